@@ -368,6 +368,7 @@ const struct weft_failure *weft_promise_failure(const struct weft_promise *p)
 
 weft_id weft_promise_id(const struct weft_promise *p)
 {
+	weft__before_other();
 	return weft__id(weft__repr(weft__arg(p)));
 }
 
@@ -912,8 +913,19 @@ size_t weft_promise_wakeup_paused(void)
 	weft__list_init(&now);
 	weft__list_append(&now, paused());
 	weft__world.paused_count = 0;
+#ifndef WEFT_DISABLE
+	struct weft__round round;
+	bool is_noted = WEFT__NOTING() && count > 0 && !weft__world.round;
+	weft__before_other();
+	if (is_noted)
+		weft__round_begin(&round);
+#endif
 	while ((task = weft__queue_take(&now)))
 		weft_wakeup((struct weft_resolver *)task, NULL, NULL);
+#ifndef WEFT_DISABLE
+	if (is_noted)
+		weft__round_end(&round);
+#endif
 	return count;
 }
 
@@ -921,6 +933,7 @@ size_t weft_promise_wakeup_paused(void)
 
 void weft_promise_label(const char *text)
 {
+	weft__before_other();
 	if (weft__world.current)
 		weft_label(weft__world.current, text);
 }
@@ -932,6 +945,7 @@ void weft_promise_set_label(struct weft_promise *p, const char *text)
 	if (p->state != WEFT_PENDING)
 		return;
 	label_by_copy(p, text, __builtin_strlen(text));
+	weft__before_other();
 	if (WEFT__NOTING())
 		weft_label(weft__id(p), text); /* also without memory to keep it */
 #endif
@@ -942,6 +956,7 @@ void weft_promise_should_resolve(const struct weft_promise *p)
 	struct weft_promise *t = weft__repr(weft__arg(p));
 	if (t->state == WEFT_PENDING)
 		t->should_resolve = true;
+	weft__before_other();
 	weft_should_resolve(weft__id(t));
 }
 
@@ -964,10 +979,12 @@ void weft_counter_increase(struct weft_counter *counter, int64_t by)
 
 void weft_promise_idle(enum weft_idle why)
 {
+	weft__before_other();
 	weft_idle(why);
 }
 
 void weft_promise_resume(void)
 {
+	weft__before_other();
 	weft_resume(weft__world.current ? weft__world.current : WEFT_SYSTEM_ID);
 }

@@ -192,6 +192,34 @@ struct weft__chunk {
 	struct weft_promise *slot; /* stands behind this struct, in the same memory */
 };
 
+/* What promises that paused told since they were woken, and how often the same was told before (round.c). */
+enum { WEFT__ROUND_STEPS = 32, WEFT__ROUND_MADE = 8 };
+
+struct weft__round {
+	weft_word next; /* of the stream, when it began */
+	weft_id running;
+	uint64_t shape;
+	unsigned step_count, made_count;
+	bool keeps_back;
+	bool is_other; /* more was told than can be compared */
+	struct weft__step {
+		uint8_t op, kind;
+		weft_id a, b;
+		struct weft_record_site *site;
+	} steps[WEFT__ROUND_STEPS];
+	weft_id made[WEFT__ROUND_MADE];
+	struct weft_promise *promises[WEFT__ROUND_MADE]; /* weak, while it keeps back */
+};
+
+struct weft__rounds {
+	uint64_t shape, last, generation;
+	uint64_t same;  /* how often it was told, at once */
+	uint64_t turns; /* and how often it was so */
+	unsigned slow;
+	weft_id made[WEFT__ROUND_MADE]; /* by the last one that was told */
+	unsigned made_count;
+};
+
 struct weft__world {
 	weft_id current; /* the promise whose code runs; the trace is told a little later */
 	bool waking, burying;
@@ -209,6 +237,10 @@ struct weft__world {
 	size_t spare_count, sweep_at;
 	struct weft__link *labels; /* free ones */
 	size_t label_count;
+#ifndef WEFT_DISABLE
+	struct weft__round *round; /* NULL: no promise that paused is being woken */
+	struct weft__rounds rounds;
+#endif
 	struct weft__link *telling; /* where the state dump goes on: the chunk, and the slot in it */
 	size_t telling_slot;
 };
@@ -460,6 +492,34 @@ WEFT__HIDDEN void weft__record_counter(struct weft_counter *counter);
 WEFT__HIDDEN weft_id weft__record_id(struct weft_promise *p);
 /* From now on recordings are told what is pending on this OS thread. */
 WEFT__HIDDEN void weft__tell_pending(bool on);
+
+#ifndef WEFT_DISABLE
+WEFT__HIDDEN void weft__round_begin(struct weft__round *round);
+WEFT__HIDDEN void weft__round_end(struct weft__round *round);
+/* Something that is not compared is about to be told: tells what was kept back. */
+WEFT__HIDDEN void weft__round_other(void);
+/* Whether that is kept back; otherwise the caller tells it. */
+WEFT__HIDDEN bool weft__round_step(enum weft_op op, weft_id a, weft_id b);
+/* Tells it or keeps it back; input 0: it awaits nobody. */
+WEFT__HIDDEN weft_id weft__round_create(struct weft_promise *p, weft_id input);
+#endif
+
+static inline void weft__before_other(void)
+{
+#ifndef WEFT_DISABLE
+	if (__builtin_expect(weft__world.round != NULL, false))
+		weft__round_other();
+#endif
+}
+
+static inline bool weft__keeps_back(enum weft_op op, weft_id a, weft_id b)
+{
+#ifndef WEFT_DISABLE
+	return __builtin_expect(weft__world.round != NULL, false) && weft__round_step(op, a, b);
+#else
+	return false;
+#endif
+}
 
 static inline void weft__note_switch(void)
 {

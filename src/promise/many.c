@@ -202,6 +202,7 @@ struct weft_promise *weft__nchoose(
 		} else {
 			drop_gathered(gathered);
 			result = weft__promise_ended_as(failed);
+			weft__before_other();
 			if (result != &weft__no_memory && WEFT__NOTING())
 				result->id = weft_create(weft_running(), kind, site);
 		}

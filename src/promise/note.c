@@ -88,8 +88,10 @@ weft_id weft__record_id(struct weft_promise *p)
 #ifndef WEFT_DISABLE
 	if (p->id == 0 && p->state != WEFT_PENDING)
 		return WEFT_SYSTEM_ID;
-	if (p->id == 0)
+	if (p->id == 0) {
+		weft__before_other();
 		tell(p);
+	}
 #endif
 	return p->id;
 }
@@ -117,12 +119,13 @@ static inline weft_id id_of(struct weft_promise *p)
 void weft__record_created(struct weft_promise *p)
 {
 	p->by = running();
-	p->id = weft_create(p->by, (enum weft_kind)p->kind, p->site);
+	p->id = weft__world.round ? weft__round_create(p, 0) : weft_create(p->by, (enum weft_kind)p->kind, p->site);
 	p->since = weft__stream->last;
 }
 
 void weft__record_created_labelled(struct weft_promise *p, const char *label, size_t bytes)
 {
+	weft__before_other();
 	p->by = running();
 	p->id = weft__create_labelled(p->by, (enum weft_kind)p->kind, p->site, label, bytes);
 	p->since = weft__stream->last;
@@ -131,7 +134,9 @@ void weft__record_created_labelled(struct weft_promise *p, const char *label, si
 struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input)
 {
 	p->by = running();
-	p->id = weft__create_awaiting(p->by, (enum weft_kind)p->kind, p->site, id_of(input));
+	weft_id id = id_of(input);
+	p->id =
+	    weft__world.round ? weft__round_create(p, id) : weft__create_awaiting(p->by, (enum weft_kind)p->kind, p->site, id);
 	p->since = weft__stream->last;
 	return p;
 }
@@ -155,13 +160,20 @@ struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struc
 }
 #endif
 
+static void read(weft_id by, weft_id input)
+{
+	input = input ? input : WEFT_SYSTEM_ID;
+	if (!weft__keeps_back(WEFT_OP_READ, by, input))
+		weft_read(by, input);
+}
+
 void weft__record_enter(struct weft_promise *waiting, const struct weft_promise *ended)
 {
 	/* The input may be older than the recording, and is given its id here. */
 	weft_id id = id_of(weft__repr(waiting)), input = waiting->waiter.input_id ? waiting->waiter.input_id : ended->id;
 	weft__world.current = id;
 	if (__builtin_expect(input != id, 1))
-		weft_read(id, input ? input : WEFT_SYSTEM_ID);
+		read(id, input);
 	else
 		weft__record_read(input);
 }
@@ -169,7 +181,7 @@ void weft__record_enter(struct weft_promise *waiting, const struct weft_promise 
 void weft__record_switch(void)
 {
 	weft_id current = current_id();
-	if (running() != current)
+	if (running() != current && !weft__keeps_back(WEFT_OP_RUN, current, 0))
 		weft_run(current);
 }
 
@@ -177,7 +189,7 @@ void weft__record_read(weft_id input)
 {
 	weft_id current = current_id();
 	if (input != current)
-		weft_read(current, input ? input : WEFT_SYSTEM_ID);
+		read(current, input);
 #ifndef WEFT_DISABLE
 	else if (running() != current && weft__stream->generation)
 		weft__stream->running = current; /* without an event: promises that are made now are created by it */
@@ -186,51 +198,65 @@ void weft__record_read(weft_id input)
 
 void weft__record_signal(weft_id from)
 {
-	weft_signal(from ? from : WEFT_SYSTEM_ID, current_id());
+	weft_id sender = from ? from : WEFT_SYSTEM_ID, current = current_id();
+	if (!weft__keeps_back(WEFT_OP_SIGNAL, sender, current))
+		weft_signal(sender, current);
 }
 
 void weft__record_hold(struct weft_promise *holder, struct weft_promise *lock)
 {
-	weft_hold(id_of(weft__repr(holder)), id_of(lock));
+	weft_id by = id_of(weft__repr(holder)), what = id_of(lock);
+	if (!weft__keeps_back(WEFT_OP_HOLD, by, what))
+		weft_hold(by, what);
 }
 
 void weft__record_release(struct weft_promise *holder, struct weft_promise *lock)
 {
-	weft_release(id_of(weft__repr(holder)), id_of(lock));
+	weft_id by = id_of(weft__repr(holder)), what = id_of(lock);
+	if (!weft__keeps_back(WEFT_OP_RELEASE, by, what))
+		weft_release(by, what);
 }
 
 void weft__record_end(struct weft_promise *p, const struct weft_failure *failure)
 {
 #ifndef WEFT_DISABLE
-	if (p->id == 0)
+	if (p->id == 0) {
+		weft__before_other();
 		tell(p); /* the promise was pending until now */
+	}
 #endif
-	if (!failure)
-		weft_resolve(running(), p->id);
-	else
+	if (failure) {
+		weft__before_other();
 		weft_fail(running(), p->id, failure->message);
+	} else if (!weft__keeps_back(WEFT_OP_RESOLVE, running(), p->id)) {
+		weft_resolve(running(), p->id);
+	}
 }
 
 void weft__record_become(struct weft_promise *p, struct weft_promise *into)
 {
 	weft_id from = id_of(p), to = id_of(into);
-	if (from != to && from != WEFT_SYSTEM_ID)
+	if (from != to && from != WEFT_SYSTEM_ID && !weft__keeps_back(WEFT_OP_BECOME, from, to))
 		weft_become(from, to);
 }
 
 void weft__record_await(struct weft_promise *p, struct weft_promise *input)
 {
-	weft_await(id_of(p), id_of(input));
+	weft_id waiter = id_of(p), awaited = id_of(input);
+	if (!weft__keeps_back(WEFT_OP_AWAIT, waiter, awaited))
+		weft_await(waiter, awaited);
 }
 
 void weft__record_label(struct weft_promise *p)
 {
 #ifndef WEFT_DISABLE
+	weft__before_other();
 	weft_label(id_of(p), p->label);
 #endif
 }
 
 void weft__record_counter(struct weft_counter *counter)
 {
+	weft__before_other();
 	weft_counter_set(running(), &counter->name, counter->value);
 }

@@ -164,11 +164,15 @@ static void waiters(void)
 	expect(calls == MILLION, "a million waiters");
 }
 
-/* A loop whose every turn returns a promise of the next. */
+static struct weft_counter turns_left = WEFT_PROMISE_COUNTER("turns left", 0);
+
+/* A loop whose every turn returns a promise of the next.  The counter makes each another one: those that are alike are counted.
+ */
 static struct weft_promise *turn(void *ctx, void *value)
 {
 	size_t *left = ctx;
-	if (--*left == 0)
+	weft_counter_set_value(&turns_left, (int64_t)-- * left);
+	if (*left == 0)
 		return weft_promise_unit();
 	return weft_promise_bind(weft_promise_pause(), turn, ctx, NULL);
 }

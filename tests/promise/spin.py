@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A loop that never sleeps leaves in a small ring what led to it, and is told of; one that sleeps again has its end there.
+"""What comes again and again in a loop that never sleeps leaves in a small ring what led to it, and is told of; where it ends, its
+end is there.  What works in pieces, or tells something each time, is told each time.
 
 	spin.py SPIN WEFT
 
@@ -13,6 +14,7 @@ import sys
 import tempfile
 
 spin, weft = sys.argv[1:3]
+TIMES = 300
 
 
 def ask(verb, trace):
@@ -20,19 +22,47 @@ def ask(verb, trace):
     return [json.loads(line) for line in got.stdout.splitlines()]
 
 
+def record(directory, *arguments):
+    trace = os.path.join(directory, "-".join(arguments))
+    subprocess.run([spin, *arguments], env={**os.environ, "WEFT_TRACE": trace + ",size=256K"}, check=True, timeout=60)
+    return trace, ask("dump", trace)
+
+
+def called(promises, label):
+    return [p for p in promises if label in [text for _, text in p.get("labels", [])]]
+
+
+def expect(got, wanted, what):
+    if got != wanted:
+        sys.exit(f"{what}: {got}, not {wanted}")
+
+
 with tempfile.TemporaryDirectory() as directory:
-    for arguments in [], ["ends"]:
-        trace = os.path.join(directory, "trace" + "".join(arguments))
-        subprocess.run([spin, *arguments], env={**os.environ, "WEFT_TRACE": trace + ",size=256K"}, check=True, timeout=60)
-        promises = {label[1]: p for p in ask("dump", trace) for label in p.get("labels", [])}
-        missing = {"configuration", "request", "answer"} - promises.keys()
-        if missing:
-            sys.exit(f"the ring has forgotten {missing}")
-        if promises["answer"]["end"] != "resolved":
-            sys.exit(f"what happened while it span: {promises['answer']}")
-        told = [line for line in ask("explain", trace) if line.get("finding") == "spin"]
-        loop = promises["uv_run beside an idle handle"]
-        if [line["promise"] for line in told] != [loop["promise"]]:
-            sys.exit(f"who spins: {told}, not {loop}")
-        if loop["end"] != ("resolved" if arguments else "pending"):
-            sys.exit(f"how the spin ends: {loop}")
+    for what in "handle", "turns", "steps", "anew", "locks":
+        for arguments in [what], [what, "ends"]:
+            trace, promises = record(directory, *arguments)
+            name, ends = " ".join(arguments), len(arguments) > 1
+            for label in "configuration", "request", "answer":
+                expect([p["end"] for p in called(promises, label)], ["resolved"], f"{label} in {name}")
+            found = ask("explain", trace)
+            told = [line["promise"] for line in found if line.get("finding") == "spin"]
+            by_number = {p["promise"]: p for p in promises if "promise" in p}
+            expect(len(told), 1, f"spins of {name}")
+            spinner = by_number[told[0]]
+            expect(spinner["end"], "resolved" if ends else "pending", f"how the spin of {name} ends")
+            expect(sorted({line["finding"] for line in found if "finding" in line}), ["spin"], f"what is found in {name}")
+            if what == "handle":
+                expect([p["promise"] for p in called(promises, "uv_run beside an idle handle")], told, f"who spins in {name}")
+            elif what == "anew":
+                expect(spinner["kind"], "ignore_result", f"who spins in {name}")
+            else:
+                first = called(promises, "poller")[0]
+                while first["end"] == "became":
+                    first = by_number[first["became"]]
+                expect([first["promise"]], told, f"who spins in {name}")
+    for what in "work", "tells":
+        trace, promises = record(directory, what, "ends")
+        reads = [event for event in ask("events", trace) if event["op"] == "resolve"]
+        expect(len(reads) >= TIMES, True, f"rounds of {what} that are told")
+    counted = [event["value"] for event in ask("events", trace) if event["op"] == "counter"]
+    expect(counted, list(range(1, TIMES)), "what a counter was")

@@ -176,15 +176,36 @@ static struct place *find_place(struct times *times, struct weft_idmap *map, uin
 	return &times->places.items[number];
 }
 
+/* Of what spins the trace has one round for all that were alike: what came again and again seems to have lasted as long. */
+static void mark_counted(const struct weft__finder *f, bool *is_counted)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; is_counted && i < m->spin_count; i++)
+		for (uint32_t p = m->spins[i].promise, next = 0; next != WEFT_NONE; p = next) {
+			next = WEFT_NONE;
+			for (uint32_t l = f->ties.out_begin[p]; l < f->ties.out_begin[p + 1]; l++) {
+				const struct weft_link *link = &m->links[f->ties.out[l]];
+				if ((link->kind == WEFT_LINK_READ || link->kind == WEFT_LINK_AWAIT) && !is_counted[link->to] &&
+				    m->promises[link->to].start_ns <= m->spins[i].time_ns &&
+				    f->ties.ended_ns[link->to] >= m->spins[i].time_ns)
+					next = link->to;
+			}
+			if (next != WEFT_NONE)
+				is_counted[next] = true;
+		}
+}
+
 /* Finds the place of each, and who took longest there. */
 static void gather_places(struct weft__finder *f, struct times *times, const uint32_t *group, const bool *is_suspect)
 {
 	const struct weft_model *m = f->model;
 	struct weft_idmap map = {0};
 	uint32_t *recent = weft__finding_alloc(f, f->sorts.items.count, sizeof *recent);
+	bool *is_counted = m->spin_count ? weft__finding_alloc(f, m->promise_count, sizeof *is_counted) : NULL;
+	mark_counted(f, is_counted);
 	for (uint32_t p = 1; recent && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		uint32_t sort = f->sorts.of[p];
-		if (!is_suspect[sort] || !has_usual_time(f, p))
+		if (!is_suspect[sort] || !has_usual_time(f, p) || (is_counted && is_counted[p]))
 			continue;
 		struct place *place = find_place(times, &map, &recent[sort], group[sort], m->promises[p].site);
 		if (!place) {
@@ -200,6 +221,7 @@ static void gather_places(struct weft__finder *f, struct times *times, const uin
 		times->place_of[p] = (uint32_t)(place - times->places.items) + 1;
 	}
 	free(recent);
+	free(is_counted);
 	weft_idmap_finish(&map);
 }
 

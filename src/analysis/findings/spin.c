@@ -57,7 +57,7 @@ static void tell_spin(struct weft__finder *f, const struct burst *b)
 	finding->title = weft__finding_text(f, "%s%s was called %" PRIu64 " times in %s, every %s, and its OS thread never slept",
 	    name, at, b->last->calls, weft__words_span(f, end - start), each);
 	finding->next = "find out why it is ready again at once: a callback that does not say that it is done, a descriptor that "
-			"nobody reads or closes, a timer without a time";
+			"nobody reads or closes, a timer without a time, a promise that pauses where it could wait";
 	weft__words_creation(f, p);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, start, p, "%s is called, and again as soon as it returns", name);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, end, p, "it was called %" PRIu64 " times by now", b->last->calls);
