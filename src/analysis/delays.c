@@ -234,20 +234,41 @@ const struct weft__stall *weft__delays_stall_before(const struct weft__delays *d
 	return s > d->stalls.items && s[-1].stream == stream ? s - 1 : NULL;
 }
 
+/* Whether that call of a timer, the first one since the stall began, was due before the stall was over, by how long it took from
+ * call to call before. */
+static bool was_due(const struct weft_ties *ties, size_t link, const struct weft__stall *s)
+{
+	const struct weft_link *links = ties->model->links;
+	const uint32_t timer = links[link].to;
+	const size_t begin = ties->in_begin[timer];
+	int64_t calls[2];
+	unsigned found = 0;
+	for (size_t i = WEFT_FIRST(k, begin, ties->in_begin[timer + 1], ties->in[k] >= link); found < 2 && i-- > begin;) {
+		const struct weft_link *before = &links[ties->in[i]];
+		if (before->kind == WEFT_LINK_SIGNAL && before->from == WEFT_SYSTEM)
+			calls[found++] = before->time_ns;
+	}
+	return found == 2 && calls[0] <= s->start_ns && calls[0] + (calls[0] - calls[1]) <= s->end_ns;
+}
+
 uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *s, struct weft__late *list, uint32_t most)
 {
 	const struct weft_model *m = d->ties->model;
 	const int64_t length_ns = s->end_ns - s->start_ns, until_ns = weft__delays_after(d, s);
-	/* libevent computes its next sleep with the time of before the callbacks: timers that are due come one sleep later. */
-	int64_t timers_until_ns = s->end_ns + length_ns / TIMERS_PART;
+	/* libevent computes its next sleep with the time of before the callbacks: timers that are due come one sleep later, and
+	 * on a busy machine a sleep is long. */
+	int64_t timers_until_ns = s->end_ns + length_ns;
 	if ((size_t)(s - d->stalls.items) + 1 < d->stalls.count && s[1].stream == s->stream)
 		timers_until_ns = weft_min_ns(timers_until_ns, s[1].start_ns);
 	uint32_t count = 0;
 	for (size_t l = weft_link_from(m, s->end_ns);
 	     l < m->link_count && m->links[l].time_ns <= weft_max_ns(until_ns, timers_until_ns); l++) {
 		const struct weft_link *link = &m->links[l];
-		bool is_timer = m->promises[link->to].kind == WEFT_KIND_TIMER;
-		if (!is_late(m, link, s) || (link->time_ns > until_ns && !is_timer))
+		if (!is_late(m, link, s))
+			continue;
+		if (link->time_ns > until_ns &&
+		    (m->promises[link->to].kind != WEFT_KIND_TIMER ||
+			(link->time_ns > s->end_ns + length_ns / TIMERS_PART && !was_due(d->ties, l, s))))
 			continue;
 		uint32_t i = 0;
 		while (i < count && i < most && list[i].promise != link->to)
