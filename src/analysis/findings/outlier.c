@@ -176,36 +176,15 @@ static struct place *find_place(struct times *times, struct weft_idmap *map, uin
 	return &times->places.items[number];
 }
 
-/* Of what spins the trace has one round for all that were alike: what came again and again seems to have lasted as long. */
-static void mark_counted(const struct weft__finder *f, bool *is_counted)
-{
-	const struct weft_model *m = f->model;
-	for (size_t i = 0; is_counted && i < m->spin_count; i++)
-		for (uint32_t p = m->spins[i].promise, next = 0; next != WEFT_NONE; p = next) {
-			next = WEFT_NONE;
-			for (uint32_t l = f->ties.out_begin[p]; l < f->ties.out_begin[p + 1]; l++) {
-				const struct weft_link *link = &m->links[f->ties.out[l]];
-				if ((link->kind == WEFT_LINK_READ || link->kind == WEFT_LINK_AWAIT) && !is_counted[link->to] &&
-				    m->promises[link->to].start_ns <= m->spins[i].time_ns &&
-				    f->ties.ended_ns[link->to] >= m->spins[i].time_ns)
-					next = link->to;
-			}
-			if (next != WEFT_NONE)
-				is_counted[next] = true;
-		}
-}
-
 /* Finds the place of each, and who took longest there. */
 static void gather_places(struct weft__finder *f, struct times *times, const uint32_t *group, const bool *is_suspect)
 {
 	const struct weft_model *m = f->model;
 	struct weft_idmap map = {0};
 	uint32_t *recent = weft__finding_alloc(f, f->sorts.items.count, sizeof *recent);
-	bool *is_counted = m->spin_count ? weft__finding_alloc(f, m->promise_count, sizeof *is_counted) : NULL;
-	mark_counted(f, is_counted);
 	for (uint32_t p = 1; recent && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		uint32_t sort = f->sorts.of[p];
-		if (!is_suspect[sort] || !has_usual_time(f, p) || (is_counted && is_counted[p]))
+		if (!is_suspect[sort] || !has_usual_time(f, p))
 			continue;
 		struct place *place = find_place(times, &map, &recent[sort], group[sort], m->promises[p].site);
 		if (!place) {
@@ -221,7 +200,6 @@ static void gather_places(struct weft__finder *f, struct times *times, const uin
 		times->place_of[p] = (uint32_t)(place - times->places.items) + 1;
 	}
 	free(recent);
-	free(is_counted);
 	weft_idmap_finish(&map);
 }
 
@@ -263,6 +241,18 @@ static int64_t find_least(const struct weft__finder *f, const struct times *time
 	return place->longest_ns >= least_ns && slow <= place->count / MOST_OUTLIERS ? least_ns : WEFT_NEVER;
 }
 
+/* Of what spins the trace has one round for all that were alike: who came again and again there seems to have lasted as long. */
+static bool is_counted(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t by = m->promises[p].created_by;
+	for (size_t i = 0; by != WEFT_NONE && i < m->spin_count; i++)
+		if (m->spins[i].time_ns > m->promises[p].start_ns && m->spins[i].time_ns < f->ties.ended_ns[p] &&
+		    (f->ties.now[by] == m->spins[i].promise || m->promises[m->spins[i].promise].created_by == by))
+			return true;
+	return false;
+}
+
 static void tell_all(struct weft__finder *f, struct times *times, struct slowest *found, bool *is_slow)
 {
 	const struct weft_model *m = f->model;
@@ -286,7 +276,7 @@ static void tell_all(struct weft__finder *f, struct times *times, struct slowest
 	}
 	weft_sort(found, found_count, sizeof *found, compare_slowest);
 	for (size_t i = 0, told = 0, looked = 0; i < found_count && told < MOST_TOLD && looked < MOST_LOOKED_AT; i++) {
-		if (waited_for_another(f, found[i].promise, found[i].took_ns, is_slow))
+		if (waited_for_another(f, found[i].promise, found[i].took_ns, is_slow) || is_counted(f, found[i].promise))
 			continue;
 		looked++;
 		told += tell_slowest(f, &found[i], is_slow);
