@@ -31,9 +31,15 @@ ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in "\"\
 
 
 def tight(source):
-    """A lean script without spaces around signs and lines that a sign ends, but for those in texts and patterns."""
+    """A lean script without spaces around signs and lines that a sign ends or a brace begins, but for those in texts and patterns."""
     parts = re.split(r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|(?<=[(,=:&|!] )/(?:[^/\\\n]|\\.)+/|(?<=[(!])/(?:[^/\\\n]|\\.)+/)""", source)
-    return "".join(part if number % 2 else re.sub(r"([;{,(\[])\n", r"\1", re.sub(r"[ \t]*([=,;:{}()?<>&|\[\]])[ \t]*", r"\1", part)) for number, part in enumerate(parts))
+
+    def without(part):
+        part = re.sub(r"[ \t]*([=,;:{}()?<>&|*%\[\]])[ \t]*", r"\1", part)
+        part = re.sub(r"(?<=[\w)\]]) ([-+]) (?=[\w(\[])", r"\1", part)  # never two signs together
+        return re.sub(r"[;\n](?=\})", "", re.sub(r"([;{,(\[])\n", r"\1", part))  # no loop of ours is without a body
+
+    return "".join(part if number % 2 else without(part) for number, part in enumerate(parts))
 
 
 def packed(content):
