@@ -510,13 +510,20 @@ static void came(const struct weft__uv_thing *socket, weft_id promise, const uv_
 	weft_datagram_received(promise, fd, &digest);
 }
 
-static struct weft__uv_thing *udp(struct weft__uv_copy *copy, const void *caller, const uv_udp_t *handle)
+/* One that is known by no address of its own when it first sends is called by whom it asks. */
+static struct weft__uv_thing *udp(
+    struct weft__uv_copy *copy, const void *caller, const uv_udp_t *handle, const struct sockaddr *to)
 {
 	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
 	uv_os_fd_t fd;
 	if (weft__uv_begin(thing, WEFT_KIND_CONNECTION, caller)) {
 		weft__uv_put(thing, "udp ");
+		const unsigned unnamed = thing->label.length;
 		weft__uv_put_handle(thing, (const uv_handle_t *)handle);
+		if (to && thing->label.length == unnamed) {
+			weft__uv_put(thing, "to ");
+			weft__uv_put_address(thing, to);
+		}
 		weft__uv_say(thing);
 	}
 	if (thing && !thing->sends_datagrams && copy->real.uv_fileno((const uv_handle_t *)handle, &fd) == 0) {
@@ -546,7 +553,7 @@ int weft__uv_udp_recv_start(
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_udp_recv_start(handle, alloc, cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_udp_recv_start(handle, alloc, weft__uv_udp_recv_slot(cb)));
-	struct weft__uv_thing *thing = status == 0 ? udp(copy, caller, handle) : NULL;
+	struct weft__uv_thing *thing = status == 0 ? udp(copy, caller, handle, NULL) : NULL;
 	if (thing)
 		thing->read_site = weft__uv_site(caller);
 	return status;
@@ -608,7 +615,7 @@ int weft__uv_udp_send(struct weft__uv_copy *copy, const void *caller, uv_udp_sen
 {
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_udp_send(req, handle, bufs, count, to, cb);
-	udp(copy, caller, handle);
+	udp(copy, caller, handle, to);
 	struct weft__uv_thing *thing = weft__uv_request(copy, caller, req, handle->loop, WEFT_KIND_STREAM_WRITE, NULL);
 	if (thing) {
 		weft__uv_put_bytes(thing, bufs, count);
@@ -636,7 +643,7 @@ void weft__uv_udp_send_called(uv_udp_send_t *req, int status, unsigned slot)
 int weft__uv_udp_try_send(struct weft__uv_copy *copy, const void *caller, uv_udp_t *handle, const uv_buf_t bufs[], unsigned count,
     const struct sockaddr *to)
 {
-	struct weft__uv_thing *socket = weft__uv_takes(copy, caller) ? udp(copy, caller, handle) : NULL;
+	struct weft__uv_thing *socket = weft__uv_takes(copy, caller) ? udp(copy, caller, handle, to) : NULL;
 	if (socket)
 		sends(socket, socket->id, handle, bufs, count, to);
 	int status = WEFT__UV_INSIDE(copy->real.uv_udp_try_send(handle, bufs, count, to));
@@ -650,7 +657,7 @@ int weft__uv_udp_try_send2(struct weft__uv_copy *copy, const void *caller, uv_ud
 {
 	bool taken = weft__uv_takes(copy, caller);
 	int sent = WEFT__UV_INSIDE(copy->real.uv_udp_try_send2(handle, count, bufs, counts, to, flags));
-	struct weft__uv_thing *socket = sent > 0 && taken ? udp(copy, caller, handle) : NULL;
+	struct weft__uv_thing *socket = sent > 0 && taken ? udp(copy, caller, handle, to ? to[0] : NULL) : NULL;
 	for (int i = 0; socket && i < sent; i++) {
 		size_t bytes = 0;
 		for (unsigned j = 0; j < counts[i]; j++)

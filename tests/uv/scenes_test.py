@@ -126,6 +126,7 @@ expect([work['created_by'], answer['created_by']], [request['promise']] * 2, 'wh
 if not request['end_ns'] >= answer['end_ns'] >= work['end_ns']:
     fail(f'the datagram ends at {request["end_ns"]}, before its answer at {answer["end_ns"]}')
 expect(request['end'], 'resolved', 'how the datagram ends')
+trace.promise('connection', 'udp to 127.0.0.1:')  # the client, which has no address of its own before it sends
 
 # A callback that blocks is a pause, and explain says whose.
 trace = record('blocked')
