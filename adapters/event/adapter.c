@@ -269,10 +269,6 @@ const struct weft_hook_adapter weft_event_adapter = {
     .forget = weft__ev_forget,
     .fork = weft__ev_fork,
     .sleeps = sleeps,
-    .is_written = weft__ev_is_written,
-    .writes = weft__ev_writes,
-    .wrote_less = weft__ev_wrote_less,
-    .reads = weft__ev_reads,
 };
 
 const struct weft_hook_adapter weft_event_extra_adapter = {

@@ -120,11 +120,10 @@ struct weft__ev_thing {
 	int fd;
 	bool is_allocated; /* event_free() tells its end */
 	bool is_buffer;
-	bool is_added;                    /* it keeps its loop */
-	bool is_untouched;                /* its callback leaves what came where it is */
-	bool is_turned;                   /* of a loop: it is called turn by turn */
-	bool is_ending;                   /* it ends when its loop sleeps, unless it is added until then */
-	struct weft_hook_carried carried; /* where it stands for the connection that its descriptor is */
+	bool is_added;     /* it keeps its loop */
+	bool is_untouched; /* its callback leaves what came where it is */
+	bool is_turned;    /* of a loop: it is called turn by turn */
+	bool is_ending;    /* it ends when its loop sleeps, unless it is added until then */
 	struct weft_hook_calls calls;
 };
 
@@ -160,20 +159,6 @@ void weft__ev_begin_older(const struct event *event);
 uint64_t weft__ev_list(void *data, uint64_t cursor, unsigned budget);
 void weft__ev_forget(void);
 void weft__ev_fork(enum weft_hook_fork when);
-
-/* ---- What goes over connections (carry.c) ---- */
-
-/* The thing stands for the connection that the descriptor is, until it ends or another does.  Under the thing's lock. */
-void weft__ev_has_fd(struct weft__ev_thing *thing, int fd);
-bool weft__ev_carries(const struct weft__ev_thing *thing);
-
-/* Whether an event or bufferevent that is in use stands for it, and is not that one.  Under no lock. */
-bool weft__ev_is_carried_beside(int fd, const void *key);
-
-enum weft_hook_written weft__ev_is_written(int fd);
-void weft__ev_writes(int fd, size_t bytes);
-void weft__ev_wrote_less(int fd, size_t missing);
-void weft__ev_reads(int fd, size_t bytes);
 
 /* ---- Who runs (adapter.c) ---- */
 

@@ -30,12 +30,12 @@ static struct weft__ev_thing *thing_of(struct bufferevent *buffer, int fd, const
 		return thing;
 	int kept = errno;
 	thing->is_buffer = true;
-	thing->fd = -1;
+	thing->fd = fd;
 	weft__ev_begin(thing, WEFT_KIND_CONNECTION, caller);
 	if (fd >= 0)
 		weft_hook_put_fd(&thing->label, fd);
 	weft__ev_say(thing);
-	weft__ev_has_fd(thing, fd);
+	weft_hook_carries(fd, thing->id, NULL);
 	errno = kept;
 	return thing;
 }
@@ -130,7 +130,7 @@ int weft__bufferevent_socket_connect(struct bufferevent *buffer, const struct so
 		weft__ev_lock(buffer);
 		struct weft__ev_thing *thing = weft__ev_find(buffer);
 		if (thing && thing->fd != fd)
-			weft__ev_has_fd(thing, fd);
+			weft_hook_carries(thing->fd = fd, thing->id, NULL);
 		weft__ev_unlock(buffer);
 	}
 	return status;

@@ -90,7 +90,7 @@ void weft__ev_begin_older(const struct event *event)
 		thing->is_added = true;
 		thing->is_buffer = is_buffer;
 		if (is_buffer)
-			weft__ev_has_fd(thing, thing->fd);
+			weft_hook_carries(thing->fd, thing->id, NULL);
 		thing->label = label;
 		if (kind == WEFT_KIND_TIMER) { /* of what time is not known any longer */
 			thing->label = (struct weft_hook_label){0};
@@ -103,11 +103,11 @@ void weft__ev_begin_older(const struct event *event)
 	errno = kept;
 }
 
-/* Of several events of one connection one stands for it, at a time.  is_free: none does. */
-static void carry(struct weft__ev_thing *thing, bool is_free)
+/* Of several events of one connection one stands for it, at a time. */
+static void carry(const struct weft__ev_thing *thing)
 {
-	if (is_free && thing->id && thing->kind == WEFT_KIND_CONNECTION && !weft__ev_carries(thing))
-		weft__ev_has_fd(thing, thing->fd);
+	if (thing->id && thing->kind == WEFT_KIND_CONNECTION)
+		weft_hook_may_carry(thing->fd, thing->id);
 }
 
 /* ---- Calls ---- */
@@ -197,7 +197,6 @@ int weft__event_add(struct event *event, const struct timeval *timeout)
 	weft_hook_thread();
 	const struct event_base *base = weft__ev_real.event_get_base(event);
 	weft_id loop = weft__ev_id(base);
-	const bool is_free = !weft__ev_is_carried_beside(weft__ev_real.event_get_fd(event), event);
 	weft__ev_lock(event);
 	struct weft__ev_thing *thing = weft__ev_find(event);
 	if (!thing && (thing = weft__ev_make(event)))
@@ -205,7 +204,7 @@ int weft__event_add(struct event *event, const struct timeval *timeout)
 	if (thing && !thing->id)
 		begin(thing, event, timeout, weft__ev_here.caller);
 	if (thing)
-		carry(thing, is_free);
+		carry(thing);
 	if (thing) {
 		thing->is_added = true;
 		thing->base = base;
@@ -219,6 +218,7 @@ int weft__event_add(struct event *event, const struct timeval *timeout)
 static void is_deleted(struct weft__ev_thing *thing)
 {
 	thing->is_added = false;
+	weft_hook_gives_way(thing->fd, thing->id);
 	if (!thing->is_allocated) {
 		weft__ev_ends_later(thing);
 	} else if (thing->kept) {
@@ -276,7 +276,6 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 	bool looks = false;
 	if (event) {
 		weft_id buffer = weft__ev_buffer_id(weft__ev_real.event_get_callback_arg(event));
-		const bool is_free = !buffer && !weft__ev_is_carried_beside(fd, event);
 		weft__ev_lock(event);
 		struct weft__ev_thing *thing = weft__ev_find(event);
 		if (buffer) {
@@ -285,7 +284,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 		} else if (thing && thing->id) {
 			id = thing->id;
 			thing->home = &weft__hook_thread;
-			carry(thing, is_free);
+			carry(thing);
 			/* Nothing came to a timer without a time, nor to one that a program activates all the time. */
 			bool repeats = thing->fd < 0 ? !(what & EV_IS_SIGNAL) : thing->is_untouched;
 			if (thing->fd >= 0 && !repeats)

@@ -11,9 +11,7 @@ struct loop {
 
 static void still_connected(const struct weft_hook_thing *known)
 {
-	const struct weft__ev_thing *thing = (const struct weft__ev_thing *)(const void *)known;
-	if (weft__ev_carries(thing))
-		weft_hook_still_connected(&thing->carried, thing->id);
+	weft_hook_still_connected(((const struct weft__ev_thing *)(const void *)known)->fd, known->id);
 }
 
 static struct weft_hook_things things = {.bytes = sizeof(struct weft__ev_thing), .still = still_connected};
@@ -48,6 +46,7 @@ void weft__ev_end(struct weft__ev_thing *thing, weft_id by)
 		weft_fail(by, thing->connect, "given up");
 		weft_read_later(by, thing->connect);
 	}
+	weft_hook_carries_no_more(thing->fd, thing->id);
 	if (thing->id)
 		weft_resolve(by, thing->id);
 	weft_hook_things_drop(&things, &thing->thing);

@@ -73,10 +73,6 @@ const struct weft_hook_adapter weft_glib_adapter = {
     .forget = forget,
     .fork = forks,
     .sleeps = weft__glib_sleeps,
-    .is_written = weft__glib_is_written,
-    .writes = weft__glib_writes,
-    .wrote_less = weft__glib_wrote_less,
-    .reads = weft__glib_reads,
     .thread_ends = weft__glib_thread_ends,
 };
 

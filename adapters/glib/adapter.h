@@ -112,7 +112,6 @@ struct weft__glib_thing {
 	const GCancellable *cancellable;
 	uint32_t cancelled_next, cancelled_before; /* others that the same cancels; places */
 	struct weft_hook_calls calls;              /* of its code, without a sleep */
-	struct weft_hook_carried carried;          /* by a connection */
 	union {
 		weft_id returned_by; /* of a task whose callback is still to come: who returned it; 0: nobody yet */
 		weft_id input;       /* of a connection: the read that is under way; 0: none */
@@ -307,12 +306,6 @@ void weft__glib_label(struct weft__glib_thing *thing, const char *text);
 
 bool weft__glib_sleeps(struct weft_hook_sleep *sleep);
 void weft__glib_thread_ends(void);
-
-/* What goes over connections (socket.c): see hook.h. */
-enum weft_hook_written weft__glib_is_written(int fd);
-void weft__glib_writes(int fd, size_t bytes);
-void weft__glib_wrote_less(int fd, size_t missing);
-void weft__glib_reads(int fd, size_t bytes);
 
 /* ---- By subject ---- */
 

@@ -15,7 +15,7 @@ static void tell(struct weft__glib_thing *thing)
 	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label.text);
 	if (thing->awaited_by)
 		weft_still_awaits(thing->awaited_by, thing->id);
-	weft_hook_still_connected(&thing->carried, thing->id);
+	weft_hook_still_connected(thing->fd, thing->id);
 	const struct weft__glib_thing *child = weft__glib_thing_of(thing->child);
 	if (child && child->id && !child->is_ended)
 		weft_still_awaits(thing->id, child->id);
@@ -120,6 +120,7 @@ void weft__glib_end_by(weft_id by, struct weft__glib_thing *thing, const char *e
 	if (thing->is_ended || !thing->id)
 		return;
 	thing->is_ended = true;
+	weft_hook_carries_no_more(thing->fd, thing->id);
 	if (error)
 		weft_fail(by, thing->id, error);
 	else

@@ -40,17 +40,6 @@ static int fd_of(GSocket *socket)
 	return weft__glib_real.g_socket_get_fd(socket);
 }
 
-/* By descriptor: its connection, which may be gone since. */
-static weft__glib_tag carrier_of[WEFT__HOOK_WATCHED];
-
-static void watch(const struct weft__glib_thing *thing, int fd)
-{
-	if (!thing->id || fd < 0 || fd >= WEFT__HOOK_WATCHED)
-		return;
-	__atomic_store_n(&carrier_of[fd], weft__glib_tag_of(thing), __ATOMIC_RELAXED);
-	__atomic_store_n(&weft__hook_watched[fd], true, __ATOMIC_RELAXED);
-}
-
 static void make(struct weft__glib_thing *thing, GSocket *socket)
 {
 	const struct weft__glib_thing *listener = weft__glib_thing_of(thing->stands_for);
@@ -61,7 +50,7 @@ static void make(struct weft__glib_thing *thing, GSocket *socket)
 	    thing->site ? weft_create_at(by, WEFT_KIND_CONNECTION, thing->site) : weft_create(by, WEFT_KIND_CONNECTION, NULL);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
 	label(thing, socket, listener ? "from " : "to ");
-	watch(thing, fd_of(socket));
+	weft_hook_carries(thing->fd = fd_of(socket), thing->id, NULL);
 	if (!listener)
 		make_connect(thing);
 }
@@ -163,38 +152,6 @@ gboolean weft__g_socket_check_connect_result(GSocket *socket, GError **error)
 WEFT__GIO_LISTENER_CALLS(LISTENER)
 
 /* ---- What goes over them ---- */
-
-/* libgio and the program read and write it by calls of libc, whichever of libgio's functions it is. */
-static struct weft__glib_thing *carrier(int fd)
-{
-	return weft__glib_goes_on() ? weft__glib_thing_of(__atomic_load_n(&carrier_of[fd], __ATOMIC_RELAXED)) : NULL;
-}
-
-enum weft_hook_written weft__glib_is_written(int fd)
-{
-	return carrier(fd) ? WEFT_HOOK_BYTES : WEFT_HOOK_NOT_WRITTEN;
-}
-
-void weft__glib_writes(int fd, size_t bytes)
-{
-	struct weft__glib_thing *thing = carrier(fd);
-	if (thing)
-		weft_hook_goes_out(&thing->carried, thing->id, fd, !thing->stands_for, bytes);
-}
-
-void weft__glib_wrote_less(int fd, size_t missing)
-{
-	struct weft__glib_thing *thing = carrier(fd);
-	if (thing)
-		weft_hook_fell_short(&thing->carried, thing->id, missing);
-}
-
-void weft__glib_reads(int fd, size_t bytes)
-{
-	struct weft__glib_thing *thing = carrier(fd);
-	if (thing)
-		weft_hook_came_in(&thing->carried, thing->id, fd, !thing->stands_for, bytes);
-}
 
 static void awaits_input(struct weft__glib_thing *thing)
 {

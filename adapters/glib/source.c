@@ -229,6 +229,17 @@ static weft__glib_tag recurring(const struct weft__glib_thing *thing, GSourceFun
 
 /* ---- Attachment ---- */
 
+/* What GLib itself watches a descriptor with, which the program gave it: a connection is one. */
+static enum weft_kind kind_of_source(const struct table *table, int fd)
+{
+	struct weft_hook_label label = {0};
+	const struct weft_hook_module *glib = weft__glib_modules.glib;
+	const bool is_plain =
+	    table->kind == WEFT_KIND_POLL && fd >= 0 && glib && weft_hook_is_own(glib, (const void *)table->dispatch);
+	const bool is_connection = is_plain && weft_hook_put_watched(&label, fd, true) == WEFT_KIND_CONNECTION;
+	return is_connection ? WEFT_KIND_CONNECTION : (enum weft_kind)table->kind;
+}
+
 /* Whether another source with that data is one of the same: data that ends with the source is made anew each time, perhaps at the
  * same address.  GSourceCallback, since 2.0: a count, the callback, its data, what ends the data. */
 static bool outlives(const GSource *source, GSourceFunc callback, const void *data)
@@ -384,7 +395,9 @@ static void attached(GSource *source, const GMainContext *context, const void *c
 	else if (table->kind == WEFT_KIND_PROCESS)
 		weft__glib_child_begins(thing, source, data);
 	else
-		begin(thing, source, (enum weft_kind)table->kind, data, site);
+		begin(thing, source, kind_of_source(table, thing->fd), data, site);
+	if (thing->kind == WEFT_KIND_CONNECTION)
+		weft_hook_may_carry(thing->fd, thing->id);
 	weft__glib_is_kept(thing);
 }
 
@@ -403,7 +416,9 @@ void weft__glib_source_is_older(GSource *source)
 	thing->context = source->context;
 	weft__glib_here.watched.source = NULL;
 	find_descriptor(thing, source);
-	weft__glib_create_older(thing, (enum weft_kind)table->kind, 0);
+	weft__glib_create_older(thing, kind_of_source(table, thing->fd), 0);
+	if (thing->kind == WEFT_KIND_CONNECTION)
+		weft_hook_may_carry(thing->fd, thing->id);
 	const char *brought = brings(source), *function = weft_hook_name((const void *)thing->callback);
 	name(thing, brought ? brought : name_of(source) ? name_of(source) : function, source);
 	weft__glib_is_kept(thing);
@@ -451,7 +466,7 @@ static void ended(struct weft__glib_thing *thing)
 static bool is_told(const struct weft__glib_thing *source, struct weft__glib_thing *story)
 {
 	bool has_fd = source->fd >= 0 && !source->is_untouched;
-	bool is_poll = story->kind == WEFT_KIND_POLL;
+	bool is_poll = story->kind == WEFT_KIND_POLL || story->kind == WEFT_KIND_CONNECTION;
 	if (is_poll && has_fd)
 		weft_hook_count(&story->calls);
 	return (is_poll ? has_fd : story->kind != WEFT_KIND_HANDLE && story->kind != WEFT_KIND_TIMER) ||

@@ -18,7 +18,6 @@
 #include <stdint.h>
 #include <weft/record.h>
 
-struct msghdr;
 struct weft_hook_sleep;
 
 /* One function of one set.  A list of them ends with symbol NULL.
@@ -94,24 +93,7 @@ struct weft_hook_adapter {
 	bool (*sleeps)(struct weft_hook_sleep *sleep);
 	/* NULL or: this OS thread, of which promises were told, ends. */
 	void (*thread_ends)(void);
-	/* NULL or: whether the program, and not the runtime for it, is about to write to a descriptor that weft__hook_watched
-	 * has, by libc.  If so, writes() is told how much, and wrote_less() how much of it was not taken; of datagrams sends() is
-	 * told each, whose list of pieces can be read.  All may change errno, and run in signal handlers. */
-	enum weft_hook_written { WEFT_HOOK_NOT_WRITTEN, WEFT_HOOK_BYTES, WEFT_HOOK_DATAGRAMS } (*is_written)(int fd);
-	void (*sends)(int fd, const struct msghdr *datagram);
-	void (*writes)(int fd, size_t bytes);
-	void (*wrote_less)(int fd, size_t missing);
-	/* NULL or: whoever it was has just read so many bytes, which are gone from there, of a descriptor that weft__hook_watched
-	 * has.  May change errno, and run in signal handlers. */
-	void (*reads)(int fd, size_t bytes);
 };
-
-/* Descriptors of connections whose adapter wants to know what is read and written there past the runtime. */
-enum { WEFT__HOOK_WATCHED = 4096 };
-extern bool weft__hook_watched[WEFT__HOOK_WATCHED];
-
-/* Whether connect() was called for the descriptor in this recording, and none that accept() returned had its number since. */
-bool weft_hook_did_connect(int fd);
 
 /* Whether events are recorded; begins to record if that is wanted and has not been done yet in this process.  One load where
  * recording is on.  Keeps errno.  Not in a signal handler: there weft_is_on(). */

@@ -10,6 +10,8 @@
 
 #include "adapters/hook/label.h"
 
+#include "adapters/hook/connect.h"
+
 static void put(struct weft_hook_label *label, const char *text, size_t bytes)
 {
 	size_t room = WEFT_HOOK_LABEL - 1 - label->length, n = bytes < room ? bytes : room;
@@ -139,7 +141,8 @@ static bool put_link(struct weft_hook_label *label, int fd)
 void weft_hook_put_fd(struct weft_hook_label *label, int fd)
 {
 	int kept = errno;
-	if (!put_socket(label, getpeername, fd) && !put_socket(label, getsockname, fd) && !put_link(label, fd)) {
+	if (!put_socket(label, getpeername, fd) && !weft__hook_put_connecting(label, fd) && !put_socket(label, getsockname, fd) &&
+	    !put_link(label, fd)) {
 		put(label, "fd ", 3);
 		weft_hook_put_number(label, (unsigned)fd);
 	}
@@ -163,7 +166,8 @@ static bool is_connection(int fd)
 enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool reads)
 {
 	int kept = errno;
-	bool listens = is_listener(fd), connects = !listens && is_connection(fd);
+	struct weft_hook_label to = {0};
+	bool listens = is_listener(fd), connects = !listens && (is_connection(fd) || weft__hook_put_connecting(&to, fd));
 	weft_hook_put(label, listens ? "listen " : reads || !connects ? "" : "to ");
 	weft_hook_put_fd(label, fd);
 	errno = kept;

@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -33,7 +34,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adapters/hook/carried.h"
 #include "adapters/hook/condition.h"
+#include "adapters/hook/connect.h"
 #include "adapters/hook/load.h"
 #include "adapters/hook/lock.h"
 
@@ -102,6 +105,17 @@
 	X(accept, int, (int, struct sockaddr *, socklen_t *), NULL)                                                              \
 	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), NULL)                                                        \
 	X(connect, int, (int, const struct sockaddr *, socklen_t), NULL)                                                         \
+	X(getsockopt, int, (int, int, int, void *restrict, socklen_t *restrict), NULL)                                           \
+	X(sendfile64, ssize_t, (int, int, off64_t *, size_t), NULL)                                                              \
+	X(splice, ssize_t, (int, off64_t *, int, off64_t *, size_t, unsigned), NULL)                                             \
+	X(socket, int, (int, int, int), NULL)                                                                                    \
+	X(close, int, (int), NULL)                                                                                               \
+	X(close_range, int, (unsigned, unsigned, int), NULL)                                                                     \
+	X(closefrom, void, (int), NULL)                                                                                          \
+	X(dup, int, (int), NULL)                                                                                                 \
+	X(dup2, int, (int, int), NULL)                                                                                           \
+	X(dup3, int, (int, int, int), NULL)                                                                                      \
+	X(fcntl64, int, (int, int, ...), NULL)                                                                                   \
 	X(wait, pid_t, (int *), NULL)                                                                                            \
 	X(waitpid, pid_t, (pid_t, int *, int), NULL)                                                                             \
 	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), NULL)
@@ -701,44 +715,22 @@ ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room);
 ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t room, int flags);
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-bool weft__hook_watched[WEFT__HOOK_WATCHED];
-
-static bool is_watched(int fd)
-{
-	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&weft__hook_watched[fd], __ATOMIC_RELAXED);
-}
-
 /* `result` is what a read of it returned. */
 static void has_read(int fd, ssize_t result)
 {
-	const int saved = errno;
+	struct weft__hook_carried *carried = result > 0 ? weft__hook_carried_at(fd) : NULL;
+	weft__hook_connect_is_used(fd, result, errno);
 	if (result > 0)
 		weft_hook_uses(fd);
-	for (size_t i = 0; result > 0 && is_watched(fd) && weft__hook_adapters[i]; i++)
-		if (weft__hook_adapters[i]->reads)
-			weft__hook_adapters[i]->reads(fd, (size_t)result);
-	errno = saved;
-}
-
-/* By descriptor.  What a server has since before the recording was mostly accepted. */
-static bool connected[WEFT__HOOK_WATCHED];
-
-static void set_connected(int fd, bool did_connect)
-{
-	if (fd >= 0 && fd < WEFT__HOOK_WATCHED)
-		__atomic_store_n(&connected[fd], did_connect, __ATOMIC_RELAXED);
-}
-
-bool weft_hook_did_connect(int fd)
-{
-	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&connected[fd], __ATOMIC_RELAXED);
+	if (carried)
+		weft__hook_has_read(carried, fd, (size_t)result);
 }
 
 static void has_accepted(int fd, int result)
 {
 	if (result >= 0)
 		weft_hook_uses(fd);
-	set_connected(result, false);
+	weft__hook_is_another(result);
 }
 
 /* THEN: what is done with what it returned. */
@@ -777,69 +769,44 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 
 TAKE(connect, int, (int fd, const struct sockaddr *to, socklen_t size), (fd, to, size), false)
 {
+	weft__hook_connects(fd);
+	const int result = real.connect(fd, to, size);
+	weft__hook_has_connected(fd, to, size, result, caller);
+	return result;
+}
+
+/* How a connect ended, of which the program was told that it is under way. */
+TAKE(getsockopt, int, (int fd, int level, int name, void *restrict to, socklen_t *restrict size), (fd, level, name, to, size),
+    false)
+{
 	(void)caller;
-	set_connected(fd, true);
-	return real.connect(fd, to, size);
-}
-
-/* ---- What is written to connections past their runtime, as uvloop does, and programs that only ask what is ready ---- */
-
-/* Who wants to know what is written there; NULL: nobody. */
-static const struct weft_hook_adapter *writer(int fd, enum weft_hook_written *what)
-{
-	const struct weft_hook_adapter *who = NULL;
-	const int saved = errno;
-	*what = WEFT_HOOK_NOT_WRITTEN;
-	for (size_t i = 0; is_watched(fd) && weft__hook_adapters[i] && !who; i++)
-		if (weft__hook_adapters[i]->is_written && (*what = weft__hook_adapters[i]->is_written(fd)))
-			who = weft__hook_adapters[i];
-	errno = saved;
-	return who;
-}
-
-/* false also where it cannot be read: that the kernel says so is the program's to hear. */
-static bool count_bytes(const struct iovec *pieces, size_t count, size_t *bytes)
-{
-	enum { AT_ONCE = 256 }; /* no more than a page */
-	*bytes = 0;
-	for (size_t i = 0; i < count && count <= IOV_MAX; i++) {
-		const size_t left = count - i;
-		if (i % AT_ONCE == 0 && !weft_hook_is_readable(pieces + i, (left < AT_ONCE ? left : AT_ONCE) * sizeof *pieces))
-			return false;
-		*bytes += pieces[i].iov_len;
+	const int result = real.getsockopt(fd, level, name, to, size);
+	int error;
+	if (level == SOL_SOCKET && name == SO_ERROR && result == 0 && *size == sizeof error) {
+		memcpy(&error, to, sizeof error);
+		weft__hook_connect_is_used(fd, error ? -1 : 0, error);
 	}
-	return count <= IOV_MAX;
+	return result;
 }
 
-/* Told before the call: nothing of it was sent earlier.  Returns how many bytes were told. */
-static size_t tell_written(const struct weft_hook_adapter *who, enum weft_hook_written what, int fd, const struct msghdr *message)
-{
-	const int saved = errno;
-	size_t bytes;
-	bool is_told = count_bytes(message->msg_iov, message->msg_iovlen, &bytes);
-	if (is_told && what == WEFT_HOOK_DATAGRAMS)
-		who->sends(fd, message);
-	is_told = is_told && what == WEFT_HOOK_BYTES && bytes > 0;
-	if (is_told)
-		who->writes(fd, bytes);
-	errno = saved;
-	return is_told ? bytes : 0;
-}
+/* ---- What is written to connections ---- */
+
+/* Told before the call: nothing of it was sent earlier. */
+/* Where offsets have 64 bits, both names of it are one function. */
+#define ALSO(NAME, OTHER) __asm__(".globl " OTHER "\n.type " OTHER ", %function\n.set " OTHER ", " #NAME)
 
 #define OUTPUT(NAME, PARAMETERS, ARGUMENTS, CAN_BE_READ, MESSAGE)                                                                \
 	TAKE(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
 	{                                                                                                                        \
-		enum weft_hook_written what;                                                                                     \
-		const struct weft_hook_adapter *who = writer(fd, &what);                                                         \
-		const size_t bytes = who && (CAN_BE_READ) ? tell_written(who, what, fd, MESSAGE) : 0;                            \
+		struct weft__hook_carried *to_there = weft__hook_carried_at(fd);                                                 \
+		const size_t told = to_there && (CAN_BE_READ) ? weft__hook_writes(to_there, fd, MESSAGE) : 0;                    \
 		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
-		if (result > 0)                                                                                                  \
-			weft_hook_uses(fd);                                                                                      \
 		const size_t taken = result > 0 ? (size_t)result : 0;                                                            \
-		const int saved = errno;                                                                                         \
-		if (taken < bytes)                                                                                               \
-			who->wrote_less(fd, bytes - taken);                                                                      \
-		errno = saved;                                                                                                   \
+		weft__hook_connect_is_used(fd, result, errno);                                                                   \
+		if (taken > 0)                                                                                                   \
+			weft_hook_uses(fd);                                                                                      \
+		if (taken < told)                                                                                                \
+			weft__hook_wrote_less(to_there, told - taken);                                                           \
 		return result;                                                                                                   \
 	}
 #define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
@@ -855,15 +822,101 @@ OUTPUT(sendto, (int fd, const void *from, size_t size, int flags, const struct s
 OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
     weft_hook_is_readable(message, sizeof *message), message)
 
+OUTPUT(sendfile64, (int fd, int from, off64_t *at, size_t size), (fd, from, at, size), true,
+    (&(struct msghdr){ONE_PIECE(NULL, size)}))
+ALSO(sendfile64, "sendfile");
+
+TAKE(splice, ssize_t, (int from, off64_t *from_at, int fd, off64_t *at, size_t size, unsigned flags),
+    (from, from_at, fd, at, size, flags), false)
+{
+	(void)caller;
+	struct weft__hook_carried *to_there = weft__hook_carried_at(fd);
+	const size_t told = to_there ? weft__hook_writes(to_there, fd, &(struct msghdr){ONE_PIECE(NULL, size)}) : 0;
+	const ssize_t result = real.splice(from, from_at, fd, at, size, flags);
+	const size_t taken = result > 0 ? (size_t)result : 0;
+	has_read(from, result);
+	if (taken > 0)
+		weft_hook_uses(fd);
+	if (taken < told)
+		weft__hook_wrote_less(to_there, told - taken);
+	return result;
+}
+
 TAKE(sendmmsg, int, (int fd, struct mmsghdr *messages, unsigned count, int flags), (fd, messages, count, flags), false)
 {
-	enum weft_hook_written what;
-	const struct weft_hook_adapter *who = writer(fd, &what);
-	for (unsigned i = 0; who && what == WEFT_HOOK_DATAGRAMS && i < count; i++)
-		if (weft_hook_is_readable(&messages[i], sizeof messages[i]))
-			tell_written(who, what, fd, &messages[i].msg_hdr);
+	(void)caller;
+	struct weft__hook_carried *to_there = weft__hook_carried_at(fd);
+	size_t told = 0, taken = 0;
+	unsigned at = 0;
+	for (; to_there && at < count && weft_hook_is_readable(&messages[at], sizeof messages[at]); at++)
+		told += weft__hook_writes(to_there, fd, &messages[at].msg_hdr);
 	const int result = real.sendmmsg(fd, messages, count, flags);
 	if (result > 0)
 		weft_hook_uses(fd);
+	for (unsigned i = 0; told > 0 && i < at && result > 0 && i < (unsigned)result; i++)
+		taken += messages[i].msg_len;
+	if (taken < told)
+		weft__hook_wrote_less(to_there, told - taken);
 	return result;
 }
+
+/* ---- Which thing a descriptor is ---- */
+
+TAKE(socket, int, (int family, int type, int protocol), (family, type, protocol), false)
+{
+	(void)caller;
+	const int result = real.socket(family, type, protocol);
+	weft__hook_is_another(result);
+	return result;
+}
+
+TAKE(close, int, (int fd), (fd), false)
+{
+	(void)caller;
+	if (__builtin_expect(weft__hook_connecting > 0, 0))
+		weft__hook_connect_ends(fd, -1);
+	weft__hook_is_another(fd);
+	return real.close(fd);
+}
+
+TAKE(close_range, int, (unsigned first, unsigned last, int flags), (first, last, flags), false)
+{
+	(void)caller;
+	if (!(flags & CLOSE_RANGE_CLOEXEC))
+		weft__hook_are_others(first, last);
+	return real.close_range(first, last, flags);
+}
+
+TAKEN void closefrom(int first)
+{
+	RESOLVED(closefrom)
+	if (is_told())
+		weft__hook_are_others(first < 0 ? 0 : (unsigned)first, UINT_MAX);
+	real.closefrom(first);
+}
+
+#define DUPLICATES(NAME, PARAMETERS, ARGUMENTS)                                                                                  \
+	TAKE(NAME, int, PARAMETERS, ARGUMENTS, false)                                                                            \
+	{                                                                                                                        \
+		(void)caller;                                                                                                    \
+		const int result = real.NAME ARGUMENTS;                                                                          \
+		weft__hook_is_same(result, fd);                                                                                  \
+		return result;                                                                                                   \
+	}
+DUPLICATES(dup, (int fd), (fd))
+DUPLICATES(dup2, (int fd, int to), (fd, to))
+DUPLICATES(dup3, (int fd, int to, int flags), (fd, to, flags))
+
+TAKEN int fcntl64(int fd, int operation, ...)
+{
+	va_list list;
+	va_start(list, operation);
+	void *argument = va_arg(list, void *);
+	va_end(list);
+	RESOLVED(fcntl64)
+	const int result = real.fcntl64(fd, operation, argument);
+	if ((operation == F_DUPFD || operation == F_DUPFD_CLOEXEC) && is_told())
+		weft__hook_is_same(result, fd);
+	return result;
+}
+ALSO(fcntl64, "fcntl");

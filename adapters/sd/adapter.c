@@ -10,7 +10,9 @@
 enum { COPIES = 2, LOOPS = 4 };
 
 static struct weft__sd_copy copies[COPIES];
-struct weft_hook_things weft__sd_things = WEFT_HOOK_THINGS(struct weft__sd_thing);
+static void still_connected(const struct weft_hook_thing *known);
+
+struct weft_hook_things weft__sd_things = {.bytes = sizeof(struct weft__sd_thing), .still = still_connected};
 static __thread unsigned epoch __attribute__((tls_model("initial-exec")));
 
 /* The sd_event_loop()s and sd_event_run()s of this OS thread that have not returned. */
@@ -88,9 +90,21 @@ void weft__sd_release(const void *key, const char *error)
 		} else if (is_told) {
 			weft_resolve(by, thing->id);
 		}
+		weft_hook_carries_no_more(thing->fd, thing->id);
 		weft_hook_things_drop(&weft__sd_things, &thing->thing);
 	}
 	weft__sd_unlock(key);
+}
+
+void weft__sd_carries(const struct weft__sd_thing *thing)
+{
+	if (thing->kind == WEFT_KIND_CONNECTION)
+		weft_hook_may_carry(thing->fd, thing->id);
+}
+
+static void still_connected(const struct weft_hook_thing *known)
+{
+	weft_hook_still_connected(((const struct weft__sd_thing *)(const void *)known)->fd, known->id);
 }
 
 /* ---- Loops ---- */
@@ -258,6 +272,7 @@ static void tell_older(struct weft_hook_thing *known, void *data)
 	if (thing->id || !thing->event) /* a loop, or a call */
 		return;
 	weft_hook_things_begin_older(known, (enum weft_kind)thing->kind);
+	weft__sd_carries(thing);
 	if (thing->is_labelled)
 		weft_hook_say(&thing->label, thing->id);
 	else

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <weft/record.h>
 
+#include "adapters/hook/carried.h"
 #include "adapters/hook/hook.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/slots.h"
@@ -169,6 +170,9 @@ static inline bool weft__sd_knows(void)
 
 /* The promise of a loop, 0: it does not run; takes the lock. */
 weft_id weft__sd_id(const void *key);
+
+/* If its descriptor is a connection, it stands for that.  Under the lock. */
+void weft__sd_carries(const struct weft__sd_thing *thing);
 
 /* At the latest now the source is labelled: by its description, if it has got one.  Under the lock. */
 void weft__sd_name(struct weft__sd_thing *thing, const char *description);

@@ -120,8 +120,10 @@ static void make_thing(const struct adding *a, sd_event_source *source)
 		thing->spins = a->spins;
 		thing->label = a->label;
 		thing->kind = (uint8_t)a->kind;
-		if (is_on)
+		if (is_on) {
 			weft_hook_things_begin(&thing->thing, a->kind, a->caller);
+			weft__sd_carries(thing);
+		}
 		if (loop && a->is_enabled)
 			weft_await(thing->kept = loop, thing->id);
 	}
@@ -171,6 +173,9 @@ int weft__sd_event_add_io(struct weft__sd_copy *copy, const void *caller, sd_eve
 	a.fd = fd;
 	if (a.is_told && fd >= 0)
 		a.kind = weft_hook_put_watched(&a.label, fd, events & POLLIN || !(events & POLLOUT));
+	/* A bus, whose calls are told of. */
+	if (a.kind == WEFT_KIND_CONNECTION && weft__sd_copy_of(caller))
+		a.kind = WEFT_KIND_POLL;
 	return end(&a, copy->real.sd_event_add_io(event, a.to, fd, events, slot_of(&io_slots, user), data));
 }
 

@@ -108,8 +108,4 @@ const struct weft_hook_adapter weft_uv_adapter = {
     .fork = forks,
     .sleeps = weft__uv_sleeps,
     .thread_ends = weft__uv_thread_ends,
-    .is_written = weft__uv_is_written,
-    .sends = weft__uv_sends,
-    .writes = weft__uv_writes,
-    .wrote_less = weft__uv_wrote_less,
 };

@@ -9,6 +9,7 @@
 
 #include <weft/record.h>
 
+#include "adapters/hook/carried.h"
 #include "adapters/hook/hook.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/thread.h"
@@ -71,11 +72,9 @@ struct weft__uv_thing {
 	uint32_t children;  /* of a datagram: what has yet to end before it does */
 	bool is_used_again; /* of a timer: the trace says so */
 	struct weft_hook_calls calls;
-	struct weft_positions carried; /* of a stream whose connection the trace knows */
-	bool is_told, is_untold;       /* that the trace knows it; that there is nothing to know */
-	bool connects, did_connect;
-	bool sends_datagrams; /* a socket for them, whose descriptor is watched */
-	bool is_untouched;    /* of a poll handle: its callback leaves the descriptor as it was; of an async: it sent to itself */
+	int fd; /* of a socket that adapters/hook/carried.h knows; -1: none */
+	bool connects;
+	bool is_untouched; /* of a poll handle: its callback leaves the descriptor as it was; of an async: it sent to itself */
 	struct weft_hook_label label;
 } __attribute__((aligned(64)));
 
@@ -148,12 +147,6 @@ static inline struct weft__uv_thing *weft__uv_find_request(const void *request)
 struct weft__uv_thing *weft__uv_next(uint32_t *at);
 
 void weft__uv_thread_ends(void);
-
-/* What the program writes to a connection without libuv (stream.c; hook.h). */
-enum weft_hook_written weft__uv_is_written(int fd);
-void weft__uv_sends(int fd, const struct msghdr *datagram);
-void weft__uv_writes(int fd, size_t bytes);
-void weft__uv_wrote_less(int fd, size_t missing);
 
 void weft__uv_things_lock(void);
 void weft__uv_things_unlock(void);
@@ -321,8 +314,8 @@ static inline struct weft__uv_thing *weft__uv_stream(
 	return __builtin_expect(thing && thing->id, 1) ? thing : weft__uv_stream_new(copy, caller, stream, prefix);
 }
 
-/* The trace is told again which connection a stream is, if it is one. */
-void weft__uv_tell_connection(const struct weft__uv_thing *thing);
+/* What its descriptor carries is told of from now on. */
+void weft__uv_carries(struct weft__uv_thing *thing, const uv_handle_t *handle);
 
 /* A request begins.  `owner` waits for it; NULL: who runs.  To be labelled; NULL: no memory. */
 struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,

@@ -66,6 +66,7 @@ void weft__uv_end(struct weft__uv_thing *thing, weft_id by)
 	weft__uv_drop_input(thing);
 	if (!thing->id)
 		return;
+	weft_hook_carries_no_more(thing->fd, thing->id);
 	weft_resolve(by, thing->id);
 	__atomic_store_n(&thing->id, 0, __ATOMIC_RELAXED);
 	weft__uv_datagram_release(thing->owner);
@@ -109,6 +110,8 @@ void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *hand
 		return;
 	put_what(thing, handle, label);
 	weft__uv_say(thing);
+	if (kind == WEFT_KIND_CONNECTION)
+		weft__uv_carries(thing, handle);
 }
 
 /* ---- Handles that are older than the recording ---- */
@@ -268,6 +271,8 @@ void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle)
 	uv_stream_t *stream = stream_of(handle);
 	if (stream)
 		begin_older_requests(thing, stream);
+	if (thing->kind == WEFT_KIND_CONNECTION)
+		weft__uv_carries(thing, handle);
 }
 
 /* ---- The end ---- */
@@ -585,10 +590,17 @@ int weft__uv_poll_start(struct weft__uv_copy *copy, const void *caller, uv_poll_
 		return copy->real.uv_poll_start(handle, events, cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_poll_start(handle, events, weft__uv_poll_slot(cb)));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (thing && starts(thing, WEFT_KIND_POLL, caller, 0)) {
-		weft__uv_put(thing, "poll ");
-		weft__uv_put_handle(thing, (uv_handle_t *)handle);
+	struct weft_hook_label label = {0};
+	uv_os_fd_t fd;
+	const bool is_new = thing && !thing->id && copy->real.uv_fileno((const uv_handle_t *)handle, &fd) == 0;
+	const enum weft_kind kind = is_new ? weft_hook_put_watched(&label, fd, events & UV_READABLE) : WEFT_KIND_POLL;
+	if (thing && starts(thing, kind, caller, 0)) {
+		if (kind == WEFT_KIND_POLL)
+			weft__uv_put(thing, "poll ");
+		weft__uv_put(thing, label.text);
 		weft__uv_say(thing);
+		if (kind == WEFT_KIND_CONNECTION)
+			weft__uv_carries(thing, (const uv_handle_t *)handle);
 	}
 	return status;
 }

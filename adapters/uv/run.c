@@ -42,8 +42,7 @@ static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 	struct weft__uv_thing *owner = weft__uv_find(thing->owner);
 	if (thing->is_request && owner && owner->id)
 		weft_still_awaits(owner->id, thing->id);
-	if (thing->is_told)
-		weft__uv_tell_connection(thing);
+	weft_hook_still_connected(thing->fd, thing->id);
 	if (thing->input) {
 		weft_pending_at(thing->id, thing->input, WEFT_KIND_STREAM_READ, thing->read_site, thing->input_since, NULL);
 		weft_still_awaits(thing->id, thing->input);

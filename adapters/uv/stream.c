@@ -27,52 +27,31 @@ struct weft__uv_thing *weft__uv_stream_new(
 		weft__uv_put(thing, prefix);
 		weft__uv_put_handle(thing, (uv_handle_t *)stream);
 		weft__uv_say(thing);
+		weft__uv_carries(thing, (uv_handle_t *)stream);
 	}
 	return thing;
 }
 
 /* ---- What goes through connections ---- */
 
-/* By descriptor: its connection.  What was closed stays here, until the number is used again. */
-static weft__uv_tag watched[WEFT__HOOK_WATCHED];
-
-static void watch(int fd, const struct weft__uv_thing *thing)
+/* The program writes to a connection itself, as uvloop does; in its own callbacks only, since libuv writes so, too. */
+static bool is_own_write(void)
 {
-	if (fd < 0 || fd >= WEFT__HOOK_WATCHED)
+	return weft__uv_here.inside == 0 && weft__uv_here.epoch == weft__hook_epoch;
+}
+
+void weft__uv_carries(struct weft__uv_thing *thing, const uv_handle_t *handle)
+{
+	uv_os_fd_t fd;
+	if (thing->fd >= 0 || !thing->id || thing->connects || thing->copy->real.uv_fileno(handle, &fd))
 		return;
-	__atomic_store_n(&watched[fd], weft__uv_tag_of(thing), __ATOMIC_RELAXED);
-	__atomic_store_n(&weft__hook_watched[fd], true, __ATOMIC_RELAXED);
-}
-
-/* Whether the trace knows which connection it is; if not, it is told, and how far that has come but for the bytes that were read
- * just now. */
-static bool is_told(struct weft__uv_thing *thing, const uv_stream_t *stream, size_t just_read)
-{
-	uv_os_fd_t fd;
-	if (__builtin_expect(thing->is_told, 1))
-		return true;
-	if (thing->is_untold || thing->connects || !thing->id || !weft_is_on())
-		return false;
-	thing->is_told = thing->copy->real.uv_fileno((const uv_handle_t *)stream, &fd) == 0 &&
-			 weft_connection(thing->id, fd, thing->did_connect, &thing->carried);
-	thing->is_untold = !thing->is_told;
-	if (!thing->is_told)
-		return false;
-	watch(fd, thing);
-	/* Of TCP the kernel counts all that was read, of others nobody has before now. */
-	const bool is_counted = thing->carried.received >= just_read;
-	if (is_counted && just_read) {
-		thing->carried.received -= just_read;
-		weft_still_connected(thing->id, fd, &thing->carried);
-	}
-	return true;
-}
-
-void weft__uv_tell_connection(const struct weft__uv_thing *thing)
-{
-	uv_os_fd_t fd;
-	if (!thing->is_closing && thing->copy->real.uv_fileno(thing->key, &fd) == 0)
-		weft_still_connected(thing->id, fd, &thing->carried);
+	thing->fd = fd;
+	if (handle->type == UV_UDP)
+		weft_hook_carries_datagrams(fd, thing->id, is_own_write);
+	else if (handle->type == UV_POLL)
+		weft_hook_may_carry(fd, thing->id);
+	else
+		weft_hook_carries(fd, thing->id, is_own_write);
 }
 
 static size_t bytes_of(const uv_buf_t bufs[], unsigned count)
@@ -86,56 +65,19 @@ static size_t bytes_of(const uv_buf_t bufs[], unsigned count)
 /* Before the call: libuv may write later, never earlier.  Returns what it was about to write, for falls_short(). */
 static size_t goes_out(struct weft__uv_thing *thing, const uv_stream_t *stream, size_t bytes)
 {
-	if (!thing || !is_told(thing, stream, 0))
+	if (!thing || !weft_is_on())
 		return 0;
-	thing->carried.sent += bytes;
-	weft_sent(thing->id, thing->carried.sent);
+	weft__uv_carries(thing, (const uv_handle_t *)stream);
+	weft_hook_goes_out(thing->fd, thing->id, bytes);
 	return bytes;
 }
 
 /* So many of them were not taken. */
 static void falls_short(const uv_stream_t *stream, size_t bytes)
 {
-	struct weft__uv_thing *thing = bytes ? weft__uv_find_handle(stream) : NULL;
-	if (!thing || !thing->is_told)
-		return;
-	thing->carried.sent -= bytes;
-	weft_sent(thing->id, thing->carried.sent);
-}
-
-/* Of the descriptor of a connection that the trace knows, or of a socket for datagrams. */
-static struct weft__uv_thing *thing_of(int fd)
-{
-	struct weft__uv_thing *thing = weft__uv_find(__atomic_load_n(&watched[fd], __ATOMIC_RELAXED));
-	return thing && (thing->is_told || thing->sends_datagrams) ? thing : NULL;
-}
-
-/* The program writes to a connection itself, as uvloop does; in its own callbacks only, since libuv writes so, too. */
-enum weft_hook_written weft__uv_is_written(int fd)
-{
-	const struct weft__uv_here *here = &weft__uv_here;
-	const struct weft__uv_thing *thing = here->inside == 0 && here->epoch == weft__hook_epoch ? thing_of(fd) : NULL;
-	if (!thing || thing->is_closing || thing->home != here)
-		return WEFT_HOOK_NOT_WRITTEN;
-	return thing->sends_datagrams ? WEFT_HOOK_DATAGRAMS : WEFT_HOOK_BYTES;
-}
-
-void weft__uv_writes(int fd, size_t bytes)
-{
-	struct weft__uv_thing *thing = thing_of(fd);
-	if (!thing)
-		return;
-	thing->carried.sent += bytes;
-	weft_sent(thing->id, thing->carried.sent);
-}
-
-void weft__uv_wrote_less(int fd, size_t missing)
-{
-	struct weft__uv_thing *thing = thing_of(fd);
-	if (!thing)
-		return;
-	thing->carried.sent -= missing;
-	weft_sent(thing->id, thing->carried.sent);
+	const struct weft__uv_thing *thing = bytes ? weft__uv_find_handle(stream) : NULL;
+	if (thing)
+		weft_hook_fell_short(thing->fd, thing->id, bytes);
 }
 
 /* For libweft-uv, which sends files past libuv, and tells of no connection where this function is: so many bytes are about to be
@@ -144,8 +86,10 @@ __attribute__((visibility("default"))) void weft_hook_sends_past_libuv(int fd, i
 
 void weft_hook_sends_past_libuv(int fd, int64_t bytes)
 {
-	if (fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&weft__hook_watched[fd], __ATOMIC_RELAXED))
-		weft__uv_writes(fd, (size_t)bytes);
+	if (bytes < 0)
+		weft_hook_fell_short(fd, weft_hook_carrier(fd), (size_t)-bytes);
+	else
+		weft_hook_goes_out(fd, weft_hook_carrier(fd), (size_t)bytes);
 }
 
 /* ---- Beginning ---- */
@@ -177,8 +121,7 @@ int weft__uv_accept(struct weft__uv_copy *copy, const void *caller, uv_stream_t 
 	int status = WEFT__UV_INSIDE(copy->real.uv_accept(server, client));
 	if (status == 0 && taken && client->type != UV_UDP) {
 		struct weft__uv_thing *thing = weft__uv_stream(copy, caller, client, "from ");
-		if (thing)
-			is_told(thing, client, 0);
+		goes_out(thing, client, 0);
 	}
 	return status;
 }
@@ -263,9 +206,8 @@ void weft__uv_connect_called(uv_connect_t *req, int status, unsigned slot)
 	struct weft__uv_thing *stream = weft_is_on() ? weft__uv_find_handle(req->handle) : NULL;
 	if (stream) {
 		stream->connects = false;
-		stream->did_connect = true;
 		/* What it was asked to write before it was connected goes out from now on. */
-		if (status == 0 && is_told(stream, req->handle, 0) && req->handle->write_queue_size)
+		if (status == 0)
 			goes_out(stream, req->handle, req->handle->write_queue_size);
 	}
 	if (user)
@@ -347,10 +289,6 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 		return;
 	}
 	weft__uv_tag tag = weft__uv_tag_of(thing);
-	if (got > 0 && is_told(thing, stream, (size_t)got)) {
-		thing->carried.received += (size_t)got;
-		weft_received(thing->id, thing->carried.received);
-	}
 	input_comes(thing, got);
 	WEFT__UV_FRAME frame = weft__uv_enter(thing->id, tag);
 	(void)frame;
@@ -474,21 +412,6 @@ void weft__uv_shutdown_called(uv_shutdown_t *req, int status, unsigned slot)
 
 /* ---- Datagrams ---- */
 
-/* Of what the program sends, as far as there is something; what is not is libuv's to refuse. */
-static struct weft_digest digest_of(const uv_buf_t bufs[], unsigned count)
-{
-	enum { MOST = 64 };
-	struct weft_digest digest = {0};
-	for (unsigned i = 0; i < count; i++) {
-		const bool is_looked_at = bufs[i].len > 0 && digest.bytes < MOST;
-		const size_t bytes = bufs[i].len < MOST ? bufs[i].len : MOST;
-		if (is_looked_at && weft_hook_is_readable(bufs[i].base, bytes))
-			weft_digest(&digest, bufs[i].base, bytes);
-		digest.bytes += is_looked_at ? bufs[i].len - bytes : bufs[i].len;
-	}
-	return digest;
-}
-
 /* Before the call. */
 static void sends(const struct weft__uv_thing *thing, weft_id promise, const uv_udp_t *handle, const uv_buf_t bufs[],
     unsigned count, const struct sockaddr *to)
@@ -496,7 +419,8 @@ static void sends(const struct weft__uv_thing *thing, weft_id promise, const uv_
 	uv_os_fd_t fd;
 	if (!promise || (!to && thing->copy->real.uv_fileno((const uv_handle_t *)handle, &fd)))
 		return;
-	const struct weft_digest digest = digest_of(bufs, count);
+	/* libuv's buffers are laid out as an iovec is. */
+	const struct weft_digest digest = weft_hook_digest((const struct iovec *)(const void *)bufs, count);
 	weft_datagram_sent(promise, to ? -1 : fd, to, &digest);
 }
 
@@ -515,7 +439,6 @@ static struct weft__uv_thing *udp(
     struct weft__uv_copy *copy, const void *caller, const uv_udp_t *handle, const struct sockaddr *to)
 {
 	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-	uv_os_fd_t fd;
 	if (weft__uv_begin(thing, WEFT_KIND_CONNECTION, caller)) {
 		weft__uv_put(thing, "udp ");
 		const unsigned unnamed = thing->label.length;
@@ -526,25 +449,9 @@ static struct weft__uv_thing *udp(
 		}
 		weft__uv_say(thing);
 	}
-	if (thing && !thing->sends_datagrams && copy->real.uv_fileno((const uv_handle_t *)handle, &fd) == 0) {
-		thing->sends_datagrams = true;
-		watch(fd, thing);
-	}
+	if (thing)
+		weft__uv_carries(thing, (const uv_handle_t *)handle);
 	return thing;
-}
-
-/* The program sends one itself, as Knot Resolver does: it is who runs that sends it. */
-void weft__uv_sends(int fd, const struct msghdr *datagram)
-{
-	const struct weft__uv_thing *socket = thing_of(fd);
-	const weft_id running = weft__hook_thread.running;
-	const struct sockaddr *to = datagram->msg_name;
-	if (!socket || (to && !weft_hook_is_readable(to, sizeof(struct sockaddr_in6))))
-		return;
-	/* libuv's buffers are laid out as an iovec is. */
-	const struct weft_digest digest =
-	    digest_of((const uv_buf_t *)(const void *)datagram->msg_iov, (unsigned)datagram->msg_iovlen);
-	weft_datagram_sent(running > 0 ? running : socket->id, fd, to, &digest);
 }
 
 int weft__uv_udp_recv_start(

@@ -105,9 +105,8 @@ static struct weft__uv_thing *make(const void *key)
 	thing->what = 0;
 	thing->children = 0;
 	thing->calls = (struct weft_hook_calls){0};
-	thing->carried = (struct weft_positions){0};
-	thing->is_told = thing->is_untold = thing->connects = thing->did_connect = thing->sends_datagrams = false;
-	thing->is_untouched = false;
+	thing->fd = -1;
+	thing->connects = thing->is_untouched = false;
 	thing->kind = 0;
 	thing->label.length = 0;
 	thing->label.text[0] = 0;

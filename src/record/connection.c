@@ -50,6 +50,15 @@ static bool put_address(char *out, const union address *from)
 	return true;
 }
 
+/* Whether this end began it.  The kernel has counted what it sent without that byte, too, since 4.19; where both counts make no
+ * sense together, as after an error of sending, who asks is believed. */
+static bool asked_for_it(const struct tcp_info *info, socklen_t bytes, uint64_t written, bool did_connect)
+{
+	const uint64_t sent = info->tcpi_bytes_sent - info->tcpi_bytes_retrans + info->tcpi_notsent_bytes;
+	const bool is_told = bytes >= offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof info->tcpi_bytes_retrans;
+	return is_told && written - sent <= 1 ? written > sent : did_connect;
+}
+
 /* What was written and what was read.  The kernel counts that a connection begins (at the end that asked for it), and that the
  * peer writes no more, as a byte each. */
 static bool ask_positions(int fd, bool did_connect, struct weft_positions *out)
@@ -60,9 +69,11 @@ static bool ask_positions(int fd, bool did_connect, struct weft_positions *out)
 	enum { TRIES = 8 };
 	struct tcp_info info = {0}, before;
 	int unread = 0, unacknowledged = 0, tries = 0;
+	socklen_t bytes;
 	/* Bytes that come between two questions would be counted by one of them. */
 	do {
-		socklen_t bytes = sizeof info, again = sizeof info;
+		socklen_t again = sizeof info;
+		bytes = sizeof info;
 		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &before, &bytes) || ioctl(fd, SIOCINQ, &unread) ||
 		    ioctl(fd, SIOCOUTQ, &unacknowledged) || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &again) ||
 		    bytes < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
@@ -71,7 +82,7 @@ static bool ask_positions(int fd, bool did_connect, struct weft_positions *out)
 		 ++tries < TRIES);
 	const uint64_t written = info.tcpi_bytes_acked + (uint64_t)unacknowledged;
 	const uint64_t came = info.tcpi_bytes_received - (FIN_CAME >> info.tcpi_state & 1);
-	out->sent = written - (did_connect && written > 0);
+	out->sent = written - (asked_for_it(&info, bytes, written, did_connect) && written > 0);
 	out->received = came - (uint64_t)unread;
 	return true;
 }

@@ -162,6 +162,21 @@ def webdis(weft, folder):
         fail(f'the request that took longest does not say that it waited for redis:\n{why}')
 
 
+def webdis_refused(weft, folder):
+    """It asks redis, which does not run: hiredis connects by itself."""
+    program = need('webdis')
+    port, at = free_port(), free_port()
+    rc = os.path.join(folder, 'webdis.json')
+    with open(rc, 'w', encoding='ascii') as file:
+        json.dump({'redis_host': '127.0.0.1', 'redis_port': at, 'http_host': '127.0.0.1', 'http_port': port, 'threads': 1, 'pool_size': 1,
+                   'daemonize': False, 'verbosity': 0, 'logfile': os.path.join(folder, 'log')}, file)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [program, rc], wait=False)
+    until(lambda: recording.all() and len(recording.trace('webdis').promises('connect')) > 8, 'webdis does not try again')
+    recording.end('webdis', signal.SIGTERM)
+    trace = recording.trace('webdis')
+    expect({(p['end'], p['failure'], f'127.0.0.1:{at}' in str(p['labels'])) for p in trace.promises('connect')}, {('failed', 'Connection refused', True)}, 'its connects')
+
+
 def tmux(weft, folder):
     """A server with a window, in which a command says something."""
     program, path = need('tmux'), os.path.join(folder, 'socket')
@@ -272,6 +287,6 @@ def tor(weft, folder):
     healthy(trace)
 
 
-TESTS = {'memcached': memcached, 'memcached that is asked': memcached_asked, 'webdis that waits for redis': webdis, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
+TESTS = {'memcached': memcached, 'memcached that is asked': memcached_asked, 'webdis that waits for redis': webdis, 'webdis without redis': webdis_refused, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

@@ -373,6 +373,68 @@ def connections(weft, folder):
     follows(weft, client.trace('python3'), service.trace('python3'), ['on its way from', '20 ms'], 'g_input_stream_read_bytes_async (GSocketInputStream)')
 
 
+WATCHED = """
+import socket
+from gi.repository import GLib
+loop = GLib.MainLoop()
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+def came(source, condition, client):
+    data = client.recv(1000)
+    if data:
+        GLib.timeout_add(20, lambda: client.sendall(data.upper()) and False)
+        return True
+    client.close()
+    loop.quit()
+    return False
+def accepts(source, condition):
+    client = listener.accept()[0]
+    GLib.io_add_watch(client.fileno(), GLib.IO_IN | GLib.IO_HUP, came, client)
+    return True
+GLib.io_add_watch(listener.fileno(), GLib.IO_IN, accepts)
+loop.run()
+"""
+
+WATCHES = """
+import os, socket, sys
+from gi.repository import GLib
+loop = GLib.MainLoop()
+mine = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+got = []
+def came(fd, condition):
+    got.append(mine.recv(1000).decode())
+    if len(got) < 4:
+        os.write(mine.fileno(), b'more')
+        return True
+    os.dup2(os.open('/dev/null', os.O_WRONLY), mine.fileno())
+    os.write(mine.fileno(), b'to nobody')
+    loop.quit()
+    return False
+GLib.unix_fd_add_full(0, mine.fileno(), GLib.IO_IN, came)
+again = mine.dup()
+again.sendall(b'hello')
+again.close()
+loop.run()
+print(*got)
+"""
+
+
+def watched(weft, folder):
+    """Two programs that have their sockets watched by GLib, and read and write them by themselves, by another name of the descriptor, too; then that
+    is another thing's."""
+    typelib('Gio 2.0')
+    service = Recording(weft, os.path.join(folder, 'service'), [PYTHON, '-c', WATCHED], wait=False)
+    port = service.process.stdout.readline().decode().strip()
+    client = Recording(weft, os.path.join(folder, 'client'), [PYTHON, '-c', WATCHES, port])
+    expect((client.status, client.out), (0, b'HELLO MORE MORE MORE\n'), 'what the client says')
+    service.process.communicate(timeout=PATIENCE)
+    expect(service.process.returncode, 0, 'how the service ends')
+    trace = client.trace('python3')
+    expect([event['position'] for event in trace.ask('events', '--json') if event['op'] == 'sent'], [5, 9, 13, 17], 'how far the client has written')
+    told = json.loads(subprocess.run([weft, 'info', '--json', trace.path, service.trace('python3').path], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    expect(told['messages'], 8, 'messages between them')
+
+
 GETS = """
 import sys
 from gi.repository import Gio
@@ -712,7 +774,7 @@ def turned(weft, folder):
     healthy(trace)
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk, 'turned': turned}
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'watched': watched, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk, 'turned': turned}
 
 
 def main():

@@ -382,6 +382,35 @@ def uvloop_both(weft, folder):
         fail(f'the path of an answer does not go through {process}:\n{path}')
 
 
+POLLS = """
+import asyncio, socket, sys, uvloop
+async def main():
+    loop, mine = asyncio.get_running_loop(), socket.socket()
+    mine.setblocking(False)
+    await loop.sock_connect(mine, ('127.0.0.1', int(sys.argv[1])))
+    for i in range(8):
+        await loop.sock_sendall(mine, b'x' * (i + 1))
+        await loop.sock_recv(mine, 1000)
+    mine.close()
+uvloop.install()
+asyncio.run(main())
+"""
+
+
+def uvloop_polls(weft, folder):
+    """A client that only asks libuv when its socket is ready."""
+    python = need_uvloop()
+    server = Recording(weft, os.path.join(folder, 'server'), [python, write(folder, 'answers.py', ANSWERS)], wait=False)
+    port = server.process.stdout.readline().decode().strip()
+    client = Recording(weft, os.path.join(folder, 'client'), [python, write(folder, 'polls.py', POLLS), port])
+    server.process.communicate(timeout=PATIENCE)
+    expect((client.status, server.process.returncode), (0, 0), 'how they end')
+    trace = client.trace('python3')
+    expect(trace.promise('connect', f'127.0.0.1:{port}')['end'], 'resolved', 'the connect')
+    events = trace.ask('events', '--json')
+    expect([[event['position'] for event in events if event['op'] == op][-1] for op in ('sent', 'received')], [36, 36], 'what it has written and read')
+
+
 NODE = """
 const net = require('net'), fs = require('fs'), child = require('child_process');
 const server = net.createServer(c => c.pipe(c)).listen(0, '127.0.0.1', () => {
@@ -419,7 +448,7 @@ def node(weft, folder):
     healthy(trace)
 
 
-TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both,
+TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'uvloop-polls': uvloop_polls,
          'uvloop-floods': uvloop_floods, 'node': node, 'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

@@ -164,7 +164,7 @@ expect([line['promise'] for line in found['spin']], [trace.promise('handle', 'id
 
 # What comes again at once is counted: a small ring keeps what was before it, and explain says who it is.
 SMALL = ['--mode=ring', '--size=256K']
-for name, kind, label in (('flood_timer', 'timer', '0 ms'), ('flood_poll', 'poll', ''), ('flood_async', 'condition', 'async')):
+for name, kind, label in (('flood_timer', 'timer', '0 ms'), ('flood_poll', 'connection', ''), ('flood_async', 'condition', 'async')):
     trace = record(name, record=SMALL)
     expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promise(kind, label)['promise']], f'who spins in {name}')
     expect(trace.promise('timer', '5 ms')['end'], 'pending', f'what was before {name}')
