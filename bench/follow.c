@@ -14,7 +14,7 @@
 #include <weft/record.h>
 
 #include "bench/bench.h"
-#include "model/follower.h"
+#include "model/followers.h"
 #include "viewer/viewer.h"
 
 enum { BATCH = 1000, MOST_LOOKS = 1 << 16, PENDING = 1000 };
@@ -157,17 +157,18 @@ static struct weft_viewer *open_viewer(void)
 	return viewer;
 }
 
-/* Shows what a look found. */
-static void show(enum who who, struct weft_follower *follower, struct weft_viewer **viewer)
+/* Shows what a look found, which the viewer then owns. */
+static void show(enum who who, struct weft_followed *taken, struct weft_viewer **viewer)
 {
 	size_t bytes = 0;
-	if (who == SERVE)
-		weft_follower_save(follower, count_bytes, &bytes, NULL);
-	struct weft_followed *taken = who == WINDOW ? weft_follower_take(follower) : NULL;
 	struct weft_viewer *fresh;
+	if (!taken)
+		fatal("no memory");
+	if (who == SERVE)
+		weft_followed_save(taken, count_bytes, &bytes, NULL);
 	if (who != WINDOW)
 		return;
-	if (!taken || weft_viewer_open_model(&fresh, taken->model, taken->trace, release, taken, NULL) < 0)
+	if (weft_viewer_open_model(&fresh, taken->model, taken->trace, release, taken, NULL) < 0)
 		fatal("no memory for the window");
 	weft_viewer_destroy(*viewer);
 	*viewer = fresh;
@@ -181,7 +182,7 @@ static void follow(struct turn *turn, enum who who, int over)
 	    .window_events = WEFT_FOLLOWER_SEEN,
 	    .begins_at_window = true,
 	    .makes_no_model = who == SERVE};
-	struct weft_follower *follower;
+	struct weft_followers *followers;
 	struct weft_viewer *viewer = NULL;
 	struct weft_trace *whole = NULL;
 	size_t bytes = 0;
@@ -196,21 +197,24 @@ static void follow(struct turn *turn, enum who who, int over)
 		else if (weft_trace_open(&whole, path, &err) < 0 || weft_trace_save(whole, NULL, count_bytes, &bytes, &err) < 0)
 			fatal("%s", err.what);
 	}
-	if (weft_follower_open(&follower, path, who == WAITS ? &of_waits : &of_viewer, &err) < 0)
+	if (weft_followers_open(&followers, who == WAITS ? &of_waits : &of_viewer, &err) < 0)
 		fatal("%s", err.what);
 	double before_ns = cpu_ns(), began_ns = clock_now_ns(CLOCK_MONOTONIC);
 	bool is_begun = who == WAITS;
 	while (read(over, &byte, 1) < 0 && turn->count < MOST_LOOKS) {
 		const double look_ns = clock_now_ns(CLOCK_MONOTONIC), used_ns = cpu_ns();
-		const int found = who == WAITS ? weft_follower_look(follower, &err) : weft_follower_look_newest(follower, &err);
-		if (found > 0) {
-			show(who, follower, &viewer);
+		const char *const followed = path;
+		if (weft_followers_look(followers, &followed, 1, false, &err) > 0) {
+			struct weft_followed *taken = weft_followers_take(followers);
+			show(who, taken, &viewer);
 			const double now_ns = clock_now_ns(CLOCK_MONOTONIC), own_ns = cpu_ns();
 			struct seen fresh = {0};
 			if (who == SERVE)
-				see_trace(&fresh, &seen, weft_follower_trace(follower));
+				see_trace(&fresh, &seen, taken->trace);
 			else
-				see_model(&fresh, &seen, viewer ? viewer->model : weft_follower_model(follower));
+				see_model(&fresh, &seen, taken->model);
+			if (who != WINDOW)
+				weft_followed_destroy(taken);
 			others_ns += cpu_ns() - own_ns;
 			if (seen.newest_ns && fresh.newest_ns) {
 				turn->delays[turn->count] = now_ns - (double)fresh.oldest_ns;
@@ -230,11 +234,11 @@ static void follow(struct turn *turn, enum who who, int over)
 	}
 	turn->follower_ns = cpu_ns() - before_ns - others_ns;
 	turn->wall_ns = clock_now_ns(CLOCK_MONOTONIC) - began_ns;
-	turn->events = weft_follower_events(follower);
-	turn->restarts = weft_follower_restarts(follower);
+	turn->events = weft_followers_events(followers);
+	turn->restarts = weft_followers_restarts(followers);
 	turn->memory_kb = memory_kb();
 	weft_viewer_destroy(viewer);
-	weft_follower_close(follower);
+	weft_followers_close(followers);
 }
 
 /* Opens the ring once, as a whole. */

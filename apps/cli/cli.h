@@ -196,8 +196,8 @@ struct cli_newest {
 /* Calls `show` for each newer model of the operands' traces, as one, until the recording of all has ended, somebody sends SIGINT
  * or SIGTERM, or `show` returns an exit status.  Returns that, or -1; where nothing can be followed the error has been told.
  *
- * Of one trace a look reads what is new.  Of several it reads all that they have, so that what went between them is known, as
- * often as that takes a tenth of a processor; what their rings have forgotten and still holds, or is counted, is known, too. */
+ * A look reads what is new (model/followers.h).  Several whose windows cannot be joined are read as a whole, as often as that
+ * takes a tenth of a processor. */
 int cli_follow(const struct cli_args *args, const struct weft_follower_options *options,
     int (*show)(void *ctx, const struct cli_newest *newest), void *ctx);
 
@@ -223,11 +223,16 @@ struct cli_picture {
 	const char *const *paths; /* of one trace, or of several that are one */
 	size_t count;
 	bool is_session; /* nobody named them one by one */
+	char *const *operands;
+	int operand_count;
 };
 
 /* One picture of all operands; with `compare` one of each.  Returns how many, 0 without memory; *out and what it names live until
  * the end. */
 size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool compare);
+
+/* Finds what its operands name by now, if traces came or went; false: there is no memory, and it is as it was. */
+bool cli_picture_renew(struct cli_picture *picture);
 
 /* As weft_several_open(), of which it is one; places in machine code get their names, as by cli_name_served(). */
 int cli_picture_open(struct weft_trace **out, const struct cli_picture *picture, struct weft_error *err);
@@ -248,8 +253,8 @@ int cli_append(void *bytes, const void *more, size_t size);
  * a tar archive of its directory.  WEFT_ENOMEM. */
 int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct weft_trace *trace, struct weft_error *err);
 
-/* The same of a follower's window (weft_follower_save()). */
-int cli_pack_window(cli_bytes *packed, const struct weft_follower *follower, struct weft_error *err);
+/* The same of the window of what is followed (weft_followed_save()). */
+int cli_pack_window(cli_bytes *packed, const struct weft_followed *followed, struct weft_error *err);
 
 /* What pages call the trace of that path. */
 const char *cli_base_name(const char *path);

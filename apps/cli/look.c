@@ -13,7 +13,8 @@
 
 #include "analysis/kept.h"
 #include "base/duration.h"
-#include "trace/follow.h"
+#include "base/hash.h"
+#include "model/followers.h"
 #include "trace/several.h"
 
 /* A look waits until it takes a tenth of a processor at most; what takes the whole trace to be found is looked for more rarely.
@@ -47,8 +48,10 @@ struct cli_looker {
 	/* Of its own OS thread. */
 	uint64_t seen;
 	bool was_recorded;
-	char *path; /* of the trace that is followed */
-	struct weft_follower *follower;
+	struct weft_followers *followers;
+	unsigned generation; /* of the newest look */
+	uint64_t who;        /* is in it */
+	session_paths now;   /* what the paths name by now, sessions expanded */
 	struct weft_kept *kept;
 	struct cli_names names;
 	int64_t whole_ns;     /* when all of it was explained, */
@@ -181,34 +184,53 @@ static void set_pace(struct cli_looker *l, uint64_t events)
 
 static void stop_following(struct cli_looker *l)
 {
-	weft_follower_close(l->follower);
+	weft_followers_close(l->followers);
 	weft_kept_destroy(l->kept);
 	cli_names_forget(&l->names);
-	free(l->path);
-	l->follower = NULL;
+	l->followers = NULL;
 	l->kept = NULL;
-	l->path = NULL;
 }
 
-/* The trace that is to be followed is that; false: there is no memory. */
-static bool set_path(struct cli_looker *l, const char *path)
+/* False: there is no memory. */
+static bool start_following(struct cli_looker *l)
 {
-	struct weft_error err;
 	const struct weft_follower_options options = {
 	    .model = {.keep_binds = true, .go_on = go_on_reading, .ctx = l}, .window_events = WINDOW_EVENTS};
-	if (l->path && strcmp(l->path, path) == 0)
+	if (l->followers)
 		return true;
-	stop_following(l);
-	l->path = strdup(path);
 	l->kept = weft_kept_create();
 	l->whole_ns = l->lead_ns = l->history_ns = 0;
 	l->looked_ns = clock_ns(CLOCK_MONOTONIC);
-	l->looked_events = l->restarts = 0;
+	l->looked_events = l->restarts = l->who = 0;
 	l->steps = 1;
-	if (l->path && l->kept && weft_follower_open(&l->follower, path, &options, &err) == WEFT_OK)
+	if (l->kept && weft_followers_open(&l->followers, &options, NULL) == WEFT_OK)
 		return true;
 	stop_following(l);
 	return false;
+}
+
+/* Ids are others once a trace came or went: what was found before cannot be told of anybody. */
+static bool keep_anew(struct cli_looker *l)
+{
+	const unsigned generation = weft_followers_generation(l->followers);
+	if (generation == l->generation)
+		return true;
+	l->generation = generation;
+	weft_kept_destroy(l->kept);
+	l->kept = weft_kept_create();
+	cli_names_forget(&l->names);
+	return l->kept;
+}
+
+/* Another number for other processes, or in another order. */
+static uint64_t who_is_in(const struct weft_trace *trace)
+{
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	uint64_t all = 0;
+	for (size_t i = 0; i < info->part_count; i++)
+		all = weft_hash_u64(
+		    all + info->parts[i].pid + weft_hash_bytes(info->parts[i].process.ptr, info->parts[i].process.len));
+	return all;
 }
 
 /* How long all of it took to be read and explained. */
@@ -228,7 +250,7 @@ static void note_whole(struct cli_looker *l, const struct cli_look *look, int64_
 static void explain_all(struct cli_looker *l)
 {
 	const int64_t now_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	const uint64_t read = weft_follower_events(l->follower), events = read < l->whole_most ? read : l->whole_most;
+	const uint64_t read = weft_followers_events(l->followers), events = read < l->whole_most ? read : l->whole_most;
 	const double rest_ns = l->whole_each_ns * (double)events * SHARE_OF_WHOLE;
 	struct weft_error err;
 	struct weft_findings *all;
@@ -238,7 +260,8 @@ static void explain_all(struct cli_looker *l)
 	l->whole_ns = now_ns;
 	if (!look)
 		return;
-	if (look->findings && weft_kept_take(l->kept, &all, look->findings, look->input.model, true) == WEFT_OK)
+	if (look->findings && who_is_in(look->input.trace) == l->who &&
+	    weft_kept_take(l->kept, &all, look->findings, look->input.model, true) == WEFT_OK)
 		weft_findings_destroy(all);
 	note_whole(l, look, clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns);
 	cli_look_free(look);
@@ -248,20 +271,25 @@ static void explain_all(struct cli_looker *l)
 static struct cli_look *follow(struct cli_looker *l, int64_t window_ns, struct weft_error *err)
 {
 	const int64_t used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	weft_follower_set_window(l->follower, weft_max_ns(window_ns, l->history_ns));
+	weft_followers_set_window(l->followers, weft_max_ns(window_ns, l->history_ns));
 	explain_all(l);
-	if (no_events(weft_follower_look(l->follower, err), err) <= 0)
+	const int status = weft_followers_look(
+	    l->followers, (const char *const *)l->now.items, l->now.count, l->now.count > (size_t)l->count, err);
+	if (status < 0 && l->now.count > 1)
+		return read_again(l, true, window_ns, err);
+	if (no_events(status, err) <= 0)
 		return NULL;
 	struct cli_look *look = new_look(true, err);
-	if (!look || !(look->followed = weft_follower_take(l->follower))) {
+	if (!look || !(look->followed = weft_followers_take(l->followers)) || !keep_anew(l)) {
 		cli_look_free(look);
 		weft_error_set(err, WEFT_ENOMEM, "out of memory");
 		return NULL;
 	}
 	look->input = (struct cli_input){l->paths[0], look->followed->trace, look->followed->model};
-	look->from_ns = weft_follower_window(l->follower);
-	look->events = weft_follower_events(l->follower);
+	look->from_ns = weft_followers_window(l->followers);
+	look->events = weft_followers_events(l->followers);
 	look->is_whole = look->from_ns == 0;
+	l->who = who_is_in(look->input.trace);
 	set_pace(l, look->events);
 	cli_names_apply(&l->names, look->input.trace);
 	if (explain(l, look, window_ns, err) < 0) {
@@ -273,25 +301,27 @@ static struct cli_look *follow(struct cli_looker *l, int64_t window_ns, struct w
 	return look;
 }
 
-/* What it reads of, whether somebody records there, and whether that is one trace, which can be followed; a hash that is another
- * one when there is something new. */
+/* Finds what there is by now, whether somebody records there, and whether that can be followed; a hash that is another one when
+ * there is something new of what cannot. */
 static uint64_t fingerprint(struct cli_looker *l, bool *is_recorded, bool *is_followed)
 {
 	session_paths paths = {0};
 	uint64_t hash = 0;
-	*is_recorded = false;
-	if (!session_expand(&paths, l->paths, l->count))
+	*is_recorded = *is_followed = false;
+	if (!session_expand(&paths, l->paths, l->count)) {
+		session_paths_free(&paths);
 		return hash;
-	for (size_t i = 0; i < paths.count; i++) {
-		const bool is_memory = cli_is_process(paths.items[i]);
-		*is_recorded |= is_memory;
-		hash = is_memory ? hash + (uint64_t)clock_ns(CLOCK_MONOTONIC) : hash;
 	}
-	*is_followed = paths.count == 1 && hash == 0 && weft_trace_is_recorded(paths.items[0]) && set_path(l, paths.items[0]);
+	session_paths_free(&l->now);
+	l->now = paths;
+	bool has_memory = false;
+	for (size_t i = 0; i < paths.count; i++)
+		has_memory |= cli_is_process(paths.items[i]);
+	*is_recorded = has_memory || weft_several_are_recorded((const char *const *)paths.items, paths.count);
+	*is_followed = *is_recorded && !has_memory && start_following(l);
 	if (!*is_followed)
-		hash += weft_several_fingerprint((const char *const *)paths.items, paths.count);
-	*is_recorded |= weft_several_are_recorded((const char *const *)paths.items, paths.count);
-	session_paths_free(&paths);
+		hash = (has_memory ? (uint64_t)clock_ns(CLOCK_MONOTONIC) : 0) +
+		       weft_several_fingerprint((const char *const *)paths.items, paths.count);
 	return hash;
 }
 
@@ -332,7 +362,7 @@ static bool nap(struct cli_looker *l, int64_t ns)
 /* A ring that was overwritten between two looks is read more often. */
 static void set_steps(struct cli_looker *l)
 {
-	const uint64_t restarts = weft_follower_restarts(l->follower);
+	const uint64_t restarts = weft_followers_restarts(l->followers);
 	if (restarts > l->restarts && l->steps < MOST_STEPS)
 		l->steps *= 2;
 	l->restarts = restarts;
@@ -341,7 +371,7 @@ static void set_steps(struct cli_looker *l)
 static bool rest(struct cli_looker *l)
 {
 	struct weft_error err;
-	if (!l->follower)
+	if (!l->followers)
 		return nap(l, l->every_ns);
 	set_steps(l);
 	const bool skips = l->lead_ns || l->steps > 1;
@@ -349,7 +379,7 @@ static bool rest(struct cli_looker *l)
 		if (!nap(l, (l->every_ns - l->lead_ns) / l->steps))
 			return false;
 		/* What is wrong is told by the look. */
-		(void)weft_follower_skip(l->follower, &err);
+		(void)weft_followers_skip(l->followers, &err);
 	}
 	return nap(l, !skips ? l->every_ns : weft_max_ns(l->lead_ns, LEAST_LEAD_NS));
 }
@@ -382,7 +412,7 @@ static void *run(void *looker)
 			l->seen = now;
 			l->was_recorded = is_recorded;
 			if (is_followed && is_other)
-				weft_follower_renew(l->follower);
+				weft_followers_renew(l->followers);
 			look = is_followed ? follow(l, window_ns, &err) : read_again(l, is_recorded, window_ns, &err);
 			if (look || err.what[0])
 				hand_over(l, look, &l->newest, &err);
@@ -393,6 +423,7 @@ static void *run(void *looker)
 			hand_over(l, read_again(l, is_recorded, window_ns, &err), &l->all, &err);
 	} while (rest(l));
 	stop_following(l);
+	session_paths_free(&l->now);
 	return NULL;
 }
 

@@ -74,10 +74,10 @@ int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct w
 	return status == WEFT_OK ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 }
 
-int cli_pack_window(cli_bytes *packed, const struct weft_follower *follower, struct weft_error *err)
+int cli_pack_window(cli_bytes *packed, const struct weft_followed *followed, struct weft_error *err)
 {
 	struct packing packing = {.bytes = packed};
-	int status = weft_follower_save(follower, add_file, &packing, err);
+	int status = weft_followed_save(followed, add_file, &packing, err);
 	if (status == WEFT_OK)
 		status = weft_tar_end(cli_append, packed, err);
 	return status == WEFT_OK ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));

@@ -215,10 +215,23 @@ static bool make_session(const char *path)
 	return mkdir(path, 0700) == 0 && (geteuid() != 0 || chmod(path, 0711) == 0);
 }
 
+/* The folders that it is to stand in; what cannot be made is missed by who makes the next. */
+static void make_parents(const char *path)
+{
+	char *parent = strdup(path);
+	for (char *slash = parent ? strchr(parent + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		(void)mkdir(parent, 0777);
+		*slash = '/';
+	}
+	free(parent);
+}
+
 /* Makes an empty directory of `out`, or says why not. */
 static int prepare(const struct options *o)
 {
 	struct session old;
+	make_parents(o->out);
 	if (strstr(o->out, "%p"))
 		return -1; /* each process makes its own */
 	if (make_session(o->out))

@@ -1,7 +1,7 @@
 /* serve.c: weft serve: the page from a web server of its own, which follows traces while they are recorded.
  *
  * A browser asks for a trace again and again, with the ETag of what it has: If-None-Match; the ETag is the trace's fingerprint
- * (trace/follow.h).  Of a large trace that is recorded it gets the newest events, which a follower reads (model/follower.h); all
+ * (trace/follow.h).  Of a large trace that is recorded it gets the newest events, which followers read (model/followers.h); all
  * that there is if it asks for TRACE?whole=1.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 
 #include "apps/web/page.h"
-#include "model/follower.h"
+#include "model/followers.h"
 #include "trace/several.h"
 
 #define TOKEN_BYTES 16
@@ -43,12 +43,12 @@ struct snapshot {
 };
 
 struct served {
-	const struct cli_picture *picture;
-	bool is_read_once;              /* standard input, a FIFO: what is read is gone */
-	uint64_t fingerprint;           /* of what was tried last */
-	bool is_large;                  /* as a whole */
-	struct weft_follower *follower; /* or NULL */
-	struct snapshot *snapshot;      /* NULL: it could not be read, as err says */
+	struct cli_picture *picture;
+	bool is_read_once;                /* standard input, a FIFO: what is read is gone */
+	uint64_t fingerprint;             /* of what was tried last */
+	bool is_large;                    /* as a whole */
+	struct weft_followers *followers; /* or NULL */
+	struct snapshot *snapshot;        /* NULL: it could not be read, as err says */
 	struct weft_error err;
 };
 
@@ -102,15 +102,22 @@ static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *
 {
 	const struct weft_follower_options options = {
 	    .window_ns = INT64_MAX, .window_events = WEFT_FOLLOWER_SEEN, .begins_at_window = true, .makes_no_model = true};
-	if (!t->follower && weft_follower_open(&t->follower, t->picture->paths[0], &options, err) < 0)
+	const struct cli_picture *p = t->picture;
+	if (!t->followers && weft_followers_open(&t->followers, &options, err) < 0)
 		return 1;
+	weft_followers_renew(t->followers);
 	/* Of a ring that has just been overwritten as a whole a window may be a moment. */
-	if (weft_follower_look_newest(t->follower, err) < 0 || weft_follower_counted_ns(t->follower) < 0)
+	if (weft_followers_look(t->followers, p->paths, p->count, p->is_session, err) <= 0 ||
+	    !weft_followers_are_followed(t->followers))
 		return 1;
-	s->is_partial = weft_follower_window(t->follower) > 0;
-	if (s->is_partial && !weft_follower_is_filled(t->follower))
+	s->is_partial = weft_followers_window(t->followers) > 0;
+	if (s->is_partial && !weft_followers_is_filled(t->followers))
 		return 1;
-	const int status = cli_pack_window(&s->packed, t->follower, err);
+	struct weft_followed *followed = weft_followers_take(t->followers);
+	if (!followed)
+		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", p->name, weft_status_string(WEFT_ENOMEM));
+	const int status = cli_pack_window(&s->packed, followed, err);
+	weft_followed_destroy(followed);
 	s->bytes = s->packed.items;
 	s->size = s->packed.count;
 	return status;
@@ -215,10 +222,11 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned sta
 static enum MHD_Result send_trace(struct MHD_Connection *connection, struct served *t)
 {
 	char etag[32], text[640];
+	if (!t->is_read_once && !cli_picture_renew(t->picture))
+		return MHD_NO;
 	// before the reading: what happens meanwhile will be new
 	const bool is_recorded = weft_several_are_recorded(t->picture->paths, t->picture->count);
-	const bool is_whole =
-	    !is_recorded || t->picture->count != 1 || MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "whole");
+	const bool is_whole = !is_recorded || MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "whole");
 	if (refresh(t, is_whole) < 0 || !t->snapshot) {
 		weft_error_format(&t->err, text, sizeof text);
 		return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
@@ -502,7 +510,7 @@ static int serve(struct server *server, const char *listen_at)
 
 /* Reads the traces a first time, and makes the page.  Traces of hosts that are recorded still may have what ties them together
  * later.  Returns as cli_parse(). */
-static int prepare(struct server *server, const struct cli_picture *pictures)
+static int prepare(struct server *server, struct cli_picture *pictures)
 {
 	struct weft_page_trace *names = calloc(server->count, sizeof *names);
 	if (!names)
@@ -548,7 +556,7 @@ int cli_serve(struct cli_args *args)
 		exit = serve(&server, listen_at);
 	for (size_t i = 0; server.traces && i < server.count; i++) {
 		release(server.traces[i].snapshot);
-		weft_follower_close(server.traces[i].follower);
+		weft_followers_close(server.traces[i].followers);
 	}
 	free(server.traces);
 	weft_vec_free(&server.index);

@@ -59,7 +59,7 @@ int cli_session_choose(const char **path)
 {
 	static struct session chosen; /* until the end, as what it names */
 	struct session s;
-	if (!session_read(&s, *path) || s.traces.count == 0) {
+	if (!session_read_all(&s, *path) || s.traces.count == 0) {
 		session_free(&s);
 		return -1;
 	}
@@ -108,12 +108,29 @@ size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool 
 		}
 		if (!strcmp(args->argv[i], "-"))
 			first = "standard input";
-		pictures[i] = (struct cli_picture){
-		    .paths = (const char *const *)all.items, .count = all.count, .is_session = all.count > 1 && operands == 1};
+		pictures[i] = (struct cli_picture){.paths = (const char *const *)all.items,
+		    .count = all.count,
+		    .is_session = all.count > 1 && operands == 1,
+		    .operands = args->argv + i,
+		    .operand_count = (int)operands};
 		weft_several_name(pictures[i].name, sizeof pictures[i].name, &first, operands);
 	}
 	*out = pictures;
 	return pictures ? count : 0;
+}
+
+bool cli_picture_renew(struct cli_picture *picture)
+{
+	session_paths all = {0}, before = {.items = (char **)(uintptr_t)picture->paths, .count = picture->count};
+	if (!session_expand(&all, picture->operands, picture->operand_count)) {
+		session_paths_free(&all);
+		return false;
+	}
+	session_paths_free(&before);
+	picture->paths = (const char *const *)all.items;
+	picture->count = all.count;
+	picture->is_session = all.count > 1 && picture->operand_count == 1;
+	return true;
 }
 
 static int open_named(struct weft_trace **out, const char *path, struct weft_error *err)

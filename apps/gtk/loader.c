@@ -9,7 +9,7 @@
 #ifdef WEFT_HAS_NAMES
 #include "backends/dwarf/names.h"
 #endif
-#include "model/follower.h"
+#include "model/followers.h"
 #include "trace/several.h"
 
 char *loader_trace_of(const char *path)
@@ -57,10 +57,10 @@ uint64_t loader_look(const char *const *paths, bool *is_recorded)
 	return fingerprint;
 }
 
-/* A trace that is followed. */
+/* What is followed. */
 struct loader_follow {
 	GMutex mutex; /* of a loader that looks: one that was called off may not have noticed yet */
-	struct weft_follower *follower;
+	struct weft_followers *followers;
 	struct loader *loader; /* that looks */
 	grefcount references;
 };
@@ -126,7 +126,7 @@ void loader_follow_end(struct loader_follow *follow)
 {
 	if (!follow || !g_ref_count_dec(&follow->references))
 		return;
-	weft_follower_close(follow->follower);
+	weft_followers_close(follow->followers);
 	g_mutex_clear(&follow->mutex);
 	g_free(follow);
 }
@@ -155,7 +155,7 @@ static bool go_on_following(void *ctx, uint64_t events)
 	return go_on(follow->loader, events);
 }
 
-struct loader_follow *loader_follow_begin(const char *path)
+struct loader_follow *loader_follow_begin(void)
 {
 	struct loader_follow *follow = g_new0(struct loader_follow, 1);
 	const struct weft_follower_options options = {.model = {.go_on = go_on_following, .ctx = follow},
@@ -164,7 +164,7 @@ struct loader_follow *loader_follow_begin(const char *path)
 	    .begins_at_window = true};
 	g_mutex_init(&follow->mutex);
 	g_ref_count_init(&follow->references);
-	if (weft_follower_open(&follow->follower, path, &options, NULL) < 0)
+	if (weft_followers_open(&follow->followers, &options, NULL) < 0)
 		g_clear_pointer(&follow, loader_follow_end);
 	return follow;
 }
@@ -253,19 +253,20 @@ static void name_places(struct loader *loader, struct weft_trace *trace)
 }
 #endif
 
-/* Takes what came since the last look, with the trace's newest events; NULL: all of it is to be read. */
+/* Takes what came since the last look, with the newest events; NULL: all is to be read. */
 static struct weft_followed *look(struct loader *loader)
 {
 	struct loader_follow *follow = loader->follow;
 	struct weft_followed *followed = NULL;
 	g_mutex_lock(&follow->mutex);
 	follow->loader = loader;
-	weft_follower_renew(follow->follower);
-	if (weft_follower_look_newest(follow->follower, NULL) > 0) {
-		loader->is_partial = weft_follower_window(follow->follower) > 0;
+	weft_followers_renew(follow->followers);
+	const size_t count = g_strv_length(loader->traces), named = g_strv_length(loader->paths);
+	if (weft_followers_look(follow->followers, (const char *const *)loader->traces, count, count > named, NULL) > 0) {
+		loader->is_partial = weft_followers_window(follow->followers) > 0;
 		/* Of a ring that has just been overwritten as a whole it may be a moment. */
-		if (!loader->is_partial || weft_follower_is_filled(follow->follower))
-			followed = weft_follower_take(follow->follower);
+		if (!loader->is_partial || weft_followers_is_filled(follow->followers))
+			followed = weft_followers_take(follow->followers);
 	}
 	follow->loader = NULL;
 	g_mutex_unlock(&follow->mutex);
@@ -343,11 +344,6 @@ uint64_t loader_fingerprint(const struct loader *loader)
 bool loader_is_recorded(const struct loader *loader)
 {
 	return loader->is_recorded;
-}
-
-const char *loader_single(const struct loader *loader)
-{
-	return loader->traces[1] ? NULL : loader->traces[0];
 }
 
 bool loader_is_partial(const struct loader *loader)

@@ -25,9 +25,9 @@ uint64_t loader_look(const char *const *paths, bool *is_recorded);
 
 struct loader;
 
-/* A trace that is followed by one loader after the other: each takes what came since (model/follower.h), and shows the newest
- * events.  NULL: there is no memory. */
-struct loader_follow *loader_follow_begin(const char *path);
+/* What is followed by one loader after the other: each takes what came since (model/followers.h), and shows the newest events.
+ * NULL: there is no memory. */
+struct loader_follow *loader_follow_begin(void);
 void loader_follow_end(struct loader_follow *follow); /* a loader that is at work keeps it; accepts NULL */
 
 /* Called once, in the main loop, unless the loader was stopped before: with a viewer that is now the callee's, or with NULL and
@@ -47,9 +47,6 @@ uint64_t loader_events(const struct loader *loader);
 /* To be called once reading is done: what loader_look() said when reading began. */
 uint64_t loader_fingerprint(const struct loader *loader);
 bool loader_is_recorded(const struct loader *loader);
-
-/* Likewise: the path of the trace, or NULL if what was named has several. */
-const char *loader_single(const struct loader *loader);
 
 /* Likewise: whether the newest events are shown alone. */
 bool loader_is_partial(const struct loader *loader);

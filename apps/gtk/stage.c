@@ -18,7 +18,7 @@ struct shown {
 	char **paths;
 	uint64_t fingerprint;                    /* of the version that is shown, or that could not be read */
 	struct explainer *explainers[WEFT_ASKS]; /* one for each question that is being answered */
-	struct loader_follow *follow;            /* of a trace that is recorded and large; or NULL */
+	struct loader_follow *follow;            /* of what is recorded and large; or NULL */
 	bool is_partial;                         /* its newest events are shown alone */
 };
 
@@ -421,14 +421,14 @@ bool weft_stage_is_live(WeftStage *stage)
 	return stage->is_live;
 }
 
-/* Of a large trace that is recorded, later looks take what came since. */
+/* Of what is large and recorded, later looks take what came since. */
 static void follow_large(WeftStage *stage, struct shown *shown, const struct weft_viewer *viewer)
 {
 	shown->is_partial = loader_is_partial(stage->loader);
 	if (!loader_is_recorded(stage->loader))
 		g_clear_pointer(&shown->follow, loader_follow_end);
-	else if (!shown->follow && loader_single(stage->loader) && viewer->model->events > 2 * WEFT_FOLLOWER_SEEN)
-		shown->follow = loader_follow_begin(loader_single(stage->loader));
+	else if (!shown->follow && viewer->model->events > 2 * WEFT_FOLLOWER_SEEN)
+		shown->follow = loader_follow_begin();
 }
 
 static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_error *err)

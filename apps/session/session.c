@@ -103,6 +103,55 @@ bool session_read(struct session *s, const char *path)
 	return whole;
 }
 
+/* Not that of another tracer, below whose directory others may stand that belong to it. */
+static bool is_own(const char *trace)
+{
+	char path[PATH_MAX + 16], begin[256] = "";
+	if (session_is_ocaml_file(trace))
+		return true;
+	snprintf(path, sizeof path, "%s/metadata", trace);
+	FILE *file = fopen(path, "re");
+	const size_t n = file ? fread(begin, 1, sizeof begin - 1, file) : 0;
+	if (file)
+		fclose(file);
+	begin[n] = 0;
+	return strstr(begin, "tracer_name = \"weft\"") != NULL;
+}
+
+/* The traces of a session in this folder; false: no memory. */
+static bool read_inner(struct session *s, const char *path)
+{
+	struct session inner;
+	bool whole = session_read(&inner, path);
+	for (size_t i = 0; i < inner.traces.count; i++) {
+		char *trace = inner.traces.items[i];
+		inner.traces.items[i] = NULL;
+		if (whole && is_own(trace))
+			whole = put(&s->traces, trace);
+		else
+			free(trace);
+	}
+	session_free(&inner);
+	return whole;
+}
+
+bool session_read_all(struct session *s, const char *path)
+{
+	bool whole = session_read(s, path);
+	DIR *dir = whole && s->traces.count == 0 && !session_is_trace(path) ? opendir(path) : NULL;
+	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
+		char *name;
+		if (entry->d_name[0] == '.' || entry->d_type == DT_REG || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
+			continue;
+		whole = read_inner(s, name);
+		free(name);
+	}
+	if (dir)
+		closedir(dir);
+	weft_sort(s->traces.items, s->traces.count, sizeof *s->traces.items, by_name);
+	return whole;
+}
+
 void session_paths_free(session_paths *paths)
 {
 	for (size_t i = 0; i < paths->count; i++)
@@ -122,7 +171,7 @@ bool session_expand(session_paths *out, char *const *operands, int count)
 	bool whole = true;
 	for (int i = 0; i < count && whole; i++) {
 		struct session s;
-		whole = session_read(&s, operands[i]) && weft_vec_reserve(out, s.traces.count + 1);
+		whole = session_read_all(&s, operands[i]) && weft_vec_reserve(out, s.traces.count + 1);
 		for (size_t j = 0; whole && j < s.traces.count; j++)
 			out->items[out->count++] = s.traces.items[j];
 		char *own = whole && s.traces.count == 0 ? strdup(operands[i]) : NULL;

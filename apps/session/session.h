@@ -23,7 +23,11 @@ struct session {
 bool session_read(struct session *session, const char *path);
 void session_free(struct session *session);
 
-/* Adds the traces of such directories, and other operands as they are; false: there is no memory.  To be freed in any case. */
+/* The same, and of a directory that has no traces itself those of the sessions in it. */
+bool session_read_all(struct session *session, const char *path);
+
+/* Adds the traces of such directories (session_read_all()), and other operands as they are; false: there is no memory.  To be
+ * freed in any case. */
 bool session_expand(session_paths *out, char *const *operands, int count);
 void session_paths_free(session_paths *paths);
 

@@ -6,13 +6,17 @@
 #include "model/follower.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/sort.h"
+#include "model/follower_private.h"
 #include "model/standing.h"
 #include "trace/follow.h"
+#include "trace/join.h"
 #include "trace/position.h"
+#include "trace/source.h"
 
 #define SOON_NS 2e9
 #define LEAST_NS 100000000 /* a burst tells no pace */
@@ -59,6 +63,7 @@ struct weft_follower {
 	struct weft_event *told; /* to the trace: so many, and one before them */
 	size_t told_count;
 	struct weft_model *model;
+	bool is_part; /* its windows begin when weft__follower_move() says so */
 };
 
 /* ---- Streams, which have other numbers in each trace ---- */
@@ -283,13 +288,25 @@ static int open_trace(struct weft_follower *f, struct weft_trace **out, struct w
 	return weft_trace_open(out, f->path, err);
 }
 
+uint64_t weft__window_events(const struct weft_follower_options *options, uint64_t events, int64_t since_ns)
+{
+	const uint64_t most = options->window_events;
+	const bool is_fast = since_ns >= LEAST_NS / 2 && (double)events * GLANCE_NS > (double)most * (double)since_ns;
+	return options->begins_at_window && is_fast ? most / GLANCE_SHARE : most;
+}
+
+bool weft__window_is_filled(uint64_t most, uint64_t events, int64_t since_ns)
+{
+	const uint64_t least = most / 2;
+	return events >= least || (since_ns >= LEAST_NS && (double)events * SOON_NS >= (double)least * (double)since_ns);
+}
+
 /* How many events a window has, at the pace since it began. */
 static uint64_t window_events(const struct weft_follower *f)
 {
-	const uint64_t most = f->options.window_events, events = f->window ? f->events - f->window->events : 0;
+	const uint64_t events = f->window ? f->events - f->window->events : 0;
 	const int64_t since_ns = f->window && f->window->events ? f->last_ns - f->window->time_ns : f->last_ns - f->first_ns;
-	const bool is_fast = since_ns >= LEAST_NS / 2 && (double)events * GLANCE_NS > (double)most * (double)since_ns;
-	return f->options.begins_at_window && is_fast ? most / GLANCE_SHARE : most;
+	return weft__window_events(&f->options, events, since_ns);
 }
 
 /* The next place takes over when it is far enough back. */
@@ -425,7 +442,7 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	f->has_looked = true;
 	if (f->standing)
 		weft_standing_sum(f->standing, f->options.tallies);
-	if (f->standing && move_window(f) < 0)
+	if (f->standing && !f->is_part && move_window(f) < 0)
 		forget_all(f); /* the next look reads all anew */
 	return 1;
 }
@@ -455,13 +472,9 @@ int weft_follower_skip(struct weft_follower *f, struct weft_error *err)
 	/* The next look reads anew what cannot be followed. */
 	if (status != WEFT_OK)
 		return status < 0 ? status : 0;
-	const uint64_t most = window_events(f);
-	struct place *here = most && f->events - f->window->events > 2 * most ? note_place(f) : NULL;
-	if (here) {
-		leave(&f->window);
-		leave(&f->next);
-		f->window = here;
-	}
+	const uint64_t most = f->is_part ? 0 : window_events(f);
+	if (most && f->events - f->window->events > 2 * most)
+		weft__follower_begin_here(f);
 	f->is_due |= f->events != before;
 	return f->events != before;
 }
@@ -507,8 +520,12 @@ void weft_follower_close(struct weft_follower *f)
 }
 
 struct weft_followed_private {
-	struct weft_event *told;
+	struct weft_event *told; /* so many, and one before them; or NULL */
+	size_t told_count;
 	struct place *shown;
+	struct weft_followed **parts; /* that were joined */
+	size_t part_count;
+	int64_t begin_ns; /* when what holds is told in a picture */
 };
 
 struct weft_followed *weft_follower_take(struct weft_follower *f)
@@ -521,7 +538,8 @@ struct weft_followed *weft_follower_take(struct weft_follower *f)
 	taken->model = f->model;
 	taken->trace = f->trace;
 	taken->is_told = f->told;
-	*taken->priv = (struct weft_followed_private){f->told, share(f->shown)};
+	*taken->priv = (struct weft_followed_private){
+	    .told = f->told, .told_count = f->told_count, .shown = share(f->shown), .begin_ns = f->told ? f->shown->time_ns : 0};
 	f->model = NULL;
 	f->trace = NULL;
 	f->told = NULL;
@@ -534,6 +552,9 @@ void weft_followed_destroy(struct weft_followed *taken)
 		return;
 	weft_model_destroy(taken->model);
 	weft_trace_close(taken->trace);
+	for (size_t i = 0; i < taken->priv->part_count; i++)
+		weft_followed_destroy(taken->priv->parts[i]);
+	free(taken->priv->parts);
 	free(taken->priv->told);
 	leave(&taken->priv->shown);
 	free(taken->priv);
@@ -587,19 +608,45 @@ int weft_follower_look_newest(struct weft_follower *f, struct weft_error *err)
 
 bool weft_follower_is_filled(const struct weft_follower *f)
 {
-	const uint64_t events = f->shown ? f->events - f->shown->events : 0, least = window_events(f) / 2;
-	const int64_t since_ns = f->shown ? f->last_ns - f->shown->time_ns : 0;
-	return events >= least || (since_ns >= LEAST_NS && (double)events * SOON_NS >= (double)least * (double)since_ns);
+	return weft__window_is_filled(
+	    window_events(f), f->shown ? f->events - f->shown->events : 0, f->shown ? f->last_ns - f->shown->time_ns : 0);
 }
 
-int weft_follower_save(const struct weft_follower *f, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
+static int save(
+    struct weft_trace *trace, const struct weft_followed_private *p, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
 {
 	/* The first is there for its time. */
 	const struct weft_trace_edit edit = {.is_cut = true,
-	    .from_ns = f->told ? f->shown->time_ns : 0,
-	    .told = f->told ? f->told + 1 : NULL,
-	    .told_count = f->told ? f->told_count : 0};
-	return weft_trace_save(f->trace, f->told ? &edit : NULL, file, ctx, err);
+	    .from_ns = p->begin_ns,
+	    .told = p->told ? p->told + 1 : NULL,
+	    .told_count = p->told ? p->told_count : 0};
+	return weft_trace_save(trace, p->told ? &edit : NULL, file, ctx, err);
+}
+
+/* A folder for each part, as join.c has them. */
+struct folder {
+	weft_trace_file_fn *file;
+	void *ctx;
+	size_t number;
+};
+
+static int save_in_folder(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	const struct folder *folder = ctx;
+	char path[300];
+	snprintf(path, sizeof path, "%03zu/%.200s", folder->number, *name ? name : WEFT_PART_FILE);
+	return folder->file(folder->ctx, path, bytes, size);
+}
+
+int weft_followed_save(const struct weft_followed *taken, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
+{
+	const struct weft_followed_private *p = taken->priv;
+	int status = p->part_count ? WEFT_OK : save(taken->trace, p, file, ctx, err);
+	for (size_t i = 0; i < p->part_count && status == WEFT_OK; i++) {
+		struct folder folder = {file, ctx, i};
+		status = save(weft_trace_part(taken->trace, i), p->parts[i]->priv, save_in_folder, &folder, err);
+	}
+	return status;
 }
 
 int64_t weft_follower_rest_ns(int64_t used_ns)
@@ -615,4 +662,92 @@ uint64_t weft_follower_restarts(const struct weft_follower *f)
 uint64_t weft_follower_events(const struct weft_follower *f)
 {
 	return f->events;
+}
+
+/* ---- One of several ---- */
+
+void weft__follower_be_part(struct weft_follower *f, bool is_part, bool makes_no_model)
+{
+	f->is_due |= is_part != f->is_part;
+	f->is_part = is_part;
+	f->options.makes_no_model = makes_no_model;
+}
+
+bool weft__follower_is_new(const struct weft_follower *f)
+{
+	return f->is_due || !f->has_looked || fingerprint(f) != f->fingerprint;
+}
+
+struct weft__reading weft__follower_reading(const struct weft_follower *f)
+{
+	return (struct weft__reading){.is_known = f->standing,
+	    .first_ns = f->first_ns,
+	    .last_ns = f->last_ns,
+	    .in_window = f->window ? f->events - f->window->events : 0,
+	    .in_next = f->next ? f->events - f->next->events : f->events};
+}
+
+bool weft__follower_move(struct weft_follower *f)
+{
+	const bool is_quiet = f->next && f->next->events == f->events;
+	struct place *fresh = is_quiet ? share(f->next) : note_place(f);
+	if (!fresh)
+		return false;
+	if (f->next) {
+		leave(&f->window);
+		f->window = f->next;
+	}
+	f->next = fresh;
+	return true;
+}
+
+bool weft__follower_begin_here(struct weft_follower *f)
+{
+	struct place *here = note_place(f);
+	if (!here)
+		return false;
+	leave(&f->window);
+	leave(&f->next);
+	f->window = here;
+	return true;
+}
+
+bool weft__followed_window(const struct weft_followed *taken, int64_t *begin_ns)
+{
+	*begin_ns = taken->priv->told ? taken->priv->shown->time_ns : 0;
+	return taken->priv->told;
+}
+
+int weft__followed_tell_at(struct weft_followed *taken, struct weft_trace *trace, int64_t begin_ns)
+{
+	struct weft_followed_private *p = taken->priv;
+	const struct weft_event *events;
+	size_t n;
+	weft_trace_tell(trace, NULL, 0);
+	weft_trace_rewind(trace);
+	const int more = weft_trace_next(trace, &events, &n);
+	p->begin_ns = more > 0 ? weft_min_ns(begin_ns, events[0].time_ns) : begin_ns;
+	for (size_t i = 0; i <= p->told_count; i++)
+		p->told[i].time_ns = p->begin_ns;
+	weft_trace_tell(trace, p->told, p->told_count + 1);
+	weft_trace_rewind(trace);
+	return more < 0 ? more : WEFT_OK;
+}
+
+struct weft_followed *weft__followed_of_parts(struct weft_followed **parts, size_t count)
+{
+	struct weft_followed *all = calloc(1, sizeof *all);
+	if (!all || !(all->priv = calloc(1, sizeof *all->priv))) {
+		free(all);
+		return NULL;
+	}
+	all->priv->parts = parts;
+	all->priv->part_count = count;
+	return all;
+}
+
+struct weft_followed *const *weft__followed_parts(const struct weft_followed *taken, size_t *count)
+{
+	*count = taken->priv->part_count;
+	return taken->priv->parts;
 }

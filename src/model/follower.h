@@ -78,6 +78,10 @@ struct weft_followed {
 struct weft_followed *weft_follower_take(struct weft_follower *follower);
 void weft_followed_destroy(struct weft_followed *followed); /* accepts NULL */
 
+/* Gives its trace's files as those of a ring that has forgotten what is older than the window, and was told again what still
+ * holds; of several traces (followers.h) a folder for each.  As weft_trace_save(), of traces that can be followed. */
+int weft_followed_save(const struct weft_followed *followed, weft_trace_file_fn *file, void *ctx, struct weft_error *err);
+
 /* Later windows are at least so long, once so much has come. */
 void weft_follower_set_window(struct weft_follower *follower, int64_t window_ns);
 
@@ -90,10 +94,6 @@ int64_t weft_follower_window(const struct weft_follower *follower);
 /* Whether the window has half as many events as were asked for, or will within two seconds at its pace, if it is a
  * tenth of a second long. */
 bool weft_follower_is_filled(const struct weft_follower *follower);
-
-/* Gives the newest trace's files as those of a ring that has forgotten what is older than the window, and was told again what
- * still holds.  As weft_trace_save(), of a trace that can be followed. */
-int weft_follower_save(const struct weft_follower *follower, weft_trace_file_fn *file, void *ctx, struct weft_error *err);
 
 /* How long to rest after a look that took so much of a processor with all that was done with it, so that an event is shown soon
  * and following takes a fifth of a processor at most: 20 ms to 400 ms. */

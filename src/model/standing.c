@@ -189,9 +189,9 @@ static void forget_facts(struct weft_standing *s, struct pending *p)
 
 static bool add_promise(struct weft_standing *s, const struct weft_event *e)
 {
-	/* Told again, perhaps by the name that it had before it became another. */
+	/* Told again, perhaps by the name that it had before it became another, or by who does not know yet that it has ended. */
 	const struct pending *known = e->op == WEFT_OP_PENDING ? find(s, e->b) : NULL;
-	if (known && known->is_created && !known->has_ended)
+	if (known && known->is_created && (!known->has_ended || (!known->has_become && e->value <= known->ended_ns)))
 		return true;
 	struct pending *slot = promise_of(s, e->b);
 	if (!slot)

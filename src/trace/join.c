@@ -771,7 +771,21 @@ int weft_trace_join(
 	return WEFT_OK;
 }
 
+int64_t weft_part_time(const struct weft_trace *joined, size_t number, int64_t own_ns)
+{
+	const struct joined *j = joined->state;
+	return shifted(j, &j->parts[number], own_ns);
+}
+
 /* A clock goes at almost the rate of any other: so each step leaves a thousandth of the way. */
+int64_t weft_part_own_time(const struct weft_trace *joined, size_t number, int64_t time_ns)
+{
+	int64_t own_ns = time_ns;
+	for (int i = 0; i < 8; i++)
+		own_ns = (int64_t)((uint64_t)own_ns + (uint64_t)time_ns - (uint64_t)weft_part_time(joined, number, own_ns));
+	return own_ns;
+}
+
 void weft_part_bounds(const struct weft_part *part, int64_t time_ns, int64_t *low, int64_t *high)
 {
 	*low = *high = time_ns;

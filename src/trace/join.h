@@ -30,6 +30,11 @@ int weft_trace_join(
 /* One of the traces that it was joined of, by its number in weft_trace_info.parts; NULL: it is not joined, or has fewer. */
 struct weft_trace *weft_trace_part(const struct weft_trace *trace, size_t number);
 
+/* When in the joined trace an event of a part has that time of the part's own; and which time of its own that is, of a time in
+ * the joined trace: as close as both clocks tell it. */
+int64_t weft_part_time(const struct weft_trace *joined, size_t number, int64_t own_ns);
+int64_t weft_part_own_time(const struct weft_trace *joined, size_t number, int64_t time_ns);
+
 /* Of a part and a time of the joined trace: the true time by the first part's clock is between *low and *high. */
 void weft_part_bounds(const struct weft_part *part, int64_t time_ns, int64_t *low, int64_t *high);
 

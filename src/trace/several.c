@@ -28,8 +28,7 @@ static int check_copies(struct weft_trace *const *parts, size_t count, struct we
 	return WEFT_OK;
 }
 
-/* Nothing is known to be missing in the others. */
-static void note_left_out(struct weft_trace *joined, const struct weft_error *why)
+void weft_several_left_out(struct weft_trace *joined, const struct weft_error *why)
 {
 	struct weft_skipped *skipped = &joined->skipped[joined->info.skipped_count];
 	if (joined->info.skipped_count >= WEFT_SKIPPED_KEPT)
@@ -75,7 +74,7 @@ int weft_several_open(struct weft_trace **out, const char *const *paths, size_t 
 	for (size_t i = 0; status < 0 && i < opened; i++)
 		weft_trace_close(parts[i]);
 	for (size_t i = 0; joined && i < failed; i++)
-		note_left_out(joined, &left_out[i]);
+		weft_several_left_out(joined, &left_out[i]);
 	if (status == WEFT_OK)
 		*out = joined ? joined : parts[0];
 	free(left_out);

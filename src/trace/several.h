@@ -14,6 +14,9 @@ typedef int weft_trace_open_fn(struct weft_trace **out, const char *path, struct
 int weft_several_open(struct weft_trace **out, const char *const *paths, size_t count, const char *name, bool is_session,
     weft_trace_open_fn *open, struct weft_error *err);
 
+/* Notes in a joined trace that one was left out, and why: nothing is known to be missing in the others. */
+void weft_several_left_out(struct weft_trace *joined, const struct weft_error *why);
+
 /* What weft_several_open() calls them; returns buf. */
 const char *weft_several_name(char *buf, size_t size, const char *const *paths, size_t count);
 

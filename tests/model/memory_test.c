@@ -10,7 +10,7 @@
 #include "allocations.h"
 #include "mirage_writer.h"
 #include "model/check_model.h"
-#include "model/follower.h"
+#include "model/followers.h"
 #include "trace/format.h"
 #include "trace/source.h"
 
@@ -217,6 +217,38 @@ static bool look_and_look_again(const char *path, long n, uint32_t promises)
 	return has_failed;
 }
 
+/* The same of a trace beside which another one stands for a while, that cannot be joined with it. */
+static bool look_at_both(const char *path, long n, uint32_t promises)
+{
+	struct weft_tally tally = {.has_label = false};
+	const struct weft_follower_options options = {.tallies = &tally, .tally_count = 1, .begins_at_window = n & 1};
+	const char *const paths[] = {path, WEFT_CORPUS "/native/sleeps"};
+	struct weft_followers *followers = NULL;
+	struct weft_error err;
+	allocations_left = n;
+	int status = weft_followers_open(&followers, &options, &err);
+	for (int look = 0; look < 4 && status >= 0; look++) {
+		status = weft_followers_look(followers, paths, look & 1 ? 1 : 2, false, &err);
+		weft_followed_destroy(status > 0 ? weft_followers_take(followers) : NULL);
+		status = status == WEFT_EINVAL && !(look & 1) ? WEFT_OK : status;
+	}
+	const bool has_failed = only_one_fails ? allocations_left < 0 : status < 0;
+	allocations_left = -1;
+	assert_true(status >= 0 || (status == WEFT_ENOMEM && err.status == WEFT_ENOMEM));
+	if (followers) {
+		assert_int_equal(weft_followers_look(followers, paths, 2, false, &err), WEFT_EINVAL);
+		assert_int_equal(weft_followers_look(followers, paths, 1, false, &err), 1);
+		struct weft_followed *newest = weft_followers_take(followers);
+		assert_non_null(newest);
+		check_model(newest->model);
+		weft_followed_destroy(newest);
+		assert_true(weft_followers_counted_ns(followers) >= 0);
+		assert_int_equal(tally.count, promises);
+	}
+	weft_followers_close(followers);
+	return has_failed;
+}
+
 static void followed(void **state)
 {
 	char dir[] = "/tmp/weft-memory-test-XXXXXX", command[512];
@@ -236,6 +268,9 @@ static void followed(void **state)
 		while (look_and_look_again(dir, n, promises))
 			n++;
 		assert_true(n > 10);
+		for (n = 0; look_at_both(dir, n, promises);)
+			n++;
+		assert_true(n > 100);
 	}
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
