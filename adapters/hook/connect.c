@@ -44,12 +44,15 @@ static void end(int fd, const char *error)
 	if (!id)
 		return;
 	__atomic_sub_fetch(&weft__hook_connecting, 1, __ATOMIC_RELAXED);
-	const weft_id running = weft_hook_sender(), reader = c->awaited_by ? c->awaited_by : running;
+	const weft_id running = weft_hook_sender(), waits = c->awaited_by;
 	if (error)
 		weft_fail(WEFT_SYSTEM_ID, id, error);
 	else
 		weft_resolve(WEFT_SYSTEM_ID, id);
-	weft_read_later(reader, id);
+	/* Of what has several events in a loop, one was called, and another may stand for the connection. */
+	if (waits && waits != running)
+		weft_read_later(waits, id);
+	weft_read_later(running, id);
 }
 
 static bool is_connected(int fd)

@@ -171,10 +171,13 @@ def webdis_refused(weft, folder):
         json.dump({'redis_host': '127.0.0.1', 'redis_port': at, 'http_host': '127.0.0.1', 'http_port': port, 'threads': 1, 'pool_size': 1,
                    'daemonize': False, 'verbosity': 0, 'logfile': os.path.join(folder, 'log')}, file)
     recording = Recording(weft, os.path.join(folder, 'traces'), [program, rc], wait=False)
-    until(lambda: recording.all() and len(recording.trace('webdis').promises('connect')) > 8, 'webdis does not try again')
+    until(lambda: recording.all() and len(recording.trace('webdis').promises('connect')) > 12, 'webdis does not try again')
     recording.end('webdis', signal.SIGTERM)
     trace = recording.trace('webdis')
     expect({(p['end'], p['failure'], f'127.0.0.1:{at}' in str(p['labels'])) for p in trace.promises('connect')}, {('failed', 'Connection refused', True)}, 'its connects')
+    retries = [finding['title'] for finding in trace.findings('10ms').get('retries', [])]
+    if len(retries) != 1 or f'"127.0.0.1:{at}"' not in retries[0] or 'Connection refused' not in retries[0]:
+        fail(f'nothing is said of redis, which refuses: {retries}')
 
 
 def tmux(weft, folder):

@@ -16,8 +16,12 @@ enum {
 	LEAST_LEFT = 16,          /* where those before were overwritten */
 	PERIODS = 4,              /* from the first try back to where what is left begins: the same went on before */
 	MOST_PAUSE_NS = 50000000, /* on average, from a failure to the next try */
-	GROWTH = 4,               /* that many times as long in the end: each pause is longer than the one before */
-	MOST_STEPS = 6            /* from a try back to the one before it, by creators */
+	/* Who is refused for a second, however seldom it asks, waits for something that is not there. */
+	LEAST_CONNECTS = 10,
+	LEAST_CONNECTS_NS = 1000000000,
+	MOST_CONNECT_PAUSE_NS = 250000000,
+	GROWTH = 4,    /* that many times as long in the end: each pause is longer than the one before */
+	MOST_STEPS = 6 /* from a try back to the one before it, by creators */
 };
 
 /* Tries of one sort, one after the other, that failed with one text. */
@@ -136,8 +140,8 @@ static uint32_t series_before(const struct search *s, uint32_t p)
 			return number;
 		maker = m->promises[maker].created_by;
 	}
-	if (created_by != WEFT_NONE && created_by != WEFT_SYSTEM &&
-	    (number = series_read_by(s, created_by, p)) != WEFT_IDMAP_NONE)
+	/* What has no end, but saw the failure: a connection that fails starts a timer, which tries again. */
+	if (maker != WEFT_NONE && maker != WEFT_SYSTEM && (number = series_read_by(s, maker, p)) != WEFT_IDMAP_NONE)
 		return number;
 	return makes_for_itself(s->finder, created_by) ? weft_idmap_get(&s->of_maker, maker_key(s->finder, p))
 						       : series_of_unknown(s, created_by, p);
@@ -192,9 +196,13 @@ static bool is_left(const struct weft__finder *f, const struct series *series)
 
 static bool is_storm(const struct weft__finder *f, const struct series *series)
 {
+	const struct weft_promise *promises = f->model->promises;
+	const bool is_refused = f->sorts.kinds[series->first] == WEFT_KIND_CONNECT &&
+				promises[series->last].end_ns - promises[series->first].start_ns >= LEAST_CONNECTS_NS;
+	const uint32_t least = is_refused ? LEAST_CONNECTS : is_left(f, series) ? LEAST_LEFT : LEAST_TRIES;
 	/* One long pause in the end may be a busy machine's. */
 	int64_t pauses = series->count - 1, latest_ns = weft_min_ns(series->latest_ns[0], series->latest_ns[1]);
-	return series->count >= (is_left(f, series) ? LEAST_LEFT : LEAST_TRIES) && series->paused_ns <= pauses * MOST_PAUSE_NS &&
+	return series->count >= least && series->paused_ns <= pauses * (is_refused ? MOST_CONNECT_PAUSE_NS : MOST_PAUSE_NS) &&
 	       latest_ns <= GROWTH * (series->first_ns + series->paused_ns / pauses);
 }
 
@@ -248,7 +256,7 @@ static size_t find_suspects(struct weft__finder *f, uint32_t *out)
 		}
 	size_t kept = 0;
 	for (size_t i = 0; i < found; i++)
-		if (tallies[hashes[out[i]]] >= LEAST_LEFT)
+		if (tallies[hashes[out[i]]] >= LEAST_CONNECTS)
 			out[kept++] = failed[out[i]];
 	free(hashes);
 	free(tallies);
@@ -258,7 +266,7 @@ static size_t find_suspects(struct weft__finder *f, uint32_t *out)
 void weft__find_retries(struct weft__finder *f)
 {
 	struct search s = {.finder = f};
-	if (f->ties.failed.count < LEAST_LEFT)
+	if (f->ties.failed.count < LEAST_CONNECTS)
 		return;
 	s.of_try = weft__finding_alloc(f, f->model->promise_count, sizeof *s.of_try);
 	s.errors = weft__finding_alloc(f, f->model->promise_count, sizeof *s.errors);
