@@ -96,6 +96,18 @@ static bool add_pending(struct weft__waiting *w, uint32_t p)
 	return added && (listed || !should_end);
 }
 
+/* Whether another OS thread, which waits for a lock, said later that p has it: p waits no longer, though the end of its own OS
+ * thread is missing, where it said so. */
+static bool has_taken(const struct collector *c, uint32_t p, const struct weft_link *await)
+{
+	const struct weft_model *m = c->w->model;
+	const uint32_t end = c->ties->out_begin[await->to + 1];
+	if (!weft_kind_has(m->promises[await->to].kind, WEFT_TRAIT_LOCK) || end == c->ties->out_begin[await->to])
+		return false;
+	const struct weft_link *held = &m->links[c->ties->out[end - 1]];
+	return held->to == p && held->stream != await->stream && held->time_ns > await->time_ns && held->time_ns <= c->w->time_ns;
+}
+
 static bool find_waits(struct collector *c, uint32_t p)
 {
 	const struct weft_model *m = c->w->model;
@@ -114,7 +126,7 @@ static bool find_waits(struct collector *c, uint32_t p)
 			break; /* it ran in between: it waits for something else by now */
 		last = link;
 		struct weft__wait wait = {c->at[link->to], out[i]};
-		if (!is_pending(c, wait.to))
+		if (!is_pending(c, wait.to) || has_taken(c, p, link))
 			continue;
 		int64_t over_ns = weft_model_await_end(m, link);
 		if ((over_ns == INT64_MAX || over_ns > c->w->time_ns) && !put_wait(c, find_wait(c, p, count, wait.to), p, wait))

@@ -222,6 +222,43 @@ static void who_was_to_take_a_lock_had_no_processor_yet(void **state)
 	}
 }
 
+static weft_id contended, taker;
+
+static void wait_for_it(void)
+{
+	taker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_run(taker);
+	weft_await(taker, contended);
+}
+
+static void hold_it_itself(void)
+{
+	wait_for_it();
+	weft_hold(taker, contended);
+}
+
+/* An OS thread that waits for a lock says who has it.  If that is one whose last word was that it waits for the lock, it took it
+ * meanwhile; only who says itself that it has what it waits for will never get it. */
+static void who_took_a_lock_waits_for_it_no_longer(void **state)
+{
+	for (int itself = 0; itself < 2; itself++) {
+		start_recording();
+		contended = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+		weft_id waiter = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		begin_other_thread();
+		on_other_thread(itself ? hold_it_itself : wait_for_it);
+		weft_run(waiter);
+		weft_await(waiter, contended);
+		if (!itself)
+			weft_hold(taker, contended);
+		now_ns += 2000 * MS;
+		on_other_thread(NULL);
+		explain(false);
+		assert_int_equal(count_of(WEFT_FINDING_DEADLOCK), itself);
+		forget();
+	}
+}
+
 /* ---- Answers ---- */
 
 static void read_of(weft_id connection)
@@ -732,6 +769,7 @@ int main(void)
 	    cmocka_unit_test(a_backlog_that_was_drained_is_an_information),
 	    cmocka_unit_test(what_a_ring_lost_of_one_side_is_no_backlog),
 	    cmocka_unit_test(who_reads_each_error_and_tries_again_is_found_without_its_beginning),
+	    cmocka_unit_test(who_took_a_lock_waits_for_it_no_longer),
 	    cmocka_unit_test(each_of_two_stalls_has_those_who_ran_behind_it),
 	    cmocka_unit_test(a_timer_is_late_for_a_part_of_the_stall_longer),
 	};
