@@ -120,8 +120,8 @@ struct weft_record_options {
 	uint64_t clock_hz;
 	uint64_t (*wall_ns)(void); /* ns since 1970; NULL: the system's, if there is one */
 	bool use_monotonic;        /* CLOCK_MONOTONIC even where the counter is invariant */
-	/* What `clock` reads is a counter, whose rate changes by less than 1 ppm within a second, and no clock that somebody
-	 * sets: then less is unknown of it beside other hosts' (weft_sent()). */
+	/* What `clock` reads is a counter, whose rate beside another host's changes by at most 30 ppm within a second, and no
+	 * clock that somebody sets: then less is unknown of it beside other hosts' (weft_sent()). */
 	bool is_counter;
 
 	const char *host, *process, *command; /* NULL: as the system says */

@@ -156,7 +156,10 @@ def orders_that_pile_up():
 
 
 def a_pool_whose_threads_all_compute():
-    found = findings(jobs, 'threads', UV_THREADPOOL_SIZE='2')
+    for attempt in range(5):  # whose OS threads had no processor are not blamed
+        found = findings(jobs, 'threads', UV_THREADPOOL_SIZE='2', ATTEMPT=str(attempt))
+        if found:
+            break
     assert len(found) == 1 and found[0]['finding'] == 'exhausted' and found[0]['sure'], found
     assert '"stat /"' in found[0]['title'] and 'each of its 2' in found[0]['title'] and 'in use_threads' in found[0]['title'], found
     assert not [f for f in findings(jobs, 'threads', UV_THREADPOOL_SIZE='8') if f['sure']]
@@ -248,5 +251,9 @@ for test in (healthy_twins_are_not_blamed, what_is_known_is_left_out, a_circle_t
              a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,
              added_lines_make_no_difference, what_a_protected_promise_waits_for,
              a_server_that_does_not_answer, timers_that_come_one_sleep_after_a_stall):
-    test()
+    try:
+        test()
+    except BaseException:
+        print('its traces are in', folder)
+        raise
     print('ok   ', test.__name__)
