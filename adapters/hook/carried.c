@@ -104,12 +104,15 @@ void weft__hook_is_another(int fd)
 {
 	if ((unsigned)fd >= WEFT__HOOK_DESCRIPTORS)
 		return;
-	__atomic_store_n(&did_connect[fd], false, __ATOMIC_RELAXED);
 	struct weft__hook_carried *c = &weft__hook_carried[fd];
-	if (state_of(c) && getpid() == process) {
-		set_state(c, WEFT__HOOK_NO_CONNECTION);
-		__atomic_store_n(&c->id, 0, __ATOMIC_RELAXED);
-	}
+	const bool may_connect = __atomic_load_n(&weft__hook_connecting, __ATOMIC_RELAXED) > 0;
+	if ((!state_of(c) && !did_connect[fd] && !may_connect) || getpid() != process)
+		return;
+	if (may_connect)
+		weft__hook_connect_ends(fd, -1);
+	__atomic_store_n(&did_connect[fd], false, __ATOMIC_RELAXED);
+	set_state(c, WEFT__HOOK_NO_CONNECTION);
+	__atomic_store_n(&c->id, 0, __ATOMIC_RELAXED);
 }
 
 void weft__hook_is_same(int fd, int as)
@@ -134,8 +137,10 @@ void weft__hook_are_others(unsigned first, unsigned last)
 
 void weft__hook_connects(int fd)
 {
-	if ((unsigned)fd < WEFT__HOOK_DESCRIPTORS)
-		__atomic_store_n(&did_connect[fd], true, __ATOMIC_RELAXED);
+	if ((unsigned)fd >= WEFT__HOOK_DESCRIPTORS)
+		return;
+	process = getpid();
+	__atomic_store_n(&did_connect[fd], true, __ATOMIC_RELAXED);
 }
 
 /* ---- How far it has come ---- */

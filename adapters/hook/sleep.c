@@ -873,8 +873,6 @@ TAKE(socket, int, (int family, int type, int protocol), (family, type, protocol)
 TAKE(close, int, (int fd), (fd), false)
 {
 	(void)caller;
-	if (__builtin_expect(weft__hook_connecting > 0, 0))
-		weft__hook_connect_ends(fd, -1);
 	weft__hook_is_another(fd);
 	return real.close(fd);
 }
