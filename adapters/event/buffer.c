@@ -1,6 +1,7 @@
 /* buffer.c: bufferevents: a connection with buffers, which has two events of its own; one promise stands for all.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
+#include <string.h>
 
 #include "adapters/event/adapter.h"
 
@@ -151,6 +152,8 @@ void weft__ev_data_called(struct bufferevent *buffer, void *data, unsigned slot)
 void weft__ev_state_called(struct bufferevent *buffer, short what, void *data, unsigned slot)
 {
 	weft__ev_state_cb *user = (weft__ev_state_cb *)__atomic_load_n(&state_users[slot], __ATOMIC_ACQUIRE);
+	const int error = errno; /* libevent says so what went wrong */
+	const char *said = error ? strerrordesc_np(error) : NULL, *why = said ? said : "cannot connect";
 	weft_id id = 0;
 	if (weft_is_on()) {
 		weft__ev_lock(buffer);
@@ -160,7 +163,7 @@ void weft__ev_state_called(struct bufferevent *buffer, short what, void *data, u
 			if (what & CONNECTED)
 				weft_resolve(WEFT_SYSTEM_ID, thing->connect);
 			else
-				weft_fail(WEFT_SYSTEM_ID, thing->connect, what & FAILED ? "cannot connect" : "no answer in time");
+				weft_fail(WEFT_SYSTEM_ID, thing->connect, what & FAILED ? why : "no answer in time");
 			weft_read(id, thing->connect);
 			weft__hook_thread.shown = id;
 			thing->connect = 0;
@@ -170,5 +173,6 @@ void weft__ev_state_called(struct bufferevent *buffer, short what, void *data, u
 	if (id)
 		weft_hook_show(id);
 	WEFT__EV_FRAME(id);
+	errno = error;
 	user(buffer, what, data);
 }

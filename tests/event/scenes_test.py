@@ -62,6 +62,7 @@ def test(folder):
     trace = record('buffers', folder)
     connects = trace.promises('connect', '127.0.0.1:')
     expect(sorted(p['end'] for p in connects), ['failed', 'resolved', 'resolved'], 'how connects end')
+    expect([p['failure'] for p in connects if p['end'] == 'failed'], ['Connection refused'], 'why one does not')
     connections = trace.promises('connection')
     expect((len(connections), {p['end'] for p in connections}), (5, {'resolved'}), 'connections')
     owners = {p['promise'] for p in connections}
