@@ -37,6 +37,8 @@ static void put_json(const struct weft_model *m, const struct weft_path *path)
 		put_id(m, s->lock);
 		fputs(",\"holder\":", stdout);
 		put_id(m, s->holder);
+		fputs(",\"connection\":", stdout);
+		put_id(m, s->connection);
 		if (m->trace->part_count) {
 			const struct weft_share share = weft_step_share(m, s);
 			fputs(",\"in\":", stdout);
@@ -121,11 +123,14 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 			break;
 		case WEFT_STEP_READY: printf("%s is ready, and queued", name); break;
 		default:
-			if (s->promise == WEFT_SYSTEM)
+			if (s->connection != WEFT_NONE)
+				printf("waiting for %s to %s", weft_name_promise(m, s->connection, name),
+				    s->is_asked ? "answer" : "send more");
+			else if (s->promise == WEFT_SYSTEM)
 				fputs("waiting for what the trace does not tell", stdout);
 			else
 				printf("waiting for %s", name);
-			if (s->end_ns - s->start_ns >= all_ns / WORTH_A_LOOK)
+			if (s->connection == WEFT_NONE && s->end_ns - s->start_ns >= all_ns / WORTH_A_LOOK)
 				put_turn(m, s);
 		}
 		if (s->behind != WEFT_NONE)

@@ -72,7 +72,8 @@ static uint32_t reader_of(const struct search *s, uint32_t connection)
 static bool is_accepted(const struct weft_model *m, uint32_t connection)
 {
 	const uint32_t maker = m->promises[connection].created_by;
-	return maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
+	return maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN &&
+	       !(m->promises[connection].flags & WEFT_PROMISE_CONNECTED);
 }
 
 static bool add_end(struct search *s, const struct weft_connection_end *end)

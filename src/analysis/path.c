@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/turns.h"
 #include "base/duration.h"
 #include "base/idmap.h"
 #include "base/search.h"
@@ -32,11 +33,14 @@ struct walk {
 	enum mode mode;
 	uint32_t lock, waiter; /* what is walked now was done while `waiter` waited for it, since lock_ns; or WEFT_NONE */
 	int64_t lock_ns;
-	uint32_t sent_by;           /* of the steps that are added now, as theirs; or WEFT_NONE */
-	uint32_t *handler, *sender; /* by promise: the other end of its message, or WEFT_NONE; NULL: there are no messages */
+	uint32_t sent_by, connection; /* of the steps that are added now, as theirs; or WEFT_NONE */
+	bool is_asked;
+	const struct weft_turn *turn; /* that the walk followed last, or NULL */
+	uint32_t *handler, *sender;   /* by promise: the other end of its message, or WEFT_NONE; NULL: there are no messages */
 	/* In order; none before one is looked for. */
 	WEFT_VEC(struct moment) run_ends;      /* promises, by the ends of their runs */
 	WEFT_VEC(struct moment) arrivals;      /* transfers */
+	WEFT_VEC(struct moment) answers;       /* turns */
 	WEFT_VEC(struct weft_path_step) steps; /* backwards: the last step of the path is the first item */
 	bool no_memory;
 };
@@ -53,7 +57,8 @@ static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promi
 	if (start_ns >= w->time_ns)
 		return;
 	struct weft_path_step *last = w->steps.count ? &w->steps.items[w->steps.count - 1] : NULL;
-	if (last && last->kind == kind && last->promise == promise && last->lock == w->lock && last->sent_by == w->sent_by) {
+	if (last && last->kind == kind && last->promise == promise && last->lock == w->lock && last->sent_by == w->sent_by &&
+	    last->connection == w->connection) {
 		last->start_ns = start_ns;
 	} else {
 		struct weft_path_step *added = weft_vec_push(&w->steps);
@@ -61,7 +66,8 @@ static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promi
 			give_up(w);
 			return;
 		}
-		*added = (struct weft_path_step){start_ns, w->time_ns, promise, WEFT_NONE, w->lock, WEFT_NONE, w->sent_by, kind};
+		*added = (struct weft_path_step){
+		    start_ns, w->time_ns, promise, WEFT_NONE, w->lock, WEFT_NONE, w->sent_by, w->connection, kind, w->is_asked};
 	}
 	w->time_ns = start_ns;
 }
@@ -150,6 +156,7 @@ static void free_walk(struct walk *w)
 	weft_vec_free(&w->steps);
 	weft_vec_free(&w->run_ends);
 	weft_vec_free(&w->arrivals);
+	weft_vec_free(&w->answers);
 	free(w->handler);
 	free(w->sender);
 }
@@ -280,6 +287,37 @@ static const struct weft_transfer *last_transfer(const struct walk *w, uint32_t 
 	return last && last->to == connection && last->sent_ns > from_ns && are_apart(m, last->by, connection) ? last : NULL;
 }
 
+/* The walk goes on where something was written to the connection whose answer came now. */
+static void follow_turn(struct walk *w, const struct weft_turn *turn)
+{
+	const bool is_last = turn->last_ns < w->time_ns;
+	const int64_t written_ns = is_last ? turn->last_ns : turn->asked_ns;
+	w->connection = turn->connection;
+	w->is_asked = turn->is_question;
+	step(w, WEFT_STEP_WAITING, w->promise, written_ns, ACTS);
+	w->connection = WEFT_NONE;
+	w->is_asked = false;
+	w->turn = turn;
+	if (w->mode == ACTS && w->time_ns == written_ns)
+		go(w, w->ties->now[is_last ? turn->last_by : turn->by], ACTS);
+}
+
+/* A connection may be read from all the time: its other end makes a read late only since something was written to it.  Where that
+ * was not before the read was begun, the walk goes on there. */
+static const struct weft_turn *awaited_turn(const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	const int64_t since_ns = m->promises[w->promise].start_ns;
+	for (uint32_t i = w->ties->in_begin[w->promise]; m->turn_count && i < w->ties->in_begin[w->promise + 1]; i++) {
+		const struct weft_link *link = &m->links[w->ties->in[i]];
+		const bool is_read = link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ;
+		const struct weft_turn *turn = is_read ? weft_turn_before(m, link->from, w->time_ns) : NULL;
+		if (turn && turn->asked_ns > since_ns)
+			return turn;
+	}
+	return NULL;
+}
+
 /* What a promise got that waited for bytes of a connection since it began. */
 static const struct weft_transfer *awaited_transfer(const struct walk *w)
 {
@@ -357,7 +395,11 @@ static void was_ended(struct walk *w)
 		follow(w, got);
 		return;
 	}
-	step(w, WEFT_STEP_WAITING, w->promise, w->ties->model->promises[w->promise].start_ns, first_mode(w));
+	const struct weft_turn *turn = awaited_turn(w);
+	if (turn)
+		follow_turn(w, turn);
+	else
+		step(w, WEFT_STEP_WAITING, w->promise, w->ties->model->promises[w->promise].start_ns, first_mode(w));
 }
 
 static void acted(struct walk *w)
@@ -399,6 +441,22 @@ static bool find_run_ends(struct walk *w)
 	return true;
 }
 
+/* Turns by their answers. */
+static bool find_answers(struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	for (size_t i = 0; i < m->turn_count; i++) {
+		if (m->turns[i].answered_ns == INT64_MAX)
+			continue;
+		struct moment *answer = weft_vec_push(&w->answers);
+		if (!answer)
+			return false;
+		*answer = (struct moment){m->turns[i].answered_ns, (uint32_t)i};
+	}
+	weft_sort(w->answers.items, w->answers.count, sizeof *w->answers.items, compare_moments);
+	return true;
+}
+
 /* Those by arrival. */
 static bool find_arrivals(struct walk *w)
 {
@@ -435,6 +493,28 @@ static const struct weft_transfer *read_in_run(struct walk *w)
 	return NULL;
 }
 
+/* The turn whose answer was read in the run that begins now, or NULL. */
+static const struct weft_turn *answered_in_run(struct walk *w)
+{
+	enum { LOOKED_AT = 16 };
+	const struct weft_model *m = w->ties->model;
+	const uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
+	if (m->turn_count && !w->answers.count && !find_answers(w)) {
+		give_up(w);
+		return NULL;
+	}
+	const struct moment *all = w->answers.items;
+	size_t i = WEFT_FIRST(n, 0, w->answers.count, all[n].time_ns >= w->time_ns);
+	for (unsigned looks = 0; run != WEFT_NONE && i < w->answers.count && looks < LOOKED_AT; i++, looks++) {
+		const struct weft_turn *turn = &m->turns[all[i].what];
+		if (turn->answered_ns > m->runs[run].end_ns)
+			break;
+		if (m->promises[turn->connection].stream == m->promises[w->promise].stream && turn->asked_ns < w->time_ns)
+			return turn;
+	}
+	return NULL;
+}
+
 /* Whether an OS thread slept in between, or many others did. */
 static bool slept(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
@@ -446,11 +526,32 @@ static bool slept(const struct weft_model *m, uint16_t stream, int64_t from_ns, 
 	return false;
 }
 
+/* How little time lies between what a connection had read by then and what was written to the one that the walk followed last,
+ * where one may have led to the other; INT64_MAX: it has not.  What was asked first after a question came belongs to it, and so
+ * does what is answered first after that answer. */
+static int64_t distance(const struct walk *w, uint32_t connection, int64_t read_ns)
+{
+	const struct weft_model *m = w->ties->model;
+	const struct weft_turn *to = w->turn, *all = m->turns, *end = all + m->turn_count;
+	const struct weft_turn *at = weft_turn_before(m, connection, read_ns);
+	if (to->is_question) { /* whose answer was then handed on? */
+		at = at ? at + 1 : &all[WEFT_FIRST(i, 0, m->turn_count, all[i].connection >= connection)];
+		const bool is_next =
+		    at < end && at->connection == connection && !at->is_question && at->asked_ns >= to->answered_ns;
+		return is_next ? at->asked_ns - to->answered_ns : INT64_MAX;
+	}
+	const bool has_before = to > all && to[-1].connection == to->connection;
+	const int64_t came_ns = has_before ? to[-1].answered_ns : m->promises[to->connection].start_ns;
+	return at && at->is_question && at->answered_ns <= read_ns && at->asked_ns >= came_ns ? at->asked_ns - came_ns
+											      : INT64_MAX;
+}
+
 /* A loop calls its handles of check, prepare and idle in each turn, whatever there is to do: they do what those who ran before in
- * that turn left for them, as Knot Resolver's answers are sent.  The end of the last such run, or NULL. */
+ * that turn left for them, as Knot Resolver's answers are sent.  The end of the last such run, or of the one that fits best to
+ * the turn that the walk followed; or NULL. */
 static const struct moment *who_left_it(struct walk *w)
 {
-	enum { LOOKED_AT = 16 };
+	enum { LOOKED_AT = 64 };
 	const struct weft_model *m = w->ties->model;
 	const struct weft_promise *handle = &m->promises[w->promise];
 	if (handle->kind != WEFT_KIND_HANDLE)
@@ -459,15 +560,24 @@ static const struct moment *who_left_it(struct walk *w)
 		give_up(w);
 		return NULL;
 	}
-	const struct moment *ends = w->run_ends.items;
+	const struct moment *ends = w->run_ends.items, *best = NULL;
+	int64_t nearest_ns = INT64_MAX;
 	size_t i = WEFT_FIRST(n, 0, w->run_ends.count, ends[n].time_ns > w->time_ns);
 	for (unsigned looks = 0; i-- > 0 && looks < LOOKED_AT; looks++) {
 		const struct weft_promise *p = &m->promises[ends[i].what];
-		if (p->stream == handle->stream && p->kind != WEFT_KIND_HANDLE && !weft_kind_has(p->kind, WEFT_TRAIT_LOOP) &&
-		    !weft_kind_has(p->kind, WEFT_TRAIT_THREAD))
-			return slept(m, handle->stream, ends[i].time_ns, w->time_ns) ? NULL : &ends[i];
+		if (p->stream != handle->stream || p->kind == WEFT_KIND_HANDLE ||
+		    weft_kind_has(p->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD))
+			continue;
+		if (slept(m, handle->stream, ends[i].time_ns, w->time_ns))
+			break;
+		const int64_t ns = w->turn ? distance(w, ends[i].what, ends[i].time_ns) : INT64_MAX;
+		if (!best || ns < nearest_ns)
+			best = &ends[i];
+		nearest_ns = weft_min_ns(nearest_ns, ns);
+		if (!w->turn)
+			break;
 	}
-	return NULL;
+	return best;
 }
 
 static void began(struct walk *w)
@@ -507,6 +617,11 @@ static void began(struct walk *w)
 		got = read_in_run(w);
 	if (got && w->mode != DONE) {
 		follow(w, got);
+		return;
+	}
+	const struct weft_turn *turn = is_local || w->mode == DONE ? NULL : answered_in_run(w);
+	if (turn) {
+		follow_turn(w, turn);
 		return;
 	}
 	if (signal && signal->from == WEFT_SYSTEM && before == WEFT_NONE && created_ns > w->low_ns &&
@@ -708,7 +823,7 @@ static bool finish_path(struct weft_path *path, const struct walk *w)
 
 int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, uint32_t promise, struct weft_error *err)
 {
-	struct walk w = {.ties = ties, .sent_by = WEFT_NONE};
+	struct walk w = {.ties = ties, .sent_by = WEFT_NONE, .connection = WEFT_NONE};
 	if (promise == WEFT_SYSTEM || promise >= ties->model->promise_count)
 		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
 	if (ties->ended_ns[promise] == WEFT_NEVER)
@@ -810,7 +925,7 @@ static int compare_blames(const void *a, const void *b)
 int weft_blames_create(struct weft_blames **out, const struct weft_model *model, struct weft_str label, struct weft_error *err)
 {
 	struct weft_ties ties;
-	struct counting c = {.walk = {.ties = &ties, .sent_by = WEFT_NONE}};
+	struct counting c = {.walk = {.ties = &ties, .sent_by = WEFT_NONE, .connection = WEFT_NONE}};
 	if (weft_ties_init(&ties, model, WEFT_TIES_ALL, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	bool ok = find_ends_of_messages(&c.walk);

@@ -31,7 +31,9 @@ struct weft_path_step {
 	uint32_t holder; /* of the lock, or WEFT_NONE */
 	uint32_t
 	    sent_by; /* WEFT_STEP_WAITING for what this promise of another process sent, which was on its way; or WEFT_NONE */
+	uint32_t connection; /* WEFT_STEP_WAITING for its other end, since something was written to it; or WEFT_NONE */
 	enum weft_step_kind kind;
+	bool is_asked; /* of connection: its other end was to answer; otherwise it had an answer, and was to go on */
 };
 
 /* The steps cover the time from the promise's creation to its end without gap or overlap. */

@@ -3,6 +3,7 @@
 
 #include "analysis/ties.h"
 #include "base/duration.h"
+#include "base/search.h"
 
 int64_t weft_turn_slept_ns(const struct weft_model *m, const struct weft_turn *turn, int64_t until_ns)
 {
@@ -19,6 +20,14 @@ int64_t weft_turn_slept_ns(const struct weft_model *m, const struct weft_turn *t
 	return slept_ns;
 }
 
+const struct weft_turn *weft_turn_before(const struct weft_model *m, uint32_t connection, int64_t time_ns)
+{
+	const struct weft_turn *all = m->turns;
+	const size_t after = WEFT_FIRST(i, 0, m->turn_count,
+	    all[i].connection > connection || (all[i].connection == connection && all[i].asked_ns >= time_ns));
+	return after > 0 && all[after - 1].connection == connection ? &all[after - 1] : NULL;
+}
+
 int64_t weft_turn_until(const struct weft_model *m, const struct weft_turn *turn)
 {
 	const struct weft_promise *connection = &m->promises[turn->connection];
@@ -33,7 +42,7 @@ const struct weft_turn *weft_turn_in(const struct weft_model *m, uint32_t promis
 		const struct weft_turn *t = &m->turns[i];
 		const int64_t ns = weft_min_ns(weft_turn_until(m, t), end_ns) - weft_max_ns(t->asked_ns, start_ns);
 		const bool is_own = t->by == promise, is_best_own = best && best->by == promise;
-		if (t->connection == promise || ns <= 0 || t->stream != m->promises[promise].stream)
+		if (!t->is_question || t->connection == promise || ns <= 0 || t->stream != m->promises[promise].stream)
 			continue;
 		if (is_own == is_best_own ? ns < longest_ns : !is_own || ns < (end_ns - start_ns) / 2)
 			continue;

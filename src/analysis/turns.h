@@ -8,6 +8,9 @@
  * promise asked itself before what others did; NULL: there is none.  Linear in turns. */
 const struct weft_turn *weft_turn_in(const struct weft_model *model, uint32_t promise, int64_t start_ns, int64_t end_ns);
 
+/* What was written to a connection last before a time, or NULL.  A search. */
+const struct weft_turn *weft_turn_before(const struct weft_model *model, uint32_t connection, int64_t time_ns);
+
 /* When the answer came, or the connection was closed; INT64_MAX: neither. */
 int64_t weft_turn_until(const struct weft_model *model, const struct weft_turn *turn);
 

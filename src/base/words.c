@@ -58,6 +58,12 @@ bool weft_text_means(struct weft_str text, enum weft_meaning meaning)
 	return false;
 }
 
+bool weft_text_begins(struct weft_str text, const char *words)
+{
+	const size_t len = strlen(words);
+	return text.len >= len && memcmp(text.ptr, words, len) == 0;
+}
+
 bool weft_text_is_own(struct weft_str text)
 {
 	static const char *const own[] = {WEFT_SAYS_CANCELLED, WEFT_SAYS_STARTED_AGAIN, WEFT_SAYS_END};
@@ -69,10 +75,11 @@ bool weft_text_is_own(struct weft_str text)
 
 uint32_t weft_text_known_at(struct weft_str text, uint32_t at, const char **mark)
 {
-	static const char from[] = WEFT_SAYS_FROM;
+	static const char *const ways[] = {WEFT_SAYS_FROM, WEFT_SAYS_TO};
 	*mark = NULL;
-	if (at == 0 && text.len >= sizeof from - 1 && memcmp(text.ptr, from, sizeof from - 1) == 0)
-		return sizeof from - 1;
+	for (size_t i = 0; at == 0 && i < sizeof ways / sizeof *ways; i++)
+		if (weft_text_begins(text, ways[i]))
+			return (uint32_t)strlen(ways[i]);
 	if (is_at(text, at, CUT))
 		return MARK_BYTES;
 	for (size_t i = 0; i < WEFT_MEANINGS; i++)

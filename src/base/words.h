@@ -17,10 +17,14 @@ enum weft_meaning {
 #define WEFT_SAYS_STARTED_AGAIN "started again"
 #define WEFT_SAYS_END "end of input"
 #define WEFT_SAYS_FROM "from "
+#define WEFT_SAYS_TO "to "
 
 /* Whether a text has such a word, or its mark.  Whatever says so says it at the beginning; a long text may be that of many
  * promises. */
 bool weft_text_means(struct weft_str text, enum weft_meaning meaning);
+
+/* Whether it begins with these words. */
+bool weft_text_begins(struct weft_str text, const char *words);
 
 /* Whether a text as a whole is weft's own. */
 bool weft_text_is_own(struct weft_str text);

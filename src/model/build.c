@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "model/kernel.h"
 #include "model/private.h"
 
@@ -589,6 +590,9 @@ static int label(struct weft__build *b, const struct weft_event *ev, int64_t tim
 	if (status < 0 || (status = text_of(b, ev->text, &text)) < 0)
 		return status;
 	add_label(b, p, (struct weft_label){.time_ns = time_ns, .text = text});
+	struct weft_promise *promise = &b->promises.items[p];
+	if (promise->kind == WEFT_KIND_CONNECTION && weft_text_begins(ev->text, WEFT_SAYS_TO))
+		promise->flags |= WEFT_PROMISE_CONNECTED;
 	hear(b, p, time_ns);
 	return WEFT_OK;
 }

@@ -31,7 +31,8 @@ enum weft_promise_flag {
 	WEFT_PROMISE_NEVER_RESOLVED = 4, /* should have, did not: its end is the trace's */
 	WEFT_PROMISE_START_UNKNOWN = 8,  /* created before the trace begins, or its creation was lost */
 	WEFT_PROMISE_EXPECTED = 16,      /* it failed, and nothing went wrong: see weft_promise_went_wrong() */
-	WEFT_PROMISE_ORPHAN = 32 /* who created it is not in the trace: a state dump that tells of all tells of it alone */
+	WEFT_PROMISE_ORPHAN = 32,   /* who created it is not in the trace: a state dump that tells of all tells of it alone */
+	WEFT_PROMISE_CONNECTED = 64 /* a connection that is called "to ...": who made it did not accept it */
 };
 
 struct weft_promise {
@@ -114,13 +115,15 @@ struct weft_connection_end {
 	uint32_t by; /* who ran when it last wrote; WEFT_NONE: it did not */
 };
 
-/* On a connection whose peer is asked, from this end: something was written, and what was read next is the answer. */
+/* On a connection, from this end: something was written, and then something was read.  Where the peer is asked, that is question
+ * and answer; where it asks, an answer and the next question. */
 struct weft_turn {
 	int64_t asked_ns, last_ns; /* the first write since the answer before, and the last one */
 	int64_t answered_ns;       /* INT64_MAX: nothing was read any more */
 	uint32_t connection;
-	uint32_t by;     /* who ran at the first write */
-	uint16_t stream; /* where that was */
+	uint32_t by, last_by; /* who ran at the first write, and at the last one */
+	uint16_t stream;      /* where the first was */
+	bool is_question;
 };
 
 /* The text of a label that stems from a counter is made when asked for: weft_model_label().  The error of a promise that failed

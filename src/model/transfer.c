@@ -7,7 +7,7 @@
  * Of datagrams both ends tell where they go and a digest.  The newest that was sent before is the one that came: a copy that
  * is sent again counts for what comes from then on.
  *
- * Of a connection that asks, the turns are known even where the other end is not in the trace.  SPDX-License-Identifier: ISC */
+ * The turns of a connection are known even where its other end is not in the trace.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +35,8 @@ struct weft__end {
 	WEFT_VEC(struct write) writes; /* those that may have bytes to be read, from `first` on */
 	size_t first;
 	enum side side;
-	uint32_t turn;     /* that has no answer yet, or WEFT_NONE */
-	uint64_t asked_at; /* where it begins */
+	uint32_t turn;    /* that has no answer yet, or WEFT_NONE */
+	uint64_t turn_at; /* where it begins */
 };
 
 struct weft__datagram {
@@ -69,7 +69,7 @@ static enum side side_of(const struct weft__build *b, uint32_t promise, const st
 	const uint32_t by = b->promises.items[promise].created_by;
 	const long own = port_of(carry->own), peer = port_of(carry->peer);
 	if (by != WEFT_NONE && b->promises.items[by].kind == WEFT_KIND_LISTEN)
-		return ANSWERS;
+		return b->promises.items[promise].flags & WEFT_PROMISE_CONNECTED ? ASKS : ANSWERS;
 	if (own < 0 || peer < 0 || (own < FIRST_GIVEN) == (peer < FIRST_GIVEN))
 		return UNKNOWN;
 	return peer < FIRST_GIVEN ? ASKS : ANSWERS;
@@ -115,26 +115,25 @@ static uint32_t who_runs(const struct weft__build *b, const struct weft_event *e
 }
 
 /* Before end->sent goes on. */
-static int ask(struct weft__build *b, struct weft__end *end, const struct weft_event *ev, int64_t time_ns, uint32_t by)
+static int write_in_turn(struct weft__build *b, struct weft__end *end, const struct weft_event *ev, int64_t time_ns, uint32_t by)
 {
 	end->side = end->side == UNKNOWN ? ASKS : end->side;
-	if (end->side == ANSWERS)
-		return WEFT_OK;
 	if (end->turn != WEFT_NONE) {
 		b->turns.items[end->turn].last_ns = time_ns;
+		b->turns.items[end->turn].last_by = by;
 		return WEFT_OK;
 	}
 	struct weft_turn *turn = weft_vec_push(&b->turns);
 	if (!turn)
 		return WEFT_ENOMEM;
-	*turn = (struct weft_turn){time_ns, time_ns, INT64_MAX, end->promise, by, ev->stream};
+	*turn = (struct weft_turn){time_ns, time_ns, INT64_MAX, end->promise, by, by, ev->stream, end->side == ASKS};
 	end->turn = (uint32_t)(b->turns.count - 1);
-	end->asked_at = end->sent;
+	end->turn_at = end->sent;
 	return WEFT_OK;
 }
 
-/* The kernel took nothing of the question. */
-static void unask(struct weft__build *b, struct weft__end *end)
+/* The kernel took nothing of what the turn began with. */
+static void take_turn_back(struct weft__build *b, struct weft__end *end)
 {
 	b->turns.items[end->turn].connection = WEFT_NONE;
 	end->turn = WEFT_NONE;
@@ -149,10 +148,10 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 	/* What the kernel did not take is taken back. */
 	while (end->writes.count > end->first && end->writes.items[end->writes.count - 1].begin >= position)
 		end->writes.count--;
-	if (position < end->sent && end->turn != WEFT_NONE && position <= end->asked_at)
-		unask(b, end);
+	if (position < end->sent && end->turn != WEFT_NONE && position <= end->turn_at)
+		take_turn_back(b, end);
 	if (position > end->sent) {
-		const int status = ask(b, end, ev, time_ns, who_runs(b, ev, promise));
+		const int status = write_in_turn(b, end, ev, time_ns, who_runs(b, ev, promise));
 		if (status < 0)
 			return status;
 		struct write *write = weft_vec_push(&end->writes);

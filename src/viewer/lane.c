@@ -48,6 +48,13 @@ static int tell_running(const struct weft_model *m, const struct weft_path_step 
 	return snprintf(buf, size, off_ns > 0 ? "%s runs, %s of that without a processor" : "%s runs", name, off);
 }
 
+static int tell_turn(const struct weft_model *m, const struct weft_path_step *s, char *buf, size_t size)
+{
+	char name[100];
+	weft_model_name(m, s->connection, name, sizeof name);
+	return snprintf(buf, size, "waits for %s to %s", name, s->is_asked ? "answer" : "send more");
+}
+
 static size_t name_of(void *ctx, size_t stretch, char *buf, size_t size)
 {
 	const struct weft_viewer *v = ctx;
@@ -68,6 +75,8 @@ static size_t name_of(void *ctx, size_t stretch, char *buf, size_t size)
 		len = snprintf(buf, size, "%s: behind %s", s->kind == WEFT_STEP_READY ? "ready" : name, by);
 	else if (s->kind == WEFT_STEP_READY)
 		len = snprintf(buf, size, "ready");
+	else if (s->connection != WEFT_NONE)
+		len = tell_turn(v->model, s, buf, size);
 	else
 		len = snprintf(buf, size, who == WEFT_SYSTEM ? "not known" : "waits for %s", name);
 	return len < 0 ? 0 : (size_t)len;

@@ -219,6 +219,78 @@ static void test_read_given_up(void **state)
 	weft_trace_close(trace);
 }
 
+/* A connection of a loop that reads all the time. */
+static weft_id open_connection(const char *text, weft_id *read)
+{
+	const weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, NULL);
+	weft__slow_detail(id, WEFT_DETAIL_CONNECTION, 0, text);
+	*read = weft_create(id, WEFT_KIND_STREAM_READ, NULL);
+	weft_await(id, *read);
+	return id;
+}
+
+/* Bytes come to a connection, which goes on reading. */
+static void come(weft_id loop, weft_id id, weft_id *read, uint64_t position, int64_t at_ns)
+{
+	weft_idle(false);
+	now_ns = at_ns;
+	weft_run(loop);
+	weft_received(id, position);
+	weft_resolve(WEFT_SYSTEM_ID, *read);
+	weft_read(id, *read);
+	*read = weft_create(id, WEFT_KIND_STREAM_READ, NULL);
+	weft_await(id, *read);
+	now_ns += 10;
+	weft_run(loop);
+}
+
+/* A read that stands while its program asks somebody else waits for that one, and for its own other end only from the answer on.
+ */
+static void test_asks_another(void **state)
+{
+	now_ns = 5000;
+	memset(buffer, 0, sizeof buffer);
+	struct weft_record_options options = {
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_id read, answer, loop = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOOP, NULL);
+	weft_run(loop);
+	weft_id client = open_connection("tcp 1.1.1.1:80 2.2.2.2:50000 0", &read);
+	weft_id store = open_connection("tcp 1.1.1.1:50001 3.3.3.3:6379 0", &answer);
+	come(loop, client, &read, 10, 1000000);
+	const weft_id asked_about = read;
+	weft_run(client);
+	weft_sent(store, 5);
+	now_ns += 10;
+	weft_run(loop);
+	come(loop, store, &answer, 7, 91000000);
+	weft_run(store);
+	weft_sent(client, 20);
+	now_ns += 10;
+	weft_run(loop);
+	come(loop, client, &read, 20, 101000000);
+	weft_stop();
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = read_model(&trace);
+	struct weft_path *path = NULL;
+	assert_int_equal(weft_path_create(&path, model, weft_model_find(model, asked_about), NULL), WEFT_OK);
+	int64_t for_store_ns = 0, for_client_ns = 0;
+	for (size_t i = 0; i < path->count; i++) {
+		const struct weft_path_step *s = &path->steps[i];
+		if (s->connection == WEFT_NONE)
+			continue;
+		const bool is_store = model->promises[s->connection].id == store;
+		assert_int_equal(s->kind, WEFT_STEP_WAITING);
+		assert_int_equal(s->is_asked, is_store);
+		*(is_store ? &for_store_ns : &for_client_ns) += s->end_ns - s->start_ns;
+	}
+	assert_in_range(for_store_ns, 89990000, 90000000);
+	assert_in_range(for_client_ns, 9990000, 10000000);
+	weft_path_destroy(path);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
 /* However odd the trace: steps join without gap, from creation to end; and blames add up to the same. */
 static void test_sums_of_noise(void **state)
 {
@@ -235,7 +307,7 @@ static void test_sums_of_noise(void **state)
 			weft_id a = ids[between(0, count - 1)], b = ids[between(0, count - 1)];
 			if (between(0, 2) == 0)
 				pass();
-			switch (between(0, 11)) {
+			switch (between(0, 14)) {
 			case 0:
 				ids[count < 40 ? count++ : between(1, 39)] = weft_create(a, WEFT_KIND_BIND, NULL);
 				weft_label(ids[count - 1], "x");
@@ -246,6 +318,12 @@ static void test_sums_of_noise(void **state)
 			case 4: weft_become(a, b); break;
 			case 5: weft_signal(a, b); break;
 			case 6: weft_fail(a, b, "no"); break;
+			case 7:
+				weft__slow_detail(
+				    a, WEFT_DETAIL_CONNECTION, 0, between(0, 1) ? "tcp a:1 b:2 0" : "tcp b:2 a:1 0");
+				break;
+			case 8: weft_sent(a, between(0, 3000)); break;
+			case 9: weft_received(a, between(0, 3000)); break;
 			default: weft_run(a); break;
 			}
 		}
@@ -289,6 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_known_paths),
 	    cmocka_unit_test(test_read_given_up),
+	    cmocka_unit_test(test_asks_another),
 	    cmocka_unit_test(test_sums_of_noise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

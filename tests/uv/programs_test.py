@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from recorded import PATIENCE, Recording, Trace, answered, expect, fail, need, until
@@ -448,7 +449,96 @@ def node(weft, folder):
     healthy(trace)
 
 
+STORE = """
+import socketserver, sys, time
+class Answer(socketserver.StreamRequestHandler):
+    def handle(self):
+        while line := self.rfile.readline():
+            time.sleep(2 if b'slow' in line else 0.003)
+            self.wfile.write(b'yes\\n')
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+with Server(('127.0.0.1', 0), Answer) as server:
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+"""
+
+ASYNCIO_FRONT = """
+import asyncio, sys, uvloop
+async def serve(reader, writer):
+    back, to = await asyncio.open_connection('127.0.0.1', int(sys.argv[1]))
+    while line := await reader.readline():
+        to.write(line)
+        writer.write(await back.readline())
+    to.close()
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+uvloop.install()
+asyncio.run(main())
+"""
+
+NODE_FRONT = """
+const net = require('net');
+const server = net.createServer(c => {
+  const back = net.connect(process.argv[2], '127.0.0.1');
+  c.on('data', line => back.write(line));
+  back.on('data', line => c.write(line));
+  c.on('end', () => back.end());
+  c.on('error', () => {});
+}).listen(0, '127.0.0.1', () => console.log(server.address().port));
+"""
+
+
+def ask_store(port, number, keys):
+    with socket.create_connection(('127.0.0.1', port), timeout=PATIENCE) as client:
+        lines = client.makefile('rwb')
+        for i in range(keys):
+            lines.write(b'key slow\n' if number == 1 and i == keys // 2 else b'key %d\n' % i)
+            lines.flush()
+            expect(lines.readline(), b'yes\n', 'an answer')
+            time.sleep(0.02)
+
+
+def slow_store(weft, folder, name, command):
+    """A server that reads all the time from who asks it, and asks another, which is slow once: it says whom it waited for."""
+    store = subprocess.Popen(['/usr/bin/python3', write(folder, 'store.py', STORE)], stdout=subprocess.PIPE)
+    try:
+        at = int(store.stdout.readline())
+        recording = Recording(weft, os.path.join(folder, 'traces'), [*command, str(at)], wait=False)
+        port = int(recording.process.stdout.readline())
+        clients = [threading.Thread(target=ask_store, args=(port, number, 20)) for number in range(4)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        recording.end(name, signal.SIGTERM)
+    finally:
+        store.kill()
+        store.wait()
+    trace = recording.trace(name)
+    slow = [finding['title'] for finding in trace.findings().get('slow', [])]
+    if len(slow) != 1 or f'"to 127.0.0.1:{at}"' not in slow[0] or 'was asked, and the other end answered' not in slow[0]:
+        fail(f'what is said of a slow store: {slow}')
+    reads = [p for p in trace.promises('read') if p['end'] == 'resolved' and p['end_ns'] - p['start_ns'] > 1900000000]
+    expect(len(reads) >= 2, True, 'both ends of the wait are told')
+    for read in reads:
+        why = subprocess.run([weft, 'explain', f'--promise={read["promise"]}', trace.path], capture_output=True, text=True, check=True).stdout
+        if ': waiting for connection ' not in why.splitlines()[0] or f'"to 127.0.0.1:{at}" to answer' not in why.splitlines()[0]:
+            fail(f'a read that took long does not say that the store was waited for:\n{why}')
+
+
+def uvloop_slow(weft, folder):
+    slow_store(weft, folder, 'python3', [need_uvloop(), write(folder, 'front.py', ASYNCIO_FRONT)])
+
+
+def node_slow(weft, folder):
+    slow_store(weft, folder, 'node', [need('node'), write(folder, 'front.js', NODE_FRONT)])
+
+
 TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'uvloop-polls': uvloop_polls,
-         'uvloop-floods': uvloop_floods, 'node': node, 'resolver': resolver}
+         'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'node': node, 'node-slow': node_slow, 'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

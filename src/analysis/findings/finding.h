@@ -183,8 +183,8 @@ void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path 
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
-/* Connections whose peer answered late once, of those that nothing is told to wait for at its reads.  Needs sorts. */
-void weft__late_find(struct weft__finder *f);
+/* Connections whose peer answered late; notes each turn that is told of.  Needs sorts. */
+void weft__late_find(struct weft__finder *f, bool *is_late);
 /* Hangs of OS threads. */
 void weft__asleep_find(struct weft__finder *f);
 /* Of an OS thread that somebody asks for, and that nobody is to blame for: since when it sleeps, and what for.  False: it is

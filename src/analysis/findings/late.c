@@ -1,6 +1,4 @@
 /* late.c: connections that were asked something, and whose other end answered far later than usual.
- *
- * libuv's and GLib's reads are promises, which have a usual time themselves: of their connections nothing is told here.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,27 +40,14 @@ static uint64_t peer_of(const struct weft_model *m, uint32_t connection)
 	return part << 33 | (label == WEFT_NONE ? UINT64_C(1) << 32 | m->promises[connection].site : label);
 }
 
-static bool has_reads(const struct weft__finder *f, uint32_t connection)
-{
-	for (uint32_t i = f->ties.out_begin[connection]; i < f->ties.out_begin[connection + 1]; i++)
-		if (f->sorts.kinds[f->model->links[f->ties.out[i]].to] == WEFT_KIND_STREAM_READ)
-			return true;
-	return false;
-}
-
 /* By peer, the slowest first; NULL: there are none, or no memory, which is noted. */
 static struct answer *gather(struct weft__finder *f, size_t *count)
 {
 	const struct weft_model *m = f->model;
 	struct answer *answers = m->turn_count ? weft__finding_alloc(f, m->turn_count, sizeof *answers) : NULL;
-	uint32_t last = WEFT_NONE;
-	bool is_left_out = false;
 	for (size_t i = 0; answers && i < m->turn_count; i++) {
 		const struct weft_turn *t = &m->turns[i];
-		if (t->connection != last)
-			is_left_out = has_reads(f, t->connection);
-		last = t->connection;
-		if (!is_left_out && t->answered_ns != WEFT_NEVER)
+		if (t->is_question && t->answered_ns != WEFT_NEVER)
 			answers[(*count)++] =
 			    (struct answer){peer_of(m, t->connection), t->answered_ns - t->asked_ns, (uint32_t)i};
 	}
@@ -109,7 +94,7 @@ static void tell(struct weft__finder *f, const struct answer *a, size_t late, si
 }
 
 /* Of one peer; whether something was told. */
-static bool look_at(struct weft__finder *f, const struct answer *answers, size_t count)
+static bool look_at(struct weft__finder *f, const struct answer *answers, size_t count, bool *is_late)
 {
 	const struct weft_model *m = f->model;
 	const int64_t median_ns = answers[count / 2].took_ns, times = count < ENOUGH_ANSWERS ? TIMES_FEW : TIMES_MEDIAN;
@@ -123,19 +108,21 @@ static bool look_at(struct weft__finder *f, const struct answer *answers, size_t
 		if (is_by_us(m, &m->turns[answers[i].turn]) || is_usual_there(m, answers[i].turn, late_ns))
 			continue;
 		tell(f, &answers[i], late - i, count, median_ns);
+		for (; i < late; i++)
+			is_late[answers[i].turn] = true;
 		return true;
 	}
 	return false;
 }
 
-void weft__late_find(struct weft__finder *f)
+void weft__late_find(struct weft__finder *f, bool *is_late)
 {
 	size_t count = 0, told = 0;
 	struct answer *answers = gather(f, &count);
 	for (size_t i = 0, end; i < count && told < MOST_TOLD; i = end) {
 		for (end = i; end < count && answers[end].peer == answers[i].peer;)
 			end++;
-		told += look_at(f, &answers[i], end - i);
+		told += look_at(f, &answers[i], end - i, is_late);
 	}
 	free(answers);
 }

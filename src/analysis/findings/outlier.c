@@ -4,6 +4,7 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/path.h"
+#include "analysis/turns.h"
 #include "base/duration.h"
 #include "base/idmap.h"
 #include "base/search.h"
@@ -25,7 +26,7 @@ enum {
 struct place {
 	uint32_t group, site;
 	size_t count, end;            /* the last `count` before `end` in struct times are of it */
-	int64_t longest_ns, least_ns; /* of those that were not asked late; from then on one is slow */
+	int64_t longest_ns, least_ns; /* of those that turns do not tell of; from then on one is slow */
 	uint32_t longest, found;      /* who took longest; the place's struct slowest, if any is slow */
 };
 
@@ -33,6 +34,12 @@ struct times {
 	WEFT_VEC(struct place) places;
 	uint32_t *place_of; /* by promise: number + 1 of its place; 0 if it has no usual time */
 	int64_t *ns;        /* by place, of those where one may be slow */
+};
+
+/* What others are told to have waited for, and is told of itself. */
+struct told {
+	bool *is_slow; /* by promise */
+	bool *is_late; /* by turn */
 };
 
 struct slowest {
@@ -61,54 +68,57 @@ static bool has_usual_time(const struct weft__finder *f, uint32_t p)
 	       !weft_model_was_cancelled(f->model, promise);
 }
 
-/* The question that a read of a connection brought the answer to, or NULL. */
-static const struct weft_turn *answered_by(const struct weft__finder *f, uint32_t p)
+/* What had been written to the connection of a read before that brought an answer, or NULL. */
+static const struct weft_turn *turn_of(const struct weft__finder *f, uint32_t p)
 {
-	const struct weft_model *m = f->model;
-	const struct weft_promise *read = &m->promises[p];
+	const struct weft_promise *read = &f->model->promises[p];
 	if (read->kind != WEFT_KIND_STREAM_READ || read->created_by == WEFT_NONE)
 		return NULL;
-	const size_t after = WEFT_FIRST(i, 0, m->turn_count,
-	    m->turns[i].connection > read->created_by ||
-		(m->turns[i].connection == read->created_by && m->turns[i].asked_ns > f->ties.ended_ns[p]));
-	const struct weft_turn *turn = after > 0 ? &m->turns[after - 1] : NULL;
-	return turn && turn->connection == read->created_by && turn->answered_ns >= read->start_ns &&
-		       turn->answered_ns <= f->ties.ended_ns[p]
-		   ? turn
-		   : NULL;
+	const struct weft_turn *turn = weft_turn_before(f->model, read->created_by, f->ties.ended_ns[p] + 1);
+	return turn && turn->answered_ns >= read->start_ns && turn->answered_ns <= f->ties.ended_ns[p] ? turn : NULL;
 }
 
-/* A read is begun long before anybody asks, where a connection is kept: that is no late answer. */
-static bool was_asked_late(const struct weft__finder *f, uint32_t p, int64_t took_ns)
+/* A read is begun long before its other end has to write, where a connection is kept.  What that end was asked, and answered
+ * late, is told by late.c. */
+static bool is_told_by_turns(const struct weft__finder *f, uint32_t p, int64_t took_ns)
 {
-	const struct weft_turn *turn = answered_by(f, p);
-	return turn && turn->answered_ns - turn->asked_ns < took_ns / 2;
+	const struct weft_turn *turn = turn_of(f, p);
+	return turn && (turn->is_question || turn->answered_ns - turn->last_ns < took_ns / 2);
 }
 
 /* Whether it waited, for most of that time, for one that is told of itself. */
-static bool waited_for_another(const struct weft__finder *f, uint32_t p, int64_t took_ns, const bool *is_slow)
+static bool waited_for_another(const struct weft__finder *f, uint32_t p, int64_t took_ns, const struct told *told)
 {
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &f->model->links[f->ties.out[i]];
 		uint32_t input = f->ties.now[link->to];
 		int64_t from_ns = link->time_ns, to_ns = f->ties.ended_ns[link->to];
-		if (link->kind == WEFT_LINK_AWAIT && input != p && (is_slow[link->to] || is_slow[input]) && to_ns != WEFT_NEVER &&
-		    to_ns - from_ns >= took_ns / 2)
+		if (link->kind == WEFT_LINK_AWAIT && input != p && (told->is_slow[link->to] || told->is_slow[input]) &&
+		    to_ns != WEFT_NEVER && to_ns - from_ns >= took_ns / 2)
 			return true;
 	}
 	return false;
 }
 
+/* Of what is waited for in a step. */
+static bool is_told(const struct weft__finder *f, const struct weft_path_step *step, uint32_t p, const struct told *told)
+{
+	const struct weft_turn *turn =
+	    step->connection != WEFT_NONE ? weft_turn_before(f->model, step->connection, step->end_ns) : NULL;
+	return (turn && told->is_late[turn - f->model->turns]) || (step->promise != p && told->is_slow[step->promise]);
+}
+
 /* It ran, or was held up by what ran meanwhile, for most of the time: that is told of as a stall or as starvation, if it is a
  * fault.  Or it waited for most of the time for one that is told of itself. */
-static bool is_by_another(const struct weft_path *path, uint32_t p, int64_t took_ns, const bool *is_slow)
+static bool is_by_another(
+    const struct weft__finder *f, const struct weft_path *path, uint32_t p, int64_t took_ns, const struct told *told)
 {
 	int64_t held_ns = 0, other_ns = 0;
 	for (size_t i = 0; i < path->count; i++) {
 		const struct weft_path_step *step = &path->steps[i];
 		int64_t ns = step->end_ns - step->start_ns;
 		held_ns += step->kind != WEFT_STEP_WAITING || step->behind != WEFT_NONE ? ns : 0;
-		other_ns += step->kind == WEFT_STEP_WAITING && step->promise != p && is_slow && is_slow[step->promise] ? ns : 0;
+		other_ns += step->kind == WEFT_STEP_WAITING && is_told(f, step, p, told) ? ns : 0;
 	}
 	return held_ns > took_ns / 2 || other_ns > took_ns / 2;
 }
@@ -122,9 +132,6 @@ static void tell_peer(struct weft__finder *f, struct weft_finding *finding, uint
 	    !weft_kind_has(promises[connection].kind, WEFT_TRAIT_CONNECTION))
 		return;
 	const char *name = weft__words_name(f, connection);
-	const struct weft_turn *turn = answered_by(f, p);
-	if (turn)
-		weft__words_turn(f, turn);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, connection, "it came late from the other end of %s%s", name,
 	    weft__words_at(f, connection));
 	finding->next = weft__finding_text(
@@ -132,13 +139,13 @@ static void tell_peer(struct weft__finder *f, struct weft_finding *finding, uint
 }
 
 /* Whether that was told. */
-static bool tell_slowest(struct weft__finder *f, const struct slowest *s, const bool *is_slow)
+static bool tell_slowest(struct weft__finder *f, const struct slowest *s, const struct told *told)
 {
 	uint32_t p = s->promise;
 	struct weft_path *path = NULL;
 	if (weft_path_create_with(&path, &f->ties, p, NULL) == WEFT_ENOMEM)
 		f->no_memory = true;
-	bool is_own = path && !is_by_another(path, p, s->took_ns, is_slow);
+	bool is_own = path && !is_by_another(f, path, p, s->took_ns, told);
 	struct weft_finding *finding =
 	    is_own ? weft__finding_begin(f, WEFT_FINDING_SLOW, p, f->model->promises[p].start_ns, f->ties.ended_ns[p]) : NULL;
 	if (finding) {
@@ -192,7 +199,7 @@ static void gather_places(struct weft__finder *f, struct times *times, const uin
 			break;
 		}
 		int64_t ns = f->ties.ended_ns[p] - m->promises[p].start_ns;
-		if (ns >= place->longest_ns && !was_asked_late(f, p, ns)) {
+		if (ns >= place->longest_ns && !is_told_by_turns(f, p, ns)) {
 			place->longest_ns = ns;
 			place->longest = p;
 		}
@@ -253,10 +260,14 @@ static bool is_counted(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-static void tell_all(struct weft__finder *f, struct times *times, struct slowest *found, bool *is_slow)
+static void tell_all(struct weft__finder *f, struct times *times, struct slowest *found, const struct told *told)
 {
 	const struct weft_model *m = f->model;
 	size_t found_count = 0;
+	for (uint32_t p = 1; m->turn_count > 0 && p < m->promise_count; p++) {
+		const struct weft_turn *turn = turn_of(f, p);
+		told->is_slow[p] = turn && told->is_late[turn - m->turns];
+	}
 	for (size_t i = 0; i < times->places.count; i++) {
 		struct place *place = &times->places.items[i];
 		int64_t median_ns = 0;
@@ -269,17 +280,18 @@ static void tell_all(struct weft__finder *f, struct times *times, struct slowest
 	for (uint32_t p = 1; found_count > 0 && p < m->promise_count; p++) {
 		const struct place *place = times->place_of[p] ? &times->places.items[times->place_of[p] - 1] : NULL;
 		const int64_t ns = f->ties.ended_ns[p] - m->promises[p].start_ns;
-		if (place && place->least_ns != WEFT_NEVER && ns >= place->least_ns && !was_asked_late(f, p, ns)) {
-			is_slow[p] = true;
+		if (place && place->least_ns != WEFT_NEVER && ns >= place->least_ns && !is_told_by_turns(f, p, ns)) {
+			told->is_slow[p] = true;
 			found[place->found].count++;
 		}
 	}
 	weft_sort(found, found_count, sizeof *found, compare_slowest);
-	for (size_t i = 0, told = 0, looked = 0; i < found_count && told < MOST_TOLD && looked < MOST_LOOKED_AT; i++) {
-		if (waited_for_another(f, found[i].promise, found[i].took_ns, is_slow) || is_counted(f, found[i].promise))
+	for (size_t i = 0, told_count = 0, looked = 0; i < found_count && told_count < MOST_TOLD && looked < MOST_LOOKED_AT;
+	     i++) {
+		if (waited_for_another(f, found[i].promise, found[i].took_ns, told) || is_counted(f, found[i].promise))
 			continue;
 		looked++;
-		told += tell_slowest(f, &found[i], is_slow);
+		told_count += tell_slowest(f, &found[i], told);
 	}
 }
 
@@ -319,7 +331,7 @@ static int64_t *times_of(struct weft__finder *f, const promises_vec *list)
 	return times;
 }
 
-static bool tell_dependency(struct weft__finder *f, uint32_t p, const int64_t *times, size_t count)
+static bool tell_dependency(struct weft__finder *f, uint32_t p, const int64_t *times, size_t count, const struct told *told)
 {
 	const int64_t took_ns = f->ties.ended_ns[p] - f->model->promises[p].start_ns;
 	const bool is_name = f->model->promises[p].kind == WEFT_KIND_GETADDRINFO;
@@ -327,7 +339,7 @@ static bool tell_dependency(struct weft__finder *f, uint32_t p, const int64_t *t
 	if (weft_path_create_with(&path, &f->ties, p, NULL) == WEFT_ENOMEM)
 		f->no_memory = true;
 	struct weft_finding *finding =
-	    path && !is_by_another(path, p, took_ns, NULL)
+	    path && !is_by_another(f, path, p, took_ns, told)
 		? weft__finding_begin(f, WEFT_FINDING_SLOW, p, f->model->promises[p].start_ns, f->ties.ended_ns[p])
 		: NULL;
 	if (finding) {
@@ -351,7 +363,7 @@ static bool tell_dependency(struct weft__finder *f, uint32_t p, const int64_t *t
 
 /* Names and connections are asked for less often than 16 times: one that took so long is told if it is the only one, or took
  * three times as long as is usual. */
-static void find_dependencies(struct weft__finder *f, const bool *is_slow)
+static void find_dependencies(struct weft__finder *f, const struct told *told)
 {
 	static const enum weft_kind kinds[] = {WEFT_KIND_GETADDRINFO, WEFT_KIND_CONNECT};
 	const int64_t least_ns = TIMES_STALL * f->options.stall_ns;
@@ -361,10 +373,10 @@ static void find_dependencies(struct weft__finder *f, const bool *is_slow)
 		int64_t *times = times_of(f, &list);
 		const size_t count = times ? list.count : 0;
 		const int64_t late_ns = count > 1 ? weft_max_ns(least_ns, TIMES_USUAL * times[(count - 1) / 2]) : least_ns;
-		for (size_t i = 0, told = 0; i < count && times[count - 1] >= late_ns && told < MOST_TOLD; i++) {
+		for (size_t i = 0, told_count = 0; i < count && times[count - 1] >= late_ns && told_count < MOST_TOLD; i++) {
 			const uint32_t p = list.items[i];
-			if (!(is_slow && is_slow[p]) && f->ties.ended_ns[p] - f->model->promises[p].start_ns >= late_ns)
-				told += tell_dependency(f, p, times, count);
+			if (!told->is_slow[p] && f->ties.ended_ns[p] - f->model->promises[p].start_ns >= late_ns)
+				told_count += tell_dependency(f, p, times, count, told);
 		}
 		free(times);
 		weft_vec_free(&list);
@@ -380,20 +392,22 @@ void weft__find_slow(struct weft__finder *f)
 		any |= is_suspect[s] = f->shape_longest_ns[group[s]] >= TIMES_STALL * f->options.stall_ns &&
 				       sort_has_usual_time(&f->sorts.items.items[s]);
 	struct times times = {.place_of = any ? weft__finding_alloc(f, f->model->promise_count, sizeof *times.place_of) : NULL};
+	const struct told told = {
+	    weft__finding_alloc(f, f->model->promise_count, 1), weft__finding_alloc(f, f->model->turn_count, 1)};
+	if (told.is_late)
+		weft__late_find(f, told.is_late);
 	if (times.place_of)
 		gather_places(f, &times, group, is_suspect);
 	if (!f->no_memory && gather_times(f, &times)) {
 		struct slowest *found = weft__finding_alloc(f, times.places.count, sizeof *found);
-		bool *is_slow = weft__finding_alloc(f, f->model->promise_count, sizeof *is_slow);
-		if (found && is_slow)
-			tell_all(f, &times, found, is_slow);
-		find_dependencies(f, is_slow);
+		if (found)
+			tell_all(f, &times, found, &told);
 		free(found);
-		free(is_slow);
-	} else if (any) {
-		find_dependencies(f, NULL);
 	}
-	weft__late_find(f);
+	if (!f->no_memory)
+		find_dependencies(f, &told);
+	free(told.is_slow);
+	free(told.is_late);
 	weft_vec_free(&times.places);
 	free(times.place_of);
 	free(times.ns);

@@ -13,7 +13,7 @@
 /* Steps that are told of together: those in which the same is done by, or waited for from, promises of one sort. */
 struct part {
 	enum weft_step_kind kind;
-	uint32_t sort;                 /* of the promise, or of the lock */
+	uint32_t sort;                 /* of the promise, of the lock, or of the connection */
 	bool is_lock, is_late, is_own; /* is_own: of the promise that is asked about */
 	int64_t sum_ns, off_ns;        /* off_ns: of what ran, without a processor */
 	size_t count;
@@ -39,16 +39,25 @@ static int compare_parts(const void *a, const void *b)
 	return WEFT_ORDER(y->sum_ns, x->sum_ns) ?: WEFT_ORDER(x->longest.start_ns, y->longest.start_ns);
 }
 
+/* Whether the other end of a connection was waited for, since something was written to it. */
+static bool is_turn(const struct weft_path_step *s)
+{
+	return s->connection != WEFT_NONE && s->behind == WEFT_NONE;
+}
+
 static bool same_part(const struct part *a, const struct part *b)
 {
-	return a->sort == b->sort && a->is_lock == b->is_lock && (a->is_lock || (a->kind == b->kind && a->is_late == b->is_late));
+	return a->sort == b->sort && a->is_lock == b->is_lock && is_turn(&a->longest) == is_turn(&b->longest) &&
+	       (a->is_lock || (a->kind == b->kind && a->is_late == b->is_late));
 }
 
 /* While a lock is waited for, it is one part, whatever its holders do. */
 static struct part part_of(const struct slow *slow, const struct weft_path_step *s)
 {
 	return (struct part){.kind = s->kind,
-	    .sort = slow->group[slow->f->sorts.of[s->lock != WEFT_NONE ? s->lock : s->promise]],
+	    .sort = slow->group[slow->f->sorts.of[s->lock != WEFT_NONE ? s->lock
+						  : is_turn(s)         ? s->connection
+								       : s->promise]],
 	    .is_lock = s->lock != WEFT_NONE,
 	    .is_late = s->kind == WEFT_STEP_WAITING && s->behind != WEFT_NONE,
 	    .is_own = s->promise == slow->promise || s->promise == slow->f->ties.now[slow->promise],
@@ -96,7 +105,7 @@ static bool is_at_rest(const struct weft__finder *f, const struct part *part)
 {
 	const struct weft_path_step *s = &part->longest;
 	const bool is_outside = weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_OUTSIDE);
-	return s->kind == WEFT_STEP_WAITING && !part->is_lock &&
+	return s->kind == WEFT_STEP_WAITING && !part->is_lock && !is_turn(s) &&
 	       (s->promise == WEFT_SYSTEM || (part->is_own && !is_outside && !part->is_late));
 }
 
@@ -144,6 +153,9 @@ static const char *words_of(struct weft__finder *f, const struct part *part, boo
 			   : weft__finding_text(f, "%s was ready, but %s ran", who, weft__words_name(f, s->behind));
 	default: break;
 	}
+	if (is_turn(s))
+		return weft__finding_text(
+		    f, "waiting for %s to %s", weft__words_name(f, s->connection), s->is_asked ? "answer" : "send more");
 	if (is_at_rest(f, part))
 		return words_of_rest(f, part);
 	if (part->is_late)

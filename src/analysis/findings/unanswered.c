@@ -89,13 +89,11 @@ static bool is_end(const struct weft_model *m, uint32_t read)
 /* Who made it.  A ring may have forgotten that; adapters call what was accepted "from", and of one listener it is. */
 static uint32_t maker_of(const struct search *s, uint32_t p, bool is_old)
 {
-	static const char from[] = WEFT_SAYS_FROM;
 	const struct weft_model *m = s->finder->model;
 	const uint32_t maker = m->promises[p].created_by, label = weft__sorts_label(&s->finder->sorts, p);
 	if (!is_old || (maker != WEFT_NONE && maker != WEFT_SYSTEM) || label == WEFT_NONE)
 		return maker;
-	const struct weft_str text = weft_model_text(m, label);
-	return text.len >= sizeof from - 1 && !memcmp(text.ptr, from, sizeof from - 1) ? s->listener : maker;
+	return weft_text_begins(weft_model_text(m, label), WEFT_SAYS_FROM) ? s->listener : maker;
 }
 
 /* Of a connection whose reads and writes are no promises: what its bytes tell. */
@@ -103,7 +101,7 @@ static bool listen_to_turns(const struct weft_model *m, struct talk *t)
 {
 	size_t i = WEFT_FIRST(n, 0, m->turn_count, m->turns[n].connection >= t->promise);
 	const size_t first = i;
-	for (; i < m->turn_count && m->turns[i].connection == t->promise; i++) {
+	for (; i < m->turn_count && m->turns[i].connection == t->promise && m->turns[i].is_question; i++) {
 		hear(t, true, m->turns[i].last_ns);
 		if (m->turns[i].answered_ns != WEFT_NEVER)
 			hear(t, false, m->turns[i].answered_ns);
@@ -122,7 +120,8 @@ static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 	bool has_promises = false;
 	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
 	*t = (struct talk){.promise = p, .maker = maker, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
-	t->is_accepted = maker != WEFT_NONE && f->sorts.kinds[maker] == WEFT_KIND_LISTEN;
+	t->is_accepted =
+	    maker != WEFT_NONE && f->sorts.kinds[maker] == WEFT_KIND_LISTEN && !(m->promises[p].flags & WEFT_PROMISE_CONNECTED);
 	bool is_made = is_old && !t->is_accepted && !(m->promises[p].flags & WEFT_PROMISE_ORPHAN);
 	if (is_old)
 		t->last_ns = WEFT_NO_TIME;
