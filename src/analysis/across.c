@@ -3,14 +3,21 @@
 
 #include "analysis/shares.h"
 #include "analysis/waiting.h"
+#include "base/duration.h"
 #include "base/idmap.h"
 #include "base/search.h"
 #include "base/sort.h"
 
-/* An end that was asked, and has not answered. */
+enum { TIMES_LONGER = 20, LEAST_SILENCE_NS = 400000000 };
+
+/* An end that was asked, and has not answered, or not to the end. */
 struct asked {
 	uint32_t promise;
 	int64_t read_ns; /* when it read the question; WEFT_NEVER: it did not */
+	/* It began to answer: then somebody has to be at work there, or the answer may have been all. */
+	bool has_begun, is_at_work;
+	uint32_t reader; /* who waits for it */
+	int64_t since_ns;
 };
 
 struct search {
@@ -35,6 +42,44 @@ const struct weft_connection_end *weft__across_end(const struct weft_model *m, u
 	const size_t at = WEFT_FIRST(i, 0, m->end_count, m->ends[i].promise >= promise);
 	const bool is_end = at < m->end_count && m->ends[at].promise == promise;
 	return is_end && weft_part_of(m, promise) != weft_part_of(m, m->ends[at].peer) ? &m->ends[at] : NULL;
+}
+
+/* Whether an answer came in pieces, and then none for far longer than between two of them: what is pushed in steps goes on. */
+static bool has_stopped(const struct search *s, const struct weft_transfer *question, const struct weft_transfer *answer)
+{
+	const struct weft_model *m = s->ties->model;
+	const int64_t silent_ns = weft_min_ns(s->time_ns, m->end_ns) - answer->received_ns;
+	const uint32_t to = answer->to;
+	for (; silent_ns >= LEAST_SILENCE_NS; answer--) {
+		const bool is_first = answer == m->transfers || answer[-1].to != to || answer[-1].received_ns < question->sent_ns;
+		const int64_t before_ns = is_first ? question->sent_ns : answer[-1].received_ns;
+		if ((answer->received_ns - before_ns) > silent_ns / TIMES_LONGER)
+			return false;
+		if (is_first)
+			return true;
+	}
+	return false;
+}
+
+/* Whether its peer is asked there, from the first message on. */
+static bool is_asking(const struct weft_model *m, uint32_t connection)
+{
+	const size_t at = WEFT_FIRST(i, 0, m->turn_count, m->turns[i].connection >= connection);
+	return at < m->turn_count && m->turns[at].connection == connection;
+}
+
+/* Likewise of one whose answer began; WEFT_NEVER: it did not, or goes on. */
+static int64_t begun_since(const struct search *s, const struct weft_connection_end *end)
+{
+	const struct weft_model *m = s->ties->model;
+	if (!is_asking(m, end->promise))
+		return WEFT_NEVER;
+	const struct weft_transfer *question = weft__across_last(m, end->peer, s->time_ns),
+				   *answer = weft__across_last(m, end->promise, s->time_ns);
+	return question && answer && question->from == end->promise && answer->received_ns >= question->sent_ns &&
+		       has_stopped(s, question, answer)
+		   ? question->sent_ns
+		   : WEFT_NEVER;
 }
 
 /* When an end wrote last what had not been answered by then; WEFT_NEVER: it waits for nothing. */
@@ -79,7 +124,9 @@ static bool is_accepted(const struct weft_model *m, uint32_t connection)
 static bool add_end(struct search *s, const struct weft_connection_end *end)
 {
 	const struct weft_model *m = s->ties->model;
-	const int64_t since_ns = asked_since(s, end);
+	int64_t since_ns = asked_since(s, end);
+	const bool has_begun = since_ns == WEFT_NEVER;
+	since_ns = has_begun ? begun_since(s, end) : since_ns;
 	if (since_ns == WEFT_NEVER || is_accepted(m, end->promise) || !weft__across_end(m, end->promise) ||
 	    !weft__waiting_is_pending(m, end->promise, s->time_ns) || !weft__waiting_is_pending(m, end->peer, s->time_ns))
 		return true;
@@ -87,9 +134,25 @@ static bool add_end(struct search *s, const struct weft_connection_end *end)
 	struct asked *asked = weft_vec_push(&s->asked);
 	if (!asked || !weft_idmap_set(&s->of, end->peer, (uint32_t)s->asked.count - 1))
 		return false;
-	*asked = (struct asked){end->peer,
-	    question && question->sent_ns >= since_ns && question->from == end->promise ? question->received_ns : WEFT_NEVER};
-	return add(s, reader_of(s, end->promise), end->peer, since_ns);
+	const bool is_read = question && question->sent_ns >= since_ns && question->from == end->promise;
+	*asked = (struct asked){.promise = end->peer,
+	    .read_ns = is_read ? question->received_ns : WEFT_NEVER,
+	    .has_begun = has_begun,
+	    .reader = reader_of(s, end->promise),
+	    .since_ns = since_ns};
+	return true;
+}
+
+/* Behind an answer that has begun a timer may be that of a connection that is kept, and another connection one to be used again.
+ */
+static bool add_at_work(struct search *s, uint32_t asked, uint32_t from, uint32_t to, int64_t since_ns)
+{
+	const uint16_t kind = s->ties->model->promises[to].kind;
+	const bool may_rest = kind == WEFT_KIND_TIMER || weft_kind_has(kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_CONNECTION);
+	if (s->asked.items[asked].has_begun && may_rest)
+		return true;
+	s->asked.items[asked].is_at_work = true;
+	return add(s, from, to, since_ns);
 }
 
 /* What was begun there since the question came: by the connection, or by its reads. */
@@ -106,7 +169,7 @@ static bool add_work(struct search *s)
 		const uint32_t at = weft_idmap_get(&s->of, maker);
 		if (at != WEFT_IDMAP_NONE && m->promises[p].start_ns >= s->asked.items[at].read_ns &&
 		    weft__waiting_is_pending(m, p, s->time_ns))
-			has_memory = add(s, maker, p, m->promises[p].start_ns);
+			has_memory = add_at_work(s, at, maker, p, m->promises[p].start_ns);
 	}
 	return has_memory;
 }
@@ -138,7 +201,7 @@ static bool add_readers(struct search *s)
 		const uint32_t reader = n == WEFT_IDMAP_NONE ? WEFT_SYSTEM : s->ties->now[link->from];
 		if (reader != WEFT_SYSTEM && link->time_ns <= s->time_ns && link->from != s->asked.items[n].promise &&
 		    weft__waiting_is_pending(m, reader, s->time_ns))
-			has_memory = add(s, s->asked.items[n].promise, reader, link->time_ns);
+			has_memory = add_at_work(s, n, s->asked.items[n].promise, reader, link->time_ns);
 	}
 	return has_memory;
 }
@@ -159,6 +222,11 @@ bool weft__across_find(struct weft__across_list *list, const struct weft_ties *t
 		has_memory = add_end(&s, &m->ends[i]);
 	if (s.asked.count && has_memory)
 		has_memory = add_work(&s) && add_readers(&s);
+	for (size_t i = 0; i < s.asked.count && has_memory; i++) {
+		const struct asked *a = &s.asked.items[i];
+		if (!a->has_begun || a->is_at_work)
+			has_memory = add(&s, a->reader, a->promise, a->since_ns);
+	}
 	if (has_memory)
 		weft_sort(list->all.items, list->all.count, sizeof *list->all.items, compare);
 	weft_vec_free(&s.asked);

@@ -1,8 +1,10 @@
 /* across.h: who waits for another process, through connections both of whose ends are in the trace.
  *
  * Who wrote, and has read nothing since, waits for the other end: its read that is pending does, or, where it does not read, the
- * connection.  The other end waits for who began to work for it when it read that, and for who had waited for that read.  Who
- * accepted a connection owes answers, and waits for no question.
+ * connection.  So does who has read the begin of an answer, if the other end is still at work for it and has been silent for
+ * far longer than while it answered: a connection that is kept, or that pushes in steps, is none.  The other end waits for who
+ * began to work for it when it read that, and for who had waited for that read.  Who accepted a connection owes answers, and
+ * waits for no question.
  *
  * Private to analysis/.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_ACROSS_H
