@@ -7,6 +7,7 @@
 
 #include "analysis/names.h"
 #include "analysis/shares.h"
+#include "analysis/steal.h"
 #include "analysis/turns.h"
 #include "cli.h"
 #include "model/kernel.h"
@@ -52,11 +53,11 @@ static void put_json(const struct weft_model *m, const struct weft_path *path)
 }
 
 /* "2.9 ms to 3.1 ms", or one time where that is exact. */
-static void put_range(const struct weft_share *share)
+static void put_range(int64_t low_ns, int64_t high_ns)
 {
 	char low[CLI_DURATION], high[CLI_DURATION];
-	cli_format_duration(low, share->low_ns);
-	cli_format_duration(high, share->high_ns);
+	cli_format_duration(low, low_ns);
+	cli_format_duration(high, high_ns);
 	printf(strcmp(low, high) ? "%s to %s" : "%s", low, high);
 }
 
@@ -69,7 +70,7 @@ static bool put_shares(const struct weft_model *m, const struct weft_path *path)
 		return false;
 	for (size_t i = 0; i < count && count > 1; i++) {
 		fputs(i ? ", " : "of that ", stdout);
-		put_range(&shares[i]);
+		put_range(shares[i].low_ns, shares[i].high_ns);
 		if (shares[i].part == WEFT_ON_THE_WAY)
 			fputs(" on the way", stdout);
 		else
@@ -93,6 +94,25 @@ static void put_turn(const struct weft_model *m, const struct weft_path_step *s)
 		fputs(", which never answered", stdout);
 	else
 		printf(", which answered %s later", cli_format_duration(length, turn->answered_ns - turn->asked_ns));
+}
+
+/* What the host of a guest that the step is in, or on its way to or from, took of it; what the trace does not tell is the next
+ * one's. */
+static void put_steal(const struct weft_model *m, const struct weft_path *path, size_t step)
+{
+	const struct weft_path_step *s = &path->steps[step];
+	uint32_t of = s->promise;
+	char name[WEFT_NAME_BYTES];
+	struct weft_steal steal;
+	for (size_t next = step + 1; of == WEFT_SYSTEM && next < path->count; next++)
+		of = path->steps[next].promise;
+	if (!weft_steal(m, weft_part_of(m, of), s->start_ns, s->end_ns, &steal) &&
+	    (s->sent_by == WEFT_NONE || !weft_steal(m, weft_part_of(m, s->sent_by), s->start_ns, s->end_ns, &steal)))
+		return;
+	if (steal.low_ns < (s->end_ns - s->start_ns) / 8)
+		return;
+	printf(", while %s waited for a processor of the host's for ", weft_name_promise(m, m->threads[steal.stream], name));
+	put_range(steal.low_ns, steal.high_ns);
 }
 
 static void put_people(const struct weft_model *m, const struct weft_path *path)
@@ -146,8 +166,10 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 			const struct weft_share share = weft_step_share(m, s);
 			printf(", on its way from %s for ",
 			    m->trace->part_count ? m->trace->parts[weft_part_of(m, s->sent_by)].name : "itself");
-			put_range(&share);
+			put_range(share.low_ns, share.high_ns);
 		}
+		if (s->end_ns - s->start_ns >= all_ns / WORTH_A_LOOK)
+			put_steal(m, path, i);
 		if (m->trace->part_count && part != weft_part_of(m, s->promise) && s->promise != WEFT_SYSTEM) {
 			part = weft_part_of(m, s->promise);
 			printf("  in %s", m->trace->parts[part].name);

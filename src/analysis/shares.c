@@ -23,8 +23,7 @@ uint32_t weft_peer_of(const struct weft_model *m, uint32_t connection)
 	return is_known && weft_part_of(m, all[after - 1].from) != weft_part_of(m, connection) ? all[after - 1].from : WEFT_NONE;
 }
 
-/* How far the time of a part may be from the truth. */
-static int64_t error_ns(const struct weft_model *m, uint32_t part, int64_t time_ns)
+int64_t weft_error_ns(const struct weft_model *m, uint32_t part, int64_t time_ns)
 {
 	int64_t low, high, at, off;
 	if (part >= m->trace->part_count || __builtin_add_overflow(time_ns, m->start_ns, &at))
@@ -39,7 +38,7 @@ struct weft_share weft_step_share(const struct weft_model *m, const struct weft_
 	if (s->sent_by == WEFT_NONE)
 		return (struct weft_share){weft_part_of(m, s->promise), took_ns, took_ns};
 	const int64_t off_ns =
-	    error_ns(m, weft_part_of(m, s->sent_by), s->start_ns) + error_ns(m, weft_part_of(m, s->promise), s->end_ns);
+	    weft_error_ns(m, weft_part_of(m, s->sent_by), s->start_ns) + weft_error_ns(m, weft_part_of(m, s->promise), s->end_ns);
 	return (struct weft_share){WEFT_ON_THE_WAY, weft_max_ns(took_ns - off_ns, 0), took_ns + off_ns};
 }
 
@@ -52,7 +51,7 @@ struct crossing {
 /* What the sum of all that crossed may be wrong by: one clock's error counts against itself, but for what it has gained. */
 static int64_t cross(const struct weft_model *m, struct crossing *open, uint32_t part, int64_t time_ns, bool is_arrival)
 {
-	const struct crossing now = {time_ns, error_ns(m, part, time_ns), true, is_arrival};
+	const struct crossing now = {time_ns, weft_error_ns(m, part, time_ns), true, is_arrival};
 	struct crossing *before = &open[part];
 	if (now.error_ns == 0)
 		return 0;

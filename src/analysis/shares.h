@@ -21,6 +21,9 @@ int weft_shares(struct weft_share **out, size_t *count, const struct weft_model 
 /* How long a step took, at least and at most. */
 struct weft_share weft_step_share(const struct weft_model *model, const struct weft_path_step *step);
 
+/* How far the time of a part may be from the truth then. */
+int64_t weft_error_ns(const struct weft_model *model, uint32_t part, int64_t time_ns);
+
 /* The other end of a connection, in another process, from which bytes came; or WEFT_NONE.  Logarithmic. */
 uint32_t weft_peer_of(const struct weft_model *model, uint32_t connection);
 

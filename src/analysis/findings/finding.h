@@ -10,6 +10,7 @@
 #include "analysis/explain.h"
 #include "analysis/lacks.h"
 #include "analysis/sorts.h"
+#include "analysis/steal.h"
 #include "analysis/waiting.h"
 
 /* How many findings of each kind are looked at, how many are told when those that are alike are one, and how many lines of a
@@ -68,6 +69,7 @@ struct weft__finder {
 	WEFT_VEC(struct weft_evidence) evidence;
 	struct weft__text_block *texts;
 	const char *doubt;
+	const struct weft_turn *turn; /* the last one that begun has told of it: two checks may ask for that */
 	size_t counts[WEFT_FINDING_KINDS], left_out;
 	bool no_memory;
 	struct weft__watch watch;
@@ -156,6 +158,8 @@ const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
 const char *weft__words_group(struct weft__finder *f, uint32_t promise, bool is_one_sort);
 /* 20.1 ms */
 const char *weft__words_span(struct weft__finder *f, int64_t ns);
+/* 2.9 ms to 3.1 ms, or one of them where both are alike. */
+const char *weft__words_range(struct weft__finder *f, int64_t low_ns, int64_t high_ns);
 /* A text of the trace. */
 const char *weft__words_text(struct weft__finder *f, uint32_t text);
 /* Any other text, without control characters. */
@@ -171,6 +175,11 @@ void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size
 void weft__words_creation(struct weft__finder *f, uint32_t promise);
 void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts */
 void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn);
+/* An OS thread, as the kernel calls it: "cc1" (4711). */
+const char *weft__words_tid(struct weft__finder *f, uint32_t tid);
+/* What was taken from the processors of a promise's machine, a guest, in that time; false: nothing, or little of it. */
+bool weft__words_steal_of(struct weft__finder *f, uint32_t promise, int64_t from_ns, int64_t to_ns, struct weft_steal *out);
+void weft__words_steal(struct weft__finder *f, const struct weft_steal *steal);
 
 /* ---- What more than one check tells ---- */
 

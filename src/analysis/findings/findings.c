@@ -86,6 +86,7 @@ struct weft_finding *weft__finding_begin(
 		f->no_memory = true;
 		return NULL;
 	}
+	f->turn = NULL;
 	*finding = (struct weft_finding){
 	    .kind = kind,
 	    .severity = severities[kind],

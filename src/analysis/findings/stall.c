@@ -146,17 +146,6 @@ static const char *mostly(struct weft__finder *f, const struct weft__stall *s, c
 	return is_all ? called : weft__finding_text(f, "%s and elsewhere", called);
 }
 
-/* An OS thread, as the kernel calls it: "cc1" (4711). */
-static const char *name_of_tid(struct weft__finder *f, uint32_t tid)
-{
-	const struct weft_kernel *k = f->model->kernel;
-	const uint32_t thread = weft_kernel_thread(k, tid);
-	if (thread == WEFT_NONE || !k->threads[thread].name.len)
-		return weft__finding_text(f, "OS thread %" PRIu32, weft_tid_shown(tid));
-	return weft__finding_text(f, "%s\"%s\" (%" PRIu32 ")", k->threads[thread].pid ? "its OS thread " : "",
-	    weft__words_clean(f, k->threads[thread].name), weft_tid_shown(tid));
-}
-
 /* " on "/var/lib/x"", or that it probably is: a descriptor's number may be used again. */
 static const char *file_of(struct weft__finder *f, const char *file, bool is_sure)
 {
@@ -332,7 +321,7 @@ static void tell_switches(struct weft__finder *f, const struct weft__stall *s)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, preempted->start_ns, WEFT_NONE,
 		    "its processor was taken away %" PRIu64 " time%s%s%s%s, here for %s", p->taken, weft__words_s(p->taken),
 		    preempted->by == WEFT_NO_TID ? "" : ", by ",
-		    preempted->by == WEFT_NO_TID ? "" : name_of_tid(f, preempted->by),
+		    preempted->by == WEFT_NO_TID ? "" : weft__words_tid(f, preempted->by),
 		    preempted->by == WEFT_NO_TID ? "" : ", which may have passed it on",
 		    weft__words_span(f, preempted->end_ns - preempted->start_ns));
 	if (p->interrupts && p->interrupts_ns >= told_ns)
@@ -356,7 +345,7 @@ static void tell_switches(struct weft__finder *f, const struct weft__stall *s)
 			      : weft__finding_text(f, ", which ran %s%s", weft__words_name(f, waker), weft__words_at(f, waker));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, slept->ready_ns, waker,
 	    "its OS thread slept%s for %s, and was woken by %s%s", in, weft__words_span(f, slept->ready_ns - slept->start_ns),
-	    name_of_tid(f, slept->woken_by), ran);
+	    weft__words_tid(f, slept->woken_by), ran);
 }
 
 /* What the kernel counted meanwhile. */
@@ -521,6 +510,21 @@ static bool may_be_starved(const struct weft__finder *f, const struct weft__stal
 		   (around->is_busy || parts->taken > 0 || parts->given == 0 || gave_to_pool(around, s)));
 }
 
+/* It ran in a guest whose processor had none of the host's. */
+static void blame_host(
+    struct weft__finder *f, struct weft_finding *finding, const struct weft__stall *s, const struct weft_steal *steal)
+{
+	const int64_t length_ns = s->end_ns - s->start_ns;
+	weft__words_steal(f, steal);
+	if (steal->low_ns > length_ns / 2)
+		finding->next = "the host had more to do than it has processors, which is no fault of this code: run less beside "
+				"the guest, or give the guest a processor of its own";
+	if ((s->own_ns >= 0 ? s->own_ns : length_ns) - steal->low_ns >= f->options.stall_ns)
+		return;
+	finding->severity = WEFT_SEVERITY_INFORMATION;
+	weft__finding_doubt(f, "its machine, a guest, did not have a processor all the time");
+}
+
 static void tell_stall(
     struct weft__finder *f, const struct weft__stall *s, const struct behind *behind, const struct around *around)
 {
@@ -539,27 +543,35 @@ static void tell_stall(
 	if (pause)
 		name = weft__finding_text(f, "a pause (%s)%s%s", weft__words_text(f, s->pause), nobody ? "" : " of ", name);
 	const char *ran = pause ? "lasted" : "ran for", *parts = parts_of(f, s);
+	struct weft_steal steal;
+	const bool is_stolen = !nobody && weft__words_steal_of(f, s->promise, s->start_ns, s->end_ns, &steal);
+	const char *of_it = is_stolen
+				? weft__finding_text(f, "%s; its machine, a guest, had no processor of its host's for %s of that",
+				      parts, weft__words_range(f, steal.low_ns, steal.high_ns))
+				: parts;
 	finding->weight = (uint64_t)weight_ns(s);
 	const uint32_t waiting = s->victims == 0 && late_count == 0 ? count_waiting(f, s) : 0;
 	if (waiting > 0)
 		finding->title = weft__finding_text(f,
 		    "%s%s %s %s without a break%s; its OS thread had %" PRIu32
 		    " turns of its loop at once after that: so much had come meanwhile",
-		    name, at, ran, length, parts, waiting);
+		    name, at, ran, length, of_it, waiting);
 	else if (s->victims > 0)
 		finding->title = weft__finding_text(f,
-		    "%s%s %s %s%s%s while %" PRId64 " other%s ready to run: together they lost %s", name, at, ran, length, parts,
-		    *parts ? "," : "", s->victims, s->victims == 1 ? " was" : "s were", weft__words_span(f, s->delay_ns));
+		    "%s%s %s %s%s%s while %" PRId64 " other%s ready to run: together they lost %s", name, at, ran, length, of_it,
+		    *of_it ? "," : "", s->victims, s->victims == 1 ? " was" : "s were", weft__words_span(f, s->delay_ns));
 	else
 		finding->title = weft__finding_text(f,
 		    "%s%s %s %s without a break%s; %" PRIu32 " promise%s from outside may have come late because of it", name, at,
-		    ran, length, parts, late_count, weft__words_s(late_count));
+		    ran, length, of_it, late_count, weft__words_s(late_count));
 	finding->next = advice_for(f, s, at);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s begins" : "%s%s begins to run", name, at);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "%s %s, %s later", name, pause ? "is over" : "stops", length);
 	tell_counts(f, s, parts);
+	if (is_stolen)
+		blame_host(f, finding, s, &steal);
 	list_victims(f, s);
 	for (uint32_t i = 0; i < late_count && i < LATE_KEPT; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late[i].time_ns, late[i].promise,

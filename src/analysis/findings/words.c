@@ -7,6 +7,7 @@
 #include "analysis/names.h"
 #include "analysis/shapes.h"
 #include "analysis/shares.h"
+#include "analysis/turns.h"
 #include "base/duration.h"
 
 /* of "transfer A to B" and others */
@@ -84,6 +85,12 @@ const char *weft__words_span(struct weft__finder *f, int64_t ns)
 	return weft__finding_text(f, "%s", span);
 }
 
+const char *weft__words_range(struct weft__finder *f, int64_t low_ns, int64_t high_ns)
+{
+	const char *low = weft__words_span(f, low_ns), *high = weft__words_span(f, high_ns);
+	return strcmp(low, high) ? weft__finding_text(f, "%s to %s", low, high) : low;
+}
+
 const char *weft__words_text(struct weft__finder *f, uint32_t text)
 {
 	char clean[256];
@@ -151,8 +158,47 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise)
 void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn)
 {
 	const char *name = weft__words_name(f, turn->connection);
+	const uint32_t peer = weft_peer_of(f->model, turn->connection);
+	const int64_t until_ns = weft_turn_until(f->model, turn);
+	struct weft_steal steal;
+	if (f->turn == turn)
+		return;
+	f->turn = turn;
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, turn->asked_ns, turn->connection, "%s is written: it is asked", name);
 	if (turn->answered_ns != WEFT_NEVER)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, turn->answered_ns, turn->connection, "its answer comes, %s later",
 		    weft__words_span(f, turn->answered_ns - turn->asked_ns));
+	if ((peer != WEFT_NONE && weft__words_steal_of(f, peer, turn->asked_ns, until_ns, &steal)) ||
+	    weft__words_steal_of(f, turn->connection, turn->asked_ns, until_ns, &steal))
+		weft__words_steal(f, &steal);
+}
+
+const char *weft__words_tid(struct weft__finder *f, uint32_t tid)
+{
+	const struct weft_kernel *k = f->model->kernel;
+	const uint32_t thread = weft_kernel_thread(k, tid);
+	if (thread == WEFT_NONE || !k->threads[thread].name.len)
+		return weft__finding_text(f, "OS thread %" PRIu32, weft_tid_shown(tid));
+	return weft__finding_text(f, "%s\"%s\" (%" PRIu32 ")", k->threads[thread].pid ? "its OS thread " : "",
+	    weft__words_clean(f, k->threads[thread].name), weft_tid_shown(tid));
+}
+
+bool weft__words_steal_of(struct weft__finder *f, uint32_t promise, int64_t from_ns, int64_t to_ns, struct weft_steal *out)
+{
+	enum { TOLD_PART = 8 };
+	const struct weft_model *m = f->model;
+	to_ns = weft_min_ns(to_ns, m->end_ns);
+	return to_ns > from_ns && weft_steal(m, weft_part_of(m, promise), from_ns, to_ns, out) &&
+	       out->low_ns >= (to_ns - from_ns) / TOLD_PART;
+}
+
+void weft__words_steal(struct weft__finder *f, const struct weft_steal *steal)
+{
+	const uint32_t thread = f->model->threads[steal->stream], by = steal->preempted ? steal->preempted->by : WEFT_NO_TID;
+	const char *who = by == WEFT_NO_TID
+			      ? ""
+			      : weft__finding_text(f, "; here %s took that, and may have passed it on", weft__words_tid(f, by));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, steal->preempted ? steal->preempted->start_ns : WEFT_NO_TIME, thread,
+	    "%s, a processor of that guest, waited for one of the host's for %s meanwhile%s", weft__words_name(f, thread),
+	    weft__words_range(f, steal->low_ns, steal->high_ns), who);
 }
