@@ -26,7 +26,7 @@ struct write {
 enum side { UNKNOWN, ASKS, ANSWERS };
 
 struct weft__end {
-	uint32_t promise, peer; /* peer: an end, or WEFT_NONE */
+	uint32_t promise, peer; /* promise: of several that stand for it in turn, the last; peer: an end, or WEFT_NONE */
 	uint32_t older;         /* another one of that name, or WEFT_NONE */
 	int64_t other_name;     /* of its peer */
 	uint64_t sent, received;
@@ -75,6 +75,18 @@ static enum side side_of(const struct weft__build *b, uint32_t promise, const st
 	return peer < FIRST_GIVEN ? ASKS : ANSWERS;
 }
 
+/* A program that watches a descriptor whenever it wants to read or write makes one promise after the other for a connection.  A
+ * later connection of that name begins at 0. */
+static bool is_handed_on(
+    const struct weft__build *b, const struct weft__end *end, uint32_t promise, uint64_t sent, uint64_t received)
+{
+	const struct weft_trace_info *info = b->model->trace;
+	const struct weft_promise *before = &b->promises.items[end->promise], *after = &b->promises.items[promise];
+	return end->sent == sent && end->received == received && (sent > 0 || received > 0) &&
+	       before->stream < info->stream_count && after->stream < info->stream_count &&
+	       info->streams[before->stream].part == info->streams[after->stream].part;
+}
+
 int weft__transfer_connection(struct weft__build *b, uint32_t promise, const struct weft_event *ev)
 {
 	struct weft_carry carry;
@@ -89,6 +101,10 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 	const uint32_t near = weft_intern(&b->end_names, carry.own), far = weft_intern(&b->end_names, carry.peer);
 	const int64_t name = (int64_t)((uint64_t)near << 32 | far), other_name = (int64_t)((uint64_t)far << 32 | near);
 	const uint32_t at = (uint32_t)b->ends.count, older = weft_idmap_get(&b->end_named, name);
+	if (older != WEFT_IDMAP_NONE && is_handed_on(b, &b->ends.items[older], promise, (uint64_t)ev->value, carry.received)) {
+		b->ends.items[older].promise = promise;
+		return weft_idmap_set(&b->end_of, promise, older) ? WEFT_OK : WEFT_ENOMEM;
+	}
 	if (near == WEFT_INTERN_FAILED || far == WEFT_INTERN_FAILED || !weft_vec_reserve(&b->ends, 1) ||
 	    !weft_idmap_set(&b->end_of, promise, at) || !weft_idmap_set(&b->end_named, name, at))
 		return WEFT_ENOMEM;

@@ -146,6 +146,26 @@ static void addresses_that_return_are_another_connection(void **state)
 	forget();
 }
 
+/* Who watches a descriptor each time it wants to read makes a promise each time: all stand for one connection. */
+static void promises_hand_a_connection_on(void **state)
+{
+	weft_id writes = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), reads[4];
+	for (int i = 0; i < 4; i++) {
+		reads[i] = connection("2.2.2.2:2", "1.1.1.1:1", 0, (uint64_t)(i * 10));
+		weft_sent(writes, (uint64_t)(i * 10 + 10));
+		weft_received(reads[i], (uint64_t)(i * 10 + 10));
+		weft_resolve(WEFT_SYSTEM_ID, reads[i]);
+		if (i == 1)
+			writes = connection("1.1.1.1:1", "2.2.2.2:2", 20, 0);
+	}
+	read_back();
+	assert_int_equal(model->transfer_count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(id_of(model->transfers[i].to), reads[i]);
+	assert_int_equal(model->end_count, 2);
+	forget();
+}
+
 /* Addresses of nobody, positions that jump, a text that is none: no match is made up. */
 static void what_does_not_fit_is_not_matched(void **state)
 {
@@ -254,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_read_is_matched_with_the_last_write_that_it_has_a_byte_of),
 	    TEST(addresses_that_return_are_another_connection),
+	    TEST(promises_hand_a_connection_on),
 	    TEST(what_does_not_fit_is_not_matched),
 	    TEST(who_begins_later_knows_how_far_connections_have_come),
 	    TEST(a_datagram_is_the_newest_that_was_sent_there),

@@ -410,6 +410,8 @@ def uvloop_polls(weft, folder):
     expect(trace.promise('connect', f'127.0.0.1:{port}')['end'], 'resolved', 'the connect')
     events = trace.ask('events', '--json')
     expect([[event['position'] for event in events if event['op'] == op][-1] for op in ('sent', 'received')], [36, 36], 'what it has written and read')
+    about = subprocess.run([weft, 'info', '--json', trace.path, server.trace('python3').path], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+    expect(json.loads(about.splitlines()[-1])['messages'], 16, 'each question, and each answer')
 
 
 NODE = """
