@@ -65,7 +65,7 @@ static bool has_stopped(const struct search *s, const struct weft_transfer *ques
 static bool is_asking(const struct weft_model *m, uint32_t connection)
 {
 	const size_t at = WEFT_FIRST(i, 0, m->turn_count, m->turns[i].connection >= connection);
-	return at < m->turn_count && m->turns[at].connection == connection;
+	return at < m->turn_count && m->turns[at].connection == connection && m->turns[at].is_question;
 }
 
 /* Likewise of one whose answer began; WEFT_NEVER: it did not, or goes on. */
