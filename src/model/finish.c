@@ -1,6 +1,7 @@
 /* finish.c: from what the events left behind to the model.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/sort.h"
 #include "model/private.h"
 
@@ -78,18 +79,29 @@ static void hear_until(struct weft_promise *promise, int64_t end_ns)
 		promise->weft__heard_ns = end_ns - AFTERGLOW_NS;
 }
 
-/* An OS thread that never ended was there until the end, and so was what it waited for. */
-static void keep_threads(struct weft__build *b)
+/* Who is pending at the end of a process was there until then, where the trace would tell if not.  Whose creation a ring has
+ * forgotten may have ended before it: who is named is not always pending.  An OS thread that never ended was there in any case,
+ * and so was what it waited for. */
+static void keep_pending(struct weft__build *b)
 {
+	const struct weft_trace_info *info = b->model->trace;
+	int64_t whole_ns = info->lost_no_stream > 0 ? INT64_MAX : b->model->start_ns;
+	for (size_t i = 0; i < info->gap_count; i++)
+		whole_ns = weft_max_ns(whole_ns, info->gaps[i].to_ns);
 	for (size_t p = WEFT_SYSTEM + 1; p < b->promises.count; p++) {
-		struct weft_promise *thread = &b->promises.items[p];
-		if (thread->end != WEFT_END_PENDING || !weft_kind_has(thread->kind, WEFT_TRAIT_THREAD))
+		struct weft_promise *promise = &b->promises.items[p];
+		if (promise->end != WEFT_END_PENDING)
 			continue;
-		const uint32_t link = thread->weft__last_link;
-		const bool waits = link != WEFT_NONE && b->links.items[link].kind == WEFT_LINK_AWAIT;
-		hear_until(thread, end_of(b, thread->stream));
-		if (waits)
-			hear_until(&b->promises.items[b->links.items[link].to], end_of(b, thread->stream));
+		const uint32_t link = promise->weft__last_link;
+		const int64_t end_ns = end_of(b, promise->stream);
+		const bool is_thread = weft_kind_has(promise->kind, WEFT_TRAIT_THREAD);
+		const bool is_told = promise->stream < info->stream_count && info->streams[promise->stream].tells_ends &&
+				     !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
+				     (uint64_t)promise->weft__heard_ns >= (uint64_t)whole_ns - (uint64_t)b->model->start_ns;
+		if (is_thread || is_told)
+			hear_until(promise, end_ns);
+		if (is_thread && link != WEFT_NONE && b->links.items[link].kind == WEFT_LINK_AWAIT)
+			hear_until(&b->promises.items[b->links.items[link].to], end_ns);
 	}
 }
 
@@ -526,8 +538,10 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 {
 	struct weft_model *model = b->model;
 	int status = end_open_stretches(b);
-	if (status < 0 || (status = fail_unresolved(b)) < 0 || (keep_threads(b), status = end_promises(b)) < 0 ||
-	    (status = name_sleeps(b)) < 0)
+	if (status < 0 || (status = fail_unresolved(b)) < 0)
+		return status;
+	keep_pending(b);
+	if ((status = end_promises(b)) < 0 || (status = name_sleeps(b)) < 0)
 		return status;
 	if (!tell_ends(b))
 		return WEFT_ENOMEM;

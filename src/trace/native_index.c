@@ -516,6 +516,9 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 		    "the program overwrites its ring faster than it can be read: its streams end at different times");
 		weft__trace_place(trace, 1);
 	}
+	/* Of runtimes the recorder sees what is closed; a library of promises may drop one without a word. */
+	for (size_t i = 0; i < n->streams.count; i++)
+		n->streams.items[i].tells_ends = trace->info.runtimes.len > 0;
 	n->gaps_at_open = n->gaps.count;
 	weft_intern_finish(&making.names);
 	weft_vec_free(&making.newest);

@@ -61,6 +61,7 @@ struct weft_stream_info {
 	struct weft_str name; /* of the OS thread; may be empty */
 	uint32_t part;        /* which of the traces that were joined (join.h) it is of; else 0 */
 	uint16_t host;        /* of a trace that was joined: which of its hosts; their OS threads' numbers may be the same */
+	bool tells_ends;      /* who never ended there was pending to the end; else what is freed may go untold */
 	uint32_t instance;    /* its number in its trace; OS threads that followed one another may share it */
 	uint64_t tid;
 	uint64_t packets;

@@ -126,7 +126,7 @@ static void write_place(struct writer *w, const struct weft_promise *p)
 	}
 }
 
-static void write_ends(struct writer *w, const struct weft_promise *p)
+static void write_ends(struct writer *w, uint32_t promise, const struct weft_promise *p)
 {
 	char time[80], length[80], text[300];
 	int64_t age = 0;
@@ -142,7 +142,10 @@ static void write_ends(struct writer *w, const struct weft_promise *p)
 	switch ((enum weft_end)p->end) {
 	case WEFT_END_RESOLVED: add(w, WEFT_ROW_FACT, TEXT("resolved"), TEXT("%s", time)); break;
 	case WEFT_END_BECAME: add(w, WEFT_ROW_FACT, TEXT("became another"), TEXT("%s", time)); break;
-	case WEFT_END_PENDING: add(w, WEFT_ROW_FACT, TEXT("last heard of"), TEXT("%s", time)); break;
+	case WEFT_END_PENDING:
+		add(w, WEFT_ROW_FACT, TEXT(p->end_ns < weft_model_until(w->model, promise) ? "last heard of" : "still pending"),
+		    TEXT("%s", time));
+		break;
 	case WEFT_END_FAILED:
 		if (!(p->flags & WEFT_PROMISE_NEVER_RESOLVED))
 			alarm_if(add(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time)), weft_promise_went_wrong(p));
@@ -238,7 +241,7 @@ static void write_all(struct writer *w, uint32_t promise)
 	add(w, WEFT_ROW_FACT, TEXT("id"), TEXT("%" PRId64, p->id));
 	write_labels(w, p);
 	write_place(w, p);
-	write_ends(w, p);
+	write_ends(w, promise, p);
 	write_times(w, promise);
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
 		write_section(w, promise, &sections[i]);

@@ -42,13 +42,14 @@ static void describe(const struct weft_viewer *v, uint32_t promise, char *buf, s
 	size -= (size_t)len;
 	if (p->flags & WEFT_PROMISE_NEVER_RESOLVED)
 		snprintf(buf, size, "should be resolved, but never is");
-	else if (p->end == WEFT_END_PENDING)
+	else if (p->end == WEFT_END_PENDING && p->end_ns < weft_model_until(v->model, promise))
 		snprintf(buf, size, "is last heard of %s later, and has not ended", life);
 	else
 		snprintf(buf, size, "%s %s later",
-		    p->end == WEFT_END_RESOLVED ? "is resolved"
-		    : p->end == WEFT_END_FAILED ? "fails"
-						: "becomes another",
+		    p->end == WEFT_END_RESOLVED  ? "is resolved"
+		    : p->end == WEFT_END_FAILED  ? "fails"
+		    : p->end == WEFT_END_PENDING ? "is still pending"
+						 : "becomes another",
 		    life);
 }
 

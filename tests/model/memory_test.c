@@ -33,7 +33,8 @@ static const struct weft_trace_format told = {.name = "test", .next = tell};
 
 static int model_of_events(struct weft_model **model, struct weft_error *err)
 {
-	struct weft_trace trace = {.format = &told, .info = {.stream_count = 1}};
+	static const struct weft_stream_info stream = {.tells_ends = true};
+	struct weft_trace trace = {.format = &told, .info = {.streams = &stream, .stream_count = 1}};
 	is_told = false;
 	return weft_model_build(model, &trace, NULL, err);
 }

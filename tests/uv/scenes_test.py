@@ -78,6 +78,10 @@ for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, turn by turn'):
     keepers = [trace.promise('timer', 'every 100 s')['promise'], trace.promise('condition', 'async')['promise']]
     expect([line['promise'] for line in trace.findings()['alive'][0]['evidence'] if line['role'] == 'chain'], keepers, 'what keeps it, as explain has it')
     expect(trace.alarms(), [], 'alarms of a loop that sleeps')
+    # Whom nobody spoke of for long was there all the same until the process was killed.
+    pending = [p for p in trace.promises() if p['end'] == 'pending']
+    expect({p['end_ns'] for p in pending}, {trace.ask('info', '--json')[0]['span_ns']}, 'until when is drawn what is pending')
+    expect({keepers[0], keepers[1]} <= {p['promise'] for p in pending}, True, 'that what keeps it is pending')
 # A program that waits for something else meanwhile is not kept by its loop.
 recording = record('left', wait=False)
 trace = until(recording, lambda t: {'awaits_no_more', 'idle'} <= {event['op'] for event in t.ask('events', '--json')[-2:]})
