@@ -118,19 +118,19 @@ struct level {
 	uint64_t all, most; /* of the largest */
 };
 
-enum { FEW = 1, LEVELS = 16 };
+enum { LEVELS = 16 };
 
 /* The first depth at which an OS thread's promises are spread over several tracks.  Further out one line would stand for nearly
  * all: a loop, a listener, the one connection that there is.  0: there is none. */
 static uint32_t first_spread(const struct level *levels)
 {
 	for (uint32_t d = 1; d < LEVELS; d++)
-		if (levels[d].all > 0 && levels[d].most <= levels[d].all / 4 * 3)
+		if (levels[d].most < levels[d].all / 4 * 3)
 			return d;
 	return 0;
 }
 
-/* Tracks at the depth of a folding, if more than a few promises belong to them, and nobody opened them.  A track stands behind
+/* Tracks at the depth of a folding, if nobody opened them.  A track stands behind
  * the one around it.  Returns how many; -1: without memory. */
 static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 {
@@ -168,7 +168,7 @@ static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 		bool is_opened = false;
 		for (size_t i = 0; i < folding->opened_count; i++)
 			is_opened |= folding->opened[i] == promises[whole->tracks[t].actor].id;
-		if (first > 0 && depth[t] == first + (uint32_t)folding->depth - 1 && count[t] > FEW && !is_opened) {
+		if (first > 0 && depth[t] == first + (uint32_t)folding->depth - 1 && !is_opened) {
 			f->folded[t] = true;
 			folded++;
 		}

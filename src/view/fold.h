@@ -10,7 +10,7 @@
 #define WEFT_OPENED_MOST 32
 #define WEFT_THIN_PX 3.0     /* rows that are lower cannot be told apart, */
 #define WEFT_CROWDED_PX 8.0  /* nor those that are lower than that, on which */
-#define WEFT_PROMISE_PX 24.0 /* promises are shorter than that */
+#define WEFT_PROMISE_PX 48.0 /* promises are shorter than a name */
 
 /* Queries (query.h), of which each says what is folded: of an actor that matches its track; of other promises that match, those
  * of one kind, one track and one OS thread. */

@@ -9,8 +9,9 @@
 #include "view/sleep.h"
 
 #define LEAST_SPAN_NS 200.0
-#define COMFORTABLE_PX 25.0 /* height of a row that has room for its label and its kind */
-#define HIGHEST_PX 56.0     /* of a row, however few there are */
+#define NAMED_PX 13.0       /* height of a row that has room for its name, */
+#define COMFORTABLE_PX 25.0 /* and of one that has room for its kind, too */
+#define HIGHEST_PX 96.0     /* of a row, however few there are */
 #define HIT_PX 16.0
 #define HIT_ROWS 64u
 
@@ -65,14 +66,19 @@ static double pitch_at_focus(const struct weft_view *v, double focus, double cur
 	return inner_height(v) * (even / v->slots + (1 - even) / (curve * squashed_range(v, focus, curve)));
 }
 
+static double even_pitch(const struct weft_view *v)
+{
+	return inner_height(v) / (v->slots > 0 ? v->slots : 1);
+}
+
 /* Finds the curve that makes rows at the focus comfortably high and still has the first row at the top and the last at the
- * bottom. */
+ * bottom.  What is just too low to be named is spread a little only, or as many rows would lose their names at once. */
 static double curve_for(const struct weft_view *v, double focus)
 {
-	double low = 0.01, high = v->slots * 64;
+	double low = 0.01, high = v->slots * 64, wanted = clamp(3 * NAMED_PX - 2 * even_pitch(v), NAMED_PX, COMFORTABLE_PX);
 	for (int i = 0; i < 64; i++) {
 		double curve = (low + high) / 2;
-		if (pitch_at_focus(v, focus, curve) > COMFORTABLE_PX)
+		if (pitch_at_focus(v, focus, curve) > wanted)
 			low = curve;
 		else
 			high = curve;
@@ -82,10 +88,10 @@ static double curve_for(const struct weft_view *v, double focus)
 
 static void project(struct weft_view *v)
 {
-	double linear = inner_height(v) / (v->slots > 0 ? v->slots : 1);
+	double linear = even_pitch(v);
 	v->focus = clamp(v->focus, 0, v->slots);
 	v->focus = (double)(int64_t)(v->focus * 1000 + 0.5) / 1000; /* as a link says it */
-	if (linear >= COMFORTABLE_PX || v->slots < 1) {
+	if (linear >= NAMED_PX || v->slots < 1) {
 		v->curve = 0;
 		v->pitch_px = linear < HIGHEST_PX ? linear : HIGHEST_PX;
 	} else {

@@ -1,11 +1,11 @@
 /* view.h: which part of a layout is on the screen, and what is where.
  *
- * Horizontally a view is linear in time, but for sleep that is folded (sleep.h).  Vertically it is linear while all rows fit
- * comfortably; otherwise rows near the focus are spread out and the others crowd towards the edges, so that every row stays on
- * the screen, and part of the height is shared out evenly, so that their shape is still seen.  Rows on which nothing is alive in
- * the time that is seen have no height, unless rows are held still.  Only + - * / and square roots of doubles are used, so that a
- * view has the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model; coordinates are
- * px from the top left.  SPDX-License-Identifier: ISC */
+ * Horizontally a view is linear in time, but for sleep that is folded (sleep.h).  Vertically it is linear while all rows have
+ * room for their names; otherwise rows near the focus are spread out and the others crowd towards the edges, so that every row
+ * stays on the screen, and part of the height is shared out evenly, so that their shape is still seen.  Rows on which nothing is
+ * alive in the time that is seen have no height, unless rows are held still.  Only + - * / and square roots of doubles are used,
+ * so that a view has the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model;
+ * coordinates are px from the top left.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_VIEW_H
 #define WEFT_VIEW_VIEW_H
 

@@ -295,6 +295,25 @@ static void test_drag(void **state)
 	close_scene(&s);
 }
 
+/* As long as every row has room for its name, all are of one height; a little lower, few lose theirs; few rows share all. */
+static void test_rows_have_room_for_their_names(void **state)
+{
+	const double named = 13, around = WEFT_VIEW_TOP_PX + WEFT_VIEW_BOTTOM_PX;
+	struct scene s;
+	(void)state;
+	open_random(&s, 5);
+	struct weft_view *v = s.view;
+	weft_view_resize(v, 800, around + v->slots * named + 1);
+	assert_true(v->curve == 0 && v->pitch_px >= named && v->pitch_px < named + 1);
+	weft_view_resize(v, 800, around + v->slots * (named - 0.5));
+	assert_true(v->curve > 0 && v->pitch_px >= named && v->pitch_px < named + 2);
+	weft_view_resize(v, 800, around + v->slots * named / 3);
+	assert_true(v->pitch_px > 24);
+	weft_view_resize(v, 800, around + v->slots * 90);
+	assert_true(near(weft_view_y(v, v->slots), v->height_px - WEFT_VIEW_BOTTOM_PX, 1));
+	close_scene(&s);
+}
+
 /* 400 rows, of which `count` have long lines, and the others none that is to be seen. */
 static void open_with_long_lines(struct scene *s, int first, int count)
 {
@@ -666,6 +685,7 @@ int main(void)
 	    cmocka_unit_test(test_what_was_seen_before_is_seen_again),
 	    cmocka_unit_test(test_the_row_in_focus_stays_there),
 	    cmocka_unit_test(test_drag),
+	    cmocka_unit_test(test_rows_have_room_for_their_names),
 	    cmocka_unit_test(test_focus_goes_where_lines_are_long),
 	    cmocka_unit_test(test_focus_weighs_lines_by_their_length),
 	    cmocka_unit_test(test_hit),
