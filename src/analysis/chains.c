@@ -161,7 +161,8 @@ static enum weft_verdict root_verdict(const struct weft__chains *c, uint32_t p)
 		return WEFT_VERDICT_OUTSIDE;
 	if (weft_kind_has(promise->kind, WEFT_TRAIT_INPUTS))
 		return WEFT_VERDICT_UNKNOWN;
-	if (weft__chains_missed_signals(c, p, &missed) > 0)
+	/* What ends it from outside needs no signal, as a timer that a signalled callback set. */
+	if (!weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) && weft__chains_missed_signals(c, p, &missed) > 0)
 		return WEFT_VERDICT_LOST_WAKEUP;
 	/* A creator of whom nothing is known may be a condition that was signalled before. */
 	bool may_be_condition = is_condition(m, promise->created_by) || creator->kind == WEFT_KIND_PREEXISTING;

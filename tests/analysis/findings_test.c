@@ -537,6 +537,44 @@ static void who_waits_after_the_last_signal_is_told_how_late_it_was(void **state
 	forget();
 }
 
+/* Nobody need end a condition: who asks about one hears who waits for it, and when it last did something.  A timer that its
+ * callback set comes by itself. */
+static void what_need_not_end_is_pending_without_a_fault(void **state)
+{
+	start_recording();
+	weft_id loop = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOOP, WEFT_SITE());
+	weft_id condition = weft_create(loop, WEFT_KIND_CONDITION, WEFT_SITE()),
+		idle = weft_create(loop, WEFT_KIND_LISTEN, WEFT_SITE());
+	weft_await(loop, condition);
+	weft_run(WEFT_SYSTEM_ID);
+	weft_signal_only(loop, condition);
+	sleep_for(MS);
+	weft_run(condition);
+	weft_id timer = weft_create(condition, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_run(WEFT_SYSTEM_ID);
+	sleep_for(7 * MS);
+	weft_resume(WEFT_SYSTEM_ID);
+	explain(true);
+	const struct {
+		weft_id id;
+		const char *says;
+	} asked[] = {{condition, "as it may be until somebody ends it: it last ran 7.00 ms before"},
+	    {idle, "as it may be until somebody ends it: it never ran"}, {timer, "no answer came from outside for it"}};
+	for (size_t i = 0; i < 3; i++) {
+		struct weft_findings *why;
+		assert_int_equal(weft_explain_promise(&why, model, weft_model_find(model, asked[i].id), NULL, NULL), WEFT_OK);
+		assert_int_equal(why->count, 1);
+		if (!strstr(why->findings[0].title, asked[i].says))
+			fail_msg("%s", why->findings[0].title);
+		if (i == 0) {
+			assert_line(&why->findings[0], WEFT_EVIDENCE_CHAIN, 0, loop, "waits for it");
+			assert_line(&why->findings[0], WEFT_EVIDENCE_CAUSE, 0, loop, "signals it for the last time");
+		}
+		weft_findings_destroy(why);
+	}
+	forget();
+}
+
 static void a_promise_that_hangs_is_told_with_the_locks_that_it_holds(void **state)
 {
 	start_recording();
@@ -1360,6 +1398,7 @@ int main(void)
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
 	    cmocka_unit_test(who_waits_after_the_last_signal_is_told_how_late_it_was),
 	    cmocka_unit_test(an_os_thread_that_waits_after_the_last_signal_sleeps_for_ever),
+	    cmocka_unit_test(what_need_not_end_is_pending_without_a_fault),
 	    cmocka_unit_test(a_promise_that_hangs_is_told_with_the_locks_that_it_holds),
 	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
 	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),

@@ -39,6 +39,50 @@ static void tell_end(struct weft__finder *f, uint32_t p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "nobody read it");
 }
 
+/* Whether it only serves others until somebody ends it: that it is pending wants no reason. */
+static bool is_open(const struct weft__finder *f, uint32_t p)
+{
+	const unsigned kind = f->model->promises[p].kind;
+	return weft_kind_has(kind, WEFT_TRAIT_ENDLESS) && weft_kind_has(kind, WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_CONDITION) &&
+	       f->chains.root[p] == p;
+}
+
+static void tell_open(struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const int64_t until_ns = weft_model_until(m, p);
+	const uint32_t run = weft_run_before(m, p, until_ns);
+	const char *name = weft__words_name(f, p);
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_ANSWER, p, m->promises[p].start_ns, until_ns);
+	if (!finding)
+		return;
+	finding->root = p;
+	const char *ran = run == WEFT_NONE
+			      ? "never ran"
+			      : weft__finding_text(f, "last ran %s before", weft__words_span(f, until_ns - m->runs[run].end_ns));
+	finding->title = weft__finding_text(
+	    f, "%s%s is pending at the end, as it may be until somebody ends it: it %s", name, weft__words_at(f, p), ran);
+	finding->next = "this is no fault; if it should have ended, find out who should have closed it";
+	uint32_t last = WEFT_NONE;
+	size_t waiters = 0;
+	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		if (link->kind == WEFT_LINK_SIGNAL && link->from != WEFT_SYSTEM)
+			last = f->ties.in[i];
+		if (link->kind == WEFT_LINK_AWAIT && link->from != WEFT_SYSTEM && weft_model_await_end(m, link) >= until_ns &&
+		    waiters++ < WEFT__LINES_KEPT)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, link->time_ns, link->from, "%s%s waits for it",
+			    weft__words_name(f, link->from), weft__words_at(f, link->from));
+	}
+	if (waiters > WEFT__LINES_KEPT)
+		weft__words_more(f, WEFT_EVIDENCE_CHAIN, waiters - WEFT__LINES_KEPT, " that wait for it");
+	if (last != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->links[last].time_ns, m->links[last].from,
+		    "%s%s signals it for the last time", weft__words_name(f, m->links[last].from),
+		    weft__words_at(f, m->links[last].from));
+	weft__finding_doubt_part(f, p, true);
+}
+
 /* Of one that is pending. */
 static void tell_pending(struct weft__finder *f, uint32_t p)
 {
@@ -71,6 +115,8 @@ void weft__find_answer(struct weft__finder *f)
 		tell_end(f, f->asked);
 	else if (weft__waiting_in_circle(&f->waiting, p))
 		weft__cycle_tell(f, f->chains.root[p]);
+	else if (is_open(f, f->asked))
+		tell_open(f, f->asked);
 	else
 		tell_pending(f, p);
 }
