@@ -624,9 +624,10 @@ static void began(struct walk *w)
 		follow_turn(w, turn);
 		return;
 	}
-	if (signal && signal->from == WEFT_SYSTEM && before == WEFT_NONE && created_ns > w->low_ns &&
-	    weft_kind_has(m->promises[w->promise].kind, WEFT_TRAIT_OUTSIDE)) {
-		step(w, WEFT_STEP_WAITING, w->promise, created_ns, CREATED); /* a timer, from the moment when it was set */
+	const enum weft_kind kind = (enum weft_kind)m->promises[w->promise].kind;
+	if (signal && signal->from == WEFT_SYSTEM && before == WEFT_NONE &&
+	    (kind == WEFT_KIND_TIMER || (created_ns > w->low_ns && weft_kind_has(kind, WEFT_TRAIT_OUTSIDE)))) {
+		step(w, WEFT_STEP_WAITING, w->promise, created_ns, CREATED); /* of a timer: since it was set */
 		return;
 	}
 	if (signal) {
@@ -851,7 +852,10 @@ int weft_path_create(struct weft_path **out, const struct weft_model *model, uin
 
 uint32_t weft_step_cause(const struct weft_path_step *s)
 {
-	return s->holder != WEFT_NONE ? s->holder : s->behind != WEFT_NONE ? s->behind : s->promise;
+	return s->holder != WEFT_NONE       ? s->holder
+	       : s->behind != WEFT_NONE     ? s->behind
+	       : s->connection != WEFT_NONE ? s->connection
+					    : s->promise;
 }
 
 void weft_path_destroy(struct weft_path *path)

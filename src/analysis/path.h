@@ -51,7 +51,8 @@ int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, 
 void weft_path_destroy(struct weft_path *path);
 const char *weft_step_name(enum weft_step_kind kind);
 
-/* Who made the step last: the holder of the lock, who ran meanwhile, or the promise itself; may be WEFT_SYSTEM. */
+/* Who made the step last: the holder of the lock, who ran meanwhile, the connection, or the promise itself; may be WEFT_SYSTEM.
+ */
 uint32_t weft_step_cause(const struct weft_path_step *step);
 
 /* What the critical paths of several promises have in common. */

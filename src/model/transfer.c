@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "base/words.h"
 #include "model/private.h"
 #include "trace/carry.h"
 
@@ -22,8 +23,8 @@ struct write {
 	uint32_t by;
 };
 
-/* Who speaks first asks, unless the connection was accepted. */
-enum side { UNKNOWN, ASKS, ANSWERS };
+/* Who speaks first asks, unless the connection was accepted.  Nobody answers in a pipe. */
+enum side { UNKNOWN, ASKS, ANSWERS, ONE_WAY };
 
 struct weft__end {
 	uint32_t promise, peer; /* promise: of several that stand for it in turn, the last; peer: an end, or WEFT_NONE */
@@ -68,6 +69,8 @@ static enum side side_of(const struct weft__build *b, uint32_t promise, const st
 	enum { FIRST_GIVEN = 32768 };
 	const uint32_t by = b->promises.items[promise].created_by;
 	const long own = port_of(carry->own), peer = port_of(carry->peer);
+	if (weft_text_begins(carry->protocol, "pipe"))
+		return ONE_WAY;
 	if (by != WEFT_NONE && b->promises.items[by].kind == WEFT_KIND_LISTEN)
 		return b->promises.items[promise].flags & WEFT_PROMISE_CONNECTED ? ASKS : ANSWERS;
 	if (own < 0 || peer < 0 || (own < FIRST_GIVEN) == (peer < FIRST_GIVEN))
@@ -134,6 +137,8 @@ static uint32_t who_runs(const struct weft__build *b, const struct weft_event *e
 static int write_in_turn(struct weft__build *b, struct weft__end *end, const struct weft_event *ev, int64_t time_ns, uint32_t by)
 {
 	end->side = end->side == UNKNOWN ? ASKS : end->side;
+	if (end->side == ONE_WAY)
+		return WEFT_OK;
 	if (end->turn != WEFT_NONE) {
 		b->turns.items[end->turn].last_ns = time_ns;
 		b->turns.items[end->turn].last_by = by;

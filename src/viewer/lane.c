@@ -52,7 +52,7 @@ static int tell_turn(const struct weft_model *m, const struct weft_path_step *s,
 {
 	char name[100];
 	weft_model_name(m, s->connection, name, sizeof name);
-	return snprintf(buf, size, "waits for %s to %s", name, s->is_asked ? "answer" : "send more");
+	return snprintf(buf, size, s->is_asked ? "%s: no answer yet" : "%s: nothing more yet", name);
 }
 
 static size_t name_of(void *ctx, size_t stretch, char *buf, size_t size)

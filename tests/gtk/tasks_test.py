@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tasks_test.py: what one asks of a server's trace, as a person does it, counted.  SPDX-License-Identifier: ISC
-"""tasks_test.py WEFT-VIEW WEFT SLOW ARP
+"""tasks_test.py WEFT-VIEW WEFT SLOW ARP [SLOW_NODE]
 
 SLOW makes traces of a server with one slow request.  An action is a key, a click, or a word that is typed."""
 
@@ -14,7 +14,7 @@ import time
 from person import App, run, under_a_desktop, until
 
 under_a_desktop()
-view, weft, slow, arp = map(os.path.abspath, sys.argv[1:5])
+view, weft, slow, arp, *slow_node = map(os.path.abspath, sys.argv[1:])
 folder = tempfile.mkdtemp(prefix='tasks-', dir=os.environ['WEFT_TEST_DESKTOP'])
 
 # What the first part that is told of says, and the label of whom it leads to.
@@ -24,6 +24,14 @@ CAUSES = {
     'stall': ('may have come, but request', '"GET /report" ran: nobody could hear of it sooner', 'GET /report'),
     'queue': ('was ready, but request', '"GET /report" ran', 'GET /report'),
     'data': ('waiting for read', '"body", which comes from outside', 'body'),
+}
+
+# The same of a server of Node.js, as Debian installs it.
+CAUSES_IN_NODE = {
+    'dependency': r'waiting for connection (\d+) "to 127\.0\.0\.1:\d+" to answer',
+    'stall': r'may have come, but connection (\d+) "from .*" ran: nobody could hear of it sooner',
+    'lock': r'waiting for timer (\d+) "\d\d\d ms"',
+    'data': r'waiting for read (\d+) of connection \d+ "from .*", which comes from outside',
 }
 
 
@@ -79,6 +87,32 @@ def why_is_the_slowest_request_slow():
             app.click_on(parts[1])
             culprit = int(re.search(rf'(\d+) "{leads_to}"', parts[1])[1])
             app.until_viewer('the part leads to who took it', lambda v, culprit=culprit: v['selected'] == culprit)
+
+
+def why_a_read_of_node_took_so_long():
+    if not slow_node:
+        print('SKIPPED: no program of others is recorded by a build with sanitizers')
+    for case, says in CAUSES_IN_NODE.items() if slow_node else ():
+        traces = os.path.join(folder, 'node-' + case)
+        subprocess.run([*slow_node, weft, case, traces], check=True, timeout=60)
+        with App(view, os.path.join(traces, os.listdir(traces)[0])) as app:
+            app.shown()
+            person = Person(app)
+            person.key('slash')
+            app.until('the search bar', lambda w: w['finding'] and w['typing'])
+            person.type('kind:=read longer:350ms')
+            app.until_viewer('some are found', lambda v: v['search'] == 'kind:=read longer:350ms' and not v['searching'] and v['found'] > 0)
+            person.key('Return')
+            app.until_viewer('one is selected', lambda v: v['selected'] is not None)
+            person.key('alt+y')
+            window = app.until('an answer', lambda w: 'where its time went' in w['findings'].lower() or 'times as long as usual' in w['findings'])
+            parts = [row[4] for row in window['rows'] if row[0] == 'evidence']
+            found = next((found for found in (re.search(says, part) for part in parts) if found), None)
+            assert found and parts.index(found.string) <= 1, parts
+            assert person.actions <= 4, person.actions
+            app.picture('why-node-' + case)
+            app.click_on(found.string)
+            app.until_viewer('the part leads to who took it', lambda v, culprit=int(found[1]): v['selected'] == culprit)
 
 
 def a_promise_alone_has_its_path_above_it():
@@ -433,7 +467,7 @@ def the_sort_that_cost_most():
         app.picture('table')
 
 
-sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, what_all_the_time_was_waited_for, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, rows_in_groups, each_action_by_its_key,
+sys.exit(run([why_is_the_slowest_request_slow, why_a_read_of_node_took_so_long, what_an_arrow_means, what_all_the_time_was_waited_for, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, rows_in_groups, each_action_by_its_key,
               what_assistive_technology_reads,
               everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, where_a_good_run_and_a_bad_one_part,
               twenty_milliseconds_in_two_seconds_of_sleep, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

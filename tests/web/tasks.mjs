@@ -12,6 +12,15 @@ const CAUSES = {
 	data: [/waiting for read \d+ "body", which comes from outside/, "body"],
 };
 
+// The same of a server of Node.js, as Debian installs it.
+const CAUSES_IN_NODE = {
+	dependency: /waiting for connection \d+ "to 127\.0\.0\.1:\d+" to answer/,
+	stall: /may have come, but connection \d+ "from .*" ran: nobody could hear of it sooner/,
+	lock: /waiting for timer \d+ "\d\d\d ms"/,
+	data: /waiting for read \d+ of connection \d+ "from .*", which comes from outside/,
+};
+const slowNode = new URL("../uv/slow_node.py", import.meta.url).pathname;
+
 // Counts what is done.
 class Person {
 	constructor(page) {
@@ -38,6 +47,10 @@ export function prepare() {
 	for (const name of [...Object.keys(CAUSES), "connections"]) {
 		run(slow, name, `slow-${name}`);
 		run(weft, "html", `slow-${name}`, "-o", `slow-${name}.html`);
+	}
+	for (const name of Object.keys(CAUSES_IN_NODE)) {
+		run(slowNode, weft, name, `node-${name}`);
+		run(weft, "html", `node-${name}`, "-o", `node-${name}.html`);
 	}
 	run(weft, "html", "--compare", record("good"), record("bad"), "-o", "parted.html");
 	run(weft, "html", record("bad"), "-o", "bad.html");
@@ -91,6 +104,23 @@ export const tests = {
 			assert.ok(person.actions <= 4);
 			await parts.nth(1).click();
 			await eventually(`${leadsTo} took it`, async () => await title(page) === leadsTo);
+			await close(page);
+		}
+	},
+
+	async "why a read of Node.js took so long: four actions, and the right cause"() {
+		for (const [name, says] of Object.entries(CAUSES_IN_NODE)) {
+			const page = await open(file(`node-${name}.html`)), person = new Person(page);
+			await person.key("/");
+			await person.type("kind:=read longer:350ms");
+			await until(page, () => /found$/.test(document.querySelector(".finder output").textContent));
+			await person.key("Enter");
+			await selected(page);
+			await person.click(page.getByRole("button", {name: "Why?"}));
+			const parts = page.locator("[data-kind=evidence] .name");
+			await eventually("an answer", async () => /times as long as usual/.test(await parts.first().textContent()));
+			assert.match(await parts.nth(1).textContent(), says);
+			assert.ok(person.actions <= 4);
 			await close(page);
 		}
 	},

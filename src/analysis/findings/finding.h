@@ -175,6 +175,8 @@ void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size
 void weft__words_creation(struct weft__finder *f, uint32_t promise);
 void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts */
 void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn);
+/* What to look at where the other end of a connection is late. */
+const char *weft__words_next_late(struct weft__finder *f, uint32_t connection);
 /* An OS thread, as the kernel calls it: "cc1" (4711). */
 const char *weft__words_tid(struct weft__finder *f, uint32_t tid);
 /* What was taken from the processors of a promise's machine, a guest, in that time; false: nothing, or little of it. */

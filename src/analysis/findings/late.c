@@ -88,8 +88,7 @@ static void tell(struct weft__finder *f, const struct answer *a, size_t late, si
 	finding->title = weft__finding_text(f,
 	    "%s%s was asked, and the other end answered %s later%s; of %zu answers there the median took %s", name, at,
 	    weft__words_span(f, a->took_ns), more, all, weft__words_span(f, median_ns));
-	finding->next = weft__finding_text(
-	    f, "find out what the other end of %s did that time; a timeout would turn its silence into an error", name);
+	finding->next = weft__words_next_late(f, t->connection);
 	weft__words_turn(f, t);
 }
 

@@ -134,8 +134,7 @@ static void tell_peer(struct weft__finder *f, struct weft_finding *finding, uint
 	const char *name = weft__words_name(f, connection);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, connection, "it came late from the other end of %s%s", name,
 	    weft__words_at(f, connection));
-	finding->next = weft__finding_text(
-	    f, "find out what the other end of %s did that time; a timeout would turn its silence into an error", name);
+	finding->next = weft__words_next_late(f, connection);
 }
 
 /* Whether that was told. */

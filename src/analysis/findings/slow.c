@@ -131,6 +131,17 @@ static const char *words_of_rest(struct weft__finder *f, const struct part *part
 	    f, turn->by == promise ? "waiting for %s, which %s" : "waiting, maybe for %s, which %s", name, came);
 }
 
+/* " of connection 3 "to 127.0.0.1:80"" behind a read that has no name of its own. */
+static const char *words_of_connection(struct weft__finder *f, uint32_t promise)
+{
+	const struct weft_promise *p = &f->model->promises[promise];
+	const bool is_read = p->kind == WEFT_KIND_STREAM_READ && weft_first_label(f->model, promise) == WEFT_NONE;
+	return is_read && p->created_by != WEFT_NONE &&
+		       weft_kind_has(f->model->promises[p->created_by].kind, WEFT_TRAIT_CONNECTION)
+		   ? weft__finding_text(f, " of %s", weft__words_name(f, p->created_by))
+		   : "";
+}
+
 /* "waiting for timer 9 "db" (bank.c:12 in ask), which comes from outside"; the place only where that is wanted. */
 static const char *words_of(struct weft__finder *f, const struct part *part, bool with_place)
 {
@@ -161,8 +172,8 @@ static const char *words_of(struct weft__finder *f, const struct part *part, boo
 	if (part->is_late)
 		return weft__finding_text(
 		    f, "%s may have come, but %s ran: nobody could hear of it sooner", who, weft__words_name(f, s->behind));
-	return weft__finding_text(f, "waiting for %s%s%s", who, with_place ? weft__words_at(f, s->promise) : "",
-	    outside ? ", which comes from outside" : "");
+	return weft__finding_text(f, "waiting for %s%s%s%s", who, words_of_connection(f, s->promise),
+	    with_place ? weft__words_at(f, s->promise) : "", outside ? ", which comes from outside" : "");
 }
 
 static int percent(int64_t part_ns, int64_t all_ns)
@@ -272,7 +283,9 @@ static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *par
 	const struct weft_turn *turn = asked_in(f, most);
 	if (turn)
 		weft__words_turn(f, turn);
-	if (cause != promise && cause != WEFT_SYSTEM)
+	if (is_turn(&most->longest))
+		finding->next = most->longest.is_asked ? weft__words_next_late(f, cause) : "";
+	else if (cause != promise && cause != WEFT_SYSTEM)
 		finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells why %s took so long",
 		    f->model->promises[cause].id, weft__words_name(f, cause));
 }

@@ -202,3 +202,10 @@ void weft__words_steal(struct weft__finder *f, const struct weft_steal *steal)
 	    "%s, a processor of that guest, waited for one of the host's for %s meanwhile%s", weft__words_name(f, thread),
 	    weft__words_range(f, steal->low_ns, steal->high_ns), who);
 }
+
+const char *weft__words_next_late(struct weft__finder *f, uint32_t connection)
+{
+	return weft__finding_text(f,
+	    "find out what the other end of %s did that time; a timeout would turn its silence into an error",
+	    weft__words_name(f, connection));
+}
