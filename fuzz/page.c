@@ -72,7 +72,7 @@ static void check_rows(int which, size_t count)
 {
 	require(count > 0 || which != FINDING_ROWS, "there is something to say of findings");
 	for (size_t i = 0; i < count && i < ROWS_LOOKED_AT; i++)
-		check_text(page_row(which, i), 8, "a row has eight lines");
+		check_text(page_row(which, i), 9, "a row has nine lines");
 }
 
 static void check_picture(void)

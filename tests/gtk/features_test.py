@@ -429,7 +429,7 @@ def it_follows_and_holds_still():
         app.settled()
         window = app.window()
         sort = next(row for row in window['in_flight'] if row[0] == 'finding')
-        app.at(*app.place_of(f'{sort[5]}: {sort[4]}'))
+        app.at(*app.place_of(sort[4]))
         xdo('mousedown', 1)
         os.replace(generated('random', '30k'), path)
         app.until_viewer('another one', lambda v: v['events'] > third)
