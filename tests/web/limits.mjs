@@ -100,7 +100,7 @@ export const tests = {
 		await page.keyboard.press("p"); // the panel
 		await page.mouse.move(3, 3);
 		const {width, height} = await page.locator(canvas).boundingBox();
-		for (const [key, suits] of [["i", /&focus=50000/], ["u", /sel=50000$/], ["B", /&fold=/], ["v", /sel=50000$/], ["G", /&group=kind/], ["B", /&fold=/], ["v", /&group=kind$/]]) {
+		for (const [key, suits] of [["i", /&focus=50000/], ["u", /sel=50000$/], ["B", /&fold=/], ["v", /sel=50000(&thin=1)?$/], ["G", /&group=kind/], ["B", /&fold=/], ["v", /&group=kind(&thin=1)?$/]]) {
 			await page.keyboard.press(key);
 			await placed(page, where => suits.test(where));
 			await still(page);
