@@ -72,7 +72,7 @@ static bool has_usual_time(const struct weft__finder *f, uint32_t p)
 static const struct weft_turn *turn_of(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *read = &f->model->promises[p];
-	if (read->kind != WEFT_KIND_STREAM_READ || read->created_by == WEFT_NONE)
+	if (read->kind != WEFT_KIND_STREAM_READ || read->created_by == WEFT_NONE || f->ties.ended_ns[p] == WEFT_NEVER)
 		return NULL;
 	const struct weft_turn *turn = weft_turn_before(f->model, read->created_by, f->ties.ended_ns[p] + 1);
 	return turn && turn->answered_ns >= read->start_ns && turn->answered_ns <= f->ties.ended_ns[p] ? turn : NULL;
@@ -393,17 +393,18 @@ void weft__find_slow(struct weft__finder *f)
 	struct times times = {.place_of = any ? weft__finding_alloc(f, f->model->promise_count, sizeof *times.place_of) : NULL};
 	const struct told told = {
 	    weft__finding_alloc(f, f->model->promise_count, 1), weft__finding_alloc(f, f->model->turn_count, 1)};
-	if (told.is_late)
+	const bool has_memory = told.is_slow && told.is_late;
+	if (has_memory)
 		weft__late_find(f, told.is_late);
-	if (times.place_of)
+	if (has_memory && times.place_of)
 		gather_places(f, &times, group, is_suspect);
-	if (!f->no_memory && gather_times(f, &times)) {
+	if (has_memory && !f->no_memory && gather_times(f, &times)) {
 		struct slowest *found = weft__finding_alloc(f, times.places.count, sizeof *found);
 		if (found)
 			tell_all(f, &times, found, &told);
 		free(found);
 	}
-	if (!f->no_memory)
+	if (has_memory)
 		find_dependencies(f, &told);
 	free(told.is_slow);
 	free(told.is_late);
