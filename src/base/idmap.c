@@ -45,17 +45,23 @@ static bool reserve_slots(struct weft_idmap *map, size_t n)
 	return true;
 }
 
+/* For an id that is not in it yet, where there is room. */
+static void add_to_slots(struct weft_idmap *map, int64_t id, uint32_t number)
+{
+	map->slots_low = map->slots_used && map->slots_low < id ? map->slots_low : id;
+	map->slots_high = map->slots_used && map->slots_high > id ? map->slots_high : id;
+	map->slots_used++;
+	*slot_of(map, id) = (struct weft_idmap_slot){id, number};
+}
+
 /* Moves the array to where the ids are now: the first ones were exceptions, as in a ring that begins with a few old promises. */
 static bool rebase(struct weft_idmap *map, int64_t id)
 {
 	if (!reserve_slots(map, map->near_used))
 		return false;
 	for (size_t i = 0; i < map->near_count; i++)
-		if (map->near[i]) {
-			int64_t old = (int64_t)(map->base + i);
-			*slot_of(map, old) = (struct weft_idmap_slot){old, map->near[i]};
-		}
-	map->slots_used += map->near_used;
+		if (map->near[i])
+			add_to_slots(map, (int64_t)(map->base + i), map->near[i]);
 	map->near_used = map->near_count = 0;
 	map->base = (uint64_t)id;
 	map->rebase_at = map->slots_used * 2;
@@ -147,7 +153,7 @@ uint32_t weft__idmap_find_in_lane(const struct weft_idmap *map, int64_t id)
 	const uint64_t offset = (uint64_t)id - lane->base;
 	if (offset < lane->near_count && lane->near[offset])
 		return lane->near[offset] - 1;
-	return lane->slots_used ? slot_of(lane, id)->number - 1 : WEFT_IDMAP_NONE;
+	return weft__idmap_may_have_slot(lane, id) ? slot_of(lane, id)->number - 1 : WEFT_IDMAP_NONE;
 }
 
 bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
@@ -157,14 +163,14 @@ bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 	size_t used = map->near_used + map->slots_used;
 	if (used == 0)
 		map->base = (uint64_t)id < 65536 ? 0 : (uint64_t)id;
-	if (map->slots_used) {
+	if (weft__idmap_may_have_slot(map, id)) {
 		struct weft_idmap_slot *slot = slot_of(map, id);
 		if (slot->number) {
 			slot->number = number + 1;
 			return true;
 		}
 	}
-	if (map->slots_used > 4096 && map->near_used * 4 < map->slots_used && used >= map->rebase_at && !rebase(map, id))
+	if (map->slots_used > 1024 && map->near_used * 4 < map->slots_used && used >= map->rebase_at && !rebase(map, id))
 		return false;
 	const size_t most = used * 3 + 4096;
 	if (map->slots_used && used >= map->absorb_at) {
@@ -184,8 +190,7 @@ bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 	}
 	if (!reserve_slots(map, 1))
 		return false;
-	*slot_of(map, id) = (struct weft_idmap_slot){id, number + 1};
-	map->slots_used++;
+	add_to_slots(map, id, number + 1);
 	return true;
 }
 

@@ -25,10 +25,11 @@ struct weft_idmap {
 	size_t near_count, near_capacity, near_used;
 	struct weft_idmap_slot *slots; /* the others: open addressing */
 	size_t slot_count, slots_used;
-	struct weft_hash_key key; /* of slots */
-	size_t rebase_at;         /* how many ids there must be before the array may move again ... */
-	size_t absorb_at;         /* ... or it is looked whether the others belong into it */
-	struct weft_idmap *lanes; /* by id % lane_count, what is left of the ids; NULL: it is one */
+	struct weft_hash_key key;      /* of slots */
+	int64_t slots_low, slots_high; /* no id of theirs is below or above */
+	size_t rebase_at;              /* how many ids there must be before the array may move again ... */
+	size_t absorb_at;              /* ... or it is looked whether the others belong into it */
+	struct weft_idmap *lanes;      /* by id % lane_count, what is left of the ids; NULL: it is one */
 	uint32_t lane_count;
 };
 
@@ -39,6 +40,12 @@ uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id);
 bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes);
 uint32_t weft__idmap_find_in_lane(const struct weft_idmap *map, int64_t id);
 
+/* False: the hash table need not be asked. */
+static inline bool weft__idmap_may_have_slot(const struct weft_idmap *map, int64_t id)
+{
+	return map->slots_used && id >= map->slots_low && id <= map->slots_high;
+}
+
 /* The number of an id, or WEFT_IDMAP_NONE. */
 static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 {
@@ -47,7 +54,7 @@ static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 		return map->near[offset] - 1;
 	if (map->lanes)
 		return weft__idmap_find_in_lane(map, id);
-	return map->slots_used ? weft__idmap_find_slot(map, id) : WEFT_IDMAP_NONE;
+	return weft__idmap_may_have_slot(map, id) ? weft__idmap_find_slot(map, id) : WEFT_IDMAP_NONE;
 }
 
 /* Gives an id a number below WEFT_IDMAP_NONE, in place of the one that it may have; false, with nothing changed, when out of

@@ -45,7 +45,7 @@ struct stream {
 	bool has_run, is_paused;
 };
 
-enum { ROOM = 1 << 16, LEAST = 4096, ALIASES = 1 << 14 };
+enum { ROOM = 1 << 16, LEAST = 4096, NAMED_ALIASES = 1 << 14, OTHER_ALIASES = 1 << 9 };
 
 struct weft_standing {
 	struct weft_state *out;
@@ -141,12 +141,13 @@ static struct pending *look_up(const struct weft_standing *s, int64_t id)
 /* The same where an event names it. */
 static struct pending *find(struct weft_standing *s, int64_t id)
 {
-	const uint32_t number = weft_idmap_get(&s->numbers, id);
+	uint32_t number = weft_idmap_get(&s->numbers, id);
 	struct pending *p = number == WEFT_IDMAP_NONE ? NULL : &s->promises.items[number];
-	if (!p)
-		return NULL;
-	p->is_named = p->has_become;
-	return look_up(s, id);
+	if (!p || !p->has_become)
+		return p;
+	p->is_named = true;
+	number = now(s, number);
+	return number == NONE ? NULL : &s->promises.items[number];
 }
 
 static void name_newest(struct weft_standing *s);
@@ -341,6 +342,13 @@ static bool add_label(struct weft_standing *s, const struct weft_event *e)
 	return add_fact(s, e);
 }
 
+/* Whether whom it names has ended, or has left since. */
+static bool is_of_ended(const struct weft_standing *s, const struct fact *fact)
+{
+	const struct pending *other = look_up(s, fact->event.b);
+	return fact->birth && (fact->birth != birth_of(s, fact->event.b) || !other || other->has_ended);
+}
+
 static bool await(struct weft_standing *s, const struct weft_event *e)
 {
 	struct pending *p = find(s, e->a);
@@ -359,10 +367,17 @@ static bool await(struct weft_standing *s, const struct weft_event *e)
 		}
 	if (p)
 		p->has_run = false;
-	/* It waits since the first time that it said so. */
-	for (uint32_t at = p ? p->facts : NONE; at != NONE; at = s->facts.items[at].next)
-		if (is_same_fact(&s->facts.items[at].event, &still) && s->facts.items[at].birth == birth_of(s, e->b))
+	/* It waits since the first time that it said so.  Who says that a wait is over without a word, a connection that awaits
+	 * one read after another, would else have a fact of each. */
+	for (uint32_t *at = p ? &p->facts : NULL; at && *at != NONE;) {
+		const struct fact *fact = &s->facts.items[*at];
+		if (is_same_fact(&fact->event, &still) && fact->birth == birth_of(s, e->b))
 			return true;
+		if (fact->event.op == WEFT_OP_STILL_AWAITS && is_of_ended(s, fact))
+			drop_fact(s, at);
+		else
+			at = &s->facts.items[*at].next;
+	}
 	return set_fact(s, &still);
 }
 
@@ -613,7 +628,8 @@ static bool stays_named(const struct pending *p)
 	return p->is_named || !p->is_followed;
 }
 
-/* How many of those that became another are too many: a chain may have as many as the program has turns. */
+/* How many of those that became another are too many: a chain may have as many as the program has turns.  Of who was not named
+ * since, windows do not tell: few of them are kept. */
 struct spare {
 	size_t named, others;
 };
@@ -627,8 +643,8 @@ static struct spare count_spare(const struct weft_standing *s)
 		named += counts && stays_named(p);
 		others += counts && !stays_named(p);
 	}
-	const size_t all = named + others > ALIASES ? named + others - ALIASES : 0;
-	return (struct spare){.named = all > others ? all - others : 0, .others = all > others ? others : all};
+	return (struct spare){.named = named > NAMED_ALIASES ? named - NAMED_ALIASES : 0,
+	    .others = others > OTHER_ALIASES ? others - OTHER_ALIASES : 0};
 }
 
 /* Takes one of them away; false: it is not one. */
@@ -673,7 +689,11 @@ static bool tidy(struct weft_standing *s)
 		if (p.has_become)
 			p.into = places[p.into];
 		s->promises.items[places[i]] = p;
-		ok = weft_idmap_set(&numbers, p.event.b, places[i]);
+	}
+	/* The newest first: the map keeps those in an array that are near it, as those are that are to come. */
+	for (size_t i = kept; ok && i-- > 0;) {
+		const int64_t id = s->promises.items[i].event.b;
+		ok = weft_idmap_get(&numbers, id) != WEFT_IDMAP_NONE || weft_idmap_set(&numbers, id, (uint32_t)i);
 	}
 	free(places);
 	weft_idmap_finish(ok ? &s->numbers : &numbers);

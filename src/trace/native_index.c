@@ -192,10 +192,10 @@ struct weft_packet_memory weft__native_memory(const struct native_live *live)
 	return (struct weft_packet_memory){weft__packet_read_own, live->source->blobs[live->blob].bytes};
 }
 
-/* How much of the packet's content can be read, of the bytes that are there; the rest is noted.  Reading its stream tells when
- * that was. */
+/* How much of the packet's content can be read, of the bytes that are there; the rest is noted, and the first `known` were read
+ * before.  Reading its stream tells when that was. */
 static size_t trim_content(struct weft_trace *trace, const struct native_place *place, const struct weft_packet *packet,
-    const unsigned char *bytes, size_t there)
+    const unsigned char *bytes, size_t there, size_t known)
 {
 	const struct weft_blob *blob = &trace->source.blobs[place->blob];
 	size_t content = packet->content_bytes < there ? (size_t)packet->content_bytes : there;
@@ -205,7 +205,7 @@ static size_t trim_content(struct weft_trace *trace, const struct native_place *
 		    trace, blob, place->index, place->offset + there, packet->content_bytes - there, "the packet is cut off");
 	else if (packet->bytes > blob->size - place->offset)
 		weft__trace_skip(trace, blob, place->index, blob->size, 0, "the file is cut off in the unused end of a packet");
-	size_t whole = weft__packet_lost_page(bytes, place->offset, 0, content);
+	size_t whole = weft__packet_lost_page(bytes, place->offset, known, content);
 	if (whole < content)
 		weft__trace_skip(trace, blob, place->index, place->offset + whole, content - whole,
 		    "zeros in place of events, as if a page had never reached the disk");
@@ -263,7 +263,8 @@ int weft__native_take(struct weft_trace *trace, const struct native_place *place
 									       : weft_position_of(n->from, packet.instance);
 	if (reached && packet.sequence < reached->sequence)
 		return WEFT_OK;
-	const size_t content = trim_content(trace, place, &packet, bytes, there);
+	const size_t known = reached && packet.sequence == reached->sequence ? reached->bytes : 0;
+	const size_t content = trim_content(trace, place, &packet, bytes, there, known);
 	const bool is_cut = content < packet.content_bytes;
 	/* A copy of it would have no more. */
 	packet.content_bytes = content;

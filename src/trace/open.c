@@ -153,8 +153,9 @@ static bool reread(const struct weft_source *source, const struct weft_blob *blo
 }
 
 /* Zeros for what is read, to become a blob's.  Much of it is a mapping that nothing is reserved for: of a sparse file only what
- * is data takes memory.  In large pages, which the kernel clears in a third of the time. */
-static bool allocate(struct weft_blob *blob, size_t bytes)
+ * is data takes memory.  What is read as a whole is in large pages, which the kernel clears in a third of the time; a few new
+ * events would cost one each. */
+static bool allocate(struct weft_blob *blob, size_t bytes, const struct weft_position *from)
 {
 	enum { LARGE = 2 << 20 };
 	*blob = (struct weft_blob){.name = blob->name, .size = bytes, .owner = WEFT_BLOB_HEAP};
@@ -166,7 +167,8 @@ static bool allocate(struct weft_blob *blob, size_t bytes)
 	if (memory == MAP_FAILED)
 		return false;
 	uintptr_t begin = ((uintptr_t)memory + LARGE - 1) / LARGE * LARGE, end = ((uintptr_t)memory + bytes) / LARGE * LARGE;
-	madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+	if (!from || !from->is_somewhere)
+		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 	blob->bytes = memory;
 	blob->mapped = bytes;
 	return true;
@@ -187,11 +189,10 @@ static bool add_span(span_vec *spans, size_t begin, size_t end)
 	return fresh != NULL;
 }
 
-/* Reads from the file's begin what is not a hole in it (most of a ring that is young) to zeros; `size` becomes smaller if the
+/* Reads from `at` in the file what is not a hole in it (most of a ring that is young) to zeros; `size` becomes smaller if the
  * file has become so.  An errno, or 0. */
-static int read_data(int fd, unsigned char *to, size_t *size, span_vec *spans)
+static int read_data(int fd, unsigned char *to, size_t at, size_t *size, span_vec *spans)
 {
-	size_t at = 0;
 	while (at < *size) {
 		off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
 		if (data < 0 && errno == ENXIO)
@@ -212,21 +213,23 @@ static int read_data(int fd, unsigned char *to, size_t *size, span_vec *spans)
 	return 0;
 }
 
-/* How many bytes of a file that begins so are wanted of a directory: of a packet of events, or of the kernel's, what is written
- * of it, and nothing if it was read before. */
-static size_t wanted_bytes(const struct weft_position *from, const unsigned char *first, size_t there, size_t size)
+/* What is wanted of a file of a directory that begins so: of a packet of events, or of the kernel's, what is written of it and
+ * was not read before, with a page before that. */
+static struct weft_span wanted_span(const struct weft_position *from, const unsigned char *first, size_t there, size_t size)
 {
 	struct weft_packet packet;
 	if (!from || there < WEFT_PACKET_HEADER || weft__packet_probe(first, there) != WEFT_PACKET_FINE ||
 	    weft__packet_parse(&packet, first) != WEFT_PACKET_FINE || memcmp(packet.uuid, from->uuid, sizeof packet.uuid) != 0 ||
 	    (packet.stream_class != WEFT_CLASS_EVENTS && packet.stream_class != WEFT_CLASS_KERNEL))
-		return size;
+		return (struct weft_span){0, size};
 	const struct weft_reached *reached = packet.stream_class == WEFT_CLASS_KERNEL
 						 ? weft_position_of_kernel(from, packet.instance)
 						 : weft_position_of(from, packet.instance);
 	if (reached && packet.sequence < reached->sequence)
-		return 0;
-	return packet.content_bytes < size ? (size_t)packet.content_bytes : size;
+		return (struct weft_span){0, 0};
+	const size_t end = packet.content_bytes < size ? (size_t)packet.content_bytes : size;
+	const size_t known = reached && packet.sequence == reached->sequence && reached->bytes <= end ? reached->bytes : 0;
+	return (struct weft_span){known > WEFT_PACKET_PAGE ? (known / WEFT_PACKET_PAGE - 1) * WEFT_PACKET_PAGE : 0, end};
 }
 
 /* Whether anything of the file is wanted. */
@@ -234,10 +237,10 @@ static bool is_wanted(const struct weft_position *from, int fd)
 {
 	unsigned char first[WEFT_PACKET_HEADER];
 	const ssize_t there = from ? read_at(fd, first, sizeof first, 0) : 0;
-	return there < (ssize_t)sizeof first || wanted_bytes(from, first, sizeof first, SIZE_MAX) > 0;
+	return there < (ssize_t)sizeof first || wanted_span(from, first, sizeof first, SIZE_MAX).end > 0;
 }
 
-/* Reads at most `size` bytes from the file's begin to `to`, where zeros are.  The first page by itself: what the header of a
+/* Reads what is wanted of a file's first `size` bytes to `to`, where zeros are.  The first page by itself: what the header of a
  * packet that still grows says of its content is there when the rest is read. */
 static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t size, const struct weft_position *from,
     const char *path, struct weft_error *err)
@@ -249,12 +252,12 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 		return fail_errno(err, NULL, path, errno);
 	span_vec spans = {0};
 	bool has_more = (size_t)head == head_size && head_size < size;
-	const size_t wanted = wanted_bytes(from, first, (size_t)head, size);
+	const struct weft_span wanted = wanted_span(from, first, (size_t)head, size);
 	int error = add_span(&spans, 0, (size_t)head) ? 0 : ENOMEM;
-	if (!error && has_more && wanted > head_size) {
-		size_t there = wanted;
-		error = read_data(fd, to, &there, &spans);
-		size = there < wanted ? there : size;
+	if (!error && has_more && wanted.end > head_size) {
+		size_t there = wanted.end;
+		error = read_data(fd, to, wanted.begin, &there, &spans);
+		size = there < wanted.end ? there : size;
 	}
 	if (error) {
 		weft_vec_free(&spans);
@@ -275,7 +278,7 @@ static int load(struct weft_blob *out, int fd, const struct stat *st, const stru
 	if (!S_ISREG(st->st_mode))
 		return slurp(out, fd, st, path, err);
 	struct weft_blob blob = {.name = out->name};
-	if ((uint64_t)st->st_size > SIZE_MAX || !allocate(&blob, (size_t)st->st_size))
+	if ((uint64_t)st->st_size > SIZE_MAX || !allocate(&blob, (size_t)st->st_size, from))
 		return fail_errno(err, NULL, path, ENOMEM);
 	int status = read_file(&blob, fd, (unsigned char *)(uintptr_t)blob.bytes, (size_t)st->st_size, from, path, err);
 	blob.name = status < 0 ? NULL : blob.name;
@@ -443,7 +446,7 @@ static bool make_room(struct weft_source *source)
 		if (!weft_size_add(&room, size) || !weft_size_add(&room, (LINE - size % LINE) % LINE))
 			return false;
 	}
-	if (!allocate(&source->archive, room))
+	if (!allocate(&source->archive, room, source->from))
 		return false;
 	size_t at = 0;
 	for (size_t i = 0; i < source->blob_count; i++) {

@@ -1,5 +1,6 @@
 /* follower_test.c: whoever follows a program knows at each step what reading its trace anew would say, and, of a ring, what the
  * program itself knows.  SPDX-License-Identifier: ISC */
+#include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -421,6 +422,44 @@ static void chains_go_on_by_their_first_name(void **state)
 	weft_follower_close(follower);
 }
 
+/* Turns of a server that go round in a ring: connections await reads and never say that they read, and become the next turn. */
+static void take_turns(weft_id connection, weft_id loop, unsigned turns, struct weft_follower *follower)
+{
+	enum { A_LOOK = 100 };
+	for (unsigned turn = 1; turn <= turns; turn++) {
+		const weft_id read = WEFT_CREATE(WEFT_KIND_WAIT);
+		weft_await(connection, read);
+		weft_become(loop, WEFT_CREATE(WEFT_KIND_BIND));
+		weft_resolve(WEFT_SYSTEM_ID, read);
+		if (turn % A_LOOK == 0)
+			assert_int_equal(weft_follower_look(follower, NULL), 1);
+	}
+}
+
+static size_t memory_in_use(void)
+{
+	const struct mallinfo2 info = mallinfo2();
+	return info.uordblks + info.hblkhd;
+}
+
+static void what_is_over_takes_no_memory(void **state)
+{
+	const struct weft_record_options record = {
+	    .mode = WEFT_RECORD_RING, .size_bytes = 65536, .packets = 4, .directory = path, .use_monotonic = true};
+	const struct weft_follower_options options = {.window_events = 1000};
+	struct weft_follower *follower;
+	assert_int_equal(weft_start(&record), WEFT_OK);
+	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
+	const weft_id connection = WEFT_CREATE(WEFT_KIND_TASK), loop = WEFT_CREATE(WEFT_KIND_BIND);
+	take_turns(connection, loop, 20000, follower);
+	const size_t before = memory_in_use();
+	take_turns(connection, loop, 60000, follower);
+	const size_t after = memory_in_use();
+	assert_true(after < before + 500000);
+	weft_stop();
+	weft_follower_close(follower);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -434,6 +473,7 @@ int main(void)
 	    CASE(a_ring_goes_round),
 	    CASE(a_ring_is_shorter_than_the_window),
 	    CASE(chains_go_on_by_their_first_name),
+	    CASE(what_is_over_takes_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
