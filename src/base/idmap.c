@@ -125,23 +125,14 @@ bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes)
 {
 	map->lanes = calloc(lanes, sizeof *map->lanes);
 	map->lane_count = map->lanes ? lanes : 0;
+	map->lane_reciprocal = UINT64_MAX / lanes + 1;
 	return map->lanes;
-}
-
-/* By a number that the compiler knows it is a multiplication. */
-static uint64_t divided(uint64_t number, uint32_t by)
-{
-	switch (by) {
-	case 10: return number / 10;
-	case 100: return number / 100;
-	default: return number / by;
-	}
 }
 
 /* The lane of an id, which becomes what it is there. */
 static struct weft_idmap *lane_of(const struct weft_idmap *map, int64_t *id)
 {
-	const uint64_t size = *id < 0 ? 0 - (uint64_t)*id : (uint64_t)*id, left = divided(size, map->lane_count);
+	const uint64_t size = *id < 0 ? 0 - (uint64_t)*id : (uint64_t)*id, left = size / map->lane_count;
 	const int64_t sign = *id < 0 ? -1 : 1;
 	*id = left > 0 || sign > 0 ? sign * (int64_t)left : INT64_MIN; /* there is no -0 */
 	return &map->lanes[size - left * map->lane_count];

@@ -31,12 +31,16 @@ struct weft_idmap {
 	size_t absorb_at;              /* ... or it is looked whether the others belong into it */
 	struct weft_idmap *lanes;      /* by id % lane_count, what is left of the ids; NULL: it is one */
 	uint32_t lane_count;
+	uint64_t lane_reciprocal; /* 2^64 / lane_count, and a little more */
 };
+
+/* So far that reciprocal is exact enough: for at most 2^13 lanes. */
+#define WEFT__IDMAP_DIVIDED ((uint64_t)1 << 51)
 
 uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id);
 
-/* Of an empty one: its ids are those of `lanes` recorders, each with its number as id % lanes; so each has an array of its own.
- * false: no memory. */
+/* Of an empty one: its ids are those of `lanes` recorders, 2 to 2^13, each with its number as id % lanes; so each has an array of
+ * its own.  false: no memory. */
 bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes);
 uint32_t weft__idmap_find_in_lane(const struct weft_idmap *map, int64_t id);
 
@@ -52,8 +56,17 @@ static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 	uint64_t offset = (uint64_t)id - map->base;
 	if (offset < map->near_count && map->near[offset])
 		return map->near[offset] - 1;
-	if (map->lanes)
+	if (map->lanes) {
+		if ((uint64_t)id < WEFT__IDMAP_DIVIDED) {
+			__extension__ typedef unsigned __int128 wide;
+			const uint64_t left = (uint64_t)((wide)map->lane_reciprocal * (uint64_t)id >> 64);
+			const struct weft_idmap *lane = &map->lanes[(uint64_t)id - left * map->lane_count];
+			offset = left - lane->base;
+			if (offset < lane->near_count && lane->near[offset])
+				return lane->near[offset] - 1;
+		}
 		return weft__idmap_find_in_lane(map, id);
+	}
 	return weft__idmap_may_have_slot(map, id) ? weft__idmap_find_slot(map, id) : WEFT_IDMAP_NONE;
 }
 

@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/intern.h"
 #include "base/sort.h"
+#include "trace/ahead.h"
 #include "trace/format.h"
 #include "trace/meet.h"
 
@@ -56,8 +57,11 @@ struct joined {
 	struct weft_meet meet; /* of several hosts */
 	struct part *parts;
 	size_t count;
-	struct turn *heap; /* the earliest first; of one time the first part */
-	size_t heap_count;
+	/* A tournament: part i is leaf `leaves` + i, above leaf or node n is node n / 2, and each node has who lost there; the
+	 * first of all is in node 0.  Of one time the first part wins. */
+	struct turn *turns;
+	size_t leaves;
+	int64_t limit_ns; /* before that it is the turn of nobody else */
 	bool is_begun;
 	int64_t stride; /* a power of ten, at least the number of parts */
 	struct weft_part *told;
@@ -67,6 +71,8 @@ struct joined {
 	struct weft_gap *gaps;
 	char *process;
 	struct weft_kernel_thread *threads; /* as the kernel was asked about them last */
+	bool is_large;
+	struct weft_ahead *ahead; /* calls make(), if is_large */
 	struct weft_event out[BATCH];
 };
 
@@ -110,12 +116,9 @@ static bool is_moderate(int64_t ns)
 	return ns > INT64_MIN / 4 && ns < INT64_MAX / 4;
 }
 
-/* The same for the events of a part in their order. */
+/* The same for an event of a part that follows on others: until when the next ones are as much later is kept. */
 static int64_t shifted_next(const struct joined *j, struct part *part, int64_t time_ns)
 {
-	time_ns = at_rate(part, time_ns);
-	if ((uint64_t)time_ns - (uint64_t)part->since_ns < (uint64_t)part->stays_ns)
-		return time_ns + part->later_ns;
 	int64_t left_ns = INT64_MAX / 4;
 	const int64_t to_ns = tied(j, part, time_ns, part->cursors, &left_ns);
 	part->since_ns = time_ns;
@@ -153,11 +156,44 @@ static bool is_main(const struct weft_event *e)
 	       !memcmp(e->text.ptr, "main", 4);
 }
 
-/* 1, 0: the event is left out, or negative. */
-static int adapt(const struct joined *j, struct part *part, const struct weft_event *from, int64_t time_ns, struct weft_event *to)
+/* What the numbers of a part become. */
+struct numbers {
+	int64_t stride, number;
+	uint32_t site_base;
+	uint16_t stream_base;
+};
+
+/* Whether nothing of it changes but its numbers, and these have room: nearly all are so. */
+static inline bool is_usual(const struct weft_event *e)
+{
+	enum { ROOM = 53 }; /* bits: MOST_PARTS times as much is an id */
+	const uint32_t others = 1u << WEFT_OP_PENDING | 1u << WEFT_OP_DETAIL | 1u << WEFT_OP_COUNTER | 1u << WEFT_OP_COUNTER_ADD;
+	_Static_assert(WEFT_OP_COUNT <= 32, "a bit for each op");
+	return e->op < WEFT_OP_COUNT && !(others >> e->op & 1) && !(e->op == WEFT_OP_LABEL && e->text.len == 4) &&
+	       (((uint64_t)e->a + 1) | ((uint64_t)e->b + 1)) >> ROOM == 0;
+}
+
+static inline int64_t numbered(int64_t id, const struct numbers *as)
+{
+	return id < 0 ? id : id * as->stride + as->number;
+}
+
+static inline void adapt(const struct weft_event *from, const struct numbers *as, int64_t time_ns, struct weft_event *to)
 {
 	*to = *from;
-	to->time_ns = part->last_ns = time_ns;
+	to->time_ns = time_ns;
+	to->a = numbered(from->a, as);
+	to->b = numbered(from->b, as);
+	to->stream = (uint16_t)(from->stream + as->stream_base);
+	to->site = from->site + (from->site != WEFT_NO_SITE ? as->site_base : 0);
+}
+
+/* The same for any event.  1, 0: it is left out, or negative. */
+static int adapt_any(
+    const struct joined *j, struct part *part, const struct weft_event *from, int64_t time_ns, struct weft_event *to)
+{
+	*to = *from;
+	to->time_ns = time_ns;
 	if (from->op == WEFT_EVENT_OTHER || (from->op == WEFT_OP_DETAIL && from->kind == WEFT_DETAIL_STACK))
 		return 0;
 	if (!renumber(j, part, &to->a) || !renumber(j, part, &to->b)) {
@@ -169,29 +205,36 @@ static int adapt(const struct joined *j, struct part *part, const struct weft_ev
 		to->site = from->site + part->site_base;
 	if (from->op == WEFT_OP_PENDING)
 		to->value = shifted(j, part, from->value);
-	part->has_events = true;
 	bool is_own = is_main(from) || from->op == WEFT_OP_COUNTER || from->op == WEFT_OP_COUNTER_ADD;
 	return !is_own || put_process(part, &to->text) ? 1 : WEFT_ENOMEM;
 }
 
 /* ---- Reading ---- */
 
-static bool is_before(const struct turn *a, const struct turn *b)
-{
-	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->part < b->part;
-}
+/* Nothing comes later; so there is room above it. */
+#define LAST_TURN_NS (INT64_MAX - 2)
+#define NO_TURN_NS (INT64_MAX - 1)
 
-static void sift_down(struct joined *j, size_t at)
+/* Plays anew against those that have lost against who was the first.  Who wins cannot be foreseen: so without branches. */
+static void play(struct joined *j, struct turn turn)
 {
-	struct turn *heap = j->heap;
-	const struct turn moved = heap[at];
-	for (size_t child, count = j->heap_count; (child = 2 * at + 1) < count; at = child) {
-		child += child + 1 < count && is_before(&heap[child + 1], &heap[child]);
-		if (!is_before(&heap[child], &moved))
-			break;
-		heap[at] = heap[child];
+	struct turn *turns = j->turns;
+	int64_t time_ns = turn.time_ns, limit_ns = INT64_MAX;
+	uint32_t part = turn.part;
+	for (size_t at = j->leaves + part; at > 1; at /= 2) {
+		struct turn *loser = &turns[at / 2];
+		const int64_t other_ns = loser->time_ns;
+		const uint32_t other = loser->part;
+		const bool has_lost = other_ns < time_ns + (int64_t)(at % 2);
+		loser->time_ns = has_lost ? time_ns : other_ns;
+		loser->part = has_lost ? part : other;
+		time_ns = has_lost ? other_ns : time_ns;
+		part = has_lost ? other : part;
 	}
-	heap[at] = moved;
+	turns[0] = (struct turn){time_ns, part};
+	for (size_t at = j->leaves + part; at > 1; at /= 2)
+		limit_ns = weft_min_ns(limit_ns, turns[at / 2].time_ns + (int64_t)(~at % 2));
+	j->limit_ns = limit_ns;
 }
 
 /* One whose recorder has ended it, or whose process is known to have died, has an end of its own. */
@@ -201,10 +244,30 @@ static bool has_end(const struct part *part)
 	return part->has_events && info->stream_count > 0 && (!info->unfinished || info->has_died);
 }
 
-/* When a part has something to give next: 1, 0: it has not, or negative. */
-static int find_turn(const struct joined *j, struct part *part, struct turn *out)
+/* The times of a part's next events, as far as there is room. */
+static void find_times(const struct joined *j, struct part *part)
 {
-	out->part = (uint32_t)(part - j->parts);
+	const struct weft_event *events = part->events + part->at;
+	const size_t left = part->count - part->at, count = left < BATCH ? left : BATCH;
+	part->first_timed = part->at;
+	part->timed = part->at + count;
+	int64_t since_ns = part->since_ns, later_ns = part->later_ns;
+	uint64_t stays_ns = (uint64_t)part->stays_ns;
+	for (size_t i = 0; i < count; i++) {
+		const int64_t time_ns = at_rate(part, events[i].time_ns);
+		part->times_ns[i] = (int64_t)((uint64_t)time_ns + (uint64_t)later_ns);
+		if ((uint64_t)time_ns - (uint64_t)since_ns < stays_ns)
+			continue;
+		part->times_ns[i] = shifted_next(j, part, time_ns);
+		since_ns = part->since_ns;
+		later_ns = part->later_ns;
+		stays_ns = (uint64_t)part->stays_ns;
+	}
+}
+
+/* When a part has something to give next: NO_TURN_NS if it has not. */
+static int find_turn(const struct joined *j, struct part *part, int64_t *time_ns)
+{
 	if (part->at == part->count) {
 		part->at = part->count = part->timed = 0;
 		int more = weft_trace_next(part->trace, &part->events, &part->count);
@@ -212,73 +275,119 @@ static int find_turn(const struct joined *j, struct part *part, struct turn *out
 			return more;
 		part->count = more ? part->count : 0;
 	}
-	if (part->at == part->timed) {
-		part->first_timed = part->at;
-		for (size_t most = part->at + BATCH; part->timed < most && part->timed < part->count; part->timed++)
-			part->times_ns[part->timed - part->first_timed] =
-			    shifted_next(j, part, part->events[part->timed].time_ns);
-	}
+	if (part->at == part->timed)
+		find_times(j, part);
+	*time_ns = NO_TURN_NS;
 	if (part->count) {
-		out->time_ns = part->times_ns[part->at - part->first_timed];
-		return 1;
+		*time_ns = part->times_ns[part->at - part->first_timed];
+	} else if (!part->is_ended && has_end(part)) {
+		const int64_t until_ns = part->trace->info.until_ns;
+		*time_ns = weft_max_ns(until_ns ? shifted(j, part, until_ns) : part->last_ns, part->last_ns);
+	} else {
+		return WEFT_OK;
 	}
-	if (part->is_ended || !has_end(part))
-		return 0;
-	int64_t until_ns = part->trace->info.until_ns ? shifted(j, part, part->trace->info.until_ns) : part->last_ns;
-	out->time_ns = until_ns > part->last_ns ? until_ns : part->last_ns;
-	return 1;
+	*time_ns = weft_min_ns(*time_ns, LAST_TURN_NS);
+	return WEFT_OK;
 }
 
 static int begin_turns(struct joined *j)
 {
-	j->heap_count = 0;
-	for (size_t i = 0; i < j->count; i++) {
-		int more = find_turn(j, &j->parts[i], &j->heap[j->heap_count]);
-		if (more < 0)
-			return more;
-		j->heap_count += (size_t)more;
+	for (size_t i = 0; i < j->leaves; i++)
+		j->turns[i] = (struct turn){INT64_MIN, UINT32_MAX};
+	/* Who comes to a node first waits there: at the end nobody does. */
+	for (uint32_t i = 0; i < j->leaves; i++) {
+		struct turn turn = {NO_TURN_NS, i};
+		int status = i < j->count ? find_turn(j, &j->parts[i], &turn.time_ns) : WEFT_OK;
+		if (status < 0)
+			return status;
+		size_t at = j->leaves + i;
+		for (; at > 1 && j->turns[at / 2].part != UINT32_MAX; at /= 2) {
+			struct turn *other = &j->turns[at / 2];
+			if (other->time_ns <= turn.time_ns) { /* an earlier part */
+				const struct turn first = *other;
+				*other = turn;
+				turn = first;
+			}
+		}
+		j->turns[at / 2] = turn;
 	}
-	for (size_t i = j->heap_count / 2; i--;)
-		sift_down(j, i);
 	j->is_begun = true;
+	play(j, j->turns[0]);
 	return WEFT_OK;
 }
 
-/* What the earliest part gives before another's turn comes, as far as there is room; *made grows. */
-static int give(struct joined *j, size_t *made)
+/* Where events go. */
+struct output {
+	struct weft_event *events;
+	size_t count, room;
+};
+
+/* Those of a part's events that have times and come before the next one's turn, as far as there is room. */
+static int give_run(const struct joined *j, struct part *part, struct output *to)
 {
-	struct turn *top = &j->heap[0];
-	struct part *part = &j->parts[top->part];
-	struct turn never = {INT64_MAX, UINT32_MAX};
-	const struct turn *second = j->heap_count > 1 ? &j->heap[1] : &never;
-	if (j->heap_count > 2 && is_before(&j->heap[2], second))
-		second = &j->heap[2];
-	int more = 1;
+	const struct weft_event *from = part->events + part->at;
+	const int64_t *times_ns = part->times_ns + (part->at - part->first_timed), limit_ns = j->limit_ns;
+	const struct numbers as = {j->stride, part - j->parts, part->site_base, part->stream_base};
+	const size_t left = part->timed - part->at;
+	size_t i = 0, count = to->count;
 	do {
-		if (part->count) {
-			do {
-				int is_kept = adapt(j, part, &part->events[part->at++], top->time_ns, &j->out[*made]);
-				if (is_kept < 0)
-					return is_kept;
-				*made += (size_t)is_kept;
-				top->time_ns = part->times_ns[(part->at - part->first_timed) % BATCH];
-			} while (part->at < part->timed && *made < BATCH && is_before(top, second));
-		} else {
-			j->out[(*made)++] = (struct weft_event){.time_ns = top->time_ns,
-			    .a = WEFT_SYSTEM_ID,
-			    .b = WEFT_SYSTEM_ID,
-			    .site = WEFT_NO_SITE,
-			    .stream = part->stream_base,
-			    .op = WEFT_EVENT_END};
-			part->is_ended = true;
-		}
-		more = find_turn(j, part, top);
-	} while (more > 0 && *made < BATCH && is_before(top, second));
-	if (more == 0)
-		*top = j->heap[--j->heap_count];
-	if (more >= 0)
-		sift_down(j, 0);
-	return more < 0 ? more : WEFT_OK;
+		struct weft_event *out = &to->events[count];
+		int is_kept = 1;
+		adapt(&from[i], &as, times_ns[i], out);
+		if (__builtin_expect(!is_usual(&from[i]), 0))
+			is_kept = adapt_any(j, part, &from[i], times_ns[i], out);
+		if (is_kept < 0)
+			return is_kept;
+		count += (size_t)is_kept;
+		i++;
+	} while (i < left && count < to->room && times_ns[i] < limit_ns);
+	part->last_ns = times_ns[i - 1];
+	part->has_events |= count > to->count;
+	part->at += i;
+	to->count = count;
+	return WEFT_OK;
+}
+
+static void give_end(struct part *part, int64_t time_ns, struct output *to)
+{
+	to->events[to->count++] = (struct weft_event){.time_ns = time_ns,
+	    .a = WEFT_SYSTEM_ID,
+	    .b = WEFT_SYSTEM_ID,
+	    .site = WEFT_NO_SITE,
+	    .stream = part->stream_base,
+	    .op = WEFT_EVENT_END};
+	part->is_ended = true;
+}
+
+/* What the first part gives before another's turn comes, as far as there is room. */
+static int give(struct joined *j, struct output *to)
+{
+	struct turn turn = j->turns[0];
+	struct part *part = &j->parts[turn.part];
+	do {
+		int status = WEFT_OK;
+		if (part->count)
+			status = give_run(j, part, to);
+		else
+			give_end(part, turn.time_ns, to);
+		if (status == WEFT_OK)
+			status = find_turn(j, part, &turn.time_ns);
+		if (status < 0)
+			return status;
+	} while (to->count < to->room && turn.time_ns < j->limit_ns && turn.time_ns != NO_TURN_NS);
+	play(j, turn);
+	return WEFT_OK;
+}
+
+static int make(void *ctx, struct weft_event *out, size_t room, size_t *made)
+{
+	struct joined *j = ctx;
+	struct output to = {out, 0, room};
+	int status = j->is_begun ? WEFT_OK : begin_turns(j);
+	while (status == WEFT_OK && to.count < room && j->turns[0].time_ns != NO_TURN_NS)
+		status = give(j, &to);
+	*made = to.count;
+	return status;
 }
 
 /* Gaps, and what was skipped or lost, are known at the end. */
@@ -337,20 +446,24 @@ static int finish(struct weft_trace *trace)
 static int join_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct joined *j = trace->state;
-	size_t made = 0;
-	int status = j->is_begun ? WEFT_OK : begin_turns(j);
-	while (status == WEFT_OK && made < BATCH && j->heap_count)
-		status = give(j, &made);
-	if (status < 0)
-		return status;
-	*events = j->out;
-	*count = made;
-	return made > 0 ? 1 : finish(trace);
+	int more;
+	if (!j->ahead && !j->is_begun && j->is_large)
+		j->ahead = weft_ahead_begin(make, j);
+	if (j->ahead) {
+		more = weft_ahead_next(j->ahead, events, count);
+	} else {
+		*events = j->out;
+		more = make(j, j->out, BATCH, count);
+		more = more < 0 ? more : *count > 0;
+	}
+	return more != 0 ? more : finish(trace);
 }
 
 static void join_rewind(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
+	weft_ahead_end(j->ahead);
+	j->ahead = NULL;
 	j->is_begun = false;
 	for (size_t i = 0; i < j->count; i++) {
 		struct part *part = &j->parts[i];
@@ -373,7 +486,7 @@ static void free_joined(struct joined *j)
 	}
 	weft_meet_finish(&j->meet);
 	free(j->parts);
-	free(j->heap);
+	free(j->turns);
 	free(j->told);
 	free(j->streams);
 	free(j->sites);
@@ -387,6 +500,7 @@ static void free_joined(struct joined *j)
 static void join_close(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
+	weft_ahead_end(j->ahead);
 	for (size_t i = 0; i < j->count; i++)
 		weft_trace_close(j->parts[i].trace);
 	free_joined(j);
@@ -711,10 +825,13 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 {
 	j->parts = calloc(count, sizeof *j->parts);
 	j->told = calloc(count, sizeof *j->told);
-	j->heap = calloc(count, sizeof *j->heap);
-	if (!j->parts || !j->told || !j->heap)
+	for (j->leaves = 1; j->leaves < count;)
+		j->leaves *= 2;
+	j->turns = calloc(j->leaves, sizeof *j->turns);
+	if (!j->parts || !j->told || !j->turns)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	j->count = count;
+	j->is_large = weft__traces_are_large(parts, count);
 	j->stride = weft_part_stride(count);
 	for (size_t i = 0; i < count; i++)
 		j->parts[i].trace = parts[i];

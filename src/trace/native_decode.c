@@ -439,66 +439,80 @@ void weft__native_resume(struct weft_trace *trace, struct native_cursor *c, cons
 	c->decoded = reached->events - p->events_before;
 }
 
-/* Plain events as long as they come; returns how many. */
-static size_t decode_plain(const struct native *n, struct native_cursor *c, struct weft_event *out, size_t room)
+/* What a plain event's fields are read with. */
+struct plain {
+	const struct native *n;
+	double hz;
+	bool is_ns;
+	uint32_t key_count;
+	uint16_t stream;
+};
+
+static inline struct plain plain_of(const struct native *n, const struct native_cursor *c)
+{
+	return (struct plain){n, (double)n->clock.hz, n->clock.hz == 1000000000u, n->key_count, c->stream};
+}
+
+static inline void read_plain(
+    struct weft_event *e, const struct plain *p, const struct native_form *f, const unsigned char *at, uint64_t time)
+{
+	e->time_ns = p->is_ns ? (int64_t)time : (int64_t)(1e9 * (double)(int64_t)time / p->hz);
+	e->a = (int32_t)(load32(at + 5) & f->a_mask);
+	e->b = (int32_t)(load32(at + 9) & f->b_mask);
+	e->value = (int64_t)((load32(at + f->value_at) & f->value_mask) ^ f->value_sign) - f->value_sign;
+	uint32_t key = weft_load_u16(at + f->key_at) & f->key_mask, site = weft_load_u16(at + f->site_at) & f->site_mask;
+	e->text = weft__native_text(p->n, (uint16_t)key);
+	e->site = p->n->site_index[site < p->key_count ? site : 0];
+	e->stream = p->stream;
+	e->op = f->op;
+	e->kind = at[f->kind_at] & f->kind_mask;
+}
+
+/* The first zero from there on, or `stop`; 8 bytes can be read. */
+static const unsigned char *find_zero(const unsigned char *at, const unsigned char *stop)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), word = weft_load_u64(at), zeros = (word - ones) & ~word & ones << 7;
+	if (zeros)
+		return at + __builtin_ctzll(zeros) / 8;
+	const unsigned char *found = memchr(at + 8, 0, (size_t)(stop - at - 8));
+	return found ? found : stop;
+}
+
+/* Plain events as long as they come; returns how many.  If `carried_only`, those that tell nothing of connections are passed
+ * over, plain or not. */
+static inline __attribute__((always_inline)) size_t decode_plain(
+    const struct native *n, struct native_cursor *c, struct weft_event *out, size_t room, bool carried_only)
 {
 	const unsigned char *at = c->at, *stop = c->stop;
 	uint64_t last = c->last, until = c->until < c->next_change ? c->until : c->next_change - 1;
-	const double hz = (double)n->clock.hz;
-	const bool is_ns = n->clock.hz == 1000000000u;
-	const uint32_t key_count = n->key_count;
 	const struct native_forms *forms = c->forms;
-	size_t count = 0;
+	const struct plain plain = plain_of(n, c);
+	size_t count = 0, passed = 0;
 	while (count < room && stop - at >= REACH) {
-		unsigned id = at[0], bytes = forms->plain_bytes[id];
-		const struct native_form *f = &forms->forms[id];
-		uint32_t low = load32(at + 1);
-		uint64_t time = last + (uint32_t)(low - (uint32_t)last);
-		if (!bytes || time > until)
+		const unsigned id = at[0], bytes = forms->plain_bytes[id], other = carried_only ? forms->other_bytes[id] : 0;
+		const uint32_t low = load32(at + 1);
+		const uint64_t time = last + (uint32_t)(low - (uint32_t)last);
+		if (!(bytes | other) || time > until)
 			break;
 		/* Zeros may be no event at all: weft__native_fill() looks.  An if of its own compiles to one branch. */
 		if (__builtin_expect((id | low) == 0, 0))
 			break;
-		struct weft_event *e = &out[count++];
+		if (other) {
+			const unsigned char *next = at + other;
+			if (id & WEFT_ID_INLINE && (next = find_zero(next, stop)) == stop)
+				break;
+			at = next + !!(id & WEFT_ID_INLINE);
+			passed++;
+		} else {
+			read_plain(&out[count++], &plain, &forms->forms[id], at, time);
+			at += bytes;
+		}
 		last = time;
-		e->time_ns = is_ns ? (int64_t)time : (int64_t)(1e9 * (double)(int64_t)time / hz);
-		e->a = (int32_t)(load32(at + 5) & f->a_mask);
-		e->b = (int32_t)(load32(at + 9) & f->b_mask);
-		e->value = (int64_t)((load32(at + f->value_at) & f->value_mask) ^ f->value_sign) - f->value_sign;
-		uint32_t key = weft_load_u16(at + f->key_at) & f->key_mask, site = weft_load_u16(at + f->site_at) & f->site_mask;
-		e->text = weft__native_text(n, (uint16_t)key);
-		e->site = n->site_index[site < key_count ? site : 0];
-		e->stream = c->stream;
-		e->op = f->op;
-		e->kind = at[f->kind_at] & f->kind_mask;
-		at += bytes;
 	}
 	c->at = at;
 	c->last = last;
+	c->decoded += passed + count;
 	return count;
-}
-
-/* Passes over what tells nothing of connections, as long as it comes. */
-static void pass_others(struct native_cursor *c)
-{
-	const unsigned char *at = c->at, *stop = c->stop, *other_bytes = c->forms->other_bytes;
-	uint64_t last = c->last, until = c->until < c->next_change ? c->until : c->next_change - 1, count = 0;
-	while (stop - at >= REACH) {
-		const unsigned id = at[0], bytes = other_bytes[id];
-		const uint32_t low = load32(at + 1);
-		const uint64_t time = last + (uint32_t)(low - (uint32_t)last);
-		if (!bytes || time > until || (id | low) == 0)
-			break;
-		const unsigned char *next = at + bytes;
-		if (id & WEFT_ID_INLINE && !(next = memchr(next, 0, (size_t)(stop - next))))
-			break;
-		last = time;
-		at = next + !!(id & WEFT_ID_INLINE);
-		count++;
-	}
-	c->at = at;
-	c->last = last;
-	c->decoded += count;
 }
 
 void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
@@ -511,11 +525,9 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 				break;
 			continue;
 		}
-		if (trace->carried_only)
-			pass_others(c);
-		size_t plain = decode_plain(n, c, c->batch + count, trace->carried_only ? 1 : NATIVE_BATCH - count);
-		count += plain;
-		c->decoded += plain;
+		struct weft_event *out = c->batch + count;
+		count += trace->carried_only ? decode_plain(n, c, out, NATIVE_BATCH - count, true)
+					     : decode_plain(n, c, out, NATIVE_BATCH - count, false);
 		if (count == NATIVE_BATCH || c->at == c->stop)
 			continue;
 		struct weft_cursor in = {c->at, c->stop};

@@ -37,12 +37,12 @@ static uint64_t wall_ns(void)
 	return (uint64_t)(origin_ns + (int64_t)now);
 }
 
-static void begin_at(unsigned number, const char *process, const char *host, int64_t origin, weft_id first_id)
+static void begin_in(void *buffer, size_t bytes, const char *process, const char *host, int64_t origin, weft_id first_id)
 {
 	origin_ns = origin;
 	now = 0;
-	struct weft_record_options options = {.buffer = buffers[number],
-	    .buffer_bytes = sizeof buffers[number],
+	struct weft_record_options options = {.buffer = buffer,
+	    .buffer_bytes = bytes,
 	    .clock = tick,
 	    .clock_hz = 1000000000,
 	    .wall_ns = wall_ns,
@@ -51,6 +51,11 @@ static void begin_at(unsigned number, const char *process, const char *host, int
 	    .first_id = first_id};
 	if (weft_start(&options) < 0)
 		fail_msg("%s", weft_start_error());
+}
+
+static void begin_at(unsigned number, const char *process, const char *host, int64_t origin, weft_id first_id)
+{
+	begin_in(buffers[number], sizeof buffers[number], process, host, origin, first_id);
 }
 
 static void begin(unsigned number, const char *process, int64_t origin)
@@ -92,6 +97,56 @@ static void assert_text(struct weft_str text, const char *expected)
 	char copy[200];
 	snprintf(copy, sizeof copy, "%.*s", (int)text.len, text.len ? text.ptr : "");
 	assert_string_equal(copy, expected);
+}
+
+/* Of traces that are large another OS thread joins what is read: that is the same also from the beginning once more, and
+ * somebody may close it at any time. */
+static void large_ones_are_joined_meanwhile(void **state)
+{
+	enum { EVENTS = 60000, BYTES = 1 << 20 };
+	static _Alignas(8) unsigned char large[PROCESSES][BYTES];
+	struct weft_trace *parts[PROCESSES], *trace = NULL;
+	struct weft_error err = {0};
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		char name[] = {(char)('a' + i), 0};
+		begin_in(large[i], BYTES, name, "here", 1000000, 0);
+		now = i;
+		for (int64_t e = 0; e < EVENTS; e++) {
+			now += PROCESSES + (e % 64 == 0 ? 200 : 0);
+			weft_run(1 + e);
+		}
+		weft_stop();
+		assert_true(weft_trace_open_memory(&parts[i], large[i], BYTES, name, &err) == WEFT_OK);
+	}
+	assert_true(weft_trace_join(&trace, parts, PROCESSES, "all", &err) == WEFT_OK);
+	for (size_t most = 0;; most = most * 3 + 1) {
+		const struct weft_event *events;
+		size_t count, got = 0;
+		int64_t next[PROCESSES] = {1, 1, 1}, before_ns = INT64_MIN;
+		unsigned ends = 0;
+		while (got <= most && weft_trace_next(trace, &events, &count) > 0)
+			for (size_t i = 0; i < count; i++, got++) {
+				const struct weft_event *e = &events[i];
+				assert_true(e->time_ns >= before_ns);
+				before_ns = e->time_ns;
+				ends += e->op == WEFT_EVENT_END;
+				if (e->op == WEFT_EVENT_END)
+					continue;
+				assert_int_equal(e->op, WEFT_OP_RUN);
+				assert_int_equal(e->a, next[e->stream]++ * 10 + e->stream);
+			}
+		if (got <= most) {
+			assert_int_equal(got, PROCESSES * EVENTS + PROCESSES);
+			assert_int_equal(ends, PROCESSES);
+			break;
+		}
+		weft_trace_rewind(trace);
+	}
+	const struct weft_event *events;
+	size_t count;
+	weft_trace_rewind(trace);
+	assert_int_equal(weft_trace_next(trace, &events, &count), 1);
+	weft_trace_close(trace);
 }
 
 /* What a recorder of the first process, and of the second, whose clock began 5 us earlier, say of each other's time. */
@@ -717,6 +772,7 @@ int main(void)
 	    cmocka_unit_test(ids_that_are_too_large_are_told),
 	    cmocka_unit_test(names_tell_processes_apart),
 	    cmocka_unit_test(what_the_kernel_said_of_each_is_there),
+	    cmocka_unit_test(large_ones_are_joined_meanwhile),
 	    cmocka_unit_test(memory_may_run_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
