@@ -60,7 +60,7 @@ struct cli_looker {
 	int64_t looked_ns; /* when the newest look was made, and how many events had come by then */
 	uint64_t looked_events;
 	uint64_t restarts;  /* of the follower */
-	unsigned steps;     /* in which it is read between two looks */
+	unsigned steps;     /* in which it is read from one look to the next */
 	int64_t history_ns; /* how long windows are that cost little */
 	int64_t lead_ns;    /* how long before a look what came since the last is skipped; 0: it is not */
 };
@@ -169,14 +169,14 @@ static struct cli_look *read_again(struct cli_looker *l, bool is_recorded, int64
 
 /* ---- Following ---- */
 
-/* A look of a busy program is of a window's events alone: what came between two is taken before, without a model.  Of one that
- * does little it goes back further, for counters. */
+/* A look of busy programs is of a window's events alone: of several what came between two is taken before, without a model; of
+ * one the follower sees to that.  Of what does little it goes back further, for counters. */
 static void set_pace(struct cli_looker *l, uint64_t events)
 {
 	const int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	const double each_ns = (double)(now_ns - l->looked_ns) / (double)(events - l->looked_events + 1);
-	const bool is_busy = each_ns * 2 * WINDOW_EVENTS < (double)l->every_ns;
-	l->lead_ns = is_busy ? weft_max_ns(LEAST_LEAD_NS, (int64_t)(each_ns * WINDOW_EVENTS)) : 0;
+	const bool is_led = l->now.count > 1 && each_ns * 2 * WINDOW_EVENTS < (double)l->every_ns;
+	l->lead_ns = is_led ? weft_max_ns(LEAST_LEAD_NS, (int64_t)(each_ns * WINDOW_EVENTS)) : 0;
 	l->history_ns = (int64_t)(each_ns < (double)HISTORY_NS / HISTORY_EVENTS ? each_ns * HISTORY_EVENTS : (double)HISTORY_NS);
 	l->looked_ns = now_ns;
 	l->looked_events = events;
@@ -374,14 +374,14 @@ static bool rest(struct cli_looker *l)
 	if (!l->followers)
 		return nap(l, l->every_ns);
 	set_steps(l);
-	const bool skips = l->lead_ns || l->steps > 1;
-	for (unsigned i = 0; skips && i < l->steps; i++) {
-		if (!nap(l, (l->every_ns - l->lead_ns) / l->steps))
+	const int64_t step_ns = (l->every_ns - l->lead_ns) / l->steps;
+	for (unsigned i = l->lead_ns ? 0 : 1; i < l->steps; i++) {
+		if (!nap(l, step_ns))
 			return false;
 		/* What is wrong is told by the look. */
 		(void)weft_followers_skip(l->followers, &err);
 	}
-	return nap(l, !skips ? l->every_ns : weft_max_ns(l->lead_ns, LEAST_LEAD_NS));
+	return nap(l, l->lead_ns ? l->lead_ns : step_ns);
 }
 
 /* What is asked of it: how long a stretch, and whether all is to be read. */

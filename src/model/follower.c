@@ -2,7 +2,10 @@
  *
  * Windows begin where a look ended: at each end the follower may note the position and what is the case there.  The older of two
  * such notes begins the window; when the younger one is old enough it takes over.  So each event is decoded for what holds once,
- * and for a model about as often as there are looks in a window and a half.  SPDX-License-Identifier: ISC */
+ * and for a model about as often as there are looks in a window and a half.
+ *
+ * Where more came since a look than a window has, that is noted on the way, a window before the end: the model is of that alone.
+ * SPDX-License-Identifier: ISC */
 #include "model/follower.h"
 
 #include <stdatomic.h>
@@ -25,6 +28,7 @@
 #define LEAST_REST_NS INT64_C(20000000)
 #define MOST_REST_NS INT64_C(400000000)
 #define REST_SHARE 4
+#define FAR 1.25 /* windows */
 
 /* A place at which a window may begin; windows and the model share it. */
 struct place {
@@ -63,7 +67,8 @@ struct weft_follower {
 	struct weft_event *told; /* to the trace: so many, and one before them */
 	size_t told_count;
 	struct weft_model *model;
-	bool is_part; /* its windows begin when weft__follower_move() says so */
+	bool is_part;  /* its windows begin when weft__follower_move() says so */
+	bool is_moved; /* the window begins behind what was read at the last look */
 };
 
 /* ---- Streams, which have other numbers in each trace ---- */
@@ -171,17 +176,22 @@ static bool own_texts(struct place *place)
 	return place->texts != NULL;
 }
 
-/* Notes the end of what was read as a place for a window; NULL: there is no memory. */
-static struct place *note_place(const struct weft_follower *f)
+/* Notes the end of what was taken, which is there, as a place for a window; NULL: there is no memory. */
+static struct place *note_place_at(const struct weft_follower *f, const struct weft_position *position)
 {
 	struct place *place = calloc(1, sizeof *place);
 	if (!place)
 		return NULL;
 	*place = (struct place){.uses = 1, .time_ns = f->last_ns, .events = f->events};
-	if (weft_standing_tell(f->standing, &place->told) < 0 || !weft_position_copy(&place->position, &f->reached) ||
+	if (weft_standing_tell(f->standing, &place->told) < 0 || !weft_position_copy(&place->position, position) ||
 	    !sort_told(&place->told) || !own_texts(place))
 		leave(&place);
 	return place;
+}
+
+static struct place *note_place(const struct weft_follower *f)
+{
+	return note_place_at(f, &f->reached);
 }
 
 /* What holds where the window begins, with the streams of this trace.  A first event that means nothing keeps the time from which
@@ -213,14 +223,82 @@ static int tell(const struct weft_follower *f, struct weft_trace *trace, struct 
 
 /* ---- Looking ---- */
 
-/* Takes what came since the last look into what holds. */
-static int take_new(struct weft_follower *f, struct weft_trace *trace)
+uint64_t weft__window_events(const struct weft_follower_options *options, uint64_t events, int64_t since_ns)
+{
+	const uint64_t most = options->window_events;
+	const bool is_fast = since_ns >= LEAST_NS / 2 && (double)events * GLANCE_NS > (double)most * (double)since_ns;
+	return options->begins_at_window && is_fast ? most / GLANCE_SHARE : most;
+}
+
+bool weft__window_is_filled(uint64_t most, uint64_t events, int64_t since_ns)
+{
+	const uint64_t least = most / 2;
+	return events >= least || (since_ns >= LEAST_NS && (double)events * SOON_NS >= (double)least * (double)since_ns);
+}
+
+/* How many events a window has, at the pace since it began. */
+static uint64_t window_events(const struct weft_follower *f)
+{
+	const uint64_t events = f->window ? f->events - f->window->events : 0;
+	const int64_t since_ns = f->window && f->window->events ? f->last_ns - f->window->time_ns : f->last_ns - f->first_ns;
+	return weft__window_events(&f->options, events, since_ns);
+}
+
+/* How much of what came is still to be read. */
+struct ahead {
+	uint64_t most;        /* events that a window has; 0: it does not move */
+	uint64_t bytes;       /* that there were */
+	uint64_t events;      /* that were read */
+	uint64_t looks_at;    /* when there are so many of them */
+	bool is_far, is_over; /* there was more than a window has; there is no more by now */
+};
+
+static struct ahead look_ahead(const struct weft_follower *f, const struct weft_trace *trace, bool may_move)
+{
+	return (struct ahead){.most = may_move && !f->is_part ? window_events(f) : 0, .bytes = weft_trace_left(trace)};
+}
+
+/* Whether what is left is about a window, of much more; asked after each batch of events. */
+static bool is_window_ahead(struct ahead *a, const struct weft_trace *trace, size_t events)
+{
+	a->events += events;
+	if (!a->most || a->is_over || a->events < a->looks_at)
+		return false;
+	const uint64_t left = weft_trace_left(trace), read = a->bytes > left ? a->bytes - left : 1;
+	const double windows = (double)left * (double)a->events / ((double)read * (double)a->most);
+	a->looks_at = a->events + a->most / 16;
+	a->is_over = a->is_far && windows <= FAR;
+	a->is_far |= windows > FAR;
+	return a->is_over && windows > 0.5;
+}
+
+/* The window begins at what comes next. */
+static int move_ahead(struct weft_follower *f, const struct weft_trace *trace)
+{
+	struct weft_position here = {.is_somewhere = false};
+	int status = weft_position_copy(&here, &f->reached) ? weft_trace_stands(trace, &here) : WEFT_ENOMEM;
+	struct place *place = status == WEFT_OK ? note_place_at(f, &here) : NULL;
+	if (status == WEFT_OK && !place)
+		status = WEFT_ENOMEM;
+	if (place) {
+		leave(&f->window);
+		leave(&f->next);
+		f->window = place;
+		f->is_moved = true;
+	}
+	weft_position_free(&here);
+	return status == WEFT_ENOTSUP ? WEFT_OK : status;
+}
+
+/* Takes what came since the last look into what holds.  May move: nobody needs the window's begin, as the trace does. */
+static int take_new(struct weft_follower *f, struct weft_trace *trace, bool may_move)
 {
 	const struct weft_event *events;
 	WEFT_VEC(struct weft_event) own = {0};
 	size_t n;
 	int more, status = WEFT_OK;
 	weft_trace_rewind_to(trace, &f->reached);
+	struct ahead ahead = look_ahead(f, trace, may_move);
 	while (status == WEFT_OK && (more = weft_trace_next(trace, &events, &n)) != 0) {
 		if (more < 0 || !weft_vec_reserve(&own, n) || !own.items) {
 			status = more < 0 ? more : WEFT_ENOMEM;
@@ -233,6 +311,8 @@ static int take_new(struct weft_follower *f, struct weft_trace *trace)
 		f->last_ns = events[n - 1].time_ns;
 		f->events += n;
 		status = weft_standing_take(f->standing, own.items, n);
+		if (status == WEFT_OK && is_window_ahead(&ahead, trace, n))
+			status = move_ahead(f, trace);
 	}
 	weft_vec_free(&own);
 	return status == WEFT_OK ? weft_trace_reached(trace, &f->reached) : status;
@@ -286,27 +366,6 @@ static int open_trace(struct weft_follower *f, struct weft_trace **out, struct w
 	f->restarts += f->standing != NULL;
 	forget_all(f);
 	return weft_trace_open(out, f->path, err);
-}
-
-uint64_t weft__window_events(const struct weft_follower_options *options, uint64_t events, int64_t since_ns)
-{
-	const uint64_t most = options->window_events;
-	const bool is_fast = since_ns >= LEAST_NS / 2 && (double)events * GLANCE_NS > (double)most * (double)since_ns;
-	return options->begins_at_window && is_fast ? most / GLANCE_SHARE : most;
-}
-
-bool weft__window_is_filled(uint64_t most, uint64_t events, int64_t since_ns)
-{
-	const uint64_t least = most / 2;
-	return events >= least || (since_ns >= LEAST_NS && (double)events * SOON_NS >= (double)least * (double)since_ns);
-}
-
-/* How many events a window has, at the pace since it began. */
-static uint64_t window_events(const struct weft_follower *f)
-{
-	const uint64_t events = f->window ? f->events - f->window->events : 0;
-	const int64_t since_ns = f->window && f->window->events ? f->last_ns - f->window->time_ns : f->last_ns - f->first_ns;
-	return weft__window_events(&f->options, events, since_ns);
 }
 
 /* The next place takes over when it is far enough back. */
@@ -386,7 +445,11 @@ static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct 
 {
 	const bool is_first = !f->window;
 	const int can = prepare(f, trace);
-	int status = can > 0 ? take_new(f, trace) : can;
+	struct place *from = can > 0 ? share(f->window) : NULL;
+	int status = can > 0 ? take_new(f, trace, !is_first) : can;
+	if (status == WEFT_OK && can > 0 && f->is_moved)
+		weft_trace_begin_at(trace, &f->window->position);
+	leave(&from);
 	if (status == WEFT_OK && can > 0 && !is_first)
 		status = tell(f, trace, told, told_count);
 	else if (status == WEFT_OK)
@@ -413,6 +476,7 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	size_t told_count = 0;
 	if (now == f->fingerprint && f->has_looked && !f->is_due)
 		return 0;
+	f->is_moved = false;
 	/* The next look compares what lies behind the same place. */
 	leave(&f->compared);
 	f->compared = share(f->window);
@@ -442,7 +506,7 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	f->has_looked = true;
 	if (f->standing)
 		weft_standing_sum(f->standing, f->options.tallies);
-	if (f->standing && !f->is_part && move_window(f) < 0)
+	if (f->standing && !f->is_part && !f->is_moved && move_window(f) < 0)
 		forget_all(f); /* the next look reads all anew */
 	return 1;
 }
@@ -456,7 +520,7 @@ static int skip(struct weft_follower *f, struct weft_error *err)
 		return status;
 	const bool is_resumed = weft_trace_is_resumed(trace);
 	const int can = is_resumed ? prepare(f, trace) : 0;
-	status = can > 0 ? take_new(f, trace) : can < 0 ? can : 1;
+	status = can > 0 ? take_new(f, trace, false) : can < 0 ? can : 1;
 	weft_trace_close(trace);
 	if (status < 0) {
 		forget_all(f);

@@ -792,8 +792,9 @@ static bool tell_all(struct weft_standing *s)
 	bool ok = true;
 	for (size_t i = 0; ok && i < s->promises.count; i++) {
 		const struct pending *p = &s->promises.items[i];
-		if (!p->has_ended && p->is_created)
-			ok = tell_belongs(s, p) && tell(s, p->event);
+		/* Of a part the owner is told before it is created. */
+		if (!p->has_ended)
+			ok = tell_belongs(s, p) && (!p->is_created || tell(s, p->event));
 	}
 	for (uint32_t i = 0; ok && i < s->promises.count; i++)
 		ok = tell_become(s, i);

@@ -86,6 +86,9 @@ extern const struct weft_trace_format weft__format_fxt, weft__format_mirage, wef
 /* native.c: as weft_trace_began() and weft_trace_reached(), and the rest of weft_trace_rewind_to(). */
 int weft__native_began(const struct weft_trace *trace, struct weft_position *out);
 int weft__native_reached(const struct weft_trace *trace, struct weft_position *out);
+int weft__native_stands(const struct weft_trace *trace, struct weft_position *out);
+uint64_t weft__native_left(const struct weft_trace *trace);
+void weft__native_begin_at(struct weft_trace *trace, const struct weft_position *position);
 void weft__native_rewind_to(struct weft_trace *trace, const struct weft_position *position);
 
 /* Notes that `bytes` at `offset` of `blob` were passed over (`bytes` may be 0: something is odd there).  `packet` and `offset`

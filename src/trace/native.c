@@ -115,25 +115,27 @@ void weft__native_rewind_to(struct weft_trace *trace, const struct weft_position
 	start_at(trace, position);
 }
 
-/* Where a cursor stands that has given all. */
-static struct weft_reached reached_by(const struct native *n, const struct native_cursor *c)
-{
-	const struct native_packet *p = &n->packets.items[c->end - 1];
-	return (struct weft_reached){.sequence = p->sequence,
-	    .events = p->events_before + c->decoded,
-	    .last = c->last,
-	    .bytes = p->content_bytes,
-	    .instance = p->instance};
-}
+/* Which position is asked for. */
+enum where { BEGIN, HERE, END };
 
-static struct weft_reached begun_by(const struct native *n, const struct native_cursor *c)
+/* Where a cursor stands that has given all, or some, or begins; false: nobody knows. */
+static bool reached_by(const struct native *n, const struct native_cursor *c, enum where where, struct weft_reached *out)
 {
-	const struct native_packet *p = &n->packets.items[c->first];
-	return (struct weft_reached){.sequence = p->sequence,
-	    .events = p->events_before,
-	    .last = p->begin,
-	    .bytes = p->header_bytes,
+	const struct native_packet *p = &n->packets.items[where == BEGIN ? c->first : c->end - 1];
+	struct native_mark mark = {.at = p->bytes + (where == BEGIN ? p->header_bytes : p->content_bytes),
+	    .last = where == BEGIN ? p->begin : c->last,
+	    .decoded = where == BEGIN ? 0 : c->decoded};
+	if (where == HERE) {
+		if (!weft__native_mark(n, c, &mark))
+			return false;
+		p = &n->packets.items[mark.packet];
+	}
+	*out = (struct weft_reached){.sequence = p->sequence,
+	    .events = p->events_before + mark.decoded,
+	    .last = mark.last,
+	    .bytes = (uint32_t)(mark.at - p->bytes),
 	    .instance = p->instance};
+	return true;
 }
 
 /* The later one of two places in a stream. */
@@ -160,14 +162,14 @@ static size_t merge_reached(struct weft_reached *to, const struct weft_reached *
 	return count;
 }
 
-/* The first or last packet of each processor. */
-static size_t find_kernel(const struct native *n, struct weft_reached *out, bool is_end)
+/* The first packet of each processor, or the last one that begins until then, in ticks. */
+static size_t find_kernel(const struct native *n, struct weft_reached *out, bool is_begin, uint64_t until)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < n->kernel.count; i++) {
 		const struct native_packet *p = &n->kernel.items[i];
 		const bool is_first = count == 0 || out[count - 1].instance != p->instance;
-		if (!is_first && !is_end)
+		if (is_begin ? !is_first : p->begin > until)
 			continue;
 		count += is_first;
 		out[count - 1] = (struct weft_reached){.sequence = p->sequence, .instance = p->instance};
@@ -175,7 +177,7 @@ static size_t find_kernel(const struct native *n, struct weft_reached *out, bool
 	return count;
 }
 
-static int find_position(const struct weft_trace *trace, struct weft_position *out, bool is_end)
+static int find_position(const struct weft_trace *trace, struct weft_position *out, enum where where)
 {
 	const struct native *n = trace->state;
 	struct weft_position position = n->position;
@@ -193,11 +195,20 @@ static int find_position(const struct weft_trace *trace, struct weft_position *o
 		weft_position_free(&position);
 		return WEFT_ENOMEM;
 	}
-	for (size_t i = 0; i < n->cursors.count; i++)
-		found[i] = is_end ? reached_by(n, &n->cursors.items[i]) : begun_by(n, &n->cursors.items[i]);
+	uint64_t last = 0;
+	bool is_known = true;
+	for (size_t i = 0; is_known && i < n->cursors.count; i++) {
+		is_known = reached_by(n, &n->cursors.items[i], where, &found[i]);
+		last = is_known && found[i].last > last ? found[i].last : last;
+	}
+	if (!is_known) {
+		free(found);
+		weft_position_free(&position);
+		return WEFT_ENOTSUP;
+	}
 	position.streams.count =
 	    merge_reached(position.streams.items, found, n->cursors.count, out->streams.items, out->streams.count);
-	const size_t processors = find_kernel(n, found, is_end);
+	const size_t processors = find_kernel(n, found, where == BEGIN, where == HERE ? last : UINT64_MAX);
 	position.kernel.count = merge_reached(position.kernel.items, found, processors, out->kernel.items, out->kernel.count);
 	free(found);
 	weft_position_free(out);
@@ -207,12 +218,78 @@ static int find_position(const struct weft_trace *trace, struct weft_position *o
 
 int weft__native_began(const struct weft_trace *trace, struct weft_position *out)
 {
-	return find_position(trace, out, false);
+	return find_position(trace, out, BEGIN);
 }
 
 int weft__native_reached(const struct weft_trace *trace, struct weft_position *out)
 {
-	return find_position(trace, out, true);
+	return find_position(trace, out, END);
+}
+
+int weft__native_stands(const struct weft_trace *trace, struct weft_position *out)
+{
+	return find_position(trace, out, HERE);
+}
+
+/* Of a batch, about. */
+static uint64_t bytes_left_of_batch(const struct native_cursor *c)
+{
+	enum { USUAL = 16 };
+	const uint64_t left = c->batch_end - c->batch_at;
+	const bool is_in_packet = c->batch_mark.at && c->batch_mark.packet == c->packet && c->batch_end;
+	return is_in_packet ? (uint64_t)(c->at - c->batch_mark.at) * left / c->batch_end : left * USUAL;
+}
+
+uint64_t weft__native_left(const struct weft_trace *trace)
+{
+	const struct native *n = trace->state;
+	uint64_t left = 0;
+	for (size_t i = 0; i < n->cursors.count; i++) {
+		const struct native_cursor *c = &n->cursors.items[i];
+		left += bytes_left_of_batch(c) + (c->at ? (uint64_t)(c->stop - c->at) : 0);
+		for (size_t k = c->packet + (c->at != NULL); k < c->end; k++)
+			left += n->packets.items[k].content_bytes - n->packets.items[k].header_bytes;
+	}
+	return left;
+}
+
+/* Of the kernel's packets, those that lie before the position are left out. */
+static void leave_out_kernel(struct native *n, const struct weft_position *position)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < n->kernel.count; i++) {
+		const struct weft_reached *reached = weft_position_of_kernel(position, n->kernel.items[i].instance);
+		if (!reached || n->kernel.items[i].sequence >= reached->sequence)
+			n->kernel.items[kept++] = n->kernel.items[i];
+	}
+	n->kernel.count = kept;
+}
+
+void weft__native_begin_at(struct weft_trace *trace, const struct weft_position *position)
+{
+	struct native *n = trace->state;
+	size_t kept = 0;
+	for (size_t i = 0; i < n->cursors.count; i++) {
+		struct native_cursor *c = &n->cursors.items[i];
+		const struct weft_reached *reached = weft_position_of(position, n->packets.items[c->first].instance);
+		const size_t end = c->end;
+		size_t first = c->first;
+		while (reached && first + 1 < end && n->packets.items[first].sequence < reached->sequence) {
+			const struct native_packet *left = &n->packets.items[first++];
+			n->streams.items[left->stream].packets--;
+			n->streams.items[left->stream].bytes -= left->content_bytes;
+		}
+		c->first = kept;
+		for (size_t k = first; k < end; k++)
+			n->packets.items[kept++] = n->packets.items[k];
+		c->end = kept;
+	}
+	n->packets.count = kept;
+	leave_out_kernel(n, position);
+	n->from = position;
+	trace->source.from = position;
+	trace->info.wrapped = true;
+	start(trace);
 }
 
 static int open_trace(struct weft_trace *trace, struct weft_error *err)

@@ -75,6 +75,14 @@ struct native_forms {
 	uint8_t other_bytes[256]; /* .bytes of what tells nothing of connections, an inline text left out; 0: it does, or may */
 };
 
+/* A place between two events. */
+struct native_mark {
+	size_t packet;           /* of native.packets */
+	const unsigned char *at; /* in the packet; NULL: it begins */
+	uint64_t last;           /* ticks */
+	uint64_t decoded;        /* events of this packet */
+};
+
 /* Where reading one instance stands. */
 struct native_cursor {
 	size_t first, end; /* its packets: [first, end) of native.packets */
@@ -93,6 +101,8 @@ struct native_cursor {
 	uint16_t stream;
 	struct weft_event *batch;
 	size_t batch_at, batch_end;
+	struct native_mark batch_mark; /* where it was read */
+	bool is_batch_damaged;
 };
 
 struct native_clock {
@@ -236,6 +246,8 @@ size_t weft__native_end_at(const struct native *n, const struct weft_packet *pac
     uint64_t cut, struct native_walk *walk);
 /* The cursor goes on behind what was reached of its stream, or begins anew. */
 void weft__native_resume(struct weft_trace *trace, struct native_cursor *cursor, const struct weft_position *from);
+/* Where the event stands that the cursor gives next; false: what was read last is damaged. */
+bool weft__native_mark(const struct native *n, const struct native_cursor *cursor, struct native_mark *out);
 /* Fills the cursor's batch with its next events; an empty one means that there are no more. */
 void weft__native_fill(struct weft_trace *trace, struct native_cursor *cursor);
 

@@ -100,7 +100,7 @@ static void damage(struct weft_trace *trace, struct native_cursor *c, const unsi
 	if (p->is_cut)
 		weft__trace_place(trace, 1);
 	c->at = c->stop;
-	c->is_damaged = true;
+	c->is_damaged = c->is_batch_damaged = true;
 }
 
 static uint32_t site_of(const struct native *n, uint64_t key)
@@ -439,6 +439,36 @@ void weft__native_resume(struct weft_trace *trace, struct native_cursor *c, cons
 	c->decoded = reached->events - p->events_before;
 }
 
+/* The events that were given of the batch are walked through once more: where each ends, nobody notes. */
+bool weft__native_mark(const struct native *n, const struct native_cursor *c, struct native_mark *out)
+{
+	struct native_mark m = c->batch_mark;
+	for (size_t left = c->batch_at; left > 0 || !m.at;) {
+		const struct native_packet *p = &n->packets.items[m.packet];
+		if (m.at == p->bytes + p->content_bytes) {
+			p = &n->packets.items[++m.packet];
+			m.at = NULL;
+		}
+		if (!m.at) {
+			m.at = p->bytes + p->header_bytes;
+			m.last = m.last > p->begin ? m.last : p->begin;
+			m.decoded = 0;
+			continue;
+		}
+		struct weft_cursor in = {m.at, p->bytes + p->content_bytes};
+		struct weft_event event;
+		uint64_t last = m.last;
+		if (c->is_batch_damaged || !decode_any(n, &n->forms[p->version - 1], &in, &last, &event))
+			return false;
+		m.at = in.at;
+		m.last = last > m.last ? last : m.last;
+		m.decoded++;
+		left -= !(event.op == WEFT_OP_DETAIL && event.kind == WEFT_DETAIL_DEFINITION);
+	}
+	*out = m;
+	return true;
+}
+
 /* What a plain event's fields are read with. */
 struct plain {
 	const struct native *n;
@@ -519,6 +549,8 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 {
 	const struct native *n = trace->state;
 	size_t count = 0;
+	c->batch_mark = (struct native_mark){c->packet, c->at, c->last, c->decoded};
+	c->is_batch_damaged = false;
 	while (count < NATIVE_BATCH) {
 		if (c->at == c->stop) {
 			if (!next_packet(trace, c))

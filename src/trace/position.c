@@ -82,6 +82,22 @@ int weft_trace_began(const struct weft_trace *trace, struct weft_position *out)
 	return trace->format == &weft__format_native ? weft__native_began(trace, out) : WEFT_ENOTSUP;
 }
 
+int weft_trace_stands(const struct weft_trace *trace, struct weft_position *out)
+{
+	return trace->format == &weft__format_native ? weft__native_stands(trace, out) : WEFT_ENOTSUP;
+}
+
+uint64_t weft_trace_left(const struct weft_trace *trace)
+{
+	return trace->format == &weft__format_native ? weft__native_left(trace) : 0;
+}
+
+void weft_trace_begin_at(struct weft_trace *trace, const struct weft_position *position)
+{
+	if (trace->format == &weft__format_native)
+		weft__native_begin_at(trace, position);
+}
+
 void weft_trace_rewind_to(struct weft_trace *trace, const struct weft_position *position)
 {
 	if (trace->format == &weft__format_native)

@@ -49,7 +49,18 @@ uint64_t weft_trace_fingerprint_from(const char *path, const struct weft_positio
  * falls; the caller frees it.  WEFT_ENOTSUP: its format cannot be read from a position on; WEFT_ENOMEM: *out is as it was. */
 int weft_trace_reached(const struct weft_trace *trace, struct weft_position *out);
 
-/* The same of where the trace begins. */
+/* The same of a trace that was read up to here: behind the events that weft_trace_next() has given.  WEFT_ENOTSUP also: what was
+ * read last is damaged. */
+int weft_trace_stands(const struct weft_trace *trace, struct weft_position *out);
+
+/* How many bytes of events are still to be read, about. */
+uint64_t weft_trace_left(const struct weft_trace *trace);
+
+/* From now on it is as if the trace had been opened from that position, which lies behind the one from which it was, and is to
+ * live as long as the trace.  Nobody has asked for what the kernel said yet. */
+void weft_trace_begin_at(struct weft_trace *trace, const struct weft_position *position);
+
+/* The same as weft_trace_reached() of where the trace begins. */
 int weft_trace_began(const struct weft_trace *trace, struct weft_position *out);
 
 /* The next event is the first behind a position that is not before the one from which the trace was opened. */

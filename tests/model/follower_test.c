@@ -24,7 +24,7 @@
 
 /* ---- A random program on several OS threads, which act in turns ---- */
 
-enum { THREADS = 3, MOST = 60, SORTS = 3, OVER = 8 };
+enum { THREADS = 3, MOST = 60, SORTS = 3, OVER = 8, MOST_WINDOWS = 4 };
 
 struct thing {
 	weft_id id, awaits; /* 0: nothing */
@@ -37,6 +37,7 @@ enum { RULES = sizeof rules / sizeof *rules };
 
 static struct program {
 	uint64_t random, made;
+	uint64_t parts;            /* that never end */
 	struct thing things[MOST]; /* that are pending */
 	size_t count;
 	weft_id over[OVER]; /* some that have ended */
@@ -103,6 +104,8 @@ static void make_part(weft_id owner)
 	const weft_id part = weft_create_part(owner, WEFT_KIND_TASK, &place, owner);
 	if (pick(2))
 		weft_resolve(part, part);
+	else
+		program.parts++;
 }
 
 static void act(void)
@@ -292,6 +295,7 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 		options.tally_count += weft_rule_tally(&tallies[options.tally_count], &rule);
 	}
 	const bool is_ring = record.mode == WEFT_RECORD_RING;
+	uint64_t events = 0;
 	program = (struct program){.random = seed, .kernel_packets = is_told, .kernel_ns = clock_ns()};
 	record.directory = path;
 	record.use_monotonic = !is_ring; /* whose rate need not be measured */
@@ -307,7 +311,7 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 		/* An OS thread that begins late. */
 		for (unsigned left = 1 + pick(stride); left > 0; left--) {
 			step(pick(look < looks / 3 ? THREADS - 1 : THREADS));
-			if (options.window_events && pick(8) == 0)
+			if (options.window_events && pick(stride) < 5)
 				assert_true(weft_follower_skip(follower, NULL) >= 0);
 		}
 		if (pick(8) == 0) { /* and some that end, whose streams others take */
@@ -319,6 +323,12 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 			write_kernel();
 		if (weft_follower_look(follower, NULL) == 0)
 			continue; /* nobody did anything */
+		/* Of much that came no more than a few windows are shown. */
+		const uint64_t before = events, told = 8 * (MOST + program.parts),
+			       most = options.window_events * MOST_WINDOWS + told;
+		events = weft_follower_events(follower);
+		if (options.window_events && before && events - before > most)
+			assert_true(weft_follower_model(follower)->events <= most);
 		describe(&got, weft_follower_model(follower), !is_ring);
 		if (is_ring)
 			describe_program(&wanted);
@@ -367,6 +377,26 @@ static void a_ring_of_which_most_is_skipped(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 10}, 250, 30, 8, false);
+}
+
+/* A window begins amid what came since a look. */
+static void more_comes_than_a_window_has(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000}, 10, 8000, 9, false);
+}
+
+static void more_comes_with_what_the_kernel_says(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 65536},
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000}, 10, 8000, 10, true);
+}
+
+static void a_ring_gets_more_than_a_window_has(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 1 << 20, .packets = 4},
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000, .begins_at_window = true}, 15, 8000, 12,
+	    false);
 }
 
 static void a_window_as_large_as_the_trace(void **state)
@@ -468,6 +498,9 @@ int main(void)
 	    CASE(what_the_kernel_says_is_followed),
 	    CASE(a_window_of_events_moves),
 	    CASE(most_of_what_comes_is_skipped),
+	    CASE(more_comes_than_a_window_has),
+	    CASE(more_comes_with_what_the_kernel_says),
+	    CASE(a_ring_gets_more_than_a_window_has),
 	    CASE(a_ring_of_which_most_is_skipped),
 	    CASE(a_window_as_large_as_the_trace),
 	    CASE(a_ring_goes_round),
