@@ -255,7 +255,8 @@ struct ahead {
 
 static struct ahead look_ahead(const struct weft_follower *f, const struct weft_trace *trace, bool may_move)
 {
-	return (struct ahead){.most = may_move && !f->is_part ? window_events(f) : 0, .bytes = weft_trace_left(trace)};
+	const bool moves = may_move && !f->is_part && !f->options.makes_no_model;
+	return (struct ahead){.most = moves ? window_events(f) : 0, .bytes = weft_trace_left(trace)};
 }
 
 /* Whether what is left is about a window, of much more; asked after each batch of events. */
@@ -307,6 +308,9 @@ static int take_new(struct weft_follower *f, struct weft_trace *trace, bool may_
 		memcpy(own.items, events, n * sizeof *own.items);
 		for (size_t i = 0; i < n; i++)
 			own.items[i].stream = events[i].stream < f->numbers.count ? f->numbers.items[events[i].stream] : 0;
+		/* Behind a pause it is another pace. */
+		if (ahead.most && !ahead.events && events[0].time_ns - f->last_ns >= LEAST_NS)
+			ahead.most = f->options.window_events;
 		f->first_ns = f->events ? f->first_ns : events[0].time_ns;
 		f->last_ns = events[n - 1].time_ns;
 		f->events += n;
@@ -672,8 +676,8 @@ int weft_follower_look_newest(struct weft_follower *f, struct weft_error *err)
 
 bool weft_follower_is_filled(const struct weft_follower *f)
 {
-	return weft__window_is_filled(
-	    window_events(f), f->shown ? f->events - f->shown->events : 0, f->shown ? f->last_ns - f->shown->time_ns : 0);
+	return f->is_moved || weft__window_is_filled(window_events(f), f->shown ? f->events - f->shown->events : 0,
+				  f->shown ? f->last_ns - f->shown->time_ns : 0);
 }
 
 static int save(

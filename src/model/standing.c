@@ -592,21 +592,25 @@ bool weft_standing_keeps(const struct weft_standing *s, const struct weft_event 
 
 static void tally(const struct weft_standing *s, const struct pending *p, struct weft_tally *tallies)
 {
+	if (!s->tally_count || !p->is_created || p->is_part)
+		return;
 	const uint32_t last = now(s, (uint32_t)(p - s->promises.items));
 	const struct pending *end = last == NONE ? p : &s->promises.items[last];
-	if (!p->is_created || p->is_part)
-		return;
 	for (size_t i = 0; i < s->tally_count; i++)
 		if (!tallies[i].has_label || weft_str_equal(tallies[i].label, p->event.text))
 			weft_tally_add(&tallies[i], p->event.value,
 			    end->has_ended && !end->has_become ? end->ended_ns : INT64_MAX, p->has_failed);
 }
 
-/* Whether its story has not come to its end. */
+/* Whether the story of one that has become that by now has not come to its end. */
+static bool is_going_on(const struct weft_standing *s, uint32_t last)
+{
+	return last != NONE && !s->promises.items[last].has_ended;
+}
+
 static bool goes_on(const struct weft_standing *s, uint32_t number)
 {
-	const uint32_t last = now(s, number);
-	return last != NONE && !s->promises.items[last].has_ended;
+	return is_going_on(s, now(s, number));
 }
 
 /* Who waits, waits for what that has become: others need not be kept for it. */
@@ -634,12 +638,12 @@ struct spare {
 	size_t named, others;
 };
 
-static struct spare count_spare(const struct weft_standing *s)
+static struct spare count_spare(const struct weft_standing *s, const uint32_t *lasts)
 {
 	size_t named = 0, others = 0;
 	for (uint32_t i = 0; i < s->promises.count; i++) {
 		const struct pending *p = &s->promises.items[i];
-		const bool counts = p->has_become && goes_on(s, i);
+		const bool counts = p->has_become && is_going_on(s, lasts[i]);
 		named += counts && stays_named(p);
 		others += counts && !stays_named(p);
 	}
@@ -667,12 +671,15 @@ static bool tidy(struct weft_standing *s)
 	const size_t count = s->promises.count;
 	size_t kept = 0;
 	struct weft_idmap numbers = {0};
-	uint32_t *places = malloc(count * sizeof *places);
+	/* Where each stays, and what it has become by now. */
+	uint32_t *places = malloc(2 * count * sizeof *places), *lasts = places ? places + count : NULL;
 	bool ok = places != NULL;
 	name_newest(s);
-	struct spare spare = count_spare(s);
+	for (uint32_t i = 0; ok && i < count; i++)
+		lasts[i] = now(s, i);
+	struct spare spare = ok ? count_spare(s, lasts) : (struct spare){0};
 	for (size_t i = 0; ok && i < count; i++) {
-		const bool stays = goes_on(s, (uint32_t)i) && !is_spare(&spare, &s->promises.items[i]);
+		const bool stays = is_going_on(s, lasts[i]) && !is_spare(&spare, &s->promises.items[i]);
 		places[i] = stays ? (uint32_t)kept++ : NONE;
 		if (places[i] == NONE)
 			tally(s, &s->promises.items[i], s->tallies);
@@ -680,7 +687,7 @@ static bool tidy(struct weft_standing *s)
 	for (uint32_t i = 0; ok && i < count; i++) {
 		struct pending *p = &s->promises.items[i];
 		if (p->has_become && places[i] != NONE)
-			p->into = now(s, i);
+			p->into = lasts[i];
 	}
 	for (uint32_t i = 0; ok && i < count; i++) {
 		struct pending p = s->promises.items[i];
