@@ -580,6 +580,38 @@ static const struct moment *who_left_it(struct walk *w)
 	return best;
 }
 
+/* Who woke it last since then without running it at once, as an OS thread that sends to libuv's asyncs does; or NULL. */
+static const struct weft_link *last_signal(const struct walk *w, int64_t since_ns)
+{
+	enum { LOOKED_AT = 64 };
+	const struct weft_model *m = w->ties->model;
+	const uint32_t begin = w->ties->in_begin[w->promise], *in = w->ties->in;
+	size_t l = WEFT_FIRST(i, begin, w->ties->in_begin[w->promise + 1], m->links[in[i]].time_ns >= w->time_ns);
+	for (unsigned looks = 0; l > begin && looks < LOOKED_AT; l--, looks++) {
+		const struct weft_link *link = &m->links[in[l - 1]];
+		if (link->time_ns <= since_ns)
+			break;
+		if (link->kind == WEFT_LINK_SIGNAL && link->from != WEFT_SYSTEM && link->from != w->promise &&
+		    !are_apart(m, link->from, w->promise))
+			return link;
+	}
+	return NULL;
+}
+
+/* When the OS thread that runs it from now on slept last, but not before then. */
+static int64_t awake_from(const struct walk *w, int64_t since_ns)
+{
+	enum { LOOKED_AT = 1000 };
+	const struct weft_model *m = w->ties->model;
+	const uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
+	const uint16_t stream = m->run_streams && run != WEFT_NONE ? m->run_streams[run] : m->promises[w->promise].stream;
+	size_t at = weft_sleep_from(m, w->time_ns);
+	for (unsigned looks = 0; at > 0 && looks < LOOKED_AT; at--, looks++)
+		if (m->sleeps[at - 1].stream == stream)
+			return weft_max_ns(weft_min_ns(m->sleeps[at - 1].end_ns, w->time_ns), since_ns);
+	return since_ns;
+}
+
 static void began(struct walk *w)
 {
 	const struct weft_model *m = w->ties->model;
@@ -638,6 +670,13 @@ static void began(struct walk *w)
 		w->mode = CREATED;
 		return;
 	}
+	signal = last_signal(w, active_ns);
+	if (signal) {
+		step(w, WEFT_STEP_READY, w->promise, signal->time_ns, ACTS);
+		if (w->mode == ACTS && w->time_ns == signal->time_ns)
+			go(w, signal->from, ACTS);
+		return;
+	}
 	const struct moment *left = before != WEFT_NONE ? who_left_it(w) : NULL;
 	if (left && left->time_ns >= active_ns) {
 		const uint32_t by = left->what;
@@ -648,9 +687,16 @@ static void began(struct walk *w)
 	}
 	if (w->mode == DONE)
 		return;
-	/* The promise goes on after a call that interrupted it, or the trace does not tell why it runs. */
-	bool ran = before != WEFT_NONE;
-	step(w, ran ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise, active_ns, ran ? ACTS : CREATED);
+	if (before == WEFT_NONE) {
+		step(w, WEFT_STEP_WAITING, w->promise, active_ns, CREATED);
+		return;
+	}
+	/* The promise goes on after a call that interrupted it, or the trace does not tell why it runs: who sleeps is not ready.
+	 */
+	const int64_t awake_ns = awake_from(w, active_ns);
+	step(w, WEFT_STEP_READY, w->promise, awake_ns, ACTS);
+	if (w->mode == ACTS && w->time_ns == awake_ns)
+		step(w, WEFT_STEP_WAITING, WEFT_SYSTEM, active_ns, ACTS);
 }
 
 static void walk(struct walk *w)

@@ -291,6 +291,54 @@ static void test_asks_another(void **state)
 	weft_trace_close(trace);
 }
 
+/* What sends to a handle of a loop woke it: the handle was ready since then, and not since it ran last; and who sleeps is not
+ * ready, also where nothing tells for what. */
+static void test_woken_by_another(void **state)
+{
+	now_ns = 5000;
+	memset(buffer, 0, sizeof buffer);
+	struct weft_record_options options = {
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_id handle = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, NULL),
+		worker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, NULL);
+	weft_run(worker);
+	now_ns += 1000;
+	weft_run(handle);
+	now_ns += 1000;
+	weft_id task = weft_create(handle, WEFT_KIND_TASK, NULL);
+	weft_idle(WEFT_IDLE_WAIT);
+	now_ns += 50000000;
+	weft_run(worker);
+	now_ns += 2000;
+	weft_signal_only(worker, handle);
+	now_ns += 300;
+	weft_run(handle);
+	now_ns += 40;
+	weft_resolve(handle, task);
+	weft_stop();
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = read_model(&trace);
+	struct weft_path *path = NULL;
+	assert_int_equal(weft_path_create(&path, model, weft_model_find(model, task), NULL), WEFT_OK);
+	const struct {
+		enum weft_step_kind kind;
+		weft_id promise;
+		int64_t least_ns;
+	} steps[] = {{WEFT_STEP_WAITING, WEFT_SYSTEM_ID, 50000000}, {WEFT_STEP_RUNNING, worker, 2000},
+	    {WEFT_STEP_READY, handle, 300}, {WEFT_STEP_RUNNING, handle, 40}};
+	assert_int_equal(path->count, sizeof steps / sizeof *steps);
+	for (size_t i = 0; i < path->count; i++) {
+		const struct weft_path_step *s = &path->steps[i];
+		assert_int_equal(s->kind, steps[i].kind);
+		assert_int_equal(s->promise == WEFT_SYSTEM ? WEFT_SYSTEM_ID : model->promises[s->promise].id, steps[i].promise);
+		assert_in_range(s->end_ns - s->start_ns, steps[i].least_ns, steps[i].least_ns + 10);
+	}
+	weft_path_destroy(path);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
 /* However odd the trace: steps join without gap, from creation to end; and blames add up to the same. */
 static void test_sums_of_noise(void **state)
 {
@@ -368,6 +416,7 @@ int main(void)
 	    cmocka_unit_test(test_known_paths),
 	    cmocka_unit_test(test_read_given_up),
 	    cmocka_unit_test(test_asks_another),
+	    cmocka_unit_test(test_woken_by_another),
 	    cmocka_unit_test(test_sums_of_noise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
