@@ -199,6 +199,8 @@ struct weft__glib_here {
 	const void *site;        /* where the call came from that will attach a source */
 	const void *asked;       /* the code that goes on after what the program asked libgio for last, in this callback */
 	weft__glib_tag accepted; /* a connection that has no promise yet */
+	gsize sends;             /* how many bytes a call is about to write to a connection; 0: none is */
+	weft_id output;          /* ... the write that waits for room; 0: there is some */
 	/* The D-Bus call that is being made, whose task comes next. */
 	struct {
 		bool is_made;

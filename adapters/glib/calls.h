@@ -156,6 +156,9 @@
 	X(gssize, g_socket_send_with_blocking,                                                                                   \
 	    (GSocket * socket, const gchar *data, gsize size, gboolean blocks, GCancellable *cancellable, GError **error),       \
 	    (socket, data, size, blocks, cancellable, error))                                                                    \
+	X(gboolean, g_socket_condition_timed_wait,                                                                               \
+	    (GSocket * socket, GIOCondition condition, gint64 timeout_us, GCancellable * cancellable, GError * *error),          \
+	    (socket, condition, timeout_us, cancellable, error))                                                                 \
 	X(gboolean, g_socket_close, (GSocket * socket, GError * *error), (socket, error))
 
 #define WEFT__GIO_CALLS(X)                                                                                                       \

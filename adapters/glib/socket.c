@@ -49,9 +49,10 @@ static void make(struct weft__glib_thing *thing, GSocket *socket)
 	thing->id =
 	    thing->site ? weft_create_at(by, WEFT_KIND_CONNECTION, thing->site) : weft_create(by, WEFT_KIND_CONNECTION, NULL);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
-	label(thing, socket, listener ? "from " : "to ");
+	/* The listener may be closed by now. */
+	label(thing, socket, thing->stands_for ? "from " : "to ");
 	weft_hook_carries(thing->fd = fd_of(socket), thing->id, NULL);
-	if (!listener)
+	if (!thing->stands_for)
 		make_connect(thing);
 }
 
@@ -88,25 +89,36 @@ static struct weft__glib_thing *used(GSocket *socket)
 
 /* ---- Beginning ---- */
 
-gboolean weft__g_socket_listen(GSocket *socket, GError **error)
+static struct weft__glib_thing *listens(GSocket *socket, const void *caller)
 {
-	const void *caller = weft__glib_here.site ? weft__glib_here.site : __builtin_return_address(0);
-	gboolean ok = weft__glib_real.g_socket_listen(socket, error);
-	struct weft__glib_thing *thing = ok && weft__glib_begins() ? add(socket, WEFT_KIND_LISTEN, 0) : NULL;
+	struct weft__glib_thing *thing = add(socket, WEFT_KIND_LISTEN, 0);
 	if (thing) {
 		weft__glib_create(thing, WEFT_KIND_LISTEN, caller, false, 0, 0);
 		label(thing, socket, "listen ");
 	}
+	return thing;
+}
+
+gboolean weft__g_socket_listen(GSocket *socket, GError **error)
+{
+	const void *caller = weft__glib_here.site ? weft__glib_here.site : __builtin_return_address(0);
+	gboolean ok = weft__glib_real.g_socket_listen(socket, error);
+	if (ok && weft__glib_begins())
+		listens(socket, caller);
 	return ok;
 }
 
+/* Of a listener that was inherited, or is older than the recording, this is the first that is heard. */
 GSocket *weft__g_socket_accept(GSocket *socket, GCancellable *cancellable, GError **error)
 {
+	const void *caller = __builtin_return_address(0);
 	GSocket *accepted = weft__glib_real.g_socket_accept(socket, cancellable, error);
 	if (!accepted || !weft__glib_begins())
 		return accepted;
 	weft__glib_name_accepted();
 	const struct weft__glib_thing *listener = weft__glib_thing_find(WEFT__GLIB_SOCKET, socket);
+	if (!listener)
+		listener = listens(socket, caller);
 	weft__glib_here.asked = NULL;
 	weft__glib_here.accepted =
 	    weft__glib_tag_of(listener ? add(accepted, WEFT_KIND_CONNECTION, weft__glib_tag_of(listener)) : NULL);
@@ -191,16 +203,21 @@ static bool greets_bus(const struct weft__glib_thing *thing, const char *data, g
 	return !thing->id && !thing->stands_for && ((size == 1 && !*data) || (size >= 4 && !memcmp(data, "AUTH", 4)));
 }
 
+static void say_bytes(weft_id output, gsize bytes)
+{
+	struct weft_hook_label text = {0};
+	weft_hook_put_number(&text, bytes);
+	weft_hook_put(&text, bytes == 1 ? " byte" : " bytes");
+	weft_hook_say(&text, output);
+}
+
 static void wrote(const struct weft__glib_thing *thing, gssize bytes)
 {
 	weft_id output = thing->site ? weft_create_at(thing->id, WEFT_KIND_STREAM_WRITE, thing->site)
 				     : weft_create(thing->id, WEFT_KIND_STREAM_WRITE, NULL);
 	if (!output)
 		return;
-	struct weft_hook_label text = {0};
-	weft_hook_put_number(&text, (uint64_t)bytes);
-	weft_hook_put(&text, bytes == 1 ? " byte" : " bytes");
-	weft_hook_say(&text, output);
+	say_bytes(output, (gsize)bytes);
 	weft__resolve_read_later(WEFT_SYSTEM_ID, output, thing->id);
 }
 
@@ -212,13 +229,42 @@ gssize weft__g_socket_send_with_blocking(
 		thing->is_untold = true;
 	thing = thing ? used(socket) : NULL;
 	weft__glib_tag tag = weft__glib_tag_of(thing);
+	weft__glib_here.sends = thing ? size : 0;
 	gssize sent = weft__glib_real.g_socket_send_with_blocking(socket, data, size, blocks, cancellable, error);
 	int saved = errno;
+	const weft_id output = weft__glib_here.output;
+	weft__glib_here.sends = weft__glib_here.output = 0;
 	thing = weft__glib_goes_on() ? weft__glib_thing_of(tag) : NULL;
-	if (thing && sent > 0)
+	if (output && thing && sent >= 0)
+		weft__resolve_read_later(WEFT_SYSTEM_ID, output, thing->id);
+	else if (output && weft__glib_goes_on())
+		weft_fail(WEFT_SYSTEM_ID, output, error && *error ? (*error)->message : "not sent");
+	else if (thing && sent > 0)
 		wrote(thing, sent);
 	errno = saved;
 	return sent;
+}
+
+/* A call that blocks comes here once the socket has nothing, or no room: what runs waits for the connection, and a write begins.
+ */
+gboolean weft__g_socket_condition_timed_wait(
+    GSocket *socket, GIOCondition condition, gint64 timeout_us, GCancellable *cancellable, GError **error)
+{
+	const struct weft__glib_thing *thing = timeout_us ? used(socket) : NULL;
+	const weft_id id = thing ? thing->id : 0, who = weft__hook_thread.running;
+	const bool waits = id && who > 0 && who != id;
+	if (id && (condition & G_IO_OUT) && weft__glib_here.sends && !weft__glib_here.output) {
+		weft__glib_here.output = weft__create_awaited(id, WEFT_KIND_STREAM_WRITE, thing->site, id, NULL, 0);
+		say_bytes(weft__glib_here.output, weft__glib_here.sends);
+	}
+	if (waits)
+		weft_await(who, id);
+	gboolean ok = weft__glib_real.g_socket_condition_timed_wait(socket, condition, timeout_us, cancellable, error);
+	int saved = errno;
+	if (waits && weft_is_on())
+		weft_awaits_no_more(who, id);
+	errno = saved;
+	return ok;
 }
 
 /* Also by the last unref. */

@@ -140,14 +140,15 @@ static void put_people(const struct weft_trace_info *info, const struct weft_mee
 	for (size_t i = 0; i < meet->pair_count; i++)
 		put_pair(info, &meet->pairs[i]);
 	if (meet->alone)
-		printf("unmatched  %zu ends of connections, as %s: the other end is in none of the traces%s\n", meet->alone,
-		    meet->example, meet->renamed ? ", or somebody changes addresses on the way (NAT, a proxy)" : "");
+		printf("unmatched  %zu end%s of connections, as %s: none of the traces tells of the other end%s\n", meet->alone,
+		    meet->alone == 1 ? "" : "s", meet->example,
+		    meet->renamed ? ", or somebody changes addresses on the way (NAT, a proxy)" : "");
 	if (meet->contradictory)
 		printf("wrong      %zu connection%s, as %s: one end has read what the other cannot have written\n",
 		    meet->contradictory, meet->contradictory == 1 ? "" : "s", meet->wrong);
 	if (meet->unwritten)
-		printf("unwritten  %zu reads of bytes that the other end is not known to have written: events are missing, or "
-		       "positions are wrong\n",
+		printf("unwritten  %zu reads of bytes that the other end is not known to have written: events are missing, "
+		       "positions are wrong, or the traces were read one after the other while the programs went on\n",
 		    meet->unwritten);
 }
 

@@ -435,6 +435,69 @@ def watched(weft, folder):
     expect(told['messages'], 8, 'messages between them')
 
 
+ACCEPTS = """
+import socket, sys
+from gi.repository import Gio
+if sys.argv[1] == 'inherits':
+    listener = Gio.Socket.new_from_fd(socket.create_server(('127.0.0.1', 0)).detach())
+else:
+    listener = Gio.Socket.new(Gio.SocketFamily.IPV4, Gio.SocketType.STREAM, Gio.SocketProtocol.DEFAULT)
+    listener.bind(Gio.InetSocketAddress.new_from_string('127.0.0.1', 0), True)
+    listener.listen()
+print(listener.get_local_address().get_port(), flush=True)
+client = listener.accept(None)
+listener.close()
+connection = client.connection_factory_create_connection()
+stream = connection.get_input_stream()
+first = len(stream.read_bytes(1, None).get_data())
+sys.stdin.readline()
+rest = 0
+while data := stream.read_bytes(1 << 20, None).get_data():
+    rest += len(data)
+print(first + rest)
+"""
+
+FILLS = """
+import sys
+from gi.repository import Gio
+connection = Gio.SocketClient.new().connect_to_host('127.0.0.1', int(sys.argv[1]), None)
+connection.get_output_stream().write_all(bytes(20000000), None)
+connection.close(None)
+print('written')
+"""
+
+
+def blocked(weft, folder):
+    """One end of a connection writes more than there is room for, and the other, whose listener is closed or was inherited, does not read: who waits for
+    whom is told while it lasts."""
+    typelib('Gio 2.0')
+    for way in 'listens', 'inherits':
+        server = Recording(weft, os.path.join(folder, way, 'server'), [PYTHON, '-c', ACCEPTS, way], wait=False, stdin=subprocess.PIPE)
+        port = server.process.stdout.readline().decode().strip()
+        client = Recording(weft, os.path.join(folder, way, 'client'), [PYTHON, '-c', FILLS, port], wait=False)
+        said = ''
+
+        def waits():
+            nonlocal said
+            said = subprocess.run([weft, 'waits', client.folder, server.folder], capture_output=True, text=True, check=False).stdout
+            return re.search(r'thread \d+ "[^\n]*main"\n'
+                             rf'└─ connection (\d+) "to 127\.0\.0\.1:{port}"[^\n]*\n'
+                             r'   ├─ write \d+ "\d+ bytes"[^\n]*\n'
+                             r'   └─ connection \d+ "from 127\.0\.0\.1:\d+"[^\n]* to connection \1 ', said)
+        until(waits, 'who writes waits for who does not read')
+        out, _ = server.process.communicate(b'\n', timeout=PATIENCE)
+        expect((server.process.returncode, out), (0, b'20000000\n'), 'what the server got')
+        out, _ = client.process.communicate(timeout=PATIENCE)
+        expect((client.process.returncode, out), (0, b'written\n'), 'what the client says')
+        made = server.trace('python3').promises('connection')
+        expect([re.sub(r'\d+$', 'N', p['labels'][0][1]) for p in made], ['from 127.0.0.1:N'], 'the connection of the server')
+        expect(server.trace('python3').promises('connect'), [], 'it connected to nobody')
+        for promise in client.trace('python3').promises('write'):
+            ends(promise)
+        for trace in client, server:
+            healthy(trace.trace('python3'))
+
+
 GETS = """
 import sys
 from gi.repository import Gio
@@ -774,7 +837,7 @@ def turned(weft, folder):
     healthy(trace)
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'watched': watched, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk, 'turned': turned}
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'watched': watched, 'blocked': blocked, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk, 'turned': turned}
 
 
 def main():
