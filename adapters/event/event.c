@@ -31,8 +31,13 @@ static enum weft_kind kind_of(struct weft_hook_label *label, const struct event 
 		weft_hook_put_number(label, (unsigned)fd);
 		return WEFT_KIND_OS_SIGNAL;
 	}
-	if (fd >= 0)
-		return weft_hook_put_watched(label, fd, events & EV_IS_READ);
+	if (fd >= 0) {
+		const enum weft_kind kind = weft_hook_put_watched(label, fd, events & EV_IS_READ);
+		if (kind != WEFT_KIND_POLL || !weft_hook_may_connect(fd))
+			return kind;
+		*label = (struct weft_hook_label){0}; /* once it is connected it has a name */
+		return WEFT_KIND_CONNECTION;
+	}
 	if (!has_time)
 		weft_hook_put(label, "event");
 	else if (events & EV_IS_PERSISTENT)
@@ -104,10 +109,15 @@ void weft__ev_begin_older(const struct event *event)
 }
 
 /* Of several events of one connection one stands for it, at a time. */
-static void carry(const struct weft__ev_thing *thing)
+static void carry(struct weft__ev_thing *thing, const struct event *event)
 {
-	if (thing->id && thing->kind == WEFT_KIND_CONNECTION)
-		weft_hook_may_carry(thing->fd, thing->id);
+	if (!thing->id || thing->kind != WEFT_KIND_CONNECTION)
+		return;
+	if (!thing->label.length && thing->fd >= 0) {
+		kind_of(&thing->label, event, false);
+		weft__ev_say(thing);
+	}
+	weft_hook_may_carry(thing->fd, thing->id);
 }
 
 /* ---- Calls ---- */
@@ -204,7 +214,7 @@ int weft__event_add(struct event *event, const struct timeval *timeout)
 	if (thing && !thing->id)
 		begin(thing, event, timeout, weft__ev_here.caller);
 	if (thing)
-		carry(thing);
+		carry(thing, event);
 	if (thing) {
 		thing->is_added = true;
 		thing->base = base;
@@ -284,7 +294,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 		} else if (thing && thing->id) {
 			id = thing->id;
 			thing->home = &weft__hook_thread;
-			carry(thing);
+			carry(thing, event);
 			/* Nothing came to a timer without a time, nor to one that a program activates all the time. */
 			bool repeats = thing->fd < 0 ? !(what & EV_IS_SIGNAL) : thing->is_untouched;
 			if (thing->fd >= 0 && !repeats)

@@ -174,6 +174,17 @@ enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool
 	return listens ? WEFT_KIND_LISTEN : connects ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL;
 }
 
+bool weft_hook_may_connect(int fd)
+{
+	int kept = errno, type = 0, family = 0;
+	socklen_t size = sizeof type;
+	const bool may = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
+			 getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 &&
+			 (family == AF_INET || family == AF_INET6) && !is_listener(fd) && !is_connection(fd);
+	errno = kept;
+	return may;
+}
+
 void weft_hook_say(struct weft_hook_label *label, weft_id id)
 {
 	while (label->length > 0 && label->text[label->length - 1] == ' ')

@@ -23,7 +23,8 @@ void weft_hook_put_path(struct weft_hook_label *label, const char *path); /* its
 void weft_hook_put_address(struct weft_hook_label *label, const struct sockaddr *address);
 void weft_hook_put_fd(struct weft_hook_label *label, int fd); /* what it is: its peer, its address, its path */
 enum weft_kind weft_hook_put_watched(
-    struct weft_hook_label *label, int fd, bool reads);                           /* a descriptor of a loop; what that is */
+    struct weft_hook_label *label, int fd, bool reads); /* a descriptor of a loop; what that is */
+bool weft_hook_may_connect(int fd);                     /* a stream of TCP that is not connected, and may be so soon */
 void weft_hook_put_function(struct weft_hook_label *label, const void *function); /* " NAME", if it has one */
 
 /* The label is whole: the trace has it, of that promise. */

@@ -795,14 +795,20 @@ TAKE(getsockopt, int, (int fd, int level, int name, void *restrict to, socklen_t
 /* Where offsets have 64 bits, both names of it are one function. */
 #define ALSO(NAME, OTHER) __asm__(".globl " OTHER "\n.type " OTHER ", %function\n.set " OTHER ", " #NAME)
 
-#define OUTPUT(NAME, PARAMETERS, ARGUMENTS, CAN_BE_READ, MESSAGE)                                                                \
+/* With MSG_FASTOPEN it connects as well, and the kernel knows best what went with that. */
+#define OUTPUT(NAME, PARAMETERS, ARGUMENTS, FLAGS, CAN_BE_READ, MESSAGE)                                                         \
 	TAKE(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
 	{                                                                                                                        \
 		struct weft__hook_carried *to_there = weft__hook_carried_at(fd);                                                 \
-		const size_t told = to_there && (CAN_BE_READ) ? weft__hook_writes(to_there, fd, MESSAGE) : 0;                    \
+		const bool opens = ((FLAGS)&MSG_FASTOPEN) && (CAN_BE_READ);                                                      \
+		if (opens)                                                                                                       \
+			weft__hook_connects(fd);                                                                                 \
+		const size_t told = to_there && !opens && (CAN_BE_READ) ? weft__hook_writes(to_there, fd, MESSAGE) : 0;          \
 		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
 		const size_t taken = result > 0 ? (size_t)result : 0;                                                            \
 		weft__hook_connect_is_used(fd, result, errno);                                                                   \
+		if (opens)                                                                                                       \
+			weft__hook_has_connected(fd, (MESSAGE)->msg_name, (MESSAGE)->msg_namelen, result < 0 ? -1 : 0, caller);  \
 		if (taken > 0)                                                                                                   \
 			weft_hook_uses(fd);                                                                                      \
 		if (taken < told)                                                                                                \
@@ -811,18 +817,18 @@ TAKE(getsockopt, int, (int fd, int level, int name, void *restrict to, socklen_t
 	}
 #define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
 #define ONE_PIECE(FROM, SIZE) PIECES((&(struct iovec){(void *)(uintptr_t)(FROM), SIZE}), 1)
-OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), true, (&(struct msghdr){ONE_PIECE(from, size)}))
-OUTPUT(writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), count > 0,
+OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), 0, true, (&(struct msghdr){ONE_PIECE(from, size)}))
+OUTPUT(writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), 0, count > 0,
     (&(struct msghdr){PIECES(pieces, count)}))
-OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), true,
+OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), 0, true,
     (&(struct msghdr){ONE_PIECE(from, size)}))
 OUTPUT(sendto, (int fd, const void *from, size_t size, int flags, const struct sockaddr *to, socklen_t bytes_of_to),
-    (fd, from, size, flags, to, bytes_of_to), true,
+    (fd, from, size, flags, to, bytes_of_to), flags, true,
     (&(struct msghdr){.msg_name = (void *)(uintptr_t)to, .msg_namelen = bytes_of_to, ONE_PIECE(from, size)}))
-OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
+OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), flags,
     weft_hook_is_readable(message, sizeof *message), message)
 
-OUTPUT(sendfile64, (int fd, int from, off64_t *at, size_t size), (fd, from, at, size), true,
+OUTPUT(sendfile64, (int fd, int from, off64_t *at, size_t size), (fd, from, at, size), 0, true,
     (&(struct msghdr){ONE_PIECE(NULL, size)}))
 ALSO(sendfile64, "sendfile");
 

@@ -59,6 +59,14 @@ def test(folder):
     trace = record('load', folder)
     expect([name for name in trace.findings(LATE) if name == 'spin'], [], 'spins in a program under load')
 
+    trace = record('opens', folder)
+    expect(sorted(p['end'] for p in trace.promises('connect', '127.0.0.1:')), ['resolved'] * 2, 'how connects end of what waited before')
+    opened = [p for p in trace.promises('connection', 'to 127.0.0.1:') if p['created_by'] == trace.promise('thread', 'main')['promise']]
+    expect((len(opened), trace.promises('poll')), (2, []), 'what waited for them')
+    sent = [event['connection'] for event in trace.ask('events', '--json') if event['op'] == 'sent' and event['position'] == 5]
+    expect(sorted(sent), sorted(p['promise'] for p in opened), 'who has written')
+    healthy(trace)
+
     trace = record('buffers', folder)
     connects = trace.promises('connect', '127.0.0.1:')
     expect(sorted(p['end'] for p in connects), ['failed', 'resolved', 'resolved'], 'how connects end')
