@@ -62,6 +62,7 @@ struct options {
 struct watch {
 	struct options options;
 	WEFT_VEC(struct followed) all;
+	bool has_looked;
 	uint64_t found;
 };
 
@@ -492,17 +493,32 @@ static void tell_refused_in(struct watch *w, const char *folder)
 		closedir(dir);
 }
 
+/* What was saved may lie beside what is watched. */
+static bool is_saved(const struct watch *w, const char *trace)
+{
+	char path[PATH_MAX];
+	struct stat folder, of_trace;
+	const char *name = strrchr(trace, '/');
+	if (!w->options.save || !name || snprintf(path, sizeof path, "%.*s", (int)(name - trace), trace) >= (int)sizeof path)
+		return false;
+	return stat(w->options.save, &folder) == 0 && stat(path, &of_trace) == 0 && folder.st_dev == of_trace.st_dev &&
+	       folder.st_ino == of_trace.st_ino;
+}
+
 /* Looks at what the operands name now; false: all of it has ended. */
 static bool look_at_all(struct watch *w, char **paths, int count)
 {
 	bool goes_on = false;
 	for (int i = 0; i < count && !stopped; i++) {
 		struct session session = {0};
-		const bool is_several =
-		    session_read(&session, paths[i]) && !session_is_trace(paths[i]) && access(paths[i], F_OK) == 0;
+		const bool is_there = access(paths[i], F_OK) == 0,
+			   is_several = session_read_all(&session, paths[i]) && !session_is_trace(paths[i]) && is_there;
 		struct followed *f = is_several ? NULL : follow(w, paths[i]);
+		size_t found = !is_several && is_there;
 		for (size_t k = 0; k < session.traces.count; k++)
-			follow(w, session.traces.items[k]);
+			found += !is_saved(w, session.traces.items[k]) && follow(w, session.traces.items[k]);
+		if (!found && !w->has_looked)
+			cli_note("%s: no program records there yet", paths[i]);
 		goes_on |= is_several || (f && !f->is_over);
 		tell_refused_in(w, paths[i]);
 		session_free(&session);
@@ -510,6 +526,7 @@ static bool look_at_all(struct watch *w, char **paths, int count)
 	for (size_t i = 0; i < w->all.count && !stopped; i++)
 		if (!w->all.items[i].is_over)
 			look_at(w, &w->all.items[i]);
+	w->has_looked = true;
 	return goes_on && !stopped;
 }
 

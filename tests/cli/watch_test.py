@@ -77,6 +77,21 @@ with tempfile.TemporaryDirectory() as place:
     expect('once each', sorted(name.split('-')[0] for name in listed('kept')), sorted([*FAULTS, 'late']))
     expect('only a user may read it', oct(os.stat('kept').st_mode & 0o777), '0o700')
 
+    # Each server has a session of its own in one folder, and what is kept lies beside them; who watches too early is told so.
+    os.mkdir('sessions')
+    with open('early', 'w', encoding='utf-8') as out:
+        watcher = begin(weft, 'watch', 'sessions', '--save=sessions/kept', '--patience=1s', '--window=600s', '--every=1ms', stdout=subprocess.PIPE, stderr=out)
+    until('nothing is there yet', lambda: read('early') == 'weft: sessions: no program records there yet\n')
+    for name in 'one', 'two':
+        os.mkdir('sessions/' + name)
+    programs = [start('sessions/one/stalls', 'stall'), start('sessions/two/fine')]
+    until('what one of two sessions has is kept', lambda: listed('sessions/kept'))
+    programs.append(start('sessions/two/late', 'snapshot'))
+    until('what comes later is kept, too', lambda: len(listed('sessions/kept')) >= 2)
+    end(programs)
+    watcher.send_signal(signal.SIGTERM)
+    expect('once each, and none of what was kept', (len(watcher.communicate(timeout=PATIENCE)[0].splitlines()), len(listed('sessions/kept'))), (2, 2))
+
     # The cause is in what was kept, and so is the reason.
     for name in listed('kept'):
         fault = 'snapshot' if name.startswith('late') else name.split('-')[0]
