@@ -174,6 +174,28 @@ static bool add_work(struct search *s)
 	return has_memory;
 }
 
+/* What was asked for it on connections that were there before, as a proxy keeps them, and is not answered. */
+static bool add_questions(struct search *s)
+{
+	const struct weft_model *m = s->ties->model;
+	bool has_memory = true;
+	for (size_t i = 0; i < m->turn_count && has_memory; i++) {
+		const struct weft_turn *turn = &m->turns[i];
+		const bool is_open = turn->is_question && turn->last_ns <= s->time_ns &&
+				     (turn->answered_ns == WEFT_NEVER || turn->answered_ns > s->time_ns);
+		uint32_t by = is_open ? s->ties->now[turn->last_by] : WEFT_SYSTEM;
+		if (by != WEFT_SYSTEM && m->promises[by].kind == WEFT_KIND_STREAM_READ && m->promises[by].created_by != WEFT_NONE)
+			by = m->promises[by].created_by;
+		const uint32_t at = by == WEFT_SYSTEM ? WEFT_IDMAP_NONE : weft_idmap_get(&s->of, by);
+		if (at == WEFT_IDMAP_NONE || turn->connection == by || turn->last_ns < s->asked.items[at].read_ns ||
+		    m->promises[turn->connection].created_by == by || !weft__waiting_is_pending(m, turn->connection, s->time_ns))
+			continue;
+		s->asked.items[at].is_at_work = true;
+		has_memory = add(s, by, turn->connection, turn->last_ns);
+	}
+	return has_memory;
+}
+
 /* The reads of those ends that ended since the question came. */
 static bool note_reads(struct search *s)
 {
@@ -221,7 +243,7 @@ bool weft__across_find(struct weft__across_list *list, const struct weft_ties *t
 	for (size_t i = 0; m->trace && m->trace->part_count > 1 && i < m->end_count && has_memory; i++)
 		has_memory = add_end(&s, &m->ends[i]);
 	if (s.asked.count && has_memory)
-		has_memory = add_work(&s) && add_readers(&s);
+		has_memory = add_work(&s) && add_questions(&s) && add_readers(&s);
 	for (size_t i = 0; i < s.asked.count && has_memory; i++) {
 		const struct asked *a = &s.asked.items[i];
 		if (!a->has_begun || a->is_at_work)
