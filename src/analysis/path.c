@@ -739,7 +739,17 @@ static bool find_path(struct walk *w, uint32_t promise)
 struct window {
 	int64_t from_ns, to_ns, longest_ns;
 	uint32_t who;
+	uint32_t stream; /* the OS thread that was waited for; WEFT_NONE: which is not known */
 };
+
+/* Who is ready waits for the OS thread on which he runs then. */
+static uint32_t stream_at(const struct weft_model *m, const struct weft_path_step *s)
+{
+	const uint32_t run = s->kind == WEFT_STEP_READY && s->promise != WEFT_SYSTEM && m->run_streams
+				 ? weft_run_before(m, s->promise, s->end_ns + 1)
+				 : WEFT_NONE;
+	return run != WEFT_NONE && m->runs[run].start_ns == s->end_ns ? m->run_streams[run] : WEFT_NONE;
+}
 
 /* Since when the OS thread of a step that waits for the outside slept hardly any more, for a hundredth at most; the step's end if
  * it slept until then, or if this program does not record when it sleeps. */
@@ -781,6 +791,7 @@ static void look_into(
 			int64_t from_ns = weft_max_ns(run->start_ns, w->from_ns);
 			int64_t to_ns = run->end_ns < w->to_ns ? run->end_ns : w->to_ns;
 			bool elsewhere = s->kind == WEFT_STEP_WAITING && m->promises[s->promise].stream != m->promises[p].stream;
+			elsewhere |= w->stream != WEFT_NONE && w->stream != m->run_streams[r];
 			if (s->promise == p || elsewhere || to_ns - from_ns <= w->longest_ns || are_apart(m, s->promise, p))
 				continue;
 			w->longest_ns = to_ns - from_ns;
@@ -843,7 +854,7 @@ static bool finish_path(struct weft_path *path, const struct walk *w)
 		int64_t from_ns = s->kind == WEFT_STEP_READY     ? s->start_ns
 				  : s->kind == WEFT_STEP_WAITING ? awake_since(m, s)
 								 : s->end_ns;
-		windows[i] = (struct window){from_ns, s->end_ns, 0, WEFT_NONE};
+		windows[i] = (struct window){from_ns, s->end_ns, 0, WEFT_NONE, stream_at(m, s)};
 		if (s->lock != WEFT_NONE)
 			s->holder = find_holder(w->ties, s);
 	}

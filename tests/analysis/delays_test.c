@@ -1,4 +1,5 @@
 /* delays_test.c: the same of findings that tell who was late: stalls, starvation, what piles up.  SPDX-License-Identifier: ISC */
+#include "analysis/path.h"
 #include "findings.h"
 
 /* ---- Stalls ---- */
@@ -378,6 +379,34 @@ static void stop_there(void)
 	weft_run(WEFT_SYSTEM_ID);
 }
 
+/* Nor does it hold up who is ready and runs there: the path says behind whom he was. */
+static void who_is_ready_is_behind_his_own_os_thread(void **state)
+{
+	start_recording();
+	begin_other_thread();
+	worker_here = worker_new();
+	const weft_id blocker = worker_new(), handle = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+	weft_run(blocker);
+	const weft_id task = weft_create(blocker, WEFT_KIND_TASK, WEFT_SITE());
+	on_other_thread(run_there);
+	weft_signal_only(blocker, handle);
+	now_ns += 30 * MS;
+	weft_run(handle);
+	weft_resolve(handle, task);
+	on_other_thread(stop_there);
+	sleep_for(MS);
+	on_other_thread(NULL);
+	explain(true);
+	struct weft_path *path;
+	assert_int_equal(weft_path_create(&path, model, weft_model_find(model, task), NULL), WEFT_OK);
+	for (size_t i = 0; i < path->count; i++)
+		if (path->steps[i].kind == WEFT_STEP_READY)
+			assert_int_equal(model->promises[path->steps[i].behind].id, blocker);
+	assert_in_range(path->total_ns[WEFT_STEP_READY], 30 * MS, 31 * MS);
+	weft_path_destroy(path);
+	forget();
+}
+
 /* What runs on a pool of OS threads holds up nobody in the loop that made it. */
 static void work_on_another_os_thread_is_no_stall(void **state)
 {
@@ -701,6 +730,7 @@ int main(void)
 	    cmocka_unit_test(a_pause_of_exactly_that_length_is_a_stall),
 	    cmocka_unit_test(a_stall_holds_up_its_own_os_thread_alone),
 	    cmocka_unit_test(a_wait_for_a_lock_is_a_stall_where_somebody_may_have_had_it),
+	    cmocka_unit_test(who_is_ready_is_behind_his_own_os_thread),
 	    cmocka_unit_test(work_on_another_os_thread_is_no_stall),
 	    cmocka_unit_test(a_timer_that_was_due_is_late_after_a_long_sleep),
 	    cmocka_unit_test(an_os_thread_that_has_not_slept_yet_sets_things_up),
