@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/delays.h"
+#include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -195,13 +196,22 @@ static int add_streams(struct weft_top *top, const struct weft_model *m, struct 
 	top->streams = calloc(top->stream_count + 1, sizeof *top->streams);
 	if (!top->streams)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	for (size_t i = 0; i < top->stream_count; i++)
+	for (size_t i = 0; i < top->stream_count; i++) {
+		/* Of several processes one may have ended before: it is not awake since then. */
+		const int64_t until_ns = weft_model_stream_until(m, (uint16_t)i);
 		top->streams[i].stream = (uint16_t)i;
+		if (until_ns < m->end_ns)
+			top->streams[i].slept_ns = overlap_ns(until_ns, INT64_MAX, top);
+	}
 	for (size_t i = 0; i < m->sleep_count; i++) {
+		const uint16_t stream = m->sleeps[i].stream;
+		if (stream >= top->stream_count)
+			continue;
 		/* Who sleeps when the trace ends goes on to sleep. */
-		const int64_t end_ns = m->sleeps[i].end_ns < m->end_ns ? m->sleeps[i].end_ns : INT64_MAX;
-		if (m->sleeps[i].stream < top->stream_count)
-			top->streams[m->sleeps[i].stream].slept_ns += overlap_ns(m->sleeps[i].start_ns, end_ns, top);
+		const int64_t end_ns = m->sleeps[i].end_ns < m->end_ns ? m->sleeps[i].end_ns : INT64_MAX,
+			      until_ns = weft_model_stream_until(m, stream);
+		top->streams[stream].slept_ns +=
+		    overlap_ns(m->sleeps[i].start_ns, until_ns < m->end_ns ? weft_min_ns(end_ns, until_ns) : end_ns, top);
 	}
 	for (size_t i = 0; i < m->pause_count; i++)
 		if (m->pauses[i].stream < top->stream_count)

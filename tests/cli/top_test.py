@@ -63,6 +63,25 @@ with tempfile.TemporaryDirectory() as place:
     expect('a line for people', f'patient {program.pid}: runs; ' in said and 'request "request"' in said, True)
     program.stdin.close()
     program.wait(timeout=PATIENCE)
+
+    # Of several programs: one that has ended is not awake since then.
+    os.mkdir('both')
+    both = []
+    for name in 'ended', 'late':
+        both.append(subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'both/{name},size=1M'}))
+        if name == 'ended':
+            while not os.path.exists('both/ended/metadata'):
+                time.sleep(0.05)
+            both[0].stdin.close()
+            both[0].wait(timeout=PATIENCE)
+    end = time.monotonic() + PATIENCE
+    while [row['slept_ns'] for row in rows('both', 'slept_ns') if row['stream'] == 0] != [1000000000]:
+        if time.monotonic() > end or both[1].poll() is not None:
+            sys.exit(f'who has ended is awake: {run("--once", "both")}')
+        time.sleep(0.05)
+    both[1].stdin.close()
+    both[1].wait(timeout=PATIENCE)
+
     expect('so many rows', len(run('--once', '--rows=0', 'arp').split('who waits longest')[1].split('\n\n')[0].splitlines()), 2)
     expect('no terminal', run('arp'), run('--once', 'arp'))
     expect('no number', run('--once', '--rows=x', 'arp', status=2), 'weft: top: --rows=x is not a number\n')
