@@ -234,7 +234,7 @@ static void leave(struct code *c)
 	put(c, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-enum { KEY = -72, VALUE = -80, TOLD = -64 };
+enum { KEY = -64, VALUE = -72, TOLD = -56 };
 
 #define AT(field) (TOLD + (int)offsetof(struct kernel_bpf_told, field))
 
@@ -322,30 +322,18 @@ static void put_off(struct code *c, const struct kernel_bpf *b)
 	land(c, told);
 }
 
-/* sched_switch(preempted, R7: who goes, R8: who comes, state) */
+/* sched_switch(preempted, R7: who goes, R8: who comes, state).  Only of who goes: kernels leave out switches away from others. */
 static void put_switch(struct code *c, const struct kernel_bpf *b)
 {
 	move(c, R6, R1);
 	load(c, BPF_DW, R7, R6, 8);
 	load(c, BPF_DW, R8, R6, 16);
-	is_ours(c, b, R8);
-	move(c, R9, R0);
 	is_ours(c, b, R7);
 	const size_t goes = jump(c, BPF_JNE, R0, 0);
-	const size_t comes = jump(c, BPF_JNE, R9, 0);
 	leave(c);
 	land(c, goes);
 	clear_told(c, KERNEL_BPF_SWITCH);
 	put_off(c, b);
-	const size_t is_alone = jump(c, BPF_JEQ, R9, 0), both = jump(c, BPF_JA, 0, 0);
-	land(c, comes);
-	clear_told(c, KERNEL_BPF_SWITCH);
-	land(c, both);
-	load(c, BPF_W, R1, R8, b->fields.pid);
-	store(c, BPF_W, FP, AT(on_tid), R1);
-	load(c, BPF_W, R1, R8, b->fields.tgid);
-	store(c, BPF_W, FP, AT(on_pid), R1);
-	land(c, is_alone);
 	tell(c, b);
 	leave(c);
 }

@@ -1,7 +1,8 @@
-/* kernel_bpf.h: switches and deferred interrupts of a program, told by programs of our own in the kernel.
+/* kernel_bpf.h: why a program's OS threads lose their processors, and deferred interrupts, told by programs of our own in the
+ * kernel.
  *
- * Tracepoints take three records and a call chain for a switch; here it is one record.  Interrupts too short to matter are not
- * told at all.  SPDX-License-Identifier: ISC */
+ * Tracepoints take a call chain for that; here it is a short record.  Interrupts too short to matter are not told at all.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_CLI_KERNEL_BPF_H
 #define WEFT_CLI_KERNEL_BPF_H
 
@@ -13,11 +14,11 @@ enum { KERNEL_BPF_LEAST_NS = 20000 };
 
 enum kernel_bpf_what { KERNEL_BPF_SWITCH, KERNEL_BPF_DEFERRED };
 
-/* What stands in a record; tids and pids are 0 where it is not the program's. */
+/* What stands in a record. */
 struct kernel_bpf_told {
 	uint32_t what; /* enum kernel_bpf_what */
-	uint32_t off_tid, off_pid, on_tid, on_pid;
-	uint32_t state; /* of the one that goes off: 0: it could go on; else as prev_state of sched_switch */
+	uint32_t off_tid, off_pid;
+	uint32_t state; /* 0: it could go on; else as prev_state of sched_switch */
 	int64_t call;   /* the number of the system call that it is in; -1: none, which is a page fault; -2: nobody knows */
 	uint64_t argument;
 	char name[16]; /* of whoever gets the processor from one that could go on */

@@ -4,9 +4,11 @@
  * less: it counts page faults and tells of each switch.  Root, and whoever has CAP_PERFMON, also has the tracepoints of the
  * scheduler: who took the processor, in which system call somebody blocked (by the kernel's call chain, since a record for every
  * system call costs more than all others), and who woke whom, which is told only to those who listen to the whole machine.  What
- * happens while a processor idles is not told everywhere, so tracepoints add to the switches and never stand for them.
+ * happens while a processor idles is not told everywhere, nor each switch from another program, so tracepoints add to the
+ * switches and never stand for them.
  *
- * Where the kernel takes programs (kernel_bpf.h), they tell of switches instead, in one record each, and of deferred interrupts.
+ * Where the kernel takes programs (kernel_bpf.h), they tell instead who took the processor and in which call, and of deferred
+ * interrupts.
  *
  * In a flight nobody reads what comes: the kernel writes each ring backwards and over what is oldest.  Whoever reads it goes from
  * the newest record to the oldest one that is left.  The rings are not stopped for that, which would lose what comes meanwhile:
@@ -109,10 +111,11 @@ struct ring {
 	struct perf_event_mmap_page *page;
 	unsigned char *data;
 	uint64_t size;
-	uint64_t last_ns;  /* of the newest record */
-	uint64_t seen;     /* of a flight: where its newest record was when it was read */
-	bool has_names;    /* alone, of a flight */
-	uint32_t told_off; /* whose leaving a tracepoint has just told; the record of the switch follows */
+	uint64_t last_ns;      /* of the newest record */
+	uint64_t seen;         /* of a flight: where its newest record was when it was read */
+	bool has_names;        /* alone, of a flight */
+	uint32_t told_off;     /* whose leaving a tracepoint or our program has just told; the record of the switch follows */
+	struct perf_seen told; /* by our program, which goes on when an OS thread that ends has no more records */
 	struct begun begun[(SOURCE_PROBE - SOURCE_IRQ) / 2];
 };
 
@@ -163,7 +166,7 @@ struct perf {
 	int probe_type;                 /* of perf's PMU; 0: there is none */
 	WEFT_VEC(struct entry) entries; /* by address */
 	struct points points;
-	struct kernel_bpf *bpf; /* NULL: tracepoints tell of switches */
+	struct kernel_bpf *bpf; /* NULL: tracepoints tell why somebody lost his processor */
 	uint8_t calls[MOST_CALLS];
 	struct {
 		uint64_t address;
@@ -424,8 +427,7 @@ static bool open_own(struct perf *p, pid_t pid)
 	const bool is_flight = p->options.is_flight;
 	const size_t asked = is_flight && p->options.ring_bytes ? (size_t)p->options.ring_bytes : MOST_RING;
 	attr.sample_type |= PERF_SAMPLE_ADDR;
-	attr.context_switch = !p->bpf;
-	attr.exclude_kernel = attr.inherit = attr.enable_on_exec = attr.task = 1;
+	attr.exclude_kernel = attr.inherit = attr.enable_on_exec = attr.task = attr.context_switch = 1;
 	attr.comm = attr.mmap = !is_flight;
 	int error = ENODEV;
 	for (int i = 0; i < processors; i++) {
@@ -740,11 +742,10 @@ static void take_interrupt(struct perf *p, struct ring *ring, struct perf_seen *
 		    begun->name, sizeof begun->name, "%.*s", (int)(size - (value & 0xffff)), (const char *)at + (value & 0xffff));
 }
 
-/* What our program in the kernel said: of whoever goes, and of who comes. */
-static void take_told(
-    struct perf *p, const struct perf_seen *seen, const unsigned char *at, uint32_t size, perf_fn *take, void *ctx)
+/* What our program in the kernel said: of whoever goes. */
+static void take_told(struct perf *p, struct ring *ring, const struct perf_seen *seen, const unsigned char *at, uint32_t size,
+    perf_fn *take, void *ctx)
 {
-	enum { DEAD = 0x80 /* the end of an OS thread is told by its exit */ };
 	struct kernel_bpf_told told;
 	struct perf_seen s = *seen;
 	if (size < KERNEL_BPF_BYTES)
@@ -761,7 +762,7 @@ static void take_told(
 		take(ctx, &s);
 		return;
 	}
-	if (told.off_tid && told.state && !(told.state & DEAD)) {
+	if (told.state) {
 		s.what = PERF_OFF;
 		s.why = told.state & 2 ? WEFT_OFF_DISK : WEFT_OFF_BLOCKED;
 		s.call = told.call == -1          ? WEFT_CALL_FAULT
@@ -770,20 +771,13 @@ static void take_told(
 						  : WEFT_CALL_OTHER;
 		s.has_argument = told.call >= 0;
 		s.number = told.argument;
-		take(ctx, &s);
-	} else if (told.off_tid && !told.state) {
+	} else {
 		s.what = PERF_TAKEN;
 		s.other = told.next;
 		memcpy(s.name, told.name, sizeof s.name - 1);
-		take(ctx, &s);
 	}
-	if (told.on_tid) {
-		s = *seen;
-		s.what = PERF_ON;
-		s.tid = told.on_tid;
-		s.pid = told.on_pid;
-		take(ctx, &s);
-	}
+	ring->told_off = s.tid;
+	ring->told = s;
 }
 
 static void take_sample(
@@ -823,7 +817,7 @@ static void take_sample(
 	if (size > (size_t)(end - at))
 		return;
 	if (event->source == SOURCE_TOLD) {
-		take_told(p, &s, at, size, take, ctx);
+		take_told(p, ring, &s, at, size, take, ctx);
 		return;
 	}
 	if (event->source >= SOURCE_IRQ) {
@@ -951,6 +945,8 @@ static void take_record(struct perf *p, struct ring *ring, const unsigned char *
 			s.what = PERF_ON;
 		} else if (ring->told_off == s.tid) {
 			ring->told_off = 0;
+			if (p->bpf)
+				take(ctx, &ring->told);
 			return;
 		} else {
 			s.what = PERF_OFF;

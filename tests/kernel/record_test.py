@@ -15,6 +15,7 @@ import platform
 import re
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -30,6 +31,18 @@ MANY = 30000  # of 250,000: what the kernel has no room for, since this machine 
 LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
 # What weft events has no word for.
 TOLD = ('on', 'off', 'taken', 'wake', 'fault', 'in', 'spent')
+
+# Two OS threads, of which one is never long without a processor, and never keeps it long.
+PASSES = """
+import os, threading, time
+come, go = os.pipe()
+reader = threading.Thread(target=lambda: [os.read(come, 1) for _ in range(5000)])
+reader.start()
+for _ in range(5000):
+    os.write(go, b'x')
+    time.sleep(0.0003)
+reader.join()
+"""
 
 
 class Run:
@@ -260,6 +273,19 @@ def check_denied(known, weft, folder, user):
     expect(info['promises'] > 0 and not info['skipped_count'], True, 'the program is recorded all the same')
 
 
+def check_switches(weft, folder, user):
+    """Who loses a processor was seen to get one before: of switches from idle processors and other programs none is missing."""
+    run = Run(weft, os.path.join(folder, 'passes'), ['--kernel', '--mode=grow'], ['/usr/bin/python3', '-c', PASSES], user)
+    trace, table = run.trace(), os.path.join(folder, 'passes.sqlite')
+    if kernel(trace)[0]['lost']:
+        print('skipped: the kernel had no room for all switches')
+        return
+    subprocess.run([weft, 'convert', trace.path, '-o', table, '--to=sqlite'], check=True, timeout=PATIENCE)
+    offs = sqlite3.connect(table).execute('SELECT tid, start_ns, end_ns, why, taken_by FROM off ORDER BY tid, start_ns').fetchall()
+    expect(len(offs) > 5000, True, f'stretches without a processor: {len(offs)}')
+    expect([(a, b) for a, b in zip(offs, offs[1:]) if a[0] == b[0] and a[2] == b[1]], [], 'who lost a processor and had none')
+
+
 known, weft = map(os.path.abspath, sys.argv[1:3])
 users = [{}] if os.getuid() else [{}, {'user': 65534, 'group': 65534, 'extra_groups': []}]
 if closed_to_others(weft):
@@ -293,6 +319,7 @@ for user in users:
             check_denied(known, weft, folder, user)
             if told['level'] == 'all':
                 check_programs_go(known, weft, folder)
+        check_switches(weft, folder, user)
         check_damage(trace, folder)
         check_saved(trace, folder)
         check_sizes(known, weft, folder, user)
