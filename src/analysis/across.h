@@ -3,8 +3,8 @@
  * Who wrote, and has read nothing since, waits for the other end: its read that is pending does, or, where it does not read, the
  * connection.  So does who has read the begin of an answer, if the other end is still at work for it and has been silent for
  * far longer than while it answered: a connection that is kept, or that pushes in steps, is none.  The other end waits for who
- * began to work for it when it read that, for connections that it then asked on, and for who had waited for that read.  Who accepted a connection owes answers, and
- * waits for no question.
+ * began to work for it when it read that, for connections that it then asked on, and for who had waited for that read.  Who
+ * accepted a connection owes answers, and waits for no question.
  *
  * Private to analysis/.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_ACROSS_H
