@@ -46,8 +46,6 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		fatal("usage: weft-bench-open TRACE...");
 	double before = peak_memory(), t0 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	/* Other OS threads may help. */
-	double wall = clock_now_ns(CLOCK_MONOTONIC), all = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	const char *const *paths = (const char *const *)argv + 1;
 	if (weft_several_open(&trace, paths, (size_t)argc - 1, NULL, false, weft_trace_open, &err) < 0 ||
 	    weft_model_build(&model, trace, NULL, &err) < 0)
@@ -56,14 +54,11 @@ int main(int argc, char **argv)
 	if (weft_layout_create(&layout, model, &err) < 0)
 		fatal("%s", err.what);
 	double t2 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), events = (double)model->events, memory = peak_memory() - before;
-	wall = clock_now_ns(CLOCK_MONOTONIC) - wall;
-	all = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
 	if (weft_explain(&findings, model, NULL, &err) < 0)
 		fatal("%s", err.what);
 	double t3 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nexplain_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events,
 	    (t1 - t0) / events, (t2 - t1) / events, (t3 - t2) / events, memory / events, model->promise_count, layout->row_count);
-	printf("wall_ns %.3f\nall_ns %.3f\n", wall / events, all / events);
 	tell_kernel(trace, model);
 	weft_findings_destroy(findings);
 	weft_layout_destroy(layout);

@@ -35,10 +35,6 @@ struct weft_trace {
 	bool carried_only; /* who reads has no use for events but those that tell of connections: next() may leave them out */
 };
 
-/* Whether there is so much in them that reading it takes much longer than to begin an OS thread for a part of that.  What a
- * follower reads is not. */
-bool weft__traces_are_large(struct weft_trace *const *traces, size_t count);
-
 /* The process is known to have lived at that moment, in UTC. */
 void weft__trace_lived(struct weft_trace *trace, int64_t wall_ns);
 

@@ -9,7 +9,6 @@
 #include "base/duration.h"
 #include "base/intern.h"
 #include "base/sort.h"
-#include "trace/ahead.h"
 #include "trace/format.h"
 #include "trace/meet.h"
 
@@ -71,8 +70,6 @@ struct joined {
 	struct weft_gap *gaps;
 	char *process;
 	struct weft_kernel_thread *threads; /* as the kernel was asked about them last */
-	bool is_large;
-	struct weft_ahead *ahead; /* calls make(), if is_large */
 	struct weft_event out[BATCH];
 };
 
@@ -316,22 +313,16 @@ static int begin_turns(struct joined *j)
 	return WEFT_OK;
 }
 
-/* Where events go. */
-struct output {
-	struct weft_event *events;
-	size_t count, room;
-};
-
 /* Those of a part's events that have times and come before the next one's turn, as far as there is room. */
-static int give_run(const struct joined *j, struct part *part, struct output *to)
+static int give_run(struct joined *j, struct part *part, size_t *made)
 {
 	const struct weft_event *from = part->events + part->at;
 	const int64_t *times_ns = part->times_ns + (part->at - part->first_timed), limit_ns = j->limit_ns;
 	const struct numbers as = {j->stride, part - j->parts, part->site_base, part->stream_base};
 	const size_t left = part->timed - part->at;
-	size_t i = 0, count = to->count;
+	size_t i = 0, count = *made;
 	do {
-		struct weft_event *out = &to->events[count];
+		struct weft_event *out = &j->out[count];
 		int is_kept = 1;
 		adapt(&from[i], &as, times_ns[i], out);
 		if (__builtin_expect(!is_usual(&from[i]), 0))
@@ -340,17 +331,17 @@ static int give_run(const struct joined *j, struct part *part, struct output *to
 			return is_kept;
 		count += (size_t)is_kept;
 		i++;
-	} while (i < left && count < to->room && times_ns[i] < limit_ns);
+	} while (i < left && count < BATCH && times_ns[i] < limit_ns);
 	part->last_ns = times_ns[i - 1];
-	part->has_events |= count > to->count;
+	part->has_events |= count > *made;
 	part->at += i;
-	to->count = count;
+	*made = count;
 	return WEFT_OK;
 }
 
-static void give_end(struct part *part, int64_t time_ns, struct output *to)
+static void give_end(struct joined *j, struct part *part, int64_t time_ns, size_t *made)
 {
-	to->events[to->count++] = (struct weft_event){.time_ns = time_ns,
+	j->out[(*made)++] = (struct weft_event){.time_ns = time_ns,
 	    .a = WEFT_SYSTEM_ID,
 	    .b = WEFT_SYSTEM_ID,
 	    .site = WEFT_NO_SITE,
@@ -360,34 +351,23 @@ static void give_end(struct part *part, int64_t time_ns, struct output *to)
 }
 
 /* What the first part gives before another's turn comes, as far as there is room. */
-static int give(struct joined *j, struct output *to)
+static int give(struct joined *j, size_t *made)
 {
 	struct turn turn = j->turns[0];
 	struct part *part = &j->parts[turn.part];
 	do {
 		int status = WEFT_OK;
 		if (part->count)
-			status = give_run(j, part, to);
+			status = give_run(j, part, made);
 		else
-			give_end(part, turn.time_ns, to);
+			give_end(j, part, turn.time_ns, made);
 		if (status == WEFT_OK)
 			status = find_turn(j, part, &turn.time_ns);
 		if (status < 0)
 			return status;
-	} while (to->count < to->room && turn.time_ns < j->limit_ns && turn.time_ns != NO_TURN_NS);
+	} while (*made < BATCH && turn.time_ns < j->limit_ns && turn.time_ns != NO_TURN_NS);
 	play(j, turn);
 	return WEFT_OK;
-}
-
-static int make(void *ctx, struct weft_event *out, size_t room, size_t *made)
-{
-	struct joined *j = ctx;
-	struct output to = {out, 0, room};
-	int status = j->is_begun ? WEFT_OK : begin_turns(j);
-	while (status == WEFT_OK && to.count < room && j->turns[0].time_ns != NO_TURN_NS)
-		status = give(j, &to);
-	*made = to.count;
-	return status;
 }
 
 /* Gaps, and what was skipped or lost, are known at the end. */
@@ -446,24 +426,20 @@ static int finish(struct weft_trace *trace)
 static int join_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct joined *j = trace->state;
-	int more;
-	if (!j->ahead && !j->is_begun && j->is_large)
-		j->ahead = weft_ahead_begin(make, j);
-	if (j->ahead) {
-		more = weft_ahead_next(j->ahead, events, count);
-	} else {
-		*events = j->out;
-		more = make(j, j->out, BATCH, count);
-		more = more < 0 ? more : *count > 0;
-	}
-	return more != 0 ? more : finish(trace);
+	size_t made = 0;
+	int status = j->is_begun ? WEFT_OK : begin_turns(j);
+	while (status == WEFT_OK && made < BATCH && j->turns[0].time_ns != NO_TURN_NS)
+		status = give(j, &made);
+	if (status < 0)
+		return status;
+	*events = j->out;
+	*count = made;
+	return made > 0 ? 1 : finish(trace);
 }
 
 static void join_rewind(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
-	weft_ahead_end(j->ahead);
-	j->ahead = NULL;
 	j->is_begun = false;
 	for (size_t i = 0; i < j->count; i++) {
 		struct part *part = &j->parts[i];
@@ -500,7 +476,6 @@ static void free_joined(struct joined *j)
 static void join_close(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
-	weft_ahead_end(j->ahead);
 	for (size_t i = 0; i < j->count; i++)
 		weft_trace_close(j->parts[i].trace);
 	free_joined(j);
@@ -831,7 +806,6 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	if (!j->parts || !j->told || !j->turns)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	j->count = count;
-	j->is_large = weft__traces_are_large(parts, count);
 	j->stride = weft_part_stride(count);
 	for (size_t i = 0; i < count; i++)
 		j->parts[i].trace = parts[i];

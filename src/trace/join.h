@@ -5,8 +5,7 @@
 #include "trace/trace.h"
 
 /* Joins open traces, its parts, of processes of one host or several, none of which was read from yet.  On success they are the
- * new trace's, which closes them (and, where they are large, reads them on an OS thread of its own from the first event on to the
- * last one, or to a rewind); on failure they stay the caller's, and *out is untouched.  `name` is what messages call it.
+ * new trace's, which closes them; on failure they stay the caller's, and *out is untouched.  `name` is what messages call it.
  *
  * Times are of the first part's clock.  Parts that counted ticks of the same clock, of one boot of the machine, are put in their
  * order exactly; another part's clock is tied to it by what both say of the wall clock, some us at best (struct weft_part tells).

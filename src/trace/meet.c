@@ -6,7 +6,6 @@
 #include "trace/meet.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include "base/duration.h"
 #include "base/idmap.h"
 #include "base/intern.h"
-#include "base/meanwhile.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -35,16 +33,9 @@ struct end {
 	uint32_t part, next; /* next: of the same addresses, or NONE */
 	int64_t other;       /* the addresses of its other end */
 	uint32_t own, peer;  /* addresses */
-	struct weft_str own_text, peer_text;
 	uint64_t sent, received;
 	steps writes, reads;
 	bool is_taken, is_wrong; /* has another end; has one that contradicts it */
-};
-
-/* What one part says: read without regard to the others, so by any OS thread. */
-struct reading {
-	WEFT_VEC(struct end) ends;
-	int status;
 };
 
 struct pair {
@@ -57,9 +48,6 @@ struct meeting {
 	struct weft_trace *const *traces;
 	const uint32_t *clock_of, *host_of;
 	const double *rates;
-	struct reading *readings; /* by part */
-	size_t count;
-	atomic_size_t next; /* the first part that nobody reads yet */
 	WEFT_VEC(struct end) ends;
 	WEFT_VEC(struct pair) pairs;
 	struct weft_idmap named; /* by addresses: the first end and the last one, so that they stay in order */
@@ -84,7 +72,7 @@ static bool begins(struct weft_str text, const char *with)
 /* ---- What each part says ---- */
 
 /* Ends of one part by the ids of their promises. */
-static int add_end(struct reading *r, struct weft_idmap *of_part, const struct weft_event *e)
+static int add_end(struct meeting *m, uint32_t part, struct weft_idmap *of_part, const struct weft_event *e)
 {
 	struct weft_carry carry;
 	if (!weft_carry_parse(e->text, &carry) || !begins(carry.protocol, "tcp") || begins(carry.own, "127.") ||
@@ -92,25 +80,36 @@ static int add_end(struct reading *r, struct weft_idmap *of_part, const struct w
 		return WEFT_OK;
 	uint32_t at = weft_idmap_get(of_part, e->a);
 	if (at != WEFT_IDMAP_NONE) { /* told again */
-		r->ends.items[at].sent = (uint64_t)e->value;
-		r->ends.items[at].received = carry.received;
+		m->ends.items[at].sent = (uint64_t)e->value;
+		m->ends.items[at].received = carry.received;
 		return WEFT_OK;
 	}
-	at = (uint32_t)r->ends.count;
-	struct end *end = weft_vec_push(&r->ends);
-	if (!end)
+	const uint32_t own = weft_intern(&m->addresses, carry.own), peer = weft_intern(&m->addresses, carry.peer);
+	at = (uint32_t)m->ends.count;
+	struct end *end = weft_vec_push(&m->ends);
+	if (own == WEFT_INTERN_FAILED || peer == WEFT_INTERN_FAILED || !end)
 		return WEFT_ENOMEM;
-	*end = (struct end){
-	    .next = NONE, .own_text = carry.own, .peer_text = carry.peer, .sent = (uint64_t)e->value, .received = carry.received};
-	return weft_idmap_set(of_part, e->a, at) ? WEFT_OK : WEFT_ENOMEM;
+	*end = (struct end){.part = part,
+	    .next = NONE,
+	    .other = key(peer, own),
+	    .own = own,
+	    .peer = peer,
+	    .sent = (uint64_t)e->value,
+	    .received = carry.received};
+	const uint32_t last = weft_idmap_get(&m->last, key(own, peer));
+	if (last != WEFT_IDMAP_NONE)
+		m->ends.items[last].next = at;
+	else if (!weft_idmap_set(&m->named, key(own, peer), at))
+		return WEFT_ENOMEM;
+	return weft_idmap_set(&m->last, key(own, peer), at) && weft_idmap_set(of_part, e->a, at) ? WEFT_OK : WEFT_ENOMEM;
 }
 
-static int add_step(struct reading *r, const struct weft_idmap *of_part, double rate, const struct weft_event *e)
+static int add_step(struct meeting *m, const struct weft_idmap *of_part, const struct weft_event *e)
 {
 	const uint32_t at = weft_idmap_get(of_part, e->a);
 	if (at == WEFT_IDMAP_NONE)
 		return WEFT_OK;
-	struct end *end = &r->ends.items[at];
+	struct end *end = &m->ends.items[at];
 	const bool is_sent = e->op == WEFT_OP_SENT;
 	uint64_t *position = is_sent ? &end->sent : &end->received;
 	steps *all = is_sent ? &end->writes : &end->reads;
@@ -126,7 +125,9 @@ static int add_step(struct reading *r, const struct weft_idmap *of_part, double 
 	struct step *step = weft_vec_push(all);
 	if (!step)
 		return WEFT_ENOMEM;
-	*step = (struct step){from, *position, rate == 1 ? e->time_ns : (int64_t)((double)e->time_ns * rate), e->time_ns};
+	*step = (struct step){from, *position, (int64_t)((double)e->time_ns * m->rates[end->part]), e->time_ns};
+	if (m->rates[end->part] == 1)
+		step->ns = e->time_ns;
 	return WEFT_OK;
 }
 
@@ -137,8 +138,9 @@ static int compare_gaps(const void *a, const void *b)
 }
 
 /* What was written behind a gap may have begun in it: only of its last byte it is known when it was written. */
-static int cut_writes(struct reading *r, const struct weft_trace_info *info)
+static int cut_writes(struct meeting *m, uint32_t part, size_t first_end)
 {
+	const struct weft_trace_info *info = &m->traces[part]->info;
 	struct weft_gap *gaps = info->gap_count ? malloc(info->gap_count * sizeof *gaps) : NULL;
 	if (!gaps)
 		return info->gap_count ? WEFT_ENOMEM : WEFT_OK;
@@ -146,10 +148,10 @@ static int cut_writes(struct reading *r, const struct weft_trace_info *info)
 	weft_sort(gaps, info->gap_count, sizeof *gaps, compare_gaps);
 	for (size_t g = 1; g < info->gap_count; g++) /* the latest end so far */
 		gaps[g].to_ns = weft_max_ns(gaps[g - 1].to_ns, gaps[g].to_ns);
-	for (size_t i = 0; i < r->ends.count; i++) {
+	for (size_t i = first_end; i < m->ends.count; i++) {
 		int64_t before_ns = INT64_MIN;
-		for (size_t w = 0; w < r->ends.items[i].writes.count; w++) {
-			struct step *write = &r->ends.items[i].writes.items[w];
+		for (size_t w = 0; w < m->ends.items[i].writes.count; w++) {
+			struct step *write = &m->ends.items[i].writes.items[w];
 			const size_t begun = WEFT_FIRST(g, 0, info->gap_count, gaps[g].from_ns > write->trace_ns);
 			if (begun > 0 && gaps[begun - 1].to_ns >= before_ns && write->end > write->begin)
 				write->begin = write->end - 1;
@@ -160,81 +162,28 @@ static int cut_writes(struct reading *r, const struct weft_trace_info *info)
 	return WEFT_OK;
 }
 
-static int read_part(struct reading *r, struct weft_trace *trace, double rate)
+static int read_part(struct meeting *m, uint32_t part)
 {
 	struct weft_idmap of_part = {0};
 	const struct weft_event *e;
 	size_t count;
 	int status = WEFT_OK, more;
-	trace->carried_only = true;
-	while (status == WEFT_OK && (more = weft_trace_next(trace, &e, &count)) != 0) {
+	const size_t first_end = m->ends.count;
+	m->traces[part]->carried_only = true;
+	while (status == WEFT_OK && (more = weft_trace_next(m->traces[part], &e, &count)) != 0) {
 		status = more < 0 ? more : WEFT_OK;
 		for (size_t i = 0; i < count && status == WEFT_OK; i++)
 			if (e[i].op == WEFT_OP_DETAIL && e[i].kind == WEFT_DETAIL_CONNECTION)
-				status = add_end(r, &of_part, &e[i]);
+				status = add_end(m, part, &of_part, &e[i]);
 			else if (e[i].op == WEFT_OP_SENT || e[i].op == WEFT_OP_RECEIVED)
-				status = add_step(r, &of_part, rate, &e[i]);
+				status = add_step(m, &of_part, &e[i]);
 	}
 	weft_idmap_finish(&of_part);
 	if (status == WEFT_OK)
-		status = cut_writes(r, &trace->info);
-	trace->carried_only = false;
-	weft_trace_rewind(trace);
+		status = cut_writes(m, part, first_end);
+	m->traces[part]->carried_only = false;
+	weft_trace_rewind(m->traces[part]);
 	return status;
-}
-
-static void read_parts(void *ctx)
-{
-	struct meeting *m = ctx;
-	for (size_t i; (i = atomic_fetch_add_explicit(&m->next, 1, memory_order_relaxed)) < m->count;)
-		m->readings[i].status = read_part(&m->readings[i], m->traces[i], m->rates[i]);
-}
-
-/* Names an end of that part among all. */
-static bool name_in_all(struct meeting *m, uint32_t part, const struct end *of_part)
-{
-	const uint32_t own = weft_intern(&m->addresses, of_part->own_text), peer = weft_intern(&m->addresses, of_part->peer_text),
-		       at = (uint32_t)m->ends.count;
-	struct end *end = own == WEFT_INTERN_FAILED || peer == WEFT_INTERN_FAILED ? NULL : weft_vec_push(&m->ends);
-	if (!end)
-		return false;
-	*end = *of_part;
-	end->part = part;
-	end->own = own;
-	end->peer = peer;
-	end->other = key(peer, own);
-	const uint32_t last = weft_idmap_get(&m->last, key(own, peer));
-	if (last != WEFT_IDMAP_NONE)
-		m->ends.items[last].next = at;
-	else if (!weft_idmap_set(&m->named, key(own, peer), at))
-		return false;
-	return weft_idmap_set(&m->last, key(own, peer), at);
-}
-
-static int read_all(struct meeting *m)
-{
-	struct weft_meanwhile other = {.work = read_parts, .ctx = m};
-	const bool are_large = weft__traces_are_large(m->traces, m->count);
-	m->readings = calloc(m->count, sizeof *m->readings);
-	if (!m->readings)
-		return WEFT_ENOMEM;
-	if (are_large)
-		weft_meanwhile_begin(&other);
-	read_parts(m);
-	if (are_large)
-		weft_meanwhile_end(&other);
-	for (uint32_t part = 0; part < m->count; part++) {
-		struct reading *r = &m->readings[part];
-		for (size_t i = 0; i < r->ends.count && r->status == WEFT_OK; i++) {
-			if (!name_in_all(m, part, &r->ends.items[i]))
-				r->status = WEFT_ENOMEM;
-			else
-				r->ends.items[i] = (struct end){.part = part}; /* its steps are the other one's */
-		}
-		if (r->status < 0)
-			return r->status;
-	}
-	return WEFT_OK;
 }
 
 /* ---- What went between them ---- */
@@ -462,22 +411,12 @@ static int hand_over(struct meeting *m, struct weft_meet *out)
 	return WEFT_OK;
 }
 
-static void drop_ends(struct end *ends, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		weft_vec_free(&ends[i].writes);
-		weft_vec_free(&ends[i].reads);
-	}
-}
-
 static void drop(struct meeting *m)
 {
-	drop_ends(m->ends.items, m->ends.count);
-	for (size_t i = 0; i < m->count && m->readings; i++) {
-		drop_ends(m->readings[i].ends.items, m->readings[i].ends.count);
-		weft_vec_free(&m->readings[i].ends);
+	for (size_t i = 0; i < m->ends.count; i++) {
+		weft_vec_free(&m->ends.items[i].writes);
+		weft_vec_free(&m->ends.items[i].reads);
 	}
-	free(m->readings);
 	for (size_t i = 0; i < m->pairs.count; i++) {
 		weft_vec_free(&m->pairs.items[i].messages);
 		weft_tie_destroy(m->pairs.items[i].forth);
@@ -496,15 +435,11 @@ int weft_meet(struct weft_meet *out, struct weft_trace *const *traces, size_t co
 {
 	struct weft_meet made = {.clock_count = clock_count};
 	struct weft_error told = {0};
-	struct meeting m = {.traces = traces,
-	    .count = count,
-	    .clock_of = clock_of,
-	    .host_of = host_of,
-	    .rates = rates,
-	    .out = &made,
-	    .err = &told};
+	struct meeting m = {
+	    .traces = traces, .clock_of = clock_of, .host_of = host_of, .rates = rates, .out = &made, .err = &told};
 	int status = WEFT_OK;
-	status = read_all(&m);
+	for (uint32_t i = 0; i < count && status == WEFT_OK; i++)
+		status = read_part(&m, i);
 	if (status == WEFT_OK)
 		status = match(&m, true);
 	if (status == WEFT_OK)

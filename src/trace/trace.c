@@ -201,16 +201,6 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 	return WEFT_OK;
 }
 
-bool weft__traces_are_large(struct weft_trace *const *traces, size_t count)
-{
-	enum { LARGE = 1 << 20 };
-	size_t bytes = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t b = 0; b < traces[i]->source.blob_count && !traces[i]->source.from && bytes < LARGE; b++)
-			bytes += traces[i]->source.blobs[b].size < LARGE ? traces[i]->source.blobs[b].size : LARGE;
-	return bytes >= LARGE;
-}
-
 void weft__trace_lived(struct weft_trace *trace, int64_t wall_ns)
 {
 	int64_t since_ns, until_ns;

@@ -255,11 +255,22 @@ struct known {
 	size_t since_told;
 };
 
+static int compare_times(const void *a, const void *b)
+{
+	const struct step *x = a, *y = b;
+	return WEFT_ORDER(x->stamp_ns, y->stamp_ns) ?: WEFT_ORDER(x->order, y->order);
+}
+
 bool fleet_record(struct fleet *f, size_t host, const struct weft_record_options *place)
 {
+	const bool is_alone = host == FLEET_TOGETHER;
+	if (is_alone) {
+		weft_sort(f->steps.items, f->steps.count, sizeof *f->steps.items, compare_times);
+		host = 0;
+	}
 	struct weft_record_options options = *place;
 	char name[FLEET_NAME];
-	snprintf(name, sizeof name, "host%zu", host);
+	snprintf(name, sizeof name, "host%u", (unsigned)host);
 	now_ticks = (uint64_t)fleet_shows(f, host, 0);
 	options.clock = tick;
 	options.clock_hz = SECOND;
@@ -267,7 +278,7 @@ bool fleet_record(struct fleet *f, size_t host, const struct weft_record_options
 	options.is_counter = f->fault == FLEET_COUNTERS;
 	options.host = name;
 	options.process = "program";
-	struct known *known = calloc(f->connections.count + 1, sizeof *known);
+	struct known *known = calloc(2 * f->connections.count + 1, sizeof *known);
 	if (!known || weft_start(&options) < 0) {
 		free(known);
 		return false;
@@ -275,12 +286,12 @@ bool fleet_record(struct fleet *f, size_t host, const struct weft_record_options
 	const bool is_faulty = host == f->hosts - 1;
 	for (size_t i = 0; i < f->steps.count; i++) {
 		const struct step *s = &f->steps.items[i];
-		if (s->host != host)
+		if (s->host != host && !is_alone)
 			continue;
 		const int64_t late_ns = is_faulty && f->fault == FLEET_LATE && s->what == SENT ? 2 * MS : 0;
 		const int64_t shown = fleet_shows(f, host, s->stamp_ns + late_ns);
 		now_ticks = (uint64_t)shown > now_ticks ? (uint64_t)shown : now_ticks;
-		struct known *k = s->what == TRUTH ? NULL : &known[s->connection];
+		struct known *k = s->what == TRUTH ? NULL : &known[2 * s->connection + s->is_second];
 		const struct connection *c = k ? &f->connections.items[s->connection] : NULL;
 		char text[64];
 		weft_id id;

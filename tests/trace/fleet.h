@@ -37,7 +37,9 @@ struct fleet;
 struct fleet *fleet_create(struct fleet_choices *choices, size_t hosts, size_t rounds, size_t truths, enum fleet_fault fault);
 void fleet_destroy(struct fleet *fleet);
 
-/* Records what a host did, into the place that the options name; whether that could begin. */
+/* Records what a host did, or what all did, as one process by the first one's clock (after which the fleet is of no other use),
+ * into the place that the options name; whether that could begin. */
+#define FLEET_TOGETHER SIZE_MAX
 bool fleet_record(struct fleet *fleet, size_t host, const struct weft_record_options *place);
 
 /* Loses one packet of events of what was recorded into a buffer, by packets of FLEET_PACKET bytes. */

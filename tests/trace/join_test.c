@@ -99,9 +99,8 @@ static void assert_text(struct weft_str text, const char *expected)
 	assert_string_equal(copy, expected);
 }
 
-/* Of traces that are large another OS thread joins what is read: that is the same also from the beginning once more, and
- * somebody may close it at any time. */
-static void large_ones_are_joined_meanwhile(void **state)
+/* Also from the beginning once more, wherever that is asked for. */
+static void many_events_come_in_one_order(void **state)
 {
 	enum { EVENTS = 60000, BYTES = 1 << 20 };
 	static _Alignas(8) unsigned char large[PROCESSES][BYTES];
@@ -772,7 +771,7 @@ int main(void)
 	    cmocka_unit_test(ids_that_are_too_large_are_told),
 	    cmocka_unit_test(names_tell_processes_apart),
 	    cmocka_unit_test(what_the_kernel_said_of_each_is_there),
-	    cmocka_unit_test(large_ones_are_joined_meanwhile),
+	    cmocka_unit_test(many_events_come_in_one_order),
 	    cmocka_unit_test(memory_may_run_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
