@@ -34,6 +34,7 @@ struct end {
 	int64_t other;       /* the addresses of its other end */
 	uint32_t own, peer;  /* addresses */
 	uint64_t sent, received;
+	uint64_t sent_untold; /* so many bytes had been written when it was first told of */
 	steps writes, reads;
 	bool is_taken, is_wrong; /* has another end; has one that contradicts it */
 };
@@ -95,6 +96,7 @@ static int add_end(struct meeting *m, uint32_t part, struct weft_idmap *of_part,
 	    .own = own,
 	    .peer = peer,
 	    .sent = (uint64_t)e->value,
+	    .sent_untold = (uint64_t)e->value,
 	    .received = carry.received};
 	const uint32_t last = weft_idmap_get(&m->last, key(own, peer));
 	if (last != WEFT_IDMAP_NONE)
@@ -231,7 +233,8 @@ static int add_messages(struct meeting *m, struct pair *pair, const struct end *
 			w++;
 		const bool is_known = w < writes->count && writes->items[w].begin < read->end;
 		/* What came before a ring's oldest event is forgotten. */
-		m->out->unwritten += is_known ? writes->items[w].end < read->end : !m->traces[from->part]->info.wrapped;
+		const bool is_untold = read->end <= from->sent_untold || m->traces[from->part]->info.wrapped;
+		m->out->unwritten += is_known ? writes->items[w].end < read->end : !is_untold;
 		if (!is_known || writes->items[w].end <= read->begin)
 			continue;
 		const int64_t sent_ns = writes->items[w].ns, received_ns = read->ns;

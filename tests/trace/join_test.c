@@ -18,6 +18,7 @@
 #include "events.h"
 #include "trace/join.h"
 #include "trace/kernel.h"
+#include "trace/meet.h"
 
 enum { MS = 1000000, PROCESSES = 3 };
 
@@ -416,22 +417,27 @@ static uint64_t there_shows(uint64_t true_ns)
 
 enum { CALLS = 50, ON_ITS_WAY_NS = 100000 };
 
-static weft_id begin_end(const char *text)
+static weft_id begin_end(const char *text, int64_t sent)
 {
 	weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, WEFT_SITE());
-	weft__slow_detail(id, WEFT_DETAIL_CONNECTION, 0, text);
+	weft__slow_detail(id, WEFT_DETAIL_CONNECTION, sent, text);
 	return id;
 }
 
 /* Calls every 10 ms, each of which the other host answers after 4 ms; what goes there and back is 100 us on its way.  What the
- * caller says that it sent, it says `late_ns` late. */
-static void record_two_hosts(const char *peer, uint64_t late_ns)
+ * caller says that it sent, it says `late_ns` late, and of its first `untold` calls it says nothing. */
+static void record_two_hosts(const char *peer, uint64_t late_ns, unsigned untold)
 {
 	static uint64_t asks_ns[CALLS];
+	char text[80];
+	snprintf(text, sizeof text, "tcp 10.0.0.1:4000 10.0.0.2:80 %u", 7 * untold);
+	for (unsigned i = 0; i < CALLS; i++)
+		asks_ns[i] = (i + 1) * 10 * (uint64_t)MS;
 	begin_at(0, "client", "here", 1000, 0);
-	weft_id asks = begin_end("tcp 10.0.0.1:4000 10.0.0.2:80 0");
-	for (unsigned i = 0; i < CALLS; i++) {
-		now = asks_ns[i] = (i + 1) * 10 * (uint64_t)MS;
+	now = untold ? asks_ns[untold] - MS : 0;
+	weft_id asks = begin_end(text, 10 * untold);
+	for (unsigned i = untold; i < CALLS; i++) {
+		now = asks_ns[i];
 		weft_run(asks);
 		now += late_ns;
 		weft_sent(asks, 10 * (i + 1));
@@ -447,7 +453,7 @@ static void record_two_hosts(const char *peer, uint64_t late_ns)
 	weft_stop();
 	begin_at(1, "server", "there", 1000, 0);
 	now = there_shows(0);
-	weft_id asked = begin_end(peer);
+	weft_id asked = begin_end(peer, 0);
 	for (unsigned i = 0; i < CALLS; i++) {
 		now = there_shows(asks_ns[i] + ON_ITS_WAY_NS);
 		weft_run(asked);
@@ -466,7 +472,7 @@ static void record_two_hosts(const char *peer, uint64_t late_ns)
 
 static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
 {
-	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0);
+	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0, 0);
 	struct weft_trace *trace = join(2);
 	const struct weft_part *parts = weft_trace_info(trace)->parts;
 	struct weft_model *m = model_of(trace);
@@ -510,6 +516,16 @@ static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
 	weft_trace_close(trace);
 }
 
+/* What the one wrote before it told of its connection is read by the other, and nothing is missing. */
+static void what_was_written_untold_is_no_loss(void **state)
+{
+	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0, 5);
+	struct weft_trace *trace = join(2);
+	assert_int_equal(weft_trace_meet(trace)->unwritten, 0);
+	assert_int_equal(weft_trace_meet(trace)->messages, 2 * (CALLS - 5));
+	weft_trace_close(trace);
+}
+
 static void stream(weft_id end, enum weft_kind kind, uint64_t position)
 {
 	weft_id one = weft_create(end, kind, WEFT_SITE());
@@ -527,7 +543,8 @@ static void record_silence(void)
 {
 	enum { QUESTIONS = 10 };
 	begin_at(0, "client", "here", 1000, 0);
-	weft_id asks = begin_end("tcp 10.0.0.1:4000 10.0.0.2:80 0"), connect = weft_create(asks, WEFT_KIND_CONNECT, WEFT_SITE());
+	weft_id asks = begin_end("tcp 10.0.0.1:4000 10.0.0.2:80 0", 0),
+		connect = weft_create(asks, WEFT_KIND_CONNECT, WEFT_SITE());
 	weft_label(asks, "asks");
 	weft_await(asks, connect);
 	weft_resolve(WEFT_SYSTEM_ID, connect);
@@ -596,7 +613,7 @@ static void hosts_that_cannot_be_tied_are_told(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct weft_trace *parts[2], *trace = NULL;
 		struct weft_error err = {0};
-		record_two_hosts(cases[i].peer, cases[i].late_ns);
+		record_two_hosts(cases[i].peer, cases[i].late_ns, 0);
 		parts[0] = open_one(0);
 		parts[1] = open_one(1);
 		assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_EINVAL);
@@ -765,6 +782,7 @@ int main(void)
 	    cmocka_unit_test(a_part_ends_when_its_recorder_did),
 	    cmocka_unit_test_setup_teardown(ticks_of_one_counter_need_no_wall_clock, set_up, tear_down),
 	    cmocka_unit_test(clocks_of_two_hosts_are_tied_by_what_they_send),
+	    cmocka_unit_test(what_was_written_untold_is_no_loss),
 	    cmocka_unit_test(a_question_that_is_not_answered_is_told_of_both_ends),
 	    cmocka_unit_test(hosts_that_cannot_be_tied_are_told),
 	    cmocka_unit_test(what_cannot_be_joined_is_told_and_left_alone),
