@@ -324,8 +324,9 @@ static int give_run(struct joined *j, struct part *part, size_t *made)
 	do {
 		struct weft_event *out = &j->out[count];
 		int is_kept = 1;
-		adapt(&from[i], &as, times_ns[i], out);
-		if (__builtin_expect(!is_usual(&from[i]), 0))
+		if (__builtin_expect(is_usual(&from[i]), 1))
+			adapt(&from[i], &as, times_ns[i], out);
+		else
 			is_kept = adapt_any(j, part, &from[i], times_ns[i], out);
 		if (is_kept < 0)
 			return is_kept;
