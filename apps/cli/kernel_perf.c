@@ -12,7 +12,8 @@
  *
  * In a flight nobody reads what comes: the kernel writes each ring backwards and over what is oldest.  Whoever reads it goes from
  * the newest record to the oldest one that is left.  The rings are not stopped for that, which would lose what comes meanwhile:
- * they are copied, and what was overwritten during that is left out.  Names, which are told once, have rings of their own.
+ * they are copied, and what was overwritten during that is left out.  Names, which are told once, have rings of their own; so do
+ * wakes, most of which are other programs', which would push out what this one did.
  * SPDX-License-Identifier: ISC */
 #include "apps/cli/kernel_perf.h"
 
@@ -126,6 +127,14 @@ struct event {
 	const char *runtime; /* PROBE */
 };
 
+/* What a flight's ring had when it was read. */
+struct copy {
+	unsigned char *bytes;   /* from its newest record on; NULL: nothing */
+	uint64_t head, written; /* where that stood; how much came since it was read before */
+	uint64_t left;          /* of that */
+	WEFT_VEC(size_t) found; /* where records begin, the newest first */
+};
+
 /* A runtime begins or ends to collect garbage; it may do so on another processor than it began on. */
 struct mark {
 	uint64_t time_ns;
@@ -158,7 +167,7 @@ struct points {
 struct perf {
 	enum weft_kernel_level level;
 	struct perf_options options;
-	WEFT_VEC(struct ring) rings, names; /* names: of a flight */
+	WEFT_VEC(struct ring) rings, names, wakes; /* names and wakes: of a flight */
 	WEFT_VEC(struct event) events;
 	struct weft_idmap by_id;     /* index of events */
 	WEFT_VEC(struct mark) marks; /* of which the other end is not there yet */
@@ -172,8 +181,8 @@ struct perf {
 		uint64_t address;
 		uint8_t call;
 	} cache[CALL_CACHE];
-	unsigned char *whole;   /* a record that goes round its ring's end */
-	WEFT_VEC(size_t) found; /* where the records of a copied ring begin, the newest first */
+	unsigned char *whole; /* a record that goes round its ring's end */
+	struct copy own_copy, wakes_copy;
 };
 
 /* ---- What this kernel calls things ---- */
@@ -479,6 +488,30 @@ static bool open_point(struct perf *p, int number, pid_t pid, enum source source
 	return open_on_all(p, &attr, pid, source, filter);
 }
 
+/* Who wakes whom, on the whole machine. */
+static bool open_wakes(struct perf *p)
+{
+	if (!p->options.is_flight)
+		return open_point(p, p->points.waking_id, -1, SOURCE_WAKING, NULL);
+	struct perf_event_attr attr = attributes(PERF_TYPE_TRACEPOINT, (uint64_t)p->points.waking_id);
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	for (size_t i = 0; i < p->rings.count; i++) {
+		const struct ring *own = &p->rings.items[i];
+		const int fd = open_event(p, &attr, -1, (int)own->processor, SOURCE_WAKING);
+		struct ring *ring = fd < 0 ? NULL : weft_vec_push(&p->wakes);
+		if (!ring)
+			return false;
+		if (!map_ring(ring, fd, own->processor, (size_t)own->size, true)) {
+			/* This user may have no more memory. */
+			p->wakes.count--;
+			if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, own->fd))
+				return false;
+		}
+		ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	}
+	return true;
+}
+
 /* What our program in the kernel tells. */
 static bool open_told(struct perf *p)
 {
@@ -498,6 +531,15 @@ static bool open_switches(struct perf *p, pid_t pid)
 {
 	return open_point(p, p->points.switch_id, pid, SOURCE_SWITCH, "!(prev_state & 255)") &&
 	       open_point(p, p->points.switch_id, pid, SOURCE_SLEEP, "prev_state & 255");
+}
+
+static void unmap(struct ring *rings, size_t *count)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	while (*count) {
+		const struct ring *ring = &rings[--*count];
+		munmap(ring->page, page + ring->size);
+	}
 }
 
 static void close_events(struct perf *p, size_t from)
@@ -551,7 +593,7 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 	}
 	if (!p->bpf)
 		read_symbols(p);
-	if ((p->bpf ? open_told(p) : open_switches(p, pid)) && open_point(p, p->points.waking_id, -1, SOURCE_WAKING, NULL)) {
+	if ((p->bpf ? open_told(p) : open_switches(p, pid)) && open_wakes(p)) {
 		open_interrupts(p, pid);
 		FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
 		if (file && fscanf(file, "%d", &p->probe_type) != 1)
@@ -566,18 +608,16 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 		return true;
 	}
 	say_paranoid(why, why_size, errno);
+	unmap(p->wakes.items, &p->wakes.count);
 	close_events(p, before);
 	return false;
 }
 
 static void close_rings(struct perf *p)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	for (size_t i = 0; i < p->rings.count; i++)
-		munmap(p->rings.items[i].page, page + p->rings.items[i].size);
-	for (size_t i = 0; i < p->names.count; i++)
-		munmap(p->names.items[i].page, page + p->names.items[i].size);
-	p->rings.count = p->names.count = 0;
+	unmap(p->rings.items, &p->rings.count);
+	unmap(p->names.items, &p->names.count);
+	unmap(p->wakes.items, &p->wakes.count);
 }
 
 static void open_events(struct perf *p, pid_t pid, char *why, size_t why_size)
@@ -629,7 +669,9 @@ void perf_close(struct perf *p)
 	close_events(p, 0);
 	weft_vec_free(&p->rings);
 	weft_vec_free(&p->names);
-	weft_vec_free(&p->found);
+	weft_vec_free(&p->wakes);
+	weft_vec_free(&p->own_copy.found);
+	weft_vec_free(&p->wakes_copy.found);
 	weft_vec_free(&p->events);
 	for (size_t i = 0; i < p->loaded.count; i++)
 		free(p->loaded.items[i].path);
@@ -1021,70 +1063,120 @@ static void drain_ring(struct perf *p, struct ring *ring, perf_fn *take, void *c
 		    &(struct perf_seen){.what = PERF_LOST, .processor = ring->processor, .number = 1, .time_ns = ring->last_ns});
 }
 
-/* What the kernel has written since the last time, the newest first, and how much of that is left; NULL: out of memory. */
-static unsigned char *copy_ring(struct ring *ring, uint64_t *written, uint64_t *left)
+static void find_records(struct copy *c)
 {
-	const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	const size_t at = (size_t)(head & (ring->size - 1)), first = ring->size - at;
-	unsigned char *copy = malloc(ring->size);
-	*written = ring->seen - head;
-	if (!copy)
-		return NULL;
-	memcpy(copy, ring->data + at, first);
-	memcpy(copy + first, ring->data, at);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	const uint64_t meanwhile = head - __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) + UNFINISHED;
-	const uint64_t whole = meanwhile < ring->size ? ring->size - meanwhile : 0;
-	*left = *written < whole ? *written : whole;
-	ring->seen = head;
-	return copy;
-}
-
-static void find_records(struct perf *p, const unsigned char *copy, uint64_t left)
-{
+	enum { SHORTEST = sizeof(struct perf_event_header) + 32 };
 	struct perf_event_header h;
-	p->found.count = 0;
-	for (uint64_t at = 0; at + sizeof h <= left; at += h.size) {
-		memcpy(&h, copy + at, sizeof h);
-		size_t *slot = h.size < sizeof h || at + h.size > left ? NULL : weft_vec_push(&p->found);
+	c->found.count = 0;
+	for (uint64_t at = 0; at + sizeof h <= c->left; at += h.size) {
+		memcpy(&h, c->bytes + at, sizeof h);
+		size_t *slot = h.size < SHORTEST || at + h.size > c->left ? NULL : weft_vec_push(&c->found);
 		if (!slot)
 			return;
 		*slot = (size_t)at;
 	}
 }
 
-/* When a record was written: that stands in all of them, of samples at another place. */
-static uint64_t time_of(const unsigned char *at)
+/* What the kernel has written since the last time; nothing, if there is no memory. */
+static void copy_ring(struct ring *ring, struct copy *c)
 {
+	c->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	const size_t at = (size_t)(c->head & (ring->size - 1)), first = ring->size - at;
+	c->found.count = 0;
+	c->written = ring->seen - c->head;
+	c->left = 0;
+	if (!(c->bytes = malloc(ring->size)))
+		return;
+	memcpy(c->bytes, ring->data + at, first);
+	memcpy(c->bytes + first, ring->data, at);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	const uint64_t meanwhile = c->head - __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) + UNFINISHED;
+	const uint64_t whole = meanwhile < ring->size ? ring->size - meanwhile : 0;
+	c->left = c->written < whole ? c->written : whole;
+	ring->seen = c->head;
+	find_records(c);
+}
+
+/* When a record was written: that stands in all of them, of samples at another place. */
+static uint64_t time_of(const struct copy *c, size_t number)
+{
+	const unsigned char *at = c->bytes + c->found.items[number];
 	struct perf_event_header h;
 	memcpy(&h, at, sizeof h);
 	return h.type == PERF_RECORD_SAMPLE ? get64(at + sizeof h + 16) : get64(at + h.size - 24);
 }
 
+/* How many bytes the records are that were found. */
+static uint64_t bytes_of(const struct copy *c)
+{
+	struct perf_event_header oldest;
+	if (!c->found.count)
+		return 0;
+	const size_t last = c->found.items[c->found.count - 1];
+	memcpy(&oldest, c->bytes + last, sizeof oldest);
+	return last + oldest.size;
+}
+
+static uint64_t now_ns(const struct perf *p)
+{
+	struct timespec now;
+	clock_gettime(p->options.clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Of the wakes on a processor, those from `since_ns` to `until_ns`: what follows is read the next time.  The newest of these. */
+static size_t copy_wakes(struct perf *p, uint32_t processor, uint64_t since_ns, uint64_t until_ns)
+{
+	struct copy *c = &p->wakes_copy;
+	struct ring *ring = NULL;
+	size_t newest = 0;
+	c->bytes = NULL;
+	c->found.count = 0;
+	for (size_t i = 0; i < p->wakes.count; i++)
+		if (p->wakes.items[i].processor == processor)
+			ring = &p->wakes.items[i];
+	if (!ring)
+		return 0;
+	copy_ring(ring, c);
+	while (newest < c->found.count && time_of(c, newest) > until_ns)
+		newest++;
+	if (newest)
+		ring->seen = c->head + (newest < c->found.count ? c->found.items[newest] : bytes_of(c));
+	while (c->found.count > newest && time_of(c, c->found.count - 1) < since_ns)
+		c->found.count--;
+	return newest;
+}
+
 static void read_flight(struct perf *p, struct ring *ring, perf_fn *take, void *ctx)
 {
-	enum { SHORTEST = sizeof(struct perf_event_header) + 32 };
-	uint64_t written, left;
-	unsigned char *copy = copy_ring(ring, &written, &left);
-	if (!copy)
-		return;
-	find_records(p, copy, left);
-	struct perf_event_header oldest = {0};
-	const size_t count = p->found.count, end = count ? p->found.items[count - 1] : 0;
-	if (count)
-		memcpy(&oldest, copy + end, sizeof oldest);
-	const uint64_t read = count ? end + oldest.size : 0;
-	if (read < written && oldest.size >= SHORTEST) {
+	struct copy *own = &p->own_copy, *wakes = &p->wakes_copy;
+	uint64_t since_ns = 0, until_ns = now_ns(p);
+	copy_ring(ring, own);
+	const size_t count = own->found.count;
+	const uint64_t read = bytes_of(own);
+	if (count && time_of(own, 0) > until_ns)
+		until_ns = time_of(own, 0);
+	if (count && read < own->written) {
 		memset(ring->begun, 0, sizeof ring->begun);
 		ring->told_off = 0;
+		since_ns = time_of(own, count - 1);
 		take(ctx, &(struct perf_seen){.what = PERF_GAP,
 			      .processor = ring->processor,
-			      .number = (written - read) / (read / count),
-			      .time_ns = time_of(copy + end)});
+			      .number = (own->written - read) / (read / count),
+			      .time_ns = since_ns});
 	}
-	for (size_t i = count; i-- > 0;)
-		take_record(p, ring, copy + p->found.items[i], take, ctx);
-	free(copy);
+	const size_t newest = copy_wakes(p, ring->processor, since_ns, until_ns);
+	/* Both by their times: a packet has no way back. */
+	size_t left = wakes->found.count;
+	for (size_t i = count; i-- > 0;) {
+		for (; left > newest && time_of(wakes, left - 1) <= time_of(own, i); left--)
+			take_record(p, ring, wakes->bytes + wakes->found.items[left - 1], take, ctx);
+		take_record(p, ring, own->bytes + own->found.items[i], take, ctx);
+	}
+	for (; left > newest; left--)
+		take_record(p, ring, wakes->bytes + wakes->found.items[left - 1], take, ctx);
+	free(own->bytes);
+	free(wakes->bytes);
 }
 
 void perf_drain_names(struct perf *p, perf_fn *take, void *ctx)
@@ -1096,12 +1188,11 @@ void perf_drain_names(struct perf *p, perf_fn *take, void *ctx)
 void perf_drain(struct perf *p, perf_fn *take, void *ctx)
 {
 	enum { LATE_NS = 1000000 };
-	struct timespec now;
-	clock_gettime(p->options.clock, &now);
+	const uint64_t until_ns = now_ns(p) - LATE_NS;
 	perf_drain_names(p, take, ctx);
 	for (size_t i = 0; i < p->rings.count; i++)
 		(p->options.is_flight ? read_flight : drain_ring)(p, &p->rings.items[i], take, ctx);
-	pair_marks(p, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - LATE_NS, take, ctx);
+	pair_marks(p, until_ns, take, ctx);
 }
 
 void perf_wait(const struct perf *p, int fd, int other_fd, int most_ms)

@@ -23,6 +23,19 @@ from recorded import PATIENCE, Recording, Trace, closed_to_others, expect, fail,
 MANY = 60000  # of which 512 KiB for each processor hold some 13,000
 
 
+# An OS thread that another one wakes.
+PASSES = """
+import os, threading, time
+come, go = os.pipe()
+reader = threading.Thread(target=lambda: [os.read(come, 1) for _ in range(3000)])
+reader.start()
+for _ in range(3000):
+    os.write(go, b'x')
+    time.sleep(0.0003)
+reader.join()
+"""
+
+
 def kernel(trace):
     return trace.ask('info', '--json')[0].get('kernel')
 
@@ -54,6 +67,7 @@ def check_asked(weft, known, folder, user):
     recording = run(weft, folder, 'asked', ['--kernel=own,flight'], [known, '100', '/dev/null', 'forever'], user)
     pid = recording.ids('kernel_known')[0]
     trace = recording.trace('kernel_known')
+    until(trace.has_events, 'a program that records')
 
     def beats():
         return trace.ask('info', '--json')[0]['events']
@@ -82,6 +96,64 @@ def check_asked(weft, known, folder, user):
     if told['events'] + told['overwritten'] < seen[-1] or told['lost']:
         fail(f'at the end: {told}: {err}')
     print(f'level {told["level"]}: {seen[1:]} events when they were asked for, {told["events"]} at the end')
+
+
+def wake_others():
+    """Wakes on each processor what is not recorded, far more often than the smallest ring has room for."""
+    allowed = os.sched_getaffinity(0)
+    for processor in allowed:
+        os.sched_setaffinity(0, {processor})
+        with subprocess.Popen(['/bin/cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as cat:
+            for _ in range(10000):
+                cat.stdin.write(b'x')
+                cat.stdout.read(1)
+            cat.stdin.close()
+    os.sched_setaffinity(0, allowed)
+
+
+def check_crowded(weft, known, folder, user):
+    """What other programs do meanwhile pushes out nothing of what this one did."""
+    recording = run(weft, folder, 'crowded', ['--size=64K', '--mode=grow', '--kernel=all,flight'], [known, '1000', '/dev/null', 'forever'], user)
+    pid = recording.ids('kernel_known')[0]
+    trace = recording.trace('kernel_known')
+    until(lambda: trace.has_events() and trace.ask('info', '--json')[0]['events'] > 20, 'a program that does something')
+    os.kill(pid, signal.SIGSTOP)
+    wake_others()
+    os.kill(pid, signal.SIGKILL)
+    trace, _, err = whole(recording, 'kernel_known')
+    told = kernel(trace)
+    if told['events'] < 600 or told['lost']:
+        fail(f'what is left beside busy programs: {told}: {err}')
+    print(f'level {told["level"]}: {told["events"]} events are left beside busy programs')
+
+
+def check_woken(weft, folder, user):
+    """Who slept was woken, also where the kernel keeps that in another ring, and however often it was asked for meanwhile."""
+    recording = run(weft, folder, 'woken', ['--kernel=all,flight'], ['/usr/bin/python3', '-c', PASSES], user)
+    number = 0
+    while recording.process.poll() is None and number < 100:
+        found = glob.glob(os.path.join(recording.folder, '*', 'metadata'))
+        copy = os.path.join(folder, 'woken-copy')
+        if found and not subprocess.run([weft, 'save', os.path.dirname(found[0]), '-w', copy], stderr=subprocess.DEVNULL, timeout=PATIENCE, **user).returncode:
+            shutil.rmtree(copy)
+            number += 1
+    recording.process.communicate(timeout=PATIENCE)
+    trace = Trace(weft, os.path.dirname(glob.glob(os.path.join(recording.folder, '*', 'metadata'))[0]))
+    if kernel(trace)['level'] != 'all':
+        return
+    read = subprocess.run(['babeltrace2', '--clock-cycles', '--no-delta', trace.path], stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE)
+    # The main one is woken by the clock, which kernels do not tell each time that a processor idles.
+    main, sleeps, unknown, state = trace.path.rsplit('-', 1)[1], 0, 0, ''
+    for op, tid in re.findall(r'kernel_(on|off|taken|wake): .* tid = (\d+)', read.stdout):
+        if tid == main:
+            continue
+        if op == 'on' and state in ('off', 'wake'):
+            sleeps += 1
+            unknown += state == 'off'
+        state = op if op != 'wake' or state == 'off' else state
+    if sleeps < 1000 or unknown > sleeps / 100:
+        fail(f'of {sleeps} sleeps nobody ended {unknown}, asked {number} times')
+    print(f'{sleeps} sleeps, of {unknown} it is not known who ended them, asked {number} times')
 
 
 def check_watched(weft, known, folder, user):
@@ -171,6 +243,10 @@ for user in users:
             print(f'skipped: {told["why"]}')
             continue
         check_asked(weft, known, folder, user)
+        if told['level'] == 'all':
+            check_crowded(weft, known, folder, user)
+            if shutil.which('babeltrace2'):
+                check_woken(weft, folder, user)
         check_watched(weft, known, folder, user)
         check_forgotten(weft, known, folder, user)
         check_said(weft, slow, folder, user)

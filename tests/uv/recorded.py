@@ -113,6 +113,10 @@ class Trace:
             fail(f'weft {" ".join(words)} of {self.path}: {run.stderr}')
         return [json.loads(line) for line in run.stdout.splitlines()]
 
+    def has_events(self):
+        """A program that has just begun to record may have none yet, which weft says in a line."""
+        return subprocess.run([self.weft, 'info', self.path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode in (0, 1)
+
     def promises(self, kind=None, label=None):
         """Of that kind, and with that in one of their labels."""
         return [p for p in self.ask('dump', '--json') if p.get('promise', -1) > 0 and kind in (None, p['kind']) and
