@@ -209,7 +209,7 @@ def check_kills(known, weft, folder, user):
 
         def is_there():
             traces = glob.glob(os.path.join(run.folder, '*', 'kernel-*'))
-            return traces and kernel(run.trace())[0]['events'] > 3000
+            return traces and run.trace().has_events() and kernel(run.trace())[0]['events'] > 3000
         until(is_there, 'what the kernel says while it is recorded')
         trace = run.trace()
         pid = int(trace.path.rsplit('-', 1)[1])
@@ -238,7 +238,8 @@ def check_programs_go(known, weft, folder):
     """What weft has in the kernel is there as long as weft is, whoever is killed."""
     for victim in ('the program', 'weft'):
         run = Run(weft, os.path.join(folder, f'{victim} at all'), ['--kernel=all'], [known, '10', '/dev/null', 'forever'], {}, wait=False)
-        until(lambda: glob.glob(os.path.join(run.folder, '*', 'kernel-*')) and 'kernel' in run.trace().ask('info', '--json')[0], 'what the kernel says')
+        until(lambda: glob.glob(os.path.join(run.folder, '*', 'kernel-*')) and run.trace().has_events() and 'kernel' in run.trace().ask('info', '--json')[0],
+              'what the kernel says')
         trace = run.trace()
         loaded = set()
         for path in glob.glob(f'/proc/{run.process.pid}/fdinfo/*'):
