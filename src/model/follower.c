@@ -29,6 +29,7 @@
 #define MOST_REST_NS INT64_C(400000000)
 #define REST_SHARE 4
 #define FAR 1.25 /* windows */
+#define WHOLE 2  /* windows; so much is shown as a whole at first */
 
 /* A place at which a window may begin; windows and the model share it. */
 struct place {
@@ -250,13 +251,15 @@ struct ahead {
 	uint64_t bytes;       /* that there were */
 	uint64_t events;      /* that were read */
 	uint64_t looks_at;    /* when there are so many of them */
+	double least;         /* windows that there must be for it to move */
 	bool is_far, is_over; /* there was more than a window has; there is no more by now */
 };
 
 static struct ahead look_ahead(const struct weft_follower *f, const struct weft_trace *trace, bool may_move)
 {
 	const bool moves = may_move && !f->is_part && !f->options.makes_no_model;
-	return (struct ahead){.most = moves ? window_events(f) : 0, .bytes = weft_trace_left(trace)};
+	return (struct ahead){
+	    .most = moves ? window_events(f) : 0, .bytes = weft_trace_left(trace), .least = f->events ? FAR : WHOLE};
 }
 
 /* Whether what is left is about a window, of much more; asked after each batch of events. */
@@ -269,7 +272,7 @@ static bool is_window_ahead(struct ahead *a, const struct weft_trace *trace, siz
 	const double windows = (double)left * (double)a->events / ((double)read * (double)a->most);
 	a->looks_at = a->events + a->most / 16;
 	a->is_over = a->is_far && windows <= FAR;
-	a->is_far |= windows > FAR;
+	a->is_far |= windows > a->least;
 	return a->is_over && windows > 0.5;
 }
 
@@ -450,7 +453,7 @@ static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct 
 	const bool is_first = !f->window;
 	const int can = prepare(f, trace);
 	struct place *from = can > 0 ? share(f->window) : NULL;
-	int status = can > 0 ? take_new(f, trace, !is_first) : can;
+	int status = can > 0 ? take_new(f, trace, !is_first || f->wants_newest) : can;
 	if (status == WEFT_OK && can > 0 && f->is_moved)
 		weft_trace_begin_at(trace, &f->window->position);
 	leave(&from);
@@ -664,10 +667,10 @@ int weft_follower_look_newest(struct weft_follower *f, struct weft_error *err)
 	f->wants_newest = true;
 	const int status = weft_follower_look(f, err);
 	f->wants_newest = false;
-	if (status <= 0 || !f->standing || weft_follower_window(f) > 0)
-		return status;
 	const bool is_made = f->model || f->options.makes_no_model;
-	const int more = f->events > 2 * window_events(f) ? weft_follower_skip(f, err) : 0;
+	if (status <= 0 || !f->standing || (is_made && weft_follower_window(f) > 0))
+		return status;
+	const int more = !f->is_moved && f->events > 2 * window_events(f) ? weft_follower_skip(f, err) : 0;
 	if (is_made && more <= 0)
 		return status;
 	f->is_due = true;

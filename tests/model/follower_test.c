@@ -321,7 +321,9 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 		}
 		if (is_told)
 			write_kernel();
-		if (weft_follower_look(follower, NULL) == 0)
+		const int found =
+		    options.begins_at_window ? weft_follower_look_newest(follower, NULL) : weft_follower_look(follower, NULL);
+		if (found == 0)
 			continue; /* nobody did anything */
 		/* Of much that came no more than a few windows are shown. */
 		const uint64_t before = events, told = 8 * (MOST + program.parts),
@@ -397,6 +399,33 @@ static void a_ring_gets_more_than_a_window_has(void **state)
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 1 << 20, .packets = 4},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000, .begins_at_window = true}, 15, 8000, 12,
 	    false);
+}
+
+static void act_for(unsigned tasks)
+{
+	for (; tasks > 0; tasks--)
+		weft_resolve(WEFT_SYSTEM_ID, WEFT_CREATE(WEFT_KIND_TASK));
+}
+
+/* Who comes to a large trace sees a window of it at once, and no less when little comes then. */
+static void the_first_window_is_of_what_was_there(void **state)
+{
+	enum { TASKS = 100000, FEW = 500, WINDOW = 10000, TOLD = 10 };
+	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
+	const struct weft_follower_options options = {.window_ns = INT64_MAX, .window_events = WINDOW, .begins_at_window = true};
+	struct weft_follower *follower;
+	assert_int_equal(weft_start(&record), WEFT_OK);
+	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
+	act_for(TASKS);
+	for (unsigned look = 0; look < 3; look++) {
+		assert_int_equal(weft_follower_look_newest(follower, NULL), 1);
+		assert_true(weft_follower_window(follower) > 0 && weft_follower_is_filled(follower));
+		const uint64_t events = weft_follower_model(follower)->events;
+		assert_true(events >= WINDOW && events <= 2 * WINDOW + TOLD);
+		act_for(FEW);
+	}
+	weft_stop();
+	weft_follower_close(follower);
 }
 
 static void a_window_as_large_as_the_trace(void **state)
@@ -502,6 +531,7 @@ int main(void)
 	    CASE(more_comes_with_what_the_kernel_says),
 	    CASE(a_ring_gets_more_than_a_window_has),
 	    CASE(a_ring_of_which_most_is_skipped),
+	    CASE(the_first_window_is_of_what_was_there),
 	    CASE(a_window_as_large_as_the_trace),
 	    CASE(a_ring_goes_round),
 	    CASE(a_ring_is_shorter_than_the_window),
