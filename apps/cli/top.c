@@ -10,6 +10,8 @@
 #include "analysis/names.h"
 #include "cli.h"
 #include "top_ui.h"
+#include "trace/follow.h"
+#include "viewer/live.h"
 
 struct options {
 	bool json, once;
@@ -36,9 +38,9 @@ static void put_head_json(const struct cli_input *input, const struct weft_top *
 	fputs("{\"trace\":", stdout);
 	cli_put_cstring(input->name);
 	printf(",\"pid\":%" PRIu64 ",\"runs\":%s,\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64
-	       ",\"in_flight\":%zu,\"lost\":%" PRIu64 "}\n",
+	       ",\"in_flight\":%zu,\"endless\":%zu,\"lost\":%" PRIu64 "}\n",
 	    weft_trace_info(input->trace)->pid, is_recorded ? "true" : "false", top->from_ns, top->to_ns, top->in_flight,
-	    cli_lost(weft_trace_info(input->trace)));
+	    weft_live_endless(top), cli_lost(weft_trace_info(input->trace)));
 }
 
 static void put_sorts_json(const struct weft_model *m, const struct weft_top *top)
@@ -112,16 +114,16 @@ static void put_rest_json(const struct weft_model *m, const struct weft_top *top
 static void put_head(const struct cli_input *input, const struct weft_top *top, bool is_recorded)
 {
 	const struct weft_trace_info *info = weft_trace_info(input->trace);
-	char span[CLI_DURATION], window[CLI_DURATION];
+	char span[CLI_DURATION], window[CLI_DURATION], flight[WEFT_LIVE_FLIGHT];
 	if (info->process.len)
 		cli_put_text(info->process);
 	else
 		cli_put(input->name);
 	if (info->pid)
 		printf(" %" PRIu64, info->pid);
-	printf(": %s; %s, %" PRIu64 " events, %" PRIu64 " lost; %zu in flight; the last %s:\n",
-	    is_recorded ? "runs" : "has ended", cli_format_duration(span, input->model->end_ns), input->model->events,
-	    cli_lost(info), top->in_flight, cli_format_duration(window, top->to_ns - top->from_ns));
+	printf(": %s; %s, %" PRIu64 " events, %" PRIu64 " lost; %s; the last %s:\n", is_recorded ? "runs" : "has ended",
+	    cli_format_duration(span, input->model->end_ns), input->model->events, cli_lost(info), weft_live_flight(top, flight),
+	    cli_format_duration(window, top->to_ns - top->from_ns));
 	for (size_t i = 0; i < top->stream_count; i++) {
 		const int64_t all_ns = top->to_ns - top->from_ns, slept_ns = top->streams[i].slept_ns;
 		const struct weft_stream_info *stream = &info->streams[top->streams[i].stream];
@@ -205,6 +207,15 @@ static void put_findings(const struct weft_findings *findings, const struct opti
 
 /* ---- The verb ---- */
 
+/* As the screen says it: a trace without an end may be of a program that was killed. */
+static bool any_is_recorded(const struct cli_args *traces)
+{
+	bool is_recorded = false;
+	for (int i = 0; i < traces->argc && !is_recorded; i++)
+		is_recorded = cli_is_process(traces->argv[i]) || weft_trace_is_recorded(traces->argv[i]);
+	return is_recorded;
+}
+
 static int put(const struct cli_input *input, const struct options *o, bool is_recorded)
 {
 	struct weft_facts *facts = NULL;
@@ -261,7 +272,7 @@ int cli_top(struct cli_args *args)
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
 	if (exit >= 0)
 		return exit;
-	exit = put(&input, &o, weft_trace_info(input.trace)->unfinished && !weft_trace_info(input.trace)->has_died);
+	exit = put(&input, &o, weft_trace_info(input.trace)->unfinished && any_is_recorded(args));
 	cli_close(&input);
 	return exit;
 }

@@ -97,7 +97,7 @@ static void put_missing(const struct weft_trace_info *info, char out[MISSING])
 
 static void draw_title(const struct top_ui *ui)
 {
-	char text[TEXT], time[80], events[WEFT_NUMBER_BYTES], flight[WEFT_NUMBER_BYTES], process[160], missing[MISSING];
+	char text[TEXT], time[80], events[WEFT_NUMBER_BYTES], flight[WEFT_LIVE_FLIGHT], process[160], missing[MISSING];
 	screen_fill(0, SCREEN_BAR, false);
 	if (!ui->look) {
 		snprintf(text, sizeof text, "%s: %s", ui->name, ui->trouble[0] ? ui->trouble : "is read");
@@ -116,8 +116,9 @@ static void draw_title(const struct top_ui *ui)
 		snprintf(process, sizeof process, "%.150s", ui->name);
 	weft_clock_print(time, sizeof time, ui->look->input.model, &ui->clock, ui->live->top->to_ns, 1000000);
 	put_missing(info, missing);
-	snprintf(text, sizeof text, "%s · %s in flight · %s events%s · at %s", process,
-	    weft_thousands(flight, ui->live->top->in_flight), weft_thousands(events, ui->look->events), missing, time);
+	/* Of a narrow screen the end is cut off. */
+	snprintf(text, sizeof text, "%s · %s · at %s · %s events%s", process, weft_live_flight(ui->live->top, flight), time,
+	    weft_thousands(events, ui->look->events), missing);
 	screen_put(0, 0, screen_columns() - width - 1, SCREEN_BAR, false, false, text);
 	screen_put(0, screen_columns() - width, width, SCREEN_BAR, false, false, state);
 }

@@ -1,11 +1,13 @@
 /* live.c: which rows the tables of live.h have, in which order.  SPDX-License-Identifier: ISC */
 #include "viewer/live.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/duration.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/sort.h"
 #include "layout/focus.h"
 #include "viewer/live_private.h"
@@ -88,6 +90,25 @@ void weft_live_destroy(struct weft_live *live)
 	weft_facts_destroy(live->priv->own_facts);
 	free(live->priv);
 	free(live);
+}
+
+size_t weft_live_endless(const struct weft_top *top)
+{
+	size_t all = 0;
+	for (size_t i = 0; i < top->sort_count; i++)
+		all += top->sorts[i].in_flight;
+	return all - top->in_flight;
+}
+
+const char *weft_live_flight(const struct weft_top *top, char text[WEFT_LIVE_FLIGHT])
+{
+	char number[WEFT_NUMBER_BYTES];
+	const size_t endless = weft_live_endless(top);
+	const int length = snprintf(text, WEFT_LIVE_FLIGHT, "%s in flight", weft_thousands(number, top->in_flight));
+	if (endless)
+		snprintf(text + length, WEFT_LIVE_FLIGHT - (size_t)length, ", and %s that need not end",
+		    weft_thousands(number, endless));
+	return text;
 }
 
 /* ---- What is known of one ---- */

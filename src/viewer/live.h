@@ -97,6 +97,13 @@ int weft_live_arrange(struct weft_live *live, const struct weft_live_asked *aske
 /* Words row number i of live->count.  Some us. */
 void weft_live_row(const struct weft_live *live, size_t i, struct weft_live_row *row);
 
+/* How many are in flight that need not end, as handles and OS threads, which stand in the tables, too. */
+size_t weft_live_endless(const struct weft_top *top);
+
+/* "2 in flight, and 28 that need not end"; returns text. */
+#define WEFT_LIVE_FLIGHT 100
+const char *weft_live_flight(const struct weft_top *top, char text[WEFT_LIVE_FLIGHT]);
+
 /* The row with that key, or SIZE_MAX.  Linear. */
 size_t weft_live_find(const struct weft_live *live, uint64_t key);
 

@@ -130,22 +130,26 @@ static int write_table(struct weft__writer *w, enum weft_live_table table, struc
 	return status;
 }
 
+/* Of several one is enough. */
+static bool may_run(const struct weft_trace_info *info)
+{
+	bool runs = info->part_count == 0 && info->unfinished && !info->has_died;
+	for (size_t i = 0; i < info->part_count; i++)
+		runs |= info->parts[i].unfinished && !info->parts[i].has_died;
+	return runs;
+}
+
 static void write_moment(struct weft__writer *w)
 {
 	const struct weft_model *m = w->v->model;
 	const struct weft_top *top = w->v->live->top;
-	char number[WEFT_NUMBER_BYTES], time[80], span[WEFT_DURATION_BYTES], rest[WEFT_NUMBER_BYTES + 32] = "";
-	size_t endless = 0;
-	for (uint32_t p = 1; p < m->promise_count; p++)
-		endless += weft_top_is_in_flight(top, p) && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_ENDLESS);
-	if (endless)
-		snprintf(rest, sizeof rest, ", and %s that need not end", weft_thousands(number, endless));
+	char flight[WEFT_LIVE_FLIGHT], time[80], span[WEFT_DURATION_BYTES];
 	int64_t step_ns = 1;
 	while (step_ns < m->end_ns / 1000)
 		step_ns *= 10;
 	weft_clock_print(time, sizeof time, m, &w->v->clock, m->end_ns, step_ns);
-	weft__rows_add(w->to, WEFT_ROW_TITLE, WEFT__TEXT(m->trace->unfinished && !m->trace->has_died ? "Now" : "At the end"),
-	    WEFT__TEXT("%s: %s in flight%s", time, weft_thousands(number, top->in_flight), rest));
+	weft__rows_add(w->to, WEFT_ROW_TITLE, WEFT__TEXT(may_run(m->trace) ? "Now" : "At the end"),
+	    WEFT__TEXT("%s: %s", time, weft_live_flight(top, flight)));
 	weft__rows_add(w->to, WEFT_ROW_TEXT,
 	    WEFT__TEXT("Ended, ran, late: in the last %s", weft_duration_text(span, top->to_ns - top->from_ns)), 0);
 }

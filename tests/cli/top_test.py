@@ -18,8 +18,9 @@ def run(*command, status=0):
     return got.stdout if status == 0 else got.stderr
 
 
-def rows(trace, key):
-    return [line for line in map(json.loads, run('--once', '--json', trace).splitlines()) if key in line]
+def rows(traces, key):
+    named = [traces] if isinstance(traces, str) else traces
+    return [line for line in map(json.loads, run('--once', '--json', *named).splitlines()) if key in line]
 
 
 def expect(what, got, wanted):
@@ -39,7 +40,10 @@ with tempfile.TemporaryDirectory() as place:
         subprocess.run(command, env={**os.environ, 'WEFT_TRACE': trace}, check=False, capture_output=True, timeout=PATIENCE)
         pending = sum(line['end'] == 'pending' or (line['failure'] or '').startswith('should resolve') for line in dumped(trace))
         expect(f'{trace}: in flight', sum(row['in_flight'] for row in rows(trace, 'sort')), pending)
-        expect(f'{trace}: it has ended', rows(trace, 'trace')[0]['runs'], False)
+        head, = rows(trace, 'trace')
+        expect(f'{trace}: in flight, as the head says it', head['in_flight'] + head['endless'], pending)
+        expect(f'{trace}: in words', f'; {head["in_flight"]} in flight' + (f', and {head["endless"]} that need not end; ' if head['endless'] else '; ') in run('--once', trace), True)
+        expect(f'{trace}: it has ended', head['runs'], False)
     wait, = [row for row in rows('arp', 'waits') if 'main' in row['name']]
     expect('for what it waits in the end', wait['root_name'], 'task 14 "ARP response"')
     expect('what was found', [row['finding'] for row in rows('arp', 'finding')], ['hang'])
@@ -81,6 +85,21 @@ with tempfile.TemporaryDirectory() as place:
         time.sleep(0.05)
     both[1].stdin.close()
     both[1].wait(timeout=PATIENCE)
+
+    # Who was killed has ended, though no trace says so.
+    killed = [subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'{name},size=1M'}) for name in ('one', 'other')]
+    end = time.monotonic() + PATIENCE
+    for name in 'one', 'other':
+        while subprocess.run([weft, 'top', '--once', name], capture_output=True, check=False).returncode:
+            if time.monotonic() > end:
+                sys.exit(f'{name} records nothing')
+            time.sleep(0.05)
+    for program in killed:
+        expect('two run', rows(['one', 'other'], 'trace')[0]['runs'], True)
+        program.kill()
+        program.wait(timeout=PATIENCE)
+    expect('both were killed', rows(['one', 'other'], 'trace')[0]['runs'], False)
+    expect('in words', ': has ended; ' in run('--once', 'one', 'other') and ': has ended; ' in run('--once', 'one'), True)
 
     expect('so many rows', len(run('--once', '--rows=0', 'arp').split('who waits longest')[1].split('\n\n')[0].splitlines()), 2)
     expect('no terminal', run('arp'), run('--once', 'arp'))
