@@ -152,7 +152,7 @@ bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 	if (map->lanes)
 		map = lane_of(map, &id);
 	size_t used = map->near_used + map->slots_used;
-	if (used == 0)
+	if (used == 0 && !map->has_base)
 		map->base = (uint64_t)id < 65536 ? 0 : (uint64_t)id;
 	if (weft__idmap_may_have_slot(map, id)) {
 		struct weft_idmap_slot *slot = slot_of(map, id);

@@ -23,6 +23,7 @@ struct weft_idmap {
 	uint32_t *near; /* number + 1 of the ids from `base` on; 0 for none */
 	uint64_t base;
 	size_t near_count, near_capacity, near_used;
+	bool has_base;                 /* though it is empty */
 	struct weft_idmap_slot *slots; /* the others: open addressing */
 	size_t slot_count, slots_used;
 	struct weft_hash_key key;      /* of slots */
@@ -73,6 +74,13 @@ static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 /* Gives an id a number below WEFT_IDMAP_NONE, in place of the one that it may have; false, with nothing changed, when out of
  * memory. */
 bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number);
+
+/* Of an empty one: most ids will follow this one, whichever are the first. */
+static inline void weft_idmap_expect(struct weft_idmap *map, int64_t id)
+{
+	map->base = (uint64_t)id;
+	map->has_base = true;
+}
 
 void weft_idmap_finish(struct weft_idmap *map);
 

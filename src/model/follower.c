@@ -294,6 +294,15 @@ static int move_ahead(struct weft_follower *f, const struct weft_trace *trace)
 	return status == WEFT_ENOTSUP ? WEFT_OK : status;
 }
 
+/* Whether the trace's numbers of streams are the follower's. */
+static bool is_numbered_alike(const struct weft_follower *f)
+{
+	size_t i = 0;
+	while (i < f->numbers.count && f->numbers.items[i] == i)
+		i++;
+	return i == f->numbers.count;
+}
+
 /* Takes what came since the last look into what holds.  May move: nobody needs the window's begin, as the trace does. */
 static int take_new(struct weft_follower *f, struct weft_trace *trace, bool may_move)
 {
@@ -303,21 +312,23 @@ static int take_new(struct weft_follower *f, struct weft_trace *trace, bool may_
 	int more, status = WEFT_OK;
 	weft_trace_rewind_to(trace, &f->reached);
 	struct ahead ahead = look_ahead(f, trace, may_move);
+	const bool is_alike = is_numbered_alike(f);
 	while (status == WEFT_OK && (more = weft_trace_next(trace, &events, &n)) != 0) {
-		if (more < 0 || !weft_vec_reserve(&own, n) || !own.items) {
+		if (more < 0 || (!is_alike && (!weft_vec_reserve(&own, n) || !own.items))) {
 			status = more < 0 ? more : WEFT_ENOMEM;
 			break;
 		}
-		memcpy(own.items, events, n * sizeof *own.items);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n && !is_alike; i++) {
+			own.items[i] = events[i];
 			own.items[i].stream = events[i].stream < f->numbers.count ? f->numbers.items[events[i].stream] : 0;
+		}
 		/* Behind a pause it is another pace. */
 		if (ahead.most && !ahead.events && events[0].time_ns - f->last_ns >= LEAST_NS)
 			ahead.most = f->options.window_events;
 		f->first_ns = f->events ? f->first_ns : events[0].time_ns;
 		f->last_ns = events[n - 1].time_ns;
 		f->events += n;
-		status = weft_standing_take(f->standing, own.items, n);
+		status = weft_standing_take(f->standing, is_alike ? events : own.items, n);
 		if (status == WEFT_OK && is_window_ahead(&ahead, trace, n))
 			status = move_ahead(f, trace);
 	}

@@ -435,8 +435,9 @@ static bool run(struct weft_standing *s, const struct weft_event *e, int64_t id)
 	if (p)
 		p->has_run = true;
 	stream->has_run = true;
-	stream->runs = *e;
-	if (e->op != WEFT_OP_IDLE)
+	if (e->op == WEFT_OP_IDLE)
+		stream->runs = *e;
+	else
 		stream->runs = (struct weft_event){
 		    .time_ns = e->time_ns, .op = WEFT_OP_RUN, .a = id, .site = WEFT_NO_SITE, .stream = e->stream};
 	return true;
@@ -697,7 +698,8 @@ static bool tidy(struct weft_standing *s)
 			p.into = places[p.into];
 		s->promises.items[places[i]] = p;
 	}
-	/* The newest first: the map keeps those in an array that are near it, as those are that are to come. */
+	/* The map keeps those in an array that are near the newest, as those are that are to come. */
+	weft_idmap_expect(&numbers, s->promises.items[count - 1].event.b);
 	for (size_t i = kept; ok && i-- > 0;) {
 		const int64_t id = s->promises.items[i].event.b;
 		ok = weft_idmap_get(&numbers, id) != WEFT_IDMAP_NONE || weft_idmap_set(&numbers, id, (uint32_t)i);

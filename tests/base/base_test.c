@@ -85,6 +85,29 @@ static void idmap_knows_what_it_was_given(void **state)
 	weft_idmap_finish(&map);
 }
 
+/* A few old ids come first, or ids that nobody expected: all are found, and the row that was expected is not hashed. */
+static void idmap_may_know_which_ids_come(void **state)
+{
+	enum { OLD = 3, COUNT = 5000 };
+	static const int64_t expected[] = {0, 1000000, INT64_MAX, INT64_MIN, -1};
+	for (size_t k = 0; k < sizeof expected / sizeof *expected; k++) {
+		struct weft_idmap map = {0};
+		weft_idmap_expect(&map, expected[k]);
+#define ID(i) ((i) < OLD ? (i) : 1000000 + (i))
+		assert_int_equal(weft_idmap_get(&map, expected[k]), WEFT_IDMAP_NONE);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			assert_int_equal(weft_idmap_get(&map, ID(i)), WEFT_IDMAP_NONE);
+			assert_true(weft_idmap_set(&map, ID(i), i));
+		}
+		for (uint32_t i = 0; i < COUNT; i++)
+			assert_int_equal(weft_idmap_get(&map, ID(i)), i);
+		if (k == 1)
+			assert_int_equal(map.slots_used, OLD);
+#undef ID
+		weft_idmap_finish(&map);
+	}
+}
+
 /* Of ten recorders that are not equally far: each id has its number, those of any other have none, and those in a row take
  * little. */
 static void idmap_keeps_ids_of_several_apart(void **state)
@@ -677,6 +700,7 @@ int main(void)
 	    cmocka_unit_test(vec_grows_and_keeps),
 	    cmocka_unit_test(vec_refuses_what_no_memory_has),
 	    cmocka_unit_test(idmap_knows_what_it_was_given),
+	    cmocka_unit_test(idmap_may_know_which_ids_come),
 	    cmocka_unit_test(idmap_keeps_ids_of_several_apart),
 	    cmocka_unit_test(idmap_holds_any_pattern),
 	    cmocka_unit_test(idmap_does_not_follow_an_enemy_down),
