@@ -183,11 +183,13 @@ static int save(const struct look *look, const char *path, const char *why)
 	struct cli_directory directory;
 	struct weft_trace *trace;
 	struct weft_error err;
-	const struct weft_trace_edit edit = {.reason = why};
+	struct weft_trace_edit edit = {.reason = why};
 	/* What a flight recorder has kept is there only when one asks. */
 	flight_ask(look->followed->path);
 	if (weft_trace_open(&trace, look->followed->path, &err) < 0)
 		return cli_fail_error(&err);
+	/* Asked when all that the copy has is read: what runs then ran on. */
+	edit.runs_on = weft_trace_is_recorded(look->followed->path);
 	int exit = cli_directory_begin(&directory, path);
 	if (exit < 0) {
 		const int status = weft_trace_save(trace, &edit, cli_directory_write, &directory, &err);

@@ -165,6 +165,12 @@ static void put_json(
 		fputs("null", stdout);
 	if (info->found_packets)
 		printf(",\"found_packets\":%" PRIu64, info->found_packets);
+	if (model->keeping_count) {
+		const struct weft_keeping *kept = &model->keepings[model->keeping_count - 1];
+		fputs(",\"kept\":{\"why\":", stdout);
+		cli_put_string(weft_model_text(model, kept->text));
+		printf(",\"time_ns\":%" PRId64 ",\"runs_on\":%s}", kept->time_ns, kept->runs_on ? "true" : "false");
+	}
 	printf(",\"span_ns\":%" PRId64 ",\"events\":%" PRIu64 ",\"events_by_kind\":{", model->end_ns, model->events);
 	const char *comma = "";
 	for (int op = 0; op <= WEFT_OP_COUNT; op++) {
@@ -253,9 +259,13 @@ static void put_people(
 		printf("found      %" PRIu64 " packets in an image of memory\n", info->found_packets);
 	if (info->has_origin)
 		put_utc(utc_ns(model));
+	const struct weft_keeping *kept = model->keeping_count ? &model->keepings[model->keeping_count - 1] : NULL;
 	if (info->unfinished)
-		printf("state      not finished: the program %s\n",
-		    info->has_died ? "was killed, or it ended at once" : "still records, or it was killed");
+		printf("state      not finished: the program %s\n", info->has_died          ? "was killed, or it ended at once"
+								    : kept && kept->runs_on ? "ran on when this copy was made"
+											    : "still records, or it was killed");
+	if (kept)
+		put_text_row("kept since", weft_model_text(model, kept->text));
 	fputs("span       ", stdout);
 	cli_put_seconds(model->end_ns);
 	printf(" s\nevents     %" PRIu64 "\n", model->events);

@@ -141,7 +141,8 @@ enum weft_op {
 	X(ROUND, 5, "round")           /* what became of the last value ns of this OS thread: ns that it had a processor, how    \
 					  often it gave it up by itself, how often it was taken away, minor and major faults */  \
 	X(BLOCKED, 6, "blocked")       /* the call text blocked a's OS thread for value ns */                                    \
-	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why */                                                  \
+	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why; value: 0 says the program, 1 who kept this copy,   \
+					  2 likewise, and the program ran on */                                                  \
 	X(SPIN, 8, "spin")             /* a's code was called value times since its OS thread last slept */                      \
 	X(MESSAGE, 9, "message")    /* a sent a message, or handles it if value is negative; value: its number; text: of whom */ \
 	X(DIED, 11, "died")         /* signal text, of that number, came while a ran, and nobody handles it */                   \

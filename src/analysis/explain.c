@@ -122,7 +122,7 @@ static void look(struct weft__finder *f, const struct weft_model *model, unsigne
 	weft__watch_stage(&f->watch, begin + percent);
 	for (int i = 0; i < WEFT_FINDING_KINDS && f->lacks && weft__finding_goes_on(f, 0, 1); i++)
 		/* It died later than what is whole ends. */
-		if (applies(f, checks[i].needs) && !(model->is_whole && i == WEFT_FINDING_CRASH))
+		if (applies(f, checks[i].needs) && !(model->is_whole && (i == WEFT_FINDING_CRASH || i == WEFT_FINDING_SAVED)))
 			checks[i].find(f);
 }
 

@@ -38,6 +38,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
 	X(WASTED, wasted, INFORMATION, SEEN, "work went on though whoever waited for it was cancelled")                          \
 	X(ALIVE, alive, INFORMATION, WAITING | SORTS, "what keeps a loop from returning")                                        \
+	X(SAVED, saved, INFORMATION, 0, "why this copy was kept")                                                                \
 	X(SLOW, slow, INFORMATION, SORTS | SEEN, "one took far longer than others of its sort")                                  \
 	X(ANSWER, answer, INFORMATION, CHAINS | SORTS | QUESTION, "how a promise came to its end, or why it did not")
 

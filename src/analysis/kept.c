@@ -20,6 +20,7 @@ static bool is_of_now(enum weft_finding_kind kind)
 	case WEFT_FINDING_UNANSWERED:
 	case WEFT_FINDING_UNDERWAY:
 	case WEFT_FINDING_ALIVE:
+	case WEFT_FINDING_SAVED:
 	case WEFT_FINDING_ANSWER: return true;
 	default: return false;
 	}

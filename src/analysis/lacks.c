@@ -60,6 +60,12 @@ struct weft__lacks *weft__lacks_find(const struct weft_model *m)
 		    .cut = info->unfinished,
 		    .died = info->has_died,
 		    .wrapped = info->wrapped};
+	bool all_cut_ran_on = m->keeping_count > 0;
+	for (size_t i = 0; i < m->keeping_count; i++)
+		if (m->keepings[i].runs_on && m->keepings[i].stream < info->stream_count)
+			lacks[info->part_count ? info->streams[m->keepings[i].stream].part : 0].ran_on = true;
+	for (size_t i = 0; i < parts; i++)
+		all_cut_ran_on &= lacks[i].ran_on || !lacks[i].cut;
 	for (size_t s = 0; s < info->stream_count; s++) {
 		const struct weft_stream_info *stream = &info->streams[s];
 		struct weft__lacks *of = &lacks[info->part_count ? stream->part : 0];
@@ -82,6 +88,7 @@ struct weft__lacks *weft__lacks_find(const struct weft_model *m)
 			lacks[i].horizon_ns = 1; /* what the first event tells of may have begun before it */
 		add(&lacks[parts], &lacks[i]);
 	}
+	lacks[parts].ran_on = all_cut_ran_on;
 	free(first_ns);
 	return lacks;
 }
@@ -124,6 +131,7 @@ const char *weft__lacks_text(const struct weft__lacks *lacks)
 	       : lacks->absent  ? "the end of the trace is missing, of some OS threads even more"
 	       : lacks->clipped ? "the end of the trace is missing"
 	       : lacks->died    ? "the program did not end the trace: it was killed, or ended at once"
+	       : lacks->ran_on  ? "the program did not end the trace: it ran on when this copy was made"
 	       : lacks->cut     ? "the program did not end the trace: it still runs, or was killed"
 	       : lacks->wrapped ? "the ring was overwritten: the trace begins in the middle"
 				: NULL;

@@ -11,6 +11,7 @@ struct weft__lacks {
 	bool absent;        /* at the end, what some OS threads did is missing (weft_model.has_absent) */
 	bool cut;           /* its program did not end the trace, or the end is missing */
 	bool died;          /* cut: it was seen to end */
+	bool ran_on;        /* cut: it is a copy, and the program ran on when that was made */
 	bool wrapped;       /* the beginning was overwritten */
 	int64_t horizon_ns; /* from there on all is there that was not lost otherwise; 0 unless the ring wrapped */
 };

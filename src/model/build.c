@@ -406,6 +406,19 @@ static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t
 	return death ? WEFT_OK : WEFT_ENOMEM;
 }
 
+/* A program that asks to be kept is no copy yet. */
+static int add_keeping(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t text;
+	if (ev->value <= 0)
+		return WEFT_OK;
+	int status = text_of(b, ev->text, &text);
+	struct weft_keeping *keeping = status < 0 ? NULL : weft_vec_push(&b->keepings);
+	if (keeping)
+		*keeping = (struct weft_keeping){time_ns, text, ev->stream, ev->value == 2};
+	return status < 0 ? status : keeping ? WEFT_OK : WEFT_ENOMEM;
+}
+
 static int connection(struct weft__build *b, const struct weft_event *ev)
 {
 	uint32_t p;
@@ -440,6 +453,8 @@ static int detail(struct weft__build *b, const struct weft_event *ev, int64_t ti
 		return add_round(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_DIED)
 		return add_death(b, ev, time_ns);
+	if (ev->kind == WEFT_DETAIL_SNAPSHOT)
+		return add_keeping(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_SPIN) {
 		int status = promise_of(b, ev, ev->a, &p);
 		struct weft_spin *spin = status < 0 ? NULL : weft_vec_push(&b->spins);
@@ -886,6 +901,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->spins);
 	weft_vec_free(&b->rounds);
 	weft_vec_free(&b->deaths);
+	weft_vec_free(&b->keepings);
 	weft_vec_free(&b->messages);
 	weft__transfer_drop(b);
 	weft_idmap_finish(&b->message_of);

@@ -565,6 +565,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->spins, spin);
 	HAND_OVER(&b->rounds, round);
 	HAND_OVER(&b->deaths, death);
+	HAND_OVER(&b->keepings, keeping);
 	HAND_OVER(&b->messages, message);
 	if (!weft__transfer_finish(b))
 		return WEFT_ENOMEM;

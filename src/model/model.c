@@ -28,6 +28,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->spins);
 	free(model->rounds);
 	free(model->deaths);
+	free(model->keepings);
 	free(model->messages);
 	free(model->transfers);
 	free(model->ends);

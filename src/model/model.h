@@ -156,6 +156,14 @@ struct weft_death {
 	uint16_t stream;
 };
 
+/* Why this is a copy that was kept, which is its last word. */
+struct weft_keeping {
+	int64_t time_ns;
+	uint32_t text; /* or WEFT_NONE */
+	uint16_t stream;
+	bool runs_on; /* its program ran on when the copy was made */
+};
+
 /* By then a promise's code had been called that often since its OS thread last slept. */
 struct weft_spin {
 	int64_t time_ns;
@@ -224,6 +232,8 @@ struct weft_model {
 	size_t round_count;
 	struct weft_death *deaths; /* in time order */
 	size_t death_count;
+	struct weft_keeping *keepings; /* in time order; of a trace of one recorder one, or none */
+	size_t keeping_count;
 	struct weft_message *messages; /* in time order */
 	size_t message_count;
 	struct weft_transfer *transfers; /* by `to`, then in time order */

@@ -67,6 +67,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_spin) spins;
 	WEFT_VEC(struct weft_round) rounds;
 	WEFT_VEC(struct weft_death) deaths;
+	WEFT_VEC(struct weft_keeping) keepings;
 	WEFT_VEC(struct weft_message) messages;
 	struct weft_idmap message_of; /* the last of a text and a number, as text << 32 | number, by its index */
 	WEFT_VEC(struct weft_transfer) transfers;

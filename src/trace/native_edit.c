@@ -430,6 +430,7 @@ int weft__native_append_reason(const struct native *n, struct native_copy *copy,
 	const struct weft_wire_event event = {.op = WEFT_OP_DETAIL,
 	    .kind = WEFT_DETAIL_SNAPSHOT,
 	    .a = WEFT_SYSTEM_ID,
+	    .value = edit->runs_on ? 2 : 1,
 	    .text = edit->reason,
 	    .text_bytes = (uint32_t)strlen(edit->reason)};
 	const uint8_t id = weft__event_id(&event);

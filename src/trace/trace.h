@@ -229,6 +229,7 @@ struct weft_trace_edit {
 	const struct weft_event *told; /* if is_cut: what each stream tells then, whatever their times are */
 	size_t told_count;
 	const char *reason; /* unless NULL: why it is kept, told as a snapshot behind the last event */
+	bool runs_on;       /* with a reason: the program runs while the copy is made */
 	/* Unless NULL: changes a text in place, of as many bytes; called for each that a program or its user may have chosen. */
 	void (*text)(void *ctx, char *text, uint32_t bytes);
 	void *ctx;

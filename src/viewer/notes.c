@@ -85,6 +85,9 @@ int weft_notes_fill(struct weft_rows *rows, const struct weft_model *model, stru
 		if (model->trace->has_died)
 			ADD(false, "What is pending at the right edge was pending when it ended.",
 			    "The program did not end this trace: it was killed, or ended at once.");
+		else if (model->keeping_count > 0 && model->keepings[model->keeping_count - 1].runs_on)
+			ADD(false, "What is pending at the right edge may have ended since.",
+			    "The program did not end this trace: it ran on when this copy was made.");
 		else if (model->trace->unfinished)
 			ADD(false, "What is pending at the right edge may have ended since.",
 			    "The program did not end this trace: it still runs, or it was killed.");

@@ -101,6 +101,16 @@ with tempfile.TemporaryDirectory() as place:
             expect('the reason', reason.split(':')[0], FAULTS[fault])
         else:
             expect('the reason', reason, 'the queue is full')
+        # Why it was kept comes first; what ran then did not die: the program ran on.
+        first, *others = lines('explain', 'kept/' + name)
+        expect(f'what {name} begins with', (first['finding'], first['severity'], first['title'].endswith(' UTC since ' + reason)), ('saved', 'information', True))
+        expect(f'when {name} was kept', re.match(r'this copy was kept at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC', first['title']) is not None, True)
+        expect(f'who ran on in {name}', [line['text'] for line in first['evidence'] if line['text'].endswith('the copy is made; the program ran on: what was not over then may be over by now')] != [], True)
+        expect(f'who died in {name}', [finding for finding in others if finding['finding'] == 'crash'], [])
+        if fault == 'spin':
+            expect('who ran still', [line['text'].split(' (')[0] for line in first['evidence'] if line['text'].endswith(' begins to run, and runs still')], ['handle 102 "busy"'])
+        said = run(weft, 'info', 'kept/' + name)
+        expect(f'weft info of {name}', ('\nstate      not finished: the program ran on when this copy was made\n' in said, '\nkept since ' + reason.replace('"', '\\"') + '\n' in said), (True, True))
     told = [json.loads(line) for line in read('told').splitlines()]
     expect('the command was told', sorted(os.path.basename(one['saved']) for one in told), listed('kept'))
     expect('of what', {one['kind'] for one in told}, {'finding', 'snapshot'})
@@ -110,6 +120,11 @@ with tempfile.TemporaryDirectory() as place:
     expect('rules that hold', run(weft, 'watch', 'all/fine1', 'count(request)>9', 'failed=0', '--save=kept'), '')
     said = run(weft, 'watch', 'all/fine1', 'count(request)<10', 'pending=0', '--save=rules', status=1)
     expect('a broken rule', (said.startswith('all/fine1: count(request)<10 is broken: '), len(listed('rules'))), (True, 1))
+    # What had ended did not run on; what a program asks for is no copy yet.
+    ended = lines('explain', 'rules/' + listed('rules')[0])[0]
+    expect('why that was kept', (ended['finding'], ended['title'].split(' since ')[1], ended['evidence']), ('saved', said.removeprefix('all/fine1: ').split('; saved as ')[0], []))
+    expect('its exit status', run(weft, 'explain', 'rules/' + listed('rules')[0]).splitlines()[0].startswith('saved: this copy was kept at '), True)
+    expect('what is no copy', [finding['finding'] for finding in lines('explain', 'all/late') if finding['finding'] == 'saved'], [])
     subprocess.run([leak], env={**os.environ, 'WEFT_TRACE': 'leaky'}, check=False, capture_output=True, timeout=PATIENCE)
     said = run(weft, 'watch', 'leaky', '--json', status=1)
     expect('a leak', [json.loads(line)['why'].split(':')[0] for line in said.splitlines()], ['leak'])

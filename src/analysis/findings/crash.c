@@ -4,12 +4,17 @@
 
 #include "analysis/findings/finding.h"
 
-/* By part: who ran until its last event, the one that began last; WEFT_NONE: nobody.  A loop or an OS thread alone tells nothing.
- */
-static void find_last(struct weft__finder *f, uint32_t *last, size_t *others)
+/* A loop or an OS thread alone tells nothing. */
+void weft__crash_last(struct weft__finder *f, uint32_t *last, size_t *others)
 {
 	const struct weft_model *m = f->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+	const size_t parts = m->trace->part_count ? m->trace->part_count : 1;
+	bool any = false;
+	for (size_t i = 0; i < parts; i++) {
+		last[i] = WEFT_NONE;
+		any |= f->lacks[i].cut;
+	}
+	for (uint32_t p = 1; any && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		const struct weft_promise *promise = &m->promises[p];
 		const struct weft__lacks *of = weft__lacks_of(f->lacks, m, p);
 		if (!of->cut || of->lost || m->promises[p + 1].runs == promise->runs || promise->end != WEFT_END_PENDING ||
@@ -101,13 +106,8 @@ void weft__find_crash(struct weft__finder *f)
 	const size_t parts = m->trace->part_count ? m->trace->part_count : 1;
 	uint32_t *last = weft__finding_alloc(f, parts, sizeof *last);
 	size_t *others = weft__finding_alloc(f, parts, sizeof *others);
-	bool any = false;
-	for (size_t i = 0; last && i < parts; i++) {
-		last[i] = WEFT_NONE;
-		any |= f->lacks[i].cut;
-	}
-	if (last && others && any)
-		find_last(f, last, others);
+	if (last && others)
+		weft__crash_last(f, last, others);
 	for (size_t i = 0; last && others && i < m->death_count; i++) {
 		const struct weft_death *death = &m->deaths[i];
 		size_t part =
@@ -115,9 +115,12 @@ void weft__find_crash(struct weft__finder *f)
 		tell_death(f, death);
 		last[part] = WEFT_NONE;
 	}
-	for (size_t i = 0; last && others && i < parts; i++)
-		if (last[i] != WEFT_NONE)
+	for (size_t i = 0; last && others && i < parts; i++) {
+		if (last[i] != WEFT_NONE && f->lacks[i].ran_on)
+			f->told[last[i]] = true; /* nor did it hang: the copy tells of it as such */
+		else if (last[i] != WEFT_NONE)
 			tell_last(f, last[i], others[i]);
+	}
 	free(last);
 	free(others);
 }

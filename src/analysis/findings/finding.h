@@ -190,6 +190,8 @@ void weft__words_steal(struct weft__finder *f, const struct weft_steal *steal);
 struct weft_path;
 void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path *path);
 
+/* By part: who ran until its last event, the one that began last, or WEFT_NONE, and how many others did; `others` is zeroed. */
+void weft__crash_last(struct weft__finder *f, uint32_t *last, size_t *others);
 /* From the promise down to its root, or to the first that is in a circle; the middle of a long chain is left out. */
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */

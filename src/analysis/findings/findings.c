@@ -192,12 +192,13 @@ static bool is_explained(const struct weft_finding *x)
 	       x->verdict == WEFT_VERDICT_NOT_HANDED_ON;
 }
 
-/* Alarms first, what is certain before what is not, then as WEFT_FINDINGS has them. */
+/* Why it was kept first, then alarms, what is certain before what is not, then as WEFT_FINDINGS has them. */
 static int compare_findings(const void *a, const void *b)
 {
 	const struct weft_finding *x = a, *y = b;
 	int kind = is_delay(x) && is_delay(y) ? 0 : WEFT_ORDER(x->kind, y->kind);
-	return WEFT_ORDER(y->severity, x->severity) ?: WEFT_ORDER(y->sure, x->sure) ?: kind ?:
+	return WEFT_ORDER(y->kind == WEFT_FINDING_SAVED, x->kind == WEFT_FINDING_SAVED) ?:
+	       WEFT_ORDER(y->severity, x->severity) ?: WEFT_ORDER(y->sure, x->sure) ?: kind ?:
 	       WEFT_ORDER(is_explained(y), is_explained(x)) ?: WEFT_ORDER(y->weight, x->weight) ?:
 	       WEFT_ORDER(x->kind, y->kind) ?: WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise) ?:
 	       strcmp(x->title, y->title);
