@@ -88,7 +88,7 @@ struct weft__lacks *weft__lacks_find(const struct weft_model *m)
 			lacks[i].horizon_ns = 1; /* what the first event tells of may have begun before it */
 		add(&lacks[parts], &lacks[i]);
 	}
-	lacks[parts].ran_on = all_cut_ran_on;
+	lacks[parts].ran_on = lacks[parts].cut && all_cut_ran_on;
 	free(first_ns);
 	return lacks;
 }
