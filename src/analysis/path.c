@@ -735,6 +735,18 @@ static bool find_path(struct walk *w, uint32_t promise)
 	return !w->no_memory;
 }
 
+/* Likewise of what a promise did then, from `low_ns` on. */
+static bool find_path_to_deed(struct walk *w, uint32_t promise, int64_t low_ns, int64_t time_ns)
+{
+	w->low_ns = low_ns;
+	w->time_ns = time_ns;
+	w->promise = w->ties->now[promise];
+	w->lock = WEFT_NONE;
+	w->mode = ACTS;
+	walk(w);
+	return !w->no_memory;
+}
+
 /* A stretch of a step, and who ran longest in it. */
 struct window {
 	int64_t from_ns, to_ns, longest_ns;
@@ -888,6 +900,21 @@ int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, 
 		return weft_error_set(err, WEFT_ENOTFOUND, "the promise has not ended");
 	struct weft_path *path = calloc(1, sizeof *path);
 	bool ok = path && find_ends_of_messages(&w) && find_path(&w, promise) && finish_path(path, &w);
+	free_walk(&w);
+	if (!ok) {
+		free(path);
+		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	}
+	*out = path;
+	return WEFT_OK;
+}
+
+int weft_path_create_to_deed(struct weft_path **out, const struct weft_ties *ties, uint32_t promise, int64_t from_ns,
+    int64_t to_ns, struct weft_error *err)
+{
+	struct walk w = {.ties = ties, .sent_by = WEFT_NONE, .connection = WEFT_NONE};
+	struct weft_path *path = calloc(1, sizeof *path);
+	bool ok = path && find_ends_of_messages(&w) && find_path_to_deed(&w, promise, from_ns, to_ns) && finish_path(path, &w);
 	free_walk(&w);
 	if (!ok) {
 		free(path);

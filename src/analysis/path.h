@@ -48,6 +48,9 @@ struct weft_path {
 int weft_path_create(struct weft_path **out, const struct weft_model *model, uint32_t promise, struct weft_error *err);
 /* The same with ties, of both lists, that are known already. */
 int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, uint32_t promise, struct weft_error *err);
+/* The path to what a promise did at a time, as a write, from another time on, whether it has ended or not.  WEFT_ENOMEM. */
+int weft_path_create_to_deed(struct weft_path **out, const struct weft_ties *ties, uint32_t promise, int64_t from_ns,
+    int64_t to_ns, struct weft_error *err);
 void weft_path_destroy(struct weft_path *path);
 const char *weft_step_name(enum weft_step_kind kind);
 

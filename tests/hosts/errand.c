@@ -3,15 +3,15 @@
  *	errand serve ADDRESS
  *	errand ask ADDRESS QUESTION...
  *
- * Both do so by a connection, and then once by a datagram.  What begins with "lost" is never answered.  Ends by SIGTERM; who asks
- * also when all is answered.  SPDX-License-Identifier: ISC */
+ * Both do so by a connection, and then once by a datagram.  What begins with "lost" is never answered, and "slow" after
+ * 400 ms.  Ends by SIGTERM; who asks also when all is answered.  SPDX-License-Identifier: ISC */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weft/uv.h>
 
-enum { PORT = 7000, MOST = 1000, WORK_MS = 2, BACKLOG = 10 };
+enum { PORT = 7000, MOST = 1000, WORK_MS = 2, LONG_MS = 400, BACKLOG = 10 };
 
 static struct weft_uv *uv;
 static struct sockaddr_in address;
@@ -41,7 +41,8 @@ static struct weft_promise *answer(void *stream, void *question)
 		return weft_promise_unit();
 	if (bytes->size >= 4 && !memcmp(bytes->data, "lost", 4))
 		return weft_promise_of_kind(WEFT_KIND_TASK, false, "the archive", &never);
-	return weft_promise_bind(weft_uv_sleep(uv, WORK_MS), say, stream, NULL);
+	const bool is_slow = bytes->size >= 4 && !memcmp(bytes->data, "slow", 4);
+	return weft_promise_bind(weft_uv_sleep(uv, is_slow ? LONG_MS : WORK_MS), say, stream, NULL);
 }
 
 static struct weft_promise *hang_up(void *stream)

@@ -77,6 +77,20 @@ def one_is_lost(folder):
         sys.exit(f'FAILED: who asks waits for the archive:\n{waits}')
 
 
-for test in all_is_answered, one_is_lost:
+def the_other_end_is_named(folder):
+    """Who was late there, and what he did meanwhile."""
+    with both(folder, ',mode=grow', *['more'] * 20, 'slow') as (asks, traces):
+        asks.wait(PATIENCE)
+    said = look('explain', *traces)
+    late = (r'slow: connection \d+ "to .* was asked, and the other end, (errand-\d+), answered \d+ ms later.*\n(.*\n)*?'
+            r'.* connection \d+ "from .*\) in \1 has read that, .* later\n.* timer \d+ "sleep" .* in \1 is waited for, for \d+ ms\n.* in \1 writes the answer, \d+ ms after it was read\n'
+            r'(.*\n)*?    find out what connection \d+ "from .*\) in \1 did that time')
+    read = r'slow: read \d+ .*: waiting for timer \d+ "sleep" \(.*\) in (errand-\d+), .*\n(.*\n)*    weft explain --promise=\d+ tells why timer \d+ "sleep" \(.*\) in \1 took so long'
+    for told in late, read:
+        if not re.search(told, said):
+            sys.exit(f'FAILED: who was late is not named:\n{said}')
+
+
+for test in all_is_answered, one_is_lost, the_other_end_is_named:
     with tempfile.TemporaryDirectory() as place:
         test(place)

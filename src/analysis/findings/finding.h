@@ -152,6 +152,12 @@ const char *weft__words_place(struct weft__finder *f, uint32_t promise);
 const char *weft__words_at(struct weft__finder *f, uint32_t promise);
 /* " in node@b": of a trace of several hosts; else empty. */
 const char *weft__words_where(struct weft__finder *f, uint32_t promise);
+/* timer 14 "sleep" (srv.c:12) in node@b: of a trace of several processes, also of one host. */
+const char *weft__words_there(struct weft__finder *f, uint32_t promise);
+/* ", node@b,": who has the other end of a connection; "" if its trace is not here. */
+const char *weft__words_peer(struct weft__finder *f, uint32_t connection);
+/* That end, as weft__words_there(), or "the other end of connection 3". */
+const char *weft__words_other_end(struct weft__finder *f, uint32_t connection);
 /* What promises of a sort have in common: "ARP response", bind at arp.c:12 */
 const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
 /* The same of several sorts whose labels have one shape: "client *" */

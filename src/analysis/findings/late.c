@@ -86,8 +86,8 @@ static void tell(struct weft__finder *f, const struct answer *a, size_t late, si
 	const char *more = late == 1 ? "" : weft__finding_text(f, ", and so did %zu more", late - 1);
 	finding->weight = (uint64_t)a->took_ns;
 	finding->title = weft__finding_text(f,
-	    "%s%s was asked, and the other end answered %s later%s; of %zu answers there the median took %s", name, at,
-	    weft__words_span(f, a->took_ns), more, all, weft__words_span(f, median_ns));
+	    "%s%s was asked, and the other end%s answered %s later%s; of %zu answers there the median took %s", name, at,
+	    weft__words_peer(f, t->connection), weft__words_span(f, a->took_ns), more, all, weft__words_span(f, median_ns));
 	finding->next = weft__words_next_late(f, t->connection);
 	weft__words_turn(f, t);
 }

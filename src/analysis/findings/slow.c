@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shares.h"
 #include "analysis/turns.h"
 #include "base/duration.h"
 #include "base/sort.h"
@@ -142,11 +143,61 @@ static const char *words_of_connection(struct weft__finder *f, uint32_t promise)
 		   : "";
 }
 
+/* Of another process than the promise that is told of. */
+static bool is_elsewhere(const struct weft__finder *f, uint32_t promise)
+{
+	return promise != WEFT_SYSTEM &&
+	       weft_part_of(f->model, promise) != weft_part_of(f->model, f->findings.items[f->findings.count - 1].promise);
+}
+
+/* Whose it is, where that is another process; then with its place, if that is wanted. */
+static const char *name_of(struct weft__finder *f, uint32_t promise, bool with_place)
+{
+	const char *name = weft__words_name(f, promise);
+	if (!is_elsewhere(f, promise))
+		return name;
+	return with_place ? weft__words_there(f, promise)
+			  : weft__finding_text(f, "%s in %s", name, f->model->trace->parts[weft_part_of(f->model, promise)].name);
+}
+
+/* ", at whose other end is node@b,", if the trace of that is here. */
+static const char *words_of_peer(struct weft__finder *f, uint32_t connection)
+{
+	const char *peer = weft__words_peer(f, connection);
+	return *peer ? weft__finding_text(f, ", at whose other end is%s", peer + 1) : "";
+}
+
+/* The connection whose write that is, which created it, or waits for it; or WEFT_NONE. */
+static uint32_t connection_of(const struct weft__finder *f, uint32_t write)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t by = m->promises[write].created_by;
+	if (by != WEFT_NONE && weft_kind_has(m->promises[by].kind, WEFT_TRAIT_CONNECTION))
+		return by;
+	for (uint32_t i = f->ties.in_begin[write]; i < f->ties.in_begin[write + 1]; i++)
+		if (weft_kind_has(m->promises[m->links[f->ties.in[i]].from].kind, WEFT_TRAIT_CONNECTION))
+			return m->links[f->ties.in[i]].from;
+	return WEFT_NONE;
+}
+
+/* A write that takes long ends when the other end has made room for it. */
+static const char *words_of_outside(struct weft__finder *f, const struct weft_path_step *s)
+{
+	const bool is_write = f->model->promises[s->promise].kind == WEFT_KIND_STREAM_WRITE;
+	if (!is_write || length_of(s) < f->options.stall_ns)
+		return ", which comes from outside";
+	const uint32_t connection = connection_of(f, s->promise);
+	return connection == WEFT_NONE ? ", for which there is no room: the other end does not read"
+				       : weft__finding_text(f, ", for which there is no room: %s does not read",
+					     weft__words_other_end(f, connection));
+}
+
 /* "waiting for timer 9 "db" (bank.c:12 in ask), which comes from outside"; the place only where that is wanted. */
 static const char *words_of(struct weft__finder *f, const struct part *part, bool with_place)
 {
 	const struct weft_path_step *s = &part->longest;
-	const char *who = weft__words_name(f, s->promise);
+	const bool is_there = is_elsewhere(f, s->promise);
+	const char *who = name_of(f, s->promise, with_place);
 	bool outside = weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_OUTSIDE);
 	if (part->is_lock && s->holder != WEFT_NONE)
 		return weft__finding_text(
@@ -165,15 +216,15 @@ static const char *words_of(struct weft__finder *f, const struct part *part, boo
 	default: break;
 	}
 	if (is_turn(s))
-		return weft__finding_text(
-		    f, "waiting for %s to %s", weft__words_name(f, s->connection), s->is_asked ? "answer" : "send more");
+		return weft__finding_text(f, "waiting for %s%s to %s", weft__words_name(f, s->connection),
+		    words_of_peer(f, s->connection), s->is_asked ? "answer" : "send more");
 	if (is_at_rest(f, part))
 		return words_of_rest(f, part);
 	if (part->is_late)
 		return weft__finding_text(
 		    f, "%s may have come, but %s ran: nobody could hear of it sooner", who, weft__words_name(f, s->behind));
 	return weft__finding_text(f, "waiting for %s%s%s%s", who, words_of_connection(f, s->promise),
-	    with_place ? weft__words_at(f, s->promise) : "", outside ? ", which comes from outside" : "");
+	    with_place && !is_there ? weft__words_at(f, s->promise) : "", outside ? words_of_outside(f, s) : "");
 }
 
 static int percent(int64_t part_ns, int64_t all_ns)
@@ -287,7 +338,7 @@ static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *par
 		finding->next = most->longest.is_asked ? weft__words_next_late(f, cause) : "";
 	else if (cause != promise && cause != WEFT_SYSTEM)
 		finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells why %s took so long",
-		    f->model->promises[cause].id, weft__words_name(f, cause));
+		    f->model->promises[cause].id, name_of(f, cause, true));
 }
 
 /* How its time is told of, given its path. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/across.h"
 #include "analysis/findings/finding.h"
 #include "analysis/names.h"
 #include "analysis/shapes.h"
@@ -155,6 +156,86 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise)
 	    weft__words_sort(f, promise), sort->resolved == 1 ? "was" : "were", who);
 }
 
+const char *weft__words_there(struct weft__finder *f, uint32_t promise)
+{
+	const struct weft_trace_info *info = f->model->trace;
+	char place[WEFT_NAME_BYTES];
+	const char *at = *weft_name_place(f->model, promise, place) ? weft__finding_text(f, " (%s)", place) : "";
+	return weft__finding_text(f, "%s%s in %s", weft__words_name(f, promise), at,
+	    info->part_count ? info->parts[weft_part_of(f->model, promise)].name : "itself");
+}
+
+/* The other end of a connection, if another process has it and its trace is here; else WEFT_NONE. */
+static uint32_t peer_of(const struct weft_model *m, uint32_t connection)
+{
+	const struct weft_connection_end *end = weft__across_end(m, connection);
+	return end ? end->peer : weft_peer_of(m, connection);
+}
+
+const char *weft__words_peer(struct weft__finder *f, uint32_t connection)
+{
+	const uint32_t peer = peer_of(f->model, connection);
+	return peer == WEFT_NONE ? "" : weft__finding_text(f, ", %s,", f->model->trace->parts[weft_part_of(f->model, peer)].name);
+}
+
+const char *weft__words_other_end(struct weft__finder *f, uint32_t connection)
+{
+	const uint32_t peer = peer_of(f->model, connection);
+	return peer == WEFT_NONE ? weft__finding_text(f, "the other end of %s", weft__words_name(f, connection))
+				 : weft__words_there(f, peer);
+}
+
+/* What took longest there, and most of the time in which the answer was made, as the path to its writer has it; false: nobody
+ * knows.
+ */
+static bool find_longest(struct weft__finder *f, uint32_t writer, int64_t from_ns, int64_t to_ns, struct weft_path_step *out)
+{
+	struct weft_path *path = NULL;
+	int64_t longest_ns = (to_ns - from_ns) / 2;
+	f->no_memory |= weft_path_create_to_deed(&path, &f->ties, writer, from_ns, to_ns, NULL) == WEFT_ENOMEM;
+	bool found = false;
+	for (size_t i = 0; path && i < path->count; i++) {
+		const struct weft_path_step *s = &path->steps[i];
+		const int64_t ns = weft_min_ns(s->end_ns, to_ns) - weft_max_ns(s->start_ns, from_ns);
+		if (ns <= longest_ns || weft_step_cause(s) == WEFT_SYSTEM || s->sent_by != WEFT_NONE)
+			continue;
+		*out = *s;
+		longest_ns = ns;
+		found = true;
+	}
+	weft_path_destroy(path);
+	return found;
+}
+
+/* What the other end did between question and answer, if its trace is here. */
+static void tell_work(struct weft__finder *f, const struct weft_turn *turn)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t peer = peer_of(m, turn->connection);
+	const struct weft_transfer *answer = peer != WEFT_NONE && turn->answered_ns != WEFT_NEVER
+						 ? weft__across_last(m, turn->connection, turn->answered_ns)
+						 : NULL;
+	const struct weft_transfer *question = answer ? weft__across_last(m, peer, answer->sent_ns) : NULL;
+	if (!question || answer->from != peer || answer->sent_ns < turn->asked_ns || question->sent_ns < turn->asked_ns)
+		return;
+	const uint32_t writer = f->ties.now[answer->by];
+	struct weft_path_step longest;
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, question->received_ns, peer, "%s has read that, %s later",
+	    weft__words_there(f, peer), weft__words_span(f, question->received_ns - turn->asked_ns));
+	if (find_longest(f, writer, question->received_ns, answer->sent_ns, &longest)) {
+		const uint32_t cause = weft_step_cause(&longest);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, longest.start_ns, cause,
+		    longest.kind == WEFT_STEP_WAITING && longest.lock == WEFT_NONE && longest.behind == WEFT_NONE
+			? "%s is waited for, for %s"
+			: "%s keeps it waiting for %s",
+		    weft__words_there(f, cause), weft__words_span(f, longest.end_ns - longest.start_ns));
+	}
+	if (writer != WEFT_SYSTEM)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, answer->sent_ns, writer,
+		    "%s writes the answer, %s after it was read", weft__words_there(f, writer),
+		    weft__words_span(f, answer->sent_ns - question->received_ns));
+}
+
 void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn)
 {
 	const char *name = weft__words_name(f, turn->connection);
@@ -165,6 +246,7 @@ void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn)
 		return;
 	f->turn = turn;
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, turn->asked_ns, turn->connection, "%s is written: it is asked", name);
+	tell_work(f, turn);
 	if (turn->answered_ns != WEFT_NEVER)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, turn->answered_ns, turn->connection, "its answer comes, %s later",
 		    weft__words_span(f, turn->answered_ns - turn->asked_ns));
@@ -205,7 +287,6 @@ void weft__words_steal(struct weft__finder *f, const struct weft_steal *steal)
 
 const char *weft__words_next_late(struct weft__finder *f, uint32_t connection)
 {
-	return weft__finding_text(f,
-	    "find out what the other end of %s did that time; a timeout would turn its silence into an error",
-	    weft__words_name(f, connection));
+	return weft__finding_text(f, "find out what %s did that time; a timeout would turn its silence into an error",
+	    weft__words_other_end(f, connection));
 }
