@@ -58,6 +58,7 @@ static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 	if (offset < map->near_count && map->near[offset])
 		return map->near[offset] - 1;
 	if (map->lanes) {
+#ifndef __wasm__ /* which has no product of 128 bits */
 		if ((uint64_t)id < WEFT__IDMAP_DIVIDED) {
 			__extension__ typedef unsigned __int128 wide;
 			const uint64_t left = (uint64_t)((wide)map->lane_reciprocal * (uint64_t)id >> 64);
@@ -66,6 +67,7 @@ static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 			if (offset < lane->near_count && lane->near[offset])
 				return lane->near[offset] - 1;
 		}
+#endif
 		return weft__idmap_find_in_lane(map, id);
 	}
 	return weft__idmap_may_have_slot(map, id) ? weft__idmap_find_slot(map, id) : WEFT_IDMAP_NONE;
