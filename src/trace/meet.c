@@ -5,6 +5,7 @@
  * that it has a byte of, which tells more than those before.  SPDX-License-Identifier: ISC */
 #include "trace/meet.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,7 @@ static int add_end(struct meeting *m, uint32_t part, struct weft_idmap *of_part,
 		return WEFT_OK;
 	uint32_t at = weft_idmap_get(of_part, e->a);
 	if (at != WEFT_IDMAP_NONE) { /* told again */
+		assert(at < m->ends.count && m->ends.items);
 		m->ends.items[at].sent = (uint64_t)e->value;
 		m->ends.items[at].received = carry.received;
 		return WEFT_OK;
@@ -111,6 +113,7 @@ static int add_step(struct meeting *m, const struct weft_idmap *of_part, const s
 	const uint32_t at = weft_idmap_get(of_part, e->a);
 	if (at == WEFT_IDMAP_NONE)
 		return WEFT_OK;
+	assert(at < m->ends.count && m->ends.items);
 	struct end *end = &m->ends.items[at];
 	const bool is_sent = e->op == WEFT_OP_SENT;
 	uint64_t *position = is_sent ? &end->sent : &end->received;
