@@ -722,29 +722,23 @@ static void walk(struct walk *w)
 	}
 }
 
-/* Fills w->steps with the path of a promise that has ended; false when out of memory. */
-static bool find_path(struct walk *w, uint32_t promise)
+/* Fills w->steps with the path to what a promise did, or to its end, from low_ns on; false when out of memory. */
+static bool find_path_to(struct walk *w, uint32_t promise, int64_t low_ns, int64_t time_ns, enum mode mode)
 {
 	w->steps.count = 0;
-	w->low_ns = w->ties->model->promises[promise].start_ns;
-	w->time_ns = w->ties->ended_ns[promise];
-	w->promise = w->ties->now[promise];
-	w->lock = WEFT_NONE;
-	w->mode = ENDED;
-	walk(w);
-	return !w->no_memory;
-}
-
-/* Likewise of what a promise did then, from `low_ns` on. */
-static bool find_path_to_deed(struct walk *w, uint32_t promise, int64_t low_ns, int64_t time_ns)
-{
 	w->low_ns = low_ns;
 	w->time_ns = time_ns;
 	w->promise = w->ties->now[promise];
 	w->lock = WEFT_NONE;
-	w->mode = ACTS;
+	w->mode = mode;
 	walk(w);
 	return !w->no_memory;
+}
+
+/* Of a promise that has ended. */
+static bool find_path(struct walk *w, uint32_t promise)
+{
+	return find_path_to(w, promise, w->ties->model->promises[promise].start_ns, w->ties->ended_ns[promise], ENDED);
 }
 
 /* A stretch of a step, and who ran longest in it. */
@@ -914,7 +908,7 @@ int weft_path_create_to_deed(struct weft_path **out, const struct weft_ties *tie
 {
 	struct walk w = {.ties = ties, .sent_by = WEFT_NONE, .connection = WEFT_NONE};
 	struct weft_path *path = calloc(1, sizeof *path);
-	bool ok = path && find_ends_of_messages(&w) && find_path_to_deed(&w, promise, from_ns, to_ns) && finish_path(path, &w);
+	bool ok = path && find_ends_of_messages(&w) && find_path_to(&w, promise, from_ns, to_ns, ACTS) && finish_path(path, &w);
 	free_walk(&w);
 	if (!ok) {
 		free(path);
