@@ -123,7 +123,7 @@ static uint32_t series_of_unknown(const struct search *s, uint32_t maker, uint32
 	if (maker == WEFT_NONE || f->model->promises[maker].kind != WEFT_KIND_PREEXISTING)
 		return WEFT_IDMAP_NONE;
 	const uint32_t number = weft_idmap_get(&s->of_maker, maker_key(f, p));
-	return number != WEFT_IDMAP_NONE && has_read(f, maker, s->series.items[number].last) ? number : WEFT_IDMAP_NONE;
+	return number < s->series.count && has_read(f, maker, s->series.items[number].last) ? number : WEFT_IDMAP_NONE;
 }
 
 /* The series of the try before p, or WEFT_IDMAP_NONE. */
