@@ -364,27 +364,34 @@ static void look_for_rules(struct look *look)
 	}
 }
 
+static void look_for_request(struct look *look, const struct weft_event *e)
+{
+	char why[TEXT];
+	if (e->op != WEFT_OP_DETAIL || e->kind != WEFT_DETAIL_SNAPSHOT)
+		return;
+	weft_utf8_copy(why, sizeof why, e->text);
+	const int64_t utc_ns = e->time_ns + weft_trace_info(weft_follower_trace(look->followed->follower))->clock_origin_ns;
+	struct trouble *t = see(look, weft_hash_bytes(why, strlen(why)), utc_ns / 1000000000);
+	if (!t)
+		return;
+	t->leaves = true;
+	raise_alarm(look, t, "snapshot", why, NULL);
+}
+
 /* What the program itself asks for: weft_snapshot(). */
 static void look_for_requests(struct look *look)
 {
 	struct weft_trace *trace = weft_follower_trace(look->followed->follower);
-	const struct weft_event *events;
 	size_t count;
+	const struct weft_event *events = weft_follower_snapshots(look->followed->follower, &count);
+	for (size_t i = 0; i < count; i++)
+		look_for_request(look, &events[i]);
+	if (events)
+		return;
 	weft_trace_rewind(trace);
 	while (weft_trace_next(trace, &events, &count) > 0)
-		for (size_t i = 0; i < count; i++) {
-			const struct weft_event *e = &events[i];
-			char why[TEXT];
-			if (e->op != WEFT_OP_DETAIL || e->kind != WEFT_DETAIL_SNAPSHOT)
-				continue;
-			weft_utf8_copy(why, sizeof why, e->text);
-			const int64_t utc_ns = e->time_ns + weft_trace_info(trace)->clock_origin_ns;
-			struct trouble *t = see(look, weft_hash_bytes(why, strlen(why)), utc_ns / 1000000000);
-			if (!t)
-				continue;
-			t->leaves = true;
-			raise_alarm(look, t, "snapshot", why, NULL);
-		}
+		for (size_t i = 0; i < count; i++)
+			look_for_request(look, &events[i]);
 }
 
 /* Some of its troubles are not told of yet: nothing new need happen for that. */
@@ -571,6 +578,19 @@ static int prepare_folder(const char *path)
 	return path && access(path, W_OK | X_OK) != 0 ? cli_fail("%s: %s", path, strerror(errno)) : -1;
 }
 
+/* Meanwhile what comes is counted: who rests for long would find a ring overwritten. */
+static void rest(struct watch *w, int64_t rest_ns, int64_t every_ns)
+{
+	const int64_t until_ns = now_ns() + rest_ns;
+	struct weft_error err;
+	for (int64_t left_ns = rest_ns; left_ns > 0 && !stopped; left_ns = until_ns - now_ns()) {
+		nap(weft_min_ns(left_ns, every_ns));
+		for (size_t i = 0; i < w->all.count && left_ns > every_ns && !stopped; i++)
+			if (!w->all.items[i].is_over)
+				(void)weft_follower_skip(w->all.items[i].follower, &err); /* what is wrong is told by the look */
+	}
+}
+
 static void go_on(struct watch *w, struct cli_args *args, int64_t every_ns)
 {
 	const struct sigaction action = {.sa_handler = stop};
@@ -582,7 +602,7 @@ static void go_on(struct watch *w, struct cli_args *args, int64_t every_ns)
 		/* A tenth of a processor at most, however large the rings are. */
 		const int64_t rest_ns = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns) * (SHARE - 1);
 		if (more)
-			nap(rest_ns > every_ns ? rest_ns : every_ns);
+			rest(w, weft_max_ns(rest_ns, every_ns), every_ns);
 	}
 	while (!stopped && waitpid(-1, NULL, 0) > 0)
 		;

@@ -22,12 +22,14 @@
 enum {
 	SHARE = 10,
 	SHARE_OF_WHOLE = 400,
+	FIRST_EVENTS = 1 << 19, /* so many are shown and explained as a whole at once */
 	WINDOW_EVENTS = 1 << 13,
 	HISTORY_EVENTS = WINDOW_EVENTS,
 	MOST_STEPS = 16,
 	KEPT_BYTES = 1 << 25
 };
 #define WHOLE_EVERY_NS INT64_C(10000000000)
+#define WHOLE_EACH_NS 1000 /* about what an event takes to be explained, until that is known */
 #define HISTORY_NS INT64_C(25000000000)
 #define LEAST_LEAD_NS INT64_C(10000000)
 
@@ -194,13 +196,16 @@ static void stop_following(struct cli_looker *l)
 /* False: there is no memory. */
 static bool start_following(struct cli_looker *l)
 {
-	const struct weft_follower_options options = {
-	    .model = {.keep_binds = true, .go_on = go_on_reading, .ctx = l}, .window_events = WINDOW_EVENTS};
+	const struct weft_follower_options options = {.model = {.keep_binds = true, .go_on = go_on_reading, .ctx = l},
+	    .window_events = WINDOW_EVENTS,
+	    .first_events = FIRST_EVENTS};
 	if (l->followers)
 		return true;
 	l->kept = weft_kept_create();
-	l->whole_ns = l->lead_ns = l->history_ns = 0;
-	l->looked_ns = clock_ns(CLOCK_MONOTONIC);
+	l->lead_ns = l->history_ns = 0;
+	l->looked_ns = l->whole_ns = clock_ns(CLOCK_MONOTONIC);
+	l->whole_each_ns = WHOLE_EACH_NS;
+	l->whole_most = UINT64_MAX;
 	l->looked_events = l->restarts = l->who = 0;
 	l->steps = 1;
 	if (l->kept && weft_followers_open(&l->followers, &options, NULL) == WEFT_OK)
@@ -254,7 +259,7 @@ static void explain_all(struct cli_looker *l)
 	const double rest_ns = l->whole_each_ns * (double)events * SHARE_OF_WHOLE;
 	struct weft_error err;
 	struct weft_findings *all;
-	if (!l->whole_ns || now_ns - l->whole_ns < WHOLE_EVERY_NS || (double)(now_ns - l->whole_ns) < rest_ns)
+	if (now_ns - l->whole_ns < WHOLE_EVERY_NS || (double)(now_ns - l->whole_ns) < rest_ns)
 		return;
 	struct cli_look *look = read_again(l, true, 0, &err);
 	l->whole_ns = now_ns;
@@ -417,6 +422,9 @@ static void *run(void *looker)
 			if (look || err.what[0])
 				hand_over(l, look, &l->newest, &err);
 			not_before_ns = began_ns + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * SHARE;
+		} else if (is_followed) {
+			/* Who rests for long would find a ring overwritten. */
+			(void)weft_followers_skip(l->followers, &err);
 		}
 		atomic_store(&l->is_quiet, !look);
 		if (wants_all)

@@ -54,6 +54,7 @@ struct weft_follower {
 	bool is_due; /* whether or not anything has changed */
 	bool has_looked;
 	bool wants_newest;              /* of all that there is no model is wanted */
+	bool may_be_late, is_late;      /* nor of what was read anew, since a ring was overwritten */
 	struct weft_standing *standing; /* all that was read */
 	struct place *window, *next;    /* or NULL */
 	struct place *shown;            /* where the model's window begins, or NULL */
@@ -255,11 +256,18 @@ struct ahead {
 	bool is_far, is_over; /* there was more than a window has; there is no more by now */
 };
 
+/* How many windows' events are shown as a whole at first. */
+static double whole(const struct weft_follower *f, uint64_t window)
+{
+	const double most = window ? (double)f->options.first_events / (double)window : WHOLE;
+	return most > WHOLE && !f->is_late ? most : WHOLE;
+}
+
 static struct ahead look_ahead(const struct weft_follower *f, const struct weft_trace *trace, bool may_move)
 {
 	const bool moves = may_move && !f->is_part && !f->options.makes_no_model;
-	return (struct ahead){
-	    .most = moves ? window_events(f) : 0, .bytes = weft_trace_left(trace), .least = f->events ? FAR : WHOLE};
+	const uint64_t most = moves ? window_events(f) : 0;
+	return (struct ahead){.most = most, .bytes = weft_trace_left(trace), .least = f->events ? FAR : whole(f, most)};
 }
 
 /* Whether what is left is about a window, of much more; asked after each batch of events. */
@@ -381,6 +389,7 @@ static int open_trace(struct weft_follower *f, struct weft_trace **out, struct w
 	}
 	if (status <= 0)
 		return status;
+	f->is_late = f->standing && f->may_be_late;
 	f->restarts += f->standing != NULL;
 	forget_all(f);
 	return weft_trace_open(out, f->path, err);
@@ -461,10 +470,10 @@ static int prepare(struct weft_follower *f, const struct weft_trace *trace)
 static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct weft_model **out, struct weft_event **told,
     size_t *told_count, struct weft_error *err)
 {
-	const bool is_first = !f->window;
+	const bool is_first = !f->window, wants_newest = f->wants_newest || f->is_late;
 	const int can = prepare(f, trace);
 	struct place *from = can > 0 ? share(f->window) : NULL;
-	int status = can > 0 ? take_new(f, trace, !is_first || f->wants_newest) : can;
+	int status = can > 0 ? take_new(f, trace, !is_first || wants_newest) : can;
 	if (status == WEFT_OK && can > 0 && f->is_moved)
 		weft_trace_begin_at(trace, &f->window->position);
 	leave(&from);
@@ -476,7 +485,7 @@ static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct 
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	struct weft_model_options options = f->options.model;
 	options.knows_pending = *told != NULL;
-	const bool makes_none = f->options.makes_no_model || (f->wants_newest && is_first && can > 0);
+	const bool makes_none = f->options.makes_no_model || (wants_newest && is_first && can > 0);
 	return makes_none ? WEFT_OK : weft_model_build(out, trace, &options, err);
 }
 
@@ -485,7 +494,7 @@ static uint64_t fingerprint(const struct weft_follower *f)
 	return weft_trace_fingerprint_from(f->path, f->compared ? &f->compared->position : NULL);
 }
 
-int weft_follower_look(struct weft_follower *f, struct weft_error *err)
+static int look(struct weft_follower *f, struct weft_error *err)
 {
 	uint64_t now = fingerprint(f);
 	struct weft_trace *trace = NULL;
@@ -527,6 +536,31 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	if (f->standing && !f->is_part && !f->is_moved && move_window(f) < 0)
 		forget_all(f); /* the next look reads all anew */
 	return 1;
+}
+
+/* Where all was read, which takes long: a window of what came meanwhile, unless there is a model that shows all, or a window. */
+static int look_behind(struct weft_follower *f, int status, struct weft_error *err)
+{
+	const bool is_made = f->model || f->options.makes_no_model;
+	if (status <= 0 || !f->standing || (is_made && weft_follower_window(f) > 0))
+		return status;
+	const uint64_t window = window_events(f);
+	const bool is_much = !f->is_moved && (double)f->events > whole(f, window) * (double)window;
+	const int more = is_much ? weft_follower_skip(f, err) : 0;
+	f->may_be_late = f->is_late = false;
+	if (is_made && more <= 0)
+		return status;
+	f->is_due = true;
+	return look(f, err);
+}
+
+int weft_follower_look(struct weft_follower *f, struct weft_error *err)
+{
+	f->is_late = false;
+	f->may_be_late = f->options.window_events && !f->is_part && !f->options.makes_no_model;
+	const int status = look(f, err);
+	f->may_be_late = false;
+	return f->is_late ? look_behind(f, status, err) : status;
 }
 
 /* Takes what is new; 1: that is there no more, or cannot be followed. */
@@ -653,6 +687,14 @@ void weft_follower_renew(struct weft_follower *f)
 	f->is_due = true;
 }
 
+const struct weft_event *weft_follower_snapshots(const struct weft_follower *f, size_t *count)
+{
+	static const struct weft_event none;
+	*count = 0;
+	const struct weft_event *all = f->standing ? weft_standing_snapshots(f->standing, count) : NULL;
+	return f->standing && !all ? &none : all;
+}
+
 int64_t weft_follower_counted_ns(const struct weft_follower *f)
 {
 	return f->standing ? f->last_ns - f->first_ns : -1;
@@ -675,17 +717,11 @@ int64_t weft_follower_window(const struct weft_follower *f)
 
 int weft_follower_look_newest(struct weft_follower *f, struct weft_error *err)
 {
+	f->is_late = f->may_be_late = false;
 	f->wants_newest = true;
-	const int status = weft_follower_look(f, err);
+	const int status = look(f, err);
 	f->wants_newest = false;
-	const bool is_made = f->model || f->options.makes_no_model;
-	if (status <= 0 || !f->standing || (is_made && weft_follower_window(f) > 0))
-		return status;
-	const int more = !f->is_moved && f->events > 2 * window_events(f) ? weft_follower_skip(f, err) : 0;
-	if (is_made && more <= 0)
-		return status;
-	f->is_due = true;
-	return weft_follower_look(f, err);
+	return look_behind(f, status, err);
 }
 
 bool weft_follower_is_filled(const struct weft_follower *f)

@@ -33,6 +33,8 @@ struct weft_follower_options {
 	/* For a picture: times of the model are since the window's begin, what holds then is told then, and a window of events
 	 * that would come within a second has a fifth of them. */
 	bool begins_at_window;
+	/* weft_follower_look_newest() shows so many as a whole at first, if that is more than two windows have. */
+	uint64_t first_events;
 	bool makes_no_model;        /* the trace alone is wanted */
 	struct weft_tally *tallies; /* what is asked; the caller's, counted anew after each look that finds something */
 	size_t tally_count;
@@ -46,7 +48,8 @@ void weft_follower_close(struct weft_follower *follower); /* accepts NULL */
 
 /* Returns 1: there is another model; 0: nothing has changed; or why it cannot be read now, as weft_trace_open() and
  * weft_model_build() do: the model of before stays.  Time and memory: linear in the window, in what is pending, and in what came
- * since the last look; the first look, and one that came too late for a ring, read all that is there. */
+ * since the last look.  The first look reads all that is there, and its model is of that; one that came too late for a ring reads
+ * all, and its model is of a window. */
 int weft_follower_look(struct weft_follower *follower, struct weft_error *err);
 
 /* The same for who shows the window alone: where all was read, which takes long, the window is what came meanwhile. */
@@ -58,6 +61,10 @@ int weft_follower_skip(struct weft_follower *follower, struct weft_error *err);
 
 /* The next look makes a model though nothing has changed: who waits has waited for longer by then. */
 void weft_follower_renew(struct weft_follower *follower);
+
+/* What the program asked for by weft_snapshot(), also what came before the window: the newest 64, oldest first, until the next
+ * look or skip.  NULL: the trace is read anew as a whole, and its events say it. */
+const struct weft_event *weft_follower_snapshots(const struct weft_follower *follower, size_t *count);
 
 /* How far back the tallies count, from the last event; -1: they do not, since the trace is read anew as a whole. */
 int64_t weft_follower_counted_ns(const struct weft_follower *follower);

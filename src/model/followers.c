@@ -208,6 +208,17 @@ int weft_followers_skip(struct weft_followers *g, struct weft_error *err)
 
 /* ---- Looking at several ---- */
 
+static bool shows_newest(const struct weft_follower_options *options)
+{
+	return options->begins_at_window || options->first_events;
+}
+
+static uint64_t first_events(const struct weft_follower_options *options)
+{
+	const uint64_t least = 2 * options->window_events;
+	return options->first_events > least ? options->first_events : least;
+}
+
 /* Negative: none can be looked at. */
 static int look_at_part(struct part *part, bool any_recorded, bool is_session, struct weft_error *err)
 {
@@ -376,8 +387,8 @@ static int look_at_several(struct weft_followers *g, bool is_session, struct wef
 	if (!are_new(g))
 		return 0;
 	int status = look_at_parts(g, is_session, err);
-	/* Where all was read, which takes long, a picture is of what came meanwhile. */
-	if (status == WEFT_OK && g->options.begins_at_window && !g->has_next && sum(g).in_window > 2 * g->options.window_events &&
+	/* Where all was read, which takes long, the window is of what came meanwhile. */
+	if (status == WEFT_OK && shows_newest(&g->options) && !g->has_next && sum(g).in_window > first_events(&g->options) &&
 	    skip_parts(g, err))
 		status = look_at_parts(g, is_session, err);
 	if (status < 0)
@@ -402,8 +413,8 @@ int weft_followers_look(struct weft_followers *g, const char *const *paths, size
 		return look_at_several(g, is_session, err);
 	struct part *part = &g->parts.items[0];
 	weft_follower_set_window(part->follower, g->options.window_ns);
-	const int status = g->options.begins_at_window ? weft_follower_look_newest(part->follower, err)
-						       : weft_follower_look(part->follower, err);
+	const int status =
+	    shows_newest(&g->options) ? weft_follower_look_newest(part->follower, err) : weft_follower_look(part->follower, err);
 	g->generation += status > 0 && g->composition != part->number;
 	g->composition = status > 0 ? part->number : g->composition;
 	return status;

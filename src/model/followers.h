@@ -22,9 +22,9 @@ struct weft_followers;
 int weft_followers_open(struct weft_followers **out, const struct weft_follower_options *options, struct weft_error *err);
 void weft_followers_close(struct weft_followers *followers); /* accepts NULL */
 
-/* As weft_follower_look(), and for pictures weft_follower_look_newest(), of the traces that the paths name.  Of a session, whose
- * traces nobody named one by one, those that cannot be read are left out and noted as skipped, unless that are all.  Also
- * WEFT_EINVAL, as weft_trace_join(): the windows alone cannot be joined, all that there is may be. */
+/* As weft_follower_look(), and for pictures or with first_events weft_follower_look_newest(), of the traces that the paths name.
+ * Of a session, whose traces nobody named one by one, those that cannot be read are left out and noted as skipped, unless that
+ * are all.  Also WEFT_EINVAL, as weft_trace_join(): the windows alone cannot be joined, all that there is may be. */
 int weft_followers_look(
     struct weft_followers *followers, const char *const *paths, size_t count, bool is_session, struct weft_error *err);
 

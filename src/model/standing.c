@@ -45,7 +45,7 @@ struct stream {
 	bool has_run, is_paused;
 };
 
-enum { ROOM = 1 << 16, LEAST = 4096, NAMED_ALIASES = 1 << 14, OTHER_ALIASES = 1 << 9 };
+enum { ROOM = 1 << 16, LEAST = 4096, NAMED_ALIASES = 1 << 14, OTHER_ALIASES = 1 << 9, SNAPSHOTS = 64 };
 
 struct weft_standing {
 	struct weft_state *out;
@@ -56,6 +56,7 @@ struct weft_standing {
 	struct weft_intern names;
 	WEFT_VEC(struct weft_event) counters; /* by number of a name */
 	WEFT_VEC(struct stream) streams;
+	WEFT_VEC(struct weft_event) snapshots;
 	struct weft_tally *tallies; /* the caller's: of those that have left */
 	size_t tally_count;
 	size_t ended;
@@ -106,6 +107,8 @@ static bool tidy_texts(struct weft_standing *s)
 	}
 	for (size_t i = 0; ok && i < s->streams.count; i++)
 		ok = !s->streams.items[i].is_paused || keep_text(s, &s->streams.items[i].pause.text);
+	for (size_t i = 0; ok && i < s->snapshots.count; i++)
+		ok = keep_text(s, &s->snapshots.items[i].text);
 	if (!ok)
 		return false;
 	for (size_t i = 0; i < old; i++)
@@ -481,6 +484,18 @@ static bool count(struct weft_standing *s, const struct weft_event *e)
 	return true;
 }
 
+static bool add_snapshot(struct weft_standing *s, const struct weft_event *e)
+{
+	if (s->snapshots.count == SNAPSHOTS) {
+		s->snapshots.count--;
+		memmove(s->snapshots.items, s->snapshots.items + 1, s->snapshots.count * sizeof *s->snapshots.items);
+	}
+	struct weft_event *slot = weft_vec_push(&s->snapshots);
+	if (slot)
+		*slot = *e;
+	return slot != NULL;
+}
+
 static bool detail(struct weft_standing *s, const struct weft_event *e)
 {
 	switch ((enum weft_detail)e->kind) {
@@ -489,9 +504,9 @@ static bool detail(struct weft_standing *s, const struct weft_event *e)
 	case WEFT_DETAIL_BOUND: return set_fact(s, e);
 	case WEFT_DETAIL_EXPECTED:
 	case WEFT_DETAIL_MESSAGE: return add_fact(s, e);
+	case WEFT_DETAIL_SNAPSHOT: return add_snapshot(s, e);
 	case WEFT_DETAIL_ROUND:
 	case WEFT_DETAIL_BLOCKED:
-	case WEFT_DETAIL_SNAPSHOT:
 	case WEFT_DETAIL_SPIN:
 	case WEFT_DETAIL_DIED:
 	case WEFT_DETAIL_DATAGRAM:
@@ -849,6 +864,7 @@ static void release(struct weft_standing *s)
 	weft_vec_free(&s->promises);
 	weft_vec_free(&s->facts);
 	weft_vec_free(&s->counters);
+	weft_vec_free(&s->snapshots);
 	weft_vec_free(&s->streams);
 	weft_idmap_finish(&s->numbers);
 	weft_intern_finish(&s->names);
@@ -879,10 +895,18 @@ void weft_standing_time_again(struct weft_standing *s, uint64_t hz, uint64_t now
 		weft_event_time_again(&s->facts.items[i].event, hz, now_hz);
 	for (size_t i = 0; i < s->counters.count; i++)
 		weft_event_time_again(&s->counters.items[i], hz, now_hz);
+	for (size_t i = 0; i < s->snapshots.count; i++)
+		weft_event_time_again(&s->snapshots.items[i], hz, now_hz);
 	for (size_t i = 0; i < s->streams.count; i++) {
 		weft_event_time_again(&s->streams.items[i].runs, hz, now_hz);
 		weft_event_time_again(&s->streams.items[i].pause, hz, now_hz);
 	}
+}
+
+const struct weft_event *weft_standing_snapshots(const struct weft_standing *s, size_t *count)
+{
+	*count = s->snapshots.count;
+	return s->snapshots.items;
 }
 
 void weft_standing_count(struct weft_standing *s, struct weft_tally *tallies, size_t count)

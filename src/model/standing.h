@@ -38,6 +38,9 @@ static inline void weft_event_time_again(struct weft_event *event, uint64_t hz, 
 /* All times of what holds. */
 void weft_standing_time_again(struct weft_standing *standing, uint64_t hz, uint64_t now_hz);
 
+/* What the program asked for by weft_snapshot(), the newest of it, oldest first; it lives until the next take. */
+const struct weft_event *weft_standing_snapshots(const struct weft_standing *standing, size_t *count);
+
 /* From now on promises that are over and leave count in these tallies, which are the caller's. */
 void weft_standing_count(struct weft_standing *standing, struct weft_tally *tallies, size_t count);
 

@@ -1,5 +1,5 @@
 /* patient.c: patient FAULT...: a server that answers a request each millisecond until its standard input ends; after the
- * hundredth it does what each FAULT says, once, and goes on: stall, lost, spin (which never ends), snapshot.
+ * hundredth it does what each FAULT says, once, and goes on: stall, lost, spin (which never ends), snapshot, burst.
  * SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <string.h>
@@ -68,6 +68,13 @@ static void spin(weft_id loop, struct pollfd *input)
 	weft_run(loop);
 }
 
+/* More than weft watch looks at in one piece. */
+static void burst(weft_id loop)
+{
+	for (int i = 0; i < 400000; i++)
+		answer(loop);
+}
+
 int main(int argc, char **argv)
 {
 	const struct timespec pause = {0, 1000000};
@@ -86,6 +93,8 @@ int main(int argc, char **argv)
 				spin(loop, &input);
 			else if (!strcmp(argv[i], "snapshot"))
 				weft_snapshot("the queue is full");
+			else if (!strcmp(argv[i], "burst"))
+				burst(loop);
 		}
 		answer(loop);
 		weft_idle(WEFT_IDLE_WAIT);

@@ -139,6 +139,13 @@ with tempfile.TemporaryDirectory() as place:
     end([program])
     expect('and all of it once', (watcher.wait(timeout=PATIENCE), len(read('counted').splitlines())), (1, 1))
 
+    # What the program asks for is seen, though much comes right behind it.
+    watcher = watch('large', '--save=large-kept', '--every=100ms')
+    program = start('large', 'snapshot', 'burst', size='64M')
+    until('a copy is kept that was asked for before a burst', lambda: listed('large-kept'))
+    end([program])
+    expect('once', len(watcher.communicate(timeout=PATIENCE)[0].splitlines()), 1)
+
     # Not too often, not too much.
     limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<1', 'count<2', '--save=often', '--per-hour=1'], capture_output=True, text=True, check=False)
     expect('one an hour', (len(listed('often')), len(limited.stdout.splitlines()), 'weft: often: 1 were saved in this hour' in limited.stderr), (1, 2, True))

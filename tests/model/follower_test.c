@@ -428,6 +428,61 @@ static void the_first_window_is_of_what_was_there(void **state)
 	weft_follower_close(follower);
 }
 
+/* Who comes too late reads the whole ring, and makes a model of a window of it, not of all. */
+static void a_late_look_is_of_a_window(void **state)
+{
+	enum { TASKS = 100000, WINDOW = 1000, TOLD = 20 };
+	const struct weft_record_options record = {
+	    .mode = WEFT_RECORD_RING, .directory = path, .size_bytes = 1 << 20, .packets = 4, .use_monotonic = true};
+	const struct weft_follower_options options = {.window_ns = INT64_MAX, .window_events = WINDOW};
+	struct weft_follower *follower;
+	assert_int_equal(weft_start(&record), WEFT_OK);
+	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
+	for (unsigned look = 0; look < 4; look++) {
+		act_for(TASKS);
+		assert_int_equal(weft_follower_look(follower, NULL), 1);
+		const struct weft_model *m = weft_follower_model(follower);
+		if (look)
+			assert_true(m->events >= WINDOW / 2 && m->events <= 3 * WINDOW + TOLD);
+		assert_int_equal(weft_follower_restarts(follower), look);
+	}
+	weft_stop();
+	weft_follower_close(follower);
+}
+
+/* What a program asks for is known though its window is long over. */
+static void a_snapshot_is_not_skipped(void **state)
+{
+	enum { TASKS = 20000, MANY = 100, KEPT = 64 };
+	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
+	const struct weft_follower_options options = {.window_ns = INT64_MAX, .window_events = 1000};
+	struct weft_follower *follower;
+	char text[32];
+	size_t count;
+	assert_int_equal(weft_start(&record), WEFT_OK);
+	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
+	act_for(1);
+	assert_int_equal(weft_follower_look(follower, NULL), 1);
+	assert_non_null(weft_follower_snapshots(follower, &count));
+	assert_int_equal(count, 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(text, sizeof text, "full for the %uth time", i);
+		weft_snapshot(text);
+		act_for(TASKS / MANY);
+	}
+	act_for(TASKS);
+	assert_int_equal(weft_follower_look(follower, NULL), 1);
+	const struct weft_event *kept = weft_follower_snapshots(follower, &count);
+	assert_int_equal(count, KEPT);
+	for (unsigned i = 0; i < KEPT; i++) {
+		snprintf(text, sizeof text, "full for the %uth time", MANY - KEPT + i);
+		assert_int_equal(kept[i].text.len, strlen(text));
+		assert_memory_equal(kept[i].text.ptr, text, strlen(text));
+	}
+	weft_stop();
+	weft_follower_close(follower);
+}
+
 static void a_window_as_large_as_the_trace(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
@@ -532,6 +587,8 @@ int main(void)
 	    CASE(a_ring_gets_more_than_a_window_has),
 	    CASE(a_ring_of_which_most_is_skipped),
 	    CASE(the_first_window_is_of_what_was_there),
+	    CASE(a_late_look_is_of_a_window),
+	    CASE(a_snapshot_is_not_skipped),
 	    CASE(a_window_as_large_as_the_trace),
 	    CASE(a_ring_goes_round),
 	    CASE(a_ring_is_shorter_than_the_window),
