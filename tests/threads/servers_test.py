@@ -228,7 +228,7 @@ def test(name, weft, folder):
         expect([p['end'] for p in trace.promises() if p['end'] == 'failed'], [], f'failures in {trace.path}')
         for thread in trace.promises('thread'):
             slept = sum(b[0] - a[1] for a, b in zip(thread['running'], thread['running'][1:]))
-            served += len(thread['running']) > 20 and slept > 0
+            served += len(thread['running']) > 5 and slept > 0
     if not served:
         fail(f'no OS thread of {name} works and sleeps in turn: {[trace.path for trace in recording.all()]}')
 
