@@ -16,6 +16,8 @@
 #define LEGEND_GAP_PX 40.0
 #define AXIS_PX 18
 
+enum { BAND_NAME = 260 };
+
 /* Where a band begins and ends, and the baseline of what is written on its top. */
 struct extent {
 	int y0, y1, text_y;
@@ -151,8 +153,21 @@ static struct weft_str own_name(const struct weft_model *m, uint32_t thread, str
 	return is_main ? shared : own;
 }
 
+/* Where several processes are one picture an OS thread that has a name of its own is told with its process: "node-12: ". */
+static size_t name_process(const struct weft_trace_info *info, size_t stream, struct weft_str name, char text[BAND_NAME])
+{
+	const uint32_t number = stream < info->stream_count ? info->streams[stream].part : UINT32_MAX;
+	const char *process = number < info->part_count ? info->parts[number].name : "";
+	const size_t length = strlen(process);
+	if (!length || (name.len >= length && memcmp(name.ptr, process, length) == 0))
+		return 0;
+	const size_t len = weft__text_clean(text, BAND_NAME / 2, process, length);
+	memcpy(text + len, ": ", 3);
+	return len + 2;
+}
+
 /* What a band is called: its OS thread, or what its promises have in common. */
-static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
+static size_t name_band(const struct weft__frame *f, size_t b, char text[BAND_NAME])
 {
 	const struct weft_layout *layout = f->layout;
 	const struct weft_trace_info *info = f->model->trace;
@@ -174,7 +189,9 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 	if (f->model->threads && f->model->namesakes[stream])
 		name = own_name(f->model, f->model->threads[stream], name);
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
-	size_t len = name.len > 0 ? weft__text_clean(text, 100, name.ptr, name.len) : weft__text_clean(text, 100, raw, (size_t)n);
+	size_t len = info ? name_process(info, stream, name, text) : 0;
+	len += name.len > 0 ? weft__text_clean(text + len, 100, name.ptr, name.len)
+			    : weft__text_clean(text + len, 100, raw, (size_t)n);
 	const size_t digits = (size_t)snprintf(raw, sizeof raw, "%" PRIu64, tid);
 	const bool has_number =
 	    len >= digits && memcmp(text + len - digits, raw, digits) == 0; /* "gdbus-2909" of several of them */
@@ -183,25 +200,33 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 	return len + (info ? name_bound(info, stream, text + len, 28) : 0);
 }
 
+static void draw_band_name(struct weft__frame *f, size_t b, struct extent e)
+{
+	char text[BAND_NAME];
+	double width;
+	size_t len = e.text_y > 11 && e.y0 < f->height ? name_band(f, b, text) : 0;
+	len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
+	if (len > 0 && !weft__text_blocked(f, WEFT_FONT_BOLD, 8, e.text_y, width))
+		weft__text_put(f, WEFT_PAINT_BAND_TEXT, 8, e.text_y, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
+}
+
+/* Where there is no room for all names, those of low bands give way. */
 void weft__draw_bands(struct weft__frame *f)
 {
+	enum { LOW_PX = 24 };
 	const struct weft_layout *layout = f->layout;
 	if (weft_layout_headers(layout) == 0)
 		return;
-	for (size_t b = 0; b < layout->band_count; b++) {
-		if (!weft_view_has_header(f->view, b))
-			continue;
-		struct extent e = extent_of(f, b);
-		char text[160];
-		double width;
-		size_t len = e.text_y > 11 && e.y0 < f->height ? name_band(f, b, text) : 0;
-		len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
-		if (e.y0 > 0)
-			weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);
-		if (len > 0 && e.text_y > 11 && !weft__text_blocked(f, WEFT_FONT_BOLD, 8, e.text_y, width))
-			weft__text_put(
-			    f, WEFT_PAINT_BAND_TEXT, 8, e.text_y, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
-	}
+	for (int are_low = 0; are_low < 2; are_low++)
+		for (size_t b = 0; b < layout->band_count; b++) {
+			if (!weft_view_has_header(f->view, b))
+				continue;
+			const struct extent e = extent_of(f, b);
+			if ((e.y1 - e.y0 < LOW_PX) == are_low)
+				draw_band_name(f, b, e);
+			if (!are_low && e.y0 > 0)
+				weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);
+		}
 }
 
 static void draw_axis(struct weft__frame *f, const struct weft__ticks *t, double *legend_width)

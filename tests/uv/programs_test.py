@@ -449,6 +449,13 @@ def node(weft, folder):
     if not trace.promises('fs', 'open /etc/hostname') or not trace.promises('process', 'true') or not trace.promises('listen', '127.0.0.1'):
         fail('what node did is not in the trace')
     healthy(trace)
+    # Beside another one it is said of each band whose OS thread it is; all are called node.
+    other, picture = Recording(weft, os.path.join(folder, 'other'), [program, '-e', 'setTimeout(() => {}, 100)']).trace('node'), os.path.join(folder, 'both.svg')
+    subprocess.run([weft, 'render', trace.path, other.path, '-o', picture, '--size=1280x1000'], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(picture, encoding='utf-8') as file:
+        bands = re.findall(r'>(node-\d+)(: node[ -]\d+)?</text>', file.read())
+    expect(len({process for process, own in bands if not own}), 2, f'processes that are named in the picture: {bands}')
+    expect(any(own for _, own in bands), True, f'whether OS threads are named with their process: {bands}')
 
 
 STORE = """
