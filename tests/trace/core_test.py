@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """core_test.py WEFT SERVER: the http-server with its ring in plain memory: stopped, and killed by SIGSEGV.
 
-What weft reads of the process, of gdb's core dump and of the kernel's is the same, and all that clients asked for is in it; so it is
-of a core dump with the files of a trace directory and of that directory.  SPDX-License-Identifier: ISC"""
+What weft reads of the process and of gdb's core dump is the same, and the kernel's core dump adds at most what came until the end; all
+that clients asked for is in it.  So it is of a core dump with the files of a trace directory and of that directory.  SPDX-License-Identifier: ISC"""
 import glob
 import json
 import os
@@ -96,7 +96,9 @@ def check_memory(cores):
         assert 'no process ' + pid in weft('save', '--pid=' + pid, '-w', 'none', status=2).stderr
         made = glob.glob('core*')
         for core in made:
-            assert events_of(core) == events
+            got = events_of(core)  # SIGCONT wakes all its OS threads, and they may run on until the first of them dies
+            assert got[:len(events)] == events, (len(got), len(events))
+            assert all(e['time_ns'] >= events[-1]['time_ns'] for e in got[len(events):]) and len(got) < 2 * len(events), len(got)
             os.unlink(core)
         print(f'{options}: {len(events)} events in the stopped process, in gdb\'s core dump' +
               (', in the kernel\'s' if made else '; the kernel is told not to write one here'))
