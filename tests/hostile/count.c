@@ -1,9 +1,9 @@
 /* count.c: counts what a program does, so that tests can tell how its work grows without a clock.
  *
  * The program is compiled with -fprofile-arcs: the compiler has counters in it, which are cheap, of how often it goes which way.
- * Their sum is the steps.  What the C library does on its behalf counts by its bytes.  Memory is what malloc() has lent at once,
- * at most.  At the end, or soon after a limit is reached, "STEPS BYTES" is written to WEFT_COUNT.  The limit, WEFT_COUNT_STEPS,
- * ends what would take for ever.  SPDX-License-Identifier: ISC */
+ * Their sum is the steps.  What the C library does on its behalf counts by its bytes.  It is the same in each run.  Memory is
+ * what malloc() has lent at once, at most.  At the end, or soon after a limit is reached, "STEPS BYTES" is written to WEFT_COUNT.
+ * The limit, WEFT_COUNT_STEPS, ends what would take for ever.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <gcov.h>
@@ -133,6 +133,30 @@ void *__wrap_memchr(const void *from, int c, size_t n)
 	const char *found = __real_memchr(from, c, n);
 	bytes_steps += 1 + (found ? (size_t)(found - (const char *)from) : n) / BYTES_A_STEP;
 	return (void *)(uintptr_t)found;
+}
+
+/* ---- What would differ from run to run ---- */
+
+int __wrap_getentropy(void *key, size_t bytes);
+void __wrap_weft_meanwhile_begin(void *meanwhile);
+
+/* Where tables have their entries is worth some percent of the steps.  Each table has a key of its own, as in the program itself:
+ * two of one key would have their entries in one order. */
+int __wrap_getentropy(void *key, size_t bytes)
+{
+	static uint64_t state;
+	for (unsigned char *at = key, *end = at + bytes; at < end; at++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		*at = (unsigned char)(state >> 56);
+	}
+	return 0;
+}
+
+/* Two OS threads would lose each other's steps, and what is given up when it proves vain would depend on who has a processor: the
+ * work is done where its end is waited for. */
+void __wrap_weft_meanwhile_begin(void *meanwhile)
+{
+	(void)meanwhile;
 }
 
 /* ---- Memory: of the whole process, its libraries included ---- */
