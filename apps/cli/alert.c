@@ -514,6 +514,17 @@ static bool is_saved(const struct watch *w, const char *trace)
 	       folder.st_ino == of_trace.st_ino;
 }
 
+static void drop_saved(const struct watch *w, session_paths *traces)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < traces->count; i++)
+		if (is_saved(w, traces->items[i]))
+			free(traces->items[i]);
+		else
+			traces->items[count++] = traces->items[i];
+	traces->count = count;
+}
+
 /* Looks at what the operands name now; false: all of it has ended. */
 static bool look_at_all(struct watch *w, char **paths, int count)
 {
@@ -524,8 +535,10 @@ static bool look_at_all(struct watch *w, char **paths, int count)
 			   is_several = session_read_all(&session, paths[i]) && !session_is_trace(paths[i]) && is_there;
 		struct followed *f = is_several ? NULL : follow(w, paths[i]);
 		size_t found = !is_several && is_there;
+		drop_saved(w, &session.traces);
+		session_drop_copies(&session.traces);
 		for (size_t k = 0; k < session.traces.count; k++)
-			found += !is_saved(w, session.traces.items[k]) && follow(w, session.traces.items[k]);
+			found += follow(w, session.traces.items[k]) != NULL;
 		if (!found && !w->has_looked)
 			cli_note("%s: no program records there yet", paths[i]);
 		goes_on |= is_several || (f && !f->is_over);

@@ -63,6 +63,7 @@ int cli_session_choose(const char **path)
 		session_free(&s);
 		return -1;
 	}
+	session_drop_copies(&s.traces);
 	if (s.traces.count == 1) {
 		session_free(&chosen);
 		chosen = s;

@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/sort.h"
@@ -103,19 +105,27 @@ bool session_read(struct session *s, const char *path)
 	return whole;
 }
 
+enum { FRONT_BYTES = 1 << 14 };
+
+/* The front of a trace's metadata, as a text. */
+static void read_front(char front[FRONT_BYTES], const char *trace)
+{
+	char path[PATH_MAX + 16];
+	snprintf(path, sizeof path, "%s/metadata", trace);
+	FILE *file = fopen(path, "re");
+	front[file ? fread(front, 1, FRONT_BYTES - 1, file) : 0] = 0;
+	if (file)
+		fclose(file);
+}
+
 /* Not that of another tracer, below whose directory others may stand that belong to it. */
 static bool is_own(const char *trace)
 {
-	char path[PATH_MAX + 16], begin[256] = "";
+	char front[FRONT_BYTES];
 	if (session_is_ocaml_file(trace))
 		return true;
-	snprintf(path, sizeof path, "%s/metadata", trace);
-	FILE *file = fopen(path, "re");
-	const size_t n = file ? fread(begin, 1, sizeof begin - 1, file) : 0;
-	if (file)
-		fclose(file);
-	begin[n] = 0;
-	return strstr(begin, "tracer_name = \"weft\"") != NULL;
+	read_front(front, trace);
+	return strstr(front, "tracer_name = \"weft\"") != NULL;
 }
 
 /* The traces of a session in this folder; false: no memory. */
@@ -138,10 +148,12 @@ static bool read_inner(struct session *s, const char *path)
 bool session_read_all(struct session *s, const char *path)
 {
 	bool whole = session_read(s, path);
-	DIR *dir = whole && s->traces.count == 0 && !session_is_trace(path) ? opendir(path) : NULL;
+	DIR *dir = whole && !session_is_trace(path) ? opendir(path) : NULL;
 	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
+		const bool is_read = !strncmp(entry->d_name, SESSION_USER_FOLDER, strlen(SESSION_USER_FOLDER));
 		char *name;
-		if (entry->d_name[0] == '.' || entry->d_type == DT_REG || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
+		if (entry->d_name[0] == '.' || entry->d_type == DT_REG || is_read ||
+		    asprintf(&name, "%s/%s", path, entry->d_name) < 0)
 			continue;
 		whole = read_inner(s, name);
 		free(name);
@@ -150,6 +162,82 @@ bool session_read_all(struct session *s, const char *path)
 		closedir(dir);
 	weft_sort(s->traces.items, s->traces.count, sizeof *s->traces.items, by_name);
 	return whole;
+}
+
+/* ---- Copies ---- */
+
+enum { UUID_BYTES = 36 };
+
+struct identity {
+	char uuid[UUID_BYTES + 1]; /* empty: not known */
+	bool has_process;          /* its name ends in that of its process, as a recorder calls it, and a copy need not */
+	uint64_t bytes;            /* of its streams: a copy of the end, or of before, has less */
+	size_t index;
+};
+
+static uint64_t bytes_in(const char *trace)
+{
+	DIR *dir = opendir(trace);
+	uint64_t bytes = 0;
+	struct stat st;
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (!strncmp(entry->d_name, "stream-", 7) && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
+			bytes += (uint64_t)st.st_size;
+	if (dir)
+		closedir(dir);
+	return bytes;
+}
+
+static struct identity identity_of(const char *trace, size_t index)
+{
+	/* No text in the metadata has a line break. */
+	static const char uuid_mark[] = "\n\tuuid = \"", process_mark[] = "\n\tvpid = ";
+	struct identity id = {.index = index};
+	char front[FRONT_BYTES];
+	if (session_is_ocaml_file(trace))
+		return id;
+	read_front(front, trace);
+	const char *uuid = strstr(front, uuid_mark), *process = strstr(front, process_mark), *dash = strrchr(trace, '-');
+	if (!uuid || strlen(uuid) < sizeof uuid_mark + UUID_BYTES)
+		return id;
+	memcpy(id.uuid, uuid + sizeof uuid_mark - 1, UUID_BYTES);
+	const char *number = process ? process + sizeof process_mark - 1 : "";
+	const size_t digits = strspn(number, "0123456789");
+	id.has_process = dash && digits > 0 && strlen(dash + 1) == digits && !memcmp(dash + 1, number, digits);
+	id.bytes = bytes_in(trace);
+	return id;
+}
+
+/* The one that stays is the first. */
+static int by_identity(const void *a, const void *b)
+{
+	const struct identity *x = a, *y = b;
+	const int order = strcmp(x->uuid, y->uuid);
+	return order                              ? order
+	       : x->has_process != y->has_process ? WEFT_ORDER(y->has_process, x->has_process)
+	       : x->bytes != y->bytes             ? WEFT_ORDER(y->bytes, x->bytes)
+						  : WEFT_ORDER(x->index, y->index);
+}
+
+void session_drop_copies(session_paths *traces)
+{
+	struct identity *ids = traces->count > 1 ? calloc(traces->count, sizeof *ids) : NULL;
+	size_t count = 0;
+	for (size_t i = 0; ids && i < traces->count; i++)
+		ids[i] = identity_of(traces->items[i], i);
+	if (ids)
+		weft_sort(ids, traces->count, sizeof *ids, by_identity);
+	for (size_t i = 1; ids && i < traces->count; i++) {
+		if (!*ids[i].uuid || strcmp(ids[i].uuid, ids[i - 1].uuid) != 0)
+			continue;
+		free(traces->items[ids[i].index]);
+		traces->items[ids[i].index] = NULL;
+	}
+	for (size_t i = 0; ids && i < traces->count; i++)
+		if (traces->items[i])
+			traces->items[count++] = traces->items[i];
+	traces->count = ids ? count : traces->count;
+	free(ids);
 }
 
 void session_paths_free(session_paths *paths)
@@ -172,6 +260,7 @@ bool session_expand(session_paths *out, char *const *operands, int count)
 	for (int i = 0; i < count && whole; i++) {
 		struct session s;
 		whole = session_read_all(&s, operands[i]) && weft_vec_reserve(out, s.traces.count + 1);
+		session_drop_copies(&s.traces);
 		for (size_t j = 0; whole && j < s.traces.count; j++)
 			out->items[out->count++] = s.traces.items[j];
 		char *own = whole && s.traces.count == 0 ? strdup(operands[i]) : NULL;

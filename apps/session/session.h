@@ -23,11 +23,15 @@ struct session {
 bool session_read(struct session *session, const char *path);
 void session_free(struct session *session);
 
-/* The same, and of a directory that has no traces itself those of the sessions in it. */
+/* The same, with the traces of the sessions in it. */
 bool session_read_all(struct session *session, const char *path);
 
-/* Adds the traces of such directories (session_read_all()), and other operands as they are; false: there is no memory.  To be
- * freed in any case. */
+/* Leaves one of those that are the same trace: not the copies that weft save and weft watch put beside what is recorded.  Reads
+ * the front of each trace's metadata. */
+void session_drop_copies(session_paths *traces);
+
+/* Adds the traces of such directories (session_read_all()), without copies, and other operands as they are; false: there is no
+ * memory.  To be freed in any case. */
 bool session_expand(session_paths *out, char *const *operands, int count);
 void session_paths_free(session_paths *paths);
 

@@ -223,6 +223,19 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', '--scrub', 'named', '-w', 'nameless')
     expect('the command line', [word in contents('nameless') for word in (b'alice', b'bobs')], [False, False])
 
+    # A directory with a trace, a session and copies of what they have: all of it is read, and nothing twice.
+    os.makedirs('both-of/session')
+    subprocess.run([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': 'both-of/arp-%p'}, check=False, capture_output=True)
+    subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': 'both-of/session/arp'}, check=True, capture_output=True)
+    recorded = [os.path.join('both-of', name) for name in os.listdir('both-of') if name.startswith('arp-')] + ['both-of/session/arp']
+    events = [int(json.loads(run(weft, 'info', '--json', trace))['events']) for trace in recorded]
+    run(weft, 'save', '--scrub', recorded[0], '-w', 'both-of/a-name')
+    run(weft, 'save', recorded[0], '-w', 'both-of/kept')
+    run(weft, 'save', '--last=1ms', recorded[1], '-w', 'both-of/session/a-cut')
+    expect('what is read', sorted(one['trace'] for one in lines('info', 'both-of') if 'trace' in one), sorted(recorded))
+    expect('all of it', len([one for one in lines('events', 'both-of') if one['op'] != 'end']), sum(events))
+    expect('the one of a session is opened', lines('dump', 'both-of/session')[0]['trace']['events'], events[1])
+
     # Servers: files, addresses, keys, users.
     serve('redis', 'redis-server', '--port', '0', '--unixsocket', os.path.abspath('redis.socket'), '--save', '', '--dir', place)
     serve('memcached', 'memcached', *(['-u', 'root'] if os.getuid() == 0 else []), '-s', os.path.abspath('memcached.socket'))
