@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shares.h"
 
 enum {
 	WAITING = WEFT__NEED_WAITING,
@@ -57,7 +58,7 @@ static bool find_rest(struct weft__finder *f)
 	for (size_t s = 0; s < m->trace->stream_count; s++)
 		f->at_rest[s] = true;
 	for (size_t s = 0; s < m->sleep_count; s++) {
-		f->slept_ns[m->trace->part_count ? m->trace->streams[m->sleeps[s].stream].part : 0] = m->sleeps[s].start_ns;
+		f->slept_ns[weft_part_of_stream(m, m->sleeps[s].stream)] = m->sleeps[s].start_ns;
 		f->at_rest[m->sleeps[s].stream] = m->sleeps[s].end_ns == weft_model_stream_until(m, m->sleeps[s].stream);
 	}
 	return true;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "analysis/shares.h"
+
 /* Each OS thread has a ring of its own, which goes back as far as it goes: the time of its first link. */
 static int64_t *find_first_links(const struct weft_model *m)
 {
@@ -63,7 +65,7 @@ struct weft__lacks *weft__lacks_find(const struct weft_model *m)
 	bool all_cut_ran_on = m->keeping_count > 0;
 	for (size_t i = 0; i < m->keeping_count; i++)
 		if (m->keepings[i].runs_on && m->keepings[i].stream < info->stream_count)
-			lacks[info->part_count ? info->streams[m->keepings[i].stream].part : 0].ran_on = true;
+			lacks[weft_part_of_stream(m, m->keepings[i].stream)].ran_on = true;
 	for (size_t i = 0; i < parts; i++)
 		all_cut_ran_on &= lacks[i].ran_on || !lacks[i].cut;
 	for (size_t s = 0; s < info->stream_count; s++) {
@@ -95,8 +97,7 @@ struct weft__lacks *weft__lacks_find(const struct weft_model *m)
 
 const struct weft__lacks *weft__lacks_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise)
 {
-	const uint16_t stream = m->promises[promise].stream;
-	return &lacks[m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0];
+	return &lacks[weft_part_of(m, promise)];
 }
 
 bool weft__lacks_nothing_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise)

@@ -9,10 +9,14 @@
 #include "trace/join.h"
 #include "trace/tie.h"
 
+uint32_t weft_part_of_stream(const struct weft_model *m, size_t stream)
+{
+	return m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0;
+}
+
 uint32_t weft_part_of(const struct weft_model *m, uint32_t promise)
 {
-	const uint16_t stream = m->promises[promise].stream;
-	return m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0;
+	return weft_part_of_stream(m, m->promises[promise].stream);
 }
 
 uint32_t weft_peer_of(const struct weft_model *m, uint32_t connection)

@@ -29,5 +29,6 @@ uint32_t weft_peer_of(const struct weft_model *model, uint32_t connection);
 
 /* The part that a promise is of; 0 where the trace is of one process. */
 uint32_t weft_part_of(const struct weft_model *model, uint32_t promise);
+uint32_t weft_part_of_stream(const struct weft_model *model, size_t stream);
 
 #endif

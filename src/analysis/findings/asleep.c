@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shares.h"
 
 /* Whether it was recorded of an unmodified program. */
 static bool is_place(const struct weft_model *m, uint32_t p)
@@ -202,12 +203,6 @@ static const struct weft__wait *sleeps_at(const struct weft__finder *f, uint32_t
 		   : NULL;
 }
 
-static uint32_t part_of(const struct weft_model *m, uint32_t p)
-{
-	const uint16_t stream = m->promises[p].stream;
-	return m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0;
-}
-
 static bool gather(struct process *process, uint32_t part)
 {
 	struct weft__finder *f = process->finder;
@@ -219,7 +214,7 @@ static bool gather(struct process *process, uint32_t part)
 	memset(process->of_stream, 0xff, m->trace->stream_count * sizeof *process->of_stream); /* WEFT_NONE */
 	for (size_t i = 0; i < f->waiting.pending.count; i++) {
 		const uint32_t p = f->waiting.pending.items[i];
-		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) || part_of(m, p) != part)
+		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) || weft_part_of(m, p) != part)
 			continue;
 		const uint16_t stream = stream_of(m, p);
 		if (stream < m->trace->stream_count)

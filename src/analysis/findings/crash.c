@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shares.h"
 
 /* A loop or an OS thread alone tells nothing. */
 void weft__crash_last(struct weft__finder *f, uint32_t *last, size_t *others)
@@ -110,10 +111,8 @@ void weft__find_crash(struct weft__finder *f)
 		weft__crash_last(f, last, others);
 	for (size_t i = 0; last && others && i < m->death_count; i++) {
 		const struct weft_death *death = &m->deaths[i];
-		size_t part =
-		    m->trace->part_count && death->stream < m->trace->stream_count ? m->trace->streams[death->stream].part : 0;
 		tell_death(f, death);
-		last[part] = WEFT_NONE;
+		last[weft_part_of_stream(m, death->stream)] = WEFT_NONE;
 	}
 	for (size_t i = 0; last && others && i < parts; i++) {
 		if (last[i] != WEFT_NONE && f->lacks[i].ran_on)

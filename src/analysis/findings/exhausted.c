@@ -9,6 +9,7 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/names.h"
+#include "analysis/shares.h"
 #include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -49,12 +50,6 @@ struct pool {
 	WEFT_VEC(struct step) steps;
 	WEFT_VEC(struct full) stretches;
 };
-
-static uint32_t part_of(const struct weft_model *m, uint32_t p)
-{
-	uint16_t stream = m->promises[p].stream;
-	return m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0;
-}
 
 static int compare_steps(const void *a, const void *b)
 {
@@ -102,11 +97,11 @@ static bool gather_steps(struct pool *pool)
 			continue;
 		struct step *begin = weft_vec_push(&pool->steps);
 		if (begin)
-			*begin = (struct step){work.start_ns, 1, part_of(m, p)};
+			*begin = (struct step){work.start_ns, 1, weft_part_of(m, p)};
 		struct step *end = weft_vec_push(&pool->steps);
 		if (!begin || !end)
 			return false;
-		*end = (struct step){work.end_ns, -1, part_of(m, p)};
+		*end = (struct step){work.end_ns, -1, weft_part_of(m, p)};
 	}
 	weft_sort(pool->steps.items, pool->steps.count, sizeof *pool->steps.items, compare_steps);
 	return true;
@@ -203,7 +198,7 @@ static void find_victims(struct pool *pool, struct full *full)
 	const struct weft_model *m = f->model;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		int64_t start_ns, end_ns;
-		if (part_of(m, p) != full->part)
+		if (weft_part_of(m, p) != full->part)
 			continue;
 		struct weft_run work;
 		const bool has_worked = find_work(m, p, &work);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shares.h"
 
 /* Of one sort. */
 struct misuse {
@@ -13,11 +14,6 @@ struct misuse {
 static bool is_over(const struct weft_promise *p, int64_t time_ns)
 {
 	return weft_has_ended(p) && p->end_ns < time_ns;
-}
-
-static uint16_t part_of(const struct weft_model *m, uint32_t p)
-{
-	return m->trace->part_count ? m->trace->streams[m->promises[p].stream].part : 0;
 }
 
 /* Whether the program's own code tells what it does.  What an adapter tells of a callback, which goes on when what it was called
@@ -39,7 +35,8 @@ static uint32_t who_goes_on(const struct weft__finder *f, const struct weft_link
 	/* A loop that was told to stop goes on to the end of its turn.  A message is handled by another part when its sender may
 	 * have gone on. */
 	if (!is_over(&m->promises[who], link->time_ns) || !speaks_for_itself(m, who) ||
-	    weft_kind_has(m->promises[who].kind, WEFT__TRAITS_LASTING) || part_of(m, link->from) != part_of(m, link->to))
+	    weft_kind_has(m->promises[who].kind, WEFT__TRAITS_LASTING) ||
+	    weft_part_of(m, link->from) != weft_part_of(m, link->to))
 		return WEFT_NONE;
 	return who;
 }

@@ -4,6 +4,7 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/names.h"
+#include "analysis/shares.h"
 
 /* " at 2026-11-26 00:13:43 UTC"; "" if nobody knows.  Days to a date: by eras of 400 years that begin in March, so that a leap
  * day is a year's last one. */
@@ -61,9 +62,7 @@ void weft__find_saved(struct weft__finder *f)
 		weft__crash_last(f, last, others);
 	for (size_t i = 0; last && others && i < m->keeping_count; i++) {
 		const struct weft_keeping *keeping = &m->keepings[i];
-		const size_t part = m->trace->part_count && keeping->stream < m->trace->stream_count
-					? m->trace->streams[keeping->stream].part
-					: 0;
+		const uint32_t part = weft_part_of_stream(m, keeping->stream);
 		const bool runs = keeping->runs_on;
 		tell_saved(f, keeping, runs ? last[part] : WEFT_NONE, runs ? others[part] : 0);
 	}
