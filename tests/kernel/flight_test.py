@@ -18,22 +18,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
-from recorded import PATIENCE, Recording, Trace, closed_to_others, expect, fail, until
+from recorded import PATIENCE, Recording, Trace, closed_to_others, expect, fail, passes, until
 
 MANY = 60000  # of which 512 KiB for each processor hold some 13,000
-
-
-# An OS thread that another one wakes.
-PASSES = """
-import os, threading, time
-come, go = os.pipe()
-reader = threading.Thread(target=lambda: [os.read(come, 1) for _ in range(3000)])
-reader.start()
-for _ in range(3000):
-    os.write(go, b'x')
-    time.sleep(0.0003)
-reader.join()
-"""
 
 
 def kernel(trace):
@@ -129,7 +116,7 @@ def check_crowded(weft, known, folder, user):
 
 def check_woken(weft, folder, user):
     """Who slept was woken, also where the kernel keeps that in another ring, and however often it was asked for meanwhile."""
-    recording = run(weft, folder, 'woken', ['--kernel=all,flight'], ['/usr/bin/python3', '-c', PASSES], user)
+    recording = run(weft, folder, 'woken', ['--kernel=all,flight'], ['/usr/bin/python3', '-c', passes(3000)], user)
     number = 0
     while recording.process.poll() is None and number < 100:
         found = glob.glob(os.path.join(recording.folder, '*', 'metadata'))

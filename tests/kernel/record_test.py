@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
-from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, refuse, until
+from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, passes, refuse, until
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PERF_EVENT_OPEN, BPF, GET_PROGRAM = 298, 321, 13  # on x86-64
@@ -31,18 +31,6 @@ MANY = 30000  # of 250,000: what the kernel has no room for, since this machine 
 LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
 # What weft events has no word for.
 TOLD = ('on', 'off', 'taken', 'wake', 'fault', 'in', 'spent')
-
-# Two OS threads, of which one is never long without a processor, and never keeps it long.
-PASSES = """
-import os, threading, time
-come, go = os.pipe()
-reader = threading.Thread(target=lambda: [os.read(come, 1) for _ in range(5000)])
-reader.start()
-for _ in range(5000):
-    os.write(go, b'x')
-    time.sleep(0.0003)
-reader.join()
-"""
 
 
 class Run:
@@ -276,7 +264,7 @@ def check_denied(known, weft, folder, user):
 
 def check_switches(weft, folder, user):
     """Who loses a processor was seen to get one before: of switches from idle processors and other programs none is missing."""
-    run = Run(weft, os.path.join(folder, 'passes'), ['--kernel', '--mode=grow'], ['/usr/bin/python3', '-c', PASSES], user)
+    run = Run(weft, os.path.join(folder, 'passes'), ['--kernel', '--mode=grow'], ['/usr/bin/python3', '-c', passes(5000)], user)
     trace, table = run.trace(), os.path.join(folder, 'passes.sqlite')
     if kernel(trace)[0]['lost']:
         print('skipped: the kernel had no room for all switches')

@@ -17,6 +17,20 @@ PATIENCE = 120
 ENV = {key: value for key, value in os.environ.items() if not key.startswith('WEFT_')}
 
 
+def passes(rounds):
+    """A Python program of two OS threads, of which one wakes the other so often: it is never long without a processor, nor has it long."""
+    return f"""
+import os, threading, time
+come, go = os.pipe()
+reader = threading.Thread(target=lambda: [os.read(come, 1) for _ in range({rounds})])
+reader.start()
+for _ in range({rounds}):
+    os.write(go, b'x')
+    time.sleep(0.0003)
+reader.join()
+"""
+
+
 def fail(message):
     sys.exit(f'FAILED: {message}')
 
