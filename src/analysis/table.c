@@ -7,7 +7,9 @@
 
 #include "analysis/names.h"
 #include "analysis/shapes.h"
+#include "base/hash.h"
 #include "base/sort.h"
+#include "base/utf8.h"
 
 static const char *const names[] = {
 #define NAMED(NAME, name, text) name,
@@ -103,6 +105,34 @@ static bool rank(struct weft_table *table, const struct weft_facts *facts, size_
 	return done;
 }
 
+struct named {
+	uint64_t hash; /* of the name; where two collide, a name says more than it has to */
+	size_t row;
+};
+
+static int compare_named(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	return WEFT_ORDER(x->hash, y->hash) ?: WEFT_ORDER(x->row, y->row);
+}
+
+static bool find_namesakes(struct weft_table *table, const struct weft_model *m)
+{
+	char name[192];
+	struct named *named = malloc((table->count + 1) * sizeof *named);
+	for (size_t i = 0; named && i < table->count; i++) {
+		weft_table_name(m, &table->rows[i], name);
+		named[i] = (struct named){weft_hash_bytes(name, strlen(name)), i};
+	}
+	if (named)
+		weft_sort(named, table->count, sizeof *named, compare_named);
+	for (size_t i = 1; named && i < table->count; i++)
+		if (named[i].hash == named[i - 1].hash)
+			table->rows[named[i].row].is_namesake = table->rows[named[i - 1].row].is_namesake = true;
+	free(named);
+	return named != NULL;
+}
+
 int weft_table_create(struct weft_table **out, struct weft_facts *facts, int64_t from_ns, int64_t to_ns, struct weft_error *err)
 {
 	const struct weft_model *m = weft_facts_model(facts);
@@ -123,7 +153,7 @@ int weft_table_create(struct weft_table **out, struct weft_facts *facts, int64_t
 			table->rows[table->count] = table->rows[i];
 			table->rows[table->count++].sort = i;
 		}
-	done = done && rank(table, facts, m->promise_count);
+	done = done && rank(table, facts, m->promise_count) && find_namesakes(table, m);
 	if (!done) {
 		weft_table_destroy(table);
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a table of %zu promises", m->promise_count);
@@ -197,6 +227,11 @@ const char *weft_table_name(const struct weft_model *m, const struct weft_table_
 		weft__shape(shape, sizeof shape, weft_model_text(m, label));
 		weft_name_clean((struct weft_str){shape, (uint32_t)strlen(shape)}, place, sizeof place);
 		snprintf(buf, 192, "%.16s \"%.160s\"", kind, place);
+		if (row->is_namesake && *weft_name_place(m, row->first, place)) {
+			strcat(buf, " at ");
+			const size_t length = strlen(buf);
+			weft_utf8_copy(buf + length, 192 - length, (struct weft_str){place, (uint32_t)strlen(place)});
+		}
 	} else if (*weft_name_place(m, row->first, place)) {
 		snprintf(buf, 192, "%.16s at %.160s", kind, place);
 	} else {

@@ -11,7 +11,8 @@ struct weft_table_row {
 	uint32_t sort;  /* its number: weft_table.sort_of */
 	uint32_t first; /* a promise of it */
 	size_t count, failed, pending;
-	bool stands; /* it is there all the time by nature, as an OS thread, a loop, a listener, a handle, a lock */
+	bool is_namesake; /* another sort is called the same but for its site */
+	bool stands;      /* it is there all the time by nature, as an OS thread, a loop, a listener, a handle, a lock */
 	/* Of those that have ended and whose beginning is known: how many, and how long they took, by nearest rank. */
 	size_t ended;
 	int64_t p50_ns, p99_ns, max_ns;
@@ -52,7 +53,7 @@ int weft_table_create(struct weft_table **out, struct weft_facts *facts, int64_t
 void weft_table_sort(struct weft_table *table, enum weft_table_order order);
 void weft_table_destroy(struct weft_table *table); /* accepts NULL */
 
-/* `"GET *" request`, `bind at file.c:12`: valid UTF-8 of one line. */
+/* `request "GET *"`, `bind at file.c:12`, and of namesakes `timer "* ms" at file.c:12`: valid UTF-8 of one line. */
 const char *weft_table_name(const struct weft_model *model, const struct weft_table_row *row, char buf[192]);
 
 /* How long a promise took; -1: it has not ended, or nobody knows when it began. */
