@@ -67,8 +67,8 @@ static void put_waits_json(const struct weft_model *m, const struct weft_top *to
 		const struct weft_top_wait *w = &top->waits[i];
 		printf("{\"waits\":%" PRId64 ",\"name\":", m->promises[w->promise].id);
 		cli_put_cstring(weft_name_promise(m, w->promise, name));
-		printf(",\"awaits\":%" PRId64 ",\"root\":%" PRId64 ",\"root_name\":", m->promises[w->awaits].id,
-		    m->promises[w->root].id);
+		printf(",\"awaits\":%" PRId64 ",\"more\":%zu,\"root\":%" PRId64 ",\"root_name\":", m->promises[w->awaits].id,
+		    w->more, m->promises[w->root].id);
 		cli_put_cstring(weft_name_promise(m, w->root, name));
 		printf(",\"for_ns\":%" PRId64 ",\"cycle\":%s}\n", top->to_ns - w->since_ns, w->in_cycle ? "true" : "false");
 	}
@@ -161,6 +161,8 @@ static void put_waits(const struct weft_model *m, const struct weft_top *top, co
 		const struct weft_top_wait *w = &top->waits[i];
 		printf("%11s  %s", cli_format_duration(span, top->to_ns - w->since_ns), weft_name_promise(m, w->promise, name));
 		printf("  for %s", weft_name_promise(m, w->awaits, name));
+		if (w->more)
+			printf(" and %zu more", w->more);
 		if (w->root != w->awaits)
 			printf(", in the end for %s", weft_name_promise(m, w->root, name));
 		puts(w->in_cycle ? ", in a circle" : "");

@@ -1,5 +1,6 @@
 /* top_draw.c: the screen of weft top.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -123,6 +124,22 @@ static void draw_title(const struct top_ui *ui)
 	screen_put(0, screen_columns() - width, width, SCREEN_BAR, false, false, state);
 }
 
+/* "node", of several "node 4711". */
+static void name_thread(char *name, size_t size, const struct top_ui *ui, size_t number)
+{
+	char clean[40], tid[24] = "";
+	const struct weft_top *top = ui->live->top;
+	const struct weft_stream_info *streams = ui->look->input.model->trace->streams;
+	const struct weft_stream_info *own = &streams[top->streams[number].stream];
+	bool is_one = true;
+	for (size_t i = 0; i < top->stream_count; i++)
+		is_one &= i == number || !weft_str_equal(streams[top->streams[i].stream].name, own->name);
+	weft_name_clean(own->name, clean, sizeof clean);
+	if (!is_one && own->tid)
+		snprintf(tid, sizeof tid, " %" PRIu64, own->tid);
+	snprintf(name, size, "%s%s", clean[0] ? clean : "OS thread", tid);
+}
+
 /* The busiest OS threads, as far as they fit. */
 static void draw_threads(const struct top_ui *ui)
 {
@@ -132,10 +149,10 @@ static void draw_threads(const struct top_ui *ui)
 	const int64_t all_ns = weft_max_ns(1, top->to_ns - top->from_ns);
 	length += (size_t)snprintf(text, sizeof text, "the last %s:", weft_duration_text(span, all_ns));
 	for (size_t i = 0; i < top->stream_count && length + 100 < sizeof text; i++) {
-		char name[40];
+		char name[72];
 		const int64_t awake_ns = weft_max_ns(0, all_ns - top->streams[i].slept_ns);
-		weft_name_clean(ui->look->input.model->trace->streams[top->streams[i].stream].name, name, sizeof name);
-		length += (size_t)snprintf(text + length, sizeof text - length, "  %s %d%% awake", name[0] ? name : "OS thread",
+		name_thread(name, sizeof name, ui, i);
+		length += (size_t)snprintf(text + length, sizeof text - length, "  %s %d%% awake", name,
 		    (int)((double)awake_ns * 100 / (double)all_ns + 0.5));
 	}
 	screen_put(1, 0, screen_columns(), SCREEN_PLAIN, false, false, text);

@@ -113,11 +113,12 @@ const struct weft_wait *weft_top_wait_of(const struct weft_top *top, uint32_t pr
 	return i < top->all_waits->count && top->all_waits->waits[i].from == promise ? &top->all_waits->waits[i] : NULL;
 }
 
-/* Whom p waits for first; WEFT_NONE: nobody, or in a circle. */
+/* Whom p waits for; WEFT_NONE: nobody, in a circle, or for several, of which none is the end, as a loop does for its handles. */
 static uint32_t next_of(const struct weft_waits *waits, uint32_t p)
 {
 	const size_t i = first_wait(waits, p);
-	const bool waits_on = i < waits->count && waits->waits[i].from == p && !waits->waits[i].in_cycle;
+	const bool waits_on = i < waits->count && waits->waits[i].from == p && !waits->waits[i].in_cycle &&
+			      (i + 1 == waits->count || waits->waits[i + 1].from != p);
 	return waits_on ? waits->waits[i].to : WEFT_NONE;
 }
 
@@ -151,9 +152,13 @@ static int fill_waits(struct weft_top *top, const struct weft_model *m, const st
 			const bool is_first = i == 0 || waits->waits[i - 1].from != wait->from;
 			if (!is_first || is_awaited[wait->from])
 				continue;
+			size_t more = 0;
+			while (i + more + 1 < waits->count && waits->waits[i + more + 1].from == wait->from)
+				more++;
 			top->waits[top->wait_count++] = (struct weft_top_wait){.promise = wait->from,
 			    .awaits = wait->to,
-			    .root = wait->in_cycle ? wait->to : find_root(waits, roots, wait->to),
+			    .more = more,
+			    .root = wait->in_cycle || more ? wait->to : find_root(waits, roots, wait->to),
 			    .since_ns = wait->since_ns,
 			    .in_cycle = wait->in_cycle};
 		}

@@ -16,8 +16,9 @@ struct weft_top_sort {
 
 /* Someone in flight, for whom nobody waits. */
 struct weft_top_wait {
-	uint32_t promise, awaits;
-	uint32_t root; /* at the end of what that waits for; one of a circle where there is one */
+	uint32_t promise, awaits; /* the first that it waits for */
+	size_t more;              /* so many others does it wait for, too */
+	uint32_t root; /* at the end of what that waits for, as long as it is one alone; one of a circle where there is one */
 	int64_t since_ns;
 	bool in_cycle;
 };

@@ -148,6 +148,10 @@ static void word_wait(const struct weft_live *live, const struct weft_top_wait *
 	put_time(row->cells[0], live->top->to_ns - w->since_ns);
 	put_name(row->cells[1], live, w->promise);
 	put_name(row->cells[2], live, w->awaits);
+	if (w->more) {
+		const size_t length = strlen(row->cells[2]);
+		snprintf(row->cells[2] + length, sizeof(cell) - length, " and %zu more", w->more);
+	}
 	if (w->in_cycle)
 		snprintf(row->cells[3], sizeof(cell), "itself: a circle");
 	else if (w->root != w->awaits)

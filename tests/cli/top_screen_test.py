@@ -4,6 +4,7 @@
 SPDX-License-Identifier: ISC"""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -294,9 +295,23 @@ def without_end():
         t.until('it ended well', 'ended: 0')
 
 
+def threads_of_one_name():
+    """Several OS threads that are called the same have their numbers."""
+    if not shutil.which('node'):
+        return
+    subprocess.run([weft, 'record', '-o', 'node', '--', 'node', '-e', 'fs.readFile("/etc/passwd", () => 0)'], capture_output=True, check=True, timeout=PATIENCE)
+    with Terminal(200, 24) as t:
+        t.start(weft, 'top', 'node')
+        shown = t.until('they are there', lambda s: len(re.findall(r'  node \d+ \d+% awake', s)) > 2)
+        numbers = re.findall(r'  node (\d+) ', shown)
+        expect('each its own', sorted(set(numbers)), sorted(numbers))
+        t.type('q')
+        t.until('it ended well', 'ended: 0')
+
+
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     os.mkdir('all')
-    for part in all_keys, mouse, sizes, deaths, crowd, without_end:
+    for part in all_keys, mouse, sizes, deaths, crowd, without_end, threads_of_one_name:
         part()
         print(part.__name__, 'as a person expects it', flush=True)

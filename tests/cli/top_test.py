@@ -2,6 +2,8 @@
 """top_test.py WEFT PATIENT ARP DEADLOCK: weft top --once tells what is in flight, also of a program that runs.  SPDX-License-Identifier: ISC"""
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,6 +11,10 @@ import time
 
 weft, patient, arp, deadlock = map(os.path.abspath, sys.argv[1:])
 PATIENCE = 120
+# Two opens that never end; it kills itself, later or at once.
+OPENS = 'const opens = () => ["fifo-one", "fifo-two"].forEach(name => fs.open(name, () => 0)), die = () => process.kill(process.pid, "SIGKILL");'
+LATER = OPENS + 'setTimeout(() => { setTimeout(opens, 20); setTimeout(die, 300); }, 5)'
+AT_ONCE = OPENS + 'setTimeout(() => { opens(); die(); }, 5)'
 
 
 def run(*command, status=0):
@@ -100,6 +106,21 @@ with tempfile.TemporaryDirectory() as place:
         program.wait(timeout=PATIENCE)
     expect('both were killed', rows(['one', 'other'], 'trace')[0]['runs'], False)
     expect('in words', ': has ended; ' in run('--once', 'one', 'other') and ': has ended; ' in run('--once', 'one'), True)
+
+    # Of node as it is installed: timers that two places start are two sorts, and a loop that waits for two files waits for neither in the end.
+    if shutil.which('node'):
+        for name in 'fifo-one', 'fifo-two':
+            os.mkfifo(name)
+        for name, code in ('later', LATER), ('once', AT_ONCE):
+            subprocess.run([weft, 'record', '-o', name, '--', 'node', '-e', code], capture_output=True, check=False, timeout=PATIENCE)
+        sorts = [row['sort'] for row in rows('later', 'sort')]
+        expect('no two sorts have one name', sorted(set(sorts)), sorted(sorts))
+        expect('timers of two places', len([name for name in sorts if name.startswith('timer "* ms" at ')]), 2)
+        wait, = [row for row in rows('later', 'waits') if 'main' in row['name']]
+        expect('the end is the loop', (wait['root'] == wait['awaits'], 'loop' in wait['root_name']), (True, True))
+        wait, = [row for row in rows('once', 'waits') if row['name'].startswith('timer')]
+        expect('who waits for two', ('fifo-one' in wait['root_name'], wait['more']), (True, 1))
+        expect('in words', '  for fs 15 "open fifo-one" and 1 more\n' in re.sub(r'fs \d+', 'fs 15', run('--once', 'once')), True)
 
     expect('so many rows', len(run('--once', '--rows=0', 'arp').split('who waits longest')[1].split('\n\n')[0].splitlines()), 2)
     expect('no terminal', run('arp'), run('--once', 'arp'))
