@@ -57,15 +57,19 @@ void cli_names_forget(struct cli_names *names)
 	*names = (struct cli_names){NULL, 0};
 }
 
+/* Of several traces that lack all files the first one says it for all. */
 void cli_name_places(struct cli_input *input, bool ask_servers)
 {
+	static bool has_told_all;
 	cli_progress_begin("looking up names of", input->name);
 	struct weft_names *names = name(input->trace, ask_servers, MOST_MS);
 	cli_progress_end();
 	if (!names)
 		return;
-	for (size_t i = 0; i < weft_names_note_count(names); i++)
+	const bool lacks_all = weft_names_lacks_all(names);
+	for (size_t i = 0; i < weft_names_note_count(names) && !(lacks_all && has_told_all); i++)
 		cli_note("%s: %s", input->name, weft_names_note(names, i));
+	has_told_all |= lacks_all;
 	weft_names_destroy(names);
 }
 #else

@@ -33,7 +33,8 @@ struct weft_names {
 	struct module *modules;
 	size_t module_count;
 	WEFT_VEC(char *) notes;
-	char *debug_file; /* of the module that is being looked into */
+	size_t used, absent; /* modules */
+	char *debug_file;    /* of the module that is being looked into */
 	bool ask_servers;
 };
 
@@ -105,6 +106,16 @@ static void note(struct weft_names *n, const struct module *m, const char *what)
 	if (*slot)
 		snprintf(*slot, size, "%s%s", m->path, what);
 	else
+		n->notes.count--;
+}
+
+/* In place of a note for each. */
+static void note_absent(struct weft_names *n)
+{
+	while (n->notes.count > 0)
+		free(n->notes.items[--n->notes.count]);
+	char **slot = weft_vec_push(&n->notes);
+	if (slot && asprintf(slot, "none of the %zu files with its code is here, or may be read", n->absent) < 0)
 		n->notes.count--;
 }
 
@@ -205,6 +216,7 @@ static int open_module(struct weft_names *n, const struct module *m, char *debug
 		fd = debug_fd;
 	if (fd >= 0)
 		return fd;
+	n->absent += fault == WEFT_FILE_NONE;
 	note(n, m,
 	    fault == WEFT_FILE_BUILD_ID ? " is no longer the file that was recorded: its build-id is another one"
 	    : fault == WEFT_FILE_NONE   ? " is not here, or may not be read"
@@ -242,8 +254,17 @@ void weft_names_find(struct weft_names *n, const struct weft_names_options *opti
 {
 	n->ask_servers = options && options->ask_servers;
 	for (uint32_t i = 0; i < n->module_count && has_room(options); i++)
-		if (n->modules[i].is_used)
+		if (n->modules[i].is_used) {
+			n->used++;
 			name_module(n, i, options);
+		}
+	if (n->absent > 1 && weft_names_lacks_all(n))
+		note_absent(n);
+}
+
+bool weft_names_lacks_all(const struct weft_names *n)
+{
+	return n->used > 0 && n->absent == n->used;
 }
 
 /* ---- What came of it ---- */

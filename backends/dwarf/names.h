@@ -9,6 +9,8 @@
 #ifndef WEFT_DWARF_NAMES_H
 #define WEFT_DWARF_NAMES_H
 
+#include <stdbool.h>
+
 #include "trace/trace.h"
 
 struct weft_names;
@@ -32,7 +34,11 @@ void weft_names_find(struct weft_names *names, const struct weft_names_options *
  * trace or its model meanwhile.  How many, or WEFT_ENOMEM. */
 int weft_names_apply(const struct weft_names *names, struct weft_trace *trace);
 
-/* Why a module's places have no names: a clause for each such module, the path of the module in it. */
+/* Whether none of the files is here: the trace is of another machine, or what it calls them was replaced. */
+bool weft_names_lacks_all(const struct weft_names *names);
+
+/* Why a module's places have no names: a clause for each such module, the path of the module in it; one for several that are not
+ * here, if none is. */
 size_t weft_names_note_count(const struct weft_names *names);
 const char *weft_names_note(const struct weft_names *names, size_t index);
 

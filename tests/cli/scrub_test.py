@@ -256,6 +256,12 @@ with tempfile.TemporaryDirectory() as place:
     if not subprocess.run(['/usr/bin/python3', '-c', 'import uvloop'], check=False, capture_output=True).returncode:
         script('uvloop', '/usr/bin/python3', '-c', UVLOOP.replace('PATH', path))
 
+    # That the files are not here whose code it was is said once, of all files and of all copies.
+    copies = [name for name in ('memcached.copy', 'node.copy', 'uvloop.copy') if os.path.exists(name)]
+    for some in [copies, *([name] for name in copies)] if copies else []:
+        said = [line for line in subprocess.run([weft, 'info', *some], capture_output=True, check=False, text=True).stderr.splitlines() if 'here, or may ' in line]
+        expect(f'what is not here of {some}', (len(said), said[0].startswith(f'weft: {some[0]}: ')), (1, True))
+
     # The end alone.
     for trace in 'r1', 'r2', 'r3', 'arp':
         whole, ends = lines('dump', trace)[0]['trace'], pending(trace)
