@@ -469,31 +469,17 @@ bool weft__native_mark(const struct native *n, const struct native_cursor *c, st
 	return true;
 }
 
-/* What a plain event's fields are read with. */
-struct plain {
-	const struct native *n;
-	double hz;
-	bool is_ns;
-	uint32_t key_count;
-	uint16_t stream;
-};
-
-static inline struct plain plain_of(const struct native *n, const struct native_cursor *c)
+static inline void read_plain(struct weft_event *e, const struct native *n, uint16_t stream, const struct native_form *f,
+    const unsigned char *at, uint64_t time)
 {
-	return (struct plain){n, (double)n->clock.hz, n->clock.hz == 1000000000u, n->key_count, c->stream};
-}
-
-static inline void read_plain(
-    struct weft_event *e, const struct plain *p, const struct native_form *f, const unsigned char *at, uint64_t time)
-{
-	e->time_ns = p->is_ns ? (int64_t)time : (int64_t)(1e9 * (double)(int64_t)time / p->hz);
+	e->time_ns = n->clock.hz == 1000000000u ? (int64_t)time : (int64_t)(1e9 * (double)(int64_t)time / (double)n->clock.hz);
 	e->a = (int32_t)(load32(at + 5) & f->a_mask);
 	e->b = (int32_t)(load32(at + 9) & f->b_mask);
 	e->value = (int64_t)((load32(at + f->value_at) & f->value_mask) ^ f->value_sign) - f->value_sign;
 	uint32_t key = weft_load_u16(at + f->key_at) & f->key_mask, site = weft_load_u16(at + f->site_at) & f->site_mask;
-	e->text = weft__native_text(p->n, (uint16_t)key);
-	e->site = p->n->site_index[site < p->key_count ? site : 0];
-	e->stream = p->stream;
+	e->text = weft__native_text(n, (uint16_t)key);
+	e->site = n->site_index[site < n->key_count ? site : 0];
+	e->stream = stream;
 	e->op = f->op;
 	e->kind = at[f->kind_at] & f->kind_mask;
 }
@@ -516,7 +502,7 @@ static inline __attribute__((always_inline)) size_t decode_plain(
 	const unsigned char *at = c->at, *stop = c->stop;
 	uint64_t last = c->last, until = c->until < c->next_change ? c->until : c->next_change - 1;
 	const struct native_forms *forms = c->forms;
-	const struct plain plain = plain_of(n, c);
+	const uint16_t stream = c->stream;
 	size_t count = 0, passed = 0;
 	while (count < room && stop - at >= REACH) {
 		const unsigned id = at[0], bytes = forms->plain_bytes[id], other = carried_only ? forms->other_bytes[id] : 0;
@@ -534,7 +520,7 @@ static inline __attribute__((always_inline)) size_t decode_plain(
 			at = next + !!(id & WEFT_ID_INLINE);
 			passed++;
 		} else {
-			read_plain(&out[count++], &plain, &forms->forms[id], at, time);
+			read_plain(&out[count++], n, stream, &forms->forms[id], at, time);
 			at += bytes;
 		}
 		last = time;
