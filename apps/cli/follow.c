@@ -99,7 +99,7 @@ static int look_on(struct following *l, const struct weft_model_options *options
 		struct cli_newest newest;
 		const int64_t used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		session_paths_free(&l->paths);
-		if (!session_expand(&l->paths, l->operands.items, (int)l->operands.count))
+		if (!session_expand(&l->paths, l->operands.items, (int)l->operands.count, NULL))
 			return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
 		const bool is_recorded = weft_several_are_recorded((const char *const *)l->paths.items, l->paths.count);
 		const int status = look_at(l, options, !is_recorded, &newest, &err);

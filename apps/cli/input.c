@@ -295,7 +295,7 @@ static int open_quietly(struct weft_trace **out, const char *path, struct weft_e
 int cli_open_quietly(struct cli_input *input, char *const *paths, int count, struct weft_error *err)
 {
 	session_paths all = {0};
-	int status = session_expand(&all, paths, count) ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	int status = session_expand(&all, paths, count, NULL) ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	*input = (struct cli_input){.name = paths[0]};
 	if (status == WEFT_OK)
 		status = weft_several_open(

@@ -313,7 +313,7 @@ static uint64_t fingerprint(struct cli_looker *l, bool *is_recorded, bool *is_fo
 	session_paths paths = {0};
 	uint64_t hash = 0;
 	*is_recorded = *is_followed = false;
-	if (!session_expand(&paths, l->paths, l->count)) {
+	if (!session_expand(&paths, l->paths, l->count, NULL)) {
 		session_paths_free(&paths);
 		return hash;
 	}

@@ -55,6 +55,13 @@ bool cli_tell_trace(const char *path, bool with_command)
 	return has_promises;
 }
 
+static void note_copies(size_t count)
+{
+	if (count)
+		cli_note("%zu %s of these traces beside them %s left out", count, count == 1 ? "copy" : "copies",
+		    count == 1 ? "is" : "are");
+}
+
 int cli_session_choose(const char **path)
 {
 	static struct session chosen; /* until the end, as what it names */
@@ -63,7 +70,7 @@ int cli_session_choose(const char **path)
 		session_free(&s);
 		return -1;
 	}
-	session_drop_copies(&s.traces);
+	note_copies(session_drop_copies(&s.traces));
 	if (s.traces.count == 1) {
 		session_free(&chosen);
 		chosen = s;
@@ -82,10 +89,12 @@ bool cli_session_expand(struct cli_args *args)
 	static session_paths last; /* until the end, or the next call */
 	session_paths all = {0};
 	const int named = args->argc;
-	if (!session_expand(&all, args->argv, args->argc) || !weft_vec_reserve(&all, 1)) {
+	size_t copies;
+	if (!session_expand(&all, args->argv, args->argc, &copies) || !weft_vec_reserve(&all, 1)) {
 		session_paths_free(&all);
 		return false;
 	}
+	note_copies(copies);
 	all.items[all.count] = NULL;
 	args->argv = all.items;
 	args->argc = (int)all.count;
@@ -103,7 +112,7 @@ size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool 
 	for (size_t i = 0; pictures && i < count; i++) {
 		session_paths all = {0};
 		const char *first = cli_base_name(args->argv[i]);
-		if (!session_expand(&all, args->argv + i, (int)operands)) {
+		if (!session_expand(&all, args->argv + i, (int)operands, NULL)) {
 			session_paths_free(&all);
 			return 0;
 		}
@@ -123,7 +132,7 @@ size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool 
 bool cli_picture_renew(struct cli_picture *picture)
 {
 	session_paths all = {0}, before = {.items = (char **)(uintptr_t)picture->paths, .count = picture->count};
-	if (!session_expand(&all, picture->operands, picture->operand_count)) {
+	if (!session_expand(&all, picture->operands, picture->operand_count, NULL)) {
 		session_paths_free(&all);
 		return false;
 	}

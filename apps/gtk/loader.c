@@ -37,7 +37,7 @@ static char **expand(const char *const *paths)
 {
 	session_paths all = {0};
 	GStrvBuilder *traces = g_strv_builder_new();
-	if (!session_expand(&all, (char *const *)(uintptr_t)paths, (int)g_strv_length((char **)(uintptr_t)paths)))
+	if (!session_expand(&all, (char *const *)(uintptr_t)paths, (int)g_strv_length((char **)(uintptr_t)paths), NULL))
 		g_error("out of memory");
 	for (size_t i = 0; i < all.count; i++)
 		g_strv_builder_add(traces, all.items[i]);

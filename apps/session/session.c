@@ -219,7 +219,7 @@ static int by_identity(const void *a, const void *b)
 						  : WEFT_ORDER(x->index, y->index);
 }
 
-void session_drop_copies(session_paths *traces)
+size_t session_drop_copies(session_paths *traces)
 {
 	struct identity *ids = traces->count > 1 ? calloc(traces->count, sizeof *ids) : NULL;
 	size_t count = 0;
@@ -236,8 +236,10 @@ void session_drop_copies(session_paths *traces)
 	for (size_t i = 0; ids && i < traces->count; i++)
 		if (traces->items[i])
 			traces->items[count++] = traces->items[i];
-	traces->count = ids ? count : traces->count;
+	const size_t left_out = ids ? traces->count - count : 0;
+	traces->count -= left_out;
 	free(ids);
+	return left_out;
 }
 
 void session_paths_free(session_paths *paths)
@@ -254,13 +256,14 @@ void session_free(struct session *s)
 	session_paths_free(&s->users);
 }
 
-bool session_expand(session_paths *out, char *const *operands, int count)
+bool session_expand(session_paths *out, char *const *operands, int count, size_t *copies)
 {
 	bool whole = true;
+	size_t left_out = 0;
 	for (int i = 0; i < count && whole; i++) {
 		struct session s;
 		whole = session_read_all(&s, operands[i]) && weft_vec_reserve(out, s.traces.count + 1);
-		session_drop_copies(&s.traces);
+		left_out += session_drop_copies(&s.traces);
 		for (size_t j = 0; whole && j < s.traces.count; j++)
 			out->items[out->count++] = s.traces.items[j];
 		char *own = whole && s.traces.count == 0 ? strdup(operands[i]) : NULL;
@@ -270,5 +273,7 @@ bool session_expand(session_paths *out, char *const *operands, int count)
 		s.traces.count = whole ? 0 : s.traces.count; /* they are in `out` now */
 		session_free(&s);
 	}
+	if (copies)
+		*copies = left_out;
 	return whole;
 }

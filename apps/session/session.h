@@ -27,12 +27,12 @@ void session_free(struct session *session);
 bool session_read_all(struct session *session, const char *path);
 
 /* Leaves one of those that are the same trace: not the copies that weft save and weft watch put beside what is recorded.  Reads
- * the front of each trace's metadata. */
-void session_drop_copies(session_paths *traces);
+ * the front of each trace's metadata.  Returns how many are left out. */
+size_t session_drop_copies(session_paths *traces);
 
 /* Adds the traces of such directories (session_read_all()), without copies, and other operands as they are; false: there is no
- * memory.  To be freed in any case. */
-bool session_expand(session_paths *out, char *const *operands, int count);
+ * memory.  To be freed in any case.  *copies: how many are left out; may be NULL. */
+bool session_expand(session_paths *out, char *const *operands, int count, size_t *copies);
 void session_paths_free(session_paths *paths);
 
 /* Whether it is the directory of one trace. */

@@ -233,6 +233,7 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', recorded[0], '-w', 'both-of/kept')
     run(weft, 'save', '--last=1ms', recorded[1], '-w', 'both-of/session/a-cut')
     expect('what is read', sorted(one['trace'] for one in lines('info', 'both-of') if 'trace' in one), sorted(recorded))
+    expect('that copies are there', re.search(r'^weft: .*copies of these traces.*$', subprocess.run([weft, 'stats', 'both-of'], capture_output=True, text=True, check=True).stderr, re.M)[0], 'weft: 3 copies of these traces beside them are left out')
     expect('all of it', len([one for one in lines('events', 'both-of') if one['op'] != 'end']), sum(events))
     expect('the one of a session is opened', lines('dump', 'both-of/session')[0]['trace']['events'], events[1])
 
