@@ -22,17 +22,18 @@ static weft__ev_event_cb *user_of(weft__ev_event_cb *given)
 
 /* ---- What an event is ---- */
 
-static enum weft_kind kind_of(struct weft_hook_label *label, const struct event *event, bool has_time)
+static enum weft_kind kind_of(struct weft_hook_label *label, const struct event *event, bool has_time, bool *has_datagrams)
 {
 	const int fd = weft__ev_real.event_get_fd(event);
 	const short events = weft__ev_real.event_get_events(event);
+	*has_datagrams = false;
 	if (events & EV_IS_SIGNAL) {
 		weft_hook_put(label, "signal ");
 		weft_hook_put_number(label, (unsigned)fd);
 		return WEFT_KIND_OS_SIGNAL;
 	}
 	if (fd >= 0) {
-		const enum weft_kind kind = weft_hook_put_watched(label, fd, events & EV_IS_READ);
+		const enum weft_kind kind = weft_hook_put_watched(label, fd, events & EV_IS_READ, has_datagrams);
 		if (kind != WEFT_KIND_POLL || !weft_hook_may_connect(fd))
 			return kind;
 		*label = (struct weft_hook_label){0}; /* once it is connected it has a name */
@@ -50,7 +51,7 @@ static void begin(struct weft__ev_thing *thing, const struct event *event, const
 	const int kept = errno, fd = weft__ev_real.event_get_fd(event);
 	const bool is_signal = weft__ev_real.event_get_events(event) & EV_IS_SIGNAL;
 	thing->fd = is_signal ? -1 : fd;
-	const enum weft_kind kind = kind_of(&thing->label, event, timeout);
+	const enum weft_kind kind = kind_of(&thing->label, event, timeout, &thing->has_datagrams);
 	weft__ev_begin(thing, kind, caller);
 	if (kind == WEFT_KIND_TIMER && timeout)
 		weft_hook_put_ms(&thing->label, (uint64_t)timeout->tv_sec * 1000 + (uint64_t)timeout->tv_usec / 1000);
@@ -60,14 +61,15 @@ static void begin(struct weft__ev_thing *thing, const struct event *event, const
 	errno = kept;
 }
 
-/* Of libevent's own only those at which something comes from outside: what listens, and connections of bufferevents, which are
- * known by these.  The others are how it wakes itself. */
-static const void *key_of_older(const struct event *event, const void *function, enum weft_kind kind, bool *is_buffer)
+/* Of libevent's own only those at which something comes from outside: what listens, what has datagrams, and connections of
+ * bufferevents, which are known by these.  The others are how it wakes itself. */
+static const void *key_of_older(
+    const struct event *event, const void *function, enum weft_kind kind, bool has_datagrams, bool *is_buffer)
 {
 	struct sockaddr_storage peer = {0};
 	socklen_t size = sizeof peer;
 	*is_buffer = false;
-	if (!weft__ev_is_own(function) || kind == WEFT_KIND_LISTEN)
+	if (!weft__ev_is_own(function) || kind == WEFT_KIND_LISTEN || has_datagrams)
 		return event;
 	if (kind != WEFT_KIND_CONNECTION || getpeername(weft__ev_real.event_get_fd(event), (struct sockaddr *)&peer, &size) ||
 	    (peer.ss_family != AF_INET && peer.ss_family != AF_INET6))
@@ -81,10 +83,10 @@ void weft__ev_begin_older(const struct event *event)
 	const int kept = errno;
 	const void *function = (const void *)user_of(weft__ev_real.event_get_callback(event));
 	struct weft_hook_label label = {0};
-	bool is_buffer;
+	bool is_buffer, has_datagrams;
 	const short events = weft__ev_real.event_get_events(event);
-	const enum weft_kind kind = kind_of(&label, event, true);
-	const void *key = key_of_older(event, function, kind, &is_buffer);
+	const enum weft_kind kind = kind_of(&label, event, true, &has_datagrams);
+	const void *key = key_of_older(event, function, kind, has_datagrams, &is_buffer);
 	weft__ev_lock(key);
 	struct weft__ev_thing *thing = key && !weft__ev_find(key) ? weft__ev_make(key) : NULL;
 	if (thing) {
@@ -94,6 +96,7 @@ void weft__ev_begin_older(const struct event *event)
 		thing->base = weft__ev_real.event_get_base(event);
 		thing->is_added = true;
 		thing->is_buffer = is_buffer;
+		thing->has_datagrams = has_datagrams;
 		if (is_buffer)
 			weft_hook_carries(thing->fd, thing->id, NULL);
 		thing->label = label;
@@ -114,10 +117,10 @@ static void carry(struct weft__ev_thing *thing, const struct event *event)
 	if (!thing->id || thing->kind != WEFT_KIND_CONNECTION)
 		return;
 	if (!thing->label.length && thing->fd >= 0) {
-		kind_of(&thing->label, event, false);
+		kind_of(&thing->label, event, false, &thing->has_datagrams);
 		weft__ev_say(thing);
 	}
-	weft_hook_may_carry(thing->fd, thing->id);
+	weft_hook_may_carry(thing->fd, thing->id, thing->has_datagrams);
 }
 
 /* ---- Calls ---- */

@@ -88,14 +88,15 @@ struct weft__glib_thing {
 	uint8_t type, kind;
 	bool is_part;
 	bool is_labelled;
-	bool is_returned;  /* of a task: it was given a result; of what was pushed: its work has begun */
-	bool is_ended;     /* the trace says so */
-	bool is_served;    /* of a source: it calls the method of `stands_for` */
-	bool is_untouched; /* of a source: its callback leaves the descriptor as it was */
-	bool is_untold;    /* of a socket: it is told of otherwise */
-	short events;      /* of a source with a descriptor: what it waits for there, as poll() calls it */
-	int fd;            /* its descriptor; -1: none */
-	weft_id id;        /* its promise; 0: none */
+	bool is_returned;   /* of a task: it was given a result; of what was pushed: its work has begun */
+	bool is_ended;      /* the trace says so */
+	bool is_served;     /* of a source: it calls the method of `stands_for` */
+	bool is_untouched;  /* of a source: its callback leaves the descriptor as it was */
+	bool is_untold;     /* of a socket: it is told of otherwise */
+	bool has_datagrams; /* of a source: its descriptor is a socket for them */
+	short events;       /* of a source with a descriptor: what it waits for there, as poll() calls it */
+	int fd;             /* its descriptor; -1: none */
+	weft_id id;         /* its promise; 0: none */
 	weft_id by, owner, awaited_by;
 	uint64_t since;
 	struct weft_record_place *site;

@@ -229,15 +229,21 @@ static weft__glib_tag recurring(const struct weft__glib_thing *thing, GSourceFun
 
 /* ---- Attachment ---- */
 
-/* What GLib itself watches a descriptor with, which the program gave it: a connection is one. */
-static enum weft_kind kind_of_source(const struct table *table, int fd)
+/* What GLib itself watches a descriptor with, which the program gave it: a connection is one.  GIO's sockets have promises of
+ * their own once they are connected; others can be for datagrams alone. */
+static enum weft_kind kind_of_source(const struct table *table, struct weft__glib_thing *thing)
 {
 	struct weft_hook_label label = {0};
 	const struct weft_hook_module *glib = weft__glib_modules.glib;
-	const bool is_plain =
-	    table->kind == WEFT_KIND_POLL && fd >= 0 && glib && weft_hook_is_own(glib, (const void *)table->dispatch);
-	const bool is_connection = is_plain && weft_hook_put_watched(&label, fd, true) == WEFT_KIND_CONNECTION;
-	return is_connection ? WEFT_KIND_CONNECTION : (enum weft_kind)table->kind;
+	if (table->kind != WEFT_KIND_POLL || thing->fd < 0)
+		return (enum weft_kind)table->kind;
+	const bool is_plain = glib && weft_hook_is_own(glib, (const void *)table->dispatch);
+	if (is_plain)
+		return weft_hook_put_watched(&label, thing->fd, true, &thing->has_datagrams) == WEFT_KIND_CONNECTION
+			   ? WEFT_KIND_CONNECTION
+			   : WEFT_KIND_POLL;
+	thing->has_datagrams = !weft_hook_carrier(thing->fd) && weft_hook_has_datagrams(thing->fd);
+	return thing->has_datagrams ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL;
 }
 
 /* Whether another source with that data is one of the same: data that ends with the source is made anew each time, perhaps at the
@@ -395,9 +401,9 @@ static void attached(GSource *source, const GMainContext *context, const void *c
 	else if (table->kind == WEFT_KIND_PROCESS)
 		weft__glib_child_begins(thing, source, data);
 	else
-		begin(thing, source, kind_of_source(table, thing->fd), data, site);
+		begin(thing, source, kind_of_source(table, thing), data, site);
 	if (thing->kind == WEFT_KIND_CONNECTION)
-		weft_hook_may_carry(thing->fd, thing->id);
+		weft_hook_may_carry(thing->fd, thing->id, thing->has_datagrams);
 	weft__glib_is_kept(thing);
 }
 
@@ -416,9 +422,9 @@ void weft__glib_source_is_older(GSource *source)
 	thing->context = source->context;
 	weft__glib_here.watched.source = NULL;
 	find_descriptor(thing, source);
-	weft__glib_create_older(thing, kind_of_source(table, thing->fd), 0);
+	weft__glib_create_older(thing, kind_of_source(table, thing), 0);
 	if (thing->kind == WEFT_KIND_CONNECTION)
-		weft_hook_may_carry(thing->fd, thing->id);
+		weft_hook_may_carry(thing->fd, thing->id, thing->has_datagrams);
 	const char *brought = brings(source), *function = weft_hook_name((const void *)thing->callback);
 	name(thing, brought ? brought : name_of(source) ? name_of(source) : function, source);
 	weft__glib_is_kept(thing);

@@ -5,11 +5,13 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "adapters/hook/connect.h"
+#include "adapters/hook/label.h"
 #include "adapters/hook/thread.h"
 
 struct weft__hook_carried weft__hook_carried[WEFT__HOOK_DESCRIPTORS];
@@ -73,13 +75,13 @@ void weft_hook_carries_datagrams(int fd, weft_id id, weft_hook_is_own_write *is_
 		begin(fd, id, WEFT__HOOK_DATAGRAMS, is_own_write);
 }
 
-void weft_hook_may_carry(int fd, weft_id id)
+void weft_hook_may_carry(int fd, weft_id id, bool has_datagrams)
 {
 	struct weft__hook_carried *c = weft__hook_carried_at(fd);
 	if (is_carried_by(fd, id))
 		c->is_idle = false;
 	else if (!weft_hook_carrier(fd) || c->is_idle)
-		begin(fd, id, WEFT__HOOK_NEW, NULL);
+		begin(fd, id, has_datagrams ? WEFT__HOOK_DATAGRAMS : WEFT__HOOK_NEW, NULL);
 }
 
 void weft_hook_gives_way(int fd, weft_id id)
@@ -145,6 +147,12 @@ void weft__hook_connects(int fd)
 
 /* ---- How far it has come ---- */
 
+/* A filter of system calls may kill who asks for another than it knows. */
+static bool may_ask(void)
+{
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0;
+}
+
 /* Whether the trace knows which connection it is; if not, it is told, and how far that has come but for the bytes that were read
  * just now.  What another OS thread moves meanwhile nobody counts: then it is asked again. */
 static bool is_known(struct weft__hook_carried *c, int fd, size_t just_read)
@@ -166,9 +174,10 @@ static bool is_known(struct weft__hook_carried *c, int fd, size_t just_read)
 	if (is_one && (is_counted || before == WEFT__HOOK_MOVED))
 		weft_still_connected(id, fd, &found);
 	c->positions = found;
-	return (changes(c, WEFT__HOOK_ASKING, is_one ? WEFT__HOOK_KNOWN : WEFT__HOOK_STRANGER) ||
-		   (changes(c, WEFT__HOOK_MISSED, WEFT__HOOK_NEW), false)) &&
-	       is_one;
+	const state now = is_one                                     ? WEFT__HOOK_KNOWN
+			  : may_ask() && weft_hook_has_datagrams(fd) ? WEFT__HOOK_DATAGRAMS
+								     : WEFT__HOOK_STRANGER;
+	return (changes(c, WEFT__HOOK_ASKING, now) || (changes(c, WEFT__HOOK_MISSED, WEFT__HOOK_NEW), false)) && is_one;
 }
 
 static void sends(struct weft__hook_carried *c, weft_id id, int64_t bytes)
@@ -199,6 +208,14 @@ void weft_hook_still_connected(int fd, weft_id id)
 		weft_still_connected(id, fd, &c->positions);
 }
 
+/* Lists of pieces mostly lie on the stack, whose page needs no question. */
+static bool can_be_read(const void *memory, size_t size)
+{
+	enum { LEAST_PAGE = 4096 };
+	const uintptr_t here = (uintptr_t)__builtin_frame_address(0) / LEAST_PAGE, first = (uintptr_t)memory;
+	return (first / LEAST_PAGE == here && (first + size - 1) / LEAST_PAGE == here) || weft_hook_is_readable(memory, size);
+}
+
 /* false also where it cannot be read: that the kernel says so is the program's to hear. */
 static bool count_bytes(const struct iovec *pieces, size_t count, size_t *bytes)
 {
@@ -206,7 +223,7 @@ static bool count_bytes(const struct iovec *pieces, size_t count, size_t *bytes)
 	*bytes = 0;
 	for (size_t i = 0; i < count && count <= IOV_MAX; i++) {
 		const size_t left = count - i;
-		if (i % AT_ONCE == 0 && !weft_hook_is_readable(pieces + i, (left < AT_ONCE ? left : AT_ONCE) * sizeof *pieces))
+		if (i % AT_ONCE == 0 && !can_be_read(pieces + i, (left < AT_ONCE ? left : AT_ONCE) * sizeof *pieces))
 			return false;
 		*bytes += pieces[i].iov_len;
 	}
@@ -228,15 +245,14 @@ struct weft_digest weft_hook_digest(const struct iovec *pieces, size_t count)
 	return digest;
 }
 
-/* It is who runs that sends it. */
+/* Of the socket, as of a connection: who runs is known. */
 static void sends_datagram(weft_id socket, int fd, const struct msghdr *datagram)
 {
-	const weft_id running = weft__hook_thread.running;
 	const struct sockaddr *to = datagram->msg_name;
-	if (to && !weft_hook_is_readable(to, sizeof(struct sockaddr_in6)))
+	if (to && !can_be_read(to, sizeof(struct sockaddr_in6)))
 		return;
 	const struct weft_digest digest = weft_hook_digest(datagram->msg_iov, datagram->msg_iovlen);
-	weft_datagram_sent(running > 0 ? running : socket, fd, to, &digest);
+	weft_datagram_sent(socket, fd, to, &digest);
 }
 
 size_t weft__hook_writes(struct weft__hook_carried *c, int fd, const struct msghdr *message)
@@ -247,11 +263,11 @@ size_t weft__hook_writes(struct weft__hook_carried *c, int fd, const struct msgh
 	size_t bytes = 0, told = 0;
 	if ((is_own_write && !is_own_write()) || !count_bytes(message->msg_iov, message->msg_iovlen, &bytes)) {
 		told = 0;
-	} else if (state_of(c) == WEFT__HOOK_DATAGRAMS) {
-		sends_datagram(id, fd, message);
-	} else if (bytes > 0 && is_known(c, fd, 0)) {
+	} else if (!weft__hook_has_datagrams(c) && bytes > 0 && is_known(c, fd, 0)) {
 		sends(c, id, (int64_t)bytes);
 		told = bytes;
+	} else if (weft__hook_has_datagrams(c)) { /* maybe since it was asked just now */
+		sends_datagram(id, fd, message);
 	}
 	errno = kept;
 	return told;
@@ -268,10 +284,28 @@ void weft__hook_has_read(struct weft__hook_carried *c, int fd, size_t bytes)
 {
 	const weft_id id = __atomic_load_n(&c->id, __ATOMIC_RELAXED);
 	const int kept = errno;
-	if (state_of(c) != WEFT__HOOK_DATAGRAMS && is_known(c, fd, bytes)) {
+	if (is_known(c, fd, bytes)) {
 		const uint64_t received = __atomic_add_fetch(&c->positions.received, bytes, __ATOMIC_RELAXED);
 		if (!c->is_ended)
 			weft_received(id, received);
 	}
+	errno = kept;
+}
+
+/* The kernel has just written there.  Of what did not fit it is known no more which datagram it was. */
+void weft__hook_datagram_came(const struct weft__hook_carried *c, int fd, const struct msghdr *into, size_t bytes)
+{
+	const int kept = errno;
+	struct weft_digest digest = {0};
+	size_t room = 0;
+	if (__atomic_load_n(&c->is_own_write, __ATOMIC_RELAXED) || (into->msg_flags & MSG_TRUNC))
+		return;
+	for (size_t i = 0; i < into->msg_iovlen && room <= bytes; i++) {
+		const size_t left = bytes - room, here = into->msg_iov[i].iov_len;
+		weft_digest(&digest, into->msg_iov[i].iov_base, here < left ? here : left);
+		room += here;
+	}
+	if (room > 0 && room >= bytes)
+		weft_datagram_received(__atomic_load_n(&c->id, __ATOMIC_RELAXED), fd, &digest);
 	errno = kept;
 }

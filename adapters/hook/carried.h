@@ -62,12 +62,12 @@ static inline weft_id weft_hook_carrier(int fd)
 }
 
 /* The promise stands for the connection, or, `datagrams`, for the socket.  is_own_write: NULL: the adapter tells nothing of what
- * is written.  A descriptor that is out of range is none. */
+ * is written, nor of datagrams that come.  A descriptor that is out of range is none. */
 void weft_hook_carries(int fd, weft_id id, weft_hook_is_own_write *is_own_write);
 void weft_hook_carries_datagrams(int fd, weft_id id, weft_hook_is_own_write *is_own_write);
 
 /* The same, if nobody else stands for it who has not given way. */
-void weft_hook_may_carry(int fd, weft_id id);
+void weft_hook_may_carry(int fd, weft_id id, bool has_datagrams);
 
 /* If that promise stands for it: it gives way from now on; it has ended. */
 void weft_hook_gives_way(int fd, weft_id id);
@@ -89,6 +89,14 @@ struct weft_digest weft_hook_digest(const struct iovec *pieces, size_t count);
 size_t weft__hook_writes(struct weft__hook_carried *carried, int fd, const struct msghdr *message);
 void weft__hook_wrote_less(struct weft__hook_carried *carried, size_t missing);
 void weft__hook_has_read(struct weft__hook_carried *carried, int fd, size_t bytes);
+
+/* A datagram has come, which lies in those pieces, as many bytes of it as the call returned. */
+void weft__hook_datagram_came(const struct weft__hook_carried *carried, int fd, const struct msghdr *into, size_t bytes);
+
+static inline bool weft__hook_has_datagrams(const struct weft__hook_carried *carried)
+{
+	return __atomic_load_n(&carried->state, __ATOMIC_ACQUIRE) == WEFT__HOOK_DATAGRAMS;
+}
 
 /* The number is another thing's from now on, or nothing's. */
 void weft__hook_is_another(int fd);

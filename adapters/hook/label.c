@@ -104,6 +104,11 @@ void weft_hook_put_address(struct weft_hook_label *label, const struct sockaddr 
 	}
 }
 
+static bool is_named(const struct sockaddr *address, socklen_t size)
+{
+	return address->sa_family == AF_NETLINK || size > sizeof address->sa_family;
+}
+
 typedef int ask_fn(int fd, struct sockaddr *restrict address, socklen_t *restrict size);
 
 static bool put_socket(struct weft_hook_label *label, ask_fn *ask, int fd)
@@ -112,7 +117,7 @@ static bool put_socket(struct weft_hook_label *label, ask_fn *ask, int fd)
 	socklen_t size = sizeof address;
 	struct sockaddr *found = (struct sockaddr *)&address;
 	uint8_t before = label->length;
-	if (ask(fd, found, &size) == 0 && (found->sa_family == AF_NETLINK || size > sizeof found->sa_family))
+	if (ask(fd, found, &size) == 0 && is_named(found, size))
 		weft_hook_put_address(label, found);
 	return label->length > before;
 }
@@ -138,14 +143,19 @@ static bool put_link(struct weft_hook_label *label, int fd)
 	return bytes > 0;
 }
 
-void weft_hook_put_fd(struct weft_hook_label *label, int fd)
+static void put_unconnected(struct weft_hook_label *label, int fd)
 {
-	int kept = errno;
-	if (!put_socket(label, getpeername, fd) && !weft__hook_put_connecting(label, fd) && !put_socket(label, getsockname, fd) &&
-	    !put_link(label, fd)) {
+	if (!weft__hook_put_connecting(label, fd) && !put_socket(label, getsockname, fd) && !put_link(label, fd)) {
 		put(label, "fd ", 3);
 		weft_hook_put_number(label, (unsigned)fd);
 	}
+}
+
+void weft_hook_put_fd(struct weft_hook_label *label, int fd)
+{
+	int kept = errno;
+	if (!put_socket(label, getpeername, fd))
+		put_unconnected(label, fd);
 	errno = kept;
 }
 
@@ -156,31 +166,82 @@ static bool is_listener(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
 }
 
-static bool is_connection(int fd)
+static bool is_of_internet(int fd)
 {
-	struct sockaddr_storage peer;
-	socklen_t size = sizeof peer;
-	return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+	int family = 0;
+	socklen_t size = sizeof family;
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && (family == AF_INET || family == AF_INET6);
 }
 
-enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool reads)
+/* Of a socket; -1: it is none.  What is UDP's number among protocols of the internet may be another one elsewhere. */
+static int protocol_of(int fd)
+{
+	int protocol = -1;
+	socklen_t size = sizeof protocol;
+	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size))
+		return -1;
+	return protocol == IPPROTO_UDP && !is_of_internet(fd) ? 0 : protocol;
+}
+
+bool weft_hook_has_datagrams(int fd)
 {
 	int kept = errno;
-	struct weft_hook_label to = {0};
-	bool listens = is_listener(fd), connects = !listens && (is_connection(fd) || weft__hook_put_connecting(&to, fd));
+	const bool has = protocol_of(fd) == IPPROTO_UDP;
+	errno = kept;
+	return has;
+}
+
+/* Who has no port yet is called by none. */
+static void put_datagrams(struct weft_hook_label *label, int fd)
+{
+	struct sockaddr_in6 own = {0}; /* IPv4 has the port at the same place */
+	socklen_t size = sizeof own;
+	weft_hook_put(label, "udp ");
+	if (!put_socket(label, getpeername, fd) && getsockname(fd, (struct sockaddr *)&own, &size) == 0 && own.sin6_port)
+		weft_hook_put_address(label, (const struct sockaddr *)&own);
+}
+
+/* Whether there is a peer, which need not have an address. */
+static bool put_peer(struct weft_hook_label *label, int fd)
+{
+	struct sockaddr_storage peer = {0};
+	socklen_t size = sizeof peer;
+	if (getpeername(fd, (struct sockaddr *)&peer, &size))
+		return false;
+	if (is_named((const struct sockaddr *)&peer, size))
+		weft_hook_put_address(label, (const struct sockaddr *)&peer);
+	return true;
+}
+
+enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool reads, bool *has_datagrams)
+{
+	int kept = errno;
+	struct weft_hook_label peer = {0};
+	const int protocol = protocol_of(fd);
+	*has_datagrams = protocol == IPPROTO_UDP;
+	if (*has_datagrams) {
+		put_datagrams(label, fd);
+		errno = kept;
+		return WEFT_KIND_CONNECTION;
+	}
+	const bool listens = protocol >= 0 && is_listener(fd);
+	const bool connects = protocol >= 0 && !listens && (put_peer(&peer, fd) || weft__hook_put_connecting(&peer, fd));
 	weft_hook_put(label, listens ? "listen " : reads || !connects ? "" : "to ");
-	weft_hook_put_fd(label, fd);
+	if (peer.length > 0)
+		weft_hook_put(label, peer.text);
+	else
+		put_unconnected(label, fd);
 	errno = kept;
 	return listens ? WEFT_KIND_LISTEN : connects ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL;
 }
 
 bool weft_hook_may_connect(int fd)
 {
-	int kept = errno, type = 0, family = 0;
+	int kept = errno, type = 0;
 	socklen_t size = sizeof type;
-	const bool may = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
-			 getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 &&
-			 (family == AF_INET || family == AF_INET6) && !is_listener(fd) && !is_connection(fd);
+	struct weft_hook_label peer = {0};
+	const bool may = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM && is_of_internet(fd) &&
+			 !is_listener(fd) && !put_peer(&peer, fd);
 	errno = kept;
 	return may;
 }

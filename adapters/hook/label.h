@@ -22,9 +22,10 @@ void weft_hook_put_ms(struct weft_hook_label *label, uint64_t ms);        /* "10
 void weft_hook_put_path(struct weft_hook_label *label, const char *path); /* its end, if it is long */
 void weft_hook_put_address(struct weft_hook_label *label, const struct sockaddr *address);
 void weft_hook_put_fd(struct weft_hook_label *label, int fd); /* what it is: its peer, its address, its path */
-enum weft_kind weft_hook_put_watched(
-    struct weft_hook_label *label, int fd, bool reads); /* a descriptor of a loop; what that is */
-bool weft_hook_may_connect(int fd);                     /* a stream of TCP that is not connected, and may be so soon */
+/* A descriptor of a loop; returns what that is, and whether it is a socket for datagrams of UDP. */
+enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool reads, bool *has_datagrams);
+bool weft_hook_has_datagrams(int fd);
+bool weft_hook_may_connect(int fd); /* a stream of TCP that is not connected, and may be so soon */
 void weft_hook_put_function(struct weft_hook_label *label, const void *function); /* " NAME", if it has one */
 
 /* The label is whole: the trace has it, of that promise. */

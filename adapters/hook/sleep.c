@@ -94,7 +94,9 @@
 	X(__recv_chk, ssize_t, (int, void *, size_t, size_t, int), NULL)                                                         \
 	X(recv, ssize_t, (int, void *, size_t, int), NULL)                                                                       \
 	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *), NULL)                                   \
+	X(__recvfrom_chk, ssize_t, (int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *), NULL)                     \
 	X(recvmsg, ssize_t, (int, struct msghdr *, int), NULL)                                                                   \
+	X(recvmmsg, int, (int, struct mmsghdr *, unsigned, int, struct timespec *), NULL)                                        \
 	X(readv, ssize_t, (int, const struct iovec *, int), NULL)                                                                \
 	X(write, ssize_t, (int, const void *, size_t), NULL)                                                                     \
 	X(writev, ssize_t, (int, const struct iovec *, int), NULL)                                                               \
@@ -713,17 +715,32 @@ static bool would_wait(int fd)
 /* The C library's names.  NOLINTBEGIN(bugprone-reserved-identifier) */
 ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room);
 ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *to, size_t bytes, size_t room, int flags, struct sockaddr *from, socklen_t *size);
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-/* `result` is what a read of it returned. */
-static void has_read(int fd, ssize_t result)
+/* `result` is what a read of it returned.  NULL unless a datagram has come, which may be empty: who knows where it lies tells of
+ * it. */
+static const struct weft__hook_carried *has_read(int fd, ssize_t result)
 {
-	struct weft__hook_carried *carried = result > 0 ? weft__hook_carried_at(fd) : NULL;
+	struct weft__hook_carried *carried = result >= 0 ? weft__hook_carried_at(fd) : NULL;
 	weft__hook_connect_is_used(fd, result, errno);
 	if (result > 0)
 		weft_hook_uses(fd);
-	if (carried)
+	if (carried && result > 0 && !weft__hook_has_datagrams(carried))
 		weft__hook_has_read(carried, fd, (size_t)result);
+	return carried && weft__hook_has_datagrams(carried) ? carried : NULL;
+}
+
+static void have_come(int fd, const struct mmsghdr *messages, int count, int flags)
+{
+	if (count <= 0 || (flags & (MSG_PEEK | MSG_ERRQUEUE)))
+		weft__hook_connect_is_used(fd, count, errno);
+	else
+		for (int i = 0; i < count; i++) {
+			const struct weft__hook_carried *of_datagram = has_read(fd, (ssize_t)messages[i].msg_len);
+			if (of_datagram)
+				weft__hook_datagram_came(of_datagram, fd, &messages[i].msg_hdr, messages[i].msg_len);
+		}
 }
 
 static void has_accepted(int fd, int result)
@@ -732,6 +749,9 @@ static void has_accepted(int fd, int result)
 		weft_hook_uses(fd);
 	weft__hook_is_another(result);
 }
+
+#define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
+#define ONE_PIECE(FROM, SIZE) PIECES((&(struct iovec){(void *)(uintptr_t)(FROM), SIZE}), 1)
 
 /* THEN: what is done with what it returned. */
 #define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT, THEN)                                                               \
@@ -751,18 +771,36 @@ static void has_accepted(int fd, int result)
 		THEN;                                                                                                            \
 		AWAKE;                                                                                                           \
 	}
-/* What is only looked at stays there. */
-#define READ has_read(fd, result)
-#define RECEIVED has_read(fd, flags &MSG_PEEK ? 0 : result)
-INPUT(read, ssize_t, (int fd, void *to, size_t bytes), (fd, to, bytes), true, READ)
-INPUT(readv, ssize_t, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), true, READ)
-INPUT(__read_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room), (fd, to, bytes, room), true, READ)
+/* MESSAGE: where what was read lies. */
+#define READ(MESSAGE)                                                                                                            \
+	do {                                                                                                                     \
+		const struct weft__hook_carried *of_datagram = has_read(fd, result);                                             \
+		if (of_datagram)                                                                                                 \
+			weft__hook_datagram_came(of_datagram, fd, MESSAGE, (size_t)result);                                      \
+	} while (0)
+/* What is only looked at stays there, and what is in the queue of errors was sent. */
+#define RECEIVED(MESSAGE)                                                                                                        \
+	if (flags & (MSG_PEEK | MSG_ERRQUEUE))                                                                                   \
+		weft__hook_connect_is_used(fd, 0, 0);                                                                            \
+	else                                                                                                                     \
+		READ(MESSAGE)
+INPUT(read, ssize_t, (int fd, void *to, size_t bytes), (fd, to, bytes), true, READ((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(readv, ssize_t, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), true,
+    READ((&(struct msghdr){PIECES(pieces, count)})))
+INPUT(__read_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room), (fd, to, bytes, room), true,
+    READ((&(struct msghdr){ONE_PIECE(to, bytes)})))
 INPUT(__recv_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room, int flags), (fd, to, bytes, room, flags),
-    !(flags & MSG_DONTWAIT), RECEIVED)
-INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes, flags), !(flags & MSG_DONTWAIT), RECEIVED)
+    !(flags & MSG_DONTWAIT), RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes, flags), !(flags & MSG_DONTWAIT),
+    RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
 INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sockaddr *from, socklen_t *size),
-    (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED)
-INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT), RECEIVED)
+    (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(__recvfrom_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room, int flags, struct sockaddr *from, socklen_t *size),
+    (fd, to, bytes, room, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT),
+    RECEIVED(message))
+INPUT(recvmmsg, int, (int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout),
+    (fd, messages, count, flags, timeout), !(flags & MSG_DONTWAIT), have_come(fd, messages, result, flags))
 INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, has_accepted(fd, result))
 INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true,
     has_accepted(fd, result))
@@ -815,8 +853,6 @@ TAKE(getsockopt, int, (int fd, int level, int name, void *restrict to, socklen_t
 			weft__hook_wrote_less(to_there, told - taken);                                                           \
 		return result;                                                                                                   \
 	}
-#define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
-#define ONE_PIECE(FROM, SIZE) PIECES((&(struct iovec){(void *)(uintptr_t)(FROM), SIZE}), 1)
 OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), 0, true, (&(struct msghdr){ONE_PIECE(from, size)}))
 OUTPUT(writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), 0, count > 0,
     (&(struct msghdr){PIECES(pieces, count)}))

@@ -19,6 +19,7 @@
 	const struct weft_hook_thread *home; /* whose OS thread tells of it again */                                             \
 	struct weft_record_place *site;                                                                                          \
 	uint8_t kind;                                                                                                            \
+	bool has_datagrams; /* it watches a socket for them */                                                                   \
 	struct weft_hook_label label
 
 struct weft_hook_thing {

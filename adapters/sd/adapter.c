@@ -99,7 +99,7 @@ void weft__sd_release(const void *key, const char *error)
 void weft__sd_carries(const struct weft__sd_thing *thing)
 {
 	if (thing->kind == WEFT_KIND_CONNECTION)
-		weft_hook_may_carry(thing->fd, thing->id);
+		weft_hook_may_carry(thing->fd, thing->id, thing->has_datagrams);
 }
 
 static void still_connected(const struct weft_hook_thing *known)

@@ -88,7 +88,7 @@ struct adding {
 	enum weft_kind kind;
 	const void *function;
 	int fd;
-	bool is_enabled, comes_from_outside, spins;
+	bool is_enabled, comes_from_outside, spins, has_datagrams;
 	struct weft_hook_label label;
 };
 
@@ -118,6 +118,7 @@ static void make_thing(const struct adding *a, sd_event_source *source)
 		thing->is_enabled = a->is_enabled;
 		thing->comes_from_outside = a->comes_from_outside;
 		thing->spins = a->spins;
+		thing->has_datagrams = a->has_datagrams;
 		thing->label = a->label;
 		thing->kind = (uint8_t)a->kind;
 		if (is_on) {
@@ -172,9 +173,9 @@ int weft__sd_event_add_io(struct weft__sd_copy *copy, const void *caller, sd_eve
 	ADDING(WEFT_KIND_POLL, .is_enabled = true, .comes_from_outside = true, .spins = true);
 	a.fd = fd;
 	if (a.is_told && fd >= 0)
-		a.kind = weft_hook_put_watched(&a.label, fd, events & POLLIN || !(events & POLLOUT));
+		a.kind = weft_hook_put_watched(&a.label, fd, events & POLLIN || !(events & POLLOUT), &a.has_datagrams);
 	/* A bus, whose calls are told of. */
-	if (a.kind == WEFT_KIND_CONNECTION && weft__sd_copy_of(caller))
+	if (a.kind == WEFT_KIND_CONNECTION && !a.has_datagrams && weft__sd_copy_of(caller))
 		a.kind = WEFT_KIND_POLL;
 	return end(&a, copy->real.sd_event_add_io(event, a.to, fd, events, slot_of(&io_slots, user), data));
 }

@@ -57,8 +57,9 @@ struct weft__uv_thing {
 	const void *home;   /* whose OS thread tells of it again */
 	uint8_t kind;
 	bool is_request, is_datagram;
-	bool is_overdue; /* the trace says that it should resolve */
-	bool reads;      /* the program wants to read */
+	bool has_datagrams; /* of a poll: its descriptor is a socket for them */
+	bool is_overdue;    /* the trace says that it should resolve */
+	bool reads;         /* the program wants to read */
 	bool is_stopped, is_closing, in_pool;
 	weft_id kept; /* the loop that awaits it, as the trace has it */
 

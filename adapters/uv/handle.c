@@ -593,8 +593,11 @@ int weft__uv_poll_start(struct weft__uv_copy *copy, const void *caller, uv_poll_
 	struct weft_hook_label label = {0};
 	uv_os_fd_t fd;
 	const bool is_new = thing && !thing->id && copy->real.uv_fileno((const uv_handle_t *)handle, &fd) == 0;
-	const enum weft_kind kind = is_new ? weft_hook_put_watched(&label, fd, events & UV_READABLE) : WEFT_KIND_POLL;
+	bool has_datagrams = false;
+	const enum weft_kind kind =
+	    is_new ? weft_hook_put_watched(&label, fd, events & UV_READABLE, &has_datagrams) : WEFT_KIND_POLL;
 	if (thing && starts(thing, kind, caller, 0)) {
+		thing->has_datagrams = has_datagrams;
 		if (kind == WEFT_KIND_POLL)
 			weft__uv_put(thing, "poll ");
 		weft__uv_put(thing, label.text);

@@ -49,7 +49,7 @@ void weft__uv_carries(struct weft__uv_thing *thing, const uv_handle_t *handle)
 	if (handle->type == UV_UDP)
 		weft_hook_carries_datagrams(fd, thing->id, is_own_write);
 	else if (handle->type == UV_POLL)
-		weft_hook_may_carry(fd, thing->id);
+		weft_hook_may_carry(fd, thing->id, thing->has_datagrams);
 	else
 		weft_hook_carries(fd, thing->id, is_own_write);
 }

@@ -110,7 +110,7 @@ static struct weft__uv_thing *make(const void *key)
 	thing->kind = 0;
 	thing->label.length = 0;
 	thing->label.text[0] = 0;
-	thing->is_request = thing->is_datagram = thing->is_overdue = false;
+	thing->is_request = thing->is_datagram = thing->has_datagrams = thing->is_overdue = false;
 	thing->reads = thing->is_stopped = thing->is_closing = thing->in_pool = false;
 	__atomic_store_n(&thing->generation, generation, __ATOMIC_RELAXED);
 	__atomic_store_n(&thing->key, key ? key : thing, __ATOMIC_RELEASE);

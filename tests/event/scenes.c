@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -460,13 +462,102 @@ static int opens(void)
 	return 0;
 }
 
+/* ---- datagrams: sent and read by each call of libc; some that are not read, or not whole ---- */
+
+static void never_called(int fd, short what, void *data)
+{
+}
+
+static int udp(const struct sockaddr_in *own, const struct sockaddr_in *peer)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	if ((own && bind(fd, (const struct sockaddr *)own, sizeof *own)) ||
+	    (peer && connect(fd, (const struct sockaddr *)peer, sizeof *peer)))
+		exit(1);
+	event_add(event_new(base, fd, EV_READ | EV_PERSIST, never_called, NULL), NULL);
+	return fd;
+}
+
+static void say(const char *by, ssize_t result)
+{
+	printf("%s: %zd%s%s\n", by, result, result < 0 ? ", " : "", result < 0 ? strerror(errno) : "");
+}
+
+#define MESSAGE(PIECES, COUNT)                                                                                                   \
+	{                                                                                                                        \
+		.msg_hdr = {.msg_iov = (PIECES), .msg_iovlen = (COUNT) }                                                         \
+	}
+
+static void send_each(int fd, const struct sockaddr_in *to)
+{
+	struct iovec two[] = {{"wri", 3}, {"tev", 3}}, message[] = {{"sendmsg", 7}}, first[] = {{"first of two", 12}},
+		     second[] = {{"second", 6}};
+	struct mmsghdr one = MESSAGE(message, 1), both[] = {MESSAGE(first, 1), MESSAGE(second, 1)};
+	say("send", send(fd, "send", 4, 0));
+	say("write", write(fd, "write", 5));
+	say("sendto", sendto(fd, "sendto", 6, 0, (const struct sockaddr *)to, sizeof *to));
+	say("sendmsg", sendmsg(fd, &one.msg_hdr, 0));
+	say("writev", writev(fd, two, 2));
+	say("sendmmsg", sendmmsg(fd, both, 2, 0));
+	say("send", send(fd, "", 0, 0));
+	say("send", send(fd, "too long", 8, 0));
+	say("send", send(fd, "much too long", 13, 0));
+	say("send", send(fd, "nobody reads this", 17, 0));
+}
+
+static void read_each(int fd)
+{
+	char bytes[2][16];
+	struct sockaddr_in from;
+	socklen_t size = sizeof from;
+	struct iovec pieces[] = {{bytes[0], 2}, {bytes[1], 16}}, first[] = {{bytes[0], 16}}, second[] = {{bytes[1], 16}},
+		     little[] = {{bytes[0], 4}};
+	struct mmsghdr one = MESSAGE(pieces, 2), both[] = {MESSAGE(first, 1), MESSAGE(second, 1)}, cut = MESSAGE(little, 1);
+	say("recv", recv(fd, bytes[0], 16, MSG_PEEK));
+	say("recv", recv(fd, bytes[0], 16, 0));
+	say("read", read(fd, bytes[0], 16));
+	say("recvfrom", recvfrom(fd, bytes[0], 16, 0, (struct sockaddr *)&from, &size));
+	say("recvmsg", recvmsg(fd, &one.msg_hdr, 0));
+	say("readv", readv(fd, pieces, 2));
+	say("recvmmsg", recvmmsg(fd, both, 2, 0, NULL));
+	say("recv", recv(fd, bytes[0], 16, 0));
+	say("recvmsg", recvmsg(fd, &cut.msg_hdr, 0));
+	say("recv", recv(fd, bytes[0], 4, MSG_TRUNC));
+	say("recvmsg", recvmsg(udp(NULL, NULL), &one.msg_hdr, 0));
+}
+
+/* The kernel gives it back. */
+static void be_refused(const struct sockaddr_in *nobody)
+{
+	const int fd = udp(NULL, nobody);
+	char bytes[16], control[256];
+	struct iovec pieces[] = {{bytes, 16}};
+	struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	setsockopt(fd, IPPROTO_IP, IP_RECVERR, &(int){1}, sizeof(int));
+	say("send", send(fd, "refused", 7, 0));
+	say("recvmsg", recvmsg(fd, &message, MSG_ERRQUEUE));
+}
+
+static int datagrams(void)
+{
+	struct sockaddr_in own = loopback(0);
+	const int reads = udp(&own, NULL), gone = udp(&own, NULL);
+	const struct sockaddr_in to = loopback(port_of(reads)), nobody = loopback(port_of(gone));
+	close(gone);
+	send_each(udp(NULL, &to), &to);
+	read_each(reads);
+	be_refused(&nobody);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		int (*run)(void);
 	} scenes[] = {{"timers", timers}, {"spin_timer", spin_timer}, {"spin_fd", spin_fd}, {"load", load}, {"buffers", buffers},
-	    {"http", http}, {"torture", torture}, {"forking", forking}, {"turned", turned}, {"opens", opens}};
+	    {"http", http}, {"torture", torture}, {"forking", forking}, {"turned", turned}, {"opens", opens},
+	    {"datagrams", datagrams}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name)) {
 			base = event_base_new();

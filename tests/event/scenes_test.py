@@ -31,6 +31,14 @@ def record(name, folder):
     return trace
 
 
+def digest(text):
+    """What a datagram is known by in a trace (docs/format.md)."""
+    total = 0
+    for byte in text[:64]:
+        total = (total + byte + 1) * 0x100000001b3 % 2**64
+    return (total ^ len(text) * 0x9e3779b97f4a7c15 % 2**64) >> 1 | 1
+
+
 def healthy(trace):
     expect(trace.alarms(LATE), [], f'alarms in {trace.path}')
 
@@ -66,6 +74,19 @@ def test(folder):
     sent = [event['connection'] for event in trace.ask('events', '--json') if event['op'] == 'sent' and event['position'] == 5]
     expect(sorted(sent), sorted(p['promise'] for p in opened), 'who has written')
     healthy(trace)
+
+    # Each datagram is told once by who sent it, and once by who read it: not of one that is looked at, lost, cut or given back.
+    trace = record('datagrams', folder)
+    names = {digest(text): text for text in (b'send', b'write', b'sendto', b'sendmsg', b'writev', b'first of two', b'second', b'', b'too long', b'much too long',
+                                             b'nobody reads this', b'refused')}
+    told = [(event['promise'], event['value'], event['text']) for event in trace.ask('events', '--json') if event.get('what') == 'datagram']
+    whole = list(names.values())[:8]
+    expect([names.get(value) for _, value, _ in told if value > 0], list(names.values()), 'datagrams that were sent')
+    expect([names.get(-value) for _, value, _ in told if value < 0], whole, 'datagrams that were read')
+    server = next(p['labels'][0][1].removeprefix('udp ') for p in trace.promises('connection', 'udp 127.0.0.1:'))
+    expect({text for _, value, text in told if names.get(abs(value)) in whole}, {server}, 'where they go')
+    sockets = {p['promise'] for p in trace.promises('connection', 'udp')}
+    expect((len(sockets), {promise for promise, _, _ in told} <= sockets), (5, True), 'whose they are')
 
     trace = record('buffers', folder)
     connects = trace.promises('connect', '127.0.0.1:')

@@ -168,7 +168,7 @@ def networkd(weft, folder):
     os.kill(int(folders[0].rsplit('-', 1)[1]), 15)
     recording.process.communicate(timeout=PATIENCE)
     trace = taken(Trace(weft, folders[0]))
-    for kind, label in (('loop', 'sd_event_loop'), ('poll', '0.0.0.0:67'), ('timer', 'dhcp4-resend-timer'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')):
+    for kind, label in (('loop', 'sd_event_loop'), ('connection', 'udp 0.0.0.0:67'), ('timer', 'dhcp4-resend-timer'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')):
         expect({p['end'] for p in trace.promises(kind, label)}, {'resolved'}, f'how {label} ends')
     message = trace.promises('poll', 'dhcp4-receive-message')
     expect([len(p['running']) for p in message][:1], [2], 'offer and acknowledgement')
@@ -196,7 +196,7 @@ def stands_by(weft, folder):
         def is_told():
             waits = {(p['kind'], label) for p in trace.promises() if p['end'] == 'pending' and p['start_ns'] < 0 for _, label in p['labels']}
             return all(any(kind == k and label in text for k, text in waits)
-                       for kind, label in (('loop', 'sd_event_loop'), ('poll', '0.0.0.0:67'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')))
+                       for kind, label in (('loop', 'sd_event_loop'), ('connection', 'udp 0.0.0.0:67'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')))
         until(is_told, 'what networkd waits for is never told')
         subprocess.run([weft, 'off', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
     subprocess.run([weft, 'on', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
