@@ -368,6 +368,14 @@ static uint32_t last_awaited(const struct walk *w)
 	return last;
 }
 
+/* Whether it is a socket that read what another process had sent, for which it was there. */
+static bool was_answered(const struct walk *w)
+{
+	const struct weft_promise *promise = &w->ties->model->promises[w->promise];
+	return weft_kind_has((enum weft_kind)promise->kind, WEFT_TRAIT_CONNECTION) &&
+	       last_transfer(w, w->promise, promise->start_ns, w->time_ns);
+}
+
 static void was_ended(struct walk *w)
 {
 	uint32_t handled = handler(w);
@@ -398,6 +406,8 @@ static void was_ended(struct walk *w)
 	const struct weft_turn *turn = awaited_turn(w);
 	if (turn)
 		follow_turn(w, turn);
+	else if (was_answered(w))
+		w->mode = ACTS;
 	else
 		step(w, WEFT_STEP_WAITING, w->promise, w->ties->model->promises[w->promise].start_ns, first_mode(w));
 }

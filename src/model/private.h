@@ -79,6 +79,8 @@ struct weft__build {
 	struct weft_intern end_names;
 	WEFT_VEC(struct weft__datagram) datagrams; /* that were sent */
 	struct weft_idmap datagram_of;             /* the newest, by its digest */
+	WEFT_VEC(struct weft__socket) sockets;     /* that sent some */
+	struct weft_idmap socket_of;               /* by promise */
 	WEFT_VEC(struct weft_label) labels;
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;

@@ -5,7 +5,8 @@
  * would not have had all that it acted on.
  *
  * Of datagrams both ends tell where they go and a digest.  The newest that was sent before is the one that came: a copy that
- * is sent again counts for what comes from then on.
+ * is sent again counts for what comes from then on; not one that another process may have sent.  A socket has asked something,
+ * and was answered, where both went between the same two processes.
  *
  * The turns of a connection are known even where its other end is not in the trace.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
@@ -44,7 +45,15 @@ struct weft__datagram {
 	uint32_t to; /* in end_names */
 	int64_t time_ns;
 	uint32_t from, by;
-	uint32_t older; /* another one of that digest, or WEFT_NONE */
+	uint32_t older;                  /* another one of that digest, or WEFT_NONE */
+	uint32_t reader;                 /* who read it last, or WEFT_NONE */
+	bool may_have_come, is_doubtful; /* is_doubtful: others sent the same, and it is not known which of these came */
+};
+
+/* It has asked somebody: in `datagrams` the first of its questions there since anything came, and the last one; WEFT_NONE: none.
+ */
+struct weft__socket {
+	uint32_t promise, first, last;
 };
 
 static struct weft__end *end_of(struct weft__build *b, uint32_t promise)
@@ -247,9 +256,94 @@ static bool may_come_to(struct weft_str sent_to, struct weft_str came_to)
 	       !memcmp(sent_to.ptr + sent_to.len - (came_to.len - 1), came_to.ptr + 1, came_to.len - 1);
 }
 
-int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by)
+/* NULL: it has sent nothing; with `is_sent` there is no memory. */
+static struct weft__socket *socket_of(struct weft__build *b, uint32_t promise, bool is_sent)
+{
+	const uint32_t at = b->sockets.count ? weft_idmap_get(&b->socket_of, promise) : WEFT_IDMAP_NONE;
+	if (at != WEFT_IDMAP_NONE)
+		return &b->sockets.items[at];
+	struct weft__socket *new = is_sent ? weft_vec_push(&b->sockets) : NULL;
+	if (!new || !weft_idmap_set(&b->socket_of, promise, (uint32_t)b->sockets.count - 1))
+		return NULL;
+	*new = (struct weft__socket){promise, WEFT_NONE, WEFT_NONE};
+	return new;
+}
+
+static bool is_socket(const struct weft__build *b, uint32_t promise)
+{
+	return weft_kind_has((enum weft_kind)b->promises.items[promise].kind, WEFT_TRAIT_CONNECTION);
+}
+
+/* Of questions to several addresses nobody can tell which one an answer is to: the last one counts. */
+static bool asks(struct weft__build *b, uint32_t promise, uint32_t datagram)
+{
+	struct weft__socket *socket = is_socket(b, promise) ? socket_of(b, promise, true) : NULL;
+	if (!socket)
+		return !is_socket(b, promise);
+	const bool goes_on =
+	    socket->first != WEFT_NONE && b->datagrams.items[socket->first].to == b->datagrams.items[datagram].to;
+	socket->first = goes_on ? socket->first : datagram;
+	socket->last = datagram;
+	return true;
+}
+
+static bool are_apart(const struct weft_trace_info *info, const struct weft_promise *p, const struct weft_promise *q)
+{
+	return p->stream < info->stream_count && q->stream < info->stream_count &&
+	       info->streams[p->stream].part != info->streams[q->stream].part;
+}
+
+/* Something came to a socket that had asked.  It is an answer where it was sent by a process that had read the question: others
+ * may send to that socket, too. */
+static int answers(
+    struct weft__build *b, const struct weft__datagram *answer, const struct weft_event *ev, uint32_t promise, int64_t time_ns)
+{
+	struct weft__socket *socket = is_socket(b, promise) ? socket_of(b, promise, false) : NULL;
+	if (!socket || socket->first == WEFT_NONE)
+		return WEFT_OK;
+	const struct weft__datagram *first = &b->datagrams.items[socket->first], *last = &b->datagrams.items[socket->last];
+	const uint32_t reader = last->reader != WEFT_NONE ? last->reader : first->reader;
+	const struct weft_promise *all = b->promises.items;
+	socket->first = socket->last = WEFT_NONE;
+	if (!answer || reader == WEFT_NONE || are_apart(b->model->trace, &all[reader], &all[answer->from]) ||
+	    !are_apart(b->model->trace, &all[reader], &all[promise]))
+		return WEFT_OK;
+	struct weft_turn *turn = weft_vec_push(&b->turns);
+	if (!turn)
+		return WEFT_ENOMEM;
+	*turn = (struct weft_turn){first->time_ns, last->time_ns, time_ns, promise, first->by, last->by, ev->stream, true};
+	return WEFT_OK;
+}
+
+/* From the newest on the one that came; NULL: none, or nobody can tell.  Where several processes sent the same there at about one
+ * time, one of these may be lost: then none is told, but for each that comes one is no longer expected. */
+static struct weft__datagram *find_sent(const struct weft__build *b, uint32_t at, uint32_t to, struct weft_str came_to)
 {
 	enum { TRIES = 16 };
+	const uint64_t at_once_ns = 10000000000;
+	const struct weft_promise *all = b->promises.items;
+	struct weft__datagram *newest = NULL, *oldest = NULL;
+	bool has_others = false;
+	for (unsigned tries = 0; at < b->datagrams.count && tries < TRIES; tries++) {
+		struct weft__datagram *sent = &b->datagrams.items[at];
+		at = sent->older;
+		if (sent->to != to && !may_come_to(b->end_names.texts.items[sent->to], came_to))
+			continue;
+		newest = newest ? newest : sent;
+		if ((uint64_t)newest->time_ns - (uint64_t)sent->time_ns > at_once_ns)
+			break;
+		oldest = sent->may_have_come ? oldest : sent;
+		has_others |= !sent->may_have_come && are_apart(b->model->trace, &all[sent->from], &all[newest->from]);
+	}
+	if (!newest)
+		return NULL;
+	newest->is_doubtful |= has_others;
+	(newest->is_doubtful && oldest ? oldest : newest)->may_have_come = true;
+	return newest->is_doubtful ? NULL : newest;
+}
+
+int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by)
+{
 	*by = WEFT_NONE;
 	if (promise == WEFT_SYSTEM || ev->value == INT64_MIN)
 		return WEFT_OK;
@@ -263,19 +357,17 @@ int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struc
 		struct weft__datagram *sent = weft_vec_push(&b->datagrams);
 		if (!sent || !weft_idmap_set(&b->datagram_of, digest, new))
 			return WEFT_ENOMEM;
-		*sent = (struct weft__datagram){
-		    to, time_ns, promise, who_runs(b, ev, promise), at == WEFT_IDMAP_NONE ? WEFT_NONE : at};
-		return WEFT_OK;
+		*sent = (struct weft__datagram){to, time_ns, promise, who_runs(b, ev, promise),
+		    at == WEFT_IDMAP_NONE ? WEFT_NONE : at, WEFT_NONE, false, false};
+		return asks(b, promise, new) ? WEFT_OK : WEFT_ENOMEM;
 	}
-	for (unsigned tries = 0; at < b->datagrams.count && tries < TRIES; tries++) {
-		const struct weft__datagram *sent = &b->datagrams.items[at];
-		if (sent->to == to || may_come_to(b->end_names.texts.items[sent->to], ev->text)) {
-			*by = sent->by;
-			return add(b, sent->time_ns, sent->by, sent->from, promise, time_ns);
-		}
-		at = sent->older;
-	}
-	return WEFT_OK;
+	struct weft__datagram *sent = find_sent(b, at, to, ev->text);
+	const int status = answers(b, sent, ev, promise, time_ns);
+	if (!sent || status < 0)
+		return status;
+	sent->reader = promise;
+	*by = sent->by;
+	return add(b, sent->time_ns, sent->by, sent->from, promise, time_ns);
 }
 
 /* By who received; they are in the order of time. */
@@ -329,6 +421,29 @@ static void find_unread(struct weft_connection_end *out, const struct weft__end 
 	out->unread_ns = out->unread_bytes && at < end->writes.count ? end->writes.items[at].time_ns : INT64_MAX;
 }
 
+/* Sockets whose last question was read, and nothing came since: they wait for who read it. */
+static bool tell_askers(struct weft__build *b)
+{
+	const struct weft_promise *all = b->model->promises;
+	for (size_t i = 0; i < b->sockets.count; i++) {
+		const struct weft__socket *socket = &b->sockets.items[i];
+		const struct weft__datagram *question = socket->last == WEFT_NONE ? NULL : &b->datagrams.items[socket->last];
+		if (!question || question->reader == WEFT_NONE ||
+		    !are_apart(b->model->trace, &all[question->reader], &all[socket->promise]))
+			continue;
+		struct weft_connection_end *out = weft_vec_push(&b->told_ends);
+		if (!out)
+			return false;
+		*out = (struct weft_connection_end){.promise = socket->promise,
+		    .peer = question->reader,
+		    .sent_ns = question->time_ns,
+		    .received_ns = INT64_MIN,
+		    .unread_ns = INT64_MAX,
+		    .by = question->by};
+	}
+	return true;
+}
+
 bool weft__transfer_finish(struct weft__build *b)
 {
 	if (!sort_transfers(b))
@@ -352,6 +467,8 @@ bool weft__transfer_finish(struct weft__build *b)
 		    .by = end->by};
 		find_unread(out, end, peer);
 	}
+	if (!tell_askers(b))
+		return false;
 	weft_sort(b->told_ends.items, b->told_ends.count, sizeof *b->told_ends.items, compare_ends);
 	return true;
 }
@@ -365,6 +482,8 @@ void weft__transfer_drop(struct weft__build *b)
 	weft_vec_free(&b->told_ends);
 	weft_vec_free(&b->turns);
 	weft_vec_free(&b->datagrams);
+	weft_vec_free(&b->sockets);
+	weft_idmap_finish(&b->socket_of);
 	weft_idmap_finish(&b->datagram_of);
 	weft_idmap_finish(&b->end_of);
 	weft_idmap_finish(&b->end_named);

@@ -267,6 +267,24 @@ static void a_datagram_is_the_newest_that_was_sent_there(void **state)
 	forget();
 }
 
+/* A socket that nobody else's answers come to has no turn, whatever it sends and reads: these are of one process. */
+static void one_process_asks_itself_nothing(void **state)
+{
+	weft_id sockets[2];
+	for (int i = 0; i < 2; i++)
+		sockets[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, NULL);
+	datagram(sockets[0], "1.1.1.1:53", 7);
+	datagram(sockets[1], "*:53", -7);
+	datagram(sockets[1], "1.1.1.2:4711", 8);
+	datagram(sockets[0], "*:4711", -8);
+	datagram(sockets[0], "1.1.1.1:53", 9);
+	read_back();
+	assert_int_equal(model->transfer_count, 2);
+	assert_int_equal(model->turn_count, 0);
+	assert_int_equal(model->end_count, 0);
+	forget();
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, begin)
 
 int main(void)
@@ -278,6 +296,7 @@ int main(void)
 	    TEST(what_does_not_fit_is_not_matched),
 	    TEST(who_begins_later_knows_how_far_connections_have_come),
 	    TEST(a_datagram_is_the_newest_that_was_sent_there),
+	    TEST(one_process_asks_itself_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
