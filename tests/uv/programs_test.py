@@ -539,6 +539,40 @@ def slow_store(weft, folder, name, command):
             fail(f'a read that took long does not say that the store was waited for:\n{why}')
 
 
+def unanswering_store(weft, folder, name, command):
+    """A server whose store answers no more: what is due to its client is told with whom it waits for."""
+    with socket.create_server(('127.0.0.1', 0)) as store:
+        at = store.getsockname()[1]
+        recording = Recording(weft, os.path.join(folder, 'traces'), [*command, str(at)], wait=False)
+        with socket.create_connection(('127.0.0.1', int(recording.process.stdout.readline())), timeout=PATIENCE) as client:
+            asked, _ = store.accept()
+            for _ in range(6):
+                client.sendall(b'key\n')
+                expect(asked.recv(100), b'key\n', 'what the store is asked')
+                asked.sendall(b'yes\n')
+                expect(client.recv(100), b'yes\n', 'an answer')
+            client.sendall(b'key\n')
+            asked.recv(100)
+            titles = []
+
+            def is_told():
+                titles[:] = [finding['title'] for finding in recording.trace(name).findings(LATE).get('unanswered', [])]
+                return any('owed its peer' in title for title in titles)
+            until(is_told, 'nobody tells of a store that does not answer')
+            recording.end(name, signal.SIGKILL)
+    if len(titles) != 1 or 'which was asked and does not answer' not in titles[0] or \
+            f'"to 127.0.0.1:{at}"' not in titles[0].split('; since then it waits')[-1]:
+        fail(f'what is said of a store that does not answer: {titles}')
+
+
+def uvloop_unanswered(weft, folder):
+    unanswering_store(weft, folder, 'python3', [need_uvloop(), write(folder, 'front.py', ASYNCIO_FRONT)])
+
+
+def node_unanswered(weft, folder):
+    unanswering_store(weft, folder, 'node', [need('node'), write(folder, 'front.js', NODE_FRONT)])
+
+
 def uvloop_slow(weft, folder):
     slow_store(weft, folder, 'python3', [need_uvloop(), write(folder, 'front.py', ASYNCIO_FRONT)])
 
@@ -548,6 +582,6 @@ def node_slow(weft, folder):
 
 
 TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'uvloop-polls': uvloop_polls,
-         'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'node': node, 'node-slow': node_slow, 'resolver': resolver}
+         'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'uvloop-unanswered': uvloop_unanswered, 'node': node, 'node-slow': node_slow, 'node-unanswered': node_unanswered, 'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

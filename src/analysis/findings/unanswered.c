@@ -9,6 +9,7 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/shares.h"
+#include "analysis/turns.h"
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
@@ -96,17 +97,17 @@ static uint32_t maker_of(const struct search *s, uint32_t p, bool is_old)
 	return weft_text_begins(weft_model_text(m, label), WEFT_SAYS_FROM) ? s->listener : maker;
 }
 
-/* Of a connection whose reads and writes are no promises: what its bytes tell. */
-static bool listen_to_turns(const struct weft_model *m, struct talk *t)
+/* Programs write by libc, too, what their runtime need not wait for: all writes until then, as the bytes tell; where no read is a
+ * promise, what was read after them as well. */
+static void hear_bytes(const struct weft_model *m, struct talk *t, size_t *turn, bool has_reads, int64_t until_ns)
 {
-	size_t i = WEFT_FIRST(n, 0, m->turn_count, m->turns[n].connection >= t->promise);
-	const size_t first = i;
-	for (; i < m->turn_count && m->turns[i].connection == t->promise && m->turns[i].is_question; i++) {
-		hear(t, true, m->turns[i].last_ns);
-		if (m->turns[i].answered_ns != WEFT_NEVER)
-			hear(t, false, m->turns[i].answered_ns);
+	for (; *turn < m->turn_count && m->turns[*turn].connection == t->promise && m->turns[*turn].asked_ns <= until_ns;
+	     ++*turn) {
+		hear(t, !t->is_accepted, m->turns[*turn].asked_ns);
+		hear(t, !t->is_accepted, m->turns[*turn].last_ns);
+		if (!has_reads && m->turns[*turn].answered_ns != WEFT_NEVER)
+			hear(t, t->is_accepted, m->turns[*turn].answered_ns);
 	}
-	return i > first;
 }
 
 /* What was read and written on a connection; false: it was neither accepted nor made. */
@@ -117,12 +118,14 @@ static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 	/* A ring may have forgotten how it was made, and what was said on it before. */
 	const bool is_old = weft__lacks_only_past_of(f->lacks, m, p);
 	const uint32_t maker = maker_of(s, p, is_old);
-	bool has_promises = false;
+	bool has_reads = false;
+	size_t turn = WEFT_FIRST(i, 0, m->turn_count, m->turns[i].connection >= p);
 	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
 	*t = (struct talk){.promise = p, .maker = maker, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
 	t->is_accepted =
 	    maker != WEFT_NONE && f->sorts.kinds[maker] == WEFT_KIND_LISTEN && !(m->promises[p].flags & WEFT_PROMISE_CONNECTED);
-	bool is_made = is_old && !t->is_accepted && !(m->promises[p].flags & WEFT_PROMISE_ORPHAN);
+	bool is_made = (is_old && !t->is_accepted && !(m->promises[p].flags & WEFT_PROMISE_ORPHAN)) ||
+		       (turn < m->turn_count && m->turns[turn].connection == p && m->turns[turn].is_question);
 	if (is_old)
 		t->last_ns = WEFT_NO_TIME;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
@@ -133,19 +136,20 @@ static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 		bool is_write = (link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ) &&
 				kind == WEFT_KIND_STREAM_WRITE && with->start_ns > wrote_ns;
 		is_made |= kind == WEFT_KIND_CONNECT;
-		has_promises |= kind == WEFT_KIND_STREAM_READ || kind == WEFT_KIND_STREAM_WRITE;
+		has_reads |= kind == WEFT_KIND_STREAM_READ;
 		/* Whoever waits for data has read what came before. */
 		if (is_old && link->kind == WEFT_LINK_AWAIT && kind == WEFT_KIND_STREAM_READ)
 			t->last_ns = weft_max_ns(t->last_ns, with->start_ns);
 		if (is_write)
 			wrote_ns = with->start_ns;
+		if (is_read)
+			hear_bytes(m, t, &turn, true, link->time_ns);
 		if (is_read && !is_end(m, link->to))
 			hear(t, t->is_accepted, link->time_ns);
 		else if (is_write)
 			hear(t, !t->is_accepted, with->start_ns);
 	}
-	if (!has_promises && !t->is_accepted)
-		is_made |= listen_to_turns(m, t);
+	hear_bytes(m, t, &turn, has_reads, INT64_MAX);
 	if (t->last_ns == WEFT_NO_TIME)
 		t->last_ns = weft_max_ns(m->promises[p].start_ns, 0);
 	return t->is_accepted || is_made;
@@ -224,6 +228,25 @@ static uint32_t waits_for(const struct weft__finder *f, const struct talk *t)
 	return found;
 }
 
+/* What was asked over another connection since then, and is not answered either: by the promise, or else first on its OS thread.
+ */
+static const struct weft_turn *asks(const struct weft__finder *f, const struct talk *t)
+{
+	const struct weft_model *m = f->model;
+	const struct weft_turn *best = NULL;
+	for (size_t i = 0; i < m->turn_count; i++) {
+		const struct weft_turn *turn = &m->turns[i];
+		const bool is_own = turn->by == t->promise, is_best_own = best && best->by == t->promise;
+		if (!turn->is_question || turn->answered_ns != WEFT_NEVER || turn->connection == t->promise ||
+		    turn->asked_ns < t->asked_ns || turn->stream != m->promises[t->promise].stream ||
+		    weft_min_ns(weft_turn_until(m, turn), over_of(f, t)) - turn->asked_ns < silence_of(f, t) / 2)
+			continue;
+		if (!best || (is_own == is_best_own ? turn->asked_ns < best->asked_ns : is_own))
+			best = turn;
+	}
+	return best;
+}
+
 static void tell_others(struct search *s, const struct talk *first)
 {
 	size_t shown = 0, others = 0;
@@ -256,6 +279,24 @@ static void tell_peer(struct weft__finder *f, const struct talk *t, uint32_t pee
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, WEFT_NO_TIME, peer, "%s has not read it", there);
 }
 
+static const char *next_of(struct weft__finder *f, uint32_t connection)
+{
+	const uint32_t peer = weft_peer_of(f->model, connection);
+	return peer == WEFT_NONE
+		   ? weft__finding_text(f, "look at the other side of %s; a timeout would turn its silence into an error",
+			 weft__words_name(f, connection))
+		   : weft__finding_text(f, "find out why %s in %s does not answer", weft__words_name(f, peer),
+			 f->model->trace->parts[weft_part_of(f->model, peer)].name);
+}
+
+/* It is told of with who waits for it. */
+static void leave_out(struct search *s, uint32_t connection)
+{
+	for (size_t i = 0; i < s->silent.count; i++)
+		if (s->silent.items[i].promise == connection && s->groups.items[s->silent.items[i].group].silent == 1)
+			s->groups.items[s->silent.items[i].group].is_told = true;
+}
+
 static void tell(struct search *s, const struct talk *t)
 {
 	struct weft__finder *f = s->finder;
@@ -268,10 +309,16 @@ static void tell(struct search *s, const struct talk *t)
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *silence = weft__words_span(f, silence_of(f, t));
 	const char *others = group->silent > 1 ? weft__finding_text(f, ", and so have %" PRIu32 " more", group->silent - 1) : "";
 	finding->weight = group->silent + (t->is_accepted ? (uint64_t)UINT32_MAX : 0); /* who is silent before who waits for it */
-	uint32_t input = waits_for(f, t);
-	const char *waits = input == WEFT_NONE ? is_over ? ", until it was closed" : ""
-					       : weft__finding_text(f, "; since then it waits for %s%s",
-						     weft__words_name(f, input), weft__words_at(f, input));
+	const uint32_t input = waits_for(f, t);
+	const struct weft_turn *asked = input == WEFT_NONE && t->is_accepted ? asks(f, t) : NULL;
+	const char *waits = is_over ? ", until it was closed" : "";
+	if (input != WEFT_NONE)
+		waits =
+		    weft__finding_text(f, "; since then it waits for %s%s", weft__words_name(f, input), weft__words_at(f, input));
+	else if (asked)
+		waits = weft__finding_text(f, "; since then it waits%s for %s%s, which was asked and does not answer",
+		    asked->by == p ? "" : ", maybe,", weft__words_name(f, asked->connection),
+		    weft__words_at(f, asked->connection));
 	finding->title = weft__finding_text(f, "%s%s %s%s for %s%s%s", name, at, is_over ? "" : "has ",
 	    t->is_accepted ? "owed its peer an answer" : "waited for an answer", silence, others, waits);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, t->asked_ns, p,
@@ -280,17 +327,17 @@ static void tell(struct search *s, const struct talk *t)
 	const uint32_t peer = weft_peer_of(f->model, p);
 	if (peer != WEFT_NONE)
 		tell_peer(f, t, peer);
+	if (asked) {
+		weft__words_turn(f, asked);
+		leave_out(s, asked->connection);
+	}
 	if (input != WEFT_NONE)
 		finding->next = weft__finding_text(f, "find out why %s does not end", weft__words_name(f, input));
-	else if (t->is_accepted)
+	else if (t->is_accepted && !asked)
 		finding->next =
 		    weft__finding_text(f, "find out on which way through the code that reads%s nothing is written", at);
-	else if (peer != WEFT_NONE)
-		finding->next = weft__finding_text(f, "find out why %s in %s does not answer", weft__words_name(f, peer),
-		    f->model->trace->parts[weft_part_of(f->model, peer)].name);
 	else
-		finding->next =
-		    weft__finding_text(f, "look at the other side of %s; a timeout would turn its silence into an error", name);
+		finding->next = next_of(f, asked ? asked->connection : p);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "%" PRIu32 " answers before, on all connections %s there: the slowest came after %s", group->answers,
 	    t->is_accepted ? "that were accepted" : "that were made", weft__words_span(f, group->longest_ns));
@@ -346,13 +393,14 @@ void weft__find_unanswered(struct weft__finder *f)
 			add(&s, &talk);
 	for (size_t i = 0; !f->no_memory && i < s.silent.count; i++)
 		s.groups.items[s.silent.items[i].group].silent += is_due(&s, &s.silent.items[i]);
-	for (size_t i = 0; !f->no_memory && i < s.silent.count; i++) {
-		struct talk *t = &s.silent.items[i];
-		if (!is_due(&s, t) || s.groups.items[t->group].is_told)
-			continue;
-		s.groups.items[t->group].is_told = true;
-		tell(&s, t);
-	}
+	for (int is_accepted = 1; is_accepted >= 0; is_accepted--)
+		for (size_t i = 0; !f->no_memory && i < s.silent.count; i++) {
+			struct talk *t = &s.silent.items[i];
+			if (t->is_accepted != is_accepted || !is_due(&s, t) || s.groups.items[t->group].is_told)
+				continue;
+			s.groups.items[t->group].is_told = true;
+			tell(&s, t);
+		}
 	for (size_t i = 0; !f->no_memory && i < s.groups.count; i++)
 		tell_left(f, &s.groups.items[i]);
 	weft_idmap_finish(&s.of_place);
