@@ -577,11 +577,44 @@ def uvloop_slow(weft, folder):
     slow_store(weft, folder, 'python3', [need_uvloop(), write(folder, 'front.py', ASYNCIO_FRONT)])
 
 
+ASYNCIO_SLEEPS = """
+import asyncio, uvloop
+async def serve(reader, writer):
+    line = await reader.readline()
+    if line == b'slow\\n':
+        await asyncio.sleep(2)
+    writer.write(line)
+    await reader.readline()
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+uvloop.install()
+asyncio.run(main())
+"""
+
+
+def uvloop_sleeps(weft, folder):
+    """Of who is answered late, since the server sleeps, nobody says that he was late himself."""
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need_uvloop(), write(folder, 'sleeps.py', ASYNCIO_SLEEPS)], wait=False)
+    port = int(recording.process.stdout.readline())
+    for i in range(40):
+        with socket.create_connection(('127.0.0.1', port), timeout=PATIENCE) as client:
+            line = b'slow\n' if i == 20 else b'quick\n'
+            client.sendall(line)
+            expect(client.recv(100), line, 'an answer')
+    recording.end('python3', signal.SIGKILL)
+    slow = recording.trace('python3').findings().get('slow', [])
+    if len(slow) != 1 or 'waiting for timer' not in slow[0]['title'] or 'the other end' in json.dumps(slow):
+        fail(f'what is said of a server that sleeps: {slow}')
+
+
 def node_slow(weft, folder):
     slow_store(weft, folder, 'node', [need('node'), write(folder, 'front.js', NODE_FRONT)])
 
 
 TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'uvloop-polls': uvloop_polls,
-         'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'uvloop-unanswered': uvloop_unanswered, 'node': node, 'node-slow': node_slow, 'node-unanswered': node_unanswered, 'resolver': resolver}
+         'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'uvloop-sleeps': uvloop_sleeps, 'uvloop-unanswered': uvloop_unanswered, 'node': node, 'node-slow': node_slow, 'node-unanswered': node_unanswered, 'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

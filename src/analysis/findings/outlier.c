@@ -123,18 +123,35 @@ static bool is_by_another(
 	return held_ns > took_ns / 2 || other_ns > took_ns / 2;
 }
 
+/* Whether the path says what else was waited for, most of the time: a read on who asks next ends when he was answered. */
+static bool waited_for_what_is_known(const struct weft_path *path, uint32_t p, uint32_t connection, int64_t took_ns)
+{
+	int64_t other_ns = 0;
+	for (size_t i = 0; i < path->count; i++) {
+		const struct weft_path_step *step = &path->steps[i];
+		const bool is_other = step->connection != WEFT_NONE ? step->connection != connection
+								    : step->promise != p && step->promise != WEFT_SYSTEM;
+		other_ns += step->kind == WEFT_STEP_WAITING && is_other ? step->end_ns - step->start_ns : 0;
+	}
+	return other_ns > took_ns / 2;
+}
+
 /* Who is at the other end of a connection that it is read from: that one answers late. */
 static void tell_peer(struct weft__finder *f, struct weft_finding *finding, uint32_t p)
 {
 	const struct weft_promise *promises = f->model->promises;
 	const uint32_t connection = promises[p].created_by;
-	if (promises[p].kind != WEFT_KIND_STREAM_READ || connection == WEFT_NONE ||
-	    !weft_kind_has(promises[connection].kind, WEFT_TRAIT_CONNECTION))
-		return;
 	const char *name = weft__words_name(f, connection);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, connection, "it came late from the other end of %s%s", name,
 	    weft__words_at(f, connection));
 	finding->next = weft__words_next_late(f, connection);
+}
+
+static bool reads_of_connection(const struct weft_model *m, uint32_t p)
+{
+	const uint32_t by = m->promises[p].created_by;
+	return m->promises[p].kind == WEFT_KIND_STREAM_READ && by != WEFT_NONE &&
+	       weft_kind_has(m->promises[by].kind, WEFT_TRAIT_CONNECTION);
 }
 
 /* Whether that was told. */
@@ -155,8 +172,11 @@ static bool tell_slowest(struct weft__finder *f, const struct slowest *s, const 
 		    weft__words_span(f, s->took_ns), more, s->peers, weft__words_span(f, s->median_ns));
 		finding->next = weft__finding_text(f, "find out what was different that time%s", at);
 		weft__words_creation(f, p);
+		const bool is_by_peer = reads_of_connection(f->model, p) &&
+					!waited_for_what_is_known(path, p, f->model->promises[p].created_by, s->took_ns);
 		weft__slow_tell(f, p, path);
-		tell_peer(f, finding, p);
+		if (is_by_peer)
+			tell_peer(f, finding, p);
 	}
 	weft_path_destroy(path);
 	return finding != NULL;
