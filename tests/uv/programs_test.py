@@ -573,6 +573,46 @@ def node_unanswered(weft, folder):
     unanswering_store(weft, folder, 'node', [need('node'), write(folder, 'front.js', NODE_FRONT)])
 
 
+ASYNCIO_KEEPS = """
+import asyncio, sys, uvloop
+kept = []
+async def serve(reader, writer):
+    what = await reader.readline()
+    kept.append(asyncio.get_running_loop().call_later(3600, print))
+    kept.append(await asyncio.open_connection('127.0.0.1', int(sys.argv[1])))
+    writer.write(b'yes\\n')
+    await reader.readline()
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+uvloop.install()
+asyncio.run(main())
+"""
+
+
+def uvloop_leaks(weft, folder):
+    """A connection and a timer that are left behind by each client are leaks, though all code of uvloop runs in a handle that never ends; while the clients
+    are there they are none."""
+    for stay in (False, True):
+        with socket.create_server(('127.0.0.1', 0), backlog=100) as store:
+            at = store.getsockname()[1]
+            recording = Recording(weft, os.path.join(folder, f'traces-{stay}'), [need_uvloop(), write(folder, 'keeps.py', ASYNCIO_KEEPS), str(at)], wait=False)
+            port, clients = int(recording.process.stdout.readline()), []
+            for _ in range(50):
+                clients.append(socket.create_connection(('127.0.0.1', port), timeout=PATIENCE))
+                clients[-1].sendall(b'keep\n')
+                expect(clients[-1].recv(100), b'yes\n', 'an answer')
+                time.sleep(0.01)
+                if not stay:
+                    clients.pop().close()
+            recording.end('python3', signal.SIGKILL)
+        leaks = [finding['title'] for finding in recording.trace('python3').findings(LATE).get('leak', [])]
+        told = sorted(re.findall(r'^\d+ promises ("[^"]*")', '\n'.join(leaks), re.M))
+        expect(told, [] if stay else ['"1 h"', f'"to 127.0.0.1:{at}"'], 'what leaks')
+
+
 def uvloop_slow(weft, folder):
     slow_store(weft, folder, 'python3', [need_uvloop(), write(folder, 'front.py', ASYNCIO_FRONT)])
 
@@ -615,6 +655,7 @@ def node_slow(weft, folder):
 
 
 TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'uvloop-polls': uvloop_polls,
-         'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'uvloop-sleeps': uvloop_sleeps, 'uvloop-unanswered': uvloop_unanswered, 'node': node, 'node-slow': node_slow, 'node-unanswered': node_unanswered, 'resolver': resolver}
+         'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'uvloop-sleeps': uvloop_sleeps, 'uvloop-unanswered': uvloop_unanswered, 'uvloop-leaks': uvloop_leaks,
+         'node': node, 'node-slow': node_slow, 'node-unanswered': node_unanswered, 'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

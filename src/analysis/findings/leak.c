@@ -6,7 +6,7 @@
 #include "analysis/findings/finding.h"
 #include "base/words.h"
 
-enum { QUARTERS = 4 };
+enum { QUARTERS = 4, ENOUGH_TO_EACH = 8 };
 
 /* Sorts whose labels have one shape, and what is pending of them at the end. */
 struct heap {
@@ -17,12 +17,20 @@ struct heap {
 	    seen; /* those whose creation is in the trace: a ring tells of others that are pending, of no other that has ended */
 	uint32_t quarter[QUARTERS]; /* how many were created in each quarter of the time between the two */
 	uint32_t old, used;         /* those of the first half, and how many of them did something in the last quarter */
+	bool may_serve;             /* each of them may be there for a client that is connected */
 };
 
 /* A ring has forgotten it, and a state dump tells since when it is pending. */
 static bool is_old(const struct weft__finder *f, uint32_t p)
 {
 	return weft__lacks_only_past_of(f->lacks, f->model, p);
+}
+
+/* Where all callbacks run as one, as in a handle of uvloop, that one never ends and stops nothing. */
+static bool only_serves(const struct weft_model *m, uint32_t maker)
+{
+	return weft_kind_has(m->promises[maker].kind, WEFT_TRAIT_ENDLESS) &&
+	       weft_kind_has(m->promises[maker].kind, WEFT_TRAIT_OUTSIDE);
 }
 
 /* A timer that nobody but a loop waits for, and whose maker has ended: who should stop it? */
@@ -35,7 +43,7 @@ static bool is_forgotten(const struct weft__finder *f, uint32_t p)
 	    promise->flags & WEFT_PROMISE_START_UNKNOWN)
 		return false;
 	if (!(promise->flags & WEFT_PROMISE_ORPHAN) &&
-	    (maker == WEFT_NONE || maker == WEFT_SYSTEM || f->ties.ended_ns[maker] == WEFT_NEVER))
+	    (maker == WEFT_NONE || maker == WEFT_SYSTEM || (f->ties.ended_ns[maker] == WEFT_NEVER && !only_serves(m, maker))))
 		return false;
 	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.in[i]];
@@ -51,17 +59,44 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 	const struct weft_promise *promise = &f->model->promises[p];
 	if (is_forgotten(f, p))
 		return true;
-	/* What waits for something that hangs was told of with that. */
+	/* What waits for something that hangs was told of with that.  Who asked to be connected may close that, whatever comes.
+	 */
 	return !f->told[f->chains.root[p]] && promise->end == WEFT_END_PENDING &&
 	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && (promise->start_ns >= 0 || is_old(f, p)) &&
 	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
-	       f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE;
+	       (f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE || promise->flags & WEFT_PROMISE_CONNECTED);
+}
+
+/* A connection that was made, or a timer whose maker goes on, may be needed as long as a client is connected. */
+static bool may_serve(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	const uint32_t maker = promise->created_by;
+	return promise->flags & WEFT_PROMISE_CONNECTED ||
+	       (promise->kind == WEFT_KIND_TIMER && maker != WEFT_NONE && f->ties.ended_ns[maker] == WEFT_NEVER);
+}
+
+/* How many connections others have made and not closed. */
+static uint32_t count_clients(const struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	uint32_t count = 0;
+	for (size_t i = 0; i < f->waiting.pending.count; i++) {
+		const struct weft_promise *promise = &m->promises[f->waiting.pending.items[i]];
+		count += weft_kind_has(promise->kind, WEFT_TRAIT_CONNECTION) && !(promise->flags & WEFT_PROMISE_CONNECTED);
+	}
+	return count;
 }
 
 /* They come all the time and none, or hardly any, goes or does anything. */
-static bool leaks(const struct weft__finder *f, const struct heap *heap)
+static bool leaks(const struct weft__finder *f, const struct heap *heap, uint32_t clients)
 {
 	if (heap->alive < f->options.leak_count || heap->ended > heap->seen / 10 || heap->used > heap->old / 2)
+		return false;
+	if (heap->may_serve && heap->alive / 2 <= clients)
+		return false;
+	/* Who is connected to many others, as to peers, is so by trade. */
+	if (f->model->promises[heap->first].flags & WEFT_PROMISE_CONNECTED && heap->sorts > heap->alive / ENOUGH_TO_EACH)
 		return false;
 	/* A machine that is busy elsewhere leaves a gap; a burst is no leak. */
 	int quiet = 0;
@@ -163,6 +198,7 @@ static void count_alive(struct weft__finder *f, struct heap *heaps, const uint32
 			heap->last_ns = start_ns;
 		}
 		heap->seen += !is_old(f, p);
+		heap->may_serve |= may_serve(f, p);
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
@@ -180,13 +216,14 @@ void weft__find_leak(struct weft__finder *f)
 	struct heap *heaps = weft__finding_alloc(f, count, sizeof *heaps);
 	const uint32_t *first = weft__finding_shapes(f);
 	if (heaps && first) {
+		const uint32_t clients = count_clients(f);
 		count_alive(f, heaps, first);
 		for (uint32_t s = 0; s < count && weft__finding_goes_on(f, s, count); s++) {
-			if (first[s] != s || !leaks(f, &heaps[s]))
+			if (first[s] != s || !leaks(f, &heaps[s], clients))
 				continue;
 			/* What waits for others that leak is told of with them. */
 			uint32_t root = f->chains.root[heaps[s].last], other = first[f->sorts.of[root]];
-			if (other == s || !leaks(f, &heaps[other]))
+			if (other == s || !leaks(f, &heaps[other], clients))
 				tell_leak(f, &heaps[s]);
 		}
 	}
