@@ -146,6 +146,7 @@ void weft__ev_data_called(struct bufferevent *buffer, void *data, unsigned slot)
 	if (id)
 		weft_hook_show(id);
 	WEFT__EV_FRAME(id);
+	weft_hook_calls((const void *)user);
 	user(buffer, data);
 }
 
@@ -174,5 +175,6 @@ void weft__ev_state_called(struct bufferevent *buffer, short what, void *data, u
 		weft_hook_show(id);
 	WEFT__EV_FRAME(id);
 	errno = error;
+	weft_hook_calls((const void *)user);
 	user(buffer, what, data);
 }

@@ -313,6 +313,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 	int before = looks ? weft_hook_waiting(fd) : 0;
 	{
 		WEFT__EV_FRAME(id);
+		weft_hook_calls((const void *)user);
 		user(fd, what, data);
 	}
 	if (looks) {

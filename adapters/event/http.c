@@ -58,6 +58,7 @@ void weft__ev_served(struct evhttp_request *request, void *data, unsigned slot)
 		weft__ev_unlock(request);
 	}
 	WEFT__EV_FRAME(id);
+	weft_hook_calls((const void *)user);
 	user(request, data);
 }
 
@@ -136,6 +137,7 @@ void weft__ev_answered(struct evhttp_request *request, void *data, unsigned slot
 		weft__ev_unlock(request);
 	}
 	WEFT__EV_FRAME(id);
+	weft_hook_calls((const void *)user);
 	user(request, data);
 }
 
@@ -163,6 +165,7 @@ static void address_found(int error, struct addrinfo *found, void *data)
 		weft_hook_show(id);
 	}
 	WEFT__EV_FRAME(id);
+	weft_hook_calls((const void *)question.cb);
 	question.cb(error, found, question.data);
 }
 

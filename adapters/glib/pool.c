@@ -76,6 +76,7 @@ void weft__glib_pooled(gpointer data, gpointer pool_data, unsigned slot)
 		WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0, false);
 		(void)frame;
 		weft__hook_thread.callbacks = 0; /* work that blocks holds up nobody: it is the sleep of this OS thread */
+		weft_hook_calls((const void *)user);
 		user(data, pool_data);
 	}
 	if (weft_is_on()) {

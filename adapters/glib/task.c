@@ -332,6 +332,7 @@ static void go_on(struct weft__glib_thing *waiter, const struct weft__glib_thing
 	(void)frame;
 	waiter->home = &weft__glib_here;
 	weft__glib_read(waiter->id, input);
+	weft_hook_calls((const void *)user);
 	user(object, result, data);
 }
 
@@ -340,6 +341,7 @@ static void call(weft_id id, bool in_library, GAsyncReadyCallback user, GObject 
 	WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0, in_library);
 	(void)frame;
 	weft_hook_show(id);
+	weft_hook_calls((const void *)user);
 	user(object, result, data);
 }
 
@@ -389,6 +391,7 @@ void weft__glib_work(GTask *task, gpointer object, gpointer data, GCancellable *
 	WEFT__GLIB_FRAME frame = weft__glib_enter(thing->id, weft__glib_tag_of(thing), weft__glib_is_own((const void *)user));
 	(void)frame;
 	weft_hook_show(thing->id);
+	weft_hook_calls((const void *)user);
 	user(task, object, data, cancellable);
 }
 

@@ -51,7 +51,8 @@ static inline bool weft_hook_is_own(const struct weft_hook_module *module, const
 	return (uintptr_t)return_address - module->own_begin < module->own_end - module->own_begin;
 }
 
-/* The place in the machine code to which a call returns, for weft_create_at(); NULL: too many are known already. */
+/* The place in the machine code to which a call returns, for weft_create_at(); where that is in this library, the callback that
+ * runs.  NULL: too many are known already, or nobody knows. */
 static inline struct weft_record_place *weft_hook_place(const void *caller);
 
 /* What an exported function or variable is called, if it has a plain name; NULL: nobody knows.  The first time it asks the

@@ -3,7 +3,8 @@
 #include <link.h>
 #include <string.h>
 
-#include "adapters/hook/hook.h"
+#include "adapters/hook/load.h"
+#include "adapters/hook/thread.h"
 
 enum { PLACES = WEFT__HOOK_PLACES, TRIED = 32, NAME = 48 };
 
@@ -61,6 +62,11 @@ struct weft_record_place *weft__hook_place(const void *caller)
 {
 	static uintptr_t addresses[PLACES];
 	bool is_new;
+	if (caller &&
+	    weft__hook_is_recorder(caller)) { /* the callback jumped there: its begin is the place, as one after a call */
+		caller = weft__hook_thread.called;
+		return caller ? weft_hook_place((const char *)caller + 1) : NULL;
+	}
 	int at = caller ? place(addresses, caller, &is_new) : -1;
 	if (at < 0)
 		return NULL;

@@ -27,6 +27,7 @@ struct weft_hook_thread {
 	uint64_t since;             /* when that was */
 	weft_id running;            /* whose code runs */
 	weft_id shown;              /* who runs by the trace; 0: nobody */
+	const void *called;         /* the program's function that was called last; NULL: it has returned */
 	int callbacks;              /* how many callbacks of the program are on the stack */
 	uint32_t sleeps;            /* how often it slept; wraps */
 	unsigned quick;             /* waits in a row that ended at once */
@@ -75,6 +76,7 @@ static inline void weft_hook_signal(weft_id id)
  *
  *	WEFT_HOOK_FRAME frame = weft_hook_enter(id);
  *	(void)frame;
+ *	weft_hook_calls((const void *)user);
  *	user(...);
  *
  * An exception ends the frame, too.  After a longjmp it does not end: whoever runs a loop puts `callbacks` and `running` right at
@@ -100,9 +102,16 @@ static inline struct weft_hook_frame weft_hook_enter(weft_id id)
  */
 static inline void weft_hook_leave(struct weft_hook_frame *frame)
 {
+	weft__hook_thread.called = NULL;
 	weft__hook_thread.running = frame->running;
 	if (weft__hook_thread.callbacks > 0)
 		weft__hook_thread.callbacks--;
+}
+
+/* A function of the program is about to be called: what it calls last it may jump to, and that returns to us. */
+static inline void weft_hook_calls(const void *function)
+{
+	weft__hook_thread.called = function;
 }
 
 /* ---- What is called again and again without a sleep ---- */

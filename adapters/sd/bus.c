@@ -175,5 +175,6 @@ int weft__sd_answered(sd_bus_message *reply, void *data, sd_bus_error *error, un
 	const struct weft__sd_copy *copy = weft_is_on() && reply ? weft__sd_copy_of(__builtin_return_address(0)) : NULL;
 	WEFT_HOOK_FRAME frame = weft_hook_enter(copy ? is_answered(copy, reply) : 0);
 	(void)frame;
+	weft_hook_calls((const void *)user);
 	return user(reply, data, error);
 }

@@ -370,6 +370,7 @@ int weft__sd_called(sd_event_source *source, void *data, unsigned slot)
 	bool looks = false;
 	WEFT_HOOK_FRAME frame = weft_hook_enter(is_called(source, &looks));
 	(void)frame;
+	weft_hook_calls((const void *)user);
 	return user(source, data);
 }
 
@@ -381,6 +382,7 @@ int weft__sd_called_told(sd_event_source *source, uint64_t what, void *data, uns
 	bool looks = false;
 	WEFT_HOOK_FRAME frame = weft_hook_enter(is_called(source, &looks));
 	(void)frame;
+	weft_hook_calls((const void *)user);
 	return user(source, what, data);
 }
 
@@ -394,6 +396,7 @@ int weft__sd_called_io(sd_event_source *source, int fd, uint32_t events, void *d
 	{
 		WEFT_HOOK_FRAME frame = weft_hook_enter(id);
 		(void)frame;
+		weft_hook_calls((const void *)user);
 		result = user(source, fd, events, data);
 	}
 	if (looks) {

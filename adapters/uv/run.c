@@ -134,6 +134,7 @@ void weft__uv_leave(struct weft__uv_frame *frame)
 	struct weft__uv_here *here = &weft__uv_here;
 	if (__builtin_expect(frame->own != 0, 0))
 		end_replaced(frame->handle, frame->own);
+	weft__hook_thread.called = NULL;
 	weft__hook_thread.running = frame->running;
 	here->actor = frame->actor;
 	here->inside = frame->inside;

@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "adapters/hook/thread.h"
+
 enum { WEFT__UV_SLOTS = 256, WEFT__UV_SLOT_BYTES = 16 };
 
 /* X(name, count of parameters, type, (parameters)): the kinds of callbacks; name_called() has one parameter more, the slot. */
@@ -73,8 +75,9 @@ static inline void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
 		   : weft__uv_slot_unknown(pool, user);
 }
 
-/* For each pool: the pool, what its slots jump to, the slot of a callback, the callback of a slot.  Of NULL the first of the two
- * ways makes a slot, where libuv takes NULL for "nobody is to be called"; the second leaves it NULL, which libuv refuses. */
+/* For each pool: the pool, what its slots jump to, the slot of a callback, the callback of a slot, which is about to be called.
+ * Of NULL the first of the two ways makes a slot, where libuv takes NULL for "nobody is to be called"; the second leaves it NULL,
+ * which libuv refuses. */
 #define WEFT__UV_POOL_DECLARE(name, count, type, parameters)                                                                     \
 	extern struct weft__uv_pool weft__uv_##name##_pool;                                                                      \
 	void weft__uv_##name##_called parameters;                                                                                \
@@ -88,7 +91,9 @@ static inline void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
 	}                                                                                                                        \
 	static inline type weft__uv_##name##_user(unsigned slot)                                                                 \
 	{                                                                                                                        \
-		return (type)__atomic_load_n(&weft__uv_##name##_pool.user[slot], __ATOMIC_ACQUIRE);                              \
+		void *user = __atomic_load_n(&weft__uv_##name##_pool.user[slot], __ATOMIC_ACQUIRE);                              \
+		weft_hook_calls(user);                                                                                           \
+		return (type)user;                                                                                               \
 	}
 WEFT__UV_POOLS(WEFT__UV_POOL_DECLARE)
 #undef WEFT__UV_POOL_DECLARE

@@ -118,6 +118,25 @@ def free_port():
         return free.getsockname()[1]
 
 
+def poolcounter(weft, folder):
+    """Its callbacks jump to libevent where they end, and have no frame on the stack any more: what they make there is made in them."""
+    own = f'127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.2'  # its port cannot be chosen
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need('poolcounterd'), '-l', own], wait=False)
+
+    def is_locked():
+        try:
+            with socket.create_connection((own, 7531), timeout=PATIENCE) as client:
+                client.sendall(b'ACQ4ME lock 1 10 100\n')
+                return client.recv(100) == b'LOCKED\n'
+        except ConnectionRefusedError:
+            return False
+
+    until(is_locked, 'poolcounterd gives no lock')
+    recording.end('poolcounterd', signal.SIGINT)
+    made = {os.path.basename(p['site']['module']) for p in recording.trace('poolcounterd').promises('connection')}
+    expect(made, {'poolcounterd'}, 'what made its connections')
+
+
 def webdis(weft, folder):
     """It asks redis, which is stopped for a second."""
     program, store = need('webdis'), need('redis-server')
@@ -290,6 +309,6 @@ def tor(weft, folder):
     healthy(trace)
 
 
-TESTS = {'memcached': memcached, 'memcached that is asked': memcached_asked, 'webdis that waits for redis': webdis, 'webdis without redis': webdis_refused, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
+TESTS = {'memcached': memcached, 'memcached that is asked': memcached_asked, 'poolcounter': poolcounter, 'webdis that waits for redis': webdis, 'webdis without redis': webdis_refused, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)
