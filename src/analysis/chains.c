@@ -147,6 +147,13 @@ static enum weft_verdict lock_verdict(const struct weft__chains *c, uint32_t loc
 	return weft_model_await_end(m, &m->links[hold]) == INT64_MAX ? WEFT_VERDICT_NOT_RELEASED : WEFT_VERDICT_NOT_HANDED_ON;
 }
 
+/* What ends it comes from outside; a call of another process is answered there, if who serves it is not in the trace. */
+static bool is_from_outside(const struct weft_promise *promise)
+{
+	return weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) ||
+	       (weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST) && promise->flags & WEFT_PROMISE_SENT);
+}
+
 /* Of a pending promise that, as far as is known, waits for nobody. */
 static enum weft_verdict root_verdict(const struct weft__chains *c, uint32_t p)
 {
@@ -162,7 +169,7 @@ static enum weft_verdict root_verdict(const struct weft__chains *c, uint32_t p)
 	if (weft_kind_has(promise->kind, WEFT_TRAIT_INPUTS))
 		return WEFT_VERDICT_UNKNOWN;
 	/* What ends it from outside needs no signal, as a timer that a signalled callback set. */
-	if (!weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) && weft__chains_missed_signals(c, p, &missed) > 0)
+	if (!is_from_outside(promise) && weft__chains_missed_signals(c, p, &missed) > 0)
 		return WEFT_VERDICT_LOST_WAKEUP;
 	/* A creator of whom nothing is known may be a condition that was signalled before. */
 	bool may_be_condition = is_condition(m, promise->created_by) || creator->kind == WEFT_KIND_PREEXISTING;
@@ -171,7 +178,7 @@ static enum weft_verdict root_verdict(const struct weft__chains *c, uint32_t p)
 		return WEFT_VERDICT_UNKNOWN;
 	if (creator->end == WEFT_END_FAILED && weft_has_ended(creator) && creator->end_ns > promise->start_ns)
 		return WEFT_VERDICT_CREATOR_FAILED;
-	return weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) ? WEFT_VERDICT_OUTSIDE : WEFT_VERDICT_NEVER_TRIED;
+	return is_from_outside(promise) ? WEFT_VERDICT_OUTSIDE : WEFT_VERDICT_NEVER_TRIED;
 }
 
 /* Those that p waits for are known. */

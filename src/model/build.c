@@ -357,6 +357,8 @@ static int message(struct weft__build *b, const struct weft_event *ev, int64_t t
 	if (!new || !weft_idmap_set(&b->message_of, key, count))
 		return WEFT_ENOMEM;
 	*new = (struct weft_message){.number = number, .promise = p, .text = text, .other = other, .is_handled = is_handled};
+	if (!is_handled)
+		b->promises.items[p].flags |= WEFT_PROMISE_SENT;
 	if (other == WEFT_NONE)
 		return WEFT_OK;
 	b->messages.items[at].other = p;

@@ -31,8 +31,9 @@ enum weft_promise_flag {
 	WEFT_PROMISE_NEVER_RESOLVED = 4, /* should have, did not: its end is the trace's */
 	WEFT_PROMISE_START_UNKNOWN = 8,  /* created before the trace begins, or its creation was lost */
 	WEFT_PROMISE_EXPECTED = 16,      /* it failed, and nothing went wrong: see weft_promise_went_wrong() */
-	WEFT_PROMISE_ORPHAN = 32,   /* who created it is not in the trace: a state dump that tells of all tells of it alone */
-	WEFT_PROMISE_CONNECTED = 64 /* a connection that is called "to ...": who made it did not accept it */
+	WEFT_PROMISE_ORPHAN = 32,    /* who created it is not in the trace: a state dump that tells of all tells of it alone */
+	WEFT_PROMISE_CONNECTED = 64, /* a connection that is called "to ...": who made it did not accept it */
+	WEFT_PROMISE_SENT = 128      /* it sent a message, as a call of another process */
 };
 
 struct weft_promise {

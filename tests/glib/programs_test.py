@@ -593,6 +593,29 @@ def hang(weft, folder):
     expect(call['promise'] in {line['promise'] for line in found['hang']}, True, 'the call is found')
 
 
+DEAF = """
+import ctypes, os, signal
+from gi.repository import Gio, GLib
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it ends with the call
+Gio.bus_own_name(Gio.BusType.SESSION, 'org.example.Deaf', 0, None, lambda *_: os.kill(os.getpid(), signal.SIGSTOP), None)
+GLib.MainLoop().run()
+"""
+
+
+def deaf(weft, folder):
+    """A call of a service that is not recorded, and hangs, is not answered from there: nothing in the program that calls could do so."""
+    typelib('Gio 2.0')
+    before = [need('dbus-run-session'), '--', 'sh', '-c', f'{PYTHON} -c "$0" & gdbus wait --session org.example.Deaf; exec "$@"', DEAF]
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need('gdbus'), 'call', '--session', '--timeout=600', '--dest=org.example.Deaf',
+                                                                 '--object-path=/', '--method=org.example.Deaf.Ask'], before=before, wait=False)
+    recording.ids('gdbus')
+    until(lambda: recording.trace('gdbus').has_events() and recording.trace('gdbus').findings(LATE).get('hang'), 'a call that is not answered is not found')
+    recording.end('gdbus', signal.SIGKILL)
+    hangs = recording.trace('gdbus').findings(LATE)['hang']
+    if len(hangs) != 1 or 'no answer came from outside' not in hangs[0]['title'] or 'look at the other side' not in hangs[0]['next']:
+        fail(f'what is said of a call that is not answered: {hangs}')
+
+
 def gvfs(weft, folder):
     """gio lists the trash: it asks gvfsd, which starts gvfsd-trash."""
     need('/usr/libexec/gvfsd'), need('gio')
@@ -837,7 +860,7 @@ def turned(weft, folder):
     healthy(trace)
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'watched': watched, 'blocked': blocked, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk, 'turned': turned}
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'watched': watched, 'blocked': blocked, 'promises': promises, 'tls': tls, 'hang': hang, 'deaf': deaf, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk, 'turned': turned}
 
 
 def main():

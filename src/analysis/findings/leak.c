@@ -64,7 +64,7 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 	return !f->told[f->chains.root[p]] && promise->end == WEFT_END_PENDING &&
 	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && (promise->start_ns >= 0 || is_old(f, p)) &&
 	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
-	       (f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE || promise->flags & WEFT_PROMISE_CONNECTED);
+	       (f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE || promise->flags & (WEFT_PROMISE_CONNECTED | WEFT_PROMISE_SENT));
 }
 
 /* A connection that was made, or a timer whose maker goes on, may be needed as long as a client is connected. */
