@@ -213,6 +213,43 @@ static bool put_peer(struct weft_hook_label *label, int fd)
 	return true;
 }
 
+/* The port of its own; 0: it has none. */
+static uint16_t own_port(int fd)
+{
+	struct sockaddr_storage own = {0};
+	socklen_t size = sizeof own;
+	if (getsockname(fd, (struct sockaddr *)&own, &size))
+		return 0;
+	return own.ss_family == AF_INET    ? ntohs(((const struct sockaddr_in *)(const void *)&own)->sin_port)
+	       : own.ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)(const void *)&own)->sin6_port)
+					   : 0;
+}
+
+/* Ports at which somebody listened that was watched: who is accepted there has the same. */
+static uint16_t listened_at[64];
+enum { LISTENED_AT = sizeof listened_at / sizeof *listened_at };
+
+static void note_listener(int fd)
+{
+	const uint16_t port = own_port(fd);
+	for (unsigned i = 0; port && i < LISTENED_AT; i++) {
+		uint16_t seen = __atomic_load_n(&listened_at[i], __ATOMIC_RELAXED);
+		if (seen == port || (!seen && (__atomic_compare_exchange_n(
+						   &listened_at[i], &seen, port, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+						  seen == port)))
+			return;
+	}
+}
+
+static bool was_accepted(int fd)
+{
+	const uint16_t port = own_port(fd);
+	unsigned i = 0;
+	while (i < LISTENED_AT && __atomic_load_n(&listened_at[i], __ATOMIC_RELAXED) != port)
+		i++;
+	return port && i < LISTENED_AT;
+}
+
 enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool reads, bool *has_datagrams)
 {
 	int kept = errno;
@@ -226,7 +263,9 @@ enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool
 	}
 	const bool listens = protocol >= 0 && is_listener(fd);
 	const bool connects = protocol >= 0 && !listens && (put_peer(&peer, fd) || weft__hook_put_connecting(&peer, fd));
-	weft_hook_put(label, listens ? "listen " : reads || !connects ? "" : "to ");
+	if (listens)
+		note_listener(fd);
+	weft_hook_put(label, listens ? "listen " : reads || !connects ? "" : was_accepted(fd) ? "from " : "to ");
 	if (peer.length > 0)
 		weft_hook_put(label, peer.text);
 	else

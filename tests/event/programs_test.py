@@ -175,6 +175,9 @@ def webdis(weft, folder):
     late = [finding['title'] for finding in trace.findings('10ms').get('slow', []) if 'was asked, and the other end answered' in finding['title']]
     if len(late) != 1 or f':{at}"' not in late[0]:
         fail(f'nothing is said of redis, which answered late: {late}')
+    # It watches for room to write to its clients, too, which it did not connect to.
+    ways = {(label.split()[0], label.endswith(f':{at}')) for p in trace.promises('connection') for _, label in p['labels'] if ' ' in label}
+    expect(ways, {('from', False), ('to', True)}, 'what connections are called')
     asked = max((p for p in trace.promises('connection') if p['end'] == 'resolved'), key=lambda p: p['end_ns'] - p['start_ns'])
     why = subprocess.run([weft, 'explain', f'--promise={asked["promise"]}', trace.path], capture_output=True, text=True, check=True).stdout
     if 'waiting, maybe for connection' not in why or f':{at}", which answered' not in why:
