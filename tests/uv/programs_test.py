@@ -458,6 +458,17 @@ def node(weft, folder):
     expect(any(own for _, own in bands), True, f'whether OS threads are named with their process: {bands}')
 
 
+def node_killed(weft, folder):
+    """What was on its way in many promises of one sort is told once."""
+    script = "for (let i = 0; i < 8; i++) require('crypto').pbkdf2('a', 'b', 2e9, 64, 'sha512', () => {}); console.log('asked')"
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need('node'), '-e', script], wait=False)
+    expect(recording.process.stdout.readline(), b'asked\n', 'what it says')
+    until(lambda: len([p for p in recording.trace('node').promises('work') if p['end'] == 'pending' or p['failure']]) >= 8, 'no work is under way')
+    recording.end('node', signal.SIGKILL)
+    found = recording.trace('node').findings(LATE).get('underway', [])
+    expect([finding['count'] for finding in found], [8], 'how often it is told what was under way, and of how many')
+
+
 STORE = """
 import socketserver, sys, time
 class Answer(socketserver.StreamRequestHandler):
@@ -656,6 +667,6 @@ def node_slow(weft, folder):
 
 TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'uvloop-polls': uvloop_polls,
          'uvloop-floods': uvloop_floods, 'uvloop-slow': uvloop_slow, 'uvloop-sleeps': uvloop_sleeps, 'uvloop-unanswered': uvloop_unanswered, 'uvloop-leaks': uvloop_leaks,
-         'node': node, 'node-slow': node_slow, 'node-unanswered': node_unanswered, 'resolver': resolver}
+         'node': node, 'node-slow': node_slow, 'node-killed': node_killed, 'node-unanswered': node_unanswered, 'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

@@ -6,12 +6,12 @@
 
 #define SHAPE_BYTES 256
 
-/* What did not come, and who starved, is told of together by its own check. */
-static bool is_over(enum weft_finding_kind kind)
+/* What did not come, unless it was on its way, and who starved, is told of together by its own check. */
+static bool is_told_one_by_one(enum weft_finding_kind kind)
 {
 	return kind == WEFT_FINDING_TWICE || kind == WEFT_FINDING_MISUSED || kind == WEFT_FINDING_FAILURE ||
 	       kind == WEFT_FINDING_RETRIES || kind == WEFT_FINDING_STALL || kind == WEFT_FINDING_EXHAUSTED ||
-	       kind == WEFT_FINDING_WASTED || kind == WEFT_FINDING_SLOW;
+	       kind == WEFT_FINDING_WASTED || kind == WEFT_FINDING_SLOW || kind == WEFT_FINDING_UNDERWAY;
 }
 
 static bool has_same_shape(struct weft_str a, struct weft_str b)
@@ -101,7 +101,7 @@ void weft__findings_join(struct weft__finder *f)
 	size_t told[WEFT_FINDING_KINDS] = {0};
 	for (uint32_t i = 0; into && i < count; i++) {
 		into[i] = i;
-		for (uint32_t k = 0; k < i && into[i] == i && is_over(old[i].kind); k++)
+		for (uint32_t k = 0; k < i && into[i] == i && is_told_one_by_one(old[i].kind); k++)
 			if (into[k] == k && is_same(f, &old[k], &old[i]))
 				into[i] = k;
 	}
