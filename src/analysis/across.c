@@ -14,8 +14,9 @@ enum { TIMES_LONGER = 20, LEAST_SILENCE_NS = 400000000 };
 struct asked {
 	uint32_t promise;
 	int64_t read_ns; /* when it read the question; WEFT_NEVER: it did not */
-	/* It began to answer: then somebody has to be at work there, or the answer may have been all. */
-	bool has_begun, is_at_work;
+	/* It began to answer, or what read a datagram is over: then somebody has to be at work there, or that may have been all.
+	 */
+	bool has_begun, is_over, is_at_work;
 	uint32_t reader; /* who waits for it */
 	int64_t since_ns;
 };
@@ -121,14 +122,20 @@ static bool is_accepted(const struct weft_model *m, uint32_t connection)
 	       !(m->promises[connection].flags & WEFT_PROMISE_CONNECTED);
 }
 
+/* A callback of libuv's that was given one: what it began may go on. */
+static bool handled_datagram(const struct weft_model *m, uint32_t promise)
+{
+	return !weft_kind_has((enum weft_kind)m->promises[promise].kind, WEFT_TRAIT_CONNECTION);
+}
+
 static bool add_end(struct search *s, const struct weft_connection_end *end)
 {
 	const struct weft_model *m = s->ties->model;
 	int64_t since_ns = asked_since(s, end);
-	const bool has_begun = since_ns == WEFT_NEVER;
+	const bool has_begun = since_ns == WEFT_NEVER, is_over = !weft__waiting_is_pending(m, end->peer, s->time_ns);
 	since_ns = has_begun ? begun_since(s, end) : since_ns;
 	if (since_ns == WEFT_NEVER || is_accepted(m, end->promise) || !weft__across_end(m, end->promise) ||
-	    !weft__waiting_is_pending(m, end->promise, s->time_ns) || !weft__waiting_is_pending(m, end->peer, s->time_ns))
+	    !weft__waiting_is_pending(m, end->promise, s->time_ns) || (is_over && !handled_datagram(m, end->peer)))
 		return true;
 	const struct weft_transfer *question = weft__across_last(m, end->peer, s->time_ns);
 	struct asked *asked = weft_vec_push(&s->asked);
@@ -138,6 +145,7 @@ static bool add_end(struct search *s, const struct weft_connection_end *end)
 	*asked = (struct asked){.promise = end->peer,
 	    .read_ns = is_read ? question->received_ns : WEFT_NEVER,
 	    .has_begun = has_begun,
+	    .is_over = is_over,
 	    .reader = reader_of(s, end->promise),
 	    .since_ns = since_ns};
 	return true;
@@ -246,7 +254,7 @@ bool weft__across_find(struct weft__across_list *list, const struct weft_ties *t
 		has_memory = add_work(&s) && add_questions(&s) && add_readers(&s);
 	for (size_t i = 0; i < s.asked.count && has_memory; i++) {
 		const struct asked *a = &s.asked.items[i];
-		if (!a->has_begun || a->is_at_work)
+		if ((!a->has_begun && !a->is_over) || a->is_at_work)
 			has_memory = add(&s, a->reader, a->promise, a->since_ns);
 	}
 	if (has_memory)
