@@ -371,7 +371,8 @@ static int open_at(struct weft_follower *f, struct place *place, struct weft_tra
 	}
 	if (place != f->window) {
 		leave(&f->window);
-		f->window = share(place);
+		f->window = place;
+		f->next = NULL;
 	}
 	return WEFT_OK;
 }
