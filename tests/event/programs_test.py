@@ -21,7 +21,7 @@ import time
 import urllib.error
 import urllib.request
 
-from recorded import ENV, PATIENCE, Recording, answered, expect, fail, need, until
+from recorded import ENV, PATIENCE, Recording, answered, expect, fail, free_port, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -110,12 +110,6 @@ def memcached_asked(weft, folder):
     path = answered(weft, client.trace('python3'), asked.trace('memcached'))
     if '  in memcached' not in path or 'on its way from memcached' not in path:
         fail(f'the path of an answer does not go through memcached:\n{path}')
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        return free.getsockname()[1]
 
 
 def poolcounter(weft, folder):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from recorded import ENV, PATIENCE, Recording, expect, fail, need, until
+from recorded import ENV, PATIENCE, Recording, expect, fail, free_port, need, need_module, until
 
 PYTHON = '/usr/bin/python3'  # Debian's, which has Debian's modules
 NAMED = """
@@ -98,26 +98,6 @@ def write(folder, name, text):
     with open(path, 'w', encoding='ascii') as file:
         file.write(text)
     return path
-
-
-def free_port(*others):
-    """Of UDP and TCP, another one than those."""
-    while True:
-        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-            tcp.bind(('127.0.0.1', 0))
-            port = tcp.getsockname()[1]
-            try:
-                udp.bind(('127.0.0.1', port))
-            except OSError:
-                continue
-        if port not in others:
-            return port
-
-
-def need_module(name):
-    if subprocess.run([PYTHON, '-c', f'import {name}'], stderr=subprocess.DEVNULL, check=False).returncode:
-        print(f'SKIPPED: Python has no {name}')
-        sys.exit(77)
 
 
 def kill(process):

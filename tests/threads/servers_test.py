@@ -16,18 +16,12 @@ import tempfile
 import threading
 import time
 
-from recorded import ENV, PATIENCE, Recording, expect, fail, need, need_way, until
+from recorded import ENV, PATIENCE, Recording, expect, fail, free_port, need, need_way, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
 CLIENTS, REQUESTS = 4, 50
 BODY = b'hello from weft\n' * 1000
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 def write(path, text):

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from recorded import PATIENCE, Recording, Trace, answered, expect, fail, need, until
+from recorded import PATIENCE, Recording, Trace, answered, expect, fail, free_port, need, need_module, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -152,20 +152,6 @@ policy.add(policy.all(policy.STUB('127.0.0.1@{upstream}')))
 """
 
 
-def free_port(*others):
-    """Of UDP and TCP, another one than those."""
-    while True:
-        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-            tcp.bind(('127.0.0.1', 0))
-            port = tcp.getsockname()[1]
-            try:
-                udp.bind(('127.0.0.1', port))
-            except OSError:
-                continue
-        if port not in others:
-            return port
-
-
 def resolver(weft, folder):
     """dig asks Knot Resolver, which asks BIND: by UDP, each in one process, all recorded; the path of the answer goes through both servers."""
     named, kresd, dig = need('/usr/sbin/named'), need('/usr/sbin/kresd'), need('dig')
@@ -271,17 +257,9 @@ asyncio.run(main())
 """
 
 
-def need_uvloop():
-    python = need('/usr/bin/python3')
-    if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
-        print('SKIPPED: python3-uvloop is not installed')
-        sys.exit(77)
-    return python
-
-
 def uvloop(weft, folder):
     """asyncio on libuv: somebody computes for 350 ms, and holds up the others."""
-    python = need_uvloop()
+    python = need_module('uvloop')
     recording = Recording(weft, os.path.join(folder, 'traces'), [python, write(folder, 'echo.py', UVLOOP)])
     expect((recording.out, recording.status), (b'done\n', 0), 'what it says')
     trace = recording.trace('python3')
@@ -326,7 +304,7 @@ asyncio.run(main())
 
 def uvloop_floods(weft, folder):
     """A program that never sleeps for a while, in a small ring: what was before that is there, and who it was."""
-    python = need_uvloop()
+    python = need_module('uvloop')
     for name, kind, label in (('reader', 'poll', 'pipe'), ('later', 'handle', 'idle'), ('sleep', 'handle', 'idle')):
         recording = Recording(weft, os.path.join(folder, name), [python, write(folder, 'floods.py', FLOODS), name], record=['--mode=ring', '--size=256K'])
         expect(recording.status, 0, f'how {name} ends')
@@ -370,7 +348,7 @@ asyncio.run(main())
 
 def uvloop_both(weft, folder):
     """Two processes on uvloop, which writes to connections without libuv: what the client waits for leads into the server."""
-    python = need_uvloop()
+    python = need_module('uvloop')
     server = Recording(weft, os.path.join(folder, 'server'), [python, write(folder, 'answers.py', ANSWERS)], wait=False)
     port = server.process.stdout.readline().decode().strip()
     client = Recording(weft, os.path.join(folder, 'client'), [python, write(folder, 'asks.py', ASKS), port])
@@ -400,7 +378,7 @@ asyncio.run(main())
 
 def uvloop_polls(weft, folder):
     """A client that only asks libuv when its socket is ready."""
-    python = need_uvloop()
+    python = need_module('uvloop')
     server = Recording(weft, os.path.join(folder, 'server'), [python, write(folder, 'answers.py', ANSWERS)], wait=False)
     port = server.process.stdout.readline().decode().strip()
     client = Recording(weft, os.path.join(folder, 'client'), [python, write(folder, 'polls.py', POLLS), port])
@@ -483,6 +461,17 @@ with Server(('127.0.0.1', 0), Answer) as server:
     server.serve_forever()
 """
 
+# What serve() is, stands before it.
+ASYNCIO_SERVES = """
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+uvloop.install()
+asyncio.run(main())
+"""
+
+
 ASYNCIO_FRONT = """
 import asyncio, sys, uvloop
 async def serve(reader, writer):
@@ -492,13 +481,7 @@ async def serve(reader, writer):
         writer.write(await back.readline())
     to.close()
     writer.close()
-async def main():
-    server = await asyncio.start_server(serve, '127.0.0.1', 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-uvloop.install()
-asyncio.run(main())
-"""
+""" + ASYNCIO_SERVES
 
 NODE_FRONT = """
 const net = require('net');
@@ -577,7 +560,7 @@ def unanswering_store(weft, folder, name, command):
 
 
 def uvloop_unanswered(weft, folder):
-    unanswering_store(weft, folder, 'python3', [need_uvloop(), write(folder, 'front.py', ASYNCIO_FRONT)])
+    unanswering_store(weft, folder, 'python3', [need_module('uvloop'), write(folder, 'front.py', ASYNCIO_FRONT)])
 
 
 def node_unanswered(weft, folder):
@@ -594,13 +577,7 @@ async def serve(reader, writer):
     writer.write(b'yes\\n')
     await reader.readline()
     writer.close()
-async def main():
-    server = await asyncio.start_server(serve, '127.0.0.1', 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-uvloop.install()
-asyncio.run(main())
-"""
+""" + ASYNCIO_SERVES
 
 
 def uvloop_leaks(weft, folder):
@@ -609,7 +586,7 @@ def uvloop_leaks(weft, folder):
     for stay in (False, True):
         with socket.create_server(('127.0.0.1', 0), backlog=100) as store:
             at = store.getsockname()[1]
-            recording = Recording(weft, os.path.join(folder, f'traces-{stay}'), [need_uvloop(), write(folder, 'keeps.py', ASYNCIO_KEEPS), str(at)], wait=False)
+            recording = Recording(weft, os.path.join(folder, f'traces-{stay}'), [need_module('uvloop'), write(folder, 'keeps.py', ASYNCIO_KEEPS), str(at)], wait=False)
             port, clients = int(recording.process.stdout.readline()), []
             for _ in range(50):
                 clients.append(socket.create_connection(('127.0.0.1', port), timeout=PATIENCE))
@@ -625,7 +602,7 @@ def uvloop_leaks(weft, folder):
 
 
 def uvloop_slow(weft, folder):
-    slow_store(weft, folder, 'python3', [need_uvloop(), write(folder, 'front.py', ASYNCIO_FRONT)])
+    slow_store(weft, folder, 'python3', [need_module('uvloop'), write(folder, 'front.py', ASYNCIO_FRONT)])
 
 
 ASYNCIO_SLEEPS = """
@@ -637,18 +614,12 @@ async def serve(reader, writer):
     writer.write(line)
     await reader.readline()
     writer.close()
-async def main():
-    server = await asyncio.start_server(serve, '127.0.0.1', 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-uvloop.install()
-asyncio.run(main())
-"""
+""" + ASYNCIO_SERVES
 
 
 def uvloop_sleeps(weft, folder):
     """Of who is answered late, since the server sleeps, nobody says that he was late himself."""
-    recording = Recording(weft, os.path.join(folder, 'traces'), [need_uvloop(), write(folder, 'sleeps.py', ASYNCIO_SLEEPS)], wait=False)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need_module('uvloop'), write(folder, 'sleeps.py', ASYNCIO_SLEEPS)], wait=False)
     port = int(recording.process.stdout.readline())
     for i in range(40):
         with socket.create_connection(('127.0.0.1', port), timeout=PATIENCE) as client:

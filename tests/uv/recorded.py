@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -66,6 +67,29 @@ def need(program):
         print(f'SKIPPED: {program} is not installed')
         sys.exit(77)
     return path
+
+
+def need_module(name):
+    """Debian's Python, which has Debian's modules; the test is skipped where it has none of that name."""
+    python = need('/usr/bin/python3')
+    if subprocess.run([python, '-c', f'import {name}'], stderr=subprocess.DEVNULL, check=False).returncode:
+        print(f'SKIPPED: python3-{name} is not installed')
+        sys.exit(77)
+    return python
+
+
+def free_port(*others):
+    """Of UDP and TCP, another one than those."""
+    while True:
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            tcp.bind(('127.0.0.1', 0))
+            port = tcp.getsockname()[1]
+            try:
+                udp.bind(('127.0.0.1', port))
+            except OSError:
+                continue
+        if port not in others:
+            return port
 
 
 def need_way(path):
