@@ -1,5 +1,5 @@
-/* bench.h: what the benchmarks share.  They print "NAME VALUE" lines; tools/bench makes a table of them.
- * SPDX-License-Identifier: ISC */
+/* bench.h: shared by the benchmarks, which print "NAME VALUE" lines; tools/bench makes a table of them.  SPDX-License-Identifier:
+ * ISC */
 #ifndef WEFT_BENCH_BENCH_H
 #define WEFT_BENCH_BENCH_H
 
@@ -22,7 +22,7 @@ static inline int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts them. */
+/* Returns the median; sorts the values. */
 static inline double median(double *values, size_t count)
 {
 	qsort(values, count, sizeof *values, compare_doubles);

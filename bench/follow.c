@@ -1,10 +1,10 @@
-/* follow.c: what it costs to follow a ring that is written at a million events a second, and what the program notices of it.
+/* follow.c: the cost of following a ring that is written at a million events a second, and its effect on the program.
  *
  *	weft-bench-follow SECONDS
  *
- * Turns with a follower and without one alternate; each is a process that records, paced by the clock.  A counter tells when an
- * event was recorded, so that who sees it knows how old it is.  Those who follow do what weft waits, the window's loader and weft
- * serve do, at their pace; what a window draws, and what a browser does, is not in it.  SPDX-License-Identifier: ISC */
+ * Turns with a follower and without one alternate; each is a process that records, paced by the clock.  A counter records the
+ * time of an event, so that the follower can compute its age.  The followers work as `weft waits`, the window's loader and `weft
+ * serve` do, at their pace.  The work of a window's drawing and of a browser is not included.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,19 +17,19 @@
 #include "model/followers.h"
 #include "viewer/viewer.h"
 
-enum { BATCH = 1000, MOST_LOOKS = 1 << 16, PENDING = 1000 };
-enum who { NOBODY, WAITS, WINDOW, SERVE };
+enum { BATCH = 1000, MAX_REFRESHES = 1 << 16, PENDING = 1000 };
+enum follower { NO_FOLLOWER, WAITS, WINDOW, SERVE };
 static const char *const names[] = {"nobody", "waits", "window", "serve"};
-static const enum who turns_of[] = {NOBODY, WAITS, NOBODY, WAITS, WINDOW, SERVE};
-enum { TURNS = sizeof turns_of / sizeof *turns_of };
+static const enum follower turn_followers[] = {NO_FOLLOWER, WAITS, NO_FOLLOWER, WAITS, WINDOW, SERVE};
+enum { TURNS = sizeof turn_followers / sizeof *turn_followers };
 
 static char directory[] = "/tmp/weft-bench-XXXXXX", path[64];
 
-/* What the processes tell: in memory that they share. */
+/* Results of the processes, in shared memory. */
 struct turn {
-	double cpu_ns; /* of the program, an event: median of batches */
+	double cpu_ns; /* CPU time of the program for one event: median of batches */
 	double follower_ns, wall_ns;
-	double delays[MOST_LOOKS], looks[MOST_LOOKS]; /* delays: how old the oldest event is that a look shows first */
+	double delays[MAX_REFRESHES], refresh_ns[MAX_REFRESHES]; /* delays: age of the oldest event that a refresh shows first */
 	size_t count;
 	uint64_t events, restarts, lost;
 	long memory_kb, opening_kb;
@@ -41,14 +41,14 @@ static void sleep_until(double at_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* When it was recorded; odd where a batch ends. */
+/* Records the current time; the value is odd at the end of a batch. */
 static void record_time(bool is_end)
 {
 	const int64_t now_ns = (int64_t)clock_now_ns(CLOCK_MONOTONIC);
 	weft_counter_set(WEFT_SYSTEM_ID, WEFT_TEXT("recorded"), is_end ? now_ns | 1 : now_ns & ~INT64_C(1));
 }
 
-/* A thousand events: tasks that wait for each other, of which many are pending at once. */
+/* Records a thousand events: tasks that wait for each other, many of them pending at once. */
 static void record_batch(weft_id pending[PENDING], uint64_t batch)
 {
 	record_time(false);
@@ -64,8 +64,8 @@ static void record_batch(weft_id pending[PENDING], uint64_t batch)
 	record_time(true);
 }
 
-/* Records for so long, a batch each ms; who is late makes good for it. */
-static void record(struct turn *turn, double seconds)
+/* Records for that long, one batch per ms; a late batch is followed by the next one at once. */
+static void record_paced(struct turn *turn, double seconds)
 {
 	static weft_id pending[PENDING];
 	const size_t batches = (size_t)(seconds * 1000);
@@ -108,30 +108,30 @@ static int count_bytes(void *bytes, const char *name, const void *file, size_t s
 	return 0;
 }
 
-/* When events were recorded that were shown: the newest, and the oldest that was not shown before; 0: none. */
-struct seen {
+/* Times of the newest shown event, and of the oldest that was not shown before; 0: none. */
+struct sample_times {
 	int64_t newest_ns, oldest_ns;
 };
 
-/* Behind a batch nothing was recorded until the next began: that the program did not run is not the follower's. */
-static void see(struct seen *seen, const struct seen *before, int64_t at_ns)
+/* Notes a sample.  After a batch nothing is recorded until the next one begins: that gap is not a delay of the follower. */
+static void note_sample(struct sample_times *sample_times, const struct sample_times *before, int64_t at_ns)
 {
 	if (at_ns <= before->newest_ns)
 		return;
-	if (!seen->oldest_ns)
-		seen->oldest_ns = before->newest_ns & 1 ? at_ns : before->newest_ns;
-	seen->newest_ns = at_ns;
+	if (!sample_times->oldest_ns)
+		sample_times->oldest_ns = before->newest_ns & 1 ? at_ns : before->newest_ns;
+	sample_times->newest_ns = at_ns;
 }
 
-static void see_model(struct seen *seen, const struct seen *before, const struct weft_model *m)
+static void note_model_samples(struct sample_times *sample_times, const struct sample_times *before, const struct weft_model *m)
 {
 	const struct weft_counter *c = m && m->counter_count ? &m->counters[0] : NULL;
 	for (size_t i = 0; c && i < c->count; i++)
-		see(seen, before, c->samples[i].value);
+		note_sample(sample_times, before, c->samples[i].value);
 }
 
-/* As the browser finds it, whose time is its own. */
-static void see_trace(struct seen *seen, const struct seen *before, struct weft_trace *trace)
+/* Finds the samples as the browser does, whose own time is not included. */
+static void note_trace_samples(struct sample_times *sample_times, const struct sample_times *before, struct weft_trace *trace)
 {
 	const struct weft_event *events;
 	size_t count;
@@ -139,12 +139,12 @@ static void see_trace(struct seen *seen, const struct seen *before, struct weft_
 	while (weft_trace_next(trace, &events, &count) > 0)
 		for (size_t i = 0; i < count; i++)
 			if (events[i].op == WEFT_OP_COUNTER)
-				see(seen, before, events[i].value);
+				note_sample(sample_times, before, events[i].value);
 }
 
-static void release(void *followed)
+static void destroy_followed(void *followed)
 {
-	weft_followed_destroy(followed);
+	weft_followed_model_destroy(followed);
 }
 
 static struct weft_viewer *open_viewer(void)
@@ -157,72 +157,72 @@ static struct weft_viewer *open_viewer(void)
 	return viewer;
 }
 
-/* Shows what a look found, which the viewer then owns. */
-static void show(enum who who, struct weft_followed *taken, struct weft_viewer **viewer)
+/* Shows a refresh, which the viewer then owns. */
+static void show_refresh(enum follower follower, struct weft_followed_model *refreshed, struct weft_viewer **viewer)
 {
 	size_t bytes = 0;
 	struct weft_viewer *fresh;
-	if (!taken)
+	if (!refreshed)
 		fatal("no memory");
-	if (who == SERVE)
-		weft_followed_save(taken, count_bytes, &bytes, NULL);
-	if (who != WINDOW)
+	if (follower == SERVE)
+		weft_followed_model_save(refreshed, count_bytes, &bytes, NULL);
+	if (follower != WINDOW)
 		return;
-	if (weft_viewer_open_model(&fresh, taken->model, taken->trace, release, taken, NULL) < 0)
+	if (weft_viewer_open_model(&fresh, refreshed->model, refreshed->trace, destroy_followed, refreshed, NULL) < 0)
 		fatal("no memory for the window");
 	weft_viewer_destroy(*viewer);
 	*viewer = fresh;
 }
 
-/* Looks until the recording has ended. */
-static void follow(struct turn *turn, enum who who, int over)
+/* Refreshes until the recording has ended. */
+static void follow_ring(struct turn *turn, enum follower follower, int over)
 {
 	const struct weft_follower_options of_waits = {.model.keep_binds = true};
 	const struct weft_follower_options of_viewer = {.window_ns = INT64_MAX,
-	    .window_events = WEFT_FOLLOWER_SEEN,
+	    .window_events = WEFT_FOLLOWER_WINDOW_EVENTS,
 	    .begins_at_window = true,
-	    .makes_no_model = who == SERVE};
+	    .makes_no_model = follower == SERVE};
 	struct weft_followers *followers;
 	struct weft_viewer *viewer = NULL;
 	struct weft_trace *whole = NULL;
 	size_t bytes = 0;
 	struct weft_error err;
-	struct seen seen = {0};
+	struct sample_times sample_times = {0};
 	double others_ns = 0;
 	char byte;
-	if (who != WAITS) { /* they open all of it first */
+	if (follower != WAITS) { /* these followers open the whole trace first */
 		sleep_until(clock_now_ns(CLOCK_MONOTONIC) + 5e9);
-		if (who == WINDOW)
+		if (follower == WINDOW)
 			viewer = open_viewer();
 		else if (weft_trace_open(&whole, path, &err) < 0 || weft_trace_save(whole, NULL, count_bytes, &bytes, &err) < 0)
 			fatal("%s", err.what);
 	}
-	if (weft_followers_open(&followers, who == WAITS ? &of_waits : &of_viewer, &err) < 0)
+	if (weft_followers_open(&followers, follower == WAITS ? &of_waits : &of_viewer, &err) < 0)
 		fatal("%s", err.what);
 	double before_ns = cpu_ns(), began_ns = clock_now_ns(CLOCK_MONOTONIC);
-	bool is_begun = who == WAITS;
-	while (read(over, &byte, 1) < 0 && turn->count < MOST_LOOKS) {
-		const double look_ns = clock_now_ns(CLOCK_MONOTONIC), used_ns = cpu_ns();
+	bool is_begun = follower == WAITS;
+	while (read(over, &byte, 1) < 0 && turn->count < MAX_REFRESHES) {
+		const double refresh_began_ns = clock_now_ns(CLOCK_MONOTONIC), used_ns = cpu_ns();
 		const char *const followed = path;
-		if (weft_followers_look(followers, &followed, 1, false, &err) > 0) {
-			struct weft_followed *taken = weft_followers_take(followers);
-			show(who, taken, &viewer);
+		if (weft_followers_refresh(followers, &followed, 1, false, &err) > 0) {
+			struct weft_followed_model *refreshed = weft_followers_detach(followers);
+			show_refresh(follower, refreshed, &viewer);
 			const double now_ns = clock_now_ns(CLOCK_MONOTONIC), own_ns = cpu_ns();
-			struct seen fresh = {0};
-			if (who == SERVE)
-				see_trace(&fresh, &seen, taken->trace);
+			struct sample_times fresh = {0};
+			if (follower == SERVE)
+				note_trace_samples(&fresh, &sample_times, refreshed->trace);
 			else
-				see_model(&fresh, &seen, taken->model);
-			if (who != WINDOW)
-				weft_followed_destroy(taken);
+				note_model_samples(&fresh, &sample_times, refreshed->model);
+			if (follower != WINDOW)
+				weft_followed_model_destroy(refreshed);
 			others_ns += cpu_ns() - own_ns;
-			if (seen.newest_ns && fresh.newest_ns) {
+			if (sample_times.newest_ns && fresh.newest_ns) {
 				turn->delays[turn->count] = now_ns - (double)fresh.oldest_ns;
-				turn->looks[turn->count++] = now_ns - look_ns;
+				turn->refresh_ns[turn->count++] = now_ns - refresh_began_ns;
 			}
-			seen = fresh.newest_ns ? fresh : seen;
+			sample_times = fresh.newest_ns ? fresh : sample_times;
 		}
-		if (!is_begun && turn->count == 2) { /* what came while all was read is old */
+		if (!is_begun && turn->count == 2) { /* events that came during the first read are old */
 			weft_trace_close(whole);
 			is_begun = true;
 			turn->count = 0;
@@ -241,10 +241,10 @@ static void follow(struct turn *turn, enum who who, int over)
 	weft_followers_close(followers);
 }
 
-/* Opens the ring once, as a whole. */
-static void open_once(struct turn *turn, enum who who)
+/* Opens the whole ring once. */
+static void open_once(struct turn *turn, enum follower follower)
 {
-	struct weft_viewer *viewer = who == WINDOW ? open_viewer() : NULL;
+	struct weft_viewer *viewer = follower == WINDOW ? open_viewer() : NULL;
 	struct weft_trace *trace = viewer ? viewer->trace : NULL;
 	struct weft_model *model;
 	struct weft_error err;
@@ -264,8 +264,8 @@ static void wait_for(pid_t child)
 		fatal("a process has failed");
 }
 
-/* A process that records, perhaps one that follows, then one that opens all. */
-static void take_turn(struct turn *turn, double seconds, enum who who)
+/* Runs a process that records, one that follows (optional), then one that opens the whole trace. */
+static void run_turn(struct turn *turn, double seconds, enum follower follower)
 {
 	int over[2];
 	char command[96];
@@ -273,38 +273,38 @@ static void take_turn(struct turn *turn, double seconds, enum who who)
 		fatal("no pipe");
 	const pid_t recording = fork();
 	if (recording == 0) {
-		record(turn, seconds);
+		record_paced(turn, seconds);
 		_exit(0);
 	}
-	const pid_t following = who ? fork() : 0;
-	if (who && following == 0) {
+	const pid_t following = follower ? fork() : 0;
+	if (follower && following == 0) {
 		close(over[1]);
-		follow(turn, who, over[0]);
+		follow_ring(turn, follower, over[0]);
 		_exit(0);
 	}
 	wait_for(recording);
 	close(over[1]);
-	if (who)
+	if (follower)
 		wait_for(following);
 	close(over[0]);
 	const pid_t opening = fork();
 	if (opening == 0) {
-		open_once(turn, who);
+		open_once(turn, follower);
 		_exit(0);
 	}
 	wait_for(opening);
 	snprintf(command, sizeof command, "rm -rf %s", path);
 	if (system(command) != 0)
-		fatal("%s: is in the way", path);
+		fatal("%s: cannot be removed", path);
 }
 
-static void tell(const char *name, struct turn *t)
+static void print_turn(const char *name, struct turn *t)
 {
 	if (!t->count)
 		fatal("%s saw nothing", name);
 	printf("%s_processor %.4f\n", name, t->follower_ns / t->wall_ns);
 	printf("%s_kb %ld\n%s_opening_kb %ld\n", name, t->memory_kb, name, t->opening_kb);
-	printf("%s_looks %zu\n%s_look_ms %.2f\n", name, t->count, name, median(t->looks, t->count) / 1e6);
+	printf("%s_looks %zu\n%s_look_ms %.2f\n", name, t->count, name, median(t->refresh_ns, t->count) / 1e6);
 	printf("%s_delay_ms %.2f\n", name, median(t->delays, t->count) / 1e6);
 	printf("%s_delay_p99_ms %.2f\n", name, t->delays[t->count * 99 / 100] / 1e6);
 	printf("%s_delay_most_ms %.2f\n", name, t->delays[t->count - 1] / 1e6);
@@ -318,13 +318,17 @@ int main(int argc, char **argv)
 	if (turns == MAP_FAILED || !mkdtemp(directory))
 		fatal("no memory, or no place in /tmp");
 	snprintf(path, sizeof path, "%s/trace", directory);
-	/* One turn of each follower is long, as the others need not be. */
+	/* One turn of each follower is long; the others may be short. */
 	for (size_t i = 0; i < TURNS; i++)
-		take_turn(&turns[i], i == 1 || turns_of[i] > WAITS ? seconds : seconds < 10 ? seconds : 10, turns_of[i]);
+		run_turn(&turns[i],
+		    i == 1 || turn_followers[i] > WAITS ? seconds
+		    : seconds < 10                      ? seconds
+							: 10,
+		    turn_followers[i]);
 	rmdir(directory);
 	for (size_t i = 0; i < TURNS; i++)
-		if (i == 1 || turns_of[i] > WAITS)
-			tell(names[turns_of[i]], &turns[i]);
+		if (i == 1 || turn_followers[i] > WAITS)
+			print_turn(names[turn_followers[i]], &turns[i]);
 	printf("events_s %.0f\n", 1e9 * (double)turns[1].events / turns[1].wall_ns);
 	printf("program %.4f\n", (turns[1].cpu_ns + turns[3].cpu_ns) / (turns[0].cpu_ns + turns[2].cpu_ns));
 	return 0;

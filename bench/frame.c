@@ -1,5 +1,5 @@
-/* frame.c TRACE [TEXT]: a full frame, from the view to pixels, at every zoom and many places; what has the text is highlighted.
- * SPDX-License-Identifier: ISC */
+/* frame.c TRACE [TEXT]: draws full frames, from the view to pixels, at every zoom and many positions; highlights promises with
+ * the text.  SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 #include "bench/bench.h"
 
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1280, 720);
 	cairo_t *cr = cairo_create(surface);
 	const struct weft_draw_options options = {.measure = weft_cairo_measure, .measure_ctx = cairo};
-	weft_view_leave(view, weft_draw_lanes_px(model, &options, view->height_px));
+	weft_view_reserve_lanes(view, weft_draw_lanes_px(model, &options, view->height_px));
 	double frames[ZOOMS * PLACES * FOCI], lists[ZOOMS * PLACES * FOCI], worst = 0, worst_list = 0,
 									    span = (double)model->end_ns;
 	size_t count = 0, primitives = 0;

@@ -1,7 +1,7 @@
-/* glib.c: what weft record costs an unmodified program of GLib.  Not linked with weft.
+/* glib.c: the cost of weft record for an unmodified GLib program.  Not linked with weft.
  *
- * weft-bench-glib dispatch|task COUNT: processor time of a dispatch of an idle source that stays, or of a task that is made,
- * returned and brought home by an idle source of GLib's.  SPDX-License-Identifier: ISC */
+ * weft-bench-glib dispatch|task COUNT: CPU time of a dispatch of a permanent idle source, or of a task that is made, returned and
+ * delivered by an idle source of GLib.  SPDX-License-Identifier: ISC */
 #include <gio/gio.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,13 +1,12 @@
-/* hook.c: what weft record costs unmodified programs.  Not linked with weft.
+/* hook.c: the cost of weft record for unmodified programs.  Not linked with weft.
  *
- * weft-bench-hook echo [ROUNDS]: ten clients and their server in one loop; processor time of a round trip, which is two writes
- * and what answers them.
+ * weft-bench-hook echo [ROUNDS]: ten clients and their server in one loop; CPU time of a round trip, which is two writes and
+ * their answers.
  *
- * weft-bench-hook wait [TURNS]: a loop without a runtime: epoll_wait() on a descriptor that is ready, a read and a write.
+ * weft-bench-hook wait [TURNS]: a loop without a runtime: epoll_wait() on a ready descriptor, a read and a write.
  *
- * weft-bench-hook start PRELOAD DIR: how long `sh -c true` takes: without, with the library loaded, and with it told to record;
- * of many starts the one that a tenth is faster than, as other programs run, too.
- * SPDX-License-Identifier: ISC */
+ * weft-bench-hook start PRELOAD DIR: duration of `sh -c true` without the library, with the library loaded, and while recording;
+ * the 10th percentile of many starts, since other programs run too.  SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -68,7 +67,7 @@ static void on_server_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffe
 	uv_write(write, stream, &copy, 1, on_written);
 }
 
-static void ask(struct client *c)
+static void send_request(struct client *c)
 {
 	static char text[MESSAGE];
 	uv_buf_t buffer = uv_buf_init(text, MESSAGE);
@@ -86,7 +85,7 @@ static void on_client_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffe
 	if (c->received < 2 * MESSAGE)
 		return;
 	if (++c->rounds < rounds)
-		ask(c);
+		send_request(c);
 	else
 		uv_close((uv_handle_t *)stream, NULL);
 }
@@ -95,7 +94,7 @@ static void on_connected(uv_connect_t *connect, int status)
 {
 	struct client *c = (struct client *)(void *)connect->handle;
 	uv_read_start(connect->handle, on_alloc, on_client_read);
-	ask(c);
+	send_request(c);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -110,7 +109,7 @@ static void on_connection(uv_stream_t *listener, int status)
 		uv_close((uv_handle_t *)listener, NULL);
 }
 
-static int echo(void)
+static int measure_echo(void)
 {
 	struct sockaddr_in address;
 	int length = sizeof address;
@@ -148,7 +147,7 @@ static int wait_in_loop(void)
 	return 0;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -164,7 +163,7 @@ static double start_us(char *const env[])
 	return (now_ns(CLOCK_MONOTONIC) - begin) / 1e3;
 }
 
-static int start(const char *preload, const char *directory)
+static int measure_start(const char *preload, const char *directory)
 {
 	static double took[3][STARTS];
 	char loaded[4096], wanted[4096];
@@ -175,7 +174,7 @@ static int start(const char *preload, const char *directory)
 		for (int way = 0; way < 3; way++)
 			took[way][i] = start_us(env[way]);
 	for (int way = 0; way < 3; way++)
-		qsort(took[way], STARTS, sizeof took[way][0], by_value);
+		qsort(took[way], STARTS, sizeof took[way][0], compare_values);
 	printf("without_us %.1f\nloaded_us %.1f\nwanted_us %.1f\n", took[0][FAST], took[1][FAST], took[2][FAST]);
 	return 0;
 }
@@ -183,8 +182,8 @@ static int start(const char *preload, const char *directory)
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "start"))
-		return start(argv[2], argv[3]);
+		return measure_start(argv[2], argv[3]);
 	if (argc == 3)
 		rounds = turns = (unsigned)strtoul(argv[2], NULL, 10);
-	return argc >= 2 && !strcmp(argv[1], "wait") ? wait_in_loop() : echo();
+	return argc >= 2 && !strcmp(argv[1], "wait") ? wait_in_loop() : measure_echo();
 }

@@ -1,4 +1,4 @@
-/* lttng_provider.c: what LTTng-UST generates from the provider, and a loop around it.  SPDX-License-Identifier: ISC */
+/* lttng_provider.c: the code that LTTng-UST generates from the provider, and a loop around it.  SPDX-License-Identifier: ISC */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "bench/lttng_provider.h"

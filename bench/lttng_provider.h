@@ -1,4 +1,4 @@
-/* lttng_provider.h: the event to compare with, as LTTng-UST wants it told.  SPDX-License-Identifier: ISC */
+/* lttng_provider.h: the compared event, in LTTng-UST's syntax.  SPDX-License-Identifier: ISC */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER weft_bench
 #undef LTTNG_UST_TRACEPOINT_INCLUDE

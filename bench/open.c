@@ -1,14 +1,14 @@
-/* open.c TRACE...: from a trace, or several as one, to its layout, once, the peak of memory that it took, and what it takes to
- * explain it. SPDX-License-Identifier: ISC */
+/* open.c TRACE...: opens a trace, or several as one, up to its layout, once; measures time, peak memory, and the time of explain.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
-#include "analysis/explain.h"
+#include "analysis/findings/explain.h"
 #include "bench/bench.h"
 #include "layout/layout.h"
 #include "model/kernel.h"
-#include "trace/several.h"
+#include "open/open.h"
 
-/* Of this process, in bytes. */
+/* Returns the peak memory of this process in bytes. */
 static double peak_memory(void)
 {
 	char line[256];
@@ -22,8 +22,8 @@ static double peak_memory(void)
 	return kib * 1024;
 }
 
-/* What the kernel said, once more and by itself. */
-static void tell_kernel(struct weft_trace *trace, const struct weft_model *model)
+/* Prints the cost of the kernel's events alone, read a second time. */
+static void print_kernel_cost(struct weft_trace *trace, const struct weft_model *model)
 {
 	struct weft_model bare = {.start_ns = model->start_ns};
 	if (!model->kernel)
@@ -38,6 +38,7 @@ static void tell_kernel(struct weft_trace *trace, const struct weft_model *model
 
 int main(int argc, char **argv)
 {
+	struct open_plan *plan;
 	struct weft_trace *trace;
 	struct weft_model *model;
 	struct weft_layout *layout;
@@ -46,8 +47,7 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		fatal("usage: weft-bench-open TRACE...");
 	double before = peak_memory(), t0 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	const char *const *paths = (const char *const *)argv + 1;
-	if (weft_several_open(&trace, paths, (size_t)argc - 1, NULL, false, weft_trace_open, &err) < 0 ||
+	if (open_classify(&plan, argv + 1, argc - 1, &err) < 0 || open_run(&trace, plan, &err) < 0 ||
 	    weft_model_build(&model, trace, NULL, &err) < 0)
 		fatal("%s", err.what);
 	double t1 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -59,10 +59,11 @@ int main(int argc, char **argv)
 	double t3 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nexplain_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events,
 	    (t1 - t0) / events, (t2 - t1) / events, (t3 - t2) / events, memory / events, model->promise_count, layout->row_count);
-	tell_kernel(trace, model);
+	print_kernel_cost(trace, model);
 	weft_findings_destroy(findings);
 	weft_layout_destroy(layout);
 	weft_model_destroy(model);
 	weft_trace_close(trace);
+	open_plan_destroy(plan);
 	return 0;
 }

@@ -1,8 +1,8 @@
-// page.mjs DRIVER PAGE.html...: how long a page lets one wait, in Chromium; a line of JSON for each.  SPDX-License-Identifier: ISC
+// page.mjs DRIVER PAGE.html...: latencies of a page in Chromium; prints a line of JSON for each page.  SPDX-License-Identifier: ISC
 //
-// first_ms: from the address to the first frame that shows the trace; of these dom_ms until the document was parsed, and open_ms until what a worker
-// made of it was there, and draw_ms.  pans: at each zoom, while it is panned and zoomed, the time of a frame's list and drawing, median and 99th percentile,
-// frames a second, and cpu_ms: of a processor's time what the page's OS thread had for a frame, which tells more than a clock where others are busy.  away_ms: the longest search step.  wasm, renderer: bytes at the peak.
+// first_ms: time from opening the address to the first frame with the trace: dom_ms until the document is parsed, open_ms until the worker's result
+// is there, and draw_ms.  pans: for each zoom, while panning and zooming, median and 99th percentile of a frame's draw list and drawing, frames per
+// second, and cpu_ms: CPU time of the page's OS thread for a frame, which other busy programs do not affect.  wasm, renderer: peak bytes.
 import {readFileSync} from "node:fs";
 import {join, resolve} from "node:path";
 import {pathToFileURL} from "node:url";
@@ -44,7 +44,7 @@ async function pan(page, zoom, renderer) {
 	return {...pan, cpu_ms: (processorMs(renderer) - began) / pan.drawn};
 }
 
-// What the first OS thread of a process had of a processor.
+// Returns the CPU time of a process's first OS thread.
 function processorMs(id) {
 	return Number(readFileSync(`/proc/${id}/task/${id}/schedstat`, "ascii").split(" ")[0]) / 1e6;
 }
@@ -57,7 +57,7 @@ function peakOf(id) {
 	}
 }
 
-// The process that runs the page: of all that could, the one with the most memory.
+// Returns the process that runs the page: the renderer with the most memory.
 async function rendererOf(browser) {
 	const session = await browser.newBrowserCDPSession();
 	const {processInfo} = await session.send("SystemInfo.getProcessInfo");

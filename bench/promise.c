@@ -1,6 +1,6 @@
-/* promise.c: what promises cost, compiled without recording, with it and off, and on.
+/* promise.c: the cost of promises, compiled without recording, and with recording off and on.
  *
- *	weft-bench-promise OUT ON DIRECTORY	the two modules of promise_loop.c, and where to record
+ *	weft-bench-promise OUT ON DIRECTORY	the two modules of promise_loop.c, and the directory of the trace
  *
  * Thread CPU time, medians of interleaved rounds.  SPDX-License-Identifier: ISC */
 #include "bench/promise.h"
@@ -11,7 +11,7 @@ enum { ITERATIONS = 20000, ROUNDS = 101, CASES = 6 };
 
 typedef void loop_fn(unsigned count);
 
-static void *symbol(void *module, const char *name)
+static void *load_symbol(void *module, const char *name)
 {
 	void *s = dlsym(module, name);
 	if (!s)
@@ -19,7 +19,7 @@ static void *symbol(void *module, const char *name)
 	return s;
 }
 
-static void *module(const char *path)
+static void *open_module(const char *path)
 {
 	void *m = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!m)
@@ -27,7 +27,7 @@ static void *module(const char *path)
 	return m;
 }
 
-static double run(loop_fn *loop)
+static double time_loop(loop_fn *loop)
 {
 	double begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	loop(ITERATIONS);
@@ -38,30 +38,30 @@ int main(int argc, char **argv)
 {
 	if (argc != 4)
 		fatal("usage: weft-bench-promise OUT ON DIRECTORY");
-	void *modules[2] = {module(argv[1]), module(argv[2])};
-	void (*start)(const char *) = (void (*)(const char *))symbol(modules[1], "bench_start");
-	void (*stop)(void) = (void (*)(void))symbol(modules[1], "bench_stop");
-	uint32_t (*events)(void) = (uint32_t(*)(void))symbol(modules[1], "bench_events");
+	void *modules[2] = {open_module(argv[1]), open_module(argv[2])};
+	void (*start)(const char *) = (void (*)(const char *))load_symbol(modules[1], "bench_start");
+	void (*stop)(void) = (void (*)(void))load_symbol(modules[1], "bench_stop");
+	uint32_t (*events)(void) = (uint32_t(*)(void))load_symbol(modules[1], "bench_events");
 	static const char *const names[] = {"plain", "named"}, *const symbols[] = {"bench_plain", "bench_named"};
 	static double took[CASES][ROUNDS], off_to_out[2][ROUNDS];
 	loop_fn *loops[CASES];
 	uint32_t count[2] = {0, 0};
 	for (int i = 0; i < CASES; i++)
-		loops[i] = (loop_fn *)symbol(modules[i % 3 != 0], symbols[i / 3]);
-	for (int round = -3; round < ROUNDS; round++) { /* the first few warm up */
+		loops[i] = (loop_fn *)load_symbol(modules[i % 3 != 0], symbols[i / 3]);
+	for (int round = -3; round < ROUNDS; round++) { /* the first few rounds warm up */
 		int at = round < 0 ? 0 : round;
-		/* Out and off take turns at being first. */
+		/* Out and off alternate in being first. */
 		for (int n = 0; n < 2; n++) {
 			for (int half = 0; half < 2; half++) {
 				int i = 3 * n + (half ^ (round & 1));
-				took[i][at] = run(loops[i]);
+				took[i][at] = time_loop(loops[i]);
 			}
 			off_to_out[n][at] = took[3 * n + 1][at] / took[3 * n][at];
 		}
 		start(argv[3]);
 		for (int n = 0; n < 2; n++) {
 			uint32_t before = events();
-			took[3 * n + 2][at] = run(loops[3 * n + 2]);
+			took[3 * n + 2][at] = time_loop(loops[3 * n + 2]);
 			count[n] = events() - before;
 		}
 		stop();

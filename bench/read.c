@@ -1,4 +1,5 @@
-/* read.c TRACE: iterating over all events of a trace, against summing the bytes of its files.  SPDX-License-Identifier: ISC */
+/* read.c TRACE: compares iterating over all events of a trace with summing the bytes of its files.  SPDX-License-Identifier: ISC
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static void add_file(const char *path)
 	close(fd);
 }
 
-static void add(const char *path)
+static void add_files(const char *path)
 {
 	DIR *directory = opendir(path);
 	if (!directory) {
@@ -60,8 +61,8 @@ static uint64_t sum_bytes(void)
 	return sum;
 }
 
-/* Looks at every field that all events have, so that none can be left out. */
-static uint64_t iterate(struct weft_trace *trace, uint64_t *events)
+/* Sums all fields that every event has, so that the compiler cannot omit one. */
+static uint64_t sum_events(struct weft_trace *trace, uint64_t *events)
 {
 	const struct weft_event *event;
 	size_t count;
@@ -87,17 +88,17 @@ int main(int argc, char **argv)
 	volatile uint64_t keep = 0;
 	if (argc != 2)
 		fatal("usage: weft-bench-read TRACE");
-	add(argv[1]);
+	add_files(argv[1]);
 	keep += sum_bytes();
 	if (weft_trace_open(&trace, argv[1], &err) < 0)
 		fatal("%s", err.what);
-	keep += iterate(trace, &events);
+	keep += sum_events(trace, &events);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		double begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 		keep += sum_bytes();
 		double middle = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 		weft_trace_rewind(trace);
-		keep += iterate(trace, &events);
+		keep += sum_events(trace, &events);
 		summing[round] = middle - begin;
 		iterating[round] = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - middle;
 	}

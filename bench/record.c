@@ -1,7 +1,7 @@
-/* record.c: what an event costs the program that records it.
+/* record.c: the cost of an event for the program that records it.
  *
- * Thread CPU time, medians of interleaved rounds.  The floor is what no recorder can do without: reading the time stamp counter
- * and storing 25 bytes into a mapped ring of 1 MB.  SPDX-License-Identifier: ISC */
+ * Thread CPU time, medians of interleaved rounds.  The floor is the minimum of any recorder: reading the time stamp counter and
+ * storing 25 bytes into a mapped ring of 1 MB.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,7 +73,7 @@ static inline void floor_event(struct floor_ring *r, uint8_t op, int64_t a, int6
 }
 
 static __thread struct floor_ring floor_ring;
-static unsigned off_switch; /* always 0, which the compiler does not know */
+static unsigned off_switch; /* always 0, which the compiler cannot know */
 static const char copied[] = "a label of 24 characters";
 _Static_assert(sizeof copied == 25, "the text says its length");
 
@@ -104,7 +104,7 @@ static void run_copied(int64_t first)
 {
 	const char *text = copied;
 	for (unsigned i = 0; i < EVENTS; i++) {
-		__asm__ __volatile__("" : "+r"(text)); /* whose length is not known */
+		__asm__ __volatile__("" : "+r"(text)); /* hides the length of the text from the compiler */
 		weft_label(first + i, text);
 	}
 }
@@ -115,7 +115,7 @@ static void run_create(int64_t first)
 		WEFT_CREATE_BY(first, WEFT_KIND_TASK);
 }
 
-/* A loop that serves 30,000 requests a second or so, and asks the kernel now and then what it had of a processor. */
+/* Runs a loop that serves about 30,000 requests a second, and queries its CPU time now and then. */
 static void run_rounds(int64_t first)
 {
 	static unsigned work;
@@ -138,7 +138,7 @@ static void run_rounds_unasked(int64_t first)
 
 static struct weft_record_text counted = WEFT_COUNTER("queue"), noted = WEFT_COUNTER("a note");
 
-/* Each other event that the vocabulary has, with ids that differ. */
+/* The other events of the vocabulary, with different ids. */
 #define VOCABULARY(X)                                                                                                            \
 	X(read, weft_read(id, first))                                                                                            \
 	X(read_later, weft_read_later(id, first))                                                                                \
@@ -177,7 +177,7 @@ static void run_lttng(int64_t first)
 	bench_lttng(first, EVENTS);
 }
 
-/* Eight in a row, so that the loop around them does not weigh more than they do. */
+/* Eight in a row, so that the cost of the loop around them does not dominate. */
 #define EIGHT(call)                                                                                                              \
 	do {                                                                                                                     \
 		call;                                                                                                            \
@@ -208,7 +208,7 @@ static void run_off_floor(int64_t first)
 		EIGHT(off_floor());
 }
 
-static double cost(void (*run)(int64_t first))
+static double measure_cost(void (*run)(int64_t first))
 {
 	double begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	run(1000);
@@ -221,23 +221,23 @@ struct variant {
 	double costs[ROUNDS];
 };
 
-/* Prints each one's median. */
-static void measure(struct variant *variants, size_t count)
+/* Prints the median of each variant. */
+static void measure_variants(struct variant *variants, size_t count)
 {
 	for (size_t v = 0; v < count; v++)
-		cost(variants[v].run);
+		measure_cost(variants[v].run);
 	for (unsigned round = 0; round < ROUNDS; round++)
 		for (size_t v = 0; v < count; v++)
-			variants[v].costs[round] = cost(variants[v].run);
+			variants[v].costs[round] = measure_cost(variants[v].run);
 	for (size_t v = 0; v < count; v++)
 		printf("%s %.3f\n", variants[v].name, median(variants[v].costs, ROUNDS));
 }
 
-/* Two OS threads: in even rounds one alone, in odd ones both at once, back to back. */
+/* Two OS threads: in even rounds one runs alone, in odd ones both run at once. */
 static pthread_barrier_t barrier;
 static double alone[2][ROUNDS], together[2][2][ROUNDS];
 
-static void *worker(void *arg)
+static void *run_worker(void *arg)
 {
 	unsigned index = arg != NULL;
 	void (*const runs[2])(int64_t first) = {run_floor, run_two};
@@ -247,9 +247,9 @@ static void *worker(void *arg)
 		for (unsigned r = 0; r < 2; r++) {
 			pthread_barrier_wait(&barrier);
 			if (index == 0)
-				alone[r][round] = cost(runs[r]);
+				alone[r][round] = measure_cost(runs[r]);
 			pthread_barrier_wait(&barrier);
-			together[r][index][round] = cost(runs[r]);
+			together[r][index][round] = measure_cost(runs[r]);
 		}
 	return NULL;
 }
@@ -258,10 +258,10 @@ static void measure_two_threads(void)
 {
 	pthread_t other;
 	pthread_barrier_init(&barrier, NULL, 2);
-	if (pthread_create(&other, NULL, worker, &barrier))
+	if (pthread_create(&other, NULL, run_worker, &barrier))
 		fatal("no second OS thread");
 	struct floor_ring keep = floor_ring;
-	worker(NULL);
+	run_worker(NULL);
 	floor_ring = keep;
 	pthread_join(other, NULL);
 	const char *const names[2] = {"floor", "two"};
@@ -271,7 +271,7 @@ static void measure_two_threads(void)
 	}
 }
 
-/* Packets, headers included, by events in them: from two packets' own counts. */
+/* Prints the bytes per event, packet headers included, from the counts of two packets. */
 static void print_bytes_per_event(void)
 {
 	struct weft_packet_header first = {0}, last = {0};
@@ -316,17 +316,17 @@ int main(void)
 		fatal("%s: cannot create", directory);
 	floor_create(&floor_ring, 0);
 	record_start();
-	measure(on, sizeof on / sizeof *on - (bench_lttng_is_on() ? 0 : 1));
-	measure(vocabulary, sizeof vocabulary / sizeof *vocabulary);
+	measure_variants(on, sizeof on / sizeof *on - (bench_lttng_is_on() ? 0 : 1));
+	measure_variants(vocabulary, sizeof vocabulary / sizeof *vocabulary);
 	for (unsigned i = 0; i < 10; i++)
 		run_two(1000);
 	weft_stop();
 	print_bytes_per_event();
 	record_start();
-	measure(rounds, 2);
+	measure_variants(rounds, 2);
 	measure_two_threads();
 	weft_stop();
-	measure(off, sizeof off / sizeof *off);
+	measure_variants(off, sizeof off / sizeof *off);
 	char command[64];
 	snprintf(command, sizeof command, "rm -rf %s", directory);
 	return system(command) != 0;

@@ -1,5 +1,5 @@
-/* viewer.c TRACE: how long a viewer keeps its user waiting: a step of a search, the next match, the panel, what lies over the
- * picture, one promise alone, all of a kind folded, the table of sorts. SPDX-License-Identifier: ISC */
+/* viewer.c TRACE: latencies of a viewer: a search step, the next match, the panel, the overlay, focusing one promise, folding a
+ * kind, the table of types.  SPDX-License-Identifier: ISC */
 #include "bench/bench.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
@@ -13,12 +13,12 @@ static double now_ms(void)
 	return clock_now_ns(CLOCK_THREAD_CPUTIME_ID) / 1e6;
 }
 
-static double longer(double a, double b)
+static double max_ms(double a, double b)
 {
 	return a > b ? a : b;
 }
 
-/* The longest of some promises, all over the trace; by a clock, since several OS threads work. */
+/* Returns the longest time for some promises across the trace; wall time, since several OS threads work. */
 static double focus_ms(struct weft_viewer *v)
 {
 	double most = 0;
@@ -31,7 +31,7 @@ static double focus_ms(struct weft_viewer *v)
 			best = took < best ? took : best;
 			weft_viewer_focus(v, WEFT_NONE);
 		}
-		most = longer(most, best);
+		most = max_ms(most, best);
 	}
 	return most;
 }
@@ -59,7 +59,7 @@ static double table_ms(struct weft_viewer *v)
 	return took;
 }
 
-/* Of a fifth of the time, in the middle. */
+/* Returns the time for a fifth of the trace, in the middle. */
 static double span_table_ms(struct weft_viewer *v)
 {
 	struct weft_table *table;
@@ -94,19 +94,19 @@ int main(int argc, char **argv)
 			begin = now_ms();
 			more = weft_viewer_search_step(v, STEP);
 			double one = now_ms() - begin;
-			step = longer(step, one);
+			step = max_ms(step, one);
 			all += one;
 		}
-		search = longer(search, all);
+		search = max_ms(search, all);
 		begin = now_ms();
 		weft_viewer_next_match(v);
-		next = longer(next, now_ms() - begin);
+		next = max_ms(next, now_ms() - begin);
 	}
 	for (uint32_t p = 1; p < v->model->promise_count; p += (uint32_t)v->model->promise_count / 5000 + 1) {
 		begin = now_ms();
 		if (weft_panel_fill(&panel, v, p, &err) < 0)
 			fatal("%s", err.what);
-		fill = longer(fill, now_ms() - begin);
+		fill = max_ms(fill, now_ms() - begin);
 	}
 	if (weft_viewer_draw(v, &err) < 0)
 		fatal("%s", err.what);
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 		weft_viewer_motion(v, x, 400);
 		if (weft_viewer_draw(v, &err) < 0)
 			fatal("%s", err.what);
-		overlay = longer(overlay, now_ms() - begin);
+		overlay = max_ms(overlay, now_ms() - begin);
 	}
 	printf("promises %zu\nstep_ms %.3f\nsearch_ms %.3f\nnext_ms %.3f\npanel_ms %.3f\noverlay_ms %.3f\n",
 	    v->model->promise_count, step, search, next, fill, overlay);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# window.py: how long a window lets one wait, driven as by a person.  SPDX-License-Identifier: ISC
+# window.py: latencies of a window that is operated as by a user.  SPDX-License-Identifier: ISC
 """window.py [--shown] WEFT-VIEW TRACE...
 
-For each trace a line of JSON: first_ms, from the command to the first frame; frames drawn, their median_ms and
-late_ms (99th percentile; draw list and drawing); bytes of memory at the peak; away_ms, for each thing that was done the longest turn of the main
-loop, during which nobody is answered: less what other programs had of the processors meanwhile.
-With --shown only the memory once the trace is shown and what went wrong is known."""
+Prints a line of JSON for each trace.  first_ms: time from the command to the first frame.  frames: number of frames, with median_ms
+and late_ms (99th percentile) of draw list and drawing.  memory: peak in bytes.  away_ms: for each operation the longest turn of the
+main loop, which blocks the user, without the CPU time that other programs used meanwhile.
+With --shown prints only the memory, once the trace and its findings are shown."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def move(app):
 
 
 def point(app):
-    """The panel, and what is under the pointer."""
+    """Opens the panel, and moves and clicks the pointer."""
     viewer = app.settled()
     x, y = viewer['x'] + viewer['width'] / 4, viewer['y'] + viewer['height'] / 2
     app.key('F9')
@@ -51,7 +51,7 @@ def point(app):
 
 
 def explain(app):
-    """The list of what went wrong, its first finding, and why the promise there is as it is."""
+    """Opens the list of findings, its first finding, and the explanation of the promise there."""
     app.key('e')
     app.settled()
     app.key('Return')
@@ -79,7 +79,7 @@ def reload(app):
 
 
 def follow(app, trace):
-    """Something else writes to it."""
+    """Changes the trace's times, as a writer does, and follows it."""
     for path in [trace] + ([os.path.join(trace, name) for name in os.listdir(trace)] if os.path.isdir(trace) else []):
         os.utime(path)
     before = app.until('it has changed', lambda w: w['live'])['loads']

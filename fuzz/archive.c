@@ -1,4 +1,4 @@
-/* archive.c: any bytes as a tar archive.  SPDX-License-Identifier: ISC */
+/* archive.c: reads any bytes as a tar archive.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 

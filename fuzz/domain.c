@@ -1,6 +1,6 @@
-/* domain.c: any nodes of XenStore and any pages, as a domain may publish them.
+/* domain.c: reads any XenStore nodes and any pages, as a domain may publish them.
  *
- * The input: nodes, each ended by a NUL, the last one empty; behind them the memory.  Reference r is its page r.
+ * The input: nodes, each ended by a NUL, the last one empty; then the memory.  Reference r is its page r.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
 struct input {
 	const unsigned char *nodes, *memory;
-	size_t size;  /* of both */
-	size_t pages; /* of memory, the last one in part */
+	size_t size;  /* size of nodes and memory */
+	size_t pages; /* number of pages of memory, the last one partial */
 	size_t mapped;
 };
 
@@ -58,24 +58,24 @@ static char **list_nodes(void *data, const char *path, unsigned *count)
 	return list;
 }
 
-static void *map(void *data, uint32_t domain, const uint32_t *refs, size_t count)
+static void *map_pages(void *data, uint32_t domain, const uint32_t *refs, size_t count)
 {
 	struct input *in = data;
-	unsigned char *pages = calloc(count, DOMAIN_PAGE);
+	unsigned char *pages = calloc(count, DOMAIN_PAGE_BYTES);
 	for (size_t i = 0; i < count; i++) {
 		if (refs[i] >= in->pages) {
 			free(pages);
 			errno = EINVAL;
 			return NULL;
 		}
-		size_t at = (size_t)refs[i] * DOMAIN_PAGE, left = in->size - (size_t)(in->memory - in->nodes) - at;
-		memcpy(pages + i * DOMAIN_PAGE, in->memory + at, left < DOMAIN_PAGE ? left : DOMAIN_PAGE);
+		size_t at = (size_t)refs[i] * DOMAIN_PAGE_BYTES, left = in->size - (size_t)(in->memory - in->nodes) - at;
+		memcpy(pages + i * DOMAIN_PAGE_BYTES, in->memory + at, left < DOMAIN_PAGE_BYTES ? left : DOMAIN_PAGE_BYTES);
 	}
 	in->mapped += count;
 	return pages;
 }
 
-static void unmap(void *data, void *pages, size_t count)
+static void unmap_pages(void *data, void *pages, size_t count)
 {
 	struct input *in = data;
 	in->mapped -= count;
@@ -92,11 +92,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 	if (end >= size)
 		return -1;
 	end++;
-	struct input in = {bytes, bytes + end, size, (size - end + DOMAIN_PAGE - 1) / DOMAIN_PAGE, 0};
-	const struct domain_host host = {read_node, list_nodes, map, unmap, &in};
+	struct input in = {bytes, bytes + end, size, (size - end + DOMAIN_PAGE_BYTES - 1) / DOMAIN_PAGE_BYTES, 0};
+	const struct domain_host host = {read_node, list_nodes, map_pages, unmap_pages, &in};
 	struct weft_trace *trace;
 	struct weft_error err = {0};
-	int status = domain_open_on(&host, &trace, "xen:guest", &err);
+	int status = domain_open_on_host(&host, &trace, "xen:guest", &err);
 	if (in.mapped || (status < 0 && !err.what[0]))
 		abort();
 	if (status < 0)

@@ -1,4 +1,4 @@
-/* image.c: any bytes as the image of a memory in which there may be rings.  SPDX-License-Identifier: ISC */
+/* image.c: searches any bytes, as a memory image, for rings.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* What is copied is part of the image, and no more than it has. */
+/* Checks that the copied bytes are part of the image and not larger. */
 static void check_source(const struct weft_source *source, size_t size)
 {
 	size_t sum = 0;
-	CHECK_MODEL(source->blob_count > 0 && source->is_still && !source->is_dir);
+	CHECK_MODEL(source->blob_count > 0 && source->is_frozen && !source->is_dir);
 	for (size_t i = 0; i < source->blob_count; i++) {
 		CHECK_MODEL(source->blobs[i].is_found && source->blobs[i].size >= 160);
 		sum += source->blobs[i].size;
@@ -28,7 +28,7 @@ static size_t read_whole(const struct weft_image *image, uint64_t offset, void *
 	return got;
 }
 
-/* The same bytes with a hole: the first half of each 8 KiB cannot be read. */
+/* Reads the same bytes with holes: the first half of each 8 KiB cannot be read. */
 static size_t read_with_holes(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
 {
 	size_t n = 0;

@@ -1,31 +1,32 @@
-/* joined.c: any bytes as two or three traces that are read as one, and what verbs say of that.
+/* joined.c: joins two or three traces from any bytes, and runs verbs on the result.
  *
- * The first byte says how many, and is an operand; the rest are the traces, of equal size.  Each event is of one of them, in its
- * order; what is read again is the same again.  SPDX-License-Identifier: ISC */
-#include "analysis/explain.h"
-#include "analysis/path.h"
+ * The first byte chooses the number of traces, and is an operand; the rest are the traces, of equal size.  Each event must belong
+ * to one trace, in that trace's order, and a second read must be equal.  SPDX-License-Identifier: ISC */
+#include "analysis/check_account.h"
+#include "analysis/findings/explain.h"
+#include "analysis/index/path.h"
 #include "model/check_model.h"
 #include "trace/join.h"
 
-enum { MOST = 3 };
+enum { MAX_PARTS = 3 };
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-struct seen {
+struct trace_digest {
 	uint64_t events, sum, skipped;
 };
 
-/* Whether an id says of which part it is. */
-static bool is_of(int64_t id, uint32_t part)
+/* Returns whether an id names its part. */
+static bool is_of_part(int64_t id, uint32_t part)
 {
 	return id == WEFT_SYSTEM_ID || (uint64_t)(id < 0 ? -id : id) % 10 == part;
 }
 
-static struct seen read_all(struct weft_trace *trace)
+static struct trace_digest read_all(struct weft_trace *trace)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
 	const struct weft_event *events;
-	struct seen seen = {0};
+	struct trace_digest trace_digest = {0};
 	size_t count;
 	int more;
 	while ((more = weft_trace_next(trace, &events, &count)) == 1) {
@@ -35,21 +36,21 @@ static struct seen read_all(struct weft_trace *trace)
 			CHECK_MODEL(ev->site == WEFT_NO_SITE || ev->site < info->site_count);
 			if (ev->stream < info->stream_count) {
 				uint32_t part = info->streams[ev->stream].part;
-				CHECK_MODEL(part < info->part_count && is_of(ev->a, part) && is_of(ev->b, part));
+				CHECK_MODEL(part < info->part_count && is_of_part(ev->a, part) && is_of_part(ev->b, part));
 			}
-			seen.sum = seen.sum * 31 + (uint64_t)ev->time_ns + (uint64_t)ev->a * 3 + (uint64_t)ev->b * 5 +
-				   (uint64_t)ev->value * 7 + ev->op + ev->stream;
+			trace_digest.sum = trace_digest.sum * 31 + (uint64_t)ev->time_ns + (uint64_t)ev->a * 3 +
+					   (uint64_t)ev->b * 5 + (uint64_t)ev->value * 7 + ev->op + ev->stream;
 			for (uint32_t k = 0; k < ev->text.len; k++)
-				seen.sum = seen.sum * 31 + (unsigned char)ev->text.ptr[k];
+				trace_digest.sum = trace_digest.sum * 31 + (unsigned char)ev->text.ptr[k];
 		}
-		seen.events += count;
+		trace_digest.events += count;
 	}
 	CHECK_MODEL(more == 0);
-	seen.skipped = info->skipped_count;
-	return seen;
+	trace_digest.skipped = info->skipped_count;
+	return trace_digest;
 }
 
-static void ask(struct weft_trace *trace, unsigned operand)
+static void explain_trace(struct weft_trace *trace, unsigned operand)
 {
 	struct weft_model *model;
 	struct weft_findings *findings;
@@ -57,6 +58,7 @@ static void ask(struct weft_trace *trace, unsigned operand)
 	if (weft_model_build(&model, trace, NULL, NULL) < 0)
 		return;
 	check_model(model);
+	check_account(model);
 	CHECK_MODEL(weft_explain(&findings, model, NULL, NULL) == WEFT_OK);
 	weft_findings_destroy(findings);
 	const uint32_t promise = (uint32_t)(operand % model->promise_count);
@@ -67,8 +69,8 @@ static void ask(struct weft_trace *trace, unsigned operand)
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
-	struct weft_trace *parts[MOST], *trace;
-	if (size < 1 + MOST)
+	struct weft_trace *parts[MAX_PARTS], *trace;
+	if (size < 1 + MAX_PARTS)
 		return 0;
 	const unsigned operand = bytes[0];
 	const size_t wanted = operand % 2 ? 3 : 2, each = (size - 1) / wanted;
@@ -80,12 +82,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			weft_trace_close(parts[i]);
 		return 0;
 	}
-	struct seen first = read_all(trace);
+	struct trace_digest first = read_all(trace);
 	weft_trace_rewind(trace);
-	struct seen again = read_all(trace);
+	struct trace_digest again = read_all(trace);
 	CHECK_MODEL(first.events == again.events && first.sum == again.sum && first.skipped == again.skipped);
 	weft_trace_rewind(trace);
-	ask(trace, operand / 2);
+	explain_trace(trace, operand / 2);
 	weft_trace_close(trace);
 	return 0;
 }

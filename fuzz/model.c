@@ -1,4 +1,4 @@
-/* model.c: any events, also such as no reader would give, into the model.  Nine bytes make an event.
+/* model.c: builds a model from any events, also from events that no reader returns.  Nine bytes make an event.
  * SPDX-License-Identifier: ISC */
 #include "model/check_model.h"
 #include "trace/format.h"
@@ -17,14 +17,14 @@ struct input {
 static const struct weft_site sites[] = {
     {.file = {"file.c", 6}, .function = {"function", 8}, .line = 1}, {.file = {"", 0}, .function = {"", 0}}};
 
-/* Mostly small ids, so that events meet; now and then a wide one. */
-static int64_t wide(unsigned char byte)
+/* Makes mostly small ids, so that events refer to each other, and sometimes a wide one. */
+static int64_t make_id(unsigned char byte)
 {
 	static const int64_t others[] = {-1, INT64_MAX, INT64_MIN, 1LL << 40, -2, 70000, 4294967296, 5000000000000};
 	return byte < 240 ? byte % 48 : others[byte % 8];
 }
 
-static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+static int next_event(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	static const char text[] = "__label#\xFF\xC3\xA9long enough";
 	struct input *in = trace->state;
@@ -37,9 +37,9 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	in->time_ns = in->time_ns > INT64_MAX - step_ns ? INT64_MAX : in->time_ns + step_ns;
 	in->event = (struct weft_event){.time_ns = in->time_ns,
 	    .op = b[1] < 230 ? b[1] % WEFT_OP_COUNT : b[1],
-	    .a = wide(b[2]),
-	    .b = wide(b[3]),
-	    .value = b[4] & 1 ? wide(b[5]) : in->time_ns - b[5],
+	    .a = make_id(b[2]),
+	    .b = make_id(b[3]),
+	    .value = b[4] & 1 ? make_id(b[5]) : in->time_ns - b[5],
 	    .text = {text + b[6] % 8, b[6] / 16},
 	    .site = b[7] & 1 ? b[7] % 4 : WEFT_NO_SITE,
 	    .stream = b[7] / 64,
@@ -51,7 +51,7 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
-	static const struct weft_trace_format format = {.name = "fuzz", .next = next};
+	static const struct weft_trace_format format = {.name = "fuzz", .next = next_event};
 	for (int keep_binds = 0; keep_binds < 2; keep_binds++) {
 		struct input in = {.bytes = bytes, .left = size, .time_ns = size ? INT64_MAX / 300 * bytes[0] : 0};
 		struct weft_trace trace = {.format = &format, .state = &in};

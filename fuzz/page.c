@@ -1,18 +1,18 @@
-/* page.c: any bytes as a trace in the page, by the calls of the page's scripts and no others.
+/* page.c: opens any bytes as a trace in the page, with only the calls that the page's scripts make.
  *
- * The first 32 bytes are 8 deeds of 4 bytes each: what, and three operands.  The next 24 are a text, as an address or a person
- * may give it: a place, a search, a time, a name.  The rest is the trace.  Whatever is done, what a script is given makes sense:
- * texts are UTF-8, rows have as many lines as they shall, primitives stand near their pane.  SPDX-License-Identifier: ISC */
+ * The first 32 bytes are 8 actions of 4 bytes each: an action and three operands.  The next 24 bytes are a text, as from an
+ * address or a user: a place, a search, a time, a name.  The rest is the trace.  In any case scripts must get valid values:
+ * texts are UTF-8, rows have their number of lines, primitives are near their pane.  SPDX-License-Identifier: ISC */
 #define EXPORT(name) __attribute__((unused)) static
 #define IMPORT(name) static
 #include "apps/web/core.c"
 
 #include "base/utf8.h"
 
-#define DEEDS 8
-#define DEED_BYTES 4
+#define ACTIONS 8
+#define ACTION_BYTES 4
 #define TEXT_BYTES 24
-#define ROWS_LOOKED_AT 12
+#define MAX_CHECKED_ROWS 12
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
@@ -24,7 +24,7 @@ static void require(bool holds, const char *what)
 	}
 }
 
-/* ---- What is the page's own otherwise ---- */
+/* ---- Functions that the page provides otherwise ---- */
 
 static void page_progress(double done)
 {
@@ -52,14 +52,14 @@ void memory_give_up(const void *address)
 	(void)address;
 }
 
-/* ---- What scripts take for granted ---- */
+/* ---- Assumptions of the scripts ---- */
 
 static void check_text(const char *text, size_t lines, const char *what)
 {
 	require(text != NULL, what);
 	size_t left = strlen(text), count = 1;
 	for (const unsigned char *p = (const unsigned char *)text; left > 0;) {
-		size_t n = weft_utf8_character(p, left);
+		size_t n = weft_utf8_char_bytes(p, left);
 		require(n > 0, what);
 		count += *p == '\n';
 		p += n;
@@ -70,8 +70,8 @@ static void check_text(const char *text, size_t lines, const char *what)
 
 static void check_rows(int which, size_t count)
 {
-	require(count > 0 || which != FINDING_ROWS, "there is something to say of findings");
-	for (size_t i = 0; i < count && i < ROWS_LOOKED_AT; i++)
+	require(count > 0 || which != FINDING_ROWS, "there are rows about findings");
+	for (size_t i = 0; i < count && i < MAX_CHECKED_ROWS; i++)
 		check_text(page_row(which, i), 9, "a row has nine lines");
 }
 
@@ -88,7 +88,7 @@ static void check_picture(void)
 	}
 }
 
-/* As surface.js: what a viewer wants to know is asked of a worker, whose answer is a parcel. */
+/* Answers a viewer's questions as surface.js does: a worker computes the answer and returns a parcel. */
 static void answer_questions(struct weft_viewer *v)
 {
 	for (enum weft_ask ask = 0; ask < WEFT_ASKS; ask++) {
@@ -106,17 +106,17 @@ static void answer_questions(struct weft_viewer *v)
 	}
 }
 
-static void look_at(struct weft_viewer *v)
+static void inspect_viewer(struct weft_viewer *v)
 {
 	check_rows(PANEL_ROWS, page_panel(v));
 	check_rows(FINDING_ROWS, page_findings(v));
 	check_rows(NOTE_ROWS, page_notes(v));
 	check_text(page_summary(v), 0, "a summary is a text");
 	check_text(page_describe(v), 0, "a description is a text");
-	check_text(page_search_text(v), 1, "what is searched for is a line");
+	check_text(page_search_text(v), 1, "a search text is a line");
 	check_rows(MATCH_ROWS, page_matches(v));
 	check_rows(LIVE_ROWS, page_in_flight(v));
-	check_text(page_matches_count(), 0, "how many were found is a text");
+	check_text(page_matches_count(), 0, "the number of matches is a text");
 	for (size_t i = 0; i < page_counters(v) && i < 3; i++)
 		page_counter_name(v, i);
 }
@@ -128,7 +128,7 @@ static void press_row(struct weft_viewer *v, int which, size_t number)
 		page_press_row(v, which, number % count);
 }
 
-static void deed(const unsigned char *m, const char *text, const unsigned char *trace, size_t size)
+static void run_action(const unsigned char *m, const char *text, const unsigned char *trace, size_t size)
 {
 	struct weft_viewer *v = page_viewer(page_active()), *again;
 	double x = (double)m[1] * all.width_px / 255, y = (double)m[2] * all.height_px / 255;
@@ -144,11 +144,11 @@ static void deed(const unsigned char *m, const char *text, const unsigned char *
 		if (weft_action_of_key(text, m[1] % 8) < WEFT_ACTION_COUNT)
 			weft_compare_act(&all, weft_action_of_key(text, m[1] % 8));
 		break;
-	case 8: check_text(page_search(text), 1, "what is wrong with a search is a line"); break;
+	case 8: check_text(page_search(text), 1, "an error of a search is a line"); break;
 	case 9: weft_compare_search_step(&all, m[1] * 4); break;
-	case 10: check_text(page_go(text), 1, "what is wrong with a place is a line"); break;
-	case 11: check_text(page_set_start(v, text), 1, "what is wrong with a time is a line"); break;
-	case 12: check_text(page_set_duration(v, text), 1, "what is wrong with a duration is a line"); break;
+	case 10: check_text(page_go(text), 1, "an error of a place is a line"); break;
+	case 11: check_text(page_set_start(v, text), 1, "an error of a time is a line"); break;
+	case 12: check_text(page_set_duration(v, text), 1, "an error of a duration is a line"); break;
 	case 13: weft_viewer_select_and_reveal(v, m[1] * 256u + m[2]); break;
 	case 14: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
 	case 15: answer_questions(v); break;
@@ -165,25 +165,25 @@ static void deed(const unsigned char *m, const char *text, const unsigned char *
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
 	char text[3 * TEXT_BYTES + 1];
-	if (size < DEEDS * DEED_BYTES + TEXT_BYTES)
+	if (size < ACTIONS * ACTION_BYTES + TEXT_BYTES)
 		return 0;
-	/* Scripts have no other texts. */
-	const char *given = (const char *)bytes + DEEDS * DEED_BYTES;
+	/* Scripts only pass valid UTF-8. */
+	const char *given = (const char *)bytes + ACTIONS * ACTION_BYTES;
 	weft_utf8_copy(text, sizeof text, (struct weft_str){given, (uint32_t)strnlen(given, TEXT_BYTES)});
-	const unsigned char *trace = bytes + DEEDS * DEED_BYTES + TEXT_BYTES;
-	size -= DEEDS * DEED_BYTES + TEXT_BYTES;
+	const unsigned char *trace = bytes + ACTIONS * ACTION_BYTES + TEXT_BYTES;
+	size -= ACTIONS * ACTION_BYTES + TEXT_BYTES;
 	struct weft_viewer *viewer = page_load(trace, size, text);
 	if (!viewer) {
-		check_text(page_last_error(), 0, "what is wrong with a trace is a text");
+		check_text(page_last_error(), 0, "an error of a trace is a text");
 		return 0;
 	}
 	weft_compare_resize(&all, 320, 240, 1);
-	require(page_show(viewer, true, SIZE_MAX) == WEFT_OK, "there is room for one");
-	for (int i = 0; i < DEEDS; i++)
-		deed(bytes + i * DEED_BYTES, text, trace, size);
+	require(page_show(viewer, true, SIZE_MAX) == WEFT_OK, "one viewer fits");
+	for (int i = 0; i < ACTIONS; i++)
+		run_action(bytes + i * ACTION_BYTES, text, trace, size);
 	check_picture();
 	struct weft_viewer *v = page_viewer(page_active());
-	look_at(v);
+	inspect_viewer(v);
 	check_text(page_place(), 1, "a place is a line");
 	if (bytes[3] % 8 == 0) {
 		char *svg = page_svg(v, WEFT_THEME_LIGHT);

@@ -1,4 +1,4 @@
-/* reader.c: any bytes as a trace of one format, read, read again, and modelled.  WEFT_FUZZ_FORMAT says which.
+/* reader.c: reads any bytes twice as a trace of one format, and builds its model.  WEFT_FUZZ_FORMAT chooses the format.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -6,31 +6,32 @@
 #include "trace/kernel.h"
 #include "trace/trace.h"
 
-/* What the kernel said: in time order, the same each time. */
-struct told {
+/* Kernel events: must be in time order, and equal in each read. */
+struct kernel_digest {
 	int64_t last_ns;
 	uint64_t count, sum;
 };
 
-static int tell(void *ctx, const struct weft_kernel_event *events, size_t count)
+static int add_kernel_events(void *ctx, const struct weft_kernel_event *events, size_t count)
 {
-	struct told *told = ctx;
+	struct kernel_digest *kernel_digest = ctx;
 	for (size_t i = 0; i < count; i++) {
-		CHECK_MODEL(told->count == 0 || events[i].time_ns >= told->last_ns);
-		told->last_ns = events[i].time_ns;
+		CHECK_MODEL(kernel_digest->count == 0 || events[i].time_ns >= kernel_digest->last_ns);
+		kernel_digest->last_ns = events[i].time_ns;
 		CHECK_MODEL(events[i].length_ns >= 0);
-		told->sum = told->sum * 31 + (uint64_t)told->last_ns + events[i].tid * 3 + events[i].other * 5 + events[i].op +
-			    (uint64_t)events[i].length_ns + events[i].ago_ns + (events[i].text ? strlen(events[i].text) : 0);
-		told->count++;
+		kernel_digest->sum = kernel_digest->sum * 31 + (uint64_t)kernel_digest->last_ns + events[i].tid * 3 +
+				     events[i].other * 5 + events[i].op + (uint64_t)events[i].length_ns + events[i].ago_ns +
+				     (events[i].text ? strlen(events[i].text) : 0);
+		kernel_digest->count++;
 	}
 	return 0;
 }
 
 static void read_kernel(struct weft_trace *trace)
 {
-	struct told first = {0}, again = {0};
+	struct kernel_digest first = {0}, again = {0};
 	struct weft_kernel_info info;
-	int got = weft_trace_kernel(trace, tell, &first, &info);
+	int got = weft_trace_kernel(trace, add_kernel_events, &first, &info);
 	const size_t skipped = weft_trace_info(trace)->skipped_count;
 	CHECK_MODEL(got >= 0 && info.events == first.count);
 	for (size_t i = 0; i < info.thread_count; i++) {
@@ -38,13 +39,13 @@ static void read_kernel(struct weft_trace *trace)
 		for (uint32_t k = 0; k < info.threads[i].name.len; k++)
 			first.sum += (unsigned char)info.threads[i].name.ptr[k];
 	}
-	CHECK_MODEL(weft_trace_kernel(trace, tell, &again, &info) == got && again.count == first.count);
+	CHECK_MODEL(weft_trace_kernel(trace, add_kernel_events, &again, &info) == got && again.count == first.count);
 	CHECK_MODEL(weft_trace_info(trace)->skipped_count == skipped);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* The number of events, and a sum over what is in them. */
+/* Returns the number of events, and a sum over their contents. */
 static size_t read_all(struct weft_trace *trace, uint64_t *sum)
 {
 	const struct weft_event *events;

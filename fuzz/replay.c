@@ -1,4 +1,4 @@
-/* replay.c: gives a fuzz target the files of its corpus, where there is no libFuzzer.  SPDX-License-Identifier: ISC */
+/* replay.c: runs a fuzz target on the files of its corpus, without libFuzzer.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* The bytes are in memory of exactly their size, so that a sanitizer sees the first step too far. */
-static void replay(const char *path)
+/* Replays a file, in memory of exactly its size, so that a sanitizer sees each access beyond it. */
+static void replay_file(const char *path)
 {
 	FILE *file = fopen(path, "rb");
 	if (!file || fseek(file, 0, SEEK_END) != 0) {
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 			char path[4096];
 			snprintf(path, sizeof path, "%s/%s", argv[i], entries[k]->d_name);
 			if (entries[k]->d_name[0] != '.') {
-				replay(path);
+				replay_file(path);
 				count++;
 			}
 			free(entries[k]);

@@ -1,4 +1,4 @@
-/* request.c: any bytes as requests to the example http-server, in pieces of a size that the first byte tells.
+/* request.c: parses any bytes as requests to the example http-server, in pieces whose size is the first byte.
  * SPDX-License-Identifier: ISC */
 #include "examples/http/request.h"
 
@@ -7,9 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-static void look(const struct request *r)
+static void check_request(const struct request *r)
 {
-	char path[MOST_PATH_BYTES];
+	char path[MAX_PATH_BYTES];
 	uint64_t from, end;
 	if (request_path(r, path) == 0 && (memcmp(path, "./", 2) != 0 || strlen(path) >= sizeof path || strstr(path, "/.")))
 		abort();
@@ -35,12 +35,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			return 0;
 		memcpy(piece, bytes, piece_size);
 		do {
-			size_t taken = request_parse(&r, piece + at, piece_size - at);
-			if (taken > piece_size - at || (taken == 0 && !r.complete))
+			size_t parsed = request_parse(&r, piece + at, piece_size - at);
+			if (parsed > piece_size - at || (parsed == 0 && !r.complete))
 				abort();
-			at += taken;
+			at += parsed;
 			if (r.complete && !r.status)
-				look(&r);
+				check_request(&r);
 		} while (at < piece_size && (!r.complete || r.keeps));
 		free(piece);
 		if (r.complete && !r.keeps)

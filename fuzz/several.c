@@ -1,5 +1,5 @@
-/* several.c: the two halves of any bytes as traces that one viewer shows, one above the other.  The first byte is where its wheel
- * turns. SPDX-License-Identifier: ISC */
+/* several.c: shows the two halves of any bytes as two traces in one viewer.  The first byte is the position of a wheel event.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,14 +15,14 @@ static void require(bool holds, const char *what)
 	}
 }
 
-static void add(struct weft_compare *both, const unsigned char *bytes, size_t size)
+static void add_viewer(struct weft_compare *both, const unsigned char *bytes, size_t size)
 {
 	struct weft_trace *trace;
 	struct weft_viewer *viewer;
 	if (weft_trace_open_memory(&trace, bytes, size, "fuzz", NULL) < 0)
 		return;
 	if (weft_viewer_open(&viewer, trace, NULL, NULL) == WEFT_OK)
-		require(weft_compare_add(both, viewer, NULL) == WEFT_OK, "there is room for two");
+		require(weft_compare_add(both, viewer, NULL) == WEFT_OK, "two viewers fit");
 	else
 		weft_trace_close(trace);
 }
@@ -34,8 +34,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 	if (size < 2)
 		return 0;
 	const size_t first = (size - 1) / 2;
-	add(&both, bytes + 1, first);
-	add(&both, bytes + 1 + first, size - 1 - first);
+	add_viewer(&both, bytes + 1, first);
+	add_viewer(&both, bytes + 1 + first, size - 1 - first);
 	if (both.count > 0) {
 		weft_compare_resize(&both, 320, 180, 1);
 		weft_compare_wheel(&both, bytes[0], 40, 0, -3, 0);

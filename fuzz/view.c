@@ -1,6 +1,6 @@
-/* view.c: any bytes as moves through the picture of any trace.
+/* view.c: moves through the picture of any bytes as a trace.
  *
- * The first 24 bytes are moves of 3 bytes each: what, and two operands.  The rest is the trace.  SPDX-License-Identifier: ISC */
+ * The first 24 bytes are moves of 3 bytes each: a move and two operands.  The rest is the trace.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static void require(bool holds, const char *what)
 	}
 }
 
-static void move(struct weft_view *v, const unsigned char *m)
+static void apply_move(struct weft_view *v, const unsigned char *m)
 {
 	double x = (double)m[1] * v->width_px / 255, y = (double)m[2] * v->height_px / 255;
 	switch (m[0] % 11) {
@@ -29,8 +29,8 @@ static void move(struct weft_view *v, const unsigned char *m)
 	case 1: weft_view_zoom(v, 1 / (1 + m[2] / 16.0), x); break;
 	case 2: weft_view_pan(v, (double)(m[1] * 256 + m[2]) - 32768); break;
 	case 3: weft_view_focus(v, v->slots * m[1] / 255); break;
-	case 4: weft_view_focus_so(v, v->slots * m[1] / 255, y); break;
-	case 5: weft_view_resize(v, m[2] < 250 ? 2 * m[1] : 16 * m[1], m[2]); break; /* few are large */
+	case 4: weft_view_focus_slot_at_y(v, v->slots * m[1] / 255, y); break;
+	case 5: weft_view_resize(v, m[2] < 250 ? 2 * m[1] : 16 * m[1], m[2]); break; /* few sizes are large */
 	case 6: weft_view_show(v, (int64_t)((uint64_t)m[1] << m[2] % 64), (int64_t)((uint64_t)m[2] << m[1] % 64)); break;
 	case 7: weft_view_find(v, (const char[]){(char)m[1], m[2] % 2 ? (char)m[2] : '\0', '\0'}); break;
 	case 8: weft_view_find_related(v, (uint32_t)m[1] * 256 + m[2]); break;
@@ -43,13 +43,13 @@ static void move(struct weft_view *v, const unsigned char *m)
 	}
 }
 
-static int swallow(void *ctx, const void *bytes, size_t size)
+static int discard_output(void *ctx, const void *bytes, size_t size)
 {
 	(void)ctx;
 	return bytes && size ? 0 : -1;
 }
 
-static void check(const struct weft_draw_list *list)
+static void check_list(const struct weft_draw_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct weft_prim *p = &list->prims[i];
@@ -65,7 +65,7 @@ static void write_texts(const struct weft_draw_list *list)
 	size_t text_bytes;
 	if (weft_draw_dump(list, &text, &text_bytes) == WEFT_OK)
 		free(text);
-	weft_svg_write(list, WEFT_THEME_LIGHT, swallow, NULL, NULL);
+	weft_svg_write(list, WEFT_THEME_LIGHT, discard_output, NULL, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
@@ -81,23 +81,24 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 	if (weft_model_build(&model, trace, NULL, NULL) == WEFT_OK) {
 		require(weft_layout_create(&layout, model, NULL) == WEFT_OK, "a model has a layout");
 		require(weft_view_create(&view, model, layout, NULL) == WEFT_OK, "a layout has a view");
-		weft_view_resize(view, 320, 180); /* small pictures have all that large ones have, and are soon drawn */
+		weft_view_resize(view, 320, 180); /* small pictures run the same code as large ones, and are faster */
 		for (int i = 0; i < MOVES; i++) {
-			move(view, bytes + 3 * i);
+			apply_move(view, bytes + 3 * i);
 			if (i % 4 != 3)
 				continue;
-			weft_view_leave(view, weft_draw_lanes_px(model, NULL, view->height_px));
+			weft_view_reserve_lanes(view, weft_draw_lanes_px(model, NULL, view->height_px));
 			require(weft_draw_frame(&list, view, NULL, NULL) == WEFT_OK, "a view has a frame");
-			check(&list);
-			/* They print, which takes longer than all else: one picture of an input is enough. */
+			check_list(&list);
+			/* Writing texts takes longer than everything else: once for each input is enough. */
 			if (i == 3)
 				write_texts(&list);
 			require(weft_ruler_draw(&list, view, WEFT_RULER_PX, NULL, NULL) == WEFT_OK, "a view has a ruler");
-			check(&list);
+			check_list(&list);
 		}
 		require(weft_overview_create(&overview, view, NULL) == WEFT_OK, "a view has an overview");
-		require(weft_overview_draw(&list, overview, view, 320, WEFT_OVERVIEW_PX, NULL) == WEFT_OK, "it can be drawn");
-		check(&list);
+		require(weft_overview_draw(&list, overview, view, 320, WEFT_OVERVIEW_PX, NULL) == WEFT_OK,
+		    "an overview can be drawn");
+		check_list(&list);
 		weft_overview_destroy(overview);
 		weft_draw_finish(&list);
 		weft_view_destroy(view);

@@ -1,7 +1,8 @@
-/* viewer.c: any bytes as what a user does to one or two viewers of any trace.
+/* viewer.c: performs any user actions on one or two viewers of any trace.
  *
- * The first 64 bytes are 16 deeds of 4 bytes each: what, and three operands.  The rest is the trace.  Whatever is done, what is
- * selected is a promise, there is a picture, and a link to the place leads to the same place.  SPDX-License-Identifier: ISC */
+ * The first 64 bytes are 16 actions of 4 bytes each: an action and three operands.  The rest is the trace.  After each action the
+ * selection must be a promise, a picture must exist, and the link to a place must lead to the same place.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,13 @@
 #include "viewer/compare.h"
 #include "viewer/findings.h"
 #include "viewer/live_panel.h"
-#include "viewer/notes.h"
 #include "viewer/panel.h"
-#include "viewer/place.h"
 #include "viewer/search.h"
+#include "viewer/url_state.h"
+#include "viewer/warnings.h"
 
-#define DEEDS 16
-#define DEED_BYTES 4
+#define ACTIONS 16
+#define ACTION_BYTES 4
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
@@ -27,7 +28,7 @@ static void require(bool holds, const char *what)
 	}
 }
 
-/* NULL if the bytes are no trace. */
+/* Opens a viewer; NULL if the bytes are no trace. */
 static struct weft_viewer *open_viewer(const unsigned char *bytes, size_t size)
 {
 	struct weft_trace *trace;
@@ -40,22 +41,22 @@ static struct weft_viewer *open_viewer(const unsigned char *bytes, size_t size)
 	return NULL;
 }
 
-static void search(struct weft_compare *c, const unsigned char *m)
+static void run_search(struct weft_compare *c, const unsigned char *m)
 {
-	static const char *const words[] = {"", "r", "re", "read", "kind:task", "pending", "failed", "longer:1us", "id:", "1",
+	static const char *const queries[] = {"", "r", "re", "read", "kind:task", "pending", "failed", "longer:1us", "id:", "1",
 	    "12", "\"a b", "label:=x", "kind:=wait pending", "site:a", "shorter:5ms 1"};
 	char text[8] = {(char)m[2], (char)m[3], '\0'};
-	weft_compare_search(c, m[1] & 16 ? text : words[m[1] % 16], NULL);
+	weft_compare_search(c, m[1] & 16 ? text : queries[m[1] % 16], NULL);
 }
 
-static void explain(struct weft_viewer *v, const unsigned char *m)
+static void press_finding_rows(struct weft_viewer *v, const unsigned char *m)
 {
 	struct weft_findings *findings = NULL;
 	if ((m[3] & 1 ? weft_explain_promise(&findings, v->model, m[2], NULL, NULL)
 		      : weft_explain(&findings, v->model, NULL, NULL)) < 0)
 		return;
 	weft_viewer_answer(v, m[3] & 1 ? WEFT_ASK_WHY : WEFT_ASK_TRACE, findings);
-	/* A press on any row, and on another one after it. */
+	/* Press any row, then another row. */
 	for (int i = 1; i < 3; i++) {
 		static struct weft_rows rows;
 		require(weft_findings_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "there are rows");
@@ -65,18 +66,18 @@ static void explain(struct weft_viewer *v, const unsigned char *m)
 	}
 }
 
-/* What is in flight, and a press on any row of it. */
-static void look_live(struct weft_viewer *v, const unsigned char *m)
+/* Fills the panel of pending promises, and presses any row of it. */
+static void press_live_row(struct weft_viewer *v, const unsigned char *m)
 {
 	static struct weft_rows rows;
-	require(weft_live_panel_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "it is said how many are in flight");
+	require(weft_live_panel_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "there is a number of pending promises");
 	weft_viewer_press_row(v, &rows.rows[m[3] % rows.count]);
-	require(weft_live_panel_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "and after a press");
+	require(weft_live_panel_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "there are rows after a press");
 	weft_rows_finish(&rows);
 }
 
-/* A link that somebody wrote by hand: it leads somewhere, or says why not, and then nothing has changed. */
-static void follow(struct weft_compare *c, const unsigned char *m)
+/* Follows a link that a user wrote: it leads to a place, or returns an error and changes nothing. */
+static void follow_link(struct weft_compare *c, const unsigned char *m)
 {
 	static const char *const parts[] = {"blame=run:%u", "blame=wait:%u", "blame=run&blame=wait:%u", "blame=wait:%c%c",
 	    "blame=%c%c", "blame=run:%u00000000&focus=%u", "blame=run&t=%uus..%ums", "y=%u.%u", "focus=%u",
@@ -102,7 +103,7 @@ static void follow(struct weft_compare *c, const unsigned char *m)
 	}
 }
 
-static void deed(struct weft_compare *c, const unsigned char *m, const unsigned char *trace, size_t size)
+static void run_action(struct weft_compare *c, const unsigned char *m, const unsigned char *trace, size_t size)
 {
 	double x = (double)m[1] * c->width_px / 255, y = (double)m[2] * c->height_px / 255;
 	struct weft_viewer *v = weft_compare_active(c);
@@ -116,19 +117,19 @@ static void deed(struct weft_compare *c, const unsigned char *m, const unsigned 
 	case 6: weft_compare_pinch(c, x, y, m[3] / 64.0, m[3] % 7 - 3.0, m[3] % 5 - 2.0); break;
 	case 7:
 	case 8: weft_compare_act(c, (enum weft_action)(m[1] % WEFT_ACTION_COUNT)); break;
-	case 9: search(c, m); break;
+	case 9: run_search(c, m); break;
 	case 10: weft_compare_search_step(c, m[1]); break;
-	case 11: weft_compare_resize(c, m[1] * 2, m[2], (m[3] + 1) / 64.0); break; /* small ones are soon drawn */
+	case 11: weft_compare_resize(c, m[1] * 2, m[2], (m[3] + 1) / 64.0); break; /* small sizes draw faster */
 	case 12: weft_compare_set_free(c, m[1] & 1); break;
 	case 13: weft_viewer_select(v, m[1] * 256u + m[2]); break;
 	case 14: weft_viewer_show(v, (int64_t)((uint64_t)m[1] << m[3] % 64), (int64_t)((uint64_t)m[2] << m[3] / 4)); break;
 	case 15: weft_viewer_scroll_to_x(v, (double)v->model->end_ns * (m[1] - 20.0) / 200); break;
 	case 16: weft_viewer_scroll_to_y(v, v->view->slots * (m[1] - 20.0) / 200); break;
 	case 20:
-		explain(v, m);
-		look_live(v, m);
+		press_finding_rows(v, m);
+		press_live_row(v, m);
 		break;
-	case 21: follow(c, m); break;
+	case 21: follow_link(c, m); break;
 	case 17: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
 	case 18: weft_viewer_set_duration(v, m[1] & 1 ? "5us" : "9000000000s", NULL); break;
 	default: {
@@ -156,9 +157,9 @@ static void check_state(const struct weft_viewer *v)
 {
 	size_t found = 0;
 	require(v->selected == WEFT_NONE || (v->selected != WEFT_SYSTEM && v->selected < v->model->promise_count),
-	    "what is selected is a promise");
+	    "the selection is a promise");
 	require(v->hovered == WEFT_NONE || (v->hovered != WEFT_SYSTEM && v->hovered < v->model->promise_count),
-	    "what is under the pointer is a promise");
+	    "the hovered object is a promise");
 	require(v->history_at < v->history.count || v->history_at == 0, "the history has a place");
 	for (size_t i = 0; i < v->history.count; i++)
 		require(v->history.items[i].place != NULL, "the history has places");
@@ -178,7 +179,7 @@ static void check_place(struct weft_compare *c)
 	struct weft_error err;
 	require(len < sizeof place && len == strlen(place), "a place is not long");
 	int status = weft_compare_go(c, place, &err);
-	/* What is searched for may be nonsense, which leads nowhere. */
+	/* The search text may be invalid, which finds nothing. */
 	struct weft_query query;
 	const struct weft_viewer *v = weft_compare_active(c);
 	bool sense = weft_query_parse(&query, v->search_text, strlen(v->search_text), NULL) == WEFT_OK;
@@ -186,7 +187,7 @@ static void check_place(struct weft_compare *c)
 		require(status == WEFT_EINVAL, "a place does not make sense of nonsense");
 		return;
 	}
-	require(status == WEFT_OK, "a place can be gone to");
+	require(status == WEFT_OK, "a place can be shown");
 	weft_compare_place(c, again, sizeof again);
 	if (strcmp(place, again) != 0) {
 		fprintf(stderr, "%s\n%s\n", place, again);
@@ -199,26 +200,27 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 	static struct weft_rows panel;
 	static struct weft_rows notes;
 	struct weft_compare c = {0};
-	if (size < DEEDS * DEED_BYTES)
+	if (size < ACTIONS * ACTION_BYTES)
 		return 0;
-	const unsigned char *trace = bytes + DEEDS * DEED_BYTES;
-	size -= DEEDS * DEED_BYTES;
+	const unsigned char *trace = bytes + ACTIONS * ACTION_BYTES;
+	size -= ACTIONS * ACTION_BYTES;
 	for (int i = 0; i <= bytes[0] / 128; i++) {
 		struct weft_viewer *v = open_viewer(trace, size);
 		if (!v)
 			return 0;
-		require(weft_compare_add(&c, v, NULL) == WEFT_OK, "there is room for two");
+		require(weft_compare_add(&c, v, NULL) == WEFT_OK, "two viewers fit");
 	}
-	weft_compare_resize(&c, 320, 180, 1); /* small pictures have all that large ones have, and are soon drawn */
-	for (int i = 0; i < DEEDS; i++) {
-		deed(&c, bytes + DEED_BYTES * i, trace, size);
+	weft_compare_resize(&c, 320, 180, 1); /* small pictures run the same code as large ones, and are faster */
+	for (int i = 0; i < ACTIONS; i++) {
+		run_action(&c, bytes + ACTION_BYTES * i, trace, size);
 		for (size_t k = 0; k < c.count; k++)
 			check_state(c.viewers[k]);
 		if (i % 4 != 3)
 			continue;
 		struct weft_viewer *v = weft_compare_active(&c);
-		require(weft_panel_fill(&panel, v, weft_panel_subject(v), NULL) == WEFT_OK, "there is something to say");
-		require((panel.rows[0].kind == WEFT_ROW_TITLE) == (weft_panel_subject(v) != WEFT_NONE), "about a promise");
+		require(weft_panel_fill(&panel, v, weft_panel_subject(v), NULL) == WEFT_OK, "the panel has rows");
+		require(
+		    (panel.rows[0].kind == WEFT_ROW_TITLE) == (weft_panel_subject(v) != WEFT_NONE), "a title is about a promise");
 		check_lists(&c);
 		check_place(&c);
 	}

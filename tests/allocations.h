@@ -1,14 +1,14 @@
-/* allocations.h: memory that runs out when a test wants it to; include it in one file of a program that is linked with --wrap.
- * SPDX-License-Identifier: ISC */
+/* allocations.h: allocations that fail when a test wants them to.  Include it in one file of a program that is linked with
+ * --wrap. SPDX-License-Identifier: ISC */
 #ifndef TESTS_ALLOCATIONS_H
 #define TESTS_ALLOCATIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many allocations still succeed; the linker leads those of the library here (--wrap). */
+/* Number of allocations that still succeed; the linker redirects the library's allocations here (--wrap). */
 static long allocations_left = -1;
-static bool only_one_fails; /* and the later ones succeed again */
+static bool only_one_fails; /* later allocations succeed again */
 
 static bool may_allocate(void)
 {

@@ -3,7 +3,7 @@ import os
 
 
 def closed_to_others(path):
-    """The folder above it that another user cannot enter, as /root of a clone there; '' if there is none, or if this is not root."""
+    """Returns the parent folder that another user cannot enter, such as /root; '' if there is none, or if this is not root."""
     folder = os.path.dirname(os.path.abspath(path))
     while folder != '/' and os.stat(folder).st_mode & 0o001:
         folder = os.path.dirname(folder)

@@ -1,4 +1,4 @@
-"""terminal.py: a person's terminal, of tmux: what a program shows there, and what a person types.  SPDX-License-Identifier: ISC"""
+"""terminal.py: a terminal of tmux: the output of a program, and keys for it.  SPDX-License-Identifier: ISC"""
 import html
 import os
 import re
@@ -39,7 +39,7 @@ class Terminal:
         return got.stdout.decode(errors='replace')
 
     def start(self, *command):
-        """What remains on the screen when the command has ended ends with "ended: STATUS"."""
+        """When the command has ended, the rest of the screen ends with "ended: STATUS"."""
         variables = ' '.join(f'{name}={shlex.quote(value)}' for name, value in self.variables.items())
         script = f'env {variables} {shlex.join(command)}; echo "ended: $?"; exec sleep 3600'
         self.tmux('new-session', '-d', '-x', str(self.size[0]), '-y', str(self.size[1]), script)
@@ -59,7 +59,7 @@ class Terminal:
         self.tmux('send-keys', '-l', text)
 
     def mouse(self, column, row, button=0):
-        """Presses a button at a place, from 0 on, and lets go: 0 left, 64 wheel up, 65 wheel down."""
+        """Presses and releases a button at a place, from 0 on: 0 left, 64 wheel up, 65 wheel down."""
         for what in (button, 3) if button == 0 else (button,):
             self.tmux('send-keys', '-H', *(f'{byte:x}' for byte in (0x1b, ord('['), ord('M'), 32 + what, 33 + column, 33 + row)))
 
@@ -67,14 +67,14 @@ class Terminal:
         return self.tmux('capture-pane', '-p').split('\n')[:self.size[1]]
 
     def coloured(self):
-        """The same with the terminal's controls for colours."""
+        """Returns the screen with colour escapes."""
         return self.tmux('capture-pane', '-p', '-e', '-N').split('\n')[:self.size[1]]
 
     def text(self):
         return '\n'.join(self.lines())
 
     def until(self, what, condition):
-        """Waits until a person sees it; `condition` is a text that is shown, or a function of all that is shown."""
+        """Waits until the screen fulfils `condition`: a text, or a function of the whole screen."""
         end = time.monotonic() + PATIENCE_S
         while True:
             shown = self.text()
@@ -85,12 +85,12 @@ class Terminal:
             time.sleep(0.05)
 
     def picture(self, path):
-        """Draws what is shown into a PNG."""
+        """Draws the screen into a PNG."""
         svg = draw(self.coloured(), *self.size)
         subprocess.run(['rsvg-convert', '-o', path], input=svg.encode(), check=True, timeout=PATIENCE_S)
 
 
-# ---- What a terminal shows, as SVG ----
+# ---- A terminal screen as SVG ----
 
 FONT_PX, WIDTH_PX, HEIGHT_PX, MARGIN_PX = 14, 14 * 1233 / 2048, 18, 8
 GROUND, INK, DIM = '#1d2027', '#d7dae0', '#8b909a'
@@ -98,7 +98,7 @@ COLOURS = {30: '#000000', 31: '#ff7b72', 32: '#7ee787', 33: '#e3b341', 34: '#79c
 
 
 def pieces(line):
-    """The stretches of a line that look the same: column, text, what the terminal was told of them."""
+    """Splits a line into parts of equal appearance: column, text, escape sequence."""
     column, state, text, out = 0, {}, '', []
     for part in re.split(r'(\x1b\[[0-9;]*m)', line):
         if not part.startswith('\x1b'):

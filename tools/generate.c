@@ -1,7 +1,7 @@
 /* generate.c: writes traces for tests and benchmarks; the same arguments give the same bytes.
  *
- * The shapes that cost a viewer most are here one by one, and two that are for finding faults: random programs, and
- * programs that do what is legal and odd.  SPDX-License-Identifier: ISC */
+ * Each shape that is expensive for a viewer is a shape here.  Two shapes find faults: random programs, and programs with legal
+ * but unusual behaviour.  SPDX-License-Identifier: ISC */
 #include "generate.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 
 struct generator {
 	struct sink *sink;
-	uint64_t left;         /* events still to be written */
-	uint64_t random_state; /* of splitmix64 */
+	uint64_t left;         /* events that remain to be written */
+	uint64_t random_state; /* state of splitmix64 */
 	int64_t now_ns;
 	int64_t next_id;
 	uint16_t stream, streams;
-	bool sites; /* creations have one */
+	bool sites; /* creations have a site */
 };
 
 static const char usage[] =
@@ -26,16 +26,16 @@ static const char usage[] =
     "  shapes: short   many short-lived promises under a few loops\n"
     "          tail    a tail-recursive loop, each turn becoming the next\n"
     "          alive   4,000 promises alive at any time\n"
-    "          chain   each promise created by the one before, and ending when it has made the next\n"
-    "          deep    each promise created by the one before, all alive until the last was made\n"
-    "          waits   each promise waits for the next, and the last for what never comes\n"
-    "          flock   all wait for one promise; when it ends, each runs in its turn\n"
+    "          chain   each promise creates the next one and ends\n"
+    "          deep    each promise created by the one before, all alive until the last is made\n"
+    "          waits   each promise waits for the next, and the last never ends\n"
+    "          flock   all wait for one promise; when it ends, they run in turn\n"
     "          crowd   2,000 alive at any time that all fail, under 40 counters and a pause for every 20 events\n"
     "          random  random programs: everything that a recorder writes\n"
-    "          odd     random programs that also do what is legal and odd\n"
-    "  formats: mirage (OUT is a file), native (OUT is a directory that is not there yet)\n"
-    "  --kernel: so many events of the kernel's, of a native trace; none unless said otherwise\n"
-    "  N: a number, or 10k, 1M; 1M events, seed 1, mirage and standard output unless said otherwise\n";
+    "          odd     random programs with legal but unusual behaviour\n"
+    "  formats: mirage (OUT is a file), native (OUT is a new directory)\n"
+    "  --kernel: number of kernel events, for a native trace (default: none)\n"
+    "  N: a number, 10k or 1M; defaults: 1M events, seed 1, mirage, standard output\n";
 
 #define STR(literal)                                                                                                             \
 	{                                                                                                                        \
@@ -225,7 +225,7 @@ static void generate_flock(struct generator *g)
 	}
 }
 
-/* All that a picture never leaves out, all the time. */
+/* Generates the parts that a picture never omits, all the time. */
 static void generate_crowd(struct generator *g)
 {
 	enum { ALIVE = 2000, COUNTERS = 40 };
@@ -263,13 +263,13 @@ static void generate_crowd(struct generator *g)
 	}
 }
 
-/* What a random program is made of.  A promise is `alive` until it ends in one of the legal ways. */
+/* State of a random program.  A promise is `alive` until it ends in one of the legal ways. */
 enum { MOST_ALIVE = 500 };
 struct program {
 	struct generator *g;
 	int64_t alive[MOST_ALIVE];
 	uint32_t alive_count;
-	int64_t done[64]; /* some that were resolved, to be read late */
+	int64_t done[64]; /* some resolved promises, to be read late */
 	uint32_t done_count;
 	int64_t running[GENERATE_STREAMS];
 	int64_t counts[8];
@@ -308,7 +308,7 @@ static int64_t run(struct program *p, int64_t id)
 	return p->running[p->g->stream] = id;
 }
 
-/* One of `alive` that is not `not`; -1 if there is none. */
+/* Returns an element of `alive` other than `not`; -1 if there is none. */
 static int64_t other(struct program *p, int64_t not )
 {
 	int64_t id = pick_alive(p);
@@ -329,7 +329,7 @@ static void random_create(struct program *p, int64_t actor)
 		put2(g, WEFT_OP_SHOULD_RESOLVE, id, 0);
 }
 
-/* Resolves one, or fails it, and mostly somebody reads it. */
+/* Resolves or fails a promise; mostly another promise reads it. */
 static void random_end(struct program *p, int64_t actor)
 {
 	struct generator *g = p->g;
@@ -403,7 +403,8 @@ static void random_step(struct program *p)
 	} else if (dice < 97) {
 		char text[64];
 		if ((b = pick_alive(p)) != WEFT_SYSTEM_ID) {
-			const uint32_t number = below(g, 1000); /* compilers differ in which argument they compute first */
+			const uint32_t number =
+			    below(g, 1000); /* a separate statement: compilers differ in the order of arguments */
 			snprintf(text, sizeof text, "%s %u", PICK(g, names), number);
 			label(g, b, text);
 		}
@@ -420,7 +421,7 @@ static void random_step(struct program *p)
 	}
 }
 
-/* Legal, or at least written by recorders that were caught in the wild. */
+/* Generates events that are legal, or that real recorders have written. */
 static void odd_step(struct program *p)
 {
 	static const char broken[] = "\xc3(\xff broken\n\t\x1b[31m";
@@ -445,7 +446,7 @@ static void odd_step(struct program *p)
 		memset(longest, 'w', sizeof longest - 1);
 		label(g, id, longest);
 		break;
-	case 8: /* met before its creation, then created */
+	case 8: /* used before its creation, then created */
 		a = g->next_id + 1;
 		put2(g, WEFT_OP_READ, id, a);
 		create(g, id, WEFT_KIND_TASK);
@@ -469,7 +470,7 @@ static void odd_step(struct program *p)
 	case 18:
 		put(g, (struct weft_event){.op = WEFT_OP_CREATE, .a = g->next_id, .b = g->next_id, .kind = 0}), g->next_id++;
 		break;
-	default: /* a jump of days: more than a truncated timestamp holds */ g->now_ns += (int64_t)86400 * 1000000000 / 4;
+	default: /* a jump of days: more than a truncated timestamp can hold */ g->now_ns += (int64_t)86400 * 1000000000 / 4;
 	}
 }
 
@@ -494,7 +495,7 @@ static void generate_random(struct generator *g)
 
 static void generate_odd(struct generator *g)
 {
-	g->now_ns = 1700000000123456789; /* since 1970, to the ns */
+	g->now_ns = 1700000000123456789; /* in ns since 1970 */
 	generate_program(g, true);
 }
 

@@ -1,4 +1,4 @@
-/* generate.h: where generated events go: one writer for each format.  SPDX-License-Identifier: ISC */
+/* generate.h: writers for generated events, one for each format.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_TOOLS_GENERATE_H
 #define WEFT_TOOLS_GENERATE_H
 
@@ -10,24 +10,24 @@
 
 #define GENERATE_STREAMS 64
 
-/* Where generated promises are created, as far as a format can say it. */
+/* Sites of generated promises, for formats that have sites. */
 extern const struct weft_site generate_sites[];
 extern const unsigned generate_site_count;
 
-/* A generator's way out.  Writers say what went wrong on stderr and exit with 2: nobody but tests and benchmarks runs them. */
+/* The output of a generator.  Writers report errors on stderr and exit with 2, since only tests and benchmarks run them. */
 struct sink {
 	void (*put)(struct sink *sink, const struct weft_event *event);
 	void (*close)(struct sink *sink);
 };
 
-/* `path` is a file that is overwritten, or "-" for standard output. */
+/* Writes to a file, which is overwritten; "-": standard output. */
 struct sink *sink_mirage(const char *path);
 
-/* `path` is a directory, which must not exist yet.  `kernel_events`: about so many events of the kernel's, at random, about the
- * OS threads that the events came from. */
+/* Writes into a directory, which must not exist yet.  Adds about `kernel_events` random kernel events about the OS threads of the
+ * events. */
 struct sink *sink_native(const char *path, uint64_t kernel_events);
 
-/* From 0 up to below `limit`; splitmix64. */
+/* Returns a number from 0 up to below `limit`, by splitmix64. */
 uint32_t random_below(uint64_t *state, uint32_t limit);
 
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);

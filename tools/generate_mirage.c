@@ -1,4 +1,4 @@
-/* generate_mirage.c: events into a file of the mirage-profile format, in packets of 1 MB that never wrap.
+/* generate_mirage.c: writes events into a file of the mirage-profile format, in packets of 1 MB that never wrap.
  * SPDX-License-Identifier: ISC */
 #include "generate.h"
 
@@ -27,7 +27,7 @@ static void packet_begin(struct mirage *m)
 	m->used = HEADER_BYTES;
 }
 
-/* The last packet is as long as what is in it. */
+/* The last packet is as long as its contents. */
 static void packet_end(struct mirage *m, bool last)
 {
 	uint32_t bytes = last ? m->used : PACKET_BYTES, size_bits = bytes * 8, content_bits = m->used * 8;
@@ -61,7 +61,7 @@ static void put(struct sink *sink, const struct weft_event *e)
 	struct weft_str text = e->text.ptr ? e->text : (struct weft_str){"", 0};
 	uint8_t op = e->op;
 
-	/* What the format has no word for becomes what comes nearest. */
+	/* Replace ops that the format lacks by the nearest one. */
 	switch (e->op) {
 	case WEFT_OP_SHOULD_RESOLVE:
 		op = WEFT_OP_LABEL;
@@ -86,7 +86,7 @@ static void put(struct sink *sink, const struct weft_event *e)
 		at = put_u64(put_u64(at, e->a), e->b);
 		*at++ = e->kind;
 		break;
-	case WEFT_OP_SIGNAL: /* the receiver first, as it is the one that runs */
+	case WEFT_OP_SIGNAL: /* the receiver comes first, since it runs */
 	case WEFT_OP_SIGNAL_ONLY: at = put_u64(put_u64(at, e->b), e->a); break;
 	case WEFT_OP_FAIL: at = put_text(put_u64(put_u64(at, e->a), e->b), text); break;
 	case WEFT_OP_LABEL: at = put_text(put_u64(at, e->a), text); break;

@@ -1,4 +1,4 @@
-/* generate_native.c: events into a native trace: a directory, files of one packet each that never wrap.
+/* generate_native.c: writes events into a native trace: a directory, files of one packet each that never wrap.
  * SPDX-License-Identifier: ISC */
 #include "generate.h"
 
@@ -14,7 +14,7 @@
 #define PACKET_BYTES (1u << 20)
 #define FIRST_TID 1000u
 #define STRANGER 99u /* an OS thread of another program */
-#define TEXTS 4096u  /* that get a key; a power of 2 */
+#define TEXTS 4096u  /* texts with a key; a power of 2 */
 
 struct stream {
 	unsigned char *packet;
@@ -28,7 +28,7 @@ struct native {
 	struct stream streams[GENERATE_STREAMS];
 	struct stream definitions, kernel;
 	uint64_t kernel_events, first_time, last_time;
-	char *texts[TEXTS]; /* by hash; key is keys[] */
+	char *texts[TEXTS]; /* by hash; the key is in keys[] */
 	uint16_t keys[TEXTS], text_count;
 };
 
@@ -89,7 +89,7 @@ static void define(struct native *n, const struct weft_wire_definition *d, uint6
 	s->used = (size_t)(weft__definition_write(s->packet + s->used, d, s->last) - s->packet);
 }
 
-/* The key of a text that comes again and again, 0 for one that is written out. */
+/* Returns the key of a repeated text; 0: write the text inline. */
 static uint16_t intern(struct native *n, struct weft_str text, uint64_t time)
 {
 	uint32_t hash = 2166136261u;
@@ -157,7 +157,7 @@ static void put(struct sink *sink, const struct weft_event *e)
 	n->last_time = time > n->last_time ? time : n->last_time;
 }
 
-/* ---- The kernel's ---- */
+/* ---- Kernel events ---- */
 
 static void put_kernel(struct native *n, uint64_t time, const struct weft_wire_kernel *event);
 
@@ -199,7 +199,7 @@ static void put_kernel(struct native *n, uint64_t time, const struct weft_wire_k
 	s->events++;
 }
 
-/* Each OS thread runs, blocks, is woken, is preempted, touches pages. */
+/* Makes each OS thread run, block, wake up, be preempted, and touch pages. */
 static void generate_kernel(struct native *n)
 {
 	enum { RUNS, BLOCKED, READY } states[GENERATE_STREAMS] = {RUNS};

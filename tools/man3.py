@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""man3.py [--list] [--out=FOLDER] HEADER...: pages of the manual from the public headers, section 3.
+"""man3.py [--list] [--out=FOLDER] HEADER...: makes manual pages, section 3, from the public headers.
 
-Each header has a page of its own, weft-record(3), and each of its sections one that bears the name of its first call; the other
-names of a section are links to that.  --list writes nothing, and prints the pages, and each link with its page.
+Each header gets a page, weft-record(3).  Each of its sections gets a page with the name of the section's first call; the other
+names of the section are links to that page.  --list writes nothing, and prints the pages, and each link with its page.
 
-The form of the headers is what it relies on: sections begin with a comment of dashes, a comment stands above what it is about, a
-blank line ends that, and a macro that adds the place of the call passes its arguments on to a function, whose types they get.
+It relies on the form of the headers.  A section begins with a comment of dashes.  A comment precedes its declarations, which end at a
+blank line.  A macro that adds the place of the call passes its arguments to a function, and gets the function's parameter types.
 SPDX-License-Identifier: ISC"""
 import argparse
 import os
@@ -16,7 +16,7 @@ WIDTH = 78
 
 
 class Item:
-    """What one comment is about: declarations, as they stand in the header."""
+    """A comment and its declarations, in the order of the header."""
 
     def __init__(self, text):
         self.text, self.declarations = text, []
@@ -31,14 +31,14 @@ class Section:
 
 
 class Declaration:
-    """names: of calls; code: one of a type or a constant, which is shown whole."""
+    """names: of calls; code: the declaration of a type or a constant, which is shown as it is."""
 
     def __init__(self, synopsis, names, code):
         self.synopsis, self.names, self.code = synopsis, names, code
 
 
 def comment_text(raw):
-    """The words of a comment, each paragraph a line; what is indented stays as it is."""
+    """Returns the text of a comment, one line for each paragraph; keeps indented lines as they are."""
     lines = [re.sub(r'^ \* ?', '', line) for line in raw.strip()[2:-2].rstrip().split('\n')]
     out, words = [], []
     for line in [lines[0].lstrip()] + lines[1:] + ['']:
@@ -53,7 +53,7 @@ def comment_text(raw):
 
 
 def chunks(source):
-    """The comments, blank lines, directives and declarations of a header, in order."""
+    """Yields the comments, blank lines, directives and declarations of a header, in order."""
     at = 0
     while at < len(source):
         if source.startswith('\n', at):
@@ -86,13 +86,13 @@ def chunks(source):
 
 
 def without_c_plus_plus(source):
-    """What a program in C sees."""
+    """Returns the header as a C program sees it."""
     source = re.sub(r'#ifdef __cplusplus\n(?:(?!#endif|#else).*\n)*?#else\n((?:(?!#endif).*\n)*?)#endif\n', r'\1', source)
     return re.sub(r'#ifdef __cplusplus\n(?:(?!#endif).*\n)*?#endif\n', '', source)
 
 
 def arguments(text):
-    """Of a list in parentheses, which `text` begins behind."""
+    """Splits a list in parentheses; `text` begins after the opening one."""
     out, depth, last = [], 0, 0
     for i, c in enumerate(text):
         if c in '([{':
@@ -108,14 +108,14 @@ def arguments(text):
 
 
 def plain(declaration):
-    """A function's declaration without what only compilers need, on one line."""
+    """Returns a function's declaration on one line, without attributes for the compiler."""
     text = re.sub(r'/\*.*?\*/', '', declaration, flags=re.S)
     text = re.sub(r'\b(static inline|WEFT__API|WEFT__FAST)\s+', '', text)
     return re.sub(r'\( ', '(', re.sub(r'\s+', ' ', text)).strip()
 
 
 def function(declaration):
-    """(what it returns, its name, its parameters), or None for what is no function."""
+    """Returns (return type, name, parameters), or None if it is no function."""
     found = re.match(r'([\w\s*]+?)\s*(\**)(\w+)\((.*)\);$', plain(declaration))
     if not found or found[1].split()[0] == 'typedef' or '{' in declaration:
         return None
@@ -124,7 +124,7 @@ def function(declaration):
 
 
 def typed(macro, functions):
-    """A macro's declaration as if it were the function that it calls."""
+    """Returns a macro's declaration as if it were the function that it calls."""
     name, parameters, body = re.match(r'#define (\w+)\(([^)]*)\)\s*(.*)', macro, re.S).groups()
     parameters = [p.strip() for p in parameters.split(',')] if parameters.strip() else []
     call = re.match(r'[\\\s]*(\w+)\(', body)
@@ -181,7 +181,7 @@ def parse(path):
                 if '__' not in name:
                     declaration = Declaration(f'{returns}{name}({", ".join(parameters)});', [name], None)
             elif re.match(r'(struct|enum|typedef|union)\b', raw) and not re.match(r'(struct|enum|union) \w*__', raw):
-                # A type whose values come from a table is told with that.
+                # A type whose values come from a table is described with the table.
                 if '#define' not in raw:
                     declaration = Declaration(None, [], raw)
             if declaration:
@@ -199,7 +199,7 @@ def escape(text):
 
 
 def line(text):
-    """One that roff takes for no request."""
+    """Escapes a line that roff would treat as a request."""
     return '\\&' + text if text[:1] in ('.', "'") or text.startswith('\\(aq') else text
 
 
@@ -210,13 +210,13 @@ def code(text):
 def words(row):
     told = re.sub(r'`([^`]*)`', '\x01\\1\x02', row)
     told = escape(re.sub(r'\b([A-Za-z_]\w*)\(\)', '\x01\\1\x02()', told))
-    # Each sentence begins a line, as roff wants it.
+    # roff needs each sentence on a line of its own.
     told = re.sub(r'([.:?])  +', r'\1\n', told.replace('\x01', '\\fB').replace('\x02', '\\fP'))
     return '\n'.join(line(s) for s in told.split('\n'))
 
 
 def prose(text, paragraph='.PP'):
-    """Of comment_text(): what is indented is code, with the empty lines in it."""
+    """Formats the result of comment_text(): indented lines are code, and so are empty lines between them."""
     out = []
     for block in re.findall(r'(?:^\t.*\n?|^\n(?=\t))+|^[^\t\n].*', text, re.M):
         block = block.strip('\n')
@@ -225,7 +225,7 @@ def prose(text, paragraph='.PP'):
 
 
 def prototype(synopsis):
-    """A declaration in lines that are not too long."""
+    """Breaks a declaration into short lines."""
     if len(synopsis) <= WIDTH:
         return line(escape(synopsis))
     head, rest = synopsis.split('(', 1)
@@ -264,7 +264,7 @@ def described(items):
 
 
 def pages(path):
-    """{file: its text}, {link: its file} of a header."""
+    """Returns {file: text} and {link: file} of a header."""
     header = os.path.basename(path)
     own = 'weft-' + header.removesuffix('.h')
     head, sections, tables = parse(path)

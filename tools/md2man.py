@@ -1,20 +1,34 @@
 #!/usr/bin/env python3
-"""md2man.py FILE.md > PAGE: a page of the manual from a Markdown file.
+"""md2man.py FILE.md > PAGE: writes a manual page from a Markdown file.
 
-The first heading is "NAME(SECTION): what it is"; of Markdown it knows headings, paragraphs, lists, tables, code, **bold**, *emphasis* and
-`code`.  SPDX-License-Identifier: ISC"""
-import re, sys
+The first heading is "NAME(SECTION): what it is".  The subset of Markdown: headings, paragraphs, bullet lists, tables, code blocks, **bold**,
+*emphasis*, `code` and links.  A line that begins with ": " defines the line before it, and its further lines are indented by two spaces.
+SPDX-License-Identifier: ISC"""
+import re
+import sys
 
+# Columns of a table that are wider than this wrap their text.
 WIDEST = 18
+LITERAL = {'-': '\\-', "'": '\\(aq', '`': '\\(ga', '^': '\\(ha', '~': '\\(ti'}
+
+
+def literal(s):
+    """Keeps characters of code that roff would replace by typographic ones."""
+    return re.sub("[-'`^~]", lambda c: LITERAL[c[0]], s)
 
 
 def text(s):
-    s = s.replace('\\', '\\e')
-    s = re.sub(r'`([^`]*)`', r'\\fB\1\\fP', s)
-    s = re.sub(r'\*\*([^*]*)\*\*', r'\\fB\1\\fP', s)
-    s = re.sub(r'(?<![\w*])\*([^* ][^*]*)\*', r'\\fI\1\\fP', s)
-    s = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', s)
-    return '\\&' + s if s[:1] in ".'" else s
+    out = ''
+    for i, part in enumerate(s.replace('\\', '\\e').split('`')):
+        if i % 2:
+            out += f'\\fB{literal(part)}\\fP'
+            continue
+        part = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', part)
+        part = re.sub(r'\*\*([^*]*)\*\*', r'\\fB\1\\fP', part)
+        part = re.sub(r'(?<![\w*])\*([^* ][^*]*)\*', r'\\fI\1\\fP', part)
+        # References to other pages.
+        out += re.sub(r'(?<![\w\\-])([a-z][\w-]*)\((\d)\)', lambda m: f'\\fB{literal(m[1])}\\fP({m[2]})', part)
+    return '\\&' + out if out[:1] in ".'" else out
 
 
 def convert(lines):
@@ -34,12 +48,12 @@ def convert(lines):
             out.append('.TE')
             table.clear()
 
-    for line in lines:
-        if line.startswith('```'):
+    for line, following in zip(lines, lines[1:] + ['']):
+        if line.lstrip().startswith('```'):
             out.append('.EE\n.RE' if code else '.RS 4\n.EX')
             code = not code
         elif code:
-            out.append('\\&' + line.replace('\\', '\\e'))
+            out.append('\\&' + literal(line.replace('\\', '\\e')))
         elif line.startswith('|'):
             table.append(line)
         else:
@@ -47,22 +61,33 @@ def convert(lines):
             title = re.match(r'# ([\w-]+)\((\d)\): (.*)', line)
             if title:
                 name, section, what = title.groups()
-                out += [f'.TH {name.upper()} {section} "" weft', '.SH NAME', f'{name} \\- {text(what)}']
+                out += [f'.TH {name.upper()} {section} "" weft', '.SH NAME', f'{literal(name)} \\- {text(what)}']
             elif line.startswith('## '):
                 out.append('.SH ' + text(line[3:]).upper())
             elif line.startswith('### '):
                 out.append('.SS ' + text(line[4:]))
             elif line.startswith('* '):
                 out.append('.IP \\(bu 2\n' + text(line[2:]))
+            elif following.startswith(': '):
+                out.append('.TP\n' + text(line))
+            elif line.startswith(': '):
+                out.append(text(line[2:]))
             elif not line.strip():
-                out.append('.PP')
+                out.append('.IP' if following.startswith('  ') else '.PP')
             else:
                 out.append(text(line.strip()))
     end_table()
     page = '\n'.join(out)
-    page = re.sub(r'(\.PP\n)+(?=\.(SH|SS|TS|IP|RS))', '', page)
+    page = re.sub(r'(\.PP\n)+(?=\.(SH|SS|TS|IP|TP|RS))', '', page)
+    page = re.sub(r'\.IP\n(?=\.RS)', '', page)
     page = re.sub(r'(\.S[HS] .*\n)(\.PP\n)+', r'\1', page)
     return "'\\\" t\n.\\\" SPDX-License-Identifier: ISC\n" + re.sub(r'(\.PP\n)+', '.PP\n', page).removesuffix('.PP') + '\n'
 
 
-sys.stdout.write(convert(open(sys.argv[1], encoding='utf-8').read().splitlines()))
+def main():
+    with open(sys.argv[1], encoding='utf-8') as file:
+        sys.stdout.write(convert(file.read().splitlines()))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,6 +1,6 @@
-/* start.c: OS threads from their beginning to their end, and who waits for that.
+/* start.c: records the start, end and join of threads.
  *
- * What an OS thread does before it first sleeps, or without ever sleeping, is seen only where it starts.
+ * Work before a thread's first sleep would be missed without this, and so would a thread that never sleeps.
  * SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,15 +10,16 @@
 #include <string.h>
 #include <threads.h>
 
-#include "adapters/hook/label.h"
-#include "adapters/hook/load.h"
-#include "adapters/hook/sleep.h"
+#include "adapters/base/thread_sleep.h"
+#include "adapters/hook/address_cache.h"
+#include "adapters/hook/callers.h"
+#include "adapters/hook/session.h"
 #include "adapters/hook/thread.h"
 
-#define TAKEN __attribute__((visibility("default")))
+#define EXPORTED __attribute__((visibility("default")))
 
-/* What is given to the new OS thread: one of both routines. */
-struct start {
+/* Passed to the new thread, which frees it.  One of the two routines is set. */
+struct thread_start {
 	void *(*routine)(void *);
 	thrd_start_t c11_routine;
 	void *data;
@@ -35,10 +36,10 @@ static struct {
 	int (*thrd_join)(thrd_t, int *);
 } real;
 
-static struct weft_record_text blocked = WEFT_COUNTER("blocked in pthread_join"),
-			       c11_blocked = WEFT_COUNTER("blocked in thrd_join");
+static struct weft_record_text join_text = WEFT_COUNTER("blocked in pthread_join"),
+			       c11_join_text = WEFT_COUNTER("blocked in thrd_join");
 
-__attribute__((constructor(101))) static void resolve(void)
+__attribute__((constructor(101))) static void resolve_calls(void)
 {
 	int saved = errno;
 	if (!real.pthread_create)
@@ -52,21 +53,21 @@ __attribute__((constructor(101))) static void resolve(void)
 	errno = saved;
 }
 
-/* Which OS thread has which promise, for those who join it: in one of some slots next to each other.  One that is never joined
- * stays until its slot is wanted; a slot that another one took over costs an edge of the picture. */
-enum { SLOTS = 4096, TRIED = 32 };
+/* The promise of each thread, for its joiner, in a hash table.  The slot of a thread that is never joined stays used until
+ * another thread needs it.  A replaced entry only loses the link from the join to the thread. */
+enum { SLOT_COUNT = 4096, MAX_PROBES = 32 };
 
 static struct slot {
 	pthread_t thread;
-	weft_id id; /* 0: free */
+	weft_id id; /* 0: free slot */
 	unsigned epoch;
-} slots[SLOTS + TRIED];
+} slots[SLOT_COUNT + MAX_PROBES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct slot *find(pthread_t thread, bool to_fill)
+static struct slot *find_slot(pthread_t thread, bool to_fill)
 {
 	struct slot *first = &slots[((uintptr_t)thread >> 6) * 0x9e3779b97f4a7c15u >> 52], *empty = NULL;
-	for (struct slot *at = first; at < first + TRIED; at++) {
+	for (struct slot *at = first; at < first + MAX_PROBES; at++) {
 		bool is_used = at->id && at->epoch == weft__hook_epoch;
 		if (is_used && pthread_equal(at->thread, thread))
 			return at;
@@ -76,112 +77,112 @@ static struct slot *find(pthread_t thread, bool to_fill)
 	return to_fill ? empty ? empty : first : NULL;
 }
 
-static void remember(pthread_t thread, weft_id id)
+static void remember_thread(pthread_t thread, weft_id id)
 {
 	if (pthread_mutex_trylock(&lock))
 		return;
-	*find(thread, true) = (struct slot){thread, id, weft__hook_epoch};
+	*find_slot(thread, true) = (struct slot){thread, id, weft__hook_epoch};
 	pthread_mutex_unlock(&lock);
 }
 
-static weft_id recall(pthread_t thread)
+static weft_id get_thread_promise(pthread_t thread)
 {
 	if (pthread_mutex_trylock(&lock))
 		return 0;
-	struct slot *slot = find(thread, false);
+	struct slot *slot = find_slot(thread, false);
 	weft_id id = slot ? slot->id : 0;
 	pthread_mutex_unlock(&lock);
 	return id;
 }
 
-static struct start begin(void *data)
+static struct thread_start begin_thread(void *data)
 {
-	struct start start = *(struct start *)data;
+	struct thread_start thread_start = *(struct thread_start *)data;
 	free(data);
-	if (weft_is_on() && start.epoch == weft__hook_epoch)
-		weft__hook_thread_begins(start.id, start.by, start.since, start.name);
-	return start;
+	if (weft_is_on() && thread_start.epoch == weft__hook_epoch)
+		weft__hook_thread_begin(thread_start.id, thread_start.by, thread_start.since, thread_start.name);
+	return thread_start;
 }
 
-static void *begin_posix(void *data)
+static void *begin_posix_thread(void *data)
 {
-	struct start start = begin(data);
-	return start.routine(start.data);
+	struct thread_start thread_start = begin_thread(data);
+	return thread_start.routine(thread_start.data);
 }
 
-static int begin_c11(void *data)
+static int begin_c11_thread(void *data)
 {
-	struct start start = begin(data);
-	return start.c11_routine(start.data);
+	struct thread_start thread_start = begin_thread(data);
+	return thread_start.c11_routine(thread_start.data);
 }
 
-/* NULL: nothing is told of it. */
-static struct start *prepare(const void *caller)
+/* Returns NULL if the new thread is not recorded. */
+static struct thread_start *prepare_start(const void *caller)
 {
-	bool is_told = weft__hook_gate && weft_hook_begin() && !weft__hook_is_instrumented();
-	struct start *start = is_told ? calloc(1, sizeof *start) : NULL;
-	if (!start)
+	bool is_recorded = weft__hook_gate && weft_hook_begin() && !weft__hook_is_instrumented;
+	struct thread_start *thread_start = is_recorded ? calloc(1, sizeof *thread_start) : NULL;
+	if (!thread_start)
 		return NULL;
-	start->by = weft_hook_thread()->running;
-	start->id = weft_create_at(start->by, WEFT_KIND_THREAD, weft_hook_place(caller));
-	start->since = weft__stream->last;
-	start->epoch = weft__hook_epoch;
-	if (weft__hook_next_name)
-		strncat(start->name, weft__hook_next_name, sizeof start->name - 1);
-	weft_hook_stack(start->id, caller);
-	return start;
+	thread_start->by = weft_hook_thread()->running;
+	thread_start->id = weft_create_at(thread_start->by, WEFT_KIND_THREAD, weft_hook_site(caller));
+	thread_start->since = weft__stream->last;
+	thread_start->epoch = weft__hook_epoch;
+	if (weft__hook_next_thread_name)
+		strncat(thread_start->name, weft__hook_next_thread_name, sizeof thread_start->name - 1);
+	weft_hook_stack(thread_start->id, caller);
+	return thread_start;
 }
 
-/* `start` is the new OS thread's, or freed, by now. */
-static void started(weft_id id, const pthread_t *thread, int status)
+/* The caller's struct thread_start now belongs to the new thread, or has been freed. */
+static void finish_start(weft_id id, const pthread_t *thread, int status)
 {
 	weft_id by = weft__hook_thread.running;
 	if (status) {
 		WEFT_FAIL(by, id, "no OS thread can be started");
-		weft_read_later(by, id); /* the caller has the status */
+		weft_read_later(by, id); /* the caller gets the status */
 	} else {
-		remember(*thread, id); /* it may not have begun yet, and be joined now */
+		remember_thread(*thread, id); /* it may be joined before it has started */
 	}
 }
 
-TAKEN int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *), void *data)
+EXPORTED int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *), void *data)
 {
 	if (!real.pthread_create)
-		resolve();
-	struct start *start = prepare(__builtin_return_address(0));
-	if (!start)
+		resolve_calls();
+	struct thread_start *thread_start = prepare_start(__builtin_return_address(0));
+	if (!thread_start)
 		return real.pthread_create(thread, attributes, routine, data);
-	weft_id id = start->id;
-	start->routine = routine;
-	start->data = data;
-	int status = real.pthread_create(thread, attributes, begin_posix, start);
+	weft_id id = thread_start->id;
+	thread_start->routine = routine;
+	thread_start->data = data;
+	int status = real.pthread_create(thread, attributes, begin_posix_thread, thread_start);
 	if (status)
-		free(start);
-	started(id, thread, status);
+		free(thread_start);
+	finish_start(id, thread, status);
 	return status;
 }
 
-TAKEN int thrd_create(thrd_t *thread, thrd_start_t routine, void *data)
+EXPORTED int thrd_create(thrd_t *thread, thrd_start_t routine, void *data)
 {
 	if (!real.thrd_create)
-		resolve();
-	struct start *start = prepare(__builtin_return_address(0));
-	if (!start)
+		resolve_calls();
+	struct thread_start *thread_start = prepare_start(__builtin_return_address(0));
+	if (!thread_start)
 		return real.thrd_create(thread, routine, data);
-	weft_id id = start->id;
-	start->c11_routine = routine;
-	start->data = data;
-	int status = real.thrd_create(thread, begin_c11, start);
+	weft_id id = thread_start->id;
+	thread_start->c11_routine = routine;
+	thread_start->data = data;
+	int status = real.thrd_create(thread, begin_c11_thread, thread_start);
 	if (status != thrd_success)
-		free(start);
-	started(id, thread, status != thrd_success);
+		free(thread_start);
+	finish_start(id, thread, status != thrd_success);
 	return status;
 }
 
-/* A join with what is told around it; CALL is it. */
-#define JOIN(NAME, TEXT, CALL)                                                                                                   \
+/* Wraps a join; CALL is the original call. */
+#define RECORD_JOIN(NAME, TEXT, CALL)                                                                                            \
 	if (!real.NAME)                                                                                                          \
-		resolve();                                                                                                       \
+		resolve_calls();                                                                                                 \
 	if (!weft__hook_gate || !weft_hook_begin())                                                                              \
 		return CALL;                                                                                                     \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_THREAD,                                                              \
@@ -191,25 +192,25 @@ TAKEN int thrd_create(thrd_t *thread, thrd_start_t routine, void *data)
 	    .may_sleep = true,                                                                                                   \
 	    .caller = __builtin_return_address(0)};                                                                              \
 	int before = errno;                                                                                                      \
-	weft_id id = recall(thread), by = id ? weft_hook_thread()->running : 0;                                                  \
+	weft_id id = get_thread_promise(thread), by = id ? weft_hook_thread()->running : 0;                                      \
 	if (id)                                                                                                                  \
 		weft_await(by, id);                                                                                              \
-	weft__hook_nears_sleep(&s);                                                                                              \
-	weft__hook_falls_asleep(&s);                                                                                             \
+	weft__hook_before_wait(&s);                                                                                              \
+	weft__hook_record_sleep(&s);                                                                                             \
 	errno = before;                                                                                                          \
 	int result = CALL, after = errno;                                                                                        \
-	weft__hook_wakes(&s);                                                                                                    \
+	weft__hook_record_wake(&s);                                                                                              \
 	if (id && !result)                                                                                                       \
 		weft_read_later(by, id);                                                                                         \
 	errno = after;                                                                                                           \
 	return result
 
-TAKEN int pthread_join(pthread_t thread, void **result_of)
+EXPORTED int pthread_join(pthread_t thread, void **result_of)
 {
-	JOIN(pthread_join, blocked, real.pthread_join(thread, result_of));
+	RECORD_JOIN(pthread_join, join_text, real.pthread_join(thread, result_of));
 }
 
-TAKEN int thrd_join(thrd_t thread, int *result_of)
+EXPORTED int thrd_join(thrd_t thread, int *result_of)
 {
-	JOIN(thrd_join, c11_blocked, real.thrd_join(thread, result_of));
+	RECORD_JOIN(thrd_join, c11_join_text, real.thrd_join(thread, result_of));
 }

@@ -1,11 +1,12 @@
-/* uring.c: where a program waits for an io_uring: liburing enters the kernel without libc.  SPDX-License-Identifier: ISC */
+/* uring.c: wraps liburing's waits, which enter the kernel without libc.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdio.h>
 
-#include "adapters/hook/sleep.h"
+#include "adapters/base/thread_sleep.h"
+#include "adapters/hook/session.h"
 #include "adapters/hook/thread.h"
 
-/* X(name, (parameters), (arguments), how many completions are waited for). */
+/* X(name, (parameters), (arguments), number of completions to wait for). */
 #define CALLS(X)                                                                                                                 \
 	X(__io_uring_get_cqe, (void *ring, void **found, unsigned submit, unsigned count, void *mask),                           \
 	    (ring, found, submit, count, mask), count)                                                                           \
@@ -22,25 +23,25 @@ static struct {
 #undef POINTER
 } real;
 
-static struct weft_record_text blocked = WEFT_COUNTER("blocked in io_uring");
-static __thread int inside __attribute__((tls_model("initial-exec"))); /* one of them may call another */
+static struct weft_record_text blocked_text = WEFT_COUNTER("blocked in io_uring");
+static __thread int nested_calls __attribute__((tls_model("initial-exec"))); /* one wrapped function may call another */
 
-static bool falls_asleep(struct weft_hook_sleep *sleep, unsigned count)
+static bool begin_wait(struct weft_hook_sleep *sleep, unsigned count)
 {
-	if (count == 0 || inside > 0 || !weft_hook_begin())
+	if (count == 0 || nested_calls > 0 || !weft_hook_begin())
 		return false;
-	int kept = errno;
-	bool is_told = weft_hook_sleeps(sleep);
-	errno = kept;
-	return is_told;
+	int saved_errno = errno;
+	bool is_recorded = weft_hook_begin_sleep(sleep);
+	errno = saved_errno;
+	return is_recorded;
 }
 
-static int wakes(const struct weft_hook_sleep *sleep, bool is_told, int result)
+static int end_wait(const struct weft_hook_sleep *sleep, bool is_recorded, int result)
 {
-	int kept = errno;
-	if (is_told)
-		weft_hook_wakes(sleep);
-	errno = kept;
+	int saved_errno = errno;
+	if (is_recorded)
+		weft_hook_end_sleep(sleep);
+	errno = saved_errno;
 	return result;
 }
 
@@ -49,25 +50,23 @@ static int wakes(const struct weft_hook_sleep *sleep, bool is_told, int result)
 	{                                                                                                                        \
 		struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_FDS,                                                         \
 		    .function = #NAME,                                                                                           \
-		    .text = &blocked,                                                                                            \
+		    .text = &blocked_text,                                                                                       \
 		    .epoll = -1,                                                                                                 \
 		    .may_sleep = true,                                                                                           \
 		    .caller = __builtin_return_address(0)};                                                                      \
-		bool is_told = falls_asleep(&s, COUNT);                                                                          \
-		inside++;                                                                                                        \
+		bool is_recorded = begin_wait(&s, COUNT);                                                                        \
+		nested_calls++;                                                                                                  \
 		int result = real.NAME ARGUMENTS;                                                                                \
-		inside--;                                                                                                        \
-		return wakes(&s, is_told, result);                                                                               \
+		nested_calls--;                                                                                                  \
+		return end_wait(&s, is_recorded, result);                                                                        \
 	}
 CALLS(WRAPPER)
 
-#define ROW(NAME, PARAMETERS, ARGUMENTS, COUNT) {#NAME, (void *)wrapped_##NAME, (void **)(void *)&real.NAME},
-static const struct weft_hook_function functions[] = {CALLS(ROW){0}};
-static const struct weft_hook_function *const sets[] = {functions};
+#define TAKEN(NAME, PARAMETERS, ARGUMENTS, COUNT) WEFT_HOOK_TAKEN(NAME, wrapped_##NAME, real.NAME),
+static const struct weft_hook_function functions[] = {CALLS(TAKEN){0}};
 static const struct weft_hook_module *liburing;
-static const struct weft_hook_module **const modules[] = {&liburing};
 
-static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
+static bool is_supported_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	snprintf(version, size, "2");
 	return true;
@@ -78,8 +77,6 @@ const struct weft_hook_adapter weft_uring_adapter = {
     .library = "liburing.so",
     .prefix = "io_uring_",
     .mark = "io_uring_submit_and_wait",
-    .sets = 1,
-    .functions = sets,
-    .modules = modules,
-    .accepts = accepts,
+    WEFT_HOOK_SETS((functions), (&liburing)),
+    .accepts = is_supported_version,
 };

@@ -1,38 +1,54 @@
-/* adapter.c: the tables of GLib's three libraries.  Of each there is one copy in a process: GLib's types allow no second.
+/* adapter.c: the tables of GLib's three libraries.  A process has one copy of each, because GLib's types allow no second.
  * SPDX-License-Identifier: ISC */
-#include "adapters/glib/adapter.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-struct weft__glib_real weft__glib_real;
+#include "adapters/base/thread_sleep.h"
+#include "adapters/glib/object.h"
+#include "adapters/glib/run.h"
 
-struct weft__glib_modules weft__glib_modules;
-
-#define ROW(result, name, parameters, arguments) {#name, (void *)weft__##name, (void **)(void *)&weft__glib_real.name},
-#define CALLED(result, name, parameters) {#name, NULL, (void **)(void *)&weft__glib_real.name},
-static const struct weft_hook_function glib_functions[] = {WEFT__GLIB_SHORT_CALLS(ROW) WEFT__GLIB_CALLS(ROW)
-							       WEFT__GLIB_LOCK_CALLS(ROW)
-								   WEFT__GLIB_ONLY_CALLED(CALLED){"g_source_attach", NULL, NULL},
-    {"g_source_destroy", NULL, NULL}, {"g_main_loop_run", NULL, NULL}, {0}};
+#define TAKEN(result, name, parameters, arguments) WEFT_HOOK_TAKEN(name, weft__##name, weft__glib_real.name),
+#define CALLED(result, name, parameters) WEFT_HOOK_CALLED(name, weft__glib_real.name),
+static const struct weft_hook_function glib_functions[] = {WEFT__GLIB_SHORT_CALLS(TAKEN) WEFT__GLIB_CALLS(TAKEN)
+							       WEFT__GLIB_LOCK_CALLS(TAKEN) WEFT__GLIB_ONLY_CALLED(CALLED)
+								   WEFT_HOOK_REQUIRED(g_source_attach),
+    WEFT_HOOK_REQUIRED(g_source_destroy), WEFT_HOOK_REQUIRED(g_main_loop_run), {0}};
 static const struct weft_hook_function gio_functions[] = {
-    WEFT__GIO_CALLS(ROW) WEFT__GIO_ONLY_CALLED(CALLED){"g_task_return_pointer", NULL, NULL}, {0}};
+    WEFT__GIO_CALLS(TAKEN) WEFT__GIO_ONLY_CALLED(CALLED) WEFT_HOOK_REQUIRED(g_task_return_pointer), {0}};
 static const struct weft_hook_function gobject_functions[] = {WEFT__GOBJECT_ONLY_CALLED(CALLED){0}};
 
-#define NAME(result, name, parameters, arguments) #name,
-static const char *const glib_from_outside[] = {WEFT__GLIB_LOCK_CALLS(NAME) NULL};
+#define NAME_ENTRY(result, name, parameters, arguments) #name,
+static const char *const glib_from_outside[] = {WEFT__GLIB_LOCK_CALLS(NAME_ENTRY) NULL};
 
-static const struct weft_hook_function *const glib_sets[] = {glib_functions};
-static const struct weft_hook_function *const gio_sets[] = {gio_functions};
-static const struct weft_hook_function *const gobject_sets[] = {gobject_functions};
+/* Also labels sources that have no name when the loop sleeps. */
+static bool is_loop_wait(struct weft_hook_sleep *sleep)
+{
+	enum { STILL_MS = 100 }; /* a busy loop never waits so long */
+	struct weft__glib_here *here = &weft__glib_here;
+	if (here->epoch != weft__hook_epoch && here->depth > 0) {
+		weft_hook_thread();
+		weft__glib_attach_thread();
+	}
+	if (here->epoch != weft__hook_epoch)
+		return false;
+	if (here->is_in_loop && here->depth > 0 && sleep->kind == WEFT_HOOK_SLEEP_FDS)
+		weft__glib_record_older();
+	if (here->unlabelled_count > 0)
+		weft__glib_label_sources();
+	if (here->accepted)
+		weft__glib_begin_accepted();
+	if (!here->is_in_loop || sleep->kind != WEFT_HOOK_SLEEP_FDS)
+		return false;
+	if (weft__glib_is_turn()) {
+		sleep->first_ms = STILL_MS;
+		sleep->on_long_wait = weft__glib_await_sources;
+	}
+	return true;
+}
 
-static const struct weft_hook_module **const glib_modules[] = {&weft__glib_modules.glib};
-static const struct weft_hook_module **const gio_modules[] = {&weft__glib_modules.gio};
-static const struct weft_hook_module **const gobject_modules[] = {&weft__glib_modules.gobject};
-
-/* The library's file is called libglib-2.0.so.0.7400.6, in 2.74.6. */
-static bool put_version(const struct weft_hook_module *module, char *version, size_t size)
+/* The file of GLib 2.74.6 is libglib-2.0.so.0.7400.6. */
+static bool write_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	char target[256];
 	ssize_t n = readlink(module->path, target, sizeof target - 1);
@@ -46,34 +62,32 @@ static bool put_version(const struct weft_hook_module *module, char *version, si
 	return true;
 }
 
-static void forget(void)
+static void clear_all(void)
 {
-	weft__glib_things_forget();
-	weft__glib_cancels_forget();
-	weft__glib_sources_forget();
+	weft__glib_objects_clear();
+	weft__glib_cancels_clear();
+	weft__glib_sources_clear();
 }
 
-static void forks(enum weft_hook_fork when)
+static void handle_fork(enum weft_hook_fork when)
 {
 	if (when == WEFT_HOOK_IN_CHILD)
-		forget();
+		clear_all();
 }
 
-/* It is asked about sleep for all three. */
+/* This adapter's is_loop_wait() covers all three libraries. */
 const struct weft_hook_adapter weft_glib_adapter = {
     .name = "GLib",
     .library = "libglib-2.0.so",
     .prefix = "g_",
     .mark = "g_main_context_dispatch",
-    .sets = 1,
-    .functions = glib_sets,
-    .modules = glib_modules,
-    .accepts = put_version,
+    WEFT_HOOK_SETS((glib_functions), (&weft__glib_modules.glib)),
+    .accepts = write_version,
     .from_outside = glib_from_outside,
-    .forget = forget,
-    .fork = forks,
-    .sleeps = weft__glib_sleeps,
-    .thread_ends = weft__glib_thread_ends,
+    .forget = clear_all,
+    .fork = handle_fork,
+    .sleeps = is_loop_wait,
+    .thread_ends = weft__glib_thread_end,
 };
 
 const struct weft_hook_adapter weft_gobject_adapter = {
@@ -81,10 +95,8 @@ const struct weft_hook_adapter weft_gobject_adapter = {
     .library = "libgobject-2.0.so",
     .prefix = "g_",
     .mark = "g_type_name_from_instance",
-    .sets = 1,
-    .functions = gobject_sets,
-    .modules = gobject_modules,
-    .accepts = put_version,
+    WEFT_HOOK_SETS((gobject_functions), (&weft__glib_modules.gobject)),
+    .accepts = write_version,
 };
 
 const struct weft_hook_adapter weft_gio_adapter = {
@@ -92,8 +104,6 @@ const struct weft_hook_adapter weft_gio_adapter = {
     .library = "libgio-2.0.so",
     .prefix = "g_",
     .mark = "g_task_new",
-    .sets = 1,
-    .functions = gio_sets,
-    .modules = gio_modules,
-    .accepts = put_version,
+    WEFT_HOOK_SETS((gio_functions), (&weft__glib_modules.gio)),
+    .accepts = write_version,
 };

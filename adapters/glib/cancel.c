@@ -1,79 +1,79 @@
-/* cancel.c: which tasks a GCancellable ends.  SPDX-License-Identifier: ISC */
+/* cancel.c: finds the tasks that a GCancellable cancels.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
-#include "adapters/glib/adapter.h"
+#include "adapters/glib/common.h"
 
-enum { CHAINS = 256, TURNS = 20000 };
+enum { CHAIN_COUNT = 256, MAX_SPINS = 20000 };
 
-/* Chains of tasks, by the address of what cancels them. */
+/* Chains of tasks, hashed by the address of their GCancellable. */
 static struct chain {
 	uint32_t lock, first;
-} chains[CHAINS];
+} chains[CHAIN_COUNT];
 
-static struct chain *lock(const GCancellable *cancellable)
+static struct chain *lock_chain(const GCancellable *cancellable)
 {
 	struct chain *c = &chains[(uintptr_t)cancellable * 0x9e3779b97f4a7c15u >> 56];
 	for (unsigned i = 0; __atomic_exchange_n(&c->lock, 1, __ATOMIC_ACQUIRE); i++)
-		if (i == TURNS)
+		if (i == MAX_SPINS)
 			return NULL;
 	return c;
 }
 
-static void unlock(struct chain *c)
+static void unlock_chain(struct chain *c)
 {
 	__atomic_store_n(&c->lock, 0, __ATOMIC_RELEASE);
 }
 
-void weft__glib_cancel_add(struct weft__glib_thing *task, const GCancellable *cancellable)
+void weft__glib_cancel_add(struct weft__glib_object *task, const GCancellable *cancellable)
 {
-	struct chain *c = cancellable ? lock(cancellable) : NULL;
+	struct chain *c = cancellable ? lock_chain(cancellable) : NULL;
 	if (!c)
 		return;
 	task->cancellable = cancellable;
 	task->cancelled_before = 0;
 	task->cancelled_next = c->first;
 	if (c->first)
-		weft__glib_thing_at(c->first)->cancelled_before = task->place;
-	c->first = task->place;
-	unlock(c);
+		weft__glib_object_at(c->first)->cancelled_before = task->index;
+	c->first = task->index;
+	unlock_chain(c);
 }
 
-void weft__glib_cancel_remove(struct weft__glib_thing *task)
+void weft__glib_cancel_remove(struct weft__glib_object *task)
 {
-	struct chain *c = lock(task->cancellable);
+	struct chain *c = lock_chain(task->cancellable);
 	if (!c)
 		return;
 	if (task->cancelled_next)
-		weft__glib_thing_at(task->cancelled_next)->cancelled_before = task->cancelled_before;
+		weft__glib_object_at(task->cancelled_next)->cancelled_before = task->cancelled_before;
 	if (task->cancelled_before)
-		weft__glib_thing_at(task->cancelled_before)->cancelled_next = task->cancelled_next;
-	else if (c->first == task->place)
+		weft__glib_object_at(task->cancelled_before)->cancelled_next = task->cancelled_next;
+	else if (c->first == task->index)
 		c->first = task->cancelled_next;
 	task->cancellable = NULL;
-	unlock(c);
+	unlock_chain(c);
 }
 
-void weft__glib_cancels_forget(void)
+void weft__glib_cancels_clear(void)
 {
 	memset(chains, 0, sizeof chains);
 }
 
-/* Its tasks are told; most end by that. */
+/* Signals the tasks of the GCancellable; most end then. */
 void weft__g_cancellable_cancel(GCancellable *cancellable)
 {
-	if (cancellable && weft__glib_goes_on() && !weft__glib_real.g_cancellable_is_cancelled(cancellable)) {
-		weft_id by = weft__glib_who();
-		struct chain *c = lock(cancellable);
-		for (uint32_t place = c ? c->first : 0; place;) {
-			const struct weft__glib_thing *task = weft__glib_thing_at(place);
+	if (cancellable && weft__glib_is_recording() && !weft__glib_real.g_cancellable_is_cancelled(cancellable)) {
+		weft_id by = weft__glib_current_promise();
+		struct chain *c = lock_chain(cancellable);
+		for (uint32_t index = c ? c->first : 0; index;) {
+			const struct weft__glib_object *task = weft__glib_object_at(index);
 			if (task->cancellable == cancellable && !task->is_returned && !task->is_ended) {
 				weft_signal_only(by, task->id);
 				WEFT_NOTE(task->id, "cancelled");
 			}
-			place = task->cancelled_next;
+			index = task->cancelled_next;
 		}
 		if (c)
-			unlock(c);
+			unlock_chain(c);
 	}
 	weft__glib_real.g_cancellable_cancel(cancellable);
 }

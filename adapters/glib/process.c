@@ -1,5 +1,5 @@
-/* process.c: child processes, by the sources that watch them: those of GSubprocess and of programs alike.
- * SPDX-License-Identifier: ISC */
+/* process.c: child processes, recorded by the sources that watch them, with and without GSubprocess.  SPDX-License-Identifier:
+ * ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -8,9 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "adapters/glib/adapter.h"
+#include "adapters/glib/object.h"
+#include "adapters/glib/run.h"
 
-static bool has_children; /* a GSubprocess was seen */
+static bool has_children; /* a GSubprocess has been recorded */
 
 static ssize_t read_file(const char *path, char *text, size_t size)
 {
@@ -21,14 +22,14 @@ static ssize_t read_file(const char *path, char *text, size_t size)
 	return n;
 }
 
-/* Its command line; after exec(), for which GLib waits. */
-static void put_command(struct weft_hook_label *label, GPid pid)
+/* Appends the process's command line.  GLib has waited for its exec(). */
+static void append_command(struct weft_hook_label *label, GPid pid)
 {
-	char path[40], command[WEFT_HOOK_LABEL];
+	char path[40], command[WEFT_HOOK_LABEL_BYTES];
 	int saved = errno;
 	snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
 	ssize_t n = read_file(path, command, sizeof command);
-	if (n <= 0) { /* it has ended already */
+	if (n <= 0) { /* the process has ended */
 		snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
 		n = read_file(path, command, sizeof command);
 	}
@@ -41,16 +42,16 @@ static void put_command(struct weft_hook_label *label, GPid pid)
 			command[i] = ' ';
 	command[n > 0 ? n : 0] = 0;
 	const char *slash = strchr(command, ' ') ? NULL : strrchr(command, '/');
-	weft_hook_put(label, slash ? slash + 1 : command);
+	weft_hook_append(label, slash ? slash + 1 : command);
 	if (n <= 0) {
-		weft_hook_put(label, "process ");
-		weft_hook_put_number(label, (uint64_t)pid);
+		weft_hook_append(label, "process ");
+		weft_hook_append_number(label, (uint64_t)pid);
 	}
 	errno = saved;
 }
 
-/* GChildWatchSource, since 2.0: its process stands behind the source. */
-void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *watch, const void *data)
+/* GChildWatchSource (since 2.0) has the process id behind the GSource. */
+void weft__glib_begin_child(struct weft__glib_object *source, const GSource *watch, const void *data)
 {
 	const struct {
 		GSource source;
@@ -59,10 +60,10 @@ void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *wat
 	struct weft_hook_label label = {0};
 	const void *site = weft__glib_here.site ? weft__glib_here.site : (const char *)source->callback + 1;
 	weft__glib_create(source, WEFT_KIND_PROCESS, site, false, 0, 0);
-	put_command(&label, child->pid);
+	append_command(&label, child->pid);
 	weft__glib_label(source, label.text);
-	if (weft__glib_is_gio((const void *)source->callback)) { /* a GSubprocess */
-		struct weft__glib_thing *found = weft__glib_thing_add(WEFT__GLIB_CHILD, data);
+	if (weft__glib_is_gio((const void *)source->callback)) { /* watched for a GSubprocess */
+		struct weft__glib_object *found = weft__glib_object_add(WEFT__GLIB_CHILD, data);
 		if (found) {
 			found->stands_for = weft__glib_tag_of(source);
 			__atomic_store_n(&has_children, true, __ATOMIC_RELEASE);
@@ -70,50 +71,50 @@ void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *wat
 	}
 }
 
-struct weft__glib_thing *weft__glib_child_of(const void *subprocess)
+struct weft__glib_object *weft__glib_child_of(const void *subprocess)
 {
 	if (!subprocess || !__atomic_load_n(&has_children, __ATOMIC_ACQUIRE))
 		return NULL;
-	const struct weft__glib_thing *found = weft__glib_thing_find(WEFT__GLIB_CHILD, subprocess);
-	struct weft__glib_thing *source = found ? weft__glib_thing_of(found->stands_for) : NULL;
+	const struct weft__glib_object *found = weft__glib_object_find(WEFT__GLIB_CHILD, subprocess);
+	struct weft__glib_object *source = found ? weft__glib_object_of(found->stands_for) : NULL;
 	return source && source->id && !source->is_ended ? source : NULL;
 }
 
-/* The program's callback, while our own stands in its place. */
+/* The program's callback, which note_child_end() replaces. */
 static __thread struct {
 	GChildWatchFunc callback;
 	weft_id id;
-} ends __attribute__((tls_model("initial-exec")));
+} child_end __attribute__((tls_model("initial-exec")));
 
-static void ended(GPid pid, gint status, gpointer data)
+static void note_child_end(GPid pid, gint status, gpointer data)
 {
-	GChildWatchFunc callback = ends.callback;
+	GChildWatchFunc callback = child_end.callback;
 	char text[40];
 	if (WIFSIGNALED(status))
 		snprintf(text, sizeof text, "killed by signal %d", WTERMSIG(status));
 	else
 		snprintf(text, sizeof text, "exit status %d", WEXITSTATUS(status));
-	weft_note(ends.id, text);
+	weft_note(child_end.id, text);
 	callback(pid, status, data);
 }
 
-gboolean weft__glib_child_ends(const struct weft__glib_thing *thing, GSource *source, GSourceFunc callback, gpointer data,
-    gboolean (*dispatch)(GSource *, GSourceFunc, gpointer))
+gboolean weft__glib_dispatch_child_end(const struct weft__glib_object *tracked, GSource *source, GSourceFunc callback,
+    gpointer data, gboolean (*dispatch)(GSource *, GSourceFunc, gpointer))
 {
 	if (!callback)
 		return dispatch(source, callback, data);
-	ends.callback = (GChildWatchFunc)(void (*)(void))callback;
-	ends.id = thing->id;
-	struct weft__glib_thing *child = weft__glib_thing_find(WEFT__GLIB_CHILD, data);
+	child_end.callback = (GChildWatchFunc)(void (*)(void))callback;
+	child_end.id = tracked->id;
+	struct weft__glib_object *child = weft__glib_object_find(WEFT__GLIB_CHILD, data);
 	if (child)
-		weft__glib_thing_remove(child);
-	return dispatch(source, (GSourceFunc)(void (*)(void))ended, data);
+		weft__glib_object_remove(child);
+	return dispatch(source, (GSourceFunc)(void (*)(void))note_child_end, data);
 }
 
-/* ---- Who starts one with GSubprocess ---- */
+/* ---- Starting processes ---- */
 
-#define STARTS(name, arguments)                                                                                                  \
-	const void *outer = weft__glib_begins() ? weft__glib_here.site : NULL;                                                   \
+#define SPAWN(name, arguments)                                                                                                   \
+	const void *outer = weft__glib_should_record() ? weft__glib_here.site : NULL;                                            \
 	if (!outer)                                                                                                              \
 		weft__glib_here.site = __builtin_return_address(0);                                                              \
 	GSubprocess *made = weft__glib_real.name arguments;                                                                      \
@@ -122,10 +123,10 @@ gboolean weft__glib_child_ends(const struct weft__glib_thing *thing, GSource *so
 
 GSubprocess *weft__g_subprocess_newv(const gchar *const *argv, GSubprocessFlags flags, GError **error)
 {
-	STARTS(g_subprocess_newv, (argv, flags, error));
+	SPAWN(g_subprocess_newv, (argv, flags, error));
 }
 
-/* Its arguments go on as a list, which is as long as they are. */
+/* Passes the arguments on as an array on the stack. */
 GSubprocess *weft__g_subprocess_new(GSubprocessFlags flags, GError **error, const gchar *first, ...)
 {
 	va_list more;
@@ -140,10 +141,10 @@ GSubprocess *weft__g_subprocess_new(GSubprocessFlags flags, GError **error, cons
 	for (size_t i = 1; i <= count; i++)
 		argv[i] = first ? va_arg(more, const gchar *) : NULL;
 	va_end(more);
-	STARTS(g_subprocess_newv, (argv, flags, error));
+	SPAWN(g_subprocess_newv, (argv, flags, error));
 }
 
 GSubprocess *weft__g_subprocess_launcher_spawnv(GSubprocessLauncher *self, const gchar *const *argv, GError **error)
 {
-	STARTS(g_subprocess_launcher_spawnv, (self, argv, error));
+	SPAWN(g_subprocess_launcher_spawnv, (self, argv, error));
 }

@@ -1,33 +1,37 @@
-/* source.c: what GLib's loop waits for.
+/* source.c: sources of GLib's loops.
  *
- * A source is a promise from its attachment to its end; each dispatch is a message of the system to it.  The loop calls
- * `dispatch` of the source's table of functions: ours stands in the table itself, since programs and GLib compare the addresses
- * of tables.  A table is changed when the first source of it is attached: nobody uses it then.
+ * A source is a promise from its attachment to its end; each dispatch is a signal of the system to it.  The loop calls `dispatch`
+ * of the source's function table.  The adapter writes its own function into that table, because programs and GLib compare the
+ * tables' addresses.  It does so when the first source of a table is attached, before the table is used.
  *
- * A one-shot source whose callback and data come back again and again is one promise from the third time on: a frame clock is a
- * line, not sixty a second.  So is one with another closure each time, where the OS thread does not sleep.  A source that only
- * brings a task home has none.  SPDX-License-Identifier: ISC */
+ * A one-shot source whose callback and data recur is one promise from the third time on, so that a frame clock is one row.  The
+ * same is true for one with new data each time, if the thread does not sleep in between.  A source that only delivers a task's
+ * result has no promise.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
-#include "adapters/glib/adapter.h"
+#include "adapters/glib/object.h"
+#include "adapters/glib/run.h"
+#include "adapters/hook/address_cache.h"
 #include "adapters/hook/entry.h"
+#include "adapters/hook/session.h"
 #include "adapters/hook/slots.h"
+#include "adapters/hook/socket.h"
 
-enum { TABLES = 256, TRIED = 32, SEEN = 1024, RECURS = 3 };
+enum { MAX_TABLES = 256, MAX_PROBES = 32, MAX_SEEN = 1024, MIN_RECURRENCES = 3 };
 
 typedef gboolean dispatch_fn(GSource *, GSourceFunc, gpointer);
 typedef void finalize_fn(GSource *);
 
-/* ---- Tables ---- */
+/* ---- Function tables ---- */
 
-/* Number n of a table's functions: they know the table, wherever they are called from.  Programs copy tables, and call the
- * function of one in that of another. */
+/* Table n belongs to slot n, so the adapter's functions know their table even if they are called by another table's function.
+ * Programs copy tables, and call functions of one table from another. */
 static struct table {
-	const GSourceFuncs *funcs; /* NULL: free */
+	const GSourceFuncs *funcs; /* NULL: unused */
 	dispatch_fn *dispatch;
 	finalize_fn *finalize;
 	uint8_t kind;
-} tables[TABLES];
+} tables[MAX_TABLES];
 
 WEFT_HOOK_CODE(weft__glib_dispatched, 3, 256);
 WEFT_HOOK_CODE(weft__glib_finalized, 1, 256);
@@ -35,21 +39,21 @@ WEFT_HOOK_CODE(weft__glib_finalized, 1, 256);
 gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer data, unsigned table);
 void weft__glib_finalized(GSource *source, unsigned table);
 
-static dispatch_fn *dispatch_of(const struct table *t)
+static dispatch_fn *get_dispatch(const struct table *t)
 {
 	return (dispatch_fn *)(uintptr_t)(weft__glib_dispatched_code + WEFT_HOOK_SLOT_BYTES * (t - tables));
 }
 
-static finalize_fn *finalize_of(const struct table *t)
+static finalize_fn *get_finalize(const struct table *t)
 {
 	return (finalize_fn *)(uintptr_t)(weft__glib_finalized_code + WEFT_HOOK_SLOT_BYTES * (t - tables));
 }
 
-static struct table *table_of(const GSourceFuncs *funcs)
+static struct table *find_table(const GSourceFuncs *funcs)
 {
 	unsigned first = (unsigned)((uintptr_t)funcs * 0x9e3779b97f4a7c15u >> 40);
-	for (unsigned i = 0; i < TRIED; i++) {
-		struct table *t = &tables[(first + i) % TABLES];
+	for (unsigned i = 0; i < MAX_PROBES; i++) {
+		struct table *t = &tables[(first + i) % MAX_TABLES];
 		const GSourceFuncs *seen = __atomic_load_n(&t->funcs, __ATOMIC_ACQUIRE);
 		if (seen == funcs || !seen)
 			return t;
@@ -57,7 +61,7 @@ static struct table *table_of(const GSourceFuncs *funcs)
 	return NULL;
 }
 
-static enum weft_kind kind_of(const GSourceFuncs *funcs)
+static enum weft_kind classify_funcs(const GSourceFuncs *funcs)
 {
 	static const struct {
 		const char *name;
@@ -71,34 +75,34 @@ static enum weft_kind kind_of(const GSourceFuncs *funcs)
 	return WEFT_KIND_POLL;
 }
 
-/* Puts our functions in the table; an unloaded library's table may have had the same address. */
-static struct table *take_table(GSourceFuncs *funcs)
+/* Writes the adapter's functions into the table.  An unloaded library may have had a table at the same address. */
+static struct table *hook_table(GSourceFuncs *funcs)
 {
 	static uint32_t lock;
-	struct table *t = table_of(funcs);
-	if (!t || !funcs->dispatch || (t->funcs && funcs->dispatch == dispatch_of(t)))
+	struct table *t = find_table(funcs);
+	if (!t || !funcs->dispatch || (t->funcs && funcs->dispatch == get_dispatch(t)))
 		return funcs->dispatch ? t : NULL;
 	if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
-		return NULL; /* another OS thread takes one just now: of this source nothing is seen */
-	dispatch_fn *dispatch = dispatch_of(t);
-	finalize_fn *finalize = finalize_of(t);
+		return NULL; /* another thread is doing so: this source is not recorded */
+	dispatch_fn *dispatch = get_dispatch(t);
+	finalize_fn *finalize = get_finalize(t);
 	bool taken = t->funcs == funcs || !t->funcs;
 	if (taken) {
 		t->dispatch = funcs->dispatch;
 		t->finalize = funcs->finalize;
-		t->kind = (uint8_t)kind_of(funcs);
+		t->kind = (uint8_t)classify_funcs(funcs);
 		__atomic_store_n(&t->funcs, funcs, __ATOMIC_RELEASE);
-		taken = weft__poke(&funcs->finalize, &finalize, sizeof finalize) &&
-			weft__poke(&funcs->dispatch, &dispatch, sizeof dispatch);
+		taken = weft__write_protected(&funcs->finalize, &finalize, sizeof finalize) &&
+			weft__write_protected(&funcs->dispatch, &dispatch, sizeof dispatch);
 	}
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 	return taken ? t : NULL;
 }
 
-/* ---- Names ---- */
+/* ---- Labels ---- */
 
-/* GTimeoutSource, since 2.0: its interval stands behind the source. */
-static void put_period(struct weft_hook_label *label, const GSource *source)
+/* GTimeoutSource (since 2.0) has its interval behind the GSource. */
+static void append_period(struct weft_hook_label *label, const GSource *source)
 {
 	const struct {
 		GSource source;
@@ -106,12 +110,12 @@ static void put_period(struct weft_hook_label *label, const GSource *source)
 		gboolean is_seconds;
 	} *timeout = (const void *)source;
 	if (label->length > 0)
-		weft_hook_put(label, ", ");
-	weft_hook_put_ms(label, timeout->is_seconds ? (uint64_t)timeout->interval * 1000 : timeout->interval);
+		weft_hook_append(label, ", ");
+	weft_hook_append_ms(label, timeout->is_seconds ? (uint64_t)timeout->interval * 1000 : timeout->interval);
 }
 
-/* Since 2.70 GLib names its own sources after their tables, which says no more than their kinds. */
-static const char *name_of(const GSource *source)
+/* Since 2.70 GLib names its own sources after their tables, which only repeats their kind. */
+static const char *get_source_name(const GSource *source)
 {
 	static const char *const plain[] = {"GIdleSource", "GTimeoutSource", "GChildWatchSource", "GUnixSignalSource"};
 	for (unsigned i = 0; source->name && i < sizeof plain / sizeof *plain; i++)
@@ -120,45 +124,45 @@ static const char *name_of(const GSource *source)
 	return source->name;
 }
 
-/* Its label, unless it has one: a name, or what its callback is called; and the period of a timer. */
-static void name(struct weft__glib_thing *thing, const char *text, const GSource *source)
+/* Labels the source, if it has no label: by a name or its callback's name, and by a timer's period. */
+static void label_source(struct weft__glib_object *tracked, const char *text, const GSource *source)
 {
 	struct weft_hook_label label = {0};
-	if (thing->is_labelled || !thing->id || thing->kind == WEFT_KIND_PROCESS)
+	if (tracked->is_labelled || !tracked->id || tracked->kind == WEFT_KIND_PROCESS)
 		return;
 	if (text)
-		weft_hook_put(&label, text);
-	if (thing->kind == WEFT_KIND_TIMER && source)
-		put_period(&label, source);
-	weft__glib_label(thing, label.text);
+		weft_hook_append(&label, text);
+	if (tracked->kind == WEFT_KIND_TIMER && source)
+		append_period(&label, source);
+	weft__glib_label(tracked, label.text);
 }
 
-/* Who attaches a source may name it after that, but does so before it goes back to the loop. */
-static void name_later(struct weft__glib_thing *thing)
+/* The code that attaches a source may name it later, but before it returns to the loop. */
+static void label_later(struct weft__glib_object *tracked)
 {
 	struct weft__glib_here *here = &weft__glib_here;
-	if (here->unlabelled_count == WEFT__GLIB_UNLABELLED)
-		weft__glib_name_sources();
-	here->unlabelled[here->unlabelled_count++] = weft__glib_tag_of(thing);
+	if (here->unlabelled_count == WEFT__GLIB_MAX_UNLABELLED)
+		weft__glib_label_sources();
+	here->unlabelled[here->unlabelled_count++] = weft__glib_tag_of(tracked);
 }
 
-/* The sources may be gone by now: only what is known of them is looked at. */
-void weft__glib_name_sources(void)
+/* The sources may be freed by now, so only their objects are used. */
+void weft__glib_label_sources(void)
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	while (here->unlabelled_count > 0) {
-		struct weft__glib_thing *thing = weft__glib_thing_of(here->unlabelled[--here->unlabelled_count]);
-		if (thing && !thing->is_labelled)
-			weft__glib_label(thing, weft_hook_name((const void *)thing->callback));
+		struct weft__glib_object *tracked = weft__glib_object_of(here->unlabelled[--here->unlabelled_count]);
+		if (tracked && !tracked->is_labelled)
+			weft__glib_label(tracked, weft_hook_name((const void *)tracked->callback));
 	}
 }
 
-/* One that is not attached yet has no promise. */
-static __attribute__((noinline)) void was_named(GSource *source)
+/* A source that is not attached has no promise. */
+static __attribute__((noinline)) void relabel_source(GSource *source)
 {
-	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
-	if (thing)
-		name(thing, name_of(source), source);
+	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (tracked)
+		label_source(tracked, get_source_name(source), source);
 }
 
 void weft__g_source_set_name(GSource *source, const char *text)
@@ -166,7 +170,7 @@ void weft__g_source_set_name(GSource *source, const char *text)
 	if (!source || !source->context)
 		return weft__glib_real.g_source_set_name(source, text);
 	weft__glib_real.g_source_set_name(source, text);
-	was_named(source);
+	relabel_source(source);
 }
 
 void weft__g_source_set_static_name(GSource *source, const char *text)
@@ -174,81 +178,82 @@ void weft__g_source_set_static_name(GSource *source, const char *text)
 	if (!source || !source->context)
 		return weft__glib_real.g_source_set_static_name(source, text);
 	weft__glib_real.g_source_set_static_name(source, text);
-	was_named(source);
+	relabel_source(source);
 }
 
-/* ---- What recurs ---- */
+/* ---- Recurring sources ---- */
 
 static struct seen {
 	uint32_t lock;
 	unsigned times;
 	GSourceFunc callback;
 	const void *data;
-	weft__glib_tag stands, last; /* `last`: the last source */
-} seen[SEEN];
+	weft__glib_tag representative, last; /* `last`: the latest source */
+} seen[MAX_SEEN];
 
-void weft__glib_sources_forget(void)
+void weft__glib_sources_clear(void)
 {
 	memset(seen, 0, sizeof seen);
 }
 
-/* Counts a callback with its data; from the third time on, what stands for all of its sources.  One that is attached while
- * another is still to come does not come again: it is one more. */
-static weft__glib_tag recurring(const struct weft__glib_thing *thing, GSourceFunc callback, const void *data, bool *is_first)
+/* Counts a callback with its data.  From the third time on, returns the object that represents all its sources.  A source that is
+ * attached while another is pending does not recur: it is an additional source. */
+static weft__glib_tag count_recurrence(
+    const struct weft__glib_object *tracked, GSourceFunc callback, const void *data, bool *is_first)
 {
 	uint64_t hash = ((uint64_t)(uintptr_t)callback ^ (uint64_t)(uintptr_t)data * 31) * 0x9e3779b97f4a7c15u;
-	struct seen *s = &seen[hash >> 40 & (SEEN - 1)];
-	weft__glib_tag stands = 0;
+	struct seen *s = &seen[hash >> 40 & (MAX_SEEN - 1)];
+	weft__glib_tag representative = 0;
 	*is_first = false;
 	if (__atomic_exchange_n(&s->lock, 1, __ATOMIC_ACQUIRE))
 		return 0;
 	if (s->callback != callback || s->data != data) {
-		struct weft__glib_thing *old = weft__glib_thing_of(s->stands);
+		struct weft__glib_object *old = weft__glib_object_of(s->representative);
 		if (old) {
 			weft__glib_end(old, NULL);
-			weft__glib_thing_remove(old);
+			weft__glib_object_remove(old);
 		}
 		s->callback = callback;
 		s->data = data;
 		s->times = 0;
-		s->stands = s->last = 0;
+		s->representative = s->last = 0;
 	}
-	const struct weft__glib_thing *last = weft__glib_thing_of(s->last);
-	const bool is_more = last && last->key != weft__glib_here.dispatched;
-	s->last = weft__glib_tag_of(thing);
-	if (!is_more && ++s->times >= RECURS) {
-		if (!weft__glib_thing_of(s->stands)) {
-			s->stands = weft__glib_tag_of(weft__glib_thing_add(WEFT__GLIB_RECURRING, s));
+	const struct weft__glib_object *last = weft__glib_object_of(s->last);
+	const bool is_additional = last && last->key != weft__glib_here.dispatched_source;
+	s->last = weft__glib_tag_of(tracked);
+	if (!is_additional && ++s->times >= MIN_RECURRENCES) {
+		if (!weft__glib_object_of(s->representative)) {
+			s->representative = weft__glib_tag_of(weft__glib_object_add(WEFT__GLIB_RECURRING, s));
 			*is_first = true;
 		}
-		stands = s->stands;
+		representative = s->representative;
 	}
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
-	return stands;
+	return representative;
 }
 
 /* ---- Attachment ---- */
 
-/* What GLib itself watches a descriptor with, which the program gave it: a connection is one.  GIO's sockets have promises of
- * their own once they are connected; others can be for datagrams alone. */
-static enum weft_kind kind_of_source(const struct table *table, struct weft__glib_thing *thing)
+/* Returns the kind of a source.  GLib's own sources for descriptors of the program may be connections.  GIO's sockets have
+ * promises of their own when connected (socket.c); here they can only be datagram sockets. */
+static enum weft_kind classify_source(const struct table *table, struct weft__glib_object *tracked)
 {
 	struct weft_hook_label label = {0};
 	const struct weft_hook_module *glib = weft__glib_modules.glib;
-	if (table->kind != WEFT_KIND_POLL || thing->fd < 0)
+	if (table->kind != WEFT_KIND_POLL || tracked->fd < 0)
 		return (enum weft_kind)table->kind;
 	const bool is_plain = glib && weft_hook_is_own(glib, (const void *)table->dispatch);
 	if (is_plain)
-		return weft_hook_put_watched(&label, thing->fd, true, &thing->has_datagrams) == WEFT_KIND_CONNECTION
+		return weft_hook_append_watched_fd(&label, tracked->fd, true, &tracked->has_datagrams) == WEFT_KIND_CONNECTION
 			   ? WEFT_KIND_CONNECTION
 			   : WEFT_KIND_POLL;
-	thing->has_datagrams = !weft_hook_carrier(thing->fd) && weft_hook_has_datagrams(thing->fd);
-	return thing->has_datagrams ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL;
+	tracked->has_datagrams = !weft_hook_fd_promise(tracked->fd) && weft_hook_has_datagrams(tracked->fd);
+	return tracked->has_datagrams ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL;
 }
 
-/* Whether another source with that data is one of the same: data that ends with the source is made anew each time, perhaps at the
- * same address.  GSourceCallback, since 2.0: a count, the callback, its data, what ends the data. */
-static bool outlives(const GSource *source, GSourceFunc callback, const void *data)
+/* Returns whether equal data means the same purpose.  Data that is freed with the source is new each time, perhaps at the same
+ * address.  GSourceCallback (since 2.0): count, callback, data, destroy function. */
+static bool has_lasting_data(const GSource *source, GSourceFunc callback, const void *data)
 {
 	const struct {
 		guint count;
@@ -262,7 +267,7 @@ static bool outlives(const GSource *source, GSourceFunc callback, const void *da
 	return !kept->notify || (name && !strcmp(name, "g_object_unref"));
 }
 
-/* What the source will call. */
+/* Gets the callback and data of the source. */
 static void get_callback(GSource *source, GSourceFunc *callback, gpointer *data)
 {
 	*callback = NULL;
@@ -271,9 +276,8 @@ static void get_callback(GSource *source, GSourceFunc *callback, gpointer *data)
 		source->callback_funcs->get(source->callback_data, source, callback, data);
 }
 
-/* What libgio brings to the loop of the program, whose code it then calls: that is no part of whoever attached the source.  NULL:
- * no such thing. */
-static const char *brings(const GSource *source)
+/* Returns a label if libgio attaches the source to call code of the program, which is then no part; else NULL. */
+static const char *get_library_label(const GSource *source)
 {
 	static const struct {
 		const char *ends, *label;
@@ -295,68 +299,67 @@ static const char *brings(const GSource *source)
 	return NULL;
 }
 
-/* Whether it goes on with what the source does that is dispatched: is attached by that at the same place, has another closure
- * each time, and the OS thread does not sleep in between.  Then how often that was is its count, too. */
-static bool goes_on(struct weft__glib_thing *thing, enum weft_kind kind, const void *site)
+/* Returns whether the source continues the dispatched one: it is attached in that dispatch at the same site with new data, and
+ * the thread does not sleep in between.  Then it takes over the count. */
+static bool is_continued(struct weft__glib_object *tracked, enum weft_kind kind, const void *site)
 {
-	const struct weft__glib_thing *last = weft__glib_thing_find(WEFT__GLIB_SOURCE, weft__glib_here.dispatched);
-	const struct weft__glib_thing *story = last && last->stands_for ? weft__glib_thing_of(last->stands_for) : last;
-	if (!story || story->kind != kind || story->site != weft_hook_place(site))
+	const struct weft__glib_object *last = weft__glib_object_find(WEFT__GLIB_SOURCE, weft__glib_here.dispatched_source);
+	const struct weft__glib_object *story = last && last->stands_for ? weft__glib_object_of(last->stands_for) : last;
+	if (!story || story->kind != kind || story->site != weft_hook_site(site))
 		return false;
-	thing->calls = story->calls;
-	return weft_hook_is_often(&story->calls);
+	tracked->calls = story->calls;
+	return weft_hook_is_spinning(&story->calls);
 }
 
-/* The promise of a source that has one: its own, or of what it recurs as. */
-static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kind kind, gpointer data, const void *site)
+/* Creates the promise of a source, or of the object that represents it. */
+static void begin_source(struct weft__glib_object *tracked, GSource *source, enum weft_kind kind, gpointer data, const void *site)
 {
-	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
-	weft_id owner = task && !task->is_ended ? task->id : weft__glib_who();
+	const struct weft__glib_object *task = weft__glib_object_find(WEFT__GLIB_TASK, data);
+	weft_id owner = task && !task->is_ended ? task->id : weft__glib_current_promise();
 	bool is_own = weft__glib_is_own(site);
-	const char *brought = is_own ? brings(source) : NULL;
-	bool is_part = is_own && !brought && (!thing->callback || weft__glib_is_own((const void *)thing->callback));
+	const char *library_label = is_own ? get_library_label(source) : NULL;
+	bool is_part = is_own && !library_label && (!tracked->callback || weft__glib_is_own((const void *)tracked->callback));
 	bool once = kind == WEFT_KIND_HANDLE || kind == WEFT_KIND_TIMER, is_first = false;
-	struct weft__glib_thing *stands = NULL;
-	if (once && thing->callback && !task && outlives(source, thing->callback, data))
-		thing->stands_for = recurring(thing, thing->callback, data, &is_first);
-	else if (once && thing->callback && !task && goes_on(thing, kind, site))
-		thing->stands_for = recurring(thing, (GSourceFunc)(uintptr_t)site, NULL, &is_first);
-	stands = weft__glib_thing_of(thing->stands_for);
-	if (stands && !is_first)
+	struct weft__glib_object *representative = NULL;
+	if (once && tracked->callback && !task && has_lasting_data(source, tracked->callback, data))
+		tracked->stands_for = count_recurrence(tracked, tracked->callback, data, &is_first);
+	else if (once && tracked->callback && !task && is_continued(tracked, kind, site))
+		tracked->stands_for = count_recurrence(tracked, (GSourceFunc)(uintptr_t)site, NULL, &is_first);
+	representative = weft__glib_object_of(tracked->stands_for);
+	if (representative && !is_first)
 		return;
-	struct weft__glib_thing *new = stands ? stands : thing;
-	new->callback = thing->callback;
-	new->calls = thing->calls;
-	bool is_awaited = task && task->id && !task->is_ended && task->id != weft__glib_who();
+	struct weft__glib_object *new = representative ? representative : tracked;
+	new->callback = tracked->callback;
+	new->calls = tracked->calls;
+	bool is_awaited = task && task->id && !task->is_ended && task->id != weft__glib_current_promise();
 	weft__glib_create(new, kind, site, is_part, owner, is_awaited ? task->id : 0);
-	if (brought)
-		weft__glib_label(new, brought);
-	else if (name_of(source))
-		name(new, source->name, source);
+	if (library_label)
+		weft__glib_label(new, library_label);
+	else if (get_source_name(source))
+		label_source(new, source->name, source);
 	else if (kind == WEFT_KIND_TIMER)
-		name(new, weft_hook_name((const void *)thing->callback), source);
-	else if (!stands)
-		name_later(thing);
+		label_source(new, weft_hook_name((const void *)tracked->callback), source);
+	else if (!representative)
+		label_later(tracked);
 }
 
-/* A source is given descriptors before it is attached, often by way of a child.  One that waits for several is known by the last.
- */
-static void watches(const GSource *source, int fd, GIOCondition events)
+/* Descriptors are added before the source is attached, often to a child source.  Only the last descriptor is known. */
+static void set_watched_fd(const GSource *source, int fd, GIOCondition events)
 {
-	struct weft__glib_thing *thing = weft__glib_begins() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	struct weft__glib_object *tracked = weft__glib_should_record() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
 	weft__glib_here.watched.source = source;
 	weft__glib_here.watched.fd = fd;
 	weft__glib_here.watched.events = (short)events;
-	if (thing) {
-		thing->fd = fd;
-		thing->events = (short)events;
-		thing->is_untouched = false;
+	if (tracked) {
+		tracked->fd = fd;
+		tracked->events = (short)events;
+		tracked->is_untouched = false;
 	}
 }
 
 gpointer weft__g_source_add_unix_fd(GSource *source, gint fd, GIOCondition events)
 {
-	watches(source, fd, events);
+	set_watched_fd(source, fd, events);
 	return weft__glib_real.g_source_add_unix_fd(source, fd, events);
 }
 
@@ -364,144 +367,149 @@ void weft__g_source_add_child_source(GSource *source, GSource *child)
 {
 	const struct weft__glib_here *here = &weft__glib_here;
 	if (here->watched.source == child)
-		watches(source, here->watched.fd, (GIOCondition)here->watched.events);
+		set_watched_fd(source, here->watched.fd, (GIOCondition)here->watched.events);
 	weft__glib_real.g_source_add_child_source(source, child);
 }
 
-static void find_descriptor(struct weft__glib_thing *thing, const GSource *source)
+static void find_descriptor(struct weft__glib_object *tracked, const GSource *source)
 {
 	const struct weft__glib_here *here = &weft__glib_here;
 	const GPollFD *first = source->poll_fds ? source->poll_fds->data : NULL;
-	thing->fd = here->watched.source == source ? here->watched.fd : first ? first->fd : -1;
-	thing->events = here->watched.source == source ? here->watched.events : first ? (short)first->events : 0;
+	tracked->fd = here->watched.source == source ? here->watched.fd : first ? first->fd : -1;
+	tracked->events = here->watched.source == source ? here->watched.events : first ? (short)first->events : 0;
 }
 
-static void attached(GSource *source, const GMainContext *context, const void *caller)
+static void begin_attached(GSource *source, const GMainContext *context, const void *caller)
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	gpointer data;
 	GSourceFunc callback;
 	get_callback(source, &callback, &data);
-	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
-	struct weft__glib_thing *old = task && task->is_returned ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	const struct weft__glib_object *task = weft__glib_object_find(WEFT__GLIB_TASK, data);
+	struct weft__glib_object *old = task && task->is_returned ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
 	if (old)
-		weft__glib_thing_remove(old);
-	if (task && task->is_returned) /* its way home */
+		weft__glib_object_remove(old);
+	if (task && task->is_returned) /* the source delivers the task's result */
 		return;
-	struct table *table = take_table((GSourceFuncs *)source->source_funcs);
-	struct weft__glib_thing *thing = table ? weft__glib_thing_add(WEFT__GLIB_SOURCE, source) : NULL;
-	if (!thing)
+	struct table *table = hook_table((GSourceFuncs *)source->source_funcs);
+	struct weft__glib_object *tracked = table ? weft__glib_object_add(WEFT__GLIB_SOURCE, source) : NULL;
+	if (!tracked)
 		return;
-	thing->callback = callback;
-	thing->context = context;
-	find_descriptor(thing, source);
+	tracked->callback = callback;
+	tracked->context = context;
+	find_descriptor(tracked, source);
 	const void *site = here->site ? here->site : caller;
 	if (source->name && weft__glib_is_gio(caller) && weft__glib_is_serving(source->name, data))
-		weft__glib_serves(thing, data);
+		weft__glib_begin_served(tracked, data);
 	else if (table->kind == WEFT_KIND_PROCESS)
-		weft__glib_child_begins(thing, source, data);
+		weft__glib_begin_child(tracked, source, data);
 	else
-		begin(thing, source, kind_of_source(table, thing), data, site);
-	if (thing->kind == WEFT_KIND_CONNECTION)
-		weft_hook_may_carry(thing->fd, thing->id, thing->has_datagrams);
-	weft__glib_is_kept(thing);
+		begin_source(tracked, source, classify_source(table, tracked), data, site);
+	if (tracked->kind == WEFT_KIND_CONNECTION)
+		weft_hook_fd_attach_if_free(tracked->fd, tracked->id, tracked->has_datagrams);
+	weft__glib_await_source(tracked);
 }
 
-/* Another OS thread may destroy it just now: what is not a source of ours by all signs is left alone. */
-void weft__glib_source_is_older(GSource *source)
+/* Another thread may free the source now, so check all signs of a valid source. */
+void weft__glib_begin_older_source(GSource *source)
 {
 	gpointer data;
 	if (!weft_hook_is_readable(source, sizeof *source) || !source->ref_count || !source->source_funcs ||
-	    !(source->flags & G_HOOK_FLAG_ACTIVE) || weft__glib_thing_find(WEFT__GLIB_SOURCE, source))
+	    !(source->flags & G_HOOK_FLAG_ACTIVE) || weft__glib_object_find(WEFT__GLIB_SOURCE, source))
 		return;
-	struct table *table = take_table((GSourceFuncs *)source->source_funcs);
-	struct weft__glib_thing *thing = table ? weft__glib_thing_add(WEFT__GLIB_SOURCE, source) : NULL;
-	if (!thing)
+	struct table *table = hook_table((GSourceFuncs *)source->source_funcs);
+	struct weft__glib_object *tracked = table ? weft__glib_object_add(WEFT__GLIB_SOURCE, source) : NULL;
+	if (!tracked)
 		return;
-	get_callback(source, &thing->callback, &data);
-	thing->context = source->context;
+	get_callback(source, &tracked->callback, &data);
+	tracked->context = source->context;
 	weft__glib_here.watched.source = NULL;
-	find_descriptor(thing, source);
-	weft__glib_create_older(thing, kind_of_source(table, thing), 0);
-	if (thing->kind == WEFT_KIND_CONNECTION)
-		weft_hook_may_carry(thing->fd, thing->id, thing->has_datagrams);
-	const char *brought = brings(source), *function = weft_hook_name((const void *)thing->callback);
-	name(thing, brought ? brought : name_of(source) ? name_of(source) : function, source);
-	weft__glib_is_kept(thing);
-	if (thing->is_labelled || thing->fd < 0)
+	find_descriptor(tracked, source);
+	weft__glib_create_older(tracked, classify_source(table, tracked), 0);
+	if (tracked->kind == WEFT_KIND_CONNECTION)
+		weft_hook_fd_attach_if_free(tracked->fd, tracked->id, tracked->has_datagrams);
+	const char *library_label = get_library_label(source), *function = weft_hook_name((const void *)tracked->callback);
+	label_source(tracked,
+	    library_label             ? library_label
+	    : get_source_name(source) ? get_source_name(source)
+				      : function,
+	    source);
+	weft__glib_await_source(tracked);
+	if (tracked->is_labelled || tracked->fd < 0)
 		return;
-	weft_hook_put_fd(&thing->label, thing->fd);
-	weft_hook_say(&thing->label, thing->id);
-	thing->is_labelled = true;
+	weft_hook_append_fd(&tracked->label, tracked->fd);
+	weft_hook_record_label(&tracked->label, tracked->id);
+	tracked->is_labelled = true;
 }
 
 guint weft__g_source_attach(GSource *source, GMainContext *context)
 {
-	/* Before the call: another OS thread may dispatch it at once. */
-	if (weft__glib_begins() && source && !source->context)
-		attached(source, context, __builtin_return_address(0));
+	/* Recorded before the call, because another thread may dispatch it at once. */
+	if (weft__glib_should_record() && source && !source->context)
+		begin_attached(source, context, __builtin_return_address(0));
 	return weft__glib_real.g_source_attach(source, context);
 }
 
-#define SHORT(result, name, parameters, arguments)                                                                               \
+#define ADD_SOURCE(result, name, parameters, arguments)                                                                          \
 	result weft__##name parameters                                                                                           \
 	{                                                                                                                        \
-		/* Recording may begin here, which knows of no call before it. */                                                \
-		const void *outer = weft__glib_begins() ? weft__glib_here.site : NULL;                                           \
+		/* Recording may start here, and clears `site`. */                                                               \
+		const void *outer = weft__glib_should_record() ? weft__glib_here.site : NULL;                                    \
 		if (!outer)                                                                                                      \
 			weft__glib_here.site = __builtin_return_address(0);                                                      \
 		result id = weft__glib_real.name arguments;                                                                      \
 		weft__glib_here.site = outer;                                                                                    \
 		return id;                                                                                                       \
 	}
-WEFT__GLIB_SHORT_CALLS(SHORT)
+WEFT__GLIB_SHORT_CALLS(ADD_SOURCE)
 
-/* ---- Dispatch, and the end ---- */
+/* ---- Dispatch and end ---- */
 
-static void ended(struct weft__glib_thing *thing)
+static void end_source(struct weft__glib_object *tracked)
 {
-	if (!thing->stands_for && thing->id && !thing->is_ended) {
-		if (!thing->is_labelled)
-			weft__glib_label(thing, weft_hook_name((const void *)thing->callback));
-		weft__glib_end(thing, NULL);
+	if (!tracked->stands_for && tracked->id && !tracked->is_ended) {
+		if (!tracked->is_labelled)
+			weft__glib_label(tracked, weft_hook_name((const void *)tracked->callback));
+		weft__glib_end(tracked, NULL);
 	}
-	weft__glib_thing_remove(thing);
+	weft__glib_object_remove(tracked);
 }
 
-/* Something came to it from outside, or it is ready by itself and may keep the OS thread from sleeping. */
-static bool is_told(const struct weft__glib_thing *source, struct weft__glib_thing *story)
+/* Returns whether the dispatch has an external cause, or counts as one of the first without a cause. */
+static bool should_record_dispatch(const struct weft__glib_object *source, struct weft__glib_object *story)
 {
 	bool has_fd = source->fd >= 0 && !source->is_untouched;
 	bool is_poll = story->kind == WEFT_KIND_POLL || story->kind == WEFT_KIND_CONNECTION;
 	if (is_poll && has_fd)
-		weft_hook_count(&story->calls);
+		weft_hook_count_call(&story->calls);
 	return (is_poll ? has_fd : story->kind != WEFT_KIND_HANDLE && story->kind != WEFT_KIND_TIMER) ||
-	       weft_hook_called(&story->calls, story->id, true);
+	       weft_hook_count_repeat(&story->calls, story->id, true);
 }
 
-/* As `story`, in which something is recorded. */
-static gboolean run(struct weft__glib_thing *thing, struct weft__glib_thing *story, GSource *source, GSourceFunc callback,
-    gpointer data, dispatch_fn *dispatch)
+/* Runs the dispatch as the promise of `story`. */
+static gboolean run_dispatch(struct weft__glib_object *tracked, struct weft__glib_object *story, GSource *source,
+    GSourceFunc callback, gpointer data, dispatch_fn *dispatch)
 {
 	struct weft__glib_here *here = &weft__glib_here;
-	bool tells = is_told(thing, story), looks = thing->fd >= 0 && weft_hook_looks(&story->calls);
+	bool should_record = should_record_dispatch(tracked, story),
+	     should_probe = tracked->fd >= 0 && weft_hook_should_probe_fd(&story->calls);
 	WEFT__GLIB_FRAME frame =
-	    weft__glib_enter(story->id, story->type == WEFT__GLIB_SERVED ? thing->stands_for : 0, story->is_part);
+	    weft__glib_enter_callback(story->id, story->type == WEFT__GLIB_SERVED ? tracked->stands_for : 0, story->is_part);
 	(void)frame;
 	if (here->unlabelled_count > 0)
-		weft__glib_name_sources();
-	story->home = here;
+		weft__glib_label_sources();
+	story->owner_thread = here;
 	here->asked = NULL;
-	if (tells)
-		weft_hook_signal(story->id);
-	if (thing->kind == WEFT_KIND_PROCESS)
-		return weft__glib_child_ends(thing, source, callback, data, dispatch);
-	int fd = thing->fd, waiting = looks ? weft_hook_waiting(fd) : 0;
-	short events = thing->events;
+	if (should_record)
+		weft_hook_record_signal(story->id);
+	if (tracked->kind == WEFT_KIND_PROCESS)
+		return weft__glib_dispatch_child_end(tracked, source, callback, data, dispatch);
+	int fd = tracked->fd, waiting = should_probe ? weft_hook_probe_fd(fd) : 0;
+	short events = tracked->events;
 	gboolean again = dispatch(source, callback, data);
-	thing = looks && again ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
-	if (thing)
-		thing->is_untouched = weft_hook_is_untouched(fd, events, waiting);
+	tracked = should_probe && again ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (tracked)
+		tracked->is_untouched = weft_hook_is_fd_untouched(fd, events, waiting);
 	return again;
 }
 
@@ -509,36 +517,36 @@ gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer d
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	const struct table *table = &tables[number];
-	/* The function of another table may have called this one: that is one dispatch. */
-	bool is_taken = here->dispatched != source && weft__glib_begins();
-	struct weft__glib_thing *thing = is_taken ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
-	struct weft__glib_thing *story = thing && thing->stands_for ? weft__glib_thing_of(thing->stands_for) : thing;
-	if (!thing)
+	/* A call by another table's function is part of the same dispatch. */
+	bool is_taken = here->dispatched_source != source && weft__glib_should_record();
+	struct weft__glib_object *tracked = is_taken ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
+	struct weft__glib_object *story = tracked && tracked->stands_for ? weft__glib_object_of(tracked->stands_for) : tracked;
+	if (!tracked)
 		return table->dispatch(source, callback, data);
-	const GSource *outer = here->dispatched;
-	here->dispatched = source;
-	gboolean again = story && story->id ? run(thing, story, source, callback, data, table->dispatch)
+	const GSource *outer = here->dispatched_source;
+	here->dispatched_source = source;
+	gboolean again = story && story->id ? run_dispatch(tracked, story, source, callback, data, table->dispatch)
 					    : table->dispatch(source, callback, data);
-	here->dispatched = outer;
-	if (!again && (thing = weft__glib_thing_find(WEFT__GLIB_SOURCE, source)))
-		ended(thing);
+	here->dispatched_source = outer;
+	if (!again && (tracked = weft__glib_object_find(WEFT__GLIB_SOURCE, source)))
+		end_source(tracked);
 	return again;
 }
 
 void weft__g_source_destroy(GSource *source)
 {
-	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
-	if (thing)
-		ended(thing);
+	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (tracked)
+		end_source(tracked);
 	weft__glib_real.g_source_destroy(source);
 }
 
-/* One that its context or a plain unref has ended. */
+/* Runs for sources that their context or the last unref ends. */
 void weft__glib_finalized(GSource *source, unsigned number)
 {
-	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
-	if (thing)
-		ended(thing);
+	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (tracked)
+		end_source(tracked);
 	if (tables[number].finalize)
 		tables[number].finalize(source);
 }

@@ -1,5 +1,5 @@
 /* adapters.c: the list of adapters.  SPDX-License-Identifier: ISC */
-#include "adapters/hook/load.h"
+#include "adapters/hook/state.h"
 
 extern const struct weft_hook_adapter weft_event_adapter, weft_event_extra_adapter, weft_gio_adapter, weft_glib_adapter,
     weft_gobject_adapter, weft_ocaml_adapter, weft_qemu_adapter, weft_sd_adapter, weft_uring_adapter, weft_uv_adapter;

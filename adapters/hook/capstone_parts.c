@@ -1,11 +1,11 @@
-/* capstone_parts.c: Capstone without the processors that are not this one.
+/* capstone_parts.c: keeps Capstone's other architectures out of the library.
  *
- * cs.o of libcapstone.a refers to every processor's tables, so that a program that links it gets all of them: 5 MB, and 77,000
- * pointers that the loader relocates at each start of each process.  With these definitions the linker takes what x86 needs:
- * 2,000 pointers.  SPDX-License-Identifier: ISC */
+ * cs.o of libcapstone.a refers to the tables of every architecture.  A program that links it gets 5 MB, and 77,000 pointers that
+ * the loader relocates whenever a process starts.  With the definitions in this file the linker keeps only x86: 2,000 pointers.
+ * SPDX-License-Identifier: ISC */
 #include <capstone/capstone.h>
 
-#define ABSENT(NAME)                                                                                                             \
+#define DEFINE_ABSENT(NAME)                                                                                                      \
 	cs_err NAME##_global_init(void *handle);                                                                                 \
 	cs_err NAME##_option(void *handle, cs_opt_type type, size_t value);                                                      \
 	cs_err NAME##_global_init(void *handle)                                                                                  \
@@ -17,14 +17,14 @@
 		return CS_ERR_ARCH;                                                                                              \
 	}
 
-ABSENT(AArch64)
-ABSENT(ARM)
-ABSENT(EVM)
-ABSENT(M680X)
-ABSENT(M68K)
-ABSENT(Mips)
-ABSENT(PPC)
-ABSENT(Sparc)
-ABSENT(SystemZ)
-ABSENT(TMS320C64x)
-ABSENT(XCore)
+DEFINE_ABSENT(AArch64)
+DEFINE_ABSENT(ARM)
+DEFINE_ABSENT(EVM)
+DEFINE_ABSENT(M680X)
+DEFINE_ABSENT(M68K)
+DEFINE_ABSENT(Mips)
+DEFINE_ABSENT(PPC)
+DEFINE_ABSENT(Sparc)
+DEFINE_ABSENT(SystemZ)
+DEFINE_ABSENT(TMS320C64x)
+DEFINE_ABSENT(XCore)

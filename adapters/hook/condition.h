@@ -1,13 +1,13 @@
-/* condition.h: what an OS thread waits for until another one acts: conditions, barriers, semaphores (private to adapters/).
+/* condition.h: records waits that another thread must end: conditions, barriers, semaphores (private to adapters/).
  *
- * Who waits is told, and who wakes him.  A signal that nobody waits for costs a few ns; the trace has the first one after each
- * wait, so that it tells of a wake-up that came too early, and one for each who is woken.  What has a time limit is not told: it
- * needs nobody.
+ * The trace gets each waiter and each signal that wakes one.  It gets only the first signal without a waiter after a wait, so
+ * that lost wake-ups are visible; other signals cost a few ns.  Waits with a timeout are not recorded, because they end without a
+ * signal.
  *
- * A semaphore lends its tokens, or carries messages.  While each who posted had one, it is a pool, and who waits waits for those
- * that have one; since somebody posted who had none, it is a condition.
+ * A semaphore is a pool or a condition.  It is a pool while only threads that hold a token post; its waiters then wait for the
+ * holders.  It becomes a condition when a thread without a token posts.
  *
- * Those whose addresses share a place push each other out, and nothing is told of one that is pushed out.
+ * Objects whose addresses have the same hash share an entry.  An object that loses its entry is no longer recorded.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_CONDITION_H
 #define WEFT_HOOK_CONDITION_H
@@ -18,11 +18,11 @@ enum { WEFT__HOOK_CONDITIONS = 1024, WEFT__HOOK_SEMAPHORES = 256, WEFT__HOOK_HOL
 
 struct weft__hook_condition {
 	const void *address;
-	weft_id id;           /* its promise; 0: nobody has waited */
-	weft_id missed_by;    /* without one: who signalled it last, and when; 0: nobody did */
-	uint64_t missed_when; /* weft_now() */
-	uint32_t waiters;     /* of whom the trace was told */
-	bool is_unheard;      /* it was told that a signal met nobody, and nobody has waited since */
+	weft_id id;            /* promise of the condition; 0 before the first wait */
+	weft_id signalled_by;  /* promise that signalled it last while `id` was 0; 0: none */
+	uint64_t signalled_at; /* weft_now() of that signal */
+	uint32_t waiters;      /* recorded waiters */
+	bool has_lost_signal;  /* a signal without a waiter is recorded, and no wait has begun since */
 	unsigned epoch;
 } __attribute__((aligned(64)));
 
@@ -33,34 +33,35 @@ static inline struct weft__hook_condition *weft__hook_condition_of(const void *a
 	return &weft__hook_conditions[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 54];
 }
 
-/* Whether it is that one, of this recording. */
-static inline bool weft__hook_condition_is(const struct weft__hook_condition *condition, const void *address)
+/* Returns whether the entry belongs to the condition at `address`, in the current recording. */
+static inline bool weft__hook_condition_matches(const struct weft__hook_condition *condition, const void *address)
 {
 	return __atomic_load_n(&condition->address, __ATOMIC_RELAXED) == address &&
 	       __atomic_load_n(&condition->epoch, __ATOMIC_RELAXED) == weft__hook_epoch;
 }
 
-/* Around a wait of the calling OS thread; `what` is a label, or NULL.  Returns what it waits for; 0: nothing is told, also when
- * it is over. */
-weft_id weft_hook_condition_waits(const void *address, const char *what, const void *caller);
-void weft_hook_condition_waited(const void *address, weft_id id);
+/* Call begin_wait before and end_wait after a wait of the calling thread.  `what` is a label or NULL.  begin_wait returns the
+ * promise that the thread awaits; if it returns 0, nothing is recorded and end_wait must not be called. */
+weft_id weft_hook_condition_begin_wait(const void *address, const char *what, const void *caller);
+void weft_hook_condition_end_wait(const void *address, weft_id id);
 
-void weft__hook_condition_signalled(struct weft__hook_condition *condition, const void *address, bool to_all, const void *caller);
+void weft__hook_condition_signal_slow(
+    struct weft__hook_condition *condition, const void *address, bool to_all, const void *caller);
 
-/* It is about to be signalled, to one or to all.  Recording is on. */
-static inline void weft_hook_condition_signals(const void *address, bool to_all, const void *caller)
+/* Call before a signal to one waiter or to all.  Recording must be on. */
+static inline void weft_hook_condition_signal(const void *address, bool to_all, const void *caller)
 {
 	struct weft__hook_condition *condition = weft__hook_condition_of(address);
-	if (weft__hook_condition_is(condition, address) && __atomic_load_n(&condition->is_unheard, __ATOMIC_RELAXED) &&
+	if (weft__hook_condition_matches(condition, address) && __atomic_load_n(&condition->has_lost_signal, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&condition->waiters, __ATOMIC_RELAXED) == 0)
 		return;
-	weft__hook_condition_signalled(condition, address, to_all, caller);
+	weft__hook_condition_signal_slow(condition, address, to_all, caller);
 }
 
-/* The same of a semaphore; and that the calling OS thread got one, without waiting or after that, or is about to post. */
-weft_id weft_hook_semaphore_waits(const void *address, const void *caller);
-void weft_hook_semaphore_waited(const void *address, weft_id id);
-void weft_hook_semaphore_taken(const void *address);
-void weft_hook_semaphore_posts(const void *address);
+/* Do the same for a semaphore.  acquire: the calling thread got a token, with or without a wait.  post: it is about to post. */
+weft_id weft_hook_semaphore_begin_wait(const void *address, const void *caller);
+void weft_hook_semaphore_end_wait(const void *address, weft_id id);
+void weft_hook_semaphore_acquire(const void *address);
+void weft_hook_semaphore_post(const void *address);
 
 #endif

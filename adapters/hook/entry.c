@@ -1,9 +1,8 @@
-/* entry.c: where moved instructions go, and how text is written.
+/* entry.c: maps the memory of moved instructions, and writes jumps into text.
  *
- * Slots are written to a file in memory before it is mapped, as text.  The jump in a function is written through
- * /proc/self/mem: the kernel makes a private copy of the page, whose protection never changes.  So all of it is allowed to
- * processes that may not have memory writable and executable (PR_SET_MDWE, systemd's MemoryDenyWriteExecute).
- * SPDX-License-Identifier: ISC */
+ * Slots are written to a memfd, which is then mapped as text.  The jump in a function is written through /proc/self/mem: the
+ * kernel makes a private copy of the page and does not change its protection.  So processes that may not map writable and
+ * executable memory (PR_SET_MDWE, systemd's MemoryDenyWriteExecute) can be patched too.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/entry.h"
 
 #include <fcntl.h>
@@ -22,20 +21,20 @@ static bool has_shadow_stack(void)
 {
 #if defined(__x86_64__)
 	uint64_t pointer = 0;
-	__asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+	__asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing without a shadow stack */
 	return pointer != 0;
 #else
 	return false;
 #endif
 }
 
-/* Address space for `bytes` that every function between reaches, as far from the end of the heap as it goes. */
-static void *reserve_near(uintptr_t begin, uintptr_t end, size_t bytes, size_t page)
+/* Reserves address space that every function from begin to end can reach by a jump, as far from the heap as possible. */
+static void *reserve_address_space(uintptr_t begin, uintptr_t end, size_t bytes, size_t page)
 {
 	const uintptr_t step = 1 << 20, reach = WEFT__MOVE_REACH;
 	if (end - begin > reach - step)
 		return NULL;
-	/* Below the module, beginning close by; then above it, beginning far away. */
+	/* First below the module, starting near it; then above it, starting far from it. */
 	for (uintptr_t below = page; below < reach - (end - begin) && begin > below + bytes; below += step) {
 		void *there = (void *)((begin - below - bytes) & -page);
 		void *got = mmap(there, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -55,12 +54,12 @@ static void *reserve_near(uintptr_t begin, uintptr_t end, size_t bytes, size_t p
 	return NULL;
 }
 
-/* Maps these bytes at `base` as text. */
+/* Maps the bytes at `base` as executable text. */
 static bool map_text(void *base, const void *text, size_t bytes)
 {
 	int fd = memfd_create("weft", MFD_CLOEXEC | MFD_EXEC);
 	if (fd < 0)
-		fd = memfd_create("weft", MFD_CLOEXEC); /* a kernel older than 6.3 */
+		fd = memfd_create("weft", MFD_CLOEXEC); /* kernels before 6.3 */
 	if (fd < 0)
 		return false;
 	bool done = write(fd, text, bytes) == (ssize_t)bytes &&
@@ -69,7 +68,7 @@ static bool map_text(void *base, const void *text, size_t bytes)
 	return done;
 }
 
-static int open_memory(void)
+static int open_self_memory(void)
 {
 	return open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 }
@@ -79,21 +78,20 @@ static bool write_memory(int memory, void *at, const void *bytes, size_t count)
 	return memory >= 0 && pwrite(memory, bytes, count, (off_t)(uintptr_t)at) == (ssize_t)count;
 }
 
-bool weft__poke(void *at, const void *bytes, size_t count)
+bool weft__write_protected(void *at, const void *bytes, size_t count)
 {
-	int memory = open_memory();
+	int memory = open_self_memory();
 	bool done = write_memory(memory, at, bytes, count);
 	if (memory >= 0)
 		close(memory);
 	return done;
 }
 
-/* Refuses what another of the runtime's functions jumps into, behind its first instruction: assembly by hand does that.  By the
- * bytes alone, and of jumps with 32 bits of distance, as compilers have between functions; what looks like a jump and is none
- * costs an entry, hardly ever. */
+/* Refuses each function whose first instructions are the target of a jump in another function, as in hand-written assembly.
+ * Searches the bytes for jumps with a distance of 32 bits.  A false match only leaves a function unpatched; it is rare. */
 static size_t refuse_shared(struct weft__entry *entries, size_t count, const struct weft__moved *moved)
 {
-	enum { MOST = 4 << 20 };
+	enum { MAX_SCANNED_BYTES = 4 << 20 };
 	uintptr_t begin = UINTPTR_MAX, end = 0;
 	size_t refused = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -103,7 +101,7 @@ static size_t refuse_shared(struct weft__entry *entries, size_t count, const str
 	}
 #if defined(__x86_64__)
 	const uint8_t *code = (const uint8_t *)begin;
-	for (size_t i = 1; end > begin && end - begin <= MOST && i + 5 <= end - begin; i++) {
+	for (size_t i = 1; end > begin && end - begin <= MAX_SCANNED_BYTES && i + 5 <= end - begin; i++) {
 		int32_t distance;
 		if (code[i] != 0xe9 && !((code[i] & 0xf0) == 0x80 && code[i - 1] == 0x0f))
 			continue;
@@ -111,9 +109,9 @@ static size_t refuse_shared(struct weft__entry *entries, size_t count, const str
 		uintptr_t target = begin + i + 5 + (uintptr_t)(intptr_t)distance;
 		for (size_t j = 0; target - begin < end - begin && j < count; j++) {
 			uintptr_t inside = target - (uintptr_t)entries[j].function;
-			if (entries[j].why || inside == 0 || inside >= moved[j].patch_at + moved[j].moved_bytes)
+			if (entries[j].refusal || inside == 0 || inside >= moved[j].patch_at + moved[j].moved_bytes)
 				continue;
-			entries[j].why = "another function jumps into its first instructions";
+			entries[j].refusal = "another function jumps into its first instructions";
 			refused++;
 		}
 	}
@@ -121,36 +119,36 @@ static size_t refuse_shared(struct weft__entry *entries, size_t count, const str
 	return refused;
 }
 
-/* Makes the slots of all that can be moved. */
+/* Makes the slots of all functions that can be moved.  Returns how many there are. */
 static size_t move_all(
     struct weft__entry *entries, size_t count, uintptr_t text_end, struct weft__moved *moved, unsigned char *text, uintptr_t base)
 {
 	bool shadow_stack = has_shadow_stack();
-	size_t good = 0;
+	size_t moved_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct weft__entry *e = &entries[i];
 		struct weft__entry_code code = {.code = e->function,
 		    .bytes = e->bytes,
-		    .room = text_end - (uintptr_t)e->function,
+		    .readable_bytes = text_end - (uintptr_t)e->function,
 		    .at = (uintptr_t)e->function,
 		    .slot = base + i * WEFT__SLOT_BYTES,
 		    .wrapper = (uintptr_t)e->wrapper,
 		    .shadow_stack = shadow_stack};
-		e->why = weft__move(&code, &moved[i]);
+		e->refusal = weft__move(&code, &moved[i]);
 		memcpy(text + i * WEFT__SLOT_BYTES, moved[i].slot, WEFT__SLOT_BYTES);
-		good += e->why == NULL;
+		moved_count += e->refusal == NULL;
 	}
-	return good - refuse_shared(entries, count, moved);
+	return moved_count - refuse_shared(entries, count, moved);
 }
 
-/* The last step, after which they are taken. */
+/* Writes the jumps.  Returns how many functions are patched. */
 static size_t patch_all(struct weft__entry *entries, size_t count, const struct weft__moved *moved, uintptr_t base)
 {
 	size_t taken = 0;
-	int memory = open_memory();
+	int memory = open_self_memory();
 	for (size_t i = 0; i < count; i++) {
 		struct weft__entry *e = &entries[i];
-		if (e->why)
+		if (e->refusal)
 			continue;
 		void *before = *e->original;
 		*e->original = (void *)(base + i * WEFT__SLOT_BYTES + moved[i].original);
@@ -160,7 +158,7 @@ static size_t patch_all(struct weft__entry *entries, size_t count, const struct 
 			taken++;
 		} else {
 			*e->original = before;
-			e->why = "text cannot be written here";
+			e->refusal = "its text cannot be written";
 		}
 	}
 	if (memory >= 0)
@@ -168,13 +166,13 @@ static size_t patch_all(struct weft__entry *entries, size_t count, const struct 
 	return taken;
 }
 
-static void refuse_all(struct weft__entry *entries, size_t count, const char *why)
+static void refuse_all(struct weft__entry *entries, size_t count, const char *refusal)
 {
 	for (size_t i = 0; i < count; i++)
-		entries[i].why = why;
+		entries[i].refusal = refusal;
 }
 
-size_t weft__entries_take(
+size_t weft__entries_patch(
     struct weft__entry *entries, size_t count, uintptr_t text_begin, uintptr_t text_end, struct weft__slots *slots)
 {
 	*slots = (struct weft__slots){0};
@@ -185,13 +183,13 @@ size_t weft__entries_take(
 	void *base = NULL;
 	size_t taken = 0;
 	if (!moved || !text) {
-		refuse_all(entries, count, "there is no memory");
+		refuse_all(entries, count, "out of memory");
 	} else {
-		base = reserve_near(text_begin, text_end, bytes, page);
+		base = reserve_address_space(text_begin, text_end, bytes, page);
 		if (!base)
-			refuse_all(entries, count, "there is no room near it");
+			refuse_all(entries, count, "no free address space within reach of a jump");
 		else if (move_all(entries, count, text_end, moved, text, (uintptr_t)base) > 0 && !map_text(base, text, bytes))
-			refuse_all(entries, count, "new text cannot be mapped here");
+			refuse_all(entries, count, "new executable memory cannot be mapped");
 		else
 			taken = patch_all(entries, count, moved, (uintptr_t)base);
 		weft__move_close();

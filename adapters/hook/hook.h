@@ -1,15 +1,15 @@
-/* hook.h: the way into programs that do not know weft (private to adapters/).
+/* hook.h: the tables of adapters, which record programs that do not know weft (private to adapters/).
  *
- * libweft-hook.so is loaded before a program by LD_PRELOAD.  Where the loader maps a module that has a runtime in it (the library
- * itself, or a program or plugin that the runtime is linked into), the functions of that runtime's adapter are taken: whoever
- * calls them, the wrapper runs instead, and calls what the function did by its original pointer.
+ * LD_PRELOAD loads libweft-hook.so before a program.  A runtime may be in a library of its own, or linked into the program or a
+ * plugin.  When the loader maps a module that contains a runtime, this library patches the functions of that runtime's adapter.
+ * Every call of such a function then runs the adapter's wrapper, which calls the original by a pointer.
  *
- * An adapter is one table, listed in adapters.c.  Several copies of a runtime may be in one process.  Each copy gets a set of
- * wrappers of its own, since each wrapper must know which copy it continues in: the adapter's wrappers are compiled `sets` times.
- * A copy that finds no set free is left alone, and the trace says so.
+ * An adapter is one table, listed in adapters.c.  A process may contain several copies of a runtime.  Each copy gets its own set
+ * of wrappers, since each wrapper must know its copy: the adapter compiles its wrappers `sets` times.  A copy without a free set
+ * is not recorded, and the trace says so.
  *
- * While this process may record, wrappers of functions that a program starts things with ask weft_hook_begin() first, and call
- * the original alone where that says no.  SPDX-License-Identifier: ISC */
+ * A wrapper that may start something first calls weft_hook_begin() (session.h), and only calls the original if that returns
+ * false.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_HOOK_H
 #define WEFT_HOOK_HOOK_H
 
@@ -18,127 +18,114 @@
 #include <stdint.h>
 #include <weft/record.h>
 
-struct weft_hook_sleep;
+struct weft_hook_sleep; /* adapters/base/thread_sleep.h */
 
-/* One function of one set.  A list of them ends with symbol NULL.
+enum { WEFT__HOOK_MAX_FDS = 4096 };
+
+/* Marks a variable that files of this library share: hidden symbols are accessed without the GOT. */
+#define WEFT_HOOK_SHARED __attribute__((visibility("hidden")))
+
+/* A function of one set.  The last entry of a list has symbol NULL.
  *
- * Where `wrapper` is NULL the adapter only calls the function, or, where `original` is NULL too, knows the runtime by it: a copy
- * without it is left alone. */
+ * If `wrapper` is NULL, the adapter only calls the function.  If `original` is NULL too, a copy without the function is not
+ * supported. */
 struct weft_hook_function {
 	const char *symbol;
 	void *wrapper;
-	void **
-	    original; /* set before any wrapper can run; of one that is taken it stays NULL where the copy has no such function */
+	void **original; /* set before any wrapper can run; NULL while the copy has no such function */
 };
 
-/* A file that the loader mapped and that has a copy of a runtime in it.  Valid as long as it is loaded. */
+/* Entries of a list of functions: wrapped, only called, or required to be there. */
+#define WEFT_HOOK_TAKEN(NAME, WRAPPER, ORIGINAL)                                                                                 \
+	{                                                                                                                        \
+#NAME, (void *)(WRAPPER), (void **)(void *)&(ORIGINAL)                                                           \
+	}
+#define WEFT_HOOK_CALLED(NAME, ORIGINAL)                                                                                         \
+	{                                                                                                                        \
+#NAME, NULL, (void **)(void *)&(ORIGINAL)                                                                        \
+	}
+#define WEFT_HOOK_REQUIRED(NAME)                                                                                                 \
+	{                                                                                                                        \
+#NAME, NULL, NULL                                                                                                \
+	}
+
+/* A mapped module that contains a copy of a runtime.  Valid while the module is loaded. */
 struct weft_hook_module {
-	const char *path; /* of the file; the program's own too */
-	uintptr_t base;   /* what is added to its symbols' values */
-	/* The runtime's own code: a call that returns there is the runtime's.  In a library of the runtime all of its text; in a
-	 * module that the runtime is linked into, from its first function to the end of its last. */
+	const char *path; /* the file's path, also for the program itself */
+	uintptr_t base;   /* difference between addresses and symbol values */
+	/* The runtime's own code: a call that returns there comes from the runtime.  This is all text of a runtime's library.  If
+	 * the runtime is linked into another module, it is the text from its first function to the end of its last. */
 	uintptr_t own_begin, own_end;
-	unsigned set; /* which of the adapter's sets takes its functions */
+	unsigned set;   /* index of the set that wraps its functions */
+	bool is_listed; /* weft info lists it as a runtime; atomic */
 };
 
-/* The address of what the module itself defines under that name (exported, or in its .symtab), NULL: nothing.  Never what another
- * module defines. */
+/* Returns the address of a symbol that the module itself defines (exported, or in .symtab); NULL if there is none. */
 void *weft_hook_symbol(const struct weft_hook_module *module, const char *name);
 
-/* Whether the module itself is what called, told by __builtin_return_address(0) of a wrapper. */
+/* Returns the largest number that follows the prefix in the names of the module's symbols and versions; 0: none.  Reads no file.
+ */
+unsigned weft_hook_newest_name(const struct weft_hook_module *module, const char *prefix);
+
+/* Lists the copy as a runtime, for adapters with is_listed_when_called.  A load and a branch after the first call. */
+void weft__hook_list_copy(const struct weft_hook_module *module);
+static inline void weft_hook_list_copy(const struct weft_hook_module *module)
+{
+	if (__builtin_expect(!__atomic_load_n(&module->is_listed, __ATOMIC_RELAXED), 0))
+		weft__hook_list_copy(module);
+}
+
+/* Returns whether the module's runtime called a wrapper; return_address is the wrapper's __builtin_return_address(0). */
 static inline bool weft_hook_is_own(const struct weft_hook_module *module, const void *return_address)
 {
 	return (uintptr_t)return_address - module->own_begin < module->own_end - module->own_begin;
 }
 
-/* The place in the machine code to which a call returns, for weft_create_at(); where that is in this library, the callback that
- * runs.  NULL: too many are known already, or nobody knows. */
-static inline struct weft_record_place *weft_hook_place(const void *caller);
-
-/* What an exported function or variable is called, if it has a plain name; NULL: nobody knows.  The first time it asks the
- * loader, whose lock it takes. */
-const char *weft_hook_name(const void *address);
-
-/* Whether memory of at most a page can be read, which another OS thread may change at once.  Two system calls at most, of a sort
- * that each program makes: filters of seccomp kill a process for others. */
-bool weft_hook_is_readable(const void *memory, size_t size);
-
 enum weft_hook_fork { WEFT_HOOK_BEFORE_FORK, WEFT_HOOK_IN_PARENT, WEFT_HOOK_IN_CHILD };
 
 struct weft_hook_adapter {
-	const char *name;    /* of the runtime, as the trace and messages have it: "libuv" */
-	const char *library; /* what file names of its own library begin with: "libuv.so" */
-	const char *prefix;  /* of all its functions: "uv_" */
-	const char *mark;    /* a module that defines this function has a copy in it: "uv_run" */
+	const char *name;    /* name of the runtime in traces and messages: "libuv" */
+	const char *library; /* prefix of the file name of its library: "libuv.so" */
+	const char *prefix;  /* prefix of its functions: "uv_" */
+	const char *mark;    /* function that every copy of the runtime defines: "uv_run" */
+	/* The library has users that call no function of the adapter.  A copy is a runtime only once one is called. */
+	bool is_listed_when_called;
 	unsigned sets;
-	const struct weft_hook_function *const *functions; /* [sets] */
-	/* [sets]: where it stands whose functions are taken, while they are; NULL otherwise.  It is set before any wrapper can
-	 * run. */
+	const struct weft_hook_function *const *functions; /* one list for each set */
+	/* One pointer for each set: the module whose functions the set wraps, else NULL.  It is set before any wrapper runs. */
 	const struct weft_hook_module **const *modules;
 
-	/* Whether the adapter knows this copy; writes its version ("1.44.2"), or where it is left alone what it is.  The module
-	 * may not be relocated yet: of its functions only those may be called that need nothing but their own code. */
+	/* Returns whether the adapter supports this copy.  Writes its version ("1.44.2"), or a description of an unsupported
+	 * copy.  The module may not be relocated yet: call only functions that need nothing but their own code. */
 	bool (*accepts)(const struct weft_hook_module *module, char *version, size_t size);
-	/* NULL or, ending with NULL: functions of which only calls from outside of the runtimes are of interest.  They are taken
-	 * by the pointers of the modules that call them, and cost a runtime that calls them itself nothing. */
+	/* NULL, or names (the last is NULL) of functions whose calls inside the runtime are not recorded.  They are wrapped by
+	 * changing the pointers of the modules that call them, so the runtime's own calls cost nothing. */
 	const char *const *from_outside;
-	/* NULL or: another recording is about to begin, by a call of weft_hook_begin(): what is known is of an earlier one, and
-	 * is forgotten.  Nothing records meanwhile. */
+	/* NULL, or forgets what is known from an earlier recording; another is about to start.  Nothing records meanwhile. */
 	void (*forget)(void);
-	/* NULL or: around fork().  Take what locks the adapter has, give them back; a child forgets what it knew: its promises
-	 * are of another trace, and recording begins anew with its next call. */
+	/* NULL, or called around fork() to take and release the adapter's locks.  In the child it also forgets all promises,
+	 * because the child's trace starts with its next call. */
 	void (*fork)(enum weft_hook_fork when);
 
-	/* NULL or: whether that call of libc, which may sleep, is the wait of a loop of this runtime (sleep.h).  What a longjmp
-	 * has left behind may be put right there. */
+	/* NULL, or returns whether a libc call that may sleep is the wait of a loop of this runtime (base/thread_sleep.h).  It
+	 * may also restore state that a longjmp has skipped. */
 	bool (*sleeps)(struct weft_hook_sleep *sleep);
-	/* NULL or: this OS thread, of which promises were told, ends. */
+	/* NULL, or returns the request that a thread of the runtime's pool works on when it opens `path` (NULL: it looks up a
+	 * name, whose addresses go to *result); 0: none. */
+	weft_id (*pool_call)(const void *caller, const char *path, const void *result);
+	/* NULL, or called when a thread with recorded promises ends. */
 	void (*thread_ends)(void);
 };
 
-/* Whether events are recorded; begins to record if that is wanted and has not been done yet in this process.  One load where
- * recording is on.  Keeps errno.  Not in a signal handler: there weft_is_on(). */
-static inline bool weft_hook_begin(void);
-
-/* Tells who had called when promise was created: as many callers as `weft record --stacks=N` asked for, of which the first is the
- * one that returns to `caller`.  Without that option nothing; one load. */
-static inline void weft_hook_stack(weft_id promise, const void *caller);
-
-/* Whether this process stands by: recording may begin at any moment, in the middle of a loop's run. */
-extern bool weft__hook_stands_by;
-extern uint64_t weft__hook_since; /* weft_now() when it began to: nothing that is older than a recording is older than that */
-
-bool weft__hook_begin(void);
-void weft__hook_stack(weft_id promise, const void *caller);
-extern unsigned weft__hook_stacks;
-
-enum { WEFT__HOOK_PLACES = 1024 };
-
-extern struct weft_record_place weft__hook_places[WEFT__HOOK_PLACES];
-
-struct weft_record_place *weft__hook_place(const void *caller);
-
-/* Where in a table of that many an address is looked for first. */
-static inline unsigned weft__hook_first_place(const void *address)
-{
-	return (unsigned)((uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 40) % WEFT__HOOK_PLACES;
-}
-
-static inline struct weft_record_place *weft_hook_place(const void *caller)
-{
-	struct weft_record_place *first = &weft__hook_places[weft__hook_first_place(caller)];
-	return caller && __atomic_load_n(&first->address, __ATOMIC_ACQUIRE) == caller ? first : weft__hook_place(caller);
-}
-
-static inline bool weft_hook_begin(void)
-{
-	return weft_is_on() || weft__hook_begin();
-}
-
-static inline void weft_hook_stack(weft_id promise, const void *caller)
-{
-	if (__builtin_expect(weft__hook_stacks, 0))
-		weft__hook_stack(promise, caller);
-}
+/* Initialises `sets`, `functions` and `modules` of an adapter.  FUNCTIONS is a list in parentheses: one list of functions for
+ * each set.  MODULES is a list in parentheses: the pointer to each set's module. */
+#define WEFT_HOOK_SETS(FUNCTIONS, MODULES)                                                                                       \
+	.sets = sizeof((const struct weft_hook_function *const[]){WEFT__HOOK_LIST FUNCTIONS}) / sizeof(void *),                  \
+	.functions = (const struct weft_hook_function *const[]){WEFT__HOOK_LIST FUNCTIONS},                                      \
+	.modules = (const struct weft_hook_module **const[])                                                                     \
+	{                                                                                                                        \
+		WEFT__HOOK_LIST MODULES                                                                                          \
+	}
+#define WEFT__HOOK_LIST(...) __VA_ARGS__
 
 #endif

@@ -1,11 +1,11 @@
-/* load.c: finds copies of runtimes in what the loader maps, and takes their functions.
+/* load.c: finds copies of runtimes in mapped modules, and wraps their functions.
  *
- * The loader tells debuggers when it has mapped something, by calling the function r_debug.r_brk: after mapping, before
- * relocating and before any constructor.  That function is taken at its entry, too.  dlopen() is not wrapped: the loader
- * searches by the RUNPATH of who called it, which would be this library.
+ * The loader calls the function r_debug.r_brk for debuggers when it has mapped modules, before it relocates them and before any
+ * constructor.  This file patches that function too.  It does not wrap dlopen(), because the loader would search by the RUNPATH
+ * of this library.
  *
- * Where no entry can be taken, pointers by which other modules call the function are changed instead; calls within the module,
- * and by dlsym(), are not seen then.  SPDX-License-Identifier: ISC */
+ * If a function cannot be patched, the pointers by which other modules call it are changed instead.  Then calls inside the module
+ * and calls by dlsym() are not seen.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/load.h"
 
 #include <errno.h>
@@ -17,62 +17,63 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adapters/hook/callers.h"
+#include "adapters/hook/directory.h"
 #include "adapters/hook/entry.h"
 #include "adapters/hook/module.h"
-#include "adapters/hook/thread.h"
+#include "adapters/hook/signals.h"
+#include "adapters/hook/state.h"
 
-enum { WHY_BYTES = 192, PASSES = 16 };
+enum { REFUSAL_BYTES = 192, MAX_EXTEND_PASSES = 16 };
 
-/* One copy of a runtime. */
+/* A copy of a runtime. */
 struct copy {
 	struct weft_hook_module module;
 	struct weft__module elf;
 	const struct weft_hook_adapter *adapter;
 	char version[32];
 	bool accepted, has_outside;
-	bool is_from_start; /* the loader searches it before all that came later */
+	bool is_from_start; /* mapped before this library was initialised: the loader searches it before later modules */
 	bool is_hidden;     /* the loader binds every call to an earlier copy */
-	size_t wanted, by_entry, by_symbol;
-	size_t settled;      /* so many modules, in the loader's order, call what is taken from outside */
-	char why[WHY_BYTES]; /* the first function that was not taken at its entry, and why; or why the copy is left alone */
+	size_t function_count, by_entry, by_symbol;
+	size_t redirected_modules;   /* modules, in the loader's order, whose calls from outside are redirected */
+	char refusal[REFUSAL_BYTES]; /* why the first function was not patched, or why the copy is not recorded */
 	struct weft__slots slots;
-	struct weft__entry *entries;      /* one for each function of the set that the copy has */
-	const struct weft__symtab *table; /* while it is being taken: where its functions were found, if they are not exported */
+	struct weft__entry *entries;      /* functions of the set that the copy has */
+	const struct weft__symtab *table; /* symbols that are not exported; set only while the copy is hooked */
 	struct copy *next;
 	char path[];
 };
 
-/* A module that was looked at. */
-struct known {
+/* A module that has been searched. */
+struct known_module {
 	uintptr_t base;
 	const void *headers;
 	unsigned round;
 };
 
-/* Changed in the constructor, and while the loader's lock is taken; reports read it under `lock`. */
+/* Written by the constructor, and under the loader's lock; reports read it under `lock`. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct copy *copies;
-static struct known *known;
-static size_t known_count, known_room;
+static struct known_module *known_module;
+static size_t known_module_count, known_module_capacity;
 static unsigned this_round;
-static bool is_alone; /* no other OS thread runs what is there already */
+static bool was_single_threaded; /* no other thread can run mapped code */
 static bool has_symbols_only;
-static const char outside[] = "from outside"; /* of an entry: it is not to be taken otherwise */
-static bool instrumented;
-static struct weft__module recorder, itself;
-static char reported[1024];
+static const char outside[] = "from outside"; /* refusal of an entry that is wrapped only for calls from outside */
+static char report_text[1024];
 
 static struct r_debug *debug;
 static void (*debug_original)(void);
 
 /* ---- Functions of a copy ---- */
 
-struct gathering {
+struct text_range {
 	struct copy *copy;
 	uintptr_t begin, end;
 };
 
-static bool is_outer(const struct copy *c, const char *symbol)
+static bool is_called_from_outside(const struct copy *c, const char *symbol)
 {
 	const char *const *name = c->adapter->from_outside;
 	while (name && *name && strcmp(*name, symbol) != 0)
@@ -84,24 +85,24 @@ static void add_function(struct copy *c, const struct weft_hook_function *f, con
 {
 	uintptr_t at = c->elf.base + s->st_value;
 	bool is_text = at >= c->elf.text_begin && at < c->elf.text_end;
-	/* A table of symbols may name a function twice. */
-	for (size_t i = 0; i < c->wanted; i++)
+	/* A symbol table may contain a name twice. */
+	for (size_t i = 0; i < c->function_count; i++)
 		is_text &= c->entries[i].wrapper != f->wrapper;
 	if (is_text)
-		c->entries[c->wanted++] = (struct weft__entry){
-		    (void *)at, s->st_size, f->wrapper, f->original, is_outer(c, f->symbol) ? outside : NULL};
+		c->entries[c->function_count++] = (struct weft__entry){
+		    (void *)at, s->st_size, f->wrapper, f->original, is_called_from_outside(c, f->symbol) ? outside : NULL};
 }
 
 static bool is_from_outside(const struct weft__entry *e)
 {
-	return e->why == outside;
+	return e->refusal == outside;
 }
 
-/* Those come last.  Returns how many others there are. */
+/* Moves entries that are wrapped only for calls from outside to the end.  Returns how many others there are. */
 static size_t sort_entries(struct copy *c)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < c->wanted; i++) {
+	for (size_t i = 0; i < c->function_count; i++) {
 		struct weft__entry e = c->entries[i];
 		if (is_from_outside(&e))
 			continue;
@@ -111,7 +112,7 @@ static size_t sort_entries(struct copy *c)
 	return count;
 }
 
-static void gather_function(void *ctx, const char *name, const ElfW(Sym) * s)
+static void collect_function(void *ctx, const char *name, const ElfW(Sym) * s)
 {
 	struct copy *c = ctx;
 	for (const struct weft_hook_function *f = c->adapter->functions[c->module.set]; f->symbol; f++)
@@ -119,8 +120,8 @@ static void gather_function(void *ctx, const char *name, const ElfW(Sym) * s)
 			add_function(c, f, s);
 }
 
-/* Which functions of its set the copy has. */
-static void gather(struct copy *c, const struct weft__symtab *table)
+/* Fills `entries` with the functions of its set that the copy has. */
+static void collect_functions(struct copy *c, const struct weft__symtab *table)
 {
 	const struct weft_hook_function *functions = c->adapter->functions[c->module.set];
 	size_t count = 0;
@@ -130,7 +131,7 @@ static void gather(struct copy *c, const struct weft__symtab *table)
 	if (!c->entries)
 		return;
 	if (table) {
-		weft__symtab_each(table, c->adapter->prefix, gather_function, c);
+		weft__symtab_each(table, c->adapter->prefix, collect_function, c);
 		return;
 	}
 	for (const struct weft_hook_function *f = functions; f->symbol; f++) {
@@ -140,66 +141,65 @@ static void gather(struct copy *c, const struct weft__symtab *table)
 	}
 }
 
-static void widen(struct gathering *g, const ElfW(Sym) * s)
+static void extend_range(struct text_range *g, const ElfW(Sym) * s)
 {
 	uintptr_t begin = g->copy->elf.base + s->st_value, end = begin + s->st_size;
 	g->begin = g->begin && g->begin < begin ? g->begin : begin;
 	g->end = g->end > end ? g->end : end;
 }
 
-static void widen_by_table(void *ctx, const char *name, const ElfW(Sym) * s)
+static void extend_by_symbols(void *ctx, const char *name, const ElfW(Sym) * s)
 {
-	struct gathering *g = ctx;
+	struct text_range *g = ctx;
 	for (const struct weft_hook_function *f = g->copy->adapter->functions[0]; f->symbol; f++)
 		if (f->wrapper && !strcmp(f->symbol, name))
-			widen(g, s);
+			extend_range(g, s);
 }
 
-/* A function that follows closely, or is followed so.  Others are elsewhere: the linker
- * collects what hardly ever runs, and what runs at the end. */
-static void widen_by_neighbour(void *ctx, const char *name, const ElfW(Sym) * s)
+/* Extends the range by a function that is close to it.  The linker moves rarely used and exit code elsewhere. */
+static void extend_by_neighbour(void *ctx, const char *name, const ElfW(Sym) * s)
 {
-	enum { CLOSE = 64 };
-	struct gathering *g = ctx;
+	enum { MAX_GAP_BYTES = 64 };
+	struct text_range *g = ctx;
 	uintptr_t begin = g->copy->elf.base + s->st_value, end = begin + s->st_size;
-	if (begin <= g->end + CLOSE && end + CLOSE >= g->begin)
-		widen(g, s);
+	if (begin <= g->end + MAX_GAP_BYTES && end + MAX_GAP_BYTES >= g->begin)
+		extend_range(g, s);
 }
 
-/* Where the runtime's own code is. */
-static void find_own(struct copy *c, const struct weft__symtab *table)
+/* Sets the range of the runtime's own code. */
+static void find_own_text(struct copy *c, const struct weft__symtab *table)
 {
 	const char *slash = strrchr(c->path, '/'), *file = slash ? slash + 1 : c->path;
-	struct gathering all = {.copy = c};
+	struct text_range all = {.copy = c};
 	if (!strncmp(file, c->adapter->library, strlen(c->adapter->library))) {
 		all.begin = c->elf.text_begin;
 		all.end = c->elf.text_end;
 	} else if (table) {
 		uintptr_t size = 0;
-		weft__symtab_each(table, c->adapter->prefix, widen_by_table, &all);
-		for (int i = 0; i < PASSES && size != all.end - all.begin; i++) {
+		weft__symtab_each(table, c->adapter->prefix, extend_by_symbols, &all);
+		for (int i = 0; i < MAX_EXTEND_PASSES && size != all.end - all.begin; i++) {
 			size = all.end - all.begin;
-			weft__symtab_each(table, c->adapter->prefix, widen_by_neighbour, &all);
+			weft__symtab_each(table, c->adapter->prefix, extend_by_neighbour, &all);
 		}
 	} else {
 		for (const struct weft_hook_function *f = c->adapter->functions[0]; f->symbol; f++) {
 			const ElfW(Sym) *s = f->wrapper ? weft__module_exports(&c->elf, f->symbol) : NULL;
 			if (s)
-				widen(&all, s);
+				extend_range(&all, s);
 		}
 	}
 	c->module.own_begin = all.begin;
 	c->module.own_end = all.end;
 }
 
-struct finding {
+struct symbol_lookup {
 	const char *name;
 	uintptr_t value;
 };
 
-static void find_exact(void *ctx, const char *name, const ElfW(Sym) * s)
+static void match_symbol(void *ctx, const char *name, const ElfW(Sym) * s)
 {
-	struct finding *f = ctx;
+	struct symbol_lookup *f = ctx;
 	if (!strcmp(name, f->name))
 		f->value = s->st_value;
 }
@@ -211,38 +211,53 @@ void *weft_hook_symbol(const struct weft_hook_module *module, const char *name)
 	if (s)
 		return (void *)(c->elf.base + s->st_value);
 	struct weft__symtab table;
-	struct finding found = {.name = name};
+	struct symbol_lookup found = {.name = name};
 	if (c->table) {
-		weft__symtab_each(c->table, name, find_exact, &found);
+		weft__symtab_each(c->table, name, match_symbol, &found);
 	} else if (weft__symtab_open(&table, &c->elf)) {
-		weft__symtab_each(&table, name, find_exact, &found);
+		weft__symtab_each(&table, name, match_symbol, &found);
 		weft__symtab_close(&table);
 	}
 	return found.value ? (void *)(c->elf.base + found.value) : NULL;
 }
 
+unsigned weft_hook_newest_name(const struct weft_hook_module *module, const char *prefix)
+{
+	const struct weft__module *m = &((const struct copy *)(const void *)module)->elf;
+	const char *at = m->names, *end = m->names + m->names_bytes;
+	const size_t length = strlen(prefix);
+	unsigned newest = 0;
+	while (at < end && (at = memmem(at, (size_t)(end - at), prefix, length))) {
+		unsigned number = 0;
+		for (at += length; at < end && *at >= '0' && *at <= '9' && number < 100000; at++)
+			number = 10 * number + (unsigned)(*at - '0');
+		newest = number > newest ? number : newest;
+	}
+	return newest;
+}
+
 /* ---- By symbol ---- */
 
-struct settling {
+struct redirection_pass {
 	struct copy *copy;
-	size_t index; /* of the module that is looked at */
+	size_t index; /* index of the current module */
 };
 
 struct redirection {
 	const struct weft__module *from;
 	const struct weft__entry *entry;
-	bool only_copy; /* a pointer that is not bound yet will be bound to it */
+	bool only_copy; /* a pointer that is not bound yet will be bound to this copy */
 	bool done;
 };
 
-static void redirect(void *ctx, void **pointer)
+static void redirect_pointer(void *ctx, void **pointer)
 {
 	struct redirection *r = ctx;
 	uintptr_t now = (uintptr_t)*pointer;
 	bool unbound = now >= r->from->text_begin && now < r->from->text_end;
 	if (now != (uintptr_t)r->entry->function && !(unbound && r->only_copy))
 		return;
-	if (weft__poke(pointer, &r->entry->wrapper, sizeof r->entry->wrapper)) {
+	if (weft__write_protected(pointer, &r->entry->wrapper, sizeof r->entry->wrapper)) {
 		r->done = true;
 		return;
 	}
@@ -265,13 +280,13 @@ static void redirect(void *ctx, void **pointer)
 	r->done = true;
 }
 
-/* Of what is taken from outside each module is looked at once: there are many where windows are. */
-static int redirect_in(struct dl_phdr_info *info, size_t size, void *ctx)
+/* Searches each module once for calls from outside: graphical programs have many modules. */
+static int redirect_module(struct dl_phdr_info *info, size_t size, void *ctx)
 {
-	struct settling *settling = ctx;
-	struct copy *c = settling->copy;
+	struct redirection_pass *redirection_pass = ctx;
+	struct copy *c = redirection_pass->copy;
 	struct weft__module from;
-	const bool is_seen = settling->index++ < c->settled;
+	const bool is_seen = redirection_pass->index++ < c->redirected_modules;
 	if ((is_seen && c->by_symbol == 0) || !weft__module_read(&from, info, info->dlpi_name))
 		return 0;
 	size_t of_runtime = 0;
@@ -280,33 +295,33 @@ static int redirect_in(struct dl_phdr_info *info, size_t size, void *ctx)
 		of_runtime += other->adapter == c->adapter;
 		is_runtime |= other->elf.base == from.base;
 	}
-	for (size_t i = 0; i < c->wanted; i++) {
-		if (!c->entries[i].why || (is_from_outside(&c->entries[i]) && (is_runtime || is_seen)))
+	for (size_t i = 0; i < c->function_count; i++) {
+		if (!c->entries[i].refusal || (is_from_outside(&c->entries[i]) && (is_runtime || is_seen)))
 			continue;
 		const struct weft_hook_function *f = c->adapter->functions[c->module.set];
 		while (f->symbol && f->wrapper != c->entries[i].wrapper)
 			f++;
 		struct redirection r = {.from = &from, .entry = &c->entries[i], .only_copy = of_runtime == 1};
-		weft__module_pointers(&from, f->symbol, redirect, &r);
+		weft__module_each_pointer(&from, f->symbol, redirect_pointer, &r);
 	}
 	return 0;
 }
 
-void weft__hook_settle(void)
+void weft__hook_redirect_pointers(void)
 {
 	if (!__atomic_load_n(&has_symbols_only, __ATOMIC_ACQUIRE))
 		return;
 	for (struct copy *c = copies; c; c = c->next) {
-		struct settling settling = {.copy = c};
+		struct redirection_pass redirection_pass = {.copy = c};
 		if (c->accepted && (c->by_symbol || c->has_outside))
-			dl_iterate_phdr(redirect_in, &settling);
-		c->settled = settling.index;
+			dl_iterate_phdr(redirect_module, &redirection_pass);
+		c->redirected_modules = redirection_pass.index;
 	}
 }
 
-/* ---- Taking ---- */
+/* ---- Hooking copies ---- */
 
-static bool find_set(struct copy *c)
+static bool assign_set(struct copy *c)
 {
 	for (unsigned set = 0; set < c->adapter->sets; set++) {
 		bool is_free = true;
@@ -320,7 +335,7 @@ static bool find_set(struct copy *c)
 	return false;
 }
 
-static const char *name_of(const struct copy *c, const struct weft__entry *e)
+static const char *get_function_name(const struct copy *c, const struct weft__entry *e)
 {
 	const struct weft_hook_function *f = c->adapter->functions[c->module.set];
 	while (f->wrapper != e->wrapper)
@@ -328,8 +343,8 @@ static const char *name_of(const struct copy *c, const struct weft__entry *e)
 	return f->symbol;
 }
 
-/* A function that the adapter needs and the copy lacks; NULL: none. */
-static const char *lacks(const struct copy *c)
+/* Returns a function that the adapter needs and the copy lacks; NULL: none. */
+static const char *find_missing_function(const struct copy *c)
 {
 	const struct weft_hook_function *f = c->adapter->functions[0];
 	while (f->symbol && (f->wrapper || weft_hook_symbol(&c->module, f->symbol)))
@@ -337,15 +352,16 @@ static const char *lacks(const struct copy *c)
 	return f->symbol;
 }
 
-/* What its set only calls. */
-static void find_called(const struct copy *c)
+/* Sets the pointers to functions that the set only calls. */
+static void resolve_called(const struct copy *c)
 {
 	for (const struct weft_hook_function *f = c->adapter->functions[c->module.set]; f->symbol; f++)
 		if (!f->wrapper && f->original)
 			*f->original = weft_hook_symbol(&c->module, f->symbol);
 }
 
-/* As libevent_core is that came with libevent_pthreads, in a program of libevent. */
+/* Returns whether all calls are bound to another copy.  Example: libevent_core, loaded by libevent_pthreads, in a program that
+ * links libevent. */
 static bool is_hidden(const struct copy *c, const struct weft__symtab *table)
 {
 	const struct copy *other = table ? NULL : copies;
@@ -355,49 +371,49 @@ static bool is_hidden(const struct copy *c, const struct weft__symtab *table)
 	return other;
 }
 
-/* `fresh`: nobody can have called it yet. */
-static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
+/* `fresh`: no code of the module has run yet. */
+static void hook_copy(struct copy *c, const struct weft__symtab *table, bool fresh)
 {
 	bool is_known = c->adapter->accepts(&c->module, c->version, sizeof c->version);
-	const char *lacking = is_known ? lacks(c) : NULL;
+	const char *missing_function = is_known ? find_missing_function(c) : NULL;
 	if (!is_known)
-		snprintf(c->why, sizeof c->why, "this version is not known");
-	else if (lacking)
-		snprintf(c->why, sizeof c->why, "it has no %s", lacking);
-	else if (!find_set(c) && !(c->is_hidden = is_hidden(c, table)))
-		snprintf(c->why, sizeof c->why, "weft cannot tell more copies of it apart");
+		snprintf(c->refusal, sizeof c->refusal, "unsupported version");
+	else if (missing_function)
+		snprintf(c->refusal, sizeof c->refusal, "it lacks %s", missing_function);
+	else if (!assign_set(c) && !(c->is_hidden = is_hidden(c, table)))
+		snprintf(c->refusal, sizeof c->refusal, "weft supports no more copies of it in one process");
 	else
 		c->accepted = !c->is_hidden;
 	if (!c->accepted)
 		return;
-	find_own(c, table);
-	find_called(c);
+	find_own_text(c, table);
+	resolve_called(c);
 	*c->adapter->modules[c->module.set] = &c->module;
-	gather(c, table);
+	collect_functions(c, table);
 	if (!c->entries)
 		return;
-	const char *why = c->elf.rewrites_text ? "the loader rewrites its text"
-			  : fresh || is_alone  ? NULL
-					       : "other OS threads run already";
+	const char *refusal = c->elf.rewrites_text           ? "the loader rewrites its text"
+			      : fresh || was_single_threaded ? NULL
+							     : "other threads are already running";
 	const size_t at_entry = sort_entries(c);
-	if (!why && at_entry > 0)
-		c->by_entry = weft__entries_take(c->entries, at_entry, c->elf.text_begin, c->elf.text_end, &c->slots);
-	for (size_t i = 0; i < c->wanted; i++) {
+	if (!refusal && at_entry > 0)
+		c->by_entry = weft__entries_patch(c->entries, at_entry, c->elf.text_begin, c->elf.text_end, &c->slots);
+	for (size_t i = 0; i < c->function_count; i++) {
 		struct weft__entry *e = &c->entries[i];
 		if (is_from_outside(e)) {
 			*e->original = e->function;
-			c->by_entry += !why && !table;
+			c->by_entry += !refusal && !table;
 			c->has_outside |= !table;
 			__atomic_store_n(&has_symbols_only, true, __ATOMIC_RELEASE);
 			continue;
 		}
-		e->why = why ? why : e->why;
-		if (!e->why || !e->original)
+		e->refusal = refusal ? refusal : e->refusal;
+		if (!e->refusal || !e->original)
 			continue;
-		if (!c->why[0])
-			snprintf(c->why, sizeof c->why, "%s: %s", name_of(c, e), e->why);
+		if (!c->refusal[0])
+			snprintf(c->refusal, sizeof c->refusal, "%s: %s", get_function_name(c, e), e->refusal);
 		*e->original = e->function;
-		/* What is static has no pointers that could be changed. */
+		/* No pointers lead to static functions. */
 		if (!table) {
 			c->by_symbol++;
 			__atomic_store_n(&has_symbols_only, true, __ATOMIC_RELEASE);
@@ -405,18 +421,41 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 	}
 }
 
-/* A line of what was taken, or why nothing was, of each copy that came. */
-static void report(const struct copy *c)
+/* Appends what was wrapped of the copy, or why nothing was. */
+static void append_report(const struct copy *c)
 {
-	size_t length = strlen(reported), room = sizeof reported - length;
-	const char *separator = length ? "; " : "", *why = c->why[0] ? c->why : NULL;
-	if (c->accepted && c->wanted == 0) /* a library whose functions are only called */
+	size_t length = strlen(report_text), capacity = sizeof report_text - length;
+	const char *separator = length ? "; " : "", *refusal = c->refusal[0] ? c->refusal : NULL;
+	if (c->accepted && c->function_count == 0) /* the adapter only calls functions of this library */
 		return;
 	if (!c->accepted)
-		snprintf(reported + length, room, "%s%s %s: left alone: %s", separator, c->adapter->name, c->version, c->why);
+		snprintf(report_text + length, capacity, "%s%s %s: not recorded: %s", separator, c->adapter->name, c->version,
+		    c->refusal);
 	else
-		snprintf(reported + length, room, "%s%s %s: %zu of %zu calls%s%s%s", separator, c->adapter->name, c->version,
-		    c->by_entry, c->wanted, why ? " (" : "", why ? why : "", why ? "; by symbol)" : "");
+		snprintf(report_text + length, capacity, "%s%s %s: %zu of %zu calls%s%s%s", separator, c->adapter->name,
+		    c->version, c->by_entry, c->function_count, refusal ? " (" : "", refusal ? refusal : "",
+		    refusal ? "; by symbol)" : "");
+}
+
+/* Call with the lock held. */
+static void list_copy(struct copy *c)
+{
+	append_report(c);
+	__atomic_store_n(&c->module.is_listed, true, __ATOMIC_RELAXED);
+}
+
+void weft__hook_list_copy(const struct weft_hook_module *module)
+{
+	const int saved = errno;
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
+	pthread_mutex_lock(&lock);
+	for (struct copy *c = copies; c; c = c->next)
+		if (&c->module == module && !c->module.is_listed)
+			list_copy(c);
+	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
+	errno = saved;
 }
 
 bool weft__hook_has_runtime(void)
@@ -425,7 +464,7 @@ bool weft__hook_has_runtime(void)
 	weft__hook_block_signals(&signals);
 	pthread_mutex_lock(&lock);
 	const struct copy *c = copies;
-	while (c && !(c->accepted && c->wanted))
+	while (c && !(c->accepted && c->function_count && c->module.is_listed))
 		c = c->next;
 	pthread_mutex_unlock(&lock);
 	weft__hook_restore_signals(&signals);
@@ -446,7 +485,7 @@ static void add_copy(
 	c->table = table;
 	c->module = (struct weft_hook_module){.path = c->path, .base = m->base};
 	c->is_from_start = !fresh;
-	take(c, table, fresh);
+	hook_copy(c, table, fresh);
 	c->table = NULL;
 	if (c->is_hidden) {
 		free(c);
@@ -457,19 +496,20 @@ static void add_copy(
 	pthread_mutex_lock(&lock);
 	c->next = copies;
 	copies = c;
-	report(c);
+	if (!c->accepted || !adapter->is_listed_when_called)
+		list_copy(c);
 	pthread_mutex_unlock(&lock);
 	weft__hook_restore_signals(&signals);
-	char word[sizeof reported];
-	snprintf(word, sizeof word, "%s %s in %s was left alone: %s", adapter->name, c->version, c->path, c->why);
+	char message[sizeof report_text];
+	snprintf(message, sizeof message, "%s %s in %s is not recorded: %s", adapter->name, c->version, c->path, c->refusal);
 	if (!c->accepted)
-		weft__hook_leave_word(word);
+		weft__hook_write_failure(message);
 }
 
-static void examine(const struct weft__module *m, bool fresh)
+static void find_copies(const struct weft__module *m, bool fresh)
 {
 	struct weft__symtab table;
-	int opened = -1; /* not tried */
+	int opened = -1; /* not tried yet */
 	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++) {
 		if (weft__module_exports(m, (*a)->mark)) {
 			add_copy(m, *a, NULL, fresh);
@@ -486,22 +526,22 @@ static void examine(const struct weft__module *m, bool fresh)
 
 /* ---- The loader ---- */
 
-static bool remember(const struct dl_phdr_info *info)
+static bool remember_module(const struct dl_phdr_info *info)
 {
-	for (size_t i = 0; i < known_count; i++)
-		if (known[i].base == info->dlpi_addr && known[i].headers == info->dlpi_phdr) {
-			known[i].round = this_round;
+	for (size_t i = 0; i < known_module_count; i++)
+		if (known_module[i].base == info->dlpi_addr && known_module[i].headers == info->dlpi_phdr) {
+			known_module[i].round = this_round;
 			return false;
 		}
-	if (known_count == known_room) {
-		size_t room = known_room ? 2 * known_room : 32;
-		struct known *more = realloc(known, room * sizeof *known);
-		if (!more)
+	if (known_module_count == known_module_capacity) {
+		size_t capacity = known_module_capacity ? 2 * known_module_capacity : 32;
+		struct known_module *grown = realloc(known_module, capacity * sizeof *known_module);
+		if (!grown)
 			return false;
-		known = more;
-		known_room = room;
+		known_module = grown;
+		known_module_capacity = capacity;
 	}
-	known[known_count++] = (struct known){info->dlpi_addr, info->dlpi_phdr, this_round};
+	known_module[known_module_count++] = (struct known_module){info->dlpi_addr, info->dlpi_phdr, this_round};
 	return true;
 }
 
@@ -527,12 +567,12 @@ static void forget_copy(uintptr_t base)
 	}
 }
 
-struct look {
+struct module_scan {
 	bool fresh;
 	char program[4096];
 };
 
-/* Whether the module needs the recorder by itself. */
+/* Returns whether the module links the recorder. */
 static bool needs_recorder(const struct weft__module *m)
 {
 	for (size_t i = 0; i < m->header_count; i++) {
@@ -547,7 +587,7 @@ static bool needs_recorder(const struct weft__module *m)
 	return false;
 }
 
-/* The kernel's page has no file; libc, the loader and this library are known. */
+/* Returns whether the path is the kernel's page (no file), libc, the loader or this library. */
 static bool has_no_runtime(const char *path)
 {
 	static const char *const names[] = {"/libc.so", "/ld-linux", "/libweft-hook.so", "/libweft-record.so"};
@@ -560,44 +600,44 @@ static bool has_no_runtime(const char *path)
 	return false;
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
+static int scan_module(struct dl_phdr_info *info, size_t size, void *ctx)
 {
-	struct look *look = ctx;
+	struct module_scan *module_scan = ctx;
 	struct weft__module m;
 	const char *path = info->dlpi_name;
-	if (!remember(info))
+	if (!remember_module(info))
 		return 0;
 	if (!*path) {
-		ssize_t n = readlink("/proc/self/exe", look->program, sizeof look->program - 1);
-		look->program[n < 0 ? 0 : n] = 0;
-		path = look->program;
+		ssize_t n = readlink("/proc/self/exe", module_scan->program, sizeof module_scan->program - 1);
+		module_scan->program[n < 0 ? 0 : n] = 0;
+		path = module_scan->program;
 	}
 	if (strstr(path, "/libweft-record.so"))
-		weft__module_read(&recorder, info, path);
+		weft__module_read(&weft__hook_recorder_module, info, path);
 	else if (strstr(path, "/libweft-hook.so"))
-		weft__module_read(&itself, info, path);
+		weft__module_read(&weft__hook_own_module, info, path);
 	if (has_no_runtime(path) || !weft__module_read(&m, info, path))
 		return 0;
-	instrumented |= needs_recorder(&m);
-	examine(&m, look->fresh);
+	weft__hook_is_instrumented |= needs_recorder(&m);
+	find_copies(&m, module_scan->fresh);
 	return 0;
 }
 
-static void look(bool fresh)
+static void scan_modules(bool fresh)
 {
-	struct look state = {.fresh = fresh};
+	struct module_scan state = {.fresh = fresh};
 	this_round++;
-	weft__hook_settle();
-	dl_iterate_phdr(look_at, &state);
-	for (size_t i = 0; i < known_count;) {
-		if (known[i].round == this_round) {
+	weft__hook_redirect_pointers();
+	dl_iterate_phdr(scan_module, &state);
+	for (size_t i = 0; i < known_module_count;) {
+		if (known_module[i].round == this_round) {
 			i++;
 			continue;
 		}
-		forget_copy(known[i].base);
+		forget_copy(known_module[i].base);
 		for (struct copy *c = copies; c; c = c->next)
-			c->settled = 0;
-		known[i] = known[--known_count];
+			c->redirected_modules = 0;
+		known_module[i] = known_module[--known_module_count];
 	}
 }
 
@@ -605,7 +645,7 @@ static void on_debug_state(void)
 {
 	int saved = errno;
 	if (debug->r_state == RT_CONSISTENT)
-		look(true);
+		scan_modules(true);
 	errno = saved;
 	debug_original();
 }
@@ -626,7 +666,7 @@ static int find_debug(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
-static void take_loader(void)
+static void hook_loader(void)
 {
 	struct weft__module loader = {0};
 	dl_iterate_phdr(find_debug, &loader);
@@ -635,37 +675,16 @@ static void take_loader(void)
 	const ElfW(Sym) *s = weft__module_exports(&loader, "_dl_debug_state");
 	size_t bytes = s && loader.base + s->st_value == debug->r_brk ? s->st_size : 0;
 	struct weft__entry entry = {(void *)debug->r_brk, bytes, (void *)on_debug_state, (void **)&debug_original, NULL};
-	struct weft__slots slots; /* stay, as the loader does */
-	weft__entries_take(&entry, 1, loader.text_begin, loader.text_end, &slots);
+	struct weft__slots slots; /* never freed, as the loader stays mapped */
+	weft__entries_patch(&entry, 1, loader.text_begin, loader.text_end, &slots);
 }
 
 const char *weft__hook_report(void)
 {
-	return reported;
+	return report_text;
 }
 
-bool weft__hook_is_recorder(const void *return_address)
-{
-	uintptr_t at = (uintptr_t)return_address;
-	return at - recorder.text_begin < recorder.text_end - recorder.text_begin ||
-	       at - itself.text_begin < itself.text_end - itself.text_begin;
-}
-
-bool weft__hook_is_runtime(const void *return_address)
-{
-	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
-		for (unsigned set = 0; set < (*a)->sets; set++)
-			if (*(*a)->modules[set] && weft_hook_is_own(*(*a)->modules[set], return_address))
-				return true;
-	return false;
-}
-
-bool weft__hook_is_instrumented(void)
-{
-	return instrumented;
-}
-
-void weft__hook_around_fork(enum weft_hook_fork when)
+void weft__hook_lock_around_fork(enum weft_hook_fork when)
 {
 	if (when == WEFT_HOOK_BEFORE_FORK)
 		pthread_mutex_lock(&lock);
@@ -673,24 +692,17 @@ void weft__hook_around_fork(enum weft_hook_fork when)
 		pthread_mutex_unlock(&lock);
 }
 
-/* Its folder has an entry for each OS thread, besides its own two. */
-static bool runs_alone(void)
+/* The directory has one link for each thread and two of its own. */
+static bool is_single_threaded(void)
 {
 	struct stat tasks;
 	return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
 }
 
-__attribute__((constructor)) static void load(void)
+void weft__hook_load(void)
 {
-	int saved = errno;
-	if (weft__hook_is_wanted()) {
-		is_alone = runs_alone();
-		weft__hook_threads_init();
-		look(false);
-		weft__hook_settle();
-		take_loader();
-		if (instrumented)
-			weft_hook_begin();
-	}
-	errno = saved;
+	was_single_threaded = is_single_threaded();
+	scan_modules(false);
+	weft__hook_redirect_pointers();
+	hook_loader();
 }

@@ -1,9 +1,8 @@
-/* lock.h: who has a lock that an OS thread waits for (private to adapters/).
+/* lock.h: records holders and waiters of locks (private to adapters/).
  *
- * While nobody waits for a lock, nothing is told of it: who took it is written to a table, by its address, for a few ns.  Where
- * one has to wait, the trace is told who has it, until the wait is over: so it tells of deadlocks, and of what was waited for.
- * Locks whose addresses share a place in the table push each other out; of one that is pushed out nothing is told.
- * SPDX-License-Identifier: ISC */
+ * While no thread waits for a lock, nothing is recorded: its holder is written to a table by the lock's address, which takes a
+ * few ns.  While a thread waits, the trace knows the holder, so that deadlocks and contention are visible.  Locks whose addresses
+ * have the same hash share an entry.  A lock that loses its entry is not recorded.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_LOCK_H
 #define WEFT_HOOK_LOCK_H
 
@@ -13,12 +12,12 @@ enum { WEFT__HOOK_LOCKS = 1024 };
 
 struct weft__hook_lock {
 	const void *address;
-	weft_id who;      /* took it last; 0: nobody has it */
-	uintptr_t check;  /* of both: they belong together */
-	weft_id id;       /* its promise; 0: nobody has waited for it */
-	weft_id told;     /* who has it, as the trace says; 0: nobody */
-	int owner;        /* the OS thread that took it, where the lock itself says so, too; else 0 */
-	uint32_t waiters; /* of whom the trace was told */
+	weft_id holder_id;       /* promise that took it last; 0: none holds it */
+	uintptr_t check;         /* XOR of address and holder: proves that both belong together */
+	weft_id id;              /* promise of the lock; 0 before the first wait */
+	weft_id recorded_holder; /* holder in the trace; 0: none */
+	int owner;               /* owner id that the lock itself stores; 0 if it stores none */
+	uint32_t waiters;        /* recorded waiters */
 	unsigned epoch;
 } __attribute__((aligned(64)));
 
@@ -29,47 +28,47 @@ static inline struct weft__hook_lock *weft__hook_lock_of(const void *address)
 	return &weft__hook_locks[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 54];
 }
 
-/* Whether the place is that lock's, in this recording. */
-static inline bool weft__hook_lock_is(const struct weft__hook_lock *lock, const void *address)
+/* Returns whether the entry belongs to the lock at `address`, in the current recording. */
+static inline bool weft__hook_lock_matches(const struct weft__hook_lock *lock, const void *address)
 {
 	return __atomic_load_n(&lock->address, __ATOMIC_ACQUIRE) == address &&
 	       __atomic_load_n(&lock->epoch, __ATOMIC_RELAXED) == weft__hook_epoch;
 }
 
-void weft__hook_lock_changes(struct weft__hook_lock *lock, weft_id who);
-void weft__hook_lock_pushed(struct weft__hook_lock *lock, const void *address);
+void weft__hook_lock_record_holder(struct weft__hook_lock *lock, weft_id holder_id);
+void weft__hook_lock_replace(struct weft__hook_lock *lock, const void *address);
 
-/* The calling OS thread has the lock.  Recording is on. */
-static inline void weft_hook_lock_taken(const void *address, int owner)
+/* Call after the calling thread has taken the lock.  Recording must be on. */
+static inline void weft_hook_lock_acquire(const void *address, int owner)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
-	const weft_id who = weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
-	if (__builtin_expect(!weft__hook_lock_is(lock, address), 0)) {
-		weft__hook_lock_pushed(lock, address);
-		if (!weft__hook_lock_is(lock, address))
+	const weft_id holder_id = weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
+	if (__builtin_expect(!weft__hook_lock_matches(lock, address), 0)) {
+		weft__hook_lock_replace(lock, address);
+		if (!weft__hook_lock_matches(lock, address))
 			return;
 	}
-	__atomic_store_n(&lock->who, who, __ATOMIC_RELAXED);
+	__atomic_store_n(&lock->holder_id, holder_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&lock->owner, owner, __ATOMIC_RELAXED);
-	__atomic_store_n(&lock->check, (uintptr_t)address ^ (uintptr_t)who, __ATOMIC_RELEASE);
+	__atomic_store_n(&lock->check, (uintptr_t)address ^ (uintptr_t)holder_id, __ATOMIC_RELEASE);
 	if (__builtin_expect(__atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) > 0, 0))
-		weft__hook_lock_changes(lock, who);
+		weft__hook_lock_record_holder(lock, holder_id);
 }
 
-/* It is about to give it back. */
-static inline void weft_hook_lock_given(const void *address)
+/* Call before the calling thread releases the lock. */
+static inline void weft_hook_lock_release(const void *address)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
 	if (__atomic_load_n(&lock->address, __ATOMIC_RELAXED) != address)
 		return;
-	__atomic_store_n(&lock->who, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&lock->holder_id, 0, __ATOMIC_RELAXED);
 	if (__builtin_expect(__atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) > 0, 0))
-		weft__hook_lock_changes(lock, 0);
+		weft__hook_lock_record_holder(lock, 0);
 }
 
-/* Around a wait of the calling OS thread for a lock, which somebody else has; `owner` as above.  False: nobody knows who has it,
- * and there is nothing to tell when it is over. */
-bool weft_hook_lock_waits(const void *address, int owner, const void *caller);
-void weft_hook_lock_waited(const void *address);
+/* Call begin_wait before and end_wait after a wait of the calling thread; `owner` is as in weft_hook_lock_acquire().  begin_wait
+ * returns false if the holder is unknown; then end_wait must not be called. */
+bool weft_hook_lock_begin_wait(const void *address, int owner, const void *caller);
+void weft_hook_lock_end_wait(const void *address);
 
 #endif

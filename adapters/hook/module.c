@@ -1,8 +1,8 @@
-/* module.c: ELF as it lies in memory, and .symtab as it lies in the file.
+/* module.c: reads ELF modules in memory, and .symtab in their files.
  *
- * dlsym() does not serve here: it may run a module's code (IFUNC), finds what other modules define, and does not work while the
- * loader is in the middle of mapping.  What is in memory was believed by the loader already; files are read with their lengths
- * in hand.  SPDX-License-Identifier: ISC */
+ * dlsym() is no alternative: it may run code of the module (IFUNC), finds symbols of other modules, and does not work while the
+ * loader maps a module.  The loader has already trusted what is in memory; reads of files are checked against the file's size.
+ * SPDX-License-Identifier: ISC */
 #include "adapters/hook/module.h"
 
 #include <fcntl.h>
@@ -16,17 +16,17 @@
 #define RELOCATION_SYMBOL(info) ELF64_R_SYM(info)
 #define RELOCATION_TYPE(info) ELF64_R_TYPE(info)
 #else
-#error "libweft-hook is for processors of 64 bits"
+#error "libweft-hook supports only 64-bit CPUs"
 #endif
 
 #if defined(__x86_64__)
-enum { SLOT = R_X86_64_JUMP_SLOT, DATA = R_X86_64_GLOB_DAT, WORD = R_X86_64_64 };
+enum { JUMP_SLOT_RELOCATION = R_X86_64_JUMP_SLOT, DATA_RELOCATION = R_X86_64_GLOB_DAT, WORD_RELOCATION = R_X86_64_64 };
 #elif defined(__aarch64__)
-enum { SLOT = R_AARCH64_JUMP_SLOT, DATA = R_AARCH64_GLOB_DAT, WORD = R_AARCH64_ABS64 };
+enum { JUMP_SLOT_RELOCATION = R_AARCH64_JUMP_SLOT, DATA_RELOCATION = R_AARCH64_GLOB_DAT, WORD_RELOCATION = R_AARCH64_ABS64 };
 #endif
 
-/* glibc has made these absolute for all but modules whose dynamic section is read-only. */
-static uintptr_t absolute(const struct weft__module *m, uintptr_t value)
+/* glibc has made these addresses absolute, except in modules whose dynamic section is read-only. */
+static uintptr_t absolute_address(const struct weft__module *m, uintptr_t value)
 {
 	return value < m->base ? m->base + value : value;
 }
@@ -34,7 +34,7 @@ static uintptr_t absolute(const struct weft__module *m, uintptr_t value)
 static void read_dynamic(struct weft__module *m, const ElfW(Dyn) * d)
 {
 	for (; d->d_tag != DT_NULL; d++) {
-		const void *at = (const void *)absolute(m, d->d_un.d_ptr);
+		const void *at = (const void *)absolute_address(m, d->d_un.d_ptr);
 		switch (d->d_tag) {
 		case DT_SYMTAB: m->symbols = at; break;
 		case DT_STRTAB: m->names = at; break;
@@ -75,7 +75,7 @@ bool weft__module_read(struct weft__module *out, const struct dl_phdr_info *info
 	return out->symbols && out->names && (out->gnu_hash || out->sysv_hash);
 }
 
-static bool is_function(const struct weft__module *m, const ElfW(Sym) * s, const char *name)
+static bool is_named_function(const struct weft__module *m, const ElfW(Sym) * s, const char *name)
 {
 	return s->st_shndx != SHN_UNDEF && s->st_value != 0 && SYMBOL_TYPE(s->st_info) == STT_FUNC &&
 	       s->st_name < m->names_bytes && !strcmp(m->names + s->st_name, name);
@@ -100,7 +100,7 @@ static const ElfW(Sym) * find_by_gnu_hash(const struct weft__module *m, const ch
 		return NULL;
 	for (;; i++) {
 		uint32_t there = chain[i - first];
-		if ((there | 1) == (hash | 1) && is_function(m, &m->symbols[i], name))
+		if ((there | 1) == (hash | 1) && is_named_function(m, &m->symbols[i], name))
 			return &m->symbols[i];
 		if (there & 1)
 			return NULL;
@@ -121,7 +121,7 @@ static const ElfW(Sym) * find_by_sysv_hash(const struct weft__module *m, const c
 		return NULL;
 	const uint32_t *bucket = m->sysv_hash + 2, *chain = bucket + buckets;
 	for (uint32_t i = bucket[hash % buckets]; i != STN_UNDEF; i = chain[i])
-		if (is_function(m, &m->symbols[i], name))
+		if (is_named_function(m, &m->symbols[i], name))
 			return &m->symbols[i];
 	return NULL;
 }
@@ -131,8 +131,8 @@ const ElfW(Sym) * weft__module_exports(const struct weft__module *m, const char 
 	return m->gnu_hash ? find_by_gnu_hash(m, name) : find_by_sysv_hash(m, name);
 }
 
-/* Whether the file is what is mapped, by its program headers and its notes, the build-id among them. */
-static bool is_same(const struct weft__module *m, const unsigned char *file, size_t size)
+/* Returns whether the file is the mapped one: compares its program headers and its notes, which include the build-id. */
+static bool is_mapped_file(const struct weft__module *m, const unsigned char *file, size_t size)
 {
 	const ElfW(Ehdr) *e = (const void *)file;
 	if (size < sizeof *e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_phnum != m->header_count || e->e_phoff > size ||
@@ -188,7 +188,7 @@ bool weft__symtab_open(struct weft__symtab *out, const struct weft__module *m)
 	if (map == MAP_FAILED)
 		return false;
 	out->map = map;
-	if (is_same(m, map, out->map_bytes) && find_symtab(out, map, out->map_bytes))
+	if (is_mapped_file(m, map, out->map_bytes) && find_symtab(out, map, out->map_bytes))
 		return true;
 	weft__symtab_close(out);
 	return false;
@@ -196,7 +196,7 @@ bool weft__symtab_open(struct weft__symtab *out, const struct weft__module *m)
 
 bool weft__symtab_has_name(const struct weft__symtab *t, const char *name)
 {
-	/* With the NULs around it. */
+	/* The name with a NUL before and after it. */
 	char whole[128] = "";
 	size_t bytes = strlen(name) + 1;
 	if (bytes + 1 > sizeof whole)
@@ -204,7 +204,7 @@ bool weft__symtab_has_name(const struct weft__symtab *t, const char *name)
 	memcpy(whole + 1, name, bytes);
 	if (!memmem(t->names, t->names_bytes, whole, bytes + 1))
 		return false;
-	/* A program that links the library has the name too. */
+	/* A program that links the library has the name as an undefined symbol. */
 	for (size_t i = 0; i < t->count; i++) {
 		const ElfW(Sym) *s = &t->symbols[i];
 		if (s->st_shndx != SHN_UNDEF && s->st_name < t->names_bytes && !strcmp(t->names + s->st_name, name))
@@ -232,13 +232,14 @@ void weft__symtab_close(struct weft__symtab *t)
 	t->map = NULL;
 }
 
-void weft__module_pointers(const struct weft__module *m, const char *name, void (*each)(void *ctx, void **pointer), void *ctx)
+void weft__module_each_pointer(const struct weft__module *m, const char *name, void (*each)(void *ctx, void **pointer), void *ctx)
 {
 	for (int list = 0; list < 2; list++)
 		for (size_t i = 0; i < m->relocation_count[list]; i++) {
 			const ElfW(Rela) *r = &m->relocations[list][i];
 			unsigned type = (unsigned)RELOCATION_TYPE(r->r_info);
-			if ((type != SLOT && type != DATA && type != WORD) || (type == WORD && r->r_addend != 0))
+			if ((type != JUMP_SLOT_RELOCATION && type != DATA_RELOCATION && type != WORD_RELOCATION) ||
+			    (type == WORD_RELOCATION && r->r_addend != 0))
 				continue;
 			const ElfW(Sym) *s = &m->symbols[RELOCATION_SYMBOL(r->r_info)];
 			if (s->st_name < m->names_bytes && !strcmp(m->names + s->st_name, name))

@@ -1,19 +1,19 @@
-/* move.h: the first instructions of a function, made to work in another place (private to adapters/hook).
+/* move.h: moves the first instructions of a function to another place (private to adapters/hook).
  *
- * Nothing is changed here but the caller's structure: what comes out is bytes for two places.
+ * The functions here only fill the caller's structure, with bytes for two places:
  *
- *	the function                  its slot, near enough for a jump
+ *	the function                  its slot, in reach of a jump
  *	+---------------------+       +--------------------------------+
- *	| endbr64, if it had  |   .-> | jump to the wrapper, anywhere  |
- *	| jump to the slot    | --'   +--------------------------------+ <- the original: what does
- *	| (rest of what was   |       | the moved instructions         |    what the function did
+ *	| endbr64, if any     |   .-> | jump to the wrapper, anywhere  |
+ *	| jump to the slot    | --'   +--------------------------------+ <- the original: does what
+ *	| (rest of what was   |       | the moved instructions         |    the function did
  *	|  moved)             |   .-- | jump back                      |
  *	| its other code      | <-'   +--------------------------------+
  *	+---------------------+
  *
- * What stands in a slot never calls: a call among the moved instructions pushes the address behind it in the function, and jumps.
- * So no address within a slot is ever on a stack, and exceptions, longjmp() and debuggers unwind through functions that were
- * taken as through any other.  SPDX-License-Identifier: ISC */
+ * Code in a slot never calls: a moved call pushes the address behind the call in the function, and jumps.  So no stack contains
+ * an address in a slot, and exceptions, longjmp() and debuggers unwind through patched functions as through others.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_MOVE_H
 #define WEFT_HOOK_MOVE_H
 
@@ -23,36 +23,36 @@
 
 enum { WEFT__SLOT_BYTES = 64, WEFT__PATCH_BYTES = 8 };
 
-/* What is to be moved. */
+/* A function that is to be patched. */
 struct weft__entry_code {
-	const uint8_t *code; /* where its bytes can be read */
-	size_t bytes;        /* of the function, 0: unknown */
-	size_t room;         /* that can be read, those behind the function too */
-	uint64_t at;         /* the function's address */
-	uint64_t slot;       /* its slot's address */
+	const uint8_t *code;   /* readable copy of its bytes */
+	size_t bytes;          /* size of the function; 0: unknown */
+	size_t readable_bytes; /* readable bytes, including those behind the function */
+	uint64_t at;           /* address of the function */
+	uint64_t slot;         /* address of its slot */
 	uint64_t wrapper;
-	bool shadow_stack; /* calls must be calls: the processor keeps a second stack of return addresses */
+	bool shadow_stack; /* calls must stay calls, because the CPU keeps a second stack of return addresses */
 };
 
 struct weft__moved {
 	uint8_t slot[WEFT__SLOT_BYTES];
-	uint8_t patch[WEFT__PATCH_BYTES]; /* to be written at address `at` + patch_at */
+	uint8_t patch[WEFT__PATCH_BYTES]; /* bytes to write at address `at` + patch_at */
 	unsigned patch_at, patch_bytes;
-	unsigned original;    /* where in the slot */
-	unsigned moved_bytes; /* of the function, beginning at patch_at */
-	unsigned slot_bytes;  /* that are used */
+	unsigned original;    /* offset of the original in the slot */
+	unsigned moved_bytes; /* bytes of the function that were moved, from patch_at */
+	unsigned slot_bytes;  /* used bytes of the slot */
 };
 
-/* NULL, or why it cannot be moved: one of a few literals.  Not by two OS threads at once: there is one decoder. */
+/* Return NULL, or a literal that says why the function cannot be moved.  Not thread-safe: there is one decoder. */
 const char *weft__move_x86(const struct weft__entry_code *entry, struct weft__moved *out);
 const char *weft__move_arm64(const struct weft__entry_code *entry, struct weft__moved *out);
 
-/* Gives back what decoding needed, after the last one. */
+/* Frees the decoder; call it after the last move. */
 void weft__move_close(void);
 
 #if defined(__x86_64__)
 #define weft__move weft__move_x86
-enum { WEFT__MOVE_REACH = 0x7ff00000 }; /* how far a slot may be away */
+enum { WEFT__MOVE_REACH = 0x7ff00000 }; /* largest distance between a function and its slot */
 #elif defined(__aarch64__)
 #define weft__move weft__move_arm64
 enum { WEFT__MOVE_REACH = 0x7f00000 };

@@ -1,13 +1,14 @@
-/* move_arm64.c: moving instructions of AArch64.
+/* move_arm64.c: moves instructions of AArch64.
  *
- * One instruction makes room for a jump.  Of those that depend on where they stand there are eight forms, each told by a mask
- * (Arm's manual, C4.1): no decoder is needed for that.  x16 and x17 are free to use at a function's entry, where the linker's
- * own veneers use them.  Built everywhere, so that it is tested where a decoder is at hand.  SPDX-License-Identifier: ISC */
+ * One instruction makes space for a jump.  Eight forms of instructions depend on their address, and a mask recognises each form
+ * (Arm's manual, C4.1), so no decoder is needed.  x16 and x17 are free at a function's entry, where the linker's veneers use them
+ * too.  This file is built for every CPU, so that it is also tested where a decoder is available.  SPDX-License-Identifier: ISC
+ */
 #include <string.h>
 
 #include "adapters/hook/move.h"
 
-enum { WORD = 4, RELAY = 16, SCANNED = 4096 };
+enum { WORD_BYTES = 4, RELAY_BYTES = 16, MAX_SCANNED_BYTES = 4096 };
 
 enum {
 	NOP = 0xd503201f,
@@ -18,25 +19,25 @@ enum {
 	BTI_MASK = 0xffffff3f,
 	LDR_X17_8 = 0x58000051, /* ldr x17, .+8 */
 	BR_X17 = 0xd61f0220,
-	B = 0x14000000
+	B_OPCODE = 0x14000000
 };
 
-static uint32_t word_at(const struct weft__entry_code *e, size_t offset)
+static uint32_t read_word(const struct weft__entry_code *e, size_t offset)
 {
 	uint32_t word;
 	memcpy(&word, e->code + offset, sizeof word);
 	return word;
 }
 
-/* `bits` of word beginning at `first`, with their sign, as a distance in bytes. */
-static int64_t distance_of(uint32_t word, unsigned first, unsigned bits)
+/* Returns the signed field of `bits` bits from bit `first`, as a distance in bytes. */
+static int64_t get_distance(uint32_t word, unsigned first, unsigned bits)
 {
-	return ((int64_t)((uint64_t)(word >> first) << (64 - bits)) >> (64 - bits)) * WORD;
+	return ((int64_t)((uint64_t)(word >> first) << (64 - bits)) >> (64 - bits)) * WORD_BYTES;
 }
 
 enum form { PLAIN, JUMP, CALL, JUMP_IF, COMPARE_JUMP, TEST_JUMP, ADDRESS, PAGE, LITERAL };
 
-static enum form form_of(uint32_t w)
+static enum form get_form(uint32_t w)
 {
 	if ((w & 0xfc000000) == 0x14000000)
 		return JUMP;
@@ -57,22 +58,22 @@ static enum form form_of(uint32_t w)
 	return PLAIN;
 }
 
-/* What the instruction points to, if it is none of PLAIN. */
-static uint64_t target_of(uint32_t w, uint64_t at)
+/* Returns the address that an instruction refers to; 0 for PLAIN. */
+static uint64_t get_target(uint32_t w, uint64_t at)
 {
-	switch (form_of(w)) {
+	switch (get_form(w)) {
 	case JUMP:
-	case CALL: return at + (uint64_t)distance_of(w, 0, 26);
-	case TEST_JUMP: return at + (uint64_t)distance_of(w, 5, 14);
+	case CALL: return at + (uint64_t)get_distance(w, 0, 26);
+	case TEST_JUMP: return at + (uint64_t)get_distance(w, 5, 14);
 	case ADDRESS:
 	case PAGE: {
-		/* 19 high bits and 2 low ones. */
-		int64_t value = distance_of(w, 5, 19) | (int64_t)(w >> 29 & 3);
-		return form_of(w) == PAGE ? (at & ~(uint64_t)4095) + ((uint64_t)value << 12) : at + (uint64_t)value;
+		/* The immediate has 19 high bits and 2 low ones. */
+		int64_t value = get_distance(w, 5, 19) | (int64_t)(w >> 29 & 3);
+		return get_form(w) == PAGE ? (at & ~(uint64_t)4095) + ((uint64_t)value << 12) : at + (uint64_t)value;
 	}
 	case JUMP_IF:
 	case COMPARE_JUMP:
-	case LITERAL: return at + (uint64_t)distance_of(w, 5, 19);
+	case LITERAL: return at + (uint64_t)get_distance(w, 5, 19);
 	case PLAIN: break;
 	}
 	return 0;
@@ -84,79 +85,79 @@ struct move {
 	unsigned to;
 };
 
-static void put(struct move *m, uint32_t word)
+static void append_word(struct move *m, uint32_t word)
 {
 	memcpy(m->out->slot + m->to, &word, sizeof word);
-	m->to += WORD;
+	m->to += WORD_BYTES;
 }
 
-/* Loads a value of 64 bits, which stands behind the jump over it. */
-static void put_load(struct move *m, unsigned reg, uint64_t value)
+/* Appends a load of a 64-bit value, which follows a jump over it. */
+static void append_load(struct move *m, unsigned reg, uint64_t value)
 {
-	put(m, 0x58000040 | reg); /* ldr reg, .+8 */
-	put(m, B | 3);
-	put(m, (uint32_t)value);
-	put(m, (uint32_t)(value >> 32));
+	append_word(m, 0x58000040 | reg); /* ldr reg, .+8 */
+	append_word(m, B_OPCODE | 3);
+	append_word(m, (uint32_t)value);
+	append_word(m, (uint32_t)(value >> 32));
 }
 
-static void put_jump(struct move *m, uint64_t target)
+static void append_jump(struct move *m, uint64_t target)
 {
-	put(m, LDR_X17_8);
-	put(m, BR_X17);
-	put(m, (uint32_t)target);
-	put(m, (uint32_t)(target >> 32));
+	append_word(m, LDR_X17_8);
+	append_word(m, BR_X17);
+	append_word(m, (uint32_t)target);
+	append_word(m, (uint32_t)(target >> 32));
 }
 
-/* A load from a literal: from x17, which points to it, in the form with an offset of 0. */
-static const char *put_literal(struct move *m, uint32_t w, uint64_t target)
+/* Replaces a load from a literal by a load from x17, which gets the literal's address. */
+static const char *append_literal(struct move *m, uint32_t w, uint64_t target)
 {
 	static const uint32_t general[4] = {0xb9400000, 0xf9400000, 0xb9800000, NOP}; /* ldr w, ldr x, ldrsw, prfm */
 	static const uint32_t vector[4] = {0xbd400000, 0xfd400000, 0x3dc00000, 0};    /* ldr s, d, q */
 	uint32_t form = (w & 0x04000000 ? vector : general)[w >> 30];
 	if (!form)
-		return "an instruction that is not known";
-	put_load(m, 17, target);
-	put(m, form == NOP ? NOP : form | 17 << 5 | (w & 31));
+		return "an unknown instruction";
+	append_load(m, 17, target);
+	append_word(m, form == NOP ? NOP : form | 17 << 5 | (w & 31));
 	return NULL;
 }
 
-/* The moved instruction; *ended: nothing behind it in the slot runs. */
-static const char *move_one(struct move *m, uint32_t w, uint64_t at, bool *ended)
+/* Appends the moved instruction.  Sets *ended if no instruction after it can run. */
+static const char *move_instruction(struct move *m, uint32_t w, uint64_t at, bool *ended)
 {
-	uint64_t target = target_of(w, at);
-	switch (form_of(w)) {
-	case PLAIN: put(m, w); return NULL;
+	uint64_t target = get_target(w, at);
+	switch (get_form(w)) {
+	case PLAIN: append_word(m, w); return NULL;
 	case ADDRESS:
-	case PAGE: put_load(m, w & 31, target); return NULL;
-	case LITERAL: return put_literal(m, w, target);
+	case PAGE: append_load(m, w & 31, target); return NULL;
+	case LITERAL: return append_literal(m, w, target);
 	case JUMP:
 		*ended = true;
-		put_jump(m, target);
+		append_jump(m, target);
 		return NULL;
 	case CALL:
 		*ended = true;
-		put_load(m, 30, at + WORD);
-		put_jump(m, target);
+		append_load(m, 30, at + WORD_BYTES);
+		append_jump(m, target);
 		return NULL;
 	case JUMP_IF:
-	case COMPARE_JUMP: /* the same condition over a jump over the jump: two words on, else on */
-		put(m, (w & ~(uint32_t)(0x7ffff << 5)) | 2 << 5);
+	case COMPARE_JUMP: /* if the condition holds, jump two words on, to the long jump; else over it */
+		append_word(m, (w & ~(uint32_t)(0x7ffff << 5)) | 2 << 5);
 		break;
-	case TEST_JUMP: put(m, (w & ~(uint32_t)(0x3fff << 5)) | 2 << 5); break;
+	case TEST_JUMP: append_word(m, (w & ~(uint32_t)(0x3fff << 5)) | 2 << 5); break;
 	}
-	put(m, B | 5);
-	put_jump(m, target);
+	append_word(m, B_OPCODE | 5);
+	append_jump(m, target);
 	return NULL;
 }
 
-static bool jumps_back(const struct weft__entry_code *e, unsigned moved)
+static bool has_jump_back(const struct weft__entry_code *e, unsigned moved)
 {
-	size_t size = e->bytes ? e->bytes : SCANNED;
-	size = size < e->room ? size : e->room;
-	for (size_t i = 0; i + WORD <= size; i += WORD) {
-		enum form form = form_of(word_at(e, i));
+	size_t size = e->bytes ? e->bytes : MAX_SCANNED_BYTES;
+	size = size < e->readable_bytes ? size : e->readable_bytes;
+	for (size_t i = 0; i + WORD_BYTES <= size; i += WORD_BYTES) {
+		enum form form = get_form(read_word(e, i));
 		if ((form == JUMP || form == JUMP_IF || form == COMPARE_JUMP || form == TEST_JUMP) &&
-		    target_of(word_at(e, i), e->at + i) - e->at < moved)
+		    get_target(read_word(e, i), e->at + i) - e->at < moved)
 			return true;
 	}
 	return false;
@@ -166,35 +167,35 @@ const char *weft__move_arm64(const struct weft__entry_code *e, struct weft__move
 {
 	memset(out, 0, sizeof *out);
 	struct move m = {.e = e, .out = out};
-	put_jump(&m, e->wrapper);
+	append_jump(&m, e->wrapper);
 	out->original = m.to;
-	if (e->room < 2 * WORD || (e->bytes && e->bytes < WORD) || e->at % WORD)
+	if (e->readable_bytes < 2 * WORD_BYTES || (e->bytes && e->bytes < WORD_BYTES) || e->at % WORD_BYTES)
 		return "it is too short";
-	uint32_t first = word_at(e, 0);
+	uint32_t first = read_word(e, 0);
 	bool is_pad = (first & BTI_MASK) == BTI_FIRST, signs = first == PACIASP || first == PACIBSP, ended = false;
-	/* Calls by pointer may land on a bti or a signing instruction only.  The one stays, the other becomes a bti: the wrapper
-	 * must find the return address as the caller left it. */
+	/* Indirect calls may only land on a bti or a signing instruction.  A bti stays.  A signing instruction becomes a bti,
+	 * because the wrapper must see the unsigned return address. */
 	unsigned words = is_pad || signs ? 2 : 1;
-	if (words == 2 && e->bytes && e->bytes < 2 * WORD)
+	if (words == 2 && e->bytes && e->bytes < 2 * WORD_BYTES)
 		return "it is too short";
-	const char *why = NULL;
-	for (unsigned i = 0; i < words && !why && !ended; i++)
-		why = move_one(&m, word_at(e, i * (size_t)WORD), e->at + i * (uint64_t)WORD, &ended);
-	if (!why && jumps_back(e, words * WORD))
-		why = "it jumps back to its first instructions";
-	if (why)
-		return why;
+	const char *refusal = NULL;
+	for (unsigned i = 0; i < words && !refusal && !ended; i++)
+		refusal = move_instruction(&m, read_word(e, i * (size_t)WORD_BYTES), e->at + i * (uint64_t)WORD_BYTES, &ended);
+	if (!refusal && has_jump_back(e, words * WORD_BYTES))
+		refusal = "it jumps back to its first instructions";
+	if (refusal)
+		return refusal;
 	if (!ended)
-		put_jump(&m, e->at + words * (uint64_t)WORD);
-	out->patch_at = is_pad ? WORD : 0;
-	uint64_t jump_at = e->at + (words - 1) * (uint64_t)WORD;
+		append_jump(&m, e->at + words * (uint64_t)WORD_BYTES);
+	out->patch_at = is_pad ? WORD_BYTES : 0;
+	uint64_t jump_at = e->at + (words - 1) * (uint64_t)WORD_BYTES;
 	int64_t distance = (int64_t)(e->slot - jump_at);
-	if (distance < -(1 << 27) || distance >= 1 << 27 || distance % WORD)
+	if (distance < -(1 << 27) || distance >= 1 << 27 || distance % WORD_BYTES)
 		return "its slot is too far away";
-	uint32_t patch[2] = {BTI_C, B | ((uint32_t)(distance >> 2) & 0x3ffffff)};
-	out->patch_bytes = signs ? 2 * WORD : WORD;
+	uint32_t patch[2] = {BTI_C, B_OPCODE | ((uint32_t)(distance >> 2) & 0x3ffffff)};
+	out->patch_bytes = signs ? 2 * WORD_BYTES : WORD_BYTES;
 	memcpy(out->patch, signs ? patch : patch + 1, out->patch_bytes);
-	out->moved_bytes = words * WORD - out->patch_at;
+	out->moved_bytes = words * WORD_BYTES - out->patch_at;
 	out->slot_bytes = m.to;
 	return NULL;
 }

@@ -1,10 +1,10 @@
-/* move_x86.c: moving instructions of x86-64, which Capstone decodes.  SPDX-License-Identifier: ISC */
+/* move_x86.c: moves instructions of x86-64, with Capstone as the decoder.  SPDX-License-Identifier: ISC */
 #include <capstone/capstone.h>
 #include <string.h>
 
 #include "adapters/hook/move.h"
 
-enum { JUMP = 5, RELAY = 16, LONGEST = 15, SCANNED = 4096, RET = 0xc3 };
+enum { JUMP_BYTES = 5, RELAY_BYTES = 16, MAX_INSTRUCTION_BYTES = 15, MAX_SCANNED_BYTES = 4096, RET_OPCODE = 0xc3 };
 
 static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
@@ -31,19 +31,19 @@ void weft__move_close(void)
 	insn = NULL;
 }
 
-/* The state of one entry's move. */
+/* The state of one move. */
 struct move {
 	const struct weft__entry_code *e;
 	struct weft__moved *out;
-	unsigned done; /* bytes of the function that are moved, or stay */
-	unsigned to;   /* where the next byte goes in the slot */
-	bool ended;    /* what is in the slot does not go on behind its last instruction */
+	unsigned done; /* bytes of the function that are moved or stay */
+	unsigned to;   /* offset of the next byte in the slot */
+	bool ended;    /* control never reaches the end of the slot's code */
 };
 
-enum flow { FLOW_ON, FLOW_RETURN, FLOW_JUMP, FLOW_JUMP_IF, FLOW_CALL, FLOW_JUMP_BY, FLOW_CALL_BY, FLOW_REFUSED };
+enum flow { FLOW_NEXT, FLOW_RETURN, FLOW_JUMP, FLOW_JUMP_IF, FLOW_CALL, FLOW_JUMP_INDIRECT, FLOW_CALL_INDIRECT, FLOW_REFUSED };
 
-/* Where the opcode stands, behind prefixes. */
-static unsigned opcode_at(const uint8_t *bytes, unsigned count)
+/* Returns the offset of the opcode behind the prefixes. */
+static unsigned find_opcode(const uint8_t *bytes, unsigned count)
 {
 	unsigned i = 0;
 	while (i + 1 < count && memchr("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3", bytes[i], 11))
@@ -51,13 +51,13 @@ static unsigned opcode_at(const uint8_t *bytes, unsigned count)
 	return i + 1 < count && (bytes[i] & 0xf0) == 0x40 ? i + 1 : i;
 }
 
-static enum flow flow_by_bytes(void)
+static enum flow get_flow_by_bytes(void)
 {
-	const uint8_t *op = insn->bytes + opcode_at(insn->bytes, insn->size), reg = op[1] >> 3 & 7;
+	const uint8_t *op = insn->bytes + find_opcode(insn->bytes, insn->size), reg = op[1] >> 3 & 7;
 	if (op[0] == 0x0f)
 		return (op[1] & 0xf0) == 0x80                            ? FLOW_JUMP_IF
 		       : op[1] == 0x0b || op[1] == 0xb9 || op[1] == 0xff ? FLOW_REFUSED
-									 : FLOW_ON;
+									 : FLOW_NEXT;
 	if ((op[0] & 0xf0) == 0x70)
 		return FLOW_JUMP_IF;
 	switch (op[0]) {
@@ -66,44 +66,48 @@ static enum flow flow_by_bytes(void)
 	case 0xe8: return FLOW_CALL;
 	case 0xe9:
 	case 0xeb: return FLOW_JUMP;
-	case 0xff: return reg == 2 ? FLOW_CALL_BY : reg == 4 ? FLOW_JUMP_BY : reg == 3 || reg == 5 ? FLOW_REFUSED : FLOW_ON;
-	case 0xc7: return op[1] == 0xf8 ? FLOW_REFUSED : FLOW_ON; /* xbegin */
-	case 0xca:                                                /* far returns, traps, breakpoints */
+	case 0xff:
+		return reg == 2               ? FLOW_CALL_INDIRECT
+		       : reg == 4             ? FLOW_JUMP_INDIRECT
+		       : reg == 3 || reg == 5 ? FLOW_REFUSED
+					      : FLOW_NEXT;
+	case 0xc7: return op[1] == 0xf8 ? FLOW_REFUSED : FLOW_NEXT; /* xbegin */
+	case 0xca:                                                  /* far returns, traps, breakpoints */
 	case 0xcb:
 	case 0xcc:
 	case 0xcd:
 	case 0xcf:
-	case 0xe0: /* loop, jrcxz: eight bits of distance, and no longer form */
+	case 0xe0: /* loop, jrcxz: they have only a distance of eight bits */
 	case 0xe1:
 	case 0xe2:
 	case 0xe3:
 	case 0xf1:
 	case 0xf4: return FLOW_REFUSED;
-	default: return FLOW_ON;
+	default: return FLOW_NEXT;
 	}
 }
 
-/* Capstone has to agree. */
-static enum flow flow_of_insn(void)
+/* Refuses an instruction that only Capstone takes for a jump, call or return. */
+static enum flow get_flow(void)
 {
-	enum flow flow = flow_by_bytes();
+	enum flow flow = get_flow_by_bytes();
 	bool leaves = cs_insn_group(decoder, insn, CS_GRP_JUMP) || cs_insn_group(decoder, insn, CS_GRP_CALL) ||
 		      cs_insn_group(decoder, insn, CS_GRP_RET) || cs_insn_group(decoder, insn, CS_GRP_IRET);
-	return flow == FLOW_ON && leaves ? FLOW_REFUSED : flow;
+	return flow == FLOW_NEXT && leaves ? FLOW_REFUSED : flow;
 }
 
-/* Decodes what stands at that offset; false: nobody knows it. */
-static bool decode(const struct weft__entry_code *e, size_t offset)
+/* Decodes the instruction at that offset.  Returns false if it is unknown. */
+static bool decode_at(const struct weft__entry_code *e, size_t offset)
 {
-	if (offset >= e->room || (!insn && !open_decoder()))
+	if (offset >= e->readable_bytes || (!insn && !open_decoder()))
 		return false;
 	const uint8_t *code = e->code + offset;
-	size_t bytes = e->room - offset < LONGEST ? e->room - offset : LONGEST;
+	size_t bytes = e->readable_bytes - offset < MAX_INSTRUCTION_BYTES ? e->readable_bytes - offset : MAX_INSTRUCTION_BYTES;
 	uint64_t at = e->at + offset;
 	return cs_disasm_iter(decoder, &code, &bytes, &at, insn);
 }
 
-static const char *put(struct move *m, const void *bytes, size_t count)
+static const char *append_code(struct move *m, const void *bytes, size_t count)
 {
 	if (m->to + count > WEFT__SLOT_BYTES)
 		return "its first instructions are too long";
@@ -112,19 +116,19 @@ static const char *put(struct move *m, const void *bytes, size_t count)
 	return NULL;
 }
 
-/* An opcode and the distance to a target. */
-static const char *put_jump(struct move *m, const void *opcode, size_t count, uint64_t target)
+/* Appends an opcode and the 32-bit distance to the target. */
+static const char *append_jump(struct move *m, const void *opcode, size_t count, uint64_t target)
 {
-	const char *why = put(m, opcode, count);
+	const char *refusal = append_code(m, opcode, count);
 	int64_t distance = (int64_t)(target - (m->e->slot + m->to + 4));
-	if (!why && distance != (int32_t)distance)
+	if (!refusal && distance != (int32_t)distance)
 		return "a target is too far away";
 	int32_t d = (int32_t)distance;
-	return why ? why : put(m, &d, sizeof d);
+	return refusal ? refusal : append_code(m, &d, sizeof d);
 }
 
-/* The instruction with its displacement from rip, if it has one, made right for the slot. */
-static const char *put_copy(struct move *m, const uint8_t *bytes)
+/* Appends the instruction, with a corrected displacement if it is relative to rip. */
+static const char *append_copy(struct move *m, const uint8_t *bytes)
 {
 	const cs_x86 *x = &insn->detail->x86;
 	bool relative = false;
@@ -132,20 +136,20 @@ static const char *put_copy(struct move *m, const uint8_t *bytes)
 		if (x->operands[i].type != X86_OP_MEM)
 			continue;
 		if (x->operands[i].mem.base == X86_REG_EIP || x->operands[i].mem.index == X86_REG_EIP)
-			return "an address of 32 bits";
+			return "a 32-bit address";
 		relative |= x->operands[i].mem.base == X86_REG_RIP;
 	}
-	uint8_t copy[LONGEST];
+	uint8_t copy[MAX_INSTRUCTION_BYTES];
 	memcpy(copy, bytes, insn->size);
-	/* Told by the encoding too: Capstone does not list the operands of every instruction. */
+	/* The encoding decides too: Capstone does not list the operands of every instruction. */
 	bool encoded = (x->modrm & 0xc7) == 5 && x->encoding.modrm_offset != 0;
 	if (relative != encoded)
-		return "an instruction that is not known";
+		return "an unknown instruction";
 	if (relative) {
 		unsigned place = x->encoding.disp_offset;
 		int32_t d;
 		if (x->encoding.disp_size != 4 || place != x->encoding.modrm_offset + 1u || place + 4 > insn->size)
-			return "an instruction that is not known";
+			return "an unknown instruction";
 		memcpy(&d, copy + place, sizeof d);
 		int64_t moved = (int64_t)(insn->address + (uint64_t)(int64_t)d - (m->e->slot + m->to));
 		if (moved != (int32_t)moved)
@@ -153,11 +157,11 @@ static const char *put_copy(struct move *m, const uint8_t *bytes)
 		d = (int32_t)moved;
 		memcpy(copy + place, &d, sizeof d);
 	}
-	return put(m, copy, insn->size);
+	return append_code(m, copy, insn->size);
 }
 
-/* Pushes where the call would return to, without a change of the flags. */
-static const char *put_return(struct move *m)
+/* Appends code that pushes the return address and keeps the flags. */
+static const char *append_return_address(struct move *m)
 {
 	uint8_t code[] = {0x48, 0x8d, 0x64, 0x24, 0xf8, /* lea rsp, [rsp-8] */
 	    0xc7, 0x04, 0x24, 0, 0, 0, 0,               /* mov dword [rsp], low half */
@@ -166,61 +170,62 @@ static const char *put_return(struct move *m)
 	uint32_t low = (uint32_t)back, high = (uint32_t)(back >> 32);
 	memcpy(code + 8, &low, sizeof low);
 	memcpy(code + 16, &high, sizeof high);
-	return put(m, code, sizeof code);
+	return append_code(m, code, sizeof code);
 }
 
-/* A call: it is the last instruction that is moved, so that it returns behind the patch. */
-static const char *put_call(struct move *m, enum flow flow)
+/* Appends a call.  It must be the last moved instruction, so that it returns behind the patch. */
+static const char *append_call(struct move *m, enum flow flow)
 {
 	const cs_x86 *x = &insn->detail->x86;
 	if (m->e->shadow_stack)
-		return "a call, where calls may not be replaced";
-	if (m->done + insn->size < m->out->patch_at + JUMP)
+		return "a call, which must stay a call because of the shadow stack";
+	if (m->done + insn->size < m->out->patch_at + JUMP_BYTES)
 		return "a call that would return into the jump";
 	if (flow == FLOW_CALL) {
-		const char *why = put_return(m);
-		return why ? why : put_jump(m, "\xe9", 1, (uint64_t)x->operands[0].imm);
+		const char *refusal = append_return_address(m);
+		return refusal ? refusal : append_jump(m, "\xe9", 1, (uint64_t)x->operands[0].imm);
 	}
 	for (unsigned i = 0; i < x->op_count; i++)
 		if ((x->operands[i].type == X86_OP_MEM && x->operands[i].mem.base == X86_REG_RSP) ||
 		    (x->operands[i].type == X86_OP_REG && x->operands[i].reg == X86_REG_RSP))
-			return "a call by way of the stack";
-	uint8_t as_jump[LONGEST];
+			return "a call through the stack pointer";
+	uint8_t as_jump[MAX_INSTRUCTION_BYTES];
 	memcpy(as_jump, m->e->code + m->done, insn->size);
-	as_jump[x->encoding.modrm_offset] ^= 6 << 3; /* /2, a call, becomes /4, a jump */
-	const char *why = put_return(m);
-	return why ? why : put_copy(m, as_jump);
+	as_jump[x->encoding.modrm_offset] ^= 6 << 3; /* opcode extension /2 (call) becomes /4 (jump) */
+	const char *refusal = append_return_address(m);
+	return refusal ? refusal : append_copy(m, as_jump);
 }
 
-static const char *move_one(struct move *m)
+static const char *move_instruction(struct move *m)
 {
 	const cs_x86 *x = &insn->detail->x86;
-	enum flow flow = flow_of_insn();
+	enum flow flow = get_flow();
 	const uint8_t *code = m->e->code + m->done;
 	bool by_distance = flow == FLOW_JUMP || flow == FLOW_JUMP_IF || flow == FLOW_CALL;
 	if (flow == FLOW_REFUSED)
 		return "an instruction that cannot be moved";
 	if (by_distance && (x->op_count != 1 || x->operands[0].type != X86_OP_IMM || x->prefix[2] == 0x66))
-		return "an instruction that is not known";
+		return "an unknown instruction";
 	switch (flow) {
-	case FLOW_JUMP: m->ended = true; return put_jump(m, "\xe9", 1, (uint64_t)x->operands[0].imm);
+	case FLOW_JUMP: m->ended = true; return append_jump(m, "\xe9", 1, (uint64_t)x->operands[0].imm);
 	case FLOW_JUMP_IF: {
-		const uint8_t *op = insn->bytes + opcode_at(insn->bytes, insn->size);
+		const uint8_t *op = insn->bytes + find_opcode(insn->bytes, insn->size);
 		uint8_t longer[2] = {0x0f, (uint8_t)(0x80 | ((op[0] == 0x0f ? op[1] : op[0]) & 15))};
-		return put_jump(m, longer, sizeof longer, (uint64_t)x->operands[0].imm);
+		return append_jump(m, longer, sizeof longer, (uint64_t)x->operands[0].imm);
 	}
 	case FLOW_CALL:
-	case FLOW_CALL_BY: m->ended = true; return put_call(m, flow);
+	case FLOW_CALL_INDIRECT: m->ended = true; return append_call(m, flow);
 	case FLOW_RETURN:
-	case FLOW_JUMP_BY: m->ended = true; return put_copy(m, code);
-	case FLOW_ON:
+	case FLOW_JUMP_INDIRECT: m->ended = true; return append_copy(m, code);
+	case FLOW_NEXT:
 	case FLOW_REFUSED: break;
 	}
-	return put_copy(m, code);
+	return append_copy(m, code);
 }
 
-/* Where in the function an instruction may jump into its first `moved` bytes, by its bytes alone: quick, and never blind. */
-static bool may_jump_back(const struct weft__entry_code *e, size_t from, size_t size, unsigned moved)
+/* Returns whether bytes of the function may be a jump into its first `moved` bytes.  Fast; it may be wrong only if it returns
+ * true. */
+static bool may_have_jump_back(const struct weft__entry_code *e, size_t from, size_t size, unsigned moved)
 {
 	for (size_t i = from; i < size; i++) {
 		uint8_t op = e->code[i];
@@ -238,17 +243,17 @@ static bool may_jump_back(const struct weft__entry_code *e, size_t from, size_t 
 	return false;
 }
 
-/* A function that jumps back into its first instructions would find the jump there. */
-static bool jumps_back(const struct weft__entry_code *e, const struct move *m)
+/* Returns whether the function jumps into its first instructions, which the patch replaces. */
+static bool has_jump_back(const struct weft__entry_code *e, const struct move *m)
 {
-	size_t size = e->bytes ? e->bytes : SCANNED;
-	size = size < e->room ? size : e->room;
-	if (!may_jump_back(e, m->out->patch_at, size, m->done))
+	size_t size = e->bytes ? e->bytes : MAX_SCANNED_BYTES;
+	size = size < e->readable_bytes ? size : e->readable_bytes;
+	if (!may_have_jump_back(e, m->out->patch_at, size, m->done))
 		return false;
 	for (size_t i = m->out->patch_at; i < size; i += insn->size) {
-		if (!decode(e, i))
+		if (!decode_at(e, i))
 			return true;
-		enum flow flow = flow_of_insn();
+		enum flow flow = get_flow();
 		const cs_x86 *x = &insn->detail->x86;
 		bool jumps = flow == FLOW_JUMP || flow == FLOW_JUMP_IF || (flow == FLOW_REFUSED && x->op_count == 1);
 		if (jumps && x->operands[0].type == X86_OP_IMM && (uint64_t)x->operands[0].imm - e->at < m->done)
@@ -257,29 +262,29 @@ static bool jumps_back(const struct weft__entry_code *e, const struct move *m)
 	return false;
 }
 
-/* The length of the nop, or trap, that compilers fill with; 0: something else.  Told without the decoder, which takes a moment to
- * open: every process takes one function that is a single ret, the loader's. */
-static unsigned filling_bytes(const uint8_t *code, size_t room)
+/* Returns the length of a nop or trap that compilers use for padding; else 0.  Works without the decoder, which is slow to open:
+ * every process patches the loader's function, which is a single ret. */
+static unsigned get_padding_bytes(const uint8_t *code, size_t readable_bytes)
 {
-	/* Behind 0f 1f: by the byte of mod and r/m. */
+	/* Operand bytes of 0f 1f, by the ModRM byte. */
 	static const uint8_t by_mode[256] = {[0x00] = 1, [0x40] = 2, [0x44] = 3, [0x80] = 5, [0x84] = 6};
 	unsigned i = 0;
-	while (i < room && i < LONGEST - 8 && (code[i] == 0x66 || code[i] == 0x2e))
+	while (i < readable_bytes && i < MAX_INSTRUCTION_BYTES - 8 && (code[i] == 0x66 || code[i] == 0x2e))
 		i++;
-	if (i < room && (code[i] == 0x90 || (i == 0 && code[i] == 0xcc)))
+	if (i < readable_bytes && (code[i] == 0x90 || (i == 0 && code[i] == 0xcc)))
 		return i + 1;
-	if (i + 2 < room && code[i] == 0x0f && code[i + 1] == 0x1f && by_mode[code[i + 2]])
+	if (i + 2 < readable_bytes && code[i] == 0x0f && code[i + 1] == 0x1f && by_mode[code[i + 2]])
 		return i + 2 + by_mode[code[i + 2]];
 	return 0;
 }
 
-/* What follows a function that is too short for a jump. */
-static bool is_filling(const struct weft__entry_code *e, unsigned from, unsigned to)
+/* Returns whether the bytes are padding behind a function that is too short for a jump. */
+static bool is_padding(const struct weft__entry_code *e, unsigned from, unsigned to)
 {
-	if (!e->bytes || from < e->bytes || to > e->room)
+	if (!e->bytes || from < e->bytes || to > e->readable_bytes)
 		return false;
 	for (unsigned i = from, bytes; i < to; i += bytes)
-		if (!(bytes = filling_bytes(e->code + i, e->room - i)))
+		if (!(bytes = get_padding_bytes(e->code + i, e->readable_bytes - i)))
 			return false;
 	return true;
 }
@@ -291,41 +296,41 @@ const char *weft__move_x86(const struct weft__entry_code *e, struct weft__moved 
 	memset(out->slot, 0xcc, sizeof out->slot);
 	memcpy(out->slot, by_memory, sizeof by_memory);
 	memcpy(out->slot + sizeof by_memory, &e->wrapper, sizeof e->wrapper);
-	struct move m = {.e = e, .out = out, .to = RELAY};
-	out->original = RELAY;
-	const char *why = NULL;
-	if (e->room >= sizeof endbr64 && !memcmp(e->code, endbr64, sizeof endbr64)) {
-		why = put(&m, endbr64, sizeof endbr64);
+	struct move m = {.e = e, .out = out, .to = RELAY_BYTES};
+	out->original = RELAY_BYTES;
+	const char *refusal = NULL;
+	if (e->readable_bytes >= sizeof endbr64 && !memcmp(e->code, endbr64, sizeof endbr64)) {
+		refusal = append_code(&m, endbr64, sizeof endbr64);
 		m.done = out->patch_at = sizeof endbr64;
 	}
-	if (e->bytes == m.done + 1 && m.done < e->room && e->code[m.done] == RET) {
-		why = put(&m, e->code + m.done, 1);
+	if (e->bytes == m.done + 1 && m.done < e->readable_bytes && e->code[m.done] == RET_OPCODE) {
+		refusal = append_code(&m, e->code + m.done, 1);
 		m.ended = true;
 		m.done++;
 	}
-	while (!why && !m.ended && m.done < out->patch_at + JUMP) {
-		if (!decode(e, m.done))
-			return insn ? "an instruction that is not known" : "there is no memory";
+	while (!refusal && !m.ended && m.done < out->patch_at + JUMP_BYTES) {
+		if (!decode_at(e, m.done))
+			return insn ? "an unknown instruction" : "out of memory";
 		if (e->bytes && m.done + insn->size > e->bytes)
 			return "it is too short";
-		why = move_one(&m);
+		refusal = move_instruction(&m);
 		m.done += insn->size;
 	}
-	if (!why && m.done < out->patch_at + JUMP && !is_filling(e, m.done, out->patch_at + JUMP))
-		why = "it is too short";
-	if (!why && jumps_back(e, &m))
-		why = "it jumps back to its first instructions";
-	if (!why && !m.ended)
-		why = put_jump(&m, "\xe9", 1, e->at + m.done);
-	int64_t distance = (int64_t)(e->slot - (e->at + out->patch_at + JUMP));
-	if (!why && distance != (int32_t)distance)
-		why = "its slot is too far away";
-	if (why)
-		return why;
+	if (!refusal && m.done < out->patch_at + JUMP_BYTES && !is_padding(e, m.done, out->patch_at + JUMP_BYTES))
+		refusal = "it is too short";
+	if (!refusal && has_jump_back(e, &m))
+		refusal = "it jumps back to its first instructions";
+	if (!refusal && !m.ended)
+		refusal = append_jump(&m, "\xe9", 1, e->at + m.done);
+	int64_t distance = (int64_t)(e->slot - (e->at + out->patch_at + JUMP_BYTES));
+	if (!refusal && distance != (int32_t)distance)
+		refusal = "its slot is too far away";
+	if (refusal)
+		return refusal;
 	int32_t d = (int32_t)distance;
 	out->patch[0] = 0xe9;
 	memcpy(out->patch + 1, &d, sizeof d);
-	out->patch_bytes = JUMP;
+	out->patch_bytes = JUMP_BYTES;
 	out->moved_bytes = m.done - out->patch_at;
 	out->slot_bytes = m.to;
 	return NULL;

@@ -1,18 +1,17 @@
-/* slots.c: which function has which slot.  SPDX-License-Identifier: ISC */
+/* slots.c: assigns slots to functions of the program.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/slots.h"
 
 #include <stdint.h>
 #include <weft/record.h>
 
-static struct weft_record_text refused = WEFT_COUNTER("callbacks not seen");
+static struct weft_record_text missed_callbacks = WEFT_COUNTER("callbacks not seen");
 
-/* The table is a hash table too: a function is looked for where its address says, and in the places behind.  A function once in
- * it stays, so a reader needs no lock. */
+/* An open-addressing hash table.  Entries are never removed, so readers need no lock. */
 void *weft_hook_slot(const struct weft_hook_slots *slots, void *user)
 {
 	if ((uintptr_t)user - (uintptr_t)slots->code < (uintptr_t)slots->count * WEFT_HOOK_SLOT_BYTES)
 		return user;
-	/* No division: this runs whenever a callback is given. */
+	/* No division: this runs whenever the program passes a callback. */
 	const uint64_t hash = (uint64_t)((uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 32;
 	unsigned slot = (unsigned)(hash * (slots->count - 1) >> 32);
 	for (unsigned i = 0; i < slots->count - 1; i++) {
@@ -24,14 +23,14 @@ void *weft_hook_slot(const struct weft_hook_slots *slots, void *user)
 		if (seen == user)
 			return (void *)(slots->code + (uintptr_t)slot * WEFT_HOOK_SLOT_BYTES);
 	}
-	weft_counter_add(WEFT_SYSTEM_ID, &refused, 1);
+	weft_counter_add(WEFT_SYSTEM_ID, &missed_callbacks, 1);
 	return user;
 }
 
-void *weft_hook_user(const struct weft_hook_slots *slots, void *given)
+void *weft_hook_user(const struct weft_hook_slots *slots, void *function)
 {
-	uintptr_t at = (uintptr_t)given - (uintptr_t)slots->code;
+	uintptr_t at = (uintptr_t)function - (uintptr_t)slots->code;
 	return at < (uintptr_t)slots->count * WEFT_HOOK_SLOT_BYTES
 		   ? __atomic_load_n(&slots->user[at / WEFT_HOOK_SLOT_BYTES], __ATOMIC_ACQUIRE)
-		   : given;
+		   : function;
 }

@@ -1,14 +1,13 @@
-/* slots.h: functions of ours that a runtime is given in place of a program's (private to adapters/).
+/* slots.h: small functions that a runtime calls instead of the program's callbacks (private to adapters/).
  *
- * Function n of a set goes on in one function in C, with its number as one more parameter.  So the way from it to what the
- * program gave depends on nothing that might not be found: the worst that can happen is that nothing is recorded.
- * SPDX-License-Identifier: ISC */
+ * Slot n of a set calls one C function, with n as an additional parameter.  So a program's callback is always found; at worst
+ * nothing is recorded.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_SLOTS_H
 #define WEFT_HOOK_SLOTS_H
 
 #define WEFT_HOOK_SLOT_BYTES 16
 
-/* The register of parameter n, counted from 0, and a slot: a landing pad for indirect calls, the number, the jump. */
+/* The register of parameter n, counted from 0.  A slot is a landing pad for indirect calls, a load of its number, and a jump. */
 #if defined(__x86_64__)
 #define WEFT_HOOK_REGISTER_1 "%esi"
 #define WEFT_HOOK_REGISTER_2 "%edx"
@@ -27,8 +26,8 @@
 #error "slots are for x86-64 and aarch64"
 #endif
 
-/* name_code: `count` functions (a literal) of WEFT_HOOK_SLOT_BYTES each, which have `parameters` parameters and go on in name().
- */
+/* Defines name_code: `count` slots (a literal) of WEFT_HOOK_SLOT_BYTES each.  They have `parameters` parameters and jump to
+ * name(). */
 #define WEFT_HOOK_CODE(name, parameters, count)                                                                                  \
 	__asm__(".pushsection .text\n"                                                                                           \
 		".hidden " #name "\n"                                                                                            \
@@ -43,17 +42,17 @@
 										      ".popsection\n");                          \
 	extern const unsigned char name##_code[] __attribute__((visibility("hidden")))
 
-/* Which function of the program has which slot.  Slot 0 is nobody's. */
+/* The functions of the program by slot.  Slot 0 is unused. */
 struct weft_hook_slots {
 	const unsigned char *code;
 	void **user;
 	unsigned count; /* a power of two */
 };
 
-/* The slot of a function; of a slot it is that slot.  The function itself if no slot is left. */
+/* Returns the slot of a function.  A slot's slot is itself.  Returns the function itself if no slot is free. */
 void *weft_hook_slot(const struct weft_hook_slots *slots, void *user);
 
-/* The program's function for what the runtime was given: of a slot whose it is, otherwise what was asked for. */
-void *weft_hook_user(const struct weft_hook_slots *slots, void *given);
+/* Returns the program's function of a slot; any other function is returned as it is. */
+void *weft_hook_user(const struct weft_hook_slots *slots, void *function);
 
 #endif

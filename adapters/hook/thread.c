@@ -1,4 +1,4 @@
-/* thread.c: the promise of each OS thread, and what is said of it again for rings.  SPDX-License-Identifier: ISC */
+/* thread.c: the promise of each thread, and what a checkpoint repeats.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/thread.h"
 
 #include <errno.h>
@@ -11,16 +11,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "adapters/hook/load.h"
+#include "adapters/hook/state.h"
 
 __thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
-__thread const char *weft__hook_next_name __attribute__((tls_model("initial-exec")));
+__thread const char *weft__hook_next_thread_name __attribute__((tls_model("initial-exec")));
 unsigned weft__hook_epoch = 1;
 
-static pthread_key_t at_end;
-static bool has_key;
+static pthread_key_t thread_key;
+static bool has_thread_key;
 
-void weft__hook_thread_name(struct weft_hook_thread *here)
+void weft__hook_thread_label(struct weft_hook_thread *here)
 {
 	if (here->is_named)
 		return;
@@ -31,24 +31,24 @@ void weft__hook_thread_name(struct weft_hook_thread *here)
 	weft_label(here->root, here->name);
 }
 
-/* In signal handlers too, which may have interrupted just this. */
-static void make_root(struct weft_hook_thread *here)
+/* May run in a signal handler that has interrupted this function. */
+static void begin_root_promise(struct weft_hook_thread *here)
 {
-	if (here->is_met)
+	if (here->is_thread_attached)
 		return;
-	here->is_met = true;
+	here->is_thread_attached = true;
 	here->by = WEFT_SYSTEM_ID;
 	weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, NULL);
 	here->since = weft__stream->last;
-	here->root = here->running = here->shown = id;
-	weft__hook_thread_name(here);
+	here->root = here->running = here->recorded_running = id;
+	weft__hook_thread_label(here);
 	weft_run(id);
 }
 
-/* A cursor has the list in its upper bits. */
+/* The upper bits of a cursor are the number of the list. */
 enum { LIST_SHIFT = 60 };
 
-static uint64_t list_all(void *data, uint64_t cursor, unsigned budget)
+static uint64_t list_thread(void *data, uint64_t cursor, unsigned budget)
 {
 	const struct weft_hook_thread *here = data;
 	uint64_t inner = cursor & (((uint64_t)1 << LIST_SHIFT) - 1);
@@ -63,17 +63,17 @@ static uint64_t list_all(void *data, uint64_t cursor, unsigned budget)
 	return i < here->list_count ? (uint64_t)i << LIST_SHIFT | inner : 0;
 }
 
-void weft_hook_list(weft_list_pending_fn *list, void *data)
+void weft_hook_register_list(weft_list_pending_fn *list, void *data)
 {
 	struct weft_hook_thread *here = weft_hook_thread();
 	if (here->list_count == WEFT_HOOK_LISTS)
 		return;
 	here->lists[here->list_count].list = list;
 	here->lists[here->list_count++].data = data;
-	weft__list_pending_beside(list_all, here); /* anew: what the list tells of may be older than the recording */
+	weft__list_pending_beside(list_thread, here); /* again, because the objects of the list may be older than the recording */
 }
 
-static void refresh(struct weft_hook_thread *here)
+static void reset_if_stale(struct weft_hook_thread *here)
 {
 	if (here->epoch == weft__hook_epoch)
 		return;
@@ -81,57 +81,57 @@ static void refresh(struct weft_hook_thread *here)
 	here->epoch = weft__hook_epoch;
 }
 
-static void meet(struct weft_hook_thread *here)
+static void register_thread(struct weft_hook_thread *here)
 {
 	here->is_listed = true;
-	if (has_key)
-		pthread_setspecific(at_end, here);
-	weft__list_pending_beside(list_all, here);
+	if (has_thread_key)
+		pthread_setspecific(thread_key, here);
+	weft__list_pending_beside(list_thread, here);
 }
 
-void weft__hook_meet(void)
+void weft__hook_attach_thread(void)
 {
 	struct weft_hook_thread *here = &weft__hook_thread;
-	int kept = errno;
-	refresh(here);
-	make_root(here);
-	meet(here);
-	errno = kept;
+	int saved_errno = errno;
+	reset_if_stale(here);
+	begin_root_promise(here);
+	register_thread(here);
+	errno = saved_errno;
 }
 
-void weft__hook_thread_begins(weft_id root, weft_id by, uint64_t since, const char *name)
+void weft__hook_thread_begin(weft_id root, weft_id by, uint64_t since, const char *name)
 {
 	struct weft_hook_thread *here = &weft__hook_thread;
-	int kept = errno;
-	refresh(here);
-	if (!here->is_met) {
-		here->is_met = true;
+	int saved_errno = errno;
+	reset_if_stale(here);
+	if (!here->is_thread_attached) {
+		here->is_thread_attached = true;
 		here->by = by;
 		here->since = since;
-		here->root = here->running = here->shown = root;
+		here->root = here->running = here->recorded_running = root;
 		here->is_named = *name != 0;
 		strncat(here->name, name, sizeof here->name - 1);
 		if (here->is_named)
 			weft_label(root, here->name);
 		weft_run(root);
 	}
-	meet(here);
-	errno = kept;
+	register_thread(here);
+	errno = saved_errno;
 }
 
-weft_id weft_hook_sender(void)
+weft_id weft_hook_current_promise(void)
 {
 	struct weft_hook_thread *here = &weft__hook_thread;
-	if (here->epoch == 0) { /* this OS thread has made no other call so far */
-		int kept = errno;
+	if (here->epoch == 0) { /* this thread's first call */
+		int saved_errno = errno;
 		here->epoch = weft__hook_epoch;
-		make_root(here);
-		errno = kept;
+		begin_root_promise(here);
+		errno = saved_errno;
 	}
 	return here->epoch == weft__hook_epoch && here->running ? here->running : WEFT_SYSTEM_ID;
 }
 
-static void thread_ends(void *data)
+static void end_thread(void *data)
 {
 	struct weft_hook_thread *here = data;
 	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
@@ -139,16 +139,16 @@ static void thread_ends(void *data)
 			(*a)->thread_ends();
 	if (here->epoch != weft__hook_epoch || !here->root || !weft_is_on())
 		return;
-	weft__hook_thread_name(here);
+	weft__hook_thread_label(here);
 	weft__list_pending_beside(NULL, NULL);
 	weft_resolve(WEFT_SYSTEM_ID, here->root);
 	weft_idle(WEFT_IDLE_WAIT);
-	here->root = here->shown = 0;
-	here->is_met = here->is_listed = false;
+	here->root = here->recorded_running = 0;
+	here->is_thread_attached = here->is_listed = false;
 }
 
-/* The program calls exit(): until now this OS thread worked. */
-static void program_ends(void)
+/* The program calls exit(): this thread worked until now. */
+static void record_program_end(void)
 {
 	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)
 		weft_run(weft__hook_thread.running);
@@ -158,14 +158,14 @@ void weft__hook_threads_begin(void)
 {
 	static bool done;
 	if (!done)
-		atexit(program_ends);
+		atexit(record_program_end);
 	done = true;
 }
 
-/* Before the recorder's own: what it does at the end of an OS thread then comes after what is done here. */
+/* Must run before the recorder makes its own key, so that end_thread() runs before the recorder's destructor. */
 void weft__hook_threads_init(void)
 {
-	has_key = pthread_key_create(&at_end, thread_ends) == 0;
+	has_thread_key = pthread_key_create(&thread_key, end_thread) == 0;
 }
 
 void weft__hook_threads_forget(void)
@@ -175,63 +175,64 @@ void weft__hook_threads_forget(void)
 
 /* ---- Loops that may be older than the recording ---- */
 
-enum { OLDER = sizeof((struct weft_hook_older *)0)->told / sizeof(void *) };
+enum { MAX_LISTED_LOOPS = sizeof((struct weft_hook_listed_loops *)0)->loops / sizeof(void *) };
 
-bool weft_hook_may_be_older(const struct weft_hook_older *older, const void *loop)
+bool weft_hook_is_loop_unlisted(const struct weft_hook_listed_loops *older, const void *loop)
 {
 	unsigned i = 0;
-	if (!weft__hook_stands_by || older->epoch != weft__hook_epoch)
-		return weft__hook_stands_by;
-	while (i < older->count && older->told[i] != loop)
+	if (!weft__hook_is_standby || older->epoch != weft__hook_epoch)
+		return weft__hook_is_standby;
+	while (i < older->count && older->loops[i] != loop)
 		i++;
-	return i == older->count && i < OLDER;
+	return i == older->count && i < MAX_LISTED_LOOPS;
 }
 
-void weft_hook_older_told(struct weft_hook_older *older, const void *loop)
+void weft_hook_mark_loop_listed(struct weft_hook_listed_loops *older, const void *loop)
 {
 	if (older->epoch != weft__hook_epoch)
-		*older = (struct weft_hook_older){.epoch = weft__hook_epoch};
-	if (older->count < OLDER)
-		older->told[older->count++] = loop;
+		*older = (struct weft_hook_listed_loops){.epoch = weft__hook_epoch};
+	if (older->count < MAX_LISTED_LOOPS)
+		older->loops[older->count++] = loop;
 }
 
-/* ---- What spins ---- */
+/* ---- Busy loops ---- */
 
-bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins)
+bool weft_hook_count_repeat(struct weft_hook_calls *calls, weft_id promise, bool spins)
 {
-	enum { TOLD = WEFT_HOOK_TOLD, LEAST = 1024 };
+	enum { RECORDED_CALLS = WEFT_HOOK_RECORDED_CALLS, MIN_SPINS = 1024 };
 	struct weft_hook_thread *here = &weft__hook_thread;
-	weft_hook_count(calls);
+	weft_hook_count_call(calls);
 	uint32_t others = here->entered - here->repeated++;
-	if (calls->count <= TOLD)
+	if (calls->count <= RECORDED_CALLS)
 		return true;
-	if (spins && calls->count >= LEAST && (calls->count & (calls->count - 1)) == 0 && calls->count / TOLD >= others)
+	if (spins && calls->count >= MIN_SPINS && (calls->count & (calls->count - 1)) == 0 &&
+	    calls->count / RECORDED_CALLS >= others)
 		weft_spins(promise, calls->count);
-	return here->shown != promise && here->shows++ < TOLD;
+	return here->recorded_running != promise && here->running_events++ < RECORDED_CALLS;
 }
 
-static int waiting_at(int fd)
+static int get_readable_bytes(int fd)
 {
-	int bytes = -1, kept = errno;
+	int bytes = -1, saved_errno = errno;
 	if (fd < 0 || ioctl(fd, FIONREAD, &bytes))
 		bytes = -1;
-	errno = kept;
+	errno = saved_errno;
 	return bytes;
 }
 
-int weft_hook_waiting(int fd)
+int weft_hook_probe_fd(int fd)
 {
-	weft__hook_thread.looked_at = fd;
-	weft__hook_thread.is_used = false;
-	return waiting_at(fd);
+	weft__hook_thread.probed_fd = fd;
+	weft__hook_thread.is_fd_used = false;
+	return get_readable_bytes(fd);
 }
 
-bool weft_hook_is_untouched(int fd, short events, int waiting)
+bool weft_hook_is_fd_untouched(int fd, short events, int waiting)
 {
 	struct pollfd ready = {.fd = fd, .events = events};
-	int kept = errno;
-	bool untouched = weft__hook_thread.looked_at == fd && !weft__hook_thread.is_used && waiting_at(fd) == waiting &&
-			 poll(&ready, 1, 0) == 1;
-	errno = kept;
+	int saved_errno = errno;
+	bool untouched = weft__hook_thread.probed_fd == fd && !weft__hook_thread.is_fd_used &&
+			 get_readable_bytes(fd) == waiting && poll(&ready, 1, 0) == 1;
+	errno = saved_errno;
 	return untouched;
 }

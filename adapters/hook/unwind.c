@@ -1,23 +1,23 @@
-/* unwind.c: exceptions that pass through wrappers.
+/* unwind.c: lets exceptions pass through wrappers.
  *
- * A wrapper has a cleanup, for callbacks that are left by an exception, by pthread_exit() or a cancellation.  The compiler then
- * refers to two functions of the unwinder.  Linking libgcc_s would load it into every process, and a copy of our own does not
- * understand the unwinder that throws.  So what is loaded already serves: whoever throws brought it. SPDX-License-Identifier: ISC
- */
+ * A wrapper has a cleanup, because exceptions, pthread_exit() and cancellation may leave callbacks.  For cleanups the compiler
+ * refers to two functions of the unwinder.  Linking libgcc_s would load it into every process, and a static copy would not
+ * understand the unwinder that throws.  So the functions here call the libgcc_s that is already loaded; the code that throws has
+ * loaded it.  SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-/* As <unwind.h> has them, which would export them from here: then they were everybody's. */
+/* These declarations replace <unwind.h>, which would export the functions from this library. */
 enum { CONTINUE_UNWIND = 8 }; /* _URC_CONTINUE_UNWIND */
-typedef int personality(int version, int actions, uint64_t class, void *exception, void *context);
-typedef void resume(void *exception);
+typedef int personality_fn(int version, int actions, uint64_t class, void *exception, void *context);
+typedef void resume_fn(void *exception);
 
-/* ThreadSanitizer would clean up after them, by a call of them. */
-__attribute__((no_sanitize_thread)) personality __gcc_personality_v0;
-__attribute__((no_sanitize_thread)) resume _Unwind_Resume;
+/* ThreadSanitizer would add a cleanup to them, which calls them. */
+__attribute__((no_sanitize_thread)) personality_fn __gcc_personality_v0;
+__attribute__((no_sanitize_thread)) resume_fn _Unwind_Resume;
 
-static void *find(const char *name)
+static void *find_unwinder_function(const char *name)
 {
 	void *library = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD), *found = library ? dlsym(library, name) : NULL;
 	if (library)
@@ -27,15 +27,15 @@ static void *find(const char *name)
 
 int __gcc_personality_v0(int version, int actions, uint64_t class, void *exception, void *context)
 {
-	personality *real = (personality *)find("__gcc_personality_v0");
-	/* The unwinder of a program that has its own inside: the exception passes, the cleanup is left out. */
+	personality_fn *real = (personality_fn *)find_unwinder_function("__gcc_personality_v0");
+	/* If the program contains the unwinder, the exception passes and the cleanup is skipped. */
 	return real ? real(version, actions, class, exception, context) : CONTINUE_UNWIND;
 }
 
 void _Unwind_Resume(void *exception)
 {
-	resume *real = (resume *)find("_Unwind_Resume");
+	resume_fn *real = (resume_fn *)find_unwinder_function("_Unwind_Resume");
 	if (real)
 		real(exception);
-	abort(); /* the personality function found it a moment ago */
+	abort(); /* unreachable: __gcc_personality_v0() has found the library */
 }

@@ -1,11 +1,12 @@
-/* adapter.c: OCaml 5 records itself: its runtime writes a ring of events, if the environment says so when it begins.
+/* adapter.c: makes OCaml 5 programs record themselves: their runtime writes a ring of events if environment variables ask for it.
  *
- * Here it finds that there, and when it has read it, the environment is the program's again: what the program starts is asked by
- * itself.  The file, PID.events, comes into a folder beside this process's trace; weft record says there which clock it has.
+ * The adapter sets these variables while the runtime reads them, and restores the environment before the program runs, so that
+ * children of the program are not affected.  The file PID.events is in a folder beside this process's traces; `weft record` adds
+ * the clock to it.
  *
- * OCaml ends a program that cannot have the file, or the memory for it.  So where that might be, nothing is asked for; and a
- * child of a fork that can no longer reach the folder, as in a chroot(), goes on without a file.  A program whose user has set
- * one of OCaml's variables is left to that user.  SPDX-License-Identifier: ISC */
+ * OCaml ends a program that cannot make the file or map it, so the adapter asks only if both will succeed.  A child of a fork
+ * that cannot reach the folder any more, as after chroot(), continues without a file.  If the user has set one of these
+ * variables, the adapter does nothing.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,14 +17,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "adapters/hook/load.h"
+#include "adapters/hook/directory.h"
 
 enum {
-	LOG_WORDS = 16,        /* of a ring, if the program does not say otherwise */
-	LOG_WORDS_LEAST = 10,  /* in smaller ones a long event stops the program */
-	LOG_WORDS_MOST = 20,   /* above that OCaml's size of the file overflows */
-	ROOM_MB = 256,         /* the disk that is to be left: a page that it does not have would end the program */
-	OCAML_PATH_MOST = 1000 /* of what OCaml has room for */
+	DEFAULT_LOG_WORDS = 16,     /* ring size unless the program sets one */
+	MIN_LOG_WORDS = 10,         /* smaller rings end the program at a long event */
+	MAX_LOG_WORDS = 20,         /* larger rings overflow OCaml's computation of the file's size */
+	MIN_FREE_DISK_MB = 256,     /* disk space that must be free: a store to a page without disk space ends the program */
+	MAX_OCAML_PATH_BYTES = 1000 /* capacity of OCaml's buffer for the path */
 };
 
 static struct {
@@ -32,85 +33,84 @@ static struct {
 	void (*caml_runtime_events_pause)(void);
 } real;
 
-static char folder[PATH_MAX]; /* ""; nothing was asked for */
+static char folder[PATH_MAX]; /* "" if nothing was asked for */
 
-/* OCAMLRUNPARAM=e=N,...: a file of the size that the program asks for may be more than OCaml can make. */
-static bool has_fine_parameters(void)
+/* Returns whether OCAMLRUNPARAM=e=N,... sets a size that OCaml supports, and does not set the directory. */
+static bool has_supported_parameters(void)
 {
 	const char *text = secure_getenv("OCAMLRUNPARAM");
 	for (text = text ? text : secure_getenv("CAMLRUNPARAM"); text && *text; text += *text == ',') {
 		const char *value = text + 1 + (text[1] == '=');
 		const unsigned long number = strtoul(value, NULL, 0);
-		if ((*text == 'e' && (number < LOG_WORDS_LEAST || number > LOG_WORDS_MOST)) || *text == 'd')
+		if ((*text == 'e' && (number < MIN_LOG_WORDS || number > MAX_LOG_WORDS)) || *text == 'd')
 			return false;
 		text += strcspn(text, ",");
 	}
 	return true;
 }
 
-/* Whether a file there, of which much is a hole, is to be had. */
-static bool has_room(const char *path)
+/* Returns whether a sparse file can be made in the folder. */
+static bool has_disk_space(const char *path)
 {
 	struct rlimit file, memory;
 	struct statvfs disk;
-	return strlen(path) < OCAML_PATH_MOST && faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0 &&
+	return strlen(path) < MAX_OCAML_PATH_BYTES && faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0 &&
 	       getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur == RLIM_INFINITY && getrlimit(RLIMIT_AS, &memory) == 0 &&
 	       memory.rlim_cur == RLIM_INFINITY && statvfs(path, &disk) == 0 &&
-	       (uint64_t)disk.f_bavail * disk.f_frsize >> 20 >= ROOM_MB;
+	       (uint64_t)disk.f_bavail * disk.f_frsize >> 20 >= MIN_FREE_DISK_MB;
 }
 
-static const char *const names[] = {"OCAML_RUNTIME_EVENTS_START", "OCAML_RUNTIME_EVENTS_PRESERVE", "OCAML_RUNTIME_EVENTS_DIR"};
-enum { NAMES = sizeof names / sizeof *names };
+static const char *const variable_names[] = {
+    "OCAML_RUNTIME_EVENTS_START", "OCAML_RUNTIME_EVENTS_PRESERVE", "OCAML_RUNTIME_EVENTS_DIR"};
+enum { NAME_COUNT = sizeof variable_names / sizeof *variable_names };
 
-static bool is_asked_for(void)
+static bool is_requested_by_user(void)
 {
-	for (size_t i = 0; i < NAMES; i++)
-		if (getenv(names[i]))
+	for (size_t i = 0; i < NAME_COUNT; i++)
+		if (getenv(variable_names[i]))
 			return true;
 	return false;
 }
 
-/* Before the program's first line; no other OS thread runs. */
-static void init(void)
+/* Runs before the program's first line, with one thread. */
+static void start_runtime_events(void)
 {
 	int saved = errno;
-	bool asks = !is_asked_for() && has_fine_parameters() && weft__hook_make_folder(folder, ".ocaml");
-	if (asks && !has_room(folder)) {
+	bool should_enable = !is_requested_by_user() && has_supported_parameters() && weft__hook_make_folder(folder, ".ocaml");
+	if (should_enable && !has_disk_space(folder)) {
 		rmdir(folder);
-		asks = false;
+		should_enable = false;
 	}
-	for (size_t i = 0; asks && i < NAMES; i++)
-		setenv(names[i], i == NAMES - 1 ? folder : "1", 1);
+	for (size_t i = 0; should_enable && i < NAME_COUNT; i++)
+		setenv(variable_names[i], i == NAME_COUNT - 1 ? folder : "1", 1);
 	errno = saved;
 	real.caml_runtime_events_init();
 	saved = errno;
-	for (size_t i = 0; asks && i < NAMES; i++)
-		unsetenv(names[i]);
-	if (!asks)
+	for (size_t i = 0; should_enable && i < NAME_COUNT; i++)
+		unsetenv(variable_names[i]);
+	if (!should_enable)
 		folder[0] = 0;
 	errno = saved;
 }
 
-static void post_fork(void)
+static void handle_post_fork(void)
 {
 	int saved = errno;
-	const bool is_lost = folder[0] && !has_room(folder);
-	if (is_lost)
-		real.caml_runtime_events_pause(); /* what it had of its parent's ring it keeps, and writes nothing there */
+	const bool is_unreachable = folder[0] && !has_disk_space(folder);
+	if (is_unreachable)
+		real.caml_runtime_events_pause(); /* the child keeps its mapping of the parent's ring and does not write to it */
 	errno = saved;
-	if (!is_lost)
+	if (!is_unreachable)
 		real.caml_runtime_events_post_fork();
 }
 
 static const struct weft_hook_function functions[] = {
-    {"caml_runtime_events_init", (void *)init, (void **)(void *)&real.caml_runtime_events_init},
-    {"caml_runtime_events_post_fork", (void *)post_fork, (void **)(void *)&real.caml_runtime_events_post_fork},
-    {"caml_runtime_events_pause", NULL, (void **)(void *)&real.caml_runtime_events_pause}, {0}};
-static const struct weft_hook_function *const sets[] = {functions};
+    WEFT_HOOK_TAKEN(caml_runtime_events_init, start_runtime_events, real.caml_runtime_events_init),
+    WEFT_HOOK_TAKEN(caml_runtime_events_post_fork, handle_post_fork, real.caml_runtime_events_post_fork),
+    WEFT_HOOK_CALLED(caml_runtime_events_pause, real.caml_runtime_events_pause), {0}};
 static const struct weft_hook_module *program;
-static const struct weft_hook_module **const modules[] = {&program};
 
-static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
+static bool is_supported_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	snprintf(version, size, "5");
 	return true;
@@ -121,8 +121,6 @@ const struct weft_hook_adapter weft_ocaml_adapter = {
     .library = "libasmrun",
     .prefix = "caml_runtime_events_",
     .mark = "caml_runtime_events_init",
-    .sets = 1,
-    .functions = sets,
-    .modules = modules,
-    .accepts = accepts,
+    WEFT_HOOK_SETS((functions), (&program)),
+    .accepts = is_supported_version,
 };

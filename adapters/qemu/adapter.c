@@ -1,99 +1,70 @@
-/* adapter.c: the table of the QEMU adapter, and when an OS thread of QEMU sleeps.  SPDX-License-Identifier: ISC */
-#include "adapters/qemu/adapter.h"
+/* adapter.c: the table of the QEMU adapter, and the waits and names of QEMU's threads.  SPDX-License-Identifier: ISC */
+#include "adapters/qemu/common.h"
 
 #include <stdio.h>
 
-#include "adapters/hook/sleep.h"
-
-struct weft__qemu_calls weft__qemu_real;
-struct weft_hook_things weft__qemu_things = WEFT_HOOK_THINGS(struct weft__qemu_thing);
-__thread struct weft__qemu_here weft__qemu_here __attribute__((tls_model("initial-exec")));
-
-static const struct weft_hook_module *program;
-
-bool weft__qemu_is_own(const void *address)
-{
-	return program && weft_hook_is_own(program, address);
-}
-
-static uint64_t list(void *data, uint64_t cursor, unsigned budget)
-{
-	return weft_hook_things_list(&weft__qemu_things, cursor, budget);
-}
-
-bool weft__qemu_takes(void)
-{
-	if (!weft_hook_begin())
-		return false;
-	if (weft__qemu_here.epoch != weft__hook_epoch) {
-		weft__qemu_here = (struct weft__qemu_here){.epoch = weft__hook_epoch};
-		weft_hook_list(list, &weft__qemu_here);
-	}
-	weft_hook_thread();
-	return true;
-}
+#include "adapters/base/thread_sleep.h"
 
 /* ---- Sleep ---- */
 
-static void poll_returns(const int *callbacks)
+static void handle_poll_return(const int *callbacks)
 {
 	weft__qemu_here.polls--;
 	weft__qemu_here.callbacks = *callbacks;
 }
 
-/* The loop of an I/O thread, and what waits for a request to end. */
+/* aio_poll() is the loop of I/O threads; it also waits for the end of a request. */
 bool weft__aio_poll(void *context, bool blocking)
 {
-	if (!blocking || !weft__qemu_takes())
+	if (!blocking || !weft__qemu_should_record())
 		return weft__qemu_real.aio_poll(context, blocking);
-	__attribute__((cleanup(poll_returns))) int callbacks = weft__qemu_here.callbacks;
+	__attribute__((cleanup(handle_poll_return))) int callbacks = weft__qemu_here.callbacks;
 	(void)callbacks;
 	weft__qemu_here.polls++;
 	weft__qemu_here.callbacks = weft__hook_thread.callbacks;
 	return weft__qemu_real.aio_poll(context, blocking);
 }
 
-static bool sleeps(struct weft_hook_sleep *sleep)
+static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
 	const struct weft__qemu_here *here = &weft__qemu_here;
 	return here->polls > 0 && here->epoch == weft__hook_epoch && sleep->kind == WEFT_HOOK_SLEEP_FDS &&
 	       weft__hook_thread.callbacks == here->callbacks && weft__qemu_is_own(sleep->caller);
 }
 
-/* ---- OS threads ---- */
+/* ---- Threads ---- */
 
-/* QEMU gives the kernel their names only if it is told to. */
+/* QEMU passes thread names to the kernel only if a command-line option asks for it. */
 void weft__qemu_thread_create(void *thread, const char *name, void *(*routine)(void *), void *data, int mode)
 {
-	weft__hook_next_name = name;
+	weft__hook_next_thread_name = name;
 	weft__qemu_real.qemu_thread_create(thread, name, routine, data, mode);
-	weft__hook_next_name = NULL;
+	weft__hook_next_thread_name = NULL;
 }
 
 /* ---- The adapter ---- */
 
-#define ROW(result, name, parameters, ...) {#name, (void *)weft__##name, (void **)(void *)&weft__qemu_real.name},
-/* blk_co_pread() came with 7.1; before that, sizes were of other types. */
-static const struct weft_hook_function functions[] = {WEFT__QEMU_CALLS(ROW) WEFT__QEMU_ASKED(ROW)
-							  WEFT__QEMU_INSIDE(ROW){"qemu_coroutine_switch", NULL, NULL},
-    {"blk_co_pread", NULL, NULL}, {"blk_name", NULL, (void **)(void *)&weft__qemu_real.blk_name}, {0}};
-static const struct weft_hook_function *const sets[] = {functions};
-static const struct weft_hook_module **const modules[] = {&program};
+#define TAKEN(result, name, parameters, ...) WEFT_HOOK_TAKEN(name, weft__##name, weft__qemu_real.name),
+/* blk_co_pread() exists since 7.1; before, sizes had other types. */
+static const struct weft_hook_function functions[] = {WEFT__QEMU_CALLS(TAKEN) WEFT__QEMU_CALLBACK_REQUESTS(TAKEN)
+							  WEFT__QEMU_COROUTINE_REQUESTS(TAKEN)
+							      WEFT_HOOK_REQUIRED(qemu_coroutine_switch),
+    WEFT_HOOK_REQUIRED(blk_co_pread), WEFT_HOOK_CALLED(blk_name, weft__qemu_real.blk_name), {0}};
 
-static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
+static bool is_supported_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	snprintf(version, size, "7.1 or later");
 	return true;
 }
 
-static void forget(void)
+static void clear_objects(void)
 {
-	weft_hook_things_forget(&weft__qemu_things);
+	weft_hook_object_table_clear(&weft__qemu_objects);
 }
 
-static void forks(enum weft_hook_fork when)
+static void handle_fork(enum weft_hook_fork when)
 {
-	weft_hook_things_fork(&weft__qemu_things, when);
+	weft_hook_object_table_fork(&weft__qemu_objects, when);
 }
 
 const struct weft_hook_adapter weft_qemu_adapter = {
@@ -101,11 +72,9 @@ const struct weft_hook_adapter weft_qemu_adapter = {
     .library = "qemu-",
     .prefix = "qemu_coroutine_",
     .mark = "qemu_coroutine_create",
-    .sets = 1,
-    .functions = sets,
-    .modules = modules,
-    .accepts = accepts,
-    .forget = forget,
-    .fork = forks,
-    .sleeps = sleeps,
+    WEFT_HOOK_SETS((functions), (&weft__qemu_program)),
+    .accepts = is_supported_version,
+    .forget = clear_objects,
+    .fork = handle_fork,
+    .sleeps = is_loop_wait,
 };

@@ -1,85 +1,86 @@
-/* coroutine.c: coroutines, from their creation to their end, and who runs on them.  SPDX-License-Identifier: ISC */
-#include "adapters/qemu/adapter.h"
+/* coroutine.c: coroutines from their creation to their end.  SPDX-License-Identifier: ISC */
+#include "adapters/hook/address_cache.h"
+#include "adapters/qemu/common.h"
 
-/* As QEMU numbers them. */
-enum { YIELDS = 1, ENDS = 2, ENTERS = 3 };
+/* QEMU's numbers of actions. */
+enum { ACTION_YIELD = 1, ACTION_TERMINATE = 2, ACTION_ENTER = 3 };
 
-/* Memory of a coroutine that has ended is used again. */
-static void is_created(const void *coroutine, weft__qemu_entry *entry)
+/* An older object at the address belongs to a coroutine that has ended. */
+static void begin_coroutine(const void *coroutine, weft__qemu_entry *entry)
 {
 	struct weft__qemu_here *here = &weft__qemu_here;
-	weft_hook_things_lock(&weft__qemu_things, coroutine);
-	struct weft__qemu_thing *thing = weft_hook_things_find(&weft__qemu_things, coroutine);
-	if (thing)
-		weft_hook_things_drop(&weft__qemu_things, &thing->thing);
-	thing = weft_hook_things_make(&weft__qemu_things, coroutine);
-	if (thing && here->asking) {
-		thing->running = here->asking;
-		thing->is_request = true;
-	} else if (thing) {
-		weft_hook_things_begin(&thing->thing, WEFT_KIND_COROUTINE, (const char *)(const void *)entry + 1);
+	weft_hook_object_table_lock(&weft__qemu_objects, coroutine);
+	struct weft__qemu_object *object = weft_hook_object_find(&weft__qemu_objects, coroutine);
+	if (object)
+		weft_hook_object_remove(&weft__qemu_objects, &object->object);
+	object = weft_hook_object_create(&weft__qemu_objects, coroutine);
+	if (object && here->pending_request) {
+		object->running = here->pending_request;
+		object->is_request = true;
+	} else if (object) {
+		weft_hook_object_begin(&object->object, WEFT_KIND_COROUTINE, (const char *)(const void *)entry + 1);
 		const char *name = weft_hook_name((const void *)entry);
 		if (name) {
-			weft_hook_put(&thing->label, name);
-			weft_hook_say(&thing->label, thing->id);
+			weft_hook_append(&object->label, name);
+			weft_hook_record_label(&object->label, object->id);
 		}
-		thing->running = thing->id;
+		object->running = object->id;
 	}
-	here->asking = 0;
-	weft_hook_things_unlock(&weft__qemu_things, coroutine);
+	here->pending_request = 0;
+	weft_hook_object_table_unlock(&weft__qemu_objects, coroutine);
 }
 
 void *weft__qemu_coroutine_create(weft__qemu_entry *entry, void *data)
 {
 	void *coroutine = weft__qemu_real.qemu_coroutine_create(entry, data);
-	if (coroutine && weft__qemu_takes())
-		is_created(coroutine, entry);
+	if (coroutine && weft__qemu_should_record())
+		begin_coroutine(coroutine, entry);
 	return coroutine;
 }
 
-static void enter(const void *coroutine)
+static void enter_coroutine(const void *coroutine)
 {
 	struct weft__qemu_here *here = &weft__qemu_here;
-	weft_hook_things_lock(&weft__qemu_things, coroutine);
-	struct weft__qemu_thing *thing = weft_hook_things_find(&weft__qemu_things, coroutine);
-	if (thing)
-		thing->home = &weft__hook_thread;
-	weft_hook_things_unlock(&weft__qemu_things, coroutine);
-	if (here->depth < WEFT__QEMU_DEPTH) {
-		here->entered[here->depth].coroutine = thing;
+	weft_hook_object_table_lock(&weft__qemu_objects, coroutine);
+	struct weft__qemu_object *object = weft_hook_object_find(&weft__qemu_objects, coroutine);
+	if (object)
+		object->owner_thread = &weft__hook_thread;
+	weft_hook_object_table_unlock(&weft__qemu_objects, coroutine);
+	if (here->depth < WEFT__QEMU_MAX_ENTERED) {
+		here->entered[here->depth].coroutine = object;
 		here->entered[here->depth].outer = weft__hook_thread.running;
-		if (thing)
-			weft_hook_show(weft__hook_thread.running = thing->running);
+		if (object)
+			weft_hook_record_running(weft__hook_thread.running = object->running);
 	}
 	here->depth++;
 }
 
-static void leave(bool for_ever)
+static void leave_coroutine(bool has_ended)
 {
 	struct weft__qemu_here *here = &weft__qemu_here;
-	if (here->depth == 0 || --here->depth >= WEFT__QEMU_DEPTH || !here->entered[here->depth].coroutine)
+	if (here->depth == 0 || --here->depth >= WEFT__QEMU_MAX_ENTERED || !here->entered[here->depth].coroutine)
 		return;
-	struct weft__qemu_thing *thing = here->entered[here->depth].coroutine;
-	thing->running = weft__hook_thread.running;
-	if (for_ever) {
-		const void *key = thing->key;
-		weft_hook_things_lock(&weft__qemu_things, key);
-		if (!thing->is_request)
-			weft_resolve(WEFT_SYSTEM_ID, thing->id);
-		weft_hook_things_drop(&weft__qemu_things, &thing->thing);
-		weft_hook_things_unlock(&weft__qemu_things, key);
+	struct weft__qemu_object *object = here->entered[here->depth].coroutine;
+	object->running = weft__hook_thread.running;
+	if (has_ended) {
+		const void *key = object->key;
+		weft_hook_object_table_lock(&weft__qemu_objects, key);
+		if (!object->is_request)
+			weft_resolve(WEFT_SYSTEM_ID, object->id);
+		weft_hook_object_remove(&weft__qemu_objects, &object->object);
+		weft_hook_object_table_unlock(&weft__qemu_objects, key);
 	}
-	weft_hook_show(weft__hook_thread.running = here->entered[here->depth].outer);
+	weft_hook_record_running(weft__hook_thread.running = here->entered[here->depth].outer);
 }
 
-/* All is told before: what comes after the switch may be on another OS thread. */
+/* Everything is recorded before the switch, which may return on another thread. */
 int weft__qemu_coroutine_switch(void *from, void *to, int action)
 {
-	if (weft_is_on() && weft__qemu_takes()) {
-		if (action == ENTERS)
-			enter(to);
-		else if (action == YIELDS || action == ENDS)
-			leave(action == ENDS);
+	if (weft_is_on() && weft__qemu_should_record()) {
+		if (action == ACTION_ENTER)
+			enter_coroutine(to);
+		else if (action == ACTION_YIELD || action == ACTION_TERMINATE)
+			leave_coroutine(action == ACTION_TERMINATE);
 	}
 	return weft__qemu_real.qemu_coroutine_switch(from, to, action);
 }

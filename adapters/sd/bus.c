@@ -1,18 +1,18 @@
-/* bus.c: calls of methods by sd-bus, with a reply that is waited for or that a handler gets.
+/* bus.c: method calls of sd-bus, whose reply is waited for or passed to a handler.
  *
- * A call of the latter sort is known by its slot, and given up with the last reference to it.  Which message it is other
- * processes are told by bus, sender and serial, as soon as it has one.  What is served nobody can see: the handlers are in tables
- * of the program's own.  SPDX-License-Identifier: ISC */
+ * The key of a call with a handler is its slot; the call is given up with the last reference to the slot.  A call records bus,
+ * sender and serial as soon as its message has a serial, so that traces of both ends can be joined.  Served calls are not
+ * recorded, because handlers are in tables of the program.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
-#include "adapters/sd/adapter.h"
+#include "adapters/sd/common.h"
 
-enum { SLOTS = 256 };
+enum { SLOT_COUNT = 256 };
 
-static void *users[SLOTS];
+static void *users[SLOT_COUNT];
 int weft__sd_answered(sd_bus_message *reply, void *data, sd_bus_error *error, unsigned slot);
 WEFT_HOOK_CODE(weft__sd_answered, 3, 256);
-static const struct weft_hook_slots slots = {weft__sd_answered_code, users, SLOTS};
+static const struct weft_hook_slots slots = {weft__sd_answered_code, users, SLOT_COUNT};
 
 /* The call that is being sent. */
 static __thread struct {
@@ -20,35 +20,35 @@ static __thread struct {
 	weft_id id;
 } sending __attribute__((tls_model("initial-exec")));
 
-static void put_message(struct weft_hook_label *label, const struct weft__sd_copy *copy, sd_bus_message *message)
+static void append_method(struct weft_hook_label *label, const struct weft__sd_copy *copy, sd_bus_message *message)
 {
 	const char *interface = copy->real.sd_bus_message_get_interface(message);
 	const char *member = copy->real.sd_bus_message_get_member(message);
 	const char *destination = copy->real.sd_bus_message_get_destination(message);
-	weft_hook_put(label, interface ? interface : "");
-	weft_hook_put(label, interface ? "." : "");
-	weft_hook_put(label, member ? member : "?");
-	weft_hook_put(label, destination ? " @ " : "");
-	weft_hook_put(label, destination ? destination : "");
+	weft_hook_append(label, interface ? interface : "");
+	weft_hook_append(label, interface ? "." : "");
+	weft_hook_append(label, member ? member : "?");
+	weft_hook_append(label, destination ? " @ " : "");
+	weft_hook_append(label, destination ? destination : "");
 }
 
-/* The call's promise, which who runs awaits. */
-static void begin(struct weft__sd_thing *call, struct weft__sd_copy *copy, sd_bus_message *message, const void *caller)
+/* Creates the call's promise, which the running promise awaits. */
+static void begin_call(struct weft__sd_object *call, struct weft__sd_copy *copy, sd_bus_message *message, const void *caller)
 {
 	call->references = 1;
 	call->fd = -1;
 	call->is_labelled = true;
-	weft_hook_things_begin(&call->thing, WEFT_KIND_REQUEST, caller);
-	put_message(&call->label, copy, message);
-	weft_hook_say(&call->label, call->id);
+	weft_hook_object_begin(&call->object, WEFT_KIND_REQUEST, caller);
+	append_method(&call->label, copy, message);
+	weft_hook_record_label(&call->label, call->id);
 	weft_should_resolve(call->id);
 	weft_await(call->by, call->id);
 	sending.message = message;
 	sending.id = call->id;
 }
 
-/* "GUID :1.42".  Before a bus is ready, its first message, it would have to be waited for. */
-static void tell_message(const struct weft__sd_copy *copy, sd_bus_message *message, uint64_t cookie)
+/* The text is "GUID :1.42".  Skips the first message to a bus: asking for the name would wait for the bus. */
+static void record_message(const struct weft__sd_copy *copy, sd_bus_message *message, uint64_t cookie)
 {
 	static const char digits[] = "0123456789abcdef";
 	const struct weft__sd_calls *real = &copy->real;
@@ -60,9 +60,9 @@ static void tell_message(const struct weft__sd_copy *copy, sd_bus_message *messa
 	    real->sd_bus_get_unique_name(bus, &name) < 0)
 		return;
 	for (unsigned i = 0; i < sizeof guid; i++)
-		weft_hook_put(&text, (char[]){digits[guid[i] >> 4], digits[guid[i] & 15], 0});
-	weft_hook_put(&text, " ");
-	weft_hook_put(&text, name);
+		weft_hook_append(&text, (char[]){digits[guid[i] >> 4], digits[guid[i] & 15], 0});
+	weft_hook_append(&text, " ");
+	weft_hook_append(&text, name);
 	weft_message(sending.id, (uint32_t)cookie, text.text, false);
 }
 
@@ -71,11 +71,11 @@ int weft__sd_bus_message_seal(
 {
 	int status = copy->real.sd_bus_message_seal(message, cookie, timeout_us);
 	if (status >= 0 && sending.id && sending.message == message && weft_is_on())
-		tell_message(copy, message, cookie);
+		record_message(copy, message, cookie);
 	return status;
 }
 
-static const char *text_of(const sd_bus_error *error)
+static const char *get_error_text(const sd_bus_error *error)
 {
 	return error->message && *error->message ? error->message : error->name;
 }
@@ -83,10 +83,10 @@ static const char *text_of(const sd_bus_error *error)
 int weft__sd_bus_call(struct weft__sd_copy *copy, const void *caller, sd_bus *bus, sd_bus_message *message, uint64_t timeout_us,
     sd_bus_error *error, sd_bus_message **reply)
 {
-	if (!message || !weft__sd_takes())
+	if (!message || !weft__sd_should_record())
 		return copy->real.sd_bus_call(bus, message, timeout_us, error, reply);
-	struct weft__sd_thing call = {0};
-	begin(&call, copy, message, caller);
+	struct weft__sd_object call = {0};
+	begin_call(&call, copy, message, caller);
 	int status = copy->real.sd_bus_call(bus, message, timeout_us, error, reply);
 	sending.id = 0;
 	if (!weft_is_on())
@@ -94,7 +94,7 @@ int weft__sd_bus_call(struct weft__sd_copy *copy, const void *caller, sd_bus *bu
 	if (status >= 0)
 		weft_resolve(WEFT_SYSTEM_ID, call.id);
 	else
-		weft_fail(WEFT_SYSTEM_ID, call.id, error && error->name ? text_of(error) : strerrordesc_np(-status));
+		weft_fail(WEFT_SYSTEM_ID, call.id, error && error->name ? get_error_text(error) : strerrordesc_np(-status));
 	weft_read_later(call.by, call.id);
 	return status;
 }
@@ -102,13 +102,13 @@ int weft__sd_bus_call(struct weft__sd_copy *copy, const void *caller, sd_bus *bu
 int weft__sd_bus_call_async(struct weft__sd_copy *copy, const void *caller, sd_bus *bus, sd_bus_slot **slot,
     sd_bus_message *message, void *user, void *data, uint64_t timeout_us)
 {
-	if (!message || !user || !weft__sd_takes())
+	if (!message || !user || !weft__sd_should_record())
 		return copy->real.sd_bus_call_async(
 		    bus, slot, message, user ? weft_hook_slot(&slots, user) : NULL, data, timeout_us);
-	struct weft__sd_thing call = {0}, *thing;
-	sd_bus_slot *mine = NULL, **to = slot ? slot : &mine;
-	begin(&call, copy, message, caller);
-	int status = copy->real.sd_bus_call_async(bus, to, message, weft_hook_slot(&slots, user), data, timeout_us);
+	struct weft__sd_object call = {0}, *object;
+	sd_bus_slot *own_slot = NULL, **target = slot ? slot : &own_slot;
+	begin_call(&call, copy, message, caller);
+	int status = copy->real.sd_bus_call_async(bus, target, message, weft_hook_slot(&slots, user), data, timeout_us);
 	sending.id = 0;
 	if (status < 0) {
 		weft_fail(WEFT_SYSTEM_ID, call.id, strerrordesc_np(-status));
@@ -116,54 +116,54 @@ int weft__sd_bus_call_async(struct weft__sd_copy *copy, const void *caller, sd_b
 		return status;
 	}
 	if (!slot) {
-		copy->real.sd_bus_slot_set_floating(mine, 1);
-		copy->real.sd_bus_slot_unref(mine);
+		copy->real.sd_bus_slot_set_floating(own_slot, 1);
+		copy->real.sd_bus_slot_unref(own_slot);
 	}
-	weft__sd_lock(*to);
-	if ((thing = weft__sd_find(*to)) && !thing->id) { /* an earlier recording's */
-		weft_hook_things_drop(&weft__sd_things, &thing->thing);
-		thing = NULL;
+	weft__sd_lock(*target);
+	if ((object = weft__sd_find(*target)) && !object->id) { /* of an earlier recording */
+		weft_hook_object_remove(&weft__sd_objects, &object->object);
+		object = NULL;
 	}
-	if (!thing && (thing = weft_hook_things_make(&weft__sd_things, *to))) {
-		call.next = thing->next;
-		call.key = thing->key;
-		*thing = call;
+	if (!object && (object = weft_hook_object_create(&weft__sd_objects, *target))) {
+		call.next = object->next;
+		call.key = object->key;
+		*object = call;
 	}
-	weft__sd_unlock(*to);
+	weft__sd_unlock(*target);
 	return status;
 }
 
 sd_bus_slot *weft__sd_bus_slot_ref(struct weft__sd_copy *copy, const void *caller, sd_bus_slot *slot)
 {
-	weft__sd_hold(slot);
+	weft__sd_add_reference(slot);
 	return copy->real.sd_bus_slot_ref(slot);
 }
 
 sd_bus_slot *weft__sd_bus_slot_unref(struct weft__sd_copy *copy, const void *caller, sd_bus_slot *slot)
 {
-	weft__sd_release(slot, "given up");
+	weft__sd_drop_reference(slot, "given up");
 	return copy->real.sd_bus_slot_unref(slot);
 }
 
-/* The handler goes on with the call's story. */
-static weft_id is_answered(const struct weft__sd_copy *copy, sd_bus_message *reply)
+/* Ends the call; its handler runs as the call. */
+static weft_id end_call(const struct weft__sd_copy *copy, sd_bus_message *reply)
 {
 	const sd_bus_slot *slot = copy->real.sd_bus_get_current_slot(copy->real.sd_bus_message_get_bus(reply));
 	weft_id id = 0;
 	weft__sd_lock(slot);
-	struct weft__sd_thing *call = weft__sd_find(slot);
+	struct weft__sd_object *call = weft__sd_find(slot);
 	if (call && call->id) {
 		const sd_bus_error *error = copy->real.sd_bus_message_get_error(reply);
 		id = call->id;
 		if (error && error->name)
-			weft_fail(WEFT_SYSTEM_ID, id, text_of(error));
+			weft_fail(WEFT_SYSTEM_ID, id, get_error_text(error));
 		else
 			weft_resolve(WEFT_SYSTEM_ID, id);
 		weft_read_later(call->by, id);
-		weft_hook_show(id);
+		weft_hook_record_running(id);
 	}
 	if (call)
-		weft_hook_things_drop(&weft__sd_things, &call->thing);
+		weft_hook_object_remove(&weft__sd_objects, &call->object);
 	weft__sd_unlock(slot);
 	return id;
 }
@@ -173,8 +173,8 @@ int weft__sd_answered(sd_bus_message *reply, void *data, sd_bus_error *error, un
 	int (*user)(sd_bus_message *, void *, sd_bus_error *) =
 	    (int (*)(sd_bus_message *, void *, sd_bus_error *))__atomic_load_n(&users[number], __ATOMIC_ACQUIRE);
 	const struct weft__sd_copy *copy = weft_is_on() && reply ? weft__sd_copy_of(__builtin_return_address(0)) : NULL;
-	WEFT_HOOK_FRAME frame = weft_hook_enter(copy ? is_answered(copy, reply) : 0);
+	WEFT_HOOK_FRAME frame = weft_hook_enter_callback(copy ? end_call(copy, reply) : 0);
 	(void)frame;
-	weft_hook_calls((const void *)user);
+	weft_hook_set_called((const void *)user);
 	return user(reply, data, error);
 }

@@ -1,70 +1,65 @@
-/* adapter.c: the table of the libuv adapter, and a set of wrappers for each copy of libuv in the process.
+/* adapter.c: the table of the libuv adapter, with a set of wrappers for each copy of libuv in the process.
  * SPDX-License-Identifier: ISC */
-#include "adapters/uv/adapter.h"
-
 #include <stddef.h>
 #include <stdio.h>
 
-struct weft__uv_copy weft__uv_copies[WEFT__UV_COPIES];
+#include "adapters/uv/object.h"
 
-/* ---- Wrappers: who called, and in which copy it goes on ---- */
+static struct weft__uv_copy copies[WEFT__UV_MAX_COPIES];
 
-/* What libuv calls of itself goes straight on.  Not uv_run(), which puts right what a longjmp has left. */
-#define GOES_ON(name)                                                                                                            \
+/* ---- Wrappers ---- */
+
+/* Returns whether libuv calls itself, which is not recorded.  uv_run() is an exception: it corrects the count that a longjmp has
+ * left. */
+#define IS_NESTED(name)                                                                                                          \
 	(offsetof(struct weft__uv_calls, name) != offsetof(struct weft__uv_calls, uv_run) &&                                     \
-	    __builtin_expect(weft__uv_here.inside > 0, 0))
+	    __builtin_expect(weft__uv_here.nested_calls > 0, 0))
 
 #define WRAPPER(set, since, result, name, parameters, arguments)                                                                 \
 	static result wrap_##set##_##name parameters                                                                             \
 	{                                                                                                                        \
-		if (GOES_ON(name))                                                                                               \
-			return weft__uv_copies[set].real.name(WEFT__UV_LIST arguments);                                          \
-		return weft__##name(&weft__uv_copies[set], __builtin_return_address(0), WEFT__UV_LIST arguments);                \
+		if (IS_NESTED(name))                                                                                             \
+			return copies[set].real.name(WEFT__UV_LIST arguments);                                                   \
+		return weft__##name(&copies[set], __builtin_return_address(0), WEFT__UV_LIST arguments);                         \
 	}
-#define ROW(set, since, result, name, parameters, arguments)                                                                     \
-	{#name, (void *)wrap_##set##_##name, (void **)(void *)&weft__uv_copies[set].real.name},
+#define TAKEN(set, since, result, name, parameters, arguments) WEFT_HOOK_TAKEN(name, wrap_##set##_##name, copies[set].real.name),
+#define CALLED(set, result, name, parameters) WEFT_HOOK_CALLED(name, copies[set].real.name),
 
 #define WRAPPER_0(...) WRAPPER(0, __VA_ARGS__)
 #define WRAPPER_1(...) WRAPPER(1, __VA_ARGS__)
 #define WRAPPER_2(...) WRAPPER(2, __VA_ARGS__)
-#define CALLED_ROW(set, result, name, parameters) {#name, NULL, (void **)(void *)&weft__uv_copies[set].real.name},
-
-#define ROW_0(...) ROW(0, __VA_ARGS__)
-#define ROW_1(...) ROW(1, __VA_ARGS__)
-#define ROW_2(...) ROW(2, __VA_ARGS__)
-#define CALLED_ROW_0(...) CALLED_ROW(0, __VA_ARGS__)
-#define CALLED_ROW_1(...) CALLED_ROW(1, __VA_ARGS__)
-#define CALLED_ROW_2(...) CALLED_ROW(2, __VA_ARGS__)
+#define TAKEN_0(...) TAKEN(0, __VA_ARGS__)
+#define TAKEN_1(...) TAKEN(1, __VA_ARGS__)
+#define TAKEN_2(...) TAKEN(2, __VA_ARGS__)
+#define CALLED_0(...) CALLED(0, __VA_ARGS__)
+#define CALLED_1(...) CALLED(1, __VA_ARGS__)
+#define CALLED_2(...) CALLED(2, __VA_ARGS__)
 #define FS_WRAPPER_0(...) WEFT__UV_FS_AS_X(WRAPPER_0, __VA_ARGS__)
 #define FS_WRAPPER_1(...) WEFT__UV_FS_AS_X(WRAPPER_1, __VA_ARGS__)
 #define FS_WRAPPER_2(...) WEFT__UV_FS_AS_X(WRAPPER_2, __VA_ARGS__)
-#define FS_ROW_0(...) WEFT__UV_FS_AS_X(ROW_0, __VA_ARGS__)
-#define FS_ROW_1(...) WEFT__UV_FS_AS_X(ROW_1, __VA_ARGS__)
-#define FS_ROW_2(...) WEFT__UV_FS_AS_X(ROW_2, __VA_ARGS__)
+#define FS_TAKEN_0(...) WEFT__UV_FS_AS_X(TAKEN_0, __VA_ARGS__)
+#define FS_TAKEN_1(...) WEFT__UV_FS_AS_X(TAKEN_1, __VA_ARGS__)
+#define FS_TAKEN_2(...) WEFT__UV_FS_AS_X(TAKEN_2, __VA_ARGS__)
 
-#define SET(set)                                                                                                                 \
+#define DEFINE_SET(set)                                                                                                          \
 	WEFT__UV_CALLS(WRAPPER_##set, FS_WRAPPER_##set)                                                                          \
 	static uv_loop_t *wrap_##set##_uv_default_loop(void)                                                                     \
 	{                                                                                                                        \
-		return weft__uv_default_loop(&weft__uv_copies[set], __builtin_return_address(0));                                \
+		return weft__uv_default_loop(&copies[set], __builtin_return_address(0));                                         \
 	}                                                                                                                        \
 	static const struct weft_hook_function functions_##set[] = {                                                             \
-	    WEFT__UV_CALLS(ROW_##set, FS_ROW_##set) WEFT__UV_ONLY_CALLED(CALLED_ROW_##set){"uv_default_loop",                    \
-		(void *)wrap_##set##_uv_default_loop, (void **)(void *)&weft__uv_copies[set].real.uv_default_loop},              \
+	    WEFT__UV_CALLS(TAKEN_##set, FS_TAKEN_##set) WEFT__UV_ONLY_CALLED(CALLED_##set)                                       \
+		WEFT_HOOK_TAKEN(uv_default_loop, wrap_##set##_uv_default_loop, copies[set].real.uv_default_loop),                \
 	    {0}};
-SET(0)
-SET(1)
-SET(2)
-
-static const struct weft_hook_function *const functions[WEFT__UV_COPIES] = {functions_0, functions_1, functions_2};
-static const struct weft_hook_module **const modules[WEFT__UV_COPIES] = {
-    &weft__uv_copies[0].module, &weft__uv_copies[1].module, &weft__uv_copies[2].module};
+DEFINE_SET(0)
+DEFINE_SET(1)
+DEFINE_SET(2)
 
 /* ---- The adapter ---- */
 
-/* All of 1.x have the same public structs; forks with others (Julia's) call themselves 2.  A program that has libuv inside may
- * lack uv_version, which nothing else in it calls: uv_loop_init tells that it is 1. */
-static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
+/* All versions 1.x have the same public structs; incompatible forks (Julia's) have version 2.  A program that contains libuv may
+ * lack uv_version(); then uv_loop_init() shows that it is 1.x. */
+static bool is_supported_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	unsigned (*uv_version)(void) = (unsigned (*)(void))weft_hook_symbol(module, "uv_version");
 	unsigned number = uv_version ? uv_version() : 0;
@@ -75,24 +70,32 @@ static bool accepts(const struct weft_hook_module *module, char *version, size_t
 	return uv_version ? number >> 16 == 1 : version[0] == '1';
 }
 
-static void forget(void)
+bool weft__uv_is_own(const void *caller)
 {
-	weft__uv_things_lock();
-	weft__uv_things_forget();
-	weft__uv_things_unlock();
+	for (const struct weft__uv_copy *copy = copies; copy < copies + WEFT__UV_MAX_COPIES; copy++)
+		if (copy->module && weft_hook_is_own(copy->module, caller))
+			return true;
+	return false;
 }
 
-static void forks(enum weft_hook_fork when)
+static void clear_objects(void)
+{
+	weft__uv_objects_lock();
+	weft__uv_objects_clear();
+	weft__uv_objects_unlock();
+}
+
+static void handle_fork(enum weft_hook_fork when)
 {
 	if (when == WEFT_HOOK_BEFORE_FORK) {
-		weft__uv_things_lock();
+		weft__uv_objects_lock();
 		return;
 	}
 	if (when == WEFT_HOOK_IN_CHILD) {
-		weft__uv_things_forget();
-		weft__uv_here.depth = 0; /* it mostly does something else than to run its parent's loops */
+		weft__uv_objects_clear();
+		weft__uv_here.depth = 0; /* the child usually does not continue the parent's loops */
 	}
-	weft__uv_things_unlock();
+	weft__uv_objects_unlock();
 }
 
 const struct weft_hook_adapter weft_uv_adapter = {
@@ -100,12 +103,11 @@ const struct weft_hook_adapter weft_uv_adapter = {
     .library = "libuv.so",
     .prefix = "uv_",
     .mark = "uv_run",
-    .sets = WEFT__UV_COPIES,
-    .functions = functions,
-    .modules = modules,
-    .accepts = accepts,
-    .forget = forget,
-    .fork = forks,
-    .sleeps = weft__uv_sleeps,
-    .thread_ends = weft__uv_thread_ends,
+    WEFT_HOOK_SETS((functions_0, functions_1, functions_2), (&copies[0].module, &copies[1].module, &copies[2].module)),
+    .accepts = is_supported_version,
+    .forget = clear_objects,
+    .fork = handle_fork,
+    .sleeps = weft__uv_is_loop_wait,
+    .pool_call = weft__uv_pool_call,
+    .thread_ends = weft__uv_thread_end,
 };

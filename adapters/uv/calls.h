@@ -1,7 +1,7 @@
-/* calls.h: the functions of libuv that the adapter takes, and those that it only calls.  The one list of both.
+/* calls.h: the list of functions of libuv that the adapter wraps or calls.
  *
- * X(since, result, name, (parameters), (arguments)): taken.  `since` is the version of libuv that brought it, 0 for 1.0; a copy
- * of libuv that lacks the function is left without it.  Types are those of <uv.h>, whose public ones are the same in all of 1.x.
+ * X(since, result, name, (parameters), (arguments)): wrapped.  `since` is the first version of libuv with the function, 0 for
+ * 1.0; a copy may lack it.  Types are those of <uv.h>; its public structs are the same in all versions 1.x.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_UV_CALLS_H
 #define WEFT_ADAPTERS_UV_CALLS_H
@@ -10,7 +10,7 @@
 
 #define WEFT__UV_SINCE(minor) (0x010000 | (minor) << 8)
 
-/* uv_default_loop() alone takes nothing: it stands apart. */
+/* uv_default_loop() has no parameters, so it is not in this list. */
 #define WEFT__UV_LOOP_CALLS(X)                                                                                                   \
 	X(0, int, uv_loop_init, (uv_loop_t * loop), (loop))                                                                      \
 	X(0, int, uv_loop_close, (uv_loop_t * loop), (loop))                                                                     \
@@ -114,8 +114,8 @@
 	    (loop, req, bytes, size, flags, cb))                                                                                 \
 	X(0, int, uv_cancel, (uv_req_t * req), (req))
 
-/* F(since, name, file, (parameters), (arguments)), without what all have: loop and request first, the callback last.  `file` says
- * what the label tells of: PATH its parameter `path`, FD its parameter `fd`, NONE nothing. */
+/* F(since, name, file, (parameters), (arguments)): the loop and request before, and the callback behind, are left out.  `file` is
+ * what the label shows: PATH for parameter `path`, FD for parameter `fd`, or NONE. */
 #define WEFT__UV_FS_CALLS(F)                                                                                                     \
 	F(0, open, PATH, (const char *path, int flags, int mode), (path, flags, mode))                                           \
 	F(0, close, FD, (uv_file fd), (fd))                                                                                      \
@@ -154,23 +154,35 @@
 	F(0, fchown, FD, (uv_file fd, uv_uid_t uid, uv_gid_t gid), (fd, uid, gid))                                               \
 	F(WEFT__UV_SINCE(31), statfs, PATH, (const char *path), (path))
 
+#define WEFT__UV_SYNC_CALLS(X)                                                                                                   \
+	X(0, void, uv_mutex_lock, (uv_mutex_t * mutex), (mutex))                                                                 \
+	X(0, void, uv_rwlock_rdlock, (uv_rwlock_t * lock), (lock))                                                               \
+	X(0, void, uv_rwlock_wrlock, (uv_rwlock_t * lock), (lock))                                                               \
+	X(0, void, uv_cond_wait, (uv_cond_t * condition, uv_mutex_t * mutex), (condition, mutex))                                \
+	X(0, void, uv_cond_signal, (uv_cond_t * condition), (condition))                                                         \
+	X(0, void, uv_cond_broadcast, (uv_cond_t * condition), (condition))                                                      \
+	X(0, void, uv_sem_wait, (uv_sem_t * semaphore), (semaphore))                                                             \
+	X(0, void, uv_sem_post, (uv_sem_t * semaphore), (semaphore))                                                             \
+	X(0, int, uv_barrier_wait, (uv_barrier_t * barrier), (barrier))
+
 #define WEFT__UV_LIST(...) __VA_ARGS__
 
-/* Those of files, as the others are. */
+/* Turns an entry of WEFT__UV_FS_CALLS into an entry of the other lists. */
 #define WEFT__UV_FS_AS_X(X, since, name, file, parameters, arguments)                                                            \
 	X(since, int, uv_fs_##name, (uv_loop_t * loop, uv_fs_t * req, WEFT__UV_LIST parameters, uv_fs_cb cb),                    \
 	    (loop, req, WEFT__UV_LIST arguments, cb))
 
-/* Every function taken; F(since, name, file, parameters, arguments) is for those of files. */
+/* All wrapped functions; F(since, name, file, parameters, arguments) is for file operations. */
 #define WEFT__UV_CALLS(X, F)                                                                                                     \
 	WEFT__UV_LOOP_CALLS(X)                                                                                                   \
 	WEFT__UV_STREAM_CALLS(X)                                                                                                 \
 	WEFT__UV_UDP_CALLS(X)                                                                                                    \
 	WEFT__UV_HANDLE_CALLS(X)                                                                                                 \
 	WEFT__UV_POOL_CALLS(X)                                                                                                   \
+	WEFT__UV_SYNC_CALLS(X)                                                                                                   \
 	WEFT__UV_FS_CALLS(F)
 
-/* Y(result, name, (parameters)): only called. */
+/* Y(result, name, (parameters)): functions that are only called. */
 #define WEFT__UV_ONLY_CALLED(Y)                                                                                                  \
 	Y(int, uv_is_active, (const uv_handle_t *handle))                                                                        \
 	Y(int, uv_is_closing, (const uv_handle_t *handle))                                                                       \

@@ -1,81 +1,19 @@
-/* handle.c: what lives on a loop until it is closed: timers, idle handles, asyncs, polls, signals, watchers, processes.
+/* handle.c: handles: timers, idle, check and prepare handles, asyncs, polls, signals, watchers, processes.
  *
- * A handle's promise begins when it is first used, not when it is initialised (many are never used), and ends when it is closed.
- * Stopped and started again for the same it stays one promise, with notes; for something else it becomes another: some runtimes
- * have one timer for all of theirs.  SPDX-License-Identifier: ISC */
+ * A handle's promise begins when the handle is first used, because many are never used, and ends when it is closed.  If it is
+ * stopped and started for the same purpose, it stays one promise, with notes.  For another purpose it becomes another promise:
+ * some runtimes use one timer for all of their timers.  SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "adapters/uv/adapter.h"
+#include "adapters/uv/callback.h"
+#include "adapters/uv/promise.h"
 #include "adapters/uv/slots.h"
 
-void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle)
-{
-	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
-	if (thing)
-		thing->site = weft__uv_site(caller);
-}
-
-struct weft__uv_thing *weft__uv_handle_unknown(struct weft__uv_copy *copy, const void *caller, const void *handle)
-{
-	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
-	if (thing)
-		thing->site = weft__uv_site(caller);
-	return thing;
-}
-
-static bool lives_in_datagram(enum weft_kind kind)
-{
-	return kind == WEFT_KIND_CONNECTION || kind == WEFT_KIND_PROCESS;
-}
-
-void weft__uv_begin_new(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller)
-{
-	struct weft__uv_here *here = &weft__uv_here;
-	thing->kind = (uint8_t)kind;
-	thing->by = weft__hook_thread.running;
-	if (caller)
-		thing->site = weft__uv_site(caller);
-	thing->id = weft_create_at(weft__hook_thread.running, kind, thing->site);
-	if (caller)
-		weft_hook_stack(thing->id, caller);
-	thing->since = weft_is_on() ? weft__stream->last : 0;
-	thing->kept = 0;
-	thing->label.length = 0;
-	struct weft__uv_thing *actor = weft__uv_find(here->actor);
-	thing->owner = 0;
-	if (actor && actor->is_datagram && lives_in_datagram(kind)) {
-		thing->owner = here->actor;
-		actor->children++;
-		weft_await(actor->id, thing->id);
-	}
-}
-
-void weft__uv_drop_input(struct weft__uv_thing *thing)
-{
-	if (thing->input) {
-		weft_resolve(weft__hook_thread.running, thing->input);
-		thing->input = 0;
-	}
-}
-
-void weft__uv_end(struct weft__uv_thing *thing, weft_id by)
-{
-	weft__uv_dirty();
-	weft__uv_drop_input(thing);
-	if (!thing->id)
-		return;
-	weft_hook_carries_no_more(thing->fd, thing->id);
-	weft_resolve(by, thing->id);
-	__atomic_store_n(&thing->id, 0, __ATOMIC_RELAXED);
-	weft__uv_datagram_release(thing->owner);
-	thing->owner = 0;
-}
-
-/* What is known of a handle by its type: its kind, and the begin of its label, which what its descriptor is follows where it ends
- * with a blank. */
-static enum weft_kind kind_of(const uv_handle_t *handle, const char **label)
+/* Returns the kind of a handle, and the start of its label.  If the start ends with a space, the description of its descriptor
+ * follows. */
+static enum weft_kind classify_handle(const uv_handle_t *handle, const char **label)
 {
 	static const struct {
 		uv_handle_type type;
@@ -95,120 +33,122 @@ static enum weft_kind kind_of(const uv_handle_t *handle, const char **label)
 	return known ? kinds[at].kind : WEFT_KIND_HANDLE;
 }
 
-static void put_what(struct weft__uv_thing *thing, const uv_handle_t *handle, const char *label)
+static void append_kind_label(struct weft__uv_object *object, const uv_handle_t *handle, const char *label)
 {
-	weft__uv_put(thing, label);
+	weft__uv_append(object, label);
 	if (label[strlen(label) - 1] == ' ')
-		weft__uv_put_handle(thing, handle);
+		weft__uv_append_handle(object, handle);
 }
 
-void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle)
+void weft__uv_begin_unseen(struct weft__uv_object *object, const uv_handle_t *handle)
 {
 	const char *label;
-	const enum weft_kind kind = kind_of(handle, &label);
-	if (!weft__uv_begin(thing, kind, NULL))
+	const enum weft_kind kind = classify_handle(handle, &label);
+	if (!weft__uv_begin(object, kind, NULL))
 		return;
-	put_what(thing, handle, label);
-	weft__uv_say(thing);
+	append_kind_label(object, handle, label);
+	weft__uv_record_label(object);
 	if (kind == WEFT_KIND_CONNECTION)
-		weft__uv_carries(thing, handle);
+		weft__uv_attach_fd(object, handle);
 }
 
 /* ---- Handles that are older than the recording ---- */
 
-/* The callback at *callback becomes its slot's: libuv's public structs have it, and this is the OS thread that it is called on.
- * Returns what the program gave. */
-#define TAKE_OVER(name, callback) take_over(&weft__uv_##name##_pool, (void **)(void *)(callback))
+/* Replaces the callback at *callback, which is in a public struct of libuv, by its slot.  Runs on the loop's thread.  Returns the
+ * program's callback. */
+#define REPLACE_CALLBACK(name, callback) replace_callback(&weft__uv_##name##_pool, (void **)(void *)(callback))
 
-static void *take_over(struct weft__uv_pool *pool, void **callback)
+static void *replace_callback(struct weft__uv_pool *pool, void **callback)
 {
-	void *given = *callback, *slot = given ? weft__uv_slot(pool, given) : NULL;
+	void *program_callback = *callback, *slot = program_callback ? weft__uv_slot(pool, program_callback) : NULL;
 	const uintptr_t at = (uintptr_t)slot - (uintptr_t)pool->code;
 	*callback = slot;
-	return slot && at < WEFT__UV_SLOTS * WEFT__UV_SLOT_BYTES ? pool->user[at / WEFT__UV_SLOT_BYTES] : given;
+	return slot && at < WEFT__UV_SLOTS * WEFT__UV_SLOT_BYTES ? pool->user[at / WEFT__UV_SLOT_BYTES] : program_callback;
 }
 
-static void put_signal(struct weft__uv_thing *thing, int number)
+static void append_signal(struct weft__uv_object *object, int number)
 {
 	const char *name = sigabbrev_np(number);
-	weft__uv_put(thing, name ? "SIG" : "signal ");
+	weft__uv_append(object, name ? "SIG" : "signal ");
 	if (name)
-		weft__uv_put(thing, name);
+		weft__uv_append(object, name);
 	else
-		weft__uv_put_number(thing, (unsigned)number);
+		weft__uv_append_number(object, (unsigned)number);
 }
 
-/* How long a timer that comes once was set for is not known any longer. */
-static void put_timer(struct weft__uv_thing *thing, const uv_timer_t *timer, const void *function)
+/* The duration of a one-shot timer is unknown. */
+static void append_timer(struct weft__uv_object *object, const uv_timer_t *timer, const void *function)
 {
-	weft__uv_put(thing, timer->repeat ? "every " : "timer");
+	weft__uv_append(object, timer->repeat ? "every " : "timer");
 	if (timer->repeat)
-		weft__uv_put_ms(thing, timer->repeat);
-	weft__uv_put_function(thing, function);
+		weft__uv_append_ms(object, timer->repeat);
+	weft__uv_append_function(object, function);
 }
 
-/* Its callbacks, and the rest of its label. */
-static enum weft_kind take_stream(struct weft__uv_thing *thing, uv_stream_t *stream, enum weft_kind kind, const char **label)
+/* Replaces the stream's callbacks.  Returns the kind of its promise, and in *label what the caller still has to append to the
+ * label. */
+static enum weft_kind replace_stream_callbacks(
+    struct weft__uv_object *object, uv_stream_t *stream, enum weft_kind kind, const char **label)
 {
-	thing->reads = TAKE_OVER(read, &stream->read_cb) != NULL;
-	if (TAKE_OVER(connection, &stream->connection_cb)) {
+	object->reads = REPLACE_CALLBACK(read, &stream->read_cb) != NULL;
+	if (REPLACE_CALLBACK(connection, &stream->connection_cb)) {
 		*label = "listen ";
 		return WEFT_KIND_LISTEN;
 	}
-	weft__uv_put_handle(thing, (uv_handle_t *)stream);
+	weft__uv_append_handle(object, (uv_handle_t *)stream);
 	*label = "";
 	return kind;
 }
 
-static enum weft_kind take_handle(struct weft__uv_thing *thing, uv_handle_t *handle, const char **label)
+static enum weft_kind replace_callbacks(struct weft__uv_object *object, uv_handle_t *handle, const char **label)
 {
-	const enum weft_kind kind = kind_of(handle, label);
+	const enum weft_kind kind = classify_handle(handle, label);
 	switch ((int)handle->type) {
 	case UV_TCP:
 	case UV_NAMED_PIPE:
-	case UV_TTY: return take_stream(thing, (uv_stream_t *)handle, kind, label);
+	case UV_TTY: return replace_stream_callbacks(object, (uv_stream_t *)handle, kind, label);
 	case UV_TIMER:
-		put_timer(thing, (uv_timer_t *)handle, TAKE_OVER(timer, &((uv_timer_t *)handle)->timer_cb));
+		append_timer(object, (uv_timer_t *)handle, REPLACE_CALLBACK(timer, &((uv_timer_t *)handle)->timer_cb));
 		*label = "";
 		break;
 	case UV_SIGNAL:
-		TAKE_OVER(signal, &((uv_signal_t *)handle)->signal_cb);
-		put_signal(thing, ((uv_signal_t *)handle)->signum);
+		REPLACE_CALLBACK(signal, &((uv_signal_t *)handle)->signal_cb);
+		append_signal(object, ((uv_signal_t *)handle)->signum);
 		*label = "";
 		break;
 	case UV_ASYNC:
-		weft__uv_put(thing, *label);
-		weft__uv_put_function(thing, TAKE_OVER(async, &((uv_async_t *)handle)->async_cb));
+		weft__uv_append(object, *label);
+		weft__uv_append_function(object, REPLACE_CALLBACK(async, &((uv_async_t *)handle)->async_cb));
 		*label = "";
 		break;
 	case UV_PROCESS:
-		TAKE_OVER(exit, &((uv_process_t *)handle)->exit_cb);
-		weft__uv_put(thing, "process ");
-		weft__uv_put_number(thing, (unsigned)((uv_process_t *)handle)->pid);
+		REPLACE_CALLBACK(exit, &((uv_process_t *)handle)->exit_cb);
+		weft__uv_append(object, "process ");
+		weft__uv_append_number(object, (unsigned)((uv_process_t *)handle)->pid);
 		*label = "";
 		break;
 	case UV_FS_EVENT:
-		TAKE_OVER(fs_event, &((uv_fs_event_t *)handle)->cb);
-		weft__uv_put(thing, "watch ");
-		weft__uv_put_path(thing, ((uv_fs_event_t *)handle)->path ? ((uv_fs_event_t *)handle)->path : "?");
+		REPLACE_CALLBACK(fs_event, &((uv_fs_event_t *)handle)->cb);
+		weft__uv_append(object, "watch ");
+		weft__uv_append_path(object, ((uv_fs_event_t *)handle)->path ? ((uv_fs_event_t *)handle)->path : "?");
 		*label = "";
 		break;
-	case UV_POLL: TAKE_OVER(poll, &((uv_poll_t *)handle)->poll_cb); break;
-	case UV_UDP: TAKE_OVER(udp_recv, &((uv_udp_t *)handle)->recv_cb); break;
-	case UV_IDLE: TAKE_OVER(idle, &((uv_idle_t *)handle)->idle_cb); break;
-	case UV_CHECK: TAKE_OVER(check, &((uv_check_t *)handle)->check_cb); break;
-	case UV_PREPARE: TAKE_OVER(prepare, &((uv_prepare_t *)handle)->prepare_cb); break;
+	case UV_POLL: REPLACE_CALLBACK(poll, &((uv_poll_t *)handle)->poll_cb); break;
+	case UV_UDP: REPLACE_CALLBACK(udp_recv, &((uv_udp_t *)handle)->recv_cb); break;
+	case UV_IDLE: REPLACE_CALLBACK(idle, &((uv_idle_t *)handle)->idle_cb); break;
+	case UV_CHECK: REPLACE_CALLBACK(check, &((uv_check_t *)handle)->check_cb); break;
+	case UV_PREPARE: REPLACE_CALLBACK(prepare, &((uv_prepare_t *)handle)->prepare_cb); break;
 	}
 	return kind;
 }
 
-static uv_stream_t *stream_of(uv_handle_t *handle)
+static uv_stream_t *get_stream(uv_handle_t *handle)
 {
 	return handle->type == UV_TCP || handle->type == UV_NAMED_PIPE || handle->type == UV_TTY ? (uv_stream_t *)handle : NULL;
 }
 
-/* libuv's list of what is to be written, by its public structs; NULL: no more. */
-static uv_write_t *next_write(uv_stream_t *stream, const uv_write_t *last)
+/* Returns the next pending write in a public list of libuv; NULL: none. */
+static uv_write_t *get_next_write(uv_stream_t *stream, const uv_write_t *last)
 {
 	void *const *head = (void *const *)&stream->write_queue, *const *at = last ? (void *const *)&last->queue : head;
 	return *at == head || !*at ? NULL : (uv_write_t *)((char *)(uintptr_t)*at - offsetof(uv_write_t, queue));
@@ -216,228 +156,232 @@ static uv_write_t *next_write(uv_stream_t *stream, const uv_write_t *last)
 
 bool weft__uv_has_requests(uv_handle_t *handle)
 {
-	uv_stream_t *stream = stream_of(handle);
-	return stream && (stream->connect_req || next_write(stream, NULL));
+	uv_stream_t *stream = get_stream(handle);
+	return stream && (stream->connect_req || get_next_write(stream, NULL));
 }
 
-static struct weft__uv_thing *older_request(struct weft__uv_thing *stream, const void *request, enum weft_kind kind)
+static struct weft__uv_object *begin_older_request(struct weft__uv_object *stream, const void *request, enum weft_kind kind)
 {
-	struct weft__uv_thing *thing = weft__uv_thing_of_request(stream->copy, request, stream->loop);
-	if (thing) {
-		thing->kind = (uint8_t)kind;
-		thing->by = stream->id;
-		thing->owner = weft__uv_tag_of(stream);
-		thing->since = stream->since;
-		thing->id = weft_pending_at(thing->by, 0, kind, NULL, thing->since, NULL);
-		weft_still_awaits(stream->id, thing->id);
+	struct weft__uv_object *object = weft__uv_object_of_request(stream->copy, request, stream->loop);
+	if (object) {
+		object->kind = (uint8_t)kind;
+		object->by = stream->id;
+		object->owner = weft__uv_tag_of(stream);
+		object->since = stream->since;
+		object->id = weft_pending_at(object->by, 0, kind, NULL, object->since, NULL);
+		weft_still_awaits(stream->id, object->id);
 	}
-	return thing;
+	return object;
 }
 
-/* What libuv was asked to do with a stream stands in that. */
-static void begin_older_requests(struct weft__uv_thing *thing, uv_stream_t *stream)
+/* Pending requests are in the public struct of the stream. */
+static void begin_older_requests(struct weft__uv_object *object, uv_stream_t *stream)
 {
 	unsigned left = 1000;
 	uv_connect_t *connect = stream->connect_req;
-	if (connect && older_request(thing, connect, WEFT_KIND_CONNECT)) {
+	if (connect && begin_older_request(object, connect, WEFT_KIND_CONNECT)) {
 		connect->cb = weft__uv_connect_slot_or_none(connect->cb);
-		thing->connects = true;
+		object->connects = true;
 	}
-	for (uv_write_t *write = next_write(stream, NULL); write && left > 0; write = next_write(stream, write), left--) {
-		struct weft__uv_thing *request = older_request(thing, write, WEFT_KIND_STREAM_WRITE);
+	for (uv_write_t *write = get_next_write(stream, NULL); write && left > 0; write = get_next_write(stream, write), left--) {
+		struct weft__uv_object *request = begin_older_request(object, write, WEFT_KIND_STREAM_WRITE);
 		if (!request)
 			break;
 		write->cb = weft__uv_write_slot_or_none(write->cb);
-		weft__uv_put_bytes(request, write->bufs + write->write_index, write->nbufs - write->write_index);
-		weft__uv_say(request);
+		weft__uv_append_bytes(request, write->bufs + write->write_index, write->nbufs - write->write_index);
+		weft__uv_record_label(request);
 	}
 }
 
 void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle)
 {
-	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
-	if (!thing)
+	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
+	if (!object)
 		return;
 	const char *label;
-	thing->kind = (uint8_t)take_handle(thing, handle, &label);
-	thing->by = WEFT_SYSTEM_ID;
-	thing->since = weft__hook_since;
-	thing->id = weft_pending_at(thing->by, 0, (enum weft_kind)thing->kind, NULL, thing->since, NULL);
+	object->kind = (uint8_t)replace_callbacks(object, handle, &label);
+	object->by = WEFT_SYSTEM_ID;
+	object->since = weft__hook_standby_since;
+	object->id = weft_pending_at(object->by, 0, (enum weft_kind)object->kind, NULL, object->since, NULL);
 	if (*label)
-		put_what(thing, handle, label);
-	weft__uv_say(thing);
-	if (thing->reads)
-		weft__uv_reads_already(thing);
-	uv_stream_t *stream = stream_of(handle);
+		append_kind_label(object, handle, label);
+	weft__uv_record_label(object);
+	if (object->reads)
+		weft__uv_begin_older_read(object);
+	uv_stream_t *stream = get_stream(handle);
 	if (stream)
-		begin_older_requests(thing, stream);
-	if (thing->kind == WEFT_KIND_CONNECTION)
-		weft__uv_carries(thing, handle);
+		begin_older_requests(object, stream);
+	if (object->kind == WEFT_KIND_CONNECTION)
+		weft__uv_attach_fd(object, handle);
 }
 
-/* ---- The end ---- */
+/* ---- Closing ---- */
 
-/* Whether it is the program that closes it. */
-static bool closes(struct weft__uv_copy *copy, const void *caller, const void *handle)
+/* Returns whether the program closes the handle. */
+static bool begin_close(struct weft__uv_copy *copy, const void *caller, const void *handle)
 {
-	bool taken = weft__uv_takes(copy, caller);
-	struct weft__uv_thing *thing = taken ? weft__uv_find_handle(handle) : NULL;
-	if (thing) {
-		thing->by = weft__hook_thread.running;
-		thing->is_closing = true;
+	bool is_recorded = weft__uv_should_record(copy, caller);
+	struct weft__uv_object *object = is_recorded ? weft__uv_find_handle(handle) : NULL;
+	if (object) {
+		object->by = weft__hook_thread.running;
+		object->is_closing = true;
 	}
-	weft__uv_dirty();
-	return taken;
+	weft__uv_mark_loop_dirty();
+	return is_recorded;
 }
 
 void weft__uv_close(struct weft__uv_copy *copy, const void *caller, uv_handle_t *handle, uv_close_cb cb)
 {
-	bool taken = closes(copy, caller, handle);
-	weft__uv_here.inside++;
-	copy->real.uv_close(handle, taken ? weft__uv_close_slot_or_none(cb) : cb);
-	weft__uv_here.inside--;
+	bool is_recorded = begin_close(copy, caller, handle);
+	weft__uv_here.nested_calls++;
+	copy->real.uv_close(handle, is_recorded ? weft__uv_close_slot_or_none(cb) : cb);
+	weft__uv_here.nested_calls--;
 }
 
 int weft__uv_tcp_close_reset(struct weft__uv_copy *copy, const void *caller, uv_tcp_t *handle, uv_close_cb cb)
 {
-	bool taken = closes(copy, caller, handle);
-	return WEFT__UV_INSIDE(copy->real.uv_tcp_close_reset(handle, taken ? weft__uv_close_slot_or_none(cb) : cb));
+	bool is_recorded = begin_close(copy, caller, handle);
+	return WEFT__UV_INSIDE(copy->real.uv_tcp_close_reset(handle, is_recorded ? weft__uv_close_slot_or_none(cb) : cb));
 }
 
-/* The thing goes before the callback, which may free the memory, or make another handle of it. */
+/* The object is freed before the callback, which may free or reuse the handle's memory.  The call has no cause but uv_close(), so
+ * it must not hide that its loop spins: since libuv 1.45 a loop calls it between two timers of 0 ms. */
 void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
 {
 	uv_close_cb user = weft__uv_close_user(slot);
-	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
-	weft_id id = thing ? thing->id : 0;
-	if (thing) {
-		weft__uv_end(thing, thing->by);
-		weft__uv_thing_free(thing);
+	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	weft_id id = object ? object->id : 0;
+	if (object) {
+		weft__uv_end(object, object->by);
+		weft__uv_object_free(object);
 		if (user && id)
-			weft_hook_show(id);
+			weft_hook_record_running(id);
 	}
 	if (user) {
-		WEFT__UV_FRAME frame = weft__uv_enter(id ? id : weft__hook_thread.running, 0);
+		WEFT__UV_FRAME frame = weft__uv_enter_callback(id ? id : weft__hook_thread.running, 0);
 		(void)frame;
+		weft__hook_thread.repeated++;
 		user(handle);
 	}
 }
 
-/* ---- All that is alike ---- */
+/* ---- Starting and stopping ---- */
 
-#define INIT(name, parameters, arguments)                                                                                        \
+#define HANDLE_INIT(name, parameters, arguments)                                                                                 \
 	int weft__uv_##name##_init parameters                                                                                    \
 	{                                                                                                                        \
-		bool taken = weft__uv_takes(copy, caller);                                                                       \
+		bool is_recorded = weft__uv_should_record(copy, caller);                                                         \
 		int status = WEFT__UV_INSIDE(copy->real.uv_##name##_init arguments);                                             \
-		if (status == 0 && taken)                                                                                        \
+		if (status == 0 && is_recorded)                                                                                  \
 			weft__uv_handle_init(copy, caller, handle);                                                              \
 		return status;                                                                                                   \
 	}
-#define INIT_OF(type) (struct weft__uv_copy * copy, const void *caller, uv_loop_t *loop, uv_##type##_t *handle)
-INIT(timer, INIT_OF(timer), (loop, handle))
-INIT(idle, INIT_OF(idle), (loop, handle))
-INIT(check, INIT_OF(check), (loop, handle))
-INIT(prepare, INIT_OF(prepare), (loop, handle))
-INIT(signal, INIT_OF(signal), (loop, handle))
-INIT(fs_event, INIT_OF(fs_event), (loop, handle))
-INIT(fs_poll, INIT_OF(fs_poll), (loop, handle))
-INIT(poll, (struct weft__uv_copy * copy, const void *caller, uv_loop_t *loop, uv_poll_t *handle, int fd), (loop, handle, fd))
+#define HANDLE_INIT_PARAMETERS(type) (struct weft__uv_copy * copy, const void *caller, uv_loop_t *loop, uv_##type##_t *handle)
+HANDLE_INIT(timer, HANDLE_INIT_PARAMETERS(timer), (loop, handle))
+HANDLE_INIT(idle, HANDLE_INIT_PARAMETERS(idle), (loop, handle))
+HANDLE_INIT(check, HANDLE_INIT_PARAMETERS(check), (loop, handle))
+HANDLE_INIT(prepare, HANDLE_INIT_PARAMETERS(prepare), (loop, handle))
+HANDLE_INIT(signal, HANDLE_INIT_PARAMETERS(signal), (loop, handle))
+HANDLE_INIT(fs_event, HANDLE_INIT_PARAMETERS(fs_event), (loop, handle))
+HANDLE_INIT(fs_poll, HANDLE_INIT_PARAMETERS(fs_poll), (loop, handle))
+HANDLE_INIT(
+    poll, (struct weft__uv_copy * copy, const void *caller, uv_loop_t *loop, uv_poll_t *handle, int fd), (loop, handle, fd))
 
 int weft__uv_poll_init_socket(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_poll_t *handle, uv_os_sock_t fd)
 {
-	bool taken = weft__uv_takes(copy, caller);
+	bool is_recorded = weft__uv_should_record(copy, caller);
 	int status = WEFT__UV_INSIDE(copy->real.uv_poll_init_socket(loop, handle, fd));
-	if (status == 0 && taken)
+	if (status == 0 && is_recorded)
 		weft__uv_handle_init(copy, caller, handle);
 	return status;
 }
 
-/* The handle works again, for `what`: its promise begins, to be labelled, or goes on. */
-static bool starts(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller, uint64_t what)
+/* Records that the handle starts for the purpose `what`.  Returns whether its promise begins; its label may follow. */
+static bool start_handle(struct weft__uv_object *object, enum weft_kind kind, const void *caller, uint64_t what)
 {
-	weft__uv_dirty();
-	if (!thing)
+	weft__uv_mark_loop_dirty();
+	if (!object)
 		return false;
-	if (thing->id && thing->what != what) {
-		/* In its own callback the promise ends with that. */
-		if (weft__uv_here.actor == weft__uv_tag_of(thing))
-			thing->id = 0;
+	if (object->id && object->what != what) {
+		/* In the handle's own callback the old promise ends with the callback. */
+		if (weft__uv_here.actor == weft__uv_tag_of(object))
+			object->id = 0;
 		else
-			weft__uv_end(thing, weft__hook_thread.running);
+			weft__uv_end(object, weft__hook_thread.running);
 	}
-	thing->what = what;
-	bool begins = weft__uv_begin(thing, kind, caller);
-	/* Of a timer that is always set anew before it comes, once is enough. */
-	const bool is_set_anew = kind == WEFT_KIND_TIMER && !thing->is_used_again;
-	if (!begins && (thing->is_stopped || is_set_anew))
-		WEFT_NOTE(thing->id, "started again");
-	thing->is_used_again = !begins;
-	thing->is_stopped = false;
+	object->what = what;
+	bool begins = weft__uv_begin(object, kind, caller);
+	/* Note only the first restart of a timer that is always restarted before it fires. */
+	const bool is_timer_reset = kind == WEFT_KIND_TIMER && !object->is_restarted;
+	if (!begins && (object->is_stopped || is_timer_reset))
+		WEFT_NOTE(object->id, "started again");
+	object->is_restarted = !begins;
+	object->is_stopped = false;
 	return begins;
 }
 
-static void stops(const void *handle)
+static void stop_handle(const void *handle)
 {
-	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
-	weft__uv_dirty();
-	if (!thing || !thing->id || thing->is_stopped)
+	struct weft__uv_object *object = weft__uv_find_handle(handle);
+	weft__uv_mark_loop_dirty();
+	if (!object || !object->id || object->is_stopped)
 		return;
-	thing->is_stopped = true;
-	WEFT_NOTE(thing->id, "stopped");
+	object->is_stopped = true;
+	WEFT_NOTE(object->id, "stopped");
 }
 
-#define STOP(name)                                                                                                               \
+#define HANDLE_STOP(name)                                                                                                        \
 	int weft__uv_##name##_stop(struct weft__uv_copy *copy, const void *caller, uv_##name##_t *handle)                        \
 	{                                                                                                                        \
-		bool taken = weft__uv_takes(copy, caller), worked = taken && copy->real.uv_is_active((uv_handle_t *)handle);     \
+		bool is_recorded = weft__uv_should_record(copy, caller),                                                         \
+		     was_active = is_recorded && copy->real.uv_is_active((uv_handle_t *)handle);                                 \
 		int status = WEFT__UV_INSIDE(copy->real.uv_##name##_stop(handle));                                               \
-		if (worked)                                                                                                      \
-			stops(handle);                                                                                           \
+		if (was_active)                                                                                                  \
+			stop_handle(handle);                                                                                     \
 		return status;                                                                                                   \
 	}
-STOP(timer)
-STOP(poll)
-STOP(signal)
-STOP(fs_event)
-STOP(fs_poll)
+HANDLE_STOP(timer)
+HANDLE_STOP(poll)
+HANDLE_STOP(signal)
+HANDLE_STOP(fs_event)
+HANDLE_STOP(fs_poll)
 
 /* ---- Timers ---- */
 
-/* The callback and about how long, within twice of it: one that is armed anew for the rest of a time is the same timer. */
-static uint64_t timer_what(const void *function, uint64_t ms, uint64_t every_ms)
+/* Returns a hash of the callback and the magnitude of the time (within a factor of 2), because a timer that is restarted for the
+ * rest of its time is the same timer. */
+static uint64_t hash_timer_start(const void *function, uint64_t ms, uint64_t every_ms)
 {
 	uint64_t period = every_ms ? every_ms : ms, magnitude = period ? 64 - (uint64_t)__builtin_clzll(period) : 0;
 	return (uint64_t)(uintptr_t)function << 8 | magnitude << 1 | (every_ms != 0);
 }
 
-/* What starts it anew in its callback never lets the loop sleep. */
-static bool is_without_time(uint64_t what)
+/* Returns whether the timer has no delay.  If its callback restarts it, the loop never sleeps. */
+static bool has_no_delay(uint64_t what)
 {
 	return what && (what & 0xff) == 0;
 }
 
-/* A timer without a time that is started, at the same place for the same callback, where another such is called, goes on with the
- * promise of that one, once this was often without a sleep. */
-static void goes_on(struct weft__uv_thing *thing, const void *caller, uint64_t what)
+/* Continues the promise of the timer whose callback runs, if both timers have no delay, the same callback and the same site, and
+ * this has happened often without a sleep. */
+static void continue_timer(struct weft__uv_object *object, const void *caller, uint64_t what)
 {
-	struct weft__uv_thing *last = weft__uv_find(weft__uv_here.actor);
-	if (thing->id || !is_without_time(what) || !last || !last->id || last->what != what ||
-	    last->site != weft__uv_site(caller))
+	struct weft__uv_object *last = weft__uv_find(weft__uv_here.actor);
+	if (object->id || !has_no_delay(what) || !last || !last->id || last->what != what || last->site != weft__uv_site(caller))
 		return;
-	thing->calls = last->calls;
-	if (!weft_hook_is_often(&last->calls))
+	object->calls = last->calls;
+	if (!weft_hook_is_spinning(&last->calls))
 		return;
-	thing->kind = last->kind;
-	thing->by = last->by;
-	thing->since = last->since;
-	thing->site = last->site;
-	thing->kept = last->kept;
-	thing->label = last->label;
-	thing->what = what;
-	thing->owner = last->owner;
-	thing->is_used_again = true;
-	thing->id = last->id;
+	object->kind = last->kind;
+	object->by = last->by;
+	object->since = last->since;
+	object->site = last->site;
+	object->awaited_by = last->awaited_by;
+	object->label = last->label;
+	object->what = what;
+	object->owner = last->owner;
+	object->is_restarted = true;
+	object->id = last->id;
 	last->owner = 0;
 	__atomic_store_n(&last->id, 0, __ATOMIC_RELAXED);
 }
@@ -445,31 +389,31 @@ static void goes_on(struct weft__uv_thing *thing, const void *caller, uint64_t w
 int weft__uv_timer_start(
     struct weft__uv_copy *copy, const void *caller, uv_timer_t *handle, uv_timer_cb cb, uint64_t after_ms, uint64_t every_ms)
 {
-	if (!weft__uv_takes(copy, caller))
+	if (!weft__uv_should_record(copy, caller))
 		return copy->real.uv_timer_start(handle, cb, after_ms, every_ms);
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_start(handle, cb ? weft__uv_timer_slot(cb) : NULL, after_ms, every_ms));
-	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	const uint64_t what = timer_what((void *)cb, after_ms, every_ms);
-	if (thing)
-		goes_on(thing, caller, what);
-	if (thing && starts(thing, WEFT_KIND_TIMER, caller, what)) {
-		weft__uv_put(thing, every_ms ? "every " : "");
-		weft__uv_put_ms(thing, every_ms ? every_ms : after_ms);
-		weft__uv_put_function(thing, (void *)cb);
-		weft__uv_say(thing);
+	struct weft__uv_object *object = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	const uint64_t what = hash_timer_start((void *)cb, after_ms, every_ms);
+	if (object)
+		continue_timer(object, caller, what);
+	if (object && start_handle(object, WEFT_KIND_TIMER, caller, what)) {
+		weft__uv_append(object, every_ms ? "every " : "");
+		weft__uv_append_ms(object, every_ms ? every_ms : after_ms);
+		weft__uv_append_function(object, (void *)cb);
+		weft__uv_record_label(object);
 	}
 	return status;
 }
 
 int weft__uv_timer_again(struct weft__uv_copy *copy, const void *caller, uv_timer_t *handle)
 {
-	bool taken = weft__uv_takes(copy, caller);
+	bool is_recorded = weft__uv_should_record(copy, caller);
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_again(handle));
-	if (status == 0 && taken && copy->real.uv_is_active((uv_handle_t *)handle)) {
-		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-		if (thing && starts(thing, WEFT_KIND_TIMER, caller, thing ? thing->what : 0)) {
-			weft__uv_put(thing, "again");
-			weft__uv_say(thing);
+	if (status == 0 && is_recorded && copy->real.uv_is_active((uv_handle_t *)handle)) {
+		struct weft__uv_object *object = weft__uv_handle(copy, caller, handle);
+		if (object && start_handle(object, WEFT_KIND_TIMER, caller, object ? object->what : 0)) {
+			weft__uv_append(object, "again");
+			weft__uv_record_label(object);
 		}
 	}
 	return status;
@@ -477,90 +421,90 @@ int weft__uv_timer_again(struct weft__uv_copy *copy, const void *caller, uv_time
 
 void weft__uv_timer_called(uv_timer_t *handle, unsigned slot)
 {
-	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
-	WEFT__UV_FRAME frame = weft__uv_enter_called(thing, thing && is_without_time(thing->what));
+	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	WEFT__UV_FRAME frame = weft__uv_enter_handle_callback(object, object && has_no_delay(object->what));
 	(void)frame;
-	weft__uv_dirty();
+	weft__uv_mark_loop_dirty();
 	weft__uv_timer_user(slot)(handle);
 }
 
-/* ---- Idle, check, prepare: called once a turn, whether anything happened or not ---- */
+/* ---- Idle, check, prepare: called in each iteration ---- */
 
-/* Not told for ever while nothing but such handles runs: a loop that spins costs nothing.  To leave them out would be wrong: some
- * runtimes do all their work in one. */
-static struct weft__uv_frame enter_quiet(const void *handle, const char *what, void *function)
+/* Records the first calls only while nothing else happens, so that a busy loop causes few events.  Some runtimes do all work in
+ * such a handle, so they cannot be left out. */
+static struct weft__uv_frame enter_repeating(const void *handle, const char *what, void *function)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
-	if (!thing)
-		return weft__uv_enter(weft__hook_thread.running, here->actor);
-	if (!thing->id && weft__uv_begin(thing, WEFT_KIND_HANDLE, NULL)) {
-		weft__uv_put(thing, what);
-		weft__uv_put_function(thing, function);
-		weft__uv_say(thing);
+	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	if (!object)
+		return weft__uv_enter_callback(weft__hook_thread.running, here->actor);
+	if (!object->id && weft__uv_begin(object, WEFT_KIND_HANDLE, NULL)) {
+		weft__uv_append(object, what);
+		weft__uv_append_function(object, function);
+		weft__uv_record_label(object);
 	}
-	thing->home = here;
-	/* An idle handle keeps the loop from sleeping; the others are called where it turns. */
-	if (weft_hook_called(&thing->calls, thing->id, what[0] == 'i'))
-		weft_hook_show(thing->id);
-	return weft__uv_enter(thing->id, weft__uv_tag_of(thing));
+	weft__uv_own(object);
+	/* An idle handle keeps the loop from sleeping. */
+	if (weft_hook_count_repeat(&object->calls, object->id, what[0] == 'i'))
+		weft_hook_record_running(object->id);
+	return weft__uv_enter_callback(object->id, weft__uv_tag_of(object));
 }
 
-#define QUIET(name)                                                                                                              \
+#define REPEATING_HANDLE(name)                                                                                                   \
 	int weft__uv_##name##_start(struct weft__uv_copy *copy, const void *caller, uv_##name##_t *handle, uv_##name##_cb cb)    \
 	{                                                                                                                        \
-		if (!cb || !weft__uv_takes(copy, caller))                                                                        \
+		if (!cb || !weft__uv_should_record(copy, caller))                                                                \
 			return copy->real.uv_##name##_start(handle, cb);                                                         \
-		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);                                            \
-		if (thing && !thing->id)                                                                                         \
-			thing->site = weft__uv_site(caller);                                                                     \
-		weft__uv_dirty();                                                                                                \
+		struct weft__uv_object *object = weft__uv_handle(copy, caller, handle);                                          \
+		if (object && !object->id)                                                                                       \
+			object->site = weft__uv_site(caller);                                                                    \
+		weft__uv_mark_loop_dirty();                                                                                      \
 		return WEFT__UV_INSIDE(copy->real.uv_##name##_start(handle, weft__uv_##name##_slot(cb)));                        \
 	}                                                                                                                        \
 	int weft__uv_##name##_stop(struct weft__uv_copy *copy, const void *caller, uv_##name##_t *handle)                        \
 	{                                                                                                                        \
-		weft__uv_dirty();                                                                                                \
+		weft__uv_mark_loop_dirty();                                                                                      \
 		return copy->real.uv_##name##_stop(handle);                                                                      \
 	}                                                                                                                        \
 	void weft__uv_##name##_called(uv_##name##_t *handle, unsigned slot)                                                      \
 	{                                                                                                                        \
 		uv_##name##_cb user = weft__uv_##name##_user(slot);                                                              \
-		WEFT__UV_FRAME frame = enter_quiet(handle, #name, (void *)user);                                                 \
+		WEFT__UV_FRAME frame = enter_repeating(handle, #name, (void *)user);                                             \
 		(void)frame;                                                                                                     \
 		user(handle);                                                                                                    \
 	}
-QUIET(idle)
-QUIET(check)
-QUIET(prepare)
+REPEATING_HANDLE(idle)
+REPEATING_HANDLE(check)
+REPEATING_HANDLE(prepare)
 
-/* ---- Async: the way into a loop from another OS thread, or from a signal handler ---- */
+/* ---- Async handles: wake a loop from other threads or signal handlers ---- */
 
 int weft__uv_async_init(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_async_t *handle, uv_async_cb cb)
 {
-	if (!weft__uv_takes(copy, caller))
+	if (!weft__uv_should_record(copy, caller))
 		return copy->real.uv_async_init(loop, handle, cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_async_init(loop, handle, weft__uv_async_slot_or_none(cb)));
 	if (status == 0) {
-		struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
-		if (weft__uv_begin(thing, WEFT_KIND_CONDITION, caller)) {
-			weft__uv_put(thing, "async");
-			weft__uv_put_function(thing, (void *)cb);
-			weft__uv_say(thing);
+		struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
+		if (weft__uv_begin(object, WEFT_KIND_CONDITION, caller)) {
+			weft__uv_append(object, "async");
+			weft__uv_append_function(object, (void *)cb);
+			weft__uv_record_label(object);
 		}
 	}
 	return status;
 }
 
-/* A signal handler may call it anywhere, in the recorder too: nothing here is made, or waits. */
+/* May run in a signal handler that has interrupted the recorder, so it allocates nothing and takes no lock. */
 int weft__uv_async_send(struct weft__uv_copy *copy, const void *caller, uv_async_t *handle)
 {
-	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
-	weft_id id = thing ? __atomic_load_n(&thing->id, __ATOMIC_RELAXED) : 0;
+	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	weft_id id = object ? __atomic_load_n(&object->id, __ATOMIC_RELAXED) : 0;
 	if (id) {
-		const bool is_own = weft__hook_thread.running == id && thing->home == &weft__uv_here;
-		__atomic_store_n(&thing->is_untouched, is_own, __ATOMIC_RELAXED);
-		if (!is_own || !weft_hook_is_often(&thing->calls))
-			weft_signal_only(weft_hook_sender(), id);
+		const bool is_own = weft__hook_thread.running == id && object->owner_thread == &weft__uv_here;
+		__atomic_store_n(&object->is_untouched, is_own, __ATOMIC_RELAXED);
+		if (!is_own || !weft_hook_is_spinning(&object->calls))
+			weft_signal_only(weft_hook_current_promise(), id);
 	}
 	return copy->real.uv_async_send(handle);
 }
@@ -568,83 +512,84 @@ int weft__uv_async_send(struct weft__uv_copy *copy, const void *caller, uv_async
 void weft__uv_async_called(uv_async_t *handle, unsigned slot)
 {
 	uv_async_cb user = weft__uv_async_user(slot);
-	struct weft__uv_thing *thing = user && weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	struct weft__uv_object *object = user && weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	if (!user)
 		return;
-	if (thing && thing->id) {
-		thing->home = &weft__uv_here;
-		if (!__atomic_load_n(&thing->is_untouched, __ATOMIC_RELAXED) || weft_hook_called(&thing->calls, thing->id, true))
-			weft_hook_show(thing->id);
+	if (object && object->id) {
+		weft__uv_own(object);
+		if (!__atomic_load_n(&object->is_untouched, __ATOMIC_RELAXED) ||
+		    weft_hook_count_repeat(&object->calls, object->id, true))
+			weft_hook_record_running(object->id);
 	}
-	WEFT__UV_FRAME frame = thing && thing->id ? weft__uv_enter(thing->id, weft__uv_tag_of(thing))
-						  : weft__uv_enter(weft__hook_thread.running, weft__uv_here.actor);
+	WEFT__UV_FRAME frame = object && object->id ? weft__uv_enter_callback(object->id, weft__uv_tag_of(object))
+						    : weft__uv_enter_callback(weft__hook_thread.running, weft__uv_here.actor);
 	(void)frame;
 	user(handle);
 }
 
-/* ---- Descriptors, signals, files that change ---- */
+/* ---- Descriptors, signals, file changes ---- */
 
 int weft__uv_poll_start(struct weft__uv_copy *copy, const void *caller, uv_poll_t *handle, int events, uv_poll_cb cb)
 {
-	if (!weft__uv_takes(copy, caller))
+	if (!weft__uv_should_record(copy, caller))
 		return copy->real.uv_poll_start(handle, events, cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_poll_start(handle, events, weft__uv_poll_slot(cb)));
-	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	struct weft__uv_object *object = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
 	struct weft_hook_label label = {0};
 	uv_os_fd_t fd;
-	const bool is_new = thing && !thing->id && copy->real.uv_fileno((const uv_handle_t *)handle, &fd) == 0;
+	const bool is_new = object && !object->id && copy->real.uv_fileno((const uv_handle_t *)handle, &fd) == 0;
 	bool has_datagrams = false;
 	const enum weft_kind kind =
-	    is_new ? weft_hook_put_watched(&label, fd, events & UV_READABLE, &has_datagrams) : WEFT_KIND_POLL;
-	if (thing && starts(thing, kind, caller, 0)) {
-		thing->has_datagrams = has_datagrams;
+	    is_new ? weft_hook_append_watched_fd(&label, fd, events & UV_READABLE, &has_datagrams) : WEFT_KIND_POLL;
+	if (object && start_handle(object, kind, caller, 0)) {
+		object->has_datagrams = has_datagrams;
 		if (kind == WEFT_KIND_POLL)
-			weft__uv_put(thing, "poll ");
-		weft__uv_put(thing, label.text);
-		weft__uv_say(thing);
+			weft__uv_append(object, "poll ");
+		weft__uv_append(object, label.text);
+		weft__uv_record_label(object);
 		if (kind == WEFT_KIND_CONNECTION)
-			weft__uv_carries(thing, (const uv_handle_t *)handle);
+			weft__uv_attach_fd(object, (const uv_handle_t *)handle);
 	}
 	return status;
 }
 
 void weft__uv_poll_called(uv_poll_t *handle, int status, int events, unsigned slot)
 {
-	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
-	const weft__uv_tag tag = weft__uv_tag_of(thing);
-	if (thing && !thing->is_untouched)
-		weft_hook_count(&thing->calls);
+	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	const weft__uv_tag tag = weft__uv_tag_of(object);
+	if (object && !object->is_untouched)
+		weft_hook_count_call(&object->calls);
 	uv_os_fd_t fd = -1;
-	const bool looks =
-	    thing && weft_hook_looks(&thing->calls) && thing->copy->real.uv_fileno((uv_handle_t *)handle, &fd) == 0;
-	const int before = looks ? weft_hook_waiting(fd) : 0;
+	const bool should_probe =
+	    object && weft_hook_should_probe_fd(&object->calls) && object->copy->real.uv_fileno((uv_handle_t *)handle, &fd) == 0;
+	const int before = should_probe ? weft_hook_probe_fd(fd) : 0;
 	{
-		WEFT__UV_FRAME frame = weft__uv_enter_called(thing, thing && thing->is_untouched);
+		WEFT__UV_FRAME frame = weft__uv_enter_handle_callback(object, object && object->is_untouched);
 		(void)frame;
 		weft__uv_poll_user(slot)(handle, status, events);
 	}
-	if (looks && (thing = weft__uv_find(tag))) /* the handle itself may be gone */
-		thing->is_untouched = weft_hook_is_untouched(fd, events & UV_READABLE ? POLLIN : POLLOUT, before);
+	if (should_probe && (object = weft__uv_find(tag))) /* the handle may be freed */
+		object->is_untouched = weft_hook_is_fd_untouched(fd, events & UV_READABLE ? POLLIN : POLLOUT, before);
 }
 
-static void signal_starts(struct weft__uv_copy *copy, const void *caller, const uv_signal_t *handle, int number)
+static void start_signal(struct weft__uv_copy *copy, const void *caller, const uv_signal_t *handle, int number)
 {
-	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-	if (!thing || !starts(thing, WEFT_KIND_OS_SIGNAL, caller, (unsigned)number))
+	struct weft__uv_object *object = weft__uv_handle(copy, caller, handle);
+	if (!object || !start_handle(object, WEFT_KIND_OS_SIGNAL, caller, (unsigned)number))
 		return;
-	put_signal(thing, number);
-	weft__uv_say(thing);
+	append_signal(object, number);
+	weft__uv_record_label(object);
 }
 
 #define SIGNAL_START(name)                                                                                                       \
 	int weft__uv_signal_##name(                                                                                              \
 	    struct weft__uv_copy *copy, const void *caller, uv_signal_t *handle, uv_signal_cb cb, int number)                    \
 	{                                                                                                                        \
-		if (!weft__uv_takes(copy, caller))                                                                               \
+		if (!weft__uv_should_record(copy, caller))                                                                       \
 			return copy->real.uv_signal_##name(handle, cb, number);                                                  \
 		int status = WEFT__UV_INSIDE(copy->real.uv_signal_##name(handle, weft__uv_signal_slot(cb), number));             \
 		if (status == 0)                                                                                                 \
-			signal_starts(copy, caller, handle, number);                                                             \
+			start_signal(copy, caller, handle, number);                                                              \
 		return status;                                                                                                   \
 	}
 SIGNAL_START(start)
@@ -652,12 +597,12 @@ SIGNAL_START(start_oneshot)
 
 void weft__uv_signal_called(uv_signal_t *handle, int number, unsigned slot)
 {
-	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled_handle(handle);
 	(void)frame;
 	weft__uv_signal_user(slot)(handle, number);
 }
 
-static uint64_t path_what(const char *path)
+static uint64_t hash_path(const char *path)
 {
 	uint64_t what = 0xcbf29ce484222325;
 	for (; *path; path++)
@@ -668,21 +613,21 @@ static uint64_t path_what(const char *path)
 int weft__uv_fs_event_start(
     struct weft__uv_copy *copy, const void *caller, uv_fs_event_t *handle, uv_fs_event_cb cb, const char *path, unsigned flags)
 {
-	if (!weft__uv_takes(copy, caller))
+	if (!weft__uv_should_record(copy, caller))
 		return copy->real.uv_fs_event_start(handle, cb, path, flags);
 	int status = WEFT__UV_INSIDE(copy->real.uv_fs_event_start(handle, weft__uv_fs_event_slot(cb), path, flags));
-	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (thing && starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
-		weft__uv_put(thing, "watch ");
-		weft__uv_put_path(thing, path);
-		weft__uv_say(thing);
+	struct weft__uv_object *object = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	if (object && start_handle(object, WEFT_KIND_POLL, caller, hash_path(path))) {
+		weft__uv_append(object, "watch ");
+		weft__uv_append_path(object, path);
+		weft__uv_record_label(object);
 	}
 	return status;
 }
 
 void weft__uv_fs_event_called(uv_fs_event_t *handle, const char *file, int events, int status, unsigned slot)
 {
-	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled_handle(handle);
 	(void)frame;
 	weft__uv_fs_event_user(slot)(handle, file, events, status);
 }
@@ -690,42 +635,43 @@ void weft__uv_fs_event_called(uv_fs_event_t *handle, const char *file, int event
 int weft__uv_fs_poll_start(
     struct weft__uv_copy *copy, const void *caller, uv_fs_poll_t *handle, uv_fs_poll_cb cb, const char *path, unsigned every_ms)
 {
-	if (!weft__uv_takes(copy, caller))
+	if (!weft__uv_should_record(copy, caller))
 		return copy->real.uv_fs_poll_start(handle, cb, path, every_ms);
 	int status = WEFT__UV_INSIDE(copy->real.uv_fs_poll_start(handle, weft__uv_fs_poll_slot(cb), path, every_ms));
-	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (thing && starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
-		weft__uv_put(thing, "watch every ");
-		weft__uv_put_ms(thing, every_ms);
-		weft__uv_put(thing, " ");
-		weft__uv_put_path(thing, path);
-		weft__uv_say(thing);
+	struct weft__uv_object *object = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	if (object && start_handle(object, WEFT_KIND_POLL, caller, hash_path(path))) {
+		weft__uv_append(object, "watch every ");
+		weft__uv_append_ms(object, every_ms);
+		weft__uv_append(object, " ");
+		weft__uv_append_path(object, path);
+		weft__uv_record_label(object);
 	}
 	return status;
 }
 
 void weft__uv_fs_poll_called(uv_fs_poll_t *handle, int status, const uv_stat_t *before, const uv_stat_t *now, unsigned slot)
 {
-	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled_handle(handle);
 	(void)frame;
 	weft__uv_fs_poll_user(slot)(handle, status, before, now);
 }
 
 /* ---- Processes ---- */
 
-static void label_process(struct weft__uv_thing *thing, const uv_process_options_t *options)
+static void label_process(struct weft__uv_object *object, const uv_process_options_t *options)
 {
 	if (!options->args || !options->args[0])
-		weft__uv_put_path(thing, options->file ? options->file : "?");
-	for (char **argument = options->args; argument && *argument && thing->label.length < WEFT_HOOK_LABEL - 1; argument++) {
-		weft__uv_put(thing, argument > options->args ? " " : "");
-		weft__uv_put(thing, *argument);
+		weft__uv_append_path(object, options->file ? options->file : "?");
+	for (char **argument = options->args; argument && *argument && object->label.length < WEFT_HOOK_LABEL_BYTES - 1;
+	     argument++) {
+		weft__uv_append(object, argument > options->args ? " " : "");
+		weft__uv_append(object, *argument);
 	}
-	weft__uv_say(thing);
+	weft__uv_record_label(object);
 }
 
-/* The ends of its pipes that stay here: "stdout of sh". */
-static void name_pipes(struct weft__uv_copy *copy, const void *caller, const uv_process_options_t *options)
+/* Labels the parent's ends of the pipes: "stdout of sh". */
+static void label_pipes(struct weft__uv_copy *copy, const void *caller, const uv_process_options_t *options)
 {
 	static const char *const names[] = {"stdin of ", "stdout of ", "stderr of "};
 	const char *program = options->args && options->args[0] ? options->args[0] : options->file;
@@ -733,73 +679,73 @@ static void name_pipes(struct weft__uv_copy *copy, const void *caller, const uv_
 	for (int i = 0; i < options->stdio_count; i++) {
 		if (!(options->stdio[i].flags & UV_CREATE_PIPE))
 			continue;
-		struct weft__uv_thing *pipe = weft__uv_handle(copy, caller, options->stdio[i].data.stream);
+		struct weft__uv_object *pipe = weft__uv_handle(copy, caller, options->stdio[i].data.stream);
 		if (!weft__uv_begin(pipe, WEFT_KIND_CONNECTION, caller))
 			continue;
 		if (i < 3) {
-			weft__uv_put(pipe, names[i]);
+			weft__uv_append(pipe, names[i]);
 		} else {
-			weft__uv_put(pipe, "fd ");
-			weft__uv_put_number(pipe, (unsigned)i);
-			weft__uv_put(pipe, " of ");
+			weft__uv_append(pipe, "fd ");
+			weft__uv_append_number(pipe, (unsigned)i);
+			weft__uv_append(pipe, " of ");
 		}
-		weft__uv_put(pipe, slash ? slash + 1 : program ? program : "?");
-		weft__uv_say(pipe);
+		weft__uv_append(pipe, slash ? slash + 1 : program ? program : "?");
+		weft__uv_record_label(pipe);
 	}
 }
 
 int weft__uv_spawn(
     struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_process_t *handle, const uv_process_options_t *options)
 {
-	if (!weft__uv_takes(copy, caller))
+	if (!weft__uv_should_record(copy, caller))
 		return copy->real.uv_spawn(loop, handle, options);
 	uv_process_options_t changed = *options;
 	changed.exit_cb = weft__uv_exit_slot_or_none(options->exit_cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_spawn(loop, handle, &changed));
-	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
-	if (weft__uv_begin(thing, WEFT_KIND_PROCESS, caller))
-		label_process(thing, options);
+	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
+	if (weft__uv_begin(object, WEFT_KIND_PROCESS, caller))
+		label_process(object, options);
 	if (status == 0) {
-		name_pipes(copy, caller, options);
-	} else if (thing && thing->id) {
-		weft_id id = thing->id;
+		label_pipes(copy, caller, options);
+	} else if (object && object->id) {
+		weft_id id = object->id;
 		weft_fail(weft__hook_thread.running, id, copy->real.uv_strerror(status));
-		weft_read_later(weft__hook_thread.running, id); /* the caller has the status */
-		thing->id = 0;
-		weft__uv_datagram_release(thing->owner);
-		thing->owner = 0;
+		weft_read_later(weft__hook_thread.running, id); /* the caller gets the status */
+		object->id = 0;
+		weft__uv_datagram_release(object->owner);
+		object->owner = 0;
 	}
 	return status;
 }
 
-/* How it ended is no failure: many programs answer by their status. */
-static void note_exit(struct weft__uv_thing *thing, int64_t status, int number)
+/* An exit status is no failure, because many programs answer by it. */
+static void note_exit(struct weft__uv_object *object, int64_t status, int number)
 {
 	const char *name = number ? sigabbrev_np(number) : NULL;
-	thing->label.length = 0;
-	weft__uv_put(thing, number ? "killed by " : "exit status ");
-	weft__uv_put(thing, name ? "SIG" : number ? "signal " : "");
+	object->label.length = 0;
+	weft__uv_append(object, number ? "killed by " : "exit status ");
+	weft__uv_append(object, name ? "SIG" : number ? "signal " : "");
 	if (name)
-		weft__uv_put(thing, name);
+		weft__uv_append(object, name);
 	else
-		weft__uv_put_number(thing, number ? (uint64_t)number : (uint64_t)status);
-	weft_note(thing->id, thing->label.text);
+		weft__uv_append_number(object, number ? (uint64_t)number : (uint64_t)status);
+	weft_note(object->id, object->label.text);
 }
 
 void weft__uv_exit_called(uv_process_t *handle, int64_t status, int number, unsigned slot)
 {
 	uv_exit_cb user = weft__uv_exit_user(slot);
-	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
-	weft__uv_tag tag = weft__uv_tag_of(thing);
+	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	weft__uv_tag tag = weft__uv_tag_of(object);
 	{
-		if (thing && thing->id && (status || number))
-			note_exit(thing, status, number);
-		WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+		if (object && object->id && (status || number))
+			note_exit(object, status, number);
+		WEFT__UV_FRAME frame = weft__uv_enter_signalled_handle(handle);
 		(void)frame;
 		if (user)
 			user(handle, status, number);
-		thing = weft__uv_find(tag);
-		if (thing && thing->id && weft_is_on())
-			weft__uv_end(thing, WEFT_SYSTEM_ID);
+		object = weft__uv_find(tag);
+		if (object && object->id && weft_is_on())
+			weft__uv_end(object, WEFT_SYSTEM_ID);
 	}
 }

@@ -1,19 +1,19 @@
-/* label.c: labels that libuv's types make.  SPDX-License-Identifier: ISC */
+/* label.c: labels from libuv's types.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
-#include "adapters/uv/adapter.h"
+#include "adapters/uv/common.h"
 
-void weft__uv_put_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], unsigned count)
+void weft__uv_append_bytes(struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count)
 {
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < count; i++)
 		bytes += bufs[i].len;
-	weft__uv_put_number(thing, bytes);
-	weft__uv_put(thing, " bytes");
+	weft__uv_append_number(object, bytes);
+	weft__uv_append(object, " bytes");
 }
 
-/* The label of every write, and many are as long as the one before. */
-void weft__uv_label_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], unsigned count)
+/* Caches the latest label, because consecutive writes often have the same length. */
+void weft__uv_label_bytes(struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count)
 {
 	static __thread struct {
 		uint64_t bytes;
@@ -24,18 +24,18 @@ void weft__uv_label_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], u
 	for (unsigned i = 0; i < count; i++)
 		bytes += bufs[i].len;
 	if (!last.length || last.bytes != bytes) {
-		weft__uv_put_bytes(thing, bufs, count);
+		weft__uv_append_bytes(object, bufs, count);
 		last.bytes = bytes;
-		last.length = thing->label.length;
-		memcpy(last.text, thing->label.text, sizeof last.text);
+		last.length = object->label.length;
+		memcpy(last.text, object->label.text, sizeof last.text);
 	}
-	thing->label.length = last.length;
-	memcpy(thing->label.text, last.text, sizeof last.text);
+	object->label.length = last.length;
+	memcpy(object->label.text, last.text, sizeof last.text);
 }
 
-void weft__uv_put_handle(struct weft__uv_thing *thing, const uv_handle_t *handle)
+void weft__uv_append_handle(struct weft__uv_object *object, const uv_handle_t *handle)
 {
 	uv_os_fd_t fd;
-	if (thing->copy->real.uv_fileno(handle, &fd) == 0)
-		weft__uv_put_fd(thing, fd);
+	if (object->copy->real.uv_fileno(handle, &fd) == 0)
+		weft__uv_append_fd(object, fd);
 }

@@ -1,9 +1,9 @@
-/* slots.c: the code of the slots, and which callback has which.  SPDX-License-Identifier: ISC */
+/* slots.c: the code of the slots, and the assignment of slots to callbacks.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/slots.h"
 
 #include <weft/record.h>
 
-/* The register of parameter n, counted from 0, and a slot: a landing pad for indirect calls, the number, the jump. */
+/* The register of parameter n, counted from 0.  A slot is a landing pad for indirect calls, a load of its number, and a jump. */
 #if defined(__x86_64__)
 #define REGISTER_1 "%esi"
 #define REGISTER_2 "%edx"
@@ -22,8 +22,8 @@
 #error "slots are for x86-64 and aarch64"
 #endif
 
-/* WEFT__UV_SLOTS times WEFT__UV_SLOT_BYTES. */
-#define POOL(name, count, type, parameters)                                                                                      \
+/* The assembly repeats WEFT__UV_SLOTS slots of WEFT__UV_SLOT_BYTES. */
+#define DEFINE_POOL(name, count, type, parameters)                                                                               \
 	__asm__(".pushsection .text\n"                                                                                           \
 		".hidden weft__uv_" #name "_called\n"                                                                            \
 		".hidden weft__uv_" #name "_code\n"                                                                              \
@@ -38,13 +38,12 @@
 										   ".popsection\n");                             \
 	extern const unsigned char weft__uv_##name##_code[] __attribute__((visibility("hidden")));                               \
 	struct weft__uv_pool weft__uv_##name##_pool = {.code = weft__uv_##name##_code};
-WEFT__UV_POOLS(POOL)
+WEFT__UV_POOLS(DEFINE_POOL)
 
-static struct weft_record_text refused = WEFT_COUNTER("libuv callbacks not seen");
+static struct weft_record_text missed_callbacks = WEFT_COUNTER("libuv callbacks not seen");
 
-/* The table is a hash table too: a callback is looked for where its address says, and in the places behind.  A callback once in
- * it stays, so a reader needs no lock. */
-void *weft__uv_slot_unknown(struct weft__uv_pool *pool, void *user)
+/* An open-addressing hash table.  Entries are never removed, so readers need no lock. */
+void *weft__uv_slot_assign(struct weft__uv_pool *pool, void *user)
 {
 	if (!user)
 		return (void *)pool->code;
@@ -60,6 +59,6 @@ void *weft__uv_slot_unknown(struct weft__uv_pool *pool, void *user)
 		if (seen == user)
 			return (void *)(pool->code + (size_t)slot * WEFT__UV_SLOT_BYTES);
 	}
-	weft_counter_add(WEFT_SYSTEM_ID, &refused, 1);
+	weft_counter_add(WEFT_SYSTEM_ID, &missed_callbacks, 1);
 	return user;
 }

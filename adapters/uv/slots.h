@@ -1,14 +1,12 @@
-/* slots.h: the functions that libuv is given in place of the program's callbacks (private to adapters/uv).
+/* slots.h: small functions that libuv calls instead of the program's callbacks (private to adapters/uv).
  *
- * libuv keeps the callback that it will call in the handle or request.  It is given a slot instead: function number n of a pool
- * calls callback number n of the program.  So the way to the program's callback depends neither on where the request lies nor on
- * what is known of it: the worst that can happen to an unknown one is that nothing is recorded.  A program has few different
- * callbacks of a type (1 to 6 in those we saw); if a pool has no slot left, the callback goes to libuv as it is, and the trace
- * counts that.
+ * libuv stores a callback in its handle or request.  The adapter passes a slot instead: slot n of a pool calls callback n of the
+ * program.  So the program's callback is found without the object of the request; at worst nothing is recorded.  Programs have
+ * few callbacks of a type (1 to 6 in measured programs).  If a pool is full, libuv gets the callback itself, and the trace counts
+ * that.
  *
- * A slot is a few bytes of code: it puts its number behind the callback's own parameters, in the register where the next
- * parameter would be, and jumps to a function in C.  No table of 6,000 pointers has to be relocated at each start of each child.
- * SPDX-License-Identifier: ISC */
+ * A slot is a few bytes of code.  It loads its number into the register behind the callback's parameters, and jumps to a C
+ * function.  So no table of 6,000 pointers must be relocated whenever a process starts.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_UV_SLOTS_H
 #define WEFT_ADAPTERS_UV_SLOTS_H
 
@@ -21,7 +19,8 @@
 
 enum { WEFT__UV_SLOTS = 256, WEFT__UV_SLOT_BYTES = 16 };
 
-/* X(name, count of parameters, type, (parameters)): the kinds of callbacks; name_called() has one parameter more, the slot. */
+/* X(name, number of parameters, type, (parameters)): types of callbacks; name_called() has the slot as an additional parameter.
+ */
 #define WEFT__UV_POOLS(X)                                                                                                        \
 	X(read, 3, uv_read_cb, (uv_stream_t * stream, ssize_t got, const uv_buf_t *buf, unsigned slot))                          \
 	X(write, 2, uv_write_cb, (uv_write_t * req, int status, unsigned slot))                                                  \
@@ -52,32 +51,32 @@ enum { WEFT__UV_SLOTS = 256, WEFT__UV_SLOT_BYTES = 16 };
 	X(random, 4, uv_random_cb, (uv_random_t * req, int status, void *bytes, size_t size, unsigned slot))
 
 struct weft__uv_pool {
-	const unsigned char *code; /* of slot 0, which stands for NULL */
+	const unsigned char *code; /* code of slot 0, which represents NULL */
 	void *user[WEFT__UV_SLOTS];
 };
 
-/* Where a callback is looked for first: from 1 on. */
+/* Returns the slot at which a search for the callback starts, from 1. */
 static inline unsigned weft__uv_slot_first(const void *user)
 {
 	unsigned hash = (unsigned)(((uint64_t)(uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 56);
 	return 1 + (hash * (WEFT__UV_SLOTS - 1) >> 8);
 }
 
-void *weft__uv_slot_unknown(struct weft__uv_pool *pool, void *user);
+void *weft__uv_slot_assign(struct weft__uv_pool *pool, void *user);
 
-/* The slot of a callback; a slot's own slot is itself (uv_timer_again() hands back what libuv keeps); NULL's is slot 0; the
- * callback itself if no slot is left. */
+/* Returns the slot of a callback.  A slot's slot is itself (uv_timer_again() passes what libuv has stored); the slot of NULL is
+ * 0.  Returns the callback itself if no slot is free. */
 static inline void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
 {
 	unsigned first = weft__uv_slot_first(user);
 	return user && __atomic_load_n(&pool->user[first], __ATOMIC_ACQUIRE) == user
 		   ? (void *)(pool->code + (size_t)first * WEFT__UV_SLOT_BYTES)
-		   : weft__uv_slot_unknown(pool, user);
+		   : weft__uv_slot_assign(pool, user);
 }
 
-/* For each pool: the pool, what its slots jump to, the slot of a callback, the callback of a slot, which is about to be called.
- * Of NULL the first of the two ways makes a slot, where libuv takes NULL for "nobody is to be called"; the second leaves it NULL,
- * which libuv refuses. */
+/* Declares for each pool: the pool; the function that its slots call; the slot of a callback; the callback of a slot that is
+ * about to be called.  name_slot_or_none() returns slot 0 for NULL, if libuv allows no callback; name_slot() returns NULL, which
+ * libuv rejects. */
 #define WEFT__UV_POOL_DECLARE(name, count, type, parameters)                                                                     \
 	extern struct weft__uv_pool weft__uv_##name##_pool;                                                                      \
 	void weft__uv_##name##_called parameters;                                                                                \
@@ -92,7 +91,7 @@ static inline void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
 	static inline type weft__uv_##name##_user(unsigned slot)                                                                 \
 	{                                                                                                                        \
 		void *user = __atomic_load_n(&weft__uv_##name##_pool.user[slot], __ATOMIC_ACQUIRE);                              \
-		weft_hook_calls(user);                                                                                           \
+		weft_hook_set_called(user);                                                                                      \
 		return (type)user;                                                                                               \
 	}
 WEFT__UV_POOLS(WEFT__UV_POOL_DECLARE)

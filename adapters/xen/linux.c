@@ -1,7 +1,7 @@
-/* linux.c: pages of /dev/xen/gntalloc, published through libxenstore; and WEFT_XEN in the environment.
+/* linux.c: grants pages of /dev/xen/gntalloc, publishes them by libxenstore, and reads WEFT_XEN from the environment.
  *
- * The kernel grants only pages that it has allocated itself, and takes them back when the last mapping and the last descriptor
- * are gone: both are inherited by a fork, which is all there is to keeping a ring.  SPDX-License-Identifier: ISC */
+ * The kernel grants only pages that it has allocated.  It frees them when the last mapping and the last descriptor are gone.  A
+ * fork inherits both, so a child process can keep the ring.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,12 +20,12 @@
 
 struct linux_guest {
 	int device;
-	uint64_t index; /* of the pages, for mmap */
+	uint64_t index; /* offset of the pages for mmap() */
 	struct xs_handle *store;
 	bool is_kept;
 };
 
-static int status_of(int error)
+static int get_status(int error)
 {
 	switch (error) {
 	case ENOENT:
@@ -40,13 +40,13 @@ static int status_of(int error)
 	}
 }
 
-static void deallocate(const struct linux_guest *guest, size_t pages)
+static void deallocate_pages(const struct linux_guest *guest, size_t pages)
 {
 	struct ioctl_gntalloc_dealloc_gref request = {.index = guest->index, .count = (uint32_t)pages};
 	ioctl(guest->device, IOCTL_GNTALLOC_DEALLOC_GREF, &request);
 }
 
-static int share(void *data, unsigned domain, void **memory, size_t pages, uint32_t *refs)
+static int grant_pages(void *data, unsigned domain, void **memory, size_t pages, uint32_t *refs)
 {
 	struct linux_guest *guest = data;
 	if (*memory || pages > UINT32_MAX)
@@ -55,16 +55,16 @@ static int share(void *data, unsigned domain, void **memory, size_t pages, uint3
 	if (!request)
 		return WEFT_ENOMEM;
 	request->domid = (uint16_t)domain;
-	request->count = (uint32_t)pages; /* flags: 0, read-only */
-	int status = ioctl(guest->device, IOCTL_GNTALLOC_ALLOC_GREF, request) < 0 ? status_of(errno) : WEFT_OK;
+	request->count = (uint32_t)pages; /* flags 0: the host may only read */
+	int status = ioctl(guest->device, IOCTL_GNTALLOC_ALLOC_GREF, request) < 0 ? get_status(errno) : WEFT_OK;
 	if (status == WEFT_OK) {
 		guest->index = request->index;
 		memcpy(refs, request->gref_ids, pages * sizeof *refs);
 		void *mapped =
 		    mmap(NULL, pages * WEFT_XEN_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, guest->device, (off_t)guest->index);
 		if (mapped == MAP_FAILED) {
-			status = status_of(errno);
-			deallocate(guest, pages);
+			status = get_status(errno);
+			deallocate_pages(guest, pages);
 		} else
 			*memory = mapped;
 	}
@@ -72,31 +72,31 @@ static int share(void *data, unsigned domain, void **memory, size_t pages, uint3
 	return status;
 }
 
-static void unshare(void *data, void *memory, size_t pages, const uint32_t *refs)
+static void ungrant_pages(void *data, void *memory, size_t pages, const uint32_t *refs)
 {
 	munmap(memory, pages * WEFT_XEN_PAGE);
-	deallocate(data, pages);
+	deallocate_pages(data, pages);
 }
 
 static int write_node(void *data, const char *path, const char *value)
 {
 	const struct linux_guest *guest = data;
-	return xs_write(guest->store, XBT_NULL, path, value, (unsigned)strlen(value)) ? WEFT_OK : status_of(errno);
+	return xs_write(guest->store, XBT_NULL, path, value, (unsigned)strlen(value)) ? WEFT_OK : get_status(errno);
 }
 
 static int remove_node(void *data, const char *path)
 {
 	const struct linux_guest *guest = data;
-	/* xenstored calls it a success to remove what is not there. */
+	/* xenstored reports success for a missing node. */
 	unsigned length;
 	void *there = xs_read(guest->store, XBT_NULL, path, &length);
 	if (!there)
-		return status_of(errno);
+		return get_status(errno);
 	free(there);
-	return xs_rm(guest->store, XBT_NULL, path) ? WEFT_OK : status_of(errno);
+	return xs_rm(guest->store, XBT_NULL, path) ? WEFT_OK : get_status(errno);
 }
 
-static const struct weft_xen_guest linux_guest = {share, unshare, write_node, remove_node};
+static const struct weft_xen_guest linux_guest = {grant_pages, ungrant_pages, write_node, remove_node};
 
 static int fail_open(struct weft_xen *xen, struct linux_guest *guest, int status, const char *why)
 {
@@ -120,24 +120,24 @@ int weft_xen_linux_open(struct weft_xen *xen, size_t bytes)
 		return fail_open(xen, guest, WEFT_ENOMEM, "out of memory");
 	guest->device = open(DEVICE, O_RDWR | O_CLOEXEC);
 	if (guest->device < 0) {
-		int status = status_of(errno);
+		int status = get_status(errno);
 		return fail_open(xen, guest, status,
-		    status == WEFT_ENOENT   ? DEVICE " is not there: no guest of Xen, or the module xen-gntalloc is not loaded"
+		    status == WEFT_ENOENT   ? DEVICE " is missing: this is no Xen guest, or the module xen-gntalloc is not loaded"
 		    : status == WEFT_EACCES ? DEVICE ": permission denied"
 					    : DEVICE " cannot be opened");
 	}
 	guest->store = xs_open(0);
 	if (!guest->store)
-		return fail_open(xen, guest, status_of(errno), "XenStore cannot be reached: is xenfs mounted on /proc/xen?");
+		return fail_open(xen, guest, get_status(errno), "XenStore cannot be reached: is xenfs mounted on /proc/xen?");
 	return WEFT_OK;
 }
 
-/* Only what is allowed between fork and exec: other OS threads may have held any lock. */
+/* Calls only what is allowed between fork and exec: another thread may have held a lock. */
 __attribute__((noreturn)) static void keep_forever(int device)
 {
 	prctl(PR_SET_NAME, "weft-xen-keep");
 	setsid();
-	/* Whoever waits for the end of a pipe is not to wait for this process. */
+	/* A reader that waits for the end of a pipe must not wait for this process. */
 	if (device > 0)
 		close_range(0, (unsigned)device - 1, 0);
 	close_range((unsigned)device + 1, ~0u, 0);
@@ -150,7 +150,7 @@ __attribute__((noreturn)) static void keep_forever(int device)
 int weft_xen_linux_keep(struct weft_xen *xen)
 {
 	struct linux_guest *guest = xen->data;
-	/* Twice, so that the program has no child that it does not know. */
+	/* A second fork, so that the program has no unknown child. */
 	pid_t child = fork();
 	if (child == 0) {
 		pid_t keeper = fork();
@@ -162,7 +162,7 @@ int weft_xen_linux_keep(struct weft_xen *xen)
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (child < 0 || status != 0) {
-		xen->error = "the process that is to keep the pages cannot be started";
+		xen->error = "cannot start the process that keeps the pages";
 		return WEFT_EIO;
 	}
 	guest->is_kept = true;
@@ -188,10 +188,10 @@ void weft_xen_linux_close(struct weft_xen *xen)
 
 /* ---- WEFT_XEN ---- */
 
-static struct weft_xen by_environment;
+static struct weft_xen environment_ring;
 
-/* SIZE[,packets=N][,streams=N][,keep]; false: not understood. */
-static bool parse(const char *text, size_t *bytes, struct weft_record_options *options, bool *keep)
+/* Parses SIZE[,packets=N][,streams=N][,keep].  Returns false if the text is invalid. */
+static bool parse_options(const char *text, size_t *bytes, struct weft_record_options *options, bool *keep)
 {
 	char *end;
 	errno = 0;
@@ -220,12 +220,12 @@ static bool parse(const char *text, size_t *bytes, struct weft_record_options *o
 
 static int start_by_environment(const char *text)
 {
-	struct weft_xen *xen = &by_environment;
+	struct weft_xen *xen = &environment_ring;
 	struct weft_record_options options = {0};
 	size_t bytes;
 	bool keep = false;
-	if (!parse(text, &bytes, &options, &keep)) {
-		xen->error = "it must have the form SIZE[,packets=N][,streams=N][,keep], as in 4M,keep";
+	if (!parse_options(text, &bytes, &options, &keep)) {
+		xen->error = "expected SIZE[,packets=N][,streams=N][,keep], for example 4M,keep";
 		return WEFT_EINVAL;
 	}
 	int status = weft_xen_linux_open(xen, bytes);
@@ -239,7 +239,7 @@ static int start_by_environment(const char *text)
 	}
 	if (status < 0) {
 		const char *why = status == WEFT_ENOSPC && !xen->is_shared
-				      ? "xen-gntalloc does not give so many pages: it gives 1024, or as many as its limit=N"
+				      ? "too many pages for xen-gntalloc: it has 1024, or as many as its parameter limit=N says"
 				      : xen->error;
 		weft_xen_linux_close(xen);
 		xen->error = why;
@@ -247,18 +247,18 @@ static int start_by_environment(const char *text)
 	return status;
 }
 
-__attribute__((constructor)) static void load(void)
+__attribute__((constructor)) static void start_if_requested(void)
 {
 	const char *wanted = secure_getenv("WEFT_XEN");
 	if (wanted && *wanted && start_by_environment(wanted) < 0)
-		dprintf(STDERR_FILENO, "weft: WEFT_XEN: %s\n", by_environment.error);
+		dprintf(STDERR_FILENO, "weft: WEFT_XEN: %s\n", environment_ring.error);
 }
 
-__attribute__((destructor)) static void unload(void)
+__attribute__((destructor)) static void stop_at_exit(void)
 {
-	if (!by_environment.data)
+	if (!environment_ring.data)
 		return;
-	/* Before the pages go. */
+	/* Before the pages are freed. */
 	weft_stop();
-	weft_xen_linux_close(&by_environment);
+	weft_xen_linux_close(&environment_ring);
 }

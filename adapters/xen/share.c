@@ -1,20 +1,20 @@
-/* share.c: shares a ring's pages and publishes their references.  Freestanding: a unikernel compiles this file alone.
+/* share.c: shares a ring's pages and publishes their references.  Freestanding: a unikernel can compile this file alone.
  * SPDX-License-Identifier: ISC */
 #include <weft/xen.h>
 
-/* Of a node's text: xenstored gives a node 2048 bytes by default, with its permissions. */
+/* Capacity of a node's text: xenstored allows 2048 bytes for a node with its permissions by default. */
 #define NODE_BYTES 1920u
 #define NODES_MAX 4096u
 #define PACKET_BYTES 65536u
 
-static int fail(struct weft_xen *xen, int status, const char *why)
+static int fail_with(struct weft_xen *xen, int status, const char *why)
 {
 	xen->error = why;
 	return status;
 }
 
-/* Appends a number in decimal to what ends at `at`; returns its new end. */
-static char *put_number(char *at, uint32_t number)
+/* Appends a decimal number at `at`.  Returns the new end. */
+static char *append_number(char *at, uint32_t number)
 {
 	char digits[10];
 	int count = 0;
@@ -27,17 +27,17 @@ static char *put_number(char *at, uint32_t number)
 	return at;
 }
 
-/* The name of node `index`. */
-static void name_node(char out[sizeof WEFT_XEN_NODE + 11], unsigned index)
+/* Writes the name of node `index`. */
+static void get_node_name(char out[sizeof WEFT_XEN_NODE + 11], unsigned index)
 {
 	__builtin_memcpy(out, WEFT_XEN_NODE, sizeof WEFT_XEN_NODE);
 	if (index) {
 		out[sizeof WEFT_XEN_NODE - 1] = '-';
-		put_number(out + sizeof WEFT_XEN_NODE, index);
+		append_number(out + sizeof WEFT_XEN_NODE, index);
 	}
 }
 
-/* Writes into text as many references as a node takes, from the page `from` on; returns the first that has no place. */
+/* Writes as many references as fit into a node, from page `from` on.  Returns the first page that did not fit. */
 static size_t fill_node(const struct weft_xen *xen, size_t from, char text[NODE_BYTES])
 {
 	char *at = text;
@@ -45,7 +45,7 @@ static size_t fill_node(const struct weft_xen *xen, size_t from, char text[NODE_
 	for (; page < xen->pages && at + sizeof ",4294967295" <= text + NODE_BYTES; page++) {
 		if (page > from)
 			*at++ = ',';
-		at = put_number(at, xen->refs[page]);
+		at = append_number(at, xen->refs[page]);
 	}
 	return page;
 }
@@ -53,13 +53,13 @@ static size_t fill_node(const struct weft_xen *xen, size_t from, char text[NODE_
 int weft_xen_share(struct weft_xen *xen)
 {
 	if (xen->is_shared)
-		return fail(xen, WEFT_EBUSY, "the pages are shared already");
+		return fail_with(xen, WEFT_EBUSY, "the pages are already shared");
 	if (!xen->pages || !xen->refs || (uintptr_t)xen->memory % WEFT_XEN_PAGE)
-		return fail(xen, WEFT_EINVAL, "there are no pages, or they are not aligned to their size");
+		return fail_with(xen, WEFT_EINVAL, "there are no pages, or they are not aligned to the page size");
 	xen->error = "";
 	int status = xen->guest->share(xen->data, xen->domain, &xen->memory, xen->pages, xen->refs);
 	if (status < 0)
-		return fail(xen, status, "the pages cannot be granted");
+		return fail_with(xen, status, "the pages cannot be granted");
 	xen->is_shared = true;
 	return WEFT_OK;
 }
@@ -69,25 +69,25 @@ int weft_xen_publish(struct weft_xen *xen)
 	char name[sizeof WEFT_XEN_NODE + 11], text[NODE_BYTES];
 	size_t first = fill_node(xen, 0, text);
 	unsigned node = 0;
-	/* While the first node is not there, nobody reads the others; so it goes first and comes last. */
+	/* Readers ignore the other nodes while the first is missing, so it is removed first and written last. */
 	int status = xen->guest->remove(xen->data, WEFT_XEN_NODE);
 	if (status < 0 && status != WEFT_ENOENT)
-		return fail(xen, status, "XenStore does not let " WEFT_XEN_NODE " be removed");
+		return fail_with(xen, status, "XenStore cannot remove " WEFT_XEN_NODE);
 	for (size_t page = first; page < xen->pages;) {
 		page = fill_node(xen, page, text);
-		name_node(name, ++node);
+		get_node_name(name, ++node);
 		status = xen->guest->write(xen->data, name, text);
 		if (status < 0)
-			return fail(xen, status, "XenStore does not take so many references");
+			return fail_with(xen, status, "XenStore rejects so many references");
 	}
-	/* Of a longer ring that was here before. */
+	/* Remove nodes of an earlier, longer ring. */
 	for (status = WEFT_OK; status == WEFT_OK && node < NODES_MAX;) {
-		name_node(name, ++node);
+		get_node_name(name, ++node);
 		status = xen->guest->remove(xen->data, name);
 	}
 	fill_node(xen, 0, text);
 	status = xen->guest->write(xen->data, WEFT_XEN_NODE, text);
-	return status < 0 ? fail(xen, status, "XenStore does not take " WEFT_XEN_NODE) : WEFT_OK;
+	return status < 0 ? fail_with(xen, status, "XenStore rejects " WEFT_XEN_NODE) : WEFT_OK;
 }
 
 void weft_xen_unshare(struct weft_xen *xen)
@@ -97,7 +97,7 @@ void weft_xen_unshare(struct weft_xen *xen)
 	char name[sizeof WEFT_XEN_NODE + 11];
 	int status = xen->guest->remove(xen->data, WEFT_XEN_NODE);
 	for (unsigned node = 1; status == WEFT_OK && node < NODES_MAX; node++) {
-		name_node(name, node);
+		get_node_name(name, node);
 		status = xen->guest->remove(xen->data, name);
 	}
 	xen->guest->unshare(xen->data, xen->memory, xen->pages, xen->refs);
@@ -115,7 +115,7 @@ int weft_xen_start(struct weft_xen *xen, const struct weft_record_options *optio
 	mine.directory = NULL;
 	mine.buffer = xen->memory;
 	mine.buffer_bytes = xen->pages * WEFT_XEN_PAGE;
-	/* Small ones, so that who reads the first node alone finds whole ones. */
+	/* Small packets, so that a reader of the first node alone finds whole packets. */
 	if (!mine.packets) {
 		size_t packets = mine.buffer_bytes / PACKET_BYTES;
 		mine.packets = packets < 16 ? 16 : packets > 65536 ? 65536 : (unsigned)packets;

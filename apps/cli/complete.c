@@ -1,5 +1,6 @@
-/* complete.c: weft --complete -- WORD...: what the last word can become, one a line, for the shells; the words before it are what
- * stands behind `weft`.  A line @files, @directories or @commands asks the shell for these.  SPDX-License-Identifier: ISC */
+/* complete.c: implements weft --complete -- WORD...: prints the completions of the last word, one a line, for shells.  The words
+ * before it are those after `weft`.  A line @files, @directories or @commands asks the shell to complete these.
+ * SPDX-License-Identifier: ISC */
 #include "complete.h"
 
 #include <dirent.h>
@@ -7,12 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analysis/check.h"
-#include "analysis/explain.h"
+#include "analysis/findings/explain.h"
+#include "analysis/queries/check.h"
 #include "base/intern.h"
 #include "cli.h"
+#include "trace/source.h"
 
-/* The last word; NULL: nobody asks. */
+/* The last word; NULL unless completing. */
 static const char *current;
 
 void cli_complete_begin(const char *word)
@@ -20,7 +22,7 @@ void cli_complete_begin(const char *word)
 	current = word;
 }
 
-bool cli_completes(void)
+bool cli_is_completing(void)
 {
 	return current;
 }
@@ -43,34 +45,36 @@ static void complete_alternatives(const char *before, const char *words)
 	}
 }
 
-/* Large ones would let a person wait for the TAB key. */
-static bool is_small(const char *path)
+enum { MAX_BYTES = 16 << 20 }; /* of a trace, also unpacked */
+
+/* Returns false for large traces, which would delay the TAB key. */
+static bool is_small_trace(const char *path)
 {
-	enum { MOST_BYTES = 16 << 20 };
 	int64_t bytes = 0;
 	struct stat st;
 	if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
-		return st.st_size <= MOST_BYTES;
+		return st.st_size <= MAX_BYTES;
 	DIR *dir = opendir(path);
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
 			bytes += st.st_size;
 	if (dir)
 		closedir(dir);
-	return dir && bytes <= MOST_BYTES;
+	return dir && bytes <= MAX_BYTES;
 }
 
 static void complete_labels(const char *before, const char *path)
 {
-	enum { MOST_LABELS = 200 };
+	enum { MAX_LABELS = 200 };
 	struct cli_input input;
 	const struct weft_event *events;
 	size_t count;
 	struct weft_intern labels = {0};
-	if (!is_small(path) || cli_open(&input, path) >= 0)
+	weft_source_limit(MAX_BYTES);
+	if (!is_small_trace(path) || cli_open(&input, path) >= 0)
 		return;
-	while (labels.texts.count < MOST_LABELS && weft_trace_next(input.trace, &events, &count) == 1)
-		for (size_t i = 0; i < count && labels.texts.count < MOST_LABELS; i++)
+	while (labels.texts.count < MAX_LABELS && weft_trace_next(input.trace, &events, &count) == 1)
+		for (size_t i = 0; i < count && labels.texts.count < MAX_LABELS; i++)
 			if (events[i].op == WEFT_OP_LABEL)
 				weft_intern(&labels, events[i].text);
 	for (size_t i = 0; i < labels.texts.count; i++) {
@@ -84,17 +88,17 @@ static void complete_labels(const char *before, const char *path)
 	cli_close(&input);
 }
 
-static bool is_path(const char *arg)
+static bool is_path_argument(const char *arg)
 {
 	return !strcmp(arg, "OUT") || !strcmp(arg, "FILE") || !strcmp(arg, "PICTURE");
 }
 
-/* The value of an option, whose arg says what that is. */
+/* Completes the value of an option, according to its arg. */
 static void complete_value(const struct cli_option *option, const char *before, const char *trace)
 {
 	if (strchr(option->arg, '|'))
 		complete_alternatives(before, option->arg);
-	else if (is_path(option->arg))
+	else if (is_path_argument(option->arg))
 		puts("@files");
 	else if (!strcmp(option->arg, "DIR"))
 		puts("@directories");
@@ -109,7 +113,7 @@ static void complete_option(const struct cli_option *option)
 	cli_complete_word("--", name);
 }
 
-/* What stands to the left of the sign in a rule of weft check. */
+/* Completes the measure of a rule of weft check. */
 static void complete_rule(void)
 {
 #define MEASURE(UPPER, name, needs_argument, is_time, text) cli_complete_word(name, (needs_argument) ? "(" : "");
@@ -122,8 +126,8 @@ static void complete_rule(void)
 	}
 }
 
-/* The option that a word is, with its value where that follows a '='; NULL: none. */
-static const struct cli_option *option_of(const struct cli_option *options, const char *word)
+/* Returns the option of a word, also with '=' and a value, or NULL. */
+static const struct cli_option *find_option(const struct cli_option *options, const char *word)
 {
 	size_t length = word[0] == '-' && word[1] == '-' ? strcspn(word + 2, "=") : 0;
 	for (const struct cli_option *o = options; o->name; o++)
@@ -135,22 +139,22 @@ static const struct cli_option *option_of(const struct cli_option *options, cons
 
 int cli_complete(const struct cli_args *args, const struct cli_option *options)
 {
-	const struct cli_option *waiting = NULL; /* the word before is an option that wants a value */
+	const struct cli_option *waiting = NULL; /* option before the last word, if it needs a value */
 	const char *trace = NULL;
 	const int last = args->argc - 1;
 	const bool runs = strncmp(args->operands, "-- ", 3) == 0;
 	for (int i = 0; i < last; i++) {
 		const char *word = args->argv[i];
-		const struct cli_option *option = waiting ? NULL : option_of(options, word);
+		const struct cli_option *option = waiting ? NULL : find_option(options, word);
 		if (runs && !waiting && (word[0] != '-' || !strcmp(word, "--"))) {
 			puts(i == last - 1 && word[0] == '-' ? "@commands" : "@files");
-			return CLI_FINE;
+			return CLI_OK;
 		}
 		if (!waiting && word[0] != '-' && !trace)
 			trace = word;
 		waiting = option && option->type != CLI_FLAG && option->type != CLI_WORD && !strchr(word, '=') ? option : NULL;
 	}
-	const struct cli_option *named = option_of(options, current);
+	const struct cli_option *named = find_option(options, current);
 	char before[64];
 	if (waiting) {
 		complete_value(waiting, "", trace);
@@ -166,9 +170,9 @@ int cli_complete(const struct cli_args *args, const struct cli_option *options)
 	} else if (trace && (!strcmp(args->verb, "check") || !strcmp(args->verb, "watch"))) {
 		complete_rule();
 	} else if (strstr(args->operands, "PID|NAME")) {
-		cli_complete_standing();
+		cli_complete_standby();
 	} else {
 		puts("@files");
 	}
-	return CLI_FINE;
+	return CLI_OK;
 }

@@ -1,5 +1,5 @@
-/* diff.c: weft diff: where two runs part.  SPDX-License-Identifier: ISC */
-#include "analysis/diff.h"
+/* diff.c: implements weft diff: reports where two runs differ.  SPDX-License-Identifier: ISC */
+#include "analysis/queries/diff.h"
 
 #include <inttypes.h>
 
@@ -35,7 +35,7 @@ static void put_time(int64_t time_ns)
 		cli_put_seconds(time_ns);
 }
 
-static void put_people(const struct weft_difference *one)
+static void put_text(const struct weft_difference *one)
 {
 	printf("%-8s ", weft_difference_name(one->kind));
 	put_time(one->a_time_ns);
@@ -73,10 +73,10 @@ int cli_diff(struct cli_args *args)
 				if (json)
 					put_json(&diff->differences[i], a.model, b.model);
 				else
-					put_people(&diff->differences[i]);
+					put_text(&diff->differences[i]);
 			if (diff->left_out)
-				cli_note("%zu more differences of these kinds are not shown", diff->left_out);
-			exit = cli_finish(diff->count ? CLI_FOUND : CLI_FINE);
+				cli_note("%zu more differences of the kinds above are not shown", diff->left_out);
+			exit = cli_finish(diff->count ? CLI_FOUND : CLI_OK);
 		}
 		weft_diff_destroy(diff);
 	}

@@ -1,4 +1,4 @@
-/* directory.c: directories that are written.  SPDX-License-Identifier: ISC */
+/* directory.c: writes directories, which only their user may read, as recorders make them.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/named.h"
 #include "cli.h"
 
 int cli_directory_begin(struct cli_directory *dir, const char *path)
@@ -17,7 +18,7 @@ int cli_directory_begin(struct cli_directory *dir, const char *path)
 	*dir = (struct cli_directory){.path = path};
 	if (asprintf(&dir->temporary, "%.*s.%ld.tmp", (int)length, path, (long)getpid()) < 0)
 		return cli_fail("%s: %s", path, weft_status_string(WEFT_ENOMEM));
-	if (mkdir(dir->temporary, 0777) == 0)
+	if (mkdir(dir->temporary, 0700) == 0)
 		return -1;
 	int exit = cli_fail("%s: %s", path, strerror(errno));
 	free(dir->temporary);
@@ -35,10 +36,10 @@ int cli_directory_write(void *ctx, const char *name, const void *bytes, size_t s
 	char *folder = strrchr(path + strlen(dir->temporary) + 1, '/');
 	if (folder) {
 		*folder = '\0';
-		mkdir(path, 0777); /* it may be there; else the file cannot be made, which is told */
+		mkdir(path, 0700); /* it may exist; another error appears when the file is created */
 		*folder = '/';
 	}
-	FILE *file = fopen(path, "wbx");
+	FILE *file = cli_create_private(path);
 	errno = file ? 0 : errno;
 	bool written = file && fwrite(bytes, 1, size, file) == size;
 	if (file && fclose(file) != 0)
@@ -50,7 +51,7 @@ int cli_directory_write(void *ctx, const char *name, const void *bytes, size_t s
 
 static void remove_folder(int parent, const char *name)
 {
-	const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int fd = weft_named_folder(parent, name, WEFT_ANY_OWNER);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
 		if (entry->d_name[0] != '.')
@@ -74,14 +75,14 @@ static void remove_directory(const char *path)
 
 int cli_directory_end(struct cli_directory *dir, int status, const struct weft_error *err)
 {
-	int exit = CLI_FINE;
+	int exit = CLI_OK;
 	if (status == WEFT_EIO && dir->error != 0)
 		exit = cli_fail("%s: %s", dir->path, strerror(dir->error));
 	else if (status < 0)
 		exit = cli_fail("%s: %s", dir->path, err->what);
 	else if (rename(dir->temporary, dir->path) < 0)
-		exit = cli_fail("%s: %s", dir->path, errno == ENOTEMPTY || errno == ENOTDIR ? "exists already" : strerror(errno));
-	if (exit != CLI_FINE)
+		exit = cli_fail("%s: %s", dir->path, errno == ENOTEMPTY || errno == ENOTDIR ? "already exists" : strerror(errno));
+	if (exit != CLI_OK)
 		remove_directory(dir->temporary);
 	free(dir->temporary);
 	return exit;

@@ -1,4 +1,5 @@
-/* dump.c: weft dump: every promise, counter and pause as the model has it, a line each.  SPDX-License-Identifier: ISC */
+/* dump.c: implements weft dump: prints every promise, counter and pause of the model, one a line.  SPDX-License-Identifier: ISC
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,8 +9,8 @@
 struct dump {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
-	uint32_t (*links)[WEFT_LINK_KINDS]; /* by promise: how often it did this to others */
-	uint32_t *awaits;                   /* numbers of links, by promise, [first_await[p], first_await[p + 1]) */
+	uint32_t (*links)[WEFT_LINK_KINDS]; /* by promise: number of links from it */
+	uint32_t *awaits;                   /* indices of links; those of promise p are at [first_await[p], first_await[p + 1]) */
 	uint32_t *first_await;
 };
 
@@ -25,7 +26,7 @@ static void put_label(const struct dump *dump, const struct weft_label *label)
 	cli_put("\"");
 }
 
-/* The recorded id of a promise by its index, or null. */
+/* Prints the recorded id of a promise, given by its index, or null. */
 static void put_id(const struct dump *dump, uint32_t promise)
 {
 	if (promise == WEFT_NONE)
@@ -34,7 +35,7 @@ static void put_id(const struct dump *dump, uint32_t promise)
 		cli_put_int(dump->model->promises[promise].id);
 }
 
-/* Begins a field of a JSON object. */
+/* Starts a field of a JSON object. */
 static void put_name(const char *name)
 {
 	cli_put(",\"");
@@ -51,8 +52,8 @@ static void put_pair(int64_t first, int64_t second)
 	cli_put("]");
 }
 
-/* Of the track to which a promise belongs. */
-static uint32_t actor_of(const struct dump *dump, uint32_t promise)
+/* Returns the actor of a promise's track. */
+static uint32_t find_actor(const struct dump *dump, uint32_t promise)
 {
 	uint32_t track = dump->layout->track_of[promise];
 	return track == WEFT_NONE ? WEFT_NONE : dump->layout->tracks[track].actor;
@@ -71,7 +72,7 @@ static void put_labels_json(const struct dump *dump, const struct weft_promise *
 		cli_put("]");
 	}
 	if (p->labels == p[1].labels) {
-		/* What has no label is called by its id, as mirage-trace-viewer has it. */
+		/* A promise without a label is named by its id, as in mirage-trace-viewer. */
 		cli_put("[");
 		cli_put_int(p->start_ns);
 		cli_put(",\"");
@@ -103,10 +104,10 @@ static void put_links_json(const struct dump *dump, uint32_t i)
 
 static void put_callers_json(const struct weft_model *model, uint32_t promise)
 {
-	enum { MOST = 64 };
-	uint32_t sites[MOST];
-	size_t count = weft_trace_callers(model->trace, weft_model_callers(model, promise), sites, MOST);
-	for (size_t i = 0; i < count && i < MOST; i++) {
+	enum { MAX_CALLERS = 64 };
+	uint32_t sites[MAX_CALLERS];
+	size_t count = weft_trace_callers(model->trace, weft_model_callers(model, promise), sites, MAX_CALLERS);
+	for (size_t i = 0; i < count && i < MAX_CALLERS; i++) {
 		cli_put(i > 0 ? "," : ",\"callers\":[");
 		cli_put_site_json(model->trace, sites[i]);
 	}
@@ -156,7 +157,7 @@ static void put_promise_json(const struct dump *dump, uint32_t i)
 	else
 		cli_put_uint(dump->layout->rows[i]);
 	put_name("track");
-	put_id(dump, actor_of(dump, i));
+	put_id(dump, find_actor(dump, i));
 	put_name("site");
 	cli_put_site_json(model->trace, p->site);
 	put_callers_json(model, i);
@@ -165,7 +166,7 @@ static void put_promise_json(const struct dump *dump, uint32_t i)
 	cli_put("}\n");
 }
 
-static void put_counted(const char *name, uint64_t count)
+static void put_count(const char *name, uint64_t count)
 {
 	cli_put("  ");
 	cli_put(name);
@@ -204,18 +205,18 @@ static void put_promise(const struct dump *dump, uint32_t i)
 		put_id(dump, p->parent);
 	}
 	if (dump->layout->rows[i] != WEFT_NONE)
-		put_counted("row", dump->layout->rows[i]);
-	if (actor_of(dump, i) != WEFT_NONE) {
+		put_count("row", dump->layout->rows[i]);
+	if (find_actor(dump, i) != WEFT_NONE) {
 		cli_put("  track ");
-		put_id(dump, actor_of(dump, i));
+		put_id(dump, find_actor(dump, i));
 	}
 	if (p[1].runs > p->runs) {
-		put_counted("ran", p[1].runs - p->runs);
+		put_count("ran", p[1].runs - p->runs);
 		cli_put("x");
 	}
 	for (int k = 0; k < WEFT_LINK_KINDS; k++)
 		if (dump->links[i][k] > 0)
-			put_counted(cli_link_names[k], dump->links[i][k]);
+			put_count(cli_link_names[k], dump->links[i][k]);
 	for (uint32_t l = p->labels; l < p[1].labels; l++) {
 		cli_put("  ");
 		put_label(dump, &model->labels[l]);
@@ -232,12 +233,13 @@ static void put_trace(const struct weft_model *model, bool json)
 	if (json) {
 		printf("{\"trace\":{\"format\":\"%s\",\"start_ns\":0,\"end_ns\":%" PRId64 ",\"events\":%" PRIu64
 		       ",\"promises\":%zu,\"streams\":%zu,\"lost\":%" PRIu64 "}}\n",
-		    info->format, model->end_ns, model->events, model->promise_count - 1, info->stream_count, cli_lost(info));
+		    info->format, model->end_ns, model->events, model->promise_count - 1, info->stream_count,
+		    cli_count_lost(info));
 	} else {
 		printf("trace %s  0 .. ", info->format);
 		cli_put_seconds(model->end_ns);
 		printf("  events %" PRIu64 "  promises %zu  streams %zu  lost %" PRIu64 "\n", model->events,
-		    model->promise_count - 1, info->stream_count, cli_lost(info));
+		    model->promise_count - 1, info->stream_count, cli_count_lost(info));
 	}
 }
 
@@ -264,7 +266,7 @@ static void put_counter(const struct weft_counter *counter, bool json)
 	}
 }
 
-static void put_pause(const struct weft_model *model, const struct weft_stretch *pause, bool json)
+static void put_pause(const struct weft_model *model, const struct weft_interval *pause, bool json)
 {
 	cli_put(json ? "{\"pause\":" : "pause ");
 	cli_put_string(weft_model_text(model, pause->text));
@@ -288,14 +290,14 @@ static bool is_open(const struct weft_promise *p)
 	return p->end == WEFT_END_PENDING || p->flags & WEFT_PROMISE_NEVER_RESOLVED;
 }
 
-/* At the end, a pending promise still waits for what it awaited and is pending. */
+/* Returns whether a pending promise still awaits another one at the end. */
 static bool is_waiting(const struct weft_model *model, const struct weft_link *link)
 {
 	return link->kind == WEFT_LINK_AWAIT && is_open(&model->promises[link->from]) && is_open(&model->promises[link->to]) &&
 	       weft_model_await_end(model, link) == INT64_MAX;
 }
 
-/* False when out of memory. */
+/* Returns false without memory. */
 static bool find_awaits(struct dump *dump)
 {
 	const struct weft_model *model = dump->model;
@@ -303,7 +305,7 @@ static bool find_awaits(struct dump *dump)
 	dump->awaits = malloc((model->link_count + 1) * sizeof *dump->awaits);
 	if (!dump->first_await || !dump->awaits)
 		return false;
-	/* Shifted by two, so that placing them leaves each count where it belongs. */
+	/* Indices are shifted by two, so that filling the lists moves each start to its place. */
 	for (size_t l = 0; l < model->link_count; l++)
 		if (is_waiting(model, &model->links[l]))
 			dump->first_await[model->links[l].from + 2]++;
@@ -315,7 +317,7 @@ static bool find_awaits(struct dump *dump)
 	return true;
 }
 
-/* False when out of memory. */
+/* Returns false without memory. */
 static bool put_model(const struct weft_model *model, const struct weft_layout *layout, bool json)
 {
 	struct dump dump = {.model = model, .layout = layout};
@@ -343,7 +345,7 @@ int cli_dump(struct cli_args *args)
 	bool json = false, no_simplify = false, parts = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"no-simplify", 0, CLI_FLAG, &no_simplify, NULL, "leaves binds where they were created"},
+	    {"no-simplify", 0, CLI_FLAG, &no_simplify, NULL, "leave each bind where it was created"},
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
@@ -362,7 +364,7 @@ int cli_dump(struct cli_args *args)
 	else if (!put_model(input.model, layout, json))
 		exit = cli_fail("%s: %s", input.name, weft_status_string(WEFT_ENOMEM));
 	else
-		exit = cli_finish(CLI_FINE);
+		exit = cli_finish(CLI_OK);
 	weft_layout_destroy(layout);
 	cli_close(&input);
 	return exit;

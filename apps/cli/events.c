@@ -1,4 +1,4 @@
-/* events.c: weft events: every event in time order, a line each.  SPDX-License-Identifier: ISC */
+/* events.c: implements weft events: prints every event in the order of time, one a line.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -6,7 +6,7 @@
 #include "trace/join.h"
 #include "wire/wire.h"
 
-enum { NUMBERS = WEFT_FIELD_VALUE | WEFT_FIELD_LOW | WEFT_FIELD_LONG };
+enum { NUMBER_FIELDS = WEFT_FIELD_VALUE | WEFT_FIELD_LOW | WEFT_FIELD_LONG };
 
 static const char *const kind_names[256] = {
 #define NAME(NAME, value, name, traits) [value] = name,
@@ -28,12 +28,12 @@ static const char *const detail_names[256] = {
 #undef NAME
 };
 
-static int64_t since(int64_t time_ns, int64_t start_ns)
+static int64_t time_since(int64_t time_ns, int64_t start_ns)
 {
 	return (int64_t)((uint64_t)time_ns - (uint64_t)start_ns);
 }
 
-/* Of an event that has a kind, or tells a detail. */
+/* Prints the kind of an event, or of a detail. */
 static void put_kind(const struct weft_event *e)
 {
 	const bool is_detail = e->op == WEFT_OP_DETAIL;
@@ -46,7 +46,7 @@ static void put_kind(const struct weft_event *e)
 	}
 }
 
-/* Begins a field of a JSON object. */
+/* Starts a field of a JSON object. */
 static void put_name(const char *name)
 {
 	cli_put(",\"");
@@ -64,8 +64,8 @@ static void put_field(const struct weft_field *field)
 		cli_put_int(field->value);
 }
 
-/* The op that only the trace knows, and its fields. */
-static void put_other(const struct weft_trace *trace, const struct weft_event *e, bool json)
+/* Prints an operation that only the trace defines, with its fields. */
+static void put_unknown_op(const struct weft_trace *trace, const struct weft_event *e, bool json)
 {
 	const struct weft_form *form = &weft_trace_info(trace)->forms[e->value];
 	struct weft_field field;
@@ -85,7 +85,7 @@ static void put_other(const struct weft_trace *trace, const struct weft_event *e
 	cli_put(json ? "}\n" : "\n");
 }
 
-/* Of another host's event: between what times it happened by the clock that is shown. */
+/* Prints the earliest and latest time of another host's event on the reference clock. */
 static void put_bounds(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
 {
 	const struct weft_part *part = info->part_count ? &info->parts[info->streams[e->stream].part] : NULL;
@@ -94,22 +94,22 @@ static void put_bounds(const struct weft_event *e, int64_t start_ns, const struc
 		return;
 	weft_part_bounds(part, e->time_ns, &low, &high);
 	put_name("earliest_ns");
-	cli_put_int(since(low, start_ns));
+	cli_put_int(time_since(low, start_ns));
 	put_name("latest_ns");
-	cli_put_int(since(high, start_ns));
+	cli_put_int(time_since(high, start_ns));
 }
 
-/* Fields are called as in a native trace, so that babeltrace2 and this agree. */
+/* Field names are those of a native trace and of babeltrace2. */
 static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace *trace)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
 	cli_put("{\"time_ns\":");
-	cli_put_int(since(e->time_ns, start_ns));
+	cli_put_int(time_since(e->time_ns, start_ns));
 	cli_put(",");
 	cli_put_stream_json(info, e->stream);
 	put_bounds(e, start_ns, info);
 	if (e->op == WEFT_EVENT_OTHER) {
-		put_other(trace, e, true);
+		put_unknown_op(trace, e, true);
 		return;
 	}
 	if (e->op == WEFT_EVENT_END) {
@@ -137,7 +137,7 @@ static void put_json(const struct weft_event *e, int64_t start_ns, const struct 
 		put_name("site");
 		cli_put_site_json(info, e->site);
 	}
-	if (form->fields & NUMBERS) {
+	if (form->fields & NUMBER_FIELDS) {
 		put_name(form->value);
 		cli_put_int(e->value);
 	}
@@ -149,7 +149,7 @@ static void put_json(const struct weft_event *e, int64_t start_ns, const struct 
 		cli_put(",\"");
 		cli_put(form->value);
 		cli_put("_ns\":");
-		cli_put_int(since(e->value, start_ns));
+		cli_put_int(time_since(e->value, start_ns));
 	}
 	if (form->fields & WEFT_FIELD_TEXT) {
 		put_name(form->text);
@@ -158,7 +158,7 @@ static void put_json(const struct weft_event *e, int64_t start_ns, const struct 
 	cli_put("}\n");
 }
 
-/* A name in a column of its own. */
+/* Prints a name in a column. */
 static void put_op(const char *name)
 {
 	static const char spaces[] = "              ";
@@ -171,7 +171,7 @@ static void put_op(const char *name)
 static void put_value(const struct weft_event *e)
 {
 	if (e->op == WEFT_OP_PAUSE) {
-		char duration[CLI_DURATION];
+		char duration[CLI_DURATION_BYTES];
 		cli_put(" ");
 		cli_put(cli_format_duration(duration, e->value));
 		return;
@@ -183,14 +183,14 @@ static void put_value(const struct weft_event *e)
 static void put_line(const struct weft_event *e, int64_t start_ns, const struct weft_trace *trace)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
-	cli_put_seconds(since(e->time_ns, start_ns));
+	cli_put_seconds(time_since(e->time_ns, start_ns));
 	cli_put_stream(info, e->stream);
 	if (e->op == WEFT_EVENT_OTHER) {
-		put_other(trace, e, false);
+		put_unknown_op(trace, e, false);
 		return;
 	}
 	if (e->op == WEFT_EVENT_END) {
-		cli_put("  end\n"); /* of one of several traces */
+		cli_put("  end\n"); /* end of one of several traces */
 		return;
 	}
 	const struct weft_op_form *form = &weft__op_forms[e->op];
@@ -211,7 +211,7 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 		cli_put(" ");
 		cli_put_string(e->text);
 	}
-	if (e->op == WEFT_OP_PAUSE || form->fields & NUMBERS)
+	if (e->op == WEFT_OP_PAUSE || form->fields & NUMBER_FIELDS)
 		put_value(e);
 	if (form->fields & WEFT_FIELD_WHY) {
 		cli_put(" ");
@@ -219,32 +219,32 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 	}
 	if (form->fields & WEFT_FIELD_SINCE) {
 		cli_put(" since ");
-		cli_put_seconds(since(e->value, start_ns));
+		cli_put_seconds(time_since(e->value, start_ns));
 	}
 	if (form->fields & WEFT_FIELD_SITE)
 		cli_put_site(info, e->site);
 	cli_put("\n");
 }
 
-static int put_raw(void *ctx, char *line)
+static int put_runtime_line(void *ctx, char *line)
 {
 	(void)ctx;
-	weft_utf8_tame(line);
+	weft_utf8_sanitize(line);
 	cli_put(line);
 	cli_put("\n");
 	return !cli_stdout_ok();
 }
 
-/* What a runtime wrote, before it was made into events. */
-static int put_recorded(struct cli_input *input)
+/* Prints the events of a runtime before weft converts them. */
+static int put_runtime_lines(struct cli_input *input)
 {
 	int exit;
-	if (weft_trace_lines(input->trace, put_raw, NULL) == WEFT_EINVAL) {
-		exit = cli_fail("%s: --recorded is for what OCaml 5 records of itself; this is a trace of format %s", input->name,
+	if (weft_trace_lines(input->trace, put_runtime_line, NULL) == WEFT_EINVAL) {
+		exit = cli_fail("%s: --recorded needs a trace of OCaml 5; this one has the format %s", input->name,
 		    weft_trace_info(input->trace)->format);
 	} else {
-		cli_tell_skipped(input);
-		exit = cli_finish(CLI_FINE);
+		cli_note_skipped(input);
+		exit = cli_finish(CLI_OK);
 	}
 	cli_close(input);
 	return exit;
@@ -255,10 +255,9 @@ int cli_events(struct cli_args *args)
 	bool json = false, absolute = false, recorded = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"absolute", 0, CLI_FLAG, &absolute, NULL,
-		"prints times in UTC, or of the trace's clock if UTC is unknown; not since the first event"},
+	    {"absolute", 0, CLI_FLAG, &absolute, NULL, "print times in UTC, or of the trace's clock if UTC is unknown"},
 	    {"recorded", 0, CLI_FLAG, &recorded, NULL,
-		"prints what OCaml 5 recorded of itself as it stands there, ring after ring"},
+		"print the events that OCaml 5 recorded as they are in the file, ring after ring"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -270,7 +269,7 @@ int cli_events(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	if (recorded)
-		return put_recorded(&input);
+		return put_runtime_lines(&input);
 	exit = cli_check_events(&input);
 	if (exit >= 0)
 		return exit;
@@ -293,8 +292,8 @@ int cli_events(struct cli_args *args)
 		weft_error_set(&err, (enum weft_status)status, "%s: %s", input.name, weft_status_string(status));
 		exit = cli_fail_error(&err);
 	} else {
-		cli_tell_skipped(&input);
-		exit = cli_finish(CLI_FINE);
+		cli_note_skipped(&input);
+		exit = cli_finish(CLI_OK);
 	}
 	cli_close(&input);
 	return exit;

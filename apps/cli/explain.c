@@ -1,10 +1,12 @@
-/* explain.c: weft explain: what went wrong, with evidence.  SPDX-License-Identifier: ISC */
-#include "analysis/explain.h"
+/* explain.c: implements weft explain: reports what went wrong, with evidence.  SPDX-License-Identifier: ISC */
+#include "analysis/findings/explain.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analysis/index/names.h"
+#include "analysis/queries/overview.h"
 #include "base/duration.h"
 #include "cli.h"
 
@@ -20,13 +22,13 @@ static void put_id_json(const struct weft_model *model, const char *name, uint32
 		printf(",\"%s\":%" PRId64, name, model->promises[promise].id);
 }
 
-/* The fragment of a viewer's URL that shows where it happened, with a tenth around it, its root selected. */
+/* Prints the fragment of a viewer's URL that shows the time of the finding, a tenth more on each side, and selects its root. */
 static void put_link(const struct weft_model *model, const struct weft_finding *finding)
 {
 	char from[WEFT_DURATION_BYTES], to[WEFT_DURATION_BYTES];
 	int64_t margin_ns = (finding->end_ns - finding->start_ns) / 10 + 1000;
-	weft_duration_exact(from, sizeof from, finding->start_ns > margin_ns ? finding->start_ns - margin_ns : 0);
-	weft_duration_exact(to, sizeof to, finding->end_ns + margin_ns);
+	weft_duration_format_exact(from, sizeof from, finding->start_ns > margin_ns ? finding->start_ns - margin_ns : 0);
+	weft_duration_format_exact(to, sizeof to, finding->end_ns + margin_ns);
 	printf(",\"link\":\"#t=%s..%s", from, to);
 	if (finding->root != WEFT_SYSTEM)
 		printf("&sel=%" PRId64, model->promises[finding->root].id);
@@ -84,22 +86,22 @@ static struct colours choose_colours(void)
 	return (struct colours){"\033[1;31m", "\033[1;33m", "\033[2m", "\033[0m"};
 }
 
-static void put_people(const struct weft_finding *finding, const struct colours *c)
+static void put_text(const struct weft_finding *finding, const struct colours *c)
 {
 	static const char *const headings[] = {
 	    [WEFT_EVIDENCE_TIME] = "where its time went",
-	    [WEFT_EVIDENCE_CHAIN] = "who waits for whom",
+	    [WEFT_EVIDENCE_CHAIN] = "wait chain",
 	    [WEFT_EVIDENCE_CAUSE] = "what happened",
-	    [WEFT_EVIDENCE_VICTIM] = "who had to wait",
-	    [WEFT_EVIDENCE_LIKE] = "the others like it",
-	    [WEFT_EVIDENCE_NOTE] = "also known",
+	    [WEFT_EVIDENCE_VICTIM] = "delayed promises",
+	    [WEFT_EVIDENCE_LIKE] = "similar findings",
+	    [WEFT_EVIDENCE_NOTE] = "other facts",
 	};
 	bool answer = finding->kind == WEFT_FINDING_ANSWER;
 	printf("%s%s%s%s: %s\n",
 	    answer          ? ""
 	    : finding->sure ? c->bad
 			    : c->unsure,
-	    weft_finding_name(finding->kind), c->off, finding->sure ? "" : " (not certain)", finding->title);
+	    weft_finding_name(finding->kind), c->off, finding->sure ? "" : " (uncertain)", finding->title);
 	for (int role = 0; role <= WEFT_EVIDENCE_NOTE; role++) {
 		bool first = true;
 		for (size_t i = 0; i < finding->evidence_count; i++) {
@@ -118,9 +120,54 @@ static void put_people(const struct weft_finding *finding, const struct colours 
 		}
 	}
 	if (finding->doubt)
-		printf("  %snot certain, since%s\n    %s\n", c->faint, c->off, finding->doubt);
+		printf("  %suncertain because%s\n    %s\n", c->faint, c->off, finding->doubt);
 	if (finding->next[0])
-		printf("  %slook next%s\n    %s\n", c->faint, c->off, finding->next);
+		printf("  %snext step%s\n    %s\n", c->faint, c->off, finding->next);
+}
+
+/* Prints a line about a promise: its duration, its name, its place. */
+static void put_promise_line(const struct weft_model *m, const char *what, int64_t ns, uint32_t p)
+{
+	char took[WEFT_DURATION_BYTES], name[WEFT_NAME_BYTES], location[WEFT_NAME_BYTES];
+	weft_duration_format(took, sizeof took, ns);
+	weft_name_site(m, p, location);
+	printf("  %-14s%s: %s%s%s%s\n", what, took, weft_name_promise(m, p, name), *location ? " (" : "", location,
+	    *location ? ")" : "");
+}
+
+/* Prints what was looked at if there is no finding: an empty answer would leave open whether weft understood the program. */
+static int put_nothing(const struct cli_input *input, const struct weft_findings *findings)
+{
+	const struct weft_model *m = input->model;
+	const struct weft_trace_info *info = m->trace;
+	struct weft_overview o;
+	char span[WEFT_DURATION_BYTES], awake[WEFT_DURATION_BYTES], name[WEFT_NAME_BYTES];
+	if (weft_overview_find(&o, m) < 0)
+		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	weft_duration_format(span, sizeof span, m->end_ns);
+	printf("nothing found: %" PRIu64 " events in %s, %zu promise%s, %zu event loop%s\n", m->events, span,
+	    m->promise_count - 1, m->promise_count == 2 ? "" : "s", o.loop_count, o.loop_count == 1 ? "" : "s");
+	printf("  %-14s%d checks (weft help findings); delays from 10 ms on\n", "looked for", WEFT_FINDING_KINDS);
+	if (o.loop_count == 0 && !o.has_callbacks)
+		printf("  %-14sno event loop that weft knows: it does not see which callback runs\n", "lacks");
+	if (findings->doubt)
+		printf("  %-14s%s\n", "lacks", findings->doubt);
+	if (info->missing_data.len > 0) {
+		printf("  %-14s", "lacks");
+		cli_put_text(info->missing_data);
+		putchar('\n');
+	}
+	for (size_t i = 0; i < o.slowest_count; i++)
+		put_promise_line(
+		    m, i ? "" : "slowest", m->promises[o.slowest[i]].end_ns - m->promises[o.slowest[i]].start_ns, o.slowest[i]);
+	if (o.busiest != WEFT_NONE) {
+		weft_duration_format(awake, sizeof awake, o.awake_ns);
+		weft_duration_format(span, sizeof span, o.loop_ns);
+		printf("  %-14s%s of %s: %s\n", "busiest loop", awake, span, weft_name_promise(m, o.busiest, name));
+	}
+	if (o.stall_ns > 0 && o.stall_promise != WEFT_SYSTEM)
+		put_promise_line(m, o.loop_count > 0 ? "longest stall" : "longest run", o.stall_ns, o.stall_promise);
+	return CLI_OK;
 }
 
 static int put_findings(const struct cli_input *input, const struct weft_findings *findings, bool json, bool one)
@@ -136,14 +183,15 @@ static int put_findings(const struct cli_input *input, const struct weft_finding
 		}
 		if (i > 0)
 			putchar('\n');
-		put_people(finding, &colours);
+		put_text(finding, &colours);
 	}
+	if (findings->count == 0 && !json && !one && put_nothing(input, findings) == CLI_ERROR)
+		return CLI_ERROR;
 	if (findings->left_out)
-		cli_note("%s: %zu more findings of these kinds are not shown", input->name, findings->left_out);
+		cli_note("%s: %zu more findings of these types are not shown", input->name, findings->left_out);
 	if (findings->doubt && !one)
-		cli_note(
-		    "%s: %s; findings that this could change are left out, or called not certain", input->name, findings->doubt);
-	return cli_finish(found ? CLI_FOUND : CLI_FINE);
+		cli_note("%s: %s; findings that this could change are left out or uncertain", input->name, findings->doubt);
+	return cli_finish(found ? CLI_FOUND : CLI_OK);
 }
 
 int cli_explain(struct cli_args *args)
@@ -154,9 +202,10 @@ int cli_explain(struct cli_args *args)
 	explain.stall_ns = -1;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"promise", 'p', CLI_TEXT, &promise, "ID", "tells only why this promise is as it is"},
-	    {"stall", 0, CLI_TIME, &explain.stall_ns, "T", "tells of delays that are at least so long; 10ms if not given"},
-	    {"suppress", 0, CLI_TEXT, &suppress, "FILE", "leaves out what the file's lines name: FINDING:PATTERN # REASON"},
+	    {"promise", 'p', CLI_TEXT, &promise, "ID", "explain only the state of this promise"},
+	    {"stall", 0, CLI_TIME, &explain.stall_ns, "T", "report delays of at least T (default: 10ms)"},
+	    {"suppress", 0, CLI_TEXT, &suppress, "FILE",
+		"leave out findings that a line of FILE matches: FINDING:PATTERN # REASON"},
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
@@ -180,7 +229,7 @@ int cli_explain(struct cli_args *args)
 				     : weft_explain(&findings, input.model, &explain, &err);
 		if (status < 0)
 			exit = cli_fail_error(&err);
-		else if (!suppress || (exit = cli_suppress(suppress, &input, findings)) < 0)
+		else if (!suppress || (exit = cli_suppress_findings(suppress, &input, findings)) < 0)
 			exit = put_findings(&input, findings, json, promise);
 		weft_findings_destroy(findings);
 	}

@@ -1,4 +1,4 @@
-/* html.c: weft html: a page with the viewer and traces in it.  SPDX-License-Identifier: ISC */
+/* html.c: implements weft html: a web page with the viewer and traces.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 
 #ifdef WEFT_HAS_PAGE
 
-/* A picture's trace, and what a page has of it. */
+/* The trace of a picture and its bytes in the page. */
 struct packed {
 	struct weft_trace *trace;
 	cli_bytes bytes;
 };
 
-/* As cli_open(). */
-static int pack(struct weft_page_trace *out, struct packed *packed, const struct cli_picture *picture)
+/* Packs a picture; returns as cli_open(). */
+static int pack_picture(struct weft_page_trace *out, struct packed *packed, const struct open_plan *picture)
 {
 	struct weft_error err;
 	out->name = picture->name;
@@ -44,10 +44,10 @@ static int write_page(const struct weft_page_trace *traces, size_t count, const 
 
 struct directory {
 	const char *path;
-	int exit; /* of what could not be written; it has been told */
+	int exit; /* exit status of a failed write, after its message */
 };
 
-static int write_into(void *ctx, const char *name, const void *bytes, size_t size)
+static int write_page_file(void *ctx, const char *name, const void *bytes, size_t size)
 {
 	struct directory *directory = ctx;
 	struct weft_error err;
@@ -63,7 +63,7 @@ static int write_into(void *ctx, const char *name, const void *bytes, size_t siz
 		}
 		free(path);
 	}
-	return directory->exit == CLI_FINE ? 0 : -1;
+	return directory->exit == CLI_OK ? 0 : -1;
 }
 
 /* An index.html that weft did not write is not overwritten. */
@@ -80,22 +80,22 @@ static int check_directory(const char *out)
 		return errno == ENOENT ? -1 : cli_fail("%s/index.html: %s", out, strerror(errno));
 	start[fread(start, 1, sizeof start - 1, index)] = '\0';
 	fclose(index);
-	return strstr(start, "content=\"weft\"") ? -1 : cli_fail("%s/index.html: exists already, and weft did not write it", out);
+	return strstr(start, "content=\"weft\"") ? -1 : cli_fail("%s/index.html: already exists, and weft did not write it", out);
 }
 
 static int write_directory(const struct weft_page_trace *traces, size_t count, const char *out)
 {
 	struct weft_error err;
-	struct directory directory = {.path = out, .exit = CLI_FINE};
+	struct directory directory = {.path = out, .exit = CLI_OK};
 	int exit = check_directory(out);
 	if (exit >= 0)
 		return exit;
 	cli_progress_begin("writing", out);
-	int status = weft_page_write_directory(traces, count, write_into, &directory, &err);
+	int status = weft_page_write_directory(traces, count, write_page_file, &directory, &err);
 	cli_progress_end();
-	if (directory.exit != CLI_FINE)
+	if (directory.exit != CLI_OK)
 		return directory.exit;
-	return status < 0 ? cli_fail("%s: %s", out, err.what) : CLI_FINE;
+	return status < 0 ? cli_fail("%s: %s", out, err.what) : CLI_OK;
 }
 
 int cli_html(struct cli_args *args)
@@ -104,7 +104,7 @@ int cli_html(struct cli_args *args)
 	bool compare = false;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT",
-		"writes one file if OUT ends in .html or is -, otherwise a directory for a web server"},
+		"write one file if OUT ends in .html or is -, otherwise a directory for a web server"},
 	    CLI_OPTION_COMPARE(&compare),
 	    CLI_OPTION_END,
 	};
@@ -112,19 +112,19 @@ int cli_html(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	if (!out)
-		return cli_fail("html: where to?  -o OUT.html, or -o DIRECTORY");
-	struct cli_picture *pictures;
-	const size_t count = cli_pictures(&pictures, args, compare), length = strlen(out);
+		return cli_fail_verb("html", "no output; use -o OUT.html or -o DIRECTORY");
+	struct open_plan **pictures;
+	const size_t count = cli_make_pictures(&pictures, args, compare), length = strlen(out);
 	size_t opened = 0;
 	struct packed *packed = calloc(count + 1, sizeof *packed);
 	struct weft_page_trace *traces = calloc(count + 1, sizeof *traces);
 	if (!count || !traces || !packed) {
 		free(packed);
 		free(traces);
-		return cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
+		return cli_fail_verb("html", "%s", weft_status_string(WEFT_ENOMEM));
 	}
 	for (; exit < 0 && opened < count; opened++)
-		exit = pack(&traces[opened], &packed[opened], &pictures[opened]);
+		exit = pack_picture(&traces[opened], &packed[opened], pictures[opened]);
 	if (exit < 0) {
 		bool is_file = strcmp(out, "-") == 0 || (length > 5 && strcmp(out + length - 5, ".html") == 0);
 		exit = (is_file ? write_page : write_directory)(traces, count, out);
@@ -139,11 +139,12 @@ int cli_html(struct cli_args *args)
 }
 
 #else
+#include "feature_list.h"
 
 int cli_html(struct cli_args *args)
 {
 	(void)args;
-	return cli_fail("html: this weft was built without pages: clang-14, lld-14 or wasi-libc was missing");
+	return cli_fail_without("html", CLI_FEATURE_PAGE);
 }
 
 #endif

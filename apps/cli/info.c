@@ -1,4 +1,4 @@
-/* info.c: weft info: what is in a trace.  SPDX-License-Identifier: ISC */
+/* info.c: implements weft info: describes a trace.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -6,7 +6,7 @@
 #include "cli.h"
 #include "trace/kernel.h"
 
-/* The last one is what only the trace knows. */
+/* The last entry counts operations that only the trace defines. */
 static const char *const op_names[WEFT_OP_COUNT + 1] = {
 #define NAME(NAME, value, name) [value] = name,
     WEFT_OPS(NAME)
@@ -14,11 +14,11 @@ static const char *const op_names[WEFT_OP_COUNT + 1] = {
 	[WEFT_OP_COUNT] = "others",
 };
 
-enum { KINDS = WEFT_KIND_PREEXISTING + 1 };
+enum { KIND_COUNT = WEFT_KIND_PREEXISTING + 1 };
 
 struct summary {
 	uint64_t ops[WEFT_OP_COUNT + 1];
-	uint64_t kinds[KINDS];
+	uint64_t kinds[KIND_COUNT];
 	uint64_t resolved, failed, never_resolved, became, pending;
 	uint64_t pause_ns;
 };
@@ -39,7 +39,7 @@ static void count_promises(const struct weft_model *model, struct summary *sum)
 {
 	for (size_t i = 1; i < model->promise_count; i++) {
 		const struct weft_promise *p = &model->promises[i];
-		sum->kinds[p->kind < KINDS ? p->kind : WEFT_KIND_UNKNOWN]++;
+		sum->kinds[p->kind < KIND_COUNT ? p->kind : WEFT_KIND_UNKNOWN]++;
 		switch ((enum weft_end)p->end) {
 		case WEFT_END_RESOLVED: sum->resolved++; break;
 		case WEFT_END_BECAME: sum->became++; break;
@@ -61,8 +61,8 @@ static int64_t utc_ns(const struct weft_model *model)
 	return (int64_t)((uint64_t)model->start_ns + (uint64_t)model->trace->clock_origin_ns);
 }
 
-/* When a gap begins or ends, of the model's time: the trace's begin and end stand for what nobody knows. */
-static int64_t gap_time(const struct weft_model *model, int64_t time_ns)
+/* Converts a start or end of a gap to the model's time; unknown ones become the start or end of the trace. */
+static int64_t clamp_gap_time(const struct weft_model *model, int64_t time_ns)
 {
 	if (time_ns <= model->start_ns)
 		return 0;
@@ -78,8 +78,8 @@ static void put_gaps_json(const struct weft_model *model)
 		const struct weft_gap *gap = &info->gaps[i];
 		printf("%s{\"stream\":%u,\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64 ",\"packets\":%" PRIu64
 		       ",\"events\":%" PRIu64 "}",
-		    i > 0 ? "," : "", gap->stream, gap_time(model, gap->from_ns), gap_time(model, gap->to_ns), gap->packets,
-		    gap->events);
+		    i > 0 ? "," : "", gap->stream, clamp_gap_time(model, gap->from_ns), clamp_gap_time(model, gap->to_ns),
+		    gap->packets, gap->events);
 	}
 }
 
@@ -88,13 +88,13 @@ static void put_gaps(const struct weft_model *model)
 	const struct weft_trace_info *info = model->trace;
 	if (info->gap_count == 0)
 		return;
-	printf("gaps       %zu: what happened in them is not known\n", info->gap_count);
-	for (size_t i = 0; i < info->gap_count && i < WEFT_SKIPPED_KEPT; i++) {
+	printf("gaps       %zu intervals without events\n", info->gap_count);
+	for (size_t i = 0; i < info->gap_count && i < WEFT_MAX_SKIPPED; i++) {
 		const struct weft_gap *gap = &info->gaps[i];
 		printf("  #%u  from ", gap->stream);
-		cli_put_seconds(gap_time(model, gap->from_ns));
+		cli_put_seconds(clamp_gap_time(model, gap->from_ns));
 		fputs(" s to ", stdout);
-		cli_put_seconds(gap_time(model, gap->to_ns));
+		cli_put_seconds(clamp_gap_time(model, gap->to_ns));
 		fputs(" s", stdout);
 		if (gap->events > 0)
 			printf(", %" PRIu64 " events", gap->events);
@@ -125,16 +125,16 @@ static void put_kernel(const struct weft_kernel_info *kernel)
 		cli_put_text(kernel->why);
 	}
 	if (kernel->level == WEFT_LEVEL_SELF)
-		fputs("; root has more, and others after sysctl kernel.perf_event_paranoid=2", stdout);
+		fputs("; more needs root or sysctl kernel.perf_event_paranoid=2", stdout);
 	putchar('\n');
 	if (kernel->level == WEFT_LEVEL_SELF)
 		return;
-	printf("  %" PRIu64 " events of %" PRIu32 " processor%s, %" PRIu64 " bytes", kernel->events, kernel->processors,
+	printf("  %" PRIu64 " events of %" PRIu32 " CPU%s, %" PRIu64 " bytes", kernel->events, kernel->processors,
 	    kernel->processors == 1 ? "" : "s", kernel->bytes);
 	if (kernel->lost + kernel->overwritten > 0)
-		printf(", lost: %" PRIu64 " no room, %" PRIu64 " overwritten", kernel->lost, kernel->overwritten);
+		printf(", lost: %" PRIu64 " no space, %" PRIu64 " overwritten", kernel->lost, kernel->overwritten);
 	if (kernel->bound_ns)
-		printf("; on the program's clock within %" PRIu32 " ns", kernel->bound_ns);
+		printf("; clock offset known to %" PRIu32 " ns", kernel->bound_ns);
 	putchar('\n');
 }
 
@@ -154,9 +154,9 @@ static void put_json(
 		fputs(",\"runtimes\":", stdout);
 		cli_put_string(info->runtimes);
 	}
-	if (info->lacks.len) {
+	if (info->missing_data.len) {
 		fputs(",\"lacks\":", stdout);
-		cli_put_string(info->lacks);
+		cli_put_string(info->missing_data);
 	}
 	printf(",\"pid\":%" PRIu64 ",\"utc_ns\":", info->pid);
 	if (info->has_origin)
@@ -165,8 +165,8 @@ static void put_json(
 		fputs("null", stdout);
 	if (info->found_packets)
 		printf(",\"found_packets\":%" PRIu64, info->found_packets);
-	if (model->keeping_count) {
-		const struct weft_keeping *kept = &model->keepings[model->keeping_count - 1];
+	if (model->snapshot_reason_count) {
+		const struct weft_snapshot_reason *kept = &model->snapshot_reasons[model->snapshot_reason_count - 1];
 		fputs(",\"kept\":{\"why\":", stdout);
 		cli_put_string(weft_model_text(model, kept->text));
 		printf(",\"time_ns\":%" PRId64 ",\"runs_on\":%s}", kept->time_ns, kept->runs_on ? "true" : "false");
@@ -181,7 +181,7 @@ static void put_json(
 	}
 	printf("},\"promises\":%zu,\"promises_by_kind\":{", model->promise_count - 1);
 	comma = "";
-	for (unsigned kind = 0; kind < KINDS; kind++) {
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		if (sum->kinds[kind] == 0)
 			continue;
 		printf("%s\"%s\":%" PRIu64, comma, weft_model_kind_name(model, (uint16_t)kind), sum->kinds[kind]);
@@ -208,8 +208,8 @@ static void put_json(
 	if (kernel)
 		put_kernel_json(kernel);
 	printf(",\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"lost_no_stream\":%" PRIu64 ",\"skipped\":[",
-	    info->unfinished ? "true" : "false", info->wrapped ? "true" : "false", cli_lost(info), info->lost_no_stream);
-	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
+	    info->unfinished ? "true" : "false", info->wrapped ? "true" : "false", cli_count_lost(info), info->lost_no_stream);
+	for (size_t i = 0; i < info->skipped_count && i < WEFT_MAX_SKIPPED; i++) {
 		const struct weft_skipped *s = &info->skipped[i];
 		printf("%s{\"file\":", i > 0 ? "," : "");
 		cli_put_cstring(s->where.file);
@@ -242,7 +242,7 @@ static void put_utc(int64_t ns)
 		printf("recorded   %s.%09" PRId64 " UTC\n", text, ns % 1000000000);
 }
 
-static void put_people(
+static void put_text(
     const char *path, const struct weft_model *model, const struct summary *sum, const struct weft_kernel_info *kernel)
 {
 	const struct weft_trace_info *info = model->trace;
@@ -254,18 +254,20 @@ static void put_people(
 		printf("pid        %" PRIu64 "\n", info->pid);
 	put_text_row("command", info->command);
 	put_text_row("runtimes", info->runtimes);
-	put_text_row("lacks", info->lacks);
+	put_text_row("lacks", info->missing_data);
 	if (info->found_packets)
-		printf("found      %" PRIu64 " packets in an image of memory\n", info->found_packets);
+		printf("found      %" PRIu64 " packets in a memory image\n", info->found_packets);
 	if (info->has_origin)
 		put_utc(utc_ns(model));
-	const struct weft_keeping *kept = model->keeping_count ? &model->keepings[model->keeping_count - 1] : NULL;
+	const struct weft_snapshot_reason *kept =
+	    model->snapshot_reason_count ? &model->snapshot_reasons[model->snapshot_reason_count - 1] : NULL;
 	if (info->unfinished)
-		printf("state      not finished: the program %s\n", info->has_died          ? "was killed, or it ended at once"
-								    : kept && kept->runs_on ? "ran on when this copy was made"
-											    : "still records, or it was killed");
+		printf(
+		    "state      not finished: the program %s\n", info->has_died ? "was killed, or exited without ending the trace"
+								 : kept && kept->runs_on ? "still ran when this copy was made"
+											 : "is still recording, or was killed");
 	if (kept)
-		put_text_row("kept since", weft_model_text(model, kept->text));
+		put_text_row("saved for", weft_model_text(model, kept->text));
 	fputs("span       ", stdout);
 	cli_put_seconds(model->end_ns);
 	printf(" s\nevents     %" PRIu64 "\n", model->events);
@@ -275,7 +277,7 @@ static void put_people(
 	printf("promises   %zu: %" PRIu64 " resolved, %" PRIu64 " failed, %" PRIu64 " never resolved, %" PRIu64
 	       " became another, %" PRIu64 " pending\n",
 	    model->promise_count - 1, sum->resolved, sum->failed, sum->never_resolved, sum->became, sum->pending);
-	for (unsigned kind = 0; kind < KINDS; kind++)
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		if (sum->kinds[kind] > 0)
 			printf("  %-16s %10" PRIu64 "\n", weft_model_kind_name(model, (uint16_t)kind), sum->kinds[kind]);
 	printf("counters   %zu\n", model->counter_count);
@@ -285,10 +287,10 @@ static void put_people(
 		printf("  %zu values, %" PRId64 " .. %" PRId64 "\n", model->counters[i].count, model->counters[i].min,
 		    model->counters[i].max);
 	}
-	char duration[CLI_DURATION];
+	char duration[CLI_DURATION_BYTES];
 	printf("pauses     %zu, %s in all\n", model->pause_count, cli_format_duration(duration, (int64_t)sum->pause_ns));
 	printf(
-	    "streams    %zu%s\n", info->stream_count, info->wrapped ? "; the ring wrapped: older events were overwritten" : "");
+	    "streams    %zu%s\n", info->stream_count, info->wrapped ? "; older events were overwritten in the ring buffer" : "");
 	for (size_t i = 0; i < info->stream_count; i++) {
 		const struct weft_stream_info *s = &info->streams[i];
 		printf("  #%zu", i);
@@ -300,17 +302,17 @@ static void put_people(
 			printf(" tid %" PRIu64, s->tid);
 		printf("  %" PRIu64 " packet%s, %" PRIu64 " bytes", s->packets, s->packets == 1 ? "" : "s", s->bytes);
 		if (s->lost_full + s->lost_nested + s->lost_overwritten > 0)
-			printf(", lost: %" PRIu64 " no room, %" PRIu64 " nested too deep, %" PRIu64 " overwritten", s->lost_full,
+			printf(", lost: %" PRIu64 " no space, %" PRIu64 " nested too deep, %" PRIu64 " overwritten", s->lost_full,
 			    s->lost_nested, s->lost_overwritten);
 		putchar('\n');
 	}
 	if (info->lost_no_stream)
-		printf("  lost: %" PRIu64 " of OS threads that found no room for a stream\n", info->lost_no_stream);
+		printf("  lost: %" PRIu64 " of OS threads without a stream of their own\n", info->lost_no_stream);
 	if (kernel)
 		put_kernel(kernel);
 	put_gaps(model);
-	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_lost(info), info->skipped_count);
-	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
+	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_count_lost(info), info->skipped_count);
+	for (size_t i = 0; i < info->skipped_count && i < WEFT_MAX_SKIPPED; i++) {
 		char text[640];
 		weft_error_format(&info->skipped[i].where, text, sizeof text);
 		printf("  %" PRIu64 " bytes, ", info->skipped[i].bytes);
@@ -319,7 +321,7 @@ static void put_people(
 	}
 }
 
-static int info_of(const char *path, bool json, bool is_last)
+static int print_info(const char *path, bool json, bool is_last)
 {
 	struct cli_input input;
 	int exit = cli_open(&input, path);
@@ -329,8 +331,8 @@ static int info_of(const char *path, bool json, bool is_last)
 	struct weft_kernel_info kernel;
 	cli_progress_begin("reading", input.name);
 	int status = count_events(input.trace, sum.ops);
-	const int said = status < 0 ? 0 : weft_trace_kernel(input.trace, NULL, NULL, &kernel);
-	status = said < 0 ? said : status;
+	const int kernel_status = status < 0 ? 0 : weft_trace_kernel(input.trace, NULL, NULL, &kernel);
+	status = kernel_status < 0 ? kernel_status : status;
 	cli_progress_end();
 	if (status < 0)
 		exit = cli_fail("%s: %s", input.name, weft_status_string(status));
@@ -338,13 +340,13 @@ static int info_of(const char *path, bool json, bool is_last)
 		exit = cli_build_model(&input, CLI_KEEP_BINDS | CLI_KEEP_PARTS);
 	if (exit < 0) {
 		count_promises(input.model, &sum);
-		(json ? put_json : put_people)(input.name, input.model, &sum, said > 0 ? &kernel : NULL);
-		exit = CLI_FINE;
+		(json ? put_json : put_text)(input.name, input.model, &sum, kernel_status > 0 ? &kernel : NULL);
+		exit = CLI_OK;
 	}
 	if (is_last)
 		cli_close(&input);
 	else
-		cli_close_for_now(&input, path);
+		cli_close_for_reopening(&input);
 	return exit;
 }
 
@@ -355,13 +357,19 @@ int cli_info(struct cli_args *args)
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
-	cli_session_expand(args);
-	for (int i = 0; i < args->argc && exit <= CLI_FINE; i++) {
+	struct weft_error err;
+	struct open_plan *plan;
+	if (open_classify(&plan, args->argv, args->argc, &err) < 0)
+		return cli_fail_error(&err);
+	open_note_copies(plan, cli_note);
+	const int count = (int)plan->paths.count;
+	for (int i = 0; i < count && exit <= CLI_OK; i++) {
 		if (i > 0 && !json)
 			putchar('\n');
-		exit = info_of(args->argv[i], json, args->argc == 1);
+		exit = print_info(plan->paths.items[i], json, count == 1);
 	}
-	if (exit <= CLI_FINE && args->argc > 1)
-		exit = cli_together(args, json);
-	return exit > CLI_FINE ? exit : cli_finish(CLI_FINE);
+	if (exit <= CLI_OK && count > 1)
+		exit = cli_multi_report(&(struct cli_args){.argv = (char **)(uintptr_t)plan->paths.items, .argc = count}, json);
+	open_plan_destroy(plan);
+	return exit > CLI_OK ? exit : cli_finish(CLI_OK);
 }

@@ -1,4 +1,4 @@
-/* names.c: names of places in machine code, before they are printed.  SPDX-License-Identifier: ISC */
+/* names.c: resolves machine-code addresses before they are printed.  SPDX-License-Identifier: ISC */
 #include "cli.h"
 
 #ifdef WEFT_HAS_NAMES
@@ -6,9 +6,9 @@
 
 #include "backends/dwarf/names.h"
 
-enum { MOST_MS = 5000, SERVED_MS = 300 };
+enum { MAX_LOOKUP_MS = 5000, QUICK_LOOKUP_MS = 300 };
 
-static bool go_on(void *ctx)
+static bool is_before_deadline(void *ctx)
 {
 	struct timespec now;
 	const struct timespec *end = ctx;
@@ -16,27 +16,28 @@ static bool go_on(void *ctx)
 	return now.tv_sec < end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec < end->tv_nsec);
 }
 
-/* Looks them up, in so long at most, and gives them to the trace; to be destroyed, also NULL. */
-static struct weft_names *name(struct weft_trace *trace, bool ask_servers, int most_ms)
+/* Resolves names within timeout_ms and applies them to the trace.  The caller destroys the result, which may be NULL. */
+static struct weft_names *find_names(struct weft_trace *trace, bool ask_servers, int timeout_ms)
 {
 	struct weft_names *names = weft_names_create(weft_trace_info(trace));
 	if (!names)
 		return NULL;
 	struct timespec end;
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += most_ms % 1000 * 1000000;
-	end.tv_sec += most_ms / 1000 + end.tv_nsec / 1000000000;
+	end.tv_nsec += timeout_ms % 1000 * 1000000;
+	end.tv_sec += timeout_ms / 1000 + end.tv_nsec / 1000000000;
 	end.tv_nsec %= 1000000000;
-	struct weft_names_options options = {.ask_servers = ask_servers, .go_on = ask_servers ? NULL : go_on, .ctx = &end};
+	struct weft_names_options options = {
+	    .ask_servers = ask_servers, .go_on = ask_servers ? NULL : is_before_deadline, .ctx = &end};
 	weft_names_find(names, &options);
-	/* Without memory for names there are none. */
+	/* Without memory the trace has no names. */
 	(void)weft_names_apply(names, trace);
 	return names;
 }
 
-void cli_name_served(struct weft_trace *trace)
+void cli_find_site_names_quickly(struct weft_trace *trace)
 {
-	weft_names_destroy(name(trace, false, SERVED_MS));
+	weft_names_destroy(find_names(trace, false, QUICK_LOOKUP_MS));
 }
 
 void cli_names_apply(struct cli_names *names, struct weft_trace *trace)
@@ -48,36 +49,48 @@ void cli_names_apply(struct cli_names *names, struct weft_trace *trace)
 		return;
 	}
 	weft_names_destroy(names->found);
-	*names = (struct cli_names){name(trace, false, SERVED_MS), sites};
+	*names = (struct cli_names){find_names(trace, false, QUICK_LOOKUP_MS), sites};
 }
 
-void cli_names_forget(struct cli_names *names)
+void cli_names_clear(struct cli_names *names)
 {
 	weft_names_destroy(names->found);
 	*names = (struct cli_names){NULL, 0};
 }
 
-/* Of several traces that lack all files the first one says it for all. */
-void cli_name_places(struct cli_input *input, bool ask_servers)
+/* Prints the note about missing files only for the first of several traces. */
+void cli_find_site_names(struct cli_input *input, bool ask_servers)
 {
-	static bool has_told_all;
+	static bool has_noted_missing;
 	cli_progress_begin("looking up names of", input->name);
-	struct weft_names *names = name(input->trace, ask_servers, MOST_MS);
+	struct weft_names *names = find_names(input->trace, ask_servers, MAX_LOOKUP_MS);
 	cli_progress_end();
 	if (!names)
 		return;
-	const bool lacks_all = weft_names_lacks_all(names);
-	for (size_t i = 0; i < weft_names_note_count(names) && !(lacks_all && has_told_all); i++)
+	const bool are_all_missing = weft_names_are_all_missing(names);
+	for (size_t i = 0; i < weft_names_note_count(names) && !(are_all_missing && has_noted_missing); i++)
 		cli_note("%s: %s", input->name, weft_names_note(names, i));
-	has_told_all |= lacks_all;
+	has_noted_missing |= are_all_missing;
 	weft_names_destroy(names);
 }
 #else
-void cli_name_places(struct cli_input *input, bool ask_servers)
+/* Names the first place in machine code, as findings print it, and what would name its function. */
+void cli_find_site_names(struct cli_input *input, bool ask_servers)
 {
+	static bool has_noted;
+	const struct weft_trace_info *info = weft_trace_info(input->trace);
+	for (size_t i = 0; i < info->site_count && !has_noted; i++) {
+		const struct weft_site *site = &info->sites[i];
+		if (!site->module || !site->offset || site->function.len || site->file.len)
+			continue;
+		char place[256];
+		weft_site_format(site, place, sizeof place);
+		cli_note("%s: build weft with libdw for function names", place);
+		has_noted = true;
+	}
 }
 
-void cli_name_served(struct weft_trace *trace)
+void cli_find_site_names_quickly(struct weft_trace *trace)
 {
 }
 
@@ -85,7 +98,7 @@ void cli_names_apply(struct cli_names *names, struct weft_trace *trace)
 {
 }
 
-void cli_names_forget(struct cli_names *names)
+void cli_names_clear(struct cli_names *names)
 {
 }
 #endif

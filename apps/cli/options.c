@@ -1,5 +1,4 @@
-/* options.c: the command line of one verb: every option takes '=' or a space, and every mistake is told in one line.
- * SPDX-License-Identifier: ISC */
+/* options.c: parses the command line of one verb; every error is one line.  SPDX-License-Identifier: ISC */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,11 +10,16 @@
 #include "trace/source.h"
 #include "xen/domain.h"
 
-/* Of every verb that takes a TRACE: two more. */
+/* Additional options of every verb that takes a TRACE. */
 static const struct cli_option domain_option = {
-    "domain", 'd', CLI_TEXT, NULL, "NAME|ID", "in place of TRACE: the ring that this Xen domain shares"};
+    "domain", 'd', CLI_TEXT, NULL, "NAME|ID", "read the ring buffer that this Xen domain shares, instead of TRACE"};
 static const struct cli_option limit_option = {
-    "limit", 0, CLI_TEXT, NULL, "SIZE", "reads at most this much of a pipe, as 500M or 8G; half of the memory if not given"};
+    "limit", 0, CLI_TEXT, NULL, "SIZE", "read at most this much from a pipe, such as 500M (default: half of the memory)"};
+
+static const struct cli_option common_options[] = {
+    {"help", 'h', CLI_FLAG, NULL, NULL, "print this text"},
+    {"version", 0, CLI_FLAG, NULL, NULL, "print the version"},
+};
 
 static bool takes_traces(const struct cli_args *args)
 {
@@ -55,17 +59,17 @@ bool cli_parse_number(const char *text, bool is_size, uint64_t *out)
 	return true;
 }
 
-static int take_limit(const struct cli_args *args, const char *text)
+static int apply_limit(const struct cli_args *args, const char *text)
 {
 	uint64_t bytes;
 	if (!cli_parse_number(text, true, &bytes) || bytes == 0)
-		return cli_fail(
-		    "%s: --limit=%s is not a size; write a number of bytes, perhaps with K, M or G behind it", args->verb, text);
+		return cli_fail_verb(
+		    args->verb, "not a size: --limit=%s; use a number of bytes, optionally with K, M or G", text);
 	weft_source_limit(bytes);
 	return -1;
 }
 
-static int take_value(const struct cli_args *args, const struct cli_option *option, const char *text)
+static int parse_value(const struct cli_args *args, const struct cli_option *option, const char *text)
 {
 	switch (option->type) {
 	case CLI_FLAG: break;
@@ -73,19 +77,19 @@ static int take_value(const struct cli_args *args, const struct cli_option *opti
 	case CLI_WORD: *(const char **)option->value = text; break;
 	case CLI_TIME:
 		if (!weft_duration_parse(text, strlen(text), option->value))
-			return cli_fail(
-			    "%s: --%s=%s is not a time; write a number and ns, us, ms or s", args->verb, option->name, text);
+			return cli_fail_verb(
+			    args->verb, "not a time: --%s=%s; use a number with ns, us, ms or s", option->name, text);
 		break;
 	case CLI_SIZE:
 		if (!parse_size(text, option->value))
-			return cli_fail(
-			    "%s: --%s=%s is not a size; write two numbers, as in 1280x720", args->verb, option->name, text);
+			return cli_fail_verb(
+			    args->verb, "not a size: --%s=%s; use two numbers, such as 1280x720", option->name, text);
 		break;
 	}
 	return -1;
 }
 
-enum { WIDTH = 18 };
+enum { NAME_COLUMNS = 18 };
 
 static void print_option(const struct cli_option *o)
 {
@@ -96,26 +100,55 @@ static void print_option(const struct cli_option *o)
 	    : o->arg    ? "="
 			: "",
 	    o->arg ? o->arg : "", is_optional ? "]" : "");
-	const bool is_long = strlen(name) > WIDTH;
+	const bool is_long = strlen(name) > NAME_COLUMNS;
 	if (o->letter)
 		printf("  -%c, ", o->letter);
 	else
 		fputs("      ", stdout);
-	printf("%-*s%s %s\n", is_long ? 0 : WIDTH, name, is_long ? "\n                        " : "", o->help);
+	printf("%-*s%s %s\n", is_long ? 0 : NAME_COLUMNS, name, is_long ? "\n                        " : "", o->help);
+}
+
+static void print_options(const struct cli_args *args, const struct cli_option *options, void (*print)(const struct cli_option *))
+{
+	for (const struct cli_option *o = options; o->name; o++)
+		print(o);
+	if (takes_traces(args)) {
+		print(&domain_option);
+		print(&limit_option);
+	}
+	for (size_t i = 0; i < sizeof common_options / sizeof *common_options; i++)
+		print(&common_options[i]);
 }
 
 static void print_help(const struct cli_args *args, const struct cli_option *options)
 {
 	printf("usage: weft %s [OPTIONS] %s\n%s\n\noptions:\n", args->verb, args->operands, args->summary);
-	for (const struct cli_option *o = options; o->name; o++)
-		print_option(o);
-	if (takes_traces(args)) {
-		print_option(&domain_option);
-		print_option(&limit_option);
-	}
-	printf("      %-18s %s\n      %-18s %s\n", "--help", "prints this text", "--version", "prints the version");
+	print_options(args, options, print_option);
 	if (args->print_more)
-		args->print_more();
+		args->print_more(false);
+	printf("\nmanual: man weft-%s\n", args->verb);
+}
+
+static void write_option(const struct cli_option *o)
+{
+	if (o->letter)
+		printf("`-%c`, ", o->letter);
+	if (!o->arg)
+		printf("`--%s`\n", o->name);
+	else if (o->type == CLI_WORD)
+		printf("`--%s`[`=`*%s*]\n", o->name, o->arg);
+	else
+		printf("`--%s=`*%s*\n", o->name, o->arg);
+	printf(": %s\n", o->help);
+}
+
+/* Writes the input of tools/manual for the page of the verb: operands, summary, options and the text after them. */
+static void write_markdown(const struct cli_args *args, const struct cli_option *options)
+{
+	printf("%s\n%s\n", args->operands, args->summary);
+	print_options(args, options, write_option);
+	if (args->print_more)
+		args->print_more(true);
 }
 
 static const struct cli_option *find_long(const struct cli_option *options, const char *name, size_t length)
@@ -134,7 +167,7 @@ static const struct cli_option *find_short(const struct cli_option *options, cha
 	return NULL;
 }
 
-/* Says which operand is missing, after those that are there. */
+/* Reports the first missing operand. */
 static int fail_missing(const struct cli_args *args, int operands)
 {
 	const char *word = args->operands;
@@ -147,11 +180,11 @@ static int fail_missing(const struct cli_args *args, int operands)
 	for (; isupper((unsigned char)word[length]) && length + 1 < sizeof name; length++)
 		name[length] = (char)tolower((unsigned char)word[length]);
 	name[length] = '\0';
-	return cli_fail("%s: which %s%s?  usage: weft %s [OPTIONS] %s", args->verb,
-	    operands > 0 && strcmp(name, "trace") == 0 ? "other " : "", name, args->verb, args->operands);
+	return cli_fail_verb(args->verb, "no %s%s; usage: weft %s [OPTIONS] %s",
+	    operands > 0 && strcmp(name, "trace") == 0 ? "second " : "", name, args->verb, args->operands);
 }
 
-/* Whether a word is the option: for one that is called d and domain -d, -dNAME, --domain, --domain=NAME. */
+/* Returns whether a word is the option: for d and domain these are -d, -dNAME, --domain and --domain=NAME. */
 static bool is_option(const struct cli_option *option, const char *word)
 {
 	if (word[1] != '-')
@@ -164,13 +197,13 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 {
 	int operands = 0;
 	bool only_operands = false;
-	if (cli_completes())
+	if (cli_is_completing())
 		return cli_complete(args, options);
 	for (int i = 0; i < args->argc; i++) {
 		char *word = args->argv[i];
 		if (only_operands || word[0] != '-' || word[1] == '\0') {
 			args->argv[operands++] = word;
-			only_operands |= strncmp(args->operands, "-- ", 3) == 0; /* what follows are options of that command */
+			only_operands |= strncmp(args->operands, "-- ", 3) == 0; /* the next words are options of that command */
 			continue;
 		}
 		if (strcmp(word, "--") == 0) {
@@ -178,12 +211,12 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 			continue;
 		}
 		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-			print_help(args, options);
-			return cli_finish(CLI_FINE);
+			(args->as_markdown ? write_markdown : print_help)(args, options);
+			return cli_finish(CLI_OK);
 		}
 		if (strcmp(word, "--version") == 0) {
 			puts("weft " WEFT_VERSION);
-			return cli_finish(CLI_FINE);
+			return cli_finish(CLI_OK);
 		}
 
 		const struct cli_option *option;
@@ -203,10 +236,10 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 				 : is_option(&limit_option, word) ? &limit_option
 								  : NULL;
 		if (!option)
-			return cli_fail("%s: unknown option %s; weft %s --help lists them", args->verb, word, args->verb);
+			return cli_fail_verb(args->verb, "unknown option: %s; weft %s --help lists them", word, args->verb);
 		if (option->type == CLI_FLAG) {
 			if (value)
-				return cli_fail("%s: --%s takes no value", args->verb, option->name);
+				return cli_fail_verb(args->verb, "--%s takes no value", option->name);
 			*(bool *)option->value = true;
 			continue;
 		}
@@ -217,26 +250,26 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 		if (!value && i + 1 < args->argc)
 			value = args->argv[++i];
 		if (!value || *value == '\0')
-			return cli_fail("%s: --%s needs a value: --%s=%s", args->verb, option->name, option->name, option->arg);
+			return cli_fail_verb(args->verb, "no value: --%s; use --%s=%s", option->name, option->name, option->arg);
 		if (option == &domain_option) {
 			char *trace;
 			if (asprintf(&trace, DOMAIN_PREFIX "%s", value) < 0)
-				return cli_fail("%s: %s", args->verb, weft_status_string(WEFT_ENOMEM));
-			args->argv[operands++] = trace; /* for as long as the program runs, like its argv */
+				return cli_fail_verb(args->verb, "%s", weft_status_string(WEFT_ENOMEM));
+			args->argv[operands++] = trace; /* lives until the program ends, like argv */
 			continue;
 		}
-		int status = option == &limit_option ? take_limit(args, value) : take_value(args, option, value);
+		int status = option == &limit_option ? apply_limit(args, value) : parse_value(args, option, value);
 		if (status >= 0)
 			return status;
 	}
 	args->argc = operands;
-	if (wanted == CLI_AT_MOST_ONE)
+	if (wanted == CLI_ONE_OR_NONE)
 		wanted = operands > 0;
 	if (wanted == CLI_ANY_NUMBER)
 		wanted = operands;
 	if (operands < (wanted < 0 ? -wanted : wanted))
 		return fail_missing(args, operands);
 	if (wanted >= 0 && operands > wanted)
-		return cli_fail("%s: one trace too many: %s", args->verb, args->argv[wanted]);
+		return cli_fail_verb(args->verb, "too many traces: %s", args->argv[wanted]);
 	return -1;
 }

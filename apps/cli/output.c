@@ -1,5 +1,4 @@
-/* output.c: what is said on stderr, how texts are quoted, and what happens when stdout goes away.
- * SPDX-License-Identifier: ISC */
+/* output.c: prints messages on stderr, quotes texts, and handles a closed stdout.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,23 +28,24 @@ const char *const cli_link_names[WEFT_LINK_KINDS] = {
  * bytes of long texts have a budget that grows with the input; when it is spent, texts are cut. */
 
 enum {
-	SPECIAL_BYTES = 5,      /* by which an escape is longer than what it stands for, at most */
-	CUT_BYTES = 256,        /* a text is never cut to less */
-	BUDGET_BYTES = 4 << 20, /* for long texts, whatever the size of the input */
+	MAX_ESCAPE_BYTES = 5,   /* maximum by which an escape is longer than its character */
+	CUT_BYTES = 256,        /* minimum length of a cut text */
+	BUDGET_BYTES = 4 << 20, /* for long texts, independent of the size of the input */
 	BUDGET_PER_INPUT_BYTE = 32,
 };
 
 static struct {
 	bool is_limited;
-	uint64_t left, cut; /* bytes that long texts may still have; texts that were cut */
+	uint64_t left, cut; /* bytes left for long texts, and number of texts that were cut */
 } budget;
 
-__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
+/* `verb` is NULL or follows "weft". */
+__attribute__((format(printf, 2, 0))) static void print_message(const char *verb, const char *format, va_list args)
 {
 	char text[1024];
 	vsnprintf(text, sizeof text, format, args);
-	weft_utf8_tame(text); // a path may hold anything
-	fprintf(stderr, "weft: %s\n", text);
+	weft_utf8_sanitize(text); // a path may contain any byte
+	fprintf(stderr, "weft%s%s: %s\n", verb ? " " : "", verb ? verb : "", text);
 }
 
 int cli_fail(const char *format, ...)
@@ -53,9 +53,19 @@ int cli_fail(const char *format, ...)
 	va_list args;
 	fflush(stdout);
 	va_start(args, format);
-	say(format, args);
+	print_message(NULL, format, args);
 	va_end(args);
-	return CLI_TROUBLE;
+	return CLI_ERROR;
+}
+
+int cli_fail_verb(const char *verb, const char *format, ...)
+{
+	va_list args;
+	fflush(stdout);
+	va_start(args, format);
+	print_message(verb, format, args);
+	va_end(args);
+	return CLI_ERROR;
 }
 
 int cli_fail_error(const struct weft_error *err)
@@ -69,7 +79,7 @@ void cli_note(const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	say(format, args);
+	print_message(NULL, format, args);
 	va_end(args);
 }
 
@@ -81,7 +91,7 @@ bool cli_stdout_ok(void)
 int cli_finish(int status)
 {
 	if (budget.cut > 0)
-		cli_note("%" PRIu64 " texts are cut to %d bytes: whole, they would be more than %d times the trace", budget.cut,
+		cli_note("%" PRIu64 " long texts were cut to %d bytes to keep the output below %d times the trace", budget.cut,
 		    CUT_BYTES, BUDGET_PER_INPUT_BYTE);
 	errno = 0;
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE || errno == 0)
@@ -98,8 +108,8 @@ void cli_limit_texts(uint64_t input_bytes)
 	budget.is_limited = true;
 }
 
-/* How much of a text is printed. */
-static size_t affordable(struct weft_str text)
+/* Returns how many bytes of a text are printed. */
+static size_t limit_length(struct weft_str text)
 {
 	if (text.len <= CUT_BYTES || !budget.is_limited || text.len <= budget.left)
 		return text.len;
@@ -110,13 +120,13 @@ static size_t affordable(struct weft_str text)
 	return len;
 }
 
-static void pay(size_t text_bytes, uint64_t printed_bytes)
+static void spend_budget(size_t text_bytes, uint64_t printed_bytes)
 {
 	if (text_bytes > CUT_BYTES)
 		budget.left -= printed_bytes < budget.left ? printed_bytes : budget.left;
 }
 
-static void put_piece(void *unused, const char *bytes, size_t size)
+static void write_piece(void *unused, const char *bytes, size_t size)
 {
 	(void)unused;
 	fwrite_unlocked(bytes, 1, size, stdout);
@@ -124,9 +134,9 @@ static void put_piece(void *unused, const char *bytes, size_t size)
 
 void cli_put_text(struct weft_str text)
 {
-	const size_t len = affordable(text);
-	const uint64_t escapes = weft_json_text((struct weft_str){text.ptr, (uint32_t)len}, put_piece, NULL);
-	pay(len, len + escapes * SPECIAL_BYTES);
+	const size_t len = limit_length(text);
+	const uint64_t escapes = weft_json_text((struct weft_str){text.ptr, (uint32_t)len}, write_piece, NULL);
+	spend_budget(len, len + escapes * MAX_ESCAPE_BYTES);
 	if (len < text.len)
 		cli_put("\xe2\x80\xa6");
 }
@@ -181,9 +191,9 @@ void cli_put_seconds(int64_t ns)
 	put_digits(magnitude % 1000000000, 9);
 }
 
-char *cli_format_duration(char buf[CLI_DURATION], int64_t ns)
+char *cli_format_duration(char buf[CLI_DURATION_BYTES], int64_t ns)
 {
-	weft_duration_format(buf, CLI_DURATION, ns);
+	weft_duration_format(buf, CLI_DURATION_BYTES, ns);
 	return buf;
 }
 
@@ -235,7 +245,7 @@ void cli_put_site(const struct weft_trace_info *info, uint32_t site)
 	if (site >= info->site_count)
 		return;
 	cli_put("  at ");
-	if (weft_site_is_place(&info->sites[site])) {
+	if (weft_site_is_machine_code(&info->sites[site])) {
 		char place[512];
 		size_t length = weft_site_format(&info->sites[site], place, sizeof place);
 		cli_put_text((struct weft_str){place, (uint32_t)(length < sizeof place ? length : sizeof place - 1)});

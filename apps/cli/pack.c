@@ -1,4 +1,4 @@
-/* pack.c: a trace as one piece of bytes, for pages.  SPDX-License-Identifier: ISC */
+/* pack.c: packs a trace into one piece of bytes, for pages.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "trace/join.h"
 #include "trace/source.h"
 
-int cli_append(void *bytes, const void *more, size_t size)
+int cli_bytes_append(void *bytes, const void *more, size_t size)
 {
 	cli_bytes *vec = bytes;
 	if (!weft_vec_reserve(vec, size))
@@ -20,7 +20,7 @@ int cli_append(void *bytes, const void *more, size_t size)
 
 struct packing {
 	cli_bytes *bytes;
-	char folder[16]; /* of one trace of several; else empty */
+	char folder[16]; /* folder of one of several traces; else empty */
 };
 
 static int add_file(void *ctx, const char *name, const void *bytes, size_t size)
@@ -28,17 +28,17 @@ static int add_file(void *ctx, const char *name, const void *bytes, size_t size)
 	const struct packing *p = ctx;
 	char path[300];
 	snprintf(path, sizeof path, "%s%s", p->folder, *name ? name : WEFT_PART_FILE);
-	return weft_tar_file(cli_append, p->bytes, path, bytes, size, NULL) < 0 ? -1 : 0;
+	return weft_tar_file(cli_bytes_append, p->bytes, path, bytes, size, NULL) < 0 ? -1 : 0;
 }
 
-/* What a program was writing was read several times, until it was one stretch. */
+/* Returns whether the trace in memory is a consistent copy of files that a program was writing. */
 static bool is_copied(const struct weft_trace *trace)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
-	return weft_trace_source(trace)->is_still || (strcmp(info->format, "native") == 0 && info->unfinished);
+	return weft_trace_source(trace)->is_frozen || (strcmp(info->format, "native") == 0 && info->unfinished);
 }
 
-/* Without a ring's unused packets; but who looks is to see what is damaged. */
+/* Packs the files without unused packets of a ring; a damaged trace is packed as it is, so that the page shows the damage. */
 static int pack_files(struct packing *p, const struct weft_trace *trace, struct weft_error *err)
 {
 	const struct weft_source *source = weft_trace_source(trace);
@@ -68,18 +68,18 @@ int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct w
 	}
 	int status = pack_files(&packing, trace, err);
 	if (status == WEFT_OK)
-		status = weft_tar_end(cli_append, packed, err);
+		status = weft_tar_end(cli_bytes_append, packed, err);
 	*bytes = packed->items;
 	*size = packed->count;
 	return status == WEFT_OK ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 }
 
-int cli_pack_window(cli_bytes *packed, const struct weft_followed *followed, struct weft_error *err)
+int cli_pack_window(cli_bytes *packed, const struct weft_followed_model *followed, struct weft_error *err)
 {
 	struct packing packing = {.bytes = packed};
-	int status = weft_followed_save(followed, add_file, &packing, err);
+	int status = weft_followed_model_save(followed, add_file, &packing, err);
 	if (status == WEFT_OK)
-		status = weft_tar_end(cli_append, packed, err);
+		status = weft_tar_end(cli_bytes_append, packed, err);
 	return status == WEFT_OK ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 }
 

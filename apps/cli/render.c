@@ -1,20 +1,20 @@
-/* render.c: weft render: a picture of the promises.  SPDX-License-Identifier: ISC */
+/* render.c: implements weft render: draws the promises into a file.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
-#include "analysis/explain.h"
-#include "analysis/table.h"
+#include "analysis/findings/explain.h"
+#include "analysis/queries/type_table.h"
 #include "backends/cairo/cairo.h"
 #include "base/duration.h"
 #include "base/vec.h"
 #include "cli.h"
 #include "layout/group.h"
 #include "view/fold.h"
-#include "viewer/blame.h"
+#include "viewer/flame_pane.h"
 
 typedef WEFT_VEC(uint32_t) number_vec;
 
-static bool add(number_vec *promises, uint32_t promise)
+static bool add_promise(number_vec *promises, uint32_t promise)
 {
 	if (promise == WEFT_NONE || promise == WEFT_SYSTEM)
 		return true;
@@ -24,10 +24,10 @@ static bool add(number_vec *promises, uint32_t promise)
 	return added;
 }
 
-/* The promises that the first finding is about, which is said.  Returns as cli_open(). */
-static int find_finding(const struct cli_input *input, bool keep_parts, number_vec *promises)
+/* Finds the promises of the first finding and prints its title.  Returns as cli_open(). */
+static int mark_first_finding(const struct cli_input *input, bool keep_parts, number_vec *promises)
 {
-	/* Explaining wants binds where they were created, drawing where they were woken; the promises' numbers are the same. */
+	/* Findings need binds where they were created, pictures where they were woken; promise indices are the same. */
 	struct weft_model *model = NULL;
 	struct weft_findings *findings = NULL;
 	struct weft_error err;
@@ -39,9 +39,9 @@ static int find_finding(const struct cli_input *input, bool keep_parts, number_v
 	if (status == WEFT_OK && findings->count > 0) {
 		const struct weft_finding *first = &findings->findings[0];
 		cli_note("%s: %s", input->name, first->title);
-		bool added = add(promises, first->promise) && add(promises, first->root);
+		bool added = add_promise(promises, first->promise) && add_promise(promises, first->root);
 		for (size_t i = 0; i < first->evidence_count && added; i++)
-			added = add(promises, first->evidence[i].promise);
+			added = add_promise(promises, first->evidence[i].promise);
 		if (!added)
 			status = weft_error_set(&err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	}
@@ -60,21 +60,20 @@ struct table_below {
 	struct weft_sheet sheet;
 };
 
-/* The sorts of promises that took the longest, of what the picture shows; as many as a third of its height has room for.  Returns
- * as cli_open(). */
+/* Fills the table with the types of drawn promises that took longest, up to a third of the height.  Returns as cli_open(). */
 static int fill_table(struct table_below *out, const struct weft_model *model, const struct weft_render_options *render)
 {
-	struct weft_facts *facts = NULL;
+	struct weft_promise_info *facts = NULL;
 	struct weft_table *table = NULL;
 	struct weft_error err;
-	int status = weft_facts_create(&facts, model, &err);
+	int status = weft_promise_info_create(&facts, model, &err);
 	if (status == WEFT_OK)
 		status = weft_table_create(&table, facts, render->has_from ? render->from_ns : INT64_MIN,
 		    render->has_to ? render->to_ns : INT64_MAX, &err);
 	if (status == WEFT_OK) {
 		weft_table_sort(table, WEFT_TABLE_TOTAL);
 		for (size_t i = 0; i < CLI_CELLS; i++)
-			snprintf(out->texts[i], CLI_CELL_BYTES, "%s", cli_cell_heads[i]);
+			snprintf(out->texts[i], CLI_CELL_BYTES, "%s", cli_cell_headings[i]);
 		for (size_t i = 0; i < TABLE_ROWS * CLI_CELLS; i++)
 			out->cells[i] = out->texts[i];
 		out->sheet = (struct weft_sheet){.rows = 1, .columns = CLI_CELLS, .cells = out->cells};
@@ -87,7 +86,7 @@ static int fill_table(struct table_below *out, const struct weft_model *model, c
 		}
 	}
 	weft_table_destroy(table);
-	weft_facts_destroy(facts);
+	weft_promise_info_destroy(facts);
 	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
@@ -101,61 +100,60 @@ int cli_render(struct cli_args *args)
 	bool dark = false, explain = false, parts = false, table = false, blame = false;
 	static struct table_below below;
 	struct weft_stacks *stacks = NULL;
-	struct weft_blamed blamed;
+	struct weft_blame_source blamed;
 	struct weft_icicle icicle;
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
-	    {"output", 'o', CLI_TEXT, &out, "PICTURE", "writes the picture here; the name ends in .svg, .png or .pdf"},
-	    {"size", 0, CLI_SIZE, size, "WxH", "width and height in pixels; 1280x720 if not given"},
-	    {"from", 0, CLI_TIME, &render.from_ns, "T", "shows what is after this time, as 30ms since the first event"},
-	    {"to", 0, CLI_TIME, &render.to_ns, "T", "shows what is before this time"},
+	    {"output", 'o', CLI_TEXT, &out, "PICTURE", "write the picture here; the name ends in .svg, .png or .pdf"},
+	    {"size", 0, CLI_SIZE, size, "WxH", "set the width and height in pixels (default: 1280x720)"},
+	    {"from", 0, CLI_TIME, &render.from_ns, "T", "draw only what is after this time, such as 30ms since the first event"},
+	    {"to", 0, CLI_TIME, &render.to_ns, "T", "draw only what is before this time"},
 	    {"find", 0, CLI_TEXT, &render.find, "TEXT",
-		"highlights what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
-	    {"focus", 0, CLI_TEXT, &focus, "ID",
-		"draws only what belongs to this promise, what it waited for and who waited for it"},
-	    {"fold", 0, CLI_TEXT, &fold, "TEXT",
-		"draws what matches folded: of an actor its track, of others those of a kind and a track, as one line"},
-	    {"group", 0, CLI_TEXT, &group, "kind|site|library|thread", "puts rows together by this; thread is the OS thread"},
-	    {"unfolded", 0, CLI_FLAG, &render.unfolded, NULL, "folds nothing by itself, however low the rows are"},
+		"highlight what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
+	    {"focus", 0, CLI_TEXT, &focus, "ID", "draw only what belongs to this promise, what it waited for and its waiters"},
+	    {"fold", 0, CLI_TEXT, &fold, "TEXT", "draw what matches as one line for each actor, or for each kind and track"},
+	    {"group", 0, CLI_TEXT, &group, "kind|site|library|thread",
+		"group rows by this (default: thread, which is the OS thread)"},
+	    {"unfolded", 0, CLI_FLAG, &render.unfolded, NULL, "do not fold low rows automatically"},
 	    {"fold-sleep", 0, CLI_FLAG, &render.fold_sleep, NULL,
-		"draws stretches in which nothing ran as narrow gaps that say their length"},
+		"draw intervals in which nothing ran as narrow gaps with their length"},
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
-		"highlights the promises of the first finding of weft explain, and prints its title"},
-	    {"table", 0, CLI_FLAG, &table, NULL, "draws below how many promises of each sort there are, and how long they took"},
+		"highlight the promises of the first finding of weft explain, and print its title"},
+	    {"table", 0, CLI_FLAG, &table, NULL, "draw a table of the number and duration of promises of each type"},
 	    {"blame", 0, CLI_FLAG, &blame, NULL,
-		"draws below where the time went that was waited: each part as wide as its share, below who waited for it"},
+		"draw where waiting time went: each part is as wide as its share, and below its waiter"},
 	    CLI_OPTION_PARTS(&parts),
-	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leaves the counters out"},
+	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave out the counters"},
 	    {"no-threads", 0, CLI_FLAG, &render.no_threads, NULL,
-		"leaves out when OS threads had a processor; drawn of traces that weft record --kernel made"},
-	    {"dark", 0, CLI_FLAG, &dark, NULL, "draws light on dark"},
+		"leave out when OS threads were on CPU (in traces of weft record --kernel)"},
+	    {"dark", 0, CLI_FLAG, &dark, NULL, "draw light on dark"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	if (!out)
-		return cli_fail("render: where to?  -o PICTURE, which ends in .svg, .png or .pdf");
+		return cli_fail_verb("render", "no output; use -o PICTURE, which ends in .svg, .png or .pdf");
 	if (weft_picture_from_path(&render.picture, out) < 0)
-		return cli_fail("render: %s: the name of a picture ends in .svg, .png or .pdf", out);
+		return cli_fail_verb("render", "unknown picture format: %s; use a name that ends in .svg, .png or .pdf", out);
 	if (explain && render.find)
-		return cli_fail("render: --explain and --find cannot be combined: both say what to highlight");
+		return cli_fail_verb("render", "--explain and --find cannot be combined");
 	struct weft_query query;
 	struct weft_error err;
 	if (render.find && weft_query_parse(&query, render.find, strlen(render.find), &err) < 0)
-		return cli_fail("render: --find=%s: %s", render.find, err.what);
+		return cli_fail_verb("render", "--find=%s: %s", render.find, err.what);
 	if (fold && weft_query_parse(&query, fold, strlen(fold), &err) < 0)
-		return cli_fail("render: --fold=%s: %s", fold, err.what);
+		return cli_fail_verb("render", "--fold=%s: %s", fold, err.what);
 	if (fold && !weft_folding_toggle(&folding, fold))
-		return cli_fail("render: --fold=%s: nothing is searched for", fold);
+		return cli_fail_verb("render", "empty search: --fold=%s", fold);
 	if (group && !weft_rows_by_parse(&folding.rows_by, group, strlen(group)))
-		return cli_fail("render: --group=%s: rows are grouped by kind, site, library or thread", group);
+		return cli_fail_verb("render", "unknown value: --group=%s; use kind, site, library or thread", group);
 	render.folding = &folding;
 	render.has_from = render.from_ns >= 0;
 	render.has_to = render.to_ns >= 0;
 	if (render.has_from && render.has_to && render.from_ns >= render.to_ns)
-		return cli_fail("render: --from is not before --to");
+		return cli_fail_verb("render", "--from is not before --to");
 	render.width_px = size[0];
 	render.height_px = size[1];
 	render.theme = dark ? WEFT_THEME_DARK : WEFT_THEME_LIGHT;
@@ -166,18 +164,19 @@ int cli_render(struct cli_args *args)
 		return exit;
 	exit = cli_build_model(&input, parts ? CLI_KEEP_PARTS : 0);
 	if (exit < 0 && render.from_ns > input.model->end_ns) {
-		char end[CLI_DURATION];
-		exit = cli_fail("%s: ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
+		char end[CLI_DURATION_BYTES];
+		exit = cli_fail(
+		    "%s: the trace ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
 	}
 	if (exit < 0 && focus)
 		exit = cli_find_promise(&input, focus, &render.focus);
 	if (exit < 0 && focus && render.focus == WEFT_SYSTEM)
-		exit = cli_fail("render: --focus=%s is the system, not a promise", focus);
-	if (exit < 0 && explain && (exit = find_finding(&input, parts, &marked)) < 0) {
+		exit = cli_fail_verb("render", "not a promise but the system: --focus=%s", focus);
+	if (exit < 0 && explain && (exit = mark_first_finding(&input, parts, &marked)) < 0) {
 		render.marked = marked.items;
 		render.marked_count = marked.count;
 	}
-	weft_duration_ascii(false); /* pictures have every sign */
+	weft_duration_set_ascii(false); /* pictures can show all characters */
 	if (exit < 0 && table && (exit = fill_table(&below, input.model, &render)) < 0)
 		render.sheet = &below.sheet;
 	if (exit < 0 && blame && weft_stacks_create(&stacks, input.model, WEFT_FOLDED_BY_WAIT, false, &err) < 0)
@@ -194,9 +193,9 @@ int cli_render(struct cli_args *args)
 		if (status < 0)
 			exit = cli_fail("%s: %s", out, err.what);
 		else
-			exit = CLI_FINE;
-		if (exit == CLI_FINE && render.find && found == 0)
-			cli_note("%s: nothing in it has \"%s\"", input.name, render.find);
+			exit = CLI_OK;
+		if (exit == CLI_OK && render.find && found == 0)
+			cli_note("%s: no promise matches \"%s\"", input.name, render.find);
 	}
 	weft_vec_free(&marked);
 	weft_stacks_destroy(stacks);

@@ -1,26 +1,26 @@
-/* save.c: weft save: a trace as it is, whole, elsewhere.  SPDX-License-Identifier: ISC */
+/* save.c: implements weft save: copies a trace.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "export/scrub.h"
-#include "flight.h"
-#include "model/standing.h"
+#include "kernel/flight.h"
+#include "model/live_state.h"
 #include "trace/trace.h"
 
 #define TAR_BLOCK 512
 
-/* The copy, while it is being written. */
+/* A copy that is being written. */
 struct copy {
 	const char *out;
 	bool is_directory, is_stream;
 	struct cli_directory directory;
 	struct cli_file file;
-	int exit; /* of what has been told already; -1: nothing */
+	int exit; /* exit status of an error that was printed; -1: none */
 };
 
-/* A member of an archive: ustar, owned by nobody in particular, of no particular time, so that equal traces are equal bytes. */
-static int put_in_archive(struct cli_file *file, const char *name, const void *bytes, size_t size)
+/* Writes a member of a ustar archive without owner and time, so that equal traces give equal bytes. */
+static int write_archive_entry(struct cli_file *file, const char *name, const void *bytes, size_t size)
 {
 	char header[TAR_BLOCK] = {0};
 	const char zeros[TAR_BLOCK] = {0};
@@ -45,8 +45,8 @@ static int put_in_archive(struct cli_file *file, const char *name, const void *b
 	return failed;
 }
 
-/* The first file tells whether the copy is a directory. */
-static int put(void *ctx, const char *name, const void *bytes, size_t size)
+/* Writes one file of the copy.  The first one decides whether the copy is a directory. */
+static int write_entry(void *ctx, const char *name, const void *bytes, size_t size)
 {
 	struct copy *copy = ctx;
 	bool is_stdout = strcmp(copy->out, "-") == 0;
@@ -54,34 +54,34 @@ static int put(void *ctx, const char *name, const void *bytes, size_t size)
 		copy->is_directory = *name && !is_stdout;
 		copy->is_stream = !copy->is_directory;
 		copy->exit = copy->is_directory ? cli_directory_begin(&copy->directory, copy->out)
-						: cli_file_begin(&copy->file, copy->out);
+						: cli_file_begin_private(&copy->file, copy->out);
 		if (copy->exit >= 0)
 			return -1;
 	}
 	if (copy->is_directory)
 		return cli_directory_write(&copy->directory, name, bytes, size);
-	return *name ? put_in_archive(&copy->file, name, bytes, size) : cli_file_write(&copy->file, bytes, size);
+	return *name ? write_archive_entry(&copy->file, name, bytes, size) : cli_file_write(&copy->file, bytes, size);
 }
 
 /* ---- What is other in the copy ---- */
 
-static void learn(void *scrub, char *text, uint32_t bytes)
+static void learn_text(void *scrub, char *text, uint32_t bytes)
 {
 	weft_scrub_learn(scrub, text, bytes);
 }
 
-static void replace(void *scrub, char *text, uint32_t bytes)
+static void replace_text(void *scrub, char *text, uint32_t bytes)
 {
 	weft_scrub_replace(scrub, text, bytes);
 }
 
-static int drop(void *ctx, const char *name, const void *bytes, size_t size)
+static int discard_file(void *ctx, const char *name, const void *bytes, size_t size)
 {
 	(void)ctx, (void)name, (void)bytes, (void)size;
 	return 0;
 }
 
-/* Until when the trace tells of its program; leaves it at its first event. */
+/* Finds the end of the trace; rewinds it to its first event. */
 static int find_end(struct weft_trace *trace, int64_t *end_ns)
 {
 	const struct weft_event *events;
@@ -97,8 +97,8 @@ static int find_end(struct weft_trace *trace, int64_t *end_ns)
 	return more;
 }
 
-/* The cut that leaves the last of the trace; `state` is what is told there. */
-static int cut(struct weft_trace_edit *edit, struct weft_state *state, struct weft_trace *trace, int64_t last_ns)
+/* Prepares a cut that keeps the last part of the trace; `state` gets the state at its start. */
+static int cut_trace(struct weft_trace_edit *edit, struct weft_checkpoint *state, struct weft_trace *trace, int64_t last_ns)
 {
 	int64_t end_ns;
 	int status = find_end(trace, &end_ns);
@@ -106,19 +106,19 @@ static int cut(struct weft_trace_edit *edit, struct weft_state *state, struct we
 		return status;
 	edit->is_cut = true;
 	edit->from_ns = end_ns - last_ns;
-	status = weft_state_before(state, trace, edit->from_ns);
-	edit->told = state->events.items;
-	edit->told_count = state->events.count;
+	status = weft_checkpoint_before(state, trace, edit->from_ns);
+	edit->checkpoint = state->events.items;
+	edit->checkpoint_count = state->events.count;
 	return status;
 }
 
 int cli_save_scrubbed(const struct weft_trace *trace, struct weft_trace_edit *edit, struct weft_scrub *scrub,
     weft_trace_file_fn *put_file, void *ctx, struct weft_error *err)
 {
-	edit->text = learn;
+	edit->text = learn_text;
 	edit->ctx = scrub;
-	int status = weft_trace_save(trace, edit, drop, NULL, err);
-	edit->text = replace;
+	int status = weft_trace_save(trace, edit, discard_file, NULL, err);
+	edit->text = replace_text;
 	if (status == WEFT_OK)
 		status = weft_trace_save(trace, edit, put_file, ctx, err);
 	if (status == WEFT_OK && scrub->no_memory)
@@ -126,15 +126,15 @@ int cli_save_scrubbed(const struct weft_trace *trace, struct weft_trace_edit *ed
 	return status;
 }
 
-/* Saves it as `edit` has it, which scrubs if `scrub` is not NULL. */
-static int save(const struct cli_input *input, struct weft_trace_edit *edit, struct weft_scrub *scrub, const char *out)
+/* Saves the trace as `edit` requires; scrubs it if `scrub` is not NULL. */
+static int save_copy(const struct cli_input *input, struct weft_trace_edit *edit, struct weft_scrub *scrub, const char *out)
 {
 	static const char end[2 * TAR_BLOCK];
 	struct weft_error err;
 	struct copy copy = {.out = out, .exit = -1};
 	cli_progress_begin("saving", input->name);
-	int status = scrub ? cli_save_scrubbed(input->trace, edit, scrub, put, &copy, &err)
-			   : weft_trace_save(input->trace, edit, put, &copy, &err);
+	int status = scrub ? cli_save_scrubbed(input->trace, edit, scrub, write_entry, &copy, &err)
+			   : weft_trace_save(input->trace, edit, write_entry, &copy, &err);
 	cli_progress_end();
 	if (copy.exit >= 0)
 		return copy.exit;
@@ -148,23 +148,23 @@ static int save(const struct cli_input *input, struct weft_trace_edit *edit, str
 	return cli_file_end(&copy.file, status, &err);
 }
 
-/* Without an edit the trace may be of any format. */
+/* Saves the trace.  Without an edit it may have any format. */
 static int save_edited(const struct cli_input *input, bool is_scrubbed, int64_t last_ns, const char *out)
 {
 	struct weft_trace_edit edit = {.text = NULL};
-	struct weft_state state = {0};
+	struct weft_checkpoint state = {0};
 	struct weft_scrub scrub = {0};
 	if (!is_scrubbed && last_ns < 0)
-		return save(input, NULL, NULL, out);
+		return save_copy(input, NULL, NULL, out);
 	const struct weft_trace_info *info = weft_trace_info(input->trace);
 	if (strcmp(info->format, "native") != 0)
-		return cli_fail("%s: --%s takes native traces; weft convert --to=native makes one of this", input->name,
+		return cli_fail("%s: --%s needs a native trace; use weft convert --to=native first", input->name,
 		    is_scrubbed ? "scrub" : "last");
-	const int status = last_ns < 0 ? WEFT_OK : cut(&edit, &state, input->trace, last_ns);
+	const int status = last_ns < 0 ? WEFT_OK : cut_trace(&edit, &state, input->trace, last_ns);
 	const int exit = status < 0 ? cli_fail("%s: %s", input->name, weft_status_string(status))
-				    : save(input, &edit, is_scrubbed ? &scrub : NULL, out);
+				    : save_copy(input, &edit, is_scrubbed ? &scrub : NULL, out);
 	weft_scrub_finish(&scrub);
-	weft_state_free(&state);
+	weft_checkpoint_free(&state);
 	return exit;
 }
 
@@ -175,40 +175,43 @@ int cli_save(struct cli_args *args)
 	int64_t last_ns = -1;
 	const struct cli_option options[] = {
 	    {"write", 'w', CLI_TEXT, &out, "OUT",
-		"writes here: native a new directory, others a file; - is standard output, a directory as a tar archive"},
-	    {"pid", 0, CLI_TEXT, &pid, "PID", "in place of TRACE: the ring in the memory of this process, which may hang"},
+		"write to this new directory (native trace) or file; - is standard output (a directory as a tar archive)"},
+	    {"pid", 0, CLI_TEXT, &pid, "PID", "copy the ring buffer in the memory of this process, instead of TRACE"},
 	    {"ring", 0, CLI_TEXT, &ring, "UUID",
-		"takes the ring whose UUID begins like this, where an image of memory has several"},
+		"copy the ring buffer whose UUID starts like this, if a memory image has several"},
 	    {"last", 0, CLI_TIME, &last_ns, "TIME",
-		"copies the last TIME alone, as 10s; what was pending when that began is told as pending"},
+		"copy only the last TIME, such as 10s; keep promises that were pending at its start"},
 	    {"scrub", 0, CLI_FLAG, &scrub, NULL,
-		"replaces names, labels, notes, errors, paths and addresses by stand-ins, before a trace goes to strangers"},
+		"replace names, labels, notes, errors, paths and addresses by stand-ins, to share the trace"},
 	    {"names", 0, CLI_FLAG, &names, NULL,
-		"writes functions, files and lines of the program into the copy, for another machine"},
-	    {"debuginfod", 0, CLI_FLAG, &servers, NULL, "with --names: asks the servers of DEBUGINFOD_URLS, too"},
+		"write functions, files and lines of the program into the copy, for another machine"},
+	    {"debuginfod", 0, CLI_FLAG, &servers, NULL, "with --names: also ask the servers of DEBUGINFOD_URLS"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, CLI_AT_MOST_ONE);
+	int exit = cli_parse(args, options, CLI_ONE_OR_NONE);
 	if (exit >= 0)
 		return exit;
 	if (!pid == !args->argc)
-		return cli_fail(pid ? "save: --pid and a trace cannot be combined"
-				    : "save: which trace?  usage: weft save [OPTIONS] TRACE -w OUT");
+		return cli_fail_verb(
+		    "save", pid ? "--pid and a trace cannot be combined" : "no trace; usage: weft save [OPTIONS] TRACE -w OUT");
 	if (!out)
-		return cli_fail("save: where to?  -w OUT");
+		return cli_fail_verb("save", "no output; use -w OUT");
 	struct cli_input input;
-	const char *what = pid ? pid : args->argv[0], *recorded = pid || cli_is_process(what) ? cli_trace_of_process(what) : what;
+	const char *what = pid ? pid : args->argv[0];
+	const bool is_process = pid || open_class_of(what) == OPEN_PROCESS;
+	char *recorded = is_process ? open_directory_of_process(what) : strdup(what);
 	if (recorded)
-		flight_ask(recorded);
-	if (pid)
-		exit = cli_open_process(&input, pid, ring);
+		weft_kernel_flight_request(recorded, cli_note);
+	free(recorded);
+	if (pid || ring)
+		exit = cli_open_ring(&input, pid ? OPEN_PROCESS : OPEN_IMAGE, what, ring);
 	else
-		exit = ring ? cli_open_image(&input, args->argv[0], ring) : cli_open(&input, args->argv[0]);
+		exit = cli_open(&input, what);
 	if (exit >= 0)
 		return exit;
-	cli_tell_skipped(&input);
+	cli_note_skipped(&input);
 	if (names)
-		cli_name_places(&input, servers);
+		cli_find_site_names(&input, servers);
 	exit = save_edited(&input, scrub, last_ns, out);
 	cli_close(&input);
 	return exit;

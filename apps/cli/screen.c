@@ -1,4 +1,4 @@
-/* screen.c: see screen.h.  SPDX-License-Identifier: ISC */
+/* screen.c: implements screen.h.  SPDX-License-Identifier: ISC */
 #define NCURSES_WIDECHAR 1
 #include "screen.h"
 
@@ -24,7 +24,7 @@ static struct {
 
 /* ---- Begin and end ---- */
 
-bool screen_is_there(void)
+bool screen_is_available(void)
 {
 	int found;
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || setupterm(NULL, STDOUT_FILENO, &found) != OK)
@@ -100,8 +100,8 @@ void screen_redraw(void)
 
 /* ---- Texts ---- */
 
-/* What stands for a sign of ours where there is ASCII alone. */
-static char plain_sign(wchar_t c)
+/* Returns the ASCII replacement of a character that weft draws. */
+static char find_ascii_sign(wchar_t c)
 {
 	static const wchar_t signs[] = L"▁▂▃▄▅▆▇█░│├└…·●›—";
 	static const char plain[] = "_.:-=+*#.||`~.*>-";
@@ -109,11 +109,11 @@ static char plain_sign(wchar_t c)
 	return found && *found ? plain[found - signs] : '?';
 }
 
-/* The character at a text, and how many columns it takes. */
-static wchar_t next_character(const char **text, int *taken)
+/* Returns the next character of a text and the number of its columns. */
+static wchar_t next_character(const char **text, int *cell_count)
 {
 	const unsigned char *p = (const unsigned char *)*text;
-	const size_t n = weft_utf8_character(p, strlen(*text));
+	const size_t n = weft_utf8_char_bytes(p, strlen(*text));
 	wchar_t c = L'?';
 	*text += n ? n : 1;
 	if (n == 1)
@@ -123,35 +123,35 @@ static wchar_t next_character(const char **text, int *taken)
 		for (size_t i = 1; i < n; i++)
 			c = c << 6 | (p[i] & 0x3f);
 	}
-	if (n == 0 || weft_utf8_control(p, n))
+	if (n == 0 || weft_utf8_control_code(p, n))
 		c = L'?';
 	if (!terminal.is_utf8 && c > 126)
-		c = (unsigned char)plain_sign(c);
-	*taken = wcwidth(c);
-	if (*taken < 0) {
+		c = (unsigned char)find_ascii_sign(c);
+	*cell_count = wcwidth(c);
+	if (*cell_count < 0) {
 		c = L'?';
-		*taken = 1;
+		*cell_count = 1;
 	}
 	return c;
 }
 
 int screen_width(const char *text)
 {
-	int width = 0, taken;
+	int width = 0, cell_count;
 	while (*text) {
-		next_character(&text, &taken);
-		width += taken;
+		next_character(&text, &cell_count);
+		width += cell_count;
 	}
 	return width;
 }
 
-size_t screen_fits(const char *text, int width)
+size_t screen_fitting_bytes(const char *text, int width)
 {
 	const char *from = text;
-	for (int taken; *text; width -= taken) {
+	for (int cell_count; *text; width -= cell_count) {
 		const char *before = text;
-		next_character(&text, &taken);
-		if (taken > width)
+		next_character(&text, &cell_count);
+		if (cell_count > width)
 			return (size_t)(before - from);
 	}
 	return (size_t)(text - from);
@@ -170,7 +170,7 @@ static void set_style(enum screen_style style, bool is_cursor)
 	attr_set(all, is_coloured ? (short)style : 0, NULL);
 }
 
-int screen_put(int row, int column, int width, enum screen_style style, bool is_cursor, bool is_right, const char *text)
+int screen_put_text(int row, int column, int width, enum screen_style style, bool is_cursor, bool is_right, const char *text)
 {
 	const int all = screen_width(text);
 	int left = width;
@@ -179,16 +179,16 @@ int screen_put(int row, int column, int width, enum screen_style style, bool is_
 	set_style(style, is_cursor);
 	move(row, column + (is_right && all < width ? width - all : 0));
 	while (*text && left > 0) {
-		int taken;
-		wchar_t c[2] = {next_character(&text, &taken), 0};
-		/* The last column is for the ellipsis where not all fits. */
-		const bool is_cut = all > width && taken > left - 1;
+		int cell_count;
+		wchar_t c[2] = {next_character(&text, &cell_count), 0};
+		/* Reserve the last column for the ellipsis of a cut text. */
+		const bool is_cut = all > width && cell_count > left - 1;
 		if (is_cut) {
 			c[0] = terminal.is_utf8 ? L'…' : L'~';
-			taken = 1;
+			cell_count = 1;
 		}
 		addwstr(c);
-		left -= taken;
+		left -= cell_count;
 		if (is_cut)
 			break;
 	}

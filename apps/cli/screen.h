@@ -1,19 +1,19 @@
-/* screen.h: a terminal that is drawn on: texts at places, keys by the names that src/viewer has for them.
+/* screen.h: draws texts on a terminal and reads keys, with the key names of src/viewer.
  *
- * Whatever the terminal lacks is done without: colours, signs beyond ASCII, a mouse.  No byte of a text reaches it as a control.
- * SPDX-License-Identifier: ISC */
+ * It works without colours, characters beyond ASCII, and mouse if the terminal has none.  No byte of a text reaches the terminal
+ * as a control character.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_CLI_SCREEN_H
 #define WEFT_CLI_SCREEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* In which manner a text is shown; each tells itself from the others without colours too, but ALARM, DOUBT and CALM. */
+/* Styles of a text; all but ALARM, DOUBT and CALM differ without colours too. */
 enum screen_style {
 	SCREEN_PLAIN,
 	SCREEN_DIM,
 	SCREEN_STRONG,
-	SCREEN_BAR,  /* on a ground of its own */
+	SCREEN_BAR,  /* with a background */
 	SCREEN_HEAD, /* underlined */
 	SCREEN_ALARM,
 	SCREEN_DOUBT,
@@ -22,8 +22,8 @@ enum screen_style {
 	SCREEN_STYLES
 };
 
-/* Whether standard input and output are a terminal on which one can move about. */
-bool screen_is_there(void);
+/* Returns whether standard input and output are a terminal with cursor addressing. */
+bool screen_is_available(void);
 
 void screen_begin(void);
 void screen_end(void);
@@ -33,26 +33,26 @@ int screen_columns(void);
 
 void screen_clear(void);
 void screen_show(void);
-void screen_redraw(void); /* also what the terminal should still have */
+void screen_redraw(void); /* redraws also what has not changed */
 
-/* Writes a text at a place, in at most so many columns, to their right if is_right; one that is longer ends in an ellipsis.
- * is_cursor: it stands on the row of the cursor.  Returns how many columns it took. */
-int screen_put(int row, int column, int width, enum screen_style style, bool is_cursor, bool is_right, const char *text);
+/* Writes a text at a position in at most `width` columns, right-aligned if is_right; a longer text ends in an ellipsis.
+ * is_cursor: the row has the cursor.  Returns the number of columns. */
+int screen_put_text(int row, int column, int width, enum screen_style style, bool is_cursor, bool is_right, const char *text);
 
-/* How many columns a text takes, and how many bytes of it fit into so many columns. */
+/* Return the columns of a text, and how many of its bytes fit into `width` columns. */
 int screen_width(const char *text);
-size_t screen_fits(const char *text, int width);
+size_t screen_fitting_bytes(const char *text, int width);
 
-/* All columns of a row get the ground of a style or of the cursor. */
+/* Gives all columns of a row the background of a style or of the cursor. */
 void screen_fill(int row, enum screen_style style, bool is_cursor);
 
 struct screen_key {
-	char name[16];      /* as src/viewer/actions.h calls keys; "Mouse", "WheelUp", "WheelDown", "Resize"; "": none came */
+	char name[16];      /* as in src/viewer/actions.h; also "Mouse", "WheelUp", "WheelDown", "Resize"; "" for none */
 	unsigned modifiers; /* enum weft_modifier */
-	int row, column;    /* of the mouse */
+	int row, column;    /* position of the mouse */
 };
 
-/* The next key that was typed; name is "" if there is none.  False: the terminal is gone. */
+/* Reads the next key; its name is "" if there is none.  Returns false if the terminal is gone. */
 bool screen_next_key(struct screen_key *key);
 
 #endif

@@ -1,8 +1,8 @@
-/* serve.c: weft serve: the page from a web server of its own, which follows traces while they are recorded.
+/* serve.c: implements weft serve: a web server for the page, which follows traces while they are recorded.
  *
- * A browser asks for a trace again and again, with the ETag of what it has: If-None-Match; the ETag is the trace's fingerprint
- * (trace/follow.h).  Of a large trace that is recorded it gets the newest events, which followers read (model/followers.h); all
- * that there is if it asks for TRACE?whole=1.  SPDX-License-Identifier: ISC */
+ * A browser requests a trace repeatedly with the ETag of its copy in If-None-Match; the ETag is the trace's fingerprint
+ * (trace/follow.h).  For a large trace that is being recorded the server sends the newest events, which followers read
+ * (model/followers.h), or all events for TRACE?whole=1.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,36 +23,36 @@
 
 #include "apps/web/page.h"
 #include "model/followers.h"
-#include "trace/several.h"
+#include "trace/multi_open.h"
 
 #define TOKEN_BYTES 16
-#define MOST_CONNECTIONS 256u
-#define MOST_STRANGERS 32u /* of these, connections on which nobody has shown the token yet */
+#define MAX_CONNECTIONS 256u
+#define MAX_STRANGERS 32u /* of these, connections without the token so far */
 #define IDLE_SECONDS 60u
 #define STRANGER_SECONDS 10u
-#define LARGE_BYTES (32u * WEFT_FOLLOWER_SEEN) /* twice as many events, of 16 bytes */
+#define LARGE_BYTES (32u * WEFT_FOLLOWER_WINDOW_EVENTS) /* twice the window's events, at 16 bytes each */
 
-/* A trace as it was read last; responses that are under way hold it. */
+/* The last read state of a trace; pending responses hold references. */
 struct snapshot {
 	struct weft_trace *trace;
-	bool is_partial; /* the newest events alone */
+	bool is_partial; /* only the newest events */
 	cli_bytes packed;
 	const void *bytes;
 	size_t size;
-	unsigned holders;
+	unsigned references;
 };
 
 struct served {
-	struct cli_picture *picture;
-	bool is_read_once;                /* standard input, a FIFO: what is read is gone */
-	uint64_t fingerprint;             /* of what was tried last */
-	bool is_large;                    /* as a whole */
-	struct weft_followers *followers; /* or NULL */
-	struct snapshot *snapshot;        /* NULL: it could not be read, as err says */
+	struct open_plan *picture;
+	bool is_read_once;                /* standard input or a FIFO, which cannot be read again */
+	uint64_t fingerprint;             /* fingerprint at the last attempt */
+	bool is_large;                    /* the whole trace is large */
+	struct weft_followers *followers; /* NULL until the trace is large */
+	struct snapshot *snapshot;        /* NULL if reading failed; then err has the reason */
 	struct weft_error err;
 };
 
-/* A connection on which the token was not shown yet; the oldest one leaves when there are too many. */
+/* A connection without the token so far; the oldest one is closed when there are too many. */
 struct stranger {
 	int socket;
 	struct stranger *older, *newer;
@@ -69,7 +69,7 @@ struct server {
 	size_t count;
 	cli_bytes index;
 	char token[2 * TOKEN_BYTES + 1];
-	char host[256]; /* as it was named, or the machine's: what browsers may call it, besides addresses and localhost */
+	char host[256]; /* host name as given or of the machine; browsers may use it besides addresses and localhost */
 	bool is_loopback;
 	int socket;
 	unsigned port;
@@ -77,10 +77,10 @@ struct server {
 
 /* ---- traces: by the server's one OS thread, but for the first reading ---- */
 
-static void release(void *ctx)
+static void release_snapshot(void *ctx)
 {
 	struct snapshot *s = ctx;
-	if (!s || --s->holders > 0)
+	if (!s || --s->references > 0)
 		return;
 	weft_trace_close(s->trace);
 	weft_vec_free(&s->packed);
@@ -97,27 +97,29 @@ static int pack_all(struct snapshot *s, struct served *t, struct weft_error *err
 	return status;
 }
 
-/* 1: all is to be packed. */
+/* Packs the newest events.  Returns 1 if all events must be packed instead. */
 static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *err)
 {
-	const struct weft_follower_options options = {
-	    .window_ns = INT64_MAX, .window_events = WEFT_FOLLOWER_SEEN, .begins_at_window = true, .makes_no_model = true};
-	const struct cli_picture *p = t->picture;
+	const struct weft_follower_options options = {.window_ns = INT64_MAX,
+	    .window_events = WEFT_FOLLOWER_WINDOW_EVENTS,
+	    .begins_at_window = true,
+	    .makes_no_model = true};
+	const struct open_plan *p = t->picture;
 	if (!t->followers && weft_followers_open(&t->followers, &options, err) < 0)
 		return 1;
-	weft_followers_renew(t->followers);
-	/* Of a ring that has just been overwritten as a whole a window may be a moment. */
-	if (weft_followers_look(t->followers, p->paths, p->count, p->is_session, err) <= 0 ||
-	    !weft_followers_are_followed(t->followers))
+	weft_followers_mark_stale(t->followers);
+	/* If the whole ring was just overwritten, the window may be almost empty. */
+	if (weft_followers_refresh(t->followers, p->paths.items, p->paths.count, p->is_session, err) <= 0 ||
+	    !weft_followers_are_incremental(t->followers))
 		return 1;
-	s->is_partial = weft_followers_window(t->followers) > 0;
+	s->is_partial = weft_followers_window_start_ns(t->followers) > 0;
 	if (s->is_partial && !weft_followers_is_filled(t->followers))
 		return 1;
-	struct weft_followed *followed = weft_followers_take(t->followers);
+	struct weft_followed_model *followed = weft_followers_detach(t->followers);
 	if (!followed)
 		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", p->name, weft_status_string(WEFT_ENOMEM));
 	const int status = cli_pack_window(&s->packed, followed, err);
-	weft_followed_destroy(followed);
+	weft_followed_model_destroy(followed);
 	s->bytes = s->packed.items;
 	s->size = s->packed.count;
 	return status;
@@ -128,12 +130,12 @@ static int take_snapshot(struct snapshot **out, struct served *t, bool is_whole,
 	struct snapshot *s = calloc(1, sizeof *s);
 	if (!s)
 		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", t->picture->name, weft_status_string(WEFT_ENOMEM));
-	s->holders = 1;
+	s->references = 1;
 	int status = is_whole || !t->is_large ? 1 : pack_newest(s, t, err);
 	if (status > 0)
 		status = pack_all(s, t, err);
 	if (status < 0) {
-		release(s);
+		release_snapshot(s);
 		return status;
 	}
 	if (s->packed.items) {
@@ -144,33 +146,33 @@ static int take_snapshot(struct snapshot **out, struct served *t, bool is_whole,
 	return WEFT_OK;
 }
 
-/* A path whose opening may wait for somebody to write; NULL: none. */
-static const char *may_wait(const struct cli_picture *picture)
+/* Returns a path whose opening may wait for a writer, or NULL. */
+static const char *find_blocking_path(const struct open_plan *picture)
 {
 	struct stat there;
-	for (size_t i = 0; i < picture->count; i++) {
-		const char *path = picture->paths[i];
+	for (size_t i = 0; i < picture->paths.count; i++) {
+		const char *path = picture->paths.items[i];
 		if (strcmp(path, "-") == 0 || (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
 			return path;
 	}
 	return NULL;
 }
 
-/* Reads the trace if it is not as it was, or not as it is wanted. */
-static int refresh(struct served *t, bool is_whole)
+/* Reads the trace if it has changed, or if all events are wanted and only the newest are there. */
+static int refresh_trace(struct served *t, bool is_whole)
 {
-	const uint64_t now = weft_several_fingerprint(t->picture->paths, t->picture->count);
-	const char *waits = may_wait(t->picture);
+	const uint64_t now = weft_multi_fingerprint(t->picture->paths.items, t->picture->paths.count);
+	const char *waits = find_blocking_path(t->picture);
 	if (t->snapshot && ((now == t->fingerprint && !(is_whole && t->snapshot->is_partial)) || t->is_read_once))
 		return WEFT_OK;
 	struct snapshot *fresh = NULL;
 	int status;
 	if (waits && !t->is_read_once)
-		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: is no longer a file or a directory", waits);
+		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: no longer a file or a directory", waits);
 	else
 		status = take_snapshot(&fresh, t, is_whole, &t->err);
 	t->fingerprint = now;
-	release(t->snapshot);
+	release_snapshot(t->snapshot);
 	t->snapshot = fresh;
 	return status;
 }
@@ -190,7 +192,7 @@ static const struct {
     {"X-Content-Type-Options", "nosniff"},
 };
 
-/* Takes the response; NULL: the connection is closed. */
+/* Sends and releases the response; closes the connection if it is NULL. */
 static enum MHD_Result send_response(
     struct MHD_Connection *connection, unsigned status, const char *type, struct MHD_Response *response)
 {
@@ -222,12 +224,12 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned sta
 static enum MHD_Result send_trace(struct MHD_Connection *connection, struct served *t)
 {
 	char etag[32], text[640];
-	if (!t->is_read_once && !cli_picture_renew(t->picture))
+	if (!t->is_read_once && !open_reclassify(t->picture))
 		return MHD_NO;
-	// before the reading: what happens meanwhile will be new
-	const bool is_recorded = weft_several_are_recorded(t->picture->paths, t->picture->count);
+	// determined before reading, so that later events count as new
+	const bool is_recorded = weft_multi_is_recorded(t->picture->paths.items, t->picture->paths.count);
 	const bool is_whole = !is_recorded || MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "whole");
-	if (refresh(t, is_whole) < 0 || !t->snapshot) {
+	if (refresh_trace(t, is_whole) < 0 || !t->snapshot) {
 		weft_error_format(&t->err, text, sizeof text);
 		return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
 	}
@@ -236,72 +238,73 @@ static enum MHD_Result send_trace(struct MHD_Connection *connection, struct serv
 	const bool is_known = known && strcmp(known, etag) == 0;
 	struct MHD_Response *response = is_known
 					    ? MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT)
-					    : MHD_create_response_from_buffer_with_free_callback_cls(
-						  t->snapshot->size, (void *)(uintptr_t)t->snapshot->bytes, release, t->snapshot);
+					    : MHD_create_response_from_buffer_with_free_callback_cls(t->snapshot->size,
+						  (void *)(uintptr_t)t->snapshot->bytes, release_snapshot, t->snapshot);
 	if (response) {
-		t->snapshot->holders += !is_known;
+		t->snapshot->references += !is_known;
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, etag);
 		MHD_add_response_header(response, "Weft-Recorded", is_recorded ? "yes" : "no");
 	}
 	return send_response(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, "application/octet-stream", response);
 }
 
-/* ---- who asks ---- */
+/* ---- Clients ---- */
 
-static void forget_stranger(struct strangers *list, struct stranger *who)
+static void remove_stranger(struct strangers *list, struct stranger *client)
 {
-	if (!who->older && !who->newer && list->oldest != who)
+	if (!client->older && !client->newer && list->oldest != client)
 		return;
-	*(who->older ? &who->older->newer : &list->oldest) = who->newer;
-	*(who->newer ? &who->newer->older : &list->newest) = who->older;
-	who->older = who->newer = NULL;
+	*(client->older ? &client->older->newer : &list->oldest) = client->newer;
+	*(client->newer ? &client->newer->older : &list->newest) = client->older;
+	client->older = client->newer = NULL;
 	list->count--;
 }
 
-/* Somebody connects, or leaves.  Who connects finds room also where others only sit: the oldest stranger is shown out. */
-static void meet(void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode what)
+/* Handles a new or closed connection.  When there are too many connections without the token, the oldest one is closed. */
+static void note_connection(
+    void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
 	struct strangers *list = &((struct server *)ctx)->strangers;
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (*socket_context)
-			forget_stranger(list, *socket_context);
+			remove_stranger(list, *socket_context);
 		free(*socket_context);
 		*socket_context = NULL;
 		return;
 	}
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct stranger *who = info ? calloc(1, sizeof *who) : NULL;
-	*socket_context = who;
-	if (!who)
+	struct stranger *client = info ? calloc(1, sizeof *client) : NULL;
+	*socket_context = client;
+	if (!client)
 		return;
-	*who = (struct stranger){.socket = info->connect_fd, .older = list->newest};
-	*(list->newest ? &list->newest->newer : &list->oldest) = who;
-	list->newest = who;
-	if (++list->count > MOST_STRANGERS) {
+	*client = (struct stranger){.socket = info->connect_fd, .older = list->newest};
+	*(list->newest ? &list->newest->newer : &list->oldest) = client;
+	list->newest = client;
+	if (++list->count > MAX_STRANGERS) {
 		struct stranger *oldest = list->oldest;
-		forget_stranger(list, oldest);
+		remove_stranger(list, oldest);
 		shutdown(oldest->socket, SHUT_RDWR);
 	}
 }
 
-/* The token was shown. */
-static void welcome(struct server *server, struct MHD_Connection *connection)
+/* Marks a connection that has sent the token. */
+static void accept_client(struct server *server, struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	if (info && info->socket_context)
-		forget_stranger(&server->strangers, info->socket_context);
+		remove_stranger(&server->strangers, info->socket_context);
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
 }
 
-/* ":PORT", or nothing. */
+/* Returns whether a text is ":PORT" or empty. */
 static bool is_port(const char *text)
 {
 	const size_t digits = text[0] == ':' ? strspn(text + 1, "0123456789") : 0;
 	return text[0] == '\0' || (digits > 0 && digits <= 5 && text[1 + digits] == '\0' && atoi(text + 1) <= 65535);
 }
 
-/* Whether a Host header names this server.  A page of somebody else's whose name leads here, DNS rebinding, says its own name:
- * an address it cannot be. */
+/* Returns whether a Host header names this server.  A DNS rebinding page sends its own host name, which is neither an address nor
+ * ours. */
 static bool is_our_host(const struct server *server, const char *header)
 {
 	char host[256];
@@ -333,7 +336,7 @@ static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char
 	return MHD_YES;
 }
 
-/* Two headers might be understood differently by who stands between. */
+/* Requires exactly one Host header, since a proxy may interpret two differently. */
 static bool is_for_us(const struct server *server, struct MHD_Connection *connection)
 {
 	struct hosts hosts = {0};
@@ -341,7 +344,7 @@ static bool is_for_us(const struct server *server, struct MHD_Connection *connec
 	return hosts.count == 1 && hosts.first && is_our_host(server, hosts.first);
 }
 
-/* In a time that does not tell how much of it is right. */
+/* Checks the token in constant time. */
 static bool has_token(const struct server *server, const char *url)
 {
 	unsigned char wrong = 0;
@@ -352,12 +355,12 @@ static bool has_token(const struct server *server, const char *url)
 	return wrong == 0;
 }
 
-static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
+static enum MHD_Result answer_request(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
     const char *version, const char *upload, size_t *upload_size, void **request)
 {
 	struct server *server = ctx;
 	const bool only_reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-	// An answer to the first of the two calls that a request has would close the connection.
+	// The library calls twice for a request; answering the first call would close the connection.
 	if (only_reads && !*request) {
 		*request = server;
 		return MHD_YES;
@@ -365,8 +368,8 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 	if (!is_for_us(server, connection))
 		return send_text(connection, MHD_HTTP_FORBIDDEN, "This is not the name of this server.\n");
 	if (!has_token(server, url))
-		return send_text(connection, MHD_HTTP_NOT_FOUND, "Nothing is here: use the address that weft serve printed.\n");
-	welcome(server, connection);
+		return send_text(connection, MHD_HTTP_NOT_FOUND, "Not found: use the address that weft serve printed.\n");
+	accept_client(server, connection);
 	if (!only_reads)
 		return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "This server only answers GET and HEAD.\n");
 	const char *name = url + sizeof server->token + 1;
@@ -382,19 +385,19 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 		if (strcmp(name, weft_page_trace_name(own, i, "")) == 0)
 			return send_trace(connection, &server->traces[i]);
 	}
-	return send_text(connection, MHD_HTTP_NOT_FOUND, "Nothing is here.\n");
+	return send_text(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
 }
 
 /* ---- where to listen ---- */
 
-/* [HOST][:PORT], an IPv6 address in brackets when a port follows.  False: it is no such thing. */
-static bool split(const char *listen, char host[256], char port[8])
+/* Parses [HOST][:PORT], with brackets around an IPv6 address that a port follows.  Returns false if the text is malformed. */
+static bool split_address(const char *listen, char host[256], char port[8])
 {
 	const bool in_brackets = listen[0] == '[';
 	const char *begin = listen + in_brackets, *colon = strchr(begin, ':');
 	size_t length = strcspn(begin, in_brackets ? "]" : ":");
 	if (!in_brackets && colon && strchr(colon + 1, ':'))
-		length = strlen(begin); // an IPv6 address, bare
+		length = strlen(begin); // an IPv6 address without brackets
 	const char *rest = begin + length;
 	if (in_brackets && *rest++ != ']')
 		return false;
@@ -427,18 +430,18 @@ static bool is_any_address(const struct sockaddr *address)
 					     : address->sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
 }
 
-/* Opens the socket, and fills what the server knows of it.  Returns as cli_parse(). */
+/* Opens the socket and fills in the server's address.  Returns as cli_parse(). */
 static int open_socket(struct server *server, const char *listen_at)
 {
 	char host[256] = "127.0.0.1", service[8] = "0", number[8];
 	struct addrinfo *info, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
 	struct sockaddr_storage bound = {0};
 	socklen_t size = sizeof bound;
-	if (!split(listen_at, host, service))
-		return cli_fail("serve: --listen=%s is not an address: HOST, HOST:PORT or :PORT", listen_at);
+	if (!split_address(listen_at, host, service))
+		return cli_fail_verb("serve", "not an address: --listen=%s; use HOST, HOST:PORT or :PORT", listen_at);
 	int why = getaddrinfo(host, service, &hints, &info);
 	if (why != 0)
-		return cli_fail("serve: %s: %s", host, gai_strerror(why));
+		return cli_fail_verb("serve", "%s: %s", host, gai_strerror(why));
 	const int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
 		  bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, 16) == 0 &&
@@ -449,7 +452,7 @@ static int open_socket(struct server *server, const char *listen_at)
 	if (!ok) {
 		if (fd >= 0)
 			close(fd);
-		return cli_fail("serve: cannot listen on %s: %s", listen_at, strerror(error));
+		return cli_fail_verb("serve", "cannot listen on %s: %s", listen_at, strerror(error));
 	}
 	server->socket = fd;
 	server->port = (unsigned)atoi(number);
@@ -464,7 +467,7 @@ static int make_token(char *token)
 {
 	unsigned char bytes[TOKEN_BYTES];
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return cli_fail("serve: no random numbers: %s", strerror(errno));
+		return cli_fail_verb("serve", "cannot get random numbers: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof bytes; i++)
 		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
 	return -1;
@@ -472,64 +475,65 @@ static int make_token(char *token)
 
 /* ---- the verb ---- */
 
-/* Serves until a signal says stop. */
-static int serve(struct server *server, const char *listen_at)
+/* Serves until a signal arrives. */
+static int run_server(struct server *server, const char *listen_at)
 {
 	int got;
 	sigset_t signals;
 	int exit = open_socket(server, listen_at);
 	if (exit >= 0)
 		return exit;
-	// before the server's OS thread begins, which inherits it
+	// blocked before the server's OS thread starts, which inherits the mask
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, answer,
-	    server, MHD_OPTION_LISTEN_SOCKET, server->socket, MHD_OPTION_CONNECTION_LIMIT, MOST_CONNECTIONS,
-	    MHD_OPTION_CONNECTION_TIMEOUT, STRANGER_SECONDS, MHD_OPTION_NOTIFY_CONNECTION, meet, server, MHD_OPTION_END);
+	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL,
+	    answer_request, server, MHD_OPTION_LISTEN_SOCKET, server->socket, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
+	    MHD_OPTION_CONNECTION_TIMEOUT, STRANGER_SECONDS, MHD_OPTION_NOTIFY_CONNECTION, note_connection, server,
+	    MHD_OPTION_END);
 	if (!daemon) {
 		close(server->socket);
-		return cli_fail("serve: the server cannot be started");
+		return cli_fail_verb("serve", "cannot start the server");
 	}
 	const bool in_brackets = strchr(server->host, ':');
 	printf(
 	    "http://%s%s%s:%u/%s/\n", in_brackets ? "[" : "", server->host, in_brackets ? "]" : "", server->port, server->token);
 	fflush(stdout);
 	if (!server->is_loopback)
-		cli_note("serve: whoever knows this address can read the trace, and so can whoever sees the network: it is not "
-			 "encrypted");
+		cli_note("the page is not encrypted: the address or the network traffic gives access to the trace");
 	if (isatty(STDERR_FILENO))
-		cli_note("serve: open this address in a browser; Ctrl+C ends");
+		cli_note("open this address in a browser; stop with Ctrl+C");
 	sigwait(&signals, &got);
-	// A trace that is being read is waited for; whoever does not want to wait asks a second time.
+	// Wait for a trace that is being read; a second signal ends the program at once.
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 	MHD_stop_daemon(daemon);
-	return CLI_FINE;
+	return CLI_OK;
 }
 
-/* Reads the traces a first time, and makes the page.  Traces of hosts that are recorded still may have what ties them together
- * later.  Returns as cli_parse(). */
-static int prepare(struct server *server, struct cli_picture *pictures)
+/* Reads the traces for the first time and makes the page.  Recorded traces of several hosts may become joinable only later.
+ * Returns as cli_parse(). */
+static int prepare_page(struct server *server, struct open_plan **pictures)
 {
 	struct weft_page_trace *names = calloc(server->count, sizeof *names);
 	if (!names)
-		return cli_fail("serve: %s", weft_status_string(WEFT_ENOMEM));
+		return cli_fail_verb("serve", "%s", weft_status_string(WEFT_ENOMEM));
 	int exit = -1;
 	for (size_t i = 0; i < server->count && exit < 0; i++) {
 		struct served *t = &server->traces[i];
-		t->picture = &pictures[i];
-		t->is_read_once = may_wait(t->picture);
+		t->picture = pictures[i];
+		t->is_read_once = find_blocking_path(t->picture);
 		names[i].name = t->picture->name;
-		const bool may_become = t->picture->count > 1 && weft_several_are_recorded(t->picture->paths, t->picture->count);
+		const bool may_become =
+		    t->picture->paths.count > 1 && weft_multi_is_recorded(t->picture->paths.items, t->picture->paths.count);
 		cli_progress_begin("opening", t->picture->name);
-		int status = refresh(t, true);
+		int status = refresh_trace(t, true);
 		cli_progress_end();
 		if (status < 0 && !may_become)
 			exit = cli_fail_error(&t->err);
 	}
-	if (exit < 0 && weft_page_write_index(names, server->count, true, cli_append, &server->index, NULL) < 0)
-		exit = cli_fail("serve: %s", weft_status_string(WEFT_ENOMEM));
+	if (exit < 0 && weft_page_write_index(names, server->count, true, cli_bytes_append, &server->index, NULL) < 0)
+		exit = cli_fail_verb("serve", "%s", weft_status_string(WEFT_ENOMEM));
 	free(names);
 	return exit < 0 ? make_token(server->token) : exit;
 }
@@ -540,22 +544,22 @@ int cli_serve(struct cli_args *args)
 	bool compare = false;
 	const struct cli_option options[] = {
 	    {"listen", 'l', CLI_TEXT, &listen_at, "HOST:PORT",
-		"listens there; if not given, at a free port that only this machine can reach"},
+		"listen at this address (default: a free port that only this machine can reach)"},
 	    CLI_OPTION_COMPARE(&compare),
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
-	struct cli_picture *pictures;
-	struct server server = {.count = cli_pictures(&pictures, args, compare)};
+	struct open_plan **pictures;
+	struct server server = {.count = cli_make_pictures(&pictures, args, compare)};
 	server.traces = calloc(server.count + 1, sizeof *server.traces);
-	exit =
-	    server.traces && server.count ? prepare(&server, pictures) : cli_fail("serve: %s", weft_status_string(WEFT_ENOMEM));
+	exit = server.traces && server.count ? prepare_page(&server, pictures)
+					     : cli_fail_verb("serve", "%s", weft_status_string(WEFT_ENOMEM));
 	if (exit < 0)
-		exit = serve(&server, listen_at);
+		exit = run_server(&server, listen_at);
 	for (size_t i = 0; server.traces && i < server.count; i++) {
-		release(server.traces[i].snapshot);
+		release_snapshot(server.traces[i].snapshot);
 		weft_followers_close(server.traces[i].followers);
 	}
 	free(server.traces);
@@ -564,11 +568,12 @@ int cli_serve(struct cli_args *args)
 }
 
 #else
+#include "feature_list.h"
 
 int cli_serve(struct cli_args *args)
 {
 	(void)args;
-	return cli_fail("serve: this weft was built without pages: libmicrohttpd, clang-14, lld-14 or wasi-libc was missing");
+	return cli_fail_without("serve", CLI_FEATURE_SERVER);
 }
 
 #endif

@@ -1,29 +1,29 @@
-/* sqlite.c: see sqlite.h.
+/* sqlite.c: implements sqlite.h.
  *
- * All rows are one transaction without a journal, since the file gets its name when it is whole; indices come last, which is
- * several times faster than to keep them while rows come.  SPDX-License-Identifier: ISC */
+ * All rows are one transaction without a journal, since the file gets its name when it is complete.  Indices are created last,
+ * which is several times faster than updating them for each row.  SPDX-License-Identifier: ISC */
 #include "apps/cli/sqlite.h"
 
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <string.h>
 
-#include "analysis/explain.h"
-#include "analysis/table.h"
+#include "analysis/findings/explain.h"
+#include "analysis/queries/type_table.h"
 #include "base/utf8.h"
 #include "model/kernel.h"
 
-/* The version of the schema, and what file(1) knows such a file by: "WEFT". */
+/* The schema version, and the application id by which file(1) recognizes the format: "WEFT". */
 #define BEGIN                                                                                                                    \
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"                                  \
 	"PRAGMA application_id = 0x57454654; PRAGMA user_version = 1; BEGIN;"
 
-/* X(NAME, "name", "columns", how many): columns are explained in docs/sql.md. */
+/* X(NAME, "name", "columns", number of columns): docs/sql.md explains the columns. */
 #define TABLES(X)                                                                                                                \
 	X(META, "meta", "key TEXT PRIMARY KEY, value", 2)                                                                        \
 	X(THREAD, "thread", "number INTEGER PRIMARY KEY, name TEXT, tid INTEGER, process TEXT, pid INTEGER", 5)                  \
 	X(SITE, "site", "number INTEGER PRIMARY KEY, file TEXT, line INTEGER, function TEXT, library TEXT", 5)                   \
-	X(SORT, "sort", "number INTEGER PRIMARY KEY, name TEXT NOT NULL", 2)                                                     \
+	X(GROUP, "sort", "number INTEGER PRIMARY KEY, name TEXT NOT NULL", 2)                                                    \
 	X(PROMISE, "promise",                                                                                                    \
 	    "number INTEGER PRIMARY KEY, id INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, sort INTEGER, "            \
 	    "start_ns INTEGER NOT NULL, end_ns INTEGER, end TEXT NOT NULL, error TEXT, became INTEGER, created_by INTEGER, "     \
@@ -36,7 +36,7 @@
 	X(LABEL, "label", "promise INTEGER NOT NULL, time_ns INTEGER NOT NULL, text TEXT NOT NULL", 3)                           \
 	X(COUNTER, "counter", "number INTEGER PRIMARY KEY, name TEXT NOT NULL", 2)                                               \
 	X(SAMPLE, "sample", "counter INTEGER NOT NULL, time_ns INTEGER NOT NULL, value INTEGER NOT NULL", 3)                     \
-	X(STRETCH, "stretch",                                                                                                    \
+	X(INTERVAL, "stretch",                                                                                                   \
 	    "what TEXT NOT NULL, thread INTEGER, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, why TEXT", 5)               \
 	X(OFF, "off",                                                                                                            \
 	    "tid INTEGER NOT NULL, start_ns INTEGER NOT NULL, ready_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, "              \
@@ -95,15 +95,15 @@ struct writer {
 	const struct weft_model *model;
 	sqlite3 *db;
 	sqlite3_stmt *inserts[TABLE_COUNT];
-	sqlite3_stmt *row; /* that is being made, */
+	sqlite3_stmt *row; /* statement of the current row, */
 	int column;        /* and its next column, from 1 */
-	int status;        /* SQLITE_OK, or what failed first */
+	int status;        /* SQLITE_OK, or the first error */
 	WEFT_VEC(char) text;
 };
 
 /* ---- Rows ---- */
 
-static void fail_with(struct writer *w, int status)
+static void note_status(struct writer *w, int status)
 {
 	if (w->status == SQLITE_OK && status != SQLITE_OK)
 		w->status = status;
@@ -115,279 +115,279 @@ static void begin_row(struct writer *w, enum table table)
 	w->column = 1;
 }
 
-static void put_int(struct writer *w, int64_t value)
+static void bind_int(struct writer *w, int64_t value)
 {
-	fail_with(w, sqlite3_bind_int64(w->row, w->column++, value));
+	note_status(w, sqlite3_bind_int64(w->row, w->column++, value));
 }
 
-static void put_null(struct writer *w)
+static void bind_null(struct writer *w)
 {
-	w->column++; /* what is not bound is NULL: rows are cleared */
+	w->column++; /* unbound columns are NULL, since rows are cleared */
 }
 
-static void put_int_or_null(struct writer *w, bool has, int64_t value)
+static void bind_int_or_null(struct writer *w, bool has, int64_t value)
 {
 	if (has)
-		put_int(w, value);
+		bind_int(w, value);
 	else
-		put_null(w);
+		bind_null(w);
 }
 
-static void put_number(struct writer *w, uint32_t promise)
+static void bind_index(struct writer *w, uint32_t promise)
 {
-	put_int_or_null(w, promise != WEFT_NONE, promise);
+	bind_int_or_null(w, promise != WEFT_NONE, promise);
 }
 
-static void put_cstring(struct writer *w, const char *text)
+static void bind_cstring(struct writer *w, const char *text)
 {
-	fail_with(w, text ? sqlite3_bind_text(w->row, w->column, text, -1, SQLITE_TRANSIENT) : SQLITE_OK);
+	note_status(w, text ? sqlite3_bind_text(w->row, w->column, text, -1, SQLITE_TRANSIENT) : SQLITE_OK);
 	w->column++;
 }
 
-/* As valid UTF-8; of no bytes NULL. */
-static void put_str(struct writer *w, struct weft_str text)
+/* Binds a text as valid UTF-8; an empty one as NULL. */
+static void bind_text(struct writer *w, struct weft_str text)
 {
-	const size_t room = (size_t)text.len * 3 + 1; /* a byte that is no character becomes U+FFFD */
+	const size_t capacity = (size_t)text.len * 3 + 1; /* an invalid byte becomes U+FFFD */
 	w->text.count = 0;
-	if (!text.len || !weft_vec_reserve(&w->text, room)) {
-		fail_with(w, text.len ? SQLITE_NOMEM : SQLITE_OK);
-		put_null(w);
+	if (!text.len || !weft_vec_reserve(&w->text, capacity)) {
+		note_status(w, text.len ? SQLITE_NOMEM : SQLITE_OK);
+		bind_null(w);
 		return;
 	}
-	weft_utf8_copy(w->text.items, room, text);
-	put_cstring(w, w->text.items);
+	weft_utf8_copy(w->text.items, capacity, text);
+	bind_cstring(w, w->text.items);
 }
 
 static void end_row(struct writer *w)
 {
 	const int status = w->status == SQLITE_OK ? sqlite3_step(w->row) : SQLITE_DONE;
-	fail_with(w, status == SQLITE_DONE ? SQLITE_OK : status);
+	note_status(w, status == SQLITE_DONE ? SQLITE_OK : status);
 	sqlite3_reset(w->row);
 	sqlite3_clear_bindings(w->row);
 }
 
-static void put_meta(struct writer *w, const char *key, struct weft_str text, bool is_number, int64_t number)
+static void insert_meta(struct writer *w, const char *key, struct weft_str text, bool is_number, int64_t number)
 {
 	begin_row(w, META);
-	put_cstring(w, key);
+	bind_cstring(w, key);
 	if (is_number)
-		put_int(w, number);
+		bind_int(w, number);
 	else
-		put_str(w, text);
+		bind_text(w, text);
 	end_row(w);
 }
 
 /* ---- The trace ---- */
 
-static void put_trace(struct writer *w)
+static void insert_trace(struct writer *w)
 {
 	const struct weft_trace_info *info = w->model->trace;
 	const struct weft_str none = {"", 0};
-	put_meta(w, "format", (struct weft_str){info->format, (uint32_t)strlen(info->format)}, false, 0);
-	put_meta(w, "host", info->host, false, 0);
-	put_meta(w, "process", info->process, false, 0);
-	put_meta(w, "command", info->command, false, 0);
+	insert_meta(w, "format", (struct weft_str){info->format, (uint32_t)strlen(info->format)}, false, 0);
+	insert_meta(w, "host", info->host, false, 0);
+	insert_meta(w, "process", info->process, false, 0);
+	insert_meta(w, "command", info->command, false, 0);
 	if (info->has_origin)
-		put_meta(
+		insert_meta(
 		    w, "start_wall_ns", none, true, (int64_t)((uint64_t)info->clock_origin_ns + (uint64_t)w->model->start_ns));
-	put_meta(w, "end_ns", none, true, w->model->end_ns);
-	put_meta(w, "events", none, true, (int64_t)w->model->events);
-	put_meta(w, "lost", none, true, (int64_t)cli_lost(info));
-	put_meta(w, "skipped", none, true, (int64_t)info->skipped_count);
+	insert_meta(w, "end_ns", none, true, w->model->end_ns);
+	insert_meta(w, "events", none, true, (int64_t)w->model->events);
+	insert_meta(w, "lost", none, true, (int64_t)cli_count_lost(info));
+	insert_meta(w, "skipped", none, true, (int64_t)info->skipped_count);
 	for (size_t i = 0; i < info->stream_count; i++) {
 		const uint32_t part = info->streams[i].part;
 		begin_row(w, THREAD);
-		put_int(w, (int64_t)i);
-		put_str(w, info->streams[i].name);
-		put_int(w, info->streams[i].host ? weft_tid_at((uint32_t)info->streams[i].tid, info->streams[i].host)
-						 : (int64_t)info->streams[i].tid);
-		put_str(w, part < info->part_count ? info->parts[part].process : info->process);
-		put_int(w, (int64_t)(part < info->part_count ? info->parts[part].pid : info->pid));
+		bind_int(w, (int64_t)i);
+		bind_text(w, info->streams[i].name);
+		bind_int(w, info->streams[i].host ? weft_tid_at((uint32_t)info->streams[i].tid, info->streams[i].host)
+						  : (int64_t)info->streams[i].tid);
+		bind_text(w, part < info->part_count ? info->parts[part].process : info->process);
+		bind_int(w, (int64_t)(part < info->part_count ? info->parts[part].pid : info->pid));
 		end_row(w);
 	}
 	for (size_t i = 0; i < info->site_count && w->status == SQLITE_OK; i++) {
 		const struct weft_site *site = &info->sites[i];
 		begin_row(w, SITE);
-		put_int(w, (int64_t)i);
-		put_str(w, site->file);
-		put_int_or_null(w, site->line, site->line);
-		put_str(w, site->function);
-		put_str(w, weft_site_library(site));
+		bind_int(w, (int64_t)i);
+		bind_text(w, site->file);
+		bind_int_or_null(w, site->line, site->line);
+		bind_text(w, site->function);
+		bind_text(w, weft_site_library(site));
 		end_row(w);
 	}
 }
 
-static void put_sorts(struct writer *w, const struct weft_table *sorts)
+static void insert_groups(struct writer *w, const struct weft_table *groups)
 {
 	char name[192];
-	for (size_t i = 0; i < sorts->count && w->status == SQLITE_OK; i++) {
-		begin_row(w, SORT);
-		put_int(w, sorts->rows[i].sort);
-		put_cstring(w, weft_table_name(w->model, &sorts->rows[i], name));
+	for (size_t i = 0; i < groups->count && w->status == SQLITE_OK; i++) {
+		begin_row(w, GROUP);
+		bind_int(w, groups->rows[i].type);
+		bind_cstring(w, weft_table_name(w->model, &groups->rows[i], name));
 		end_row(w);
 	}
 }
 
-static void put_promise(struct writer *w, const struct weft_layout *layout, const struct weft_table *sorts, uint32_t number)
+static void insert_promise(struct writer *w, const struct weft_layout *layout, const struct weft_table *groups, uint32_t number)
 {
 	const struct weft_model *m = w->model;
 	const struct weft_promise *p = &m->promises[number];
-	const uint32_t sort = sorts->sort_of[number], track = layout->track_of ? layout->track_of[number] : WEFT_NONE;
+	const uint32_t group = groups->type_of[number], track = layout->track_of ? layout->track_of[number] : WEFT_NONE;
 	char name[512];
 	int64_t ran_ns = 0;
 	for (uint32_t r = p->runs; r < p[1].runs; r++)
 		ran_ns += m->runs[r].end_ns - m->runs[r].start_ns;
 	weft_model_name(m, number, name, sizeof name);
 	begin_row(w, PROMISE);
-	put_int(w, number);
-	put_int(w, p->id);
-	put_cstring(w, weft_model_kind_name(m, p->kind));
-	put_cstring(w, name);
-	put_number(w, sort);
-	put_int(w, p->start_ns);
-	put_int_or_null(w, p->end != WEFT_END_PENDING, p->end_ns);
-	put_cstring(w, cli_end_names[p->end]);
-	put_str(w, p->failure != WEFT_NONE ? weft_model_text(m, p->failure) : (struct weft_str){"", 0});
-	put_number(w, p->end == WEFT_END_BECAME ? p->became : WEFT_NONE);
-	put_number(w, p->created_by);
-	put_number(w, track != WEFT_NONE ? layout->tracks[track].actor : WEFT_NONE);
-	put_number(w, p->site);
-	put_int(w, p->stream);
-	put_number(w, layout->rows[number]);
-	put_int(w, p[1].runs - p->runs);
-	put_int(w, ran_ns);
-	put_int_or_null(w, m->kernel, m->kernel ? weft_kernel_promise_off_ns(m, number, p->start_ns, p->end_ns) : 0);
+	bind_int(w, number);
+	bind_int(w, p->id);
+	bind_cstring(w, weft_model_kind_name(m, p->kind));
+	bind_cstring(w, name);
+	bind_index(w, group);
+	bind_int(w, p->start_ns);
+	bind_int_or_null(w, p->end != WEFT_END_PENDING, p->end_ns);
+	bind_cstring(w, cli_end_names[p->end]);
+	bind_text(w, p->failure != WEFT_NONE ? weft_model_text(m, p->failure) : (struct weft_str){"", 0});
+	bind_index(w, p->end == WEFT_END_BECAME ? p->became : WEFT_NONE);
+	bind_index(w, p->created_by);
+	bind_index(w, track != WEFT_NONE ? layout->tracks[track].actor : WEFT_NONE);
+	bind_index(w, p->site);
+	bind_int(w, p->stream);
+	bind_index(w, layout->rows[number]);
+	bind_int(w, p[1].runs - p->runs);
+	bind_int(w, ran_ns);
+	bind_int_or_null(w, m->kernel, m->kernel ? weft_kernel_promise_off_ns(m, number, p->start_ns, p->end_ns) : 0);
 	end_row(w);
 	for (uint32_t r = p->runs; r < p[1].runs; r++) {
 		begin_row(w, RUN);
-		put_int(w, number);
-		put_int(w, m->run_streams ? m->run_streams[r] : 0);
-		put_int(w, m->runs[r].start_ns);
-		put_int(w, m->runs[r].end_ns);
+		bind_int(w, number);
+		bind_int(w, m->run_streams ? m->run_streams[r] : 0);
+		bind_int(w, m->runs[r].start_ns);
+		bind_int(w, m->runs[r].end_ns);
 		end_row(w);
 	}
 	for (uint32_t l = p->labels; l < p[1].labels; l++) {
 		if (m->labels[l].is_counter)
 			continue;
 		begin_row(w, LABEL);
-		put_int(w, number);
-		put_int(w, m->labels[l].time_ns);
-		put_str(w, weft_model_text(m, m->labels[l].text));
+		bind_int(w, number);
+		bind_int(w, m->labels[l].time_ns);
+		bind_text(w, weft_model_text(m, m->labels[l].text));
 		if (weft_model_text(m, m->labels[l].text).len)
 			end_row(w);
 	}
 }
 
-/* An await ends with what is awaited, or when somebody says so. */
-static void put_links(struct writer *w)
+/* Writes the links.  An await ends with the awaited promise, or with an event that ends it. */
+static void insert_links(struct writer *w)
 {
 	const struct weft_model *m = w->model;
 	for (size_t i = 0; i < m->link_count && w->status == SQLITE_OK; i++) {
 		const struct weft_link *link = &m->links[i];
 		const struct weft_promise *to = &m->promises[link->to];
 		begin_row(w, LINK);
-		put_cstring(w, cli_link_names[link->kind]);
-		put_int(w, link->time_ns);
-		put_int(w, link->from);
-		put_int(w, link->to);
-		put_int(w, link->stream);
+		bind_cstring(w, cli_link_names[link->kind]);
+		bind_int(w, link->time_ns);
+		bind_int(w, link->from);
+		bind_int(w, link->to);
+		bind_int(w, link->stream);
 		end_row(w);
 		if (link->kind != WEFT_LINK_AWAIT)
 			continue;
 		const int64_t called_off_ns = weft_model_await_end(m, link),
 			      end_ns = to->end == WEFT_END_PENDING || called_off_ns < to->end_ns ? called_off_ns : to->end_ns;
 		begin_row(w, WAIT);
-		put_int(w, link->from);
-		put_int(w, link->to);
-		put_int(w, link->time_ns);
-		put_int_or_null(w, end_ns != INT64_MAX, end_ns < link->time_ns ? link->time_ns : end_ns);
+		bind_int(w, link->from);
+		bind_int(w, link->to);
+		bind_int(w, link->time_ns);
+		bind_int_or_null(w, end_ns != INT64_MAX, end_ns < link->time_ns ? link->time_ns : end_ns);
 		end_row(w);
 	}
 }
 
-static void put_stretches(struct writer *w, const char *what, const struct weft_stretch *stretches, size_t count)
+static void insert_intervals(struct writer *w, const char *what, const struct weft_interval *intervals, size_t count)
 {
 	for (size_t i = 0; i < count && w->status == SQLITE_OK; i++) {
-		begin_row(w, STRETCH);
-		put_cstring(w, what);
-		put_int(w, stretches[i].stream);
-		put_int(w, stretches[i].start_ns);
-		put_int(w, stretches[i].end_ns);
-		put_str(w, weft_model_text(w->model, stretches[i].text));
+		begin_row(w, INTERVAL);
+		bind_cstring(w, what);
+		bind_int(w, intervals[i].stream);
+		bind_int(w, intervals[i].start_ns);
+		bind_int(w, intervals[i].end_ns);
+		bind_text(w, weft_model_text(w->model, intervals[i].text));
 		end_row(w);
 	}
 }
 
-static void put_counters(struct writer *w)
+static void insert_counters(struct writer *w)
 {
 	const struct weft_model *m = w->model;
 	for (size_t i = 0; i < m->counter_count && w->status == SQLITE_OK; i++) {
 		char name[512];
 		weft_utf8_copy(name, sizeof name, m->counters[i].name);
 		begin_row(w, COUNTER);
-		put_int(w, (int64_t)i);
-		put_cstring(w, name);
+		bind_int(w, (int64_t)i);
+		bind_cstring(w, name);
 		end_row(w);
 		for (size_t s = 0; s < m->counters[i].count && w->status == SQLITE_OK; s++) {
 			begin_row(w, SAMPLE);
-			put_int(w, (int64_t)i);
-			put_int(w, m->counters[i].samples[s].time_ns);
-			put_int(w, m->counters[i].samples[s].value);
+			bind_int(w, (int64_t)i);
+			bind_int(w, m->counters[i].samples[s].time_ns);
+			bind_int(w, m->counters[i].samples[s].value);
 			end_row(w);
 		}
 	}
 }
 
-static void put_kernel(struct writer *w)
+static void insert_kernel(struct writer *w)
 {
 	static const char *const whys[] = {
 	    [WEFT_OFF_PREEMPTED] = "preempted", [WEFT_OFF_BLOCKED] = "blocked", [WEFT_OFF_DISK] = "disk"};
 	const struct weft_kernel *k = w->model->kernel;
 	for (size_t i = 0; k && i < k->thread_count && w->status == SQLITE_OK; i++) {
 		begin_row(w, OS_THREAD);
-		put_int(w, k->threads[i].tid);
-		put_int_or_null(w, k->threads[i].pid, k->threads[i].pid);
-		put_str(w, k->threads[i].name);
+		bind_int(w, k->threads[i].tid);
+		bind_int_or_null(w, k->threads[i].pid, k->threads[i].pid);
+		bind_text(w, k->threads[i].name);
 		end_row(w);
 		for (size_t o = k->threads[i].offs; o < k->threads[i + 1].offs && w->status == SQLITE_OK; o++) {
-			const struct weft_off *off = &k->offs[o];
+			const struct weft_off_cpu *off = &k->offs[o];
 			begin_row(w, OFF);
-			put_int(w, k->threads[i].tid);
-			put_int(w, off->start_ns);
-			put_int(w, off->ready_ns);
-			put_int(w, off->end_ns);
-			put_cstring(w, off->why < sizeof whys / sizeof *whys ? whys[off->why] : "unknown");
-			put_cstring(w, weft_kernel_call_name(off->call));
-			put_int_or_null(w, off->by != WEFT_NO_TID, off->by);
-			put_int_or_null(w, off->woken_by != WEFT_NO_TID, off->woken_by);
+			bind_int(w, k->threads[i].tid);
+			bind_int(w, off->start_ns);
+			bind_int(w, off->ready_ns);
+			bind_int(w, off->end_ns);
+			bind_cstring(w, off->why < sizeof whys / sizeof *whys ? whys[off->why] : "unknown");
+			bind_cstring(w, weft_kernel_call_name(off->call));
+			bind_int_or_null(w, off->by != WEFT_NO_TID, off->by);
+			bind_int_or_null(w, off->woken_by != WEFT_NO_TID, off->woken_by);
 			end_row(w);
 		}
 	}
 }
 
-static void put_findings(struct writer *w, const struct weft_findings *findings)
+static void insert_findings(struct writer *w, const struct weft_findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weft_finding *f = &findings->findings[i];
 		begin_row(w, FINDING);
-		put_int(w, (int64_t)i + 1);
-		put_cstring(w, weft_finding_name(f->kind));
-		put_cstring(w, weft_severity_name(f->severity));
-		put_int(w, f->sure);
-		put_cstring(w, f->doubt);
-		put_number(w, f->promise);
-		put_number(w, f->root);
-		put_int(w, f->start_ns);
-		put_int(w, f->end_ns);
-		put_cstring(w, f->title);
-		put_cstring(w, f->next);
+		bind_int(w, (int64_t)i + 1);
+		bind_cstring(w, weft_finding_name(f->kind));
+		bind_cstring(w, weft_severity_name(f->severity));
+		bind_int(w, f->sure);
+		bind_cstring(w, f->doubt);
+		bind_index(w, f->promise);
+		bind_index(w, f->root);
+		bind_int(w, f->start_ns);
+		bind_int(w, f->end_ns);
+		bind_cstring(w, f->title);
+		bind_cstring(w, f->next);
 		end_row(w);
 		for (size_t e = 0; e < f->evidence_count; e++) {
 			begin_row(w, EVIDENCE);
-			put_int(w, (int64_t)i + 1);
-			put_int_or_null(w, f->evidence[e].time_ns != WEFT_NO_TIME, f->evidence[e].time_ns);
-			put_number(w, f->evidence[e].promise);
-			put_cstring(w, f->evidence[e].text);
+			bind_int(w, (int64_t)i + 1);
+			bind_int_or_null(w, f->evidence[e].time_ns != WEFT_NO_TIME, f->evidence[e].time_ns);
+			bind_index(w, f->evidence[e].promise);
+			bind_cstring(w, f->evidence[e].text);
 			end_row(w);
 		}
 	}
@@ -395,44 +395,44 @@ static void put_findings(struct writer *w, const struct weft_findings *findings)
 
 /* ---- The file ---- */
 
-static void prepare(struct writer *w)
+static void create_tables(struct writer *w)
 {
 	char sql[1024];
 	for (int i = 0; i < TABLE_COUNT && w->status == SQLITE_OK; i++) {
 		snprintf(sql, sizeof sql, "CREATE TABLE %s(%s)", tables[i][0], tables[i][1]);
-		fail_with(w, sqlite3_exec(w->db, sql, NULL, NULL, NULL));
+		note_status(w, sqlite3_exec(w->db, sql, NULL, NULL, NULL));
 		int length = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(?", tables[i][0]);
 		for (int column = 1; column < column_counts[i]; column++)
 			length += snprintf(sql + length, sizeof sql - (size_t)length, ",?");
 		snprintf(sql + length, sizeof sql - (size_t)length, ")");
 		if (w->status == SQLITE_OK)
-			fail_with(w, sqlite3_prepare_v2(w->db, sql, -1, &w->inserts[i], NULL));
+			note_status(w, sqlite3_prepare_v2(w->db, sql, -1, &w->inserts[i], NULL));
 	}
 }
 
-static void put_all(
-    struct writer *w, const struct weft_layout *layout, const struct weft_table *sorts, const struct weft_findings *findings)
+static void fill_database(
+    struct writer *w, const struct weft_layout *layout, const struct weft_table *groups, const struct weft_findings *findings)
 {
-	fail_with(w, sqlite3_exec(w->db, BEGIN, NULL, NULL, NULL));
-	prepare(w);
+	note_status(w, sqlite3_exec(w->db, BEGIN, NULL, NULL, NULL));
+	create_tables(w);
 	if (w->status == SQLITE_OK) {
-		put_trace(w);
-		put_sorts(w, sorts);
+		insert_trace(w);
+		insert_groups(w, groups);
 		for (uint32_t i = 0; i < w->model->promise_count && w->status == SQLITE_OK; i++)
-			put_promise(w, layout, sorts, i);
-		put_links(w);
-		put_stretches(w, "pause", w->model->pauses, w->model->pause_count);
-		put_stretches(w, "sleep", w->model->sleeps, w->model->sleep_count);
-		put_counters(w);
-		put_kernel(w);
-		put_findings(w, findings);
-		fail_with(w, sqlite3_exec(w->db, views, NULL, NULL, NULL));
+			insert_promise(w, layout, groups, i);
+		insert_links(w);
+		insert_intervals(w, "pause", w->model->pauses, w->model->pause_count);
+		insert_intervals(w, "sleep", w->model->sleeps, w->model->sleep_count);
+		insert_counters(w);
+		insert_kernel(w);
+		insert_findings(w, findings);
+		note_status(w, sqlite3_exec(w->db, views, NULL, NULL, NULL));
 	}
 	for (int i = 0; i < TABLE_COUNT; i++)
 		sqlite3_finalize(w->inserts[i]);
 }
 
-static int write_file(const struct weft_model *model, const struct weft_layout *layout, const struct weft_table *sorts,
+static int write_database(const struct weft_model *model, const struct weft_layout *layout, const struct weft_table *groups,
     const struct weft_findings *findings, const char *out)
 {
 	struct writer w = {.model = model};
@@ -443,46 +443,46 @@ static int write_file(const struct weft_model *model, const struct weft_layout *
 		return exit;
 	int status = WEFT_OK;
 	if (!file.temporary) {
-		status = weft_error_set(&err, WEFT_EINVAL, "a database is written into a file, and into nothing else");
+		status = weft_error_set(&err, WEFT_EINVAL, "a database needs a regular file");
 	} else {
 		cli_progress_begin("writing", file.name);
-		fail_with(&w, sqlite3_open(file.temporary, &w.db));
+		note_status(&w, sqlite3_open(file.temporary, &w.db));
 		if (w.status == SQLITE_OK)
-			put_all(&w, layout, sorts, findings);
+			fill_database(&w, layout, groups, findings);
 		cli_progress_end();
 		if (w.status != SQLITE_OK)
 			status = weft_error_set(&err, WEFT_EIO, "%s", sqlite3_errstr(w.status));
 		if (sqlite3_close(w.db) != SQLITE_OK && status == WEFT_OK)
-			status = weft_error_set(&err, WEFT_EIO, "the database could not be closed");
+			status = weft_error_set(&err, WEFT_EIO, "cannot close the database");
 	}
 	weft_vec_free(&w.text);
 	return cli_file_end(&file, status, &err);
 }
 
-static int find_sorts(struct weft_table **out, const struct weft_model *model, struct weft_error *err)
+static int find_groups(struct weft_table **out, const struct weft_model *model, struct weft_error *err)
 {
-	struct weft_facts *facts = NULL;
-	int status = weft_facts_create(&facts, model, err);
+	struct weft_promise_info *facts = NULL;
+	int status = weft_promise_info_create(&facts, model, err);
 	if (status == WEFT_OK)
 		status = weft_table_create(out, facts, INT64_MIN, INT64_MAX, err);
-	weft_facts_destroy(facts);
+	weft_promise_info_destroy(facts);
 	return status;
 }
 
-int cli_write_sqlite(const struct weft_model *model, cli_lay_out_fn *lay_out, const char *out)
+int cli_write_sqlite(const struct weft_model *model, cli_create_layout_fn *create_layout, const char *out)
 {
 	struct weft_findings *findings = NULL;
-	struct weft_table *sorts = NULL;
+	struct weft_table *groups = NULL;
 	struct weft_error err;
 	int status = weft_explain(&findings, model, NULL, &err);
 	if (status == WEFT_OK)
-		status = find_sorts(&sorts, model, &err);
-	struct weft_layout *layout = status == WEFT_OK ? lay_out(model) : NULL;
+		status = find_groups(&groups, model, &err);
+	struct weft_layout *layout = status == WEFT_OK ? create_layout(model) : NULL;
 	const int exit = status < 0 ? cli_fail_error(&err)
-			 : layout   ? write_file(model, layout, sorts, findings, out)
-				    : CLI_TROUBLE;
+			 : layout   ? write_database(model, layout, groups, findings, out)
+				    : CLI_ERROR;
 	weft_layout_destroy(layout);
-	weft_table_destroy(sorts);
+	weft_table_destroy(groups);
 	weft_findings_destroy(findings);
 	return exit;
 }

@@ -1,13 +1,13 @@
-/* stats.c: weft stats: how many promises of each label and kind, and what they spent their time with.
- * SPDX-License-Identifier: ISC */
-#include "analysis/stats.h"
+/* stats.c: implements weft stats: counts promises of each label and kind, and their time in each state.  SPDX-License-Identifier:
+ * ISC */
+#include "analysis/queries/stats.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "analysis/names.h"
-#include "analysis/path.h"
-#include "analysis/table.h"
+#include "analysis/index/names.h"
+#include "analysis/index/path.h"
+#include "analysis/queries/type_table.h"
 #include "cli.h"
 
 static void put_spread_json(const char *name, const struct weft_spread *s)
@@ -36,14 +36,14 @@ static void put_json(const struct weft_model *model, const struct weft_stat *s)
 	puts("}");
 }
 
-static void put_row(const char *state, const struct weft_spread *s)
+static void put_spread(const char *state, const struct weft_spread *s)
 {
-	char p50[CLI_DURATION], p90[CLI_DURATION], p99[CLI_DURATION], max[CLI_DURATION];
+	char p50[CLI_DURATION_BYTES], p90[CLI_DURATION_BYTES], p99[CLI_DURATION_BYTES], max[CLI_DURATION_BYTES];
 	printf("  %-8s p50 %8s  p90 %8s  p99 %8s  max %8s\n", state, cli_format_duration(p50, s->p50_ns),
 	    cli_format_duration(p90, s->p90_ns), cli_format_duration(p99, s->p99_ns), cli_format_duration(max, s->max_ns));
 }
 
-static void put_people(const struct weft_model *model, const struct weft_stat *s)
+static void put_text(const struct weft_model *model, const struct weft_stat *s)
 {
 	printf("%zu %s", s->count, weft_model_kind_name(model, s->kind));
 	if (s->label != WEFT_NONE) {
@@ -56,21 +56,21 @@ static void put_people(const struct weft_model *model, const struct weft_stat *s
 	if (s->pending > 0)
 		printf("  %zu pending", s->pending);
 	putchar('\n');
-	put_row("waiting", &s->waiting);
-	put_row("ready", &s->ready);
-	put_row("running", &s->running);
+	put_spread("waiting", &s->waiting);
+	put_spread("ready", &s->ready);
+	put_spread("running", &s->running);
 	if (s->has_off)
-		put_row("  off", &s->off);
+		put_spread("  off", &s->off);
 }
 
 /* ---- Blame ---- */
 
-/* Of what ran; ends the line. */
+/* Prints the time off CPU of a running part and ends the line. */
 static void put_off(int64_t off_ns)
 {
-	char text[CLI_DURATION];
+	char text[CLI_DURATION_BYTES];
 	if (off_ns > 0)
-		printf(", %s of what ran without a processor", cli_format_duration(text, off_ns));
+		printf(", %s of it off CPU", cli_format_duration(text, off_ns));
 	putchar('\n');
 }
 
@@ -81,7 +81,7 @@ static void put_blame_json(const struct weft_model *model, const struct weft_bla
 	if (blame->promise == WEFT_SYSTEM)
 		fputs("null", stdout);
 	else
-		cli_put_cstring(weft_name_sort(model, blame->promise, name));
+		cli_put_cstring(weft_name_type(model, blame->promise, name));
 	printf(",\"example\":%" PRId64 ",\"sum_ns\":%" PRId64 ",\"promises\":%zu", model->promises[blame->promise].id,
 	    blame->sum_ns, blame->paths);
 	if (blame->off_ns > 0)
@@ -91,7 +91,7 @@ static void put_blame_json(const struct weft_model *model, const struct weft_bla
 
 static void put_blames(const struct weft_model *model, const struct weft_blames *blames, bool json)
 {
-	char sum[CLI_DURATION], each[CLI_DURATION], name[WEFT_NAME_BYTES];
+	char sum[CLI_DURATION_BYTES], each[CLI_DURATION_BYTES], name[WEFT_NAME_BYTES];
 	if (!json)
 		printf("%zu promises, %s in all, %s each\n", blames->promises, cli_format_duration(sum, blames->sum_ns),
 		    cli_format_duration(each, blames->sum_ns / (int64_t)blames->promises));
@@ -104,29 +104,28 @@ static void put_blames(const struct weft_model *model, const struct weft_blames 
 		double share = blames->sum_ns ? 100.0 * (double)blame->sum_ns / (double)blames->sum_ns : 0;
 		printf("%5.1f %%  %8s  ", share, cli_format_duration(sum, blame->sum_ns));
 		if (blame->promise == WEFT_SYSTEM)
-			fputs("waiting for what the trace does not tell", stdout);
+			fputs("waiting for something that the trace does not have", stdout);
 		else
 			printf("%s%s",
 			    blame->kind == WEFT_STEP_RUNNING ? "running "
-			    : blame->kind == WEFT_STEP_READY ? "queued, ready to run "
+			    : blame->kind == WEFT_STEP_READY ? "queued behind others: "
 							     : "waiting for ",
-			    weft_name_sort(model, blame->promise, name));
-		printf("  (%zu of them)", blame->paths);
+			    weft_name_type(model, blame->promise, name));
+		printf("  (%zu promises)", blame->paths);
 		put_off(blame->off_ns);
 	}
 }
 
-static int blame(const struct cli_input *input, const char *label, bool json)
+static int print_blame(const struct cli_input *input, const char *label, bool json)
 {
 	struct weft_blames *blames = NULL;
 	struct weft_error err;
 	if (weft_blames_create(&blames, input->model, (struct weft_str){label, (uint32_t)strlen(label)}, &err) < 0)
-		return err.status == WEFT_ENOTFOUND
-			   ? cli_fail("%s: no promise labelled \"%s\" came to its end", input->name, label)
-			   : cli_fail_error(&err);
+		return err.status == WEFT_ENOTFOUND ? cli_fail("%s: no promise with label \"%s\" ended", input->name, label)
+						    : cli_fail_error(&err);
 	put_blames(input->model, blames, json);
 	weft_blames_destroy(blames);
-	return cli_finish(CLI_FINE);
+	return cli_finish(CLI_OK);
 }
 
 /* ---- The table ---- */
@@ -149,7 +148,7 @@ static void put_table_json(const struct weft_model *model, const struct weft_tab
 		printf("%" PRId64 "}\n", model->promises[row->slowest].id);
 }
 
-const char *const cli_cell_heads[CLI_CELLS] = {"count", "failed", "p50", "p99", "max", "waiting", "ready", "running", "sort"};
+const char *const cli_cell_headings[CLI_CELLS] = {"count", "failed", "p50", "p99", "max", "waiting", "ready", "running", "sort"};
 
 void cli_table_cells(char cells[CLI_CELLS][CLI_CELL_BYTES], const struct weft_model *model, const struct weft_table_row *row)
 {
@@ -183,7 +182,7 @@ static void put_table_row(const struct weft_model *model, const struct weft_tabl
 	put_off(row->off_ns);
 }
 
-/* The order of that name; WEFT_TABLE_ORDER_COUNT if there is none. */
+/* Returns the order with a name, or WEFT_TABLE_ORDER_COUNT. */
 static enum weft_table_order find_order(const char *name)
 {
 	int order = 0;
@@ -194,24 +193,24 @@ static enum weft_table_order find_order(const char *name)
 
 static int put_table(const struct cli_input *input, enum weft_table_order order, int64_t from_ns, int64_t to_ns, bool json)
 {
-	struct weft_facts *facts = NULL;
+	struct weft_promise_info *facts = NULL;
 	struct weft_table *table = NULL;
 	struct weft_error err;
-	int status = weft_facts_create(&facts, input->model, &err);
+	int status = weft_promise_info_create(&facts, input->model, &err);
 	if (status == WEFT_OK)
 		status = weft_table_create(&table, facts, from_ns, to_ns, &err);
 	if (status == WEFT_OK) {
 		weft_table_sort(table, order);
 		if (!json) {
-			put_table_line(cli_cell_heads);
+			put_table_line(cli_cell_headings);
 			putchar('\n');
 		}
 		for (size_t i = 0; i < table->count && cli_stdout_ok(); i++)
 			(json ? put_table_json : put_table_row)(input->model, &table->rows[i]);
 	}
 	weft_table_destroy(table);
-	weft_facts_destroy(facts);
-	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_FINE);
+	weft_promise_info_destroy(facts);
+	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_OK);
 }
 
 int cli_stats(struct cli_args *args)
@@ -221,11 +220,12 @@ int cli_stats(struct cli_args *args)
 	int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"blame", 0, CLI_TEXT, &label, "LABEL", "tells instead where the time of the promises of this label went"},
-	    {"table", 0, CLI_FLAG, &table, NULL, "prints a line for each sort: labels that differ by numbers are one"},
-	    {"sort", 0, CLI_TEXT, &sort, "total|max|p99|p50|count|running|ready|failed", "the column that a table is sorted by"},
-	    {"from", 0, CLI_TIME, &from_ns, "T", "of a table: of what is alive after this time"},
-	    {"to", 0, CLI_TIME, &to_ns, "T", "of a table: of what is alive before this time"},
+	    {"blame", 0, CLI_TEXT, &label, "LABEL", "print where the time of the promises with this label went"},
+	    {"table", 0, CLI_FLAG, &table, NULL, "print one line for each type; labels that differ only in numbers are one type"},
+	    {"sort", 0, CLI_TEXT, &sort, "total|max|p99|p50|count|running|ready|failed",
+		"sort the table by this column (default: total)"},
+	    {"from", 0, CLI_TIME, &from_ns, "T", "with --table: count only promises that are alive after this time"},
+	    {"to", 0, CLI_TIME, &to_ns, "T", "with --table: count only promises that are alive before this time"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -234,9 +234,10 @@ int cli_stats(struct cli_args *args)
 
 	enum weft_table_order order = sort ? find_order(sort) : WEFT_TABLE_TOTAL;
 	if (order == WEFT_TABLE_ORDER_COUNT)
-		return cli_fail("stats: --sort=%s is none of total, max, p99, p50, count, running, ready, failed", sort);
+		return cli_fail_verb(
+		    "stats", "unknown column: --sort=%s; use total, max, p99, p50, count, running, ready or failed", sort);
 	if (!table && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
-		return cli_fail("stats: --sort, --from and --to are for --table");
+		return cli_fail_verb("stats", "--sort, --from and --to need --table");
 	struct cli_input input;
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS); // a bind waits from its creation on, wherever it is drawn
 	if (exit >= 0)
@@ -244,7 +245,7 @@ int cli_stats(struct cli_args *args)
 	if (table) {
 		exit = put_table(&input, order, from_ns, to_ns, json);
 	} else if (label) {
-		exit = blame(&input, label, json);
+		exit = print_blame(&input, label, json);
 	} else {
 		struct weft_stats *stats = NULL;
 		struct weft_error err;
@@ -252,8 +253,8 @@ int cli_stats(struct cli_args *args)
 			exit = cli_fail_error(&err);
 		} else {
 			for (size_t i = 0; i < stats->count && cli_stdout_ok(); i++)
-				(json ? put_json : put_people)(input.model, &stats->stats[i]);
-			exit = cli_finish(CLI_FINE);
+				(json ? put_json : put_text)(input.model, &stats->stats[i]);
+			exit = cli_finish(CLI_OK);
 		}
 		weft_stats_destroy(stats);
 	}

@@ -1,21 +1,20 @@
-/* suppress.c: findings that are known and are not to be told, in a file.
+/* suppress.c: leaves out known findings that a file lists.
  *
- * A line has the name of a finding (or *), a colon, a pattern as shells have them that its title holds, and behind " # " the
- *reason, without which a line is refused: hang:connection*"to the printer"  # it waits for paper, and may
- * SPDX-License-Identifier: ISC */
+ * A line has the name of a finding (or *), a colon, a shell pattern for a part of the title, and after " # " the required reason:
+ * hang:connection*"to the printer"  # it waits for paper SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/explain.h"
+#include "analysis/findings/explain.h"
 #include "cli.h"
 
 enum { LINE_BYTES = 1024 };
 
-/* Cuts white space off the end, and returns what begins behind that at the beginning. */
-static char *trim(char *text)
+/* Removes white space at both ends. */
+static char *trim_spaces(char *text)
 {
 	text += strspn(text, " \t");
 	size_t length = strlen(text);
@@ -24,7 +23,7 @@ static char *trim(char *text)
 	return text;
 }
 
-static bool is_finding(const char *name)
+static bool is_finding_name(const char *name)
 {
 	for (int kind = 0; kind < WEFT_FINDING_KINDS; kind++)
 		if (strcmp(name, weft_finding_name((enum weft_finding_kind)kind)) == 0)
@@ -32,8 +31,8 @@ static bool is_finding(const char *name)
 	return strcmp(name, "*") == 0;
 }
 
-/* Takes out what the line names; how many. */
-static size_t take_out(struct weft_findings *findings, const char *name, const char *pattern)
+/* Removes the findings that a line matches.  Returns their number. */
+static size_t remove_matching(struct weft_findings *findings, const char *name, const char *pattern)
 {
 	char anywhere[LINE_BYTES + 2];
 	snprintf(anywhere, sizeof anywhere, "*%s*", pattern);
@@ -50,30 +49,31 @@ static size_t take_out(struct weft_findings *findings, const char *name, const c
 	return count - kept;
 }
 
-static int read_line(char *line, const char *path, unsigned number, const struct cli_input *input, struct weft_findings *findings)
+static int apply_line(
+    char *line, const char *path, unsigned number, const struct cli_input *input, struct weft_findings *findings)
 {
-	char *text = trim(line), *reason = strstr(text, " #"), *colon = strchr(text, ':');
+	char *text = trim_spaces(line), *reason = strstr(text, " #"), *colon = strchr(text, ':');
 	if (!*text || *text == '#')
 		return -1;
-	if (!reason || !*trim(reason + 2))
-		return cli_fail("%s:%u: a suppression has its reason behind \" # \"", path, number);
+	if (!reason || !*trim_spaces(reason + 2))
+		return cli_fail("%s:%u: no reason; write it after \" # \"", path, number);
 	*reason = '\0';
 	if (!colon || colon > reason)
 		return cli_fail("%s:%u: expected FINDING:PATTERN # REASON", path, number);
 	*colon = '\0';
-	const char *name = trim(text), *pattern = trim(colon + 1);
-	if (!is_finding(name))
-		return cli_fail("%s:%u: there is no finding \"%s\"", path, number, name);
-	size_t count = take_out(findings, name, pattern);
+	const char *name = trim_spaces(text), *pattern = trim_spaces(colon + 1);
+	if (!is_finding_name(name))
+		return cli_fail("%s:%u: unknown finding \"%s\"; weft help findings lists them", path, number, name);
+	size_t count = remove_matching(findings, name, pattern);
 	if (count == 0)
 		cli_note("%s: no finding matches %s:%u, %s:%s", input->name, path, number, name, pattern);
 	else
-		cli_note("%s: %zu finding%s left out, as %s:%u says: %s", input->name, count, count == 1 ? " is" : "s are", path,
-		    number, trim(reason + 2));
+		cli_note("%s: %zu finding%s left out by %s:%u: %s", input->name, count, count == 1 ? " is" : "s are", path,
+		    number, trim_spaces(reason + 2));
 	return -1;
 }
 
-int cli_suppress(const char *path, const struct cli_input *input, struct weft_findings *findings)
+int cli_suppress_findings(const char *path, const struct cli_input *input, struct weft_findings *findings)
 {
 	char line[LINE_BYTES];
 	FILE *file = fopen(path, "re");
@@ -83,7 +83,7 @@ int cli_suppress(const char *path, const struct cli_input *input, struct weft_fi
 	for (unsigned number = 1; exit < 0 && fgets(line, sizeof line, file); number++)
 		exit = strlen(line) + 1 == sizeof line && line[sizeof line - 2] != '\n'
 			   ? cli_fail("%s:%u: the line is too long", path, number)
-			   : read_line(line, path, number, input, findings);
+			   : apply_line(line, path, number, input, findings);
 	if (exit < 0 && ferror(file))
 		exit = cli_fail("%s: %s", path, strerror(errno));
 	fclose(file);

@@ -1,16 +1,16 @@
-/* top.c: weft top: what is in flight now, who waits for what, what the last second was spent with.  SPDX-License-Identifier: ISC
+/* top.c: implements weft top: promises in progress, their waits, and the work of the last second.  SPDX-License-Identifier: ISC
  */
-#include "analysis/top.h"
+#include "analysis/queries/top.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/explain.h"
-#include "analysis/names.h"
+#include "analysis/findings/explain.h"
+#include "analysis/index/names.h"
 #include "cli.h"
 #include "top_ui.h"
-#include "trace/follow.h"
+#include "trace/multi_open.h"
 #include "viewer/live.h"
 
 struct options {
@@ -19,13 +19,13 @@ struct options {
 	int64_t window_ns;
 };
 
-/* How many rows are shown of so many. */
-static size_t shown(const struct options *o, size_t count)
+/* Returns how many of `count` rows are printed. */
+static size_t count_shown(const struct options *o, size_t count)
 {
 	return o->json || count < o->rows ? count : (size_t)o->rows;
 }
 
-static void put_rest(size_t all, size_t done)
+static void put_more_count(size_t all, size_t done)
 {
 	if (done < all)
 		printf("  and %zu more\n", all - done);
@@ -40,14 +40,14 @@ static void put_head_json(const struct cli_input *input, const struct weft_top *
 	printf(",\"pid\":%" PRIu64 ",\"runs\":%s,\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64
 	       ",\"in_flight\":%zu,\"endless\":%zu,\"lost\":%" PRIu64 "}\n",
 	    weft_trace_info(input->trace)->pid, is_recorded ? "true" : "false", top->from_ns, top->to_ns, top->in_flight,
-	    weft_live_endless(top), cli_lost(weft_trace_info(input->trace)));
+	    weft_live_count_endless(top), cli_count_lost(weft_trace_info(input->trace)));
 }
 
-static void put_sorts_json(const struct weft_model *m, const struct weft_top *top)
+static void put_groups_json(const struct weft_model *m, const struct weft_top *top)
 {
 	char name[WEFT_NAME_BYTES];
-	for (size_t i = 0; i < top->sort_count && cli_stdout_ok(); i++) {
-		const struct weft_top_sort *s = &top->sorts[i];
+	for (size_t i = 0; i < top->type_count && cli_stdout_ok(); i++) {
+		const struct weft_top_type *s = &top->types[i];
 		fputs("{\"sort\":", stdout);
 		cli_put_cstring(weft_table_name(m, &s->row, name));
 		printf(",\"kind\":\"%s\",\"in_flight\":%zu,\"ended\":%zu,\"failed\":%zu,\"ran_ns\":%" PRId64 ",\"oldest_ns\":",
@@ -85,7 +85,7 @@ static void put_late_json(const struct weft_model *m, const struct weft_top *top
 	}
 }
 
-static void put_rest_json(const struct weft_model *m, const struct weft_top *top, const struct weft_findings *findings)
+static void put_others_json(const struct weft_model *m, const struct weft_top *top, const struct weft_findings *findings)
 {
 	for (size_t i = 0; i < top->stream_count; i++) {
 		putchar('{');
@@ -114,16 +114,16 @@ static void put_rest_json(const struct weft_model *m, const struct weft_top *top
 static void put_head(const struct cli_input *input, const struct weft_top *top, bool is_recorded)
 {
 	const struct weft_trace_info *info = weft_trace_info(input->trace);
-	char span[CLI_DURATION], window[CLI_DURATION], flight[WEFT_LIVE_FLIGHT];
+	char span[CLI_DURATION_BYTES], window[CLI_DURATION_BYTES], flight[WEFT_LIVE_FLIGHT];
 	if (info->process.len)
 		cli_put_text(info->process);
 	else
 		cli_put(input->name);
 	if (info->pid)
 		printf(" %" PRIu64, info->pid);
-	printf(": %s; %s, %" PRIu64 " events, %" PRIu64 " lost; %s; the last %s:\n", is_recorded ? "runs" : "has ended",
-	    cli_format_duration(span, input->model->end_ns), input->model->events, cli_lost(info), weft_live_flight(top, flight),
-	    cli_format_duration(window, top->to_ns - top->from_ns));
+	printf(": %s; %s, %" PRIu64 " events, %" PRIu64 " lost; %s; the last %s:\n", is_recorded ? "runs" : "ended",
+	    cli_format_duration(span, input->model->end_ns), input->model->events, cli_count_lost(info),
+	    weft_live_format_flight(top, flight), cli_format_duration(window, top->to_ns - top->from_ns));
 	for (size_t i = 0; i < top->stream_count; i++) {
 		const int64_t all_ns = top->to_ns - top->from_ns, slept_ns = top->streams[i].slept_ns;
 		const struct weft_stream_info *stream = &info->streams[top->streams[i].stream];
@@ -136,27 +136,27 @@ static void put_head(const struct cli_input *input, const struct weft_top *top, 
 	}
 }
 
-static void put_sorts(const struct weft_model *m, const struct weft_top *top, const struct options *o)
+static void put_groups(const struct weft_model *m, const struct weft_top *top, const struct options *o)
 {
-	char name[WEFT_NAME_BYTES], oldest[CLI_DURATION], ran[CLI_DURATION], p99[CLI_DURATION];
-	if (top->sort_count)
+	char name[WEFT_NAME_BYTES], oldest[CLI_DURATION_BYTES], ran[CLI_DURATION_BYTES], p99[CLI_DURATION_BYTES];
+	if (top->type_count)
 		printf("\n%9s %9s %11s %11s %11s  %s\n", "in flight", "ended", "oldest", "ran", "p99", "sort");
-	const size_t count = shown(o, top->sort_count);
+	const size_t count = count_shown(o, top->type_count);
 	for (size_t i = 0; i < count && cli_stdout_ok(); i++) {
-		const struct weft_top_sort *s = &top->sorts[i];
+		const struct weft_top_type *s = &top->types[i];
 		printf("%9zu %9zu %11s %11s %11s  %s\n", s->in_flight, s->ended,
 		    s->oldest_ns < 0 ? "" : cli_format_duration(oldest, s->oldest_ns), cli_format_duration(ran, s->ran_ns),
 		    s->row.ended ? cli_format_duration(p99, s->row.p99_ns) : "", weft_table_name(m, &s->row, name));
 	}
-	put_rest(top->sort_count, count);
+	put_more_count(top->type_count, count);
 }
 
 static void put_waits(const struct weft_model *m, const struct weft_top *top, const struct options *o)
 {
-	char name[WEFT_NAME_BYTES], span[CLI_DURATION];
+	char name[WEFT_NAME_BYTES], span[CLI_DURATION_BYTES];
 	if (top->wait_count)
-		puts("\nwho waits longest");
-	const size_t count = shown(o, top->wait_count);
+		puts("\nlongest waits");
+	const size_t count = count_shown(o, top->wait_count);
 	for (size_t i = 0; i < count && cli_stdout_ok(); i++) {
 		const struct weft_top_wait *w = &top->waits[i];
 		printf("%11s  %s", cli_format_duration(span, top->to_ns - w->since_ns), weft_name_promise(m, w->promise, name));
@@ -164,90 +164,89 @@ static void put_waits(const struct weft_model *m, const struct weft_top *top, co
 		if (w->more)
 			printf(" and %zu more", w->more);
 		if (w->root != w->awaits)
-			printf(", in the end for %s", weft_name_promise(m, w->root, name));
-		puts(w->in_cycle ? ", in a circle" : "");
+			printf(", finally for %s", weft_name_promise(m, w->root, name));
+		puts(w->in_cycle ? ", in a cycle" : "");
 	}
-	put_rest(top->wait_count, count);
+	put_more_count(top->wait_count, count);
 }
 
 static void put_late(const struct weft_model *m, const struct weft_top *top, const struct options *o)
 {
-	char name[WEFT_NAME_BYTES], span[CLI_DURATION];
+	char name[WEFT_NAME_BYTES], span[CLI_DURATION_BYTES];
 	if (top->late_count)
-		puts("\nwho was ready, and ran late");
-	const size_t count = shown(o, top->late_count);
+		puts("\nready promises that ran late");
+	const size_t count = count_shown(o, top->late_count);
 	for (size_t i = 0; i < count && cli_stdout_ok(); i++)
 		printf("%11s  %s\n", cli_format_duration(span, top->late[i].to_ns - top->late[i].from_ns),
 		    weft_name_promise(m, top->late[i].promise, name));
-	put_rest(top->late_count, count);
+	put_more_count(top->late_count, count);
 }
 
 static void put_counters(const struct weft_model *m, const struct options *o)
 {
 	if (m->counter_count)
 		puts("\ncounters");
-	const size_t count = shown(o, m->counter_count);
+	const size_t count = count_shown(o, m->counter_count);
 	for (size_t i = 0; i < count && cli_stdout_ok(); i++) {
 		const struct weft_counter *c = &m->counters[i];
 		printf("%11" PRId64 "  ", c->samples[c->count - 1].value);
 		cli_put_text(c->name);
 		printf("  (%" PRId64 " to %" PRId64 ")\n", c->min, c->max);
 	}
-	put_rest(m->counter_count, count);
+	put_more_count(m->counter_count, count);
 }
 
 static void put_findings(const struct weft_findings *findings, const struct options *o)
 {
 	if (findings->count)
-		puts("\nwhat was found");
-	const size_t count = shown(o, findings->count);
+		puts("\nfindings");
+	const size_t count = count_shown(o, findings->count);
 	for (size_t i = 0; i < count && cli_stdout_ok(); i++)
 		printf("  %s%s: %s\n", weft_finding_name(findings->findings[i].kind),
-		    findings->findings[i].sure ? "" : " (not certain)", findings->findings[i].title);
-	put_rest(findings->count, count);
+		    findings->findings[i].sure ? "" : " (uncertain)", findings->findings[i].title);
+	put_more_count(findings->count, count);
 }
 
 /* ---- The verb ---- */
 
-/* As the screen says it: a trace without an end may be of a program that was killed. */
-static bool any_is_recorded(const struct cli_args *traces)
+/* Returns whether a program is recording, as the screen does: a trace without an end may be of a killed program. */
+static bool is_being_recorded(const struct cli_input *input)
 {
-	bool is_recorded = false;
-	for (int i = 0; i < traces->argc && !is_recorded; i++)
-		is_recorded = cli_is_process(traces->argv[i]) || weft_trace_is_recorded(traces->argv[i]);
-	return is_recorded;
+	const struct open_plan *plan = input->plan;
+	return weft_trace_info(input->trace)->unfinished &&
+	       (open_has_process(plan) || weft_multi_is_recorded(plan->paths.items, plan->paths.count));
 }
 
-static int put(const struct cli_input *input, const struct options *o, bool is_recorded)
+static int put_top(const struct cli_input *input, const struct options *o, bool is_recorded)
 {
-	struct weft_facts *facts = NULL;
+	struct weft_promise_info *facts = NULL;
 	struct weft_top *top = NULL;
 	struct weft_findings *findings = NULL;
 	struct weft_error err;
-	int status = weft_facts_create(&facts, input->model, &err);
+	int status = weft_promise_info_create(&facts, input->model, &err);
 	if (status == WEFT_OK)
 		status = weft_top_create(&top, facts, input->model->end_ns, o->window_ns, &err);
 	if (status == WEFT_OK)
 		status = weft_explain(&findings, input->model, NULL, &err);
 	if (status == WEFT_OK && o->json) {
 		put_head_json(input, top, is_recorded);
-		put_sorts_json(input->model, top);
+		put_groups_json(input->model, top);
 		put_waits_json(input->model, top);
 		put_late_json(input->model, top);
-		put_rest_json(input->model, top, findings);
+		put_others_json(input->model, top, findings);
 	} else if (status == WEFT_OK) {
 		put_head(input, top, is_recorded);
-		put_sorts(input->model, top, o);
+		put_groups(input->model, top, o);
 		put_waits(input->model, top, o);
 		put_late(input->model, top, o);
 		put_counters(input->model, o);
 		put_findings(findings, o);
 	}
 	weft_top_destroy(top);
-	weft_facts_destroy(facts);
+	weft_promise_info_destroy(facts);
 	if (findings)
 		weft_findings_destroy(findings);
-	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_FINE);
+	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_OK);
 }
 
 int cli_top(struct cli_args *args)
@@ -256,25 +255,25 @@ int cli_top(struct cli_args *args)
 	const char *rows = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&o.json),
-	    {"once", 0, CLI_FLAG, &o.once, NULL, "prints once, and ends; so it does where there is no terminal"},
-	    {"rows", 0, CLI_TEXT, &rows, "N", "shows so many of each (10); with --json all"},
-	    {"window", 0, CLI_TIME, &o.window_ns, "TIME", "tells what the last TIME was spent with (1 s)"},
+	    {"once", 0, CLI_FLAG, &o.once, NULL, "print once and exit (default without a terminal)"},
+	    {"rows", 0, CLI_TEXT, &rows, "N", "print this many rows of each table (default: 10; with --json: all)"},
+	    {"window", 0, CLI_TIME, &o.window_ns, "TIME", "summarize the last TIME (default: 1s)"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	if (rows && !cli_parse_number(rows, false, &o.rows))
-		return cli_fail("top: --rows=%s is not a number", rows);
+		return cli_fail_verb("top", "not a number: --rows=%s", rows);
 #ifdef WEFT_HAS_SCREEN
-	if (!o.once && !o.json && screen_is_there())
+	if (!o.once && !o.json && screen_is_available())
 		return top_run(args, o.window_ns);
 #endif
 	struct cli_input input;
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
 	if (exit >= 0)
 		return exit;
-	exit = put(&input, &o, weft_trace_info(input.trace)->unfinished && any_is_recorded(args));
+	exit = put_top(&input, &o, is_being_recorded(&input));
 	cli_close(&input);
 	return exit;
 }

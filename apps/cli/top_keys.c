@@ -1,8 +1,8 @@
-/* top_keys.c: what keys and the mouse do to weft top.  SPDX-License-Identifier: ISC */
+/* top_keys.c: handles keys and the mouse for weft top.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/walk.h"
+#include "analysis/queries/walk.h"
 #include "base/duration.h"
 #include "top_ui.h"
 
@@ -12,7 +12,7 @@ const struct top_action_info top_actions[TOP_ACTION_COUNT] = {
 #undef TOP_INFO
 };
 
-static enum top_action action_of(const struct screen_key *key)
+static enum top_action find_action(const struct screen_key *key)
 {
 	char name[32];
 	const enum weft_action same = weft_action_of_key(key->name, key->modifiers);
@@ -30,86 +30,86 @@ static enum top_action action_of(const struct screen_key *key)
 
 /* ---- Going about ---- */
 
-/* Keeps the cursor on its row from now on, wherever that goes. */
-static void hold_row(struct top_ui *ui)
+/* Makes the cursor follow its row when rows move. */
+static void pin_row(struct top_ui *ui)
 {
 	struct weft_live_row row;
-	if (ui->place.detail != TOP_TABLE || ui->place.cursor >= ui->live->count)
+	if (ui->location.detail != TOP_TABLE || ui->location.cursor >= ui->live->count)
 		return;
-	weft_live_row(ui->live, ui->place.cursor, &row);
-	ui->place.key = ui->place.cursor ? row.key : 0;
+	weft_live_row(ui->live, ui->location.cursor, &row);
+	ui->location.key = ui->location.cursor ? row.key : 0;
 }
 
 static void move_cursor(struct top_ui *ui, long by)
 {
-	const size_t now = ui->place.cursor;
+	const size_t now = ui->location.cursor;
 	top_set_cursor(ui, by < 0 && (size_t)-by > now ? 0 : now + (size_t)by);
-	hold_row(ui);
+	pin_row(ui);
 }
 
 static void go_to_table(struct top_ui *ui, enum weft_live_table table)
 {
-	struct top_place to = ui->place;
+	struct top_location to = ui->location;
 	if (to.table == table && to.detail == TOP_TABLE)
 		return;
 	to.table = table;
 	to.detail = TOP_TABLE;
 	to.sort = 0;
 	to.is_reversed = false;
-	top_go(ui, &to);
+	top_go_to(ui, &to);
 }
 
 static void go_to_promise(struct top_ui *ui, uint32_t promise)
 {
-	struct top_place to = ui->place;
+	struct top_location to = ui->location;
 	if (promise == WEFT_NONE || promise == WEFT_SYSTEM) {
-		snprintf(ui->message, sizeof ui->message, "It leads to no promise");
+		snprintf(ui->message, sizeof ui->message, "There is no promise to go to");
 		return;
 	}
 	to.detail = TOP_PROMISE;
-	to.promise = ui->look->input.model->promises[promise].id;
-	top_go(ui, &to);
+	to.promise = ui->snapshot->input.model->promises[promise].id;
+	top_go_to(ui, &to);
 }
 
 static void open_row(struct top_ui *ui)
 {
 	struct weft_live_row row;
-	struct top_place to = ui->place;
-	if (ui->place.detail != TOP_TABLE) {
-		go_to_promise(ui, top_selected(ui));
+	struct top_location to = ui->location;
+	if (ui->location.detail != TOP_TABLE) {
+		go_to_promise(ui, top_selected_promise(ui));
 		return;
 	}
-	if (ui->place.cursor >= ui->live->count)
+	if (ui->location.cursor >= ui->live->count)
 		return;
-	hold_row(ui);
-	weft_live_row(ui->live, ui->place.cursor, &row);
-	if (to.table == WEFT_LIVE_SORTS) {
+	pin_row(ui);
+	weft_live_row(ui->live, ui->location.cursor, &row);
+	if (to.table == WEFT_LIVE_GROUPS) {
 		to.table = WEFT_LIVE_TREE;
 		to.sort = row.key;
 		snprintf(to.sort_name, sizeof to.sort_name, "%s", row.cells[6]);
-		top_go(ui, &to);
+		top_go_to(ui, &to);
 	} else if (row.finding != WEFT_NONE) {
 		to.detail = TOP_FINDING;
 		to.finding = row.key;
-		top_go(ui, &to);
+		top_go_to(ui, &to);
 	} else
 		go_to_promise(ui, row.promise);
 }
 
 static void go_back(struct top_ui *ui)
 {
-	if (ui->past.count == 0)
+	if (ui->history.count == 0)
 		return;
-	ui->place = ui->past.items[--ui->past.count];
+	ui->location = ui->history.items[--ui->history.count];
 	if (ui->why)
 		weft_findings_destroy(ui->why);
 	ui->why = NULL;
-	top_make(ui);
+	top_rebuild(ui);
 }
 
-static void walk(struct top_ui *ui, enum weft_step step)
+static void go_to_related(struct top_ui *ui, enum weft_walk_step step)
 {
-	const uint32_t promise = top_selected(ui);
+	const uint32_t promise = top_selected_promise(ui);
 	if (promise == WEFT_NONE || promise == WEFT_SYSTEM)
 		snprintf(ui->message, sizeof ui->message, "No promise is selected");
 	else
@@ -119,38 +119,38 @@ static void walk(struct top_ui *ui, enum weft_step step)
 static void set_order(struct top_ui *ui, int by)
 {
 	size_t count;
-	const struct weft_live_column *columns = weft_live_columns(ui->place.table, &count);
-	unsigned *order = &ui->place.orders[ui->place.table];
+	const struct weft_live_column *columns = weft_live_columns(ui->location.table, &count);
+	unsigned *order = &ui->location.orders[ui->location.table];
 	for (size_t i = 0; i < count; i++) {
 		*order = (unsigned)((*order + count + (size_t)(by + (int)count)) % count);
 		if (columns[*order].sorts)
 			break;
 	}
-	top_make(ui);
+	top_rebuild(ui);
 }
 
 /* ---- The moment ---- */
 
-static void go_on(struct top_ui *ui)
+static void resume_live(struct top_ui *ui)
 {
 	ui->is_held = ui->wants_all = false;
 	if (ui->next) {
-		struct cli_look *next = ui->next;
+		struct cli_snapshot *next = ui->next;
 		ui->next = NULL;
-		top_show(ui, next);
+		top_set_snapshot(ui, next);
 	} else
-		top_move_to(ui, INT64_MAX);
+		top_move_to_time(ui, INT64_MAX);
 	ui->is_held = false;
-	top_make(ui);
+	top_rebuild(ui);
 }
 
-static void hold(struct top_ui *ui)
+static void toggle_hold(struct top_ui *ui)
 {
 	if (ui->is_held)
-		go_on(ui);
+		resume_live(ui);
 	else {
 		ui->is_held = true;
-		ui->at_ns = ui->look->input.model->start_ns + ui->live->top->to_ns;
+		ui->at_ns = ui->snapshot->input.model->start_ns + ui->live->top->to_ns;
 	}
 }
 
@@ -160,34 +160,34 @@ static void change_window(struct top_ui *ui, bool is_longer)
 	if (window_ns < 1000000 || window_ns > INT64_C(3600000000000))
 		return;
 	ui->window_ns = window_ns;
-	cli_looker_set_window(ui->looker, window_ns);
+	cli_refresher_set_window(ui->refresher, window_ns);
 	if (ui->is_held)
-		top_move_to(ui, ui->at_ns);
+		top_move_to_time(ui, ui->at_ns);
 }
 
-static void step_in_time(struct top_ui *ui, int by)
+static void move_in_time(struct top_ui *ui, int by)
 {
 	if (!ui->is_held)
-		hold(ui);
-	top_move_to(ui, ui->at_ns + by * ui->window_ns);
+		toggle_hold(ui);
+	top_move_to_time(ui, ui->at_ns + by * ui->window_ns);
 }
 
 /* ---- Searching ---- */
 
-static void search(struct top_ui *ui, size_t from, bool forward)
+static void search_rows(struct top_ui *ui, size_t from, bool forward)
 {
-	if (!ui->search[0] || ui->place.detail != TOP_TABLE || ui->live->count == 0)
+	if (!ui->search[0] || ui->location.detail != TOP_TABLE || ui->live->count == 0)
 		return;
 	const size_t found = weft_live_search(ui->live, ui->search, from, forward);
 	if (found == SIZE_MAX) {
-		snprintf(ui->message, sizeof ui->message, "Nothing here matches %.100s", ui->search);
+		snprintf(ui->message, sizeof ui->message, "Nothing matches %.100s", ui->search);
 		return;
 	}
 	top_set_cursor(ui, found);
-	hold_row(ui);
+	pin_row(ui);
 }
 
-static void type(struct top_ui *ui, const struct screen_key *key)
+static void edit_search(struct top_ui *ui, const struct screen_key *key)
 {
 	const size_t length = strlen(ui->search), more = strlen(key->name);
 	const bool is_space = strcmp(key->name, "Space") == 0;
@@ -195,7 +195,7 @@ static void type(struct top_ui *ui, const struct screen_key *key)
 		ui->is_typing = false;
 	else if (strcmp(key->name, "Escape") == 0) {
 		ui->is_typing = false;
-		memcpy(ui->search, ui->typed_before, sizeof ui->search);
+		memcpy(ui->search, ui->search_before, sizeof ui->search);
 	} else if (strcmp(key->name, "Backspace") == 0) {
 		size_t end = length ? length - 1 : 0;
 		while (end > 0 && ((unsigned char)ui->search[end] & 0xc0) == 0x80)
@@ -208,44 +208,44 @@ static void type(struct top_ui *ui, const struct screen_key *key)
 		strcpy(ui->search + length, is_space ? " " : key->name);
 	else
 		return;
-	if (ui->place.filters)
-		top_make(ui);
-	search(ui, ui->place.cursor, true);
+	if (ui->location.filters)
+		top_rebuild(ui);
+	search_rows(ui, ui->location.cursor, true);
 }
 
-static void find_like(struct top_ui *ui)
+static void find_similar(struct top_ui *ui)
 {
 	char text[WEFT_QUERY_BYTES + 1];
-	const uint32_t promise = top_selected(ui);
+	const uint32_t promise = top_selected_promise(ui);
 	if (promise == WEFT_NONE || promise == WEFT_SYSTEM)
 		return;
-	weft_query_like(ui->look->input.model, promise, text);
+	weft_query_for_similar(ui->snapshot->input.model, promise, text);
 	snprintf(ui->search, sizeof ui->search, "%.255s", text);
-	search(ui, ui->place.cursor, true);
-	snprintf(ui->message, sizeof ui->message, "n and N go to the others, f shows them alone");
+	search_rows(ui, ui->location.cursor, true);
+	snprintf(ui->message, sizeof ui->message, "n and N go to the others, f hides the rest");
 }
 
-static void begin_to_type(struct top_ui *ui)
+static void begin_search(struct top_ui *ui)
 {
-	memcpy(ui->typed_before, ui->search, sizeof ui->search);
+	memcpy(ui->search_before, ui->search, sizeof ui->search);
 	ui->search[0] = '\0';
 	ui->is_typing = true;
 }
 
-static void filter(struct top_ui *ui)
+static void toggle_filter(struct top_ui *ui)
 {
-	if (!ui->search[0] && !ui->place.filters) {
-		snprintf(ui->message, sizeof ui->message, "/ finds what f then shows alone");
+	if (!ui->search[0] && !ui->location.filters) {
+		snprintf(ui->message, sizeof ui->message, "Search with / first; f hides what does not match");
 		return;
 	}
-	ui->place.filters = !ui->place.filters;
-	top_make(ui);
+	ui->location.filters = !ui->location.filters;
+	top_rebuild(ui);
 }
 
-static void focus(struct top_ui *ui)
+static void focus_promise(struct top_ui *ui)
 {
-	struct top_place to = ui->place;
-	const uint32_t promise = top_selected(ui);
+	struct top_location to = ui->location;
+	const uint32_t promise = top_selected_promise(ui);
 	if (promise == WEFT_NONE || promise == WEFT_SYSTEM) {
 		snprintf(ui->message, sizeof ui->message, "No promise is selected");
 		return;
@@ -255,136 +255,136 @@ static void focus(struct top_ui *ui)
 	    to.table == WEFT_LIVE_TREE || to.table == WEFT_LIVE_WAITS || to.table == WEFT_LIVE_LATE ? to.table : WEFT_LIVE_TREE;
 	to.sort = 0;
 	to.is_focused = true;
-	to.focus = ui->look->input.model->promises[promise].id;
-	top_go(ui, &to);
+	to.focus = ui->snapshot->input.model->promises[promise].id;
+	top_go_to(ui, &to);
 }
 
-static void unfocus(struct top_ui *ui)
+static void clear_focus(struct top_ui *ui)
 {
-	struct top_place to = ui->place;
+	struct top_location to = ui->location;
 	to.is_focused = to.filters = false;
 	to.sort = 0;
-	top_go(ui, &to);
+	top_go_to(ui, &to);
 }
 
 static void ask_why(struct top_ui *ui)
 {
-	struct top_place to = ui->place;
-	const uint32_t promise = top_selected(ui);
+	struct top_location to = ui->location;
+	const uint32_t promise = top_selected_promise(ui);
 	if (promise == WEFT_NONE || promise == WEFT_SYSTEM) {
 		snprintf(ui->message, sizeof ui->message, "No promise is selected");
 		return;
 	}
-	/* The answer is about this moment. */
+	/* Pause, since the answer is about this moment. */
 	if (!ui->is_held)
-		hold(ui);
+		toggle_hold(ui);
 	to.detail = TOP_ANSWER;
-	to.promise = ui->look->input.model->promises[promise].id;
-	top_go(ui, &to);
+	to.promise = ui->snapshot->input.model->promises[promise].id;
+	top_go_to(ui, &to);
 }
 
 /* ---- All of it ---- */
 
-static void act(struct top_ui *ui, enum top_action action)
+static void run_action(struct top_ui *ui, enum top_action action)
 {
-	const int tables = WEFT_LIVE_TABLE_COUNT, body = top_body_rows(ui);
+	const int tables = WEFT_LIVE_TABLE_COUNT, body = top_count_body_rows(ui);
 	switch (action) {
 	case TOP_OPEN: open_row(ui); break;
 	case TOP_BACK: go_back(ui); break;
-	case TOP_NEXT_TABLE: go_to_table(ui, (enum weft_live_table)((ui->place.table + 1) % tables)); break;
-	case TOP_TABLE_BEFORE: go_to_table(ui, (enum weft_live_table)((ui->place.table + tables - 1) % tables)); break;
+	case TOP_NEXT_TABLE: go_to_table(ui, (enum weft_live_table)((ui->location.table + 1) % tables)); break;
+	case TOP_TABLE_BEFORE: go_to_table(ui, (enum weft_live_table)((ui->location.table + tables - 1) % tables)); break;
 	case TOP_UP: move_cursor(ui, -1); break;
 	case TOP_DOWN: move_cursor(ui, 1); break;
 	case TOP_PAGE_UP: move_cursor(ui, -body); break;
 	case TOP_PAGE_DOWN: move_cursor(ui, body); break;
-	case TOP_FIRST: move_cursor(ui, -(long)ui->place.cursor); break;
-	case TOP_LAST: move_cursor(ui, (long)top_count(ui)); break;
+	case TOP_FIRST: move_cursor(ui, -(long)ui->location.cursor); break;
+	case TOP_LAST: move_cursor(ui, (long)top_count_lines(ui)); break;
 	case TOP_ORDER: set_order(ui, 1); break;
 	case TOP_ORDER_BEFORE: set_order(ui, -1); break;
 	case TOP_REVERSE:
-		ui->place.is_reversed = !ui->place.is_reversed;
-		top_make(ui);
+		ui->location.is_reversed = !ui->location.is_reversed;
+		top_rebuild(ui);
 		break;
-	case TOP_FIND: begin_to_type(ui); break;
-	case TOP_NEXT_MATCH: search(ui, ui->place.cursor + 1, true); break;
-	case TOP_PREVIOUS_MATCH: search(ui, ui->place.cursor + ui->live->count - 1, false); break;
-	case TOP_FILTER: filter(ui); break;
-	case TOP_LIKE: find_like(ui); break;
-	case TOP_FOCUS: focus(ui); break;
-	case TOP_UNFOCUS: unfocus(ui); break;
+	case TOP_FIND: begin_search(ui); break;
+	case TOP_NEXT_MATCH: search_rows(ui, ui->location.cursor + 1, true); break;
+	case TOP_PREVIOUS_MATCH: search_rows(ui, ui->location.cursor + ui->live->count - 1, false); break;
+	case TOP_FILTER: toggle_filter(ui); break;
+	case TOP_LIKE: find_similar(ui); break;
+	case TOP_FOCUS: focus_promise(ui); break;
+	case TOP_UNFOCUS: clear_focus(ui); break;
 	case TOP_WHY: ask_why(ui); break;
-	case TOP_AWAITED: walk(ui, WEFT_STEP_AWAITED); break;
-	case TOP_RESOLVER: walk(ui, WEFT_STEP_RESOLVER); break;
-	case TOP_CREATOR: walk(ui, WEFT_STEP_CREATOR); break;
-	case TOP_WOKEN: walk(ui, WEFT_STEP_WOKEN); break;
-	case TOP_HOLD: hold(ui); break;
-	case TOP_EARLIER: step_in_time(ui, -1); break;
-	case TOP_LATER: step_in_time(ui, 1); break;
+	case TOP_AWAITED: go_to_related(ui, WEFT_WALK_AWAITED); break;
+	case TOP_RESOLVER: go_to_related(ui, WEFT_WALK_RESOLVER); break;
+	case TOP_CREATOR: go_to_related(ui, WEFT_WALK_CREATOR); break;
+	case TOP_WOKEN: go_to_related(ui, WEFT_WALK_WOKEN); break;
+	case TOP_HOLD: toggle_hold(ui); break;
+	case TOP_EARLIER: move_in_time(ui, -1); break;
+	case TOP_LATER: move_in_time(ui, 1); break;
 	case TOP_SHORTER: change_window(ui, false); break;
 	case TOP_LONGER: change_window(ui, true); break;
 	case TOP_CLOCK:
 		ui->clock.wall = !ui->clock.wall;
-		top_make(ui);
+		top_rebuild(ui);
 		break;
 	default: break;
 	}
 }
 
-static void press(struct top_ui *ui, const struct screen_key *key)
+static void handle_click(struct top_ui *ui, const struct screen_key *key)
 {
-	const int first = ui->place.detail == TOP_TABLE ? TOP_BODY_ROW : TOP_HEAD_ROW;
+	const int first = ui->location.detail == TOP_TABLE ? TOP_BODY_ROW : TOP_HEAD_ROW;
 	if (key->row == TOP_TABS_ROW) {
-		const enum weft_live_table table = top_tab_at(ui, key->column);
+		const enum weft_live_table table = top_find_tab(ui, key->column);
 		if (table != WEFT_LIVE_TABLE_COUNT)
 			go_to_table(ui, table);
-	} else if (key->row == 2 && ui->look->findings && ui->look->findings->count) {
+	} else if (key->row == 2 && ui->snapshot->findings && ui->snapshot->findings->count) {
 		go_to_table(ui, WEFT_LIVE_FINDINGS);
-	} else if (key->row == TOP_HEAD_ROW && ui->place.detail == TOP_TABLE) {
+	} else if (key->row == TOP_HEAD_ROW && ui->location.detail == TOP_TABLE) {
 		size_t count;
-		const unsigned column = top_column_at(ui, key->column);
-		const struct weft_live_column *columns = weft_live_columns(ui->place.table, &count);
+		const unsigned column = top_find_column(ui, key->column);
+		const struct weft_live_column *columns = weft_live_columns(ui->location.table, &count);
 		if (column >= count || !columns[column].sorts)
 			return;
-		ui->place.is_reversed = ui->place.orders[ui->place.table] == column && !ui->place.is_reversed;
-		ui->place.orders[ui->place.table] = column;
-		top_make(ui);
-	} else if (key->row >= first && ui->place.first + (size_t)(key->row - first) < top_count(ui)) {
-		const size_t row = ui->place.first + (size_t)(key->row - first);
-		if (row == ui->place.cursor) {
+		ui->location.is_reversed = ui->location.orders[ui->location.table] == column && !ui->location.is_reversed;
+		ui->location.orders[ui->location.table] = column;
+		top_rebuild(ui);
+	} else if (key->row >= first && ui->location.first + (size_t)(key->row - first) < top_count_lines(ui)) {
+		const size_t row = ui->location.first + (size_t)(key->row - first);
+		if (row == ui->location.cursor) {
 			open_row(ui);
 			return;
 		}
 		top_set_cursor(ui, row);
-		hold_row(ui);
+		pin_row(ui);
 	}
 }
 
-void top_key(struct top_ui *ui, const struct screen_key *key)
+void top_handle_key(struct top_ui *ui, const struct screen_key *key)
 {
-	const enum top_action action = action_of(key);
+	const enum top_action action = find_action(key);
 	if (strcmp(key->name, "Resize") == 0) {
-		top_make(ui);
+		top_rebuild(ui);
 		return;
 	}
 	ui->message[0] = '\0';
 	if (ui->is_typing) {
-		type(ui, key);
+		edit_search(ui, key);
 		return;
 	}
 	if (action == TOP_REDRAW)
 		screen_redraw();
-	else if (ui->helps || action == TOP_SHORTCUTS)
-		ui->helps = !ui->helps;
+	else if (ui->shows_help || action == TOP_SHORTCUTS)
+		ui->shows_help = !ui->shows_help;
 	else if (action == TOP_QUIT)
-		ui->stops = true;
+		ui->should_quit = true;
 	else if (!ui->live)
 		return;
 	else if (strcmp(key->name, "Mouse") == 0)
-		press(ui, key);
+		handle_click(ui, key);
 	else if (strncmp(key->name, "Wheel", 5) == 0)
 		move_cursor(ui, strcmp(key->name, "WheelUp") == 0 ? -3 : 3);
 	else if (key->name[0] >= '1' && key->name[0] < '1' + WEFT_LIVE_TABLE_COUNT && !key->name[1])
 		go_to_table(ui, (enum weft_live_table)(key->name[0] - '1'));
 	else
-		act(ui, action);
+		run_action(ui, action);
 }

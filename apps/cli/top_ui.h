@@ -1,48 +1,48 @@
-/* top_ui.h: weft top in a terminal: what it shows (top_draw.c) and what keys do to that (top_keys.c).  SPDX-License-Identifier:
+/* top_ui.h: declares the state of weft top in a terminal, which top_draw.c draws and top_keys.c changes. SPDX-License-Identifier:
  * ISC */
 #ifndef WEFT_CLI_TOP_UI_H
 #define WEFT_CLI_TOP_UI_H
 
-#include "look.h"
+#include "refresh.h"
 #include "screen.h"
 #include "viewer/actions.h"
 
-/* X(NAME, action of src/viewer that it is the same as, or COUNT, its own keys, "what it does") */
+/* X(NAME, equal action of src/viewer or COUNT, additional keys, "help") */
 #define TOP_ACTIONS(X)                                                                                                           \
-	X(SHORTCUTS, SHORTCUTS, "", "These keys")                                                                                \
-	X(QUIT, COUNT, "q", "Ends")                                                                                              \
-	X(OPEN, COUNT, "Enter", "What stands behind a row")                                                                      \
-	X(BACK, BACK, "Escape", "Back")                                                                                          \
-	X(NEXT_TABLE, COUNT, "Tab", "The next table; also 1 to 7")                                                               \
-	X(TABLE_BEFORE, COUNT, "BackTab", "The table before")                                                                    \
-	X(UP, ROWS_UP, "", "A row up")                                                                                           \
-	X(DOWN, ROWS_DOWN, "", "A row down")                                                                                     \
-	X(PAGE_UP, COUNT, "PageUp", "A screen up")                                                                               \
-	X(PAGE_DOWN, COUNT, "PageDown", "A screen down")                                                                         \
-	X(FIRST, COUNT, "Home", "The first row")                                                                                 \
-	X(LAST, COUNT, "End", "The last row")                                                                                    \
-	X(ORDER, COUNT, ">", "Sorts by the next column")                                                                         \
-	X(ORDER_BEFORE, COUNT, "<", "Sorts by the column before")                                                                \
-	X(REVERSE, COUNT, "R", "The least first, or last")                                                                       \
-	X(FIND, FIND, "", "Finds, as in the window")                                                                             \
-	X(NEXT_MATCH, NEXT_MATCH, "", "The next match")                                                                          \
-	X(PREVIOUS_MATCH, PREVIOUS_MATCH, "", "The match before")                                                                \
-	X(FILTER, FILTER, "", "Only what matches, or all")                                                                       \
-	X(LIKE, LIKE, "", "Finds all like it")                                                                                   \
-	X(FOCUS, FOCUS, "", "Only what belongs to it")                                                                           \
-	X(UNFOCUS, UNFOCUS, "", "Everything again")                                                                              \
-	X(WHY, WHY, "", "Why is it as it is?")                                                                                   \
-	X(AWAITED, GO_AWAITED, "", "Goes to what it waits for")                                                                  \
-	X(RESOLVER, GO_RESOLVER, "", "Goes to what resolved it")                                                                 \
-	X(CREATOR, GO_CREATOR, "", "Goes to what created it")                                                                    \
-	X(WOKEN, GO_WOKEN, "", "Goes to what it woke")                                                                           \
-	X(HOLD, COUNT, "Space", "Holds still, or goes on")                                                                       \
-	X(EARLIER, PAN_LEFT, "", "Earlier, and holds still")                                                                     \
-	X(LATER, PAN_RIGHT, "", "Later")                                                                                         \
-	X(SHORTER, ZOOM_IN, "", "Of a shorter stretch")                                                                          \
-	X(LONGER, ZOOM_OUT, "", "Of a longer stretch")                                                                           \
-	X(CLOCK, CLOCK, "", "Time of day")                                                                                       \
-	X(REDRAW, COUNT, "Ctrl+l", "Draws the screen again")
+	X(SHORTCUTS, SHORTCUTS, "", "Show these keys")                                                                           \
+	X(QUIT, COUNT, "q", "Quit")                                                                                              \
+	X(OPEN, COUNT, "Enter", "Show the details of the row")                                                                   \
+	X(BACK, BACK, "Escape", "Go back")                                                                                       \
+	X(NEXT_TABLE, COUNT, "Tab", "Next table; also 1 to 7")                                                                   \
+	X(TABLE_BEFORE, COUNT, "BackTab", "Previous table")                                                                      \
+	X(UP, ROWS_UP, "", "One row up")                                                                                         \
+	X(DOWN, ROWS_DOWN, "", "One row down")                                                                                   \
+	X(PAGE_UP, COUNT, "PageUp", "One screen up")                                                                             \
+	X(PAGE_DOWN, COUNT, "PageDown", "One screen down")                                                                       \
+	X(FIRST, COUNT, "Home", "First row")                                                                                     \
+	X(LAST, COUNT, "End", "Last row")                                                                                        \
+	X(ORDER, COUNT, ">", "Sort by the next column")                                                                          \
+	X(ORDER_BEFORE, COUNT, "<", "Sort by the previous column")                                                               \
+	X(REVERSE, COUNT, "R", "Reverse the order")                                                                              \
+	X(FIND, FIND, "", "Search, as in the window")                                                                            \
+	X(NEXT_MATCH, NEXT_MATCH, "", "Next match")                                                                              \
+	X(PREVIOUS_MATCH, PREVIOUS_MATCH, "", "Previous match")                                                                  \
+	X(FILTER, FILTER, "", "Show only matches, or all")                                                                       \
+	X(LIKE, LIKE, "", "Find all of the same type")                                                                           \
+	X(FOCUS, FOCUS, "", "Show only what belongs to it")                                                                      \
+	X(UNFOCUS, UNFOCUS, "", "Show everything again")                                                                         \
+	X(WHY, WHY, "", "Explain its state")                                                                                     \
+	X(AWAITED, GO_AWAITED, "", "Go to what it waits for")                                                                    \
+	X(RESOLVER, GO_RESOLVER, "", "Go to its resolver")                                                                       \
+	X(CREATOR, GO_CREATOR, "", "Go to its creator")                                                                          \
+	X(WOKEN, GO_WOKEN, "", "Go to what it woke")                                                                             \
+	X(HOLD, COUNT, "Space", "Pause or resume")                                                                               \
+	X(EARLIER, PAN_LEFT, "", "Go back in time and pause")                                                                    \
+	X(LATER, PAN_RIGHT, "", "Go forward in time")                                                                            \
+	X(SHORTER, ZOOM_IN, "", "Shorten the interval")                                                                          \
+	X(LONGER, ZOOM_OUT, "", "Lengthen the interval")                                                                         \
+	X(CLOCK, CLOCK, "", "Show the time of day")                                                                              \
+	X(REDRAW, COUNT, "Ctrl+l", "Redraw the screen")
 
 enum top_action {
 #define TOP_ENUM(NAME, same, keys, help) TOP_##NAME,
@@ -59,75 +59,76 @@ extern const struct top_action_info top_actions[TOP_ACTION_COUNT];
 
 enum top_detail { TOP_TABLE, TOP_PROMISE, TOP_FINDING, TOP_ANSWER };
 
-/* Where one is: what Back leads back to. */
-struct top_place {
+/* A place to which Back can return. */
+struct top_location {
 	enum weft_live_table table;
 	unsigned orders[WEFT_LIVE_TABLE_COUNT];
 	bool is_reversed, filters, is_focused;
-	uint64_t sort; /* key of a sort, or 0 */
+	uint64_t sort; /* key of a promise type, or 0 */
 	char sort_name[WEFT_NAME_BYTES];
 	int64_t focus; /* id of a promise */
 	enum top_detail detail;
-	int64_t promise;      /* id, of PROMISE and ANSWER */
-	uint64_t finding;     /* key, of FINDING */
-	uint64_t key;         /* of the row of the cursor; 0: the first one, whichever it is */
-	size_t cursor, first; /* its row, and the first one that is seen */
+	int64_t promise;      /* id, for TOP_PROMISE and TOP_ANSWER */
+	uint64_t finding;     /* key, for TOP_FINDING */
+	uint64_t key;         /* key of the cursor's row; 0: always the first row */
+	size_t cursor, first; /* row of the cursor, and first visible row */
 };
 
-/* A line of what stands behind a row. */
+/* A line of a row's details. */
 struct top_line {
 	const struct weft_row *row;
-	size_t from, length; /* of its name; lines after the first have no value */
+	size_t from, length; /* part of the row's name; only the first line has a value */
 };
 
 struct top_ui {
-	const char *name; /* of what is looked at */
-	struct cli_looker *looker;
-	struct cli_look *look;  /* NULL: nothing was read yet */
-	struct cli_look *next;  /* came while it was held */
-	bool wants_all;         /* the moment that is asked for is before what the look has */
-	struct weft_live *live; /* of the moment that is shown: look->live, or one of its own */
-	bool owns_live, is_held, helps, stops;
-	int64_t at_ns, window_ns; /* the moment, as weft_event.time_ns; where it is held */
-	int64_t came_ns, aged_ns; /* clock: when the look came, when its age was last shown, and how long that took */
+	const char *name; /* name of the trace */
+	struct cli_refresher *refresher;
+	struct cli_snapshot *snapshot; /* NULL until the first one was read */
+	struct cli_snapshot *next;     /* arrived while paused */
+	bool wants_all;                /* the requested moment is older than the snapshot */
+	struct weft_live *live;        /* state at the shown moment: that of the snapshot, or one that ui owns */
+	bool owns_live, is_held, shows_help, should_quit;
+	int64_t at_ns, window_ns; /* the shown moment while paused, as weft_event.time_ns */
+	int64_t received_ns,
+	    aged_ns; /* clock times of the snapshot and of the last update of its age, and the cost of that update */
 	int64_t age_took_ns;
 	struct weft_clock clock;
-	struct top_place place;
-	WEFT_VEC(struct top_place) past;
+	struct top_location location;
+	WEFT_VEC(struct top_location) history;
 	char search[WEFT_QUERY_BYTES];
 	bool is_typing;
-	char typed_before[WEFT_QUERY_BYTES];
+	char search_before[WEFT_QUERY_BYTES];
 	char message[sizeof((struct weft_error *)0)->what];
-	char trouble[512];             /* what could not be read */
-	struct weft_rows chain, panel; /* of a detail */
+	char error_text[512];          /* last read error */
+	struct weft_rows chain, panel; /* rows of the details */
 	struct weft_findings *why;
 	WEFT_VEC(struct top_line) lines;
 };
 
-/* top_run.c: until the user ends it; the exit status.  Where there is no terminal: screen_is_there(). */
+/* top_run.c: runs until the user quits; returns the exit status.  Requires screen_is_available(). */
 int top_run(struct cli_args *args, int64_t window_ns);
 
-/* top_state.c: what is shown is made anew after anything has changed. */
-void top_take(struct top_ui *ui); /* what the looker has */
-void top_show(struct top_ui *ui, struct cli_look *look);
-void top_make(struct top_ui *ui);                   /* rows of the place */
-void top_move_to(struct top_ui *ui, int64_t at_ns); /* holds there */
-void top_age(struct top_ui *ui);                    /* while nothing new comes */
-void top_go(struct top_ui *ui, const struct top_place *place);
-size_t top_count(const struct top_ui *ui);      /* rows or lines */
-uint32_t top_selected(const struct top_ui *ui); /* the promise of the cursor's row, or WEFT_NONE */
+/* top_state.c: recomputes what is shown after a change. */
+void top_pop_snapshot(struct top_ui *ui); /* takes the refresher's snapshot */
+void top_set_snapshot(struct top_ui *ui, struct cli_snapshot *snapshot);
+void top_rebuild(struct top_ui *ui);                     /* computes the rows of the place */
+void top_move_to_time(struct top_ui *ui, int64_t at_ns); /* pauses there */
+void top_advance_age(struct top_ui *ui);                 /* updates ages while there are no new events */
+void top_go_to(struct top_ui *ui, const struct top_location *location);
+size_t top_count_lines(const struct top_ui *ui);        /* number of rows or lines */
+uint32_t top_selected_promise(const struct top_ui *ui); /* the promise of the cursor's row, or WEFT_NONE */
 void top_set_cursor(struct top_ui *ui, size_t row);
 int64_t top_clock_ns(void);
 
 /* top_draw.c */
 void top_draw(struct top_ui *ui);
-int top_body_rows(const struct top_ui *ui); /* how many rows of a table have room */
+int top_count_body_rows(const struct top_ui *ui); /* number of table rows that fit */
 
 /* top_keys.c */
-void top_key(struct top_ui *ui, const struct screen_key *key);
+void top_handle_key(struct top_ui *ui, const struct screen_key *key);
 enum { TOP_TABS_ROW = 3, TOP_HEAD_ROW, TOP_BODY_ROW };
-/* Where the tab and the column at a place are, as drawn; WEFT_LIVE_TABLE_COUNT, WEFT_LIVE_CELLS: there is none. */
-enum weft_live_table top_tab_at(const struct top_ui *ui, int column);
-unsigned top_column_at(const struct top_ui *ui, int column);
+/* Return the tab and the column at a screen column, or WEFT_LIVE_TABLE_COUNT and WEFT_LIVE_CELLS. */
+enum weft_live_table top_find_tab(const struct top_ui *ui, int column);
+unsigned top_find_column(const struct top_ui *ui, int column);
 
 #endif

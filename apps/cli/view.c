@@ -1,4 +1,4 @@
-/* view.c: weft view: opens windows, which are a program of their own, so that the command needs no display.
+/* view.c: implements weft view: starts the window, a separate program, so that the command needs no display.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdlib.h>
@@ -7,14 +7,16 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "inherited.h"
 #include "xen/domain.h"
 
 #define PROGRAM "weft-view"
 
-/* Beside this command, wherever it is installed, or else in the PATH. */
+/* Finds weft-view in the folder of this command, or else in the PATH. */
 void cli_exec_window(char **argv)
 {
 	argv[0] = (char *)PROGRAM;
+	cli_restore_inherited();
 	char path[4096];
 	ssize_t len = readlink("/proc/self/exe", path, sizeof path - sizeof PROGRAM);
 	char *slash = len > 0 ? memrchr(path, '/', (size_t)len) : NULL;
@@ -25,6 +27,26 @@ void cli_exec_window(char **argv)
 			return;
 	}
 	execvp(PROGRAM, argv);
+}
+
+bool cli_find_window(char *path, size_t size)
+{
+	const ssize_t length = readlink("/proc/self/exe", path, size);
+	const char *slash = length > 0 && (size_t)length < size ? memrchr(path, '/', (size_t)length) : NULL;
+	if (slash && (size_t)(slash + 1 - path) + sizeof PROGRAM <= size) {
+		memcpy(path + (slash + 1 - path), PROGRAM, sizeof PROGRAM);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	const char *folders = getenv("PATH");
+	while (folders && *folders) {
+		const size_t n = strcspn(folders, ":");
+		snprintf(path, size, "%.*s/%s", (int)n, folders, PROGRAM);
+		if (n > 0 && access(path, X_OK) == 0)
+			return true;
+		folders += n + (folders[n] != 0);
+	}
+	return false;
 }
 
 bool cli_has_display(void)
@@ -44,24 +66,22 @@ int cli_view(struct cli_args *args)
 	const char *place = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_COMPARE(&compare),
-	    {"place", 0, CLI_TEXT, &place, "LINK",
-		"goes to this place: a link of weft explain --json, or one copied in a viewer"},
+	    {"place", 0, CLI_TEXT, &place, "LINK", "show this place: a link of weft explain --json, or one copied in a viewer"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	if (!cli_has_display())
-		return cli_fail(
-		    "view: there is no display here; weft html TRACE -o page.html makes a page that any browser shows");
+		return cli_fail_verb("view", "no display; use weft html TRACE -o page.html to make a page for browsers");
 	for (int i = 0; i < args->argc; i++) {
 		struct stat st;
-		if (strcmp(args->argv[i], "-") != 0 && !domain_is(args->argv[i]) && stat(args->argv[i], &st) != 0)
+		if (strcmp(args->argv[i], "-") != 0 && !domain_is_path(args->argv[i]) && stat(args->argv[i], &st) != 0)
 			return cli_fail("%s: %s", args->argv[i], strerror(errno));
 	}
 	char **argv = calloc((size_t)args->argc + 6, sizeof *argv);
 	if (!argv)
-		return cli_fail("view: out of memory");
+		return cli_fail_verb("view", "out of memory");
 	int n = 1;
 	argv[n++] = (char *)(compare ? "--compare" : "--together");
 	if (place) {
@@ -74,7 +94,7 @@ int cli_view(struct cli_args *args)
 	int why = errno;
 	free(argv);
 	if (why == ENOENT)
-		return cli_fail(
-		    "view: " PROGRAM " is not installed; weft html TRACE -o page.html makes a page that any browser shows");
-	return cli_fail("view: " PROGRAM " cannot be started: %s", strerror(why));
+		return cli_fail_verb(
+		    "view", "" PROGRAM " is not installed; use weft html TRACE -o page.html to make a page for browsers");
+	return cli_fail_verb("view", "" PROGRAM " cannot start: %s", strerror(why));
 }

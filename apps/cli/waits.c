@@ -1,12 +1,12 @@
-/* waits.c: weft waits: who waits for whom at a moment, as a tree.  SPDX-License-Identifier: ISC */
-#include "analysis/waits.h"
+/* waits.c: implements weft waits: prints which promises wait for each other, as a tree.  SPDX-License-Identifier: ISC */
+#include "analysis/queries/waits.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/names.h"
-#include "analysis/shares.h"
+#include "analysis/index/names.h"
+#include "analysis/index/path_by_process.h"
 #include "base/hash.h"
 #include "cli.h"
 
@@ -26,13 +26,13 @@ static void put_json(const struct weft_model *m, const struct weft_waits *waits)
 	}
 }
 
-/* Of Graphviz; names are quoted as in C, which is how it reads them. */
+/* Prints a graph for Graphviz, which reads names quoted as in C. */
 static void put_dot(const struct weft_model *m, const struct weft_waits *waits)
 {
 	char name[WEFT_NAME_BYTES];
 	puts("digraph waits {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"sans-serif\"];");
 	for (size_t i = 0; i < waits->node_count && cli_stdout_ok(); i++) {
-		if (waits->nodes[i].again)
+		if (waits->nodes[i].is_repeated)
 			continue;
 		uint32_t p = waits->nodes[i].promise;
 		printf("\tp%" PRIu32 " [label=", p);
@@ -45,25 +45,25 @@ static void put_dot(const struct weft_model *m, const struct weft_waits *waits)
 	puts("}");
 }
 
-/* What stands before the children of a node at each depth; beyond that depth a number tells. */
-enum { DRAWN_DEPTH = 32 };
+/* Up to this depth lines are drawn before the children of a node; deeper ones have a number. */
+enum { MAX_DRAWN_DEPTH = 32 };
 
 static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 {
-	bool more[DRAWN_DEPTH + 1] = {0};
+	bool more[MAX_DRAWN_DEPTH + 1] = {0};
 	for (size_t i = 0; i < waits->node_count && cli_stdout_ok(); i++) {
 		const struct weft_wait_node *node = &waits->nodes[i];
 		char name[WEFT_NAME_BYTES];
-		for (uint32_t d = 1; d < node->depth && d < DRAWN_DEPTH; d++)
+		for (uint32_t d = 1; d < node->depth && d < MAX_DRAWN_DEPTH; d++)
 			fputs(more[d] ? "│  " : "   ", stdout);
-		if (node->depth > DRAWN_DEPTH)
+		if (node->depth > MAX_DRAWN_DEPTH)
 			printf("(%" PRIu32 ") ", node->depth);
 		if (node->depth > 0)
 			fputs(node->last ? "└─ " : "├─ ", stdout);
-		if (node->depth <= DRAWN_DEPTH)
+		if (node->depth <= MAX_DRAWN_DEPTH)
 			more[node->depth] = !node->last;
 		fputs(weft_name_promise(m, node->promise, name), stdout);
-		if (*weft_name_place(m, node->promise, name))
+		if (*weft_name_site(m, node->promise, name))
 			printf("  at %s", name);
 		const uint32_t peer = weft_peer_of(m, node->promise);
 		if (peer != WEFT_NONE)
@@ -73,24 +73,24 @@ static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 			cli_put_seconds(waits->waits[node->wait].since_ns);
 		}
 		if (node->wait != WEFT_NONE && waits->waits[node->wait].in_cycle)
-			fputs("  in a circle", stdout);
-		puts(node->again ? "  (see above)" : "");
+			fputs("  in a cycle", stdout);
+		puts(node->is_repeated ? "  (see above)" : "");
 	}
 	if (waits->cycles)
-		printf("%zu circle%s of promises that wait for each other\n", waits->cycles, waits->cycles == 1 ? "" : "s");
+		printf("%zu cycle%s of promises that wait for each other\n", waits->cycles, waits->cycles == 1 ? "" : "s");
 }
 
-/* What was told last. */
+/* The last printed state. */
 struct following {
 	bool json;
-	uint64_t told; /* a hash of who waited for whom; 0: nothing */
+	uint64_t printed_hash; /* hash of the printed waits; 0: none */
 };
 
-/* Tells of the waits when they are others than before. */
-static int show_waits(void *ctx, const struct cli_newest *newest)
+/* Prints the waits if they have changed. */
+static int show_waits(void *ctx, const struct cli_update *update)
 {
 	struct following *f = ctx;
-	const struct weft_model *m = newest->model;
+	const struct weft_model *m = update->model;
 	struct weft_waits *waits = NULL;
 	struct weft_error err;
 	uint64_t hash = 1;
@@ -100,14 +100,14 @@ static int show_waits(void *ctx, const struct cli_newest *newest)
 		const int64_t pair[] = {m->promises[waits->waits[i].from].id, m->promises[waits->waits[i].to].id, (int64_t)hash};
 		hash = weft_hash_bytes((const char *)pair, sizeof pair);
 	}
-	if (hash != f->told) {
-		f->told = hash;
+	if (hash != f->printed_hash) {
+		f->printed_hash = hash;
 		if (f->json)
 			printf("{\"at_ns\":%" PRId64 ",\"waits\":%zu}\n", m->end_ns, waits->count);
 		else {
 			fputs("at ", stdout);
 			cli_put_seconds(m->end_ns);
-			puts(waits->count ? ":" : ": nobody waits");
+			puts(waits->count ? ":" : ": no promise waits");
 		}
 		(f->json ? put_json : put_tree)(m, waits);
 		fflush(stdout);
@@ -121,7 +121,7 @@ static int follow_waits(const struct cli_args *args, bool json, bool parts)
 	struct following following = {.json = json};
 	const struct weft_follower_options options = {.model = {.keep_binds = true, .keep_parts = parts}};
 	const int exit = cli_follow(args, &options, show_waits, &following);
-	return exit < 0 ? cli_finish(CLI_FINE) : exit;
+	return exit < 0 ? cli_finish(CLI_OK) : exit;
 }
 
 int cli_waits(struct cli_args *args)
@@ -130,8 +130,8 @@ int cli_waits(struct cli_args *args)
 	int64_t at_ns = -1;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"at", 0, CLI_TIME, &at_ns, "T", "at this time since the first event; at the end if not given"},
-	    {"dot", 0, CLI_FLAG, &dot, NULL, "prints a graph for Graphviz"},
+	    {"at", 0, CLI_TIME, &at_ns, "T", "print the waits at this time since the first event (default: the end)"},
+	    {"dot", 0, CLI_FLAG, &dot, NULL, "print a graph for Graphviz"},
 	    CLI_OPTION_FOLLOW(&follow),
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
@@ -140,7 +140,7 @@ int cli_waits(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	if (follow && (dot || at_ns >= 0))
-		return cli_fail("waits: --follow goes with neither --at nor --dot");
+		return cli_fail_verb("waits", "--follow cannot be combined with --at or --dot");
 	if (follow)
 		return follow_waits(args, json, parts);
 	struct cli_input input;
@@ -153,7 +153,7 @@ int cli_waits(struct cli_args *args)
 		exit = cli_fail_error(&err);
 	} else {
 		(json ? put_json : dot ? put_dot : put_tree)(input.model, waits);
-		exit = cli_finish(CLI_FINE);
+		exit = cli_finish(CLI_OK);
 	}
 	weft_waits_destroy(waits);
 	cli_close(&input);

@@ -1,288 +1,703 @@
-/* watch.c: until when the processes lived that record into a session's directory.
+/* watch.c: implements weft watch: follows traces and saves a copy for each trouble.
  *
- * A program that sleeps when it is killed leaves a trace that ends with its last event, maybe hours before.  Only who sees it die
- * knows better: weft record looks at its directory (inotify) and at each process that makes a trace there (a descriptor of the
- * process), and writes the time of its end into the metadata of a trace that nobody ended.  Where the kernel offers no such
- * descriptors there is no such time.  A file that OCaml's runtime makes there gets a note as soon as it is there.
- * SPDX-License-Identifier: ISC */
+ * The name of a copy identifies its trouble.  A watcher that is started again therefore saves nothing twice, and counts earlier
+ * copies.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "apps/cli/ocaml.h"
+#include "analysis/findings/explain.h"
+#include "analysis/queries/check.h"
+#include "base/duration.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/utf8.h"
 #include "cli.h"
+#include "inherited.h"
+#include "kernel/flight.h"
 #include "trace/follow.h"
-#include "watch.h"
 
-enum { MOST_METADATA = 1 << 20, MOST_FOLDERS = 64, MOMENT_MS = 50 };
+enum { TEXT_BYTES = 1024, TIMESTAMP_BYTES = 32, HOUR_S = 3600, RETRY_S = 60, CPU_SHARE_DIVISOR = 10 };
 
-struct watched {
+/* A problem of a trace. */
+struct trouble {
+	uint64_t key;          /* identifies the trouble */
+	int64_t request_utc_s; /* UTC time of a snapshot request, which may be corrected by a second later; otherwise 0 */
+	bool is_seen;          /* seen in the current scan */
+	bool is_transient;     /* it is about past events; when these have left the window and it is seen again, it is not new */
+	int64_t first_seen_ns; /* time of the first sighting */
+	int64_t last_seen_ns;  /* time of the last sighting */
+	bool is_reported;
+	bool is_unsaved; /* a copy was tried and failed */
+	time_t retry_at; /* earliest time of the next attempt after a failed save */
+};
+
+struct followed_trace {
 	char *path;
-	long process;
-	int fd;          /* of the process; -1: it has ended */
-	int64_t died_ns; /* UTC; 0: it lives */
+	struct weft_follower *follower;
+	struct weft_running_stats *stats; /* by rule */
+	struct weft_rule_result *checked; /* by rule: result of the last scan */
+	bool was_recorded, has_ended, is_refused;
+	WEFT_VEC(struct trouble) troubles;
+};
+
+struct options {
+	const char *save, *exec;
+	bool json;
+	int64_t patience_ns, window_ns;
+	uint64_t per_hour, max_bytes;
+	struct weft_rule *rules;
+	char **rule_texts;
+	int rule_count;
+	bool alerts_on_findings; /* a rule is about findings: each alarm is a separate trouble */
 };
 
 struct watch {
-	int notes;
-	char *folders[MOST_FOLDERS]; /* by number of their watch; NULL: none */
-	WEFT_VEC(struct watched) all;
-	WEFT_VEC(struct pollfd) polled;
+	struct options options;
+	WEFT_VEC(struct followed_trace) all;
+	bool has_scanned;
+	uint64_t found;
+	int64_t unsaved; /* troubles whose copy failed */
 };
 
-static int open_process(long process)
+/* One scan of a trace. */
+struct scan {
+	struct watch *watch;
+	struct followed_trace *followed_trace;
+	const struct weft_model *model;
+	bool has_ended;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void request_stop(int signal)
 {
-#ifdef SYS_pidfd_open
-	return (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
-#else
-	errno = ENOSYS;
-	return -1;
-#endif
+	(void)signal;
+	stopped = 1;
 }
 
-static int64_t now_ns(void)
+/* ---- What was kept ---- */
+
+static uint64_t count_bytes(const char *path)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	uint64_t bytes = 0;
+	DIR *dir = opendir(path);
+	struct stat st;
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_size;
+	if (dir)
+		closedir(dir);
+	return bytes;
 }
 
-static void look_into(struct watch *w, const char *folder, uint32_t for_what)
-{
-	int number = inotify_add_watch(w->notes, folder, for_what | IN_ONLYDIR);
-	if (number <= 0 || number >= MOST_FOLDERS || w->folders[number])
-		return;
-	w->folders[number] = strdup(folder);
-}
-
-struct watch *watch_begin(const char *folder)
-{
-	struct watch *w = calloc(1, sizeof *w);
-	if (!w)
-		return NULL;
-	w->notes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (w->notes >= 0)
-		look_into(w, folder, IN_CREATE | IN_MOVED_TO);
-	return w;
-}
-
-/* NAME-PID, or NAME-PID.2; 0: no such name. */
-static long process_of(const char *name)
-{
-	const char *dash = strrchr(name, '-');
-	char *end;
-	long process = dash ? strtol(dash + 1, &end, 10) : 0;
-	return process > 0 && (*end == 0 || *end == '.') ? process : 0;
-}
-
-static void note_file(const char *folder, const char *name, int64_t died_ns)
-{
-	char *path;
-	if (!session_is_ocaml_file(name) || asprintf(&path, "%s/%s", folder, name) < 0)
-		return;
-	ocaml_note(path, died_ns);
-	free(path);
-}
-
-/* What is there already may have come before anybody looked. */
-static void note_files(const char *folder)
+/* Counts the copies of the last hour and the bytes of all copies, and looks for a copy with a prefix. */
+static void count_saved(const char *folder, const char *begin, uint64_t *saved_this_hour, uint64_t *bytes, bool *was_saved)
 {
 	DIR *dir = opendir(folder);
-	for (const struct dirent *entry; dir && (entry = readdir(dir));)
-		note_file(folder, entry->d_name, 0);
+	char path[PATH_MAX];
+	struct stat st;
+	*saved_this_hour = *bytes = 0;
+	*was_saved = false;
+	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.' || snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path ||
+		    stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+			continue;
+		*bytes += count_bytes(path);
+		const size_t length = strlen(entry->d_name);
+		if (length > 4 && !strcmp(entry->d_name + length - 4, ".tmp"))
+			continue;
+		*saved_this_hour += st.st_mtime > time(NULL) - HOUR_S;
+		*was_saved |= !strncmp(entry->d_name, begin, strlen(begin));
+	}
 	if (dir)
 		closedir(dir);
 }
 
-static void add(struct watch *w, const char *folder, const char *name)
+/* ---- Telling ---- */
+
+static void write_piece(void *file, const char *bytes, size_t size)
 {
-	char *path;
-	if (asprintf(&path, "%s/%s", folder, name) < 0)
-		return;
-	long process = process_of(name);
-	struct stat st;
-	if (lstat(path, &st) || !S_ISDIR(st.st_mode)) {
-		free(path);
-	} else if (!strncmp(name, SESSION_USER_FOLDER, strlen(SESSION_USER_FOLDER))) {
-		look_into(w, path, IN_CREATE | IN_MOVED_TO);
-		free(path);
-	} else {
-		if (session_is_ocaml_folder(name)) {
-			look_into(
-			    w, path, IN_MODIFY); /* when OCaml gives the file its size; it stays open as long as it is mapped */
-			note_files(path);
-		}
-		int fd = process ? open_process(process) : -1;
-		struct watched *slot = fd < 0 ? NULL : weft_vec_push(&w->all);
-		if (slot) {
-			*slot = (struct watched){path, process, fd, 0};
-			return;
-		}
-		if (fd >= 0)
-			close(fd);
-		free(path);
-	}
+	fwrite(bytes, 1, size, file);
 }
 
-static void read_notes(struct watch *w)
+static void write_json_text(FILE *out, const char *name, const char *text)
 {
-	_Alignas(struct inotify_event) char buffer[8192];
-	ssize_t n;
-	while ((n = read(w->notes, buffer, sizeof buffer)) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct inotify_event *event = (void *)(buffer + at);
-			const char *folder = event->wd > 0 && event->wd < MOST_FOLDERS ? w->folders[event->wd] : NULL;
-			if (event->len && folder && event->mask & IN_MODIFY)
-				note_file(folder, event->name, 0);
-			else if (event->len && folder)
-				add(w, folder, event->name);
-			at += (ssize_t)(sizeof *event + event->len);
-		}
+	fprintf(out, ",\"%s\":\"", name);
+	weft_json_text((struct weft_str){text, (uint32_t)strlen(text)}, write_piece, out);
+	fputc('"', out);
 }
 
-/* Waits for something, at most so long; notes who died.  False: there was nothing, or waiting is no use. */
-static bool step(struct watch *w, int command, int most_ms)
+/* Writes one line of JSON. */
+static void write_alert_json(
+    FILE *out, const struct scan *scan, const char *kind, const char *why, const char *saved, const char *next)
 {
-	w->polled.count = 0;
-	if (!weft_vec_reserve(&w->polled, w->all.count + 2))
-		return false;
-	w->polled.items[w->polled.count++] = (struct pollfd){command, POLLIN, 0};
-	w->polled.items[w->polled.count++] = (struct pollfd){w->notes, POLLIN, 0};
-	for (size_t i = 0; i < w->all.count; i++)
-		w->polled.items[w->polled.count++] = (struct pollfd){w->all.items[i].fd, POLLIN, 0};
-	const size_t count = w->all.count;
-	int found = poll(w->polled.items, w->polled.count, most_ms);
-	if (found <= 0)
-		return found < 0 && errno == EINTR;
-	int64_t now = now_ns();
-	if (w->polled.items[1].revents)
-		read_notes(w);
-	for (size_t i = 0; i < count; i++)
-		if (w->polled.items[i + 2].revents) {
-			close(w->all.items[i].fd);
-			w->all.items[i].fd = -1;
-			w->all.items[i].died_ns = now;
-		}
-	return true;
+	fprintf(out, "{\"kind\":\"%s\"", kind);
+	write_json_text(out, "trace", scan->followed_trace->path);
+	write_json_text(out, "why", why);
+	if (next)
+		write_json_text(out, "next", next);
+	if (saved)
+		write_json_text(out, "saved", saved);
+	else
+		fputs(",\"saved\":null", out);
+	fputs("}\n", out);
 }
 
-static bool has_living(const struct watch *w)
+/* Runs the command with the object on its standard input, without waiting for it. */
+static void run_command(
+    const char *command, const struct scan *scan, const char *kind, const char *why, const char *saved, const char *next)
 {
-	size_t i = 0;
-	while (i < w->all.count && w->all.items[i].fd < 0)
-		i++;
-	return i < w->all.count;
-}
-
-pid_t watch_wait(struct watch *w, pid_t child, int *status)
-{
-	int command = w && w->notes >= 0 ? open_process(child) : -1;
-	pid_t ended = 0;
-	while (command >= 0 && step(w, command, -1) && (ended = waitpid(child, status, WNOHANG)) == 0)
-		;
-	if (command >= 0)
-		close(command);
-	return ended ? ended : waitpid(child, status, 0);
-}
-
-/* ---- The end ---- */
-
-/* Whether the process that wrote this metadata has that number here: in a container it has another. */
-static bool is_of(const char *text, long process)
-{
-	static const char key[] = "\trecorder = \"";
-	unsigned long space;
-	long number;
-	struct stat st;
-	const char *at = strstr(text, key);
-	return at && sscanf(at + sizeof key - 1, "%*s %lu %ld", &space, &number) == 2 && number == process &&
-	       stat("/proc/self/ns/pid", &st) == 0 && (unsigned long)st.st_ino == space;
-}
-
-/* Replaces the metadata by the same with a line more, behind the state; the owner stays. */
-static void replace(int folder, const char *text, const char *behind, int64_t died_ns, const struct stat *st)
-{
-	static const char hidden[] = ".weft-metadata";
-	unlinkat(folder, hidden, 0);
-	int fd = openat(folder, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const int fd = memfd_create("finding", MFD_CLOEXEC);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!file) {
+		cli_note("%s: %s", command, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	bool owned = st->st_uid == geteuid() || fchown(fd, st->st_uid, st->st_gid) == 0;
-	fprintf(file, "%.*s\tdied_ns = %lld;\n%s", (int)(behind - text), text, (long long)died_ns, behind);
-	if (fclose(file) || !owned || renameat(folder, hidden, folder, "metadata"))
-		unlinkat(folder, hidden, 0);
+	write_alert_json(file, scan, kind, why, saved, next);
+	fflush(file);
+	lseek(fd, 0, SEEK_SET);
+	const pid_t child = fork();
+	if (child == 0) {
+		signal(SIGTERM, SIG_DFL);
+		signal(SIGINT, SIG_DFL);
+		cli_restore_inherited();
+		dup2(fd, STDIN_FILENO);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	if (child < 0)
+		cli_note("%s: %s", command, strerror(errno));
+	fclose(file);
 }
 
-static void note_end(const struct watched *w)
+/* Copies the trace with the reason.  Returns -1, or the exit status after printing an error. */
+static int save_trace(const struct scan *scan, const char *path, const char *why)
 {
-	static const char state[] = "\tstate = \"recording\";\n";
+	struct cli_directory directory;
+	struct weft_trace *trace;
+	struct weft_error err;
+	struct weft_trace_edit edit = {.reason = why};
+	/* A flight recorder writes its events only on request. */
+	weft_kernel_flight_request(scan->followed_trace->path, cli_note);
+	if (weft_trace_open(&trace, scan->followed_trace->path, &err) < 0)
+		return cli_fail_error(&err);
+	/* Determined after the last read, so that a program that ends meanwhile counts as running. */
+	edit.runs_on = weft_trace_is_recorded(scan->followed_trace->path);
+	int exit = cli_directory_begin(&directory, path);
+	if (exit < 0) {
+		const int status = weft_trace_save(trace, &edit, cli_directory_write, &directory, &err);
+		exit = cli_directory_end(&directory, status, &err) == CLI_OK ? -1 : CLI_ERROR;
+	}
+	weft_trace_close(trace);
+	return exit;
+}
+
+enum { NAME_BYTES = 200 }; /* of a trace in the name of a copy; the rest of a name has at most 255 - NAME_BYTES */
+
+/* Finds the last part of a path without slashes behind it; limits its length. */
+static const char *find_last_part(const char *path, int *length)
+{
+	size_t end = strlen(path);
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	size_t begin = end;
+	while (begin > 0 && path[begin - 1] != '/')
+		begin--;
+	*length = (int)(end - begin < NAME_BYTES ? end - begin : NAME_BYTES);
+	return path + begin;
+}
+
+/* Formats the name of a copy.  Returns the length of its first part, which all copies for this trouble share. */
+static size_t format_copy_name(char out[NAME_MAX + 1], const struct scan *scan, uint64_t key, int64_t request_utc_s)
+{
+	const struct weft_trace_info *info = scan->model->trace;
+	const uint64_t which[] = {key, info->pid, (uint64_t)request_utc_s};
+	int length;
+	const char *base = find_last_part(scan->followed_trace->path, &length);
+	char when[TIMESTAMP_BYTES];
+	const time_t now = time(NULL);
+	struct tm utc;
+	strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+	const int begin = snprintf(
+	    out, NAME_MAX + 1, "%.*s-%08" PRIx32 "-", length, base, (uint32_t)weft_hash_bytes((const char *)which, sizeof which));
+	snprintf(out + begin, NAME_MAX + 1 - (size_t)begin, "%s", when);
+	return (size_t)begin;
+}
+
+/* Notes that a trouble has no copy, or has one now; the exit status reports troubles without a copy. */
+static void mark_unsaved(const struct scan *scan, struct trouble *trouble, bool is_unsaved)
+{
+	if (trouble->is_unsaved != is_unsaved)
+		scan->watch->unsaved += is_unsaved ? 1 : -1;
+	trouble->is_unsaved = is_unsaved;
+}
+
+/* Saves and reports the trouble unless this was done before or a limit is reached. */
+static void raise_alarm(const struct scan *scan, struct trouble *trouble, const char *kind, const char *why, const char *next)
+{
+	const struct options *o = &scan->watch->options;
+	char name[NAME_MAX + 1], begin[NAME_MAX + 1], path[PATH_MAX];
+	uint64_t saved_this_hour = 0, bytes = 0;
+	bool was_saved = false;
+	const char *saved = NULL;
+	if (trouble->is_reported || time(NULL) < trouble->retry_at)
+		return;
+	if (o->save) {
+		const int around = trouble->request_utc_s != 0;
+		for (int second = -around; second <= around && !was_saved; second++) {
+			const size_t length = format_copy_name(name, scan, trouble->key, trouble->request_utc_s + second);
+			snprintf(begin, sizeof begin, "%.*s", (int)length, name);
+			count_saved(o->save, begin, &saved_this_hour, &bytes, &was_saved);
+		}
+		format_copy_name(name, scan, trouble->key, trouble->request_utc_s);
+		if (was_saved) {
+			trouble->is_reported = true;
+			return;
+		}
+		const bool fits = snprintf(path, sizeof path, "%s/%s", o->save, name) < (int)sizeof path;
+		if (saved_this_hour >= o->per_hour)
+			cli_note("%s: %" PRIu64 " copies were saved in this hour; not saved: %s", o->save, saved_this_hour, why);
+		else if (bytes >= o->max_bytes)
+			cli_note("%s: there are %" PRIu64 " MB already; not saved: %s", o->save, bytes >> 20, why);
+		else if (!fits || save_trace(scan, path, why) >= 0) {
+			if (!fits)
+				cli_note("%s: %s; not saved: %s", o->save, strerror(ENAMETOOLONG), why);
+			mark_unsaved(scan, trouble, true);
+			trouble->retry_at = time(NULL) + RETRY_S;
+			return;
+		} else
+			saved = path;
+		mark_unsaved(scan, trouble, false);
+	}
+	trouble->is_reported = true;
+	scan->watch->found++;
+	if (o->json)
+		write_alert_json(stdout, scan, kind, why, saved, next);
+	else {
+		printf("%s: %s", scan->followed_trace->path, why);
+		printf(saved ? "; saved as %s\n" : "\n", saved);
+	}
+	fflush(stdout);
+	if (o->exec)
+		run_command(o->exec, scan, kind, why, saved, next);
+}
+
+/* ---- Looking ---- */
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Marks the trouble with a key as seen, creating it if necessary.  Returns NULL without memory. */
+static struct trouble *note_trouble(struct scan *scan, uint64_t key, int64_t request_utc_s)
+{
+	struct followed_trace *f = scan->followed_trace;
+	for (size_t i = 0; i < f->troubles.count; i++)
+		if (f->troubles.items[i].key == key && llabs(f->troubles.items[i].request_utc_s - request_utc_s) <= 1) {
+			f->troubles.items[i].is_seen = true;
+			f->troubles.items[i].last_seen_ns = now_ns();
+			return &f->troubles.items[i];
+		}
+	struct trouble *fresh = weft_vec_push(&f->troubles);
+	if (fresh)
+		*fresh = (struct trouble){.key = key,
+		    .request_utc_s = request_utc_s,
+		    .is_seen = true,
+		    .first_seen_ns = now_ns(),
+		    .last_seen_ns = now_ns()};
+	return fresh;
+}
+
+static uint64_t hash_without_digits(const char *kind, const char *text)
+{
+	/* Skip digits, since numbers differ each time. */
+	char plain[TEXT_BYTES];
+	size_t length = (size_t)snprintf(plain, sizeof plain, "%s ", kind);
+	for (; *text && length + 1 < sizeof plain; text++)
+		if (*text < '0' || *text > '9')
+			plain[length++] = *text;
+	return weft_hash_bytes(plain, length);
+}
+
+/* Returns whether a finding is trouble.  An uncertain alarm or a hang of a running program counts after --patience, since its
+ * wait may still end. */
+static bool is_trouble(struct scan *scan, const struct weft_finding *f)
+{
+	const uint64_t which[] = {f->kind, (uint64_t)scan->model->promises[f->promise].id};
+	const bool may_end = !f->sure || f->kind == WEFT_FINDING_HANG;
+	if (f->severity != WEFT_SEVERITY_ALARM || !may_end || scan->has_ended)
+		return f->severity == WEFT_SEVERITY_ALARM && f->sure;
+	const struct trouble *t = note_trouble(scan, weft_hash_bytes((const char *)which, sizeof which), 0);
+	return t && now_ns() - t->first_seen_ns >= scan->watch->options.patience_ns;
+}
+
+static void check_findings(struct scan *scan)
+{
+	struct weft_findings *findings;
+	struct weft_error err;
+	if (weft_explain(&findings, scan->model, NULL, &err) < 0)
+		return;
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weft_finding *f = &findings->findings[i];
+		char promise_name[TEXT_BYTES / 2], why[TEXT_BYTES];
+		if (!is_trouble(scan, f))
+			continue;
+		weft_model_name(scan->model, f->promise, promise_name, sizeof promise_name);
+		struct trouble *t = note_trouble(scan, hash_without_digits(weft_finding_name(f->kind), promise_name), 0);
+		snprintf(why, sizeof why, "%s: %s", weft_finding_name(f->kind), f->title);
+		if (!t)
+			continue;
+		t->is_transient = true;
+		raise_alarm(scan, t, "finding", why, f->next);
+	}
+	weft_findings_destroy(findings);
+}
+
+static void check_rules(struct scan *scan)
+{
+	const struct options *o = &scan->watch->options;
+	struct followed_trace *f = scan->followed_trace;
+	const int64_t counted_ns = weft_follower_stats_span_ns(f->follower);
+	for (int i = 0, counted = 0; i < o->rule_count; i++) {
+		struct weft_rule_result *checked = &f->checked[i];
+		struct weft_running_stats asked;
+		const struct weft_running_stats *tally =
+		    weft_rule_running_stats(&asked, &o->rules[i]) ? &f->stats[counted++] : NULL;
+		struct weft_error err;
+		char value[WEFT_DURATION_BYTES], why[TEXT_BYTES];
+		if (o->rules[i].measure == WEFT_MEASURE_FINDINGS && !o->rules[i].has_argument)
+			continue;
+		if (weft_rule_check_followed(checked, scan->model, &o->rules[i], tally, counted_ns, &err) < 0 ||
+		    checked->outcome != WEFT_RULE_VIOLATED)
+			continue;
+		if (o->rules[i].is_time)
+			weft_duration_format(value, sizeof value, checked->value);
+		else
+			snprintf(value, sizeof value, "%" PRId64, checked->value);
+		snprintf(why, sizeof why, "%s is broken: %s%s%s%s", o->rule_texts[i], value, checked->why[0] ? " (" : "",
+		    checked->why, checked->why[0] ? ")" : "");
+		struct trouble *t = note_trouble(scan, weft_hash_bytes(o->rule_texts[i], strlen(o->rule_texts[i])), 0);
+		if (t)
+			raise_alarm(scan, t, "rule", why, NULL);
+	}
+}
+
+static void check_snapshot_request(struct scan *scan, const struct weft_event *e)
+{
+	char why[TEXT_BYTES];
+	if (e->op != WEFT_OP_DETAIL || e->kind != WEFT_DETAIL_SNAPSHOT)
+		return;
+	weft_utf8_copy(why, sizeof why, e->text);
+	const int64_t utc_ns = e->time_ns + weft_trace_info(weft_follower_trace(scan->followed_trace->follower))->clock_origin_ns;
+	struct trouble *t = note_trouble(scan, weft_hash_bytes(why, strlen(why)), utc_ns / 1000000000);
+	if (!t)
+		return;
+	t->is_transient = true;
+	raise_alarm(scan, t, "snapshot", why, NULL);
+}
+
+/* Handles the program's own requests: weft_snapshot(). */
+static void check_snapshot_requests(struct scan *scan)
+{
+	struct weft_trace *trace = weft_follower_trace(scan->followed_trace->follower);
+	size_t count;
+	const struct weft_event *events = weft_follower_snapshots(scan->followed_trace->follower, &count);
+	for (size_t i = 0; i < count; i++)
+		check_snapshot_request(scan, &events[i]);
+	if (events)
+		return;
+	weft_trace_rewind(trace);
+	while (weft_trace_next(trace, &events, &count) > 0)
+		for (size_t i = 0; i < count; i++)
+			check_snapshot_request(scan, &events[i]);
+}
+
+/* Returns whether a trouble is not reported yet, which needs a scan even without new events. */
+static bool has_unreported(const struct followed_trace *f)
+{
+	for (size_t i = 0; i < f->troubles.count; i++)
+		if (!f->troubles.items[i].is_reported)
+			return true;
+	return false;
+}
+
+/* Forgets troubles that are over, so that they can be reported again. */
+static void drop_past_troubles(struct followed_trace *f)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < f->troubles.count; i++) {
+		const struct trouble *t = &f->troubles.items[i];
+		const bool is_remembered =
+		    t->is_transient && t->is_reported && now_ns() - t->last_seen_ns < HOUR_S * INT64_C(1000000000);
+		if (t->is_seen || is_remembered)
+			f->troubles.items[kept++] = *t;
+	}
+	f->troubles.count = kept;
+}
+
+/* Scans a trace.  A trace that cannot be read yet is no error. */
+static void scan_trace(struct watch *w, struct followed_trace *f)
+{
+	const bool is_recorded = weft_trace_is_recorded(f->path), is_there = access(f->path, F_OK) == 0;
+	struct scan scan = {.watch = w, .followed_trace = f, .has_ended = !is_recorded};
+	struct weft_error err;
+	if (has_unreported(f) || (f->was_recorded && !is_recorded))
+		weft_follower_mark_stale(f->follower);
+	f->was_recorded = is_recorded;
+	if (is_there && weft_follower_refresh(f->follower, &err) > 0) {
+		scan.model = weft_follower_model(f->follower);
+		for (size_t i = 0; i < f->troubles.count; i++)
+			f->troubles.items[i].is_seen = false;
+		check_rules(&scan);
+		if (w->options.alerts_on_findings)
+			check_findings(&scan);
+		check_snapshot_requests(&scan);
+		drop_past_troubles(f);
+	}
+	f->has_ended = is_there && !is_recorded && session_is_trace(f->path);
+	if (f->has_ended) {
+		weft_follower_close(f->follower);
+		f->follower = NULL;
+	}
+}
+
+static void free_followed(struct followed_trace *f)
+{
+	weft_follower_close(f->follower);
+	weft_vec_free(&f->troubles);
+	free(f->stats);
+	free(f->checked);
+	free(f->path);
+}
+
+static struct followed_trace *follow_trace(struct watch *w, const char *path)
+{
+	const struct options *o = &w->options;
+	struct weft_follower_options options = {
+	    .model.keep_binds = true, .window_ns = o->window_ns, .window_events = CLI_WINDOW_EVENTS};
+	struct weft_error err;
+	for (size_t i = 0; i < w->all.count; i++)
+		if (strcmp(w->all.items[i].path, path) == 0)
+			return &w->all.items[i];
+	struct followed_trace f = {.path = strdup(path),
+	    .stats = calloc((size_t)o->rule_count + 1, sizeof *f.stats),
+	    .checked = calloc((size_t)o->rule_count + 1, sizeof *f.checked)};
+	options.stats = f.stats;
+	for (int i = 0; f.stats && i < o->rule_count; i++)
+		options.stats_count += weft_rule_running_stats(&f.stats[options.stats_count], &o->rules[i]);
+	struct followed_trace *fresh =
+	    f.path && f.stats && f.checked && weft_follower_open(&f.follower, path, &options, &err) == WEFT_OK
+		? weft_vec_push(&w->all)
+		: NULL;
+	if (fresh)
+		*fresh = f;
+	else
+		free_followed(&f);
+	return fresh;
+}
+
+/* Notes once that a trace cannot be read by this user; it is scanned when it becomes readable. */
+static void note_unreadable(struct watch *w, const char *path)
+{
 	struct stat st;
-	if (session_is_ocaml_folder(w->path)) {
-		char name[32];
-		snprintf(name, sizeof name, "%ld.events", w->process);
-		note_file(w->path, name, w->died_ns);
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || access(path, R_OK | X_OK) == 0)
 		return;
-	}
-	int folder = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int fd = folder < 0 ? -1 : openat(folder, "metadata", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char *text = NULL;
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MOST_METADATA)
-		text = calloc(1, (size_t)st.st_size + 1);
-	if (text && read(fd, text, (size_t)st.st_size) == st.st_size && !weft_trace_is_recorded(w->path)) {
-		const char *at = strstr(text, state);
-		if (at && is_of(text, w->process))
-			replace(folder, text, at + sizeof state - 1, w->died_ns, &st);
-	}
-	free(text);
-	if (fd >= 0)
-		close(fd);
-	if (folder >= 0)
-		close(folder);
+	struct followed_trace *f = errno == EACCES ? follow_trace(w, path) : NULL;
+	if (f && !f->is_refused)
+		cli_note("%s: %s", path, strerror(EACCES));
+	if (f)
+		f->is_refused = true;
 }
 
-/* Of several traces of one process, which ran one program after the other, the last one of each recorder ends with it. */
-static bool is_last(const struct watch *w, size_t at)
+static void note_unreadable_in(struct watch *w, const char *folder)
 {
-	for (size_t i = at + 1; i < w->all.count; i++)
-		if (w->all.items[i].process == w->all.items[at].process &&
-		    session_is_ocaml_folder(w->all.items[i].path) == session_is_ocaml_folder(w->all.items[at].path))
-			return false;
-	return true;
+	char path[PATH_MAX];
+	DIR *dir = opendir(folder);
+	note_unreadable(w, folder);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.' && snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < (int)sizeof path)
+			note_unreadable(w, path);
+	if (dir)
+		closedir(dir);
 }
 
-void watch_end(struct watch *w)
+/* Returns whether a trace is a saved copy, since DIR may be a watched directory. */
+static bool is_saved_copy(const struct watch *w, const char *trace)
 {
-	if (!w)
-		return;
-	/* Whoever is killed with the command takes a moment to die. */
-	while (has_living(w) && step(w, -1, MOMENT_MS))
+	char path[PATH_MAX];
+	struct stat folder, of_trace;
+	const char *name = strrchr(trace, '/');
+	if (!w->options.save || !name || snprintf(path, sizeof path, "%.*s", (int)(name - trace), trace) >= (int)sizeof path)
+		return false;
+	return stat(w->options.save, &folder) == 0 && stat(path, &of_trace) == 0 && folder.st_dev == of_trace.st_dev &&
+	       folder.st_ino == of_trace.st_ino;
+}
+
+static void drop_saved_copies(const struct watch *w, session_paths *traces)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < traces->count; i++)
+		if (is_saved_copy(w, traces->items[i]))
+			free(traces->items[i]);
+		else
+			traces->items[count++] = traces->items[i];
+	traces->count = count;
+}
+
+/* Scans the current traces of the operands.  Returns false if all have ended. */
+static bool scan_all(struct watch *w, char **paths, int count)
+{
+	bool is_pending = false;
+	for (int i = 0; i < count && !stopped; i++) {
+		struct session session = {0};
+		const bool is_there = access(paths[i], F_OK) == 0,
+			   is_several = session_read_all(&session, paths[i]) && !session_is_trace(paths[i]) && is_there;
+		struct followed_trace *f = is_several ? NULL : follow_trace(w, paths[i]);
+		size_t found = !is_several && is_there;
+		drop_saved_copies(w, &session.traces);
+		session_drop_copies(&session.traces);
+		for (size_t k = 0; k < session.traces.count; k++)
+			found += follow_trace(w, session.traces.items[k]) != NULL;
+		if (!found && !w->has_scanned)
+			cli_note("%s: no program records here yet", paths[i]);
+		is_pending |= is_several || (f && !f->has_ended);
+		note_unreadable_in(w, paths[i]);
+		session_free(&session);
+	}
+	for (size_t i = 0; i < w->all.count && !stopped; i++)
+		if (!w->all.items[i].has_ended)
+			scan_trace(w, &w->all.items[i]);
+	w->has_scanned = true;
+	return is_pending && !stopped;
+}
+
+/* ---- The verb ---- */
+
+static void sleep_and_reap(int64_t ns)
+{
+	const struct timespec time = {ns / 1000000000, ns % 1000000000};
+	nanosleep(&time, NULL);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
-	for (size_t i = 0; i < w->all.count; i++) {
-		if (w->all.items[i].died_ns && is_last(w, i))
-			note_end(&w->all.items[i]);
-		if (w->all.items[i].fd >= 0)
-			close(w->all.items[i].fd);
-		free(w->all.items[i].path);
+}
+
+/* Parses the rules at the end of the operands. */
+static int parse_rules(struct options *o, struct cli_args *args)
+{
+	struct weft_error err;
+	int paths = 0;
+	for (; paths < args->argc && (paths == 0 || !strpbrk(args->argv[paths], "<>=")); paths++)
+		;
+	o->rule_count = args->argc - paths;
+	o->rule_texts = args->argv + paths;
+	o->rules = calloc((size_t)o->rule_count + 1, sizeof *o->rules);
+	if (!o->rules)
+		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	o->alerts_on_findings = o->rule_count == 0;
+	for (int i = 0; i < o->rule_count; i++) {
+		if (weft_rule_parse(&o->rules[i], o->rule_texts[i], &err) < 0)
+			return cli_fail_verb("watch", "%s", err.what);
+		o->alerts_on_findings |= o->rules[i].measure == WEFT_MEASURE_FINDINGS && !o->rules[i].has_argument;
 	}
-	for (size_t i = 0; i < MOST_FOLDERS; i++)
-		free(w->folders[i]);
-	if (w->notes >= 0)
-		close(w->notes);
-	weft_vec_free(&w->all);
-	weft_vec_free(&w->polled);
-	free(w);
+	args->argc = paths;
+	return -1;
+}
+
+static int prepare_folder(const char *path)
+{
+	if (path && mkdir(path, 0700) != 0 && errno != EEXIST)
+		return cli_fail("%s: %s", path, strerror(errno));
+	return path && access(path, W_OK | X_OK) != 0 ? cli_fail("%s: %s", path, strerror(errno)) : -1;
+}
+
+/* Waits for the next scan and skips events meanwhile, since a ring may be overwritten. */
+static void wait_for_next_scan(struct watch *w, int64_t rest_ns, int64_t every_ns)
+{
+	const int64_t last_seen_ns = now_ns() + rest_ns;
+	struct weft_error err;
+	for (int64_t left_ns = rest_ns; left_ns > 0 && !stopped; left_ns = last_seen_ns - now_ns()) {
+		sleep_and_reap(weft_min_ns(left_ns, every_ns));
+		for (size_t i = 0; i < w->all.count && left_ns > every_ns && !stopped; i++)
+			if (!w->all.items[i].has_ended)
+				(void)weft_follower_skip(w->all.items[i].follower, &err); /* the next scan reports errors */
+	}
+}
+
+static void watch_until_end(struct watch *w, struct cli_args *args, int64_t every_ns)
+{
+	const struct sigaction action = {.sa_handler = request_stop};
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	for (bool more = true; more && cli_stdout_ok();) {
+		const int64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+		more = scan_all(w, args->argv, args->argc);
+		/* Use at most a tenth of a CPU, however large the rings are. */
+		const int64_t rest_ns = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns) * (CPU_SHARE_DIVISOR - 1);
+		if (more)
+			wait_for_next_scan(w, weft_max_ns(rest_ns, every_ns), every_ns);
+	}
+	while (!stopped && waitpid(-1, NULL, 0) > 0)
+		;
+}
+
+int cli_watch(struct cli_args *args)
+{
+	struct watch w = {
+	    .options = {.patience_ns = 10000000000, .window_ns = CLI_WINDOW_NS, .per_hour = 6, .max_bytes = UINT64_C(1) << 30}};
+	const char *per_hour = NULL, *max_size = NULL;
+	int64_t every_ns = 500000000;
+	const struct cli_option options[] = {
+	    {"save", 0, CLI_TEXT, &w.options.save, "DIR", "save copies in DIR, a directory for each trouble; DIR is created"},
+	    {"exec", 0, CLI_TEXT, &w.options.exec, "COMMAND",
+		"run this in a shell for each trouble, with a JSON object on its standard input"},
+	    {"per-hour", 0, CLI_TEXT, &per_hour, "N", "save at most N copies an hour (default: 6)"},
+	    {"most", 0, CLI_TEXT, &max_size, "SIZE", "stop saving when DIR holds this much, such as 500M (default: 1G)"},
+	    {"every", 0, CLI_TIME, &every_ns, "TIME",
+		"refresh this often (default: 500ms), or less often to use at most a tenth of a CPU"},
+	    {"patience", 0, CLI_TIME, &w.options.patience_ns, "TIME",
+		"count an uncertain alarm of a running program after this time (default: 10s)"},
+	    {"window", 0, CLI_TIME, &w.options.window_ns, "TIME",
+		"look for findings in the last TIME (default: 10s), at most in the last 262,144 events"},
+	    CLI_OPTION_JSON(&w.options.json),
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, -1);
+	if (exit < 0 && per_hour && !cli_parse_number(per_hour, false, &w.options.per_hour))
+		exit = cli_fail_verb("watch", "not a number: --per-hour=%s", per_hour);
+	if (exit < 0 && max_size && !cli_parse_number(max_size, true, &w.options.max_bytes))
+		exit =
+		    cli_fail_verb("watch", "not a size: --most=%s; use a number of bytes, optionally with K, M or G", max_size);
+	if (exit < 0)
+		exit = parse_rules(&w.options, args);
+	if (exit < 0)
+		exit = prepare_folder(w.options.save);
+	if (exit < 0) {
+		watch_until_end(&w, args, every_ns);
+		exit = cli_finish(w.unsaved > 0 ? CLI_ERROR : w.found ? CLI_FOUND : CLI_OK);
+	}
+	for (size_t i = 0; i < w.all.count; i++)
+		free_followed(&w.all.items[i]);
+	weft_vec_free(&w.all);
+	free(w.options.rules);
+	return exit;
 }

@@ -1,4 +1,4 @@
-/* fields.h: what the fields of an event say.  SPDX-License-Identifier: ISC */
+/* fields.h: formats and reads the fields of an event.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_CTF_FIELDS_H
 #define WEFT_CTF_FIELDS_H
 
@@ -8,20 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A line that ends in "..." where it was cut. */
+/* A line; it ends in "..." if it was cut. */
 struct ctf_text {
 	char bytes[252];
 	size_t length;
 	bool is_cut;
 };
 
-void ctf_text_put(struct ctf_text *text, const char *bytes);
+void ctf_text_append(struct ctf_text *text, const char *bytes);
 
-/* "name=value, ..." of the members of a structure, but for those that say which OS thread and process it was; NULL has none. */
-void ctf_text_put_members(struct ctf_text *text, const bt_field *structure);
+/* Appends the members of a structure as "name=value, ...", without those that identify the OS thread and process.  NULL has none.
+ */
+void ctf_text_append_members(struct ctf_text *text, const bt_field *structure);
 
-/* A member of a structure that is a number, or a string; false, NULL: there is none of that name.  The structure may be NULL. */
-bool ctf_number(const bt_field *structure, const char *name, int64_t *out);
-const char *ctf_string(const bt_field *structure, const char *name);
+/* Finds a number or a string in a structure, which may be NULL.  Returns false or NULL if there is no such member. */
+bool ctf_read_number(const bt_field *structure, const char *name, int64_t *out);
+const char *ctf_read_string(const bt_field *structure, const char *name);
 
 #endif

@@ -1,18 +1,19 @@
-/* find.c: see find.h.  SPDX-License-Identifier: ISC */
+/* find.c: implements find.h.  SPDX-License-Identifier: ISC */
 #include "ctf/find.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* LTTng's deepest is SESSION/ust/uid/0/64-bit, with the host before it where it was streamed. */
-enum { DEPTH = 8, FOLDERS = 1000, HEAD = 4096 };
+#include "base/named.h"
 
-/* Metadata as text, as text in packets, and of CTF 2. */
+/* LTTng's deepest path is SESSION/ust/uid/0/64-bit, below the host's folder for streamed traces. */
+enum { MAX_DEPTH = 8, MAX_FOLDERS = 1000, HEAD_BYTES = 4096 };
+
+/* Metadata may be text, text in packets, or CTF 2. */
 static bool is_ctf(const unsigned char *head, size_t size)
 {
 	static const char text[] = "/* CTF 1", ours[] = "tracer_name = \"weft\"";
@@ -23,17 +24,14 @@ static bool is_ctf(const unsigned char *head, size_t size)
 	return is_any && !memmem(head, size, ours, sizeof ours - 1);
 }
 
-static bool has_ctf(const char *folder)
+static bool has_ctf(const char *path)
 {
-	char name[PATH_MAX + 16];
-	unsigned char head[HEAD];
-	snprintf(name, sizeof name, "%s/metadata", folder);
-	const int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	const ssize_t size = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, head, sizeof head) : 0;
-	if (fd >= 0)
-		close(fd);
-	return size > 0 && is_ctf(head, (size_t)size);
+	char head[HEAD_BYTES + 1];
+	const int folder = weft_users_folder(path);
+	const long size = folder < 0 ? -1 : weft_named_text(folder, "metadata", head, sizeof head);
+	if (folder >= 0)
+		close(folder);
+	return size > 0 && is_ctf((const unsigned char *)head, (size_t)size);
 }
 
 static bool is_folder(const char *path)
@@ -42,7 +40,7 @@ static bool is_folder(const char *path)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static bool add(ctf_folders *list, const char *path)
+static bool add_folder(ctf_folders *list, const char *path)
 {
 	char *copy = strdup(path), **slot = copy ? weft_vec_push(list) : NULL;
 	if (slot)
@@ -52,31 +50,31 @@ static bool add(ctf_folders *list, const char *path)
 	return slot != NULL;
 }
 
-/* The folders that are in one of those that were found to be looked at. */
-static bool look_into(ctf_folders *next, const char *folder)
+/* Adds the subfolders of a folder to the list. */
+static bool list_subfolders(ctf_folders *next, const char *folder)
 {
 	DIR *dir = opendir(folder);
 	bool whole = true;
-	for (const struct dirent *entry; whole && dir && next->count < FOLDERS && (entry = readdir(dir));) {
+	for (const struct dirent *entry; whole && dir && next->count < MAX_FOLDERS && (entry = readdir(dir));) {
 		char name[PATH_MAX];
 		const int length = snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
 		if (entry->d_name[0] != '.' && length < PATH_MAX && is_folder(name))
-			whole = add(next, name);
+			whole = add_folder(next, name);
 	}
 	if (dir)
 		closedir(dir);
 	return whole;
 }
 
-bool ctf_find(ctf_folders *found, const char *path)
+bool ctf_find_folders(ctf_folders *found, const char *path)
 {
 	ctf_folders now = {0};
 	struct stat st;
-	bool whole = stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || add(&now, path);
-	for (int depth = 0; whole && now.count && depth < DEPTH; depth++) {
+	bool whole = stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || add_folder(&now, path);
+	for (int depth = 0; whole && now.count && depth < MAX_DEPTH; depth++) {
 		ctf_folders next = {0};
 		for (size_t i = 0; i < now.count && whole; i++)
-			whole = has_ctf(now.items[i]) ? add(found, now.items[i]) : look_into(&next, now.items[i]);
+			whole = has_ctf(now.items[i]) ? add_folder(found, now.items[i]) : list_subfolders(&next, now.items[i]);
 		ctf_folders_free(&now);
 		now = next;
 	}

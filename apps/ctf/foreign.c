@@ -1,11 +1,10 @@
-/* foreign.c: see foreign.h.  SPDX-License-Identifier: ISC */
+/* foreign.c: implements foreign.h.  SPDX-License-Identifier: ISC */
 #include "ctf/foreign.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #include "ctf/find.h"
-#include "xen/domain.h"
 
 #define MODULE "weft-ctf"
 
@@ -38,22 +36,8 @@ bool foreign_find_installed(char path[PATH_MAX], const char *name)
 	return false;
 }
 
-__attribute__((format(printf, 4, 5))) static int fail(
-    struct weft_error *err, enum weft_status status, const char *path, const char *what, ...)
-{
-	va_list args;
-	if (!err)
-		return status;
-	*err = (struct weft_error){.status = status, .packet = WEFT_NO_OFFSET, .offset = WEFT_NO_OFFSET};
-	snprintf(err->file, sizeof err->file, "%s", path);
-	va_start(args, what);
-	vsnprintf(err->what, sizeof err->what, what, args);
-	va_end(args);
-	return status;
-}
-
-/* What it says goes to a file, which cannot fill up as a pipe does. */
-static int start(pid_t *child, const char *module, const char *path, int out, int said)
+/* Messages of the program go to a file, which unlike a pipe cannot fill up. */
+static int start_module(pid_t *child, const char *module, const char *path, int out, int stderr_fd)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t how;
@@ -65,7 +49,7 @@ static int start(pid_t *child, const char *module, const char *path, int out, in
 	posix_spawnattr_init(&how);
 	int error = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	error = error ? error : posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-	error = error ? error : posix_spawn_file_actions_adddup2(&files, said, STDERR_FILENO);
+	error = error ? error : posix_spawn_file_actions_adddup2(&files, stderr_fd, STDERR_FILENO);
 	error = error ? error : posix_spawnattr_setsigdefault(&how, &defaults);
 	error = error ? error : posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
 	error = error ? error : posix_spawn(child, module, &files, &how, words, environ);
@@ -74,8 +58,8 @@ static int start(pid_t *child, const char *module, const char *path, int out, in
 	return error;
 }
 
-/* How it ended.  The first line of what it said is why. */
-static int ended(pid_t child, const char *path, int said, struct weft_error *err)
+/* Waits for the program and reports its failure with the first line of its messages. */
+static int wait_for_module(pid_t child, int stderr_fd, struct weft_error *err)
 {
 	char line[160];
 	int end = 0;
@@ -83,34 +67,34 @@ static int ended(pid_t child, const char *path, int said, struct weft_error *err
 		;
 	if (WIFEXITED(end) && WEXITSTATUS(end) == 0)
 		return WEFT_OK;
-	const ssize_t size = pread(said, line, sizeof line - 1, 0);
+	const ssize_t size = pread(stderr_fd, line, sizeof line - 1, 0);
 	line[size < 0 ? 0 : size] = 0;
 	line[strcspn(line, "\n")] = 0;
 	if (WIFSIGNALED(end))
-		return fail(
-		    err, WEFT_EFORMAT, path, "libbabeltrace2 crashed while it read this trace (signal %d)", WTERMSIG(end));
-	return fail(err, WEFT_EFORMAT, path, "%s", line[0] ? line : MODULE " failed, and did not say why");
+		return weft_error_set(
+		    err, WEFT_EFORMAT, "libbabeltrace2 crashed while it read this trace (signal %d)", WTERMSIG(end));
+	return weft_error_set(err, WEFT_EFORMAT, "%s", line[0] ? line : MODULE " failed without an error message");
 }
 
 static int read_foreign(struct weft_trace **out, const char *module, const char *path, struct weft_error *err)
 {
 	struct weft_trace *trace = NULL;
-	int ends[2] = {-1, -1}, said = memfd_create(MODULE, MFD_CLOEXEC), error = 0;
+	int ends[2] = {-1, -1}, stderr_fd = memfd_create(MODULE, MFD_CLOEXEC), error = 0;
 	pid_t child = -1;
-	if (said < 0 || pipe2(ends, O_CLOEXEC) < 0)
+	if (stderr_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		error = errno;
 	else
-		error = start(&child, module, path, ends[1], said);
+		error = start_module(&child, module, path, ends[1], stderr_fd);
 	if (ends[1] >= 0)
 		close(ends[1]);
-	int status = error ? fail(err, WEFT_EIO, path, "%s does not start: %s", module, strerror(error)) : WEFT_OK;
+	int status = error ? weft_error_set(err, WEFT_EIO, "%s cannot start: %s", module, strerror(error)) : WEFT_OK;
 	if (status == WEFT_OK) {
 		struct weft_error own;
 		const int opened = weft_trace_open_fd(&trace, ends[0], path, &own);
-		close(ends[0]); /* if there is more, nobody wants it any longer */
+		close(ends[0]); /* a longer output is not needed */
 		ends[0] = -1;
-		status = ended(child, path, said, err);
-		/* What it wrote is not believed to be a trace because it says so. */
+		status = wait_for_module(child, stderr_fd, err);
+		/* Check the output even if the program reports success. */
 		if (opened < 0 && (status == WEFT_OK || opened != WEFT_EFORMAT)) {
 			status = opened;
 			if (err)
@@ -119,8 +103,8 @@ static int read_foreign(struct weft_trace **out, const char *module, const char 
 	}
 	if (ends[0] >= 0)
 		close(ends[0]);
-	if (said >= 0)
-		close(said);
+	if (stderr_fd >= 0)
+		close(stderr_fd);
 	if (status < 0)
 		weft_trace_close(trace);
 	else
@@ -128,18 +112,20 @@ static int read_foreign(struct weft_trace **out, const char *module, const char 
 	return status;
 }
 
-int foreign_or_trace_open(struct weft_trace **out, const char *path, struct weft_error *err)
+int foreign_trace_open(struct weft_trace **out, const char *path, struct weft_error *err)
 {
 	char module[PATH_MAX];
 	ctf_folders found = {0};
-	const int status = domain_is(path) ? domain_open(out, path, err) : weft_trace_open(out, path, err);
-	if (status != WEFT_EFORMAT || domain_is(path) || !ctf_find(&found, path) || found.count == 0) {
-		ctf_folders_free(&found);
-		return status;
-	}
+	int status;
+	if (!ctf_find_folders(&found, path) || found.count == 0)
+		status = WEFT_EFORMAT;
+	else if (!foreign_find_installed(module, MODULE))
+		status =
+		    weft_error_set(err, WEFT_ENOTSUP, "CTF of another tracer; install " MODULE " (package weft-ctf) to read it");
+	else
+		status = read_foreign(out, module, path, err);
+	if (status < 0 && found.count > 0)
+		weft_error_set_file(err, path);
 	ctf_folders_free(&found);
-	if (!foreign_find_installed(module, MODULE))
-		return fail(err, WEFT_ENOTSUP, path,
-		    "another tracer's CTF; " MODULE " reads that, and is not installed (of packages it is weft-ctf)");
-	return read_foreign(out, module, path, err);
+	return status;
 }

@@ -1,7 +1,7 @@
-/* foreign.h: every trace that a user names: weft's own, those of domains of Xen, and those of other tracers in CTF.
+/* foreign.h: opens CTF traces of other tracers, such as LTTng.
  *
- * What weft does not read itself, as LTTng's traces, a program of its own reads, weft-ctf, through libbabeltrace2: that brings
- * GLib along, and is not made for files of strangers.  SPDX-License-Identifier: ISC */
+ * A separate program, weft-ctf, reads them with libbabeltrace2, which depends on GLib and is not made for untrusted files.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_CTF_FOREIGN_H
 #define WEFT_CTF_FOREIGN_H
 
@@ -9,12 +9,11 @@
 
 #include "trace/trace.h"
 
-/* As weft_trace_open(), also of "xen:NAME" and of a directory below which another tracer's CTF is.  Also WEFT_ENOTSUP: weft-ctf
- * is not installed. */
-int foreign_or_trace_open(struct weft_trace **out, const char *path, struct weft_error *err);
+/* Opens CTF of another tracer in or below a directory, like weft_trace_open().  WEFT_EFORMAT with *err unchanged: there is no
+ * such CTF.  WEFT_ENOTSUP: weft-ctf is not installed. */
+int foreign_trace_open(struct weft_trace **out, const char *path, struct weft_error *err);
 
-/* The path of a file of weft's own that nobody calls by its name: beside the program that runs, or where it is installed.  false:
- * it is in neither. */
+/* Finds an auxiliary file of weft: beside the running program or where it is installed.  Returns false if it is in neither. */
 bool foreign_find_installed(char path[PATH_MAX], const char *name);
 
 #endif

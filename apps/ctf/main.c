@@ -1,53 +1,48 @@
-/* main.c: weft-ctf DIRECTORY: CTF of any tracer as an archive of a trace of weft's on standard output; foreign.c starts it.
+/* main.c: implements weft-ctf DIRECTORY: writes CTF of any tracer to standard output as an archive of a weft trace; foreign.c
+ * runs it.
  *
- * Exits with 0, or with 2 and one line on standard error.  SPDX-License-Identifier: ISC */
+ * The trace is a stranger's, so the process may only read files and write what it has open.  Exits with 0, or with 2 and one line
+ * on standard error.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
-#include <sys/resource.h>
 
+#include "base/confine.h"
 #include "ctf/reader.h"
 #include "export/export.h"
 #include "export/tar.h"
 
-/* Metadata of a few bytes can ask libbabeltrace2 for any memory.  AddressSanitizer maps more than there is. */
-#define MEMORY_BYTES ((rlim_t)4 << 30)
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define HAS_SANITIZER
-#endif
-#elif defined __SANITIZE_ADDRESS__
-#define HAS_SANITIZER
-#endif
+/* A few bytes of metadata can make libbabeltrace2 allocate any amount of memory. */
+#define MEMORY_BYTES ((size_t)4 << 30)
 
-static int put_bytes(void *ctx, const void *bytes, size_t size)
+static int write_bytes(void *ctx, const void *bytes, size_t size)
 {
 	return fwrite(bytes, 1, size, ctx) != size;
 }
 
-static int put_file(void *ctx, const char *name, const void *bytes, size_t size)
+static int write_file(void *ctx, const char *name, const void *bytes, size_t size)
 {
-	return weft_tar_file(put_bytes, ctx, name, bytes, size, NULL);
+	return weft_tar_file(write_bytes, ctx, name, bytes, size, NULL);
 }
 
-static int fail(const char *why)
+static int print_failure(const char *why)
 {
 	fprintf(stderr, "%s\n", why);
 	return 2;
 }
 
-static int convert(const ctf_folders *folders, const char *path)
+static int convert_folders(const ctf_folders *folders, const char *path)
 {
 	struct weft_error err = {.what = ""};
 	struct weft_losses losses;
 	struct ctf_reader *reader;
 	struct weft_trace *trace;
 	if (ctf_reader_create(&reader, &trace, folders, path, &err) < 0)
-		return fail(err.what);
+		return print_failure(err.what);
 	int exit = 0;
-	if (weft_export_native(trace, put_file, stdout, &losses, &err) < 0 || weft_tar_end(put_bytes, stdout, &err) < 0 ||
+	if (weft_export_native(trace, write_file, stdout, &losses, &err) < 0 || weft_tar_end(write_bytes, stdout, &err) < 0 ||
 	    fflush(stdout) != 0)
-		exit = fail(ctf_reader_why(reader)[0] ? ctf_reader_why(reader) : err.what);
+		exit = print_failure(ctf_reader_why(reader)[0] ? ctf_reader_why(reader) : err.what);
 	else if (weft_trace_info(trace)->stream_count == 0)
-		exit = fail("no events in the trace");
+		exit = print_failure("no events in the trace");
 	ctf_reader_destroy(reader);
 	return exit;
 }
@@ -56,14 +51,11 @@ int main(int argc, char **argv)
 {
 	ctf_folders folders = {0};
 	if (argc != 2)
-		return fail("usage: weft-ctf DIRECTORY");
-	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-#ifndef HAS_SANITIZER
-	setrlimit(RLIMIT_AS, &(struct rlimit){MEMORY_BYTES, MEMORY_BYTES});
-#endif
-	const int exit = !ctf_find(&folders, argv[1]) ? fail("out of memory")
-			 : folders.count == 0         ? fail("there is no CTF here")
-						      : convert(&folders, argv[1]);
+		return print_failure("usage: weft-ctf DIRECTORY");
+	(void)weft_confine(MEMORY_BYTES, true); /* without filters the limits hold */
+	const int exit = !ctf_find_folders(&folders, argv[1]) ? print_failure("out of memory")
+			 : folders.count == 0                 ? print_failure("no CTF in this directory")
+							      : convert_folders(&folders, argv[1]);
 	ctf_folders_free(&folders);
 	return exit;
 }

@@ -13,11 +13,11 @@ struct _WeftCanvas {
 	struct weft_compare *viewers;
 	struct weft_cairo *cairo;
 	GdkTexture *picture,
-	    *above; /* the picture, and the overlay, which alone changes when the pointer moves; NULL: to be drawn */
+	    *above; /* the picture, and the overlay, which alone changes when the pointer moves; NULL: must be drawn */
 	double pointer_x, pointer_y;
 	double pinch;
 	enum weft_cursor cursor;
-	guint update; /* the source that calls tell(), or 0 */
+	guint update; /* the source that calls emit_changes(), or 0 */
 	double times_ms[TIMES];
 	size_t time_count;
 	gint64 first_us;
@@ -40,7 +40,7 @@ enum weft_theme weft_canvas_theme(void)
 	return adw_style_manager_get_dark(adw_style_manager_get_default()) ? WEFT_THEME_DARK : WEFT_THEME_LIGHT;
 }
 
-static void redraw(WeftCanvas *canvas)
+static void redraw_all(WeftCanvas *canvas)
 {
 	g_clear_object(&canvas->picture);
 	g_clear_object(&canvas->above);
@@ -61,13 +61,13 @@ static void show_cursor(WeftCanvas *canvas)
 	gtk_widget_set_cursor_from_name(GTK_WIDGET(canvas), names[cursor]);
 }
 
-static gboolean tell(gpointer data)
+static gboolean emit_changes(gpointer data)
 {
 	WeftCanvas *canvas = data;
 	canvas->update = 0;
 	unsigned changes = canvas->viewers ? weft_compare_take_changes(canvas->viewers) : 0;
 	if (changes & WEFT_CHANGED_PICTURE) {
-		redraw(canvas);
+		redraw_all(canvas);
 	} else if (changes & WEFT_CHANGED_OVERLAY) {
 		g_clear_object(&canvas->above);
 		gtk_widget_queue_draw(GTK_WIDGET(canvas));
@@ -79,15 +79,15 @@ static gboolean tell(gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
-/* Tells of changes later: many motions of the pointer may come in a row, and a handler of "changed" may change the viewers again.
- */
+/* Reports changes later, because many pointer motions may come in sequence, and a handler of "changed" may change the viewers
+ * again. */
 void weft_canvas_update(WeftCanvas *canvas)
 {
 	if (!canvas->update)
-		canvas->update = g_idle_add_full(GDK_PRIORITY_REDRAW - 5, tell, canvas, NULL);
+		canvas->update = g_idle_add_full(GDK_PRIORITY_REDRAW - 5, emit_changes, canvas, NULL);
 }
 
-static void fit(WeftCanvas *canvas)
+static void resize_viewers(WeftCanvas *canvas)
 {
 	int width = gtk_widget_get_width(GTK_WIDGET(canvas)), height = gtk_widget_get_height(GTK_WIDGET(canvas));
 	if (canvas->viewers && width > 0 && height > 0) {
@@ -96,8 +96,8 @@ static void fit(WeftCanvas *canvas)
 	}
 }
 
-/* For benchmarks: appends to a file when the first frame with a trace was drawn, by the monotonic clock, and how long each took.
- */
+/* For benchmarks: appends to a file the monotonic time at which the first frame with a trace was drawn, and the duration of each
+ * frame. */
 static void write_times(WeftCanvas *canvas)
 {
 	const char *path = g_getenv("WEFT_VIEW_TIMES");
@@ -118,8 +118,8 @@ void weft_canvas_set_viewers(WeftCanvas *canvas, struct weft_compare *viewers)
 	canvas->viewers = viewers;
 	if (viewers)
 		weft_compare_set_measure(viewers, weft_cairo_measure, canvas->cairo);
-	fit(canvas);
-	redraw(canvas);
+	resize_viewers(canvas);
+	redraw_all(canvas);
 }
 
 static void free_surface(gpointer surface)
@@ -136,7 +136,7 @@ static bool is_picture(const WeftCanvas *canvas, const struct weft_pane *pane)
 }
 
 /* Draws the panes that are pictures, on the background colour, or all other panes, on a transparent ground. */
-static GdkTexture *draw(WeftCanvas *canvas, const struct weft_pane *panes, int count, bool pictures)
+static GdkTexture *draw_panes(WeftCanvas *canvas, const struct weft_pane *panes, int count, bool pictures)
 {
 	int device = gtk_widget_get_scale_factor(GTK_WIDGET(canvas));
 	int width = gtk_widget_get_width(GTK_WIDGET(canvas)) * device,
@@ -172,7 +172,7 @@ static GdkTexture *draw(WeftCanvas *canvas, const struct weft_pane *panes, int c
 	return texture;
 }
 
-/* The processor time of this OS thread alone. */
+/* Returns the CPU time of this OS thread. */
 static double cpu_ms(void)
 {
 	struct timespec now;
@@ -187,35 +187,40 @@ static void draw_all(WeftCanvas *canvas)
 	bool whole = canvas->picture == NULL;
 	int count = canvas->viewers ? weft_compare_draw(canvas->viewers, panes, WEFT_COMPARE_PANES, NULL) : 0;
 	if (!canvas->picture)
-		canvas->picture = draw(canvas, panes, count, true);
+		canvas->picture = draw_panes(canvas, panes, count, true);
 	if (!canvas->above)
-		canvas->above = draw(canvas, panes, count, false);
+		canvas->above = draw_panes(canvas, panes, count, false);
 	if (whole && count > 0 && canvas->time_count == 0)
 		canvas->first_us = g_get_monotonic_time();
 	if (whole && count > 0 && canvas->time_count < TIMES)
 		canvas->times_ms[canvas->time_count++] = cpu_ms() - begin;
 }
 
+static GdkRGBA color_of(enum weft_paint paint, float alpha)
+{
+	const uint32_t rgb = weft_theme_rgb(weft_canvas_theme(), paint);
+	return (GdkRGBA){(float)(rgb >> 16) / 255, (float)(rgb >> 8 & 255) / 255, (float)(rgb & 255) / 255, alpha};
+}
+
 /* Draws the name of each trace into it, if there are several. */
 static void draw_names(WeftCanvas *canvas, GtkSnapshot *snapshot)
 {
-	GtkStyleContext *style = gtk_widget_get_style_context(GTK_WIDGET(canvas));
+	const GdkRGBA ground = color_of(WEFT_PAINT_BACKGROUND, 0.9f), text = color_of(WEFT_PAINT_BAND_TEXT, 1);
 	for (size_t i = 0; canvas->viewers && canvas->viewers->count > 1 && i < canvas->viewers->count; i++) {
 		PangoLayout *layout = gtk_widget_create_pango_layout(GTK_WIDGET(canvas), canvas->viewers->viewers[i]->name);
 		int width, height;
-		GdkRGBA ground;
 		pango_layout_get_pixel_size(layout, &width, &height);
 		graphene_rect_t box =
 		    GRAPHENE_RECT_INIT(8, (float)canvas->viewers->tops_px[i] + 4, (float)width + 16, (float)height + 4);
 		GskRoundedRect round;
 		gsk_rounded_rect_init_from_rect(&round, &box, box.size.height / 2);
-		if (!gtk_style_context_lookup_color(style, "view_bg_color", &ground))
-			ground = (GdkRGBA){1, 1, 1, 1};
-		ground.alpha = 0.9f;
 		gtk_snapshot_push_rounded_clip(snapshot, &round);
 		gtk_snapshot_append_color(snapshot, &ground, &box);
 		gtk_snapshot_pop(snapshot);
-		gtk_snapshot_render_layout(snapshot, style, box.origin.x + 8, box.origin.y + 2, layout);
+		gtk_snapshot_save(snapshot);
+		gtk_snapshot_translate(snapshot, &GRAPHENE_POINT_INIT(box.origin.x + 8, box.origin.y + 2));
+		gtk_snapshot_append_layout(snapshot, layout, &text);
+		gtk_snapshot_restore(snapshot);
 		g_object_unref(layout);
 	}
 }
@@ -235,22 +240,22 @@ static void snapshot(GtkWidget *widget, GtkSnapshot *snapshot)
 static void size_allocate(GtkWidget *widget, int width, int height, int baseline)
 {
 	WeftCanvas *canvas = WEFT_CANVAS(widget);
-	fit(canvas);
-	redraw(canvas);
+	resize_viewers(canvas);
+	redraw_all(canvas);
 }
 
 /* ---- The pointer ---- */
 
-static unsigned modifiers(gpointer controller)
+static unsigned pressed_modifiers(gpointer controller)
 {
 	GdkModifierType state = gtk_event_controller_get_current_event_state(controller);
 	return (state & GDK_SHIFT_MASK ? WEFT_SHIFT : 0u) | (state & GDK_CONTROL_MASK ? WEFT_CONTROL : 0u) |
 	       (state & GDK_ALT_MASK ? WEFT_ALT : 0u);
 }
 
-static void point(WeftCanvas *canvas, double x, double y)
+static void move_pointer(WeftCanvas *canvas, double x, double y)
 {
-	/* GTK also reports a motion when the pointer stands still and the widget below it moves. */
+	/* GTK also reports a motion when the widget moves below a pointer that does not move. */
 	if (!canvas->viewers || (x == canvas->pointer_x && y == canvas->pointer_y))
 		return;
 	canvas->pointer_x = x;
@@ -261,7 +266,7 @@ static void point(WeftCanvas *canvas, double x, double y)
 
 static void on_motion(GtkEventControllerMotion *controller, double x, double y, WeftCanvas *canvas)
 {
-	point(canvas, x, y);
+	move_pointer(canvas, x, y);
 }
 
 static void on_leave(GtkEventControllerMotion *controller, WeftCanvas *canvas)
@@ -278,7 +283,7 @@ static gboolean on_scroll(GtkEventControllerScroll *controller, double dx, doubl
 {
 	if (!canvas->viewers)
 		return GDK_EVENT_PROPAGATE;
-	weft_compare_wheel(canvas->viewers, canvas->pointer_x, canvas->pointer_y, dx, dy, modifiers(controller));
+	weft_compare_wheel(canvas->viewers, canvas->pointer_x, canvas->pointer_y, dx, dy, pressed_modifiers(controller));
 	weft_canvas_update(canvas);
 	return GDK_EVENT_STOP;
 }
@@ -293,7 +298,7 @@ static void on_press(GtkGestureClick *gesture, int clicks, double x, double y, W
 	    button == GDK_BUTTON_SECONDARY ? WEFT_BUTTON_SECONDARY
 	    : button == GDK_BUTTON_MIDDLE  ? WEFT_BUTTON_MIDDLE
 					   : WEFT_BUTTON_PRIMARY,
-	    modifiers(gesture), (clicks - 1) % 2 + 1);
+	    pressed_modifiers(gesture), (clicks - 1) % 2 + 1);
 	weft_canvas_update(canvas);
 }
 
@@ -302,7 +307,7 @@ static void on_drag(GtkGestureDrag *gesture, double dx, double dy, WeftCanvas *c
 {
 	double x = 0, y = 0;
 	gtk_gesture_drag_get_start_point(gesture, &x, &y);
-	point(canvas, x + dx, y + dy);
+	move_pointer(canvas, x + dx, y + dy);
 }
 
 static void on_drag_end(GtkGestureDrag *gesture, double dx, double dy, WeftCanvas *canvas)
@@ -368,7 +373,7 @@ static void weft_canvas_class_init(WeftCanvasClass *class)
 	    g_signal_new("changed", WEFT_TYPE_CANVAS, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
 }
 
-static void listen(WeftCanvas *canvas)
+static void add_controllers(WeftCanvas *canvas)
 {
 	GtkWidget *widget = GTK_WIDGET(canvas);
 	GtkEventController *motion = gtk_event_controller_motion_new();
@@ -405,9 +410,10 @@ static void weft_canvas_init(WeftCanvas *canvas)
 		g_error("out of memory");
 	gtk_widget_set_focusable(GTK_WIDGET(canvas), TRUE);
 	gtk_widget_set_size_request(GTK_WIDGET(canvas), 160, 100);
-	listen(canvas);
-	g_signal_connect_object(adw_style_manager_get_default(), "notify::dark", G_CALLBACK(redraw), canvas, G_CONNECT_SWAPPED);
+	add_controllers(canvas);
+	g_signal_connect_object(
+	    adw_style_manager_get_default(), "notify::dark", G_CALLBACK(redraw_all), canvas, G_CONNECT_SWAPPED);
 	g_signal_connect_object(
 	    gtk_settings_get_default(), "notify::gtk-xft-dpi", G_CALLBACK(gtk_widget_queue_allocate), canvas, G_CONNECT_SWAPPED);
-	g_signal_connect(canvas, "notify::scale-factor", G_CALLBACK(redraw), NULL);
+	g_signal_connect(canvas, "notify::scale-factor", G_CALLBACK(redraw_all), NULL);
 }

@@ -6,41 +6,27 @@
 
 #include "backends/cairo/cairo.h"
 #include "base/duration.h"
+#include "compat.h"
 #include "loader.h"
 #include "menus.h"
 #include "window_private.h"
 
 /* ---- Open ---- */
 
-static char *chosen(GtkNativeDialog *dialog, int response)
+static void on_open(GtkWindow *window, const char *file, const void *compare)
 {
-	GFile *file = response == GTK_RESPONSE_ACCEPT ? gtk_file_chooser_get_file(GTK_FILE_CHOOSER(dialog)) : NULL;
-	char *path = file ? g_file_get_path(file) : NULL;
-	g_clear_object(&file);
-	return path;
-}
-
-static void on_open(GtkNativeDialog *dialog, int response, WeftWindow *window)
-{
-	char *file = chosen(dialog, response), *path = file ? loader_trace_of(file) : NULL;
-	bool compare = g_object_get_data(G_OBJECT(dialog), "compare") != NULL;
+	char *path = loader_trace_of(file);
 	if (path && compare)
-		weft_window_compare(window, path);
+		weft_window_compare(WEFT_WINDOW(window), path);
 	else if (path)
-		weft_window_open(window, path);
+		weft_window_open(WEFT_WINDOW(window), path);
 	g_free(path);
-	g_free(file);
-	g_object_unref(dialog);
 }
 
 void dialogs_open(WeftWindow *window, bool compare)
 {
-	GtkFileChooserNative *dialog = gtk_file_chooser_native_new(compare ? "Compare With" : "Open a Trace", GTK_WINDOW(window),
-	    GTK_FILE_CHOOSER_ACTION_OPEN, compare ? "_Compare" : "_Open", NULL);
-	g_object_set_data(G_OBJECT(dialog), "compare", compare ? window : NULL);
-	gtk_native_dialog_set_modal(GTK_NATIVE_DIALOG(dialog), TRUE);
-	g_signal_connect_object(dialog, "response", G_CALLBACK(on_open), window, 0);
-	gtk_native_dialog_show(GTK_NATIVE_DIALOG(dialog));
+	compat_choose_file(GTK_WINDOW(window), compare ? "Compare With" : "Open a Trace", compare ? "_Compare" : "_Open", NULL,
+	    on_open, compare ? "compare" : NULL);
 }
 
 /* ---- Export ---- */
@@ -50,7 +36,7 @@ static int write_some(void *ctx, const void *bytes, size_t size)
 	return fwrite(bytes, 1, size, ctx) != size;
 }
 
-/* Writes what the active viewer shows, in the size that it has on the screen, and its times below. */
+/* Writes the picture of the active viewer in its size on the screen, with the time axis below. */
 static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, struct weft_error *err)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -63,7 +49,7 @@ static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, s
 	    .no_metrics = !viewer->metrics,
 	    .hidden_metrics = viewer->hidden_metrics,
 	    .clock = viewer->clock};
-	/* The times, which stand above the picture in the window, stand below it. */
+	/* The window has the time axis above the picture; a file has it below. */
 	struct weft_view higher = *viewer->view;
 	higher.height_px += WEFT_DRAW_AXIS_PX;
 	int status = weft_draw_frame(&list, &higher, &options, err);
@@ -74,27 +60,23 @@ static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, s
 	return status;
 }
 
-static void on_export(GtkNativeDialog *dialog, int response, WeftWindow *window)
+static void on_export(GtkWindow *parent, const char *path, const void *suffix)
 {
-	char *path = chosen(dialog, response);
-	const char *suffix = g_object_get_data(G_OBJECT(dialog), "suffix");
+	WeftWindow *window = WEFT_WINDOW(parent);
 	enum weft_picture format = strcmp(suffix, "png") == 0 ? WEFT_PICTURE_PNG : WEFT_PICTURE_SVG;
-	if (path && weft_stage_viewer(window->stage)) {
-		struct weft_error err = {0};
-		FILE *file = g_fopen(path, "wb");
-		int status =
-		    file ? export_to(window, file, format, &err) : weft_error_set(&err, WEFT_EIO, "%s", g_strerror(errno));
-		if (file && fclose(file) != 0 && status == WEFT_OK)
-			status = weft_error_set(&err, WEFT_EIO, "%s", g_strerror(errno));
-		char *name = g_filename_display_basename(path);
-		char *text = status == WEFT_OK ? g_strdup_printf("%s was written", name)
-					       : g_strdup_printf("%s was not written: %s", name, err.what);
-		weft__window_toast(window, text);
-		g_free(text);
-		g_free(name);
-	}
-	g_free(path);
-	g_object_unref(dialog);
+	if (!weft_stage_viewer(window->stage))
+		return;
+	struct weft_error err = {0};
+	FILE *file = g_fopen(path, "wb");
+	int status = file ? export_to(window, file, format, &err) : weft_error_set(&err, WEFT_EIO, "%s", g_strerror(errno));
+	if (file && fclose(file) != 0 && status == WEFT_OK)
+		status = weft_error_set(&err, WEFT_EIO, "%s", g_strerror(errno));
+	char *name = g_filename_display_basename(path);
+	char *text = status == WEFT_OK ? g_strdup_printf("%s was written", name)
+				       : g_strdup_printf("%s was not written: %s", name, err.what);
+	weft__window_toast(window, text);
+	g_free(text);
+	g_free(name);
 }
 
 void dialogs_export(WeftWindow *window, const char *suffix)
@@ -105,13 +87,7 @@ void dialogs_export(WeftWindow *window, const char *suffix)
 	if (dot && dot != name)
 		*dot = '\0';
 	char *proposed = g_strdup_printf("%s.%s", name, suffix);
-	GtkFileChooserNative *dialog = gtk_file_chooser_native_new(
-	    "Export the Visible Part", GTK_WINDOW(window), GTK_FILE_CHOOSER_ACTION_SAVE, "_Export", NULL);
-	gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(dialog), proposed);
-	g_object_set_data(G_OBJECT(dialog), "suffix", (gpointer)suffix);
-	gtk_native_dialog_set_modal(GTK_NATIVE_DIALOG(dialog), TRUE);
-	g_signal_connect_object(dialog, "response", G_CALLBACK(on_export), window, 0);
-	gtk_native_dialog_show(GTK_NATIVE_DIALOG(dialog));
+	compat_choose_file(GTK_WINDOW(window), "Export the Visible Part", "_Export", proposed, on_export, suffix);
 	g_free(proposed);
 	g_free(name);
 }
@@ -120,7 +96,6 @@ void dialogs_export(WeftWindow *window, const char *suffix)
 
 struct question {
 	WeftWindow *window;
-	AdwMessageDialog *dialog;
 	GtkEntry *entry;
 	GtkLabel *wrong;
 	bool start;
@@ -149,26 +124,20 @@ void dialogs_ask_time(WeftWindow *window, bool start)
 	char now[WEFT_DURATION_BYTES];
 	int64_t from, to;
 	weft_viewer_times(viewer, &from, &to);
-	weft_duration_exact(now, sizeof now, start ? MAX(from, 0) : to - from);
+	weft_duration_format_exact(now, sizeof now, start ? MAX(from, 0) : to - from);
 
-	GtkWidget *dialog = adw_message_dialog_new(GTK_WINDOW(window), start ? "Start of the Picture" : "Duration of the Picture",
-	    start ? "A time since the first event, as 1.5ms" : "How long a time the window shows, as 20ms");
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6), *entry = gtk_entry_new(), *wrong = gtk_label_new("");
-	*question = (struct question){window, ADW_MESSAGE_DIALOG(dialog), GTK_ENTRY(entry), GTK_LABEL(wrong), start};
+	*question = (struct question){window, GTK_ENTRY(entry), GTK_LABEL(wrong), start};
 	gtk_editable_set_text(GTK_EDITABLE(entry), now);
 	gtk_entry_set_activates_default(GTK_ENTRY(entry), TRUE);
 	gtk_accessible_update_property(GTK_ACCESSIBLE(entry), GTK_ACCESSIBLE_PROPERTY_LABEL, start ? "Start" : "Duration", -1);
 	gtk_widget_add_css_class(wrong, "error");
 	gtk_box_append(GTK_BOX(box), entry);
 	gtk_box_append(GTK_BOX(box), wrong);
-	adw_message_dialog_set_extra_child(ADW_MESSAGE_DIALOG(dialog), box);
-	adw_message_dialog_add_response(ADW_MESSAGE_DIALOG(dialog), "done", "_Done");
-	adw_message_dialog_set_default_response(ADW_MESSAGE_DIALOG(dialog), "done");
-	adw_message_dialog_set_close_response(ADW_MESSAGE_DIALOG(dialog), "done");
-	adw_message_dialog_set_response_appearance(ADW_MESSAGE_DIALOG(dialog), "done", ADW_RESPONSE_SUGGESTED);
 	g_signal_connect_data(entry, "changed", G_CALLBACK(on_time), question, (GClosureNotify)(void (*)(void))g_free, 0);
-	gtk_window_present(GTK_WINDOW(dialog));
-	gtk_widget_grab_focus(entry);
+	compat_ask(GTK_WINDOW(window), start ? "Start of the Picture" : "Duration of the Picture",
+	    start ? "Time since the first event, for example 1.5ms" : "Duration of the visible interval, for example 20ms", box,
+	    entry);
 }
 
 /* ---- Help ---- */
@@ -196,7 +165,7 @@ static void append_gesture(GString *xml, const struct weft_gesture *gesture)
 	g_free(effect);
 }
 
-/* Made from the tables of actions and gestures, so that none is forgotten. */
+/* Built from the tables of actions and gestures, so that it is complete. */
 void dialogs_shortcuts(WeftWindow *window)
 {
 	GString *xml =
@@ -228,7 +197,7 @@ void dialogs_shortcuts(WeftWindow *window)
 
 void dialogs_about(WeftWindow *window)
 {
-	adw_show_about_window(GTK_WINDOW(window), "application-name", "weft", "application-icon", "org.weft.View", "version",
-	    WEFT_VERSION, "comments", "What an asynchronous program did, promise by promise", "license-type", GTK_LICENSE_CUSTOM,
+	compat_show_about(window, "application-name", "weft", "application-icon", "org.weft.View", "version", WEFT_VERSION,
+	    "comments", "Shows what an asynchronous program did, promise by promise", "license-type", GTK_LICENSE_CUSTOM,
 	    "license", "ISC", NULL);
 }

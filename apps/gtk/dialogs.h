@@ -4,13 +4,13 @@
 
 #include "window.h"
 
-/* Asks which trace to open, or to compare with. */
+/* Asks for a trace to open or to compare with. */
 void dialogs_open(WeftWindow *window, bool compare);
 
-/* Asks for a file, and writes what the window shows to it; `suffix` is "svg" or "png". */
+/* Asks for a file, and writes the visible picture to it; `suffix` is "svg" or "png". */
 void dialogs_export(WeftWindow *window, const char *suffix);
 
-/* Asks where the picture starts, or how long a time it shows. */
+/* Asks for the start or the duration of the visible interval. */
 void dialogs_ask_time(WeftWindow *window, bool start);
 
 void dialogs_shortcuts(WeftWindow *window);

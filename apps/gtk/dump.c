@@ -1,9 +1,11 @@
-/* dump.c: what a window shows, as JSON: tests act as a person does, and look here.  SPDX-License-Identifier: ISC */
+/* dump.c: writes the contents of a window as JSON, for tests that use the window like a user.  SPDX-License-Identifier: ISC */
 #include "dump.h"
+#include "place.h"
 
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "compat.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "window_private.h"
@@ -47,7 +49,7 @@ static void put_id(GString *out, const char *key, const struct weft_viewer *view
 		g_string_append_printf(out, "\"%s\":%" PRId64 ",", key, id_of(viewer, promise));
 }
 
-/* Where the lines of promises are in the window: id, left, right, y. */
+/* Writes the positions of promises in the window: id, left, right, y. */
 static void put_promises(GString *out, const struct weft_viewer *viewer, double left, double top)
 {
 	const struct weft_model *model = viewer->model;
@@ -75,9 +77,8 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	struct weft_viewer *viewer = viewers->viewers[index];
 	double left = 0, top = 0;
 	int64_t from, to;
-	gtk_widget_translate_coordinates(
-	    GTK_WIDGET(weft_stage_canvas(window->stage)), GTK_WIDGET(window), 0, viewers->tops_px[index], &left, &top);
-	/* Around a window there may be a shadow. */
+	place_in(GTK_WIDGET(weft_stage_canvas(window->stage)), GTK_WIDGET(window), 0, viewers->tops_px[index], &left, &top);
+	/* A window may have a shadow around it. */
 	double shadow_x = 0, shadow_y = 0;
 	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
 	const struct weft_pane *picture = &viewer->panes[WEFT_PANE_PICTURE];
@@ -132,7 +133,8 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	put_text(out, "title", gtk_window_get_title(GTK_WINDOW(window)));
 	put_text(out, "subtitle", adw_window_title_get_subtitle(window->heading));
 	put_text(out, "page", weft_stage_page(window->stage));
-	put_text(out, "notice", gtk_info_bar_get_revealed(window->info_bar) ? gtk_label_get_text(window->info_text) : "");
+	put_text(
+	    out, "notice", gtk_revealer_get_reveal_child(window->info_revealer) ? gtk_label_get_text(window->info_text) : "");
 	g_string_append_printf(out, "\"live\":%s,\"follows\":%s,", weft_stage_is_live(window->stage) ? "true" : "false",
 	    weft_stage_follows(window->stage) ? "true" : "false");
 	g_string_append_printf(out, "\"device_scale\":%d,", gtk_widget_get_scale_factor(GTK_WIDGET(window)));
@@ -143,18 +145,18 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	weft_row_list_dump(window->panel, out);
 	g_string_append(out, ",\"findings\":");
 	weft_row_list_dump(window->findings, out);
-	g_string_append(out, ",\"sorts\":");
-	weft_row_list_dump(window->sorts, out);
+	g_string_append(out, ",\"types\":");
+	weft_row_list_dump(window->types, out);
 	g_string_append(out, ",\"in_flight\":");
 	weft_row_list_dump(window->live, out);
 	g_string_append(out, ",\"matches\":");
 	weft_row_list_dump(window->matches, out);
 	g_string_append_c(out, ',');
-	/* Around a window there may be a shadow. */
+	/* A window may have a shadow around it. */
 	double x = 0, y = 0, shadow_x = 0, shadow_y = 0;
 	GtkWidget *canvas = GTK_WIDGET(weft_stage_canvas(window->stage));
 	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
-	gtk_widget_translate_coordinates(canvas, GTK_WIDGET(window), 0, 0, &x, &y);
+	place_in(canvas, GTK_WIDGET(window), 0, 0, &x, &y);
 	g_string_append_printf(out, "\"shadow\":[%.0f,%.0f],\"canvas\":[%.0f,%.0f,%d,%d],", shadow_x, shadow_y, x + shadow_x,
 	    y + shadow_y, gtk_widget_get_width(canvas), gtk_widget_get_height(canvas));
 	g_string_append_printf(out, "\"height\":%d,", gtk_widget_get_height(GTK_WIDGET(window)));
@@ -166,7 +168,7 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	put_text(out, "count", gtk_label_get_text(window->search_count));
 	put_text(out, "error", window->error ? window->error : "");
 	put_text(out, "toast", window->toast ? window->toast : "");
-	int dialogs = 0;
+	int dialogs = compat_has_dialog(GTK_WINDOW(window)) ? 1 : 0;
 	GList *all = gtk_window_list_toplevels();
 	for (GList *w = all; w; w = w->next)
 		dialogs += !WEFT_IS_WINDOW(w->data) && gtk_widget_get_visible(w->data);
@@ -176,7 +178,7 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	g_string_append_printf(out,
 	    "\"loading\":%s,\"active\":%zu,\"free\":%s,\"panel\":%s,\"finding\":%s,\"dark\":%s,\"viewers\":[",
 	    weft_stage_is_loading(window->stage) ? "true" : "false", viewers->active, viewers->free ? "true" : "false",
-	    adw_flap_get_reveal_flap(window->flap) ? "true" : "false",
+	    weft_split_is_open(window->split) ? "true" : "false",
 	    gtk_search_bar_get_search_mode(window->search_bar) ? "true" : "false",
 	    weft_canvas_theme() == WEFT_THEME_DARK ? "true" : "false");
 	for (size_t i = 0; i < viewers->count; i++) {

@@ -1,4 +1,4 @@
-/* explainer.c: answers a question of a viewer in an OS thread of its own.  SPDX-License-Identifier: ISC */
+/* explainer.c: answers a question of a viewer in a separate OS thread.  SPDX-License-Identifier: ISC */
 #include "explainer.h"
 
 #include <stdatomic.h>
@@ -18,11 +18,11 @@ struct explainer {
 	_Atomic unsigned percent;
 	atomic_bool stopped;
 	guint timer;          /* reports progress */
-	grefcount references; /* one for whoever started it, one for the worker; both are dropped in the main loop */
+	grefcount references; /* one for the caller of explainer_start(), one for the worker; both are dropped in the main loop */
 	struct weft_findings *findings;
 };
 
-static void unref(struct explainer *explainer)
+static void unref_explainer(struct explainer *explainer)
 {
 	if (!g_ref_count_dec(&explainer->references))
 		return;
@@ -30,7 +30,7 @@ static void unref(struct explainer *explainer)
 	g_free(explainer);
 }
 
-static gboolean tell(gpointer data)
+static gboolean report_progress(gpointer data)
 {
 	struct explainer *explainer = data;
 	explainer->calls->progress(
@@ -38,7 +38,7 @@ static gboolean tell(gpointer data)
 	return G_SOURCE_CONTINUE;
 }
 
-static gboolean finish(gpointer data)
+static gboolean finish_explaining(gpointer data)
 {
 	struct explainer *explainer = data;
 	if (!atomic_load_explicit(&explainer->stopped, memory_order_relaxed)) {
@@ -47,28 +47,28 @@ static gboolean finish(gpointer data)
 		g_clear_handle_id(&explainer->timer, g_source_remove);
 		explainer->calls->done(explainer->ctx, explainer->viewer, explainer->ask, findings);
 	}
-	unref(explainer);
+	unref_explainer(explainer);
 	return G_SOURCE_REMOVE;
 }
 
-static bool go_on(void *ctx, unsigned percent)
+static bool continue_explaining(void *ctx, unsigned percent)
 {
 	struct explainer *explainer = ctx;
 	atomic_store_explicit(&explainer->percent, percent, memory_order_relaxed);
 	return !atomic_load_explicit(&explainer->stopped, memory_order_relaxed);
 }
 
-static gpointer work(gpointer data)
+static gpointer run_explainer(gpointer data)
 {
 	struct explainer *explainer = data;
 	const struct weft_model *model = explainer->viewer->model;
-	struct weft_explain_options options = {.go_on = go_on, .ctx = explainer};
+	struct weft_explain_options options = {.go_on = continue_explaining, .ctx = explainer};
 	if (explainer->ask == WEFT_ASK_TRACE)
 		weft_explain(&explainer->findings, model, &options, NULL);
 	else
 		weft_explain_promise(&explainer->findings, model, explainer->promise, &options, NULL);
 	loader_release(explainer->viewer);
-	g_idle_add(finish, explainer);
+	g_idle_add(finish_explaining, explainer);
 	return NULL;
 }
 
@@ -83,8 +83,8 @@ struct explainer *explainer_start(struct weft_viewer *viewer, enum weft_ask ask,
 	g_ref_count_init(&explainer->references);
 	g_ref_count_inc(&explainer->references);
 	loader_hold(viewer);
-	explainer->timer = g_timeout_add(PROGRESS_MS, tell, explainer);
-	g_thread_unref(g_thread_new("weft-explain", work, explainer));
+	explainer->timer = g_timeout_add(PROGRESS_MS, report_progress, explainer);
+	g_thread_unref(g_thread_new("weft-explain", run_explainer, explainer));
 	return explainer;
 }
 
@@ -94,5 +94,5 @@ void explainer_stop(struct explainer *explainer)
 		return;
 	g_clear_handle_id(&explainer->timer, g_source_remove);
 	atomic_store_explicit(&explainer->stopped, true, memory_order_relaxed);
-	unref(explainer);
+	unref_explainer(explainer);
 }

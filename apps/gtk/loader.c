@@ -1,7 +1,6 @@
-/* loader.c: reads a trace in an OS thread of its own.  SPDX-License-Identifier: ISC */
+/* loader.c: reads a trace in a separate OS thread.  SPDX-License-Identifier: ISC */
 #include "loader.h"
-#include "ctf/foreign.h"
-#include "session/session.h"
+#include "open/open.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "backends/dwarf/names.h"
 #endif
 #include "model/followers.h"
-#include "trace/several.h"
+#include "trace/multi_open.h"
 
 char *loader_trace_of(const char *path)
 {
@@ -32,41 +31,42 @@ char *loader_name_of(const char *const *paths)
 	return name;
 }
 
-/* The traces of sessions in place of their directories; to be freed. */
-static char **expand(const char *const *paths)
+/* Plans the opening of paths; leaves out traces that cannot be opened, if there are others. */
+static struct open_plan *create_plan(const char *const *paths)
 {
-	session_paths all = {0};
-	GStrvBuilder *traces = g_strv_builder_new();
-	if (!session_expand(&all, (char *const *)(uintptr_t)paths, (int)g_strv_length((char **)(uintptr_t)paths), NULL))
+	struct open_plan *plan;
+	char **operands = (char **)(uintptr_t)paths;
+	if (open_classify(&plan, operands, (int)g_strv_length(operands), NULL) < 0)
 		g_error("out of memory");
-	for (size_t i = 0; i < all.count; i++)
-		g_strv_builder_add(traces, all.items[i]);
-	session_paths_free(&all);
-	char **expanded = g_strv_builder_end(traces);
-	g_strv_builder_unref(traces);
-	return expanded;
+	plan->is_lenient = true;
+	return plan;
 }
 
-uint64_t loader_look(const char *const *paths, bool *is_recorded)
+static uint64_t take_fingerprint(const struct open_plan *plan, bool *is_recorded)
 {
-	char **traces = expand(paths);
-	const size_t count = g_strv_length(traces);
-	const uint64_t fingerprint = weft_several_fingerprint((const char *const *)traces, count);
-	*is_recorded = weft_several_are_recorded((const char *const *)traces, count);
-	g_strfreev(traces);
+	*is_recorded = weft_multi_is_recorded(plan->paths.items, plan->paths.count);
+	return weft_multi_fingerprint(plan->paths.items, plan->paths.count);
+}
+
+uint64_t loader_take_fingerprint(const char *const *paths, bool *is_recorded)
+{
+	struct open_plan *plan = create_plan(paths);
+	const uint64_t fingerprint = take_fingerprint(plan, is_recorded);
+	open_plan_destroy(plan);
 	return fingerprint;
 }
 
-/* What is followed. */
+/* A followed trace. */
 struct loader_follow {
-	GMutex mutex; /* of a loader that looks: one that was called off may not have noticed yet */
+	GMutex mutex; /* held by the loader that refreshes; one that was stopped may still be running */
 	struct weft_followers *followers;
-	struct loader *loader; /* that looks */
+	struct loader *loader; /* the loader that refreshes */
 	grefcount references;
 };
 
 struct loader {
-	char **paths, **traces;       /* as named, and what they are */
+	char **paths;                 /* as named by the user */
+	struct open_plan *plan;       /* of the traces that the paths name; NULL until the worker runs */
 	struct loader_follow *follow; /* or NULL */
 	loader_done *done;
 	void *ctx;
@@ -74,20 +74,20 @@ struct loader {
 	 * suffice. */
 	_Atomic uint64_t events;
 	atomic_bool stopped;
-	grefcount references; /* one for whoever started the loader, one for the worker; both are dropped in the main loop */
+	grefcount references; /* one for the caller of loader_start(), one for the worker; both are dropped in the main loop */
 	struct weft_viewer *viewer;
 	struct weft_error error;
 	uint64_t fingerprint;
-	bool is_recorded, is_patient, lacks_names, is_partial;
+	bool is_recorded, is_patient, is_missing_names, is_partial;
 };
 
-static gpointer release(gpointer viewer)
+static gpointer destroy_viewer(gpointer viewer)
 {
 	weft_viewer_destroy(viewer);
 	return NULL;
 }
 
-/* How many hold each viewer besides its owner; viewers that only the owner holds have no entry. */
+/* Number of holders of each viewer besides its owner; a viewer without other holders has no entry. */
 static GMutex holders_mutex;
 static GHashTable *holders;
 
@@ -117,7 +117,7 @@ void loader_release(struct weft_viewer *viewer)
 	if (viewer && is_held(viewer))
 		return;
 	if (viewer && viewer->model->events > 100000)
-		g_thread_unref(g_thread_new("weft-release", release, viewer));
+		g_thread_unref(g_thread_new("weft-release", destroy_viewer, viewer));
 	else
 		weft_viewer_destroy(viewer);
 }
@@ -131,36 +131,36 @@ void loader_follow_end(struct loader_follow *follow)
 	g_free(follow);
 }
 
-static void unref(struct loader *loader)
+static void unref_loader(struct loader *loader)
 {
 	if (!g_ref_count_dec(&loader->references))
 		return;
 	loader_release(loader->viewer);
 	loader_follow_end(loader->follow);
 	g_strfreev(loader->paths);
-	g_strfreev(loader->traces);
+	open_plan_destroy(loader->plan);
 	g_free(loader);
 }
 
-static bool go_on(void *ctx, uint64_t events)
+static bool continue_loading(void *ctx, uint64_t events)
 {
 	struct loader *loader = ctx;
 	atomic_store_explicit(&loader->events, events, memory_order_relaxed);
 	return !atomic_load_explicit(&loader->stopped, memory_order_relaxed);
 }
 
-static bool go_on_following(void *ctx, uint64_t events)
+static bool continue_following(void *ctx, uint64_t events)
 {
 	const struct loader_follow *follow = ctx;
-	return go_on(follow->loader, events);
+	return continue_loading(follow->loader, events);
 }
 
 struct loader_follow *loader_follow_begin(void)
 {
 	struct loader_follow *follow = g_new0(struct loader_follow, 1);
-	const struct weft_follower_options options = {.model = {.go_on = go_on_following, .ctx = follow},
+	const struct weft_follower_options options = {.model = {.go_on = continue_following, .ctx = follow},
 	    .window_ns = INT64_MAX,
-	    .window_events = WEFT_FOLLOWER_SEEN,
+	    .window_events = WEFT_FOLLOWER_WINDOW_EVENTS,
 	    .begins_at_window = true};
 	g_mutex_init(&follow->mutex);
 	g_ref_count_init(&follow->references);
@@ -169,7 +169,7 @@ struct loader_follow *loader_follow_begin(void)
 	return follow;
 }
 
-static gboolean finish(gpointer data)
+static gboolean finish_loading(gpointer data)
 {
 	struct loader *loader = data;
 	if (!atomic_load_explicit(&loader->stopped, memory_order_relaxed)) {
@@ -177,17 +177,17 @@ static gboolean finish(gpointer data)
 		loader->viewer = NULL;
 		loader->done(loader->ctx, viewer, &loader->error);
 	}
-	unref(loader);
+	unref_loader(loader);
 	return G_SOURCE_REMOVE;
 }
 
 #ifdef WEFT_HAS_NAMES
-/* The names of places in machine code, looked up in an OS thread of its own: a large debug file takes as long as it takes. */
+/* A search for the names of machine-code addresses.  It runs in a separate OS thread, because a large debug file takes long. */
 struct naming {
 	struct weft_names *names;
 	GMutex mutex;
 	GCond cond;
-	bool is_done, is_left; /* is_left: nobody waits for it any more */
+	bool is_done, is_abandoned; /* is_abandoned: nothing waits for it any more */
 	grefcount references;
 };
 
@@ -205,9 +205,9 @@ static bool is_waited_for(void *ctx)
 {
 	struct naming *naming = ctx;
 	g_mutex_lock(&naming->mutex);
-	bool is_left = naming->is_left;
+	bool is_abandoned = naming->is_abandoned;
 	g_mutex_unlock(&naming->mutex);
-	return !is_left;
+	return !is_abandoned;
 }
 
 static gpointer find_names(gpointer data)
@@ -222,10 +222,10 @@ static gpointer find_names(gpointer data)
 	return NULL;
 }
 
-/* Before anybody else uses the trace.  What takes longer than is waited for is left out. */
-static void name_places(struct loader *loader, struct weft_trace *trace)
+/* Names the addresses of a trace that no other code uses yet.  If the search takes too long, names are left out. */
+static void name_addresses(struct loader *loader, struct weft_trace *trace)
 {
-	enum { MOST_US = 300000, LOOK_US = 50000 };
+	enum { MAX_WAIT_US = 300000, POLL_US = 50000 };
 	struct weft_names *names = weft_names_create(weft_trace_info(trace));
 	if (!names)
 		return;
@@ -236,37 +236,37 @@ static void name_places(struct loader *loader, struct weft_trace *trace)
 	g_ref_count_init(&naming->references);
 	g_ref_count_inc(&naming->references);
 	g_thread_unref(g_thread_new("weft-names", find_names, naming));
-	const gint64 end_us = g_get_monotonic_time() + MOST_US;
+	const gint64 end_us = g_get_monotonic_time() + MAX_WAIT_US;
 	g_mutex_lock(&naming->mutex);
-	while (!naming->is_done && go_on(loader, 0) && (loader->is_patient || g_get_monotonic_time() < end_us))
-		g_cond_wait_until(&naming->cond, &naming->mutex, g_get_monotonic_time() + LOOK_US);
-	naming->is_left = true;
-	loader->lacks_names = !naming->is_done;
+	while (!naming->is_done && continue_loading(loader, 0) && (loader->is_patient || g_get_monotonic_time() < end_us))
+		g_cond_wait_until(&naming->cond, &naming->mutex, g_get_monotonic_time() + POLL_US);
+	naming->is_abandoned = true;
+	loader->is_missing_names = !naming->is_done;
 	g_mutex_unlock(&naming->mutex);
-	if (!loader->lacks_names)
+	if (!loader->is_missing_names)
 		(void)weft_names_apply(names, trace);
 	unref_naming(naming);
 }
 #else
-static void name_places(struct loader *loader, struct weft_trace *trace)
+static void name_addresses(struct loader *loader, struct weft_trace *trace)
 {
 }
 #endif
 
-/* Takes what came since the last look, with the newest events; NULL: all is to be read. */
-static struct weft_followed *look(struct loader *loader)
+/* Reads what is new since the last refresh, and returns a model of the newest events; NULL: everything must be read. */
+static struct weft_followed_model *refresh_followed(struct loader *loader)
 {
 	struct loader_follow *follow = loader->follow;
-	struct weft_followed *followed = NULL;
+	struct weft_followed_model *followed = NULL;
 	g_mutex_lock(&follow->mutex);
 	follow->loader = loader;
-	weft_followers_renew(follow->followers);
-	const size_t count = g_strv_length(loader->traces), named = g_strv_length(loader->paths);
-	if (weft_followers_look(follow->followers, (const char *const *)loader->traces, count, count > named, NULL) > 0) {
-		loader->is_partial = weft_followers_window(follow->followers) > 0;
-		/* Of a ring that has just been overwritten as a whole it may be a moment. */
+	weft_followers_mark_stale(follow->followers);
+	const struct open_plan *plan = loader->plan;
+	if (weft_followers_refresh(follow->followers, plan->paths.items, plan->paths.count, open_has_session(plan), NULL) > 0) {
+		loader->is_partial = weft_followers_window_start_ns(follow->followers) > 0;
+		/* If the whole ring was just overwritten, the window may cover almost no time: wait until it is filled. */
 		if (!loader->is_partial || weft_followers_is_filled(follow->followers))
-			followed = weft_followers_take(follow->followers);
+			followed = weft_followers_detach(follow->followers);
 	}
 	follow->loader = NULL;
 	g_mutex_unlock(&follow->mutex);
@@ -275,43 +275,43 @@ static struct weft_followed *look(struct loader *loader)
 
 static void release_followed(void *followed)
 {
-	weft_followed_destroy(followed);
+	weft_followed_model_destroy(followed);
 }
 
 static bool show_newest(struct loader *loader)
 {
-	struct weft_followed *followed = look(loader);
+	struct weft_followed_model *followed = refresh_followed(loader);
 	if (!followed)
 		return false;
-	name_places(loader, followed->trace);
+	name_addresses(loader, followed->trace);
 	if (weft_viewer_open_model(
 		&loader->viewer, followed->model, followed->trace, release_followed, followed, &loader->error) < 0)
-		weft_followed_destroy(followed);
+		weft_followed_model_destroy(followed);
 	return true;
 }
 
-static gpointer work(gpointer data)
+static gpointer run_loader(gpointer data)
 {
 	struct loader *loader = data;
 	struct weft_trace *trace = NULL;
-	struct weft_model_options options = {.go_on = go_on, .ctx = loader};
-	loader->fingerprint = loader_look((const char *const *)loader->paths, &loader->is_recorded);
-	loader->traces = expand((const char *const *)loader->paths);
+	struct weft_model_options options = {.go_on = continue_loading, .ctx = loader};
+	loader->plan = create_plan((const char *const *)loader->paths);
+	loader->fingerprint = take_fingerprint(loader->plan, &loader->is_recorded);
 	if (loader->follow && show_newest(loader)) {
-		g_idle_add(finish, loader);
+		g_idle_add(finish_loading, loader);
 		return NULL;
 	}
 	loader->is_partial = false;
 	char *name = loader_name_of((const char *const *)loader->paths);
-	if (weft_several_open(&trace, (const char *const *)loader->traces, g_strv_length(loader->traces), name, true,
-		foreign_or_trace_open, &loader->error) == WEFT_OK) {
-		name_places(loader, trace);
+	g_strlcpy(loader->plan->name, name, sizeof loader->plan->name);
+	if (open_run(&trace, loader->plan, &loader->error) == WEFT_OK) {
+		name_addresses(loader, trace);
 		/* The viewer owns the trace only if it could be opened. */
-		if (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)
+		if (!continue_loading(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)
 			weft_trace_close(trace);
 	}
 	g_free(name);
-	g_idle_add(finish, loader);
+	g_idle_add(finish_loading, loader);
 	return NULL;
 }
 
@@ -327,7 +327,7 @@ struct loader *loader_start(const char *const *paths, struct loader_follow *foll
 	loader->is_patient = is_patient;
 	g_ref_count_init(&loader->references);
 	g_ref_count_inc(&loader->references);
-	g_thread_unref(g_thread_new("weft-load", work, loader));
+	g_thread_unref(g_thread_new("weft-load", run_loader, loader));
 	return loader;
 }
 
@@ -351,9 +351,9 @@ bool loader_is_partial(const struct loader *loader)
 	return loader->is_partial;
 }
 
-bool loader_lacks_names(const struct loader *loader)
+bool loader_is_missing_names(const struct loader *loader)
 {
-	return loader->lacks_names;
+	return loader->is_missing_names;
 }
 
 void loader_stop(struct loader *loader)
@@ -361,5 +361,5 @@ void loader_stop(struct loader *loader)
 	if (!loader)
 		return;
 	atomic_store_explicit(&loader->stopped, true, memory_order_relaxed);
-	unref(loader);
+	unref_loader(loader);
 }

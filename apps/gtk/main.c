@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loop_monitor.h"
 #include "settings.h"
-#include "watch.h"
 #include "window.h"
 
 #define DUMP_MS 30
@@ -22,15 +22,15 @@ static struct {
 static const GOptionEntry options[] = {
     {"compare", 'c', 0, G_OPTION_ARG_NONE, &args.compare, "Show the traces one above the other, in one window", NULL},
     {"together", 't', 0, G_OPTION_ARG_NONE, &args.together, "Show the traces as one picture", NULL},
-    {"place", 'p', 0, G_OPTION_ARG_STRING, &args.place, "Go there: a link from weft explain, or copied in a viewer", "LINK"},
-    {"version", 0, 0, G_OPTION_ARG_NONE, &args.version, "Say which weft this is", NULL},
+    {"place", 'p', 0, G_OPTION_ARG_STRING, &args.place, "Show the place of a link from weft explain or from a viewer", "LINK"},
+    {"version", 0, 0, G_OPTION_ARG_NONE, &args.version, "Print the version", NULL},
     {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &args.paths, NULL, "TRACE..."},
     {0},
 };
 
-/* Written beside the dump: how often the main loop was idle, so that tests can tell a window that has nothing to do from a slow
- * one. */
-static void beat(void)
+/* Writes the number of times that the main loop was idle beside the dump, so that tests can distinguish an idle window from a
+ * slow one. */
+static void write_beat(void)
 {
 	char *path = g_strconcat(args.dump, ".beat", NULL), *number = g_strdup_printf("%u", ++args.beats);
 	g_file_set_contents_full(path, number, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0600, NULL);
@@ -38,8 +38,8 @@ static void beat(void)
 	g_free(path);
 }
 
-/* Writes what all windows show whenever that changes; the new file replaces the old one in one step. */
-static gboolean dump(gpointer application)
+/* Writes the contents of all windows when they change; the new file replaces the old one atomically. */
+static gboolean write_dump(gpointer application)
 {
 	GString *out = g_string_new("{\"windows\":[");
 	const char *comma = "";
@@ -53,14 +53,14 @@ static gboolean dump(gpointer application)
 	g_string_append(out, "]}\n");
 	if (args.dumped && g_string_equal(args.dumped, out)) {
 		g_string_free(out, TRUE);
-		beat();
+		write_beat();
 		return G_SOURCE_CONTINUE;
 	}
 	g_file_set_contents_full(args.dump, out->str, (gssize)out->len, G_FILE_SET_CONTENTS_CONSISTENT, 0600, NULL);
 	if (args.dumped)
 		g_string_free(args.dumped, TRUE);
 	args.dumped = out;
-	beat();
+	write_beat();
 	return G_SOURCE_CONTINUE;
 }
 
@@ -84,7 +84,7 @@ static void on_activate(GtkApplication *application, gpointer data)
 			weft_window_go(window, args.place);
 	}
 	if (args.dump)
-		g_timeout_add_full(G_PRIORITY_LOW, DUMP_MS, dump, application, NULL);
+		g_timeout_add_full(G_PRIORITY_LOW, DUMP_MS, write_dump, application, NULL);
 }
 
 /* Windows save their state when they are closed. */
@@ -125,13 +125,13 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!gtk_init_check()) {
-		fputs("weft: view: no display can be opened here; weft html TRACE -o page.html makes a page of the trace\n",
-		    stderr);
+		fputs(
+		    "weft: view: cannot open a display; use weft html TRACE -o page.html to make a page of the trace\n", stderr);
 		return 2;
 	}
 	args.dump = getenv("WEFT_VIEW_DUMP");
 	watch_start();
-	/* Each call has a process of its own, since standard input and working directory differ. */
+	/* Each call has its own process, because standard input and working directory differ. */
 	AdwApplication *application = adw_application_new("org.weft.View", G_APPLICATION_NON_UNIQUE);
 	g_signal_connect(application, "startup", G_CALLBACK(on_startup), NULL);
 	g_signal_connect(application, "activate", G_CALLBACK(on_activate), NULL);

@@ -1,13 +1,14 @@
 /* menus.c: makes the menus from the table of actions.  SPDX-License-Identifier: ISC */
 #include "menus.h"
+#include "place.h"
 
 #include "settings.h"
 #include "window_private.h"
 
-#define METRICS 200u /* how many counters have a switch */
+#define METRICS 200u /* maximum number of counters with a switch */
 
-/* "<Control><Shift>g", as GTK has it, for key number n of an action; NULL if it has no more. */
-static char *accelerator(enum weft_action action, int n)
+/* Returns key number n of an action in GTK's notation, "<Control><Shift>g"; NULL if the action has fewer keys. */
+static char *format_accelerator(enum weft_action action, int n)
 {
 	static const struct {
 		const char *dom, *gtk;
@@ -29,21 +30,21 @@ static char *accelerator(enum weft_action action, int n)
 	    modifiers & WEFT_SHIFT ? "<Shift>" : "", name, NULL);
 }
 
-char *menus_accelerators(enum weft_action action, int most)
+char *menus_accelerators(enum weft_action action, int max_keys)
 {
 	GString *all = g_string_new(NULL);
 	char *one;
-	for (int n = 0; n < most && (one = accelerator(action, n)); n++) {
+	for (int n = 0; n < max_keys && (one = format_accelerator(action, n)); n++) {
 		g_string_append_printf(all, "%s%s", n > 0 ? " " : "", one);
 		g_free(one);
 	}
 	return g_string_free(all, FALSE);
 }
 
-static void append(GMenu *menu, enum weft_action action)
+static void append_action(GMenu *menu, enum weft_action action)
 {
 	const struct weft_action_info *info = weft_action_info(action);
-	char *detailed = g_strconcat("win.", info->name, NULL), *keys = accelerator(action, 0);
+	char *detailed = g_strconcat("win.", info->name, NULL), *keys = format_accelerator(action, 0);
 	GMenuItem *item = g_menu_item_new(info->label, detailed);
 	if (keys)
 		g_menu_item_set_attribute(item, "accel", "s", keys);
@@ -53,14 +54,14 @@ static void append(GMenu *menu, enum weft_action action)
 	g_free(detailed);
 }
 
-/* Appends the actions of a group that belong in a menu, as a section; nothing if there are none. */
+/* Appends the actions of a group that belong in a menu, as a section; appends nothing if there are none. */
 static void append_group(WeftWindow *window, GMenu *menu, enum weft_action_group group, enum weft_menu which)
 {
 	GMenu *section = g_menu_new();
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
 		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
 		if (info->group == group && info->menus & which && g_action_map_lookup_action(G_ACTION_MAP(window), info->name))
-			append(section, (enum weft_action)a);
+			append_action(section, (enum weft_action)a);
 	}
 	if (g_menu_model_get_n_items(G_MENU_MODEL(section)) > 0)
 		g_menu_append_section(menu, NULL, G_MENU_MODEL(section));
@@ -77,7 +78,7 @@ void menus_show_metrics(WeftWindow *window)
 	}
 }
 
-/* A menu with a switch for each counter; NULL if there is no counter. */
+/* Returns a menu with a switch for each counter; NULL if there are no counters. */
 static GMenu *metrics_menu(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -105,7 +106,7 @@ static void append_metrics(WeftWindow *window, GMenu *menu)
 {
 	GMenu *metrics = metrics_menu(window), *section = g_menu_new();
 	if (metrics) {
-		g_menu_append_submenu(section, "Metrics, One by One", G_MENU_MODEL(metrics));
+		g_menu_append_submenu(section, "Individual Metrics", G_MENU_MODEL(metrics));
 		g_menu_append_section(menu, NULL, G_MENU_MODEL(section));
 		g_object_unref(metrics);
 	}
@@ -122,7 +123,8 @@ static void append_submenu(WeftWindow *window, GMenu *menu, enum weft_action_gro
 
 static GMenu *main_menu(WeftWindow *window)
 {
-	GMenu *menu = g_menu_new(), *groups = g_menu_new(), *look = g_menu_new(), *themes = g_menu_new(), *last = g_menu_new();
+	GMenu *menu = g_menu_new(), *groups = g_menu_new(), *appearance = g_menu_new(), *themes = g_menu_new(),
+	      *last = g_menu_new();
 	append_group(window, menu, WEFT_GROUP_FILE, WEFT_IN_MAIN);
 	append_submenu(window, groups, WEFT_GROUP_VIEW);
 	append_submenu(window, groups, WEFT_GROUP_FIND);
@@ -130,17 +132,17 @@ static GMenu *main_menu(WeftWindow *window)
 	g_menu_append_section(menu, NULL, G_MENU_MODEL(groups));
 	append_group(window, menu, WEFT_GROUP_SHOW, WEFT_IN_MAIN);
 	append_metrics(window, menu);
-	g_menu_append(look, "Follow While It Is Recorded", "win.follow");
-	g_menu_append(themes, "As the Desktop", "win.theme::desktop");
+	g_menu_append(appearance, "Follow the Recording", "win.follow");
+	g_menu_append(themes, "Same as Desktop", "win.theme::desktop");
 	g_menu_append(themes, "Light", "win.theme::light");
 	g_menu_append(themes, "Dark", "win.theme::dark");
-	g_menu_append_submenu(look, "Colours", G_MENU_MODEL(themes));
-	g_menu_append_section(menu, NULL, G_MENU_MODEL(look));
+	g_menu_append_submenu(appearance, "Colours", G_MENU_MODEL(themes));
+	g_menu_append_section(menu, NULL, G_MENU_MODEL(appearance));
 	append_group(window, last, WEFT_GROUP_HELP, WEFT_IN_MAIN);
 	g_menu_append(last, "About weft", "win.about");
 	g_menu_append_section(menu, NULL, G_MENU_MODEL(last));
 	g_object_unref(groups);
-	g_object_unref(look);
+	g_object_unref(appearance);
 	g_object_unref(themes);
 	g_object_unref(last);
 	return menu;
@@ -172,7 +174,7 @@ static GMenu *context_menu(WeftWindow *window)
 		append_group(window, menu, (enum weft_action_group)group, WEFT_IN_CONTEXT);
 	append_metrics(window, menu);
 	GMenu *file = g_menu_new();
-	append(file, WEFT_ACTION_EXPORT_SVG);
+	append_action(file, WEFT_ACTION_EXPORT_SVG);
 	g_menu_append_section(menu, NULL, G_MENU_MODEL(file));
 	g_object_unref(file);
 	return menu;
@@ -191,7 +193,7 @@ void menus_popup(WeftWindow *window, double x, double y)
 {
 	GtkWidget *canvas = GTK_WIDGET(weft_stage_canvas(window->stage));
 	GMenu *menu = context_menu(window);
-	/* The popover is a child of the window, since the canvas lays out no children. */
+	/* The popover is a child of the window, because the canvas lays out no children. */
 	if (!window->popup) {
 		window->popup = gtk_popover_menu_new_from_model(NULL);
 		gtk_popover_set_has_arrow(GTK_POPOVER(window->popup), FALSE);
@@ -200,7 +202,7 @@ void menus_popup(WeftWindow *window, double x, double y)
 	}
 	gtk_popover_menu_set_menu_model(GTK_POPOVER_MENU(window->popup), G_MENU_MODEL(menu));
 	g_object_unref(menu);
-	gtk_widget_translate_coordinates(canvas, GTK_WIDGET(window), x, y, &x, &y);
+	place_in(canvas, GTK_WIDGET(window), x, y, &x, &y);
 	gtk_popover_set_pointing_to(GTK_POPOVER(window->popup), &(GdkRectangle){(int)x, (int)y, 1, 1});
 	gtk_popover_popup(GTK_POPOVER(window->popup));
 }

@@ -5,16 +5,16 @@
 
 #include "window.h"
 
-/* Makes the menus again, for the counters of another trace. */
+/* Builds the menus again, for the counters of another trace. */
 void menus_update(WeftWindow *window);
 
-/* Brings the switches of the counters up to date. */
+/* Updates the switches of the counters. */
 void menus_show_metrics(WeftWindow *window);
 
-/* Opens the context menu at a place of the canvas. */
+/* Opens the context menu at a point of the canvas. */
 void menus_popup(WeftWindow *window, double x, double y);
 
-/* The first `most` keys of an action as GTK has them, separated by spaces; to be freed. */
-char *menus_accelerators(enum weft_action action, int most);
+/* Returns the first max_keys keys of an action in GTK's notation, separated by spaces; the caller frees them. */
+char *menus_accelerators(enum weft_action action, int max_keys);
 
 #endif

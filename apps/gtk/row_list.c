@@ -1,32 +1,33 @@
-/* row_list.c: rows of src/viewer as widgets.  SPDX-License-Identifier: ISC */
+/* row_list.c: shows rows of src/viewer as widgets.  SPDX-License-Identifier: ISC */
 #include "row_list.h"
 
 #include <string.h>
 
 #include "dump.h"
+#include "place.h"
 
 struct _WeftRowList {
 	AdwBin parent_instance;
 	GtkWidget *scrolled, *box;
 	struct weft_rows shown, next;
-	bool is_limited; /* in height: no name may take all of it */
+	bool is_limited; /* the height is limited, so long names are cut */
 	bool is_stale;   /* the list was hidden when it should have been built */
-	int wants_focus; /* focus a row of this kind that can be pressed, once there is one; or -1 */
+	int wants_focus; /* kind of row to focus as soon as one can be pressed; or -1 */
 	guint build_later;
 };
 
 #define LIMITED_WIDTH_PX 440
 #define STEP_PX 12
-#define PRESSED_MS 50 /* how often it is looked whether a button is still held */
+#define PRESSED_MS 50 /* interval of checks whether a button is still pressed */
 
 G_DEFINE_FINAL_TYPE(WeftRowList, weft_row_list, ADW_TYPE_BIN)
 
 enum { PRESSED, SIGNALS };
 static guint signals[SIGNALS];
 
-/* ---- rows ---- */
+/* ---- Rows ---- */
 
-/* A label with a text of a row; `part` names it in dumps. */
+/* Creates a label with a text of a row; `part` names it in dumps. */
 static GtkWidget *label_new(const char *part, const char *text, const char *class, bool wraps)
 {
 	GtkWidget *label = gtk_label_new(text);
@@ -44,7 +45,7 @@ static void on_pressed(GtkWidget *button, WeftRowList *list)
 	g_signal_emit(list, signals[PRESSED], 0, GPOINTER_TO_UINT(g_object_get_data(G_OBJECT(button), "number")) - 1);
 }
 
-/* A button that presses a row; it contains the text of the row, or stands beside it. */
+/* Creates a button that presses a row; it contains the text of the row, or is beside it. */
 static GtkWidget *button_new(WeftRowList *list, unsigned number, GtkWidget *inner, const char *name)
 {
 	GtkWidget *button = gtk_button_new();
@@ -62,7 +63,7 @@ static GtkWidget *flat_new(WeftRowList *list, unsigned number, GtkWidget *inner,
 	return button;
 }
 
-/* A flat one that has all of a row, which assistive technology says. */
+/* Creates a flat button that contains a whole row, with its text for assistive technology. */
 static GtkWidget *whole_new(WeftRowList *list, const struct weft_row *row, unsigned number, GtkWidget *inner)
 {
 	char name[WEFT_SPOKEN_BYTES];
@@ -91,13 +92,13 @@ static GtkWidget *title_new(WeftRowList *list, const struct weft_row *row, unsig
 	if (row->leads) {
 		GtkWidget *why = button_new(list, number, gtk_label_new("Why?"), "Why?");
 		gtk_widget_set_valign(why, GTK_ALIGN_START);
-		gtk_widget_set_tooltip_text(why, "Why Is It as It Is?");
+		gtk_widget_set_tooltip_text(why, "Why Is It in This State?");
 		gtk_box_append(GTK_BOX(both), why);
 	}
 	return both;
 }
 
-/* Name and value side by side.  If the row is a fact, the value wraps, otherwise the name. */
+/* Creates name and value side by side.  For a fact the value wraps, for other rows the name. */
 static GtkWidget *pair_new(const struct weft_row *row)
 {
 	bool is_fact = row->kind == WEFT_ROW_FACT;
@@ -177,7 +178,7 @@ static GtkWidget *evidence_new(WeftRowList *list, const struct weft_row *row, un
 	return row->leads ? whole_new(list, row, number, box) : box;
 }
 
-/* A text, and at its right a button whose label says what a press does. */
+/* Creates a text with a button at its right; its label names the effect of a press. */
 static GtkWidget *header_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	bool works = row->kind == WEFT_ROW_WORKING;
@@ -206,7 +207,7 @@ static GtkWidget *nothing_new(WeftRowList *list, const struct weft_row *row, uns
 	gtk_widget_add_css_class(page, "compact");
 	gtk_widget_set_vexpand(page, TRUE);
 	if (row->leads) {
-		GtkWidget *button = button_new(list, number, gtk_label_new("Look Again"), "Look Again");
+		GtkWidget *button = button_new(list, number, gtk_label_new("Analyse Again"), "Analyse Again");
 		gtk_widget_set_halign(button, GTK_ALIGN_CENTER);
 		adw_status_page_set_child(ADW_STATUS_PAGE(page), button);
 	}
@@ -233,15 +234,15 @@ static GtkWidget *row_new(WeftRowList *list, const struct weft_row *row, unsigne
 	}
 }
 
-/* ---- the list ---- */
+/* ---- The list ---- */
 
 /* Returns the button of a row, or NULL. */
-static GtkWidget *button_in(GtkWidget *widget)
+static GtkWidget *find_inner_button(GtkWidget *widget)
 {
 	if (GTK_IS_BUTTON(widget) && g_object_get_data(G_OBJECT(widget), "number"))
 		return widget;
 	for (GtkWidget *child = gtk_widget_get_first_child(widget); child; child = gtk_widget_get_next_sibling(child)) {
-		GtkWidget *found = button_in(child);
+		GtkWidget *found = find_inner_button(child);
 		if (found)
 			return found;
 	}
@@ -259,16 +260,16 @@ static void each_row(WeftRowList *list, void (*call)(WeftRowList *, GtkWidget *,
 	}
 }
 
-static bool same_row(const struct weft_row *a, const struct weft_row *b)
+static bool is_same_row(const struct weft_row *a, const struct weft_row *b)
 {
 	return a->kind == b->kind && a->of_answer == b->of_answer && a->promise == b->promise && a->finding == b->finding &&
 	       a->line == b->line && a->key == b->key;
 }
 
-static bool same_look(const struct weft_row *a, const struct weft_row *b)
+static bool is_same_widget(const struct weft_row *a, const struct weft_row *b)
 {
-	return same_row(a, b) && a->tone == b->tone && a->leads == b->leads && a->is_open == b->is_open && a->depth == b->depth &&
-	       strcmp(a->name, b->name) == 0 && strcmp(a->value, b->value) == 0;
+	return is_same_row(a, b) && a->tone == b->tone && a->leads == b->leads && a->is_open == b->is_open &&
+	       a->depth == b->depth && strcmp(a->name, b->name) == 0 && strcmp(a->value, b->value) == 0;
 }
 
 static void find_focus(WeftRowList *list, GtkWidget *widget, unsigned number, void *found)
@@ -280,7 +281,7 @@ static void find_focus(WeftRowList *list, GtkWidget *widget, unsigned number, vo
 }
 
 struct focus {
-	const struct weft_row *row; /* the row that had the focus; NULL: any row of a kind, of links the open one first */
+	const struct weft_row *row; /* the row that had the focus; NULL: any row of a kind, preferably an open link */
 	int kind;
 	GtkWidget *button;
 	bool is_open;
@@ -289,11 +290,11 @@ struct focus {
 static void find_button(WeftRowList *list, GtkWidget *widget, unsigned number, void *ctx)
 {
 	struct focus *focus = ctx;
-	GtkWidget *button = button_in(widget);
+	GtkWidget *button = find_inner_button(widget);
 	const struct weft_row *row = &list->shown.rows[number];
 	bool is_open = row->kind == WEFT_ROW_LINK && row->is_open;
 	if (button && (!focus->button || is_open > focus->is_open) &&
-	    (focus->row ? same_row(row, focus->row) : row->kind == focus->kind)) {
+	    (focus->row ? is_same_row(row, focus->row) : row->kind == focus->kind)) {
 		focus->button = button;
 		focus->is_open = is_open;
 	}
@@ -301,11 +302,11 @@ static void find_button(WeftRowList *list, GtkWidget *widget, unsigned number, v
 
 static void find_pressed(WeftRowList *list, GtkWidget *widget, unsigned number, void *found)
 {
-	GtkWidget *button = button_in(widget);
+	GtkWidget *button = find_inner_button(widget);
 	*(bool *)found |= button && gtk_widget_get_state_flags(button) & GTK_STATE_FLAG_ACTIVE;
 }
 
-static void build(WeftRowList *list)
+static void build_widgets(WeftRowList *list)
 {
 	GtkWidget *child, *card = NULL;
 	while ((child = gtk_widget_get_first_child(list->box)))
@@ -334,14 +335,14 @@ struct weft_rows *weft_row_list_next(WeftRowList *list)
 	return &list->next;
 }
 
-/* Scrolls to the link that is open, once the rows have their places. */
+/* Scrolls to the open link after the rows have been laid out. */
 static gboolean reveal_open(GtkWidget *widget, GdkFrameClock *clock, gpointer data)
 {
 	WeftRowList *list = WEFT_ROW_LIST(widget);
 	struct focus focus = {.kind = WEFT_ROW_LINK};
 	double x, y = 0;
 	each_row(list, find_button, &focus);
-	if (focus.is_open && gtk_widget_translate_coordinates(focus.button, list->box, 0, 0, &x, &y))
+	if (focus.is_open && place_in(focus.button, list->box, 0, 0, &x, &y))
 		gtk_adjustment_clamp_page(gtk_scrolled_window_get_vadjustment(GTK_SCROLLED_WINDOW(list->scrolled)), y,
 		    y + gtk_widget_get_height(focus.button));
 	return G_SOURCE_REMOVE;
@@ -354,7 +355,7 @@ static gboolean build_now(gpointer data)
 	struct focus focus = {.kind = list->wants_focus};
 	bool is_pressed = false;
 	each_row(list, find_pressed, &is_pressed);
-	if (is_pressed) { /* it must still be there when it is let go */
+	if (is_pressed) { /* a pressed button must exist until it is released */
 		list->build_later = g_timeout_add(PRESSED_MS, build_now, list);
 		return G_SOURCE_REMOVE;
 	}
@@ -363,7 +364,7 @@ static gboolean build_now(gpointer data)
 	each_row(list, find_focus, &focus.row);
 	list->shown = list->next;
 	list->next = before; /* kept so that the row that had the focus can be found in the new list */
-	build(list);
+	build_widgets(list);
 	if (list->is_stale)
 		return G_SOURCE_REMOVE;
 	if (focus.row || list->wants_focus >= 0)
@@ -378,12 +379,12 @@ static gboolean build_now(gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
-/* Later, since the button that was pressed may still be at work. */
+/* Builds the widgets later, because the handler of the pressed button may still be running. */
 void weft_row_list_show(WeftRowList *list)
 {
 	bool same = list->next.count == list->shown.count;
 	for (size_t i = 0; same && i < list->shown.count; i++)
-		same = same_look(&list->shown.rows[i], &list->next.rows[i]);
+		same = is_same_widget(&list->shown.rows[i], &list->next.rows[i]);
 	if (same && list->build_later)
 		g_clear_handle_id(&list->build_later, g_source_remove);
 	else if (!same && !list->build_later)
@@ -395,10 +396,10 @@ const struct weft_row *weft_row_list_row(WeftRowList *list, unsigned number)
 	return number < list->shown.count ? &list->shown.rows[number] : NULL;
 }
 
-void weft_row_list_limit(WeftRowList *list, int most_px)
+void weft_row_list_limit(WeftRowList *list, int max_px)
 {
 	gtk_scrolled_window_set_propagate_natural_height(GTK_SCROLLED_WINDOW(list->scrolled), TRUE);
-	gtk_scrolled_window_set_max_content_height(GTK_SCROLLED_WINDOW(list->scrolled), most_px);
+	gtk_scrolled_window_set_max_content_height(GTK_SCROLLED_WINDOW(list->scrolled), max_px);
 	gtk_widget_set_size_request(GTK_WIDGET(list), LIMITED_WIDTH_PX, -1);
 	list->is_limited = true;
 }
@@ -412,7 +413,7 @@ void weft_row_list_focus(WeftRowList *list, enum weft_row_kind kind)
 		list->wants_focus = -1;
 }
 
-/* Without this an arrow key would be the picture's. */
+/* Handles arrow keys, which would otherwise move the picture. */
 static gboolean on_key(GtkEventControllerKey *keys, guint key, guint code, GdkModifierType state, WeftRowList *list)
 {
 	bool is_up = key == GDK_KEY_Up || key == GDK_KEY_KP_Up, is_down = key == GDK_KEY_Down || key == GDK_KEY_KP_Down;
@@ -421,7 +422,7 @@ static gboolean on_key(GtkEventControllerKey *keys, guint key, guint code, GdkMo
 	return gtk_widget_child_focus(list->box, is_up ? GTK_DIR_UP : GTK_DIR_DOWN) || is_down;
 }
 
-/* ---- dumps ---- */
+/* ---- Dumps ---- */
 
 static const char *text_of(GtkWidget *widget, const char *part)
 {
@@ -448,7 +449,8 @@ static void dump_row(WeftRowList *list, GtkWidget *widget, unsigned number, void
 	const char *name = text_of(widget, "name"), *value = text_of(widget, "value");
 	g_string_append_printf(out, "%s[\"%s\",\"%s\",%s,%s,", out->str[out->len - 1] == '[' ? "" : ",",
 	    weft_row_kind_name((enum weft_row_kind)row->kind), weft_row_tone_name((enum weft_row_tone)row->tone),
-	    row->is_open ? "true" : "false", button_in(widget) && gtk_widget_get_sensitive(button_in(widget)) ? "true" : "false");
+	    row->is_open ? "true" : "false",
+	    find_inner_button(widget) && gtk_widget_get_sensitive(find_inner_button(widget)) ? "true" : "false");
 	dump_string(out, name ? name : "");
 	g_string_append_c(out, ',');
 	dump_string(out, value ? value : "");
@@ -462,7 +464,7 @@ void weft_row_list_dump(WeftRowList *list, GString *out)
 	g_string_append_c(out, ']');
 }
 
-/* ---- its life ---- */
+/* ---- Life ---- */
 
 static void dispose(GObject *object)
 {
@@ -482,7 +484,7 @@ static void map(GtkWidget *widget)
 	WeftRowList *list = WEFT_ROW_LIST(widget);
 	GTK_WIDGET_CLASS(weft_row_list_parent_class)->map(widget);
 	if (list->is_stale)
-		build(list);
+		build_widgets(list);
 	if (list->wants_focus >= 0)
 		weft_row_list_focus(list, (enum weft_row_kind)list->wants_focus);
 }

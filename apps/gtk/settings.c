@@ -12,10 +12,10 @@ static char *path_of_file(void)
 	return g_build_filename(g_get_user_config_dir(), "weft", "view.ini", NULL);
 }
 
-static void save(void)
+static void save_settings(void)
 {
 	char *path = path_of_file(), *folder = g_path_get_dirname(path);
-	/* If the file cannot be written, the settings are lost at the end; that is no reason to disturb the user. */
+	/* If the file cannot be written, the settings are lost; the user is not notified. */
 	if (g_mkdir_with_parents(folder, 0700) == 0)
 		g_key_file_save_to_file(keys, path, NULL);
 	g_free(folder);
@@ -42,9 +42,9 @@ void settings_start(void)
 
 const char *settings_theme(void)
 {
-	char *kept = g_key_file_get_string(keys, GROUP, "colours", NULL);
-	const char *theme = g_strcmp0(kept, "dark") == 0 ? "dark" : g_strcmp0(kept, "light") == 0 ? "light" : "desktop";
-	g_free(kept);
+	char *stored = g_key_file_get_string(keys, GROUP, "colours", NULL);
+	const char *theme = g_strcmp0(stored, "dark") == 0 ? "dark" : g_strcmp0(stored, "light") == 0 ? "light" : "desktop";
+	g_free(stored);
 	return theme;
 }
 
@@ -52,10 +52,10 @@ void settings_set_theme(const char *theme)
 {
 	g_key_file_set_string(keys, GROUP, "colours", theme);
 	apply_theme();
-	save();
+	save_settings();
 }
 
-void settings_restore_window(GtkWindow *window, AdwFlap *flap)
+void settings_restore_window(GtkWindow *window, WeftSplit *split)
 {
 	int width = g_key_file_get_integer(keys, GROUP, "width", NULL),
 	    height = g_key_file_get_integer(keys, GROUP, "height", NULL);
@@ -63,8 +63,8 @@ void settings_restore_window(GtkWindow *window, AdwFlap *flap)
 		gtk_window_set_default_size(window, width, height);
 	if (g_key_file_get_boolean(keys, GROUP, "maximized", NULL))
 		gtk_window_maximize(window);
-	adw_flap_set_reveal_flap(
-	    flap, !g_key_file_has_key(keys, GROUP, "panel", NULL) || g_key_file_get_boolean(keys, GROUP, "panel", NULL));
+	weft_split_set_open(
+	    split, !g_key_file_has_key(keys, GROUP, "panel", NULL) || g_key_file_get_boolean(keys, GROUP, "panel", NULL));
 }
 
 void settings_keep_window(GtkWindow *window, gboolean panel)
@@ -75,7 +75,7 @@ void settings_keep_window(GtkWindow *window, gboolean panel)
 	g_key_file_set_integer(keys, GROUP, "height", height);
 	g_key_file_set_boolean(keys, GROUP, "maximized", gtk_window_is_maximized(window));
 	g_key_file_set_boolean(keys, GROUP, "panel", panel);
-	save();
+	save_settings();
 }
 
 /* ---- Recent traces ---- */

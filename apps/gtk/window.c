@@ -1,10 +1,11 @@
-/* window.c: a window, its actions, and how they are reached.  SPDX-License-Identifier: ISC */
+/* window.c: a window, its actions, and its keys.  SPDX-License-Identifier: ISC */
 #include "window.h"
 
 #include <inttypes.h>
 #include <unistd.h>
 
 #include "base/number.h"
+#include "compat.h"
 #include "dialogs.h"
 #include "loader.h"
 #include "menus.h"
@@ -12,18 +13,18 @@
 #include "viewer/findings.h"
 #include "viewer/live_panel.h"
 #include "viewer/matches.h"
-#include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "viewer/table.h"
+#include "viewer/warnings.h"
 #include "window_private.h"
 
-#define MATCHES_PX 300 /* the list of matches leaves room to see where they are */
+#define MATCHES_PX 300 /* maximum height of the list of matches, which leaves part of the picture visible */
 
 G_DEFINE_FINAL_TYPE(WeftWindow, weft_window, ADW_TYPE_APPLICATION_WINDOW)
 
-/* ---- What the window says ---- */
+/* ---- Texts ---- */
 
 static void show_title(WeftWindow *window)
 {
@@ -42,7 +43,7 @@ static void show_title(WeftWindow *window)
 	adw_window_title_set_title(window->heading, count > 0 ? names->str : "weft");
 	if (weft_stage_is_live(window->stage)) {
 		char *live =
-		    g_strdup_printf("%s · %s", facts, weft_stage_follows(window->stage) ? "live" : "has changed since (F5)");
+		    g_strdup_printf("%s · %s", facts, weft_stage_follows(window->stage) ? "live" : "changed on disk (F5)");
 		g_free(facts);
 		facts = live;
 	}
@@ -69,15 +70,16 @@ static void show_notice(WeftWindow *window)
 	weft_rows_finish(&notes);
 	if (g_strcmp0(window->notice, text->str) != 0) {
 		gtk_label_set_text(window->info_text, text->str);
-		gtk_info_bar_set_message_type(window->info_bar, serious ? GTK_MESSAGE_WARNING : GTK_MESSAGE_INFO);
-		gtk_info_bar_set_revealed(window->info_bar, text->len > 0);
+		gtk_widget_remove_css_class(window->info_bar, serious ? "info" : "warning");
+		gtk_widget_add_css_class(window->info_bar, serious ? "warning" : "info");
+		gtk_revealer_set_reveal_child(window->info_revealer, text->len > 0);
 		g_free(window->notice);
 		window->notice = g_strdup(text->str);
 	}
 	g_string_free(text, TRUE);
 }
 
-/* How many matches there are, and which; the list stands over the picture while the search bar is open. */
+/* Shows the number of matches and the current one; the list is over the picture while the search bar is open. */
 static void show_found(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -99,7 +101,7 @@ static void show_found(WeftWindow *window)
 	weft_row_list_show(window->matches);
 }
 
-/* The search may have been begun elsewhere than in the search bar, as by "Find all like it". */
+/* The search may have been started elsewhere, such as by "Find similar promises". */
 static void show_search(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -110,8 +112,8 @@ static void show_search(WeftWindow *window)
 	}
 }
 
-/* Tells screen readers what is selected. */
-static void describe(WeftWindow *window)
+/* Describes the selection for screen readers. */
+static void describe_selection(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	const char *const *paths = weft_stage_paths(window->stage, weft_stage_viewers(window->stage)->active);
@@ -150,18 +152,18 @@ static void show_actions(WeftWindow *window)
 		set_enabled(window, of_viewer[i], viewers->count > 0);
 }
 
-/* ---- What changes ---- */
+/* ---- Changes ---- */
 
 static void show_panel(WeftWindow *window)
 {
 	const struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	if (!viewer || !adw_flap_get_reveal_flap(window->flap))
+	if (!viewer || !weft_split_is_open(window->split))
 		return;
 	weft_panel_fill(weft_row_list_next(window->panel), viewer, weft_panel_subject(viewer), NULL);
 	weft_row_list_show(window->panel);
 }
 
-/* The list shows the findings of the active trace; the number on the button is that of all traces. */
+/* Lists the findings of the active trace; the number on the button counts those of all traces. */
 static void show_findings(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -171,9 +173,9 @@ static void show_findings(WeftWindow *window)
 	weft_findings_fill(weft_row_list_next(window->findings), viewer, NULL);
 	weft_row_list_show(window->findings);
 	char buf[2][WEFT_NUMBER_BYTES];
-	const char *count = weft_thousands(buf[0], all);
-	char *name = g_strdup_printf("What Went Wrong: %s", count),
-	     *title = own > 0 ? g_strdup_printf("Findings (%s)", weft_thousands(buf[1], own)) : g_strdup("Findings");
+	const char *count = weft_number_text(buf[0], all);
+	char *name = g_strdup_printf("Findings: %s", count),
+	     *title = own > 0 ? g_strdup_printf("Findings (%s)", weft_number_text(buf[1], own)) : g_strdup("Findings");
 	adw_button_content_set_label(window->findings_count, count);
 	gtk_accessible_update_property(GTK_ACCESSIBLE(window->findings_button), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
 	gtk_widget_set_visible(window->findings_button, all > 0);
@@ -182,37 +184,36 @@ static void show_findings(WeftWindow *window)
 	g_free(name);
 }
 
-/* Whether somebody looks at a page of the side panel: what costs much is found out anew only then, whenever the trace has grown.
- */
-static bool is_seen(WeftWindow *window, WeftRowList *page)
+/* Returns whether a page of the side panel is visible; expensive pages are updated only then. */
+static bool is_page_visible(WeftWindow *window, WeftRowList *page)
 {
-	return gtk_stack_get_visible_child(window->side) == GTK_WIDGET(page) && adw_flap_get_reveal_flap(window->flap);
+	return gtk_stack_get_visible_child(window->side) == GTK_WIDGET(page) && weft_split_is_open(window->split);
 }
 
-static void show_sorts(WeftWindow *window)
+static void show_groups(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	if (!viewer || !is_seen(window, window->sorts))
+	if (!viewer || !is_page_visible(window, window->types))
 		return;
-	weft_table_fill(weft_row_list_next(window->sorts), viewer, NULL);
-	weft_row_list_show(window->sorts);
+	weft_table_fill(weft_row_list_next(window->types), viewer, NULL);
+	weft_row_list_show(window->types);
 }
 
 static void show_live(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	if (!viewer || !is_seen(window, window->live))
+	if (!viewer || !is_page_visible(window, window->live))
 		return;
 	weft_live_panel_fill(weft_row_list_next(window->live), viewer, NULL);
 	weft_row_list_show(window->live);
 }
 
-/* Once somebody looks at the table, there is one. */
+/* The table is created when the user opens its page. */
 static void on_side(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	show_live(window);
-	if (!viewer || !is_seen(window, window->sorts))
+	if (!viewer || !is_page_visible(window, window->types))
 		return;
 	weft_viewer_show_table(viewer);
 	weft_stage_update(window->stage);
@@ -221,7 +222,7 @@ static void on_side(WeftWindow *window)
 static void show_side(WeftWindow *window, const char *page)
 {
 	gtk_stack_set_visible_child_name(window->side, page);
-	adw_flap_set_reveal_flap(window->flap, TRUE);
+	weft_split_set_open(window->split, TRUE);
 }
 
 static void list_findings(WeftWindow *window)
@@ -239,7 +240,7 @@ static void on_pressed(WeftRowList *list, unsigned number, WeftWindow *window)
 	const struct weft_row *row = weft_row_list_row(list, number);
 	if (!viewer || !row)
 		return;
-	/* A link of the panel goes with what the panel said. */
+	/* A link of the panel is pressed by a user that reads the panel, so the focus returns to the picture. */
 	if (row->kind == WEFT_ROW_LINK && list == window->panel)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 	weft_viewer_press_row(viewer, row);
@@ -253,13 +254,13 @@ static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_FINDINGS | WEFT_CHANGED_SETTING))
 		show_findings(window);
 	if (changes & WEFT_CHANGED_TABLE)
-		show_sorts(window);
+		show_groups(window);
 	if (changes & (WEFT_CHANGED_LIVE | WEFT_CHANGED_SETTING))
 		show_live(window);
 	if (changes & WEFT_CHANGED_ANSWER)
 		show_side(window, "findings");
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SETTING)) {
-		describe(window);
+		describe_selection(window);
 		show_panel(window);
 	}
 	if (changes & (WEFT_CHANGED_SEARCH | WEFT_CHANGED_SELECTION))
@@ -276,7 +277,7 @@ static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 		menus_popup(window, viewer->menu_x_px, viewer->menu_y_px);
 }
 
-static void go(WeftWindow *window)
+static void go_to_pending_place(WeftWindow *window)
 {
 	struct weft_error err = {0};
 	if (!window->place || weft_stage_viewers(window->stage)->count == 0 || weft_stage_is_loading(window->stage))
@@ -292,10 +293,10 @@ void weft_window_go(WeftWindow *window, const char *place)
 	char *copy = g_strdup(place);
 	g_free(window->place);
 	window->place = copy;
-	go(window);
+	go_to_pending_place(window);
 }
 
-/* Copies a link, as "#t=1.2ms..3.4ms&sel=18", to the clipboard. */
+/* Copies a link such as "#t=1.2ms..3.4ms&sel=18" to the clipboard. */
 static void copy_link(WeftWindow *window)
 {
 	char link[4096] = "#";
@@ -303,7 +304,7 @@ static void copy_link(WeftWindow *window)
 	if (length == 0 || length >= sizeof link - 1)
 		return;
 	gdk_clipboard_set_text(gtk_widget_get_clipboard(GTK_WIDGET(window)), link);
-	weft__window_toast(window, "Copied; weft view --place=LINK TRACE comes back here");
+	weft__window_toast(window, "Link copied; open it with weft view --place=LINK TRACE");
 }
 
 static void on_loaded(WeftStage *stage, WeftWindow *window)
@@ -315,11 +316,11 @@ static void on_loaded(WeftStage *stage, WeftWindow *window)
 	show_title(window);
 	show_notice(window);
 	show_actions(window);
-	describe(window);
+	describe_selection(window);
 	show_findings(window);
 	show_panel(window);
 	menus_update(window);
-	go(window);
+	go_to_pending_place(window);
 }
 
 static void on_live(WeftStage *stage, WeftWindow *window)
@@ -376,7 +377,7 @@ static void on_search_mode(WeftWindow *window)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 }
 
-/* From the text down into the list of matches; there, GTK's own keys go on. */
+/* Moves the focus from the text down into the list of matches; there, GTK's own keys work. */
 static gboolean on_search_key(GtkEventControllerKey *keys, guint key, guint code, GdkModifierType state, WeftWindow *window)
 {
 	if ((key != GDK_KEY_Down && key != GDK_KEY_KP_Down) || !gtk_widget_get_mapped(GTK_WIDGET(window->matches)))
@@ -385,7 +386,7 @@ static gboolean on_search_key(GtkEventControllerKey *keys, guint key, guint code
 	return TRUE;
 }
 
-static void act(WeftWindow *window, enum weft_action action)
+static void perform_action(WeftWindow *window, enum weft_action action)
 {
 	if (weft_compare_act(weft_stage_viewers(window->stage), action) == WEFT_OK)
 		weft_stage_update(window->stage);
@@ -393,34 +394,34 @@ static void act(WeftWindow *window, enum weft_action action)
 
 static void on_next_match(WeftWindow *window)
 {
-	act(window, WEFT_ACTION_NEXT_MATCH);
+	perform_action(window, WEFT_ACTION_NEXT_MATCH);
 }
 
 static void on_previous_match(WeftWindow *window)
 {
-	act(window, WEFT_ACTION_PREVIOUS_MATCH);
+	perform_action(window, WEFT_ACTION_PREVIOUS_MATCH);
 }
 
 /* ---- Actions ---- */
 
-static void act_by_core(WeftWindow *window, enum weft_action action)
+static void perform_core_action(WeftWindow *window, enum weft_action action)
 {
-	/* Escape first closes the search, and forgets what was found. */
+	/* Escape first closes the search, and clears its matches. */
 	if (action == WEFT_ACTION_CLEAR && gtk_search_bar_get_search_mode(window->search_bar)) {
 		gtk_search_bar_set_search_mode(window->search_bar, FALSE);
 		return;
 	}
-	/* Escape in the list of findings leads back to the picture. */
+	/* Escape in the list of findings returns to the picture. */
 	if (action == WEFT_ACTION_CLEAR)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
-	act(window, action);
+	perform_action(window, action);
 }
 
 static void on_core_action(GSimpleAction *simple, GVariant *parameter, gpointer data)
 {
 	enum weft_action action = weft_action_find(g_action_get_name(G_ACTION(simple)));
 	if (action < WEFT_ACTION_COUNT)
-		act_by_core(data, action);
+		perform_core_action(data, action);
 }
 
 static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer data)
@@ -442,7 +443,7 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 	case WEFT_ACTION_COPY_LINK: copy_link(window); break;
 	case WEFT_ACTION_FINDINGS: list_findings(window); break;
 	case WEFT_ACTION_TABLE:
-		show_side(window, "sorts");
+		show_side(window, "types");
 		on_side(window);
 		break;
 	case WEFT_ACTION_LIVE:
@@ -474,7 +475,7 @@ GSimpleAction *weft__window_metric_action(WeftWindow *window, size_t counter)
 		action = g_simple_action_new_stateful(name, NULL, g_variant_new_boolean(TRUE));
 		g_signal_connect_object(action, "change-state", G_CALLBACK(on_metric), window, 0);
 		g_action_map_add_action(G_ACTION_MAP(window), G_ACTION(action));
-		g_object_unref(action); /* the map holds it now */
+		g_object_unref(action); /* the map holds it */
 	}
 	g_free(name);
 	return action;
@@ -517,7 +518,7 @@ static void add_actions(WeftWindow *window)
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
 		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
 		if (a == WEFT_ACTION_PANEL) {
-			GPropertyAction *panel = g_property_action_new(info->name, window->flap, "reveal-flap");
+			GPropertyAction *panel = g_property_action_new(info->name, window->split, "open");
 			g_action_map_add_action(map, G_ACTION(panel));
 			g_object_unref(panel);
 			continue;
@@ -544,7 +545,7 @@ static void add_actions(WeftWindow *window)
 
 /* ---- Keys ---- */
 
-/* The name of a key as weft_action_of_key() wants it, which is that of the DOM. */
+/* Returns the name of a key for weft_action_of_key(), which is that of the DOM. */
 static const char *key_name(guint keyval, char buf[16])
 {
 	static const struct {
@@ -567,10 +568,12 @@ static const char *key_name(guint keyval, char buf[16])
 	return buf;
 }
 
-/* Only keys that no text entry, button or list has used come here. */
+/* Handles keys that no text entry, button or list has used. */
 static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode, GdkModifierType state, WeftWindow *window)
 {
 	char buf[16];
+	if (compat_has_dialog(GTK_WINDOW(window)))
+		return GDK_EVENT_PROPAGATE;
 	const char *name = key_name(keyval, buf);
 	unsigned modifiers = (state & GDK_SHIFT_MASK ? WEFT_SHIFT : 0u) | (state & GDK_CONTROL_MASK ? WEFT_CONTROL : 0u) |
 			     (state & GDK_ALT_MASK ? WEFT_ALT : 0u);
@@ -580,15 +583,15 @@ static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode,
 		return gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
 	if (action == WEFT_ACTION_COUNT || !g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info(action)->name))
 		return GDK_EVENT_PROPAGATE;
-	/* Bypasses the GAction, whose "enabled" is only brought up to date when the main loop has handled all keys. */
+	/* Bypasses the GAction, because its "enabled" is updated only after the main loop has handled all keys. */
 	if (weft_action_info(action)->who == WEFT_BY_CORE)
-		act_by_core(window, action);
+		perform_core_action(window, action);
 	else
 		g_action_group_activate_action(G_ACTION_GROUP(window), weft_action_info(action)->name, NULL);
 	return GDK_EVENT_STOP;
 }
 
-/* ---- Its life ---- */
+/* ---- Life ---- */
 
 static gboolean on_drop(GtkDropTarget *target, const GValue *value, double x, double y, WeftWindow *window)
 {
@@ -630,7 +633,7 @@ void weft_window_add(WeftWindow *window, const char *const *paths)
 
 static gboolean close_request(GtkWindow *window)
 {
-	settings_keep_window(window, adw_flap_get_reveal_flap(WEFT_WINDOW(window)->flap));
+	settings_keep_window(window, weft_split_is_open(WEFT_WINDOW(window)->split));
 	weft_stage_finish(WEFT_WINDOW(window)->stage);
 	return GTK_WINDOW_CLASS(weft_window_parent_class)->close_request(window);
 }
@@ -653,6 +656,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	GTK_WINDOW_CLASS(class)->close_request = close_request;
 	g_type_ensure(WEFT_TYPE_STAGE);
 	g_type_ensure(WEFT_TYPE_ROW_LIST);
+	g_type_ensure(WEFT_TYPE_SPLIT);
 	gtk_widget_class_set_template_from_resource(widget_class, "/org/weft/View/window.ui");
 #define CHILD(name) gtk_widget_class_bind_template_child(widget_class, WeftWindow, name)
 	CHILD(toasts);
@@ -663,13 +667,15 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(search_entry);
 	CHILD(search_count);
 	CHILD(info_bar);
+	CHILD(info_revealer);
+	CHILD(info_close);
 	CHILD(info_text);
-	CHILD(flap);
+	CHILD(split);
 	CHILD(stage);
 	CHILD(side);
 	CHILD(panel);
 	CHILD(findings);
-	CHILD(sorts);
+	CHILD(types);
 	CHILD(live);
 	CHILD(matches);
 	CHILD(findings_button);
@@ -678,9 +684,9 @@ static void weft_window_class_init(WeftWindowClass *class)
 #undef CHILD
 }
 
-static void on_info_response(GtkInfoBar *bar, int response, gpointer data)
+static void close_info(WeftWindow *window)
 {
-	gtk_info_bar_set_revealed(bar, FALSE);
+	gtk_revealer_set_reveal_child(window->info_revealer, FALSE);
 }
 
 static void weft_window_init(WeftWindow *window)
@@ -696,12 +702,12 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect_object(window->stage, "live", G_CALLBACK(on_live), window, 0);
 	g_signal_connect_object(window->findings, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->panel, "pressed", G_CALLBACK(on_pressed), window, 0);
-	g_signal_connect_object(window->sorts, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->types, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->live, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->matches, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->side, "notify::visible-child", G_CALLBACK(on_side), window, G_CONNECT_SWAPPED);
-	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
-	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_live), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->split, "notify::open", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->split, "notify::open", G_CALLBACK(show_live), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->stage, "failed", G_CALLBACK(on_failed), window, 0);
 	weft_row_list_limit(window->matches, MATCHES_PX);
 	add_actions(window);
@@ -715,7 +721,7 @@ static void weft_window_init(WeftWindow *window)
 	gtk_search_bar_connect_entry(window->search_bar, GTK_EDITABLE(window->search_entry));
 	g_signal_connect_object(
 	    window->search_bar, "notify::search-mode-enabled", G_CALLBACK(on_search_mode), window, G_CONNECT_SWAPPED);
-	g_signal_connect(window->info_bar, "response", G_CALLBACK(on_info_response), NULL);
+	g_signal_connect_object(window->info_close, "clicked", G_CALLBACK(close_info), window, G_CONNECT_SWAPPED);
 
 	GtkEventController *keys = gtk_event_controller_key_new();
 	gtk_event_controller_set_propagation_phase(keys, GTK_PHASE_CAPTURE);
@@ -730,6 +736,6 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect(drop, "drop", G_CALLBACK(on_drop), window);
 	gtk_widget_add_controller(GTK_WIDGET(window), GTK_EVENT_CONTROLLER(drop));
 
-	settings_restore_window(GTK_WINDOW(window), window->flap);
+	settings_restore_window(GTK_WINDOW(window), window->split);
 	show_actions(window);
 }

@@ -1,9 +1,10 @@
-/* window_private.h: shared by the files that make up a window.  SPDX-License-Identifier: ISC */
+/* window_private.h: declarations shared by the files of a window.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_GTK_WINDOW_PRIVATE_H
 #define WEFT_GTK_WINDOW_PRIVATE_H
 
 #include "row_list.h"
-#include "stage.h"
+#include "split.h"
+#include "trace_pane.h"
 #include "window.h"
 
 struct _WeftWindow {
@@ -15,20 +16,22 @@ struct _WeftWindow {
 	GtkSearchBar *search_bar;
 	GtkSearchEntry *search_entry;
 	GtkLabel *search_count;
-	GtkInfoBar *info_bar;
+	GtkWidget *info_bar;
+	GtkRevealer *info_revealer;
+	GtkWidget *info_close;
 	GtkLabel *info_text;
-	AdwFlap *flap;
+	WeftSplit *split;
 	WeftStage *stage;
-	GtkStack *side; /* pages of the side panel: "promise", "findings", "sorts", "live" */
-	WeftRowList *panel, *findings, *sorts, *live, *matches;
+	GtkStack *side; /* pages of the side panel: "promise", "findings", "types", "live" */
+	WeftRowList *panel, *findings, *types, *live, *matches;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;
-	char *place; /* where to go once all traces are read; or NULL */
+	char *place; /* place to go to after all traces have been read; or NULL */
 	GtkToggleButton *follow_button;
-	GtkWidget *popup; /* the context menu, or NULL until it is first opened */
+	GtkWidget *popup; /* the context menu; NULL until it is first opened */
 	bool search_is_wrong;
 	char *toast, *error; /* the last message and the last error, for tests; or NULL */
-	char *notice;        /* the text of the bar, also after the user closed the bar */
+	char *notice;        /* text of the bar, even after the user closed it */
 };
 
 /* Searches for the text in the search bar. */
@@ -37,7 +40,7 @@ void weft__window_search(WeftWindow *window);
 /* Shows a message for a moment. */
 void weft__window_toast(WeftWindow *window, const char *text);
 
-/* Returns the switch of a counter, and makes it if there is none. */
+/* Returns the switch of a counter, and creates it if there is none. */
 GSimpleAction *weft__window_metric_action(WeftWindow *window, size_t counter);
 
 #endif

@@ -1,4 +1,4 @@
-/* bytes.c: functions of C's library that take 16 bytes at once: those of wasi-libc take one, and pixels are many.
+/* bytes.c: C library functions that process 16 bytes at once.  Those of wasi-libc process one, which is too slow for pixels.
  * SPDX-License-Identifier: ISC */
 #include <stdint.h>
 #include <string.h>

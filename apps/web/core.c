@@ -1,6 +1,6 @@
-/* core.c: calls of the core for the page's scripts, which can pass only numbers and terminated texts.
+/* core.c: functions of the core for the page's scripts, which can pass only numbers and terminated texts.
  *
- * The page's scripts call most functions of the core directly: see exports.txt.  A text returned here lives until the next call.
+ * Scripts call most functions of the core directly: see exports.txt.  A text returned here is valid until the next call.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@
 #include "viewer/findings.h"
 #include "viewer/live_panel.h"
 #include "viewer/matches.h"
-#include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "viewer/table.h"
+#include "viewer/warnings.h"
 
 /* A fuzz target that includes this file defines its own. */
 #ifndef EXPORT
@@ -31,7 +31,7 @@
 _Static_assert(sizeof(struct weft_prim) == 36 && offsetof(struct weft_prim, x0) == 8 && offsetof(struct weft_prim, first) == 28,
     "canvas.js reads primitives at these offsets");
 
-/* Tells how many events have been read, or how many percent of a trace have been explained. */
+/* Reports the number of events read, or the percentage of a trace analysed. */
 IMPORT(progress) void page_progress(double done);
 
 IMPORT(measure) double page_measure(enum weft_font font, const char *text, size_t len);
@@ -39,12 +39,12 @@ IMPORT(measure) double page_measure(enum weft_font font, const char *text, size_
 static struct weft_error error;
 static char answer[16384];
 
-static double measure(void *ctx, enum weft_font font, const char *text, size_t len)
+static double measure_text(void *ctx, enum weft_font font, const char *text, size_t len)
 {
 	return page_measure(font, text, len);
 }
 
-/* The message of the last error. */
+/* Returns the message of the last error. */
 EXPORT(last_error) const char *page_last_error(void)
 {
 	weft_error_format(&error, answer, sizeof answer);
@@ -68,7 +68,7 @@ EXPORT(gesture_count) size_t page_gesture_count(void)
 	return count;
 }
 
-/* A gesture of the mouse or the keyboard, and its effect: a line each. */
+/* Returns a gesture of the mouse or the keyboard and its effect, one line each. */
 EXPORT(gesture) const char *page_gesture(size_t number)
 {
 	size_t count;
@@ -77,7 +77,8 @@ EXPORT(gesture) const char *page_gesture(size_t number)
 	return answer;
 }
 
-/* The action's name, label, keys and group, a line each; then its `who` (enum weft_action_who) and `menus` (enum weft_menu). */
+/* Returns an action's name, label, keys and group, one line each, then its `who` (enum weft_action_who) and `menus` (enum
+ * weft_menu). */
 EXPORT(action) const char *page_action(enum weft_action action)
 {
 	const struct weft_action_info *info = weft_action_info(action);
@@ -86,7 +87,7 @@ EXPORT(action) const char *page_action(enum weft_action action)
 	return answer;
 }
 
-/* All traces that this instance of the core shows. */
+/* All viewers of this instance of the core. */
 static struct weft_compare all;
 static struct weft_pane panes[WEFT_COMPARE_PANES];
 
@@ -95,24 +96,25 @@ EXPORT(compare) struct weft_compare *page_compare(void)
 	return &all;
 }
 
-static bool go_on_reading(void *ctx, uint64_t events)
+static bool report_reading(void *ctx, uint64_t events)
 {
 	page_progress((double)events);
 	return true;
 }
 
-static bool go_on_explaining(void *ctx, unsigned percent)
+static bool report_explaining(void *ctx, unsigned percent)
 {
 	page_progress(percent);
 	return true;
 }
 
-/* Reads a trace.  The bytes stay the caller's and must live as long as the viewer.  NULL: see last_error(). */
+/* Reads a trace.  The caller keeps ownership of the bytes, which must outlive the viewer.  Returns NULL on failure: see
+ * last_error(). */
 EXPORT(load) struct weft_viewer *page_load(const unsigned char *bytes, size_t size, const char *name)
 {
 	struct weft_trace *trace;
 	struct weft_viewer *viewer = NULL;
-	struct weft_model_options options = {.go_on = go_on_reading};
+	struct weft_model_options options = {.go_on = report_reading};
 	if (weft_trace_open_memory(&trace, bytes, size, name, &error) < 0)
 		return NULL;
 	if (weft_viewer_open(&viewer, trace, &options, &error) == WEFT_OK)
@@ -132,7 +134,8 @@ EXPORT(adopt) bool page_adopt(uintptr_t from, uintptr_t to)
 	return memory_adopt(from, to);
 }
 
-/* Shows a viewer below the others, or in the place of one, which is destroyed.  Negative: see last_error(). */
+/* Shows a viewer below the others, or in place of one, which is destroyed.  Returns a negative status on failure: see
+ * last_error(). */
 EXPORT(show) int page_show(struct weft_viewer *viewer, bool measured, size_t place)
 {
 	int status = WEFT_OK;
@@ -144,7 +147,7 @@ EXPORT(show) int page_show(struct weft_viewer *viewer, bool measured, size_t pla
 	weft_viewer_destroy(status < 0 ? viewer : before);
 	memory_give_up(status < 0 ? viewer : before);
 	if (status == WEFT_OK)
-		weft_compare_set_measure(&all, measured ? measure : NULL, NULL);
+		weft_compare_set_measure(&all, measured ? measure_text : NULL, NULL);
 	return status;
 }
 
@@ -168,7 +171,7 @@ EXPORT(top) double page_top(size_t number)
 	return all.tops_px[number];
 }
 
-/* Brings the panes up to date.  Returns how many there are, or a negative status. */
+/* Updates the panes.  Returns their number, or a negative status. */
 EXPORT(draw) int page_draw(void)
 {
 	return weft_compare_draw(&all, panes, WEFT_COMPARE_PANES, &error);
@@ -176,7 +179,7 @@ EXPORT(draw) int page_draw(void)
 
 static size_t in_image[WEFT_COMPARE_PANES];
 
-static int nearest(double px)
+static int round_px(double px)
 {
 	return (int)(px + 0.5);
 }
@@ -184,18 +187,18 @@ static int nearest(double px)
 static struct weft_pixels part_of(const struct weft_pixels *image, const struct weft_pane *pane, double ratio)
 {
 	struct weft_pixels part = *image;
-	part.x = part.x0 = nearest(pane->x_px * ratio);
-	part.y = part.y0 = nearest(pane->y_px * ratio);
-	part.x1 = nearest((pane->x_px + pane->width_px) * ratio);
-	part.y1 = nearest((pane->y_px + pane->height_px) * ratio);
+	part.x = part.x0 = round_px(pane->x_px * ratio);
+	part.y = part.y0 = round_px(pane->y_px * ratio);
+	part.x1 = round_px((pane->x_px + pane->width_px) * ratio);
+	part.y1 = round_px((pane->y_px + pane->height_px) * ratio);
 	part.x1 = part.x1 < image->x1 ? part.x1 : image->x1;
 	part.y1 = part.y1 < image->y1 ? part.y1 : image->y1;
 	part.scale = pane->scale * ratio;
 	return part;
 }
 
-/* An image, for a canvas, of the panes that are pictures, each up to its first text; it lives until the next call.  NULL: no
- * memory. */
+/* Returns an image, for a canvas, of the panes that are pictures, each up to its first text.  It is valid until the next call.
+ * Returns NULL without memory. */
 EXPORT(image) const void *page_image(int width, int height, double ratio, enum weft_theme theme)
 {
 	static void *data;
@@ -218,8 +221,8 @@ EXPORT(image) const void *page_image(int width, int height, double ratio, enum w
 	return data;
 }
 
-/* A pane's x, y, width, height and scale; then the address of its primitives, their number, the address of their texts, and how
- * many of the primitives the image has. */
+/* Returns the x, y, width, height and scale of a pane, the address and number of its primitives, the address of their texts, and
+ * the number of primitives that the image contains. */
 EXPORT(pane) const double *page_pane(int number)
 {
 	static double numbers[9];
@@ -236,7 +239,7 @@ EXPORT(pane) const double *page_pane(int number)
 	return numbers;
 }
 
-/* A pane's draw list as text, for tests to compare; the caller's to free. */
+/* Returns a pane's draw list as text, for tests; the caller frees it. */
 EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 {
 	char *text = NULL;
@@ -246,7 +249,7 @@ EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 	return text;
 }
 
-/* Says what is wrong with the text; empty if nothing is. */
+/* Starts a search.  Returns an error message, or "". */
 EXPORT(search) const char *page_search(const char *text)
 {
 	return weft_compare_search(&all, text, &error) < 0 ? error.what : "";
@@ -288,7 +291,7 @@ EXPORT(set_duration) const char *page_set_duration(struct weft_viewer *viewer, c
 	return weft_viewer_set_duration(viewer, text, &error) < 0 ? error.what : "";
 }
 
-/* Whether there is anything to say of what is selected. */
+/* Returns whether there is a selection to describe. */
 EXPORT(is_picked) bool page_is_picked(const struct weft_viewer *viewer)
 {
 	return viewer->selected != WEFT_NONE || viewer->spot.track != WEFT_NONE;
@@ -324,12 +327,11 @@ EXPORT(describe) const char *page_describe(const struct weft_viewer *viewer)
 	return weft_viewer_describe(viewer, answer);
 }
 
-/* ---- the rows of the panel: a first call makes all rows and counts them, a second one returns a row ---- */
+/* ---- Rows of the panel: a first call fills and counts them, further calls return a row each ---- */
 
 static struct weft_rows rows[6];
 
-/* The rows about the promise that the panel shows, about findings, about what is missing in the trace, about sorts, what a search
- * found, and what is in flight. */
+/* Rows of the selected promise, of findings, of notes about the trace, of types, of matches, and of promises in flight. */
 enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS, MATCH_ROWS, LIVE_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
@@ -344,7 +346,7 @@ EXPORT(findings) size_t page_findings(struct weft_viewer *viewer)
 	return rows[FINDING_ROWS].count;
 }
 
-EXPORT(sorts) size_t page_sorts(struct weft_viewer *viewer)
+EXPORT(types) size_t page_types(struct weft_viewer *viewer)
 {
 	weft_table_fill(&rows[TABLE_ROWS], viewer, &error);
 	return rows[TABLE_ROWS].count;
@@ -368,8 +370,8 @@ EXPORT(in_flight) size_t page_in_flight(struct weft_viewer *viewer)
 	return rows[LIVE_ROWS].count;
 }
 
-/* The names of a row's kind and tone, whether a click on it leads somewhere, whether it is open, its name and its value, how far
- * to the right it stands, what it is known by when others come, and what is said of it to who sees nothing: a line each. */
+/* Returns a row, one line for each of: kind, tone, whether a click has an effect, whether it is open, name, value, indentation,
+ * a key that identifies it in later versions, and its text for screen readers. */
 EXPORT(row) const char *page_row(int which, size_t number)
 {
 	const struct weft_row *row = &rows[which].rows[number];
@@ -388,9 +390,9 @@ EXPORT(press_row) void page_press_row(struct weft_viewer *viewer, int which, siz
 		weft_viewer_press_row(viewer, &rows[which].rows[number]);
 }
 
-/* ---- questions: analyses that the viewer asks for and a worker answers ---- */
+/* ---- Questions: analyses that the viewer requests and a worker performs ---- */
 
-/* The state of a question, and the promise that it is about. */
+/* Return the state of a question, and its promise. */
 EXPORT(question) int page_question(const struct weft_viewer *viewer, enum weft_ask ask)
 {
 	return viewer->questions[ask].state;
@@ -401,13 +403,14 @@ EXPORT(question_promise) uint32_t page_question_promise(const struct weft_viewer
 	return viewer->questions[ask].promise;
 }
 
-/* Explains the whole trace, or one promise.  Returns a parcel of *size bytes, the caller's to free.  NULL: no memory. */
+/* Analyses the whole trace, or one promise.  Returns a parcel, which the caller frees; parcel_size() returns its size.  Returns
+ * NULL without memory. */
 static size_t parcel_bytes;
 
 EXPORT(explain) void *page_explain(const struct weft_viewer *viewer, enum weft_ask ask, uint32_t promise)
 {
 	struct weft_findings *findings = NULL;
-	struct weft_explain_options options = {.go_on = go_on_explaining};
+	struct weft_explain_options options = {.go_on = report_explaining};
 	void *parcel = NULL;
 	if (ask == WEFT_ASK_TRACE)
 		weft_explain(&findings, viewer->model, &options, &error);
@@ -424,7 +427,7 @@ EXPORT(parcel_size) size_t page_parcel_size(void)
 	return parcel_bytes;
 }
 
-/* Hands the viewer the answer to a question.  The parcel becomes the viewer's; NULL says that there is no answer. */
+/* Passes an answer to the viewer, which takes ownership of the parcel; NULL means that there is no answer. */
 EXPORT(answer) void page_answer(struct weft_viewer *viewer, enum weft_ask ask, void *parcel)
 {
 	weft_viewer_answer(viewer, ask, parcel ? parcel_unpack(parcel) : NULL);
@@ -449,7 +452,7 @@ EXPORT(counter_shown) bool page_counter_shown(const struct weft_viewer *viewer, 
 
 typedef WEFT_VEC(char) char_vec;
 
-static int append(void *ctx, const void *bytes, size_t size)
+static int append_bytes(void *ctx, const void *bytes, size_t size)
 {
 	char_vec *out = ctx;
 	if (!weft_vec_reserve(out, size))
@@ -459,13 +462,13 @@ static int append(void *ctx, const void *bytes, size_t size)
 	return 0;
 }
 
-/* The picture as SVG, terminated by NUL; the caller's to free.  NULL: see last_error(). */
+/* Returns the picture as SVG, terminated; the caller frees it.  Returns NULL on failure: see last_error(). */
 EXPORT(svg) char *page_svg(struct weft_viewer *viewer, enum weft_theme theme)
 {
 	char_vec out = {0};
 	if (weft_viewer_draw(viewer, &error) == WEFT_OK &&
-	    weft_svg_write(viewer->panes[WEFT_PANE_PICTURE].list, theme, append, &out, &error) == WEFT_OK &&
-	    append(&out, "", 1) == 0)
+	    weft_svg_write(viewer->panes[WEFT_PANE_PICTURE].list, theme, append_bytes, &out, &error) == WEFT_OK &&
+	    append_bytes(&out, "", 1) == 0)
 		return out.items;
 	weft_vec_free(&out);
 	return NULL;

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Writes enums of the C headers as JavaScript: enums.py HEADER... -o OUT.js TAG[:KEY]=NAME...
 
-TAG is an enum of the headers; or a list X(KEY, number, ...) in capitals, where without numbers the order counts; or a macro with a number; or the prefix, in capitals, of the
-constants of an enum without a tag. NAME is the constant that scripts know it by: a number for a macro, otherwise an object whose keys are the
-constants without their prefix, or with a KEY that one alone.
+TAG is one of:
+- an enum of the headers;
+- a list X(KEY, number, ...) in capitals; without numbers, items are numbered in order;
+- a macro with a number;
+- the prefix, in capitals, of the constants of an enum without a tag.
+NAME is the name of the constant in scripts: a number for a macro, otherwise an object whose keys are the constants
+without their prefix, or only KEY.
 SPDX-License-Identifier: ISC"""
 import ast
 import os
@@ -20,7 +24,7 @@ text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
 
 def constants(body):
-    """Of the inside of an enum, in their order: name and value."""
+    """Yields name and value of each constant in the body of an enum, in order."""
     value = -1
     for item in filter(None, (item.strip() for item in body.split(","))):
         name, _, number = item.partition("=")
@@ -29,12 +33,12 @@ def constants(body):
 
 
 def enum(tag):
-    """The constants of an enum, of which nothing but names and numbers may be there."""
+    """Returns the constants of an enum; its body may contain only names and numbers."""
     bodies = re.findall(r"enum\s+" + tag + r"\s*\{([^}]*)\}", text) or re.findall(r"enum\s*\{(\s*" + tag + r"[^}]*)\}", text)
     if len(bodies) != 1 or "#" in bodies[0]:
-        sys.exit(f"enums.py: {len(bodies)} enums {tag} with names and numbers alone in {' '.join(headers)}")
+        sys.exit(f"enums.py: {len(bodies)} enums {tag} with only names and numbers in {' '.join(headers)}")
     found = dict(constants(bodies[0]))
-    prefix = os.path.commonprefix(list(found)[:2]) if not tag.isupper() else tag  # the last one may be their number: WEFT_PANES
+    prefix = os.path.commonprefix(list(found)[:2]) if not tag.isupper() else tag  # the last one may be the count: WEFT_PANES
     prefix = prefix[: prefix.rindex("_") + 1]
     found = {name[len(prefix) :] if name.startswith(prefix) else "COUNT": value for name, value in found.items()}
     return "{" + ", ".join(f"{name}: {value}" for name, value in found.items()) + "}"

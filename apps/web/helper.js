@@ -6,52 +6,52 @@
 const PIECE = 1 << 20; /* bytes that are copied at once */
 const WASM_PAGE = 1 << 16;
 
-/* The code of the worker.  Each message to it names a deed, and gets one message as its answer.  Messages about progress, which have
- * `done`, come in between. */
+/* The code of the worker.  Each message to it names an action, and gets one message as its answer.  Progress messages, which
+ * have `done`, come in between. */
 function work() {
-	let core, at = 0, capacity = 0, used = 0, told = 0;
+	let core, at = 0, capacity = 0, used = 0, reportedAt = 0;
 	const resize = wanted => {
 		const moved = core.call.realloc(at, wanted) >>> 0;
 		if (!moved)
 			throw new RangeError("out of memory");
 		[at, capacity] = [moved, wanted];
 	};
-	const deeds = {
-		/* Starts the core; its heap begins at `start`. */
+	const actions = {
+		/* Starts the core; its heap starts at `start`. */
 		async begin({module, start}) {
 			core = await Core.create(module, () => 0, done => {
-				if (Date.now() - told > 100)
-					postMessage({done, told: told = Date.now()});
+				if (Date.now() - reportedAt > 100)
+					postMessage({done, at: reportedAt = Date.now()});
 			});
 			return {began: Boolean(core.call.begin_at(start))};
 		},
-		/* Takes some bytes of a trace.  `size`: how many there will be in all, 0 if unknown. */
-		take({bytes, size}) {
+		/* Appends bytes of a trace.  `size`: the total number, 0 if unknown. */
+		append({bytes, size}) {
 			if (used + bytes.length > capacity)
 				resize(Math.max(capacity * 2, used + bytes.length, size));
 			core.bytes.set(bytes, at + used);
 			used += bytes.length;
 			return {};
 		},
-		/* Takes a whole trace that is encoded in base64. */
+		/* Appends a whole trace encoded in base64. */
 		async decode({text, size}) {
 			for (const reader = (await decompressed(streamOfBase64(text))).getReader();;) {
 				const {done, value} = await reader.read();
 				if (done)
 					return {};
-				deeds.take({bytes: value, size});
+				actions.append({bytes: value, size});
 			}
 		},
 		open({name}) {
 			const viewer = core.withText(name, text => core.call.load(at, used, text)) >>> 0;
 			return viewer ? {viewer, end: core.bytes.length} : {wrong: core.cstring(core.call.last_error())};
 		},
-		/* Returns a piece of the memory, in `buffer` if that is given: a new buffer costs as much time as the copy. */
-		give({from, size, buffer = new ArrayBuffer(PIECE)}) {
+		/* Returns a piece of the memory, in `buffer` if given, because a new buffer takes the same time as the copy. */
+		copy({from, size, buffer = new ArrayBuffer(PIECE)}) {
 			new Uint8Array(buffer).set(core.bytes.subarray(from, from + size));
 			return {buffer, transfer: [buffer]};
 		},
-		put({from, bytes}) {
+		write({from, bytes}) {
 			core.bytes.set(bytes, from);
 			return {};
 		},
@@ -63,7 +63,7 @@ function work() {
 		},
 	};
 	let before = Promise.resolve();
-	onmessage = ({data}) => before = before.then(() => deeds[data.deed](data)).then(
+	onmessage = ({data}) => before = before.then(() => actions[data.action](data)).then(
 		({transfer = [], ...answer}) => postMessage(answer, transfer),
 		error => postMessage({wrong: error.message, memory: error instanceof RangeError || error instanceof WebAssembly.RuntimeError}));
 	postMessage({});
@@ -75,7 +75,7 @@ ${[fromBase64, streamOfBase64, gunzip, decompressed, Core].join("\n")}
 (${work})();`;
 
 class Helper {
-	/* Starts a worker for the next start(): a worker takes as long to begin as a browser takes to read a document. */
+	/* Starts a worker for the next start(), because starting one takes the time of loading a document. */
 	static prepare() {
 		Helper.prepared ??= Helper.create();
 	}
@@ -111,15 +111,15 @@ class Helper {
 		return new Promise((resolve, reject) => this.waiting.push({resolve, reject}));
 	}
 
-	/* Sends a deed, and returns its answer.  Answers come in the order of the deeds. */
-	ask(deed, values = {}, transfer = []) {
+	/* Sends an action, and returns its answer.  Answers come in the order of the actions. */
+	ask(action, values = {}, transfer = []) {
 		if (this.stopped)
 			return Promise.reject(new Error("stopped"));
-		this.worker.postMessage({deed, ...values}, transfer);
+		this.worker.postMessage({action, ...values}, transfer);
 		return this.answer();
 	}
 
-	/* Ends the worker at once; whoever waits for an answer gets an error. */
+	/* Ends the worker at once; pending answers are rejected. */
 	stop() {
 		this.stopped = true;
 		this.worker.terminate();

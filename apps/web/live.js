@@ -1,8 +1,8 @@
-/* Follows traces of weft serve, which may grow: asks for each of them again and again, with the ETag of the version that is shown, and
- * shows what is new. */
+/* Follows traces of weft serve, which may grow: requests each of them repeatedly, with the ETag of the version shown, and shows
+ * new versions. */
 
-const LOOK_MS = 50, LOOK_AT_ENDED_MS = 1000;
-const REST = 3; /* the pause between two looks is at least this many times as long as a look takes */
+const REFRESH_MS = 50, REFRESH_ENDED_MS = 1000;
+const REST_FACTOR = 3; /* the pause between two refreshes is at least this many times the duration of a refresh */
 
 class Follower {
 	/* traces: [{url, name}] */
@@ -13,12 +13,12 @@ class Follower {
 		stage.follower = this;
 	}
 
-	/* Looks at all traces once, and then again and again until stop(). */
+	/* Refreshes all traces once, and then repeatedly until stop(). */
 	async begin() {
 		for (const trace of this.traces)
-			await this.look(trace);
-		this.tell();
-		this.wait(0);
+			await this.refresh(trace);
+		this.showStatus();
+		this.schedule(0);
 	}
 
 	stop() {
@@ -29,46 +29,46 @@ class Follower {
 	/* Pauses following, or resumes it. */
 	hold(held) {
 		this.held = held;
-		this.tell();
+		this.showStatus();
 		if (!held)
-			this.again();
+			this.refreshAll();
 	}
 
-	wait(tookMs) {
-		const pause = this.traces.some(trace => trace.isRecorded) ? LOOK_MS : LOOK_AT_ENDED_MS;
-		this.timer = setTimeout(() => this.again(), Math.max(pause, REST * tookMs));
+	schedule(tookMs) {
+		const pause = this.traces.some(trace => trace.isRecorded) ? REFRESH_MS : REFRESH_ENDED_MS;
+		this.timer = setTimeout(() => this.refreshAll(), Math.max(pause, REST_FACTOR * tookMs));
 	}
 
-	/* Looks at all traces, and shows what has changed; with `anyway` also while following is paused. */
-	async again(anyway = false) {
+	/* Refreshes all traces, and shows changes; with `anyway` also while paused. */
+	async refreshAll(anyway = false) {
 		clearTimeout(this.timer);
-		if (this.isLooking)
-			this.isAsked ||= anyway;
-		if (this.isLooking || this.stopped)
+		if (this.isRefreshing)
+			this.isRefreshWanted ||= anyway;
+		if (this.isRefreshing || this.stopped)
 			return;
 		const began = performance.now();
-		this.isLooking = true;
-		this.isAsked = false;
-		/* the picture must not change under a pointer that is pressed */
+		this.isRefreshing = true;
+		this.isRefreshWanted = false;
+		/* the picture must not change under a pressed pointer */
 		if (!this.stage.surface.pointers.size)
 			for (const trace of this.traces)
 				if (!this.stopped)
-					await this.look(trace, anyway);
-		this.isLooking = false;
+					await this.refresh(trace, anyway);
+		this.isRefreshing = false;
 		if (this.stopped)
 			return;
-		this.tell();
-		if (this.isAsked)
-			this.again(true);
+		this.showStatus();
+		if (this.isRefreshWanted)
+			this.refreshAll(true);
 		else
-			this.wait(performance.now() - began);
+			this.schedule(performance.now() - began);
 	}
 
-	async look(trace, anyway = false) {
+	async refresh(trace, anyway = false) {
 		const still = this.held && !anyway;
 		try {
-			/* who stands still and asks for more wants all that there is: of a large trace that is recorded, what is
-			 * followed is its newest events */
+			/* a user that has paused and asks for more gets the whole trace; otherwise only the newest events of a
+			 * large trace are followed */
 			const response = await fetch(trace.url + (this.held && anyway ? "?whole=1" : ""), {
 				method: still ? "HEAD" : "GET", headers: trace.etag ? {"If-None-Match": trace.etag} : {}});
 			if (!response.ok && response.status !== 304)
@@ -82,7 +82,7 @@ class Follower {
 			trace.etag = response.headers.get("ETag");
 			trace.isNew = false;
 		} catch (error) {
-			trace.wrong = error instanceof TypeError ? "weft serve does not answer any more" : error.message;
+			trace.wrong = error instanceof TypeError ? "weft serve no longer answers" : error.message;
 			trace.isRecorded = false;
 		}
 	}
@@ -95,7 +95,7 @@ class Follower {
 			trace.place = place;
 	}
 
-	tell() {
+	showStatus() {
 		const wrong = this.traces.find(trace => trace.wrong)?.wrong;
 		const isRecorded = this.traces.some(trace => trace.isRecorded), isNew = this.traces.some(trace => trace.isNew);
 		const {live} = this.stage;

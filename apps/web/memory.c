@@ -1,9 +1,9 @@
-/* memory.c: memory that another instance of the core has filled.
+/* memory.c: manages memory that another instance of the core has filled.
  *
- * A worker opens a trace in an instance of its own, whose heap begins where this one's memory ends.  Its bytes are then copied to
+ * A worker opens a trace in its own instance, with a heap that starts where this one's memory ends.  Its bytes are then copied to
  * the same addresses here, so that all pointers in them stay valid.  This instance's heap does not own those bytes: free() of an
- * address among them does nothing, and the whole stretch is reused when its last user gives it up.  SPDX-License-Identifier: ISC
- */
+ * address among them does nothing, and the whole region is reused after it was given up.
+ * SPDX-License-Identifier: ISC */
 #include "apps/web/memory.h"
 
 #include <malloc.h>
@@ -11,20 +11,20 @@
 #include <string.h>
 
 #define PAGE 65536u
-#define MOST 64
+#define MAX_REGIONS 64
 
 static struct {
 	uintptr_t from, to;
-} stretches[MOST];
+} regions[MAX_REGIONS];
 static size_t count;
 
 bool memory_begin_at(uintptr_t start)
 {
-	free(malloc(1)); /* the first use of the heap claims all memory that there is now */
+	free(malloc(1)); /* the first use of the heap claims all memory that exists now */
 	size_t pages = __builtin_wasm_memory_size(0);
 	if (start / PAGE > pages && __builtin_wasm_memory_grow(0, start / PAGE - pages) == SIZE_MAX)
 		return false;
-	/* Use up everything before `start`. */
+	/* Allocate everything before `start`. */
 	for (size_t size = PAGE / 2; size > 0; size /= 2) {
 		void *block;
 		while ((block = malloc(size)) && (uintptr_t)block < start)
@@ -36,29 +36,29 @@ bool memory_begin_at(uintptr_t start)
 
 bool memory_adopt(uintptr_t from, uintptr_t to)
 {
-	if (count == MOST)
+	if (count == MAX_REGIONS)
 		return false;
-	stretches[count].from = from;
-	stretches[count++].to = to;
+	regions[count].from = from;
+	regions[count++].to = to;
 	return true;
 }
 
-static size_t stretch_of(const void *address)
+static size_t find_region(const void *address)
 {
 	size_t i = 0;
-	while (i < count && ((uintptr_t)address < stretches[i].from || (uintptr_t)address >= stretches[i].to))
+	while (i < count && ((uintptr_t)address < regions[i].from || (uintptr_t)address >= regions[i].to))
 		i++;
 	return i;
 }
 
 void memory_give_up(const void *address)
 {
-	size_t i = stretch_of(address);
+	size_t i = find_region(address);
 	if (i < count)
-		stretches[i] = stretches[--count];
+		regions[i] = regions[--count];
 }
 
-/* The linker's option --wrap sends all calls of free() and realloc() here. */
+/* The linker's option --wrap redirects all calls of free() and realloc() here. */
 void __real_free(void *block);
 void *__real_realloc(void *block, size_t size);
 void __wrap_free(void *block);
@@ -66,13 +66,13 @@ void *__wrap_realloc(void *block, size_t size);
 
 void __wrap_free(void *block)
 {
-	if (stretch_of(block) == count)
+	if (find_region(block) == count)
 		__real_free(block);
 }
 
 void *__wrap_realloc(void *block, size_t size)
 {
-	if (!block || stretch_of(block) == count)
+	if (!block || find_region(block) == count)
 		return __real_realloc(block, size);
 	size_t old = malloc_usable_size(block);
 	void *moved = malloc(size);

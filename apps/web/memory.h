@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Makes all later allocations lie at or above `start`, a multiple of 65536.  False: there is not enough memory. */
+/* Makes all later allocations be at or above `start`, a multiple of 65536.  Returns false without enough memory. */
 bool memory_begin_at(uintptr_t start);
 
-/* Says that another instance allocated the bytes from `from` up to `to`.  False: there are too many such stretches. */
+/* Registers the bytes from `from` up to `to`, which another instance allocated.  Returns false if there are too many such
+ * regions. */
 bool memory_adopt(uintptr_t from, uintptr_t to);
 
-/* Gives up the whole stretch that contains an address: nothing in it is used any more. */
+/* Gives up the region that contains an address; nothing in it may be used any more. */
 void memory_give_up(const void *address);
 
 #endif

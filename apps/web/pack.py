@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs the page: pack.py CORE.wasm STYLE.css INDEX.html SCRIPT.js... -o weft.js page-data.h
 
-weft.js is the whole viewer: style, core and scripts. page-data.h has it and the two templates as C arrays.
+weft.js is the whole viewer: style, core and scripts. page-data.h has weft.js and the two templates as C arrays.
 SPDX-License-Identifier: ISC"""
 import base64
 import hashlib
@@ -21,32 +21,32 @@ def text(path):
 
 
 def lean(source):
-    """Without comments and indentation: they stand in lines of their own, or end a line."""
+    """Returns a source without comments and indentation. Comments must be on lines of their own or end a line."""
     source = re.sub(r"^[ \t]*/\*.*?\*/[ \t]*\n|[ \t]+/\*[^\n]*?\*/$", "", source, flags=re.M | re.S)
     return re.sub(r"^\s+", "", source, flags=re.M)
 
 
-# Printable, and nothing that a script or its string would take for something else.
+# Printable, without characters that are special in a script or its strings.
 ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in "\"\\<&`$-/'")[:85]
 
 
 def tight(source):
-    """A lean script without spaces around signs and lines that a sign ends or a brace begins, but for those in texts and patterns."""
+    """Returns a lean script without unneeded spaces and line ends, except in texts and patterns."""
     parts = re.split(r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|(?<=[(,=:&|!] )/(?:[^/\\\n]|\\.)+/|(?<=[(!])/(?:[^/\\\n]|\\.)+/)""", source)
 
     def without(part):
         part = re.sub(r"[ \t]*([=,;:{}()?<>&|*%\[\]])[ \t]*", r"\1", part)
-        part = re.sub(r"(?<=[\w)\]]) ([-+]) (?=[\w(\[])", r"\1", part)  # never two signs together
-        return re.sub(r"[;\n](?=\})", "", re.sub(r"([;{,(\[])\n", r"\1", part))  # no loop of ours is without a body
+        part = re.sub(r"(?<=[\w)\]]) ([-+]) (?=[\w(\[])", r"\1", part)  # "a + +b" must keep its spaces
+        return re.sub(r"[;\n](?=\})", "", re.sub(r"([;{,(\[])\n", r"\1", part))  # every loop has a body
 
     return "".join(part if number % 2 else without(part) for number, part in enumerate(parts))
 
 
 def packed(content):
-    """Compressed; 4 bytes as 5 letters: shorter than base64, which scripts could decode by themselves."""
-    gzip = zlib.compressobj(9, zlib.DEFLATED, 31, 9)  # more memory than Python's gzip gives it makes it shorter
+    """Returns compressed content with 5 letters for 4 bytes, which is shorter than the base64 that scripts can decode natively."""
+    gzip = zlib.compressobj(9, zlib.DEFLATED, 31, 9)  # memory level 9 compresses better than the 8 of Python's gzip
     content = gzip.compress(content) + gzip.flush()
-    name = b"x" * (-(len(content) + 1) % 4) + b"\0"  # a name of the file makes the length a multiple of 4
+    name = b"x" * (-(len(content) + 1) % 4) + b"\0"  # a file name pads the length to a multiple of 4
     content = content[:3] + b"\x08" + content[4:10] + name + content[10:]
     letters = []
     for word in struct.unpack(f">{len(content) // 4}I", content):

@@ -1,4 +1,4 @@
-/* page.c: fills the template that pack.py made with traces.  SPDX-License-Identifier: ISC */
+/* page.c: fills the template of pack.py with traces.  SPDX-License-Identifier: ISC */
 #include "page.h"
 
 #include <glib.h>
@@ -15,7 +15,7 @@ struct out {
 	bool failed;
 };
 
-static void put(struct out *o, const void *bytes, size_t size)
+static void put_bytes(struct out *o, const void *bytes, size_t size)
 {
 	if (size && !o->failed)
 		o->failed = o->write(o->ctx, bytes, size) != 0;
@@ -23,7 +23,7 @@ static void put(struct out *o, const void *bytes, size_t size)
 
 static void put_cstring(struct out *o, const char *text)
 {
-	put(o, text, strlen(text));
+	put_bytes(o, text, strlen(text));
 }
 
 /* Escapes a text for use inside an element or an attribute's value. */
@@ -31,7 +31,7 @@ static void put_escaped(struct out *o, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 	for (size_t left = strlen(text), n; left > 0; left -= n, p += n) {
-		n = weft_utf8_character(p, left);
+		n = weft_utf8_char_bytes(p, left);
 		if (n == 0) {
 			put_cstring(o, "\xef\xbf\xbd");
 			n = 1;
@@ -40,7 +40,7 @@ static void put_escaped(struct out *o, const char *text)
 			snprintf(entity, sizeof entity, "&#%u;", *p);
 			put_cstring(o, entity);
 		} else {
-			put(o, p, n);
+			put_bytes(o, p, n);
 		}
 	}
 }
@@ -53,10 +53,10 @@ static void put_title(struct out *o, const struct weft_page_trace *traces, size_
 	}
 }
 
-/* Compresses (gzip) chunk by chunk. */
-typedef void take_fn(void *ctx, const unsigned char *bytes, size_t size);
+/* Compresses (gzip) in chunks. */
+typedef void receive_fn(void *ctx, const unsigned char *bytes, size_t size);
 
-static int compress_to(const struct weft_page_trace *trace, take_fn *take, void *ctx)
+static int compress_to(const struct weft_page_trace *trace, receive_fn *take, void *ctx)
 {
 	z_stream z = {0};
 	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -86,20 +86,20 @@ struct base64 {
 	int state, save;
 };
 
-static void take_base64(void *ctx, const unsigned char *bytes, size_t size)
+static void receive_base64(void *ctx, const unsigned char *bytes, size_t size)
 {
 	struct base64 *b = ctx;
 	char text[49152 / 3 * 4 + 8];
-	put(b->out, text, g_base64_encode_step(bytes, size, FALSE, text, &b->state, &b->save));
+	put_bytes(b->out, text, g_base64_encode_step(bytes, size, FALSE, text, &b->state, &b->save));
 }
 
 int weft_page_write(
     const struct weft_page_trace *traces, size_t count, weft_export_write_fn *write, void *write_ctx, struct weft_error *err)
 {
 	struct out o = {write, write_ctx, false};
-	put(&o, weft_page_head, sizeof weft_page_head);
+	put_bytes(&o, weft_page_head, sizeof weft_page_head);
 	put_title(&o, traces, count);
-	put(&o, weft_page_body, sizeof weft_page_body);
+	put_bytes(&o, weft_page_body, sizeof weft_page_body);
 	for (size_t i = 0; i < count && !o.failed; i++) {
 		struct base64 base64 = {.out = &o};
 		char size[64], text[8];
@@ -107,22 +107,22 @@ int weft_page_write(
 		put_escaped(&o, traces[i].name);
 		snprintf(size, sizeof size, "\" data-size=\"%zu\">", traces[i].size);
 		put_cstring(&o, size);
-		if (compress_to(&traces[i], take_base64, &base64) < 0)
+		if (compress_to(&traces[i], receive_base64, &base64) < 0)
 			return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
-		put(&o, text, g_base64_encode_close(FALSE, text, &base64.state, &base64.save));
+		put_bytes(&o, text, g_base64_encode_close(FALSE, text, &base64.state, &base64.save));
 		put_cstring(&o, "</script>\n");
 	}
-	put(&o, weft_page_tail, sizeof weft_page_tail);
+	put_bytes(&o, weft_page_tail, sizeof weft_page_tail);
 	return o.failed ? weft_error_set(err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO)) : WEFT_OK;
 }
 
-static int collect(void *buffer, const void *bytes, size_t size)
+static int append_to_buffer(void *buffer, const void *bytes, size_t size)
 {
 	g_byte_array_append(buffer, bytes, (guint)size);
 	return 0;
 }
 
-static void take_bytes(void *buffer, const unsigned char *bytes, size_t size)
+static void receive_bytes(void *buffer, const unsigned char *bytes, size_t size)
 {
 	g_byte_array_append(buffer, bytes, (guint)size);
 }
@@ -138,9 +138,9 @@ int weft_page_write_index(const struct weft_page_trace *traces, size_t count, bo
 {
 	struct out o = {write, write_ctx, false};
 	char name[WEFT_PAGE_NAME_BYTES], size[64];
-	put(&o, weft_index_head, sizeof weft_index_head);
+	put_bytes(&o, weft_index_head, sizeof weft_index_head);
 	put_title(&o, traces, count);
-	put(&o, weft_index_body, sizeof weft_index_body);
+	put_bytes(&o, weft_index_body, sizeof weft_index_body);
 	for (size_t i = 0; i < count; i++) {
 		put_cstring(&o, "<a class=\"trace\" href=\"");
 		put_cstring(&o, weft_page_trace_name(name, i, live ? "" : ".gz"));
@@ -150,7 +150,7 @@ int weft_page_write_index(const struct weft_page_trace *traces, size_t count, bo
 		put_escaped(&o, traces[i].name);
 		put_cstring(&o, "</a>\n");
 	}
-	put(&o, weft_index_tail, sizeof weft_index_tail);
+	put_bytes(&o, weft_index_tail, sizeof weft_index_tail);
 	return o.failed ? weft_error_set(err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO)) : WEFT_OK;
 }
 
@@ -165,12 +165,12 @@ int weft_page_write_directory(
 {
 	GByteArray *buffer = g_byte_array_new();
 	char name[WEFT_PAGE_NAME_BYTES];
-	int status = weft_page_write_index(traces, count, false, collect, buffer, err);
+	int status = weft_page_write_index(traces, count, false, append_to_buffer, buffer, err);
 	bool failed = status < 0 || file(file_ctx, "weft.js", weft_page_js, sizeof weft_page_js) ||
 		      file(file_ctx, "index.html", buffer->data, buffer->len);
 	for (size_t i = 0; i < count && !failed && status == WEFT_OK; i++) {
 		g_byte_array_set_size(buffer, 0);
-		status = compress_to(&traces[i], take_bytes, buffer);
+		status = compress_to(&traces[i], receive_bytes, buffer);
 		failed = status == WEFT_OK && file(file_ctx, weft_page_trace_name(name, i, ".gz"), buffer->data, buffer->len);
 	}
 	g_byte_array_unref(buffer);

@@ -1,11 +1,11 @@
-/* The functions that a page calls.
+/* The functions for web pages.
  *
  *   weft.show(element, traces)   traces: one or a list of URL, Blob, or {source, name}.  Returns
- *                                  opened     a promise of the number of traces that could be opened
- *                                  go(place)  shows a place, as "t=1ms..2ms&find=ARP", once the traces are open; returns a
- *                                             promise of "", or of what is wrong with the place
- *                                  close()    empties the element
- *   weft.page()                  makes the page of weft html of the traces that are in the document */
+ *                                   opened     a promise of the number of traces that could be opened
+ *                                   go(place)  shows a place, such as "t=1ms..2ms&find=ARP", once the traces are open; returns a
+ *                                              promise of "" or of an error message
+ *                                   close()    empties the element
+ *   weft.page()                  makes the page of weft html from the traces in the document */
 
 const sheet = new CSSStyleSheet();
 const styled = unpack(STYLE).text().then(text => sheet.replaceSync(text));
@@ -47,12 +47,12 @@ function show(element, traces) {
 	return {opened, go: place => opened.then(() => stage.go(place)), close: () => stage.close()};
 }
 
-/* Lets the address of the page name the place that is seen.  What one does adds an entry to the history, so that the back button undoes
- * it; what goes on with it, as the next notch of a wheel, replaces that entry.  It is written at rest, for it costs as much
- * as a tenth of a frame. */
+/* Keeps the address of the page equal to the place that is shown.  An action of the user adds an entry to the history, so that
+ * the back button undoes it; a continuation, such as the next notch of a wheel, replaces that entry.  The address is written
+ * when nothing has changed for a moment, because writing takes a tenth of a frame. */
 function followAddress(stage) {
-	const opened = stage.surface.ask("place"); /* what an address without a place means */
-	let timer = 0, moved = false, going = false, entries = []; /* that are not written: of each its place, and whether it adds one */
+	const opened = stage.surface.ask("place"); /* the place of an address without one */
+	let timer = 0, moved = false, going = false, entries = []; /* entries not written yet: place, and whether new */
 	const write = () => {
 		clearTimeout(timer);
 		timer = 0;
@@ -85,7 +85,7 @@ function followAddress(stage) {
 		moved = false;
 		entries.at(-1).place = `#${stage.surface.ask("place")}`;
 		if (timer && stage.renewing)
-			return; /* what a program does is no reason to go on waiting */
+			return; /* updates of a followed program must not delay the writing */
 		clearTimeout(timer);
 		timer = setTimeout(write, 250);
 	};
@@ -122,7 +122,7 @@ async function page() {
 		await openAll(stage, traces);
 	if (stage.surface.count) {
 		followAddress(stage);
-		if (window.top === window) // in a frame, whoever reads the page around it has the keyboard
+		if (window.top === window) // in a frame, the page around it keeps the keyboard focus
 			stage.surface.canvas.focus({preventScroll: true});
 	}
 	element.dataset.ready = "";

@@ -1,4 +1,4 @@
-/* parcel.c: findings as one block of memory.  SPDX-License-Identifier: ISC */
+/* parcel.c: packs findings into one block of memory.  SPDX-License-Identifier: ISC */
 #include "apps/web/parcel.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@ struct packer {
 	size_t at;
 };
 
-/* Copies bytes to an aligned place and returns its offset from the start. */
-static uintptr_t put(struct packer *p, const void *bytes, size_t size)
+/* Copies bytes to an aligned position.  Returns its offset from the start. */
+static uintptr_t put_aligned(struct packer *p, const void *bytes, size_t size)
 {
 	size_t at = (p->at + 7) & ~(size_t)7;
 	if (p->block && size > 0)
@@ -21,28 +21,28 @@ static uintptr_t put(struct packer *p, const void *bytes, size_t size)
 
 static const char *put_text(struct packer *p, const char *text)
 {
-	return text ? (const char *)put(p, text, strlen(text) + 1) : NULL;
+	return text ? (const char *)put_aligned(p, text, strlen(text) + 1) : NULL;
 }
 
-/* A struct with pointers is put twice: first to reserve its place, then with the offsets of what it points to. */
+/* Puts all findings.  A struct with pointers is put twice: first to reserve its place, then with the offsets of its contents. */
 static void put_all(struct packer *p, const struct weft_findings *findings)
 {
 	struct weft_findings head = *findings;
-	put(p, &head, sizeof head);
-	uintptr_t list = put(p, findings->findings, findings->count * sizeof *findings->findings);
+	put_aligned(p, &head, sizeof head);
+	uintptr_t list = put_aligned(p, findings->findings, findings->count * sizeof *findings->findings);
 	head.findings = (struct weft_finding *)list;
 	head.doubt = put_text(p, findings->doubt);
 	head.priv = NULL;
 	for (size_t i = 0; i < findings->count; i++) {
 		struct weft_finding f = findings->findings[i];
-		uintptr_t lines = put(p, f.evidence, f.evidence_count * sizeof *f.evidence);
+		uintptr_t lines = put_aligned(p, f.evidence, f.evidence_count * sizeof *f.evidence);
 		for (size_t k = 0; k < f.evidence_count; k++) {
 			const char *text = put_text(p, f.evidence[k].text);
 			if (p->block)
 				((struct weft_evidence *)(p->block + lines))[k].text = text;
 		}
 		f.evidence = (struct weft_evidence *)lines;
-		f.steps = (struct weft_path_step *)(f.steps ? put(p, f.steps, f.step_count * sizeof *f.steps) : 0);
+		f.steps = (struct weft_path_step *)(f.steps ? put_aligned(p, f.steps, f.step_count * sizeof *f.steps) : 0);
 		f.doubt = put_text(p, f.doubt);
 		f.title = put_text(p, f.title);
 		f.next = put_text(p, f.next);

@@ -2,14 +2,14 @@
 
 const CURSORS = {[CURSOR.ARROW]: "default", [CURSOR.LINK]: "pointer", [CURSOR.GRABBING]: "grabbing", [CURSOR.RESIZE]: "ew-resize",
 	[CURSOR.MEASURE]: "crosshair"};
-const MEMORY_LIMIT = 0xffff0000, TOO_LARGE = "too large for the memory that a page can have";
+const MEMORY_LIMIT = 0xffff0000, TOO_LARGE = "too large for the memory of a page";
 const DAMAGED = "damaged: it cannot be unpacked";
 const FONT_FAMILY = "system-ui, sans-serif";
 const DOUBLE_CLICK_MS = 400, LONG_PRESS_MS = 500, NEAR_PX = 12;
 const SLICE_MS = 8, SEARCH_STEP = 10000;
 const WHEEL_NOTCH_PX = 100;
-const SLACK = 1 << 24; /* by how many bytes the page's own heap may grow while a worker opens a trace */
-const KEPT_MEMORY = 1 << 26; /* a worker with more memory is stopped when it has answered */
+const GROWTH_BYTES = 1 << 24; /* bytes by which the page's own heap may grow while a worker opens a trace */
+const MAX_IDLE_BYTES = 1 << 26; /* a worker with more memory is stopped after it has answered */
 
 function create(tag, properties = {}, ...children) {
 	const element = Object.assign(document.createElement(tag), properties);
@@ -49,23 +49,23 @@ async function readInto(core, stream, size) {
 }
 
 class Surface {
-	/* Changes are told by owner.changed(bits). */
+	/* Calls owner.changed(bits) on changes. */
 	constructor(owner) {
 		this.owner = owner;
-		/* The overlay has a canvas of its own, since only the overlay changes when the pointer moves. */
+		/* The overlay has its own canvas, because only the overlay changes when the pointer moves. */
 		this.picture = create("canvas");
 		this.picture.setAttribute("aria-hidden", "true");
 		this.canvas = create("canvas", {tabIndex: 0});
 		this.canvas.setAttribute("role", "application");
 		this.below = this.picture.getContext("2d", {alpha: false});
 		this.above = this.canvas.getContext("2d");
-		this.stale = 0; /* what has to be drawn again: bits of CHANGED */
+		this.stale = 0; /* parts to draw again: bits of CHANGED */
 		this.element = create("div", {className: "surface blank"}, this.picture, this.canvas);
 		this.pointers = new Map();
-		this.kept = new Map(); /* by viewer: where its memory is, which worker has a copy of it, which questions that worker answers */
-		this.free = []; /* stretches of memory that were copied from a worker's heap and are unused now */
+		this.loaded = new Map(); /* by viewer: its memory region, the worker with a copy of it, that worker's questions */
+		this.free = []; /* unused regions that were copied from a worker's heap */
 		this.opener = null; /* the worker that is opening a trace, or null */
-		this.era = 0; /* how often all traces were closed: tells answers that come too late */
+		this.generation = 0; /* number of times that all traces were closed: identifies late answers */
 		this.ratio = 1;
 		this.listen();
 	}
@@ -83,11 +83,11 @@ class Surface {
 		this.resize();
 	}
 
-	/* Opens the trace in a stream of bytes, and shows it below the others, or at the place `wanted` instead of the one there.  size: how
-	   many bytes there are, if that is known; told(events) hears how far it is.  False: it was called off, or all was closed meanwhile.
-	   Throws an error that says to the reader what is wrong. */
-	async open(stream, name, size, told, wanted = NONE) {
-		const era = this.era;
+	/* Opens the trace in a stream of bytes, and shows it below the others or instead of the one at the place `wanted`.
+	 * `size` is the number of bytes, if known; onProgress(events) is called during reading.  Returns false if it was
+	 * cancelled, or if all traces were closed meanwhile.  Throws an error with a message for the user. */
+	async open(stream, name, size, onProgress, wanted = NONE) {
+		const generation = this.generation;
 		if (this.closed)
 			return false;
 		await this.load();
@@ -95,20 +95,20 @@ class Surface {
 		let helper;
 		try {
 			helper = this.opener = await Helper.start();
-			if (era !== this.era)
+			if (generation !== this.generation)
 				throw new Error("stopped");
-			const kept = helper ? await this.openElsewhere(helper, stream, name, size, told, before) : await this.openHere(stream, name, size);
-			if (era !== this.era)
+			const loaded = helper ? await this.openElsewhere(helper, stream, name, size, onProgress, before) : await this.openHere(stream, name, size);
+			if (generation !== this.generation)
 				throw new Error("stopped");
-			const status = core.call.show(kept.viewer, true, place);
+			const status = core.call.show(loaded.viewer, true, place);
 			if (status < 0)
 				throw new Error(status === STATUS.ENOMEM ? TOO_LARGE : core.cstring(core.call.last_error()));
-			this.forget(before);
-			this.kept.set(kept.viewer, kept);
+			this.freeViewer(before);
+			this.loaded.set(loaded.viewer, loaded);
 			this.element.classList.remove("blank");
 		} catch (error) {
 			helper?.stop();
-			if (era !== this.era || error.message === "stopped")
+			if (generation !== this.generation || error.message === "stopped")
 				return false;
 			if (error instanceof RangeError || error instanceof WebAssembly.RuntimeError)
 				throw new Error(TOO_LARGE);
@@ -119,8 +119,8 @@ class Surface {
 			if (this.opener === helper)
 				this.opener = null;
 		}
-		this.react();
-		this.searchOn();
+		this.publishChanges();
+		this.continueSearch();
 		return true;
 	}
 
@@ -128,16 +128,16 @@ class Surface {
 		const core = this.core, [at, bytes] = await readInto(core, await decompressed(stream), size);
 		const viewer = core.withText(name, text => core.call.load(at, bytes, text)) >>> 0;
 		if (viewer)
-			return {viewer, at, asked: [null, null]};
+			return {viewer, at, pending: [null, null]};
 		core.call.free(at);
 		throw new Error(core.cstring(core.call.last_error()));
 	}
 
-	/* Opens a trace in a worker.  The worker's heap begins at an address that is unused here, so that its memory can then be copied here to
-	   the same addresses. */
-	async openElsewhere(helper, stream, name, size, told, before) {
-		const {core} = this, start = this.freeStretch(before);
-		helper.onprogress = told;
+	/* Opens a trace in a worker.  The worker's heap starts at an address that is unused here, so that its memory can then be
+	 * copied here to the same addresses. */
+	async openElsewhere(helper, stream, name, size, onProgress, before) {
+		const {core} = this, start = this.findFreeRange(before);
+		helper.onprogress = onProgress;
 		if (size > MEMORY_LIMIT - start || !(await helper.ask("begin", {module: await compileCore(), start})).began)
 			throw new RangeError(TOO_LARGE);
 		const sent = stream.base64 ? await helper.ask("decode", {text: stream.base64, size}) : await this.send(helper, stream, size);
@@ -148,23 +148,24 @@ class Surface {
 			throw new RangeError(TOO_LARGE);
 		if ("wrong" in opened)
 			throw new Error(opened.wrong);
-		const kept = {viewer: opened.viewer, helper, start, end: opened.end, asked: [null, null]};
-		this.claim(start, opened.end);
+		const loaded = {viewer: opened.viewer, helper, start, end: opened.end, pending: [null, null]};
+		this.reserveRange(start, opened.end);
 		await this.copyFrom(helper, start, opened.end);
 		if (!core.call.adopt(start, opened.end))
 			throw new RangeError(TOO_LARGE);
 		helper.onprogress = null;
-		return kept;
+		return loaded;
 	}
 
-	/* Copies the worker's memory to the same addresses here.  While the page copies one piece, the worker prepares the next. */
+	/* Copies the worker's memory to the same addresses here.  While the page copies one piece, the worker prepares the
+	 * next. */
 	async copyFrom(helper, start, end) {
 		const {core} = this, coming = [];
 		const request = (from, buffer) => {
 			if (from >= end)
 				return;
-			const piece = helper.ask("give", {from, size: Math.min(PIECE, end - from), buffer}, buffer ? [buffer] : []);
-			piece.catch(() => {}); /* if the worker is stopped, the piece before this one throws */
+			const piece = helper.ask("copy", {from, size: Math.min(PIECE, end - from), buffer}, buffer ? [buffer] : []);
+			piece.catch(() => {}); /* if the worker is stopped, the previous piece throws */
 			coming.push(piece);
 		};
 		request(start);
@@ -177,7 +178,7 @@ class Surface {
 		}
 	}
 
-	/* Sends the bytes of a trace to the worker as they come. */
+	/* Sends the bytes of a trace to the worker as they arrive. */
 	async send(helper, stream, size) {
 		const reader = (await decompressed(stream)).getReader();
 		let answer = {};
@@ -186,7 +187,7 @@ class Surface {
 			if (done || "wrong" in answer)
 				return answer;
 			const bytes = value.byteLength === value.buffer.byteLength ? value : value.slice();
-			answer = await helper.ask("take", {bytes, size}, [bytes.buffer]);
+			answer = await helper.ask("append", {bytes, size}, [bytes.buffer]);
 			if (performance.now() - began > SLICE_MS) { /* lets the page handle input */
 				await new Promise(resolve => setTimeout(resolve));
 				began = performance.now();
@@ -194,76 +195,77 @@ class Surface {
 		}
 	}
 
-	/* Where a worker's heap may begin: in an unused stretch that has twice the room of the trace that stood there `before`, or above all
-	   memory.  There, SLACK leaves room for this core's own heap to grow until the stretch is claimed. */
-	freeStretch(before) {
-		const own = this.kept.get(before), wanted = own ? (own.end - own.start) * 2 : Infinity;
+	/* Returns the address for a worker's heap: an unused region of twice the size of the trace that was at this place
+	 * before, or the end of all memory.  There, GROWTH_BYTES lets this core's own heap grow until the region is claimed. */
+	findFreeRange(before) {
+		const own = this.loaded.get(before), wanted = own ? (own.end - own.start) * 2 : Infinity;
 		const index = this.free.findIndex(({start, end}) => end - start >= wanted);
-		return index >= 0 ? this.free.splice(index, 1)[0].start : this.core.bytes.length + SLACK;
+		return index >= 0 ? this.free.splice(index, 1)[0].start : this.core.bytes.length + GROWTH_BYTES;
 	}
 
-	claim(start, end) {
+	reserveRange(start, end) {
 		const {memory} = this.core.call;
-		if (this.free.some(stretch => start < stretch.end && end > stretch.start) || [...this.kept.values()].some(kept => kept.end > start && kept.start < end))
+		if (this.free.some(range => start < range.end && end > range.start) || [...this.loaded.values()].some(loaded => loaded.end > start && loaded.start < end))
 			throw new RangeError(TOO_LARGE);
-		/* The first use of the heap claims all memory that there is: it must not be what the worker's is copied to. */
+		/* The first use of the heap claims all existing memory, which must not include the region for the worker's
+		 * memory. */
 		this.core.withText("", () => {});
-		const least = memory.buffer.byteLength;
-		if (end > least)
-			memory.grow(Math.ceil((end - least) / WASM_PAGE));
+		const usedBytes = memory.buffer.byteLength;
+		if (end > usedBytes)
+			memory.grow(Math.ceil((end - usedBytes) / WASM_PAGE));
 	}
 
-	/* Frees what belongs to a viewer that was closed. */
-	forget(viewer) {
-		const kept = this.kept.get(viewer);
-		this.kept.delete(viewer);
-		kept?.helper?.stop();
-		if (kept?.at)
-			this.core.call.free(kept.at);
-		else if (kept)
-			this.free.push({start: kept.start, end: kept.end});
+	/* Frees everything that belongs to a closed viewer. */
+	freeViewer(viewer) {
+		const loaded = this.loaded.get(viewer);
+		this.loaded.delete(viewer);
+		loaded?.helper?.stop();
+		if (loaded?.at)
+			this.core.call.free(loaded.at);
+		else if (loaded)
+			this.free.push({start: loaded.start, end: loaded.end});
 	}
 
 	/* Cancels the opening of a trace. */
-	callOff() {
+	cancelOpening() {
 		this.opener?.stop();
 	}
 
-	/* ---- questions ---- */
+	/* ---- Questions ---- */
 
-	/* Begins to answer new questions of the viewers, and stops at those that were called off. */
+	/* Starts to answer new questions of the viewers, and stops cancelled ones. */
 	askQuestions() {
-		for (const kept of this.kept.values())
+		for (const loaded of this.loaded.values())
 			for (const ask of [ASK.TRACE, ASK.WHY]) {
-				const state = this.core.call.question(kept.viewer, ask);
-				if (state === QUESTION.CALLED_OFF && kept.asked[ask]) {
-					kept.helper?.stop();
-					kept.helper = null;
-					kept.asked = [null, null];
+				const state = this.core.call.question(loaded.viewer, ask);
+				if (state === QUESTION.CALLED_OFF && loaded.pending[ask]) {
+					loaded.helper?.stop();
+					loaded.helper = null;
+					loaded.pending = [null, null];
 				}
 				if (state === QUESTION.NEW) {
-					this.core.call.weft_viewer_asked(kept.viewer, ask);
-					this.explain(kept, ask);
+					this.core.call.weft_viewer_asked(loaded.viewer, ask);
+					this.explain(loaded, ask);
 				}
 			}
 	}
 
-	/* Whether something is still to be answered. */
+	/* Returns whether a question is still unanswered. */
 	isAsking() {
-		return [...this.kept.keys()].some(viewer => [ASK.TRACE, ASK.WHY].some(ask => [QUESTION.NEW, QUESTION.ASKED].includes(this.core.call.question(viewer, ask))));
+		return [...this.loaded.keys()].some(viewer => [ASK.TRACE, ASK.WHY].some(ask => [QUESTION.NEW, QUESTION.ASKED].includes(this.core.call.question(viewer, ask))));
 	}
 
-	async explain(kept, ask) {
-		const {core} = this, {viewer} = kept, promise = core.call.question_promise(viewer, ask) >>> 0, question = kept.asked[ask] = {};
-		const isWanted = () => core === this.core && this.kept.get(viewer) === kept && kept.asked[ask] === question;
+	async explain(loaded, ask) {
+		const {core} = this, {viewer} = loaded, promise = core.call.question_promise(viewer, ask) >>> 0, question = loaded.pending[ask] = {};
+		const isWanted = () => core === this.core && this.loaded.get(viewer) === loaded && loaded.pending[ask] === question;
 		let bytes;
-		if (!kept.isSeen && !document.hidden) /* the picture comes first: both together would need two processors */
+		if (!loaded.isSeen && !document.hidden) /* the picture comes first: both together would need two CPUs */
 			await new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve)));
-		kept.isSeen = true;
+		loaded.isSeen = true;
 		if (!isWanted())
 			return;
 		try {
-			const helper = kept.start && await this.helperOf(kept);
+			const helper = loaded.start && await this.helperOf(loaded);
 			if (helper) {
 				helper.onprogress = done => isWanted() && this.act("weft_viewer_progress", viewer, ask, done);
 				({bytes} = await helper.ask("explain", {viewer, ask, promise}));
@@ -271,33 +273,33 @@ class Surface {
 				await new Promise(resolve => setTimeout(resolve));
 			}
 		} catch {
-			/* the worker was stopped, since nobody wants the answer, or it failed, and then there is no answer */
+			/* the worker was stopped because the answer is no longer wanted, or it failed; there is no answer */
 		}
 		if (!isWanted())
 			return;
-		kept.asked[ask] = null;
+		loaded.pending[ask] = null;
 		let at = 0;
 		if (bytes?.length && (at = core.call.malloc(bytes.length) >>> 0))
 			core.bytes.set(bytes, at);
-		else if (!kept.start)
+		else if (!loaded.start)
 			at = core.call.explain(viewer, ask, promise);
 		this.act("answer", viewer, ask, at);
-		if (kept.helper && !kept.asked.some(Boolean) && kept.end - kept.start > KEPT_MEMORY) {
-			kept.helper.stop();
-			kept.helper = null;
+		if (loaded.helper && !loaded.pending.some(Boolean) && loaded.end - loaded.start > MAX_IDLE_BYTES) {
+			loaded.helper.stop();
+			loaded.helper = null;
 		}
 	}
 
-	/* The worker that opened a trace, or a new one with a copy of its memory; null if the page cannot have one. */
-	async helperOf(kept) {
-		if (kept.helper)
-			return kept.helper;
-		const helper = kept.helper = await Helper.start();
-		if (!helper || !(await helper.ask("begin", {module: await compileCore(), start: kept.end})).began)
+	/* Returns the worker that opened a trace, or a new one with a copy of its memory; null if the page cannot have one. */
+	async helperOf(loaded) {
+		if (loaded.helper)
+			return loaded.helper;
+		const helper = loaded.helper = await Helper.start();
+		if (!helper || !(await helper.ask("begin", {module: await compileCore(), start: loaded.end})).began)
 			return null;
-		for (let from = kept.start; from < kept.end; from += PIECE) {
-			const bytes = this.core.bytes.slice(from, Math.min(from + PIECE, kept.end));
-			await helper.ask("put", {from, bytes}, [bytes.buffer]);
+		for (let from = loaded.start; from < loaded.end; from += PIECE) {
+			const bytes = this.core.bytes.slice(from, Math.min(from + PIECE, loaded.end));
+			await helper.ask("write", {from, bytes}, [bytes.buffer]);
 		}
 		return helper;
 	}
@@ -305,11 +307,11 @@ class Surface {
 	/* Closes all traces, and frees their memory. */
 	clear() {
 		clearTimeout(this.searching);
-		this.era++;
-		this.callOff();
-		for (const {helper} of this.kept.values())
+		this.generation++;
+		this.cancelOpening();
+		for (const {helper} of this.loaded.values())
 			helper?.stop();
-		this.kept.clear();
+		this.loaded.clear();
 		this.free = [];
 		this.core = this.painter = null;
 		this.element.classList.add("blank");
@@ -326,7 +328,7 @@ class Surface {
 		return this.core ? this.core.call.viewers() : 0;
 	}
 
-	/* The viewer at a place, counted from the top; 0 if there is none. */
+	/* Returns the viewer at a place, counted from the top; 0 if there is none. */
 	viewer(place) {
 		return this.core ? this.core.call.viewer(place) >>> 0 : 0;
 	}
@@ -335,7 +337,7 @@ class Surface {
 		return this.viewer(this.core?.call.active());
 	}
 
-	/* Whether a viewer is still shown. */
+	/* Returns whether a viewer is still shown. */
 	has(viewer) {
 		for (let i = 0; i < this.count; i++)
 			if (this.viewer(i) === viewer)
@@ -343,24 +345,24 @@ class Surface {
 		return false;
 	}
 
-	/* Calls a function of the core, then draws and tells what it has changed. */
+	/* Calls a function of the core, then draws and reports its changes. */
 	act(name, ...values) {
 		const result = this.core.call[name](...values);
-		this.react();
+		this.publishChanges();
 		return result;
 	}
 
-	/* The same for a function whose first parameter is the struct weft_compare. */
+	/* Calls a function with the struct weft_compare as first parameter. */
 	actAll(name, ...values) {
 		return this.core ? this.act(name, this.compare, ...values) : 0;
 	}
 
-	/* The same for a function that returns a text. */
+	/* Calls a function that returns a text. */
 	ask(name, ...values) {
 		return this.core.cstring(this.act(name, ...values));
 	}
 
-	react() {
+	publishChanges() {
 		const changes = this.core.call.weft_compare_take_changes(this.compare);
 		if (changes & (CHANGED.PICTURE | CHANGED.OVERLAY))
 			this.drawSoon(changes);
@@ -370,7 +372,7 @@ class Surface {
 			this.owner.changed(changes);
 	}
 
-	/* ---- drawing ---- */
+	/* ---- Drawing ---- */
 
 	resize() {
 		const {clientWidth: width, clientHeight: height} = this.element;
@@ -401,8 +403,8 @@ class Surface {
 		this.paint(this.above, this.ratio, panes, false);
 	}
 
-	/* Draws the panes that are pictures, on their background, or all other panes.  Of pictures the core fills the pixels, if there is memory for
-	   them: calls of the canvas would take far longer. */
+	/* Draws the panes that are pictures, on their background, or all other panes.  The core fills the pixels of pictures, if
+	 * there is memory for them, because calls of the canvas would take far longer. */
 	paint(context, ratio, panes, pictures) {
 		const core = this.core, {width, height} = context.canvas;
 		const image = pictures ? core.call.image(width, height, ratio, this.owner.theme) >>> 0 : 0;
@@ -430,8 +432,8 @@ class Surface {
 		}
 	}
 
-	/* Returns a canvas with the picture and the overlay, to be saved as an image or, with more pixels, to be printed. */
-	whole(ratio = this.ratio) {
+	/* Returns a canvas with the picture and the overlay, for saving as an image or, with more pixels, for printing. */
+	renderWhole(ratio = this.ratio) {
 		this.draw();
 		const {clientWidth, clientHeight} = this.canvas, panes = this.core.call.draw();
 		const [both, above] = [true, false].map(pictures => {
@@ -443,27 +445,27 @@ class Surface {
 		return both;
 	}
 
-	/* ---- searching ---- */
+	/* ---- Searching ---- */
 
-	/* Begins a search, which goes on in steps; returns what is wrong with the text, or "". */
+	/* Starts a search, which continues in steps.  Returns an error message, or "". */
 	search(text) {
 		const wrong = this.core.withText(text, at => this.ask("search", at));
-		this.searchOn();
+		this.continueSearch();
 		return wrong;
 	}
 
-	searchOn() {
+	continueSearch() {
 		clearTimeout(this.searching);
 		const began = performance.now();
 		let more = true;
 		while (more && performance.now() - began < SLICE_MS)
 			more = Boolean(this.core.call.weft_compare_search_step(this.compare, SEARCH_STEP));
-		this.react();
+		this.publishChanges();
 		if (more)
-			this.searching = setTimeout(() => this.searchOn());
+			this.searching = setTimeout(() => this.continueSearch());
 	}
 
-	/* ---- pointers ---- */
+	/* ---- Pointers ---- */
 
 	at(event) {
 		const box = this.canvas.getBoundingClientRect();
@@ -483,7 +485,7 @@ class Surface {
 		on("wheel", event => this.wheeled(event));
 		on("contextmenu", event => event.preventDefault());
 		on("dragstart", event => event.preventDefault());
-		on("touchend", event => event.cancelable && event.preventDefault()); /* or the focus goes, and with it the menu that a long press has opened */
+		on("touchend", event => event.cancelable && event.preventDefault()); /* otherwise the focus is lost, and with it the menu that a long press has opened */
 		this.resizes = new ResizeObserver(() => this.resize());
 		this.resizes.observe(this.element);
 	}
@@ -496,16 +498,16 @@ class Surface {
 		this.pointers.set(event.pointerId, [x, y]);
 		this.held = null;
 		if (this.pointers.size === 2) {
-			this.actAll("weft_compare_leave"); /* the first pointer is part of a pinch now, neither a drag nor a click */
+			this.actAll("weft_compare_leave"); /* the first pointer is now part of a pinch, neither a drag nor a click */
 			return;
 		}
 		const last = this.lastPress;
-		const again = last && event.timeStamp - last.time < DOUBLE_CLICK_MS && last.clicks === 1 &&
+		const isDoubleClick = last && event.timeStamp - last.time < DOUBLE_CLICK_MS && last.clicks === 1 &&
 			Math.hypot(x - last.x, y - last.y) < NEAR_PX;
-		this.lastPress = {time: event.timeStamp, x, y, clicks: again ? 2 : 1};
+		this.lastPress = {time: event.timeStamp, x, y, clicks: isDoubleClick ? 2 : 1};
 		if (event.pointerType === "touch") {
 			const held = this.held = {};
-			/* Where the page is late, a motion of before comes with the next frame. */
+			/* If the page is late, an earlier motion comes with the next frame. */
 			setTimeout(() => requestAnimationFrame(() => {
 				if (this.held !== held)
 					return;

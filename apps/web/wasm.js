@@ -1,4 +1,4 @@
-/* Loads the core.  Each viewer has an instance, whose memory is freed with the viewer; so has each worker. */
+/* Loads the core.  Each viewer has its own instance, and frees its memory at its end; so has each worker. */
 
 const BASE64_PIECE = 1 << 18;
 
@@ -12,7 +12,7 @@ function fromBase64(text) {
 	return bytes;
 }
 
-/* A stream that decodes a base64 text piece by piece, as it is read.  Its property `base64` is the whole text. */
+/* Returns a stream that decodes a base64 text piece by piece, as it is read.  Its property `base64` is the whole text. */
 function streamOfBase64(text) {
 	let at = 0;
 	const stream = new ReadableStream({
@@ -32,7 +32,7 @@ function gunzip(stream) {
 	return stream.pipeThrough(new DecompressionStream("gzip"));
 }
 
-/* A stream of the same bytes, or, if these are compressed by gzip, of what they hold. */
+/* Returns a stream of the same bytes or, if these are compressed with gzip, of the decompressed bytes. */
 async function decompressed(stream) {
 	const reader = stream.getReader();
 	let {done, value} = await reader.read();
@@ -50,7 +50,7 @@ async function decompressed(stream) {
 	return isGzip ? gunzip(whole) : whole;
 }
 
-/* Undoes the encoding of pack.py, where 5 letters are 4 bytes. */
+/* Decodes the encoding of pack.py, in which 5 letters are 4 bytes. */
 function unpack(text) {
 	const codes = new Uint8Array(128), bytes = new DataView(new ArrayBuffer(text.length / 5 * 4));
 	[...ALPHABET].forEach((letter, code) => codes[letter.charCodeAt(0)] = code);
@@ -92,7 +92,7 @@ class Core {
 		return core;
 	}
 
-	/* The memory as bytes; a new view, since an old one is of no use when memory has grown. */
+	/* The memory as bytes.  Creates a new view after memory has grown, which invalidates the old one. */
 	get bytes() {
 		if (this.view?.buffer !== this.call.memory.buffer)
 			this.view = new Uint8Array(this.call.memory.buffer);
@@ -103,7 +103,7 @@ class Core {
 		return this.decoder.decode(this.bytes.subarray(at, at + length));
 	}
 
-	/* The NUL-terminated text at an address. */
+	/* Returns the NUL-terminated text at an address. */
 	cstring(at) {
 		at >>>= 0;
 		return at ? this.text(at, this.bytes.indexOf(0, at) - at) : "";

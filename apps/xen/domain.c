@@ -1,4 +1,4 @@
-/* domain.c: finds a domain, the references that it published, and what is in the pages.  SPDX-License-Identifier: ISC */
+/* domain.c: finds a domain, its published grant references, and the trace in the pages.  SPDX-License-Identifier: ISC */
 #include "xen/domain.h"
 
 #include <errno.h>
@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NODE "data/mprof/ring-ref"
-/* Mapped at once. */
-#define CHUNK 1024u
+#define RING_NODE "data/mprof/ring-ref"
+/* Number of pages mapped at once. */
+#define CHUNK_PAGES 1024u
 
-/* The domain's pages, while a trace is made of them. */
+/* The domain's pages while a trace is made of them. */
 struct pages {
 	const struct domain_host *host;
 	size_t count;
-	void *chunks[DOMAIN_PAGES_MAX / CHUNK];
+	void *chunks[DOMAIN_MAX_PAGES / CHUNK_PAGES];
 };
 
 int domain_parse_refs(domain_refs *refs, const char *text, size_t length)
@@ -33,7 +33,7 @@ int domain_parse_refs(domain_refs *refs, const char *text, size_t length)
 		}
 		if (text == digits)
 			return WEFT_EFORMAT;
-		if (refs->count == DOMAIN_PAGES_MAX)
+		if (refs->count == DOMAIN_MAX_PAGES)
 			return WEFT_ETOOBIG;
 		uint32_t *ref = weft_vec_push(refs);
 		if (!ref)
@@ -48,7 +48,7 @@ int domain_parse_refs(domain_refs *refs, const char *text, size_t length)
 
 /* ---- Which domain ---- */
 
-static bool read_id(const char *text, uint32_t *out)
+static bool parse_id(const char *text, uint32_t *out)
 {
 	uint32_t id = 0;
 	for (const char *c = text; *c; c++) {
@@ -57,31 +57,31 @@ static bool read_id(const char *text, uint32_t *out)
 		id = id * 10 + (uint32_t)(*c - '0');
 	}
 	*out = id;
-	return *text && id < 0x7ff0; /* from there on they are no domains */
+	return *text && id < 0x7ff0; /* ids from here on are not domains */
 }
 
 static int fail_store(struct weft_error *err, int error)
 {
 	if (error == EACCES || error == EPERM)
-		return weft_error_set(err, WEFT_EACCES, "XenStore shows this only to domain 0");
+		return weft_error_set(err, WEFT_EACCES, "only domain 0 can read this in XenStore");
 	if (error == ENOMEM)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	return weft_error_set(err, WEFT_EIO, "XenStore: %s", strerror(error));
 }
 
-/* As xl has it: a number is an id first. */
+/* A number is first tried as an id, as in xl. */
 static int find_domain(const struct domain_host *host, const char *wanted, uint32_t *out, struct weft_error *err)
 {
 	unsigned count = 0, length;
 	uint32_t wanted_id = 0, id;
-	bool is_id = read_id(wanted, &wanted_id), found = false;
-	char there[128] = "";
+	bool is_id = parse_id(wanted, &wanted_id), found = false;
+	char existing[128] = "";
 	char **ids = host->list(host->data, "/local/domain", &count);
 	if (!ids)
 		return fail_store(err, errno);
 	for (unsigned i = 0; i < count; i++) {
 		char path[64];
-		if (!read_id(ids[i], &id))
+		if (!parse_id(ids[i], &id))
 			continue;
 		if (is_id && id == wanted_id) {
 			*out = id;
@@ -94,43 +94,43 @@ static int find_domain(const struct domain_host *host, const char *wanted, uint3
 			*out = id;
 			found = true;
 		}
-		size_t used = strlen(there);
-		if (name && used + strlen(name) + 3 < sizeof there)
-			snprintf(there + used, sizeof there - used, "%s%s", used ? ", " : "", name);
+		size_t used = strlen(existing);
+		if (name && used + strlen(name) + 3 < sizeof existing)
+			snprintf(existing + used, sizeof existing - used, "%s%s", used ? ", " : "", name);
 		free(name);
 	}
 	free(ids);
 	if (found)
 		return WEFT_OK;
-	return weft_error_set(err, WEFT_ENOENT, "no such domain%s%s", there[0] ? "; there are " : "", there);
+	return weft_error_set(err, WEFT_ENOENT, "no such domain%s%s", existing[0] ? "; there are " : "", existing);
 }
 
 /* ---- What it published ---- */
 
 static int read_refs(const struct domain_host *host, uint32_t domain, domain_refs *refs, struct weft_error *err)
 {
-	/* The first node alone is what older guests write. */
+	/* Older guests write only the first node. */
 	for (unsigned node = 0;; node++) {
-		char path[96], name[48] = NODE;
+		char path[96], name[48] = RING_NODE;
 		unsigned length = 0;
 		if (node)
-			snprintf(name, sizeof name, NODE "-%u", node);
+			snprintf(name, sizeof name, RING_NODE "-%u", node);
 		snprintf(path, sizeof path, "/local/domain/%" PRIu32 "/%s", domain, name);
 		char *text = host->read(host->data, path, &length);
 		if (!text && errno == ENOENT) {
 			return node ? WEFT_OK
-				    : weft_error_set(err, WEFT_ENOENT, "the domain publishes no ring: there is no " NODE);
+				    : weft_error_set(
+					  err, WEFT_ENOENT, "the domain publishes no ring buffer: there is no " RING_NODE);
 		}
 		if (!text)
 			return fail_store(err, errno);
 		int status = domain_parse_refs(refs, text, length);
 		free(text);
 		if (status == WEFT_EFORMAT)
-			return weft_error_set(
-			    err, WEFT_EFORMAT, "what the domain wrote to %s is no list of grant references", name);
+			return weft_error_set(err, WEFT_EFORMAT, "not a list of grant references: %s", name);
 		if (status == WEFT_ETOOBIG)
-			return weft_error_set(
-			    err, WEFT_ETOOBIG, "the domain publishes more than %u pages, which is no ring", DOMAIN_PAGES_MAX);
+			return weft_error_set(err, WEFT_ETOOBIG,
+			    "the domain publishes more than %u pages, too many for a ring buffer", DOMAIN_MAX_PAGES);
 		if (status < 0)
 			return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
@@ -138,47 +138,46 @@ static int read_refs(const struct domain_host *host, uint32_t domain, domain_ref
 
 static void unmap_pages(struct pages *pages)
 {
-	for (size_t from = 0; from < pages->count; from += CHUNK) {
-		size_t count = pages->count - from < CHUNK ? pages->count - from : CHUNK;
-		if (pages->chunks[from / CHUNK])
-			pages->host->unmap(pages->host->data, pages->chunks[from / CHUNK], count);
+	for (size_t from = 0; from < pages->count; from += CHUNK_PAGES) {
+		size_t count = pages->count - from < CHUNK_PAGES ? pages->count - from : CHUNK_PAGES;
+		if (pages->chunks[from / CHUNK_PAGES])
+			pages->host->unmap(pages->host->data, pages->chunks[from / CHUNK_PAGES], count);
 	}
 }
 
-/* Says which page it is that cannot be mapped. */
+/* Reports which page cannot be mapped. */
 static int fail_map(
     const struct domain_host *host, uint32_t domain, const domain_refs *refs, size_t from, int error, struct weft_error *err)
 {
 	if (error == ENOMEM || error == ENOSPC)
-		return weft_error_set(err, WEFT_ENOMEM, "no room to map %zu pages of the domain", refs->count);
+		return weft_error_set(err, WEFT_ENOMEM, "no memory to map %zu pages of the domain", refs->count);
 	size_t page = from;
-	for (; page + 1 < refs->count && page + 1 < from + CHUNK; page++) {
+	for (; page + 1 < refs->count && page + 1 < from + CHUNK_PAGES; page++) {
 		void *mapped = host->map(host->data, domain, &refs->items[page], 1);
 		if (!mapped)
 			break;
 		host->unmap(host->data, mapped, 1);
 	}
 	return weft_error_set(err, WEFT_EACCES,
-	    "page %zu of %zu cannot be mapped: the program that shared them has ended, or reference %" PRIu32
-	    " was never granted",
+	    "cannot map page %zu of %zu: the program that shared them has ended, or reference %" PRIu32 " was never granted",
 	    page + 1, refs->count, refs->items[page]);
 }
 
 static int map_pages(struct pages *pages, uint32_t domain, const domain_refs *refs, struct weft_error *err)
 {
 	pages->count = refs->count;
-	for (size_t from = 0; from < refs->count; from += CHUNK) {
-		size_t count = refs->count - from < CHUNK ? refs->count - from : CHUNK;
+	for (size_t from = 0; from < refs->count; from += CHUNK_PAGES) {
+		size_t count = refs->count - from < CHUNK_PAGES ? refs->count - from : CHUNK_PAGES;
 		void *chunk = pages->host->map(pages->host->data, domain, refs->items + from, count);
 		if (!chunk)
 			return fail_map(pages->host, domain, refs, from, errno, err);
-		pages->chunks[from / CHUNK] = chunk;
+		pages->chunks[from / CHUNK_PAGES] = chunk;
 	}
 	return WEFT_OK;
 }
 
-/* Copies once each byte that the domain may be changing; a memcpy may read one twice, or a word in parts. */
-static void copy(unsigned char *to, const unsigned char *from, size_t bytes)
+/* Copies each byte once, since the domain may be changing it; memcpy may read a byte twice. */
+static void copy_volatile(unsigned char *to, const unsigned char *from, size_t bytes)
 {
 	for (; bytes && (uintptr_t)from % 8; bytes--)
 		*to++ = __atomic_load_n(from++, __ATOMIC_RELAXED);
@@ -193,13 +192,13 @@ static void copy(unsigned char *to, const unsigned char *from, size_t bytes)
 static bool read_pages(void *ctx, uint64_t offset, void *to, size_t bytes)
 {
 	const struct pages *pages = ctx;
-	const size_t chunk_bytes = (size_t)CHUNK * DOMAIN_PAGE;
-	if (offset > pages->count * DOMAIN_PAGE || bytes > pages->count * DOMAIN_PAGE - offset)
+	const size_t chunk_bytes = (size_t)CHUNK_PAGES * DOMAIN_PAGE_BYTES;
+	if (offset > pages->count * DOMAIN_PAGE_BYTES || bytes > pages->count * DOMAIN_PAGE_BYTES - offset)
 		return false;
 	for (size_t done = 0; done < bytes;) {
 		size_t at = (size_t)offset + done, within = at % chunk_bytes;
 		size_t part = bytes - done < chunk_bytes - within ? bytes - done : chunk_bytes - within;
-		copy((unsigned char *)to + done, (const unsigned char *)pages->chunks[at / chunk_bytes] + within, part);
+		copy_volatile((unsigned char *)to + done, (const unsigned char *)pages->chunks[at / chunk_bytes] + within, part);
 		done += part;
 	}
 	return true;
@@ -217,7 +216,7 @@ static int open_pages(
 	if (status == WEFT_OK)
 		status = map_pages(pages, domain, &refs, err);
 	if (status == WEFT_OK) {
-		status = weft_trace_open_live(out, read_pages, pages, refs.count * DOMAIN_PAGE, path, err);
+		status = weft_trace_open_live(out, read_pages, pages, refs.count * DOMAIN_PAGE_BYTES, path, err);
 		if (status == WEFT_EFORMAT)
 			weft_error_set(err, WEFT_EFORMAT,
 			    "the domain shares %zu page%s, but no trace in a format that weft reads", refs.count,
@@ -229,33 +228,26 @@ static int open_pages(
 	return status;
 }
 
-int domain_open_on(const struct domain_host *host, struct weft_trace **out, const char *path, struct weft_error *err)
+int domain_open_on_host(const struct domain_host *host, struct weft_trace **out, const char *path, struct weft_error *err)
 {
-	struct weft_error mine = {0};
 	uint32_t domain = 0;
-	int status = find_domain(host, path + sizeof DOMAIN_PREFIX - 1, &domain, &mine);
+	int status = find_domain(host, path + sizeof DOMAIN_PREFIX - 1, &domain, err);
 	if (status == WEFT_OK)
-		status = open_pages(host, domain, out, path, &mine);
-	if (status < 0 && err) {
-		*err = mine;
-		snprintf(err->file, sizeof err->file, "%s", path);
-	}
+		status = open_pages(host, domain, out, path, err);
+	if (status < 0)
+		weft_error_set_file(err, path);
 	return status;
 }
 
 int domain_open(struct weft_trace **out, const char *path, struct weft_error *err)
 {
 	struct domain_host host;
-	struct weft_error mine = {0};
-	int status = domain_host_open(&host, &mine);
+	int status = domain_host_open(&host, err);
 	if (status < 0) {
-		if (err) {
-			*err = mine;
-			snprintf(err->file, sizeof err->file, "%s", path);
-		}
-		return status;
+		weft_error_set_file(err, path);
+	} else {
+		status = domain_open_on_host(&host, out, path, err);
+		domain_host_close(&host);
 	}
-	status = domain_open_on(&host, out, path, err);
-	domain_host_close(&host);
 	return status;
 }

@@ -1,5 +1,4 @@
-/* hypervisor.c: XenStore and grants of the host that this program runs on, through libxenstore and libxengnttab.
- * SPDX-License-Identifier: ISC */
+/* hypervisor.c: accesses XenStore and grants of this host through libxenstore and libxengnttab.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -20,17 +19,17 @@ struct hypervisor {
 	xengnttab_handle *grants;
 };
 
-/* The library tells of its errors on stderr, in words of its own, unless it is given this. */
-static void say_nothing(
+/* Silences the library, which otherwise prints its own errors on stderr. */
+static void ignore_message(
     struct xentoollog_logger *logger, xentoollog_level level, int error, const char *context, const char *format, va_list args)
 {
 }
 
-static void keep_logger(struct xentoollog_logger *logger)
+static void ignore_destroy(struct xentoollog_logger *logger)
 {
 }
 
-static struct xentoollog_logger silent = {.vmessage = say_nothing, .destroy = keep_logger};
+static struct xentoollog_logger silent = {.vmessage = ignore_message, .destroy = ignore_destroy};
 
 static char *read_node(void *data, const char *path, unsigned *length)
 {
@@ -44,13 +43,13 @@ static char **list_nodes(void *data, const char *path, unsigned *count)
 	return xs_directory(h->store, XBT_NULL, path, count);
 }
 
-static void *map(void *data, uint32_t domain, const uint32_t *refs, size_t count)
+static void *map_grants(void *data, uint32_t domain, const uint32_t *refs, size_t count)
 {
 	const struct hypervisor *h = data;
 	return xengnttab_map_domain_grant_refs(h->grants, (uint32_t)count, domain, (uint32_t *)refs, PROT_READ);
 }
 
-static void unmap(void *data, void *pages, size_t count)
+static void unmap_grants(void *data, void *pages, size_t count)
 {
 	const struct hypervisor *h = data;
 	xengnttab_unmap(h->grants, pages, (uint32_t)count);
@@ -71,9 +70,9 @@ static int fail_open(struct weft_error *err, const char *what, int error)
 {
 	if (!is_on_xen())
 		return weft_error_set(
-		    err, WEFT_ENOTSUP, "this is no Xen host; a domain's ring is read on the host that the domain runs on");
+		    err, WEFT_ENOTSUP, "this is not a Xen host; read the ring buffer of a domain on the host of the domain");
 	if (error == EACCES || error == EPERM || geteuid() != 0)
-		return weft_error_set(err, WEFT_EACCES, "only root may read what a domain shares");
+		return weft_error_set(err, WEFT_EACCES, "only root may read the memory that a domain shares");
 	return weft_error_set(err, WEFT_EIO, "%s: %s", what, strerror(error));
 }
 
@@ -85,13 +84,13 @@ int domain_host_open(struct domain_host *out, struct weft_error *err)
 	int status = WEFT_OK;
 	h->store = xs_open(0);
 	if (!h->store)
-		status = fail_open(err, "XenStore cannot be reached, is xenstored running?", errno);
+		status = fail_open(err, "cannot connect to XenStore; start xenstored", errno);
 	if (status == WEFT_OK) {
 		h->grants = xengnttab_open(&silent, 0);
 		if (!h->grants)
-			status = fail_open(err, "/dev/xen/gntdev cannot be opened, is the module xen-gntdev loaded?", errno);
+			status = fail_open(err, "cannot open /dev/xen/gntdev; load the module xen-gntdev", errno);
 	}
-	*out = (struct domain_host){read_node, list_nodes, map, unmap, h};
+	*out = (struct domain_host){read_node, list_nodes, map_grants, unmap_grants, h};
 	if (status < 0)
 		domain_host_close(out);
 	return status;

@@ -1,9 +1,9 @@
-/* cairo.c: primitives and text.
+/* cairo.c: draws primitives and text with Cairo.
  *
- * All but texts goes right into the pixels of an image (draw/pixels.h); elsewhere rectangles that look alike are one path
- * without antialiasing, which Cairo fills quickly.  Slanted lines are one path each, since many of them in one are slow.  Plain
- * ASCII goes as glyphs whose numbers and advances are looked up once; the rest through Pango, whose layouts are kept.
- * SPDX-License-Identifier: ISC */
+ * On an image, everything except texts is written directly into the pixels (draw/pixels.h).  On other surfaces, rectangles of
+ * one style form one path without antialiasing, which Cairo fills fast.  Slanted lines are one path each, because a path with
+ * many of them is slow.  Plain ASCII is drawn as glyphs with numbers and advances that are looked up once; other text goes
+ * through Pango, with cached layouts. SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 
 #include <pango/pangocairo.h>
@@ -14,15 +14,15 @@
 
 #define LAYOUTS 512u
 #define HALO_PX 3
-#define RECTS_A_PATH 128 /* where many overlap, a path costs the square of their number */
+#define RECTS_A_PATH 128 /* filling overlapping rectangles takes time quadratic in their number */
 
 struct glyphs {
-	cairo_font_face_t *face; /* NULL: everything through Pango */
+	cairo_font_face_t *face; /* NULL: everything goes through Pango */
 	unsigned long index[128];
 	double advance[128];
 };
 
-struct kept_layout {
+struct cached_layout {
 	uint64_t hash;
 	PangoLayout *layout;
 };
@@ -32,10 +32,10 @@ struct weft_cairo {
 	PangoFontDescription *description[WEFT_FONT_COUNT];
 	cairo_font_options_t *options;
 	struct glyphs glyphs[WEFT_FONT_COUNT];
-	struct kept_layout layouts[LAYOUTS];
+	struct cached_layout layouts[LAYOUTS];
 };
 
-/* Finds the glyphs that Pango would take. */
+/* Finds the glyphs that Pango would use. */
 static void find_glyphs(struct weft_cairo *c, PangoFontMap *map, enum weft_font font)
 {
 	struct glyphs *g = &c->glyphs[font];
@@ -124,17 +124,17 @@ static PangoLayout *layout_of(struct weft_cairo *c, enum weft_font font, const c
 	uint64_t hash = 14695981039346656037u + (uint64_t)font;
 	for (size_t i = 0; i < len; i++)
 		hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-	struct kept_layout *kept = &c->layouts[(hash >> 32) % LAYOUTS];
-	if (kept->layout && kept->hash == hash)
-		return kept->layout;
-	if (!kept->layout) {
-		kept->layout = pango_layout_new(c->context);
-		pango_layout_set_single_paragraph_mode(kept->layout, TRUE);
+	struct cached_layout *cached = &c->layouts[(hash >> 32) % LAYOUTS];
+	if (cached->layout && cached->hash == hash)
+		return cached->layout;
+	if (!cached->layout) {
+		cached->layout = pango_layout_new(c->context);
+		pango_layout_set_single_paragraph_mode(cached->layout, TRUE);
 	}
-	pango_layout_set_font_description(kept->layout, c->description[font]);
-	pango_layout_set_text(kept->layout, text, (int)len);
-	kept->hash = hash;
-	return kept->layout;
+	pango_layout_set_font_description(cached->layout, c->description[font]);
+	pango_layout_set_text(cached->layout, text, (int)len);
+	cached->hash = hash;
+	return cached->layout;
 }
 
 double weft_cairo_measure(void *ctx, enum weft_font font, const char *text, size_t len)
@@ -151,7 +151,7 @@ double weft_cairo_measure(void *ctx, enum weft_font font, const char *text, size
 	return (double)width / PANGO_SCALE;
 }
 
-/* A text, so far from where it stands. */
+/* Draws a text at an offset from its position. */
 static void draw_text_at(struct weft_cairo *c, cairo_t *cr, const char *text, const struct weft_prim *p, double dx, double dy,
     int *font_set, bool as_path)
 {
@@ -188,8 +188,8 @@ static void set_colour(cairo_t *cr, uint32_t rgb, uint8_t alpha)
 	cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha / 255.0);
 }
 
-/* In pixels a halo is the same text around it: glyphs that are kept are cheaper than outlines.  In a document it is an outline,
- * so that a text is found once. */
+/* Draws a text.  In pixels, a halo is the same text drawn around it, because cached glyphs are cheaper than outlines.  In a
+ * document, it is an outline, so that a search finds the text once. */
 static void draw_text(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_list *list, const struct weft_prim *p,
     enum weft_theme theme, int *font_set)
 {
@@ -229,25 +229,26 @@ static void draw_shape(cairo_t *cr, const struct weft_prim *p)
 	cairo_fill(cr);
 }
 
-/* The pixels that a context draws on, if they are at hand: it spares Cairo what costs more than small rectangles themselves. */
+/* The pixels that a context draws on, if they are accessible.  For small rectangles, Cairo's overhead exceeds the cost of
+ * filling. */
 struct pixels {
-	cairo_surface_t *surface; /* NULL: they are not */
+	cairo_surface_t *surface; /* NULL: not accessible */
 	struct weft_pixels image;
-	bool are_taken; /* since Cairo drew last */
+	bool is_begun; /* pixels were written since Cairo's last drawing */
 };
 
-static void take_pixels(struct pixels *px)
+static void begin_pixels(struct pixels *px)
 {
-	if (!px->are_taken)
+	if (!px->is_begun)
 		cairo_surface_flush(px->surface);
-	px->are_taken = true;
+	px->is_begun = true;
 }
 
-static void leave_pixels(struct pixels *px)
+static void end_pixels(struct pixels *px)
 {
-	if (px->are_taken)
+	if (px->is_begun)
 		cairo_surface_mark_dirty(px->surface);
-	px->are_taken = false;
+	px->is_begun = false;
 }
 
 static bool is_whole(double x)
@@ -255,7 +256,7 @@ static bool is_whole(double x)
 	return x == (int)x;
 }
 
-/* What may be drawn on; false where that is not whole pixels of the image. */
+/* Sets the clip rectangle; returns false if it is not one rectangle of whole pixels. */
 static bool clip_to(struct weft_pixels *image, const cairo_rectangle_list_t *clip, int width, int height)
 {
 	if (clip->status != CAIRO_STATUS_SUCCESS || clip->num_rectangles != 1)
@@ -298,7 +299,7 @@ static struct pixels pixels_of(cairo_t *cr)
 	return plain ? p : (struct pixels){0};
 }
 
-/* Those that look alike, up to place `end`. */
+/* Draws rectangles of one style. */
 static void draw_rects(cairo_t *cr, const struct weft_prim *p, const struct weft_prim *end)
 {
 	int count = 0;
@@ -319,14 +320,14 @@ void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_l
 		const struct weft_prim *p = &list->prims[i];
 		size_t end = i + 1;
 		if (pixels.surface && p->kind != WEFT_PRIM_TEXT) {
-			take_pixels(&pixels);
+			begin_pixels(&pixels);
 			i = weft_pixels_draw(&pixels.image, list, i, theme);
 			continue;
 		}
 		while (end < list->count && list->prims[end].kind == p->kind && list->prims[end].paint == p->paint &&
 		       list->prims[end].alpha == p->alpha)
 			end++;
-		leave_pixels(&pixels);
+		end_pixels(&pixels);
 		set_colour(cr, weft_theme_rgb(theme, p->paint), p->alpha);
 		cairo_set_antialias(cr, p->kind == WEFT_PRIM_RECT ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
 		if (p->kind == WEFT_PRIM_RECT)
@@ -339,6 +340,6 @@ void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_l
 		}
 		i = end;
 	}
-	leave_pixels(&pixels);
+	end_pixels(&pixels);
 	cairo_restore(cr);
 }

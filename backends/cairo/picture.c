@@ -1,4 +1,4 @@
-/* picture.c: files.  SPDX-License-Identifier: ISC */
+/* picture.c: writes pictures to files.  SPDX-License-Identifier: ISC */
 #include <cairo-pdf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ int weft_cairo_write(struct weft_cairo *cairo, const struct weft_draw_list *list
 	if (status == CAIRO_STATUS_NO_MEMORY)
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a picture");
 	if (status != CAIRO_STATUS_SUCCESS)
-		return weft_error_set(err, WEFT_EIO, "the picture cannot be written: %s", cairo_status_to_string(status));
+		return weft_error_set(err, WEFT_EIO, "cannot write the picture: %s", cairo_status_to_string(status));
 	return WEFT_OK;
 }
 
@@ -73,7 +73,7 @@ static int icicle_px(const struct weft_render_options *o)
 	return o->icicle ? (int)weft_icicle_px(o->icicle, (o->height_px ? o->height_px : 720) / 3.0) : 0;
 }
 
-/* What the promises have: all but what stands below. */
+/* Returns the height for the promises: the total without the sheet and the icicle. */
 static int height_of(const struct weft_render_options *o)
 {
 	return (o->height_px ? o->height_px : 720) - (o->sheet ? (int)weft_sheet_px(o->sheet) : 0) - icicle_px(o);
@@ -103,7 +103,7 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 		weft_view_set_highlight(view, o->marked[i], true);
 	struct weft_draw_options options = {
 	    .measure = weft_cairo_measure, .no_metrics = o->no_metrics, .no_threads = o->no_threads};
-	weft_view_leave(view, weft_draw_lanes_px(view->model, &options, view->height_px));
+	weft_view_reserve_lanes(view, weft_draw_lanes_px(view->model, &options, view->height_px));
 	weft_view_focus_best(view);
 	int status = weft_cairo_create(&cairo);
 	if (status < 0)
@@ -125,38 +125,38 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	return status;
 }
 
-/* Has the layout made anew, of what belongs to a promise, or with folds. */
+/* Replaces the layout by one of the promises that belong to o->focus, or with folds. */
 static int lay_out(
     struct weft_layout **layout, const struct weft_model *model, const struct weft_render_options *o, struct weft_error *err)
 {
 	static const struct weft_folding nothing;
 	uint64_t *only = NULL;
 	uint32_t *leader_of = NULL;
-	struct weft_layout *part = NULL;
+	struct weft_layout *subset = NULL;
 	int status = o->focus ? weft_focus_find(&only, NULL, model, *layout, o->focus, err) : WEFT_OK;
 	if (status == WEFT_OK)
 		status = weft_folding_find(&leader_of, o->folding ? o->folding : &nothing, model, *layout, only, err);
 	if (status == WEFT_OK && o->folding && o->folding->rows_by != WEFT_ROWS_BY_THREAD)
-		status = weft_layout_create_grouped(&part, model, o->folding->rows_by, only, leader_of, err);
+		status = weft_layout_create_grouped(&subset, model, o->folding->rows_by, only, leader_of, err);
 	else if (status == WEFT_OK && (only || leader_of))
-		status = weft_layout_create_folded(&part, model, *layout, only, leader_of, err);
+		status = weft_layout_create_folded(&subset, model, *layout, only, leader_of, err);
 	free(only);
 	free(leader_of);
-	if (part) {
+	if (subset) {
 		weft_layout_destroy(*layout);
-		*layout = part;
+		*layout = subset;
 	}
 	return status;
 }
 
-/* Has tracks folded whose rows would be too low. */
+/* Folds tracks with rows that would be too low. */
 static int fold_thin(struct weft_layout **layout, struct weft_view **view, const struct weft_model *model,
     const struct weft_render_options *o, struct weft_error *err)
 {
 	struct weft_folding folding = {0};
 	struct weft_thinness thinness;
 	uint32_t *leader_of = NULL;
-	struct weft_layout *part = NULL;
+	struct weft_layout *subset = NULL;
 	struct weft_draw_options options = {.no_metrics = o->no_metrics, .no_threads = o->no_threads};
 	int status = weft_folding_find_depth(&folding.depth, model, *layout, err);
 	if (status < 0 || folding.depth == 0)
@@ -169,15 +169,15 @@ static int fold_thin(struct weft_layout **layout, struct weft_view **view, const
 		return WEFT_OK;
 	status = weft_folding_find(&leader_of, &folding, model, *layout, NULL, err);
 	if (status == WEFT_OK && leader_of)
-		status = weft_layout_create_folded(&part, model, NULL, NULL, leader_of, err);
+		status = weft_layout_create_folded(&subset, model, NULL, NULL, leader_of, err);
 	free(leader_of);
-	if (!part)
+	if (!subset)
 		return status;
 	weft_view_destroy(*view);
 	*view = NULL;
 	weft_layout_destroy(*layout);
-	*layout = part;
-	return weft_view_create(view, model, part, err);
+	*layout = subset;
+	return weft_view_create(view, model, subset, err);
 }
 
 int weft_render(const struct weft_model *model, const struct weft_render_options *o, weft_write_fn *write, void *write_ctx,
@@ -188,11 +188,11 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 	struct weft_lulls *lulls = NULL;
 	if (o->width_px < 0 || o->height_px < 0 || o->width_px > 32767 || o->height_px > 32767 ||
 	    (o->width_px > 0 && o->width_px < 64) || (o->height_px > 0 && o->height_px < 64))
-		return weft_error_set(err, WEFT_EINVAL, "a picture is 64 to 32767 pixels wide and high");
+		return weft_error_set(err, WEFT_EINVAL, "the width and height of a picture must be 64 to 32767 pixels");
 	if (height_of(o) < 64)
-		return weft_error_set(err, WEFT_EINVAL, "there is no room above the table: --size=WxH");
+		return weft_error_set(err, WEFT_EINVAL, "there is no space above the table; use a larger --size=WxH");
 	if ((o->has_from ? o->from_ns : 0) >= (o->has_to ? o->to_ns : model->end_ns) && (o->has_from || o->has_to))
-		return weft_error_set(err, WEFT_EINVAL, "there is no time between the start and the end of the picture");
+		return weft_error_set(err, WEFT_EINVAL, "the end of the picture must be after its start");
 	int status = weft_layout_create(&layout, model, err);
 	if (status == WEFT_OK)
 		status = lay_out(&layout, model, o, err);
@@ -226,7 +226,7 @@ static int cannot_create(struct weft_error *err, int why)
 	    "cannot be created: %s", strerror(why));
 }
 
-/* Written beside its place and moved there when it is whole. */
+/* Writes a temporary file beside the target, and renames it when it is complete. */
 static int render_beside(const struct weft_model *model, const struct weft_render_options *o, const char *path, char *beside,
     size_t *found, struct weft_error *err)
 {
@@ -259,7 +259,7 @@ int weft_render_file(
 	static const char suffix[] = ".XXXXXX";
 	struct stat st;
 	size_t len = strlen(path);
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* /dev/stdout, a pipe: there is no beside */
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* /dev/stdout or a pipe: a temporary file beside it is impossible */
 		FILE *file = fopen(path, "wb");
 		if (!file)
 			return cannot_create(err, errno);

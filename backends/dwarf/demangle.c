@@ -1,14 +1,14 @@
-/* demangle.c: names as their language writes them.  SPDX-License-Identifier: ISC */
+/* demangle.c: converts symbols to names as their language writes them.  SPDX-License-Identifier: ISC */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "names_private.h"
 
-/* Of the C++ runtime. */
+/* From the C++ runtime. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *size, int *status); // NOLINT(bugprone-reserved-identifier)
 
-/* Rust's older names end in a hash: "core::fmt::write::h0123456789abcdef". */
+/* Removes the hash at the end of older Rust names: "core::fmt::write::h0123456789abcdef". */
 static void cut_hash(char *name)
 {
 	enum { HASH = 19 };
@@ -17,15 +17,15 @@ static void cut_hash(char *name)
 		name[n - HASH] = 0;
 }
 
-/* Leaves what is the name of "int ns::(anonymous namespace)::f<double>(char) const": no type before it, which templates have, no
- * parameters behind it, which tell nothing that a line does not tell better. */
+/* Reduces "int ns::(anonymous namespace)::f<double>(char) const" to the qualified name.  Removes the return type,
+ * which symbols of templates have, and the parameters, because the source line is more useful. */
 static void cut_parameters(char *name)
 {
 	char *begin = name, *open = NULL;
 	unsigned angles = 0, rounds = 0;
 	bool in_operator = false;
 	for (char *c = name; *c; c++) {
-		/* "operator<", "operator()", "operator new": what follows is no bracket, and no end. */
+		/* "operator<", "operator()", "operator new": the next characters are part of the name. */
 		if (!strncmp(c, "operator", 8) && (c == name || c[-1] == ':' || c[-1] == ' ')) {
 			in_operator = true;
 			c += 7 + (c[8] == '(' ? 2 : strspn(c + 8, "<>-"));
@@ -43,7 +43,7 @@ static void cut_parameters(char *name)
 			open = c;
 		if (*c == ')' && rounds)
 			rounds--;
-		/* There is more of the name behind them. */
+		/* The name continues after these parentheses. */
 		if (*c == ':' && rounds == 0)
 			open = NULL;
 	}
@@ -52,7 +52,7 @@ static void cut_parameters(char *name)
 	memmove(name, begin, strlen(begin) + 1);
 }
 
-/* What a compiler made of a function: "f.constprop.0", "f.part.0.cold". */
+/* Removes suffixes that a compiler adds to clones of a function: "f.constprop.0", "f.part.0.cold". */
 static void cut_suffixes(char *name)
 {
 	static const char *const suffixes[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};

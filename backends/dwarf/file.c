@@ -1,29 +1,32 @@
-/* file.c: see file.h.  SPDX-License-Identifier: ISC */
+/* file.c: opens files that a trace names (see file.h).  SPDX-License-Identifier: ISC */
 #include "file.h"
 
 #include <elfutils/libdwelf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cursor.h"
 
-enum { BUILD_ID_MOST = 64 };
+enum { MAX_BUILD_ID = 64 };
 
 static int hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Build-ids of less than 8 bytes are no identity. */
-static size_t parse_id(unsigned char out[BUILD_ID_MOST], struct weft_str digits)
+/* Parses a build-id.  One of less than 8 bytes does not identify a file. */
+static size_t parse_id(unsigned char out[MAX_BUILD_ID], struct weft_str digits)
 {
 	size_t n = digits.len / 2;
-	if (digits.len % 2 || n < 8 || n > BUILD_ID_MOST)
+	if (digits.len % 2 || n < 8 || n > MAX_BUILD_ID)
 		return 0;
 	for (size_t i = 0; i < n; i++) {
 		int high = hex_digit(digits.ptr[2 * i]), low = hex_digit(digits.ptr[2 * i + 1]);
@@ -36,15 +39,15 @@ static size_t parse_id(unsigned char out[BUILD_ID_MOST], struct weft_str digits)
 
 bool weft__file_debug_path(char *out, size_t size, struct weft_str build_id)
 {
-	unsigned char id[BUILD_ID_MOST];
+	unsigned char id[MAX_BUILD_ID];
 	if (!parse_id(id, build_id))
 		return false;
 	return snprintf(out, size, "/usr/lib/debug/.build-id/%.2s/%.*s.debug", build_id.ptr, (int)build_id.len - 2,
 		   build_id.ptr + 2) < (int)size;
 }
 
-/* Files that are no files on a disk, and do things when they are read. */
-static bool is_of_the_kernel(int fd)
+/* Returns whether a file is on a virtual file system of the kernel, where reading may have side effects. */
+static bool is_kernel_file(int fd)
 {
 	static const unsigned long kernels[] = {0x9fa0 /* proc */, 0x62656572 /* sysfs */, 0x64626720 /* debugfs */,
 	    0x74726163 /* tracefs */, 0x73636673 /* securityfs */, 0x6165676c /* pstore */, 0x27e0eb /* cgroup */,
@@ -58,29 +61,45 @@ static bool is_of_the_kernel(int fd)
 	return false;
 }
 
-/* O_PATH opens nothing: a device is not woken, a FIFO's writer sees no reader. */
-static int open_regular(const char *path)
+/* Opens a path for examination.  A link of /proc, such as /proc/self/cwd, leads out of the path that was recorded; no module is
+ * there. */
+static int open_path(const char *path)
 {
-	int place = path[0] == '/' ? open(path, O_PATH | O_CLOEXEC) : -1, fd = -1;
+	static const char *const virtual[] = {"/proc/", "/sys/", "/dev/"};
+	for (size_t i = 0; i < sizeof virtual / sizeof *virtual; i++)
+		if (!strncmp(path, virtual[i], strlen(virtual[i])))
+			return -1;
+#ifdef SYS_openat2
+	const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+	const long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+		return (int)fd;
+#endif
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
+/* O_PATH is used first, because it does not wake a device or connect a FIFO. */
+int weft__file_open(const char *path)
+{
+	int path_fd = path[0] == '/' && !strstr(path, "//") ? open_path(path) : -1, fd = -1;
 	struct stat st;
 	char name[32];
-	if (place < 0)
+	if (path_fd < 0)
 		return -1;
-	bool sane = fstat(place, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == 0 || st.st_uid == geteuid()) &&
-		    !(st.st_mode & S_IWOTH) && !is_of_the_kernel(place);
+	bool sane = fstat(path_fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+		    !(st.st_mode & S_IWOTH) && !is_kernel_file(path_fd);
 	if (sane) {
-		snprintf(name, sizeof name, "/proc/self/fd/%d", place);
+		snprintf(name, sizeof name, "/proc/self/fd/%d", path_fd);
 		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	}
-	close(place);
+	close(path_fd);
 	return fd;
 }
 
-enum weft_file_fault weft__file_open(int *out, const char *path, struct weft_str build_id)
+enum weft_file_fault weft__file_identify(int fd, struct weft_str build_id)
 {
-	unsigned char wanted[BUILD_ID_MOST], magic[SELFMAG];
+	unsigned char wanted[MAX_BUILD_ID], magic[SELFMAG];
 	size_t bytes = parse_id(wanted, build_id);
-	int fd = open_regular(path);
 	if (fd < 0)
 		return WEFT_FILE_NONE;
 	enum weft_file_fault fault = WEFT_FILE_OTHER;
@@ -95,14 +114,10 @@ enum weft_file_fault weft__file_open(int *out, const char *path, struct weft_str
 		fault = same ? WEFT_FILE_FINE : WEFT_FILE_BUILD_ID;
 		elf_end(elf);
 	}
-	if (fault == WEFT_FILE_FINE)
-		*out = fd;
-	else
-		close(fd);
 	return fault;
 }
 
-/* ---- Functions that only exceptions know ---- */
+/* ---- Functions known from exception tables only ---- */
 
 struct image {
 	const unsigned char *bytes;
@@ -118,7 +133,7 @@ static bool read_at(const struct image *f, uint64_t at, void *to, size_t bytes)
 	return true;
 }
 
-/* Where in the file an address is. */
+/* Returns the file offset of an address. */
 static bool find_offset(const struct image *f, uint64_t address, uint64_t *out)
 {
 	for (unsigned i = 0; i < f->head.e_phnum; i++) {
@@ -145,7 +160,7 @@ static bool find_table(const struct image *f, Elf64_Phdr *out)
 
 bool weft__file_function(const unsigned char *bytes, size_t size, uint64_t address, uint64_t *begin, uint64_t *end)
 {
-	/* Pointers relative to the table, signed, of 4 bytes; and relative to themselves: what every linker writes. */
+	/* The only format that linkers write: signed 4-byte pointers, relative to the table or to themselves. */
 	enum { TABLE = 0x3b, COUNT = 0x03, POINTER = 0x1b, HEAD = 12, ENTRY = 8 };
 	struct image f = {.bytes = bytes, .size = size};
 	Elf64_Phdr h;
@@ -158,7 +173,7 @@ bool weft__file_function(const unsigned char *bytes, size_t size, uint64_t addre
 	unsigned char entry[ENTRY], frame[16];
 	if (high > size / ENTRY)
 		return false;
-	/* The last entry at or before the address. */
+	/* Finds the last entry at or before the address. */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 		if (!read_at(&f, table + mid * ENTRY, entry, ENTRY))
@@ -171,7 +186,7 @@ bool weft__file_function(const unsigned char *bytes, size_t size, uint64_t addre
 	if (!low || !read_at(&f, table + (low - 1) * ENTRY, entry, ENTRY))
 		return false;
 	*begin = h.p_vaddr + (uint64_t)(int64_t)(int32_t)weft_load_u32(entry);
-	/* Its description: length, where the common part is, begin, how many bytes. */
+	/* The entry points to an FDE: length, offset of the CIE, start, size. */
 	if (!find_offset(&f, h.p_vaddr + (uint64_t)(int64_t)(int32_t)weft_load_u32(entry + 4), &at) ||
 	    !read_at(&f, at, frame, sizeof frame))
 		return false;

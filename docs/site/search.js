@@ -17,7 +17,7 @@ function score(section, words) {
 	return sum;
 }
 
-// What stands around the first of the words, with all of them marked; as nodes, since texts are texts.
+// Returns the text around the first match, with all matches marked, as nodes, so that no text becomes markup.
 function excerpt(section, words) {
 	const span = document.createElement("span"), at = Math.max(0, section.words.indexOf(words[0]) - 50);
 	let rest = (at ? "… " : "") + section.text.slice(at, at + 150) + (at + 150 < section.text.length ? " …" : "");

@@ -19,15 +19,21 @@ import sys
 MENU = [
     ('', [('README.md', 'weft')]),
     ('Record', [
-        ('docs/recording.md', 'Recording'), ('docs/promises.md', 'Promises for C'), ('docs/machines.md', 'Several machines'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml')]),
+        ('docs/record-installed.md', 'Installed programs'), ('docs/record-runtimes.md', 'Runtimes'), ('docs/record-kernel.md', 'The kernel'),
+        ('docs/record-server.md', 'Servers'),
+        ('docs/instrument-api.md', 'Your own runtime'), ('docs/recorder-costs.md', 'Costs'), ('docs/promises.md', 'Promises for C'),
+        ('docs/machines.md', 'Several machines'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml')]),
     ('Look', [
-        ('docs/diagnosing.md', 'Diagnosing'), ('docs/viewing.md', 'Viewing'), ('docs/night.md', 'A server at night'), ('docs/sql.md', 'SQL'), ('docs/embedding.md', 'Embedding')]),
+        ('docs/tutorial-diagnosing.md', 'Tutorial'), ('docs/findings/README.md', 'Findings'), ('docs/from-other-tools.md', 'From other tools'), ('docs/viewing.md', 'Viewing'),
+        ('docs/server.md', 'Without a desktop'), ('docs/sql.md', 'SQL'), ('docs/embedding.md', 'Embedding')]),
     ('Look up', [
         ('weft.1', 'weft(1)'), ('weft-view.1', 'weft-view(1)'), ('weft-record.3', 'weft-record(3)'), ('weft-promise.3', 'weft-promise(3)'),
         ('weft-uv.3', 'weft-uv(3)'), ('weft-xen.3', 'weft-xen(3)'), ('docs/format.md', 'The format'),
-        ('docs/reference-differences.md', 'Differences')]),
+        ('docs/glossary.md', 'Glossary')]),
     ('The project', [
-        ('CHANGELOG.md', 'Changes'), ('ARCHITECTURE.md', 'Architecture'), ('HACKING.md', 'Hacking'), ('CONTRIBUTING.md', 'Contributing'),
+        ('CHANGELOG.md', 'Changes'), ('CONTRIBUTING.md', 'Contributing'), ('ARCHITECTURE.md', 'Architecture'), ('docs/dev/clocks.md', 'Clocks'),
+        ('docs/dev/following.md', 'Following'), ('docs/dev/testing.md', 'Testing'),
+        ('docs/dev/verdicts.md', 'Verdicts'), ('docs/dev/dependencies.md', 'Dependencies'), ('docs/dev/reference-differences.md', 'Differences'),
         ('SECURITY.md', 'Security'), ('LICENSE', 'License')]),
 ]
 LIVE = ('<h2 id="try-it">Try it</h2><p>Two runs of <a href="examples/arp/arp.c.html">a small TCP stack</a>, one that connects and one that hangs, '
@@ -39,7 +45,7 @@ class Site:
     def __init__(self, source, build, out):
         self.source, self.build, self.out = source, build, out
         self.made, self.sections, self.todo = set(), [], []
-        self.manual = {os.path.basename(p): p for p in glob.glob(f'{source}/docs/man/*.[135]') + glob.glob(f'{build}/docs/man/*.3') + glob.glob(f'{build}/docs/*.5')}
+        self.manual = {os.path.basename(p): p for p in glob.glob(f'{build}/docs/man/*.[13]') + glob.glob(f'{build}/docs/*.5')}
         names = subprocess.run(
             [f'{source}/tools/man3.py', '--list', *(h for h in sorted(glob.glob(f'{source}/include/weft/*.h')) if not h.endswith('_inline.h'))], stdout=subprocess.PIPE, text=True, check=True).stdout
         self.links = dict(line.split(' ') for line in names.splitlines() if ' ' in line)
@@ -50,9 +56,13 @@ class Site:
         """Where the page of a file of the project stands; None: it has none."""
         if path == 'README.md':
             return 'index.html'
+        name = os.path.basename(path)
+        if path.startswith('docs/man/') and path.endswith('.md'):
+            # The page that is made of it.
+            name = 'weft.1' if name == 'weft.md' else f'weft-{name[:-3]}.1'
+            return f'manual/{name}.html' if name in self.manual else None
         if path.endswith('.md'):
             return path[:-3] + '.html'
-        name = os.path.basename(path)
         if name in self.manual:
             return f'manual/{name}.html'
         if path.endswith('.png'):
@@ -129,7 +139,7 @@ class Site:
         self.index(address, title, body)
 
     def index(self, address, title, body):
-        """What the search knows: the text of each section."""
+        """Returns the search index: the text of each section."""
         parts = re.split(r'<(h[123]|dt)[^>]* id="([^"]*)"[^>]*>(.*?)</\1>', body, flags=re.S)
         for anchor, heading, text in [('', title, parts[0])] + list(zip(parts[2::4], parts[3::4], parts[4::4])):
             heading = plain(re.sub(r'<a class="anchor".*?</a>', '', heading, flags=re.S)).removesuffix(' ()')
@@ -184,10 +194,10 @@ class Site:
             if address in self.made:
                 continue
             self.made.add(address)
-            if path.endswith('.md'):
+            if address.startswith('manual/'):
+                self.man(os.path.basename(address).removesuffix('.html'))
+            elif path.endswith('.md'):
                 self.markdown(path)
-            elif address.startswith('manual/'):
-                self.man(os.path.basename(path))
             elif path.endswith('.png'):
                 os.makedirs(os.path.dirname(os.path.join(self.out, path)), exist_ok=True)
                 shutil.copy(os.path.join(self.source, path), os.path.join(self.out, path))

@@ -1,10 +1,10 @@
 /* arp.c: a small TCP stack that sometimes hangs when it connects.
  *
  *	arp good	the network card reports that it has sent the ARP request, then the answer to it comes
- *	arp bad		the answer is faster than the report
+ *	arp bad		the answer comes before the report
  *
- * To connect, TCP sends a segment; IP must know the hardware address of the other side; ARP asks for it and waits for the
- * answer.  The stack below is wrong in one line, and only if things happen in the other order: record both, and look.
+ * To connect, TCP sends a segment; IP needs the hardware address of the other side; ARP asks for that address and waits for the
+ * answer.  One line of this stack is wrong, which shows only if things happen in the other order: record both.
  *
  *	WEFT_TRACE=good.weft ./arp good; WEFT_TRACE=bad.weft ./arp bad
  *
@@ -16,9 +16,9 @@
 
 enum frame_kind { ARP_REQUEST, ARP_RESPONSE, TCP_SYN, TCP_SYN_ACK };
 
-/* ---- The other side of the wire: it knows nothing of promises ---- */
+/* ---- The other side of the wire, which does not use promises ---- */
 
-/* What the card has done, for the driver to see. */
+/* An action of the card, for the driver. */
 struct notice {
 	struct notice *next;
 	struct weft_resolver *sent; /* a frame was sent; NULL: one was received */
@@ -28,14 +28,14 @@ struct notice {
 struct card {
 	uv_async_t interrupt;
 	struct notice *first, **last;
-	bool reports_late; /* that it has sent a frame, when the answer is there */
+	bool reports_late; /* report a sent frame only when the answer has arrived */
 };
 
 struct frame_timer {
 	uv_timer_t handle;
 	struct card *card;
 	struct notice *notice;
-	struct frame_timer *then; /* what happens afterwards, however slow this machine is; NULL: nothing */
+	struct frame_timer *then; /* the next timer, started afterwards however slow this machine is; NULL: none */
 	uint64_t ms;
 };
 
@@ -44,19 +44,19 @@ static void free_handle(uv_handle_t *handle)
 	free(handle->data);
 }
 
-static void card_is_done(uv_timer_t *handle)
+static void on_card_done(uv_timer_t *handle)
 {
 	struct frame_timer *timer = handle->data;
 	struct card *card = timer->card;
 	*card->last = timer->notice;
 	card->last = &timer->notice->next;
 	if (timer->then)
-		uv_timer_start(&timer->then->handle, card_is_done, timer->then->ms, 0);
+		uv_timer_start(&timer->then->handle, on_card_done, timer->then->ms, 0);
 	uv_close((uv_handle_t *)handle, free_handle);
 	uv_async_send(&card->interrupt);
 }
 
-static struct frame_timer *card_will(struct card *card, struct weft_resolver *sent, enum frame_kind received)
+static struct frame_timer *schedule_notice(struct card *card, struct weft_resolver *sent, enum frame_kind received)
 {
 	struct frame_timer *timer = calloc(1, sizeof *timer);
 	struct notice *notice = calloc(1, sizeof *notice);
@@ -72,12 +72,12 @@ static struct frame_timer *card_will(struct card *card, struct weft_resolver *se
 
 static void card_send(struct card *card, enum frame_kind kind, struct weft_resolver *sent)
 {
-	struct frame_timer *report = card_will(card, sent, kind);
-	struct frame_timer *answer = card_will(card, NULL, kind == ARP_REQUEST ? ARP_RESPONSE : TCP_SYN_ACK);
+	struct frame_timer *report = schedule_notice(card, sent, kind);
+	struct frame_timer *answer = schedule_notice(card, NULL, kind == ARP_REQUEST ? ARP_RESPONSE : TCP_SYN_ACK);
 	struct frame_timer *first = card->reports_late ? answer : report;
 	first->then = first == report ? answer : report;
 	first->then->ms = 20;
-	uv_timer_start(&first->handle, card_is_done, 10, 0);
+	uv_timer_start(&first->handle, on_card_done, 10, 0);
 }
 
 /* ---- The stack ---- */
@@ -92,7 +92,7 @@ struct stack {
 
 static struct weft_counter tcp_to_ip = WEFT_PROMISE_COUNTER("tcp-to-ip", 0);
 
-/* Resolved when the card says that the frame is on the wire. */
+/* Is resolved when the card reports that the frame is on the wire. */
 static struct weft_promise *ring_write(struct stack *s, enum frame_kind kind)
 {
 	struct weft_resolver *sent;
@@ -111,7 +111,7 @@ static struct weft_promise *arp_query(struct stack *s)
 {
 	if (s->knows_address)
 		return weft_promise_unit();
-	/* The bug: what is broadcast while we wait for the write, we never hear of. */
+	/* The bug: a broadcast during the wait for the write is lost. */
 	return weft_promise_bind(ring_write(s, ARP_REQUEST), await_response, s, NULL);
 }
 
@@ -133,7 +133,7 @@ static struct weft_promise *await_connection(void *ctx, void *nothing)
 	return weft_promise_ref(ctx);
 }
 
-static void unref(void *p)
+static void unref_promise(void *p)
 {
 	weft_promise_unref(p);
 }
@@ -141,7 +141,7 @@ static void unref(void *p)
 static struct weft_promise *tcp_connect(struct stack *s)
 {
 	struct weft_promise *connection = weft_promise_named_task("TCP connect", &s->connecting);
-	return weft_promise_bind(ip_write(s), await_connection, connection, unref);
+	return weft_promise_bind(ip_write(s), await_connection, connection, unref_promise);
 }
 
 static void frame_received(struct stack *s, enum frame_kind kind)
@@ -155,7 +155,7 @@ static void frame_received(struct stack *s, enum frame_kind kind)
 	}
 }
 
-/* The driver: waits for an interrupt, looks what the card has done, and begins again. */
+/* Runs the driver: waits for an interrupt, handles the card's notices, and starts again. */
 static struct weft_promise *driver(void *ctx, void *interrupt)
 {
 	struct stack *s = ctx;
@@ -178,7 +178,7 @@ static struct weft_promise *driver_start(void *ctx)
 	return driver(ctx, NULL);
 }
 
-static void interrupt(uv_async_t *handle)
+static void on_interrupt(uv_async_t *handle)
 {
 	struct stack *s = handle->data;
 	struct weft_resolver *port = s->port;
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	s.arp_response = weft_condition_create("ARP response");
 	if (!uv || !s.arp_response)
 		return 2;
-	uv_async_init(weft_uv_loop(uv), &s.card.interrupt, interrupt);
+	uv_async_init(weft_uv_loop(uv), &s.card.interrupt, on_interrupt);
 	s.card.interrupt.data = &s;
 	weft_promise_async(driver_start, &s, NULL);
 

@@ -1,15 +1,15 @@
-/* arp.c: a kernel that does nothing but connect, on a machine without an operating system; sometimes it hangs.
+/* arp.c: a kernel that only connects, on a machine without an operating system; sometimes it hangs.
  *
- * As in examples/arp, TCP needs IP, IP needs the hardware address that ARP asks for, and one line of it is wrong.  Here the
- * network card interrupts, a thousand times a second a timer does too, and all is recorded: each interrupt is a promise, which
+ * As in examples/arp, TCP needs IP, IP needs the hardware address that ARP asks for, and one line is wrong.  Here the network
+ * card interrupts, a timer interrupts a thousand times a second, and everything is recorded.  Each interrupt is a promise, which
  * begins when the interrupt arrives and runs when it is handled.
  *
  *	good	the card reports that it has sent the ARP request, then the answer comes: "connected"
- *	bad	the answer is faster: a second of silence, then "hung"
- *	crash	as bad, and then it writes where no memory is
+ *	bad	the answer comes first: a second of silence, then "hung"
+ *	crash	as bad, and then it writes to unmapped memory
  *	busy	records for ever
  *
- * examples/bare/build arp.elf builds it; docs/guests.md runs it, and reads what it recorded.  At last it prints counts of that.
+ * examples/bare/build arp.elf builds it; docs/guests.md runs it, and reads its recording.  At its end it prints counts of events.
  * SPDX-License-Identifier: ISC */
 #include <weft/promise.h>
 
@@ -19,7 +19,7 @@ enum { QUEUE = 4096, SILENCE = TIMER_HZ };
 
 enum frame { ARP_REQUEST, ARP_RESPONSE, TCP_SYN, TCP_SYN_ACK };
 
-/* ---- Interrupts: what arrives, and what is done about it later ---- */
+/* ---- Interrupts: their arrival, and the later handling ---- */
 
 struct interrupt {
 	weft_id id;
@@ -33,7 +33,7 @@ static struct {
 
 static uint64_t ticks, arrived, handled, lost;
 
-static void arrive(bool is_card)
+static void queue_interrupt(bool is_card)
 {
 	if (queue.end - queue.first == QUEUE) {
 		lost++;
@@ -61,31 +61,31 @@ struct notice {
 static struct notice notices[4];
 static bool reports_late;
 
-static void card_will(uint64_t in_ticks, struct weft_resolver *sent, enum frame received)
+static void schedule_notice(uint64_t in_ticks, struct weft_resolver *sent, enum frame received)
 {
 	for (unsigned i = 0; i < sizeof notices / sizeof *notices; i++)
 		if (!notices[i].due) {
-			uint64_t state = machine_keep_out();
+			uint64_t state = machine_disable_interrupts();
 			notices[i] = (struct notice){ticks + in_ticks, sent, received, false};
-			machine_let_in(state);
+			machine_restore_interrupts(state);
 			return;
 		}
 }
 
 static void card_send(enum frame frame, struct weft_resolver *sent)
 {
-	card_will(reports_late ? 20 : 10, sent, frame);
-	card_will(reports_late ? 10 : 20, NULL, frame == ARP_REQUEST ? ARP_RESPONSE : TCP_SYN_ACK);
+	schedule_notice(reports_late ? 20 : 10, sent, frame);
+	schedule_notice(reports_late ? 10 : 20, NULL, frame == ARP_REQUEST ? ARP_RESPONSE : TCP_SYN_ACK);
 }
 
 static void on_tick(void)
 {
 	ticks++;
-	arrive(false);
+	queue_interrupt(false);
 	for (unsigned i = 0; i < sizeof notices / sizeof *notices; i++)
 		if (notices[i].due == ticks) {
 			notices[i].is_there = true;
-			arrive(true);
+			queue_interrupt(true);
 		}
 }
 
@@ -96,7 +96,7 @@ static struct weft_resolver *connecting;
 static struct weft_condition *arp_response;
 static bool knows_address;
 
-/* Resolved when the card says that the frame is on the wire. */
+/* Is resolved when the card reports that the frame is on the wire. */
 static struct weft_promise *ring_write(enum frame frame)
 {
 	struct weft_resolver *sent;
@@ -114,7 +114,7 @@ static struct weft_promise *arp_query(void)
 {
 	if (knows_address)
 		return weft_promise_unit();
-	/* The bug: what is broadcast while we wait for the write, we never hear of. */
+	/* The bug: a broadcast during the wait for the write is lost. */
 	return weft_promise_bind(ring_write(ARP_REQUEST), await_response, NULL, NULL);
 }
 
@@ -128,7 +128,7 @@ static struct weft_promise *await_connection(void *ctx, void *nothing)
 	return weft_promise_ref(ctx);
 }
 
-static void unref(void *p)
+static void unref_promise(void *p)
 {
 	weft_promise_unref(p);
 }
@@ -136,7 +136,8 @@ static void unref(void *p)
 static struct weft_promise *tcp_connect(void)
 {
 	struct weft_promise *connection = weft_promise_named_task("TCP connect", &connecting);
-	return weft_promise_bind(weft_promise_bind(arp_query(), send_syn, NULL, NULL), await_connection, connection, unref);
+	return weft_promise_bind(
+	    weft_promise_bind(arp_query(), send_syn, NULL, NULL), await_connection, connection, unref_promise);
 }
 
 static void frame_received(enum frame frame)
@@ -149,7 +150,7 @@ static void frame_received(enum frame frame)
 	}
 }
 
-/* The driver: waits for an interrupt, looks what the card has done, and begins again. */
+/* Runs the driver: waits for an interrupt, handles the card's notices, and starts again. */
 static struct weft_promise *driver(void *ctx, void *interrupt)
 {
 	for (unsigned i = 0; i < sizeof notices / sizeof *notices; i++) {
@@ -173,12 +174,12 @@ static struct weft_promise *driver_start(void *ctx)
 
 /* ---- The main loop ---- */
 
-static void handle(struct interrupt interrupt)
+static void handle_interrupt(struct interrupt interrupt)
 {
 	weft_run(interrupt.id);
 	handled++;
 	if (interrupt.is_card) {
-		/* As slow as a driver that copies: meanwhile other interrupts arrive. */
+		/* As slow as a driver that copies, so that other interrupts arrive meanwhile. */
 		for (uint64_t begin = machine_clock(); machine_clock() - begin < machine_clock_hz() / 200;)
 			;
 		weft_wakeup(port, NULL, NULL);
@@ -186,10 +187,10 @@ static void handle(struct interrupt interrupt)
 	weft_resolve(WEFT_SYSTEM_ID, interrupt.id);
 }
 
-/* Handles interrupts until the promise has ended, or nothing has happened for too long. */
-static bool run(const struct weft_promise *p)
+/* Handles interrupts until the promise has ended, or nothing has happened for SILENCE ticks. */
+static bool run_until_ended(const struct weft_promise *p)
 {
-	uint64_t state = machine_keep_out();
+	uint64_t state = machine_disable_interrupts();
 	while (weft_promise_state(p) == WEFT_PENDING && ticks < SILENCE) {
 		if (queue.first == queue.end) {
 			weft_promise_idle(WEFT_IDLE_WAIT);
@@ -198,14 +199,14 @@ static bool run(const struct weft_promise *p)
 		}
 		struct interrupt interrupt = queue.items[queue.first++ % QUEUE];
 		__asm__ volatile("sti");
-		handle(interrupt);
-		machine_keep_out();
+		handle_interrupt(interrupt);
+		machine_disable_interrupts();
 	}
-	machine_let_in(state);
+	machine_restore_interrupts(state);
 	return weft_promise_state(p) != WEFT_PENDING;
 }
 
-static void be_busy(void)
+static void record_forever(void)
 {
 	__asm__ volatile("sti");
 	machine_print("busy\n");
@@ -233,27 +234,27 @@ void kernel_main(const void *loader)
 	    .wall_ns = machine_wall_ns,
 	    .host = "bare",
 	    .process = "arp",
-	    .enter = machine_keep_out,
-	    .leave = machine_let_in,
+	    .enter = machine_disable_interrupts,
+	    .leave = machine_restore_interrupts,
 	};
 	if (weft_start(&options) < 0) {
 		machine_print(weft_start_error());
 		return;
 	}
 	weft_promise_set_memory(&(struct weft_promise_memory){machine_allocate, machine_release, NULL});
-	reports_late = !machine_was_told(loader, "good");
-	if (machine_was_told(loader, "busy"))
-		be_busy();
+	reports_late = !machine_has_option(loader, "good");
+	if (machine_has_option(loader, "busy"))
+		record_forever();
 	arp_response = weft_condition_create("ARP response");
 	weft_promise_async(driver_start, NULL, NULL);
 	struct weft_promise *connected = tcp_connect();
 	weft_label(weft_promise_id(connected), "main");
 	weft_promise_should_resolve(connected);
-	bool ended = run(connected);
+	bool ended = run_until_ended(connected);
 	machine_print_number("arrived", arrived);
 	machine_print_number("handled", handled);
 	machine_print_number("lost", lost);
 	machine_print(ended ? "connected\n" : "hung\n");
-	if (machine_was_told(loader, "crash"))
+	if (machine_has_option(loader, "crash"))
 		machine_crash();
 }

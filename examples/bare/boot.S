@@ -1,4 +1,4 @@
-/* boot.S: from multiboot's 32 bits to 64, with the first GiB of memory mapped as it is.  SPDX-License-Identifier: ISC */
+/* boot.S: switches from multiboot's 32-bit mode to 64-bit mode, with the first GiB of memory mapped to itself.  SPDX-License-Identifier: ISC */
 	.section .multiboot, "a"
 	.align 4
 	.long 0x1BADB002, 0, -0x1BADB002
@@ -6,11 +6,11 @@
 	.bss
 	.align 4096
 	.globl ring_pages
-tables:	.skip 4096	/* of 512 GiB an entry */
-gibs:	.skip 4096	/* of 1 GiB an entry */
+tables:	.skip 4096	/* entries of 512 GiB */
+gibs:	.skip 4096	/* entries of 1 GiB */
 first:	.skip 4096	/* pages of 2 MiB: the first GiB */
-second:	.skip 4096	/* the second one: the ring, at its begin */
-ring_pages: .skip 4096	/* pages of 4 KiB, which machine.c lays out */
+second:	.skip 4096	/* the second GiB: the ring, at its start */
+ring_pages: .skip 4096	/* pages of 4 KiB, which machine.c maps */
 	.skip 65536
 stack:
 
@@ -18,7 +18,7 @@ stack:
 	.code32
 	.globl _start
 _start:	movl $stack, %esp
-	movl %ebx, %edi		/* what the loader tells */
+	movl %ebx, %edi		/* the loader's information */
 	movl $gibs + 3, tables
 	movl $first + 3, gibs
 	movl $second + 3, gibs + 8

@@ -1,7 +1,7 @@
 /* machine.c: serial port, timer, clocks and memory of a PC.  SPDX-License-Identifier: ISC */
 #include "machine.h"
 
-/* ---- What a compiler asks of a C library ---- */
+/* ---- Functions that a compiler expects of a C library ---- */
 
 void *memcpy(void *to, const void *from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);
@@ -67,7 +67,7 @@ void machine_print_number(const char *name, uint64_t number)
 	machine_print(at);
 }
 
-bool machine_was_told(const void *loader, const char *word)
+bool machine_has_option(const void *loader, const char *word)
 {
 	const uint32_t *info = loader;
 	size_t length = strlen(word);
@@ -102,14 +102,14 @@ __attribute__((interrupt)) static void timer_interrupt(struct frame *frame)
 	out8(0x20, 0x20);
 }
 
-uint64_t machine_keep_out(void)
+uint64_t machine_disable_interrupts(void)
 {
 	uint64_t flags;
 	__asm__ volatile("pushfq; popq %0; cli" : "=r"(flags) : : "memory");
 	return flags;
 }
 
-void machine_let_in(uint64_t state)
+void machine_restore_interrupts(uint64_t state)
 {
 	if (state & 0x200)
 		__asm__ volatile("sti" : : : "memory");
@@ -133,7 +133,7 @@ static void start_timer(void)
 		uint64_t at;
 	} __attribute__((packed)) table = {sizeof vectors - 1, (uintptr_t)vectors};
 	__asm__ volatile("lidt %0" : : "m"(table));
-	/* The first interrupt controller gives vectors 32 on; all but the timer stay off. */
+	/* The first interrupt controller has the vectors from 32 on; only the timer is enabled. */
 	const uint8_t words[] = {0x11, TIMER_VECTOR, 4, 1};
 	for (int i = 0; i < 4; i++)
 		out8(i ? 0x21 : 0x20, words[i]);
@@ -155,7 +155,7 @@ uint64_t machine_clock(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* Counted while the timer's third channel goes through 50 ms. */
+/* Measures the clock while the timer's third channel counts for 50 ms. */
 static uint64_t measure_clock(void)
 {
 	enum { PART = 20 };
@@ -176,10 +176,10 @@ static unsigned read_calendar(uint8_t what)
 	return (digits >> 4) * 10u + (digits & 15u);
 }
 
-/* Of the battery's clock, in this century. */
+/* Returns the time of the battery-backed clock in seconds since 1970; assumes this century. */
 static uint64_t read_day(void)
 {
-	while (read_calendar(0x0a) >= 80) /* it is being changed */
+	while (read_calendar(0x0a) >= 80) /* an update is in progress */
 		;
 	unsigned year = 2000 + read_calendar(9), month = read_calendar(8), day = read_calendar(7);
 	/* Days since 1970, by years that begin in March. */
@@ -207,11 +207,11 @@ extern uint64_t ring_pages[];
 static _Alignas(PAGE) unsigned char pages[RING_PAGES][PAGE];
 static _Alignas(16) unsigned char heap[1 << 20];
 static size_t heap_used;
-static void *released[SIZES]; /* of each size, one linked to the other */
+static void *released[SIZES]; /* one linked list for each size */
 
 void *machine_ring(void)
 {
-	/* 37 and the number of pages have no divisor in common: each comes once. */
+	/* 37 and the number of pages have no common divisor, so each page is used once. */
 	for (unsigned i = 0; i < RING_PAGES; i++)
 		ring_pages[i] = (uintptr_t)pages[(i * 37 + 11) % RING_PAGES] | 3;
 	return (void *)(uintptr_t)RING_ADDRESS;
@@ -235,7 +235,7 @@ void machine_release(void *ctx, void *memory, size_t bytes)
 {
 	size_t size = (bytes + GRAIN - 1) / GRAIN;
 	if (size >= SIZES)
-		return; /* chunks of promises, which the library seldom gives back */
+		return; /* chunks of promises, which the library seldom frees */
 	*(void **)memory = released[size];
 	released[size] = memory;
 }

@@ -1,4 +1,4 @@
-/* machine.h: what the example needs of a PC.  SPDX-License-Identifier: ISC */
+/* machine.h: the functions of a PC that the example needs.  SPDX-License-Identifier: ISC */
 #ifndef EXAMPLES_BARE_MACHINE_H
 #define EXAMPLES_BARE_MACHINE_H
 
@@ -8,35 +8,35 @@
 
 enum { TIMER_HZ = 1000 };
 
-/* Prepares it all; interrupts stay off.  on_tick() is called TIMER_HZ times a second once they are on, in the handler. */
+/* Initialises everything; interrupts stay off.  Once they are on, the handler calls on_tick() TIMER_HZ times a second. */
 void machine_start(void (*on_tick)(void));
 
-/* The serial port. */
+/* Print on the serial port. */
 void machine_print(const char *text);
 void machine_print_number(const char *name, uint64_t number);
 
-/* Whether the loader was given this word, or what follows `word` as in multiboot's specification; false: neither. */
-bool machine_was_told(const void *loader, const char *word);
+/* Returns whether the command line contains the word; `loader` is the multiboot information. */
+bool machine_has_option(const void *loader, const char *word);
 
-/* For the recorder: the processor's counter, how fast it counts, the time of the day, and interrupts kept out. */
+/* Functions for the recorder: the CPU's counter, its frequency, the time of day, and disabling interrupts. */
 uint64_t machine_clock(void);
 uint64_t machine_clock_hz(void);
 uint64_t machine_wall_ns(void);
-uint64_t machine_keep_out(void);
-void machine_let_in(uint64_t state);
+uint64_t machine_disable_interrupts(void);
+void machine_restore_interrupts(uint64_t state);
 
-/* Sleeps until an interrupt has been handled; called with interrupts kept out, returns so. */
+/* Sleeps until an interrupt has been handled; interrupts are disabled at the call and at the return. */
 void machine_sleep(void);
 
-/* A MiB for a ring: one piece for the program, pages here and there for who looks at the machine's memory. */
+/* A ring of one MiB: contiguous in the program's addresses, scattered in the machine's memory. */
 enum { MACHINE_RING_BYTES = 1 << 20 };
 void *machine_ring(void);
 
-/* For weft_promise_set_memory(). */
+/* Allocate and free memory, for weft_promise_set_memory(). */
 void *machine_allocate(void *ctx, size_t bytes);
 void machine_release(void *ctx, void *memory, size_t bytes);
 
-/* Writes where no memory is: nobody handles that, the machine dies. */
+/* Writes to unmapped memory, which kills the machine. */
 void machine_crash(void);
 
 #endif

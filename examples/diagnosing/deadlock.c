@@ -1,13 +1,13 @@
-/* deadlock.c: two parts of a program, each of which starts with the help of the other.
+/* deadlock.c: two parts of a program that start each other.
  *
- * Each part is started when it is first asked for, and whoever asks later gets the same promise.  The log wants to know from the
- * configuration where to write; the configuration is fetched, and the fetch is written to the log.  docs/diagnosing.md
- * finds it.  SPDX-License-Identifier: ISC */
+ * Each part is started at its first use; later uses get the same promise.  The log needs the configuration to know where to
+ * write.  The configuration is fetched, and the fetch is written to the log.  docs/tutorial-diagnosing.md finds this deadlock.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <weft/uv.h>
 
 static struct weft_uv *uv;
-static struct weft_promise *config, *journal; /* once started */
+static struct weft_promise *config, *journal; /* NULL until started */
 
 static struct weft_promise *get_journal(void);
 
@@ -49,7 +49,7 @@ int main(void)
 	weft_promise_should_resolve(ready);
 	int status = weft_uv_run(uv, ready, 300);
 	fprintf(
-	    stderr, "deadlock: %s\n", status == WEFT_OK ? "started" : "not started, and nothing is left that could change that");
+	    stderr, "deadlock: %s\n", status == WEFT_OK ? "started" : "not started, and no event is left that could start it");
 	weft_promise_unref(ready);
 	return status == WEFT_OK ? 0 : 1;
 }

@@ -1,6 +1,6 @@
-/* leak.c: each visitor gets a session, which is to end when they log out.  Nobody ever does.
+/* leak.c: each visitor gets a session that ends when the visitor logs out, but no visitor ever logs out.
  *
- * docs/diagnosing.md finds it.  SPDX-License-Identifier: ISC */
+ * docs/tutorial-diagnosing.md finds the leak.  SPDX-License-Identifier: ISC */
 #include <weft/uv.h>
 
 enum { VISITORS = 60 };

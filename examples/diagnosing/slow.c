@@ -1,6 +1,6 @@
-/* slow.c: ten requests at once, each of which asks the database for 10 ms.  There is one connection to it.
+/* slow.c: ten concurrent requests; each queries the database for 10 ms over the only connection.
  *
- * docs/diagnosing.md finds out where their time goes.  SPDX-License-Identifier: ISC */
+ * docs/tutorial-diagnosing.md finds the time that they lose.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <weft/uv.h>
 
@@ -9,18 +9,18 @@ enum { REQUESTS = 10 };
 static struct weft_uv *uv;
 static struct weft_mutex *database;
 
-static void answered(void *request, void *rows)
+static void on_rows(void *request, void *rows)
 {
 	weft_wakeup(request, NULL, NULL);
 }
 
-/* The database knows nothing of promises. */
+/* A query of the database, which does not use promises. */
 struct query {
 	uv_timer_t timer;
 	struct weft_resolver *resolver;
 };
 
-static void closed(uv_handle_t *timer)
+static void free_query(uv_handle_t *timer)
 {
 	free(timer->data);
 }
@@ -28,7 +28,7 @@ static void closed(uv_handle_t *timer)
 static void rows_came(uv_timer_t *timer)
 {
 	struct query *query = timer->data;
-	uv_close((uv_handle_t *)timer, closed);
+	uv_close((uv_handle_t *)timer, free_query);
 	weft_wakeup(query->resolver, NULL, NULL);
 }
 
@@ -53,7 +53,7 @@ int main(void)
 	for (int i = 0; i < REQUESTS; i++) {
 		struct weft_resolver *request;
 		requests[i] = weft_promise_of_kind(WEFT_KIND_REQUEST, true, "GET /cart", &request);
-		weft_promise_on_success(weft_mutex_with_lock(database, ask, NULL, NULL), answered, request, NULL);
+		weft_promise_on_success(weft_mutex_with_lock(database, ask, NULL, NULL), on_rows, request, NULL);
 	}
 	struct weft_promise *done = weft_promise_join(requests, REQUESTS);
 	weft_promise_should_resolve(done);

@@ -1,16 +1,16 @@
-/* stall.c: four clients wait for the same prices; one of them computes for 80 ms before the others get their turn.
+/* stall.c: four clients wait for the same prices; one client computes for 80 ms before the others run.
  *
- * docs/diagnosing.md finds it.  SPDX-License-Identifier: ISC */
+ * docs/tutorial-diagnosing.md finds it.  SPDX-License-Identifier: ISC */
 #include <weft/uv.h>
 
 enum { CLIENTS = 3 };
 
-static struct weft_promise *answer(void *ctx, void *prices)
+static struct weft_promise *answer_client(void *ctx, void *prices)
 {
 	return weft_promise_unit();
 }
 
-/* Never do this on a loop. */
+/* Blocks the event loop: never do this. */
 static struct weft_promise *make_report(void *ctx, void *prices)
 {
 	weft_promise_label("report");
@@ -27,9 +27,9 @@ int main(void)
 	if (!uv)
 		return 2;
 	for (int i = 0; i < CLIENTS; i++)
-		all[i] = weft_promise_bind(weft_promise_ref(prices), answer, NULL, NULL);
+		all[i] = weft_promise_bind(weft_promise_ref(prices), answer_client, NULL, NULL);
 	all[CLIENTS] = weft_promise_bind(prices, make_report, NULL, NULL);
-	all[CLIENTS + 1] = weft_uv_sleep(uv, 60); /* a heartbeat is due meanwhile */
+	all[CLIENTS + 1] = weft_uv_sleep(uv, 60); /* a heartbeat that is due meanwhile */
 	struct weft_promise *done = weft_promise_join(all, CLIENTS + 2), *fetched = weft_uv_sleep(uv, 10);
 	weft_promise_should_resolve(done);
 	int status = weft_uv_run(uv, fetched, 0);

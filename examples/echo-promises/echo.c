@@ -1,16 +1,16 @@
-/* echo.c: an echo server and its clients on one libuv loop, in promises.  There is not a line about the trace in it, apart from
+/* echo.c: an echo server and its clients on one libuv loop, written with promises.  It has no code for the trace, apart from
  * names.
  *
  *	WEFT_TRACE=echo.weft ./echo-promises && weft render echo.weft -o echo.svg
  *
- * Each client says its lines and waits for the answers; zed calls a port on which nobody listens; the server leaves eve's
- * question unanswered, so she gives up after a while.  SPDX-License-Identifier: ISC */
+ * Each client sends its lines and waits for the answers.  The client zed connects to a closed port.  The server never answers
+ * eve's question, so eve gives up after a while.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weft/uv.h>
 
-#define MOST_BYTES 64
+#define MAX_BYTES 64
 
 static struct weft_uv *uv;
 static struct weft_counter open_connections = WEFT_PROMISE_COUNTER("open connections", 0);
@@ -18,14 +18,14 @@ static struct weft_counter bytes_echoed = WEFT_PROMISE_COUNTER("bytes echoed", 0
 
 /* ---- The server ---- */
 
-static struct weft_promise *echo(void *stream, void *message);
+static struct weft_promise *echo_message(void *stream, void *message);
 
 static struct weft_promise *next_message(void *stream, void *nothing)
 {
-	return weft_promise_bind(weft_uv_read(stream, MOST_BYTES), echo, stream, NULL);
+	return weft_promise_bind(weft_uv_read(stream, MAX_BYTES), echo_message, stream, NULL);
 }
 
-static struct weft_promise *echo(void *stream, void *message)
+static struct weft_promise *echo_message(void *stream, void *message)
 {
 	struct weft_uv_bytes *bytes = message;
 	if (bytes->size == 0)
@@ -42,7 +42,7 @@ static struct weft_promise *hang_up(void *stream)
 	return weft_uv_close(stream);
 }
 
-static struct weft_promise *serve(void *stream)
+static struct weft_promise *serve_connection(void *stream)
 {
 	weft_promise_label("connection");
 	weft_counter_increase(&open_connections, 1);
@@ -51,7 +51,7 @@ static struct weft_promise *serve(void *stream)
 
 static struct weft_promise *accept_next(void *listener, void *stream)
 {
-	if (stream && weft_promise_async(serve, weft_uv_stream_ref(stream), weft_uv_stream_unref) != WEFT_OK)
+	if (stream && weft_promise_async(serve_connection, weft_uv_stream_ref(stream), weft_uv_stream_unref) != WEFT_OK)
 		return weft_promise_fail(WEFT_PROMISE_ENOMEM, "out of memory");
 	return weft_promise_bind(weft_uv_accept(listener), accept_next, listener, NULL);
 }
@@ -61,7 +61,7 @@ static struct weft_promise *accept_next(void *listener, void *stream)
 struct client {
 	const char *name;
 	unsigned start_ms, think_ms;
-	unsigned patience_ms; /* for an answer; 0: without end */
+	unsigned patience_ms; /* time to wait for an answer; 0: unlimited */
 	const char *messages[5];
 
 	struct sockaddr_in address;
@@ -78,44 +78,44 @@ static struct client clients[] = {
 };
 
 #define CLIENTS (sizeof clients / sizeof *clients)
-#define MOST_MESSAGES (sizeof clients->messages / sizeof *clients->messages)
+#define MAX_MESSAGES (sizeof clients->messages / sizeof *clients->messages)
 
-static struct weft_promise *say(void *client, void *nothing);
+static struct weft_promise *send_message(void *client, void *nothing);
 
-static struct weft_promise *think(void *client, void *answer)
+static struct weft_promise *pause_to_think(void *client, void *answer)
 {
 	struct client *c = client;
-	return weft_promise_bind(weft_uv_sleep(uv, c->think_ms), say, c, NULL);
+	return weft_promise_bind(weft_uv_sleep(uv, c->think_ms), send_message, c, NULL);
 }
 
 static struct weft_promise *listen_to(void *client, void *nothing)
 {
 	struct client *c = client;
-	struct weft_promise *answer = weft_uv_read(c->stream, MOST_BYTES);
+	struct weft_promise *answer = weft_uv_read(c->stream, MAX_BYTES);
 	return c->patience_ms ? weft_uv_with_timeout(uv, c->patience_ms, answer) : answer;
 }
 
-static struct weft_promise *say(void *client, void *nothing)
+static struct weft_promise *send_message(void *client, void *nothing)
 {
 	struct client *c = client;
-	if (c->said == MOST_MESSAGES || !c->messages[c->said])
+	if (c->said == MAX_MESSAGES || !c->messages[c->said])
 		return weft_uv_close(c->stream);
 	const char *message = c->messages[c->said++];
 	struct weft_promise *said = weft_uv_write(c->stream, message, strlen(message));
-	return weft_promise_bind(weft_promise_bind(said, listen_to, c, NULL), think, c, NULL);
+	return weft_promise_bind(weft_promise_bind(said, listen_to, c, NULL), pause_to_think, c, NULL);
 }
 
-static struct weft_promise *talk(void *client, void *stream)
+static struct weft_promise *start_talking(void *client, void *stream)
 {
 	struct client *c = client;
 	c->stream = weft_uv_stream_ref(stream);
-	return say(c, NULL);
+	return send_message(c, NULL);
 }
 
-static struct weft_promise *call(void *client, void *nothing)
+static struct weft_promise *connect_client(void *client, void *nothing)
 {
 	struct client *c = client;
-	return weft_promise_bind(weft_uv_tcp_connect(uv, (struct sockaddr *)&c->address), talk, c, NULL);
+	return weft_promise_bind(weft_uv_tcp_connect(uv, (struct sockaddr *)&c->address), start_talking, c, NULL);
 }
 
 static struct weft_promise *give_up(void *client, const struct weft_failure *failure)
@@ -125,7 +125,7 @@ static struct weft_promise *give_up(void *client, const struct weft_failure *fai
 	return weft_promise_unit();
 }
 
-static struct weft_promise *leave(void *client)
+static struct weft_promise *close_client(void *client)
 {
 	struct client *c = client;
 	weft_uv_stream_unref(c->stream);
@@ -136,11 +136,11 @@ static struct weft_promise *run_client(void *client, void *nothing)
 {
 	struct client *c = client;
 	weft_promise_label(c->name);
-	struct weft_promise *p = weft_promise_bind(weft_uv_sleep(uv, c->start_ms), call, c, NULL);
-	return weft_promise_finalize(weft_promise_catch(p, give_up, c, NULL), leave, c, NULL);
+	struct weft_promise *p = weft_promise_bind(weft_uv_sleep(uv, c->start_ms), connect_client, c, NULL);
+	return weft_promise_finalize(weft_promise_catch(p, give_up, c, NULL), close_client, c, NULL);
 }
 
-/* ---- The whole ---- */
+/* ---- The program ---- */
 
 static struct sockaddr_in address_of(struct weft_uv_stream *listener)
 {
@@ -150,8 +150,8 @@ static struct sockaddr_in address_of(struct weft_uv_stream *listener)
 	return address;
 }
 
-/* A port on which nobody listens: one that was free a moment ago. */
-static struct sockaddr_in nobody(void)
+/* Returns a closed port: one that was free a moment ago. */
+static struct sockaddr_in unused_address(void)
 {
 	struct sockaddr_in any;
 	uv_ip4_addr("127.0.0.1", 0, &any);
@@ -178,7 +178,7 @@ int main(void)
 	struct weft_promise *done[CLIENTS];
 	for (size_t i = 0; i < CLIENTS; i++) {
 		struct client *c = &clients[i];
-		c->address = strcmp(c->name, "zed") == 0 ? nobody() : address_of(weft_promise_value(listener));
+		c->address = strcmp(c->name, "zed") == 0 ? unused_address() : address_of(weft_promise_value(listener));
 		done[i] = weft_promise_bind(weft_promise_pause(), run_client, c, NULL);
 	}
 	struct weft_promise *all = weft_promise_join(done, CLIENTS);

@@ -2,16 +2,16 @@
  *
  *	WEFT_TRACE=echo.weft ./echo && weft render echo.weft -o echo.svg
  *
- * How a callback program is told as promises:
- *   - what is in flight gets a promise where it is started: WEFT_CREATE(kind), and a name: weft_label();
- *   - who depends on it says so: weft_await();
- *   - the callback resolves it, on behalf of the system: weft_resolve(), weft_fail(); and who waited for it reads it, and thereby
- *     runs: weft_read(). What is created from here on was created by that one;
+ * How a program with callbacks records promises:
+ *   - each operation gets a promise where it starts: WEFT_CREATE(kind), and a name: weft_label();
+ *   - a promise that depends on it awaits it: weft_await();
+ *   - the callback resolves it, on behalf of the system: weft_resolve(), weft_fail(); then the waiting promise reads it and runs:
+ *     weft_read().  The running promise is the creator of later promises;
  *   - before the loop sleeps: weft_idle().
  *
- * Two things go wrong on purpose: the client zed calls a port on which nobody listens, and the server leaves questions
- *unanswered, so that eve waits for ever.  And one thing is slow: a message that ends in '!' keeps the server, and with it the
- *only OS thread, busy for 3 ms. SPDX-License-Identifier: ISC */
+ * Two things go wrong on purpose: the client zed connects to a closed port, and the server does not answer questions, so that eve
+ * waits for ever.  And one thing is slow: a message that ends in '!' keeps the server, and with it the only OS thread, busy for
+ * 3 ms.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +25,11 @@
 static weft_id main_promise;
 static int open_connections;
 
-/* Counters are declared once; their names enter the trace once. */
+/* Counters are defined once; their names enter the trace once. */
 static struct weft_record_text connections_counter = WEFT_COUNTER("open connections");
 static struct weft_record_text bytes_counter = WEFT_COUNTER("bytes echoed");
 
-static void must(int status, const char *what)
+static void check_status(int status, const char *what)
 {
 	if (status < 0) {
 		fprintf(stderr, "echo: %s: %s\n", what, uv_strerror(status));
@@ -37,7 +37,7 @@ static void must(int status, const char *what)
 	}
 }
 
-/* ---- Writing: a promise that lives in its request ---- */
+/* ---- Writing: a promise inside its request ---- */
 
 struct write {
 	uv_write_t request;
@@ -60,16 +60,16 @@ static void write_to(uv_tcp_t *tcp, weft_id writer, const char *bytes, size_t si
 {
 	struct write *w = calloc(1, sizeof *w);
 	if (!w)
-		must(UV_ENOMEM, "write");
+		check_status(UV_ENOMEM, "write");
 	memcpy(w->bytes, bytes, size);
 	w->writer = writer;
 	w->promise = WEFT_CREATE(WEFT_KIND_STREAM_WRITE);
 	w->request.data = w;
 	uv_buf_t buf = uv_buf_init(w->bytes, (unsigned)size);
-	must(uv_write(&w->request, (uv_stream_t *)tcp, &buf, 1, on_written), "write");
+	check_status(uv_write(&w->request, (uv_stream_t *)tcp, &buf, 1, on_written), "write");
 }
 
-/* Messages are short, and there is one at a time on each connection: one buffer does for all of them. */
+/* Messages are short, and one is read at a time, so all connections share one buffer. */
 static char read_buffer[MESSAGE_BYTES];
 
 static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -82,8 +82,8 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 struct connection {
 	uv_tcp_t tcp;
-	weft_id promise; /* lasts as long as the connection */
-	weft_id input;   /* what it waits for: the next bytes */
+	weft_id promise; /* lives as long as the connection */
+	weft_id input;   /* the promise that it waits for: the next bytes */
 	bool named;
 };
 
@@ -104,8 +104,8 @@ static void on_connection_closed(uv_handle_t *handle)
 	free(c);
 }
 
-/* The kind of code that one looks for in a picture: nothing else can run meanwhile. */
-static void crunch(void)
+/* Blocks the loop: nothing else can run meanwhile. */
+static void compute_for_a_while(void)
 {
 	uint64_t until = uv_hrtime() + CRUNCH_NS;
 	while (uv_hrtime() < until)
@@ -127,15 +127,15 @@ static void on_input(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 		return;
 	}
 	weft_resolve(WEFT_SYSTEM_ID, c->input);
-	weft_read(c->promise, c->input); // from here on, the connection runs
+	weft_read(c->promise, c->input); // the connection runs from here on
 	const char *colon = memchr(buf->base, ':', (size_t)size);
-	if (!c->named && colon) // a client begins with its name
+	if (!c->named && colon) // a client starts with its name
 		weft_label_bytes(c->promise, buf->base, (size_t)(colon - buf->base));
 	c->named = true;
 
 	char last = buf->base[size - 1];
 	if (last == '!')
-		crunch();
+		compute_for_a_while();
 	if (last != '?') {
 		write_to(&c->tcp, c->promise, buf->base, (size_t)size);
 		weft_counter_add(server_promise, &bytes_counter, size);
@@ -146,16 +146,16 @@ static void on_input(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 static void on_connection(uv_stream_t *listener, int status)
 {
 	weft_run(server_promise);
-	must(status, "listen");
+	check_status(status, "listen");
 	struct connection *c = calloc(1, sizeof *c);
 	if (!c)
-		must(UV_ENOMEM, "accept");
+		check_status(UV_ENOMEM, "accept");
 	c->promise = WEFT_CREATE(WEFT_KIND_CONNECTION);
 	c->tcp.data = c;
-	must(uv_tcp_init(listener->loop, &c->tcp), "accept");
-	must(uv_accept(listener, (uv_stream_t *)&c->tcp), "accept");
+	check_status(uv_tcp_init(listener->loop, &c->tcp), "accept");
+	check_status(uv_accept(listener, (uv_stream_t *)&c->tcp), "accept");
 	weft_counter_set(server_promise, &connections_counter, ++open_connections);
-	must(uv_read_start((uv_stream_t *)&c->tcp, give_buffer, on_input), "read");
+	check_status(uv_read_start((uv_stream_t *)&c->tcp, give_buffer, on_input), "read");
 	await_input(c);
 }
 
@@ -165,11 +165,11 @@ static int start_server(uv_loop_t *loop)
 	int length = sizeof address;
 	server_promise = WEFT_CREATE(WEFT_KIND_LISTEN);
 	WEFT_LABEL(server_promise, "server");
-	must(uv_ip4_addr("127.0.0.1", 0, &address), "address");
-	must(uv_tcp_init(loop, &server), "listen");
-	must(uv_tcp_bind(&server, (struct sockaddr *)&address, 0), "bind");
-	must(uv_listen((uv_stream_t *)&server, 16, on_connection), "listen");
-	must(uv_tcp_getsockname(&server, (struct sockaddr *)&address, &length), "listen");
+	check_status(uv_ip4_addr("127.0.0.1", 0, &address), "address");
+	check_status(uv_tcp_init(loop, &server), "listen");
+	check_status(uv_tcp_bind(&server, (struct sockaddr *)&address, 0), "bind");
+	check_status(uv_listen((uv_stream_t *)&server, 16, on_connection), "listen");
+	check_status(uv_tcp_getsockname(&server, (struct sockaddr *)&address, &length), "listen");
 	return ntohs(address.sin_port);
 }
 
@@ -178,14 +178,14 @@ static int start_server(uv_loop_t *loop)
 struct client {
 	const char *name;
 	unsigned start_ms, think_ms;
-	const char *messages[5]; /* NULL ends them */
+	const char *messages[5]; /* ends with NULL */
 
 	uv_tcp_t tcp;
 	uv_timer_t timer;
 	uv_connect_t connect;
 	int port, said;
-	weft_id promise; /* the client: resolved when it has said everything and heard all answers */
-	weft_id step;    /* what it waits for: a timer, the connection, an answer */
+	weft_id promise; /* the client: is resolved when it has sent everything and received all answers */
+	weft_id step;    /* the promise that it waits for: a timer, the connection, an answer */
 };
 
 static struct client clients[] = {
@@ -205,17 +205,17 @@ static void pause_for(struct client *c, unsigned ms, const char *why)
 	c->step = WEFT_CREATE(WEFT_KIND_TIMER);
 	weft_label(c->step, why);
 	weft_await(c->promise, c->step);
-	must(uv_timer_start(&c->timer, on_timer, ms, 0), "timer");
+	check_status(uv_timer_start(&c->timer, on_timer, ms, 0), "timer");
 }
 
-static void say(struct client *c)
+static void send_message(struct client *c)
 {
 	char text[MESSAGE_BYTES];
 	const char *message = c->messages[c->said++];
 	snprintf(text, sizeof text, "%s: %s", c->name, message);
 	write_to(&c->tcp, c->promise, text, strlen(text));
 
-	// The answer: unlike a connection that idles, it is expected to come.
+	// The answer: unlike an idle connection, it must come.
 	c->step = WEFT_CREATE(WEFT_KIND_REQUEST);
 	weft_label(c->step, message);
 	weft_should_resolve(c->step);
@@ -228,7 +228,7 @@ static void on_answer(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 	(void)buf;
 	if (size == 0)
 		return;
-	must((int)size, "read");
+	check_status((int)size, "read");
 	weft_resolve(WEFT_SYSTEM_ID, c->step);
 	weft_read(c->promise, c->step);
 	if ((size_t)c->said < sizeof c->messages / sizeof *c->messages && c->messages[c->said]) {
@@ -252,8 +252,8 @@ static void on_connect(uv_connect_t *request, int status)
 	}
 	weft_resolve(WEFT_SYSTEM_ID, c->step);
 	weft_read(c->promise, c->step);
-	must(uv_read_start((uv_stream_t *)&c->tcp, give_buffer, on_answer), "read");
-	say(c);
+	check_status(uv_read_start((uv_stream_t *)&c->tcp, give_buffer, on_answer), "read");
+	send_message(c);
 }
 
 static void connect_to(struct client *c)
@@ -261,10 +261,10 @@ static void connect_to(struct client *c)
 	struct sockaddr_in address;
 	c->step = WEFT_CREATE(WEFT_KIND_CONNECT);
 	weft_await(c->promise, c->step);
-	must(uv_ip4_addr("127.0.0.1", c->port, &address), "address");
-	must(uv_tcp_init(c->timer.loop, &c->tcp), "connect");
+	check_status(uv_ip4_addr("127.0.0.1", c->port, &address), "address");
+	check_status(uv_tcp_init(c->timer.loop, &c->tcp), "connect");
 	c->connect.data = c->tcp.data = c;
-	must(uv_tcp_connect(&c->connect, &c->tcp, (struct sockaddr *)&address, on_connect), "connect");
+	check_status(uv_tcp_connect(&c->connect, &c->tcp, (struct sockaddr *)&address, on_connect), "connect");
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -275,7 +275,7 @@ static void on_timer(uv_timer_t *timer)
 	if (c->said == 0)
 		connect_to(c);
 	else
-		say(c);
+		send_message(c);
 }
 
 static void start_client(uv_loop_t *loop, struct client *c, int port)
@@ -284,7 +284,7 @@ static void start_client(uv_loop_t *loop, struct client *c, int port)
 	c->promise = WEFT_CREATE(WEFT_KIND_TASK);
 	weft_label(c->promise, c->name);
 	weft_run(c->promise);
-	must(uv_timer_init(loop, &c->timer), "timer");
+	check_status(uv_timer_init(loop, &c->timer), "timer");
 	c->timer.data = c;
 	pause_for(c, c->start_ms, "not yet");
 	weft_run(main_promise);
@@ -292,21 +292,21 @@ static void start_client(uv_loop_t *loop, struct client *c, int port)
 
 /* ---- The loop ---- */
 
-/* The last callback before the loop asks the kernel for news, and perhaps sleeps. */
+/* Runs as the last callback before the loop polls, which may sleep. */
 static void before_poll(uv_prepare_t *prepare)
 {
 	(void)prepare;
 	weft_idle(WEFT_IDLE_WAIT);
 }
 
-/* After the callbacks of the news: the loop's own work. */
+/* Runs after the poll callbacks: the loop's own work. */
 static void after_poll(uv_check_t *check)
 {
 	(void)check;
 	weft_resume(main_promise);
 }
 
-/* Without a server and clients nothing keeps the loop going: connections end when their clients hang up. */
+/* Closes the server and the clients; nothing then keeps the loop alive, since connections end when their clients disconnect. */
 static void on_closing_time(uv_timer_t *timer)
 {
 	(void)timer;
@@ -320,16 +320,16 @@ static void on_closing_time(uv_timer_t *timer)
 	}
 }
 
-/* A port on which nobody listens: one that was free a moment ago. */
+/* Returns a closed port: one that was free a moment ago. */
 static int closed_port(uv_loop_t *loop)
 {
 	uv_tcp_t probe;
 	struct sockaddr_in address;
 	int length = sizeof address;
-	must(uv_ip4_addr("127.0.0.1", 0, &address), "address");
-	must(uv_tcp_init(loop, &probe), "probe");
-	must(uv_tcp_bind(&probe, (struct sockaddr *)&address, 0), "probe");
-	must(uv_tcp_getsockname(&probe, (struct sockaddr *)&address, &length), "probe");
+	check_status(uv_ip4_addr("127.0.0.1", 0, &address), "address");
+	check_status(uv_tcp_init(loop, &probe), "probe");
+	check_status(uv_tcp_bind(&probe, (struct sockaddr *)&address, 0), "probe");
+	check_status(uv_tcp_getsockname(&probe, (struct sockaddr *)&address, &length), "probe");
 	uv_close((uv_handle_t *)&probe, NULL);
 	uv_run(loop, UV_RUN_NOWAIT);
 	return ntohs(address.sin_port);
@@ -346,14 +346,14 @@ int main(void)
 	main_promise = WEFT_CREATE(WEFT_KIND_TASK);
 	WEFT_LABEL(main_promise, "main");
 	weft_run(main_promise);
-	must(uv_prepare_init(loop, &prepare), "loop");
-	must(uv_prepare_start(&prepare, before_poll), "loop");
+	check_status(uv_prepare_init(loop, &prepare), "loop");
+	check_status(uv_prepare_start(&prepare, before_poll), "loop");
 	uv_unref((uv_handle_t *)&prepare);
-	must(uv_check_init(loop, &check), "loop");
-	must(uv_check_start(&check, after_poll), "loop");
+	check_status(uv_check_init(loop, &check), "loop");
+	check_status(uv_check_start(&check, after_poll), "loop");
 	uv_unref((uv_handle_t *)&check);
-	must(uv_timer_init(loop, &closing_time), "timer");
-	must(uv_timer_start(&closing_time, on_closing_time, CLOSING_TIME_MS, 0), "timer");
+	check_status(uv_timer_init(loop, &closing_time), "timer");
+	check_status(uv_timer_start(&closing_time, on_closing_time, CLOSING_TIME_MS, 0), "timer");
 
 	int port = start_server(loop);
 	for (size_t i = 0; i < CLIENTS; i++)

@@ -1,14 +1,14 @@
-/* http.c: an HTTP/1.1 server of a folder's files, in promises.
+/* http.c: an HTTP/1.1 server for the files of a folder, written with promises.
  *
  *	WEFT_TRACE=http.weft ./http-server --port=8080 FOLDER
  *	curl http://127.0.0.1:8080/some/file
  *	weft render http.weft -o http.svg
  *
- * In the trace a connection is one promise, labelled by its client, and each request in it, "GET /some/file"; the rest is what
- * they waited for: files, reads, writes.  Who is slow is hung up on.  SIGINT and SIGTERM let answers that are under way come to
- *their end; a second signal does not.
+ * In the trace a connection is one promise, labelled by its client, and so is each of its requests, "GET /some/file".  The other
+ * promises are files, reads and writes.  The server disconnects slow clients.  After SIGINT or SIGTERM it finishes the answers in
+ * progress; after a second signal it stops at once.
  *
- * Symbolic links are followed: whoever can make one in the folder decides.  SPDX-License-Identifier: ISC */
+ * It follows symbolic links, so users who can create links can publish other files.  SPDX-License-Identifier: ISC */
 #include "request.h"
 
 #include <fcntl.h>
@@ -25,42 +25,42 @@
 #include <unistd.h>
 #include <weft/uv.h>
 
-#define MOST_CONNECTIONS 10000
-#define OTHER_FILES 32 /* that libuv and the recorder have open */
+#define MAX_CONNECTIONS 10000
+#define OTHER_FILES 32 /* files that libuv and the recorder have open */
 #define READ_BYTES 16384
 #define CHUNK_BYTES 65536
-#define MOST_LABEL_BYTES 120
+#define MAX_LABEL_BYTES 120
 #define WATCH_MS 1000
-#define IDLE_MS 60000  /* between two requests */
-#define DRAIN_MS 10000 /* for what is under way when the server is to end */
-#define LINGER_MS 2000 /* for a client to read the last answer */
-#define REFUSED_MS 100 /* after an accept that failed */
+#define IDLE_MS 60000  /* limit between two requests */
+#define DRAIN_MS 10000 /* limit for answers in progress when the server stops */
+#define LINGER_MS 2000 /* limit for a client to read the last answer */
+#define REFUSED_MS 100 /* delay after a failed accept */
 
 struct connection {
 	struct connection *next, **back;
 	struct weft_uv_stream *stream;
-	struct weft_promise *work;  /* all that it does; to cancel it */
-	bool late;                  /* so it was */
-	struct weft_promise *input; /* the last read, while bytes of it are not parsed */
-	size_t parsed;              /* of it */
+	struct weft_promise *work;  /* everything that it does, for cancelling */
+	bool late;                  /* the deadline has passed */
+	struct weft_promise *input; /* the last read, while some of its bytes are not parsed */
+	size_t parsed;              /* parsed bytes of input */
 	uint64_t deadline_ms;
 	struct request request;
 
-	/* What the trace calls the whole of it: nobody waits for these two. */
+	/* Promises for the trace: the connection and the request; no code awaits them. */
 	struct weft_resolver *open_end, *request_end;
 
-	/* The answer that is under way. */
+	/* The answer in progress. */
 	bool answering;
 	const char *type;
 	struct weft_uv_file *file;
-	uint64_t at, end; /* what is still to be read of it */
+	uint64_t at, end; /* range of the file that remains to be read */
 	size_t head_bytes;
 	char head[1024];
 };
 
 static struct weft_uv *uv;
-static uint64_t patience_ms = 10000; /* for a request to be there, and for the client to take CHUNK_BYTES */
-static struct weft_semaphore *room;  /* for connections */
+static uint64_t patience_ms = 10000;            /* limit for a request to arrive, and for the client to take CHUNK_BYTES */
+static struct weft_semaphore *connection_slots; /* limit of connections */
 static struct connection *connections;
 static struct weft_condition *all_gone;
 static bool ending;
@@ -76,7 +76,7 @@ static uint64_t now_ms(void)
 
 /* ---- The head of an answer ---- */
 
-static const char *type_of(const char *path)
+static const char *content_type(const char *path)
 {
 	static const char *const types[][2] = {
 	    {"html", "text/html; charset=utf-8"},
@@ -109,7 +109,7 @@ __attribute__((format(printf, 2, 3))) static void add_to_head(struct connection 
 	va_start(args, format);
 	int bytes = vsnprintf(c->head + c->head_bytes, sizeof c->head - c->head_bytes, format, args);
 	va_end(args);
-	c->head_bytes += (size_t)bytes; /* all of them fit: see redirect() */
+	c->head_bytes += (size_t)bytes; /* always fits: see send_redirect() */
 }
 
 static void begin_head(struct connection *c, int status)
@@ -137,7 +137,7 @@ static struct weft_promise *send_bytes(struct connection *c, const char *bytes, 
 	return weft_uv_write(c->stream, bytes, size);
 }
 
-/* An answer that is not a file: its status, also as its text. */
+/* Sends an answer that is not a file: its status, also as text. */
 static struct weft_promise *send_status(struct connection *c, int status, const char *fields)
 {
 	char text[64];
@@ -164,12 +164,12 @@ static struct weft_promise *send_chunk(void *connection, void *chunk)
 {
 	struct connection *c = connection;
 	struct weft_uv_bytes *bytes = chunk;
-	if (bytes->size == 0) /* what the head has promised can no longer be kept */
+	if (bytes->size == 0) /* the announced length can no longer be sent */
 		return weft_promise_fail(UV_EOF, "the file is shorter than it was");
 	c->at += bytes->size;
 	if (c->head_bytes == 0)
 		return weft_promise_bind(send_bytes(c, bytes->data, bytes->size), send_rest, c, NULL);
-	/* The head and the first bytes in one piece: most answers are one packet. */
+	/* Send the head and the first bytes together: most answers then need one packet. */
 	size_t size = c->head_bytes + bytes->size;
 	char *both = malloc(size);
 	if (!both)
@@ -209,8 +209,8 @@ static struct weft_promise *send_file(struct connection *c, const struct stat *s
 	return send_rest(c, NULL);
 }
 
-/* To the same with a slash behind it, so that the page's own links are right. */
-static struct weft_promise *redirect(struct connection *c)
+/* Redirects to the same path with a trailing slash, so that relative links on the page work. */
+static struct weft_promise *send_redirect(struct connection *c)
 {
 	char fields[512];
 	int path_bytes = (int)strcspn(c->request.target, "?");
@@ -220,20 +220,20 @@ static struct weft_promise *redirect(struct connection *c)
 	return send_status(c, HTTP_STATUS_MOVED_PERMANENTLY, fields);
 }
 
-static struct weft_promise *opened(void *connection, void *file)
+static struct weft_promise *on_opened(void *connection, void *file)
 {
 	struct connection *c = connection;
 	struct stat s;
 	c->file = weft_uv_file_ref(file);
-	/* Of an open file the system knows this without the disk: a turn on the thread pool would cost more. */
+	/* fstat() of an open file does not access the disk: a turn on the thread pool would cost more. */
 	if (fstat(weft_uv_file_descriptor(file), &s) != 0)
 		return send_status(c, HTTP_STATUS_INTERNAL_SERVER_ERROR, "");
 	if (S_ISDIR(s.st_mode))
-		return redirect(c);
+		return send_redirect(c);
 	return S_ISREG(s.st_mode) ? send_file(c, &s) : send_status(c, HTTP_STATUS_NOT_FOUND, "");
 }
 
-static struct weft_promise *not_opened(void *connection, const struct weft_failure *failure)
+static struct weft_promise *on_open_failed(void *connection, const struct weft_failure *failure)
 {
 	switch (failure->code) {
 	case WEFT_PROMISE_CANCELLED: return weft_promise_fail(failure->code, failure->message);
@@ -244,45 +244,45 @@ static struct weft_promise *not_opened(void *connection, const struct weft_failu
 	}
 }
 
-static struct weft_promise *answer(struct connection *c)
+static struct weft_promise *send_answer(struct connection *c)
 {
-	char path[MOST_PATH_BYTES];
+	char path[MAX_PATH_BYTES];
 	int status = c->request.status;
 	weft_counter_increase(&requests, 1);
 	if (!status)
 		status = request_path(&c->request, path);
 	if (status)
 		return send_status(c, status, status == HTTP_STATUS_METHOD_NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "");
-	c->type = type_of(path);
-	/* Not to wait for a named pipe's other end; what is no file is told after the open. */
+	c->type = content_type(path);
+	/* O_NONBLOCK: do not wait for the other end of a named pipe.  Other file types are rejected later. */
 	struct weft_promise *file = weft_uv_open(uv, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-	return weft_promise_try_bind(file, opened, not_opened, c, NULL);
+	return weft_promise_try_bind(file, on_opened, on_open_failed, c, NULL);
 }
 
 /* ---- Connections ---- */
 
 static struct weft_promise *next_request(void *connection, void *nothing);
-static struct weft_promise *parse(void *connection, void *bytes);
+static struct weft_promise *parse_input(void *connection, void *bytes);
 
 static struct weft_promise *read_request(struct connection *c)
 {
 	weft_promise_unref(c->input);
 	c->input = weft_uv_read(c->stream, READ_BYTES);
 	c->parsed = 0;
-	return weft_promise_bind(weft_promise_ref(c->input), parse, c, NULL);
+	return weft_promise_bind(weft_promise_ref(c->input), parse_input, c, NULL);
 }
 
-/* Closing with bytes unread would have the system tell the client so, which then may not read the last answer. */
-static struct weft_promise *linger(void *connection, void *bytes)
+/* Reads the remaining input: closing with unread bytes would reset the connection, and the client might lose the last answer. */
+static struct weft_promise *drain_input(void *connection, void *bytes)
 {
 	struct connection *c = connection;
 	const struct weft_uv_bytes *more = bytes;
 	if (more && more->size == 0)
 		return weft_promise_unit();
-	return weft_promise_bind(weft_uv_read(c->stream, READ_BYTES), linger, c, NULL);
+	return weft_promise_bind(weft_uv_read(c->stream, READ_BYTES), drain_input, c, NULL);
 }
 
-static struct weft_promise *answered(void *connection, void *nothing)
+static struct weft_promise *on_answered(void *connection, void *nothing)
 {
 	struct connection *c = connection;
 	weft_uv_file_unref(c->file);
@@ -292,32 +292,32 @@ static struct weft_promise *answered(void *connection, void *nothing)
 	c->request.begun = false;
 	if (!c->request.keeps || ending) {
 		c->deadline_ms = now_ms() + LINGER_MS;
-		return weft_promise_bind(weft_uv_shutdown(c->stream), linger, c, NULL);
+		return weft_promise_bind(weft_uv_shutdown(c->stream), drain_input, c, NULL);
 	}
 	c->answering = false;
-	/* What the client has sent ahead waits until others had their turn. */
+	/* Further requests that the client has sent already wait until other connections have run. */
 	return c->input ? weft_promise_bind(weft_promise_pause(), next_request, c, NULL) : next_request(c, NULL);
 }
 
-/* The request as a promise, from its last byte to that of its answer: "GET /some/file?version=2". */
+/* Records the request as a promise, from its last byte to the last byte of its answer: "GET /some/file?version=2". */
 static void note_request(struct connection *c)
 {
-	char label[MOST_TARGET_BYTES + 16];
+	char label[MAX_TARGET_BYTES + 16];
 	if (!weft_is_on())
 		return;
 	const char *method = http_method_str((enum http_method)c->request.parser.method);
 	size_t bytes = (size_t)(stpcpy(stpcpy(stpcpy(label, method), " "), c->request.target) - label);
-	label[bytes < MOST_LABEL_BYTES ? bytes : MOST_LABEL_BYTES] = 0;
+	label[bytes < MAX_LABEL_BYTES ? bytes : MAX_LABEL_BYTES] = 0;
 	weft_promise_unref(weft_promise_of_kind(WEFT_KIND_REQUEST, false, label, &c->request_end));
 }
 
-static struct weft_promise *parse(void *connection, void *bytes)
+static struct weft_promise *parse_input(void *connection, void *bytes)
 {
 	struct connection *c = connection;
 	const struct weft_uv_bytes *b = bytes;
 	bool begun = c->request.begun;
 	if (b->size == 0)
-		return weft_promise_unit(); /* the client has hung up */
+		return weft_promise_unit(); /* the client has disconnected */
 	c->parsed += request_parse(&c->request, b->data + c->parsed, b->size - c->parsed);
 	if (c->request.begun && !begun)
 		c->deadline_ms = now_ms() + patience_ms;
@@ -329,14 +329,14 @@ static struct weft_promise *parse(void *connection, void *bytes)
 	}
 	c->answering = true;
 	note_request(c);
-	return weft_promise_bind(answer(c), answered, c, NULL);
+	return weft_promise_bind(send_answer(c), on_answered, c, NULL);
 }
 
 static struct weft_promise *next_request(void *connection, void *nothing)
 {
 	struct connection *c = connection;
 	c->deadline_ms = now_ms() + IDLE_MS;
-	return c->input ? parse(c, weft_promise_value(c->input)) : read_request(c);
+	return c->input ? parse_input(c, weft_promise_value(c->input)) : read_request(c);
 }
 
 static void free_connection(void *connection)
@@ -353,7 +353,7 @@ static void free_connection(void *connection)
 	weft_wakeup(c->open_end, NULL, NULL);
 	free(c);
 	weft_counter_increase(&open_connections, -1);
-	weft_semaphore_release(room);
+	weft_semaphore_release(connection_slots);
 	if (ending && !connections)
 		weft_condition_broadcast(all_gone, NULL, NULL);
 }
@@ -364,7 +364,7 @@ static struct weft_promise *hang_up(void *connection, void *nothing)
 	return weft_uv_close(c->stream);
 }
 
-static struct weft_promise *stopped(void *connection, const struct weft_failure *failure)
+static struct weft_promise *on_stopped(void *connection, const struct weft_failure *failure)
 {
 	struct connection *c = connection;
 	bool rude = c->late && c->request.begun;
@@ -374,18 +374,18 @@ static struct weft_promise *stopped(void *connection, const struct weft_failure 
 	}
 	struct weft_promise *closed = hang_up(c, NULL);
 	if (!rude && failure->code == WEFT_PROMISE_CANCELLED)
-		return closed; /* nothing was under way */
+		return closed; /* no answer was in progress */
 	weft_promise_unref(closed);
 	return weft_promise_fail(failure->code, rude ? "the client is too slow" : failure->message);
 }
 
-/* Its memory goes by the destructor, also where there was none to wait for the end. */
-static struct weft_promise *gone(void *connection)
+/* Returns an ended promise; its destructor frees the connection, also without memory to wait for the end. */
+static struct weft_promise *return_unit(void *connection)
 {
 	return weft_promise_unit();
 }
 
-/* The connection as a promise: "connection 127.0.0.1:40912". */
+/* Records the connection as a promise: "connection 127.0.0.1:40912". */
 static void note_connection(struct connection *c)
 {
 	char label[64], name[INET_ADDRSTRLEN] = "?";
@@ -395,27 +395,27 @@ static void note_connection(struct connection *c)
 		uv_ip4_name(&peer, name, sizeof name);
 	snprintf(label, sizeof label, "connection %s:%d", name, ntohs(peer.sin_port));
 	weft_promise_unref(weft_promise_of_kind(WEFT_KIND_CONNECTION, false, label, &c->open_end));
-	weft_promise_label(strchr(label, ' ') + 1); /* and what serves it */
+	weft_promise_label(strchr(label, ' ') + 1); /* label the serving promise too */
 }
 
-static struct weft_promise *serve(void *connection)
+static struct weft_promise *serve_connection(void *connection)
 {
 	struct connection *c = connection;
 	note_connection(c);
 	struct weft_promise *work = next_request(c, NULL);
 	c->work = weft_promise_ref(work);
-	return weft_promise_finalize(weft_promise_try_bind(work, hang_up, stopped, c, NULL), gone, c, free_connection);
+	return weft_promise_finalize(weft_promise_try_bind(work, hang_up, on_stopped, c, NULL), return_unit, c, free_connection);
 }
 
 /* ---- The server ---- */
 
 static struct weft_promise *accept_next(void *listener, void *nothing);
 
-static struct weft_promise *welcome(void *listener, void *stream)
+static struct weft_promise *add_connection(void *listener, void *stream)
 {
 	struct connection *c = calloc(1, sizeof *c);
 	if (!c) {
-		weft_semaphore_release(room);
+		weft_semaphore_release(connection_slots);
 		return accept_next(listener, NULL);
 	}
 	c->stream = weft_uv_stream_ref(stream);
@@ -426,33 +426,33 @@ static struct weft_promise *welcome(void *listener, void *stream)
 	connections = c;
 	request_init(&c->request);
 	weft_counter_increase(&open_connections, 1);
-	uv_tcp_nodelay((uv_tcp_t *)weft_uv_stream_handle(stream), 1); /* answers are written in as few pieces as can be */
-	if (weft_promise_async(serve, c, NULL) != WEFT_OK)
+	uv_tcp_nodelay((uv_tcp_t *)weft_uv_stream_handle(stream), 1); /* answers are written in as few pieces as possible */
+	if (weft_promise_async(serve_connection, c, NULL) != WEFT_OK)
 		free_connection(c);
 	return accept_next(listener, NULL);
 }
 
-/* Too many files are open, say: they will not always be. */
-static struct weft_promise *refused(void *listener, const struct weft_failure *failure)
+/* Retries after a while: too many open files, for example, are a temporary problem. */
+static struct weft_promise *on_accept_failed(void *listener, const struct weft_failure *failure)
 {
-	weft_semaphore_release(room);
+	weft_semaphore_release(connection_slots);
 	if (ending)
-		return weft_promise_unit(); /* by being cancelled */
+		return weft_promise_unit(); /* the accept was cancelled */
 	return weft_promise_bind(weft_uv_sleep(uv, REFUSED_MS), accept_next, listener, NULL);
 }
 
 static struct weft_promise *accept_one(void *listener, void *nothing)
 {
-	return weft_promise_try_bind(weft_uv_accept(listener), welcome, refused, listener, NULL);
+	return weft_promise_try_bind(weft_uv_accept(listener), add_connection, on_accept_failed, listener, NULL);
 }
 
 static struct weft_promise *accept_next(void *listener, void *nothing)
 {
-	return weft_promise_bind(weft_semaphore_acquire(room), accept_one, listener, NULL);
+	return weft_promise_bind(weft_semaphore_acquire(connection_slots), accept_one, listener, NULL);
 }
 
-/* Hangs up on those whose deadline has come, again and again. */
-static struct weft_promise *watch(void *ctx, void *nothing)
+/* Disconnects clients whose deadline has passed, repeatedly. */
+static struct weft_promise *watch_deadlines(void *ctx, void *nothing)
 {
 	struct connection *next;
 	for (struct connection *c = connections; c; c = next) {
@@ -462,7 +462,7 @@ static struct weft_promise *watch(void *ctx, void *nothing)
 			weft_promise_cancel(c->work);
 		}
 	}
-	return weft_promise_bind(weft_uv_sleep(uv, patience_ms < WATCH_MS ? patience_ms : WATCH_MS), watch, NULL, NULL);
+	return weft_promise_bind(weft_uv_sleep(uv, patience_ms < WATCH_MS ? patience_ms : WATCH_MS), watch_deadlines, NULL, NULL);
 }
 
 static struct weft_promise *next_signal(void)
@@ -471,7 +471,7 @@ static struct weft_promise *next_signal(void)
 	return weft_promise_pick(either, 2);
 }
 
-/* Those that wait for a request, or all. */
+/* Cancels the connections that wait for a request, or all. */
 static void cancel_connections(bool all)
 {
 	struct connection *next;
@@ -482,8 +482,8 @@ static void cancel_connections(bool all)
 	}
 }
 
-/* What is under way comes to its end, or to DRAIN_MS, or to a second signal. */
-static void drain(void)
+/* Lets answers in progress end, for at most DRAIN_MS, or until a second signal. */
+static void drain_connections(void)
 {
 	cancel_connections(false);
 	if (connections) {
@@ -496,17 +496,17 @@ static void drain(void)
 	cancel_connections(true);
 }
 
-/* As many as the system lets us have, and a file for each connection. */
-static size_t most_connections(void)
+/* Returns as many connections as the limit of open files allows, with one file for each connection. */
+static size_t max_connections(void)
 {
 	struct rlimit files;
 	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
 		return 100;
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	if (files.rlim_max < 2 * MOST_CONNECTIONS + OTHER_FILES)
+	if (files.rlim_max < 2 * MAX_CONNECTIONS + OTHER_FILES)
 		return files.rlim_max > OTHER_FILES + 2 ? (size_t)(files.rlim_max - OTHER_FILES) / 2 : 1;
-	return MOST_CONNECTIONS;
+	return MAX_CONNECTIONS;
 }
 
 static struct weft_promise *listen_at(const char *address, int port)
@@ -516,7 +516,7 @@ static struct weft_promise *listen_at(const char *address, int port)
 	return status < 0 ? weft_promise_fail(status, "no address") : weft_uv_tcp_listen(uv, (struct sockaddr *)&in, 1024);
 }
 
-static int run(const char *address, int port)
+static int run_server(const char *address, int port)
 {
 	struct weft_promise *listener = listen_at(address, port);
 	if (weft_promise_state(listener) != WEFT_RESOLVED) {
@@ -528,7 +528,7 @@ static int run(const char *address, int port)
 	struct sockaddr_in in;
 	int bytes = sizeof in;
 	uv_tcp_getsockname((uv_tcp_t *)weft_uv_stream_handle(stream), (struct sockaddr *)&in, &bytes);
-	struct weft_promise *accepting = accept_next(stream, NULL), *watching = watch(NULL, NULL), *end = next_signal();
+	struct weft_promise *accepting = accept_next(stream, NULL), *watching = watch_deadlines(NULL, NULL), *end = next_signal();
 	printf("http://%s:%d/\n", address, ntohs(in.sin_port));
 	fflush(stdout);
 
@@ -538,7 +538,7 @@ static int run(const char *address, int port)
 	weft_promise_cancel(accepting);
 	weft_promise_unref(accepting);
 	weft_promise_unref(listener);
-	drain();
+	drain_connections();
 	weft_promise_cancel(watching);
 	weft_promise_unref(watching);
 	printf("%" PRId64 " requests, %" PRId64 " bytes\n", weft_counter_value(&requests), weft_counter_value(&bytes_sent));
@@ -568,12 +568,12 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	uv = weft_uv_create(NULL);
-	room = weft_semaphore_create(most_connections());
+	connection_slots = weft_semaphore_create(max_connections());
 	all_gone = weft_condition_create("all connections gone");
-	int status = uv && room && all_gone ? run(address, port) : 1;
+	int status = uv && connection_slots && all_gone ? run_server(address, port) : 1;
 	weft_uv_destroy(uv);
 	weft_condition_destroy(all_gone);
-	weft_semaphore_destroy(room);
+	weft_semaphore_destroy(connection_slots);
 	weft_promise_trim();
 	return status;
 }

@@ -1,4 +1,4 @@
-/* request.c: what a client asks for.  SPDX-License-Identifier: ISC */
+/* request.c: parses the requests of clients.  SPDX-License-Identifier: ISC */
 #include "request.h"
 
 #include <ctype.h>
@@ -16,13 +16,13 @@ static const char *const header_names[OTHER] = {
 
 /* ---- Parsing ----
  *
- * The parser calls back with pieces, as they came. */
+ * The parser calls back with pieces, as they arrive. */
 
-/* Appends a piece to a text of most_bytes with its NUL; false: it is too long, and stays empty. */
-static bool append(char *text, size_t *bytes, size_t most_bytes, const char *piece, size_t size)
+/* Appends a piece to a text of most_bytes with its NUL; returns false if it is too long, and leaves it empty. */
+static bool append_piece(char *text, size_t *bytes, size_t most_bytes, const char *piece, size_t size)
 {
 	if (size >= most_bytes - *bytes) {
-		*bytes = most_bytes; /* nothing fits any more */
+		*bytes = most_bytes; /* further pieces are dropped too */
 		text[0] = 0;
 		return false;
 	}
@@ -49,7 +49,7 @@ static int on_begin(http_parser *parser)
 static int on_target(http_parser *parser, const char *piece, size_t size)
 {
 	struct request *r = parser->data;
-	if (append(r->target, &r->target_bytes, sizeof r->target, piece, size))
+	if (append_piece(r->target, &r->target_bytes, sizeof r->target, piece, size))
 		return 0;
 	r->status = HTTP_STATUS_URI_TOO_LONG;
 	return -1;
@@ -58,10 +58,10 @@ static int on_target(http_parser *parser, const char *piece, size_t size)
 static int on_name(http_parser *parser, const char *piece, size_t size)
 {
 	struct request *r = parser->data;
-	if (r->in_value) /* of the header before */
+	if (r->in_value) /* of the previous header */
 		r->name_bytes = 0;
 	r->in_value = false;
-	append(r->name, &r->name_bytes, sizeof r->name, piece, size); /* a longer one is none of ours */
+	append_piece(r->name, &r->name_bytes, sizeof r->name, piece, size); /* a longer name is not among the known ones */
 	return 0;
 }
 
@@ -75,7 +75,7 @@ static int on_value(http_parser *parser, const char *piece, size_t size)
 			r->header++;
 	}
 	if (r->header != OTHER)
-		append(r->values[r->header], &r->value_bytes, MOST_VALUE_BYTES, piece, size);
+		append_piece(r->values[r->header], &r->value_bytes, MAX_VALUE_BYTES, piece, size);
 	return 0;
 }
 
@@ -84,7 +84,7 @@ static int on_head(http_parser *parser)
 	struct request *r = parser->data;
 	bool body = parser->flags & F_CHUNKED || (parser->flags & F_CONTENTLENGTH && parser->content_length > 0);
 	r->keeps = http_should_keep_alive(parser) && !body;
-	parser->upgrade = 0; /* to no other protocol */
+	parser->upgrade = 0; /* upgrades are not supported */
 	if (parser->http_major != 1)
 		r->status = HTTP_STATUS_HTTP_VERSION_NOT_SUPPORTED;
 	else if (parser->http_minor > 0 && !r->values[HOST][0])
@@ -93,7 +93,7 @@ static int on_head(http_parser *parser)
 		r->status = HTTP_STATUS_METHOD_NOT_ALLOWED;
 	else if (body)
 		r->status = HTTP_STATUS_PAYLOAD_TOO_LARGE;
-	return body; /* 1: it is not read */
+	return body; /* 1: do not read a body */
 }
 
 static int on_complete(http_parser *parser)
@@ -116,7 +116,7 @@ static const http_parser_settings callbacks = {
 void request_init(struct request *r)
 {
 	http_parser_init(&r->parser, HTTP_REQUEST);
-	http_parser_set_max_header_size(MOST_HEAD_BYTES);
+	http_parser_set_max_header_size(MAX_HEAD_BYTES);
 	r->parser.data = r;
 	on_begin(&r->parser);
 	r->begun = r->complete = false;
@@ -132,7 +132,7 @@ size_t request_parse(struct request *r, const char *bytes, size_t size)
 	enum http_errno error = HTTP_PARSER_ERRNO(&r->parser);
 	if (r->complete || error == HPE_OK)
 		return taken;
-	/* Where the next request would begin nobody knows. */
+	/* The start of the next request is unknown. */
 	r->complete = true;
 	r->keeps = false;
 	if (error == HPE_HEADER_OVERFLOW)
@@ -144,12 +144,12 @@ size_t request_parse(struct request *r, const char *bytes, size_t size)
 
 /* ---- Paths ---- */
 
-static int hex(char c)
+static int hex_digit(char c)
 {
 	return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
 }
 
-int request_path(const struct request *r, char path[MOST_PATH_BYTES])
+int request_path(const struct request *r, char path[MAX_PATH_BYTES])
 {
 	struct http_parser_url url;
 	http_parser_url_init(&url);
@@ -163,7 +163,7 @@ int request_path(const struct request *r, char path[MOST_PATH_BYTES])
 	while (from < end) {
 		char c = *from++;
 		if (c == '%') {
-			int high = end - from < 2 ? -1 : hex(from[0]), low = end - from < 2 ? -1 : hex(from[1]);
+			int high = end - from < 2 ? -1 : hex_digit(from[0]), low = end - from < 2 ? -1 : hex_digit(from[1]);
 			if (high < 0 || low < 0 || high + low == 0)
 				return HTTP_STATUS_BAD_REQUEST;
 			c = (char)(high << 4 | low);
@@ -173,7 +173,7 @@ int request_path(const struct request *r, char path[MOST_PATH_BYTES])
 	}
 	*to = 0;
 	if (to[-1] == '/')
-		strcpy(to, "index.html"); /* there is room: see MOST_PATH_BYTES */
+		strcpy(to, "index.html"); /* there is space: see MAX_PATH_BYTES */
 	return strstr(path, "/.") ? HTTP_STATUS_NOT_FOUND : 0;
 }
 
@@ -196,8 +196,8 @@ bool request_has(const struct request *r, const char *etag, time_t modified)
 	return end && !*end && modified <= timegm(&tm);
 }
 
-/* A number of decimal digits, if there is one; SIZE is too large for a file. */
-static bool number(const char **text, uint64_t *value)
+/* Parses a decimal number, if there is one; SIZE stands for values that are too large for a file. */
+static bool parse_number(const char **text, uint64_t *value)
 {
 	if (!isdigit((unsigned char)**text))
 		return false;
@@ -216,11 +216,11 @@ int request_range(const struct request *r, const char *etag, uint64_t size, uint
 		return HTTP_STATUS_OK;
 	text += 6;
 	uint64_t first = 0, last = UINT64_MAX;
-	bool has_first = number(&text, &first);
+	bool has_first = parse_number(&text, &first);
 	if (*text++ != '-')
 		return HTTP_STATUS_OK;
-	bool has_last = number(&text, &last);
-	/* Several ranges are answered with all of the file, as they may be. */
+	bool has_last = parse_number(&text, &last);
+	/* Answer several ranges with the whole file, which is allowed. */
 	if (*text || (!has_first && !has_last) || (has_first && last < first))
 		return HTTP_STATUS_OK;
 	if (!has_first) {

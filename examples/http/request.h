@@ -1,4 +1,4 @@
-/* request.h: what a client asks for.  Nothing here waits, so there are no promises in it.  SPDX-License-Identifier: ISC */
+/* request.h: parses the requests of clients.  Nothing here waits, so it uses no promises.  SPDX-License-Identifier: ISC */
 #ifndef REQUEST_H
 #define REQUEST_H
 
@@ -8,46 +8,46 @@
 #include <stdint.h>
 #include <time.h>
 
-#define MOST_HEAD_BYTES 16384  /* the request's line and headers: more is answered with 431 */
-#define MOST_TARGET_BYTES 2048 /* more: 414 */
-#define MOST_VALUE_BYTES 128   /* of a header; a longer one is as if it were not there */
-#define MOST_PATH_BYTES (MOST_TARGET_BYTES + 16)
+#define MAX_HEAD_BYTES 16384  /* limit of request line and headers; beyond: 431 */
+#define MAX_TARGET_BYTES 2048 /* beyond: 414 */
+#define MAX_VALUE_BYTES 128   /* of a header; longer values are ignored */
+#define MAX_PATH_BYTES (MAX_TARGET_BYTES + 16)
 
-/* The headers that matter here; the last is where the others go. */
+/* The relevant headers; OTHER is for all other headers. */
 enum header { HOST, RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE, OTHER };
 
 struct request {
 	http_parser parser;
 	bool begun, complete;
-	bool keeps; /* the connection may stay open */
-	int status; /* what to answer, or 0: whatever the file says */
+	bool keeps; /* keep the connection open */
+	int status; /* status to answer, or 0: the file decides */
 	size_t target_bytes, name_bytes, value_bytes;
-	enum header header; /* whose value is being parsed */
+	enum header header; /* header whose value is being parsed */
 	bool in_value;
-	char target[MOST_TARGET_BYTES];
+	char target[MAX_TARGET_BYTES];
 	char name[32];
-	char values[OTHER][MOST_VALUE_BYTES]; /* "": it was not there */
+	char values[OTHER][MAX_VALUE_BYTES]; /* "": no such header */
 };
 
-/* For the first request of a connection. */
+/* Initialises the first request of a connection. */
 void request_init(struct request *r);
 
-/* Takes bytes up to the end of a request, then r->complete is true; the next call begins the next request.  Returns how many
- * it took. */
+/* Parses bytes up to the end of a request and then sets r->complete; the next call starts the next request.  Returns how many
+ * bytes it parsed. */
 size_t request_parse(struct request *r, const char *bytes, size_t size);
 
-/* The name of the file, from the folder that is served: "./" and the target's path, decoded; of a folder, its index.html. Nothing
- * that begins with a dot is served: not "..", and nothing hidden.  Returns 0, or the status to answer. */
-int request_path(const struct request *r, char path[MOST_PATH_BYTES]);
+/* Computes the path of the file, relative to the served folder: "./" and the decoded target path; for a folder, its index.html.
+ * Rejects components that begin with a dot: ".." and hidden files.  Returns 0, or the status to answer. */
+int request_path(const struct request *r, char path[MAX_PATH_BYTES]);
 
-/* The client has this version of the file already. */
+/* Returns whether the client has this version of the file already. */
 bool request_has(const struct request *r, const char *etag, time_t modified);
 
-/* Which bytes of `size` it wants, from *from to *end: 200, all of them; 206, some; 416, none that there are. */
+/* Computes the requested range of `size` bytes, *from to *end.  Returns 200: all; 206: a part; 416: no existing byte. */
 int request_range(const struct request *r, const char *etag, uint64_t size, uint64_t *from, uint64_t *end);
 
 #define DATE_BYTES 32
-/* A time as HTTP writes it. */
+/* Formats a time as HTTP does. */
 void http_date(time_t time, char text[DATE_BYTES]);
 
 #endif

@@ -1,4 +1,4 @@
-(* Makes garbage, so that there is something to collect: a program to try weft_gc.c with.  SPDX-License-Identifier: ISC *)
+(* Makes garbage for the collector: a program to try weft_gc.c.  SPDX-License-Identifier: ISC *)
 external weft_gc : unit -> unit = "weft_gc"
 
 let () =

@@ -1,4 +1,4 @@
-/* weft_gc.c: the collections of OCaml's garbage as pauses in the trace, of any program in OCaml 4 or 5 that links this file and
+/* weft_gc.c: records OCaml's garbage collections as pauses, for any program in OCaml 4 or 5 that links this file and
  * libweft-record (docs/ocaml.md).  The hooks are the runtime's own; in OCaml 5 each domain calls them on its OS thread.
  * SPDX-License-Identifier: ISC */
 #define CAML_INTERNALS
@@ -16,7 +16,7 @@ static void begin_major(void)
 	WEFT_PAUSE_BEGIN("gc, major slice");
 }
 
-static void end(void)
+static void end_collection(void)
 {
 	weft_pause_end();
 }
@@ -25,8 +25,8 @@ static void end(void)
 value weft_gc(value unit)
 {
 	caml_minor_gc_begin_hook = begin_minor;
-	caml_minor_gc_end_hook = end;
+	caml_minor_gc_end_hook = end_collection;
 	caml_major_slice_begin_hook = begin_major;
-	caml_major_slice_end_hook = end;
+	caml_major_slice_end_hook = end_collection;
 	return unit;
 }

@@ -1,10 +1,10 @@
-/* coffee.c: a runtime of one's own, instrumented.
+/* coffee.c: a small runtime that records its tasks.
  *
- * A toy: tasks that sleep, wait for each other and finish, on one loop.  The lines that speak to weft are those that begin with
- * weft_ or WEFT_; docs/recording.md goes through them.  Run it:
+ * Its tasks sleep, wait for each other and finish, on one loop.  Calls of weft begin with weft_ or WEFT_; docs/instrument-api.md
+ * explains them.  Run it:
  *
- *	./coffee			nothing is recorded
- *	WEFT_TRACE=/tmp/coffee ./coffee	a trace is left in /tmp/coffee
+ *	./coffee			records nothing
+ *	WEFT_TRACE=/tmp/coffee ./coffee	writes a trace into /tmp/coffee
  *
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
@@ -15,12 +15,12 @@ enum { TASKS = 64 };
 
 struct task {
 	weft_id id;
-	uint64_t since;                /* created when */
-	struct weft_record_site *site; /* and where */
+	uint64_t since;                /* time of creation */
+	struct weft_record_site *site; /* place of creation */
 	const char *name;
-	int wakes_at_ms;     /* the time at which it is done */
-	struct task *waiter; /* who awaits it */
-	struct task *needs;  /* what it still awaits */
+	int wakes_at_ms;     /* time at which it ends */
+	struct task *waiter; /* task that awaits it */
+	struct task *needs;  /* task that it still awaits */
 	bool is_done;
 };
 
@@ -55,16 +55,16 @@ static void task_finish(struct task *task)
 	weft_resolve(weft_running(), task->id);
 	weft_counter_add(task->id, &open_tasks, -1);
 	if (task->waiter) {
-		weft_read(task->waiter->id, task->id); /* the waiter goes on */
+		weft_read(task->waiter->id, task->id); /* the waiter continues */
 		task->waiter->needs = NULL;
 		task_finish(task->waiter);
 	}
 }
 
-/* Tells what is pending, so that a ring knows of tasks older than its oldest packet. */
-static void tell(struct task *task)
+/* Records a pending task, so that a ring contains tasks older than its oldest packet. */
+static void record_pending(struct task *task)
 {
-	/* One that was created before the recording began gets its id here. */
+	/* A task that was created before the recording started gets its id here. */
 	task->id = weft_pending(WEFT_SYSTEM_ID, task->id, WEFT_KIND_TASK, task->site, task->since, task->name);
 }
 
@@ -76,9 +76,9 @@ static uint64_t list_tasks(void *data, uint64_t cursor, unsigned budget)
 			continue;
 		if (!budget--)
 			return cursor;
-		tell(task);
+		record_pending(task);
 		if (task->needs && !task->needs->id)
-			tell(task->needs);
+			record_pending(task->needs);
 		if (task->needs)
 			weft_still_awaits(task->id, task->needs->id);
 	}
@@ -100,7 +100,7 @@ int main(void)
 	struct task *coffee = task_create("coffee", -1);
 	struct task *water = task_create("boil water", 12);
 	struct task *beans = task_create("grind beans", 5);
-	task_create("newspaper", -1); /* nobody ever brings it */
+	task_create("newspaper", -1); /* never resolved */
 	task_await(coffee, water);
 	task_await(breakfast, coffee);
 	for (int now = 0; !breakfast->is_done; now++) {

@@ -1,7 +1,7 @@
-/* mini-os.c: a unikernel on Mini-OS that shares what it records with domain 0, where `weft -d NAME` reads it.
+/* mini-os.c: a unikernel on Mini-OS that shares its recording with domain 0, where `weft -d NAME` reads it.
  *
- * What is Mini-OS's is in the first half: how a page is granted and a node of XenStore is written.  Another unikernel has the
- *same four functions under other names.  It needs no C library but memcpy, memset and strlen, and is compiled with
+ * The first half is specific to Mini-OS: it grants pages and writes XenStore nodes.  Another unikernel has the same four
+ * functions under other names.  The recorder needs no C library but memcpy, memset and strlen, and is compiled with
  *
  *	adapters/xen/share.c src/record/{core,define,buffer,freestanding}.c src/wire/{event,metadata}.c
  *
@@ -14,11 +14,11 @@
 #include <mini-os/time.h>
 #include <mini-os/xenbus.h>
 #include <mini-os/xmalloc.h>
-#else /* the same, to compile without it */
+#else /* the same declarations, to compile without Mini-OS */
 uint32_t gnttab_grant_access(uint16_t domain, unsigned long frame, int is_readonly);
 int gnttab_end_access(uint32_t ref);
 unsigned long virt_to_mfn(const void *address);
-char *xenbus_write(uint32_t transaction, const char *path, const char *value); /* NULL, or an error to be freed */
+char *xenbus_write(uint32_t transaction, const char *path, const char *value); /* returns NULL, or an error to be freed */
 char *xenbus_rm(uint32_t transaction, const char *path);
 void xfree(const void *memory);
 uint64_t monotonic_clock(void); /* ns */
@@ -28,16 +28,16 @@ uint64_t monotonic_clock(void); /* ns */
 int unikernel_start(void);
 void unikernel_tick(void);
 
-static int share(void *data, unsigned domain, void **memory, size_t pages, uint32_t *refs)
+static int grant_pages(void *data, unsigned domain, void **memory, size_t pages, uint32_t *refs)
 {
 	if (!*memory)
-		return WEFT_EINVAL; /* we have pages of our own, below */
+		return WEFT_EINVAL; /* the caller must provide pages, see below */
 	for (size_t i = 0; i < pages; i++)
 		refs[i] = gnttab_grant_access((uint16_t)domain, virt_to_mfn((char *)*memory + i * WEFT_XEN_PAGE), 1);
 	return WEFT_OK;
 }
 
-static void unshare(void *data, void *memory, size_t pages, const uint32_t *refs)
+static void revoke_pages(void *data, void *memory, size_t pages, const uint32_t *refs)
 {
 	for (size_t i = 0; i < pages; i++)
 		gnttab_end_access(refs[i]);
@@ -61,9 +61,9 @@ static int remove_node(void *data, const char *path)
 	return status_of(xenbus_rm(XBT_NIL, path), WEFT_ENOENT);
 }
 
-static const struct weft_xen_guest mini_os = {share, unshare, write_node, remove_node};
+static const struct weft_xen_guest mini_os = {grant_pages, revoke_pages, write_node, remove_node};
 
-/* ---- The rest is as on any machine without an operating system ---- */
+/* ---- The rest is the same on any machine without an operating system ---- */
 
 #define PAGES 64
 
@@ -71,14 +71,14 @@ static _Alignas(WEFT_XEN_PAGE) unsigned char memory[PAGES * WEFT_XEN_PAGE];
 static uint32_t refs[PAGES];
 static struct weft_xen xen = {.guest = &mini_os, .memory = memory, .pages = PAGES, .refs = refs};
 
-/* To be called once XenStore answers; what was recorded stays readable when the kernel has died. */
+/* Starts recording; call it once XenStore answers.  The recording stays readable after a crash of the kernel. */
 int unikernel_start(void)
 {
 	return weft_xen_start(
 	    &xen, &(struct weft_record_options){.clock = monotonic_clock, .clock_hz = 1000000000, .host = "unikernel"});
 }
 
-/* A promise of the application's: begins, runs, ends. */
+/* Records a promise of the application: it begins, runs, ends. */
 void unikernel_tick(void)
 {
 	weft_id tick = WEFT_CREATE(WEFT_KIND_TIMER);

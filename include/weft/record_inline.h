@@ -1,10 +1,10 @@
-/* record_inline.h: the bodies of record.h's calls; not for use by itself.
+/* record_inline.h: the bodies of record.h's calls; do not include it directly.
  *
- * The way of an event, and the names of its steps, which the protocol's model has too:
- *   reserve   take a place in the packet, and a time, in one step that a signal handler either sees whole or not at all;
- *   write     the bytes;
- *   publish   tell readers, unless this is a handler in the middle of another event: then that one does, after its own bytes.
- * Whatever is out of the ordinary (no stream yet, packet full, long gap, wide ids) is for weft__slow_*().
+ * The steps of an event, named as in the protocol's model (tests/proof/ring.pml):
+ *   reserve   reserves bytes in the packet, and a time, atomically for signal handlers;
+ *   write     writes the bytes;
+ *   publish   makes the event visible to readers.  A handler that interrupts another event leaves this step to that event.
+ * Unusual cases (no stream yet, packet full, long gap, wide ids) go to weft__slow_*().
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_RECORD_INLINE_H
 #define WEFT_RECORD_INLINE_H
@@ -19,26 +19,26 @@ extern "C" {
 #define WEFT__API __attribute__((visibility("default")))
 #define WEFT__LIKELY(x) __builtin_expect(!!(x), 1)
 
-/* What an OS thread writes to.  Only the thread itself, and its signal handlers, write these fields; limit is set to 0 by others
- * to send the thread to the slow path. */
+/* A stream: the destination of an OS thread's events.  Only the thread and its signal handlers write these fields, except that
+ * others set limit to 0 to force the slow path. */
 struct weft_stream {
-	weft_word next; /* low half: bytes of the packet that are taken; high half: events so far, so that no value returns */
-	weft_word published; /* what readers were told of next: less than it while an event is being written */
-	uint64_t last;       /* time of the last event */
+	weft_word next;      /* low half: used bytes of the packet; high half: number of events, so that no value repeats */
+	weft_word published; /* the part of next that readers can see; less than next while an event is being written */
+	uint64_t last;       /* time of the previous event */
 	unsigned char *packet;
-	uint32_t limit; /* bytes of the packet that the fast path may take */
+	uint32_t limit; /* end of the packet's bytes for the fast path */
 	uint32_t instance;
-	uint64_t generation; /* of the recording, shifted left by 16: the key of an interned text or site begins with it */
+	uint64_t generation; /* number of the recording, shifted left by 16; keys of interned texts and sites begin with it */
 	weft_id running;
-	weft_word next_id, end_id; /* ids to hand out */
-	uint64_t awake_since;      /* when the last sleep was over; 0: nobody has said so since it began */
-	uint64_t long_ticks;       /* a sleep that begins so long after that tells what became of that time */
-	uint64_t sample_due;       /* the first sleep that is over from then on sees what had become of time until then */
+	weft_word next_id, end_id; /* reserved ids */
+	uint64_t awake_since;      /* end of the last sleep; 0: none was reported */
+	uint64_t long_ticks;       /* a sleep that begins this long after awake_since records the CPU time of the round */
+	uint64_t sample_due;       /* the first sleep that ends after this time samples the CPU time */
 };
 
 enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
 
-/* Where in a packet its content size stands, and the sizes of events; src/record checks them against the format. */
+/* Offset of the content size in a packet, and sizes of events; src/record checks them against the format. */
 enum {
 	WEFT__CONTENT_SIZE_AT = 48,
 	WEFT__HEADER = 5,
@@ -48,12 +48,12 @@ enum {
 	WEFT__AHEAD = 256
 };
 
-/* In place of the bytes taken, in weft_stream.next: nobody may take any more. */
+/* Value of the low half of weft_stream.next when the stream is closed: reservations fail. */
 #define WEFT__CLOSED UINT32_MAX
 
-/* WEFT_TLS_DYNAMIC is for plugins of musl's programs, with a library that was built so: musl loads no library while a program
- * runs whose variables have a fixed place in each OS thread.  Where a place is found by a call, glibc may allocate in it, and a
- * signal handler may then not record. */
+/* The TLS model.  WEFT_TLS_DYNAMIC is for plugins of musl programs, with a library that was built with it too: musl cannot load a
+ * library with static TLS while a program runs.  With dynamic TLS, glibc may allocate at an access, so signal handlers may not
+ * record. */
 #if !__STDC_HOSTED__
 #define WEFT__PER_THREAD
 #define WEFT__PER_THREAD_MODEL
@@ -65,9 +65,9 @@ enum {
 #define WEFT__PER_THREAD_MODEL __attribute__((tls_model("initial-exec")))
 #endif
 
-/* The number of what this header and the library share in memory: struct weft_stream, the modes, struct weft_record_options,
- * where things stand in packets and how large events are.  Who changes any of it counts this up, and adds the number of before to
- * src/record/abi.c: programs that were built then find names of their own there, behind which nothing is recorded. */
+/* The version of the memory that this header and the library share: struct weft_stream, the modes, struct weft_record_options,
+ * packet offsets and event sizes.  A change must increment it, and add the previous number to src/record/abi.c.  Programs that
+ * were built before then use symbols of their own, and nothing of them is recorded. */
 #ifndef WEFT__ABI
 #define WEFT__ABI 0
 #endif
@@ -85,14 +85,14 @@ extern WEFT__API WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft_stream *wef
     "weft__stream"); /* never NULL */
 extern WEFT__API uint64_t (*weft__clock)(void) WEFT__NAMED("weft__clock");
 
-/* `bytes` of options are the program's: what was added to them since it was built is zeros. */
+/* `bytes` is the size of the program's options; members that were added later are zero. */
 WEFT__API int weft__start_as(const struct weft_record_options *options, size_t bytes) WEFT__NAMED("weft__start_as");
 WEFT__API const char *weft__start_error(void) WEFT__NAMED("weft__start_error");
 WEFT__API const char *weft__version(void) WEFT__NAMED("weft__version");
 WEFT__API void weft__stop(void) WEFT__NAMED("weft__stop");
 WEFT__API uint64_t weft__now(void) WEFT__NAMED("weft__now");
 WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data) WEFT__NAMED("weft__list_pending");
-/* The same for libweft-hook.so, beside the list that the program may have itself. */
+/* Registers a list for libweft-hook.so, in addition to the program's own list. */
 WEFT__API void weft__list_pending_beside(weft_list_pending_fn *list, void *data) WEFT__NAMED("weft__list_pending_beside");
 WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b) WEFT__NAMED("weft__slow_ids");
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
@@ -119,16 +119,16 @@ WEFT__API weft_id weft__slow_pending(weft_id by, weft_id promise, enum weft_kind
 WEFT__API weft_id weft__slow_pending_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place,
     uint64_t since, const char *label) WEFT__NAMED("weft__slow_pending_at");
 
-/* The gate: everything below is dead code where it is a constant, for compilers that do not optimize too. */
+/* The mode.  If it is a constant, everything below is dead code, also for compilers that do not optimize. */
 #ifdef WEFT_DISABLE
 #define WEFT__GATE() ((unsigned)WEFT__OFF)
 #define WEFT__IS_OFF(mode) true
 #else
 #define WEFT__IS_OFF(mode) ((mode) == WEFT__OFF)
-#ifndef WEFT__USUAL /* the mode for which compilers lay out code */
+#ifndef WEFT__USUAL /* the mode that compilers treat as likely */
 #define WEFT__USUAL WEFT__OFF
 #endif
-#define WEFT__GATE() __builtin_expect(__atomic_load_n(&weft__mode, __ATOMIC_RELAXED), WEFT__USUAL)
+#define WEFT__GATE() ((unsigned)__builtin_expect((long)__atomic_load_n(&weft__mode, __ATOMIC_RELAXED), WEFT__USUAL))
 #endif
 
 #define WEFT__SITE()                                                                                                             \
@@ -142,7 +142,7 @@ WEFT__API weft_id weft__slow_pending_at(weft_id by, weft_id promise, enum weft_k
 		&weft__text;                                                                                                     \
 	}))
 
-/* The processor's own counter. */
+/* Reads the CPU's counter. */
 WEFT__FAST uint64_t weft__counter(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -158,8 +158,8 @@ WEFT__FAST uint64_t weft__counter(void)
 #endif
 }
 
-/* Sets *word to `to` if it is `from`, as one step for the signal handlers of this thread.  No other thread writes it, so the
- * processor's lock is not needed. */
+/* Sets *word to `to` if it is `from`, atomically for the signal handlers of this thread.  No other thread writes the word, so the
+ * CPU needs no bus lock. */
 WEFT__FAST bool weft__local_swap(weft_word *word, uint64_t from, uint64_t to)
 {
 #if defined(__x86_64__)
@@ -173,7 +173,7 @@ WEFT__FAST bool weft__local_swap(weft_word *word, uint64_t from, uint64_t to)
 #endif
 }
 
-/* Adds 1 in the same way; returns what was there. */
+/* Adds 1, atomically for the signal handlers of this thread; returns the previous value. */
 WEFT__FAST int64_t weft__local_take(weft_word *word)
 {
 #if defined(__x86_64__)
@@ -187,29 +187,31 @@ WEFT__FAST int64_t weft__local_take(weft_word *word)
 
 struct weft__place {
 	struct weft_stream *stream;
-	unsigned char *packet; /* the same until publish: handlers in between find no room rather than change it */
-	unsigned char *at;     /* the bytes; of one event, behind its header */
+	unsigned char *packet; /* unchanged until publish: nested handlers find no space rather than change it */
+	unsigned char *at;     /* address of the bytes; of one event: after its header */
 	uint64_t begin, end;
 };
 
-/* Step reserve, of `events` that take `size` bytes together and have one time, its low half in *low; false: take the slow path.
+/* Step reserve: reserves `size` bytes for `events` with one time, whose low half is *low.  Returns false if the slow path is
+ * needed.
  */
 WEFT__FAST bool weft__reserve_bytes(struct weft__place *place, unsigned mode, uint32_t events, uint32_t size, uint32_t *low)
 {
 	struct weft_stream *s = weft__stream;
 	uint64_t begin = __atomic_load_n(&s->next, __ATOMIC_RELAXED), end = begin + ((uint64_t)events << 32 | size);
-	__atomic_signal_fence(__ATOMIC_ACQUIRE); /* RETIRE makes limit 0 first, then spoils next: see them in the other order */
+	__atomic_signal_fence(
+	    __ATOMIC_ACQUIRE); /* RETIRE sets limit to 0 first, then changes next: load them in the opposite order */
 	if (__builtin_expect((uint32_t)begin + size > __atomic_load_n(&s->limit, __ATOMIC_RELAXED), 0))
 		return false;
 	uint64_t time = WEFT__LIKELY(mode == WEFT__COUNTER_CLOCK) ? weft__counter() : weft__clock();
 	if (__builtin_expect((time - s->last) >> WEFT__GAP_BITS != 0, 0))
 		return false;
-	/* Before the place is taken: a handler that comes in between takes a later time, and the swap fails. */
+	/* Before the reservation: a handler in between takes a later time, and the swap fails. */
 	s->last = time;
 	if (__builtin_expect(!weft__local_swap(&s->next, begin, end), 0))
 		return false;
 	unsigned char *packet = s->packet, *at = packet + (uint32_t)begin;
-	__builtin_prefetch(at + WEFT__AHEAD, 1); /* in a real program these lines are far away by the time it comes to them */
+	__builtin_prefetch(at + WEFT__AHEAD, 1); /* in a real program these cache lines are cold when the stream reaches them */
 	place->stream = s;
 	place->packet = packet;
 	place->at = at;
@@ -219,7 +221,7 @@ WEFT__FAST bool weft__reserve_bytes(struct weft__place *place, unsigned mode, ui
 	return true;
 }
 
-/* An event's header; returns what is behind it. */
+/* Writes an event's header; returns the address after it. */
 WEFT__FAST unsigned char *weft__put_header(unsigned char *at, uint8_t id, uint32_t low)
 {
 	at[0] = id;
@@ -227,7 +229,7 @@ WEFT__FAST unsigned char *weft__put_header(unsigned char *at, uint8_t id, uint32
 	return at + WEFT__HEADER;
 }
 
-/* The same for one event, with its header. */
+/* Reserves and writes the header of one event. */
 WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t id, uint32_t payload)
 {
 	uint32_t low;
@@ -237,7 +239,7 @@ WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t 
 	return true;
 }
 
-/* Step publish. */
+/* Step publish: makes the event visible to readers. */
 WEFT__FAST void weft__publish(const struct weft__place *place)
 {
 	struct weft_stream *s = place->stream;
@@ -246,16 +248,16 @@ WEFT__FAST void weft__publish(const struct weft__place *place)
 	weft_word *content = (weft_word *)(void *)(place->packet + WEFT__CONTENT_SIZE_AT);
 	uint64_t end = place->end;
 	for (;;) {
-		/* Pairs with the reader's acquire of the content size: whoever sees it sees the events. */
+		/* Pairs with the reader's acquire of the content size: a reader that sees the size sees the events. */
 		__atomic_store_n(content, (uint64_t)(uint32_t)end * 8, __ATOMIC_RELEASE);
-		/* Pairs with RETIRE's acquire: what stop finds at rest has all its bytes. */
+		/* Pairs with RETIRE's acquire: all events of an idle stream are complete. */
 		__atomic_store_n(&s->published, end, __ATOMIC_RELEASE);
-		/* A handler that came before the line above left its event to us. */
+		/* A handler that ran before the line above left its event to this call. */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		uint64_t next = __atomic_load_n(&s->next, __ATOMIC_RELAXED);
 		if (__builtin_expect(next == end, 1))
 			return;
-		/* One that came behind it published its own, perhaps in another packet; or RETIRE has been here. */
+		/* A handler that ran after it published its own event, perhaps in another packet; or RETIRE closed the stream. */
 		if (__atomic_load_n(&s->published, __ATOMIC_RELAXED) != end || (uint32_t)next == WEFT__CLOSED)
 			return;
 		end = next;
@@ -279,7 +281,7 @@ WEFT__FAST void weft__put16(unsigned char *at, uint64_t v)
 	__builtin_memcpy(at, &word, 2);
 }
 
-/* Who runs after an op. */
+/* Updates the running promise after an op. */
 WEFT__FAST void weft__note_running(struct weft_stream *s, enum weft_op op, weft_id a, weft_id b)
 {
 	if (op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_RESUME)
@@ -321,14 +323,14 @@ WEFT__FAST void weft__two(enum weft_op op, weft_id a, weft_id b)
 	}
 }
 
-/* The key of what was interned in this recording. */
+/* Loads a key; returns whether it belongs to this recording. */
 WEFT__FAST bool weft__key(const weft_word *key, uint64_t *out)
 {
 	*out = __atomic_load_n(key, __ATOMIC_RELAXED);
 	return WEFT__LIKELY((*out ^ weft__stream->generation) >> 16 == 0);
 }
 
-/* Ops with an interned text: [a] [b] [value] key. */
+/* Records an op with an interned text: [a] [b] [value] key. */
 WEFT__FAST void weft__texted(
     enum weft_op op, bool has_a, weft_id a, bool has_b, weft_id b, bool has_value, int64_t value, struct weft_record_text *text)
 {
@@ -353,7 +355,7 @@ WEFT__FAST void weft__texted(
 	}
 }
 
-/* For short texts: what the compiler makes of a memcpy of bounded size (rep movs) is several times slower. */
+/* Copies a short text.  For a memcpy of bounded size compilers emit rep movs, which is several times slower. */
 WEFT__FAST void weft__copy(unsigned char *to, const char *from, size_t bytes)
 {
 	size_t i = 0;
@@ -373,7 +375,7 @@ WEFT__FAST void weft__copy(unsigned char *to, const char *from, size_t bytes)
 	}
 }
 
-/* Ops with a copied text: a [b] text NUL. */
+/* Records an op with a copied text: a [b] text NUL. */
 WEFT__FAST void weft__copied(enum weft_op op, weft_id a, bool has_b, weft_id b, const char *text)
 {
 	unsigned mode = WEFT__GATE();
@@ -439,7 +441,8 @@ WEFT__FAST weft_id weft_running(void)
 	return WEFT__GATE() == WEFT__OFF ? WEFT_SYSTEM_ID : weft__stream->running;
 }
 
-/* The promise's id, and its creation unless the slow path is to write it: then *written is false, and the id may be 0. */
+/* Returns a new id, and reserves its creation event.  If the slow path must write the event, *written is false, and the id may be
+ * 0. */
 WEFT__FAST weft_id weft__reserve_create(unsigned mode, weft_id by, enum weft_kind kind, const weft_word *where, bool *written)
 {
 	struct weft__place place;
@@ -548,7 +551,7 @@ static inline void weft_datagram_received(weft_id promise, int fd, const struct 
 }
 #endif
 
-/* A position has as many bytes as a second id that is narrow, whatever the first one is. */
+/* A position has the size of a narrow id, whatever the first id is. */
 WEFT__FAST void weft_sent(weft_id connection, uint64_t position)
 {
 	weft__two(WEFT_OP_SENT, connection, (int32_t)(uint32_t)position);
@@ -575,11 +578,11 @@ WEFT__FAST void weft_snapshot(const char *why)
 	weft__detail(WEFT_SYSTEM_ID, WEFT_DETAIL_SNAPSHOT, 0, why);
 }
 
-/* Which wait is told with a creation. */
+/* The wait that is recorded with a creation. */
 enum weft__wait { WEFT__WAITS_FOR_NOBODY, WEFT__IS_AWAITED, WEFT__AWAITS };
 
-/* A creation, a label unless it is NULL, and that other awaits the promise or is awaited by it, as one step of each kind. Returns
- * what weft__reserve_create() does. */
+/* Records a creation, a label unless it is NULL, and a wait for or by the promise, with one reservation.  Returns the same as
+ * weft__reserve_create(). */
 WEFT__FAST weft_id weft__reserve_story(unsigned mode, weft_id by, enum weft_kind kind, const weft_word *where, const char *label,
     uint32_t bytes, enum weft__wait wait, weft_id other, bool *written)
 {
@@ -593,7 +596,7 @@ WEFT__FAST weft_id weft__reserve_story(unsigned mode, weft_id by, enum weft_kind
 	*written = WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise) && weft__is_narrow(other) &&
 				bytes < WEFT__FAST_TEXT) &&
 		   (!where || weft__key(where, &key)) &&
-		   weft__reserve_bytes(&place, mode, 1 + (label ? 1 : 0) + (wait ? 1 : 0), size, &low);
+		   weft__reserve_bytes(&place, mode, 1U + (label ? 1U : 0U) + (wait ? 1U : 0U), size, &low);
 	if (!*written)
 		return promise;
 	unsigned char *at = weft__put_header(place.at, WEFT_OP_CREATE, low);
@@ -618,7 +621,7 @@ WEFT__FAST weft_id weft__reserve_story(unsigned mode, weft_id by, enum weft_kind
 	return promise;
 }
 
-/* weft_create_at(), weft_label() unless `label` is NULL, and weft_await(), as one step of each kind. */
+/* Does weft_create_at(), weft_label() unless `label` is NULL, and weft_await() with one reservation. */
 WEFT__FAST weft_id weft__create_awaited(
     weft_id by, enum weft_kind kind, struct weft_record_place *where, weft_id waiter, const char *label, uint32_t bytes)
 {
@@ -637,7 +640,7 @@ WEFT__FAST weft_id weft__create_awaited(
 	return promise;
 }
 
-/* weft_create() and weft_label(), likewise. */
+/* Does weft_create() and weft_label() with one reservation. */
 WEFT__FAST weft_id weft__create_labelled(
     weft_id by, enum weft_kind kind, struct weft_record_site *site, const char *label, size_t bytes)
 {
@@ -654,7 +657,7 @@ WEFT__FAST weft_id weft__create_labelled(
 	return promise;
 }
 
-/* weft_create(), and weft_await() of input by what is created, likewise. */
+/* Does weft_create(), and weft_await() of input by the new promise, with one reservation. */
 WEFT__FAST weft_id weft__create_awaiting(weft_id by, enum weft_kind kind, struct weft_record_site *site, weft_id input)
 {
 	unsigned mode = WEFT__GATE();
@@ -669,7 +672,7 @@ WEFT__FAST weft_id weft__create_awaiting(weft_id by, enum weft_kind kind, struct
 	return promise;
 }
 
-/* weft_resolve(), and weft_read() or weft_read_later(), likewise. */
+/* Does weft_resolve(), and weft_read() or weft_read_later(), with one reservation. */
 WEFT__FAST void weft__resolve_and(enum weft_op read, weft_id by, weft_id promise, weft_id reader)
 {
 	unsigned mode = WEFT__GATE();
@@ -794,7 +797,8 @@ WEFT__FAST void weft_run(weft_id promise)
 	weft__one(WEFT_OP_RUN, promise);
 }
 
-/* Whether the round that ends now is one to tell of; of who never says that a sleep is over, whether it is time to ask. */
+/* Returns whether the ending round must be recorded.  For a thread that never reports the end of a sleep, returns whether a
+ * sample is due. */
 WEFT__FAST bool weft__was_long(const struct weft_stream *s)
 {
 	return s->awake_since ? s->last - s->awake_since >= s->long_ticks : s->last >= s->sample_due;
@@ -818,7 +822,7 @@ WEFT__FAST void weft_idle(enum weft_idle why)
 	}
 }
 
-/* A round of a loop is over which does not sleep. */
+/* Ends a round of an event loop that does not sleep. */
 WEFT__FAST void weft__round(void)
 {
 	struct weft_stream *s = weft__stream;

@@ -1,4 +1,4 @@
-/* status.h: what a weft call answers.  SPDX-License-Identifier: ISC */
+/* status.h: results of weft's calls.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_STATUS_H
 #define WEFT_STATUS_H
 
@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-/* X(NAME, value, "what it means") */
+/* X(NAME, value, "meaning") */
 #define WEFT_STATUSES(X)                                                                                                         \
 	X(OK, 0, "no error")                                                                                                     \
 	X(ENOMEM, -1, "out of memory")                                                                                           \

@@ -6,14 +6,15 @@
  *	weft_promise_unref(p);
  *	weft_uv_destroy(uv);
  *
- * Each iteration of the loop resumes the promises that paused, whether weft_uv_run() or uv_run() itself runs the loop; and the
- * trace tells when the program slept.
+ * Each iteration of the loop resumes the promises that paused, whether weft_uv_run() or uv_run() runs the loop.  The trace shows
+ * when the program slept.
  *
- * Ownership is as in promise.h.  Streams, files, sockets and processes are counted references too: the one that a callback gets
- * belongs to the promise; weft_uv_stream_ref() keeps it for longer.  A call borrows the stream that it is given, and holds a
- * reference until its operation has ended.  A stream without references is closed, so a cancelled program leaves nothing open.
+ * Ownership is as in promise.h.  Streams, files, sockets and processes are counted references too.  The reference that a callback
+ * gets belongs to the promise; weft_uv_stream_ref() keeps it longer.  A call borrows its stream, and holds a reference until the
+ * operation has ended.  A stream without references is closed, so a cancelled program leaves nothing open.
  *
- * Errors of the system have libuv's codes, such as UV_ECONNREFUSED, and libuv's texts.  SPDX-License-Identifier: ISC */
+ * System errors have libuv's codes, such as UV_ECONNREFUSED, and libuv's texts.  All objects belong to the OS thread of their
+ * loop.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_UV_H
 #define WEFT_UV_H
 
@@ -28,26 +29,28 @@ extern "C" {
 
 struct weft_uv;
 
-/* Brings promises to a loop, which stays the caller's and must outlive the result; NULL: makes a loop.  An OS thread can have one
+/* Adds promises to a loop, which stays the caller's and must outlive the result; NULL: makes a loop.  An OS thread can have one
  * such loop.  From now on the process ignores SIGPIPE, unless it handles the signal: a write to a closed connection then fails
  * with UV_EPIPE.  Returns NULL without memory, or if libuv cannot make a loop. */
 WEFT__API struct weft_uv *weft_uv_create(uv_loop_t *loop);
 
-/* Closes what is open; promises that wait here stay pending, and child processes run on.  Runs the loop until everything is
- * closed and every job on the thread pool has ended.  Must not be called in a callback of the loop.  NULL does nothing. */
+/* Closes all open objects.  Promises that wait here stay pending, and child processes keep running.  Runs the loop until
+ * everything is closed and every job on the thread pool has ended.  Must not be called in a callback of the loop.  NULL does
+ * nothing. */
 WEFT__API void weft_uv_destroy(struct weft_uv *uv);
 
 WEFT__API uv_loop_t *weft_uv_loop(struct weft_uv *uv);
 
-/* Runs the loop until p, which stays the caller's, has ended.  Returns WEFT_OK; WEFT_EBUSY: p is pending after limit_ms (0: no
- * limit); WEFT_ENOTFOUND: nothing is left on the loop that could end p; WEFT_ENOMEM: the loop did not run. */
+/* Runs the loop until p, which stays the caller's, has ended.  Without a limit, p should resolve, as after
+ * weft_promise_should_resolve().  Returns WEFT_OK; WEFT_EBUSY: p is pending after limit_ms (0: no limit); WEFT_ENOTFOUND: the
+ * loop has nothing left that could end p; WEFT_ENOMEM: the loop did not run. */
 WEFT__API int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint64_t limit_ms);
 
-/* Resolved after that many ms.  Can be cancelled. */
+/* Is resolved after that many ms.  Can be cancelled. */
 #define weft_uv_sleep(uv, ms) weft__uv_sleep(WEFT_SITE(), uv, ms)
 /* Fails after that many ms, with WEFT_PROMISE_TIMEOUT.  Can be cancelled. */
 #define weft_uv_timeout(uv, ms) weft__uv_timeout(WEFT_SITE(), uv, ms)
-/* Ends as p, or fails with WEFT_PROMISE_TIMEOUT after that many ms; then p is cancelled.  A pick of both. */
+/* Ends as p does, or fails with WEFT_PROMISE_TIMEOUT after that many ms and cancels p. */
 #define weft_uv_with_timeout(uv, ms, p) weft__uv_with_timeout(WEFT_SITE(), uv, ms, p)
 
 /* ---- Streams: tcp connections and pipes ---- */
@@ -60,79 +63,81 @@ struct weft_uv_bytes {
 };
 
 WEFT__API struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s);
-/* NULL does nothing.  This and the other unref functions take a void *, so that each can be a destructor. */
+/* Drops a reference; NULL does nothing.  All unref functions take a void *, so that each can be a destructor. */
 WEFT__API void weft_uv_stream_unref(void *s);
-/* The handle, for libuv's own calls such as uv_tcp_getsockname(); valid until the stream is closed. */
+/* Returns the handle, for libuv's own calls such as uv_tcp_getsockname(); valid until the stream is closed. */
 WEFT__API uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s);
-/* A pipe that is not connected, for a child process; NULL without memory. */
+/* Makes an unconnected pipe, for a child process; NULL without memory. */
 WEFT__API struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv);
 
-/* The value of each is a stream.  The promise of a listen has ended when the call returns; with port 0 the system chooses a port.
- * Connect can be cancelled.  uv_ip4_addr() and uv_ip6_addr() make addresses, weft_uv_getaddrinfo() finds them. */
+/* Listen or connect; the value is a stream.  The promise of a listen has ended when the call returns; with port 0 the system
+ * chooses a port.  Connect can be cancelled.  uv_ip4_addr() and uv_ip6_addr() make addresses, weft_uv_getaddrinfo() finds them.
+ */
 #define weft_uv_tcp_listen(uv, address, backlog) weft__uv_tcp_listen(WEFT_SITE(), uv, address, backlog)
 #define weft_uv_pipe_listen(uv, path, backlog) weft__uv_pipe_listen(WEFT_SITE(), uv, path, backlog)
 #define weft_uv_tcp_connect(uv, address) weft__uv_tcp_connect(WEFT_SITE(), uv, address)
 #define weft_uv_pipe_connect(uv, path) weft__uv_pipe_connect(WEFT_SITE(), uv, path)
 
-/* The next connection, a stream.  A second accept at the same time fails with UV_EBUSY.  Can be cancelled: no connection is lost.
- */
+/* Accepts the next connection; the value is a stream.  A concurrent second accept fails with UV_EBUSY.  Can be cancelled: no
+ * connection is lost. */
 #define weft_uv_accept(listener) weft__uv_accept(WEFT_SITE(), listener)
 
-/* The next bytes, a struct weft_uv_bytes of 1 to most_bytes bytes, or of 0 bytes when the peer has ended its side.  A second read
- * at the same time fails with UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled: no byte is lost. */
+/* Reads the next bytes.  The value is a struct weft_uv_bytes of 1 to most_bytes bytes, or of 0 bytes when the peer has ended its
+ * side.  A concurrent second read fails with UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled: no byte is lost. */
 #define weft_uv_read(s, most_bytes) weft__uv_read(WEFT_SITE(), s, most_bytes)
 
 /* Writes a copy of the bytes, after all earlier writes.  Cancelling closes the stream, since a part may have been sent. */
 #define weft_uv_write(s, bytes, size) weft__uv_write(WEFT_SITE(), s, bytes, size)
-/* The same without a copy: takes the bytes, and destroys them (destroy NULL: leaves them) when they are written or the write has
- * failed. */
+/* Writes without a copy: takes the bytes, and destroys them when they are written or the write has failed.  If destroy is NULL,
+ * the bytes stay the caller's. */
 #define weft_uv_write_owned(s, bytes, size, destroy) weft__uv_write_owned(WEFT_SITE(), s, bytes, size, destroy)
 
-/* Sends at most most_bytes bytes of a file, from an offset on, inside the kernel.  The value is a uint64_t, the number of bytes
- * sent, which is smaller where the file ends.  Writes and other sendfiles fail with UV_EBUSY meanwhile, and so does this one
- * while a write is under way.  Cancelling closes the stream. */
+/* Sends at most most_bytes bytes of a file, from an offset on, inside the kernel.  The value is a uint64_t: the number of bytes
+ * sent, which is smaller if the file ends earlier.  Meanwhile writes and other sendfiles fail with UV_EBUSY; so does this call
+ * during a write.  Cancelling closes the stream. */
 #define weft_uv_sendfile(s, file, offset, most_bytes) weft__uv_sendfile(WEFT_SITE(), s, file, offset, most_bytes)
 
-/* Waits for all writes, then tells the peer that no more will come.  Cancelling closes the stream. */
+/* Waits for all writes, then ends this side of the connection.  Cancelling closes the stream. */
 #define weft_uv_shutdown(s) weft__uv_shutdown(WEFT_SITE(), s)
 
-/* Closes the stream: operations under way fail with UV_ECANCELED, later calls with WEFT_PROMISE_CLOSED.  A second close does
+/* Closes the stream: operations in progress fail with UV_ECANCELED, later calls with WEFT_PROMISE_CLOSED.  A second close does
  * nothing.  The reference stays the caller's. */
 #define weft_uv_close(s) weft__uv_close(WEFT_SITE(), s)
 
 /* ---- Files and directories ----
  *
- * These run on libuv's thread pool.  All can be cancelled: a job that runs already runs to its end, and its result is dropped; a
- * file that it opened is closed. */
+ * These operations run on libuv's thread pool, and can be cancelled.  A job that runs already continues to its end, and its
+ * result is dropped; a file that it opened is closed. */
 
 /* Counted like a stream: a file without references is closed. */
 WEFT__API struct weft_uv_file *weft_uv_file_ref(struct weft_uv_file *file);
-/* NULL does nothing. */
+/* Drops a reference; NULL does nothing. */
 WEFT__API void weft_uv_file_unref(void *file);
-/* -1 when the file is closed. */
+/* Returns the descriptor; -1 if the file is closed. */
 WEFT__API int weft_uv_file_descriptor(const struct weft_uv_file *file);
 
-/* A file; flags and mode as for open(2).  Child processes do not inherit it. */
+/* Opens a file; flags and mode as for open(2).  The value is a struct weft_uv_file.  Child processes do not inherit it. */
 #define weft_uv_open(uv, path, flags, mode) weft__uv_open(WEFT_SITE(), uv, path, flags, mode)
-/* A struct weft_uv_bytes of at most most_bytes bytes, of 0 bytes at the end.  Offset -1: the file's own position. */
+/* Reads bytes.  The value is a struct weft_uv_bytes of at most most_bytes bytes, of 0 bytes at the end of the file.  Offset -1:
+ * the file's own position. */
 #define weft_uv_file_read(file, most_bytes, offset) weft__uv_file_read(WEFT_SITE(), file, most_bytes, offset)
-/* Writes a copy of all the bytes.  Offset as above. */
+/* Writes a copy of all the bytes.  Offset -1: the file's own position. */
 #define weft_uv_file_write(file, bytes, size, offset) weft__uv_file_write(WEFT_SITE(), file, bytes, size, offset)
-/* Resolved when everything written so far is on the disk. */
+/* Is resolved when everything written so far is on the disk. */
 #define weft_uv_file_sync(file) weft__uv_file_sync(WEFT_SITE(), file)
 #define weft_uv_file_truncate(file, size) weft__uv_file_truncate(WEFT_SITE(), file, size)
-/* A uv_stat_t. */
+/* Queries the file; the value is a uv_stat_t. */
 #define weft_uv_file_stat(file) weft__uv_file_stat(WEFT_SITE(), file)
-/* Closes the file and tells, unlike the last unref, whether that failed.  UV_EBUSY: an operation is under way.  Later calls fail
- * with WEFT_PROMISE_CLOSED.  The reference stays the caller's. */
+/* Closes the file, and fails if that fails, which the last unref cannot report.  UV_EBUSY: an operation is in progress.  Later
+ * calls fail with WEFT_PROMISE_CLOSED.  The reference stays the caller's. */
 #define weft_uv_file_close(file) weft__uv_file_close(WEFT_SITE(), file)
 
-/* A uv_stat_t; lstat gives that of a symbolic link itself. */
+/* Query a path; the value is a uv_stat_t.  lstat queries a symbolic link itself. */
 #define weft_uv_stat(uv, path) weft__uv_stat(WEFT_SITE(), uv, path)
 #define weft_uv_lstat(uv, path) weft__uv_lstat(WEFT_SITE(), uv, path)
-/* A char *, the path without links and dots. */
+/* Resolves links and dots in a path; the value is a char *. */
 #define weft_uv_realpath(uv, path) weft__uv_realpath(WEFT_SITE(), uv, path)
-/* A struct weft_uv_entries, without "." and "..". */
+/* Lists a directory without "." and ".."; the value is a struct weft_uv_entries. */
 #define weft_uv_scandir(uv, path) weft__uv_scandir(WEFT_SITE(), uv, path)
 struct weft_uv_entry {
 	uv_dirent_type_t type; /* UV_DIRENT_FILE and so on; UV_DIRENT_UNKNOWN on some file systems */
@@ -147,15 +152,15 @@ struct weft_uv_entries {
 #define weft_uv_unlink(uv, path) weft__uv_unlink(WEFT_SITE(), uv, path)
 #define weft_uv_rename(uv, from, to) weft__uv_rename(WEFT_SITE(), uv, from, to)
 
-/* ---- Names of hosts, and functions, on the thread pool ----
+/* ---- Host names, and functions, on the thread pool ----
  *
  * Both can be cancelled, as above. */
 
-/* A struct addrinfo list, as for getaddrinfo(3). */
+/* Looks a host name up; the value is a struct addrinfo list, as for getaddrinfo(3). */
 #define weft_uv_getaddrinfo(uv, node, service, hints) weft__uv_getaddrinfo(WEFT_SITE(), uv, node, service, hints)
 
-/* The value that f returns.  f runs on another OS thread, and must not use promises of this one.  What f records goes into the
- * stream of its OS thread, where the promise runs meanwhile.  The ctx is destroyed on this OS thread. */
+/* Runs f on another OS thread; the value is the one that f returns.  f must not use promises of this OS thread.  Events that f
+ * records go into the stream of its OS thread, where the promise runs meanwhile.  The ctx is destroyed on this OS thread. */
 typedef struct weft_value weft_uv_work_fn(void *ctx);
 #define weft_uv_work(uv, f, ctx, destroy) weft__uv_work(WEFT_SITE(), uv, f, ctx, destroy)
 
@@ -163,13 +168,13 @@ typedef struct weft_value weft_uv_work_fn(void *ctx);
 
 struct weft_uv_udp; /* counted, as a stream is */
 WEFT__API struct weft_uv_udp *weft_uv_udp_ref(struct weft_uv_udp *udp);
-/* NULL does nothing. */
+/* Drops a reference; NULL does nothing. */
 WEFT__API void weft_uv_udp_unref(void *udp);
-/* The handle, for libuv's own calls such as uv_udp_set_membership(); valid until the socket is closed. */
+/* Returns the handle, for libuv's own calls such as uv_udp_set_membership(); valid until the socket is closed. */
 WEFT__API uv_udp_t *weft_uv_udp_handle(struct weft_uv_udp *udp);
 
-/* A struct weft_uv_udp; the promise has ended when the call returns.  With port 0 the system chooses a port; with address NULL it
- * chooses one at the first send. */
+/* Opens a socket; the value is a struct weft_uv_udp, and the promise has ended when the call returns.  With port 0 the system
+ * chooses a port; with address NULL it chooses one at the first send. */
 #define weft_uv_udp_open(uv, address) weft__uv_udp_open(WEFT_SITE(), uv, address)
 struct weft_uv_datagram {
 	struct sockaddr_storage from;
@@ -177,27 +182,27 @@ struct weft_uv_datagram {
 	size_t size;
 	char data[];
 };
-/* The next datagram, a struct weft_uv_datagram of at most most_bytes bytes.  A second receive at the same time fails with
- * UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled: no datagram is lost here. */
+/* Receives the next datagram; the value is a struct weft_uv_datagram of at most most_bytes bytes.  A concurrent second receive
+ * fails with UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled without losing a datagram. */
 #define weft_uv_udp_receive(udp, most_bytes) weft__uv_udp_receive(WEFT_SITE(), udp, most_bytes)
-/* Resolved when the system has taken the datagram.  `to` NULL: the address that the socket is connected to.  A datagram that is
- * cancelled may still be sent. */
+/* Sends a datagram; is resolved when the system has taken it.  `to` NULL: the address to which the socket is connected.  A
+ * cancelled datagram may still be sent. */
 #define weft_uv_udp_send(udp, bytes, size, to) weft__uv_udp_send(WEFT_SITE(), udp, bytes, size, to)
-/* As weft_uv_close(). */
+/* Closes the socket, as weft_uv_close() closes a stream. */
 #define weft_uv_udp_close(udp) weft__uv_udp_close(WEFT_SITE(), udp)
 
 /* ---- Child processes ---- */
 
-/* What the child gets as standard input, output or error; zeroed: the same as this process. */
+/* Standard input, output or error of a child; zeroed: inherited from this process. */
 struct weft_uv_stdio {
-	struct weft_uv_stream *stream; /* of weft_uv_pipe_create(): the child gets the other end */
+	struct weft_uv_stream *stream; /* made by weft_uv_pipe_create(); the child gets the other end */
 	struct weft_uv_file *file;
 	bool none; /* /dev/null */
 };
-/* Zeroed but for the arguments, this is a good choice.  Everything in it stays the caller's. */
+/* Options.  Set the arguments; zero selects the default for every other field.  Everything in it stays the caller's. */
 struct weft_uv_spawn_options {
-	const char *const *arguments;   /* the program, which is searched in PATH, and its arguments; NULL ends them */
-	const char *const *environment; /* each "NAME=value"; NULL ends them; the pointer NULL: this process' environment */
+	const char *const *arguments;   /* the program, which is searched in PATH, and its arguments; ends with NULL */
+	const char *const *environment; /* "NAME=value", ends with NULL; pointer NULL: as this process */
 	const char *directory;          /* the working directory; NULL: that of this process */
 	struct weft_uv_stdio input, output, errors;
 	int cancel_signal; /* the signal that cancelling sends; 0: SIGKILL */
@@ -207,31 +212,32 @@ struct weft_uv_exit {
 	int code;   /* the exit status */
 	int signal; /* the signal that ended the process, or 0 */
 };
-struct weft_uv_process; /* counted */
+struct weft_uv_process; /* counted, as a stream is */
 WEFT__API struct weft_uv_process *weft_uv_process_ref(struct weft_uv_process *process);
-/* NULL does nothing.  The process runs on. */
+/* Drops a reference; NULL does nothing.  The process keeps running. */
 WEFT__API void weft_uv_process_unref(void *process);
 WEFT__API int weft_uv_process_id(const struct weft_uv_process *process);
-/* Returns 0 or an error of libuv; UV_ESRCH: the process has exited. */
+/* Sends a signal.  Returns 0 or an error of libuv; UV_ESRCH: the process has exited. */
 WEFT__API int weft_uv_process_kill(struct weft_uv_process *process, int signal);
-/* Starts a program; resolved with a struct weft_uv_exit when it exits.  *process becomes the caller's reference, or NULL if the
- * program did not start; `process` may be NULL.  Cancelling sends the cancel_signal. */
+/* Starts a program; is resolved with a struct weft_uv_exit when the program exits.  *process becomes the caller's reference, or
+ * NULL if the program did not start; `process` may be NULL.  Cancelling sends the cancel_signal. */
 #define weft_uv_spawn(uv, options, process) weft__uv_spawn(WEFT_SITE(), uv, options, process)
 
 /* ---- Signals ---- */
 
-/* The next signal of that number.  Can be cancelled.  After the end of the promise the signal has its former effect again. */
+/* Is resolved by the next signal of that number.  Can be cancelled.  After the end of the promise the signal has its previous
+ * effect again. */
 #define weft_uv_signal(uv, number) weft__uv_signal(WEFT_SITE(), uv, number)
 
-/* A series of signals, which loses none: the value of weft_uv_signals() is a struct weft_uv_signals; the promise has ended when
- * the call returns. */
-struct weft_uv_signals; /* counted; without references the signal has its former effect again */
+/* A series of signals; none is lost.  The value of weft_uv_signals() is a struct weft_uv_signals; its promise has ended
+ * when the call returns. */
+struct weft_uv_signals; /* counted, as a stream is; without references the signal has its previous effect again */
 WEFT__API struct weft_uv_signals *weft_uv_signals_ref(struct weft_uv_signals *signals);
-/* NULL does nothing. */
+/* Drops a reference; NULL does nothing. */
 WEFT__API void weft_uv_signals_unref(void *signals);
 #define weft_uv_signals(uv, number) weft__uv_signals(WEFT_SITE(), uv, number)
-/* Resolved when the signal comes, at once if it has come since the last call, however often.  A second call at the same time
- * fails with UV_EBUSY.  Can be cancelled: no signal is lost. */
+/* Is resolved when the signal comes; at once if it came since the last call, once or more often.  A concurrent second call fails
+ * with UV_EBUSY.  Can be cancelled: no signal is lost. */
 #define weft_uv_signals_next(signals) weft__uv_signals_next(WEFT_SITE(), signals)
 
 /* ---- What the macros call ---- */

@@ -1,7 +1,7 @@
-/* vocabulary.h: the words of a trace, shared by those who record and those who read.
+/* vocabulary.h: the constants of a trace, shared by recorders and readers.
  *
- * Values 0 to 13 of the operations and 0 to 17 of the kinds are those of the mirage-profile trace format; a value, once
- * released, never changes its meaning.  SPDX-License-Identifier: ISC */
+ * Values 0 to 13 of the operations and 0 to 17 of the kinds are those of the mirage-profile trace format.  A released value never
+ * changes its meaning.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VOCABULARY_H
 #define WEFT_VOCABULARY_H
 
@@ -11,32 +11,32 @@
 extern "C" {
 #endif
 
-/* The id that stands for the system itself: while it runs, the program sleeps. */
+/* The id of the system itself: while it runs, the program sleeps. */
 #define WEFT_SYSTEM_ID (-1)
 
-/* Traits of kinds: what every reader asks, instead of asking for kinds (weft_kind_has() in src/model/model.h). */
+/* Traits of kinds; readers test traits instead of kinds (weft_kind_has() in src/model/model.h). */
 enum weft_trait {
 	WEFT_TRAIT_NONE = 0,
-	WEFT_TRAIT_ACTOR = 1 << 0,       /* what its code makes belongs to it: a connection, a loop, an OS thread */
-	WEFT_TRAIT_GATHERS = 1 << 1,     /* it waits for several inputs at once, and running does not end those waits */
-	WEFT_TRAIT_FIRST = 1 << 2,       /* the first of its inputs that ends is enough for it */
-	WEFT_TRAIT_INPUTS = 1 << 3,      /* its end comes from what it waits for: without an input the trace is not complete */
-	WEFT_TRAIT_WOKEN = 1 << 4,       /* its input wakes it; the model may show it from then on only */
-	WEFT_TRAIT_FOLLOWS = 1 << 5,     /* it may only pass on how another one ends */
-	WEFT_TRAIT_OUTSIDE = 1 << 6,     /* what ends it comes from outside: a clock, a peer, the kernel, a pool of OS threads */
-	WEFT_TRAIT_ENDLESS = 1 << 7,     /* it need not end: pending at the end of a trace it is no fault */
-	WEFT_TRAIT_CONDITION = 1 << 8,   /* others wait at it until it is signalled */
-	WEFT_TRAIT_LOCK = 1 << 9,        /* one at a time holds it */
-	WEFT_TRAIT_QUEUE = 1 << 10,      /* it holds things until somebody takes them */
-	WEFT_TRAIT_POOL = 1 << 11,       /* it lends a limited number of things */
-	WEFT_TRAIT_CONNECTION = 1 << 12, /* it connects two peers */
-	WEFT_TRAIT_REQUEST = 1 << 13,    /* somebody asked for it, and waits for the answer */
-	WEFT_TRAIT_LOOP = 1 << 14,       /* it runs until nothing keeps it */
-	WEFT_TRAIT_THREAD = 1 << 15,     /* it is an OS thread as a whole: what runs there while nothing else does */
-	WEFT_TRAIT_FOLDS = 1 << 16       /* programs keep many that never do anything: pictures show those on one line */
+	WEFT_TRAIT_ACTOR = 1 << 0,       /* promises that its code creates belong to it: a connection, a loop, an OS thread */
+	WEFT_TRAIT_GATHERS = 1 << 1,     /* waits for several inputs at once, and a run does not end those waits */
+	WEFT_TRAIT_FIRST = 1 << 2,       /* ends with the first of its inputs that ends */
+	WEFT_TRAIT_INPUTS = 1 << 3,      /* ends by its inputs: a trace without an input is incomplete */
+	WEFT_TRAIT_WOKEN = 1 << 4,       /* is woken by its input; the model may show it only from then on */
+	WEFT_TRAIT_FOLLOWS = 1 << 5,     /* may only pass on the end of another promise */
+	WEFT_TRAIT_OUTSIDE = 1 << 6,     /* is ended from outside: by a clock, a peer, the kernel, a thread pool */
+	WEFT_TRAIT_ENDLESS = 1 << 7,     /* need not end: pending at the end of a trace is normal */
+	WEFT_TRAIT_CONDITION = 1 << 8,   /* is a condition: others wait for its signal */
+	WEFT_TRAIT_LOCK = 1 << 9,        /* is a lock with a holder */
+	WEFT_TRAIT_QUEUE = 1 << 10,      /* is a queue: it holds elements until they are taken */
+	WEFT_TRAIT_POOL = 1 << 11,       /* is a pool: it lends a limited number of objects */
+	WEFT_TRAIT_CONNECTION = 1 << 12, /* connects two peers */
+	WEFT_TRAIT_REQUEST = 1 << 13,    /* is a request, whose sender waits for the response */
+	WEFT_TRAIT_LOOP = 1 << 14,       /* is an event loop, which runs until no handle keeps it alive */
+	WEFT_TRAIT_THREAD = 1 << 15,     /* is an OS thread as a whole */
+	WEFT_TRAIT_FOLDS = 1 << 16       /* often exists many times without events: pictures fold such promises into one line */
 };
 
-/* X(NAME, value, "name", traits): what made a promise. */
+/* X(NAME, value, "name", traits): kinds of promises. */
 #define WEFT_KINDS(X)                                                                                                            \
 	X(WAIT, 0, "wait", WEFT_TRAIT_FOLLOWS)                                                                                   \
 	X(TASK, 1, "task", WEFT_TRAIT_FOLLOWS | WEFT_TRAIT_ACTOR)                                                                \
@@ -89,39 +89,39 @@ enum weft_kind {
 #undef WEFT_KIND_ENUM
 };
 
-/* X(NAME, value, "name"): what an event says.  `a` acts, `b` is acted upon. */
+/* X(NAME, value, "name"): operations, one for each event.  `a` acts, `b` is acted upon. */
 #define WEFT_OPS(X)                                                                                                              \
-	X(CREATE, 0, "create")                  /* a, who runs, created b of a kind at a site */                                 \
+	X(CREATE, 0, "create")                  /* a, which runs, created b of a kind at a site */                               \
 	X(READ, 1, "read")                      /* a read the resolved b; a is now running */                                    \
 	X(RESOLVE, 2, "resolve")                /* a resolved b with a value */                                                  \
 	X(FAIL, 3, "fail")                      /* a resolved b with an error: text */                                           \
-	X(BECOME, 4, "become")                  /* a, unresolved, from now on is b */                                            \
-	X(LABEL, 5, "label")                    /* a is called text */                                                           \
+	X(BECOME, 4, "become")                  /* a, unresolved, becomes b */                                                   \
+	X(LABEL, 5, "label")                    /* a gets the label text */                                                      \
 	X(COUNTER_ADD, 6, "counter_add")        /* a changed counter text by value */                                            \
 	X(RUN, 7, "run")                        /* a is now running; -1: the program sleeps */                                   \
 	X(PAUSE, 8, "pause")                    /* nothing could run for value ns that end now; text says why */                 \
 	X(SIGNAL, 9, "signal")                  /* a sent b a message; b is now running */                                       \
-	X(AWAIT, 10, "await")                   /* a looked at b, which is not ready: a now waits for it */                      \
+	X(AWAIT, 10, "await")                   /* a waits for b, which is pending */                                            \
 	X(COUNTER, 11, "counter")               /* a set counter text to value */                                                \
-	X(READ_LATER, 12, "read_later")         /* like read, without a switch */                                                \
-	X(SIGNAL_ONLY, 13, "signal_only")       /* like signal, without a switch */                                              \
-	X(SHOULD_RESOLVE, 14, "should_resolve") /* a is expected to resolve */                                                   \
-	X(IDLE, 15, "idle")                     /* the program sleeps from now; value: enum weft_idle */                         \
+	X(READ_LATER, 12, "read_later")         /* like read; the running promise does not change */                             \
+	X(SIGNAL_ONLY, 13, "signal_only")       /* like signal; the running promise does not change */                           \
+	X(SHOULD_RESOLVE, 14, "should_resolve") /* a must resolve */                                                             \
+	X(IDLE, 15, "idle")                     /* the program sleeps from now on; value: enum weft_idle */                      \
 	X(RESUME, 16, "resume")                 /* the sleep is over; a is now running */                                        \
-	X(NOTE, 17, "note")                     /* a says text, free-form */                                                     \
-	X(PENDING, 18, "pending")           /* state dump: b, of a kind and site, created by a at time value, still pending */   \
-	X(PAUSE_BEGIN, 19, "pause_begin")   /* nothing can run from now; text says why */                                        \
-	X(PAUSE_END, 20, "pause_end")       /* that is over */                                                                   \
-	X(STILL_AWAITS, 21, "still_awaits") /* state dump: a, pending, still waits for b */                                      \
-	X(BELONGS, 22, "belongs")           /* a is part of what its owner b does */                                             \
-	X(AWAITS_NO_MORE, 23, "awaits_no_more") /* a waits for b no longer */                                                    \
-	X(HOLD, 24, "hold")                     /* a has the lock b */                                                           \
-	X(RELEASE, 25, "release")               /* a has it no longer */                                                         \
-	X(LEVEL, 26, "level")                   /* the queue, the pool or the set of handles a has value elements now */         \
-	X(SENT, 27, "sent")                     /* bytes went into connection a, up to a position whose low 32 bits are value */ \
-	X(RECEIVED, 28, "received")             /* bytes came out of connection a, likewise */                                   \
-	X(CANCEL, 29, "cancel")                 /* a ended b, which was no longer wanted */                                      \
-	X(DETAIL, 30, "detail")                 /* of a: value and text, which mean what an enum weft_detail says */
+	X(NOTE, 17, "note")                     /* a free-form text about a */                                                   \
+	X(PENDING, 18, "pending")               /* state dump: b, of a kind and site, created by a at time value, is pending */  \
+	X(PAUSE_BEGIN, 19, "pause_begin")       /* nothing can run from now on; text says why */                                 \
+	X(PAUSE_END, 20, "pause_end")           /* the pause is over */                                                          \
+	X(STILL_AWAITS, 21, "still_awaits")     /* state dump: a, pending, waits for b */                                        \
+	X(BELONGS, 22, "belongs")               /* a is an internal promise of its owner b */                                    \
+	X(AWAITS_NO_MORE, 23, "awaits_no_more") /* a does not wait for b any more */                                             \
+	X(HOLD, 24, "hold")                     /* a holds the lock b */                                                         \
+	X(RELEASE, 25, "release")               /* a does not hold the lock b any more */                                        \
+	X(LEVEL, 26, "level")                   /* the queue, pool or set of handles a has value elements */                     \
+	X(SENT, 27, "sent")                     /* bytes go into connection a up to a position; value: its low 32 bits */        \
+	X(RECEIVED, 28, "received")             /* bytes came out of connection a up to a position; value: its low 32 bits */    \
+	X(CANCEL, 29, "cancel")                 /* a ended b, whose result was not wanted any more */                            \
+	X(DETAIL, 30, "detail")                 /* a detail of a: value and text, as enum weft_detail defines */
 
 enum weft_op {
 #define WEFT_OP_ENUM(NAME, value, name) WEFT_OP_##NAME = value,
@@ -130,24 +130,20 @@ enum weft_op {
 	    WEFT_OP_COUNT = 31
 };
 
-/* X(NAME, value, "name"): what a detail tells. */
+/* X(NAME, value, "name"): details. */
 #define WEFT_DETAILS(X)                                                                                                          \
-	X(STACK, 1, "stack") /* who called where the event before this one tells of a: value callers, the innermost first; text: \
-				their places */                                                                                  \
-	X(CONNECTION, 2, "connection") /* a is a connection; value: bytes sent so far; text: protocol, own address, peer's,      \
-					  bytes received so far */                                                               \
-	X(BOUND, 3, "bound")           /* a's level is not to exceed value */                                                    \
-	X(EXPECTED, 4, "expected")     /* that a fails with text is no fault */                                                  \
-	X(ROUND, 5, "round")           /* what became of the last value ns of this OS thread: ns that it had a processor, how    \
-					  often it gave it up by itself, how often it was taken away, minor and major faults */  \
-	X(BLOCKED, 6, "blocked")       /* the call text blocked a's OS thread for value ns */                                    \
-	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why; value: 0 says the program, 1 who kept this copy,   \
-					  2 likewise, and the program ran on */                                                  \
-	X(SPIN, 8, "spin")             /* a's code was called value times since its OS thread last slept */                      \
-	X(MESSAGE, 9, "message")    /* a sent a message, or handles it if value is negative; value: its number; text: of whom */ \
-	X(DIED, 11, "died")         /* signal text, of that number, came while a ran, and nobody handles it */                   \
-	X(DATAGRAM, 12, "datagram") /* a sent a datagram to the address text, or handles it if value is negative; value: its     \
-				       digest */
+	X(STACK, 1, "stack") /* call stack of the previous event of a; value: callers; text: their places, innermost first */    \
+	X(CONNECTION, 2, "connection") /* a is a connection; value: bytes sent; text: protocol, addresses, bytes received */     \
+	X(BOUND, 3, "bound")           /* a's level must not exceed value */                                                     \
+	X(EXPECTED, 4, "expected")     /* a failure of a with this text is no fault */                                           \
+	X(ROUND, 5, "round") /* CPU use of this OS thread in the last value ns; text: CPU ns, voluntary switches, preemptions,   \
+				minor and major faults */                                                                        \
+	X(BLOCKED, 6, "blocked")   /* the call text blocked a's OS thread for value ns */                                        \
+	X(SNAPSHOT, 7, "snapshot") /* keep the trace; text: why; value: 0 a request, 1 in a copy, 2 in a copy of a live trace */ \
+	X(SPIN, 8, "spin")         /* a's code was called value times since its OS thread last slept */                          \
+	X(MESSAGE, 9, "message")   /* a sent message value of sender text, or handles it if value is negative */                 \
+	X(DIED, 11, "died")        /* the unhandled signal text, number value, ended the program while a ran */                  \
+	X(DATAGRAM, 12, "datagram") /* a sent a datagram to address text, or handles it if value < 0; value: digest */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {
@@ -156,12 +152,12 @@ enum weft_detail {
 #undef WEFT_DETAIL_ENUM
 };
 
-/* The error of what can never end otherwise: nobody has it any more who could resolve it. */
+/* Error of a promise that can never end otherwise, since nothing that could resolve it is left. */
 #define WEFT_UNRETURNED "finalized without ever returning"
-/* A note about one that failed: whoever was told that it had ended did not ask how. */
+/* Note about a failed promise whose result was never requested. */
 #define WEFT_UNASKED "nobody asked for its result"
 
-/* Why a program sleeps. */
+/* Reasons why a program sleeps. */
 enum weft_idle { WEFT_IDLE_WAIT = 0, WEFT_IDLE_SUSPEND = 1, WEFT_IDLE_HIBERNATE = 2 };
 
 #ifdef __cplusplus

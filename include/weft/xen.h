@@ -1,12 +1,12 @@
-/* xen.h: a ring in pages that a guest of Xen shares with domain 0, which reads it with `weft -d NAME`, also after a crash.
+/* xen.h: a ring in memory pages that a Xen guest shares with domain 0, which reads it with `weft -d NAME`, also after a crash.
  *
- * A Linux guest needs no code for it: a program that links libweft-xen, or is started with it in LD_PRELOAD, looks at
+ * A Linux guest needs no code for it: a program that links libweft-xen, or is started with it in LD_PRELOAD, reads
  *
  *	WEFT_XEN=4M[,packets=N][,streams=N][,keep]
  *
  * With `keep` the pages outlive the program, as those of a guest outlive its kernel.
  *
- * Other guests say how they grant a page and write to XenStore (struct weft_xen_guest), and compile adapters/xen/share.c with
+ * Other guests implement granting pages and writing to XenStore (struct weft_xen_guest), and compile adapters/xen/share.c with
  * the recorder's freestanding core:
  *
  *	static _Alignas(WEFT_XEN_PAGE) unsigned char memory[1 << 20];
@@ -15,8 +15,8 @@
  *
  *	int status = weft_xen_start(&xen, &(struct weft_record_options){.clock = ticks, .clock_hz = 1000000000});
  *
- * What is published, and where, is in docs/guests.md.  None of these calls is for signal handlers, nor for several OS threads at
- * once.  SPDX-License-Identifier: ISC */
+ * docs/guests.md describes the published data and its location.  No call may be made in a signal handler, or in several OS
+ * threads at once.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_XEN_H
 #define WEFT_XEN_H
 
@@ -28,69 +28,68 @@ extern "C" {
 
 #define WEFT_XEN_PAGE 4096u
 
-/* Under the domain's own path in XenStore: references in decimal, separated by commas.  What does not fit into the first node
- * is in ring-ref-1, ring-ref-2 ... */
+/* Node under the domain's own path in XenStore: references in decimal, separated by commas.  References that do not fit into the
+ * first node are in ring-ref-1, ring-ref-2 ... */
 #define WEFT_XEN_NODE "data/mprof/ring-ref"
 
-/* What a guest does in its own way.  Each function returns WEFT_OK or a negative enum weft_status. */
+/* Operations of a guest.  Each function returns WEFT_OK or a negative enum weft_status. */
 struct weft_xen_guest {
-	/* Lets `domain` read `pages` pages, and fills refs, one for each.  They stand one after the other at *memory; where that
-	 * is NULL, they are the implementation's own, and it says where.  On failure nothing remains granted. */
+	/* Lets `domain` read `pages` contiguous pages at *memory, and stores a reference for each in refs.  If *memory is NULL,
+	 * the function allocates the pages and sets *memory.  On failure nothing remains granted. */
 	int (*share)(void *data, unsigned domain, void **memory, size_t pages, uint32_t *refs);
 
-	/* Ends that; the other side may still have them mapped. */
+	/* Ends the sharing; the other domain may still have the pages mapped. */
 	void (*unshare)(void *data, void *memory, size_t pages, const uint32_t *refs);
 
-	/* Writes a node of XenStore; path is relative to the domain's own, value ends in NUL. */
+	/* Writes a node of XenStore; path is relative to the domain's own path, value ends in NUL. */
 	int (*write)(void *data, const char *path, const char *value);
 
-	/* Removes a node; WEFT_ENOENT: there was none. */
+	/* Removes a node; returns WEFT_ENOENT if there is none. */
 	int (*remove)(void *data, const char *path);
 };
 
-/* A ring that is shared.  The caller fills the first half, and keeps it all as long as the pages are shared. */
+/* A shared ring.  The caller fills the first half, and keeps the struct as long as the pages are shared. */
 struct weft_xen {
 	const struct weft_xen_guest *guest;
-	void *data;      /* is passed to it */
-	void *memory;    /* page-aligned, or NULL */
-	size_t pages;    /* in it */
-	uint32_t *refs;  /* room for one a page */
-	unsigned domain; /* that may read; 0 */
+	void *data;      /* passed to the functions of guest */
+	void *memory;    /* page-aligned; NULL: share() allocates it */
+	size_t pages;    /* number of pages in memory */
+	uint32_t *refs;  /* array of `pages` elements */
+	unsigned domain; /* domain that may read the pages; 0: domain 0 */
 
-	const char *error; /* of a call that failed: one clause, static */
+	const char *error; /* problem of a failed call: one clause, static */
 	bool is_shared;
 };
 
 /* ---- Any guest ---- */
 
-/* Shares the pages; from now on xen->memory is where they are.  What the guest's share() answers, WEFT_EINVAL (no pages, or not
- * aligned to them), WEFT_EBUSY (they are shared already). */
+/* Shares the pages; sets xen->memory to their address.  Returns the status of the guest's share(), WEFT_EINVAL (no pages, or not
+ * page-aligned) or WEFT_EBUSY (already shared). */
 WEFT__API int weft_xen_share(struct weft_xen *xen);
 
-/* Says in XenStore where they are: to be called when there is something in them.  What the guest's write() answers. */
+/* Publishes the references in XenStore; call it when the pages have contents.  Returns the status of the guest's write(). */
 WEFT__API int weft_xen_publish(struct weft_xen *xen);
 
-/* Takes back what the two did, of which it need not have been all. */
+/* Undoes weft_xen_share() and weft_xen_publish(), also if only one of them was called. */
 WEFT__API void weft_xen_unshare(struct weft_xen *xen);
 
-/* Shares, starts to record into the pages, publishes.  options->buffer and .buffer_bytes are not looked at; the others are as in
- * record.h, but .packets 0: 16, or as many as make them 64 KiB.  On failure nothing is left of it.  As the two above, and
- * weft_start(), whose errors xen->error tells too. */
+/* Shares the pages, starts to record into them, and publishes them.  Ignores options->buffer and .buffer_bytes; the other options
+ * are as in record.h, but .packets 0 stands for 16 packets, or for packets of 64 KiB.  On failure everything is undone. Returns
+ * the errors of the two calls above and of weft_start(); xen->error describes them. */
 WEFT__API int weft_xen_start(struct weft_xen *xen, const struct weft_record_options *options);
 
 /* ---- Linux guests: /dev/xen/gntalloc and libxenstore ---- */
 
-/* Makes *xen one that shares `bytes`, rounded up to pages: what is left is to call weft_xen_start().  The kernel gives all
- * programs of a guest 1024 pages, unless xen-gntalloc is loaded with limit=N.
- * WEFT_ENOENT (no such device: this is no guest of Xen, or the module is not loaded), WEFT_EACCES, WEFT_ENOMEM; xen->error tells.
- */
+/* Prepares *xen to share `bytes`, rounded up to pages, for weft_xen_start().  The kernel lets all programs of a guest share 1024
+ * pages, unless xen-gntalloc is loaded with limit=N.  Returns WEFT_ENOENT (no such device: this is no Xen guest, or the module is
+ * not loaded), WEFT_EACCES or WEFT_ENOMEM; xen->error describes the problem. */
 WEFT__API int weft_xen_linux_open(struct weft_xen *xen, size_t bytes);
 
-/* Starts a process that does nothing but keep the shared pages, so that they can be read when this one has ended, however it did.
- * It ends with the guest, or when it is killed: its name is weft-xen-keep.  WEFT_EIO. */
+/* Starts a process that only keeps the shared pages, so that they are readable after this program has ended in any way.  That
+ * process, weft-xen-keep, ends with the guest or when it is killed.  Returns WEFT_EIO if it cannot start. */
 WEFT__API int weft_xen_linux_keep(struct weft_xen *xen);
 
-/* Unshares, and frees what open() allocated.  Pages that are kept, and what was published, stay. */
+/* Unshares the pages, and frees the memory of weft_xen_linux_open().  Kept pages and published references stay. */
 WEFT__API void weft_xen_linux_close(struct weft_xen *xen);
 
 #ifdef __cplusplus

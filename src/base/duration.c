@@ -1,4 +1,4 @@
-/* duration.c: times as people write and read them.  SPDX-License-Identifier: ISC */
+/* duration.c: see duration.h.  SPDX-License-Identifier: ISC */
 #include "base/duration.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 static const struct unit {
 	const char *name;
 	int64_t ns;
-	int digits; /* of a fraction that is exact to the ns */
+	int digits; /* digits of a fraction that are exact to the ns */
 } units[] = {{"s", 1000000000, 9}, {"ms", 1000000, 6}, {"us", 1000, 3}, {"ns", 1, 0}};
 
 enum { UNITS = sizeof units / sizeof *units, MICRO = 2 };
@@ -17,7 +17,7 @@ enum { UNITS = sizeof units / sizeof *units, MICRO = 2 };
 
 static const char *micro = MICRO_SIGN;
 
-void weft_duration_ascii(bool ascii)
+void weft_duration_set_ascii(bool ascii)
 {
 	micro = ascii ? units[MICRO].name : MICRO_SIGN;
 }
@@ -90,7 +90,7 @@ const char *weft_duration_text(char buf[WEFT_DURATION_BYTES], int64_t ns)
 	return buf;
 }
 
-size_t weft_duration_exact(char *buf, size_t size, int64_t ns)
+size_t weft_duration_format_exact(char *buf, size_t size, int64_t ns)
 {
 	const char *sign = ns < 0 ? "-" : "";
 	uint64_t magnitude = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;

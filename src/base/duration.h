@@ -1,4 +1,4 @@
-/* duration.h: times as people write and read them: a number with a unit.  SPDX-License-Identifier: ISC */
+/* duration.h: formats and parses durations: a number with a unit.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_DURATION_H
 #define WEFT_BASE_DURATION_H
 
@@ -16,22 +16,24 @@ static inline int64_t weft_min_ns(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-#define WEFT_DURATION_BYTES 32 /* enough for any of them */
+#define WEFT_DURATION_BYTES 32 /* enough for any duration */
 
-/* "30ms", "1.5s", "2us", "0": false, with *ns untouched, if it is not a time of at least 0.  Exact; below a ns it rounds down. */
+/* Parses "30ms", "1.5s", "2us" or "0".  Returns false, with *ns unchanged, unless the text is a duration of at least 0.  Exact;
+ * rounds down below a ns. */
 bool weft_duration_parse(const char *text, size_t len, int64_t *ns);
 
-/* To be read: three digits and the unit, "1.23 ms", "4.5 µs".  Terminated; returns its length, as snprintf does. */
+/* Formats a duration for users: three digits and the unit, "1.23 ms", "4.5 µs".  Terminates the text; returns its length, as
+ * snprintf does. */
 size_t weft_duration_format(char *buf, size_t size, int64_t ns);
 
-/* The same, and answers buf: for the middle of a sentence. */
+/* Formats as weft_duration_format() does, and returns buf. */
 const char *weft_duration_text(char buf[WEFT_DURATION_BYTES], int64_t ns);
 
-/* Whether from now on it is "us" that is to be read: a command prints the same bytes on every terminal.  To be called while there
- * is one OS thread. */
-void weft_duration_ascii(bool ascii);
+/* Chooses "us" instead of "µs" for texts shown to users, so that a command prints the same bytes on every terminal.  Must be
+ * called while there is one OS thread. */
+void weft_duration_set_ascii(bool ascii);
 
-/* To be parsed again: exact, without a space, "1.2345ms"; "-" before what is negative. */
-size_t weft_duration_exact(char *buf, size_t size, int64_t ns);
+/* Formats a duration that weft_duration_parse() reads back: exact, without a space, "1.2345ms"; negative ones begin with "-". */
+size_t weft_duration_format_exact(char *buf, size_t size, int64_t ns);
 
 #endif

@@ -19,6 +19,12 @@ int weft_error_set(struct weft_error *err, enum weft_status status, const char *
 	return status;
 }
 
+void weft_error_set_file(struct weft_error *err, const char *file)
+{
+	if (err)
+		snprintf(err->file, sizeof err->file, "%s", file);
+}
+
 size_t weft_error_format(const struct weft_error *err, char *buf, size_t size)
 {
 	char place[64] = "";

@@ -1,4 +1,4 @@
-/* error.h: what went wrong, for a person.  SPDX-License-Identifier: ISC */
+/* error.h: describes an error for users.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_ERROR_H
 #define WEFT_BASE_ERROR_H
 
@@ -8,24 +8,27 @@
 
 #define WEFT_NO_OFFSET UINT64_MAX
 
-/* Filled by a call that fails, untouched by one that does not.  The caller owns it; every function that takes one accepts NULL.
- */
+/* A description of an error.  A call that fails fills it; a call that succeeds leaves it unchanged.  The caller owns it.  Every
+ * function that takes one accepts NULL. */
 struct weft_error {
 	enum weft_status status;
-	char file[256];  /* whose bytes; "" if none */
+	char file[256];  /* file that has the error; "" if none */
 	uint64_t packet; /* index in the file, or WEFT_NO_OFFSET */
 	uint64_t offset; /* in bytes from the start of the file, or WEFT_NO_OFFSET */
 	char what[192];  /* one clause, no full stop */
 };
 
-/* Records an error without a place and returns status, so that `return weft_error_set(...)` reads well. */
+/* Records an error without a file position.  Returns status, for `return weft_error_set(...)`. */
 __attribute__((format(printf, 3, 4))) int weft_error_set(
     struct weft_error *err, enum weft_status status, const char *format, ...);
 
-/* "FILE: what is wrong (packet 3, offset 0x3d41e)"; returns the length that the whole text has, as snprintf. */
+/* Sets the file of an error; accepts NULL. */
+void weft_error_set_file(struct weft_error *err, const char *file);
+
+/* Formats "FILE: PROBLEM (packet 3, offset 0x3d41e)"; returns the length of the whole text, as snprintf does. */
 size_t weft_error_format(const struct weft_error *err, char *buf, size_t size);
 
-/* The text of a status; never NULL. */
+/* Returns the text of a status; never NULL. */
 const char *weft_status_string(int status);
 
 #endif

@@ -1,8 +1,7 @@
-/* hash.h: hashes, of two sorts.
+/* hash.h: fixed hashes and keyed hashes.
  *
- * Whoever makes a file decides what is in it, and where a fixed hash puts it: he could have all of it collide.  Tables of what
- * comes from files hash with a key that he cannot know.  No result depends on that key, nor on the order of a table.
- * SPDX-License-Identifier: ISC */
+ * The author of a file chooses its contents, and could make them all collide under a fixed hash.  Tables of data from files
+ * therefore hash with a random key.  No result depends on that key or on the order of a table.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_HASH_H
 #define WEFT_BASE_HASH_H
 
@@ -10,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ---- Fixed: the same in every process, for fingerprints and for what nobody chooses ---- */
+/* ---- Fixed: the same in every process, for fingerprints and for data that no attacker chooses ---- */
 
 static inline uint64_t weft_hash_u64(uint64_t x)
 {
@@ -37,20 +36,20 @@ static inline uint64_t weft_hash_bytes(const char *bytes, size_t len)
 	return weft_hash_u64(hash);
 }
 
-/* ---- Keyed: for tables of what comes from files ---- */
+/* ---- Keyed: for tables of data from files ---- */
 
-/* Each table has one of its own. */
+/* A key; each table has its own. */
 struct weft_hash_key {
 	uint64_t words[2];
 };
 
-/* A random one.  A system call: once for each table. */
+/* Returns a random key.  Makes a system call, so call it once for each table. */
 struct weft_hash_key weft_hash_key_new(void);
 
-/* SipHash-1-3. */
+/* Computes SipHash-1-3. */
 uint64_t weft_hash_keyed(const struct weft_hash_key *key, const void *bytes, size_t len);
 
-/* The same of the eight bytes of a number. */
+/* Computes SipHash-1-3 of the eight bytes of a number. */
 uint64_t weft_hash_keyed_u64(const struct weft_hash_key *key, uint64_t x);
 
 #endif

@@ -6,23 +6,24 @@
 
 #include "base/vec.h"
 
-/* Ids beside each other are so here, too: who has asked for one has the next ones in the processor's cache. */
-static struct weft_idmap_slot *slot_of(const struct weft_idmap *map, int64_t id)
+/* Returns the slot of an id, or the free slot where it would be.  Consecutive ids share cache lines: a search for one loads the
+ * next ones too. */
+static struct weft_idmap_slot *find_slot(const struct weft_idmap *map, int64_t id)
 {
-	enum { BESIDE = 8 };
-	const uint64_t place = weft_hash_keyed_u64(&map->key, (uint64_t)id / BESIDE) * BESIDE + (uint64_t)id % BESIDE;
-	size_t at = place & (map->slot_count - 1);
+	enum { GROUP_IDS = 8 };
+	const uint64_t hash = weft_hash_keyed_u64(&map->key, (uint64_t)id / GROUP_IDS) * GROUP_IDS + (uint64_t)id % GROUP_IDS;
+	size_t at = hash & (map->slot_count - 1);
 	while (map->slots[at].number && map->slots[at].id != id)
 		at = (at + 1) & (map->slot_count - 1);
 	return &map->slots[at];
 }
 
-uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id)
+uint32_t weft__idmap_find_slot_number(const struct weft_idmap *map, int64_t id)
 {
-	return slot_of(map, id)->number - 1;
+	return find_slot(map, id)->number - 1;
 }
 
-/* Room for n more in the hash table, which stays at most 3/4 full. */
+/* Makes space for n more ids in the hash table, which stays at most 3/4 full. */
 static bool reserve_slots(struct weft_idmap *map, size_t n)
 {
 	size_t count = map->slot_count ? map->slot_count : 64;
@@ -37,7 +38,7 @@ static bool reserve_slots(struct weft_idmap *map, size_t n)
 		return false;
 	for (size_t i = 0; i < map->slot_count; i++)
 		if (map->slots[i].number)
-			*slot_of(&bigger, map->slots[i].id) = map->slots[i];
+			*find_slot(&bigger, map->slots[i].id) = map->slots[i];
 	free(map->slots);
 	map->slots = bigger.slots;
 	map->key = bigger.key;
@@ -45,77 +46,78 @@ static bool reserve_slots(struct weft_idmap *map, size_t n)
 	return true;
 }
 
-/* For an id that is not in it yet, where there is room. */
+/* Adds an id that the hash table does not have yet; there must be space. */
 static void add_to_slots(struct weft_idmap *map, int64_t id, uint32_t number)
 {
 	map->slots_low = map->slots_used && map->slots_low < id ? map->slots_low : id;
 	map->slots_high = map->slots_used && map->slots_high > id ? map->slots_high : id;
 	map->slots_used++;
-	*slot_of(map, id) = (struct weft_idmap_slot){id, number};
+	*find_slot(map, id) = (struct weft_idmap_slot){id, number};
 }
 
-/* Moves the array to where the ids are now: the first ones were exceptions, as in a ring that begins with a few old promises. */
-static bool rebase(struct weft_idmap *map, int64_t id)
+/* Moves the array to the current ids.  The first ids were exceptions, as in a ring that starts with a few old promises. */
+static bool rebase_array(struct weft_idmap *map, int64_t id)
 {
-	if (!reserve_slots(map, map->near_used))
+	if (!reserve_slots(map, map->dense_used))
 		return false;
-	for (size_t i = 0; i < map->near_count; i++)
-		if (map->near[i])
-			add_to_slots(map, (int64_t)(map->base + i), map->near[i]);
-	map->near_used = map->near_count = 0;
+	for (size_t i = 0; i < map->dense_count; i++)
+		if (map->dense[i])
+			add_to_slots(map, (int64_t)(map->base + i), map->dense[i]);
+	map->dense_used = map->dense_count = 0;
 	map->base = (uint64_t)id;
 	map->rebase_at = map->slots_used * 2;
 	return true;
 }
 
-/* Makes offset one of the array's. */
-static bool reach(struct weft_idmap *map, size_t offset)
+/* Extends the array so that it contains the offset. */
+static bool extend_array(struct weft_idmap *map, size_t offset)
 {
-	if (offset >= map->near_capacity &&
-	    !weft__vec_grow((void **)&map->near, &map->near_capacity, offset + 1, sizeof *map->near))
+	if (offset >= map->dense_capacity &&
+	    !weft__vec_grow((void **)&map->dense, &map->dense_capacity, offset + 1, sizeof *map->dense))
 		return false;
-	/* A little more than asked for, so that this is rare, but not all: memory that is not touched costs nothing. */
-	size_t count = map->near_capacity - offset > 1024 ? offset + 1024 : map->near_capacity;
-	memset(map->near + map->near_count, 0, (count - map->near_count) * sizeof *map->near);
-	map->near_count = count;
+	/* Grow by a little more than needed, so that growing is rare.  Do not clear the whole capacity: untouched memory costs
+	 * nothing. */
+	size_t count = map->dense_capacity - offset > 1024 ? offset + 1024 : map->dense_capacity;
+	memset(map->dense + map->dense_count, 0, (count - map->dense_count) * sizeof *map->dense);
+	map->dense_count = count;
 	return true;
 }
 
-/* Makes room before the array too, where ids go downwards: as much again as it has, so that moving it is rare, but not more than
- * `most` in all.  Where there is no such room, or no memory, nothing changes. */
-static void reach_down(struct weft_idmap *map, uint64_t below, size_t most)
+/* Extends the array downwards, for ids that decrease.  Doubles the array, so that moving it is rare, up to `max_count` entries.
+ * Beyond max_count, or without memory, nothing changes. */
+static void extend_array_down(struct weft_idmap *map, uint64_t below, size_t max_count)
 {
-	size_t room = most > map->near_count ? most - map->near_count : 0;
-	size_t more = below > map->near_count ? (size_t)below : map->near_count;
-	more = more < room ? more : room;
-	if (more < below || more < map->near_count / 2)
+	size_t max_more = max_count > map->dense_count ? max_count - map->dense_count : 0;
+	size_t more = below > map->dense_count ? (size_t)below : map->dense_count;
+	more = more < max_more ? more : max_more;
+	if (more < below || more < map->dense_count / 2)
 		return;
-	if (map->near_count + more > map->near_capacity &&
-	    !weft__vec_grow((void **)&map->near, &map->near_capacity, map->near_count + more, sizeof *map->near))
+	if (map->dense_count + more > map->dense_capacity &&
+	    !weft__vec_grow((void **)&map->dense, &map->dense_capacity, map->dense_count + more, sizeof *map->dense))
 		return;
-	memmove(map->near + more, map->near, map->near_count * sizeof *map->near);
-	memset(map->near, 0, more * sizeof *map->near);
-	map->near_count += more;
+	memmove(map->dense + more, map->dense, map->dense_count * sizeof *map->dense);
+	memset(map->dense, 0, more * sizeof *map->dense);
+	map->dense_count += more;
 	map->base -= more;
 }
 
-/* Takes the hash table's ids into the array, if all of them belong there by now: then nothing is hashed any more.  Ids far ahead
- * of the others do, as soon as there are enough of these. */
-static void absorb(struct weft_idmap *map, size_t most)
+/* Moves the hash table's ids into the array if all of them now fit there; then lookups need no hash.  Ids far ahead of the others
+ * fit as soon as the array has enough ids. */
+static void move_slots_to_array(struct weft_idmap *map, size_t max_count)
 {
 	size_t last = 0;
 	for (size_t i = 0; i < map->slot_count; i++) {
 		const uint64_t offset = map->slots[i].number ? (uint64_t)map->slots[i].id - map->base : 0;
-		if (offset >= most)
+		if (offset >= max_count)
 			return;
 		last = offset > last ? (size_t)offset : last;
 	}
-	if (last >= map->near_count && !reach(map, last))
+	if (last >= map->dense_count && !extend_array(map, last))
 		return;
 	for (size_t i = 0; i < map->slot_count; i++)
 		if (map->slots[i].number)
-			map->near[(uint64_t)map->slots[i].id - map->base] = map->slots[i].number;
-	map->near_used += map->slots_used;
+			map->dense[(uint64_t)map->slots[i].id - map->base] = map->slots[i].number;
+	map->dense_used += map->slots_used;
 	free(map->slots);
 	map->slots = NULL;
 	map->slot_count = map->slots_used = 0;
@@ -129,8 +131,8 @@ bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes)
 	return map->lanes;
 }
 
-/* The lane of an id, which becomes what it is there. */
-static struct weft_idmap *lane_of(const struct weft_idmap *map, int64_t *id)
+/* Returns the lane of an id, and replaces *id by the id within that lane. */
+static struct weft_idmap *find_lane(const struct weft_idmap *map, int64_t *id)
 {
 	const uint64_t size = *id < 0 ? 0 - (uint64_t)*id : (uint64_t)*id, left = size / map->lane_count;
 	const int64_t sign = *id < 0 ? -1 : 1;
@@ -140,43 +142,43 @@ static struct weft_idmap *lane_of(const struct weft_idmap *map, int64_t *id)
 
 uint32_t weft__idmap_find_in_lane(const struct weft_idmap *map, int64_t id)
 {
-	const struct weft_idmap *lane = lane_of(map, &id);
+	const struct weft_idmap *lane = find_lane(map, &id);
 	const uint64_t offset = (uint64_t)id - lane->base;
-	if (offset < lane->near_count && lane->near[offset])
-		return lane->near[offset] - 1;
-	return weft__idmap_may_have_slot(lane, id) ? slot_of(lane, id)->number - 1 : WEFT_IDMAP_NONE;
+	if (offset < lane->dense_count && lane->dense[offset])
+		return lane->dense[offset] - 1;
+	return weft__idmap_may_have_slot(lane, id) ? find_slot(lane, id)->number - 1 : WEFT_IDMAP_NONE;
 }
 
 bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 {
 	if (map->lanes)
-		map = lane_of(map, &id);
-	size_t used = map->near_used + map->slots_used;
+		map = find_lane(map, &id);
+	size_t used = map->dense_used + map->slots_used;
 	if (used == 0 && !map->has_base)
 		map->base = (uint64_t)id < 65536 ? 0 : (uint64_t)id;
 	if (weft__idmap_may_have_slot(map, id)) {
-		struct weft_idmap_slot *slot = slot_of(map, id);
+		struct weft_idmap_slot *slot = find_slot(map, id);
 		if (slot->number) {
 			slot->number = number + 1;
 			return true;
 		}
 	}
-	if (map->slots_used > 1024 && map->near_used * 4 < map->slots_used && used >= map->rebase_at && !rebase(map, id))
+	if (map->slots_used > 1024 && map->dense_used * 4 < map->slots_used && used >= map->rebase_at && !rebase_array(map, id))
 		return false;
-	const size_t most = used * 3 + 4096;
+	const size_t max_count = used * 3 + 4096;
 	if (map->slots_used && used >= map->absorb_at) {
 		map->absorb_at = used * 2;
-		absorb(map, most);
+		move_slots_to_array(map, max_count);
 	}
 	const uint64_t below = map->base - (uint64_t)id;
-	if (below > 0 && below < most)
-		reach_down(map, below, most);
+	if (below > 0 && below < max_count)
+		extend_array_down(map, below, max_count);
 	const uint64_t offset = (uint64_t)id - map->base;
-	if (offset < map->near_count || offset < most) {
-		if (offset >= map->near_count && !reach(map, (size_t)offset))
+	if (offset < map->dense_count || offset < max_count) {
+		if (offset >= map->dense_count && !extend_array(map, (size_t)offset))
 			return false;
-		map->near_used += map->near[offset] == 0;
-		map->near[offset] = number + 1;
+		map->dense_used += map->dense[offset] == 0;
+		map->dense[offset] = number + 1;
 		return true;
 	}
 	if (!reserve_slots(map, 1))
@@ -188,11 +190,11 @@ bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 void weft_idmap_finish(struct weft_idmap *map)
 {
 	for (uint32_t i = 0; i < map->lane_count; i++) {
-		free(map->lanes[i].near);
+		free(map->lanes[i].dense);
 		free(map->lanes[i].slots);
 	}
 	free(map->lanes);
-	free(map->near);
+	free(map->dense);
 	free(map->slots);
 	*map = (struct weft_idmap){0};
 }

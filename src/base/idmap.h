@@ -1,6 +1,6 @@
-/* idmap.h: from recorded ids to small numbers.
+/* idmap.h: maps recorded ids to small numbers.
  *
- * Ids that follow one another, as those of a recorder do, live in an array, 4 to 16 bytes each; others in a hash table.
+ * Consecutive ids, as a recorder makes them, live in an array of 4 to 16 bytes an id.  Other ids live in a hash table.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_IDMAP_H
 #define WEFT_BASE_IDMAP_H
@@ -15,69 +15,69 @@
 
 struct weft_idmap_slot {
 	int64_t id;
-	uint32_t number; /* + 1; 0 in a free slot */
+	uint32_t number; /* number + 1; 0 in a free slot */
 };
 
-/* A zeroed one is empty. */
+/* A map; zero-initialized, it is empty. */
 struct weft_idmap {
-	uint32_t *near; /* number + 1 of the ids from `base` on; 0 for none */
+	uint32_t *dense; /* number + 1 of the ids from `base` on; 0: no number */
 	uint64_t base;
-	size_t near_count, near_capacity, near_used;
-	bool has_base;                 /* though it is empty */
-	struct weft_idmap_slot *slots; /* the others: open addressing */
+	size_t dense_count, dense_capacity, dense_used;
+	bool has_base;                 /* base is set, though the array may be empty */
+	struct weft_idmap_slot *slots; /* ids outside the array: open addressing */
 	size_t slot_count, slots_used;
-	struct weft_hash_key key;      /* of slots */
-	int64_t slots_low, slots_high; /* no id of theirs is below or above */
-	size_t rebase_at;              /* how many ids there must be before the array may move again ... */
-	size_t absorb_at;              /* ... or it is looked whether the others belong into it */
-	struct weft_idmap *lanes;      /* by id % lane_count, what is left of the ids; NULL: it is one */
+	struct weft_hash_key key;      /* key of slots */
+	int64_t slots_low, slots_high; /* lowest and highest id in slots */
+	size_t rebase_at;              /* number of ids from which the array may move again ... */
+	size_t absorb_at;              /* ... or from which slots may move into the array */
+	struct weft_idmap *lanes;      /* maps by id % lane_count, whose ids are id / lane_count; NULL: this map is not split */
 	uint32_t lane_count;
-	uint64_t lane_reciprocal; /* 2^64 / lane_count, and a little more */
+	uint64_t lane_reciprocal; /* 2^64 / lane_count, rounded up */
 };
 
-/* So far that reciprocal is exact enough: for at most 2^13 lanes. */
-#define WEFT__IDMAP_DIVIDED ((uint64_t)1 << 51)
+/* Limit of dividends for which the reciprocal is exact, for at most 2^13 lanes. */
+#define WEFT__IDMAP_MAX_DIVIDEND ((uint64_t)1 << 51)
 
-uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id);
+uint32_t weft__idmap_find_slot_number(const struct weft_idmap *map, int64_t id);
 
-/* Of an empty one: its ids are those of `lanes` recorders, 2 to 2^13, each with its number as id % lanes; so each has an array of
- * its own.  false: no memory. */
+/* Splits an empty map: its ids come from `lanes` recorders (2 to 2^13), and id % lanes is the recorder's number.  Each recorder
+ * then has an array of its own.  Returns false without memory. */
 bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes);
 uint32_t weft__idmap_find_in_lane(const struct weft_idmap *map, int64_t id);
 
-/* False: the hash table need not be asked. */
+/* Returns false if the hash table certainly lacks the id. */
 static inline bool weft__idmap_may_have_slot(const struct weft_idmap *map, int64_t id)
 {
 	return map->slots_used && id >= map->slots_low && id <= map->slots_high;
 }
 
-/* The number of an id, or WEFT_IDMAP_NONE. */
+/* Returns the number of an id, or WEFT_IDMAP_NONE. */
 static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 {
 	uint64_t offset = (uint64_t)id - map->base;
-	if (offset < map->near_count && map->near[offset])
-		return map->near[offset] - 1;
+	if (offset < map->dense_count && map->dense[offset])
+		return map->dense[offset] - 1;
 	if (map->lanes) {
-#ifndef __wasm__ /* which has no product of 128 bits */
-		if ((uint64_t)id < WEFT__IDMAP_DIVIDED) {
+#ifndef __wasm__ /* wasm has no 128-bit product */
+		if ((uint64_t)id < WEFT__IDMAP_MAX_DIVIDEND) {
 			__extension__ typedef unsigned __int128 wide;
 			const uint64_t left = (uint64_t)((wide)map->lane_reciprocal * (uint64_t)id >> 64);
 			const struct weft_idmap *lane = &map->lanes[(uint64_t)id - left * map->lane_count];
 			offset = left - lane->base;
-			if (offset < lane->near_count && lane->near[offset])
-				return lane->near[offset] - 1;
+			if (offset < lane->dense_count && lane->dense[offset])
+				return lane->dense[offset] - 1;
 		}
 #endif
 		return weft__idmap_find_in_lane(map, id);
 	}
-	return weft__idmap_may_have_slot(map, id) ? weft__idmap_find_slot(map, id) : WEFT_IDMAP_NONE;
+	return weft__idmap_may_have_slot(map, id) ? weft__idmap_find_slot_number(map, id) : WEFT_IDMAP_NONE;
 }
 
-/* Gives an id a number below WEFT_IDMAP_NONE, in place of the one that it may have; false, with nothing changed, when out of
+/* Gives an id a number below WEFT_IDMAP_NONE; replaces an earlier number.  Returns false, with nothing changed, when out of
  * memory. */
 bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number);
 
-/* Of an empty one: most ids will follow this one, whichever are the first. */
+/* Tells an empty map that most ids will follow this one, whichever ids come first. */
 static inline void weft_idmap_expect(struct weft_idmap *map, int64_t id)
 {
 	map->base = (uint64_t)id;

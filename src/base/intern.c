@@ -1,7 +1,7 @@
 /* intern.c: see intern.h.  SPDX-License-Identifier: ISC */
 #include "base/intern.h"
 
-static bool grow(struct weft_intern *table)
+static bool grow_slots(struct weft_intern *table)
 {
 	size_t count = table->slot_count ? table->slot_count * 2 : 64;
 	struct weft_intern_slot *slots = calloc(count, sizeof *slots);
@@ -22,7 +22,7 @@ static bool grow(struct weft_intern *table)
 	return true;
 }
 
-/* The slot that a string has, or could have; there are slots. */
+/* Returns the slot of a string, or the free slot where it would be; the table must have slots. */
 static size_t find_slot(const struct weft_intern *table, struct weft_str text, uint32_t hash)
 {
 	size_t at = hash & (table->slot_count - 1);
@@ -38,7 +38,7 @@ static size_t find_slot(const struct weft_intern *table, struct weft_str text, u
 
 uint32_t weft_intern(struct weft_intern *table, struct weft_str text)
 {
-	if (table->texts.count * 4 >= table->slot_count * 3 && !grow(table))
+	if (table->texts.count * 4 >= table->slot_count * 3 && !grow_slots(table))
 		return WEFT_INTERN_FAILED;
 	const uint32_t hash = (uint32_t)weft_hash_keyed(&table->key, text.ptr, text.len);
 	const size_t at = find_slot(table, text, hash);

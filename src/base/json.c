@@ -5,8 +5,8 @@
 
 #include "base/utf8.h"
 
-/* How many bytes from p on stand for themselves. */
-static size_t plain_bytes(const unsigned char *p, size_t left)
+/* Returns how many bytes from p on need no escape. */
+static size_t count_plain_bytes(const unsigned char *p, size_t left)
 {
 	size_t i = 0;
 	while (i < left) {
@@ -16,16 +16,16 @@ static size_t plain_bytes(const unsigned char *p, size_t left)
 			i++;
 			continue;
 		}
-		const size_t n = weft_utf8_character(p + i, left - i);
-		if (n == 0 || weft_utf8_control(p + i, n))
+		const size_t n = weft_utf8_char_bytes(p + i, left - i);
+		if (n == 0 || weft_utf8_control_code(p + i, n))
 			break;
 		i += n;
 	}
 	return i;
 }
 
-/* The n bytes at p, which do not stand for themselves; n is 0 where there is no character. */
-static size_t escape(char out[16], const unsigned char *p, size_t n)
+/* Formats the n bytes at p as an escape; n is 0 if they are no character. */
+static size_t format_escape(char out[16], const unsigned char *p, size_t n)
 {
 	if (n == 0)
 		return (size_t)snprintf(out, 16, "\xef\xbf\xbd");
@@ -33,27 +33,27 @@ static size_t escape(char out[16], const unsigned char *p, size_t n)
 		return (size_t)snprintf(out, 16, "\\%c", p[0]);
 	if (p[0] == '\n' || p[0] == '\t')
 		return (size_t)snprintf(out, 16, "\\%c", p[0] == '\n' ? 'n' : 't');
-	const unsigned code = weft_utf8_control(p, n);
-	if (code > 0xffff) // JSON has such as two halves
+	const unsigned code = weft_utf8_control_code(p, n);
+	if (code > 0xffff) // JSON needs two surrogates for these
 		return (size_t)snprintf(
 		    out, 16, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
 	return (size_t)snprintf(out, 16, "\\u%04x", code);
 }
 
-uint64_t weft_json_text(struct weft_str text, void (*put)(void *to, const char *bytes, size_t size), void *to)
+uint64_t weft_json_text(struct weft_str text, void (*write)(void *to, const char *bytes, size_t size), void *to)
 {
 	const unsigned char *p = (const unsigned char *)text.ptr;
 	uint64_t escapes = 0;
 	for (size_t i = 0; i < text.len;) {
-		const size_t plain = plain_bytes(p + i, text.len - i);
+		const size_t plain = count_plain_bytes(p + i, text.len - i);
 		if (plain > 0)
-			put(to, text.ptr + i, plain);
+			write(to, text.ptr + i, plain);
 		i += plain;
 		if (i == text.len)
 			break;
-		const size_t n = weft_utf8_character(p + i, text.len - i);
+		const size_t n = weft_utf8_char_bytes(p + i, text.len - i);
 		char out[16];
-		put(to, out, escape(out, p + i, n));
+		write(to, out, format_escape(out, p + i, n));
 		escapes++;
 		i += n ? n : 1;
 	}

@@ -1,12 +1,12 @@
-/* json.h: texts from a trace as JSON.  SPDX-License-Identifier: ISC */
+/* json.h: writes texts from a trace as JSON.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_JSON_H
 #define WEFT_BASE_JSON_H
 
 #include "base/str.h"
 
-/* The text as it stands between the quotation marks of a JSON string, which the caller writes: `put` gets it piece by piece.
- * Each byte that is no part of a character becomes U+FFFD; what weft_utf8_control() names is escaped, so that the text is safe
- * on a terminal, too.  Returns how many pieces were escapes or replaced. */
-uint64_t weft_json_text(struct weft_str text, void (*put)(void *to, const char *bytes, size_t size), void *to);
+/* Writes the text as the contents of a JSON string, piece by piece, through `write`; the caller writes the quotation marks. Each
+ * byte that is no part of a character becomes U+FFFD.  Characters with a weft_utf8_control_code() are escaped, so that the output
+ * is safe on a terminal.  Returns the number of pieces that were escaped or replaced. */
+uint64_t weft_json_text(struct weft_str text, void (*write)(void *to, const char *bytes, size_t size), void *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* large.c: transparent huge pages of Linux.  SPDX-License-Identifier: ISC */
+/* large.c: see large.h.  Uses transparent huge pages on Linux.  SPDX-License-Identifier: ISC */
 #include "base/large.h"
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #endif
 
 #ifdef MADV_HUGEPAGE
-enum { PAGE_BYTES = 2 << 20, LEAST_PAGES = 2 };
+enum { PAGE_BYTES = 2 << 20, MIN_PAGES = 2 };
 #endif
 
 void *weft_large_alloc(size_t count, size_t item_bytes)
@@ -16,13 +16,13 @@ void *weft_large_alloc(size_t count, size_t item_bytes)
 	if (count > SIZE_MAX / 2 / item_bytes)
 		return NULL;
 #ifdef MADV_HUGEPAGE
-	/* To the nearest: a page of which little is used is memory for nothing. */
+	/* Round to the nearest page: a huge page that is little used wastes memory. */
 	const size_t bytes = count * item_bytes, pages_bytes = (bytes + PAGE_BYTES / 2) / PAGE_BYTES * PAGE_BYTES;
 	void *memory;
-	if (pages_bytes >= (size_t)LEAST_PAGES * PAGE_BYTES) {
+	if (pages_bytes >= (size_t)MIN_PAGES * PAGE_BYTES) {
 		if (posix_memalign(&memory, PAGE_BYTES, bytes > pages_bytes ? bytes : pages_bytes) != 0)
 			return NULL;
-		madvise(memory, pages_bytes, MADV_HUGEPAGE); /* no more than a wish */
+		madvise(memory, pages_bytes, MADV_HUGEPAGE); /* only a hint */
 		return memory;
 	}
 #endif

@@ -1,7 +1,7 @@
-/* number.c: counts as people read them.  SPDX-License-Identifier: ISC */
+/* number.c: see number.h.  SPDX-License-Identifier: ISC */
 #include "base/number.h"
 
-const char *weft_thousands(char buf[WEFT_NUMBER_BYTES], uint64_t number)
+const char *weft_number_text(char buf[WEFT_NUMBER_BYTES], uint64_t number)
 {
 	unsigned at = WEFT_NUMBER_BYTES - 1;
 	buf[at] = '\0';
@@ -14,10 +14,10 @@ const char *weft_thousands(char buf[WEFT_NUMBER_BYTES], uint64_t number)
 	return buf + at;
 }
 
-const char *weft_thousands_signed(char buf[WEFT_NUMBER_BYTES], int64_t number)
+const char *weft_number_text_signed(char buf[WEFT_NUMBER_BYTES], int64_t number)
 {
 	const uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;
-	char *at = buf + (weft_thousands(buf, size) - buf);
+	char *at = buf + (weft_number_text(buf, size) - buf);
 	if (number < 0)
 		*--at = '-';
 	return at;

@@ -1,15 +1,15 @@
-/* number.h: counts as people read them.  SPDX-License-Identifier: ISC */
+/* number.h: formats counts for users.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_NUMBER_H
 #define WEFT_BASE_NUMBER_H
 
 #include <stdint.h>
 
-#define WEFT_NUMBER_BYTES 28 /* enough for any of them */
+#define WEFT_NUMBER_BYTES 28 /* enough for any number */
 
-/* "1,234,567", which stands somewhere in buf. */
-const char *weft_thousands(char buf[WEFT_NUMBER_BYTES], uint64_t number);
+/* Formats "1,234,567"; the result points into buf, not always at its beginning. */
+const char *weft_number_text(char buf[WEFT_NUMBER_BYTES], uint64_t number);
 
-/* The same, "-" before what is negative. */
-const char *weft_thousands_signed(char buf[WEFT_NUMBER_BYTES], int64_t number);
+/* Formats a signed number in the same way, with "-" if it is negative. */
+const char *weft_number_text_signed(char buf[WEFT_NUMBER_BYTES], int64_t number);
 
 #endif

@@ -1,12 +1,12 @@
-/* select.h: the k-th smallest of many, without sorting them.  SPDX-License-Identifier: ISC */
+/* select.h: selects the k-th smallest number without sorting.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_SELECT_H
 #define WEFT_BASE_SELECT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of `count` numbers, none below 0, that of which k are as small or smaller; k is below `count`.  The numbers are moved about.
- * Linear. */
-int64_t weft_select(int64_t *numbers, size_t count, size_t k);
+/* Returns the number with index k in sorted order, of `count` numbers that are at least 0; k is below `count`.  Reorders the
+ * numbers. Takes linear time. */
+int64_t weft_select_kth(int64_t *numbers, size_t count, size_t k);
 
 #endif

@@ -1,4 +1,4 @@
-/* size.h: sizes that come from files, added and multiplied without wrapping.  SPDX-License-Identifier: ISC */
+/* size.h: adds and multiplies sizes from files without overflow.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_SIZE_H
 #define WEFT_BASE_SIZE_H
 
@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each answers false, and leaves *size as it was, where the result does not fit in a size_t.  `more` and `times` are 64 bits wide
- * wherever it runs: what a file says may be more than this machine can address. */
+/* Add and multiply; return false, with *size unchanged, if the result does not fit in a size_t.  `more` and `times` have 64 bits
+ * on every machine, since a size in a file may exceed the address space. */
 static inline bool weft_size_add(size_t *size, uint64_t more)
 {
 	size_t sum;
@@ -26,7 +26,7 @@ static inline bool weft_size_multiply(size_t *size, uint64_t times)
 	return true;
 }
 
-/* Whether `bytes` from `offset` on lie within `size` bytes. */
+/* Returns whether `bytes` from `offset` on lie within `size` bytes. */
 static inline bool weft_size_within(uint64_t offset, uint64_t bytes, uint64_t size)
 {
 	return offset <= size && bytes <= size - offset;

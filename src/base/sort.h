@@ -1,26 +1,26 @@
-/* sort.h: the one sort.
+/* sort.h: sorts arrays.
  *
- * Finds the runs that the input already has and merges them: at most n log n comparisons, n log k for k runs, n for what is
- * sorted or reversed.  It asks for memory for half of the items; if there is none it is a heap sort, so that it never fails.  No
- * recursion. SPDX-License-Identifier: ISC */
+ * Finds the runs that the input already has and merges them: at most n log n comparisons, n log k for k runs, n for sorted or
+ * reversed input.  Allocates memory for half of the items; without memory it uses heap sort, so it never fails.  No recursion.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_SORT_H
 #define WEFT_BASE_SORT_H
 
 #include <stddef.h>
 
-#define WEFT_SORT_MOST_BYTES 1024 /* that an item may have */
+#define WEFT_SORT_MAX_ITEM_BYTES 1024 /* of one item */
 
-/* Less than 0, 0 or more than 0, as for qsort(): a total order.  Items that compare equal may come out in any order, so 0 is only
- * for those of which nobody can tell which came first. */
-typedef int weft_compare(const void *a, const void *b);
+/* Returns less than 0, 0 or more than 0, as for qsort(): a total order.  Items that compare equal may come out in any order, so
+ * return 0 only for indistinguishable items. */
+typedef int weft_compare_fn(const void *a, const void *b);
 
-/* How two numbers compare.  Comparators join several by ?: and so compare what comes first, then what comes second, ... */
+/* Compares two numbers.  Comparators combine several by ?: to compare a first key, then a second key, ... */
 #define WEFT_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* Compares int64_t. */
+/* Compares two int64_t. */
 int weft_compare_i64(const void *a, const void *b);
 
-/* items may be NULL if count is 0. */
-void weft_sort(void *items, size_t count, size_t item_bytes, weft_compare *compare);
+/* Sorts the items; items may be NULL if count is 0. */
+void weft_sort(void *items, size_t count, size_t item_bytes, weft_compare_fn *compare);
 
 #endif

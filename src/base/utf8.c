@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-size_t weft_utf8_character(const unsigned char *p, size_t left)
+size_t weft_utf8_char_bytes(const unsigned char *p, size_t left)
 {
 	if (p[0] < 0x80)
 		return p[0] != 0;
@@ -20,7 +20,7 @@ size_t weft_utf8_character(const unsigned char *p, size_t left)
 	return len;
 }
 
-static unsigned code_of(const unsigned char *p, size_t n)
+static unsigned decode_char(const unsigned char *p, size_t n)
 {
 	unsigned code = n == 1 ? p[0] : p[0] & (0x7fu >> n);
 	for (size_t i = 1; i < n; i++)
@@ -28,23 +28,23 @@ static unsigned code_of(const unsigned char *p, size_t n)
 	return code;
 }
 
-/* Whether any control begins so: of other characters no more is looked at. */
-static bool may_be_control(unsigned char lead)
+/* Returns whether a control character can begin with this byte; the other characters need no further check. */
+static bool can_be_control(unsigned char lead)
 {
 	return lead < 0x80 || lead == 0xc2 || lead == 0xd8 || lead == 0xe1 || lead == 0xe2 || lead == 0xef || lead == 0xf3;
 }
 
-unsigned weft_utf8_control(const unsigned char *p, size_t n)
+unsigned weft_utf8_control_code(const unsigned char *p, size_t n)
 {
-	/* By code, each from .. to: C0, C1, Arabic letter mark, Mongolian vowel separator, zero width space, marks of direction,
-	 * ends of lines and embeddings, invisible operators and isolates, byte order mark, annotations, tags. */
+	/* Ranges by code: C0, C1, Arabic letter mark, Mongolian vowel separator, zero width space, direction marks, line ends and
+	 * embeddings, invisible operators and isolates, byte order mark, annotations, tags. */
 	static const struct {
 		unsigned from, to;
 	} controls[] = {{0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
 	    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
-	if (!may_be_control(p[0]))
+	if (!can_be_control(p[0]))
 		return 0;
-	const unsigned code = code_of(p, n);
+	const unsigned code = decode_char(p, n);
 	if (code < 0x61c)
 		return code <= 0x1f || (code >= 0x7f && code <= 0x9f) ? code : 0;
 	for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
@@ -53,19 +53,19 @@ unsigned weft_utf8_control(const unsigned char *p, size_t n)
 	return 0;
 }
 
-void weft_utf8_tame(char *text)
+void weft_utf8_sanitize(char *text)
 {
 	char *to = text;
 	for (size_t left = strlen(text); left > 0;) {
 		const unsigned char *p = (const unsigned char *)text;
-		size_t n = weft_utf8_character(p, left), taken = n ? n : 1;
-		if (n == 0 || weft_utf8_control(p, n))
+		size_t n = weft_utf8_char_bytes(p, left), consumed = n ? n : 1;
+		if (n == 0 || weft_utf8_control_code(p, n))
 			*to++ = '?';
 		else
 			for (size_t i = 0; i < n; i++)
 				*to++ = text[i];
-		text += taken;
-		left -= taken;
+		text += consumed;
+		left -= consumed;
 	}
 	*to = '\0';
 }
@@ -75,7 +75,7 @@ size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text)
 	const unsigned char *p = (const unsigned char *)text.ptr;
 	size_t whole = 0, written = 0, left = text.len;
 	while (left > 0 && whole < size) {
-		size_t len = weft_utf8_character(p, left), taken = len ? len : 1;
+		size_t len = weft_utf8_char_bytes(p, left), consumed = len ? len : 1;
 		const void *from = len ? (const char *)p : "\xEF\xBF\xBD";
 		len = len ? len : 3;
 		if (written == whole && whole + len < size) {
@@ -83,8 +83,8 @@ size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text)
 			written += len;
 		}
 		whole += len;
-		p += taken;
-		left -= taken;
+		p += consumed;
+		left -= consumed;
 	}
 	if (size)
 		buf[written] = '\0';

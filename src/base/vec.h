@@ -1,4 +1,4 @@
-/* vec.h: arrays that grow.  SPDX-License-Identifier: ISC */
+/* vec.h: growable arrays.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_VEC_H
 #define WEFT_BASE_VEC_H
 
@@ -6,22 +6,22 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* A zeroed one is empty and owns nothing; whoever owns it frees .items. */
+/* An array; zero-initialized, it is empty and owns nothing.  The owner of the array frees .items. */
 #define WEFT_VEC(T)                                                                                                              \
 	struct {                                                                                                                 \
 		T *items;                                                                                                        \
 		size_t count, capacity;                                                                                          \
 	}
 
-/* Makes *capacity at least `needed` (at least doubling it); false, with nothing changed, when out of memory. */
+/* Makes *capacity at least `needed` and at least doubles it.  Returns false, with nothing changed, when out of memory. */
 bool weft__vec_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
 
-/* Room for n more; false when out of memory. */
+/* Makes space for n more elements; false when out of memory. */
 #define weft_vec_reserve(v, n)                                                                                                   \
 	((v)->capacity - (v)->count >= (size_t)(n) ||                                                                            \
 	    weft__vec_grow((void **)&(v)->items, &(v)->capacity, (v)->count + (size_t)(n), sizeof *(v)->items))
 
-/* The address of one more element, not initialised; NULL when out of memory. */
+/* Returns the address of one more element, uninitialised; NULL when out of memory. */
 #define weft_vec_push(v) (weft_vec_reserve(v, 1) ? &(v)->items[(v)->count++] : NULL)
 
 #define weft_vec_free(v)                                                                                                         \

@@ -1,9 +1,9 @@
-/* arrows.c: what promises did to each other.
+/* arrows.c: draws what promises do to each other as arrows.
  *
- * Where there are few of a class, all are drawn: those that begin within a few px of each other and end so are one, stronger and
- * with their number.  Of a class of which there are many, or which stand so near each other that they would be a wall, none is:
- * how many there are in each column of pixels stands below the rows, as exactly as pixels can say it.  Nothing is ever a sample.
- * What the promises of one fold do to each other is counted there, too; arrows between two folds are drawn, also on one row.
+ * If a class has few arrows, all are drawn.  Arrows that start within a few px of each other and also end so are bundled: one
+ * stronger arrow with their number.  If a class has too many arrows, or they are so close that they would hide everything, none
+ * is drawn.  Instead a band below the rows shows the exact number of arrows in each column of pixels.  Arrows are never sampled.
+ * Arrows inside one fold are counted in the band too; arrows between two folds are drawn, even on one row.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
@@ -11,30 +11,30 @@
 #include "base/number.h"
 #include "draw/frame.h"
 
-#define CELL_PX 2        /* ends that are so near are one */
-#define FEW_ARROWS 3000  /* more of one class are many */
-#define MOST_BUNDLES 500 /* so are more than these that stand apart, of all classes, */
-#define WALL 40          /* and more than these of one class, if they */
-#define WALL_PART 5      /* cover more than this part of where they are */
-#define WALL_PX 16       /* in places as wide as this: they would be a wall */
-#define MOST_MARKED 1500 /* of one promise: then cells grow */
-#define MARKED_PX 8      /* where they stand nearer than this on average, names are to be read through them */
-#define BAND_PX 20       /* height of the columns, */
-#define LOW_BAND_PX 12   /* where times are written below */
-#define MOST_NUMBERS 40
-#define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in; twice that in a crowd */
+#define CELL_PX 2       /* ends this close are bundled */
+#define MAX_ARROWS 3000 /* a class with more is counted, not drawn */
+#define MAX_BUNDLES 500 /* as is the largest class, while there are more bundles */
+#define WALL 40         /* or a class with more arrows than this, if they */
+#define WALL_FRACTION 5 /* cover more than 1 / 5 of the area around them, */
+#define WALL_PX 16      /* measured in columns of this width */
+#define MAX_MARKED 1500 /* arrows of selected promises; with more, cells grow */
+#define MARKED_PX 8     /* if closer on average, they are drawn transparent, so that names stay readable */
+#define BAND_PX 20      /* height of the band of columns */
+#define LOW_BAND_PX 12  /* its height above an axis */
+#define MAX_NUMBERS 40
+#define MIN_NUMBER 5 /* fewer can be counted by eye after zooming in; twice that in a crowd */
 #define HEAD_PX 7.0
-#define SIGN_PX 16.0 /* shorter ones have no room for more than a head */
-#define SHORT_PX 3.0 /* shorter ones are but a head */
+#define SIGN_PX 16.0 /* shorter arrows have no space for a sign */
+#define SHORT_PX 3.0 /* shorter arrows are only a head */
 #define ARROW_HIT_PX 4.0
 
-/* What kinds differ in besides colour, for eyes that do not tell these apart. */
-enum sign { PLAIN, DOT /* where it begins */, TWICE /* two heads */, BAR /* at its tip */ };
+/* The difference of classes in shape, for users that cannot distinguish the colours. */
+enum sign { PLAIN, DOT /* at its start */, TWICE /* two heads */, BAR /* at its tip */ };
 
 static const struct {
 	enum weft_paint paint;
 	enum sign sign;
-	double length, width; /* of the head, against a plain one */
+	double length, width; /* of the head, as a factor */
 } LOOK[] = {
     [WEFT_ARROW_AWAIT] = {WEFT_PAINT_AWAIT, DOT, 0.85, 0.85},
     [WEFT_ARROW_READ] = {WEFT_PAINT_READ, PLAIN, 1.3, 0.7},
@@ -43,8 +43,8 @@ static const struct {
     [WEFT_ARROW_READ_FAILED] = {WEFT_PAINT_READ_FAILED, BAR, 1, 1},
 };
 
-/* An arrow that spans much more than the screen says nothing any more. */
-static double fade(const struct weft__frame *f, double x0, double x1)
+/* Returns the opacity of an arrow; one much longer than the screen is useless and invisible. */
+static double arrow_opacity(const struct weft__frame *f, double x0, double x1)
 {
 	double screens = (x1 > x0 ? x1 - x0 : x0 - x1) / f->width;
 	return screens < 0.25 ? 1 : screens >= 2 ? 0 : (2 - screens) / 1.75;
@@ -68,9 +68,9 @@ static bool same_bundle(const struct weft__bundle *a, const struct weft__bundle 
 	       weft__floor((double)a->y1 / cell) == weft__floor((double)b->y1 / cell);
 }
 
-/* Merges those from place `first` on whose ends are in the same cells; each stands where one of them does, so that it ends where
- * a promise is; which one, is by lot, so that the cells do not show. */
-static void merge(struct weft__frame *f, size_t first, int cell)
+/* Merges the bundles from index `first` on that have their ends in the same cells.  A merged bundle takes the position of one of
+ * its arrows, so that it ends at a promise; the choice is pseudo-random, so that the cells do not show. */
+static void merge_bundles(struct weft__frame *f, size_t first, int cell)
 {
 	enum { BUCKETS = 4096 };
 	struct weft_draw_scratch *s = f->s;
@@ -104,13 +104,13 @@ static void merge(struct weft__frame *f, size_t first, int cell)
 	s->bundles.count = kept;
 }
 
-static void look_at(struct weft__frame *f, enum weft_arrow arrow, uint32_t link)
+static void add_bundle(struct weft__frame *f, enum weft_arrow arrow, uint32_t link)
 {
 	struct weft_arrow_ends e = weft__arrow_ends(f->model, &f->model->links[link]);
 	if (f->layout->rows[e.from] == WEFT_NONE || f->layout->rows[e.to] == WEFT_NONE)
 		return;
 	double x0 = weft_view_x(f->view, e.from_ns), x1 = weft_view_x(f->view, e.to_ns);
-	if ((x0 < -8 && x1 < -8) || (x0 > f->width + 8 && x1 > f->width + 8) || fade(f, x0, x1) <= 0)
+	if ((x0 < -8 && x1 < -8) || (x0 > f->width + 8 && x1 > f->width + 8) || arrow_opacity(f, x0, x1) <= 0)
 		return;
 	int y0 = weft__row_y(f, f->layout->rows[e.from]), y1 = weft__row_y(f, f->layout->rows[e.to]);
 	struct weft__bundle *b = weft_vec_push(&f->s->bundles);
@@ -128,18 +128,19 @@ static void look_at(struct weft__frame *f, enum weft_arrow arrow, uint32_t link)
 	    .arrow = (uint8_t)arrow};
 }
 
-/* Those of a class; behind the right edge there may be some that began within.  False: there are many. */
-static bool collect(struct weft__frame *f, enum weft_arrow arrow)
+/* Adds the visible arrows of a class; some of those that end right of the screen start on it.  Returns false if there are too
+ * many. */
+static bool collect_arrows(struct weft__frame *f, enum weft_arrow arrow)
 {
 	const struct weft_arrow_list *list = &f->index->arrows[arrow];
 	const size_t first = f->s->bundles.count;
 	size_t i = weft__arrow_from(f->model, list, f->from_ns);
 	size_t end = weft__arrow_from(f->model, list, weft_view_time(f->view, 3.0 * f->width));
-	if (end > i + FEW_ARROWS)
+	if (end > i + MAX_ARROWS)
 		return false;
 	for (; i < end; i++)
-		look_at(f, arrow, list->links[i]);
-	merge(f, first, CELL_PX);
+		add_bundle(f, arrow, list->links[i]);
+	merge_bundles(f, first, CELL_PX);
 	return true;
 }
 
@@ -156,7 +157,7 @@ static void draw_number(struct weft__frame *f, const struct weft__bundle *b)
 	weft__text_put(f, LOOK[b->arrow].paint, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, (size_t)len, width});
 }
 
-/* Whether rows there are drawn one by one. */
+/* Returns whether rows at y are drawn one by one. */
 static bool is_line(const struct weft__frame *f, float y)
 {
 	size_t count = f->s->lines.count;
@@ -165,7 +166,7 @@ static bool is_line(const struct weft__frame *f, float y)
 
 static double square_root(double x)
 {
-	return __builtin_sqrt(x); /* which IEEE 754 rounds exactly, like + and * */
+	return __builtin_sqrt(x); /* IEEE 754 rounds it exactly, like + and * */
 }
 
 static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, double strength)
@@ -177,15 +178,15 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, dou
 	double far = (dx < 0 ? -dx : dx) < 60    ? 1
 		     : (dx < 0 ? -dx : dx) > 300 ? 0.55
 						 : 1 - ((dx < 0 ? -dx : dx) - 60) / 240 * 0.45;
-	double opacity = fade(f, x0, x1) * far * strength;
+	double opacity = arrow_opacity(f, x0, x1) * far * strength;
 	const struct weft__ink ink = weft__ink(WEFT_LAYER_ARROW, LOOK[b->arrow].paint, weft__floor(opacity * 255));
 	if (ink.alpha < 12)
 		return;
 	double length = square_root(dx * dx + dy * dy);
 	double head = (HEAD_PX + width - 1) * LOOK[b->arrow].length, half = (3 + (width - 1) * 0.75) * LOOK[b->arrow].width;
 	if (length < SHORT_PX && !is_line(f, b->y1) && b->arrow != WEFT_ARROW_READ_FAILED)
-		return;          /* it is within the density of its strip */
-	if (length < SHORT_PX) { /* within one row and moment: a head alone says that something came */
+		return;          /* the density of its strip shows it */
+	if (length < SHORT_PX) { /* within one row and moment: only a head */
 		weft__triangle(f, ink, x1, y1, x1 - head + 2, y1, 2.5);
 		return;
 	}
@@ -193,7 +194,7 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, dou
 		head = length * 0.7;
 	const double along_x = dx / length, along_y = dy / length;
 	double base_x = x1 - along_x * head, base_y = y1 - along_y * head;
-	if (dx > -0.75 && dx < 0.75) { /* upright: as a rectangle it is sharp, and cheap to paint */
+	if (dx > -0.75 && dx < 0.75) { /* vertical: a rectangle is sharp and cheap to paint */
 		int w = weft__floor(width + 0.5), x = weft__floor(x1) - w / 2;
 		weft__rect(f, ink, x, weft__floor(y0 < base_y ? y0 : base_y), x + w, weft__floor(y0 < base_y ? base_y : y0));
 		weft__cross_put(f, x, y0, x, base_y);
@@ -221,21 +222,21 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, dou
 
 static bool is_numbered(const struct weft__frame *f, const struct weft__bundle *b)
 {
-	uint32_t least = f->s->bundles.count > MOST_BUNDLES / 3 ? 2 * LEAST_NUMBER : LEAST_NUMBER;
+	uint32_t least = f->s->bundles.count > MAX_BUNDLES / 3 ? 2 * MIN_NUMBER : MIN_NUMBER;
 	float dx = b->x1 - b->x0, dy = b->y1 - b->y0;
 	return b->count >= least && (dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy) > 12;
 }
 
-/* The numbers of those that are most, for there is no room for all. */
+/* Draws the largest numbers, because there is no space for all. */
 static void draw_numbers(struct weft__frame *f)
 {
-	uint32_t most[MOST_NUMBERS]; /* falling */
-	size_t count = 0, left = MOST_NUMBERS;
+	uint32_t most[MAX_NUMBERS]; /* in descending order */
+	size_t count = 0, left = MAX_NUMBERS;
 	const struct weft__bundle *bundles = f->s->bundles.items;
 	for (size_t i = 0; i < f->s->bundles.count; i++) {
-		if (!is_numbered(f, &bundles[i]) || (count == MOST_NUMBERS && bundles[i].count <= most[count - 1]))
+		if (!is_numbered(f, &bundles[i]) || (count == MAX_NUMBERS && bundles[i].count <= most[count - 1]))
 			continue;
-		size_t at = count < MOST_NUMBERS ? count++ : count - 1;
+		size_t at = count < MAX_NUMBERS ? count++ : count - 1;
 		for (; at > 0 && most[at - 1] < bundles[i].count; at--)
 			most[at] = most[at - 1];
 		most[at] = bundles[i].count;
@@ -248,7 +249,7 @@ static void draw_numbers(struct weft__frame *f)
 	}
 }
 
-static void take_away(struct weft__frame *f, size_t arrow, bool is_many[WEFT_ARROWS])
+static void drop_arrows(struct weft__frame *f, size_t arrow, bool is_many[WEFT_ARROWS])
 {
 	struct weft_draw_scratch *s = f->s;
 	size_t kept = 0;
@@ -259,7 +260,8 @@ static void take_away(struct weft__frame *f, size_t arrow, bool is_many[WEFT_ARR
 	is_many[arrow] = true;
 }
 
-/* Whether those of a class would be a wall: in the places where they end they cover much of the height that they are at. */
+/* Returns whether the arrows of a class would hide everything: in the columns where they end, they cover much of the height
+ * between them. */
 static bool is_wall(const struct weft__frame *f, size_t arrow)
 {
 	enum { PLACES = 32768 / WALL_PX + 1 };
@@ -283,29 +285,28 @@ static bool is_wall(const struct weft__frame *f, size_t arrow)
 	}
 	for (size_t at = 0; at < PLACES; at++)
 		area += (places[at].y1 - places[at].y0) * WALL_PX;
-	return count > WALL && covered * WALL_PART > area;
+	return count > WALL && covered * WALL_FRACTION > area;
 }
 
-/* Takes away classes that would be walls; then the class of which most are left, and so on, until there is room for all that
- * are. */
+/* Drops the classes that would hide everything; then the largest class, again and again, until the rest is few enough. */
 static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
 {
 	size_t counts[WEFT_ARROWS] = {0};
 	for (size_t a = 0; a < WEFT_ARROWS; a++)
 		if (is_wall(f, a))
-			take_away(f, a, is_many);
+			drop_arrows(f, a, is_many);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		counts[f->s->bundles.items[i].arrow]++;
-	while (f->s->bundles.count > MOST_BUNDLES) {
+	while (f->s->bundles.count > MAX_BUNDLES) {
 		size_t most = 0;
 		for (size_t a = 1; a < WEFT_ARROWS; a++)
 			most = counts[a] > counts[most] ? a : most;
-		take_away(f, most, is_many);
+		drop_arrows(f, most, is_many);
 		counts[most] = 0;
 	}
 }
 
-/* Adds those of a list that come to their end in each column. */
+/* Counts the arrows of a list that end in each column. */
 static void count_links(struct weft__frame *f, enum weft_arrow arrow, const struct weft_arrow_list *list)
 {
 	size_t at = weft__arrow_from(f->model, list, weft_view_time(f->view, 0));
@@ -316,7 +317,8 @@ static void count_links(struct weft__frame *f, enum weft_arrow arrow, const stru
 	}
 }
 
-/* How many of each class come to their end in each column: f->s->columns, WEFT_ARROWS for each; returns the most of a column. */
+/* Counts the arrows of each class that end in each column, in f->s->columns, WEFT_ARROWS for each column.  Returns the largest
+ * sum of a column. */
 static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 {
 	struct weft_draw_scratch *s = f->s;
@@ -343,7 +345,7 @@ static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARR
 	return peak;
 }
 
-/* A column of the band, class upon class; the topmost pixel is as opaque as it is full. */
+/* Draws a column of the band, one class above the other; the topmost pixel is as opaque as it is covered. */
 static void draw_column(struct weft__frame *f, const uint32_t *counts, int x, double px_each)
 {
 	const int bottom = f->s->band_y1;
@@ -361,7 +363,7 @@ static void draw_column(struct weft__frame *f, const uint32_t *counts, int x, do
 	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, LOOK[top].paint, weft__floor(rest * 255 + 0.5)), x, y - 1, x + 1, y);
 }
 
-/* Of those that are counted, how many end from one column to another. */
+/* Returns the number of counted arrows that end between two columns. */
 static uint32_t arrows_within(const struct weft__frame *f, int x0, int x1)
 {
 	uint32_t sum = 0;
@@ -371,7 +373,7 @@ static uint32_t arrows_within(const struct weft__frame *f, int x0, int x1)
 	return sum;
 }
 
-/* How many there are of the classes that are too many, above what stands below the rows. */
+/* Draws the band of numbers of the classes that are not drawn, above the axis. */
 static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 {
 	struct weft_draw_scratch *s = f->s;
@@ -390,12 +392,12 @@ static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 		draw_column(f, counts, x, (double)high / peak);
 	}
 	char text[80], number[2][WEFT_NUMBER_BYTES];
-	int len = snprintf(
-	    text, sizeof text, "%s arrows, at most %s a pixel", weft_thousands(number[0], all), weft_thousands(number[1], peak));
+	int len = snprintf(text, sizeof text, "%s arrows, at most %s per pixel", weft_number_text(number[0], all),
+	    weft_number_text(number[1], peak));
 	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len), y = s->band_y1 - 2, x = 6;
 	if (width + 12 > f->width)
 		return;
-	/* Not before what it is about. */
+	/* The text must not hide the columns. */
 	if (arrows_within(f, 3, weft__floor(width) + 9) > arrows_within(f, f->width - weft__floor(width) - 9, f->width - 3))
 		x = f->width - width - 6;
 	if (weft__text_blocked(f, WEFT_FONT_SMALL, x, y, width))
@@ -410,11 +412,11 @@ void weft__draw_arrows(struct weft__frame *f)
 	bool is_many[WEFT_ARROWS];
 	f->s->bundles.count = f->s->columns.count = 0;
 	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++)
-		is_many[a] = !collect(f, a);
+		is_many[a] = !collect_arrows(f, a);
 	thin_out(f, is_many);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i],
-		    f->s->bundles.count > MOST_BUNDLES / 2 && f->s->bundles.items[i].count < 4 ? 0.6 : 0.9);
+		    f->s->bundles.count > MAX_BUNDLES / 2 && f->s->bundles.items[i].count < 4 ? 0.6 : 0.9);
 	draw_numbers(f);
 	draw_density(f, is_many);
 }
@@ -431,10 +433,10 @@ void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t c
 	size_t first = f->s->bundles.count;
 	for (size_t i = 0; i < count; i++)
 		if (weft__is_arrow(f->layout, &f->model->links[links[i]]) &&
-		    !weft__is_inside(f->index, &f->model->links[links[i]]))
-			look_at(f, weft__arrow_of(f->model, &f->model->links[links[i]]), links[i]);
-	for (int cell = CELL_PX; cell < 64 && (cell == CELL_PX || f->s->bundles.count > first + MOST_MARKED); cell *= 2)
-		merge(f, first, cell);
+		    !weft__is_inside_fold(f->index, &f->model->links[links[i]]))
+			add_bundle(f, weft__arrow_class(f->model, &f->model->links[links[i]]), links[i]);
+	for (int cell = CELL_PX; cell < 64 && (cell == CELL_PX || f->s->bundles.count > first + MAX_MARKED); cell *= 2)
+		merge_bundles(f, first, cell);
 	const bool is_crowd = (f->s->bundles.count - first) * MARKED_PX > (size_t)f->width;
 	for (size_t i = first; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i], is_crowd ? 0.35 : 0.9);

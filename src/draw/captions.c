@@ -1,4 +1,4 @@
-/* captions.c: names above lines, kinds below.  SPDX-License-Identifier: ISC */
+/* captions.c: writes names above lines, and kinds below.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,37 +8,37 @@
 
 #define GAP_PX 5.0
 #define BESIDE_GAP_PX 6.0
-#define MOST_NOTES 48
-#define MARK_STEP_PX 4.0  /* between marks, at least */
-#define NOTE_AWAY_PX 30.0 /* from its mark, at most */
-#define ID_SPARE_PX 16.0  /* an id is written only on a line that is clearly longer */
+#define MAX_NOTES 48
+#define MARK_STEP_PX 4.0  /* minimum between marks */
+#define NOTE_AWAY_PX 30.0 /* maximum from its mark */
+#define ID_SPARE_PX 16.0  /* an id is written only on a line this much longer */
 #define TIGHT_STEP_PX 24.0
 #define TIGHT_TRIES 12
-#define NAMES_LOOKED_AT 32u
-#define KIND_ROOM_PX 22  /* height of a row that has room for both */
-#define KIND_BELOW_PX 14 /* its line: a ring around that does not touch the kind */
+#define MAX_COMPARED_NAMES 32u
+#define NAME_AND_KIND_PX 22 /* minimum height of a row for both */
+#define KIND_BELOW_PX 14    /* below its line: a ring around the line does not touch the kind */
 #define TID_BYTES 24
-#define CROWD_ROW_PX 18 /* of a row whose promises have one name together */
-#define CROWD_SAMPLE 32 /* of which it is asked what they have in common */
-#define NAMED_PX 40     /* a promise that is so long has a name of its own */
-#define KIND_AWAY_PX 2  /* from what stands below it, or they would be read as one */
+#define CROWD_ROW_PX 18 /* minimum height of a row that gets one name for all its promises */
+#define CROWD_SAMPLE 32 /* promises compared for a common name */
+#define NAMED_PX 40     /* a promise this long has its own name */
+#define KIND_AWAY_PX 2  /* to the text below, or they would be read as one */
 
-/* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
-struct room {
+/* The interval that a label may take: the line of its promise, within the picture. */
+struct space {
 	double from, to;
 };
 
-static void mark(struct weft__frame *f, double x, int y)
+static void draw_note_mark(struct weft__frame *f, double x, int y)
 {
 	int at = weft__floor(x);
 	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), at, y - 3, at + 1, y);
 }
 
-/* Whether of a site nothing is known that a person reads.  A function without a name is called by where it begins. */
+/* Returns whether nothing readable is known of a site.  A function without a name is called by its start address. */
 static bool is_address(const struct weft_site *site)
 {
-	return weft_site_is_place(site) && (site->function.len == 0 || weft_site_is_bridge(site) ||
-					       memmem(site->function.ptr, site->function.len, "+0x", 3) != NULL);
+	return weft_site_is_machine_code(site) && (site->function.len == 0 || weft_site_is_bridge(site) ||
+						      memmem(site->function.ptr, site->function.len, "+0x", 3) != NULL);
 }
 
 static bool has_only_kind(const struct weft_model *m, uint32_t promise)
@@ -47,8 +47,8 @@ static bool has_only_kind(const struct weft_model *m, uint32_t promise)
 	return site != WEFT_NONE && is_address(&m->trace->sites[site]) && weft_model_name_text(m, promise) == WEFT_NONE;
 }
 
-/* What stands for the label of a promise that has none: the function that made it, else the line, else its kind or its id. */
-static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
+/* Writes a substitute for a missing label: the function that created the promise, else the source line, else its kind or id. */
+static size_t name_unlabelled(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_promise *p = &m->promises[promise];
 	char raw[160];
@@ -83,8 +83,8 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 	if (fold->is_track) {
 		char name[130];
 		uint32_t text = weft_model_name_text(f->model, promise);
-		/* Of one without a label, the first actor in it says more than where it was made. */
-		for (uint32_t k = 1; k < fold->count && k < NAMES_LOOKED_AT && text == WEFT_NONE; k++) {
+		/* Without a label, the first actor in it says more than its site. */
+		for (uint32_t k = 1; k < fold->count && k < MAX_COMPARED_NAMES && text == WEFT_NONE; k++) {
 			uint32_t member = f->layout->folded[fold->first + k];
 			uint16_t kind = f->model->promises[member].kind;
 			if (weft_kind_has(kind, WEFT_TRAIT_ACTOR) && !weft_kind_has(kind, WEFT_TRAIT_REQUEST))
@@ -92,16 +92,16 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 		}
 		struct weft_str label = text != WEFT_NONE ? weft_model_text(f->model, text) : (struct weft_str){"", 0};
 		size_t own = text != WEFT_NONE ? weft__text_clean(name, sizeof name, label.ptr, label.len)
-					       : unlabelled(f->model, promise, name, sizeof name);
-		len = snprintf(buf, size, "%.*s \xc2\xb7 %s folded", (int)own, name, weft_thousands(number, fold->count - 1));
+					       : name_unlabelled(f->model, promise, name, sizeof name);
+		len = snprintf(buf, size, "%.*s \xc2\xb7 %s folded", (int)own, name, weft_number_text(number, fold->count - 1));
 	} else {
-		len = snprintf(buf, size, fold->is_group ? "%s \xc3\x97 %s" : "%s %ss", weft_thousands(number, fold->count),
+		len = snprintf(buf, size, fold->is_group ? "%s \xc3\x97 %s" : "%s %ss", weft_number_text(number, fold->count),
 		    weft_model_kind_name(f->model, f->model->promises[promise].kind));
 	}
 	return len < (int)size ? (size_t)len : size - 1;
 }
 
-/* The OS thread that a promise stands for, if others are called alike. */
+/* Returns the OS thread of a promise if other threads have the same name. */
 static const struct weft_stream_info *namesake_of(const struct weft_model *m, uint32_t promise)
 {
 	const struct weft_promise *p = &m->promises[promise];
@@ -111,7 +111,7 @@ static const struct weft_stream_info *namesake_of(const struct weft_model *m, ui
 	return m->namesakes[stream] && m->threads[stream] == promise ? &m->trace->streams[stream] : NULL;
 }
 
-/* What a line is called: its first label that is no counter's; its length. */
+/* Writes the name of a line, which is its first label that is not a counter's.  Returns its length. */
 static size_t name_of(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
 {
 	size_t fold_len = weft__fold_name(f, promise, buf, size);
@@ -119,7 +119,7 @@ static size_t name_of(const struct weft__frame *f, uint32_t promise, char *buf, 
 		return fold_len;
 	uint32_t text = weft_model_name_text(f->model, promise);
 	if (text == WEFT_NONE)
-		return unlabelled(f->model, promise, buf, size);
+		return name_unlabelled(f->model, promise, buf, size);
 	struct weft_str name = weft_model_text(f->model, text);
 	size_t len = weft__text_clean(buf, size, name.ptr, name.len);
 	const struct weft_stream_info *shared = namesake_of(f->model, promise);
@@ -138,80 +138,81 @@ static enum weft_paint paint_of(const struct weft__frame *f, const struct weft__
 	return c->important ? WEFT_PAINT_FAILED : is_labelled(f, c->promise) ? WEFT_PAINT_LABEL : WEFT_PAINT_LABEL_ID;
 }
 
-/* Where the row above is near, or code ran there for long, a name stands as far left as nothing is in its way. */
-static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct room room)
+/* Writes a name as far left as there is space, if the row above is close or a wide run is in the way. */
+static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct space space)
 {
 	char text[176];
 	size_t len = name_of(f, c->promise, text, sizeof text);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
-	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && room.from + width <= room.to; tried++, room.from += TIGHT_STEP_PX)
-		if (!weft__line_blocks(f, WEFT_FONT_LABEL, room.from, y, width) &&
-		    weft__text_put(f, paint_of(f, c), room.from, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width}))
+	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && space.from + width <= space.to;
+	     tried++, space.from += TIGHT_STEP_PX)
+		if (!weft__line_blocks(f, WEFT_FONT_LABEL, space.from, y, width) &&
+		    weft__text_put(f, paint_of(f, c), space.from, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width}))
 			return;
 }
 
-/* At the beginning of what is seen of its line; returns where it ends, or where it would begin if it has no room. */
-static double draw_name(struct weft__frame *f, const struct weft__caption *c, struct room room)
+/* Writes a name at the visible start of its line.  Returns its end, or its start if there is no space. */
+static double draw_name(struct weft__frame *f, const struct weft__caption *c, struct space space)
 {
 	char text[176];
 	size_t len = name_of(f, c->promise, text, sizeof text - 4);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), spare = 0;
-	/* An id cut short would be another's. */
+	/* A shortened id would be a different id. */
 	if (is_labelled(f, c->promise) || f->model->promises[c->promise].site != WEFT_NONE)
-		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, room.to - room.from, &width);
+		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, space.to - space.from, &width);
 	else
 		spare = ID_SPARE_PX;
-	if (len == 0 || (room.from + width + spare > room.to && !c->highlighted && !c->important))
-		return room.from;
-	if (weft__line_blocks(f, WEFT_FONT_LABEL, room.from, c->y - 4, width)) {
-		draw_tight(f, c, room);
-		return room.from;
+	if (len == 0 || (space.from + width + spare > space.to && !c->highlighted && !c->important))
+		return space.from;
+	if (weft__line_blocks(f, WEFT_FONT_LABEL, space.from, c->y - 4, width)) {
+		draw_tight(f, c, space);
+		return space.from;
 	}
-	return weft__text_put(f, paint_of(f, c), room.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width})
-		   ? room.from + width + GAP_PX
-		   : room.from;
+	return weft__text_put(f, paint_of(f, c), space.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width})
+		   ? space.from + width + GAP_PX
+		   : space.from;
 }
 
-/* What it was told later, and changes of counters: a mark where that was, and small beside it what, where there is room from `at`
- * on.  The error that it failed with stands at its end. */
-static void draw_notes(struct weft__frame *f, const struct weft__caption *c, struct room room, double at)
+/* Draws later labels and changes of counters as marks at their times, with small text beside a mark if there is space right of
+ * `at`.  The error that a promise failed with is at its end. */
+static void draw_notes(struct weft__frame *f, const struct weft__caption *c, struct space space, double at)
 {
 	const struct weft_model *m = f->model;
 	const struct weft_promise *p = &m->promises[c->promise];
 	uint32_t begin = p->labels, end = p[1].labels, name = weft_model_name_text(m, c->promise);
-	uint32_t l = (uint32_t)WEFT_FIRST(i, begin, end, weft_view_x(f->view, m->labels[i].time_ns) >= room.from - 3);
-	for (int tried = 0; l < end && tried < MOST_NOTES; tried++) {
+	uint32_t l = (uint32_t)WEFT_FIND_FIRST(i, begin, end, weft_view_x(f->view, m->labels[i].time_ns) >= space.from - 3);
+	for (int tried = 0; l < end && tried < MAX_NOTES; tried++) {
 		char raw[160], text[176];
 		const struct weft_label *label = &m->labels[l];
 		bool is_name = !label->is_counter && label->text == name,
 		     is_error = !label->is_counter && label->text == p->failure;
 		double x = weft_view_x(f->view, label->time_ns), from = x + 3 > at ? x + 3 : at, width;
-		if (x > room.to + 3)
+		if (x > space.to + 3)
 			break;
 		size_t len = weft_model_label(m, label, raw, sizeof raw);
 		len = weft__text_clean(text, sizeof text - 4, raw, len < sizeof raw ? len : sizeof raw - 1);
-		name = is_name ? WEFT_NONE : name; /* said again, it is a note */
+		name = is_name ? WEFT_NONE : name; /* a repetition of the name is a note */
 		if (len > 0 && !is_name) {
 			width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
-			if (is_error && from + width > room.to && room.to - width >= at)
-				from = room.to - width;
-			len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, room.to - from, &width);
+			if (is_error && from + width > space.to && space.to - width >= at)
+				from = space.to - width;
+			len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, space.to - from, &width);
 			if (!is_error)
-				mark(f, x, c->y);
-			/* Far from its mark it would be another's. */
+				draw_note_mark(f, x, c->y);
+			/* Farther from its mark, a note would seem to belong to another. */
 			if (len > 0 && (is_error || from - x < NOTE_AWAY_PX) &&
 			    !weft__line_blocks(f, WEFT_FONT_SMALL, from, c->y - 4, width) &&
 			    weft__text_put(f, c->important && is_error ? WEFT_PAINT_FAILED : WEFT_PAINT_KIND, from, c->y - 4,
 				(struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
 				at = from + width + GAP_PX;
 		}
-		/* The next that has a mark of its own. */
+		/* Skips to the next note with a separate mark. */
 		int64_t after = weft_view_time(f->view, x + MARK_STEP_PX);
-		l = (uint32_t)WEFT_FIRST_NEAR(i, l + 1, end, m->labels[i].time_ns >= after);
+		l = (uint32_t)WEFT_FIND_FIRST_NEAR(i, l + 1, end, m->labels[i].time_ns >= after);
 	}
 }
 
-/* Right of a line that is too short for its name, where nothing is; whether it stands there. */
+/* Writes the name of a short line to its right, if that space is free.  Returns whether it did. */
 static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 {
 	char text[176];
@@ -222,7 +223,7 @@ static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 	       weft__text_put(f, paint_of(f, c), x, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 }
 
-static void draw_kind(struct weft__frame *f, const struct weft__caption *c, struct room room)
+static void draw_kind(struct weft__frame *f, const struct weft__caption *c, struct space space)
 {
 	char text[64];
 	const char *kind = weft_model_kind_name(f->model, f->model->promises[c->promise].kind);
@@ -230,41 +231,41 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 	double width;
 	size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
 	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
-	if (room.from + width <= room.to &&
-	    !weft__text_blocked(f, WEFT_FONT_SMALL, room.from, c->y + KIND_BELOW_PX + KIND_AWAY_PX, width))
-		weft__text_put(f, WEFT_PAINT_KIND, room.from, c->y + KIND_BELOW_PX,
+	if (space.from + width <= space.to &&
+	    !weft__text_blocked(f, WEFT_FONT_SMALL, space.from, c->y + KIND_BELOW_PX + KIND_AWAY_PX, width))
+		weft__text_put(f, WEFT_PAINT_KIND, space.from, c->y + KIND_BELOW_PX,
 		    (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
 static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)
 {
-	struct room room = {.from = c->x0 + 3, .to = c->x1 - 2};
+	struct space space = {.from = c->x0 + 3, .to = c->x1 - 2};
 	const bool is_fold = weft_layout_fold(f->layout, c->promise) != NULL;
-	if (room.from < 4)
-		room.from = 4;
+	if (space.from < 4)
+		space.from = 4;
 	if (kind) {
-		if (!is_fold && !has_only_kind(f->model, c->promise)) /* whose name says it */
-			draw_kind(f, c, room);
+		if (!is_fold && !has_only_kind(f->model, c->promise)) /* the name is the kind */
+			draw_kind(f, c, space);
 		return;
 	}
 	if (c->until > c->x1 && is_labelled(f, c->promise) && draw_beside(f, c))
 		return;
 	if (c->tight) {
-		draw_tight(f, c, room);
+		draw_tight(f, c, space);
 		return;
 	}
-	double at = draw_name(f, c, room);
+	double at = draw_name(f, c, space);
 	if (!is_fold)
-		draw_notes(f, c, room, at);
+		draw_notes(f, c, space, at);
 }
 
-/* ---- Rows of promises that are all too short for a name ---- */
+/* ---- Rows of promises that are all too short for names ---- */
 
-/* What a sample of them have in common: their name, where they were made, their kind; 0: nothing. */
+/* Writes what a sample of the promises have in common: name, site or kind.  Returns its length, or 0. */
 static size_t common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size)
 {
 	const struct weft_model *m = f->model;
-	const size_t step = (end - first) / CROWD_SAMPLE | 1; /* odd: what alternates is seen */
+	const size_t step = (end - first) / CROWD_SAMPLE | 1; /* odd, so that alternating promises are noticed */
 	const uint32_t one = f->layout->by_row[first];
 	bool is_text = true, is_site = true, is_kind = true;
 	for (size_t i = first; i < end; i += step) {
@@ -277,7 +278,7 @@ static size_t common_name(const struct weft__frame *f, size_t first, size_t end,
 	if (is_text && is_labelled(f, one))
 		return name_of(f, one, buf, size);
 	if (is_site && m->promises[one].site != WEFT_NONE)
-		return unlabelled(m, one, buf, size);
+		return name_unlabelled(m, one, buf, size);
 	return is_kind ? weft__text_clean(buf, size, kind, strlen(kind)) : 0;
 }
 
@@ -290,7 +291,7 @@ static void name_crowd(struct weft__frame *f, const struct weft__line *line)
 	if (end - first < 2)
 		return;
 	const size_t own = common_name(f, before + first, before + end, name, sizeof name);
-	const int n = snprintf(text, sizeof text - 4, "%s%s%s", weft_thousands(number, end - first),
+	const int n = snprintf(text, sizeof text - 4, "%s%s%s", weft_number_text(number, end - first),
 	    own > 0 ? " \xc3\x97 " : " promises", own > 0 ? name : "");
 	const size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
 	const double width = weft__text_width(f, WEFT_FONT_LABEL, text, len),
@@ -300,7 +301,7 @@ static void name_crowd(struct weft__frame *f, const struct weft__line *line)
 		weft__text_put(f, WEFT_PAINT_LABEL_ID, x, line->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 }
 
-/* Without a name one would have to zoom in to learn what a row is about. */
+/* Names rows of short promises, so that users need not zoom in to identify a row. */
 static void draw_crowds(struct weft__frame *f)
 {
 	size_t c = 0;
@@ -318,7 +319,7 @@ static void draw_crowds(struct weft__frame *f)
 
 void weft__draw_captions(struct weft__frame *f)
 {
-	/* First those for which somebody looks; kinds where names leave room. */
+	/* Highlighted promises first; kinds last, where names leave space. */
 	enum { HIGHLIGHTED, IMPORTANT, PLAIN, BESIDE, TIGHT, KIND, RANKS };
 	for (int rank = 0; rank < RANKS; rank++) {
 		for (size_t i = 0; i < f->s->captions.count; i++) {
@@ -328,7 +329,7 @@ void weft__draw_captions(struct weft__frame *f)
 				  : c->until > c->x1          ? BESIDE
 				  : c->tight                  ? TIGHT
 							      : PLAIN;
-			if (rank == KIND ? c->room >= KIND_ROOM_PX && !c->tight : own == rank)
+			if (rank == KIND ? c->space >= NAME_AND_KIND_PX && !c->tight : own == rank)
 				draw_caption(f, c, rank == KIND);
 		}
 	}

@@ -1,9 +1,10 @@
-/* draw.h: what a view shows, as a list of rectangles, lines and texts in pixels.
+/* draw.h: the picture of a view as a list of rectangles, lines and texts in pixels.
  *
- * The list is the same, byte for byte, wherever it is made, as long as texts measure the same.  It is ordered by layer, and by
- * paint within a layer where order does not show, since a change of colour costs on some canvases.  Coordinates are multiples of
- * 1/8 px.  What is smaller than a pixel is merged, never dropped when it matters: failures, promises that never resolved,
- * highlights and pauses are drawn at any scale.  SPDX-License-Identifier: ISC */
+ * The list is the same, byte for byte, on every platform if the widths of texts are the same.  It is ordered by layer; within a
+ * layer it is ordered by paint if the order is not visible, because changing the colour is slow on some canvases.  Coordinates
+ * are multiples of 1/8 px.  Details smaller than a pixel are merged, but important ones stay visible at any scale: failures,
+ * promises that never resolved, highlights and pauses.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_DRAW_DRAW_H
 #define WEFT_DRAW_DRAW_H
 
@@ -58,28 +59,28 @@ uint32_t weft_theme_rgb(enum weft_theme theme, enum weft_paint paint);
 
 enum weft_font { WEFT_FONT_LABEL, WEFT_FONT_SMALL, WEFT_FONT_BOLD, WEFT_FONT_COUNT };
 
-/* The size of a font in px, the same for every backend. */
+/* Returns the size of a font in px, the same for every backend. */
 double weft_font_px(enum weft_font font);
 
 enum weft_prim_kind {
 	WEFT_PRIM_RECT,     /* x0 y0 x1 y1, filled; always whole px */
 	WEFT_PRIM_LINE,     /* x0 y0 to x1 y1, width */
-	WEFT_PRIM_TRIANGLE, /* head of an arrow: tip x0 y0, middle of its base x1 y1, half as wide as width */
-	WEFT_PRIM_TEXT      /* baseline starts at x0 y0, is width wide; `count` bytes from list->text[first], valid UTF-8 */
+	WEFT_PRIM_TRIANGLE, /* head of an arrow: tip x0 y0, middle of its base x1 y1; width is half the width of the base */
+	WEFT_PRIM_TEXT      /* baseline starts at x0 y0; `width` px wide; `count` bytes from list->text[first], valid UTF-8 */
 };
 
 struct weft_prim {
 	uint8_t kind;  /* enum weft_prim_kind */
-	uint8_t layer; /* rises */
+	uint8_t layer; /* ascending */
 	uint8_t paint; /* enum weft_paint */
 	uint8_t alpha; /* 255 is opaque */
 	uint8_t font;  /* enum weft_font */
-	uint8_t halo;  /* of a text: it has an outline in the colour of the background, since something crosses it */
+	uint8_t halo;  /* a text with an outline in the background colour, because something crosses it */
 	float x0, y0, x1, y1, width;
 	uint32_t first, count;
 };
 
-/* Initialise with {0}; keep it from frame to frame, since it holds buffers and the cache of text widths. */
+/* Initialise with {0}.  Reuse it for all frames, because it holds buffers and the cache of text widths. */
 struct weft_draw_list {
 	struct weft_prim *prims;
 	size_t count;
@@ -89,55 +90,56 @@ struct weft_draw_list {
 	struct weft_draw_scratch *scratch;
 };
 
-/* The advance of valid UTF-8 text in px. */
+/* Returns the advance width of valid UTF-8 text in px. */
 typedef double weft_measure_fn(void *ctx, enum weft_font font, const char *text, size_t len);
 
-/* How times are written. */
+/* The format of times. */
 struct weft_clock {
-	bool wall;            /* as the time of day where the trace knows it; otherwise since its first event */
-	int32_t utc_offset_s; /* of the time of day from UTC */
+	bool wall;            /* time of day, if the trace has it; otherwise time since its first event */
+	int32_t utc_offset_s; /* offset of the time of day from UTC */
 };
 
 struct weft_draw_options {
 	weft_measure_fn *measure; /* NULL: widths of a common sans serif, the same everywhere */
 	void *measure_ctx;
-	bool no_metrics;               /* or there is no room: see weft_draw_lanes_px() */
-	bool no_threads;               /* OS threads, of which the kernel told; or there is no room for them */
-	bool no_axis;                  /* times are written elsewhere: see ruler.h */
-	const uint8_t *hidden_metrics; /* by counter, non-zero: not shown; or NULL */
+	bool no_metrics;               /* no lanes of counters: see weft_draw_lanes_px() */
+	bool no_threads;               /* no lanes of OS threads from kernel data */
+	bool no_axis;                  /* the axis is drawn elsewhere: see ruler.h */
+	const uint8_t *hidden_metrics; /* by counter: non-zero hides it; or NULL */
 	struct weft_clock clock;
 };
 
-/* By so much a frame that has its times is higher than one without, if all else is to stand where it does there. */
+/* A frame with an axis is this much higher than one without, if the rest is to be at the same place. */
 #define WEFT_DRAW_AXIS_PX 16.0
 
-/* The other corners of a triangle. */
+/* Computes the other corners of a triangle. */
 void weft_prim_head(const struct weft_prim *prim, float *left_x, float *left_y, float *right_x, float *right_y);
 
-/* How much of the height OS threads and counters want for their lanes, at most a third; to be given to weft_view_leave() before a
- * frame is drawn.  `options` may be NULL. */
+/* Returns the height of the lanes of OS threads and counters, at most a third of height_px.  Pass it to
+ * weft_view_reserve_lanes() before drawing a frame.  `options` may be NULL. */
 double weft_draw_lanes_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px);
 
-/* The OS thread in whose lane a frame with these options has that y: its track of model/os_tracks.h, or WEFT_NONE. */
+/* Returns the OS thread with its lane at y_px in a frame with these options, as a track of model/os_tracks.h, or WEFT_NONE. */
 uint32_t weft_draw_thread_at(const struct weft_view *view, const struct weft_draw_options *options, double y_px);
 
-/* Fills the list with one frame of the view; what it held before is gone.  On failure (WEFT_ENOMEM) the list is empty. `options`
- * may be NULL.  Its time and the length of the list are bounded by the size of the view in pixels, nearly whatever the trace. */
+/* Replaces the contents of the list by one frame of the view.  On failure (WEFT_ENOMEM) the list is empty.  `options` may be
+ * NULL.  The time and the length of the list are bounded by the size of the view in pixels, nearly independent of the trace. */
 int weft_draw_frame(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_draw_options *options, struct weft_error *err);
 void weft_draw_finish(struct weft_draw_list *list);
 
-/* The arrow that a frame, or marks over it, have within a few px of a point: the number of a link, and how many are drawn as one
- * with it.  False: there is none. */
+/* Finds the arrow of a frame, or of marks over it, within a few px of a point: the number of a link, and the number of arrows
+ * drawn as one with it.  Returns false if there is none. */
 struct weft_arrow_hit {
 	uint32_t link, count;
 };
 bool weft_draw_arrow_at(const struct weft_draw_list *list, double x_px, double y_px, struct weft_arrow_hit *hit);
 
-/* How many arrows of each class a frame tells of at a point where it tells of those that are too many; false elsewhere. */
+/* Returns the numbers of arrows of each class in the band at a point; false if the point is not in the band. */
 bool weft_draw_density_at(const struct weft_draw_list *list, double x_px, double y_px, uint32_t counts[WEFT_ARROWS]);
 
-/* One line a primitive, to be compared with other lists.  *out is terminated and the caller's to free; untouched on failure. */
+/* Prints one line for each primitive, for comparison with other lists.  *out is terminated, and the caller frees it; it is
+ * unchanged on failure. */
 int weft_draw_dump(const struct weft_draw_list *list, char **out, size_t *out_bytes);
 
 #endif

@@ -1,11 +1,11 @@
-/* frame.c: one frame, from back to front.  SPDX-License-Identifier: ISC */
+/* frame.c: draws one frame, from back to front.  SPDX-License-Identifier: ISC */
 #include "draw/frame.h"
 #include "model/os_tracks.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Widths are remembered as long as the same one measures. */
+/* Keeps cached widths while the measuring function is the same. */
 static void remember_measure(struct weft_draw_scratch *s, const struct weft_draw_options *options)
 {
 	if (s->measure == options->measure && s->measure_ctx == options->measure_ctx)
@@ -17,7 +17,7 @@ static void remember_measure(struct weft_draw_scratch *s, const struct weft_draw
 	memset(s->ascii, 0, sizeof s->ascii);
 }
 
-static bool clear(struct weft__frame *f)
+static bool clear_bits(struct weft__frame *f)
 {
 	size_t words = (((size_t)f->width / 4 + 1 + 63) / 64) * ((size_t)f->height + 1);
 	f->s->bits.count = f->s->line_bits.count = f->s->cross_bits.count = 0;
@@ -45,7 +45,7 @@ bool weft__frame_begin(struct weft__frame *f, double width_px, double height_px)
 	if (!f->s)
 		return false;
 	remember_measure(f->s, &f->options);
-	return clear(f);
+	return clear_bits(f);
 }
 
 static int close_frame(struct weft__frame *f, struct weft_error *err)
@@ -97,7 +97,7 @@ int weft_draw_frame(
 		f.options = *options;
 	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px) || weft_model_os_tracks(f.model, &f.tracks) < 0;
 	if (!f.failed) {
-		/* Where two texts want one place, the first has it. */
+		/* If two texts need the same space, the first one gets it. */
 		weft__draw_bands(&f);
 		weft__draw_shades(&f);
 		weft__draw_grid(&f);

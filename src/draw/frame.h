@@ -1,4 +1,4 @@
-/* frame.h: what the files of draw/ share while they make a frame.  SPDX-License-Identifier: ISC */
+/* frame.h: declarations shared by the files of draw/.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_DRAW_FRAME_H
 #define WEFT_DRAW_FRAME_H
 
@@ -20,26 +20,26 @@ enum weft_layer {
 	WEFT_LAYER_RUN,
 	WEFT_LAYER_ARROW,
 	WEFT_LAYER_FAILED,
-	WEFT_LAYER_MARK, /* highlights too small to be seen behind a line */
+	WEFT_LAYER_MARK, /* highlights too small to be visible behind a line */
 	WEFT_LAYER_PLATE,
 	WEFT_LAYER_TEXT,
 	WEFT_LAYER_COUNT
 };
 
-/* Rows as high as this are drawn one by one; lower ones merge into strips. */
+/* Rows at least this high are drawn one by one; lower ones merge into strips. */
 #define WEFT__ROW_PX 3.0
 #define WEFT__STRIP_PX 3
-/* What is narrower merges with its neighbours. */
+/* Narrower intervals merge with their neighbours. */
 #define WEFT__CELL_PX 2
 
-/* Below the lanes of counters: where times are written, and where they are not. */
+/* Space below the lanes of counters, without and with an axis. */
 #define WEFT__BELOW_PX 4
 #define WEFT__AXIS_PX (WEFT__BELOW_PX + (int)WEFT_DRAW_AXIS_PX)
 
-/* A row that is drawn by itself. */
+/* A row that is high enough to be drawn as a line; lower rows are drawn together, in strips. */
 struct weft__line {
 	uint32_t row;
-	int y;        /* upper edge of its middle pixel, or of the lower one of two */
+	int y;        /* top of its middle pixel, or of the lower of two middle pixels */
 	int above;    /* px to the row above, or to the top */
 	double pitch; /* height of the row */
 };
@@ -47,24 +47,24 @@ struct weft__line {
 /* A promise that may have its name written. */
 struct weft__caption {
 	uint32_t promise;
-	int x0, x1; /* where it is seen */
-	int room;   /* height of its row */
+	int x0, x1; /* visible part of its line */
+	int space;  /* height of its row */
 	int y;
-	int until; /* if that is right of x1: its row is empty to there, and the name may stand there */
+	int until; /* if right of x1: the row is empty up to here, and the name may be there */
 	bool important, highlighted;
-	bool tight; /* the row above is near: there is room only where nothing is on it */
+	bool tight; /* the row above is close: a name fits only where that row is empty */
 };
 
 struct weft__vertical {
 	int x, y0, y1;
 };
 
-/* Arrows that begin close together and end close together. */
+/* Arrows that start close together and end close together. */
 struct weft__bundle {
-	float x0, y0, x1, y1; /* those of one of them, by lot */
+	float x0, y0, x1, y1; /* ends of one of them, chosen pseudo-randomly */
 	uint32_t lot, link;
 	uint32_t count;
-	uint32_t next; /* of the same hash */
+	uint32_t next; /* next bundle with the same hash */
 	uint8_t arrow;
 };
 
@@ -73,8 +73,8 @@ struct weft__width {
 	float width;
 };
 
-/* The left edge of a cell: when that is, and so many 65536ths into which slice of time; by what sums within the cell are taken.
- */
+/* The left edge of a cell: its time; its slice of time and the position in it, in 65536ths; and the factor for sums within the
+ * cell. */
 struct weft__edge {
 	double ns;
 	uint32_t slice, part;
@@ -84,34 +84,34 @@ struct weft__edge {
 struct weft_draw_scratch {
 	size_t prim_capacity, text_capacity;
 	WEFT_VEC(struct weft_prim) sorted;
-	WEFT_VEC(uint64_t) highlighted; /* a bit for each cell of each line that has a small highlight */
+	WEFT_VEC(uint64_t) highlighted; /* bits for each cell of each line with a small highlight */
 	WEFT_VEC(struct weft__line) lines;
 	WEFT_VEC(struct weft__caption) captions;
 	WEFT_VEC(struct weft__vertical) verticals;
 	WEFT_VEC(struct weft__bundle) bundles;
 	WEFT_VEC(uint32_t) buckets;
-	WEFT_VEC(uint32_t) columns;   /* arrows that are too many: how many there are of each class in each column of pixels */
-	int band_y0, band_y1;         /* where that is drawn */
-	int crumb_x1;                 /* how far right it says where one is; 0: it does not */
-	WEFT_VEC(int64_t) fold_times; /* of columns of pixels, */
-	WEFT_VEC(struct weft_fold_sum) fold_sums; /* and what stands on a fold's line between them */
-	WEFT_VEC(int64_t) thread_times;           /* of columns of OS threads */
+	WEFT_VEC(uint32_t) columns;               /* numbers of arrows that are not drawn, by column and class */
+	int band_y0, band_y1;                     /* top and bottom of the band that shows them */
+	int crumb_x1;                             /* right end of the crumb that names the current subset; 0: none is shown */
+	WEFT_VEC(int64_t) fold_times;             /* times of columns of pixels */
+	WEFT_VEC(struct weft_fold_sum) fold_sums; /* sums on a fold's line between these times */
+	WEFT_VEC(int64_t) thread_times;           /* times of columns of pixels in the lanes of OS threads */
 	WEFT_VEC(uint32_t) planes;
 	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint32_t) strip_begin;
 	WEFT_VEC(uint64_t) strip_marks;
-	int summed_above, summed_below; /* strips before the one and from the other on are made of sums */
+	int summed_above, summed_below; /* strips before the first and from the second on are drawn from sums */
 	WEFT_VEC(struct weft__edge) edges;
-	WEFT_VEC(uint32_t) strip_sums; /* by slice of time, of one strip */
+	WEFT_VEC(uint32_t) strip_sums; /* by slice of time, for one strip */
 	WEFT_VEC(uint8_t) alphas;
-	WEFT_VEC(uint64_t) bits;       /* pixels of texts, a bit for each 4 px of a line of pixels */
-	WEFT_VEC(uint64_t) line_bits;  /* pixels of promises likewise */
-	WEFT_VEC(uint64_t) cross_bits; /* and of what may cross texts: arrows, verticals */
+	WEFT_VEC(uint64_t) bits;       /* pixels of texts, one bit for each 4 px of a line of pixels */
+	WEFT_VEC(uint64_t) line_bits;  /* pixels of promises, as in `bits` */
+	WEFT_VEC(uint64_t) cross_bits; /* pixels of arrows and verticals, which may cross texts */
 	WEFT_VEC(struct weft__width) widths;
 	size_t width_count;
 	struct weft_hash_key width_key;
-	float ascii[WEFT_FONT_COUNT][128]; /* widths; 0 is not known yet */
-	weft_measure_fn *measure;          /* by whom the widths were measured */
+	float ascii[WEFT_FONT_COUNT][128]; /* widths; 0: not known yet */
+	weft_measure_fn *measure;          /* function that measured the widths */
 	void *measure_ctx;
 };
 
@@ -122,27 +122,28 @@ struct weft__frame {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
 	const struct weft_index *index;
-	const struct weft_os_tracks *tracks; /* NULL: the kernel did not tell */
+	const struct weft_os_tracks *tracks; /* NULL: the trace has no kernel data */
 	struct weft_draw_options options;
 	int width, height;                     /* in whole px */
-	int64_t from_ns, to_ns;                /* what is seen, and a few px more */
+	int64_t from_ns, to_ns;                /* the visible interval and a few px more */
 	uint32_t first_line_row, end_line_row; /* rows that are drawn one by one */
-	int cell;                              /* px within which promises on such rows merge */
+	int cell;                              /* px within which promises on these rows merge */
 	bool failed;                           /* out of memory: nothing more is added */
 };
 
-/* Empties the list and gives it a size; `list` and `options` are set.  False when out of memory. */
+/* Clears the list and sets its size; `list` and `options` must be set.  Returns false when out of memory. */
 bool weft__frame_begin(struct weft__frame *f, double width_px, double height_px);
 
-/* Sorts the list, or empties it if anything failed: WEFT_ENOMEM then. */
+/* Sorts the list, or clears it and returns WEFT_ENOMEM if the frame failed. */
 int weft__frame_end(struct weft__frame *f, struct weft_error *err);
 
-/* Makes the frame in a list higher, and has draw() fill what it is higher by, below a line, without a look at the texts above. */
+/* Increases the height of the frame in a list, and lets draw() fill the new part below a line.  Texts above are not checked for
+ * overlap. */
 int weft__frame_append(struct weft_draw_list *list, double more_px, const struct weft_draw_options *options,
     void draw(struct weft__frame *f, const void *what, int top_px), const void *what, struct weft_error *err);
 
 /* list.c */
-/* How strong red is where something went wrong in this part of the rows: as opaque as that, but one always shows. */
+/* Returns the opacity of red for a part of rows that went wrong: it is proportional to the part, but at least clearly visible. */
 static inline int weft__wrong_alpha(double part)
 {
 	const int eighths = part < 1 ? (int)(part * 8 + 0.5) : 8;
@@ -155,7 +156,7 @@ static inline int weft__floor(double x)
 	return i - (x < i);
 }
 
-/* What a mark is made with. */
+/* Layer, colour and opacity of a shape. */
 struct weft__ink {
 	enum weft_layer layer;
 	enum weft_paint paint;
@@ -167,7 +168,7 @@ static inline struct weft__ink weft__ink(enum weft_layer layer, enum weft_paint 
 	return (struct weft__ink){layer, paint, alpha};
 }
 
-/* A text in a font, in which it is so wide. */
+/* A text with its font and width. */
 struct weft__writing {
 	enum weft_font font;
 	const char *text;
@@ -176,11 +177,11 @@ struct weft__writing {
 };
 
 void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1);
-void weft__outline(struct weft__frame *f, int x0, int y0, int x1, int y1); /* of what is marked */
+void weft__outline(struct weft__frame *f, int x0, int y0, int x1, int y1); /* around a marked item */
 void weft__segment(struct weft__frame *f, struct weft__ink ink, double x0, double y0, double x1, double y1, double width);
 void weft__triangle(
     struct weft__frame *f, struct weft__ink ink, double tip_x, double tip_y, double base_x, double base_y, double half_width);
-/* Without a look at what is there already: see weft__text_put(). */
+/* Adds a text without checking for overlap: see weft__text_put(). */
 void weft__list_text(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing);
 void weft__list_add(struct weft__frame *f, const struct weft_draw_list *list); /* all primitives of a list without texts */
 void weft__list_sort(struct weft__frame *f);
@@ -188,29 +189,30 @@ void weft__list_sort(struct weft__frame *f);
 /* text.c */
 double weft__text_width(struct weft__frame *f, enum weft_font font, const char *text, size_t len);
 
-/* Makes any bytes one line of valid UTF-8 and terminates it; returns its length. */
+/* Converts any bytes to one line of valid UTF-8, terminated.  Returns its length. */
 size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len);
 
-/* The longest beginning of a text that fits, with an ellipsis if that is not all; its length, 0 if nothing worth reading fits. */
+/* Shortens a text with an ellipsis so that it fits.  Returns its length, or 0 if nothing readable fits. */
 size_t weft__text_fit(
-    struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double room, double *width);
+    struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double space, double *width);
 
-/* Writes a text with its left end at x on a baseline, unless another is in the way; false then. */
+/* Writes a text with its left end at x on baseline y.  Returns false if another text is in the way. */
 bool weft__text_put(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing);
 
-/* Whether a text there would be in the way of another. */
+/* Returns whether another text is in the way. */
 bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width);
 
-/* Something is drawn there that texts stand before; at the end those that it crosses get halos. */
+/* Marks the pixels of something drawn behind texts; at the end, the texts that it crosses get halos. */
 void weft__cross_put(struct weft__frame *f, double x0, double y0, double x1, double y1);
 void weft__text_add_halos(struct weft__frame *f);
 
-/* The line of a promise; what else hides a text as a line does; and whether such is where a text would be. */
+/* Draw the line of a promise; mark other pixels that hide texts as a line does; return whether a text would overlap such
+ * pixels. */
 void weft__line_put(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1);
 void weft__line_block(struct weft__frame *f, int x0, int y0, int x1, int y1);
 bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, double y, double width);
 
-/* Each draws its part. */
+/* Draw the parts of a frame. */
 void weft__draw_shades(struct weft__frame *f);
 void weft__draw_grid(struct weft__frame *f);
 void weft__draw_bands(struct weft__frame *f);
@@ -219,16 +221,16 @@ void weft__draw_metrics(struct weft__frame *f);
 void weft__draw_values(struct weft__frame *f, int64_t time_ns); /* of counters, at that time */
 void weft__draw_promises(struct weft__frame *f);
 void weft__draw_arrows(struct weft__frame *f);
-void weft__draw_arrow(struct weft__frame *f, enum weft_arrow arrow, double x0, double x1, double y); /* as a sign */
+void weft__draw_arrow(struct weft__frame *f, enum weft_arrow arrow, double x0, double x1, double y); /* for the legend */
 void weft__draw_legend(struct weft__frame *f);
 void weft__draw_crumb(struct weft__frame *f, const char *crumb);
 void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t count);
 void weft__draw_captions(struct weft__frame *f);
 
-/* "7 signals" for the leader of a fold; 0 for any other promise. */
+/* Writes "7 signals" for the leader of a fold; returns 0 for any other promise. */
 size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size);
 
-/* lines.c: the y of a row in whole px, wherever it is. */
+/* Returns the y of a row in whole px, even off screen (lines.c). */
 int weft__row_y(const struct weft__frame *f, uint32_t row);
 
 #endif

@@ -1,28 +1,28 @@
-/* icicle.c: see icicle.h.  SPDX-License-Identifier: ISC */
+/* icicle.c: draws icicles (see icicle.h).  SPDX-License-Identifier: ISC */
 #include "draw/icicle.h"
 
 #include <string.h>
 
 #include "draw/frame.h"
 
-enum { ROW_PX = (int)WEFT_ICICLE_ROW_PX, TOP_PX = 3, NAME_PX = 28, BASELINE_PX = 12, HARDLY = 90, MOST_ROWS = 14 };
+enum { ROW_PX = (int)WEFT_ICICLE_ROW_PX, TOP_PX = 3, NAME_PX = 28, BASELINE_PX = 12, NARROW_ALPHA = 90, MAX_ROWS = 14 };
 
-double weft_icicle_px(const struct weft_icicle *icicle, double room_px)
+double weft_icicle_px(const struct weft_icicle *icicle, double available_px)
 {
-	const uint32_t rows = icicle->deepest < MOST_ROWS ? icicle->deepest + 1 : MOST_ROWS;
+	const uint32_t rows = icicle->deepest < MAX_ROWS ? icicle->deepest + 1 : MAX_ROWS;
 	const double whole = TOP_PX + rows * WEFT_ICICLE_ROW_PX, least = TOP_PX + 2 * WEFT_ICICLE_ROW_PX;
-	return whole <= room_px ? whole : room_px > least ? room_px : least;
+	return whole <= available_px ? whole : available_px > least ? available_px : least;
 }
 
-/* Where not all rows have room, the root stands in the second one. */
+/* Returns the depth of the first row.  If not all rows fit, the root is on the second row. */
 static uint32_t first_depth(const struct weft_icicle *icicle, double height_px)
 {
-	const uint32_t rows = (uint32_t)((height_px - TOP_PX) / ROW_PX), depth = icicle->part(icicle->ctx, icicle->root).depth;
+	const uint32_t rows = (uint32_t)((height_px - TOP_PX) / ROW_PX), depth = icicle->node(icicle->ctx, icicle->root).depth;
 	const uint32_t most = icicle->deepest + 1 > rows ? icicle->deepest + 1 - rows : 0;
 	return depth <= 1 ? 0 : depth - 1 < most ? depth - 1 : most;
 }
 
-static double x_of(const struct weft_icicle_part *root, double width_px, int64_t at_ns)
+static double x_of(const struct weft_icicle_node *root, double width_px, int64_t at_ns)
 {
 	const double x = (double)(at_ns - root->start_ns) / (double)(root->sum_ns > 0 ? root->sum_ns : 1) * width_px;
 	return x < 0 ? 0 : x > width_px ? width_px : x;
@@ -40,22 +40,23 @@ static void put_name(struct weft__frame *f, enum weft_paint paint, const char *n
 		weft__list_text(f, paint, x0 + 4, y + BASELINE_PX, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
-static void draw_part(struct weft__frame *f, const struct weft_icicle *icicle, const struct weft_icicle_part *root, size_t number,
+static void draw_node(struct weft__frame *f, const struct weft_icicle *icicle, const struct weft_icicle_node *root, size_t number,
     int top, uint32_t first)
 {
-	const struct weft_icicle_part part = icicle->part(icicle->ctx, number);
-	const int y = top + TOP_PX + (int)(part.depth - first) * ROW_PX;
-	const double from = x_of(root, f->width, part.start_ns), to = x_of(root, f->width, part.start_ns + part.sum_ns);
+	const struct weft_icicle_node node = icicle->node(icicle->ctx, number);
+	const int y = top + TOP_PX + (int)(node.depth - first) * ROW_PX;
+	const double from = x_of(root, f->width, node.start_ns), to = x_of(root, f->width, node.start_ns + node.sum_ns);
 	const int x0 = weft__floor(from), x1 = weft__floor(to);
-	if (part.depth < first || y + ROW_PX > f->height || to <= from)
+	if (node.depth < first || y + ROW_PX > f->height || to <= from)
 		return;
-	/* Those below that are too narrow to be seen are one strip. */
-	const int below = weft__floor(x_of(root, f->width, part.start_ns + part.sum_ns - part.own_ns));
+	/* Children too narrow to be visible form one strip. */
+	const int below = weft__floor(x_of(root, f->width, node.start_ns + node.sum_ns - node.own_ns));
 	if (below > x0 && y + 2 * ROW_PX <= f->height)
-		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_BAND, HARDLY), x0, y + ROW_PX, below, y + 2 * ROW_PX - 1);
+		weft__rect(
+		    f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_BAND, NARROW_ALPHA), x0, y + ROW_PX, below, y + 2 * ROW_PX - 1);
 	if (x1 - x0 < 2)
 		return;
-	const bool is_end = part.own_ns * 2 > part.sum_ns;
+	const bool is_end = node.own_ns * 2 > node.sum_ns;
 	const enum weft_paint paint = !is_end        ? WEFT_PAINT_BAND
 				      : icicle->runs ? WEFT_PAINT_TIME_RUNNING
 						     : WEFT_PAINT_TIME_WAITING;
@@ -63,16 +64,16 @@ static void draw_part(struct weft__frame *f, const struct weft_icicle *icicle, c
 	if (icicle->marked == number)
 		weft__outline(f, x0 - 1, y - 1, x1, y + ROW_PX);
 	put_name(
-	    f, is_end ? WEFT_PAINT_BACKGROUND : WEFT_PAINT_LABEL, part.depth == 0 ? icicle->title : part.name, x0, x1 - 1, y);
+	    f, is_end ? WEFT_PAINT_BACKGROUND : WEFT_PAINT_LABEL, node.depth == 0 ? icicle->title : node.name, x0, x1 - 1, y);
 }
 
-static void draw(struct weft__frame *f, const void *what, int top)
+static void draw_icicle(struct weft__frame *f, const void *what, int top)
 {
 	const struct weft_icicle *icicle = what;
 	const uint32_t first = first_depth(icicle, f->height - top);
-	const struct weft_icicle_part root = icicle->part(icicle->ctx, icicle->root);
+	const struct weft_icicle_node root = icicle->node(icicle->ctx, icicle->root);
 	for (size_t i = 0; i < icicle->count; i++)
-		draw_part(f, icicle, &root, i, top, first);
+		draw_node(f, icicle, &root, i, top, first);
 }
 
 static struct weft_draw_options options_of(const struct weft_icicle *icicle)
@@ -88,7 +89,7 @@ int weft_icicle_draw(
 	if (!f.failed) {
 		weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f.width, f.height);
 		weft__rect(&f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, 0, f.width, 1);
-		draw(&f, icicle, 0);
+		draw_icicle(&f, icicle, 0);
 	}
 	return weft__frame_end(&f, err);
 }
@@ -96,19 +97,19 @@ int weft_icicle_draw(
 int weft_icicle_append(struct weft_draw_list *list, double height_px, const struct weft_icicle *icicle, struct weft_error *err)
 {
 	const struct weft_draw_options options = options_of(icicle);
-	return weft__frame_append(list, height_px, &options, draw, icicle, err);
+	return weft__frame_append(list, height_px, &options, draw_icicle, icicle, err);
 }
 
 size_t weft_icicle_hit(const struct weft_icicle *icicle, double width_px, double height_px, double x_px, double y_px)
 {
-	const struct weft_icicle_part root = icicle->part(icicle->ctx, icicle->root);
+	const struct weft_icicle_node root = icicle->node(icicle->ctx, icicle->root);
 	if (y_px < TOP_PX || y_px >= height_px)
 		return SIZE_MAX;
 	const uint32_t depth = first_depth(icicle, height_px) + (uint32_t)((y_px - TOP_PX) / ROW_PX);
 	for (size_t i = 0; i < icicle->count; i++) {
-		const struct weft_icicle_part part = icicle->part(icicle->ctx, i);
-		if (part.depth == depth && x_of(&root, width_px, part.start_ns) <= x_px &&
-		    x_px < x_of(&root, width_px, part.start_ns + part.sum_ns))
+		const struct weft_icicle_node node = icicle->node(icicle->ctx, i);
+		if (node.depth == depth && x_of(&root, width_px, node.start_ns) <= x_px &&
+		    x_px < x_of(&root, width_px, node.start_ns + node.sum_ns))
 			return i;
 	}
 	return SIZE_MAX;

@@ -1,4 +1,4 @@
-/* icicle.h: sums, and what they are made of below them, each as wide as its share: a flame graph upside down.
+/* icicle.h: a flame graph upside down: sums, with their parts below them, each as wide as its share.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_DRAW_ICICLE_H
 #define WEFT_DRAW_ICICLE_H
@@ -7,37 +7,38 @@
 
 #define WEFT_ICICLE_ROW_PX 18.0
 
-struct weft_icicle_part {
-	uint32_t depth;           /* 0: the first, which has all others below it */
-	int64_t start_ns, sum_ns; /* inside those of what is above it */
-	int64_t own_ns;           /* of the sum: nothing below has it */
+struct weft_icicle_node {
+	uint32_t depth;           /* 0: the first node, which is above all others */
+	int64_t start_ns, sum_ns; /* within the interval of the node above */
+	int64_t own_ns;           /* part of the sum that no node below has */
 	const char *name;         /* any bytes */
 };
 
 struct weft_icicle {
 	weft_measure_fn *measure; /* as in weft_draw_options */
 	void *measure_ctx;
-	size_t count; /* of parts */
-	struct weft_icicle_part (*part)(void *ctx, size_t part);
+	size_t count; /* of nodes */
+	struct weft_icicle_node (*node)(void *ctx, size_t node);
 	void *ctx;
-	size_t root;       /* the part that has all the width; what is above it has it, too */
-	uint32_t deepest;  /* of all parts */
-	size_t marked;     /* a part that is outlined; SIZE_MAX: none */
-	bool runs;         /* it is about time in which code ran, not about time that was waited */
-	const char *title; /* what it is about: written where the first part stands; valid UTF-8 */
+	size_t root;       /* the node that takes the full width, as do the nodes above it */
+	uint32_t deepest;  /* maximum depth of all nodes */
+	size_t marked;     /* node with an outline; SIZE_MAX: none */
+	bool runs;         /* the sums are running time, not waiting time */
+	const char *title; /* text for the first node; valid UTF-8 */
 };
 
-/* How high it is, if there is so much room; at least two rows. */
-double weft_icicle_px(const struct weft_icicle *icicle, double room_px);
+/* Returns the height, at most available_px but at least two rows. */
+double weft_icicle_px(const struct weft_icicle *icicle, double available_px);
 
-/* Fills a list with it; parts that share a pixel are one strip.  WEFT_ENOMEM: the list is empty.  Linear in parts. */
+/* Draws the icicle into a list; nodes that share a pixel form one strip.  On failure (WEFT_ENOMEM) the list is empty.  Linear in
+ * nodes. */
 int weft_icicle_draw(
     struct weft_draw_list *list, double width_px, double height_px, const struct weft_icicle *icicle, struct weft_error *err);
 
-/* Makes the frame in the list so much higher, and draws it there. */
+/* Increases the height of the frame in the list by height_px, and draws the icicle there. */
 int weft_icicle_append(struct weft_draw_list *list, double height_px, const struct weft_icicle *icicle, struct weft_error *err);
 
-/* The part at a point of it; SIZE_MAX: none. */
+/* Returns the node at a point, or SIZE_MAX. */
 size_t weft_icicle_hit(const struct weft_icicle *icicle, double width_px, double height_px, double x_px, double y_px);
 
 #endif

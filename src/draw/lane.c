@@ -1,21 +1,21 @@
-/* lane.c: a strip of named stretches.  SPDX-License-Identifier: ISC */
+/* lane.c: draws a strip of named intervals.  SPDX-License-Identifier: ISC */
 #include "draw/lane.h"
 
 #include "base/search.h"
 #include "draw/frame.h"
 
-#define EDGE_PX 3  /* above and below stretches */
-#define NAME_PX 28 /* of a stretch that has a name, at least */
+#define EDGE_PX 3  /* above and below intervals */
+#define NAME_PX 28 /* minimum width of an interval with a name */
 #define HIT_PX 4.0
 
-static void draw_name(struct weft__frame *f, const struct weft_lane *lane, size_t stretch, int x0, int x1)
+static void draw_name(struct weft__frame *f, const struct weft_lane *lane, size_t interval, int x0, int x1)
 {
 	char raw[200], text[208];
 	double width;
 	int left = x0 > 0 ? x0 : 0, right = x1 < f->width ? x1 : f->width;
 	if (right - left < NAME_PX)
 		return;
-	size_t len = lane->name(lane->ctx, stretch, raw, sizeof raw);
+	size_t len = lane->name(lane->ctx, interval, raw, sizeof raw);
 	len = weft__text_clean(text, sizeof text - 4, raw, len < sizeof raw ? len : sizeof raw - 1);
 	len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, right - left - 8, &width);
 	if (len > 0)
@@ -23,10 +23,10 @@ static void draw_name(struct weft__frame *f, const struct weft_lane *lane, size_
 		    (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
-/* Stretches that begin in one pixel are drawn as the longest of them. */
-static void draw_stretches(struct weft__frame *f, const struct weft_lane *lane)
+/* Draws intervals; those that start in one pixel are drawn as the longest of them. */
+static void draw_lane_intervals(struct weft__frame *f, const struct weft_lane *lane)
 {
-	size_t i = WEFT_FIRST(k, 0, lane->count, lane->end(lane->ctx, k) > f->from_ns);
+	size_t i = WEFT_FIND_FIRST(k, 0, lane->count, lane->end(lane->ctx, k) > f->from_ns);
 	while (i < lane->count && lane->start(lane->ctx, i) < f->to_ns) {
 		size_t longest = i, next = i + 1;
 		int x0 = weft__floor(weft_view_x(f->view, lane->start(lane->ctx, i)));
@@ -36,7 +36,7 @@ static void draw_stretches(struct weft__frame *f, const struct weft_lane *lane)
 				longest = next;
 		int x1 = weft__floor(weft_view_x(f->view, lane->end(lane->ctx, next - 1)));
 		x1 = x1 > x0 ? x1 : x0 + 1;
-		/* A line of the background between two that are wide enough to be told apart. */
+		/* A background-coloured line separates intervals that are wide enough. */
 		int gap = x1 - x0 > 4;
 		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, lane->paint(lane->ctx, longest), 255), x0, EDGE_PX, x1 - gap,
 		    f->height - EDGE_PX);
@@ -62,7 +62,7 @@ int weft_lane_draw(struct weft_draw_list *list, const struct weft_view *view, do
 	f.failed = !weft__frame_begin(&f, view->width_px, height_px);
 	if (!f.failed) {
 		weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f.width, f.height);
-		draw_stretches(&f, lane);
+		draw_lane_intervals(&f, lane);
 		weft__rect(&f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, f.height - 1, f.width, f.height);
 	}
 	return weft__frame_end(&f, err);
@@ -71,7 +71,7 @@ int weft_lane_draw(struct weft_draw_list *list, const struct weft_view *view, do
 size_t weft_lane_hit(const struct weft_view *view, const struct weft_lane *lane, double x_px)
 {
 	int64_t time_ns = weft_view_time(view, x_px);
-	size_t i = WEFT_FIRST(k, 0, lane->count, lane->end(lane->ctx, k) > time_ns);
+	size_t i = WEFT_FIND_FIRST(k, 0, lane->count, lane->end(lane->ctx, k) > time_ns);
 	double best = HIT_PX;
 	size_t found = SIZE_MAX;
 	for (size_t k = i > 0 ? i - 1 : 0; k < lane->count && k <= i + 1; k++) {

@@ -1,5 +1,5 @@
-/* legend.c: what the signs of a frame mean, in its corner; and where one is, if that is not everything.  SPDX-License-Identifier:
- * ISC */
+/* legend.c: draws the legend in a corner of the frame, and the crumb that names the shown subset.
+ * SPDX-License-Identifier: ISC */
 #include "draw/ruler.h"
 #include "draw/threads.h"
 
@@ -22,7 +22,7 @@ enum sign {
 	SIGN_SLEEP = SIGN_ARROWS + WEFT_ARROWS,
 	SIGN_PAUSE,
 	SIGNS,
-	SIGN_OS = SIGNS, /* where the kernel told of OS threads */
+	SIGN_OS = SIGNS, /* shown if the trace has kernel data */
 	SIGN_OS_FAULT = SIGN_OS + WEFT_OS_STATES,
 	SIGN_OS_SPENT,
 	SIGN_OS_WAKE,
@@ -32,24 +32,24 @@ enum sign {
 static const char *const meaning[] = {
     [SIGN_LINE] = "a promise, from its creation to its end",
     [SIGN_RUN] = "its code runs",
-    [SIGN_CREATION] = "one creates another, or becomes another",
-    [SIGN_UNHEARD] = "nothing more is known of it",
+    [SIGN_CREATION] = "one creates or becomes another",
+    [SIGN_UNHEARD] = "its end is not recorded",
     [SIGN_FAILED] = "it failed; red all along: it never resolved",
-    [SIGN_EXPECTED] = "it failed, as was to be expected: cancelled, not found",
-    [SIGN_FOLD] = "folded: how many are in flight, and how much runs",
-    [SIGN_ARROWS + WEFT_ARROW_AWAIT] = "waits for it",
+    [SIGN_EXPECTED] = "it failed as expected: cancelled, not found",
+    [SIGN_FOLD] = "folded: number in flight, share that runs",
+    [SIGN_ARROWS + WEFT_ARROW_AWAIT] = "waits for a promise",
     [SIGN_ARROWS + WEFT_ARROW_READ] = "its result is read",
-    [SIGN_ARROWS + WEFT_ARROW_RESOLVE] = "resolves it",
-    [SIGN_ARROWS + WEFT_ARROW_SIGNAL] = "sends it a message",
+    [SIGN_ARROWS + WEFT_ARROW_RESOLVE] = "resolves a promise",
+    [SIGN_ARROWS + WEFT_ARROW_SIGNAL] = "sends a message",
     [SIGN_ARROWS + WEFT_ARROW_READ_FAILED] = "its error is read",
     [SIGN_SLEEP] = "the program sleeps",
     [SIGN_PAUSE] = "a pause: nothing could run",
     [SIGN_OS + WEFT_OS_RUNS] = "an OS thread runs",
-    [SIGN_OS + WEFT_OS_PREEMPTED] = "others have its processor",
-    [SIGN_OS + WEFT_OS_READY] = "it is ready, and has no processor",
-    [SIGN_OS + WEFT_OS_DISK] = "it waits for a disk",
-    [SIGN_OS + WEFT_OS_BLOCKED] = "it is blocked",
-    [SIGN_OS_SPENT] = "interrupts, a collection of garbage",
+    [SIGN_OS + WEFT_OS_PREEMPTED] = "preempted: another thread has its CPU",
+    [SIGN_OS + WEFT_OS_READY] = "ready (runnable), waiting for a CPU",
+    [SIGN_OS + WEFT_OS_DISK] = "blocked on disk I/O",
+    [SIGN_OS + WEFT_OS_BLOCKED] = "blocked",
+    [SIGN_OS_SPENT] = "interrupts, garbage collection",
     [SIGN_OS_FAULT] = "page faults",
     [SIGN_OS_WAKE] = "wakes an OS thread",
 };

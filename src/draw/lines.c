@@ -1,4 +1,4 @@
-/* lines.c: promises on rows that are high enough to be told apart: their lines, when they ran, how they ended, who made them.
+/* lines.c: draws promises on rows high enough to be distinguished: their lines, runs, ends and creators.
  * SPDX-License-Identifier: ISC */
 #include "draw/lines.h"
 
@@ -8,27 +8,27 @@
 #include "base/sort.h"
 #include "draw/threads.h"
 
-#define LABEL_ROOM_PX 13   /* above a line, for its label */
-#define CROWD 4000         /* with more promises than this on the rows that are drawn one by one, they merge sooner */
-#define TIGHT_PX 48        /* a line this long gets a label even when the row above is close, if that row is empty there */
+#define LABEL_SPACE_PX 13  /* above a line, for its label */
+#define CROWD 4000         /* with more visible promises on rows drawn one by one, cells are wider */
+#define TIGHT_PX 48        /* a line this long gets a label even if the row above is close, where that row is empty */
 #define SHORT_PX 80        /* a shorter line may have its name beside it, */
 #define BESIDE_PX 30       /* if its row is empty for this long */
 #define BESIDE_PITCH_PX 10 /* and this high */
 #define PROFILE_PX 22      /* height of a fold's profile */
-#define BROAD_RUN_PX 8     /* such a run would hide letters of a name below */
+#define BROAD_RUN_PX 8     /* a wider run would hide letters of a name below */
 
-/* What part of a cell is covered, in quarters, as an opacity. */
+/* Opacity by the part of a cell that is covered, in quarters. */
 static const int DENSITY[] = {255, 90, 130, 185, 240};
 
 /* Intervals that are drawn together. */
 struct span {
 	size_t first, end;
 	int x0, x1;
-	int level; /* 0: one interval, as it is; else how many quarters of it are covered */
+	int level; /* 0: one interval at its exact place; else the number of quarters that are covered */
 };
 
-/* The next span at or after interval *i that can be seen; false if there is none.  One that is narrow and alone in its cell is as
- * it is, unless such are `always` told of by what they cover. */
+/* Finds the next visible span at or after interval *i; false if there is none.  A narrow interval that is alone in its cell is
+ * drawn exactly, unless `always` asks for the covered part. */
 static bool next_span(
     const struct weft__frame *f, const struct weft_intervals *t, int cell_px, bool always, size_t *i, struct span *span)
 {
@@ -45,7 +45,7 @@ static bool next_span(
 		int cell = weft__floor(x0 / cell_px) * cell_px;
 		int64_t from = weft_view_time(v, cell), to = weft_view_time(v, cell + cell_px);
 		span->end = weft__intervals_start_from(t, *i + 1, to);
-		/* The last that starts here may reach far beyond. */
+		/* The last interval that starts here may extend far beyond the cell. */
 		if (span->end > *i + 1 && weft_view_x(v, weft__intervals_end(t, span->end - 1)) -
 						  weft_view_x(v, weft__intervals_start(t, span->end - 1)) >=
 					      cell_px)
@@ -66,12 +66,12 @@ static bool next_span(
 	return true;
 }
 
-/* Grows while spans of one density adjoin, so that a long dense stretch is one rectangle. */
-struct stretch {
+/* Adjacent spans of one density, merged into one rectangle. */
+struct block {
 	int x0, x1, level;
 };
 
-static bool adjoins(struct stretch *s, const struct span *span)
+static bool extend_block(struct block *s, const struct span *span)
 {
 	if (s->x1 != span->x0 || s->level != span->level || span->level == 0)
 		return false;
@@ -79,34 +79,38 @@ static bool adjoins(struct stretch *s, const struct span *span)
 	return true;
 }
 
-/* What stands far from others is as it is: by what it covers of its cell it would be too pale to be seen. */
-static void draw_stretch(struct weft__frame *f, const struct weft__look *look, const struct stretch *s, int before, int next)
+/* Draws a block.  An isolated narrow block is opaque, because the part of the cell that it covers would be too pale to see. */
+static void draw_block(
+    struct weft__frame *f, const struct weft__interval_style *interval_style, const struct block *s, int before, int next)
 {
 	enum { FAR_CELLS = 4 };
-	const int far = FAR_CELLS * look->cell;
-	const bool alone = look->least > 1 && s->x1 - s->x0 <= look->cell && s->x0 - before >= far && next - s->x1 >= far;
-	const int alpha = look->density[alone ? 0 : s->level];
-	weft__rect(f, weft__ink(look->layer, look->paint, alpha), s->x0, look->y0, s->x1, look->y1);
+	const int far = FAR_CELLS * interval_style->cell;
+	const bool alone =
+	    interval_style->least > 1 && s->x1 - s->x0 <= interval_style->cell && s->x0 - before >= far && next - s->x1 >= far;
+	const int alpha = interval_style->density[alone ? 0 : s->level];
+	weft__rect(f, weft__ink(interval_style->layer, interval_style->paint, alpha), s->x0, interval_style->y0, s->x1,
+	    interval_style->y1);
 }
 
-void weft__draw_intervals(struct weft__frame *f, const struct weft_intervals *t, const struct weft__look *look)
+void weft__draw_intervals(
+    struct weft__frame *f, const struct weft_intervals *t, const struct weft__interval_style *interval_style)
 {
 	struct span span;
-	struct stretch s = {0};
-	int before = -look->cell * 99;
+	struct block s = {0};
+	int before = -interval_style->cell * 99;
 	size_t i = weft__intervals_end_after(t, 0, f->from_ns);
-	while (next_span(f, t, look->cell, look->least > 1, &i, &span)) {
-		if (adjoins(&s, &span))
+	while (next_span(f, t, interval_style->cell, interval_style->least > 1, &i, &span)) {
+		if (extend_block(&s, &span))
 			continue;
-		draw_stretch(f, look, &s, before, span.x0);
+		draw_block(f, interval_style, &s, before, span.x0);
 		before = s.x1;
-		s = (struct stretch){span.x0, span.x1, span.level};
-		s.x1 = s.x1 - s.x0 < look->least ? s.x0 + look->least : s.x1;
+		s = (struct block){span.x0, span.x1, span.level};
+		s.x1 = s.x1 - s.x0 < interval_style->least ? s.x0 + interval_style->least : s.x1;
 	}
-	draw_stretch(f, look, &s, before, f->width + look->cell * 99);
+	draw_block(f, interval_style, &s, before, f->width + interval_style->cell * 99);
 }
 
-/* How thick things are on a row of that height. */
+/* Sizes of shapes on a row of a given height. */
 struct style {
 	int line, run_above, run_below, bar, head;
 };
@@ -131,33 +135,33 @@ struct weft_intervals weft__runs_of(const struct weft__frame *f, const struct we
 	};
 }
 
-/* One of its runs, split by whether it had a processor. */
+/* Draws one run, split by whether its thread was on CPU. */
 static bool draw_run(struct weft__frame *f, const struct weft_promise *p, size_t run, int x0, int x1, int y0, int y1)
 {
 	const struct weft_model *m = f->model;
 	return f->tracks && weft__draw_run(f, m->run_streams ? m->run_streams[p->runs + run] : p->stream, x0, x1, y0, y1);
 }
 
-/* Solid and thick where it ran. */
+/* Draws runs as solid, thick parts of the line. */
 static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y, const struct style *style)
 {
 	struct weft_intervals runs = weft__runs_of(f, p);
 	if (runs.count == 0)
 		return;
 	struct span span = {0};
-	struct stretch s = {0};
+	struct block s = {0};
 	size_t i = weft__intervals_end_after(&runs, 0, f->from_ns), first = 0;
 	bool more;
 	do {
 		more = next_span(f, &runs, f->cell, false, &i, &span);
-		if (more && adjoins(&s, &span))
+		if (more && extend_block(&s, &span))
 			continue;
 		if (s.level > 0 || !draw_run(f, p, first, s.x0, s.x1, y - style->run_above, y + style->run_below))
 			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level]), s.x0, y - style->run_above,
 			    s.x1, y + style->run_below);
 		if (s.x1 - s.x0 >= BROAD_RUN_PX)
 			weft__line_block(f, s.x0, y + style->line, s.x1, y + style->run_below);
-		s = (struct stretch){span.x0, span.x1, span.level};
+		s = (struct block){span.x0, span.x1, span.level};
 		first = span.first;
 	} while (more);
 }
@@ -188,7 +192,7 @@ static void draw_bar(struct weft__frame *f, int x0, int x1, int y, const struct 
 	weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y - style->bar, x1, y + style->line + style->bar);
 }
 
-/* A bar at its end; before it, what led there is red, all of it where the end never came.  Where nothing went wrong the bar is
+/* Draws a bar at the end, and red before it: on the whole line if it never resolved.  If the failure was expected, the bar is
  * not red. */
 static void draw_failure(struct weft__frame *f, const struct weft_promise *p, int x0, int x1, int y, const struct style *style)
 {
@@ -203,7 +207,7 @@ static void draw_failure(struct weft__frame *f, const struct weft_promise *p, in
 	draw_bar(f, x1 - 1, x1 + 1, y, style);
 }
 
-/* The fold that a promise leads, if it was made by hand. */
+/* Returns the user-made fold that a promise leads, or NULL. */
 static const struct weft_fold *fold_by_hand(const struct weft__frame *f, uint32_t promise)
 {
 	if (!f->index->folds || !(f->layout->leaders[promise / 64] >> promise % 64 & 1))
@@ -211,7 +215,7 @@ static const struct weft_fold *fold_by_hand(const struct weft__frame *f, uint32_
 	return weft_layout_fold(f->layout, promise);
 }
 
-/* A column of a fold's profile: how high, how opaque the part below that says how much ran. */
+/* A column of a fold's profile: its height, and the opacity of the lower part, which shows the running share. */
 struct column {
 	int height, run;
 	bool failed;
@@ -224,7 +228,7 @@ static struct column column_of(const struct weft_fold_sum *sum, double peak, int
 	return (struct column){sum->alive > 0 && height < 1 ? 1 : height, run, sum->failed > 0};
 }
 
-/* What stands on the line of a fold, for each column of pixels; NULL when out of memory. */
+/* Sums the line of a fold for each column of pixels.  Returns NULL when out of memory. */
 static const struct weft_fold_sum *sum_columns(struct weft__frame *f, size_t fold, int x0, int x1)
 {
 	struct weft_draw_scratch *s = f->s;
@@ -240,8 +244,8 @@ static const struct weft_fold_sum *sum_columns(struct weft__frame *f, size_t fol
 	return s->fold_sums.items;
 }
 
-/* What stands on the line, pixel by pixel: above the line how many are in flight, against the most that are seen; on it how much
- * ran; red where one failed. */
+/* Draws a fold's line pixel by pixel: above it the number in flight, relative to the visible maximum; on it the running share;
+ * red where a promise failed. */
 static void draw_profile(
     struct weft__frame *f, const struct weft__line *line, const struct style *style, const struct span *span, size_t fold)
 {
@@ -288,7 +292,7 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 		    span->x1 - 7, line->y + style->line / 2.0, style->head);
 	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
 	bool highlighted = weft_view_is_line_highlighted(f->view, promise);
-	bool tight = line->above < LABEL_ROOM_PX;
+	bool tight = line->above < LABEL_SPACE_PX;
 	bool beside = x1 - x0 < SHORT_PX && span->x1 >= 0 && p[1].labels > p->labels && line->pitch >= BESIDE_PITCH_PX &&
 		      until - span->x1 >= BESIDE_PX;
 	if (x1 - x0 < (tight ? TIGHT_PX : 14) && !beside)
@@ -303,15 +307,15 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 	    .x1 = x1,
 	    .y = line->y,
 	    .until = beside ? (int)until : x1,
-	    .room = (int)line->pitch,
+	    .space = (int)line->pitch,
 	    .important = weft_promise_went_wrong(p) && !fold,
 	    .highlighted = highlighted,
 	    .tight = tight};
 }
 
-/* Of those that merged, each that failed still shows where it ended; bars that touch are one. */
+/* Draws a bar at the end of each failed promise among merged ones; bars that touch merge. */
 static void draw_merged_failures(
-    struct weft__frame *f, const struct weft__line *line, const struct style *style, size_t from, size_t to, struct stretch *bar)
+    struct weft__frame *f, const struct weft__line *line, const struct style *style, size_t from, size_t to, struct block *bar)
 {
 	for (size_t i = from; i < to;) {
 		uint64_t bits = f->index->important[i / 64] >> i % 64;
@@ -338,7 +342,7 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 	uint32_t begin = f->layout->row_begin[line->row];
 	struct weft_intervals row = weft__row_intervals(f->index, f->layout, line->row);
 	struct span span;
-	struct stretch s = {0}, bar = {0};
+	struct block s = {0}, bar = {0};
 	size_t i = weft__intervals_end_after(&row, 0, f->from_ns);
 	if (i > 0 && weft__intervals_end(&row, i - 1) == f->from_ns)
 		i--;
@@ -350,16 +354,16 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 			continue;
 		}
 		draw_merged_failures(f, line, &style, begin + span.first, begin + span.end, &bar);
-		if (adjoins(&s, &span))
+		if (extend_block(&s, &span))
 			continue;
 		weft__line_put(f, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
-		s = (struct stretch){span.x0, span.x1, span.level};
+		s = (struct block){span.x0, span.x1, span.level};
 	}
 	weft__line_put(f, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
 	draw_bar(f, bar.x0, bar.x1, line->y, &style);
 }
 
-/* Verticals of a column that overlap are one; columns come in order so that a frame is the same wherever it is made. */
+/* Orders verticals by column, so that overlapping ones can be merged and the frame is the same on every platform. */
 static int compare_verticals(const void *a, const void *b)
 {
 	const struct weft__vertical *v = a, *w = b;
@@ -381,7 +385,7 @@ static void draw_verticals(struct weft__frame *f)
 		columns += merged == 0 || v[merged - 1].x != one.x;
 		v[merged++] = one;
 	}
-	/* Where they stand close they would be a wall. */
+	/* Close together, they would hide everything. */
 	int close = f->width / 8 + 1;
 	assert(close > 0);
 	int alpha = columns <= close ? 255 : 255 * close / columns;
@@ -408,12 +412,13 @@ static bool is_high(const struct weft__frame *f, uint32_t rank)
 	return pitch_of(f, weft_view_row_of_rank(f->view, rank)) >= WEFT__ROW_PX;
 }
 
-/* Which rows are high enough; they stand together, around the focus.  Rows without height are on either side of the border. */
+/* Finds the rows that are high enough.  They are contiguous, around the focus; rows without height may be on either side of the
+ * border. */
 static void find_lines(struct weft__frame *f)
 {
 	uint32_t rows = f->layout->row_count, shown = weft_view_rank(f->view, rows), first, end;
 	uint32_t middle = weft_view_row_at(f->view, weft_view_y(f->view, f->view->focus));
-	size_t seen = 0;
+	size_t seen_count = 0;
 	f->cell = WEFT__CELL_PX;
 	f->s->lines.count = 0;
 	if (middle == WEFT_NONE) /* a header is in focus */
@@ -437,14 +442,14 @@ static void find_lines(struct weft__frame *f)
 		*line = (struct weft__line){.row = r, .y = y, .above = above, .pitch = pitch_of(f, r)};
 		struct weft_intervals row = weft__row_intervals(f->index, f->layout, r);
 		size_t from = weft__intervals_end_after(&row, 0, f->from_ns);
-		seen += weft__intervals_start_from(&row, from, f->to_ns) - from;
+		seen_count += weft__intervals_start_from(&row, from, f->to_ns) - from;
 	}
-	f->cell = seen > CROWD ? 2 * WEFT__CELL_PX : WEFT__CELL_PX;
+	f->cell = seen_count > CROWD ? 2 * WEFT__CELL_PX : WEFT__CELL_PX;
 }
 
-/* A highlight on a row that is drawn by itself; one too short to be seen behind its line stands before it. */
-static void highlight(
-    struct weft__frame *f, const struct weft__line *line, uint32_t promise, int64_t start_ns, int64_t end_ns, uint64_t *seen)
+/* Draws a highlight on a row drawn by itself.  One too short to be visible behind its line is drawn in front of it. */
+static void highlight_line(struct weft__frame *f, const struct weft__line *line, uint32_t promise, int64_t start_ns,
+    int64_t end_ns, uint64_t *seen_count)
 {
 	int x0 = weft__floor(weft_view_x(f->view, start_ns)), x1 = weft__floor(weft_view_x(f->view, end_ns));
 	int half = line->pitch >= 12 ? 4 : line->pitch >= 6 ? 3 : 2;
@@ -452,9 +457,9 @@ static void highlight(
 		return;
 	if (x1 - x0 < 8) {
 		int cell = (x0 + 16) / 4;
-		if (seen[cell / 64] >> cell % 64 & 1)
+		if (seen_count[cell / 64] >> cell % 64 & 1)
 			return;
-		seen[cell / 64] |= 1ull << cell % 64;
+		seen_count[cell / 64] |= 1ull << cell % 64;
 	}
 	weft__rect(f, weft__ink(x1 - x0 < 8 ? WEFT_LAYER_MARK : WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0 - 3,
 	    line->y - half, x1 + 3, line->y + half + 2);
@@ -468,18 +473,18 @@ static void highlight(
 }
 
 static void highlight_on(
-    struct weft__frame *f, uint32_t row, uint32_t promise, int64_t start_ns, int64_t end_ns, uint64_t *seen, size_t cells)
+    struct weft__frame *f, uint32_t row, uint32_t promise, int64_t start_ns, int64_t end_ns, uint64_t *seen_count, size_t cells)
 {
 	uint32_t line = weft_view_rank(f->view, row) - weft_view_rank(f->view, f->first_line_row);
 	if (!weft_view_is_shown(f->view, row))
 		return;
 	if (row >= f->first_line_row && row < f->end_line_row)
-		highlight(f, &f->s->lines.items[line], promise, start_ns, end_ns, seen + line * cells);
+		highlight_line(f, &f->s->lines.items[line], promise, start_ns, end_ns, seen_count + line * cells);
 	else
 		weft__strip_highlight(f, weft__row_y(f, row), weft_view_x(f->view, start_ns), weft_view_x(f->view, end_ns));
 }
 
-/* Those of a low row, which is searched from place i on; what adjoins is one. */
+/* Draws the highlights of a low row from index i on; adjacent ones merge. */
 static void highlight_low_row(struct weft__frame *f, uint32_t row, const struct weft_intervals *t, size_t i)
 {
 	const uint32_t *promises = f->layout->by_row + f->layout->row_begin[row];
@@ -512,16 +517,17 @@ static void draw_highlights(struct weft__frame *f)
 		f->failed = true;
 		return;
 	}
-	uint64_t *seen = f->s->highlighted.items;
-	memset(seen, 0, f->s->lines.count * cells * sizeof *seen);
-	/* Few are looked up one by one; of many, those of each row that are seen. */
+	uint64_t *seen_count = f->s->highlighted.items;
+	memset(seen_count, 0, f->s->lines.count * cells * sizeof *seen_count);
+	/* A few are looked up one by one; if there are many, each row is searched for visible ones. */
 	if (f->view->found < f->index->count / 16) {
 		for (size_t w = 0; w < words; w++) {
 			for (uint64_t bits = f->view->highlight[w]; bits; bits &= bits - 1) {
 				uint32_t promise = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(bits));
 				const struct weft_promise *p = &f->model->promises[promise];
 				if (f->layout->rows[promise] != WEFT_NONE)
-					highlight_on(f, f->layout->rows[promise], promise, p->start_ns, p->end_ns, seen, cells);
+					highlight_on(
+					    f, f->layout->rows[promise], promise, p->start_ns, p->end_ns, seen_count, cells);
 			}
 		}
 		return;
@@ -536,8 +542,8 @@ static void draw_highlights(struct weft__frame *f)
 		for (i = i > 0 ? i - 1 : 0; i < row.count && weft__intervals_start(&row, i) <= f->to_ns; i++) {
 			uint32_t promise = f->layout->by_row[begin + i];
 			if (weft_view_is_line_highlighted(f->view, promise))
-				highlight_on(
-				    f, r, promise, weft__intervals_start(&row, i), weft__intervals_end(&row, i), seen, cells);
+				highlight_on(f, r, promise, weft__intervals_start(&row, i), weft__intervals_end(&row, i),
+				    seen_count, cells);
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/* list.c: the draw list itself.  SPDX-License-Identifier: ISC */
+/* list.c: builds, sorts and prints the draw list.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ double weft_font_px(enum weft_font font)
 	return px[font];
 }
 
-static bool make_room(struct weft__frame *f, size_t more)
+static bool reserve_prims(struct weft__frame *f, size_t more)
 {
 	struct weft_draw_list *list = f->list;
 	if (!f->failed && f->s->prim_capacity - list->count < more &&
@@ -32,16 +32,16 @@ static bool make_room(struct weft__frame *f, size_t more)
 
 void weft__list_add(struct weft__frame *f, const struct weft_draw_list *list)
 {
-	if (!make_room(f, list->count))
+	if (!reserve_prims(f, list->count))
 		return;
 	memcpy(f->list->prims + f->list->count, list->prims, list->count * sizeof *list->prims);
 	f->list->count += list->count;
 }
 
-static struct weft_prim *add(struct weft__frame *f, int kind, struct weft__ink ink)
+static struct weft_prim *add_prim(struct weft__frame *f, int kind, struct weft__ink ink)
 {
 	struct weft_draw_list *list = f->list;
-	if (!make_room(f, 1))
+	if (!reserve_prims(f, 1))
 		return NULL;
 	struct weft_prim *p = &list->prims[list->count++];
 	*p = (struct weft_prim){
@@ -49,7 +49,7 @@ static struct weft_prim *add(struct weft__frame *f, int kind, struct weft__ink i
 	return p;
 }
 
-static float eighth(double x)
+static float round_to_eighth(double x)
 {
 	return (float)weft__floor(x * 8 + 0.5) / 8;
 }
@@ -62,7 +62,7 @@ void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int
 	y1 = y1 < f->height ? y1 : f->height;
 	if (x0 >= x1 || y0 >= y1 || ink.alpha <= 0)
 		return;
-	struct weft_prim *p = add(f, WEFT_PRIM_RECT, ink);
+	struct weft_prim *p = add_prim(f, WEFT_PRIM_RECT, ink);
 	if (p) {
 		p->x0 = (float)x0;
 		p->y0 = (float)y0;
@@ -71,8 +71,8 @@ void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int
 	}
 }
 
-/* Narrows the part from *t0 to *t1 of a line to where `at + t * step` is at least 0. */
-static bool clip(double at, double step, double *t0, double *t1)
+/* Narrows the part t0..t1 of a line to where `at + t * step` is not negative. */
+static bool clip_parameter(double at, double step, double *t0, double *t1)
 {
 	if (step == 0)
 		return at >= 0;
@@ -97,16 +97,16 @@ void weft__segment(struct weft__frame *f, struct weft__ink ink, double x0, doubl
 {
 	double t0 = 0, t1 = 1, dx = x1 - x0, dy = y1 - y0;
 	const double beyond = 16;
-	if (!clip(x0 + beyond, dx, &t0, &t1) || !clip(f->width + beyond - x0, -dx, &t0, &t1) ||
-	    !clip(y0 + beyond, dy, &t0, &t1) || !clip(f->height + beyond - y0, -dy, &t0, &t1))
+	if (!clip_parameter(x0 + beyond, dx, &t0, &t1) || !clip_parameter(f->width + beyond - x0, -dx, &t0, &t1) ||
+	    !clip_parameter(y0 + beyond, dy, &t0, &t1) || !clip_parameter(f->height + beyond - y0, -dy, &t0, &t1))
 		return;
-	struct weft_prim *p = add(f, WEFT_PRIM_LINE, ink);
+	struct weft_prim *p = add_prim(f, WEFT_PRIM_LINE, ink);
 	if (p) {
-		p->x0 = eighth(x0 + t0 * dx);
-		p->y0 = eighth(y0 + t0 * dy);
-		p->x1 = eighth(x0 + t1 * dx);
-		p->y1 = eighth(y0 + t1 * dy);
-		p->width = eighth(width);
+		p->x0 = round_to_eighth(x0 + t0 * dx);
+		p->y0 = round_to_eighth(y0 + t0 * dy);
+		p->x1 = round_to_eighth(x0 + t1 * dx);
+		p->y1 = round_to_eighth(y0 + t1 * dy);
+		p->width = round_to_eighth(width);
 		weft__cross_put(f, (double)p->x0, (double)p->y0, (double)p->x1, (double)p->y1);
 	}
 }
@@ -116,13 +116,13 @@ void weft__triangle(
 {
 	if (tip_x < -16 || tip_x > f->width + 16 || tip_y < -16 || tip_y > f->height + 16)
 		return;
-	struct weft_prim *p = add(f, WEFT_PRIM_TRIANGLE, ink);
+	struct weft_prim *p = add_prim(f, WEFT_PRIM_TRIANGLE, ink);
 	if (p) {
-		p->x0 = eighth(tip_x);
-		p->y0 = eighth(tip_y);
-		p->x1 = eighth(base_x);
-		p->y1 = eighth(base_y);
-		p->width = eighth(half_width);
+		p->x0 = round_to_eighth(tip_x);
+		p->y0 = round_to_eighth(tip_y);
+		p->x1 = round_to_eighth(base_x);
+		p->y1 = round_to_eighth(base_y);
+		p->width = round_to_eighth(half_width);
 	}
 }
 
@@ -132,13 +132,13 @@ void weft__list_text(struct weft__frame *f, enum weft_paint paint, double x, dou
 	if (!f->failed && f->s->text_capacity - list->text_bytes < writing.len &&
 	    !weft__vec_grow((void **)&list->text, &f->s->text_capacity, list->text_bytes + writing.len, 1))
 		f->failed = true;
-	struct weft_prim *p = add(f, WEFT_PRIM_TEXT, weft__ink(WEFT_LAYER_TEXT, paint, 255));
+	struct weft_prim *p = add_prim(f, WEFT_PRIM_TEXT, weft__ink(WEFT_LAYER_TEXT, paint, 255));
 	if (!p)
 		return;
 	p->font = (uint8_t)writing.font;
-	p->x0 = eighth(x);
-	p->y0 = eighth(y);
-	p->width = eighth(writing.width);
+	p->x0 = round_to_eighth(x);
+	p->y0 = round_to_eighth(y);
+	p->width = round_to_eighth(writing.width);
 	p->first = (uint32_t)list->text_bytes;
 	p->count = (uint32_t)writing.len;
 	memcpy(list->text + list->text_bytes, writing.text, writing.len);
@@ -149,13 +149,13 @@ void weft_prim_head(const struct weft_prim *p, float *left_x, float *left_y, flo
 {
 	double dx = (double)(p->x1 - p->x0), dy = (double)(p->y1 - p->y0), length = __builtin_sqrt(dx * dx + dy * dy);
 	double side = length > 0 ? (double)p->width / length : 0;
-	*left_x = eighth((double)p->x1 - dy * side);
-	*left_y = eighth((double)p->y1 + dx * side);
-	*right_x = eighth((double)p->x1 + dy * side);
-	*right_y = eighth((double)p->y1 - dx * side);
+	*left_x = round_to_eighth((double)p->x1 - dy * side);
+	*left_y = round_to_eighth((double)p->y1 + dx * side);
+	*right_x = round_to_eighth((double)p->x1 + dy * side);
+	*right_y = round_to_eighth((double)p->y1 - dx * side);
 }
 
-/* Two passes of a stable radix sort. */
+/* Sorts in two passes of a stable radix sort. */
 void weft__list_sort(struct weft__frame *f)
 {
 	struct weft_draw_list *list = f->list;
@@ -169,7 +169,7 @@ void weft__list_sort(struct weft__frame *f)
 	for (int pass = 0; pass < 2; pass++) {
 		uint32_t next[512] = {0};
 #define KEY(p) (pass ? (uint32_t)(p).layer << 5 | (p).paint : (uint32_t)(p).alpha >> 4 << 3 | (p).kind)
-		_Static_assert(WEFT_PAINT_COUNT <= 32 && WEFT_LAYER_COUNT <= 16, "a key has room for them");
+		_Static_assert(WEFT_PAINT_COUNT <= 32 && WEFT_LAYER_COUNT <= 16, "they fit into a key");
 		for (size_t i = 0; i < list->count; i++)
 			next[KEY(from[i])]++;
 		for (uint32_t k = 0, sum = 0; k < 512; k++) {
@@ -219,7 +219,7 @@ void weft_draw_finish(struct weft_draw_list *list)
 	*list = (struct weft_draw_list){0};
 }
 
-/* Eighths of a px without the help of printf, whose rounding is its own. */
+/* Prints eighths of a px without printf("%f"), which rounds differently on some platforms. */
 static int print_eighths(char *buf, size_t size, float px)
 {
 	int e = (int)(px * 8);
@@ -242,11 +242,11 @@ int weft_draw_dump(const struct weft_draw_list *list, char **out, size_t *out_by
 	bool done = weft_vec_reserve(&text, 1);
 	for (size_t i = 0; done && i < list->count; i++) {
 		const struct weft_prim *p = &list->prims[i];
-		size_t room = 256 + (p->kind == WEFT_PRIM_TEXT ? p->count : 0);
-		done = weft_vec_reserve(&text, room + 1);
+		size_t max_bytes = 256 + (p->kind == WEFT_PRIM_TEXT ? p->count : 0);
+		done = weft_vec_reserve(&text, max_bytes + 1);
 		if (!done)
 			break;
-		char *at = text.items + text.count, *end = at + room;
+		char *at = text.items + text.count, *end = at + max_bytes;
 		at += snprintf(at, (size_t)(end - at), "%d %s", p->layer, kinds[p->kind]);
 		for (const char *c = paints[p->paint], *sep = " "; *c; c++, sep = "") {
 			if (*sep)

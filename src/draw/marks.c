@@ -1,14 +1,14 @@
-/* marks.c: what is drawn over a frame.  SPDX-License-Identifier: ISC */
+/* marks.c: draws marks over a frame.  SPDX-License-Identifier: ISC */
 #include "draw/marks.h"
 
 #include "draw/threads.h"
 
 #define VEIL 196    /* opacity */
-#define NAMED_PX 40 /* highlighted promises as long get their name through the veil */
+#define NAMED_PX 40 /* highlighted promises this long have their names on the veil */
 #define NAMED_ROW_PX 12
 
 struct row {
-	int y, half; /* of the ring around a promise */
+	int y, half; /* half the height of the ring around a promise */
 	double pitch;
 };
 
@@ -36,53 +36,55 @@ static size_t name_of(const struct weft__frame *f, uint32_t promise, char *text,
 	return weft__text_clean(text, size, raw, len < sizeof raw ? len : sizeof raw - 1);
 }
 
-/* Promises of one row that adjoin on the screen. */
-struct lit {
+/* Promises of one row that are adjacent on the screen. */
+struct highlighted_row {
 	double x0, x1;
 	uint32_t promise; /* the longest */
 	double longest;
 	bool failed, any;
 };
 
-static void draw_lit(struct weft__frame *f, const struct row *row, struct lit *lit)
+static void draw_lit(struct weft__frame *f, const struct row *row, struct highlighted_row *highlighted_row)
 {
-	if (!lit->any)
+	if (!highlighted_row->any)
 		return;
-	int x0 = weft__floor(lit->x0), x1 = weft__floor(lit->x1), line = row->pitch >= 6 ? 2 : 1;
+	int x0 = weft__floor(highlighted_row->x0), x1 = weft__floor(highlighted_row->x1), line = row->pitch >= 6 ? 2 : 1;
 	x1 = x1 > x0 ? x1 : x0 + 1;
 	weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0 - 3, row->y - row->half, x1 + 3,
 	    row->y + row->half + 2);
-	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE, 255), x0, row->y, x1,
-	    row->y + line);
-	if (row->pitch >= NAMED_ROW_PX && lit->longest >= NAMED_PX) {
+	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, highlighted_row->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE, 255), x0,
+	    row->y, x1, row->y + line);
+	if (row->pitch >= NAMED_ROW_PX && highlighted_row->longest >= NAMED_PX) {
 		char text[176];
-		double width, from = lit->x0 > 4 ? lit->x0 + 3 : 4, to = lit->x1 < f->width ? lit->x1 : f->width;
-		size_t len = weft__fold_name(f, lit->promise, text, sizeof text - 4);
-		len = len > 0 ? len : name_of(f, lit->promise, text, sizeof text - 4);
+		double width, from = highlighted_row->x0 > 4 ? highlighted_row->x0 + 3 : 4,
+			      to = highlighted_row->x1 < f->width ? highlighted_row->x1 : f->width;
+		size_t len = weft__fold_name(f, highlighted_row->promise, text, sizeof text - 4);
+		len = len > 0 ? len : name_of(f, highlighted_row->promise, text, sizeof text - 4);
 		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, to - from, &width);
 		if (len > 0)
-			weft__text_put(f, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, from, row->y - 4,
+			weft__text_put(f, highlighted_row->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, from, row->y - 4,
 			    (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 	}
-	lit->any = false;
+	highlighted_row->any = false;
 }
 
-static void add_lit(struct weft__frame *f, const struct row *row, struct lit *lit, uint32_t promise)
+static void add_lit(struct weft__frame *f, const struct row *row, struct highlighted_row *highlighted_row, uint32_t promise)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
 	double x0 = weft_view_x(f->view, p->start_ns), x1 = end_x(f, promise);
 	x0 = x0 > -8 ? x0 : -8;
 	x1 = x1 < f->width + 8 ? x1 : f->width + 8;
 	bool failed = paint_of(p) == WEFT_PAINT_FAILED;
-	if (lit->any && (x0 > lit->x1 + WEFT__CELL_PX || lit->longest >= NAMED_PX || x1 - x0 >= NAMED_PX))
-		draw_lit(f, row, lit);
-	if (!lit->any)
-		*lit = (struct lit){.x0 = x0, .any = true};
-	lit->x1 = x1;
-	lit->failed |= failed;
-	if (x1 - x0 >= lit->longest) {
-		lit->longest = x1 - x0;
-		lit->promise = promise;
+	if (highlighted_row->any &&
+	    (x0 > highlighted_row->x1 + WEFT__CELL_PX || highlighted_row->longest >= NAMED_PX || x1 - x0 >= NAMED_PX))
+		draw_lit(f, row, highlighted_row);
+	if (!highlighted_row->any)
+		*highlighted_row = (struct highlighted_row){.x0 = x0, .any = true};
+	highlighted_row->x1 = x1;
+	highlighted_row->failed |= failed;
+	if (x1 - x0 >= highlighted_row->longest) {
+		highlighted_row->longest = x1 - x0;
+		highlighted_row->promise = promise;
 	}
 }
 
@@ -92,7 +94,7 @@ static void draw_highlighted(struct weft__frame *f)
 	for (uint32_t r = weft_view_next_shown(f->view, 0); r < layout->row_count; r = weft_view_next_shown(f->view, r + 1)) {
 		size_t begin = layout->row_begin[r], count = layout->row_begin[r + 1] - begin;
 		const struct weft_intervals track = weft__row_intervals(f->index, layout, r);
-		struct lit lit = {0};
+		struct highlighted_row highlighted_row = {0};
 		struct row row = {.half = -1};
 		size_t i = weft__intervals_end_after(&track, 0, f->from_ns);
 		for (i = i > 0 ? i - 1 : 0; i < count && weft__intervals_start(&track, i) <= f->to_ns; i++) {
@@ -101,9 +103,9 @@ static void draw_highlighted(struct weft__frame *f)
 				continue;
 			if (row.half < 0)
 				row = row_at(f, r);
-			add_lit(f, &row, &lit, promise);
+			add_lit(f, &row, &highlighted_row, promise);
 		}
-		draw_lit(f, &row, &lit);
+		draw_lit(f, &row, &highlighted_row);
 	}
 }
 
@@ -116,8 +118,8 @@ static void draw_ring(struct weft__frame *f, int alpha, int x0, int y0, int x1, 
 	weft__rect(f, ink, x1 - width, y0 + width, x1, y1 - width);
 }
 
-/* The name of the selected one on a plate that stands on its line like a tab, exactly where the frame has written it; below where
- * there is no room above. */
+/* Draws the name of the selected promise on a plate like a tab on its line, exactly where the frame has it; below the line if
+ * there is no space above. */
 static void draw_name(struct weft__frame *f, uint32_t promise, double x0, const struct row *row)
 {
 	char text[176];
@@ -154,7 +156,7 @@ static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
 	}
 }
 
-/* Around a stretch of an OS thread, and who woke it there. */
+/* Draws a ring around an interval of an OS thread, and the arrow from its waker. */
 static void draw_spot(
     struct weft__frame *f, const struct weft__threads *threads, uint32_t track, int64_t from_ns, int64_t to_ns, bool picked)
 {
@@ -163,7 +165,7 @@ static void draw_spot(
 	int x0 = weft__floor(from > -8 ? from : -8), x1 = weft__floor(to < f->width + 8 ? to : f->width + 8) + 1;
 	int y1 = threads->y0 + (int)(track + 1) * threads->each_px - 1, y0 = y1 - threads->each_px + 2;
 	draw_ring(f, picked ? 255 : 144, x0 - 1, y0, x1 + 1, y1, picked ? 2 : 1);
-	const struct weft_off *off = weft_os_off_at(threads->tracks, track, from_ns / 2 + to_ns / 2, &start_ns, &end_ns);
+	const struct weft_off_cpu *off = weft_os_off_at(threads->tracks, track, from_ns / 2 + to_ns / 2, &start_ns, &end_ns);
 	if (off)
 		weft__draw_wake(f, threads, track, off);
 }

@@ -1,5 +1,5 @@
-/* metrics.c: counters in lanes of their own below the promises: step curves; where they change too often, the envelope in which
- * they do.  SPDX-License-Identifier: ISC */
+/* metrics.c: draws counters in lanes below the promises: step curves, or envelopes where a counter changes too often.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,17 +7,17 @@
 #include "draw/threads.h"
 
 #define COLOURS 6u
-#define MARKS 6000              /* of all counters together, about */
-#define ROWS_PX 200.0           /* what rows need */
-#define PART 3.0                /* of the height, at most one in so many is for lanes */
-#define LANE_PX 44.0            /* if there is room */
-#define LEAST_PX 20.0           /* if not: a name has room */
-#define ABOVE_PX 5              /* the highest value */
-#define BELOW_PX WEFT__BELOW_PX /* the lowest one */
-#define AXIS_LEAST_PX 32        /* with less only the highest value is written */
+#define MARKS 6000              /* approximate maximum of shapes for all counters */
+#define ROWS_PX 200.0           /* minimum height that rows keep */
+#define MAX_HEIGHT_FRACTION 3.0 /* lanes get at most 1 / 3 of the height */
+#define LANE_PX 44.0            /* height, if there is space */
+#define MIN_LANE_PX 20.0        /* minimum height: a name fits */
+#define ABOVE_PX 5              /* space above the maximum */
+#define BELOW_PX WEFT__BELOW_PX /* space below the minimum */
+#define AXIS_MIN_PX 32          /* in lower lanes only the maximum is written */
 
 struct lanes {
-	size_t count; /* that have room */
+	size_t count; /* lanes that fit */
 	int each_px;
 };
 
@@ -34,24 +34,24 @@ static size_t count_shown(const struct weft_model *model, const struct weft_draw
 	return shown;
 }
 
-static struct lanes lanes_in(double room_px, size_t shown)
+static struct lanes lanes_in(double available_px, size_t shown)
 {
-	double each = shown > 0 ? room_px / (double)shown : 0;
-	each = each > LANE_PX ? LANE_PX : each < LEAST_PX ? LEAST_PX : each;
-	size_t fit = room_px > 0 ? (size_t)(room_px / each) : 0;
+	double each = shown > 0 ? available_px / (double)shown : 0;
+	each = each > LANE_PX ? LANE_PX : each < MIN_LANE_PX ? MIN_LANE_PX : each;
+	size_t fit = available_px > 0 ? (size_t)(available_px / each) : 0;
 	return (struct lanes){shown < fit ? shown : fit, weft__floor(each)};
 }
 
-static double all_room_px(double height_px)
+static double max_lanes_px(double height_px)
 {
-	double part = height_px / PART, left = height_px - ROWS_PX;
-	return part < left ? part : left;
+	double fraction = height_px / MAX_HEIGHT_FRACTION, left = height_px - ROWS_PX;
+	return fraction < left ? fraction : left;
 }
 
-/* Counters have at least half of it. */
-double weft__lanes_room_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px)
+/* Returns the maximum height for OS threads; counters get at least half of the lanes. */
+double weft__lanes_max_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px)
 {
-	return all_room_px(height_px) / (count_shown(model, options) > 0 ? 2 : 1);
+	return max_lanes_px(height_px) / (count_shown(model, options) > 0 ? 2 : 1);
 }
 
 static double threads_px(const struct weft__threads *threads)
@@ -63,9 +63,9 @@ double weft_draw_lanes_px(const struct weft_model *model, const struct weft_draw
 {
 	static const struct weft_draw_options usual;
 	options = options ? options : &usual;
-	struct weft__threads threads = weft__threads_of(model, options, weft__lanes_room_px(model, options, height_px));
+	struct weft__threads threads = weft__threads_of(model, options, weft__lanes_max_px(model, options, height_px));
 	double above = threads_px(&threads);
-	struct lanes lanes = lanes_in(all_room_px(height_px) - above, count_shown(model, options));
+	struct lanes lanes = lanes_in(max_lanes_px(height_px) - above, count_shown(model, options));
 	return above + (double)lanes.count * lanes.each_px;
 }
 
@@ -73,20 +73,20 @@ struct lane {
 	const struct weft_counter *counter;
 	const struct weft_counter_index *index;
 	enum weft_paint paint;
-	int y0, y1, zero; /* where the lane begins and ends, and where its curve is 0, or nearest to it */
+	int y0, y1, zero; /* top and bottom of the lane; y of the value 0, or of the value nearest to it */
 };
 
 static int y_of_value(const struct lane *l, int64_t value)
 {
 	const struct weft_counter *c = l->counter;
 	double range = (double)c->scale_max - (double)c->scale_min;
-	double part = ((double)value - (double)c->scale_min) / (range > 0 ? range : 1);
+	double fraction = ((double)value - (double)c->scale_min) / (range > 0 ? range : 1);
 	double top = l->y0 + ABOVE_PX, bottom = l->y1 - BELOW_PX;
-	part = part > 0 ? part < 1 ? part : 1 : 0;
-	return weft__floor(bottom - part * (bottom - top));
+	fraction = fraction > 0 ? fraction < 1 ? fraction : 1 : 0;
+	return weft__floor(bottom - fraction * (bottom - top));
 }
 
-/* A tint from a line, or from what is between two heights, to 0. */
+/* Tints from a line, or from an area between two heights, to 0. */
 static void draw_tint(struct weft__frame *f, const struct lane *l, int x0, int x1, int top, int bottom)
 {
 	if (bottom < l->zero)
@@ -95,7 +95,7 @@ static void draw_tint(struct weft__frame *f, const struct lane *l, int x0, int x
 		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, l->zero, x1, top);
 }
 
-/* A value that stays: a line, and a tint down to 0. */
+/* Draws a constant value: a line, and a tint down to 0. */
 static void draw_level(struct weft__frame *f, const struct lane *l, int x0, int x1, int y)
 {
 	if (x1 <= x0)
@@ -104,7 +104,7 @@ static void draw_level(struct weft__frame *f, const struct lane *l, int x0, int 
 	draw_tint(f, l, x0, x1, y, y + 2);
 }
 
-/* A ring has forgotten what it was before its first sample. */
+/* Returns whether the value before the first sample was overwritten in the ring. */
 static bool is_forgotten(const struct weft__frame *f, const struct weft_counter *c)
 {
 	return f->model->trace->wrapped && c->is_absolute;
@@ -128,14 +128,14 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 	int64_t left = weft_view_time(f->view, 0);
 	size_t i = weft__counter_from(c, l->index, left);
 	int y = y_of_value(l, value_before(f, c, i));
-	/* Before the trace and after it nothing is known. */
+	/* Values before and after the trace are unknown. */
 	int first = weft__floor(weft_view_x(f->view, known_from(f, c)));
 	int last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
 	int since = first > 0 ? first : 0;
-	/* Where they change all the time, columns are as wide as there are many. */
-	size_t seen = weft__counter_from(c, l->index, weft_view_time(f->view, f->width)) - i;
+	/* If a counter changes often, columns are wider. */
+	size_t seen_samples = weft__counter_from(c, l->index, weft_view_time(f->view, f->width)) - i;
 	int marks = (int)(MARKS / lanes) + 1, column = 1;
-	if (seen > 2 * (size_t)f->width || seen > (size_t)marks) {
+	if (seen_samples > 2 * (size_t)f->width || seen_samples > (size_t)marks) {
 		column = 2 * f->width / marks + 1;
 		column = column > 2 ? column : 2;
 	}
@@ -152,7 +152,7 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 		top = top < y ? top : y;
 		bottom = bottom > y ? bottom : y;
 		draw_level(f, l, since, x, y);
-		/* A column in which it goes up and down many times is a tint, not a line. */
+		/* A column in which it rises and falls many times is a tint, not a line. */
 		int moved = next > y ? next - y : y - next;
 		bool busy = end - i > 3 && bottom - top > moved + 4;
 		int wide = busy ? column : 2;
@@ -184,15 +184,15 @@ static double write_at(struct weft__frame *f, enum weft_font font, enum weft_pai
 static void draw_axis(struct weft__frame *f, const struct lane *l)
 {
 	char buf[WEFT_NUMBER_BYTES];
-	const char *text = weft_thousands_signed(buf, l->counter->scale_max);
+	const char *text = weft_number_text_signed(buf, l->counter->scale_max);
 	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y0 + 12, text, strlen(text));
-	if (l->y1 - l->y0 < AXIS_LEAST_PX || l->counter->scale_min == l->counter->scale_max)
+	if (l->y1 - l->y0 < AXIS_MIN_PX || l->counter->scale_min == l->counter->scale_max)
 		return;
-	text = weft_thousands_signed(buf, l->counter->scale_min);
+	text = weft_number_text_signed(buf, l->counter->scale_min);
 	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y1 - BELOW_PX, text, strlen(text));
 }
 
-/* Calls `see` for each lane, from the first to the last; `hidden`: how many counters have no room after it. */
+/* Calls `see` for each lane in order; `hidden` is the number of counters that do not fit after it. */
 static void each_lane(
     struct weft__frame *f, void (*see)(struct weft__frame *f, const struct lane *lane, struct lanes lanes, size_t hidden))
 {
@@ -226,7 +226,7 @@ static void draw_lane(struct weft__frame *f, const struct lane *l, struct lanes 
 				  sizeof changes - 1);
 	if (hidden > 0) {
 		char more[48];
-		int len = snprintf(more, sizeof more, "and %zu more that have no room", hidden);
+		int len = snprintf(more, sizeof more, "and %zu more that do not fit", hidden);
 		write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 20 - width, true, l->y0 + 13, more, (size_t)len);
 	}
 	draw_curve(f, l, lanes.count);
@@ -245,7 +245,7 @@ static void draw_value(struct weft__frame *f, const struct lane *l, struct lanes
 		return;
 	int64_t value = value_before(f, c, i);
 	char buf[WEFT_NUMBER_BYTES];
-	const char *text = weft_thousands_signed(buf, value);
+	const char *text = weft_number_text_signed(buf, value);
 	int x = weft__floor(weft_view_x(f->view, f->from_ns));
 	bool is_right = x > f->width * 3 / 4;
 	write_at(f, WEFT_FONT_BOLD, l->paint, is_right ? x - 7 : x + 7, is_right, weft__floor((l->y0 + l->y1) / 2.0) + 4, text,

@@ -1,8 +1,9 @@
-/* overview.c: the trace summed up in cells, once; a strip is painted from these.
+/* overview.c: sums up the trace in cells, once, and paints the strip from these.
  *
- * A cell is 1/2048 of the time and some rows.  What covers many cells is added as a difference at either end, so that a promise
- * costs the same whether it is short or long; then each cell has the sum of all before it, so that a pixel costs the same however
- * many cells it stands for.  SPDX-License-Identifier: ISC */
+ * A cell is 1/2048 of the time and some rows.  An interval over many cells is added as a difference at both ends, so that long
+ * and short promises cost the same.  Then each cell gets the sum of all cells before it, so that a pixel costs the same however
+ * many cells it covers.
+ * SPDX-License-Identifier: ISC */
 #include "draw/overview.h"
 
 #include <string.h>
@@ -10,16 +11,16 @@
 #include "draw/frame.h"
 
 #define COLUMNS 2048
-#define MOST_AREAS 14
-#define UNIT 1024.0 /* a row over a whole cell */
+#define MAX_AREAS 14
+#define UNIT 1024.0 /* one row over a whole cell */
 #define CELL_PX 2
 
 #define TOP_PX 4      /* above the areas */
-#define PROFILE_PX 12 /* below them: how much of the time anything ran */
-#define LEAST_FRAME_PX 4
+#define PROFILE_PX 12 /* below the areas: the profile of running time */
+#define MIN_FRAME_PX 4
 #define GRIP_PX 5
-#define MOST_LINES 16 /* between bands */
-#define FEW_ROWS 4    /* in an area: each is seen */
+#define MAX_LINES 16    /* between bands */
+#define LINE_MAX_ROWS 4 /* rows of an area: with at most this many, each is visible */
 
 enum plane { ALIVE, NEVER, WRONG_ENDS, HIGHLIGHT, PLANES };
 
@@ -29,11 +30,11 @@ struct weft_overview {
 	double cells_per_ns, slots;
 	int areas;
 	double rows_per_area;
-	int64_t *plane[PLANES];        /* [areas * (COLUMNS + 1)] */
-	bool used[PLANES][MOST_AREAS]; /* there is anything */
+	int64_t *plane[PLANES];       /* [areas * (COLUMNS + 1)] */
+	bool used[PLANES][MAX_AREAS]; /* whether it has any values */
 	int64_t run[COLUMNS + 1], paused[COLUMNS + 1];
 	struct weft_draw_list
-	    strip; /* all but the frame around what is seen, as it was drawn last; empty if it is to be drawn anew */
+	    strip; /* the last strip without the frame around the visible interval; empty: must be drawn again */
 };
 
 static int area_of(const struct weft_overview *o, uint32_t row)
@@ -48,8 +49,8 @@ static int cell_of(const struct weft_overview *o, int64_t time_ns)
 	return at > 0 ? at < COLUMNS ? (int)at : COLUMNS - 1 : 0;
 }
 
-/* Adds what an interval covers to differences. */
-static void lay(const struct weft_overview *o, int64_t *row, int64_t start_ns, int64_t end_ns)
+/* Adds an interval, as differences. */
+static void add_interval(const struct weft_overview *o, int64_t *row, int64_t start_ns, int64_t end_ns)
 {
 	double from = (double)start_ns * o->cells_per_ns * UNIT, to = (double)end_ns * o->cells_per_ns * UNIT;
 	int first = cell_of(o, start_ns), last = cell_of(o, end_ns);
@@ -68,7 +69,7 @@ static void lay(const struct weft_overview *o, int64_t *row, int64_t start_ns, i
 	row[last + 1] -= ends;
 }
 
-/* From differences to the sum of all cells before. */
+/* Converts differences to sums of all cells before. */
 static void add_up(int64_t *row)
 {
 	int64_t cell = 0, sum = 0;
@@ -84,10 +85,10 @@ static int64_t *row_of(const struct weft_overview *o, enum plane plane, int area
 	return o->plane[plane] + (size_t)area * (COLUMNS + 1);
 }
 
-static void lay_in(struct weft_overview *o, enum plane plane, int area, int64_t start_ns, int64_t end_ns)
+static void add_interval_to_area(struct weft_overview *o, enum plane plane, int area, int64_t start_ns, int64_t end_ns)
 {
 	o->used[plane][area] = true;
-	lay(o, row_of(o, plane, area), start_ns, end_ns);
+	add_interval(o, row_of(o, plane, area), start_ns, end_ns);
 }
 
 static void add_up_plane(struct weft_overview *o, enum plane plane)
@@ -103,7 +104,7 @@ static void sum_up(struct weft_overview *o, const struct weft_view *view)
 	for (uint32_t r = 0; r < o->layout->row_count; r++) {
 		int area = area_of(o, r);
 		for (uint32_t i = o->layout->row_begin[r]; i < o->layout->row_begin[r + 1]; i++) {
-			lay_in(o, ALIVE, area, x->lives[i].start_ns, x->lives[i].end_ns);
+			add_interval_to_area(o, ALIVE, area, x->lives[i].start_ns, x->lives[i].end_ns);
 			if (!(x->important[i / 64] >> i % 64 & 1))
 				continue;
 			int64_t *end = row_of(o, WRONG_ENDS, area) + cell_of(o, x->lives[i].end_ns);
@@ -111,17 +112,17 @@ static void sum_up(struct weft_overview *o, const struct weft_view *view)
 			end[1]--;
 			o->used[WRONG_ENDS][area] = true;
 			if (x->never[i / 64] >> i % 64 & 1)
-				lay_in(o, NEVER, area, x->lives[i].start_ns, x->lives[i].end_ns);
+				add_interval_to_area(o, NEVER, area, x->lives[i].start_ns, x->lives[i].end_ns);
 		}
 	}
 	add_up_plane(o, ALIVE);
 	add_up_plane(o, NEVER);
 	add_up_plane(o, WRONG_ENDS);
-	/* While the system runs, the program sleeps. */
+	/* Runs of the system promise are skipped: the program sleeps meanwhile. */
 	for (size_t i = o->model->promises[WEFT_SYSTEM + 1].runs; i < o->model->run_count; i++)
-		lay(o, o->run, o->model->runs[i].start_ns, o->model->runs[i].end_ns);
+		add_interval(o, o->run, o->model->runs[i].start_ns, o->model->runs[i].end_ns);
 	for (size_t i = 0; i < o->model->pause_count; i++)
-		lay(o, o->paused, o->model->pauses[i].start_ns, o->model->pauses[i].end_ns);
+		add_interval(o, o->paused, o->model->pauses[i].start_ns, o->model->pauses[i].end_ns);
 	add_up(o->run);
 	add_up(o->paused);
 }
@@ -135,10 +136,10 @@ int weft_overview_create(struct weft_overview **out, const struct weft_view *vie
 	o->model = view->model;
 	o->layout = view->layout;
 	o->cells_per_ns = COLUMNS / span;
-	/* All of them, whichever part of time the view shows. */
+	/* All rows, whatever interval the view shows. */
 	o->slots = (double)o->layout->row_count + (o->layout->band_count > 1 ? (double)o->layout->band_count : 0);
 	o->slots = o->slots > 1 ? o->slots : 1;
-	o->areas = o->slots < MOST_AREAS ? (int)o->slots : MOST_AREAS;
+	o->areas = o->slots < MAX_AREAS ? (int)o->slots : MAX_AREAS;
 	o->rows_per_area = o->slots / o->areas;
 	bool done = true;
 	for (enum plane p = 0; p < PLANES; p++)
@@ -178,12 +179,12 @@ void weft_overview_highlight(struct weft_overview *o, const struct weft_view *vi
 		if (p % 64 == 0 && !view->highlight[p / 64])
 			p += 63;
 		else if (weft_view_is_highlighted(view, p) && o->layout->rows[p] != WEFT_NONE)
-			lay_in(o, HIGHLIGHT, area_of(o, o->layout->rows[p]), promise->start_ns, promise->end_ns);
+			add_interval_to_area(o, HIGHLIGHT, area_of(o, o->layout->rows[p]), promise->start_ns, promise->end_ns);
 	}
 	add_up_plane(o, HIGHLIGHT);
 }
 
-/* The same margins as those of a view of the whole trace, so that the two stand one above the other. */
+/* Returns the margin, which is that of a view of the whole trace, so that both have the same scale. */
 static double margin_of(double width_px)
 {
 	return width_px > 4 * WEFT_VIEW_MARGIN_PX ? WEFT_VIEW_MARGIN_PX : width_px / 4;
@@ -201,14 +202,14 @@ int64_t weft_overview_time(const struct weft_overview *o, double width_px, doubl
 	return at > -9e18 ? at < 9e18 ? (int64_t)at : INT64_MAX : INT64_MIN;
 }
 
-/* What the view shows, at least so wide that it can be seen and taken hold of. */
+/* Finds the frame around the visible interval, at least wide enough to be seen and grabbed. */
 static void frame_of(const struct weft_overview *o, const struct weft_view *view, double width_px, double *x0, double *x1)
 {
 	*x0 = weft_overview_x(o, width_px, view->from_ns);
 	*x1 = weft_overview_x(o, width_px, weft_view_time(view, view->width_px));
 	*x0 = *x0 > 0 ? *x0 < width_px ? *x0 : width_px : 0;
 	*x1 = *x1 > *x0 ? *x1 < width_px ? *x1 : width_px : *x0;
-	double missing = LEAST_FRAME_PX - (*x1 - *x0);
+	double missing = MIN_FRAME_PX - (*x1 - *x0);
 	if (missing > 0) {
 		*x0 -= missing / 2;
 		*x1 += missing / 2;
@@ -219,7 +220,7 @@ enum weft_grip weft_overview_grip(const struct weft_overview *o, const struct we
 {
 	double x0, x1;
 	frame_of(o, view, width_px, &x0, &x1);
-	/* Between the ends there is always room to take hold of the frame. */
+	/* Between the ends there is always space to grab the frame. */
 	double within = (x1 - x0) / 4 < GRIP_PX ? (x1 - x0) / 4 : GRIP_PX;
 	if (!(x_px >= x0 - GRIP_PX && x_px <= x1 + GRIP_PX))
 		return WEFT_GRIP_NONE;
@@ -241,13 +242,13 @@ void weft_overview_drag(
 	}
 }
 
-/* The cells that a pixel cell of the strip stands for; parts of cells, where a pixel begins within one. */
+/* The cells under a pixel cell of the strip, as whole cells and as exact positions. */
 struct cells {
 	int from, end;
 	double first, last;
 };
 
-static double within(double at)
+static double clamp_cell(double at)
 {
 	return at > 0 ? at < COLUMNS ? at : COLUMNS : 0;
 }
@@ -258,7 +259,7 @@ static struct cells cells_at(int x, double width_px)
 	double first = (x - margin) * scale, last = (x + CELL_PX - margin) * scale;
 	int from = weft__floor(first), end = weft__floor(last);
 	end = end > from ? end : from + 1;
-	return (struct cells){from > 0 ? from : 0, end < COLUMNS ? end : COLUMNS, within(first), within(last)};
+	return (struct cells){from > 0 ? from : 0, end < COLUMNS ? end : COLUMNS, clamp_cell(first), clamp_cell(last)};
 }
 
 static double sum_to(const int64_t *row, double at)
@@ -267,48 +268,48 @@ static double sum_to(const int64_t *row, double at)
 	return (double)row[cell] + (cell < COLUMNS ? (at - cell) * (double)(row[cell + 1] - row[cell]) : 0);
 }
 
-/* What of a pixel cell is covered, on average. */
-static double part_of(const int64_t *row, struct cells c)
+/* Returns the average covered part of a pixel cell. */
+static double covered_fraction(const int64_t *row, struct cells c)
 {
 	return c.last > c.first ? (sum_to(row, c.last) - sum_to(row, c.first)) / (UNIT * (c.last - c.first)) : 0;
 }
 
-/* What part of the rows is taken: each hundredth has a shade of its own. */
+/* Returns the opacity for the part of rows that are alive: each hundredth has its own shade. */
 static int alive_alpha(const struct weft_overview *o, double alive)
 {
-	int part = weft__floor(alive / o->rows_per_area * 100 + 0.5);
-	return alive > 0 ? 20 + 2 * (part < 100 ? part : 100) : 0;
+	int fraction = weft__floor(alive / o->rows_per_area * 100 + 0.5);
+	return alive > 0 ? 20 + 2 * (fraction < 100 ? fraction : 100) : 0;
 }
 
-/* The same of the rows in which something failed, or never resolved: one always shows. */
+/* Returns the opacity for the part of rows in which a promise failed or never resolved; a single one is visible. */
 static int wrong_alpha(const struct weft_overview *o, enum plane plane, const int64_t *row, struct cells c)
 {
-	const bool few = o->rows_per_area <= FEW_ROWS;
+	const bool few = o->rows_per_area <= LINE_MAX_ROWS;
 	if (plane == NEVER)
-		return few ? 144 : weft__wrong_alpha(part_of(row, c) / o->rows_per_area) / 2;
+		return few ? 144 : weft__wrong_alpha(covered_fraction(row, c) / o->rows_per_area) / 2;
 	return few ? 255 : weft__wrong_alpha((double)(row[c.end] - row[c.from]) / o->rows_per_area);
 }
 
-struct place {
+struct area_bounds {
 	int y0, y1;
 };
 
-static struct place place_of(const struct weft_overview *o, const struct weft__frame *f, int area)
+static struct area_bounds area_bounds_of(const struct weft_overview *o, const struct weft__frame *f, int area)
 {
 	int height = f->height - TOP_PX - PROFILE_PX - 4, y0 = TOP_PX + height * area / o->areas;
 	int y1 = TOP_PX + height * (area + 1) / o->areas;
-	/* Few rows are lines with room between them. */
+	/* A few rows are lines with space between them. */
 	if (y1 - y0 > 2)
 		y1 = y0 + (y1 - y0 > 8 ? 4 : (y1 - y0 + 1) / 2);
-	return (struct place){y0, y1 > y0 + 1 ? y1 : y0 + 1};
+	return (struct area_bounds){y0, y1 > y0 + 1 ? y1 : y0 + 1};
 }
 
-/* A plane of an area, what looks alike as one rectangle. */
+/* Draws a plane of an area; equal cells form one rectangle. */
 static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum plane plane, int area, enum weft_layer layer,
     enum weft_paint paint)
 {
 	const int64_t *row = row_of(o, plane, area);
-	struct place at = place_of(o, f, area);
+	struct area_bounds at = area_bounds_of(o, f, area);
 	int since = 0, last = 0;
 	if (!o->used[plane][area])
 		return;
@@ -317,7 +318,7 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 		bool in = x + CELL_PX <= f->width && c.from < c.end;
 		int alpha = 0;
 		if (in && plane == ALIVE)
-			alpha = alive_alpha(o, part_of(row, c));
+			alpha = alive_alpha(o, covered_fraction(row, c));
 		else if (in && row[c.end] > row[c.from])
 			alpha = plane == HIGHLIGHT ? 255 : wrong_alpha(o, plane, row, c);
 		if (alpha == last)
@@ -330,26 +331,26 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 	}
 }
 
-/* What is paused so many pixel cells to the left and right. */
-static int64_t paused_near(const struct weft_overview *o, const struct weft__frame *f, int x, int far)
+/* Returns the sum of pauses within `far` pixel cells of x. */
+static int64_t paused_around(const struct weft_overview *o, const struct weft__frame *f, int x, int far)
 {
 	const int from = cells_at(x - far * CELL_PX, (double)f->list->width_px).from,
 		  end = cells_at(x + far * CELL_PX, (double)f->list->width_px).end;
 	return o->paused[end] - o->paused[from < end ? from : end];
 }
 
-/* As opaque as there are pauses, but one that stands far from others always shows. */
+/* Draws pauses with an opacity of their covered part; an isolated pause is always visible. */
 static void draw_pauses(struct weft__frame *f, const struct weft_overview *o, int x, struct cells c)
 {
-	const bool alone = paused_near(o, f, x, 4) == paused_near(o, f, x, 1);
-	const int quarters = weft__floor(part_of(o->paused, c) * 4) + 1;
+	const bool alone = paused_around(o, f, x, 4) == paused_around(o, f, x, 1);
+	const int quarters = weft__floor(covered_fraction(o->paused, c) * 4) + 1;
 	if (o->paused[c.end] > o->paused[c.from])
 		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, alone || quarters > 3 ? 255 : 64 * quarters), x, 0,
 		    x + CELL_PX, f->height);
 }
 
-/* How much of the time anything ran, as a curve with its ground filled, whose topmost pixel is as opaque as it is full; and
- * pauses. */
+/* Draws pauses, and the part of the time in which any thread ran, as a filled curve; its topmost pixel is as opaque as it is
+ * covered. */
 static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
 {
 	enum { SHADES = 16 };
@@ -358,9 +359,9 @@ static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
 	for (int x = 0; x <= f->width; x += CELL_PX) {
 		struct cells c = cells_at(x, (double)f->list->width_px);
 		bool in = x + CELL_PX <= f->width && c.from < c.end;
-		double part = in ? part_of(o->run, c) / bands : 0;
-		int high = weft__floor((part < 1 ? part : 1) * (PROFILE_PX - 1) * SHADES + 0.5);
-		high = part > 0 && high == 0 ? 1 : high;
+		double fraction = in ? covered_fraction(o->run, c) / bands : 0;
+		int high = weft__floor((fraction < 1 ? fraction : 1) * (PROFILE_PX - 1) * SHADES + 0.5);
+		high = fraction > 0 && high == 0 ? 1 : high;
 		if (in)
 			draw_pauses(f, o, x, c);
 		if (high == last)
@@ -376,16 +377,16 @@ static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
 
 static void draw_bands(struct weft__frame *f, const struct weft_overview *o)
 {
-	if (o->layout->band_count > MOST_LINES)
+	if (o->layout->band_count > MAX_LINES)
 		return;
 	for (size_t b = 1; b < o->layout->band_count; b++) {
 		int area = (int)(((double)o->layout->bands[b].first_row + (double)b) / o->rows_per_area);
-		int y = place_of(o, f, area).y0 - 1;
+		int y = area_bounds_of(o, f, area).y0 - 1;
 		weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, y, f->width, y + 1);
 	}
 }
 
-/* Around what is seen; the rest pales, but not what is marked in it. */
+/* Draws the frame around the visible interval; the rest is dimmed, except marks. */
 static void draw_frame(struct weft__frame *f, const struct weft_overview *o)
 {
 	double left, right;
@@ -419,7 +420,7 @@ static int draw_strip(
 			draw_area(&f, o, WRONG_ENDS, area, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED);
 			if (view->found > 0)
 				draw_area(&f, o, HIGHLIGHT, area, WEFT_LAYER_FAILED,
-				    WEFT_PAINT_HIGHLIGHT); /* behind failures: paints rise too */
+				    WEFT_PAINT_HIGHLIGHT); /* behind failures, because paints are sorted within a layer */
 		}
 	}
 	return weft__frame_end(&f, err);
@@ -432,8 +433,8 @@ int weft_overview_draw(struct weft_draw_list *list, struct weft_overview *o, con
 	width_px = width_px >= 16 ? width_px < 32767 ? width_px : 32767 : 16;
 	height_px = height_px >= 24 ? height_px < 1024 ? height_px : 1024 : 24;
 	f.failed = !weft__frame_begin(&f, width_px, height_px);
-	bool is_kept = o->strip.count > 0 && o->strip.width_px == list->width_px && o->strip.height_px == list->height_px;
-	if (!is_kept && draw_strip(o, view, width_px, height_px, err) < 0)
+	bool is_cached = o->strip.count > 0 && o->strip.width_px == list->width_px && o->strip.height_px == list->height_px;
+	if (!is_cached && draw_strip(o, view, width_px, height_px, err) < 0)
 		f.failed = true;
 	weft__list_add(&f, &o->strip);
 	if (!f.failed)

@@ -1,21 +1,21 @@
-/* pixels.c: rectangles without antialiasing, lines and heads of arrows with it.  SPDX-License-Identifier: ISC */
+/* pixels.c: paints rectangles without antialiasing, lines and heads of arrows with it.  SPDX-License-Identifier: ISC */
 #include "draw/pixels.h"
 
 #include <assert.h>
 #include <string.h>
 #include <wchar.h>
 
-#define AT_ONCE 32 /* px that are compared and filled together */
-#define MOST_BOXES 128
+#define AT_ONCE 32 /* px compared and filled together */
+#define MAX_BOXES 128
 
-/* Two channels at once, rounded as Cairo rounds. */
+/* Scales two channels at once, rounded as Cairo rounds. */
 static inline uint32_t scale_pair(uint32_t pair, uint32_t by)
 {
 	pair = (pair & 0xff00ff) * by + 0x800080;
 	return ((pair + (pair >> 8 & 0xff00ff)) >> 8) & 0xff00ff;
 }
 
-/* A colour, and what it makes of the last that was under it: most of what is under a rectangle has one colour. */
+/* A colour, and its result on the last pixel value below it: most pixels below a rectangle have one colour. */
 struct glaze {
 	uint32_t rb, ag, rest, under, mixed;
 };
@@ -26,7 +26,7 @@ static struct glaze glaze_of(uint32_t rgb, uint32_t alpha)
 	return (struct glaze){.rb = rb, .ag = ag, .rest = 255 - alpha, .mixed = rb | ag << 8};
 }
 
-static inline uint32_t mix(struct glaze *g, uint32_t under)
+static inline uint32_t mix_pixel(struct glaze *g, uint32_t under)
 {
 	if (under != g->under) {
 		g->under = under;
@@ -40,36 +40,36 @@ static bool has_one_colour(const uint32_t *at, int count)
 	return !memcmp(at, at + 1, (size_t)(count - 1) * sizeof *at);
 }
 
-static void fill(uint32_t *at, int count, uint32_t colour)
+static void fill_line_part(uint32_t *at, int count, uint32_t colour)
 {
-	static_assert(sizeof(wchar_t) == sizeof *at, "wmemset fills pixels, with the widest instructions that there are");
+	static_assert(sizeof(wchar_t) == sizeof *at, "wmemset fills pixels, with the widest instructions available");
 	wmemset((wchar_t *)(void *)at, (wchar_t)colour, (size_t)count);
 }
 
-/* A line of a rectangle that is long. */
+/* Fills a line of a long rectangle. */
 static void fill_line(uint32_t *at, int count, struct glaze *g)
 {
 	if (g->rest == 0) {
-		fill(at, count, mix(g, *at));
+		fill_line_part(at, count, mix_pixel(g, *at));
 		return;
 	}
 	for (; count >= AT_ONCE; at += AT_ONCE, count -= AT_ONCE) {
 		if (has_one_colour(at, AT_ONCE))
-			fill(at, AT_ONCE, mix(g, *at));
+			fill_line_part(at, AT_ONCE, mix_pixel(g, *at));
 		else
 			for (int i = 0; i < AT_ONCE; i++)
-				at[i] = mix(g, at[i]);
+				at[i] = mix_pixel(g, at[i]);
 	}
 	for (int i = 0; i < count; i++)
-		at[i] = mix(g, at[i]);
+		at[i] = mix_pixel(g, at[i]);
 }
 
-/* A rectangle as far as it may be drawn on, in the image's pixels. */
+/* A clipped rectangle in pixels of the image. */
 struct box {
 	int x0, y0, x1, y1;
 };
 
-static inline int nearest(double at)
+static inline int round_to_pixel(double at)
 {
 	int i = (int)(at + 0.5);
 	return i - (at + 0.5 < i);
@@ -79,10 +79,10 @@ static inline struct box box_of(const struct weft_pixels *px, const struct weft_
 {
 	struct box b = {(int)p->x0 + (int)px->x, (int)p->y0 + (int)px->y, (int)p->x1 + (int)px->x, (int)p->y1 + (int)px->y};
 	if (px->scale != 1) {
-		b.x0 = nearest((double)p->x0 * px->scale + px->x);
-		b.y0 = nearest((double)p->y0 * px->scale + px->y);
-		b.x1 = nearest((double)p->x1 * px->scale + px->x);
-		b.y1 = nearest((double)p->y1 * px->scale + px->y);
+		b.x0 = round_to_pixel((double)p->x0 * px->scale + px->x);
+		b.y0 = round_to_pixel((double)p->y0 * px->scale + px->y);
+		b.x1 = round_to_pixel((double)p->x1 * px->scale + px->x);
+		b.y1 = round_to_pixel((double)p->y1 * px->scale + px->y);
 	}
 	b.x0 = b.x0 > px->x0 ? b.x0 : px->x0;
 	b.y0 = b.y0 > px->y0 ? b.y0 : px->y0;
@@ -96,25 +96,25 @@ static uint32_t *line_at(const struct weft_pixels *px, int x, int y)
 	return (uint32_t *)(void *)((unsigned char *)px->data + (ptrdiff_t)y * px->stride) + x;
 }
 
-/* A narrow part of a line. */
-static inline void fill_some(uint32_t *at, int count, struct glaze *g)
+/* Fills a part of a line, which may be short. */
+static inline void fill_box_part(uint32_t *at, int count, struct glaze *g)
 {
 	if (count >= AT_ONCE)
 		fill_line(at, count, g);
 	else
 		for (int i = 0; i < count; i++)
-			at[i] = mix(g, at[i]);
+			at[i] = mix_pixel(g, at[i]);
 }
 
 static void fill_box(const struct weft_pixels *px, struct box b, struct glaze *g)
 {
 	for (int y = b.y0; y < b.y1; y++)
-		fill_some(line_at(px, b.x0, y), b.x1 - b.x0, g);
+		fill_box_part(line_at(px, b.x0, y), b.x1 - b.x0, g);
 }
 
-/* Where a line has under it what the line above had, it becomes what that one became: a copy is cheaper than many narrow
- * rectangles.  `all`: what they cover together. */
-static void fill_alike(const struct weft_pixels *px, const struct box *boxes, size_t count, struct box all, struct glaze *g)
+/* Fills boxes within `all`.  If a line of pixels was equal to the line above before painting, copies that line's result: a copy
+ * is cheaper than many narrow rectangles. */
+static void fill_same_colour(const struct weft_pixels *px, const struct box *boxes, size_t count, struct box all, struct glaze *g)
 {
 	const size_t bytes = (size_t)(all.x1 - all.x0) * sizeof(uint32_t);
 	bool is_like_above = false;
@@ -124,16 +124,19 @@ static void fill_alike(const struct weft_pixels *px, const struct box *boxes, si
 		if (is_like_above)
 			memcpy(line, line_at(px, all.x0, y - 1), bytes);
 		for (size_t i = 0; !is_like_above && i < count; i++)
-			fill_some(line_at(px, boxes[i].x0, y), boxes[i].x1 - boxes[i].x0, g);
+			fill_box_part(line_at(px, boxes[i].x0, y), boxes[i].x1 - boxes[i].x0, g);
 		is_like_above = next_is_like_it;
 	}
 }
 
-/* Rectangles of one colour that begin and end at the same heights; no more than MOST_BOXES. */
+/* Fills rectangles of one colour with the same top and bottom; at most MAX_BOXES. */
 static void fill_rects(const struct weft_pixels *px, const struct weft_prim *p, const struct weft_prim *end, struct glaze *g)
 {
-	enum { COST = 48 /* of a rectangle on a line, in px that are compared and copied */, GLAZED_COST = 4 /* of its px */ };
-	struct box boxes[MOST_BOXES], all = box_of(px, p);
+	enum {
+		COST = 48 /* cost of a rectangle on a line, in px that could be compared and copied */,
+		GLAZED_COST = 4 /* of its px */
+	};
+	struct box boxes[MAX_BOXES], all = box_of(px, p);
 	size_t count = 0;
 	int64_t cost = 0;
 	for (; p < end; p++) {
@@ -146,22 +149,23 @@ static void fill_rects(const struct weft_pixels *px, const struct weft_prim *p, 
 		cost += COST + (g->rest ? GLAZED_COST * (b.x1 - b.x0) : 0);
 	}
 	if (count > 0 && cost > all.x1 - all.x0 && (count > 1 || all.x1 - all.x0 >= AT_ONCE))
-		fill_alike(px, boxes, count, all, g);
+		fill_same_colour(px, boxes, count, all, g);
 	else
 		for (size_t i = 0; i < count; i++)
 			fill_box(px, boxes[i], g);
 }
 
-/* A polygon that is convex, in the image's pixels. */
+/* A convex polygon in pixels of the image. */
 struct polygon {
 	double x[4], y[4];
 	int corners;
 };
 
-enum { HEIGHTS = 4 }; /* within each line of pixels */
+enum { HEIGHTS = 4 }; /* sampled heights within each line of pixels */
 
-/* Where it is at some heights: nowhere where from[k] > to[k].  All heights at once, for a division takes long. */
-static void cut(const struct polygon *p, int y, double from[HEIGHTS], double to[HEIGHTS])
+/* Finds the interval of a polygon at each sampled height; it is empty if from[k] > to[k].  Handles all heights at once, because
+ * a division is slow. */
+static void cut_polygon(const struct polygon *p, int y, double from[HEIGHTS], double to[HEIGHTS])
 {
 	for (int k = 0; k < HEIGHTS; k++) {
 		from[k] = 1e9;
@@ -181,8 +185,8 @@ static void cut(const struct polygon *p, int y, double from[HEIGHTS], double to[
 	}
 }
 
-/* Adds to `covered` how much of each pixel from x0 on a stretch covers, of `whole`. */
-static void cover(uint32_t *covered, int x0, double from, double to, double whole)
+/* Adds the part of each pixel from x0 on that an interval covers, in units of 1 / whole. */
+static void add_coverage(uint32_t *covered, int x0, double from, double to, double whole)
 {
 	int first = (int)(from - x0), last = (int)(to - x0);
 	from -= x0;
@@ -194,7 +198,7 @@ static void cover(uint32_t *covered, int x0, double from, double to, double whol
 		covered[last] += (uint32_t)((to - last) * whole);
 }
 
-/* How much of each pixel it covers, in 256ths of it, is summed up over some heights within each line of pixels. */
+/* Fills a polygon.  The covered part of each pixel, in 256ths, is summed over the sampled heights of its line. */
 static void fill_polygon(const struct weft_pixels *px, const struct polygon *p, uint32_t rgb, uint32_t opacity)
 {
 	enum { WHOLE = 256 / HEIGHTS, PIECE = 256 };
@@ -207,7 +211,7 @@ static void fill_polygon(const struct weft_pixels *px, const struct polygon *p, 
 	bottom = bottom < px->y1 ? bottom : px->y1;
 	for (int y = (int)top; y < bottom; y++) {
 		double from[HEIGHTS], to[HEIGHTS], left = px->x1, right = px->x0;
-		cut(p, y, from, to);
+		cut_polygon(p, y, from, to);
 		for (int k = 0; k < HEIGHTS; k++) {
 			from[k] = from[k] > px->x0 ? from[k] : px->x0;
 			to[k] = to[k] < px->x1 ? to[k] : px->x1;
@@ -221,7 +225,7 @@ static void fill_polygon(const struct weft_pixels *px, const struct polygon *p, 
 			for (int k = 0; k < HEIGHTS; k++) {
 				double begin = from[k] > x ? from[k] : x, end = to[k] < x + PIECE ? to[k] : x + PIECE;
 				if (begin < end)
-					cover(covered, x, begin, end, WHOLE);
+					add_coverage(covered, x, begin, end, WHOLE);
 			}
 			for (int i = 0; i < count && x + i < px->x1; i++) {
 				uint32_t alpha = (opacity * covered[i] + 128) >> 8, under = line[i];
@@ -271,7 +275,7 @@ void weft_pixels_fill(const struct weft_pixels *px, enum weft_theme theme, enum 
 {
 	const uint32_t colour = colour_of(px, theme, paint) | 0xff000000;
 	for (int y = px->y0; y < px->y1; y++)
-		fill(line_at(px, px->x0, y), px->x1 - px->x0, colour);
+		fill_line_part(line_at(px, px->x0, y), px->x1 - px->x0, colour);
 }
 
 size_t weft_pixels_draw(const struct weft_pixels *px, const struct weft_draw_list *list, size_t first, enum weft_theme theme)
@@ -287,7 +291,7 @@ size_t weft_pixels_draw(const struct weft_pixels *px, const struct weft_draw_lis
 		}
 		if (!before || before->kind != WEFT_PRIM_RECT || before->paint != p->paint || before->alpha != p->alpha)
 			glaze = glaze_of(rgb, p->alpha);
-		while (next < end && next - p < MOST_BOXES && next->kind == WEFT_PRIM_RECT && next->paint == p->paint &&
+		while (next < end && next - p < MAX_BOXES && next->kind == WEFT_PRIM_RECT && next->paint == p->paint &&
 		       next->alpha == p->alpha && next->y0 == p->y0 && next->y1 == p->y1)
 			next++;
 		fill_rects(px, p, next, &glaze);

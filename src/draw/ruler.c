@@ -1,4 +1,4 @@
-/* ruler.c: a strip of times.  SPDX-License-Identifier: ISC */
+/* ruler.c: draws the ruler and the guides.  SPDX-License-Identifier: ISC */
 #include "draw/ruler.h"
 
 #include <inttypes.h>
@@ -20,13 +20,13 @@ static struct weft__frame frame_of(
 		f.options.no_metrics = options->no_metrics;
 		f.options.no_threads = options->no_threads;
 		f.options.hidden_metrics = options->hidden_metrics;
-		f.options.no_axis = true; /* this is the axis */
+		f.options.no_axis = true; /* the ruler is the axis */
 	}
 	return f;
 }
 
-/* A text on a plate, as near to x as there is room; false if another is there. */
-static bool put_plate(struct weft__frame *f, enum weft_paint plate, double x, const char *text, size_t len)
+/* Draws a text on a plate as near to x as possible; false if another text is there. */
+static bool draw_plate(struct weft__frame *f, enum weft_paint plate, double x, const char *text, size_t len)
 {
 	double width = weft__text_width(f, WEFT_FONT_SMALL, text, len), baseline = weft__floor(f->height / 2.0) + 3;
 	double least = PLATE_PX, most = f->width - PLATE_PX - width;
@@ -48,7 +48,7 @@ static void draw_pointer(struct weft__frame *f, const struct weft_ruler_options 
 		return;
 	size_t len =
 	    weft_clock_print(text, sizeof text, f->model, &f->options.clock, o->pointer_ns, weft_view_exactness_ns(f->view));
-	put_plate(f, WEFT_PAINT_LABEL, x, text, len);
+	draw_plate(f, WEFT_PAINT_LABEL, x, text, len);
 	weft__rect(
 	    f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_LABEL, 255), weft__floor(x), f->height - 4, weft__floor(x) + 1, f->height);
 }
@@ -75,10 +75,10 @@ static void draw_span(struct weft__frame *f, const struct weft_ruler_options *o)
 	size_t len = weft_duration_print(text, sizeof text, length, weft_view_exactness_ns(f->view));
 	x0 = x0 > 0 ? x0 : 0;
 	x1 = x1 < f->width ? x1 : f->width;
-	put_plate(f, WEFT_PAINT_ACCENT, (x0 + x1) / 2, text, len);
+	draw_plate(f, WEFT_PAINT_ACCENT, (x0 + x1) / 2, text, len);
 }
 
-/* The day or the base, where it is always found: at the left. */
+/* Draws the day or the base time, always at the left. */
 static void draw_base(struct weft__frame *f, const struct weft__ticks *t)
 {
 	char text[96];
@@ -134,7 +134,7 @@ int weft_ruler_draw(struct weft_draw_list *list, const struct weft_view *view, d
 	return weft__frame_end(&f, err);
 }
 
-/* Beside the pointer, where there is room. */
+/* Draws the tip beside the pointer, where there is space. */
 static void draw_tip(struct weft__frame *f, const struct weft_ruler_options *o)
 {
 	const struct weft__ink ground = weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 244),

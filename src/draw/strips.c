@@ -1,7 +1,7 @@
-/* strips.c: rows that are too low to be told apart, as densities in strips of a few px.
+/* strips.c: draws rows that are too low to be distinguished, as densities in strips of a few px.
  *
- * Boxes of promises that fit into a cell, or that are so many over each other that their gaps cannot be seen, are laid down
- * whole.  SPDX-License-Identifier: ISC */
+ * A box of promises is added as a whole if it fits into a cell, or if so many rows overlap that its gaps are not visible.
+ * SPDX-License-Identifier: ISC */
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/search.h"
 #include "draw/lines.h"
 
-/* What is added up for each cell, as differences to the cell on its left until a strip is drawn; and what is in a cell or not. */
+/* Sums for each cell, stored as differences to the cell on the left until a strip is drawn; and marks, one bit for each cell. */
 enum plane {
 	ALIVE = WEFT_SUM_ALIVE,
 	RUN = WEFT_SUM_RUN,
@@ -21,24 +21,24 @@ enum mark { FAILED, HIGHLIGHT, MARKS };
 
 static_assert(WEFT__BOX_FAN == 4, "WEFT__BOX_SIZE()");
 
-#define BLUR_CELLS 32   /* how far a box may be spread */
-#define EVEN 0.85       /* so much of a box covered is as good as all of it */
-#define SPARSE_ROWS 4   /* in a strip: the runs and relations of each promise show */
-#define WIDE_PX 24      /* if it is long enough */
-#define MOST_CHANGES 64 /* of one strip's paint */
-#define MOST_GRAIN 4    /* cells that are made one for that */
-#define AT_ONCE 8       /* cells that are looked at together */
-#define SLICE_PX 4      /* sums of wider slices of time would be a blur */
+#define BLUR_CELLS 32  /* cells over which a box may be spread */
+#define EVEN 0.85      /* a box covered this much counts as fully covered */
+#define SPARSE_ROWS 4  /* rows in a strip: with at most this many, runs and relations of each promise show, */
+#define WIDE_PX 24     /* if it is this long */
+#define MAX_CHANGES 64 /* of alpha in one plane of a strip */
+#define MAX_GRAIN 4    /* maximum number of cells merged to reduce changes */
+#define AT_ONCE 8      /* cells examined together */
+#define SLICE_PX 4     /* sums of wider slices of time would be blurred */
 
 struct strips {
-	uint32_t *planes; /* of a strip one after another; differences wrap around */
+	uint32_t *planes; /* all planes of each strip in sequence; differences wrap around */
 	uint32_t unit;    /* one row over a whole cell */
-	uint64_t *marks;  /* a bit for each cell, of a strip one after another */
-	size_t words;     /* of a mark of a strip */
-	double *rows;     /* in each strip */
-	uint32_t *begin;  /* the first row of each strip, and of none */
-	int at;           /* the strip that was asked for last */
-	size_t columns;   /* cells, one behind them, and whether there is anything in the strip; if not, they hold anything */
+	uint64_t *marks;  /* one bit for each cell; all marks of each strip in sequence */
+	size_t words;     /* of one mark of a strip */
+	double *rows;     /* number in each strip */
+	uint32_t *begin;  /* first row of each strip, and the end */
+	int at;           /* the strip of the last query */
+	size_t columns;   /* cells, one more, and a flag that the plane is in use; if not, its contents are undefined */
 	int count;
 };
 
@@ -60,7 +60,7 @@ static int strip_at(int y)
 	return y < 0 ? 0 : y / WEFT__STRIP_PX;
 }
 
-/* The strip that a row is in; `count` if it is below all.  Near that of the row before. */
+/* Returns the strip of a row; `count` if it is below all.  Searches near the strip of the previous query. */
 static int strip_of(struct strips *s, uint32_t row)
 {
 	while (s->begin[s->at] > row)
@@ -70,17 +70,17 @@ static int strip_of(struct strips *s, uint32_t row)
 	return s->at;
 }
 
-/* The first row that is not above y.  None is so far above the one that y is in. */
+/* Returns the first row at or below y.  No such row is above the row before the one at y. */
 static uint32_t row_from(const struct weft__frame *f, uint32_t above, int y)
 {
 	uint32_t in = weft_view_row_at(f->view, y), rank = in == WEFT_NONE ? 0 : weft_view_rank(f->view, in);
 	uint32_t from = rank > 0 ? weft_view_row_of_rank(f->view, rank - 1) + 1 : 0;
 	from = from > above ? from : above;
-	return (uint32_t)WEFT_FIRST_NEAR(r, from, f->layout->row_count, weft__row_y(f, (uint32_t)r) >= y);
+	return (uint32_t)WEFT_FIND_FIRST_NEAR(r, from, f->layout->row_count, weft__row_y(f, (uint32_t)r) >= y);
 }
 
-/* Whether a strip has so many rows that its edges can be moved to blocks of them, or is the first or last to have any, or has
- * none beyond these; and not so many that sums wrap around. */
+/* Returns whether a strip can be drawn from sums: it has enough rows to move its edges to blocks, or is the first or last with
+ * rows, or has none beyond these; and so few that sums do not wrap around. */
 static bool is_summable(const struct strips *s, const struct weft_sums *sums, int strip)
 {
 	const double least = (double)(4u << sums->block_shift), most = (double)INT32_MAX / ((double)sums->slices * sums->unit);
@@ -89,8 +89,9 @@ static bool is_summable(const struct strips *s, const struct weft_sums *sums, in
 	return rows <= most && (is_outmost || (rows >= least && s->rows[strip] >= least));
 }
 
-/* Moves the first row of a strip, and of those above that have none, to where a block begins: by an eighth of a strip at most. */
-static void snap(struct weft__frame *f, struct strips *s, int strip)
+/* Moves the first row of a strip, and of empty strips above it, to the nearest start of a block: by at most an eighth of a
+ * strip. */
+static void snap_to_block(struct weft__frame *f, struct strips *s, int strip)
 {
 	const unsigned shift = f->index->sums.block_shift;
 	const uint32_t from = s->begin[strip], near = (from + (1u << shift >> 1)) >> shift << shift;
@@ -101,7 +102,8 @@ static void snap(struct weft__frame *f, struct strips *s, int strip)
 	s->rows[strip] -= more;
 }
 
-/* Strips at the top and at the bottom, where rows crowd, are made of sums unless slices of time are too wide. */
+/* Chooses the strips at the top and bottom, which have the most rows, to be drawn from sums, unless slices of time are too
+ * wide. */
 static void choose_summed(struct weft__frame *f, struct strips *s)
 {
 	const struct weft_sums *sums = &f->index->sums;
@@ -113,10 +115,11 @@ static void choose_summed(struct weft__frame *f, struct strips *s)
 		while (below > above && is_summable(s, sums, below - 1))
 			below--;
 		for (int i = 1; i < above; i++)
-			snap(f, s, i);
+			snap_to_block(f, s, i);
 		for (int i = below + 1; i < s->count; i++)
-			snap(f, s, i);
-		/* The edge of the first that is not has not moved. */
+			snap_to_block(f, s, i);
+		/* The edge to the first strip that is not summable is not moved to a block, so the strip before it is not drawn
+		 * from sums. */
 		above -= above > 0 && above < s->count;
 		below += below < s->count && above < below;
 	}
@@ -170,13 +173,13 @@ static uint32_t *row_of(const struct strips *s, enum plane plane, int strip)
 	return row;
 }
 
-/* Cells from c0 to c1, as far as they are seen. */
+/* Cells c0 to c1; `seen` if any is visible. */
 struct cells {
 	int c0, c1;
 	bool seen;
 };
 
-/* Half of what lies between -1e6 and 1e6, and not above it. */
+/* Returns x / 2 rounded down, for x within -1e6 .. 1e6. */
 static inline int cell_at(double x)
 {
 	static_assert(WEFT__CELL_PX == 2, "a shift divides");
@@ -196,25 +199,25 @@ static inline void add_to(uint32_t *row, int last, struct cells c, uint32_t each
 	row[(c.c1 < last ? c.c1 : last) + 1] -= each;
 }
 
-/* Adds to each of the cells. */
-static void add(const struct strips *s, enum plane plane, int strip, struct cells c, uint32_t each)
+/* Adds a value to each cell. */
+static void add_cells(const struct strips *s, enum plane plane, int strip, struct cells c, uint32_t each)
 {
 	add_to(row_of(s, plane, strip), (int)s->columns - 3, c, each);
 }
 
-/* `amount`, in rows times cells, evenly on the cells. */
-static inline uint32_t share(double unit, struct cells c, double amount)
+/* Returns the share of each cell of `amount`, in rows times cells. */
+static inline uint32_t cell_share(double unit, struct cells c, double amount)
 {
 	amount *= unit;
 	amount = c.c1 == c.c0 ? amount : amount / (c.c1 - c.c0 + 1);
 	return 1 + (uint32_t)(amount < 1e9 ? amount : 1e9);
 }
 
-static void lay(struct strips *s, enum plane plane, int strip, double x0, double x1, double amount)
+static void add_amount(struct strips *s, enum plane plane, int strip, double x0, double x1, double amount)
 {
 	struct cells c = cells_of(s, x0, x1);
 	if (c.seen && strip < s->count)
-		add(s, plane, strip, c, share(s->unit, c, amount));
+		add_cells(s, plane, strip, c, cell_share(s->unit, c, amount));
 }
 
 static uint64_t *marks_of(const struct strips *s, enum mark mark, int strip)
@@ -222,7 +225,7 @@ static uint64_t *marks_of(const struct strips *s, enum mark mark, int strip)
 	return s->marks + ((size_t)strip * MARKS + (size_t)mark) * s->words;
 }
 
-static void set(const struct strips *s, enum mark mark, int strip, int c0, int c1)
+static void set_marks(const struct strips *s, enum mark mark, int strip, int c0, int c1)
 {
 	uint64_t *bits = marks_of(s, mark, strip);
 	int last = (int)s->columns - 3;
@@ -245,16 +248,17 @@ static inline void add_end(uint32_t *ends, unsigned cell, uint32_t amount)
 	ends[cell + 1] -= amount;
 }
 
-/* A bar at their ends, and the line to them: all of it where the end never came, else where there is room for lines. */
-static void lay_failures_of(const struct strips *s, int strip, struct cells c, bool never_came, size_t count)
+/* Adds a bar at the end of promises that failed, and the red line to it: the whole line if they never resolved, else only if
+ * there is space for lines. */
+static void add_failures_of(const struct strips *s, int strip, struct cells c, bool never_came, size_t count)
 {
 	int c0 = c.c1 - WEFT__FAILED_PX / WEFT__CELL_PX;
 	if (c.c1 <= (int)s->columns - 3)
 		add_end(row_of(s, WRONG_ENDS, strip), (unsigned)c.c1, (uint32_t)count * s->unit);
 	if (never_came)
-		add(s, NEVER, strip, c, s->unit);
+		add_cells(s, NEVER, strip, c, s->unit);
 	else if (!is_dense(s, strip))
-		set(s, FAILED, strip, c0 > c.c0 ? c0 : c.c0, c.c1);
+		set_marks(s, FAILED, strip, c0 > c.c0 ? c0 : c.c0, c.c1);
 }
 
 void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1)
@@ -262,7 +266,7 @@ void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1)
 	struct strips s = strips_of(f);
 	struct cells c = cells_of(&s, x0, x1);
 	if (c.seen && strip_at(y) < s.count)
-		set(&s, HIGHLIGHT, strip_at(y), c.c0, c.c1);
+		set_marks(&s, HIGHLIGHT, strip_at(y), c.c0, c.c1);
 }
 
 static bool is_line(const struct weft__frame *f, uint32_t row)
@@ -270,15 +274,15 @@ static bool is_line(const struct weft__frame *f, uint32_t row)
 	return row >= f->first_line_row && row < f->end_line_row;
 }
 
-/* The bits of a word from bit i up to the end of the word, or to one before. */
+/* Returns the bits of a word from bit i up to `end` or the end of the word. */
 static uint64_t bits_within(uint64_t word, size_t i, size_t end)
 {
 	word &= UINT64_MAX << i % 64;
 	return end < (i / 64 + 1) * 64 ? word & ((1ull << end % 64) - 1) : word;
 }
 
-/* Those among the promises from place i up to `end`, all in one strip. */
-static void lay_failures(struct weft__frame *f, struct strips *s, int strip, size_t i, size_t end)
+/* Adds the failures among the promises at positions i up to `end`, all in one strip. */
+static void add_failures(struct weft__frame *f, struct strips *s, int strip, size_t i, size_t end)
 {
 	const struct weft_index *x = f->index;
 	end = end < x->count ? end : x->count;
@@ -288,14 +292,14 @@ static void lay_failures(struct weft__frame *f, struct strips *s, int strip, siz
 			size_t at = i / 64 * 64 + (size_t)__builtin_ctzll(bits);
 			struct cells c = cells_of(s, weft_view_x(f->view, life->start_ns), weft_view_x(f->view, life->end_ns));
 			if (c.seen)
-				lay_failures_of(s, strip, c, x->never[at / 64] >> at % 64 & 1, 1);
+				add_failures_of(s, strip, c, x->never[at / 64] >> at % 64 & 1, 1);
 		}
 	}
 }
 
-/* The same for those that are seen whole while no sleep is folded: nothing is cut off, and x is linear in time.  Hot where all
- * fails. */
-static void lay_whole_failures(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end)
+/* As add_failures(), for promises that are completely visible while no sleep is folded: nothing is clipped, and x is linear in
+ * time.  This loop is hot if all promises fail. */
+static void add_whole_failures(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end)
 {
 	enum { LINE = WEFT__FAILED_PX / WEFT__CELL_PX };
 	static_assert(LINE < 64, "it is in two words at most");
@@ -312,12 +316,12 @@ static void lay_whole_failures(struct weft__frame *f, const struct strips *s, in
 			const unsigned c0 = (unsigned)(int)((double)(life->start_ns - from_ns) * px_per_ns) / WEFT__CELL_PX,
 				       c1 = (unsigned)(int)((double)(life->end_ns - from_ns) * px_per_ns) / WEFT__CELL_PX;
 			if (never >> __builtin_ctzll(bits) & 1) {
-				lay_failures_of(s, strip, (struct cells){(int)c0, (int)c1, true}, true, 1);
+				add_failures_of(s, strip, (struct cells){(int)c0, (int)c1, true}, true, 1);
 				continue;
 			}
 			add_end(ends, c1, s->unit);
 			if (dense || c0 == c1 || (c1 == last_c1 && c0 >= last_c0))
-				continue; /* there is no line to it, or it is within another */
+				continue; /* there is no line to it, or another line covers it */
 			last_c0 = c0;
 			last_c1 = c1;
 			const unsigned first = c1 - c0 < LINE ? c0 : c1 - LINE;
@@ -332,8 +336,8 @@ static void lay_whole_failures(struct weft__frame *f, const struct strips *s, in
 	}
 }
 
-/* Lays a box down whole, if that is as good as looking into it; of what failed, each always shows. */
-static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t at)
+/* Adds a box as a whole if that looks the same as adding its promises; each failure is still added by itself. */
+static bool add_box(struct weft__frame *f, struct strips *s, int level, size_t at)
 {
 	const struct weft_box *box = &f->index->boxes[level][at];
 	if (!(box->last_row < f->first_line_row || box->first_row >= f->end_line_row))
@@ -345,7 +349,7 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 		return false;
 	double x0 = weft_view_x(f->view, box->start_ns), x1 = weft_view_x(f->view, box->end_ns);
 	double wide = WEFT__CELL_PX, rows = s->rows[strip];
-	/* Gaps do not show where many rows share a strip, nor where there are hardly any. */
+	/* Gaps are invisible if many rows share a strip, or if there are hardly any. */
 	if (rows > 2) {
 		wide *= rows < BLUR_CELLS ? rows : BLUR_CELLS;
 		if ((double)box->alive_ns >
@@ -354,31 +358,31 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	}
 	if (x1 - x0 > wide)
 		return false;
-	/* Where sleep is folded, as evenly as it can be told. */
+	/* With folded sleep, the scale is an average over the box. */
 	double px_per_ns = f->view->lulls ? (x1 - x0) / ((double)box->end_ns - (double)box->start_ns) : f->view->px_per_ns;
 	double cells_per_ns = px_per_ns / WEFT__CELL_PX;
-	lay(s, ALIVE, strip, x0, x1, (double)box->alive_ns * cells_per_ns);
+	add_amount(s, ALIVE, strip, x0, x1, (double)box->alive_ns * cells_per_ns);
 	if (box->run_ns)
-		lay(s, RUN, strip, x0, x1, (double)box->run_ns * cells_per_ns);
+		add_amount(s, RUN, strip, x0, x1, (double)box->run_ns * cells_per_ns);
 	struct cells c = cells_of(s, x0, x1);
 	if (!c.seen)
 		return true;
 	size_t size = WEFT__BOX_SIZE(level), first = at * size;
 	size_t end = first + size < f->index->count ? first + size : f->index->count;
 	if (box->important && c.c1 - c.c0 <= 1) {
-		lay_failures_of(s, strip, c, f->index->never[first / 64] >> first % 64 & 1,
+		add_failures_of(s, strip, c, f->index->never[first / 64] >> first % 64 & 1,
 		    weft__went_wrong_before(f->index, end) - weft__went_wrong_before(f->index, first));
 	} else if (box->important) {
 		if (x0 >= 0 && x1 < f->width && !f->view->lulls)
-			lay_whole_failures(f, s, strip, first, end);
+			add_whole_failures(f, s, strip, first, end);
 		else
-			lay_failures(f, s, strip, first, end);
+			add_failures(f, s, strip, first, end);
 	}
 	return true;
 }
 
-/* What one promise on a sparse strip has: who made it, when it ran. */
-static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promise, int strip, int y)
+/* Adds the creator and runs of one promise in a sparse strip. */
+static void add_details(struct weft__frame *f, struct strips *s, uint32_t promise, int strip, int y)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
 	struct weft_intervals runs = weft__runs_of(f, p);
@@ -389,74 +393,75 @@ static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promis
 		int64_t cell_end = weft_view_time(f->view, (weft__floor(from / WEFT__CELL_PX) + 1) * WEFT__CELL_PX);
 		size_t end = weft__intervals_start_from(&runs, r + 1, cell_end);
 		double to = weft_view_x(f->view, weft__intervals_end(&runs, end - 1));
-		lay(s, RUN, strip, from, to, (double)(runs.busy[end] - runs.busy[r]) * f->view->px_per_ns / WEFT__CELL_PX);
+		add_amount(s, RUN, strip, from, to, (double)(runs.busy[end] - runs.busy[r]) * f->view->px_per_ns / WEFT__CELL_PX);
 		r = end;
 	}
 }
 
-/* Those of one row, from place i up to `end`, in a strip of many rows.  All of them are seen whole, and no sleep is
- * folded: nothing is cut off, and x is linear in time.  Hot where promises are many and short.  Of what they did, `run_part` is
- * running. */
-static void lay_whole_row(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end, double run_part)
+/* Adds promises of one row, at positions i up to `end`, in a strip of many rows.  All are completely visible and no sleep is
+ * folded: nothing is clipped, and x is linear in time.  This loop is hot if there are many short promises.  `run_fraction` is
+ * the running part of their time. */
+static void add_whole_row(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end, double run_fraction)
 {
 	const struct weft_lifetime *lives = f->index->lives;
 	const int64_t from_ns = f->view->from_ns;
 	const double px_per_ns = f->view->px_per_ns, unit = s->unit;
-	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
+	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_fraction > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
 		double x0 = (double)(lives[i].start_ns - from_ns) * px_per_ns,
 		       x1 = (double)(lives[i].end_ns - from_ns) * px_per_ns;
 		int c0 = (int)x0 >> 1, c1 = (int)x1 >> 1;
-		uint32_t alive = share(unit, (struct cells){c0, c1, true}, (x1 - x0) / WEFT__CELL_PX);
+		uint32_t alive = cell_share(unit, (struct cells){c0, c1, true}, (x1 - x0) / WEFT__CELL_PX);
 		alive_row[c0] += alive;
 		alive_row[c1 + 1] -= alive;
 		if (run_row) {
-			uint32_t ran = (uint32_t)(alive * run_part);
+			uint32_t ran = (uint32_t)(alive * run_fraction);
 			run_row[c0] += ran;
 			run_row[c1 + 1] -= ran;
 		}
 	}
 }
 
-/* Those of one row, from place i up to `end`, of which some may be seen in part, or in a strip of few rows. */
-static void lay_some(struct weft__frame *f, struct strips *s, uint32_t row, int strip, size_t i, size_t end, double run_part)
+/* Adds promises of one row, at positions i up to `end`, which may be partly visible, or in a strip of few rows. */
+static void add_some_promises(
+    struct weft__frame *f, struct strips *s, uint32_t row, int strip, size_t i, size_t end, double run_fraction)
 {
 	const struct weft_index *x = f->index;
 	const int last = (int)s->columns - 3;
 	const bool dense = is_dense(s, strip);
-	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
+	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_fraction > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
 		double x0 = weft_view_x(f->view, x->lives[i].start_ns), x1 = weft_view_x(f->view, x->lives[i].end_ns);
 		struct cells c = cells_of(s, x0, x1);
 		if (!c.seen)
 			continue;
-		uint32_t alive = share(s->unit, c, (x1 - x0) / WEFT__CELL_PX);
+		uint32_t alive = cell_share(s->unit, c, (x1 - x0) / WEFT__CELL_PX);
 		add_to(alive_row, last, c, alive);
 		if (!dense && x1 - x0 >= WIDE_PX)
-			lay_details(f, s, f->layout->by_row[i], strip, weft__row_y(f, row));
+			add_details(f, s, f->layout->by_row[i], strip, weft__row_y(f, row));
 		else if (run_row)
-			add_to(run_row, last, c, (uint32_t)(alive * run_part));
+			add_to(run_row, last, c, (uint32_t)(alive * run_fraction));
 	}
 }
 
-/* What is known of some promises that stand next to each other. */
+/* Properties of adjacent promises. */
 struct lot {
-	double run_part; /* of what they did, so much is running */
-	bool important;  /* one of them went wrong */
-	bool is_whole;   /* all of them are seen whole, and no sleep is folded */
+	double run_fraction; /* running part of their time */
+	bool important;      /* one of them went wrong */
+	bool is_whole;       /* all are completely visible, and no sleep is folded */
 };
 
-static void lay_part(
+static void add_row_part(
     struct weft__frame *f, struct strips *s, uint32_t row, int strip, size_t i, size_t end, const struct lot *lot)
 {
 	if (lot->important)
-		lay_failures(f, s, strip, i, end);
-	lay_some(f, s, row, strip, i, end, lot->run_part);
+		add_failures(f, s, strip, i, end);
+	add_some_promises(f, s, row, strip, i, end, lot->run_fraction);
 }
 
-/* Those of one row, from place i up to `end`.  They do not overlap: those that are seen stand together, and of these the ones
- * that are seen whole. */
-static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, const struct lot *lot)
+/* Adds promises of one row, at positions i up to `end`.  They do not overlap, so visible ones are contiguous, and among these
+ * the completely visible ones. */
+static void add_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, const struct lot *lot)
 {
 	const struct weft_index *x = f->index;
 	const int strip = strip_of(s, row);
@@ -464,34 +469,34 @@ static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_
 		return;
 	size_t whole = i, whole_end = end;
 	if (!lot->is_whole) {
-		i = WEFT_FIRST(k, i, end, x->lives[k].end_ns >= f->from_ns);
-		end = WEFT_FIRST(k, i, end, x->lives[k].start_ns > f->to_ns);
+		i = WEFT_FIND_FIRST(k, i, end, x->lives[k].end_ns >= f->from_ns);
+		end = WEFT_FIND_FIRST(k, i, end, x->lives[k].start_ns > f->to_ns);
 	}
 	if (s->rows[strip] <= SPARSE_ROWS || f->view->lulls) {
-		lay_part(f, s, row, strip, i, end, lot);
+		add_row_part(f, s, row, strip, i, end, lot);
 		return;
 	}
 	if (!lot->is_whole) {
-		whole = WEFT_FIRST(k, i, end, x->lives[k].start_ns >= f->view->from_ns);
-		whole_end = WEFT_FIRST(k, whole, end, weft_view_x(f->view, x->lives[k].end_ns) >= f->width);
+		whole = WEFT_FIND_FIRST(k, i, end, x->lives[k].start_ns >= f->view->from_ns);
+		whole_end = WEFT_FIND_FIRST(k, whole, end, weft_view_x(f->view, x->lives[k].end_ns) >= f->width);
 	}
 	if (i < whole)
-		lay_part(f, s, row, strip, i, whole, lot);
+		add_row_part(f, s, row, strip, i, whole, lot);
 	if (whole < whole_end && lot->important)
-		lay_whole_failures(f, s, strip, whole, whole_end);
+		add_whole_failures(f, s, strip, whole, whole_end);
 	if (whole < whole_end)
-		lay_whole_row(f, s, strip, whole, whole_end, lot->run_part);
+		add_whole_row(f, s, strip, whole, whole_end, lot->run_fraction);
 	if (whole_end < end)
-		lay_part(f, s, row, strip, whole_end, end, lot);
+		add_row_part(f, s, row, strip, whole_end, end, lot);
 }
 
-static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
+static void add_promises(struct weft__frame *f, struct strips *s, size_t box)
 {
 	const struct weft_box *b = &f->index->boxes[0][box];
 	size_t i = box * WEFT__BOX_PROMISES, end = i + WEFT__BOX_PROMISES;
-	double run_part = b->alive_ns > 0 ? (double)b->run_ns / (double)b->alive_ns : 0;
+	double run_fraction = b->alive_ns > 0 ? (double)b->run_ns / (double)b->alive_ns : 0;
 	const struct lot lot = {
-	    .run_part = run_part < 1 ? run_part : 1,
+	    .run_fraction = run_fraction < 1 ? run_fraction : 1,
 	    .important = b->important,
 	    .is_whole = !f->view->lulls && b->start_ns >= f->view->from_ns && weft_view_x(f->view, b->end_ns) < f->width,
 	};
@@ -499,38 +504,38 @@ static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
 	for (uint32_t row = b->first_row; i < end; row++) {
 		size_t row_end = f->layout->row_begin[row + 1] < end ? f->layout->row_begin[row + 1] : end;
 		if (row_end > i && !is_line(f, row) && weft_view_is_shown(f->view, row) && !is_summed(f, strip_of(s, row)))
-			lay_row(f, s, row, i, row_end, &lot);
+			add_row(f, s, row, i, row_end, &lot);
 		i = row_end > i ? row_end : i;
 	}
 }
 
-/* Asks memory for what will be looked at soon: it takes longer to come than all else takes.  A prefetch is nothing in
- * WebAssembly. */
-static inline void touch(const int64_t *where)
+/* Loads memory that will be needed soon, because waiting for it takes longer than all the rest.  A volatile load is used because
+ * WebAssembly has no prefetch. */
+static inline void prefetch_sum(const int64_t *where)
 {
 	(void)*(const volatile int64_t *)where;
 }
 
-/* Boxes that have to be looked into.  They lie apart: many are asked for at once. */
+/* Boxes that must be examined.  They are scattered in memory, so many are loaded at once. */
 struct queue {
 	size_t boxes[32], count;
 };
 
-static void lay_queue(struct weft__frame *f, struct strips *s, struct queue *q)
+static void add_queue(struct weft__frame *f, struct strips *s, struct queue *q)
 {
-	enum { STEP = 4 }; /* lives in a line of a cache */
+	enum { STEP = 4 }; /* lives in a cache line */
 	const struct weft_index *x = f->index;
 	for (size_t k = 0; k < q->count; k++)
 		for (size_t i = 0; i < WEFT__BOX_PROMISES; i += STEP) {
 			const size_t at = q->boxes[k] * WEFT__BOX_PROMISES + i;
-			touch(&x->lives[at < x->count ? at : 0].end_ns);
+			prefetch_sum(&x->lives[at < x->count ? at : 0].end_ns);
 		}
 	for (size_t k = 0; k < q->count; k++)
-		lay_promises(f, s, q->boxes[k]);
+		add_promises(f, s, q->boxes[k]);
 	q->count = 0;
 }
 
-static void lay_boxes(struct weft__frame *f, struct strips *s)
+static void add_boxes(struct weft__frame *f, struct strips *s)
 {
 	struct queue queue = {.count = 0};
 	const uint32_t first_row = s->begin[f->s->summed_above], end_row = s->begin[f->s->summed_below];
@@ -547,12 +552,12 @@ static void lay_boxes(struct weft__frame *f, struct strips *s)
 		const struct weft_box *box = &f->index->boxes[level][at];
 		if (box->end_ns < f->from_ns || box->start_ns > f->to_ns || box->last_row < first_row ||
 		    box->first_row >= end_row || (is_line(f, box->first_row) && is_line(f, box->last_row)) ||
-		    lay_box(f, s, level, at))
+		    add_box(f, s, level, at))
 			continue;
 		if (level == 0) {
 			queue.boxes[queue.count++] = at;
 			if (queue.count == sizeof queue.boxes / sizeof *queue.boxes)
-				lay_queue(f, s, &queue);
+				add_queue(f, s, &queue);
 			continue;
 		}
 		size_t end = (at + 1) * WEFT__BOX_FAN;
@@ -562,10 +567,10 @@ static void lay_boxes(struct weft__frame *f, struct strips *s)
 			stack[height++].box = child;
 		}
 	}
-	lay_queue(f, s, &queue);
+	add_queue(f, s, &queue);
 }
 
-/* In which slices of time cells begin; false when out of memory. */
+/* Finds the slices of time in which cells start.  Returns false when out of memory. */
 static bool find_edges(struct weft__frame *f, const struct strips *s)
 {
 	const struct weft_sums *sums = &f->index->sums;
@@ -576,7 +581,7 @@ static bool find_edges(struct weft__frame *f, const struct strips *s)
 		return false;
 	}
 	for (size_t c = 0; c + 1 < s->columns; c++) {
-		/* A cell may be less than a ns. */
+		/* A cell may be less than a ns wide. */
 		const double x = (double)c * WEFT__CELL_PX, ns = f->view->lulls
 								     ? (double)weft_view_time(f->view, x)
 								     : (double)f->view->from_ns + x / f->view->px_per_ns;
@@ -591,14 +596,14 @@ static bool find_edges(struct weft__frame *f, const struct strips *s)
 	return true;
 }
 
-/* What is summed up before an edge: what a slice has is shared out evenly, but a unit stays whole. */
+/* Returns the sum before an edge.  The sum of a slice is divided evenly, in whole units. */
 static inline uint32_t sum_before(const uint32_t *sums, const struct weft__edge *e)
 {
 	const uint32_t before = sums[e->slice], within = sums[e->slice + 1] - before;
 	return before + (uint32_t)(((uint64_t)within * e->part + 32768) >> 16);
 }
 
-static void lay_sums(struct weft__frame *f, const struct strips *s, int strip, enum plane plane)
+static void add_sums(struct weft__frame *f, const struct strips *s, int strip, enum plane plane)
 {
 	const struct weft_sums *all = &f->index->sums;
 	const unsigned shift = all->block_shift;
@@ -633,7 +638,7 @@ static int alive_alpha(double rows_alive, double rows)
 	return rows_alive == 0 ? 0 : part < 1 / 8.0 ? 104 : part < 2 / 3.0 ? 140 : 176;
 }
 
-/* How a cell is painted in which `sum` units of a plane are. */
+/* Returns the opacity of a cell with `sum` units of a plane. */
 static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit)
 {
 	double all = sum / unit;
@@ -644,25 +649,24 @@ static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit
 	return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
 }
 
-/* Of two neighbours: as strong as the stronger, but what went wrong as strong as both are on average, so that one in a hundred
- * does not look like one in ten. */
-static uint8_t one_of(enum plane plane, uint8_t a, uint8_t b)
+/* Merges the opacities of two neighbours: the maximum, but for failures the mean, so that one in a hundred does not look like
+ * one in ten. */
+static uint8_t merge_alphas(enum plane plane, uint8_t a, uint8_t b)
 {
 	enum { STEP = 8 };
 	const unsigned mean = (unsigned)(a + b + 2 * STEP - 1) / (2 * STEP) * STEP;
 	return plane < NEVER ? a > b ? a : b : (uint8_t)(mean < 255 ? mean : 255);
 }
 
-/* Makes two neighbours one, over and over, until a strip has no more changes than the eye follows; returns how many cells are
- * one. */
-static size_t calm(enum plane plane, uint8_t *alphas, size_t count, size_t changes)
+/* Merges neighbours repeatedly until a strip has few enough changes for the eye.  Returns the number of cells merged into one. */
+static size_t calm_alphas(enum plane plane, uint8_t *alphas, size_t count, size_t changes)
 {
 	size_t grain = 1;
-	for (; grain < MOST_GRAIN && changes > MOST_CHANGES; grain *= 2) {
+	for (; grain < MAX_GRAIN && changes > MAX_CHANGES; grain *= 2) {
 		changes = 0;
 		for (size_t c = 0; c < count; c += 2) {
 			uint8_t other = c + 1 < count ? alphas[c + 1] : 0;
-			alphas[c / 2] = one_of(plane, alphas[c], other);
+			alphas[c / 2] = merge_alphas(plane, alphas[c], other);
 			changes += c > 0 && alphas[c / 2 - 1] != alphas[c / 2];
 		}
 		count = (count + 1) / 2;
@@ -670,7 +674,7 @@ static size_t calm(enum plane plane, uint8_t *alphas, size_t count, size_t chang
 	return grain;
 }
 
-/* Whether nothing begins or ends in some cells. */
+/* Returns whether nothing starts or ends in some cells. */
 static bool is_empty(const uint32_t *row, size_t count)
 {
 	uint64_t any = 0, two;
@@ -681,7 +685,7 @@ static bool is_empty(const uint32_t *row, size_t count)
 	return !any;
 }
 
-/* How far cells look like the first. */
+/* Returns the end of the cells that look like the first. */
 static size_t end_of_run(const uint8_t *alphas, size_t first, size_t count)
 {
 	const uint64_t like_first = alphas[first] * 0x0101010101010101u;
@@ -711,7 +715,7 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 {
 	const uint32_t *row = s->planes + ((size_t)strip * PLANES + (size_t)plane) * s->columns;
 	const double rows = s->rows[strip];
-	/* Where many rows share a strip, two cells look like the fuller one. */
+	/* If many rows share a strip, two cells are drawn as the fuller one. */
 	size_t grain = rows > SPARSE_ROWS ? 2 : 1, end = s->columns - 2, count = (end + grain - 1) / grain, changes = 0;
 	if (!row[s->columns - 1])
 		return;
@@ -737,8 +741,8 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 		}
 		alphas[c] = alpha;
 	}
-	size_t calmed = calm(plane, alphas, count, changes), start = 0;
-	/* Cells that were made one do not reach beyond the trace. */
+	size_t calmed = calm_alphas(plane, alphas, count, changes), start = 0;
+	/* Merged cells must not extend beyond the trace. */
 	const int first = weft__floor(weft_view_x(f->view, 0)) - 1,
 		  last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
 	count = (count + calmed - 1) / calmed;
@@ -763,7 +767,7 @@ static void draw_mark(struct weft__frame *f, enum mark mark, int x0, int x1, int
 		weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0, y - 1, x1, y + 3);
 }
 
-/* Marked cells side by side are one; in a dense strip also those between which there is no room for another. */
+/* Draws marked cells; adjacent ones merge, and in a dense strip also those with small gaps. */
 static void draw_marks(struct weft__frame *f, const struct strips *s, int strip, enum mark mark)
 {
 	const uint64_t *bits = marks_of(s, mark, strip);
@@ -796,13 +800,13 @@ void weft__strips_draw(struct weft__frame *f)
 		f->failed = true;
 		return;
 	}
-	lay_boxes(f, &s);
+	add_boxes(f, &s);
 	if (s.begin[f->s->summed_above] + (f->layout->row_count - s.begin[f->s->summed_below]) > 0 && !find_edges(f, &s))
 		return;
 	for (int strip = 0; strip < s.count; strip++)
 		for (enum plane plane = ALIVE; plane < PLANES && is_summed(f, strip) && s.begin[strip] < s.begin[strip + 1];
 		     plane++)
-			lay_sums(f, &s, strip, plane);
+			add_sums(f, &s, strip, plane);
 	for (int strip = 0; strip < s.count; strip++) {
 		for (enum plane plane = ALIVE; plane < PLANES; plane++)
 			draw_plane(f, &s, strip, plane, f->s->alphas.items);

@@ -1,4 +1,4 @@
-/* svg.c: one path for each run of primitives that look alike.  SPDX-License-Identifier: ISC */
+/* svg.c: writes one path for each run of primitives of one style.  SPDX-License-Identifier: ISC */
 #include "draw/svg.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ struct out {
 	bool failed;
 };
 
-static void flush(struct out *o)
+static void flush_buffer(struct out *o)
 {
 	if (o->used > 0 && !o->failed)
 		o->failed = o->write(o->ctx, o->buf, o->used) != 0;
@@ -23,33 +23,33 @@ static void flush(struct out *o)
 static void put_char(struct out *o, char c)
 {
 	if (o->used == sizeof o->buf)
-		flush(o);
+		flush_buffer(o);
 	o->buf[o->used++] = c;
 }
 
-static void put(struct out *o, const char *text)
+static void put_string(struct out *o, const char *text)
 {
 	while (*text)
 		put_char(o, *text++);
 }
 
-/* Eighths of a px, as few digits as it takes. */
+/* Writes eighths of a px with as few digits as possible. */
 static void put_px(struct out *o, float px)
 {
 	static const char *const fraction[] = {"", ".125", ".25", ".375", ".5", ".625", ".75", ".875"};
 	char text[32];
 	int e = (int)(px * 8), size = e < 0 ? -e : e;
 	snprintf(text, sizeof text, "%s%d%s", e < 0 ? "-" : "", size / 8, fraction[size % 8]);
-	put(o, text);
+	put_string(o, text);
 }
 
 static void put_escaped(struct out *o, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		switch (text[i]) {
-		case '&': put(o, "&amp;"); break;
-		case '<': put(o, "&lt;"); break;
-		case '>': put(o, "&gt;"); break;
+		case '&': put_string(o, "&amp;"); break;
+		case '<': put_string(o, "&lt;"); break;
+		case '>': put_string(o, "&gt;"); break;
 		default: put_char(o, text[i]);
 		}
 }
@@ -58,14 +58,14 @@ static void put_paint(struct out *o, const char *property, enum weft_theme theme
 {
 	char text[96];
 	snprintf(text, sizeof text, " %s=\"#%06x\"", property, (unsigned)weft_theme_rgb(theme, p->paint));
-	put(o, text);
+	put_string(o, text);
 	if (p->alpha < 255) {
 		snprintf(text, sizeof text, " %s-opacity=\".%03d\"", property, p->alpha * 1000 / 255);
-		put(o, text);
+		put_string(o, text);
 	}
 }
 
-static bool alike(const struct weft_prim *a, const struct weft_prim *b)
+static bool has_same_style(const struct weft_prim *a, const struct weft_prim *b)
 {
 	return a->kind == b->kind && a->paint == b->paint && a->alpha == b->alpha &&
 	       (a->kind != WEFT_PRIM_LINE || a->width == b->width);
@@ -104,16 +104,16 @@ static void put_shape(struct out *o, const struct weft_prim *p)
 static void put_text(struct out *o, const struct weft_draw_list *list, const struct weft_prim *p)
 {
 	char size[32];
-	put(o, "<text x=\"");
+	put_string(o, "<text x=\"");
 	put_px(o, p->x0);
-	put(o, "\" y=\"");
+	put_string(o, "\" y=\"");
 	put_px(o, p->y0);
-	put(o, "\" textLength=\"");
+	put_string(o, "\" textLength=\"");
 	put_px(o, p->width);
 	snprintf(size, sizeof size, "\" class=\"f%d%s\">", p->font, p->halo ? " h" : "");
-	put(o, size);
+	put_string(o, size);
 	put_escaped(o, list->text + p->first, p->count);
-	put(o, "</text>\n");
+	put_string(o, "</text>\n");
 }
 
 int weft_svg_write(
@@ -133,38 +133,38 @@ int weft_svg_write(
 	    ".h{paint-order:stroke;stroke:#%06x;stroke-width:3px;stroke-linejoin:round}</style>\n",
 	    w, h, w, h, (int)weft_font_px(WEFT_FONT_LABEL), (int)weft_font_px(WEFT_FONT_SMALL), (int)weft_font_px(WEFT_FONT_BOLD),
 	    (unsigned)weft_theme_rgb(theme, WEFT_PAINT_BACKGROUND));
-	put(o, head);
+	put_string(o, head);
 	for (size_t i = 0; i < list->count && !o->failed;) {
 		const struct weft_prim *p = &list->prims[i];
 		if (p->kind == WEFT_PRIM_TEXT) {
-			put(o, "<g");
+			put_string(o, "<g");
 			put_paint(o, "fill", theme, p);
-			put(o, ">\n");
-			for (const struct weft_prim *first = p; i < list->count && alike(first, &list->prims[i]); i++)
+			put_string(o, ">\n");
+			for (const struct weft_prim *first = p; i < list->count && has_same_style(first, &list->prims[i]); i++)
 				put_text(o, list, &list->prims[i]);
-			put(o, "</g>\n");
+			put_string(o, "</g>\n");
 			continue;
 		}
-		put(o, "<path");
+		put_string(o, "<path");
 		if (p->kind == WEFT_PRIM_LINE) {
-			put(o, " fill=\"none\"");
+			put_string(o, " fill=\"none\"");
 			put_paint(o, "stroke", theme, p);
-			put(o, " stroke-width=\"");
+			put_string(o, " stroke-width=\"");
 			put_px(o, p->width);
-			put(o, "\"");
+			put_string(o, "\"");
 		} else {
 			put_paint(o, "fill", theme, p);
 			if (p->kind == WEFT_PRIM_RECT)
-				put(o, " shape-rendering=\"crispEdges\"");
+				put_string(o, " shape-rendering=\"crispEdges\"");
 		}
-		put(o, " d=\"");
-		for (const struct weft_prim *first = p; i < list->count && alike(first, &list->prims[i]); i++)
+		put_string(o, " d=\"");
+		for (const struct weft_prim *first = p; i < list->count && has_same_style(first, &list->prims[i]); i++)
 			put_shape(o, &list->prims[i]);
-		put(o, "\"/>\n");
+		put_string(o, "\"/>\n");
 	}
-	put(o, "</svg>\n");
-	flush(o);
+	put_string(o, "</svg>\n");
+	flush_buffer(o);
 	bool failed = o->failed;
 	free(o);
-	return failed ? weft_error_set(err, WEFT_EIO, "the picture cannot be written") : WEFT_OK;
+	return failed ? weft_error_set(err, WEFT_EIO, "cannot write the picture") : WEFT_OK;
 }

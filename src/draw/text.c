@@ -1,4 +1,4 @@
-/* text.c: how wide texts are, where there is room for one among others and among lines.  SPDX-License-Identifier: ISC */
+/* text.c: measures texts, and finds space for them among other texts and lines.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/hash.h"
@@ -6,11 +6,11 @@
 #include "base/utf8.h"
 #include "draw/frame.h"
 
-#define WIDTHS_LEAST 256u
-#define LEAST_LETTERS 6u
-#define WIDTHS 16384u /* half of them are kept at most, then forgotten together */
+#define MIN_WIDTHS 256u
+#define MIN_LETTERS 6u
+#define MAX_WIDTHS 16384u /* capacity; at half of it, all widths are dropped */
 
-/* Widths of a common sans serif in 1/100 of its size, from the space on; all else is as wide as an M. */
+/* Widths of a common sans serif in 1/100 of its size, from the space on; any other character is as wide as an M. */
 static double own_width(enum weft_font font, const char *text, size_t len)
 {
 	static const uint8_t hundredths[95] = {32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64,
@@ -28,19 +28,19 @@ static double own_width(enum weft_font font, const char *text, size_t len)
 	return sum * weft_font_px(font) / 100 * (font == WEFT_FONT_BOLD ? 1.1 : 1);
 }
 
-static double measure(struct weft__frame *f, enum weft_font font, const char *text, size_t len)
+static double measure_text(struct weft__frame *f, enum weft_font font, const char *text, size_t len)
 {
 	return f->options.measure ? f->options.measure(f->options.measure_ctx, font, text, len) : own_width(font, text, len);
 }
 
-/* Makes room for one more width; where there is none, all are forgotten. */
-static bool make_room(struct weft_draw_scratch *s)
+/* Makes space for one more width; drops all at the maximum capacity. */
+static bool reserve_widths(struct weft_draw_scratch *s)
 {
 	const size_t had = s->widths.count;
-	size_t count = had ? had : WIDTHS_LEAST;
+	size_t count = had ? had : MIN_WIDTHS;
 	if (!had)
 		s->width_key = weft_hash_key_new();
-	else if (had < WIDTHS)
+	else if (had < MAX_WIDTHS)
 		count = 4 * had;
 	s->widths.count = 0;
 	s->widths.count = weft_vec_reserve(&s->widths, count) ? count : had;
@@ -53,18 +53,18 @@ static bool make_room(struct weft_draw_scratch *s)
 static double measure_cached(struct weft__frame *f, enum weft_font font, const char *text, size_t len)
 {
 	struct weft_draw_scratch *s = f->s;
-	if (s->widths.count == 0 && !make_room(s))
-		return measure(f, font, text, len);
-	const uint64_t hash = (weft_hash_keyed(&s->width_key, text, len) ^ (uint64_t)font << 32) | 1; /* 0 is an empty place */
+	if (s->widths.count == 0 && !reserve_widths(s))
+		return measure_text(f, font, text, len);
+	const uint64_t hash = (weft_hash_keyed(&s->width_key, text, len) ^ (uint64_t)font << 32) | 1; /* 0 marks an empty entry */
 	size_t at = (hash >> 20) % s->widths.count;
 	while (s->widths.items[at].hash && s->widths.items[at].hash != hash)
 		at = (at + 1) % s->widths.count;
 	if (!s->widths.items[at].hash) {
 		if (s->width_count == s->widths.count / 2) {
-			make_room(s);
+			reserve_widths(s);
 			at = (hash >> 20) % s->widths.count;
 		}
-		s->widths.items[at] = (struct weft__width){hash, (float)measure(f, font, text, len)};
+		s->widths.items[at] = (struct weft__width){hash, (float)measure_text(f, font, text, len)};
 		s->width_count++;
 	}
 	return (double)s->widths.items[at].width;
@@ -79,13 +79,13 @@ double weft__text_width(struct weft__frame *f, enum weft_font font, const char *
 			return measure_cached(f, font, text, len);
 		float *known = &f->s->ascii[font][c];
 		if (*known == 0)
-			*known = (float)measure(f, font, text + i, 1);
+			*known = (float)measure_text(f, font, text + i, 1);
 		width += (double)*known;
 	}
 	return width;
 }
 
-/* Control characters, and separators of lines and paragraphs. */
+/* Returns whether a character is a control character or a line or paragraph separator. */
 static bool breaks_line(const unsigned char *s, size_t n)
 {
 	return (n == 1 && (*s < 32 || *s == 127)) || (n == 2 && *s == 0xc2 && s[1] < 0xa0) ||
@@ -97,7 +97,7 @@ size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len)
 	size_t at = 0;
 	for (size_t i = 0; i < len;) {
 		const unsigned char *s = (const unsigned char *)bytes + i;
-		size_t n = weft_utf8_character(s, len - i);
+		size_t n = weft_utf8_char_bytes(s, len - i);
 		const char *from = bytes + i;
 		size_t step = n ? n : 1;
 		if (n == 0) {
@@ -118,7 +118,7 @@ size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len)
 	return at;
 }
 
-/* At most `cut` bytes of text, no character of them in part. */
+/* Returns at most `cut` bytes of text, without splitting a character. */
 static size_t whole_characters(const char *text, size_t cut, size_t len)
 {
 	while (cut > 0 && cut < len && ((unsigned char)text[cut] & 0xc0) == 0x80)
@@ -126,7 +126,7 @@ static size_t whole_characters(const char *text, size_t cut, size_t len)
 	return cut;
 }
 
-/* A name of C++ or Rust: which function it is stands at its end. */
+/* Returns whether a text is a name of C++ or Rust, which identifies the function at its end. */
 static bool is_scoped(const char *text, size_t len)
 {
 	for (size_t i = 0; i + 1 < len; i++)
@@ -135,28 +135,31 @@ static bool is_scoped(const char *text, size_t len)
 	return false;
 }
 
-size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double room, double *width)
+size_t weft__text_fit(
+    struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double max_width, double *width)
 {
 	static const char ellipsis[] = "\xe2\x80\xa6";
 	*width = weft__text_width(f, font, text, len);
-	if (*width <= room)
+	if (*width <= max_width)
 		return len;
 	double dots = weft__text_width(f, font, ellipsis, 3);
-	/* Less than six letters and two thirds of it are not worth reading. */
-	size_t cut = WEFT_FIRST(i, 1, len + 1, weft__text_width(f, font, text, whole_characters(text, i, len)) + dots > room) - 1;
+	/* A text cut below six letters and two thirds of its length is not worth reading. */
+	size_t cut =
+	    WEFT_FIND_FIRST(i, 1, len + 1, weft__text_width(f, font, text, whole_characters(text, i, len)) + dots > max_width) -
+	    1;
 	cut = whole_characters(text, cut, len);
 	while (cut > 0 && text[cut - 1] == ' ')
 		cut--;
-	if ((cut < LEAST_LETTERS && cut * 3 < len * 2) || cut + sizeof ellipsis > size)
+	if ((cut < MIN_LETTERS && cut * 3 < len * 2) || cut + sizeof ellipsis > size)
 		return 0;
 	size_t head = cut, tail = 0;
 	if (is_scoped(text, len)) {
 		head = whole_characters(text, cut / 3, len);
 		tail = cut - head;
-		while (
-		    tail > 0 &&
-		    (((unsigned char)text[len - tail] & 0xc0) == 0x80 ||
-			weft__text_width(f, font, text, head) + dots + weft__text_width(f, font, text + len - tail, tail) > room))
+		while (tail > 0 &&
+		       (((unsigned char)text[len - tail] & 0xc0) == 0x80 ||
+			   weft__text_width(f, font, text, head) + dots + weft__text_width(f, font, text + len - tail, tail) >
+			       max_width))
 			tail--;
 	}
 	*width = weft__text_width(f, font, text, head) + dots + weft__text_width(f, font, text + len - tail, tail);
@@ -166,12 +169,12 @@ size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, si
 	return head + 3 + tail;
 }
 
-struct place {
+struct text_box {
 	int x0, x1, y0, y1; /* x in units of 4 px */
 	size_t stride;
 };
 
-static bool find_place(struct weft__frame *f, enum weft_font font, double x, double y, double width, struct place *p)
+static bool find_text_box(struct weft__frame *f, enum weft_font font, double x, double y, double width, struct text_box *p)
 {
 	double px = weft_font_px(font);
 	p->x0 = weft__floor(x / 4);
@@ -182,14 +185,14 @@ static bool find_place(struct weft__frame *f, enum weft_font font, double x, dou
 	return p->x0 >= 0 && p->y0 >= 0 && p->x1 <= f->width / 4 + 1 && p->y1 <= f->height;
 }
 
-/* The bits of a place that are in one word. */
-static uint64_t word_mask(const struct place *p, int word)
+/* Returns the bits of a box that are in one word. */
+static uint64_t word_mask(const struct text_box *p, int word)
 {
 	int from = p->x0 > word * 64 ? p->x0 - word * 64 : 0, to = p->x1 < (word + 1) * 64 ? p->x1 - word * 64 : 64;
 	return (to == 64 ? UINT64_MAX : (1ull << to) - 1) & ~((1ull << from) - 1);
 }
 
-static bool is_any_set(const uint64_t *bits, const struct place *p)
+static bool is_any_set(const uint64_t *bits, const struct text_box *p)
 {
 	for (int row = p->y0; row < p->y1; row++)
 		for (int w = p->x0 / 64; w <= (p->x1 - 1) / 64; w++)
@@ -198,21 +201,21 @@ static bool is_any_set(const uint64_t *bits, const struct place *p)
 	return false;
 }
 
-static void set_all(uint64_t *bits, const struct place *p)
+static void set_all(uint64_t *bits, const struct text_box *p)
 {
 	for (int row = p->y0; row < p->y1; row++)
 		for (int w = p->x0 / 64; w <= (p->x1 - 1) / 64; w++)
 			bits[(size_t)row * p->stride + (size_t)w] |= word_mask(p, w);
 }
 
-/* A line, or an upright one of any width. */
+/* Marks a line; a vertical one may have any width. */
 void weft__cross_put(struct weft__frame *f, double x0, double y0, double x1, double y1)
 {
 	const size_t stride = ((size_t)f->width / 4 + 1 + 63) / 64;
 	double dx = (x1 - x0) / 4, dy = y1 - y0, long_x = dx < 0 ? -dx : dx, long_y = dy < 0 ? -dy : dy;
 	int steps = weft__floor(long_x > long_y ? long_x : long_y) + 1;
 	uint64_t *bits = f->s->cross_bits.items;
-	if (dx == 0) { /* most are */
+	if (dx == 0) { /* most are vertical */
 		int x = weft__floor(x0 / 4), top = weft__floor(y0 < y1 ? y0 : y1), bottom = weft__floor(y0 < y1 ? y1 : y0);
 		bottom = bottom < f->height ? bottom : f->height - 1;
 		for (int y = top > 0 ? top : 0; x >= 0 && x <= f->width / 4 && y <= bottom; y++)
@@ -230,24 +233,24 @@ void weft__text_add_halos(struct weft__frame *f)
 {
 	for (size_t i = 0; i < f->list->count; i++) {
 		struct weft_prim *t = &f->list->prims[i];
-		struct place p;
-		bool on_plate = t->paint == WEFT_PAINT_BACKGROUND; /* where a halo would be of its own colour */
+		struct text_box p;
+		bool on_plate = t->paint == WEFT_PAINT_BACKGROUND; /* a halo would have the plate's colour */
 		if (t->kind == WEFT_PRIM_TEXT && !on_plate &&
-		    find_place(f, t->font, (double)t->x0, (double)t->y0, (double)t->width, &p))
+		    find_text_box(f, t->font, (double)t->x0, (double)t->y0, (double)t->width, &p))
 			t->halo = is_any_set(f->s->cross_bits.items, &p);
 	}
 }
 
 bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width)
 {
-	struct place p;
-	return f->failed || !find_place(f, font, x, y, width, &p) || is_any_set(f->s->bits.items, &p);
+	struct text_box p;
+	return f->failed || !find_text_box(f, font, x, y, width, &p) || is_any_set(f->s->bits.items, &p);
 }
 
 bool weft__text_put(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing)
 {
-	struct place p;
-	if (f->failed || !find_place(f, writing.font, x, y, writing.width, &p) || is_any_set(f->s->bits.items, &p))
+	struct text_box p;
+	if (f->failed || !find_text_box(f, writing.font, x, y, writing.width, &p) || is_any_set(f->s->bits.items, &p))
 		return false;
 	set_all(f->s->bits.items, &p);
 	weft__list_text(f, paint, x, y, writing);
@@ -269,16 +272,16 @@ void weft__line_block(struct weft__frame *f, int x0, int y0, int x1, int y1)
 	y1 = y1 < f->height ? y1 : f->height;
 	if (f->failed || x0 >= x1 || y0 >= y1)
 		return;
-	const struct place p = {
+	const struct text_box p = {
 	    .x0 = x0 / 4, .x1 = (x1 - 1) / 4 + 1, .y0 = y0, .y1 = y1, .stride = ((size_t)f->width / 4 + 1 + 63) / 64};
 	set_all(f->s->line_bits.items, &p);
 }
 
 bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, double y, double width)
 {
-	struct place p;
-	if (f->failed || !find_place(f, font, x, y, width, &p))
+	struct text_box p;
+	if (f->failed || !find_text_box(f, font, x, y, width, &p))
 		return true;
-	p.y0 = weft__floor(y - weft_font_px(font) * 0.62); /* that the tallest letters touch a line does no harm */
+	p.y0 = weft__floor(y - weft_font_px(font) * 0.62); /* tall letters may touch a line */
 	return is_any_set(f->s->line_bits.items, &p);
 }

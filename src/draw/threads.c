@@ -1,6 +1,8 @@
-/* threads.c: the program's OS threads in lanes of their own below the promises, as the kernel told of them: solid where they had
- * a processor, striped and hollow where they wanted one, thin where they were blocked.  Where that changes too often to be told
- * apart, each column is as full as its part of the time, and what rounding leaves goes on to the next column: the sum is exact.
+/* threads.c: draws OS threads from kernel data, in lanes below the promises: solid while running, striped while preempted,
+ * hollow while runnable, thin while blocked.
+ *
+ * Where states change too often to be distinguished, each column is filled in proportion to time.  The rounding error is carried
+ * to the next column, so that the sum is exact.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,34 +11,35 @@
 #include "base/search.h"
 #include "draw/threads.h"
 
-#define LANE_PX 32.0  /* if there is room: a name above a bar */
-#define LEAST_PX 15.0 /* if not: the name is on the bar */
+#define LANE_PX 32.0     /* height, if there is space: a name above a bar */
+#define MIN_LANE_PX 15.0 /* minimum height: the name is on the bar */
 #define ROOMY_PX 25
 #define BAR_PX 16
-#define BELOW_PX 3 /* a bar */
+#define BELOW_PX 3 /* below a bar */
 #define FAULT_PX 3
-#define TEXT_PX 10 /* of a name above a bar */
-#define MARKS 4000 /* of all OS threads together, about */
-#define NAME_PX 32 /* a stretch as wide has its name */
+#define TEXT_PX 10 /* height of a name above a bar */
+#define MARKS 4000 /* approximate maximum of shapes for all threads */
+#define NAME_PX 32 /* minimum width of an interval with a name */
 #define RUN_PX 4   /* a shorter run of a promise is not split */
 #define STRIPE_PX 2
 #define SPENT_PX 5
-#define MOST_SPENTS 20000 /* that are looked at */
-#define LONG_SPENTS 64    /* before what is seen */
+#define MAX_SPENTS 20000  /* examined at most */
+#define EARLIER_SPENTS 64 /* examined before the visible interval */
 #define DISK_PX 3
-#define SHAPED_PX 4    /* what is narrower has no shape, but a colour */
-#define FAINT 96       /* a run that waits for a processor */
-#define MOST_WAKES 40  /* with more in view none is drawn but the one that is pointed at */
-#define MOST_OFFS 2000 /* that are looked at for that */
+#define SHAPED_PX 4   /* narrower intervals have a colour, but no shape */
+#define FAINT 96      /* opacity of a run that waits for a CPU */
+#define MAX_WAKES 40  /* with more in view, only those of the promise under the pointer are drawn */
+#define MAX_OFFS 2000 /* examined at most for wakes */
 
-struct weft__threads weft__threads_of(const struct weft_model *model, const struct weft_draw_options *options, double room_px)
+struct weft__threads weft__threads_of(
+    const struct weft_model *model, const struct weft_draw_options *options, double available_px)
 {
 	struct weft__threads t = {0};
 	if (options->no_threads || weft_model_os_tracks(model, &t.tracks) < 0 || !t.tracks)
 		return t;
-	double each = room_px / (double)t.tracks->count;
-	each = each > LANE_PX ? LANE_PX : each < LEAST_PX ? LEAST_PX : each;
-	size_t fit = room_px > 0 ? (size_t)(room_px / each) : 0;
+	double each = available_px / (double)t.tracks->count;
+	each = each > LANE_PX ? LANE_PX : each < MIN_LANE_PX ? MIN_LANE_PX : each;
+	size_t fit = available_px > 0 ? (size_t)(available_px / each) : 0;
 	t.count = t.tracks->count < fit ? t.tracks->count : fit;
 	t.each_px = weft__floor(each);
 	return t;
@@ -52,8 +55,8 @@ struct lane {
 static struct lane lane_of(const struct weft__threads *t, uint32_t track)
 {
 	const int y0 = t->y0 + (int)track * t->each_px, bar_y1 = y0 + t->each_px - BELOW_PX;
-	const int above = FAULT_PX + (t->each_px >= ROOMY_PX ? TEXT_PX : 0), room = t->each_px - BELOW_PX - above;
-	const int bar = room < BAR_PX ? room : BAR_PX;
+	const int above = FAULT_PX + (t->each_px >= ROOMY_PX ? TEXT_PX : 0), free_px = t->each_px - BELOW_PX - above;
+	const int bar = free_px < BAR_PX ? free_px : BAR_PX;
 	return (struct lane){t->tracks, track, bar_y1 - bar, bar_y1};
 }
 
@@ -62,22 +65,22 @@ static const struct weft_os_thread *thread_of(const struct weft_os_tracks *track
 	return &tracks->model->kernel->threads[tracks->tracks[track].thread];
 }
 
-/* ---- What it did ---- */
+/* ---- States ---- */
 
-/* Columns that look alike: all of one state, or so much of each. */
-struct stretch {
+/* Adjacent columns that look the same: one state, or the same height of each. */
+struct block {
 	int x0, x1;
-	int state; /* enum weft_os_state; WEFT_OS_STATES: of several */
+	int state; /* enum weft_os_state; WEFT_OS_STATES: several */
 	int high[WEFT_OS_STATES];
 };
 
-static void put(struct weft__frame *f, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1)
+static void draw_bar(struct weft__frame *f, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1)
 {
 	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, alpha), x0, y0, x1, y1);
 }
 
-/* Along, not across: so a long stretch is as few rectangles as a short one. */
-static void stripe(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
+/* Draws horizontal stripes, so that a long interval needs no more rectangles than a short one. */
+static void draw_stripes(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
 {
 	const int count = (y1 - y0 + STRIPE_PX) / (2 * STRIPE_PX), last = y1 - y0 - STRIPE_PX;
 	for (int i = 0; i < count; i++) {
@@ -86,7 +89,7 @@ static void stripe(struct weft__frame *f, struct weft__ink ink, int x0, int y0, 
 	}
 }
 
-static void hollow(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
+static void draw_hollow(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
 {
 	weft__rect(f, ink, x0, y0, x1, y0 + 1);
 	weft__rect(f, ink, x0, y1 - 1, x1, y1);
@@ -95,11 +98,11 @@ static void hollow(struct weft__frame *f, struct weft__ink ink, int x0, int y0, 
 		weft__rect(f, ink, x1 - 1, y0 + 1, x1, y1 - 1);
 }
 
-static size_t name_stretch(const struct lane *l, const struct stretch *s, int64_t time_ns, char text[80])
+static size_t name_block(const struct lane *l, const struct block *s, int64_t time_ns, char text[80])
 {
 	const struct weft_kernel *k = l->tracks->model->kernel;
 	int64_t from_ns, to_ns;
-	const struct weft_off *off = weft_os_off_at(l->tracks, l->track, time_ns, &from_ns, &to_ns);
+	const struct weft_off_cpu *off = weft_os_off_at(l->tracks, l->track, time_ns, &from_ns, &to_ns);
 	struct weft_str name = {"", 0};
 	if (!off || s->state == WEFT_OS_RUNS)
 		return 0;
@@ -116,7 +119,7 @@ static size_t name_stretch(const struct lane *l, const struct stretch *s, int64_
 	return weft__text_clean(text, 76, name.ptr, name.len);
 }
 
-/* In the middle of what is seen of a stretch, if there is room. */
+/* Writes a text in the middle of the visible part of an interval, if it fits. */
 static void write_on_bar(struct weft__frame *f, const struct lane *l, int x0, int x1, const char *text, size_t len, bool is_thin)
 {
 	x0 = x0 > 0 ? x0 : 0;
@@ -131,13 +134,13 @@ static void write_on_bar(struct weft__frame *f, const struct lane *l, int x0, in
 		    (int)(x + width) + 4, l->bar_y1 - 1);
 }
 
-static void write_name(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+static void write_name(struct weft__frame *f, const struct lane *l, const struct block *s)
 {
 	char text[80];
 	const int x0 = s->x0 > 0 ? s->x0 : 0, x1 = s->x1 < f->width ? s->x1 : f->width;
 	if (x1 - x0 < NAME_PX)
 		return;
-	const size_t len = name_stretch(l, s, weft_view_time(f->view, (x0 + x1) / 2.0), text);
+	const size_t len = name_block(l, s, weft_view_time(f->view, (x0 + x1) / 2.0), text);
 	write_on_bar(f, l, x0, x1, text, len, s->state == WEFT_OS_BLOCKED || s->state == WEFT_OS_DISK);
 }
 
@@ -157,7 +160,7 @@ static struct weft__ink ink_of(int state)
 void weft__draw_os_state(struct weft__frame *f, enum weft_os_state state, int x0, int y0, int x1, int y1)
 {
 	struct weft__ink ink = ink_of(state);
-	/* What is too narrow to be told by its shape has its colour. */
+	/* An interval too narrow for its shape is drawn in its colour only. */
 	if (state == WEFT_OS_BLOCKED) {
 		weft__rect(f, ink, x0, y1 - 1, x1, y1);
 	} else if (state == WEFT_OS_RUNS || x1 - x0 < SHAPED_PX) {
@@ -165,15 +168,15 @@ void weft__draw_os_state(struct weft__frame *f, enum weft_os_state state, int x0
 	} else {
 		ink.alpha = 255;
 		if (state == WEFT_OS_PREEMPTED)
-			stripe(f, ink, x0, y0, x1, y1);
+			draw_stripes(f, ink, x0, y0, x1, y1);
 		else if (state == WEFT_OS_READY)
-			hollow(f, ink, x0, y0, x1, y1);
+			draw_hollow(f, ink, x0, y0, x1, y1);
 		else
 			weft__rect(f, ink, x0, y1 - DISK_PX, x1, y1);
 	}
 }
 
-static void draw_stretch(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+static void draw_block(struct weft__frame *f, const struct lane *l, const struct block *s)
 {
 	if (s->x1 <= s->x0)
 		return;
@@ -186,51 +189,51 @@ static void draw_stretch(struct weft__frame *f, const struct lane *l, const stru
 		weft__rect(f, ink_of(state), s->x0, y - s->high[state], s->x1, y);
 }
 
-/* How high each state is in a column; `left` has what rounding left of the columns before. */
-static void fill(struct stretch *s, const int64_t ns[WEFT_OS_STATES], int64_t all_ns, int bar, double left[WEFT_OS_STATES])
+/* Sets the height of each state in a column; `left` carries rounding errors from column to column. */
+static void fill_heights(struct block *s, const int64_t ns[WEFT_OS_STATES], int64_t all_ns, int bar, double left[WEFT_OS_STATES])
 {
-	int room = bar;
+	int free_px = bar;
 	for (int state = 0; state < WEFT_OS_BLOCKED; state++) {
 		double exact = (double)ns[state] * bar / (double)all_ns + left[state];
 		int high = weft__floor(exact + 0.5);
-		high = high < 0 ? 0 : high > room ? room : high;
+		high = high < 0 ? 0 : high > free_px ? free_px : high;
 		left[state] = exact - high;
 		s->high[state] = high;
-		room -= high;
+		free_px -= high;
 	}
 }
 
-static bool is_alike(const struct stretch *a, const struct stretch *b)
+static bool is_same_state(const struct block *a, const struct block *b)
 {
 	return a->x1 == b->x0 && a->state == b->state &&
 	       (a->state != WEFT_OS_STATES || memcmp(a->high, b->high, sizeof a->high) == 0);
 }
 
-/* Columns are a pixel wide, or wider where there would be too many marks. */
+/* Returns the width of columns: a pixel, or more if there would be too many shapes. */
 static int column_of(struct weft__frame *f, const struct weft__threads *t)
 {
 	const struct weft_kernel *k = f->model->kernel;
-	size_t seen = 0;
+	size_t seen_count = 0;
 	for (uint32_t i = 0; i < t->count; i++) {
 		const struct weft_os_thread *thread = thread_of(t->tracks, i);
-		const size_t first = WEFT_FIRST(n, thread->offs, thread[1].offs, k->offs[n].end_ns > f->from_ns);
-		seen += WEFT_FIRST(n, first, thread[1].offs, k->offs[n].start_ns > f->to_ns) - first;
+		const size_t first = WEFT_FIND_FIRST(n, thread->offs, thread[1].offs, k->offs[n].end_ns > f->from_ns);
+		seen_count += WEFT_FIND_FIRST(n, first, thread[1].offs, k->offs[n].start_ns > f->to_ns) - first;
 	}
 	const int least = f->width * (int)t->count / MARKS + 1;
-	return seen > MARKS / 2 && least > 1 ? least : 1;
+	return seen_count > MARKS / 2 && least > 1 ? least : 1;
 }
 
 static void draw_track(struct weft__frame *f, const struct lane *l, const int64_t *times_ns, int column)
 {
-	struct stretch now = {0};
+	struct block now = {0};
 	double left[WEFT_OS_STATES] = {0};
 	int64_t before[WEFT_OS_STATES], until[WEFT_OS_STATES];
 	size_t near = 0;
-	weft_os_until(l->tracks, l->track, times_ns[0], &near, before);
+	weft_os_times_until(l->tracks, l->track, times_ns[0], &near, before);
 	for (int x = 0, c = 1; x < f->width; x += column, c++) {
-		struct stretch here = {.x0 = x, .x1 = x + column < f->width ? x + column : f->width, .state = WEFT_OS_STATES};
+		struct block here = {.x0 = x, .x1 = x + column < f->width ? x + column : f->width, .state = WEFT_OS_STATES};
 		int64_t ns[WEFT_OS_STATES], all_ns = 0;
-		weft_os_until(l->tracks, l->track, times_ns[c], &near, until);
+		weft_os_times_until(l->tracks, l->track, times_ns[c], &near, until);
 		for (int s = 0; s < WEFT_OS_STATES; s++) {
 			ns[s] = until[s] - before[s];
 			all_ns += ns[s];
@@ -238,25 +241,25 @@ static void draw_track(struct weft__frame *f, const struct lane *l, const int64_
 		memcpy(before, until, sizeof before);
 		if (times_ns[c] == times_ns[c - 1] && now.x1 == x) /* less than a ns */
 			now.x1 = here.x1;
-		if (all_ns <= 0) /* or nothing is known */
+		if (all_ns <= 0) /* or unknown */
 			continue;
 		for (int s = 0; s < WEFT_OS_STATES; s++)
 			here.state = ns[s] == all_ns ? s : here.state;
 		if (here.state == WEFT_OS_STATES)
-			fill(&here, ns, all_ns, l->bar_y1 - l->bar_y0, left);
-		if (is_alike(&now, &here)) {
+			fill_heights(&here, ns, all_ns, l->bar_y1 - l->bar_y0, left);
+		if (is_same_state(&now, &here)) {
 			now.x1 = here.x1;
 			continue;
 		}
-		draw_stretch(f, l, &now);
+		draw_block(f, l, &now);
 		now = here;
 	}
-	draw_stretch(f, l, &now);
+	draw_block(f, l, &now);
 }
 
 bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int y0, int y1)
 {
-	/* Of a promise nothing is concluded from what is not all there. */
+	/* Incomplete kernel data is not used for promises. */
 	const uint32_t track =
 	    f->tracks && f->model->kernel->info.is_whole ? weft_os_track_of_stream(f->tracks, stream) : WEFT_NONE;
 	int64_t before[WEFT_OS_STATES], until[WEFT_OS_STATES];
@@ -268,10 +271,10 @@ bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int 
 	x0 = x0 > 0 ? x0 : 0;
 	x1 = x1 < f->width ? x1 : f->width;
 	int since = x0;
-	weft_os_until(f->tracks, track, weft_view_time(f->view, x0), &near, before);
+	weft_os_times_until(f->tracks, track, weft_view_time(f->view, x0), &near, before);
 	for (int x = x0; x <= x1; x++) {
 		int here = UNKNOWN;
-		weft_os_until(f->tracks, track, weft_view_time(f->view, x + 1), &near, until);
+		weft_os_times_until(f->tracks, track, weft_view_time(f->view, x + 1), &near, until);
 		int64_t on_ns = until[WEFT_OS_RUNS] - before[WEFT_OS_RUNS],
 			blocked_ns =
 			    until[WEFT_OS_BLOCKED] - before[WEFT_OS_BLOCKED] + until[WEFT_OS_DISK] - before[WEFT_OS_DISK],
@@ -294,42 +297,42 @@ bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int 
 		else if (now == WAITING)
 			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, FAINT), since, y0, x, y1);
 		else if (now == BLOCKED)
-			hollow(f, ink, since, y0, x, y1);
+			draw_hollow(f, ink, since, y0, x, y1);
 		now = here;
 		since = x;
 	}
 	return true;
 }
 
-/* A tick for each column in which it touched a page that was not there. */
+/* Draws a tick for each column with a page fault. */
 static void draw_faults(struct weft__frame *f, const struct lane *l, int column)
 {
 	const int64_t *faults_ns = f->model->kernel->faults_ns;
 	const struct weft_os_thread *thread = thread_of(l->tracks, l->track);
 	int since = 0, until = 0;
-	size_t i = WEFT_FIRST(n, thread->faults, thread[1].faults, faults_ns[n] >= f->from_ns);
+	size_t i = WEFT_FIND_FIRST(n, thread->faults, thread[1].faults, faults_ns[n] >= f->from_ns);
 	while (i < thread[1].faults && faults_ns[i] <= f->to_ns) {
 		const int x = weft__floor(weft_view_x(f->view, faults_ns[i]) / column) * column;
 		if (x > until) {
-			put(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
+			draw_bar(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
 			since = x;
 		}
 		until = x + column;
 		const int64_t next_ns = weft_view_time(f->view, until);
-		i = WEFT_FIRST_NEAR(n, i + 1, thread[1].faults, faults_ns[n] >= next_ns);
+		i = WEFT_FIND_FIRST_NEAR(n, i + 1, thread[1].faults, faults_ns[n] >= next_ns);
 	}
-	put(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
+	draw_bar(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
 }
 
-/* What its processor did in between: interrupts, a collection of garbage.  Only what is a pixel wide: of the rest there is too
- * much, and it is a part of what ran. */
+/* Draws interrupts and garbage collection on the CPU of a thread, if a pixel wide.  Shorter ones are too many, and count as
+ * running. */
 static void draw_spents(struct weft__frame *f, const struct lane *l, const struct weft_spent *spents, size_t first, size_t end)
 {
 	const uint32_t tid = thread_of(l->tracks, l->track)->tid;
 	const struct weft__ink ink = weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_PAUSE_TEXT, 255);
-	size_t i = WEFT_FIRST(n, first, end, spents[n].start_ns >= f->from_ns);
-	const size_t until = WEFT_FIRST(n, i, end, spents[n].start_ns > f->to_ns);
-	for (i -= i - first < LONG_SPENTS ? i - first : LONG_SPENTS; until - i < MOST_SPENTS && i < until; i++) {
+	size_t i = WEFT_FIND_FIRST(n, first, end, spents[n].start_ns >= f->from_ns);
+	const size_t until = WEFT_FIND_FIRST(n, i, end, spents[n].start_ns > f->to_ns);
+	for (i -= i - first < EARLIER_SPENTS ? i - first : EARLIER_SPENTS; until - i < MAX_SPENTS && i < until; i++) {
 		const struct weft_spent *s = &spents[i];
 		const double x0 = weft_view_x(f->view, s->start_ns), x1 = weft_view_x(f->view, s->end_ns);
 		char text[80];
@@ -341,7 +344,7 @@ static void draw_spents(struct weft__frame *f, const struct lane *l, const struc
 	}
 }
 
-/* ---- Who woke whom ---- */
+/* ---- Wakers ---- */
 
 void weft__draw_wake_arrow(struct weft__frame *f, double x, double from_y, double to_y)
 {
@@ -352,13 +355,13 @@ void weft__draw_wake_arrow(struct weft__frame *f, double x, double from_y, doubl
 	weft__cross_put(f, x, from_y, x, to_y);
 }
 
-bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint32_t track, const struct weft_off *off)
+bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint32_t track, const struct weft_off_cpu *off)
 {
-	const uint32_t waker = off->woken_by == WEFT_NO_TID ? WEFT_NONE : weft_os_track_of(t->tracks, off->woken_by);
+	const uint32_t waker = off->woken_by == WEFT_NO_TID ? WEFT_NONE : weft_os_track_of_tid(t->tracks, off->woken_by);
 	if (waker == WEFT_NONE || off->ready_ns >= off->end_ns || off->ready_ns < f->from_ns || off->ready_ns > f->to_ns)
 		return false;
 	const struct lane to = lane_of(t, track), from = lane_of(t, waker);
-	const uint32_t promise = weft_os_ran_at(t->tracks, waker, off->ready_ns);
+	const uint32_t promise = weft_os_promise_at(t->tracks, waker, off->ready_ns);
 	const uint32_t row = promise == WEFT_NONE ? WEFT_NONE : f->layout->rows[promise];
 	const double x = weft__floor(weft_view_x(f->view, off->ready_ns)) + 0.5;
 	double y0;
@@ -375,22 +378,22 @@ bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint3
 void weft__draw_wakes(struct weft__frame *f, const struct weft__threads *t, uint32_t by_promise)
 {
 	const struct weft_kernel *k = f->model->kernel;
-	const struct weft_off *found[MOST_WAKES];
-	uint32_t tracks[MOST_WAKES];
-	size_t count = 0, seen = 0;
+	const struct weft_off_cpu *found[MAX_WAKES];
+	uint32_t tracks[MAX_WAKES];
+	size_t count = 0, seen_count = 0;
 	for (uint32_t i = 0; i < t->count; i++) {
 		const struct weft_os_thread *thread = thread_of(t->tracks, i);
-		size_t n = WEFT_FIRST(o, thread->offs, thread[1].offs, k->offs[o].end_ns > f->from_ns);
+		size_t n = WEFT_FIND_FIRST(o, thread->offs, thread[1].offs, k->offs[o].end_ns > f->from_ns);
 		for (; n < thread[1].offs && k->offs[n].start_ns <= f->to_ns; n++) {
 			const uint32_t by = k->offs[n].woken_by;
-			if (++seen > MOST_OFFS)
+			if (++seen_count > MAX_OFFS)
 				return;
 			const uint32_t waker =
-			    by == WEFT_NO_TID || by == thread->tid ? WEFT_NONE : weft_os_track_of(t->tracks, by);
+			    by == WEFT_NO_TID || by == thread->tid ? WEFT_NONE : weft_os_track_of_tid(t->tracks, by);
 			if (waker == WEFT_NONE ||
-			    (by_promise != WEFT_NONE && weft_os_ran_at(t->tracks, waker, k->offs[n].ready_ns) != by_promise))
+			    (by_promise != WEFT_NONE && weft_os_promise_at(t->tracks, waker, k->offs[n].ready_ns) != by_promise))
 				continue;
-			if (count == MOST_WAKES)
+			if (count == MAX_WAKES)
 				return;
 			tracks[count] = i;
 			found[count++] = &k->offs[n];
@@ -400,7 +403,7 @@ void weft__draw_wakes(struct weft__frame *f, const struct weft__threads *t, uint
 		weft__draw_wake(f, t, tracks[i], found[i]);
 }
 
-/* ---- Its name ---- */
+/* ---- Names of threads ---- */
 
 size_t weft__thread_name(const struct weft_os_tracks *tracks, uint32_t track, char *buf, size_t size)
 {
@@ -419,9 +422,9 @@ static void write_thread(struct weft__frame *f, const struct weft__threads *t, c
 	size_t len = weft__thread_name(t->tracks, l->track, text, 100);
 	if (l->track + 1 == t->count && t->count < t->tracks->count)
 		len += (size_t)snprintf(
-		    text + len, sizeof text - len, ", and %zu more OS threads that have no room", t->tracks->count - t->count);
+		    text + len, sizeof text - len, ", and %zu more OS threads that do not fit", t->tracks->count - t->count);
 	if (!t->tracks->model->kernel->info.is_whole && l->track == 0)
-		len += (size_t)snprintf(text + len, sizeof text - len, " (what the kernel said is not all here)");
+		len += (size_t)snprintf(text + len, sizeof text - len, " (kernel data is incomplete)");
 	const bool is_above = t->each_px >= ROOMY_PX;
 	const int y = is_above ? l->bar_y0 - FAULT_PX : l->bar_y1 - 2;
 	len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, f->width / 2.0, &width);
@@ -435,7 +438,7 @@ struct weft__threads weft__threads_in(const struct weft__frame *f)
 {
 	const int bottom = f->height - (f->options.no_axis ? WEFT__BELOW_PX : WEFT__AXIS_PX);
 	struct weft__threads t =
-	    weft__threads_of(f->model, &f->options, weft__lanes_room_px(f->model, &f->options, f->view->height_px));
+	    weft__threads_of(f->model, &f->options, weft__lanes_max_px(f->model, &f->options, f->view->height_px));
 	if (t.count * (size_t)t.each_px > f->view->lanes_px)
 		t.count = 0;
 	t.y0 = bottom - (int)f->view->lanes_px;

@@ -1,4 +1,4 @@
-/* ticks.c: round times, and how times are written.  SPDX-License-Identifier: ISC */
+/* ticks.c: chooses round times, and formats times.  SPDX-License-Identifier: ISC */
 #include "draw/ticks.h"
 
 #include "view/sleep.h"
@@ -8,14 +8,14 @@
 
 #include "draw/ruler.h"
 
-#define DIVISION_PX 70.0 /* between ticks, at least */
-#define GAP_PX 18.0      /* between their times, at least */
-#define LONG_TIME 400000 /* a time of more steps than that is too long to be written at each tick */
+#define DIVISION_PX 70.0           /* minimum between ticks */
+#define GAP_PX 18.0                /* minimum between their times */
+#define MAX_STEPS_FROM_ZERO 400000 /* a time of more steps would be too long to write at each tick */
 #define SECOND 1000000000ll
 #define MINUTE (60 * SECOND)
 #define DAY (86400 * SECOND)
 
-/* The n-th round length of time: 1 2 5 10 ... ns, then what divides minutes, hours and days. */
+/* Returns the n-th round duration: 1 2 5 10 ... ns, then divisors of minutes, hours and days. */
 static int64_t round_ns(int n)
 {
 	static const int digits[] = {1, 2, 5};
@@ -47,7 +47,7 @@ static int64_t minor_of(int64_t step)
 	return step;
 }
 
-/* What the wall clock shows at time 0, in ns since 1970; false where it is not known. */
+/* Computes the wall-clock time at time 0, in ns since 1970; false if it is unknown. */
 static bool wall_shift(const struct weft_model *model, const struct weft_clock *clock, int64_t *shift)
 {
 	int64_t at;
@@ -70,7 +70,7 @@ static int64_t floor_to(int64_t time, int64_t unit)
 	return __builtin_sub_overflow(time, rest, &down) ? time + (unit - rest) : down;
 }
 
-/* How many decimals of a unit, which is a power of ten, tell `rest` and multiples of `step` exactly. */
+/* Returns the number of decimals of a unit, a power of ten, that show `rest` and multiples of `step` exactly. */
 static int decimals_of(int digits, int64_t rest, int64_t step)
 {
 	for (int64_t unit = 10; digits > 0 && step % unit == 0 && rest % unit == 0; unit *= 10)
@@ -78,7 +78,7 @@ static int decimals_of(int digits, int64_t rest, int64_t step)
 	return digits;
 }
 
-static int64_t cut(int64_t rest, int from_digits, int to_digits)
+static int64_t drop_digits(int64_t rest, int from_digits, int to_digits)
 {
 	for (; from_digits > to_digits; from_digits--)
 		rest /= 10;
@@ -121,10 +121,10 @@ size_t weft_duration_print(char *buf, size_t size, int64_t ns, int64_t step)
 	if (decimals == 0)
 		return (size_t)snprintf(buf, size, "%s%" PRIu64 " %s", sign, whole, units[u].name);
 	return (size_t)snprintf(buf, size, "%s%" PRIu64 ".%0*" PRId64 " %s", sign, whole, decimals,
-	    cut(rest, units[u].digits, decimals), units[u].name);
+	    drop_digits(rest, units[u].digits, decimals), units[u].name);
 }
 
-/* The day of the Gregorian calendar, from days since 1970-01-01; years begin in March, so that leap days come last. */
+/* Prints the Gregorian day, from days since 1970-01-01; years start in March here, so that leap days are last. */
 static size_t print_day(char *buf, size_t size, int64_t days)
 {
 	int64_t since = days + 719468, era = floor_to(since, 146097) / 146097, day = since - era * 146097;
@@ -137,7 +137,7 @@ static size_t print_day(char *buf, size_t size, int64_t days)
 	return (size_t)snprintf(buf, size, "%04" PRId64 "-%02" PRId64 "-%02" PRId64, year, month, day);
 }
 
-/* A time of day, or a day where steps are days. */
+/* Prints a time of day, or a day if steps are days. */
 static size_t print_wall(char *buf, size_t size, int64_t wall, int64_t step)
 {
 	int64_t in_day = wall - floor_to(wall, DAY), seconds = in_day / SECOND, rest = in_day % SECOND;
@@ -150,7 +150,7 @@ static size_t print_wall(char *buf, size_t size, int64_t wall, int64_t step)
 	rest -= rest % (step > 0 && SECOND % step == 0 ? step : 1);
 	int decimals = step >= SECOND ? 0 : decimals_of(9, rest, step);
 	if (decimals > 0)
-		n += snprintf(buf + n, size - (size_t)n, ".%0*" PRId64, decimals, cut(rest, 9, decimals));
+		n += snprintf(buf + n, size - (size_t)n, ".%0*" PRId64, decimals, drop_digits(rest, 9, decimals));
 	return (size_t)n;
 }
 
@@ -201,11 +201,11 @@ size_t weft__ticks_print_base(const struct weft__ticks *t, char *buf, size_t siz
 	return 0;
 }
 
-/* From where times count, given a step: a round time at or before the left edge, if they would be long. */
+/* Chooses the base that times count from: a round time at or before the left edge, if full times would be too long. */
 static void choose_base(struct weft__ticks *t, int64_t left, int64_t right)
 {
 	int64_t far = right < 0 ? -(right + 1) : right, unit = 1, at;
-	t->has_base = t->clock.wall ? t->step_ns < 1000000 : far / t->step_ns > LONG_TIME;
+	t->has_base = t->clock.wall ? t->step_ns < 1000000 : far / t->step_ns > MAX_STEPS_FROM_ZERO;
 	t->base_ns = left;
 	if (!t->has_base)
 		return;
@@ -228,7 +228,7 @@ struct weft__ticks weft__ticks_choose(struct weft__frame *f)
 	struct weft__ticks t = {.model = f->model, .clock = f->options.clock};
 	int64_t left = f->view->from_ns, right = weft_view_time(f->view, f->width), ignored;
 	if (f->view->lulls && left < 0)
-		left = 0; /* a step may be much shorter than the margin would be without folds */
+		left = 0; /* the scale is that of the trace: a step may be much shorter than the margin */
 	if (!t.clock.wall || !wall_shift(f->model, &t.clock, &t.shift_ns) || __builtin_add_overflow(left, t.shift_ns, &ignored) ||
 	    __builtin_add_overflow(right, t.shift_ns, &ignored)) {
 		t.clock.wall = false;
@@ -243,8 +243,8 @@ struct weft__ticks weft__ticks_choose(struct weft__frame *f)
 		choose_base(&t, left, right);
 		int64_t last = weft__tick_from(&t, t.step_ns, right);
 		size_t len = weft__tick_print(&t, text, sizeof text, last < INT64_MAX ? last : right);
-		double room = t.has_base ? DIVISION_PX : weft__text_width(f, WEFT_FONT_SMALL, text, len) + GAP_PX;
-		if (px >= room || round_ns(n + 1) <= t.step_ns)
+		double needed_px = t.has_base ? DIVISION_PX : weft__text_width(f, WEFT_FONT_SMALL, text, len) + GAP_PX;
+		if (px >= needed_px || round_ns(n + 1) <= t.step_ns)
 			break;
 	}
 	t.minor_ns = minor_of(t.step_ns);

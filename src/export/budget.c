@@ -1,4 +1,5 @@
-/* budget.c: see budget.h.  SPDX-License-Identifier: ISC */
+/* budget.c: limits the bytes of long texts (budget.h).
+ * SPDX-License-Identifier: ISC */
 #include "export/budget.h"
 
 #include "trace/source.h"

@@ -1,8 +1,8 @@
-/* chrome.c: a model as the trace event format of Chrome's old tracing page, which many tools read
+/* chrome.c: writes a model in the trace event format of Chrome's old tracing page, which many tools read
  * (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
  *
- * Promises are asynchronous slices with an id each, since those of one id may not overlap; what ran is told on the OS threads.
- * Arrows of the format lead from what runs to what runs alone, and are left out: perfetto.c has them all.
+ * Promises are asynchronous slices with one id each, because slices with one id must not overlap.  Runs are on the tracks of
+ * threads.  The format's arrows only connect runs and are left out; perfetto.c writes all arrows.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static bool has_trouble(const struct writer *w)
 	return w->has_failed || w->no_memory;
 }
 
-static void flush(struct writer *w)
+static void flush_output(struct writer *w)
 {
 	w->has_failed |= w->out.count > 0 && w->write(w->write_ctx, w->out.items, w->out.count) != 0;
 	w->out.count = 0;
@@ -48,7 +48,7 @@ static void put_bytes(struct writer *w, const char *bytes, size_t size)
 	w->out.count += size;
 }
 
-__attribute__((format(printf, 2, 3))) static void put(struct writer *w, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put_format(struct writer *w, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -70,22 +70,22 @@ static void put_string(struct writer *w, struct weft_str text)
 	put_bytes(w, "\"", 1);
 }
 
-static struct weft_str str(const char *text)
+static struct weft_str str_of(const char *text)
 {
 	return (struct weft_str){text, (uint32_t)strlen(text)};
 }
 
 static void put_field(struct writer *w, const char *name, struct weft_str text)
 {
-	put(w, ",\"%s\":", name);
+	put_format(w, ",\"%s\":", name);
 	put_string(w, text);
 }
 
-/* us, of which three digits stand behind the point: as a floating-point number it would lose them. */
+/* Writes a time in us with three decimals; a floating-point number would lose them. */
 static void put_time(struct writer *w, const char *name, int64_t ns)
 {
 	const uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-	put(w, ",\"%s\":%s%" PRIu64 ".%03" PRIu64, name, ns < 0 ? "-" : "", size / 1000, size % 1000);
+	put_format(w, ",\"%s\":%s%" PRIu64 ".%03" PRIu64, name, ns < 0 ? "-" : "", size / 1000, size % 1000);
 }
 
 /* ---- Events ---- */
@@ -99,17 +99,18 @@ static uint64_t pid_of(const struct weft_trace_info *info, uint32_t part)
 static void begin_event(struct writer *w, char phase, uint64_t pid, uint64_t tid)
 {
 	if (w->out.count >= FLUSH_BYTES)
-		flush(w);
-	put(w, "%s{\"ph\":\"%c\",\"pid\":%" PRIu64 ",\"tid\":%" PRIu64, w->has_begun ? ",\n" : "", phase, pid, tid);
+		flush_output(w);
+	put_format(w, "%s{\"ph\":\"%c\",\"pid\":%" PRIu64 ",\"tid\":%" PRIu64, w->has_begun ? ",\n" : "", phase, pid, tid);
 	w->has_begun = true;
 }
 
 static void end_event(struct writer *w)
 {
-	put(w, "}");
+	put_format(w, "}");
 }
 
-/* The ids that readers see: of the process, and of the OS thread, a number that no other has where its own is not known. */
+/* Begins an event on a stream, with the ids of its process and thread.  A thread with an unknown tid gets a number that no thread
+ * has. */
 static void begin_on(struct writer *w, char phase, size_t stream)
 {
 	const struct weft_trace_info *info = w->model->trace;
@@ -121,9 +122,9 @@ static void begin_on(struct writer *w, char phase, size_t stream)
 
 static void put_meta(struct writer *w, const char *what, struct weft_str name)
 {
-	put(w, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+	put_format(w, ",\"name\":\"%s\",\"args\":{\"name\":", what);
 	put_string(w, name);
-	put(w, "}");
+	put_format(w, "}");
 	end_event(w);
 }
 
@@ -133,7 +134,7 @@ static void put_names(struct writer *w)
 	for (uint32_t i = 0; i < (info->part_count ? info->part_count : 1); i++) {
 		const struct weft_str name = i < info->part_count ? info->parts[i].process : info->process;
 		begin_event(w, 'M', pid_of(info, i), 0);
-		put_meta(w, "process_name", name.len ? name : str("traced program"));
+		put_meta(w, "process_name", name.len ? name : str_of("traced program"));
 	}
 	for (size_t i = 0; i < info->stream_count; i++)
 		if (info->streams[i].name.len) {
@@ -148,15 +149,15 @@ static void put_name(struct writer *w, uint32_t promise)
 	char name[NAME_BYTES];
 	if (text == WEFT_NONE)
 		weft_model_name(w->model, promise, name, sizeof name);
-	put_field(w, "name", text != WEFT_NONE ? weft_model_text(w->model, text) : str(name));
+	put_field(w, "name", text != WEFT_NONE ? weft_model_text(w->model, text) : str_of(name));
 }
 
-/* One of a promise's own: its begin, its end, something that it says. */
+/* Begins an event of a promise: its start, its end, or a label. */
 static void begin_of_promise(struct writer *w, char phase, uint32_t promise, int64_t time_ns)
 {
 	const struct weft_promise *p = &w->model->promises[promise];
 	begin_on(w, phase, p->stream);
-	put(w, ",\"cat\":\"promise\",\"id2\":{\"local\":\"0x%" PRIx64 "\"}", (uint64_t)p->id);
+	put_format(w, ",\"cat\":\"promise\",\"id2\":{\"local\":\"0x%" PRIx64 "\"}", (uint64_t)p->id);
 	put_time(w, "ts", time_ns);
 }
 
@@ -166,18 +167,18 @@ static void put_promise(struct writer *w, uint32_t promise)
 	const struct weft_promise *p = &m->promises[promise];
 	begin_of_promise(w, 'b', promise, p->start_ns);
 	put_name(w, promise);
-	put(w, ",\"args\":{\"promise\":%" PRId64, p->id);
-	put_field(w, "kind", str(weft_model_kind_name(m, p->kind)));
+	put_format(w, ",\"args\":{\"promise\":%" PRId64, p->id);
+	put_field(w, "kind", str_of(weft_model_kind_name(m, p->kind)));
 	if (p->failure != WEFT_NONE)
 		put_field(w, "error", weft_model_text(m, p->failure));
 	if (p->created_by != WEFT_NONE)
-		put(w, ",\"created by\":%" PRId64, m->promises[p->created_by].id);
+		put_format(w, ",\"created by\":%" PRId64, m->promises[p->created_by].id);
 	if (p->site != WEFT_NONE) {
 		char site[NAME_BYTES];
 		weft_site_format(&m->trace->sites[p->site], site, sizeof site);
-		put_field(w, "site", str(site));
+		put_field(w, "site", str_of(site));
 	}
-	put(w, "}");
+	put_format(w, "}");
 	end_event(w);
 	for (uint32_t l = p->labels; l < p[1].labels; l++)
 		if (!m->labels[l].is_counter && m->labels[l].text != weft_model_name_text(m, promise)) {
@@ -192,23 +193,23 @@ static void put_promise(struct writer *w, uint32_t promise)
 	}
 	for (uint32_t r = p->runs; r < p[1].runs; r++) {
 		begin_on(w, 'X', m->run_streams ? m->run_streams[r] : 0);
-		put_field(w, "cat", str("run"));
+		put_field(w, "cat", str_of("run"));
 		put_time(w, "ts", m->runs[r].start_ns);
 		put_time(w, "dur", m->runs[r].end_ns - m->runs[r].start_ns);
 		put_name(w, promise);
-		put(w, ",\"args\":{\"promise\":%" PRId64 "}", p->id);
+		put_format(w, ",\"args\":{\"promise\":%" PRId64 "}", p->id);
 		end_event(w);
 	}
 }
 
-/* A pause may begin in one run and end in another: so it is asynchronous, too. */
+/* A pause may start in one run and end in another, so it is asynchronous too. */
 static void put_pauses(struct writer *w)
 {
 	const struct weft_model *m = w->model;
 	for (size_t i = 0; i < m->pause_count && !has_trouble(w); i++)
 		for (int end = 0; end < 2; end++) {
 			begin_on(w, end ? 'e' : 'b', m->pauses[i].stream);
-			put(w, ",\"cat\":\"pause\",\"id2\":{\"local\":\"0x%zx\"}", i);
+			put_format(w, ",\"cat\":\"pause\",\"id2\":{\"local\":\"0x%zx\"}", i);
 			put_time(w, "ts", end ? m->pauses[i].end_ns : m->pauses[i].start_ns);
 			put_field(w, "name", weft_model_text(m, m->pauses[i].text));
 			end_event(w);
@@ -223,7 +224,7 @@ static void put_counters(struct writer *w)
 			begin_event(w, 'C', pid_of(m->trace, 0), 0);
 			put_time(w, "ts", m->counters[i].samples[s].time_ns);
 			put_field(w, "name", m->counters[i].name);
-			put(w, ",\"args\":{\"value\":%" PRId64 "}", m->counters[i].samples[s].value);
+			put_format(w, ",\"args\":{\"value\":%" PRId64 "}", m->counters[i].samples[s].value);
 			end_event(w);
 		}
 }
@@ -232,15 +233,15 @@ int weft_export_chrome(const struct weft_trace *trace, const struct weft_model *
     void *write_ctx, struct weft_losses *losses, struct weft_error *err)
 {
 	struct writer w = {.model = model, .write = write, .write_ctx = write_ctx, .budget = weft__export_budget(trace)};
-	put(&w, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+	put_format(&w, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	put_names(&w);
 	for (uint32_t p = 0; p < model->promise_count && !has_trouble(&w); p++)
 		if (p != WEFT_SYSTEM)
 			put_promise(&w, p);
 	put_pauses(&w);
 	put_counters(&w);
-	put(&w, "\n]}\n");
-	flush(&w);
+	put_format(&w, "\n]}\n");
+	flush_output(&w);
 	w.losses.counts[WEFT_LOSS_LINK] += model->link_count;
 	w.losses.counts[WEFT_LOSS_SLEEP] += model->sleep_count;
 	w.losses.counts[WEFT_LOSS_KERNEL] += model->kernel ? model->kernel->off_count : 0;

@@ -1,41 +1,42 @@
-/* flows.c: see flows.h.  SPDX-License-Identifier: ISC */
+/* flows.c: chooses the links that become arrows (flows.h).
+ * SPDX-License-Identifier: ISC */
 #include "export/flows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a promise that wakes more, the others are left out before they make a large set of it. */
-enum { MOST_FAN_OUT = 100 };
+/* Maximum number of arrows from a promise that was read; more would fill its set. */
+enum { MAX_FAN_OUT = 100 };
 
-/* Sets of slices: the promises' own, and behind them their runs.  A root has minus the number of its set, others who is nearer to
- * the root. */
+/* Disjoint sets of slices: slices of promises, then their runs.  A root has minus the size of its set; other entries have a
+ * parent nearer to the root. */
 struct sets {
-	int32_t *of;
+	int32_t *parent_or_size;
 };
 
 static uint32_t root_of(const struct sets *sets, uint32_t slice)
 {
-	while (sets->of[slice] >= 0) {
-		const int32_t above = sets->of[slice];
-		if (sets->of[above] >= 0)
-			sets->of[slice] = sets->of[above];
+	while (sets->parent_or_size[slice] >= 0) {
+		const int32_t above = sets->parent_or_size[slice];
+		if (sets->parent_or_size[above] >= 0)
+			sets->parent_or_size[slice] = sets->parent_or_size[above];
 		slice = (uint32_t)above;
 	}
 	return slice;
 }
 
-/* The number of the set that both are in then, or 0: it would be too large. */
-static uint32_t unite(const struct sets *sets, uint32_t a, uint32_t b)
+/* Unites the sets of two slices.  Returns the size of the new set, or 0 if it would be too large. */
+static uint32_t unite_sets(const struct sets *sets, uint32_t a, uint32_t b)
 {
 	a = root_of(sets, a);
 	b = root_of(sets, b);
-	const int32_t size = a == b ? -sets->of[a] : -sets->of[a] - sets->of[b];
-	if (size > WEFT__FLOW_MOST)
+	const int32_t size = a == b ? -sets->parent_or_size[a] : -sets->parent_or_size[a] - sets->parent_or_size[b];
+	if (size > WEFT__MAX_FLOW_SLICES)
 		return 0;
-	const uint32_t large = sets->of[a] <= sets->of[b] ? a : b, small = large == a ? b : a;
+	const uint32_t large = sets->parent_or_size[a] <= sets->parent_or_size[b] ? a : b, small = large == a ? b : a;
 	if (large != small) {
-		sets->of[large] = -size;
-		sets->of[small] = (int32_t)large;
+		sets->parent_or_size[large] = -size;
+		sets->parent_or_size[small] = (int32_t)large;
 	}
 	return (uint32_t)size;
 }
@@ -59,7 +60,7 @@ static bool is_in(const uint64_t *only, uint32_t promise)
 	return !only || only[promise / 64] >> promise % 64 & 1;
 }
 
-/* Whether a link is to be an arrow, but for the size of sets. */
+/* Returns true if a link should be an arrow, apart from the size limit of sets. */
 static bool is_wanted(const struct weft_model *m, const struct weft_link *link, enum weft_flows which, const uint64_t *only)
 {
 	return which != WEFT_FLOWS_NONE && link->kind != WEFT_LINK_AWAIT &&
@@ -73,8 +74,9 @@ static bool is_alive(const struct weft_model *m, uint32_t promise, int64_t time_
 	return p->start_ns <= time_ns && (p->end == WEFT_END_PENDING || time_ns <= p->end_ns);
 }
 
-/* Reading ties the input's slice to a run of who reads; the other links are arrows between two marks, which tie nothing. */
-static void choose(struct weft__flows *f, const struct sets *sets, uint32_t *fan_out, const struct weft_model *m,
+/* Chooses arrows.  A read connects the input's slice with a run of the reader; other links are arrows between two marks, which
+ * connect no slices. */
+static void choose_arrows(struct weft__flows *f, const struct sets *sets, uint32_t *fan_out, const struct weft_model *m,
     enum weft_flows which, const uint64_t *only)
 {
 	for (uint32_t i = 0; i < m->link_count; i++) {
@@ -83,7 +85,7 @@ static void choose(struct weft__flows *f, const struct sets *sets, uint32_t *fan
 			f->resolved_by[link->to] = link->from;
 		if (!is_wanted(m, link, which, only))
 			continue;
-		/* Of one moment the end may be read before the begin. */
+		/* At equal times the importer may read an end before a start. */
 		if (m->promises[link->to].start_ns >= link->time_ns || !is_alive(m, link->from, link->time_ns) ||
 		    (link->kind != WEFT_LINK_READ && !is_alive(m, link->to, link->time_ns))) {
 			f->left_out++;
@@ -91,21 +93,21 @@ static void choose(struct weft__flows *f, const struct sets *sets, uint32_t *fan
 		}
 		if (link->kind == WEFT_LINK_READ) {
 			const uint32_t run = weft__run_at(m, link->from, link->time_ns);
-			uint32_t size = 2; /* with a mark */
-			if (fan_out[link->to] == MOST_FAN_OUT ||
-			    (weft__flows_is_into(m, link, run) &&
-				!(size = unite(sets, link->to, (uint32_t)m->promise_count + run)))) {
+			uint32_t size = 2; /* a slice and its mark */
+			if (fan_out[link->to] == MAX_FAN_OUT ||
+			    (weft__flows_enters_run(m, link, run) &&
+				!(size = unite_sets(sets, link->to, (uint32_t)m->promise_count + run)))) {
 				f->left_out++;
 				continue;
 			}
 			fan_out[link->to]++;
 			f->largest = size > f->largest ? size : f->largest;
 		}
-		f->kept[i / 64] |= UINT64_C(1) << i % 64;
+		f->arrow_bits[i / 64] |= UINT64_C(1) << i % 64;
 	}
 }
 
-/* Makes offsets of what was counted one place behind. */
+/* Turns counts, stored one place later, into offsets. */
 static void sum_up(uint32_t *begin, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -117,25 +119,25 @@ int weft__flows_find(struct weft__flows *out, const struct weft_model *m, enum w
 	const size_t promises = m->promise_count, slices = promises + m->run_count;
 	if (slices > INT32_MAX)
 		which = WEFT_FLOWS_NONE;
-	struct sets sets = {which != WEFT_FLOWS_NONE ? malloc((slices + 1) * sizeof *sets.of) : NULL};
+	struct sets sets = {which != WEFT_FLOWS_NONE ? malloc((slices + 1) * sizeof *sets.parent_or_size) : NULL};
 	uint32_t *fan_out = calloc(promises + 2, sizeof *fan_out);
 	*out = (struct weft__flows){
 	    .from_begin = calloc(promises + 2, sizeof *out->from_begin),
 	    .to_begin = calloc(promises + 2, sizeof *out->to_begin),
-	    .kept = calloc(m->link_count / 64 + 1, sizeof *out->kept),
+	    .arrow_bits = calloc(m->link_count / 64 + 1, sizeof *out->arrow_bits),
 	    .resolved_by = malloc((promises + 1) * sizeof *out->resolved_by),
 	};
-	bool done =
-	    fan_out && out->from_begin && out->to_begin && out->kept && out->resolved_by && (sets.of || which == WEFT_FLOWS_NONE);
+	bool done = fan_out && out->from_begin && out->to_begin && out->arrow_bits && out->resolved_by &&
+		    (sets.parent_or_size || which == WEFT_FLOWS_NONE);
 	if (done) {
 		memset(out->resolved_by, 0xff, (promises + 1) * sizeof *out->resolved_by); /* WEFT_NONE */
-		for (size_t i = 0; sets.of && i < slices; i++)
-			sets.of[i] = -1;
-		choose(out, &sets, fan_out, m, which, only);
+		for (size_t i = 0; sets.parent_or_size && i < slices; i++)
+			sets.parent_or_size[i] = -1;
+		choose_arrows(out, &sets, fan_out, m, which, only);
 		for (uint32_t i = 0; i < m->link_count; i++) {
-			const bool keeps = weft__flows_keeps(out, i);
-			out->from_begin[m->links[i].from + 1] += keeps || m->links[i].kind == WEFT_LINK_AWAIT;
-			out->to_begin[m->links[i].to + 1] += keeps;
+			const bool is_arrow = weft__flows_is_arrow(out, i);
+			out->from_begin[m->links[i].from + 1] += is_arrow || m->links[i].kind == WEFT_LINK_AWAIT;
+			out->to_begin[m->links[i].to + 1] += is_arrow;
 		}
 		sum_up(out->from_begin, promises + 1);
 		sum_up(out->to_begin, promises + 1);
@@ -143,18 +145,18 @@ int weft__flows_find(struct weft__flows *out, const struct weft_model *m, enum w
 		out->by_to = malloc(((size_t)out->to_begin[promises] + 1) * sizeof *out->by_to);
 		done = out->by_from && out->by_to;
 	}
-	/* The counters of fan-out become where the next link of a promise goes. */
+	/* From here fan_out has the index of each promise's next link. */
 	for (int side = 0; done && side < 2; side++) {
 		memcpy(fan_out, side ? out->to_begin : out->from_begin, promises * sizeof *fan_out);
 		for (uint32_t i = 0; i < m->link_count; i++) {
-			const bool keeps = weft__flows_keeps(out, i);
-			if (side && keeps)
+			const bool is_arrow = weft__flows_is_arrow(out, i);
+			if (side && is_arrow)
 				out->by_to[fan_out[m->links[i].to]++] = i;
-			else if (!side && (keeps || m->links[i].kind == WEFT_LINK_AWAIT))
+			else if (!side && (is_arrow || m->links[i].kind == WEFT_LINK_AWAIT))
 				out->by_from[fan_out[m->links[i].from]++] = i;
 		}
 	}
-	free(sets.of);
+	free(sets.parent_or_size);
 	free(fan_out);
 	if (!done)
 		weft__flows_finish(out);
@@ -167,7 +169,7 @@ void weft__flows_finish(struct weft__flows *f)
 	free(f->from_begin);
 	free(f->by_to);
 	free(f->to_begin);
-	free(f->kept);
+	free(f->arrow_bits);
 	free(f->resolved_by);
 	*f = (struct weft__flows){0};
 }

@@ -1,42 +1,43 @@
-/* flows.h: which links of a model become arrows of Perfetto's, and how many of its slices hang together by them.
+/* flows.h: the links of a model that become arrows in Perfetto, and the number of slices that they connect.  Private to
+ * src/export.
  *
- * Perfetto follows arrows from slice to slice, both ways and without end, whenever one is clicked: of a large set it hangs
- * (google/perfetto#3224).  So a set is at most WEFT__FLOW_MOST slices.
- * Private to export/.  SPDX-License-Identifier: ISC */
+ * When a slice is clicked, Perfetto follows arrows in both directions without a limit, and hangs if they connect many slices
+ * (google/perfetto#3224).  So arrows connect at most WEFT__MAX_FLOW_SLICES slices.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_EXPORT_FLOWS_H
 #define WEFT_EXPORT_FLOWS_H
 
 #include "export/export.h"
 
-enum { WEFT__FLOW_MOST = 200 };
+enum { WEFT__MAX_FLOW_SLICES = 200 };
 
 struct weft__flows {
-	/* Links by .from, which are arrows or awaits, and arrows by .to: of promise p those of [begin[p], begin[p + 1]), in the
-	 * order of time. */
+	/* Links sorted by .from that are arrows or awaits, and arrows sorted by .to.  Those of promise p are [begin[p], begin[p +
+	 * 1]), in time order. */
 	uint32_t *by_from, *from_begin, *by_to, *to_begin;
-	uint64_t *kept;        /* bits by link: it is an arrow */
-	uint32_t *resolved_by; /* by promise, or WEFT_NONE */
-	uint64_t left_out;     /* arrows that would have made a set too large */
-	uint32_t largest;      /* slices that hang together */
+	uint64_t *arrow_bits;  /* by link: it is an arrow */
+	uint32_t *resolved_by; /* by promise: the promise that resolved it, or WEFT_NONE */
+	uint64_t left_out;     /* arrows dropped because their set would be too large */
+	uint32_t largest;      /* size of the largest set */
 };
 
-/* only: the bits of promises between which arrows are wanted; NULL: of all.  WEFT_ENOMEM.  Linear. */
+/* Chooses the arrows. only: a bit for each promise that may have arrows; NULL: all.  WEFT_ENOMEM.  Linear. */
 int weft__flows_find(struct weft__flows *out, const struct weft_model *model, enum weft_flows which, const uint64_t *only);
 void weft__flows_finish(struct weft__flows *flows);
 
-static inline bool weft__flows_keeps(const struct weft__flows *flows, uint32_t link)
+static inline bool weft__flows_is_arrow(const struct weft__flows *flows, uint32_t link)
 {
-	return flows->kept[link / 64] >> link % 64 & 1;
+	return flows->arrow_bits[link / 64] >> link % 64 & 1;
 }
 
-/* Whether reading is an arrow to the begin of that run, and not to a mark: the input was there before it. */
-static inline bool weft__flows_is_into(const struct weft_model *model, const struct weft_link *read, uint32_t run)
+/* Returns true if the arrow of a read ends at the start of the run, not at a mark: the input existed before the run. */
+static inline bool weft__flows_enters_run(const struct weft_model *model, const struct weft_link *read, uint32_t run)
 {
 	return run != WEFT_NONE && model->promises[read->to].start_ns < model->runs[run].start_ns;
 }
 
-/* The run of a promise that a time is in, at the end of one and the begin of the next the earlier one; or WEFT_NONE. Logarithmic.
- */
+/* Returns the run of a promise at a time; if one run ends when the next starts, the earlier one; WEFT_NONE: none.
+ * Logarithmic. */
 uint32_t weft__run_at(const struct weft_model *model, uint32_t promise, int64_t time_ns);
 
 #endif

@@ -1,4 +1,5 @@
-/* losses.c: what a format cannot say, for people.  SPDX-License-Identifier: ISC */
+/* losses.c: descriptions of losses for users.
+ * SPDX-License-Identifier: ISC */
 #include "export/export.h"
 
 const char *weft_loss_text(enum weft_loss loss)

@@ -1,4 +1,5 @@
-/* mirage.c: events as a mirage-profile trace.  SPDX-License-Identifier: ISC */
+/* mirage.c: writes events as a mirage-profile trace.
+ * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,14 +9,14 @@
 
 enum {
 	HEADER_BYTES = 30,
-	PACKET_BYTES = 64 * 1024,      /* a packet ends before it grows beyond this, unless one event alone does */
-	TEXT_BYTES = 256 * 1024 * 1024 /* sizes are in bits, in 32 of them */
+	PACKET_BYTES = 64 * 1024,      /* maximum size, unless a packet has a single larger event */
+	TEXT_BYTES = 256 * 1024 * 1024 /* sizes are stored as 32-bit numbers of bits */
 };
 
 static const unsigned char magic_and_uuid[20] = {
     0xC1, 0x1F, 0xFC, 0xC1, 0x05, 0x88, 0x3b, 0x8d, 0x52, 0x1a, 0x48, 0x7b, 0xb3, 0x97, 0x45, 0x6a, 0xb1, 0x50, 0x68, 0x0c};
 
-/* A pause that has begun, or not. */
+/* The pause of a stream, if one is open. */
 struct pause {
 	int64_t begin_ns;
 	bool open;
@@ -37,7 +38,7 @@ static void put_uint(struct writer *w, uint64_t value, unsigned bytes)
 		w->packet.items[w->packet.count++] = (unsigned char)(value >> 8 * i);
 }
 
-/* Up to the first NUL, since one ends it. */
+/* Writes a text up to its first NUL, because the format ends texts with NUL. */
 static void put_text(struct writer *w, struct weft_str text)
 {
 	const char *nul = text.len > 0 ? memchr(text.ptr, 0, text.len) : NULL;
@@ -94,20 +95,20 @@ static void put_id(struct writer *w, const struct weft_event *e, enum weft_op op
 	put_uint(w, (uint64_t)id, 8);
 }
 
-/* The only pause that the format knows is a GC. */
+/* Writes a pause as a GC, the only pause of the format. */
 static void put_gc(struct writer *w, const struct weft_event *e, int64_t duration_ns)
 {
 	put_head(w, e, WEFT_OP_PAUSE);
 	put_uint(w, (uint64_t)duration_ns, 8);
 }
 
-static void note_reason(struct writer *w, struct weft_str why)
+static void count_reason(struct writer *w, struct weft_str why)
 {
 	if (why.len != 2 || memcmp(why.ptr, "gc", 2) != 0)
 		w->losses.counts[WEFT_LOSS_PAUSE]++;
 }
 
-/* A pause is told at its end, with its length. */
+/* Notes the start of a pause, or writes the pause at its end, with its length. */
 static int put_pause_bound(struct writer *w, const struct weft_event *e)
 {
 	while (w->pauses.count <= e->stream) {
@@ -118,7 +119,7 @@ static int put_pause_bound(struct writer *w, const struct weft_event *e)
 	}
 	struct pause *pause = &w->pauses.items[e->stream];
 	if (e->op == WEFT_OP_PAUSE_BEGIN) {
-		note_reason(w, e->text);
+		count_reason(w, e->text);
 		w->losses.counts[WEFT_LOSS_PAUSE_OPEN] += pause->open;
 		*pause = (struct pause){e->time_ns, true};
 	} else if (pause->open) {
@@ -134,13 +135,13 @@ static int put_event(struct writer *w, const struct weft_event *e)
 {
 	enum { LONGEST = 9 + 17 }; // without a text
 	const struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
-	size_t room = LONGEST + (size_t)text.len + 17;
-	if (w->packet.count + room > PACKET_BYTES && w->packet.count > HEADER_BYTES) {
+	size_t needed_bytes = LONGEST + (size_t)text.len + 17;
+	if (w->packet.count + needed_bytes > PACKET_BYTES && w->packet.count > HEADER_BYTES) {
 		int status = end_packet(w);
 		if (status < 0 || (status = begin_packet(w)) < 0)
 			return status;
 	}
-	if (!weft_vec_reserve(&w->packet, room))
+	if (!weft_vec_reserve(&w->packet, needed_bytes))
 		return WEFT_ENOMEM;
 
 	if (e->site != WEFT_NO_SITE)
@@ -158,7 +159,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_AWAIT:
 	case WEFT_OP_READ_LATER: put_ids(w, e, (enum weft_op)e->op, e->a, e->b); break;
 	case WEFT_OP_SIGNAL:
-	case WEFT_OP_SIGNAL_ONLY: put_ids(w, e, (enum weft_op)e->op, e->b, e->a); break; // who runs then comes first
+	case WEFT_OP_SIGNAL_ONLY: put_ids(w, e, (enum weft_op)e->op, e->b, e->a); break; // the promise that runs then comes first
 	case WEFT_OP_FAIL:
 		put_ids(w, e, WEFT_OP_FAIL, e->a, e->b);
 		put_text(w, text);
@@ -184,7 +185,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_RUN:
 	case WEFT_OP_RESUME: put_id(w, e, WEFT_OP_RUN, e->a); break;
 	case WEFT_OP_PAUSE:
-		note_reason(w, e->text);
+		count_reason(w, e->text);
 		put_gc(w, e, e->value);
 		break;
 	case WEFT_OP_PAUSE_BEGIN:
@@ -205,7 +206,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_RECEIVED:
 	case WEFT_OP_DETAIL:
 	case WEFT_OP_COUNT:
-	default: w->losses.counts[WEFT_LOSS_OTHER]++; break; // of ops that only its trace knows too
+	default: w->losses.counts[WEFT_LOSS_OTHER]++; break; // also ops that only the trace defines
 	}
 	return WEFT_OK;
 }

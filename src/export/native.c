@@ -1,4 +1,5 @@
-/* native.c: events as a native trace: files that follow one another, one packet each.  SPDX-License-Identifier: ISC */
+/* native.c: writes events as a native trace, with one packet in each file.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +11,16 @@
 #include "wire/wire.h"
 
 enum {
-	PACKET_BYTES = 1024 * 1024, /* a packet ends before it grows beyond this, unless one event alone does */
-	KEYED_TEXTS = 4096,         /* as many texts are written once and then named by a key */
-	KEYED_BYTES = 64,           /* none that is longer */
+	PACKET_BYTES = 1024 * 1024, /* maximum size, unless a packet has a single larger event */
+	KEYED_TEXTS = 4096,         /* maximum number of texts that are written once and then named by a key */
+	KEYED_BYTES = 64,           /* maximum length of such a text */
 	KEYED_SITES = UINT16_MAX - KEYED_TEXTS,
-	KEYED_CALLERS = 1024, /* of a stack; recorders tell 16 */
-	KEY_BYTES = 6,        /* in the text of a stack: a space and a key */
+	KEYED_CALLERS = 1024, /* maximum number of callers of a stack; recorders write 16 */
+	KEY_BYTES = 6,        /* maximum size of a caller in a stack's text: a space and a key */
 };
 
 struct stream {
-	WEFT_VEC(unsigned char) packet; /* empty: none has begun */
+	WEFT_VEC(unsigned char) packet; /* empty: no packet is open */
 	enum weft_stream_class class;
 	uint64_t last; /* time of its last event */
 	uint64_t sequence, events, events_before;
@@ -32,11 +33,12 @@ struct writer {
 	struct weft_losses losses;
 	struct stream definitions;
 	WEFT_VEC(struct stream) streams;
-	struct weft_intern texts; /* number + 1 is the key */
-	uint32_t sites;           /* as many are defined: keys from KEYED_TEXTS + 1 on */
-	uint32_t modules;         /* likewise: keys from 1 on */
-	int64_t origin_ns; /* the time that is 0 here: 0, or the first event's where that is below 0, which no packet can say */
-	char stack[KEYED_CALLERS * KEY_BYTES + 1]; /* the text of the one that is being written */
+	struct weft_intern texts; /* the key of a text is its number + 1 */
+	uint32_t sites;           /* number of defined sites; their keys start at KEYED_TEXTS + 1 */
+	uint32_t modules;         /* number of defined modules; their keys start at 1 */
+	/* trace time that becomes 0: the first event's time if that is negative, else 0; packets store no negative times */
+	int64_t origin_ns;
+	char stack[KEYED_CALLERS * KEY_BYTES + 1]; /* buffer for the text of one stack */
 	uint8_t uuid[16];
 	uint64_t budget; /* for long texts */
 };
@@ -81,8 +83,8 @@ static int end_packet(struct writer *w, struct stream *s, unsigned instance)
 	return w->file(w->file_ctx, name, s->packet.items, s->packet.count) == 0 ? WEFT_OK : WEFT_EIO;
 }
 
-/* Makes room for `bytes` more, in the packet that there is or in a new one. */
-static int make_room(struct writer *w, struct stream *s, unsigned instance, size_t bytes, uint64_t time)
+/* Reserves `bytes` bytes in the open packet or in a new one. */
+static int reserve_bytes(struct writer *w, struct stream *s, unsigned instance, size_t bytes, uint64_t time)
 {
 	int status = WEFT_OK;
 	if (s->packet.count > sizeof(struct weft_packet_header) && s->packet.count + bytes > PACKET_BYTES) {
@@ -96,11 +98,11 @@ static int make_room(struct writer *w, struct stream *s, unsigned instance, size
 	return status;
 }
 
-static int define(struct writer *w, const struct weft_wire_definition *definition, uint64_t time)
+static int write_definition(struct writer *w, const struct weft_wire_definition *definition, uint64_t time)
 {
 	struct stream *s = &w->definitions;
 	size_t bytes = weft__definition_bytes(definition);
-	int status = make_room(w, s, 0, bytes, time);
+	int status = reserve_bytes(w, s, 0, bytes, time);
 	if (status == WEFT_OK) {
 		weft__definition_write(s->packet.items + s->packet.count, definition, time);
 		s->packet.count += bytes;
@@ -108,7 +110,7 @@ static int define(struct writer *w, const struct weft_wire_definition *definitio
 	return status;
 }
 
-/* The key of a text, 0 for one that is to be written out. */
+/* Finds the key of a text, or defines it; 0: the text is written in full. */
 static int find_key(struct writer *w, struct weft_str text, uint64_t time, uint16_t *key)
 {
 	*key = 0;
@@ -121,14 +123,14 @@ static int find_key(struct writer *w, struct weft_str text, uint64_t time, uint1
 	*key = (uint16_t)(number + 1);
 	if (number < known)
 		return WEFT_OK;
-	return define(w,
+	return write_definition(w,
 	    &(struct weft_wire_definition){.what = WEFT_DEFINE_STRING, .key = *key, .text = text.ptr, .text_bytes = text.len},
 	    time);
 }
 
 static int define_module(struct writer *w, const struct weft_module *module, uint64_t time)
 {
-	return define(w,
+	return write_definition(w,
 	    &(struct weft_wire_definition){
 		.what = WEFT_DEFINE_MODULE,
 		.key = (uint16_t)(module - w->info->modules + 1),
@@ -145,7 +147,7 @@ static int define_module(struct writer *w, const struct weft_module *module, uin
 static int define_site(struct writer *w, const struct weft_site *site, uint16_t key, uint64_t time)
 {
 	if (site->file.len == 0 && site->function.len == 0 && site->offset != 0)
-		return define(w,
+		return write_definition(w,
 		    &(struct weft_wire_definition){
 			.what = WEFT_DEFINE_PLACE,
 			.key = key,
@@ -153,7 +155,7 @@ static int define_site(struct writer *w, const struct weft_site *site, uint16_t 
 			.address = site->offset,
 		    },
 		    time);
-	return define(w,
+	return write_definition(w,
 	    &(struct weft_wire_definition){
 		.what = WEFT_DEFINE_SITE,
 		.key = key,
@@ -166,7 +168,7 @@ static int define_site(struct writer *w, const struct weft_site *site, uint16_t 
 	    time);
 }
 
-/* Defines the sites that the trace has told of by now, and before them the modules that they may be in. */
+/* Defines the sites that the trace has named so far, after the modules that they may be in. */
 static int define_sites(struct writer *w, uint64_t time)
 {
 	int status = WEFT_OK;
@@ -177,7 +179,7 @@ static int define_sites(struct writer *w, uint64_t time)
 	return status;
 }
 
-/* The text of a stack names places by their keys, which are others here. */
+/* Rewrites the text of a stack: site keys differ between traces. */
 static struct weft_str put_stack(struct writer *w, struct weft_str text)
 {
 	uint32_t sites[KEYED_CALLERS], length = 0;
@@ -193,7 +195,7 @@ static struct weft_str put_stack(struct writer *w, struct weft_str text)
 	return (struct weft_str){w->stack, length};
 }
 
-/* The text of a stack is cut between keys: half a key is another key. */
+/* Prepares the text of an event.  The text of a stack is cut between keys, because a part of a key would be another key. */
 static int find_text(struct writer *w, const struct weft_event *e, struct weft_wire_event *event, uint64_t time)
 {
 	struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
@@ -213,7 +215,7 @@ static int find_text(struct writer *w, const struct weft_event *e, struct weft_w
 	return status;
 }
 
-/* What is later than a packet can say is told as late as it can. */
+/* Returns the time in the new trace, limited to the maximum that packets can store. */
 static uint64_t time_of(const struct writer *w, const struct weft_event *e)
 {
 	const uint64_t time = (uint64_t)e->time_ns - (uint64_t)w->origin_ns;
@@ -257,9 +259,9 @@ static int put_event(struct writer *w, const struct weft_event *e)
 
 	uint8_t id = weft__event_id(&event);
 	size_t payload = weft__event_payload(&event, id);
-	if ((status = make_room(w, s, e->stream, WEFT_EXTENDED_HEADER + payload, time)) < 0)
+	if ((status = reserve_bytes(w, s, e->stream, WEFT_EXTENDED_HEADER + payload, time)) < 0)
 		return status;
-	/* Zeros alone are to readers an event that was never written. */
+	/* An event of zero bytes only would look like one that was never written. */
 	bool extended = (time - s->last) >> WEFT_COMPACT_GAP_BITS != 0 || (uint32_t)time == 0;
 	unsigned char *end = weft__event_write(s->packet.items + s->packet.count, &event, id, time, extended);
 	s->packet.count = (size_t)(end - s->packet.items);
@@ -268,7 +270,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	return WEFT_OK;
 }
 
-/* Two conversions of one trace are the same trace; those of different ones are not. */
+/* Makes a UUID from the trace: conversions of one trace get the same UUID, other traces get others. */
 static void make_uuid(uint8_t uuid[16], const struct weft_trace_info *info, int64_t first_ns)
 {
 	uint64_t hash[2] = {0xcbf29ce484222325, 0x9e3779b97f4a7c15};
@@ -281,7 +283,7 @@ static void make_uuid(uint8_t uuid[16], const struct weft_trace_info *info, int6
 	}
 	for (int i = 0; i < 16; i++)
 		uuid[i] = (uint8_t)(hash[i / 8] >> i % 8 * 8);
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); // version 8: made its own way
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); // version 8: custom content
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
@@ -290,7 +292,7 @@ static char *copy_text(struct weft_str text)
 	return text.len > 0 ? strndup(text.ptr, text.len) : NULL;
 }
 
-/* How many packets each stream has; the caller's to free. */
+/* Counts the packets of each stream; the caller frees the result. */
 static uint64_t *count_packets(const struct writer *w)
 {
 	uint64_t *packets = calloc(w->streams.count + 1, sizeof *packets);
@@ -356,7 +358,7 @@ int weft_export_native(
 	}
 	if (status == WEFT_OK)
 		status = more;
-	/* Where no packet is, no trace is. */
+	/* A trace has at least one packet. */
 	if (status == WEFT_OK && w.streams.count == 0)
 		status = begin_packet(&w, &w.definitions, 0, 0);
 	for (unsigned i = 0; i < w.streams.count && status == WEFT_OK; i++)

@@ -1,12 +1,12 @@
-/* perfetto.c: a model as a trace for ui.perfetto.dev.
+/* perfetto.c: writes a model as a trace for ui.perfetto.dev.
  *
- * Numbers of fields are those of perfetto_trace.proto (https://perfetto.dev/docs/reference/trace-packet-proto).  What its
- * importer asks for and drops in silence: every packet of an event names its sequence; names are told before they are used by
- * number; an end closes the last begin of its track; of one time ends stand before begins, since packets of one time keep their
- * order.  So tracks are written one after the other, each in the order of time.
+ * Field numbers are those of perfetto_trace.proto (https://perfetto.dev/docs/reference/trace-packet-proto).  The importer
+ * silently drops packets that break its rules.  Each event packet names its sequence.  Names are defined before their numbers are
+ * used.  An end closes the newest start of its track.  Packets with one time keep their order, so ends are written before starts
+ * of the same time.  To keep these rules, tracks are written one after another, each in time order.
  *
- * A row of the layout is a track, and rows of one OS thread are merged into one that is as many lines deep as promises are alive.
- * A pending promise has a track of its own: it never ends, and what stands behind it on its row would nest in it.
+ * A row of the layout is a track.  Rows of one thread are merged into one track, as deep as the number of promises alive.  A
+ * pending promise has its own track: it never ends, so later promises on its row would nest in it.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ enum annotation_field { ANNOTATION_NAME_NUMBER = 1, ANNOTATION_INT = 4, ANNOTATI
 enum source_field { SOURCE_FILE = 2, SOURCE_FUNCTION = 3, SOURCE_LINE = 4 };
 enum interned_field { INTERNED_EVENTS = 2, INTERNED_ANNOTATIONS = 3, INTERNED_NUMBER = 1, INTERNED_NAME = 2 };
 
-/* Names that have numbers from the first packet on; texts of the model follow. */
+/* Names defined in the first packet; texts of the model have the numbers after them. */
 enum name {
 	NAME_RUNNING = 1,
 	NAME_READS,
@@ -83,7 +83,7 @@ enum name {
 static const char *const names[NAMES] = {[NAME_RUNNING] = "running",
     [NAME_READS] = "reads",
     [NAME_SEVERAL] = "waits for several",
-    [NAME_READY] = "ready, without a processor",
+    [NAME_READY] = "runnable, without a CPU",
     [NAME_SIGNALS] = "signals",
     [NAME_SIGNALLED] = "signalled",
     [NAME_RESOLVES] = "resolves",
@@ -97,7 +97,7 @@ static const char *const notes[NOTES] = {[NOTE_PROMISE] = "promise",
     [NOTE_CREATED_BY] = "created by",
     [NOTE_RESOLVED_BY] = "resolved by"};
 
-/* Tracks have numbers of 64 bits, of which the upper half says what they are. */
+/* Track numbers have 64 bits; the upper half is the type of track. */
 enum track { OF_PROCESS = 1, OF_THREAD, OF_BAND, OF_ROW, OF_COUNTER, OF_PAUSES, OF_PROCESSOR, OF_PENDING };
 
 struct writer {
@@ -108,7 +108,7 @@ struct writer {
 	void *write_ctx;
 	struct weft__proto out, packet, event, part, inner;
 	WEFT_VEC(char) text;
-	uint64_t *told; /* bits by text of the model: it has its number */
+	uint64_t *stats; /* by text of the model: its number is defined */
 	int64_t shift_ns;
 	uint64_t budget;
 	struct weft_losses losses;
@@ -116,14 +116,14 @@ struct writer {
 	bool has_begun, has_failed;
 };
 
-static uint64_t uuid(enum track what, uint64_t number)
+static uint64_t track_uuid(enum track what, uint64_t number)
 {
 	return (uint64_t)what << 32 | number;
 }
 
 /* ---- Packets ---- */
 
-static void flush(struct writer *w)
+static void flush_output(struct writer *w)
 {
 	w->has_failed |=
 	    !w->out.no_memory && w->out.bytes.count > 0 && w->write(w->write_ctx, w->out.bytes.items, w->out.bytes.count) != 0;
@@ -148,7 +148,7 @@ static void end_packet(struct writer *w)
 	w->has_begun = true;
 	weft__proto_message(&w->out, TRACE_PACKET, &w->packet);
 	if (w->out.bytes.count >= FLUSH_BYTES)
-		flush(w);
+		flush_output(w);
 }
 
 static void put_interned(
@@ -160,10 +160,10 @@ static void put_interned(
 	weft__proto_message(to, field, inner);
 }
 
-/* Valid UTF-8, until the next call. */
-static const char *clean(struct writer *w, struct weft_str text)
+/* Returns the text as valid UTF-8; valid until the next call. */
+static const char *clean_text(struct writer *w, struct weft_str text)
 {
-	enum { GROWTH = 3 }; /* a byte that is no character becomes U+FFFD */
+	enum { GROWTH = 3 }; /* an invalid byte becomes U+FFFD */
 	text = weft__export_text(text, &w->budget, &w->losses);
 	w->text.count = 0;
 	if (!weft_vec_reserve(&w->text, (size_t)text.len * GROWTH + 1)) {
@@ -174,7 +174,7 @@ static const char *clean(struct writer *w, struct weft_str text)
 	return w->text.items;
 }
 
-/* The first packet: names with numbers, and what time it was. */
+/* Writes the first packet: numbered names and the wall-clock time. */
 static void put_begin(struct writer *w)
 {
 	begin_packet(w, 0);
@@ -223,7 +223,7 @@ static uint64_t pid_of(const struct weft_trace_info *info, uint32_t part)
 	return pid && pid <= INT32_MAX ? pid : 1 + part;
 }
 
-/* A number for each OS thread; of those whose own is not known, one that none has. */
+/* Returns the tid of a stream.  A thread with an unknown tid gets a number that no thread has. */
 static uint64_t tid_of(const struct weft_trace_info *info, size_t stream)
 {
 	const uint64_t tid = info->streams[stream].tid;
@@ -234,10 +234,10 @@ static void put_process(struct writer *w, uint32_t part)
 {
 	const struct weft_trace_info *info = w->model->trace;
 	const struct weft_str name = part < info->part_count ? info->parts[part].process : info->process;
-	begin_track(w, uuid(OF_PROCESS, part), 0);
+	begin_track(w, track_uuid(OF_PROCESS, part), 0);
 	weft__proto_reset(&w->inner);
 	weft__proto_uint(&w->inner, PROCESS_PID, pid_of(info, part));
-	weft__proto_text(&w->inner, PROCESS_NAME, name.len ? clean(w, name) : "traced program");
+	weft__proto_text(&w->inner, PROCESS_NAME, name.len ? clean_text(w, name) : "traced program");
 	weft__proto_message(&w->part, TRACK_PROCESS, &w->inner);
 	end_track(w);
 }
@@ -251,18 +251,18 @@ static void put_thread(struct writer *w, uint16_t stream)
 {
 	const struct weft_trace_info *info = w->model->trace;
 	char name[MARK_BYTES];
-	begin_track(w, uuid(OF_THREAD, stream), 0);
+	begin_track(w, track_uuid(OF_THREAD, stream), 0);
 	weft__proto_reset(&w->inner);
 	weft__proto_uint(&w->inner, THREAD_PID, pid_of(info, part_of(info, stream)));
 	weft__proto_uint(&w->inner, THREAD_TID, tid_of(info, stream));
 	if (info->streams[stream].name.len)
-		weft__proto_text(&w->inner, THREAD_NAME, clean(w, info->streams[stream].name));
+		weft__proto_text(&w->inner, THREAD_NAME, clean_text(w, info->streams[stream].name));
 	weft__proto_message(&w->part, TRACK_THREAD, &w->inner);
 	end_track(w);
-	/* What is below the track of a process or an OS thread is drawn beside it: so promises have a track around them. */
+	/* Tracks below the track of a process or thread are drawn beside it, so promises get a track that groups them. */
 	snprintf(name, sizeof name, "promises of %.200s",
-	    info->streams[stream].name.len ? clean(w, info->streams[stream].name) : "an OS thread");
-	begin_track(w, uuid(OF_BAND, stream), uuid(OF_PROCESS, part_of(info, stream)));
+	    info->streams[stream].name.len ? clean_text(w, info->streams[stream].name) : "a thread");
+	begin_track(w, track_uuid(OF_BAND, stream), track_uuid(OF_PROCESS, part_of(info, stream)));
 	weft__proto_text(&w->part, TRACK_NAME, name);
 	weft__proto_uint(&w->part, TRACK_ORDERING, ORDERED_BY_RANK);
 	end_track(w);
@@ -275,12 +275,12 @@ static void put_named_track(struct writer *w, uint64_t number, uint64_t parent, 
 	end_track(w);
 }
 
-/* A track that is a line of a band; the others of the band have the same key. */
+/* Writes a track for one line of a band; lines of one band share a merge key. */
 static void put_line(struct writer *w, uint64_t number, uint16_t stream, uint32_t rank)
 {
 	char key[32];
 	snprintf(key, sizeof key, "band %u", stream);
-	begin_track(w, number, uuid(OF_BAND, stream));
+	begin_track(w, number, track_uuid(OF_BAND, stream));
 	weft__proto_text(&w->part, TRACK_NAME, "promises");
 	weft__proto_uint(&w->part, TRACK_RANK, rank);
 	weft__proto_uint(&w->part, TRACK_MERGING, MERGED_BY_KEY);
@@ -311,13 +311,13 @@ static void put_end(struct writer *w, int64_t time_ns, uint64_t track)
 	end_event(w);
 }
 
-/* By its number, which is told where the text is used first. */
+/* Writes the name of an event as a number; defines the number at the first use of the text. */
 static void put_text_name(struct writer *w, uint32_t text)
 {
 	const uint64_t number = (uint64_t)NAMES + text, bit = UINT64_C(1) << text % 64;
-	if (!(w->told[text / 64] & bit)) {
-		w->told[text / 64] |= bit;
-		const char *name = clean(w, weft_model_text(w->model, text));
+	if (!(w->stats[text / 64] & bit)) {
+		w->stats[text / 64] |= bit;
+		const char *name = clean_text(w, weft_model_text(w->model, text));
 		weft__proto_reset(&w->part);
 		put_interned(&w->part, &w->inner, INTERNED_EVENTS, number, name);
 		weft__proto_message(&w->packet, PACKET_INTERNED, &w->part);
@@ -388,7 +388,7 @@ static void put_promise_begin(struct writer *w, uint32_t promise, uint64_t track
 	put_note_text(w, NOTE_KIND, weft_model_kind_name(m, p->kind));
 	put_note_text(w, NOTE_END, end_of(p));
 	if (p->failure != WEFT_NONE)
-		put_note_text(w, NOTE_ERROR, clean(w, weft_model_text(m, p->failure)));
+		put_note_text(w, NOTE_ERROR, clean_text(w, weft_model_text(m, p->failure)));
 	if (p->created_by != WEFT_NONE)
 		put_note_int(w, NOTE_CREATED_BY, m->promises[p->created_by].id);
 	if (w->flows.resolved_by[promise] != WEFT_NONE)
@@ -396,8 +396,8 @@ static void put_promise_begin(struct writer *w, uint32_t promise, uint64_t track
 	if (p->site != WEFT_NONE && m->trace->sites[p->site].line) {
 		const struct weft_site *site = &m->trace->sites[p->site];
 		weft__proto_reset(&w->part);
-		weft__proto_text(&w->part, SOURCE_FILE, clean(w, site->file));
-		weft__proto_text(&w->part, SOURCE_FUNCTION, clean(w, site->function));
+		weft__proto_text(&w->part, SOURCE_FILE, clean_text(w, site->file));
+		weft__proto_text(&w->part, SOURCE_FUNCTION, clean_text(w, site->function));
 		weft__proto_uint(&w->part, SOURCE_LINE, site->line);
 		weft__proto_message(&w->event, EVENT_SOURCE, &w->part);
 	}
@@ -407,16 +407,17 @@ static void put_promise_begin(struct writer *w, uint32_t promise, uint64_t track
 	end_event(w);
 }
 
-/* What happens on the line of one promise, in the order of time. */
+/* Cursor over what happens to one promise, in time order. */
 struct line {
 	uint32_t promise;
 	uint64_t track;
-	uint32_t from, to, label; /* the next of each */
-	uint32_t awaits;          /* since it ran last */
-	uint32_t awaited;         /* the last of them */
+	uint32_t from, to, label; /* index of the next link from it, link to it, and label */
+	uint32_t awaits;          /* number of awaits since it last ran */
+	uint32_t awaited;         /* the promise of the newest await */
 };
 
-/* Both ends of a link of one moment are marked with a flow that goes on: which is read first depends on their tracks. */
+/* Writes a mark with a flow.  Both ends of a link have the same time; the order in which the importer reads them depends on their
+ * tracks.  So each end is written as a flow that continues, unless is_last. */
 static void put_mark(struct writer *w, const struct line *line, int64_t time_ns, enum name name, uint32_t link, bool is_last)
 {
 	begin_event(w, time_ns, EVENT_INSTANT, line->track);
@@ -434,7 +435,7 @@ static void put_label(struct writer *w, const struct line *line, const struct we
 	end_event(w);
 }
 
-/* The marks up to a time, in that run or outside of one, WEFT_NONE. */
+/* Writes the marks up to a time, within a run, or outside of runs if run is WEFT_NONE. */
 static void put_marks(struct writer *w, struct line *line, int64_t until_ns, uint32_t run)
 {
 	const struct weft_model *m = w->model;
@@ -457,7 +458,7 @@ static void put_marks(struct writer *w, struct line *line, int64_t until_ns, uin
 			} else if (from->kind != WEFT_LINK_READ) {
 				put_mark(
 				    w, line, from_ns, from->kind == WEFT_LINK_SIGNAL ? NAME_SIGNALS : NAME_RESOLVES, link, false);
-			} else if (!weft__flows_is_into(m, from, run)) {
+			} else if (!weft__flows_enters_run(m, from, run)) {
 				put_mark(w, line, from_ns, NAME_READS, link, true);
 			}
 		} else if (to && to_ns <= until_ns && to_ns <= label_ns) {
@@ -465,7 +466,7 @@ static void put_marks(struct writer *w, struct line *line, int64_t until_ns, uin
 			put_mark(w, line, to_ns, to->kind == WEFT_LINK_SIGNAL ? NAME_SIGNALLED : NAME_RESOLVED, link, false);
 			w->arrows++;
 		} else if (label && label_ns <= until_ns) {
-			/* The first is the promise's name, and counters have tracks of their own. */
+			/* The first label is the promise's name, and counters have their own tracks. */
 			if (!label->is_counter && label->text != weft_model_name_text(m, line->promise))
 				put_label(w, line, label);
 			line->label++;
@@ -475,7 +476,7 @@ static void put_marks(struct writer *w, struct line *line, int64_t until_ns, uin
 	}
 }
 
-/* Between two runs, or before the first; or behind the last, which is open if the promise is pending. */
+/* Writes the interval between two runs, before the first, or after the last; is_open: after the last run of a pending promise. */
 static void put_gap(struct writer *w, struct line *line, int64_t from_ns, int64_t to_ns, bool is_last, bool is_open)
 {
 	const bool waits = line->awaits > 0 && (to_ns > from_ns || is_open);
@@ -509,7 +510,7 @@ static void put_run(struct writer *w, struct line *line, uint32_t run, int64_t f
 	weft__proto_text(&w->event, EVENT_CATEGORY, "run");
 	for (uint32_t i = line->from; i < end && m->links[w->flows.by_from[i]].time_ns <= to_ns; i++)
 		if (m->links[w->flows.by_from[i]].kind == WEFT_LINK_READ &&
-		    weft__flows_is_into(m, &m->links[w->flows.by_from[i]], run))
+		    weft__flows_enters_run(m, &m->links[w->flows.by_from[i]], run))
 			put_flow(w, true, w->flows.by_from[i]);
 	end_event(w);
 	put_marks(w, line, to_ns, run);
@@ -523,12 +524,12 @@ static void put_promise(struct writer *w, uint32_t promise)
 	const struct weft_promise *p = &m->promises[promise];
 	const bool is_open = p->end == WEFT_END_PENDING;
 	struct line line = {.promise = promise,
-	    .track = uuid(OF_ROW, w->rows->row_of[promise]),
+	    .track = track_uuid(OF_ROW, w->rows->row_of[promise]),
 	    .from = w->flows.from_begin[promise],
 	    .to = w->flows.to_begin[promise],
 	    .label = p->labels};
 	if (is_open) {
-		line.track = uuid(OF_PENDING, promise);
+		line.track = track_uuid(OF_PENDING, promise);
 		put_line(w, line.track, p->stream, w->rows->row_of[promise]);
 	}
 	const bool is_instant = !is_open && p->end_ns <= p->start_ns;
@@ -563,32 +564,32 @@ static void put_promises(struct writer *w)
 		const uint32_t promise = w->rows->order[i];
 		if (w->rows->row_of[promise] != row) {
 			row = w->rows->row_of[promise];
-			put_line(w, uuid(OF_ROW, row), w->model->promises[promise].stream, row);
+			put_line(w, track_uuid(OF_ROW, row), w->model->promises[promise].stream, row);
 		}
 		put_promise(w, promise);
 	}
 }
 
-/* ---- OS threads ---- */
+/* ---- Threads ---- */
 
-struct stretch {
+struct thread_interval {
 	int64_t start_ns, end_ns;
 	uint32_t what;
 	uint16_t stream;
 };
 
-static int compare_stretches(const void *x, const void *y)
+static int compare_intervals(const void *x, const void *y)
 {
-	const struct stretch *a = x, *b = y;
+	const struct thread_interval *a = x, *b = y;
 	return WEFT_ORDER(a->stream, b->stream)
 		   ?: WEFT_ORDER(a->start_ns, b->start_ns) ?: WEFT_ORDER(b->end_ns, a->end_ns) ?: WEFT_ORDER(a->what, b->what);
 }
 
-/* Who ran on each OS thread. */
+/* Writes the promises that ran on each thread. */
 static void put_runs(struct writer *w)
 {
 	const struct weft_model *m = w->model;
-	struct stretch *all = malloc((m->run_count + 1) * sizeof *all);
+	struct thread_interval *all = malloc((m->run_count + 1) * sizeof *all);
 	size_t count = 0;
 	if (!all) {
 		w->out.no_memory = true;
@@ -596,12 +597,12 @@ static void put_runs(struct writer *w)
 	}
 	for (uint32_t p = 0; p < m->promise_count; p++)
 		for (uint32_t r = m->promises[p].runs; p != WEFT_SYSTEM && r < m->promises[p + 1].runs; r++)
-			all[count++] =
-			    (struct stretch){m->runs[r].start_ns, m->runs[r].end_ns, p, m->run_streams ? m->run_streams[r] : 0};
-	weft_sort(all, count, sizeof *all, compare_stretches);
+			all[count++] = (struct thread_interval){
+			    m->runs[r].start_ns, m->runs[r].end_ns, p, m->run_streams ? m->run_streams[r] : 0};
+	weft_sort(all, count, sizeof *all, compare_intervals);
 	int64_t until_ns = INT64_MIN;
 	for (size_t i = 0; i < count && !has_trouble(w); i++) {
-		const uint64_t track = uuid(OF_THREAD, all[i].stream);
+		const uint64_t track = track_uuid(OF_THREAD, all[i].stream);
 		if (i == 0 || all[i].stream != all[i - 1].stream)
 			until_ns = INT64_MIN;
 		if (all[i].start_ns < until_ns) {
@@ -621,7 +622,7 @@ static void put_runs(struct writer *w)
 	free(all);
 }
 
-static void put_stretch(struct writer *w, uint64_t track, int64_t from_ns, int64_t to_ns, const char *name, const char *category)
+static void put_interval(struct writer *w, uint64_t track, int64_t from_ns, int64_t to_ns, const char *name, const char *category)
 {
 	begin_event(w, from_ns, to_ns > from_ns ? EVENT_BEGIN : EVENT_INSTANT, track);
 	weft__proto_text(&w->event, EVENT_NAME, name);
@@ -643,22 +644,22 @@ static void put_pauses(struct writer *w)
 	for (size_t i = 0; i <= streams; i++)
 		until_ns[i] = INT64_MIN;
 	for (size_t i = 0; i < m->pause_count && !has_trouble(w); i++) {
-		const struct weft_stretch *pause = &m->pauses[i];
-		const uint64_t track = uuid(OF_PAUSES, pause->stream);
+		const struct weft_interval *pause = &m->pauses[i];
+		const uint64_t track = track_uuid(OF_PAUSES, pause->stream);
 		if (pause->stream >= streams || pause->start_ns < until_ns[pause->stream]) {
 			w->losses.counts[WEFT_LOSS_OVERLAP]++;
 			continue;
 		}
 		if (until_ns[pause->stream] == INT64_MIN)
-			put_named_track(w, track, uuid(OF_PROCESS, part_of(m->trace, pause->stream)), "pauses");
+			put_named_track(w, track, track_uuid(OF_PROCESS, part_of(m->trace, pause->stream)), "pauses");
 		until_ns[pause->stream] = pause->end_ns;
-		put_stretch(w, track, pause->start_ns, pause->end_ns, clean(w, weft_model_text(m, pause->text)), "pause");
+		put_interval(w, track, pause->start_ns, pause->end_ns, clean_text(w, weft_model_text(m, pause->text)), "pause");
 	}
 	free(until_ns);
 	w->losses.counts[WEFT_LOSS_SLEEP] += m->sleep_count;
 }
 
-static const char *off_name(const struct weft_kernel *k, const struct weft_off *off, char *buf, size_t size)
+static const char *off_name(const struct weft_kernel *k, const struct weft_off_cpu *off, char *buf, size_t size)
 {
 	const char *call = weft_kernel_call_name(off->call);
 	const uint32_t by = off->by != WEFT_NO_TID ? weft_kernel_thread(k, off->by) : WEFT_NONE;
@@ -670,29 +671,29 @@ static const char *off_name(const struct weft_kernel *k, const struct weft_off *
 	else
 		snprintf(buf, size, off->why == WEFT_OFF_DISK ? "waits for a disk%s%s" : "blocked%s%s", call ? " in " : "",
 		    call ? call : "");
-	weft_utf8_tame(buf);
+	weft_utf8_sanitize(buf);
 	return buf;
 }
 
-/* Of the program's OS threads, the time without a processor. */
+/* Writes the off-CPU intervals of the program's threads. */
 static void put_kernel(struct writer *w)
 {
 	const struct weft_kernel *k = w->model->kernel;
 	char name[MARK_BYTES];
 	for (size_t i = 0; k && i < k->thread_count && !has_trouble(w); i++) {
 		const struct weft_os_thread *thread = &k->threads[i];
-		const uint64_t track = uuid(OF_PROCESSOR, i);
+		const uint64_t track = track_uuid(OF_PROCESSOR, i);
 		if (!thread->pid || thread[1].offs == thread->offs)
 			continue;
-		snprintf(name, sizeof name, "%.64s %" PRIu32 " without a processor", clean(w, thread->name), thread->tid);
-		put_named_track(w, track, uuid(OF_PROCESS, 0), name);
+		snprintf(name, sizeof name, "%.64s %" PRIu32 " off CPU", clean_text(w, thread->name), thread->tid);
+		put_named_track(w, track, track_uuid(OF_PROCESS, 0), name);
 		for (size_t o = thread->offs; o < thread[1].offs && !has_trouble(w); o++) {
-			const struct weft_off *off = &k->offs[o];
+			const struct weft_off_cpu *off = &k->offs[o];
 			const bool is_preempted = off->why == WEFT_OFF_PREEMPTED;
-			put_stretch(w, track, off->start_ns, is_preempted ? off->end_ns : off->ready_ns,
+			put_interval(w, track, off->start_ns, is_preempted ? off->end_ns : off->ready_ns,
 			    off_name(k, off, name, sizeof name), "kernel");
 			if (!is_preempted && off->end_ns > off->ready_ns)
-				put_stretch(w, track, off->ready_ns, off->end_ns, names[NAME_READY], "kernel");
+				put_interval(w, track, off->ready_ns, off->end_ns, names[NAME_READY], "kernel");
 		}
 	}
 }
@@ -701,9 +702,9 @@ static void put_counters(struct writer *w)
 {
 	const struct weft_model *m = w->model;
 	for (size_t i = 0; i < m->counter_count && !has_trouble(w); i++) {
-		const uint64_t track = uuid(OF_COUNTER, i);
-		const char *name = clean(w, m->counters[i].name);
-		begin_track(w, track, uuid(OF_PROCESS, 0));
+		const uint64_t track = track_uuid(OF_COUNTER, i);
+		const char *name = clean_text(w, m->counters[i].name);
+		begin_track(w, track, track_uuid(OF_PROCESS, 0));
 		weft__proto_text(&w->part, TRACK_NAME, name);
 		weft__proto_bytes(&w->part, TRACK_COUNTER, NULL, 0);
 		end_track(w);
@@ -715,17 +716,17 @@ static void put_counters(struct writer *w)
 	}
 }
 
-/* ---- All of it ---- */
+/* ---- Whole trace ---- */
 
 static void put_all(struct writer *w)
 {
 	const struct weft_model *m = w->model;
-	int64_t least_ns = 0;
+	int64_t min_ns = 0;
 	for (size_t i = 0; i < w->rows->count; i++)
-		if (m->promises[w->rows->order[i]].start_ns < least_ns)
-			least_ns = m->promises[w->rows->order[i]].start_ns;
-	/* A time of 0 is taken for none. */
-	if (__builtin_sub_overflow((int64_t)START, least_ns, &w->shift_ns))
+		if (m->promises[w->rows->order[i]].start_ns < min_ns)
+			min_ns = m->promises[w->rows->order[i]].start_ns;
+	/* The importer takes a time of 0 for a missing time. */
+	if (__builtin_sub_overflow((int64_t)START, min_ns, &w->shift_ns))
 		w->shift_ns = START;
 	put_begin(w);
 	for (uint32_t i = 0; i < (m->trace->part_count ? m->trace->part_count : 1); i++)
@@ -737,29 +738,29 @@ static void put_all(struct writer *w)
 	put_pauses(w);
 	put_kernel(w);
 	put_counters(w);
-	flush(w);
+	flush_output(w);
 }
 
 int weft_export_perfetto(const struct weft_trace *trace, const struct weft_model *model, const struct weft_perfetto_rows *rows,
     enum weft_flows flows, const uint64_t *only, weft_export_write_fn *write, void *write_ctx, struct weft_losses *losses,
-    struct weft_perfetto_told *told, struct weft_error *err)
+    struct weft_perfetto_stats *stats, struct weft_error *err)
 {
 	struct writer w = {
 	    .model = model, .rows = rows, .write = write, .write_ctx = write_ctx, .budget = weft__export_budget(trace)};
 	int status = weft__flows_find(&w.flows, model, flows, only);
-	w.told = calloc(weft_model_text_count(model) / 64 + 1, sizeof *w.told);
-	if (status == WEFT_OK && w.told)
+	w.stats = calloc(weft_model_text_count(model) / 64 + 1, sizeof *w.stats);
+	if (status == WEFT_OK && w.stats)
 		put_all(&w);
 	if (status == WEFT_OK)
-		status = w.has_failed ? WEFT_EIO : !w.told || has_trouble(&w) ? WEFT_ENOMEM : WEFT_OK;
+		status = w.has_failed ? WEFT_EIO : !w.stats || has_trouble(&w) ? WEFT_ENOMEM : WEFT_OK;
 	w.losses.counts[WEFT_LOSS_ARROW] = w.flows.left_out;
-	*told = (struct weft_perfetto_told){w.slices, w.arrows, w.flows.largest};
+	*stats = (struct weft_perfetto_stats){w.slices, w.arrows, w.flows.largest};
 	weft__flows_finish(&w.flows);
 	struct weft__proto *messages[] = {&w.out, &w.packet, &w.event, &w.part, &w.inner};
 	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
 		weft_vec_free(&messages[i]->bytes);
 	weft_vec_free(&w.text);
-	free(w.told);
+	free(w.stats);
 	if (status < 0)
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	*losses = w.losses;

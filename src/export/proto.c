@@ -1,11 +1,12 @@
-/* proto.c: see proto.h.  SPDX-License-Identifier: ISC */
+/* proto.c: encodes Protocol Buffers (proto.h).
+ * SPDX-License-Identifier: ISC */
 #include "export/proto.h"
 
 #include <string.h>
 
-enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, MOST_VARINT = 10 };
+enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, MAX_VARINT_BYTES = 10 };
 
-static bool make_room(struct weft__proto *m, size_t bytes)
+static bool reserve_bytes(struct weft__proto *m, size_t bytes)
 {
 	m->no_memory |= !weft_vec_reserve(&m->bytes, bytes);
 	return !m->no_memory;
@@ -20,7 +21,7 @@ static void put_varint(struct weft__proto *m, uint64_t value)
 
 void weft__proto_uint(struct weft__proto *m, unsigned field, uint64_t value)
 {
-	if (!make_room(m, 2 * MOST_VARINT))
+	if (!reserve_bytes(m, 2 * MAX_VARINT_BYTES))
 		return;
 	put_varint(m, field << 3 | VARINT);
 	put_varint(m, value);
@@ -28,7 +29,7 @@ void weft__proto_uint(struct weft__proto *m, unsigned field, uint64_t value)
 
 void weft__proto_fixed64(struct weft__proto *m, unsigned field, uint64_t value)
 {
-	if (!make_room(m, MOST_VARINT + 8))
+	if (!reserve_bytes(m, MAX_VARINT_BYTES + 8))
 		return;
 	put_varint(m, field << 3 | FIXED64);
 	for (int i = 0; i < 8; i++)
@@ -37,7 +38,7 @@ void weft__proto_fixed64(struct weft__proto *m, unsigned field, uint64_t value)
 
 void weft__proto_bytes(struct weft__proto *m, unsigned field, const void *bytes, size_t size)
 {
-	if (!make_room(m, 2 * MOST_VARINT + size))
+	if (!reserve_bytes(m, 2 * MAX_VARINT_BYTES + size))
 		return;
 	put_varint(m, field << 3 | LENGTH);
 	put_varint(m, size);

@@ -1,7 +1,7 @@
-/* proto.h: messages of Protocol Buffers, written inside out.
+/* proto.h: writes messages of Protocol Buffers, inner messages first.  Private to src/export.
  *
  * The encoding is that of https://protobuf.dev/programming-guides/encoding: a field is its number and a type, then a varint,
- * eight bytes, or a length and so many bytes.  Some 60 fields of one format need no generated code. Private to export/.
+ * eight bytes, or a length and that many bytes.  About 60 fields of one format need no generated code.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_EXPORT_PROTO_H
 #define WEFT_EXPORT_PROTO_H
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-/* A zeroed one is empty; whoever owns it frees bytes.items.  Out of memory it says so, and takes nothing any more. */
+/* A message buffer.  A zeroed buffer is empty; its owner frees bytes.items.  After no_memory is set, nothing more is added. */
 struct weft__proto {
 	WEFT_VEC(unsigned char) bytes;
 	bool no_memory;
@@ -27,7 +27,7 @@ void weft__proto_fixed64(struct weft__proto *m, unsigned field, uint64_t value);
 void weft__proto_bytes(struct weft__proto *m, unsigned field, const void *bytes, size_t size);
 void weft__proto_text(struct weft__proto *m, unsigned field, const char *text);
 
-/* `inner` as a field of `m`. */
+/* Writes `inner` as a field of `m`. */
 void weft__proto_message(struct weft__proto *m, unsigned field, const struct weft__proto *inner);
 
 #endif

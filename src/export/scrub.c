@@ -1,23 +1,24 @@
-/* scrub.c: see scrub.h.  SPDX-License-Identifier: ISC */
+/* scrub.c: replaces words by placeholders (scrub.h).
+ * SPDX-License-Identifier: ISC */
 #include "export/scrub.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/known_strings.h"
 
-enum { SHORT = 3 }; /* letters: a longer word is in no copy */
+enum { SHORT = 3 }; /* a word of more letters is removed from every copy */
 
-static char lower(char c)
+static char to_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-/* How many bytes at that place stay as they are because weft knows them, or become their mark. */
+/* Returns the number of bytes at that position that keep their text, or become its mark, because weft knows their meaning. */
 static uint32_t known_at(const char *text, uint32_t bytes, uint32_t at)
 {
 	const char *mark;
-	return weft_text_known_at((struct weft_str){text, bytes}, at, &mark);
+	return weft_text_known_bytes_at((struct weft_str){text, bytes}, at, &mark);
 }
 
 static bool is_digit(char c)
@@ -27,15 +28,15 @@ static bool is_digit(char c)
 
 static bool is_hex(char c)
 {
-	return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
+	return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'f');
 }
 
 static bool is_word(char c)
 {
-	return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || (unsigned char)c >= 0x80;
+	return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || (unsigned char)c >= 0x80;
 }
 
-/* A number, as shapes have it (src/analysis/shapes.c): hexadecimal, with a digit in it. */
+/* Returns true for a number, by the rule of src/analysis/index/label_patterns.c: hexadecimal, with at least one digit. */
 static bool is_number(const char *text, uint32_t bytes)
 {
 	bool digit = false;
@@ -54,8 +55,8 @@ static uint32_t end_of_word(const char *text, uint32_t bytes, uint32_t at)
 	return at;
 }
 
-/* The next word at or behind *at: [*at, returned).  An address is one: numbers that '.', ':' and '-' join.  Empty: there is none.
- */
+/* Finds the next word at or after *at: [*at, returned).  An address is one word: numbers joined by '.', ':' and '-'. Empty: no
+ * word is left. */
 static uint32_t next_word(const char *text, uint32_t bytes, uint32_t *at)
 {
 	uint32_t known;
@@ -71,7 +72,8 @@ static uint32_t next_word(const char *text, uint32_t bytes, uint32_t *at)
 	return end;
 }
 
-/* Of short words alone: then the text as a whole is one, so that it cannot turn out to be another. */
+/* Returns true if a text has only short words.  Such a text is replaced as one word, so that its placeholder cannot equal another
+ * text. */
 static bool is_one_word(const char *text, uint32_t bytes)
 {
 	enum { LONGEST = 64 };
@@ -103,25 +105,25 @@ static uint32_t number_of(struct weft_scrub *s, const char *word, uint32_t bytes
 	if (number < known)
 		return number;
 	char *own = malloc(bytes), **slot = weft_vec_push(&s->owned);
-	bool *used = weft_vec_push(&s->used);
-	uint32_t *stand_in = weft_vec_push(&s->stand_ins);
+	bool *is_placeholder = weft_vec_push(&s->is_placeholder);
+	uint32_t *placeholder = weft_vec_push(&s->placeholders);
 	if (slot)
 		*slot = own;
-	if (!own || !slot || !used || !stand_in) {
+	if (!own || !slot || !is_placeholder || !placeholder) {
 		if (!slot)
 			free(own);
 		s->no_memory = true;
 		return WEFT_INTERN_FAILED;
 	}
-	*used = false;
-	*stand_in = 0;
+	*is_placeholder = false;
+	*placeholder = 0;
 	s->words.texts.items[number].ptr = memcpy(own, word, bytes);
 	return number;
 }
 
-static const char *stand_in_of(struct weft_scrub *s, uint32_t number);
+static const char *placeholder_of(struct weft_scrub *s, uint32_t number);
 
-/* How far letters alone, or digits alone, go. */
+/* Returns the end of the letters or of the digits that start at `at`. */
 static uint32_t end_of_run(const char *word, uint32_t bytes, uint32_t at)
 {
 	uint32_t end = at + 1;
@@ -130,29 +132,28 @@ static uint32_t end_of_run(const char *word, uint32_t bytes, uint32_t at)
 	return end;
 }
 
-/* A stand-in's look, the first of which is tried first. */
-enum look { READS_WELL, ANY_LETTERS, HEXADECIMAL };
+/* The style of a placeholder; styles are tried in this order. */
+enum style { READS_WELL, ANY_LETTERS, HEXADECIMAL };
 
-static char letter(char c, unsigned any, bool number, bool vowel, enum look look)
+static char random_letter(char c, unsigned any, bool number, bool vowel, enum style style)
 {
 	static const char vowels[] = "aeiou", consonants[] = "bdfgklmnprstvz", hex[] = "0123456789abcdef";
 	const char upper = c >= 'A' && c <= 'Z' ? 'A' - 'a' : 0;
-	if (number && look == HEXADECIMAL)
+	if (number && style == HEXADECIMAL)
 		return hex[any % 16];
 	if (is_digit(c))
 		return (char)('0' + any % 10);
 	if (number)
 		return (char)('a' + any % 6 + upper);
-	if (look != READS_WELL)
+	if (style != READS_WELL)
 		return (char)('a' + any % 26 + upper);
 	return (char)((vowel ? vowels[any % 5] : consonants[any % 14]) + upper);
 }
 
-/* What letters and digits stand for at a try.  Signs stay where there is anything else. */
-static void make(char *out, const char *word, uint32_t bytes, uint64_t seed, enum look look)
+/* Makes a candidate of the same length.  Signs stay, unless the word has only signs. */
+static void make_placeholder(char *out, const char *word, uint32_t bytes, uint64_t seed, enum style style)
 {
-	static const char own[] = "127.",
-			  signs[] = "+-=*~.:"; /* 127.: every machine's address of itself: no other one is meant */
+	static const char own[] = "127.", signs[] = "+-=*~.:"; /* 127.*: loopback addresses identify no machine */
 	const bool number = is_number(word, bytes), is_own = bytes > 4 && memcmp(word, own, 4) == 0;
 	bool vowel = false, has_word = false;
 	for (uint32_t i = 0; i < bytes; i++)
@@ -165,12 +166,13 @@ static void make(char *out, const char *word, uint32_t bytes, uint64_t seed, enu
 		else if (!is_word(word[i]) || (is_own && i < 4))
 			out[i] = word[i];
 		else
-			out[i] = letter(word[i], any, number, vowel, look);
+			out[i] = random_letter(word[i], any, number, vowel, style);
 		vowel = !vowel;
 	}
 }
 
-/* worker1 and worker10 are of one shape, and so are their stand-ins: their letters are those of "worker". */
+/* Uses the placeholder of each part that has only letters: worker1 and worker10 have one label pattern, and so must their
+ * placeholders. */
 static bool add_letters(struct weft_scrub *s, char *out, const char *word, uint32_t bytes)
 {
 	for (uint32_t at = 0, end; at < bytes; at = end) {
@@ -178,7 +180,7 @@ static bool add_letters(struct weft_scrub *s, char *out, const char *word, uint3
 		if (end - at == bytes || !is_word(word[at]) || is_digit(word[at]))
 			continue;
 		const uint32_t number = number_of(s, word + at, end - at);
-		const char *letters = number == WEFT_INTERN_FAILED ? NULL : stand_in_of(s, number);
+		const char *letters = number == WEFT_INTERN_FAILED ? NULL : placeholder_of(s, number);
 		if (!letters)
 			return false;
 		memcpy(out + at, letters, end - at);
@@ -186,7 +188,7 @@ static bool add_letters(struct weft_scrub *s, char *out, const char *word, uint3
 	return true;
 }
 
-/* Whether each part is a number where the other one's is. */
+/* Returns true if the two texts have numbers at the same positions. */
 static bool has_same_shape(const char *word, const char *out, uint32_t bytes)
 {
 	for (uint32_t at = 0, end; at < bytes; at = end + 1) {
@@ -204,10 +206,10 @@ static bool is_of_texts(const struct weft_scrub *s, const char *word, uint32_t b
 	return number != WEFT_INTERN_FAILED && number < s->word_count;
 }
 
-/* Whether a word of the texts is in it. */
+/* Returns true if a candidate contains a word of the texts. */
 static bool has_original(const struct weft_scrub *s, const char *out, uint32_t bytes)
 {
-	enum { LONGEST = 32 }; /* a longer one is not met by chance */
+	enum { LONGEST = 32 }; /* a longer word is not hit by chance */
 	for (uint32_t at = 0; at + SHORT < bytes; at++)
 		for (uint32_t length = SHORT + 1; length <= LONGEST && at + length <= bytes; length++)
 			if (is_of_texts(s, out + at, length))
@@ -215,7 +217,7 @@ static bool has_original(const struct weft_scrub *s, const char *out, uint32_t b
 	return is_of_texts(s, out, bytes);
 }
 
-static bool is_allowed(const struct weft_scrub *s, const char *word, const char *out, uint32_t bytes, bool may_meet)
+static bool is_allowed(const struct weft_scrub *s, const char *word, const char *out, uint32_t bytes, bool may_collide)
 {
 	if (memcmp(word, out, bytes) == 0 || !has_same_shape(word, out, bytes))
 		return false;
@@ -223,49 +225,50 @@ static bool is_allowed(const struct weft_scrub *s, const char *word, const char 
 		if (known_at(out, bytes, i))
 			return false;
 	const uint32_t number = weft_intern_find(&s->words, (struct weft_str){out, bytes});
-	if (number != WEFT_INTERN_FAILED && s->used.items[number])
+	if (number != WEFT_INTERN_FAILED && s->is_placeholder.items[number])
 		return false;
-	return may_meet || !has_original(s, out, bytes);
+	return may_collide || !has_original(s, out, bytes);
 }
 
-/* Makes the best stand-in that there is; false when out of memory. */
-static bool choose(struct weft_scrub *s, char *out, struct weft_str word)
+/* Chooses the best placeholder available; false: out of memory. */
+static bool choose_placeholder(struct weft_scrub *s, char *out, struct weft_str word)
 {
 	enum { TRIES = 800 };
 	const bool mixed = !is_number(word.ptr, word.len);
 	const unsigned strict = word.len > SHORT ? TRIES - TRIES / 8 : TRIES / 2;
 	for (unsigned i = 0; i < TRIES; i++) {
-		const enum look look = i < TRIES / 8 ? READS_WELL : i < TRIES / 4 ? ANY_LETTERS : HEXADECIMAL;
-		make(out, word.ptr, word.len, (uint64_t)s->chosen << 16 | i, look);
+		const enum style style = i < TRIES / 8 ? READS_WELL : i < TRIES / 4 ? ANY_LETTERS : HEXADECIMAL;
+		make_placeholder(out, word.ptr, word.len, (uint64_t)s->chosen_count << 16 | i, style);
 		if (mixed && i < TRIES / 2 && !add_letters(s, out, word.ptr, word.len))
 			return false;
 		if (is_allowed(s, word.ptr, out, word.len, i >= strict))
 			break;
 	}
-	s->chosen++;
+	s->chosen_count++;
 	return true;
 }
 
-static const char *stand_in_of(struct weft_scrub *s, uint32_t number)
+static const char *placeholder_of(struct weft_scrub *s, uint32_t number)
 {
 	char buf[64], *longer = NULL, *out = buf;
 	const struct weft_str word = s->words.texts.items[number];
-	if (s->stand_ins.items[number])
-		return s->words.texts.items[s->stand_ins.items[number] - 1].ptr;
+	if (s->placeholders.items[number])
+		return s->words.texts.items[s->placeholders.items[number] - 1].ptr;
 	if (word.len > sizeof buf && !(out = longer = malloc(word.len))) {
 		s->no_memory = true;
 		return NULL;
 	}
-	const uint32_t stand_in = choose(s, out, word) ? number_of(s, out, word.len) : WEFT_INTERN_FAILED;
+	const uint32_t placeholder = choose_placeholder(s, out, word) ? number_of(s, out, word.len) : WEFT_INTERN_FAILED;
 	free(longer);
-	if (stand_in == WEFT_INTERN_FAILED)
+	if (placeholder == WEFT_INTERN_FAILED)
 		return NULL;
-	s->used.items[stand_in] = true;
-	s->stand_ins.items[number] = stand_in + 1;
-	return s->words.texts.items[stand_in].ptr;
+	s->is_placeholder.items[placeholder] = true;
+	s->placeholders.items[number] = placeholder + 1;
+	return s->words.texts.items[placeholder].ptr;
 }
 
-/* Whatever anybody could call a word is in no stand-in, though it may be replaced as several, or as a part of one. */
+/* Adds every substring that a reader may take for a word, so that no placeholder contains it.  A substring may be several words,
+ * or a part of one, when it is replaced. */
 static void avoid_parts(struct weft_scrub *s, const char *text, uint32_t bytes)
 {
 	for (uint32_t at = 0, end; at < bytes; at = end) {
@@ -285,7 +288,7 @@ static void avoid_parts(struct weft_scrub *s, const char *text, uint32_t bytes)
 void weft_scrub_learn(struct weft_scrub *s, const char *text, uint32_t bytes)
 {
 	uint32_t at = 0, end;
-	if (weft_text_is_own((struct weft_str){text, bytes}))
+	if (weft_text_is_builtin((struct weft_str){text, bytes}))
 		return;
 	avoid_parts(s, text, bytes);
 	if (is_one_word(text, bytes))
@@ -299,10 +302,10 @@ void weft_scrub_learn(struct weft_scrub *s, const char *text, uint32_t bytes)
 static void replace_word(struct weft_scrub *s, char *text, uint32_t bytes)
 {
 	const uint32_t number = number_of(s, text, bytes);
-	const char *stand_in = number == WEFT_INTERN_FAILED ? NULL : stand_in_of(s, number);
-	/* Without memory the trace is not saved; nothing of it gets out before that is known. */
-	if (stand_in)
-		memcpy(text, stand_in, bytes);
+	const char *placeholder = number == WEFT_INTERN_FAILED ? NULL : placeholder_of(s, number);
+	/* Out of memory the trace is not saved; scrubbed text cannot get out before that is known. */
+	if (placeholder)
+		memcpy(text, placeholder, bytes);
 	else
 		memset(text, '?', bytes);
 }
@@ -311,7 +314,7 @@ void weft_scrub_replace(struct weft_scrub *s, char *text, uint32_t bytes)
 {
 	const struct weft_str whole = {text, bytes};
 	uint32_t at = 0, end, known;
-	if (weft_text_is_own(whole))
+	if (weft_text_is_builtin(whole))
 		return;
 	if (is_one_word(text, bytes)) {
 		replace_word(s, text, bytes);
@@ -319,7 +322,7 @@ void weft_scrub_replace(struct weft_scrub *s, char *text, uint32_t bytes)
 	}
 	for (uint32_t i = 0; i < bytes; i += known ? known : 1) {
 		const char *mark;
-		known = weft_text_known_at(whole, i, &mark);
+		known = weft_text_known_bytes_at(whole, i, &mark);
 		if (mark)
 			memcpy(text + i, mark, known);
 	}
@@ -332,7 +335,7 @@ void weft_scrub_finish(struct weft_scrub *s)
 	for (size_t i = 0; i < s->owned.count; i++)
 		free(s->owned.items[i]);
 	weft_vec_free(&s->owned);
-	weft_vec_free(&s->used);
-	weft_vec_free(&s->stand_ins);
+	weft_vec_free(&s->is_placeholder);
+	weft_vec_free(&s->placeholders);
 	weft_intern_finish(&s->words);
 }

@@ -1,4 +1,5 @@
-/* tar.c: the format is POSIX.1-2001's ustar, from pax(1); sizes past 8 GiB as GNU tar has them.  SPDX-License-Identifier: ISC */
+/* tar.c: writes POSIX.1-2001 ustar, as in pax(1); sizes beyond 8 GiB use the GNU encoding.
+ * SPDX-License-Identifier: ISC */
 #include "export/tar.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ int weft_tar_file(
 	struct header header = {.mode = "0000600", .uid = "0000000", .gid = "0000000", .mtime = "00000000000", .type = '0'};
 	size_t length = strlen(name);
 	if (length > sizeof header.name)
-		return weft_error_set(err, WEFT_EINVAL, "a name too long for a tar archive");
+		return weft_error_set(err, WEFT_EINVAL, "name too long for a tar archive");
 	memcpy(header.name, name, length);
 	put_size(header.size, size);
 	memcpy(header.magic, "ustar", sizeof header.magic);

@@ -1,4 +1,5 @@
-/* focus.c: what a promise made is found in one walk over the promises, what that waited for in a walk along links.
+/* focus.c: finds the promises that one promise created in one walk over all promises, and their waits in one walk over the
+ * links.
  * SPDX-License-Identifier: ISC */
 #include "layout/focus.h"
 
@@ -11,7 +12,7 @@
 struct search {
 	const struct weft_model *model;
 	uint64_t *bits;
-	uint32_t *found; /* those whose bits are set; `done` of them were asked what they waited for */
+	uint32_t *found; /* promises with their bits set; the waits of the first `done` of them have been followed */
 	size_t count, done;
 };
 
@@ -20,7 +21,7 @@ static bool may_add(const struct search *s, uint32_t promise)
 	return promise != WEFT_NONE && promise != WEFT_SYSTEM && !(s->bits[promise / 64] >> promise % 64 & 1);
 }
 
-static void add(struct search *s, uint32_t promise)
+static void add_promise(struct search *s, uint32_t promise)
 {
 	if (!may_add(s, promise))
 		return;
@@ -28,7 +29,7 @@ static void add(struct search *s, uint32_t promise)
 	s->found[s->count++] = promise;
 }
 
-/* One that was not added.  Without a branch, since nobody can tell beforehand which of many are. */
+/* Adds a promise that is not added yet.  Has no branch: a branch predictor would often be wrong here. */
 static inline void add_if(struct search *s, uint32_t promise, bool is_it)
 {
 	s->bits[promise / 64] |= (uint64_t)is_it << promise % 64;
@@ -43,7 +44,7 @@ static bool is_in_track(const struct weft_layout *layout, uint32_t t, uint32_t t
 	return t == track;
 }
 
-/* Of all that belongs to a track or to one in it, but for its actor; false when out of memory. */
+/* Adds all promises of a track and of the tracks in it, except the track's actor.  Returns false when out of memory. */
 static bool add_track(struct search *s, const struct weft_layout *layout, uint32_t promise, uint32_t track)
 {
 	bool *is_in = malloc(layout->track_count * sizeof *is_in);
@@ -56,17 +57,17 @@ static bool add_track(struct search *s, const struct weft_layout *layout, uint32
 	return is_in;
 }
 
-static bool add_made(struct search *s, const struct weft_layout *layout, uint32_t promise)
+static bool add_created(struct search *s, const struct weft_layout *layout, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises;
 	const struct weft_track *track = weft_layout_track(layout, promise);
-	add(s, promise);
+	add_promise(s, promise);
 	if (track)
 		return add_track(s, layout, promise, (uint32_t)(track - layout->tracks));
 	for (uint32_t i = promise + 1; i < s->model->promise_count; i++) {
-		const uint32_t by = promises[i].created_by; /* a smaller number */
-		const bool is_made = by != WEFT_NONE && s->bits[by / 64] >> by % 64 & 1;
-		add_if(s, i, (int)is_made & (int)(promises[i].start_ns < promises[promise].end_ns));
+		const uint32_t by = promises[i].created_by; /* always smaller than i */
+		const bool is_created = by != WEFT_NONE && s->bits[by / 64] >> by % 64 & 1;
+		add_if(s, i, (int)is_created & (int)(promises[i].start_ns < promises[promise].end_ns));
 	}
 	return true;
 }
@@ -76,19 +77,19 @@ static bool is_wait(const struct weft_link *link)
 	return link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ;
 }
 
-/* What a promise waited for or read, and the place of what it did before. */
+/* A promise that was awaited or read, and the index in waits.items of the previous wait of the same waiter. */
 struct wait {
 	uint32_t to, before;
 };
 
-/* All of that until a time, but for what belongs already. */
+/* The waits up to a time, without those for promises that are already added. */
 struct waits {
-	uint32_t *last; /* by promise: the place of its latest one, or WEFT_NONE */
+	uint32_t *last; /* by promise: index in `items` of its latest wait, or WEFT_NONE */
 	WEFT_VEC(struct wait) items;
-	WEFT_VEC(uint32_t) readers; /* who waited for the promise that is asked about */
+	WEFT_VEC(uint32_t) readers; /* promises that await or read the promise in focus */
 };
 
-/* In one walk over the links, which are many more than fit into a processor's cache. */
+/* Lists all waits in one walk over the links, because the links are far larger than the CPU's cache. */
 static bool list_waits(struct waits *w, const struct search *s, uint32_t promise, int64_t until_ns)
 {
 	const struct weft_model *m = s->model;
@@ -122,17 +123,17 @@ int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, c
 	s.bits = calloc(m->promise_count / 64 + 1, sizeof *s.bits);
 	s.found = weft_large_alloc(m->promise_count + 1, sizeof *s.found);
 	waits.last = weft_large_alloc(m->promise_count + 1, sizeof *waits.last);
-	bool done = s.bits && s.found && waits.last && add_made(&s, layout, promise);
+	bool done = s.bits && s.found && waits.last && add_created(&s, layout, promise);
 	if (done) {
 		const struct weft_track *track = weft_layout_track(layout, promise);
 		done = list_waits(&waits, &s, promise, track ? track->end_ns : weft_layout_end(layout, m, promise));
 	}
 	for (; done && s.done < s.count; s.done++)
 		for (uint32_t i = waits.last[s.found[s.done]]; i != WEFT_NONE; i = waits.items.items[i].before)
-			add(&s, waits.items.items[i].to);
-	/* Last, since nobody asks what else they waited for. */
+			add_promise(&s, waits.items.items[i].to);
+	/* Added last: the other waits of these promises are not followed. */
 	for (size_t i = 0; done && i < waits.readers.count; i++)
-		add(&s, waits.readers.items[i]);
+		add_promise(&s, waits.readers.items[i]);
 	if (done && count)
 		*count = s.count;
 	if (done)
@@ -143,5 +144,5 @@ int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, c
 	free(waits.last);
 	weft_vec_free(&waits.items);
 	weft_vec_free(&waits.readers);
-	return done ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "no memory to find what belongs to a promise");
+	return done ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "no memory to find the promises that belong to one promise");
 }

@@ -1,4 +1,5 @@
-/* fold.c: those of a kind that do nothing are found, sorted by what they must have in common, and cut where none is alive.
+/* fold.c: collects idle promises, sorts them by the properties that a fold's promises share, and starts a new fold wherever none
+ * is alive.
  * SPDX-License-Identifier: ISC */
 #include "layout/fold.h"
 
@@ -26,7 +27,7 @@ static int compare_folds(const void *a, const void *b)
 	return WEFT_ORDER(x->leader, y->leader);
 }
 
-/* What the promise itself tells.  A handle that is closed runs once more, after its end. */
+/* Returns whether the promise itself does nothing.  A run after its end does not count: a handle runs its close callback then. */
 static bool may_fold(const struct weft_model *m, uint32_t promise)
 {
 	const struct weft_promise *p = &m->promises[promise];
@@ -40,14 +41,15 @@ static void set_bit(uint64_t *bits, uint32_t promise)
 		bits[promise / 64] |= 1ull << promise % 64;
 }
 
-/* Who ended it, and which loop it kept, is no reason to show a promise by itself. */
-static bool tells_little(const struct weft_model *m, const struct weft_link *link)
+/* Returns whether a link is no reason to draw its target on a line of its own: the link that ends it, and a loop's wait for
+ * it. */
+static bool is_unimportant_link(const struct weft_model *m, const struct weft_link *link)
 {
 	return link->kind == WEFT_LINK_RESOLVE ||
 	       (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOOP));
 }
 
-/* Bits of those that others tell of. */
+/* Sets the bits of promises that other promises or links refer to. */
 static void find_named(const struct weft_model *m, uint64_t *named)
 {
 	for (uint32_t p = 0; p < m->promise_count; p++) {
@@ -57,12 +59,12 @@ static void find_named(const struct weft_model *m, uint64_t *named)
 	}
 	for (size_t i = 0; i < m->link_count; i++) {
 		set_bit(named, m->links[i].from);
-		if (!tells_little(m, &m->links[i]))
+		if (!is_unimportant_link(m, &m->links[i]))
 			set_bit(named, m->links[i].to);
 	}
 }
 
-static void cut(struct weft_layout *layout, const struct idler *idlers, size_t count)
+static void cut_into_folds(struct weft_layout *layout, const struct idler *idlers, size_t count)
 {
 	uint32_t folded = 0;
 	for (size_t i = 0, end; i < count; i = end) {
@@ -86,15 +88,15 @@ static void cut(struct weft_layout *layout, const struct idler *idlers, size_t c
 
 bool weft__folds_find(struct weft_layout *layout, const struct weft_model *m)
 {
-	size_t most = 0, count = 0;
+	size_t max_count = 0, count = 0;
 	for (uint32_t p = WEFT_SYSTEM + 1; p < m->promise_count; p++)
-		most += may_fold(m, p);
-	if (most < 2)
+		max_count += may_fold(m, p);
+	if (max_count < 2)
 		return true;
-	struct idler *idlers = malloc(most * sizeof *idlers);
+	struct idler *idlers = malloc(max_count * sizeof *idlers);
 	uint64_t *named = calloc(m->promise_count / 64 + 1, sizeof *named);
-	layout->folds = malloc(most / 2 * sizeof *layout->folds);
-	layout->folded = malloc(most * sizeof *layout->folded);
+	layout->folds = malloc(max_count / 2 * sizeof *layout->folds);
+	layout->folded = malloc(max_count * sizeof *layout->folded);
 	bool done = idlers && named && layout->folds && layout->folded;
 	if (done) {
 		find_named(m, named);
@@ -110,7 +112,7 @@ bool weft__folds_find(struct weft_layout *layout, const struct weft_model *m)
 		}
 		if (count > 1)
 			weft_sort(idlers, count, sizeof *idlers, compare_idlers);
-		cut(layout, idlers, count);
+		cut_into_folds(layout, idlers, count);
 	}
 	free(idlers);
 	free(named);
@@ -143,10 +145,12 @@ static void list_folds(struct weft_layout *layout, const struct weft_model *m, u
 	}
 }
 
-bool weft__folds_gather(struct weft_layout *layout, const struct weft_model *m, const uint64_t *only, const uint32_t *leader_of)
+bool weft__folds_from_leaders(
+    struct weft_layout *layout, const struct weft_model *m, const uint64_t *only, const uint32_t *leader_of)
 {
 	size_t members = 0, leaders = 0;
-	uint32_t *counts = calloc(m->promise_count + 1, sizeof *counts); /* of who follows, by leader; then numbers of folds */
+	uint32_t *counts =
+	    calloc(m->promise_count + 1, sizeof *counts); /* by leader: number of its followers, later the index of its fold */
 	if (!counts)
 		return false;
 	for (uint32_t p = 1; p < m->promise_count; p++)

@@ -1,4 +1,4 @@
-/* group.c: what rows are grouped by.  Each site and each kind is looked at once.  SPDX-License-Identifier: ISC */
+/* group.c: groups rows by kind, site or library.  Each site and each kind is examined once.  SPDX-License-Identifier: ISC */
 #include "layout/group.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ size_t weft_group_name(const struct weft_model *m, uint32_t promise, enum weft_r
 	if (by == WEFT_ROWS_BY_KIND) {
 		len = snprintf(buf, size, "%s", weft_model_kind_name(m, p->kind));
 	} else if (!site) {
-		len = snprintf(buf, size, by == WEFT_ROWS_BY_SITE ? "no place is known" : "no library is known");
+		len = snprintf(buf, size, by == WEFT_ROWS_BY_SITE ? "unknown place" : "unknown library");
 	} else if (by == WEFT_ROWS_BY_SITE) {
 		len = (int)weft_site_format(site, buf, size);
 	} else {
@@ -46,9 +46,9 @@ size_t weft_group_name(const struct weft_model *m, uint32_t promise, enum weft_r
 	return len < (int)size ? (size_t)len : size - 1;
 }
 
-/* What promises are grouped by, as numbers without gaps: of kinds and, by site, of sites; 0: not known. */
+/* Keys of groups, as small numbers: the kind, the site + 1, or the library + 1.  0 is unknown. */
 struct keys {
-	uint32_t *of_site; /* by site, of its library; NULL: a site is its own */
+	uint32_t *of_site; /* by site: the key of its library; NULL if rows are not grouped by library */
 	size_t count;
 };
 
@@ -80,7 +80,7 @@ static uint32_t key_of(const struct keys *keys, const struct weft_promise *p, en
 }
 
 struct group {
-	uint32_t key, promises, order; /* order: by their first promises */
+	uint32_t key, promises, order; /* order: of the groups by their first promises */
 };
 
 static int compare_sizes(const void *a, const void *b)
@@ -95,10 +95,10 @@ static int compare_orders(const void *a, const void *b)
 	return WEFT_ORDER(x->order, y->order);
 }
 
-/* Turns how many promises have a key into the number of its group; returns how many groups there are. */
+/* Replaces the number of promises of each key by the number of its group.  Returns the number of groups. */
 static size_t number_groups(uint32_t *by_key, struct group *groups, size_t count)
 {
-	size_t own = count > WEFT_GROUPS_MOST ? WEFT_GROUPS_MOST - 1 : count;
+	size_t own = count > WEFT_MAX_GROUPS ? WEFT_MAX_GROUPS - 1 : count;
 	weft_sort(groups, count, sizeof *groups, compare_sizes);
 	weft_sort(groups, own, sizeof *groups, compare_orders);
 	for (size_t i = 0; i < count; i++)
@@ -110,9 +110,9 @@ int weft_groups_find(
     uint16_t **out, size_t *group_count, bool *is_rest, const struct weft_model *m, enum weft_rows_by by, struct weft_error *err)
 {
 	struct keys keys = {0};
-	uint16_t *of = malloc((m->promise_count + 1) * sizeof *of);
-	bool done = of && find_keys(&keys, m, by);
-	uint32_t *by_key = done ? calloc(keys.count, sizeof *by_key) : NULL; /* how many promises; then the group */
+	uint16_t *group_of = malloc((m->promise_count + 1) * sizeof *group_of);
+	bool done = group_of && find_keys(&keys, m, by);
+	uint32_t *by_key = done ? calloc(keys.count, sizeof *by_key) : NULL; /* number of promises, later the group */
 	struct group *groups = done ? calloc(keys.count, sizeof *groups) : NULL;
 	size_t count = 0;
 	done = by_key && groups;
@@ -126,12 +126,12 @@ int weft_groups_find(
 	if (done) {
 		*group_count = number_groups(by_key, groups, count);
 		*is_rest = *group_count < count;
-		of[WEFT_SYSTEM] = 0;
+		group_of[WEFT_SYSTEM] = 0;
 		for (uint32_t p = WEFT_SYSTEM + 1; p < m->promise_count; p++)
-			of[p] = (uint16_t)by_key[key_of(&keys, &m->promises[p], by)];
-		*out = of;
+			group_of[p] = (uint16_t)by_key[key_of(&keys, &m->promises[p], by)];
+		*out = group_of;
 	} else {
-		free(of);
+		free(group_of);
 	}
 	free(by_key);
 	free(groups);

@@ -1,20 +1,21 @@
-/* group.h: rows in groups: which promise is in which.  SPDX-License-Identifier: ISC */
+/* group.h: assigns promises to groups of rows.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_LAYOUT_GROUP_H
 #define WEFT_LAYOUT_GROUP_H
 
 #include "layout/layout.h"
 
-#define WEFT_GROUPS_MOST 64 /* the smallest of more are one, the last */
+#define WEFT_MAX_GROUPS 64 /* if there are more, the smallest share the last group */
 
-/* By promise, the number of its group, the caller's to free; groups are numbered as their first promises are.  *count: how many
- * there are; *is_rest: the last is what is left of more.  Linear.  On failure all are untouched: WEFT_ENOMEM. */
+/* Sets *out to the group of each promise; the caller frees it.  Groups are numbered in the order of their first promises.
+ * *count is the number of groups.  *is_rest: the last group holds the groups beyond WEFT_MAX_GROUPS.  Linear.  On failure
+ * (WEFT_ENOMEM) no output is changed. */
 int weft_groups_find(
     uint16_t **out, size_t *count, bool *is_rest, const struct weft_model *model, enum weft_rows_by by, struct weft_error *err);
 
-/* What a promise is grouped by, in words: "read", "on_read (http.c:12)", "libuv". */
+/* Formats the name of a promise's group: "read", "on_read (http.c:12)", "libuv". */
 size_t weft_group_name(const struct weft_model *model, uint32_t promise, enum weft_rows_by by, char *buf, size_t size);
 
-/* "kind", "site", "library", "thread"; false: none of these. */
+/* Convert between an enum weft_rows_by and "thread", "kind", "site" or "library".  Parsing returns false for any other text. */
 const char *weft_rows_by_name(enum weft_rows_by by);
 bool weft_rows_by_parse(enum weft_rows_by *out, const char *name, size_t len);
 

@@ -1,14 +1,14 @@
-/* layout.c: sorts promises by their starts, and has them grouped into tracks and given rows.
+/* layout.c: sorts promises by start, then groups them into tracks and gives them rows.
  *
- * Of a fold only the leader is placed, as long as all of the fold; the others get its row at the end.  SPDX-License-Identifier:
- * ISC */
+ * Only the leader of a fold is placed, with the time span of the whole fold; the others get the leader's row at the end.
+ * SPDX-License-Identifier: ISC */
 #include "layout/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/background_work.h"
 #include "base/large.h"
-#include "base/meanwhile.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -17,23 +17,23 @@
 #include "layout/pack.h"
 #include "layout/track.h"
 
-enum { MANY_PROMISES = 100000 /* promises are worth an OS thread */ };
+enum { THREAD_MIN_PROMISES = 100000 /* from this number of promises on, a second OS thread pays */ };
 
 struct sorting {
 	const struct weft_model *model;
-	const uint64_t *only; /* bits by promise: the others are left out; or NULL */
+	const uint64_t *only; /* bits by promise: only these are drawn; NULL: all are */
 	struct weft_layout *layout;
-	struct weft__item *order; /* by stream, start and number; neither the system nor who follows in a fold is among them */
+	struct weft__item *order; /* by stream, start and number; without the system promise and without followers in folds */
 	size_t count;
-	uint64_t *parents;  /* bits by promise: others are drawn under it */
-	uint16_t *group_of; /* by promise: what its band is made by; NULL: its stream */
+	uint64_t *parents;  /* bits by promise: set if others are drawn under it */
+	uint16_t *group_of; /* by promise: key of its band; NULL: bands are made by stream */
 	struct weft__census census;
 	bool several_streams;
 };
 
 const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint32_t promise)
 {
-	size_t at = WEFT_FIRST(i, 0, layout->fold_count, layout->folds[i].leader >= promise);
+	size_t at = WEFT_FIND_FIRST(i, 0, layout->fold_count, layout->folds[i].leader >= promise);
 	return at < layout->fold_count && layout->folds[at].leader == promise ? &layout->folds[at] : NULL;
 }
 
@@ -43,8 +43,8 @@ static int compare_items(const void *a, const void *b)
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* The first promise from one on that is not left out; or how many there are, or more. */
-static inline uint32_t next_of(const struct sorting *s, uint32_t promise)
+/* Returns the first promise at or after `promise` that is drawn, or promise_count (or more) if there is none. */
+static inline uint32_t next_drawn(const struct sorting *s, uint32_t promise)
 {
 	if (!s->only || promise >= s->model->promise_count)
 		return promise;
@@ -55,18 +55,19 @@ static inline uint32_t next_of(const struct sorting *s, uint32_t promise)
 	return bits ? (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits) : (uint32_t)s->model->promise_count;
 }
 
-/* Promises are numbered by their creation, so nearly all stand where their starts belong; but a bind that starts where it was
- * woken comes much later.  One that has to go back a little goes back.  If some before it are in the way of many, these are taken
- * out, else it is itself. */
-static bool put_in_order(struct sorting *s)
+/* Sorts promises by start.  They are numbered in the order of their creation, so nearly all are in order already; but a bind
+ * starts when its input is resolved, long after its creation.  A promise that is out of order by a few positions is inserted in
+ * place.  If a few promises before it are late, these are set aside; otherwise it is itself set aside.  Those set aside are
+ * sorted and merged at the end. */
+static bool sort_by_start(struct sorting *s)
 {
-	enum { LITTLE = 4, MANY = 16 };
+	enum { LITTLE = 4, MAX_STEPS_BACK = 16 };
 	const struct weft_promise *promises = s->model->promises;
-	const uint32_t first = next_of(s, 1);
-	WEFT_VEC(struct weft__item) taken = {0};
-	size_t kept = 0;
+	const uint32_t first = next_drawn(s, 1);
+	WEFT_VEC(struct weft__item) late_items = {0};
+	size_t kept_count = 0;
 	bool done = true;
-	for (uint32_t p = first; p < s->model->promise_count && done; p = next_of(s, p + 1)) {
+	for (uint32_t p = first; p < s->model->promise_count && done; p = next_drawn(s, p + 1)) {
 		const struct weft_promise *promise = &promises[p];
 		const int64_t start_ns = promise->start_ns;
 		const struct weft__item item = {
@@ -77,42 +78,43 @@ static bool put_in_order(struct sorting *s)
 		s->census.traits |= weft_kind_traits(promise->kind);
 		s->census.flags |= promise->flags;
 		s->several_streams |= promise->stream != promises[first].stream;
-		while (later < kept && later <= MANY && s->order[kept - 1 - later].start_ns > start_ns)
+		while (later < kept_count && later <= MAX_STEPS_BACK && s->order[kept_count - 1 - later].start_ns > start_ns)
 			later++;
-		struct weft__item *end = s->order + kept;
+		struct weft__item *end = s->order + kept_count;
 		if (later <= LITTLE) {
 			for (size_t i = 0; i < later; i++)
 				end[-(ptrdiff_t)i] = end[-(ptrdiff_t)i - 1];
 			end[-(ptrdiff_t)later] = item;
-			kept++;
+			kept_count++;
 			continue;
 		}
-		size_t out = later <= MANY ? later : 1;
-		done = weft_vec_reserve(&taken, out);
-		if (later <= MANY) {
-			for (size_t i = 0; i < later && done; i++, kept--)
-				taken.items[taken.count++] = s->order[kept - 1];
-			s->order[kept++] = item;
+		size_t out = later <= MAX_STEPS_BACK ? later : 1;
+		done = weft_vec_reserve(&late_items, out);
+		if (later <= MAX_STEPS_BACK) {
+			for (size_t i = 0; i < later && done; i++, kept_count--)
+				late_items.items[late_items.count++] = s->order[kept_count - 1];
+			s->order[kept_count++] = item;
 		} else if (done) {
-			taken.items[taken.count++] = item;
+			late_items.items[late_items.count++] = item;
 		}
 	}
-	if (taken.count > 0)
-		weft_sort(taken.items, taken.count, sizeof *taken.items, compare_items);
-	s->count = kept + taken.count;
-	for (size_t to = s->count; taken.count > 0 && done;) {
-		const struct weft__item *last = &taken.items[taken.count - 1], *before = kept ? &s->order[kept - 1] : last;
-		bool is_taken = compare_items(before, last) <= 0;
-		s->order[--to] = is_taken ? *last : *before;
-		taken.count -= is_taken;
-		kept -= !is_taken;
+	if (late_items.count > 0)
+		weft_sort(late_items.items, late_items.count, sizeof *late_items.items, compare_items);
+	s->count = kept_count + late_items.count;
+	for (size_t to = s->count; late_items.count > 0 && done;) {
+		const struct weft__item *last = &late_items.items[late_items.count - 1],
+					*before = kept_count ? &s->order[kept_count - 1] : last;
+		bool is_late = compare_items(before, last) <= 0;
+		s->order[--to] = is_late ? *last : *before;
+		late_items.count -= is_late;
+		kept_count -= !is_late;
 	}
-	weft_vec_free(&taken);
+	weft_vec_free(&late_items);
 	return done;
 }
 
-/* Stable, by stream. */
-static bool part_streams(struct sorting *s)
+/* Sorts by stream; the sort is stable. */
+static bool sort_by_stream(struct sorting *s)
 {
 	enum { STREAMS = UINT16_MAX + 1 };
 	struct weft__item *other = malloc((s->count + 1) * sizeof *other);
@@ -134,11 +136,12 @@ static bool part_streams(struct sorting *s)
 	return done;
 }
 
-/* Nobody has a row yet: any row marks who is not to be placed.  Leaders last as long as their folds. */
-static bool leave_followers_out(struct sorting *s)
+/* Removes the followers of folds from s->order, and sets the end of each leader to that of its fold.  No promise has a row yet,
+ * so any row marks a follower. */
+static bool drop_followers(struct sorting *s)
 {
 	uint32_t *rows = s->layout->rows;
-	size_t kept = 0;
+	size_t kept_count = 0;
 	if (s->layout->fold_count == 0)
 		return true;
 	s->layout->leaders = calloc(s->model->promise_count / 64 + 1, sizeof *s->layout->leaders);
@@ -152,10 +155,10 @@ static bool leave_followers_out(struct sorting *s)
 	}
 	for (size_t i = 0; i < s->count; i++)
 		if (rows[s->order[i].promise] == WEFT_NONE) {
-			s->order[kept] = s->order[i];
-			s->order[kept++].end_ns = weft_layout_end(s->layout, s->model, s->order[i].promise);
+			s->order[kept_count] = s->order[i];
+			s->order[kept_count++].end_ns = weft_layout_end(s->layout, s->model, s->order[i].promise);
 		}
-	s->count = kept;
+	s->count = kept_count;
 	return true;
 }
 
@@ -167,52 +170,52 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 static bool find_folds(const struct sorting *s, const uint32_t *leader_of)
 {
 	if (leader_of)
-		return weft__folds_gather(s->layout, s->model, s->only, leader_of);
+		return weft__folds_from_leaders(s->layout, s->model, s->only, leader_of);
 	return s->only || !(s->census.traits & WEFT_TRAIT_FOLDS) || weft__folds_find(s->layout, s->model);
 }
 
 static bool find_tracks(const struct sorting *s, const struct weft_layout *whole)
 {
 	static const struct weft__census no_actors;
-	return s->only && !s->group_of ? weft__tracks_take(s->layout, s->model, whole, s->only)
+	return s->only && !s->group_of ? weft__tracks_restrict(s->layout, s->model, whole, s->only)
 				       : weft__tracks_find(s->layout, s->model, s->group_of ? &no_actors : &s->census);
 }
 
-/* Tracks of a part that are found while its promises are put in order. */
-struct taking {
+/* Work of a background thread: restricts tracks to a subset while its promises are sorted. */
+struct track_work {
 	const struct sorting *sorting;
 	const struct weft_layout *whole;
 	bool done;
 };
 
-static void take_tracks(void *ctx)
+static void restrict_tracks(void *ctx)
 {
-	struct taking *t = ctx;
+	struct track_work *t = ctx;
 	t->done = find_tracks(t->sorting, t->whole);
 }
 
-static int create(struct weft_layout **out, struct sorting *s, const struct weft_layout *whole, const uint32_t *leader_of,
+static int create_layout(struct weft_layout **out, struct sorting *s, const struct weft_layout *whole, const uint32_t *leader_of,
     struct weft_error *err)
 {
 	size_t n = s->model->promise_count;
 	struct weft_layout *layout = s->layout;
-	struct taking taking = {s, whole, false};
-	struct weft_meanwhile meanwhile = {.work = take_tracks, .ctx = &taking};
-	const bool takes = s->only && !s->group_of && !leader_of; /* no folds have to be known before */
+	struct track_work track_work = {s, whole, false};
+	struct weft_background_work meanwhile = {.work = restrict_tracks, .ctx = &track_work};
+	const bool restricts_early = s->only && !s->group_of && !leader_of; /* folds need not be known first */
 	s->order = weft_large_alloc(n + 1, sizeof *s->order);
 	s->parents = calloc(n / 64 + 1, sizeof *s->parents);
 	layout->rows = weft_large_alloc(n + 1, sizeof *layout->rows);
-	if (takes && n >= MANY_PROMISES)
-		weft_meanwhile_begin(&meanwhile);
-	bool done = layout->rows && s->order && s->parents && put_in_order(s) &&
-		    (!(s->several_streams || s->group_of) || part_streams(s));
+	if (restricts_early && n >= THREAD_MIN_PROMISES)
+		weft_background_work_start(&meanwhile);
+	bool done = layout->rows && s->order && s->parents && sort_by_start(s) &&
+		    (!(s->several_streams || s->group_of) || sort_by_stream(s));
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		done = find_folds(s, leader_of) && leave_followers_out(s);
+		done = find_folds(s, leader_of) && drop_followers(s);
 	}
-	if (takes || done)
-		weft_meanwhile_end(&meanwhile);
-	done = done && taking.done && weft__rows_pack(layout, s->model, s->group_of, s->order, s->count, s->parents);
+	if (restricts_early || done)
+		weft_background_work_finish(&meanwhile);
+	done = done && track_work.done && weft__rows_pack(layout, s->model, s->group_of, s->order, s->count, s->parents);
 	for (size_t i = 0; done && i < layout->fold_count; i++)
 		for (uint32_t k = 1; k < layout->folds[i].count; k++)
 			layout->rows[layout->folded[layout->folds[i].first + k]] = layout->rows[layout->folds[i].leader];
@@ -232,7 +235,7 @@ int weft_layout_create_folded(struct weft_layout **out, const struct weft_model 
 	struct sorting s = {.model = model, .only = only, .layout = calloc(1, sizeof *s.layout)};
 	if (!s.layout)
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for the rows of %zu promises", model->promise_count);
-	return create(out, &s, whole, leader_of, err);
+	return create_layout(out, &s, whole, leader_of, err);
 }
 
 int weft_layout_create_grouped(struct weft_layout **out, const struct weft_model *model, enum weft_rows_by by,
@@ -248,7 +251,7 @@ int weft_layout_create_grouped(struct weft_layout **out, const struct weft_model
 	if (s.layout) {
 		s.layout->rows_by = by;
 		s.layout->has_rest = has_rest;
-		status = create(out, &s, NULL, leader_of, err);
+		status = create_layout(out, &s, NULL, leader_of, err);
 	} else {
 		status = weft_error_set(err, WEFT_ENOMEM, "no memory for the rows of %zu promises", model->promise_count);
 	}

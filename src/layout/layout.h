@@ -1,96 +1,99 @@
-/* layout.h: which row each promise is drawn on.
+/* layout.h: assigns a row to each promise.
  *
  * A promise belongs to its nearest actor: a connection, a request, an OS thread.  The promises of an actor are its track, which
- * is a block of rows in time; tracks nest.  The rules, which a property test holds on random traces:
- *   - no two promises overlap in time on one row (touching ends do not overlap), but for those of one fold;
- *   - the rows of a track are its own while it lasts: its actor's line is the first of them, and stays free when the actor has
- * ended;
- *   - a promise that ends before the one under which it is drawn stands below that one if there is room, and near it;
- *   - the promises of one stream form a band: its rows are contiguous, and bands stand in the order of streams; or those of one
- *     group, as enum weft_rows_by says, in the order of their first promises;
- *   - a band has at most 1.5 times as many rows as promises were alive at once, and one for each track that was alive then. Where
- *     blocks would take more, only the outermost tracks are blocks; where even these take more, none is.
- * Near-linear in the number of promises; no recursion on depth.  SPDX-License-Identifier: ISC */
+ * is a block of rows over a time span.  Tracks nest.  A property test checks these rules on random traces:
+ *
+ *   - No two promises overlap in time on one row, except those of one fold.  Touching ends do not overlap.
+ *   - The rows of a track hold nothing else while the track lasts.  Its actor is on the first row, which stays free after the
+ * actor's end.
+ *   - A promise that ends before the promise it is drawn under is placed below that one and near it, if there are free rows.
+ *   - The promises of one stream form a band of contiguous rows; bands are in the order of streams.  If enum weft_rows_by groups
+ *     rows differently, a band holds one group, and bands are in the order of their first promises.
+ *   - A band has at most 1.5 times as many rows as promises were alive at once, plus one for each track that was alive then.
+ *     If blocks would need more rows, only the outermost tracks are blocks; if these need more too, no track is a block.
+ *
+ * Near-linear in the number of promises; the depth of nesting needs no recursion.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_LAYOUT_LAYOUT_H
 #define WEFT_LAYOUT_LAYOUT_H
 
 #include "model/model.h"
 
-/* What rows stand together by.  By all but OS threads there are no tracks, since what belongs to an actor is of many kinds. */
+/* The criterion that groups rows into bands.  Only bands of OS threads have tracks, because the promises of an actor differ in
+ * kind. */
 enum weft_rows_by {
 	WEFT_ROWS_BY_THREAD,
 	WEFT_ROWS_BY_KIND,
 	WEFT_ROWS_BY_SITE,
-	WEFT_ROWS_BY_LIBRARY, /* in which their site is */
+	WEFT_ROWS_BY_LIBRARY, /* the library that contains their site */
 	WEFT_ROWS_BYS
 };
 
 struct weft_band {
 	uint32_t first_row, row_count;
-	uint16_t stream; /* or the number of its group (group.h) */
+	uint16_t stream; /* or the number of the group (group.h) */
 };
 
-/* Promises that are drawn as one line, "7 signals".  All of them are of one kind that has WEFT_TRAIT_FOLDS, of one OS thread and
- * under one parent; each overlaps another in time; and none does anything between its creation and its end: none runs, fails,
- * becomes another or creates one, and no link but the one that ends it names it.  The first to begin is the leader, which stands
- * in weft_layout.by_row for all. */
+/* Promises that are drawn as one line, such as "7 signals".  All are of one kind with WEFT_TRAIT_FOLDS, on one OS thread, under
+ * one parent, and each overlaps another in time.  Between creation and end they do nothing: none runs, fails, becomes another
+ * promise or creates one, and the only link to any of them is the one that ends it.  The promise that starts first is the
+ * leader, which represents all of them in weft_layout.by_row. */
 struct weft_fold {
-	int64_t end_ns;        /* of the last to end */
-	uint32_t first, count; /* its promises: those of weft_layout.folded from `first` on, the leader before the others */
+	int64_t end_ns;        /* the latest end of its promises */
+	uint32_t first, count; /* in weft_layout.folded, the leader first */
 	uint32_t leader;
-	bool
-	    is_track; /* made by hand (view/fold.h), of all that belongs to the leader, whatever that does; it has its own name */
-	bool is_group; /* made by hand, of promises of one kind, whatever these do */
+	bool is_track; /* folded by the user (view/fold.h): the whole track of the leader, with a name of its own */
+	bool is_group; /* folded by the user: promises of one kind, including active ones */
 };
 
-/* What an actor does.  It is a block of rows unless it was made loose, to keep rows few: then its promises stand where there is
- * room. */
+/* The promises of an actor.  A track is a block of rows unless it is loose: then its promises use any free rows, which needs
+ * fewer. */
 struct weft_track {
-	int64_t start_ns, end_ns; /* while anything in it is alive */
+	int64_t start_ns, end_ns; /* from the first start to the last end in it */
 	uint32_t actor;
-	uint32_t around;               /* the track that this one is a part of, or WEFT_NONE */
-	uint32_t first_row, row_count; /* with those of tracks in it; row_count is 0 if it is loose */
+	uint32_t around;               /* the track that contains this one, or WEFT_NONE */
+	uint32_t first_row, row_count; /* includes nested tracks; row_count is 0 if the track is loose */
 };
 
 struct weft_layout {
-	uint32_t *rows; /* by promise; WEFT_NONE: it is not drawn, as the system */
+	uint32_t *rows; /* by promise; WEFT_NONE: not drawn, such as the system promise */
 	uint32_t row_count;
-	uint32_t *by_row;    /* promises ordered by row, then start; of a fold the leader only */
-	uint32_t *row_begin; /* [row_count + 1]: those of row r are by_row[row_begin[r]] up to by_row[row_begin[r + 1]] */
+	uint32_t *by_row;    /* promises ordered by row, then by start; only the leader of each fold */
+	uint32_t *row_begin; /* [row_count + 1]: row r has by_row[row_begin[r]] up to, not including, by_row[row_begin[r + 1]] */
 	struct weft_band *bands;
 	size_t band_count;
 	enum weft_rows_by rows_by;
-	bool has_rest;           /* the last group is what is left of more than could be bands */
-	struct weft_fold *folds; /* by leader */
+	bool has_rest;           /* the last group holds the groups beyond WEFT_MAX_GROUPS */
+	struct weft_fold *folds; /* ordered by leader */
 	size_t fold_count;
-	uint32_t *folded;          /* promises of folds */
-	uint64_t *leaders;         /* bits by promise: those that lead a fold; NULL if none does */
-	struct weft_track *tracks; /* by actor */
+	uint32_t *folded;          /* promises of all folds */
+	uint64_t *leaders;         /* bits by promise: leaders of folds; NULL if there are no folds */
+	struct weft_track *tracks; /* ordered by actor */
 	size_t track_count;
-	uint64_t *actors;        /* bits by promise: the actors of tracks; NULL if there is no track */
-	uint32_t *actors_before; /* by 64 promises: how many actors are before them */
-	uint32_t *track_of;      /* by promise: the track that it belongs to; of an actor the one around its own; or WEFT_NONE */
+	uint64_t *actors;        /* bits by promise: actors of tracks; NULL if there are no tracks */
+	uint32_t *actors_before; /* number of actors before each word of 64 promises */
+	uint32_t *track_of;      /* by promise: its track; for an actor, the track around its own; or WEFT_NONE */
 };
 
-/* On failure *out is untouched: WEFT_ENOMEM. */
+/* Creates the layout of a whole model.  On failure (WEFT_ENOMEM) *out is unchanged. */
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err);
 
-/* The same with folds that were made by hand and no others, and of some promises only.  leader_of: by promise: on whose line it
- * stands; WEFT_NONE: on its own; a leader stands on its own; NULL: what folds by itself does, or, of some promises only, nothing
- * does.  `only`: the bits of those that have rows, or NULL for all; their tracks are those of `whole`, the layout of all
- * promises, that are left; without `only`, `whole` may be NULL. */
+/* Creates a layout with the user's folds only, or of some promises only.  leader_of gives for each promise the leader that it
+ * shares a line with, or WEFT_NONE for a line of its own, which every leader has.  If leader_of is NULL, promises fold by
+ * themselves; if `only` is set, none do.  `only` has the bits of the promises that get rows, NULL for all; their tracks are taken
+ * from `whole`, the layout of all promises.  Without `only`, `whole` may be NULL. */
 int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
     const uint64_t *only, const uint32_t *leader_of, struct weft_error *err);
 
-/* The same in groups, without tracks. */
+/* Creates a layout in groups, without tracks.  `only` and leader_of are as in weft_layout_create_folded(). */
 int weft_layout_create_grouped(struct weft_layout **out, const struct weft_model *model, enum weft_rows_by by,
     const uint64_t *only, const uint32_t *leader_of, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);
 
-/* The fold that a promise leads, or NULL.  Logarithmic in folds. */
+/* Returns the fold that a promise leads, or NULL.  Logarithmic in folds. */
 const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint32_t promise);
 
-/* The track whose actor a promise is, or NULL. */
+/* Returns the track of an actor, or NULL if the promise is not the actor of a track. */
 static inline struct weft_track *weft_layout_track(const struct weft_layout *layout, uint32_t promise)
 {
 	uint32_t word = promise / 64, bit = promise % 64;
@@ -100,13 +103,13 @@ static inline struct weft_track *weft_layout_track(const struct weft_layout *lay
 	return &layout->tracks[layout->actors_before[word] + (uint32_t)__builtin_popcountll(before)];
 }
 
-/* How many bands have a header above them, which says what they are: all, or none. */
+/* Returns the number of bands with a header line above them that names the band: all of them or none. */
 static inline size_t weft_layout_headers(const struct weft_layout *layout)
 {
 	return layout->band_count > 1 || layout->rows_by != WEFT_ROWS_BY_THREAD ? layout->band_count : 0;
 }
 
-/* When the line ends that begins with a promise of weft_layout.by_row: with the promise, or with the last of its fold. */
+/* Returns the end of the line of a promise in weft_layout.by_row: the end of the promise, or of its fold. */
 static inline int64_t weft_layout_end(const struct weft_layout *layout, const struct weft_model *model, uint32_t promise)
 {
 	const struct weft_promise *p = &model->promises[promise];

@@ -1,43 +1,44 @@
-/* pack.c: in each band the innermost tracks first, each on rows of its own from 0 on; a track then stands in the one around it as
- * a block.
+/* pack.c: packs promises into rows, one band at a time.  The innermost tracks are packed first, each on rows of its own from 0
+ * on; then a track is a block in the track around it.
  *
- * In a track, promises come in the order of their starts, and take the first row that is free from their anchor on: that is the
- * first of those under which they are drawn that lives as long as they do.  So what is called stands below who calls, and what
- * goes on after its creator, as a loop does whose turns create each other, stays where the first one stood.
+ * In a track, promises are placed in the order of their starts.  Each takes the first free row below its anchor: the first of
+ * its ancestors that does not end before it.  So a callee is drawn below its caller.  A promise that outlives its creator
+ * keeps the creator's row, such as the iterations of a loop that create each other.
  *
- * A group is what is packed together: the promises of a block, or those of a band that are in none.  Millions of promises are
- * walked through as seldom as possible.  SPDX-License-Identifier: ISC */
+ * A group is packed together: the promises of a block, or those of a band that are in no block.  There may be millions of
+ * promises, so the code makes as few walks over them as it can.
+ * SPDX-License-Identifier: ISC */
 #include "layout/pack.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/background_work.h"
 #include "base/large.h"
-#include "base/meanwhile.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "layout/rows.h"
 
 enum {
-	STEPS = 64,          /* of ancestors that are looked at for an anchor */
-	TRIES = 64,          /* of places that are looked at for a block */
-	LEAST_MOMENTS = 256, /* at which the promises of a band that are alive are counted */
-	MOST_MOMENTS = 65536,
-	NEAR_MOMENTS = 8,       /* are reached by steps, those further away by a division */
-	FEW_TRACKS = 64,        /* have room enough in nearly all bands */
-	MANY_PROMISES = 200000, /* promises are worth an OS thread */
+	STEPS = 64,        /* ancestors examined for an anchor */
+	TRIES = 64,        /* positions examined for a block */
+	MIN_MOMENTS = 256, /* moments at which a band's living promises are counted */
+	MAX_MOMENTS = 65536,
+	NEAR_MOMENTS = 8,       /* up to this distance, moments are found by stepping, not by division */
+	FEW_TRACKS = 64,        /* up to this number of tracks, nearly all bands have enough rows */
+	MANY_PROMISES = 200000, /* from this number of promises on, a second OS thread pays */
 	AHEAD = 12,
-	ALL = UINT8_MAX, /* tracks of less depth are blocks */
-	OUTERMOST = 1,
-	LOOSE = 0
+	ALL_BLOCKS = UINT8_MAX, /* tracks with a depth below the level are blocks */
+	OUTERMOST_BLOCKS = 1,
+	NO_BLOCKS = 0
 };
 
-/* A promise that stands on its row, and has others drawn under it. */
+/* A promise that has its row, and has others drawn under it. */
 struct placed {
-	int64_t until_ns; /* the row is taken */
+	int64_t until_ns; /* end of the time for which it takes its row */
 	uint32_t anchor;
-	uint32_t turn; /* in which it was placed: each time that a group is packed is one */
+	uint32_t pack_round; /* round in which it was placed; packing one group is one round */
 };
 
 struct pack {
@@ -46,33 +47,33 @@ struct pack {
 	const uint16_t *group_of;
 	const struct weft__item *order;
 	size_t count;
-	const uint64_t *parents; /* bits by promise: others are drawn under it */
-	size_t *band_begin;      /* by band: its first in `order` */
-	struct placed *placed;   /* by promise whose bit is set */
-	uint64_t *has_stood;
-	uint32_t turn;
-	uint32_t *places;       /* of a band, in `order`: by group, then by start; in place of layout->by_row */
-	uint32_t *depth;        /* by track: in how many it stands */
-	uint32_t *sorted;       /* tracks by band, the outermost first */
-	uint32_t *own;          /* by track: how many promises belong to it */
-	uint32_t *block;        /* by track: the one in whose block its promises stand, or WEFT_NONE: in none */
-	uint32_t *outermost;    /* by track: which one it is in, itself if in none */
-	uint32_t *items_end;    /* by track that is a block: where its items end */
-	bool starts_meet;       /* two promises of a band that has tracks begin at the same time */
-	bool begins_early;      /* a track of a band begins before its actor */
-	atomic_bool is_in_vain; /* nobody wants what is packed */
+	const uint64_t *parents; /* bits by promise: set if others are drawn under it */
+	size_t *band_begin;      /* by band: index of its first promise in `order` */
+	struct placed *placed;   /* by promise; valid if its bit in was_placed is set */
+	uint64_t *was_placed;
+	uint32_t pack_round;
+	uint32_t *places;         /* indices in `order` of a band, by group, then by start; uses the memory of layout->by_row */
+	uint32_t *depth;          /* by track: number of tracks around it */
+	uint32_t *sorted;         /* tracks by band, outermost first */
+	uint32_t *own;            /* by track: number of its own promises */
+	uint32_t *block;          /* by track: the track with the block that holds its promises, or WEFT_NONE */
+	uint32_t *outermost;      /* by track: the outermost track around it, or itself */
+	uint32_t *items_end;      /* by track that is a block: end of its items in `places` */
+	bool has_equal_starts;    /* two promises of a band with tracks start at the same time */
+	bool begins_early;        /* a track of the band starts before its actor */
+	atomic_bool is_cancelled; /* the result of the packing is no longer needed */
 	struct weft__rows rows;
 };
 
-/* A band that is being packed. */
+/* The state of packing one band. */
 struct packed {
 	struct weft_band *band;
-	size_t begin, end;              /* in `order` and `places` */
-	const uint32_t *tracks;         /* its part of `sorted` */
-	size_t track_count, loose_from; /* those from there on are in no block */
-	uint64_t bound;                 /* of its rows, unless all are loose */
-	bool bound_is_rough;            /* it may be higher */
-	bool is_hopeless;               /* not even the outermost tracks can be blocks */
+	size_t begin, end;              /* range in `order` and `places` */
+	const uint32_t *tracks;         /* its range of `sorted` */
+	size_t track_count, loose_from; /* promises from this index on are in no block */
+	uint64_t bound;                 /* maximum number of rows, unless all tracks are loose */
+	bool bound_is_rough;            /* the exact bound may be higher */
+	bool is_hopeless;               /* even the outermost tracks cannot be blocks */
 	unsigned level;
 };
 
@@ -85,16 +86,16 @@ static struct span span_of_actor(const struct pack *p, uint32_t promise)
 	return (struct span){p->model->promises[promise].start_ns, weft_layout_end(p->layout, p->model, promise)};
 }
 
-static struct span alone(const struct weft__item *item)
+static struct span span_of_item(const struct weft__item *item)
 {
 	return (struct span){item->start_ns, item->end_ns};
 }
 
-/* How long a row is taken, which for an actor is as long as its track. */
+/* Returns the time for which a promise takes its row; for an actor, the time of its track. */
 static struct span span_of(const struct pack *p, const struct weft__item *item)
 {
 	const struct weft_track *track = weft_layout_track(p->layout, item->promise);
-	return track ? (struct span){track->start_ns, track->end_ns} : alone(item);
+	return track ? (struct span){track->start_ns, track->end_ns} : span_of_item(item);
 }
 
 static uint16_t stream_at(const struct pack *p, size_t i)
@@ -116,7 +117,7 @@ static bool list_bands(struct pack *p)
 			*band = (struct weft_band){.stream = stream_at(p, i)};
 			i = stream_at(p, p->count - 1) == band->stream
 				? p->count
-				: WEFT_FIRST(k, i, p->count, stream_at(p, k) > band->stream);
+				: WEFT_FIND_FIRST(k, i, p->count, stream_at(p, k) > band->stream);
 		}
 		done = begin && band && weft_vec_reserve(&begins, 1);
 	}
@@ -130,7 +131,7 @@ static bool list_bands(struct pack *p)
 
 static size_t band_of(const struct weft_layout *l, uint16_t stream)
 {
-	return WEFT_FIRST(i, 0, l->band_count, l->bands[i].stream >= stream);
+	return WEFT_FIND_FIRST(i, 0, l->band_count, l->bands[i].stream >= stream);
 }
 
 static size_t band_of_track(const struct pack *p, uint32_t track)
@@ -139,13 +140,13 @@ static size_t band_of_track(const struct pack *p, uint32_t track)
 	return l->band_count == 1 ? 0 : band_of(l, p->model->promises[l->tracks[track].actor].stream);
 }
 
-/* By band, then by depth. */
-static size_t place_of(const struct pack *p, uint32_t track, uint32_t deepest)
+/* Ranks tracks by band, then by depth. */
+static size_t rank_of_track(const struct pack *p, uint32_t track, uint32_t deepest)
 {
 	return band_of_track(p, track) * ((size_t)deepest + 1) + p->depth[track];
 }
 
-/* How deep tracks are nested, and so in which order they are packed. */
+/* Sets the depths of tracks, and sorts tracks into packing order. */
 static bool sort_tracks(struct pack *p)
 {
 	const struct weft_track *tracks = p->layout->tracks;
@@ -165,24 +166,24 @@ static bool sort_tracks(struct pack *p)
 	if (!next)
 		return false;
 	for (uint32_t t = 0; t < n; t++)
-		next[place_of(p, t, deepest) + 1]++;
+		next[rank_of_track(p, t, deepest) + 1]++;
 	for (size_t i = 0; i < p->layout->band_count * ((size_t)deepest + 1); i++)
 		next[i + 1] += next[i];
 	for (uint32_t t = 0; t < n; t++)
-		p->sorted[next[place_of(p, t, deepest)]++] = t;
+		p->sorted[next[rank_of_track(p, t, deepest)]++] = t;
 	free(next);
 	return true;
 }
 
-/* ---- How high a band may be ---- */
+/* ---- The maximum height of a band ---- */
 
-/* Moments are `step` apart, so many that a busier one between them hardly differs. */
+/* Moments `step` apart, so close that the maximum between two of them hardly differs. */
 struct moments {
 	uint64_t step;
 	size_t count;
 };
 
-/* The numbers of moments in a span are those from `first` on, before `end`. */
+/* The moments in a time span: from `first` up to, not including, `end`. */
 struct moments_in {
 	uint32_t first, end;
 };
@@ -190,11 +191,11 @@ struct moments_in {
 static struct moments moments_of(const struct pack *p, const struct packed *b)
 {
 	size_t n = b->end - b->begin;
-	size_t count = n < LEAST_MOMENTS / 4 ? LEAST_MOMENTS : n < MOST_MOMENTS / 4 ? 4 * n : MOST_MOMENTS;
+	size_t count = n < MIN_MOMENTS / 4 ? MIN_MOMENTS : n < MAX_MOMENTS / 4 ? 4 * n : MAX_MOMENTS;
 	return (struct moments){(uint64_t)p->model->end_ns / count + 1, count};
 }
 
-/* The first at or after a time, which is none before `from`. */
+/* Returns the first moment at or after a time.  The caller guarantees that it is not before `from`. */
 static inline size_t moment_at(const struct moments *m, size_t from, int64_t time_ns)
 {
 	const uint64_t time = time_ns <= 0 ? 0 : (uint64_t)time_ns;
@@ -212,21 +213,21 @@ static inline struct moments_in moments_in(const struct moments *m, size_t from,
 	return (struct moments_in){(uint32_t)first, (uint32_t)moment_at(m, first, span.end_ns)};
 }
 
-/* What a band may have at a moment at which so many promises and tracks are alive. */
+/* Returns the maximum number of rows of a band at a moment with this many living promises and tracks. */
 static uint64_t bound_at(uint64_t promises, uint64_t tracks)
 {
 	return promises + promises / 2 + tracks;
 }
 
-static void stretch(struct weft_track *track, struct span span)
+static void widen_track(struct weft_track *track, struct span span)
 {
 	track->start_ns = span.start_ns < track->start_ns ? span.start_ns : track->start_ns;
 	track->end_ns = span.end_ns > track->end_ns ? span.end_ns : track->end_ns;
 }
 
-/* The times of the tracks of a band, and how much belongs to each.  The bound at the moment in the middle, which is enough for
- * most bands. */
-static void measure(struct pack *p, struct packed *b)
+/* Measures the time spans of a band's tracks, and the number of promises in each.  Sets the bound from the middle moment only,
+ * which suffices for most bands. */
+static void measure_tracks(struct pack *p, struct packed *b)
 {
 	struct weft_track *tracks = p->layout->tracks;
 	const struct moments m = moments_of(p, b);
@@ -242,19 +243,19 @@ static void measure(struct pack *p, struct packed *b)
 	}
 	for (size_t i = b->begin; i < b->end; i++) {
 		uint32_t track = p->layout->track_of[p->order[i].promise];
-		const struct span span = alone(&p->order[i]);
-		p->starts_meet |= span.start_ns == latest_ns;
+		const struct span span = span_of_item(&p->order[i]);
+		p->has_equal_starts |= span.start_ns == latest_ns;
 		latest_ns = span.start_ns;
 		promises += span.start_ns <= middle_ns && span.end_ns > middle_ns;
 		if (track != WEFT_NONE) {
-			stretch(&tracks[track], span);
+			widen_track(&tracks[track], span);
 			p->own[track]++;
 		}
 	}
 	for (size_t i = b->track_count; i-- > 0;) {
 		const struct weft_track *track = &tracks[b->tracks[i]];
 		if (track->around != WEFT_NONE)
-			stretch(&tracks[track->around], (struct span){track->start_ns, track->end_ns});
+			widen_track(&tracks[track->around], (struct span){track->start_ns, track->end_ns});
 		p->begins_early |= track->start_ns < p->model->promises[track->actor].start_ns;
 		tracks_then += track->start_ns <= middle_ns && track->end_ns > middle_ns;
 	}
@@ -263,31 +264,32 @@ static void measure(struct pack *p, struct packed *b)
 	b->bound_is_rough = true;
 }
 
-/* At each moment: how many more promises and tracks are alive than at the one before, and how many more rows are taken at least
- * where outermost tracks are blocks. */
+/* Changes at a moment against the moment before: living promises, living tracks, and the minimum of rows if the outermost tracks
+ * are blocks. */
 struct change {
 	int32_t promises, tracks, rows;
 };
 
-/* Of an outermost track: how many of its promises are alive, and were at once: so many rows its block takes at least. */
+/* Living promises of an outermost track, now and at most.  Its block needs at least `most` rows. */
 struct crowd {
 	uint32_t alive, most;
 };
 
-/* Of a promise: when it is alive, and its outermost track; WEFT_NONE: it has none, or is alive at no moment. */
+/* The moments at which a promise is alive, and its outermost track; WEFT_NONE: no track, or alive at no moment. */
 struct counted {
 	struct moments_in in;
 	uint32_t track;
 };
 
-/* What is counted by the moments of a band. */
+/* Counters by the moments of a band. */
 struct counts {
 	struct moments m;
 	struct change *changes; /* by moment */
 	struct crowd *crowds;   /* by track */
 	struct counted *items;  /* by promise of the band */
-	uint32_t *gone;         /* outermost tracks, once for each of their promises, by the moment at which that is gone */
-	uint32_t *gone_begin;   /* by moment */
+	uint32_t *gone; /* outermost tracks, one entry for each of their promises, ordered by the moment at which the promise has
+			   ended */
+	uint32_t *gone_begin; /* by moment: its first entry in `gone` */
 };
 
 static bool allocate_counts(struct counts *c, const struct pack *p, const struct packed *b)
@@ -311,10 +313,11 @@ static void free_counts(struct counts *c)
 	free(c->gone_begin);
 }
 
-/* Those that are in a track and alive at any moment leave it at another. */
+/* Finds the largest number of promises alive at once in each outermost track.  A promise alive at some moment has ended at a
+ * later one. */
 static void count_crowds(struct counts *c, size_t n)
 {
-	uint32_t *next = c->gone_begin + 1; /* where the next one of a moment goes; in the end, where the next moment's begin */
+	uint32_t *next = c->gone_begin + 1; /* by moment: next index to fill; finally the start of the next moment */
 	for (size_t i = 0; i < n; i++)
 		if (c->items[i].track != WEFT_NONE)
 			next[c->items[i].in.end + 1]++;
@@ -334,7 +337,7 @@ static void count_crowds(struct counts *c, size_t n)
 	}
 }
 
-/* The bound: that of the busiest moment.  Where even the outermost tracks cannot be blocks, all are loose at once.  False when
+/* Sets the exact bound, that of the busiest moment, and whether even the outermost tracks cannot be blocks.  Returns false when
  * out of memory. */
 static bool find_bound(struct pack *p, struct packed *b)
 {
@@ -349,7 +352,7 @@ static bool find_bound(struct pack *p, struct packed *b)
 	}
 	for (size_t i = b->begin; i < b->end && done; i++) {
 		const uint32_t promise = p->order[i].promise, track = l->track_of[promise];
-		const struct moments_in in = moments_in(&c.m, from, alone(&p->order[i]));
+		const struct moments_in in = moments_in(&c.m, from, span_of_item(&p->order[i]));
 		const bool is_loose = track == WEFT_NONE && !weft_layout_track(l, promise);
 		c.changes[in.first].promises++;
 		c.changes[in.end].promises--;
@@ -357,7 +360,7 @@ static bool find_bound(struct pack *p, struct packed *b)
 		c.changes[in.end].rows -= is_loose;
 		c.items[i - b->begin] =
 		    (struct counted){in, track != WEFT_NONE && in.first < in.end ? p->outermost[track] : WEFT_NONE};
-		from = in.first; /* no later one begins before */
+		from = in.first; /* no later promise starts before this moment */
 	}
 	if (done)
 		count_crowds(&c, b->end - b->begin);
@@ -393,13 +396,13 @@ static uint32_t group_of(const struct pack *p, uint32_t promise)
 	return track == WEFT_NONE ? WEFT_NONE : p->block[track];
 }
 
-/* Whether a band's promises are packed in the order in which they begin, without `places`. */
+/* Returns whether the band is packed in the order of starts, without `places`. */
 static bool is_in_order(const struct pack *p, const struct packed *b)
 {
-	return b->track_count == 0 || (b->level == LOOSE && !p->begins_early);
+	return b->track_count == 0 || (b->level == NO_BLOCKS && !p->begins_early);
 }
 
-/* Puts a band's promises in the order of its groups. */
+/* Sorts a band's promises by group. */
 static void sort_into_groups(struct pack *p, struct packed *b)
 {
 	size_t next = b->begin;
@@ -415,7 +418,7 @@ static void sort_into_groups(struct pack *p, struct packed *b)
 			p->items_end[p->block[b->tracks[i]]] += p->own[b->tracks[i]];
 	for (size_t i = 0; i < b->track_count; i++) {
 		uint32_t t = b->tracks[i], count = p->items_end[t];
-		p->items_end[t] = (uint32_t)next; /* where the next one goes; in the end, where they end */
+		p->items_end[t] = (uint32_t)next; /* next index to fill; finally the end of the group's items */
 		next += count;
 	}
 	b->loose_from = next;
@@ -425,16 +428,16 @@ static void sort_into_groups(struct pack *p, struct packed *b)
 	}
 }
 
-/* In the group that is packed. */
-static bool has_place(const struct pack *p, uint32_t promise)
+/* Returns whether a promise is placed in the group that is being packed. */
+static bool is_placed(const struct pack *p, uint32_t promise)
 {
-	return p->has_stood[promise / 64] >> promise % 64 & 1 && p->placed[promise].turn == p->turn;
+	return p->was_placed[promise / 64] >> promise % 64 & 1 && p->placed[promise].pack_round == p->pack_round;
 }
 
-/* Who stands above a promise as long as it lives, in the same group; its parent is `above`. */
+/* Returns the nearest ancestor of the same group that takes its row at least until end_ns; `above` is the parent. */
 static uint32_t anchor_of(const struct pack *p, uint32_t above, int64_t end_ns)
 {
-	for (int i = 0; i < STEPS && above != WEFT_NONE && has_place(p, above); i++) {
+	for (int i = 0; i < STEPS && above != WEFT_NONE && is_placed(p, above); i++) {
 		if (p->placed[above].until_ns >= end_ns)
 			return above;
 		above = p->placed[above].anchor;
@@ -442,44 +445,44 @@ static uint32_t anchor_of(const struct pack *p, uint32_t above, int64_t end_ns)
 	return WEFT_NONE;
 }
 
-/* Of a promise that is the actor of a block, the block's; it is set by then. */
+/* Returns the height of a promise: 1, or that of its block if it is the actor of one.  The block is packed before. */
 static uint32_t height_of(const struct pack *p, uint32_t promise)
 {
 	const struct weft_track *track = weft_layout_track(p->layout, promise);
 	return track && track->row_count > 0 ? track->row_count : 1;
 }
 
-/* Finds rows for a promise or, if it is the actor of one, for its block. */
-static bool place(struct pack *p, bool has_blocks, const struct weft__item *item)
+/* Finds rows for a promise or, if it is the actor of a block, for the block. */
+static bool place_item(struct pack *p, bool has_blocks, const struct weft__item *item)
 {
 	const uint32_t promise = item->promise;
 	const struct span span = span_of(p, item);
 	uint32_t height = has_blocks ? height_of(p, promise) : 1, from = 0, row = UINT32_MAX;
 	uint32_t anchor = anchor_of(p, item->parent, span.end_ns);
 	if (p->parents[promise / 64] >> promise % 64 & 1) {
-		p->placed[promise] = (struct placed){span.end_ns, anchor, p->turn};
-		p->has_stood[promise / 64] |= 1ull << promise % 64;
+		p->placed[promise] = (struct placed){span.end_ns, anchor, p->pack_round};
+		p->was_placed[promise / 64] |= 1ull << promise % 64;
 	}
 	if (anchor != WEFT_NONE)
 		from = p->layout->rows[anchor] + (has_blocks ? height_of(p, anchor) : 1);
 	if (from > 0)
-		row = weft__rows_first_of(&p->rows, from, height, span.start_ns, TRIES);
+		row = weft__rows_find_free_block(&p->rows, from, height, span.start_ns, TRIES);
 	if (row == UINT32_MAX)
-		row = weft__rows_first_of(&p->rows, 0, height, span.start_ns, TRIES);
+		row = weft__rows_find_free_block(&p->rows, 0, height, span.start_ns, TRIES);
 	if (row == UINT32_MAX)
 		row = weft__rows_count(&p->rows);
 	p->layout->rows[promise] = row;
 	for (uint32_t i = 0; i < height; i++)
-		if (!weft__rows_take(&p->rows, row + i, span.end_ns))
+		if (!weft__rows_occupy(&p->rows, row + i, span.end_ns))
 			return false;
 	return true;
 }
 
-/* 1; 0: the rows are more than the band may have, or in vain; WEFT_ENOMEM. */
-static int fits(struct pack *p, struct packed *b)
+/* Returns 1 if packing may continue, 0 if the rows exceed the bound or packing was cancelled, or WEFT_ENOMEM. */
+static int fits_bound(struct pack *p, struct packed *b)
 {
-	if (b->level == LOOSE)
-		return !atomic_load_explicit(&p->is_in_vain, memory_order_relaxed);
+	if (b->level == NO_BLOCKS)
+		return !atomic_load_explicit(&p->is_cancelled, memory_order_relaxed);
 	if (weft__rows_count(&p->rows) <= b->bound)
 		return 1;
 	if (b->bound_is_rough && !find_bound(p, b))
@@ -487,22 +490,22 @@ static int fits(struct pack *p, struct packed *b)
 	return weft__rows_count(&p->rows) <= b->bound;
 }
 
-/* As fits(), and sets how many rows the group takes. */
+/* Packs one group and sets its number of rows.  Returns a status as fits_bound() does. */
 static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t begin, size_t end, uint32_t *row_count)
 {
 	const uint32_t *places = is_in_order(p, b) ? NULL : p->places;
 	int status;
-	p->turn++;
+	p->pack_round++;
 	weft__rows_clear(&p->rows);
-	if (group != WEFT_NONE && !weft__rows_take(&p->rows, 0, INT64_MAX)) /* the actor's */
+	if (group != WEFT_NONE && !weft__rows_occupy(&p->rows, 0, INT64_MAX)) /* the actor's row */
 		return WEFT_ENOMEM;
 	for (size_t i = begin; i < end; i++) {
-		/* Those of a group lie apart, and are many more than what is near the processor. */
+		/* The items of a group are scattered in memory that is larger than the CPU's cache. */
 		if (places)
 			__builtin_prefetch(&p->order[places[i + AHEAD < end ? i + AHEAD : i]]);
-		if (!place(p, b->level != LOOSE, &p->order[places ? places[i] : i]))
+		if (!place_item(p, b->level != NO_BLOCKS, &p->order[places ? places[i] : i]))
 			return WEFT_ENOMEM;
-		if ((status = fits(p, b)) <= 0)
+		if ((status = fits_bound(p, b)) <= 0)
 			return status;
 	}
 	*row_count = weft__rows_count(&p->rows);
@@ -520,8 +523,8 @@ static int compare_begins(const void *a, const void *b)
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->rank, y->rank);
 }
 
-/* Puts items in the order in which rows are taken, that of their tracks' starts: else the rows would be more than are ever taken
- * at once.  False when out of memory. */
+/* Sorts items by the starts of their tracks, the order in which they take rows.  Any other order would use more rows than are
+ * taken at once.  Returns false when out of memory. */
 static bool sort_by_tracks(struct pack *p, size_t begin, size_t end)
 {
 	struct begin *begins = malloc((end - begin + 1) * sizeof *begins);
@@ -535,7 +538,7 @@ static bool sort_by_tracks(struct pack *p, size_t begin, size_t end)
 	return begins;
 }
 
-/* As pack_group(), of all groups of a band.  Rows are those in a group. */
+/* Packs all groups of a band.  Sets rows relative to the group.  Returns a status as fits_bound() does. */
 static int pack_groups(struct pack *p, struct packed *b)
 {
 	struct weft_track *tracks = p->layout->tracks;
@@ -545,7 +548,7 @@ static int pack_groups(struct pack *p, struct packed *b)
 	b->loose_from = b->begin;
 	if (b->track_count > 0)
 		sort_into_groups(p, b);
-	if (b->level == LOOSE && b->track_count > 0 && p->begins_early && !sort_by_tracks(p, b->begin, b->end))
+	if (b->level == NO_BLOCKS && b->track_count > 0 && p->begins_early && !sort_by_tracks(p, b->begin, b->end))
 		return WEFT_ENOMEM;
 	for (size_t i = b->track_count; i-- > 0 && status > 0;) {
 		uint32_t t = b->tracks[i];
@@ -556,7 +559,7 @@ static int pack_groups(struct pack *p, struct packed *b)
 	return status > 0 ? pack_group(p, b, WEFT_NONE, b->loose_from, b->end, &b->band->row_count) : status;
 }
 
-/* A band whose promises are packed loose while nobody knows yet whether they have to be. */
+/* A packing of a band without blocks, started before the band is known to need it. */
 struct guess {
 	struct pack *pack;
 	struct packed band;
@@ -566,38 +569,39 @@ struct guess {
 static void pack_guess(void *ctx)
 {
 	struct guess *guess = ctx;
-	if (!guess->pack->is_in_vain)
+	if (!guess->pack->is_cancelled)
 		guess->status = pack_groups(guess->pack, &guess->band);
 }
 
-/* Finds the bound; if the promises have to be loose, they are packed at once.  Otherwise as pack_groups(). */
+/* Finds the bound, then packs the band.  Meanwhile another OS thread packs it without blocks, in case that is needed.  Returns a
+ * status as fits_bound() does. */
 static int pack_large(struct pack *p, struct packed *b)
 {
 	struct guess guess = {p, *b, 0};
-	struct weft_meanwhile meanwhile = {.work = pack_guess, .ctx = &guess};
-	guess.band.level = LOOSE;
+	struct weft_background_work meanwhile = {.work = pack_guess, .ctx = &guess};
+	guess.band.level = NO_BLOCKS;
 	if (b->end - b->begin >= MANY_PROMISES)
-		weft_meanwhile_begin(&meanwhile);
+		weft_background_work_start(&meanwhile);
 	const bool done = find_bound(p, b);
-	p->is_in_vain = !done || !b->is_hopeless;
-	weft_meanwhile_end(&meanwhile);
-	p->is_in_vain = false;
+	p->is_cancelled = !done || !b->is_hopeless;
+	weft_background_work_finish(&meanwhile);
+	p->is_cancelled = false;
 	if (!done)
 		return WEFT_ENOMEM;
 	if (b->is_hopeless)
-		b->level = LOOSE;
+		b->level = NO_BLOCKS;
 	return b->is_hopeless ? guess.status : pack_groups(p, b);
 }
 
 static bool pack_band(struct pack *p, struct packed *b)
 {
 	int status;
-	b->level = b->track_count > 0 ? ALL : LOOSE;
+	b->level = b->track_count > 0 ? ALL_BLOCKS : NO_BLOCKS;
 	if (b->track_count > 0)
-		measure(p, b);
+		measure_tracks(p, b);
 	status = b->track_count > FEW_TRACKS ? pack_large(p, b) : pack_groups(p, b);
 	for (; status == 0; status = pack_groups(p, b))
-		b->level = b->level == ALL && !b->is_hopeless ? OUTERMOST : LOOSE;
+		b->level = b->level == ALL_BLOCKS && !b->is_hopeless ? OUTERMOST_BLOCKS : NO_BLOCKS;
 	return status > 0;
 }
 
@@ -617,15 +621,15 @@ static bool pack_bands(struct pack *p)
 	return true;
 }
 
-/* The first row of a group that is a block, or of the others in a band. */
+/* Returns the first row of a promise's block or, if it is in no block, of its band. */
 static uint32_t first_row_of(const struct pack *p, const struct weft_band *band, uint32_t promise)
 {
 	uint32_t group = group_of(p, promise);
 	return group == WEFT_NONE ? band->first_row : p->layout->tracks[group].first_row;
 }
 
-/* From rows in a group to rows of the picture; counts how many promises each of these has, in `counts`. */
-static void stand(struct pack *p, uint32_t *counts)
+/* Converts rows in a group to rows of the layout, and counts the promises of each row in `counts`. */
+static void move_to_final_rows(struct pack *p, uint32_t *counts)
 {
 	struct weft_layout *l = p->layout;
 	for (size_t i = 0; i < l->track_count; i++) {
@@ -641,15 +645,15 @@ static void stand(struct pack *p, uint32_t *counts)
 		}
 }
 
-/* One of no length at the start of another stands before it.  Only where a row is that of several groups can it come behind it.
- */
+/* Moves a promise behind those of zero length that start at the same time on its row.  The order is wrong only on rows that
+ * several groups share. */
 static void put_behind_points(struct pack *p, uint32_t promise)
 {
 	struct weft_layout *l = p->layout;
 	const struct weft_promise *promises = p->model->promises;
 	const int64_t start_ns = promises[promise].start_ns;
 	uint32_t end = l->row_begin[l->rows[promise] + 1];
-	uint32_t at = WEFT_FIRST(i, l->row_begin[l->rows[promise]], end, promises[l->by_row[i]].start_ns >= start_ns);
+	uint32_t at = WEFT_FIND_FIRST(i, l->row_begin[l->rows[promise]], end, promises[l->by_row[i]].start_ns >= start_ns);
 	while (l->by_row[at] != promise)
 		at++;
 	for (; at + 1 < end && promises[l->by_row[at + 1]].start_ns == start_ns; at++) {
@@ -668,15 +672,15 @@ static bool list_rows(struct pack *p)
 	l->row_begin = calloc((size_t)l->row_count + 2, sizeof *l->row_begin);
 	if (!l->row_begin)
 		return false;
-	uint32_t *next = l->row_begin + 1; /* where the next of a row goes; in the end, where the next row begins */
-	stand(p, next + 1);
+	uint32_t *next = l->row_begin + 1; /* by row: next index to fill; finally the start of the next row */
+	move_to_final_rows(p, next + 1);
 	for (uint32_t r = 0; r < l->row_count; r++)
 		next[r + 1] += next[r];
 	for (size_t i = 0; i < p->count; i++)
 		l->by_row[next[l->rows[p->order[i].promise]]++] = p->order[i].promise;
-	/* On a row only one that begins at a time has a length, so all that it passes is passed once. */
-	for (size_t i = 1; i < p->count && p->starts_meet; i++) {
-		const struct span span = alone(&p->order[i - 1]);
+	/* Only one of the promises that start at one time on a row has a length, so each other one is passed once. */
+	for (size_t i = 1; i < p->count && p->has_equal_starts; i++) {
+		const struct span span = span_of_item(&p->order[i - 1]);
 		if (span.start_ns == p->order[i].start_ns && span.end_ns > span.start_ns)
 			put_behind_points(p, p->order[i - 1].promise);
 	}
@@ -690,10 +694,10 @@ bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model,
 	struct pack p = {
 	    .model = model, .layout = layout, .group_of = group_of, .order = order, .count = count, .parents = parents};
 	p.placed = weft_large_alloc(model->promise_count + 1, sizeof *p.placed);
-	p.has_stood = calloc(model->promise_count / 64 + 1, sizeof *p.has_stood);
+	p.was_placed = calloc(model->promise_count / 64 + 1, sizeof *p.was_placed);
 	uint32_t *by_track = malloc(6 * tracks * sizeof *by_track);
 	p.places = layout->by_row = weft_large_alloc(count ? count : 1, sizeof *layout->by_row);
-	bool done = p.placed && p.has_stood && by_track && layout->by_row && list_bands(&p);
+	bool done = p.placed && p.was_placed && by_track && layout->by_row && list_bands(&p);
 	if (done) {
 		p.depth = by_track;
 		p.sorted = by_track + tracks;
@@ -704,7 +708,7 @@ bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model,
 		done = sort_tracks(&p) && pack_bands(&p) && list_rows(&p);
 	}
 	free(p.placed);
-	free(p.has_stood);
+	free(p.was_placed);
 	free(by_track);
 	free(p.band_begin);
 	weft__rows_finish(&p.rows);

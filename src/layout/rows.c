@@ -1,4 +1,5 @@
-/* rows.c: a tree of fan-out 8 in arrays, which grows at its right end.  SPDX-License-Identifier: ISC */
+/* rows.c: keeps the times of rows in a tree of fan-out 8 stored in arrays, which grows at its right end.
+ * SPDX-License-Identifier: ISC */
 #include "layout/rows.h"
 
 #define NONE UINT32_MAX
@@ -16,8 +17,8 @@ void weft__rows_finish(struct weft__rows *rows)
 		weft_vec_free(&rows->level[l]);
 }
 
-/* Bits of those of the items below item i of a level that are at most `time`.  Without a branch, since nobody can tell beforehand
- * which are. */
+/* Returns bits of the items below item i of a level that are at most `time`.  Has no branch: a branch predictor would often be
+ * wrong here. */
 static inline unsigned free_below(const struct weft__rows *rows, int level, size_t i, int64_t time)
 {
 	const int64_t *t = rows->level[level - 1].items + i * WEFT__ROWS_FAN;
@@ -28,7 +29,7 @@ static inline unsigned free_below(const struct weft__rows *rows, int level, size
 	return count < WEFT__ROWS_FAN ? bits & ((1u << count) - 1) : bits;
 }
 
-uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t time)
+uint32_t weft__rows_find_free(const struct weft__rows *rows, uint32_t row, int64_t time)
 {
 	size_t i = row;
 	int l = rows->root;
@@ -49,11 +50,11 @@ uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t t
 	return (uint32_t)i;
 }
 
-uint32_t weft__rows_first_of(const struct weft__rows *rows, uint32_t row, uint32_t count, int64_t time, unsigned tries)
+uint32_t weft__rows_find_free_block(const struct weft__rows *rows, uint32_t row, uint32_t count, int64_t time, unsigned tries)
 {
 	const uint32_t all = weft__rows_count(rows);
 	for (; tries > 0 && row < all; tries--) {
-		uint32_t first = weft__rows_first(rows, row, time), end;
+		uint32_t first = weft__rows_find_free(rows, row, time), end;
 		if (first == NONE)
 			break;
 		for (end = first + 1; end < all && end - first < count && rows->level[0].items[end] <= time; end++)
@@ -65,22 +66,23 @@ uint32_t weft__rows_first_of(const struct weft__rows *rows, uint32_t row, uint32
 	return NONE;
 }
 
-static inline int64_t least(int64_t a, int64_t b)
+static inline int64_t min_time(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* The least of the items below item i of level l. */
-static inline int64_t least_below(const struct weft__rows *rows, int l, size_t i)
+/* Returns the minimum of the items below item i of level l. */
+static inline int64_t min_time_below(const struct weft__rows *rows, int l, size_t i)
 {
 	const int64_t *t = rows->level[l - 1].items + i * WEFT__ROWS_FAN;
-	return least(least(least(t[0], t[1]), least(t[2], t[3])), least(least(t[4], t[5]), least(t[6], t[7])));
+	return min_time(
+	    min_time(min_time(t[0], t[1]), min_time(t[2], t[3])), min_time(min_time(t[4], t[5]), min_time(t[6], t[7])));
 }
 
-bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time)
+bool weft__rows_occupy(struct weft__rows *rows, uint32_t row, int64_t time)
 {
 	size_t i = row;
-	int64_t was = INT64_MAX; /* what the item below had */
+	int64_t was = INT64_MAX; /* previous value of the item below */
 	for (int l = 0; l < WEFT__ROWS_LEVELS; l++, i /= WEFT__ROWS_FAN) {
 		int64_t now = time;
 		if (i == rows->level[l].count) {
@@ -89,13 +91,13 @@ bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time)
 				return false;
 			for (size_t k = 0; k < WEFT__ROWS_FAN && i % WEFT__ROWS_FAN == 0; k++)
 				added[k] = INT64_MAX;
-			*added = l > 0 ? least_below(rows, l, i) : time;
+			*added = l > 0 ? min_time_below(rows, l, i) : time;
 			was = INT64_MAX;
 			time = *added;
 		} else {
 			int64_t here = rows->level[l].items[i];
 			if (l > 0 && time >= here)
-				now = was == here ? least_below(rows, l, i) : here;
+				now = was == here ? min_time_below(rows, l, i) : here;
 			if (now == here)
 				return true;
 			rows->level[l].items[i] = now;

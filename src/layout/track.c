@@ -1,9 +1,12 @@
-/* track.c: one walk over the promises in the order of their numbers, in which creators stand before what they created.
+/* track.c: assigns promises to actors in one walk in the order of their numbers, in which a creator comes before the promises it
+ * creates.
  *
- * Each promise has a scope: the actor to which belongs what it creates.  That is itself if it is an actor, else the actor that it
- * belongs to.  A connection or a request may be no more than a mark: a promise that its server creates and ends, while all is
- * done by the server's own promises.  Whoever creates such a mark has it as scope from then on, as long as it is pending.
- * What only some traces have (marks, promises whose creators are unknown, folds) costs the others no walk.
+ * Each promise has a scope: the actor that owns the promises it creates.  The scope of an actor is itself; the scope of another
+ * promise is its owner.  A connection or a request may be only a mark: a promise that its server creates and ends, while the
+ * server's own promises do all the work.  A promise that creates such a mark has the mark as its scope while the mark is
+ * pending.
+ *
+ * Marks, promises with unknown creators and folds are rare; traces without them skip the walks they need.
  * SPDX-License-Identifier: ISC */
 #include "layout/track.h"
 
@@ -11,17 +14,17 @@
 #include <string.h>
 
 #include "base/large.h"
-enum { DEEPEST = 8, STEPS = 64, TRAITS_MARK = WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST };
+enum { MAX_DEPTH = 8, MAX_ANCESTORS = 64, TRAITS_MARK = WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST };
 
 struct search {
 	const struct weft_model *model;
 	struct weft_layout *layout;
-	uint32_t *owner;            /* by promise: the actor that it belongs to, or WEFT_NONE; in place of layout->track_of */
+	uint32_t *owner;            /* by promise: the actor that it belongs to, or WEFT_NONE; same array as layout->track_of */
 	uint32_t *scope;            /* by promise */
-	uint8_t *depth;             /* by actor: in how many tracks it stands */
-	uint64_t *creates, *shares; /* bits: who created anything; who created two marks of one kind that were pending together */
-	uint32_t *root,
-	    *waiter; /* by promise, if the creators of some are unknown: the first of its ancestors; of that, who waits */
+	uint8_t *depth;             /* by actor: number of tracks around it */
+	uint64_t *creates, *shares; /* bits: created a promise; created two marks of one kind that were pending at once */
+	uint32_t *root, *waiter; /* by promise, only if some creators are unknown: its first known ancestor; for such an ancestor,
+				    the actor that waits for it */
 };
 
 static void set_bit(uint64_t *bits, uint32_t i)
@@ -57,7 +60,7 @@ static bool is_orphan(const struct weft_promise *p)
 	return (p->flags & WEFT_PROMISE_START_UNKNOWN) && !is_promise(p->created_by);
 }
 
-/* Who serves several at once says of none what is done for it. */
+/* Finds the creators of marks.  A server with several marks pending at once does not record which of them its work is for. */
 static bool find_marks(struct search *s)
 {
 	const struct weft_promise *promises = s->model->promises;
@@ -85,7 +88,7 @@ static bool find_marks(struct search *s)
 	return true;
 }
 
-/* The first of its ancestors and, if that belongs to who waits for it, the first of that one's, and so on. */
+/* Returns the first ancestor; if that has a waiter, continues with the waiter's first ancestor, and so on. */
 static uint32_t first_of(struct search *s, uint32_t promise)
 {
 	uint32_t r = s->root[promise];
@@ -101,13 +104,14 @@ static uint32_t first_of(struct search *s, uint32_t promise)
 static uint32_t actor_above(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises;
-	for (int i = 0; i < STEPS && is_promise(promise); i++, promise = promises[promise].created_by)
+	for (int i = 0; i < MAX_ANCESTORS && is_promise(promise); i++, promise = promises[promise].created_by)
 		if (weft__is_actor(&promises[promise]))
 			return promise;
 	return WEFT_NONE;
 }
 
-/* What a ring has forgotten the creator of belongs to the actor that waits for it, or for what it created. */
+/* Gives promises with a creator that was overwritten in the ring to the actor that waits for them or for a promise they created.
+ */
 static bool adopt_orphans(struct search *s)
 {
 	const struct weft_model *m = s->model;
@@ -121,7 +125,7 @@ static bool adopt_orphans(struct search *s)
 	if (!s->root || !s->waiter)
 		return false;
 	memset(s->waiter, 0xff, m->promise_count * sizeof *s->waiter);
-	/* Who waits may be younger, and is not known yet when its orphan is looked at. */
+	/* A waiter may have a larger number than its orphan, so owners and depths are not known yet. */
 	memset(s->owner, 0xff, m->promise_count * sizeof *s->owner);
 	memset(s->depth, 0, m->promise_count);
 	for (uint32_t i = 0; i < m->promise_count; i++)
@@ -139,7 +143,8 @@ static bool adopt_orphans(struct search *s)
 	return true;
 }
 
-/* What begins when an actor has ended belongs to the one around it; and no track has promises of two streams. */
+/* Returns the actor that a promise belongs to.  If the creator's actor has ended before the promise starts, the owner is the
+ * actor around it.  A track never has promises of two streams. */
 static uint32_t owner_of(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises, *p = &promises[promise];
@@ -149,7 +154,7 @@ static uint32_t owner_of(const struct search *s, uint32_t promise)
 	return owner != WEFT_NONE && promises[owner].stream == p->stream ? owner : WEFT_NONE;
 }
 
-/* What is folded belongs to whom its leader belongs to. */
+/* Gives the promises of a fold to the owner of their leader. */
 static void follow_leaders(const struct weft_layout *layout, uint32_t *owner)
 {
 	for (size_t i = 0; i < layout->fold_count; i++)
@@ -166,8 +171,8 @@ static void find_owners(struct search *s)
 		s->owner[i] = s->scope[i] = owner;
 		if (!weft__is_actor(&promises[i]))
 			continue;
-		s->depth[i] = owner == WEFT_NONE ? 0 : s->depth[owner] < DEEPEST ? s->depth[owner] + 1 : DEEPEST;
-		if (s->depth[i] == DEEPEST)
+		s->depth[i] = owner == WEFT_NONE ? 0 : s->depth[owner] < MAX_DEPTH ? s->depth[owner] + 1 : MAX_DEPTH;
+		if (s->depth[i] == MAX_DEPTH)
 			continue;
 		s->scope[i] = i;
 		if (is_mark(s, i) && !get_bit(s->shares, promises[i].created_by))
@@ -176,7 +181,7 @@ static void find_owners(struct search *s)
 	follow_leaders(s->layout, s->owner);
 }
 
-/* Makes tracks of the actors whose bits are set. */
+/* Creates tracks for the actors with their bits set. */
 static bool list_actors(struct weft_layout *layout, uint32_t words)
 {
 	uint32_t count = 0;
@@ -203,12 +208,12 @@ static void nest_tracks(struct weft_layout *layout)
 		layout->tracks[t].around = layout->track_of[layout->tracks[t].actor];
 }
 
-/* Makes tracks of actors to which anything belongs. */
+/* Creates tracks for the actors that own promises. */
 static bool list_tracks(struct search *s)
 {
 	struct weft_layout *layout = s->layout;
 	const uint32_t n = (uint32_t)s->model->promise_count, words = n / 64 + 1;
-	uint32_t *track = s->scope; /* by actor */
+	uint32_t *track = s->scope; /* by actor; uses the memory of s->scope */
 	layout->actors = calloc(words, sizeof *layout->actors);
 	if (!layout->actors)
 		return false;
@@ -257,8 +262,8 @@ bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *mode
 	return done;
 }
 
-/* What belongs to an actor that is left out belongs to the one around it. */
-bool weft__tracks_take(
+/* A promise with an actor that is left out belongs to the actor around it. */
+bool weft__tracks_restrict(
     struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only)
 {
 	const uint32_t n = (uint32_t)model->promise_count;
@@ -268,7 +273,8 @@ bool weft__tracks_take(
 	memset(track_of, 0xff, n * sizeof *track_of);
 	if (whole->track_count == 0)
 		return true;
-	uint32_t *near = malloc(whole->track_count * sizeof *near); /* by track of the whole: the first around it that is left */
+	uint32_t *near = malloc(
+	    whole->track_count * sizeof *near); /* by track of the whole: the nearest one around it, or itself, that is kept */
 	layout->actors = calloc(n / 64 + 1, sizeof *layout->actors);
 	bool done = near && layout->actors;
 	for (uint32_t i = 0; done && i < whole->track_count; i++) {
@@ -276,7 +282,7 @@ bool weft__tracks_take(
 		while (near[i] != WEFT_NONE && !get_bit(only, whole->tracks[near[i]].actor))
 			near[i] = whole->tracks[near[i]].around;
 	}
-	/* Until they are listed, tracks have the numbers of the whole. */
+	/* Until the new tracks are listed, track_of has the track numbers of the whole layout. */
 	for (uint32_t w = 0; done && w <= n / 64; w++)
 		for (uint64_t left = only[w]; left; left &= left - 1) {
 			uint32_t promise = w * 64 + (uint32_t)__builtin_ctzll(left), t = whole->track_of[promise];

@@ -1,17 +1,18 @@
-/* build.c: takes the events, one by one.
+/* build.c: applies events to a model, one by one.
  *
- * Per batch of events room is made for the most that they can add, so that the way of one event has no allocation that
- * could fail but in the tables of ids and texts.  SPDX-License-Identifier: ISC */
+ * Capacity for the most that a batch of events can add is reserved before the batch.  Applying one event then allocates only in
+ * the tables of ids and texts, and in rarely used vectors.
+ * SPDX-License-Identifier: ISC */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/known_strings.h"
 #include "model/kernel.h"
 #include "model/private.h"
 
-/* Times since the first event stay within 73 years of it, so that the difference of any two of them is a time too. */
-#define FAR_NS (INT64_MAX / 4)
+/* Times since the first event are limited to 73 years, so that the difference of any two times cannot overflow. */
+#define MAX_TIME_NS (INT64_MAX / 4)
 
 static uint32_t add_promise(struct weft__build *b, int64_t id)
 {
@@ -29,8 +30,8 @@ static uint32_t add_promise(struct weft__build *b, int64_t id)
 	return p;
 }
 
-/* What id means by now.  One that nobody created existed before the trace. */
-static int promise_of(struct weft__build *b, const struct weft_event *ev, int64_t id, uint32_t *out)
+/* Finds the promise that has the id now, or adds it.  A promise without a recorded creation existed before the trace. */
+static int get_promise(struct weft__build *b, const struct weft_event *ev, int64_t id, uint32_t *out)
 {
 	uint32_t p = id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, id);
 	if (p == WEFT_IDMAP_NONE) {
@@ -39,18 +40,19 @@ static int promise_of(struct weft__build *b, const struct weft_event *ev, int64_
 		p = add_promise(b, id);
 		b->promises.items[p].stream = ev->stream;
 	}
-	*out = weft__promise_now(b, p);
+	*out = weft__current_promise(b, p);
 	return WEFT_OK;
 }
 
-static void hear(struct weft__build *b, uint32_t p, int64_t time_ns)
+static void note_activity(struct weft__build *b, uint32_t p, int64_t time_ns)
 {
 	if (b->promises.items[p].end == WEFT_END_PENDING)
-		b->promises.items[p].weft__heard_ns = time_ns;
+		b->promises.items[p].weft__active_ns = time_ns;
 }
 
-/* A literal that is recorded often comes from the same place in the trace each time: then nothing need be hashed. */
-static int text_of(struct weft__build *b, struct weft_str text, uint32_t *out)
+/* Interns a text.  A literal usually has the same address in the trace each time; the cache of recent addresses saves hashing
+ * it. */
+static int intern_text(struct weft__build *b, struct weft_str text, uint32_t *out)
 {
 	uintptr_t place = (uintptr_t)text.ptr;
 	struct weft__recent_text *recent = &b->recent[(place ^ place >> 6) % WEFT__RECENT_TEXTS];
@@ -77,7 +79,7 @@ static void add_link(
 	promise->weft__last_link = (uint32_t)b->links.count;
 	b->links.items[b->links.count++] =
 	    (struct weft_link){.time_ns = time_ns, .from = from, .to = to, .stream = ev->stream, .kind = (uint8_t)kind};
-	hear(b, from, time_ns);
+	note_activity(b, from, time_ns);
 }
 
 static void add_label(struct weft__build *b, uint32_t owner, struct weft_label label)
@@ -86,32 +88,32 @@ static void add_label(struct weft__build *b, uint32_t owner, struct weft_label l
 	b->label_owners.items[b->label_owners.count++] = owner;
 }
 
-static int64_t latest(int64_t a, int64_t b)
+static int64_t max_time(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
 
-static void count_stream(struct weft__build *b, uint32_t running, size_t change)
+static void count_stream_activity(struct weft__build *b, uint32_t running, size_t change)
 {
 	if (running != WEFT_NONE)
 		*(running == WEFT_SYSTEM ? &b->streams_asleep : &b->streams_awake) += change;
 }
 
-static void change_lull(struct weft__build *b, int64_t time_ns, uint32_t from, uint32_t to)
+static void update_lull(struct weft__build *b, int64_t time_ns, uint32_t from, uint32_t to)
 {
 	bool was = weft__is_lull(b);
-	count_stream(b, from, (size_t)-1);
-	count_stream(b, to, 1);
+	count_stream_activity(b, from, (size_t)-1);
+	count_stream_activity(b, to, 1);
 	bool is = weft__is_lull(b);
 	if (was && !is)
 		b->lulls.items[b->lulls.count - 1].end_ns = time_ns;
 	if (!was && is)
 		b->lulls.items[b->lulls.count++] =
-		    (struct weft_stretch){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE};
+		    (struct weft_interval){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE};
 }
 
-/* On this stream `next` runs from now on; WEFT_NONE: nobody knows who. */
-static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_t next)
+/* Sets the promise that runs on a stream from now on; WEFT_NONE: unknown. */
+static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_t next)
 {
 	struct weft__stream_state *s = &b->streams.items[stream];
 	if (s->running == next)
@@ -120,14 +122,14 @@ static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_
 		const struct weft_promise *promise = &b->promises.items[s->running];
 		struct weft_run *running = &b->runs.items[s->run];
 		running->end_ns = time_ns;
-		/* Who ended while it ran, ran until its end. */
+		/* A promise that ended while it ran has run until its end. */
 		if (promise->end != WEFT_END_PENDING && promise->end_ns < time_ns)
-			running->end_ns = latest(running->start_ns, promise->end_ns);
-		hear(b, s->running, time_ns);
+			running->end_ns = max_time(running->start_ns, promise->end_ns);
+		note_activity(b, s->running, time_ns);
 		if (s->running == WEFT_SYSTEM)
 			b->sleeps.items[s->sleep].end_ns = time_ns;
 	}
-	change_lull(b, time_ns, s->running, next);
+	update_lull(b, time_ns, s->running, next);
 	s->running = next;
 	if (next == WEFT_NONE)
 		return;
@@ -139,12 +141,12 @@ static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_
 	if (next == WEFT_SYSTEM) {
 		s->sleep = b->sleeps.count;
 		b->sleeps.items[b->sleeps.count++] =
-		    (struct weft_stretch){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE, .stream = stream};
+		    (struct weft_interval){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE, .stream = stream};
 	}
 }
 
-/* The part that the stream is of tells no more: nobody runs there, or sleeps. */
-static int end_part(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* Ends the part that the stream belongs to: its streams neither run nor sleep any more. */
+static int apply_part_end(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	const struct weft_trace_info *info = b->model->trace;
 	if (ev->stream >= info->stream_count || !info->part_count) {
@@ -152,44 +154,45 @@ static int end_part(struct weft__build *b, const struct weft_event *ev, int64_t 
 		return WEFT_OK;
 	}
 	b->has_ended_parts = true;
-	b->model->events--; /* nobody recorded it */
+	b->model->events--; /* the reader made this event; it was not recorded */
 	if (!weft_vec_reserve(&b->lulls, info->stream_count))
 		return WEFT_ENOMEM;
 	for (size_t i = 0; i < b->streams.count; i++) {
 		struct weft__stream_state *s = &b->streams.items[i];
 		if (i >= info->stream_count || info->streams[i].part != info->streams[ev->stream].part)
 			continue;
-		run(b, (uint16_t)i, time_ns, WEFT_NONE);
+		set_running(b, (uint16_t)i, time_ns, WEFT_NONE);
 		s->end_ns = time_ns;
 		s->is_ended = true;
 	}
 	return WEFT_OK;
 }
 
-static uint32_t known_site(const struct weft__build *b, const struct weft_event *ev)
+static uint32_t get_known_site(const struct weft__build *b, const struct weft_event *ev)
 {
 	return ev->site < b->model->trace->site_count ? ev->site : WEFT_NONE;
 }
 
-/* Met before its creation.  Where all is told that was pending, one that ends and is not known was over: its id is used again. */
-static bool is_to_be_created(const struct weft__build *b, const struct weft_promise *promise)
+/* Returns true for a promise that was named before its creation event.  With knows_pending an unknown promise that ends was
+ * already over: its id is reused. */
+static bool may_still_be_created(const struct weft__build *b, const struct weft_promise *promise)
 {
 	return promise->flags & WEFT_PROMISE_START_UNKNOWN && !(b->knows_pending && promise->end != WEFT_END_PENDING);
 }
 
-static int create(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_create(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t creator;
-	int status = promise_of(b, ev, ev->a, &creator);
+	int status = get_promise(b, ev, ev->a, &creator);
 	if (status < 0)
 		return status;
-	hear(b, creator, time_ns);
+	note_activity(b, creator, time_ns);
 	if (ev->b == WEFT_SYSTEM_ID) {
 		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
 		return WEFT_OK;
 	}
 	uint32_t p = weft_idmap_get(&b->priv->ids, ev->b);
-	if (p != WEFT_IDMAP_NONE && is_to_be_created(b, &b->promises.items[p]))
+	if (p != WEFT_IDMAP_NONE && may_still_be_created(b, &b->promises.items[p]))
 		b->model->anomalies[WEFT_ANOMALY_CREATED_LATE]++;
 	else {
 		if (p != WEFT_IDMAP_NONE)
@@ -201,40 +204,47 @@ static int create(struct weft__build *b, const struct weft_event *ev, int64_t ti
 	struct weft_promise *promise = &b->promises.items[p];
 	promise->start_ns = time_ns;
 	if (promise->end == WEFT_END_PENDING)
-		promise->weft__heard_ns = time_ns;
+		promise->weft__active_ns = time_ns;
 	else
 		promise->start_ns = promise->end_ns;
-	/* A creator that was heard of later is not taken for one: created_by cannot go round in circles. */
+	/* A creator that was first named after its promise is ignored, so that created_by cannot form a cycle. */
 	promise->created_by = promise->parent = creator < p ? creator : WEFT_SYSTEM;
 	promise->kind = ev->kind;
 	b->has_woken |= b->is_woken[ev->kind];
-	promise->site = known_site(b, ev);
+	promise->site = get_known_site(b, ev);
 	promise->stream = ev->stream;
 	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
 	return WEFT_OK;
 }
 
-/* A state dump tells what the ring has forgotten. */
-static int pending(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* Adds a promise from a state dump: the ring may have overwritten its creation. */
+/* Notes whether a connection's label says that it was made, not accepted. */
+static void note_side(struct weft_promise *promise, struct weft_str label)
+{
+	if (promise->kind == WEFT_KIND_CONNECTION && weft_text_starts_with(label, WEFT_STRING_TO))
+		promise->flags |= WEFT_PROMISE_CONNECTED;
+}
+
+static int apply_pending(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	if (ev->b == WEFT_SYSTEM_ID) {
 		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
 		return WEFT_OK;
 	}
 	uint32_t p;
-	int status = promise_of(b, ev, ev->b, &p);
+	int status = get_promise(b, ev, ev->b, &p);
 	if (status < 0 || p == WEFT_SYSTEM || !(b->promises.items[p].flags & WEFT_PROMISE_START_UNKNOWN))
 		return status;
 	struct weft_promise *promise = &b->promises.items[p];
 	uint64_t before_ns = (uint64_t)ev->time_ns - (uint64_t)ev->value;
-	promise->start_ns = ev->value >= ev->time_ns ? time_ns
-			    : before_ns > FAR_NS     ? time_ns - FAR_NS
-						     : time_ns - (int64_t)before_ns;
+	promise->start_ns = ev->value >= ev->time_ns  ? time_ns
+			    : before_ns > MAX_TIME_NS ? time_ns - MAX_TIME_NS
+						      : time_ns - (int64_t)before_ns;
 	if (promise->end == WEFT_END_PENDING)
-		promise->weft__heard_ns = time_ns;
+		promise->weft__active_ns = time_ns;
 	else if (promise->start_ns > promise->end_ns)
 		promise->start_ns = promise->end_ns;
-	/* The creator may have ended long ago: it is not made up for this. */
+	/* The creator may have ended long ago: do not add a promise for it. */
 	uint32_t creator = ev->a == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, ev->a);
 	struct weft__orphan *orphan = creator == WEFT_IDMAP_NONE ? weft_vec_push(&b->orphans) : NULL;
 	if (orphan)
@@ -245,12 +255,13 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 		promise->created_by = promise->parent = creator;
 	promise->kind = ev->kind;
 	b->has_woken |= b->is_woken[ev->kind];
-	promise->site = known_site(b, ev);
+	promise->site = get_known_site(b, ev);
 	promise->stream = ev->stream;
 	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
+	note_side(promise, ev->text);
 	if (ev->text.len) {
 		uint32_t text;
-		if ((status = text_of(b, ev->text, &text)) < 0)
+		if ((status = intern_text(b, ev->text, &text)) < 0)
 			return status;
 		add_label(b, p, (struct weft_label){.time_ns = promise->start_ns, .text = text});
 		b->labels_unordered = true;
@@ -258,95 +269,95 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 	return WEFT_OK;
 }
 
-static int64_t pair_of(uint32_t from, uint32_t to)
+static int64_t make_pair_key(uint32_t from, uint32_t to)
 {
 	return (int64_t)((uint64_t)from << 32 | to);
 }
 
-/* Whether the link that an await makes is new; a state dump says again and again who waits for whom. */
-static int await_is_new(struct weft__build *b, uint32_t from, uint32_t to)
+/* Returns 1 if the await makes a new link, 0 if the pair is known.  State dumps repeat the awaits that hold. */
+static int index_await(struct weft__build *b, uint32_t from, uint32_t to)
 {
-	if (weft_idmap_get(&b->awaits, pair_of(from, to)) == 0)
+	if (weft_idmap_get(&b->awaits, make_pair_key(from, to)) == 0)
 		return 0;
-	return weft_idmap_set(&b->awaits, pair_of(from, to), 0) ? 1 : WEFT_ENOMEM;
+	return weft_idmap_set(&b->awaits, make_pair_key(from, to), 0) ? 1 : WEFT_ENOMEM;
 }
 
-/* Only where awaits are told of again, or come to an end, is it worth while to keep these pairs. */
-static int note_awaits(struct weft__build *b)
+/* Indexes the awaits so far.  The pairs are needed only in traces that repeat awaits or end them. */
+static int index_awaits(struct weft__build *b)
 {
 	int status = WEFT_OK;
 	for (; b->awaits_seen < b->links.count && status >= 0; b->awaits_seen++) {
 		const struct weft_link *link = &b->links.items[b->awaits_seen];
 		if (link->kind == WEFT_LINK_AWAIT)
-			status = await_is_new(b, link->from, link->to);
+			status = index_await(b, link->from, link->to);
 	}
 	return status;
 }
 
-static int both_promises(struct weft__build *b, const struct weft_event *ev, uint32_t *first, uint32_t *second)
+static int get_both_promises(struct weft__build *b, const struct weft_event *ev, uint32_t *first, uint32_t *second)
 {
-	int status = promise_of(b, ev, ev->a, first);
-	return status < 0 ? status : promise_of(b, ev, ev->b, second);
+	int status = get_promise(b, ev, ev->a, first);
+	return status < 0 ? status : get_promise(b, ev, ev->b, second);
 }
 
-/* A state dump tells of an await that the ring may have forgotten. */
-static int still_awaits(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* Adds an await from a state dump, unless the ring still has it. */
+static int apply_still_awaits(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t from, to;
-	int status = both_promises(b, ev, &from, &to);
-	if (status < 0 || (status = note_awaits(b)) < 0)
+	int status = get_both_promises(b, ev, &from, &to);
+	if (status < 0 || (status = index_awaits(b)) < 0)
 		return status;
-	hear(b, to, time_ns);
-	hear(b, from, time_ns);
-	if ((status = await_is_new(b, from, to)) > 0)
+	note_activity(b, to, time_ns);
+	note_activity(b, from, time_ns);
+	if ((status = index_await(b, from, to)) > 0)
 		add_link(b, ev, time_ns, WEFT_LINK_AWAIT, from, to);
 	return status < 0 ? status : WEFT_OK;
 }
 
 static int end_await(struct weft__build *b, int64_t time_ns, uint32_t from, uint32_t to)
 {
-	hear(b, from, time_ns);
+	note_activity(b, from, time_ns);
 	struct weft_await_end *end = weft_vec_push(&b->await_ends);
-	if (!end || (b->awaits_seen > 0 && !weft_idmap_set(&b->awaits, pair_of(from, to), 1)))
+	if (!end || (b->awaits_seen > 0 && !weft_idmap_set(&b->awaits, make_pair_key(from, to), 1)))
 		return WEFT_ENOMEM;
 	*end = (struct weft_await_end){time_ns, from, to};
 	return WEFT_OK;
 }
 
-static int awaits_no_more(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_await_end(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t from, to;
-	int status = both_promises(b, ev, &from, &to);
-	if (status < 0 || (status = note_awaits(b)) < 0)
+	int status = get_both_promises(b, ev, &from, &to);
+	if (status < 0 || (status = index_awaits(b)) < 0)
 		return status;
 	b->streams.items[ev->stream].acts = true;
 	return end_await(b, time_ns, from, to);
 }
 
-/* A lock awaits who holds it. */
-static int hold_or_release(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* Applies a hold or release: a lock awaits its holder. */
+static int apply_hold_or_release(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t holder, lock;
 	if (ev->a == WEFT_SYSTEM_ID || ev->b == WEFT_SYSTEM_ID)
 		return WEFT_OK;
-	int status = both_promises(b, ev, &holder, &lock);
+	int status = get_both_promises(b, ev, &holder, &lock);
 	b->streams.items[ev->stream].acts = true;
 	if (status < 0 || ev->op == WEFT_OP_RELEASE)
 		return status < 0 ? status : end_await(b, time_ns, lock, holder);
-	hear(b, holder, time_ns);
+	note_activity(b, holder, time_ns);
 	add_link(b, ev, time_ns, WEFT_LINK_AWAIT, lock, holder);
 	return WEFT_OK;
 }
 
-/* Both ends say the same text and number: who handles it is what the sender waits for. */
-static int message(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* Applies a message.  Both ends record the same text and number; the sender awaits the handler. */
+static int apply_message(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, text;
-	int status = promise_of(b, ev, ev->a, &p);
-	if (status < 0 || p == WEFT_SYSTEM || (status = text_of(b, ev->text, &text)) < 0)
+	int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || p == WEFT_SYSTEM || (status = intern_text(b, ev->text, &text)) < 0)
 		return status;
 	uint64_t number = ev->value < 0 ? 0 - (uint64_t)ev->value : (uint64_t)ev->value;
-	int64_t key = pair_of(text, (uint32_t)number);
+	int64_t key = make_pair_key(text, (uint32_t)number);
 	uint32_t at = weft_idmap_get(&b->message_of, key), count = (uint32_t)b->messages.count;
 	uint32_t other = WEFT_NONE;
 	bool is_handled = ev->value < 0;
@@ -368,8 +379,8 @@ static int message(struct weft__build *b, const struct weft_event *ev, int64_t t
 	return WEFT_OK;
 }
 
-/* The decimal number in a text, behind which `at` is put. */
-static uint64_t number_at(struct weft_str text, size_t *at)
+/* Parses the decimal number at *at and moves *at behind the character that follows it. */
+static uint64_t parse_number(struct weft_str text, size_t *at)
 {
 	uint64_t number = 0;
 	for (; *at < text.len && text.ptr[*at] >= '0' && text.ptr[*at] <= '9'; ++*at)
@@ -387,20 +398,20 @@ static int add_round(struct weft__build *b, const struct weft_event *ev, int64_t
 		return WEFT_ENOMEM;
 	size_t at = 0;
 	*round = (struct weft_round){.start_ns = time_ns - ev->value, .end_ns = time_ns, .stream = ev->stream};
-	uint64_t had_ns = number_at(ev->text, &at);
-	round->had_ns = had_ns < (uint64_t)ev->value ? (int64_t)had_ns : ev->value;
-	round->given = number_at(ev->text, &at);
-	round->taken = number_at(ev->text, &at);
-	round->minor = number_at(ev->text, &at);
-	round->major = number_at(ev->text, &at);
+	uint64_t on_cpu_ns = parse_number(ev->text, &at);
+	round->on_cpu_ns = on_cpu_ns < (uint64_t)ev->value ? (int64_t)on_cpu_ns : ev->value;
+	round->voluntary_switches = parse_number(ev->text, &at);
+	round->preemptions = parse_number(ev->text, &at);
+	round->minor_faults = parse_number(ev->text, &at);
+	round->major_faults = parse_number(ev->text, &at);
 	return WEFT_OK;
 }
 
 static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, text;
-	int status = promise_of(b, ev, ev->a, &p);
-	if (status < 0 || (status = text_of(b, ev->text, &text)) < 0)
+	int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || (status = intern_text(b, ev->text, &text)) < 0)
 		return status;
 	struct weft_death *death = weft_vec_push(&b->deaths);
 	if (death)
@@ -408,31 +419,32 @@ static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t
 	return death ? WEFT_OK : WEFT_ENOMEM;
 }
 
-/* A program that asks to be kept is no copy yet. */
-static int add_keeping(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* Adds the reason of a snapshot.  A value <= 0 is only a request of the program for one. */
+static int add_snapshot_reason(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t text;
 	if (ev->value <= 0)
 		return WEFT_OK;
-	int status = text_of(b, ev->text, &text);
-	struct weft_keeping *keeping = status < 0 ? NULL : weft_vec_push(&b->keepings);
-	if (keeping)
-		*keeping = (struct weft_keeping){time_ns, text, ev->stream, ev->value == 2};
-	return status < 0 ? status : keeping ? WEFT_OK : WEFT_ENOMEM;
+	int status = intern_text(b, ev->text, &text);
+	struct weft_snapshot_reason *reason = status < 0 ? NULL : weft_vec_push(&b->snapshot_reasons);
+	if (reason)
+		*reason = (struct weft_snapshot_reason){time_ns, text, ev->stream, ev->value == 2};
+	return status < 0 ? status : reason ? WEFT_OK : WEFT_ENOMEM;
 }
 
-static int connection(struct weft__build *b, const struct weft_event *ev)
+static int apply_connection(struct weft__build *b, const struct weft_event *ev)
 {
 	uint32_t p;
-	int status = promise_of(b, ev, ev->a, &p);
+	int status = get_promise(b, ev, ev->a, &p);
 	return status < 0 ? status : weft__transfer_connection(b, p, ev);
 }
 
-/* Bytes go into a connection, or come out of it: then who wrote them has signalled that end.  That is no sign of life of his. */
-static int carry(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* Applies bytes that were written to or read from a connection.  The writer signals the end that read them; the signal is not
+ * activity of the writer. */
+static int apply_transfer(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, by = WEFT_NONE;
-	int status = promise_of(b, ev, ev->a, &p);
+	int status = get_promise(b, ev, ev->a, &p);
 	if (status < 0)
 		return status;
 	switch (ev->op) {
@@ -444,11 +456,11 @@ static int carry(struct weft__build *b, const struct weft_event *ev, int64_t tim
 		return status;
 	b->links.items[b->links.count++] =
 	    (struct weft_link){.time_ns = time_ns, .from = by, .to = p, .stream = ev->stream, .kind = WEFT_LINK_SIGNAL};
-	hear(b, p, time_ns);
+	note_activity(b, p, time_ns);
 	return WEFT_OK;
 }
 
-static int detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
 	if (ev->kind == WEFT_DETAIL_ROUND)
@@ -456,52 +468,52 @@ static int detail(struct weft__build *b, const struct weft_event *ev, int64_t ti
 	if (ev->kind == WEFT_DETAIL_DIED)
 		return add_death(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_SNAPSHOT)
-		return add_keeping(b, ev, time_ns);
+		return add_snapshot_reason(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_SPIN) {
-		int status = promise_of(b, ev, ev->a, &p);
+		int status = get_promise(b, ev, ev->a, &p);
 		struct weft_spin *spin = status < 0 ? NULL : weft_vec_push(&b->spins);
 		if (spin)
 			*spin = (struct weft_spin){time_ns, (uint64_t)ev->value, p};
 		return status < 0 ? status : spin ? WEFT_OK : WEFT_ENOMEM;
 	}
 	if (ev->kind == WEFT_DETAIL_MESSAGE)
-		return message(b, ev, time_ns);
+		return apply_message(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_CONNECTION)
-		return connection(b, ev);
+		return apply_connection(b, ev);
 	if (ev->kind == WEFT_DETAIL_DATAGRAM)
-		return carry(b, ev, time_ns);
+		return apply_transfer(b, ev, time_ns);
 	if (ev->kind != WEFT_DETAIL_STACK)
 		return WEFT_OK;
-	int status = promise_of(b, ev, ev->a, &p);
+	int status = get_promise(b, ev, ev->a, &p);
 	struct weft_stack *stack = status < 0 ? NULL : weft_vec_push(&b->stacks);
 	if (stack)
 		*stack = (struct weft_stack){p, (uint32_t)b->stacks.count, ev->text};
 	return status < 0 ? status : stack ? WEFT_OK : WEFT_ENOMEM;
 }
 
-static int link_event(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_link(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t from, to;
-	/* Reading the system is nothing: recorders note it where a callback begins. */
+	/* A read of the system has no meaning: recorders write it where a callback starts. */
 	if (ev->b == WEFT_SYSTEM_ID && (ev->op == WEFT_OP_READ || ev->op == WEFT_OP_READ_LATER || ev->op == WEFT_OP_AWAIT))
 		return WEFT_OK;
-	int status = promise_of(b, ev, ev->a, &from);
-	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0)
+	int status = get_promise(b, ev, ev->a, &from);
+	if (status < 0 || (status = get_promise(b, ev, ev->b, &to)) < 0)
 		return status;
 	const bool is_own = ev->op != WEFT_OP_READ && ev->op != WEFT_OP_READ_LATER && ev->op != WEFT_OP_AWAIT &&
 			    b->streams.items[ev->stream].running == to && to != WEFT_SYSTEM;
 	b->streams.items[ev->stream].acts |= ev->op != WEFT_OP_SIGNAL && ev->op != WEFT_OP_SIGNAL_ONLY && !is_own;
 	switch (ev->op) {
-	case WEFT_OP_READ: run(b, ev->stream, time_ns, from); /* fall through */
+	case WEFT_OP_READ: set_running(b, ev->stream, time_ns, from); /* fall through */
 	case WEFT_OP_READ_LATER: add_link(b, ev, time_ns, WEFT_LINK_READ, from, to); return WEFT_OK;
-	case WEFT_OP_SIGNAL: run(b, ev->stream, time_ns, to); /* fall through */
+	case WEFT_OP_SIGNAL: set_running(b, ev->stream, time_ns, to); /* fall through */
 	case WEFT_OP_SIGNAL_ONLY:
 		add_link(b, ev, time_ns, WEFT_LINK_SIGNAL, from, to);
-		hear(b, to, time_ns);
+		note_activity(b, to, time_ns);
 		return WEFT_OK;
 	case WEFT_OP_AWAIT:
 		add_link(b, ev, time_ns, WEFT_LINK_AWAIT, from, to);
-		hear(b, to, time_ns);
+		note_activity(b, to, time_ns);
 		return WEFT_OK;
 	default: break;
 	}
@@ -513,7 +525,7 @@ static int link_event(struct weft__build *b, const struct weft_event *ev, int64_
 		b->model->anomalies[WEFT_ANOMALY_ENDED_TWICE]++;
 	else {
 		const struct weft_str error = ev->op == WEFT_OP_CANCEL ? (struct weft_str){"cancelled", 9} : ev->text;
-		if (ev->op != WEFT_OP_RESOLVE && (status = text_of(b, error, &promise->failure)) < 0)
+		if (ev->op != WEFT_OP_RESOLVE && (status = intern_text(b, error, &promise->failure)) < 0)
 			return status;
 		promise->end = ev->op != WEFT_OP_RESOLVE ? WEFT_END_FAILED : WEFT_END_RESOLVED;
 		promise->end_ns = time_ns;
@@ -521,18 +533,18 @@ static int link_event(struct weft__build *b, const struct weft_event *ev, int64_
 	return WEFT_OK;
 }
 
-static int become(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_become(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, main_promise;
-	int status = promise_of(b, ev, ev->a, &p);
-	if (status < 0 || (status = promise_of(b, ev, ev->b, &main_promise)) < 0)
+	int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || (status = get_promise(b, ev, ev->b, &main_promise)) < 0)
 		return status;
 	b->streams.items[ev->stream].acts = true;
 	struct weft_promise *promise = &b->promises.items[p];
 	if (p == WEFT_SYSTEM || main_promise == WEFT_SYSTEM)
 		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
 	else if (p == main_promise)
-		/* Two ids of one promise: a recorder notes it where it shortens its own paths. */
+		/* Two ids of one promise are normal: a recorder shortens its own chains.  One id twice is an anomaly. */
 		b->model->anomalies[WEFT_ANOMALY_BECAME_ITSELF] += ev->a == ev->b;
 	else if (promise->end != WEFT_END_PENDING)
 		b->model->anomalies[WEFT_ANOMALY_ENDED_TWICE]++;
@@ -541,15 +553,15 @@ static int become(struct weft__build *b, const struct weft_event *ev, int64_t ti
 		promise->end_ns = time_ns;
 		promise->became = promise->weft__into = main_promise;
 		if (b->streams.items[ev->stream].running == p)
-			run(b, ev->stream, time_ns, main_promise);
+			set_running(b, ev->stream, time_ns, main_promise);
 	}
 	return WEFT_OK;
 }
 
-/* The counter that bears this name. */
-static int counter_of(struct weft__build *b, struct weft_str name, bool is_absolute, uint32_t *text, struct weft_counter **out)
+/* Finds the counter with this name, or adds it. */
+static int get_counter(struct weft__build *b, struct weft_str name, bool is_absolute, uint32_t *text, struct weft_counter **out)
 {
-	int status = text_of(b, name, text);
+	int status = intern_text(b, name, text);
 	if (status < 0)
 		return status;
 	if (*text >= b->priv->counter_of_text.count) {
@@ -571,14 +583,14 @@ static int counter_of(struct weft__build *b, struct weft_str name, bool is_absol
 	return WEFT_OK;
 }
 
-static int count(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_counter(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, text;
 	struct weft_counter *counter;
-	int status = promise_of(b, ev, ev->a, &p);
-	if (status < 0 || (status = counter_of(b, ev->text, ev->op == WEFT_OP_COUNTER, &text, &counter)) < 0)
+	int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || (status = get_counter(b, ev->text, ev->op == WEFT_OP_COUNTER, &text, &counter)) < 0)
 		return status;
-	/* The samples' capacity is the power of two that their number has reached. */
+	/* The capacity of the samples doubles when their number is a power of two. */
 	size_t n = counter->count;
 	if ((n & (n - 1)) == 0) {
 		size_t capacity = n;
@@ -594,30 +606,28 @@ static int count(struct weft__build *b, const struct weft_event *ev, int64_t tim
 	counter->samples[counter->count++] = (struct weft_sample){time_ns, (int64_t)value, (int64_t)(value - old)};
 	add_label(b, p,
 	    (struct weft_label){.time_ns = time_ns, .text = text, .is_counter = 1, .sample = (uint32_t)n & (UINT32_MAX >> 1)});
-	hear(b, p, time_ns);
+	note_activity(b, p, time_ns);
 	return WEFT_OK;
 }
 
-static int label(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_label(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, text;
 	if (ev->a == WEFT_SYSTEM_ID && ev->op == WEFT_OP_LABEL)
 		return WEFT_OK;
-	int status = promise_of(b, ev, ev->a, &p);
-	if (status < 0 || (status = text_of(b, ev->text, &text)) < 0)
+	int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || (status = intern_text(b, ev->text, &text)) < 0)
 		return status;
 	add_label(b, p, (struct weft_label){.time_ns = time_ns, .text = text});
-	struct weft_promise *promise = &b->promises.items[p];
-	if (promise->kind == WEFT_KIND_CONNECTION && weft_text_begins(ev->text, WEFT_SAYS_TO))
-		promise->flags |= WEFT_PROMISE_CONNECTED;
-	hear(b, p, time_ns);
+	note_side(&b->promises.items[p], ev->text);
+	note_activity(b, p, time_ns);
 	return WEFT_OK;
 }
 
-static int should_resolve(struct weft__build *b, const struct weft_event *ev)
+static int apply_should_resolve(struct weft__build *b, const struct weft_event *ev)
 {
 	uint32_t p;
-	int status = promise_of(b, ev, ev->a, &p);
+	int status = get_promise(b, ev, ev->a, &p);
 	if (status < 0 || p == WEFT_SYSTEM || b->promises.items[p].flags & WEFT_PROMISE_SHOULD_RESOLVE)
 		return status;
 	uint32_t *added = weft_vec_push(&b->should_resolve);
@@ -628,14 +638,14 @@ static int should_resolve(struct weft__build *b, const struct weft_event *ev)
 	return WEFT_OK;
 }
 
-static int idle(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_idle(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	static const struct weft_str reasons[] = {{"sleeping", 8}, {"suspended", 9}, {"hibernating", 11}};
 	uint32_t text;
-	int status = text_of(b, reasons[ev->value == 1 || ev->value == 2 ? ev->value : 0], &text);
+	int status = intern_text(b, reasons[ev->value == 1 || ev->value == 2 ? ev->value : 0], &text);
 	if (status < 0)
 		return status;
-	run(b, ev->stream, time_ns, WEFT_SYSTEM);
+	set_running(b, ev->stream, time_ns, WEFT_SYSTEM);
 	b->sleeps.items[b->streams.items[ev->stream].sleep].text = text;
 	return WEFT_OK;
 }
@@ -643,14 +653,14 @@ static int idle(struct weft__build *b, const struct weft_event *ev, int64_t time
 static void add_pause(struct weft__build *b, int64_t start_ns, int64_t end_ns, uint32_t text, uint16_t stream)
 {
 	b->pauses.items[b->pauses.count++] =
-	    (struct weft_stretch){.start_ns = start_ns < 0 ? 0 : start_ns, .end_ns = end_ns, .text = text, .stream = stream};
+	    (struct weft_interval){.start_ns = start_ns < 0 ? 0 : start_ns, .end_ns = end_ns, .text = text, .stream = stream};
 }
 
-static int pause_event(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int apply_pause(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	struct weft__stream_state *s = &b->streams.items[ev->stream];
 	uint32_t text;
-	int status = text_of(b, ev->text.len ? ev->text : (struct weft_str){"pause", 5}, &text);
+	int status = intern_text(b, ev->text.len ? ev->text : (struct weft_str){"pause", 5}, &text);
 	if (status < 0)
 		return status;
 	if (ev->op == WEFT_OP_PAUSE) {
@@ -662,7 +672,7 @@ static int pause_event(struct weft__build *b, const struct weft_event *ev, int64
 			s->pause_text = text;
 		}
 	} else if (s->pause_depth == 0) {
-		/* It began before the trace did, if older events were overwritten. */
+		/* If older events were overwritten, the pause started before the trace. */
 		b->model->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED] += !b->model->trace->wrapped;
 		add_pause(b, b->model->trace->wrapped ? 0 : time_ns, time_ns, text, ev->stream);
 	} else if (--s->pause_depth == 0)
@@ -670,11 +680,11 @@ static int pause_event(struct weft__build *b, const struct weft_event *ev, int64
 	return WEFT_OK;
 }
 
-/* From now on the number of a part is its owner's.  One that was heard of before stays what it was. */
-static int belongs(struct weft__build *b, const struct weft_event *ev)
+/* Maps the id of an internal promise to its owner.  An id that was named before keeps its promise. */
+static int apply_belongs(struct weft__build *b, const struct weft_event *ev)
 {
 	uint32_t owner;
-	int status = promise_of(b, ev, ev->b, &owner);
+	int status = get_promise(b, ev, ev->b, &owner);
 	if (status < 0 || !b->leaves_parts_out || ev->a == WEFT_SYSTEM_ID || owner == WEFT_SYSTEM ||
 	    weft_idmap_get(&b->priv->ids, ev->a) != WEFT_IDMAP_NONE)
 		return status;
@@ -687,8 +697,9 @@ static bool is_part(const struct weft__build *b, int64_t id)
 	return weft_idmap_get(&b->parts, id) != WEFT_IDMAP_NONE;
 }
 
-/* What remains of an event when parts are left out; false: nothing.  That an owner runs in a part of it is no message to it. */
-static bool leave_parts_out(const struct weft__build *b, struct weft_event *ev)
+/* Rewrites an event for a model without internal promises; false: nothing of it remains.  A read or signal of an internal promise
+ * only makes its owner run. */
+static bool filter_part_event(const struct weft__build *b, struct weft_event *ev)
 {
 	switch (ev->op) {
 	case WEFT_OP_LABEL:
@@ -724,10 +735,10 @@ static bool leave_parts_out(const struct weft__build *b, struct weft_event *ev)
 	}
 }
 
-static int take(struct weft__build *b, const struct weft_event *ev)
+static int apply_event(struct weft__build *b, const struct weft_event *ev)
 {
 	uint64_t since_ns = (uint64_t)ev->time_ns - (uint64_t)b->model->start_ns;
-	int64_t time_ns = since_ns > FAR_NS ? FAR_NS : (int64_t)since_ns;
+	int64_t time_ns = since_ns > MAX_TIME_NS ? MAX_TIME_NS : (int64_t)since_ns;
 	uint32_t p;
 	int status;
 	struct weft_event rest;
@@ -735,11 +746,11 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	if (b->has_parts) {
 		rest = *ev;
 		ev = &rest;
-		if (!leave_parts_out(b, &rest))
+		if (!filter_part_event(b, &rest))
 			return WEFT_OK;
 	}
 	switch (ev->op) {
-	case WEFT_OP_CREATE: return create(b, ev, time_ns);
+	case WEFT_OP_CREATE: return apply_create(b, ev, time_ns);
 	case WEFT_OP_READ:
 	case WEFT_OP_READ_LATER:
 	case WEFT_OP_AWAIT:
@@ -747,40 +758,40 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_FAIL:
 	case WEFT_OP_CANCEL:
 	case WEFT_OP_SIGNAL:
-	case WEFT_OP_SIGNAL_ONLY: return link_event(b, ev, time_ns);
-	case WEFT_OP_BECOME: return become(b, ev, time_ns);
+	case WEFT_OP_SIGNAL_ONLY: return apply_link(b, ev, time_ns);
+	case WEFT_OP_BECOME: return apply_become(b, ev, time_ns);
 	case WEFT_OP_NOTE:
-	case WEFT_OP_LABEL: return label(b, ev, time_ns);
+	case WEFT_OP_LABEL: return apply_label(b, ev, time_ns);
 	case WEFT_OP_COUNTER:
-	case WEFT_OP_COUNTER_ADD: return count(b, ev, time_ns);
+	case WEFT_OP_COUNTER_ADD: return apply_counter(b, ev, time_ns);
 	case WEFT_OP_RUN:
 	case WEFT_OP_RESUME:
-		status = promise_of(b, ev, ev->a, &p);
+		status = get_promise(b, ev, ev->a, &p);
 		if (status == WEFT_OK)
-			run(b, ev->stream, time_ns, p);
+			set_running(b, ev->stream, time_ns, p);
 		return status;
-	case WEFT_OP_IDLE: return idle(b, ev, time_ns);
-	case WEFT_OP_SHOULD_RESOLVE: return should_resolve(b, ev);
-	case WEFT_OP_PENDING: return pending(b, ev, time_ns);
-	case WEFT_OP_STILL_AWAITS: return still_awaits(b, ev, time_ns);
+	case WEFT_OP_IDLE: return apply_idle(b, ev, time_ns);
+	case WEFT_OP_SHOULD_RESOLVE: return apply_should_resolve(b, ev);
+	case WEFT_OP_PENDING: return apply_pending(b, ev, time_ns);
+	case WEFT_OP_STILL_AWAITS: return apply_still_awaits(b, ev, time_ns);
 	case WEFT_OP_PAUSE:
 	case WEFT_OP_PAUSE_BEGIN:
-	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
-	case WEFT_OP_AWAITS_NO_MORE: return awaits_no_more(b, ev, time_ns);
+	case WEFT_OP_PAUSE_END: return apply_pause(b, ev, time_ns);
+	case WEFT_OP_AWAITS_NO_MORE: return apply_await_end(b, ev, time_ns);
 	case WEFT_OP_HOLD:
-	case WEFT_OP_RELEASE: return hold_or_release(b, ev, time_ns);
-	case WEFT_OP_DETAIL: return detail(b, ev, time_ns);
-	case WEFT_OP_BELONGS: return belongs(b, ev);
+	case WEFT_OP_RELEASE: return apply_hold_or_release(b, ev, time_ns);
+	case WEFT_OP_DETAIL: return apply_detail(b, ev, time_ns);
+	case WEFT_OP_BELONGS: return apply_belongs(b, ev);
 	case WEFT_OP_LEVEL: return WEFT_OK;
 	case WEFT_OP_SENT:
-	case WEFT_OP_RECEIVED: return carry(b, ev, time_ns);
-	case WEFT_EVENT_END: return end_part(b, ev, time_ns);
+	case WEFT_OP_RECEIVED: return apply_transfer(b, ev, time_ns);
+	case WEFT_EVENT_END: return apply_part_end(b, ev, time_ns);
 	default: b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++; return WEFT_OK;
 	}
 }
 
-/* Room for what `count` events add at most, the end of the trace included. */
-static int reserve(struct weft__build *b, size_t count)
+/* Reserves the most that `count` events can add, and what the end of the trace adds. */
+static int reserve_space(struct weft__build *b, size_t count)
 {
 	size_t limit = UINT32_MAX - 3 * count - 3;
 	if (b->promises.count > limit || b->links.count > limit || b->labels.count > limit || b->runs.count > limit)
@@ -806,25 +817,25 @@ static int reserve_streams(struct weft__build *b, size_t count)
 	return WEFT_OK;
 }
 
-static void stop(struct weft__build *b, uint16_t stream)
+static void stop_stream(struct weft__build *b, uint16_t stream)
 {
 	if (stream < b->streams.count && b->streams.items[stream].running != WEFT_SYSTEM)
-		run(b, stream, b->model->end_ns, WEFT_NONE);
+		set_running(b, stream, b->model->end_ns, WEFT_NONE);
 }
 
-/* What ran on OS threads when their events came to an end did so until then, as far as is known.  One that has gone on since did
- * so by the last event. */
-static void stop_absent(struct weft__build *b, int64_t time_ns)
+/* Ends the runs of streams that miss their events from here on.  A stream with a later event is stopped at the last event
+ * before. */
+static void stop_absent_streams(struct weft__build *b, int64_t time_ns)
 {
-	const struct weft__clip *clip = b->clip;
-	if (b->told < clip->stream_count && clip->streams[b->told] < time_ns)
-		stop(b, b->told);
+	const struct weft__complete_prefix *clip = b->clip;
+	if (b->last_stream < clip->stream_count && clip->streams[b->last_stream] < time_ns)
+		stop_stream(b, b->last_stream);
 	for (; b->absent_reached < clip->absent_count && clip->absent[b->absent_reached].from_ns < time_ns; b->absent_reached++)
-		stop(b, clip->absent[b->absent_reached].stream);
+		stop_stream(b, clip->absent[b->absent_reached].stream);
 }
 
-/* How many of these events are to be taken. */
-static size_t clip_events(struct weft__build *b, const struct weft_event *events, size_t n)
+/* Counts the leading events that are not later than the complete prefix. */
+static size_t count_complete_events(struct weft__build *b, const struct weft_event *events, size_t n)
 {
 	size_t count = 0;
 	while (count < n && events[count].time_ns <= b->clip->until_ns)
@@ -832,41 +843,41 @@ static size_t clip_events(struct weft__build *b, const struct weft_event *events
 	return count;
 }
 
-static int take_all(struct weft__build *b, struct weft_trace *trace, const struct weft_model_options *options)
+static int apply_all_events(struct weft__build *b, struct weft_trace *trace, const struct weft_model_options *options)
 {
-	enum { EVENTS_BETWEEN = 1 << 16 };
-	uint64_t told = 0;
+	enum { EVENTS_PER_REPORT = 1 << 16 };
+	uint64_t reported_events = 0;
 	const struct weft_event *events;
 	size_t n;
 	int more;
 	while ((more = weft_trace_next(trace, &events, &n)) == 1) {
-		if (b->clip && (n = clip_events(b, events, n)) == 0)
-			continue; /* its end is to be read, all the same */
+		if (b->clip && (n = count_complete_events(b, events, n)) == 0)
+			continue; /* read the rest too, so that the trace reaches its end */
 		if (b->model->events == 0)
 			b->model->start_ns = events[0].time_ns;
-		int status = reserve(b, n);
+		int status = reserve_space(b, n);
 		for (size_t i = 0; i < n && status == WEFT_OK; i++) {
 			if (events[i].stream >= b->streams.count)
 				status = reserve_streams(b, (size_t)events[i].stream + 1);
 			if (b->clip)
-				stop_absent(b, events[i].time_ns);
+				stop_absent_streams(b, events[i].time_ns);
 			if (status == WEFT_OK)
-				status = take(b, &events[i]);
-			b->told = events[i].stream;
+				status = apply_event(b, &events[i]);
+			b->last_stream = events[i].stream;
 		}
 		if (status < 0)
 			return status;
 		b->model->events += n;
-		if (options && options->go_on && b->model->events - told >= EVENTS_BETWEEN) {
-			told = b->model->events;
-			if (!options->go_on(options->ctx, told))
+		if (options && options->go_on && b->model->events - reported_events >= EVENTS_PER_REPORT) {
+			reported_events = b->model->events;
+			if (!options->go_on(options->ctx, reported_events))
 				return WEFT_ECANCELLED;
 		}
 	}
 	return more < 0 ? more : b->model->events == 0 ? WEFT_EFORMAT : WEFT_OK;
 }
 
-static int begin(struct weft__build *b, struct weft_trace *trace)
+static int init_build(struct weft__build *b, struct weft_trace *trace)
 {
 	b->model = calloc(1, sizeof *b->model);
 	b->priv = calloc(1, sizeof *b->priv);
@@ -894,7 +905,7 @@ static int begin(struct weft__build *b, struct weft_trace *trace)
 	return WEFT_OK;
 }
 
-static void drop(struct weft__build *b)
+static void free_build(struct weft__build *b)
 {
 	weft_vec_free(&b->promises);
 	weft_vec_free(&b->links);
@@ -903,7 +914,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->spins);
 	weft_vec_free(&b->rounds);
 	weft_vec_free(&b->deaths);
-	weft_vec_free(&b->keepings);
+	weft_vec_free(&b->snapshot_reasons);
 	weft_vec_free(&b->messages);
 	weft__transfer_drop(b);
 	weft_idmap_finish(&b->message_of);
@@ -933,28 +944,28 @@ static void mark_orphans(struct weft__build *b)
 			b->promises.items[b->orphans.items[i].promise].flags |= WEFT_PROMISE_ORPHAN;
 }
 
-/* A program that sleeps when it is killed, or looked at, has slept until then. */
-static void live_on(struct weft_model *m)
+/* Extends the model to the end of the process: a program that was killed or copied in its sleep slept until then. */
+static void extend_to_lifetime(struct weft_model *m)
 {
 	uint64_t lived_ns = (uint64_t)m->trace->until_ns - (uint64_t)m->start_ns;
 	if (m->trace->until_ns > m->start_ns && lived_ns > (uint64_t)m->end_ns)
-		m->end_ns = lived_ns > FAR_NS ? FAR_NS : (int64_t)lived_ns;
+		m->end_ns = lived_ns > MAX_TIME_NS ? MAX_TIME_NS : (int64_t)lived_ns;
 }
 
-/* *clip, unless NULL: until when the trace is whole. */
-static int build(struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options,
-    const struct weft__clip *until, struct weft__clip *clip)
+/* Builds a model up to `until` (NULL: all events).  Unless `clip` is NULL, finds the complete prefix of the trace. */
+static int build_model(struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options,
+    const struct weft__complete_prefix *until, struct weft__complete_prefix *clip)
 {
 	struct weft__build b = {.leaves_parts_out = !(options && options->keep_parts),
 	    .knows_pending = options && options->knows_pending,
 	    .clip = until};
-	int status = begin(&b, trace);
+	int status = init_build(&b, trace);
 	if (status == WEFT_OK)
-		status = take_all(&b, trace, options);
+		status = apply_all_events(&b, trace, options);
 	if (status == WEFT_OK && !until)
-		live_on(b.model);
+		extend_to_lifetime(b.model);
 	if (status == WEFT_OK && clip)
-		status = weft__clip_find(clip, &b);
+		status = weft__complete_prefix_find(clip, &b);
 	if (status >= 0 && until) {
 		b.model->is_whole = true;
 		b.model->has_absent = until->absent_count > 0;
@@ -965,7 +976,7 @@ static int build(struct weft_model **out, struct weft_trace *trace, const struct
 		mark_orphans(&b);
 	if (status >= 0)
 		status = weft__model_finish(&b, options && options->keep_binds);
-	drop(&b);
+	free_build(&b);
 	if (status < 0)
 		weft_model_destroy(b.model);
 	else
@@ -976,12 +987,12 @@ static int build(struct weft_model **out, struct weft_trace *trace, const struct
 int weft_model_build(
     struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
 {
-	struct weft__clip clip = {0};
+	struct weft__complete_prefix clip = {0};
 	struct weft_model *model = NULL;
-	int status = build(&model, trace, options, NULL, &clip);
+	int status = build_model(&model, trace, options, NULL, &clip);
 	if (status > 0) {
 		weft_trace_rewind(trace);
-		status = build(&model->whole, trace, options, &clip, NULL);
+		status = build_model(&model->whole, trace, options, &clip, NULL);
 	}
 	free(clip.streams);
 	free(clip.absent);

@@ -1,30 +1,31 @@
-/* finish.c: from what the events left behind to the model.  SPDX-License-Identifier: ISC */
+/* finish.c: makes the model from the state that all events left.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/sort.h"
 #include "model/private.h"
 
-/* One that never ended is shown a little longer than it was heard of. */
+/* A pending promise is shown a little longer than its last activity. */
 #define AFTERGLOW_NS 1000
 
-/* Until when the trace tells of an OS thread. */
-static int64_t end_of(const struct weft__build *b, size_t stream)
+/* Returns the time until which the trace has events of a thread. */
+static int64_t get_stream_end(const struct weft__build *b, size_t stream)
 {
 	const struct weft__stream_state *s = &b->streams.items[stream];
 	return s->is_ended ? s->end_ns : b->model->end_ns;
 }
 
-static int end_open_stretches(struct weft__build *b)
+static int end_open_intervals(struct weft__build *b)
 {
 	for (size_t i = 0; i < b->streams.count; i++) {
 		struct weft__stream_state *s = &b->streams.items[i];
-		const int64_t end_ns = end_of(b, i);
+		const int64_t end_ns = get_stream_end(b, i);
 		if (s->pause_depth) {
-			struct weft_stretch *pause = weft_vec_push(&b->pauses);
+			struct weft_interval *pause = weft_vec_push(&b->pauses);
 			if (!pause)
 				return WEFT_ENOMEM;
-			*pause = (struct weft_stretch){s->pause_ns, end_ns, s->pause_text, (uint16_t)i};
+			*pause = (struct weft_interval){s->pause_ns, end_ns, s->pause_text, (uint16_t)i};
 		}
 		if (s->running == WEFT_NONE)
 			continue;
@@ -34,7 +35,7 @@ static int end_open_stretches(struct weft__build *b)
 		if (promise->end != WEFT_END_PENDING)
 			run->end_ns = promise->end_ns > run->start_ns ? promise->end_ns : run->start_ns;
 		else
-			promise->weft__heard_ns = end_ns;
+			promise->weft__active_ns = end_ns;
 		if (s->running == WEFT_SYSTEM)
 			b->sleeps.items[s->sleep].end_ns = end_ns;
 	}
@@ -43,14 +44,14 @@ static int end_open_stretches(struct weft__build *b)
 	return WEFT_OK;
 }
 
-/* When the parts end of a trace that is joined of several. */
-static bool tell_ends(struct weft__build *b)
+/* Records the ends of the parts of a joined trace. */
+static bool set_stream_ends(struct weft__build *b)
 {
 	if (!b->has_ended_parts)
 		return true;
 	int64_t *ends = calloc(b->streams.count, sizeof *ends);
 	for (size_t i = 0; ends && i < b->streams.count; i++)
-		ends[i] = end_of(b, i);
+		ends[i] = get_stream_end(b, i);
 	b->model->stream_ends_ns = ends;
 	return ends != NULL;
 }
@@ -62,10 +63,10 @@ static int fail_unresolved(struct weft__build *b)
 	if (text == WEFT_INTERN_FAILED)
 		return WEFT_ENOMEM;
 	for (size_t i = 0; i < b->should_resolve.count; i++) {
-		struct weft_promise *promise = &b->promises.items[weft__promise_now(b, b->should_resolve.items[i])];
+		struct weft_promise *promise = &b->promises.items[weft__current_promise(b, b->should_resolve.items[i])];
 		if (promise->end == WEFT_END_PENDING) {
 			promise->end = WEFT_END_FAILED;
-			promise->end_ns = end_of(b, promise->stream);
+			promise->end_ns = get_stream_end(b, promise->stream);
 			promise->failure = text;
 			promise->flags |= WEFT_PROMISE_NEVER_RESOLVED;
 		}
@@ -73,16 +74,16 @@ static int fail_unresolved(struct weft__build *b)
 	return WEFT_OK;
 }
 
-static void hear_until(struct weft_promise *promise, int64_t end_ns)
+static void extend_activity(struct weft_promise *promise, int64_t end_ns)
 {
-	if (promise->end == WEFT_END_PENDING && promise->weft__heard_ns < end_ns - AFTERGLOW_NS)
-		promise->weft__heard_ns = end_ns - AFTERGLOW_NS;
+	if (promise->end == WEFT_END_PENDING && promise->weft__active_ns < end_ns - AFTERGLOW_NS)
+		promise->weft__active_ns = end_ns - AFTERGLOW_NS;
 }
 
-/* Who is pending at the end of a process was there until then, where the trace would tell if not.  Whose creation a ring has
- * forgotten may have ended before it: who is named is not always pending.  An OS thread that never ended was there in any case,
- * and so was what it waited for. */
-static void keep_pending(struct weft__build *b)
+/* Extends pending promises to the end of their process, if the trace would show their end.  If a ring has overwritten the
+ * creation of a promise, its end may be overwritten too, so a named promise is not always pending.  A thread that never ended,
+ * and what it awaits, existed until the end in any case. */
+static void extend_pending(struct weft__build *b)
 {
 	const struct weft_trace_info *info = b->model->trace;
 	int64_t whole_ns = info->lost_no_stream > 0 ? INT64_MAX : b->model->start_ns;
@@ -93,20 +94,21 @@ static void keep_pending(struct weft__build *b)
 		if (promise->end != WEFT_END_PENDING)
 			continue;
 		const uint32_t link = promise->weft__last_link;
-		const int64_t end_ns = end_of(b, promise->stream);
+		const int64_t end_ns = get_stream_end(b, promise->stream);
 		const bool is_thread = weft_kind_has(promise->kind, WEFT_TRAIT_THREAD);
-		const bool is_told = promise->stream < info->stream_count && info->streams[promise->stream].tells_ends &&
-				     !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
-				     (uint64_t)promise->weft__heard_ns >= (uint64_t)whole_ns - (uint64_t)b->model->start_ns;
-		if (is_thread || is_told)
-			hear_until(promise, end_ns);
+		const bool is_recorded = promise->stream < info->stream_count &&
+					 info->streams[promise->stream].records_all_ends &&
+					 !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
+					 (uint64_t)promise->weft__active_ns >= (uint64_t)whole_ns - (uint64_t)b->model->start_ns;
+		if (is_thread || is_recorded)
+			extend_activity(promise, end_ns);
 		if (is_thread && link != WEFT_NONE && b->links.items[link].kind == WEFT_LINK_AWAIT)
-			hear_until(&b->promises.items[b->links.items[link].to], end_ns);
+			extend_activity(&b->promises.items[b->links.items[link].to], end_ns);
 	}
 }
 
-/* Ends the pending ones; the error of those that failed is their last label.  The fields that had another meaning so far become
- * the counts of labels and runs. */
+/* Ends the pending promises; the error of a failed promise becomes its last label.  The fields of the unions become the counts of
+ * labels and runs. */
 static int end_promises(struct weft__build *b)
 {
 	for (size_t p = 0; p < b->promises.count; p++) {
@@ -115,9 +117,9 @@ static int end_promises(struct weft__build *b)
 		if (p == WEFT_SYSTEM)
 			promise->end_ns = b->model->end_ns;
 		else if (b->knows_pending && promise->end == WEFT_END_PENDING && promise->flags & WEFT_PROMISE_START_UNKNOWN)
-			promise->end = WEFT_END_RESOLVED; /* its end_ns is when it was last heard of */
+			promise->end = WEFT_END_RESOLVED; /* its end_ns is its last activity */
 		else if (promise->end == WEFT_END_PENDING)
-			promise->end_ns = promise->weft__heard_ns + AFTERGLOW_NS;
+			promise->end_ns = promise->weft__active_ns + AFTERGLOW_NS;
 		if (promise->end != WEFT_END_FAILED)
 			continue;
 		struct weft_label *label = weft_vec_push(&b->labels);
@@ -132,25 +134,25 @@ static int end_promises(struct weft__build *b)
 	return WEFT_OK;
 }
 
-/* Closes up after the awaits that a read replaced. */
-static void drop_links(struct weft__build *b)
+/* Removes the awaits that a read replaced. */
+static void remove_dropped_links(struct weft__build *b)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 	if (b->links_dropped == 0)
 		return;
 	for (size_t i = 0; i < b->links.count; i++)
 		if (b->links.items[i].kind != WEFT__LINK_DROPPED)
-			b->links.items[kept++] = b->links.items[i];
-	b->links.count = kept;
+			b->links.items[retained++] = b->links.items[i];
+	b->links.count = retained;
 }
 
-/* What a promise did first, and the first wait for it: indices of links, or WEFT_NONE. */
+/* Indices of links, or WEFT_NONE: the first action of a promise, and the first await of it. */
 struct firsts {
 	uint32_t link, await;
 };
 
-/* Whether p is a bind whose first deed is to read what it was waiting for: until then it was no more than an intention.  Not so
- * if it had a name before that, if somebody waited for it, or if its creator became it. */
+/* Returns true for a bind if its first action is to read its input.  Returns false if the bind had a label before, if another
+ * promise awaited it, or if its creator became it. */
 static bool waits_for_input(const struct weft__build *b, const struct firsts *first, uint32_t p)
 {
 	const struct weft_promise *promise = &b->promises.items[p];
@@ -165,10 +167,10 @@ static bool waits_for_input(const struct weft__build *b, const struct firsts *fi
 	return promise[0].labels == promise[1].labels || b->model->labels[promise->labels].time_ns >= read->time_ns;
 }
 
-/* Two binds that read each other would hang under each other: in each such circle those that went under a younger one go back to
- * their creators, who are older.  What that may close into a new circle, the next round finds; the last one puts them under
- * the system. */
-static bool break_circles(struct weft_promise *promises, size_t count)
+/* Breaks cycles of parents: two binds that read each other would be drawn under each other.  In each cycle, promises under a
+ * younger parent return to their creators, which are older.  The next round finds cycles that this closes; the last round puts
+ * the rest under the system. */
+static bool break_parent_cycles(struct weft_promise *promises, size_t count)
 {
 	uint32_t *seen = malloc(count * sizeof *seen);
 	if (!seen)
@@ -200,8 +202,8 @@ static bool break_circles(struct weft_promise *promises, size_t count)
 	return true;
 }
 
-/* Such a bind starts where it was woken, under what it read. */
-static bool simplify(struct weft__build *b)
+/* Moves such binds: each starts where it was woken, under the promise that it read. */
+static bool simplify_binds(struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
 	size_t count = b->promises.count;
@@ -223,7 +225,7 @@ static bool simplify(struct weft__build *b)
 			promises[p].parent = b->links.items[first[p].link].to;
 			may_circle |= promises[p].parent > p;
 		}
-	bool ok = !may_circle || break_circles(promises, count);
+	bool ok = !may_circle || break_parent_cycles(promises, count);
 	for (size_t p = 1; p < count; p++)
 		if (!(promises[p].flags & WEFT_PROMISE_CREATION_DRAWN))
 			promises[p].start_ns = b->links.items[first[p].link].time_ns;
@@ -231,15 +233,15 @@ static bool simplify(struct weft__build *b)
 	return ok;
 }
 
-/* Labels and runs alike are 16 bytes and are put in order of their promises, and within one as they came. */
+/* Labels and runs have 16 bytes each.  They are sorted by promise; the order within a promise stays. */
 struct item {
 	uint64_t words[2];
 };
 _Static_assert(
     sizeof(struct item) == sizeof(struct weft_label) && sizeof(struct item) == sizeof(struct weft_run), "16 bytes each");
 
-/* Puts items in their places, from the last one on: *next is where its promise's items end, and in the end where they begin. */
-static bool place(void *out, const void *items, const uint32_t *owners, size_t count, uint32_t *next, size_t stride)
+/* Places items, starting with the last.  *next is the end of the promise's items before the call and their start after it. */
+static bool place_items(void *out, const void *items, const uint32_t *owners, size_t count, uint32_t *next, size_t stride)
 {
 	struct item *placed = malloc((count ? count : 1) * sizeof *placed);
 	if (!placed)
@@ -252,8 +254,8 @@ static bool place(void *out, const void *items, const uint32_t *owners, size_t c
 	return true;
 }
 
-/* The same of the streams of runs, whose promises' ends then stand as before. */
-static bool place_streams(struct weft__build *b)
+/* Places the streams of the runs in the same way; the promises' ends of runs are restored. */
+static bool place_run_streams(struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
 	if (!b->run_streams.count)
@@ -269,8 +271,8 @@ static bool place_streams(struct weft__build *b)
 	return true;
 }
 
-/* Counting sort of the labels and of the runs: the promises, which are many, are walked through once for both. */
-static bool group(struct weft__build *b)
+/* Sorts labels and runs by promise with one counting sort: promises are many, so both share one pass over them. */
+static bool group_items(struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
 	uint32_t labels = 0, runs = 0;
@@ -278,20 +280,20 @@ static bool group(struct weft__build *b)
 		promises[b->label_owners.items[i]].labels++;
 	for (size_t i = 0; i < b->runs.count; i++)
 		promises[b->run_owners.items[i]].runs++;
-	/* There is always room for the sentinel. */
+	/* Capacity for the sentinel is always reserved. */
 	promises[b->promises.count] = (struct weft_promise){0};
 	for (size_t p = 0; p <= b->promises.count; p++) {
 		promises[p].labels = labels += promises[p].labels;
 		promises[p].runs = runs += promises[p].runs;
 	}
-	if (!place(
+	if (!place_items(
 		&b->model->labels, b->labels.items, b->label_owners.items, b->labels.count, &promises->labels, sizeof *promises))
 		return false;
 	b->model->label_count = b->labels.count;
 	weft_vec_free(&b->labels);
 	weft_vec_free(&b->label_owners);
-	if (!place_streams(b) ||
-	    !place(&b->model->runs, b->runs.items, b->run_owners.items, b->runs.count, &promises->runs, sizeof *promises))
+	if (!place_run_streams(b) ||
+	    !place_items(&b->model->runs, b->runs.items, b->run_owners.items, b->runs.count, &promises->runs, sizeof *promises))
 		return false;
 	b->model->run_count = b->runs.count;
 	weft_vec_free(&b->runs);
@@ -299,7 +301,8 @@ static bool group(struct weft__build *b)
 	return true;
 }
 
-/* A label that a state dump brought is older than those that came before the dump.  The error of a failure stays last. */
+/* Sorts labels by time: a label from a state dump is older than labels recorded before the dump.  The error of a failure stays
+ * last. */
 static void order_labels(struct weft__build *b)
 {
 	struct weft_label *labels = b->model->labels;
@@ -315,22 +318,22 @@ static void order_labels(struct weft__build *b)
 	}
 }
 
-static int compare_stretches(const void *a, const void *b)
+static int compare_intervals(const void *a, const void *b)
 {
-	const struct weft_stretch *x = a, *y = b;
+	const struct weft_interval *x = a, *y = b;
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->end_ns, y->end_ns) ?: WEFT_ORDER(x->stream, y->stream) ?:
 	       WEFT_ORDER(x->text, y->text);
 }
 
-/* By name, whose bytes are compared; the names are all different. */
+/* Compares counters by the bytes of their names, which are unique. */
 static int compare_counters(const void *a, const void *b)
 {
 	const struct weft_str *x = &((const struct weft_counter *)a)->name, *y = &((const struct weft_counter *)b)->name;
 	return memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len) ?: WEFT_ORDER(x->len, y->len);
 }
 
-/* What a counter was a ring may have forgotten, and tells then by how much it changed since: its least value is taken for 0. */
-static void lift(const struct weft__build *b, struct weft_counter *counter)
+/* Raises a counter if only its changes are known, because a ring has overwritten its initial value: its minimum becomes 0. */
+static void lift_counter(const struct weft__build *b, struct weft_counter *counter)
 {
 	int64_t least = 0;
 	if (!b->model->trace->wrapped || b->knows_pending || counter->is_absolute)
@@ -341,8 +344,8 @@ static void lift(const struct weft__build *b, struct weft_counter *counter)
 		counter->samples[k].value = (int64_t)((uint64_t)counter->samples[k].value - (uint64_t)least);
 }
 
-/* What counters of one scale have in common: the name up to its last '#'. */
-static struct weft_str scale_name(struct weft_str name)
+/* Returns the name that counters of one scale share: up to the last '#'. */
+static struct weft_str get_scale_name(struct weft_str name)
 {
 	for (uint32_t i = name.len; i-- > 0;)
 		if (name.ptr[i] == '#')
@@ -362,16 +365,16 @@ static bool finish_counters(struct weft__build *b)
 	weft_sort(b->counters.items, b->counters.count, sizeof *b->counters.items, compare_counters);
 	for (size_t i = 0; i < b->counters.count && ok; i++) {
 		struct weft_counter *counter = &b->counters.items[i];
-		lift(b, counter);
+		lift_counter(b, counter);
 		for (size_t k = 0; k < counter->count; k++) {
 			int64_t value = counter->samples[k].value;
 			counter->min = value < counter->min ? value : counter->min;
 			counter->max = value > counter->max ? value : counter->max;
 		}
-		/* The name is known: this finds its number. */
+		/* The name is known: weft_intern() returns its number. */
 		uint32_t text = weft_intern(&b->priv->texts, counter->name);
 		b->priv->counter_of_text.items[text] = (uint32_t)i;
-		scale_of[i] = weft_intern(&scales, scale_name(counter->name));
+		scale_of[i] = weft_intern(&scales, get_scale_name(counter->name));
 		if (scale_of[i] == WEFT_INTERN_FAILED) {
 			ok = false;
 			break;
@@ -443,14 +446,14 @@ static bool find_namesakes(struct weft__build *b)
 	return true;
 }
 
-/* On which OS thread code of a promise ran for the first time; WEFT_NONE: nowhere. */
-static uint32_t runs_on(const struct weft_model *m, uint32_t promise)
+/* Returns the thread on which the promise ran first; WEFT_NONE: it never ran. */
+static uint32_t find_first_run_stream(const struct weft_model *m, uint32_t promise)
 {
 	const uint32_t run = m->promises[promise].runs;
 	return run == m->promises[promise + 1].runs ? WEFT_NONE : m->run_streams ? m->run_streams[run] : 0;
 }
 
-/* The promise that stands for an OS thread runs there. */
+/* Finds the promise that represents each thread: the promise runs on that thread. */
 static bool find_threads(struct weft_model *m)
 {
 	const size_t count = m->namesakes ? m->trace->stream_count : 0;
@@ -460,10 +463,11 @@ static bool find_threads(struct weft_model *m)
 		return false;
 	memset(m->threads, 0xff, count * sizeof *m->threads); /* WEFT_NONE */
 	for (uint32_t p = WEFT_SYSTEM + 1; p < m->promise_count; p++) {
-		const uint32_t stream = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) ? runs_on(m, p) : WEFT_NONE;
+		const uint32_t stream =
+		    weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) ? find_first_run_stream(m, p) : WEFT_NONE;
 		if (stream >= count)
 			continue;
-		/* A stream goes from one that ended to the next. */
+		/* A stream is reused after its thread has ended. */
 		const bool is_other =
 		    m->threads[stream] != WEFT_NONE && weft_model_name_text(m, p) != weft_model_name_text(m, m->threads[stream]);
 		m->threads[stream] = is_other ? WEFT_SYSTEM : m->threads[stream] == WEFT_NONE ? p : m->threads[stream];
@@ -487,20 +491,21 @@ static int compare_stacks(const void *a, const void *b)
 	return WEFT_ORDER(x->promise, y->promise) ?: WEFT_ORDER(x->weft__order, y->weft__order);
 }
 
-/* The first one of each promise that has any. */
+/* Keeps the first stack of each promise. */
 static void finish_stacks(struct weft__build *b)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 	weft_sort(b->stacks.items, b->stacks.count, sizeof *b->stacks.items, compare_stacks);
 	for (size_t i = 0; i < b->stacks.count; i++)
-		if (kept == 0 || b->stacks.items[kept - 1].promise != b->stacks.items[i].promise)
-			b->stacks.items[kept++] = b->stacks.items[i];
-	b->stacks.count = kept;
+		if (retained == 0 || b->stacks.items[retained - 1].promise != b->stacks.items[i].promise)
+			b->stacks.items[retained++] = b->stacks.items[i];
+	b->stacks.count = retained;
 }
 
-/* Which failures are no news (weft_promise_went_wrong()).  Whoever read an error and went on without one has dealt with it;
- * backwards in time, so that those that only passed it on are known as soon as those that they read. */
-static void tell_expected(const struct weft__build *b)
+/* Marks failures that are expected (weft_promise_went_wrong()).  A promise that read an error and did not fail itself has handled
+ * the error.  The loop goes backwards in time, so that a promise that passed an error on is known before the promise that it
+ * read. */
+static void mark_expected_failures(const struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
 	bool any = false, is_cancelled = false;
@@ -525,7 +530,7 @@ static void tell_expected(const struct weft__build *b)
 	}
 }
 
-/* The model owns from now on what the vector held. */
+/* Moves the items of a vector into the model, which then owns them. */
 #define HAND_OVER(vec, member)                                                                                                   \
 	do {                                                                                                                     \
 		model->member##s = (vec)->items;                                                                                 \
@@ -537,24 +542,24 @@ static void tell_expected(const struct weft__build *b)
 int weft__model_finish(struct weft__build *b, bool keep_binds)
 {
 	struct weft_model *model = b->model;
-	int status = end_open_stretches(b);
+	int status = end_open_intervals(b);
 	if (status < 0 || (status = fail_unresolved(b)) < 0)
 		return status;
-	keep_pending(b);
+	extend_pending(b);
 	if ((status = end_promises(b)) < 0 || (status = name_sleeps(b)) < 0)
 		return status;
-	if (!tell_ends(b))
+	if (!set_stream_ends(b))
 		return WEFT_ENOMEM;
-	drop_links(b);
-	tell_expected(b);
-	/* Pauses are told of when they end. */
-	weft_sort(b->pauses.items, b->pauses.count, sizeof *b->pauses.items, compare_stretches);
-	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_stretches);
-	if (!finish_counters(b) || !find_namesakes(b) || !group(b))
+	remove_dropped_links(b);
+	mark_expected_failures(b);
+	/* A pause is recorded when it ends. */
+	weft_sort(b->pauses.items, b->pauses.count, sizeof *b->pauses.items, compare_intervals);
+	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_intervals);
+	if (!finish_counters(b) || !find_namesakes(b) || !group_items(b))
 		return WEFT_ENOMEM;
 	if (b->labels_unordered)
 		order_labels(b);
-	if (b->has_woken && !keep_binds && !simplify(b))
+	if (b->has_woken && !keep_binds && !simplify_binds(b))
 		return WEFT_ENOMEM;
 	HAND_OVER(&b->promises, promise);
 	HAND_OVER(&b->links, link);
@@ -565,13 +570,13 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->spins, spin);
 	HAND_OVER(&b->rounds, round);
 	HAND_OVER(&b->deaths, death);
-	HAND_OVER(&b->keepings, keeping);
+	HAND_OVER(&b->snapshot_reasons, snapshot_reason);
 	HAND_OVER(&b->messages, message);
 	if (!weft__transfer_finish(b))
 		return WEFT_ENOMEM;
 	HAND_OVER(&b->transfers, transfer);
-	HAND_OVER(&b->told_ends, end);
-	HAND_OVER(&b->turns, turn);
+	HAND_OVER(&b->connection_ends, end);
+	HAND_OVER(&b->requests, request);
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
 	HAND_OVER(&b->lulls, lull);

@@ -1,10 +1,11 @@
-/* follower.c: see follower.h.
+/* follower.c: follows one live trace (follower.h).
  *
- * Windows begin where a look ended: at each end the follower may note the position and what is the case there.  The older of two
- * such notes begins the window; when the younger one is old enough it takes over.  So each event is decoded for what holds once,
- * and for a model about as often as there are looks in a window and a half.
+ * Windows start where a refresh ended: there the follower may save the position and a checkpoint.  The older of two such starts
+ * begins the window; the younger takes over when it is old enough.  So each event is decoded once for the live state, and for
+ * models about as often as there are refreshes in one and a half windows.
  *
- * Where more came since a look than a window has, that is noted on the way, a window before the end: the model is of that alone.
+ * If a refresh finds more events than a window has, it saves a start while it reads, one window before the end.  The model then
+ * has only that window.
  * SPDX-License-Identifier: ISC */
 #include "model/follower.h"
 
@@ -15,33 +16,33 @@
 #include "base/duration.h"
 #include "base/sort.h"
 #include "model/follower_private.h"
-#include "model/standing.h"
+#include "model/live_state.h"
 #include "trace/follow.h"
 #include "trace/join.h"
 #include "trace/position.h"
 #include "trace/source.h"
 
-#define SOON_NS 2e9
-#define LEAST_NS 100000000 /* a burst tells no pace */
-#define GLANCE_NS 1e9      /* a window that is over so soon is looked at for what is newest in it, */
-#define GLANCE_SHARE 5     /* of which it has this part */
-#define LEAST_REST_NS INT64_C(20000000)
-#define MOST_REST_NS INT64_C(400000000)
+#define MAX_FILL_NS 2e9
+#define MIN_PACE_SPAN_NS 100000000 /* a shorter span gives no reliable event rate */
+#define SHORT_WINDOW_NS 1e9        /* a window that passes in less time than this is cut to its newest part: */
+#define SHORT_WINDOW_SHARE 5       /* its size is divided by this */
+#define MIN_REST_NS INT64_C(20000000)
+#define MAX_REST_NS INT64_C(400000000)
 #define REST_SHARE 4
-#define FAR 1.25 /* windows */
-#define WHOLE 2  /* windows; so much is shown as a whole at first */
+#define FAR_WINDOWS 1.25 /* windows */
+#define WHOLE_WINDOWS 2  /* windows; the first model shows up to so many windows completely */
 
-/* A place at which a window may begin; windows and the model share it. */
-struct place {
-	atomic_uint uses; /* by windows in one OS thread, and by models that were taken, perhaps in others */
+/* A place where a window may start.  Windows and models share it. */
+struct window_start {
+	atomic_uint refcount; /* held by windows in one thread, and by detached models, perhaps in other threads */
 	struct weft_position position;
-	struct weft_state told; /* with the follower's numbers of streams */
+	struct weft_checkpoint checkpoint; /* uses the follower's stream numbers */
 	char *texts;
-	int64_t time_ns; /* of the last event before it */
-	uint64_t events; /* that were read up to there */
+	int64_t time_ns; /* time of the last event before the start */
+	uint64_t events; /* number of events read up to the start */
 };
 
-/* A stream, by what it is called in every model. */
+/* The identity of a stream, which is the same in every model. */
 struct known_stream {
 	char *name;
 	uint32_t instance;
@@ -51,29 +52,29 @@ struct weft_follower {
 	char *path;
 	struct weft_follower_options options;
 	uint64_t fingerprint;
-	bool is_due; /* whether or not anything has changed */
-	bool has_looked;
-	bool wants_newest;              /* of all that there is no model is wanted */
-	bool may_be_late, is_late;      /* nor of what was read anew, since a ring was overwritten */
-	struct weft_standing *standing; /* all that was read */
-	struct place *window, *next;    /* or NULL */
-	struct place *shown;            /* where the model's window begins, or NULL */
-	struct place *compared;         /* behind which the fingerprint was taken, or NULL: of all */
+	bool is_due; /* refresh even if nothing has changed */
+	bool has_refreshed;
+	bool wants_newest;                  /* a model of the newest window suffices, even if more events exist */
+	bool may_be_late, is_late;          /* the same after a ring was overwritten and all was read again */
+	struct weft_live_state *standing;   /* state after all events that were read */
+	struct window_start *window, *next; /* or NULL */
+	struct window_start *shown;         /* start of the model's window, or NULL */
+	struct window_start *compared;      /* the fingerprint covers what is behind this start; NULL: everything */
 	struct weft_position reached;
 	int64_t first_ns, last_ns; /* of all events that were read */
 	uint64_t events, restarts;
-	struct weft_tally *left; /* tallies of what is over and has left */
+	struct weft_running_stats *left; /* statistics of promises that have left */
 	WEFT_VEC(struct known_stream) streams;
-	WEFT_VEC(uint16_t) numbers; /* of each stream of the newest trace among these */
+	WEFT_VEC(uint16_t) numbers; /* for each stream of the newest trace, its index in streams */
 	struct weft_trace *trace;
-	struct weft_event *told; /* to the trace: so many, and one before them */
-	size_t told_count;
+	struct weft_event *checkpoint; /* checkpoint_count events given to the trace, after one extra event at [0] */
+	size_t checkpoint_count;
 	struct weft_model *model;
-	bool is_part;  /* its windows begin when weft__follower_move() says so */
-	bool is_moved; /* the window begins behind what was read at the last look */
+	bool is_part;  /* weft__follower_move_window() decides when its windows start */
+	bool is_moved; /* the window starts at the end of the last refresh */
 };
 
-/* ---- Streams, which have other numbers in each trace ---- */
+/* ---- Streams: their numbers differ between traces ---- */
 
 static int number_streams(struct weft_follower *f, const struct weft_trace_info *info)
 {
@@ -102,7 +103,7 @@ static int number_streams(struct weft_follower *f, const struct weft_trace_info 
 	return WEFT_OK;
 }
 
-/* The stream of the trace with that number; one of its OS threads if that one is not in there any more. */
+/* Returns the trace's stream for a follower's number.  If that stream is gone, returns one of the same process, else 0. */
 static uint16_t stream_in_trace(const struct weft_follower *f, const struct weft_trace_info *info, uint16_t number)
 {
 	uint16_t found = 0;
@@ -115,130 +116,133 @@ static uint16_t stream_in_trace(const struct weft_follower *f, const struct weft
 	return found;
 }
 
-/* ---- What is told where a window begins ---- */
+/* ---- Start of a window ---- */
 
-static struct place *share(struct place *place)
+static struct window_start *ref_start(struct window_start *window_start)
 {
-	if (place)
-		atomic_fetch_add(&place->uses, 1);
-	return place;
+	if (window_start)
+		atomic_fetch_add(&window_start->refcount, 1);
+	return window_start;
 }
 
-static void leave(struct place **place)
+static void unref_start(struct window_start **window_start)
 {
-	struct place *left = *place;
-	*place = NULL;
-	if (!left || atomic_fetch_sub(&left->uses, 1) != 1)
+	struct window_start *left = *window_start;
+	*window_start = NULL;
+	if (!left || atomic_fetch_sub(&left->refcount, 1) != 1)
 		return;
 	weft_position_free(&left->position);
-	weft_state_free(&left->told);
+	weft_checkpoint_free(&left->checkpoint);
 	free(left->texts);
 	free(left);
 }
 
-static int compare_told(const void *a, const void *b)
+static int compare_events(const void *a, const void *b)
 {
 	const struct weft_event *const *x = a, *const *y = b;
 	return WEFT_ORDER((*x)->time_ns, (*y)->time_ns) ?: WEFT_ORDER(*x, *y);
 }
 
-/* In the order of time; among those of one time the order in which they are told. */
-static bool sort_told(struct weft_state *told)
+/* Sorts a checkpoint by time; events of one time keep their order. */
+static bool sort_checkpoint(struct weft_checkpoint *checkpoint)
 {
-	const size_t count = told->events.count;
+	const size_t count = checkpoint->events.count;
 	const struct weft_event **order = malloc((count + 1) * sizeof *order);
 	struct weft_event *sorted = malloc((count + 1) * sizeof *sorted);
 	if (order && sorted) {
 		for (size_t i = 0; i < count; i++)
-			order[i] = &told->events.items[i];
-		weft_sort(order, count, sizeof *order, compare_told);
+			order[i] = &checkpoint->events.items[i];
+		weft_sort(order, count, sizeof *order, compare_events);
 		for (size_t i = 0; i < count; i++)
 			sorted[i] = *order[i];
-		free(told->events.items);
-		told->events.items = sorted;
-		told->events.capacity = count + 1;
+		free(checkpoint->events.items);
+		checkpoint->events.items = sorted;
+		checkpoint->events.capacity = count + 1;
 	} else
 		free(sorted);
 	free(order);
-	return order && told->events.items == sorted;
+	return order && checkpoint->events.items == sorted;
 }
 
-static bool own_texts(struct place *place)
+static bool copy_texts(struct window_start *window_start)
 {
 	size_t bytes = 0;
-	for (size_t i = 0; i < place->told.events.count; i++)
-		bytes += place->told.events.items[i].text.len;
-	char *at = place->texts = malloc(bytes + 1);
-	for (size_t i = 0; at && i < place->told.events.count; i++) {
-		struct weft_str *text = &place->told.events.items[i].text;
+	for (size_t i = 0; i < window_start->checkpoint.events.count; i++)
+		bytes += window_start->checkpoint.events.items[i].text.len;
+	char *at = window_start->texts = malloc(bytes + 1);
+	for (size_t i = 0; at && i < window_start->checkpoint.events.count; i++) {
+		struct weft_str *text = &window_start->checkpoint.events.items[i].text;
 		if (text->len)
 			text->ptr = memcpy(at, text->ptr, text->len);
 		at += text->len;
 	}
-	return place->texts != NULL;
+	return window_start->texts != NULL;
 }
 
-/* Notes the end of what was taken, which is there, as a place for a window; NULL: there is no memory. */
-static struct place *note_place_at(const struct weft_follower *f, const struct weft_position *position)
+/* Saves a position and the live state as a start of a window; NULL: out of memory. */
+static struct window_start *create_start_at(const struct weft_follower *f, const struct weft_position *position)
 {
-	struct place *place = calloc(1, sizeof *place);
-	if (!place)
+	struct window_start *window_start = calloc(1, sizeof *window_start);
+	if (!window_start)
 		return NULL;
-	*place = (struct place){.uses = 1, .time_ns = f->last_ns, .events = f->events};
-	if (weft_standing_tell(f->standing, &place->told) < 0 || !weft_position_copy(&place->position, position) ||
-	    !sort_told(&place->told) || !own_texts(place))
-		leave(&place);
-	return place;
+	*window_start = (struct window_start){.refcount = 1, .time_ns = f->last_ns, .events = f->events};
+	if (weft_live_state_checkpoint(f->standing, &window_start->checkpoint) < 0 ||
+	    !weft_position_copy(&window_start->position, position) || !sort_checkpoint(&window_start->checkpoint) ||
+	    !copy_texts(window_start))
+		unref_start(&window_start);
+	return window_start;
 }
 
-static struct place *note_place(const struct weft_follower *f)
+static struct window_start *create_start(const struct weft_follower *f)
 {
-	return note_place_at(f, &f->reached);
+	return create_start_at(f, &f->reached);
 }
 
-/* What holds where the window begins, with the streams of this trace.  A first event that means nothing keeps the time from which
- * all are counted; where that is the window's begin, all is told then. */
-static int tell(const struct weft_follower *f, struct weft_trace *trace, struct weft_event **out, size_t *count)
+/* Gives the window's checkpoint to the trace, with the trace's stream numbers.  The first event has no meaning except its time,
+ * the zero of all times.  With begins_at_window that time is the window's start, and so are all times of the checkpoint. */
+static int set_checkpoint(const struct weft_follower *f, struct weft_trace *trace, struct weft_event **out, size_t *count)
 {
-	const struct weft_state *told = &f->window->told;
-	struct weft_event *events = malloc((told->events.count + 1) * sizeof *events);
+	const struct weft_checkpoint *checkpoint = &f->window->checkpoint;
+	struct weft_event *events = malloc((checkpoint->events.count + 1) * sizeof *events);
 	if (!events)
 		return WEFT_ENOMEM;
-	const bool is_told_then = f->options.begins_at_window;
-	const int64_t begin_ns = is_told_then ? f->window->time_ns : f->first_ns;
+	const bool is_at_begin = f->options.begins_at_window;
+	const int64_t begin_ns = is_at_begin ? f->window->time_ns : f->first_ns;
 	events[0] = (struct weft_event){.time_ns = begin_ns, .op = WEFT_OP_LEVEL, .site = WEFT_NO_SITE, .a = WEFT_SYSTEM_ID};
 	*count = 0;
-	for (size_t i = 0; i < told->events.count; i++) {
-		const struct weft_event *e = &told->events.items[i];
-		if (e->op == WEFT_OP_STILL_AWAITS && !weft_standing_keeps(f->standing, e))
+	for (size_t i = 0; i < checkpoint->events.count; i++) {
+		const struct weft_event *e = &checkpoint->events.items[i];
+		if (e->op == WEFT_OP_STILL_AWAITS && !weft_live_state_has_await(f->standing, e))
 			continue;
 		struct weft_event *own = &events[++*count];
 		*own = *e;
-		own->time_ns = is_told_then ? begin_ns : e->time_ns;
+		own->time_ns = is_at_begin ? begin_ns : e->time_ns;
 		own->stream = stream_in_trace(f, weft_trace_info(trace), e->stream);
 	}
-	weft_trace_tell(trace, events, *count + 1);
+	weft_trace_set_checkpoint(trace, events, *count + 1);
 	weft_trace_rewind(trace);
 	*out = events;
 	return WEFT_OK;
 }
 
-/* ---- Looking ---- */
+/* ---- Refresh ---- */
 
 uint64_t weft__window_events(const struct weft_follower_options *options, uint64_t events, int64_t since_ns)
 {
 	const uint64_t most = options->window_events;
-	const bool is_fast = since_ns >= LEAST_NS / 2 && (double)events * GLANCE_NS > (double)most * (double)since_ns;
-	return options->begins_at_window && is_fast ? most / GLANCE_SHARE : most;
+	const bool is_fast =
+	    since_ns >= MIN_PACE_SPAN_NS / 2 && (double)events * SHORT_WINDOW_NS > (double)most * (double)since_ns;
+	return options->begins_at_window && is_fast ? most / SHORT_WINDOW_SHARE : most;
 }
 
 bool weft__window_is_filled(uint64_t most, uint64_t events, int64_t since_ns)
 {
 	const uint64_t least = most / 2;
-	return events >= least || (since_ns >= LEAST_NS && (double)events * SOON_NS >= (double)least * (double)since_ns);
+	return events >= least ||
+	       (since_ns >= MIN_PACE_SPAN_NS && (double)events * MAX_FILL_NS >= (double)least * (double)since_ns);
 }
 
-/* How many events a window has, at the pace since it began. */
+/* Returns the number of events of a window, from the event rate since the window started. */
 static uint64_t window_events(const struct weft_follower *f)
 {
 	const uint64_t events = f->window ? f->events - f->window->events : 0;
@@ -246,63 +250,64 @@ static uint64_t window_events(const struct weft_follower *f)
 	return weft__window_events(&f->options, events, since_ns);
 }
 
-/* How much of what came is still to be read. */
-struct ahead {
-	uint64_t most;        /* events that a window has; 0: it does not move */
-	uint64_t bytes;       /* that there were */
-	uint64_t events;      /* that were read */
-	uint64_t looks_at;    /* when there are so many of them */
-	double least;         /* windows that there must be for it to move */
-	bool is_far, is_over; /* there was more than a window has; there is no more by now */
+/* The new events that are still to be read. */
+struct backlog {
+	uint64_t most;              /* events of a window; 0: the window does not move */
+	uint64_t bytes;             /* new bytes at the start */
+	uint64_t events;            /* events read so far */
+	uint64_t next_check_events; /* number of events read at which to check again */
+	double least;               /* number of windows of new events from which on the window moves */
+	bool is_far, is_over;       /* is_far: more than a window was left; is_over: no check is needed any more */
 };
 
-/* How many windows' events are shown as a whole at first. */
-static double whole(const struct weft_follower *f, uint64_t window)
+/* Returns how many windows of events the first model may show completely. */
+static double count_whole_windows(const struct weft_follower *f, uint64_t window)
 {
-	const double most = window ? (double)f->options.first_events / (double)window : WHOLE;
-	return most > WHOLE && !f->is_late ? most : WHOLE;
+	const double most = window ? (double)f->options.first_events / (double)window : WHOLE_WINDOWS;
+	return most > WHOLE_WINDOWS && !f->is_late ? most : WHOLE_WINDOWS;
 }
 
-static struct ahead look_ahead(const struct weft_follower *f, const struct weft_trace *trace, bool may_move)
+static struct backlog init_backlog(const struct weft_follower *f, const struct weft_trace *trace, bool may_move)
 {
 	const bool moves = may_move && !f->is_part && !f->options.makes_no_model;
 	const uint64_t most = moves ? window_events(f) : 0;
-	return (struct ahead){.most = most, .bytes = weft_trace_left(trace), .least = f->events ? FAR : whole(f, most)};
+	return (struct backlog){
+	    .most = most, .bytes = weft_trace_bytes_left(trace), .least = f->events ? FAR_WINDOWS : count_whole_windows(f, most)};
 }
 
-/* Whether what is left is about a window, of much more; asked after each batch of events. */
-static bool is_window_ahead(struct ahead *a, const struct weft_trace *trace, size_t events)
+/* Returns true when about one window is left of a larger backlog.  Called after each batch of events. */
+static bool is_last_window_ahead(struct backlog *a, const struct weft_trace *trace, size_t events)
 {
 	a->events += events;
-	if (!a->most || a->is_over || a->events < a->looks_at)
+	if (!a->most || a->is_over || a->events < a->next_check_events)
 		return false;
-	const uint64_t left = weft_trace_left(trace), read = a->bytes > left ? a->bytes - left : 1;
+	const uint64_t left = weft_trace_bytes_left(trace), read = a->bytes > left ? a->bytes - left : 1;
 	const double windows = (double)left * (double)a->events / ((double)read * (double)a->most);
-	a->looks_at = a->events + a->most / 16;
-	a->is_over = a->is_far && windows <= FAR;
+	a->next_check_events = a->events + a->most / 16;
+	a->is_over = a->is_far && windows <= FAR_WINDOWS;
 	a->is_far |= windows > a->least;
 	return a->is_over && windows > 0.5;
 }
 
-/* The window begins at what comes next. */
-static int move_ahead(struct weft_follower *f, const struct weft_trace *trace)
+/* Starts a window at the next event. */
+static int start_window_here(struct weft_follower *f, const struct weft_trace *trace)
 {
 	struct weft_position here = {.is_somewhere = false};
-	int status = weft_position_copy(&here, &f->reached) ? weft_trace_stands(trace, &here) : WEFT_ENOMEM;
-	struct place *place = status == WEFT_OK ? note_place_at(f, &here) : NULL;
-	if (status == WEFT_OK && !place)
+	int status = weft_position_copy(&here, &f->reached) ? weft_trace_current_position(trace, &here) : WEFT_ENOMEM;
+	struct window_start *window_start = status == WEFT_OK ? create_start_at(f, &here) : NULL;
+	if (status == WEFT_OK && !window_start)
 		status = WEFT_ENOMEM;
-	if (place) {
-		leave(&f->window);
-		leave(&f->next);
-		f->window = place;
+	if (window_start) {
+		unref_start(&f->window);
+		unref_start(&f->next);
+		f->window = window_start;
 		f->is_moved = true;
 	}
 	weft_position_free(&here);
 	return status == WEFT_ENOTSUP ? WEFT_OK : status;
 }
 
-/* Whether the trace's numbers of streams are the follower's. */
+/* Returns true if the trace's stream numbers equal the follower's. */
 static bool is_numbered_alike(const struct weft_follower *f)
 {
 	size_t i = 0;
@@ -311,15 +316,15 @@ static bool is_numbered_alike(const struct weft_follower *f)
 	return i == f->numbers.count;
 }
 
-/* Takes what came since the last look into what holds.  May move: nobody needs the window's begin, as the trace does. */
-static int take_new(struct weft_follower *f, struct weft_trace *trace, bool may_move)
+/* Applies new events to the live state. may_move: the window may start later, because the trace need not include its start. */
+static int apply_new_events(struct weft_follower *f, struct weft_trace *trace, bool may_move)
 {
 	const struct weft_event *events;
 	WEFT_VEC(struct weft_event) own = {0};
 	size_t n;
 	int more, status = WEFT_OK;
 	weft_trace_rewind_to(trace, &f->reached);
-	struct ahead ahead = look_ahead(f, trace, may_move);
+	struct backlog backlog = init_backlog(f, trace, may_move);
 	const bool is_alike = is_numbered_alike(f);
 	while (status == WEFT_OK && (more = weft_trace_next(trace, &events, &n)) != 0) {
 		if (more < 0 || (!is_alike && (!weft_vec_reserve(&own, n) || !own.items))) {
@@ -330,136 +335,137 @@ static int take_new(struct weft_follower *f, struct weft_trace *trace, bool may_
 			own.items[i] = events[i];
 			own.items[i].stream = events[i].stream < f->numbers.count ? f->numbers.items[events[i].stream] : 0;
 		}
-		/* Behind a pause it is another pace. */
-		if (ahead.most && !ahead.events && events[0].time_ns - f->last_ns >= LEAST_NS)
-			ahead.most = f->options.window_events;
+		/* After a long pause the earlier event rate is meaningless. */
+		if (backlog.most && !backlog.events && events[0].time_ns - f->last_ns >= MIN_PACE_SPAN_NS)
+			backlog.most = f->options.window_events;
 		f->first_ns = f->events ? f->first_ns : events[0].time_ns;
 		f->last_ns = events[n - 1].time_ns;
 		f->events += n;
-		status = weft_standing_take(f->standing, is_alike ? events : own.items, n);
-		if (status == WEFT_OK && is_window_ahead(&ahead, trace, n))
-			status = move_ahead(f, trace);
+		status = weft_live_state_apply(f->standing, is_alike ? events : own.items, n);
+		if (status == WEFT_OK && is_last_window_ahead(&backlog, trace, n))
+			status = start_window_here(f, trace);
 	}
 	weft_vec_free(&own);
-	return status == WEFT_OK ? weft_trace_reached(trace, &f->reached) : status;
+	return status == WEFT_OK ? weft_trace_end_position(trace, &f->reached) : status;
 }
 
-static void forget_all(struct weft_follower *f)
+static void reset_follower(struct weft_follower *f)
 {
-	weft_standing_destroy(f->standing);
+	weft_live_state_destroy(f->standing);
 	f->standing = NULL;
-	for (size_t i = 0; i < f->options.tally_count; i++)
-		weft_tally_clear(&f->left[i]);
-	leave(&f->window);
-	leave(&f->next);
-	leave(&f->compared);
+	for (size_t i = 0; i < f->options.stats_count; i++)
+		weft_running_stats_clear(&f->left[i]);
+	unref_start(&f->window);
+	unref_start(&f->next);
+	unref_start(&f->compared);
 	weft_position_free(&f->reached);
 	f->events = 0;
 }
 
-/* Opens the trace from where a window may begin; 1: that was overwritten, or is not known. */
-static int open_at(struct weft_follower *f, struct place *place, struct weft_trace **out, struct weft_error *err)
+/* Opens the trace from the start of a window; 1: the position was overwritten or is unknown. */
+static int open_trace_at(
+    struct weft_follower *f, struct window_start *window_start, struct weft_trace **out, struct weft_error *err)
 {
-	if (!place)
+	if (!window_start)
 		return 1;
-	const int status = weft_trace_open_from(out, f->path, &place->position, &f->reached, err);
+	const int status = weft_trace_open_from(out, f->path, &window_start->position, &f->reached, err);
 	if (status < 0)
 		return status;
 	if (!weft_trace_is_resumed(*out)) {
 		weft_trace_close(*out);
 		return 1;
 	}
-	if (place != f->window) {
-		leave(&f->window);
-		f->window = place;
+	if (window_start != f->window) {
+		unref_start(&f->window);
+		f->window = window_start;
 		f->next = NULL;
 	}
 	return WEFT_OK;
 }
 
-/* Opens as much of a window as there is, or all of the trace if what came since the last look is not there any more. */
+/* Opens as much of the window as exists, or the whole trace if events since the last refresh were overwritten. */
 static int open_trace(struct weft_follower *f, struct weft_trace **out, struct weft_error *err)
 {
-	int status = open_at(f, f->window, out, err);
+	int status = open_trace_at(f, f->window, out, err);
 	if (status > 0)
-		status = open_at(f, f->next, out, err);
+		status = open_trace_at(f, f->next, out, err);
 	if (status > 0 && f->standing) {
-		leave(&f->next);
-		f->next = note_place(f);
-		status = f->next ? open_at(f, f->next, out, err) : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+		unref_start(&f->next);
+		f->next = create_start(f);
+		status = f->next ? open_trace_at(f, f->next, out, err) : weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
 	if (status <= 0)
 		return status;
 	f->is_late = f->standing && f->may_be_late;
 	f->restarts += f->standing != NULL;
-	forget_all(f);
+	reset_follower(f);
 	return weft_trace_open(out, f->path, err);
 }
 
-/* The next place takes over when it is far enough back. */
+/* Replaces the window's start by the next one when that is old enough. */
 static int move_window(struct weft_follower *f)
 {
 	const struct weft_follower_options *o = &f->options;
-	const bool is_short = !o->window_ns && !o->window_events; /* what is new is all that is wanted */
+	const bool is_short = !o->window_ns && !o->window_events; /* the model shows only new events */
 	const bool is_due = f->next && (f->last_ns - f->next->time_ns >= o->window_ns ||
 					   (o->window_events && f->events - f->next->events >= window_events(f)));
 	if (f->next && !is_due)
 		return WEFT_OK;
-	struct place *fresh = note_place(f);
+	struct window_start *fresh = create_start(f);
 	if (!fresh)
 		return WEFT_ENOMEM;
 	if (is_due || is_short) {
-		leave(&f->window);
+		unref_start(&f->window);
 		f->window = is_short ? fresh : f->next;
 	}
 	f->next = is_short ? NULL : fresh;
 	return WEFT_OK;
 }
 
-static void set_clock(struct place *place, const struct weft_position *now)
+static void set_clock(struct window_start *window_start, const struct weft_position *now)
 {
-	const uint64_t hz = place ? place->position.hz : 0;
-	if (!place || hz == now->hz)
+	const uint64_t hz = window_start ? window_start->position.hz : 0;
+	if (!window_start || hz == now->hz)
 		return;
-	for (size_t i = 0; i < place->told.events.count; i++)
-		weft_event_time_again(&place->told.events.items[i], hz, now->hz);
-	place->time_ns = weft_time_again(place->time_ns, hz, now->hz);
-	weft_position_set_clock(&place->position, now);
+	for (size_t i = 0; i < window_start->checkpoint.events.count; i++)
+		weft_event_rescale_times(&window_start->checkpoint.events.items[i], hz, now->hz);
+	window_start->time_ns = weft_rescale_time(window_start->time_ns, hz, now->hz);
+	weft_position_set_clock(&window_start->position, now);
 }
 
-/* More is known of the clock by now: all times are what they are by that. */
+/* Rescales all times when the clock's rate is known better. */
 static void set_clocks(struct weft_follower *f, const struct weft_position *now)
 {
 	const uint64_t hz = f->reached.hz;
 	if (!hz || hz == now->hz)
 		return;
-	weft_standing_time_again(f->standing, hz, now->hz);
-	f->first_ns = weft_time_again(f->first_ns, hz, now->hz);
-	f->last_ns = weft_time_again(f->last_ns, hz, now->hz);
+	weft_live_state_rescale_times(f->standing, hz, now->hz);
+	f->first_ns = weft_rescale_time(f->first_ns, hz, now->hz);
+	f->last_ns = weft_rescale_time(f->last_ns, hz, now->hz);
 	set_clock(f->window, now);
 	set_clock(f->next, now);
 	weft_position_set_clock(&f->reached, now);
 }
 
-/* Whether the trace can be followed, and if so what that takes; 1, 0, or WEFT_ENOMEM. */
-static int prepare(struct weft_follower *f, const struct weft_trace *trace)
+/* Prepares to follow the trace.  Returns 1, 0 if the trace cannot be followed, or WEFT_ENOMEM. */
+static int prepare_follower(struct weft_follower *f, const struct weft_trace *trace)
 {
 	struct weft_position begin = {.is_somewhere = false};
-	const int status = weft_trace_began(trace, &begin);
+	const int status = weft_trace_start_position(trace, &begin);
 	if (status < 0) {
-		forget_all(f);
+		reset_follower(f);
 		return status == WEFT_ENOTSUP ? 0 : status;
 	}
-	if (!f->standing && !(f->standing = weft_standing_create())) {
+	if (!f->standing && !(f->standing = weft_live_state_create())) {
 		weft_position_free(&begin);
 		return WEFT_ENOMEM;
 	}
-	weft_standing_count(f->standing, f->left, f->options.tally_count);
+	weft_live_state_set_stats(f->standing, f->left, f->options.stats_count);
 	set_clocks(f, &begin);
 	if (f->window)
 		weft_position_free(&begin);
 	else if ((f->window = calloc(1, sizeof *f->window)))
-		*f->window = (struct place){.uses = 1, .position = begin};
+		*f->window = (struct window_start){.refcount = 1, .position = begin};
 	else {
 		weft_position_free(&begin);
 		return WEFT_ENOMEM;
@@ -467,116 +473,117 @@ static int prepare(struct weft_follower *f, const struct weft_trace *trace)
 	return number_streams(f, weft_trace_info(trace)) < 0 ? WEFT_ENOMEM : 1;
 }
 
-/* Takes what is new in an open trace, and makes its model. */
-static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct weft_model **out, struct weft_event **told,
-    size_t *told_count, struct weft_error *err)
+/* Reads the new events of an open trace and builds its model. */
+static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct weft_model **out, struct weft_event **checkpoint,
+    size_t *checkpoint_count, struct weft_error *err)
 {
 	const bool is_first = !f->window, wants_newest = f->wants_newest || f->is_late;
-	const int can = prepare(f, trace);
-	struct place *from = can > 0 ? share(f->window) : NULL;
-	int status = can > 0 ? take_new(f, trace, !is_first || wants_newest) : can;
+	const int can = prepare_follower(f, trace);
+	struct window_start *from = can > 0 ? ref_start(f->window) : NULL;
+	int status = can > 0 ? apply_new_events(f, trace, !is_first || wants_newest) : can;
 	if (status == WEFT_OK && can > 0 && f->is_moved)
 		weft_trace_begin_at(trace, &f->window->position);
-	leave(&from);
+	unref_start(&from);
 	if (status == WEFT_OK && can > 0 && !is_first)
-		status = tell(f, trace, told, told_count);
+		status = set_checkpoint(f, trace, checkpoint, checkpoint_count);
 	else if (status == WEFT_OK)
 		weft_trace_rewind(trace);
 	if (status < 0)
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	struct weft_model_options options = f->options.model;
-	options.knows_pending = *told != NULL;
+	options.knows_pending = *checkpoint != NULL;
 	const bool makes_none = f->options.makes_no_model || (wants_newest && is_first && can > 0);
 	return makes_none ? WEFT_OK : weft_model_build(out, trace, &options, err);
 }
 
-static uint64_t fingerprint(const struct weft_follower *f)
+static uint64_t get_fingerprint(const struct weft_follower *f)
 {
 	return weft_trace_fingerprint_from(f->path, f->compared ? &f->compared->position : NULL);
 }
 
-static int look(struct weft_follower *f, struct weft_error *err)
+static int refresh_model(struct weft_follower *f, struct weft_error *err)
 {
-	uint64_t now = fingerprint(f);
+	uint64_t now = get_fingerprint(f);
 	struct weft_trace *trace = NULL;
 	struct weft_model *model = NULL;
-	struct weft_event *told = NULL;
-	size_t told_count = 0;
-	if (now == f->fingerprint && f->has_looked && !f->is_due)
+	struct weft_event *checkpoint = NULL;
+	size_t checkpoint_count = 0;
+	if (now == f->fingerprint && f->has_refreshed && !f->is_due)
 		return 0;
 	f->is_moved = false;
-	/* The next look compares what lies behind the same place. */
-	leave(&f->compared);
-	f->compared = share(f->window);
-	now = fingerprint(f);
+	/* The next refresh compares what lies behind the same start. */
+	unref_start(&f->compared);
+	f->compared = ref_start(f->window);
+	now = get_fingerprint(f);
 	int status = open_trace(f, &trace, err);
 	if (status < 0)
 		return status;
-	status = read_trace(f, trace, &model, &told, &told_count, err);
+	status = read_trace(f, trace, &model, &checkpoint, &checkpoint_count, err);
 	if (status < 0) {
 		weft_model_destroy(model);
 		weft_trace_close(trace);
-		free(told);
-		forget_all(f);
+		free(checkpoint);
+		reset_follower(f);
 		return status;
 	}
 	weft_model_destroy(f->model);
 	weft_trace_close(f->trace);
-	free(f->told);
-	leave(&f->shown);
+	free(f->checkpoint);
+	unref_start(&f->shown);
 	f->model = model;
 	f->trace = trace;
-	f->told = told;
-	f->told_count = told_count;
-	f->shown = share(f->window);
+	f->checkpoint = checkpoint;
+	f->checkpoint_count = checkpoint_count;
+	f->shown = ref_start(f->window);
 	f->fingerprint = now;
 	f->is_due = false;
-	f->has_looked = true;
+	f->has_refreshed = true;
 	if (f->standing)
-		weft_standing_sum(f->standing, f->options.tallies);
+		weft_live_state_sum_stats(f->standing, f->options.stats);
 	if (f->standing && !f->is_part && !f->is_moved && move_window(f) < 0)
-		forget_all(f); /* the next look reads all anew */
+		reset_follower(f); /* the next refresh reads everything again */
 	return 1;
 }
 
-/* Where all was read, which takes long: a window of what came meanwhile, unless there is a model that shows all, or a window. */
-static int look_behind(struct weft_follower *f, int status, struct weft_error *err)
+/* After a first read of everything, which takes long: refreshes again with a window of the events that came meanwhile.  Skipped
+ * if the model shows everything or already has a window. */
+static int refresh_newest_window(struct weft_follower *f, int status, struct weft_error *err)
 {
 	const bool is_made = f->model || f->options.makes_no_model;
-	if (status <= 0 || !f->standing || (is_made && weft_follower_window(f) > 0))
+	if (status <= 0 || !f->standing || (is_made && weft_follower_window_start_ns(f) > 0))
 		return status;
 	const uint64_t window = window_events(f);
-	const bool is_much = !f->is_moved && (double)f->events > whole(f, window) * (double)window;
+	const bool is_much = !f->is_moved && (double)f->events > count_whole_windows(f, window) * (double)window;
 	const int more = is_much ? weft_follower_skip(f, err) : 0;
 	f->may_be_late = f->is_late = false;
 	if (is_made && more <= 0)
 		return status;
 	f->is_due = true;
-	return look(f, err);
+	return refresh_model(f, err);
 }
 
-int weft_follower_look(struct weft_follower *f, struct weft_error *err)
+int weft_follower_refresh(struct weft_follower *f, struct weft_error *err)
 {
 	f->is_late = false;
 	f->may_be_late = f->options.window_events && !f->is_part && !f->options.makes_no_model;
-	const int status = look(f, err);
+	const int status = refresh_model(f, err);
 	f->may_be_late = false;
-	return f->is_late ? look_behind(f, status, err) : status;
+	return f->is_late ? refresh_newest_window(f, status, err) : status;
 }
 
-/* Takes what is new; 1: that is there no more, or cannot be followed. */
-static int skip(struct weft_follower *f, struct weft_error *err)
+/* Applies new events without a model; 1: they were overwritten, or the trace cannot be followed. */
+static int skip_new_events(struct weft_follower *f, struct weft_error *err)
 {
 	struct weft_trace *trace = NULL;
 	int status = weft_trace_open_from(&trace, f->path, &f->reached, &f->reached, err);
 	if (status < 0)
 		return status;
 	const bool is_resumed = weft_trace_is_resumed(trace);
-	const int can = is_resumed ? prepare(f, trace) : 0;
-	status = can > 0 ? take_new(f, trace, false) : can < 0 ? can : 1;
+	const int can = is_resumed ? prepare_follower(f, trace) : 0;
+	status = can > 0 ? apply_new_events(f, trace, false) : can < 0 ? can : 1;
 	weft_trace_close(trace);
 	if (status < 0) {
-		forget_all(f);
+		reset_follower(f);
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	}
 	return status;
@@ -585,13 +592,13 @@ static int skip(struct weft_follower *f, struct weft_error *err)
 int weft_follower_skip(struct weft_follower *f, struct weft_error *err)
 {
 	const uint64_t before = f->events;
-	const int status = f->standing ? skip(f, err) : 1;
-	/* The next look reads anew what cannot be followed. */
+	const int status = f->standing ? skip_new_events(f, err) : 1;
+	/* The next refresh reads the whole trace again if it cannot be followed. */
 	if (status != WEFT_OK)
 		return status < 0 ? status : 0;
 	const uint64_t most = f->is_part ? 0 : window_events(f);
 	if (most && f->events - f->window->events > 2 * most)
-		weft__follower_begin_here(f);
+		weft__follower_restart_window(f);
 	f->is_due |= f->events != before;
 	return f->events != before;
 }
@@ -600,17 +607,17 @@ int weft_follower_open(
     struct weft_follower **out, const char *path, const struct weft_follower_options *options, struct weft_error *err)
 {
 	struct weft_follower *f = calloc(1, sizeof *f);
-	const size_t tallies = options ? options->tally_count : 0;
+	const size_t stats = options ? options->stats_count : 0;
 	char *own = strdup(path);
-	struct weft_tally *left = calloc(tallies + 1, sizeof *left);
+	struct weft_running_stats *left = calloc(stats + 1, sizeof *left);
 	if (!f || !own || !left) {
 		free(f);
 		free(own);
 		free(left);
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
-	for (size_t i = 0; i < tallies; i++)
-		left[i] = options->tallies[i];
+	for (size_t i = 0; i < stats; i++)
+		left[i] = options->stats[i];
 	f->path = own;
 	f->left = left;
 	f->options = options ? *options : (struct weft_follower_options){.window_ns = 0};
@@ -622,60 +629,63 @@ void weft_follower_close(struct weft_follower *f)
 {
 	if (!f)
 		return;
-	forget_all(f);
+	reset_follower(f);
 	weft_model_destroy(f->model);
 	weft_trace_close(f->trace);
-	leave(&f->shown);
+	unref_start(&f->shown);
 	for (size_t i = 0; i < f->streams.count; i++)
 		free(f->streams.items[i].name);
 	weft_vec_free(&f->streams);
 	weft_vec_free(&f->numbers);
-	free(f->told);
+	free(f->checkpoint);
 	free(f->left);
 	free(f->path);
 	free(f);
 }
 
-struct weft_followed_private {
-	struct weft_event *told; /* so many, and one before them; or NULL */
-	size_t told_count;
-	struct place *shown;
-	struct weft_followed **parts; /* that were joined */
+struct weft_followed_model_private {
+	struct weft_event *checkpoint; /* checkpoint_count events after one extra event at [0]; or NULL */
+	size_t checkpoint_count;
+	struct window_start *shown;
+	struct weft_followed_model **parts; /* models of the parts of a joined trace */
 	size_t part_count;
-	int64_t begin_ns; /* when what holds is told in a picture */
+	int64_t begin_ns; /* time of the checkpoint if the model is for a picture */
 };
 
-struct weft_followed *weft_follower_take(struct weft_follower *f)
+struct weft_followed_model *weft_follower_detach(struct weft_follower *f)
 {
-	struct weft_followed *taken = f->model || (f->trace && f->options.makes_no_model) ? calloc(1, sizeof *taken) : NULL;
-	if (!taken || !(taken->priv = calloc(1, sizeof *taken->priv))) {
-		free(taken);
+	struct weft_followed_model *followed =
+	    f->model || (f->trace && f->options.makes_no_model) ? calloc(1, sizeof *followed) : NULL;
+	if (!followed || !(followed->priv = calloc(1, sizeof *followed->priv))) {
+		free(followed);
 		return NULL;
 	}
-	taken->model = f->model;
-	taken->trace = f->trace;
-	taken->is_told = f->told;
-	*taken->priv = (struct weft_followed_private){
-	    .told = f->told, .told_count = f->told_count, .shown = share(f->shown), .begin_ns = f->told ? f->shown->time_ns : 0};
+	followed->model = f->model;
+	followed->trace = f->trace;
+	followed->has_checkpoint = f->checkpoint;
+	*followed->priv = (struct weft_followed_model_private){.checkpoint = f->checkpoint,
+	    .checkpoint_count = f->checkpoint_count,
+	    .shown = ref_start(f->shown),
+	    .begin_ns = f->checkpoint ? f->shown->time_ns : 0};
 	f->model = NULL;
 	f->trace = NULL;
-	f->told = NULL;
-	return taken;
+	f->checkpoint = NULL;
+	return followed;
 }
 
-void weft_followed_destroy(struct weft_followed *taken)
+void weft_followed_model_destroy(struct weft_followed_model *followed)
 {
-	if (!taken)
+	if (!followed)
 		return;
-	weft_model_destroy(taken->model);
-	weft_trace_close(taken->trace);
-	for (size_t i = 0; i < taken->priv->part_count; i++)
-		weft_followed_destroy(taken->priv->parts[i]);
-	free(taken->priv->parts);
-	free(taken->priv->told);
-	leave(&taken->priv->shown);
-	free(taken->priv);
-	free(taken);
+	weft_model_destroy(followed->model);
+	weft_trace_close(followed->trace);
+	for (size_t i = 0; i < followed->priv->part_count; i++)
+		weft_followed_model_destroy(followed->priv->parts[i]);
+	free(followed->priv->parts);
+	free(followed->priv->checkpoint);
+	unref_start(&followed->priv->shown);
+	free(followed->priv);
+	free(followed);
 }
 
 void weft_follower_set_window(struct weft_follower *f, int64_t window_ns)
@@ -683,7 +693,7 @@ void weft_follower_set_window(struct weft_follower *f, int64_t window_ns)
 	f->options.window_ns = window_ns;
 }
 
-void weft_follower_renew(struct weft_follower *f)
+void weft_follower_mark_stale(struct weft_follower *f)
 {
 	f->is_due = true;
 }
@@ -692,11 +702,11 @@ const struct weft_event *weft_follower_snapshots(const struct weft_follower *f, 
 {
 	static const struct weft_event none;
 	*count = 0;
-	const struct weft_event *all = f->standing ? weft_standing_snapshots(f->standing, count) : NULL;
+	const struct weft_event *all = f->standing ? weft_live_state_snapshots(f->standing, count) : NULL;
 	return f->standing && !all ? &none : all;
 }
 
-int64_t weft_follower_counted_ns(const struct weft_follower *f)
+int64_t weft_follower_stats_span_ns(const struct weft_follower *f)
 {
 	return f->standing ? f->last_ns - f->first_ns : -1;
 }
@@ -711,18 +721,18 @@ struct weft_trace *weft_follower_trace(const struct weft_follower *f)
 	return f->trace;
 }
 
-int64_t weft_follower_window(const struct weft_follower *f)
+int64_t weft_follower_window_start_ns(const struct weft_follower *f)
 {
 	return f->shown && f->shown->events ? f->shown->time_ns - f->first_ns : 0;
 }
 
-int weft_follower_look_newest(struct weft_follower *f, struct weft_error *err)
+int weft_follower_refresh_newest(struct weft_follower *f, struct weft_error *err)
 {
 	f->is_late = f->may_be_late = false;
 	f->wants_newest = true;
-	const int status = look(f, err);
+	const int status = refresh_model(f, err);
 	f->wants_newest = false;
-	return look_behind(f, status, err);
+	return refresh_newest_window(f, status, err);
 }
 
 bool weft_follower_is_filled(const struct weft_follower *f)
@@ -731,18 +741,18 @@ bool weft_follower_is_filled(const struct weft_follower *f)
 				  f->shown ? f->last_ns - f->shown->time_ns : 0);
 }
 
-static int save(
-    struct weft_trace *trace, const struct weft_followed_private *p, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
+static int save_trace(struct weft_trace *trace, const struct weft_followed_model_private *p, weft_trace_file_fn *file, void *ctx,
+    struct weft_error *err)
 {
-	/* The first is there for its time. */
+	/* The extra first event only carries a time. */
 	const struct weft_trace_edit edit = {.is_cut = true,
 	    .from_ns = p->begin_ns,
-	    .told = p->told ? p->told + 1 : NULL,
-	    .told_count = p->told ? p->told_count : 0};
-	return weft_trace_save(trace, p->told ? &edit : NULL, file, ctx, err);
+	    .checkpoint = p->checkpoint ? p->checkpoint + 1 : NULL,
+	    .checkpoint_count = p->checkpoint ? p->checkpoint_count : 0};
+	return weft_trace_save(trace, p->checkpoint ? &edit : NULL, file, ctx, err);
 }
 
-/* A folder for each part, as join.c has them. */
+/* The folder of one part, named as join.c names parts. */
 struct folder {
 	weft_trace_file_fn *file;
 	void *ctx;
@@ -757,20 +767,21 @@ static int save_in_folder(void *ctx, const char *name, const void *bytes, size_t
 	return folder->file(folder->ctx, path, bytes, size);
 }
 
-int weft_followed_save(const struct weft_followed *taken, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
+int weft_followed_model_save(
+    const struct weft_followed_model *followed, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
 {
-	const struct weft_followed_private *p = taken->priv;
-	int status = p->part_count ? WEFT_OK : save(taken->trace, p, file, ctx, err);
+	const struct weft_followed_model_private *p = followed->priv;
+	int status = p->part_count ? WEFT_OK : save_trace(followed->trace, p, file, ctx, err);
 	for (size_t i = 0; i < p->part_count && status == WEFT_OK; i++) {
 		struct folder folder = {file, ctx, i};
-		status = save(weft_trace_part(taken->trace, i), p->parts[i]->priv, save_in_folder, &folder, err);
+		status = save_trace(weft_trace_part(followed->trace, i), p->parts[i]->priv, save_in_folder, &folder, err);
 	}
 	return status;
 }
 
 int64_t weft_follower_rest_ns(int64_t used_ns)
 {
-	return weft_max_ns(LEAST_REST_NS, weft_min_ns(used_ns * REST_SHARE, MOST_REST_NS));
+	return weft_max_ns(MIN_REST_NS, weft_min_ns(used_ns * REST_SHARE, MAX_REST_NS));
 }
 
 uint64_t weft_follower_restarts(const struct weft_follower *f)
@@ -783,79 +794,79 @@ uint64_t weft_follower_events(const struct weft_follower *f)
 	return f->events;
 }
 
-/* ---- One of several ---- */
+/* ---- One of several followers ---- */
 
-void weft__follower_be_part(struct weft_follower *f, bool is_part, bool makes_no_model)
+void weft__follower_set_part(struct weft_follower *f, bool is_part, bool makes_no_model)
 {
 	f->is_due |= is_part != f->is_part;
 	f->is_part = is_part;
 	f->options.makes_no_model = makes_no_model;
 }
 
-bool weft__follower_is_new(const struct weft_follower *f)
+bool weft__follower_has_news(const struct weft_follower *f)
 {
-	return f->is_due || !f->has_looked || fingerprint(f) != f->fingerprint;
+	return f->is_due || !f->has_refreshed || get_fingerprint(f) != f->fingerprint;
 }
 
-struct weft__reading weft__follower_reading(const struct weft_follower *f)
+struct weft__read_progress weft__follower_read_progress(const struct weft_follower *f)
 {
-	return (struct weft__reading){.is_known = f->standing,
+	return (struct weft__read_progress){.is_known = f->standing,
 	    .first_ns = f->first_ns,
 	    .last_ns = f->last_ns,
 	    .in_window = f->window ? f->events - f->window->events : 0,
 	    .in_next = f->next ? f->events - f->next->events : f->events};
 }
 
-bool weft__follower_move(struct weft_follower *f)
+bool weft__follower_move_window(struct weft_follower *f)
 {
 	const bool is_quiet = f->next && f->next->events == f->events;
-	struct place *fresh = is_quiet ? share(f->next) : note_place(f);
+	struct window_start *fresh = is_quiet ? ref_start(f->next) : create_start(f);
 	if (!fresh)
 		return false;
 	if (f->next) {
-		leave(&f->window);
+		unref_start(&f->window);
 		f->window = f->next;
 	}
 	f->next = fresh;
 	return true;
 }
 
-bool weft__follower_begin_here(struct weft_follower *f)
+bool weft__follower_restart_window(struct weft_follower *f)
 {
-	struct place *here = note_place(f);
+	struct window_start *here = create_start(f);
 	if (!here)
 		return false;
-	leave(&f->window);
-	leave(&f->next);
+	unref_start(&f->window);
+	unref_start(&f->next);
 	f->window = here;
 	return true;
 }
 
-bool weft__followed_window(const struct weft_followed *taken, int64_t *begin_ns)
+bool weft__followed_window_start(const struct weft_followed_model *followed, int64_t *begin_ns)
 {
-	*begin_ns = taken->priv->told ? taken->priv->shown->time_ns : 0;
-	return taken->priv->told;
+	*begin_ns = followed->priv->checkpoint ? followed->priv->shown->time_ns : 0;
+	return followed->priv->checkpoint;
 }
 
-int weft__followed_tell_at(struct weft_followed *taken, struct weft_trace *trace, int64_t begin_ns)
+int weft__followed_move_checkpoint(struct weft_followed_model *followed, struct weft_trace *trace, int64_t begin_ns)
 {
-	struct weft_followed_private *p = taken->priv;
+	struct weft_followed_model_private *p = followed->priv;
 	const struct weft_event *events;
 	size_t n;
-	weft_trace_tell(trace, NULL, 0);
+	weft_trace_set_checkpoint(trace, NULL, 0);
 	weft_trace_rewind(trace);
 	const int more = weft_trace_next(trace, &events, &n);
 	p->begin_ns = more > 0 ? weft_min_ns(begin_ns, events[0].time_ns) : begin_ns;
-	for (size_t i = 0; i <= p->told_count; i++)
-		p->told[i].time_ns = p->begin_ns;
-	weft_trace_tell(trace, p->told, p->told_count + 1);
+	for (size_t i = 0; i <= p->checkpoint_count; i++)
+		p->checkpoint[i].time_ns = p->begin_ns;
+	weft_trace_set_checkpoint(trace, p->checkpoint, p->checkpoint_count + 1);
 	weft_trace_rewind(trace);
 	return more < 0 ? more : WEFT_OK;
 }
 
-struct weft_followed *weft__followed_of_parts(struct weft_followed **parts, size_t count)
+struct weft_followed_model *weft__followed_from_parts(struct weft_followed_model **parts, size_t count)
 {
-	struct weft_followed *all = calloc(1, sizeof *all);
+	struct weft_followed_model *all = calloc(1, sizeof *all);
 	if (!all || !(all->priv = calloc(1, sizeof *all->priv))) {
 		free(all);
 		return NULL;
@@ -865,8 +876,8 @@ struct weft_followed *weft__followed_of_parts(struct weft_followed **parts, size
 	return all;
 }
 
-struct weft_followed *const *weft__followed_parts(const struct weft_followed *taken, size_t *count)
+struct weft_followed_model *const *weft__followed_parts(const struct weft_followed_model *followed, size_t *count)
 {
-	*count = taken->priv->part_count;
-	return taken->priv->parts;
+	*count = followed->priv->part_count;
+	return followed->priv->parts;
 }

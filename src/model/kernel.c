@@ -1,4 +1,5 @@
-/* kernel.c: see kernel.h.  SPDX-License-Identifier: ISC */
+/* kernel.c: reads kernel records into the model (kernel.h).
+ * SPDX-License-Identifier: ISC */
 #include "model/kernel.h"
 
 #include <string.h>
@@ -11,55 +12,55 @@
 #include "model/os_tracks.h"
 #include "model/private.h"
 
-/* ---- Making ---- */
+/* ---- Building ---- */
 
-#define FARTHEST_NS (INT64_MAX / 4)
+#define MAX_TIME_NS (INT64_MAX / 4)
 
-/* What is kept of each OS thread. */
+/* Lists that each thread has. */
 enum list { LIST_OFFS, LIST_SPENTS, LIST_FAULTS, LISTS };
 
-/* What an OS thread does just now. */
+/* The current state of a thread. */
 struct state {
 	uint32_t tid;
-	size_t off; /* the stretch that is open; SIZE_MAX: it has a processor, or nobody knows */
+	size_t off; /* the open off-CPU interval; SIZE_MAX: on CPU, or unknown */
 	size_t counts[LISTS];
 	int64_t first_ns;
 };
 
-struct begun {
-	struct weft_off off;
-	uint32_t owner; /* index of states */
+struct owned_off {
+	struct weft_off_cpu off;
+	uint32_t owner; /* index into states */
 };
 
-/* What an OS thread was in at a time: told a little later, when somebody had looked. */
-struct named {
+/* The file that a thread waited on at then_ns; recorded a little later, when the recorder resolved the descriptor. */
+struct observation {
 	struct weft_kernel_event event;
 	int64_t then_ns;
 };
 
-struct spent {
+struct owned_spent {
 	struct weft_spent spent;
 	uint32_t owner;
 };
 
-struct fault {
+struct owned_fault {
 	int64_t time_ns;
 	uint32_t owner;
 };
 
-struct making {
+struct kernel_builder {
 	const struct weft_model *model;
-	WEFT_VEC(struct begun) offs; /* by when they begin */
-	WEFT_VEC(struct named) named;
-	WEFT_VEC(struct spent) spents;
-	WEFT_VEC(struct fault) faults;
+	WEFT_VEC(struct owned_off) offs; /* by start time */
+	WEFT_VEC(struct observation) observation;
+	WEFT_VEC(struct owned_spent) spents;
+	WEFT_VEC(struct owned_fault) faults;
 	WEFT_VEC(struct weft_spent) collections;
 	WEFT_VEC(struct state) states;
-	struct weft_idmap numbers; /* tid to index of states */
+	struct weft_idmap numbers; /* tid to index into states */
 	int64_t last_ns;
 };
 
-static struct state *state_of(struct making *m, uint32_t tid)
+static struct state *get_thread_state(struct kernel_builder *m, uint32_t tid)
 {
 	const uint32_t number = weft_idmap_get(&m->numbers, tid);
 	if (number != WEFT_IDMAP_NONE)
@@ -73,85 +74,85 @@ static struct state *state_of(struct making *m, uint32_t tid)
 	return slot;
 }
 
-/* It has a processor from now on. */
-static void end_off(struct making *m, struct state *s, int64_t now)
+/* Ends the open off-CPU interval: the thread is on CPU from now on. */
+static void end_off(struct kernel_builder *m, struct state *s, int64_t now)
 {
 	if (s->off == SIZE_MAX)
 		return;
-	struct weft_off *off = &m->offs.items[s->off].off;
+	struct weft_off_cpu *off = &m->offs.items[s->off].off;
 	off->end_ns = now;
 	off->ready_ns = off->ready_ns > now ? now : off->ready_ns;
 	s->off = SIZE_MAX;
 }
 
-static bool begin_off(struct making *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
+static bool begin_off(struct kernel_builder *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
 {
-	/* One that began and of which the end was lost ends here. */
+	/* If the end of an earlier interval was lost, the interval ends here. */
 	end_off(m, s, now);
-	struct begun *slot = weft_vec_push(&m->offs);
+	struct owned_off *slot = weft_vec_push(&m->offs);
 	if (!slot)
 		return false;
-	const bool is_taken = e->op == WEFT_KERNEL_TAKEN || e->why == WEFT_OFF_PREEMPTED;
-	*slot = (struct begun){.owner = (uint32_t)(s - m->states.items)};
-	slot->off = (struct weft_off){.start_ns = now,
+	const bool is_preempted = e->op == WEFT_KERNEL_TAKEN || e->why == WEFT_OFF_PREEMPTED;
+	*slot = (struct owned_off){.owner = (uint32_t)(s - m->states.items)};
+	slot->off = (struct weft_off_cpu){.start_ns = now,
 	    .fd = WEFT_KERNEL_NO_FD,
-	    .ready_ns = is_taken ? now : INT64_MAX,
+	    .ready_ns = is_preempted ? now : INT64_MAX,
 	    .end_ns = INT64_MAX,
 	    .by = e->op == WEFT_KERNEL_TAKEN ? e->other : WEFT_NO_TID,
-	    .why = is_taken ? WEFT_OFF_PREEMPTED : e->why,
-	    .call = is_taken ? WEFT_CALL_UNKNOWN : e->call};
+	    .why = is_preempted ? WEFT_OFF_PREEMPTED : e->why,
+	    .call = is_preempted ? WEFT_CALL_UNKNOWN : e->call};
 	s->off = m->offs.count - 1;
 	s->counts[LIST_OFFS]++;
 	return true;
 }
 
-static bool add_named(struct making *m, int64_t now, const struct weft_kernel_event *e)
+static bool add_observation(struct kernel_builder *m, int64_t now, const struct weft_kernel_event *e)
 {
-	struct named *slot = weft_vec_push(&m->named);
+	struct observation *slot = weft_vec_push(&m->observation);
 	if (slot)
-		*slot = (struct named){*e, now - e->ago_ns};
+		*slot = (struct observation){*e, now - e->ago_ns};
 	return slot != NULL;
 }
 
-static bool add_spent(struct making *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
+static bool add_spent(struct kernel_builder *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
 {
 	const int64_t end_ns = now - e->ago_ns;
-	const struct weft_spent spent = {end_ns - weft_min_ns(e->length_ns, FARTHEST_NS), end_ns, e->text, e->tid, e->why};
+	const struct weft_spent spent = {end_ns - weft_min_ns(e->length_ns, MAX_TIME_NS), end_ns, e->text, e->tid, e->why};
 	if (e->why == WEFT_SPENT_COLLECTOR) {
 		struct weft_spent *slot = weft_vec_push(&m->collections);
 		if (slot)
 			*slot = spent;
 		return slot != NULL;
 	}
-	struct spent *slot = weft_vec_push(&m->spents);
+	struct owned_spent *slot = weft_vec_push(&m->spents);
 	if (slot)
-		*slot = (struct spent){spent, (uint32_t)(s - m->states.items)};
+		*slot = (struct owned_spent){spent, (uint32_t)(s - m->states.items)};
 	s->counts[LIST_SPENTS]++;
 	return slot != NULL;
 }
 
-/* It runs, though it waits for the page. */
-static bool add_fault(struct making *m, struct state *s, int64_t now)
+/* Adds a page fault.  The thread counts as on CPU, although it waits for the page. */
+static bool add_fault(struct kernel_builder *m, struct state *s, int64_t now)
 {
 	end_off(m, s, now);
-	struct fault *slot = weft_vec_push(&m->faults);
+	struct owned_fault *slot = weft_vec_push(&m->faults);
 	if (slot)
-		*slot = (struct fault){now, (uint32_t)(s - m->states.items)};
+		*slot = (struct owned_fault){now, (uint32_t)(s - m->states.items)};
 	s->counts[LIST_FAULTS]++;
 	return slot != NULL;
 }
 
-static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
+static int apply_kernel_events(void *ctx, const struct weft_kernel_event *events, size_t count)
 {
-	struct making *m = ctx;
+	struct kernel_builder *m = ctx;
 	for (size_t i = 0; i < count; i++) {
 		const struct weft_kernel_event *e = &events[i];
-		struct state *s = state_of(m, e->tid);
+		struct state *s = get_thread_state(m, e->tid);
 		int64_t now;
 		if (!s)
 			return 1;
-		/* So that lengths of stretches cannot overflow either, whatever a damaged trace says. */
-		if (__builtin_sub_overflow(e->time_ns, m->model->start_ns, &now) || now > FARTHEST_NS || now < -FARTHEST_NS)
+		/* Limit times, so that lengths of intervals cannot overflow in a damaged trace either. */
+		if (__builtin_sub_overflow(e->time_ns, m->model->start_ns, &now) || now > MAX_TIME_NS || now < -MAX_TIME_NS)
 			continue;
 		m->last_ns = now > m->last_ns ? now : m->last_ns;
 		s->first_ns = now < s->first_ns ? now : s->first_ns;
@@ -163,14 +164,14 @@ static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
 			break;
 		case WEFT_KERNEL_WAKE:
 			if (s->off != SIZE_MAX && m->offs.items[s->off].off.ready_ns == INT64_MAX) {
-				struct weft_off *off = &m->offs.items[s->off].off;
+				struct weft_off_cpu *off = &m->offs.items[s->off].off;
 				off->ready_ns = now;
 				off->woken_by = e->other;
 				off->by_interrupt = e->other == WEFT_NO_TID;
 			}
 			break;
 		case WEFT_KERNEL_IN:
-			if (!add_named(m, now, e))
+			if (!add_observation(m, now, e))
 				return 1;
 			break;
 		case WEFT_KERNEL_SPENT:
@@ -187,9 +188,9 @@ static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
 	return 0;
 }
 
-static const struct weft_kernel_thread *told_of(const struct weft_kernel_info *info, uint32_t tid)
+static const struct weft_kernel_thread *find_thread_info(const struct weft_kernel_info *info, uint32_t tid)
 {
-	size_t first = WEFT_FIRST(i, 0, info->thread_count, info->threads[i].tid >= tid);
+	size_t first = WEFT_FIND_FIRST(i, 0, info->thread_count, info->threads[i].tid >= tid);
 	return first < info->thread_count && info->threads[first].tid == tid ? &info->threads[first] : NULL;
 }
 
@@ -199,8 +200,8 @@ static int compare_threads(const void *x, const void *y)
 	return WEFT_ORDER(a->tid, b->tid);
 }
 
-/* All OS threads that are named or that something was said of. */
-static bool list_threads(struct weft_kernel *k, const struct making *m)
+/* Lists all threads that are named or that have records. */
+static bool list_threads(struct weft_kernel *k, const struct kernel_builder *m)
 {
 	const struct weft_kernel_info *info = &k->info;
 	k->threads = calloc(m->states.count + info->thread_count + 1, sizeof *k->threads);
@@ -208,10 +209,10 @@ static bool list_threads(struct weft_kernel *k, const struct making *m)
 		return false;
 	for (size_t i = 0; i < m->states.count; i++) {
 		const struct state *s = &m->states.items[i];
-		const struct weft_kernel_thread *told = told_of(info, s->tid);
+		const struct weft_kernel_thread *info_thread = find_thread_info(info, s->tid);
 		k->threads[k->thread_count++] = (struct weft_os_thread){.tid = s->tid,
-		    .pid = told ? told->pid : 0,
-		    .name = told ? told->name : (struct weft_str){"", 0},
+		    .pid = info_thread ? info_thread->pid : 0,
+		    .name = info_thread ? info_thread->name : (struct weft_str){"", 0},
 		    .offs = s->counts[LIST_OFFS],
 		    .spents = s->counts[LIST_SPENTS],
 		    .faults = s->counts[LIST_FAULTS],
@@ -227,10 +228,10 @@ static bool list_threads(struct weft_kernel *k, const struct making *m)
 	size_t before[LISTS] = {0};
 	for (size_t i = 0; i <= k->thread_count; i++) {
 		struct weft_os_thread *thread = &k->threads[i];
-		size_t *const of[LISTS] = {&thread->offs, &thread->spents, &thread->faults};
+		size_t *const entries[LISTS] = {&thread->offs, &thread->spents, &thread->faults};
 		for (int list = 0; list < LISTS; list++) {
-			const size_t own = *of[list];
-			*of[list] = before[list];
+			const size_t own = *entries[list];
+			*entries[list] = before[list];
 			before[list] += own;
 		}
 	}
@@ -246,7 +247,7 @@ static int compare_spents(const void *x, const void *y)
 
 static int compare_offs(const void *x, const void *y)
 {
-	const struct weft_off *a = x, *b = y;
+	const struct weft_off_cpu *a = x, *b = y;
 	return WEFT_ORDER(a->start_ns, b->start_ns) ?: WEFT_ORDER(a->end_ns, b->end_ns);
 }
 
@@ -255,10 +256,11 @@ static int compare_times(const void *x, const void *y)
 	return WEFT_ORDER(*(const int64_t *)x, *(const int64_t *)y);
 }
 
-/* Two traces may tell of one OS thread, one behind the other, or both of the same time. */
-static void part_offs(struct weft_kernel *k, const struct weft_os_thread *thread)
+/* Makes intervals of one thread disjoint: two traces may have records of the same thread, one after the other or at the same
+ * time. */
+static void separate_offs(struct weft_kernel *k, const struct weft_os_thread *thread)
 {
-	struct weft_off *offs = k->offs + thread->offs;
+	struct weft_off_cpu *offs = k->offs + thread->offs;
 	const size_t count = thread[1].offs - thread->offs;
 	weft_sort(offs, count, sizeof *offs, compare_offs);
 	for (size_t i = 1; i < count; i++) {
@@ -268,8 +270,9 @@ static void part_offs(struct weft_kernel *k, const struct weft_os_thread *thread
 	weft_sort(k->faults_ns + thread->faults, thread[1].faults - thread->faults, sizeof *k->faults_ns, compare_times);
 }
 
-/* Puts each thing to its OS thread's; in time order they are already, but for interrupts, which are told when they end. */
-static bool order_lists(struct weft_kernel *k, const struct making *m)
+/* Groups intervals, interrupts and faults by thread.  They are in time order, except interrupts, which are recorded when they
+ * end. */
+static bool order_lists(struct weft_kernel *k, const struct kernel_builder *m)
 {
 	size_t(*next)[LISTS] = malloc((m->states.count + 1) * sizeof *next);
 	k->offs = malloc((m->offs.count + 1) * sizeof *k->offs);
@@ -283,7 +286,7 @@ static bool order_lists(struct weft_kernel *k, const struct making *m)
 		next[i][LIST_FAULTS] = thread->faults;
 	}
 	for (size_t i = 0; whole && i < m->offs.count; i++) {
-		struct weft_off off = m->offs.items[i].off;
+		struct weft_off_cpu off = m->offs.items[i].off;
 		off.end_ns = off.end_ns < m->last_ns ? off.end_ns : m->last_ns;
 		off.ready_ns = off.ready_ns < off.end_ns ? off.ready_ns : off.end_ns;
 		k->offs[next[m->offs.items[i].owner][LIST_OFFS]++] = off;
@@ -293,7 +296,7 @@ static bool order_lists(struct weft_kernel *k, const struct making *m)
 	for (size_t i = 0; whole && i < m->faults.count; i++)
 		k->faults_ns[next[m->faults.items[i].owner][LIST_FAULTS]++] = m->faults.items[i].time_ns;
 	for (size_t i = 0; whole && i < k->thread_count; i++)
-		part_offs(k, &k->threads[i]);
+		separate_offs(k, &k->threads[i]);
 	for (size_t i = 0; whole && i < k->thread_count; i++)
 		weft_sort(k->spents + k->threads[i].spents, k->threads[i + 1].spents - k->threads[i].spents, sizeof *k->spents,
 		    compare_spents);
@@ -304,16 +307,16 @@ static bool order_lists(struct weft_kernel *k, const struct making *m)
 	return whole;
 }
 
-/* The later one counts of what is sure, and of what is not. */
-static void name_offs(struct weft_kernel *k, const struct making *m)
+/* Names the files of off-CPU intervals; a later observation replaces an earlier one, unless only the earlier one is sure. */
+static void name_offs(struct weft_kernel *k, const struct kernel_builder *m)
 {
-	for (size_t i = 0; i < m->named.count; i++) {
-		const struct weft_kernel_event *e = &m->named.items[i].event;
-		const int64_t then_ns = m->named.items[i].then_ns;
+	for (size_t i = 0; i < m->observation.count; i++) {
+		const struct weft_kernel_event *e = &m->observation.items[i].event;
+		const int64_t then_ns = m->observation.items[i].then_ns;
 		const uint32_t thread = weft_kernel_thread(k, e->tid);
 		const size_t end = k->threads[thread + 1].offs;
-		const size_t at = WEFT_FIRST(n, k->threads[thread].offs, end, k->offs[n].end_ns > then_ns);
-		struct weft_off *off = at < end ? &k->offs[at] : NULL;
+		const size_t at = WEFT_FIND_FIRST(n, k->threads[thread].offs, end, k->offs[n].end_ns > then_ns);
+		struct weft_off_cpu *off = at < end ? &k->offs[at] : NULL;
 		if (!off || off->start_ns > then_ns || off->why == WEFT_OFF_PREEMPTED || (off->is_sure && !e->why))
 			continue;
 		if (e->why || off->call == WEFT_CALL_UNKNOWN)
@@ -326,10 +329,10 @@ static void name_offs(struct weft_kernel *k, const struct making *m)
 
 int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 {
-	struct making m = {.model = model, .last_ns = -FARTHEST_NS};
+	struct kernel_builder m = {.model = model, .last_ns = -MAX_TIME_NS};
 	struct weft_kernel *k = calloc(1, sizeof *k);
-	int got = k ? weft_trace_kernel(trace, take, &m, &k->info) : WEFT_ENOMEM;
-	if (got == WEFT_EIO) /* take() had no memory */
+	int got = k ? weft_trace_kernel(trace, apply_kernel_events, &m, &k->info) : WEFT_ENOMEM;
+	if (got == WEFT_EIO) /* apply_kernel_events() was out of memory */
 		got = WEFT_ENOMEM;
 	if (got > 0 && (!list_threads(k, &m) || !order_lists(k, &m)))
 		got = WEFT_ENOMEM;
@@ -342,7 +345,7 @@ int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 		weft_vec_free(&m.collections);
 	}
 	weft_vec_free(&m.offs);
-	weft_vec_free(&m.named);
+	weft_vec_free(&m.observation);
 	weft_vec_free(&m.spents);
 	weft_vec_free(&m.faults);
 	weft_vec_free(&m.states);
@@ -371,11 +374,11 @@ void weft__model_free_kernel(struct weft_kernel *kernel)
 	free(kernel);
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 uint32_t weft_kernel_thread(const struct weft_kernel *k, uint64_t tid)
 {
-	size_t first = WEFT_FIRST(i, 0, k->thread_count, k->threads[i].tid >= tid);
+	size_t first = WEFT_FIND_FIRST(i, 0, k->thread_count, k->threads[i].tid >= tid);
 	return first < k->thread_count && k->threads[first].tid == tid ? (uint32_t)first : WEFT_NONE;
 }
 
@@ -385,9 +388,9 @@ uint32_t weft_kernel_of_stream(const struct weft_model *m, size_t stream)
 	return weft_kernel_thread(m->kernel, info->host ? weft_tid_at((uint32_t)info->tid, info->host) : info->tid);
 }
 
-/* Calls `each` for each stretch that is in that time, with what of it is; false: the kernel does not say all of it. */
-static bool walk(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns,
-    void (*each)(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns), void *ctx)
+/* Calls `each` for each off-CPU interval of that time, clipped to it; false: kernel records do not cover all of it. */
+static bool visit_offs(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns,
+    void (*each)(void *ctx, const struct weft_off_cpu *off, int64_t from_ns, int64_t to_ns), void *ctx)
 {
 	const struct weft_kernel *k = m->kernel;
 	if (!k || stream >= m->trace->stream_count || k->info.level == WEFT_LEVEL_SELF || !k->info.is_whole ||
@@ -397,9 +400,9 @@ static bool walk(const struct weft_model *m, uint16_t stream, int64_t from_ns, i
 	if (thread == WEFT_NONE || k->threads[thread].first_ns > from_ns)
 		return false;
 	const size_t end = k->threads[thread + 1].offs;
-	size_t i = WEFT_FIRST(n, k->threads[thread].offs, end, k->offs[n].end_ns > from_ns);
+	size_t i = WEFT_FIND_FIRST(n, k->threads[thread].offs, end, k->offs[n].end_ns > from_ns);
 	for (; i < end && k->offs[i].start_ns < to_ns; i++) {
-		const struct weft_off *off = &k->offs[i];
+		const struct weft_off_cpu *off = &k->offs[i];
 		const int64_t begin = off->start_ns > from_ns ? off->start_ns : from_ns,
 			      stop = off->end_ns < to_ns ? off->end_ns : to_ns;
 		each(ctx, off, begin, stop);
@@ -407,9 +410,9 @@ static bool walk(const struct weft_model *m, uint16_t stream, int64_t from_ns, i
 	return true;
 }
 
-static void add_to_sum(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns)
+static void add_to_sum(void *ctx, const struct weft_off_cpu *off, int64_t from_ns, int64_t to_ns)
 {
-	struct weft_off_sum *sum = ctx;
+	struct weft_off_cpu_sum *sum = ctx;
 	const int64_t ns = to_ns - from_ns;
 	if (off->why == WEFT_OFF_PREEMPTED) {
 		sum->preempted_ns += ns;
@@ -428,77 +431,80 @@ static void add_to_sum(void *ctx, const struct weft_off *off, int64_t from_ns, i
 		sum->longest_blocked = off;
 }
 
-enum { NAMES = 16 };
+enum { MAX_NAMES = 16 };
 
-/* Of what most time went to. */
-struct tally {
+/* The names that account for the most time. */
+struct name_times {
 	size_t count;
 	struct {
 		const char *name;
 		int64_t ns, sure_ns;
-	} of[NAMES];
+	} entries[MAX_NAMES];
 };
 
-static void add_to_tally(struct tally *t, const char *name, int64_t ns, bool is_sure)
+static void add_name_time(struct name_times *t, const char *name, int64_t ns, bool is_sure)
 {
 	size_t i = 0, least = 0;
-	for (; i < t->count && strcmp(t->of[i].name, name) != 0; i++)
-		least = t->of[i].ns < t->of[least].ns ? i : least;
-	if (i == NAMES) { /* whatever comes often enough stays */
-		t->of[least].ns -= weft_min_ns(ns, t->of[least].ns);
-		if (t->of[least].ns > 0)
+	for (; i < t->count && strcmp(t->entries[i].name, name) != 0; i++)
+		least = t->entries[i].ns < t->entries[least].ns ? i : least;
+	if (i == MAX_NAMES) { /* a frequent name survives the decrements */
+		t->entries[least].ns -= weft_min_ns(ns, t->entries[least].ns);
+		if (t->entries[least].ns > 0)
 			return;
 		i = least;
-		t->of[i].name = NULL;
+		t->entries[i].name = NULL;
 	}
-	if (i == t->count || !t->of[i].name) {
+	if (i == t->count || !t->entries[i].name) {
 		t->count += i == t->count;
-		t->of[i].name = name;
-		t->of[i].ns = t->of[i].sure_ns = 0;
+		t->entries[i].name = name;
+		t->entries[i].ns = t->entries[i].sure_ns = 0;
 	}
-	t->of[i].ns += ns;
-	t->of[i].sure_ns += is_sure ? ns : 0;
+	t->entries[i].ns += ns;
+	t->entries[i].sure_ns += is_sure ? ns : 0;
 }
 
-/* What most of it was; a name of NULL: nobody knows. */
-static struct weft_waited most_of(const struct tally *t)
+/* Returns the name with the most time; a NULL name: unknown. */
+static struct weft_wait_target find_longest_name(const struct name_times *t)
 {
-	struct weft_waited out = {0};
+	struct weft_wait_target out = {0};
 	for (size_t i = 0; i < t->count; i++)
-		if (t->of[i].ns > out.ns)
-			out = (struct weft_waited){t->of[i].name, t->of[i].ns, t->of[i].sure_ns >= t->of[i].ns - t->of[i].ns / 8};
+		if (t->entries[i].ns > out.ns)
+			out = (struct weft_wait_target){t->entries[i].name, t->entries[i].ns,
+			    t->entries[i].sure_ns >= t->entries[i].ns - t->entries[i].ns / 8};
 	return out;
 }
 
 struct waiting {
 	uint8_t call;
-	struct tally files;
+	struct name_times files;
 };
 
-static void add_file(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns)
+static void add_file(void *ctx, const struct weft_off_cpu *off, int64_t from_ns, int64_t to_ns)
 {
 	struct waiting *w = ctx;
 	if (off->file && off->call == w->call && off->why != WEFT_OFF_PREEMPTED)
-		add_to_tally(
+		add_name_time(
 		    &w->files, off->file, weft_min_ns(weft_max_ns(off->ready_ns, from_ns), to_ns) - from_ns, off->is_sure);
 }
 
-struct weft_waited weft_kernel_waited(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, uint8_t call)
+struct weft_wait_target weft_kernel_wait_target(
+    const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, uint8_t call)
 {
 	struct waiting w = {.call = call};
-	return walk(m, stream, from_ns, to_ns, add_file, &w) ? most_of(&w.files) : (struct weft_waited){0};
+	return visit_offs(m, stream, from_ns, to_ns, add_file, &w) ? find_longest_name(&w.files) : (struct weft_wait_target){0};
 }
 
-/* Interrupts that began long before are not looked for: nothing else runs meanwhile. */
-#define LONGEST_INTERRUPT_NS 1000000000
-#define LONGEST_COLLECTION_NS 60000000000
+/* Older interrupts are not searched: nothing else runs during an interrupt, so it is short. */
+#define MAX_INTERRUPT_NS 1000000000
+#define MAX_COLLECTION_NS 60000000000
 
-static void add_interrupts(const struct weft_kernel *k, uint32_t thread, int64_t from_ns, int64_t to_ns, struct weft_off_sum *sum)
+static void add_interrupts(
+    const struct weft_kernel *k, uint32_t thread, int64_t from_ns, int64_t to_ns, struct weft_off_cpu_sum *sum)
 {
 	const size_t end = k->threads[thread + 1].spents;
-	size_t i = WEFT_FIRST(n, k->threads[thread].spents, end, k->spents[n].start_ns > from_ns - LONGEST_INTERRUPT_NS);
-	int64_t reached_ns = from_ns; /* one within another counts once */
-	struct tally names = {0};
+	size_t i = WEFT_FIND_FIRST(n, k->threads[thread].spents, end, k->spents[n].start_ns > from_ns - MAX_INTERRUPT_NS);
+	int64_t reached_ns = from_ns; /* time covered so far; nested interrupts count once */
+	struct name_times names = {0};
 	for (; i < end && k->spents[i].start_ns < to_ns; i++) {
 		const struct weft_spent *s = &k->spents[i];
 		const int64_t ns = weft_min_ns(s->end_ns, to_ns) - weft_max_ns(s->start_ns, reached_ns);
@@ -508,28 +514,28 @@ static void add_interrupts(const struct weft_kernel *k, uint32_t thread, int64_t
 		sum->interrupts_ns += ns;
 		sum->first_interrupt_ns = sum->interrupts++ ? sum->first_interrupt_ns : s->start_ns;
 		if (s->name)
-			add_to_tally(&names, s->name, ns, true);
+			add_name_time(&names, s->name, ns, true);
 	}
-	const struct weft_waited most = most_of(&names);
+	const struct weft_wait_target most = find_longest_name(&names);
 	sum->interrupt = most.file;
 	sum->interrupt_ns = most.ns;
 }
 
-bool weft_kernel_sum(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, struct weft_off_sum *out)
+bool weft_kernel_sum(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, struct weft_off_cpu_sum *out)
 {
 	const struct weft_kernel *k = m->kernel;
 	memset(out, 0, sizeof *out);
-	if (!walk(m, stream, from_ns, to_ns, add_to_sum, out))
+	if (!visit_offs(m, stream, from_ns, to_ns, add_to_sum, out))
 		return false;
 	const uint32_t thread = weft_kernel_of_stream(m, stream);
 	const size_t last = k->threads[thread + 1].faults;
-	const size_t begin = WEFT_FIRST(n, k->threads[thread].faults, last, k->faults_ns[n] >= from_ns);
-	const size_t end = WEFT_FIRST(n, begin, last, k->faults_ns[n] >= to_ns);
+	const size_t begin = WEFT_FIND_FIRST(n, k->threads[thread].faults, last, k->faults_ns[n] >= from_ns);
+	const size_t end = WEFT_FIND_FIRST(n, begin, last, k->faults_ns[n] >= to_ns);
 	out->faults = (uint32_t)(end - begin);
-	/* When a fault is over nobody tells. */
-	enum { NEAR_NS = 10000 };
+	/* The end of a page fault is not recorded. */
+	enum { MAX_FAULT_GAP_NS = 10000 };
 	for (size_t i = begin + 1; i < end; i++)
-		if (k->faults_ns[i] - k->faults_ns[i - 1] < NEAR_NS)
+		if (k->faults_ns[i] - k->faults_ns[i - 1] < MAX_FAULT_GAP_NS)
 			out->faulting_ns += k->faults_ns[i] - k->faults_ns[i - 1];
 	add_interrupts(k, thread, from_ns, to_ns, out);
 	return true;
@@ -540,7 +546,7 @@ int64_t weft_kernel_collected_ns(
 {
 	int64_t sum_ns = 0, reached_ns = from_ns;
 	*longest = NULL;
-	for (size_t i = WEFT_FIRST(n, 0, k->collection_count, k->collections[n].start_ns > from_ns - LONGEST_COLLECTION_NS);
+	for (size_t i = WEFT_FIND_FIRST(n, 0, k->collection_count, k->collections[n].start_ns > from_ns - MAX_COLLECTION_NS);
 	     i < k->collection_count && k->collections[i].start_ns < to_ns; i++) {
 		const struct weft_spent *s = &k->collections[i];
 		const uint32_t thread = weft_kernel_thread(k, s->tid);
@@ -555,7 +561,7 @@ int64_t weft_kernel_collected_ns(
 	return sum_ns;
 }
 
-static void add_length(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns)
+static void add_off_time(void *ctx, const struct weft_off_cpu *off, int64_t from_ns, int64_t to_ns)
 {
 	int64_t *sum_ns = ctx;
 	*sum_ns += to_ns - from_ns;
@@ -564,7 +570,7 @@ static void add_length(void *ctx, const struct weft_off *off, int64_t from_ns, i
 int64_t weft_kernel_off_ns(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
 	int64_t sum_ns = 0;
-	return walk(m, stream, from_ns, to_ns, add_length, &sum_ns) ? sum_ns : -1;
+	return visit_offs(m, stream, from_ns, to_ns, add_off_time, &sum_ns) ? sum_ns : -1;
 }
 
 int64_t weft_kernel_promise_off_ns(const struct weft_model *m, uint32_t promise, int64_t from_ns, int64_t to_ns)

@@ -1,12 +1,13 @@
-/* model.c: questions to a model.  SPDX-License-Identifier: ISC */
+/* model.c: queries on a model.
+ * SPDX-License-Identifier: ISC */
 #include "model/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/known_strings.h"
 #include "base/search.h"
 #include "base/utf8.h"
-#include "base/words.h"
 #include "model/kernel.h"
 #include "model/private.h"
 
@@ -28,11 +29,11 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->spins);
 	free(model->rounds);
 	free(model->deaths);
-	free(model->keepings);
+	free(model->snapshot_reasons);
 	free(model->messages);
 	free(model->transfers);
 	free(model->ends);
-	free(model->turns);
+	free(model->requests);
 	free(model->stream_ends_ns);
 	free(model->labels);
 	free(model->runs);
@@ -70,7 +71,7 @@ uint32_t weft_model_find(const struct weft_model *model, int64_t id)
 	return id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&model->priv->ids, id);
 }
 
-/* Appends to what stands in buf up to `at`, which may be beyond its end. */
+/* Appends to buf at offset `at`, which may be beyond its end. */
 #define APPEND(buf, size, at, ...) snprintf((at) < (size) ? (buf) + (at) : NULL, (at) < (size) ? (size) - (at) : 0, __VA_ARGS__)
 
 int64_t weft_model_change(const struct weft_model *model, const struct weft_label *label)
@@ -88,10 +89,10 @@ size_t weft_model_label(const struct weft_model *model, const struct weft_label 
 
 uint32_t weft_model_name_text(const struct weft_model *model, uint32_t promise)
 {
-	/* Names come first; of one that only counts for so long, the rest is not looked through each time that it is named. */
-	enum { LABELS_LOOKED_AT = 64 };
+	/* Names come first.  Limit the search: a promise may have very many labels from counters. */
+	enum { MAX_LABELS_SCANNED = 64 };
 	const struct weft_promise *p = &model->promises[promise];
-	for (uint32_t i = p->labels; i < p[1].labels && i - p->labels < LABELS_LOOKED_AT; i++) {
+	for (uint32_t i = p->labels; i < p[1].labels && i - p->labels < MAX_LABELS_SCANNED; i++) {
 		const struct weft_label *label = &model->labels[i];
 		if (!label->is_counter && label->text != p->failure && weft_model_text(model, label->text).len)
 			return label->text;
@@ -108,7 +109,7 @@ size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *b
 	if (p->site == WEFT_NONE)
 		return (size_t)snprintf(buf, size, "%" PRId64, p->id);
 	const struct weft_site *site = &model->trace->sites[p->site];
-	if (weft_site_is_place(site))
+	if (weft_site_is_machine_code(site))
 		return weft_site_format(site, buf, size);
 	size_t len = weft_utf8_copy(buf, size, site->file);
 	len += (size_t)APPEND(buf, size, len, ":%" PRIu32 "%s", site->line, site->function.len ? " " : "");
@@ -117,12 +118,12 @@ size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *b
 
 bool weft_model_is_cancelled(const struct weft_model *model, uint32_t failure)
 {
-	return failure != WEFT_NONE && weft_text_means(weft_model_text(model, failure), WEFT_MEANS_CANCELLED);
+	return failure != WEFT_NONE && weft_text_has_meaning(weft_model_text(model, failure), WEFT_MEANING_CANCELLED);
 }
 
 bool weft__model_is_absent(const struct weft_model *model, uint32_t failure)
 {
-	return failure != WEFT_NONE && weft_text_means(weft_model_text(model, failure), WEFT_MEANS_ABSENT);
+	return failure != WEFT_NONE && weft_text_has_meaning(weft_model_text(model, failure), WEFT_MEANING_ABSENT);
 }
 
 const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind)
@@ -156,7 +157,7 @@ int64_t weft_model_await_end(const struct weft_model *model, const struct weft_l
 {
 	const struct weft_await_end sought = {await->time_ns, await->from, await->to};
 	const struct weft_await_end *ends = model->await_ends;
-	size_t first = WEFT_FIRST(i, 0, model->await_end_count, weft__compare_await_ends(&ends[i], &sought) >= 0);
+	size_t first = WEFT_FIND_FIRST(i, 0, model->await_end_count, weft__compare_await_ends(&ends[i], &sought) >= 0);
 	bool found = first < model->await_end_count && ends[first].from == await->from && ends[first].to == await->to;
 	return found ? ends[first].time_ns : INT64_MAX;
 }

@@ -1,4 +1,5 @@
-/* os_tracks.c: see os_tracks.h.  SPDX-License-Identifier: ISC */
+/* os_tracks.c: builds and queries tracks of threads (os_tracks.h).
+ * SPDX-License-Identifier: ISC */
 #include "model/os_tracks.h"
 
 #include <stdlib.h>
@@ -18,12 +19,12 @@ void weft__os_tracks_free(struct weft_os_tracks *t)
 	free(t);
 }
 
-static const struct weft_os_thread *thread_of(const struct weft_os_tracks *t, uint32_t track)
+static const struct weft_os_thread *get_thread(const struct weft_os_tracks *t, uint32_t track)
 {
 	return &t->model->kernel->threads[t->tracks[track].thread];
 }
 
-/* ---- Making ---- */
+/* ---- Building ---- */
 
 static void add_track(struct weft_os_tracks *t, uint32_t thread)
 {
@@ -31,7 +32,7 @@ static void add_track(struct weft_os_tracks *t, uint32_t thread)
 	const struct weft_os_thread *of = &k->threads[thread];
 	struct weft_os_track track = {.thread = thread, .since_ns = of->first_ns, .until_ns = k->until_ns};
 	track.since_ns = track.since_ns > k->since_ns ? track.since_ns : k->since_ns;
-	/* Who has ended is not blocked, though it may lose its processor once more on its way. */
+	/* A thread that has called exit is not blocked, though it may be preempted once more before its end. */
 	size_t last = of[1].offs;
 	while (last > of->offs && k->offs[last - 1].why == WEFT_OFF_PREEMPTED)
 		last--;
@@ -47,24 +48,24 @@ static bool list_tracks(struct weft_os_tracks *t)
 	const struct weft_model *m = t->model;
 	const struct weft_kernel *k = m->kernel;
 	const size_t streams = m->trace->stream_count;
-	uint8_t *taken = calloc(k->thread_count + 1, 1);
+	uint8_t *has_track = calloc(k->thread_count + 1, 1);
 	t->tracks = calloc(k->thread_count + 1, sizeof *t->tracks);
 	t->of_stream = malloc((streams + 1) * sizeof *t->of_stream);
-	const bool whole = taken && t->tracks && t->of_stream;
+	const bool whole = has_track && t->tracks && t->of_stream;
 	for (size_t s = 0; whole && s < streams; s++) {
 		const uint32_t thread = weft_kernel_of_stream(m, s);
 		t->of_stream[s] = WEFT_NONE;
 		if (thread == WEFT_NONE || k->threads[thread].first_ns == INT64_MAX)
 			continue;
-		if (!taken[thread])
+		if (!has_track[thread])
 			add_track(t, thread);
-		taken[thread] = 1;
-		t->of_stream[s] = weft_os_track_of(t, k->threads[thread].tid);
+		has_track[thread] = 1;
+		t->of_stream[s] = weft_os_track_of_tid(t, k->threads[thread].tid);
 	}
 	for (uint32_t i = 0; whole && i < k->thread_count; i++)
-		if (!taken[i] && k->threads[i].pid != 0 && k->threads[i].first_ns != INT64_MAX)
+		if (!has_track[i] && k->threads[i].pid != 0 && k->threads[i].first_ns != INT64_MAX)
 			add_track(t, i);
-	free(taken);
+	free(has_track);
 	return whole;
 }
 
@@ -73,7 +74,7 @@ static bool sum_offs(struct weft_os_tracks *t)
 	const struct weft_kernel *k = t->model->kernel;
 	t->before = calloc(k->off_count + 1, sizeof *t->before);
 	for (size_t i = 0; t->before && i < k->off_count; i++) {
-		const struct weft_off *off = &k->offs[i];
+		const struct weft_off_cpu *off = &k->offs[i];
 		t->before[i + 1] = t->before[i];
 		t->before[i + 1].ns[weft_os_state_of(off, off->start_ns)] += (uint64_t)(off->ready_ns - off->start_ns);
 		t->before[i + 1].ns[weft_os_state_of(off, off->ready_ns)] += (uint64_t)(off->end_ns - off->ready_ns);
@@ -83,7 +84,7 @@ static bool sum_offs(struct weft_os_tracks *t)
 
 static int compare_ran(const void *x, const void *y)
 {
-	const struct weft_os_ran *a = x, *b = y;
+	const struct weft_os_run *a = x, *b = y;
 	return WEFT_ORDER(a->track, b->track) ?: WEFT_ORDER(a->start_ns, b->start_ns) ?: WEFT_ORDER(a->promise, b->promise);
 }
 
@@ -97,11 +98,11 @@ static bool list_ran(struct weft_os_tracks *t)
 			const uint32_t track =
 			    weft_os_track_of_stream(t, m->run_streams ? m->run_streams[r] : m->promises[p].stream);
 			if (track != WEFT_NONE)
-				t->ran[count++] = (struct weft_os_ran){m->runs[r].start_ns, m->runs[r].end_ns, p, track};
+				t->ran[count++] = (struct weft_os_run){m->runs[r].start_ns, m->runs[r].end_ns, p, track};
 		}
 	weft_sort(t->ran, t->ran ? count : 0, sizeof *t->ran, compare_ran);
 	for (size_t i = 0, at = 0; t->ran && i <= t->count; i++) {
-		at = WEFT_FIRST_NEAR(n, at, count, t->ran[n].track >= i);
+		at = WEFT_FIND_FIRST_NEAR(n, at, count, t->ran[n].track >= i);
 		t->tracks[i].ran = at;
 	}
 	return t->ran;
@@ -122,7 +123,7 @@ int weft_model_os_tracks(const struct weft_model *model, const struct weft_os_tr
 			weft__os_tracks_free(made);
 			return WEFT_ENOMEM;
 		}
-		/* Whoever is faster has made them for all. */
+		/* Another thread may have built them first: use those. */
 		if (__atomic_compare_exchange_n(&k->tracks, &tracks, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			tracks = made;
 		else
@@ -132,9 +133,9 @@ int weft_model_os_tracks(const struct weft_model *model, const struct weft_os_tr
 	return WEFT_OK;
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
-enum weft_os_state weft_os_state_of(const struct weft_off *off, int64_t time_ns)
+enum weft_os_state weft_os_state_of(const struct weft_off_cpu *off, int64_t time_ns)
 {
 	if (off->why == WEFT_OFF_PREEMPTED)
 		return WEFT_OS_PREEMPTED;
@@ -143,15 +144,16 @@ enum weft_os_state weft_os_state_of(const struct weft_off *off, int64_t time_ns)
 								       : WEFT_OS_BLOCKED;
 }
 
-void weft_os_until(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns, size_t *near, int64_t ns[WEFT_OS_STATES])
+void weft_os_times_until(
+    const struct weft_os_tracks *t, uint32_t track, int64_t time_ns, size_t *near, int64_t ns[WEFT_OS_STATES])
 {
-	const struct weft_off *offs = t->model->kernel->offs;
+	const struct weft_off_cpu *offs = t->model->kernel->offs;
 	const struct weft_os_track *of = &t->tracks[track];
-	const struct weft_os_thread *thread = thread_of(t, track);
+	const struct weft_os_thread *thread = get_thread(t, track);
 	const size_t first = thread->offs, end = thread[1].offs;
 	time_ns = time_ns < of->since_ns ? of->since_ns : time_ns > of->until_ns ? of->until_ns : time_ns;
 	size_t i = *near > first && *near <= end && offs[*near - 1].end_ns <= time_ns ? *near : first;
-	i = WEFT_FIRST_NEAR(n, i, end, offs[n].end_ns > time_ns);
+	i = WEFT_FIND_FIRST_NEAR(n, i, end, offs[n].end_ns > time_ns);
 	*near = i;
 	int64_t off_ns = 0;
 	for (int s = 0; s < WEFT_OS_STATES; s++)
@@ -166,12 +168,12 @@ void weft_os_until(const struct weft_os_tracks *t, uint32_t track, int64_t time_
 	ns[WEFT_OS_RUNS] = time_ns - of->since_ns - off_ns;
 }
 
-void weft_os_sum(const struct weft_os_tracks *t, uint32_t track, int64_t from_ns, int64_t to_ns, int64_t ns[WEFT_OS_STATES])
+void weft_os_sum_times(const struct weft_os_tracks *t, uint32_t track, int64_t from_ns, int64_t to_ns, int64_t ns[WEFT_OS_STATES])
 {
 	int64_t before[WEFT_OS_STATES];
 	size_t near = 0;
-	weft_os_until(t, track, from_ns, &near, before);
-	weft_os_until(t, track, to_ns > from_ns ? to_ns : from_ns, &near, ns);
+	weft_os_times_until(t, track, from_ns, &near, before);
+	weft_os_times_until(t, track, to_ns > from_ns ? to_ns : from_ns, &near, ns);
 	for (int s = 0; s < WEFT_OS_STATES; s++)
 		ns[s] -= before[s];
 }
@@ -179,18 +181,18 @@ void weft_os_sum(const struct weft_os_tracks *t, uint32_t track, int64_t from_ns
 size_t weft_os_faults(const struct weft_os_tracks *t, uint32_t track, int64_t from_ns, int64_t to_ns)
 {
 	const int64_t *faults_ns = t->model->kernel->faults_ns;
-	const struct weft_os_thread *thread = thread_of(t, track);
-	const size_t first = WEFT_FIRST(i, thread->faults, thread[1].faults, faults_ns[i] >= from_ns);
-	return WEFT_FIRST_NEAR(i, first, thread[1].faults, faults_ns[i] >= to_ns) - first;
+	const struct weft_os_thread *thread = get_thread(t, track);
+	const size_t first = WEFT_FIND_FIRST(i, thread->faults, thread[1].faults, faults_ns[i] >= from_ns);
+	return WEFT_FIND_FIRST_NEAR(i, first, thread[1].faults, faults_ns[i] >= to_ns) - first;
 }
 
-const struct weft_off *weft_os_off_at(
+const struct weft_off_cpu *weft_os_off_at(
     const struct weft_os_tracks *t, uint32_t track, int64_t time_ns, int64_t *from_ns, int64_t *to_ns)
 {
-	const struct weft_off *offs = t->model->kernel->offs;
+	const struct weft_off_cpu *offs = t->model->kernel->offs;
 	const struct weft_os_track *of = &t->tracks[track];
-	const struct weft_os_thread *thread = thread_of(t, track);
-	const size_t i = WEFT_FIRST(n, thread->offs, thread[1].offs, offs[n].end_ns > time_ns);
+	const struct weft_os_thread *thread = get_thread(t, track);
+	const size_t i = WEFT_FIND_FIRST(n, thread->offs, thread[1].offs, offs[n].end_ns > time_ns);
 	if (time_ns < of->since_ns || time_ns >= of->until_ns) {
 		*from_ns = time_ns < of->since_ns ? INT64_MIN / 4 : of->until_ns;
 		*to_ns = time_ns < of->since_ns ? of->since_ns : INT64_MAX / 4;
@@ -206,33 +208,33 @@ const struct weft_off *weft_os_off_at(
 	return NULL;
 }
 
-const struct weft_off *weft_os_next_off(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns, bool forward)
+const struct weft_off_cpu *weft_os_next_off(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns, bool forward)
 {
-	const struct weft_off *offs = t->model->kernel->offs;
-	const struct weft_os_thread *thread = thread_of(t, track);
+	const struct weft_off_cpu *offs = t->model->kernel->offs;
+	const struct weft_os_thread *thread = get_thread(t, track);
 	size_t i =
-	    WEFT_FIRST(n, thread->offs, thread[1].offs, forward ? offs[n].start_ns > time_ns : offs[n].start_ns >= time_ns);
+	    WEFT_FIND_FIRST(n, thread->offs, thread[1].offs, forward ? offs[n].start_ns > time_ns : offs[n].start_ns >= time_ns);
 	for (; forward ? i < thread[1].offs : i > thread->offs; i += forward ? 1 : (size_t)-1) {
-		const struct weft_off *off = &offs[forward ? i : i - 1];
-		if (weft_os_ran_at(t, track, off->start_ns / 2 + off->end_ns / 2) != WEFT_NONE)
+		const struct weft_off_cpu *off = &offs[forward ? i : i - 1];
+		if (weft_os_promise_at(t, track, off->start_ns / 2 + off->end_ns / 2) != WEFT_NONE)
 			return off;
 	}
 	return NULL;
 }
 
-uint32_t weft_os_ran_at(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns)
+uint32_t weft_os_promise_at(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns)
 {
 	const size_t first = t->tracks[track].ran, end = t->tracks[track + 1].ran;
-	const size_t after = WEFT_FIRST(i, first, end, t->ran[i].start_ns > time_ns);
+	const size_t after = WEFT_FIND_FIRST(i, first, end, t->ran[i].start_ns > time_ns);
 	return after > first && t->ran[after - 1].end_ns >= time_ns ? t->ran[after - 1].promise : WEFT_NONE;
 }
 
-int weft_os_ran_by(const struct weft_model *model, uint32_t tid, int64_t time_ns, uint32_t *promise)
+int weft_os_promise_of_tid(const struct weft_model *model, uint32_t tid, int64_t time_ns, uint32_t *promise)
 {
 	const struct weft_os_tracks *t;
 	const int status = weft_model_os_tracks(model, &t);
-	const uint32_t track = t ? weft_os_track_of(t, tid) : WEFT_NONE;
-	*promise = track == WEFT_NONE ? WEFT_NONE : weft_os_ran_at(t, track, time_ns);
+	const uint32_t track = t ? weft_os_track_of_tid(t, tid) : WEFT_NONE;
+	*promise = track == WEFT_NONE ? WEFT_NONE : weft_os_promise_at(t, track, time_ns);
 	return status;
 }
 
@@ -241,10 +243,10 @@ uint32_t weft_os_track_of_stream(const struct weft_os_tracks *t, uint16_t stream
 	return stream < t->model->trace->stream_count ? t->of_stream[stream] : WEFT_NONE;
 }
 
-uint32_t weft_os_track_of(const struct weft_os_tracks *t, uint32_t tid)
+uint32_t weft_os_track_of_tid(const struct weft_os_tracks *t, uint32_t tid)
 {
 	for (uint32_t i = 0; i < t->count; i++)
-		if (thread_of(t, i)->tid == tid)
+		if (get_thread(t, i)->tid == tid)
 			return i;
 	return WEFT_NONE;
 }

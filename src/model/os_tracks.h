@@ -1,6 +1,6 @@
-/* os_tracks.h: what the kernel said of the program's OS threads, as a picture asks for it: of any stretch of time, and at once.
+/* os_tracks.h: states of the program's threads from kernel records, for pictures: fast queries for any interval.
  *
- * It is made when somebody first asks, for many never do.  Several OS threads may ask at once.
+ * The tracks are built on the first query, because many models are never asked.  Several threads may query at once.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_MODEL_OS_TRACKS_H
 #define WEFT_MODEL_OS_TRACKS_H
@@ -9,77 +9,78 @@
 
 enum weft_os_state {
 	WEFT_OS_RUNS,
-	WEFT_OS_PREEMPTED, /* others have its processor */
-	WEFT_OS_READY,     /* what it waited for is there, and no processor */
-	WEFT_OS_DISK,      /* blocked, and nothing can interrupt it */
+	WEFT_OS_PREEMPTED, /* runnable; its CPU was given to another thread */
+	WEFT_OS_READY,     /* runnable; its wait has ended and it has no CPU yet */
+	WEFT_OS_DISK,      /* blocked and not interruptible */
 	WEFT_OS_BLOCKED,
 	WEFT_OS_STATES
 };
 
-/* An OS thread of the program of which the kernel said anything of the time that the trace is of. */
+/* A thread of the program with kernel records in the time of the trace. */
 struct weft_os_track {
-	uint32_t thread;            /* number in weft_kernel.threads */
-	int64_t since_ns, until_ns; /* what is known is known for that time */
-	size_t ran;                 /* the promises that ran on it are [ran, next one's ran) of weft_os_tracks.ran */
+	uint32_t thread;            /* index into weft_kernel.threads */
+	int64_t since_ns, until_ns; /* time that kernel records cover */
+	size_t ran;                 /* the promises that ran on it are [ran, next track's ran) of weft_os_tracks.ran */
 };
 
-/* A promise had an OS thread. */
-struct weft_os_ran {
+/* An interval in which a promise had a thread. */
+struct weft_os_run {
 	int64_t start_ns, end_ns;
 	uint32_t promise, track;
 };
 
 struct weft_os_tracks {
 	const struct weft_model *model;
-	struct weft_os_track *tracks; /* first those that ran promises, as their streams are numbered; one more for .ran's end */
+	/* threads that ran promises come first, in the order of their streams; a sentinel ends .ran */
+	struct weft_os_track *tracks;
 	size_t count;
 	uint32_t *of_stream; /* [stream]: the track, or WEFT_NONE */
-	struct weft_os_ran *ran;
+	struct weft_os_run *ran;
 	struct weft_os_before {
-		uint64_t ns[WEFT_OS_STATES]; /* of WEFT_OS_RUNS always 0: it is the rest */
-	} * before; /* by stretch of weft_kernel.offs: how long those before it were, of its OS thread too */
+		uint64_t ns[WEFT_OS_STATES]; /* [WEFT_OS_RUNS] is always 0: running is the rest of the time */
+	} * before; /* by interval of weft_kernel.offs: total time in each state of its thread's earlier intervals */
 };
 
-/* *out: NULL where the kernel was not asked about each switch.  WEFT_ENOMEM.  The first time linear; lives as long as the model.
- */
+/* Returns the tracks; *out is NULL if context switches were not recorded.  WEFT_ENOMEM.  The first call is linear; the tracks
+ * live as long as the model. */
 int weft_model_os_tracks(const struct weft_model *model, const struct weft_os_tracks **out);
 
-/* How long an OS thread had been in each state by that time, of what is known of it; exactly.  *near is where to look first, 0 if
- * nobody knows, and then where the next call is to look: later times that are near are found at once, others in logarithmic
- * time. */
-void weft_os_until(
+/* Computes the exact time that a thread had spent in each state by time_ns, as far as it is known.  *near is a hint for the
+ * search, 0 at first, and is updated: times a little later are found in constant time, others in logarithmic time. */
+void weft_os_times_until(
     const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns, size_t *near, int64_t ns[WEFT_OS_STATES]);
 
-/* The same between two times. */
-void weft_os_sum(const struct weft_os_tracks *tracks, uint32_t track, int64_t from_ns, int64_t to_ns, int64_t ns[WEFT_OS_STATES]);
+/* Computes the time that a thread spent in each state between two times. */
+void weft_os_sum_times(
+    const struct weft_os_tracks *tracks, uint32_t track, int64_t from_ns, int64_t to_ns, int64_t ns[WEFT_OS_STATES]);
 
-/* How often it touched a page that was not there in that time.  Logarithmic. */
+/* Counts the page faults of a thread between two times.  Logarithmic. */
 size_t weft_os_faults(const struct weft_os_tracks *tracks, uint32_t track, int64_t from_ns, int64_t to_ns);
 
-/* The stretch that it is in at that time: without a processor, or, if it returns NULL, with one or before or after all that is
- * known. Logarithmic. */
-const struct weft_off *weft_os_off_at(
+/* Finds the off-CPU interval at a time.  NULL: the thread is on CPU, or the time is outside of what is known; *from_ns and *to_ns
+ * then bound that interval.  Logarithmic. */
+const struct weft_off_cpu *weft_os_off_at(
     const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns, int64_t *from_ns, int64_t *to_ns);
 
-/* The next stretch without a processor that begins after a time, or the last before it, while a promise ran; or NULL.  Linear in
- * those between. */
-const struct weft_off *weft_os_next_off(const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns, bool forward);
+/* Finds the next off-CPU interval after a time, or the last before it, during which a promise ran; or NULL.  Linear in the
+ * intervals between. */
+const struct weft_off_cpu *weft_os_next_off(const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns, bool forward);
 
-/* What it is in at that time of a stretch. */
-enum weft_os_state weft_os_state_of(const struct weft_off *off, int64_t time_ns);
+/* Returns the state of a thread at a time within an off-CPU interval. */
+enum weft_os_state weft_os_state_of(const struct weft_off_cpu *off, int64_t time_ns);
 
-/* The promise that it ran then, or WEFT_NONE.  Logarithmic. */
-uint32_t weft_os_ran_at(const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns);
+/* Returns the promise that the thread ran at a time, or WEFT_NONE.  Logarithmic. */
+uint32_t weft_os_promise_at(const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns);
 
-/* The promise that the OS thread of that number ran then, by the trace of the same program, or WEFT_NONE.  WEFT_ENOMEM: see
- * weft_model_os_tracks(), which it calls.  Logarithmic. */
-int weft_os_ran_by(const struct weft_model *model, uint32_t tid, int64_t time_ns, uint32_t *promise);
+/* Finds the promise that the thread with this tid ran at a time; WEFT_NONE: none.  The thread belongs to the traced program.
+ * WEFT_ENOMEM: see weft_model_os_tracks(), which it calls.  Logarithmic. */
+int weft_os_promise_of_tid(const struct weft_model *model, uint32_t tid, int64_t time_ns, uint32_t *promise);
 
-/* The track of a stream of the model, or WEFT_NONE. */
+/* Returns the track of a stream of the model, or WEFT_NONE. */
 uint32_t weft_os_track_of_stream(const struct weft_os_tracks *tracks, uint16_t stream);
 
-/* The track of that OS thread, or WEFT_NONE.  Linear in tracks. */
-uint32_t weft_os_track_of(const struct weft_os_tracks *tracks, uint32_t tid);
+/* Returns the track of the thread with this tid, or WEFT_NONE.  Linear in tracks. */
+uint32_t weft_os_track_of_tid(const struct weft_os_tracks *tracks, uint32_t tid);
 
 void weft__os_tracks_free(struct weft_os_tracks *tracks);
 

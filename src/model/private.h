@@ -1,4 +1,5 @@
-/* private.h: what the files of src/model share.  SPDX-License-Identifier: ISC */
+/* private.h: declarations shared by the files of src/model.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_MODEL_PRIVATE_H
 #define WEFT_MODEL_PRIVATE_H
 
@@ -14,26 +15,27 @@ struct weft_model_private {
 	char kind_names[256][9];            /* "kind-77" */
 };
 
-/* The promise that runs on an OS thread, and the pause that it is in. */
+/* The running promise and the open pause of a stream. */
 struct weft__stream_state {
 	uint32_t running; /* or WEFT_NONE */
-	size_t run;       /* of `running`: index into runs */
-	size_t sleep;     /* of the system running: index into sleeps */
+	size_t run;       /* index into runs of the run of `running` */
+	size_t sleep;     /* index into sleeps, if the system is running */
 	uint32_t pause_depth, pause_text;
 	int64_t pause_ns;
-	int64_t end_ns; /* of its part, if that has ended */
+	int64_t end_ns; /* end of its part, if is_ended */
 	bool is_ended;
-	bool acts; /* it ended promises that it did not run, awaited or read any, took locks: without its events nobody knows who
-		      is pending */
+	/* it ended promises that it did not run, awaited or read any, or took locks: without its events, pending promises are
+	 * not known */
+	bool acts;
 };
 
-/* A state dump told of it before anything told of its creator. */
+/* A promise in a state dump that was named before its creator. */
 struct weft__orphan {
 	uint32_t promise;
 	int64_t creator;
 };
 
-/* A text that was looked up lately. */
+/* A text that was interned recently. */
 struct weft__recent_text {
 	struct weft_str text;
 	uint32_t number;
@@ -41,20 +43,20 @@ struct weft__recent_text {
 
 enum { WEFT__RECENT_TEXTS = 64 };
 
-/* Until when a trace is whole, as weft_event.time_ns; `streams` says, of those that are absent, from when on. */
+/* How far a trace is complete, as weft_event.time_ns.  `streams` has the time from which a worker's events are missing. */
 struct weft__absent {
 	int64_t from_ns;
 	uint16_t stream;
 };
 
-struct weft__clip {
+struct weft__complete_prefix {
 	int64_t until_ns;
 	int64_t *streams;            /* [stream_count]; INT64_MAX: not absent */
-	struct weft__absent *absent; /* these by time */
+	struct weft__absent *absent; /* the absent streams, by time */
 	size_t stream_count, absent_count;
 };
 
-/* A model while the events come in. */
+/* A model under construction. */
 struct weft__end;
 
 struct weft__build {
@@ -67,55 +69,58 @@ struct weft__build {
 	WEFT_VEC(struct weft_spin) spins;
 	WEFT_VEC(struct weft_round) rounds;
 	WEFT_VEC(struct weft_death) deaths;
-	WEFT_VEC(struct weft_keeping) keepings;
+	WEFT_VEC(struct weft_snapshot_reason) snapshot_reasons;
 	WEFT_VEC(struct weft_message) messages;
-	struct weft_idmap message_of; /* the last of a text and a number, as text << 32 | number, by its index */
+	/* index of the newest message with this text and number, by text << 32 | low 32 bits of the number */
+	struct weft_idmap message_of;
 	WEFT_VEC(struct weft_transfer) transfers;
-	WEFT_VEC(struct weft_connection_end) told_ends;
-	WEFT_VEC(struct weft_turn) turns;
-	WEFT_VEC(struct weft__end) ends; /* of connections */
+	WEFT_VEC(struct weft_connection_end) connection_ends;
+	WEFT_VEC(struct weft_request) requests;
+	WEFT_VEC(struct weft__end) ends; /* ends of connections */
 	struct weft_idmap end_of;        /* by promise */
-	struct weft_idmap end_named;     /* the newest, by the numbers in end_names of its own address << 32 | its peer's */
+	struct weft_idmap end_named;     /* newest end, by own address << 32 | peer's address (numbers in end_names) */
 	struct weft_intern end_names;
-	WEFT_VEC(struct weft__datagram) datagrams; /* that were sent */
-	struct weft_idmap datagram_of;             /* the newest, by its digest */
-	WEFT_VEC(struct weft__socket) sockets;     /* that sent some */
+	WEFT_VEC(struct weft__datagram) datagrams; /* sent datagrams */
+	struct weft_idmap datagram_of;             /* newest datagram, by digest */
+	WEFT_VEC(struct weft__socket) sockets;     /* sockets that sent datagrams */
 	struct weft_idmap socket_of;               /* by promise */
 	WEFT_VEC(struct weft_label) labels;
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;
 	WEFT_VEC(uint32_t) run_owners;
-	WEFT_VEC(uint16_t) run_streams; /* empty where there is one stream */
-	WEFT_VEC(struct weft_stretch) pauses;
-	WEFT_VEC(struct weft_stretch) sleeps;
-	WEFT_VEC(struct weft_stretch) lulls;
+	WEFT_VEC(uint16_t) run_streams; /* empty if there is only one stream */
+	WEFT_VEC(struct weft_interval) pauses;
+	WEFT_VEC(struct weft_interval) sleeps;
+	WEFT_VEC(struct weft_interval) lulls;
 	bool has_ended_parts;
-	size_t streams_awake, streams_asleep;   /* that run a promise; that run the system */
-	WEFT_VEC(struct weft_counter) counters; /* .name is set at the end, .samples has room for a power of two */
+	size_t streams_awake, streams_asleep;   /* streams that run a promise; streams that run the system */
+	WEFT_VEC(struct weft_counter) counters; /* .name is set at the end; the capacity of .samples is a power of two */
 	WEFT_VEC(uint32_t) counter_texts;
 	WEFT_VEC(uint32_t) should_resolve;
 	WEFT_VEC(struct weft__orphan) orphans;
 	WEFT_VEC(struct weft__stream_state) streams;
-	const struct weft__clip *clip; /* or NULL: all is read */
-	size_t absent_reached;         /* of clip->absent */
-	uint16_t told;                 /* the stream of the last event */
-	size_t links_dropped;          /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
-	struct weft_idmap parts;       /* ids of promises that are told of as their owners, of which `ids` has the numbers */
+	const struct weft__complete_prefix *clip; /* NULL: all events are read */
+	size_t absent_reached;                    /* number of clip->absent that were passed */
+	uint16_t last_stream;                     /* the stream of the last event */
+	size_t links_dropped;                     /* awaits that a read replaced and marked WEFT__LINK_DROPPED */
+	/* ids of internal promises that are modelled as their owners; `ids` maps them to the owners */
+	struct weft_idmap parts;
 	bool leaves_parts_out, has_parts;
 	bool knows_pending;
-	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links; 1: over by now */
+	/* pairs of promises, from << 32 | to, of awaits among the first awaits_seen links; value 1: ended */
+	struct weft_idmap awaits;
 	size_t awaits_seen;
-	struct weft__recent_text recent[WEFT__RECENT_TEXTS]; /* by their place */
+	struct weft__recent_text recent[WEFT__RECENT_TEXTS]; /* by address */
 	bool is_woken[256];                                  /* kinds with WEFT_TRAIT_WOKEN */
-	bool has_woken;                                      /* there is a promise of one of them */
-	bool labels_unordered;                               /* a state dump named a promise that had labels */
+	bool has_woken;                                      /* the model has a promise of such a kind */
+	bool labels_unordered;                               /* a state dump named a promise that already had labels */
 };
 
-/* Finds until when a trace is whole that was read to its end; 1, 0: it is whole, or never was, or WEFT_ENOMEM.  The caller
- * frees what clip points to. */
-int weft__clip_find(struct weft__clip *clip, const struct weft__build *b);
+/* Finds the time up to which a trace is complete, after all of it was read.  Returns 1 if it is found; 0 if the trace is
+ * complete, never was, or the time is unknown; or WEFT_ENOMEM.  The caller frees the arrays of clip. */
+int weft__complete_prefix_find(struct weft__complete_prefix *clip, const struct weft__build *b);
 
-/* A lull is open: the last of b->lulls. */
+/* Returns true while a lull is open: the last of b->lulls. */
 static inline bool weft__is_lull(const struct weft__build *b)
 {
 	return b->model->trace->stream_count > 1 && b->streams_asleep > 0 && b->streams_awake == 0;
@@ -123,8 +128,8 @@ static inline bool weft__is_lull(const struct weft__build *b)
 
 #define WEFT__LINK_DROPPED WEFT_LINK_KINDS
 
-/* The promise that p is by now. */
-static inline uint32_t weft__promise_now(struct weft__build *b, uint32_t p)
+/* Returns the promise that p has become by now. */
+static inline uint32_t weft__current_promise(struct weft__build *b, uint32_t p)
 {
 	struct weft_promise *promises = b->promises.items;
 	while (promises[p].weft__into != p) {
@@ -134,22 +139,23 @@ static inline uint32_t weft__promise_now(struct weft__build *b, uint32_t p)
 	return p;
 }
 
-/* What connections tell, as the events come.  WEFT_ENOMEM. */
+/* Apply events of connections.  WEFT_ENOMEM. */
 int weft__transfer_connection(struct weft__build *b, uint32_t promise, const struct weft_event *ev);
 int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns);
-/* *by: who wrote it, or WEFT_NONE. */
+/* *by: promise that wrote the bytes, or WEFT_NONE. */
 int weft__transfer_received(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by);
-/* The same of a datagram, which the promise sends, or handles. */
+/* Applies a datagram that the promise sends or handles; *by as above. */
 int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by);
-bool weft__transfer_finish(struct weft__build *b); /* puts all in the model's order, and makes told_ends; false: no memory */
+bool weft__transfer_finish(
+    struct weft__build *b); /* sorts everything for the model, and fills connection_ends; false: out of memory */
 void weft__transfer_drop(struct weft__build *b);
 
 int weft__compare_await_ends(const void *a, const void *b);
 
-/* Whether an error says that something was not there, or came to its end. */
+/* Returns true if an error means that something was absent or had ended. */
 bool weft__model_is_absent(const struct weft_model *model, uint32_t failure);
 
-/* After the last event: ends what is open, and makes the model of it.  WEFT_ENOMEM, WEFT_ETOOBIG. */
+/* Finishes the model after the last event: ends what is open and sorts the arrays.  WEFT_ENOMEM, WEFT_ETOOBIG. */
 int weft__model_finish(struct weft__build *b, bool keep_binds);
 
 #endif

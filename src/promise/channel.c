@@ -1,5 +1,6 @@
-/* channel.c: mvars and bounded streams: values wait for readers, and writers wait for room.
- * SPDX-License-Identifier: ISC */
+/* channel.c: mvars and bounded streams: values wait for readers, and writers wait for free capacity.  SPDX-License-Identifier:
+ * ISC
+ */
 #include "promise/core.h"
 
 struct channel {
@@ -69,8 +70,8 @@ static void channel_add(struct channel *c, struct weft_value value)
 	c->value[(c->first + c->count++) % c->capacity] = value;
 }
 
-/* The writer's task is cancelled. */
-static void writer_leaves(void *pointer)
+/* Removes a writer whose task was cancelled. */
+static void cancel_writer(void *pointer)
 {
 	struct writer *w = pointer;
 	if (w->link.next) {
@@ -91,7 +92,7 @@ static struct weft_promise *channel_wait_to_put(struct weft_record_site *site, s
 	struct writer *w = weft__allocate(sizeof *w);
 	struct weft_resolver *resolver;
 	struct weft_promise *task = w ? weft__wait(site, WEFT_KIND_TASK, c->put_label, true, &resolver) : &weft__no_memory;
-	if (task != &weft__no_memory && weft__add_handler(task, writer_leaves, w, writer_destroy) != WEFT_OK) {
+	if (task != &weft__no_memory && weft__add_handler(task, cancel_writer, w, writer_destroy) != WEFT_OK) {
 		weft_resolver_drop(resolver);
 		weft__unref(task);
 		task = &weft__no_memory;
@@ -115,7 +116,7 @@ static struct weft_promise *channel_put(struct weft_record_site *site, struct ch
 	}
 	if (c->count == c->capacity)
 		return channel_wait_to_put(site, c, value);
-	struct weft_promise *reader = c->count == 0 ? weft__queue_take(&c->readers) : NULL;
+	struct weft_promise *reader = c->count == 0 ? weft__queue_pop(&c->readers) : NULL;
 	if (reader)
 		weft_wakeup_later((struct weft_resolver *)reader, value.pointer, value.destroy);
 	else
@@ -123,7 +124,7 @@ static struct weft_promise *channel_put(struct weft_record_site *site, struct ch
 	return &weft__unit;
 }
 
-/* Room has come free: the first writer that is still pending puts its value. */
+/* Lets the first pending writer put its value after capacity became free. */
 static void channel_refill(struct channel *c)
 {
 	while (!weft__list_is_empty(&c->writers)) {
@@ -145,13 +146,13 @@ static struct weft_promise *channel_take(struct weft_record_site *site, struct c
 	if (c->count == 0) {
 		if (c->closed)
 			return weft_promise_fail(WEFT_PROMISE_CLOSED, "closed");
-		struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &c->readers);
+		struct weft_promise *task = weft__queue_add_task(site, WEFT_KIND_TASK, &c->readers);
 		if (task && c->take_label)
 			weft__label(task, c->take_label);
 		return weft__arg(task);
 	}
-	/* Allocated before a value is taken, so that lack of memory loses no value. */
-	struct weft_promise *result = weft__blank();
+	/* Allocate before a value is taken, so that lack of memory loses no value. */
+	struct weft_promise *result = weft__make_blank();
 	if (!result)
 		return &weft__no_memory;
 	struct weft_value value = c->value[c->first];
@@ -233,6 +234,6 @@ void weft_bounded_close(struct weft_bounded *b)
 	b->channel.closed = true;
 	weft__list_init(&readers);
 	weft__list_append(&readers, &b->channel.readers);
-	while ((task = weft__queue_take(&readers)))
+	while ((task = weft__queue_pop(&readers)))
 		weft_wakeup_later_error((struct weft_resolver *)task, WEFT_PROMISE_CLOSED, "closed");
 }

@@ -26,7 +26,7 @@ static void libc_release(void *ctx, void *memory, size_t bytes)
 }
 #endif
 
-WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft__world weft__world = {
+WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft__thread_state weft__thread_state = {
     .current = WEFT_SYSTEM_ID,
     .stamp = 2,
     .random = 0x9e3779b97f4a7c15U,
@@ -48,18 +48,18 @@ struct weft_promise weft__no_memory = {
 void weft_promise_set_memory(const struct weft_promise_memory *memory)
 {
 	weft_promise_trim();
-	weft__world.memory = *memory;
+	weft__thread_state.memory = *memory;
 }
 
 void *weft__allocate(size_t bytes)
 {
-	struct weft_promise_memory *m = &weft__world.memory;
+	struct weft_promise_memory *m = &weft__thread_state.memory;
 	return m->allocate(m->ctx, bytes);
 }
 
 void weft__release(void *memory, size_t bytes)
 {
-	struct weft_promise_memory *m = &weft__world.memory;
+	struct weft_promise_memory *m = &weft__thread_state.memory;
 	if (memory)
 		m->release(m->ctx, memory, bytes);
 }
@@ -83,34 +83,34 @@ char *weft__copy_text(const char *prefix, const char *text)
 /* ---- Slots ---- */
 
 enum {
-	FEW = 2048,
+	MIN_SWEEP_SLOTS = 2048,
 	CHUNK_BYTES = sizeof(struct weft__chunk) + WEFT__CHUNK * sizeof(struct weft_promise) + (WEFT__CHUNK > 1) * 64
 };
 
 static void release_chunk(struct weft__chunk *chunk)
 {
-	struct weft__world *world = &weft__world;
-	if (world->telling == &chunk->link) {
-		world->telling = chunk->link.next;
-		world->telling_slot = 0;
+	struct weft__thread_state *world = &weft__thread_state;
+	if (world->list_chunk == &chunk->link) {
+		world->list_chunk = chunk->link.next;
+		world->list_slot = 0;
 	}
 	weft__unlink(&chunk->link);
 	weft__release(chunk, CHUNK_BYTES);
 	if (weft__list_is_empty(&world->chunks))
-		weft__tell_pending(false);
+		weft__set_pending_listing(false);
 }
 
 static void free_slot(struct weft_promise *p)
 {
-	p->next = weft__world.spare;
-	weft__world.spare = p;
-	weft__world.spare_count++;
+	p->next = weft__thread_state.spare;
+	weft__thread_state.spare = p;
+	weft__thread_state.spare_count++;
 }
 
-/* Frees the chunks in which no slot is used. */
-static void sweep(void)
+/* Frees the chunks without a used slot. */
+static void sweep_chunks(void)
 {
-	struct weft__world *world = &weft__world;
+	struct weft__thread_state *world = &weft__thread_state;
 	size_t total = 0;
 	world->spare = NULL;
 	world->spare_count = 0;
@@ -129,50 +129,50 @@ static void sweep(void)
 				free_slot(&chunk->slot[i]);
 		total += WEFT__CHUNK;
 	}
-	/* The next look waits until as many promises have been freed as this one has looked at: the cost stays proportional. */
-	world->sweep_at = world->spare_count + (total > FEW ? total : FEW);
+	/* Sweep again when as many promises have been freed as this sweep visited: the cost stays proportional. */
+	world->sweep_at = world->spare_count + (total > MIN_SWEEP_SLOTS ? total : MIN_SWEEP_SLOTS);
 }
 
-/* ---- Copied labels: a server makes and frees short ones with each request, so the memory of some is kept ---- */
+/* ---- Copied labels: a server makes and frees short labels with each request, so some of their memory is kept ---- */
 
-enum { SHORT_LABEL = 64, LABELS_KEPT = 256 };
+enum { SHORT_LABEL_BYTES = 64, MAX_FREE_LABELS = 256 };
 
 static struct weft__handler *allocate_label(size_t bytes)
 {
-	struct weft__link *kept = weft__world.labels;
-	if (bytes > SHORT_LABEL)
+	struct weft__link *free_label = weft__thread_state.labels;
+	if (bytes > SHORT_LABEL_BYTES)
 		return weft__allocate(sizeof(struct weft__handler) + bytes);
-	if (!kept)
-		return weft__allocate(sizeof(struct weft__handler) + SHORT_LABEL);
-	weft__world.labels = kept->next;
-	weft__world.label_count--;
-	return WEFT__CONTAINER(kept, struct weft__handler, link);
+	if (!free_label)
+		return weft__allocate(sizeof(struct weft__handler) + SHORT_LABEL_BYTES);
+	weft__thread_state.labels = free_label->next;
+	weft__thread_state.label_count--;
+	return WEFT__CONTAINER(free_label, struct weft__handler, link);
 }
 
 static void release_label(struct weft__handler *h)
 {
 	size_t bytes = weft__text_bytes((char *)(h + 1));
-	if (bytes > SHORT_LABEL) {
+	if (bytes > SHORT_LABEL_BYTES) {
 		weft__release(h, sizeof *h + bytes);
-	} else if (WEFT__CHUNK == 1 || weft__world.label_count == LABELS_KEPT) {
-		weft__release(h, sizeof *h + SHORT_LABEL);
+	} else if (WEFT__CHUNK == 1 || weft__thread_state.label_count == MAX_FREE_LABELS) {
+		weft__release(h, sizeof *h + SHORT_LABEL_BYTES);
 	} else {
-		h->link.next = weft__world.labels;
-		weft__world.labels = &h->link;
-		weft__world.label_count++;
+		h->link.next = weft__thread_state.labels;
+		weft__thread_state.labels = &h->link;
+		weft__thread_state.label_count++;
 	}
 }
 
 void weft_promise_trim(void)
 {
-	while (weft__world.labels)
-		weft__release(allocate_label(1), sizeof(struct weft__handler) + SHORT_LABEL);
-	sweep();
+	while (weft__thread_state.labels)
+		weft__release(allocate_label(1), sizeof(struct weft__handler) + SHORT_LABEL_BYTES);
+	sweep_chunks();
 }
 
 bool weft__grow(void)
 {
-	struct weft__world *world = &weft__world;
+	struct weft__thread_state *world = &weft__thread_state;
 	struct weft__chunk *chunk = weft__allocate(CHUNK_BYTES);
 	if (!chunk)
 		return false;
@@ -181,9 +181,9 @@ bool weft__grow(void)
 	if (!world->chunks.next)
 		weft__list_init(&world->chunks);
 	if (!world->sweep_at)
-		world->sweep_at = FEW;
+		world->sweep_at = MIN_SWEEP_SLOTS;
 	if (weft__list_is_empty(&world->chunks))
-		weft__tell_pending(true);
+		weft__set_pending_listing(true);
 	weft__link_after(world->chunks.prev, &chunk->link);
 	for (size_t i = WEFT__CHUNK; i-- > 0;) {
 		chunk->slot[i].refs = chunk->slot[i].weak = 0;
@@ -192,25 +192,25 @@ bool weft__grow(void)
 	return true;
 }
 
-struct weft_promise *weft__blank(void)
+struct weft_promise *weft__make_blank(void)
 {
-	if (!weft__world.spare && !weft__grow())
+	if (!weft__thread_state.spare && !weft__grow())
 		return NULL;
-	return weft__take_slot(WEFT_RESOLVED, WEFT__CANCEL_NO);
+	return weft__pop_slot(WEFT_RESOLVED, WEFT__CANCEL_NO);
 }
 
 void weft__weak_unref_last(struct weft_promise *p)
 {
 	do {
 		struct weft_promise *into = p->state == WEFT__PROXY ? p->into : NULL;
-		if (WEFT__CHUNK == 1) /* nothing is spare */
+		if (WEFT__CHUNK == 1) /* chunks of one promise are freed at once */
 			release_chunk((struct weft__chunk *)(void *)p - 1);
 		else
 			free_slot(p);
 		p = into;
 	} while (p && --p->weak == 0);
-	if (weft__world.spare_count >= weft__world.sweep_at)
-		sweep();
+	if (weft__thread_state.spare_count >= weft__thread_state.sweep_at)
+		sweep_chunks();
 }
 
 /* ---- References ---- */
@@ -224,8 +224,8 @@ void weft__drop_closure(struct weft_promise *p)
 	}
 }
 
-/* The promise has ended: the list of what cancelling it would reach is not needed any more. */
-static void drop_cancel(struct weft_promise *p)
+/* Drops the list of inputs that a cancel would reach, which an ended promise does not need. */
+static void drop_cancel_targets(struct weft_promise *p)
 {
 	if (p->cancel == WEFT__CANCEL_ONE)
 		weft__weak_unref(p->input);
@@ -247,17 +247,17 @@ static void drop_handlers(struct weft_promise *p)
 	}
 }
 
-static void bury_one(struct weft_promise *p)
+static void destroy_one(struct weft_promise *p)
 {
-	/* Nobody can resolve this promise, so nobody will wake its waiters. */
+	/* Nothing can resolve this promise any more, so its waiters will never wake. */
 	while (!weft__list_is_empty(&p->waiters)) {
 		struct weft__waiter *w = WEFT__CONTAINER(weft__list_pop(&p->waiters), struct weft__waiter, link);
 		weft__unref(w->to);
 	}
 	drop_handlers(p);
 	switch (p->state) {
-	case WEFT_PENDING: drop_cancel(p); break;
-	case WEFT__PROXY: /* a static promise never becomes one with another */
+	case WEFT_PENDING: drop_cancel_targets(p); break;
+	case WEFT__PROXY: /* a static promise never becomes another promise */
 		weft__weak_ref(p->into);
 		weft__unref(p->into);
 		break;
@@ -282,19 +282,19 @@ static void bury_one(struct weft_promise *p)
 	weft__weak_unref(p);
 }
 
-void weft__bury(struct weft_promise *p)
+void weft__destroy(struct weft_promise *p)
 {
-	struct weft__world *world = &weft__world;
-	p->next = world->to_bury;
-	world->to_bury = p;
-	if (world->burying)
+	struct weft__thread_state *world = &weft__thread_state;
+	p->next = world->to_destroy;
+	world->to_destroy = p;
+	if (world->is_destroying)
 		return;
-	world->burying = true;
-	while ((p = world->to_bury)) {
-		world->to_bury = p->next;
-		bury_one(p);
+	world->is_destroying = true;
+	while ((p = world->to_destroy)) {
+		world->to_destroy = p->next;
+		destroy_one(p);
 	}
-	world->burying = false;
+	world->is_destroying = false;
 }
 
 struct weft_promise *weft_promise_ref(struct weft_promise *p)
@@ -341,9 +341,32 @@ struct weft_promise *weft__end_of_proxies(struct weft_promise *p)
 	return end;
 }
 
+bool weft__is_pending(const struct weft_promise *p)
+{
+	return weft__repr(weft__arg(p))->state == WEFT_PENDING;
+}
+
+/* Returns the error; NULL unless the promise failed. */
+static const struct weft_failure *get_failure(struct weft_promise *p)
+{
+	struct weft_promise *t = weft__repr(p);
+	return t->state == WEFT_FAILED ? &weft__owner(t)->failure : NULL;
+}
+
+/* Records a read of an error that the program asks for, once. */
+static void notice_failure(struct weft_promise *p)
+{
+	if (p->state != WEFT_FAILED || p->is_noticed || p->id <= 0)
+		return;
+	p->is_noticed = true;
+	weft__note_read(p->id);
+}
+
 enum weft_promise_state weft_promise_state(const struct weft_promise *p)
 {
-	return (enum weft_promise_state)weft__repr(weft__arg(p))->state;
+	struct weft_promise *t = weft__repr(weft__arg(p));
+	notice_failure(t);
+	return (enum weft_promise_state)t->state;
 }
 
 enum weft_promise_state weft_promise_poll(const struct weft_promise *p)
@@ -363,39 +386,40 @@ void *weft_promise_value(const struct weft_promise *p)
 const struct weft_failure *weft_promise_failure(const struct weft_promise *p)
 {
 	struct weft_promise *t = weft__repr(weft__arg(p));
-	return t->state == WEFT_FAILED ? &weft__owner(t)->failure : NULL;
+	notice_failure(t);
+	return get_failure(t);
 }
 
 weft_id weft_promise_id(const struct weft_promise *p)
 {
-	weft__before_other();
+	weft__round_flush_if_any();
 	return weft__id(weft__repr(weft__arg(p)));
 }
 
 static void set_value(struct weft_promise *p, void *value, weft_destroy_fn *destroy)
 {
-	drop_cancel(p);
+	drop_cancel_targets(p);
 	p->owner = NULL;
 	p->state = WEFT_RESOLVED;
 	p->value = (struct weft_value){value, destroy};
-	p->stamp = ++weft__world.stamp;
+	p->stamp = ++weft__thread_state.stamp;
 }
 
 static void set_failure(struct weft_promise *p, int code, const char *message)
 {
-	drop_cancel(p);
+	drop_cancel_targets(p);
 	char *copy = message ? weft__copy_text("", message) : NULL;
 	p->owner = NULL;
 	p->state = WEFT_FAILED;
 	p->own_message = copy != NULL;
 	p->failure = (struct weft_failure){code, copy ? copy : ""};
 	p->cancelled = code == WEFT_PROMISE_CANCELLED;
-	p->stamp = ++weft__world.stamp;
+	p->stamp = ++weft__thread_state.stamp;
 }
 
-static void set_as(struct weft_promise *p, struct weft_promise *as)
+static void set_same_end(struct weft_promise *p, struct weft_promise *as)
 {
-	drop_cancel(p);
+	drop_cancel_targets(p);
 	p->state = as->state;
 	p->owner = weft__ref(weft__owner(as));
 	p->cancelled = as->cancelled;
@@ -404,13 +428,13 @@ static void set_as(struct weft_promise *p, struct weft_promise *as)
 
 void weft__become_value(struct weft_promise *p, struct weft_value value)
 {
-	p->id = weft__world.current;
+	p->id = weft__thread_state.current;
 	set_value(p, value.pointer, value.destroy);
 }
 
 struct weft_promise *weft_promise_return(void *value, weft_destroy_fn *destroy)
 {
-	struct weft_promise *p = weft__blank();
+	struct weft_promise *p = weft__make_blank();
 	if (!p) {
 		if (destroy)
 			destroy(value);
@@ -427,36 +451,36 @@ struct weft_promise *weft_promise_unit(void)
 
 struct weft_promise *weft_promise_fail(int code, const char *message)
 {
-	struct weft_promise *p = weft__blank();
+	struct weft_promise *p = weft__make_blank();
 	if (!p)
 		return &weft__no_memory;
-	p->id = weft__world.current;
+	p->id = weft__thread_state.current;
 	set_failure(p, code, message);
 	return p;
 }
 
 struct weft_promise *weft__promise_ended_as(struct weft_promise *as)
 {
-	struct weft_promise *p = weft__blank();
+	struct weft_promise *p = weft__make_blank();
 	if (!p)
 		return &weft__no_memory;
-	p->id = weft__world.current;
-	set_as(p, as);
+	p->id = weft__thread_state.current;
+	set_same_end(p, as);
 	return p;
 }
 
-struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel)
+struct weft_promise *weft__make_pending(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel)
 {
-	if (!weft__world.spare && !weft__grow())
+	if (!weft__thread_state.spare && !weft__grow())
 		return NULL;
-	struct weft_promise *p = weft__unheard(site, kind, cancel);
-	if (WEFT__NOTING())
+	struct weft_promise *p = weft__make_unrecorded(site, kind, cancel);
+	if (WEFT__IS_RECORDING())
 		weft__record_created(p);
 	return p;
 }
 
 #ifndef WEFT_DISABLE
-/* Gives p a label that is no literal: copies it into a handler of p's end.  Without memory for that p has none. */
+/* Copies a label that is no literal into a handler of p.  Without memory p has no label. */
 static void label_by_copy(struct weft_promise *p, const char *label, size_t bytes)
 {
 	struct weft__handler *h = allocate_label(bytes + 1);
@@ -469,15 +493,15 @@ static void label_by_copy(struct weft_promise *p, const char *label, size_t byte
 	p->label = (char *)(h + 1);
 }
 
-static __attribute__((noinline)) struct weft_promise *make_noted(struct weft_promise *p, bool literal)
+static __attribute__((noinline)) struct weft_promise *make_recorded(struct weft_promise *p, bool literal)
 {
 	const char *label = p->label;
 	size_t bytes = label ? __builtin_strlen(label) : 0;
 	if (label && !literal)
 		label_by_copy(p, label, bytes);
-	if (WEFT__NOTING() && label)
+	if (WEFT__IS_RECORDING() && label)
 		weft__record_created_labelled(p, label, bytes);
-	else if (WEFT__NOTING())
+	else if (WEFT__IS_RECORDING())
 		weft__record_created(p);
 	return p;
 }
@@ -497,15 +521,15 @@ static __attribute__((noinline)) struct weft_promise *make_after_growing(struct 
 struct weft_promise *weft__make(struct weft_record_site *site, enum weft_kind kind, bool cancellable, const char *label,
     bool literal, struct weft_resolver **resolver)
 {
-	if (!weft__world.spare)
+	if (!weft__thread_state.spare)
 		return make_after_growing(site, kind, cancellable, label, literal, resolver);
-	struct weft_promise *p = weft__unheard(site, kind, cancellable ? WEFT__CANCEL_ME : WEFT__CANCEL_NO);
+	struct weft_promise *p = weft__make_unrecorded(site, kind, cancellable ? WEFT__CANCEL_ME : WEFT__CANCEL_NO);
 	p->refs = 2;
 	*resolver = (struct weft_resolver *)p;
 #ifndef WEFT_DISABLE
 	p->label = label;
-	if (!literal || WEFT__NOTING())
-		return make_noted(p, literal);
+	if (!literal || WEFT__IS_RECORDING())
+		return make_recorded(p, literal);
 #endif
 	return p;
 }
@@ -516,14 +540,14 @@ struct weft_promise *weft__wait(
 	return weft__make(site, kind, kind == WEFT_KIND_TASK, label, literal, resolver);
 }
 
-/* ---- Running what waits ---- */
+/* ---- Running waiters ---- */
 
-/* Those that ended are on a stack, so what one of its waiters ended is run to its end before the next waiter; each wakeup that
- * stands on the C stack runs what is above where it found it. */
-static void push(struct weft_promise *p)
+/* Pushes an ended promise on the stack to run.  Promises that a waiter ends run before the next waiter.  Each wakeup on the C
+ * stack runs only what was pushed after its start. */
+static void push_to_run(struct weft_promise *p)
 {
-	p->next = weft__world.to_run;
-	weft__world.to_run = weft__ref(p);
+	p->next = weft__thread_state.to_run;
+	weft__thread_state.to_run = weft__ref(p);
 }
 
 static void run_handler(struct weft__handler *h)
@@ -550,14 +574,14 @@ static void run_handler(struct weft__handler *h)
 static void run_until(struct weft_promise *bottom)
 {
 	struct weft_promise *p;
-	while ((p = weft__world.to_run) != bottom) {
+	while ((p = weft__thread_state.to_run) != bottom) {
 		if (p->cancelled && !weft__list_is_empty(&p->handlers)) {
 			run_handler(WEFT__CONTAINER(weft__list_pop(&p->handlers), struct weft__handler, link));
 		} else if (!weft__list_is_empty(&p->waiters)) {
 			struct weft__waiter *w = WEFT__CONTAINER(weft__list_pop(&p->waiters), struct weft__waiter, link);
 			weft__fire(w, p);
 		} else {
-			weft__world.to_run = p->next;
+			weft__thread_state.to_run = p->next;
 			drop_handlers(p);
 			weft__unref(p);
 		}
@@ -571,8 +595,8 @@ struct wakeup {
 
 static struct wakeup enter_wakeup(void)
 {
-	struct wakeup wakeup = {weft__world.current, !weft__world.waking};
-	weft__world.waking = true;
+	struct wakeup wakeup = {weft__thread_state.current, !weft__thread_state.waking};
+	weft__thread_state.waking = true;
 	return wakeup;
 }
 
@@ -580,14 +604,14 @@ static void leave_wakeup(struct wakeup wakeup)
 {
 	if (wakeup.outermost) {
 		struct weft_promise *p;
-		while ((p = weft__world.later)) {
-			struct weft_promise *bottom = weft__world.to_run;
-			weft__world.later = p->next;
-			push(p);
+		while ((p = weft__thread_state.later)) {
+			struct weft_promise *bottom = weft__thread_state.to_run;
+			weft__thread_state.later = p->next;
+			push_to_run(p);
 			weft__unref(p);
 			run_until(bottom);
 		}
-		weft__world.waking = false;
+		weft__thread_state.waking = false;
 	}
 	weft__switch_to(wakeup.current);
 }
@@ -595,27 +619,27 @@ static void leave_wakeup(struct wakeup wakeup)
 static void run_now(struct weft_promise *p)
 {
 	struct wakeup wakeup = enter_wakeup();
-	struct weft_promise *bottom = weft__world.to_run;
-	push(p);
+	struct weft_promise *bottom = weft__thread_state.to_run;
+	push_to_run(p);
 	run_until(bottom);
 	leave_wakeup(wakeup);
 }
 
 static void run_later(struct weft_promise *p)
 {
-	if (!weft__world.waking) {
+	if (!weft__thread_state.waking) {
 		run_now(p);
 		return;
 	}
 	p->next = NULL;
-	if (weft__world.later)
-		weft__world.later_last->next = p;
+	if (weft__thread_state.later)
+		weft__thread_state.later_last->next = p;
 	else
-		weft__world.later = p;
-	weft__world.later_last = weft__ref(p);
+		weft__thread_state.later = p;
+	weft__thread_state.later_last = weft__ref(p);
 }
 
-static void wake(struct weft_promise *p, bool later)
+static void wake_waiters(struct weft_promise *p, bool later)
 {
 	if (later)
 		run_later(p);
@@ -625,16 +649,16 @@ static void wake(struct weft_promise *p, bool later)
 
 void weft__end_as(struct weft_promise *p, struct weft_promise *as)
 {
-	weft__note_end(p, weft_promise_failure(as));
-	set_as(p, as);
-	push(p);
+	weft__note_end(p, get_failure(as));
+	set_same_end(p, as);
+	push_to_run(p);
 }
 
 void weft__end_with(struct weft_promise *p, void *value, weft_destroy_fn *destroy)
 {
 	weft__note_end(p, NULL);
 	set_value(p, value, destroy);
-	push(p);
+	push_to_run(p);
 }
 
 void weft__connect(struct weft_promise *p, struct weft_promise *with)
@@ -644,14 +668,15 @@ void weft__connect(struct weft_promise *p, struct weft_promise *with)
 	if (two->state != WEFT_PENDING) {
 		weft__end_as(one, two);
 	} else if (one != two) {
-		/* `one` stays, since it may be held for long, as the result of a loop, and `two` was never seen by anybody. */
+		/* `one` is kept, since it may be held for long, as the result of a loop, and `two` was never visible to the
+		 * program. */
 		weft__note_become(one, two);
 #ifndef WEFT_DISABLE
 		if (!one->label)
 			one->label = two->label;
 #endif
 		one->should_resolve |= two->should_resolve;
-		drop_cancel(one);
+		drop_cancel_targets(one);
 		one->cancel = two->cancel;
 		one->input = two->input;
 		two->cancel = WEFT__CANCEL_NO;
@@ -663,48 +688,48 @@ void weft__connect(struct weft_promise *p, struct weft_promise *with)
 	weft__unref(with);
 }
 
-static void wakeup(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy, bool later)
+static void resolve_and_wake(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy, bool later)
 {
 	struct weft_promise *task = (struct weft_promise *)resolver, *p = task ? weft__repr(task) : NULL;
 	if (p && p->state == WEFT_PENDING) {
 		weft__note_end(p, NULL);
 		set_value(p, value, destroy);
-		wake(p, later);
+		wake_waiters(p, later);
 	} else if (destroy) {
 		destroy(value);
 	}
 	weft_promise_unref(task);
 }
 
-static void wakeup_error(struct weft_resolver *resolver, int code, const char *message, bool later)
+static void fail_and_wake(struct weft_resolver *resolver, int code, const char *message, bool later)
 {
 	struct weft_promise *task = (struct weft_promise *)resolver, *p = task ? weft__repr(task) : NULL;
 	if (p && p->state == WEFT_PENDING) {
 		set_failure(p, code, message);
 		weft__note_end(p, &p->failure);
-		wake(p, later);
+		wake_waiters(p, later);
 	}
 	weft_promise_unref(task);
 }
 
 void weft_wakeup(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy)
 {
-	wakeup(resolver, value, destroy, false);
+	resolve_and_wake(resolver, value, destroy, false);
 }
 
 void weft_wakeup_error(struct weft_resolver *resolver, int code, const char *message)
 {
-	wakeup_error(resolver, code, message, false);
+	fail_and_wake(resolver, code, message, false);
 }
 
 void weft_wakeup_later(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy)
 {
-	wakeup(resolver, value, destroy, true);
+	resolve_and_wake(resolver, value, destroy, true);
 }
 
 void weft_wakeup_later_error(struct weft_resolver *resolver, int code, const char *message)
 {
-	wakeup_error(resolver, code, message, true);
+	fail_and_wake(resolver, code, message, true);
 }
 
 void weft_resolver_drop(struct weft_resolver *resolver)
@@ -729,17 +754,17 @@ void weft__wakeup_as(struct weft_promise *task, struct weft_promise *as, bool la
 	as = weft__repr(as);
 	if (p->state != WEFT_PENDING)
 		return;
-	weft__note_end(p, weft_promise_failure(as));
-	set_as(p, as);
-	p->stamp = ++weft__world.stamp;
-	wake(p, later);
+	weft__note_end(p, get_failure(as));
+	set_same_end(p, as);
+	p->stamp = ++weft__thread_state.stamp;
+	wake_waiters(p, later);
 }
 
 /* ---- Cancelling ---- */
 
-static void end_cancelled(struct weft_promise *p, uint64_t stamp)
+static void end_as_cancelled(struct weft_promise *p, uint64_t stamp)
 {
-	drop_cancel(p);
+	drop_cancel_targets(p);
 	p->owner = NULL;
 	p->state = WEFT_FAILED;
 	p->failure = (struct weft_failure){WEFT_PROMISE_CANCELLED, "cancelled"};
@@ -748,13 +773,13 @@ static void end_cancelled(struct weft_promise *p, uint64_t stamp)
 	weft__note_end(p, &p->failure);
 }
 
-/* Cancels all tasks on which p depends, in the order in which they are found; the inputs of a promise that has several are
- * searched from left to right.  Returns the tasks, the last found first.  Each promise is entered once only. */
+/* Cancels all tasks on which p depends, in the order in which they are found; searches several inputs from left to right. Returns
+ * the tasks, the last found first.  Visits each promise once. */
 static struct weft_promise *collect_tasks(struct weft_promise *p)
 {
 	struct weft_promise *several = NULL, *found = NULL;
-	uint64_t stamp = ++weft__world.stamp;
-	uint32_t mark = ++weft__world.mark;
+	uint64_t stamp = ++weft__thread_state.stamp;
+	uint32_t mark = ++weft__thread_state.mark;
 	for (;;) {
 		while (p) {
 			p = weft__repr(p);
@@ -770,7 +795,7 @@ static struct weft_promise *collect_tasks(struct weft_promise *p)
 				p->next = several;
 				several = p;
 			} else if (p->cancel == WEFT__CANCEL_ME) {
-				end_cancelled(p, stamp);
+				end_as_cancelled(p, stamp);
 				p->next = found;
 				found = weft__ref(p);
 			}
@@ -788,25 +813,25 @@ static struct weft_promise *collect_tasks(struct weft_promise *p)
 
 void weft_promise_cancel(struct weft_promise *p)
 {
-	struct weft_promise *found = collect_tasks(weft__arg(p)), *bottom = weft__world.to_run;
+	struct weft_promise *found = collect_tasks(weft__arg(p)), *bottom = weft__thread_state.to_run;
 	struct wakeup wakeup = enter_wakeup();
 	while (found) {
 		struct weft_promise *task = found;
 		found = task->next;
-		push(task);
+		push_to_run(task);
 		weft__unref(task);
 		run_until(bottom);
 	}
 	leave_wakeup(wakeup);
 }
 
-/* NULL without memory. */
+/* Returns a new handler; NULL without memory. */
 static struct weft__handler *new_handler(struct weft_promise *p, enum weft__handler_type type, weft_on_end_fn *f, void *ctx)
 {
 	struct weft__handler *h = weft__allocate(sizeof *h);
 	if (!h)
 		return NULL;
-	*h = (struct weft__handler){.type = type, .as = weft__world.current, .f = f, .ctx = ctx};
+	*h = (struct weft__handler){.type = type, .as = weft__thread_state.current, .f = f, .ctx = ctx};
 	weft__link_after(&p->handlers, &h->link);
 	return h;
 }
@@ -852,9 +877,9 @@ int weft_promise_on_cancel(struct weft_promise *p, weft_on_end_fn *f, void *ctx,
 
 /* ---- Queues ---- */
 
-struct weft_promise *weft__queue_task(struct weft_record_site *site, enum weft_kind kind, struct weft__link *queue)
+struct weft_promise *weft__queue_add_task(struct weft_record_site *site, enum weft_kind kind, struct weft__link *queue)
 {
-	struct weft_promise *p = weft__created(site, kind, WEFT__CANCEL_ME);
+	struct weft_promise *p = weft__make_pending(site, kind, WEFT__CANCEL_ME);
 	if (!p)
 		return NULL;
 	weft__link_after(queue->prev, &p->queued);
@@ -863,13 +888,13 @@ struct weft_promise *weft__queue_task(struct weft_record_site *site, enum weft_k
 	return weft__ref(p);
 }
 
-struct weft_promise *weft__queue_take(struct weft__link *queue)
+struct weft_promise *weft__queue_pop(struct weft__link *queue)
 {
 	while (!weft__list_is_empty(queue)) {
 		struct weft_promise *p = WEFT__CONTAINER(weft__list_pop(queue), struct weft_promise, queued);
 		if (weft__repr(p)->state == WEFT_PENDING)
 			return p;
-		weft__unref(p); /* cancelled, and its handlers have not run yet */
+		weft__unref(p); /* cancelled, but its handlers have not run yet */
 	}
 	return NULL;
 }
@@ -877,50 +902,50 @@ struct weft_promise *weft__queue_take(struct weft__link *queue)
 void weft__queue_drop(struct weft__link *queue, const char *label)
 {
 	struct weft_promise *p;
-	while ((p = weft__queue_take(queue))) {
+	while ((p = weft__queue_pop(queue))) {
 		if (label)
 			weft__unlabel(p, label);
 		weft__unref(p);
 	}
 }
 
-static struct weft__link *paused(void)
+static struct weft__link *get_paused_list(void)
 {
-	if (!weft__world.paused.next)
-		weft__list_init(&weft__world.paused);
-	return &weft__world.paused;
+	if (!weft__thread_state.paused.next)
+		weft__list_init(&weft__thread_state.paused);
+	return &weft__thread_state.paused;
 }
 
 struct weft_promise *weft__pause(struct weft_record_site *site)
 {
-	struct weft_promise *p = weft__queue_task(site, WEFT_KIND_TASK, paused());
+	struct weft_promise *p = weft__queue_add_task(site, WEFT_KIND_TASK, get_paused_list());
 	if (!p)
 		return &weft__no_memory;
-	weft__world.paused_count++;
+	weft__thread_state.paused_count++;
 	return p;
 }
 
 size_t weft_promise_paused_count(void)
 {
-	return weft__world.paused_count;
+	return weft__thread_state.paused_count;
 }
 
 size_t weft_promise_wakeup_paused(void)
 {
 	struct weft__link now;
 	struct weft_promise *task;
-	size_t count = weft__world.paused_count;
+	size_t count = weft__thread_state.paused_count;
 	weft__list_init(&now);
-	weft__list_append(&now, paused());
-	weft__world.paused_count = 0;
+	weft__list_append(&now, get_paused_list());
+	weft__thread_state.paused_count = 0;
 #ifndef WEFT_DISABLE
 	struct weft__round round;
-	bool is_noted = WEFT__NOTING() && count > 0 && !weft__world.round;
-	weft__before_other();
+	bool is_noted = WEFT__IS_RECORDING() && count > 0 && !weft__thread_state.round;
+	weft__round_flush_if_any();
 	if (is_noted)
 		weft__round_begin(&round);
 #endif
-	while ((task = weft__queue_take(&now)))
+	while ((task = weft__queue_pop(&now)))
 		weft_wakeup((struct weft_resolver *)task, NULL, NULL);
 #ifndef WEFT_DISABLE
 	if (is_noted)
@@ -929,13 +954,13 @@ size_t weft_promise_wakeup_paused(void)
 	return count;
 }
 
-/* ---- The trace ---- */
+/* ---- Trace ---- */
 
 void weft_promise_label(const char *text)
 {
-	weft__before_other();
-	if (weft__world.current)
-		weft_label(weft__world.current, text);
+	weft__round_flush_if_any();
+	if (weft__thread_state.current)
+		weft_label(weft__thread_state.current, text);
 }
 
 void weft_promise_set_label(struct weft_promise *p, const char *text)
@@ -945,9 +970,9 @@ void weft_promise_set_label(struct weft_promise *p, const char *text)
 	if (p->state != WEFT_PENDING)
 		return;
 	label_by_copy(p, text, __builtin_strlen(text));
-	weft__before_other();
-	if (WEFT__NOTING())
-		weft_label(weft__id(p), text); /* also without memory to keep it */
+	weft__round_flush_if_any();
+	if (WEFT__IS_RECORDING())
+		weft_label(weft__id(p), text); /* record it even without memory to keep it */
 #endif
 }
 
@@ -956,7 +981,7 @@ void weft_promise_should_resolve(const struct weft_promise *p)
 	struct weft_promise *t = weft__repr(weft__arg(p));
 	if (t->state == WEFT_PENDING)
 		t->should_resolve = true;
-	weft__before_other();
+	weft__round_flush_if_any();
 	weft_should_resolve(weft__id(t));
 }
 
@@ -968,7 +993,7 @@ int64_t weft_counter_value(const struct weft_counter *counter)
 void weft_counter_set_value(struct weft_counter *counter, int64_t value)
 {
 	counter->value = value;
-	if (WEFT__NOTING())
+	if (WEFT__IS_RECORDING())
 		weft__record_counter(counter);
 }
 
@@ -979,12 +1004,12 @@ void weft_counter_increase(struct weft_counter *counter, int64_t by)
 
 void weft_promise_idle(enum weft_idle why)
 {
-	weft__before_other();
+	weft__round_flush_if_any();
 	weft_idle(why);
 }
 
 void weft_promise_resume(void)
 {
-	weft__before_other();
-	weft_resume(weft__world.current ? weft__world.current : WEFT_SYSTEM_ID);
+	weft__round_flush_if_any();
+	weft_resume(weft__thread_state.current ? weft__thread_state.current : WEFT_SYSTEM_ID);
 }

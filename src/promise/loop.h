@@ -1,7 +1,7 @@
-/* loop.h: what the files of weft/uv.h share.
+/* loop.h: declarations that the files of weft/uv.h share.
  *
- * A thing is what lives on the loop: a handle, or a request on the thread pool.  weft_uv_destroy() ends those that are left,
- * then runs the loop until the last is gone; meanwhile nothing is woken.  SPDX-License-Identifier: ISC */
+ * An object lives on the loop: a handle, or a request on the thread pool.  weft_uv_destroy() ends the remaining objects, then
+ * runs the loop until the last one is gone; meanwhile no promise is woken.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_PROMISE_LOOP_H
 #define WEFT_PROMISE_LOOP_H
 
@@ -10,140 +10,150 @@
 
 #define WEFT__HIDDEN __attribute__((visibility("hidden")))
 
-/* The first member of each. */
-struct weft__thing {
+/* The first member of each object. */
+struct weft__uv_object {
 	struct weft_uv *uv;
-	struct weft__thing *next, **back; /* the list of what weft_uv_destroy() can end; back is NULL: not in it */
-	void (*end)(struct weft__thing *thing);
+	struct weft__uv_object *next,
+	    **back; /* list of the objects that weft_uv_destroy() can end; back is NULL: not in the list */
+	void (*end)(struct weft__uv_object *object);
 };
 
 struct weft_uv {
 	uv_loop_t *loop, own;
-	uv_prepare_t prepare; /* before the loop sleeps */
-	uv_check_t check;     /* after it */
-	uv_idle_t idle;       /* active while a promise pauses, or the loop spins, so that it does not sleep */
-	unsigned open;        /* how many things of ours are on the loop */
+	uv_prepare_t prepare; /* runs before the loop sleeps */
+	uv_check_t check;     /* runs after the loop slept */
+	uv_idle_t idle;       /* active while a promise pauses or the loop spins, so that the loop does not sleep */
+	unsigned open;        /* number of these objects on the loop */
 	bool slept, ending;
-	struct weft__thing *things;
-	weft_word seen;            /* of the recorder's stream when the last turn was told: the same: nothing happened since */
-	uint64_t turns, eventful;  /* since the loop slept: all, and those in which something happened */
-	struct weft_promise *spin; /* of a loop that does not sleep; NULL: it does */
+	struct weft__uv_object *objects;
+	weft_word recorded_position;    /* position of the recorder's stream after the last turn; unchanged: no event since */
+	uint64_t turns, eventful_turns; /* turns since the loop slept: all, and those with events */
+	struct weft_promise *spin;      /* promise of a loop that spins; NULL: the loop sleeps */
 	struct weft_resolver *spin_end;
 };
 
-/* From now on the loop may call back for the thing; `end` makes the loop do that soon, and removes the thing. */
-WEFT__HIDDEN void weft__thing_add(struct weft_uv *uv, struct weft__thing *thing, void (*end)(struct weft__thing *thing));
-/* The thing ends by itself: weft_uv_destroy() need not end it. */
-WEFT__HIDDEN void weft__thing_remove(struct weft__thing *thing);
-/* The loop has called back for the thing for the last time. */
-WEFT__HIDDEN void weft__thing_gone(struct weft__thing *thing);
+/* Adds an object to the loop; `end` makes the loop close it soon, and unlists it. */
+WEFT__HIDDEN void weft__uv_object_add(
+    struct weft_uv *uv, struct weft__uv_object *object, void (*end)(struct weft__uv_object *object));
+/* Removes an object that ends by itself from the list of weft_uv_destroy(). */
+WEFT__HIDDEN void weft__uv_object_unlist(struct weft__uv_object *object);
+/* Notes that the loop has called back for the object for the last time. */
+WEFT__HIDDEN void weft__uv_object_closed(struct weft__uv_object *object);
 
-/* A promise of a kind; cancelling it calls `cancelled` with ctx.  Without memory: the failed promise to return, and *resolver is
+/* Makes a promise of a kind; cancelling it calls `cancelled` with ctx.  Without memory returns a failed promise, and *resolver is
  * NULL. */
 WEFT__HIDDEN struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_kind kind, const char *label,
     weft_on_end_fn *cancelled, void *ctx, struct weft_resolver **resolver);
-/* Before something is told in a callback: the loop sleeps no more. */
-WEFT__HIDDEN void weft__uv_awake(struct weft_uv *uv);
-/* A promise that has failed with an error of libuv or of enum weft_promise_code. */
+/* Notes that the loop is awake; call it in a callback before recording events. */
+WEFT__HIDDEN void weft__uv_note_awake(struct weft_uv *uv);
+/* Returns a promise that failed with an error of libuv or of enum weft_promise_code. */
 WEFT__HIDDEN struct weft_promise *weft__uv_failed(int status);
-/* Resolves with the value unless status is an error; if it is one, fails with it and destroys the value. */
+/* Resolves with the value; if status is an error, fails with it and destroys the value. */
 WEFT__HIDDEN void weft__uv_wakeup(
     struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy);
-/* A promise of a kind that has ended in this way when it is returned. */
+/* Returns an already settled promise of a kind: resolved if status >= 0, else failed. */
 WEFT__HIDDEN struct weft_promise *weft__uv_ended(
     struct weft_record_site *site, enum weft_kind kind, int status, void *value, weft_destroy_fn *destroy);
 
 /* ---- Handles that the program holds (uv_handle.c) ---- */
 
-/* Counted by the program and by each operation that is under way; without any it is closed, and when that is done it is freed.
- * The first member of each. */
+/* A handle, counted by the program and by each operation in progress.  Without references it is closed, then freed. The first
+ * member of each handle. */
 struct weft__handle {
-	struct weft__thing thing;
+	struct weft__uv_object object;
 	uv_handle_t *handle;
 	unsigned refs;
 	bool closing, closed;
-	struct weft_resolver *asker; /* the promise that waits for what comes */
-	struct weft_resolver *closer;
+	struct weft_resolver *waiter; /* the promise that waits for the next item */
+	struct weft_resolver *close_resolver;
 	void (*on_closing)(struct weft__handle *h); /* may be NULL */
 };
 
-/* The handle is initialised, the rest of the struct is zeroed.  The handle keeps the loop alive only while a promise waits for
+/* Adds an initialised handle; the rest of the struct is zeroed.  The handle keeps the loop alive only while a promise waits for
  * it. */
 WEFT__HIDDEN void weft__handle_add(struct weft__handle *h, struct weft_uv *uv, uv_handle_t *handle);
 WEFT__HIDDEN void weft__handle_ref(struct weft__handle *h);
-/* NULL is nothing. */
+/* Drops a reference; NULL does nothing. */
 WEFT__HIDDEN void weft__handle_unref(struct weft__handle *h);
-/* Closes the handle: operations under way fail.  Takes a void *, so that it can serve as a cancel function. */
+/* Closes the handle: operations in progress fail.  Takes a void *, so that it can serve as a cancel function. */
 WEFT__HIDDEN void weft__handle_close(void *h);
 WEFT__HIDDEN struct weft_promise *weft__handle_close_promise(struct weft_record_site *site, struct weft__handle *h);
-/* *p becomes the promise that waits for what comes.  False: *p has failed, since h is closed, another promise waits already, or
- * there is no memory. */
-WEFT__HIDDEN bool weft__handle_ask(
+/* Sets *p to a promise that waits for the next item.  Returns false if *p has failed: h is closed, another promise waits already,
+ * or there is no memory. */
+WEFT__HIDDEN bool weft__handle_wait(
     struct weft_record_site *site, enum weft_kind kind, const char *label, struct weft__handle *h, struct weft_promise **p);
-/* Ends the promise that waits; takes the value. */
-WEFT__HIDDEN void weft__handle_answer(struct weft__handle *h, int status, void *value, weft_destroy_fn *destroy);
+/* Ends the waiting promise; takes the value. */
+WEFT__HIDDEN void weft__handle_wake(struct weft__handle *h, int status, void *value, weft_destroy_fn *destroy);
 
-/* ---- What the trace is told of connections (uv_carried.c) ---- */
+/* ---- Recording of connections (uv_connection.c) ---- */
 
-enum weft__role { WEFT__ACCEPTED, WEFT__CONNECTED, WEFT__GIVEN, WEFT__LISTENS, WEFT__DATAGRAMS }; /* from LISTENS on: no peer */
+enum weft__role {
+	WEFT__ACCEPTED,
+	WEFT__CONNECTED,
+	WEFT__INHERITED,
+	WEFT__LISTENER,
+	WEFT__DATAGRAM_SOCKET
+}; /* roles from LISTENER on have no peer */
 
-/* A connection, socket or listener as a promise of its own, from its beginning until it is closed, whoever waits for it; zeroed,
- * it is not told of.  Nothing here fails. */
-struct weft__carried {
-	struct weft__handle *h; /* NULL: it is not told of */
+/* A connection, socket or listener as a promise of its own, from its start until it is closed, whether or not a promise waits for
+ * it.  Zeroed, it is not recorded.  Its functions cannot fail. */
+struct weft__uv_connection {
+	struct weft__handle *h; /* NULL: not recorded */
 	enum weft__role role;
 	struct weft_record_site *site;
-	weft_id id, by; /* 0: nothing has recorded since it began */
+	weft_id id, by; /* 0: nothing has recorded since the start */
 	uint64_t since;
-	weft_id read; /* that was asked for last */
+	weft_id read; /* the last read that was requested */
 	int fd;
 	struct weft_positions positions;
-	bool is_followed, is_stranger; /* the trace knows which connection it is, or cannot */
-	struct weft__carried *next, **back;
+	bool is_identified, is_unidentifiable; /* the trace has its identity, or it has none */
+	struct weft__uv_connection *next, **back;
 };
 
-/* h begins to be one; `by`: the listener, or 0: who runs.  `to`: where it goes; NULL: its descriptor knows. */
-WEFT__HIDDEN void weft__carried_begin(struct weft__carried *c, struct weft__handle *h, enum weft__role role,
+/* Starts to record h; `by`: the listener, or 0: the running promise.  `to`: the target; NULL: query the descriptor. */
+WEFT__HIDDEN void weft__uv_connection_begin(struct weft__uv_connection *c, struct weft__handle *h, enum weft__role role,
     struct weft_record_site *site, weft_id by, const struct sockaddr *to);
-WEFT__HIDDEN void weft__carried_end(struct weft__carried *c);
-/* It is connected, and whatever came was read: tells which connection it is, once.  Returns whether that is known. */
-WEFT__HIDDEN bool weft__carried_follow(struct weft__carried *c);
-WEFT__HIDDEN void weft__carried_awaits(struct weft__carried *c, const struct weft_promise *read);
-/* So many bytes are about to be written; below 0: so many were not. */
-WEFT__HIDDEN void weft__carried_goes_out(struct weft__carried *c, int64_t bytes);
-/* The same, of what libuv does not write. */
-WEFT__HIDDEN void weft__carried_past_libuv(struct weft__carried *c, const uv_handle_t *handle, int64_t bytes);
-WEFT__HIDDEN void weft__carried_came_in(struct weft__carried *c, size_t bytes);
-/* A datagram is about to be sent; `to` may be NULL. */
-WEFT__HIDDEN void weft__carried_sends(struct weft__carried *c, const struct sockaddr *to, const void *bytes, size_t size);
-/* One has come. */
-WEFT__HIDDEN void weft__carried_got(struct weft__carried *c, const void *bytes, size_t size);
+WEFT__HIDDEN void weft__uv_connection_end(struct weft__uv_connection *c);
+/* Records the identity of a connection, once, when it is connected and all arrived bytes are read.  Returns whether the identity
+ * is known. */
+WEFT__HIDDEN bool weft__uv_connection_identify(struct weft__uv_connection *c);
+WEFT__HIDDEN void weft__uv_connection_await_read(struct weft__uv_connection *c, const struct weft_promise *read);
+/* Records that bytes are about to be written; negative: that many bytes were not written. */
+WEFT__HIDDEN void weft__uv_connection_note_write(struct weft__uv_connection *c, int64_t bytes);
+/* Records bytes that are written without libuv. */
+WEFT__HIDDEN void weft__uv_connection_note_raw_write(struct weft__uv_connection *c, const uv_handle_t *handle, int64_t bytes);
+WEFT__HIDDEN void weft__uv_connection_note_read(struct weft__uv_connection *c, size_t bytes);
+/* Records that a datagram is about to be sent; `to` may be NULL. */
+WEFT__HIDDEN void weft__uv_connection_note_send(
+    struct weft__uv_connection *c, const struct sockaddr *to, const void *bytes, size_t size);
+/* Records that a datagram was received. */
+WEFT__HIDDEN void weft__uv_connection_note_receive(struct weft__uv_connection *c, const void *bytes, size_t size);
 
 /* ---- The thread pool (uv_job.c) ---- */
 
-/* A request, from its start until libuv calls back, even if it was cancelled meanwhile.  The first member of each. */
+/* A request, from its start until libuv calls back, even if it was cancelled meanwhile.  The first member of each job. */
 struct weft__job {
-	struct weft__thing thing;
+	struct weft__uv_object object;
 	struct weft_resolver *resolver;
 	uv_req_t *request;
-	bool cancelled; /* or uv is going */
+	bool cancelled; /* or weft_uv_destroy() was called */
 };
 
-/* A job of that many bytes, zeroed, whose request (a member, at that offset) points back to it; NULL: *p is to be returned. */
+/* Starts a zeroed job of that many bytes; its request, a member at request_offset, points back to it.  NULL: return *p. */
 WEFT__HIDDEN void *weft__job_start(struct weft_record_site *site, struct weft_uv *uv, enum weft_kind kind, const char *label,
     size_t bytes, size_t request_offset, struct weft_promise **p);
-/* As weft__uv_wakeup; the job is freed first. */
+/* Frees the job, then resolves as weft__uv_wakeup() does. */
 WEFT__HIDDEN void weft__job_end(struct weft__job *job, int status, void *value, weft_destroy_fn *destroy);
 
-/* ---- Streams, for what writes to their descriptor itself (uv_stream.c) ---- */
+/* ---- Streams, for code that writes to their descriptor itself (uv_stream.c) ---- */
 
-/* From now on the stream is kept and nobody else may write; `closed` is called when it is closed meanwhile.  Its loop, or NULL
- * and *status says why: WEFT_PROMISE_CLOSED; UV_EBUSY: something is being written. */
+/* Lends the stream: it is kept, and only the borrower may write; `closed` is called if it is closed meanwhile.  Returns its loop,
+ * or NULL and *status: WEFT_PROMISE_CLOSED, or UV_EBUSY if a write is in progress. */
 WEFT__HIDDEN struct weft_uv *weft__stream_lend(
     struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status);
 WEFT__HIDDEN bool weft__stream_is_closing(const struct weft_uv_stream *s);
-/* So many bytes are about to be written by the borrower; below 0: so many were not. */
-WEFT__HIDDEN void weft__stream_goes_out(struct weft_uv_stream *s, int64_t bytes);
+/* Records that the borrower is about to write bytes; negative: that many bytes were not written. */
+WEFT__HIDDEN void weft__stream_note_write(struct weft_uv_stream *s, int64_t bytes);
 WEFT__HIDDEN void weft__stream_give_back(struct weft_uv_stream *s);
 
 /* ---- Files (uv_file.c) ---- */

@@ -1,8 +1,8 @@
 /* sync.c: conditions, mutexes, semaphores, switches and pools.  SPDX-License-Identifier: ISC */
 #include "promise/core.h"
 
-/* A queue's task as a resolver. */
-static struct weft_resolver *resolver_of(struct weft_promise *task)
+/* Casts a queue's task to its resolver: they are one object. */
+static struct weft_resolver *as_resolver(struct weft_promise *task)
 {
 	return (struct weft_resolver *)task;
 }
@@ -27,7 +27,7 @@ struct weft_condition *weft_condition_create(const char *label)
 	if (!c)
 		return NULL;
 	c->label = label ? weft__copy_text("", label) : NULL;
-	c->self = label && !c->label ? NULL : weft__created(NULL, WEFT_KIND_CONDITION, WEFT__CANCEL_NO);
+	c->self = label && !c->label ? NULL : weft__make_pending(NULL, WEFT_KIND_CONDITION, WEFT__CANCEL_NO);
 	if (!c->self) {
 		if (c->label)
 			weft__release(c->label, weft__text_bytes(label));
@@ -51,24 +51,24 @@ void weft_condition_destroy(struct weft_condition *c)
 	weft__release(c, sizeof *c);
 }
 
-/* From now on the condition runs; returns the promise that ran before. */
-static weft_id signal_to(const struct weft_condition *c)
+/* Makes the condition the running promise; returns the previous one. */
+static weft_id enter_condition(const struct weft_condition *c)
 {
-	weft_id before = weft__world.current;
-	weft__world.current = weft__id(c->self);
+	weft_id before = weft__thread_state.current;
+	weft__thread_state.current = weft__id(c->self);
 	weft__note_signal(before);
 	return before;
 }
 
-static struct weft_promise *relock(void *mutex)
+static struct weft_promise *lock_again(void *mutex)
 {
 	return mutex ? weft_mutex_lock(mutex) : &weft__unit;
 }
 
 struct weft_promise *weft__condition_wait(struct weft_record_site *site, struct weft_condition *c, struct weft_mutex *mutex)
 {
-	weft_id before = signal_to(c);
-	struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &c->waiting);
+	weft_id before = enter_condition(c);
+	struct weft_promise *task = weft__queue_add_task(site, WEFT_KIND_TASK, &c->waiting);
 	weft__switch_to(before);
 	if (!task)
 		return &weft__no_memory;
@@ -76,13 +76,13 @@ struct weft_promise *weft__condition_wait(struct weft_record_site *site, struct 
 		weft__label(task, c->label);
 	if (mutex)
 		weft_mutex_unlock(mutex);
-	return weft__finalize(site, task, relock, mutex, NULL);
+	return weft__finalize(site, task, lock_again, mutex, NULL);
 }
 
 void weft_condition_signal(struct weft_condition *c, void *value, weft_destroy_fn *destroy)
 {
-	weft_id before = signal_to(c);
-	weft_wakeup_later(resolver_of(weft__queue_take(&c->waiting)), value, destroy);
+	weft_id before = enter_condition(c);
+	weft_wakeup_later(as_resolver(weft__queue_pop(&c->waiting)), value, destroy);
 	weft__switch_to(before);
 }
 
@@ -92,14 +92,14 @@ void weft_condition_broadcast(struct weft_condition *c, void *value, weft_destro
 	struct weft_promise *task, *first = NULL;
 	weft__list_init(&woken);
 	weft__list_append(&woken, &c->waiting);
-	weft_id before = signal_to(c);
-	while ((task = weft__queue_take(&woken))) {
+	weft_id before = enter_condition(c);
+	while ((task = weft__queue_pop(&woken))) {
 		if (first) {
 			weft__wakeup_as(task, first, true);
 			weft__unref(task);
 		} else if (weft__repr(task)->state == WEFT_PENDING) {
 			first = weft__ref(weft__repr(task));
-			weft_wakeup_later(resolver_of(task), value, destroy);
+			weft_wakeup_later(as_resolver(task), value, destroy);
 		} else {
 			weft__unref(task);
 		}
@@ -117,9 +117,9 @@ void weft_condition_broadcast_error(struct weft_condition *c, int code, const ch
 	struct weft_promise *task;
 	weft__list_init(&woken);
 	weft__list_append(&woken, &c->waiting);
-	weft_id before = signal_to(c);
-	while ((task = weft__queue_take(&woken)))
-		weft_wakeup_later_error(resolver_of(task), code, message);
+	weft_id before = enter_condition(c);
+	while ((task = weft__queue_pop(&woken)))
+		weft_wakeup_later_error(as_resolver(task), code, message);
 	weft__switch_to(before);
 }
 
@@ -138,7 +138,7 @@ struct weft_mutex *weft__mutex_create(struct weft_record_site *site, const char 
 	if (!m)
 		return NULL;
 	*m = (struct weft_mutex){.label = label ? weft__copy_text("", label) : NULL};
-	m->self = label && !m->label ? NULL : weft__created(site, WEFT_KIND_LOCK, WEFT__CANCEL_NO);
+	m->self = label && !m->label ? NULL : weft__make_pending(site, WEFT_KIND_LOCK, WEFT__CANCEL_NO);
 	if (!m->self) {
 		if (m->label)
 			weft__release(m->label, weft__text_bytes(m->label));
@@ -168,7 +168,7 @@ void weft_mutex_destroy(struct weft_mutex *m)
 struct weft_promise *weft__mutex_lock(struct weft_record_site *site, struct weft_mutex *m)
 {
 	if (m->locked) {
-		struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &m->waiting);
+		struct weft_promise *task = weft__queue_add_task(site, WEFT_KIND_TASK, &m->waiting);
 		if (!task)
 			return &weft__no_memory;
 		task->lock = m->self;
@@ -180,7 +180,7 @@ struct weft_promise *weft__mutex_lock(struct weft_record_site *site, struct weft
 	return &weft__unit;
 }
 
-static void forget_holder(struct weft_promise *lock)
+static void clear_mutex_holder(struct weft_promise *lock)
 {
 	if (!lock->holder)
 		return;
@@ -193,10 +193,10 @@ void weft_mutex_unlock(struct weft_mutex *m)
 {
 	if (!m->locked)
 		return;
-	forget_holder(m->self);
-	struct weft_promise *task = weft__queue_take(&m->waiting);
+	clear_mutex_holder(m->self);
+	struct weft_promise *task = weft__queue_pop(&m->waiting);
 	if (task)
-		weft_wakeup_later(resolver_of(task), NULL, NULL);
+		weft_wakeup_later(as_resolver(task), NULL, NULL);
 	else
 		m->locked = false;
 }
@@ -222,26 +222,26 @@ static void with_lock_destroy(void *pointer)
 	weft__release(with, sizeof *with);
 }
 
-static struct weft_promise *nothing_more(void *ctx)
+static struct weft_promise *return_unit(void *ctx)
 {
 	return &weft__unit;
 }
 
-static void unlock(void *mutex)
+static void unlock_mutex(void *mutex)
 {
 	weft_mutex_unlock(mutex);
 }
 
-static struct weft_promise *locked(void *pointer, struct weft_promise *lock)
+static struct weft_promise *run_with_lock(void *pointer, struct weft_promise *lock)
 {
 	struct with_lock *with = pointer;
 	if (lock->state == WEFT_FAILED)
 		return weft__promise_ended_as(lock);
-	/* As a destructor it unlocks the mutex, however the promise ends. */
+	/* Used as a destructor, unlock_mutex runs however the promise ends. */
 	struct weft_mutex *mutex = with->mutex;
-	struct weft_promise *result = weft__finalize(with->site, with->f(with->ctx), nothing_more, mutex, unlock);
-	/* If it ended at once, the mutex is unlocked already, and another may have it. */
-	if (weft_promise_state(result) == WEFT_PENDING) {
+	struct weft_promise *result = weft__finalize(with->site, with->f(with->ctx), return_unit, mutex, unlock_mutex);
+	/* If it ended at once, the mutex is unlocked already, and another promise may hold it. */
+	if (weft__is_pending(result)) {
 		mutex->self->holder = weft__weak_ref(result);
 		weft__note_hold(result, mutex->self);
 	}
@@ -258,7 +258,7 @@ struct weft_promise *weft__mutex_with_lock(
 		return &weft__no_memory;
 	}
 	*with = (struct with_lock){site, m, f, ctx, destroy};
-	return weft__bind_owner_of_task(site, weft__mutex_lock(site, m), locked, with, with_lock_destroy);
+	return weft__bind_owner_of_task(site, weft__mutex_lock(site, m), run_with_lock, with, with_lock_destroy);
 }
 
 /* ---- Semaphore ---- */
@@ -289,16 +289,16 @@ void weft_semaphore_destroy(struct weft_semaphore *s)
 struct weft_promise *weft__semaphore_acquire(struct weft_record_site *site, struct weft_semaphore *s)
 {
 	if (s->count == 0)
-		return task_or_error(weft__queue_task(site, WEFT_KIND_SEMAPHORE, &s->waiting));
+		return task_or_error(weft__queue_add_task(site, WEFT_KIND_SEMAPHORE, &s->waiting));
 	s->count--;
 	return &weft__unit;
 }
 
 void weft_semaphore_release(struct weft_semaphore *s)
 {
-	struct weft_promise *task = weft__queue_take(&s->waiting);
+	struct weft_promise *task = weft__queue_pop(&s->waiting);
 	if (task)
-		weft_wakeup_later(resolver_of(task), NULL, NULL);
+		weft_wakeup_later(as_resolver(task), NULL, NULL);
 	else
 		s->count++;
 }
@@ -314,9 +314,9 @@ struct hook {
 
 struct weft_switch {
 	bool off;
-	size_t count, room;
+	size_t count, capacity;
 	struct hook *hooks;
-	struct weft_promise **results; /* as much room as for the hooks, so that turning off needs no memory */
+	struct weft_promise **results; /* as many elements as hooks, so that turning off needs no memory */
 };
 
 struct weft_switch *weft_switch_create(void)
@@ -329,11 +329,11 @@ struct weft_switch *weft_switch_create(void)
 
 static void drop_hooks(struct weft_switch *s)
 {
-	weft__release(s->hooks, s->room * sizeof *s->hooks);
-	weft__release(s->results, s->room * sizeof *s->results);
+	weft__release(s->hooks, s->capacity * sizeof *s->hooks);
+	weft__release(s->results, s->capacity * sizeof *s->results);
 	s->hooks = NULL;
 	s->results = NULL;
-	s->count = s->room = 0;
+	s->count = s->capacity = 0;
 }
 
 void weft_switch_destroy(struct weft_switch *s)
@@ -352,16 +352,16 @@ bool weft_switch_is_on(const struct weft_switch *s)
 	return !s->off;
 }
 
-static bool make_room(struct weft_switch *s)
+static bool grow_hooks(struct weft_switch *s)
 {
-	if (s->count < s->room)
+	if (s->count < s->capacity)
 		return true;
-	size_t room = s->room ? s->room * 2 : 4;
-	struct hook *hooks = weft__allocate(room * sizeof *hooks);
-	struct weft_promise **results = weft__allocate(room * sizeof *results);
+	size_t capacity = s->capacity ? s->capacity * 2 : 4;
+	struct hook *hooks = weft__allocate(capacity * sizeof *hooks);
+	struct weft_promise **results = weft__allocate(capacity * sizeof *results);
 	if (!hooks || !results) {
-		weft__release(hooks, room * sizeof *hooks);
-		weft__release(results, room * sizeof *results);
+		weft__release(hooks, capacity * sizeof *hooks);
+		weft__release(results, capacity * sizeof *results);
 		return false;
 	}
 	size_t count = s->count;
@@ -371,13 +371,13 @@ static bool make_room(struct weft_switch *s)
 	s->hooks = hooks;
 	s->results = results;
 	s->count = count;
-	s->room = room;
+	s->capacity = capacity;
 	return true;
 }
 
 int weft_switch_add_hook(struct weft_switch *s, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
-	int status = s->off ? WEFT_EINVAL : make_room(s) ? WEFT_OK : WEFT_ENOMEM;
+	int status = s->off ? WEFT_EINVAL : grow_hooks(s) ? WEFT_OK : WEFT_ENOMEM;
 	if (status == WEFT_OK)
 		s->hooks[s->count++] = (struct hook){f, ctx, destroy, NULL};
 	else if (destroy)
@@ -409,11 +409,11 @@ struct weft_pool {
 	weft_start_fn *make;
 	void *ctx;
 	weft_destroy_fn *destroy;
-	size_t limit, count;          /* number of things, those in use included */
-	size_t idle;                  /* how many idle things stand in the array below, the longest idle first */
-	struct weft_promise *self;    /* pending for ever */
-	struct weft__link held;       /* struct weft__held of uses that are known to have a thing */
-	struct weft_promise *thing[]; /* resolved with a thing, which it owns */
+	size_t limit, count;           /* number of objects, including those in use */
+	size_t idle;                   /* number of idle objects in the array below, the longest idle first */
+	struct weft_promise *self;     /* pending for ever */
+	struct weft__link held;        /* struct weft__holding of uses that are known to have an object */
+	struct weft_promise *object[]; /* resolved with an object, which it owns */
 };
 
 static size_t pool_bytes(size_t limit)
@@ -425,7 +425,7 @@ struct weft_pool *weft__pool_create(
     struct weft_record_site *site, size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy)
 {
 	struct weft_pool *pool = limit > SIZE_MAX / 64 ? NULL : weft__allocate(pool_bytes(limit));
-	struct weft_promise *self = pool ? weft__created(site, WEFT_KIND_POOL, WEFT__CANCEL_NO) : NULL;
+	struct weft_promise *self = pool ? weft__make_pending(site, WEFT_KIND_POOL, WEFT__CANCEL_NO) : NULL;
 	if (!self) {
 		if (pool)
 			weft__release(pool, pool_bytes(limit));
@@ -440,7 +440,7 @@ struct weft_pool *weft__pool_create(
 	return pool;
 }
 
-/* What programs call that were built with the first record.h. */
+/* The entry point for programs that were built with the first record.h. */
 struct weft_pool *(weft_pool_create)(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy)
 {
 	return weft__pool_create(NULL, limit, make, ctx, destroy);
@@ -452,7 +452,7 @@ void weft_pool_destroy(struct weft_pool *pool)
 		return;
 	weft__queue_drop(&pool->waiting, NULL);
 	for (size_t i = 0; i < pool->idle; i++)
-		weft__unref(pool->thing[i]);
+		weft__unref(pool->object[i]);
 	if (pool->destroy)
 		pool->destroy(pool->ctx);
 	pool->self->holders = NULL;
@@ -460,33 +460,33 @@ void weft_pool_destroy(struct weft_pool *pool)
 	weft__release(pool, pool_bytes(pool->limit));
 }
 
-/* The first promise that waits gets the thing. */
-static void give_back(struct weft_pool *pool, struct weft_promise *thing)
+/* Gives the object to the first waiting promise, or makes it idle. */
+static void return_object(struct weft_pool *pool, struct weft_promise *object)
 {
-	struct weft_promise *task = weft__queue_take(&pool->waiting);
+	struct weft_promise *task = weft__queue_pop(&pool->waiting);
 	if (!task) {
-		pool->thing[pool->idle++] = thing;
+		pool->object[pool->idle++] = object;
 		return;
 	}
-	weft__wakeup_as(task, thing, true);
+	weft__wakeup_as(task, object, true);
 	weft__unref(task);
-	weft__unref(thing);
+	weft__unref(object);
 }
 
-/* A thing that is being made for someone who waits. */
+/* An object that is being made for a waiting promise. */
 struct order {
 	struct weft_pool *pool;
 	struct weft_promise *task; /* counted */
 	bool done;
 };
 
-static struct weft_promise *made(void *pointer, struct weft_promise *thing)
+static struct weft_promise *on_object_made(void *pointer, struct weft_promise *object)
 {
 	struct order *order = pointer;
 	order->done = true;
-	if (thing->state == WEFT_FAILED)
+	if (object->state == WEFT_FAILED)
 		order->pool->count--;
-	weft__wakeup_as(order->task, thing, true);
+	weft__wakeup_as(order->task, object, true);
 	return &weft__unit;
 }
 
@@ -501,10 +501,10 @@ static void order_destroy(void *pointer)
 	weft__release(order, sizeof *order);
 }
 
-/* A thing was thrown away: makes another if someone waits. */
-static void replace(struct weft_pool *pool)
+/* Makes another object for a waiting promise after one was thrown away. */
+static void make_replacement(struct weft_pool *pool)
 {
-	struct weft_promise *task = weft__queue_take(&pool->waiting);
+	struct weft_promise *task = weft__queue_pop(&pool->waiting);
 	if (!task) {
 		pool->count--;
 		return;
@@ -517,21 +517,21 @@ static void replace(struct weft_pool *pool)
 		return;
 	}
 	*order = (struct order){pool, task, false};
-	weft__unref(weft__bind_owner(NULL, weft__arg(pool->make(pool->ctx)), made, order, order_destroy));
+	weft__unref(weft__bind_owner(NULL, weft__arg(pool->make(pool->ctx)), on_object_made, order, order_destroy));
 }
 
 struct use {
 	unsigned refs;
 	struct weft_pool *pool;
-	bool making;                /* the pool counts the thing from now on, before it is made */
-	struct weft_promise *thing; /* counted */
-	struct weft__held held;     /* .holder: what f returned, if it has the thing for longer than the call */
+	bool making;                 /* the pool counts the object from now on, before it is made */
+	struct weft_promise *object; /* counted */
+	struct weft__holding held;   /* .holder: the promise that f returned, if it has the object for longer than the call */
 	weft_then_fn *f;
 	void *ctx;
 	weft_destroy_fn *destroy;
 };
 
-static void forget_use(struct use *use)
+static void clear_use_holder(struct use *use)
 {
 	if (!use->held.holder)
 		return;
@@ -548,39 +548,39 @@ static void use_unref(void *pointer)
 		return;
 	if (use->making)
 		use->pool->count--;
-	forget_use(use);
-	if (use->thing) {
-		weft__unref(use->thing);
-		replace(use->pool);
+	clear_use_holder(use);
+	if (use->object) {
+		weft__unref(use->object);
+		make_replacement(use->pool);
 	}
 	if (use->destroy)
 		use->destroy(use->ctx);
 	weft__release(use, sizeof *use);
 }
 
-static struct weft_promise *used(void *pointer, struct weft_promise *result)
+static struct weft_promise *on_object_used(void *pointer, struct weft_promise *result)
 {
 	struct use *use = pointer;
 	if (result->state == WEFT_RESOLVED) {
-		struct weft_promise *thing = use->thing;
-		use->thing = NULL;
-		forget_use(use);
-		give_back(use->pool, thing);
+		struct weft_promise *object = use->object;
+		use->object = NULL;
+		clear_use_holder(use);
+		return_object(use->pool, object);
 	}
 	return weft__promise_ended_as(result);
 }
 
-static struct weft_promise *acquired(void *pointer, struct weft_promise *thing)
+static struct weft_promise *on_object_acquired(void *pointer, struct weft_promise *object)
 {
 	struct use *use = pointer;
-	if (thing->state == WEFT_FAILED)
-		return weft__promise_ended_as(thing);
+	if (object->state == WEFT_FAILED)
+		return weft__promise_ended_as(object);
 	use->making = false;
-	use->thing = weft__ref(thing);
+	use->object = weft__ref(object);
 	use->refs++;
 	struct weft_promise *result =
-	    weft__bind_owner(NULL, weft__arg(use->f(use->ctx, thing->value.pointer)), used, use, use_unref);
-	if (use->thing && weft_promise_state(result) == WEFT_PENDING) {
+	    weft__bind_owner(NULL, weft__arg(use->f(use->ctx, object->value.pointer)), on_object_used, use, use_unref);
+	if (use->object && weft__is_pending(result)) {
 		use->held.holder = weft__weak_ref(result);
 		weft__link_after(&use->pool->held, &use->held.link);
 		weft__note_hold(result, use->pool->self);
@@ -598,28 +598,28 @@ struct weft_promise *weft__pool_use(
 		return &weft__no_memory;
 	}
 	*use = (struct use){.refs = 1, .pool = pool, .f = f, .ctx = ctx, .destroy = destroy};
-	struct weft_promise *thing;
+	struct weft_promise *object;
 	if (pool->idle > 0) {
-		/* Who uses the thing waits for a new promise, not for the one that made the thing long ago. */
-		thing = weft__promise_ended_as(pool->thing[0]);
-		if (thing != &weft__no_memory) {
-			weft__unref(pool->thing[0]);
+		/* The user of the object waits for a new promise, not for the one that made the object long ago. */
+		object = weft__promise_ended_as(pool->object[0]);
+		if (object != &weft__no_memory) {
+			weft__unref(pool->object[0]);
 			pool->idle--;
 			for (size_t i = 0; i < pool->idle; i++)
-				pool->thing[i] = pool->thing[i + 1];
+				pool->object[i] = pool->object[i + 1];
 		}
 	} else if (pool->count < pool->limit) {
 		pool->count++;
 		use->making = true;
-		thing = weft__arg(pool->make(pool->ctx));
+		object = weft__arg(pool->make(pool->ctx));
 	} else {
-		struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &pool->waiting);
+		struct weft_promise *task = weft__queue_add_task(site, WEFT_KIND_TASK, &pool->waiting);
 		if (task) {
 			task->lock = pool->self;
 			task->waits_for_lock = true;
 			weft__note_await(task, pool->self);
 		}
-		thing = task_or_error(task);
+		object = task_or_error(task);
 	}
-	return weft__bind_owner_of_task(site, thing, acquired, use, use_unref);
+	return weft__bind_owner_of_task(site, object, on_object_acquired, use, use_unref);
 }

@@ -4,40 +4,40 @@
 #include <signal.h>
 
 struct timer {
-	struct weft__thing thing;
+	struct weft__uv_object object;
 	uv_timer_t handle;
 	struct weft_resolver *resolver;
 	bool fails;
 };
 
-/* ---- Things ---- */
+/* ---- Objects ---- */
 
-void weft__thing_add(struct weft_uv *uv, struct weft__thing *thing, void (*end)(struct weft__thing *thing))
+void weft__uv_object_add(struct weft_uv *uv, struct weft__uv_object *object, void (*end)(struct weft__uv_object *object))
 {
-	thing->uv = uv;
-	thing->end = end;
-	thing->next = uv->things;
-	thing->back = &uv->things;
-	if (thing->next)
-		thing->next->back = &thing->next;
-	uv->things = thing;
+	object->uv = uv;
+	object->end = end;
+	object->next = uv->objects;
+	object->back = &uv->objects;
+	if (object->next)
+		object->next->back = &object->next;
+	uv->objects = object;
 	uv->open++;
 }
 
-void weft__thing_remove(struct weft__thing *thing)
+void weft__uv_object_unlist(struct weft__uv_object *object)
 {
-	if (!thing->back)
+	if (!object->back)
 		return;
-	*thing->back = thing->next;
-	if (thing->next)
-		thing->next->back = thing->back;
-	thing->back = NULL;
+	*object->back = object->next;
+	if (object->next)
+		object->next->back = object->back;
+	object->back = NULL;
 }
 
-void weft__thing_gone(struct weft__thing *thing)
+void weft__uv_object_closed(struct weft__uv_object *object)
 {
-	weft__thing_remove(thing);
-	thing->uv->open--;
+	weft__uv_object_unlist(object);
+	object->uv->open--;
 }
 
 struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_kind kind, const char *label,
@@ -51,7 +51,7 @@ struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_k
 	return p;
 }
 
-static const char *message_of(int status)
+static const char *error_message(int status)
 {
 	switch (status) {
 	case WEFT_PROMISE_ENOMEM: return "out of memory";
@@ -63,35 +63,35 @@ static const char *message_of(int status)
 
 struct weft_promise *weft__uv_failed(int status)
 {
-	return weft_promise_fail(status, message_of(status));
+	return weft_promise_fail(status, error_message(status));
 }
 
-/* Another number whenever something was recorded. */
-static weft_word events(void)
+/* Returns a number that changes whenever an event is recorded. */
+static weft_word get_recorded_position(void)
 {
 	return weft_is_on() ? weft__stream->next : 0;
 }
 
-void weft__uv_awake(struct weft_uv *uv)
+void weft__uv_note_awake(struct weft_uv *uv)
 {
 	if (!uv->slept)
 		return;
 	uv->slept = false;
 	weft_promise_resume();
-	uv->seen = events();
+	uv->recorded_position = get_recorded_position();
 }
 
 void weft__uv_wakeup(struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy)
 {
 	bool wakes = !uv->ending && status >= 0;
-	weft__uv_awake(
-	    uv); /* libuv calls back for descriptors before it runs the check handle that tells that the sleep is over */
+	weft__uv_note_awake(
+	    uv); /* libuv calls back for descriptors before the check handle, which records the end of the sleep */
 	if (wakes)
 		weft_wakeup(resolver, value, destroy);
 	else if (uv->ending)
 		weft_resolver_drop(resolver);
 	else
-		weft_wakeup_error(resolver, status, message_of(status));
+		weft_wakeup_error(resolver, status, error_message(status));
 	if (!wakes && destroy)
 		destroy(value);
 }
@@ -105,7 +105,7 @@ struct weft_promise *weft__uv_ended(
 		weft_wakeup(resolver, value, destroy);
 		return p;
 	}
-	weft_wakeup_error(resolver, status, message_of(status));
+	weft_wakeup_error(resolver, status, error_message(status));
 	if (destroy)
 		destroy(value);
 	return p;
@@ -117,9 +117,9 @@ static void stay_awake(uv_idle_t *handle)
 {
 }
 
-static void spin_ends(struct weft_uv *uv)
+static void end_spin(struct weft_uv *uv)
 {
-	uv->turns = uv->eventful = 0;
+	uv->turns = uv->eventful_turns = 0;
 	if (!uv->spin)
 		return;
 	if (uv->spin_end)
@@ -128,43 +128,44 @@ static void spin_ends(struct weft_uv *uv)
 	uv->spin = NULL;
 }
 
-static void look_for_idle(uv_handle_t *handle, void *found)
+static void find_active_idle(uv_handle_t *handle, void *found)
 {
 	*(bool *)found |= handle->type == UV_IDLE && uv_is_active(handle);
 }
 
-/* The loop's own idle handle is not active. */
-static void tell_spin(struct weft_uv *uv)
+/* Records that the loop spins, if a handle of the program keeps it awake; this file's idle handle is not active. */
+static void record_spin(struct weft_uv *uv)
 {
 	if (!uv->spin) {
 		bool has_idle = false;
-		uv_walk(uv->loop, look_for_idle, &has_idle);
+		uv_walk(uv->loop, find_active_idle, &has_idle);
 		const char *label = has_idle ? "uv_run beside an idle handle" : "uv_run";
 		uv->spin = weft__make(NULL, WEFT_KIND_LOOP, false, label, true, &uv->spin_end);
 	}
 	if (uv->spin_end)
 		weft_spins(weft_promise_id(uv->spin), uv->turns);
-	uv->seen = events(); /* what is told here is nothing that happened */
+	uv->recorded_position = get_recorded_position(); /* events recorded here do not count as activity */
 }
 
-/* Whether this turn is one of many in which the loop does not sleep and nothing happens: that is told by their number, as
- * adapters/hook does, so that a ring keeps what led to it. */
-static bool spins(struct weft_uv *uv)
+/* Returns whether this turn is one of many without sleep and without events.  Such turns are recorded by their number, as
+ * adapters/hook does, so that a ring keeps earlier events. */
+static bool is_spinning(struct weft_uv *uv)
 {
-	enum { TOLD = 64, LEAST = 1024 };
-	bool is_empty = uv->seen == events();
-	if (!is_empty && uv->turns == 0) /* so it is in most programs, and costs little */
+	enum { RECORDED_TURNS = 64, MIN_COUNTED_TURNS = 1024 };
+	bool is_empty = uv->recorded_position == get_recorded_position();
+	if (!is_empty && uv->turns == 0) /* the usual case, which must be cheap */
 		return false;
 	if (!weft_is_on() || uv_backend_timeout(uv->loop) != 0) {
-		spin_ends(uv);
+		end_spin(uv);
 		return false;
 	}
 	uv->turns++;
-	uv->eventful += !is_empty;
-	if (!is_empty || uv->turns <= TOLD)
+	uv->eventful_turns += !is_empty;
+	if (!is_empty || uv->turns <= RECORDED_TURNS)
 		return false;
-	if (uv->turns >= LEAST && (uv->turns & (uv->turns - 1)) == 0 && uv->turns / TOLD >= uv->eventful)
-		tell_spin(uv);
+	if (uv->turns >= MIN_COUNTED_TURNS && (uv->turns & (uv->turns - 1)) == 0 &&
+	    uv->turns / RECORDED_TURNS >= uv->eventful_turns)
+		record_spin(uv);
 	return true;
 }
 
@@ -175,9 +176,9 @@ static void before_sleep(uv_prepare_t *handle)
 	bool pauses = weft_promise_paused_count() > 0;
 	if (!pauses)
 		uv_idle_stop(&uv->idle);
-	/* uv_backend_timeout() is 0 too whenever something new is to be watched, and then the loop sleeps.  So what seems to spin
-	 * is kept awake for this turn, after which that is watched. */
-	bool spinning = !pauses && spins(uv);
+	/* uv_backend_timeout() also returns 0 when a new handle is to be watched, and then the loop sleeps.  So a loop that seems
+	 * to spin is kept awake for this turn, after which the handle is watched. */
+	bool spinning = !pauses && is_spinning(uv);
 	uv->slept = !pauses && !spinning;
 	if (uv->slept) {
 		weft_promise_idle(WEFT_IDLE_WAIT);
@@ -186,19 +187,19 @@ static void before_sleep(uv_prepare_t *handle)
 	uv_idle_start(&uv->idle, stay_awake);
 	weft__round();
 	if (spinning)
-		uv->seen = events();
+		uv->recorded_position = get_recorded_position();
 }
 
 static void after_sleep(uv_check_t *handle)
 {
 	struct weft_uv *uv = handle->data;
 	if (uv->slept)
-		weft__uv_awake(uv);
+		weft__uv_note_awake(uv);
 	else if (weft_promise_paused_count() == 0)
 		uv_idle_stop(&uv->idle);
 }
 
-/* A write to a peer that has gone would kill the program by SIGPIPE; libuv leaves that to its users. */
+/* Ignores SIGPIPE: a write to a closed connection would kill the program, and libuv does not prevent that. */
 static void ignore_sigpipe(void)
 {
 	struct sigaction now;
@@ -230,7 +231,7 @@ struct weft_uv *weft_uv_create(uv_loop_t *loop)
 	return uv;
 }
 
-static void closed(uv_handle_t *handle)
+static void on_handle_closed(uv_handle_t *handle)
 {
 	struct weft_uv *uv = handle->data;
 	uv->open--;
@@ -241,14 +242,14 @@ void weft_uv_destroy(struct weft_uv *uv)
 	if (!uv)
 		return;
 	uv->ending = true;
-	spin_ends(uv);
-	uv_close((uv_handle_t *)&uv->prepare, closed);
-	uv_close((uv_handle_t *)&uv->check, closed);
-	uv_close((uv_handle_t *)&uv->idle, closed);
-	/* Waits for what runs on the thread pool. */
+	end_spin(uv);
+	uv_close((uv_handle_t *)&uv->prepare, on_handle_closed);
+	uv_close((uv_handle_t *)&uv->check, on_handle_closed);
+	uv_close((uv_handle_t *)&uv->idle, on_handle_closed);
+	/* Wait for jobs on the thread pool. */
 	do {
-		while (uv->things)
-			uv->things->end(uv->things);
+		while (uv->objects)
+			uv->objects->end(uv->objects);
 		uv_run(uv->loop, UV_RUN_ONCE);
 	} while (uv->open > 0);
 	if (uv->loop == &uv->own)
@@ -267,13 +268,13 @@ struct limit {
 	bool reached;
 };
 
-static void limit_reached(uv_timer_t *handle)
+static void on_limit_reached(uv_timer_t *handle)
 {
 	struct limit *limit = handle->data;
 	limit->reached = true;
 }
 
-static void limit_freed(uv_handle_t *handle)
+static void free_limit(uv_handle_t *handle)
 {
 	struct limit *limit = handle->data;
 	limit->uv->open--;
@@ -291,14 +292,16 @@ int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint64_t limit
 		uv_timer_init(uv->loop, &limit->handle);
 		limit->handle.data = limit;
 		uv_update_time(uv->loop);
-		uv_timer_start(&limit->handle, limit_reached, limit_ms, 0);
+		uv_timer_start(&limit->handle, on_limit_reached, limit_ms, 0);
 		uv_unref((uv_handle_t *)&limit->handle);
 	}
-	while (status == WEFT_OK && weft_promise_state(p) == WEFT_PENDING) {
+	if (limit_ms == 0 && weft__is_pending(p))
+		weft_promise_should_resolve(p);
+	while (status == WEFT_OK && weft__is_pending(p)) {
 		if (weft_promise_paused_count() > 0)
 			uv_idle_start(&uv->idle, stay_awake);
 		int alive = uv_run(uv->loop, UV_RUN_ONCE);
-		if (weft_promise_state(p) != WEFT_PENDING)
+		if (!weft__is_pending(p))
 			break;
 		if (limit && limit->reached)
 			status = WEFT_EBUSY;
@@ -307,74 +310,74 @@ int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint64_t limit
 	}
 	if (limit) {
 		uv->open++;
-		uv_close((uv_handle_t *)&limit->handle, limit_freed);
+		uv_close((uv_handle_t *)&limit->handle, free_limit);
 	}
 	return status;
 }
 
 /* ---- Timers ---- */
 
-static void timer_freed(uv_handle_t *handle)
+static void free_timer(uv_handle_t *handle)
 {
 	struct timer *timer = handle->data;
-	weft__thing_gone(&timer->thing);
+	weft__uv_object_closed(&timer->object);
 	free(timer);
 }
 
-/* Returns the resolver, which is now the caller's. */
-static struct weft_resolver *timer_end(struct timer *timer)
+/* Closes the timer; returns its resolver, which is now the caller's. */
+static struct weft_resolver *close_timer(struct timer *timer)
 {
-	weft__thing_remove(&timer->thing);
-	uv_close((uv_handle_t *)&timer->handle, timer_freed);
+	weft__uv_object_unlist(&timer->object);
+	uv_close((uv_handle_t *)&timer->handle, free_timer);
 	return timer->resolver;
 }
 
-static void timer_dropped(struct weft__thing *thing)
+static void drop_timer(struct weft__uv_object *object)
 {
-	weft_resolver_drop(timer_end((struct timer *)thing));
+	weft_resolver_drop(close_timer((struct timer *)object));
 }
 
-static void timer_fires(uv_timer_t *handle)
+static void on_timer(uv_timer_t *handle)
 {
 	struct timer *timer = handle->data;
 	bool fails = timer->fails;
-	struct weft_resolver *resolver = timer_end(timer);
-	weft__uv_wakeup(timer->thing.uv, resolver, fails ? WEFT_PROMISE_TIMEOUT : 0, NULL, NULL);
+	struct weft_resolver *resolver = close_timer(timer);
+	weft__uv_wakeup(timer->object.uv, resolver, fails ? WEFT_PROMISE_TIMEOUT : 0, NULL, NULL);
 }
 
-static void timer_cancelled(void *ctx)
+static void cancel_timer(void *ctx)
 {
-	weft_resolver_drop(timer_end(ctx));
+	weft_resolver_drop(close_timer(ctx));
 }
 
-static struct weft_promise *timer_start(
+static struct weft_promise *start_timer(
     struct weft_record_site *site, struct weft_uv *uv, uint64_t ms, const char *label, bool fails)
 {
 	struct timer *timer = malloc(sizeof *timer);
 	if (!timer)
 		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
-	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_TIMER, label, timer_cancelled, timer, &timer->resolver);
+	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_TIMER, label, cancel_timer, timer, &timer->resolver);
 	if (!timer->resolver) {
 		free(timer);
 		return p;
 	}
 	timer->fails = fails;
-	weft__thing_add(uv, &timer->thing, timer_dropped);
+	weft__uv_object_add(uv, &timer->object, drop_timer);
 	uv_timer_init(uv->loop, &timer->handle);
 	timer->handle.data = timer;
 	uv_update_time(uv->loop);
-	uv_timer_start(&timer->handle, timer_fires, ms, 0);
+	uv_timer_start(&timer->handle, on_timer, ms, 0);
 	return p;
 }
 
 struct weft_promise *weft__uv_sleep(struct weft_record_site *site, struct weft_uv *uv, uint64_t ms)
 {
-	return timer_start(site, uv, ms, "sleep", false);
+	return start_timer(site, uv, ms, "sleep", false);
 }
 
 struct weft_promise *weft__uv_timeout(struct weft_record_site *site, struct weft_uv *uv, uint64_t ms)
 {
-	return timer_start(site, uv, ms, "timeout", true);
+	return start_timer(site, uv, ms, "timeout", true);
 }
 
 struct weft_promise *weft__uv_with_timeout(struct weft_record_site *site, struct weft_uv *uv, uint64_t ms, struct weft_promise *p)

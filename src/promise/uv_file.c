@@ -7,40 +7,40 @@
 #include <unistd.h>
 
 struct weft_uv_file {
-	struct weft__thing thing; /* while it is open */
-	unsigned refs, busy;      /* busy: how many jobs use the file */
-	bool ending;              /* weft_uv_destroy() was called: the file is closed when it is not busy any more */
-	uv_file fd;               /* -1: closed */
+	struct weft__uv_object object; /* while it is open */
+	unsigned refs, busy;           /* busy: number of jobs that use the file */
+	bool ending;                   /* weft_uv_destroy() was called: close the file when it is not busy */
+	uv_file fd;                    /* -1: closed */
 };
 
 struct fs {
 	struct weft__job job;
 	uv_fs_t request;
 	struct weft_uv_file *file;
-	struct weft_uv_bytes *bytes; /* the bytes that are read or written */
-	size_t done;                 /* the destructor of the bytes that are written */
+	struct weft_uv_bytes *bytes; /* bytes to read or write */
+	size_t done;                 /* bytes written so far */
 	int64_t offset;
-	uv_file closing; /* what is closed */
+	uv_file closing; /* descriptor to close */
 };
 
 /* ---- Files ---- */
 
-/* Marks the file as closed; the caller closes the descriptor that is returned. */
-static uv_file let_go(struct weft_uv_file *file)
+/* Marks the file as closed; the caller closes the returned descriptor. */
+static uv_file detach_fd(struct weft_uv_file *file)
 {
 	uv_file fd = file->fd;
 	file->fd = -1;
-	weft__thing_gone(&file->thing);
+	weft__uv_object_closed(&file->object);
 	return fd;
 }
 
-static void end_file(struct weft__thing *thing)
+static void end_file(struct weft__uv_object *object)
 {
-	struct weft_uv_file *file = (struct weft_uv_file *)thing;
-	weft__thing_remove(thing);
+	struct weft_uv_file *file = (struct weft_uv_file *)object;
+	weft__uv_object_unlist(object);
 	file->ending = true;
 	if (!file->busy)
-		close(let_go(file));
+		close(detach_fd(file));
 }
 
 struct weft_uv_file *weft_uv_file_ref(struct weft_uv_file *file)
@@ -55,7 +55,7 @@ void weft_uv_file_unref(void *ctx)
 	if (!file || --file->refs > 0)
 		return;
 	if (file->fd >= 0)
-		close(let_go(file));
+		close(detach_fd(file));
 	free(file);
 }
 
@@ -76,19 +76,19 @@ int weft__file_use(struct weft_uv_file *file)
 void weft__file_release(struct weft_uv_file *file)
 {
 	if (--file->busy == 0 && file->ending && file->fd >= 0)
-		close(let_go(file));
+		close(detach_fd(file));
 	weft_uv_file_unref(file);
 }
 
 /* ---- Requests ---- */
 
-static struct fs *start(struct weft_record_site *site, struct weft_uv *uv, const char *label, struct weft_promise **p)
+static struct fs *start_request(struct weft_record_site *site, struct weft_uv *uv, const char *label, struct weft_promise **p)
 {
 	return weft__job_start(site, uv, WEFT_KIND_FS, label, sizeof(struct fs), offsetof(struct fs, request), p);
 }
 
-/* The same, with the path in the label. */
-static struct fs *start_path(
+/* Starts a request with the path in its label. */
+static struct fs *start_path_request(
     struct weft_record_site *site, struct weft_uv *uv, const char *verb, const char *path, struct weft_promise **p)
 {
 	char label[256];
@@ -98,17 +98,18 @@ static struct fs *start_path(
 		memcpy(at, path, bytes);
 		at[bytes] = '\0';
 	}
-	return start(site, uv, weft_is_on() ? label : NULL, p);
+	return start_request(site, uv, weft_is_on() ? label : NULL, p);
 }
 
-/* The same, with a file. */
-static struct fs *start_file(struct weft_record_site *site, struct weft_uv_file *file, const char *label, struct weft_promise **p)
+/* Starts a request on a file. */
+static struct fs *start_file_request(
+    struct weft_record_site *site, struct weft_uv_file *file, const char *label, struct weft_promise **p)
 {
 	if (weft__file_use(file) < 0) {
 		*p = weft__uv_failed(WEFT_PROMISE_CLOSED);
 		return NULL;
 	}
-	struct fs *fs = start(site, file->thing.uv, label, p);
+	struct fs *fs = start_request(site, file->object.uv, label, p);
 	if (fs)
 		fs->file = file;
 	else
@@ -116,7 +117,7 @@ static struct fs *start_file(struct weft_record_site *site, struct weft_uv_file 
 	return fs;
 }
 
-static void finish(struct fs *fs, int status, void *value, weft_destroy_fn *destroy)
+static void finish_request(struct fs *fs, int status, void *value, weft_destroy_fn *destroy)
 {
 	if (fs->file)
 		weft__file_release(fs->file);
@@ -125,16 +126,16 @@ static void finish(struct fs *fs, int status, void *value, weft_destroy_fn *dest
 	weft__job_end(&fs->job, status, value, destroy);
 }
 
-/* libuv's answer to a request: if it is an error, nobody calls back. */
-static struct weft_promise *started(struct fs *fs, int status, struct weft_promise *p)
+/* Finishes a request that libuv refused: libuv does not call back then. */
+static struct weft_promise *finish_if_failed(struct fs *fs, int status, struct weft_promise *p)
 {
 	if (status < 0)
-		finish(fs, status, NULL, NULL);
+		finish_request(fs, status, NULL, NULL);
 	return p;
 }
 
-/* With a copy as the value, if there is no error. */
-static void finish_with(struct fs *fs, const void *value, size_t bytes)
+/* Finishes a request with a copy of the value, unless it failed. */
+static void finish_with_copy(struct fs *fs, const void *value, size_t bytes)
 {
 	int status = (int)fs->request.result;
 	void *copy = status < 0 ? NULL : malloc(bytes);
@@ -142,12 +143,12 @@ static void finish_with(struct fs *fs, const void *value, size_t bytes)
 		memcpy(copy, value, bytes);
 	else if (status >= 0)
 		status = WEFT_PROMISE_ENOMEM;
-	finish(fs, status, copy, free);
+	finish_request(fs, status, copy, free);
 }
 
 static void on_done(uv_fs_t *request)
 {
-	finish(request->data, (int)request->result, NULL, NULL);
+	finish_request(request->data, (int)request->result, NULL, NULL);
 }
 
 /* ---- Opening and closing ---- */
@@ -160,19 +161,19 @@ static void on_opened(uv_fs_t *request)
 	if (file) {
 		file->refs = 1;
 		file->fd = status;
-		weft__thing_add(fs->job.thing.uv, &file->thing, end_file);
+		weft__uv_object_add(fs->job.object.uv, &file->object, end_file);
 	} else if (status >= 0) {
 		close(status);
 		status = WEFT_PROMISE_ENOMEM;
 	}
-	finish(fs, status, file, weft_uv_file_unref);
+	finish_request(fs, status, file, weft_uv_file_unref);
 }
 
 struct weft_promise *weft__uv_open(struct weft_record_site *site, struct weft_uv *uv, const char *path, int flags, int mode)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "open", path, &p);
-	return fs ? started(fs, uv_fs_open(uv->loop, &fs->request, path, flags | O_CLOEXEC, mode, on_opened), p) : p;
+	struct fs *fs = start_path_request(site, uv, "open", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_open(uv->loop, &fs->request, path, flags | O_CLOEXEC, mode, on_opened), p) : p;
 }
 
 static void on_closed(uv_fs_t *request)
@@ -181,7 +182,7 @@ static void on_closed(uv_fs_t *request)
 	/* The job was cancelled before it ran. */
 	if (request->result == UV_ECANCELED)
 		close(fs->closing);
-	finish(fs, (int)request->result, NULL, NULL);
+	finish_request(fs, (int)request->result, NULL, NULL);
 }
 
 struct weft_promise *weft__uv_file_close(struct weft_record_site *site, struct weft_uv_file *file)
@@ -189,11 +190,11 @@ struct weft_promise *weft__uv_file_close(struct weft_record_site *site, struct w
 	struct weft_promise *p;
 	if (file->busy)
 		return weft__uv_failed(UV_EBUSY);
-	struct fs *fs = start_file(site, file, "close", &p);
+	struct fs *fs = start_file_request(site, file, "close", &p);
 	if (!fs)
 		return p;
-	uv_loop_t *loop = file->thing.uv->loop;
-	fs->closing = let_go(file);
+	uv_loop_t *loop = file->object.uv->loop;
+	fs->closing = detach_fd(file);
 	uv_fs_close(loop, &fs->request, fs->closing, on_closed); /* fails only without memory for a path */
 	return p;
 }
@@ -207,22 +208,22 @@ static void on_read(uv_fs_t *request)
 	int status = request->result < 0 ? (int)request->result : 0;
 	bytes->size = status == 0 ? (size_t)request->result : 0;
 	fs->bytes = NULL;
-	finish(fs, status, bytes, free);
+	finish_request(fs, status, bytes, free);
 }
 
 struct weft_promise *weft__uv_file_read(
     struct weft_record_site *site, struct weft_uv_file *file, size_t most_bytes, int64_t offset)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_file(site, file, "read", &p);
+	struct fs *fs = start_file_request(site, file, "read", &p);
 	if (!fs)
 		return p;
-	uv_loop_t *loop = file->thing.uv->loop;
+	uv_loop_t *loop = file->object.uv->loop;
 	fs->bytes = malloc(sizeof *fs->bytes + most_bytes);
 	if (!fs->bytes)
-		return started(fs, WEFT_PROMISE_ENOMEM, p);
+		return finish_if_failed(fs, WEFT_PROMISE_ENOMEM, p);
 	uv_buf_t buf = {.base = fs->bytes->data, .len = most_bytes};
-	return started(fs, uv_fs_read(loop, &fs->request, file->fd, &buf, 1, offset, on_read), p);
+	return finish_if_failed(fs, uv_fs_read(loop, &fs->request, file->fd, &buf, 1, offset, on_read), p);
 }
 
 static int write_rest(struct fs *fs);
@@ -239,86 +240,86 @@ static void on_written(uv_fs_t *request)
 		status = write_rest(fs);
 	}
 	if (!more || status < 0)
-		finish(fs, status, NULL, NULL);
+		finish_request(fs, status, NULL, NULL);
 }
 
 static int write_rest(struct fs *fs)
 {
 	uv_buf_t buf = {.base = fs->bytes->data + fs->done, .len = fs->bytes->size - fs->done};
 	int64_t offset = fs->offset < 0 ? -1 : fs->offset + (int64_t)fs->done;
-	return uv_fs_write(fs->job.thing.uv->loop, &fs->request, fs->file->fd, &buf, 1, offset, on_written);
+	return uv_fs_write(fs->job.object.uv->loop, &fs->request, fs->file->fd, &buf, 1, offset, on_written);
 }
 
 struct weft_promise *weft__uv_file_write(
     struct weft_record_site *site, struct weft_uv_file *file, const void *bytes, size_t size, int64_t offset)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_file(site, file, "write", &p);
+	struct fs *fs = start_file_request(site, file, "write", &p);
 	if (!fs)
 		return p;
 	fs->bytes = malloc(sizeof *fs->bytes + size);
 	if (!fs->bytes)
-		return started(fs, WEFT_PROMISE_ENOMEM, p);
+		return finish_if_failed(fs, WEFT_PROMISE_ENOMEM, p);
 	fs->bytes->size = size;
 	if (size > 0)
 		memcpy(fs->bytes->data, bytes, size);
 	fs->offset = offset;
-	return started(fs, write_rest(fs), p);
+	return finish_if_failed(fs, write_rest(fs), p);
 }
 
 struct weft_promise *weft__uv_file_sync(struct weft_record_site *site, struct weft_uv_file *file)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_file(site, file, "sync", &p);
-	return fs ? started(fs, uv_fs_fsync(fs->job.thing.uv->loop, &fs->request, file->fd, on_done), p) : p;
+	struct fs *fs = start_file_request(site, file, "sync", &p);
+	return fs ? finish_if_failed(fs, uv_fs_fsync(fs->job.object.uv->loop, &fs->request, file->fd, on_done), p) : p;
 }
 
 struct weft_promise *weft__uv_file_truncate(struct weft_record_site *site, struct weft_uv_file *file, int64_t size)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_file(site, file, "truncate", &p);
-	return fs ? started(fs, uv_fs_ftruncate(fs->job.thing.uv->loop, &fs->request, file->fd, size, on_done), p) : p;
+	struct fs *fs = start_file_request(site, file, "truncate", &p);
+	return fs ? finish_if_failed(fs, uv_fs_ftruncate(fs->job.object.uv->loop, &fs->request, file->fd, size, on_done), p) : p;
 }
 
-/* ---- What the file system knows ---- */
+/* ---- Queries ---- */
 
 static void on_stat(uv_fs_t *request)
 {
-	finish_with(request->data, &request->statbuf, sizeof request->statbuf);
+	finish_with_copy(request->data, &request->statbuf, sizeof request->statbuf);
 }
 
 struct weft_promise *weft__uv_file_stat(struct weft_record_site *site, struct weft_uv_file *file)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_file(site, file, "stat", &p);
-	return fs ? started(fs, uv_fs_fstat(fs->job.thing.uv->loop, &fs->request, file->fd, on_stat), p) : p;
+	struct fs *fs = start_file_request(site, file, "stat", &p);
+	return fs ? finish_if_failed(fs, uv_fs_fstat(fs->job.object.uv->loop, &fs->request, file->fd, on_stat), p) : p;
 }
 
 struct weft_promise *weft__uv_stat(struct weft_record_site *site, struct weft_uv *uv, const char *path)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "stat", path, &p);
-	return fs ? started(fs, uv_fs_stat(uv->loop, &fs->request, path, on_stat), p) : p;
+	struct fs *fs = start_path_request(site, uv, "stat", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_stat(uv->loop, &fs->request, path, on_stat), p) : p;
 }
 
 struct weft_promise *weft__uv_lstat(struct weft_record_site *site, struct weft_uv *uv, const char *path)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "lstat", path, &p);
-	return fs ? started(fs, uv_fs_lstat(uv->loop, &fs->request, path, on_stat), p) : p;
+	struct fs *fs = start_path_request(site, uv, "lstat", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_lstat(uv->loop, &fs->request, path, on_stat), p) : p;
 }
 
 static void on_real_path(uv_fs_t *request)
 {
 	const char *real = request->result < 0 ? "" : request->ptr;
-	finish_with(request->data, real, strlen(real) + 1);
+	finish_with_copy(request->data, real, strlen(real) + 1);
 }
 
 struct weft_promise *weft__uv_realpath(struct weft_record_site *site, struct weft_uv *uv, const char *path)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "realpath", path, &p);
-	return fs ? started(fs, uv_fs_realpath(uv->loop, &fs->request, path, on_real_path), p) : p;
+	struct fs *fs = start_path_request(site, uv, "realpath", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_realpath(uv->loop, &fs->request, path, on_real_path), p) : p;
 }
 
 /* ---- Directories ---- */
@@ -332,7 +333,7 @@ static void on_scanned(uv_fs_t *request)
 	uv_dirent_t next;
 	if (status == 0 && !(found = calloc(1, sizeof *found + count * sizeof *found->entry)))
 		status = WEFT_PROMISE_ENOMEM;
-	/* Reads on to the end: libuv frees the last entry only then. */
+	/* Read to the end: libuv frees the last entry only then. */
 	while (uv_fs_scandir_next(request, &next) == 0) {
 		if (!found || found->count == count)
 			continue;
@@ -340,40 +341,40 @@ static void on_scanned(uv_fs_t *request)
 		entry->type = next.type;
 		snprintf(entry->name, sizeof entry->name, "%s", next.name);
 	}
-	finish(fs, status, found, free);
+	finish_request(fs, status, found, free);
 }
 
 struct weft_promise *weft__uv_scandir(struct weft_record_site *site, struct weft_uv *uv, const char *path)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "scandir", path, &p);
-	return fs ? started(fs, uv_fs_scandir(uv->loop, &fs->request, path, 0, on_scanned), p) : p;
+	struct fs *fs = start_path_request(site, uv, "scandir", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_scandir(uv->loop, &fs->request, path, 0, on_scanned), p) : p;
 }
 
 struct weft_promise *weft__uv_mkdir(struct weft_record_site *site, struct weft_uv *uv, const char *path, int mode)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "mkdir", path, &p);
-	return fs ? started(fs, uv_fs_mkdir(uv->loop, &fs->request, path, mode, on_done), p) : p;
+	struct fs *fs = start_path_request(site, uv, "mkdir", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_mkdir(uv->loop, &fs->request, path, mode, on_done), p) : p;
 }
 
 struct weft_promise *weft__uv_rmdir(struct weft_record_site *site, struct weft_uv *uv, const char *path)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "rmdir", path, &p);
-	return fs ? started(fs, uv_fs_rmdir(uv->loop, &fs->request, path, on_done), p) : p;
+	struct fs *fs = start_path_request(site, uv, "rmdir", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_rmdir(uv->loop, &fs->request, path, on_done), p) : p;
 }
 
 struct weft_promise *weft__uv_unlink(struct weft_record_site *site, struct weft_uv *uv, const char *path)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "unlink", path, &p);
-	return fs ? started(fs, uv_fs_unlink(uv->loop, &fs->request, path, on_done), p) : p;
+	struct fs *fs = start_path_request(site, uv, "unlink", path, &p);
+	return fs ? finish_if_failed(fs, uv_fs_unlink(uv->loop, &fs->request, path, on_done), p) : p;
 }
 
 struct weft_promise *weft__uv_rename(struct weft_record_site *site, struct weft_uv *uv, const char *from, const char *to)
 {
 	struct weft_promise *p;
-	struct fs *fs = start_path(site, uv, "rename", from, &p);
-	return fs ? started(fs, uv_fs_rename(uv->loop, &fs->request, from, to, on_done), p) : p;
+	struct fs *fs = start_path_request(site, uv, "rename", from, &p);
+	return fs ? finish_if_failed(fs, uv_fs_rename(uv->loop, &fs->request, from, to, on_done), p) : p;
 }

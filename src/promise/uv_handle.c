@@ -1,30 +1,30 @@
-/* uv_handle.c: the life of what the program holds on a loop, and who waits for what comes from it.  SPDX-License-Identifier: ISC
+/* uv_handle.c: lifetime of the program's handles on a loop, and the promises that wait for them.  SPDX-License-Identifier: ISC
  */
 #include "promise/loop.h"
 
 #include <assert.h>
 #include <limits.h>
 
-/* Takes a resolver away from its handle. */
-static struct weft_resolver *take(struct weft_resolver **resolver)
+/* Removes and returns a handle's resolver. */
+static struct weft_resolver *detach_resolver(struct weft_resolver **resolver)
 {
-	struct weft_resolver *taken = *resolver;
+	struct weft_resolver *detached = *resolver;
 	*resolver = NULL;
-	return taken;
+	return detached;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
 	struct weft__handle *h = handle->data;
-	struct weft_uv *uv = h->thing.uv;
-	struct weft_resolver *asker = take(&h->asker), *closer = take(&h->closer);
+	struct weft_uv *uv = h->object.uv;
+	struct weft_resolver *waiter = detach_resolver(&h->waiter), *close_resolver = detach_resolver(&h->close_resolver);
 	h->closed = true;
-	if (asker)
+	if (waiter)
 		h->refs--;
 	if (h->refs == 0)
 		free(h);
-	weft__uv_wakeup(uv, asker, UV_ECANCELED, NULL, NULL);
-	weft__uv_wakeup(uv, closer, 0, NULL, NULL);
+	weft__uv_wakeup(uv, waiter, UV_ECANCELED, NULL, NULL);
+	weft__uv_wakeup(uv, close_resolver, 0, NULL, NULL);
 	uv->open--;
 }
 
@@ -34,15 +34,15 @@ void weft__handle_close(void *handle)
 	if (h->closing)
 		return;
 	h->closing = true;
-	weft__thing_remove(&h->thing);
+	weft__uv_object_unlist(&h->object);
 	uv_close(h->handle, on_closed);
 	if (h->on_closing)
 		h->on_closing(h);
 }
 
-static void end_handle(struct weft__thing *thing)
+static void end_handle(struct weft__uv_object *object)
 {
-	weft__handle_close(thing);
+	weft__handle_close(object);
 }
 
 void weft__handle_add(struct weft__handle *h, struct weft_uv *uv, uv_handle_t *handle)
@@ -51,7 +51,7 @@ void weft__handle_add(struct weft__handle *h, struct weft_uv *uv, uv_handle_t *h
 	h->handle->data = h;
 	h->refs = 1;
 	uv_unref(handle);
-	weft__thing_add(uv, &h->thing, end_handle);
+	weft__uv_object_add(uv, &h->object, end_handle);
 }
 
 void weft__handle_ref(struct weft__handle *h)
@@ -74,42 +74,42 @@ struct weft_promise *weft__handle_close_promise(struct weft_record_site *site, s
 {
 	if (h->closing)
 		return weft_promise_unit();
-	struct weft_promise *p = weft__make(site, WEFT_KIND_CLOSE, false, NULL, true, &h->closer);
+	struct weft_promise *p = weft__make(site, WEFT_KIND_CLOSE, false, NULL, true, &h->close_resolver);
 	weft__handle_close(h);
 	return p;
 }
 
-/* ---- Who waits for what comes ---- */
+/* ---- Waiting promises ---- */
 
-static void asker_cancelled(void *ctx)
+static void cancel_wait(void *ctx)
 {
 	struct weft__handle *h = ctx;
-	weft_resolver_drop(take(&h->asker));
+	weft_resolver_drop(detach_resolver(&h->waiter));
 	if (!h->closing)
 		uv_unref(h->handle);
 	weft__handle_unref(h);
 }
 
-bool weft__handle_ask(
+bool weft__handle_wait(
     struct weft_record_site *site, enum weft_kind kind, const char *label, struct weft__handle *h, struct weft_promise **p)
 {
-	if (h->closing || h->asker) {
+	if (h->closing || h->waiter) {
 		*p = weft__uv_failed(h->closing ? WEFT_PROMISE_CLOSED : UV_EBUSY);
 		return false;
 	}
-	*p = weft__uv_promise(site, kind, label, asker_cancelled, h, &h->asker);
-	if (!h->asker)
+	*p = weft__uv_promise(site, kind, label, cancel_wait, h, &h->waiter);
+	if (!h->waiter)
 		return false;
 	h->refs++;
 	uv_ref(h->handle);
 	return true;
 }
 
-void weft__handle_answer(struct weft__handle *h, int status, void *value, weft_destroy_fn *destroy)
+void weft__handle_wake(struct weft__handle *h, int status, void *value, weft_destroy_fn *destroy)
 {
-	struct weft_resolver *asker = take(&h->asker);
+	struct weft_resolver *waiter = detach_resolver(&h->waiter);
 	if (!h->closing)
 		uv_unref(h->handle);
-	weft__uv_wakeup(h->thing.uv, asker, status, value, destroy);
+	weft__uv_wakeup(h->object.uv, waiter, status, value, destroy);
 	weft__handle_unref(h);
 }

@@ -1,5 +1,5 @@
-/* uv_job.c: jobs on libuv's thread pool: host names and functions; uv_file.c has files.
- * SPDX-License-Identifier: ISC */
+/* uv_job.c: jobs on libuv's thread pool: host names and functions.  uv_file.c has the file operations.  SPDX-License-Identifier:
+ * ISC */
 #include "promise/loop.h"
 
 struct lookup {
@@ -19,18 +19,18 @@ struct work {
 
 /* ---- Jobs ---- */
 
-/* A job that runs already runs to its end, and its result is destroyed. */
-static void job_cancelled(void *ctx)
+/* Cancels a job; one that runs already continues to its end, and its result is destroyed. */
+static void cancel_job(void *ctx)
 {
 	struct weft__job *job = ctx;
 	job->cancelled = true;
 	uv_cancel(job->request);
 }
 
-static void end_job(struct weft__thing *thing)
+static void end_job(struct weft__uv_object *object)
 {
-	weft__thing_remove(thing);
-	job_cancelled(thing);
+	weft__uv_object_unlist(object);
+	cancel_job(object);
 }
 
 void *weft__job_start(struct weft_record_site *site, struct weft_uv *uv, enum weft_kind kind, const char *label, size_t bytes,
@@ -41,27 +41,27 @@ void *weft__job_start(struct weft_record_site *site, struct weft_uv *uv, enum we
 		*p = weft__uv_failed(WEFT_PROMISE_ENOMEM);
 		return NULL;
 	}
-	*p = weft__uv_promise(site, kind, label, job_cancelled, job, &job->resolver);
+	*p = weft__uv_promise(site, kind, label, cancel_job, job, &job->resolver);
 	if (!job->resolver) {
 		free(job);
 		return NULL;
 	}
 	job->request = (uv_req_t *)(void *)((char *)job + request_offset);
 	job->request->data = job;
-	weft__thing_add(uv, &job->thing, end_job);
+	weft__uv_object_add(uv, &job->object, end_job);
 	return job;
 }
 
 void weft__job_end(struct weft__job *job, int status, void *value, weft_destroy_fn *destroy)
 {
-	struct weft_uv *uv = job->thing.uv;
+	struct weft_uv *uv = job->object.uv;
 	struct weft_resolver *resolver = job->resolver;
-	weft__thing_gone(&job->thing);
+	weft__uv_object_closed(&job->object);
 	free(job);
 	weft__uv_wakeup(uv, resolver, status, value, destroy);
 }
 
-/* ---- Names of hosts ---- */
+/* ---- Host names ---- */
 
 static void free_addresses(void *addresses)
 {
@@ -90,7 +90,7 @@ struct weft_promise *weft__uv_getaddrinfo(
 
 /* ---- Functions ---- */
 
-/* The function records into the stream of its OS thread, and the promise runs there. */
+/* Runs on the pool: the function records into the stream of its OS thread, and the promise runs there. */
 static void do_work(uv_work_t *request)
 {
 	struct work *work = request->data;
@@ -122,6 +122,6 @@ struct weft_promise *weft__uv_work(
 	work->f = f;
 	work->ctx = ctx;
 	work->destroy = destroy;
-	uv_queue_work(uv->loop, &work->request, do_work, on_work_done); /* fails only without do_work */
+	uv_queue_work(uv->loop, &work->request, do_work, on_work_done); /* fails only if do_work is NULL */
 	return p;
 }

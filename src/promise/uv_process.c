@@ -36,7 +36,7 @@ int weft_uv_process_kill(struct weft_uv_process *process, int signal)
 	return uv_process_kill(&process->process, signal);
 }
 
-static void kill_cancelled(void *ctx)
+static void kill_process(void *ctx)
 {
 	struct weft_uv_process *process = ctx;
 	weft_uv_process_kill(process, process->cancel_signal);
@@ -51,24 +51,24 @@ static void on_exited(uv_process_t *handle, int64_t code, int signal)
 	process->resolver = NULL;
 	process->result = NULL;
 	*result = (struct weft_uv_exit){.code = (int)code, .signal = signal};
-	weft__uv_wakeup(process->h.thing.uv, resolver, 0, result, free);
+	weft__uv_wakeup(process->h.object.uv, resolver, 0, result, free);
 	weft_uv_process_unref(process);
 }
 
-/* weft_uv_destroy() was called: the process runs on, and this program does not learn how it ends. */
-static void forget(struct weft__handle *h)
+/* Abandons a process when weft_uv_destroy() is called: the process keeps running, and its end stays unknown. */
+static void abandon_process(struct weft__handle *h)
 {
 	struct weft_uv_process *process = (struct weft_uv_process *)h;
 	if (!process->result)
 		return;
 	free(process->result);
 	process->result = NULL;
-	weft__uv_wakeup(h->thing.uv, process->resolver, UV_ECANCELED, NULL, NULL);
+	weft__uv_wakeup(h->object.uv, process->resolver, UV_ECANCELED, NULL, NULL);
 	weft_uv_process_unref(process);
 }
 
-/* Fills in what the child gets as this descriptor; returns a status. */
-static int stdio_of(const struct weft_uv_stdio *from, int number, uv_stdio_container_t *to)
+/* Fills in a standard stream of the child; returns a status. */
+static int fill_stdio(const struct weft_uv_stdio *from, int number, uv_stdio_container_t *to)
 {
 	uv_os_fd_t fd;
 	if (from->stream && weft__stream_is_closing(from->stream))
@@ -87,30 +87,30 @@ static int stdio_of(const struct weft_uv_stdio *from, int number, uv_stdio_conta
 	return 0;
 }
 
-static char **unconst(const char *const *texts)
+static char **cast_away_const(const char *const *texts)
 {
 	return (char **)(uintptr_t)texts;
 }
 
-static int stdio_of_all(const struct weft_uv_spawn_options *options, uv_stdio_container_t to[3])
+static int fill_all_stdio(const struct weft_uv_spawn_options *options, uv_stdio_container_t to[3])
 {
 	int status = options->arguments && options->arguments[0] ? 0 : UV_EINVAL;
 	if (status == 0)
-		status = stdio_of(&options->input, 0, &to[0]);
+		status = fill_stdio(&options->input, 0, &to[0]);
 	if (status == 0)
-		status = stdio_of(&options->output, 1, &to[1]);
-	return status < 0 ? status : stdio_of(&options->errors, 2, &to[2]);
+		status = fill_stdio(&options->output, 1, &to[1]);
+	return status < 0 ? status : fill_stdio(&options->errors, 2, &to[2]);
 }
 
-/* The process has started, or failed to, when this returns. */
-static int start(struct weft_uv_process *process, struct weft_uv *uv, const struct weft_uv_spawn_options *options,
+/* Starts the process; it has started, or failed to, when this returns. */
+static int start_process(struct weft_uv_process *process, struct weft_uv *uv, const struct weft_uv_spawn_options *options,
     uv_stdio_container_t stdio[3])
 {
 	uv_process_options_t o = {
 	    .exit_cb = on_exited,
 	    .file = options->arguments[0],
-	    .args = unconst(options->arguments),
-	    .env = unconst(options->environment),
+	    .args = cast_away_const(options->arguments),
+	    .env = cast_away_const(options->environment),
 	    .cwd = options->directory,
 	    .flags = options->own_session ? UV_PROCESS_DETACHED : 0,
 	    .stdio_count = 3,
@@ -119,7 +119,7 @@ static int start(struct weft_uv_process *process, struct weft_uv *uv, const stru
 	process->cancel_signal = options->cancel_signal ? options->cancel_signal : SIGKILL;
 	int status = uv_spawn(uv->loop, &process->process, &o);
 	weft__handle_add(&process->h, uv, (uv_handle_t *)&process->process);
-	process->h.on_closing = forget;
+	process->h.on_closing = abandon_process;
 	if (status == 0) {
 		weft_uv_process_ref(process);
 		uv_ref(process->h.handle);
@@ -131,7 +131,7 @@ struct weft_promise *weft__uv_spawn(struct weft_record_site *site, struct weft_u
     const struct weft_uv_spawn_options *options, struct weft_uv_process **started)
 {
 	uv_stdio_container_t stdio[3];
-	int status = stdio_of_all(options, stdio);
+	int status = fill_all_stdio(options, stdio);
 	if (started)
 		*started = NULL;
 	if (status < 0)
@@ -141,13 +141,13 @@ struct weft_promise *weft__uv_spawn(struct weft_record_site *site, struct weft_u
 	struct weft_resolver *resolver = NULL;
 	struct weft_promise *p = NULL;
 	if (process && result)
-		p = weft__uv_promise(site, WEFT_KIND_PROCESS, options->arguments[0], kill_cancelled, process, &resolver);
+		p = weft__uv_promise(site, WEFT_KIND_PROCESS, options->arguments[0], kill_process, process, &resolver);
 	if (!resolver) {
 		free(process);
 		free(result);
 		return p ? p : weft__uv_failed(WEFT_PROMISE_ENOMEM);
 	}
-	status = start(process, uv, options, stdio);
+	status = start_process(process, uv, options, stdio);
 	if (status < 0) {
 		free(result);
 		weft__uv_wakeup(uv, resolver, status, NULL, NULL);

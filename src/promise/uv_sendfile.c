@@ -1,7 +1,7 @@
 /* uv_sendfile.c: sends a part of a file into a stream, inside the kernel.
  *
- * The thread pool reads the disk and sends what the stream takes; until it takes more, the loop waits for it on a descriptor of
- * its own, as libuv watches each descriptor once.  SPDX-License-Identifier: ISC */
+ * The thread pool reads the disk and sends as much as the stream takes.  Until the stream takes more, the loop polls a duplicate
+ * of the descriptor, since libuv watches each descriptor only once.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include <sys/sendfile.h>
 #endif
 
-#define CHUNK_BYTES (4u << 20) /* how much one job sends, so that other jobs of the pool get their turn */
+#define CHUNK_BYTES (4u << 20) /* bytes that one job sends, so that other jobs of the pool run in between */
 
 struct sending {
-	struct weft__thing thing;
+	struct weft__uv_object object;
 	uv_work_t request;
 	ssize_t result; /* of the request: bytes, or -errno */
 	uv_poll_t poll;
@@ -28,38 +28,38 @@ struct sending {
 	uint64_t *sent;
 };
 
-static void go_away(struct sending *sending)
+static void free_sending(struct sending *sending)
 {
 	close(sending->out);
-	weft__thing_gone(&sending->thing);
+	weft__uv_object_closed(&sending->object);
 	free(sending);
 }
 
 static void on_poll_closed(uv_handle_t *handle)
 {
-	go_away(handle->data);
+	free_sending(handle->data);
 }
 
-/* Called when no job of this sendfile runs on the pool. */
-static void finish(struct sending *sending, int status)
+/* Ends the sendfile; none of its jobs runs on the pool. */
+static void finish_sendfile(struct sending *sending, int status)
 {
-	struct weft_uv *uv = sending->thing.uv;
+	struct weft_uv *uv = sending->object.uv;
 	struct weft_resolver *resolver = sending->resolver;
 	uint64_t *sent = sending->sent;
-	/* The promise that is woken often goes on to use the stream. */
+	/* The woken promise often uses the stream next: keep it. */
 	struct weft_uv_stream *s = weft_uv_stream_ref(sending->stream);
-	weft__thing_remove(&sending->thing);
+	weft__uv_object_unlist(&sending->object);
 	weft__file_release(sending->file);
 	weft__stream_give_back(sending->stream);
 	if (sending->polls)
 		uv_close((uv_handle_t *)&sending->poll, on_poll_closed);
 	else
-		go_away(sending);
+		free_sending(sending);
 	weft__uv_wakeup(uv, resolver, status, sent, free);
 	weft_uv_stream_unref(s);
 }
 
-/* The stream is closed: the sendfile was cancelled, somebody closed the stream, or weft_uv_destroy() was called. */
+/* Handles the closing of the stream: the sendfile was cancelled, the stream was closed, or weft_uv_destroy() was called. */
 static void on_stream_closed(void *ctx)
 {
 	struct sending *sending = ctx;
@@ -69,7 +69,7 @@ static void on_stream_closed(void *ctx)
 	if (sending->on_pool)
 		uv_cancel((uv_req_t *)&sending->request);
 	else
-		finish(sending, UV_ECANCELED);
+		finish_sendfile(sending, UV_ECANCELED);
 }
 
 static void close_stream(void *ctx)
@@ -77,43 +77,43 @@ static void close_stream(void *ctx)
 	weft__handle_close(((struct sending *)ctx)->stream);
 }
 
-static void end_sending(struct weft__thing *thing)
+static void end_sending(struct weft__uv_object *object)
 {
-	weft__thing_remove(thing);
-	close_stream(thing);
+	weft__uv_object_unlist(object);
+	close_stream(object);
 }
 
-static void send_some(struct sending *sending);
+static void send_chunk(struct sending *sending);
 
 static void on_writable(uv_poll_t *poll, int status, int events)
 {
 	struct sending *sending = poll->data;
 	uv_poll_stop(poll);
-	send_some(sending); /* after an error the next try finds the same error */
+	send_chunk(sending); /* after an error the next try finds the same error */
 }
 
 static void wait_until_writable(struct sending *sending)
 {
-	int status = sending->polls ? 0 : uv_poll_init(sending->thing.uv->loop, &sending->poll, sending->out);
+	int status = sending->polls ? 0 : uv_poll_init(sending->object.uv->loop, &sending->poll, sending->out);
 	if (status == 0) {
 		sending->polls = true;
 		sending->poll.data = sending;
 		status = uv_poll_start(&sending->poll, UV_WRITABLE, on_writable);
 	}
 	if (status < 0)
-		finish(sending, status);
+		finish_sendfile(sending, status);
 }
 
-/* For files that sendfile(2) refuses. */
-static ssize_t copy_some(int out, int in, int64_t offset, size_t size)
+/* Copies bytes of a file that sendfile(2) refuses. */
+static ssize_t copy_chunk(int out, int in, int64_t offset, size_t size)
 {
 	char bytes[16384];
 	ssize_t got = pread(in, bytes, size < sizeof bytes ? size : sizeof bytes, (off_t)offset);
 	return got > 0 ? write(out, bytes, (size_t)got) : got;
 }
 
-/* Of one job; a file may end earlier. */
-static size_t next_bytes(const struct sending *sending)
+/* Returns the size of one job; a file may end earlier. */
+static size_t next_chunk_bytes(const struct sending *sending)
 {
 	return sending->left < CHUNK_BYTES ? (size_t)sending->left : CHUNK_BYTES;
 }
@@ -122,7 +122,7 @@ static size_t next_bytes(const struct sending *sending)
 static void do_send(uv_work_t *request)
 {
 	struct sending *sending = request->data;
-	const size_t size = next_bytes(sending);
+	const size_t size = next_chunk_bytes(sending);
 	ssize_t sent = -1;
 	errno = EINVAL;
 #ifdef __linux__
@@ -130,7 +130,7 @@ static void do_send(uv_work_t *request)
 	sent = sendfile(sending->out, sending->in, &offset, size);
 #endif
 	if (sent < 0 && (errno == EINVAL || errno == ENOSYS))
-		sent = copy_some(sending->out, sending->in, sending->offset, size);
+		sent = copy_chunk(sending->out, sending->in, sending->offset, size);
 	sending->result = sent < 0 ? -errno : sent;
 }
 
@@ -139,29 +139,29 @@ static void on_sent(uv_work_t *request, int status)
 	struct sending *sending = request->data;
 	ssize_t size = status < 0 ? status : sending->result;
 	sending->on_pool = false;
-	weft__stream_goes_out(sending->stream, (size > 0 ? size : 0) - (int64_t)next_bytes(sending));
+	weft__stream_note_write(sending->stream, (size > 0 ? size : 0) - (int64_t)next_chunk_bytes(sending));
 	if (size > 0) {
 		*sending->sent += (uint64_t)size;
 		sending->offset += size;
 		sending->left -= (uint64_t)size;
 	}
 	if (sending->ended)
-		finish(sending, UV_ECANCELED);
+		finish_sendfile(sending, UV_ECANCELED);
 	else if (size == -EAGAIN || size == -EINTR || (size > 0 && sending->left > 0))
 		wait_until_writable(sending);
 	else
-		finish(sending, size < 0 ? uv_translate_sys_error((int)-size) : 0);
+		finish_sendfile(sending, size < 0 ? uv_translate_sys_error((int)-size) : 0);
 }
 
-static void send_some(struct sending *sending)
+static void send_chunk(struct sending *sending)
 {
 	sending->on_pool = true;
-	weft__stream_goes_out(sending->stream, (int64_t)next_bytes(sending));
-	uv_queue_work(sending->thing.uv->loop, &sending->request, do_send, on_sent); /* fails only without do_send */
+	weft__stream_note_write(sending->stream, (int64_t)next_chunk_bytes(sending));
+	uv_queue_work(sending->object.uv->loop, &sending->request, do_send, on_sent); /* fails only if do_send is NULL */
 }
 
-/* Keeps file and stream for this sendfile; returns a status. */
-static int borrow(struct sending *sending, struct weft_uv **uv)
+/* Borrows file and stream for this sendfile; returns a status. */
+static int borrow_stream_and_file(struct sending *sending, struct weft_uv **uv)
 {
 	int status;
 	uv_os_fd_t fd = -1;
@@ -192,7 +192,7 @@ struct weft_promise *weft__uv_sendfile(
 	if (sending && sent) {
 		sending->stream = s;
 		sending->file = file;
-		status = borrow(sending, &uv);
+		status = borrow_stream_and_file(sending, &uv);
 	}
 	if (status < 0) {
 		free(sending);
@@ -205,10 +205,10 @@ struct weft_promise *weft__uv_sendfile(
 	sending->sent = sent;
 	sending->offset = offset;
 	sending->left = most_bytes;
-	weft__thing_add(uv, &sending->thing, end_sending);
+	weft__uv_object_add(uv, &sending->object, end_sending);
 	if (sending->resolver)
-		send_some(sending);
+		send_chunk(sending);
 	else
-		finish(sending, WEFT_PROMISE_ENOMEM);
+		finish_sendfile(sending, WEFT_PROMISE_ENOMEM);
 	return p;
 }

@@ -1,13 +1,13 @@
-/* uv_signal.c: signals of the system as promises.  SPDX-License-Identifier: ISC */
+/* uv_signal.c: system signals as promises.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <string.h>
 
 struct weft_uv_signals {
-	struct weft__handle h; /* asked for the next */
+	struct weft__handle h; /* waits for the next signal */
 	uv_signal_t handle;
 	int number;
-	bool came; /* while nobody asked */
+	bool has_pending_signal; /* a signal came while no promise waited */
 };
 
 struct weft_uv_signals *weft_uv_signals_ref(struct weft_uv_signals *signals)
@@ -24,10 +24,10 @@ void weft_uv_signals_unref(void *signals)
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct weft_uv_signals *signals = handle->data;
-	if (signals->h.asker)
-		weft__handle_answer(&signals->h, 0, NULL, NULL);
+	if (signals->h.waiter)
+		weft__handle_wake(&signals->h, 0, NULL, NULL);
 	else
-		signals->came = true;
+		signals->has_pending_signal = true;
 }
 
 static struct weft_uv_signals *new_signals(struct weft_uv *uv, int number, int *status)
@@ -58,9 +58,9 @@ struct weft_promise *weft__uv_signals_next(struct weft_record_site *site, struct
 {
 	struct weft_promise *p;
 	const char *name = weft_is_on() ? strsignal(signals->number) : NULL;
-	if (weft__handle_ask(site, WEFT_KIND_OS_SIGNAL, name, &signals->h, &p) && signals->came) {
-		signals->came = false;
-		weft__handle_answer(&signals->h, 0, NULL, NULL);
+	if (weft__handle_wait(site, WEFT_KIND_OS_SIGNAL, name, &signals->h, &p) && signals->has_pending_signal) {
+		signals->has_pending_signal = false;
+		weft__handle_wake(&signals->h, 0, NULL, NULL);
 	}
 	return p;
 }
@@ -70,6 +70,6 @@ struct weft_promise *weft__uv_signal(struct weft_record_site *site, struct weft_
 	int status;
 	struct weft_uv_signals *signals = new_signals(uv, number, &status);
 	struct weft_promise *p = status < 0 ? weft__uv_failed(status) : weft__uv_signals_next(site, signals);
-	weft_uv_signals_unref(signals); /* who waits keeps it */
+	weft_uv_signals_unref(signals); /* the waiting promise keeps a reference */
 	return p;
 }

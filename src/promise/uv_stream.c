@@ -5,7 +5,7 @@
 #include <sys/un.h>
 
 struct weft_uv_stream {
-	struct weft__handle h; /* libuv was asked for bytes or connections */
+	struct weft__handle h; /* its waiter waits for a read or a new connection */
 	union {
 		uv_handle_t handle;
 		uv_stream_t stream;
@@ -13,21 +13,21 @@ struct weft_uv_stream {
 		uv_pipe_t pipe;
 	};
 	bool ended;
-	/* While it reads, libuv is not told to stop between two reads, which would cost system calls: only when bytes come that
-	 * nobody asked for. */
+	/* libuv is reading.  Between two reads libuv keeps reading, since stopping would cost system calls; it stops when bytes
+	 * come that no promise waits for. */
 	bool reading;
-	bool knocked;   /* a connection waits to be accepted */
-	void *borrower; /* the sendfile that writes to the descriptor itself */
+	bool has_pending_connection; /* libuv has a connection to accept */
+	void *borrower;              /* the sendfile that writes to the descriptor */
 	void (*borrowed_closed)(void *borrower);
-	struct weft__carried carried;
-	struct weft_record_site *accept_site; /* of who waits for a connection */
-	size_t most_bytes;                    /* that the reader wants */
+	struct weft__uv_connection connection;
+	struct weft_record_site *accept_site; /* site of the promise that waits for a connection */
+	size_t most_bytes;                    /* limit of the waiting read */
 	struct weft_uv_bytes *buffer;         /* set only while libuv fills it */
 };
 
-static struct weft_uv_bytes nothing;
+static struct weft_uv_bytes end_of_input;
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s)
 {
@@ -45,10 +45,10 @@ uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s)
 	return &s->stream;
 }
 
-static void stream_closes(struct weft__handle *h)
+static void on_stream_closing(struct weft__handle *h)
 {
 	struct weft_uv_stream *s = (struct weft_uv_stream *)h;
-	weft__carried_end(&s->carried);
+	weft__uv_connection_end(&s->connection);
 	if (s->borrower)
 		s->borrowed_closed(s->borrower);
 }
@@ -63,7 +63,7 @@ static struct weft_uv_stream *new_stream(struct weft_uv *uv, uv_handle_type type
 		uv_tcp_init(uv->loop, &s->tcp);
 	else
 		uv_pipe_init(uv->loop, &s->pipe, 0);
-	s->h.on_closing = stream_closes;
+	s->h.on_closing = on_stream_closing;
 	weft__handle_add(&s->h, uv, &s->handle);
 	return s;
 }
@@ -78,7 +78,7 @@ struct weft_promise *weft__uv_close(struct weft_record_site *site, struct weft_u
 	return weft__handle_close_promise(site, &s->h);
 }
 
-/* ---- Sendfile writes to the descriptor itself ---- */
+/* ---- Lending to sendfile, which writes to the descriptor ---- */
 
 struct weft_uv *weft__stream_lend(struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status)
 {
@@ -88,7 +88,7 @@ struct weft_uv *weft__stream_lend(struct weft_uv_stream *s, void (*closed)(void 
 	weft_uv_stream_ref(s);
 	s->borrower = borrower;
 	s->borrowed_closed = closed;
-	return s->h.thing.uv;
+	return s->h.object.uv;
 }
 
 bool weft__stream_is_closing(const struct weft_uv_stream *s)
@@ -96,10 +96,10 @@ bool weft__stream_is_closing(const struct weft_uv_stream *s)
 	return s->h.closing;
 }
 
-void weft__stream_goes_out(struct weft_uv_stream *s, int64_t bytes)
+void weft__stream_note_write(struct weft_uv_stream *s, int64_t bytes)
 {
-	weft__uv_awake(s->h.thing.uv);
-	weft__carried_past_libuv(&s->carried, &s->handle, bytes);
+	weft__uv_note_awake(s->h.object.uv);
+	weft__uv_connection_note_raw_write(&s->connection, &s->handle, bytes);
 }
 
 void weft__stream_give_back(struct weft_uv_stream *s)
@@ -110,44 +110,45 @@ void weft__stream_give_back(struct weft_uv_stream *s)
 
 /* ---- Listening ---- */
 
-/* A connection is there. */
+/* Accepts a waiting connection. */
 static void accept_now(struct weft_uv_stream *listener)
 {
-	struct weft_uv_stream *s = new_stream(listener->h.thing.uv, listener->handle.type);
+	struct weft_uv_stream *s = new_stream(listener->h.object.uv, listener->handle.type);
 	if (!s) {
-		weft__handle_answer(&listener->h, WEFT_PROMISE_ENOMEM, NULL, NULL);
+		weft__handle_wake(&listener->h, WEFT_PROMISE_ENOMEM, NULL, NULL);
 		return;
 	}
-	listener->knocked = false;
+	listener->has_pending_connection = false;
 	const int status = uv_accept(&listener->stream, &s->stream);
-	weft__uv_awake(s->h.thing.uv);
+	weft__uv_note_awake(s->h.object.uv);
 	if (status == 0) {
-		weft__carried_begin(&s->carried, &s->h, WEFT__ACCEPTED, listener->accept_site, listener->carried.id, NULL);
-		weft__carried_follow(&s->carried);
+		weft__uv_connection_begin(
+		    &s->connection, &s->h, WEFT__ACCEPTED, listener->accept_site, listener->connection.id, NULL);
+		weft__uv_connection_identify(&s->connection);
 	}
-	weft__handle_answer(&listener->h, status, s, weft_uv_stream_unref);
+	weft__handle_wake(&listener->h, status, s, weft_uv_stream_unref);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
 {
 	struct weft_uv_stream *listener = stream->data;
 	if (status == 0)
-		listener->knocked = true; /* libuv accepts no further connection until this one is accepted */
-	if (!listener->h.asker)
+		listener->has_pending_connection = true; /* libuv accepts no further connection until this one is accepted */
+	if (!listener->h.waiter)
 		return;
 	if (status < 0)
-		weft__handle_answer(&listener->h, status, NULL, NULL);
+		weft__handle_wake(&listener->h, status, NULL, NULL);
 	else
 		accept_now(listener);
 }
 
-/* Ends a listen; takes s. */
+/* Ends a listen promise; takes s. */
 static struct weft_promise *listen_now(struct weft_record_site *site, struct weft_uv_stream *s, int status, int backlog)
 {
 	if (status == 0)
 		status = uv_listen(&s->stream, backlog, on_connection);
 	if (status == 0)
-		weft__carried_begin(&s->carried, &s->h, WEFT__LISTENS, site, 0, NULL);
+		weft__uv_connection_begin(&s->connection, &s->h, WEFT__LISTENER, site, 0, NULL);
 	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, s, weft_uv_stream_unref);
 }
 
@@ -168,17 +169,17 @@ struct weft_promise *weft__uv_accept(struct weft_record_site *site, struct weft_
 {
 	struct weft_promise *p;
 	listener->accept_site = site;
-	if (weft__handle_ask(site, WEFT_KIND_ACCEPT, NULL, &listener->h, &p) && listener->knocked)
+	if (weft__handle_wait(site, WEFT_KIND_ACCEPT, NULL, &listener->h, &p) && listener->has_pending_connection)
 		accept_now(listener);
 	return p;
 }
 
-/* A stream that was neither accepted nor connected, as a child's, is told of when it is used. */
+/* Starts to record a stream that was neither accepted nor connected, such as a child's, at its first use. */
 static void note_stream(struct weft_record_site *site, struct weft_uv_stream *s)
 {
-	if (!s->carried.h && !s->h.closing && weft_is_on())
-		weft__carried_begin(&s->carried, &s->h, WEFT__GIVEN, site, 0, NULL);
-	weft__carried_follow(&s->carried);
+	if (!s->connection.h && !s->h.closing && weft_is_on())
+		weft__uv_connection_begin(&s->connection, &s->h, WEFT__INHERITED, site, 0, NULL);
+	weft__uv_connection_identify(&s->connection);
 }
 
 /* ---- Reading ---- */
@@ -187,7 +188,7 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct weft_uv_stream *s = handle->data;
 	*buf = uv_buf_init(NULL, 0);
-	if (!s->h.asker || !(s->buffer = malloc(sizeof *s->buffer + s->most_bytes)))
+	if (!s->h.waiter || !(s->buffer = malloc(sizeof *s->buffer + s->most_bytes)))
 		return;
 	buf->base = s->buffer->data;
 	buf->len = s->most_bytes;
@@ -207,17 +208,17 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 		s->reading = false;
 		s->ended |= size == UV_EOF;
 	}
-	if (!s->h.asker)
+	if (!s->h.waiter)
 		return;
 	if (size == UV_EOF) {
-		weft__handle_answer(&s->h, 0, &nothing, NULL);
+		weft__handle_wake(&s->h, 0, &end_of_input, NULL);
 	} else if (size < 0) {
-		weft__handle_answer(&s->h, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
+		weft__handle_wake(&s->h, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
 	} else {
 		bytes->size = (size_t)size;
-		weft__uv_awake(s->h.thing.uv);
-		weft__carried_came_in(&s->carried, bytes->size);
-		weft__handle_answer(&s->h, 0, bytes, free);
+		weft__uv_note_awake(s->h.object.uv);
+		weft__uv_connection_note_read(&s->connection, bytes->size);
+		weft__handle_wake(&s->h, 0, bytes, free);
 	}
 }
 
@@ -226,23 +227,23 @@ struct weft_promise *weft__uv_read(struct weft_record_site *site, struct weft_uv
 	struct weft_promise *p;
 	if (most_bytes == 0)
 		return weft__uv_failed(UV_EINVAL);
-	if (!weft__handle_ask(site, WEFT_KIND_STREAM_READ, NULL, &s->h, &p))
+	if (!weft__handle_wait(site, WEFT_KIND_STREAM_READ, NULL, &s->h, &p))
 		return p;
 	s->most_bytes = most_bytes;
 	note_stream(site, s);
-	weft__carried_awaits(&s->carried, p);
+	weft__uv_connection_await_read(&s->connection, p);
 	if (s->ended) {
-		weft__handle_answer(&s->h, 0, &nothing, NULL);
+		weft__handle_wake(&s->h, 0, &end_of_input, NULL);
 		return p;
 	}
 	int status = s->reading ? 0 : uv_read_start(&s->stream, give_buffer, on_read);
 	s->reading = status == 0;
 	if (status < 0)
-		weft__handle_answer(&s->h, status, NULL, NULL);
+		weft__handle_wake(&s->h, status, NULL, NULL);
 	return p;
 }
 
-/* ---- Connecting, writing, shutting down: what ends once, by a request ---- */
+/* ---- Connecting, writing, shutting down: operations that end once, by a request ---- */
 
 struct request {
 	union {
@@ -252,12 +253,12 @@ struct request {
 	};
 	struct weft_uv_stream *stream; /* counted */
 	struct weft_resolver *resolver;
-	void *bytes; /* that are written */
+	void *bytes; /* bytes to write */
 	weft_destroy_fn *destroy;
 	char copied[];
 };
 
-/* Takes the reference, also without memory. */
+/* Makes a request; takes the reference, also without memory. */
 static struct request *new_request(struct weft_uv_stream *counted, size_t copied_bytes)
 {
 	struct request *r = calloc(1, sizeof *r + copied_bytes);
@@ -268,7 +269,7 @@ static struct request *new_request(struct weft_uv_stream *counted, size_t copied
 	return r;
 }
 
-/* The request's stream; the caller drops its reference. */
+/* Frees the request; returns its stream, whose reference the caller drops. */
 static struct weft_uv_stream *free_request(struct request *r)
 {
 	struct weft_uv_stream *counted = r->stream;
@@ -283,13 +284,13 @@ static void on_connected(uv_connect_t *connect, int status)
 	struct request *r = connect->data;
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
-	weft__uv_awake(s->h.thing.uv);
+	weft__uv_note_awake(s->h.object.uv);
 	if (status == 0)
-		weft__carried_follow(&s->carried);
-	weft__uv_wakeup(s->h.thing.uv, resolver, status, s, weft_uv_stream_unref);
+		weft__uv_connection_identify(&s->connection);
+	weft__uv_wakeup(s->h.object.uv, resolver, status, s, weft_uv_stream_unref);
 }
 
-/* A request on a new stream, which is taken; NULL: the caller returns *p. */
+/* Starts a request on a new stream, which is taken; NULL: the caller returns *p. */
 static struct request *start_connect(struct weft_record_site *site, struct weft_uv_stream *s, struct weft_promise **p)
 {
 	struct request *r = s ? new_request(s, 0) : NULL;
@@ -312,7 +313,7 @@ struct weft_promise *weft__uv_tcp_connect(struct weft_record_site *site, struct 
 	struct request *r = start_connect(site, s, &p);
 	if (!r)
 		return p;
-	weft__carried_begin(&s->carried, &s->h, WEFT__CONNECTED, site, 0, address);
+	weft__uv_connection_begin(&s->connection, &s->h, WEFT__CONNECTED, site, 0, address);
 	int status = uv_tcp_connect(&r->connect, &s->tcp, address, on_connected);
 	if (status < 0)
 		on_connected(&r->connect, status);
@@ -327,7 +328,7 @@ struct weft_promise *weft__uv_pipe_connect(struct weft_record_site *site, struct
 	if (r) {
 		struct sockaddr_un address = {.sun_family = AF_UNIX};
 		strncpy(address.sun_path, path, sizeof address.sun_path - 1);
-		weft__carried_begin(&s->carried, &s->h, WEFT__CONNECTED, site, 0, (const struct sockaddr *)&address);
+		weft__uv_connection_begin(&s->connection, &s->h, WEFT__CONNECTED, site, 0, (const struct sockaddr *)&address);
 		uv_pipe_connect(&r->connect, &s->pipe, path, on_connected);
 	}
 	return p;
@@ -337,8 +338,8 @@ static void end_request(struct request *r, int status)
 {
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
-	weft__uv_wakeup(s->h.thing.uv, resolver, status, NULL, NULL);
-	weft_uv_stream_unref(s); /* only now: the promise that is woken often goes on to use the stream */
+	weft__uv_wakeup(s->h.object.uv, resolver, status, NULL, NULL);
+	weft_uv_stream_unref(s); /* only now: the woken promise often uses the stream next */
 }
 
 static void on_written(uv_write_t *write, int status)
@@ -351,7 +352,7 @@ static void on_shut_down(uv_shutdown_t *shutdown, int status)
 	end_request(shutdown->data, status);
 }
 
-/* The rest of a write, which libuv will do; bytes are copied or, with an owner, taken in any case. */
+/* Queues the rest of a write in libuv.  Bytes are copied or, with an owner, taken in any case. */
 static struct weft_promise *write_later(
     struct weft_record_site *site, struct weft_uv_stream *s, const char *rest, size_t size, bool copy, struct weft_value owner)
 {
@@ -385,17 +386,17 @@ static struct weft_promise *write_bytes(
 	if (status == 0 && size > 0) {
 		uv_buf_t buf = {.base = (char *)(uintptr_t)bytes, .len = size};
 		note_stream(site, s);
-		weft__carried_goes_out(&s->carried, (int64_t)size);
+		weft__uv_connection_note_write(&s->connection, (int64_t)size);
 		status = uv_try_write(&s->stream, &buf, 1);
 		if (status < 0 && status != UV_EAGAIN)
-			weft__carried_goes_out(&s->carried, -(int64_t)size);
+			weft__uv_connection_note_write(&s->connection, -(int64_t)size);
 	}
 	size_t done = status > 0 ? (size_t)status : 0;
 	if (status == UV_EAGAIN || (status >= 0 && done < size)) {
 		weft_uv_stream_ref(s);
 		struct weft_promise *p = write_later(site, s, bytes + done, size - done, copy, owner);
-		if (done > 0 && weft_promise_state(p) == WEFT_FAILED)
-			weft__handle_close(s); /* half of it was sent */
+		if (done > 0 && !weft__is_pending(p)) /* it failed at once */
+			weft__handle_close(s);        /* a part was sent already */
 		weft_uv_stream_unref(s);
 		return p;
 	}

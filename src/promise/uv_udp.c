@@ -4,10 +4,10 @@
 #include <string.h>
 
 struct weft_uv_udp {
-	struct weft__handle h; /* asked for datagrams */
+	struct weft__handle h; /* libuv receives for it */
 	uv_udp_t udp;
-	struct weft__carried carried;
-	size_t most_bytes;               /* that the asker wants */
+	struct weft__uv_connection connection;
+	size_t most_bytes;               /* limit of the waiting receive */
 	struct weft_uv_datagram *buffer; /* set only while libuv fills it */
 };
 
@@ -34,9 +34,9 @@ uv_udp_t *weft_uv_udp_handle(struct weft_uv_udp *udp)
 	return &udp->udp;
 }
 
-static void udp_closes(struct weft__handle *h)
+static void on_udp_closing(struct weft__handle *h)
 {
-	weft__carried_end(&((struct weft_uv_udp *)h)->carried);
+	weft__uv_connection_end(&((struct weft_uv_udp *)h)->connection);
 }
 
 struct weft_promise *weft__uv_udp_open(struct weft_record_site *site, struct weft_uv *uv, const struct sockaddr *address)
@@ -46,10 +46,10 @@ struct weft_promise *weft__uv_udp_open(struct weft_record_site *site, struct wef
 		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
 	uv_udp_init(uv->loop, &udp->udp); /* cannot fail */
 	weft__handle_add(&udp->h, uv, (uv_handle_t *)&udp->udp);
-	udp->h.on_closing = udp_closes;
+	udp->h.on_closing = on_udp_closing;
 	int status = address ? uv_udp_bind(&udp->udp, address, 0) : 0;
 	if (status == 0)
-		weft__carried_begin(&udp->carried, &udp->h, WEFT__DATAGRAMS, site, 0, NULL);
+		weft__uv_connection_begin(&udp->connection, &udp->h, WEFT__DATAGRAM_SOCKET, site, 0, NULL);
 	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, udp, weft_uv_udp_unref);
 }
 
@@ -64,7 +64,7 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct weft_uv_udp *udp = handle->data;
 	*buf = uv_buf_init(NULL, 0);
-	if (!udp->h.asker || !(udp->buffer = malloc(sizeof *udp->buffer + udp->most_bytes)))
+	if (!udp->h.waiter || !(udp->buffer = malloc(sizeof *udp->buffer + udp->most_bytes)))
 		return;
 	buf->base = udp->buffer->data;
 	buf->len = udp->most_bytes;
@@ -75,25 +75,25 @@ static void on_received(uv_udp_t *handle, ssize_t size, const uv_buf_t *buf, con
 	struct weft_uv_udp *udp = handle->data;
 	struct weft_uv_datagram *datagram = udp->buffer;
 	udp->buffer = NULL;
-	/* No datagram was there (an empty datagram has a sender), or no promise waits for one. */
-	if ((size == 0 && !from) || !udp->h.asker) {
+	/* There was no datagram (an empty datagram has a sender), or no promise waits for one. */
+	if ((size == 0 && !from) || !udp->h.waiter) {
 		free(datagram);
-		if (!udp->h.asker)
-			uv_udp_recv_stop(handle); /* datagrams that come now stay in the socket's buffer */
+		if (!udp->h.waiter)
+			uv_udp_recv_stop(handle); /* later datagrams stay in the socket's buffer */
 		return;
 	}
 	if (size < 0) {
 		free(datagram);
-		weft__handle_answer(&udp->h, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
+		weft__handle_wake(&udp->h, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
 		return;
 	}
 	memset(&datagram->from, 0, sizeof datagram->from);
 	memcpy(&datagram->from, from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 	datagram->cut = flags & UV_UDP_PARTIAL;
 	datagram->size = (size_t)size;
-	weft__uv_awake(udp->h.thing.uv);
-	weft__carried_got(&udp->carried, datagram->data, datagram->size);
-	weft__handle_answer(&udp->h, 0, datagram, free);
+	weft__uv_note_awake(udp->h.object.uv);
+	weft__uv_connection_note_receive(&udp->connection, datagram->data, datagram->size);
+	weft__handle_wake(&udp->h, 0, datagram, free);
 }
 
 struct weft_promise *weft__uv_udp_receive(struct weft_record_site *site, struct weft_uv_udp *udp, size_t most_bytes)
@@ -101,20 +101,20 @@ struct weft_promise *weft__uv_udp_receive(struct weft_record_site *site, struct 
 	struct weft_promise *p;
 	if (most_bytes == 0)
 		return weft__uv_failed(UV_EINVAL);
-	if (!weft__handle_ask(site, WEFT_KIND_STREAM_READ, NULL, &udp->h, &p))
+	if (!weft__handle_wait(site, WEFT_KIND_STREAM_READ, NULL, &udp->h, &p))
 		return p;
 	udp->most_bytes = most_bytes;
-	weft__carried_awaits(&udp->carried, p);
+	weft__uv_connection_await_read(&udp->connection, p);
 	int status = uv_udp_recv_start(&udp->udp, give_buffer, on_received);
 	if (status < 0 && status != UV_EALREADY)
-		weft__handle_answer(&udp->h, status, NULL, NULL);
+		weft__handle_wake(&udp->h, status, NULL, NULL);
 	return p;
 }
 
 /* ---- Sending ---- */
 
-/* A datagram cannot be called back: it is sent, or it is not. */
-static void send_cancelled(void *ctx)
+/* Does nothing: a datagram that is being sent cannot be recalled. */
+static void ignore_cancel(void *ctx)
 {
 }
 
@@ -123,7 +123,7 @@ static void end_sending(struct sending *sending, int status)
 	struct weft_uv_udp *udp = sending->udp;
 	struct weft_resolver *resolver = sending->resolver;
 	free(sending);
-	weft__uv_wakeup(udp->h.thing.uv, resolver, status, NULL, NULL);
+	weft__uv_wakeup(udp->h.object.uv, resolver, status, NULL, NULL);
 	weft_uv_udp_unref(udp);
 }
 
@@ -132,14 +132,14 @@ static void on_sent(uv_udp_send_t *request, int status)
 	end_sending(request->data, status);
 }
 
-/* The socket's buffer is full. */
+/* Sends later, since the socket's buffer is full. */
 static struct weft_promise *send_later(
     struct weft_record_site *site, struct weft_uv_udp *udp, const void *bytes, size_t size, const struct sockaddr *to)
 {
 	struct sending *sending = malloc(sizeof *sending + size);
 	if (!sending)
 		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
-	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, NULL, send_cancelled, NULL, &sending->resolver);
+	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, NULL, ignore_cancel, NULL, &sending->resolver);
 	if (!sending->resolver) {
 		free(sending);
 		return p;
@@ -158,7 +158,7 @@ struct weft_promise *weft__uv_udp_send(
 {
 	uv_buf_t buf = {.base = size > 0 ? (char *)(uintptr_t)bytes : "", .len = size};
 	if (!udp->h.closing)
-		weft__carried_sends(&udp->carried, to, buf.base, size);
+		weft__uv_connection_note_send(&udp->connection, to, buf.base, size);
 	int status = udp->h.closing ? WEFT_PROMISE_CLOSED : uv_udp_try_send(&udp->udp, &buf, 1, to);
 	if (status == UV_EAGAIN)
 		return send_later(site, udp, buf.base, size, to);

@@ -1,5 +1,7 @@
-/* abi.c: what programs find that were built with a record_inline.h of before, whose memory is laid out in another way: variables
- * and functions of their own, behind which nothing is recorded.  The first event says so, and no other takes its time.
+/* abi.c: symbols for programs that were built with an older record_inline.h, which has another memory layout.
+ *
+ * Such programs find variables and functions of their own here, and nothing of them is recorded.  The first event prints a
+ * message; later events cost no time.
  *
  * SPDX-License-Identifier: ISC */
 #include "record/abi.h"
@@ -10,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* X(name, suffix): what the names of each ABI of before end in.  That of ABI 0 is nothing; of ABI 1 it is "_abi1". */
+/* X(name, suffix): the suffix of the names of each older ABI.  ABI 0 has none; ABI 1 has "_abi1". */
 #define OLD_ABIS(X) X(abi0, "")
 
 #define SLOW_CALLS(X, abi, suffix)                                                                                               \
@@ -36,19 +38,19 @@
 	X(slow_pending, abi, suffix)                                                                                             \
 	X(slow_pending_at, abi, suffix)
 
-static const char why[] = "this program was built with another version of weft/record.h than " WEFT_VERSION
-			  ", whose library it runs with: build it again";
+static const char mismatch_message[] =
+    "the program was built with another version of weft/record.h than the loaded library " WEFT_VERSION "; rebuild the program";
 
-/* A stream in which there is no room, of any size that streams ever had: every event takes the slow path. */
-static uint64_t no_room[64];
+/* A stream that is full, whatever size streams had: every event takes the slow path. */
+static uint64_t full_stream[64];
 
 #define DEFINE_STATE(abi, suffix)                                                                                                \
 	extern WEFT__API unsigned weft__mode_##abi __asm__("weft__mode" suffix);                                                 \
 	unsigned weft__mode_##abi;                                                                                               \
 	extern WEFT__API __thread WEFT__PER_THREAD_MODEL void *weft__stream_##abi __asm__("weft__stream" suffix);                \
-	__thread WEFT__PER_THREAD_MODEL void *weft__stream_##abi = no_room;                                                      \
+	__thread WEFT__PER_THREAD_MODEL void *weft__stream_##abi = full_stream;                                                  \
 	extern WEFT__API uint64_t (*weft__clock_##abi)(void) __asm__("weft__clock" suffix);                                      \
-	uint64_t (*weft__clock_##abi)(void) = weft__monotonic;
+	uint64_t (*weft__clock_##abi)(void) = weft__monotonic_ns;
 OLD_ABIS(DEFINE_STATE)
 
 static void set_modes(unsigned mode)
@@ -67,12 +69,12 @@ void weft__abi_end(void)
 	set_modes(WEFT__OFF);
 }
 
-/* In the place of every slow call: 0 is no promise, and no time. */
-static long say_once(void)
+/* Stands for every slow call; returns 0, which is neither a promise nor a time. */
+static long report_once(void)
 {
 	const int error = errno;
 	if (__atomic_exchange_n(&weft__mode_abi0, (unsigned)WEFT__OFF, __ATOMIC_RELAXED) != WEFT__OFF)
-		dprintf(STDERR_FILENO, "weft: nothing of it is recorded: %s\n", why);
+		dprintf(STDERR_FILENO, "weft: recording is off: %s\n", mismatch_message);
 	set_modes(WEFT__OFF);
 	errno = error;
 	return 0;
@@ -82,7 +84,7 @@ static long say_once(void)
 	WEFT__API long weft__##name##_##abi(void) __asm__("weft__" #name suffix);                                                \
 	long weft__##name##_##abi(void)                                                                                          \
 	{                                                                                                                        \
-		return say_once();                                                                                               \
+		return report_once();                                                                                            \
 	}
 #define DEFINE_START(name, abi, suffix)                                                                                          \
 	WEFT__API int weft__##name##_##abi(void) __asm__("weft__" #name suffix);                                                 \
@@ -96,7 +98,7 @@ static long say_once(void)
 	WEFT__API const char *weft__start_error_##abi(void) __asm__("weft__start_error" suffix);                                 \
 	const char *weft__start_error_##abi(void)                                                                                \
 	{                                                                                                                        \
-		return why;                                                                                                      \
+		return mismatch_message;                                                                                         \
 	}                                                                                                                        \
 	WEFT__API const char *weft__version_##abi(void) __asm__("weft__version" suffix);                                         \
 	const char *weft__version_##abi(void)                                                                                    \

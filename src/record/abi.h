@@ -4,7 +4,7 @@
 
 #include "record/host.h"
 
-/* A recording begins, or ends: where such programs are to say that nothing of them is in it. */
+/* Start or end a recording; programs with an older ABI then report that they are not recorded. */
 #if WEFT__ABI > 0
 void weft__abi_begin(void);
 void weft__abi_end(void);

@@ -1,4 +1,4 @@
-/* clock.c: which clock, and how fast it ticks.  SPDX-License-Identifier: ISC */
+/* clock.c: chooses the clock and determines its frequency.  SPDX-License-Identifier: ISC */
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,7 +20,7 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t weft__monotonic(void)
+uint64_t weft__monotonic_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
 }
@@ -30,8 +30,8 @@ uint64_t weft__wall_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
-/* The reading of `other` that stands closest between two of the counter. */
-static void pair(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *ticks, uint64_t *ns)
+/* Reads both clocks; *ns is the reading of `other` that is enclosed most tightly by two readings of `clock`. */
+static void read_clock_pair(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t best = UINT64_MAX;
 	for (int i = 0; i < 8; i++) {
@@ -49,12 +49,12 @@ void weft__clock_pair(uint64_t *ticks, uint64_t *wall_ns)
 	*ticks = weft__time();
 	*wall_ns = 0;
 	if (weft__recording.origin.wall_ns)
-		pair(weft__time, weft__recording.origin.wall_ns, ticks, wall_ns);
+		read_clock_pair(weft__time, weft__recording.origin.wall_ns, ticks, wall_ns);
 }
 
 #if defined(__x86_64__) || defined(__i386__)
 
-static uint64_t counter(void)
+static uint64_t read_counter(void)
 {
 	return weft__counter();
 }
@@ -65,8 +65,8 @@ static bool is_invariant(void)
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
 }
 
-/* What the kernel itself uses, which perf events tell. */
-static uint64_t hz_of_perf(void)
+/* Returns the frequency that the kernel itself uses, which perf events report. */
+static uint64_t read_perf_hz(void)
 {
 	struct perf_event_attr attr = {
 	    .type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_DUMMY, .exclude_kernel = 1, .exclude_hv = 1};
@@ -85,16 +85,17 @@ static uint64_t hz_of_perf(void)
 	return hz;
 }
 
-static uint64_t hz_known; /* does not change while the machine runs */
+static uint64_t kernel_hz; /* constant while the machine runs */
 
-void weft__clock_learn(void)
+void weft__clock_query_hz(void)
 {
-	/* Filters of system calls may kill for perf events, as those of systemd do: where there is one, nobody asks. */
-	if (!hz_known && is_invariant() && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
-		hz_known = hz_of_perf();
+	/* A system call filter may kill the caller of perf_event_open(), as those of systemd do: with a filter, do not call it.
+	 */
+	if (!kernel_hz && is_invariant() && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
+		kernel_hz = read_perf_hz();
 }
 
-static uint64_t hz_of_cpuid(void)
+static uint64_t read_cpuid_hz(void)
 {
 	unsigned a, b, c, d;
 	if (__get_cpuid(0x15, &a, &b, &c, &d) && a && b && c)
@@ -102,13 +103,13 @@ static uint64_t hz_of_cpuid(void)
 	return 0;
 }
 
-/* In 2 ms: good to about 20 ppm. */
-static uint64_t hz_measured(void)
+/* Measures the frequency in 2 ms, with an error of about 20 ppm. */
+static uint64_t measure_hz(void)
 {
 	uint64_t t0 = 0, n0 = 0, t1 = 0, n1 = 0;
-	pair(counter, weft__monotonic, &t0, &n0);
+	read_clock_pair(read_counter, weft__monotonic_ns, &t0, &n0);
 	do
-		pair(counter, weft__monotonic, &t1, &n1);
+		read_clock_pair(read_counter, weft__monotonic_ns, &t1, &n1);
 	while (n1 - n0 < 2000000);
 	return (uint64_t)((double)(t1 - t0) * 1e9 / (double)(n1 - n0));
 }
@@ -120,19 +121,19 @@ bool weft__clock_has_counter(void)
 
 void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic)
 {
-	/* The frequency does not change while the machine runs. */
-	static struct weft__clock_choice of_counter;
+	/* The frequency is constant while the machine runs. */
+	static struct weft__clock_choice counter_choice;
 	if (!use_monotonic && is_invariant()) {
-		if (!of_counter.hz) {
-			of_counter =
+		if (!counter_choice.hz) {
+			counter_choice =
 			    (struct weft__clock_choice){.use_counter = true, .source = "tsc", .measured = "exact", .exact = true};
-			if (!(of_counter.hz = hz_of_cpuid()) && !(of_counter.hz = hz_known)) {
-				of_counter.hz = hz_measured();
-				of_counter.measured = "hurried";
-				of_counter.exact = false;
+			if (!(counter_choice.hz = read_cpuid_hz()) && !(counter_choice.hz = kernel_hz)) {
+				counter_choice.hz = measure_hz();
+				counter_choice.measured = "hurried";
+				counter_choice.exact = false;
 			}
 		}
-		*out = of_counter;
+		*out = counter_choice;
 		return;
 	}
 	*out = (struct weft__clock_choice){.hz = 1000000000, .source = "monotonic", .measured = "exact", .exact = true};
@@ -140,7 +141,7 @@ void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic)
 
 #else
 
-void weft__clock_learn(void)
+void weft__clock_query_hz(void)
 {
 }
 

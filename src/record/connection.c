@@ -1,7 +1,7 @@
-/* connection.c: what the kernel says of a connection, and of where a datagram goes, so that the traces of both ends can be put
- * together.
+/* connection.c: records the identity of a connection, and the target of a datagram, so that the traces of both ends can be
+ * joined.
  *
- * Both ends call it the same: by two addresses of TCP, by the inodes of two unix sockets, by the inode of a pipe.
+ * Both ends use the same name: two TCP addresses, the inodes of two unix sockets, or the inode of a pipe.
  * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,12 +35,12 @@ union address {
 	struct sockaddr_un local;
 };
 
-static bool put_address(char *out, const union address *from)
+static bool format_address(char *out, const union address *from)
 {
 	char host[INET6_ADDRSTRLEN];
 	const bool is_v4 = from->any.sa_family == AF_INET;
 	const struct in6_addr *v6 = &from->v6.sin6_addr;
-	/* A socket of IPv6 may have a peer of IPv4. */
+	/* An IPv6 socket may have an IPv4 peer. */
 	const bool is_mapped = !is_v4 && IN6_IS_ADDR_V4MAPPED(v6);
 	const void *bytes = is_v4 ? (const void *)&from->v4.sin_addr : is_mapped ? (const void *)&v6->s6_addr[12] : v6;
 	if (!inet_ntop(is_v4 || is_mapped ? AF_INET : AF_INET6, bytes, host, sizeof host))
@@ -50,61 +50,61 @@ static bool put_address(char *out, const union address *from)
 	return true;
 }
 
-/* Whether this end began it.  The kernel has counted what it sent without that byte, too, since 4.19; where both counts make no
- * sense together, as after an error of sending, who asks is believed. */
-static bool asked_for_it(const struct tcp_info *info, socklen_t bytes, uint64_t written, bool did_connect)
+/* Returns whether this end initiated the connection.  Since 4.19 the kernel also counts the sent bytes without the initial byte,
+ * and the difference shows the initiator.  If the counts contradict each other, as after a send error, returns did_connect. */
+static bool did_initiate(const struct tcp_info *info, socklen_t bytes, uint64_t written, bool did_connect)
 {
 	const uint64_t sent = info->tcpi_bytes_sent - info->tcpi_bytes_retrans + info->tcpi_notsent_bytes;
-	const bool is_told = bytes >= offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof info->tcpi_bytes_retrans;
-	return is_told && written - sent <= 1 ? written > sent : did_connect;
+	const bool is_reported = bytes >= offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof info->tcpi_bytes_retrans;
+	return is_reported && written - sent <= 1 ? written > sent : did_connect;
 }
 
-/* What was written and what was read.  The kernel counts that a connection begins (at the end that asked for it), and that the
- * peer writes no more, as a byte each. */
-static bool ask_positions(int fd, bool did_connect, struct weft_positions *out)
+/* Computes the bytes written and read.  The kernel counts one byte for the start of a connection, at the end that initiated it,
+ * and one byte for the peer's end of data. */
+static bool query_positions(int fd, bool did_connect, struct weft_positions *out)
 {
-	/* States of TCP, as the kernel numbers them: <netinet/tcp.h> has them, and an older tcp_info. */
+	/* States of TCP, by the kernel's numbers; <netinet/tcp.h> has them too, but an older tcp_info. */
 	enum { TIME_WAIT = 6, CLOSE_WAIT = 8, LAST_ACK = 9, CLOSING = 11 };
 	enum { FIN_CAME = 1 << TIME_WAIT | 1 << CLOSE_WAIT | 1 << LAST_ACK | 1 << CLOSING };
 	enum { TRIES = 8 };
 	struct tcp_info info = {0}, before;
 	int unread = 0, unacknowledged = 0, tries = 0;
 	socklen_t bytes;
-	/* Bytes that come between two questions would be counted by one of them. */
+	/* Bytes that arrive between two calls would count in only one of them: repeat until nothing arrived. */
 	do {
-		socklen_t again = sizeof info;
+		socklen_t after_bytes = sizeof info;
 		bytes = sizeof info;
 		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &before, &bytes) || ioctl(fd, SIOCINQ, &unread) ||
-		    ioctl(fd, SIOCOUTQ, &unacknowledged) || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &again) ||
+		    ioctl(fd, SIOCOUTQ, &unacknowledged) || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &after_bytes) ||
 		    bytes < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
 			return false;
 	} while ((before.tcpi_bytes_received != info.tcpi_bytes_received || before.tcpi_bytes_acked != info.tcpi_bytes_acked) &&
 		 ++tries < TRIES);
 	const uint64_t written = info.tcpi_bytes_acked + (uint64_t)unacknowledged;
-	const uint64_t came = info.tcpi_bytes_received - (FIN_CAME >> info.tcpi_state & 1);
-	out->sent = written - (asked_for_it(&info, bytes, written, did_connect) && written > 0);
-	out->received = came - (uint64_t)unread;
+	const uint64_t received_bytes = info.tcpi_bytes_received - (FIN_CAME >> info.tcpi_state & 1);
+	out->sent = written - (did_initiate(&info, bytes, written, did_connect) && written > 0);
+	out->received = received_bytes - (uint64_t)unread;
 	return true;
 }
 
-static bool name_tcp(char *name, const union address *local, int fd)
+static bool format_tcp_name(char *name, const union address *local, int fd)
 {
 	union address peer = {.local = {0}};
 	socklen_t bytes = sizeof peer;
 	char from[ADDRESS_BYTES], to[ADDRESS_BYTES];
-	if (getpeername(fd, &peer.any, &bytes) || !put_address(from, local) || !put_address(to, &peer))
+	if (getpeername(fd, &peer.any, &bytes) || !format_address(from, local) || !format_address(to, &peer))
 		return false;
 	snprintf(name, NAME_BYTES, "tcp %s %s", from, to);
 	return true;
 }
 
-/* Of two unix sockets that are connected. */
+/* The inodes of two connected unix sockets. */
 struct inodes {
-	uint32_t own, peer; /* 0: nobody says */
+	uint32_t own, peer; /* 0: unknown */
 };
 
-/* Its socket is not one of the program's. */
-static int ask_peer_aside(void *data)
+/* Asks the kernel for the peer's inode; the netlink socket never enters the program's descriptor table. */
+static int query_peer_on_fd_thread(void *data)
 {
 	struct inodes *inodes = data;
 	struct {
@@ -142,24 +142,25 @@ static int ask_peer_aside(void *data)
 	return WEFT_ENOTSUP;
 }
 
-/* A server may have thousands of connections a second, and who asks waits: 100 of them are asked about, and 20 at once. */
-static bool may_ask(void)
+/* Returns whether another query is allowed.  The caller waits for a query, and a server may accept thousands of connections per
+ * second; so 100 per second are queried, in bursts of at most 20. */
+static bool may_query(void)
 {
-	enum { EACH_NS = 10000000, AT_ONCE = 20 };
-	static uint64_t asked_until_ns;
+	enum { MIN_INTERVAL_NS = 10000000, MAX_BURST = 20 };
+	static uint64_t queried_until_ns;
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	const uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	uint64_t until_ns = __atomic_load_n(&asked_until_ns, __ATOMIC_RELAXED);
+	uint64_t until_ns = __atomic_load_n(&queried_until_ns, __ATOMIC_RELAXED);
 	until_ns = until_ns < now_ns ? now_ns : until_ns;
-	if (until_ns >= now_ns + (uint64_t)EACH_NS * AT_ONCE)
+	if (until_ns >= now_ns + (uint64_t)MIN_INTERVAL_NS * MAX_BURST)
 		return false;
-	__atomic_store_n(&asked_until_ns, until_ns + EACH_NS, __ATOMIC_RELAXED);
+	__atomic_store_n(&queried_until_ns, until_ns + MIN_INTERVAL_NS, __ATOMIC_RELAXED);
 	return true;
 }
 
-/* *peer: the other one's inode, 0: to be asked for. */
-static bool name_unix(char *name, int fd, uint32_t *peer)
+/* Formats the name of a unix stream socket.  *peer is the inode of the other socket; 0: query it. */
+static bool format_unix_name(char *name, int fd, uint32_t *peer)
 {
 	struct stat about;
 	int type = 0;
@@ -167,14 +168,14 @@ static bool name_unix(char *name, int fd, uint32_t *peer)
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) || type != SOCK_STREAM || fstat(fd, &about))
 		return false;
 	struct inodes inodes = {(uint32_t)about.st_ino, *peer};
-	if (inodes.peer == 0 && (!may_ask() || weft__aside(ask_peer_aside, &inodes) < 0))
+	if (inodes.peer == 0 && (!may_query() || weft__fd_thread_run(query_peer_on_fd_thread, &inodes) < 0))
 		return false;
 	*peer = inodes.peer;
 	snprintf(name, NAME_BYTES, "unix %" PRIu32 " %" PRIu32, inodes.own, inodes.peer);
 	return inodes.peer != 0;
 }
 
-static bool name_pipe(char *name, int fd)
+static bool format_pipe_name(char *name, int fd)
 {
 	struct stat about;
 	const int flags = fcntl(fd, F_GETFL);
@@ -187,31 +188,31 @@ static bool name_pipe(char *name, int fd)
 	return true;
 }
 
-/* A filter of system calls may kill who asks for another than it knows. */
-static bool is_filtered(void)
+/* Returns whether a system call filter is active: it may kill the caller of an unexpected call. */
+static bool has_seccomp_filter(void)
 {
 	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
 }
 
-static bool ask(char *name, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
+static bool query_connection(char *name, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
 {
 	union address local = {.local = {0}};
 	socklen_t bytes = sizeof local;
-	if (is_filtered())
+	if (has_seccomp_filter())
 		return false;
 	if (getsockname(fd, &local.any, &bytes))
-		return errno == ENOTSOCK && name_pipe(name, fd);
+		return errno == ENOTSOCK && format_pipe_name(name, fd);
 	if (local.any.sa_family == AF_UNIX)
-		return name_unix(name, fd, &positions->weft__peer);
-	return (local.any.sa_family == AF_INET || local.any.sa_family == AF_INET6) && name_tcp(name, &local, fd) &&
-	       (is_known || ask_positions(fd, did_connect, positions));
+		return format_unix_name(name, fd, &positions->weft__peer);
+	return (local.any.sa_family == AF_INET || local.any.sa_family == AF_INET6) && format_tcp_name(name, &local, fd) &&
+	       (is_known || query_positions(fd, did_connect, positions));
 }
 
-static bool tell(weft_id promise, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
+static bool record_connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
 {
 	char name[NAME_BYTES], text[NAME_BYTES + 24];
 	const int saved = errno;
-	const bool is_one = ask(name, fd, did_connect, positions, is_known);
+	const bool is_one = query_connection(name, fd, did_connect, positions, is_known);
 	errno = saved;
 	if (!is_one)
 		return false;
@@ -223,26 +224,26 @@ static bool tell(weft_id promise, int fd, bool did_connect, struct weft_position
 bool weft__connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions)
 {
 	struct weft_positions found = {0};
-	const bool is_told = tell(promise, fd, did_connect, &found, false);
-	if (is_told)
+	const bool is_reported = record_connection(promise, fd, did_connect, &found, false);
+	if (is_reported)
 		*positions = found;
-	return is_told;
+	return is_reported;
 }
 
 void weft__still_connected(weft_id promise, int fd, const struct weft_positions *positions)
 {
 	struct weft_positions known = *positions;
-	tell(promise, fd, false, &known, true);
+	record_connection(promise, fd, false, &known, true);
 }
 
 /* ---- Datagrams ---- */
 
-/* Where it goes: `to`, or else the peer or the own address of its socket. */
+/* Finds the datagram's target: `to`, or else the socket's peer (sent) or own address (received). */
 static bool find_target(union address *out, int fd, const struct sockaddr *to, bool is_sent)
 {
 	socklen_t bytes = sizeof *out;
 	if (!to)
-		return !is_filtered() && (is_sent ? getpeername : getsockname)(fd, &out->any, &bytes) == 0;
+		return !has_seccomp_filter() && (is_sent ? getpeername : getsockname)(fd, &out->any, &bytes) == 0;
 	if (to->sa_family == AF_INET)
 		memcpy(&out->v4, to, sizeof out->v4);
 	else if (to->sa_family == AF_INET6)
@@ -250,14 +251,14 @@ static bool find_target(union address *out, int fd, const struct sockaddr *to, b
 	return true;
 }
 
-/* Who takes datagrams for all of the machine's addresses does not know to which one they came: "*:53". */
-static bool put_target(char *out, const union address *target)
+/* Formats the target.  A socket that receives for all addresses of the machine does not know the target address: "*:53". */
+static bool format_target(char *out, const union address *target)
 {
 	if (target->any.sa_family != AF_INET && target->any.sa_family != AF_INET6)
 		return false;
 	const bool is_v4 = target->any.sa_family == AF_INET;
 	if (is_v4 ? target->v4.sin_addr.s_addr != INADDR_ANY : !IN6_IS_ADDR_UNSPECIFIED(&target->v6.sin6_addr))
-		return put_address(out, target);
+		return format_address(out, target);
 	snprintf(out, ADDRESS_BYTES, "*:%u", ntohs(is_v4 ? target->v4.sin_port : target->v6.sin6_port));
 	return true;
 }
@@ -267,7 +268,7 @@ void weft__datagram(weft_id promise, int fd, const struct sockaddr *to, const st
 	union address target = {.local = {0}};
 	char text[ADDRESS_BYTES];
 	const int saved = errno;
-	const bool is_known = find_target(&target, fd, to, is_sent) && put_target(text, &target);
+	const bool is_known = find_target(&target, fd, to, is_sent) && format_target(text, &target);
 	errno = saved;
 	if (!is_known)
 		return;

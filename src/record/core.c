@@ -1,8 +1,8 @@
-/* core.c: an event's slow path, and the change of packets.
+/* core.c: the slow path of events, and the change of packets.
  *
  * One OS thread, and the signal handlers that interrupt it, write a stream; others read its packets at any moment.  The steps
- * have the names that the model of the protocol (tests/proof/ring.pml) gives them: RESERVE, WRITE, PUBLISH (record_inline.h),
- * INVALIDATE, REFILL, VALIDATE (here), RETIRE (start.c).  SPDX-License-Identifier: ISC */
+ * have the names of the protocol's model (tests/proof/ring.pml): RESERVE, WRITE, PUBLISH (record_inline.h), INVALIDATE, REFILL,
+ * VALIDATE (here), RETIRE (start.c).  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
 #if __STDC_HOSTED__
@@ -19,7 +19,8 @@ _Static_assert((int)WEFT_COMPACT_HEADER == (int)WEFT__HEADER, "record_inline.h k
 _Static_assert((int)WEFT_COMPACT_GAP_BITS == (int)WEFT__GAP_BITS, "record_inline.h knows it");
 _Static_assert((int)WEFT_ID_INLINE == (int)WEFT__INLINE, "record_inline.h knows it");
 
-/* Programs have these in their machine code: who moves anything counts WEFT__ABI up, or adds at the end what they need not know.
+/* Programs contain these offsets in their machine code.  A change of an offset must increment WEFT__ABI; new members that
+ * programs need not know go to the end.
  */
 _Static_assert(sizeof(void *) != 8 ||
 		   (offsetof(struct weft_stream, packet) == 24 && offsetof(struct weft_stream, limit) == 32 &&
@@ -32,28 +33,28 @@ _Static_assert(sizeof(void *) != 8 ||
     "this is another ABI");
 
 struct weft__recording weft__recording = {.next_id = 1};
-struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING};
+struct weft_stream weft__no_stream = {.published = 1, .running = WEFT_SYSTEM_ID, WEFT__NO_SAMPLING};
 unsigned weft__mode;
 uint64_t (*weft__clock)(void);
-void (*weft__look)(void);
+void (*weft__slow_path_hook)(void);
 
 uint64_t weft__time(void)
 {
 	return __atomic_load_n(&weft__recording.use_counter, __ATOMIC_RELAXED) ? weft__counter() : weft__clock();
 }
 
-static uint64_t keep_out(void)
+static uint64_t block_handlers(void)
 {
 	return weft__recording.enter ? weft__recording.enter() : 0;
 }
 
-static void let_in(uint64_t state)
+static void unblock_handlers(uint64_t state)
 {
 	if (weft__recording.leave)
 		weft__recording.leave(state);
 }
 
-static struct weft_packet_header *header_of(const struct weft__stream *s)
+static struct weft_packet_header *packet_header(const struct weft__stream *s)
 {
 	return (struct weft_packet_header *)(void *)s->hot.packet;
 }
@@ -63,7 +64,7 @@ static bool has_list(const struct weft__pending *p)
 	return p->lists.of[WEFT__PENDING_OF_PROGRAM].list || p->lists.of[WEFT__PENDING_OF_ADAPTER].list;
 }
 
-/* What of the packet the fast path may use now. */
+/* Sets how much of the packet the fast path may use now. */
 static void set_limit(struct weft__stream *s)
 {
 	uint32_t limit = s->soft_end;
@@ -107,8 +108,8 @@ void weft__packet_prepare(struct weft__stream *s, unsigned char *packet)
 	fill_header(s, h, weft__time());
 }
 
-/* Makes `packet` the one in use.  The caller keeps handlers out. */
-static void use_packet(struct weft__stream *s, unsigned char *packet)
+/* Starts to use `packet`.  The caller keeps signal handlers out. */
+static void start_packet(struct weft__stream *s, unsigned char *packet)
 {
 	struct weft_packet_header *h = (struct weft_packet_header *)(void *)packet;
 	uint64_t time = weft__time();
@@ -142,11 +143,11 @@ static void use_packet(struct weft__stream *s, unsigned char *packet)
 
 void weft__stream_begin(struct weft__stream *s)
 {
-	uint32_t room = (uint32_t)(s->storage.packet_bytes / 8);
-	s->soft_end = (uint32_t)s->storage.packet_bytes - (room < WEFT__NESTED_ROOM ? room : WEFT__NESTED_ROOM);
+	uint32_t nested_bytes = (uint32_t)(s->storage.packet_bytes / 8);
+	s->soft_end = (uint32_t)s->storage.packet_bytes - (nested_bytes < WEFT__NESTED_BYTES ? nested_bytes : WEFT__NESTED_BYTES);
 	if (s->stream_class == WEFT_CLASS_DEFINITIONS)
 		s->soft_end = (uint32_t)s->storage.packet_bytes;
-	use_packet(s, s->storage.base);
+	start_packet(s, s->storage.base);
 }
 
 void weft__stream_reset(struct weft__stream *s)
@@ -154,58 +155,58 @@ void weft__stream_reset(struct weft__stream *s)
 	struct weft__pending pending = s->pending;
 	uint64_t next = s->hot.next;
 	*s = (struct weft__stream){
-	    .hot = {.running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING}, .host = s->host, .origin = weft__recording.origin};
+	    .hot = {.running = WEFT_SYSTEM_ID, WEFT__NO_SAMPLING}, .host = s->host, .origin = weft__recording.origin};
 	s->pending = (struct weft__pending){.lists = pending.lists, .inside = pending.inside};
-	/* No value returns, for a handler may begin a recording in the middle of its OS thread's next event. */
+	/* No value of next repeats: a handler may start a recording in the middle of its OS thread's next event. */
 	s->hot.next = s->hot.published = ((next >> 32) + 1) << 32;
 }
 
-static void tell_losses(struct weft__stream *s)
+static void write_losses(struct weft__stream *s)
 {
-	struct weft_packet_header *h = header_of(s);
+	struct weft_packet_header *h = packet_header(s);
 	__atomic_store_n(&h->lost_full, s->lost_full, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->lost_nested, s->lost_nested, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->events_discarded, s->lost_full + s->lost_nested, __ATOMIC_RELAXED);
 }
 
-void weft__tell_no_stream(void)
+void weft__write_lost_no_stream(void)
 {
-	struct weft_packet_header *h = header_of(&weft__recording.definitions);
+	struct weft_packet_header *h = packet_header(&weft__recording.definitions);
 	uint64_t lost = __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->lost_no_stream, lost, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->events_discarded, lost, __ATOMIC_RELAXED);
 }
 
-void weft__count_no_stream(void)
+void weft__count_lost_no_stream(void)
 {
 	__atomic_fetch_add(&weft__recording.lost_no_stream, 1, __ATOMIC_RELAXED);
-	/* Who has the lock leaves the count to the next one, or to the stop. */
+	/* If the lock is taken, the next loss, or the stop, writes the count. */
 	if (weft__define_lock(1)) {
-		/* Unless a stop has just taken them away. */
+		/* A stop may just have removed the packets. */
 		if (weft__recording.definitions.storage.base)
-			weft__tell_no_stream();
+			weft__write_lost_no_stream();
 		weft__define_unlock();
 	}
 }
 
-/* Goes on to the next packet, unless a handler did so since hot.next was `seen`; false: there is none. */
+/* Changes to the next packet, unless a handler did so since hot.next was `seen`; returns false if there is none. */
 static bool switch_packet(struct weft__stream *s, uint64_t seen)
 {
 	bool done = true;
-	uint64_t state = keep_out();
+	uint64_t state = block_handlers();
 	if (s->hot.next == seen) {
 		s->switching = true;
-		/* The handlers that get through all the same find no room. */
+		/* Signal handlers that run nevertheless find no space. */
 		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		struct weft__storage *storage = &s->storage;
 		uint64_t events = (uint32_t)((s->hot.next >> 32) - (s->begin_next >> 32));
-		/* Before a new file gets its name: from then on it is read, whenever the process dies. */
+		/* Update the counts before a new file gets its name: readers read it from then on, even if the process dies. */
 		s->sequence++;
 		s->events_before += events;
 		if (storage->grow ? storage->grow(s) : !storage->once || s->slot + 1 < storage->count) {
 			if (s->slot + 1 == storage->count && storage->count < storage->most) {
-				/* A ring in its first lap; one that finds no more room goes round in what it has. */
+				/* A ring in its first lap grows; if it cannot grow, it reuses the packets that it has. */
 				if (storage->extend(s))
 					storage->count++;
 				else
@@ -213,7 +214,7 @@ static bool switch_packet(struct weft__stream *s, uint64_t seen)
 			}
 			if (!storage->grow)
 				s->slot = s->slot + 1 < storage->count ? s->slot + 1 : 0;
-			use_packet(s, storage->base + (size_t)s->slot * storage->packet_bytes);
+			start_packet(s, storage->base + (size_t)s->slot * storage->packet_bytes);
 		} else {
 			s->sequence--;
 			s->events_before -= events;
@@ -224,7 +225,7 @@ static bool switch_packet(struct weft__stream *s, uint64_t seen)
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		s->switching = false;
 	}
-	let_in(state);
+	unblock_handlers(state);
 	return done;
 }
 
@@ -246,20 +247,20 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 			time = last;
 		bool extended = (time - last) >> WEFT_COMPACT_GAP_BITS != 0;
 		size_t size = payload + (extended ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER);
-		size_t end_of_room = s->switching ? 0 : nested ? s->storage.packet_bytes : s->soft_end;
-		if ((uint32_t)begin + size > end_of_room) {
+		size_t end_limit = s->switching ? 0 : nested ? s->storage.packet_bytes : s->soft_end;
+		if ((uint32_t)begin + size > end_limit) {
 			if (nested) {
-				/* A handler came between the two looks: this is no nested event. */
+				/* A handler ran between the two loads: this event is not nested. */
 				if (!s->switching && __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) != begin)
 					continue;
 				s->lost_nested++;
 				if (!s->switching)
-					tell_losses(s);
+					write_losses(s);
 				return;
 			}
 			if (s->full || !switch_packet(s, begin)) {
 				s->lost_full++;
-				tell_losses(s);
+				write_losses(s);
 				return;
 			}
 			continue;
@@ -269,7 +270,8 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 		uint64_t end = begin + ((uint64_t)1 << 32 | size);
 		if (!weft__local_swap(&s->hot.next, begin, end)) /* RESERVE */
 			continue;
-		/* Not before RESERVE: a handler in between would take a compact timestamp for an event that is not there. */
+		/* Not before RESERVE: a handler in between would write a compact timestamp relative to an event that does not
+		 * exist. */
 		if (extended)
 			s->hot.last = time;
 		weft__event_write(s->hot.packet + (uint32_t)begin, event, id, time, extended); /* WRITE */
@@ -282,7 +284,7 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 void weft__pending_begin(struct weft__pending *p, const struct weft__pending_lists *lists)
 {
 	const bool inside = p->inside;
-	p->inside = true; /* a handler's events look in here, too */
+	p->inside = true; /* events of signal handlers come here too */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*p = (struct weft__pending){.lists = *lists, .budget = 1, .inside = true};
 	p->active = p->urgent = has_list(p);
@@ -290,10 +292,10 @@ void weft__pending_begin(struct weft__pending *p, const struct weft__pending_lis
 	p->inside = inside;
 }
 
-/* Some of what is pending; false: that were the last ones. */
-static bool tell_some(struct weft__pending *p)
+/* Lists some pending promises; returns false after the last one. */
+static bool list_some_pending(struct weft__pending *p)
 {
-	while (!p->lists.of[p->at].list) /* there is one */
+	while (!p->lists.of[p->at].list) /* at least one list exists */
 		p->at = (p->at + 1) % WEFT__PENDING_LISTS;
 	const struct weft__pending_list *list = &p->lists.of[p->at];
 	p->inside = true;
@@ -304,15 +306,15 @@ static bool tell_some(struct weft__pending *p)
 	return p->cursor || p->at;
 }
 
-/* One step of telling what is pending, if it is due. */
-static void tell_pending(struct weft__stream *s, enum weft_op op)
+/* Lists some pending promises, if that is due. */
+static void list_pending_step(struct weft__stream *s, enum weft_op op)
 {
 	struct weft__pending *p = &s->pending;
 	bool at_rest =
 	    op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_SIGNAL || op == WEFT_OP_IDLE || op == WEFT_OP_RESUME;
 	if (!has_list(p) || p->inside || s->hot.next != s->hot.published)
 		return;
-	/* All are to be told of once in half a lap. */
+	/* All pending promises must be listed once in half a lap. */
 	const uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / 2;
 	const uint64_t at = s->sequence * s->storage.packet_bytes + (uint32_t)s->hot.next;
 	bool due = (uint32_t)s->hot.next >= s->checkpoint || s->checkpoint > s->soft_end;
@@ -321,15 +323,15 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 	if (p->active && at_rest) {
 		if (!p->cursor && !p->at)
 			p->began = at;
-		if (!tell_some(p)) {
+		if (!list_some_pending(p)) {
 			p->active = p->urgent = false;
-			/* It was through early: fewer at once do. */
+			/* The round ended early: smaller steps suffice. */
 			if (p->budget > 1 && at - p->began < half_lap / 4)
 				p->budget /= 2;
 		}
 	}
 	if (p->active && !at_rest) {
-		/* Until it comes to rest every event looks in here. */
+		/* Until no event is in progress, every event takes the slow path. */
 		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_RELAXED);
 		return;
 	}
@@ -342,20 +344,20 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 			p->urgent = half_lap <= WEFT__PENDING_SMALL_BYTES;
 		}
 	}
-	/* What is pending may be more than the ring holds: then the rest of the ring is for what happens. */
+	/* The pending promises may need more than the ring: leave the rest of the ring to new events. */
 	if ((p->cursor || p->at) && at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING)
 		p->urgent = false;
 	set_limit(s);
 }
 
-/* This OS thread's stream, in the slow path until slow_end(); NULL: count the loss and go. */
+/* Returns this OS thread's stream, in the slow path until slow_end(); NULL: the caller counts the loss and returns. */
 static struct weft__stream *slow_begin(void)
 {
-	if (weft__look)
-		weft__look();
+	if (weft__slow_path_hook)
+		weft__slow_path_hook();
 	struct weft__stream *s = (struct weft__stream *)(void *)weft__stream;
-	if (weft__stream != &weft__nobody) {
-		/* Pairs with RETIRE: either it sees us here, or we see that it was. */
+	if (weft__stream != &weft__no_stream) {
+		/* Pairs with RETIRE: either RETIRE sees in_slow, or this thread sees retired. */
 		__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
 		if (s->storage.base && !__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST) && !s->is_broken)
 			return s;
@@ -363,13 +365,13 @@ static struct weft__stream *slow_begin(void)
 	}
 	s = weft__attach();
 	if (!s && __atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF)
-		weft__count_no_stream();
+		weft__count_lost_no_stream();
 	return s;
 }
 
 static void slow_end(struct weft__stream *s, enum weft_op op)
 {
-	tell_pending(s, op);
+	list_pending_step(s, op);
 	__atomic_store_n(&s->in_slow, s->in_slow - 1, __ATOMIC_SEQ_CST);
 }
 
@@ -388,38 +390,38 @@ void weft__slow_ids(enum weft_op op, weft_id a, weft_id b)
 
 #define ID_BLOCK 1024
 
-static weft_id new_id(struct weft__stream *s)
+static weft_id allocate_id(struct weft__stream *s)
 {
 	if (!s)
 		return __atomic_fetch_add(&weft__recording.next_id, 1, __ATOMIC_RELAXED);
 	weft_id end = (weft_id)s->hot.end_id, id = end ? weft__local_take(&s->hot.next_id) : 0;
 	if (id < end)
 		return id;
-	/* A handler that takes a block too leaves one of the two unused. */
-	uint64_t state = keep_out();
+	/* A handler that takes a block too leaves one of the two blocks unused. */
+	uint64_t state = block_handlers();
 	id = __atomic_fetch_add(&weft__recording.next_id, ID_BLOCK, __ATOMIC_RELAXED);
 	s->hot.next_id = (uint64_t)id + 1;
 	s->hot.end_id = (uint64_t)id + ID_BLOCK;
-	let_in(state);
+	unblock_handlers(state);
 	return id;
 }
 
-/* A place, or a site, or neither. */
-static uint16_t key_of(struct weft__stream *s, struct weft_record_site *site, struct weft_record_place *place)
+/* Returns the key of the place, the site, or 0 if both are NULL. */
+static uint16_t intern_location(struct weft__stream *s, struct weft_record_site *site, struct weft_record_place *place)
 {
 	return place ? weft__intern_place(s, place) : site ? weft__intern_site(s, site) : 0;
 }
 
-static weft_id create(
+static weft_id record_create(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, struct weft_record_place *place)
 {
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
 	if (!promise)
-		promise = new_id(s);
+		promise = allocate_id(s);
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_CREATE, .a = by, .b = promise, .kind = (uint8_t)kind};
-		event.site = key_of(s, site, place);
+		event.site = intern_location(s, site, place);
 		weft__record(s, &event);
 		slow_end(s, WEFT_OP_CREATE);
 	}
@@ -429,25 +431,26 @@ static weft_id create(
 
 weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
 {
-	return create(by, promise, kind, site, NULL);
+	return record_create(by, promise, kind, site, NULL);
 }
 
 weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place)
 {
-	return create(by, promise, kind, NULL, place);
+	return record_create(by, promise, kind, NULL, place);
 }
 
-/* A reader that leaves parts out wants to know that it is one before it hears of it. */
+/* Creates a promise that is internal to its owner.  The ownership precedes the creation, so that a reader that omits internal
+ * promises knows before it sees the promise. */
 weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner)
 {
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
-	weft_id promise = new_id(s);
+	weft_id promise = allocate_id(s);
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_BELONGS, .a = promise, .b = owner};
 		weft__record(s, &event);
 		event = (struct weft_wire_event){.op = WEFT_OP_CREATE, .a = by, .b = promise, .kind = (uint8_t)kind};
-		event.site = key_of(s, NULL, place);
+		event.site = intern_location(s, NULL, place);
 		weft__record(s, &event);
 		slow_end(s, WEFT_OP_CREATE);
 	}
@@ -469,7 +472,7 @@ void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, co
 	ERRNO_SET(saved);
 }
 
-/* The keys of the callers' places, in words: "12 7 31". */
+/* Records the keys of the callers' places as text: "12 7 31". */
 void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count)
 {
 	int saved = ERRNO_GET();
@@ -480,14 +483,14 @@ void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned co
 		count = count < WEFT_STACK_MAX ? count : WEFT_STACK_MAX;
 		for (unsigned i = 0; i < count; i++) {
 			char digits[5];
-			unsigned key = weft__intern_address(s, addresses[i]), some = 0;
+			unsigned key = weft__intern_address(s, addresses[i]), digit_count = 0;
 			do
-				digits[some++] = (char)('0' + key % 10);
+				digits[digit_count++] = (char)('0' + key % 10);
 			while (key /= 10);
 			if (i)
 				text[n++] = ' ';
-			while (some)
-				text[n++] = digits[--some];
+			while (digit_count)
+				text[n++] = digits[--digit_count];
 		}
 		struct weft_wire_event event = {.op = WEFT_OP_DETAIL, .kind = WEFT_DETAIL_STACK, .a = promise, .value = count};
 		event.text = text;
@@ -524,17 +527,17 @@ void weft__slow_text(
 	ERRNO_SET(saved);
 }
 
-static weft_id pending(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site,
+static weft_id record_pending(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site,
     struct weft_record_place *place, uint64_t since, const char *label)
 {
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
 	if (!promise)
-		promise = new_id(s);
+		promise = allocate_id(s);
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_PENDING, .a = by, .b = promise, .kind = (uint8_t)kind};
 		event.value = (int64_t)since;
-		event.site = key_of(s, site, place);
+		event.site = intern_location(s, site, place);
 		event.text = label ? label : "";
 		size_t bytes = __builtin_strlen(event.text);
 		event.text_bytes = bytes < UINT32_MAX / 2 ? (uint32_t)bytes : UINT32_MAX / 2;
@@ -548,11 +551,11 @@ static weft_id pending(weft_id by, weft_id promise, enum weft_kind kind, struct 
 weft_id weft__slow_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label)
 {
-	return pending(by, promise, kind, site, NULL, since, label);
+	return record_pending(by, promise, kind, site, NULL, since, label);
 }
 
 weft_id weft__slow_pending_at(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place, uint64_t since, const char *label)
 {
-	return pending(by, promise, kind, NULL, place, since, label);
+	return record_pending(by, promise, kind, NULL, place, since, label);
 }

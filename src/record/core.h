@@ -1,8 +1,8 @@
-/* core.h: the recorder within (private to src/record).
+/* core.h: declarations that the recorder's files share (private to src/record).
  *
- * The core (core.c, define.c, buffer.c) is freestanding: it writes events into packets that it is given.  Around it stand, in a
- * hosted program, OS threads (thread.c), directories (dir.c), clocks (clock.c) and starting and stopping (start.c).
- * SPDX-License-Identifier: ISC */
+ * The core (core.c, define.c, buffer.c) is freestanding: it writes events into packets that its caller provides.  In a hosted
+ * program, other files add OS threads (thread.c), directories (trace_dir.c), clocks (clock.c), and starting and stopping
+ * (start.c).  SPDX-License-Identifier: ISC */
 #ifndef WEFT_RECORD_CORE_H
 #define WEFT_RECORD_CORE_H
 
@@ -10,32 +10,32 @@
 
 #include "wire/wire.h"
 
-/* Bytes at a packet's end that only signal handlers in the middle of another event may take. */
-#define WEFT__NESTED_ROOM 512u
-/* Between two looks at whether pending promises are to be told of. */
+/* Bytes at the end of a packet that are reserved for signal handlers that interrupt another event. */
+#define WEFT__NESTED_BYTES 512u
+/* Bytes after which a stream checks whether pending promises must be listed. */
 #define WEFT__CHECKPOINT_BYTES 2048u
 #define WEFT__PENDING_BUDGET_MAX 64u
-/* Half a lap of a ring that has few checkpoints: it is told at once, as far as there is room. */
+/* Half a lap of a small ring, which has few checkpoints: its pending promises are listed as soon as possible. */
 #define WEFT__PENDING_SMALL_BYTES 65536u
 
 struct weft__stream;
 
-/* Where a stream's packets come from. */
+/* The source of a stream's packets. */
 struct weft__storage {
-	unsigned char *base; /* of packet 0; they stand side by side */
+	unsigned char *base; /* address of packet 0; the packets are contiguous */
 	size_t packet_bytes;
-	unsigned count; /* 1 if `grow` gives every packet after the first */
-	unsigned most;  /* of a ring: as many will stand there, if `extend` finds room for them; otherwise count */
+	unsigned count; /* 1 if `grow` provides every packet after the first */
+	unsigned most;  /* of a ring: the final count, if `extend` succeeds each time; otherwise count */
 
-	/* Puts a fresh packet of zeros at base; false: there is none.  NULL: the packets are a ring, or, where `once` says so,
-	 * are used once each. */
+	/* Puts an empty packet at base; returns false if there is none.  NULL: the packets are a ring, or each is used once if
+	 * `once` is set. */
 	bool (*grow)(struct weft__stream *stream);
-	/* Puts a fresh packet of zeros behind the last one; false: there is none. */
+	/* Appends an empty packet; returns false if there is none. */
 	bool (*extend)(struct weft__stream *stream);
 	bool once;
 };
 
-/* What of an OS thread is pending, the program tells, and for what that does not know of weft an adapter beside it. */
+/* Lists of an OS thread's pending promises: one of the program, and one of an adapter, for code that does not call weft. */
 enum { WEFT__PENDING_OF_PROGRAM, WEFT__PENDING_OF_ADAPTER, WEFT__PENDING_LISTS };
 
 struct weft__pending_lists {
@@ -45,19 +45,19 @@ struct weft__pending_lists {
 	} of[WEFT__PENDING_LISTS];
 };
 
-/* The state of telling what is pending. */
+/* The state of listing pending promises. */
 struct weft__pending {
 	struct weft__pending_lists lists;
-	unsigned at;     /* which of them tells next */
-	uint64_t cursor; /* in it */
+	unsigned at;     /* index of the current list */
+	uint64_t cursor; /* position in the current list */
 	unsigned budget;
-	uint64_t began; /* where this round did, in bytes of the stream */
-	bool active;    /* a round is not through */
-	bool urgent;    /* the first round of a recording, or a small ring: a step at every occasion */
-	bool inside;    /* a list is being called, or these are being changed */
+	uint64_t began; /* position of the stream, in bytes, at which this round started */
+	bool active;    /* a round is in progress */
+	bool urgent;    /* first round of a recording, or a small ring: take a step at every opportunity */
+	bool inside;    /* a list is being called, or this struct is being changed */
 };
 
-/* What packets say of their recording. */
+/* Facts about the recording that each packet repeats. */
 struct weft__origin {
 	uint8_t uuid[16];
 	uint64_t clock_hz;
@@ -65,57 +65,57 @@ struct weft__origin {
 	enum weft_record_mode mode;
 };
 
-/* What the kernel says of an OS thread. */
+/* CPU usage of an OS thread, as the kernel counts it. */
 struct weft__usage {
-	uint64_t time; /* of the trace's clock; 0: nothing is known */
-	uint64_t had_ns, given, taken, minor, major;
-	uint64_t cost; /* ticks that it takes to ask */
+	uint64_t time; /* trace time of the query; 0: unknown */
+	uint64_t cpu_ns, voluntary_switches, preemptions, minor_faults, major_faults;
+	uint64_t cost_ticks; /* cost of a query, in ticks */
 };
 
-/* Of a stream: nothing is asked of the kernel. */
-#define WEFT__TIMES_NOTHING .long_ticks = UINT64_MAX, .sample_due = UINT64_MAX
+/* Initialiser of a stream that never queries the kernel. */
+#define WEFT__NO_SAMPLING .long_ticks = UINT64_MAX, .sample_due = UINT64_MAX
 
 struct weft__stream {
-	struct weft_stream hot; /* first */
+	struct weft_stream hot; /* must be the first member */
 
 	/* A copy: its OS thread may still be in an event when the next recording starts. */
 	struct weft__origin origin;
 
-	/* Written by its owner alone. */
+	/* Written by the owner only. */
 	struct weft__storage storage;
 	enum weft_stream_class stream_class;
 	uint32_t instance;
-	uint32_t soft_end; /* where outermost events end; nested ones may go on to the packet's end */
+	uint32_t soft_end; /* end of the space for outermost events; nested events may use the rest of the packet */
 	unsigned slot;
-	uint64_t sequence;      /* of the packet in use */
-	uint64_t events_before; /* that packet */
-	uint64_t begin_next;    /* hot.next when it began */
+	uint64_t sequence;      /* number of the current packet */
+	uint64_t events_before; /* events before the current packet */
+	uint64_t begin_next;    /* hot.next at the start of the current packet */
 	uint64_t lost_full, lost_nested;
 	uint64_t tid;
 	char thread_name[WEFT_THREAD_NAME_SIZE];
-	uint32_t checkpoint; /* offset in the packet at which the next one is due */
+	uint32_t checkpoint; /* offset in the packet at which pending promises are listed next */
 	bool switching;
-	bool full;      /* there are no more packets */
-	bool is_broken; /* its files do not hold what is written: its memory is nobody's now (guard.c) */
+	bool full;      /* no more packets are available */
+	bool is_broken; /* a store into its files failed: nothing may use its memory now (sigbus.c) */
 	struct weft__pending pending;
-	struct weft__usage usage; /* when it was last asked for */
+	struct weft__usage usage; /* at the last query */
 
 	void *host; /* struct weft__thread */
 
-	/* Between its owner and weft_stop(). */
-	uint32_t retired; /* set by stop: the owner is to leave it */
+	/* Shared by the owner and weft_stop(). */
+	uint32_t retired; /* set by stop: the owner must leave the stream */
 	uint32_t in_slow; /* the owner is in the slow path */
 };
 
-/* The recording that goes on, or none. */
+/* The current recording, or none. */
 struct weft__recording {
 	weft_word generation; /* counts recordings */
 	struct weft__origin origin;
-	bool use_counter;        /* the clock is the processor's counter, not weft__clock() */
-	uint64_t (*enter)(void); /* keeps signal handlers, or interrupts, out */
+	bool use_counter;        /* the clock is the CPU's counter, not weft__clock() */
+	uint64_t (*enter)(void); /* blocks signal handlers or interrupts */
 	void (*leave)(uint64_t state);
-	uint64_t long_ticks; /* an OS thread that was awake for so long tells how much of that it had a processor; 0: none does */
-	weft_id __attribute__((aligned(8))) next_id; /* blocks of ids are taken from here, atomically */
+	uint64_t long_ticks; /* an OS thread that was awake for this long records its CPU time; 0: never */
+	weft_id __attribute__((aligned(8))) next_id; /* first free id; blocks of ids are taken atomically */
 
 	struct weft__stream definitions;
 	uint32_t define_lock; /* 1: taken */
@@ -123,62 +123,63 @@ struct weft__recording {
 	weft_word lost_no_stream; /* atomic */
 };
 
-/* A file of machine code that is loaded. */
+/* A loaded file of machine code. */
 struct weft__module {
 	uint64_t address, size;
-	const char *folder, *path; /* folder: what a relative path begins at, or "" */
+	const char *folder, *path; /* folder: the base of a relative path, or "" */
 	const unsigned char *build_id;
-	uint32_t build_id_bytes; /* 0: it has none */
+	uint32_t build_id_bytes; /* 0: no build id */
 };
 
 extern struct weft__recording weft__recording;
-extern struct weft_stream weft__nobody; /* what an OS thread without a stream has: every event takes the slow path */
+extern struct weft_stream weft__no_stream; /* stream of an OS thread that has none: every event takes the slow path */
 
 /* core.c */
-/* NULL, or what the slow path begins with, before this OS thread is in it. */
-extern void (*weft__look)(void);
+/* Called at the start of the slow path, before this OS thread counts as in it; may be NULL. */
+extern void (*weft__slow_path_hook)(void);
 uint64_t weft__time(void);
-/* Makes it a stream of this recording, whose origin is known, without packets. */
+/* Resets a stream for the current recording, whose origin is set, without packets. */
 void weft__stream_reset(struct weft__stream *stream);
-/* The first packet of a stream whose storage, class and instance are set. */
+/* Starts the first packet of a stream whose storage, class and instance are set. */
 void weft__stream_begin(struct weft__stream *stream);
-/* Makes fast events possible again after limit was 0, as far as nothing else speaks against it. */
+/* Allows fast events again after limit was 0, unless another reason forbids them. */
 void weft__stream_open(struct weft__stream *stream);
-/* All of these lists from their beginnings. */
+/* Starts to list all pending promises from the beginning. */
 void weft__pending_begin(struct weft__pending *pending, const struct weft__pending_lists *lists);
 void weft__record(struct weft__stream *stream, struct weft_wire_event *event);
-/* An empty packet with this stream's header, as the first use will find it. */
+/* Prepares an empty packet with this stream's header, as start_packet() expects it. */
 void weft__packet_prepare(struct weft__stream *stream, unsigned char *packet);
-void weft__count_no_stream(void);
-/* Writes their number into the definitions, whose lock is taken. */
-void weft__tell_no_stream(void);
+void weft__count_lost_no_stream(void);
+/* Writes the number of lost events into the definitions; the caller holds the definitions' lock. */
+void weft__write_lost_no_stream(void);
 
 /* define.c */
-/* The key of a text or site, which is written into the definitions, and told in this stream, if it is new; 0: not now, write it
- * out or leave it. */
+/* Returns the key of a text or site.  Writes a new one into the definitions, and repeats it in this stream.  Returns 0 if that is
+ * impossible now: write the text inline, or omit the site. */
 uint16_t weft__intern_text(struct weft__stream *stream, struct weft_record_text *text);
 uint16_t weft__intern_site(struct weft__stream *stream, struct weft_record_site *site);
 uint16_t weft__intern_place(struct weft__stream *stream, struct weft_record_place *place);
-/* Likewise of a return address that nobody keeps a struct weft_record_place for. */
+/* Returns the key of a return address, for which the caller has no struct weft_record_place. */
 uint16_t weft__intern_address(struct weft__stream *stream, const void *address);
 void weft__define_thread(const struct weft__stream *stream);
 bool weft__define_lock(unsigned tries);
 void weft__define_unlock(void);
 
-/* module.c, or freestanding.c: the file that the address is of; false: none.  Its texts stay as long as it is loaded. */
+/* module.c or freestanding.c: finds the file that contains the address; returns false if there is none.  Its texts are valid
+ * while the file is loaded. */
 bool weft__find_module(struct weft__module *out, const void *address);
 
 /* buffer.c */
-/* Cuts options->buffer, which is all zeros where `is_clean`; streams' storage comes from weft__buffer_storage(). */
+/* Divides options->buffer, which is all zeros if `is_clean`; streams get their storage from weft__buffer_storage(). */
 int weft__buffer_start(
     const struct weft_record_options *options, const struct weft_metadata *metadata, bool is_clean, const char **why);
-/* Writes the first packet anew: at the end, that it is finished. */
+/* Rewrites the metadata packet, as at the end to say "finished". */
 void weft__buffer_metadata(const struct weft_metadata *metadata);
-/* The slice of stream `index`; false: there are no more. */
+/* Returns the storage of stream `index`; false if there are no more. */
 bool weft__buffer_storage(struct weft__storage *out, unsigned index);
-int weft__ring_check(uint64_t size, unsigned packets, uint64_t least, const char **why);
+int weft__ring_check(uint64_t size, unsigned packets, uint64_t min_packet_bytes, const char **why);
 
-/* thread.c, or freestanding.c: this OS thread's stream, made ready, .in_slow counted up; NULL if there is none to have. */
+/* thread.c or freestanding.c: returns this OS thread's stream, ready to use, with .in_slow incremented; NULL if there is none. */
 struct weft__stream *weft__attach(void);
 
 #endif

@@ -1,8 +1,8 @@
-/* define.c: the definitions stream: texts, sites and OS threads, which a ring must not forget.
+/* define.c: the definitions stream: texts, sites and OS threads, which a ring must not overwrite.
  *
- * Every OS thread writes it, so there is a lock; who does not get it at once goes on without: the event then has its text in
- * itself.  What has a key is told once more in the stream that uses it first, as an event: a trace whose definitions are cut off,
- * or lost, has names as far as its streams go.  SPDX-License-Identifier: ISC */
+ * Every OS thread writes it, under a lock.  A thread that does not get the lock at once writes the text into its event.  A new
+ * key is also repeated, as an event, in the stream that uses it first.  So a trace whose definitions are truncated or lost has
+ * names as far as its streams go.  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
 bool weft__define_lock(unsigned tries)
@@ -18,7 +18,7 @@ void weft__define_unlock(void)
 	__atomic_store_n(&weft__recording.define_lock, 0, __ATOMIC_RELEASE);
 }
 
-/* The lock is taken. */
+/* Writes a definition; the caller holds the lock. */
 static bool write_definition(struct weft_wire_definition *d)
 {
 	struct weft__stream *s = &weft__recording.definitions;
@@ -52,56 +52,56 @@ static bool write_definition(struct weft_wire_definition *d)
 	return true;
 }
 
-static uint32_t length(const char *text)
+static uint32_t text_length(const char *text)
 {
 	size_t n = __builtin_strlen(text);
 	return n < 65536 ? (uint32_t)n : 65536;
 }
 
-/* 0: it has none in this recording. */
-static uint16_t key_of(const weft_word *key)
+/* Returns the key in the current recording; 0: none. */
+static uint16_t current_key(const weft_word *key)
 {
 	uint64_t known = __atomic_load_n(key, __ATOMIC_ACQUIRE);
 	return known >> 16 == weft__recording.generation ? (uint16_t)known : 0;
 }
 
-enum { BUILD_ID = 64, PATH = 2048 };
+enum { MAX_BUILD_ID_BYTES = 64, MAX_PATH_BYTES = 2048 };
 
-static uint32_t put(char *to, uint32_t at, const char *text, uint32_t bytes)
+static uint32_t append_line(char *to, uint32_t at, const char *text, uint32_t bytes)
 {
 	__builtin_memcpy(to + at, text, bytes);
 	to[at + bytes] = '\n';
 	return at + bytes + 1;
 }
 
-static uint32_t put_number(char *to, uint32_t at, uint64_t number)
+static uint32_t append_hex_line(char *to, uint32_t at, uint64_t number)
 {
 	char digits[16];
 	uint32_t n = sizeof digits;
 	do
 		digits[--n] = "0123456789abcdef"[number & 15];
 	while (number >>= 4);
-	return put(to, at, digits + n, sizeof digits - n);
+	return append_line(to, at, digits + n, sizeof digits - n);
 }
 
-/* Tells a definition once more, in the stream that uses it, if its packet has room.  In the caller's buffer all stand side by
- * side: who loses the definitions there loses the events.  The lock is taken. */
-static void tell_again(struct weft__stream *s, const struct weft_wire_definition *d)
+/* Repeats a definition in the stream that uses it, if its packet has space.  In the caller's buffer all streams share one memory
+ * block, so definitions are not lost alone.  The caller holds the lock. */
+static void repeat_definition(struct weft__stream *s, const struct weft_wire_definition *d)
 {
-	static char text[PATH + 2 * BUILD_ID + 64];
+	static char text[MAX_PATH_BYTES + 2 * MAX_BUILD_ID_BYTES + 64];
 	uint32_t n = 0;
 	if ((size_t)d->text_bytes + d->second_bytes + 64 > sizeof text || !(s->storage.grow || s->storage.extend))
 		return;
-	n = put_number(text, n, (uint64_t)d->what);
+	n = append_hex_line(text, n, (uint64_t)d->what);
 	switch (d->what) {
-	case WEFT_DEFINE_SITE: n = put_number(text, n, d->line); break;
-	case WEFT_DEFINE_PLACE: n = put_number(text, put_number(text, n, d->module), d->address); break;
-	case WEFT_DEFINE_MODULE: n = put_number(text, put_number(text, n, d->address), d->size); break;
+	case WEFT_DEFINE_SITE: n = append_hex_line(text, n, d->line); break;
+	case WEFT_DEFINE_PLACE: n = append_hex_line(text, append_hex_line(text, n, d->module), d->address); break;
+	case WEFT_DEFINE_MODULE: n = append_hex_line(text, append_hex_line(text, n, d->address), d->size); break;
 	default: break;
 	}
 	if (d->what == WEFT_DEFINE_SITE || d->what == WEFT_DEFINE_MODULE)
-		n = put(text, n, d->second, d->second_bytes);
-	n = put(text, n, d->text, d->text_bytes);
+		n = append_line(text, n, d->second, d->second_bytes);
+	n = append_line(text, n, d->text, d->text_bytes);
 	struct weft_wire_event event = {.op = WEFT_OP_DETAIL,
 	    .kind = WEFT_DETAIL_DEFINITION,
 	    .a = WEFT_SYSTEM_ID,
@@ -110,13 +110,13 @@ static void tell_again(struct weft__stream *s, const struct weft_wire_definition
 	    .text_bytes = n - 1};
 	const uint64_t next = __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED);
 	const size_t bytes = weft__event_payload(&event, weft__event_id(&event)) + WEFT_EXTENDED_HEADER;
-	/* It is not worth a packet, nor a loss: a handler that came in the middle of an event has little room. */
+	/* A repetition is worth neither a new packet nor a loss: a nested handler has little space. */
 	if (next == __atomic_load_n(&s->hot.published, __ATOMIC_RELAXED) && !s->switching &&
 	    (uint32_t)next + bytes <= s->soft_end)
 		weft__record(s, &event);
 }
 
-/* Writes the definition, with the next key, which is then at *key.  The lock is taken. */
+/* Writes the definition with the next key, and stores the key in *key.  The caller holds the lock. */
 static uint16_t add_key(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d)
 {
 	d->key = (uint16_t)weft__recording.next_key;
@@ -124,17 +124,17 @@ static uint16_t add_key(struct weft__stream *s, weft_word *key, struct weft_wire
 		return 0;
 	weft__recording.next_key++;
 	__atomic_store_n(key, weft__recording.generation << 16 | d->key, __ATOMIC_RELEASE);
-	tell_again(s, d);
+	repeat_definition(s, d);
 	return d->key;
 }
 
-/* The key at *key in this recording, made by writing the definition if there is none yet. */
-static uint16_t intern(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d)
+/* Returns the key at *key in the current recording; writes the definition if there is none yet. */
+static uint16_t intern_key(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d)
 {
-	uint16_t known = key_of(key);
+	uint16_t known = current_key(key);
 	if (known || !weft__define_lock(1))
 		return known;
-	known = key_of(key);
+	known = current_key(key);
 	uint16_t made = known ? known : add_key(s, key, d);
 	weft__define_unlock();
 	return made;
@@ -142,8 +142,8 @@ static uint16_t intern(struct weft__stream *s, weft_word *key, struct weft_wire_
 
 uint16_t weft__intern_text(struct weft__stream *s, struct weft_record_text *text)
 {
-	struct weft_wire_definition d = {.what = WEFT_DEFINE_STRING, .text = text->text, .text_bytes = length(text->text)};
-	return intern(s, &text->key, &d);
+	struct weft_wire_definition d = {.what = WEFT_DEFINE_STRING, .text = text->text, .text_bytes = text_length(text->text)};
+	return intern_key(s, &text->key, &d);
 }
 
 uint16_t weft__intern_site(struct weft__stream *s, struct weft_record_site *site)
@@ -151,52 +151,52 @@ uint16_t weft__intern_site(struct weft__stream *s, struct weft_record_site *site
 	struct weft_wire_definition d = {.what = WEFT_DEFINE_SITE,
 	    .line = site->line,
 	    .text = site->file,
-	    .text_bytes = length(site->file),
+	    .text_bytes = text_length(site->file),
 	    .second = site->function,
-	    .second_bytes = length(site->function)};
-	return intern(s, &site->key, &d);
+	    .second_bytes = text_length(site->function)};
+	return intern_key(s, &site->key, &d);
 }
 
 /* ---- Places ---- */
 
-enum { PROBES = 16 };
+enum { MAX_PROBES = 16 };
 #if __STDC_HOSTED__
-enum { MODULES = 1024, CALLERS = 2048 };
+enum { MAX_MODULES = 1024, CALLER_SLOTS = 2048 };
 #else
-enum { MODULES = 1, CALLERS = 256 };
+enum { MAX_MODULES = 1, CALLER_SLOTS = 256 };
 #endif
 
-/* The modules of this recording: number + 1 is the key.  Under the lock. */
+/* The modules of this recording: number + 1 is the key.  Protected by the lock. */
 static struct {
-	uint64_t tags[MODULES];
+	uint64_t tags[MAX_MODULES];
 	uint64_t generation;
 	unsigned count;
 } modules;
 
-/* Return addresses of stacks, by their hash.  A tag tells whether the same file still stands there: one that was unloaded may
- * have left its addresses to another.  Written under the lock; key, which is read first and last, is 0 meanwhile. */
+/* Return addresses of stacks, by hash.  The tag identifies the file at that address: after an unload another file may have the
+ * address.  Written under the lock; key is 0 during the write, and readers load it first and last. */
 static struct {
 	weft_word key, address, tag;
-} callers[CALLERS];
+} callers[CALLER_SLOTS];
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t mix_hash(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
 	return hash ^ hash >> 32;
 }
 
-/* What two files that were at one address, or one file at two, differ in. */
-static uint64_t tag_of(const struct weft__module *m)
+/* Hashes the properties that distinguish two files at one address, or one file at two addresses. */
+static uint64_t module_tag(const struct weft__module *m)
 {
-	uint64_t hash = mix(m->address, m->size);
+	uint64_t hash = mix_hash(m->address, m->size);
 	for (uint32_t i = 0; i < m->build_id_bytes; i++)
-		hash = mix(hash, m->build_id[i]);
+		hash = mix_hash(hash, m->build_id[i]);
 	for (const char *c = m->path; !m->build_id_bytes && *c; c++)
-		hash = mix(hash, (unsigned char)*c);
+		hash = mix_hash(hash, (unsigned char)*c);
 	return hash;
 }
 
-/* The lock is taken. */
+/* Returns the key of a module, and defines it if it is new.  The caller holds the lock. */
 static uint16_t define_module(struct weft__stream *s, const struct weft__module *m, uint64_t tag)
 {
 	if (modules.generation != weft__recording.generation)
@@ -205,17 +205,17 @@ static uint16_t define_module(struct weft__stream *s, const struct weft__module 
 	for (unsigned i = 0; i < modules.count; i++)
 		if (modules.tags[i] == tag)
 			return (uint16_t)(i + 1);
-	if (modules.count == MODULES)
+	if (modules.count == MAX_MODULES)
 		return 0;
-	static char path[PATH], id[2 * BUILD_ID];
+	static char path[MAX_PATH_BYTES], id[2 * MAX_BUILD_ID_BYTES];
 	uint32_t n = 0, digits = 0;
-	for (const char *c = m->folder; *c && n < PATH - 1; c++)
+	for (const char *c = m->folder; *c && n < MAX_PATH_BYTES - 1; c++)
 		path[n++] = *c;
 	if (n)
 		path[n++] = '/';
-	for (const char *c = m->path; *c && n < PATH; c++)
+	for (const char *c = m->path; *c && n < MAX_PATH_BYTES; c++)
 		path[n++] = *c;
-	for (uint32_t i = 0; i < m->build_id_bytes && i < BUILD_ID; i++) {
+	for (uint32_t i = 0; i < m->build_id_bytes && i < MAX_BUILD_ID_BYTES; i++) {
 		id[digits++] = "0123456789abcdef"[m->build_id[i] >> 4];
 		id[digits++] = "0123456789abcdef"[m->build_id[i] & 15];
 	}
@@ -230,12 +230,13 @@ static uint16_t define_module(struct weft__stream *s, const struct weft__module 
 	if (!write_definition(&d))
 		return 0;
 	modules.tags[modules.count++] = tag;
-	tell_again(s, &d);
+	repeat_definition(s, &d);
 	return d.key;
 }
 
-/* The lock is taken.  m: the address' module, or NULL. */
-static uint16_t add_place(struct weft__stream *s, weft_word *key, const void *address, const struct weft__module *m, uint64_t tag)
+/* Defines the place of an address; m is its module, or NULL.  The caller holds the lock. */
+static uint16_t define_place(
+    struct weft__stream *s, weft_word *key, const void *address, const struct weft__module *m, uint64_t tag)
 {
 	struct weft_wire_definition d = {.what = WEFT_DEFINE_PLACE, .module = m ? define_module(s, m, tag) : 0};
 	d.address = (uintptr_t)address - (d.module ? m->address : 0);
@@ -244,16 +245,16 @@ static uint16_t add_place(struct weft__stream *s, weft_word *key, const void *ad
 
 uint16_t weft__intern_place(struct weft__stream *s, struct weft_record_place *place)
 {
-	uint16_t known = key_of(&place->key);
+	uint16_t known = current_key(&place->key);
 	struct weft__module found;
 	if (known)
 		return known;
 	const struct weft__module *m = weft__find_module(&found, place->address) ? &found : NULL;
 	if (!weft__define_lock(1))
 		return 0;
-	known = key_of(&place->key);
+	known = current_key(&place->key);
 	if (!known)
-		known = add_place(s, &place->key, place->address, m, m ? tag_of(m) : 0);
+		known = define_place(s, &place->key, place->address, m, m ? module_tag(m) : 0);
 	weft__define_unlock();
 	return known;
 }
@@ -262,13 +263,13 @@ uint16_t weft__intern_address(struct weft__stream *s, const void *address)
 {
 	struct weft__module found;
 	const struct weft__module *m = weft__find_module(&found, address) ? &found : NULL;
-	const uint64_t tag = m ? tag_of(m) : 0, wanted = (uintptr_t)address, hash = mix(0, wanted);
-	for (unsigned i = 0; i < PROBES; i++) {
-		const unsigned at = (unsigned)(hash + i) % CALLERS;
-		const uint16_t known = key_of(&callers[at].key);
+	const uint64_t tag = m ? module_tag(m) : 0, wanted = (uintptr_t)address, hash = mix_hash(0, wanted);
+	for (unsigned i = 0; i < MAX_PROBES; i++) {
+		const unsigned at = (unsigned)(hash + i) % CALLER_SLOTS;
+		const uint16_t known = current_key(&callers[at].key);
 		const bool is_it = __atomic_load_n(&callers[at].address, __ATOMIC_RELAXED) == wanted &&
 				   __atomic_load_n(&callers[at].tag, __ATOMIC_ACQUIRE) == tag;
-		if (is_it && known && known == key_of(&callers[at].key))
+		if (is_it && known && known == current_key(&callers[at].key))
 			return known;
 		const uint64_t here = __atomic_load_n(&callers[at].address, __ATOMIC_RELAXED);
 		if (known && here != wanted)
@@ -276,12 +277,12 @@ uint16_t weft__intern_address(struct weft__stream *s, const void *address)
 		if (!weft__define_lock(1))
 			return 0;
 		uint16_t made = 0;
-		/* Unless somebody was quicker. */
-		if (known == key_of(&callers[at].key)) {
+		/* Another thread may have been faster. */
+		if (known == current_key(&callers[at].key)) {
 			__atomic_store_n(&callers[at].key, 0, __ATOMIC_RELEASE);
 			__atomic_store_n(&callers[at].address, wanted, __ATOMIC_RELEASE);
 			__atomic_store_n(&callers[at].tag, tag, __ATOMIC_RELEASE);
-			made = add_place(s, &callers[at].key, address, m, tag);
+			made = define_place(s, &callers[at].key, address, m, tag);
 		}
 		weft__define_unlock();
 		return made;

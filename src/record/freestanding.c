@@ -1,10 +1,10 @@
-/* freestanding.c: in place of thread.c and start.c where there is no operating system: one stream, in the caller's buffer, a
+/* freestanding.c: replaces thread.c and start.c where there is no operating system: one stream in the caller's buffer, with a
  * clock of the caller's.  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
-struct weft_stream *weft__stream = &weft__nobody;
+struct weft_stream *weft__stream = &weft__no_stream;
 
-/* Whoever runs there has the processor. */
+/* Without an operating system, running code always has the CPU. */
 void weft__slow_awake(void)
 {
 }
@@ -13,13 +13,13 @@ void weft__slow_round(void)
 {
 }
 
-static struct weft__stream only;
-static bool attached;
+static struct weft__stream only_stream;
+static bool is_attached;
 static const char *failure = "";
 static struct weft_metadata metadata;
-static struct weft__pending_lists my_lists;
+static struct weft__pending_lists pending_lists;
 
-/* There is one file, and its addresses are those of the memory. */
+/* Finds no module: there is one file, and its addresses are memory addresses. */
 bool weft__find_module(struct weft__module *out, const void *address)
 {
 	(void)out;
@@ -29,30 +29,30 @@ bool weft__find_module(struct weft__module *out, const void *address)
 
 struct weft__stream *weft__attach(void)
 {
-	if (weft__mode == WEFT__OFF || attached)
+	if (weft__mode == WEFT__OFF || is_attached)
 		return NULL;
-	weft__stream_reset(&only);
-	if (!weft__buffer_storage(&only.storage, 0))
+	weft__stream_reset(&only_stream);
+	if (!weft__buffer_storage(&only_stream.storage, 0))
 		return NULL;
-	only.hot.generation = weft__recording.generation << 16;
-	only.pending.inside = false;
-	weft__pending_begin(&only.pending, &my_lists);
-	attached = true;
-	weft__stream = &only.hot;
-	weft__stream_begin(&only);
-	only.in_slow = 1;
-	return &only;
+	only_stream.hot.generation = weft__recording.generation << 16;
+	only_stream.pending.inside = false;
+	weft__pending_begin(&only_stream.pending, &pending_lists);
+	is_attached = true;
+	weft__stream = &only_stream.hot;
+	weft__stream_begin(&only_stream);
+	only_stream.in_slow = 1;
+	return &only_stream;
 }
 
 int weft__start_as(const struct weft_record_options *o, size_t bytes)
 {
 	struct weft__recording *r = &weft__recording;
 	if (weft__mode != WEFT__OFF) {
-		failure = "the recorder records already";
+		failure = "the recorder is recording already";
 		return WEFT_EBUSY;
 	}
 	if (!o || bytes != sizeof *o || !o->buffer || !o->clock || !o->clock_hz) {
-		failure = "a buffer, a clock and its frequency are needed";
+		failure = "a buffer, a clock and its frequency are required";
 		return WEFT_EINVAL;
 	}
 	weft__clock = o->clock;
@@ -90,7 +90,7 @@ int weft__start_as(const struct weft_record_options *o, size_t bytes)
 	if (status < 0)
 		return status;
 	failure = "";
-	attached = false;
+	is_attached = false;
 	__atomic_store_n(&weft__mode, (unsigned)WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
 	return WEFT_OK;
 }
@@ -107,7 +107,7 @@ void weft__stop(void)
 	__atomic_store_n(&weft__mode, (unsigned)WEFT__OFF, __ATOMIC_SEQ_CST);
 	metadata.state = "finished";
 	weft__buffer_metadata(&metadata);
-	weft__stream = &weft__nobody;
+	weft__stream = &weft__no_stream;
 }
 
 uint64_t weft__now(void)
@@ -117,5 +117,5 @@ uint64_t weft__now(void)
 
 void weft__list_pending(weft_list_pending_fn *list, void *data)
 {
-	my_lists.of[WEFT__PENDING_OF_PROGRAM] = (struct weft__pending_list){list, data};
+	pending_lists.of[WEFT__PENDING_OF_PROGRAM] = (struct weft__pending_list){list, data};
 }

@@ -1,4 +1,4 @@
-/* host.h: the recorder's parts that need an operating system (private to src/record).  SPDX-License-Identifier: ISC */
+/* host.h: the parts of the recorder that need an operating system (private to src/record).  SPDX-License-Identifier: ISC */
 #ifndef WEFT_RECORD_HOST_H
 #define WEFT_RECORD_HOST_H
 
@@ -7,36 +7,37 @@
 #include "record/core.h"
 #include "wire/standby.h"
 
-/* An OS thread's stream: two allocations, since the kernel empties the first in a child that a fork makes. */
+/* An OS thread's stream.  Two allocations, since the kernel clears the first one in a child after a fork. */
 struct weft__thread {
 	struct weft__stream *stream;
-	struct weft__thread *next;      /* of all there ever were */
-	struct weft__thread *next_free; /* of those whose OS thread has ended */
+	struct weft__thread *next;      /* list of all */
+	struct weft__thread *next_free; /* list of those whose OS thread has ended */
 	bool is_free;
-	bool is_spare;       /* its storage is ready for the first OS thread to come */
-	bool is_closed;      /* since the stop nobody is in the middle of an event in it */
-	uint64_t generation; /* of the recording in which its storage was made */
-	size_t mapped_bytes; /* of storage.base, 0: nothing to unmap */
-	unsigned files;      /* made so far, of a trace that grows */
+	bool is_spare;       /* its storage is ready for the next new OS thread */
+	bool is_closed;      /* no event has been in progress in it since the stop */
+	uint64_t generation; /* recording in which its storage was made */
+	size_t mapped_bytes; /* size of the mapping at storage.base; 0: nothing to unmap */
+	unsigned files;      /* files made so far, of a trace in grow mode */
 	char thread_name[WEFT_THREAD_NAME_SIZE];
 };
 
-/* aside.c */
-/* Calls work(data) where files can be opened without the program's descriptors, and waits for its end; returns its answer, or
- * WEFT_ENOTSUP: no OS thread could be made for it.  One at a time.  The work touches no trace file's mapping and takes no lock.
- * Any OS thread, also in signal handlers; about 50 us. */
-int weft__aside(int (*work)(void *), void *data);
-void weft__aside_lock(void);
-void weft__aside_unlock(void);
-/* In a child after a fork: nobody works aside. */
-void weft__aside_child(void);
+/* fd_thread.c */
+/* Calls work(data) on a thread with a descriptor table of its own, and waits for its end.  Returns the result of work, or
+ * WEFT_ENOTSUP if no such thread could be made.  Runs one at a time.  The work must not access trace mappings or take locks. May
+ * be called on any OS thread, also in signal handlers; takes about 50 us. */
+int weft__fd_thread_run(int (*work)(void *), void *data);
+void weft__fd_thread_lock(void);
+void weft__fd_thread_unlock(void);
+/* Resets the state in a child after a fork. */
+void weft__fd_thread_after_fork(void);
 
-/* guard.c */
-/* Between these two a trace file that does not hold what is written ends the recording of an OS thread, not the program. */
-void weft__guard_begin(void);
-void weft__guard_end(void);
-/* At its first event: an OS thread that blocks SIGBUS would be killed by it. */
-void weft__guard_this_thread(void);
+/* sigbus.c */
+/* Protect the program between begin and end: a failed store into a trace file ends the recording of an OS thread, not the
+ * program. */
+void weft__sigbus_begin(void);
+void weft__sigbus_end(void);
+/* Unblocks SIGBUS at an OS thread's first event: a blocked SIGBUS would kill the process. */
+void weft__sigbus_unblock(void);
 
 /* clock.c */
 struct weft__clock_choice {
@@ -46,79 +47,84 @@ struct weft__clock_choice {
 	bool exact;
 };
 bool weft__clock_has_counter(void);
-/* Asks the kernel for the counter's frequency.  Aside: it opens a descriptor. */
-void weft__clock_learn(void);
+/* Queries the counter's frequency from the kernel.  Opens a descriptor, so it must run by weft__fd_thread_run(). */
+void weft__clock_query_hz(void);
 void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic);
-uint64_t weft__monotonic(void);
+uint64_t weft__monotonic_ns(void);
 uint64_t weft__wall_ns(void);
-/* A moment by both clocks. */
+/* Reads both clocks at one moment. */
 void weft__clock_pair(uint64_t *ticks, uint64_t *wall_ns);
 
-/* place.c */
-/* Makes the directory, its metadata and its definitions; on failure negative enum weft_status, and why. */
-int weft__place_begin(
+/* trace_dir.c */
+/* Makes the directory, its metadata and its definitions.  On failure returns a negative enum weft_status, and the problem in
+ * `why`. */
+int weft__trace_dir_begin(
     const struct weft_record_options *options, const struct weft_metadata *metadata, char *why, size_t why_size);
-/* The first packets of `count` streams, instance numbers from `instance` on, in one stay aside; returns how many were made. */
-#define WEFT__SPARES 4u
-unsigned weft__place_spares(struct weft__thread *const threads[], unsigned count, unsigned instance);
-/* A stream's first packet; `whole`: only if there is room for the whole ring; negative enum weft_status, and errno. */
-int weft__place_storage(struct weft__thread *thread, unsigned instance, bool whole);
-/* Removes the trace that could not begin. */
-void weft__place_abandon(void);
-/* Gives back what the streams of this recording did not use, and writes the metadata as they are at the end. */
-void weft__place_end(const struct weft_metadata *metadata, const struct weft__thread *threads);
-/* Lets go of the directory; what is in it stays. */
-void weft__place_release(void);
-/* Where the trace is, or the last one was; absolute. */
-const char *weft__place_path(void);
-void weft__place_child(void);
-void weft__unmap(struct weft__thread *thread);
-/* What the system says of this process; empty where it says nothing. */
-struct weft__told {
+/* Makes the first packets of `count` streams, with instance numbers from `instance` on, in one call of weft__fd_thread_run();
+ * returns how many were made.  Call it with the lock of the OS threads held. */
+#define WEFT__SPARE_STREAMS 4u      /* made at the start */
+#define WEFT__MAX_SPARE_STREAMS 16u /* made at once later */
+unsigned weft__trace_dir_make_spares(struct weft__thread *const threads[], unsigned count, unsigned instance);
+/* Makes a stream's first packet; `whole`: fails unless there is space for the whole ring.  Returns a negative enum weft_status,
+ * and errno. */
+int weft__trace_dir_make_storage(struct weft__thread *thread, unsigned instance, bool whole);
+/* Removes a trace that could not start. */
+void weft__trace_dir_abandon(void);
+/* Frees the unused space of the recording's streams, and writes the final metadata. */
+void weft__trace_dir_end(const struct weft_metadata *metadata, const struct weft__thread *threads);
+/* Forgets the directory; its files stay. */
+void weft__trace_dir_release(void);
+/* Returns the absolute path of the current or the last trace. */
+const char *weft__trace_dir_path(void);
+void weft__trace_dir_after_fork(void);
+void weft__storage_unmap(struct weft__thread *thread);
+/* Facts about this process from the system; empty if unknown. */
+struct weft__process_info {
 	char process[64], command[2048];
-	char recorder[128]; /* this process, as no other one is called */
+	char recorder[128]; /* unique name of this process */
 };
-void weft__tell(struct weft__told *told);
+void weft__process_info_read(struct weft__process_info *info);
 
 /* module.c */
 void weft__modules_start(void);
 
-/* thread.c; the lock is taken */
+/* thread.c; the following functions need the lock */
 void weft__threads_lock(void);
 void weft__threads_unlock(void);
-/* Sends all out of their streams. */
+/* Makes all OS threads leave their streams. */
 void weft__threads_retire(void);
-/* Gives back the memory of those that are out, after the files are as they stay. */
+/* Unmaps the memory of the threads that left, after the files are final. */
 void weft__threads_unmap(void);
 const struct weft__thread *weft__threads(void);
-/* Makes the first packets of streams for OS threads to come, as many as libuv's pool has: their first event then costs 10 us. */
-void weft__threads_prepare(void);
-/* Makes this OS thread's stream ready; false: no room, no memory. */
+/* Makes the first packets of streams for future OS threads, as many as libuv's pool has; their first event then costs 10 us. */
+void weft__threads_make_spares(void);
+/* Makes this OS thread's stream ready; returns false without space or memory. */
 bool weft__attach_locked(bool whole);
 void weft__threads_init(void);
-/* Without the lock, also in a handler of SIGBUS: whose packet an address is in, of a directory's; NULL: nobody's. */
+/* Returns the stream whose packet, in a directory, contains the address; NULL: none.  Needs no lock; may be called in a SIGBUS
+ * handler. */
 struct weft__stream *weft__stream_at(const unsigned char *address);
-/* Whether this process is a child that was made behind the back of pthread_atfork(): then nothing records in it any more. */
-bool weft__is_strange_child(void);
-/* Whether this OS thread has the lock: then this is a handler of SIGBUS, or a clock of the program's. */
+/* Returns whether this process is a child that was made without pthread_atfork(): then it records nothing any more. */
+bool weft__is_unannounced_child(void);
+/* Returns whether this OS thread holds the lock: then this code runs in a SIGBUS handler, or in a clock of the program. */
 bool weft__threads_locked_here(void);
-/* Where whoever writes into this process finds the streams. */
+/* Tells a process that writes into this one where the streams are. */
 void weft__threads_describe(struct weft_standby *page);
-void weft__forget_all(void);
-/* All but SIGBUS, which guard.c needs. */
+void weft__reset_after_fork(void);
+/* Blocks all signals but SIGBUS, which sigbus.c needs. */
 uint64_t weft__signals_block(void);
 void weft__signals_restore(uint64_t state);
 
-/* usage.c: this OS thread begins to write the stream. */
+/* usage.c: starts to measure this OS thread, which begins to write the stream. */
 void weft__usage_begin(struct weft__stream *stream);
 
 /* start.c */
-enum weft__target { WEFT__NOWHERE, WEFT__DIRECTORY, WEFT__BUFFER };
+enum weft__target { WEFT__TARGET_NONE, WEFT__TARGET_DIRECTORY, WEFT__TARGET_BUFFER };
 extern enum weft__target weft__target;
-/* weft_start() and weft_stop(), locked. */
+/* Bodies of weft_start() and weft_stop(); the caller holds the lock. */
 int weft__start_locked(const struct weft_record_options *options);
-void weft__finish_locked(void);
-/* In a child: nothing records any more. */
-void weft__forget(void);
+void weft__stop_locked(void);
+/* Ends the recording in a child process. */
+void weft__recording_reset(void);
 
 #endif

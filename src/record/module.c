@@ -1,6 +1,6 @@
-/* module.c: which file of machine code an address is of.
+/* module.c: finds the file of machine code that contains an address.
  *
- * glibc's _dl_find_object() takes no lock and may be called in a signal handler; elsewhere dl_iterate_phdr() has to do, which
+ * glibc's _dl_find_object() takes no lock and may be called in a signal handler.  Elsewhere dl_iterate_phdr() is used, which
  * waits while another OS thread loads a file.  SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <link.h>
@@ -10,15 +10,15 @@
 
 #include "record/host.h"
 
-/* As they were when the recording began: a program may not be allowed to ask later. */
-static char program[1024], folder[1024];
+/* Paths at the start of the recording: later the program may not be allowed to query them. */
+static char program_path[1024], start_folder[1024];
 
 void weft__modules_start(void)
 {
-	ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-	program[n < 0 ? 0 : n] = 0;
-	if (!getcwd(folder, sizeof folder))
-		folder[0] = 0;
+	ssize_t n = readlink("/proc/self/exe", program_path, sizeof program_path - 1);
+	program_path[n < 0 ? 0 : n] = 0;
+	if (!getcwd(start_folder, sizeof start_folder))
+		start_folder[0] = 0;
 }
 
 static bool find_build_id(struct weft__module *out, const unsigned char *at, size_t left)
@@ -41,8 +41,8 @@ static bool find_build_id(struct weft__module *out, const unsigned char *at, siz
 	return false;
 }
 
-/* What the program headers say of a file that stands at `base`. */
-static void look_at_headers(struct weft__module *out, const ElfW(Phdr) * headers, size_t count, uintptr_t base)
+/* Reads size and build id from the program headers of a file at `base`. */
+static void read_program_headers(struct weft__module *out, const ElfW(Phdr) * headers, size_t count, uintptr_t base)
 {
 	out->address = base;
 	for (size_t i = 0; i < count; i++) {
@@ -56,15 +56,15 @@ static void look_at_headers(struct weft__module *out, const ElfW(Phdr) * headers
 
 static void set_path(struct weft__module *out, const char *name)
 {
-	out->folder = name[0] && name[0] != '/' ? folder : "";
-	out->path = name[0] ? name : program;
+	out->folder = name[0] && name[0] != '/' ? start_folder : "";
+	out->path = name[0] ? name : program_path;
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 bool weft__find_module(struct weft__module *out, const void *address)
 {
 	struct dl_find_object found;
-	/* The call takes an address to be written to, and writes nothing. */
+	/* The parameter is a pointer to non-const memory, but the call writes nothing there. */
 	if (_dl_find_object((void *)(uintptr_t)address, &found))
 		return false;
 	const ElfW(Ehdr) *head = found.dlfo_map_start;
@@ -73,10 +73,10 @@ bool weft__find_module(struct weft__module *out, const void *address)
 	set_path(out, found.dlfo_link_map->l_name);
 	if (bytes >= sizeof *head && memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_phentsize == sizeof(ElfW(Phdr)) &&
 	    head->e_phoff <= bytes && head->e_phnum <= (bytes - head->e_phoff) / sizeof(ElfW(Phdr)))
-		look_at_headers(out, (const ElfW(Phdr) *)((uintptr_t)head + head->e_phoff), head->e_phnum, out->address);
+		read_program_headers(out, (const ElfW(Phdr) *)((uintptr_t)head + head->e_phoff), head->e_phnum, out->address);
 	else if (!found.dlfo_link_map->l_name[0])
 		/* A program with gaps between its segments is found by segment; the kernel knows where its headers are. */
-		look_at_headers(out, (const ElfW(Phdr) *)getauxval(AT_PHDR), getauxval(AT_PHNUM), out->address);
+		read_program_headers(out, (const ElfW(Phdr) *)getauxval(AT_PHDR), getauxval(AT_PHNUM), out->address);
 	return true;
 }
 #else
@@ -85,7 +85,7 @@ struct search {
 	struct weft__module *out;
 };
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *data)
+static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct search *s = data;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -94,7 +94,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 			continue;
 		*s->out = (struct weft__module){0};
 		set_path(s->out, info->dlpi_name);
-		look_at_headers(s->out, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr);
+		read_program_headers(s->out, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr);
 		return 1;
 	}
 	return 0;
@@ -102,6 +102,6 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 
 bool weft__find_module(struct weft__module *out, const void *address)
 {
-	return dl_iterate_phdr(look_at, &(struct search){(uintptr_t)address, out}) == 1;
+	return dl_iterate_phdr(visit_module, &(struct search){(uintptr_t)address, out}) == 1;
 }
 #endif

@@ -1,11 +1,12 @@
-/* standby.c: a program that is told from outside when to record (wire/standby.h).
+/* standby.c: lets another process start and stop the recording of this program (wire/standby.h).
  *
- * Whoever tells it writes into its memory; what has to be done then is done by the OS thread that makes the next event, before
- * that event.  So nothing waits, no OS thread and no descriptor is kept, and while nothing is recorded a call costs what it
- * always does.
+ * The other process writes into this program's memory.  The OS thread that makes the next event does the requested work before
+ * that event.  So standby needs no waiting, no OS thread and no descriptor, and while nothing records, a call costs the usual
+ * load and branch.
  *
- * That next event may come from a signal handler in the middle of anything.  It leaves the matter to a later one where that is
- * an event of the same OS thread, or the definitions' lock; all else blocks signals.  SPDX-License-Identifier: ISC */
+ * The next event may come from a signal handler that interrupted any code.  If it interrupted an event of the same OS thread, or
+ * a holder of the definitions' lock, it leaves the work to a later event.  All other critical sections block signals.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,15 +14,15 @@
 
 #include "record/standby.h"
 
-enum { MOST_TRACES = 100000 }; /* of one name */
+enum { MAX_TRACES = 100000 }; /* of one name */
 
 static struct weft_standby *page;
-static uint32_t busy; /* an OS thread does what was asked for */
+static uint32_t busy; /* 1: an OS thread handles the request */
 
-/* What is recorded when nothing else is said. */
-static struct weft_record_options wanted;
+/* Options of a recording whose request sets no others. */
+static struct weft_record_options default_options;
 static char directory[4096];
-static unsigned traces; /* tried so far, of that name */
+static unsigned traces_tried; /* names tried so far */
 
 static const struct weft__standby_host *host;
 
@@ -52,25 +53,25 @@ static void make_page(void)
 	memcpy(p->mark, WEFT_STANDBY_MARK, sizeof p->mark);
 }
 
-void weft__standby_note(bool is_on)
+void weft__standby_set_recording(bool is_on)
 {
 	struct weft_standby *p = page;
 	if (!p)
 		return;
 	if (is_on)
-		snprintf(p->answer.path, sizeof p->answer.path, "%s", weft__place_path());
+		snprintf(p->answer.path, sizeof p->answer.path, "%s", weft__trace_dir_path());
 	__atomic_store_n(&p->answer.is_on, is_on, __ATOMIC_RELEASE);
 }
 
-static void answer(const struct weft_standby_request *r, int status, const char *why)
+static void write_answer(const struct weft_standby_request *r, int status, const char *why)
 {
 	page->answer.status = status;
 	snprintf(page->answer.why, sizeof page->answer.why, "%s", status < 0 ? why : "");
 	__atomic_store_n(&page->answer.number, r->number, __ATOMIC_RELEASE);
 }
 
-/* What is asked for, whole and not answered. */
-static bool is_asked(struct weft_standby_request *r)
+/* Returns whether there is a complete request without an answer. */
+static bool has_pending_request(struct weft_standby_request *r)
 {
 	const uint64_t answered = __atomic_load_n(&page->answer.number, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&page->request.number, __ATOMIC_ACQUIRE) == answered)
@@ -79,25 +80,25 @@ static bool is_asked(struct weft_standby_request *r)
 	return r->number != 0 && r->number != answered && r->check == weft__standby_check(r);
 }
 
-static void take_options(struct weft_record_options *o, const struct weft_standby_request *r)
+static void apply_request_options(struct weft_record_options *o, const struct weft_standby_request *r)
 {
 	o->size_bytes = r->size_bytes ? r->size_bytes : o->size_bytes;
 	o->packets = r->packets ? r->packets : o->packets;
 	o->mode = r->mode ? (enum weft_record_mode)(r->mode - 1) : o->mode;
 }
 
-/* ---- What is done ---- */
+/* ---- Requests ---- */
 
-/* Locked.  A trace of an earlier turn, or of a parent that was started likewise, stays: DIR.2 comes behind DIR. */
-static int start_next(const struct weft_standby_request *r)
+/* Starts the next trace; the caller holds the lock.  Earlier traces, also those of a parent, stay: DIR.2 follows DIR. */
+static int start_next_trace(const struct weft_standby_request *r)
 {
 	char name[sizeof directory + 16];
-	struct weft_record_options o = wanted;
-	take_options(&o, r);
+	struct weft_record_options o = default_options;
+	apply_request_options(&o, r);
 	o.directory = name;
-	for (traces += !o.overwrite || !traces; traces < MOST_TRACES; traces++) {
-		if (traces > 1)
-			snprintf(name, sizeof name, "%s.%u", directory, traces);
+	for (traces_tried += !o.overwrite || !traces_tried; traces_tried < MAX_TRACES; traces_tried++) {
+		if (traces_tried > 1)
+			snprintf(name, sizeof name, "%s.%u", directory, traces_tried);
 		else
 			snprintf(name, sizeof name, "%s", directory);
 		int status = weft__start_locked(&o);
@@ -107,68 +108,68 @@ static int start_next(const struct weft_standby_request *r)
 	return WEFT_EEXIST;
 }
 
-/* Locked, of an OS thread that is in no event. */
-static void act(void)
+/* Handles the request; the caller holds the lock and is in no event. */
+static void handle_request(void)
 {
 	struct weft_standby_request r;
-	if (!is_asked(&r))
+	if (!has_pending_request(&r))
 		return;
-	bool was_on = weft__target != WEFT__NOWHERE;
+	bool was_on = weft__target != WEFT__TARGET_NONE;
 	if (was_on)
-		weft__finish_locked();
-	/* Until it has begun others need not come here. */
+		weft__stop_locked();
+	/* Keep other threads out until the recording has started. */
 	__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_SEQ_CST);
 	if (host && was_on)
 		host->stopped(r.verb == WEFT_STANDBY_ON);
 	if (r.verb == WEFT_STANDBY_OFF)
-		answer(&r, WEFT_OK, "");
+		write_answer(&r, WEFT_OK, "");
 	else if (!host)
-		answer(&r, start_next(&r), weft__start_error());
+		write_answer(&r, start_next_trace(&r), weft__start_error());
 }
 
 static bool is_in_event(const struct weft__stream *s)
 {
 	uint64_t next = __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED);
-	return &s->hot != &weft__nobody &&
+	return &s->hot != &weft__no_stream &&
 	       (s->in_slow || s->switching || ((uint32_t)next != WEFT__CLOSED && next != s->hot.published));
 }
 
-static void look(void)
+static void poll_request(void)
 {
 	struct weft__stream *s = (struct weft__stream *)(void *)weft__stream;
 	struct weft_standby_request r;
 	if (is_in_event(s) || weft__threads_locked_here())
 		return;
-	if (!is_asked(&r)) {
-		/* The request was for another OS thread, and has been met, or never came whole. */
-		if (&s->hot != &weft__nobody && s->storage.base && !__atomic_load_n(&s->hot.limit, __ATOMIC_RELAXED))
+	if (!has_pending_request(&r)) {
+		/* The request was handled by another OS thread, or was never complete. */
+		if (&s->hot != &weft__no_stream && s->storage.base && !__atomic_load_n(&s->hot.limit, __ATOMIC_RELAXED))
 			weft__stream_open(s);
 		return;
 	}
 	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
 		return;
 	weft__threads_lock();
-	/* Who was interrupted may have that one. */
+	/* The interrupted code may hold the definitions' lock. */
 	bool is_free = !__atomic_load_n(&weft__recording.define_lock, __ATOMIC_ACQUIRE);
 	if (is_free)
-		act();
-	bool is_file = is_free && weft__target == WEFT__DIRECTORY;
+		handle_request();
+	bool is_file = is_free && weft__target == WEFT__TARGET_DIRECTORY;
 	weft__threads_unlock();
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 	if (is_file)
-		weft__guard_this_thread();
+		weft__sigbus_unblock();
 }
 
-static void stand_by(void)
+static void enter_standby(void)
 {
 	make_page();
 	if (page)
-		weft__look = look;
+		weft__slow_path_hook = poll_request;
 }
 
-bool weft__standby_begin(const struct weft_record_options *options)
+bool weft__standby_enable(const struct weft_record_options *options)
 {
-	/* The program may go elsewhere before it is asked. */
+	/* Make the path absolute: the program may change its directory before the request. */
 	size_t n = 0;
 	if (options->directory[0] != '/') {
 		if (!getcwd(directory, sizeof directory - 1) || directory[0] != '/')
@@ -179,40 +180,40 @@ bool weft__standby_begin(const struct weft_record_options *options)
 	if (strlen(options->directory) >= sizeof directory - n)
 		return false;
 	strcpy(directory + n, options->directory);
-	wanted = *options;
-	stand_by();
+	default_options = *options;
+	enter_standby();
 	return page != NULL;
 }
 
-void weft__standby_leave(void)
+void weft__standby_disable(void)
 {
 	if (page)
 		page->mark[0] = 0;
 }
 
-void weft__standby_child(void)
+void weft__standby_after_fork(void)
 {
 	busy = 0;
-	traces = 0;
+	traces_tried = 0;
 	if (page)
-		stand_by();
+		enter_standby();
 }
 
-/* ---- Programs that do not know weft ---- */
+/* ---- Programs without calls of weft ---- */
 
 bool weft__standby_as(const struct weft__standby_host *by)
 {
 	host = by;
-	stand_by();
+	enter_standby();
 	return page != NULL;
 }
 
 bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks)
 {
 	struct weft_standby_request r;
-	if (!page || !is_asked(&r) || r.verb != WEFT_STANDBY_ON)
+	if (!page || !has_pending_request(&r) || r.verb != WEFT_STANDBY_ON)
 		return false;
-	take_options(options, &r);
+	apply_request_options(options, &r);
 	if (r.stacks)
 		*stacks = r.stacks - 1;
 	return true;
@@ -221,6 +222,6 @@ bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks)
 void weft__standby_answer(int status, const char *why)
 {
 	struct weft_standby_request r;
-	if (page && is_asked(&r))
-		answer(&r, status, why);
+	if (page && has_pending_request(&r))
+		write_answer(&r, status, why);
 }

@@ -1,21 +1,21 @@
-/* standby.h: a program that is told from outside when to record (private to src/record, but for who records programs that do not
- * know weft).  SPDX-License-Identifier: ISC */
+/* standby.h: lets another process start and stop the recording (private to src/record, and to adapters that record programs
+ * without calls of weft).  SPDX-License-Identifier: ISC */
 #ifndef WEFT_RECORD_STANDBY_H
 #define WEFT_RECORD_STANDBY_H
 
 #include "record/host.h"
 #include "wire/standby.h"
 
-/* From now on the program begins to record with these options when it is asked to; false: there is no memory. */
-bool weft__standby_begin(const struct weft_record_options *options);
+/* Puts the program on standby; a request starts a recording with these options.  Returns false without memory. */
+bool weft__standby_enable(const struct weft_record_options *options);
 
-/* It does no more: it records with a clock that the others do not know of. */
-void weft__standby_leave(void);
+/* Ends standby: the program records with a clock that other processes cannot read. */
+void weft__standby_disable(void);
 
-/* The lock is taken; recording has begun or ended. */
-void weft__standby_note(bool is_on);
+/* Notes that recording has started or ended; the caller holds the lock. */
+void weft__standby_set_recording(bool is_on);
 
-/* In a child after a fork. */
-void weft__standby_child(void);
+/* Resets the state in a child after a fork. */
+void weft__standby_after_fork(void);
 
 #endif

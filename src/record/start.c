@@ -1,4 +1,4 @@
-/* start.c: starting and stopping, by a call or by the environment.  SPDX-License-Identifier: ISC */
+/* start.c: starts and stops the recording, by a call or by the environment.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,40 +13,40 @@
 
 enum weft__target weft__target;
 
-/* What the metadata says; texts are kept here. */
+/* Facts for the metadata, with storage for their texts. */
 static struct {
 	struct weft_metadata metadata;
 	char host[256];
-	struct weft__told told;
-	bool exact;                          /* the clock's frequency */
-	uint64_t begin_clock, begin_wall_ns; /* the pair at the start */
-} about;
+	struct weft__process_info process_info;
+	bool exact;                          /* the clock's frequency is exact */
+	uint64_t begin_clock, begin_wall_ns; /* both clocks at the start */
+} recording_info;
 
 static char failure[512];
 
-/* What WEFT_TRACE=memory asks for: until the process ends, so that its core dump has it. */
-static unsigned char *memory;
+/* Memory for WEFT_TRACE=memory; stays until the process ends, so that a core dump contains it. */
+static unsigned char *memory_buffer;
 
-static void describe(const struct weft_record_options *o)
+static void fill_metadata(const struct weft_record_options *o)
 {
 	if (o->host)
-		snprintf(about.host, sizeof about.host, "%s", o->host);
-	else if (gethostname(about.host, sizeof about.host))
-		about.host[0] = 0;
-	about.host[sizeof about.host - 1] = 0;
+		snprintf(recording_info.host, sizeof recording_info.host, "%s", o->host);
+	else if (gethostname(recording_info.host, sizeof recording_info.host))
+		recording_info.host[0] = 0;
+	recording_info.host[sizeof recording_info.host - 1] = 0;
 	if (o->process)
-		snprintf(about.told.process, sizeof about.told.process, "%s", o->process);
+		snprintf(recording_info.process_info.process, sizeof recording_info.process_info.process, "%s", o->process);
 	if (o->command)
-		snprintf(about.told.command, sizeof about.told.command, "%s", o->command);
-	about.metadata.host = about.host;
-	about.metadata.process = about.told.process;
-	about.metadata.command = about.told.command;
-	about.metadata.recorder = o->buffer ? NULL : about.told.recorder;
-	about.metadata.runtimes = o->runtimes;
-	about.metadata.pid = (uint64_t)getpid();
-	about.metadata.mode = o->mode == WEFT_RECORD_RING ? "ring" : "grow";
-	about.metadata.state = "recording";
-	memcpy(about.metadata.uuid, weft__recording.origin.uuid, 16);
+		snprintf(recording_info.process_info.command, sizeof recording_info.process_info.command, "%s", o->command);
+	recording_info.metadata.host = recording_info.host;
+	recording_info.metadata.process = recording_info.process_info.process;
+	recording_info.metadata.command = recording_info.process_info.command;
+	recording_info.metadata.recorder = o->buffer ? NULL : recording_info.process_info.recorder;
+	recording_info.metadata.runtimes = o->runtimes;
+	recording_info.metadata.pid = (uint64_t)getpid();
+	recording_info.metadata.mode = o->mode == WEFT_RECORD_RING ? "ring" : "grow";
+	recording_info.metadata.state = "recording";
+	memcpy(recording_info.metadata.uuid, weft__recording.origin.uuid, 16);
 }
 
 static void choose_clock(const struct weft_record_options *o)
@@ -55,57 +55,59 @@ static void choose_clock(const struct weft_record_options *o)
 	    .hz = o->clock_hz, .source = o->is_counter ? "counter" : "caller", .measured = "exact", .exact = true};
 	if (!o->clock)
 		weft__clock_choose(&choice, o->use_monotonic);
-	__atomic_store_n(&weft__clock, o->clock ? o->clock : weft__monotonic, __ATOMIC_RELAXED);
+	__atomic_store_n(&weft__clock, o->clock ? o->clock : weft__monotonic_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&weft__recording.use_counter, choice.use_counter, __ATOMIC_RELAXED);
 	weft__recording.origin.clock_hz = choice.hz;
 	weft__recording.origin.wall_ns = o->wall_ns ? o->wall_ns : weft__wall_ns;
-	about.exact = choice.exact;
-	about.metadata.clock_hz = choice.hz;
-	about.metadata.clock_source = choice.source;
-	about.metadata.clock_measured = choice.measured;
-	weft__clock_pair(&about.begin_clock, &about.begin_wall_ns);
-	about.metadata.clock_origin_ns = (int64_t)about.begin_wall_ns - weft__ticks_ns(about.begin_clock, choice.hz);
+	recording_info.exact = choice.exact;
+	recording_info.metadata.clock_hz = choice.hz;
+	recording_info.metadata.clock_source = choice.source;
+	recording_info.metadata.clock_measured = choice.measured;
+	weft__clock_pair(&recording_info.begin_clock, &recording_info.begin_wall_ns);
+	recording_info.metadata.clock_origin_ns =
+	    (int64_t)recording_info.begin_wall_ns - weft__ticks_ns(recording_info.begin_clock, choice.hz);
 }
 
-static int fail(int status, const char *why)
+static int set_failure(int status, const char *why)
 {
 	snprintf(failure, sizeof failure, "%s", why);
 	return status;
 }
 
-static int check(const struct weft_record_options *o)
+static int check_options(const struct weft_record_options *o)
 {
 	if (!o || !o->directory == !o->buffer)
-		return fail(WEFT_EINVAL, "either a directory or a buffer is needed");
+		return set_failure(WEFT_EINVAL, "a directory or a buffer is required");
 	if (o->clock && !o->clock_hz)
-		return fail(WEFT_EINVAL, "a clock needs its frequency");
+		return set_failure(WEFT_EINVAL, "a clock requires its frequency");
 	if (o->mode != WEFT_RECORD_RING && o->mode != WEFT_RECORD_GROW)
-		return fail(WEFT_EINVAL, "the mode is neither ring nor grow");
+		return set_failure(WEFT_EINVAL, "the mode must be ring or grow");
 	return WEFT_OK;
 }
 
-/* An OS thread that is late to notice the end of the recording before may still count there what it lost: that needs the lock. */
+/* Starts the definitions.  An OS thread that notices late that the previous recording ended may still count its losses there,
+ * under the lock. */
 static int start_definitions(const struct weft_record_options *o)
 {
 	const char *why = NULL;
-	about.metadata.brief = o->buffer != NULL;
+	recording_info.metadata.brief = o->buffer != NULL;
 	while (!weft__define_lock(1000))
 		usleep(10);
 	weft__stream_reset(&weft__recording.definitions);
-	int status = o->buffer ? weft__buffer_start(o, &about.metadata, o->buffer == memory, &why)
-			       : weft__place_begin(o, &about.metadata, failure, sizeof failure);
+	int status = o->buffer ? weft__buffer_start(o, &recording_info.metadata, o->buffer == memory_buffer, &why)
+			       : weft__trace_dir_begin(o, &recording_info.metadata, failure, sizeof failure);
 	weft__define_unlock();
 	if (status < 0)
-		return why ? fail(status, why) : status;
-	weft__target = o->buffer ? WEFT__BUFFER : WEFT__DIRECTORY;
+		return why ? set_failure(status, why) : status;
+	weft__target = o->buffer ? WEFT__TARGET_BUFFER : WEFT__TARGET_DIRECTORY;
 	return WEFT_OK;
 }
 
 int weft__start_locked(const struct weft_record_options *o)
 {
-	if (weft__target != WEFT__NOWHERE)
-		return fail(WEFT_EBUSY, "this process records already");
-	int status = check(o);
+	if (weft__target != WEFT__TARGET_NONE)
+		return set_failure(WEFT_EBUSY, "this process is recording already");
+	int status = check_options(o);
 	if (status < 0)
 		return status;
 	struct weft__recording *r = &weft__recording;
@@ -120,103 +122,112 @@ int weft__start_locked(const struct weft_record_options *o)
 	__atomic_store_n(&r->lost_no_stream, 0, __ATOMIC_RELAXED);
 	if (o->first_id > __atomic_load_n(&r->next_id, __ATOMIC_RELAXED))
 		__atomic_store_n(&r->next_id, o->first_id, __ATOMIC_RELAXED);
-	weft__tell(&about.told);
+	weft__process_info_read(&recording_info.process_info);
 	choose_clock(o);
-	describe(o);
+	fill_metadata(o);
 	weft__modules_start();
 	if ((status = start_definitions(o)) < 0)
 		return status;
-	/* Into a directory of this host's, whose readers ask for it. */
-	r->long_ticks = weft__target == WEFT__DIRECTORY ? r->origin.clock_hz / 1000 : 0;
-	/* The first stream at once, and with room for all of it, so that a full disk is an error here. */
+	/* Only into a directory: readers of this host use the CPU times. */
+	r->long_ticks = weft__target == WEFT__TARGET_DIRECTORY ? r->origin.clock_hz / 1000 : 0;
+	/* Make the first stream now, with all of its space, so that a full disk is an error here. */
 	errno = ENOSPC;
 	if (!weft__attach_locked(true)) {
-		snprintf(failure, sizeof failure, "%s%sno room for the first ring: %s", o->directory ? o->directory : "",
+		snprintf(failure, sizeof failure, "%s%sno space for the first ring: %s", o->directory ? o->directory : "",
 		    o->directory ? ": " : "", strerror(errno));
-		if (weft__target == WEFT__DIRECTORY)
-			weft__place_abandon();
+		if (weft__target == WEFT__TARGET_DIRECTORY)
+			weft__trace_dir_abandon();
 		weft__recording.definitions.storage.base = NULL;
-		weft__target = WEFT__NOWHERE;
+		weft__target = WEFT__TARGET_NONE;
 		return WEFT_ENOSPC;
 	}
-	if (weft__target == WEFT__DIRECTORY) {
-		weft__guard_begin();
-		weft__threads_prepare();
+	if (weft__target == WEFT__TARGET_DIRECTORY) {
+		weft__sigbus_begin();
+		weft__threads_make_spares();
 	}
 	failure[0] = 0;
 	__atomic_store_n(&weft__mode, r->use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
 	weft__abi_begin();
-	weft__standby_note(true);
+	weft__standby_set_recording(true);
 	return WEFT_OK;
 }
 
-/* `exits`: the process ends.  Its other OS threads still run, though destructors have run already, so the end must come about as
- * soon as without a recording.  Unmapping rings takes milliseconds, and the kernel does it anyway. */
-static void finish(bool exits)
+/* Replaces a frequency that was measured in a hurry: half a second gives a better one.  A difference of more than a thousandth
+ * means that the wall clock was set meanwhile. */
+static void improve_frequency(uint64_t clock, uint64_t wall_ns)
 {
-	if (weft__target == WEFT__NOWHERE)
+	struct weft_metadata *m = &recording_info.metadata;
+	if (recording_info.exact || wall_ns <= recording_info.begin_wall_ns + 500000000)
+		return;
+	const double hz = (double)(clock - recording_info.begin_clock) * 1e9 / (double)(wall_ns - recording_info.begin_wall_ns);
+	const double ratio = hz / (double)m->clock_hz;
+	if (!(ratio > 0.999 && ratio < 1.001))
+		return;
+	m->clock_hz = (uint64_t)(hz + 0.5);
+	m->clock_measured = "measured";
+	m->clock_origin_ns = (int64_t)recording_info.begin_wall_ns - weft__ticks_ns(recording_info.begin_clock, m->clock_hz);
+}
+
+/* Ends the recording; `is_exiting`: the process ends.  Its other OS threads still run although destructors have run, so the
+ * process must exit as fast as without a recording.  Unmapping rings takes milliseconds, and the kernel does it anyway. */
+static void finish_recording(bool is_exiting)
+{
+	if (weft__target == WEFT__TARGET_NONE)
 		return;
 	weft__abi_end();
 	__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_SEQ_CST);
 	weft__threads_retire();
 	while (!weft__define_lock(1000))
 		usleep(10);
-	weft__tell_no_stream();
-	if (weft__target == WEFT__DIRECTORY) {
+	weft__write_lost_no_stream();
+	if (weft__target == WEFT__TARGET_DIRECTORY) {
 		uint64_t clock = 0, wall = 0;
 		weft__clock_pair(&clock, &wall);
-		/* Half a second gives a frequency better than the hurried one. */
-		if (!about.exact && wall > about.begin_wall_ns + 500000000) {
-			about.metadata.clock_hz =
-			    (uint64_t)((double)(clock - about.begin_clock) * 1e9 / (double)(wall - about.begin_wall_ns) + 0.5);
-			about.metadata.clock_measured = "measured";
-			about.metadata.clock_origin_ns =
-			    (int64_t)about.begin_wall_ns - weft__ticks_ns(about.begin_clock, about.metadata.clock_hz);
-		}
-		about.metadata.state = "finished";
-		weft__place_end(&about.metadata, weft__threads());
-		weft__guard_end();
+		improve_frequency(clock, wall);
+		recording_info.metadata.state = "finished";
+		weft__trace_dir_end(&recording_info.metadata, weft__threads());
+		weft__sigbus_end();
 	}
-	if (!exits)
+	if (!is_exiting)
 		weft__threads_unmap();
-	if (weft__target == WEFT__BUFFER) {
-		about.metadata.state = "finished";
-		weft__buffer_metadata(&about.metadata);
+	if (weft__target == WEFT__TARGET_BUFFER) {
+		recording_info.metadata.state = "finished";
+		weft__buffer_metadata(&recording_info.metadata);
 	}
 	weft__recording.definitions.storage.base = NULL;
 	weft__define_unlock();
-	weft__target = WEFT__NOWHERE;
-	weft__standby_note(false);
+	weft__target = WEFT__TARGET_NONE;
+	weft__standby_set_recording(false);
 }
 
-void weft__finish_locked(void)
+void weft__stop_locked(void)
 {
-	finish(false);
+	finish_recording(false);
 }
 
 int weft__start_as(const struct weft_record_options *options, size_t bytes)
 {
 	struct weft_record_options o = {0};
 	int saved = errno;
-	if (weft__is_strange_child())
-		weft__forget_all();
+	if (weft__is_unannounced_child())
+		weft__reset_after_fork();
 	if (options)
 		memcpy(&o, options, bytes < sizeof o ? bytes : sizeof o);
 	if (o.clock || o.use_monotonic)
-		weft__standby_leave();
+		weft__standby_disable();
 	weft__threads_lock();
 	int status = options && bytes > sizeof o
-			 ? fail(WEFT_ENOTSUP, "the program was built with a newer version of weft/record.h")
+			 ? set_failure(WEFT_ENOTSUP, "the program was built with a newer version of weft/record.h")
 			 : weft__start_locked(options ? &o : NULL);
-	bool is_file = weft__target == WEFT__DIRECTORY;
+	bool is_file = weft__target == WEFT__TARGET_DIRECTORY;
 	weft__threads_unlock();
 	if (is_file)
-		weft__guard_this_thread();
+		weft__sigbus_unblock();
 	errno = saved;
 	return status;
 }
 
-/* What 0.1.0's header calls: its options end before what was taken of runtimes. */
+/* The entry point of the header of 0.1.0, whose options end before `runtimes`. */
 WEFT__API int weft__start(const struct weft_record_options *options);
 int weft__start(const struct weft_record_options *options)
 {
@@ -228,20 +239,20 @@ const char *weft__start_error(void)
 	return failure;
 }
 
-static void stop(bool exits)
+static void stop_recording(bool is_exiting)
 {
 	int saved = errno;
-	if (weft__is_strange_child())
-		weft__forget_all();
+	if (weft__is_unannounced_child())
+		weft__reset_after_fork();
 	weft__threads_lock();
-	finish(exits);
+	finish_recording(is_exiting);
 	weft__threads_unlock();
 	errno = saved;
 }
 
 void weft__stop(void)
 {
-	stop(false);
+	stop_recording(false);
 }
 
 const char *weft__version(void)
@@ -258,11 +269,11 @@ uint64_t weft__now(void)
 	return weft__time();
 }
 
-void weft__forget(void)
+void weft__recording_reset(void)
 {
 	weft__mode = WEFT__OFF;
-	weft__target = WEFT__NOWHERE;
-	weft__place_child();
+	weft__target = WEFT__TARGET_NONE;
+	weft__trace_dir_after_fork();
 	weft__recording.definitions.storage.base = NULL;
 }
 
@@ -287,37 +298,37 @@ static bool parse_size(const char *text, uint64_t *out)
 	return true;
 }
 
-/* Pages that cost nothing until they are written to. */
+/* Maps pages, which use no memory until they are written. */
 static int allocate_memory(struct weft_record_options *o)
 {
-	enum { STREAMS = 16, ABOUT = 2 << 20 }; /* besides the rings: metadata, definitions */
+	enum { DEFAULT_STREAMS = 16, OVERHEAD_BYTES = 2 << 20 }; /* space besides the rings: metadata, definitions */
 	const uint64_t ring_default = 4 << 20, most = SIZE_MAX / 2;
 	uint64_t ring = o->size_bytes ? o->size_bytes : ring_default;
-	o->streams = o->streams ? o->streams : STREAMS;
-	if (ring > (most - ABOUT) / o->streams)
-		return fail(WEFT_EINVAL, "there is no memory for rings so large");
-	o->buffer_bytes = (size_t)ring * o->streams + ABOUT;
+	o->streams = o->streams ? o->streams : DEFAULT_STREAMS;
+	if (ring > (most - OVERHEAD_BYTES) / o->streams)
+		return set_failure(WEFT_EINVAL, "not enough memory for rings of this size");
+	o->buffer_bytes = (size_t)ring * o->streams + OVERHEAD_BYTES;
 	void *pages = mmap(NULL, o->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (pages == MAP_FAILED)
-		return fail(WEFT_ENOMEM, "there is no memory for rings so large");
-	memory = pages;
+		return set_failure(WEFT_ENOMEM, "not enough memory for rings of this size");
+	memory_buffer = pages;
 	o->directory = NULL;
-	o->buffer = memory;
+	o->buffer = memory_buffer;
 	return WEFT_OK;
 }
 
-/* DIR|memory[,size=64M][,mode=ring|grow][,packets=N][,packet=4096][,streams=N][,overwrite][,standby] */
+/* Parses DIR|memory[,size=64M][,mode=ring|grow][,packets=N][,packet=4096][,streams=N][,overwrite][,standby] */
 static int start_by_environment(const char *text)
 {
 	char copy[4096];
 	if (strlen(text) >= sizeof copy)
-		return fail(WEFT_EINVAL, "too long");
+		return set_failure(WEFT_EINVAL, "too long");
 	strcpy(copy, text);
 	struct weft_record_options o = {.directory = copy};
 	char *save = NULL;
 	if (copy[0] == ',' || !strtok_r(copy, ",", &save))
-		return fail(WEFT_EINVAL, "no directory is given");
-	bool is_memory = !strcmp(copy, "memory"), stands_by = false;
+		return set_failure(WEFT_EINVAL, "no directory is given");
+	bool is_memory = !strcmp(copy, "memory"), is_standby = false;
 	for (char *word; (word = strtok_r(NULL, ",", &save));) {
 		uint64_t n = 0;
 		if (!strncmp(word, "size=", 5) && parse_size(word + 5, &o.size_bytes))
@@ -341,7 +352,7 @@ static int start_by_environment(const char *text)
 			continue;
 		}
 		if (!is_memory && !strcmp(word, "standby")) {
-			stands_by = true;
+			is_standby = true;
 			continue;
 		}
 		snprintf(failure, sizeof failure,
@@ -349,27 +360,27 @@ static int start_by_environment(const char *text)
 		    is_memory ? "packet=4096, streams=N" : "overwrite, standby");
 		return WEFT_EINVAL;
 	}
-	if (stands_by)
-		return weft__standby_begin(&o) ? WEFT_OK : fail(WEFT_EINVAL, "the program cannot stand by");
+	if (is_standby)
+		return weft__standby_enable(&o) ? WEFT_OK : set_failure(WEFT_EINVAL, "cannot put the program on standby");
 	int status = is_memory ? allocate_memory(&o) : WEFT_OK;
 	return status < 0 ? status : weft__start_as(&o, sizeof o);
 }
 
-__attribute__((constructor)) static void load(void)
+__attribute__((constructor)) static void on_load(void)
 {
-	weft__clock = weft__monotonic;
+	weft__clock = weft__monotonic_ns;
 	weft__recording.use_counter = weft__clock_has_counter();
 	weft__recording.enter = weft__signals_block;
 	weft__recording.leave = weft__signals_restore;
 	weft__threads_init();
 	const char *wanted = secure_getenv("WEFT_TRACE");
-	/* The one thing that the library ever prints: nobody else could tell who asked for it in this way. */
+	/* The only message that the library ever prints: WEFT_TRACE has no other way to report an error. */
 	if (wanted && *wanted && start_by_environment(wanted) < 0)
 		dprintf(STDERR_FILENO, "weft: WEFT_TRACE: %s\n", failure);
 }
 
-/* At exit: the library is never unloaded (-z nodelete). */
-__attribute__((destructor)) static void unload(void)
+/* Runs at exit: the library is never unloaded (-z nodelete). */
+__attribute__((destructor)) static void on_unload(void)
 {
-	stop(true);
+	stop_recording(true);
 }

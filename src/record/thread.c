@@ -1,8 +1,8 @@
-/* thread.c: which OS thread writes which stream.
+/* thread.c: assigns streams to OS threads.
  *
- * A stream is made at an OS thread's first event.  When that thread ends, the next one that needs a stream goes on in its
- * packets, if it can one whose OS thread had the same name; the definitions say who writes from when on.  Nobody but its OS
- * thread unmaps a stream's memory, since nobody else knows that it is not in the middle of an event. SPDX-License-Identifier: ISC
+ * An OS thread gets a stream at its first event.  When the thread ends, the next thread that needs a stream reuses its packets,
+ * preferably a thread with the same name; the definitions record when each writer starts.  Only its own OS thread unmaps a
+ * stream's memory, since only that thread knows that it is not in the middle of an event.  SPDX-License-Identifier: ISC
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,32 +17,33 @@
 #include "record/host.h"
 #include "record/standby.h"
 
-__thread struct weft_stream *weft__stream = &weft__nobody;
+__thread struct weft_stream *weft__stream = &weft__no_stream;
 
-/* How often a stop looks whether an OS thread has left its stream.  tests/proof/tsan_test.py tries a stop that hardly waits. */
+/* Number of times that a stop checks whether an OS thread has left its stream.  tests/proof/tsan_test.py tries a stop that hardly
+ * waits. */
 #ifndef WEFT__PATIENCE
 #define WEFT__PATIENCE 1000
 #endif
 
-static __thread struct weft__thread *mine;
-static __thread uint64_t refused; /* the recording in which this OS thread got no stream */
-static __thread struct weft__pending_lists my_lists;
+static __thread struct weft__thread *my_thread;
+static __thread uint64_t refused_generation; /* recording in which this OS thread got no stream */
+static __thread struct weft__pending_lists my_pending_lists;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct weft__thread *all, *free_ones;
+static struct weft__thread *all_threads, *free_threads;
 static unsigned next_instance;
-static pthread_key_t at_end;
+static pthread_key_t exit_key;
 static pid_t recording_pid;
-static uint32_t *stamp; /* 1; 0 in a child that has a copy of this memory.  NULL: the kernel does not do that */
-static __thread bool has_lock;
+static uint32_t *fork_stamp; /* 1; 0 in a child that has a copy of this memory.  NULL: the kernel does not support that */
+static __thread bool holds_lock;
 
-/* Only thread-directed system calls: no handler of this OS thread runs until they are given back. */
+/* Blocks all signals but SIGBUS by thread-directed system calls only; returns the state to restore. */
 uint64_t weft__signals_block(void)
 {
-	sigset_t every, before;
-	sigfillset(&every);
-	sigdelset(&every, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &every, &before);
+	sigset_t all_signals, before;
+	sigfillset(&all_signals);
+	sigdelset(&all_signals, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all_signals, &before);
 	uint64_t mask = 0;
 	memcpy(&mask, &before, sizeof mask < sizeof before ? sizeof mask : sizeof before);
 	return mask;
@@ -56,8 +57,8 @@ void weft__signals_restore(uint64_t mask)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static __thread uint64_t mask_of_lock;
-static __thread int cancel_of_lock;
+static __thread uint64_t lock_signal_mask;
+static __thread int lock_cancel_state;
 
 void weft__threads_lock(void)
 {
@@ -65,16 +66,16 @@ void weft__threads_lock(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	uint64_t mask = weft__signals_block();
 	pthread_mutex_lock(&lock);
-	has_lock = true;
-	mask_of_lock = mask;
-	cancel_of_lock = cancel;
+	holds_lock = true;
+	lock_signal_mask = mask;
+	lock_cancel_state = cancel;
 }
 
 void weft__threads_unlock(void)
 {
-	uint64_t mask = mask_of_lock;
-	int cancel = cancel_of_lock;
-	has_lock = false;
+	uint64_t mask = lock_signal_mask;
+	int cancel = lock_cancel_state;
+	holds_lock = false;
 	pthread_mutex_unlock(&lock);
 	weft__signals_restore(mask);
 	pthread_setcancelstate(cancel, NULL);
@@ -82,17 +83,17 @@ void weft__threads_unlock(void)
 
 bool weft__threads_locked_here(void)
 {
-	return has_lock;
+	return holds_lock;
 }
 
 const struct weft__thread *weft__threads(void)
 {
-	return all;
+	return all_threads;
 }
 
 void weft__threads_describe(struct weft_standby *page)
 {
-	page->threads = (uintptr_t)&all;
+	page->threads = (uintptr_t)&all_threads;
 	page->next_at = offsetof(struct weft__thread, next);
 	page->stream_at = offsetof(struct weft__thread, stream);
 	page->limit_at = offsetof(struct weft__stream, hot.limit);
@@ -100,13 +101,13 @@ void weft__threads_describe(struct weft_standby *page)
 
 struct weft__stream *weft__stream_at(const unsigned char *address)
 {
-	for (const struct weft__thread *t = __atomic_load_n(&all, __ATOMIC_ACQUIRE); t; t = t->next) {
+	for (const struct weft__thread *t = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); t; t = t->next) {
 		const unsigned char *base = t->stream->storage.base;
 		if (base && t->mapped_bytes && address >= base && (size_t)(address - base) < t->mapped_bytes)
 			return t->stream;
 	}
 	struct weft__stream *d = &weft__recording.definitions;
-	if (weft__target == WEFT__DIRECTORY && d->storage.base && address >= d->storage.base &&
+	if (weft__target == WEFT__TARGET_DIRECTORY && d->storage.base && address >= d->storage.base &&
 	    (size_t)(address - d->storage.base) < d->storage.packet_bytes)
 		return d;
 	return NULL;
@@ -119,23 +120,27 @@ static struct weft__thread *make_thread(void)
 	if (pages == MAP_FAILED)
 		return NULL;
 #ifdef MADV_WIPEONFORK
-	/* In a child, however it was made, the stream is all zeros: nothing can be recorded into the parent's trace. */
+	/* In any child the stream is all zeros, so nothing can be recorded into the parent's trace. */
 	madvise(pages, page, MADV_WIPEONFORK);
 #endif
 	struct weft__thread *t = (struct weft__thread *)(void *)(pages + page);
 	t->stream = (struct weft__stream *)(void *)pages;
 	t->stream->host = t;
-	t->next = all;
-	__atomic_store_n(&all, t, __ATOMIC_RELEASE);
+	t->next = all_threads;
+	__atomic_store_n(&all_threads, t, __ATOMIC_RELEASE);
 	return t;
 }
 
-/* A stream that nobody writes; best one of this recording whose OS thread had that name. */
-static struct weft__thread *take_free(const char *name)
+/* A stream has four mappings, and an OS thread of the program two.  The kernel allows a process 65,530 (vm.max_map_count).  The
+ * limit leaves half of them to the program. */
+enum { MAX_STREAMS = 8192 };
+
+/* Takes an unused stream; prefers one of this recording whose OS thread had that name. */
+static struct weft__thread *pop_free_thread(const char *name)
 {
 	struct weft__thread **best = NULL;
 	int best_rank = -1;
-	for (struct weft__thread **at = &free_ones; *at && best_rank < 2; at = &(*at)->next_free) {
+	for (struct weft__thread **at = &free_threads; *at && best_rank < 2; at = &(*at)->next_free) {
 		bool current = (*at)->generation == weft__recording.generation;
 		int rank = !current ? 0 : strncmp((*at)->thread_name, name, WEFT_THREAD_NAME_SIZE) ? 1 : 2;
 		if (rank > best_rank) {
@@ -143,7 +148,7 @@ static struct weft__thread *take_free(const char *name)
 			best = at;
 		}
 	}
-	struct weft__thread *t = best ? *best : make_thread();
+	struct weft__thread *t = best ? *best : next_instance < MAX_STREAMS ? make_thread() : NULL;
 	if (best)
 		*best = t->next_free;
 	if (t)
@@ -151,33 +156,33 @@ static struct weft__thread *take_free(const char *name)
 	return t;
 }
 
-static void put_free(struct weft__thread *t)
+static void push_free_thread(struct weft__thread *t)
 {
 	t->is_free = true;
-	t->next_free = free_ones;
-	free_ones = t;
+	t->next_free = free_threads;
+	free_threads = t;
 }
 
-/* Takes from it what it has of an earlier recording. */
-static void strip(struct weft__thread *t)
+/* Removes what the stream has of an earlier recording. */
+static void reset_thread(struct weft__thread *t)
 {
-	weft__unmap(t);
+	weft__storage_unmap(t);
 	weft__stream_reset(t->stream);
 	t->is_spare = false;
 }
 
-/* Its packets, if it has none in this recording. */
+/* Makes the stream's packets, if it has none in this recording. */
 static bool make_storage(struct weft__thread *t, bool whole)
 {
 	if (t->generation == weft__recording.generation)
 		return true;
-	strip(t);
+	reset_thread(t);
 	unsigned instance = next_instance;
-	if (weft__target == WEFT__BUFFER) {
+	if (weft__target == WEFT__TARGET_BUFFER) {
 		t->stream->instance = instance;
 		if (!weft__buffer_storage(&t->stream->storage, instance))
 			return false;
-	} else if (weft__place_storage(t, instance, whole) < 0) {
+	} else if (weft__trace_dir_make_storage(t, instance, whole) < 0) {
 		return false;
 	}
 	next_instance++;
@@ -186,69 +191,90 @@ static bool make_storage(struct weft__thread *t, bool whole)
 	return true;
 }
 
-/* Others than this one, who recorded before: they come back, each to its own stream. */
-static bool has_others(void)
+/* Returns whether other OS threads recorded before: each of them will return to its own stream. */
+static bool has_other_threads(void)
 {
-	for (const struct weft__thread *t = all; t; t = t->next)
-		if (t != mine && !t->is_free)
+	for (const struct weft__thread *t = all_threads; t; t = t->next)
+		if (t != my_thread && !t->is_free)
 			return true;
 	return false;
 }
 
-void weft__threads_prepare(void)
+static void make_spares(unsigned most)
 {
-	struct weft__thread *spares[WEFT__SPARES] = {NULL};
+	struct weft__thread *spares[WEFT__MAX_SPARE_STREAMS] = {NULL};
 	unsigned count = 0;
-	/* Streams are numbered as they come: spares that nobody takes would stand before those, as if they had been lost. */
-	const unsigned most = has_others() ? 0 : WEFT__SPARES;
-	while (count < most && (spares[count] = take_free("")) != NULL)
-		strip(spares[count++]);
-	unsigned made = weft__place_spares(spares, count, next_instance);
-	/* The last one first, so that streams are numbered as OS threads come. */
+	while (count < most && (spares[count] = pop_free_thread("")) != NULL)
+		reset_thread(spares[count++]);
+	unsigned made = weft__trace_dir_make_spares(spares, count, next_instance);
+	/* Push the last one first, so that streams are numbered in the order of OS threads. */
 	while (count--) {
 		struct weft__thread *t = spares[count];
 		t->is_spare = count < made;
 		t->generation = t->is_spare ? weft__recording.generation : 0;
 		t->stream->hot.instance = t->stream->instance;
 		t->stream->hot.generation = weft__recording.generation << 16;
-		put_free(t);
+		push_free_thread(t);
 	}
 	next_instance += made;
+}
+
+void weft__threads_make_spares(void)
+{
+	/* Streams are numbered in order of use: an unused spare before them would look like a lost stream. */
+	make_spares(has_other_threads() ? 0 : WEFT__SPARE_STREAMS);
+}
+
+/* Makes spares where no stream is free.  A program with many OS threads would otherwise wait for a thread with a descriptor table
+ * for each of them.  At most one stream in eight is unused in the end. */
+static void make_more_spares(void)
+{
+	enum { USED_PER_SPARE = 8 };
+	unsigned most = next_instance / USED_PER_SPARE;
+	if (free_threads || most < 2 || weft__target != WEFT__TARGET_DIRECTORY)
+		return;
+	/* OS threads of an earlier recording get later numbers when they return. */
+	for (const struct weft__thread *t = all_threads; t; t = t->next)
+		if (t->generation != weft__recording.generation)
+			return;
+	make_spares(most < WEFT__MAX_SPARE_STREAMS ? most : WEFT__MAX_SPARE_STREAMS);
 }
 
 bool weft__attach_locked(bool whole)
 {
 	char name[WEFT_THREAD_NAME_SIZE] = "";
 	prctl(PR_GET_NAME, name);
-	struct weft__thread *t = mine ? mine : take_free(name);
+	if (!my_thread && !whole)
+		make_more_spares();
+	struct weft__thread *t = my_thread ? my_thread : pop_free_thread(name);
 	if (!t)
 		return false;
 	struct weft__stream *s = t->stream;
 	bool fresh = t->is_spare || t->generation != weft__recording.generation;
 	bool renamed = memcmp(t->thread_name, name, sizeof name) != 0;
 	if (!make_storage(t, whole)) {
-		weft__stream = &weft__nobody;
-		mine = NULL;
-		put_free(t);
+		weft__stream = &weft__no_stream;
+		my_thread = NULL;
+		push_free_thread(t);
 		return false;
 	}
-	mine = t;
+	my_thread = t;
 	t->is_spare = false;
-	pthread_setspecific(at_end, t);
+	pthread_setspecific(exit_key, t);
 	t->generation = weft__recording.generation;
 	s->tid = (uint64_t)syscall(SYS_gettid);
 	memcpy(s->thread_name, name, sizeof name);
 	memcpy(t->thread_name, name, sizeof name);
 	s->hot.running = WEFT_SYSTEM_ID;
 	s->pending.inside = false;
-	weft__pending_begin(&s->pending, &my_lists);
+	weft__pending_begin(&s->pending, &my_pending_lists);
 	__atomic_store_n(&s->retired, 0, __ATOMIC_SEQ_CST);
 	weft__usage_begin(s);
 	weft__stream = &s->hot;
 	if (fresh) {
 		weft__stream_begin(s);
 	} else {
-		/* Of the same name, the next packet's header is early enough: definitions do not grow with each OS thread. */
+		/* With the same name the next packet's header suffices: definitions do not grow with each OS thread. */
 		if (renamed)
 			weft__define_thread(s);
 		weft__stream_open(s);
@@ -259,51 +285,51 @@ bool weft__attach_locked(bool whole)
 struct weft__stream *weft__attach(void)
 {
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) == WEFT__OFF ||
-	    refused == __atomic_load_n(&weft__recording.generation, __ATOMIC_RELAXED))
+	    refused_generation == __atomic_load_n(&weft__recording.generation, __ATOMIC_RELAXED))
 		return NULL;
 	if (weft__threads_locked_here())
 		return NULL;
-	if (weft__is_strange_child()) {
-		weft__forget_all();
+	if (weft__is_unannounced_child()) {
+		weft__reset_after_fork();
 		return NULL;
 	}
 	struct weft__stream *s = NULL;
 	weft__threads_lock();
-	if (weft__target == WEFT__NOWHERE) /* somebody asked for it from outside, and has vanished */
+	if (weft__target == WEFT__TARGET_NONE) /* another process requested a recording, and has vanished */
 		__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF) {
-		bool is_broken = mine && mine->stream->is_broken && mine->generation == weft__recording.generation;
+		bool is_broken = my_thread && my_thread->stream->is_broken && my_thread->generation == weft__recording.generation;
 		if (!is_broken && weft__attach_locked(false)) {
-			s = mine->stream;
-			/* Before a stop can look. */
+			s = my_thread->stream;
+			/* Must precede any check by a stop. */
 			__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
 		} else {
-			weft__stream = &weft__nobody;
-			refused = weft__recording.generation;
+			weft__stream = &weft__no_stream;
+			refused_generation = weft__recording.generation;
 		}
 	}
-	bool is_file = s && weft__target == WEFT__DIRECTORY;
+	bool is_file = s && weft__target == WEFT__TARGET_DIRECTORY;
 	weft__threads_unlock();
 	if (is_file)
-		weft__guard_this_thread();
+		weft__sigbus_unblock();
 	return s;
 }
 
-/* An OS thread ends.  Its handlers may still record: they attach it anew. */
-static void thread_ends(void *arg)
+/* Releases the stream when an OS thread ends.  Its signal handlers may still record: they attach again. */
+static void on_thread_exit(void *arg)
 {
 	weft__threads_lock();
-	struct weft__thread *t = mine;
+	struct weft__thread *t = my_thread;
 	if (t) {
-		mine = NULL;
-		weft__stream = &weft__nobody;
+		my_thread = NULL;
+		weft__stream = &weft__no_stream;
 		t->stream->pending = (struct weft__pending){0};
 		__atomic_store_n(&t->stream->hot.limit, 0, __ATOMIC_RELAXED);
 		if (t->stream->retired || __atomic_load_n(&t->stream->is_broken, __ATOMIC_RELAXED)) {
-			weft__unmap(t);
+			weft__storage_unmap(t);
 			t->generation = 0;
 		}
-		put_free(t);
+		push_free_thread(t);
 	}
 	weft__threads_unlock();
 }
@@ -314,20 +340,20 @@ static bool is_busy(const struct weft__stream *s)
 	       __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) != __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE);
 }
 
-/* Every OS thread that runs has, when this returns, done all that stood before some instruction of its own, and none behind. */
-static void barrier_everywhere(void)
+/* Makes every running OS thread pass a full memory barrier before this returns. */
+static void membarrier_all_threads(void)
 {
 #ifdef SYS_membarrier
 	syscall(SYS_membarrier, 8 /* PRIVATE_EXPEDITED */, 0, 0);
 #endif
 }
 
-static bool wait_until_at_rest(const struct weft__stream *s, int *patience)
+static bool wait_until_idle(const struct weft__stream *s, int *tries_left)
 {
 	while (is_busy(s)) {
-		if (--*patience < 0)
+		if (--*tries_left < 0)
 			return false;
-		if (*patience % 64)
+		if (*tries_left % 64)
 			sched_yield();
 		else
 			usleep(100);
@@ -335,115 +361,117 @@ static bool wait_until_at_rest(const struct weft__stream *s, int *patience)
 	return true;
 }
 
-/* RETIRE of one stream whose limit is 0.  Its owner may have looked at the limit before and still be on its way to RESERVE, for
- * as long as it likes: that must fail, so its expectation is spoilt.  Its swap is not locked and may run over ours, which the
- * barrier brings to light.  tests/proof/stop.pml is the model.  False: it did not come out in time. */
+/* RETIRE of one stream whose limit is 0.  Its owner may have read the limit before and still be about to RESERVE, for an
+ * unlimited time.  That RESERVE must fail, so this changes the value that the owner expects.  The owner's swap is not locked and
+ * may overwrite this change, which shows after the barrier.  tests/proof/stop.pml is the model.  Returns false if the owner did
+ * not leave in time. */
 static bool close_stream(struct weft__stream *s)
 {
-	/* In the caller's buffer nobody may write later; in a directory's files who does not come out in time may. */
-	int patience = weft__target == WEFT__BUFFER ? 100000 : WEFT__PATIENCE;
-	while (wait_until_at_rest(s, &patience)) {
+	/* In the caller's buffer no write may come later; a late write into a directory's files is harmless. */
+	int tries_left = weft__target == WEFT__TARGET_BUFFER ? 100000 : WEFT__PATIENCE;
+	while (wait_until_idle(s, &tries_left)) {
 		uint64_t rest = __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE), spoilt = rest | WEFT__CLOSED;
 		if (!__atomic_compare_exchange_n(&s->hot.next, &rest, spoilt, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			continue;
-		barrier_everywhere();
+		membarrier_all_threads();
 		if (__atomic_load_n(&s->hot.next, __ATOMIC_ACQUIRE) == spoilt)
 			return true;
 	}
 	return false;
 }
 
-/* RETIRE: sends every OS thread out of its stream.  Whoever does not come out in time keeps its memory and may finish its event
+/* RETIRE: makes every OS thread leave its stream.  A thread that does not leave in time keeps its memory and may finish its event
  * there. */
 void weft__threads_retire(void)
 {
-	for (struct weft__thread *t = all; t; t = t->next)
+	for (struct weft__thread *t = all_threads; t; t = t->next)
 		if (t->generation == weft__recording.generation) {
 			__atomic_store_n(&t->stream->retired, 1, __ATOMIC_SEQ_CST);
 			__atomic_store_n(&t->stream->hot.limit, 0, __ATOMIC_SEQ_CST);
 		}
-	barrier_everywhere();
-	for (struct weft__thread *t = all; t; t = t->next) {
+	membarrier_all_threads();
+	for (struct weft__thread *t = all_threads; t; t = t->next) {
 		if (t->generation != weft__recording.generation)
 			continue;
 		/* Our own too: a signal handler that ends the recording may have interrupted an event's RESERVE. */
-		t->is_closed = t->is_free || (t == mine && is_busy(t->stream)) || close_stream(t->stream);
-		if (t == mine)
-			weft__stream = &weft__nobody;
+		t->is_closed = t->is_free || (t == my_thread && is_busy(t->stream)) || close_stream(t->stream);
+		if (t == my_thread)
+			weft__stream = &weft__no_stream;
 	}
 	next_instance = 0;
 }
 
 void weft__threads_unmap(void)
 {
-	for (struct weft__thread *t = all; t; t = t->next)
-		if (t->generation == weft__recording.generation && (t == mine || t->is_free))
-			weft__unmap(t);
+	for (struct weft__thread *t = all_threads; t; t = t->next)
+		if (t->generation == weft__recording.generation && (t == my_thread || t->is_free))
+			weft__storage_unmap(t);
 }
 
-static void set_list(unsigned whose, weft_list_pending_fn *list, void *data)
+static void set_pending_list(unsigned list_index, weft_list_pending_fn *list, void *data)
 {
-	my_lists.of[whose] = (struct weft__pending_list){list, data};
-	if (mine && !mine->stream->retired) {
-		weft__pending_begin(&mine->stream->pending, &my_lists);
-		weft__stream_open(mine->stream);
+	my_pending_lists.of[list_index] = (struct weft__pending_list){list, data};
+	if (my_thread && !my_thread->stream->retired) {
+		weft__pending_begin(&my_thread->stream->pending, &my_pending_lists);
+		weft__stream_open(my_thread->stream);
 	}
 }
 
 void weft__list_pending(weft_list_pending_fn *list, void *data)
 {
-	set_list(WEFT__PENDING_OF_PROGRAM, list, data);
+	set_pending_list(WEFT__PENDING_OF_PROGRAM, list, data);
 }
 
 void weft__list_pending_beside(weft_list_pending_fn *list, void *data)
 {
-	set_list(WEFT__PENDING_OF_ADAPTER, list, data);
+	set_pending_list(WEFT__PENDING_OF_ADAPTER, list, data);
 }
 
 static void before_fork(void)
 {
 	weft__threads_lock();
-	weft__aside_lock();
+	weft__fd_thread_lock();
 }
 
-static void in_parent(void)
+static void after_fork_in_parent(void)
 {
-	weft__aside_unlock();
+	weft__fd_thread_unlock();
 	weft__threads_unlock();
 }
 
-bool weft__is_strange_child(void)
+bool weft__is_unannounced_child(void)
 {
-	return stamp ? !*stamp : getpid() != __atomic_load_n(&recording_pid, __ATOMIC_RELAXED);
+	return fork_stamp ? !*fork_stamp : getpid() != __atomic_load_n(&recording_pid, __ATOMIC_RELAXED);
 }
 
-/* Nothing records in a child until it starts anew.  The locks are new too: of a child that was made behind the back of
- * pthread_atfork(), another OS thread of its parent may have had them. */
-void weft__forget_all(void)
+/* Stops recording in a child until it starts again.  The locks are new too: if the child was made without pthread_atfork(),
+ * another OS thread of its parent may have held them. */
+void weft__reset_after_fork(void)
 {
-	/* Should an event be going on around the fork, in a handler of which it was called, it ends in memory of the child's. */
-	for (struct weft__thread *t = all; t; t = t->next)
+	/* If an event is in progress around the fork, because one of its signal handlers forked, it ends in memory of the child.
+	 */
+	for (struct weft__thread *t = all_threads; t; t = t->next)
 		t->generation = 0;
-	weft__forget();
-	weft__stream = &weft__nobody;
-	mine = NULL;
-	all = free_ones = NULL;
+	weft__recording_reset();
+	weft__stream = &weft__no_stream;
+	my_thread = NULL;
+	all_threads = free_threads = NULL;
 	next_instance = 0;
 	weft__recording.define_lock = 0;
 	recording_pid = getpid();
-	if (stamp)
-		*stamp = 1;
-	weft__aside_child();
-	weft__standby_child();
+	if (fork_stamp)
+		*fork_stamp = 1;
+	weft__fd_thread_after_fork();
+	weft__standby_after_fork();
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static void in_child(void)
+static void after_fork_in_child(void)
 {
-	weft__forget_all();
-	has_lock = false;
-	weft__signals_restore(mask_of_lock);
-	pthread_setcancelstate(cancel_of_lock, NULL);
+	weft__reset_after_fork();
+	holds_lock = false;
+	weft__signals_restore(lock_signal_mask);
+	pthread_setcancelstate(lock_cancel_state, NULL);
 }
 
 void weft__threads_init(void)
@@ -453,12 +481,12 @@ void weft__threads_init(void)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *wiped = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (wiped != MAP_FAILED && madvise(wiped, page, MADV_WIPEONFORK) == 0) {
-		stamp = wiped;
-		*stamp = 1;
+		fork_stamp = wiped;
+		*fork_stamp = 1;
 	}
 #endif
-	pthread_key_create(&at_end, thread_ends);
-	pthread_atfork(before_fork, in_parent, in_child);
+	pthread_key_create(&exit_key, on_thread_exit);
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 #ifdef SYS_membarrier
 	syscall(SYS_membarrier, 16 /* REGISTER_PRIVATE_EXPEDITED */, 0, 0);
 #endif

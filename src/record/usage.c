@@ -1,8 +1,8 @@
-/* usage.c: how long an OS thread had a processor, as its kernel says.
+/* usage.c: measures how long an OS thread had a CPU.
  *
- * A round of a loop that took long is told with what became of that time.  The kernel is asked when a sleep is over, a thousand
- * times a second at most, and when a long round ends: so the stretch that is told of is that round, and a millisecond more where
- * a loop hardly sleeps.  SPDX-License-Identifier: ISC */
+ * A long round of an event loop is recorded with its CPU time.  The kernel is queried when a sleep is over, at most a thousand
+ * times per second, and when a long round ends.  So the measured interval is that round, plus up to a millisecond if the loop
+ * hardly sleeps.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -10,12 +10,12 @@
 
 #include "record/host.h"
 
-/* In lengths of a long round: so long after it was asked the kernel is asked again in any case.  Of who never says that its sleep
- * is over nobody knows how long it was awake. */
-enum { UNTOLD = 10 };
+/* Largest age of a sample, in lengths of a long round; then the kernel is queried in any case.  For a thread that never reports
+ * the end of a sleep, the time awake is unknown. */
+enum { MAX_SAMPLE_AGE_ROUNDS = 10 };
 
-/* In decimal digits, with a character behind it; returns where that ends. */
-static char *put_number(char *at, uint64_t number, char behind)
+/* Appends a decimal number and a terminator; returns the end. */
+static char *append_number(char *at, uint64_t number, char terminator)
 {
 	char digits[20];
 	unsigned count = 0;
@@ -24,44 +24,45 @@ static char *put_number(char *at, uint64_t number, char behind)
 	while (number /= 10);
 	while (count)
 		*at++ = digits[--count];
-	*at++ = behind;
+	*at++ = terminator;
 	return at;
 }
 
-/* What the kernel says of the calling OS thread, without a descriptor: so not how long it waited for a processor. */
-static bool ask_usage(struct weft__usage *out)
+/* Queries the usage of the calling OS thread.  Uses no descriptor, so the time that the thread was runnable but not on CPU is
+ * unknown. */
+static bool read_usage(struct weft__usage *out)
 {
-	struct timespec had;
+	struct timespec cpu_time;
 	struct rusage used;
 	int saved = errno;
-	/* A filter of system calls may kill who asks for another than it knows. */
-	bool knows = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 && clock_gettime(CLOCK_THREAD_CPUTIME_ID, &had) == 0 &&
-		     getrusage(RUSAGE_THREAD, &used) == 0;
+	/* A system call filter may kill the caller of an unexpected call. */
+	bool is_known = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 && clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_time) == 0 &&
+			getrusage(RUSAGE_THREAD, &used) == 0;
 	errno = saved;
-	if (!knows)
+	if (!is_known)
 		return false;
-	*out = (struct weft__usage){.had_ns = (uint64_t)had.tv_sec * 1000000000 + (uint64_t)had.tv_nsec,
-	    .given = (uint64_t)used.ru_nvcsw,
-	    .taken = (uint64_t)used.ru_nivcsw,
-	    .minor = (uint64_t)used.ru_minflt,
-	    .major = (uint64_t)used.ru_majflt};
+	*out = (struct weft__usage){.cpu_ns = (uint64_t)cpu_time.tv_sec * 1000000000 + (uint64_t)cpu_time.tv_nsec,
+	    .voluntary_switches = (uint64_t)used.ru_nvcsw,
+	    .preemptions = (uint64_t)used.ru_nivcsw,
+	    .minor_faults = (uint64_t)used.ru_minflt,
+	    .major_faults = (uint64_t)used.ru_majflt};
 	return true;
 }
 
-/* Keeps what the kernel says now.  Where asking takes long, it asks less often: a percent of the time at most.  It
- * takes no longer than the least that it ever took: who loses the processor meanwhile waits for that. */
-static bool sample(struct weft__stream *s)
+/* Stores the current usage.  If a query is slow, queries less often: at most one percent of the time.  The cost is the least time
+ * that a query ever took, since longer ones may include preemption. */
+static bool sample_usage(struct weft__stream *s)
 {
-	uint64_t now = weft__time(), cost = s->usage.time ? s->usage.cost : UINT64_MAX;
-	if (!ask_usage(&s->usage)) {
+	uint64_t now = weft__time(), cost_ticks = s->usage.time ? s->usage.cost_ticks : UINT64_MAX;
+	if (!read_usage(&s->usage)) {
 		s->usage.time = 0;
 		s->hot.long_ticks = s->hot.sample_due = UINT64_MAX;
 		return false;
 	}
 	s->usage.time = now;
 	uint64_t took = weft__time() - now;
-	s->usage.cost = took < cost ? took : cost;
-	uint64_t pause = s->usage.cost * 100, least = s->hot.long_ticks, most = UNTOLD * least;
+	s->usage.cost_ticks = took < cost_ticks ? took : cost_ticks;
+	uint64_t pause = s->usage.cost_ticks * 100, least = s->hot.long_ticks, most = MAX_SAMPLE_AGE_ROUNDS * least;
 	s->hot.sample_due = now + (pause < least ? least : pause < most ? pause : most);
 	return true;
 }
@@ -73,32 +74,32 @@ void weft__usage_begin(struct weft__stream *s)
 	if (!weft__recording.long_ticks)
 		return;
 	s->hot.long_ticks = weft__recording.long_ticks;
-	sample(s);
+	sample_usage(s);
 	s->hot.awake_since = s->usage.time;
 }
 
 void weft__slow_awake(void)
 {
-	sample((struct weft__stream *)(void *)weft__stream);
+	sample_usage((struct weft__stream *)(void *)weft__stream);
 }
 
-/* A run that took long, though its OS thread had no processor for most of it, is not to be told of as work. */
+/* Records the CPU time of a long run, so that time off CPU is not reported as work. */
 void weft__slow_round(void)
 {
 	struct weft__stream *s = (struct weft__stream *)(void *)weft__stream;
 	const struct weft__usage before = s->usage;
-	if (!s->hot.awake_since && weft__time() - before.time < UNTOLD * s->hot.long_ticks) {
-		s->hot.sample_due = before.time + UNTOLD * s->hot.long_ticks;
+	if (!s->hot.awake_since && weft__time() - before.time < MAX_SAMPLE_AGE_ROUNDS * s->hot.long_ticks) {
+		s->hot.sample_due = before.time + MAX_SAMPLE_AGE_ROUNDS * s->hot.long_ticks;
 		return;
 	}
-	if (!sample(s) || !before.time)
+	if (!sample_usage(s) || !before.time)
 		return;
 	const struct weft__usage *now = &s->usage;
-	char text[112], *at = put_number(text, now->had_ns - before.had_ns, ' ');
-	at = put_number(at, now->given - before.given, ' ');
-	at = put_number(at, now->taken - before.taken, ' ');
-	at = put_number(at, now->minor - before.minor, ' ');
-	put_number(at, now->major - before.major, 0);
+	char text[112], *at = append_number(text, now->cpu_ns - before.cpu_ns, ' ');
+	at = append_number(at, now->voluntary_switches - before.voluntary_switches, ' ');
+	at = append_number(at, now->preemptions - before.preemptions, ' ');
+	at = append_number(at, now->minor_faults - before.minor_faults, ' ');
+	append_number(at, now->major_faults - before.major_faults, 0);
 	int64_t ns = weft__ticks_ns(now->time - before.time, weft__recording.origin.clock_hz);
 	weft__slow_detail(WEFT_SYSTEM_ID, WEFT_DETAIL_ROUND, ns, text);
 }

@@ -1,6 +1,6 @@
-/* elf.c: finds where the memory of a process or a machine stands in its core dump.
+/* elf.c: maps addresses to file offsets in core dumps of a process or machine.
  *
- * It reads core dumps of Linux, of gdb and of QEMU (dump-guest-memory, virsh dump --memory-only), with 32 and 64 bits.
+ * It reads core dumps of Linux, gdb and QEMU (dump-guest-memory, virsh dump --memory-only), 32-bit and 64-bit.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -11,9 +11,9 @@
 
 enum { CORE = 4, LOAD = 1, NOTE = 4, COUNT_IS_ELSEWHERE = 0xffff, FILES = 0x46494c45, NOTES_MAX = 4 << 20, NOTES_READ = 4 };
 
-/* Offsets of fields in the headers, for files of 32 and of 64 bits. */
+/* Offsets of header fields in 32-bit and 64-bit files. */
 struct layout {
-	unsigned word; /* bytes in an address */
+	unsigned word; /* bytes of an address */
 	unsigned header, phoff, shoff, phentsize, phnum, sh_info;
 	unsigned program, offset, vaddr, paddr, filesz, memsz;
 };
@@ -25,7 +25,7 @@ static const struct layout layouts[2] = {
 
 typedef WEFT_VEC(struct weft_extent) extent_vec;
 
-static uint64_t load(const struct layout *l, const unsigned char *at)
+static uint64_t load_field(const struct layout *l, const unsigned char *at)
 {
 	return l->word == 4 ? weft_load_u32(at) : weft_load_u64(at);
 }
@@ -36,28 +36,28 @@ static int compare_extents(const void *x, const void *y)
 	return WEFT_ORDER(a->address, b->address) ?: WEFT_ORDER(a->offset, b->offset);
 }
 
-/* Cuts sorted extents so that none overlaps another, and each address means one place; returns how many are left. */
+/* Cuts sorted extents so that they do not overlap; returns the new count. */
 static size_t cut_overlaps(struct weft_extent *extents, size_t count)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct weft_extent e = extents[i];
-		uint64_t end = kept ? extents[kept - 1].address + extents[kept - 1].bytes : 0;
+		uint64_t end = retained ? extents[retained - 1].address + extents[retained - 1].bytes : 0;
 		uint64_t cut = e.address < end ? end - e.address : 0;
 		if (cut >= e.bytes)
 			continue;
-		extents[kept++] = (struct weft_extent){e.address + cut, e.bytes - cut, e.offset + cut};
+		extents[retained++] = (struct weft_extent){e.address + cut, e.bytes - cut, e.offset + cut};
 	}
-	return kept;
+	return retained;
 }
 
-/* Finds the directory of a trace among the files that the process had mapped.  The note has the number of files and the size of a
- * page, then for each file its first address, its end and its offset in pages, then the names. */
+/* Finds the trace directory among the files that the process had mapped.  The note has the number of files and the page size;
+ * then for each file its start address, end address and offset in pages; then the names. */
 static void read_files(struct weft_core *out, const struct layout *l, const unsigned char *at, size_t size)
 {
 	if (size < 2 * l->word)
 		return;
-	uint64_t count = load(l, at), table = 2 * l->word;
+	uint64_t count = load_field(l, at), table = 2 * l->word;
 	if (count > (size - table) / (3 * l->word))
 		return;
 	const char *name = (const char *)at + table + count * 3 * l->word, *end = (const char *)at + size;
@@ -97,51 +97,51 @@ static bool read_notes(
 	return true;
 }
 
-/* Program headers, and what they tell. */
+/* State of reading the program headers. */
 struct headers {
 	const struct weft_image *image;
 	const struct layout *layout;
 	uint64_t at, count;
-	unsigned size; /* of each */
+	unsigned size; /* bytes of each header */
 	extent_vec extents;
 	struct weft_core core;
-	uint64_t taken;   /* bytes of all extents */
-	bool has_virtual; /* one of them tells a virtual address */
+	uint64_t used_bytes; /* sum of all extents */
+	bool has_virtual;    /* at least one header has a virtual address */
 };
 
-/* Reads the program headers.  `physical` takes physical addresses, for the dump of a machine, which has no virtual ones. */
+/* Reads the program headers.  `physical`: use physical addresses, for the dump of a machine without virtual addresses. */
 static bool read_headers(struct headers *h, bool physical)
 {
 	const struct weft_image *image = h->image;
 	const struct layout *l = h->layout;
 	int notes = 0;
 	h->extents.count = 0;
-	h->core.lacks = h->taken = 0;
+	h->core.missing_bytes = h->used_bytes = 0;
 	for (uint64_t i = 0; i < h->count; i++) {
 		unsigned char p[56];
 		if (h->at > image->bytes || image->read(image, h->at + i * h->size, p, l->program) < l->program)
 			break;
 		if (weft_load_u32(p) == NOTE && !physical && notes++ < NOTES_READ &&
-		    !read_notes(&h->core, l, image, load(l, p + l->offset), load(l, p + l->filesz)))
+		    !read_notes(&h->core, l, image, load_field(l, p + l->offset), load_field(l, p + l->filesz)))
 			return false;
 		if (weft_load_u32(p) != LOAD)
 			continue;
-		struct weft_extent e = {
-		    load(l, p + (physical ? l->paddr : l->vaddr)), load(l, p + l->filesz), load(l, p + l->offset)};
-		h->has_virtual = h->has_virtual || load(l, p + l->vaddr);
-		uint64_t left = e.offset < image->bytes ? image->bytes - e.offset : 0, memory = load(l, p + l->memsz);
+		struct weft_extent e = {load_field(l, p + (physical ? l->paddr : l->vaddr)), load_field(l, p + l->filesz),
+		    load_field(l, p + l->offset)};
+		h->has_virtual = h->has_virtual || load_field(l, p + l->vaddr);
+		uint64_t left = e.offset < image->bytes ? image->bytes - e.offset : 0, memory = load_field(l, p + l->memsz);
 		e.bytes = e.bytes < left ? e.bytes : left;
-		/* All extents together are at most as large as the file, so that overlapping ones make no more work. */
-		left = image->bytes - h->taken;
+		/* All extents together are at most as large as the file, so that overlapping extents add no work. */
+		left = image->bytes - h->used_bytes;
 		e.bytes = e.bytes < left ? e.bytes : left;
-		h->core.lacks += memory > e.bytes ? memory - e.bytes : 0;
+		h->core.missing_bytes += memory > e.bytes ? memory - e.bytes : 0;
 		if (!e.bytes || e.bytes > UINT64_MAX - e.address)
 			continue;
 		struct weft_extent *slot = weft_vec_push(&h->extents);
 		if (!slot)
 			return false;
 		*slot = e;
-		h->taken += e.bytes;
+		h->used_bytes += e.bytes;
 	}
 	return true;
 }
@@ -157,19 +157,19 @@ int weft__elf_read(struct weft_core *out, const struct weft_image *image, struct
 		return 0;
 	struct headers headers = {.image = image,
 	    .layout = l,
-	    .at = load(l, h + l->phoff),
+	    .at = load_field(l, h + l->phoff),
 	    .count = weft_load_u16(h + l->phnum),
 	    .size = weft_load_u16(h + l->phentsize)};
 	if (headers.count == COUNT_IS_ELSEWHERE) {
 		unsigned char first[64] = {0};
-		if (image->read(image, load(l, h + l->shoff), first, l->sh_info + 4) == l->sh_info + 4)
+		if (image->read(image, load_field(l, h + l->shoff), first, l->sh_info + 4) == l->sh_info + 4)
 			headers.count = weft_load_u32(first + l->sh_info);
 	}
 	if (headers.size < l->program || headers.at > image->bytes)
 		return 0;
-	/* The file has room for at most so many headers. */
-	uint64_t room = (image->bytes - headers.at) / headers.size;
-	headers.count = headers.count < room ? headers.count : room;
+	/* The file has capacity for at most this many headers. */
+	uint64_t max_headers = (image->bytes - headers.at) / headers.size;
+	headers.count = headers.count < max_headers ? headers.count : max_headers;
 	if (!read_headers(&headers, false) || (!headers.has_virtual && !read_headers(&headers, true))) {
 		weft_vec_free(&headers.extents);
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");

@@ -1,4 +1,5 @@
-/* event.h: one event, whatever format it came from.  SPDX-License-Identifier: ISC */
+/* event.h: an event, independent of the trace format.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_EVENT_H
 #define WEFT_TRACE_EVENT_H
 
@@ -9,21 +10,22 @@
 
 #define WEFT_NO_SITE UINT32_MAX
 
-/* In place of an op: one that only the trace knows.  `value` is the index of its form in weft_trace_info.forms; its fields are
- * what weft_trace_field() says. */
+/* An op that only the trace defines.  `value` is the index of its form in weft_trace_info.forms; weft_trace_field() returns its
+ * fields. */
 #define WEFT_EVENT_OTHER 255
 
-/* In place of an op: the part that the stream is of ends; only a trace that is joined of several says so (join.h). */
+/* Op of the end of a stream's part; only in joined traces (join.h). */
 #define WEFT_EVENT_END 254
 
-/* Which fields mean something depends on op (weft/vocabulary.h); the others are 0, site is WEFT_NO_SITE. */
+/* An event.  The op decides which fields have a meaning (weft/vocabulary.h); the others are 0, and site is WEFT_NO_SITE. */
 struct weft_event {
-	int64_t time_ns; /* as recorded: of the trace's clock, whose origin weft_trace_info tells */
-	int64_t a;       /* who acts; -1 is the system */
-	int64_t b;       /* upon whom */
-	int64_t value; /* counter: its value or change; pause: ns; idle: enum weft_idle; pending: when it was created; others: see
-			  there */
-	struct weft_str text; /* label, error, counter, pause or note; lives until the trace is closed */
+	int64_t time_ns; /* as recorded, by the trace's clock; weft_trace_info has its origin */
+	int64_t a;       /* acting promise; -1 is the system */
+	int64_t b;       /* the other promise */
+	/* counter: value or change; pause: ns; idle: enum weft_idle; pending: creation time; for other ops see
+	 * weft/vocabulary.h */
+	int64_t value;
+	struct weft_str text; /* label, error, counter, pause or note; valid until the trace is closed */
 	uint32_t site;        /* index into weft_trace_info.sites */
 	uint16_t stream;      /* index into weft_trace_info.streams */
 	uint8_t op;           /* enum weft_op, or WEFT_EVENT_OTHER */

@@ -1,7 +1,7 @@
-/* follow.c: tells when a trace has changed, without opening it.
+/* follow.c: detects that a trace has changed, without opening it.
  *
- * A recorder writes through mappings, and that does not change the times of its files.  So packet headers are looked at, too:
- * each event changes the content size in its packet's header, or in OCaml's files a number in the header of its ring.
+ * A recorder writes through mappings, and these writes do not change the times of its files.  So packet headers are compared too:
+ * each event changes the content size in its packet's header, or a number in the ring header of an OCaml file.
  * SPDX-License-Identifier: ISC */
 #include "trace/follow.h"
 
@@ -20,6 +20,7 @@
 
 #include "base/cursor.h"
 #include "base/hash.h"
+#include "base/named.h"
 #include "trace/ocaml_ring.h"
 #include "trace/position.h"
 #include "wire/wire.h"
@@ -27,13 +28,13 @@
 #define PACKETS_MAX 4096
 #define OVERLAYFS 0x794c7630u
 
-/* How many bytes the packet with this header has; 0: this is no packet header. */
+/* Returns the packet's size in bytes; 0: this is not a packet header. */
 static uint64_t packet_bytes(const unsigned char header[sizeof(struct weft_packet_header)])
 {
 	if (weft_load_u32(header) == WEFT_PACKET_MAGIC &&
 	    weft_load_u32(header + offsetof(struct weft_packet_header, mark)) == WEFT_PACKET_MARK)
 		return weft_load_u64(header + offsetof(struct weft_packet_header, packet_size)) / 8;
-	/* In mirage's packets the size has 32 bits, and stands behind magic and UUID. */
+	/* Mirage packets have a 32-bit size behind the magic and the UUID. */
 	static const unsigned char mirage[] = {0xC1, 0x1F, 0xFC, 0xC1};
 	return memcmp(header, mirage, sizeof mirage) == 0 ? weft_load_u32(header + 20) / 8 : 0;
 }
@@ -43,7 +44,7 @@ static bool is_ocaml(int fd, unsigned char header[WEFT__OCAML_HEADER])
 	return pread(fd, header, WEFT__OCAML_HEADER, 0) == WEFT__OCAML_HEADER && weft__ocaml_is(header, WEFT__OCAML_HEADER);
 }
 
-/* Of the headers of OCaml's rings. */
+/* Hashes the headers of OCaml's rings. */
 static uint64_t fingerprint_rings(int fd, const unsigned char *header, uint64_t hash)
 {
 	unsigned char ring[4096];
@@ -77,7 +78,7 @@ static uint64_t fingerprint_file(int fd, const struct stat *st)
 	return hash;
 }
 
-/* A sum over the files, since the entries of a directory have no order. */
+/* Adds up the hashes of the files, because the entries of a directory have no order. */
 static uint64_t fingerprint_directory(int fd, const struct weft_position *from, uint64_t hash)
 {
 	DIR *dir = fdopendir(fd);
@@ -89,9 +90,9 @@ static uint64_t fingerprint_directory(int fd, const struct weft_position *from, 
 	while ((entry = readdir(dir))) {
 		struct stat st;
 		if (entry->d_name[0] == '.' || (from && weft_position_is_behind(from, entry->d_name)) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		int file = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		int file = weft_named_file(dirfd(dir), entry->d_name, &(struct weft_named_rule){.owner = WEFT_ANY_OWNER}, &st);
 		uint64_t name = weft_hash_bytes(entry->d_name, strlen(entry->d_name));
 		hash += weft_hash_u64(name ^ (file < 0 ? (uint64_t)errno : fingerprint_file(file, &st)));
 		if (file >= 0)
@@ -113,7 +114,7 @@ uint64_t weft_trace_fingerprint_from(const char *path, const struct weft_positio
 		return 0;
 	if (stat(path, &st) < 0)
 		return (uint64_t)errno;
-	/* To open a pipe or a device would take bytes away from whoever reads it. */
+	/* Opening a pipe or device could take bytes away from its reader. */
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -131,7 +132,7 @@ uint64_t weft_trace_fingerprint_from(const char *path, const struct weft_positio
 }
 
 #ifdef __linux__
-/* Reads a small file of /proc. */
+/* Reads the first bytes of a small file of /proc as a string. */
 static bool read_line(const char *path, char *out, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -142,10 +143,10 @@ static bool read_line(const char *path, char *out, size_t size)
 	return n > 0;
 }
 
-/* On overlayfs the recorder's lock ends when its descriptor is closed, which is at once.  There `recorder` in the metadata names
- * the process: "BOOT NAMESPACE PID START".  If that process is in another container, nobody can know from here whether it lives,
- * and the trace counts as being recorded. */
-static bool recorder_lives(int metadata)
+/* Returns true if the recorder is alive.  On overlayfs the recorder's lock ends at once, because closing the descriptor releases
+ * it.  So the metadata has `recorder`, the process: "BOOT NAMESPACE PID START".  A process in another container cannot be checked
+ * from here; its trace counts as being recorded. */
+static bool is_recorder_alive(int metadata)
 {
 	char text[8192], boot[64], now[64], path[64], stat_line[1024], start[32];
 	unsigned long namespace;
@@ -164,7 +165,7 @@ static bool recorder_lives(int metadata)
 	snprintf(path, sizeof path, "/proc/%ld/stat", pid);
 	if (!read_line(path, stat_line, sizeof stat_line))
 		return false;
-	const char *field = strrchr(stat_line, ')'); /* the name of the program stands before, and may have any character */
+	const char *field = strrchr(stat_line, ')'); /* the program name comes before it and may contain any character */
 	for (int i = 2; field && i < 22; i++)
 		field = strchr(field + 1, ' ');
 	return field && strncmp(field + 1, start, strlen(start)) == 0 && field[1 + strlen(start)] == ' ';
@@ -172,7 +173,7 @@ static bool recorder_lives(int metadata)
 
 #endif
 
-/* Whether the process that writes this file of OCaml's lives: it has the file mapped. */
+/* Returns true if the process that writes this OCaml file is alive: it has mapped the file. */
 static bool is_mapped(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -197,9 +198,9 @@ static bool is_mapped(const char *path)
 
 bool weft_trace_is_recorded(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), metadata = -1;
+	int fd = weft_users_folder(path), metadata = -1;
 	if (fd >= 0) {
-		metadata = openat(fd, "metadata", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		metadata = weft_named_file(fd, "metadata", &(struct weft_named_rule){.owner = WEFT_ANY_OWNER}, NULL);
 		close(fd);
 	}
 	if (metadata < 0)
@@ -209,7 +210,7 @@ bool weft_trace_is_recorded(const char *path)
 #ifdef __linux__
 	struct statfs fs;
 	if (!locked && fstatfs(metadata, &fs) == 0 && (unsigned long)fs.f_type == OVERLAYFS)
-		locked = recorder_lives(metadata);
+		locked = is_recorder_alive(metadata);
 #endif
 	close(metadata);
 	return locked;

@@ -1,6 +1,6 @@
-/* format.h: what a format of traces has to do (private to src/trace).
+/* format.h: the interface that a trace format implements (private to src/trace).
  *
- * A new format is one file that defines a struct weft_trace_format and one line in trace.c's list.
+ * To add a format, write one file that defines a struct weft_trace_format, and add a line to the list in trace.c.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_FORMAT_H
 #define WEFT_TRACE_FORMAT_H
@@ -10,111 +10,112 @@
 #include "trace/source.h"
 #include "trace/trace.h"
 
-/* An open trace as its format sees it. */
+/* An open trace, as its format uses it. */
 struct weft_trace {
 	const struct weft_trace_format *format;
 	struct weft_source source;
-	struct weft_trace_info info; /* the format fills it; .skipped and .skipped_count are kept by weft__trace_skip() */
-	void *state;                 /* the format's own */
+	/* filled by the format, except .skipped and .skipped_count: weft__trace_skip() maintains them */
+	struct weft_trace_info info;
+	void *state; /* owned by the format */
 
 	struct weft_skipped *skipped;
-	/* How much of .skipped_count and .unplaced_count was noted by open(): a rewind goes back there. */
+	/* The parts of .skipped_count and .unplaced_count that open() noted; a rewind restores them. */
 	size_t skipped_at_open, unplaced_at_open;
-	struct weft_site_texts *texts; /* of sites that were named later */
-	int64_t pair_ns, pair_wall_ns; /* one time by the trace's clock and by the wall's; both 0: not known */
-	/* Traces that agree in `boot` and `counter` have the ticks of one clock, which went that fast; empty: not known. */
+	struct weft_site_texts *texts; /* texts of sites that were named later */
+	int64_t pair_ns, pair_wall_ns; /* one moment by the trace's clock and by the wall clock; both 0: unknown */
+	/* Traces with equal `boot` and `counter` count ticks of one clock, with rate clock_hz; empty: unknown. */
 	struct weft_str boot, counter;
 	uint64_t clock_hz;
-	bool is_steady;                /* its clock is a counter (steady.h) */
-	const unsigned char *uuid;     /* 16 bytes, of whoever recorded it; NULL: it has none */
-	bool read_whole;               /* the end was reached once: nothing is noted a second time */
-	bool is_resumed;               /* it begins at source.from, and lacks nothing behind that */
-	const struct weft_event *told; /* given before the first event, unless that was done */
-	size_t told_count;
-	bool has_told;
-	bool carried_only; /* who reads has no use for events but those that tell of connections: next() may leave them out */
+	bool has_counter_clock;              /* its clock is a counter (clock_drift.h) */
+	const unsigned char *uuid;           /* 16 bytes that identify the recording; NULL: none */
+	bool is_end_reached;                 /* the end was reached once: notes are not added a second time */
+	bool is_resumed;                     /* it starts at source.from, and no events after that are missing */
+	const struct weft_event *checkpoint; /* events given before the first event, once */
+	size_t checkpoint_count;
+	bool has_given_checkpoint;
+	bool connections_only; /* the reader only needs events of connections: next() may omit others */
 };
 
-/* The process is known to have lived at that moment, in UTC. */
-void weft__trace_lived(struct weft_trace *trace, int64_t wall_ns);
+/* Records that the process lived at that UTC time. */
+void weft__trace_set_lived_until(struct weft_trace *trace, int64_t wall_ns);
 
-/* How much the first bytes of a source look like a format.  The most confident format opens it. */
+/* How well the first bytes of a source match a format.  The best match opens it. */
 enum weft_confidence {
-	WEFT_CONFIDENCE_NONE,   /* it is not this format */
-	WEFT_CONFIDENCE_LIKELY, /* it has the structure of this format, and no mark of its own */
-	WEFT_CONFIDENCE_SURE    /* it has a mark that nothing else has: a magic number, a UUID, a name */
+	WEFT_CONFIDENCE_NONE,   /* another format */
+	WEFT_CONFIDENCE_LIKELY, /* the structure of this format, without a unique mark */
+	WEFT_CONFIDENCE_SURE    /* a unique mark: a magic number, a UUID, a name */
 };
 
 struct weft_trace_format {
 	const char *name;
 
-	/* By the names of the source's files and their first 512 bytes: more may not be there yet. */
+	/* Inspects the names of the source's files and their first 512 bytes; the rest may not be available yet. */
 	enum weft_confidence (*probe)(const struct weft_source *source);
 
-	/* Fills trace->state and trace->info.  On failure nothing remains; close() is not called. */
+	/* Fills trace->state and trace->info.  On failure it frees everything; close() is not called. */
 	int (*open)(struct weft_trace *trace, struct weft_error *err);
 
-	/* As weft_trace_next(). */
+	/* Implements weft_trace_next(). */
 	int (*next)(struct weft_trace *trace, const struct weft_event **events, size_t *count);
 
-	/* The next call of next() is to give the first event again.  Counts that next() raised in trace->info start again too. */
+	/* Makes the next call of next() give the first event again.  Resets counts that next() raised in trace->info. */
 	void (*rewind)(struct weft_trace *trace);
 
 	/* Frees trace->state. */
 	void (*close)(struct weft_trace *trace);
 
-	/* As weft_trace_field(); NULL: the format knows all its ops. */
+	/* Implements weft_trace_field(); NULL: the format defines all its ops. */
 	bool (*field)(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
 
-	/* As weft_trace_save(), but for err; NULL: the trace is its one file. */
+	/* Implements weft_trace_save() without err; NULL: the trace is its single file. */
 	int (*save)(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx);
 
-	/* As weft_trace_kernel(); NULL: the format has nothing of the kernel's. */
+	/* Implements weft_trace_kernel(); NULL: the format has no kernel records. */
 	int (*kernel)(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info);
 
-	/* As weft_trace_lines(); NULL: nothing but the events was recorded. */
-	int (*lines)(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx);
+	/* Implements weft_trace_lines(); NULL: the trace has only events. */
+	int (*lines)(const struct weft_trace *trace, weft_trace_line_fn *write_line, void *ctx);
 };
 
 extern const struct weft_trace_format weft__format_fxt, weft__format_mirage, weft__format_native, weft__format_ocaml,
     weft__format_sexp;
 
-/* native.c: as weft_trace_began() and weft_trace_reached(), and the rest of weft_trace_rewind_to(). */
-int weft__native_began(const struct weft_trace *trace, struct weft_position *out);
-int weft__native_reached(const struct weft_trace *trace, struct weft_position *out);
-int weft__native_stands(const struct weft_trace *trace, struct weft_position *out);
-uint64_t weft__native_left(const struct weft_trace *trace);
+/* Functions of native.c that implement weft_trace_start_position(), weft_trace_end_position() and weft_trace_rewind_to(). */
+int weft__native_start_position(const struct weft_trace *trace, struct weft_position *out);
+int weft__native_end_position(const struct weft_trace *trace, struct weft_position *out);
+int weft__native_current_position(const struct weft_trace *trace, struct weft_position *out);
+uint64_t weft__native_bytes_left(const struct weft_trace *trace);
 void weft__native_begin_at(struct weft_trace *trace, const struct weft_position *position);
 void weft__native_rewind_to(struct weft_trace *trace, const struct weft_position *position);
 
-/* Notes that `bytes` at `offset` of `blob` were passed over (`bytes` may be 0: something is odd there).  `packet` and `offset`
- * may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */
+/* Notes that `bytes` bytes at `offset` of `blob` were skipped (0: nothing is skipped, but something is wrong there).  `packet`
+ * and `offset` may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */
 __attribute__((format(printf, 6, 7))) void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob,
     uint64_t packet, uint64_t offset, uint64_t bytes, const char *what, ...);
 
-/* Of the last `count` places that were noted so, no event was in them, or a gap tells when these were. */
-void weft__trace_place(struct weft_trace *trace, size_t count);
+/* Marks the last `count` notes as harmless for times: no event was there, or a gap has their times. */
+void weft__trace_mark_placed(struct weft_trace *trace, size_t count);
 
-/* Fills err with what is wrong with a blob, or with all of the source; returns status. */
+/* Fills err with a problem of a blob, or of the whole source if it is NULL; returns status. */
 __attribute__((format(printf, 5, 6))) int weft__trace_fail(
     struct weft_error *err, int status, const struct weft_source *source, const struct weft_blob *blob, const char *what, ...);
 
-/* Fills the place of err, if it is not NULL: a packet and an offset in a blob. */
-void weft__trace_set_place(
+/* Sets the location of err, unless it is NULL: a packet and an offset in a blob. */
+void weft__trace_set_location(
     struct weft_error *err, const struct weft_source *source, const struct weft_blob *blob, uint64_t packet, uint64_t offset);
 
-/* Why bytes that begin so are no trace in one file. */
+/* Returns why bytes with this start are not a trace in one file. */
 const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size);
 
 void weft__site_texts_free(struct weft_site_texts *texts);
 
-/* Finds the format and opens it; the source becomes the trace's, also on failure. */
+/* Finds the format and opens the trace; the trace takes over the source, on failure too. */
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err);
 
-/* The same of an archive of several traces: they are joined (join.c). */
+/* Opens an archive of several traces and joins them (join.c); takes over the source in the same way. */
 int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source, struct weft_error *err);
 
-/* The format that the source looks most like, or NULL; of several equally confident ones the first in the list of trace.c. */
+/* Returns the format that matches best, or NULL; among equal matches the first in the list of trace.c. */
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source);
 
 #endif

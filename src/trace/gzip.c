@@ -1,49 +1,96 @@
-/* gzip.c: see gzip.h.  SPDX-License-Identifier: ISC */
+/* gzip.c: unpacks gzip files (gzip.h).
+ * SPDX-License-Identifier: ISC */
 #include "trace/gzip.h"
 
 #ifdef WEFT_HAS_ZLIB
 
 #include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <zlib.h>
 
-#include "base/vec.h"
 #include "trace/format.h"
 
-enum { PIECE = 1 << 18, LOOK = 512 };
+enum { PIECE_BYTES = 1 << 18, PROBE_BYTES = 512, PAGE_BYTES = 4096 };
 
-typedef WEFT_VEC(unsigned char) byte_vec;
+/* Memory that unpacked bytes may take: a multiple of the packed bytes, beside what a trace with many idle threads needs. */
+enum { FREE_BYTES = 256 << 20, FILLED_PER_BYTE = 64 };
+
+/* Unpacked bytes in address space that takes memory only where they are not zero, since rings are mostly empty. */
+struct unpacked {
+	unsigned char *bytes;
+	size_t count, reserved;
+	uint64_t filled, max_filled; /* bytes in pages with other bytes than zeros */
+};
 
 bool weft__gzip_is(const unsigned char *bytes, size_t size)
 {
 	return size >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8;
 }
 
-/* Several that follow one another are one, as gzip has it. */
-static int inflate_all(byte_vec *out, z_stream *z, size_t left, uint64_t most, bool (*is_known)(const unsigned char *, size_t))
+static bool reserve(struct unpacked *out, uint64_t max_bytes)
 {
-	for (bool looked = false;;) {
-		if (!weft_vec_reserve(out, PIECE))
-			return WEFT_ENOMEM;
+	for (uint64_t bytes = max_bytes + 2 * (uint64_t)PIECE_BYTES; bytes >= 2 * (uint64_t)PIECE_BYTES; bytes /= 2) {
+		void *at = bytes > SIZE_MAX ? MAP_FAILED
+					    : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+						  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (at == MAP_FAILED)
+			continue;
+		out->bytes = at;
+		out->reserved = (size_t)bytes;
+		return true;
+	}
+	return false;
+}
+
+/* Adds bytes; leaves out pages of zeros. */
+static int append(struct unpacked *out, const unsigned char *bytes, size_t size, uint64_t max_bytes)
+{
+	static const unsigned char zeros[PAGE_BYTES];
+	if (out->count + size > max_bytes)
+		return WEFT_ETOOBIG;
+	if (out->count + size > out->reserved)
+		return WEFT_ENOMEM;
+	for (size_t at = 0, n; at < size; at += n) {
+		n = PAGE_BYTES - (out->count + at) % PAGE_BYTES;
+		n = n < size - at ? n : size - at;
+		if (memcmp(bytes + at, zeros, n) == 0)
+			continue;
+		out->filled += n;
+		if (out->filled > out->max_filled)
+			return WEFT_ETOOBIG;
+		memcpy(out->bytes + out->count + at, bytes + at, n);
+	}
+	out->count += size;
+	return WEFT_OK;
+}
+
+/* Unpacks all members; as in gzip, consecutive members form one file. */
+static int inflate_all(struct unpacked *out, unsigned char *piece, z_stream *z, size_t left, uint64_t max_bytes,
+    bool (*is_known)(const unsigned char *, size_t))
+{
+	for (bool is_checked = false;;) {
 		if (z->avail_in == 0) {
 			z->avail_in = left < UINT_MAX ? (uInt)left : UINT_MAX;
 			left -= z->avail_in;
 		}
-		z->next_out = out->items + out->count;
-		z->avail_out = PIECE;
+		z->next_out = piece;
+		z->avail_out = PIECE_BYTES;
 		const int status = inflate(z, Z_NO_FLUSH);
-		out->count += PIECE - z->avail_out;
 		const bool is_over = status == Z_BUF_ERROR || (status == Z_STREAM_END && !weft__gzip_is(z->next_in, z->avail_in));
 		if (status == Z_MEM_ERROR)
 			return WEFT_ENOMEM;
 		if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
 			return WEFT_EDAMAGED;
-		if (!looked && out->count >= LOOK) {
-			looked = true;
-			if (!is_known(out->items, out->count))
+		const int appended = append(out, piece, PIECE_BYTES - z->avail_out, max_bytes);
+		if (appended < 0)
+			return appended;
+		if (!is_checked && out->count >= PROBE_BYTES) {
+			is_checked = true;
+			if (!is_known(out->bytes, out->count))
 				return WEFT_OK;
 		}
-		if (out->count > most)
-			return WEFT_ETOOBIG;
 		if (is_over)
 			return WEFT_OK;
 		if (status == Z_STREAM_END)
@@ -51,21 +98,32 @@ static int inflate_all(byte_vec *out, z_stream *z, size_t left, uint64_t most, b
 	}
 }
 
-int weft__gzip_unpack(struct weft_blob *blob, uint64_t most, bool (*is_known)(const unsigned char *bytes, size_t size))
+/* Gives back the address space behind the bytes. */
+static void take_unpacked(struct weft_blob *blob, struct unpacked *out)
 {
-	byte_vec out = {0};
-	z_stream z = {.next_in = (unsigned char *)(uintptr_t)blob->bytes};
-	if (inflateInit2(&z, 15 + 16) != Z_OK)
-		return WEFT_ENOMEM;
-	const int status = inflate_all(&out, &z, blob->size, most, is_known);
-	inflateEnd(&z);
-	if (status < 0) {
-		weft_vec_free(&out);
-		return status;
-	}
+	const size_t used = (out->count + PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES;
+	if (used < out->reserved && munmap(out->bytes + used, out->reserved - used) == 0)
+		out->reserved = used;
 	weft__blob_release(blob);
-	*blob = (struct weft_blob){.bytes = out.items, .size = out.count, .owner = WEFT_BLOB_HEAP};
-	return WEFT_OK;
+	*blob = (struct weft_blob){.bytes = out->bytes, .size = out->count, .mapped = out->reserved, .owner = WEFT_BLOB_HEAP};
+}
+
+int weft__gzip_unpack(struct weft_blob *blob, uint64_t max_bytes, bool (*is_known)(const unsigned char *bytes, size_t size))
+{
+	struct unpacked out = {.max_filled = (uint64_t)FREE_BYTES + (uint64_t)FILLED_PER_BYTE * blob->size};
+	z_stream z = {.next_in = (unsigned char *)(uintptr_t)blob->bytes};
+	unsigned char *piece = malloc(PIECE_BYTES);
+	int status = piece && reserve(&out, max_bytes) && inflateInit2(&z, 15 + 16) == Z_OK ? WEFT_OK : WEFT_ENOMEM;
+	if (status == WEFT_OK) {
+		status = inflate_all(&out, piece, &z, blob->size, max_bytes, is_known);
+		inflateEnd(&z);
+	}
+	free(piece);
+	if (status == WEFT_OK)
+		take_unpacked(blob, &out);
+	else if (out.bytes)
+		munmap(out.bytes, out.reserved);
+	return status;
 }
 
 #else
@@ -75,9 +133,9 @@ bool weft__gzip_is(const unsigned char *bytes, size_t size)
 	return false;
 }
 
-int weft__gzip_unpack(struct weft_blob *blob, uint64_t most, bool (*is_known)(const unsigned char *bytes, size_t size))
+int weft__gzip_unpack(struct weft_blob *blob, uint64_t max_bytes, bool (*is_known)(const unsigned char *bytes, size_t size))
 {
-	return WEFT_ENOMEM; /* none is one */
+	return WEFT_ENOMEM; /* this build cannot unpack */
 }
 
 #endif

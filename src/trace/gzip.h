@@ -1,14 +1,16 @@
-/* gzip.h: files that gzip packed (private to src/trace).  SPDX-License-Identifier: ISC */
+/* gzip.h: unpacks gzip files (private to src/trace).
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_GZIP_H
 #define WEFT_TRACE_GZIP_H
 
 #include "trace/source.h"
 
-/* Whether these are a packed file's first bytes, and this build can unpack it. */
+/* Returns true if the bytes are the start of a gzip file and this build can unpack it. */
 bool weft__gzip_is(const unsigned char *bytes, size_t size);
 
-/* Puts what the blob unpacks to in its place: of one that is cut off what there is, of one that `is_known` does not know by its
- * first bytes these.  On failure the blob is as it was: WEFT_EDAMAGED, WEFT_ETOOBIG (more than `most` bytes), WEFT_ENOMEM. */
-int weft__gzip_unpack(struct weft_blob *blob, uint64_t most, bool (*is_known)(const unsigned char *bytes, size_t size));
+/* Replaces the blob's bytes by the unpacked bytes, whose zeros take no memory.  A truncated file gives the bytes that exist; if
+ * `is_known` rejects the first bytes, only these are unpacked.  On failure the blob is unchanged: WEFT_EDAMAGED, WEFT_ETOOBIG
+ * (more than max_bytes, or than 256 MB and 64 bytes of memory for each packed byte), WEFT_ENOMEM. */
+int weft__gzip_unpack(struct weft_blob *blob, uint64_t max_bytes, bool (*is_known)(const unsigned char *bytes, size_t size));
 
 #endif

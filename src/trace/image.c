@@ -1,7 +1,7 @@
-/* image.c: the packets of a ring, wherever they lie.
+/* image.c: finds the packets of a ring in an image.
  *
- * First every packet header is noted, whosever it is; then one ring is chosen; then its packets are copied, those with events
- * first, so that the definitions, copied last, define what these refer to, also where the program records meanwhile.
+ * First every packet header is noted, of all rings.  Then one ring is chosen and its packets are copied.  Event packets come
+ * first and definitions last, so that the definitions cover all copied events even while the program records.
  * SPDX-License-Identifier: ISC */
 #include "trace/image.h"
 
@@ -18,34 +18,34 @@
 #include "base/vec.h"
 #include "trace/format.h"
 #include "trace/packet.h"
-#include "trace/stretch.h"
+#include "trace/ring_snapshot.h"
 #include "wire/wire.h"
 
 enum {
-	CHUNK = 1 << 20,     /* read at once, searching */
-	MARKED = 32,         /* bytes of a header from magic to mark */
-	FOUND_MAX = 1 << 20, /* packets: 4 GiB of them where each has a page */
-	OTHERS_TOLD = 4,     /* rings */
+	CHUNK = 1 << 20,             /* bytes read at once */
+	MAGIC_TO_MARK_BYTES = 32,    /* bytes from the magic to the end of the mark in a header */
+	MAX_FOUND_PACKETS = 1 << 20, /* packets; 4 GiB of packets of one page each */
+	MAX_OTHERS_NOTED = 4,        /* rings */
 	BLOCK = 64,
 	PAGE = 4096
 };
 
-/* A header that was found. */
+/* A packet header that was found. */
 struct found {
 	uint8_t uuid[16];
 	uint64_t address, sequence, content_bytes;
-	uint64_t wall_ns; /* when it began; 0 if unknown */
+	uint64_t wall_ns; /* start of the packet; 0: unknown */
 	uint64_t begin_ns;
 	uint32_t stream_class, instance;
-	bool is_odd; /* it is being reused, or is a copy that was never whole */
+	bool is_odd; /* the packet is being reused, or is an incomplete copy */
 };
 
-/* A stretch of packets[] with one uuid. */
+/* An interval of packets[] with one UUID. */
 struct ring {
 	size_t first, end;
 	uint64_t wall_ns, begin_ns; /* of the newest packet */
-	bool is_defined;            /* it has definitions, or metadata: it is not a damaged packet of another one */
-	bool has_content;           /* else it is but a header: such stand on the stack of a program that records */
+	bool is_defined;            /* it has definitions or metadata, so it is not a damaged packet of another ring */
+	bool has_content;           /* false: only a header, as on the stack of a recording program */
 };
 
 struct search {
@@ -53,17 +53,17 @@ struct search {
 	WEFT_VEC(struct found) packets;
 	WEFT_VEC(struct ring) rings;
 	unsigned char *buffer;
-	size_t chunk; /* its bytes: CHUNK, or as many as there are */
+	size_t chunk; /* bytes of the buffer: CHUNK, or the size of the image */
 	bool is_full;
 };
 
 /* ---- Reading by address ---- */
 
-/* The extent that has the address, or the first one behind it; the count if there is none. */
+/* Returns the extent that contains the address, or the first extent behind it, or the count. */
 static size_t find_extent(const struct weft_image *image, uint64_t address)
 {
 	const struct weft_extent *extents = image->extents;
-	return WEFT_FIRST(
+	return WEFT_FIND_FIRST(
 	    i, 0, image->extent_count, address < extents[i].address || address - extents[i].address < extents[i].bytes);
 }
 
@@ -94,15 +94,15 @@ bool weft__image_cut_path(char *path)
 	return true;
 }
 
-/* ---- Finding ---- */
+/* ---- Search ---- */
 
 static bool is_magic(const unsigned char *p)
 {
 	return weft_load_u32(p) == WEFT_PACKET_MAGIC && weft_load_u32(p + WEFT_PACKET_AT(mark)) == WEFT_PACKET_MARK;
 }
 
-/* Whether a packet may begin at one of BLOCK places.  Branch-free, so compilers vectorise it; memchr() for a single byte would
- * stop at every 256th of a dense image. */
+/* Returns true if a packet may start at one of BLOCK positions.  The loop has no branches, so compilers vectorise it; memchr()
+ * for one byte would stop at every 256th byte of a dense image. */
 static inline bool may_have_magic(const unsigned char *p)
 {
 	unsigned char any = 0;
@@ -111,7 +111,7 @@ static inline bool may_have_magic(const unsigned char *p)
 	return any;
 }
 
-/* What is to be known of a packet that is not copied yet. */
+/* Fills what is needed of a packet before it is copied. */
 static void fill_found(struct found *out, const struct weft_packet *packet, uint64_t address)
 {
 	const uint64_t hz = packet->clock_hz, begin = packet->begin;
@@ -137,26 +137,26 @@ static bool note_packet(struct search *s, uint64_t address)
 	const enum weft_packet_fault fault = weft__packet_parse(&packet, header);
 	if (fault != WEFT_PACKET_FINE && fault != WEFT_PACKET_REUSED && fault != WEFT_PACKET_TIME)
 		return true;
-	/* The recorder makes a header on its stack, and the uuid last. */
+	/* The recorder builds a header on its stack and sets the UUID last. */
 	static const uint8_t no_uuid[sizeof packet.uuid];
 	if (memcmp(packet.uuid, no_uuid, sizeof no_uuid) == 0)
 		return true;
-	s->is_full = s->packets.count == FOUND_MAX;
+	s->is_full = s->packets.count == MAX_FOUND_PACKETS;
 	struct found *slot = s->is_full ? NULL : weft_vec_push(&s->packets);
 	if (slot)
 		fill_found(slot, &packet, address);
 	return slot || s->is_full;
 }
 
-/* Looks at the places of the buffer at which there is room for magic and mark. */
-static bool look_at(struct search *s, size_t filled, uint64_t address)
+/* Searches the positions of the buffer that have capacity for magic and mark. */
+static bool scan_buffer(struct search *s, size_t filled, uint64_t address)
 {
-	size_t places = filled < MARKED ? 0 : filled - MARKED + 1;
-	for (size_t block = 0; block < places && !s->is_full; block += BLOCK) {
-		/* The last bytes of the buffer have none behind them. */
+	size_t positions = filled < MAGIC_TO_MARK_BYTES ? 0 : filled - MAGIC_TO_MARK_BYTES + 1;
+	for (size_t block = 0; block < positions && !s->is_full; block += BLOCK) {
+		/* The check reads beyond the block, so it cannot be used at the end of the buffer. */
 		if (filled - block > BLOCK && !may_have_magic(s->buffer + block))
 			continue;
-		size_t end = places - block < BLOCK ? places : block + BLOCK;
+		size_t end = positions - block < BLOCK ? positions : block + BLOCK;
 		for (size_t i = block; i < end && !s->is_full; i++)
 			if (is_magic(s->buffer + i) && !note_packet(s, address + i))
 				return false;
@@ -164,36 +164,36 @@ static bool look_at(struct search *s, size_t filled, uint64_t address)
 	return true;
 }
 
-/* Looks through the extents first to end - 1, each of which begins where the one before it ends. */
-static bool search_stretch(struct search *s, size_t first, size_t end)
+/* Searches the extents first to end - 1, which are adjacent. */
+static bool search_extents(struct search *s, size_t first, size_t end)
 {
-	size_t kept = 0; /* bytes at the buffer's begin that stand before `at` */
+	size_t retained = 0; /* bytes at the start of the buffer that lie before `at` */
 	for (size_t i = first; i < end; i++) {
 		const struct weft_extent *extent = &s->image->extents[i];
 		for (uint64_t at = 0; at < extent->bytes && !s->is_full;) {
 			uint64_t data_end = UINT64_MAX;
 			if (s->image->next_data) {
 				uint64_t next = s->image->next_data(s->image, extent->offset + at, &data_end) - extent->offset;
-				kept = next > at ? 0 : kept;
+				retained = next > at ? 0 : retained;
 				at = next;
 				if (at >= extent->bytes)
 					break;
 				data_end -= extent->offset;
 			}
 			uint64_t left = (data_end < extent->bytes ? data_end : extent->bytes) - at;
-			size_t wanted = left < s->chunk - kept ? (size_t)left : s->chunk - kept;
-			size_t got = s->image->read(s->image, extent->offset + at, s->buffer + kept, wanted);
-			if (!look_at(s, kept + got, extent->address + at - kept))
+			size_t wanted = left < s->chunk - retained ? (size_t)left : s->chunk - retained;
+			size_t got = s->image->read(s->image, extent->offset + at, s->buffer + retained, wanted);
+			if (!scan_buffer(s, retained + got, extent->address + at - retained))
 				return false;
 			if (got < wanted) {
-				/* This page cannot be read, perhaps the next one can. */
+				/* This page cannot be read; the next one may be readable. */
 				at = (at + got + PAGE) / PAGE * PAGE;
-				kept = 0;
+				retained = 0;
 				continue;
 			}
-			size_t keep = kept + got < MARKED - 1 ? kept + got : MARKED - 1;
-			memmove(s->buffer, s->buffer + kept + got - keep, keep);
-			kept = keep;
+			size_t overlap = retained + got < MAGIC_TO_MARK_BYTES - 1 ? retained + got : MAGIC_TO_MARK_BYTES - 1;
+			memmove(s->buffer, s->buffer + retained + got - overlap, overlap);
+			retained = overlap;
 			at += got;
 		}
 	}
@@ -212,15 +212,15 @@ static bool search_all(struct search *s)
 		end = first + 1;
 		while (end < count && extents[end - 1].address + extents[end - 1].bytes == extents[end].address)
 			end++;
-		if (!search_stretch(s, first, end))
+		if (!search_extents(s, first, end))
 			return false;
 	}
 	return true;
 }
 
-/* ---- Choosing ---- */
+/* ---- Choice ---- */
 
-/* Rings apart; in each, of packets with the same number the best one first: whole, and with most in it. */
+/* Compares by ring.  Among packets with one number the best comes first: complete, and with the most content. */
 static int compare_found(const void *x, const void *y)
 {
 	const struct found *a = x, *b = y;
@@ -266,7 +266,7 @@ static void format_uuid(char out[37], const uint8_t uuid[16])
 		n += (size_t)snprintf(out + n, 37 - n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
-static const uint8_t *uuid_of(const struct search *s, const struct ring *ring)
+static const uint8_t *get_uuid(const struct search *s, const struct ring *ring)
 {
 	return s->packets.items[ring->first].uuid;
 }
@@ -280,10 +280,10 @@ static bool is_newer(const struct search *s, const struct ring *a, const struct 
 	if (a->begin_ns != b->begin_ns)
 		return a->begin_ns > b->begin_ns;
 	size_t x = a->end - a->first, y = b->end - b->first;
-	return x != y ? x > y : memcmp(uuid_of(s, a), uuid_of(s, b), 16) > 0;
+	return x != y ? x > y : memcmp(get_uuid(s, a), get_uuid(s, b), 16) > 0;
 }
 
-__attribute__((format(printf, 4, 5))) static int fail(
+__attribute__((format(printf, 4, 5))) static int fail_search(
     const struct search *s, struct weft_error *err, enum weft_status status, const char *what, ...)
 {
 	if (err) {
@@ -297,14 +297,14 @@ __attribute__((format(printf, 4, 5))) static int fail(
 	return status;
 }
 
-/* The ring that is meant: its index, or an error. */
-static int choose(const struct search *s, const char *wanted, size_t *out, struct weft_error *err)
+/* Chooses the requested ring; sets its index or an error. */
+static int choose_ring(const struct search *s, const char *wanted, size_t *out, struct weft_error *err)
 {
 	size_t best = SIZE_MAX, matches = 0;
 	for (size_t i = 0; i < s->rings.count; i++) {
 		char uuid[37];
 		const struct ring *ring = &s->rings.items[i];
-		format_uuid(uuid, uuid_of(s, ring));
+		format_uuid(uuid, get_uuid(s, ring));
 		if (!ring->is_defined && !ring->has_content)
 			continue;
 		if (wanted && strncasecmp(uuid, wanted, strlen(wanted)) != 0)
@@ -316,32 +316,32 @@ static int choose(const struct search *s, const char *wanted, size_t *out, struc
 	if (!matches) {
 		unsigned char first[512];
 		size_t got = s->image->read(s->image, 0, first, sizeof first);
-		return fail(s, err, WEFT_EFORMAT, "%s",
-		    wanted && s->rings.count ? "no ring in it has that UUID" : weft__trace_unknown_text(first, got));
+		return fail_search(s, err, WEFT_EFORMAT, "%s",
+		    wanted && s->rings.count ? "it contains no ring with that UUID" : weft__trace_unknown_text(first, got));
 	}
 	if (wanted && matches > 1)
-		return fail(s, err, WEFT_EINVAL, "that UUID prefix matches several rings");
+		return fail_search(s, err, WEFT_EINVAL, "the UUID prefix matches several rings; use more digits");
 	*out = best;
 	return WEFT_OK;
 }
 
-/* ---- Copying ---- */
+/* ---- Copy ---- */
 
 static size_t read_found(const void *ctx, uint64_t address, void *to, size_t bytes)
 {
 	return weft__image_read(ctx, address, to, bytes);
 }
 
-/* Where the packet at index i of packets[] ends, whatever its size says: at the next one. */
-static uint64_t room_of(const struct search *s, const struct ring *ring, size_t i)
+/* Returns the maximum size of the packet at index i of packets[]: it ends at the next packet, whatever its header says. */
+static uint64_t get_max_packet_bytes(const struct search *s, const struct ring *ring, size_t i)
 {
 	return i + 1 < ring->end ? s->packets.items[i + 1].address - s->packets.items[i].address : UINT64_MAX;
 }
 
-/* Makes a copy of a packet, which becomes the source's also on failure, one of its blobs. */
+/* Adds a packet copy to the source's blobs; the source owns it, on failure too. */
 static bool add_blob(const struct search *s, struct weft_source *source, uint64_t address, struct weft_packet_copy *copy)
 {
-	/* Room for more is of no interest where all of the content was copied. */
+	/* If all content was copied, the rest of the packet's capacity is not needed. */
 	if (copy->size == copy->packet.content_bytes)
 		memcpy(copy->bytes + WEFT_PACKET_AT(packet_size), copy->bytes + WEFT_PACKET_AT(content_size), 8);
 	source->blobs[source->blob_count++] = (struct weft_blob){
@@ -356,7 +356,7 @@ static bool add_blob(const struct search *s, struct weft_source *source, uint64_
 	return source->blobs[source->blob_count - 1].name != NULL;
 }
 
-/* Copies the packets of a ring that are of a class without events, by address. */
+/* Copies the packets of a ring that belong to a class without events, in the order of addresses. */
 static bool copy_class(
     const struct search *s, const struct ring *ring, enum weft_stream_class stream_class, struct weft_source *source)
 {
@@ -366,7 +366,7 @@ static bool copy_class(
 		struct weft_packet_copy copy;
 		if (packet->stream_class != stream_class)
 			continue;
-		int got = weft__packet_copy(&copy, &memory, packet->address, room_of(s, ring, i));
+		int got = weft__packet_copy(&copy, &memory, packet->address, get_max_packet_bytes(s, ring, i));
 		if (got < 0)
 			return false;
 		if (got == 0)
@@ -382,11 +382,11 @@ static bool copy_class(
 	return true;
 }
 
-/* Copies the packets that hold events: of each stream one stretch, where a program writes them meanwhile. */
+/* Copies the packets with events: of each stream one contiguous snapshot, even while a program writes them. */
 static bool copy_events(const struct search *s, const struct ring *ring, struct weft_source *source)
 {
 	enum { ROUNDS = 8 };
-	const uint8_t *uuid = uuid_of(s, ring);
+	const uint8_t *uuid = get_uuid(s, ring);
 	struct weft_slot *slots = calloc(ring->end - ring->first, sizeof *slots);
 	size_t count = 0;
 	uint64_t step = 0;
@@ -396,15 +396,15 @@ static bool copy_events(const struct search *s, const struct ring *ring, struct 
 			slots[count++] = (struct weft_slot){
 			    .memory = {read_found, s->image},
 			    .at = s->packets.items[i].address,
-			    .room = room_of(s, ring, i),
+			    .max_bytes = get_max_packet_bytes(s, ring, i),
 			};
 	for (int round = 0; round < ROUNDS && whole && !is_good; round++) {
-		whole = weft__stretch_look(slots, count, &step) == WEFT_OK;
-		is_good = round && weft__stretch_is_good(slots, count);
+		whole = weft__ring_snapshot_refresh(slots, count, &step) == WEFT_OK;
+		is_good = round && weft__ring_snapshot_is_good(slots, count);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct weft_packet *packet = &slots[i].packet;
-		if (whole && slots[i].is_kept && packet->stream_class == WEFT_CLASS_EVENTS &&
+		if (whole && slots[i].is_retained && packet->stream_class == WEFT_CLASS_EVENTS &&
 		    memcmp(packet->uuid, uuid, sizeof packet->uuid) == 0)
 			whole = add_blob(s, source, slots[i].at, &slots[i].copy);
 		free(slots[i].copy.bytes);
@@ -413,32 +413,32 @@ static bool copy_events(const struct search *s, const struct ring *ring, struct 
 	return whole;
 }
 
-/* Leaves one packet of each number, and sorts by address. */
-static void drop_doubles(struct search *s, struct ring *ring)
+/* Keeps one packet of each number, and sorts by address. */
+static void drop_duplicates(struct search *s, struct ring *ring)
 {
 	struct found *packets = s->packets.items;
-	size_t kept = ring->first;
+	size_t retained = ring->first;
 	for (size_t i = ring->first; i < ring->end; i++) {
-		const struct found *last = kept > ring->first ? &packets[kept - 1] : NULL;
+		const struct found *last = retained > ring->first ? &packets[retained - 1] : NULL;
 		if (last && last->stream_class == packets[i].stream_class && last->instance == packets[i].instance &&
 		    last->sequence == packets[i].sequence)
 			continue;
-		packets[kept++] = packets[i];
+		packets[retained++] = packets[i];
 	}
-	ring->end = kept;
-	weft_sort(packets + ring->first, kept - ring->first, sizeof *packets, compare_addresses);
+	ring->end = retained;
+	weft_sort(packets + ring->first, retained - ring->first, sizeof *packets, compare_addresses);
 }
 
 static bool copy_ring(const struct search *s, const struct ring *ring, struct weft_source *source)
 {
 	source->name = strdup(s->image->name);
 	source->blobs = malloc((ring->end - ring->first) * sizeof *source->blobs);
-	source->is_still = true;
+	source->is_frozen = true;
 	return source->name && source->blobs && copy_class(s, ring, WEFT_CLASS_METADATA, source) &&
 	       copy_events(s, ring, source) && copy_class(s, ring, WEFT_CLASS_DEFINITIONS, source);
 }
 
-__attribute__((format(printf, 2, 3))) static bool note(struct weft_source *source, const char *what, ...)
+__attribute__((format(printf, 2, 3))) static bool add_note(struct weft_source *source, const char *what, ...)
 {
 	char(*notes)[WEFT_SOURCE_NOTE] = realloc(source->notes, (source->note_count + 1) * sizeof *notes);
 	if (!notes)
@@ -451,27 +451,27 @@ __attribute__((format(printf, 2, 3))) static bool note(struct weft_source *sourc
 	return true;
 }
 
-/* What was not taken. */
+/* Notes rings that were not read. */
 static bool note_others(const struct search *s, size_t chosen, bool was_wanted, struct weft_source *source)
 {
-	size_t told = 0;
+	size_t noted = 0;
 	for (size_t i = 0; i < s->rings.count; i++) {
 		const struct ring *ring = &s->rings.items[i];
 		char uuid[37];
-		if (i == chosen || told++ >= OTHERS_TOLD)
+		if (i == chosen || noted++ >= MAX_OTHERS_NOTED)
 			continue;
-		format_uuid(uuid, uuid_of(s, ring));
+		format_uuid(uuid, get_uuid(s, ring));
 		size_t packets = ring->end - ring->first;
-		if (!note(source, "it also has another%s ring, of %zu packet%s: weft save --ring=%s",
-			was_wanted || !ring->is_defined ? "" : ", older", packets, packets == 1 ? "" : "s", uuid))
+		if (!add_note(source, "it also contains %s ring of %zu packet%s; to extract it: weft save --ring=%s",
+			was_wanted || !ring->is_defined ? "another" : "an older", packets, packets == 1 ? "" : "s", uuid))
 			return false;
 	}
-	if (told > OTHERS_TOLD && !note(source, "it also has the remains of %zu more rings", told - OTHERS_TOLD))
+	if (noted > MAX_OTHERS_NOTED && !add_note(source, "it also contains remains of %zu more rings", noted - MAX_OTHERS_NOTED))
 		return false;
-	return !s->is_full || note(source, "it has more than %d packets; the rest was not read", FOUND_MAX);
+	return !s->is_full || add_note(source, "it has more than %d packets; the rest was not read", MAX_FOUND_PACKETS);
 }
 
-static int search(struct search *s, const char *uuid, struct weft_source *out, struct weft_error *err)
+static int search_rings(struct search *s, const char *uuid, struct weft_source *out, struct weft_error *err)
 {
 	struct weft_source source = {0};
 	size_t chosen = 0;
@@ -480,11 +480,11 @@ static int search(struct search *s, const char *uuid, struct weft_source *out, s
 		weft_sort(s->packets.items, s->packets.count, sizeof *s->packets.items, compare_found);
 	whole = whole && find_rings(s);
 	if (whole) {
-		int status = choose(s, uuid, &chosen, err);
+		int status = choose_ring(s, uuid, &chosen, err);
 		if (status < 0)
 			return status;
 		assert(s->rings.items && s->rings.items[chosen].end > s->rings.items[chosen].first);
-		drop_doubles(s, &s->rings.items[chosen]);
+		drop_duplicates(s, &s->rings.items[chosen]);
 		whole = copy_ring(s, &s->rings.items[chosen], &source) && note_others(s, chosen, uuid != NULL, &source);
 	}
 	if (!whole) {
@@ -493,7 +493,7 @@ static int search(struct search *s, const char *uuid, struct weft_source *out, s
 	}
 	if (!source.blob_count) {
 		weft_source_close(&source);
-		return fail(s, err, WEFT_EFORMAT, "no packet in it can be read");
+		return fail_search(s, err, WEFT_EFORMAT, "it contains no readable packet");
 	}
 	*out = source;
 	return WEFT_OK;
@@ -532,13 +532,13 @@ int weft__image_search(struct weft_source *out, const struct weft_image *image, 
 		whole.extent_count = is_core ? core.count : 1;
 	}
 	struct search s = {.image = &whole};
-	int status = search(&s, uuid, out, err);
+	int status = search_rings(&s, uuid, out, err);
 	if (status == WEFT_EFORMAT && !uuid && core.directory[0])
-		fail(&s, err, WEFT_EFORMAT, "this core dump has no ring, but its process recorded into %.100s: open that",
-		    core.directory);
-	else if (status == WEFT_EFORMAT && !uuid && core.lacks)
-		fail(&s, err, WEFT_EFORMAT,
-		    "this core dump has no ring; it lacks a part of the memory: see coredump_filter in core(5)");
+		fail_search(&s, err, WEFT_EFORMAT,
+		    "the core dump contains no ring; its process recorded into %.100s: open that directory", core.directory);
+	else if (status == WEFT_EFORMAT && !uuid && core.missing_bytes)
+		fail_search(&s, err, WEFT_EFORMAT,
+		    "the core dump contains no ring, but does not include all memory: see coredump_filter in core(5)");
 	weft_vec_free(&s.packets);
 	weft_vec_free(&s.rings);
 	free(s.buffer);

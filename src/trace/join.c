@@ -1,4 +1,5 @@
-/* join.c: a format whose events are those of several open traces, merged by their times.  SPDX-License-Identifier: ISC */
+/* join.c: a format that merges the events of several open traces by time.
+ * SPDX-License-Identifier: ISC */
 #include "trace/join.h"
 
 #include <inttypes.h>
@@ -9,73 +10,74 @@
 #include "base/duration.h"
 #include "base/intern.h"
 #include "base/sort.h"
+#include "trace/clock_sync.h"
 #include "trace/format.h"
-#include "trace/meet.h"
 
-/* Of a process's name so much stands before what is its own: a name and a thousand counters must not be a thousand names. */
+/* MAX_NAME_BYTES limits the process name in front of texts, so that a long name and a thousand counters do not become a thousand
+ * long names. */
 enum {
 	BATCH = 256,
-	MOST_PARTS = 1000,
-	MOST_STREAMS = UINT16_MAX,
-	NAME_BYTES = 40,
-	HOST_BYTES = 20,
-	PART_NAME = NAME_BYTES + HOST_BYTES + 24
+	MAX_PARTS = 1000,
+	MAX_STREAMS = UINT16_MAX,
+	MAX_NAME_BYTES = 40,
+	MAX_HOST_BYTES = 20,
+	PART_NAME_BYTES = MAX_NAME_BYTES + MAX_HOST_BYTES + 24
 };
 
 struct part {
 	struct weft_trace *trace;
-	/* Its times become those of the first part: where both counted ticks of one clock, as those went by, else by the wall's;
-	 * of another host first those of a clock of that host, then by ties. */
+	/* Conversion of its times to the first part's clock: by clock ticks if both counted the ticks of one clock, else by
+	 * wall-clock time.  A part of another host is first converted to a clock of its host, then by clock_sync. */
 	double rate;
 	int64_t offset_ns;
-	struct weft_tie_cursor cursors[WEFT_MEET_NEAR];
-	/* Times from there on, that many ns long, are later by this; most are few ns behind the one before. */
+	struct weft_clock_bounds_cursor cursors[WEFT_CLOCK_SYNC_CURSORS];
+	/* Times in [since_ns, since_ns + stays_ns) become later by later_ns; most times are a few ns after the previous one. */
 	int64_t since_ns, stays_ns, later_ns;
-	uint32_t clock; /* of j->meet; 0: the first part's host has it */
+	uint32_t clock; /* number in j->clock_sync; 0: the clock of the first part's host */
 	uint32_t site_base;
 	uint16_t stream_base;
-	const struct weft_event *events; /* read ahead */
+	const struct weft_event *events; /* events read ahead */
 	size_t at, count;
-	size_t first_timed, timed; /* those from the first to before the other have times */
+	size_t first_timed, timed; /* events [first_timed, timed) have converted times */
 	int64_t times_ns[BATCH];
-	int64_t last_ns; /* of its last event so far, by the first part's clock */
+	int64_t last_ns; /* time of its newest event so far, by the first part's clock */
 	bool has_events, is_ended;
-	char name[PART_NAME];
-	struct weft_intern texts;        /* that only this process can mean */
-	WEFT_VEC(struct weft_str) names; /* these with the process's name before them, by number */
-	uint64_t unnamed;                /* events whose promises' ids are too large */
+	char name[PART_NAME_BYTES];
+	struct weft_intern texts;        /* texts that only have a meaning within this process */
+	WEFT_VEC(struct weft_str) names; /* by number of the text: the text prefixed with the process name */
+	uint64_t unnamed;                /* events dropped because a promise id is too large */
 };
 
-/* A part that has something to give, and when. */
+/* The next event time of a part. */
 struct turn {
 	int64_t time_ns;
 	uint32_t part;
 };
 
 struct joined {
-	struct weft_meet meet; /* of several hosts */
+	struct weft_clock_sync clock_sync; /* for several hosts */
 	struct part *parts;
 	size_t count;
-	/* A tournament: part i is leaf `leaves` + i, above leaf or node n is node n / 2, and each node has who lost there; the
-	 * first of all is in node 0.  Of one time the first part wins. */
+	/* A tournament tree: part i is leaf `leaves` + i, the parent of leaf or node n is node n / 2, and each node has the loser
+	 * of its game; the winner is in node 0.  At equal times the lower part wins. */
 	struct turn *turns;
 	size_t leaves;
-	int64_t limit_ns; /* before that it is the turn of nobody else */
+	int64_t limit_ns; /* the winner may emit events before this time */
 	bool is_begun;
 	int64_t stride; /* a power of ten, at least the number of parts */
-	struct weft_part *told;
+	struct weft_part *part_infos;
 	struct weft_stream_info *streams;
 	struct weft_site *sites;
 	struct weft_module *modules;
 	struct weft_gap *gaps;
 	char *process;
-	struct weft_kernel_thread *threads; /* as the kernel was asked about them last */
+	struct weft_kernel_thread *threads; /* with the last names that kernel records have */
 	struct weft_event out[BATCH];
 };
 
-/* ---- What a part's events become ---- */
+/* ---- Conversion of events ---- */
 
-static bool renumber(const struct joined *j, const struct part *part, int64_t *id)
+static bool renumber_id(const struct joined *j, const struct part *part, int64_t *id)
 {
 	int64_t number = part - j->parts;
 	if (*id == WEFT_SYSTEM_ID)
@@ -83,7 +85,7 @@ static bool renumber(const struct joined *j, const struct part *part, int64_t *i
 	return !__builtin_mul_overflow(*id, j->stride, id) && !__builtin_add_overflow(*id, *id < 0 ? -number : number, id);
 }
 
-static int64_t at_rate(const struct part *part, int64_t time_ns)
+static int64_t scale_time(const struct part *part, int64_t time_ns)
 {
 	if (part->rate == 1)
 		return time_ns;
@@ -91,41 +93,41 @@ static int64_t at_rate(const struct part *part, int64_t time_ns)
 	return ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
 }
 
-/* Of a time that at_rate() has given; never goes back where the part's clock does not. */
-static int64_t tied(const struct joined *j, const struct part *part, int64_t time_ns,
-    struct weft_tie_cursor cursors[WEFT_MEET_NEAR], int64_t *left_ns)
+/* Converts a time from scale_time(); the result never decreases unless the part's clock does. */
+static int64_t sync_time(const struct joined *j, const struct part *part, int64_t time_ns,
+    struct weft_clock_bounds_cursor cursors[WEFT_CLOCK_SYNC_CURSORS], int64_t *left_ns)
 {
 	int64_t sum;
 	if (part->clock)
-		time_ns = weft_meet_time_from(&j->meet, part->clock, time_ns, cursors, left_ns);
+		time_ns = weft_clock_sync_time_from(&j->clock_sync, part->clock, time_ns, cursors, left_ns);
 	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? (part->offset_ns < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-static int64_t shifted(const struct joined *j, const struct part *part, int64_t time_ns)
+static int64_t convert_time(const struct joined *j, const struct part *part, int64_t time_ns)
 {
-	struct weft_tie_cursor anywhere[WEFT_MEET_NEAR] = {{0}};
+	struct weft_clock_bounds_cursor anywhere[WEFT_CLOCK_SYNC_CURSORS] = {{0}};
 	int64_t left_ns = INT64_MAX;
-	return tied(j, part, at_rate(part, time_ns), anywhere, &left_ns);
+	return sync_time(j, part, scale_time(part, time_ns), anywhere, &left_ns);
 }
 
-static bool is_moderate(int64_t ns)
+static bool is_safe_time(int64_t ns)
 {
 	return ns > INT64_MIN / 4 && ns < INT64_MAX / 4;
 }
 
-/* The same for an event of a part that follows on others: until when the next ones are as much later is kept. */
-static int64_t shifted_next(const struct joined *j, struct part *part, int64_t time_ns)
+/* Converts the time of an event that follows others, and remembers the range in which the same shift applies. */
+static int64_t convert_next_time(const struct joined *j, struct part *part, int64_t time_ns)
 {
 	int64_t left_ns = INT64_MAX / 4;
-	const int64_t to_ns = tied(j, part, time_ns, part->cursors, &left_ns);
+	const int64_t to_ns = sync_time(j, part, time_ns, part->cursors, &left_ns);
 	part->since_ns = time_ns;
-	part->stays_ns = is_moderate(time_ns) && is_moderate(to_ns) ? left_ns : 0;
+	part->stays_ns = is_safe_time(time_ns) && is_safe_time(to_ns) ? left_ns : 0;
 	part->later_ns = part->stays_ns ? to_ns - time_ns : 0;
 	return to_ns;
 }
 
-/* Puts the name of the process before a text of its part; false: out of memory. */
-static bool put_process(struct part *part, struct weft_str *text)
+/* Prefixes a text with the name of its process; false: out of memory. */
+static bool prefix_process_name(struct part *part, struct weft_str *text)
 {
 	uint32_t number = weft_intern(&part->texts, *text), length = (uint32_t)strlen(part->name);
 	if (number != WEFT_INTERN_FAILED && number < part->names.count) {
@@ -146,54 +148,54 @@ static bool put_process(struct part *part, struct weft_str *text)
 	return true;
 }
 
-/* What the first OS thread of every process is called. */
-static bool is_main(const struct weft_event *e)
+/* Returns true for the name "main" of a thread: every process has one. */
+static bool is_main_name(const struct weft_event *e)
 {
 	return (e->op == WEFT_OP_LABEL || (e->op == WEFT_OP_PENDING && e->kind == WEFT_KIND_THREAD)) && e->text.len == 4 &&
 	       !memcmp(e->text.ptr, "main", 4);
 }
 
-/* What the numbers of a part become. */
+/* Renumbering of a part's events. */
 struct numbers {
 	int64_t stride, number;
 	uint32_t site_base;
 	uint16_t stream_base;
 };
 
-/* Whether nothing of it changes but its numbers, and these have room: nearly all are so. */
-static inline bool is_usual(const struct weft_event *e)
+/* Returns true if only the numbers of the event change, and the new ones fit.  Nearly all events are like that. */
+static inline bool is_plain_event(const struct weft_event *e)
 {
-	enum { ROOM = 53 }; /* bits: MOST_PARTS times as much is an id */
+	enum { MAX_ID_BITS = 53 }; /* bits; an id times MAX_PARTS must fit */
 	const uint32_t others = 1u << WEFT_OP_PENDING | 1u << WEFT_OP_DETAIL | 1u << WEFT_OP_COUNTER | 1u << WEFT_OP_COUNTER_ADD;
 	_Static_assert(WEFT_OP_COUNT <= 32, "a bit for each op");
 	return e->op < WEFT_OP_COUNT && !(others >> e->op & 1) && !(e->op == WEFT_OP_LABEL && e->text.len == 4) &&
-	       (((uint64_t)e->a + 1) | ((uint64_t)e->b + 1)) >> ROOM == 0;
+	       (((uint64_t)e->a + 1) | ((uint64_t)e->b + 1)) >> MAX_ID_BITS == 0;
 }
 
-static inline int64_t numbered(int64_t id, const struct numbers *as)
+static inline int64_t number_id(int64_t id, const struct numbers *as)
 {
 	return id < 0 ? id : id * as->stride + as->number;
 }
 
-static inline void adapt(const struct weft_event *from, const struct numbers *as, int64_t time_ns, struct weft_event *to)
+static inline void convert_event(const struct weft_event *from, const struct numbers *as, int64_t time_ns, struct weft_event *to)
 {
 	*to = *from;
 	to->time_ns = time_ns;
-	to->a = numbered(from->a, as);
-	to->b = numbered(from->b, as);
+	to->a = number_id(from->a, as);
+	to->b = number_id(from->b, as);
 	to->stream = (uint16_t)(from->stream + as->stream_base);
 	to->site = from->site + (from->site != WEFT_NO_SITE ? as->site_base : 0);
 }
 
-/* The same for any event.  1, 0: it is left out, or negative. */
-static int adapt_any(
+/* Converts any event.  Returns 1, 0 if the event is dropped, or a negative error. */
+static int convert_any_event(
     const struct joined *j, struct part *part, const struct weft_event *from, int64_t time_ns, struct weft_event *to)
 {
 	*to = *from;
 	to->time_ns = time_ns;
 	if (from->op == WEFT_EVENT_OTHER || (from->op == WEFT_OP_DETAIL && from->kind == WEFT_DETAIL_STACK))
 		return 0;
-	if (!renumber(j, part, &to->a) || !renumber(j, part, &to->b)) {
+	if (!renumber_id(j, part, &to->a) || !renumber_id(j, part, &to->b)) {
 		part->unnamed++;
 		return 0;
 	}
@@ -201,19 +203,20 @@ static int adapt_any(
 	if (from->site != WEFT_NO_SITE)
 		to->site = from->site + part->site_base;
 	if (from->op == WEFT_OP_PENDING)
-		to->value = shifted(j, part, from->value);
-	bool is_own = is_main(from) || from->op == WEFT_OP_COUNTER || from->op == WEFT_OP_COUNTER_ADD;
-	return !is_own || put_process(part, &to->text) ? 1 : WEFT_ENOMEM;
+		to->value = convert_time(j, part, from->value);
+	bool is_own = is_main_name(from) || from->op == WEFT_OP_COUNTER || from->op == WEFT_OP_COUNTER_ADD;
+	return !is_own || prefix_process_name(part, &to->text) ? 1 : WEFT_ENOMEM;
 }
 
-/* ---- Reading ---- */
+/* ---- Merge ---- */
 
-/* Nothing comes later; so there is room above it. */
+/* The maximum event time; one value above it is needed. */
 #define LAST_TURN_NS (INT64_MAX - 2)
 #define NO_TURN_NS (INT64_MAX - 1)
 
-/* Plays anew against those that have lost against who was the first.  Who wins cannot be foreseen: so without branches. */
-static void play(struct joined *j, struct turn turn)
+/* Replays the games from the winner's leaf to the root.  The result of a game is not predictable, so the loop has no branches on
+ * it. */
+static void update_tournament(struct joined *j, struct turn turn)
 {
 	struct turn *turns = j->turns;
 	int64_t time_ns = turn.time_ns, limit_ns = INT64_MAX;
@@ -234,14 +237,14 @@ static void play(struct joined *j, struct turn turn)
 	j->limit_ns = limit_ns;
 }
 
-/* One whose recorder has ended it, or whose process is known to have died, has an end of its own. */
+/* Returns true if the part has a definite end: its recorder ended it, or its process is known to have died. */
 static bool has_end(const struct part *part)
 {
 	const struct weft_trace_info *info = &part->trace->info;
 	return part->has_events && info->stream_count > 0 && (!info->unfinished || info->has_died);
 }
 
-/* The times of a part's next events, as far as there is room. */
+/* Converts the times of a part's next events, at most BATCH. */
 static void find_times(const struct joined *j, struct part *part)
 {
 	const struct weft_event *events = part->events + part->at;
@@ -251,19 +254,19 @@ static void find_times(const struct joined *j, struct part *part)
 	int64_t since_ns = part->since_ns, later_ns = part->later_ns;
 	uint64_t stays_ns = (uint64_t)part->stays_ns;
 	for (size_t i = 0; i < count; i++) {
-		const int64_t time_ns = at_rate(part, events[i].time_ns);
+		const int64_t time_ns = scale_time(part, events[i].time_ns);
 		part->times_ns[i] = (int64_t)((uint64_t)time_ns + (uint64_t)later_ns);
 		if ((uint64_t)time_ns - (uint64_t)since_ns < stays_ns)
 			continue;
-		part->times_ns[i] = shifted_next(j, part, time_ns);
+		part->times_ns[i] = convert_next_time(j, part, time_ns);
 		since_ns = part->since_ns;
 		later_ns = part->later_ns;
 		stays_ns = (uint64_t)part->stays_ns;
 	}
 }
 
-/* When a part has something to give next: NO_TURN_NS if it has not. */
-static int find_turn(const struct joined *j, struct part *part, int64_t *time_ns)
+/* Finds the time of a part's next event; NO_TURN_NS: it has none. */
+static int find_next_turn(const struct joined *j, struct part *part, int64_t *time_ns)
 {
 	if (part->at == part->count) {
 		part->at = part->count = part->timed = 0;
@@ -279,7 +282,7 @@ static int find_turn(const struct joined *j, struct part *part, int64_t *time_ns
 		*time_ns = part->times_ns[part->at - part->first_timed];
 	} else if (!part->is_ended && has_end(part)) {
 		const int64_t until_ns = part->trace->info.until_ns;
-		*time_ns = weft_max_ns(until_ns ? shifted(j, part, until_ns) : part->last_ns, part->last_ns);
+		*time_ns = weft_max_ns(until_ns ? convert_time(j, part, until_ns) : part->last_ns, part->last_ns);
 	} else {
 		return WEFT_OK;
 	}
@@ -287,14 +290,14 @@ static int find_turn(const struct joined *j, struct part *part, int64_t *time_ns
 	return WEFT_OK;
 }
 
-static int begin_turns(struct joined *j)
+static int init_turns(struct joined *j)
 {
 	for (size_t i = 0; i < j->leaves; i++)
 		j->turns[i] = (struct turn){INT64_MIN, UINT32_MAX};
-	/* Who comes to a node first waits there: at the end nobody does. */
+	/* The first part to reach a node waits there for its opponent; at the end no node waits. */
 	for (uint32_t i = 0; i < j->leaves; i++) {
 		struct turn turn = {NO_TURN_NS, i};
-		int status = i < j->count ? find_turn(j, &j->parts[i], &turn.time_ns) : WEFT_OK;
+		int status = i < j->count ? find_next_turn(j, &j->parts[i], &turn.time_ns) : WEFT_OK;
 		if (status < 0)
 			return status;
 		size_t at = j->leaves + i;
@@ -309,12 +312,12 @@ static int begin_turns(struct joined *j)
 		j->turns[at / 2] = turn;
 	}
 	j->is_begun = true;
-	play(j, j->turns[0]);
+	update_tournament(j, j->turns[0]);
 	return WEFT_OK;
 }
 
-/* Those of a part's events that have times and come before the next one's turn, as far as there is room. */
-static int give_run(struct joined *j, struct part *part, size_t *made)
+/* Emits a part's events that have times and come before the next part's turn, as far as capacity permits. */
+static int emit_run(struct joined *j, struct part *part, size_t *made)
 {
 	const struct weft_event *from = part->events + part->at;
 	const int64_t *times_ns = part->times_ns + (part->at - part->first_timed), limit_ns = j->limit_ns;
@@ -323,14 +326,14 @@ static int give_run(struct joined *j, struct part *part, size_t *made)
 	size_t i = 0, count = *made;
 	do {
 		struct weft_event *out = &j->out[count];
-		int is_kept = 1;
-		if (__builtin_expect(is_usual(&from[i]), 1))
-			adapt(&from[i], &as, times_ns[i], out);
+		int is_retained = 1;
+		if (__builtin_expect(is_plain_event(&from[i]), 1))
+			convert_event(&from[i], &as, times_ns[i], out);
 		else
-			is_kept = adapt_any(j, part, &from[i], times_ns[i], out);
-		if (is_kept < 0)
-			return is_kept;
-		count += (size_t)is_kept;
+			is_retained = convert_any_event(j, part, &from[i], times_ns[i], out);
+		if (is_retained < 0)
+			return is_retained;
+		count += (size_t)is_retained;
 		i++;
 	} while (i < left && count < BATCH && times_ns[i] < limit_ns);
 	part->last_ns = times_ns[i - 1];
@@ -340,7 +343,7 @@ static int give_run(struct joined *j, struct part *part, size_t *made)
 	return WEFT_OK;
 }
 
-static void give_end(struct joined *j, struct part *part, int64_t time_ns, size_t *made)
+static void emit_end(struct joined *j, struct part *part, int64_t time_ns, size_t *made)
 {
 	j->out[(*made)++] = (struct weft_event){.time_ns = time_ns,
 	    .a = WEFT_SYSTEM_ID,
@@ -351,32 +354,32 @@ static void give_end(struct joined *j, struct part *part, int64_t time_ns, size_
 	part->is_ended = true;
 }
 
-/* What the first part gives before another's turn comes, as far as there is room. */
-static int give(struct joined *j, size_t *made)
+/* Emits the winner's events before the next part's turn, as far as capacity permits. */
+static int emit_events(struct joined *j, size_t *made)
 {
 	struct turn turn = j->turns[0];
 	struct part *part = &j->parts[turn.part];
 	do {
 		int status = WEFT_OK;
 		if (part->count)
-			status = give_run(j, part, made);
+			status = emit_run(j, part, made);
 		else
-			give_end(j, part, turn.time_ns, made);
+			emit_end(j, part, turn.time_ns, made);
 		if (status == WEFT_OK)
-			status = find_turn(j, part, &turn.time_ns);
+			status = find_next_turn(j, part, &turn.time_ns);
 		if (status < 0)
 			return status;
 	} while (*made < BATCH && turn.time_ns < j->limit_ns && turn.time_ns != NO_TURN_NS);
-	play(j, turn);
+	update_tournament(j, turn);
 	return WEFT_OK;
 }
 
-/* Gaps, and what was skipped or lost, are known at the end. */
-static int finish(struct weft_trace *trace)
+/* Sums up gaps, skipped data and losses, which are known at the end. */
+static int finish_info(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
 	size_t count = 0, at = 0;
-	if (trace->read_whole)
+	if (trace->is_end_reached)
 		return 0;
 	for (size_t i = 0; i < j->count; i++)
 		count += j->parts[i].trace->info.gap_count;
@@ -392,18 +395,18 @@ static int finish(struct weft_trace *trace)
 			struct weft_gap *gap = &j->gaps[at++];
 			*gap = info->gaps[g];
 			gap->stream = (uint16_t)(gap->stream + part->stream_base);
-			gap->from_ns = gap->from_ns == INT64_MIN ? INT64_MIN : shifted(j, part, gap->from_ns);
-			gap->to_ns = gap->to_ns == INT64_MAX ? INT64_MAX : shifted(j, part, gap->to_ns);
+			gap->from_ns = gap->from_ns == INT64_MIN ? INT64_MIN : convert_time(j, part, gap->from_ns);
+			gap->to_ns = gap->to_ns == INT64_MAX ? INT64_MAX : convert_time(j, part, gap->to_ns);
 		}
 		trace->info.unplaced_count += info->unplaced_count;
 		for (size_t s = 0; s < info->skipped_count; s++) {
-			if (trace->info.skipped_count < WEFT_SKIPPED_KEPT && s < WEFT_SKIPPED_KEPT)
+			if (trace->info.skipped_count < WEFT_MAX_SKIPPED && s < WEFT_MAX_SKIPPED)
 				trace->skipped[trace->info.skipped_count] = info->skipped[s];
 			trace->info.skipped_count++;
 		}
 		if (part->unnamed)
 			weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0,
-			    "%" PRIu64 " events of %s are of promises whose ids are too large to be joined", part->unnamed,
+			    "%" PRIu64 " events of %s belong to promises with ids too large for a joined trace", part->unnamed,
 			    part->name);
 		for (size_t s = 0; s < info->stream_count; s++) {
 			struct weft_stream_info *stream = &j->streams[part->stream_base + s];
@@ -413,10 +416,10 @@ static int finish(struct weft_trace *trace)
 			stream->part = (uint32_t)i;
 			stream->host = (uint16_t)part->clock;
 		}
-		j->told[i].lost_no_stream = info->lost_no_stream;
-		j->told[i].gap_count = info->gap_count;
-		j->told[i].skipped_count = info->skipped_count + (part->unnamed > 0);
-		j->told[i].unplaced_count = info->unplaced_count + (part->unnamed > 0);
+		j->part_infos[i].lost_no_stream = info->lost_no_stream;
+		j->part_infos[i].gap_count = info->gap_count;
+		j->part_infos[i].skipped_count = info->skipped_count + (part->unnamed > 0);
+		j->part_infos[i].unplaced_count = info->unplaced_count + (part->unnamed > 0);
 		trace->info.lost_no_stream += info->lost_no_stream;
 	}
 	trace->info.gaps = j->gaps;
@@ -428,14 +431,14 @@ static int join_next(struct weft_trace *trace, const struct weft_event **events,
 {
 	struct joined *j = trace->state;
 	size_t made = 0;
-	int status = j->is_begun ? WEFT_OK : begin_turns(j);
+	int status = j->is_begun ? WEFT_OK : init_turns(j);
 	while (status == WEFT_OK && made < BATCH && j->turns[0].time_ns != NO_TURN_NS)
-		status = give(j, &made);
+		status = emit_events(j, &made);
 	if (status < 0)
 		return status;
 	*events = j->out;
 	*count = made;
-	return made > 0 ? 1 : finish(trace);
+	return made > 0 ? 1 : finish_info(trace);
 }
 
 static void join_rewind(struct weft_trace *trace)
@@ -451,7 +454,7 @@ static void join_rewind(struct weft_trace *trace)
 	}
 }
 
-/* ---- Opening and closing ---- */
+/* ---- Open and close ---- */
 
 static void free_joined(struct joined *j)
 {
@@ -461,10 +464,10 @@ static void free_joined(struct joined *j)
 		weft_vec_free(&j->parts[i].names);
 		weft_intern_finish(&j->parts[i].texts);
 	}
-	weft_meet_finish(&j->meet);
+	weft_clock_sync_finish(&j->clock_sync);
 	free(j->parts);
 	free(j->turns);
-	free(j->told);
+	free(j->part_infos);
 	free(j->streams);
 	free(j->sites);
 	free(j->modules);
@@ -482,14 +485,14 @@ static void join_close(struct weft_trace *trace)
 	free_joined(j);
 }
 
-/* What saves a part, with the folder that its files are to be in. */
+/* Saves a part's files in a folder. */
 struct saving {
 	weft_trace_file_fn *file;
 	void *ctx;
-	char folder[PART_NAME + 24];
+	char folder[PART_NAME_BYTES + 24];
 };
 
-static int save_file(void *ctx, const char *name, const void *bytes, size_t size)
+static int save_in_folder(void *ctx, const char *name, const void *bytes, size_t size)
 {
 	const struct saving *s = ctx;
 	char path[sizeof s->folder + 256];
@@ -497,7 +500,7 @@ static int save_file(void *ctx, const char *name, const void *bytes, size_t size
 	return s->file(s->ctx, path, bytes, size);
 }
 
-/* A folder for each part, whose number comes first: sorted by their names, they are in order. */
+/* Saves each part in a folder.  Folder names start with the part's number, so sorting by name keeps the order. */
 static int join_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	const struct joined *j = trace->state;
@@ -511,12 +514,12 @@ static int join_save(const struct weft_trace *trace, const struct weft_trace_edi
 			edit->text(edit->ctx, name, (uint32_t)strlen(name));
 		for (char *c = name; *c; c++)
 			*c = strchr("/\\", *c) || (unsigned char)*c < ' ' ? '_' : *c;
-		status = weft_trace_save(j->parts[i].trace, edit, save_file, &s, NULL);
+		status = weft_trace_save(j->parts[i].trace, edit, save_in_folder, &s, NULL);
 	}
 	return status;
 }
 
-/* ---- What the kernel said ---- */
+/* ---- Kernel records ---- */
 
 struct shifting {
 	const struct joined *joined;
@@ -535,7 +538,7 @@ static int shift_events(void *ctx, const struct weft_kernel_event *events, size_
 		for (; n < BATCH && i < count; n++, i++) {
 			shifted_events[n] = events[i];
 			struct weft_kernel_event *e = &shifted_events[n];
-			e->time_ns = shifted(s->joined, s->part, events[i].time_ns);
+			e->time_ns = convert_time(s->joined, s->part, events[i].time_ns);
 			e->tid = weft_tid_at(e->tid, s->part->clock);
 			if (e->op == WEFT_KERNEL_TAKEN || e->op == WEFT_KERNEL_WAKE)
 				e->other = weft_tid_at(e->other, s->part->clock);
@@ -551,18 +554,19 @@ static int compare_threads(const void *x, const void *y)
 	return WEFT_ORDER(a->tid, b->tid) ?: WEFT_ORDER(b->pid, a->pid);
 }
 
-/* Two programs of one host may name one OS thread; whose it is knows more of it. */
+/* Adds the threads of a part's kernel records.  Two programs of one host may name the same thread; the thread's own program knows
+ * more about it. */
 static bool add_threads(
-    struct joined *j, const struct part *part, struct weft_kernel_info *all, const struct weft_kernel_info *of_part)
+    struct joined *j, const struct part *part, struct weft_kernel_info *all, const struct weft_kernel_info *part_kernel)
 {
-	const size_t count = all->thread_count + of_part->thread_count;
+	const size_t count = all->thread_count + part_kernel->thread_count;
 	struct weft_kernel_thread *grown = realloc(j->threads, (count ? count : 1) * sizeof *grown);
 	if (!grown)
 		return false;
 	j->threads = grown;
-	for (size_t i = 0; i < of_part->thread_count; i++)
-		grown[all->thread_count + i] = (struct weft_kernel_thread){weft_tid_at(of_part->threads[i].tid, part->clock),
-		    weft_tid_at(of_part->threads[i].pid, part->clock), of_part->threads[i].name};
+	for (size_t i = 0; i < part_kernel->thread_count; i++)
+		grown[all->thread_count + i] = (struct weft_kernel_thread){weft_tid_at(part_kernel->threads[i].tid, part->clock),
+		    weft_tid_at(part_kernel->threads[i].pid, part->clock), part_kernel->threads[i].name};
 	weft_sort(grown, count, sizeof *grown, compare_threads);
 	all->threads = grown;
 	all->thread_count = 0;
@@ -578,27 +582,27 @@ static int join_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx
 	*info = (struct weft_kernel_info){.is_whole = true, .since_ns = INT64_MIN, .until_ns = INT64_MIN};
 	int any = 0;
 	for (size_t i = 0; i < j->count; i++) {
-		struct weft_kernel_info of_part;
+		struct weft_kernel_info part_kernel;
 		struct shifting shifting = {j, &j->parts[i], each, ctx};
-		const int got = weft_trace_kernel(j->parts[i].trace, shift_events, &shifting, &of_part);
-		if (got < 0 || (got && !add_threads(j, &j->parts[i], info, &of_part)))
+		const int got = weft_trace_kernel(j->parts[i].trace, shift_events, &shifting, &part_kernel);
+		if (got < 0 || (got && !add_threads(j, &j->parts[i], info, &part_kernel)))
 			return got < 0 ? got : WEFT_ENOMEM;
 		if (!got)
 			continue;
 		any = 1;
-		info->is_whole &= of_part.is_whole;
-		if (of_part.since_ns != INT64_MIN)
-			info->since_ns = weft_max_ns(info->since_ns, shifted(j, &j->parts[i], of_part.since_ns));
-		info->until_ns = weft_max_ns(info->until_ns, shifted(j, &j->parts[i], of_part.until_ns));
-		info->level = of_part.level > info->level ? of_part.level : info->level;
-		info->why = of_part.why;
-		info->packets += of_part.packets;
-		info->bytes += of_part.bytes;
-		info->events += of_part.events;
-		info->lost += of_part.lost;
-		info->overwritten += of_part.overwritten;
-		info->processors = of_part.processors > info->processors ? of_part.processors : info->processors;
-		info->bound_ns = of_part.bound_ns > info->bound_ns ? of_part.bound_ns : info->bound_ns;
+		info->is_whole &= part_kernel.is_whole;
+		if (part_kernel.since_ns != INT64_MIN)
+			info->since_ns = weft_max_ns(info->since_ns, convert_time(j, &j->parts[i], part_kernel.since_ns));
+		info->until_ns = weft_max_ns(info->until_ns, convert_time(j, &j->parts[i], part_kernel.until_ns));
+		info->level = part_kernel.level > info->level ? part_kernel.level : info->level;
+		info->why = part_kernel.why;
+		info->packets += part_kernel.packets;
+		info->bytes += part_kernel.bytes;
+		info->events += part_kernel.events;
+		info->lost += part_kernel.lost;
+		info->overwritten += part_kernel.overwritten;
+		info->processors = part_kernel.processors > info->processors ? part_kernel.processors : info->processors;
+		info->bound_ns = part_kernel.bound_ns > info->bound_ns ? part_kernel.bound_ns : info->bound_ns;
 	}
 	return any;
 }
@@ -611,18 +615,18 @@ static enum weft_confidence join_probe(const struct weft_source *source)
 static const struct weft_trace_format format = {
     "session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save, join_kernel, NULL};
 
-/* All tables, part by part. */
+/* Fills all tables, part by part. */
 static int fill_tables(struct joined *j, struct weft_trace_info *info, struct weft_error *err)
 {
 	size_t streams = 0, sites = 0, modules = 0;
 	for (size_t i = 0; i < j->count; i++) {
-		const struct weft_trace_info *of = &j->parts[i].trace->info;
-		streams += of->stream_count;
-		sites += of->site_count;
-		modules += of->module_count;
+		const struct weft_trace_info *part_info = &j->parts[i].trace->info;
+		streams += part_info->stream_count;
+		sites += part_info->site_count;
+		modules += part_info->module_count;
 	}
-	if (streams > MOST_STREAMS || sites >= WEFT_NO_SITE)
-		return weft_error_set(err, WEFT_ETOOBIG, "more OS threads or sites than one trace can have");
+	if (streams > MAX_STREAMS || sites >= WEFT_NO_SITE)
+		return weft_error_set(err, WEFT_ETOOBIG, "too many threads or sites for one trace");
 	j->streams = calloc(streams + 1, sizeof *j->streams);
 	j->sites = calloc(sites + 1, sizeof *j->sites);
 	j->modules = calloc(modules + 1, sizeof *j->modules);
@@ -630,27 +634,27 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	for (size_t i = 0; i < j->count; i++) {
 		struct part *part = &j->parts[i];
-		const struct weft_trace_info *of = &part->trace->info;
+		const struct weft_trace_info *part_info = &part->trace->info;
 		part->stream_base = (uint16_t)info->stream_count;
 		part->site_base = (uint32_t)info->site_count;
-		for (size_t s = 0; s < of->stream_count; s++) {
+		for (size_t s = 0; s < part_info->stream_count; s++) {
 			struct weft_stream_info *stream = &j->streams[info->stream_count++];
-			*stream = of->streams[s];
+			*stream = part_info->streams[s];
 			stream->part = (uint32_t)i;
 			stream->host = (uint16_t)part->clock;
 			if (weft_str_equal(stream->name, part->trace->info.process))
 				stream->name = (struct weft_str){part->name, (uint32_t)strlen(part->name)};
-			else if (stream->name.len && !put_process(part, &stream->name))
+			else if (stream->name.len && !prefix_process_name(part, &stream->name))
 				return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 		}
-		for (size_t s = 0; s < of->site_count; s++) {
+		for (size_t s = 0; s < part_info->site_count; s++) {
 			struct weft_site *site = &j->sites[info->site_count++];
-			*site = of->sites[s];
+			*site = part_info->sites[s];
 			if (site->module)
-				site->module = &j->modules[info->module_count + (size_t)(site->module - of->modules)];
+				site->module = &j->modules[info->module_count + (size_t)(site->module - part_info->modules)];
 		}
-		for (size_t m = 0; m < of->module_count; m++)
-			j->modules[info->module_count++] = of->modules[m];
+		for (size_t m = 0; m < part_info->module_count; m++)
+			j->modules[info->module_count++] = part_info->modules[m];
 	}
 	info->streams = j->streams;
 	info->sites = j->sites;
@@ -658,30 +662,30 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 	return WEFT_OK;
 }
 
-/* What is true of one part is true of all; it lived as long as the last of them. */
+/* Combines the properties of the parts; the joined trace lives as long as the last part. */
 static bool fill_info(struct joined *j, const struct weft_trace_info *first, struct weft_trace_info *info)
 {
 	info->host = first->host;
 	info->clock_origin_ns = first->clock_origin_ns;
 	info->has_origin = first->has_origin;
-	info->parts = j->told;
+	info->parts = j->part_infos;
 	info->part_count = j->count;
 	for (size_t i = 0; i < j->count; i++) {
-		const struct weft_trace_info *of = &j->parts[i].trace->info;
-		int64_t until_ns = of->until_ns ? shifted(j, &j->parts[i], of->until_ns) : 0;
-		info->unfinished |= of->unfinished;
-		info->wrapped |= of->wrapped;
-		info->lacks_names |= of->lacks_names;
-		info->lost_no_stream += of->lost_no_stream;
+		const struct weft_trace_info *part_info = &j->parts[i].trace->info;
+		int64_t until_ns = part_info->until_ns ? convert_time(j, &j->parts[i], part_info->until_ns) : 0;
+		info->unfinished |= part_info->unfinished;
+		info->wrapped |= part_info->wrapped;
+		info->has_missing_names |= part_info->has_missing_names;
+		info->lost_no_stream += part_info->lost_no_stream;
 		info->until_ns = until_ns > info->until_ns ? until_ns : info->until_ns;
-		j->told[i].process = of->process;
-		j->told[i].host = of->host;
-		j->told[i].name = j->parts[i].name;
-		j->told[i].pid = of->pid;
-		j->told[i].unfinished = of->unfinished;
-		j->told[i].has_died = of->has_died;
-		j->told[i].wrapped = of->wrapped;
-		j->told[i].lost_no_stream = of->lost_no_stream;
+		j->part_infos[i].process = part_info->process;
+		j->part_infos[i].host = part_info->host;
+		j->part_infos[i].name = j->parts[i].name;
+		j->part_infos[i].pid = part_info->pid;
+		j->part_infos[i].unfinished = part_info->unfinished;
+		j->part_infos[i].has_died = part_info->has_died;
+		j->part_infos[i].wrapped = part_info->wrapped;
+		j->part_infos[i].lost_no_stream = part_info->lost_no_stream;
 	}
 	int length = asprintf(&j->process, "%s and %zu more", j->parts[0].name, j->count - 1);
 	if (length < 0) {
@@ -692,90 +696,90 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 	return true;
 }
 
-/* Who names no host is taken at its word about the time: as the first one's. */
-static struct weft_str host_of(struct weft_trace *const *parts, size_t i)
+/* Returns the host of a part.  A part without a host name is assumed to be on the first part's host. */
+static struct weft_str get_host(struct weft_trace *const *parts, size_t i)
 {
 	return parts[i]->info.host.len ? parts[i]->info.host : parts[0]->info.host;
 }
 
-static bool has_clock_of(const struct weft_trace *a, const struct weft_trace *b)
+static bool have_same_clock(const struct weft_trace *a, const struct weft_trace *b)
 {
 	return a->boot.len && weft_str_equal(a->boot, b->boot) && a->counter.len && weft_str_equal(a->counter, b->counter) &&
 	       a->clock_hz && b->clock_hz;
 }
 
-/* Ties the clock of a part to that of another one of its host.  NULL, or why it cannot be tied. */
-static const char *tie(struct joined *j, size_t i, size_t to)
+/* Aligns the clock of a part with that of another part of its host.  Returns NULL, or why that is impossible. */
+static const char *align_clock(struct joined *j, size_t i, size_t to)
 {
 	const struct weft_trace *trace = j->parts[i].trace, *first = j->parts[to].trace;
 	struct part *part = &j->parts[i];
 	part->rate = 1;
-	j->told[i].is_same_clock = i == 0 || (to == 0 && has_clock_of(trace, first));
-	if (i == to || has_clock_of(trace, first)) {
+	j->part_infos[i].is_same_clock = i == 0 || (to == 0 && have_same_clock(trace, first));
+	if (i == to || have_same_clock(trace, first)) {
 		part->rate = i != to ? (double)trace->clock_hz / (double)first->clock_hz : 1;
 		return NULL;
 	}
 	if (to != 0)
-		return "has another clock than the first process of its host";
-	return !trace->info.has_origin || !first->info.has_origin
-		   ? "does not tell the time of its clock, or the first one does not"
+		return "its clock differs from that of the first process of its host";
+	return !trace->info.has_origin || !first->info.has_origin ? "it or the first trace does not record the wall-clock time"
 	       : __builtin_sub_overflow(trace->info.clock_origin_ns, first->info.clock_origin_ns, &part->offset_ns)
-		   ? "is of another age"
+		   ? "its clock origin is too far from that of the first trace"
 		   : NULL;
 }
 
-static uint32_t first_of_host(struct weft_trace *const *parts, size_t i)
+static uint32_t find_first_of_host(struct weft_trace *const *parts, size_t i)
 {
 	uint32_t first = 0;
-	while (!weft_str_equal(host_of(parts, first), host_of(parts, i)))
+	while (!weft_str_equal(get_host(parts, first), get_host(parts, i)))
 		first++;
 	return first;
 }
 
-/* Puts the clocks of several hosts on that of the first, by what went between them. */
-static int tie_hosts(struct joined *j, struct weft_trace *const *parts, size_t clock_count, struct weft_error *err)
+/* Aligns the clocks of several hosts with the first clock, by their messages. */
+static int sync_hosts(struct joined *j, struct weft_trace *const *parts, size_t clock_count, struct weft_error *err)
 {
-	uint32_t *clock_of = calloc(j->count, sizeof *clock_of), *host_of = calloc(j->count, sizeof *host_of);
+	uint32_t *clock_of = calloc(j->count, sizeof *clock_of), *get_host = calloc(j->count, sizeof *get_host);
 	double *rates = calloc(j->count, sizeof *rates);
-	const bool has_memory = clock_of && host_of && rates;
+	const bool has_memory = clock_of && get_host && rates;
 	int status = has_memory ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	for (size_t i = 0; i < j->count && has_memory; i++) {
 		clock_of[i] = j->parts[i].clock;
-		host_of[i] = first_of_host(parts, i);
+		get_host[i] = find_first_of_host(parts, i);
 		rates[i] = j->parts[i].rate;
 	}
 	if (status == WEFT_OK)
-		status = weft_meet(&j->meet, parts, j->count, clock_of, host_of, rates, clock_count, err);
+		status = weft_clock_sync_compute(&j->clock_sync, parts, j->count, clock_of, get_host, rates, clock_count, err);
 	free(clock_of);
-	free(host_of);
+	free(get_host);
 	free(rates);
 	for (size_t i = 0; i < j->count && status == WEFT_OK; i++) {
-		j->told[i].bound_ns = j->meet.bounds_ns[j->parts[i].clock];
+		j->part_infos[i].bound_ns = j->clock_sync.bounds_ns[j->parts[i].clock];
 		if (j->parts[i].clock) {
-			j->told[i].meet = &j->meet;
-			j->told[i].clock = j->parts[i].clock;
+			j->part_infos[i].clock_sync = &j->clock_sync;
+			j->part_infos[i].clock = j->parts[i].clock;
 		}
-		if (j->told[i].bound_ns == INT64_MAX)
+		if (j->part_infos[i].bound_ns == INT64_MAX)
 			status = weft_error_set(err, WEFT_EINVAL,
-			    "%.40s is of another host, and cannot be joined: no connection there has both ends recorded, with "
-			    "bytes both ways%s",
+			    "%.40s is on another host and cannot be joined: no connection has both ends recorded and "
+			    "bytes in both directions%s",
 			    parts[i]->source.name,
-			    j->meet.contradictory ? "; of one, more was read than was written"
-			    : j->meet.renamed     ? " (NAT?)"
-						  : "");
+			    j->clock_sync.contradictory ? "; on one, more bytes were read than written"
+			    : j->clock_sync.renamed     ? " (NAT?)"
+							: "");
 	}
 	return status;
 }
 
-/* Of a process's name what is shown. */
+/* Returns the shown prefix of a process name. */
 static struct weft_str shown_name(const struct part *part)
 {
 	struct weft_str name = part->trace->info.process;
-	name.len = name.len < NAME_BYTES ? name.len : NAME_BYTES;
+	name.len = name.len < MAX_NAME_BYTES ? name.len : MAX_NAME_BYTES;
 	return name;
 }
 
-/* What a process is called before what is its own: with its number where another one of its host looks the same. */
+/* Names a part for the texts of its process: the process name, with the pid if another process of its host has the same name, and
+ * the host if there are several. */
 static void name_part(struct joined *j, size_t i, bool has_hosts)
 {
 	const struct weft_trace_info *info = &j->parts[i].trace->info;
@@ -793,18 +797,18 @@ static void name_part(struct joined *j, size_t i, bool has_hosts)
 		snprintf(out, size, "%.*s-%" PRIu64, length, name, info->pid);
 	const size_t used = strlen(out);
 	if (has_hosts && info->host.len)
-		snprintf(out + used, size - used, "@%.*s", info->host.len < HOST_BYTES ? (int)info->host.len : HOST_BYTES,
+		snprintf(out + used, size - used, "@%.*s", info->host.len < MAX_HOST_BYTES ? (int)info->host.len : MAX_HOST_BYTES,
 		    info->host.ptr);
 }
 
-static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t count, struct weft_error *err)
+static int add_parts(struct joined *j, struct weft_trace *const *parts, size_t count, struct weft_error *err)
 {
 	j->parts = calloc(count, sizeof *j->parts);
-	j->told = calloc(count, sizeof *j->told);
+	j->part_infos = calloc(count, sizeof *j->part_infos);
 	for (j->leaves = 1; j->leaves < count;)
 		j->leaves *= 2;
 	j->turns = calloc(j->leaves, sizeof *j->turns);
-	if (!j->parts || !j->told || !j->turns)
+	if (!j->parts || !j->part_infos || !j->turns)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	j->count = count;
 	j->stride = weft_part_stride(count);
@@ -814,34 +818,34 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	bool has_hosts = false;
 	for (size_t i = 0; i < count; i++) {
 		size_t first = 0;
-		/* Containers of one machine have names of their own, and its clock. */
-		while (!weft_str_equal(host_of(parts, first), host_of(parts, i)) && !has_clock_of(parts[first], parts[i]))
+		/* Containers of one machine have different host names and the same clock. */
+		while (!weft_str_equal(get_host(parts, first), get_host(parts, i)) && !have_same_clock(parts[first], parts[i]))
 			first++;
-		has_hosts |= !weft_str_equal(host_of(parts, 0), host_of(parts, i));
+		has_hosts |= !weft_str_equal(get_host(parts, 0), get_host(parts, i));
 		j->parts[i].clock = (uint32_t)(first == i ? clocks++ : j->parts[first].clock);
-		const char *why = tie(j, i, first);
+		const char *why = align_clock(j, i, first);
 		if (why)
 			return weft_error_set(
-			    err, WEFT_EINVAL, "%s %s: it cannot be joined with others", parts[i]->source.name, why);
+			    err, WEFT_EINVAL, "%s cannot be joined with others: %s", parts[i]->source.name, why);
 	}
 	for (size_t i = 0; i < count; i++)
 		name_part(j, i, has_hosts);
-	return clocks > 1 || has_hosts ? tie_hosts(j, parts, clocks, err) : WEFT_OK;
+	return clocks > 1 || has_hosts ? sync_hosts(j, parts, clocks, err) : WEFT_OK;
 }
 
 int weft_trace_join(
     struct weft_trace **out, struct weft_trace *const *parts, size_t count, const char *name, struct weft_error *err)
 {
-	if (count < 1 || count > MOST_PARTS)
+	if (count < 1 || count > MAX_PARTS)
 		return weft_error_set(err, WEFT_EINVAL, "%zu traces cannot be joined", count);
 	struct weft_trace *trace = calloc(1, sizeof *trace);
-	struct weft_skipped *skipped = calloc(WEFT_SKIPPED_KEPT, sizeof *skipped);
+	struct weft_skipped *skipped = calloc(WEFT_MAX_SKIPPED, sizeof *skipped);
 	struct joined *j = calloc(1, sizeof *j);
 	char *copy = strdup(name);
 	int status = WEFT_ENOMEM;
 	if (!trace || !skipped || !j || !copy)
 		weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	else if ((status = take_parts(j, parts, count, err)) == WEFT_OK)
+	else if ((status = add_parts(j, parts, count, err)) == WEFT_OK)
 		status = fill_tables(j, &trace->info, err);
 	if (status == WEFT_OK && !fill_info(j, &parts[0]->info, &trace->info))
 		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
@@ -866,10 +870,10 @@ int weft_trace_join(
 int64_t weft_part_time(const struct weft_trace *joined, size_t number, int64_t own_ns)
 {
 	const struct joined *j = joined->state;
-	return shifted(j, &j->parts[number], own_ns);
+	return convert_time(j, &j->parts[number], own_ns);
 }
 
-/* A clock goes at almost the rate of any other: so each step leaves a thousandth of the way. */
+/* Clocks have almost the same rate, so each step divides the error by about a thousand. */
 int64_t weft_part_own_time(const struct weft_trace *joined, size_t number, int64_t time_ns)
 {
 	int64_t own_ns = time_ns;
@@ -881,19 +885,19 @@ int64_t weft_part_own_time(const struct weft_trace *joined, size_t number, int64
 void weft_part_bounds(const struct weft_part *part, int64_t time_ns, int64_t *low, int64_t *high)
 {
 	*low = *high = time_ns;
-	if (!part->meet)
+	if (!part->clock_sync)
 		return;
 	int64_t own_ns = time_ns;
 	for (int i = 0; i < 8; i++)
 		own_ns = (int64_t)((uint64_t)own_ns + (uint64_t)time_ns -
-				   (uint64_t)weft_meet_time(part->meet, part->clock, own_ns, NULL, NULL));
-	weft_meet_time(part->meet, part->clock, own_ns, low, high);
+				   (uint64_t)weft_clock_sync_time(part->clock_sync, part->clock, own_ns, NULL, NULL));
+	weft_clock_sync_time(part->clock_sync, part->clock, own_ns, low, high);
 }
 
-const struct weft_meet *weft_trace_meet(const struct weft_trace *trace)
+const struct weft_clock_sync *weft_trace_clock_sync(const struct weft_trace *trace)
 {
 	const struct joined *j = trace->format == &format ? trace->state : NULL;
-	return j && j->meet.clock_count ? &j->meet : NULL;
+	return j && j->clock_sync.clock_count ? &j->clock_sync : NULL;
 }
 
 struct weft_trace *weft_trace_part(const struct weft_trace *trace, size_t number)
@@ -902,7 +906,7 @@ struct weft_trace *weft_trace_part(const struct weft_trace *trace, size_t number
 	return j && number < j->count ? j->parts[number].trace : NULL;
 }
 
-/* A part, of the blobs from `begin` to `end`, whose names lose their folder's; *source has no other use for them. */
+/* Opens a part from the blobs [begin, end), removing the folder from their names; takes these blobs from *source. */
 static int open_folder(struct weft_trace **out, struct weft_source *source, size_t begin, size_t end, struct weft_error *err)
 {
 	struct weft_source part = {.is_dir = true, .file = -1, .blobs = calloc(end - begin, sizeof *part.blobs)};
@@ -915,7 +919,7 @@ static int open_folder(struct weft_trace **out, struct weft_source *source, size
 	for (size_t i = begin; i < end; i++) {
 		char *name = source->blobs[i].name;
 		memmove(name, name + folder, strlen(name + folder) + 1);
-		if (strchr(name, '/')) /* of a folder in it */
+		if (strchr(name, '/')) /* in a subfolder */
 			continue;
 		part.blobs[part.blob_count++] = source->blobs[i];
 		source->blobs[i] = (struct weft_blob){.name = NULL};
@@ -943,7 +947,7 @@ int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
 	for (size_t begin = 0; begin < source->blob_count && status == WEFT_OK;) {
-		const size_t end = end_of_folder(source, begin); /* sorted by their names, those of a folder stand together */
+		const size_t end = end_of_folder(source, begin); /* sorted by name, the files of a folder are adjacent */
 		struct weft_trace *part = NULL;
 		if (end > begin)
 			status = open_folder(&part, source, begin, end, err);
@@ -953,7 +957,7 @@ int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source
 	}
 	if (status == WEFT_OK)
 		status = weft_trace_join(out, parts, count, source->name, err);
-	if (status == WEFT_OK) { /* what the parts' bytes are in */
+	if (status == WEFT_OK) { /* the memory of the parts' bytes */
 		(*out)->source.archive = source->archive;
 		source->archive = (struct weft_blob){0};
 	}

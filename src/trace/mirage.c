@@ -1,12 +1,13 @@
-/* mirage.c: the traces that mirage-profile wrote: one file, a ring of CTF packets, one stream.
+/* mirage.c: reads the traces of mirage-profile: one file, a ring of CTF packets, one stream.
  *
- * A packet's header, 30 bytes, little-endian:
+ * The header of a packet has 30 bytes, little-endian:
  *
  *	0        4                     20       24     26       30
  *	| magic  | UUID                | size   | count| content|
  *
- * Sizes are in bits and have the header in them.  An event is a u64 time in ns, a u8 operation and what that one needs: see
- * decode().  SPDX-License-Identifier: ISC */
+ * Sizes are in bits and include the header.  An event is a u64 time in ns, a u8 operation, and the operands of the operation: see
+ * decode_event().
+ * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static const unsigned char magic[MAGIC_BYTES] = {
     0xC1, 0x1F, 0xFC, 0xC1, 0x05, 0x88, 0x3b, 0x8d, 0x52, 0x1a, 0x48, 0x7b, 0xb3, 0x97, 0x45, 0x6a, 0xb1, 0x50, 0x68, 0x0c};
 
 struct packet {
-	uint64_t offset, end; /* of its content, in the file; the header is in it */
+	uint64_t offset, end; /* of its content, in the file; includes the header */
 	uint64_t index;       /* in the file */
 	uint16_t count;
 };
@@ -30,13 +31,13 @@ struct packet {
 struct mirage {
 	WEFT_VEC(struct packet) packets; /* oldest first */
 	struct weft_stream_info stream;
-	size_t at; /* in packets */
+	size_t at; /* index into packets */
 	struct weft_cursor cursor;
 	int64_t last_ns;
 	struct weft_event batch[BATCH];
 };
 
-static enum weft_confidence probe(const struct weft_source *source)
+static enum weft_confidence probe_source(const struct weft_source *source)
 {
 	if (source->blob_count != 1)
 		return WEFT_CONFIDENCE_NONE;
@@ -45,11 +46,11 @@ static enum weft_confidence probe(const struct weft_source *source)
 	return has_magic ? WEFT_CONFIDENCE_SURE : WEFT_CONFIDENCE_NONE;
 }
 
-/* Where the next packet header stands, at or after `from`; the file's size if there is none. */
+/* Finds the next packet header at or after `from`; returns the file's size if there is none. */
 static uint64_t find_header(const struct weft_blob *blob, uint64_t from)
 {
 	for (size_t at = from < blob->size ? (size_t)from : blob->size; at < blob->size;) {
-		/* Not through holes, which may be larger than memory. */
+		/* Skip holes, which may be larger than memory. */
 		const struct weft_span data = weft__blob_data(blob, at);
 		const unsigned char *found = memmem(blob->bytes + data.begin, data.end - data.begin, magic, MAGIC_BYTES);
 		if (found)
@@ -59,7 +60,7 @@ static uint64_t find_header(const struct weft_blob *blob, uint64_t from)
 	return blob->size;
 }
 
-/* Notes the packet at `offset` and says where the next one begins. */
+/* Notes the packet at `offset`; *next is the start of the next packet. */
 static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index, uint64_t *next)
 {
 	struct mirage *m = trace->state;
@@ -74,7 +75,7 @@ static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index
 	uint64_t size = weft_load_u32(header + 20) / 8, content = weft_load_u32(header + 26) / 8;
 	bool truncated = size > left;
 	if (size < HEADER_BYTES) {
-		/* Its end is unknown: it can be no further than the next header. */
+		/* The end is unknown, but not after the next header. */
 		*next = find_header(blob, offset + HEADER_BYTES);
 		size = *next - offset;
 		weft__trace_skip(
@@ -109,9 +110,9 @@ static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index
 	return WEFT_OK;
 }
 
-/* Puts the oldest packet first.  The ring is in order but for the place where it is being written; packets that were never used
- * are not in the list. */
-static bool rotate(struct mirage *m)
+/* Moves the oldest packet to the front.  The ring is in order, except where it was being written; unused packets are not in the
+ * list. */
+static bool rotate_packets(struct mirage *m)
 {
 	size_t count = m->packets.count, oldest = 0;
 	for (size_t i = 1; i < count && !oldest; i++)
@@ -166,21 +167,21 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 		uint64_t header = offset;
 		if (blob->size - offset < MAGIC_BYTES || memcmp(blob->bytes + offset, magic, MAGIC_BYTES) != 0) {
 			header = find_header(blob, offset);
-			weft__trace_skip(trace, blob, index, offset, header - offset, "no packet header here");
+			weft__trace_skip(trace, blob, index, offset, header - offset, "no packet header");
 		}
 		if (header < blob->size)
 			status = read_header(trace, header, index++, &offset);
 		else
 			offset = header;
 	}
-	if (status == WEFT_OK && !rotate(m))
+	if (status == WEFT_OK && !rotate_packets(m))
 		status = WEFT_ENOMEM;
 	if (status < 0) {
 		if (m)
 			close_trace(trace);
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	}
-	/* The recorder counts packets from 0: the oldest has another number where it was overwritten. */
+	/* Packets are counted from 0, so another number means that older packets were overwritten. */
 	trace->info.wrapped = m->packets.count && m->packets.items[0].count != 0;
 	trace->info.streams = &m->stream;
 	trace->info.stream_count = 1;
@@ -197,15 +198,15 @@ static void skip_rest(struct weft_trace *trace, const unsigned char *event, cons
 	m->cursor.at = m->cursor.end;
 }
 
-/* Payload bytes that each operation has at least (a string's NUL is one), and whether it ends in a string. */
+/* Minimum number of operand bytes of each operation (including a string's NUL), and whether it ends with a string. */
 static const struct {
 	uint8_t bytes;
 	bool text;
 } payloads[14] = {{17, false}, {16, false}, {16, false}, {17, true}, {16, false}, {9, true}, {17, true}, {8, false}, {8, false},
     {16, false}, {16, false}, {17, true}, {16, false}, {16, false}};
 
-/* Decodes one event; false where the packet has no more whole ones. */
-static bool decode(struct weft_trace *trace, struct weft_event *ev)
+/* Decodes one event; false: no complete event is left in the packet. */
+static bool decode_event(struct weft_trace *trace, struct weft_event *ev)
 {
 	static const char should_resolve[] = "__should_resolve";
 	struct mirage *m = trace->state;
@@ -231,7 +232,7 @@ static bool decode(struct weft_trace *trace, struct weft_event *ev)
 	if (payloads[op].text) {
 		m->cursor.at--;
 		if (!weft_read_string(&m->cursor, &ev->text)) {
-			skip_rest(trace, event, "a string without its end");
+			skip_rest(trace, event, "a string without a terminating NUL");
 			return false;
 		}
 	}
@@ -244,7 +245,7 @@ static bool decode(struct weft_trace *trace, struct weft_event *ev)
 	case WEFT_OP_AWAIT:
 	case WEFT_OP_READ_LATER: ev->b = (int64_t)weft_load_u64(payload + 8); break;
 	case WEFT_OP_SIGNAL:
-	case WEFT_OP_SIGNAL_ONLY: /* in the file the receiver comes first: it is the one that runs */
+	case WEFT_OP_SIGNAL_ONLY: /* the receiver comes first in the file, because it runs */
 		ev->b = ev->a;
 		ev->a = (int64_t)weft_load_u64(payload + 8);
 		break;
@@ -264,7 +265,7 @@ static bool decode(struct weft_trace *trace, struct weft_event *ev)
 	default: break;
 	}
 	if (time_ns < m->last_ns) {
-		/* The recorder raises the content size first: what it had not written yet is zeros. */
+		/* The recorder increases the content size first, so an event that was not written is zeros. */
 		if (time_ns == 0 && op == 0 && ev->a == 0 && ev->b == 0 && m->cursor.at == m->cursor.end &&
 		    m->at + 1 == m->packets.count) {
 			skip_rest(trace, event, "the last event was never written");
@@ -279,7 +280,7 @@ static bool decode(struct weft_trace *trace, struct weft_event *ev)
 	return true;
 }
 
-static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+static int read_events(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct mirage *m = trace->state;
 	size_t n = 0;
@@ -289,7 +290,7 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 				break;
 			m->at++;
 			enter_packet(trace);
-		} else if (decode(trace, &m->batch[n]))
+		} else if (decode_event(trace, &m->batch[n]))
 			n++;
 	}
 	if (n == 0)
@@ -300,4 +301,4 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 }
 
 const struct weft_trace_format weft__format_mirage = {
-    "mirage", probe, open_trace, next, rewind_events, close_trace, NULL, NULL, NULL, NULL};
+    "mirage", probe_source, open_trace, read_events, rewind_events, close_trace, NULL, NULL, NULL, NULL};

@@ -1,15 +1,15 @@
-/* native.c: weft's own traces: a directory of packets, or packets in one file or in memory, one after the other.
+/* native.c: weft's native format: a directory of packets, or consecutive packets in a file or in memory.
  *
- * native_index.c finds them, native_define.c reads what they define, native_decode.c decodes each stream, and here the streams
- * become one.  SPDX-License-Identifier: ISC
- */
+ * native_index.c finds the packets, native_define.c reads definitions, native_decode.c decodes each stream, and this file merges
+ * the streams.
+ * SPDX-License-Identifier: ISC */
 #include "trace/native.h"
 
 #include <string.h>
 
 #include "base/cursor.h"
 
-static enum weft_confidence probe(const struct weft_source *source)
+static enum weft_confidence probe_source(const struct weft_source *source)
 {
 	static const char ours[] = "tracer_name = \"weft\"";
 	const struct weft_blob *metadata = source->is_dir ? weft_source_find(source, "metadata") : NULL;
@@ -27,7 +27,7 @@ static void free_state(struct native *n)
 		free(n->owned.items[i]);
 	for (size_t i = 0; i < n->cursors.count; i++)
 		free(n->cursors.items[i].batch);
-	weft_vec_free(&n->places);
+	weft_vec_free(&n->locations);
 	weft_vec_free(&n->packets);
 	weft_vec_free(&n->definitions);
 	weft_vec_free(&n->kernel);
@@ -78,11 +78,11 @@ static void sift_down(struct native *n, size_t at)
 	heap[at] = moved;
 }
 
-static void start_at(struct weft_trace *trace, const struct weft_position *from)
+static void rewind_events_at(struct weft_trace *trace, const struct weft_position *from)
 {
 	struct native *n = trace->state;
 	n->heap.count = 0;
-	n->gaps.count = trace->read_whole ? n->gaps.count : n->gaps_at_open;
+	n->gaps.count = trace->is_end_reached ? n->gaps.count : n->gaps_at_open;
 	for (size_t i = 0; i < n->streams.count; i++)
 		n->streams.items[i].lost_overwritten = n->lost_at_open[i];
 	for (size_t i = 0; i < n->cursors.count; i++) {
@@ -104,33 +104,34 @@ static void start_at(struct weft_trace *trace, const struct weft_position *from)
 		sift_down(n, i);
 }
 
-static void start(struct weft_trace *trace)
+static void rewind_events(struct weft_trace *trace)
 {
 	const struct native *n = trace->state;
-	start_at(trace, n->from);
+	rewind_events_at(trace, n->from);
 }
 
 void weft__native_rewind_to(struct weft_trace *trace, const struct weft_position *position)
 {
-	start_at(trace, position);
+	rewind_events_at(trace, position);
 }
 
-/* Which position is asked for. */
+/* The requested position. */
 enum where { BEGIN, HERE, END };
 
-/* Where a cursor stands that has given all, or some, or begins; false: nobody knows. */
-static bool reached_by(const struct native *n, const struct native_cursor *c, enum where where, struct weft_reached *out)
+/* Finds the position of a cursor: at its start, at its next event, or at its end; false: unknown. */
+static bool find_cursor_position(
+    const struct native *n, const struct native_cursor *c, enum where where, struct weft_stream_position *out)
 {
 	const struct native_packet *p = &n->packets.items[where == BEGIN ? c->first : c->end - 1];
 	struct native_mark mark = {.at = p->bytes + (where == BEGIN ? p->header_bytes : p->content_bytes),
 	    .last = where == BEGIN ? p->begin : c->last,
 	    .decoded = where == BEGIN ? 0 : c->decoded};
 	if (where == HERE) {
-		if (!weft__native_mark(n, c, &mark))
+		if (!weft__native_mark_position(n, c, &mark))
 			return false;
 		p = &n->packets.items[mark.packet];
 	}
-	*out = (struct weft_reached){.sequence = p->sequence,
+	*out = (struct weft_stream_position){.sequence = p->sequence,
 	    .events = p->events_before + mark.decoded,
 	    .last = mark.last,
 	    .bytes = (uint32_t)(mark.at - p->bytes),
@@ -138,32 +139,32 @@ static bool reached_by(const struct native *n, const struct native_cursor *c, en
 	return true;
 }
 
-/* The later one of two places in a stream. */
-static struct weft_reached later(const struct weft_reached *old, struct weft_reached fresh)
+/* Returns the later of two positions in a stream. */
+static struct weft_stream_position max_position(const struct weft_stream_position *old, struct weft_stream_position fresh)
 {
 	const bool is_behind =
 	    old && (old->sequence > fresh.sequence || (old->sequence == fresh.sequence && old->bytes > fresh.bytes));
 	return is_behind ? *old : fresh;
 }
 
-/* By instance: what was found now, and what was known of those of which nothing is there, as of one whose packet is being reused
- * just now. */
-static size_t merge_reached(struct weft_reached *to, const struct weft_reached *found, size_t found_count,
-    const struct weft_reached *old, size_t old_count)
+/* Merges positions by instance: those found now, and earlier ones of instances without a packet, for example because it is being
+ * reused. */
+static size_t merge_positions(struct weft_stream_position *to, const struct weft_stream_position *found, size_t found_count,
+    const struct weft_stream_position *old, size_t old_count)
 {
 	size_t count = 0;
 	for (size_t i = 0, k = 0; i < found_count || k < old_count;) {
 		const bool is_old = k < old_count && (i == found_count || old[k].instance <= found[i].instance),
 			   is_found = i < found_count && (k == old_count || found[i].instance <= old[k].instance);
-		to[count++] = is_found ? later(is_old ? &old[k] : NULL, found[i]) : old[k];
+		to[count++] = is_found ? max_position(is_old ? &old[k] : NULL, found[i]) : old[k];
 		i += is_found;
 		k += is_old;
 	}
 	return count;
 }
 
-/* The first packet of each processor, or the last one that begins until then, in ticks. */
-static size_t find_kernel(const struct native *n, struct weft_reached *out, bool is_begin, uint64_t until)
+/* Finds the first packet of each CPU, or the last packet that starts until `until`, in ticks. */
+static size_t find_kernel_positions(const struct native *n, struct weft_stream_position *out, bool is_begin, uint64_t until)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < n->kernel.count; i++) {
@@ -172,7 +173,7 @@ static size_t find_kernel(const struct native *n, struct weft_reached *out, bool
 		if (is_begin ? !is_first : p->begin > until)
 			continue;
 		count += is_first;
-		out[count - 1] = (struct weft_reached){.sequence = p->sequence, .instance = p->instance};
+		out[count - 1] = (struct weft_stream_position){.sequence = p->sequence, .instance = p->instance};
 	}
 	return count;
 }
@@ -188,7 +189,7 @@ static int find_position(const struct weft_trace *trace, struct weft_position *o
 	position.wrapped = trace->info.wrapped;
 	position.grows = !n->is_ring;
 	const size_t most = n->cursors.count > n->kernel.count ? n->cursors.count : n->kernel.count;
-	struct weft_reached *found = malloc((most + 1) * sizeof *found);
+	struct weft_stream_position *found = malloc((most + 1) * sizeof *found);
 	if (!found || !weft_vec_reserve(&position.streams, n->cursors.count + out->streams.count + 1) ||
 	    !weft_vec_reserve(&position.kernel, n->kernel.count + out->kernel.count + 1)) {
 		free(found);
@@ -198,7 +199,7 @@ static int find_position(const struct weft_trace *trace, struct weft_position *o
 	uint64_t last = 0;
 	bool is_known = true;
 	for (size_t i = 0; is_known && i < n->cursors.count; i++) {
-		is_known = reached_by(n, &n->cursors.items[i], where, &found[i]);
+		is_known = find_cursor_position(n, &n->cursors.items[i], where, &found[i]);
 		last = is_known && found[i].last > last ? found[i].last : last;
 	}
 	if (!is_known) {
@@ -207,31 +208,31 @@ static int find_position(const struct weft_trace *trace, struct weft_position *o
 		return WEFT_ENOTSUP;
 	}
 	position.streams.count =
-	    merge_reached(position.streams.items, found, n->cursors.count, out->streams.items, out->streams.count);
-	const size_t processors = find_kernel(n, found, where == BEGIN, where == HERE ? last : UINT64_MAX);
-	position.kernel.count = merge_reached(position.kernel.items, found, processors, out->kernel.items, out->kernel.count);
+	    merge_positions(position.streams.items, found, n->cursors.count, out->streams.items, out->streams.count);
+	const size_t processors = find_kernel_positions(n, found, where == BEGIN, where == HERE ? last : UINT64_MAX);
+	position.kernel.count = merge_positions(position.kernel.items, found, processors, out->kernel.items, out->kernel.count);
 	free(found);
 	weft_position_free(out);
 	*out = position;
 	return WEFT_OK;
 }
 
-int weft__native_began(const struct weft_trace *trace, struct weft_position *out)
+int weft__native_start_position(const struct weft_trace *trace, struct weft_position *out)
 {
 	return find_position(trace, out, BEGIN);
 }
 
-int weft__native_reached(const struct weft_trace *trace, struct weft_position *out)
+int weft__native_end_position(const struct weft_trace *trace, struct weft_position *out)
 {
 	return find_position(trace, out, END);
 }
 
-int weft__native_stands(const struct weft_trace *trace, struct weft_position *out)
+int weft__native_current_position(const struct weft_trace *trace, struct weft_position *out)
 {
 	return find_position(trace, out, HERE);
 }
 
-/* Of a batch, about. */
+/* Estimates the bytes of a batch that were not given yet. */
 static uint64_t bytes_left_of_batch(const struct native_cursor *c)
 {
 	enum { USUAL = 16 };
@@ -240,7 +241,7 @@ static uint64_t bytes_left_of_batch(const struct native_cursor *c)
 	return is_in_packet ? (uint64_t)(c->at - c->batch_mark.at) * left / c->batch_end : left * USUAL;
 }
 
-uint64_t weft__native_left(const struct weft_trace *trace)
+uint64_t weft__native_bytes_left(const struct weft_trace *trace)
 {
 	const struct native *n = trace->state;
 	uint64_t left = 0;
@@ -253,25 +254,26 @@ uint64_t weft__native_left(const struct weft_trace *trace)
 	return left;
 }
 
-/* Of the kernel's packets, those that lie before the position are left out. */
-static void leave_out_kernel(struct native *n, const struct weft_position *position)
+/* Drops kernel packets that lie before the position. */
+static void drop_old_kernel_packets(struct native *n, const struct weft_position *position)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 	for (size_t i = 0; i < n->kernel.count; i++) {
-		const struct weft_reached *reached = weft_position_of_kernel(position, n->kernel.items[i].instance);
+		const struct weft_stream_position *reached = weft_position_of_kernel(position, n->kernel.items[i].instance);
 		if (!reached || n->kernel.items[i].sequence >= reached->sequence)
-			n->kernel.items[kept++] = n->kernel.items[i];
+			n->kernel.items[retained++] = n->kernel.items[i];
 	}
-	n->kernel.count = kept;
+	n->kernel.count = retained;
 }
 
 void weft__native_begin_at(struct weft_trace *trace, const struct weft_position *position)
 {
 	struct native *n = trace->state;
-	size_t kept = 0;
+	size_t retained = 0;
 	for (size_t i = 0; i < n->cursors.count; i++) {
 		struct native_cursor *c = &n->cursors.items[i];
-		const struct weft_reached *reached = weft_position_of(position, n->packets.items[c->first].instance);
+		const struct weft_stream_position *reached =
+		    weft_position_of_stream(position, n->packets.items[c->first].instance);
 		const size_t end = c->end;
 		size_t first = c->first;
 		while (reached && first + 1 < end && n->packets.items[first].sequence < reached->sequence) {
@@ -279,17 +281,17 @@ void weft__native_begin_at(struct weft_trace *trace, const struct weft_position 
 			n->streams.items[left->stream].packets--;
 			n->streams.items[left->stream].bytes -= left->content_bytes;
 		}
-		c->first = kept;
+		c->first = retained;
 		for (size_t k = first; k < end; k++)
-			n->packets.items[kept++] = n->packets.items[k];
-		c->end = kept;
+			n->packets.items[retained++] = n->packets.items[k];
+		c->end = retained;
 	}
-	n->packets.count = kept;
-	leave_out_kernel(n, position);
+	n->packets.count = retained;
+	drop_old_kernel_packets(n, position);
 	n->from = position;
 	trace->source.from = position;
 	trace->info.wrapped = true;
-	start(trace);
+	rewind_events(trace);
 }
 
 static int open_trace(struct weft_trace *trace, struct weft_error *err)
@@ -298,7 +300,7 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	if (!n)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	trace->state = n;
-	n->doubtful = UINT64_MAX;
+	n->doubtful_since = UINT64_MAX;
 	weft__native_forms(n);
 	int status = weft__native_index(trace, err);
 	bool whole = status < 0 || weft_vec_reserve(&n->heap, n->cursors.count);
@@ -334,14 +336,14 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	info->forms = n->extra_forms.items;
 	info->form_count = n->extra_forms.count;
 	if (n->died_wall_ns) {
-		weft__trace_lived(trace, n->died_wall_ns);
+		weft__trace_set_lived_until(trace, n->died_wall_ns);
 		info->has_died = info->until_ns != 0;
 	}
-	start(trace);
+	rewind_events(trace);
 	return WEFT_OK;
 }
 
-/* The cursor at the heap's top has given its batch's events up to batch_at. */
+/* Loads the next batch of the top cursor when its batch is used up, and restores the heap. */
 static void refill_top(struct weft_trace *trace)
 {
 	struct native *n = trace->state;
@@ -355,7 +357,7 @@ static void refill_top(struct weft_trace *trace)
 		sift_down(n, 0);
 }
 
-/* How many of the top's events come before those of every other cursor. */
+/* Counts the events of the top cursor that come before the events of every other cursor. */
 static size_t run_length(const struct native *n)
 {
 	uint32_t top = n->heap.items[0];
@@ -366,7 +368,7 @@ static size_t run_length(const struct native *n)
 	if (n->heap.count > 2 && is_earlier(n, n->heap.items[2], second))
 		second = n->heap.items[2];
 	const struct native_cursor *other = &n->cursors.items[second];
-	/* Of one time the first stream's come first; there is none after the end of time. */
+	/* At equal times the first stream comes first. */
 	const int64_t time_ns = other->batch[other->batch_at].time_ns, limit = time_ns + (top < second && time_ns < INT64_MAX);
 	size_t i = c->batch_at + 1;
 	while (i < c->batch_end && c->batch[i].time_ns < limit)
@@ -374,10 +376,10 @@ static size_t run_length(const struct native *n)
 	return i - c->batch_at;
 }
 
-static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+static int read_events(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct native *n = trace->state;
-	/* The batch that was handed out last time may be the top's own. */
+	/* The previous batch that was handed out may be the top cursor's own. */
 	if (n->heap.count && n->cursors.items[n->heap.items[0]].batch_at == n->cursors.items[n->heap.items[0]].batch_end)
 		refill_top(trace);
 	size_t filled = 0;
@@ -402,12 +404,12 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	return filled != 0;
 }
 
-/* A page saves nothing, and each byte of its code stands in every page. */
+/* The web viewer cannot save, and every byte of code counts in its page. */
 #ifdef __wasm__
 #define SAVE NULL
 #else
 #define SAVE weft__native_save
 #endif
 
-const struct weft_trace_format weft__format_native = {
-    "native", probe, open_trace, next, start, close_trace, weft__native_field, SAVE, weft__native_kernel, NULL};
+const struct weft_trace_format weft__format_native = {"native", probe_source, open_trace, read_events, rewind_events, close_trace,
+    weft__native_field, SAVE, weft__native_kernel, NULL};

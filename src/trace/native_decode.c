@@ -1,16 +1,17 @@
-/* native_decode.c: packets to events.
+/* native_decode.c: decodes packets to events.
  *
- * Nearly all events are plain: fixed size, every field at a place that only the id byte tells.  They are decoded without branches
- * on what they are: a field that is not there is loaded all the same and masked.  SPDX-License-Identifier: ISC */
+ * Nearly all events are plain: they have a fixed size, and the id byte determines the offset of every field.  Plain events are
+ * decoded without branches on their type: an absent field is loaded too and then masked.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/cursor.h"
 #include "trace/native.h"
 
-/* A plain event's fields, the masked ones included, never reach further. */
+/* The fields of a plain event, masked ones included, are within this many bytes. */
 #define REACH 40
 
-/* The forms of an op of this version. */
+/* Adds the forms of an op of this version. */
 static void add_op(struct native_forms *all, unsigned op)
 {
 	for (unsigned bits = 0; bits < 8; bits++) {
@@ -79,36 +80,36 @@ void weft__native_add_form(struct native *n, size_t extra)
 	}
 }
 
-/* Host order where the host is little-endian: one instruction each. */
-static inline uint32_t load32(const unsigned char *p)
+/* Loads in host order on little-endian hosts: one instruction each. */
+static inline uint32_t load_u32(const unsigned char *p)
 {
 	return weft_load_u32(p);
 }
 
-static int64_t to_ns(const struct native *n, uint64_t ticks)
+static int64_t ticks_to_ns(const struct native *n, uint64_t ticks)
 {
 	return weft__ticks_ns(ticks, n->clock.hz);
 }
 
-static void damage(struct weft_trace *trace, struct native_cursor *c, const unsigned char *at, const char *what)
+static void mark_damage(struct weft_trace *trace, struct native_cursor *c, const unsigned char *at, const char *what)
 {
 	const struct native *n = trace->state;
 	const struct native_packet *p = &n->packets.items[c->packet];
 	weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes),
 	    (uint64_t)(c->stop - at), "%s", what);
-	/* Where no file was cut off, what was read before may have been damaged, too. */
+	/* If the file is complete, bytes read before may be damaged too. */
 	if (p->is_cut)
-		weft__trace_place(trace, 1);
+		weft__trace_mark_placed(trace, 1);
 	c->at = c->stop;
 	c->is_damaged = c->is_batch_damaged = true;
 }
 
-static uint32_t site_of(const struct native *n, uint64_t key)
+static uint32_t get_site(const struct native *n, uint64_t key)
 {
 	return n->site_index[key < n->key_count ? key : 0];
 }
 
-/* Whether zeros stand where an event was: they would create promise 0, which recorders do not number. */
+/* Returns true if an event consists of zeros.  It would create promise 0, which recorders never use. */
 static bool is_zeros(const struct weft_cursor *in)
 {
 	static const unsigned char zeros[WEFT_COMPACT_HEADER + 8];
@@ -117,7 +118,7 @@ static bool is_zeros(const struct weft_cursor *in)
 
 static int64_t since_ns(const struct native *n, uint64_t ticks)
 {
-	return ticks ? to_ns(n, ticks) : 0;
+	return ticks ? ticks_to_ns(n, ticks) : 0;
 }
 
 bool weft__native_read_field(
@@ -171,7 +172,7 @@ bool weft__native_read_field(
 	}
 }
 
-/* Where a field stands that this version knows too. */
+/* Stores a field that this version knows too. */
 static void set_field(const struct native *n, struct weft_event *e, uint16_t bit, const struct weft_field *field)
 {
 	switch (bit) {
@@ -179,7 +180,7 @@ static void set_field(const struct native *n, struct weft_event *e, uint16_t bit
 	case WEFT_FIELD_B: e->b = field->value; break;
 	case WEFT_FIELD_KIND:
 	case WEFT_FIELD_WHAT: e->kind = (uint8_t)field->value; break;
-	case WEFT_FIELD_SITE: e->site = site_of(n, (uint64_t)field->value); break;
+	case WEFT_FIELD_SITE: e->site = get_site(n, (uint64_t)field->value); break;
 	case WEFT_FIELD_SINCE: e->value = since_ns(n, (uint64_t)field->value); break;
 	case WEFT_FIELD_TEXT: e->text = field->text; break;
 	case 0: break;
@@ -187,7 +188,7 @@ static void set_field(const struct native *n, struct weft_event *e, uint16_t bit
 	}
 }
 
-/* Behind its header, an event whose form the trace tells. */
+/* Decodes the fields of an event with a form that the trace defines; the header was read. */
 static bool decode_extra(
     const struct native *n, struct weft_cursor *in, const struct native_form *f, uint8_t id, struct weft_event *e)
 {
@@ -221,7 +222,7 @@ bool weft__native_field(const struct weft_trace *trace, const struct weft_event 
 	return index < form->count;
 }
 
-/* Behind its header, an event of this version. */
+/* Decodes the fields of an event of this version; the header was read. */
 static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id, struct weft_event *e)
 {
 	uint8_t byte;
@@ -243,7 +244,7 @@ static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id
 	if (has & WEFT_FIELD_SITE) {
 		if (!weft_read_u16(in, &half))
 			return false;
-		e->site = site_of(n, half);
+		e->site = get_site(n, half);
 	}
 	if (has & WEFT_FIELD_VALUE) {
 		if (wide ? !weft_read_u64(in, &two) : !weft_read_u32(in, &word))
@@ -277,7 +278,7 @@ static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id
 	return true;
 }
 
-/* An event of any form.  false: it is damaged. */
+/* Decodes an event of any form; false: damaged. */
 static bool decode_any(
     const struct native *n, const struct native_forms *forms, struct weft_cursor *in, uint64_t *last, struct weft_event *e)
 {
@@ -302,7 +303,7 @@ static bool decode_any(
 	return decode_op(n, in, id, e);
 }
 
-/* Whether the site of an event, whose bytes those are, has no definition. */
+/* Returns true if the event at `at` has a site without a definition. */
 static bool has_unknown_site(const struct native *n, const unsigned char *at)
 {
 	const bool extended = at[0] == WEFT_ID_EXTENDED;
@@ -312,7 +313,7 @@ static bool has_unknown_site(const struct native *n, const unsigned char *at)
 	at += extended ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER;
 	at += (has & WEFT_FIELD_A ? word : 0) + (has & WEFT_FIELD_B ? word : 0) + (has & WEFT_FIELD_KIND ? 1 : 0);
 	const uint16_t key = weft_load_u16(at);
-	return key != 0 && site_of(n, key) == WEFT_NO_SITE;
+	return key != 0 && get_site(n, key) == WEFT_NO_SITE;
 }
 
 bool weft__native_decode(
@@ -327,12 +328,13 @@ bool weft__native_decode(
 	return true;
 }
 
-/* The furthest that is known of a packet without walking through it, with no event later than `cut`. */
+/* Returns how far a packet is known to have no event later than `cut`, without a search. */
 static struct native_walk known_walk(const struct native *n, const struct weft_packet *packet, size_t size, uint64_t cut)
 {
 	const struct weft_position *const positions[] = {n->known, n->from};
 	for (size_t i = 0; i < 2; i++) {
-		const struct weft_reached *reached = positions[i] ? weft_position_of(positions[i], packet->instance) : NULL;
+		const struct weft_stream_position *reached =
+		    positions[i] ? weft_position_of_stream(positions[i], packet->instance) : NULL;
 		if (reached && reached->sequence == packet->sequence && reached->bytes <= size && reached->last <= cut)
 			return (struct native_walk){reached->sequence, reached->bytes, reached->last, reached->last};
 	}
@@ -348,7 +350,7 @@ size_t weft__native_end_at(const struct native *n, const struct weft_packet *pac
 	struct weft_cursor in = {bytes + walk->bytes, bytes + size};
 	while (in.at < in.end) {
 		uint64_t time = walk->time;
-		/* What is damaged stays for who reads it, and so does what only the trace's own definitions explain. */
+		/* Leave damage to the reader, and events that only the trace's own definitions explain. */
 		if (is_zeros(&in) || !decode_any(n, &n->forms[packet->version - 1], &in, &time, &event))
 			break;
 		if (time > cut)
@@ -360,7 +362,7 @@ size_t weft__native_end_at(const struct native *n, const struct weft_packet *pac
 	return size;
 }
 
-/* Notes what is missing between the packet that was read and the next one, or behind the last one, where `p` is NULL. */
+/* Notes what is missing between the packet just read and the next one, or after the last one (`p` is NULL). */
 static void note_gap(
     struct weft_trace *trace, const struct native_cursor *c, const struct native_packet *old, const struct native_packet *p)
 {
@@ -368,19 +370,19 @@ static void note_gap(
 	const uint64_t seen = old->events_before + c->decoded;
 	const uint64_t packets = !p ? c->missing : p->sequence > old->sequence + 1 ? p->sequence - old->sequence - 1 : 0;
 	const uint64_t events = p && p->events_before > seen ? p->events_before - seen : 0;
-	const bool is_told = c->is_damaged || old->is_cut;
-	if (!packets && !events && !is_told)
+	const bool is_noted = c->is_damaged || old->is_cut;
+	if (!packets && !events && !is_noted)
 		return;
-	weft__native_gap(trace, (struct weft_gap){to_ns(n, c->last), p ? to_ns(n, p->begin) : INT64_MAX, packets, events,
-				    p ? p->stream : old->stream});
-	if (p && (packets || !is_told)) {
+	weft__native_add_gap(trace, (struct weft_gap){ticks_to_ns(n, c->last), p ? ticks_to_ns(n, p->begin) : INT64_MAX, packets,
+					events, p ? p->stream : old->stream});
+	if (p && (packets || !is_noted)) {
 		weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset, 0,
 		    "%llu events are missing before this packet", (unsigned long long)events);
-		weft__trace_place(trace, 1);
+		weft__trace_mark_placed(trace, 1);
 	}
 }
 
-/* On to the next packet; false: there is none. */
+/* Moves to the next packet; false: there is none. */
 static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 {
 	struct native *n = trace->state;
@@ -399,7 +401,7 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 			n->streams.items[p->stream].lost_overwritten += p->events_before - expected;
 		else if (p->events_before < expected)
 			weft__trace_skip(trace, &trace->source.blobs[old->blob], old->index, old->offset, 0,
-			    "this packet has %llu events more than the next one counts",
+			    "this packet has %llu more events than the next packet counts",
 			    (unsigned long long)(expected - p->events_before));
 	}
 	const struct native_packet *p = &n->packets.items[c->packet];
@@ -407,7 +409,7 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 	c->at = p->bytes + p->header_bytes;
 	c->stop = p->bytes + p->content_bytes;
 	c->last = c->last > p->begin ? c->last : p->begin;
-	/* What is later cannot be said in ns. */
+	/* Later times do not fit in ns. */
 	const uint64_t latest = n->clock.hz < 1000000000 ? (uint64_t)INT64_MAX / 1000000000 * n->clock.hz : INT64_MAX;
 	c->until = c->packet + 1 < c->end ? n->packets.items[c->packet + 1].begin : latest;
 	if (c->until < p->begin || c->until > latest)
@@ -424,7 +426,8 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 void weft__native_resume(struct weft_trace *trace, struct native_cursor *c, const struct weft_position *from)
 {
 	const struct native *n = trace->state;
-	const struct weft_reached *reached = from ? weft_position_of(from, n->packets.items[c->first].instance) : NULL;
+	const struct weft_stream_position *reached =
+	    from ? weft_position_of_stream(from, n->packets.items[c->first].instance) : NULL;
 	if (!reached)
 		return;
 	while (c->packet + 1 < c->end && n->packets.items[c->packet].sequence < reached->sequence)
@@ -433,14 +436,14 @@ void weft__native_resume(struct weft_trace *trace, struct native_cursor *c, cons
 	if (p->sequence > reached->sequence)
 		return;
 	next_packet(trace, c);
-	/* Of what was read before nothing is read again, though what came since is not there yet. */
+	/* Do not read again what was read before, even if new content is not visible yet. */
 	c->at = p->sequence == reached->sequence && p->content_bytes >= reached->bytes ? p->bytes + reached->bytes : c->stop;
 	c->last = reached->last;
 	c->decoded = reached->events - p->events_before;
 }
 
-/* The events that were given of the batch are walked through once more: where each ends, nobody notes. */
-bool weft__native_mark(const struct native *n, const struct native_cursor *c, struct native_mark *out)
+/* Walks through the given events of the batch again, because the ends of events are not recorded. */
+bool weft__native_mark_position(const struct native *n, const struct native_cursor *c, struct native_mark *out)
 {
 	struct native_mark m = c->batch_mark;
 	for (size_t left = c->batch_at; left > 0 || !m.at;) {
@@ -473,9 +476,9 @@ static inline void read_plain(struct weft_event *e, const struct native *n, uint
     const unsigned char *at, uint64_t time)
 {
 	e->time_ns = n->clock.hz == 1000000000u ? (int64_t)time : (int64_t)(1e9 * (double)(int64_t)time / (double)n->clock.hz);
-	e->a = (int32_t)(load32(at + 5) & f->a_mask);
-	e->b = (int32_t)(load32(at + 9) & f->b_mask);
-	e->value = (int64_t)((load32(at + f->value_at) & f->value_mask) ^ f->value_sign) - f->value_sign;
+	e->a = (int32_t)(load_u32(at + 5) & f->a_mask);
+	e->b = (int32_t)(load_u32(at + 9) & f->b_mask);
+	e->value = (int64_t)((load_u32(at + f->value_at) & f->value_mask) ^ f->value_sign) - f->value_sign;
 	uint32_t key = weft_load_u16(at + f->key_at) & f->key_mask, site = weft_load_u16(at + f->site_at) & f->site_mask;
 	e->text = weft__native_text(n, (uint16_t)key);
 	e->site = n->site_index[site < n->key_count ? site : 0];
@@ -484,7 +487,7 @@ static inline void read_plain(struct weft_event *e, const struct native *n, uint
 	e->kind = at[f->kind_at] & f->kind_mask;
 }
 
-/* The first zero from there on, or `stop`; 8 bytes can be read. */
+/* Finds the first zero byte, or `stop`; at least 8 bytes must be readable. */
 static const unsigned char *find_zero(const unsigned char *at, const unsigned char *stop)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101), word = weft_load_u64(at), zeros = (word - ones) & ~word & ones << 7;
@@ -494,23 +497,23 @@ static const unsigned char *find_zero(const unsigned char *at, const unsigned ch
 	return found ? found : stop;
 }
 
-/* Plain events as long as they come; returns how many.  If `carried_only`, those that tell nothing of connections are passed
- * over, plain or not. */
+/* Decodes plain events as long as they come; returns their number. connections_only: skips events that do not concern
+ * connections, plain or not. */
 static inline __attribute__((always_inline)) size_t decode_plain(
-    const struct native *n, struct native_cursor *c, struct weft_event *out, size_t room, bool carried_only)
+    const struct native *n, struct native_cursor *c, struct weft_event *out, size_t capacity, bool connections_only)
 {
 	const unsigned char *at = c->at, *stop = c->stop;
 	uint64_t last = c->last, until = c->until < c->next_change ? c->until : c->next_change - 1;
 	const struct native_forms *forms = c->forms;
 	const uint16_t stream = c->stream;
 	size_t count = 0, passed = 0;
-	while (count < room && stop - at >= REACH) {
-		const unsigned id = at[0], bytes = forms->plain_bytes[id], other = carried_only ? forms->other_bytes[id] : 0;
-		const uint32_t low = load32(at + 1);
+	while (count < capacity && stop - at >= REACH) {
+		const unsigned id = at[0], bytes = forms->plain_bytes[id], other = connections_only ? forms->other_bytes[id] : 0;
+		const uint32_t low = load_u32(at + 1);
 		const uint64_t time = last + (uint32_t)(low - (uint32_t)last);
 		if (!(bytes | other) || time > until)
 			break;
-		/* Zeros may be no event at all: weft__native_fill() looks.  An if of its own compiles to one branch. */
+		/* Zeros may be no event at all; weft__native_fill() checks.  A separate `if` compiles to one branch. */
 		if (__builtin_expect((id | low) == 0, 0))
 			break;
 		if (other) {
@@ -544,23 +547,23 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 			continue;
 		}
 		struct weft_event *out = c->batch + count;
-		count += trace->carried_only ? decode_plain(n, c, out, NATIVE_BATCH - count, true)
-					     : decode_plain(n, c, out, NATIVE_BATCH - count, false);
+		count += trace->connections_only ? decode_plain(n, c, out, NATIVE_BATCH - count, true)
+						 : decode_plain(n, c, out, NATIVE_BATCH - count, false);
 		if (count == NATIVE_BATCH || c->at == c->stop)
 			continue;
 		struct weft_cursor in = {c->at, c->stop};
 		struct weft_event *e = &c->batch[count];
 		uint64_t last = c->last;
 		if (is_zeros(&in)) {
-			damage(trace, c, c->at, "zeros in place of an event");
+			mark_damage(trace, c, c->at, "zeros in place of an event");
 			continue;
 		}
 		if (!decode_any(n, c->forms, &in, &last, e)) {
-			damage(trace, c, c->at, "bytes that are no event");
+			mark_damage(trace, c, c->at, "bytes that are not an event");
 			continue;
 		}
 		if (last > c->until) {
-			damage(trace, c, c->at, "an event that is later than the beginning of the next packet");
+			mark_damage(trace, c, c->at, "an event later than the start of the next packet");
 			continue;
 		}
 		if (last < c->last) {
@@ -577,11 +580,11 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 		c->last = last;
 		c->at = in.at;
 		c->decoded++;
-		/* native_again.c has read it, if that was needed. */
+		/* native_redefine.c has read it, if that was needed. */
 		if (e->op == WEFT_OP_DETAIL && e->kind == WEFT_DETAIL_DEFINITION)
 			continue;
 		count++;
-		e->time_ns = to_ns(n, last);
+		e->time_ns = ticks_to_ns(n, last);
 		e->stream = c->stream;
 	}
 	c->batch_at = 0;

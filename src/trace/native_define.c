@@ -1,6 +1,4 @@
-/* native_define.c: what a native trace says of itself: its metadata, and its definitions of strings, sites, places, OS threads
- * and forms.
- *
+/* native_define.c: reads the metadata of a native trace, and its definitions of strings, sites, places, threads and forms.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -9,7 +7,7 @@
 
 /* ---- Metadata ---- */
 
-/* Behind a quoted string, which may have anything in it: a command line, for example. */
+/* Returns the position after a quoted string, which may contain anything, such as a command line. */
 static const char *skip_string(const char *at)
 {
 	for (at++; *at && *at != '"'; at++)
@@ -17,7 +15,7 @@ static const char *skip_string(const char *at)
 	return at + (*at == '"');
 }
 
-/* What stands in a block, `name` with its "{", or the text's end. */
+/* Returns the content of a block, or the end of the text; `name` includes the block's "{". */
 static const char *find_block(const char *text, const char *name)
 {
 	const size_t length = strlen(name);
@@ -26,7 +24,7 @@ static const char *find_block(const char *text, const char *name)
 	return *text ? text + length : text;
 }
 
-/* Where the value of `name` = stands in a block, or NULL. */
+/* Returns the value of `name` = in a block, or NULL. */
 static const char *find_value(const char *text, const char *block, const char *name)
 {
 	static const char space[] = " \t\n", ends[] = " \t\n;{}=\"";
@@ -53,14 +51,14 @@ static bool find_number(const char *text, const char *block, const char *name, i
 	return end != at;
 }
 
-/* A quoted string, its escapes undone in place of the text's own copy. */
+/* Returns a quoted string without its escapes, in memory of the trace. */
 static struct weft_str find_string(struct native *n, const char *text, const char *name)
 {
 	struct weft_str none = {"", 0};
 	const char *at = find_value(text, "env {", name);
 	if (!at || *at != '"')
 		return none;
-	char *out = weft__native_own(n, strlen(at));
+	char *out = weft__native_alloc(n, strlen(at));
 	if (!out)
 		return none;
 	size_t length = 0;
@@ -84,7 +82,7 @@ static bool is_word(struct weft_str s, const char *word)
 	return s.len == strlen(word) && memcmp(s.ptr, word, s.len) == 0;
 }
 
-/* Its first words; none, if it has fewer. */
+/* Keeps the first words; if there are fewer, nothing. */
 static void cut_words(struct weft_str *text, unsigned words)
 {
 	for (uint32_t at = 0; at < text->len; at++)
@@ -95,7 +93,7 @@ static void cut_words(struct weft_str *text, unsigned words)
 	text->len = 0;
 }
 
-/* Numbers of packets: "12 1 4". */
+/* Parses numbers of packets, such as "12 1 4". */
 static bool read_packets_made(struct native *n, struct weft_str text)
 {
 	for (uint32_t at = 0; at < text.len && n->packets_made.count <= UINT16_MAX;) {
@@ -110,7 +108,7 @@ static bool read_packets_made(struct native *n, struct weft_str text)
 	return true;
 }
 
-static int hex(char c)
+static int parse_hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
@@ -121,7 +119,7 @@ static bool parse_uuid(const char *at, uint8_t uuid[16])
 		return false;
 	for (int i = 0; i < 16; i++) {
 		at += *at == '-';
-		int high = hex(at[0]), low = high < 0 ? -1 : hex(at[1]);
+		int high = parse_hex_digit(at[0]), low = high < 0 ? -1 : parse_hex_digit(at[1]);
 		if (low < 0)
 			return false;
 		uuid[i] = (uint8_t)(high << 4 | low);
@@ -134,7 +132,7 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 {
 	struct native *n = trace->state;
 	size_t bounded = size < 1 << 20 ? size : 1 << 20;
-	char *text = weft__native_own(n, bounded + 1);
+	char *text = weft__native_alloc(n, bounded + 1);
 	if (!text)
 		return weft__native_no_memory(err);
 	memcpy(text, bytes, bounded);
@@ -152,22 +150,23 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	trace->info.unfinished = is_word(state, "recording");
 	if (trace->info.unfinished && find_number(text, "env {", "died_ns", &number))
 		n->died_wall_ns = number;
-	n->is_live = trace->info.unfinished && !trace->source.is_still && (n->is_ring || trace->source.reload);
-	/* A program that records on has made more since. */
+	n->is_live = trace->info.unfinished && !trace->source.is_frozen && (n->is_ring || trace->source.reload);
+	/* While a program records, it may have made more since. */
 	if (n->is_finished && find_number(text, "env {", "definitions", &number) && number > 0)
 		n->definitions_made = (uint64_t)number;
 	n->packets_made.count = 0;
 	if (n->is_finished && !read_packets_made(n, find_string(n, text, "stream_packets")))
 		return weft__native_no_memory(err);
 	trace->counter = find_string(n, text, "clock_source");
-	trace->is_steady =
+	trace->has_counter_clock =
 	    is_word(trace->counter, "tsc") || is_word(trace->counter, "cntvct") || is_word(trace->counter, "counter");
 	if (is_word(trace->counter, "caller") || is_word(trace->counter, "counter"))
 		trace->counter.len = 0;
 	trace->boot = find_string(n, text, "recorder");
-	/* "BOOT NAMESPACE PID START"; the kernel's clock may be another one in another container. */
+	/* "BOOT NAMESPACE PID START"; the monotonic clock may differ between containers, so the namespace belongs to the clock's
+	 * identity. */
 	cut_words(&trace->boot, is_word(trace->counter, "monotonic") ? 2 : 1);
-	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
+	n->has_rough_clock = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
 	int64_t offset_s, offset;
 	if (find_number(text, "clock {", "freq", &number) && number > 0 && find_number(text, "clock {", "offset_s", &offset_s) &&
@@ -197,7 +196,7 @@ bool weft__native_is_unknown(struct weft_str text)
 	return text.ptr == unknown;
 }
 
-/* The text of a key, to be set; NULL: there is no memory. */
+/* Returns the text of a key, to be set; NULL: out of memory. */
 static struct weft_str *text_at(struct native *n, uint16_t key)
 {
 	struct weft_str **page = &n->texts[key / NATIVE_PAGE_TEXTS];
@@ -249,7 +248,7 @@ void weft__native_end_keys(struct native *n)
 	free(n->site_index);
 }
 
-/* Each of these: 1, 0 (damaged), or WEFT_ENOMEM. */
+/* These functions return 1, 0 (damaged), or WEFT_ENOMEM. */
 
 static int read_text(struct native *n, struct weft_cursor *in)
 {
@@ -264,7 +263,7 @@ static int read_text(struct native *n, struct weft_cursor *in)
 	return 1;
 }
 
-/* A key that is defined again means what is said of it last. */
+/* Adds a site; a later definition of a key replaces an earlier one. */
 static int add_site(struct native *n, uint16_t key, struct weft_site site, uint32_t module)
 {
 	if (!grow_sites(n, key))
@@ -334,7 +333,7 @@ static int read_site(struct native *n, struct weft_cursor *in)
 	return add_site(n, key, site, WEFT_NO_SITE);
 }
 
-static int read_place(struct native *n, struct weft_cursor *in)
+static int read_place_definition(struct native *n, struct weft_cursor *in)
 {
 	uint16_t key, module;
 	struct weft_site site = {.file = {"", 0}, .function = {"", 0}};
@@ -373,11 +372,11 @@ static int read_form(struct native *n, struct weft_cursor *in)
 	if (!weft_read_u8(in, &extra.stream_class) || !weft_read_u8(in, &extra.id) || !weft_read_string(in, &name) ||
 	    !weft_read_string(in, &fields))
 		return 0;
-	/* A form that says nothing to this version: what has it will be damage. */
+	/* A form that this version cannot parse: its events will count as damage. */
 	if (extra.stream_class > WEFT_CLASS_DEFINITIONS || (extra.stream_class == WEFT_CLASS_EVENTS && extra.id > WEFT_ID_OP) ||
 	    !weft__form_parse(&extra.form, fields.ptr, fields.len))
 		return 1;
-	/* This version's own definitions are what they are. */
+	/* Definitions of this version cannot be redefined. */
 	if (extra.stream_class == WEFT_CLASS_DEFINITIONS && extra.id <= WEFT_DEFINE_FORM)
 		return 1;
 	extra.name = name.ptr;
@@ -395,7 +394,7 @@ static int read_form(struct native *n, struct weft_cursor *in)
 	return 1;
 }
 
-/* One that only the trace knows, passed over. */
+/* Skips a definition of a class that only the trace defines. */
 static int read_extra(const struct native *n, struct weft_cursor *in, uint8_t id)
 {
 	size_t i = 0;
@@ -429,7 +428,7 @@ static int read_definition(struct native *n, struct weft_cursor *in, unsigned ve
 		return 0;
 	switch (id) {
 	case WEFT_DEFINE_MODULE: return read_module(n, in);
-	case WEFT_DEFINE_PLACE: return read_place(n, in);
+	case WEFT_DEFINE_PLACE: return read_place_definition(n, in);
 	case WEFT_DEFINE_FORM: return read_form(n, in);
 	default: return read_extra(n, in, id);
 	}
@@ -438,7 +437,7 @@ static int read_definition(struct native *n, struct weft_cursor *in, unsigned ve
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
-	uint64_t expected = 0; /* number of a packet */
+	uint64_t expected = 0; /* sequence number of a packet */
 	bool whole = weft__native_begin_keys(n);
 	for (size_t i = 0; i < n->definitions.count && whole; i++) {
 		const struct native_packet *p = &n->definitions.items[i];
@@ -453,28 +452,28 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 			if (!got) {
 				weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index,
 				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at),
-				    "bytes that are no definition");
-				weft__trace_place(trace, 1);
-				trace->info.lacks_names = true;
+				    "bytes that are not a definition");
+				weft__trace_mark_placed(trace, 1);
+				trace->info.has_missing_names = true;
 				break;
 			}
 		}
 		if (p->sequence > expected) {
 			weft__trace_skip(
 			    trace, &trace->source.blobs[p->blob], p->index, p->offset, 0, "earlier definitions are missing");
-			weft__trace_place(trace, 1);
-			trace->info.lacks_names = true;
+			weft__trace_mark_placed(trace, 1);
+			trace->info.has_missing_names = true;
 		}
 		expected = p->sequence + 1;
 	}
 	if (whole && expected < n->definitions_made) {
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "the last definitions are missing");
-		weft__trace_place(trace, 1);
-		trace->info.lacks_names = true;
+		weft__trace_mark_placed(trace, 1);
+		trace->info.has_missing_names = true;
 	}
-	trace->info.lacks_names |= n->definitions.count == 0 && n->packets.count > 0;
-	whole = whole && (!trace->info.lacks_names || weft__native_look_again(trace) == WEFT_OK);
-	/* Now that the modules do not move any more. */
+	trace->info.has_missing_names |= n->definitions.count == 0 && n->packets.count > 0;
+	whole = whole && (!trace->info.has_missing_names || weft__native_read_redefinitions(trace) == WEFT_OK);
+	/* From here on n->modules does not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)
 		if (n->site_modules.items[i] != WEFT_NO_SITE)
 			n->sites.items[i].module = &n->modules.items[n->site_modules.items[i]];

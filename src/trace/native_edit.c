@@ -1,7 +1,8 @@
-/* native_edit.c: copies of a native trace's packets that are other than they were: with other texts, or from a moment on.
+/* native_edit.c: edited copies of a native trace's packets: with other texts, or cut at a time.
  *
- * Packets keep their places, numbers and losses, so that a copy is read as the trace is.  A cut is a ring that had no room for
- * more: what it forgot is told in front of what is left.  SPDX-License-Identifier: ISC */
+ * Packets keep their order, numbers and losses, so a copy is read like the original.  A cut trace is like a ring with less
+ * capacity: facts that the cut removed and that still hold are recorded in front of the rest.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "trace/native.h"
@@ -15,8 +16,8 @@ static void set_size(struct native_copy *copy, size_t size)
 	memcpy(copy->bytes + WEFT_PACKET_AT(packet_size), &bits, sizeof bits);
 }
 
-/* Behind the header of a packet, all that there is. */
-static struct weft_cursor content_of(const struct native_copy *copy)
+/* Returns the content of a packet after its header. */
+static struct weft_cursor get_content(const struct native_copy *copy)
 {
 	return (struct weft_cursor){
 	    copy->bytes + weft_load_u16(copy->bytes + WEFT_PACKET_AT(header_bytes)), copy->bytes + copy->size};
@@ -24,7 +25,7 @@ static struct weft_cursor content_of(const struct native_copy *copy)
 
 /* ---- Texts ---- */
 
-/* Changes a text if it stands in the copy: others stand in the definitions. */
+/* Edits a text if it is in the copy; other texts are in the definitions. */
 static void edit_text(const struct native_copy *copy, struct weft_str text, const struct weft_trace_edit *edit)
 {
 	const uintptr_t begin = (uintptr_t)copy->bytes, at = (uintptr_t)text.ptr;
@@ -32,8 +33,8 @@ static void edit_text(const struct native_copy *copy, struct weft_str text, cons
 		edit->text(edit->ctx, (char *)copy->bytes + (at - begin), text.len);
 }
 
-/* Behind the next byte of that value, or the end. */
-static struct weft_str behind(struct weft_str text, char mark, unsigned times)
+/* Returns the text after the `times`-th byte `mark`; "" if there are fewer. */
+static struct weft_str skip_past(struct weft_str text, char mark, unsigned times)
 {
 	while (times-- > 0) {
 		const char *at = memchr(text.ptr, mark, text.len);
@@ -44,7 +45,7 @@ static struct weft_str behind(struct weft_str text, char mark, unsigned times)
 	return text;
 }
 
-static unsigned numbers_before(struct weft_str definition)
+static unsigned count_leading_numbers(struct weft_str definition)
 {
 	switch (definition.len ? definition.ptr[0] - '0' : -1) {
 	case WEFT_DEFINE_SITE: return 2;
@@ -61,10 +62,10 @@ static void edit_detail(const struct native_copy *copy, const struct weft_event 
 	case WEFT_DETAIL_STACK:
 	case WEFT_DETAIL_ROUND:
 	case WEFT_DETAIL_BLOCKED:
-	case WEFT_DETAIL_DIED: return; /* numbers, and names of libc's */
-	case WEFT_DETAIL_DEFINITION: text = behind(text, '\n', numbers_before(text)); break;
-	case WEFT_DETAIL_CONNECTION: /* the protocol, two addresses, a number */
-		text = behind(text, ' ', 1);
+	case WEFT_DETAIL_DIED: return; /* numbers, and names from libc */
+	case WEFT_DETAIL_DEFINITION: text = skip_past(text, '\n', count_leading_numbers(text)); break;
+	case WEFT_DETAIL_CONNECTION: /* protocol, two addresses, a number */
+		text = skip_past(text, ' ', 1);
 		while (text.len > 0 && text.ptr[text.len - 1] != ' ')
 			text.len--;
 		break;
@@ -73,10 +74,11 @@ static void edit_detail(const struct native_copy *copy, const struct weft_event 
 	edit_text(copy, text, edit);
 }
 
-/* Nobody is to try bytes until their digest fits: it is a word as others are, and its stand-in makes another digest. */
+/* Edits a digest, so that the bytes cannot be found by trying until the digest fits.  The digest is replaced like a word, and its
+ * placeholder makes another digest. */
 static void edit_digest(const struct native_copy *copy, size_t at, int64_t digest, const struct weft_trace_edit *edit)
 {
-	static const char letters[] = "bcdfghjklmnpqrst"; /* no known word is made of them */
+	static const char letters[] = "bcdfghjklmnpqrst"; /* no known word consists of these letters */
 	char word[17] = "z";
 	uint64_t rest = digest < 0 ? 0 - (uint64_t)digest : (uint64_t)digest, sum = 0;
 	for (size_t i = 1; i < sizeof word; i++, rest /= 16)
@@ -88,7 +90,7 @@ static void edit_digest(const struct native_copy *copy, size_t at, int64_t diges
 	memcpy(copy->bytes + at, &edited, sizeof edited);
 }
 
-/* Fields of one whose form is told, by the trace or by a table; `edit` may be NULL.  false: it is damaged. */
+/* Edits the texts of an event with a form in the trace or in a table; `edit` may be NULL.  False: damaged. */
 static bool edit_fields(const struct native *n, const struct native_copy *copy, struct weft_cursor *in,
     const struct weft_wire_form *form, uint8_t id, const struct weft_trace_edit *edit)
 {
@@ -128,7 +130,7 @@ static bool edit_event(const struct native *n, const struct native_copy *copy, u
 	return true;
 }
 
-/* That of the OS thread, in the header. */
+/* Edits the thread's name in the header. */
 static void edit_name(const struct native_copy *copy, const struct weft_trace_edit *edit)
 {
 	const char *name = (const char *)copy->bytes + WEFT_PACKET_AT(thread_name);
@@ -139,7 +141,7 @@ void weft__native_edit_events(const struct native *n, struct native_copy *copy, 
 {
 	const unsigned version = weft_load_u16(copy->bytes + WEFT_PACKET_AT(version));
 	uint64_t last = weft_load_u64(copy->bytes + WEFT_PACKET_AT(timestamp_begin));
-	struct weft_cursor in = content_of(copy);
+	struct weft_cursor in = get_content(copy);
 	edit_name(copy, edit);
 	while (in.at < in.end) {
 		const size_t whole = (size_t)(in.at - copy->bytes);
@@ -150,7 +152,7 @@ void weft__native_edit_events(const struct native *n, struct native_copy *copy, 
 	}
 }
 
-/* The form of an event of another class, by its id; the last of a table has no fields. */
+/* The form of an event of another class, by its id; the last entry of a table has no fields. */
 struct named_form {
 	const char *fields;
 	uint8_t id;
@@ -189,7 +191,7 @@ static bool find_form(const struct native *n, const struct named_form *forms, ui
 static void edit_others(
     const struct native *n, const struct named_form *forms, struct native_copy *copy, const struct weft_trace_edit *edit)
 {
-	struct weft_cursor in = content_of(copy);
+	struct weft_cursor in = get_content(copy);
 	edit_name(copy, edit);
 	while (in.at < in.end) {
 		const size_t whole = (size_t)(in.at - copy->bytes);
@@ -200,7 +202,7 @@ static void edit_others(
 		uint64_t time;
 		bool ok = weft_read_u8(&in, &id) && (id == WEFT_ID_EXTENDED ? weft_read_u8(&in, &id) && weft_read_u64(&in, &time)
 									    : weft_read_u32(&in, &low));
-		/* The names in the trace's own forms say what its events mean. */
+		/* The names in the trace's own forms define what its events mean, so they stay. */
 		const bool is_form = forms == definition_forms && ok && id == WEFT_DEFINE_FORM;
 		if (!ok || !find_form(n, forms, id, &own, &form) || !edit_fields(n, copy, &in, form, id, is_form ? NULL : edit)) {
 			set_size(copy, whole);
@@ -221,29 +223,29 @@ void weft__native_edit_kernel(const struct native *n, struct native_copy *copy, 
 
 /* ---- Metadata ---- */
 
-static bool tells_of_format(const char *name, size_t bytes)
+static bool describes_format(const char *name, size_t bytes)
 {
-	static const char *const kept[] = {"domain", "tracer_name", "tracer_major", "tracer_minor", "clock_source",
+	static const char *const retained[] = {"domain", "tracer_name", "tracer_major", "tracer_minor", "clock_source",
 	    "clock_measured", "mode", "state", "stream_packets"};
-	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-		if (strlen(kept[i]) == bytes && memcmp(name, kept[i], bytes) == 0)
+	for (size_t i = 0; i < sizeof retained / sizeof *retained; i++)
+		if (strlen(retained[i]) == bytes && memcmp(name, retained[i], bytes) == 0)
 			return true;
 	return false;
 }
 
-/* A quoted string, whose escapes stand between its texts; returns its end. */
-static char *edit_quoted(char *at, bool is_kept, const struct weft_trace_edit *edit)
+/* Edits a quoted string between its escapes; returns its end. */
+static char *edit_quoted(char *at, bool is_retained, const struct weft_trace_edit *edit)
 {
 	while (*at && *at != '"') {
 		const size_t plain = strcspn(at, "\\\"");
-		if (plain > 0 && !is_kept)
+		if (plain > 0 && !is_retained)
 			edit->text(edit->ctx, at, (uint32_t)plain);
 		at += plain;
 		if (*at != '\\')
 			continue;
 		at++;
 		const size_t octal = strspn(at, "01234567");
-		if (octal >= 3 && !is_kept)
+		if (octal >= 3 && !is_retained)
 			memcpy(at, "077", 3); /* '?' */
 		at += octal >= 3 ? 3 : *at != '\0';
 	}
@@ -269,16 +271,16 @@ void weft__native_edit_metadata(char *text, const struct weft_trace_edit *edit)
 			if (edit->is_cut && name_bytes == 4 && memcmp(name, "mode", 4) == 0 &&
 			    strncmp(at, grow, sizeof grow - 1) == 0)
 				memcpy(at + 1, ring, sizeof ring - 1);
-			at = edit_quoted(at + 1, !edit->text || tells_of_format(name, name_bytes), edit);
+			at = edit_quoted(at + 1, !edit->text || describes_format(name, name_bytes), edit);
 		} else
 			at++;
 	}
 }
 
-/* ---- Cuts ---- */
+/* ---- Cut ---- */
 
-/* The first tick that is not before that time. */
-static uint64_t ticks_of(const struct native *n, int64_t ns)
+/* Returns the first tick that is not before a time. */
+static uint64_t ns_to_ticks(const struct native *n, int64_t ns)
 {
 	if (ns <= 0)
 		return 0;
@@ -292,8 +294,8 @@ static uint64_t ticks_of(const struct native *n, int64_t ns)
 	return ticks;
 }
 
-/* By site, its key; to be freed. */
-static uint16_t *keys_of_sites(const struct native *n)
+/* Returns the key of each site; the caller frees the result. */
+static uint16_t *map_sites_to_keys(const struct native *n)
 {
 	uint16_t *keys = calloc(n->sites.count + 1, sizeof *keys);
 	for (uint32_t key = 1; keys && key < n->key_count; key++)
@@ -302,14 +304,15 @@ static uint16_t *keys_of_sites(const struct native *n)
 	return keys;
 }
 
-/* Writes an event of that time; returns how many bytes it takes, also where `to` is NULL. */
-static size_t tell(const struct native *n, const struct weft_event *e, const uint16_t *keys, uint64_t ticks, unsigned char *to)
+/* Writes an event at a time; returns its size, also if `to` is NULL. */
+static size_t write_event(
+    const struct native *n, const struct weft_event *e, const uint16_t *keys, uint64_t ticks, unsigned char *to)
 {
 	struct weft_wire_event event = {.op = e->op,
 	    .kind = e->kind,
 	    .a = e->a,
 	    .b = e->b,
-	    .value = e->op == WEFT_OP_PENDING ? (int64_t)ticks_of(n, e->value) : e->value,
+	    .value = e->op == WEFT_OP_PENDING ? (int64_t)ns_to_ticks(n, e->value) : e->value,
 	    .text = e->text.len ? e->text.ptr : "",
 	    .text_bytes = e->text.len};
 	if (e->site != WEFT_NO_SITE)
@@ -320,7 +323,7 @@ static size_t tell(const struct native *n, const struct weft_event *e, const uin
 	return WEFT_EXTENDED_HEADER + weft__event_payload(&event, id);
 }
 
-/* Whose events an instance has at that time: its OS thread may have changed since the packet began. */
+/* Sets the thread of an instance at that time: it may have changed since the packet's start. */
 static void set_thread(const struct native *n, unsigned char *header, uint32_t instance, uint64_t ticks)
 {
 	const uint64_t begin = weft_load_u64(header + WEFT_PACKET_AT(timestamp_begin));
@@ -335,12 +338,12 @@ static void set_thread(const struct native *n, unsigned char *header, uint32_t i
 	}
 }
 
-/* Behind what was read of the packet; what is told there is not later than the first event that is left, whose time is told as so
- * much later than the one before. */
-static void resume(
+/* Moves after the position reached in the packet.  The checkpoint's events must not be later than the first event that is kept,
+ * because its time is stored as a difference to the previous one. */
+static void seek_to_position(
     const struct native *n, const struct native_packet *p, struct weft_cursor *in, uint64_t *ticks, uint64_t *before)
 {
-	const struct weft_reached *reached = weft_position_of(n->from, p->instance);
+	const struct weft_stream_position *reached = weft_position_of_stream(n->from, p->instance);
 	struct weft_event event;
 	bool is_unknown;
 	uint64_t last = p->begin;
@@ -359,27 +362,27 @@ static void resume(
 int weft__native_cut(const struct native *n, const struct native_packet *p, unsigned first_stream, unsigned end_stream,
     const struct weft_trace_edit *edit, struct native_copy *out, uint64_t *more)
 {
-	uint64_t ticks = ticks_of(n, edit->from_ns), last = p->begin, before = p->events_before;
+	uint64_t ticks = ns_to_ticks(n, edit->from_ns), last = p->begin, before = p->events_before;
 	struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
 	const unsigned char *from;
 	size_t bytes = p->header_bytes;
 	struct weft_event event;
 	bool is_unknown;
-	uint16_t *keys = keys_of_sites(n);
+	uint16_t *keys = map_sites_to_keys(n);
 	*more = 0;
 	if (!keys)
 		return WEFT_ENOMEM;
 	if (n->from)
-		resume(n, p, &in, &ticks, &before);
+		seek_to_position(n, p, &in, &ticks, &before);
 	from = in.at;
 	while (
 	    !n->from && in.at < in.end && weft__native_decode(n, p->version, &in, &last, &event, &is_unknown) && last < ticks) {
 		from = in.at;
 		before++;
 	}
-	for (size_t i = 0; i < edit->told_count; i++)
-		if (edit->told[i].stream >= first_stream && edit->told[i].stream < end_stream) {
-			bytes += tell(n, &edit->told[i], keys, ticks, NULL);
+	for (size_t i = 0; i < edit->checkpoint_count; i++)
+		if (edit->checkpoint[i].stream >= first_stream && edit->checkpoint[i].stream < end_stream) {
+			bytes += write_event(n, &edit->checkpoint[i], keys, ticks, NULL);
 			++*more;
 		}
 	const size_t rest = (size_t)(p->bytes + p->content_bytes - from);
@@ -396,18 +399,18 @@ int weft__native_cut(const struct native *n, const struct native_packet *p, unsi
 		memcpy(at + WEFT_PACKET_AT(timestamp_begin), &ticks, sizeof ticks);
 	memcpy(at + WEFT_PACKET_AT(events_before), &before, sizeof before);
 	at += p->header_bytes;
-	for (size_t i = 0; i < edit->told_count; i++)
-		if (edit->told[i].stream >= first_stream && edit->told[i].stream < end_stream)
-			at += tell(n, &edit->told[i], keys, ticks, at);
+	for (size_t i = 0; i < edit->checkpoint_count; i++)
+		if (edit->checkpoint[i].stream >= first_stream && edit->checkpoint[i].stream < end_stream)
+			at += write_event(n, &edit->checkpoint[i], keys, ticks, at);
 	memcpy(at, from, rest);
 	free(keys);
 	set_size(out, bytes + rest);
 	return WEFT_OK;
 }
 
-/* ---- Reasons ---- */
+/* ---- Reason ---- */
 
-/* The last tick of which any packet of events tells. */
+/* Returns the newest tick in any packet of events. */
 static uint64_t last_tick(const struct native *n)
 {
 	uint64_t newest = 0;
@@ -434,7 +437,7 @@ int weft__native_append_reason(const struct native *n, struct native_copy *copy,
 	    .text = edit->reason,
 	    .text_bytes = (uint32_t)strlen(edit->reason)};
 	const uint8_t id = weft__event_id(&event);
-	/* Version 1 cannot say it. */
+	/* Version 1 has no such event. */
 	if (weft_load_u16(copy->bytes + WEFT_PACKET_AT(version)) < WEFT_WIRE_VERSION)
 		return WEFT_OK;
 	unsigned char *bytes = realloc(copy->bytes, copy->size + WEFT_EXTENDED_HEADER + weft__event_payload(&event, id));

@@ -1,7 +1,8 @@
-/* native_index.c: finds a native trace's packets, and puts them in order: what stands where; events are not looked at.
+/* native_index.c: finds and sorts the packets of a native trace; does not decode events.
  *
- * A ring whose program still runs changes while it is read: its packets are copied, each between two looks at its lock
- * (packet.h); what was being reused just then is left out.  SPDX-License-Identifier: ISC */
+ * A ring changes while its program runs and it is read.  Its packets are copied, each between two reads of its lock (packet.h); a
+ * packet that is being reused is left out.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,14 +10,14 @@
 #include "base/intern.h"
 #include "base/sort.h"
 #include "trace/native.h"
-#include "trace/stretch.h"
+#include "trace/ring_snapshot.h"
 
 int weft__native_no_memory(struct weft_error *err)
 {
 	return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 }
 
-bool weft__native_keep(struct native *n, void *memory)
+bool weft__native_adopt(struct native *n, void *memory)
 {
 	void **slot = memory ? weft_vec_push(&n->owned) : NULL;
 	if (slot)
@@ -26,22 +27,22 @@ bool weft__native_keep(struct native *n, void *memory)
 	return slot != NULL;
 }
 
-void *weft__native_own(struct native *n, size_t bytes)
+void *weft__native_alloc(struct native *n, size_t bytes)
 {
 	void *memory = malloc(bytes ? bytes : 1);
-	return weft__native_keep(n, memory) ? memory : NULL;
+	return weft__native_adopt(n, memory) ? memory : NULL;
 }
 
-/* ---- Finding packets ---- */
+/* ---- Search for packets ---- */
 
-/* The next packet at or behind `from`; what is passed over is zeros if *zeros. */
+/* Finds the next packet at or after `from`; *zeros: the skipped bytes are zeros. */
 static size_t find_packet(const struct weft_blob *blob, size_t from, bool *zeros)
 {
 	const unsigned char *bytes = blob->bytes;
 	const size_t size = blob->size;
 	size_t at = from;
 	*zeros = true;
-	/* Large rings are mostly holes, in their files or as zeros. */
+	/* Large rings consist mostly of holes in their files, or zeros. */
 	while (at < size) {
 		if (at % WEFT_PACKET_PAGE == 0) {
 			at = weft__blob_data(blob, at).begin;
@@ -65,7 +66,7 @@ static size_t find_packet(const struct weft_blob *blob, size_t from, bool *zeros
 	return size;
 }
 
-/* Where the packet at `offset`, of which its header says so, ends. */
+/* Returns the end of the packet at `offset`, given its header. */
 static size_t find_end(
     const struct weft_blob *blob, size_t offset, const struct weft_packet *packet, enum weft_packet_fault fault)
 {
@@ -74,13 +75,13 @@ static size_t find_end(
 	const size_t claimed = is_inside ? offset + (size_t)packet->bytes : blob->size;
 	if (fault == WEFT_PACKET_SIZES)
 		return offset + WEFT_PACKET_HEADER;
-	/* If it is but a damaged field, the next packet stands where this one says that it ends. */
+	/* If only the version field is damaged, another packet starts where this one claims to end. */
 	if (fault == WEFT_PACKET_VERSION && is_inside && !weft__packet_probe(blob->bytes + claimed, blob->size - claimed))
 		return claimed;
 	return fault == WEFT_PACKET_VERSION ? blob->size : claimed;
 }
 
-/* The trace's uuid and clock are those of its first packet where no metadata tells them. */
+/* Takes the trace's UUID and clock from its first packet, if there is no metadata. */
 static void learn_trace(struct native *n, const struct weft_packet *packet)
 {
 	if (!n->has_uuid) {
@@ -95,39 +96,40 @@ static void learn_trace(struct native *n, const struct weft_packet *packet)
 	}
 }
 
-/* Takes note of the packet that begins at place->offset; *end is where it ends. */
-static int note_packet(struct weft_trace *trace, const struct native_place *place, size_t *end, struct weft_error *err)
+/* Notes the packet at location->offset; *end is its end. */
+static int note_packet(struct weft_trace *trace, const struct native_location *location, size_t *end, struct weft_error *err)
 {
 	struct native *n = trace->state;
-	const struct weft_blob *blob = &trace->source.blobs[place->blob];
-	const unsigned char *bytes = blob->bytes + place->offset;
+	const struct weft_blob *blob = &trace->source.blobs[location->blob];
+	const unsigned char *bytes = blob->bytes + location->offset;
 	struct weft_packet packet;
 	const enum weft_packet_fault fault = weft__packet_parse(&packet, bytes);
-	*end = find_end(blob, place->offset, &packet, fault);
-	const uint64_t size = *end - place->offset;
+	*end = find_end(blob, location->offset, &packet, fault);
+	const uint64_t size = *end - location->offset;
 	if (fault == WEFT_PACKET_VERSION) {
 		n->unknown_version = packet.version;
-		weft__trace_skip(trace, blob, place->index, place->offset, size,
+		weft__trace_skip(trace, blob, location->index, location->offset, size,
 		    "a packet in version %u of the format, which this weft does not know", packet.version);
 	} else if (fault == WEFT_PACKET_SIZES)
-		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet header with impossible sizes");
+		weft__trace_skip(trace, blob, location->index, location->offset, size, "a packet header with impossible sizes");
 	else if (n->has_uuid && memcmp(packet.uuid, n->uuid, sizeof n->uuid) != 0)
-		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet of another trace");
+		weft__trace_skip(trace, blob, location->index, location->offset, size, "a packet of another trace");
 	else if (fault == WEFT_PACKET_CLASS) {
-		/* Others may say more of a program than this version knows: the program's own events are not in there. */
-		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet of no known class");
-		weft__trace_place(trace, 1);
+		/* Later versions may add classes; the program's own events are not in them. */
+		weft__trace_skip(trace, blob, location->index, location->offset, size, "a packet of an unknown class");
+		weft__trace_mark_placed(trace, 1);
 	} else if (fault == WEFT_PACKET_FINE && packet.stream_class == WEFT_CLASS_METADATA) {
-		uint64_t left = blob->size - place->offset, content = packet.content_bytes < left ? packet.content_bytes : left;
+		uint64_t left = blob->size - location->offset,
+			 content = packet.content_bytes < left ? packet.content_bytes : left;
 		learn_trace(n, &packet);
 		if (content >= packet.header_bytes)
 			return weft__native_metadata(
 			    trace, bytes + packet.header_bytes, (size_t)content - packet.header_bytes, err);
 	} else {
-		struct native_place *slot = weft_vec_push(&n->places);
+		struct native_location *slot = weft_vec_push(&n->locations);
 		if (!slot)
 			return weft__native_no_memory(err);
-		*slot = *place;
+		*slot = *location;
 		slot->is_definitions = packet.stream_class == WEFT_CLASS_DEFINITIONS;
 		slot->is_kernel = packet.stream_class == WEFT_CLASS_KERNEL;
 		if (fault == WEFT_PACKET_FINE)
@@ -136,8 +138,9 @@ static int note_packet(struct weft_trace *trace, const struct native_place *plac
 	return WEFT_OK;
 }
 
-/* Reads again what no packet was found in: the header of one that is used for the first time may have come after the copy. */
-static bool look_again(const struct weft_trace *trace, const struct weft_blob *blob, size_t from, size_t end)
+/* Reads a range without packets again: a header may have been written after the copy, when a packet was used for the first
+ * time. */
+static bool reread_range(const struct weft_trace *trace, const struct weft_blob *blob, size_t from, size_t end)
 {
 	const struct native *n = trace->state;
 	if (!n->is_live || !trace->source.reread || blob->owner != WEFT_BLOB_HEAP)
@@ -145,40 +148,41 @@ static bool look_again(const struct weft_trace *trace, const struct weft_blob *b
 	return trace->source.reread(&trace->source, blob, from, (unsigned char *)blob->bytes + from, end - from);
 }
 
-int weft__native_find(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err)
+int weft__native_find_packets(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err)
 {
 	const struct weft_blob *blob = &trace->source.blobs[blob_index];
-	struct native_place place = {.blob = blob_index};
-	for (size_t at = 0; at < blob->size; place.index++) {
+	struct native_location location = {.blob = blob_index};
+	for (size_t at = 0; at < blob->size; location.index++) {
 		bool zeros;
 		size_t found = find_packet(blob, at, &zeros);
-		for (int tries = 0; found != at && !zeros && tries < 3 && look_again(trace, blob, at, found); tries++)
+		for (int tries = 0; found != at && !zeros && tries < 3 && reread_range(trace, blob, at, found); tries++)
 			found = find_packet(blob, at, &zeros);
 		if (found != at && !zeros) {
-			weft__trace_skip(trace, blob, WEFT_NO_OFFSET, at, found - at, "bytes that are no packet");
-			/* A file that ends in its header.  Who ended the recording tells what there was. */
+			weft__trace_skip(trace, blob, WEFT_NO_OFFSET, at, found - at, "bytes that are not a packet");
+			/* A file that ends within a header.  The recorder noted at the end how many packets there were, so gaps
+			 * are known. */
 			if (blob->size < sizeof(struct weft_packet_header) && ((struct native *)trace->state)->is_finished)
-				weft__trace_place(trace, 1);
+				weft__trace_mark_placed(trace, 1);
 		}
 		if (found == blob->size)
 			break;
-		place.offset = found;
+		location.offset = found;
 		if (weft__packet_probe(blob->bytes + found, blob->size - found) == WEFT_PACKET_BIG_ENDIAN) {
 			weft__trace_fail(
 			    err, WEFT_ENOTSUP, &trace->source, blob, "written on a big-endian machine, which weft does not read");
-			weft__trace_set_place(err, &trace->source, blob, place.index, found);
+			weft__trace_set_location(err, &trace->source, blob, location.index, found);
 			return WEFT_ENOTSUP;
 		}
-		int status = note_packet(trace, &place, &at, err);
+		int status = note_packet(trace, &location, &at, err);
 		if (status < 0)
 			return status;
 	}
 	return WEFT_OK;
 }
 
-/* ---- Taking packets ---- */
+/* ---- Packets ---- */
 
-static size_t read_again(const void *ctx, uint64_t at, void *to, size_t bytes)
+static size_t reread_blob(const void *ctx, uint64_t at, void *to, size_t bytes)
 {
 	const struct native_live *live = ctx;
 	const struct weft_blob *blob = &live->source->blobs[live->blob];
@@ -188,40 +192,41 @@ static size_t read_again(const void *ctx, uint64_t at, void *to, size_t bytes)
 struct weft_packet_memory weft__native_memory(const struct native_live *live)
 {
 	if (live->source->reread)
-		return (struct weft_packet_memory){read_again, live};
+		return (struct weft_packet_memory){reread_blob, live};
 	return (struct weft_packet_memory){weft__packet_read_own, live->source->blobs[live->blob].bytes};
 }
 
-/* How much of the packet's content can be read, of the bytes that are there; the rest is noted, and the first `known` were read
- * before.  Reading its stream tells when that was. */
-static size_t trim_content(struct weft_trace *trace, const struct native_place *place, const struct weft_packet *packet,
+/* Returns the number of content bytes that can be read, of `there` bytes; notes the rest.  The first `known` bytes were read
+ * before.  The gap's time is found when the stream is decoded. */
+static size_t trim_content(struct weft_trace *trace, const struct native_location *location, const struct weft_packet *packet,
     const unsigned char *bytes, size_t there, size_t known)
 {
-	const struct weft_blob *blob = &trace->source.blobs[place->blob];
+	const struct weft_blob *blob = &trace->source.blobs[location->blob];
 	size_t content = packet->content_bytes < there ? (size_t)packet->content_bytes : there;
 	const size_t before = trace->info.unplaced_count;
 	if (packet->content_bytes > there)
+		weft__trace_skip(trace, blob, location->index, location->offset + there, packet->content_bytes - there,
+		    "the packet is cut off");
+	else if (packet->bytes > blob->size - location->offset)
 		weft__trace_skip(
-		    trace, blob, place->index, place->offset + there, packet->content_bytes - there, "the packet is cut off");
-	else if (packet->bytes > blob->size - place->offset)
-		weft__trace_skip(trace, blob, place->index, blob->size, 0, "the file is cut off in the unused end of a packet");
-	size_t whole = weft__packet_lost_page(bytes, place->offset, known, content);
+		    trace, blob, location->index, blob->size, 0, "the file is cut off in the unused end of a packet");
+	size_t whole = weft__packet_lost_page(bytes, location->offset, known, content);
 	if (whole < content)
-		weft__trace_skip(trace, blob, place->index, place->offset + whole, content - whole,
+		weft__trace_skip(trace, blob, location->index, location->offset + whole, content - whole,
 		    "zeros in place of events, as if a page had never reached the disk");
-	trace->info.lacks_names |= place->is_definitions && whole < packet->content_bytes;
-	/* In a file with more than one packet, whoever cut one off cut off what came after it, too. */
-	if (place->is_definitions || place->is_kernel || (whole >= packet->header_bytes && trace->source.blob_count > 1))
-		weft__trace_place(trace, trace->info.unplaced_count - before);
+	trace->info.has_missing_names |= location->is_definitions && whole < packet->content_bytes;
+	/* If a trace has several files, a truncated file loses its newest data only: the gap has a time. */
+	if (location->is_definitions || location->is_kernel || (whole >= packet->header_bytes && trace->source.blob_count > 1))
+		weft__trace_mark_placed(trace, trace->info.unplaced_count - before);
 	return whole;
 }
 
-static int keep_packet(
-    struct native *n, const struct native_place *place, const struct weft_packet *packet, const unsigned char *bytes, bool is_cut)
+static int store_packet(struct native *n, const struct native_location *location, const struct weft_packet *packet,
+    const unsigned char *bytes, bool is_cut)
 {
-	struct native_packet *slot = place->is_definitions ? weft_vec_push(&n->definitions)
-				     : place->is_kernel    ? weft_vec_push(&n->kernel)
-							   : weft_vec_push(&n->packets);
+	struct native_packet *slot = location->is_definitions ? weft_vec_push(&n->definitions)
+				     : location->is_kernel    ? weft_vec_push(&n->kernel)
+							      : weft_vec_push(&n->packets);
 	if (!slot)
 		return WEFT_ENOMEM;
 	*slot = (struct native_packet){
@@ -236,51 +241,53 @@ static int keep_packet(
 	    .header_bytes = packet->header_bytes,
 	    .version = packet->version,
 	    .instance = packet->instance,
-	    .blob = place->blob,
-	    .offset = place->offset,
-	    .index = place->index,
+	    .blob = location->blob,
+	    .offset = location->offset,
+	    .index = location->index,
 	};
 	return WEFT_OK;
 }
 
-/* Takes the packet at a place into the index, of which these bytes are there, as far as it can be read. */
-int weft__native_take(struct weft_trace *trace, const struct native_place *place, const unsigned char *bytes, size_t there)
+/* Adds the packet at a location to the index, as far as its `there` bytes can be read. */
+int weft__native_add_packet(
+    struct weft_trace *trace, const struct native_location *location, const unsigned char *bytes, size_t there)
 {
 	struct native *n = trace->state;
-	const struct weft_blob *blob = &trace->source.blobs[place->blob];
+	const struct weft_blob *blob = &trace->source.blobs[location->blob];
 	struct weft_packet packet;
 	const enum weft_packet_fault fault = weft__packet_parse(&packet, bytes);
-	const uint64_t left = blob->size - place->offset, size = packet.bytes < left ? packet.bytes : left;
+	const uint64_t left = blob->size - location->offset, size = packet.bytes < left ? packet.bytes : left;
 	if (fault == WEFT_PACKET_CONTENT)
-		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet whose content size is impossible");
+		weft__trace_skip(
+		    trace, blob, location->index, location->offset, size, "a packet with an impossible content size");
 	else if (fault == WEFT_PACKET_TIME)
-		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet whose time is impossible");
+		weft__trace_skip(trace, blob, location->index, location->offset, size, "a packet with an impossible time");
 	/* WEFT_PACKET_REUSED: the program died between INVALIDATE and VALIDATE. */
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
-	const struct weft_reached *reached = !n->from || place->is_definitions ? NULL
-					     : place->is_kernel                ? weft_position_of_kernel(n->from, packet.instance)
-									       : weft_position_of(n->from, packet.instance);
+	const struct weft_stream_position *reached = !n->from || location->is_definitions ? NULL
+						     : location->is_kernel ? weft_position_of_kernel(n->from, packet.instance)
+									   : weft_position_of_stream(n->from, packet.instance);
 	if (reached && packet.sequence < reached->sequence)
 		return WEFT_OK;
 	const size_t known = reached && packet.sequence == reached->sequence ? reached->bytes : 0;
-	const size_t content = trim_content(trace, place, &packet, bytes, there, known);
+	const size_t content = trim_content(trace, location, &packet, bytes, there, known);
 	const bool is_cut = content < packet.content_bytes;
-	/* A copy of it would have no more. */
+	/* The saved packet will have no more content than this. */
 	packet.content_bytes = content;
 	if (content < packet.header_bytes || weft__packet_is_unused(&packet))
 		return WEFT_OK;
-	return keep_packet(n, place, &packet, bytes, is_cut);
+	return store_packet(n, location, &packet, bytes, is_cut);
 }
 
-/* Takes the packets as they were read. */
-static int take_packets(struct weft_trace *trace, struct weft_error *err)
+/* Adds the packets as they were read. */
+static int add_packets(struct weft_trace *trace, struct weft_error *err)
 {
 	const struct native *n = trace->state;
-	for (size_t i = 0; i < n->places.count; i++) {
-		const struct native_place *place = &n->places.items[i];
-		const struct weft_blob *blob = &trace->source.blobs[place->blob];
-		if (weft__native_take(trace, place, blob->bytes + place->offset, blob->size - place->offset) < 0)
+	for (size_t i = 0; i < n->locations.count; i++) {
+		const struct native_location *location = &n->locations.items[i];
+		const struct weft_blob *blob = &trace->source.blobs[location->blob];
+		if (weft__native_add_packet(trace, location, blob->bytes + location->offset, blob->size - location->offset) < 0)
 			return weft__native_no_memory(err);
 	}
 	return WEFT_OK;
@@ -303,23 +310,23 @@ static int compare_changes(const void *x, const void *y)
 	return WEFT_ORDER(a->instance, b->instance) ?: WEFT_ORDER(a->since, b->since) ?: WEFT_ORDER(a->order, b->order);
 }
 
-static struct weft_str packet_name(const struct native_packet *p)
+static struct weft_str get_thread_name(const struct native_packet *p)
 {
 	const char *name = (const char *)p->bytes + WEFT_PACKET_AT(thread_name);
 	return (struct weft_str){name, (uint32_t)strnlen(name, WEFT_THREAD_NAME_SIZE)};
 }
 
-/* The streams that are being made: of each instance one for each name that its OS threads had. */
+/* State of creating streams: for each instance, one stream for each name of its threads. */
 struct making {
 	struct native *native;
 	struct weft_intern names;
-	WEFT_VEC(uint32_t) newest; /* by number of a name: the newest stream of that name */
-	size_t first;              /* stream of the instance that is at it */
+	WEFT_VEC(uint32_t) newest; /* by number of the name: the newest stream with that name */
+	size_t first;              /* first stream of the current instance */
 	uint32_t instance;
 };
 
-/* The stream of that name, made if the instance has none. */
-static int stream_of(struct making *making, struct weft_str name, uint64_t tid, uint16_t *out)
+/* Returns the stream with that name; creates it if the instance has none. */
+static int get_stream(struct making *making, struct weft_str name, uint64_t tid, uint16_t *out)
 {
 	struct native *n = making->native;
 	const uint32_t number = weft_intern(&making->names, name);
@@ -333,7 +340,7 @@ static int stream_of(struct making *making, struct weft_str name, uint64_t tid, 
 	}
 	uint32_t *newest = &making->newest.items[number];
 	if (*newest == UINT32_MAX || *newest < making->first) {
-		/* weft_event.stream has 16 bits: more streams than that share the last one. */
+		/* weft_event.stream has 16 bits; further streams share the last one. */
 		if (n->streams.count <= UINT16_MAX) {
 			struct weft_stream_info *fresh = weft_vec_push(&n->streams);
 			if (!fresh)
@@ -347,30 +354,30 @@ static int stream_of(struct making *making, struct weft_str name, uint64_t tid, 
 	return WEFT_OK;
 }
 
-void weft__native_gap(struct weft_trace *trace, struct weft_gap gap)
+void weft__native_add_gap(struct weft_trace *trace, struct weft_gap gap)
 {
 	struct native *n = trace->state;
-	struct weft_gap *slot = trace->read_whole ? NULL : weft_vec_push(&n->gaps);
+	struct weft_gap *slot = trace->is_end_reached ? NULL : weft_vec_push(&n->gaps);
 	if (slot)
 		*slot = gap;
-	else if (!trace->read_whole)
-		trace->info.unplaced_count++; /* no memory: nothing tells when it was */
+	else if (!trace->is_end_reached)
+		trace->info.unplaced_count++; /* out of memory: the time of the gap is unknown */
 	trace->info.gaps = n->gaps.items;
 	trace->info.gap_count = n->gaps.count;
 }
 
-/* Of the instances from `next` to `end`, which have left no packet, those that must have had one.  Recorders number them from 0
- * on; some of the last numbers may never have been used. */
+/* Counts the instances in [next, end) that have no packet but must have had one.  Recorders number instances from 0; the last
+ * numbers may be unused. */
 static uint32_t count_missing(const struct native *n, uint32_t next, uint32_t end)
 {
-	const uint32_t told = n->packets_made.count < end ? (uint32_t)n->packets_made.count : end;
-	uint32_t missing = end - (next > told ? next : told);
-	for (uint32_t i = next; i < told; i++)
+	const uint32_t counted = n->packets_made.count < end ? (uint32_t)n->packets_made.count : end;
+	uint32_t missing = end - (next > counted ? next : counted);
+	for (uint32_t i = next; i < counted; i++)
 		missing += n->packets_made.items[i] > 0;
 	return missing;
 }
 
-/* Instances from `next` to `end` have left no packet. */
+/* Notes that the instances in [next, end) have no packet. */
 static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t end)
 {
 	struct native *n = trace->state;
@@ -381,15 +388,15 @@ static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t end)
 	if (!fresh)
 		return WEFT_ENOMEM;
 	*fresh = (struct weft_stream_info){.name = {"missing", 7}};
-	weft__native_gap(
+	weft__native_add_gap(
 	    trace, (struct weft_gap){.from_ns = INT64_MIN, .to_ns = INT64_MAX, .stream = (uint16_t)(n->streams.count - 1)});
-	weft__trace_skip(
-	    trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "nothing is left of %u stream%s", missing, missing == 1 ? "" : "s");
-	weft__trace_place(trace, 1);
+	weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "all packets of %u stream%s missing", missing,
+	    missing == 1 ? " are" : "s are");
+	weft__trace_mark_placed(trace, 1);
 	return WEFT_OK;
 }
 
-/* What the trace lacks behind the newest packet of an instance. */
+/* Notes packets that are missing after the newest packet of an instance. */
 static void note_newest(struct weft_trace *trace, struct native_cursor *c, const struct native_packet *newest)
 {
 	const struct native *n = trace->state;
@@ -399,13 +406,13 @@ static void note_newest(struct weft_trace *trace, struct native_cursor *c, const
 	c->missing = made - newest->sequence - 1;
 	weft__trace_skip(trace, &trace->source.blobs[newest->blob], newest->index, newest->offset, 0,
 	    "the last %" PRIu64 " packets of its stream are missing", c->missing);
-	weft__trace_place(trace, 1);
+	weft__trace_mark_placed(trace, 1);
 }
 
-/* Whether the oldest packet of an instance has what comes next behind the position. */
-static bool goes_on(const struct native *n, const struct native_packet *oldest)
+/* Returns true if the oldest packet of an instance continues at the position. */
+static bool continues_position(const struct native *n, const struct native_packet *oldest)
 {
-	const struct weft_reached *reached = weft_position_of(n->from, oldest->instance);
+	const struct weft_stream_position *reached = weft_position_of_stream(n->from, oldest->instance);
 	if (!reached)
 		return oldest->sequence == 0;
 	return oldest->sequence == reached->sequence
@@ -413,8 +420,8 @@ static bool goes_on(const struct native *n, const struct native_packet *oldest)
 		   : oldest->sequence == reached->sequence + 1 && oldest->events_before == reached->events;
 }
 
-/* Whether anything lies before the position. */
-static bool begins_late(const struct weft_position *position)
+/* Returns true if there are events before the position. */
+static bool has_events_before(const struct weft_position *position)
 {
 	for (size_t i = 0; i < position->streams.count; i++)
 		if (position->streams.items[i].events > 0)
@@ -422,13 +429,13 @@ static bool begins_late(const struct weft_position *position)
 	return false;
 }
 
-/* What the trace lacks before the oldest packet of an instance. */
+/* Notes packets that are missing before the oldest packet of an instance. */
 static void note_oldest(struct weft_trace *trace, const struct native_packet *oldest)
 {
 	struct native *n = trace->state;
 	if (n->from) {
-		trace->info.wrapped |= n->from->wrapped || begins_late(n->from);
-		trace->is_resumed &= goes_on(n, oldest);
+		trace->info.wrapped |= n->from->wrapped || has_events_before(n->from);
+		trace->is_resumed &= continues_position(n, oldest);
 		return;
 	}
 	n->streams.items[oldest->stream].lost_overwritten += oldest->events_before;
@@ -437,14 +444,14 @@ static void note_oldest(struct weft_trace *trace, const struct native_packet *ol
 	trace->info.wrapped = true;
 	if (n->is_ring)
 		return;
-	weft__native_gap(trace, (struct weft_gap){INT64_MIN, weft__ticks_ns(oldest->begin, n->clock.hz), oldest->sequence,
-				    oldest->events_before, oldest->stream});
+	weft__native_add_gap(trace, (struct weft_gap){INT64_MIN, weft__ticks_ns(oldest->begin, n->clock.hz), oldest->sequence,
+					oldest->events_before, oldest->stream});
 	weft__trace_skip(trace, &trace->source.blobs[oldest->blob], oldest->index, oldest->offset, 0,
 	    "the first %" PRIu64 " packets of its stream are missing", oldest->sequence);
-	weft__trace_place(trace, 1);
+	weft__trace_mark_placed(trace, 1);
 }
 
-/* The streams of one instance, whose packets begin at `first` and whose changes at *change. */
+/* Creates the streams of an instance; its packets start at `first`, its changes at *change. */
 static int make_instance(struct weft_trace *trace, struct making *making, size_t first, size_t *change)
 {
 	struct native *n = trace->state;
@@ -457,7 +464,7 @@ static int make_instance(struct weft_trace *trace, struct making *making, size_t
 	*c = (struct native_cursor){.first = first, .packet = first, .end = first};
 	while (c->end < n->packets.count && n->packets.items[c->end].instance == instance) {
 		struct native_packet *p = &n->packets.items[c->end++];
-		if (stream_of(making, packet_name(p), weft_load_u64(p->bytes + WEFT_PACKET_AT(tid)), &p->stream) < 0)
+		if (get_stream(making, get_thread_name(p), weft_load_u64(p->bytes + WEFT_PACKET_AT(tid)), &p->stream) < 0)
 			return WEFT_ENOMEM;
 		n->streams.items[p->stream].packets++;
 		n->streams.items[p->stream].bytes += p->content_bytes;
@@ -471,15 +478,16 @@ static int make_instance(struct weft_trace *trace, struct making *making, size_t
 		++*change;
 	for (c->change = *change; *change < n->changes.count && n->changes.items[*change].instance == instance; ++*change) {
 		struct native_change *at = &n->changes.items[*change];
-		if (stream_of(making, at->name, at->tid, &at->stream) < 0)
+		if (get_stream(making, at->name, at->tid, &at->stream) < 0)
 			return WEFT_ENOMEM;
 	}
 	c->changes_end = *change;
 	return WEFT_OK;
 }
 
-/* Behind the last instance of which anything is said.  While a program records, an OS thread may get its stream just now. */
-static uint32_t end_of_instances(const struct native *n)
+/* Returns the end of the instances that are known.  While a program records, a thread may be getting its stream, so definitions
+ * do not count. */
+static uint32_t find_instances_end(const struct native *n)
 {
 	uint32_t end = (uint32_t)n->packets_made.count;
 	if (n->changes.count && !n->is_live) {
@@ -507,26 +515,26 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 		next = instance + 1;
 	}
 	if (status == WEFT_OK)
-		status = note_missing(trace, next, end_of_instances(n));
-	if (n->doubtful != UINT64_MAX) {
+		status = note_missing(trace, next, find_instances_end(n));
+	if (n->doubtful_since != UINT64_MAX) {
 		for (size_t i = 0; i < n->streams.count; i++)
-			weft__native_gap(trace,
-			    (struct weft_gap){
-				.from_ns = weft__ticks_ns(n->doubtful, n->clock.hz), .to_ns = INT64_MAX, .stream = (uint16_t)i});
+			weft__native_add_gap(trace, (struct weft_gap){.from_ns = weft__ticks_ns(n->doubtful_since, n->clock.hz),
+							.to_ns = INT64_MAX,
+							.stream = (uint16_t)i});
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0,
 		    "the program overwrites its ring faster than it can be read: its streams end at different times");
-		weft__trace_place(trace, 1);
+		weft__trace_mark_placed(trace, 1);
 	}
-	/* Of runtimes the recorder sees what is closed; a library of promises may drop one without a word. */
+	/* The recorder sees every close in a runtime.  A promise library may drop a promise without an event. */
 	for (size_t i = 0; i < n->streams.count; i++)
-		n->streams.items[i].tells_ends = trace->info.runtimes.len > 0;
+		n->streams.items[i].records_all_ends = trace->info.runtimes.len > 0;
 	n->gaps_at_open = n->gaps.count;
 	weft_intern_finish(&making.names);
 	weft_vec_free(&making.newest);
 	return status < 0 ? weft__native_no_memory(err) : WEFT_OK;
 }
 
-/* The frequency that was measured in a hurry, by the first and the last pair of clocks; and what the last pair says. */
+/* Improves a clock frequency that was measured in a hurry, with the first and last clock pairs; stores the last pair. */
 static void correct_clock(struct weft_trace *trace)
 {
 	struct native *n = trace->state;
@@ -559,11 +567,11 @@ static void correct_clock(struct weft_trace *trace)
 		 w1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_wall_ns));
 	p->pair_clock = c0;
 	p->pair_wall_ns = w0;
-	/* Who goes on from a position has its clock, until that is known since twice as long. */
+	/* A trace opened from a position keeps the position's clock until the clock pairs span twice the time. */
 	const bool is_due = !n->from || (w1 > w0 && (w1 - w0) / 2 >= p->span_ns);
 	if (is_due && w1 > w0)
 		p->span_ns = w1 - w0;
-	if (is_due && n->is_hurried && w1 >= w0 + 500000000 && c1 > c0 && w0 <= INT64_MAX) {
+	if (is_due && n->has_rough_clock && w1 >= w0 + 500000000 && c1 > c0 && w0 <= INT64_MAX) {
 		double hz = (double)(c1 - c0) * 1e9 / (double)(w1 - w0), off = hz / (double)n->clock.hz - 1;
 		if (off > -1e-3 && off < 1e-3) {
 			n->clock.hz = (uint64_t)(hz + 0.5);
@@ -586,17 +594,17 @@ static int find_all_packets(struct weft_trace *trace, const struct weft_blob *me
 			const struct weft_blob *blob = &trace->source.blobs[i];
 			bool defines = strncmp(blob->name, "definitions", 11) == 0;
 			if (blob != metadata && defines == definitions && (!trace->source.is_dir || blob->name[0] != '.'))
-				status = weft__native_find(trace, (uint32_t)i, err);
+				status = weft__native_find_packets(trace, (uint32_t)i, err);
 		}
 	return status;
 }
 
-/* Whether a program may be writing what is read. */
+/* Returns true if a program may be writing the trace. */
 static bool is_written(const struct weft_trace *trace)
 {
 	const struct native *n = trace->state;
-	/* Words of memory that are not aligned cannot be read whole: whoever hands those over knows that nobody writes them. */
-	bool can_be_read = trace->source.reread || (n->places.count && (uintptr_t)trace->source.blobs[0].bytes % 8 == 0);
+	/* Words that are not aligned cannot be read atomically; callers pass such memory only if no process writes it. */
+	bool can_be_read = trace->source.reread || (n->locations.count && (uintptr_t)trace->source.blobs[0].bytes % 8 == 0);
 	return n->is_live && can_be_read;
 }
 
@@ -618,8 +626,8 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	n->known = n->from ? trace->source.known : NULL;
 	trace->is_resumed = n->from != NULL;
 	if (status == WEFT_OK)
-		status = is_written(trace) ? weft__native_take_live(trace, err) : take_packets(trace, err);
-	n->known = NULL; /* the caller's, for as long as it takes to open the trace */
+		status = is_written(trace) ? weft__native_read_live(trace, err) : add_packets(trace, err);
+	n->known = NULL; /* owned by the caller, only valid until the trace is open */
 	if (status < 0)
 		return status;
 	if (!n->packets.count && !n->definitions.count && n->unknown_version)
@@ -627,7 +635,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		    "written in version %u of the format; this weft reads versions 1 and %d", n->unknown_version,
 		    WEFT_WIRE_VERSION);
 	if (!n->packets.count && !n->definitions.count)
-		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, "no packet in it can be read");
+		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, "it contains no readable packet");
 	if (!n->clock.hz)
 		n->clock.hz = 1000000000;
 	weft_sort(n->packets.items, n->packets.count, sizeof *n->packets.items, compare_packets);

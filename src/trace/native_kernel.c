@@ -1,4 +1,4 @@
-/* native_kernel.c: what the kernel said (kernel.h), of a native trace: its packets of class WEFT_CLASS_KERNEL.
+/* native_kernel.c: reads kernel records (kernel.h) from packets of class WEFT_CLASS_KERNEL.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -10,23 +10,23 @@
 
 enum { BATCH = 1024 };
 
-/* Where reading one processor's packets stands. */
+/* Reading state of one CPU's packets. */
 struct cursor {
-	size_t packet, end; /* of native.kernel */
+	size_t packet, end; /* indices into native.kernel */
 	struct weft_cursor in;
-	uint64_t last, until; /* ticks; `until`: of the next packet */
+	uint64_t last, until; /* ticks; until: start of the next packet */
 	struct weft_kernel_event head;
 };
 
 struct reading {
 	struct weft_trace *trace;
 	struct native *native;
-	WEFT_VEC(struct cursor) cursors; /* those that have an event */
-	struct cursor **heap;            /* the earliest first; of one time that of the first processor */
+	WEFT_VEC(struct cursor) cursors; /* cursors with an event */
+	struct cursor **heap;            /* the earliest first; at equal times the lowest CPU */
 	size_t heap_count;
 	WEFT_VEC(struct weft_kernel_thread) threads;
 	WEFT_VEC(const char *) texts;
-	struct weft_idmap numbers; /* of a text to its index */
+	struct weft_idmap numbers; /* text to its index */
 	struct weft_kernel_info *info;
 	struct weft_kernel_event out[BATCH];
 	size_t count;
@@ -78,7 +78,7 @@ static bool read_text(struct reading *r, struct weft_cursor *in)
 	return true;
 }
 
-static const char *text_of(const struct reading *r, uint32_t number)
+static const char *get_text(const struct reading *r, uint32_t number)
 {
 	const uint32_t at = weft_idmap_get(&r->numbers, number);
 	return at == WEFT_IDMAP_NONE ? NULL : r->texts.items[at];
@@ -105,7 +105,7 @@ static bool read_clock(const struct reading *r, struct weft_cursor *in)
 	return true;
 }
 
-/* 1: it is in c->head; 0: it only says something of the trace; negative: it is damage. */
+/* Returns 1 if c->head has an event, 0 if the record is about the trace, or a negative number if it is damaged. */
 static int read_event(struct reading *r, struct cursor *c)
 {
 	uint8_t op;
@@ -131,12 +131,12 @@ static int read_event(struct reading *r, struct cursor *c)
 		e->call = c->in.at[8];
 		e->why = c->in.at[9];
 		e->other = weft_load_u32(c->in.at + 10);
-		e->text = text_of(r, weft_load_u32(c->in.at + 14));
+		e->text = get_text(r, weft_load_u32(c->in.at + 14));
 	} else if (op == WEFT_KERNEL_SPENT) {
 		const uint64_t ns = weft_load_u64(c->in.at + 13);
 		e->ago_ns = weft_load_u32(c->in.at + 4);
 		e->why = c->in.at[8];
-		e->text = text_of(r, weft_load_u32(c->in.at + 9));
+		e->text = get_text(r, weft_load_u32(c->in.at + 9));
 		e->length_ns = ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
 	} else if (op != WEFT_KERNEL_ON) {
 		e->other = weft_load_u32(c->in.at + 4);
@@ -146,19 +146,19 @@ static int read_event(struct reading *r, struct cursor *c)
 	return 1;
 }
 
-/* Damage is told of once, however often the trace is read. */
+/* Notes damage once, even if the trace is read several times. */
 static void note_damage(struct reading *r, const struct native_packet *p, const unsigned char *at, size_t left)
 {
 	r->info->is_whole = false;
 	if (r->native->is_kernel_read)
 		return;
-	/* That the program's events have been told of already says nothing of these. */
-	const bool was_whole = r->trace->read_whole;
-	r->trace->read_whole = false;
+	/* The end of the program's events says nothing about kernel records: note these anyway. */
+	const bool was_whole = r->trace->is_end_reached;
+	r->trace->is_end_reached = false;
 	weft__trace_skip(r->trace, &r->trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes), left,
-	    "bytes that are no event of the kernel's");
-	weft__trace_place(r->trace, 1);
-	r->trace->read_whole = was_whole;
+	    "bytes that are not a kernel record");
+	weft__trace_mark_placed(r->trace, 1);
+	r->trace->is_end_reached = was_whole;
 }
 
 static bool begin_packet(struct reading *r, struct cursor *c)
@@ -172,8 +172,8 @@ static bool begin_packet(struct reading *r, struct cursor *c)
 	return true;
 }
 
-/* The next event into c->head; false: there is none. */
-static bool advance(struct reading *r, struct cursor *c)
+/* Reads the next event into c->head; false: there is none. */
+static bool advance_cursor(struct reading *r, struct cursor *c)
 {
 	for (;;) {
 		while (c->in.at == c->in.end) {
@@ -193,7 +193,7 @@ static bool advance(struct reading *r, struct cursor *c)
 	}
 }
 
-static int flush(struct reading *r, weft_kernel_fn *each, void *ctx)
+static int flush_events(struct reading *r, weft_kernel_fn *each, void *ctx)
 {
 	const int failed = r->count && each ? each(ctx, r->out, r->count) : 0;
 	if (r->count)
@@ -207,7 +207,7 @@ static bool is_earlier(const struct cursor *a, const struct cursor *b)
 	return a->head.time_ns != b->head.time_ns ? a->head.time_ns < b->head.time_ns : a->packet < b->packet;
 }
 
-/* A damaged trace may claim to be of many processors. */
+/* A heap, because a damaged trace may claim very many CPUs. */
 static void sift_down(struct reading *r, size_t at)
 {
 	struct cursor **heap = r->heap, *moved = heap[at];
@@ -220,8 +220,8 @@ static void sift_down(struct reading *r, size_t at)
 	heap[at] = moved;
 }
 
-/* Gives the events of all processors, the earliest first. */
-static int merge(struct reading *r, weft_kernel_fn *each, void *ctx)
+/* Gives the events of all CPUs in time order. */
+static int merge_cursors(struct reading *r, weft_kernel_fn *each, void *ctx)
 {
 	int status = WEFT_OK;
 	r->heap = calloc(r->cursors.count + 1, sizeof *r->heap);
@@ -239,8 +239,8 @@ static int merge(struct reading *r, weft_kernel_fn *each, void *ctx)
 		do {
 			r->out[r->count++] = first->head;
 			if (r->count == BATCH)
-				status = flush(r, each, ctx);
-			more = advance(r, first);
+				status = flush_events(r, each, ctx);
+			more = advance_cursor(r, first);
 		} while (more && status == WEFT_OK && (!second || is_earlier(first, second)));
 		if (!more)
 			r->heap[0] = r->heap[--r->heap_count];
@@ -248,10 +248,10 @@ static int merge(struct reading *r, weft_kernel_fn *each, void *ctx)
 			sift_down(r, 0);
 	}
 	free(r->heap);
-	return status == WEFT_OK ? flush(r, each, ctx) : status;
+	return status == WEFT_OK ? flush_events(r, each, ctx) : status;
 }
 
-static bool begin(struct reading *r)
+static bool open_cursors(struct reading *r)
 {
 	const struct native *n = r->native;
 	for (size_t i = 0, end; i < n->kernel.count; i = end) {
@@ -265,20 +265,20 @@ static bool begin(struct reading *r)
 		r->info->processors++;
 		r->info->lost += newest->lost_full;
 		r->info->overwritten += oldest->events_before;
-		/* Of a processor whose ring has gone round nothing is known of before. */
+		/* If a CPU's ring has wrapped, nothing before its oldest packet is known. */
 		const int64_t since_ns = oldest->sequence ? weft__ticks_ns(oldest->begin, n->clock.hz) : INT64_MIN;
 		r->info->since_ns = since_ns > r->info->since_ns ? since_ns : r->info->since_ns;
 		struct cursor *c = weft_vec_push(&r->cursors);
 		if (!c)
 			return false;
 		*c = (struct cursor){.packet = i, .end = end};
-		if (!begin_packet(r, c) || !advance(r, c))
+		if (!begin_packet(r, c) || !advance_cursor(r, c))
 			r->cursors.count--;
 	}
 	return true;
 }
 
-/* The last one first, so that it is the one that is kept. */
+/* Sorted with the last name first, so that the last one is kept. */
 struct named {
 	struct weft_kernel_thread thread;
 	size_t order;
@@ -290,24 +290,24 @@ static int compare_named(const void *x, const void *y)
 	return WEFT_ORDER(a->thread.tid, b->thread.tid) ?: WEFT_ORDER(b->order, a->order);
 }
 
-static bool keep_threads(struct reading *r)
+static bool store_threads(struct reading *r)
 {
 	const size_t all = r->threads.count;
 	struct named *sorted = malloc((all ? all : 1) * sizeof *sorted);
-	struct weft_kernel_thread *kept = weft__native_own(r->native, (all ? all : 1) * sizeof *kept);
+	struct weft_kernel_thread *retained = weft__native_alloc(r->native, (all ? all : 1) * sizeof *retained);
 	size_t count = 0;
 	for (size_t i = 0; sorted && i < all; i++)
 		sorted[i] = (struct named){r->threads.items[i], i};
-	if (sorted && kept) {
+	if (sorted && retained) {
 		weft_sort(sorted, all, sizeof *sorted, compare_named);
 		for (size_t i = 0; i < all; i++)
-			if (!count || kept[count - 1].tid != sorted[i].thread.tid)
-				kept[count++] = sorted[i].thread;
+			if (!count || retained[count - 1].tid != sorted[i].thread.tid)
+				retained[count++] = sorted[i].thread;
 	}
 	free(sorted);
-	r->info->threads = kept;
+	r->info->threads = retained;
 	r->info->thread_count = count;
-	return kept != NULL && sorted != NULL;
+	return retained != NULL && sorted != NULL;
 }
 
 int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info)
@@ -320,8 +320,8 @@ int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ct
 	if (!r)
 		return WEFT_ENOMEM;
 	*r = (struct reading){.trace = trace, .native = n, .info = info};
-	int status = begin(r) ? merge(r, each, ctx) : WEFT_ENOMEM;
-	if (status == WEFT_OK && (r->no_memory || !keep_threads(r)))
+	int status = open_cursors(r) ? merge_cursors(r, each, ctx) : WEFT_ENOMEM;
+	if (status == WEFT_OK && (r->no_memory || !store_threads(r)))
 		status = WEFT_ENOMEM;
 	n->is_kernel_read = true;
 	info->is_whole &= info->lost == 0;

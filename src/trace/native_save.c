@@ -1,4 +1,5 @@
-/* native_save.c: a native trace's packets, as they were when it was opened, as files.  SPDX-License-Identifier: ISC */
+/* native_save.c: saves the packets of a native trace as files, as they were when it was opened.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #include "trace/native.h"
 
-/* A packet as long as its content, as the recorder leaves the last one when it stops. */
+/* Copies a packet without unused space, as the recorder leaves the last packet when it stops. */
 static int copy_packet(const struct native_packet *p, struct native_copy *copy)
 {
 	copy->bytes = malloc(p->content_bytes);
@@ -22,8 +23,8 @@ static int copy_packet(const struct native_packet *p, struct native_copy *copy)
 
 typedef void edit_fn(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 
-/* Hands the copy on, and frees it. */
-static int put_copy(const struct native *n, struct native_copy *copy, const char *name, edit_fn *edit_texts,
+/* Writes a copy and frees it. */
+static int write_copy(const struct native *n, struct native_copy *copy, const char *name, edit_fn *edit_texts,
     const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	if (edit && edit->text)
@@ -38,16 +39,16 @@ static int save_packet(const struct native *n, const struct native_packet *p, co
 {
 	struct native_copy copy;
 	const int status = copy_packet(p, &copy);
-	return status < 0 ? status : put_copy(n, &copy, name, edit_texts, edit, file, ctx);
+	return status < 0 ? status : write_copy(n, &copy, name, edit_texts, edit, file, ctx);
 }
 
-static void add_to(struct native_copy *copy, size_t field, uint64_t more)
+static void add_to_field(struct native_copy *copy, size_t field, uint64_t more)
 {
 	const uint64_t sum = weft_load_u64(copy->bytes + field) + more;
 	memcpy(copy->bytes + field, &sum, sizeof sum);
 }
 
-/* The packets [first, end) of one instance, whose streams end at end_stream. */
+/* Saves the packets [first, end) of one instance; its streams end at end_stream. */
 static int save_instance(const struct native *n, size_t first, size_t end, unsigned end_stream,
     const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
@@ -62,7 +63,7 @@ static int save_instance(const struct native *n, size_t first, size_t end, unsig
 		while (first + 1 < end && weft__ticks_ns(n->packets.items[first + 1].begin, n->clock.hz) <= edit->from_ns)
 			first++;
 		is_cut = weft__ticks_ns(n->packets.items[first].begin, n->clock.hz) <= edit->from_ns;
-		/* What was overwritten was in packets before the first. */
+		/* Overwritten events were in packets before the first, so the first sequence number must not be 0. */
 		later = is_cut && n->packets.items[first].sequence == 0;
 	}
 	for (size_t i = first; i < end && status == WEFT_OK; i++) {
@@ -73,7 +74,7 @@ static int save_instance(const struct native *n, size_t first, size_t end, unsig
 		} else {
 			status = copy_packet(&n->packets.items[i], &copy);
 			if (status == WEFT_OK)
-				add_to(&copy, WEFT_PACKET_AT(events_before), more);
+				add_to_field(&copy, WEFT_PACKET_AT(events_before), more);
 		}
 		if (status < 0)
 			break;
@@ -82,9 +83,9 @@ static int save_instance(const struct native *n, size_t first, size_t end, unsig
 			free(copy.bytes);
 			break;
 		}
-		add_to(&copy, WEFT_PACKET_AT(sequence), later);
+		add_to_field(&copy, WEFT_PACKET_AT(sequence), later);
 		snprintf(name, sizeof name, "stream-%" PRIu32 "-%zu", n->packets.items[i].instance, i - first);
-		status = put_copy(n, &copy, name, weft__native_edit_events, edit, file, ctx);
+		status = write_copy(n, &copy, name, weft__native_edit_events, edit, file, ctx);
 	}
 	return status;
 }
@@ -110,7 +111,7 @@ static int save_kernel(const struct native *n, const struct weft_trace_edit *edi
 		const struct native_packet *p = &n->kernel.items[i];
 		number = i && p[-1].instance == p->instance ? number + 1 : 0;
 		snprintf(name, sizeof name, "kernel-%" PRIu32 "-%" PRIu64, p->instance, number);
-		/* Its events name what the packet itself tells of. */
+		/* Each kernel packet defines what its records name, so packets can be dropped independently. */
 		if (!edit || !edit->is_cut || i + 1 == n->kernel.count || p[1].instance != p->instance ||
 		    weft__ticks_ns(p[1].begin, n->clock.hz) > edit->from_ns)
 			status = save_packet(n, p, name, weft__native_edit_kernel, edit, file, ctx);
@@ -118,7 +119,7 @@ static int save_kernel(const struct native *n, const struct weft_trace_edit *edi
 	return status;
 }
 
-/* What a buffer has no room for: with the layout, so that other readers understand it too. */
+/* Writes the metadata of a buffer, which has no capacity for it, with the layout, so that other readers understand the trace. */
 static int make_metadata(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	const struct native *n = trace->state;
@@ -129,7 +130,7 @@ static int make_metadata(const struct weft_trace *trace, const struct weft_trace
 	struct weft_metadata metadata = {
 	    .clock_hz = n->clock.hz,
 	    .clock_origin_ns = n->clock.origin_ns,
-	    .clock_source = trace->is_steady ? "counter" : "caller",
+	    .clock_source = trace->has_counter_clock ? "counter" : "caller",
 	    .clock_measured = "exact",
 	    .host = host,
 	    .process = process,
@@ -166,8 +167,8 @@ static bool is_named_place(const struct weft_site *site)
 	return site->offset && (site->file.len || site->function.len);
 }
 
-/* What a named place is as a plain site; of one in a file of which nobody knows the source, the file is the module. */
-static struct weft_wire_definition definition_of(const struct weft_site *site, uint32_t key)
+/* Makes a plain site of a place that was named later.  If the source file is unknown, the module is used as the file. */
+static struct weft_wire_definition make_definition(const struct weft_site *site, uint32_t key)
 {
 	struct weft_str file = site->file.len ? site->file : weft_module_short_name(site->module);
 	return (struct weft_wire_definition){.what = WEFT_DEFINE_SITE,
@@ -179,13 +180,14 @@ static struct weft_wire_definition definition_of(const struct weft_site *site, u
 	    .second_bytes = site->function.len};
 }
 
-/* The names that places were given since, in a packet behind the definitions: each key then means what was said of it last. */
+/* Saves the names that places were given later, in a packet after the definitions; a later definition of a key replaces an
+ * earlier one. */
 static int save_names(const struct native *n, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	size_t bytes = sizeof(struct weft_packet_header);
 	for (uint32_t key = 1; key < n->key_count; key++)
 		if (n->site_index[key] != WEFT_NO_SITE && is_named_place(&n->sites.items[n->site_index[key]])) {
-			const struct weft_wire_definition d = definition_of(&n->sites.items[n->site_index[key]], key);
+			const struct weft_wire_definition d = make_definition(&n->sites.items[n->site_index[key]], key);
 			bytes += weft__definition_bytes(&d);
 		}
 	if (bytes == sizeof(struct weft_packet_header) || n->definitions.count == 0)
@@ -193,7 +195,7 @@ static int save_names(const struct native *n, const struct weft_trace_edit *edit
 	unsigned char *packet = malloc(bytes), *at = packet + sizeof(struct weft_packet_header);
 	if (!packet)
 		return WEFT_ENOMEM;
-	/* Losses are told by the last packet. */
+	/* The last packet has the losses. */
 	struct weft_packet_header header, last;
 	memcpy(&last, n->definitions.items[n->definitions.count - 1].bytes, sizeof last);
 	header = last;
@@ -208,16 +210,16 @@ static int save_names(const struct native *n, const struct weft_trace_edit *edit
 	memcpy(packet, &header, sizeof header);
 	for (uint32_t key = 1; key < n->key_count; key++)
 		if (n->site_index[key] != WEFT_NO_SITE && is_named_place(&n->sites.items[n->site_index[key]])) {
-			const struct weft_wire_definition d = definition_of(&n->sites.items[n->site_index[key]], key);
+			const struct weft_wire_definition d = make_definition(&n->sites.items[n->site_index[key]], key);
 			at = weft__definition_write(at, &d, n->last_definition);
 		}
 	char name[64];
 	snprintf(name, sizeof name, "definitions-%zu", n->definitions.count);
 	struct native_copy copy = {packet, bytes};
-	return put_copy(n, &copy, name, weft__native_edit_definitions, edit, file, ctx);
+	return write_copy(n, &copy, name, weft__native_edit_definitions, edit, file, ctx);
 }
 
-/* The text that the trace has. */
+/* Writes the trace's metadata. */
 static int copy_metadata(const struct weft_blob *blob, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	char *text = edit ? malloc(blob->size + 1) : NULL;

@@ -1,7 +1,7 @@
-/* ocaml.c: the runtime events of a program in OCaml 5 as a trace: its collections of garbage are pauses, what Eio records becomes
- * promises (ocaml_eio.c), what other libraries record becomes notes and counters.
+/* ocaml.c: reads the runtime events of OCaml 5.  Garbage collections become pauses, events of Eio become promises (ocaml_eio.c),
+ * and events of other libraries become notes and counters.
  *
- * The rings of all domains have one clock; they are merged by time, of equal times the lower ring first.
+ * The rings of all domains have one clock.  They are merged by time; at equal times the lower ring comes first.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include "trace/ocaml_eio.h"
 #include "trace/ocaml_note.h"
 
-enum { BATCH = 512, PHASES_OPEN = 32, AHEAD = 64, STREAM_NAME = 24 };
+enum { BATCH = 512, PHASES_OPEN = 32, MAX_LOOKAHEAD = 64, STREAM_NAME = 24 };
 
 struct ring {
 	const struct weft__ocaml_ring *ring;
-	struct weft__ocaml_event ev; /* the next one */
-	uint64_t at;                 /* behind it */
+	struct weft__ocaml_event ev; /* the next event */
+	uint64_t at;                 /* position after it */
 	int64_t last_ns;
-	uint16_t open[PHASES_OPEN]; /* of the collector, the innermost last */
+	uint16_t open[PHASES_OPEN]; /* open phases of the collector, the innermost last */
 	unsigned depth;
 };
 
@@ -26,13 +26,13 @@ struct ocaml {
 	struct weft__ocaml_file file;
 	struct weft__eio eio;
 	struct ring *rings; /* by stream */
-	uint16_t *heap;     /* streams that have a next event, the earliest first */
+	uint16_t *heap;     /* streams with a next event, the earliest first */
 	size_t heap_count;
 	struct weft_stream_info *streams;
 	char (*names)[STREAM_NAME];
 	WEFT_VEC(struct weft_gap) gaps;
-	uint8_t what_of[WEFT__OCAML_NAMES]; /* enum weft__eio_what of a user's event, plus one; 0: not asked yet */
-	struct weft_event batch[BATCH + WEFT__EIO_MOST];
+	uint8_t what_of[WEFT__OCAML_NAMES]; /* enum weft__eio_what of a user event, plus one; 0: not determined yet */
+	struct weft_event batch[BATCH + WEFT__EIO_MAX_EVENTS];
 };
 
 static const struct weft_blob *find_blob(const struct weft_source *source)
@@ -43,12 +43,12 @@ static const struct weft_blob *find_blob(const struct weft_source *source)
 	return NULL;
 }
 
-static enum weft_confidence probe(const struct weft_source *source)
+static enum weft_confidence probe_source(const struct weft_source *source)
 {
 	return find_blob(source) ? WEFT_CONFIDENCE_LIKELY : WEFT_CONFIDENCE_NONE;
 }
 
-/* ---- Merging ---- */
+/* ---- Merge ---- */
 
 static bool is_before(const struct ocaml *o, uint16_t a, uint16_t b)
 {
@@ -84,42 +84,42 @@ static void rewind_events(struct weft_trace *trace)
 		sift_down(o, i);
 }
 
-static enum weft__eio_what what_of(struct ocaml *o, uint16_t id)
+static enum weft__eio_what get_event_type(struct ocaml *o, uint16_t id)
 {
 	if (!o->what_of[id])
 		o->what_of[id] = (uint8_t)(weft__eio_what(weft__ocaml_name(&o->file, id)) + 1);
 	return (enum weft__eio_what)(o->what_of[id] - 1);
 }
 
-static bool peek(void *ctx, unsigned nth, struct weft__eio_event *out)
+static bool peek_event(void *ctx, unsigned nth, struct weft__eio_event *out)
 {
 	struct ocaml *o = ctx;
 	const struct ring *r = &o->rings[o->eio.stream];
 	struct weft__ocaml_event ev;
 	uint64_t at = r->at;
-	for (int i = 0; i < AHEAD && weft__ocaml_read(&o->file, r->ring, &at, &ev); i++) {
-		const enum weft__eio_what what = ev.is_user ? what_of(o, ev.id) : WEFT__EIO_NONE;
+	for (int i = 0; i < MAX_LOOKAHEAD && weft__ocaml_read(&o->file, r->ring, &at, &ev); i++) {
+		const enum weft__eio_what what = ev.is_user ? get_event_type(o, ev.id) : WEFT__EIO_NONE;
 		if (what != WEFT__EIO_NONE && weft__eio_decode(out, what, &ev) && nth-- == 0)
 			return true;
 	}
 	return false;
 }
 
-/* ---- The runtime's events ---- */
+/* ---- Runtime events ---- */
 
-static struct weft_str text_of(const char *text)
+static struct weft_str make_str(const char *text)
 {
 	return (struct weft_str){text, (uint32_t)strlen(text)};
 }
 
-/* Why nothing runs in a phase.  Of one in which all domains stop, what they stop for says that. */
-static const char *why(const struct ocaml *o, const struct ring *r, const struct weft__ocaml_phase *phase)
+/* Returns why nothing runs in a phase.  For a phase in which all domains stop, the phases in it have the reason. */
+static const char *find_pause_reason(const struct ocaml *o, const struct ring *r, const struct weft__ocaml_phase *phase)
 {
 	struct weft__ocaml_event ev;
 	uint64_t at = r->at;
 	if (phase->why)
 		return phase->why;
-	for (int i = 0; i < AHEAD && weft__ocaml_read(&o->file, r->ring, &at, &ev); i++) {
+	for (int i = 0; i < MAX_LOOKAHEAD && weft__ocaml_read(&o->file, r->ring, &at, &ev); i++) {
 		if (ev.what == WEFT__OCAML_BEGIN && weft__ocaml_phase(&o->file, ev.id)->why_stop)
 			return weft__ocaml_phase(&o->file, ev.id)->why_stop;
 		if (ev.what == WEFT__OCAML_END && ev.id == r->ev.id)
@@ -128,15 +128,16 @@ static const char *why(const struct ocaml *o, const struct ring *r, const struct
 	return "gc, all domains stop";
 }
 
-/* What is in none else is a pause.  The first end may lack its begin, where the recording began in it. */
-static void take_phase(struct ocaml *o, struct ring *r)
+/* Converts a phase; an outermost phase is a pause.  The first end may have no start, if the recording started within the
+ * phase. */
+static void convert_phase(struct ocaml *o, struct ring *r)
 {
 	const struct weft__ocaml_phase *phase = weft__ocaml_phase(&o->file, r->ev.id);
 	if (weft__ocaml_is_wait(phase))
 		return;
 	if (r->ev.what == WEFT__OCAML_BEGIN) {
 		if (r->depth == 0)
-			weft__eio_put(&o->eio, WEFT_OP_PAUSE_BEGIN, 0, 0)->text = text_of(why(o, r, phase));
+			weft__eio_put_event(&o->eio, WEFT_OP_PAUSE_BEGIN, 0, 0)->text = make_str(find_pause_reason(o, r, phase));
 		if (r->depth < PHASES_OPEN)
 			r->open[r->depth++] = r->ev.id;
 		return;
@@ -145,47 +146,49 @@ static void take_phase(struct ocaml *o, struct ring *r)
 		if (r->open[i] == r->ev.id) {
 			r->depth = i;
 			if (i == 0)
-				weft__eio_put(&o->eio, WEFT_OP_PAUSE_END, 0, 0);
+				weft__eio_put_event(&o->eio, WEFT_OP_PAUSE_END, 0, 0);
 			break;
 		}
 }
 
-/* Those that tell what is alive, and what minor collections keep.  The others count for those who work on the runtime. */
-static void take_counter(struct ocaml *o, const struct weft__ocaml_event *ev)
+/* Converts counters of live words and of words that minor collections keep.  Other counters only concern developers of the
+ * runtime. */
+static void convert_counter(struct ocaml *o, const struct weft__ocaml_event *ev)
 {
 	enum { PROMOTED = 4, ALIVE = 12 };
 	if ((ev->id != PROMOTED && ev->id != ALIVE) || !ev->has_value)
 		return;
-	struct weft_event *out = weft__eio_put(&o->eio, WEFT_OP_COUNTER, WEFT_SYSTEM_ID, 0);
-	out->text = text_of(ev->id == ALIVE ? "words of the heap in use" : "words promoted");
+	struct weft_event *out = weft__eio_put_event(&o->eio, WEFT_OP_COUNTER, WEFT_SYSTEM_ID, 0);
+	out->text = make_str(ev->id == ALIVE ? "words of the heap in use" : "words promoted");
 	out->value = ev->value;
 }
 
-static void take_lifecycle(struct ocaml *o, const struct weft__ocaml_event *ev)
+static void convert_lifecycle(struct ocaml *o, const struct weft__ocaml_event *ev)
 {
 	struct weft__eio_event next;
 	if (ev->id == WEFT__OCAML_RING_START || ev->id == WEFT__OCAML_DOMAIN_SPAWN) {
-		const bool is_eio = peek(o, 0, &next) && next.what == WEFT__EIO_DOMAIN_SPAWN;
+		const bool is_eio = peek_event(o, 0, &next) && next.what == WEFT__EIO_DOMAIN_SPAWN;
 		weft__eio_domain_begins(&o->eio, is_eio ? next.id : -1);
 	} else if (ev->id == WEFT__OCAML_RING_STOP || ev->id == WEFT__OCAML_DOMAIN_TERMINATE)
 		weft__eio_domain_ends(&o->eio);
 }
 
-/* What another library than Eio records. */
-static void take_other(struct ocaml *o, const struct weft__ocaml_event *ev)
+/* Converts an event of a library other than Eio. */
+static void convert_other(struct ocaml *o, const struct weft__ocaml_event *ev)
 {
 	const struct weft_str name = weft__ocaml_name(&o->file, ev->id);
 	if (ev->what == WEFT__OCAML_UNKNOWN || name.len == 0)
 		return;
 	const bool counts = ev->what == WEFT__OCAML_INT && ev->has_value;
-	struct weft_event *out = weft__eio_put(&o->eio, counts ? WEFT_OP_COUNTER : WEFT_OP_NOTE, weft__eio_actor(&o->eio), 0);
+	struct weft_event *out =
+	    weft__eio_put_event(&o->eio, counts ? WEFT_OP_COUNTER : WEFT_OP_NOTE, weft__eio_actor(&o->eio), 0);
 	out->value = counts ? ev->value : 0;
-	out->text = ev->what == WEFT__OCAML_SPAN_BEGIN ? weft__eio_text(&o->eio, "begins ", name)
-		    : ev->what == WEFT__OCAML_SPAN_END ? weft__eio_text(&o->eio, "ends ", name)
+	out->text = ev->what == WEFT__OCAML_SPAN_BEGIN ? weft__eio_join_text(&o->eio, "begins ", name)
+		    : ev->what == WEFT__OCAML_SPAN_END ? weft__eio_join_text(&o->eio, "ends ", name)
 						       : name;
 }
 
-static void take(struct weft_trace *trace, uint16_t stream, size_t *count)
+static void convert_event(struct weft_trace *trace, uint16_t stream, size_t *count)
 {
 	struct ocaml *o = trace->state;
 	struct ring *r = &o->rings[stream];
@@ -204,9 +207,9 @@ static void take(struct weft_trace *trace, uint16_t stream, size_t *count)
 	struct weft__eio_event e;
 	switch ((enum weft__ocaml_what)ev->what) {
 	case WEFT__OCAML_BEGIN:
-	case WEFT__OCAML_END: take_phase(o, r); break;
-	case WEFT__OCAML_COUNTER: take_counter(o, ev); break;
-	case WEFT__OCAML_LIFECYCLE: take_lifecycle(o, ev); break;
+	case WEFT__OCAML_END: convert_phase(o, r); break;
+	case WEFT__OCAML_COUNTER: convert_counter(o, ev); break;
+	case WEFT__OCAML_LIFECYCLE: convert_lifecycle(o, ev); break;
 	case WEFT__OCAML_ALLOC: break;
 	case WEFT__OCAML_UNIT:
 	case WEFT__OCAML_INT:
@@ -214,46 +217,46 @@ static void take(struct weft_trace *trace, uint16_t stream, size_t *count)
 	case WEFT__OCAML_SPAN_END:
 	case WEFT__OCAML_CUSTOM:
 	case WEFT__OCAML_UNKNOWN: {
-		const enum weft__eio_what what = ev->is_user ? what_of(o, ev->id) : WEFT__EIO_NONE;
+		const enum weft__eio_what what = ev->is_user ? get_event_type(o, ev->id) : WEFT__EIO_NONE;
 		if (what != WEFT__EIO_NONE && weft__eio_decode(&e, what, ev))
-			weft__eio_take(&o->eio, &e);
+			weft__eio_convert(&o->eio, &e);
 		else if (ev->is_user)
-			take_other(o, ev);
+			convert_other(o, ev);
 		break;
 	}
 	}
 	*count += o->eio.count;
 }
 
-static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+static int read_events(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct ocaml *o = trace->state;
 	size_t n = 0;
 	while (n < BATCH && o->heap_count > 0 && o->eio.status == WEFT_OK) {
 		const uint16_t stream = o->heap[0];
 		struct ring *r = &o->rings[stream];
-		take(trace, stream, &n);
+		convert_event(trace, stream, &n);
 		if (!weft__ocaml_read(&o->file, r->ring, &r->at, &r->ev))
 			o->heap[0] = o->heap[--o->heap_count];
 		if (o->heap_count > 1)
 			sift_down(o, 0);
 	}
-	/* What a ring told behind damage may have ended all of it. */
+	/* Events behind damage may have ended any wait, so waits are reported only without gaps. */
 	for (bool more = o->heap_count == 0 && o->gaps.count == 0; more && n < BATCH; n += o->eio.count) {
 		o->eio.out = o->batch + n;
 		o->eio.count = 0;
-		more = weft__eio_still(&o->eio);
+		more = weft__eio_put_pending_wait(&o->eio);
 	}
 	if (o->eio.status < 0)
 		return o->eio.status;
 	if (n == 0)
-		weft__eio_forget(&o->eio);
+		weft__eio_clear(&o->eio);
 	*events = o->batch;
 	*count = n;
 	return n > 0;
 }
 
-/* ---- Opening ---- */
+/* ---- Open ---- */
 
 static void close_trace(struct weft_trace *trace)
 {
@@ -268,13 +271,13 @@ static void close_trace(struct weft_trace *trace)
 	free(o);
 }
 
-/* The largest number that Eio has given; *is_eio: whether there is anything of Eio's. */
-static uint32_t most_of(struct ocaml *o, bool *is_eio)
+/* Finds the largest number that Eio has assigned; *is_eio: the file has events of Eio. */
+static uint32_t find_max_number(struct ocaml *o, bool *is_eio)
 {
 	uint64_t most = 0;
 	for (unsigned id = 0; id < WEFT__OCAML_NAMES; id++) {
 		const uint64_t number = o->file.most[id];
-		const enum weft__eio_what what = number ? what_of(o, (uint16_t)id) : WEFT__EIO_NONE;
+		const enum weft__eio_what what = number ? get_event_type(o, (uint16_t)id) : WEFT__EIO_NONE;
 		*is_eio |= what != WEFT__EIO_NONE;
 		if ((what == WEFT__EIO_CREATE_FIBER || what == WEFT__EIO_CREATE_CC || what == WEFT__EIO_CREATE_OBJ) &&
 		    number > most)
@@ -283,8 +286,8 @@ static uint32_t most_of(struct ocaml *o, bool *is_eio)
 	return (uint32_t)(most ? most - 1 : 0);
 }
 
-/* Says what is known of a ring; false: out of memory. */
-static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i)
+/* Describes a ring; false: out of memory. */
+static bool describe_ring(struct weft_trace *trace, struct ocaml *o, size_t i)
 {
 	enum { WORDS_OF_AN_EVENT = 3 };
 	const struct weft__ocaml_ring *ring = &o->file.rings[i];
@@ -301,27 +304,27 @@ static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i)
 		*gap = (struct weft_gap){.from_ns = ring->events ? (int64_t)(ring->last_ns & INT64_MAX) : INT64_MIN,
 		    .to_ns = INT64_MAX,
 		    .stream = (uint16_t)i};
-	weft__trace_place(trace, 1);
+	weft__trace_mark_placed(trace, 1);
 	return gap != NULL;
 }
 
-static int prepare(struct weft_trace *trace, struct ocaml *o, bool *is_eio)
+static int open_rings(struct weft_trace *trace, struct ocaml *o, bool *is_eio)
 {
 	const struct weft_blob *blob = find_blob(&trace->source);
 	int status = blob ? weft__ocaml_open(&o->file, trace, blob) : WEFT_EFORMAT;
 	if (status < 0)
 		return status;
-	const size_t count = o->file.ring_count, room = count ? count : 1;
-	o->rings = calloc(room, sizeof *o->rings);
-	o->heap = calloc(room, sizeof *o->heap);
-	o->streams = calloc(room, sizeof *o->streams);
-	o->names = calloc(room, sizeof *o->names);
+	const size_t count = o->file.ring_count, capacity = count ? count : 1;
+	o->rings = calloc(capacity, sizeof *o->rings);
+	o->heap = calloc(capacity, sizeof *o->heap);
+	o->streams = calloc(capacity, sizeof *o->streams);
+	o->names = calloc(capacity, sizeof *o->names);
 	if (!o->rings || !o->heap || !o->streams || !o->names)
 		return WEFT_ENOMEM;
 	for (size_t i = 0; i < count; i++)
-		if (!describe(trace, o, i))
+		if (!describe_ring(trace, o, i))
 			return WEFT_ENOMEM;
-	return weft__eio_init(&o->eio, count, most_of(o, is_eio));
+	return weft__eio_init(&o->eio, count, find_max_number(o, is_eio));
 }
 
 static struct weft_str note_text(const unsigned char *note, unsigned at, unsigned end)
@@ -329,7 +332,7 @@ static struct weft_str note_text(const unsigned char *note, unsigned at, unsigne
 	return (struct weft_str){(const char *)note + at, (uint32_t)strnlen((const char *)note + at, end - at)};
 }
 
-/* What weft has added to the file. */
+/* Reads the note that weft added to the file. */
 static void read_note(struct weft_trace *trace, const struct weft_blob *blob)
 {
 	const size_t size = blob->size;
@@ -346,7 +349,7 @@ static void read_note(struct weft_trace *trace, const struct weft_blob *blob)
 	info->clock_origin_ns = trace->pair_wall_ns - trace->pair_ns;
 	const int64_t died_wall_ns = (int64_t)weft_load_u64(note + WEFT_OCAML_NOTE_DIED_WALL);
 	if (info->unfinished && died_wall_ns > 0)
-		weft__trace_lived(trace, died_wall_ns);
+		weft__trace_set_lived_until(trace, died_wall_ns);
 	info->has_died = info->until_ns != 0;
 }
 
@@ -354,20 +357,21 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 {
 	struct ocaml *o = trace->state = calloc(1, sizeof *o);
 	bool is_eio = false;
-	int status = o ? prepare(trace, o, &is_eio) : WEFT_ENOMEM;
+	int status = o ? open_rings(trace, o, &is_eio) : WEFT_ENOMEM;
 	if (status < 0) {
 		if (o)
 			close_trace(trace);
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	}
-	o->eio.peek = peek;
+	o->eio.peek = peek_event;
 	o->eio.peek_ctx = o;
 	trace->info.pid = o->file.pid;
 	trace->info.unfinished = !o->file.is_stopped;
 	read_note(trace, o->file.blob);
-	trace->info.runtimes = text_of(is_eio ? "OCaml 5, Eio" : "OCaml 5");
+	trace->info.runtimes = make_str(is_eio ? "OCaml 5, Eio" : "OCaml 5");
 	if (is_eio)
-		trace->info.lacks = text_of("who ends waits for streams, conditions and pools: Eio does not tell");
+		trace->info.missing_data =
+		    make_str("which fiber ends a wait for a stream, condition or pool (Eio does not record it)");
 	trace->info.streams = o->streams;
 	trace->info.stream_count = o->file.ring_count;
 	trace->info.gaps = o->gaps.items;
@@ -376,10 +380,10 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	return WEFT_OK;
 }
 
-static int lines(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx)
+static int print_lines(const struct weft_trace *trace, weft_trace_line_fn *write_line, void *ctx)
 {
-	return weft__ocaml_lines(&((const struct ocaml *)trace->state)->file, put, ctx);
+	return weft__ocaml_lines(&((const struct ocaml *)trace->state)->file, write_line, ctx);
 }
 
 const struct weft_trace_format weft__format_ocaml = {
-    "ocaml", probe, open_trace, next, rewind_events, close_trace, NULL, NULL, NULL, lines};
+    "ocaml", probe_source, open_trace, read_events, rewind_events, close_trace, NULL, NULL, NULL, print_lines};

@@ -1,9 +1,9 @@
-/* ocaml_eio.c: makes weft's events of Eio's.
+/* ocaml_eio.c: converts events of Eio.
  *
- * Where Eio says who ends a wait (promises, switches, semaphores, mutexes), that is who ends it.  Where it does not (streams
- * without room, conditions, pools, and whatever the system does), the operation is a promise of its own, which the system ends:
- * nothing is guessed.  Of what reads something the trace says that it runs, and why; it would hide the reason to say before that
- * it runs. SPDX-License-Identifier: ISC */
+ * If Eio records which fiber ends a wait (promises, switches, semaphores, mutexes), that fiber ends it.  If not (full streams,
+ * conditions, pools, and operations of the system), the operation is a promise of its own that the system ends: nothing is
+ * guessed.  A fiber that reads something gets a READ, which also makes it run; a RUN before it would hide the reason.
+ * SPDX-License-Identifier: ISC */
 #include "trace/ocaml_eio.h"
 
 #include <stdlib.h>
@@ -11,41 +11,42 @@
 
 #include "base/cursor.h"
 
-enum { BLOCK = 1 << 16, TEXT = 1024, NAME = 48, NOBODY = 0 };
+enum { BLOCK_BYTES = 1 << 16, MAX_TEXT_BYTES = 1024, NAME_BYTES = 48, NO_ID = 0 };
 
-/* What an id of Eio's is.  Things are named by their index plus one; 0: none. */
-struct weft__eio_thing {
-	int64_t id;        /* weft's */
+/* The entity of an Eio id.  Entities are named by their index plus one; 0: none. */
+struct weft__eio_entity {
+	int64_t id;        /* id in weft */
 	int64_t waits_for; /* fiber: the promise that it waits for; 0: none, or the operation below */
 	union {
-		int64_t asleep_in; /* fiber: the promise of an operation */
+		int64_t asleep_in; /* fiber: the promise of the operation that it sleeps in */
 		int64_t holder;    /* mutex */
 	};
-	uint32_t error, span; /* among eio->said, plus one; span, of a fiber: what it began last */
-	uint32_t within;      /* fiber: the context it is of; context: the one around it */
+	uint32_t error, span; /* indices into eio->said, plus one; span: the newest open span of a fiber */
+	uint32_t within;      /* fiber: its context; context: the enclosing context */
 	uint32_t top;         /* fiber: its innermost context */
-	uint32_t turn;        /* fiber: the turn that it waits for; semaphore: the first of them */
-	uint32_t last;        /* semaphore: the last turn; fiber: the first fiber of the domain that it has made */
+	uint32_t acquire;     /* fiber: the acquire that it waits for; semaphore: the first acquire in its queue */
+	/* semaphore: the last acquire in its queue; fiber: the first fiber of the domain that it created */
+	uint32_t last;
 	uint8_t what;
-	bool is_ended, is_root, is_cancelled, is_told;
+	bool is_ended, is_root, is_cancelled, is_reported;
 };
 
 enum { UNKNOWN, FIBER, CONTEXT, PROMISE, SEMAPHORE, STREAM, MUTEX };
 
-/* One that waits for a semaphore.  Who has been woken or cancelled stays in the list until its turn comes. */
-struct weft__eio_turn {
+/* A fiber in the queue of a semaphore.  A fiber that was woken or cancelled stays in the list until its turn comes. */
+struct weft__eio_acquire {
 	int64_t id;
 	uint32_t fiber, next;
 	bool is_over;
 };
 
 struct weft__eio_ring {
-	int64_t domain;     /* the promise of the OS thread; 0: not made yet */
-	int64_t got;        /* what has been read already by the fiber that runs */
-	struct weft_str in; /* the operation that the last fiber was suspended in */
-	uint32_t fiber;     /* that acts, or 0 */
-	uint32_t parent;    /* made the domain, whose first fiber is still to come */
-	uint32_t cancelled; /* the fiber that was run though what it waits for has not come, and has done nothing since */
+	int64_t domain;     /* promise of the thread; 0: not created yet */
+	int64_t got;        /* promise that the running fiber has already read */
+	struct weft_str in; /* operation in which the last fiber was suspended */
+	uint32_t fiber;     /* the acting fiber, or 0 */
+	uint32_t parent;    /* the fiber that created the domain, until the domain's first fiber starts */
+	uint32_t cancelled; /* a fiber that was resumed although its promise is pending, and that has done nothing since */
 	bool makes_domain;
 };
 
@@ -92,7 +93,7 @@ bool weft__eio_decode(struct weft__eio_event *out, enum weft__eio_what what, con
 		return false;
 	if (ev->what != WEFT__OCAML_CUSTOM)
 		return what != WEFT__EIO_NONE && (ev->what != WEFT__OCAML_INT || ev->has_value);
-	/* What Eio encodes is little-endian on every machine. */
+	/* Eio encodes little-endian on every machine. */
 	size_t at = 0;
 	if (what != WEFT__EIO_LOG && what != WEFT__EIO_ENTER_SPAN && what != WEFT__EIO_SUSPEND_FIBER) {
 		if (ev->size < 8)
@@ -112,19 +113,19 @@ bool weft__eio_decode(struct weft__eio_event *out, enum weft__eio_what what, con
 	return true;
 }
 
-static bool is(struct weft_str text, const char *word)
+static bool str_equals(struct weft_str text, const char *word)
 {
 	return text.len == strlen(word) && memcmp(text.ptr, word, text.len) == 0;
 }
 
-/* Eio's ways to say that something is no longer needed. */
+/* Returns false for the exceptions by which Eio says that something is no longer needed. */
 static bool is_error(struct weft_str text)
 {
-	return !is(text, "Stdlib.Exit") && !is(text, "Eio__core__Fiber.Not_first");
+	return !str_equals(text, "Stdlib.Exit") && !str_equals(text, "Eio__core__Fiber.Not_first");
 }
 
-/* What an operation is, by the names that eio_posix, eio_linux and Eio itself give it. */
-static uint8_t kind_of(struct weft_str op)
+/* Returns the kind of an operation, by the names that eio_posix, eio_linux and Eio use. */
+static uint8_t get_operation_kind(struct weft_str op)
 {
 	static const struct {
 		const char *name;
@@ -141,41 +142,42 @@ static uint8_t kind_of(struct weft_str op)
 	    {"rename", WEFT_KIND_FS}, {"renameat", WEFT_KIND_FS}, {"readdir", WEFT_KIND_FS}, {"read_dir", WEFT_KIND_FS},
 	    {"readlink", WEFT_KIND_FS}, {"systhread", WEFT_KIND_WORK}};
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (is(op, kinds[i].name))
+		if (str_equals(op, kinds[i].name))
 			return kinds[i].kind;
 	return WEFT_KIND_WAIT;
 }
 
-/* Operations with edges of their own, which say what they wait for. */
+/* Returns true for operations with other events that show what they wait for. */
 static bool has_edges(struct weft_str op)
 {
 	static const char *const names[] = {"", "Promise.await", "Semaphore.acquire", "Mutex.lock", "Switch.await_idle"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (is(op, names[i]))
+		if (str_equals(op, names[i]))
 			return true;
 	return false;
 }
 
-/* ---- What is put out ---- */
+/* ---- Output ---- */
 
-struct weft_event *weft__eio_put(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b)
+struct weft_event *weft__eio_put_event(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b)
 {
 	struct weft_event *out = &eio->out[eio->count];
-	eio->count += eio->count < WEFT__EIO_MOST - 1; /* none becomes more; the last place is for none */
+	/* an event becomes at most one less; the last element absorbs any excess */
+	eio->count += eio->count < WEFT__EIO_MAX_EVENTS - 1;
 	*out = (struct weft_event){.time_ns = eio->now_ns, .a = a, .b = b, .site = WEFT_NO_SITE, .stream = eio->stream, .op = op};
 	return out;
 }
 
-/* Room for a text.  After a rewind the same texts come again, and are there already. */
-static char *room_for(struct weft__eio *eio, size_t bytes, bool *is_there)
+/* Allocates a text.  After a rewind the same texts are allocated again, with the same content. */
+static char *allocate_text(struct weft__eio *eio, size_t bytes, bool *is_there)
 {
-	if (eio->text_used + bytes > BLOCK) {
+	if (eio->text_used + bytes > BLOCK_BYTES) {
 		eio->text_block++;
 		eio->text_used = 0;
 	}
 	while (eio->text_block >= eio->texts.count) {
 		char **block = weft_vec_push(&eio->texts);
-		if (!block || !(*block = malloc(BLOCK))) {
+		if (!block || !(*block = malloc(BLOCK_BYTES))) {
 			eio->texts.count -= block != NULL;
 			eio->status = WEFT_ENOMEM;
 			return NULL;
@@ -183,19 +185,19 @@ static char *room_for(struct weft__eio *eio, size_t bytes, bool *is_there)
 	}
 	char *text = eio->texts.items[eio->text_block] + eio->text_used;
 	eio->text_used += bytes;
-	const size_t place = eio->text_block * BLOCK + eio->text_used;
+	const size_t place = eio->text_block * BLOCK_BYTES + eio->text_used;
 	*is_there = place <= eio->text_written;
 	eio->text_written = *is_there ? eio->text_written : place;
 	return text;
 }
 
-struct weft_str weft__eio_text(struct weft__eio *eio, const char *prefix, struct weft_str text)
+struct weft_str weft__eio_join_text(struct weft__eio *eio, const char *prefix, struct weft_str text)
 {
-	/* Eio's own texts are shorter.  Where one text may be named by many events, each has a copy here. */
-	text.len = text.len < TEXT ? text.len : TEXT;
+	/* Eio's own texts are shorter.  Limit others, because each event gets its own copy of a text. */
+	text.len = text.len < MAX_TEXT_BYTES ? text.len : MAX_TEXT_BYTES;
 	const size_t before = strlen(prefix), bytes = before + text.len;
 	bool is_there = true;
-	char *joined = room_for(eio, bytes, &is_there);
+	char *joined = allocate_text(eio, bytes, &is_there);
 	if (!joined)
 		return text;
 	if (!is_there) {
@@ -206,61 +208,61 @@ struct weft_str weft__eio_text(struct weft__eio *eio, const char *prefix, struct
 	return (struct weft_str){joined, (uint32_t)bytes};
 }
 
-/* "fiber 5".  As by snprintf(), which would be a tenth of the time that opening takes; `what` is short. */
-static struct weft_str numbered(struct weft__eio *eio, const char *what, int64_t number)
+/* Formats "fiber 5". snprintf() would take a tenth of the time of opening a trace; `what` must be short. */
+static struct weft_str format_numbered(struct weft__eio *eio, const char *what, int64_t number)
 {
-	char text[NAME];
+	char text[NAME_BYTES];
 	size_t at = sizeof text;
-	uint32_t left = (uint32_t)number; /* as id_of() has it */
+	uint32_t left = (uint32_t)number; /* 32 bits, as in make_id() */
 	do
 		text[--at] = (char)('0' + left % 10);
 	while ((left /= 10) > 0);
 	text[--at] = ' ';
 	at -= strlen(what);
 	memcpy(text + at, what, strlen(what));
-	return weft__eio_text(eio, "", (struct weft_str){text + at, (uint32_t)(sizeof text - at)});
+	return weft__eio_join_text(eio, "", (struct weft_str){text + at, (uint32_t)(sizeof text - at)});
 }
 
 static void put_text(struct weft__eio *eio, uint8_t op, int64_t a, struct weft_str text)
 {
-	weft__eio_put(eio, op, a, 0)->text = text;
+	weft__eio_put_event(eio, op, a, 0)->text = text;
 }
 
-static void create(struct weft__eio *eio, int64_t by, int64_t id, uint8_t kind, struct weft_str label)
+static void put_create(struct weft__eio *eio, int64_t by, int64_t id, uint8_t kind, struct weft_str label)
 {
-	weft__eio_put(eio, WEFT_OP_CREATE, by, id)->kind = kind;
+	weft__eio_put_event(eio, WEFT_OP_CREATE, by, id)->kind = kind;
 	if (label.len)
 		put_text(eio, WEFT_OP_LABEL, id, label);
 }
 
-/* ---- Things ---- */
+/* ---- Entities ---- */
 
-static int64_t id_of(int64_t number)
+static int64_t make_id(int64_t number)
 {
-	/* Eio casts some of its numbers to 32 bits. */
+	/* Eio truncates some of its numbers to 32 bits. */
 	return (int64_t)(uint32_t)number + 1;
 }
 
-/* The index plus one of a thing, which is made if nothing was heard of it; 0: out of memory. */
-static uint32_t find(struct weft__eio *eio, int64_t number)
+/* Returns the index plus one of an entity, and creates it if it is unknown; 0: out of memory. */
+static uint32_t get_index(struct weft__eio *eio, int64_t number)
 {
-	const int64_t id = id_of(number);
+	const int64_t id = make_id(number);
 	const uint32_t at = weft_idmap_get(&eio->numbers, id);
 	if (at != WEFT_IDMAP_NONE)
 		return at + 1;
-	const size_t count = eio->things.count;
-	struct weft__eio_thing *thing = count < UINT32_MAX - 2 ? weft_vec_push(&eio->things) : NULL;
-	if (!thing || !weft_idmap_set(&eio->numbers, id, (uint32_t)count)) {
-		eio->things.count = count;
+	const size_t count = eio->entities.count;
+	struct weft__eio_entity *entity = count < UINT32_MAX - 2 ? weft_vec_push(&eio->entities) : NULL;
+	if (!entity || !weft_idmap_set(&eio->numbers, id, (uint32_t)count)) {
+		eio->entities.count = count;
 		eio->status = WEFT_ENOMEM;
 		return 0;
 	}
-	*thing = (struct weft__eio_thing){.id = id};
+	*entity = (struct weft__eio_entity){.id = id};
 	return (uint32_t)count + 1;
 }
 
-/* Few things have a text, so none has room for one. */
-static struct weft_str text_at(const struct weft__eio *eio, uint32_t index)
+/* Returns a text by its index; texts are stored separately because few entities have one. */
+static struct weft_str get_text(const struct weft__eio *eio, uint32_t index)
 {
 	return index ? eio->said.items[index - 1] : (struct weft_str){"", 0};
 }
@@ -277,60 +279,61 @@ static void set_text(struct weft__eio *eio, uint32_t *index, struct weft_str tex
 		*said = text;
 }
 
-static struct weft__eio_thing *thing(struct weft__eio *eio, uint32_t index)
+static struct weft__eio_entity *get_entity(struct weft__eio *eio, uint32_t index)
 {
-	return &eio->things.items[index - 1];
+	return &eio->entities.items[index - 1];
 }
 
-static struct weft__eio_ring *ring_of(struct weft__eio *eio)
+static struct weft__eio_ring *get_ring(struct weft__eio *eio)
 {
 	return &eio->rings[eio->stream];
 }
 
 int64_t weft__eio_domain(struct weft__eio *eio)
 {
-	if (!ring_of(eio)->domain)
+	if (!get_ring(eio)->domain)
 		weft__eio_domain_begins(eio, -1);
-	return ring_of(eio)->domain;
+	return get_ring(eio)->domain;
 }
 
 int64_t weft__eio_actor(struct weft__eio *eio)
 {
-	const struct weft__eio_ring *ring = ring_of(eio);
-	return ring->fiber ? thing(eio, ring->fiber)->id : weft__eio_domain(eio);
+	const struct weft__eio_ring *ring = get_ring(eio);
+	return ring->fiber ? get_entity(eio, ring->fiber)->id : weft__eio_domain(eio);
 }
 
-/* Ends what did not end before: of fork_promise both `put` and `exit_fiber` say so. */
-static void end(struct weft__eio *eio, int64_t by, struct weft__eio_thing *t, uint8_t op, struct weft_str text)
+/* Ends an entity once: for fork_promise, both `put` and `exit_fiber` end it. */
+static void put_end(struct weft__eio *eio, int64_t by, struct weft__eio_entity *t, uint8_t op, struct weft_str text)
 {
 	if (t->is_ended)
 		return;
 	t->is_ended = true;
-	weft__eio_put(eio, op, by, t->id)->text = text;
+	weft__eio_put_event(eio, op, by, t->id)->text = text;
 }
 
-static void resolve(struct weft__eio *eio, int64_t by, struct weft__eio_thing *t)
+static void put_resolve(struct weft__eio *eio, int64_t by, struct weft__eio_entity *t)
 {
-	const struct weft_str error = text_at(eio, t->error);
-	end(eio, by, t, error.len ? WEFT_OP_FAIL : WEFT_OP_RESOLVE, error);
+	const struct weft_str error = get_text(eio, t->error);
+	put_end(eio, by, t, error.len ? WEFT_OP_FAIL : WEFT_OP_RESOLVE, error);
 }
 
 /* ---- Domains ---- */
 
 void weft__eio_domain_begins(struct weft__eio *eio, int64_t parent)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t by = parent >= 0 ? find(eio, parent) : 0;
+	struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t by = parent >= 0 ? get_index(eio, parent) : 0;
 	*ring = (struct weft__eio_ring){.domain = eio->next_id++, .parent = by};
-	create(eio, by ? thing(eio, by)->id : WEFT_SYSTEM_ID, ring->domain, WEFT_KIND_THREAD, (struct weft_str){"domain", 6});
+	put_create(
+	    eio, by ? get_entity(eio, by)->id : WEFT_SYSTEM_ID, ring->domain, WEFT_KIND_THREAD, (struct weft_str){"domain", 6});
 }
 
 void weft__eio_domain_ends(struct weft__eio *eio)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
+	struct weft__eio_ring *ring = get_ring(eio);
 	if (ring->domain) {
-		weft__eio_put(eio, WEFT_OP_RESOLVE, ring->domain, ring->domain);
-		weft__eio_put(eio, WEFT_OP_RUN, WEFT_SYSTEM_ID, 0);
+		weft__eio_put_event(eio, WEFT_OP_RESOLVE, ring->domain, ring->domain);
+		weft__eio_put_event(eio, WEFT_OP_RUN, WEFT_SYSTEM_ID, 0);
 	}
 	*ring = (struct weft__eio_ring){0};
 }
@@ -339,373 +342,374 @@ void weft__eio_domain_ends(struct weft__eio *eio)
 
 static void create_fiber(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t fiber = find(eio, ev->id), context = find(eio, ev->other);
+	struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t fiber = get_index(eio, ev->id), context = get_index(eio, ev->other);
 	if (!fiber || !context)
 		return;
-	struct weft__eio_thing *t = thing(eio, fiber);
-	*t = (struct weft__eio_thing){.id = t->id, .what = FIBER, .within = context};
-	const int64_t around = thing(eio, context)->id;
-	create(eio, weft__eio_actor(eio), t->id, WEFT_KIND_COROUTINE, numbered(eio, "fiber", ev->id));
-	weft__eio_put(eio, WEFT_OP_AWAIT, around, t->id); /* a context lasts until its fibers end */
-	if (!ring->fiber)                                 /* a domain's first, which is to come to its end */
-		weft__eio_put(eio, WEFT_OP_SHOULD_RESOLVE, t->id, 0);
+	struct weft__eio_entity *t = get_entity(eio, fiber);
+	*t = (struct weft__eio_entity){.id = t->id, .what = FIBER, .within = context};
+	const int64_t around = get_entity(eio, context)->id;
+	put_create(eio, weft__eio_actor(eio), t->id, WEFT_KIND_COROUTINE, format_numbered(eio, "fiber", ev->id));
+	weft__eio_put_event(eio, WEFT_OP_AWAIT, around, t->id); /* a context lasts until its fibers end */
+	if (!ring->fiber)                                       /* the first fiber of a domain, which should end */
+		weft__eio_put_event(eio, WEFT_OP_SHOULD_RESOLVE, t->id, 0);
 	if (ring->parent) {
-		struct weft__eio_thing *parent = thing(eio, ring->parent);
+		struct weft__eio_entity *parent = get_entity(eio, ring->parent);
 		parent->last = fiber;
-		weft__eio_put(eio, WEFT_OP_AWAIT, parent->id, t->id);
+		weft__eio_put_event(eio, WEFT_OP_AWAIT, parent->id, t->id);
 		ring->parent = 0;
 	}
 }
 
-/* A turn at a semaphore that came to nothing. */
-static void give_up_turn(struct weft__eio *eio, struct weft__eio_thing *fiber)
+/* Cancels an acquire of a semaphore that did not succeed. */
+static void abandon_acquire(struct weft__eio *eio, struct weft__eio_entity *fiber)
 {
-	struct weft__eio_turn *turn = &eio->turns.items[fiber->turn - 1];
-	if (!turn->is_over) {
-		turn->is_over = true;
-		weft__eio_put(eio, WEFT_OP_CANCEL, WEFT_SYSTEM_ID, turn->id);
+	struct weft__eio_acquire *acquire = &eio->acquires.items[fiber->acquire - 1];
+	if (!acquire->is_over) {
+		acquire->is_over = true;
+		weft__eio_put_event(eio, WEFT_OP_CANCEL, WEFT_SYSTEM_ID, acquire->id);
 	}
-	fiber->turn = 0;
+	fiber->acquire = 0;
 }
 
-static bool is_cancelled(struct weft__eio *eio, const struct weft__eio_thing *fiber)
+static bool is_cancelled(struct weft__eio *eio, const struct weft__eio_entity *fiber)
 {
 	const uint32_t context = fiber->top ? fiber->top : fiber->within;
-	return context && thing(eio, context)->is_cancelled;
+	return context && get_entity(eio, context)->is_cancelled;
 }
 
-/* What the fiber that now runs reads first, if anything: the weft id of a promise, or 0. */
-static int64_t what_it_gets(struct weft__eio *eio, const struct weft__eio_thing *fiber, const struct weft__eio_event *get)
+/* Returns the weft id of the promise that the newly running fiber reads first, or 0. */
+static int64_t find_first_read(struct weft__eio *eio, const struct weft__eio_entity *fiber, const struct weft__eio_event *get)
 {
-	const uint32_t at = get ? weft_idmap_get(&eio->numbers, id_of(get->id)) : WEFT_IDMAP_NONE;
-	const struct weft__eio_thing *t = at == WEFT_IDMAP_NONE ? NULL : &eio->things.items[at];
+	const uint32_t at = get ? weft_idmap_get(&eio->numbers, make_id(get->id)) : WEFT_IDMAP_NONE;
+	const struct weft__eio_entity *t = at == WEFT_IDMAP_NONE ? NULL : &eio->entities.items[at];
 	if (!t || t->what == STREAM || t->what == UNKNOWN || t->what == MUTEX)
-		return NOBODY;
+		return NO_ID;
 	if (t->what == SEMAPHORE)
-		return fiber->turn ? eio->turns.items[fiber->turn - 1].id : NOBODY;
+		return fiber->acquire ? eio->acquires.items[fiber->acquire - 1].id : NO_ID;
 	return t->id;
 }
 
 static void run_fiber(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t fiber = find(eio, ev->id);
+	struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t fiber = get_index(eio, ev->id);
 	struct weft__eio_event next;
 	if (!fiber)
 		return;
-	struct weft__eio_thing *t = thing(eio, fiber);
+	struct weft__eio_entity *t = get_entity(eio, fiber);
 	t->what = FIBER;
 	const bool will_get = eio->peek(eio->peek_ctx, 0, &next) && next.what == WEFT__EIO_GET;
-	const int64_t gets = what_it_gets(eio, t, will_get ? &next : NULL);
-	const bool has_lock = will_get && id_of(next.id) == t->waits_for;
+	const int64_t gets = find_first_read(eio, t, will_get ? &next : NULL);
+	const bool has_lock = will_get && make_id(next.id) == t->waits_for;
 	ring->fiber = fiber;
 	ring->parent = 0;
 	ring->makes_domain = false;
 	ring->in = (struct weft_str){0};
 	ring->got = gets;
 	ring->cancelled = 0;
-	if (!gets && t->turn) {
-		give_up_turn(eio, t);
+	if (!gets && t->acquire) {
+		abandon_acquire(eio, t);
 		ring->cancelled = fiber;
 	}
 	if (!gets && t->waits_for && !has_lock) {
-		weft__eio_put(eio, WEFT_OP_AWAITS_NO_MORE, t->id, t->waits_for);
-		t->waits_for = NOBODY;
+		weft__eio_put_event(eio, WEFT_OP_AWAITS_NO_MORE, t->id, t->waits_for);
+		t->waits_for = NO_ID;
 		ring->cancelled = fiber;
 	}
 	if (t->asleep_in) {
 		if (is_cancelled(eio, t))
 			ring->cancelled = fiber;
-		weft__eio_put(eio, ring->cancelled ? WEFT_OP_CANCEL : WEFT_OP_RESOLVE, WEFT_SYSTEM_ID, t->asleep_in);
-		weft__eio_put(eio, WEFT_OP_READ, t->id, t->asleep_in);
-		t->asleep_in = NOBODY;
+		weft__eio_put_event(eio, ring->cancelled ? WEFT_OP_CANCEL : WEFT_OP_RESOLVE, WEFT_SYSTEM_ID, t->asleep_in);
+		weft__eio_put_event(eio, WEFT_OP_READ, t->id, t->asleep_in);
+		t->asleep_in = NO_ID;
 	} else if (t->last) {
-		weft__eio_put(eio, WEFT_OP_READ, t->id, thing(eio, t->last)->id);
+		weft__eio_put_event(eio, WEFT_OP_READ, t->id, get_entity(eio, t->last)->id);
 		t->last = 0;
 	} else if (gets) {
-		weft__eio_put(eio, WEFT_OP_READ, t->id, gets);
+		weft__eio_put_event(eio, WEFT_OP_READ, t->id, gets);
 	} else
-		weft__eio_put(eio, WEFT_OP_RUN, t->id, 0);
+		weft__eio_put_event(eio, WEFT_OP_RUN, t->id, 0);
 }
 
 static void exit_fiber(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t fiber = find(eio, ev->id);
+	struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t fiber = get_index(eio, ev->id);
 	if (!fiber)
 		return;
-	struct weft__eio_thing *t = thing(eio, fiber), *context = t->within ? thing(eio, t->within) : NULL;
+	struct weft__eio_entity *t = get_entity(eio, fiber), *context = t->within ? get_entity(eio, t->within) : NULL;
 	if (ring->cancelled == fiber && context && context->is_cancelled)
-		end(eio, context->id, t, WEFT_OP_CANCEL, (struct weft_str){0});
+		put_end(eio, context->id, t, WEFT_OP_CANCEL, (struct weft_str){0});
 	else
-		resolve(eio, t->id, t);
+		put_resolve(eio, t->id, t);
 	if (context) {
-		weft__eio_put(eio, WEFT_OP_READ_LATER, context->id, t->id);
-		if (context->is_root) /* nothing else says that it ends */
-			resolve(eio, t->id, context);
+		weft__eio_put_event(eio, WEFT_OP_READ_LATER, context->id, t->id);
+		if (context->is_root) /* no other event ends it */
+			put_resolve(eio, t->id, context);
 	}
 	ring->fiber = ring->cancelled = 0;
-	weft__eio_put(eio, WEFT_OP_RUN, weft__eio_domain(eio), 0);
+	weft__eio_put_event(eio, WEFT_OP_RUN, weft__eio_domain(eio), 0);
 }
 
-static void suspend(struct weft__eio *eio, const struct weft__eio_event *ev)
+static void suspend_fiber(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
+	struct weft__eio_ring *ring = get_ring(eio);
 	ring->in = ev->text;
-	ring->makes_domain = is(ev->text, "run-domain"); /* what it waits for the new domain makes */
-	if (!ring->fiber || ring->makes_domain || (eio->lacks_edges ? ev->text.len == 0 : has_edges(ev->text)))
+	ring->makes_domain = str_equals(ev->text, "run-domain"); /* the new domain creates what it waits for */
+	if (!ring->fiber || ring->makes_domain || (eio->omits_wakers ? ev->text.len == 0 : has_edges(ev->text)))
 		return;
-	struct weft__eio_thing *t = thing(eio, ring->fiber);
+	struct weft__eio_entity *t = get_entity(eio, ring->fiber);
 	t->asleep_in = eio->next_id++;
-	create(eio, t->id, t->asleep_in, kind_of(ev->text), ev->text);
-	weft__eio_put(eio, WEFT_OP_AWAIT, t->id, t->asleep_in);
+	put_create(eio, t->id, t->asleep_in, get_operation_kind(ev->text), ev->text);
+	weft__eio_put_event(eio, WEFT_OP_AWAIT, t->id, t->asleep_in);
 }
 
 /* ---- Contexts ---- */
 
 static void create_context(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	const struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t context = find(eio, ev->id);
+	const struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t context = get_index(eio, ev->id);
 	if (!context)
 		return;
-	struct weft__eio_thing *t = thing(eio, context);
-	*t = (struct weft__eio_thing){.id = t->id, .what = CONTEXT, .is_root = ev->type == WEFT__EIO_ROOT};
+	struct weft__eio_entity *t = get_entity(eio, context);
+	*t = (struct weft__eio_entity){.id = t->id, .what = CONTEXT, .is_root = ev->type == WEFT__EIO_ROOT};
 	const char *name = ev->type == WEFT__EIO_SWITCH ? NULL : weft__eio_type_name(WEFT__EIO_CREATE_CC, ev->type);
-	create(eio, weft__eio_actor(eio), t->id, WEFT_KIND_SWITCH,
+	put_create(eio, weft__eio_actor(eio), t->id, WEFT_KIND_SWITCH,
 	    name ? (struct weft_str){name, (uint32_t)strlen(name)} : (struct weft_str){0});
 	if (!ring->fiber)
 		return;
-	struct weft__eio_thing *fiber = thing(eio, ring->fiber);
+	struct weft__eio_entity *fiber = get_entity(eio, ring->fiber);
 	t->within = fiber->top;
 	fiber->top = context;
 }
 
 static void exit_context(struct weft__eio *eio)
 {
-	const struct weft__eio_ring *ring = ring_of(eio);
-	struct weft__eio_thing *fiber = ring->fiber ? thing(eio, ring->fiber) : NULL;
+	const struct weft__eio_ring *ring = get_ring(eio);
+	struct weft__eio_entity *fiber = ring->fiber ? get_entity(eio, ring->fiber) : NULL;
 	if (!fiber || !fiber->top)
 		return;
-	struct weft__eio_thing *t = thing(eio, fiber->top);
+	struct weft__eio_entity *t = get_entity(eio, fiber->top);
 	fiber->top = t->within;
-	resolve(eio, fiber->id, t);
-	if (eio->lacks_edges) /* else `get` says who takes its error */
-		weft__eio_put(eio, WEFT_OP_READ_LATER, fiber->id, t->id);
+	put_resolve(eio, fiber->id, t);
+	if (eio->omits_wakers) /* else `get` shows which fiber takes its error */
+		weft__eio_put_event(eio, WEFT_OP_READ_LATER, fiber->id, t->id);
 }
 
-/* Whether the fiber that turned its context off ends now: then the error is its own. */
-static bool ends_with_it(struct weft__eio *eio, const struct weft__eio_thing *fiber)
+/* Returns true if the fiber that cancelled its context ends next: then the error is its own. */
+static bool ends_next(struct weft__eio *eio, const struct weft__eio_entity *fiber)
 {
 	enum { CONTEXTS = 8 };
 	struct weft__eio_event next;
 	for (unsigned i = 0; i < CONTEXTS && eio->peek(eio->peek_ctx, i, &next); i++) {
 		if (next.what == WEFT__EIO_EXIT_FIBER)
-			return id_of(next.id) == fiber->id;
+			return make_id(next.id) == fiber->id;
 		if (next.what != WEFT__EIO_ERROR && next.what != WEFT__EIO_PUT)
 			break;
 	}
 	return false;
 }
 
-static void turn_off(struct weft__eio *eio, const struct weft__eio_event *ev)
+static void cancel_context(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	const struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t context = find(eio, ev->id);
+	const struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t context = get_index(eio, ev->id);
 	if (!context)
 		return;
-	struct weft__eio_thing *t = thing(eio, context), *fiber = ring->fiber ? thing(eio, ring->fiber) : NULL;
+	struct weft__eio_entity *t = get_entity(eio, context), *fiber = ring->fiber ? get_entity(eio, ring->fiber) : NULL;
 	t->is_cancelled = true;
 	if (is_error(ev->text)) {
 		set_text(eio, &t->error, ev->text);
-		if (fiber && fiber->within == context && ends_with_it(eio, fiber))
+		if (fiber && fiber->within == context && ends_next(eio, fiber))
 			set_text(eio, &fiber->error, ev->text);
 	}
-	put_text(eio, WEFT_OP_NOTE, t->id, weft__eio_text(eio, "cancelled: ", ev->text));
+	put_text(eio, WEFT_OP_NOTE, t->id, weft__eio_join_text(eio, "cancelled: ", ev->text));
 }
 
 /* ---- Objects ---- */
 
 static void create_object(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t object = find(eio, ev->id);
+	struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t object = get_index(eio, ev->id);
 	if (!object)
 		return;
-	struct weft__eio_thing *t = thing(eio, object);
-	*t = (struct weft__eio_thing){.id = t->id};
+	struct weft__eio_entity *t = get_entity(eio, object);
+	*t = (struct weft__eio_entity){.id = t->id};
 	const int64_t by = weft__eio_actor(eio);
 	switch (ev->type) {
 	case WEFT__EIO_PROMISE:
 		t->what = PROMISE;
-		/* By which a domain is told that it is no longer needed; most never are. */
+		/* A promise that cancels a domain; most are never used. */
 		if (ring->makes_domain)
-			create(eio, by, t->id, WEFT_KIND_CONDITION, (struct weft_str){"cancellation of the domain", 26});
+			put_create(eio, by, t->id, WEFT_KIND_CONDITION, (struct weft_str){"cancellation of the domain", 26});
 		else
-			create(eio, by, t->id, WEFT_KIND_PROMISE, (struct weft_str){0});
+			put_create(eio, by, t->id, WEFT_KIND_PROMISE, (struct weft_str){0});
 		ring->makes_domain = false;
 		break;
 	case WEFT__EIO_MUTEX:
 		t->what = MUTEX;
-		create(eio, by, t->id, WEFT_KIND_LOCK, numbered(eio, "mutex", ev->id));
+		put_create(eio, by, t->id, WEFT_KIND_LOCK, format_numbered(eio, "mutex", ev->id));
 		break;
 	case WEFT__EIO_STREAM:
 		t->what = STREAM;
-		create(eio, by, t->id, WEFT_KIND_QUEUE, numbered(eio, "stream", ev->id));
+		put_create(eio, by, t->id, WEFT_KIND_QUEUE, format_numbered(eio, "stream", ev->id));
 		break;
 	case WEFT__EIO_SEMAPHORE: t->what = SEMAPHORE; break;
 	default: break;
 	}
 }
 
-/* Of what was made before the ring begins it is known by now what it is. */
-static void recognise(struct weft__eio *eio, struct weft__eio_thing *t)
+/* Infers the type of an entity that was created before the ring starts. */
+static void infer_type(struct weft__eio *eio, struct weft__eio_entity *t)
 {
 	struct weft__eio_event next;
 	if (t->what != UNKNOWN)
 		return;
-	if (is(ring_of(eio)->in, "Semaphore.acquire"))
+	if (str_equals(get_ring(eio)->in, "Semaphore.acquire"))
 		t->what = SEMAPHORE;
-	else if (eio->peek(eio->peek_ctx, 0, &next) && next.what == WEFT__EIO_SUSPEND_FIBER && is(next.text, "Mutex.lock"))
+	else if (eio->peek(eio->peek_ctx, 0, &next) && next.what == WEFT__EIO_SUSPEND_FIBER &&
+		 str_equals(next.text, "Mutex.lock"))
 		t->what = MUTEX;
 	else
 		t->what = PROMISE;
 }
 
-/* Makes a turn at a semaphore, and returns its promise. */
-static int64_t queue_up(struct weft__eio *eio, uint32_t semaphore, int64_t number)
+/* Appends an acquire to a semaphore's queue, and returns its promise. */
+static int64_t join_queue(struct weft__eio *eio, uint32_t semaphore, int64_t number)
 {
-	struct weft__eio_turn *turn = weft_vec_push(&eio->turns);
-	if (!turn) {
+	struct weft__eio_acquire *acquire = weft_vec_push(&eio->acquires);
+	if (!acquire) {
 		eio->status = WEFT_ENOMEM;
-		return NOBODY;
+		return NO_ID;
 	}
-	const uint32_t index = (uint32_t)eio->turns.count;
-	struct weft__eio_thing *s = thing(eio, semaphore), *fiber = thing(eio, ring_of(eio)->fiber);
-	*turn = (struct weft__eio_turn){.id = eio->next_id++, .fiber = ring_of(eio)->fiber};
-	if (s->turn)
-		eio->turns.items[s->last - 1].next = index;
+	const uint32_t index = (uint32_t)eio->acquires.count;
+	struct weft__eio_entity *s = get_entity(eio, semaphore), *fiber = get_entity(eio, get_ring(eio)->fiber);
+	*acquire = (struct weft__eio_acquire){.id = eio->next_id++, .fiber = get_ring(eio)->fiber};
+	if (s->acquire)
+		eio->acquires.items[s->last - 1].next = index;
 	else
-		s->turn = index;
+		s->acquire = index;
 	s->last = index;
-	fiber->turn = index;
-	create(eio, fiber->id, turn->id, WEFT_KIND_SEMAPHORE, numbered(eio, "semaphore", number));
-	return turn->id;
+	fiber->acquire = index;
+	put_create(eio, fiber->id, acquire->id, WEFT_KIND_SEMAPHORE, format_numbered(eio, "semaphore", number));
+	return acquire->id;
 }
 
 static void begin_wait(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	const struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t object = find(eio, ev->id);
+	const struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t object = get_index(eio, ev->id);
 	if (!object || !ring->fiber)
 		return;
-	struct weft__eio_thing *t = thing(eio, object), *fiber = thing(eio, ring->fiber);
-	recognise(eio, t);
+	struct weft__eio_entity *t = get_entity(eio, object), *fiber = get_entity(eio, ring->fiber);
+	infer_type(eio, t);
 	if (t->what == STREAM)
 		return;
-	const int64_t waits_for = t->what == SEMAPHORE ? queue_up(eio, object, ev->id) : t->id;
+	const int64_t waits_for = t->what == SEMAPHORE ? join_queue(eio, object, ev->id) : t->id;
 	if (!waits_for)
 		return;
 	fiber->waits_for = waits_for;
-	weft__eio_put(eio, WEFT_OP_AWAIT, fiber->id, waits_for);
+	weft__eio_put_event(eio, WEFT_OP_AWAIT, fiber->id, waits_for);
 }
 
-static void get(struct weft__eio *eio, const struct weft__eio_event *ev)
+static void handle_get(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
-	const uint32_t object = find(eio, ev->id);
+	struct weft__eio_ring *ring = get_ring(eio);
+	const uint32_t object = get_index(eio, ev->id);
 	if (!object || !ring->fiber)
 		return;
-	struct weft__eio_thing *t = thing(eio, object), *fiber = thing(eio, ring->fiber);
-	const int64_t turn = t->what == SEMAPHORE && fiber->turn ? eio->turns.items[fiber->turn - 1].id : NOBODY;
-	const int64_t what = turn ? turn : t->id;
+	struct weft__eio_entity *t = get_entity(eio, object), *fiber = get_entity(eio, ring->fiber);
+	const int64_t acquire = t->what == SEMAPHORE && fiber->acquire ? eio->acquires.items[fiber->acquire - 1].id : NO_ID;
+	const int64_t what = acquire ? acquire : t->id;
 	const bool is_read = ring->got && ring->got == what;
-	ring->got = NOBODY;
+	ring->got = NO_ID;
 	if (t->what == MUTEX) {
 		if (fiber->waits_for == t->id)
-			weft__eio_put(eio, WEFT_OP_AWAITS_NO_MORE, fiber->id, t->id);
+			weft__eio_put_event(eio, WEFT_OP_AWAITS_NO_MORE, fiber->id, t->id);
 		if (t->holder)
-			weft__eio_put(eio, WEFT_OP_RELEASE, t->holder, t->id);
+			weft__eio_put_event(eio, WEFT_OP_RELEASE, t->holder, t->id);
 		t->holder = fiber->id;
-		weft__eio_put(eio, WEFT_OP_HOLD, fiber->id, t->id);
-	} else if (!is_read && (turn || t->what == PROMISE || t->what == FIBER || t->what == CONTEXT))
-		weft__eio_put(eio, WEFT_OP_READ_LATER, fiber->id, what);
-	fiber->waits_for = NOBODY;
-	if (turn)
-		fiber->turn = 0;
+		weft__eio_put_event(eio, WEFT_OP_HOLD, fiber->id, t->id);
+	} else if (!is_read && (acquire || t->what == PROMISE || t->what == FIBER || t->what == CONTEXT))
+		weft__eio_put_event(eio, WEFT_OP_READ_LATER, fiber->id, what);
+	fiber->waits_for = NO_ID;
+	if (acquire)
+		fiber->acquire = 0;
 }
 
-static void put(struct weft__eio *eio, const struct weft__eio_event *ev)
+static void handle_put(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	const uint32_t object = find(eio, ev->id);
+	const uint32_t object = get_index(eio, ev->id);
 	if (!object)
 		return;
-	const int64_t by = ring_of(eio)->fiber ? thing(eio, ring_of(eio)->fiber)->id : WEFT_SYSTEM_ID;
-	struct weft__eio_thing *t = thing(eio, object);
+	const int64_t by = get_ring(eio)->fiber ? get_entity(eio, get_ring(eio)->fiber)->id : WEFT_SYSTEM_ID;
+	struct weft__eio_entity *t = get_entity(eio, object);
 	if (t->what == MUTEX) {
 		if (t->holder)
-			weft__eio_put(eio, WEFT_OP_RELEASE, t->holder, t->id);
-		t->holder = NOBODY;
+			weft__eio_put_event(eio, WEFT_OP_RELEASE, t->holder, t->id);
+		t->holder = NO_ID;
 	} else if (t->what == SEMAPHORE) {
-		while (t->turn && eio->turns.items[t->turn - 1].is_over)
-			t->turn = eio->turns.items[t->turn - 1].next;
-		if (!t->turn)
+		while (t->acquire && eio->acquires.items[t->acquire - 1].is_over)
+			t->acquire = eio->acquires.items[t->acquire - 1].next;
+		if (!t->acquire)
 			return;
-		struct weft__eio_turn *turn = &eio->turns.items[t->turn - 1];
-		turn->is_over = true;
-		weft__eio_put(eio, WEFT_OP_RESOLVE, by, turn->id);
-		t->turn = turn->next;
+		struct weft__eio_acquire *acquire = &eio->acquires.items[t->acquire - 1];
+		acquire->is_over = true;
+		weft__eio_put_event(eio, WEFT_OP_RESOLVE, by, acquire->id);
+		t->acquire = acquire->next;
 	} else if (t->what != STREAM && t->what != UNKNOWN)
-		resolve(eio, by, t);
+		put_resolve(eio, by, t);
 }
 
-static void name(struct weft__eio *eio, const struct weft__eio_event *ev)
+static void handle_name(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	const uint32_t object = find(eio, ev->id);
-	if (object && thing(eio, object)->what != SEMAPHORE && thing(eio, object)->what != UNKNOWN)
-		put_text(eio, WEFT_OP_LABEL, thing(eio, object)->id, ev->text);
+	const uint32_t object = get_index(eio, ev->id);
+	if (object && get_entity(eio, object)->what != SEMAPHORE && get_entity(eio, object)->what != UNKNOWN)
+		put_text(eio, WEFT_OP_LABEL, get_entity(eio, object)->id, ev->text);
 }
 
-/* A stretch with a name.  It lasts while others run; that they nest is not told of. */
-static void span(struct weft__eio *eio, const struct weft__eio_event *ev)
+/* Converts a named span to notes.  Other fibers run during a span; nesting is not represented. */
+static void handle_span(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
 	const bool is_begin = ev->what == WEFT__EIO_ENTER_SPAN;
-	struct weft__eio_thing *fiber = ring_of(eio)->fiber ? thing(eio, ring_of(eio)->fiber) : NULL;
-	const struct weft_str name = is_begin ? ev->text : text_at(eio, fiber ? fiber->span : 0);
+	struct weft__eio_entity *fiber = get_ring(eio)->fiber ? get_entity(eio, get_ring(eio)->fiber) : NULL;
+	const struct weft_str name = is_begin ? ev->text : get_text(eio, fiber ? fiber->span : 0);
 	const char *prefix = is_begin ? "begins " : name.len ? "ends " : "ends what it began";
-	put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), weft__eio_text(eio, prefix, name));
+	put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), weft__eio_join_text(eio, prefix, name));
 	if (fiber)
 		set_text(eio, &fiber->span, is_begin ? ev->text : (struct weft_str){"", 0});
 }
 
-void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
+void weft__eio_convert(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
-	struct weft__eio_ring *ring = ring_of(eio);
+	struct weft__eio_ring *ring = get_ring(eio);
 	(void)weft__eio_domain(eio);
 	switch ((enum weft__eio_what)ev->what) {
 	case WEFT__EIO_CREATE_FIBER: create_fiber(eio, ev); break;
 	case WEFT__EIO_CREATE_CC: create_context(eio, ev); break;
 	case WEFT__EIO_CREATE_OBJ: create_object(eio, ev); break;
-	case WEFT__EIO_ERROR: turn_off(eio, ev); break;
-	case WEFT__EIO_NAME: name(eio, ev); break;
+	case WEFT__EIO_ERROR: cancel_context(eio, ev); break;
+	case WEFT__EIO_NAME: handle_name(eio, ev); break;
 	case WEFT__EIO_LOG: put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), ev->text); break;
 	case WEFT__EIO_ENTER_SPAN:
-	case WEFT__EIO_EXIT_SPAN: span(eio, ev); break;
-	case WEFT__EIO_SUSPEND_FIBER: suspend(eio, ev); break;
+	case WEFT__EIO_EXIT_SPAN: handle_span(eio, ev); break;
+	case WEFT__EIO_SUSPEND_FIBER: suspend_fiber(eio, ev); break;
 	case WEFT__EIO_EXIT_CC: exit_context(eio); break;
 	case WEFT__EIO_FIBER: run_fiber(eio, ev); return;
 	case WEFT__EIO_EXIT_FIBER: exit_fiber(eio, ev); break;
 	case WEFT__EIO_TRY_GET: begin_wait(eio, ev); break;
-	case WEFT__EIO_GET: get(eio, ev); break;
-	case WEFT__EIO_PUT: put(eio, ev); break;
-	case WEFT__EIO_DOMAIN_SPAWN: break; /* weft__eio_domain_begins() had it */
+	case WEFT__EIO_GET: handle_get(eio, ev); break;
+	case WEFT__EIO_PUT: handle_put(eio, ev); break;
+	case WEFT__EIO_DOMAIN_SPAWN: break; /* weft__eio_domain_begins() handles it */
 	case WEFT__EIO_SUSPEND_DOMAIN:
 		if (ev->is_end) {
-			weft__eio_put(eio, WEFT_OP_RESUME, ring->domain, 0);
+			weft__eio_put_event(eio, WEFT_OP_RESUME, ring->domain, 0);
 		} else {
-			ring->fiber = 0; /* what comes until the end is an OS thread's */
-			weft__eio_put(eio, WEFT_OP_IDLE, 0, 0);
+			ring->fiber = 0; /* until the end of the suspension, events belong to the thread */
+			weft__eio_put_event(eio, WEFT_OP_IDLE, 0, 0);
 		}
 		break;
 	case WEFT__EIO_NONE: break;
@@ -713,26 +717,27 @@ void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
 	ring->cancelled = 0;
 }
 
-bool weft__eio_still(struct weft__eio *eio)
+bool weft__eio_put_pending_wait(struct weft__eio *eio)
 {
-	while (eio->told < eio->things.count) {
-		const struct weft__eio_thing *t = &eio->things.items[eio->told++];
+	while (eio->reported_count < eio->entities.count) {
+		const struct weft__eio_entity *t = &eio->entities.items[eio->reported_count++];
 		const int64_t waits_for = t->asleep_in ? t->asleep_in : t->waits_for;
 		if (t->what != FIBER || t->is_ended || !waits_for)
 			continue;
-		weft__eio_put(eio, WEFT_OP_STILL_AWAITS, t->id, waits_for);
+		weft__eio_put_event(eio, WEFT_OP_STILL_AWAITS, t->id, waits_for);
 		if (t->within)
-			weft__eio_put(eio, WEFT_OP_STILL_AWAITS, thing(eio, t->within)->id, t->id);
+			weft__eio_put_event(eio, WEFT_OP_STILL_AWAITS, get_entity(eio, t->within)->id, t->id);
 		return true;
 	}
 	return false;
 }
 
-/* ---- As a whole ---- */
+/* ---- State ---- */
 
 int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most)
 {
-	/* The next number of one digit and zeros: easy to tell from Eio's, and not so far away that tables of ids have holes. */
+	/* The first id is a digit followed by zeros: easy to distinguish from Eio's numbers, and near enough that id tables have
+	 * no large holes. */
 	int64_t step = 10000, first;
 	while (step <= ((int64_t)most + 1) / 10)
 		step *= 10;
@@ -742,19 +747,19 @@ int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most)
 	return eio->rings ? WEFT_OK : WEFT_ENOMEM;
 }
 
-void weft__eio_forget(struct weft__eio *eio)
+void weft__eio_clear(struct weft__eio *eio)
 {
 	weft_idmap_finish(&eio->numbers);
 	eio->numbers = (struct weft_idmap){0};
-	weft_vec_free(&eio->things);
-	weft_vec_free(&eio->turns);
+	weft_vec_free(&eio->entities);
+	weft_vec_free(&eio->acquires);
 	weft_vec_free(&eio->said);
-	eio->told = 0;
+	eio->reported_count = 0;
 }
 
 void weft__eio_rewind(struct weft__eio *eio)
 {
-	weft__eio_forget(eio);
+	weft__eio_clear(eio);
 	memset(eio->rings, 0, eio->ring_count * sizeof *eio->rings);
 	eio->text_block = eio->text_used = 0;
 	eio->next_id = eio->first_id;
@@ -763,7 +768,7 @@ void weft__eio_rewind(struct weft__eio *eio)
 
 void weft__eio_finish(struct weft__eio *eio)
 {
-	weft__eio_forget(eio);
+	weft__eio_clear(eio);
 	for (size_t i = 0; i < eio->texts.count; i++)
 		free(eio->texts.items[i]);
 	weft_vec_free(&eio->texts);

@@ -1,8 +1,9 @@
-/* ocaml_eio.h: what Eio's events mean: fibers, what they wait for, who ends it (private to src/trace).
+/* ocaml_eio.h: the meaning of Eio's events: fibers, what they wait for, and what ends the wait (private to src/trace).
  *
- * Eio numbers fibers, contexts, promises and other objects in one sequence from 0 on; weft's ids are these plus one, since 0 is
- * nobody.  What has no number in Eio gets one above all of these: OS threads, operations that a fiber sleeps in, turns at
- * a semaphore. SPDX-License-Identifier: ISC */
+ * Eio numbers fibers, contexts, promises and other objects in one sequence from 0. weft's ids are these numbers plus one, because
+ * 0 means none.  Things without a number in Eio get ids above all of these: threads, operations in which a fiber sleeps, acquires
+ * of semaphores.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_OCAML_EIO_H
 #define WEFT_TRACE_OCAML_EIO_H
 
@@ -37,7 +38,7 @@ enum weft__eio_what {
 #undef WEFT__EIO_ENUM
 };
 
-/* What an object or a context is, as Eio numbers it. */
+/* Types of objects and contexts, with Eio's numbers. */
 enum {
 	WEFT__EIO_SWITCH = 3,
 	WEFT__EIO_PROTECT,
@@ -51,48 +52,48 @@ enum {
 };
 
 struct weft__eio_event {
-	int64_t id;    /* of what it is about, as Eio has it */
-	int64_t other; /* of create_fiber: its context */
+	int64_t id;    /* Eio's number of the subject */
+	int64_t other; /* create_fiber: its context */
 	struct weft_str text;
 	uint8_t what; /* enum weft__eio_what */
-	uint8_t type; /* of create_cc and create_obj */
-	bool is_end;  /* of suspend_domain */
+	uint8_t type; /* create_cc and create_obj: type */
+	bool is_end;  /* suspend_domain: its end */
 };
 
-/* Which event of Eio bears this name. */
+/* Returns the event type with this name. */
 enum weft__eio_what weft__eio_what(struct weft_str name);
 
-/* "mutex"; NULL: this reader does not know it. */
+/* Returns a type's name, such as "mutex"; NULL: unknown to this reader. */
 const char *weft__eio_type_name(enum weft__eio_what what, uint8_t type);
 
-/* False: it is not what Eio records under this name. */
+/* Decodes an event; false: its content does not match its type. */
 bool weft__eio_decode(struct weft__eio_event *out, enum weft__eio_what what, const struct weft__ocaml_event *ev);
 
-/* What one event of the runtime becomes at most. */
-enum { WEFT__EIO_MOST = 16 };
+/* Maximum number of events that one runtime event becomes. */
+enum { WEFT__EIO_MAX_EVENTS = 16 };
 
-/* The event of Eio that is `nth` (from 0) after the one that is taken, in the same ring, if it is not too far away. */
+/* Returns the Eio event that is `nth` (from 0) after the current event in the same ring; false: it is too far away. */
 typedef bool weft__eio_peek_fn(void *ctx, unsigned nth, struct weft__eio_event *out);
 
 struct weft__eio_ring;
-struct weft__eio_thing;
-struct weft__eio_turn;
+struct weft__eio_entity;
+struct weft__eio_acquire;
 
 struct weft__eio {
 	struct weft_idmap numbers;
-	WEFT_VEC(struct weft__eio_thing) things;
-	WEFT_VEC(struct weft__eio_turn) turns;
-	WEFT_VEC(struct weft_str) said; /* errors, and names of spans */
-	WEFT_VEC(char *) texts;         /* blocks; they outlive a rewind, since models point into them */
+	WEFT_VEC(struct weft__eio_entity) entities;
+	WEFT_VEC(struct weft__eio_acquire) acquires;
+	WEFT_VEC(struct weft_str) said; /* errors and names of spans */
+	WEFT_VEC(char *) texts;         /* blocks; they outlive a rewind because models point into them */
 	size_t text_block, text_used, text_written;
 	struct weft__eio_ring *rings;
 	size_t ring_count;
-	int64_t first_id, next_id; /* of what has no number */
-	size_t told;               /* of the things, by weft__eio_still() */
-	bool lacks_edges;          /* nothing is told of who ends a wait */
-	int status;                /* WEFT_ENOMEM: something was not taken */
+	int64_t first_id, next_id; /* ids of things without a number */
+	size_t reported_count;     /* number of entities that weft__eio_put_pending_wait() has reported */
+	bool omits_wakers;         /* the trace does not record what ends waits */
+	int status;                /* WEFT_ENOMEM: an event was not converted */
 
-	/* Of the event that is taken: where to put what it becomes, and what it says of when and where. */
+	/* The current event: buffer for the converted events, time and stream. */
 	struct weft_event *out;
 	size_t count;
 	int64_t now_ns;
@@ -101,39 +102,40 @@ struct weft__eio {
 	void *peek_ctx;
 };
 
-/* All numbers of Eio's are up to `most`.  WEFT_ENOMEM.  Finish it in any case. */
+/* Initialises the state; Eio's numbers are at most `most`.  WEFT_ENOMEM.  Call weft__eio_finish() in any case. */
 int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most);
 void weft__eio_finish(struct weft__eio *eio);
 
-/* Back to where it was in the beginning. */
+/* Returns to the initial state. */
 void weft__eio_rewind(struct weft__eio *eio);
 
-/* After the last event: frees what only events ask for.  A rewind begins anew. */
-void weft__eio_forget(struct weft__eio *eio);
+/* Frees what is needed only while events come; call it after the last event.  A rewind starts again. */
+void weft__eio_clear(struct weft__eio *eio);
 
-/* Puts at most WEFT__EIO_MOST events of weft's to eio->out, and counts them. */
-void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev);
+/* Converts an event to at most WEFT__EIO_MAX_EVENTS events at eio->out, and counts them. */
+void weft__eio_convert(struct weft__eio *eio, const struct weft__eio_event *ev);
 
-/* After the last event: who waits still, one fiber with its context; false: that was all. */
-bool weft__eio_still(struct weft__eio *eio);
+/* After the last event: reports a fiber that still waits, with its context; false: no more. */
+bool weft__eio_put_pending_wait(struct weft__eio *eio);
 
-/* A domain begins to record into the stream's ring; `parent`: the fiber that made it, by Eio's number, or -1. */
+/* Starts a domain in the stream's ring; `parent`: Eio's number of the fiber that created it, or -1. */
 void weft__eio_domain_begins(struct weft__eio *eio, int64_t parent);
 void weft__eio_domain_ends(struct weft__eio *eio);
 
-/* The OS thread of the stream's domain, which is made where nothing told of it. */
+/* Returns the promise of the thread of the stream's domain; creates it if it is unknown. */
 int64_t weft__eio_domain(struct weft__eio *eio);
 
-/* Who acts now in the stream: a fiber, else the OS thread of its domain. */
+/* Returns the acting promise of the stream: a fiber, or the thread of its domain. */
 int64_t weft__eio_actor(struct weft__eio *eio);
 
-/* One event more of weft's. */
-struct weft_event *weft__eio_put(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b);
+/* Appends one event. */
+struct weft_event *weft__eio_put_event(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b);
 
-/* Joins two texts; the result lives as long as the trace. */
-struct weft_str weft__eio_text(struct weft__eio *eio, const char *prefix, struct weft_str text);
+/* Joins two texts; the result is valid until the trace is closed. */
+struct weft_str weft__eio_join_text(struct weft__eio *eio, const char *prefix, struct weft_str text);
 
-/* The file's events, as OCaml's own reader has them: a line each, without its end.  A non-zero answer of `put` ends it. */
-int weft__ocaml_lines(const struct weft__ocaml_file *file, weft_trace_line_fn *put, void *ctx);
+/* Writes the file's events as OCaml's own reader prints them, one line each, without line ends.  A non-zero result of write_line
+ * stops it. */
+int weft__ocaml_lines(const struct weft__ocaml_file *file, weft_trace_line_fn *write_line, void *ctx);
 
 #endif

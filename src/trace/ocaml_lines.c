@@ -1,5 +1,5 @@
-/* ocaml_lines.c: runtime events as OCaml's own reader hands them out: ring after ring, a line each.  SPDX-License-Identifier: ISC
- */
+/* ocaml_lines.c: prints runtime events as OCaml's own reader does: ring after ring, one line each.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "trace/ocaml_eio.h"
 
-/* The longest is an allocation of 20 numbers, or a text of 1,024 bytes of which each takes four. */
+/* The longest line is an allocation of 20 numbers, or a text of 1,024 bytes with four characters each. */
 enum { LINE = 8192 };
 
 struct line {
@@ -17,7 +17,7 @@ struct line {
 	size_t length;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append_format(struct line *line, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -27,55 +27,56 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *line, const c
 	line->length = line->length < LINE - 1 ? line->length : LINE - 1;
 }
 
-static void add_quoted(struct line *line, struct weft_str text)
+static void append_quoted(struct line *line, struct weft_str text)
 {
 	char valid[3 * 1024 + 1];
 	const size_t length = weft_utf8_copy(valid, sizeof valid, text);
-	add(line, " \"");
+	append_format(line, " \"");
 	for (size_t i = 0; i < length && i < sizeof valid - 1; i++) {
 		const unsigned char c = (unsigned char)valid[i];
 		if (c == '"' || c == '\\')
-			add(line, "\\%c", c);
+			append_format(line, "\\%c", c);
 		else if (c == '\n')
-			add(line, "\\n");
+			append_format(line, "\\n");
 		else if (c < ' ')
-			add(line, "\\x%02x", c);
+			append_format(line, "\\x%02x", c);
 		else
-			add(line, "%c", c);
+			append_format(line, "%c", c);
 	}
-	add(line, "\"");
+	append_format(line, "\"");
 }
 
-static void add_custom(struct line *line, enum weft__eio_what what, const struct weft__ocaml_event *ev)
+static void append_custom(struct line *line, enum weft__eio_what what, const struct weft__ocaml_event *ev)
 {
 	struct weft__eio_event e;
 	if (!weft__eio_decode(&e, what, ev)) {
-		add(line, ev->size ? " " : " -");
+		append_format(line, ev->size ? " " : " -");
 		for (size_t i = 0; i < ev->size; i++)
-			add(line, "%02x", ev->bytes[i]);
+			append_format(line, "%02x", ev->bytes[i]);
 		return;
 	}
 	if (what == WEFT__EIO_CREATE_FIBER)
-		add(line, " %" PRId64 " %" PRId64, e.id, e.other);
+		append_format(line, " %" PRId64 " %" PRId64, e.id, e.other);
 	else if (what == WEFT__EIO_CREATE_CC || what == WEFT__EIO_CREATE_OBJ) {
 		const char *name = weft__eio_type_name(what, e.type);
-		add(line, name ? " %" PRId64 " %s" : " %" PRId64 " type", e.id, name);
+		append_format(line, name ? " %" PRId64 " %s" : " %" PRId64 " type", e.id, name);
 		if (!name)
-			add(line, "%u", e.type);
+			append_format(line, "%u", e.type);
 	} else {
 		if (what == WEFT__EIO_ERROR || what == WEFT__EIO_NAME)
-			add(line, " %" PRId64, e.id);
-		add_quoted(line, e.text);
+			append_format(line, " %" PRId64, e.id);
+		append_quoted(line, e.text);
 	}
 }
 
-static void add_event(struct line *line, const struct weft__ocaml_file *file, uint32_t ring, const struct weft__ocaml_event *ev)
+static void append_event(
+    struct line *line, const struct weft__ocaml_file *file, uint32_t ring, const struct weft__ocaml_event *ev)
 {
 	static const char *const whats[] = {
 	    "lifecycle", "begin", "end", "counter", "alloc", "unit", "int", "span", "span", "custom", "unknown"};
 	static const char *const lives[] = {"ring_start", "ring_stop", "ring_pause", "ring_resume", "fork_parent", "fork_child",
 	    "domain_spawn", "domain_terminate"};
-	add(line, "%" PRIu32 " %" PRIu64 " %s", ring, ev->time_ns, whats[ev->what]);
+	append_format(line, "%" PRIu32 " %" PRIu64 " %s", ring, ev->time_ns, whats[ev->what]);
 	const char *kind = NULL, *name = NULL;
 	if (ev->what == WEFT__OCAML_LIFECYCLE) {
 		kind = "lifecycle";
@@ -88,26 +89,26 @@ static void add_event(struct line *line, const struct weft__ocaml_file *file, ui
 		name = weft__ocaml_counter(ev->id);
 	}
 	if (name)
-		add(line, " %s", name);
+		append_format(line, " %s", name);
 	else if (kind)
-		add(line, " %s%u", kind, ev->id);
+		append_format(line, " %s%u", kind, ev->id);
 	const struct weft_str user = ev->is_user ? weft__ocaml_name(file, ev->id) : (struct weft_str){0};
 	if (user.len)
-		add(line, " %.*s", (int)user.len, user.ptr);
+		append_format(line, " %.*s", (int)user.len, user.ptr);
 	if (ev->has_value || ev->what == WEFT__OCAML_UNKNOWN)
-		add(line, " %" PRId64, ev->value);
+		append_format(line, " %" PRId64, ev->value);
 	else if (ev->what == WEFT__OCAML_SPAN_BEGIN || ev->what == WEFT__OCAML_SPAN_END)
-		add(line, ev->what == WEFT__OCAML_SPAN_BEGIN ? " begin" : " end");
+		append_format(line, ev->what == WEFT__OCAML_SPAN_BEGIN ? " begin" : " end");
 	else if (ev->what == WEFT__OCAML_CUSTOM)
-		add_custom(line, weft__eio_what(user), ev);
+		append_custom(line, weft__eio_what(user), ev);
 	else if (ev->what == WEFT__OCAML_ALLOC)
 		for (size_t i = 0; i + 8 <= ev->size; i += 8) {
 			const uint64_t value = weft_load_u64(ev->bytes + i);
-			add(line, "%c%" PRIu64, i ? ',' : ' ', file->is_big ? __builtin_bswap64(value) : value);
+			append_format(line, "%c%" PRIu64, i ? ',' : ' ', file->is_big ? __builtin_bswap64(value) : value);
 		}
 }
 
-int weft__ocaml_lines(const struct weft__ocaml_file *file, weft_trace_line_fn *put, void *ctx)
+int weft__ocaml_lines(const struct weft__ocaml_file *file, weft_trace_line_fn *write_line, void *ctx)
 {
 	struct line line;
 	int status = 0;
@@ -115,14 +116,14 @@ int weft__ocaml_lines(const struct weft__ocaml_file *file, weft_trace_line_fn *p
 		const struct weft__ocaml_ring *ring = &file->rings[i];
 		if (ring->lost) {
 			line.length = 0;
-			add(&line, "%" PRIu32 " - lost %" PRIu64, ring->number, ring->lost);
-			status = put(ctx, line.text);
+			append_format(&line, "%" PRIu32 " - lost %" PRIu64, ring->number, ring->lost);
+			status = write_line(ctx, line.text);
 		}
 		struct weft__ocaml_event ev;
 		for (uint64_t at = ring->head; status == 0 && weft__ocaml_read(file, ring, &at, &ev);) {
 			line.length = 0;
-			add_event(&line, file, ring->number, &ev);
-			status = put(ctx, line.text);
+			append_event(&line, file, ring->number, &ev);
+			status = write_line(ctx, line.text);
 		}
 	}
 	return status;

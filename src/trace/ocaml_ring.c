@@ -1,4 +1,5 @@
-/* ocaml_ring.c: reads the rings of OCaml's runtime events.  SPDX-License-Identifier: ISC */
+/* ocaml_ring.c: reads the rings of OCaml's runtime events (ocaml_ring.h).
+ * SPDX-License-Identifier: ISC */
 #include "trace/ocaml_ring.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 enum { HEADER = WEFT__OCAML_HEADER, RING_HEADER = 80, DOMAINS_MAX = 4096, WORD = 8 };
 
-/* The types of events, as the file has them. */
+/* Types of events, as numbered in the file. */
 enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC, CUSTOM = 4 };
 
 /* ---- Names ---- */
@@ -18,7 +19,7 @@ enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC, CUSTOM = 4 };
 		name, "gc, " why, "gc, " why ", all domains stop"                                                                \
 	}
 
-/* As 5.3 numbers them. */
+/* Phases, as numbered by OCaml 5.3. */
 static const struct weft__ocaml_phase phases[] = {
     ALONE("explicit_gc_set", "Gc.set"),
     ALONE("explicit_gc_stat", "Gc.stat"),
@@ -78,7 +79,7 @@ const struct weft__ocaml_phase *weft__ocaml_phase(const struct weft__ocaml_file 
 	static const struct weft__ocaml_phase unknown = {NULL, NULL, NULL};
 	if (file->is_newer)
 		return id < PHASES ? &phases[id] : &unknown;
-	/* 5.3 put what memprof does in four places between them. */
+	/* OCaml 5.3 inserted phases of memprof in four places. */
 	return id < PHASES_OLD ? &phases[id + (id >= 9) + 2 * (id >= 12) + (id >= 34)] : &unknown;
 }
 
@@ -112,9 +113,9 @@ struct weft_str weft__ocaml_name(const struct weft__ocaml_file *file, uint16_t i
 	return (struct weft_str){name, (uint32_t)strnlen(name, WEFT__OCAML_NAME)};
 }
 
-/* ---- Words ---- */
+/* ---- Word access ---- */
 
-static inline uint64_t word(const unsigned char *at, bool is_big)
+static inline uint64_t load_word(const unsigned char *at, bool is_big)
 {
 	const uint64_t value = weft_load_u64(at);
 	return is_big ? __builtin_bswap64(value) : value;
@@ -130,16 +131,16 @@ static bool read_header(struct header *out, const unsigned char *bytes, size_t s
 	if (size < HEADER)
 		return false;
 	struct header h = {.is_big = weft_load_u64(bytes) != 1};
-	if (word(bytes, h.is_big) != 1)
+	if (load_word(bytes, h.is_big) != 1)
 		return false;
-	h.domains = word(bytes + 1 * WORD, h.is_big);
-	h.ring_bytes = word(bytes + 3 * WORD, h.is_big);
-	h.words = word(bytes + 4 * WORD, h.is_big);
-	h.headers_at = word(bytes + 5 * WORD, h.is_big);
-	h.data_at = word(bytes + 6 * WORD, h.is_big);
-	h.names_at = word(bytes + 7 * WORD, h.is_big);
-	/* There is no magic number: so all that can be checked is. */
-	if (h.domains == 0 || h.domains > DOMAINS_MAX || word(bytes + 2 * WORD, h.is_big) != RING_HEADER || h.words == 0 ||
+	h.domains = load_word(bytes + 1 * WORD, h.is_big);
+	h.ring_bytes = load_word(bytes + 3 * WORD, h.is_big);
+	h.words = load_word(bytes + 4 * WORD, h.is_big);
+	h.headers_at = load_word(bytes + 5 * WORD, h.is_big);
+	h.data_at = load_word(bytes + 6 * WORD, h.is_big);
+	h.names_at = load_word(bytes + 7 * WORD, h.is_big);
+	/* The file has no magic number, so everything that can be checked is checked. */
+	if (h.domains == 0 || h.domains > DOMAINS_MAX || load_word(bytes + 2 * WORD, h.is_big) != RING_HEADER || h.words == 0 ||
 	    h.words > UINT32_MAX || (h.words & (h.words - 1)) || h.ring_bytes != h.words * WORD || h.headers_at < HEADER - WORD ||
 	    h.headers_at > UINT32_MAX || h.data_at > UINT32_MAX || h.data_at < h.headers_at + h.domains * RING_HEADER ||
 	    (h.names_at && h.names_at != h.data_at + h.domains * h.ring_bytes))
@@ -162,7 +163,7 @@ uint64_t weft__ocaml_rings_bytes(const unsigned char bytes[WEFT__OCAML_HEADER])
 	return size < most ? size : most;
 }
 
-/* How many bytes a custom event has.  Those of the last word that belong to none are counted in its last byte. */
+/* Computes the size of a custom event.  Its last byte is the number of unused bytes before it. */
 static bool cut_custom(struct weft__ocaml_event *ev)
 {
 	const unsigned char unused = ev->size ? ev->bytes[ev->size - 1] : UINT8_MAX;
@@ -177,19 +178,19 @@ bool weft__ocaml_read(
 {
 	enum { NONE = WEFT__OCAML_UNKNOWN };
 	static const uint8_t whats[32] = {NONE, WEFT__OCAML_LIFECYCLE, WEFT__OCAML_BEGIN, WEFT__OCAML_END, WEFT__OCAML_COUNTER,
-	    WEFT__OCAML_ALLOC, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, /* a user's: */ WEFT__OCAML_UNIT,
+	    WEFT__OCAML_ALLOC, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, /* user events: */ WEFT__OCAML_UNIT,
 	    WEFT__OCAML_INT, WEFT__OCAML_SPAN_BEGIN, WEFT__OCAML_SPAN_END, WEFT__OCAML_CUSTOM, NONE, NONE, NONE, NONE, NONE, NONE,
 	    NONE, NONE, NONE, NONE, NONE};
 	const uint64_t mask = file->words - 1;
 	const bool is_big = file->is_big;
 	while (*at < ring->tail) {
 		const unsigned char *place = ring->words + (*at & mask) * WORD;
-		const uint64_t item = word(place, is_big), length = item >> 54;
+		const uint64_t item = load_word(place, is_big), length = item >> 54;
 		const unsigned kind = item >> 49 & 31;
 		*at += length;
 		if (kind == FILLER)
 			continue;
-		out->time_ns = word(place + WORD, is_big);
+		out->time_ns = load_word(place + WORD, is_big);
 		out->value = 0;
 		out->bytes = place + 2 * WORD;
 		out->size = (size_t)(length - 2) * WORD;
@@ -205,24 +206,24 @@ bool weft__ocaml_read(
 			     out->what == WEFT__OCAML_LIFECYCLE) &&
 			 out->size >= WORD) {
 			out->has_value = true;
-			out->value = (int64_t)word(out->bytes, is_big);
+			out->value = (int64_t)load_word(out->bytes, is_big);
 		}
 		return true;
 	}
 	return false;
 }
 
-/* ---- Opening ---- */
+/* ---- Open ---- */
 
-/* What the version does not tell, since it is 1 in all: counters that only 5.3 has, and the counter minor_promoted, which is set
- * in the phase `minor`. */
+/* The file's version is 1 in all releases, so the release is inferred: from counters that only 5.3 has, and from the counter
+ * minor_promoted, which is set in the phase `minor`. */
 struct versions {
-	uint16_t open[32]; /* phases, the innermost last */
+	uint16_t open[32]; /* open phases, the innermost last */
 	unsigned depth;
 	bool is_decided;
 };
 
-static void look_at_version(struct weft__ocaml_file *file, struct versions *v, unsigned type, uint16_t id)
+static void infer_version(struct weft__ocaml_file *file, struct versions *v, unsigned type, uint16_t id)
 {
 	if (type == BEGIN && v->depth < sizeof v->open / sizeof v->open[0])
 		v->open[v->depth++] = id;
@@ -241,16 +242,16 @@ static void look_at_version(struct weft__ocaml_file *file, struct versions *v, u
 	}
 }
 
-/* What is wrong with the event at a ring's word, of which `room` words are there up to the ring's end or its tail; NULL: nothing.
- */
-static const char *fault_of(uint64_t item, uint64_t room)
+/* Returns what is wrong with the event that has `item` as its first word; words_left: words up to the end or tail of the ring.
+ * NULL: nothing. */
+static const char *find_fault(uint64_t item, uint64_t words_left)
 {
 	const uint64_t length = item >> 54;
 	const bool is_filler = !(item >> 53 & 1) && (item >> 49 & 15) == FILLER;
 	if (length == 0)
 		return "no event here";
-	if (length > room)
-		return "an event is longer than what is left of the ring";
+	if (length > words_left)
+		return "an event is longer than the rest of the ring";
 	return length < 2 && !is_filler ? "an event without a time" : NULL;
 }
 
@@ -263,12 +264,12 @@ static void check_ring(
 	while (at < ring->tail) {
 		const uint64_t place = at & (file->words - 1), offset = data + place * WORD;
 		const uint64_t left = offset < size ? (size - offset) / WORD : 0;
-		uint64_t room = file->words - place;
-		room = room < ring->tail - at ? room : ring->tail - at;
-		room = room < left ? room : left;
-		const unsigned char *bytes = room ? file->blob->bytes + offset : NULL;
-		const uint64_t item = room ? word(bytes, file->is_big) : 0;
-		const char *fault = room ? fault_of(item, room) : "the file ends here";
+		uint64_t words_left = file->words - place;
+		words_left = words_left < ring->tail - at ? words_left : ring->tail - at;
+		words_left = words_left < left ? words_left : left;
+		const unsigned char *bytes = words_left ? file->blob->bytes + offset : NULL;
+		const uint64_t item = words_left ? load_word(bytes, file->is_big) : 0;
+		const char *fault = words_left ? find_fault(item, words_left) : "the file ends here";
 		if (fault) {
 			weft__trace_skip(trace, file->blob, ring->number, offset, (ring->tail - at) * WORD,
 			    "%s; the rest of the ring is skipped", fault);
@@ -287,26 +288,26 @@ static void check_ring(
 		}
 		if (item >> 53 & 1 || type != FILLER) {
 			ring->events++;
-			ring->last_ns = word(bytes + WORD, file->is_big);
+			ring->last_ns = load_word(bytes + WORD, file->is_big);
 		}
 		if (item >> 53 & 1)
 			continue;
 		if (type == LIFECYCLE) {
 			file->is_stopped |= id == WEFT__OCAML_RING_STOP;
 			if (item >> 54 > 2 && (id == WEFT__OCAML_RING_START || id == WEFT__OCAML_DOMAIN_SPAWN))
-				file->pid = word(bytes + 2 * WORD, file->is_big);
+				file->pid = load_word(bytes + 2 * WORD, file->is_big);
 		}
 		if (!versions->is_decided)
-			look_at_version(file, versions, type, id);
+			infer_version(file, versions, type, id);
 	}
 }
 
-/* The head moves before anything is overwritten: what lies behind it after the words were copied is whole. */
-static uint64_t head_now(struct weft_trace *trace, const struct weft_blob *blob, uint64_t header, bool is_big)
+/* Reads the head again.  The head moves before anything is overwritten, so words after the new head were copied intact. */
+static uint64_t read_head(struct weft_trace *trace, const struct weft_blob *blob, uint64_t header, bool is_big)
 {
 	unsigned char bytes[WORD];
 	const bool is_read = trace->source.reread && trace->source.reread(&trace->source, blob, header, bytes, sizeof bytes);
-	return is_read ? word(bytes, is_big) : 0;
+	return is_read ? load_word(bytes, is_big) : 0;
 }
 
 static void add_ring(struct weft__ocaml_file *file, struct weft_trace *trace, const struct header *h, uint32_t number)
@@ -315,20 +316,21 @@ static void add_ring(struct weft__ocaml_file *file, struct weft_trace *trace, co
 	const uint64_t header = h->headers_at + (uint64_t)number * RING_HEADER, data = h->data_at + number * h->ring_bytes;
 	if (header + 2 * WORD > blob->size)
 		return;
-	const uint64_t head = word(blob->bytes + header, h->is_big), tail = word(blob->bytes + header + WORD, h->is_big);
+	const uint64_t head = load_word(blob->bytes + header, h->is_big),
+		       tail = load_word(blob->bytes + header + WORD, h->is_big);
 	if (tail == 0 && head == 0)
 		return;
 	struct weft__ocaml_ring *ring = &file->rings[file->ring_count++];
 	*ring = (struct weft__ocaml_ring){
 	    .words = blob->bytes + (data < blob->size ? data : blob->size), .head = head, .tail = tail, .number = number};
 	if (tail < head || tail - head > h->words || tail > UINT64_MAX / WORD) {
-		weft__trace_skip(trace, blob, number, header, 0, "a ring from word %llu to word %llu cannot be",
+		weft__trace_skip(trace, blob, number, header, 0, "impossible bounds of a ring: word %llu to word %llu",
 		    (unsigned long long)head, (unsigned long long)tail);
 		ring->head = ring->tail = 0;
 		ring->is_damaged = true;
 		return;
 	}
-	const uint64_t now = head_now(trace, blob, header, h->is_big);
+	const uint64_t now = read_head(trace, blob, header, h->is_big);
 	ring->head = now <= head ? head : now < tail ? now : tail;
 	ring->lost = ring->head;
 }

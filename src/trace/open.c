@@ -1,10 +1,9 @@
-/* open.c: sources of the file system, and standard input.  SPDX-License-Identifier: ISC */
+/* open.c: opens files, directories and standard input as sources.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/named.h"
 #include "base/size.h"
 #include "base/vec.h"
 #include "trace/follow.h"
@@ -21,17 +21,18 @@
 #include "trace/image.h"
 #include "trace/packet.h"
 
-/* `dir` is where `path` is, or NULL. */
-static int fail_errno(struct weft_error *err, const char *dir, const char *path, int error)
+static int fail_errno(struct weft_error *err, const char *path, int error)
 {
-	int status = error == ENOENT || error == ENOTDIR ? WEFT_ENOENT
-		     : error == EACCES || error == EPERM ? WEFT_EACCES
-		     : error == ENOMEM                   ? WEFT_ENOMEM
-							 : WEFT_EIO;
-	return weft__trace_fail(err, status, NULL, &(struct weft_blob){.name = (char *)path}, "%s", strerror(error));
+	const int status = error == ENOENT || error == ENOTDIR ? WEFT_ENOENT
+			   : error == EACCES || error == EPERM ? WEFT_EACCES
+			   : error == ENOMEM                   ? WEFT_ENOMEM
+							       : WEFT_EIO;
+	weft_error_set(err, status, "%s", strerror(error));
+	weft_error_set_file(err, path);
+	return status;
 }
 
-/* Whether reading on makes sense: by now its first bytes are known. */
+/* Returns whether the first bytes belong to a known format, so that reading on makes sense. */
 static bool is_known(const unsigned char *bytes, size_t size)
 {
 	struct weft_blob blob = {.name = (char *)"", .bytes = bytes, .size = size};
@@ -39,9 +40,9 @@ static bool is_known(const unsigned char *bytes, size_t size)
 	return weft__source_is_tar(bytes, size) || weft__trace_probe(&source);
 }
 
-/* ---- What does not tell its size ---- */
+/* ---- Inputs without a known size ---- */
 
-enum { PIECE = 1 << 16, SILENCE_MS = 60000 };
+enum { PIECE = 1 << 16, MAX_SILENCE_MS = 60000 };
 
 static uint64_t limit; /* 0: half of the machine's memory */
 
@@ -50,25 +51,15 @@ void weft_source_limit(uint64_t bytes)
 	limit = bytes;
 }
 
-static uint64_t most_bytes(void)
+static uint64_t get_max_bytes(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t half = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : (uint64_t)1 << 30;
 	return limit ? limit : half;
 }
 
-__attribute__((format(printf, 4, 5))) static int fail_at(
-    struct weft_error *err, enum weft_status status, const char *path, const char *what, ...)
-{
-	char text[sizeof err->what];
-	va_list args;
-	va_start(args, what);
-	vsnprintf(text, sizeof text, what, args);
-	va_end(args);
-	return weft__trace_fail(err, status, NULL, &(struct weft_blob){.name = (char *)(uintptr_t)path}, "%s", text);
-}
-
-/* As read().  A FIFO does not block: its writer is waited for as long as it is there and not silent for too long. */
+/* Reads like read(), from a descriptor that may be non-blocking.  Waits for the writer of a FIFO until it closes or is silent for
+ * MAX_SILENCE_MS: -1 with ETIMEDOUT. */
 static ssize_t read_some(int fd, void *to, size_t bytes)
 {
 	for (;;) {
@@ -76,7 +67,7 @@ static ssize_t read_some(int fd, void *to, size_t bytes)
 		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
 			return n;
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
-		if (errno == EAGAIN && poll(&ready, 1, SILENCE_MS) == 0) {
+		if (errno == EAGAIN && poll(&ready, 1, MAX_SILENCE_MS) == 0) {
 			errno = ETIMEDOUT;
 			return -1;
 		}
@@ -85,48 +76,49 @@ static ssize_t read_some(int fd, void *to, size_t bytes)
 
 typedef WEFT_VEC(unsigned char) byte_vec;
 
-/* Reads to the end, but only what a format knows, as it may not have an end. */
-static int slurp_bytes(byte_vec *bytes, int fd, bool is_fifo, const char *path, struct weft_error *err)
+/* Reads to the end.  Stops early if no format knows the first bytes, because the input may be endless. */
+static int read_bytes_to_end(byte_vec *bytes, int fd, bool is_fifo, const char *path, struct weft_error *err)
 {
-	const uint64_t most = most_bytes();
-	for (bool looked = false;;) {
+	const uint64_t most = get_max_bytes();
+	for (bool is_checked = false;;) {
 		if (!weft_vec_reserve(bytes, PIECE))
-			return fail_errno(err, NULL, path, ENOMEM);
+			return fail_errno(err, path, ENOMEM);
 		ssize_t n = read_some(fd, bytes->items + bytes->count, bytes->capacity - bytes->count);
 		if (n < 0 && errno == ETIMEDOUT)
-			return fail_at(
-			    err, WEFT_EIO, path, "the program that writes into it has sent nothing for %d s", SILENCE_MS / 1000);
+			return weft_error_set(err, WEFT_EIO, "its writer has sent nothing for %d s", MAX_SILENCE_MS / 1000);
 		if (n < 0)
-			return fail_errno(err, NULL, path, errno);
+			return fail_errno(err, path, errno);
 		if (n == 0 && bytes->count == 0 && is_fifo)
-			return fail_at(err, WEFT_EFORMAT, path, "nobody writes into this FIFO");
+			return weft_error_set(err, WEFT_EFORMAT, "the FIFO has no writer");
 		bytes->count += (size_t)n;
-		if (!looked && bytes->count && (n == 0 || bytes->count >= 512)) {
-			looked = true;
+		if (!is_checked && bytes->count && (n == 0 || bytes->count >= 512)) {
+			is_checked = true;
 			if (!is_known(bytes->items, bytes->count) && !weft__gzip_is(bytes->items, bytes->count))
-				return fail_at(err, WEFT_EFORMAT, path, "%s", weft_status_string(WEFT_EFORMAT));
+				return weft_error_set(err, WEFT_EFORMAT, "%s", weft_status_string(WEFT_EFORMAT));
 		}
 		if (bytes->count > most)
-			return fail_at(err, WEFT_ETOOBIG, path, "more than %" PRIu64 " MB came, and there is more", most >> 20);
+			return weft_error_set(
+			    err, WEFT_ETOOBIG, "the input is larger than the limit of %" PRIu64 " MB", most >> 20);
 		if (n == 0)
 			return WEFT_OK;
 	}
 }
 
-static int slurp(struct weft_blob *out, int fd, const struct stat *st, const char *path, struct weft_error *err)
+static int read_to_end(struct weft_blob *out, int fd, const struct stat *st, const char *path, struct weft_error *err)
 {
 	byte_vec bytes = {0};
-	int status = slurp_bytes(&bytes, fd, S_ISFIFO(st->st_mode) && fd != STDIN_FILENO, path, err);
-	if (status < 0)
+	int status = read_bytes_to_end(&bytes, fd, S_ISFIFO(st->st_mode) && fd != STDIN_FILENO, path, err);
+	if (status < 0) {
+		weft_error_set_file(err, path);
 		weft_vec_free(&bytes);
-	else
+	} else
 		*out = (struct weft_blob){.bytes = bytes.items, .size = bytes.count, .owner = WEFT_BLOB_HEAP};
 	return status;
 }
 
 /* ---- Files ---- */
 
-/* Reads at `offset` until `bytes` are there, or the file's end; returns how many, or -1. */
+/* Reads `bytes` bytes at `offset`, or up to the end of the file; returns their number, or -1. */
 static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t offset)
 {
 	size_t got = 0;
@@ -143,19 +135,20 @@ static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t offset)
 	return (ssize_t)got;
 }
 
-static bool reread(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes)
+static bool reread_file(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes)
 {
-	int fd = source->is_dir ? openat(source->file, blob->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : source->file;
+	const struct weft_named_rule rule = {.owner = WEFT_ANY_OWNER};
+	int fd = source->is_dir ? weft_named_file(source->file, blob->name, &rule, NULL) : source->file;
 	ssize_t got = fd < 0 ? -1 : read_at(fd, to, bytes, offset);
 	if (source->is_dir && fd >= 0)
 		close(fd);
 	return got == (ssize_t)bytes;
 }
 
-/* Zeros for what is read, to become a blob's.  Much of it is a mapping that nothing is reserved for: of a sparse file only what
- * is data takes memory.  What is read as a whole is in large pages, which the kernel clears in a third of the time; a few new
- * events would cost one each. */
-static bool allocate(struct weft_blob *blob, size_t bytes, const struct weft_position *from)
+/* Allocates zeroed memory for a blob.  A large blob is a mapping without reserved memory, so holes of a sparse file take no
+ * memory.  A trace that is read whole uses large pages, which the kernel clears in a third of the time; with a position, a few
+ * new events would cost a large page each. */
+static bool allocate_blob(struct weft_blob *blob, size_t bytes, const struct weft_position *from)
 {
 	enum { LARGE = 2 << 20 };
 	*blob = (struct weft_blob){.name = blob->name, .size = bytes, .owner = WEFT_BLOB_HEAP};
@@ -189,15 +182,15 @@ static bool add_span(span_vec *spans, size_t begin, size_t end)
 	return fresh != NULL;
 }
 
-/* Reads from `at` in the file what is not a hole in it (most of a ring that is young) to zeros; `size` becomes smaller if the
- * file has become so.  An errno, or 0. */
+/* Reads the data of the file from `at` on, without holes (most of a young ring is a hole), into zeroed memory.  Reduces *size if
+ * the file became smaller.  Returns an errno, or 0. */
 static int read_data(int fd, unsigned char *to, size_t at, size_t *size, span_vec *spans)
 {
 	while (at < *size) {
 		off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
 		if (data < 0 && errno == ENXIO)
 			break;
-		/* Where there are no holes to be asked for, all is data. */
+		/* A file system that does not report holes has only data. */
 		size_t begin = data < 0 ? at : (size_t)data, end = hole <= data || (uint64_t)hole > *size ? *size : (size_t)hole;
 		if (begin >= *size)
 			break;
@@ -213,8 +206,8 @@ static int read_data(int fd, unsigned char *to, size_t at, size_t *size, span_ve
 	return 0;
 }
 
-/* What is wanted of a file of a directory that begins so: of a packet of events, or of the kernel's, what is written of it and
- * was not read before, with a page before that. */
+/* Returns the range to read of a directory's file that starts with `first`.  A packet with events or kernel data is read from one
+ * page before its first new byte up to the end of its content. */
 static struct weft_span wanted_span(const struct weft_position *from, const unsigned char *first, size_t there, size_t size)
 {
 	struct weft_packet packet;
@@ -222,9 +215,9 @@ static struct weft_span wanted_span(const struct weft_position *from, const unsi
 	    weft__packet_parse(&packet, first) != WEFT_PACKET_FINE || memcmp(packet.uuid, from->uuid, sizeof packet.uuid) != 0 ||
 	    (packet.stream_class != WEFT_CLASS_EVENTS && packet.stream_class != WEFT_CLASS_KERNEL))
 		return (struct weft_span){0, size};
-	const struct weft_reached *reached = packet.stream_class == WEFT_CLASS_KERNEL
-						 ? weft_position_of_kernel(from, packet.instance)
-						 : weft_position_of(from, packet.instance);
+	const struct weft_stream_position *reached = packet.stream_class == WEFT_CLASS_KERNEL
+							 ? weft_position_of_kernel(from, packet.instance)
+							 : weft_position_of_stream(from, packet.instance);
 	if (reached && packet.sequence < reached->sequence)
 		return (struct weft_span){0, 0};
 	const size_t end = packet.content_bytes < size ? (size_t)packet.content_bytes : size;
@@ -232,7 +225,7 @@ static struct weft_span wanted_span(const struct weft_position *from, const unsi
 	return (struct weft_span){known > WEFT_PACKET_PAGE ? (known / WEFT_PACKET_PAGE - 1) * WEFT_PACKET_PAGE : 0, end};
 }
 
-/* Whether anything of the file is wanted. */
+/* Returns whether the file has something to read. */
 static bool is_wanted(const struct weft_position *from, int fd)
 {
 	unsigned char first[WEFT_PACKET_HEADER];
@@ -240,8 +233,8 @@ static bool is_wanted(const struct weft_position *from, int fd)
 	return there < (ssize_t)sizeof first || wanted_span(from, first, sizeof first, SIZE_MAX).end > 0;
 }
 
-/* Reads what is wanted of a file's first `size` bytes to `to`, where zeros are.  The first page by itself: what the header of a
- * packet that still grows says of its content is there when the rest is read. */
+/* Reads the wanted range of a file's first `size` bytes into zeroed memory.  Reads the first page separately: the content that
+ * the header of a growing packet announces is then complete when the rest is read. */
 static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t size, const struct weft_position *from,
     const char *path, struct weft_error *err)
 {
@@ -249,7 +242,7 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 	size_t head_size = size < sizeof first ? size : sizeof first;
 	ssize_t head = read_at(fd, first, head_size, 0);
 	if (head < 0)
-		return fail_errno(err, NULL, path, errno);
+		return fail_errno(err, path, errno);
 	span_vec spans = {0};
 	bool has_more = (size_t)head == head_size && head_size < size;
 	const struct weft_span wanted = wanted_span(from, first, (size_t)head, size);
@@ -261,7 +254,7 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 	}
 	if (error) {
 		weft_vec_free(&spans);
-		return fail_errno(err, NULL, path, error);
+		return fail_errno(err, path, error);
 	}
 	memcpy(to, first, (size_t)head);
 	out->bytes = to;
@@ -271,15 +264,15 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 	return WEFT_OK;
 }
 
-/* What a regular file has now, others to their end; fd stays open. */
-static int load(struct weft_blob *out, int fd, const struct stat *st, const struct weft_position *from, const char *path,
+/* Reads the present content of a regular file, or another file to its end; fd stays open. */
+static int load_file(struct weft_blob *out, int fd, const struct stat *st, const struct weft_position *from, const char *path,
     struct weft_error *err)
 {
 	if (!S_ISREG(st->st_mode))
-		return slurp(out, fd, st, path, err);
+		return read_to_end(out, fd, st, path, err);
 	struct weft_blob blob = {.name = out->name};
-	if ((uint64_t)st->st_size > SIZE_MAX || !allocate(&blob, (size_t)st->st_size, from))
-		return fail_errno(err, NULL, path, ENOMEM);
+	if ((uint64_t)st->st_size > SIZE_MAX || !allocate_blob(&blob, (size_t)st->st_size, from))
+		return fail_errno(err, path, ENOMEM);
 	int status = read_file(&blob, fd, (unsigned char *)(uintptr_t)blob.bytes, (size_t)st->st_size, from, path, err);
 	blob.name = status < 0 ? NULL : blob.name;
 	if (status < 0)
@@ -289,15 +282,22 @@ static int load(struct weft_blob *out, int fd, const struct stat *st, const stru
 	return status;
 }
 
-static int unpack(struct weft_blob *blob, const char *path, struct weft_error *err)
+static int unpack_gzip(struct weft_blob *blob, const char *path, struct weft_error *err)
 {
-	const uint64_t most = most_bytes();
+	const uint64_t most = get_max_bytes();
 	const int status = weft__gzip_unpack(blob, most, is_known);
 	if (status == WEFT_ETOOBIG)
-		return fail_at(err, status, path, "unpacked it has more than %" PRIu64 " MB", most >> 20);
-	if (status == WEFT_EDAMAGED)
-		return fail_at(err, status, path, "packed by gzip, and damaged; zcat FILE | weft ... - reads what there is");
-	return status < 0 ? fail_errno(err, NULL, path, ENOMEM) : status;
+		weft_error_set(err, status,
+		    "unpacked, it is larger than the limit of %" PRIu64
+		    " MB, or than 64 times the file; use zcat FILE | weft ... -",
+		    most >> 20);
+	else if (status == WEFT_EDAMAGED)
+		weft_error_set(err, status, "damaged gzip file; use zcat FILE | weft ... - to read the undamaged part");
+	else if (status < 0)
+		weft_error_set(err, status, "%s", strerror(ENOMEM));
+	if (status < 0)
+		weft_error_set_file(err, path);
+	return status;
 }
 
 /* ---- Images ---- */
@@ -308,7 +308,7 @@ static size_t read_image(const struct weft_image *image, uint64_t offset, void *
 	return got < 0 ? 0 : (size_t)got;
 }
 
-/* Behind holes. */
+/* Returns the next offset after a hole. */
 static uint64_t next_data(const struct weft_image *image, uint64_t offset, uint64_t *end)
 {
 	off_t data = lseek(image->file, (off_t)offset, SEEK_DATA);
@@ -327,8 +327,8 @@ static int search_file(
 	return weft__image_search(out, &image, uuid, err);
 }
 
-/* What no format knows by its first bytes is searched, not read whole: it may be larger than this machine's memory, and be
- * written to meanwhile.  Of small ones the size is not always true. */
+/* Returns whether a file is searched as an image instead of read whole: no format knows its first bytes.  An image may be larger
+ * than memory and may change meanwhile.  Small files are read, because the reported size of a small file may be wrong. */
 static bool is_image(int fd, const struct stat *st)
 {
 	unsigned char first[512];
@@ -342,10 +342,10 @@ int weft__source_open_image(struct weft_source *out, const char *path, const cha
 	struct stat st = {0};
 	int status;
 	if (fd < 0 || fstat(fd, &st) < 0)
-		status = fail_errno(err, NULL, path, errno);
+		status = fail_errno(err, path, errno);
 	else if (!S_ISREG(st.st_mode))
 		status = weft__trace_fail(err, WEFT_EFORMAT, NULL, &(struct weft_blob){.name = (char *)path},
-		    "it is not a file, and so not an image of memory");
+		    "not a regular file, so not a memory image");
 	else
 		status = search_file(out, fd, &st, path, uuid, err);
 	if (fd >= 0)
@@ -355,7 +355,7 @@ int weft__source_open_image(struct weft_source *out, const char *path, const cha
 
 /* ---- Directories ---- */
 
-/* Adds the regular files that are not among the blobs, which are sorted.  Returns 1 if there were any, 0, or an error. */
+/* Adds the regular files that are not among the sorted blobs.  Returns 1 if it added any, 0, or an error. */
 static int list_files(struct weft_source *source, DIR *dir, struct weft_error *err)
 {
 	WEFT_VEC(struct weft_blob) blobs = {source->blobs, source->blob_count, source->blob_count};
@@ -364,10 +364,10 @@ static int list_files(struct weft_source *source, DIR *dir, struct weft_error *e
 	rewinddir(dir);
 	while (status == WEFT_OK && (errno = 0, entry = readdir(dir))) {
 		struct stat st;
-		/* A hidden file is one that is being made. */
+		/* A hidden file is still being made. */
 		if (entry->d_name[0] == '.' || weft_source_find(source, entry->d_name) ||
 		    (source->from && weft_position_is_behind(source->from, entry->d_name)) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		struct weft_blob *blob = weft_vec_push(&blobs);
 		char *name = blob ? strdup(entry->d_name) : NULL;
@@ -375,25 +375,25 @@ static int list_files(struct weft_source *source, DIR *dir, struct weft_error *e
 			*blob = (struct weft_blob){.name = name, .size = (size_t)st.st_size};
 		else {
 			blobs.count -= blob != NULL;
-			status = fail_errno(err, NULL, source->name, ENOMEM);
+			status = fail_errno(err, source->name, ENOMEM);
 		}
 		source->blobs = blobs.items;
 	}
 	if (status == WEFT_OK && errno)
-		status = fail_errno(err, NULL, source->name, errno);
+		status = fail_errno(err, source->name, errno);
 	bool more = blobs.count > source->blob_count;
 	source->blob_count = blobs.count;
 	weft__source_sort(source);
 	return status < 0 ? status : more;
 }
 
-/* Whether one of the files begins as a format wants it: nobody's films are read into memory. */
+/* Returns whether a format knows the first bytes of one of the files, so that weft does not read other large files. */
 static bool is_known_directory(const struct weft_source *source, DIR *dir)
 {
 	for (size_t i = 0; i < source->blob_count; i++) {
 		unsigned char head[512];
 		struct weft_blob blob = {.name = source->blobs[i].name, .bytes = head};
-		int fd = openat(dirfd(dir), blob.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		int fd = weft_named_file(dirfd(dir), blob.name, &(struct weft_named_rule){.owner = WEFT_ANY_OWNER}, NULL);
 		ssize_t got = fd < 0 ? 0 : read_at(fd, head, sizeof head, 0);
 		if (fd >= 0)
 			close(fd);
@@ -405,48 +405,47 @@ static bool is_known_directory(const struct weft_source *source, DIR *dir)
 	return false;
 }
 
-/* Reads one of the directory's files to where blob->bytes are to be, if it still fits there, else into memory of its own. */
+/* Reads one of the directory's files into the memory at blob->bytes or, if it grew, into new memory. */
 static int load_listed(
     struct weft_blob *blob, DIR *dir, const struct weft_position *from, const char *path, struct weft_error *err)
 {
-	unsigned char *room = (unsigned char *)blob->bytes;
+	unsigned char *space = (unsigned char *)blob->bytes;
 	struct stat st;
-	int status = WEFT_OK, fd = openat(dirfd(dir), blob->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 && errno == ENOENT)
-		blob->bytes = NULL; /* gone meanwhile */
-	else if (fd < 0 || fstat(fd, &st) < 0)
-		status = fail_errno(err, path, blob->name, errno);
-	else if (!S_ISREG(st.st_mode))
-		blob->bytes = NULL; /* another thing has its name now, and reading it might never end */
+	const struct weft_named_rule rule = {.owner = WEFT_ANY_OWNER};
+	int status = WEFT_OK, fd = weft_named_file(dirfd(dir), blob->name, &rule, &st);
+	if (fd < 0 && (errno == ENOENT || errno == EINVAL || errno == ELOOP || errno == ENXIO))
+		blob->bytes = NULL; /* it was deleted meanwhile, or no regular file has the name any more */
+	else if (fd < 0)
+		status = fail_errno(err, blob->name, errno);
 	else if (!is_wanted(from, fd))
 		blob->bytes = NULL;
-	else if (room && (uint64_t)st.st_size <= blob->size)
-		status = read_file(blob, fd, room, (size_t)st.st_size, from, blob->name, err);
+	else if (space && (uint64_t)st.st_size <= blob->size)
+		status = read_file(blob, fd, space, (size_t)st.st_size, from, blob->name, err);
 	else
-		status = load(blob, fd, &st, from, blob->name, err);
+		status = load_file(blob, fd, &st, from, blob->name, err);
 	if (fd >= 0)
 		close(fd);
 	return status;
 }
 
-/* The metadata first, so that what they call finished is; last what says what the other files mean, so that these hold nothing
- * that it does not explain. */
-static int turn_of(const char *name)
+/* Returns when to read a file.  The metadata come first, so that a trace that they call finished is finished; the definitions
+ * come last, so that they explain everything in the other files. */
+static int get_load_phase(const char *name)
 {
 	return strcmp(name, "metadata") == 0 ? 0 : strncmp(name, "definitions", 11) == 0 ? 2 : 1;
 }
 
-/* Memory for all of the files in one piece, each from a line of the cache on. */
-static bool make_room(struct weft_source *source)
+/* Allocates memory for all files in one piece; each file starts at a cache line. */
+static bool allocate_archive(struct weft_source *source)
 {
 	enum { LINE = 64 };
-	size_t room = 0;
+	size_t space = 0;
 	for (size_t i = 0; i < source->blob_count; i++) {
 		const size_t size = source->blobs[i].size;
-		if (!weft_size_add(&room, size) || !weft_size_add(&room, (LINE - size % LINE) % LINE))
+		if (!weft_size_add(&space, size) || !weft_size_add(&space, (LINE - size % LINE) % LINE))
 			return false;
 	}
-	if (!allocate(&source->archive, room, source->from))
+	if (!allocate_blob(&source->archive, space, source->from))
 		return false;
 	size_t at = 0;
 	for (size_t i = 0; i < source->blob_count; i++) {
@@ -456,53 +455,49 @@ static bool make_room(struct weft_source *source)
 	return true;
 }
 
-/* Forgets files that were gone when they were to be read. */
+/* Removes blobs without content, such as files that were deleted before they were read. */
 static void drop_absent(struct weft_source *source)
 {
-	size_t kept = 0;
+	size_t retained = 0;
 	for (size_t i = 0; i < source->blob_count; i++) {
 		if (source->blobs[i].bytes)
-			source->blobs[kept++] = source->blobs[i];
+			source->blobs[retained++] = source->blobs[i];
 		else
 			weft__blob_release(&source->blobs[i]);
 	}
-	source->blob_count = kept;
+	source->blob_count = retained;
 }
 
-/* A program may be writing it meanwhile. */
+/* Reads a directory that a program may be writing. */
 static int load_directory(struct weft_source *source, DIR *dir, struct weft_error *err)
 {
 	int status = 1;
 	source->is_dir = true;
-	/* One look may miss a file that is just being given its name, and find one that is younger. */
-	for (int looks = 0; looks < 16 && status == 1; looks++)
+	/* One listing may miss a file that is just being renamed, and yet include a newer file. */
+	for (int tries = 0; tries < 16 && status == 1; tries++)
 		status = list_files(source, dir, err);
 	if (status >= 0 && !is_known_directory(source, dir))
 		status =
 		    weft__trace_fail(err, WEFT_EFORMAT, source, NULL, "the directory has no trace in a format that weft reads");
-	if (status >= 0 && !make_room(source))
-		status = fail_at(err, WEFT_ENOMEM, source->name, "its files need more memory than there is");
-	for (int turn = 0; turn < 3; turn++) {
-		if (turn == 2 && status >= 0)
+	if (status >= 0 && !allocate_archive(source))
+		status = weft__trace_fail(err, WEFT_ENOMEM, source, NULL, "not enough memory for its files");
+	for (int phase = 0; phase < 3; phase++) {
+		if (phase == 2 && status >= 0)
 			status = list_files(source, dir, err);
 		for (size_t i = 0; i < source->blob_count && status >= 0; i++)
-			if (turn_of(source->blobs[i].name) == turn)
+			if (get_load_phase(source->blobs[i].name) == phase)
 				status = load_listed(&source->blobs[i], dir, source->from, source->name, err);
 	}
 	drop_absent(source);
 	return status < 0 ? status : WEFT_OK;
 }
 
-/* Adds what came since: the directory is the source's own, and read with a stream of its own. */
-static int reload(struct weft_source *source, struct weft_error *err)
+/* Adds the files that appeared since.  Opens the source's directory again for a directory stream of its own. */
+static int reload_directory(struct weft_source *source, struct weft_error *err)
 {
-	const int own = openat(source->file, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = own < 0 ? NULL : fdopendir(own);
-	if (!dir) {
-		if (own >= 0)
-			close(own);
-		return WEFT_OK; /* it is gone: there is no more to be had */
-	}
+	DIR *dir = weft_named_list(source->file);
+	if (!dir)
+		return WEFT_OK; /* the directory was deleted: nothing can be added */
 	int status = list_files(source, dir, err);
 	for (size_t i = 0; i < source->blob_count && status >= 0; i++) {
 		struct weft_blob *blob = &source->blobs[i];
@@ -519,57 +514,83 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	return weft__source_open_from(out, path, NULL, err);
 }
 
+/* Reads the directory that fd is; fd stays open. */
+static int open_directory(
+    struct weft_source *out, int fd, const char *name, const struct weft_position *from, struct weft_error *err)
+{
+	const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
+	int status = dir ? WEFT_OK : fail_errno(err, name, errno);
+	struct weft_source source = {.name = strdup(name), .from = from};
+	if (status == WEFT_OK && !source.name)
+		status = fail_errno(err, name, ENOMEM);
+	if (dir && status == WEFT_OK)
+		status = load_directory(&source, dir, err);
+	if (status == WEFT_OK) {
+		source.file = fcntl(own, F_DUPFD_CLOEXEC, 0);
+		source.reread = source.file < 0 ? NULL : reread_file;
+		source.reload = source.file < 0 ? NULL : reload_directory;
+		*out = source;
+	} else {
+		weft_source_close(&source);
+	}
+	if (dir)
+		closedir(dir);
+	else if (own >= 0)
+		close(own);
+	return status;
+}
+
+/* Reads a file, a pipe or a device, whole; fd stays open. */
+static int open_whole(struct weft_source *out, int fd, const struct stat *st, const char *name, struct weft_error *err)
+{
+	struct weft_blob blob = {0};
+	struct weft_source source = {0};
+	int status = load_file(&blob, fd, st, NULL, name, err);
+	const bool is_packed = status == WEFT_OK && weft__gzip_is(blob.bytes, blob.size);
+	if (is_packed) {
+		status = unpack_gzip(&blob, name, err);
+		if (status < 0)
+			weft__blob_release(&blob);
+	}
+	if (status == WEFT_OK)
+		status = weft__source_from_blob(&source, blob, name, err);
+	if (status == WEFT_OK && S_ISREG(st->st_mode) && !source.is_dir && !is_packed) {
+		source.file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		source.reread = source.file < 0 ? NULL : reread_file;
+	}
+	if (status == WEFT_OK)
+		*out = source;
+	return status;
+}
+
+/* Returns the id of the process whose memory the path is, or 0. */
+static long parse_memory_path(const char *path)
+{
+	long pid;
+	int parsed = 0;
+	return sscanf(path, "/proc/%ld/mem%n", &pid, &parsed) == 1 && parsed == (int)strlen(path) ? pid : 0;
+}
+
 int weft__source_open_from(struct weft_source *out, const char *path, const struct weft_position *from, struct weft_error *err)
 {
-	bool is_stdin = strcmp(path, "-") == 0;
+	const bool is_stdin = strcmp(path, "-") == 0;
 	const char *name = is_stdin ? "standard input" : path;
-	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return fail_errno(err, NULL, name, errno);
+	const int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const long pid = parse_memory_path(name);
 	struct stat st = {0};
-	int status = WEFT_OK, named = 0;
-	long pid;
-	struct weft_blob blob = {0};
-	if (fstat(fd, &st) < 0)
-		status = fail_errno(err, NULL, name, errno);
-	else if (S_ISDIR(st.st_mode)) {
-		/* A directory stream owns its descriptor, which standard input's owner still needs. */
-		int own = is_stdin ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : fd;
-		DIR *dir = own < 0 ? NULL : fdopendir(own);
-		if (!dir)
-			status = fail_errno(err, NULL, name, errno);
-		else {
-			struct weft_source source = {.name = strdup(name), .from = from};
-			status = source.name ? load_directory(&source, dir, err) : fail_errno(err, NULL, name, ENOMEM);
-			source.file = status < 0 ? -1 : fcntl(dirfd(dir), F_DUPFD_CLOEXEC, 0);
-			source.reread = source.file < 0 ? NULL : reread;
-			source.reload = source.file < 0 ? NULL : reload;
-			closedir(dir);
-			if (status < 0)
-				weft_source_close(&source);
-			else
-				*out = source;
-			return status;
-		}
-	} else if (sscanf(name, "/proc/%ld/mem%n", &pid, &named) == 1 && named == (int)strlen(name)) {
+	int status;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		status = fail_errno(err, name, errno);
+	else if (S_ISDIR(st.st_mode))
+		status = open_directory(out, fd, name, from, err);
+	else if (pid > 0)
 		status = weft__source_open_process(out, pid, NULL, err);
-	} else if (is_image(fd, &st)) {
+	else if (is_image(fd, &st))
 		status = search_file(out, fd, &st, name, NULL, err);
-	} else if ((status = load(&blob, fd, &st, NULL, name, err)) == WEFT_OK) {
-		struct weft_source source = {0};
-		const bool is_packed = weft__gzip_is(blob.bytes, blob.size);
-		if (is_packed && (status = unpack(&blob, name, err)) < 0)
-			weft__blob_release(&blob);
-		else
-			status = weft__source_from_blob(&source, blob, name, err);
-		if (status == WEFT_OK && S_ISREG(st.st_mode) && !source.is_dir && !is_packed) {
-			source.file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-			source.reread = source.file < 0 ? NULL : reread;
-		}
-		if (status == WEFT_OK)
-			*out = source;
-	}
-	if (!is_stdin)
+	else
+		status = open_whole(out, fd, &st, name, err);
+	if (fd >= 0 && !is_stdin)
 		close(fd);
 	return status;
 }
@@ -581,19 +602,14 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int64_t wall_ns(void)
-{
-	return clock_ns(CLOCK_REALTIME);
-}
-
-/* It is being recorded just now, or was at `wall_ns`.  OCaml's own files say nothing of the wall clock, but are of this boot. */
-static void is_living(struct weft_trace *trace, int64_t wall_ns)
+/* Notes that the trace was being recorded at `wall_ns`.  OCaml's own files have no wall clock, but are of this boot. */
+static void note_living(struct weft_trace *trace, int64_t wall_ns)
 {
 	if (trace->format == &weft__format_ocaml && !trace->pair_wall_ns) {
 		trace->pair_ns = clock_ns(CLOCK_MONOTONIC);
 		trace->pair_wall_ns = wall_ns;
 	}
-	weft__trace_lived(trace, wall_ns);
+	weft__trace_set_lived_until(trace, wall_ns);
 }
 
 int weft_trace_open_image(struct weft_trace **out, const char *path, const char *uuid, struct weft_error *err)
@@ -610,7 +626,7 @@ int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid,
 	if (status == WEFT_OK)
 		status = weft__trace_from_source(out, &source, err);
 	if (status == WEFT_OK && (*out)->info.unfinished)
-		weft__trace_lived(*out, wall_ns());
+		weft__trace_set_lived_until(*out, clock_ns(CLOCK_REALTIME));
 	return status;
 }
 
@@ -628,10 +644,10 @@ int weft_trace_open_from(struct weft_trace **out, const char *path, const struct
 		source.known = known;
 	if (status == WEFT_OK)
 		status = weft__trace_from_source(out, &source, err);
-	/* What it reads lies before now; that it is recorded still is asked after. */
-	int64_t now_ns = wall_ns();
+	/* Everything that was read is older than this time; only a recorder that is alive after it has lived until then. */
+	int64_t now_ns = clock_ns(CLOCK_REALTIME);
 	if (status == WEFT_OK && (*out)->info.unfinished && !(*out)->info.has_died && weft_trace_is_recorded(path))
-		is_living(*out, now_ns);
+		note_living(*out, now_ns);
 	return status;
 }
 
@@ -640,7 +656,7 @@ int weft_trace_open_fd(struct weft_trace **out, int fd, const char *name, struct
 	struct weft_source source = {0};
 	struct weft_blob blob = {0};
 	struct stat st = {0};
-	int status = slurp(&blob, fd, &st, name, err);
+	int status = read_to_end(&blob, fd, &st, name, err);
 	if (status == WEFT_OK)
 		status = weft__source_from_blob(&source, blob, name, err);
 	return status < 0 ? status : weft__trace_from_source(out, &source, err);

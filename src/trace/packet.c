@@ -1,4 +1,5 @@
-/* packet.c: see packet.h.  SPDX-License-Identifier: ISC */
+/* packet.c: parses and copies packets (packet.h).
+ * SPDX-License-Identifier: ISC */
 #include "trace/packet.h"
 
 #include <sched.h>
@@ -9,7 +10,7 @@
 #include "base/cursor.h"
 #include "base/vec.h"
 
-enum { TRIES = 100, PIECE = 1 << 16, ZEROS = 64 };
+enum { MAX_TRIES = 100, PIECE_BYTES = 1 << 16, MIN_ZERO_BYTES = 64 };
 
 enum weft_packet_fault weft__packet_probe(const unsigned char *bytes, size_t left)
 {
@@ -77,15 +78,16 @@ size_t weft__packet_read_own(const void *ctx, uint64_t at, void *to, size_t byte
 
 typedef WEFT_VEC(unsigned char) byte_vec;
 
-/* As many of the bytes as are there, in pieces: what a damaged header claims need not exist. */
+/* Reads the bytes that exist, in pieces: a damaged header may claim too many. */
 static bool read_content(byte_vec *out, const struct weft_packet_memory *memory, uint64_t at, uint64_t bytes)
 {
 	while (out->count < bytes) {
-		size_t wanted = bytes - out->count < PIECE ? (size_t)(bytes - out->count) : PIECE, before = out->count;
+		size_t wanted = bytes - out->count < PIECE_BYTES ? (size_t)(bytes - out->count) : PIECE_BYTES,
+		       before = out->count;
 		if (!weft_vec_reserve(out, wanted))
 			return false;
 		size_t got = memory->read(memory->ctx, at + before, out->items + before, wanted);
-		/* A page that began in the piece before may be told from zeros only now. */
+		/* Only now can a page that started in the previous piece be recognised as zeros. */
 		size_t from = before < WEFT_PACKET_PAGE ? 0 : before - WEFT_PACKET_PAGE;
 		out->count = weft__packet_lost_page(out->items, at, from, before + got);
 		if (out->count < before + wanted)
@@ -94,8 +96,8 @@ static bool read_content(byte_vec *out, const struct weft_packet_memory *memory,
 	return true;
 }
 
-/* What the header at `at` says now.  Whatever is read after this call was there after it. */
-static enum weft_packet_fault look(
+/* Reads the header at `at`.  The fence makes later reads happen after it. */
+static enum weft_packet_fault read_packet_header(
     struct weft_packet *out, unsigned char *header, const struct weft_packet_memory *memory, uint64_t at)
 {
 	bool is_there = memory->read(memory->ctx, at, header, WEFT_PACKET_HEADER) == WEFT_PACKET_HEADER;
@@ -103,8 +105,8 @@ static enum weft_packet_fault look(
 	return is_there ? weft__packet_parse(out, header) : WEFT_PACKET_NONE;
 }
 
-/* Takes the bytes that were read as the packet of that header: content that came since is not among them. */
-static void take_copy(
+/* Stores the bytes as a copy of the packet with that header; content that came later is not included. */
+static void store_copy(
     struct weft_packet_copy *out, byte_vec *bytes, const struct weft_packet *packet, const unsigned char *header)
 {
 	memcpy(bytes->items, header, WEFT_PACKET_HEADER);
@@ -112,12 +114,12 @@ static void take_copy(
 	*out = (struct weft_packet_copy){*packet, trimmed ? trimmed : bytes->items, bytes->count};
 }
 
-int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_memory *memory, uint64_t at, uint64_t room)
+int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_memory *memory, uint64_t at, uint64_t max_bytes)
 {
 	_Alignas(8) unsigned char header[WEFT_PACKET_HEADER], after[WEFT_PACKET_HEADER];
-	for (int tries = 0; tries < TRIES; tries++) {
+	for (int tries = 0; tries < MAX_TRIES; tries++) {
 		struct weft_packet packet, now;
-		enum weft_packet_fault fault = look(&packet, header, memory, at);
+		enum weft_packet_fault fault = read_packet_header(&packet, header, memory, at);
 		if (fault >= WEFT_PACKET_CONTENT) {
 			sched_yield();
 			continue;
@@ -125,15 +127,16 @@ int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_mem
 		if (fault != WEFT_PACKET_FINE && fault != WEFT_PACKET_TIME)
 			return 0;
 		byte_vec bytes = {0};
-		if (!read_content(&bytes, memory, at, packet.content_bytes < room ? packet.content_bytes : room)) {
+		if (!read_content(&bytes, memory, at, packet.content_bytes < max_bytes ? packet.content_bytes : max_bytes)) {
 			weft_vec_free(&bytes);
 			return WEFT_ENOMEM;
 		}
-		/* Pairs with the fence after INVALIDATE: had any byte been of the next use, lock would differ after it. */
+		/* Pairs with the fence after INVALIDATE: if any byte belonged to the next use, the lock read after it would
+		 * differ. */
 		WEFT__FENCE(__ATOMIC_ACQUIRE);
-		if (bytes.count >= WEFT_PACKET_HEADER && look(&now, after, memory, at) != WEFT_PACKET_NONE &&
+		if (bytes.count >= WEFT_PACKET_HEADER && read_packet_header(&now, after, memory, at) != WEFT_PACKET_NONE &&
 		    now.lock == packet.lock) {
-			take_copy(out, &bytes, &packet, header);
+			store_copy(out, &bytes, &packet, header);
 			return 1;
 		}
 		bool is_short = bytes.count < WEFT_PACKET_HEADER;
@@ -155,13 +158,13 @@ bool weft__packet_read_on(
 	    weft__packet_lost_page(bytes, at, from < WEFT_PACKET_PAGE ? 0 : from - WEFT_PACKET_PAGE, end) < end)
 		return false;
 	WEFT__FENCE(__ATOMIC_ACQUIRE); /* as in weft__packet_copy() */
-	return look(&now, after, memory, at) != WEFT_PACKET_NONE && now.lock == packet->lock;
+	return read_packet_header(&now, after, memory, at) != WEFT_PACKET_NONE && now.lock == packet->lock;
 }
 
 size_t weft__packet_lost_page(const unsigned char *packet, uint64_t address, size_t from, size_t end)
 {
 	size_t first = (size_t)((WEFT_PACKET_PAGE - (address + from) % WEFT_PACKET_PAGE) % WEFT_PACKET_PAGE);
-	for (size_t at = from + first; at < end && end - at >= ZEROS; at += WEFT_PACKET_PAGE) {
+	for (size_t at = from + first; at < end && end - at >= MIN_ZERO_BYTES; at += WEFT_PACKET_PAGE) {
 		size_t i = 0, stop = end - at < WEFT_PACKET_PAGE ? end - at : WEFT_PACKET_PAGE;
 		while (i < stop && packet[at + i] == 0)
 			i++;

@@ -1,7 +1,6 @@
-/* packet.h: one packet of a native trace: what its header says, and how it is copied while its program may be writing it (private
- * to src/trace).
+/* packet.h: parses the header of a native packet, and copies a packet that its program may be writing (private to src/trace).
  *
- * A directory's files, a buffer and the image of a memory hold the same packets; whoever finds one asks here what it is worth.
+ * Files of a directory, buffers and memory images contain the same packets.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_PACKET_H
 #define WEFT_TRACE_PACKET_H
@@ -16,13 +15,13 @@
 
 enum { WEFT_PACKET_HEADER = sizeof(struct weft_packet_header), WEFT_PACKET_PAGE = 4096 };
 
-/* What a header says. */
+/* The fields of a header. */
 struct weft_packet {
 	uint8_t uuid[16];
 	char thread_name[WEFT_THREAD_NAME_SIZE]; /* perhaps not terminated */
 	uint64_t tid;
-	uint64_t bytes;         /* of header, content and the room that is not used */
-	uint64_t content_bytes; /* header included */
+	uint64_t bytes;         /* header, content and unused space */
+	uint64_t content_bytes; /* includes the header */
 	uint64_t begin;         /* ticks */
 	uint64_t sequence, events_before, lost_full, lost_nested, lost_no_stream;
 	uint64_t clock_hz, pair_clock, pair_wall_ns;
@@ -30,58 +29,56 @@ struct weft_packet {
 	uint16_t version, header_bytes;
 };
 
-/* The first thing that is wrong with a header.  What is from WEFT_PACKET_CONTENT on may be gone at another look, while the
- * packet's program runs. */
+/* The first fault of a header.  While the program runs, faults from WEFT_PACKET_CONTENT on may disappear on another read. */
 enum weft_packet_fault {
 	WEFT_PACKET_FINE,
-	WEFT_PACKET_NONE,       /* no packet begins there */
-	WEFT_PACKET_BIG_ENDIAN, /* one of a big-endian machine does */
-	WEFT_PACKET_VERSION,    /* of a version that this reader does not know */
-	WEFT_PACKET_SIZES,      /* sizes that contradict each other */
-	WEFT_PACKET_CLASS,      /* of a class of streams that this reader does not know */
-	WEFT_PACKET_TIME,       /* a time that no clock shows */
-	WEFT_PACKET_CONTENT,    /* more content than the packet has room for, or less than its header */
-	WEFT_PACKET_REUSED      /* its program stood between INVALIDATE and VALIDATE (src/record/core.c) */
+	WEFT_PACKET_NONE,       /* no packet starts here */
+	WEFT_PACKET_BIG_ENDIAN, /* a packet of a big-endian machine starts here */
+	WEFT_PACKET_VERSION,    /* a version that this reader does not know */
+	WEFT_PACKET_SIZES,      /* contradictory sizes */
+	WEFT_PACKET_CLASS,      /* a stream class that this reader does not know */
+	WEFT_PACKET_TIME,       /* an impossible time */
+	WEFT_PACKET_CONTENT,    /* more content than the packet's size, or less than its header */
+	WEFT_PACKET_REUSED      /* its program was between INVALIDATE and VALIDATE (src/record/core.c) */
 };
 
-/* Whether a packet begins in these bytes: FINE, NONE or BIG_ENDIAN. */
+/* Checks whether a packet starts here; returns FINE, NONE or BIG_ENDIAN. */
 enum weft_packet_fault weft__packet_probe(const unsigned char *bytes, size_t left);
 
-/* Fills *out from WEFT_PACKET_HEADER bytes.  *out says what the header says, whatever is wrong with it. */
+/* Fills *out from WEFT_PACKET_HEADER bytes, even if the header has a fault. */
 enum weft_packet_fault weft__packet_parse(struct weft_packet *out, const unsigned char *header);
 
-/* Where bytes stand that somebody may be writing.  `read` copies at most `bytes` of what stands at `at` now, each aligned word of
- * 8 bytes whole, and returns how many it could copy. */
+/* Memory that may be written concurrently.  `read` copies up to `bytes` present bytes at `at`, each aligned 8-byte word
+ * atomically, and returns the number of bytes copied. */
 struct weft_packet_memory {
 	size_t (*read)(const void *ctx, uint64_t at, void *to, size_t bytes);
 	const void *ctx;
 };
 
-/* Bytes of this process, aligned to 8; ctx points to the byte that `at` 0 means. */
+/* Reads bytes of this process, aligned to 8; ctx points to offset 0. */
 size_t weft__packet_read_own(const void *ctx, uint64_t at, void *to, size_t bytes);
 
 /* A packet as it was at one moment. */
 struct weft_packet_copy {
 	struct weft_packet packet;
-	unsigned char *bytes; /* header and content, to be freed; its .content_size is packet.content_bytes */
-	size_t size;          /* less than packet.content_bytes where the rest was not there */
+	unsigned char *bytes; /* header and content, freed by the caller; its .content_size is packet.content_bytes */
+	size_t size;          /* less than packet.content_bytes if the rest was not available */
 };
 
-/* Copies the packet at `at`, of which no more than `room` bytes are its own.  What is read between two looks that find the same
- * even lock is of one use of the packet.
+/* Copies the packet at `at`, which has at most max_bytes bytes.  Bytes read between two reads of the same even lock belong to one
+ * use of the packet.
  *
- * Returns 1, also for one whose time is impossible; 0: there is no packet, or it was being reused at each of many looks;
- * WEFT_ENOMEM. */
-int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_memory *memory, uint64_t at, uint64_t room);
+ * Returns 1, also if the time is impossible; 0: there is no packet, or it was being reused at each of many tries; WEFT_ENOMEM. */
+int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_memory *memory, uint64_t at, uint64_t max_bytes);
 
-/* Reads what a copy of `size` bytes lacks of its packet's content, of which *packet was read since, with the same lock; `bytes`
- * has room for it.  false: the packet is being reused, or was not written as a whole, and is to be copied anew. */
+/* Reads the content that a copy of `size` bytes misses, after *packet was read again with the same lock; `bytes` has capacity for
+ * it.  False: the packet is being reused, or was written incompletely, and must be copied again. */
 bool weft__packet_read_on(
     unsigned char *bytes, size_t size, const struct weft_packet *packet, const struct weft_packet_memory *memory, uint64_t at);
 
-/* Where the first page of zeros begins, at or behind `from`: a page that a power failure kept from the disk, or a hole of an
- * image; `end` if there is none.  `address` is that of packet[0]; pages are counted from address 0.  No events have so many zeros
- * in a row. */
+/* Returns the start of the first page of zeros at or after `from`; `end` if there is none.  Such a page never reached the disk
+ * before a power failure, or is a hole of an image.  `address` is the address of packet[0]; pages are counted from address 0.
+ * Events never contain so many consecutive zeros. */
 size_t weft__packet_lost_page(const unsigned char *packet, uint64_t address, size_t from, size_t end);
 
 #endif

@@ -1,4 +1,5 @@
-/* position.c: see position.h.  SPDX-License-Identifier: ISC */
+/* position.c: positions in a trace (position.h).
+ * SPDX-License-Identifier: ISC */
 #include "trace/position.h"
 
 #include <stdlib.h>
@@ -42,20 +43,21 @@ void weft_position_free(struct weft_position *position)
 	*position = (struct weft_position){0};
 }
 
-static const struct weft_reached *find(const struct weft_reached *items, size_t count, uint32_t instance)
+static const struct weft_stream_position *find_stream_position(
+    const struct weft_stream_position *items, size_t count, uint32_t instance)
 {
-	const size_t at = WEFT_FIRST(i, 0, count, items[i].instance >= instance);
+	const size_t at = WEFT_FIND_FIRST(i, 0, count, items[i].instance >= instance);
 	return at < count && items[at].instance == instance ? &items[at] : NULL;
 }
 
-const struct weft_reached *weft_position_of(const struct weft_position *position, uint32_t instance)
+const struct weft_stream_position *weft_position_of_stream(const struct weft_position *position, uint32_t instance)
 {
-	return find(position->streams.items, position->streams.count, instance);
+	return find_stream_position(position->streams.items, position->streams.count, instance);
 }
 
-const struct weft_reached *weft_position_of_kernel(const struct weft_position *position, uint32_t processor)
+const struct weft_stream_position *weft_position_of_kernel(const struct weft_position *position, uint32_t processor)
 {
-	return find(position->kernel.items, position->kernel.count, processor);
+	return find_stream_position(position->kernel.items, position->kernel.count, processor);
 }
 
 bool weft_position_is_behind(const struct weft_position *position, const char *name)
@@ -68,28 +70,28 @@ bool weft_position_is_behind(const struct weft_position *position, const char *n
 	if (*end != '-' || instance > UINT32_MAX)
 		return false;
 	const unsigned long long packet = strtoull(end + 1, &end, 10);
-	const struct weft_reached *reached = *end ? NULL : weft_position_of(position, (uint32_t)instance);
+	const struct weft_stream_position *reached = *end ? NULL : weft_position_of_stream(position, (uint32_t)instance);
 	return reached && packet < reached->sequence;
 }
 
-int weft_trace_reached(const struct weft_trace *trace, struct weft_position *out)
+int weft_trace_end_position(const struct weft_trace *trace, struct weft_position *out)
 {
-	return trace->format == &weft__format_native ? weft__native_reached(trace, out) : WEFT_ENOTSUP;
+	return trace->format == &weft__format_native ? weft__native_end_position(trace, out) : WEFT_ENOTSUP;
 }
 
-int weft_trace_began(const struct weft_trace *trace, struct weft_position *out)
+int weft_trace_start_position(const struct weft_trace *trace, struct weft_position *out)
 {
-	return trace->format == &weft__format_native ? weft__native_began(trace, out) : WEFT_ENOTSUP;
+	return trace->format == &weft__format_native ? weft__native_start_position(trace, out) : WEFT_ENOTSUP;
 }
 
-int weft_trace_stands(const struct weft_trace *trace, struct weft_position *out)
+int weft_trace_current_position(const struct weft_trace *trace, struct weft_position *out)
 {
-	return trace->format == &weft__format_native ? weft__native_stands(trace, out) : WEFT_ENOTSUP;
+	return trace->format == &weft__format_native ? weft__native_current_position(trace, out) : WEFT_ENOTSUP;
 }
 
-uint64_t weft_trace_left(const struct weft_trace *trace)
+uint64_t weft_trace_bytes_left(const struct weft_trace *trace)
 {
-	return trace->format == &weft__format_native ? weft__native_left(trace) : 0;
+	return trace->format == &weft__format_native ? weft__native_bytes_left(trace) : 0;
 }
 
 void weft_trace_begin_at(struct weft_trace *trace, const struct weft_position *position)
@@ -102,7 +104,7 @@ void weft_trace_rewind_to(struct weft_trace *trace, const struct weft_position *
 {
 	if (trace->format == &weft__format_native)
 		weft__native_rewind_to(trace, position);
-	trace->has_told = true;
+	trace->has_given_checkpoint = true;
 }
 
 bool weft_trace_is_resumed(const struct weft_trace *trace)
@@ -110,8 +112,8 @@ bool weft_trace_is_resumed(const struct weft_trace *trace)
 	return trace->source.from && trace->is_resumed;
 }
 
-void weft_trace_tell(struct weft_trace *trace, const struct weft_event *events, size_t count)
+void weft_trace_set_checkpoint(struct weft_trace *trace, const struct weft_event *events, size_t count)
 {
-	trace->told = events;
-	trace->told_count = count;
+	trace->checkpoint = events;
+	trace->checkpoint_count = count;
 }

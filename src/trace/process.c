@@ -1,5 +1,4 @@
-/* process.c: reads the ring in the memory of a process.  The process may run, hang or be stopped; it does not take part.
- *
+/* process.c: reads a ring in the memory of a process.  The process may run, hang or be stopped; it need not cooperate.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,15 +17,15 @@ struct process {
 	long pid;
 	WEFT_VEC(struct weft_extent) extents;
 	WEFT_VEC(bool) is_shared;  /* by extent */
-	bool is_last_taken;        /* the mapping that smaps is describing is the last extent */
-	char directory[PATH + 32]; /* the trace directory of which the process maps files, or "" */
-	int memory, pages;         /* descriptors of /proc/PID/mem and pagemap, or -1 */
+	bool is_last_extent;       /* smaps is describing the last extent */
+	char directory[PATH + 32]; /* trace directory of which the process maps files, or "" */
+	int memory, pages;         /* file descriptors of /proc/PID/mem and pagemap, or -1 */
 	uint64_t page_bytes;
 };
 
-/* ---- What is mapped ---- */
+/* ---- Mappings ---- */
 
-/* Mappings of devices are not read, since reading can change a device. */
+/* Returns true for mappings of devices, which are not read because reading can change a device. */
 static bool is_device(const char *path)
 {
 	return (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0 && strncmp(path, "/dev/zero", 9) != 0 &&
@@ -34,16 +33,16 @@ static bool is_device(const char *path)
 	       strncmp(path, "anon_inode:", 11) == 0;
 }
 
-/* Takes a line of /proc/PID/smaps, which begins a mapping or describes the one before.  Only mappings that the process can write
- * are extents, since a ring is one.  False when out of memory. */
-static bool take_line(struct process *p, char *line)
+/* Parses a line of /proc/PID/smaps, which starts a mapping or describes the previous one.  Only writable mappings become extents,
+ * because rings are writable.  False: out of memory. */
+static bool parse_smaps_line(struct process *p, char *line)
 {
 	uint64_t begin, end, inode;
 	char rights[8];
 	int path_at = 0;
 	if (strncmp(line, "VmFlags:", 8) == 0) {
-		/* io, pf: memory of a device.  dd: kept out of core dumps, as are the terabytes of a sanitizer. */
-		if (p->is_last_taken && (strstr(line, " io") || strstr(line, " pf") || strstr(line, " dd"))) {
+		/* io, pf: memory of a device. dd: excluded from core dumps, such as the terabytes of a sanitizer. */
+		if (p->is_last_extent && (strstr(line, " io") || strstr(line, " pf") || strstr(line, " dd"))) {
 			p->extents.count--;
 			p->is_shared.count--;
 		}
@@ -51,7 +50,7 @@ static bool take_line(struct process *p, char *line)
 	}
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %" SCNu64 " %n", &begin, &end, rights, &inode, &path_at) < 4)
 		return true;
-	p->is_last_taken = false;
+	p->is_last_extent = false;
 	char *path = line + path_at;
 	path[strcspn(path, "\n")] = 0;
 	if (rights[0] != 'r' || rights[1] != 'w' || begin >= end || is_device(path))
@@ -64,7 +63,7 @@ static bool take_line(struct process *p, char *line)
 	if (!shared)
 		return false;
 	*shared = rights[3] == 's';
-	p->is_last_taken = true;
+	p->is_last_extent = true;
 	if (*shared && !p->directory[0] && weft__image_cut_path(path))
 		snprintf(p->directory, sizeof p->directory, "/proc/%ld/root%s", p->pid, path);
 	return true;
@@ -73,7 +72,7 @@ static bool take_line(struct process *p, char *line)
 static int read_maps(struct process *p, struct weft_error *err)
 {
 	char path[64], *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	snprintf(path, sizeof path, "/proc/%ld/smaps", p->pid);
 	FILE *maps = fopen(path, "re");
 	if (!maps && errno == ENOENT) {
@@ -81,9 +80,9 @@ static int read_maps(struct process *p, struct weft_error *err)
 		maps = fopen(path, "re");
 	}
 	bool whole = maps != NULL, any = false;
-	while (whole && getline(&line, &room, maps) > 0) {
+	while (whole && getline(&line, &capacity, maps) > 0) {
 		any = true;
-		whole = take_line(p, line);
+		whole = parse_smaps_line(p, line);
 	}
 	int error = errno;
 	if (maps)
@@ -92,16 +91,16 @@ static int read_maps(struct process *p, struct weft_error *err)
 	if (!maps && (error == ENOENT || error == ESRCH))
 		return weft_error_set(err, WEFT_ENOENT, "no process %ld", p->pid);
 	if (!maps && error != ENOMEM)
-		return weft_error_set(err, WEFT_EACCES, "process %ld: only the user who runs it, and root, may read it", p->pid);
+		return weft_error_set(err, WEFT_EACCES, "process %ld: only its user and root may read its memory", p->pid);
 	if (!whole)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (!any)
 		return weft_error_set(
-		    err, WEFT_EFORMAT, "process %ld has no memory of its own: it has ended, or it belongs to the kernel", p->pid);
+		    err, WEFT_EFORMAT, "process %ld has no memory: it has ended, or is a kernel thread", p->pid);
 	return WEFT_OK;
 }
 
-/* Opens mem and pagemap; if that is forbidden, the error says by what. */
+/* Opens mem and pagemap; if that is forbidden, the error has the reason. */
 static int open_memory(struct process *p, struct weft_error *err)
 {
 	char path[64];
@@ -121,13 +120,13 @@ static int open_memory(struct process *p, struct weft_error *err)
 	}
 	if ((error == EACCES || error == EPERM) && scope > '0')
 		return weft_error_set(err, WEFT_EACCES,
-		    "process %ld: its memory may not be read: kernel.yama.ptrace_scope is %c; root can read it", p->pid, scope);
-	return weft_error_set(err, WEFT_EACCES, "process %ld: its memory may not be read: %s", p->pid, strerror(error));
+		    "process %ld: reading its memory is not permitted: kernel.yama.ptrace_scope is %c; use root", p->pid, scope);
+	return weft_error_set(err, WEFT_EACCES, "process %ld: reading its memory is not permitted: %s", p->pid, strerror(error));
 }
 
-/* ---- Reading ---- */
+/* ---- Read ---- */
 
-static struct process *process_of(const struct weft_image *image)
+static struct process *get_process(const struct weft_image *image)
 {
 	return (struct process *)(void *)(uintptr_t)image->ctx;
 }
@@ -146,8 +145,9 @@ static size_t read_process(const struct weft_image *image, uint64_t address, voi
 	return got;
 }
 
-/* The end of the private mapping around an address; the address itself if its mapping is shared, or there is none. */
-static uint64_t end_of_own(const struct process *p, uint64_t address)
+/* Returns the end of the private mapping that contains an address; the address itself if its mapping is shared or there is
+ * none. */
+static uint64_t find_private_end(const struct process *p, uint64_t address)
 {
 	for (size_t i = 0; i < p->extents.count; i++)
 		if (address - p->extents.items[i].address < p->extents.items[i].bytes)
@@ -155,13 +155,13 @@ static uint64_t end_of_own(const struct process *p, uint64_t address)
 	return address;
 }
 
-/* Passes over pages of private mappings that the process never touched, since reading such a page would allocate it. */
+/* Skips pages of private mappings that the process never touched, because reading such a page would allocate it. */
 static uint64_t next_data(const struct weft_image *image, uint64_t address, uint64_t *end)
 {
 	enum { AT_ONCE = 512 };
 	const uint64_t touched = UINT64_C(3) << 62; /* present, or swapped */
-	const struct process *p = process_of(image);
-	const uint64_t limit = end_of_own(p, address);
+	const struct process *p = get_process(image);
+	const uint64_t limit = find_private_end(p, address);
 	uint64_t entries[AT_ONCE], page = address / p->page_bytes;
 	while (page * p->page_bytes < limit) {
 		ssize_t bytes = p->pages < 0 ? -1 : pread(p->pages, entries, sizeof entries, (off_t)(page * sizeof *entries));
@@ -197,7 +197,7 @@ static int search_process(struct weft_source *out, struct process *p, const char
 	};
 	int status = p->extents.count ? weft__image_search(out, &image, uuid, err) : WEFT_EFORMAT;
 	if (status == WEFT_EFORMAT && !uuid)
-		return weft_error_set(err, WEFT_EFORMAT, "process %ld: its memory has no ring: it records nothing", p->pid);
+		return weft_error_set(err, WEFT_EFORMAT, "process %ld is not recording: its memory contains no ring", p->pid);
 	return status;
 }
 

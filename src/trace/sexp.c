@@ -2,7 +2,8 @@
  *
  *	((time SECONDS)(op(NAME ARGS...)))
  *
- * Lines that are not understood are skipped.  SPDX-License-Identifier: ISC */
+ * Lines that cannot be parsed are skipped.
+ * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,19 +16,20 @@ struct sexp {
 	const char *at, *end;
 	int64_t last_ns;
 	struct weft_stream_info stream;
-	struct weft_intern unquoted; /* texts without their escapes, each once: reading again after a rewind adds none */
+	/* texts without their escapes, each stored once; reading again after a rewind adds none */
+	struct weft_intern unquoted;
 	struct weft_event batch[BATCH];
 };
 
-/* The state of reading one line. */
+/* State of parsing one line. */
 struct parser {
 	const char *at, *end;
-	const char *problem; /* the first one, or NULL */
+	const char *problem; /* the first problem, or NULL */
 	struct weft_intern *unquoted;
 	bool no_memory;
 };
 
-static bool fail(struct parser *p, const char *problem)
+static bool fail_parse(struct parser *p, const char *problem)
 {
 	if (!p->problem)
 		p->problem = problem;
@@ -39,23 +41,23 @@ static bool is_space(char c)
 	return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f';
 }
 
-static bool peek(struct parser *p, char c)
+static bool peek_char(struct parser *p, char c)
 {
 	while (p->at < p->end && is_space(*p->at))
 		p->at++;
 	return p->at < p->end && *p->at == c;
 }
 
-static bool expect(struct parser *p, char c)
+static bool expect_char(struct parser *p, char c)
 {
-	if (!peek(p, c))
-		return fail(p, c == '(' ? "expected '('" : "expected ')'");
+	if (!peek_char(p, c))
+		return fail_parse(p, c == '(' ? "expected '('" : "expected ')'");
 	p->at++;
 	return true;
 }
 
-/* The byte that an escape stands for.  *at is behind the backslash, and is moved behind the escape. */
-static int unescape(const char **at, const char *end)
+/* Returns the byte of an escape sequence; *at is after the backslash, and is moved after the sequence. */
+static int unescape_char(const char **at, const char *end)
 {
 	const char *p = *at;
 	int left = end - p > 3 ? 3 : (int)(end - p);
@@ -74,18 +76,18 @@ static int unescape(const char **at, const char *end)
 }
 
 /* Removes the escapes of a text; the result is kept in the table. */
-static bool unquote(struct parser *p, const char *from, const char *to, struct weft_str *out)
+static bool unquote_string(struct parser *p, const char *from, const char *to, struct weft_str *out)
 {
 	char *bytes = malloc((size_t)(to - from));
 	if (!bytes) {
 		p->no_memory = true;
-		return fail(p, "out of memory");
+		return fail_parse(p, "out of memory");
 	}
 	uint32_t len = 0;
 	while (from < to)
 		if (*from == '\\' && from + 1 < to) {
 			from++;
-			bytes[len++] = (char)unescape(&from, to);
+			bytes[len++] = (char)unescape_char(&from, to);
 		} else
 			bytes[len++] = *from++;
 	size_t known = p->unquoted->texts.count;
@@ -94,7 +96,7 @@ static bool unquote(struct parser *p, const char *from, const char *to, struct w
 		free(bytes);
 	if (number == WEFT_INTERN_FAILED) {
 		p->no_memory = true;
-		return fail(p, "out of memory");
+		return fail_parse(p, "out of memory");
 	}
 	*out = p->unquoted->texts.items[number];
 	return true;
@@ -102,7 +104,7 @@ static bool unquote(struct parser *p, const char *from, const char *to, struct w
 
 static bool read_atom(struct parser *p, struct weft_str *out)
 {
-	if (peek(p, '"')) {
+	if (peek_char(p, '"')) {
 		const char *from = ++p->at;
 		bool escaped = false;
 		while (p->at < p->end && *p->at != '"' && *p->at != '\n') {
@@ -113,12 +115,12 @@ static bool read_atom(struct parser *p, struct weft_str *out)
 			p->at++;
 		}
 		if (p->at == p->end || *p->at != '"')
-			return fail(p, "a quoted atom has no closing quote");
+			return fail_parse(p, "a quoted atom has no closing quote");
 		const char *to = p->at++;
 		if ((uint64_t)(to - from) > UINT32_MAX)
-			return fail(p, "an atom of 4 GB");
+			return fail_parse(p, "an atom of 4 GB");
 		if (escaped)
-			return unquote(p, from, to, out);
+			return unquote_string(p, from, to, out);
 		*out = (struct weft_str){from, (uint32_t)(to - from)};
 		return true;
 	}
@@ -126,9 +128,9 @@ static bool read_atom(struct parser *p, struct weft_str *out)
 	while (p->at < p->end && !is_space(*p->at) && *p->at != '(' && *p->at != ')' && *p->at != '"' && *p->at != ';')
 		p->at++;
 	if (p->at == from)
-		return fail(p, "expected an atom");
+		return fail_parse(p, "expected an atom");
 	if ((uint64_t)(p->at - from) > UINT32_MAX)
-		return fail(p, "an atom of 4 GB");
+		return fail_parse(p, "an atom of 4 GB");
 	*out = (struct weft_str){from, (uint32_t)(p->at - from)};
 	return true;
 }
@@ -143,16 +145,16 @@ static bool read_i64(struct parser *p, int64_t *out)
 	for (uint32_t i = negative; i < atom.len; i++) {
 		uint64_t digit = (uint64_t)(unsigned char)atom.ptr[i] - '0';
 		if (digit > 9)
-			return fail(p, "expected a number");
+			return fail_parse(p, "expected a number");
 		if (value > (limit - digit) / 10)
-			return fail(p, "a number of more than 64 bits");
+			return fail_parse(p, "a number of more than 64 bits");
 		value = value * 10 + digit;
 	}
 	*out = (int64_t)(negative ? 0 - value : value);
 	return true;
 }
 
-/* Reads seconds, a decimal number that may have an exponent, as ns.  The result is exact, and rounded to a whole ns. */
+/* Parses decimal seconds, with an optional exponent, as ns.  The result is exact and rounded to whole ns. */
 static bool read_seconds(struct parser *p, int64_t *out_ns)
 {
 	struct weft_str atom;
@@ -185,16 +187,16 @@ static bool read_seconds(struct parser *p, int64_t *out_ns)
 		exponent += negative ? -e : e;
 	}
 	if (!digits || i < atom.len)
-		return fail(p, "expected a time");
+		return fail_parse(p, "expected a time");
 	for (; mantissa && exponent > 0; exponent--) {
 		if (mantissa > INT64_MAX / 10)
-			return fail(p, "a time out of range");
+			return fail_parse(p, "a time out of range");
 		mantissa *= 10;
 	}
 	for (; mantissa && exponent < 0; exponent++)
 		mantissa = mantissa / 10 + (exponent == -1 && mantissa % 10 >= 5);
 	if (mantissa > INT64_MAX)
-		return fail(p, "a time out of range");
+		return fail_parse(p, "a time out of range");
 	*out_ns = atom.ptr[0] == '-' ? -(int64_t)mantissa : (int64_t)mantissa;
 	return true;
 }
@@ -215,101 +217,102 @@ static uint8_t find_kind(struct weft_str name)
 	return WEFT_KIND_UNKNOWN;
 }
 
-static bool is(struct weft_str text, const char *word)
+static bool str_equals(struct weft_str text, const char *word)
 {
 	size_t len = strlen(word);
 	return text.len == len && memcmp(text.ptr, word, len) == 0;
 }
 
-/* Reads "NAME ARGS..." */
+/* Parses "NAME ARGS...". */
 static bool read_op(struct parser *p, struct weft_event *ev)
 {
 	struct weft_str name = {0}, kind = {0};
 	if (!read_atom(p, &name))
 		return false;
-	if (is(name, "Reads")) {
+	if (str_equals(name, "Reads")) {
 		ev->op = WEFT_OP_READ;
 		return read_i64(p, &ev->a) && read_i64(p, &ev->b);
 	}
-	if (is(name, "Creates")) {
+	if (str_equals(name, "Creates")) {
 		ev->op = WEFT_OP_CREATE;
 		ev->kind = WEFT_KIND_UNKNOWN;
 		if (!read_i64(p, &ev->a) || !read_i64(p, &ev->b))
 			return false;
-		if (!peek(p, ')')) {
+		if (!peek_char(p, ')')) {
 			if (!read_atom(p, &kind))
 				return false;
 			ev->kind = find_kind(kind);
 		}
 		return true;
 	}
-	if (is(name, "Resolves")) {
+	if (str_equals(name, "Resolves")) {
 		ev->op = WEFT_OP_RESOLVE;
 		if (!read_i64(p, &ev->a) || !read_i64(p, &ev->b))
 			return false;
-		if (peek(p, ')'))
+		if (peek_char(p, ')'))
 			return true;
-		if (!expect(p, '('))
+		if (!expect_char(p, '('))
 			return false;
-		if (!peek(p, ')')) {
+		if (!peek_char(p, ')')) {
 			ev->op = WEFT_OP_FAIL;
 			if (!read_atom(p, &ev->text))
 				return false;
 		}
-		return expect(p, ')');
+		return expect_char(p, ')');
 	}
-	if (is(name, "Label")) {
+	if (str_equals(name, "Label")) {
 		ev->op = WEFT_OP_LABEL;
 		if (!read_i64(p, &ev->a) || !read_atom(p, &ev->text))
 			return false;
-		if (is(ev->text, "__should_resolve")) {
+		if (str_equals(ev->text, "__should_resolve")) {
 			ev->op = WEFT_OP_SHOULD_RESOLVE;
 			ev->text = (struct weft_str){0};
 		}
 		return true;
 	}
-	if (is(name, "Becomes")) {
+	if (str_equals(name, "Becomes")) {
 		ev->op = WEFT_OP_BECOME;
 		return read_i64(p, &ev->a) && read_i64(p, &ev->b);
 	}
-	if (is(name, "Switch")) {
+	if (str_equals(name, "Switch")) {
 		ev->op = WEFT_OP_RUN;
 		return read_i64(p, &ev->a);
 	}
-	if (is(name, "Gc")) {
+	if (str_equals(name, "Gc")) {
 		ev->op = WEFT_OP_PAUSE;
 		ev->text = (struct weft_str){"gc", 2};
 		return read_seconds(p, &ev->value);
 	}
-	if (is(name, "Increases")) {
+	if (str_equals(name, "Increases")) {
 		ev->op = WEFT_OP_COUNTER_ADD;
 		return read_i64(p, &ev->a) && read_atom(p, &ev->text) && read_i64(p, &ev->value);
 	}
-	return fail(p, "unknown operation");
+	return fail_parse(p, "unknown operation");
 }
 
 static bool read_event(struct parser *p, struct weft_event *ev)
 {
 	struct weft_str word = {0};
 	*ev = (struct weft_event){.site = WEFT_NO_SITE};
-	if (!expect(p, '(') || !expect(p, '(') || !read_atom(p, &word))
+	if (!expect_char(p, '(') || !expect_char(p, '(') || !read_atom(p, &word))
 		return false;
-	if (!is(word, "time"))
-		return fail(p, "expected (time SECONDS)");
-	if (!read_seconds(p, &ev->time_ns) || !expect(p, ')') || !expect(p, '(') || !read_atom(p, &word))
+	if (!str_equals(word, "time"))
+		return fail_parse(p, "expected (time SECONDS)");
+	if (!read_seconds(p, &ev->time_ns) || !expect_char(p, ')') || !expect_char(p, '(') || !read_atom(p, &word))
 		return false;
-	if (!is(word, "op"))
-		return fail(p, "expected (op ...)");
-	return expect(p, '(') && read_op(p, ev) && expect(p, ')') && expect(p, ')') && expect(p, ')');
+	if (!str_equals(word, "op"))
+		return fail_parse(p, "expected (op ...)");
+	return expect_char(p, '(') && read_op(p, ev) && expect_char(p, ')') && expect_char(p, ')') && expect_char(p, ')');
 }
 
-static enum weft_confidence probe(const struct weft_source *source)
+static enum weft_confidence probe_source(const struct weft_source *source)
 {
 	if (source->blob_count != 1)
 		return WEFT_CONFIDENCE_NONE;
 	const char *at = (const char *)source->blobs[0].bytes, *end = at + source->blobs[0].size;
 	struct parser p = {.at = at, .end = end};
-	bool begins = expect(&p, '(') && expect(&p, '(') && peek(&p, 't') && p.end - p.at > 4 && memcmp(p.at, "time", 4) == 0;
+	bool begins = expect_char(&p, '(') && expect_char(&p, '(') && peek_char(&p, 't') && p.end - p.at > 4 &&
+		      memcmp(p.at, "time", 4) == 0;
 	return begins ? WEFT_CONFIDENCE_LIKELY : WEFT_CONFIDENCE_NONE;
 }
 
@@ -343,8 +346,8 @@ static void close_trace(struct weft_trace *trace)
 	free(s);
 }
 
-/* Reads the next event, and skips lines that are none.  Returns 1, 0 at the end, WEFT_ENOMEM. */
-static int decode(struct weft_trace *trace, struct weft_event *ev)
+/* Reads the next event and skips invalid lines.  Returns 1, 0 at the end, or WEFT_ENOMEM. */
+static int decode_event(struct weft_trace *trace, struct weft_event *ev)
 {
 	struct sexp *s = trace->state;
 	const struct weft_blob *blob = &trace->source.blobs[0];
@@ -375,12 +378,12 @@ static int decode(struct weft_trace *trace, struct weft_event *ev)
 	}
 }
 
-static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+static int read_events(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct sexp *s = trace->state;
 	size_t n = 0;
 	int more = 1;
-	while (n < BATCH && (more = decode(trace, &s->batch[n])) == 1)
+	while (n < BATCH && (more = decode_event(trace, &s->batch[n])) == 1)
 		n++;
 	if (more < 0)
 		return more;
@@ -392,4 +395,4 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 }
 
 const struct weft_trace_format weft__format_sexp = {
-    "sexp", probe, open_trace, next, rewind_events, close_trace, NULL, NULL, NULL, NULL};
+    "sexp", probe_source, open_trace, read_events, rewind_events, close_trace, NULL, NULL, NULL, NULL};

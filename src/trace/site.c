@@ -1,4 +1,5 @@
-/* site.c: what sites are called.  SPDX-License-Identifier: ISC */
+/* site.c: names of sites.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "base/utf8.h"
 #include "trace/format.h"
 
-/* Texts that a trace's sites were given, one block each. */
+/* Texts that sites were given later, one block for each site. */
 struct weft_site_texts {
 	struct weft_site_texts *next;
 	char bytes[];
@@ -31,7 +32,7 @@ int weft_trace_name_site(struct weft_trace *trace, uint32_t site, struct weft_st
 	memcpy(texts->bytes + file.len, function.len ? function.ptr : "", function.len);
 	texts->next = trace->texts;
 	trace->texts = texts;
-	/* The array is the format's, which made it to be filled. */
+	/* The array belongs to the format, which allows names to be filled in. */
 	struct weft_site *named = (struct weft_site *)(uintptr_t)&trace->info.sites[site];
 	named->file = (struct weft_str){texts->bytes, file.len};
 	named->function = (struct weft_str){texts->bytes + file.len, function.len};
@@ -39,7 +40,7 @@ int weft_trace_name_site(struct weft_trace *trace, uint32_t site, struct weft_st
 	return WEFT_OK;
 }
 
-static struct weft_str last_part(struct weft_str path)
+static struct weft_str get_basename(struct weft_str path)
 {
 	for (uint32_t i = path.len; i-- > 0;)
 		if (path.ptr[i] == '/')
@@ -54,7 +55,7 @@ static void cut_at(struct weft_str *name, const char *mark)
 		name->len = (uint32_t)(at - name->ptr);
 }
 
-/* A version, as in "libisc-9.18.49-Debian"; "x86-64" has none. */
+/* Cuts a version off, as in "libisc-9.18.49-Debian"; "x86-64" has none. */
 static void cut_version(struct weft_str *name)
 {
 	for (uint32_t i = 1; i + 1 < name->len; i++)
@@ -70,7 +71,7 @@ struct weft_str weft_module_short_name(const struct weft_module *module)
 {
 	if (!module)
 		return (struct weft_str){"", 0};
-	struct weft_str name = last_part(module->path);
+	struct weft_str name = get_basename(module->path);
 	const uint32_t whole = name.len;
 	cut_at(&name, ".so");
 	cut_at(&name, ".cpython-");
@@ -95,12 +96,12 @@ static size_t add_text(char *buf, size_t size, size_t at, struct weft_str text)
 	return at + (at < size ? weft_utf8_copy(buf + at, size - at, text) : text.len);
 }
 
-static size_t add(char *buf, size_t size, size_t at, const char *text)
+static size_t add_literal(char *buf, size_t size, size_t at, const char *text)
 {
 	return add_text(buf, size, at, (struct weft_str){text, (uint32_t)strlen(text)});
 }
 
-/* "ctest+0x2566f0" says by itself that it is in ctest. */
+/* Returns true if a function's name already contains its module, such as "ctest+0x2566f0". */
 static bool names_module(struct weft_str function, struct weft_str module)
 {
 	return module.len && function.len > module.len + 3 && !memcmp(function.ptr, module.ptr, module.len) &&
@@ -117,21 +118,21 @@ bool weft_site_is_bridge(const struct weft_site *site)
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size)
 {
 	const bool has_function = site->function.len != 0, has_file = site->file.len != 0;
-	const struct weft_str module = weft_module_short_name(site->module), where = has_file ? last_part(site->file) : module;
+	const struct weft_str module = weft_module_short_name(site->module), where = has_file ? get_basename(site->file) : module;
 	const bool has_both = has_function && where.len != 0;
 	char number[32];
 	if (weft_site_is_bridge(site))
-		return add(buf, size, 0, "a call through libffi");
+		return add_literal(buf, size, 0, "a call through libffi");
 	if (names_module(site->function, where))
 		return add_text(buf, size, 0, site->function);
 	if (!has_function && !has_file) {
 		snprintf(number, sizeof number, "%s0x%" PRIx64, module.len ? "+" : "", site->offset);
-		return add(buf, size, add_text(buf, size, 0, module), number);
+		return add_literal(buf, size, add_text(buf, size, 0, module), number);
 	}
 	size_t at = has_function ? add_text(buf, size, 0, site->function) : 0;
-	at = add(buf, size, at, has_both ? " (" : "");
+	at = add_literal(buf, size, at, has_both ? " (" : "");
 	at = add_text(buf, size, at, where);
 	snprintf(number, sizeof number, ":%" PRIu32, site->line);
-	at = add(buf, size, at, has_file && site->line ? number : "");
-	return add(buf, size, at, has_both ? ")" : "");
+	at = add_literal(buf, size, at, has_file && site->line ? number : "");
+	return add_literal(buf, size, at, has_both ? ")" : "");
 }

@@ -1,4 +1,4 @@
-/* source.c: sources in memory, and archives.  SPDX-License-Identifier: ISC */
+/* source.c: makes sources of memory and of archives.  SPDX-License-Identifier: ISC */
 #include "trace/source.h"
 
 #include <stdlib.h>
@@ -33,14 +33,14 @@ struct weft_span weft__blob_data(const struct weft_blob *blob, size_t at)
 {
 	if (!blob->data)
 		return (struct weft_span){at, blob->size};
-	size_t next = WEFT_FIRST(i, 0, blob->data_count, blob->data[i].end > at);
+	size_t next = WEFT_FIND_FIRST(i, 0, blob->data_count, blob->data[i].end > at);
 	if (next == blob->data_count)
 		return (struct weft_span){blob->size, blob->size};
 	const struct weft_span *span = &blob->data[next];
 	return (struct weft_span){span->begin > at ? span->begin : at, span->end};
 }
 
-void weft__source_settle(struct weft_source *source)
+void weft__source_end_reading(struct weft_source *source)
 {
 #ifndef __wasm__
 	if (source->reread && source->file >= 0)
@@ -53,7 +53,7 @@ void weft__source_settle(struct weft_source *source)
 
 void weft_source_close(struct weft_source *source)
 {
-	weft__source_settle(source);
+	weft__source_end_reading(source);
 	for (size_t i = 0; i < source->blob_count; i++)
 		weft__blob_release(&source->blobs[i]);
 	free(source->blobs);
@@ -65,14 +65,14 @@ void weft_source_close(struct weft_source *source)
 
 const struct weft_blob *weft_source_find(const struct weft_source *source, const char *name)
 {
-	size_t at = WEFT_FIRST(i, 0, source->blob_count, strcmp(source->blobs[i].name, name) >= 0);
+	size_t at = WEFT_FIND_FIRST(i, 0, source->blob_count, strcmp(source->blobs[i].name, name) >= 0);
 	return at < source->blob_count && strcmp(source->blobs[at].name, name) == 0 ? &source->blobs[at] : NULL;
 }
 
 static int compare_names(const void *a, const void *b)
 {
 	const struct weft_blob *x = a, *y = b;
-	/* An archive may have two of a name, whose bytes stand in it one after the other. */
+	/* Two members of an archive may have the same name; sort these by position. */
 	return strcmp(x->name, y->name) ?: WEFT_ORDER(x->bytes, y->bytes);
 }
 
@@ -86,8 +86,8 @@ bool weft__source_is_tar(const unsigned char *bytes, size_t size)
 	return size >= TAR_BLOCK && memcmp(bytes + 257, "ustar", 5) == 0;
 }
 
-/* A size field: octal digits, or where the first bit is set a big-endian number. */
-static uint64_t tar_number(const unsigned char *field, size_t len)
+/* Parses a size field: octal digits or, if the first bit is set, a big-endian number. */
+static uint64_t parse_tar_number(const unsigned char *field, size_t len)
 {
 	uint64_t value = 0;
 	if (field[0] & 0x80) {
@@ -101,11 +101,11 @@ static uint64_t tar_number(const unsigned char *field, size_t len)
 	return value;
 }
 
-/* The member's whole name, to be freed; NULL when out of memory. */
-static char *tar_name(const unsigned char *header)
+/* Returns the member's whole name, which the caller frees; NULL without memory. */
+static char *make_tar_name(const unsigned char *header)
 {
 	size_t name_len = strnlen((const char *)header, 100);
-	/* GNU's old headers have times where ustar has the prefix. */
+	/* Old GNU headers have times at the place of the ustar prefix. */
 	bool has_prefix = header[262] == '\0';
 	size_t prefix_len = has_prefix ? strnlen((const char *)header + 345, 155) : 0;
 	char *name = malloc(prefix_len + name_len + 2);
@@ -119,13 +119,13 @@ static char *tar_name(const unsigned char *header)
 	return name;
 }
 
-static bool is_in(const char *name, const char *dir, size_t dir_len)
+static bool is_below(const char *name, const char *dir, size_t dir_len)
 {
 	return strncmp(name, dir, dir_len) == 0 && !strchr(name + dir_len, '/');
 }
 
-/* The length of a member's folder, with its slash, where it is the file that makes this folder a trace; 0: it is not. */
-static size_t trace_folder(const struct weft_blob *blob)
+/* Returns the length of a member's folder, with its slash, if the member makes its folder a trace; otherwise 0. */
+static size_t get_trace_folder_bytes(const struct weft_blob *blob)
 {
 	const char *slash = strrchr(blob->name, '/');
 	return slash && (strcmp(slash + 1, "metadata") == 0 || strcmp(slash + 1, WEFT_PART_FILE) == 0)
@@ -133,7 +133,7 @@ static size_t trace_folder(const struct weft_blob *blob)
 		   : 0;
 }
 
-/* Whether two folders, with their slashes, stand in the same one. */
+/* Returns whether two folders, given with their slashes, have the same parent. */
 static bool has_same_parent(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	const char *x = memrchr(a, '/', a_len - 1), *y = memrchr(b, '/', b_len - 1);
@@ -141,14 +141,14 @@ static bool has_same_parent(const char *a, size_t a_len, const char *b, size_t b
 	return length == (y ? (size_t)(y - b) : 0) && memcmp(a, b, length) == 0;
 }
 
-/* Keeps the members of one directory, under their names in it.  Where there are several traces all is kept as it is; 1 then, 0,
- * or negative: no memory. */
-static int keep_directory(blob_vec *blobs)
+/* Keeps the members of one directory, with their names in it, and returns 0.  Returns 1 and keeps all members if there are
+ * several traces; negative without memory. */
+static int select_directory(blob_vec *blobs)
 {
 	const struct weft_blob *first = NULL;
-	size_t dir_len = 0, kept = 0;
+	size_t dir_len = 0, retained = 0;
 	for (size_t i = 0; i < blobs->count; i++) {
-		const size_t length = trace_folder(&blobs->items[i]);
+		const size_t length = get_trace_folder_bytes(&blobs->items[i]);
 		const bool is_other =
 		    length && first && (length != dir_len || memcmp(first->name, blobs->items[i].name, length) != 0);
 		if (is_other && has_same_parent(first->name, dir_len, blobs->items[i].name, length))
@@ -163,14 +163,14 @@ static int keep_directory(blob_vec *blobs)
 		return -1;
 	for (size_t i = 0; i < blobs->count; i++) {
 		struct weft_blob blob = blobs->items[i];
-		if (is_in(blob.name, prefix, dir_len)) {
+		if (is_below(blob.name, prefix, dir_len)) {
 			memmove(blob.name, blob.name + dir_len, strlen(blob.name + dir_len) + 1);
-			blobs->items[kept++] = blob;
+			blobs->items[retained++] = blob;
 		} else
 			weft__blob_release(&blob);
 	}
 	free(prefix);
-	blobs->count = kept;
+	blobs->count = retained;
 	return 0;
 }
 
@@ -181,7 +181,7 @@ static void drop_blobs(blob_vec *blobs)
 	weft_vec_free(blobs);
 }
 
-/* What a truncated archive still has of its last member is kept. */
+/* Unpacks an archive.  Keeps the available part of the last member of a truncated archive. */
 static bool unpack_tar(struct weft_source *source, struct weft_blob archive)
 {
 	blob_vec blobs = {0};
@@ -189,12 +189,12 @@ static bool unpack_tar(struct weft_source *source, struct weft_blob archive)
 	while (archive.size - at >= TAR_BLOCK && archive.bytes[at] != 0) {
 		const unsigned char *header = archive.bytes + at;
 		at += TAR_BLOCK;
-		uint64_t size = tar_number(header + 124, 12), left = archive.size - at;
+		uint64_t size = parse_tar_number(header + 124, 12), left = archive.size - at;
 		if (size > left)
 			size = left;
 		if (header[156] == '0' || header[156] == '\0' || header[156] == '7') {
 			struct weft_blob *blob = weft_vec_push(&blobs);
-			char *name = blob ? tar_name(header) : NULL;
+			char *name = blob ? make_tar_name(header) : NULL;
 			if (!name) {
 				blobs.count -= blob != NULL;
 				drop_blobs(&blobs);
@@ -205,7 +205,7 @@ static bool unpack_tar(struct weft_source *source, struct weft_blob archive)
 		uint64_t padded = (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
 		at += (size_t)(padded > left ? left : padded);
 	}
-	const int several = keep_directory(&blobs);
+	const int several = select_directory(&blobs);
 	if (several < 0) {
 		drop_blobs(&blobs);
 		return false;

@@ -1,6 +1,7 @@
-/* source.h: where a trace's bytes come from: a file, a directory, standard input, memory.
+/* source.h: the bytes of a trace, from a file, a directory, standard input or memory.
  *
- * Whatever it was, a format sees a list of blobs.  SPDX-License-Identifier: ISC */
+ * A format always sees a list of blobs.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_SOURCE_H
 #define WEFT_TRACE_SOURCE_H
 
@@ -12,100 +13,100 @@
 
 struct weft_position;
 
-/* Bytes of a blob. */
+/* A range of a blob's bytes. */
 struct weft_span {
 	size_t begin, end;
 };
 
 enum weft_blob_owner { WEFT_BLOB_BORROWED, WEFT_BLOB_HEAP };
 
-/* The bytes of one file, as they were when it was opened: a copy.  A mapping would cost less, but ends the process that looks at
- * it when somebody makes the file shorter. */
+/* The bytes of one file, copied when it was opened.  A mapping would be cheaper, but would kill the reader when the file is
+ * truncated. */
 struct weft_blob {
-	char *name; /* in a directory or archive: within it; else as the source's */
+	char *name; /* name in the directory or archive; else the source's name */
 	const unsigned char *bytes;
 	size_t size;
 	enum weft_blob_owner owner;
-	size_t mapped; /* bytes of the mapping that holds them; 0: it is malloc()'s memory */
-	struct weft_span
-	    *data; /* what was not a hole in its file, in order; the rest is zeros.  NULL: nothing is known of holes */
+	size_t mapped;          /* bytes of the mapping that contains them; 0: allocated with malloc() */
+	struct weft_span *data; /* ranges that are not holes in the file, in order; the rest is zeros.  NULL: holes are unknown */
 	size_t data_count;
-	bool is_found;    /* a packet of a memory's image ... */
-	uint64_t address; /* ... and where it stands there */
+	bool is_found;    /* a packet that was found in an image */
+	uint64_t address; /* if is_found: its address in the image */
 };
 
 #define WEFT_SOURCE_NOTE 160
 
-/* In an archive of several traces, the name of one that is a single file. */
+/* The name of a single-file trace in an archive of several traces. */
 #define WEFT_PART_FILE "trace"
 
-/* Copies `bytes` of what stands at `offset` now, each aligned word of 8 bytes whole; false: not so many are to be had. */
+/* Copies `bytes` present bytes at `offset`, each aligned 8-byte word atomically; false: fewer bytes are available. */
 typedef bool weft_source_read_fn(void *ctx, uint64_t offset, void *to, size_t bytes);
 
 struct weft_source {
 	char *name;  /* as given; "standard input" */
 	bool is_dir; /* a directory, or a tar archive of one */
 	struct weft_blob
-	    *blobs; /* of a directory: its regular files, by name in byte order, not hidden ones nor subdirectories */
+	    *blobs; /* of a directory: its regular files in byte order of their names, without hidden files and subdirectories */
 	size_t blob_count;
-	struct weft_blob
-	    archive; /* the memory into which blobs point: a tar archive's own bytes, or room for a directory's files */
+	struct weft_blob archive; /* memory into which blobs point: the bytes of a tar archive, or of a directory's files */
 
-	bool has_folders; /* an archive of several traces: each has a folder, which the names of its blobs begin with */
-	const struct weft_position *from;  /* what came before it is not needed; or NULL */
-	const struct weft_position *known; /* behind .from: how far it was read already; or NULL */
-	bool is_still;                     /* its packets were copied one by one, each whole: there is nobody who writes them */
-	char (*notes)[WEFT_SOURCE_NOTE];   /* what else is to be said of it: clauses without a full stop */
+	bool has_folders; /* an archive of several traces; each has a folder, with which the names of its blobs start */
+	const struct weft_position *from;  /* position before which nothing is needed; or NULL */
+	const struct weft_position *known; /* later position up to which the trace was read before; or NULL */
+	bool is_frozen;                    /* packets were copied one by one, each complete: no program writes them */
+	char (*notes)[WEFT_SOURCE_NOTE];   /* other notes: clauses without a full stop */
 	size_t note_count;
 
-	/* While a format opens the trace: reads from the blob's file again, what stands there now; false: not so many bytes are
-	 * to be had.  NULL: there is no file, or no longer. */
+	/* Reads from the blob's file again while a format opens the trace; false: fewer bytes are available.  NULL: there is no
+	 * file any more. */
 	bool (*reread)(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes);
-	/* Of a directory, like reread: adds the files that were not there before; the others stay what they are, at other places
-	 * in .blobs.  NULL: there is none, or it is no directory. */
+	/* Reads a directory again while a format opens the trace: adds new files.  Other blobs keep their content but may move in
+	 * .blobs.  NULL: the source is not a directory. */
 	int (*reload)(struct weft_source *source, struct weft_error *err);
-	int file; /* for both: the file, or the directory; -1: neither */
+	int file; /* descriptor for both: the file or the directory; -1: none */
 	weft_source_read_fn *read;
-	void *read_ctx; /* for reread: of memory that somebody writes */
+	void *read_ctx; /* for `read`, of memory that may be written concurrently */
 };
 
-/* Opens a file, a directory, or "-".  In a file that no format knows a ring is searched, as in the image of a memory (image.h);
- * with /proc/PID/mem, in the memory of that process.  A tar archive (ustar, or GNU's) stands for the directory in it that has a
- * file `metadata`, for those if there are several, else for its top.  On success *out is to be given to weft_source_close(); on
- * failure it is untouched. WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_ETOOBIG (more than weft_source_limit()),
- * WEFT_EFORMAT (a FIFO into which nobody writes; standard input or a directory whose first bytes no format knows: the rest is not
- * read). */
+/* Opens a file, a directory, or "-".  A file that no format knows is searched for a ring, as a memory image (image.h);
+ * /proc/PID/mem is searched as the memory of that process.  A tar archive (ustar or GNU) is read as the directory in it that has
+ * a file `metadata`, or as several such directories; without any, as its top directory.  On success the caller closes *out with
+ * weft_source_close(); on failure it is unchanged.  WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_ETOOBIG (more than
+ * weft_source_limit()).  WEFT_EFORMAT: a FIFO without a writer; or standard input or a directory with first bytes that no format
+ * knows (the rest is not read). */
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err);
 
-/* The same, without the packets that lie before a position; it is to live as long as the source. */
+/* Opens a source without the packets before a position, which must outlive the source. */
 int weft__source_open_from(struct weft_source *out, const char *path, const struct weft_position *from, struct weft_error *err);
 
-/* The packets of a ring in the image of a memory: of the one whose uuid begins so, or with NULL the newest; others are noted.
- * As weft_source_open(); WEFT_EINVAL (several begin so). */
+/* Opens the packets of a ring in a memory image: the ring with a UUID that starts like this, or with NULL the newest; notes
+ * others. Fails as weft_source_open(); WEFT_EINVAL: several rings match. */
 int weft__source_open_image(struct weft_source *out, const char *path, const char *uuid, struct weft_error *err);
 
-/* The same in the memory of a process, which goes on as it likes.  Where it records into a directory, that is opened. */
+/* Opens the packets of a ring in the memory of a process, which keeps running.  If the process records into a directory, opens
+ * that. */
 int weft__source_open_process(struct weft_source *out, long pid, const char *uuid, struct weft_error *err);
 
-/* The same for bytes that stay the caller's.  WEFT_ENOMEM. */
+/* Makes a source of bytes that stay the caller's.  WEFT_ENOMEM. */
 int weft_source_from_memory(struct weft_source *out, const void *bytes, size_t size, const char *name, struct weft_error *err);
 
-/* The same for `size` bytes that somebody may be writing; `read` is called until the trace is open.  WEFT_ENOMEM, WEFT_EIO. */
+/* Makes a source of `size` bytes that may be written concurrently; `read` is called until the trace is open.  WEFT_ENOMEM,
+ * WEFT_EIO. */
 int weft__source_from_reader(
     struct weft_source *out, weft_source_read_fn *read, void *ctx, size_t size, const char *name, struct weft_error *err);
 
-/* The bytes of `blob`, which become the source's also on failure. */
+/* Makes a source of a blob and takes over its bytes, on failure too. */
 int weft__source_from_blob(struct weft_source *out, struct weft_blob blob, const char *name, struct weft_error *err);
 
 void weft_source_close(struct weft_source *source);
 
-/* From here on there is no .reread; the file is closed. */
-void weft__source_settle(struct weft_source *source);
+/* Closes the file: .reread is not available from here on. */
+void weft__source_end_reading(struct weft_source *source);
 
-/* The blob with that name, or NULL. */
+/* Returns the blob with that name, or NULL. */
 const struct weft_blob *weft_source_find(const struct weft_source *source, const char *name);
 
-/* Whether these first bytes are those of a tar archive. */
+/* Returns true if the bytes are the start of a tar archive. */
 bool weft__source_is_tar(const unsigned char *bytes, size_t size);
 
 /* Sorts the blobs by name. */
@@ -113,10 +114,10 @@ void weft__source_sort(struct weft_source *source);
 
 void weft__blob_release(struct weft_blob *blob);
 
-/* The next bytes at or behind `at` that are not in a hole of the file; empty, at the blob's end, if there are none. */
+/* Returns the next range at or after `at` that is not a hole of the file; empty, at the blob's end, if there is none. */
 struct weft_span weft__blob_data(const struct weft_blob *blob, size_t at);
 
-/* How much is read at most of what does not tell its size: standard input, pipes, devices.  For the whole process; without a
+/* Limits how much is read from inputs without a known size: standard input, pipes, devices.  For the whole process; without a
  * call, half of the machine's memory. */
 void weft_source_limit(uint64_t bytes);
 

@@ -1,4 +1,5 @@
-/* trace.c: finds the format, and passes calls on to it.  SPDX-License-Identifier: ISC */
+/* trace.c: chooses the format of a trace, and forwards calls to it.
+ * SPDX-License-Identifier: ISC */
 #include "trace/trace.h"
 
 #include <stdarg.h>
@@ -27,7 +28,7 @@ const struct weft_trace_format *weft__trace_probe(const struct weft_source *sour
 	return best;
 }
 
-void weft__trace_set_place(
+void weft__trace_set_location(
     struct weft_error *err, const struct weft_source *source, const struct weft_blob *blob, uint64_t packet, uint64_t offset)
 {
 	if (!err)
@@ -49,7 +50,7 @@ int weft__trace_fail(
 		vsnprintf(err->what, sizeof err->what, what, args);
 		va_end(args);
 		err->status = (enum weft_status)status;
-		weft__trace_set_place(err, source, blob, WEFT_NO_OFFSET, WEFT_NO_OFFSET);
+		weft__trace_set_location(err, source, blob, WEFT_NO_OFFSET, WEFT_NO_OFFSET);
 	}
 	return status;
 }
@@ -57,25 +58,25 @@ int weft__trace_fail(
 void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob, uint64_t packet, uint64_t offset, uint64_t bytes,
     const char *what, ...)
 {
-	if (trace->read_whole)
+	if (trace->is_end_reached)
 		return;
-	if (trace->info.skipped_count < WEFT_SKIPPED_KEPT) {
+	if (trace->info.skipped_count < WEFT_MAX_SKIPPED) {
 		struct weft_skipped *skipped = &trace->skipped[trace->info.skipped_count];
 		va_list args;
 		va_start(args, what);
 		vsnprintf(skipped->where.what, sizeof skipped->where.what, what, args);
 		va_end(args);
 		skipped->where.status = WEFT_EDAMAGED;
-		weft__trace_set_place(&skipped->where, &trace->source, blob, packet, offset);
+		weft__trace_set_location(&skipped->where, &trace->source, blob, packet, offset);
 		skipped->bytes = bytes;
 	}
 	trace->info.skipped_count++;
 	trace->info.unplaced_count++;
 }
 
-void weft__trace_place(struct weft_trace *trace, size_t count)
+void weft__trace_mark_placed(struct weft_trace *trace, size_t count)
 {
-	if (!trace->read_whole)
+	if (!trace->is_end_reached)
 		trace->info.unplaced_count -= count;
 }
 
@@ -84,27 +85,27 @@ const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size)
 	if (size == 0)
 		return "the file is empty";
 	if (size >= 4 && weft_load_u32(bytes) == 0xC1FC1FC1u)
-		return "a CTF trace, but its UUID is not that of a format that weft reads";
+		return "a CTF trace with the UUID of a format that weft does not read";
 	if (size >= 3 && memcmp(bytes, "\x1f\x8b\x08", 3) == 0)
-		return "a file that gzip packed: zcat FILE | weft ... -";
+		return "a gzip file; unpack it: zcat FILE | weft ... -";
 	if (size >= 14 && memcmp(bytes, "{\"traceEvents\"", 14) == 0)
-		return "a trace of Chrome's, which weft does not read: ui.perfetto.dev shows it";
+		return "a Chrome trace, which weft does not read; open it in ui.perfetto.dev";
 	if (size >= 10 && memcmp(bytes, "/* CTF 1.8", 10) == 0)
-		return "the metadata of a CTF trace; the trace is the directory that it is in";
+		return "the metadata of a CTF trace; open its directory instead";
 	return weft_status_string(WEFT_EFORMAT);
 }
 
-/* Why no format takes it. */
+/* Sets the error that no format matches. */
 static int fail_unknown(struct weft_error *err, const struct weft_source *source)
 {
-	/* An archive: open.c refuses other directories. */
+	/* The source is an archive here: open.c rejects other directories. */
 	const char *what = source->is_dir ? "the directory has no trace in a format that weft reads"
 					  : weft__trace_unknown_text(source->blobs[0].bytes, source->blobs[0].size);
 	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, "%s", what);
 }
 
-/* What somebody may be writing is read again where it stands. */
-static size_t read_again(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
+/* Reads an image again, because it may be changing. */
+static size_t reread_image(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
 {
 	const struct weft_source *source = image->ctx;
 	size_t left = offset < image->bytes ? (size_t)(image->bytes - offset) : 0, wanted = bytes < left ? bytes : left;
@@ -121,7 +122,7 @@ static size_t read_copied(const struct weft_image *image, uint64_t offset, void 
 	return got;
 }
 
-/* Behind the holes that the file had when it was read. */
+/* Returns the next offset after the holes that the file had when it was read. */
 static uint64_t next_data(const struct weft_image *image, uint64_t offset, uint64_t *end)
 {
 	const struct weft_source *source = image->ctx;
@@ -131,77 +132,91 @@ static uint64_t next_data(const struct weft_image *image, uint64_t offset, uint6
 	return span.begin < span.end ? span.begin : UINT64_MAX;
 }
 
-/* The source's one blob: as it stands in its file or memory now, or as it was copied. */
-static struct weft_image image_of(const struct weft_source *source, bool is_copied)
+/* Describes the source's only blob as an image: its file or memory as it is now, or the copy. */
+static struct weft_image make_image(const struct weft_source *source, bool is_copied)
 {
 	const struct weft_blob *blob = &source->blobs[0];
 	return (struct weft_image){
 	    .name = blob->name,
 	    .bytes = blob->size,
-	    .read = source->reread && !is_copied ? read_again : read_copied,
+	    .read = source->reread && !is_copied ? reread_image : read_copied,
 	    .next_data = next_data,
 	    .ctx = source,
 	};
 }
 
-int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
+/* Finds the format of a source.  Replaces a source without a format by the ring buffer in it, if there is one. */
+static int find_format(const struct weft_trace_format **out, struct weft_source *source, struct weft_error *err)
 {
-	if (source->has_folders)
-		return weft__trace_from_folders(out, source, err);
-	const struct weft_trace_format *format = weft__trace_probe(source);
 	const bool is_alone = !source->is_dir && source->blob_count == 1 && !source->blobs[0].is_found;
-	/* Packets one after the other may be those of two rings: of a device that began anew, say. */
-	if (is_alone && format == &weft__format_native) {
-		const struct weft_image image = image_of(source, true);
+	int status = WEFT_OK;
+	*out = weft__trace_probe(source);
+	/* Consecutive packets may belong to two rings, for example of a device that was restarted. */
+	if (is_alone && *out == &weft__format_native) {
+		const struct weft_image image = make_image(source, true);
 		if (weft__image_has_several(&image))
-			format = NULL;
+			*out = NULL;
 	}
-	if (!format && is_alone) {
-		const struct weft_image image = image_of(source, false);
+	if (is_alone && !*out) {
+		const struct weft_image image = make_image(source, false);
 		struct weft_source found;
-		int status = weft__image_search(&found, &image, NULL, err);
-		weft_source_close(source);
-		if (status < 0)
-			return status;
-		*source = found;
-		format = weft__trace_probe(source);
+		status = weft__image_search(&found, &image, NULL, err);
+		if (status == WEFT_OK) {
+			weft_source_close(source);
+			*source = found;
+			*out = weft__trace_probe(source);
+		}
 	}
-	if (!format) {
-		int status = fail_unknown(err, source);
-		weft_source_close(source);
-		return status;
-	}
+	return status < 0 || *out ? status : fail_unknown(err, source);
+}
+
+/* Creates a trace, which on success owns the source. */
+static int create_trace(
+    struct weft_trace **out, const struct weft_trace_format *format, struct weft_source *source, struct weft_error *err)
+{
 	struct weft_trace *trace = calloc(1, sizeof *trace);
-	struct weft_skipped *skipped = calloc(WEFT_SKIPPED_KEPT, sizeof *skipped);
+	struct weft_skipped *skipped = calloc(WEFT_MAX_SKIPPED, sizeof *skipped);
 	int status = WEFT_ENOMEM;
-	if (!trace || !skipped)
-		weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	else {
+	if (trace && skipped) {
 		trace->format = format;
 		trace->source = *source;
 		trace->skipped = skipped;
 		trace->info.skipped = skipped;
 		trace->info.format = format->name;
-		trace->info.found_packets = source->is_still ? source->blob_count : 0;
+		trace->info.found_packets = source->is_frozen ? source->blob_count : 0;
 		for (size_t i = 0; i < source->note_count; i++)
 			weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "%s", source->notes[i]);
 		status = format->open(trace, err);
-		weft__source_settle(&trace->source);
+		weft__source_end_reading(&trace->source);
 		*source = trace->source;
+	} else {
+		weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
-	if (!trace || status < 0) {
-		weft_source_close(source);
+	if (status == WEFT_OK) {
+		trace->skipped_at_open = trace->info.skipped_count;
+		trace->unplaced_at_open = trace->info.unplaced_count;
+		*out = trace;
+	} else {
 		free(trace);
 		free(skipped);
-		return status;
 	}
-	trace->skipped_at_open = trace->info.skipped_count;
-	trace->unplaced_at_open = trace->info.unplaced_count;
-	*out = trace;
-	return WEFT_OK;
+	return status;
 }
 
-void weft__trace_lived(struct weft_trace *trace, int64_t wall_ns)
+int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
+{
+	const struct weft_trace_format *format;
+	if (source->has_folders)
+		return weft__trace_from_folders(out, source, err);
+	int status = find_format(&format, source, err);
+	if (status == WEFT_OK)
+		status = create_trace(out, format, source, err);
+	if (status < 0)
+		weft_source_close(source);
+	return status;
+}
+
+void weft__trace_set_lived_until(struct weft_trace *trace, int64_t wall_ns)
 {
 	int64_t since_ns, until_ns;
 	if (trace->pair_wall_ns <= 0 || __builtin_sub_overflow(wall_ns, trace->pair_wall_ns, &since_ns) || since_ns < 0 ||
@@ -248,15 +263,15 @@ const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace)
 
 int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
-	if (trace->told_count && !trace->has_told) {
-		trace->has_told = true;
-		*events = trace->told;
-		*count = trace->told_count;
+	if (trace->checkpoint_count && !trace->has_given_checkpoint) {
+		trace->has_given_checkpoint = true;
+		*events = trace->checkpoint;
+		*count = trace->checkpoint_count;
 		return 1;
 	}
 	int more = trace->format->next(trace, events, count);
 	if (more == 0)
-		trace->read_whole = true;
+		trace->is_end_reached = true;
 	return more;
 }
 
@@ -265,14 +280,14 @@ bool weft_trace_field(const struct weft_trace *trace, const struct weft_event *e
 	return event->op == WEFT_EVENT_OTHER && trace->format->field && trace->format->field(trace, event, index, out);
 }
 
-size_t weft_trace_callers(const struct weft_trace_info *info, struct weft_str text, uint32_t *sites, size_t room)
+size_t weft_trace_callers(const struct weft_trace_info *info, struct weft_str text, uint32_t *sites, size_t capacity)
 {
 	size_t count = 0;
 	for (uint32_t i = 0; i < text.len;) {
 		uint32_t key = 0, begin = i;
 		for (; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
 			key = key < info->key_count ? key * 10 + (uint32_t)(text.ptr[i] - '0') : key;
-		if (i > begin && count < room)
+		if (i > begin && count < capacity)
 			sites[count] = key < info->key_count ? info->site_of_key[key] : WEFT_NO_SITE;
 		count += i > begin;
 		i += i == begin || i < text.len;
@@ -297,16 +312,16 @@ int weft_trace_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx,
 	return trace->format->kernel ? trace->format->kernel(trace, each, ctx, info) : 0;
 }
 
-int weft_trace_lines(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx)
+int weft_trace_lines(const struct weft_trace *trace, weft_trace_line_fn *write_line, void *ctx)
 {
-	return trace->format->lines ? trace->format->lines(trace, put, ctx) : WEFT_EINVAL;
+	return trace->format->lines ? trace->format->lines(trace, write_line, ctx) : WEFT_EINVAL;
 }
 
 void weft_trace_rewind(struct weft_trace *trace)
 {
 	trace->format->rewind(trace);
-	trace->has_told = false;
-	if (!trace->read_whole) {
+	trace->has_given_checkpoint = false;
+	if (!trace->is_end_reached) {
 		trace->info.skipped_count = trace->skipped_at_open;
 		trace->info.unplaced_count = trace->unplaced_at_open;
 	}

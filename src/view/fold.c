@@ -1,7 +1,8 @@
-/* fold.c: which promises stand on whose line, and how many of them at a time.
+/* fold.c: finds the promises that share a line, and sums over the promises on a line.
  *
- * Of the promises of a fold, starts and ends are sorted apart, with sums: how long promises were alive before a time is the
- * difference of two sums.  SPDX-License-Identifier: ISC */
+ * For the promises of a fold, starts and ends are sorted separately, with prefix sums.  The time that promises were alive before
+ * a given time is the difference of two sums.
+ * SPDX-License-Identifier: ISC */
 #include "view/fold.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ bool weft_folding_toggle(struct weft_folding *folding, const char *query)
 	if (at < folding->count) {
 		folding->count--;
 		memmove(folding->queries[at], folding->queries[at + 1], (folding->count - at) * sizeof *folding->queries);
-	} else if (folding->count < WEFT_FOLDS_MOST) {
+	} else if (folding->count < WEFT_MAX_FOLDS) {
 		memcpy(folding->queries[folding->count++], query, len + 1);
 	} else {
 		return false;
@@ -45,7 +46,7 @@ bool weft_folding_toggle_opened(struct weft_folding *folding, int64_t id)
 	size_t at = 0;
 	while (at < folding->opened_count && folding->opened[at] != id)
 		at++;
-	if (at == WEFT_OPENED_MOST)
+	if (at == WEFT_MAX_OPENED_FOLDS)
 		return false;
 	if (at < folding->opened_count)
 		folding->opened[at] = folding->opened[--folding->opened_count];
@@ -54,17 +55,17 @@ bool weft_folding_toggle_opened(struct weft_folding *folding, int64_t id)
 	return true;
 }
 
-/* ---- who stands on whose line ---- */
+/* ---- Finding the promises that share a line ---- */
 
 struct finding {
 	const struct weft_model *model;
 	const struct weft_layout *whole;
 	const uint64_t *only;
 	uint32_t *leader_of;
-	uint16_t *group_of;     /* by promise, where rows are in groups; or NULL */
+	uint16_t *group_of;     /* by promise, if rows are in groups; or NULL */
 	bool *folded;           /* by track */
-	uint32_t *track_leader; /* by track: on whose line it stands */
-	struct weft_idmap map;  /* from group_key() to the first of the group */
+	uint32_t *track_leader; /* by track: the promise that its promises share a line with */
+	struct weft_idmap map;  /* from group_key() to the first promise of the group */
 };
 
 static bool is_in(const struct finding *f, uint32_t promise)
@@ -80,7 +81,8 @@ static int64_t group_key(const struct finding *f, uint32_t promise)
 	return (int64_t)((uint64_t)(f->whole->track_of[promise] + 1) << 32 | (uint64_t)p->stream << 16 | p->kind);
 }
 
-/* What matches: an actor's track, or a member of a group, of which the first to begin becomes the leader. */
+/* Adds a matching promise: as the actor of a folded track, or as a member of a group; the leader is the one that starts
+ * first. */
 static bool add_match(struct finding *f, uint32_t promise, uint64_t *matched)
 {
 	const struct weft_track *track = f->group_of ? NULL : weft_layout_track(f->whole, promise);
@@ -107,21 +109,21 @@ static void find_leaders(struct finding *f, const uint64_t *matched)
 		if (leader != WEFT_NONE)
 			f->leader_of[p] = leader == p ? WEFT_NONE : leader;
 	}
-	/* Who leads a fold of the whole layout may stand on another's line now. */
+	/* The leader of a fold of the whole layout may itself share another promise's line now. */
 	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++)
 		if (f->leader_of[p] != WEFT_NONE && f->leader_of[f->leader_of[p]] != WEFT_NONE)
 			f->leader_of[p] = f->leader_of[f->leader_of[p]];
 }
 
-/* By OS thread and depth: how many promises tracks have there. */
+/* Promises in the tracks of one OS thread at one depth. */
 struct level {
-	uint64_t all, most; /* of the largest */
+	uint64_t all, most; /* most: in the largest track */
 };
 
 enum { LEVELS = 16 };
 
-/* The first depth at which an OS thread's promises are spread over several tracks.  Further out one line would stand for nearly
- * all: a loop, a listener, the one connection that there is.  0: there is none. */
+/* Returns the smallest depth at which the promises of an OS thread are spread over several tracks, or 0.  At smaller depths one
+ * track holds nearly all of them: a loop, a listener, the only connection. */
 static uint32_t first_spread(const struct level *levels)
 {
 	for (uint32_t d = 1; d < LEVELS; d++)
@@ -130,8 +132,8 @@ static uint32_t first_spread(const struct level *levels)
 	return 0;
 }
 
-/* Tracks at the depth of a folding, if nobody opened them.  A track stands behind
- * the one around it.  Returns how many; -1: without memory. */
+/* Folds the tracks at the depth of a folding, except those that the user opened.  A track has a larger number than the one
+ * around it.  Returns the number of folded tracks, or -1 when out of memory. */
 static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 {
 	const struct weft_layout *whole = f->whole;
@@ -178,7 +180,7 @@ static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 	return folded;
 }
 
-/* By track: the actor of the outermost one that is folded around it, or its own. */
+/* Sets for each track the actor of the outermost folded track around it, or its own if it is folded. */
 static bool find_track_leaders(struct finding *f)
 {
 	const struct weft_layout *whole = f->whole;
@@ -250,10 +252,10 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 
 int weft_folding_find_depth(int *depth, const struct weft_model *model, const struct weft_layout *whole, struct weft_error *err)
 {
-	enum { DEEPEST = 3, ROWS_THAT_FIT = 40 };
+	enum { MAX_DEPTH = 3, ROWS_THAT_FIT = 40 };
 	struct weft_folding folding = {0};
 	int found = 0;
-	for (int d = 1; d <= DEEPEST && whole->track_count > 0; d++) {
+	for (int d = 1; d <= MAX_DEPTH && whole->track_count > 0; d++) {
 		struct weft_layout *layout = NULL;
 		uint32_t *leader_of = NULL;
 		folding.depth = d;
@@ -313,29 +315,29 @@ bool weft_thinness_at(const struct weft_thinness *t, const struct weft_view *v, 
 		length *= 2;
 		scale++;
 	}
-	/* So much of the width each promise has on its row. */
+	/* Next: the part of the width that each promise has on its row. */
 	double promises = t->promises, rows = t->rows[scale];
 	for (int i = 0; i < scale; i++)
 		promises /= 2;
-	bool is_crowded = v->width_px * rows < WEFT_PROMISE_PX * (promises + rows);
-	return height_for_rows(v, lanes_px) < (is_crowded ? WEFT_CROWDED_PX : WEFT_THIN_PX) * rows;
+	bool is_crowded = v->width_px * rows < WEFT_NAMED_PROMISE_PX * (promises + rows);
+	return height_for_rows(v, lanes_px) < (is_crowded ? WEFT_CROWDED_ROW_PX : WEFT_THIN_ROW_PX) * rows;
 }
 
-/* ---- how many stand there ---- */
+/* ---- Sums over the promises of a fold ---- */
 
-/* Sorted times, and at [i] the sum of those before i, which may wrap around: differences are right. */
+/* Sorted times; sums[i] is the sum of the times before i.  Sums may wrap around; their differences are exact. */
 struct times {
 	int64_t *times;
 	uint64_t *sums;
 };
 
 struct weft_fold_index {
-	size_t *lives, *runs, *failures; /* by fold: where its times begin, and behind the last */
+	size_t *lives, *runs, *failures; /* by fold: start of its times; one more entry for the end */
 	struct times start, end, run_start, run_end;
 	int64_t *failed;
 };
 
-static bool allocate(struct times *t, size_t count, size_t folds)
+static bool allocate_times(struct times *t, size_t count, size_t folds)
 {
 	t->times = calloc(count > 0 ? count : 1, sizeof *t->times);
 	t->sums = calloc(count + folds + 1, sizeof *t->sums);
@@ -353,22 +355,22 @@ static void sum_up(struct times *t, const size_t *begin, size_t folds)
 	}
 }
 
-/* Those of a fold, which are looked through from its first on. */
+/* A walk over the times of one fold, in order. */
 struct walk {
 	const struct times *times;
 	size_t first, end, at, sums;
 };
 
-static struct walk walk_of(const struct times *t, const size_t *begin, size_t fold)
+static struct walk start_walk(const struct times *t, const size_t *begin, size_t fold)
 {
 	return (struct walk){t, begin[fold], begin[fold + 1], begin[fold], begin[fold] + fold};
 }
 
-/* How much time those that are before `until_ns` are before it, in all.  It never falls from one call to the next. */
-static uint64_t before(struct walk *w, int64_t until_ns)
+/* Returns the sum of (until_ns - time) over all times before `until_ns`, which must not decrease between calls. */
+static uint64_t time_before(struct walk *w, int64_t until_ns)
 {
 	const int64_t *times = w->times->times;
-	w->at = WEFT_FIRST_NEAR(i, w->at, w->end, times[i] >= until_ns);
+	w->at = WEFT_FIND_FIRST_NEAR(i, w->at, w->end, times[i] >= until_ns);
 	size_t n = w->at - w->first;
 	return (uint64_t)n * (uint64_t)until_ns - w->times->sums[w->sums + n];
 }
@@ -378,7 +380,7 @@ static bool has_failed(const struct weft_promise *p)
 	return weft_promise_went_wrong(p);
 }
 
-/* The leader of a track is not among what it leads; what it runs is its own all the same. */
+/* The actor of a track is not counted as one of its promises, but its runs are. */
 static void add_fold(struct weft_fold_index *x, const struct weft_model *m, const struct weft_layout *layout, size_t fold)
 {
 	const struct weft_fold *f = &layout->folds[fold];
@@ -423,8 +425,8 @@ int weft__fold_index_create(struct weft_fold_index **out, const struct weft_mode
 			x->runs[i + 1] = x->runs[i] + runs;
 			x->failures[i + 1] = x->failures[i] + failures;
 		}
-		done = allocate(&x->start, x->lives[n], n) && allocate(&x->end, x->lives[n], n) &&
-		       allocate(&x->run_start, x->runs[n], n) && allocate(&x->run_end, x->runs[n], n) &&
+		done = allocate_times(&x->start, x->lives[n], n) && allocate_times(&x->end, x->lives[n], n) &&
+		       allocate_times(&x->run_start, x->runs[n], n) && allocate_times(&x->run_end, x->runs[n], n) &&
 		       (x->failed = malloc((x->failures[n] + 1) * sizeof *x->failed));
 	}
 	for (size_t i = 0; done && i < n; i++)
@@ -461,16 +463,16 @@ void weft_view_sum_fold(const struct weft_view *v, size_t fold, const int64_t *t
 	memset(sums, 0, count * sizeof *sums);
 	if (!x)
 		return;
-	struct walk begun = walk_of(&x->start, x->lives, fold), ended = walk_of(&x->end, x->lives, fold);
-	struct walk run = walk_of(&x->run_start, x->runs, fold), rested = walk_of(&x->run_end, x->runs, fold);
+	struct walk begun = start_walk(&x->start, x->lives, fold), ended = start_walk(&x->end, x->lives, fold);
+	struct walk run = start_walk(&x->run_start, x->runs, fold), rested = start_walk(&x->run_end, x->runs, fold);
 	size_t failed = x->failures[fold], failures_end = x->failures[fold + 1];
 	uint64_t alive_before = 0, running_before = 0;
 	size_t failed_before = 0;
 	for (size_t i = 0; i <= count; i++) {
-		/* Differences are right, though sums may wrap around. */
-		uint64_t alive = before(&begun, times_ns[i]) - before(&ended, times_ns[i]);
-		uint64_t running = before(&run, times_ns[i]) - before(&rested, times_ns[i]);
-		failed = WEFT_FIRST_NEAR(k, failed, failures_end, x->failed[k] >= times_ns[i]);
+		/* Sums may wrap around; their differences are exact. */
+		uint64_t alive = time_before(&begun, times_ns[i]) - time_before(&ended, times_ns[i]);
+		uint64_t running = time_before(&run, times_ns[i]) - time_before(&rested, times_ns[i]);
+		failed = WEFT_FIND_FIRST_NEAR(k, failed, failures_end, x->failed[k] >= times_ns[i]);
 		if (i > 0 && times_ns[i] > times_ns[i - 1]) {
 			double span = (double)times_ns[i] - (double)times_ns[i - 1];
 			sums[i - 1] = (struct weft_fold_sum){.alive = (double)(int64_t)(alive - alive_before) / span,

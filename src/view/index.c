@@ -1,16 +1,16 @@
-/* index.c: built once with the view, linear.  SPDX-License-Identifier: ISC */
+/* index.c: builds the index of a view, once, in linear time.  SPDX-License-Identifier: ISC */
 #include "view/index.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/background_work.h"
 #include "base/large.h"
-#include "base/meanwhile.h"
 #include "base/search.h"
 
-enum { MANY_LINKS = 100000 /* are worth an OS thread */ };
+enum { THREAD_MIN_LINKS = 100000 /* from this number of links on, a second OS thread pays */ };
 
-static uint64_t length(int64_t start, int64_t end)
+static uint64_t interval_length(int64_t start, int64_t end)
 {
 	return end > start ? (uint64_t)end - (uint64_t)start : 0;
 }
@@ -27,11 +27,11 @@ static bool index_runs(struct weft_index *x, const struct weft_model *model)
 		return false;
 	x->run_busy[0] = 0;
 	for (size_t i = 0; i < model->run_count; i++)
-		x->run_busy[i + 1] = x->run_busy[i] + length(model->runs[i].start_ns, model->runs[i].end_ns);
+		x->run_busy[i + 1] = x->run_busy[i] + interval_length(model->runs[i].start_ns, model->runs[i].end_ns);
 	return true;
 }
 
-/* By promises of which the first begins at `start` and the last ends at `end`. */
+/* Widens a box by promises with these smallest and largest starts and ends. */
 static void widen_box(struct weft_box *box, int64_t start_ns, int64_t end_ns, int64_t last_start_ns, int64_t first_end_ns)
 {
 	box->start_ns = start_ns < box->start_ns ? start_ns : box->start_ns;
@@ -40,8 +40,8 @@ static void widen_box(struct weft_box *box, int64_t start_ns, int64_t end_ns, in
 	box->first_end_ns = first_end_ns < box->first_end_ns ? first_end_ns : box->first_end_ns;
 }
 
-/* What its promise says of a place. */
-static inline void fill_place(
+/* Sets the fields of one position from its promise. */
+static inline void fill_position(
     struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout, uint32_t place)
 {
 	const uint32_t promise = layout->by_row[place];
@@ -52,11 +52,12 @@ static inline void fill_place(
 	x->never[place / 64] |= (uint64_t)(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? 1 : 0) << place % 64;
 }
 
-/* In the order of the promises, since that is how they lie in memory, which is many times as much as the rows that are written
- * to: their order on a row is nearly the same, and who comes late is filled in with the next one. */
-static bool fill_places(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
+/* Fills positions in the order of promise numbers, the order in which promises lie in memory; the promises take much more memory
+ * than the positions.  The order on a row is nearly the same; a promise that is late on its row is filled together with the next
+ * one. */
+static bool fill_positions(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
-	uint32_t *next = malloc(((size_t)layout->row_count + 1) * sizeof *next); /* by row: the first place to be filled */
+	uint32_t *next = malloc(((size_t)layout->row_count + 1) * sizeof *next); /* by row: the next position to fill */
 	if (!next)
 		return false;
 	memcpy(next, layout->row_begin, layout->row_count * sizeof *next);
@@ -65,7 +66,7 @@ static bool fill_places(struct weft_index *x, const struct weft_model *model, co
 		if (row == WEFT_NONE)
 			continue;
 		while (next[row] < layout->row_begin[row + 1] && layout->by_row[next[row]] <= p)
-			fill_place(x, model, layout, next[row]++);
+			fill_position(x, model, layout, next[row]++);
 	}
 	free(next);
 	return true;
@@ -83,14 +84,14 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	x->boxes[0] = calloc(boxes + 1, sizeof *x->boxes[0]);
 	x->box_count[0] = boxes;
 	x->box_levels = 1;
-	if (!x->lives || !x->busy || !x->important || !x->never || !x->boxes[0] || !fill_places(x, model, layout))
+	if (!x->lives || !x->busy || !x->important || !x->never || !x->boxes[0] || !fill_positions(x, model, layout))
 		return false;
 	x->lives[n] = (struct weft_lifetime){0};
 	x->busy[0] = 0;
 	for (uint32_t row = 0; row < layout->row_count; row++)
 		for (uint32_t i = layout->row_begin[row]; i < layout->row_begin[row + 1]; i++) {
 			const struct weft_lifetime life = x->lives[i];
-			const uint64_t alive = length(life.start_ns, life.end_ns);
+			const uint64_t alive = interval_length(life.start_ns, life.end_ns);
 			struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
 			x->busy[i + 1] = x->busy[i] + alive;
 			if (i % WEFT__BOX_PROMISES == 0)
@@ -108,7 +109,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	return true;
 }
 
-/* After index_promises(). */
+/* Must be called after index_promises(). */
 static bool index_went_wrong(struct weft_index *x)
 {
 	size_t words = x->count / 64 + 1, count = 0;
@@ -156,7 +157,7 @@ static bool index_boxes(struct weft_index *x)
 	return true;
 }
 
-enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft_link *link)
+enum weft_arrow weft__arrow_class(const struct weft_model *model, const struct weft_link *link)
 {
 	switch (link->kind) {
 	case WEFT_LINK_RESOLVE: return WEFT_ARROW_RESOLVE;
@@ -167,12 +168,12 @@ enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft
 	}
 }
 
-bool weft__is_inside(const struct weft_index *x, const struct weft_link *link)
+bool weft__is_inside_fold(const struct weft_index *x, const struct weft_link *link)
 {
 	return x->fold_of && x->fold_of[link->from] != WEFT_NONE && x->fold_of[link->from] == x->fold_of[link->to];
 }
 
-/* The system's deeds are not drawn, nor what a promise does to itself. */
+/* Actions of the system promise and links of a promise to itself are not drawn. */
 bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *link)
 {
 	return link->from != link->to && link->from != WEFT_SYSTEM && link->to != WEFT_SYSTEM && link->from != WEFT_NONE &&
@@ -202,7 +203,8 @@ static bool make_list(struct weft_arrow_list *list, const struct weft_model *mod
 	       weft__slices_create(&list->slices, model->links[0].time_ns, model->links[model->link_count - 1].time_ns, count);
 }
 
-/* Without a branch, since nobody can tell beforehand which are added: what is not, the next one overwrites. */
+/* Adds an arrow if is_in.  Has no branch: a branch predictor would often be wrong here.  The next call overwrites an arrow that
+ * was not added. */
 static inline void add_arrow(struct weft_arrow_list *list, size_t link, int64_t time_ns, bool is_in)
 {
 	weft__slices_put(&list->slices, list->count, time_ns, is_in);
@@ -210,8 +212,8 @@ static inline void add_arrow(struct weft_arrow_list *list, size_t link, int64_t 
 	list->count += is_in;
 }
 
-/* A bit for each promise that has a row: they stay in a processor's cache, which rows do not. */
-static uint64_t *placed_of(const struct weft_model *model, const struct weft_layout *layout)
+/* Returns a bit for each promise that has a row.  Unlike rows, the bits fit in a CPU's cache. */
+static uint64_t *placed_bits(const struct weft_model *model, const struct weft_layout *layout)
 {
 	uint64_t *bits = calloc(model->promise_count / 64 + 1, sizeof *bits);
 	for (size_t p = 0; bits && p < model->promise_count; p++)
@@ -224,28 +226,28 @@ static bool has_bit(const uint64_t *bits, uint32_t i)
 	return bits[i / 64] >> i % 64 & 1;
 }
 
-enum { SOON = 16 /* so many further on, memory is asked for what comes */ };
+enum { PREFETCH_DISTANCE = 16 /* items ahead of the current one that are prefetched */ };
 
-/* All lists of arrows of an index: those between folds, then those inside. */
-enum { INSIDE = WEFT_ARROWS, LISTS = 2 * WEFT_ARROWS };
+/* All lists of arrows of an index: first those between folds, then those inside folds. */
+enum { INSIDE_FOLDS = WEFT_ARROWS, LISTS = 2 * WEFT_ARROWS };
 
-/* Those arrows of the whole of which both ends are in the part. */
-static bool take_arrows(struct weft_index *x, struct weft_arrow_list *lists, const struct weft_model *model,
+/* Lists the arrows of `whole` that have both ends in this layout. */
+static bool restrict_arrows(struct weft_index *x, struct weft_arrow_list *lists, const struct weft_model *model,
     const struct weft_layout *layout, const struct weft_index *whole)
 {
-	uint64_t *placed = placed_of(model, layout);
+	uint64_t *placed = placed_bits(model, layout);
 	bool done = placed;
 	for (int a = 0; a < WEFT_ARROWS && done; a++) {
 		const struct weft_arrow_list *all = &whole->arrows[a];
-		done =
-		    make_list(&lists[a], model, all->count) && make_list(&lists[INSIDE + a], model, x->fold_of ? all->count : 0);
+		done = make_list(&lists[a], model, all->count) &&
+		       make_list(&lists[INSIDE_FOLDS + a], model, x->fold_of ? all->count : 0);
 		for (size_t i = 0; i < all->count && done; i++) {
 			const struct weft_link *link = &model->links[all->links[i]];
-			if (i + SOON < all->count)
-				__builtin_prefetch(&model->links[all->links[i + SOON]]);
+			if (i + PREFETCH_DISTANCE < all->count)
+				__builtin_prefetch(&model->links[all->links[i + PREFETCH_DISTANCE]]);
 			const bool is_in = (int)has_bit(placed, link->from) & (int)has_bit(placed, link->to);
-			if (x->fold_of && is_in && weft__is_inside(x, link))
-				add_arrow(&lists[INSIDE + a], all->links[i], link->time_ns, true);
+			if (x->fold_of && is_in && weft__is_inside_fold(x, link))
+				add_arrow(&lists[INSIDE_FOLDS + a], all->links[i], link->time_ns, true);
 			else
 				add_arrow(&lists[a], all->links[i], link->time_ns, is_in);
 		}
@@ -263,8 +265,8 @@ static bool list_arrows(
 	bool done = class;
 	for (size_t i = 0; i < model->link_count && done; i++) {
 		const struct weft_link *link = &model->links[i];
-		int arrow = weft__is_arrow(layout, link) ? (int)weft__arrow_of(model, link) : NONE;
-		class[i] = (uint8_t)(arrow < NONE && weft__is_inside(x, link) ? INSIDE + arrow : arrow);
+		int arrow = weft__is_arrow(layout, link) ? (int)weft__arrow_class(model, link) : NONE;
+		class[i] = (uint8_t)(arrow < NONE && weft__is_inside_fold(x, link) ? INSIDE_FOLDS + arrow : arrow);
 		count[class[i]]++;
 	}
 	for (int l = 0; l < LISTS && done; l++)
@@ -284,49 +286,50 @@ struct arrow_work {
 	bool done;
 };
 
-/* In lists of its own, since what others write to nearby in the index would be in the way. */
+/* Fills lists on the stack, not in the index: other threads write nearby fields of the index, which would slow this one down. */
 static void index_arrows(void *ctx)
 {
 	struct arrow_work *w = ctx;
 	struct weft_arrow_list lists[LISTS] = {0};
-	w->done = index_folds(w->x, w->model, w->layout) && (w->whole ? take_arrows(w->x, lists, w->model, w->layout, w->whole)
-								      : list_arrows(w->x, lists, w->model, w->layout));
+	w->done =
+	    index_folds(w->x, w->model, w->layout) && (w->whole ? restrict_arrows(w->x, lists, w->model, w->layout, w->whole)
+								: list_arrows(w->x, lists, w->model, w->layout));
 	for (int l = 0; l < LISTS && w->done; l++)
 		weft__slices_end(&lists[l].slices);
 	memcpy(w->x->arrows, lists, sizeof w->x->arrows);
-	memcpy(w->x->inside, lists + INSIDE, sizeof w->x->inside);
+	memcpy(w->x->inside, lists + INSIDE_FOLDS, sizeof w->x->inside);
 }
 
 struct bands {
 	size_t count;
-	const uint32_t *of_stream;
+	const uint32_t *by_stream;
 };
 
-static size_t band_of(const struct bands *bands, const struct weft_stretch *stretch)
+static size_t band_of(const struct bands *bands, const struct weft_interval *interval)
 {
-	return bands->count > 1 ? bands->of_stream[stretch->stream] : 0;
+	return bands->count > 1 ? bands->by_stream[interval->stream] : 0;
 }
 
-/* Where stretches are put. */
-struct stretch_room {
+/* Buffers that intervals are stored in. */
+struct interval_buffers {
 	int64_t *times;
 	uint64_t *busy;
-	uint32_t *source; /* which ones they are; NULL: nobody asks */
+	uint32_t *source; /* number of each interval; NULL: not needed */
 };
 
-/* Cuts off what overlaps an earlier one, so that tracks keep their promise whatever the trace says.  Returns false when out of
- * memory. */
-static bool index_stretches(struct weft_intervals *tracks, const struct bands *bands, const struct weft_stretch *stretches,
-    size_t count, const struct stretch_room *room)
+/* Stores the intervals of each band, and cuts off overlaps with earlier ones, so that the intervals of a band never overlap
+ * whatever the trace holds.  Returns false when out of memory. */
+static bool index_intervals(struct weft_intervals *tracks, const struct bands *bands, const struct weft_interval *items,
+    size_t count, const struct interval_buffers *buffers)
 {
-	int64_t *times = room->times;
-	uint64_t *busy = room->busy;
+	int64_t *times = buffers->times;
+	uint64_t *busy = buffers->busy;
 	size_t *begin = calloc(bands->count + 2, sizeof *begin);
 	if (!begin)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		if (band_of(bands, &stretches[i]) < bands->count)
-			begin[band_of(bands, &stretches[i]) + 1]++;
+		if (band_of(bands, &items[i]) < bands->count)
+			begin[band_of(bands, &items[i]) + 1]++;
 	for (size_t b = 0; b < bands->count; b++) {
 		begin[b + 1] += begin[b];
 		tracks[b] = (struct weft_intervals){
@@ -334,19 +337,19 @@ static bool index_stretches(struct weft_intervals *tracks, const struct bands *b
 		busy[begin[b] + b] = 0;
 	}
 	for (size_t i = 0; i < count; i++) {
-		size_t b = band_of(bands, &stretches[i]);
+		size_t b = band_of(bands, &items[i]);
 		if (b >= bands->count)
 			continue;
 		size_t n = tracks[b].count, at = begin[b] + n;
 		int64_t until = n > 0 ? times[2 * at - 1] : INT64_MIN;
-		int64_t from = stretches[i].start_ns > until ? stretches[i].start_ns : until;
-		if (stretches[i].end_ns < from || (stretches[i].end_ns == from && from == until))
+		int64_t from = items[i].start_ns > until ? items[i].start_ns : until;
+		if (items[i].end_ns < from || (items[i].end_ns == from && from == until))
 			continue;
 		times[2 * at] = from;
-		times[2 * at + 1] = stretches[i].end_ns;
-		busy[at + b + 1] = busy[at + b] + length(from, stretches[i].end_ns);
-		if (room->source)
-			room->source[at] = (uint32_t)i;
+		times[2 * at + 1] = items[i].end_ns;
+		busy[at + b + 1] = busy[at + b] + interval_length(from, items[i].end_ns);
+		if (buffers->source)
+			buffers->source[at] = (uint32_t)i;
 		tracks[b].count++;
 	}
 	free(begin);
@@ -355,38 +358,38 @@ static bool index_stretches(struct weft_intervals *tracks, const struct bands *b
 
 static bool index_sleeps(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
-	/* Groups have no OS thread of their own. */
+	/* A group has no OS thread of its own. */
 	size_t bands = layout->band_count > 1 && layout->rows_by == WEFT_ROWS_BY_THREAD ? layout->band_count : 1;
 	bool merged = bands == 1 && model->trace->stream_count > 1;
-	const struct weft_stretch *sleeps = merged ? model->lulls : model->sleeps;
+	const struct weft_interval *sleeps = merged ? model->lulls : model->sleeps;
 	size_t sleep_count = merged ? model->lull_count : model->sleep_count;
 	size_t total = sleep_count + model->pause_count;
 	uint32_t *band_of_stream = bands > 1 ? malloc(65536 * sizeof *band_of_stream) : NULL;
 	x->band_count = bands;
 	x->sleeps = calloc(bands, sizeof *x->sleeps);
 	x->pauses = calloc(bands, sizeof *x->pauses);
-	x->stretch_times = malloc((total + 1) * 2 * sizeof *x->stretch_times);
-	x->stretch_busy = malloc((total + 2 * bands + 2) * sizeof *x->stretch_busy);
+	x->interval_times = malloc((total + 1) * 2 * sizeof *x->interval_times);
+	x->interval_busy = malloc((total + 2 * bands + 2) * sizeof *x->interval_busy);
 	x->pause_source = malloc((model->pause_count + 1) * sizeof *x->pause_source);
 	bool done =
-	    (band_of_stream || bands == 1) && x->sleeps && x->pauses && x->stretch_times && x->stretch_busy && x->pause_source;
+	    (band_of_stream || bands == 1) && x->sleeps && x->pauses && x->interval_times && x->interval_busy && x->pause_source;
 	if (done) {
 		if (bands > 1)
 			memset(band_of_stream, 0xff, 65536 * sizeof *band_of_stream);
 		for (size_t b = 0; bands > 1 && b < bands; b++)
 			band_of_stream[layout->bands[b].stream] = (uint32_t)b;
 		const struct bands all = {bands, band_of_stream};
-		const struct stretch_room for_sleeps = {x->stretch_times, x->stretch_busy, NULL},
-					  for_pauses = {x->stretch_times + 2 * sleep_count,
-					      x->stretch_busy + sleep_count + bands + 1, x->pause_source};
-		done = index_stretches(x->sleeps, &all, sleeps, sleep_count, &for_sleeps) &&
-		       index_stretches(x->pauses, &all, model->pauses, model->pause_count, &for_pauses);
+		const struct interval_buffers for_sleeps = {x->interval_times, x->interval_busy, NULL},
+					      for_pauses = {x->interval_times + 2 * sleep_count,
+						  x->interval_busy + sleep_count + bands + 1, x->pause_source};
+		done = index_intervals(x->sleeps, &all, sleeps, sleep_count, &for_sleeps) &&
+		       index_intervals(x->pauses, &all, model->pauses, model->pause_count, &for_pauses);
 	}
 	free(band_of_stream);
 	return done;
 }
 
-static void widen(struct weft_envelope *e, int64_t min, int64_t max)
+static void widen_envelope(struct weft_envelope *e, int64_t min, int64_t max)
 {
 	e->min = min < e->min ? min : e->min;
 	e->max = max > e->max ? max : e->max;
@@ -406,7 +409,7 @@ static bool index_envelopes(struct weft_counter_index *index, const struct weft_
 			if (i % (1u << WEFT__ENVELOPE_BITS) == 0)
 				to[i >> WEFT__ENVELOPE_BITS] = e;
 			else
-				widen(&to[i >> WEFT__ENVELOPE_BITS], e.min, e.max);
+				widen_envelope(&to[i >> WEFT__ENVELOPE_BITS], e.min, e.max);
 		}
 		below = (below + (1u << WEFT__ENVELOPE_BITS) - 1) >> WEFT__ENVELOPE_BITS;
 	}
@@ -435,7 +438,7 @@ static bool index_counters(struct weft_index *x, const struct weft_model *model)
 
 static bool index_model(struct weft_index *x, const struct weft_model *model, const struct weft_index *whole)
 {
-	x->is_part = whole;
+	x->is_subset = whole;
 	if (!whole)
 		return index_runs(x, model) && index_counters(x, model);
 	x->run_busy = whole->run_busy;
@@ -450,12 +453,12 @@ int weft__index_create(
 	if (!x)
 		return WEFT_ENOMEM;
 	struct arrow_work arrows = {x, model, layout, whole, false};
-	struct weft_meanwhile meanwhile = {.work = index_arrows, .ctx = &arrows};
-	if (model->link_count >= MANY_LINKS)
-		weft_meanwhile_begin(&meanwhile);
+	struct weft_background_work meanwhile = {.work = index_arrows, .ctx = &arrows};
+	if (model->link_count >= THREAD_MIN_LINKS)
+		weft_background_work_start(&meanwhile);
 	bool done = index_model(x, model, whole) && index_promises(x, model, layout) && index_went_wrong(x) && index_boxes(x) &&
 		    weft__sums_create(&x->sums, x, layout) && index_sleeps(x, model, layout);
-	weft_meanwhile_end(&meanwhile);
+	weft_background_work_finish(&meanwhile);
 	if (!done || !arrows.done || weft__fold_index_create(&x->folds, model, layout) < 0) {
 		weft__index_destroy(x, model);
 		return WEFT_ENOMEM;
@@ -478,12 +481,12 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 		weft__slices_free(&x->inside[a].slices);
 	}
 	free(x->fold_of);
-	for (size_t c = 0; x->counters && !x->is_part && c < model->counter_count; c++) {
+	for (size_t c = 0; x->counters && !x->is_subset && c < model->counter_count; c++) {
 		for (int l = 0; l < WEFT__ENVELOPE_LEVELS; l++)
 			free(x->counters[c].level[l]);
 		weft__slices_free(&x->counters[c].slices);
 	}
-	if (!x->is_part) {
+	if (!x->is_subset) {
 		free(x->counters);
 		free(x->run_busy);
 	}
@@ -496,32 +499,32 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	free(x->never);
 	free(x->sleeps);
 	free(x->pauses);
-	free(x->stretch_times);
-	free(x->stretch_busy);
+	free(x->interval_times);
+	free(x->interval_busy);
 	free(x->pause_source);
 	free(x);
 }
 
 size_t weft__intervals_end_after(const struct weft_intervals *t, size_t i, int64_t time_ns)
 {
-	return WEFT_FIRST_NEAR(k, i, t->count, weft__intervals_end(t, k) > time_ns);
+	return WEFT_FIND_FIRST_NEAR(k, i, t->count, weft__intervals_end(t, k) > time_ns);
 }
 
 size_t weft__intervals_start_from(const struct weft_intervals *t, size_t i, int64_t time_ns)
 {
-	return WEFT_FIRST_NEAR(k, i, t->count, weft__intervals_start(t, k) >= time_ns);
+	return WEFT_FIND_FIRST_NEAR(k, i, t->count, weft__intervals_start(t, k) >= time_ns);
 }
 
 size_t weft__counter_from(const struct weft_counter *counter, const struct weft_counter_index *index, int64_t time_ns)
 {
-	const struct weft_places at = weft__slices_find(&index->slices, time_ns);
-	return WEFT_FIRST(k, at.first, at.end, counter->samples[k].time_ns >= time_ns);
+	const struct weft_index_range at = weft__slices_find(&index->slices, time_ns);
+	return WEFT_FIND_FIRST(k, at.first, at.end, counter->samples[k].time_ns >= time_ns);
 }
 
 size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, int64_t time_ns)
 {
-	const struct weft_places at = weft__slices_find(&list->slices, time_ns);
-	return WEFT_FIRST(k, at.first, at.end, model->links[list->links[k]].time_ns >= time_ns);
+	const struct weft_index_range at = weft__slices_find(&list->slices, time_ns);
+	return WEFT_FIND_FIRST(k, at.first, at.end, model->links[list->links[k]].time_ns >= time_ns);
 }
 
 uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)
@@ -531,9 +534,9 @@ uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_
 	uint64_t sum = t->busy[end] - t->busy[i];
 	int64_t first = weft__intervals_start(t, i), last = weft__intervals_end(t, end - 1);
 	if (first < from_ns)
-		sum -= length(first, from_ns);
+		sum -= interval_length(first, from_ns);
 	if (last > to_ns)
-		sum -= length(to_ns, last);
+		sum -= interval_length(to_ns, last);
 	return sum;
 }
 
@@ -551,19 +554,19 @@ struct weft_envelope weft__counter_envelope(
 			largest = &index->level[l][i / step];
 		}
 		const int64_t v = largest ? 0 : counter->samples[i].value;
-		widen(&e, largest ? largest->min : v, largest ? largest->max : v);
+		widen_envelope(&e, largest ? largest->min : v, largest ? largest->max : v);
 		i += step;
 	}
 	return e;
 }
 
-/* Of a signal: when it was given. */
-static int64_t given_ns(const struct weft_model *model, const struct weft_link *link)
+/* Returns the time at which a signal was sent. */
+static int64_t signal_sent_ns(const struct weft_model *model, const struct weft_link *link)
 {
 	const struct weft_transfer *all = model->transfers;
 	const size_t count = model->transfer_count;
 	size_t i =
-	    WEFT_FIRST(k, 0, count, all[k].to > link->to || (all[k].to == link->to && all[k].received_ns >= link->time_ns));
+	    WEFT_FIND_FIRST(k, 0, count, all[k].to > link->to || (all[k].to == link->to && all[k].received_ns >= link->time_ns));
 	for (; i < count && all[i].to == link->to && all[i].received_ns == link->time_ns; i++)
 		if (all[i].by == link->from)
 			return all[i].sent_ns;
@@ -579,6 +582,6 @@ struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const st
 	case WEFT_LINK_RESOLVE: return (struct weft_arrow_ends){from_end, t, link->from, link->to};
 	case WEFT_LINK_READ: return (struct weft_arrow_ends){to_end, t, link->to, link->from};
 	case WEFT_LINK_AWAIT: return (struct weft_arrow_ends){t, to_end, link->from, link->to};
-	default: return (struct weft_arrow_ends){given_ns(model, link), t, link->from, link->to};
+	default: return (struct weft_arrow_ends){signal_sent_ns(model, link), t, link->from, link->to};
 	}
 }

@@ -1,5 +1,6 @@
-/* index.h: what a view knows beforehand, so that looking at a part of a trace costs what is seen, not what there is.
- * Private to view/ and draw/.  SPDX-License-Identifier: ISC */
+/* index.h: precomputed data of a view, so that drawing a part of a trace costs time for the visible part only.  Private to view/
+ * and draw/.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_INDEX_H
 #define WEFT_VIEW_INDEX_H
 
@@ -9,29 +10,29 @@
 
 /* Intervals in time order that do not overlap, with sums of their lengths. */
 struct weft_intervals {
-	const int64_t *start, *end; /* an item apart by `stride` times 8 bytes */
+	const int64_t *start, *end; /* consecutive items are stride * 8 bytes apart */
 	size_t stride;
-	const uint64_t *busy; /* [i]: ns that the intervals before i cover */
+	const uint64_t *busy; /* [i]: ns covered by the intervals before i */
 	size_t count;
 };
 
-/* Some promises that stand next to each other in weft_layout.by_row: 16 of them, or 4 smaller boxes. */
+/* Promises that are adjacent in weft_layout.by_row: 16 of them, or 4 smaller boxes. */
 struct weft_box {
-	int64_t start_ns, end_ns; /* of the first and of the last to end */
+	int64_t start_ns, end_ns; /* the first start, the last end */
 	int64_t last_start_ns, first_end_ns;
 	uint64_t alive_ns, run_ns;
 	uint32_t first_row, last_row;
-	bool important; /* one of them failed or never resolved */
+	bool important; /* a promise in it failed or never resolved */
 };
 
 #define WEFT__BOX_PROMISES 16u
 #define WEFT__BOX_FAN 4u
 #define WEFT__BOX_LEVELS 15
 
-/* How many promises a box of a level has; the last one may have fewer. */
+/* The number of promises in a box of a level; the last box may have fewer. */
 #define WEFT__BOX_SIZE(level) ((size_t)WEFT__BOX_PROMISES << 2 * (level))
 
-/* The least and the greatest of 8 samples, or of 8 such. */
+/* Minimum and maximum of 8 samples, or of 8 envelopes. */
 struct weft_envelope {
 	int64_t min, max;
 };
@@ -40,7 +41,7 @@ enum { WEFT__ENVELOPE_BITS = 3, WEFT__ENVELOPE_LEVELS = 4 };
 
 struct weft_counter_index {
 	struct weft_envelope *level[WEFT__ENVELOPE_LEVELS];
-	struct weft_slices slices; /* of samples */
+	struct weft_slices slices; /* slices of the samples */
 };
 
 struct weft_lifetime {
@@ -55,44 +56,43 @@ struct weft_arrow_list {
 };
 
 struct weft_index {
-	/* By place in by_row. */
+	/* By position in by_row. */
 	size_t count;
 	struct weft_lifetime *lives;
-	uint64_t *busy;                   /* [count + 1], each row's sums go on from the row before */
-	uint64_t *important, *never;      /* bits: it went wrong; of these: it never resolved */
-	uint32_t *important_before;       /* by 64 places: how many before them went wrong */
-	struct weft_lifetime *went_wrong; /* of these alone, one after the other: they are far apart in the others */
+	uint64_t *busy;                   /* [count + 1]: ns that the promises before were alive, summed over all rows */
+	uint64_t *important, *never;      /* bits: it went wrong; it never resolved */
+	uint32_t *important_before;       /* number of promises that went wrong before each word of 64 positions */
+	struct weft_lifetime *went_wrong; /* lifetimes of those that went wrong, contiguous for speed */
 	struct weft_box *boxes[WEFT__BOX_LEVELS];
 	size_t box_count[WEFT__BOX_LEVELS];
 	int box_levels;
 	struct weft_sums sums;
 
-	bool is_part;       /* what layouts do not differ in is another index's: run_busy, counters */
-	uint64_t *run_busy; /* [run_count + 1] of weft_model.runs */
+	bool is_subset;     /* run_busy and counters belong to the index of the whole layout */
+	uint64_t *run_busy; /* [run_count + 1]: ns that the runs before in weft_model.runs took */
 
 	struct weft_arrow_list arrows[WEFT_ARROWS];
-	struct weft_arrow_list inside[WEFT_ARROWS]; /* what the promises of one fold that was made by hand do to each other: it is
-						       counted, not drawn */
-	uint32_t *fold_of;                          /* by promise: its fold, or WEFT_NONE; NULL: none was made by hand */
+	struct weft_arrow_list inside[WEFT_ARROWS]; /* arrows between promises of one user-made fold: counted, not drawn */
+	uint32_t *fold_of;                          /* by promise: its fold, or WEFT_NONE; NULL: the user made no folds */
 
-	/* Sleeps and pauses of each band.  If there is but one band or none, it has the pauses of all streams, and sleeps where
-	 * all do. */
+	/* Sleeps and pauses of each band.  If there is at most one band, it has the pauses of all streams, and the sleeps common
+	 * to all. */
 	size_t band_count;
 	struct weft_intervals *sleeps, *pauses;
-	int64_t *stretch_times;
-	uint64_t *stretch_busy;
-	uint32_t *pause_source; /* number of the pause, by place in `pauses`, all bands one after another */
+	int64_t *interval_times;
+	uint64_t *interval_busy;
+	uint32_t *pause_source; /* number of the pause, by position in `pauses`, all bands in sequence */
 
 	struct weft_counter_index *counters;
-	struct weft_fold_index *folds; /* of folds that were made by hand; or NULL */
+	struct weft_fold_index *folds; /* of user-made folds; or NULL */
 };
 
-/* fold.c: *out stays untouched where nothing was folded by hand.  WEFT_ENOMEM. */
+/* Creates the index of user-made folds (fold.c).  Leaves *out unchanged if there are none.  Fails with WEFT_ENOMEM. */
 int weft__fold_index_create(struct weft_fold_index **out, const struct weft_model *model, const struct weft_layout *layout);
 void weft__fold_index_destroy(struct weft_fold_index *index);
 
-/* `whole`: that of a layout of all promises, or NULL; what is the same there is taken from it, so it must outlive this one.  On
- * failure *out is untouched: WEFT_ENOMEM. */
+/* Creates an index.  `whole` is the index of a layout of all promises, or NULL; the new index shares data with it, so `whole`
+ * must outlive it.  On failure (WEFT_ENOMEM) *out is unchanged. */
 int weft__index_create(
     struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout, const struct weft_index *whole);
 void weft__index_destroy(struct weft_index *index, const struct weft_model *model);
@@ -107,7 +107,7 @@ static inline int64_t weft__intervals_end(const struct weft_intervals *t, size_t
 	return t->end[i * t->stride];
 }
 
-/* Those of a row. */
+/* Returns the intervals of a row. */
 static inline struct weft_intervals weft__row_intervals(
     const struct weft_index *index, const struct weft_layout *layout, uint32_t row)
 {
@@ -121,34 +121,35 @@ static inline struct weft_intervals weft__row_intervals(
 	};
 }
 
-/* The first interval from i on that ends after, or begins at or after, a time; t->count if none does.  Galloping. */
+/* Return the first interval from i on that ends after a time, or starts at or after a time; t->count if there is none.  They
+ * search near i first. */
 size_t weft__intervals_end_after(const struct weft_intervals *t, size_t i, int64_t time_ns);
 size_t weft__intervals_start_from(const struct weft_intervals *t, size_t i, int64_t time_ns);
 
-/* How many ns from..to are covered; `i` as the first of those that end after from. */
+/* Returns the ns in from..to that intervals i up to end cover; `i` must be the first that ends after from_ns. */
 uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns);
 
-/* The first sample at or after a time; the envelope of samples i up to end, which is not empty. */
+/* Return the first sample at or after a time, and the envelope of samples i up to end, which must not be empty. */
 size_t weft__counter_from(const struct weft_counter *counter, const struct weft_counter_index *index, int64_t time_ns);
 struct weft_envelope weft__counter_envelope(
     const struct weft_counter *counter, const struct weft_counter_index *index, size_t i, size_t end);
 
-/* Where an arrow begins and ends. */
+/* The times and promises at the two ends of an arrow. */
 struct weft_arrow_ends {
 	int64_t from_ns, to_ns;
 	uint32_t from, to;
 };
 struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const struct weft_link *link);
 
-/* Whether a link is drawn as an arrow, and as which. */
+/* Whether a link is drawn as an arrow, whether both its ends are in one fold, and its class. */
 bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *link);
-bool weft__is_inside(const struct weft_index *index, const struct weft_link *link); /* one fold */
-enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft_link *link);
+bool weft__is_inside_fold(const struct weft_index *index, const struct weft_link *link);
+enum weft_arrow weft__arrow_class(const struct weft_model *model, const struct weft_link *link);
 
-/* The first arrow of a list whose time is at or after a time. */
+/* Returns the first arrow of a list at or after a time. */
 size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, int64_t time_ns);
 
-/* How many promises before a place in by_row went wrong. */
+/* Returns the number of promises before a position in by_row that went wrong. */
 static inline size_t weft__went_wrong_before(const struct weft_index *index, size_t at)
 {
 	const uint64_t before = index->important[at / 64] & (((uint64_t)1 << at % 64) - 1);

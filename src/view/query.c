@@ -1,4 +1,4 @@
-/* query.c: what is searched for.  SPDX-License-Identifier: ISC */
+/* query.c: parses search queries and matches promises against them.  SPDX-License-Identifier: ISC */
 #include "view/query.h"
 
 #include <inttypes.h>
@@ -12,28 +12,28 @@
 static const struct {
 	const char *name;
 	uint8_t kind;
-	const char *example; /* of a value that must be a number or a time */
+	const char *example; /* example of a value that must be a number or a duration */
 } fields[] = {
     {"label", WEFT_TERM_LABEL, NULL},
     {"kind", WEFT_TERM_KIND, NULL},
     {"site", WEFT_TERM_SITE, NULL},
     {"failure", WEFT_TERM_FAILURE, NULL},
     {"library", WEFT_TERM_LIBRARY, NULL},
-    {"id", WEFT_TERM_ID, "a number, as id:18"},
-    {"longer", WEFT_TERM_LONGER, "a time, as longer:5ms"},
-    {"shorter", WEFT_TERM_SHORTER, "a time, as shorter:5ms"},
+    {"id", WEFT_TERM_ID, "a number, for example id:18"},
+    {"longer", WEFT_TERM_LONGER, "a duration, for example longer:5ms"},
+    {"shorter", WEFT_TERM_SHORTER, "a duration, for example shorter:5ms"},
 };
 
-static char lower(char c)
+static char to_lower(char c)
 {
 	return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
 
-static bool contains(struct weft_str text, const char *wanted, size_t wanted_len)
+static bool contains_text(struct weft_str text, const char *wanted, size_t wanted_len)
 {
 	for (size_t i = 0; i + wanted_len <= text.len; i++) {
 		size_t k = 0;
-		while (k < wanted_len && lower(text.ptr[i + k]) == wanted[k])
+		while (k < wanted_len && to_lower(text.ptr[i + k]) == wanted[k])
 			k++;
 		if (k == wanted_len)
 			return true;
@@ -46,14 +46,14 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* One word as it was written: where it is, and its value without quotes. */
+/* One word of the text, with quotes. */
 struct word {
 	const char *text;
-	size_t len, colon; /* colon: where one is outside of quotes; len if there is none */
+	size_t len, colon; /* colon: index of the first colon outside quotes, or len */
 	bool quoted;
 };
 
-/* A quote that is not closed, as while one types, goes on to the end. */
+/* Reads a word.  A quote that is not closed, as while the user types, extends to the end. */
 static bool next_word(const char **at, const char *end, struct word *w)
 {
 	while (*at < end && is_space(**at))
@@ -89,12 +89,12 @@ static bool parse_number(const char *text, size_t len, int64_t *out)
 	return true;
 }
 
-static bool equals(const struct word *w, size_t len, const char *name)
+static bool word_equals(const struct word *w, size_t len, const char *name)
 {
 	if (strlen(name) != len)
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if (lower(w->text[i]) != name[i])
+		if (to_lower(w->text[i]) != name[i])
 			return false;
 	return true;
 }
@@ -105,7 +105,7 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 	const char *name = NULL, *example = NULL;
 	size_t from = 0;
 	for (size_t i = 0; w->colon < w->len && i < sizeof fields / sizeof *fields; i++) {
-		if (!equals(w, w->colon, fields[i].name))
+		if (!word_equals(w, w->colon, fields[i].name))
 			continue;
 		term.kind = fields[i].kind;
 		name = fields[i].name;
@@ -116,21 +116,21 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 		term.is_whole = true;
 		from++;
 	}
-	if (!w->quoted && equals(w, w->len, "failed"))
+	if (!w->quoted && word_equals(w, w->len, "failed"))
 		term.kind = WEFT_TERM_FAILED;
-	if (!w->quoted && equals(w, w->len, "pending"))
+	if (!w->quoted && word_equals(w, w->len, "pending"))
 		term.kind = WEFT_TERM_PENDING;
 	for (size_t i = from; i < w->len; i++)
 		if (w->text[i] != '"')
-			q->text[(*used)++] = lower(w->text[i]);
+			q->text[(*used)++] = to_lower(w->text[i]);
 	term.len = (uint16_t)(*used - term.first);
 	const char *value = q->text + term.first;
 	int64_t number = 0;
 	term.is_number = parse_number(value, term.len, &number);
 	if (name && term.len == 0)
-		return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example ? example : "a text after it");
+		return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example ? example : "a text after the colon");
 	if (term.len == 0)
-		return WEFT_OK; /* "" says nothing */
+		return WEFT_OK; /* "" matches everything */
 	bool is_time = term.kind == WEFT_TERM_LONGER || term.kind == WEFT_TERM_SHORTER;
 	if ((term.kind == WEFT_TERM_ID && !term.is_number) || (is_time && !weft_duration_parse(value, term.len, &number)))
 		return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example);
@@ -172,23 +172,23 @@ void weft_query_finish(struct weft_query *q)
 	q->texts = q->sites = NULL;
 }
 
-/* Whether a text has that of a term. */
-static bool has(const struct weft_query *q, const struct weft_term *term, struct weft_str text)
+/* Returns whether a text matches a term. */
+static bool has_term(const struct weft_query *q, const struct weft_term *term, struct weft_str text)
 {
 	if (term->is_whole && text.len != term->len)
 		return false;
-	/* A thread is no read. */
+	/* A kind is matched by the start of its name, so that "read" does not match "thread". */
 	if (term->kind == WEFT_TERM_KIND && text.len > term->len)
 		text.len = term->len;
-	return contains(text, q->text + term->first, term->len);
+	return contains_text(text, q->text + term->first, term->len);
 }
 
-/* The terms whose text is in it. */
+/* Returns the bits of the terms that a text matches. */
 static uint32_t terms_in(const struct weft_query *q, struct weft_str text)
 {
 	uint32_t found = 0;
 	for (unsigned i = 0; i < q->count; i++)
-		if (has(q, &q->terms[i], text))
+		if (has_term(q, &q->terms[i], text))
 			found |= 1u << i;
 	return found;
 }
@@ -204,9 +204,9 @@ static uint32_t terms_in_text(struct weft_query *q, const struct weft_model *mod
 	return q->texts[text] & ~WEFT_QUERY_KNOWN;
 }
 
-static uint32_t look_at_site(const struct weft_query *q, const struct weft_site *s)
+static uint32_t find_site_terms(const struct weft_query *q, const struct weft_site *s)
 {
-	char place[512], own[512]; /* "file.c:12 function" and "function (file.c:12)", as it is written elsewhere */
+	char place[512], own[512]; /* "file.c:12 function", and the usual form "function (file.c:12)" */
 	int len = snprintf(place, sizeof place, "%.*s:%" PRIu32 " %.*s", (int)s->file.len, s->file.len ? s->file.ptr : "",
 	    s->line, (int)s->function.len, s->function.len ? s->function.ptr : "");
 	len = len < (int)sizeof place ? len : (int)sizeof place - 1;
@@ -223,9 +223,9 @@ static uint32_t terms_in_site(struct weft_query *q, const struct weft_model *mod
 	if (!q->sites)
 		q->sites = calloc(model->trace->site_count, sizeof *q->sites);
 	if (!q->sites)
-		return look_at_site(q, s);
+		return find_site_terms(q, s);
 	if (!q->sites[site])
-		q->sites[site] = look_at_site(q, s) | WEFT_QUERY_KNOWN;
+		q->sites[site] = find_site_terms(q, s) | WEFT_QUERY_KNOWN;
 	return q->sites[site] & ~WEFT_QUERY_KNOWN;
 }
 
@@ -248,7 +248,8 @@ static uint32_t terms_in_labels(struct weft_query *q, const struct weft_model *m
 			found |= terms_in_text(q, model, model->labels[l].text);
 			continue;
 		}
-		/* Its name answers most, and is asked for once; the text with its change is made only for who may want that. */
+		/* The counter's name suffices for most terms and is matched once.  The text with the change is built only if a
+		 * term may need it. */
 		found |= terms_in_text(q, model, model->labels[l].text) & ~q->whole;
 		if (!(q->changes & (q->of_kind[WEFT_TERM_TEXT] | q->of_kind[WEFT_TERM_LABEL])))
 			continue;
@@ -258,7 +259,7 @@ static uint32_t terms_in_labels(struct weft_query *q, const struct weft_model *m
 	return found;
 }
 
-/* Those numbers that the digits of an id have. */
+/* Returns the bits of number terms with digits that occur in an id. */
 static uint32_t terms_in_id(const struct weft_query *q, int64_t id)
 {
 	char digits[24];
@@ -271,7 +272,7 @@ static uint32_t terms_in_id(const struct weft_query *q, int64_t id)
 	if (id < 0)
 		digits[--at] = '-';
 	for (unsigned i = 0; i < q->count; i++)
-		if (q->terms[i].is_number && contains((struct weft_str){digits + at, (uint32_t)(sizeof digits - at)},
+		if (q->terms[i].is_number && contains_text((struct weft_str){digits + at, (uint32_t)(sizeof digits - at)},
 						 q->text + q->terms[i].first, q->terms[i].len))
 			found |= 1u << i;
 	return found;
@@ -296,29 +297,29 @@ static uint32_t terms_of_numbers(const struct weft_query *q, const struct weft_p
 bool weft_query_matches(struct weft_query *q, const struct weft_model *model, uint32_t promise)
 {
 	const struct weft_promise *p = &model->promises[promise];
-	const uint32_t *of = q->of_kind;
-	uint32_t all = (1u << q->count) - 1, texts = of[WEFT_TERM_TEXT], found = 0;
+	const uint32_t *terms_of = q->of_kind;
+	uint32_t all = (1u << q->count) - 1, texts = terms_of[WEFT_TERM_TEXT], found = 0;
 	if (q->count == 0 || promise == WEFT_SYSTEM)
 		return false;
-	/* The cheapest first: most promises fail there. */
+	/* Cheapest checks first: most promises fail there. */
 	if (p->end == WEFT_END_FAILED)
-		found |= of[WEFT_TERM_FAILED];
+		found |= terms_of[WEFT_TERM_FAILED];
 	if (p->end == WEFT_END_PENDING)
-		found |= of[WEFT_TERM_PENDING];
-	uint32_t numbers = of[WEFT_TERM_ID] | of[WEFT_TERM_LONGER] | of[WEFT_TERM_SHORTER];
+		found |= terms_of[WEFT_TERM_PENDING];
+	uint32_t numbers = terms_of[WEFT_TERM_ID] | terms_of[WEFT_TERM_LONGER] | terms_of[WEFT_TERM_SHORTER];
 	if (numbers)
 		found |= terms_of_numbers(q, p);
-	if ((all & ~found) & (numbers | of[WEFT_TERM_FAILED] | of[WEFT_TERM_PENDING]))
+	if ((all & ~found) & (numbers | terms_of[WEFT_TERM_FAILED] | terms_of[WEFT_TERM_PENDING]))
 		return false;
-	if (texts | of[WEFT_TERM_KIND])
-		found |= terms_in_kind(q, model, p->kind) & (texts | of[WEFT_TERM_KIND]);
-	if ((texts | of[WEFT_TERM_FAILURE]) && p->failure != WEFT_NONE)
-		found |= terms_in_text(q, model, p->failure) & (texts | of[WEFT_TERM_FAILURE]);
-	uint32_t sites = texts | of[WEFT_TERM_SITE] | of[WEFT_TERM_LIBRARY];
+	if (texts | terms_of[WEFT_TERM_KIND])
+		found |= terms_in_kind(q, model, p->kind) & (texts | terms_of[WEFT_TERM_KIND]);
+	if ((texts | terms_of[WEFT_TERM_FAILURE]) && p->failure != WEFT_NONE)
+		found |= terms_in_text(q, model, p->failure) & (texts | terms_of[WEFT_TERM_FAILURE]);
+	uint32_t sites = texts | terms_of[WEFT_TERM_SITE] | terms_of[WEFT_TERM_LIBRARY];
 	if (sites && p->site != WEFT_NONE)
 		found |= terms_in_site(q, model, p->site) & sites;
-	if ((all & ~found) & (texts | of[WEFT_TERM_LABEL]))
-		found |= terms_in_labels(q, model, p) & (texts | of[WEFT_TERM_LABEL]);
+	if ((all & ~found) & (texts | terms_of[WEFT_TERM_LABEL]))
+		found |= terms_in_labels(q, model, p) & (texts | terms_of[WEFT_TERM_LABEL]);
 	if ((all & ~found) & texts)
 		found |= terms_in_id(q, p->id) & texts;
 	return found == all;
@@ -335,7 +336,7 @@ static bool term_implies(
 	case WEFT_TERM_FAILURE:
 	case WEFT_TERM_LIBRARY:
 		return (s->kind == t->kind || (t->kind == WEFT_TERM_TEXT && s->kind <= WEFT_TERM_FAILURE)) &&
-		       (s->is_whole || !t->is_whole) && has(b, t, (struct weft_str){a->text + s->first, s->len});
+		       (s->is_whole || !t->is_whole) && has_term(b, t, (struct weft_str){a->text + s->first, s->len});
 	case WEFT_TERM_ID: return s->kind == t->kind && s->value == t->value;
 	case WEFT_TERM_LONGER: return s->kind == t->kind && s->value >= t->value;
 	case WEFT_TERM_SHORTER: return s->kind == t->kind && s->value <= t->value;
@@ -343,7 +344,7 @@ static bool term_implies(
 	}
 }
 
-bool weft_query_narrows(const struct weft_query *query, const struct weft_query *wider)
+bool weft_query_is_narrower(const struct weft_query *query, const struct weft_query *wider)
 {
 	if (wider->count == 0)
 		return query->count == 0;
@@ -357,12 +358,12 @@ bool weft_query_narrows(const struct weft_query *query, const struct weft_query 
 	return true;
 }
 
-/* Adds name:=text, or as much of the text as there is room for and as can be written in one line, without the '='. */
+/* Appends name:=text.  If the text is too long or cannot be written on one line, appends name:prefix without '='. */
 static size_t add_like(char *buf, size_t at, const char *name, struct weft_str text)
 {
-	size_t len = 0, step, room = (WEFT_QUERY_BYTES - at) / 2;
-	while (len < text.len && (step = weft_utf8_character((const unsigned char *)text.ptr + len, text.len - len)) > 0 &&
-	       text.ptr[len] != '"' && (unsigned char)text.ptr[len] >= ' ' && len + step <= room)
+	size_t len = 0, step, max_len = (WEFT_QUERY_BYTES - at) / 2;
+	while (len < text.len && (step = weft_utf8_char_bytes((const unsigned char *)text.ptr + len, text.len - len)) > 0 &&
+	       text.ptr[len] != '"' && (unsigned char)text.ptr[len] >= ' ' && len + step <= max_len)
 		len += step;
 	if (len == 0)
 		return at;
@@ -371,7 +372,7 @@ static size_t add_like(char *buf, size_t at, const char *name, struct weft_str t
 	return n > 0 && at + (size_t)n <= WEFT_QUERY_BYTES ? at + (size_t)n : at;
 }
 
-bool weft_query_of_site(const struct weft_model *model, uint32_t promise, bool library, char buf[WEFT_QUERY_BYTES + 1])
+bool weft_query_for_site(const struct weft_model *model, uint32_t promise, bool library, char buf[WEFT_QUERY_BYTES + 1])
 {
 	const struct weft_promise *p = &model->promises[promise];
 	char place[256];
@@ -384,7 +385,7 @@ bool weft_query_of_site(const struct weft_model *model, uint32_t promise, bool l
 	return add_like(buf, 0, "site", (struct weft_str){place, (uint32_t)(len < sizeof place ? len : sizeof place - 1)}) > 0;
 }
 
-size_t weft_query_like(const struct weft_model *model, uint32_t promise, char buf[WEFT_QUERY_BYTES + 1])
+size_t weft_query_for_similar(const struct weft_model *model, uint32_t promise, char buf[WEFT_QUERY_BYTES + 1])
 {
 	const struct weft_promise *p = &model->promises[promise];
 	const char *kind = weft_model_kind_name(model, p->kind);

@@ -1,6 +1,7 @@
-/* sleep.c: folded sleep.
+/* sleep.c: folds sleep.
  *
- * What a lull takes away of the width depends on the scale; sums over the lulls before each are made anew when that changes.
+ * The width that a lull loses depends on the scale.  Sums over the lulls before each lull are computed again when the scale
+ * changes.
  * SPDX-License-Identifier: ISC */
 #include "view/sleep.h"
 
@@ -11,12 +12,12 @@
 
 #define CELLS 32768
 
-/* ---- finding lulls ---- */
+/* ---- Finding lulls ---- */
 
-/* The trace in cells, with the first and the last moment of each in which anything goes on. */
+/* The trace divided into cells, with the first and the last moment of activity in each. */
 struct activity {
 	int64_t first_ns[CELLS], last_ns[CELLS];
-	int32_t covered[CELLS + 1]; /* as differences: how many intervals cover all of it */
+	int32_t covered[CELLS + 1]; /* as differences: number of intervals that cover the whole cell */
 	double cells_per_ns;
 	int64_t end_ns;
 };
@@ -27,49 +28,49 @@ static int cell_of(const struct activity *a, int64_t time_ns)
 	return at > 0 ? at < CELLS - 1 ? (int)at : CELLS - 1 : 0;
 }
 
-static void touch(struct activity *a, int cell, int64_t from_ns, int64_t to_ns)
+static void widen_cell(struct activity *a, int cell, int64_t from_ns, int64_t to_ns)
 {
 	a->first_ns[cell] = from_ns < a->first_ns[cell] ? from_ns : a->first_ns[cell];
 	a->last_ns[cell] = to_ns > a->last_ns[cell] ? to_ns : a->last_ns[cell];
 }
 
-static void happens(struct activity *a, int64_t time_ns)
+static void add_moment(struct activity *a, int64_t time_ns)
 {
-	touch(a, cell_of(a, time_ns), time_ns, time_ns);
+	widen_cell(a, cell_of(a, time_ns), time_ns, time_ns);
 }
 
-static void goes_on(struct activity *a, int64_t start_ns, int64_t end_ns)
+static void add_interval(struct activity *a, int64_t start_ns, int64_t end_ns)
 {
 	int first = cell_of(a, start_ns), last = cell_of(a, end_ns);
-	touch(a, first, start_ns, end_ns);
-	touch(a, last, start_ns, end_ns);
+	widen_cell(a, first, start_ns, end_ns);
+	widen_cell(a, last, start_ns, end_ns);
 	if (last > first) {
 		a->covered[first + 1]++;
 		a->covered[last]--;
 	}
 }
 
-static void look(struct activity *a, const struct weft_model *m)
+static void collect_activity(struct activity *a, const struct weft_model *m)
 {
 	for (int c = 0; c < CELLS; c++) {
 		a->first_ns[c] = INT64_MAX;
 		a->last_ns[c] = INT64_MIN;
 	}
-	/* While the system runs, the program sleeps. */
+	/* Runs of the system promise are skipped: the program sleeps meanwhile. */
 	for (size_t r = m->promises[WEFT_SYSTEM + 1].runs; r < m->run_count; r++)
-		goes_on(a, m->runs[r].start_ns, m->runs[r].end_ns);
+		add_interval(a, m->runs[r].start_ns, m->runs[r].end_ns);
 	for (size_t i = 0; i < m->pause_count; i++)
-		goes_on(a, m->pauses[i].start_ns, m->pauses[i].end_ns);
+		add_interval(a, m->pauses[i].start_ns, m->pauses[i].end_ns);
 	for (size_t p = WEFT_SYSTEM + 1; p < m->promise_count; p++) {
-		happens(a, m->promises[p].start_ns);
+		add_moment(a, m->promises[p].start_ns);
 		if (m->promises[p].end != WEFT_END_PENDING && !(m->promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED))
-			happens(a, m->promises[p].end_ns);
+			add_moment(a, m->promises[p].end_ns);
 	}
 	for (size_t l = 0; l < m->link_count; l++)
-		happens(a, m->links[l].time_ns);
+		add_moment(a, m->links[l].time_ns);
 }
 
-/* Adds what lies between two moments, if that is a lull. */
+/* Adds the time between two moments if it is long enough to be a lull. */
 static void add_lull(struct weft_lulls *lulls, const struct activity *a, int64_t start_ns, int64_t end_ns)
 {
 	if ((double)(end_ns - start_ns) * a->cells_per_ns > 2)
@@ -90,7 +91,7 @@ int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, str
 	a->end_ns = model->end_ns;
 	a->cells_per_ns = model->end_ns > 0 ? CELLS / (double)model->end_ns : 0;
 	if (model->end_ns > 0)
-		look(a, model);
+		collect_activity(a, model);
 	int64_t since_ns = 0, covered = 0;
 	for (int c = 0; c < CELLS && model->end_ns > 0; c++) {
 		covered += a->covered[c];
@@ -103,7 +104,7 @@ int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, str
 	}
 	add_lull(lulls, a, since_ns, model->end_ns);
 	free(a);
-	/* Where there is nothing else, nothing would be left to be linear in. */
+	/* If the trace has no activity at all, folding everything would leave no linear part. */
 	if (weft_lulls_ns(lulls) == model->end_ns)
 		lulls->count = 0;
 	*out = lulls;
@@ -125,17 +126,17 @@ int64_t weft_lulls_ns(const struct weft_lulls *lulls)
 	return sum_ns;
 }
 
-/* ---- where times are ---- */
+/* ---- Converting between times and pixels ---- */
 
-/* From a time to a later one, to the ns however late both are. */
-static double between(int64_t from_ns, int64_t to_ns)
+/* Returns the difference of two times, exact to the ns even if both are large. */
+static double ns_between(int64_t from_ns, int64_t to_ns)
 {
 	return (double)((uint64_t)to_ns - (uint64_t)from_ns);
 }
 
 static double length_of(const struct weft_lull *lull)
 {
-	return between(lull->start_ns, lull->end_ns);
+	return ns_between(lull->start_ns, lull->end_ns);
 }
 
 static double width_of(const struct weft_view *v, const struct weft_lull *lull)
@@ -144,14 +145,15 @@ static double width_of(const struct weft_view *v, const struct weft_lull *lull)
 	return px < WEFT_LULL_PX ? px : WEFT_LULL_PX;
 }
 
-/* Sums of what is shown, not of what lulls take away: in a lull of years a pixel is months, and the ns is still to be right. */
-void weft__sleep_scaled(struct weft_view *v)
+/* Updates the sums.  They add up the shown width, not the width that lulls lose: a lull may last years, where a pixel is months,
+ * and positions must still be exact to the ns. */
+void weft__sleep_update_scale(struct weft_view *v)
 {
 	double shown = 0;
 	int64_t last_ns = 0;
 	for (size_t i = 0; i < v->lulls->count; i++) {
 		const struct weft_lull *lull = &v->lulls->items[i];
-		shown += between(last_ns, lull->start_ns) * v->px_per_ns;
+		shown += ns_between(last_ns, lull->start_ns) * v->px_per_ns;
 		v->shown_px[i] = shown;
 		shown += width_of(v, lull);
 		last_ns = lull->end_ns;
@@ -159,17 +161,17 @@ void weft__sleep_scaled(struct weft_view *v)
 	v->shown_px[v->lulls->count] = shown;
 }
 
-/* The end of the lull before one, or of the last. */
+/* Returns the end of the lull before lull i, or of the last lull. */
 static double end_before(const struct weft_lulls *lulls, size_t i)
 {
 	return i > 0 ? (double)lulls->items[i - 1].end_ns : 0;
 }
 
-/* How far right of time 0 a time is. */
+/* Returns the distance in px of a time from time 0. */
 static double shown_at(const struct weft_view *v, int64_t time_ns)
 {
 	const struct weft_lulls *lulls = v->lulls;
-	const size_t i = WEFT_FIRST(k, 0, lulls->count, lulls->items[k].end_ns > time_ns);
+	const size_t i = WEFT_FIND_FIRST(k, 0, lulls->count, lulls->items[k].end_ns > time_ns);
 	if (i == lulls->count)
 		return v->shown_px[i] + ((double)time_ns - end_before(lulls, i)) * v->px_per_ns;
 	const struct weft_lull *lull = &lulls->items[i];
@@ -182,7 +184,7 @@ double weft__sleep_x(const struct weft_view *v, int64_t time_ns)
 	return shown_at(v, time_ns) - shown_at(v, v->from_ns);
 }
 
-static int64_t rounded(double x)
+static int64_t round_to_ns(double x)
 {
 	x += x < 0 ? -0.5 : 0.5;
 	return x >= 9.2e18 ? INT64_MAX : x <= -9.2e18 ? INT64_MIN : (int64_t)x;
@@ -192,12 +194,12 @@ int64_t weft__sleep_time_at(const struct weft_view *v, double px)
 {
 	const struct weft_lulls *lulls = v->lulls;
 	const size_t count = lulls->count;
-	const size_t i = WEFT_FIRST(k, 0, count, v->shown_px[k] + width_of(v, &lulls->items[k]) > px);
+	const size_t i = WEFT_FIND_FIRST(k, 0, count, v->shown_px[k] + width_of(v, &lulls->items[k]) > px);
 	if (i == count)
-		return rounded(end_before(lulls, i) + (px - v->shown_px[i]) / v->px_per_ns);
+		return round_to_ns(end_before(lulls, i) + (px - v->shown_px[i]) / v->px_per_ns);
 	const struct weft_lull *lull = &lulls->items[i];
 	const double since_px = px - v->shown_px[i];
-	return rounded(
+	return round_to_ns(
 	    (double)lull->start_ns + (since_px > 0 ? since_px / width_of(v, lull) * length_of(lull) : since_px / v->px_per_ns));
 }
 
@@ -210,38 +212,40 @@ int64_t weft_view_past_lull(const struct weft_view *v, int64_t time_ns)
 {
 	if (!v->lulls)
 		return time_ns;
-	size_t i = WEFT_FIRST(k, 0, v->lulls->count, v->lulls->items[k].end_ns > time_ns);
+	size_t i = WEFT_FIND_FIRST(k, 0, v->lulls->count, v->lulls->items[k].end_ns > time_ns);
 	const struct weft_lull *lull = &v->lulls->items[i];
 	return i < v->lulls->count && lull->start_ns < time_ns && weft_view_is_folded(v, lull) ? lull->end_ns : time_ns;
 }
 
-/* How wide from..to is at a scale, and by how much wider with each unit of the scale; the lulls from `first` on. */
+/* Returns the width of from..to at a scale, and sets *slope to its derivative; `first` is the first lull that matters. */
 static double width_at(const struct weft_view *v, size_t first, int64_t from_ns, int64_t to_ns, double scale, double *slope)
 {
 	const struct weft_lulls *lulls = v->lulls;
 	double ns = 0, px = 0;
-	int64_t last_ns = from_ns; /* what is between lulls is added up: of all less the lulls, years would leave nothing exact */
+	int64_t last_ns =
+	    from_ns; /* sums the time between lulls: subtracting lulls of years from the total would lose precision */
 	for (size_t i = first; i < lulls->count && lulls->items[i].start_ns < to_ns; i++) {
 		const struct weft_lull *g = &lulls->items[i];
 		const int64_t start = g->start_ns > from_ns ? g->start_ns : from_ns, end = g->end_ns < to_ns ? g->end_ns : to_ns;
-		const double within = between(start, end);
-		ns += between(last_ns, start);
+		const double within = ns_between(start, end);
+		ns += ns_between(last_ns, start);
 		last_ns = end;
 		if (length_of(g) * scale <= WEFT_LULL_PX)
 			ns += within;
 		else
 			px += WEFT_LULL_PX * within / length_of(g);
 	}
-	ns += between(last_ns, to_ns);
+	ns += ns_between(last_ns, to_ns);
 	*slope = ns;
 	return ns * scale + px;
 }
 
-/* The width grows with the scale in straight pieces: Newton's steps, and halves where they would leave what is known. */
+/* Finds the scale by Newton's method, because the width is a piecewise linear function of the scale; bisects if a step leaves
+ * the known interval. */
 double weft__sleep_scale_for(const struct weft_view *v, int64_t from_ns, int64_t to_ns, double width_px)
 {
 	enum { STEPS = 100 };
-	const size_t first = WEFT_FIRST(k, 0, v->lulls->count, v->lulls->items[k].end_ns > from_ns);
+	const size_t first = WEFT_FIND_FIRST(k, 0, v->lulls->count, v->lulls->items[k].end_ns > from_ns);
 	double low = width_px / ((double)to_ns - (double)from_ns), high = width_px, scale = low, slope, best = low,
 	       best_px = width_px;
 	if (!(low < high) || width_at(v, first, from_ns, to_ns, high, &slope) <= width_px)

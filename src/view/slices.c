@@ -1,4 +1,4 @@
-/* slices.c: slices of time.  SPDX-License-Identifier: ISC */
+/* slices.c: divides time into slices.  SPDX-License-Identifier: ISC */
 #include "view/slices.h"
 
 #include <stdlib.h>
@@ -7,23 +7,23 @@
 #include "base/search.h"
 
 #define SLICE_ITEMS 8
-#define PART_BITS 16
-#define FEW 32 /* so many are counted faster than they are halved */
+#define TIME_BITS 16
+#define LINEAR_SEARCH_ITEMS 32 /* up to this number, a linear search is faster than a binary one */
 
-bool weft__slices_create(struct weft_slices *slices, int64_t first_ns, int64_t last_ns, size_t most)
+bool weft__slices_create(struct weft_slices *slices, int64_t first_ns, int64_t last_ns, size_t max_items)
 {
 	const uint64_t span = (uint64_t)last_ns - (uint64_t)first_ns;
 	unsigned shift = 0;
-	while (shift < 63 && span >> shift > most / SLICE_ITEMS)
+	while (shift < 63 && span >> shift > max_items / SLICE_ITEMS)
 		shift++;
 	*slices = (struct weft_slices){.first_ns = first_ns,
 	    .last_ns = last_ns,
 	    .slice_shift = shift,
-	    .part_shift = shift > PART_BITS ? shift - PART_BITS : 0,
+	    .time_bits_shift = shift > TIME_BITS ? shift - TIME_BITS : 0,
 	    .count = (size_t)(span >> shift) + 1};
 	slices->begin = calloc(slices->count + 1, sizeof *slices->begin);
-	slices->part = weft_large_alloc(most + 1, sizeof *slices->part);
-	if (slices->begin && slices->part)
+	slices->time_bits = weft_large_alloc(max_items + 1, sizeof *slices->time_bits);
+	if (slices->begin && slices->time_bits)
 		return true;
 	weft__slices_free(slices);
 	return false;
@@ -39,27 +39,27 @@ void weft__slices_end(struct weft_slices *slices)
 void weft__slices_free(struct weft_slices *slices)
 {
 	free(slices->begin);
-	free(slices->part);
+	free(slices->time_bits);
 	slices->begin = NULL;
-	slices->part = NULL;
+	slices->time_bits = NULL;
 }
 
-struct weft_places weft__slices_find(const struct weft_slices *slices, int64_t time_ns)
+struct weft_index_range weft__slices_find(const struct weft_slices *slices, int64_t time_ns)
 {
 	if (time_ns <= slices->first_ns || !slices->begin)
-		return (struct weft_places){0, 0};
+		return (struct weft_index_range){0, 0};
 	if (time_ns > slices->last_ns)
-		return (struct weft_places){slices->begin[slices->count], slices->begin[slices->count]};
+		return (struct weft_index_range){slices->begin[slices->count], slices->begin[slices->count]};
 	const uint64_t since = (uint64_t)time_ns - (uint64_t)slices->first_ns;
-	const uint16_t part = (uint16_t)(since >> slices->part_shift), *parts = slices->part;
+	const uint16_t time_bits = (uint16_t)(since >> slices->time_bits_shift), *all_bits = slices->time_bits;
 	size_t i = slices->begin[since >> slices->slice_shift], end = slices->begin[(since >> slices->slice_shift) + 1];
 	size_t first = i;
-	if (end - i > FEW)
-		first = WEFT_FIRST(k, i, end, parts[k] >= part);
+	if (end - i > LINEAR_SEARCH_ITEMS)
+		first = WEFT_FIND_FIRST(k, i, end, all_bits[k] >= time_bits);
 	else
 		for (; i < end; i++)
-			first += parts[i] < part;
-	if (slices->part_shift == 0 || first == end || parts[first] != part)
-		return (struct weft_places){first, first};
-	return (struct weft_places){first, WEFT_FIRST_NEAR(k, first + 1, end, parts[k] > part)};
+			first += all_bits[i] < time_bits;
+	if (slices->time_bits_shift == 0 || first == end || all_bits[first] != time_bits)
+		return (struct weft_index_range){first, first};
+	return (struct weft_index_range){first, WEFT_FIND_FIRST_NEAR(k, first + 1, end, all_bits[k] > time_bits)};
 }

@@ -1,5 +1,6 @@
-/* slices.h: where a time stands in a long list of times: found in two looks at memory, however long the list is.
- * Private to view/.  SPDX-License-Identifier: ISC */
+/* slices.h: finds the position of a time in a long list of times with two memory accesses, however long the list is.  Private to
+ * view/.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_SLICES_H
 #define WEFT_VIEW_SLICES_H
 
@@ -8,36 +9,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Time is cut into slices of about eight items; of each item 16 bits of its time are kept, which tell it from nearly all others
- * of its slice. */
+/* Time is divided into slices of about eight items.  16 bits of each item's time are kept, which distinguish it from nearly all
+ * other items of its slice. */
 struct weft_slices {
 	int64_t first_ns, last_ns;
-	unsigned slice_shift, part_shift;
+	unsigned slice_shift, time_bits_shift;
 	size_t count;
-	uint32_t *begin; /* [count + 1]: the first place of each slice */
-	uint16_t *part;  /* by place */
+	uint32_t *begin;     /* [count + 1]: first position of each slice */
+	uint16_t *time_bits; /* by position */
 };
 
-/* For up to `most` items from first_ns to last_ns, to be put in and then ended.  False when out of memory, with nothing to free.
- */
-bool weft__slices_create(struct weft_slices *slices, int64_t first_ns, int64_t last_ns, size_t most);
+/* Creates slices for up to max_items items from first_ns to last_ns.  Put the items in, then call weft__slices_end().  Returns
+ * false when out of memory, with nothing to free. */
+bool weft__slices_create(struct weft_slices *slices, int64_t first_ns, int64_t last_ns, size_t max_items);
 void weft__slices_end(struct weft_slices *slices);
 void weft__slices_free(struct weft_slices *slices);
 
-/* The next item, which is not before the one that was put at the place before; if it is not `kept`, the next one has its place.
- */
-static inline void weft__slices_put(struct weft_slices *slices, size_t place, int64_t time_ns, bool kept)
+/* Stores the item at a position; its time must not be before that of the previous position.  If is_kept is false, the next item
+ * takes the same position. */
+static inline void weft__slices_put(struct weft_slices *slices, size_t place, int64_t time_ns, bool is_kept)
 {
 	const uint64_t since = (uint64_t)time_ns - (uint64_t)slices->first_ns;
 	assert(time_ns >= slices->first_ns && time_ns <= slices->last_ns);
-	slices->part[place] = (uint16_t)(since >> slices->part_shift);
-	slices->begin[(since >> slices->slice_shift) + 1] = (uint32_t)(place + kept);
+	slices->time_bits[place] = (uint16_t)(since >> slices->time_bits_shift);
+	slices->begin[(since >> slices->slice_shift) + 1] = (uint32_t)(place + is_kept);
 }
 
-/* Items before place `first` are before a time, those from `end` on are not; what is between, if anything, is to be looked at. */
-struct weft_places {
+/* Items before `first` are before a time, items from `end` on are not; items between them must be compared. */
+struct weft_index_range {
 	size_t first, end;
 };
-struct weft_places weft__slices_find(const struct weft_slices *slices, int64_t time_ns);
+struct weft_index_range weft__slices_find(const struct weft_slices *slices, int64_t time_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* view.c: the viewport.  SPDX-License-Identifier: ISC */
+/* view.c: computes the viewport.  SPDX-License-Identifier: ISC */
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "view/index.h"
 #include "view/sleep.h"
 
-#define LEAST_SPAN_NS 200.0
-#define NAMED_PX 13.0       /* height of a row that has room for its name, */
-#define COMFORTABLE_PX 25.0 /* and of one that has room for its kind, too */
-#define HIGHEST_PX 96.0     /* of a row, however few there are */
+#define MIN_SPAN_NS 200.0
+#define NAMED_PX 13.0       /* minimum height of a row with its name */
+#define COMFORTABLE_PX 25.0 /* height of a row with name and kind */
+#define MAX_ROW_PX 96.0     /* maximum height of a row */
 #define HIT_PX 16.0
 #define HIT_ROWS 64u
 
@@ -20,15 +20,15 @@ static double clamp(double x, double low, double high)
 	return x < low ? low : x > high ? high : x;
 }
 
-static int64_t saturate(double x)
+static int64_t saturate_ns(double x)
 {
 	return x >= 9.2e18 ? INT64_MAX : x <= -9.2e18 ? INT64_MIN : (int64_t)x;
 }
 
-/* The end of what can be shown; a trace of one moment has a little after it. */
+/* Returns the end of the time that can be shown; a trace of zero length gets a little time after it. */
 static double span_ns(const struct weft_view *v)
 {
-	return v->end_ns > (int64_t)LEAST_SPAN_NS ? (double)v->end_ns : LEAST_SPAN_NS;
+	return v->end_ns > (int64_t)MIN_SPAN_NS ? (double)v->end_ns : MIN_SPAN_NS;
 }
 
 static double inner_width(const struct weft_view *v)
@@ -42,27 +42,27 @@ static double inner_height(const struct weft_view *v)
 	return h > 16 ? h : 16;
 }
 
-/* From -1 to 1, steepest at 0.  Any sigmoid would do; this one is exact everywhere. */
-static double squash(double x)
+/* Maps to -1 ..  1, steepest at 0.  Any sigmoid would do; this one is exact on every platform. */
+static double squash_offset(double x)
 {
 	return x / (1 + (x < 0 ? -x : x));
 }
 
 static double squashed_range(const struct weft_view *v, double focus, double curve)
 {
-	return squash((v->slots - focus) / curve) + squash(focus / curve);
+	return squash_offset((v->slots - focus) / curve) + squash_offset(focus / curve);
 }
 
-/* What part of the height is shared out evenly, so that far rows keep their shape: the more rows there are, the more of them are
- * far. */
-static double even_part(const struct weft_view *v)
+/* Returns the share of the height that is divided evenly among rows, so that distant rows keep their shape.  It grows with the
+ * number of rows. */
+static double even_share(const struct weft_view *v)
 {
 	return 0.35 + 0.4 * v->slots / (v->slots + 1000);
 }
 
 static double pitch_at_focus(const struct weft_view *v, double focus, double curve)
 {
-	double even = even_part(v);
+	double even = even_share(v);
 	return inner_height(v) * (even / v->slots + (1 - even) / (curve * squashed_range(v, focus, curve)));
 }
 
@@ -71,8 +71,8 @@ static double even_pitch(const struct weft_view *v)
 	return inner_height(v) / (v->slots > 0 ? v->slots : 1);
 }
 
-/* Finds the curve that makes rows at the focus comfortably high and still has the first row at the top and the last at the
- * bottom.  What is just too low to be named is spread a little only, or as many rows would lose their names at once. */
+/* Finds the curve that makes rows at the focus comfortably high while the first row stays at the top and the last at the bottom.
+ * If rows are only a little too low for names, the curve is weak: a strong one would take names from as many rows as it gives. */
 static double curve_for(const struct weft_view *v, double focus)
 {
 	double low = 0.01, high = v->slots * 64, wanted = clamp(3 * NAMED_PX - 2 * even_pitch(v), NAMED_PX, COMFORTABLE_PX);
@@ -86,20 +86,20 @@ static double curve_for(const struct weft_view *v, double focus)
 	return high;
 }
 
-static void project(struct weft_view *v)
+static void update_projection(struct weft_view *v)
 {
 	double linear = even_pitch(v);
 	v->focus = clamp(v->focus, 0, v->slots);
-	v->focus = (double)(int64_t)(v->focus * 1000 + 0.5) / 1000; /* as a link says it */
+	v->focus = (double)(int64_t)(v->focus * 1000 + 0.5) / 1000; /* as precise as a URL stores it */
 	if (linear >= NAMED_PX || v->slots < 1) {
 		v->curve = 0;
-		v->pitch_px = linear < HIGHEST_PX ? linear : HIGHEST_PX;
+		v->pitch_px = linear < MAX_ROW_PX ? linear : MAX_ROW_PX;
 	} else {
 		v->curve = curve_for(v, v->focus);
 		v->pitch_px = pitch_at_focus(v, v->focus, v->curve);
-		v->even_px = inner_height(v) * even_part(v) / v->slots;
-		v->curved_px = inner_height(v) * (1 - even_part(v)) / squashed_range(v, v->focus, v->curve);
-		v->above = squash(v->focus / v->curve);
+		v->even_px = inner_height(v) * even_share(v) / v->slots;
+		v->curved_px = inner_height(v) * (1 - even_share(v)) / squashed_range(v, v->focus, v->curve);
+		v->above = squash_offset(v->focus / v->curve);
 	}
 }
 
@@ -107,30 +107,31 @@ static void set_scale(struct weft_view *v, double px_per_ns)
 {
 	v->px_per_ns = px_per_ns;
 	if (v->lulls)
-		weft__sleep_scaled(v);
+		weft__sleep_update_scale(v);
 }
 
-/* The scale at which times from..to are as wide as that. */
+/* Returns the scale at which from..to is width_px wide. */
 static double scale_for(const struct weft_view *v, double from_ns, double to_ns, double width_px)
 {
-	return v->lulls ? weft__sleep_scale_for(v, saturate(from_ns), saturate(to_ns), width_px) : width_px / (to_ns - from_ns);
+	return v->lulls ? weft__sleep_scale_for(v, saturate_ns(from_ns), saturate_ns(to_ns), width_px)
+			: width_px / (to_ns - from_ns);
 }
 
-/* The time so many px right of what is at the left edge, however far that is. */
+/* Returns the time at px right of the left edge, however far that is. */
 static int64_t time_from(const struct weft_view *v, double px)
 {
 	if (v->lulls)
 		return weft__sleep_time_at(v, weft_view_shown_ns(v, v->from_ns) * v->px_per_ns + px);
-	return saturate((double)v->from_ns + px / v->px_per_ns);
+	return saturate_ns((double)v->from_ns + px / v->px_per_ns);
 }
 
-/* The scale at which what is seen ends at a whole ns, as a link says it: one who follows the link sees the same pixels. */
+/* Sets a scale at which the visible interval ends at a whole ns, as in a URL, so that opening the URL shows the same pixels. */
 static void settle_scale(struct weft_view *v)
 {
 	double span = v->width_px / v->px_per_ns + 0.5;
 	if (v->lulls)
 		span = (double)weft_view_time(v, v->width_px) - (double)v->from_ns;
-	if (!(span > LEAST_SPAN_NS && span < 9e18))
+	if (!(span > MIN_SPAN_NS && span < 9e18))
 		return;
 	if (v->lulls)
 		set_scale(v, scale_for(v, (double)v->from_ns, (double)v->from_ns + span, v->width_px));
@@ -138,11 +139,11 @@ static void settle_scale(struct weft_view *v)
 		v->px_per_ns = v->width_px / (double)(int64_t)span;
 }
 
-/* Not beyond a margin on either side. */
+/* Limits scrolling to a margin on either side. */
 static void clamp_folded(struct weft_view *v)
 {
 	double margin = (v->width_px - inner_width(v)) / 2, at = weft_view_shown_ns(v, v->from_ns) * v->px_per_ns;
-	double last = weft_view_shown_ns(v, saturate(span_ns(v))) * v->px_per_ns + margin - v->width_px;
+	double last = weft_view_shown_ns(v, saturate_ns(span_ns(v))) * v->px_per_ns + margin - v->width_px;
 	double to = clamp(at, -margin, last > -margin ? last : -margin);
 	if (to < at || to > at)
 		v->from_ns = weft__sleep_time_at(v, to);
@@ -150,9 +151,9 @@ static void clamp_folded(struct weft_view *v)
 
 static void clamp_time(struct weft_view *v)
 {
-	double least_scale = scale_for(v, 0, span_ns(v), inner_width(v)), most_scale = v->width_px / LEAST_SPAN_NS;
+	double min_scale = scale_for(v, 0, span_ns(v), inner_width(v)), max_scale = v->width_px / MIN_SPAN_NS;
 	double from = (double)v->from_ns;
-	set_scale(v, clamp(v->px_per_ns, least_scale, most_scale > least_scale ? most_scale : least_scale));
+	set_scale(v, clamp(v->px_per_ns, min_scale, max_scale > min_scale ? max_scale : min_scale));
 	if (v->lulls) {
 		clamp_folded(v);
 		return;
@@ -161,7 +162,7 @@ static void clamp_time(struct weft_view *v)
 	double last = span_ns(v) + margin - v->width_px / v->px_per_ns;
 	from = clamp(from, -margin, last > -margin ? last : -margin);
 	if (from != (double)v->from_ns)
-		v->from_ns = saturate(from);
+		v->from_ns = saturate_ns(from);
 }
 
 static uint32_t row_of_slot(const struct weft_view *v, double slot);
@@ -179,14 +180,14 @@ static void show_rows(uint64_t *shown, uint32_t first, uint32_t last)
 	}
 }
 
-/* Of some promises that stand next to each other, the first on that row; those of one row do not overlap. */
+/* Shows the rows of promises i up to end, which starts on `row`, that are alive from..to; promises of one row do not overlap. */
 static void show_alive_of(struct weft_view *v, uint32_t row, size_t i, size_t end, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_index *x = v->index;
 	for (; i < end; row++) {
 		size_t row_end = v->layout->row_begin[row + 1] < end ? v->layout->row_begin[row + 1] : end;
 		if (row_end > i && !weft_view_is_shown(v, row)) {
-			i = WEFT_FIRST(k, i, row_end, x->lives[k].end_ns >= from_ns);
+			i = WEFT_FIND_FIRST(k, i, row_end, x->lives[k].end_ns >= from_ns);
 			if (i < row_end && x->lives[i].start_ns <= to_ns)
 				v->shown[row / 64] |= (uint64_t)1 << row % 64;
 		}
@@ -194,7 +195,7 @@ static void show_alive_of(struct weft_view *v, uint32_t row, size_t i, size_t en
 	}
 }
 
-/* Shows the rows on which something is alive from..to; those of a whole box at once if all of it is. */
+/* Shows the rows on which a promise is alive from..to; if all promises of a box are, shows all its rows at once. */
 static void show_alive(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_index *x = v->index;
@@ -234,7 +235,7 @@ static uint32_t shown_rows(const struct weft_view *v)
 	return weft_view_rank(v, v->layout->row_count);
 }
 
-/* Of an OS thread on which nothing is alive a pause may be seen. */
+/* Returns whether an OS thread has a visible pause, which shows its header even if no promise is alive on it. */
 static bool has_pause(const struct weft_view *v, size_t band, int64_t from_ns, int64_t to_ns)
 {
 	if (v->index->band_count < 2)
@@ -261,8 +262,8 @@ static uint32_t headers_before(const struct weft_view *v, size_t band)
 	return weft_layout_headers(v->layout) == 0 ? 0 : v->shown ? v->headers_before[band] : (uint32_t)band;
 }
 
-/* Finds out which rows have anything in the time that is seen.  The row in focus stays in focus, or the next one that is shown.
- * Linear in what is seen, and in rows by 64; without memory all rows are shown. */
+/* Finds the rows with anything in the visible interval.  The row in focus stays in focus, or the next one that is shown.  Linear
+ * in the visible promises and in rows / 64.  Without memory all rows are shown. */
 static void choose_rows(struct weft_view *v)
 {
 	const struct weft_layout *l = v->layout;
@@ -291,7 +292,7 @@ static void choose_rows(struct weft_view *v)
 	v->slots = weft_view_header(v, l->band_count);
 	if (focus != WEFT_NONE)
 		v->focus = weft_view_slot(v, focus) + within;
-	project(v);
+	update_projection(v);
 }
 
 void weft_view_hold_rows(struct weft_view *v, bool hold)
@@ -300,7 +301,7 @@ void weft_view_hold_rows(struct weft_view *v, bool hold)
 	choose_rows(v);
 }
 
-static int create(struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout,
+static int create_view(struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout,
     const struct weft_index *whole, struct weft_error *err)
 {
 	struct weft_view *v = calloc(1, sizeof *v);
@@ -324,13 +325,13 @@ static int create(struct weft_view **out, const struct weft_model *model, const 
 int weft_view_create(
     struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err)
 {
-	return create(out, model, layout, NULL, err);
+	return create_view(out, model, layout, NULL, err);
 }
 
-int weft_view_create_part(
+int weft_view_create_subset(
     struct weft_view **out, const struct weft_view *whole, const struct weft_layout *layout, struct weft_error *err)
 {
-	return create(out, whole->model, layout, whole->index, err);
+	return create_view(out, whole->model, layout, whole->index, err);
 }
 
 void weft_view_destroy(struct weft_view *v)
@@ -347,7 +348,7 @@ void weft_view_destroy(struct weft_view *v)
 void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 {
 	width_px = clamp(width_px, 16, 32767);
-	v->height_px = clamp(height_px, 64, 32767); /* less has no room for rows, and they would be below it */
+	v->height_px = clamp(height_px, 64, 32767); /* a smaller view has no space for rows */
 	if (v->lulls)
 		set_scale(v, scale_for(v, (double)v->from_ns, (double)weft_view_time(v, v->width_px), width_px));
 	else
@@ -358,7 +359,7 @@ void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 	choose_rows(v);
 }
 
-void weft_view_leave(struct weft_view *v, double lanes_px)
+void weft_view_reserve_lanes(struct weft_view *v, double lanes_px)
 {
 	if (lanes_px == v->lanes_px)
 		return;
@@ -380,10 +381,10 @@ void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 	}
 	double span = (double)((uint64_t)to_ns - (uint64_t)from_ns);
 	v->from_ns = from_ns;
-	if (v->lulls && span > LEAST_SPAN_NS)
-		set_scale(v, clamp(scale_for(v, (double)from_ns, (double)to_ns, v->width_px), 0, v->width_px / LEAST_SPAN_NS));
+	if (v->lulls && span > MIN_SPAN_NS)
+		set_scale(v, clamp(scale_for(v, (double)from_ns, (double)to_ns, v->width_px), 0, v->width_px / MIN_SPAN_NS));
 	else
-		set_scale(v, v->width_px / (span > LEAST_SPAN_NS ? span : LEAST_SPAN_NS));
+		set_scale(v, v->width_px / (span > MIN_SPAN_NS ? span : MIN_SPAN_NS));
 	choose_rows(v);
 }
 
@@ -406,7 +407,7 @@ void weft_view_show_promise(struct weft_view *v, uint32_t promise)
 void weft_view_show_all(struct weft_view *v)
 {
 	set_scale(v, scale_for(v, 0, span_ns(v), inner_width(v)));
-	v->from_ns = saturate(-(v->width_px - inner_width(v)) / 2 / v->px_per_ns);
+	v->from_ns = saturate_ns(-(v->width_px - inner_width(v)) / 2 / v->px_per_ns);
 	settle_scale(v);
 	choose_rows(v);
 }
@@ -418,11 +419,11 @@ void weft_view_zoom(struct weft_view *v, double factor, double x_px)
 		return;
 	x_px = clamp(x_px, 0, v->width_px);
 	int64_t under = v->lulls ? time_from(v, x_px) : 0;
-	set_scale(v, clamp(v->px_per_ns * factor, scale_for(v, 0, span_ns(v), inner_width(v)), v->width_px / LEAST_SPAN_NS));
+	set_scale(v, clamp(v->px_per_ns * factor, scale_for(v, 0, span_ns(v), inner_width(v)), v->width_px / MIN_SPAN_NS));
 	if (v->lulls)
 		v->from_ns = weft__sleep_time_at(v, weft_view_shown_ns(v, under) * v->px_per_ns - x_px);
 	else
-		v->from_ns = saturate((double)v->from_ns + (x_px / scale - x_px / v->px_per_ns));
+		v->from_ns = saturate_ns((double)v->from_ns + (x_px / scale - x_px / v->px_per_ns));
 	clamp_time(v);
 	settle_scale(v);
 	choose_rows(v);
@@ -442,17 +443,17 @@ void weft_view_focus(struct weft_view *v, double slot)
 {
 	if (slot == slot)
 		v->focus = slot;
-	project(v);
+	update_projection(v);
 }
 
-void weft_view_focus_so(struct weft_view *v, double slot, double y_px)
+void weft_view_focus_slot_at_y(struct weft_view *v, double slot, double y_px)
 {
 	double low = 0, high = v->slots;
 	if (v->curve == 0 || slot != slot || y_px != y_px)
 		return;
 	for (int i = 0; i < 40; i++) {
 		v->focus = (low + high) / 2;
-		project(v);
+		update_projection(v);
 		if (weft_view_y(v, slot) > y_px)
 			low = v->focus;
 		else
@@ -460,7 +461,7 @@ void weft_view_focus_so(struct weft_view *v, double slot, double y_px)
 	}
 }
 
-/* How many px of labels there could be on a row. */
+/* Returns the total width in px of the labels that could be drawn on a row. */
 static double labels_on(const struct weft_view *v, uint32_t r, int64_t from, int64_t to)
 {
 	const struct weft_intervals row = weft__row_intervals(v->index, v->layout, r);
@@ -477,26 +478,26 @@ static double labels_on(const struct weft_view *v, uint32_t r, int64_t from, int
 
 void weft_view_focus_best(struct weft_view *v)
 {
-	enum { PLACES = 64 };
+	enum { BUCKETS = 64 };
 	int64_t from = v->from_ns, to = weft_view_time(v, v->width_px);
 	double low = 0, high = v->slots;
 	if (v->curve == 0)
 		return;
-	/* Ever narrower around the place where rows have most to say; those around it count as far as they are high. */
+	/* Narrows the range around the place where rows have the most labels; nearby rows count in proportion to their height. */
 	for (int level = 0; level < 6 && high - low > 2; level++) {
-		double weight[PLACES] = {0}, best = 0, step = (high - low) / PLACES, at = (low + high) / 2;
+		double weight[BUCKETS] = {0}, best = 0, step = (high - low) / BUCKETS, at = (low + high) / 2;
 		uint32_t r = weft_view_row_at(v, weft_view_y(v, low));
 		r = weft_view_next_shown(v, r == WEFT_NONE || low == 0 ? 0 : r);
 		for (; r < v->layout->row_count; r = weft_view_next_shown(v, r + 1)) {
 			double place = (weft_view_slot(v, r) - low) / step;
-			if (place >= PLACES)
+			if (place >= BUCKETS)
 				break;
 			if (place >= 0)
 				weight[(size_t)place] += labels_on(v, r, from, to);
 		}
-		for (int p = 0; p < PLACES; p++) {
+		for (int p = 0; p < BUCKETS; p++) {
 			double sum = 0, middle = low + (p + 0.5) * step, curve = curve_for(v, middle);
-			for (int q = 0; q < PLACES; q++) {
+			for (int q = 0; q < BUCKETS; q++) {
 				double d = (q - p) * step / curve;
 				d = 1 + (d < 0 ? -d : d);
 				sum += weight[q] / (d * d);
@@ -522,13 +523,13 @@ int64_t weft_view_time(const struct weft_view *v, double x_px)
 		return time_from(v, x_px);
 	if (since > -9e18 && since < 9e18 && !__builtin_add_overflow(v->from_ns, (int64_t)since, &time))
 		return time;
-	return saturate((double)v->from_ns + since);
+	return saturate_ns((double)v->from_ns + since);
 }
 
-/* Which band a row is in. */
+/* Returns the band of a row. */
 static size_t band_of(const struct weft_layout *layout, uint32_t row)
 {
-	return WEFT_FIRST(i, 1, layout->band_count, layout->bands[i].first_row > row) - 1;
+	return WEFT_FIND_FIRST(i, 1, layout->band_count, layout->bands[i].first_row > row) - 1;
 }
 
 double weft_view_slot(const struct weft_view *v, uint32_t row)
@@ -546,7 +547,7 @@ double weft_view_y(const struct weft_view *v, double slot)
 {
 	if (v->curve == 0)
 		return WEFT_VIEW_TOP_PX + slot * v->pitch_px;
-	return WEFT_VIEW_TOP_PX + v->even_px * slot + v->curved_px * (squash((slot - v->focus) / v->curve) + v->above);
+	return WEFT_VIEW_TOP_PX + v->even_px * slot + v->curved_px * (squash_offset((slot - v->focus) / v->curve) + v->above);
 }
 
 double weft_view_slot_at(const struct weft_view *v, double y_px)
@@ -555,7 +556,8 @@ double weft_view_slot_at(const struct weft_view *v, double y_px)
 		return clamp((y_px - WEFT_VIEW_TOP_PX) / v->pitch_px, 0, v->slots);
 	if (!(y_px > WEFT_VIEW_TOP_PX))
 		return 0;
-	/* So far from the focus, in curves; d is so far in px.  On each side d = a t + c t / (1 + t): a square equation for t. */
+	/* d is the distance from the focus in px, t the distance in curves.  On each side d = a t + c t / (1 + t), a quadratic
+	 * equation in t. */
 	double a = v->even_px * v->curve, c = v->curved_px;
 	double d = y_px - WEFT_VIEW_TOP_PX - v->even_px * v->focus - c * v->above, side = d < 0 ? -1 : 1;
 	d *= side;
@@ -579,7 +581,7 @@ uint32_t weft_view_row_of_rank(const struct weft_view *v, uint32_t rank)
 {
 	if (!v->shown)
 		return rank;
-	size_t w = WEFT_FIRST(i, 1, shown_words(v), v->shown_before[i] > rank) - 1;
+	size_t w = WEFT_FIND_FIRST(i, 1, shown_words(v), v->shown_before[i] > rank) - 1;
 	uint64_t bits = v->shown[w];
 	for (uint32_t before = v->shown_before[w]; before < rank && bits; before++)
 		bits &= bits - 1;
@@ -597,7 +599,7 @@ uint32_t weft_view_next_shown(const struct weft_view *v, uint32_t row)
 	return bits ? (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits) : v->layout->row_count;
 }
 
-/* The row that a slot is of; WEFT_NONE if there is none or it is a header. */
+/* Returns the row of a slot; WEFT_NONE if there is none or the slot is a header. */
 static uint32_t row_of_slot(const struct weft_view *v, double slot)
 {
 	const struct weft_layout *layout = v->layout;
@@ -605,7 +607,7 @@ static uint32_t row_of_slot(const struct weft_view *v, double slot)
 	if (rows == 0)
 		return WEFT_NONE;
 	if (weft_layout_headers(layout) > 0) {
-		size_t band = WEFT_FIRST(b, 1, layout->band_count, weft_view_header(v, b) > slot) - 1;
+		size_t band = WEFT_FIND_FIRST(b, 1, layout->band_count, weft_view_header(v, b) > slot) - 1;
 		slot -= (double)headers_before(v, band + 1);
 		if (slot < (double)weft_view_rank(v, layout->bands[band].first_row))
 			return WEFT_NONE;
@@ -639,7 +641,7 @@ uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 		dy = dy < 0 ? -dy : dy;
 		if (dy >= best_distance)
 			continue;
-		/* The one under the point, else the nearest on either side. */
+		/* The promise under the point, else the nearest on either side. */
 		size_t i = weft__intervals_end_after(&row, 0, weft_view_time(v, x_px));
 		for (size_t n = i > 0 ? i - 1 : 0; n <= i && n < row.count; n++) {
 			double left = weft_view_x(v, weft__intervals_start(&row, n)),

@@ -1,10 +1,10 @@
-/* actions.c: all that a user can ask for.  SPDX-License-Identifier: ISC */
+/* actions.c: implements the actions of actions.h.  SPDX-License-Identifier: ISC */
 #include "viewer/actions.h"
 
 #include <string.h>
 
-#include "viewer/blame.h"
 #include "viewer/findings.h"
+#include "viewer/flame_pane.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
 
@@ -25,9 +25,9 @@ const struct weft_action_info *weft_action_info(enum weft_action action)
 const char *weft_action_group_label(enum weft_action_group group)
 {
 	static const char *const labels[] = {[WEFT_GROUP_FILE] = "Trace",
-	    [WEFT_GROUP_VIEW] = "Moving",
-	    [WEFT_GROUP_SHOW] = "Showing",
-	    [WEFT_GROUP_FIND] = "Finding",
+	    [WEFT_GROUP_VIEW] = "Navigation",
+	    [WEFT_GROUP_SHOW] = "Display",
+	    [WEFT_GROUP_FIND] = "Search",
 	    [WEFT_GROUP_WALK] = "Promises",
 	    [WEFT_GROUP_HELP] = "Help"};
 	return labels[group];
@@ -81,8 +81,8 @@ bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *mod
 	return true;
 }
 
-/* A sign says with its key whether shift was pressed; so does a letter. */
-static unsigned telling(const char *key, unsigned modifiers)
+/* Removes modifiers that a key does not need: the character of a sign or letter already depends on Shift. */
+static unsigned relevant_modifiers(const char *key, unsigned modifiers)
 {
 	bool is_sign = key[0] != '\0' && key[1] == '\0' && key[0] != ' ';
 	bool is_plain_letter = is_sign && ((key[0] >= 'a' && key[0] <= 'z') || (key[0] >= 'A' && key[0] <= 'Z'));
@@ -107,7 +107,7 @@ static bool same_key(const char *a, const char *b, bool any_case)
 
 enum weft_action weft_action_of_key(const char *key, unsigned modifiers)
 {
-	modifiers = telling(key, modifiers & (WEFT_SHIFT | WEFT_CONTROL | WEFT_ALT));
+	modifiers = relevant_modifiers(key, modifiers & (WEFT_SHIFT | WEFT_CONTROL | WEFT_ALT));
 	if (strcmp(key, " ") == 0)
 		key = "Space";
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
@@ -120,17 +120,17 @@ enum weft_action weft_action_of_key(const char *key, unsigned modifiers)
 	return WEFT_ACTION_COUNT;
 }
 
-static unsigned enabled(bool is)
+static unsigned enabled_if(bool is)
 {
 	return is ? WEFT_ACTION_ENABLED : 0;
 }
 
-static unsigned switched(bool is_on)
+static unsigned switch_state(bool is_on)
 {
 	return WEFT_ACTION_ENABLED | WEFT_ACTION_IS_SWITCH | (is_on ? WEFT_ACTION_ON : 0u);
 }
 
-static bool leads(const struct weft_viewer *v, enum weft_step step)
+static bool can_walk(const struct weft_viewer *v, enum weft_walk_step step)
 {
 	return v->selected != WEFT_NONE && weft_walk(v->facts, v->selected, step) != WEFT_NONE;
 }
@@ -139,49 +139,50 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 {
 	char text[WEFT_QUERY_BYTES + 1];
 	switch (action) {
-	case WEFT_ACTION_METRICS: return switched(v->metrics);
-	case WEFT_ACTION_THREADS: return weft_viewer_has_threads(v) ? switched(v->threads) : (unsigned)WEFT_ACTION_IS_SWITCH;
+	case WEFT_ACTION_METRICS: return switch_state(v->metrics);
+	case WEFT_ACTION_THREADS: return weft_viewer_has_threads(v) ? switch_state(v->threads) : (unsigned)WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_NEXT_OFF:
-	case WEFT_ACTION_PREVIOUS_OFF: return enabled(v->threads && weft_viewer_has_threads(v));
-	case WEFT_ACTION_HOLD_ROWS: return switched(v->view->holds_rows);
-	case WEFT_ACTION_FOLD_SLEEP: return switched(v->view->lulls != NULL);
-	case WEFT_ACTION_FILTER: return switched(v->filter);
-	case WEFT_ACTION_OVERVIEW: return switched(v->overview_shown);
-	case WEFT_ACTION_BLAME: return switched(v->blame_shown);
-	case WEFT_ACTION_LEGEND: return switched(v->legend);
-	case WEFT_ACTION_CLOCK: return weft_clock_is_known(v->model) ? switched(v->clock.wall) : (unsigned)WEFT_ACTION_IS_SWITCH;
-	case WEFT_ACTION_GO_AWAITED: return enabled(leads(v, WEFT_STEP_AWAITED));
-	case WEFT_ACTION_GO_RESOLVER: return enabled(leads(v, WEFT_STEP_RESOLVER));
-	case WEFT_ACTION_GO_CREATOR: return enabled(leads(v, WEFT_STEP_CREATOR));
-	case WEFT_ACTION_GO_WOKEN: return enabled(leads(v, WEFT_STEP_WOKEN));
+	case WEFT_ACTION_PREVIOUS_OFF: return enabled_if(v->threads && weft_viewer_has_threads(v));
+	case WEFT_ACTION_HOLD_ROWS: return switch_state(v->view->holds_rows);
+	case WEFT_ACTION_FOLD_SLEEP: return switch_state(v->view->lulls != NULL);
+	case WEFT_ACTION_FILTER: return switch_state(v->filter);
+	case WEFT_ACTION_OVERVIEW: return switch_state(v->overview_shown);
+	case WEFT_ACTION_BLAME: return switch_state(v->blame_shown);
+	case WEFT_ACTION_LEGEND: return switch_state(v->legend);
+	case WEFT_ACTION_CLOCK:
+		return weft_clock_is_known(v->model) ? switch_state(v->clock.wall) : (unsigned)WEFT_ACTION_IS_SWITCH;
+	case WEFT_ACTION_GO_AWAITED: return enabled_if(can_walk(v, WEFT_WALK_AWAITED));
+	case WEFT_ACTION_GO_RESOLVER: return enabled_if(can_walk(v, WEFT_WALK_RESOLVER));
+	case WEFT_ACTION_GO_CREATOR: return enabled_if(can_walk(v, WEFT_WALK_CREATOR));
+	case WEFT_ACTION_GO_WOKEN: return enabled_if(can_walk(v, WEFT_WALK_WOKEN));
 	case WEFT_ACTION_FREE_AXES: return WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_ZOOM_PROMISE:
 	case WEFT_ACTION_MEASURE:
 	case WEFT_ACTION_WHY:
 	case WEFT_ACTION_LIKE:
-	case WEFT_ACTION_RELATED: return enabled(v->selected != WEFT_NONE);
-	case WEFT_ACTION_FOCUS: return enabled(v->selected != WEFT_NONE && v->selected != v->focused);
-	case WEFT_ACTION_FOLD: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_TRACK, text));
-	case WEFT_ACTION_FOLD_SITE: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_SITE, text));
-	case WEFT_ACTION_FOLD_LIBRARY: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_LIBRARY, text));
+	case WEFT_ACTION_RELATED: return enabled_if(v->selected != WEFT_NONE);
+	case WEFT_ACTION_FOCUS: return enabled_if(v->selected != WEFT_NONE && v->selected != v->focused);
+	case WEFT_ACTION_FOLD: return enabled_if(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_TRACK, text));
+	case WEFT_ACTION_FOLD_SITE: return enabled_if(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_SITE, text));
+	case WEFT_ACTION_FOLD_LIBRARY: return enabled_if(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_LIBRARY, text));
 	case WEFT_ACTION_FOLD_KIND:
-	case WEFT_ACTION_FOLD_LIKE: return enabled(v->selected != WEFT_NONE);
-	case WEFT_ACTION_UNFOLD_ALL: return enabled(v->folding.count > 0 || v->view == v->coarse.view);
-	case WEFT_ACTION_FOLD_THIN: return switched(v->folds_itself);
-	case WEFT_ACTION_UNFOCUS: return enabled(v->focused != WEFT_NONE);
-	case WEFT_ACTION_ZOOM_SPAN: return enabled(v->has_span);
+	case WEFT_ACTION_FOLD_LIKE: return enabled_if(v->selected != WEFT_NONE);
+	case WEFT_ACTION_UNFOLD_ALL: return enabled_if(v->folding.count > 0 || v->view == v->coarse.view);
+	case WEFT_ACTION_FOLD_THIN: return switch_state(v->folds_itself);
+	case WEFT_ACTION_UNFOCUS: return enabled_if(v->focused != WEFT_NONE);
+	case WEFT_ACTION_ZOOM_SPAN: return enabled_if(v->has_span);
 	case WEFT_ACTION_NEXT_MATCH:
-	case WEFT_ACTION_PREVIOUS_MATCH: return enabled(v->view->found > 0);
-	case WEFT_ACTION_BACK: return enabled(weft_viewer_can_go_back(v));
-	case WEFT_ACTION_FORWARD: return enabled(weft_viewer_can_go_forward(v));
+	case WEFT_ACTION_PREVIOUS_MATCH: return enabled_if(v->view->found > 0);
+	case WEFT_ACTION_BACK: return enabled_if(weft_viewer_can_go_back(v));
+	case WEFT_ACTION_FORWARD: return enabled_if(weft_viewer_can_go_forward(v));
 	case WEFT_ACTION_CLEAR:
-		return enabled(v->has_span || v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0] ||
-			       v->selected != WEFT_NONE || v->spot.track != WEFT_NONE);
+		return enabled_if(v->has_span || v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0] ||
+				  v->selected != WEFT_NONE || v->spot.track != WEFT_NONE);
 	default: return WEFT_ACTION_ENABLED;
 	}
 }
 
-static void fold(struct weft_viewer *v, enum weft_fold_what what)
+static void toggle_fold(struct weft_viewer *v, enum weft_fold_target what)
 {
 	char text[WEFT_QUERY_BYTES + 1];
 	if (what == WEFT_FOLD_TRACK && weft_viewer_open_fold(v, v->selected))
@@ -197,7 +198,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	if (!(weft_viewer_action_state(v, action) & WEFT_ACTION_ENABLED))
 		return WEFT_EINVAL;
 	if (action != WEFT_ACTION_BACK && action != WEFT_ACTION_FORWARD)
-		weft__viewer_begins(v, WEFT_MOVE_ACTS);
+		weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	switch (action) {
 	case WEFT_ACTION_SHOW_ALL: weft_viewer_show_all(v); break;
 	case WEFT_ACTION_ZOOM_IN: weft_viewer_zoom(v, ZOOM, v->width_px / 2); break;
@@ -222,20 +223,20 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;
 	case WEFT_ACTION_FOCUS: weft_viewer_focus(v, v->selected); break;
 	case WEFT_ACTION_UNFOCUS: weft_viewer_focus(v, WEFT_NONE); break;
-	case WEFT_ACTION_GO_AWAITED: weft_viewer_walk(v, WEFT_STEP_AWAITED); break;
-	case WEFT_ACTION_GO_RESOLVER: weft_viewer_walk(v, WEFT_STEP_RESOLVER); break;
-	case WEFT_ACTION_GO_CREATOR: weft_viewer_walk(v, WEFT_STEP_CREATOR); break;
-	case WEFT_ACTION_GO_WOKEN: weft_viewer_walk(v, WEFT_STEP_WOKEN); break;
+	case WEFT_ACTION_GO_AWAITED: weft_viewer_walk(v, WEFT_WALK_AWAITED); break;
+	case WEFT_ACTION_GO_RESOLVER: weft_viewer_walk(v, WEFT_WALK_RESOLVER); break;
+	case WEFT_ACTION_GO_CREATOR: weft_viewer_walk(v, WEFT_WALK_CREATOR); break;
+	case WEFT_ACTION_GO_WOKEN: weft_viewer_walk(v, WEFT_WALK_WOKEN); break;
 	case WEFT_ACTION_STEP_LATER: weft_viewer_step(v, 1, 0); break;
 	case WEFT_ACTION_STEP_EARLIER: weft_viewer_step(v, -1, 0); break;
 	case WEFT_ACTION_STEP_DOWN: weft_viewer_step(v, 0, 1); break;
 	case WEFT_ACTION_STEP_UP: weft_viewer_step(v, 0, -1); break;
 	case WEFT_ACTION_MEASURE: weft_viewer_measure_selected(v); break;
-	case WEFT_ACTION_FOLD: fold(v, WEFT_FOLD_TRACK); break;
-	case WEFT_ACTION_FOLD_KIND: fold(v, WEFT_FOLD_KIND); break;
-	case WEFT_ACTION_FOLD_LIKE: fold(v, WEFT_FOLD_LIKE); break;
-	case WEFT_ACTION_FOLD_SITE: fold(v, WEFT_FOLD_SITE); break;
-	case WEFT_ACTION_FOLD_LIBRARY: fold(v, WEFT_FOLD_LIBRARY); break;
+	case WEFT_ACTION_FOLD: toggle_fold(v, WEFT_FOLD_TRACK); break;
+	case WEFT_ACTION_FOLD_KIND: toggle_fold(v, WEFT_FOLD_KIND); break;
+	case WEFT_ACTION_FOLD_LIKE: toggle_fold(v, WEFT_FOLD_LIKE); break;
+	case WEFT_ACTION_FOLD_SITE: toggle_fold(v, WEFT_FOLD_SITE); break;
+	case WEFT_ACTION_FOLD_LIBRARY: toggle_fold(v, WEFT_FOLD_LIBRARY); break;
 	case WEFT_ACTION_GROUP: weft_viewer_group(v, (v->folding.rows_by + 1) % WEFT_ROWS_BYS); break;
 	case WEFT_ACTION_UNFOLD_ALL: weft_viewer_unfold_all(v); break;
 	case WEFT_ACTION_FOLD_THIN: weft_viewer_set_folds_itself(v, !v->folds_itself); break;

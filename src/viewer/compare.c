@@ -1,21 +1,21 @@
-/* compare.c: viewers one above the other.  SPDX-License-Identifier: ISC */
+/* compare.c: shows several viewers, one above the other.  SPDX-License-Identifier: ISC */
 #include "viewer/compare.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "viewer/findings.h"
-#include "viewer/place.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
+#include "viewer/url_state.h"
 
 struct weft_viewer *weft_compare_active(const struct weft_compare *c)
 {
 	return c->count > 0 ? c->viewers[c->active] : NULL;
 }
 
-/* Sizes, and how far time goes. */
-static void arrange(struct weft_compare *c)
+/* Sets sizes of viewers, and the ends of their time axes. */
+static void place_viewers(struct weft_compare *c)
 {
 	double gaps = c->count > 1 ? WEFT_COMPARE_GAP_PX * (double)(c->count - 1) : 0;
 	double height = c->count > 0 ? (c->height_px - gaps) / (double)c->count : 0;
@@ -50,8 +50,8 @@ void weft_compare_follow(struct weft_compare *c)
 
 int weft_compare_add(struct weft_compare *c, struct weft_viewer *viewer, struct weft_error *err)
 {
-	if (c->count == WEFT_COMPARE_MOST)
-		return weft_error_set(err, WEFT_ETOOBIG, "at most %d traces are compared", WEFT_COMPARE_MOST);
+	if (c->count == WEFT_MAX_COMPARED)
+		return weft_error_set(err, WEFT_ETOOBIG, "at most %d traces can be compared", WEFT_MAX_COMPARED);
 	struct weft_viewer *active = weft_compare_active(c);
 	c->viewers[c->count++] = viewer;
 	weft_viewer_set_measure(viewer, c->measure, c->measure_ctx);
@@ -63,7 +63,7 @@ int weft_compare_add(struct weft_compare *c, struct weft_viewer *viewer, struct 
 		weft_viewer_hold_rows(viewer, active->view->holds_rows);
 		weft_viewer_fold_sleep(viewer, active->view->lulls != NULL);
 	}
-	arrange(c);
+	place_viewers(c);
 	weft_compare_follow(c);
 	return WEFT_OK;
 }
@@ -71,9 +71,9 @@ int weft_compare_add(struct weft_compare *c, struct weft_viewer *viewer, struct 
 struct weft_viewer *weft_compare_replace(struct weft_compare *c, size_t index, struct weft_viewer *viewer)
 {
 	struct weft_viewer *other = c->viewers[index];
-	weft_viewer_take_over(viewer, other);
+	weft_viewer_copy_state(viewer, other);
 	c->viewers[index] = viewer;
-	arrange(c);
+	place_viewers(c);
 	weft_compare_follow(c);
 	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH | WEFT_CHANGED_FINDINGS |
 		      WEFT_CHANGED_TABLE | WEFT_CHANGED_LIVE;
@@ -87,7 +87,7 @@ void weft_compare_remove(struct weft_compare *c, size_t index)
 	memmove(&c->viewers[index], &c->viewers[index + 1], (c->count - index) * sizeof(struct weft_viewer *));
 	if (c->active > index || c->active == c->count)
 		c->active -= c->active > 0;
-	arrange(c);
+	place_viewers(c);
 	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH | WEFT_CHANGED_FINDINGS;
 }
 
@@ -103,7 +103,7 @@ void weft_compare_resize(struct weft_compare *c, double width_px, double height_
 	c->width_px = width_px > 1 ? width_px : 1;
 	c->height_px = height_px > 1 ? height_px : 1;
 	c->scale = scale;
-	arrange(c);
+	place_viewers(c);
 }
 
 void weft_compare_set_measure(struct weft_compare *c, weft_measure_fn *measure, void *ctx)
@@ -114,14 +114,14 @@ void weft_compare_set_measure(struct weft_compare *c, weft_measure_fn *measure, 
 		weft_viewer_set_measure(c->viewers[i], measure, ctx);
 }
 
-int weft_compare_draw(struct weft_compare *c, struct weft_pane *out, int most, struct weft_error *err)
+int weft_compare_draw(struct weft_compare *c, struct weft_pane *out, int max_panes, struct weft_error *err)
 {
 	int count = 0;
 	for (size_t i = 0; i < c->count; i++) {
 		int status = weft_viewer_draw(c->viewers[i], err);
 		if (status < 0)
 			return status;
-		for (int pane = 0; pane < WEFT_PANES && count < most; pane++) {
+		for (int pane = 0; pane < WEFT_PANES && count < max_panes; pane++) {
 			out[count] = c->viewers[i]->panes[pane];
 			out[count++].y_px += c->tops_px[i];
 		}
@@ -141,11 +141,11 @@ unsigned weft_compare_take_changes(struct weft_compare *c)
 void weft_compare_set_free(struct weft_compare *c, bool free)
 {
 	c->free = free;
-	arrange(c);
+	place_viewers(c);
 	weft_compare_follow(c);
 }
 
-/* The viewer at a height, and at whose height that is in it. */
+/* Returns the viewer at a height, and converts *y_px to px from its top. */
 static size_t viewer_at(const struct weft_compare *c, double *y_px)
 {
 	size_t i = c->count - 1;
@@ -179,7 +179,7 @@ void weft_compare_motion(struct weft_compare *c, double x_px, double y_px)
 {
 	if (c->count == 0)
 		return;
-	/* Who was pressed keeps the pointer, wherever it goes. */
+	/* A viewer that was pressed keeps the pointer until the release. */
 	if (c->viewers[c->active]->pointer != WEFT_POINTER_IDLE) {
 		weft_viewer_motion(c->viewers[c->active], x_px, y_px - c->tops_px[c->active]);
 		weft_compare_follow(c);
@@ -192,7 +192,7 @@ void weft_compare_motion(struct weft_compare *c, double x_px, double y_px)
 	weft_viewer_motion(c->viewers[under], x_px, y_px);
 	for (size_t i = 0; !c->free && i < c->count; i++)
 		if (i != under)
-			weft__viewer_guide(c->viewers[i], c->viewers[under]->has_pointer, c->viewers[under]->pointer_ns);
+			weft__viewer_set_guide(c->viewers[i], c->viewers[under]->has_pointer, c->viewers[under]->pointer_ns);
 }
 
 void weft_compare_release(struct weft_compare *c, double x_px, double y_px)
@@ -209,8 +209,7 @@ void weft_compare_leave(struct weft_compare *c)
 		weft_viewer_leave(c->viewers[i]);
 }
 
-/* What moves one moves the others as well: they follow the one that was moved, and it becomes the active one only if it is
- * pressed. */
+/* Makes the other viewers follow the one that moved, without making it the active one; only a press does that. */
 static void follow_another(struct weft_compare *c, size_t index)
 {
 	size_t active = c->active;
@@ -286,7 +285,7 @@ static bool is_for_matches(enum weft_action action)
 	return action == WEFT_ACTION_NEXT_MATCH || action == WEFT_ACTION_PREVIOUS_MATCH;
 }
 
-/* The viewer in which a match is to be shown: the active one, or where it has none another one that has. */
+/* Returns the viewer that provides the matches: the active one or, if it has none, another one that has some. */
 static size_t with_match(const struct weft_compare *c)
 {
 	for (size_t i = 0; i < c->count; i++) {

@@ -1,4 +1,4 @@
-/* findings.c: what went wrong, as rows.  SPDX-License-Identifier: ISC */
+/* findings.c: lists findings as rows.  SPDX-License-Identifier: ISC */
 #include "viewer/findings.h"
 
 #include <stdio.h>
@@ -7,39 +7,39 @@
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
-/* ---- where a finding leads ---- */
+/* ---- Going to a finding ---- */
 
-static void highlight(struct weft_viewer *v, uint32_t promise)
+static void highlight_promise(struct weft_viewer *v, uint32_t promise)
 {
-	if (weft__viewer_has(v, promise))
+	if (weft__viewer_is_selectable(v, promise))
 		weft_view_set_highlight(v->view, promise, true);
 }
 
-/* All promises that a finding names, in place of what a search found. */
+/* Highlights the promises of a finding, in place of those of a search. */
 static void highlight_finding(struct weft_viewer *v, const struct weft_finding *finding)
 {
 	weft__viewer_end_search(v);
 	weft_view_unhighlight(v->view);
-	highlight(v, finding->promise);
-	highlight(v, finding->root);
+	highlight_promise(v, finding->promise);
+	highlight_promise(v, finding->root);
 	for (size_t i = 0; i < finding->evidence_count; i++)
-		highlight(v, finding->evidence[i].promise);
+		highlight_promise(v, finding->evidence[i].promise);
 	v->highlighting = v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE;
 	weft__viewer_highlighted(v);
 }
 
-/* Shows its time with a little around, and selects the end of its chain. */
+/* Shows the interval of a finding with a margin, and selects the root of its chain. */
 static void go_to_finding(struct weft_viewer *v, const struct weft_finding *finding)
 {
 	int64_t margin_ns = (finding->end_ns - finding->start_ns) / 10 + 1000;
 	highlight_finding(v, finding);
 	weft_viewer_show(v, weft__add_ns(finding->start_ns, -margin_ns), weft__add_ns(finding->end_ns, margin_ns));
-	uint32_t promise = weft__viewer_has(v, finding->root) ? finding->root : finding->promise;
-	if (weft__viewer_has(v, promise))
+	uint32_t promise = weft__viewer_is_selectable(v, finding->root) ? finding->root : finding->promise;
+	if (weft__viewer_is_selectable(v, promise))
 		weft__viewer_select_and_reveal(v, promise);
 }
 
-static bool leads(const struct weft_model *model, const struct weft_evidence *line)
+static bool has_destination(const struct weft_model *model, const struct weft_evidence *line)
 {
 	return (line->promise != WEFT_SYSTEM && line->promise < model->promise_count) || line->time_ns != WEFT_NO_TIME;
 }
@@ -47,20 +47,20 @@ static bool leads(const struct weft_model *model, const struct weft_evidence *li
 void weft__viewer_go_to(struct weft_viewer *v, uint32_t promise, int64_t time_ns)
 {
 	int64_t from, to;
-	if (weft__viewer_has(v, promise))
+	if (weft__viewer_is_selectable(v, promise))
 		weft__viewer_select_and_reveal(v, promise);
 	if (time_ns == WEFT_NO_TIME)
 		return;
 	weft_viewer_times(v, &from, &to);
 	if (time_ns < from || time_ns > to)
 		weft_viewer_show(v, weft__add_ns(time_ns, -(to - from) / 2), weft__add_ns(time_ns, (to - from) / 2));
-	/* The line of the pointer stands there until the pointer moves. */
-	weft__viewer_guide(v, true, time_ns);
+	/* The line of the pointer stays there until the pointer moves. */
+	weft__viewer_set_guide(v, true, time_ns);
 }
 
-/* ---- questions and answers ---- */
+/* ---- Questions and answers ---- */
 
-static void changed(struct weft_viewer *v)
+static void mark_findings_changed(struct weft_viewer *v)
 {
 	weft__viewer_changed(v, WEFT_CHANGED_FINDINGS);
 }
@@ -69,15 +69,15 @@ static void open_finding(struct weft_viewer *v, enum weft_ask in, uint32_t findi
 {
 	v->open_in = in;
 	v->open_finding = finding;
-	changed(v);
+	mark_findings_changed(v);
 }
 
-/* The lane comes and goes with the answer. */
+/* Shows or hides the lane above the picture, depending on the answer. */
 static void show_lane(struct weft_viewer *v)
 {
 	v->lane_marked = SIZE_MAX;
 	if ((weft__viewer_path(v) != NULL) != (v->panes[WEFT_PANE_LANE].height_px > 0))
-		weft__viewer_arrange(v);
+		weft__viewer_place_panes(v);
 	else
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 }
@@ -90,25 +90,25 @@ static void forget_answer(struct weft_viewer *v, enum weft_ask ask)
 	if (v->open_in == ask)
 		v->open_finding = WEFT_NONE;
 	show_lane(v);
-	changed(v);
+	mark_findings_changed(v);
 }
 
-static void ask(struct weft_viewer *v, enum weft_ask ask, uint32_t promise, bool again)
+static void ask_question(struct weft_viewer *v, enum weft_ask ask, uint32_t promise, bool again)
 {
 	v->questions[ask] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = promise, .again = again};
-	changed(v);
+	mark_findings_changed(v);
 }
 
 void weft_viewer_ask_why(struct weft_viewer *v)
 {
-	if (weft__viewer_has(v, v->selected))
-		ask(v, WEFT_ASK_WHY, v->selected, false);
+	if (weft__viewer_is_selectable(v, v->selected))
+		ask_question(v, WEFT_ASK_WHY, v->selected, false);
 }
 
 void weft__viewer_ask_path(struct weft_viewer *v)
 {
-	if (v->focused != WEFT_NONE && weft_facts_end(v->facts, v->focused) != INT64_MAX) {
-		ask(v, WEFT_ASK_WHY, v->focused, true);
+	if (v->focused != WEFT_NONE && weft_promise_info_end_ns(v->facts, v->focused) != INT64_MAX) {
+		ask_question(v, WEFT_ASK_WHY, v->focused, true);
 		v->questions[WEFT_ASK_WHY].quiet = true;
 	} else if (v->questions[WEFT_ASK_WHY].quiet) {
 		v->questions[WEFT_ASK_WHY].state = WEFT_QUESTION_NONE;
@@ -126,10 +126,10 @@ void weft_viewer_progress(struct weft_viewer *v, enum weft_ask ask, unsigned per
 	if (v->questions[ask].percent == percent)
 		return;
 	v->questions[ask].percent = percent;
-	changed(v);
+	mark_findings_changed(v);
 }
 
-/* The finding that has the title of another. */
+/* Returns the finding with a given title. */
 static uint32_t same_finding(const struct weft_findings *findings, const char *title)
 {
 	for (size_t i = 0; i < findings->count; i++)
@@ -157,7 +157,7 @@ void weft_viewer_answer(struct weft_viewer *v, enum weft_ask ask, struct weft_fi
 	weft__viewer_changed(v, WEFT_CHANGED_ANSWER);
 }
 
-void weft__viewer_take_answers(struct weft_viewer *v, struct weft_viewer *other)
+void weft__viewer_copy_answers(struct weft_viewer *v, struct weft_viewer *other)
 {
 	for (int a = 0; a < WEFT_ASKS; a++) {
 		v->answers[a] = other->answers[a];
@@ -168,16 +168,16 @@ void weft__viewer_take_answers(struct weft_viewer *v, struct weft_viewer *other)
 	v->open_finding = other->open_finding;
 	v->findings_shown = other->findings_shown;
 	uint32_t asked = other->questions[WEFT_ASK_WHY].promise, same = WEFT_NONE;
-	if (weft__viewer_has(other, asked) &&
+	if (weft__viewer_is_selectable(other, asked) &&
 	    (v->answers[WEFT_ASK_WHY] || other->questions[WEFT_ASK_WHY].state != WEFT_QUESTION_NONE))
 		same = weft_model_find(v->model, other->model->promises[asked].id);
-	if (weft__viewer_has(v, same)) {
-		ask(v, WEFT_ASK_WHY, same, true);
+	if (weft__viewer_is_selectable(v, same)) {
+		ask_question(v, WEFT_ASK_WHY, same, true);
 		v->questions[WEFT_ASK_WHY].quiet = other->questions[WEFT_ASK_WHY].quiet;
 	} else {
 		forget_answer(v, WEFT_ASK_WHY);
 	}
-	changed(v);
+	mark_findings_changed(v);
 }
 
 size_t weft_findings_count(const struct weft_viewer *v)
@@ -186,7 +186,7 @@ size_t weft_findings_count(const struct weft_viewer *v)
 	return findings ? findings->count + findings->left_out : 0;
 }
 
-/* ---- rows ---- */
+/* ---- Rows ---- */
 
 struct writer {
 	const struct weft_viewer *v;
@@ -196,26 +196,25 @@ struct writer {
 
 #define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
 
-/* "Hang", "Stall, not certain"; of an answer that is no problem nothing, since a heading says it. */
-static size_t tag(struct writer *w, const struct weft_finding *f)
+/* Writes "Hang", "Stall, uncertain"; for an answer without a problem only the doubt, because a heading names it. */
+static size_t write_tag(struct writer *w, const struct weft_finding *f)
 {
-	const char *name = f->kind == WEFT_FINDING_ANSWER ? "" : weft_finding_name(f->kind),
-		   *doubt = f->sure ? "" : "not certain";
+	const char *name = f->kind == WEFT_FINDING_ANSWER ? "" : weft_finding_name(f->kind), *doubt = f->sure ? "" : "uncertain";
 	char first = name[0] >= 'a' && name[0] <= 'z' ? (char)(name[0] - 32) : name[0];
 	if (!name[0])
 		return TEXT("%s", doubt);
 	return TEXT("%c%s%s%s", first, name + 1, *doubt ? ", " : "", doubt);
 }
 
-static void add_evidence(
-    struct weft_rows *rows, const struct weft_finding *f, const struct weft__evidence_of *of, enum weft_evidence_role role)
+static void add_evidence(struct weft_rows *rows, const struct weft_finding *f, const struct weft__evidence_source *source,
+    enum weft_evidence_role role)
 {
 	static const char *const headings[] = {[WEFT_EVIDENCE_TIME] = "Where its time went",
-	    [WEFT_EVIDENCE_CHAIN] = "Who waits for whom",
-	    [WEFT_EVIDENCE_CAUSE] = "What happened",
-	    [WEFT_EVIDENCE_VICTIM] = "Who had to wait",
-	    [WEFT_EVIDENCE_LIKE] = "The others like it",
-	    [WEFT_EVIDENCE_NOTE] = "Also known"};
+	    [WEFT_EVIDENCE_CHAIN] = "Wait chain",
+	    [WEFT_EVIDENCE_CAUSE] = "Cause",
+	    [WEFT_EVIDENCE_VICTIM] = "Delayed promises",
+	    [WEFT_EVIDENCE_LIKE] = "Similar cases",
+	    [WEFT_EVIDENCE_NOTE] = "Notes"};
 	bool is_first = true;
 	for (size_t i = 0; i < f->evidence_count; i++) {
 		const struct weft_evidence *line = &f->evidence[i];
@@ -226,26 +225,26 @@ static void add_evidence(
 			weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "%s", headings[role]), 0);
 		is_first = false;
 		if (line->time_ns != WEFT_NO_TIME)
-			weft_clock_print(time, sizeof time, of->model, of->clock, line->time_ns, 1);
+			weft_clock_print(time, sizeof time, source->model, source->clock, line->time_ns, 1);
 		struct weft_row *row = weft__rows_add(
 		    rows, WEFT_ROW_EVIDENCE, weft__rows_text(rows, "%s", line->text), weft__rows_text(rows, "%s", time));
-		row->leads = of->leads && leads(of->model, line);
-		row->of_answer = of->of_answer;
-		row->finding = of->finding;
+		row->leads = source->leads && has_destination(source->model, line);
+		row->of_answer = source->of_answer;
+		row->finding = source->finding;
 		row->line = (uint32_t)i;
 	}
 }
 
-void weft__rows_add_evidence(struct weft_rows *rows, const struct weft_finding *f, const struct weft__evidence_of *of)
+void weft__rows_add_evidence(struct weft_rows *rows, const struct weft_finding *f, const struct weft__evidence_source *source)
 {
 	for (int role = 0; role <= WEFT_EVIDENCE_NOTE; role++)
-		add_evidence(rows, f, of, (enum weft_evidence_role)role);
+		add_evidence(rows, f, source, (enum weft_evidence_role)role);
 	if (!f->sure && f->doubt) {
-		weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "Why it is not certain"), 0);
+		weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "Uncertain because"), 0);
 		weft__rows_add(rows, WEFT_ROW_TEXT, weft__rows_text(rows, "%s", f->doubt), 0);
 	}
 	if (f->next && f->next[0]) {
-		weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "What to look at next"), 0);
+		weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "Next step"), 0);
 		weft__rows_add(rows, WEFT_ROW_TEXT, weft__rows_text(rows, "%s", f->next), 0);
 	}
 }
@@ -254,18 +253,19 @@ static void write_finding(struct writer *w, uint32_t number)
 {
 	const struct weft_finding *f = &w->v->answers[w->in]->findings[number];
 	bool is_open = w->v->open_in == w->in && w->v->open_finding == number;
-	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_FINDING, TEXT("%s", f->title), tag(w, f));
+	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_FINDING, TEXT("%s", f->title), write_tag(w, f));
 	row->tone = f->severity == WEFT_SEVERITY_INFORMATION ? WEFT_TONE_CALM : f->sure ? WEFT_TONE_ALARM : WEFT_TONE_DOUBT;
 	row->leads = !w->v->outdated[w->in];
 	row->is_open = is_open;
 	row->of_answer = w->in == WEFT_ASK_WHY;
 	row->finding = number;
-	const struct weft__evidence_of of = {w->v->model, &w->v->clock, !w->v->outdated[w->in], w->in == WEFT_ASK_WHY, number};
+	const struct weft__evidence_source source = {
+	    w->v->model, &w->v->clock, !w->v->outdated[w->in], w->in == WEFT_ASK_WHY, number};
 	if (is_open)
-		weft__rows_add_evidence(w->to, f, &of);
+		weft__rows_add_evidence(w->to, f, &source);
 }
 
-/* While it is looked for; false where it is not, or where something is shown meanwhile. */
+/* Writes a row while the question is being answered.  Returns false if it is not, or if an old answer is shown meanwhile. */
 static bool write_working(struct writer *w, const char *text)
 {
 	const struct weft_question *q = &w->v->questions[w->in];
@@ -281,9 +281,9 @@ static void write_answer(struct writer *w)
 {
 	const struct weft_findings *answer = w->v->answers[WEFT_ASK_WHY];
 	w->in = WEFT_ASK_WHY;
-	if (write_working(w, "Finding out why it is as it is\xe2\x80\xa6") || !answer)
+	if (write_working(w, "Analysing the promise\xe2\x80\xa6") || !answer)
 		return;
-	weft__rows_add(w->to, WEFT_ROW_ANSWER, TEXT("Why it is as it is"), TEXT("Close the answer"))->leads = true;
+	weft__rows_add(w->to, WEFT_ROW_ANSWER, TEXT("Why it is in this state"), TEXT("Close the answer"))->leads = true;
 	for (size_t i = 0; i < answer->count; i++)
 		write_finding(w, (uint32_t)i);
 }
@@ -291,17 +291,15 @@ static void write_answer(struct writer *w)
 static void write_nothing(struct writer *w, const struct weft_findings *findings)
 {
 	if (w->v->questions[WEFT_ASK_TRACE].state == WEFT_QUESTION_CALLED_OFF)
-		weft__rows_add(
-		    w->to, WEFT_ROW_NOTHING, TEXT("Not looked for"), TEXT("The search for what went wrong was cancelled"))
+		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Not analysed"), TEXT("The analysis of the trace was cancelled"))
 		    ->leads = true;
 	else if (!findings)
-		weft__rows_add(
-		    w->to, WEFT_ROW_NOTHING, TEXT("Not known"), TEXT("There was no memory to look for what went wrong"));
+		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Not analysed"), TEXT("There was no memory to analyse the trace"));
 	else if (findings->doubt)
 		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"),
-		    TEXT("This trace shows nothing that went wrong, but it is not complete: %s", findings->doubt));
+		    TEXT("This trace shows no problem, but it is not complete: %s", findings->doubt));
 	else
-		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"), TEXT("This trace shows nothing that went wrong"));
+		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"), TEXT("This trace shows no problem"));
 }
 
 static void write_summary(struct writer *w, const struct weft_findings *findings)
@@ -310,7 +308,7 @@ static void write_summary(struct writer *w, const struct weft_findings *findings
 	const char *doubt = findings->doubt ? findings->doubt : "";
 	char number[28];
 	weft__rows_add(w->to, WEFT_ROW_SUMMARY,
-	    TEXT("%s %s%s%s%s%s", weft_thousands(number, count), count == 1 ? "finding" : "findings",
+	    TEXT("%s %s%s%s%s%s", weft_number_text(number, count), count == 1 ? "finding" : "findings",
 		w->v->compared ? " in " : "", w->v->compared ? w->v->name : "", *doubt ? "; " : "", doubt),
 	    0);
 }
@@ -321,7 +319,7 @@ static void write_findings(struct writer *w)
 	uint32_t shown = w->v->findings_shown;
 	char number[28];
 	w->in = WEFT_ASK_TRACE;
-	if (write_working(w, "Looking for what went wrong\xe2\x80\xa6"))
+	if (write_working(w, "Analysing the trace\xe2\x80\xa6"))
 		return;
 	if (!findings || findings->count == 0) {
 		write_nothing(w, findings);
@@ -331,11 +329,11 @@ static void write_findings(struct writer *w)
 	for (uint32_t i = 0; i < findings->count && i < shown; i++)
 		write_finding(w, i);
 	if (findings->count > shown)
-		weft__rows_add(w->to, WEFT_ROW_MORE, TEXT("Show more: %s", weft_thousands(number, findings->count - shown)), 0)
+		weft__rows_add(w->to, WEFT_ROW_MORE, TEXT("Show more: %s", weft_number_text(number, findings->count - shown)), 0)
 		    ->leads = true;
 	else if (findings->left_out > 0)
 		weft__rows_add(w->to, WEFT_ROW_MORE,
-		    TEXT("%s more of these kinds are not listed", weft_thousands(number, findings->left_out)), 0);
+		    TEXT("%s more of these kinds are not listed", weft_number_text(number, findings->left_out)), 0);
 }
 
 int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)
@@ -345,14 +343,14 @@ int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct wef
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	write_answer(&w);
 	weft__viewer_write_differences(rows, v);
-	weft__rows_of(rows, WEFT_ROWS_OF_FINDINGS);
+	weft__rows_set_topic(rows, WEFT_ROWS_OF_FINDINGS);
 	write_findings(&w);
 	return weft__rows_end(rows, err);
 }
 
-/* ---- presses ---- */
+/* ---- Presses ---- */
 
-/* Whether a row is still one of the answer's findings, or of the trace's. */
+/* Returns the finding of a row, or NULL if it no longer exists. */
 static const struct weft_finding *finding_of(const struct weft_viewer *v, const struct weft_row *row)
 {
 	enum weft_ask in = row->of_answer ? WEFT_ASK_WHY : WEFT_ASK_TRACE;
@@ -381,8 +379,8 @@ void weft__viewer_press_finding_row(struct weft_viewer *v, const struct weft_row
 		forget_answer(v, WEFT_ASK_WHY);
 		break;
 	case WEFT_ROW_WORKING: v->questions[in].state = WEFT_QUESTION_CALLED_OFF; break;
-	case WEFT_ROW_NOTHING: ask(v, WEFT_ASK_TRACE, WEFT_NONE, false); break;
+	case WEFT_ROW_NOTHING: ask_question(v, WEFT_ASK_TRACE, WEFT_NONE, false); break;
 	default: return;
 	}
-	changed(v);
+	mark_findings_changed(v);
 }

@@ -1,34 +1,34 @@
-/* findings.h: what went wrong in a trace (analysis/explain.h), as rows that lead there.
+/* findings.h: the findings of a trace (analysis/findings/explain.h), as rows; a press on a row goes to the finding.
  *
- * The viewer says what is to be asked: viewer->questions.  The application asks weft_explain() or weft_explain_promise() about
- * viewer->model, where it holds up nobody: a model that was built is only read.  It hands back how far that is, and the answer.
+ * viewer->questions has the questions to ask.  The application answers them with weft_explain() or weft_explain_promise() on
+ * viewer->model, best in another thread, because analysis only reads a model.  It reports the progress and the answer to the
+ * viewer.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_FINDINGS_H
 #define WEFT_VIEWER_FINDINGS_H
 
-#include "analysis/explain.h"
+#include "analysis/findings/explain.h"
 #include "viewer/rows.h"
 
-/* So many findings are listed before the user asks for more. */
+/* Number of findings listed before the user asks for more. */
 #define WEFT_FINDINGS_SHOWN 20u
 
-/* Fills rows with the answer to "why?", if it was asked, with where two traces part, if two are compared, and with what went
- * wrong in the trace.  WEFT_ENOMEM: there are no rows.
- */
+/* Fills rows with the answer to "why?" if it was asked, the differences if two traces are compared, and the findings of the
+ * trace.  On failure (WEFT_ENOMEM) there are no rows. */
 int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *viewer, struct weft_error *err);
 
-/* How many there are in the trace, also those not listed; 0 until that is known. */
+/* Returns the number of findings of the trace, including unlisted ones; 0 until they are known. */
 size_t weft_findings_count(const struct weft_viewer *viewer);
 
-/* Asks why the selected promise is as it is. */
+/* Asks why the selected promise is in its state. */
 void weft_viewer_ask_why(struct weft_viewer *viewer);
 
-/* A new question is being asked; so much of it is done. */
+/* Report that the application has started to answer a question, and the progress. */
 void weft_viewer_asked(struct weft_viewer *viewer, enum weft_ask ask);
 void weft_viewer_progress(struct weft_viewer *viewer, enum weft_ask ask, unsigned percent);
 
-/* The answer to what is being asked, which is now the viewer's; NULL: there was no memory.  To "why?" the first finding is opened
- * and highlighted. */
+/* Passes an answer to the viewer, which takes ownership; NULL means out of memory.  For "why?", the first finding is opened and
+ * highlighted. */
 void weft_viewer_answer(struct weft_viewer *viewer, enum weft_ask ask, struct weft_findings *answer);
 
 #endif

@@ -1,33 +1,34 @@
-/* history.c: where one was, to go back there.
+/* history.c: remembers places that the user can go back to.
  *
- * Each thing that a user does begins by remembering where one is, unless it goes on with what was done last, as the next notch of
- * a wheel does.  Where one is, is a link (place.h), and the scale and the focus to the last bit.  SPDX-License-Identifier: ISC */
+ * Before each action of the user, the current place is stored, unless the action continues the last one, such as the next notch
+ * of a wheel.  A place is a link (url_state.h), with exact values of the scale and the focus.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
-#include "viewer/place.h"
 #include "viewer/private.h"
+#include "viewer/url_state.h"
 
-#define MOST 1000 /* places kept; then the older half is forgotten */
+#define MAX_HISTORY 1000 /* places kept; beyond this, the older half is dropped */
 
-static bool look(const struct weft_viewer *v, struct weft_past *past)
+static bool describe_now(const struct weft_viewer *v, struct weft_history_entry *entry)
 {
 	size_t size = weft_viewer_place(v, NULL, 0) + 1;
-	*past = (struct weft_past){.place = malloc(size),
+	*entry = (struct weft_history_entry){.place = malloc(size),
 	    .from_ns = v->view->from_ns,
 	    .px_per_ns = v->view->px_per_ns,
 	    .focus = v->view->focus,
 	    .width_px = v->view->width_px,
 	    .height_px = v->view->height_px};
-	if (past->place)
-		weft_viewer_place(v, past->place, size);
-	return past->place;
+	if (entry->place)
+		weft_viewer_place(v, entry->place, size);
+	return entry->place;
 }
 
-/* Whether that is where one is. */
-static bool is_here(const struct weft_viewer *v, const struct weft_past *past)
+/* Returns whether the viewer is at a place. */
+static bool is_here(const struct weft_viewer *v, const struct weft_history_entry *entry)
 {
-	struct weft_past now;
-	bool same = look(v, &now) && strcmp(now.place, past->place) == 0;
+	struct weft_history_entry now;
+	bool same = describe_now(v, &now) && strcmp(now.place, entry->place) == 0;
 	free(now.place);
 	return same;
 }
@@ -38,11 +39,11 @@ static void forget_from(struct weft_viewer *v, size_t at)
 		free(v->history.items[--v->history.count].place);
 }
 
-/* Without memory one cannot go back. */
-static void remember(struct weft_viewer *v)
+/* Stores the current place.  Without memory, it is not stored. */
+static void remember_now(struct weft_viewer *v)
 {
-	struct weft_past now;
-	if (!look(v, &now))
+	struct weft_history_entry now;
+	if (!describe_now(v, &now))
 		return;
 	if (v->history.count > 0) {
 		if (strcmp(now.place, v->history.items[v->history_at].place) == 0) {
@@ -51,13 +52,13 @@ static void remember(struct weft_viewer *v)
 		}
 		forget_from(v, v->history_at + 1);
 	}
-	if (v->history.count >= MOST) {
-		for (size_t i = 0; i < MOST / 2; i++)
+	if (v->history.count >= MAX_HISTORY) {
+		for (size_t i = 0; i < MAX_HISTORY / 2; i++)
 			free(v->history.items[i].place);
-		v->history.count -= MOST / 2;
-		memmove(v->history.items, v->history.items + MOST / 2, v->history.count * sizeof *v->history.items);
+		v->history.count -= MAX_HISTORY / 2;
+		memmove(v->history.items, v->history.items + MAX_HISTORY / 2, v->history.count * sizeof *v->history.items);
 	}
-	struct weft_past *added = weft_vec_push(&v->history);
+	struct weft_history_entry *added = weft_vec_push(&v->history);
 	if (added)
 		*added = now;
 	else
@@ -65,13 +66,13 @@ static void remember(struct weft_viewer *v)
 	v->history_at = v->history.count > 0 ? v->history.count - 1 : 0;
 }
 
-void weft__viewer_begins(struct weft_viewer *v, enum weft_move move)
+void weft__viewer_begin_move(struct weft_viewer *v, enum weft_move move)
 {
-	bool goes_on = move != WEFT_MOVE_ACTS && v->last_move == move;
+	bool continues = move != WEFT_MOVE_ACTS && v->last_move == move;
 	v->last_move = move;
-	if (goes_on)
+	if (continues)
 		return;
-	remember(v);
+	remember_now(v);
 	weft__viewer_changed(v, WEFT_CHANGED_MOVED);
 }
 
@@ -82,7 +83,7 @@ void weft__viewer_forget_history(struct weft_viewer *v)
 	v->history_at = 0;
 }
 
-void weft__viewer_take_history(struct weft_viewer *v, struct weft_viewer *other)
+void weft__viewer_move_history(struct weft_viewer *v, struct weft_viewer *other)
 {
 	weft__viewer_forget_history(v);
 	memcpy(&v->history, &other->history, sizeof v->history);
@@ -91,17 +92,17 @@ void weft__viewer_take_history(struct weft_viewer *v, struct weft_viewer *other)
 	other->history_at = 0;
 }
 
-static void go_to(struct weft_viewer *v, size_t at)
+static void go_to_entry(struct weft_viewer *v, size_t at)
 {
-	const struct weft_past *past = &v->history.items[at];
-	bool exact = past->width_px == v->view->width_px && past->height_px == v->view->height_px; // NOLINT: the same window
+	const struct weft_history_entry *entry = &v->history.items[at];
+	bool exact = entry->width_px == v->view->width_px && entry->height_px == v->view->height_px; // NOLINT: the same window
 	v->history_at = at;
 	v->last_move = WEFT_MOVE_NONE;
-	weft_viewer_go(v, past->place, NULL);
+	weft_viewer_go(v, entry->place, NULL);
 	if (exact) {
-		weft_view_restore(v->view, past->from_ns, past->px_per_ns, v->view->focus);
-		weft__viewer_choose_part(v);
-		weft_view_restore(v->view, past->from_ns, past->px_per_ns, past->focus);
+		weft_view_restore(v->view, entry->from_ns, entry->px_per_ns, v->view->focus);
+		weft__viewer_choose_subset(v);
+		weft_view_restore(v->view, entry->from_ns, entry->px_per_ns, entry->focus);
 	}
 	v->last_move = WEFT_MOVE_NONE;
 	v->hovered = v->hovered_link = v->hovered_spot.track = WEFT_NONE;
@@ -122,10 +123,10 @@ bool weft_viewer_back(struct weft_viewer *v)
 {
 	if (!weft_viewer_can_go_back(v))
 		return false;
-	remember(v);
+	remember_now(v);
 	if (v->history_at == 0)
 		return false;
-	go_to(v, v->history_at - 1);
+	go_to_entry(v, v->history_at - 1);
 	return true;
 }
 
@@ -133,6 +134,6 @@ bool weft_viewer_forward(struct weft_viewer *v)
 {
 	if (!weft_viewer_can_go_forward(v))
 		return false;
-	go_to(v, v->history_at + 1);
+	go_to_entry(v, v->history_at + 1);
 	return true;
 }

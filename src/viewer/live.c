@@ -1,4 +1,4 @@
-/* live.c: which rows the tables of live.h have, in which order.  SPDX-License-Identifier: ISC */
+/* live.c: selects and sorts the rows of the tables of live.h.  SPDX-License-Identifier: ISC */
 #include "viewer/live.h"
 
 #include <stdio.h>
@@ -15,10 +15,10 @@
 
 static int no_memory(struct weft_error *err)
 {
-	return weft_error_set(err, WEFT_ENOMEM, "no memory for what is in flight");
+	return weft_error_set(err, WEFT_ENOMEM, "no memory for promises in flight");
 }
 
-/* Who ran last on each OS thread in the stretch. */
+/* Finds the promise that ran last on each OS thread in the interval. */
 static bool find_ran_last(struct weft_live *live)
 {
 	const struct weft_model *m = live->model;
@@ -47,19 +47,19 @@ static bool find_ran_last(struct weft_live *live)
 int weft_live_create(struct weft_live **out, const struct weft_model *model, const struct weft_findings *findings, int64_t to_ns,
     int64_t window_ns, struct weft_error *err)
 {
-	struct weft_facts *facts = NULL;
-	int status = weft_facts_create(&facts, model, err);
-	if (status == WEFT_OK && (status = weft_live_create_of(out, facts, findings, to_ns, window_ns, err)) < 0)
-		weft_facts_destroy(facts);
+	struct weft_promise_info *facts = NULL;
+	int status = weft_promise_info_create(&facts, model, err);
+	if (status == WEFT_OK && (status = weft_live_create_from_facts(out, facts, findings, to_ns, window_ns, err)) < 0)
+		weft_promise_info_destroy(facts);
 	if (status == WEFT_OK)
 		(*out)->priv->own_facts = facts;
 	return status;
 }
 
-int weft_live_create_of(struct weft_live **out, struct weft_facts *facts, const struct weft_findings *findings, int64_t to_ns,
-    int64_t window_ns, struct weft_error *err)
+int weft_live_create_from_facts(struct weft_live **out, struct weft_promise_info *facts, const struct weft_findings *findings,
+    int64_t to_ns, int64_t window_ns, struct weft_error *err)
 {
-	const struct weft_model *model = weft_facts_model(facts);
+	const struct weft_model *model = weft_promise_info_model(facts);
 	struct weft_live *live = calloc(1, sizeof *live);
 	if (!live || !(live->priv = calloc(1, sizeof *live->priv))) {
 		free(live);
@@ -87,31 +87,31 @@ void weft_live_destroy(struct weft_live *live)
 	weft_vec_free(&live->priv->lines);
 	free(live->priv->ran_last);
 	weft_top_destroy(live->top);
-	weft_facts_destroy(live->priv->own_facts);
+	weft_promise_info_destroy(live->priv->own_facts);
 	free(live->priv);
 	free(live);
 }
 
-size_t weft_live_endless(const struct weft_top *top)
+size_t weft_live_count_endless(const struct weft_top *top)
 {
 	size_t all = 0;
-	for (size_t i = 0; i < top->sort_count; i++)
-		all += top->sorts[i].in_flight;
+	for (size_t i = 0; i < top->type_count; i++)
+		all += top->types[i].in_flight;
 	return all - top->in_flight;
 }
 
-const char *weft_live_flight(const struct weft_top *top, char text[WEFT_LIVE_FLIGHT])
+const char *weft_live_format_flight(const struct weft_top *top, char text[WEFT_LIVE_FLIGHT])
 {
 	char number[WEFT_NUMBER_BYTES];
-	const size_t endless = weft_live_endless(top);
-	const int length = snprintf(text, WEFT_LIVE_FLIGHT, "%s in flight", weft_thousands(number, top->in_flight));
+	const size_t endless = weft_live_count_endless(top);
+	const int length = snprintf(text, WEFT_LIVE_FLIGHT, "%s in flight", weft_number_text(number, top->in_flight));
 	if (endless)
 		snprintf(text + length, WEFT_LIVE_FLIGHT - (size_t)length, ", and %s that need not end",
-		    weft_thousands(number, endless));
+		    weft_number_text(number, endless));
 	return text;
 }
 
-/* ---- What is known of one ---- */
+/* ---- Data of a promise ---- */
 
 int64_t weft__live_ran(const struct weft_live *live, uint32_t promise)
 {
@@ -142,7 +142,7 @@ struct weft__live_thread weft__live_thread_of(const struct weft_live *live, uint
 		return (struct weft__live_thread){
 		    weft_max_ns(0, top->to_ns - top->from_ns - stream->slept_ns), -1, stream->slept_ns, stream->paused_ns};
 	int64_t ns[WEFT_OS_STATES] = {0};
-	weft_os_sum(tracks, track, top->from_ns, top->to_ns, ns);
+	weft_os_sum_times(tracks, track, top->from_ns, top->to_ns, ns);
 	return (struct weft__live_thread){ns[WEFT_OS_RUNS], ns[WEFT_OS_READY] + ns[WEFT_OS_PREEMPTED],
 	    ns[WEFT_OS_DISK] + ns[WEFT_OS_BLOCKED], stream->paused_ns};
 }
@@ -155,11 +155,11 @@ uint64_t weft_live_finding_key(const struct weft_live *live, uint32_t finding)
 	return weft_hash_bytes((const char *)which, sizeof which) | 1;
 }
 
-/* ---- Who is asked for ---- */
+/* ---- Filters ---- */
 
-struct wanted {
+struct row_filter {
 	const struct weft_live *live;
-	const struct weft_live_asked *asked;
+	const struct weft_live_request *request;
 	struct weft_query query;
 	bool has_query;
 	uint32_t sort;   /* or WEFT_NONE: all */
@@ -171,11 +171,11 @@ static uint64_t promise_key(const struct weft_live *live, uint32_t promise)
 	return weft_hash_u64((uint64_t)live->model->promises[promise].id) | 1;
 }
 
-static int find_focus(struct wanted *w, const struct weft_live *live, int64_t id, struct weft_error *err)
+static int find_focus(struct row_filter *w, const struct weft_live *live, int64_t id, struct weft_error *err)
 {
 	const uint32_t promise = weft_model_find(live->model, id);
 	struct weft_layout *layout = NULL;
-	/* What belonged to one that is gone is gone. */
+	/* If the promise no longer exists, nothing belongs to it. */
 	if (promise == WEFT_NONE)
 		return (w->focus = calloc(live->model->promise_count / 64 + 1, sizeof *w->focus)) ? WEFT_OK : no_memory(err);
 	int status = weft_layout_create(&layout, live->model, err);
@@ -185,31 +185,31 @@ static int find_focus(struct wanted *w, const struct weft_live *live, int64_t id
 	return status;
 }
 
-static void wanted_finish(struct wanted *w)
+static void row_filter_finish(struct row_filter *w)
 {
 	free(w->focus);
 	if (w->has_query)
 		weft_query_finish(&w->query);
 }
 
-static int wanted_init(
-    struct wanted *w, const struct weft_live *live, const struct weft_live_asked *asked, struct weft_error *err)
+static int row_filter_init(
+    struct row_filter *w, const struct weft_live *live, const struct weft_live_request *request, struct weft_error *err)
 {
-	*w = (struct wanted){.live = live, .asked = asked, .sort = WEFT_NONE};
+	*w = (struct row_filter){.live = live, .request = request, .sort = WEFT_NONE};
 	int status = WEFT_OK;
-	if (asked->only && asked->only[0]) {
-		status = weft_query_parse(&w->query, asked->only, strlen(asked->only), err);
+	if (request->only && request->only[0]) {
+		status = weft_query_parse(&w->query, request->only, strlen(request->only), err);
 		w->has_query = status == WEFT_OK;
 	}
-	for (size_t i = 0; asked->sort && i < live->top->sort_count && w->sort == WEFT_NONE; i++)
-		if (weft__sort_key(live->model, &live->top->sorts[i].row) == asked->sort)
-			w->sort = live->top->sorts[i].row.sort;
-	if (status == WEFT_OK && asked->focus)
-		status = find_focus(w, live, *asked->focus, err);
+	for (size_t i = 0; request->sort && i < live->top->type_count && w->sort == WEFT_NONE; i++)
+		if (weft__group_key(live->model, &live->top->types[i].row) == request->sort)
+			w->sort = live->top->types[i].row.type;
+	if (status == WEFT_OK && request->focus)
+		status = find_focus(w, live, *request->focus, err);
 	return status;
 }
 
-/* Whether a row of words has a text. */
+/* Returns whether a cell of a row contains a text. */
 static bool has_text(const struct weft_live_row *row, const char *text)
 {
 	for (size_t i = 0; i < WEFT_LIVE_CELLS; i++)
@@ -218,27 +218,27 @@ static bool has_text(const struct weft_live_row *row, const char *text)
 	return false;
 }
 
-static bool belongs(const struct wanted *w, uint32_t promise)
+static bool is_in_scope(const struct row_filter *w, uint32_t promise)
 {
 	return (!w->focus || w->focus[promise / 64] >> promise % 64 & 1) &&
-	       (!w->asked->sort || w->live->top->sort_of[promise] == w->sort);
+	       (!w->request->sort || w->live->top->type_of[promise] == w->sort);
 }
 
-static bool is_wanted(struct wanted *w, uint32_t promise)
+static bool is_wanted(struct row_filter *w, uint32_t promise)
 {
-	return belongs(w, promise) && (!w->has_query || weft_query_matches(&w->query, w->live->model, promise));
+	return is_in_scope(w, promise) && (!w->has_query || weft_query_matches(&w->query, w->live->model, promise));
 }
 
 /* ---- Tables ---- */
 
-/* Lines while they are sorted. */
+/* A line with its sort key. */
 struct draft {
 	struct weft_live_line line;
 	int64_t weight;
 };
 typedef WEFT_VEC(struct draft) drafts;
 
-static bool add(drafts *to, uint64_t key, uint32_t promise, size_t number, int64_t weight)
+static bool add_draft(drafts *to, uint64_t key, uint32_t promise, size_t number, int64_t weight)
 {
 	struct draft *d = weft_vec_push(to);
 	if (d)
@@ -258,7 +258,7 @@ static int by_weight_reversed(const void *a, const void *b)
 	return WEFT_ORDER(x->weight, y->weight) ?: WEFT_ORDER(x->line.number, y->line.number);
 }
 
-static int64_t weight_of_sort(const struct weft_top_sort *s, unsigned column)
+static int64_t weight_of_group(const struct weft_top_type *s, unsigned column)
 {
 	const int64_t weights[] = {(int64_t)s->in_flight, (int64_t)s->ended, (int64_t)s->failed, s->oldest_ns, s->ran_ns,
 	    s->row.ended ? s->row.p99_ns : -1};
@@ -271,42 +271,42 @@ static int64_t weight_of_thread(const struct weft__live_thread *t, unsigned colu
 	return weights[column < sizeof weights / sizeof *weights ? column : 0];
 }
 
-static bool add_sorts(drafts *to, const struct weft_live *live, unsigned column)
+static bool add_groups(drafts *to, const struct weft_live *live, unsigned column)
 {
-	for (size_t i = 0; i < live->top->sort_count; i++) {
-		const struct weft_top_sort *s = &live->top->sorts[i];
-		if (!add(to, weft__sort_key(live->model, &s->row), WEFT_NONE, i, weight_of_sort(s, column)))
+	for (size_t i = 0; i < live->top->type_count; i++) {
+		const struct weft_top_type *s = &live->top->types[i];
+		if (!add_draft(to, weft__group_key(live->model, &s->row), WEFT_NONE, i, weight_of_group(s, column)))
 			return false;
 	}
 	return true;
 }
 
-static bool add_promises(drafts *to, const struct weft_live *live, struct wanted *w, unsigned column)
+static bool add_promises(drafts *to, const struct weft_live *live, struct row_filter *w, unsigned column)
 {
 	for (uint32_t p = 1; p < live->model->promise_count; p++)
-		if (weft_top_is_in_flight(live->top, p) && belongs(w, p) &&
-		    !add(to, promise_key(live, p), p, p, column == 1 ? weft__live_ran(live, p) : weft__live_age(live, p)))
+		if (weft_top_is_in_flight(live->top, p) && is_in_scope(w, p) &&
+		    !add_draft(to, promise_key(live, p), p, p, column == 1 ? weft__live_ran(live, p) : weft__live_age(live, p)))
 			return false;
 	return true;
 }
 
-static bool add_waits(drafts *to, const struct weft_live *live, struct wanted *w)
+static bool add_waits(drafts *to, const struct weft_live *live, struct row_filter *w)
 {
 	for (size_t i = 0; i < live->top->wait_count; i++) {
 		const struct weft_top_wait *wait = &live->top->waits[i];
 		if (is_wanted(w, wait->promise) &&
-		    !add(to, promise_key(live, wait->promise), wait->promise, i, live->top->to_ns - wait->since_ns))
+		    !add_draft(to, promise_key(live, wait->promise), wait->promise, i, live->top->to_ns - wait->since_ns))
 			return false;
 	}
 	return true;
 }
 
-static bool add_late(drafts *to, const struct weft_live *live, struct wanted *w, unsigned column)
+static bool add_late(drafts *to, const struct weft_live *live, struct row_filter *w, unsigned column)
 {
 	for (size_t i = 0; i < live->top->late_count; i++) {
 		const struct weft_top_late *late = &live->top->late[i];
 		const uint64_t when = (uint64_t)(live->model->start_ns + late->to_ns);
-		if (is_wanted(w, late->promise) && !add(to, (promise_key(live, late->promise) ^ when) | 1, late->promise, i,
+		if (is_wanted(w, late->promise) && !add_draft(to, (promise_key(live, late->promise) ^ when) | 1, late->promise, i,
 						       column == 1 ? late->to_ns : late->to_ns - late->from_ns))
 			return false;
 	}
@@ -318,45 +318,45 @@ static bool add_others(drafts *to, const struct weft_live *live, enum weft_live_
 	bool done = true;
 	for (size_t i = 0; done && table == WEFT_LIVE_THREADS && i < live->top->stream_count; i++) {
 		const struct weft__live_thread thread = weft__live_thread_of(live, (uint32_t)i);
-		done = add(to, i + 1, WEFT_NONE, i, weight_of_thread(&thread, column));
+		done = add_draft(to, i + 1, WEFT_NONE, i, weight_of_thread(&thread, column));
 	}
 	for (size_t i = 0; done && table == WEFT_LIVE_COUNTERS && i < live->model->counter_count; i++) {
 		const struct weft_str name = live->model->counters[i].name;
-		done = add(to, weft_hash_bytes(name.ptr, name.len) | 1, WEFT_NONE, i, 0);
+		done = add_draft(to, weft_hash_bytes(name.ptr, name.len) | 1, WEFT_NONE, i, 0);
 	}
 	for (size_t i = 0; done && table == WEFT_LIVE_FINDINGS && live->findings && i < live->findings->count; i++) {
 		const uint32_t promise = live->findings->findings[i].promise;
-		done = add(to, weft_live_finding_key(live, (uint32_t)i), promise, i, 0);
+		done = add_draft(to, weft_live_finding_key(live, (uint32_t)i), promise, i, 0);
 	}
 	return done;
 }
 
-/* Takes out what a query does not find in the words of rows that are about no single promise. */
-static void leave_out(weft__live_lines *lines, const struct weft_live *live, const char *only)
+/* Removes rows without a promise that do not contain a text. */
+static void drop_unmatched(weft__live_lines *lines, const struct weft_live *live, const char *only)
 {
 	struct weft_live_row row;
-	size_t kept = 0;
+	size_t kept_count = 0;
 	for (size_t i = 0; i < lines->count; i++) {
-		weft__live_word(live, lines, i, &row);
+		weft__live_format_row(live, lines, i, &row);
 		if (has_text(&row, only))
-			lines->items[kept++] = lines->items[i];
+			lines->items[kept_count++] = lines->items[i];
 	}
-	lines->count = kept;
+	lines->count = kept_count;
 }
 
 /* ---- The tree ---- */
 
 struct tree {
-	uint32_t *above;        /* by promise: the nearest of the table that it stands below, or WEFT_NONE */
-	uint32_t *child, *next; /* by promise: the first below it; the one after it below the same */
+	uint32_t *above;        /* by promise: its nearest ancestor in the table, or WEFT_NONE */
+	uint32_t *child, *next; /* by promise: its first child; its next sibling */
 	uint32_t first;
 };
 
-/* Keeps those that a query finds, and who stands above them. */
-static void keep_matches(drafts *all, struct wanted *w, const struct tree *t)
+/* Keeps the promises that match a query, and their ancestors. */
+static void drop_unmatched_branches(drafts *all, struct row_filter *w, const struct tree *t)
 {
-	size_t kept = all->count;
-	/* Who made one has a smaller number: all below a promise come before it here. */
+	size_t kept_count = all->count;
+	/* A creator has a smaller number, so in this loop descendants come before it. */
 	for (size_t i = all->count; i-- > 0;) {
 		const struct draft *d = &all->items[i];
 		const uint32_t p = d->line.promise;
@@ -364,15 +364,15 @@ static void keep_matches(drafts *all, struct wanted *w, const struct tree *t)
 			continue;
 		if (t->above[p] != WEFT_NONE)
 			t->child[t->above[p]] = p;
-		all->items[--kept] = *d;
+		all->items[--kept_count] = *d;
 	}
-	memmove(all->items, all->items + kept, (all->count - kept) * sizeof *all->items);
-	all->count -= kept;
+	memmove(all->items, all->items + kept_count, (all->count - kept_count) * sizeof *all->items);
+	all->count -= kept_count;
 	memset(t->child, 0xff, w->live->model->promise_count * sizeof *t->child);
 }
 
-/* Below each the next ones in their order; no recursion. */
-static bool put_tree(weft__live_lines *lines, const struct weft_live *live, const drafts *all, struct tree *t)
+/* Appends each promise with its children below it, in order; without recursion. */
+static bool append_tree(weft__live_lines *lines, const struct weft_live *live, const drafts *all, struct tree *t)
 {
 	t->first = WEFT_NONE;
 	for (size_t i = all->count; i-- > 0;) {
@@ -406,7 +406,7 @@ static bool put_tree(weft__live_lines *lines, const struct weft_live *live, cons
 	return true;
 }
 
-static bool make_tree(weft__live_lines *lines, drafts *all, struct wanted *w, bool is_reversed)
+static bool make_tree(weft__live_lines *lines, drafts *all, struct row_filter *w, bool is_reversed)
 {
 	const struct weft_live *live = w->live;
 	const size_t n = live->model->promise_count;
@@ -416,18 +416,20 @@ static bool make_tree(weft__live_lines *lines, drafts *all, struct wanted *w, bo
 	if (done) {
 		memset(t.child, 0xff, n * sizeof *t.child);
 		t.above[WEFT_SYSTEM] = WEFT_NONE;
-		for (uint32_t p = 1; p < n && !w->asked->sort; p++) {
+		for (uint32_t p = 1; p < n && !w->request->sort; p++) {
 			const uint32_t by = live->model->promises[p].created_by;
 			const bool has = by < p && by != WEFT_SYSTEM;
-			t.above[p] = !has ? WEFT_NONE : weft_top_is_in_flight(live->top, by) && belongs(w, by) ? by : t.above[by];
+			t.above[p] = !has                                                         ? WEFT_NONE
+				     : weft_top_is_in_flight(live->top, by) && is_in_scope(w, by) ? by
+												  : t.above[by];
 		}
-		/* Those of one sort are a list. */
-		if (w->asked->sort)
+		/* Promises of one type are a list, not a tree. */
+		if (w->request->sort)
 			memset(t.above, 0xff, n * sizeof *t.above);
 		if (w->has_query)
-			keep_matches(all, w, &t);
+			drop_unmatched_branches(all, w, &t);
 		weft_sort(all->items, all->count, sizeof *all->items, is_reversed ? by_weight_reversed : by_weight);
-		done = put_tree(lines, live, all, &t);
+		done = append_tree(lines, live, all, &t);
 	}
 	free(t.above);
 	free(t.child);
@@ -435,54 +437,54 @@ static bool make_tree(weft__live_lines *lines, drafts *all, struct wanted *w, bo
 	return done;
 }
 
-/* ---- All of it ---- */
+/* ---- Building rows ---- */
 
-static bool fill(drafts *to, const struct weft_live *live, struct wanted *w, unsigned column)
+static bool collect_drafts(drafts *to, const struct weft_live *live, struct row_filter *w, unsigned column)
 {
-	switch (w->asked->table) {
-	case WEFT_LIVE_SORTS: return add_sorts(to, live, column);
+	switch (w->request->table) {
+	case WEFT_LIVE_GROUPS: return add_groups(to, live, column);
 	case WEFT_LIVE_TREE: return add_promises(to, live, w, column);
 	case WEFT_LIVE_WAITS: return add_waits(to, live, w);
 	case WEFT_LIVE_LATE: return add_late(to, live, w, column);
-	default: return add_others(to, live, w->asked->table, column);
+	default: return add_others(to, live, w->request->table, column);
 	}
 }
 
-static bool make(weft__live_lines *lines, const struct weft_live *live, struct wanted *w)
+static bool build_lines(weft__live_lines *lines, const struct weft_live *live, struct row_filter *w)
 {
-	const struct weft_live_asked *asked = w->asked;
+	const struct weft_live_request *request = w->request;
 	size_t columns;
-	const struct weft_live_column *column = weft_live_columns(asked->table, &columns);
-	const bool is_tree = asked->table == WEFT_LIVE_TREE;
-	const bool sorts = asked->order < columns && column[asked->order].sorts;
+	const struct weft_live_column *column = weft_live_columns(request->table, &columns);
+	const bool is_tree = request->table == WEFT_LIVE_TREE;
+	const bool sorts = request->order < columns && column[request->order].sorts;
 	drafts all = {0};
-	bool done = fill(&all, live, w, sorts ? asked->order : 0);
+	bool done = collect_drafts(&all, live, w, sorts ? request->order : 0);
 	if (done && is_tree)
-		done = make_tree(lines, &all, w, asked->is_reversed);
+		done = make_tree(lines, &all, w, request->is_reversed);
 	else if (done && (done = weft_vec_reserve(lines, all.count + 1))) {
 		if (sorts)
-			weft_sort(all.items, all.count, sizeof *all.items, asked->is_reversed ? by_weight_reversed : by_weight);
+			weft_sort(all.items, all.count, sizeof *all.items, request->is_reversed ? by_weight_reversed : by_weight);
 		for (size_t i = 0; i < all.count; i++)
 			lines->items[lines->count++] = all.items[i].line;
-		if (w->has_query && all.count && (all.items[0].line.promise == WEFT_NONE || asked->table == WEFT_LIVE_FINDINGS))
-			leave_out(lines, live, asked->only);
+		if (w->has_query && all.count && (all.items[0].line.promise == WEFT_NONE || request->table == WEFT_LIVE_FINDINGS))
+			drop_unmatched(lines, live, request->only);
 	}
 	weft_vec_free(&all);
 	return done;
 }
 
-int weft_live_arrange(struct weft_live *live, const struct weft_live_asked *asked, struct weft_error *err)
+int weft_live_build_rows(struct weft_live *live, const struct weft_live_request *request, struct weft_error *err)
 {
-	struct wanted w;
+	struct row_filter w;
 	weft__live_lines lines = {0};
-	int status = wanted_init(&w, live, asked, err);
-	const struct weft_live_asked before = live->asked;
-	live->asked = *asked;
-	if (status == WEFT_OK && !make(&lines, live, &w))
+	int status = row_filter_init(&w, live, request, err);
+	const struct weft_live_request before = live->request;
+	live->request = *request;
+	if (status == WEFT_OK && !build_lines(&lines, live, &w))
 		status = no_memory(err);
-	wanted_finish(&w);
+	row_filter_finish(&w);
 	if (status < 0) {
-		live->asked = before;
+		live->request = before;
 		weft_vec_free(&lines);
 		return status;
 	}
@@ -490,15 +492,15 @@ int weft_live_arrange(struct weft_live *live, const struct weft_live_asked *aske
 	live->priv->lines = lines;
 	live->lines = lines.items;
 	live->count = lines.count;
-	/* What the caller's pointers led to need not live on. */
-	live->asked.only = NULL;
-	live->asked.focus = NULL;
+	/* The caller's pointers are not valid after this call. */
+	live->request.only = NULL;
+	live->request.focus = NULL;
 	return WEFT_OK;
 }
 
 void weft_live_row(const struct weft_live *live, size_t i, struct weft_live_row *row)
 {
-	weft__live_word(live, &live->priv->lines, i, row);
+	weft__live_format_row(live, &live->priv->lines, i, row);
 }
 
 size_t weft_live_find(const struct weft_live *live, uint64_t key)
@@ -517,7 +519,7 @@ size_t weft_live_search(const struct weft_live *live, const char *text, size_t f
 	size_t found = SIZE_MAX;
 	for (size_t k = 0; k < live->count && found == SIZE_MAX; k++) {
 		const size_t i = (from + (forward ? k : live->count - k)) % live->count;
-		const uint32_t promise = live->asked.table == WEFT_LIVE_FINDINGS ? WEFT_NONE : live->lines[i].promise;
+		const uint32_t promise = live->request.table == WEFT_LIVE_FINDINGS ? WEFT_NONE : live->lines[i].promise;
 		if (promise == WEFT_NONE)
 			weft_live_row(live, i, &row);
 		if (promise == WEFT_NONE ? has_text(&row, text) : is_query && weft_query_matches(&query, live->model, promise))

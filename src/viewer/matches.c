@@ -1,4 +1,4 @@
-/* matches.c: what a search found, as rows.  SPDX-License-Identifier: ISC */
+/* matches.c: lists the matches of a search as rows.  SPDX-License-Identifier: ISC */
 #include "viewer/matches.h"
 
 #include <stdio.h>
@@ -24,11 +24,12 @@ static void add_more(struct weft_rows *rows, size_t count, const char *where)
 {
 	char number[28];
 	if (count > 0)
-		weft__rows_add(rows, WEFT_ROW_MORE, weft__rows_text(rows, "%s more %s", weft_thousands(number, count), where), 0);
+		weft__rows_add(
+		    rows, WEFT_ROW_MORE, weft__rows_text(rows, "%s more %s", weft_number_text(number, count), where), 0);
 }
 
-/* How many matches come before a promise, in the order of their numbers. */
-static size_t before(const struct weft_viewer *v, uint32_t promise)
+/* Returns the number of matches before a promise, in the order of promise numbers. */
+static size_t count_matches_before(const struct weft_viewer *v, uint32_t promise)
 {
 	size_t count = 0;
 	for (uint32_t w = 0; w < promise / 64; w++)
@@ -44,15 +45,15 @@ int weft_matches_fill(struct weft_rows *rows, const struct weft_viewer *v, struc
 	if (!v->search_text[0] || v->highlighting != WEFT_HIGHLIGHT_SEARCH)
 		return weft__rows_end(rows, err);
 	if (v->selected != WEFT_NONE && weft_view_is_highlighted(v->view, v->selected)) {
-		/* Pages, so that the list stays while one goes from one to the next. */
-		skipped = before(v, v->selected) / WEFT_MATCHES_SHOWN * WEFT_MATCHES_SHOWN;
+		/* The list shows pages, so that it does not move while the user steps through it. */
+		skipped = count_matches_before(v, v->selected) / WEFT_MATCHES_SHOWN * WEFT_MATCHES_SHOWN;
 	}
 	add_more(rows, skipped, "before these");
 	for (uint32_t w = 0; w <= v->model->promise_count / 64 && number < skipped + WEFT_MATCHES_SHOWN; w++)
 		for (uint64_t bits = v->view->highlight[w]; bits && number < skipped + WEFT_MATCHES_SHOWN; bits &= bits - 1)
 			if (number++ >= skipped)
 				add_match(rows, v, w * 64 + (uint32_t)__builtin_ctzll(bits));
-	/* While the search goes on, the number would change all the time. */
+	/* During the search this number would change constantly. */
 	if (!weft_viewer_is_searching(v))
 		add_more(rows, found - number, "after these");
 	return weft__rows_end(rows, err);
@@ -72,8 +73,9 @@ const char *weft_matches_count(const struct weft_compare *c, char buf[WEFT_MATCH
 	if (found == 0)
 		snprintf(buf, WEFT_MATCHES_BYTES, "%s", *more ? more : "not found");
 	else if (number > 0)
-		snprintf(buf, WEFT_MATCHES_BYTES, "%s of %s%s", weft_thousands(one, number), weft_thousands(all, found), more);
+		snprintf(
+		    buf, WEFT_MATCHES_BYTES, "%s of %s%s", weft_number_text(one, number), weft_number_text(all, found), more);
 	else
-		snprintf(buf, WEFT_MATCHES_BYTES, "%s found%s", weft_thousands(all, found), more);
+		snprintf(buf, WEFT_MATCHES_BYTES, "%s found%s", weft_number_text(all, found), more);
 	return buf;
 }

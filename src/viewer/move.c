@@ -1,4 +1,4 @@
-/* move.c: what is seen.  SPDX-License-Identifier: ISC */
+/* move.c: moves the visible interval and rows.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/duration.h"
@@ -12,7 +12,7 @@ void weft_viewer_pan(struct weft_viewer *v, double dx_px, double dy_px)
 	if (dx_px != 0)
 		weft_view_pan(view, dx_px / v->scale);
 	if (dy_px != 0 && view->curve > 0)
-		/* As many rows as would go by if all were as high as the one in focus. */
+		/* Moves by as many rows as this height holds at the pitch of the row in focus. */
 		weft_view_focus(view, view->focus - dy_px / v->scale / view->pitch_px);
 	weft__viewer_changed(v, MOVED);
 }
@@ -23,8 +23,8 @@ void weft_viewer_zoom(struct weft_viewer *v, double factor, double x_px)
 	weft__viewer_changed(v, MOVED);
 }
 
-/* No trace has times beyond: the difference of any two is a time too. */
-static int64_t within(int64_t time_ns)
+/* Limits times so that the difference of any two fits an int64_t. */
+static int64_t clamp_time(int64_t time_ns)
 {
 	const int64_t far_ns = INT64_MAX / 2;
 	return time_ns < -far_ns ? -far_ns : time_ns > far_ns ? far_ns : time_ns;
@@ -32,8 +32,8 @@ static int64_t within(int64_t time_ns)
 
 void weft_viewer_show(struct weft_viewer *v, int64_t from_ns, int64_t to_ns)
 {
-	from_ns = within(from_ns);
-	to_ns = within(to_ns);
+	from_ns = clamp_time(from_ns);
+	to_ns = clamp_time(to_ns);
 	weft_view_show(v->view, from_ns, to_ns);
 	weft__viewer_changed(v, MOVED);
 }
@@ -44,7 +44,7 @@ void weft_viewer_show_all(struct weft_viewer *v)
 	weft__viewer_changed(v, MOVED);
 }
 
-/* A stretch of time and some more on both sides. */
+/* Shows an interval with a margin on both sides. */
 static void show_around(struct weft_viewer *v, int64_t from_ns, int64_t to_ns)
 {
 	int64_t length = to_ns / 2 - from_ns / 2, around = length / 5 > 100 ? length / 5 : 100;
@@ -60,7 +60,7 @@ static void focus_on(struct weft_viewer *v, uint32_t promise)
 
 void weft_viewer_show_promise(struct weft_viewer *v, uint32_t promise)
 {
-	if (!weft__viewer_has(v, promise))
+	if (!weft__viewer_is_selectable(v, promise))
 		return;
 	const struct weft_promise *p = &v->model->promises[promise];
 	show_around(v, p->start_ns, p->end_ns > p->start_ns ? p->end_ns : p->start_ns);
@@ -73,10 +73,10 @@ void weft_viewer_show_span(struct weft_viewer *v)
 		weft_viewer_show(v, v->span_from_ns, v->span_to_ns);
 }
 
-#define REVEAL_MARGIN_PX 40.0 /* from an edge, or it is not well seen */
+#define REVEAL_MARGIN_PX 40.0 /* distance from the edges that a revealed promise gets */
 #define REVEAL_PITCH_PX 14.0  /* lower rows have no names */
 
-/* Sideways no more than it must: what is longer than the picture is seen already if any of it is in the middle. */
+/* Moves sideways as little as needed.  A promise longer than the picture counts as visible if it covers part of the middle. */
 static void reveal_time(struct weft_viewer *v, const struct weft_promise *p)
 {
 	struct weft_view *view = v->view;
@@ -89,7 +89,7 @@ static void reveal_time(struct weft_viewer *v, const struct weft_promise *p)
 	} else if (x1 < left + (right - left) / 4 || x0 > right - (right - left) / 4) {
 		weft_view_pan(view, x0 > left ? left - x0 : right - x1);
 	}
-	/* Far away a pan in px is not exact: a time is. */
+	/* A pan over a long distance in px is inexact, so the time is set instead. */
 	x0 = weft_view_x(view, p->start_ns);
 	x1 = weft_view_x(view, p->end_ns);
 	if (x1 < 0 || x0 > view->width_px) {
@@ -102,7 +102,7 @@ static void reveal_time(struct weft_viewer *v, const struct weft_promise *p)
 
 void weft_viewer_reveal(struct weft_viewer *v, uint32_t promise)
 {
-	if (!weft__viewer_has(v, promise))
+	if (!weft__viewer_is_selectable(v, promise))
 		return;
 	reveal_time(v, &v->model->promises[promise]);
 	uint32_t row = v->layout->rows[promise];
@@ -117,7 +117,7 @@ void weft_viewer_reveal(struct weft_viewer *v, uint32_t promise)
 
 void weft_viewer_times(const struct weft_viewer *v, int64_t *from_ns, int64_t *to_ns)
 {
-	/* Rounded, so that showing exactly these times shows them again. */
+	/* Rounded, so that showing exactly this interval restores it. */
 	double span = v->view->width_px / v->view->px_per_ns + 0.5;
 	*from_ns = v->view->from_ns;
 	*to_ns = v->view->lulls ? weft_view_time(v->view, v->view->width_px)
@@ -127,7 +127,7 @@ void weft_viewer_times(const struct weft_viewer *v, int64_t *from_ns, int64_t *t
 static int parse_time(const char *what, const char *text, int64_t *ns, struct weft_error *err)
 {
 	if (!weft_duration_parse(text, strlen(text), ns))
-		return weft_error_set(err, WEFT_EINVAL, "%s is a number and ns, us, ms or s", what);
+		return weft_error_set(err, WEFT_EINVAL, "%s must be a number with ns, us, ms or s", what);
 	return WEFT_OK;
 }
 
@@ -137,7 +137,7 @@ int weft_viewer_set_start(struct weft_viewer *v, const char *text, struct weft_e
 	int status = parse_time("a start", text, &start, err);
 	if (status < 0)
 		return status;
-	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	weft_viewer_times(v, &from, &to);
 	to = weft__add_ns(start, to - from);
 	weft_viewer_show(v, start, start < v->view->end_ns && to > v->view->end_ns ? v->view->end_ns : to);
@@ -149,10 +149,10 @@ int weft_viewer_set_duration(struct weft_viewer *v, const char *text, struct wef
 	int64_t duration;
 	int status = parse_time("a duration", text, &duration, err);
 	if (status == WEFT_OK && duration == 0)
-		status = weft_error_set(err, WEFT_EINVAL, "a duration is more than 0");
+		status = weft_error_set(err, WEFT_EINVAL, "a duration must be more than 0");
 	if (status < 0)
 		return status;
-	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	weft_viewer_show(v, v->view->from_ns, weft__add_ns(v->view->from_ns, duration));
 	return WEFT_OK;
 }
@@ -162,7 +162,7 @@ struct weft_range weft_viewer_range_x(const struct weft_viewer *v)
 	double margin = WEFT_VIEW_MARGIN_PX / v->view->px_per_ns, page = v->view->width_px / v->view->px_per_ns;
 	struct weft_range r = {
 	    -margin, weft_view_shown_ns(v->view, v->model->end_ns) + margin, weft_view_shown_ns(v->view, v->view->from_ns), page};
-	/* A duration may be set that reaches beyond the trace. */
+	/* The duration may extend beyond the trace. */
 	r.lower = r.value < r.lower ? r.value : r.lower;
 	r.upper = r.value + page > r.upper ? r.value + page : r.upper;
 	return r;
@@ -173,10 +173,10 @@ struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
 	const struct weft_view *view = v->view;
 	double inner = view->height_px - view->lanes_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
 	if (view->curve == 0 || inner <= 0) {
-		double slots = view->slots > 1 ? view->slots : 1; /* where nothing is alive, no row is shown */
+		double slots = view->slots > 1 ? view->slots : 1; /* if no promise is alive, no row is shown */
 		return (struct weft_range){0, slots, 0, slots};
 	}
-	/* As many as would be seen if all were as high as the one in focus. */
+	/* The number of rows that would fit at the pitch of the row in focus. */
 	double page = inner / view->pitch_px;
 	page = page < view->slots / 2 ? page : view->slots / 2;
 	return (struct weft_range){-page / 2, view->slots + page / 2, view->focus - page / 2, page};
@@ -184,7 +184,7 @@ struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
 
 void weft_viewer_scroll_to_x(struct weft_viewer *v, double value)
 {
-	weft__viewer_begins(v, WEFT_MOVE_SCROLLS);
+	weft__viewer_begin_move(v, WEFT_MOVE_SCROLLS);
 	weft_view_pan(v->view, (weft_view_shown_ns(v->view, v->view->from_ns) - value) * v->view->px_per_ns);
 	weft__viewer_changed(v, MOVED);
 }
@@ -192,7 +192,7 @@ void weft_viewer_scroll_to_x(struct weft_viewer *v, double value)
 void weft_viewer_scroll_to_y(struct weft_viewer *v, double value)
 {
 	struct weft_range r = weft_viewer_range_y(v);
-	weft__viewer_begins(v, WEFT_MOVE_SCROLLS);
+	weft__viewer_begin_move(v, WEFT_MOVE_SCROLLS);
 	if (v->view->curve > 0)
 		weft_view_focus(v->view, value + r.page / 2);
 	weft__viewer_changed(v, MOVED);

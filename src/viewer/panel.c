@@ -1,23 +1,24 @@
-/* panel.c: what the side panel says.  SPDX-License-Identifier: ISC */
+/* panel.c: fills the side panel for a promise.  SPDX-License-Identifier: ISC */
 #include "viewer/panel.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/index/account.h"
 #include "base/utf8.h"
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
 struct writer {
-	const struct weft_panel_of *of;
+	const struct weft_panel_source *source;
 	const struct weft_model *model;
 	struct weft_rows *to;
 };
 
 #define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
 
-static struct weft_row *add(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
+static struct weft_row *add_row(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
 {
 	return weft__rows_add(w->to, kind, name, value);
 }
@@ -27,8 +28,8 @@ static void alarm_if(struct weft_row *row, bool is)
 	row->tone = is ? WEFT_TONE_ALARM : WEFT_TONE_PLAIN;
 }
 
-/* One line of valid UTF-8. */
-static void clean(char *out, size_t size, struct weft_str text)
+/* Copies a text as one line of valid UTF-8. */
+static void copy_clean(char *out, size_t size, struct weft_str text)
 {
 	weft_utf8_copy(out, size, text);
 	for (; *out; out++)
@@ -44,17 +45,17 @@ static const char *name_of(const struct writer *w, uint32_t promise, char *buf, 
 	}
 	char raw[200];
 	size_t len = weft_model_name(w->model, promise, raw, sizeof raw);
-	clean(buf, size, (struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)});
+	copy_clean(buf, size, (struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)});
 	return buf;
 }
 
 static const char *time_text(const struct writer *w, char buf[80], int64_t time_ns)
 {
-	weft_clock_print(buf, 80, w->model, w->of->clock, time_ns, 1);
+	weft_clock_print(buf, 80, w->model, w->source->clock, time_ns, 1);
 	return buf;
 }
 
-/* With about four digits. */
+/* Formats a duration with about four digits. */
 static const char *length_text(char buf[80], int64_t length_ns)
 {
 	int64_t step = 1;
@@ -69,14 +70,14 @@ static void write_title(struct writer *w, uint32_t promise)
 	static const char *const ends[] = {[WEFT_END_PENDING] = "pending",
 	    [WEFT_END_RESOLVED] = "resolved",
 	    [WEFT_END_FAILED] = "failed",
-	    [WEFT_END_BECAME] = "became another"};
+	    [WEFT_END_BECAME] = "became another promise"};
 	const struct weft_promise *p = &w->model->promises[promise];
 	char name[256];
 	bool never = (p->flags & WEFT_PROMISE_NEVER_RESOLVED) != 0;
-	struct weft_row *row = add(w, WEFT_ROW_TITLE, TEXT("%s", name_of(w, promise, name, sizeof name)),
+	struct weft_row *row = add_row(w, WEFT_ROW_TITLE, TEXT("%s", name_of(w, promise, name, sizeof name)),
 	    TEXT("%s, %s", weft_model_kind_name(w->model, p->kind), never ? "never resolved" : ends[p->end]));
 	alarm_if(row, weft_promise_went_wrong(p));
-	row->leads = promise == w->of->selected;
+	row->leads = promise == w->source->selected;
 }
 
 static void write_labels(struct writer *w, const struct weft_promise *p)
@@ -84,44 +85,44 @@ static void write_labels(struct writer *w, const struct weft_promise *p)
 	enum { SHOWN = 5 };
 	char text[300], time[80];
 	uint32_t count = p[1].labels - p->labels, first = count > SHOWN ? p[1].labels - SHOWN : p->labels;
-	if (count < 2 + (p->failure != WEFT_NONE)) /* it is the title */
+	if (count < 2 + (p->failure != WEFT_NONE)) /* the first label is the title */
 		return;
 	for (uint32_t l = first; l < p[1].labels; l++) {
 		char raw[300];
 		const struct weft_label *label = &w->model->labels[l];
 		size_t len = weft_model_label(w->model, label, raw, sizeof raw);
-		clean(text, sizeof text, (struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)});
+		copy_clean(text, sizeof text, (struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)});
 		if (!label->is_counter && label->text == p->failure)
 			continue;
-		add(w, WEFT_ROW_FACT, TEXT("label"), TEXT("%s, at %s", text, time_text(w, time, label->time_ns)));
+		add_row(w, WEFT_ROW_FACT, TEXT("label"), TEXT("%s, at %s", text, time_text(w, time, label->time_ns)));
 	}
 	if (first > p->labels) {
 		char number[28];
-		add(w, WEFT_ROW_MORE, TEXT("%s earlier labels", weft_thousands(number, first - p->labels)), 0);
+		add_row(w, WEFT_ROW_MORE, TEXT("%s earlier labels", weft_number_text(number, first - p->labels)), 0);
 	}
 }
 
-static void write_place(struct writer *w, const struct weft_promise *p)
+static void write_site(struct writer *w, const struct weft_promise *p)
 {
 	const struct weft_trace_info *info = w->model->trace;
 	char text[256], function[256];
 	if (p->site != WEFT_NONE) {
 		const struct weft_site *site = &info->sites[p->site];
 		char place[256];
-		clean(text, sizeof text, site->file);
-		clean(function, sizeof function, site->function);
+		copy_clean(text, sizeof text, site->file);
+		copy_clean(function, sizeof function, site->function);
 		weft_site_format(site, place, sizeof place);
-		if (weft_site_is_place(site)) {
-			clean(text, sizeof text, (struct weft_str){place, (uint32_t)strlen(place)});
-			add(w, WEFT_ROW_FACT, TEXT("site"), TEXT("%s", text));
+		if (weft_site_is_machine_code(site)) {
+			copy_clean(text, sizeof text, (struct weft_str){place, (uint32_t)strlen(place)});
+			add_row(w, WEFT_ROW_FACT, TEXT("site"), TEXT("%s", text));
 		} else
-			add(w, WEFT_ROW_FACT, TEXT("site"),
+			add_row(w, WEFT_ROW_FACT, TEXT("site"),
 			    TEXT("%s:%" PRIu32 "%s%s", text, site->line, *function ? " " : "", function));
 	}
 	if (info->stream_count > 1 && p->stream < info->stream_count) {
 		const struct weft_stream_info *stream = &info->streams[p->stream];
-		clean(text, sizeof text, stream->name);
-		add(w, WEFT_ROW_FACT, TEXT("OS thread"),
+		copy_clean(text, sizeof text, stream->name);
+		add_row(w, WEFT_ROW_FACT, TEXT("OS thread"),
 		    stream->name.len ? TEXT("%s (%" PRIu64 ")", text, stream->tid) : TEXT("%" PRIu64, stream->tid));
 	}
 }
@@ -130,32 +131,32 @@ static void write_ends(struct writer *w, uint32_t promise, const struct weft_pro
 {
 	char time[80], length[80], text[300];
 	int64_t age = 0;
-	if (__builtin_sub_overflow(p->end_ns, p->start_ns, &age))
+	if (__builtin_sub_overflow(weft_account_end_ns(w->model, promise), p->start_ns, &age))
 		age = INT64_MAX;
 	length_text(length, age);
 	if (p->flags & WEFT_PROMISE_START_UNKNOWN)
-		add(w, WEFT_ROW_FACT, TEXT("created"), TEXT("before the trace begins"));
+		add_row(w, WEFT_ROW_FACT, TEXT("created"), TEXT("before the trace begins"));
 	else
-		add(w, WEFT_ROW_FACT, TEXT(p->flags & WEFT_PROMISE_CREATION_DRAWN ? "created" : "woken"),
+		add_row(w, WEFT_ROW_FACT, TEXT(p->flags & WEFT_PROMISE_CREATION_DRAWN ? "created" : "woken"),
 		    TEXT("%s", time_text(w, time, p->start_ns)));
 	time_text(w, time, p->end_ns);
 	switch ((enum weft_end)p->end) {
-	case WEFT_END_RESOLVED: add(w, WEFT_ROW_FACT, TEXT("resolved"), TEXT("%s", time)); break;
-	case WEFT_END_BECAME: add(w, WEFT_ROW_FACT, TEXT("became another"), TEXT("%s", time)); break;
+	case WEFT_END_RESOLVED: add_row(w, WEFT_ROW_FACT, TEXT("resolved"), TEXT("%s", time)); break;
+	case WEFT_END_BECAME: add_row(w, WEFT_ROW_FACT, TEXT("became another promise"), TEXT("%s", time)); break;
 	case WEFT_END_PENDING:
-		add(w, WEFT_ROW_FACT, TEXT(p->end_ns < weft_model_until(w->model, promise) ? "last heard of" : "still pending"),
+		add_row(w, WEFT_ROW_FACT, TEXT(p->end_ns < weft_model_until(w->model, promise) ? "last event" : "still pending"),
 		    TEXT("%s", time));
 		break;
 	case WEFT_END_FAILED:
 		if (!(p->flags & WEFT_PROMISE_NEVER_RESOLVED))
-			alarm_if(add(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time)), weft_promise_went_wrong(p));
+			alarm_if(add_row(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time)), weft_promise_went_wrong(p));
 		if (p->failure != WEFT_NONE) {
-			clean(text, sizeof text, weft_model_text(w->model, p->failure));
-			alarm_if(add(w, WEFT_ROW_FACT, TEXT("why"), TEXT("%s", text)), weft_promise_went_wrong(p));
+			copy_clean(text, sizeof text, weft_model_text(w->model, p->failure));
+			alarm_if(add_row(w, WEFT_ROW_FACT, TEXT("error"), TEXT("%s", text)), weft_promise_went_wrong(p));
 		}
 		break;
 	}
-	add(w, WEFT_ROW_FACT, TEXT("age"), TEXT("%s", length));
+	add_row(w, WEFT_ROW_FACT, TEXT("age"), TEXT("%s", length));
 }
 
 static void write_time(struct writer *w, const char *name, int64_t ns, int64_t all_ns)
@@ -165,51 +166,51 @@ static void write_time(struct writer *w, const char *name, int64_t ns, int64_t a
 	double part = all_ns > 0 ? (double)ns * 100 / (double)all_ns : 0;
 	int percent = (int)(part + 0.5);
 	if (ns > 0 && percent == 0)
-		add(w, WEFT_ROW_FACT, TEXT("%s", name), TEXT("%s, below 1%%", text));
+		add_row(w, WEFT_ROW_FACT, TEXT("%s", name), TEXT("%s, below 1%%", text));
 	else
-		add(w, WEFT_ROW_FACT, TEXT("%s", name), TEXT("%s, %d%%", text, percent));
+		add_row(w, WEFT_ROW_FACT, TEXT("%s", name), TEXT("%s, %d%%", text, percent));
 }
 
 static void write_times(struct writer *w, uint32_t promise)
 {
-	struct weft_times t = weft_facts_times(w->of->facts, promise);
+	struct weft_state_times t = weft_promise_info_times(w->source->facts, promise);
 	int64_t all = t.waiting_ns + t.ready_ns + t.running_ns;
-	add(w, WEFT_ROW_HEADING, TEXT("What it did itself"), 0);
+	add_row(w, WEFT_ROW_HEADING, TEXT("Its own time"), 0);
 	write_time(w, "waiting", t.waiting_ns, all);
 	write_time(w, "ready", t.ready_ns, all);
 	write_time(w, "running", t.running_ns, all);
 	if (t.off_ns > 0)
-		write_time(w, "of that without a processor", t.off_ns, all);
+		write_time(w, "of that off CPU", t.off_ns, all);
 }
 
-/* In the order in which one asks why something waits. */
+/* In the order of questions about a waiting promise. */
 static const struct section {
 	enum weft_relation relation;
 	const char *heading;
-	bool last; /* the last ones tell more than the first */
+	bool last; /* the last links are more useful than the first */
 } sections[] = {
     {WEFT_RELATION_AWAITS, "Waits for", true},
-    {WEFT_RELATION_READ, "Waited for and read", true},
+    {WEFT_RELATION_READ, "Awaited and read", true},
     {WEFT_RELATION_CREATED_BY, "Created by", false},
     {WEFT_RELATION_SIGNALLED_BY, "Signalled by", true},
     {WEFT_RELATION_RESOLVED_BY, "Resolved by", false},
     {WEFT_RELATION_BECAME, "Became", false},
     {WEFT_RELATION_CAME_FROM, "Came from", false},
     {WEFT_RELATION_AWAITED_BY, "Waited for by", false},
-    {WEFT_RELATION_READ_BY, "Woke, by its result", false},
-    {WEFT_RELATION_SIGNALLED, "Woke, by a signal", false},
+    {WEFT_RELATION_READ_BY, "Result read by", false},
+    {WEFT_RELATION_SIGNALLED, "Signalled", false},
     {WEFT_RELATION_RESOLVED, "Resolved", false},
     {WEFT_RELATION_CREATED, "Created", false},
 };
 
-static void write_link(struct writer *w, const struct weft_fact *fact)
+static void write_link(struct writer *w, const struct weft_related_promise *fact)
 {
 	char name[256], time[80];
 	const struct weft_promise *other = &w->model->promises[fact->promise];
 	const char *kind = weft_model_kind_name(w->model, other->kind);
 	bool is_system = fact->promise == WEFT_SYSTEM;
 	name_of(w, fact->promise, name, sizeof name);
-	struct weft_row *row = add(w, WEFT_ROW_LINK, is_system ? TEXT("%s", name) : TEXT("%s \xc2\xb7 %s", name, kind),
+	struct weft_row *row = add_row(w, WEFT_ROW_LINK, is_system ? TEXT("%s", name) : TEXT("%s \xc2\xb7 %s", name, kind),
 	    TEXT("%s%s", time_text(w, time, fact->time_ns), fact->is_open ? ", still" : ""));
 	row->promise = is_system ? WEFT_NONE : fact->promise;
 	row->leads = !is_system;
@@ -218,51 +219,51 @@ static void write_link(struct writer *w, const struct weft_fact *fact)
 
 static void write_section(struct writer *w, uint32_t promise, const struct section *section)
 {
-	struct weft_fact facts[WEFT_PANEL_LINKS];
-	size_t count = weft_facts_count(w->of->facts, promise, section->relation);
+	struct weft_related_promise facts[WEFT_PANEL_LINKS];
+	size_t count = weft_promise_info_count(w->source->facts, promise, section->relation);
 	size_t first = section->last && count > WEFT_PANEL_LINKS ? count - WEFT_PANEL_LINKS : 0;
-	size_t shown = weft_facts_list(w->of->facts, promise, section->relation, first, facts, WEFT_PANEL_LINKS);
+	size_t shown = weft_promise_info_list(w->source->facts, promise, section->relation, first, facts, WEFT_PANEL_LINKS);
 	char number[28];
 	if (count == 0)
 		return;
-	add(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft_thousands(number, count)) : 0);
+	add_row(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft_number_text(number, count)) : 0);
 	if (first > 0)
-		add(w, WEFT_ROW_MORE, TEXT("%s before these", weft_thousands(number, first)), 0);
+		add_row(w, WEFT_ROW_MORE, TEXT("%s before these", weft_number_text(number, first)), 0);
 	for (size_t i = 0; i < shown; i++)
 		write_link(w, &facts[i]);
 	if (first + shown < count)
-		add(w, WEFT_ROW_MORE, TEXT("%s more", weft_thousands(number, count - first - shown)), 0);
+		add_row(w, WEFT_ROW_MORE, TEXT("%s more", weft_number_text(number, count - first - shown)), 0);
 }
 
 static void write_all(struct writer *w, uint32_t promise)
 {
 	const struct weft_promise *p = &w->model->promises[promise];
 	write_title(w, promise);
-	add(w, WEFT_ROW_FACT, TEXT("id"), TEXT("%" PRId64, p->id));
+	add_row(w, WEFT_ROW_FACT, TEXT("id"), TEXT("%" PRId64, p->id));
 	write_labels(w, p);
-	write_place(w, p);
+	write_site(w, p);
 	write_ends(w, promise, p);
 	write_times(w, promise);
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
 		write_section(w, promise, &sections[i]);
 }
 
-int weft_panel_fill_of(struct weft_rows *rows, const struct weft_panel_of *of, uint32_t promise, struct weft_error *err)
+int weft_panel_fill_from(struct weft_rows *rows, const struct weft_panel_source *source, uint32_t promise, struct weft_error *err)
 {
-	struct writer all = {.of = of, .model = of->model, .to = rows}, *w = &all;
+	struct writer all = {.source = source, .model = source->model, .to = rows}, *w = &all;
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
-	if (promise != WEFT_SYSTEM && promise < of->model->promise_count)
+	if (promise != WEFT_SYSTEM && promise < source->model->promise_count)
 		write_all(w, promise);
 	else
-		add(w, WEFT_ROW_NOTHING, TEXT("No promise"), TEXT("Point at a line, or select one, to see what it waited for"));
+		add_row(w, WEFT_ROW_NOTHING, TEXT("No promise"), TEXT("Point at a line or select one to see its details"));
 	return weft__rows_end(rows, err);
 }
 
 int weft_panel_fill(struct weft_rows *rows, const struct weft_viewer *v, uint32_t promise, struct weft_error *err)
 {
-	const struct weft_panel_of of = {v->model, v->facts, &v->clock, v->selected};
-	return weft_panel_fill_of(rows, &of, promise, err);
+	const struct weft_panel_source source = {v->model, v->facts, &v->clock, v->selected};
+	return weft_panel_fill_from(rows, &source, promise, err);
 }
 
 uint32_t weft_panel_subject(const struct weft_viewer *v)

@@ -1,17 +1,17 @@
-/* pointer.c: what pointers do.  SPDX-License-Identifier: ISC */
+/* pointer.c: handles pointer input.  SPDX-License-Identifier: ISC */
 #include "base/search.h"
 #include "viewer/findings.h"
 #include "viewer/private.h"
 
-#define CLICK_PX 4.0 /* who moves less, clicks */
-#define LINE_PX 3.0  /* a promise is under the pointer, not an arrow that crosses it */
-#define PAN_PX 80.0  /* a notch of the wheel */
-#define SNAP_PX 8.0  /* what is measured begins and ends exactly where something does that is so near */
-#define NOTCH 0.25   /* how much more a notch shows */
+#define CLICK_PX 4.0 /* a press that moves less is a click */
+#define LINE_PX 3.0  /* this near its line, a promise takes precedence over an arrow that crosses it */
+#define PAN_PX 80.0  /* for a notch of the wheel */
+#define SNAP_PX 8.0  /* a measurement snaps to the start or end of a promise or run this near */
+#define NOTCH 0.25   /* zoom of a notch of the wheel */
 
 static const struct weft_arrow_hit no_arrow = {WEFT_NONE, 0};
 
-/* From px of the viewer to those of the view. */
+/* Convert px of the viewer to px of the view. */
 static double view_x(const struct weft_viewer *v, double x_px)
 {
 	return x_px / v->scale;
@@ -35,7 +35,7 @@ static struct weft_spot spot_at(const struct weft_viewer *v, double x_px, double
 	return weft__viewer_spot_at(v, view_x(v, x_px), view_y(v, y_px));
 }
 
-static uint32_t hit(const struct weft_viewer *v, double x_px, double y_px)
+static uint32_t find_promise_at(const struct weft_viewer *v, double x_px, double y_px)
 {
 	const struct weft_spot spot = spot_at(v, x_px, y_px);
 	if (spot.track != WEFT_NONE)
@@ -43,31 +43,31 @@ static uint32_t hit(const struct weft_viewer *v, double x_px, double y_px)
 	size_t step = is_in(v, WEFT_PANE_LANE, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
 	if (step != SIZE_MAX) {
 		uint32_t cause = weft_step_cause(&weft__viewer_path(v)->steps[step]);
-		return weft__viewer_has(v, cause) ? cause : WEFT_NONE;
+		return weft__viewer_is_selectable(v, cause) ? cause : WEFT_NONE;
 	}
 	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
 		return WEFT_NONE;
 	return weft_view_hit(v->view, view_x(v, x_px), view_y(v, y_px));
 }
 
-static double distance(double a, double b)
+static double distance_px(double a, double b)
 {
 	return a > b ? a - b : b - a;
 }
 
-/* The arrow under the pointer, unless a promise is nearer. */
+/* Returns the arrow under the pointer, unless a promise is nearer. */
 static struct weft_arrow_hit arrow_at(const struct weft_viewer *v, double x_px, double y_px, uint32_t promise)
 {
 	struct weft_arrow_hit hit = {WEFT_NONE, 0};
 	double x = view_x(v, x_px), y = view_y(v, y_px);
 	bool on_line = promise != WEFT_NONE && v->layout->rows[promise] != WEFT_NONE &&
-		       distance(y, weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[promise]))) < LINE_PX;
+		       distance_px(y, weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[promise]))) < LINE_PX;
 	if (is_in(v, WEFT_PANE_PICTURE, y_px) && !on_line && !weft_draw_arrow_at(&v->lists[WEFT_PANE_MARKS], x, y, &hit))
 		weft_draw_arrow_at(&v->lists[WEFT_PANE_PICTURE], x, y, &hit);
 	return hit;
 }
 
-/* The step of the lane that the pointer is on. */
+/* Marks the step of the lane under the pointer. */
 static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
 {
 	size_t step = is_in(v, WEFT_PANE_LANE, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
@@ -77,7 +77,7 @@ static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 }
 
-static void hover(struct weft_viewer *v, uint32_t promise, struct weft_arrow_hit arrow, struct weft_spot spot)
+static void set_hovered(struct weft_viewer *v, uint32_t promise, struct weft_arrow_hit arrow, struct weft_spot spot)
 {
 	if (!weft__viewer_same_spot(&v->hovered_spot, &spot))
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_HOVER);
@@ -92,7 +92,7 @@ static void hover(struct weft_viewer *v, uint32_t promise, struct weft_arrow_hit
 	weft__viewer_changed(v, WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
 }
 
-void weft__viewer_point_again(struct weft_viewer *v)
+void weft__viewer_refresh_pointer(struct weft_viewer *v)
 {
 	if (!v->has_pointer || v->pointer != WEFT_POINTER_IDLE)
 		return;
@@ -103,14 +103,14 @@ void weft__viewer_point_again(struct weft_viewer *v)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_HOVER);
 }
 
-/* The line under the pointer. */
-static void guide(struct weft_viewer *v, bool shown, double x_px)
+/* Shows the vertical line under the pointer. */
+static void show_guide(struct weft_viewer *v, bool shown, double x_px)
 {
 	int64_t time_ns = weft_view_time(v->view, view_x(v, x_px));
-	weft__viewer_guide(v, shown, time_ns);
+	weft__viewer_set_guide(v, shown, time_ns);
 }
 
-void weft__viewer_guide(struct weft_viewer *v, bool shown, int64_t time_ns)
+void weft__viewer_set_guide(struct weft_viewer *v, bool shown, int64_t time_ns)
 {
 	if (v->has_pointer == shown && (!shown || v->pointer_ns == time_ns))
 		return;
@@ -128,15 +128,15 @@ static void drag_overview(struct weft_viewer *v, double from_x_px, double to_x_p
 
 static void snap_to(const struct weft_viewer *v, int64_t time_ns, double x, double *best, int64_t *found_ns)
 {
-	double off = distance(weft_view_x(v->view, time_ns), x);
+	double off = distance_px(weft_view_x(v->view, time_ns), x);
 	if (off < *best) {
 		*best = off;
 		*found_ns = time_ns;
 	}
 }
 
-/* The time that is measured from or to there: where the line under the pointer begins or ends, or begins or ends to run, if that
- * is near; else the time under the pointer. */
+/* Returns the time to measure from or to: the start or end of the line under the pointer or of one of its runs, if near; else
+ * the time under the pointer. */
 static int64_t measured_at(const struct weft_viewer *v, double x_px, double y_px)
 {
 	double x = view_x(v, x_px), best = SNAP_PX;
@@ -148,7 +148,7 @@ static int64_t measured_at(const struct weft_viewer *v, double x_px, double y_px
 	const struct weft_run *runs = v->model->runs;
 	snap_to(v, p->start_ns, x, &best, &found_ns);
 	snap_to(v, weft_layout_end(v->layout, v->model, promise), x, &best, &found_ns);
-	for (size_t r = WEFT_FIRST(i, p->runs, p[1].runs, runs[i].end_ns >= from_ns);
+	for (size_t r = WEFT_FIND_FIRST(i, p->runs, p[1].runs, runs[i].end_ns >= from_ns);
 	     r < p[1].runs && weft_view_x(v->view, runs[r].start_ns) < x + SNAP_PX; r++) {
 		snap_to(v, runs[r].start_ns, x, &best, &found_ns);
 		snap_to(v, runs[r].end_ns, x, &best, &found_ns);
@@ -156,7 +156,7 @@ static int64_t measured_at(const struct weft_viewer *v, double x_px, double y_px
 	return found_ns;
 }
 
-static double between(double x, double least, double most)
+static double clamp_px(double x, double least, double most)
 {
 	return x < least ? least : x > most ? most : x;
 }
@@ -169,21 +169,21 @@ void weft_viewer_menu(struct weft_viewer *v)
 	if (v->selected != WEFT_NONE && v->layout->rows[v->selected] != WEFT_NONE) {
 		const struct weft_promise *p = &v->model->promises[v->selected];
 		double slot = weft_view_slot(v->view, v->layout->rows[v->selected]);
-		double left = between(weft_view_x(v->view, p->start_ns) * v->scale, 0, picture->width_px),
-		       right = between(weft_view_x(v->view, p->end_ns) * v->scale, 0, picture->width_px);
+		double left = clamp_px(weft_view_x(v->view, p->start_ns) * v->scale, 0, picture->width_px),
+		       right = clamp_px(weft_view_x(v->view, p->end_ns) * v->scale, 0, picture->width_px);
 		v->menu_x_px = picture->x_px + (left + right) / 2;
-		v->menu_y_px = picture->y_px + between(weft_view_y(v->view, slot) * v->scale, 0, picture->height_px);
+		v->menu_y_px = picture->y_px + clamp_px(weft_view_y(v->view, slot) * v->scale, 0, picture->height_px);
 	}
 	weft__viewer_changed(v, WEFT_CHANGED_MENU);
 }
 
 void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks)
 {
-	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	v->press_x_px = v->last_x_px = x_px;
 	v->press_y_px = y_px;
 	if (button == WEFT_BUTTON_SECONDARY) {
-		uint32_t promise = hit(v, x_px, y_px);
+		uint32_t promise = find_promise_at(v, x_px, y_px);
 		v->pointer = WEFT_POINTER_IDLE;
 		v->menu_x_px = x_px;
 		v->menu_y_px = y_px;
@@ -198,7 +198,7 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 		v->pointer = WEFT_POINTER_OVERVIEW;
 		v->grip = weft_overview_grip(v->overview, v->view, width, x);
 		drag_overview(v, x_px, x_px);
-		if (v->grip == WEFT_GRIP_NONE) /* the frame came to the pointer, and goes with it from now on */
+		if (v->grip == WEFT_GRIP_NONE) /* the frame moved to the pointer and follows it from now on */
 			v->grip = WEFT_GRIP_FRAME;
 		return;
 	}
@@ -221,11 +221,11 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 {
 	if (v->pointer == WEFT_POINTER_PRESSED &&
-	    (distance(x_px, v->press_x_px) >= CLICK_PX || distance(y_px, v->press_y_px) >= CLICK_PX))
+	    (distance_px(x_px, v->press_x_px) >= CLICK_PX || distance_px(y_px, v->press_y_px) >= CLICK_PX))
 		v->pointer = WEFT_POINTER_DRAGS;
 	if (v->pointer == WEFT_POINTER_DRAGS) {
 		weft_view_pan(v->view, view_x(v, x_px - v->last_x_px));
-		weft_view_focus_so(v->view, v->drag_slot, view_y(v, y_px));
+		weft_view_focus_slot_at_y(v->view, v->drag_slot, view_y(v, y_px));
 		v->last_x_px = x_px;
 		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 	} else if (v->pointer == WEFT_POINTER_MEASURES) {
@@ -236,15 +236,15 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 		v->last_x_px = x_px;
 	} else {
 		if (v->pointer == WEFT_POINTER_IDLE) {
-			/* What is said of it stands beside the pointer, and only near its line. */
+			/* The tip is beside the pointer, and only near the line. */
 			if ((v->hovered != WEFT_NONE || v->hovered_spot.track != WEFT_NONE) && v->last_y_px != y_px)
 				weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 			v->last_x_px = x_px;
 			v->last_y_px = y_px;
 		}
-		uint32_t promise = hit(v, x_px, y_px);
+		uint32_t promise = find_promise_at(v, x_px, y_px);
 		const struct weft_spot spot = spot_at(v, x_px, y_px);
-		hover(v, promise, spot.track != WEFT_NONE ? no_arrow : arrow_at(v, x_px, y_px, promise), spot);
+		set_hovered(v, promise, spot.track != WEFT_NONE ? no_arrow : arrow_at(v, x_px, y_px, promise), spot);
 		mark_lane(v, x_px, y_px);
 		weft__viewer_mark_blame(v, x_px, y_px);
 		if (v->blame_marked != SIZE_MAX && v->last_x_px != x_px)
@@ -252,7 +252,7 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 	}
 	bool in_overview =
 	    v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px) || is_in(v, WEFT_PANE_BLAME, y_px);
-	guide(v, !in_overview || v->pointer == WEFT_POINTER_DRAGS || v->pointer == WEFT_POINTER_MEASURES, x_px);
+	show_guide(v, !in_overview || v->pointer == WEFT_POINTER_DRAGS || v->pointer == WEFT_POINTER_MEASURES, x_px);
 }
 
 static void end_span(struct weft_viewer *v)
@@ -264,10 +264,10 @@ static void end_span(struct weft_viewer *v)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
 }
 
-/* Unfolds the line of a promise, by the query that folded it; false if none did. */
-static bool unfold(struct weft_viewer *v, uint32_t promise)
+/* Unfolds the line of a promise by removing the query that folded it.  Returns false if there is none. */
+static bool unfold_promise(struct weft_viewer *v, uint32_t promise)
 {
-	static const enum weft_fold_what all[] = {
+	static const enum weft_fold_target all[] = {
 	    WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE, WEFT_FOLD_SITE, WEFT_FOLD_LIBRARY};
 	char text[WEFT_QUERY_BYTES + 1];
 	const struct weft_fold *fold = weft_layout_fold(v->layout, promise);
@@ -302,9 +302,9 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 		weft__viewer_pick(v, spot);
 		return;
 	}
-	uint32_t promise = hit(v, x_px, y_px);
+	uint32_t promise = find_promise_at(v, x_px, y_px);
 	weft__viewer_select(v, promise);
-	if (v->pointer_clicks == 2 && promise != WEFT_NONE && !unfold(v, promise))
+	if (v->pointer_clicks == 2 && promise != WEFT_NONE && !unfold_promise(v, promise))
 		weft_viewer_highlight_related(v, promise);
 }
 
@@ -313,14 +313,14 @@ void weft_viewer_leave(struct weft_viewer *v)
 	if (v->pointer == WEFT_POINTER_MEASURES)
 		end_span(v);
 	v->pointer = WEFT_POINTER_IDLE;
-	hover(v, WEFT_NONE, no_arrow, (struct weft_spot){.track = WEFT_NONE});
+	set_hovered(v, WEFT_NONE, no_arrow, (struct weft_spot){.track = WEFT_NONE});
 	mark_lane(v, -1, -1);
 	weft__viewer_mark_blame(v, -1, -1);
-	weft__viewer_guide(v, false, 0);
+	weft__viewer_set_guide(v, false, 0);
 }
 
-/* As 1.25 to the power of notches, near enough between whole ones, and the same everywhere.  Four notches are as much as four
- * times one: a busy machine tells of several at once. */
+/* Returns 1.25 to the power of `notches`, interpolated between whole numbers, and equal on every platform.  A busy machine may
+ * report several notches at once, which has the same result. */
 static double zoom_factor(double notches)
 {
 	const double size = notches < 0 ? -notches : notches;
@@ -337,7 +337,7 @@ void weft_viewer_wheel(struct weft_viewer *v, double x_px, double y_px, double d
 {
 	if (dx != dx || dy != dy)
 		return;
-	weft__viewer_begins(v, modifiers & (WEFT_SHIFT | WEFT_CONTROL) || dy == 0 ? WEFT_MOVE_SCROLLS : WEFT_MOVE_ZOOMS);
+	weft__viewer_begin_move(v, modifiers & (WEFT_SHIFT | WEFT_CONTROL) || dy == 0 ? WEFT_MOVE_SCROLLS : WEFT_MOVE_ZOOMS);
 	if (modifiers & WEFT_SHIFT)
 		weft_viewer_pan(v, -(dx + dy) * PAN_PX, 0);
 	else if (modifiers & WEFT_CONTROL)
@@ -347,16 +347,16 @@ void weft_viewer_wheel(struct weft_viewer *v, double x_px, double y_px, double d
 	else
 		weft_viewer_pan(v, -dx * PAN_PX, 0);
 	if (v->has_pointer)
-		guide(v, true, x_px);
+		show_guide(v, true, x_px);
 }
 
 void weft_viewer_pinch(struct weft_viewer *v, double x_px, double y_px, double factor, double dx_px, double dy_px)
 {
 	double slot = weft_view_slot_at(v->view, view_y(v, y_px - dy_px));
 	v->pointer = WEFT_POINTER_IDLE;
-	weft__viewer_begins(v, WEFT_MOVE_ZOOMS);
+	weft__viewer_begin_move(v, WEFT_MOVE_ZOOMS);
 	weft_view_pan(v->view, view_x(v, dx_px));
-	weft_view_focus_so(v->view, slot, view_y(v, y_px));
+	weft_view_focus_slot_at_y(v->view, slot, view_y(v, y_px));
 	weft_viewer_zoom(v, factor, x_px);
 }
 

@@ -1,4 +1,4 @@
-/* rows.c: rows, and many small texts in one block.  SPDX-License-Identifier: ISC */
+/* rows.c: builds rows, with their texts in one block of memory.  SPDX-License-Identifier: ISC */
 #include "viewer/rows.h"
 
 #include <stdarg.h>
@@ -9,18 +9,18 @@
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
-/* A row whose texts go by their place in the block, which moves while it grows. */
+/* A row with offsets of its texts in the block, which may move while it grows. */
 struct draft {
 	struct weft_row row;
 	size_t name, value;
 };
 
 struct weft_rows_private {
-	WEFT_VEC(char) bytes; /* "" stands at 0 */
+	WEFT_VEC(char) bytes; /* the text "" is at 0 */
 	WEFT_VEC(struct draft) drafts;
 	WEFT_VEC(struct weft_row) rows;
-	struct weft_row lost; /* for which there was no memory */
-	enum weft_rows_of of;
+	struct weft_row lost; /* returned without memory; never shown */
+	enum weft_rows_topic topic;
 	bool failed;
 };
 
@@ -33,13 +33,13 @@ bool weft__rows_begin(struct weft_rows *rows)
 		return false;
 	rows->priv->bytes.count = rows->priv->drafts.count = 0;
 	rows->priv->failed = false;
-	rows->priv->of = WEFT_ROWS_OF_FINDINGS;
+	rows->priv->topic = WEFT_ROWS_OF_FINDINGS;
 	return true;
 }
 
-void weft__rows_of(struct weft_rows *rows, enum weft_rows_of of)
+void weft__rows_set_topic(struct weft_rows *rows, enum weft_rows_topic topic)
 {
-	rows->priv->of = of;
+	rows->priv->topic = topic;
 }
 
 static size_t add_text(struct weft_rows_private *to, const char *text, size_t len)
@@ -65,7 +65,7 @@ size_t weft__rows_text(struct weft_rows *rows, const char *format, ...)
 	int n = vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	size_t len = n < 0 ? 0 : n < (int)sizeof text ? (size_t)n : sizeof text - 1;
-	if (n >= (int)sizeof text) { /* the last character may be cut: it goes */
+	if (n >= (int)sizeof text) { /* the last character may be incomplete: it is removed */
 		while (len > 0 && ((unsigned char)text[len - 1] & 0xc0) == 0x80)
 			len--;
 		len -= len > 0 && (unsigned char)text[len - 1] >= 0xc0;
@@ -81,8 +81,11 @@ struct weft_row *weft__rows_add(struct weft_rows *rows, enum weft_row_kind kind,
 		to->failed = true;
 		return &to->lost;
 	}
-	*draft = (struct draft){
-	    .row = {.kind = (uint8_t)kind, .of = (uint8_t)to->of, .promise = WEFT_NONE, .finding = WEFT_NONE, .line = WEFT_NONE},
+	*draft = (struct draft){.row = {.kind = (uint8_t)kind,
+				    .topic = (uint8_t)to->topic,
+				    .promise = WEFT_NONE,
+				    .finding = WEFT_NONE,
+				    .line = WEFT_NONE},
 	    .name = name,
 	    .value = value};
 	return &draft->row;
@@ -129,26 +132,26 @@ const char *weft_row_tone_name(enum weft_row_tone tone)
 	return WEFT_NAME_OF(names, tone);
 }
 
-/* A finding's sort, as "hang", comes before its sentence. */
-static bool tags(const struct weft_row *row)
+/* Returns whether a row has a tag such as "hang", which is spoken before its title. */
+static bool has_tag(const struct weft_row *row)
 {
-	return row->kind == WEFT_ROW_FINDING && row->of == WEFT_ROWS_OF_FINDINGS && row->value[0];
+	return row->kind == WEFT_ROW_FINDING && row->topic == WEFT_ROWS_OF_FINDINGS && row->value[0];
 }
 
 const char *weft_row_spoken(const struct weft_row *row, char buf[WEFT_SPOKEN_BYTES])
 {
-	snprintf(buf, WEFT_SPOKEN_BYTES, "%s%s%s", tags(row) ? row->value : "", tags(row) ? ": " : "", row->name);
+	snprintf(buf, WEFT_SPOKEN_BYTES, "%s%s%s", has_tag(row) ? row->value : "", has_tag(row) ? ": " : "", row->name);
 	return buf;
 }
 
 const char *weft_row_spoken_then(const struct weft_row *row)
 {
-	return tags(row) ? "" : row->value;
+	return has_tag(row) ? "" : row->value;
 }
 
 static void press_of(struct weft_viewer *v, const struct weft_row *row)
 {
-	switch ((enum weft_rows_of)row->of) {
+	switch ((enum weft_rows_topic)row->topic) {
 	case WEFT_ROWS_OF_DIFF: weft__viewer_press_difference(v, row); break;
 	case WEFT_ROWS_OF_TABLE: weft__viewer_press_table_row(v, row); break;
 	case WEFT_ROWS_OF_BLAME: weft__viewer_press_blame_row(v, row); break;
@@ -161,7 +164,7 @@ void weft_viewer_press_row(struct weft_viewer *v, const struct weft_row *row)
 {
 	if (!row->leads)
 		return;
-	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	if (row->kind == WEFT_ROW_TITLE)
 		weft_viewer_ask_why(v);
 	else if (row->kind == WEFT_ROW_LINK)

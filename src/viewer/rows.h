@@ -1,7 +1,9 @@
-/* rows.h: what is said beside the picture, as rows: of a promise (panel.h), of what went wrong (findings.h), of damage (notes.h).
+/* rows.h: the texts beside the picture, as rows: of a promise (panel.h), of findings (findings.h), of problems with the trace
+ * (warnings.h).
  *
- * An application draws rows one below another, and calls weft_viewer_press_row() for one that is pressed: it words and decides
- * nothing itself.  SPDX-License-Identifier: ISC */
+ * An application draws rows one below the other and calls weft_viewer_press_row() when one is pressed.  It needs no texts or
+ * logic of its own.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_ROWS_H
 #define WEFT_VIEWER_ROWS_H
 
@@ -9,20 +11,20 @@
 
 /* X(NAME, name) */
 #define WEFT_ROW_KINDS(X)                                                                                                        \
-	X(TITLE, "title")       /* what a promise is called, and how it ended; a press asks why */                               \
+	X(TITLE, "title")       /* name and end of a promise; a press asks why */                                                \
 	X(HEADING, "heading")   /* of the rows below */                                                                          \
 	X(FACT, "fact")         /* a name and a value */                                                                         \
-	X(LINK, "link")         /* another promise, and when; a press selects it */                                              \
-	X(MORE, "more")         /* how many more there are; a press, where it leads, shows them */                               \
-	X(SUMMARY, "summary")   /* how many findings there are */                                                                \
-	X(ANSWER, "answer")     /* stands above the answer to "why?"; value: what a press does */                                \
-	X(FINDING, "finding")   /* a finding's title and its tag; a press leads there and shows its evidence below */            \
-	X(EVIDENCE, "evidence") /* a line of evidence, and when; a press leads there */                                          \
+	X(LINK, "link")         /* another promise, and a time; a press selects it */                                            \
+	X(MORE, "more")         /* the number of further rows; a press may show them */                                          \
+	X(SUMMARY, "summary")   /* the number of findings */                                                                     \
+	X(ANSWER, "answer")     /* above the answer to "why?"; value: the effect of a press */                                   \
+	X(FINDING, "finding")   /* title and tag of a finding; a press goes to it and opens its evidence */                      \
+	X(EVIDENCE, "evidence") /* a line of evidence, and a time; a press goes there */                                         \
 	X(TEXT, "text")         /* a sentence */                                                                                 \
-	X(NOTE, "note")         /* what is missing or wrong in a trace, and what that means */                                   \
-	X(WORKING, "working")   /* what goes on, and how far it is; a press cancels it */                                        \
-	X(NOTHING, "nothing")   /* the only row where there is nothing to list; a press, where it leads, tries again */          \
-	X(ENTRY, "entry")       /* who is in flight, or was late, and below what is said of it; a press leads there */
+	X(NOTE, "note")         /* a problem with the trace, and its consequence */                                              \
+	X(WORKING, "working")   /* work in progress, and its percentage; a press cancels it */                                   \
+	X(NOTHING, "nothing")   /* the only row of an empty list; a press may try again */                                       \
+	X(ENTRY, "entry")       /* a promise in flight or late, with details; a press selects it */
 
 enum weft_row_kind {
 #define WEFT_ROW_ENUM(NAME, name) WEFT_ROW_##NAME,
@@ -31,12 +33,12 @@ enum weft_row_kind {
 	    WEFT_ROW_KIND_COUNT
 };
 
-/* X(NAME, name): in which colour a row is shown. */
+/* X(NAME, name): the colour of a row. */
 #define WEFT_ROW_TONES(X)                                                                                                        \
 	X(PLAIN, "plain")                                                                                                        \
-	X(ALARM, "alarm") /* a failure, a fault, what never came */                                                              \
-	X(DOUBT, "doubt") /* a finding that is not certain */                                                                    \
-	X(CALM, "calm")   /* an answer, information: nothing is wrong */
+	X(ALARM, "alarm") /* a failure, a problem, a missing end */                                                              \
+	X(DOUBT, "doubt") /* an uncertain finding */                                                                             \
+	X(CALM, "calm")   /* an answer, information: no problem */
 
 enum weft_row_tone {
 #define WEFT_TONE_ENUM(NAME, name) WEFT_TONE_##NAME,
@@ -45,29 +47,29 @@ enum weft_row_tone {
 	    WEFT_TONE_COUNT
 };
 
-/* What rows are about, and so what their numbers are. */
-enum weft_rows_of {
+/* The subject of rows, which defines the meaning of their numbers. */
+enum weft_rows_topic {
 	WEFT_ROWS_OF_FINDINGS, /* and all that is not listed below */
-	WEFT_ROWS_OF_DIFF,     /* where two traces part: `line` is the number of the difference */
-	WEFT_ROWS_OF_TABLE,    /* sorts: `key` is the sort, `line` the bar of its histogram */
-	WEFT_ROWS_OF_BLAME,    /* where time went: `line` is the stack, or WEFT_NONE: the other question */
-	WEFT_ROWS_OF_LIVE      /* what is in flight: `finding` is the table, `key` the row there */
+	WEFT_ROWS_OF_DIFF,     /* differences of two traces: `line` is the number of the difference */
+	WEFT_ROWS_OF_TABLE,    /* types: `key` is the type, `line` the bar of its histogram */
+	WEFT_ROWS_OF_BLAME,    /* times: `line` is the stack; WEFT_NONE switches between running and waiting time */
+	WEFT_ROWS_OF_LIVE      /* live tables: `finding` is the table, `key` the row */
 };
 
 struct weft_row {
 	uint8_t kind, tone;       /* enum weft_row_kind, enum weft_row_tone */
-	bool leads;               /* a press does something */
-	bool is_open;             /* of a finding: its evidence stands below */
-	uint8_t of;               /* enum weft_rows_of */
+	bool leads;               /* a press has an effect */
+	bool is_open;             /* of a finding: its evidence is listed below */
+	uint8_t topic;            /* enum weft_rows_topic */
 	bool of_answer;           /* of a finding and its evidence: in the answer, not in the trace's findings */
 	uint32_t promise;         /* of a link; else WEFT_NONE */
-	uint32_t finding, line;   /* which finding, and which of its evidence; or WEFT_NONE */
-	uint64_t key;             /* of sorts, and of what is in flight: the same when the trace was read anew; else 0 */
-	uint8_t depth;            /* so many steps to the right */
+	uint32_t finding, line;   /* indices of a finding and of its evidence; or WEFT_NONE */
+	uint64_t key;             /* of types and live rows: the same after a reload; else 0 */
+	uint8_t depth;            /* indentation steps */
 	const char *name, *value; /* valid UTF-8 of one line; may be "" */
 };
 
-/* A zeroed one is empty.  Rows and texts live until it is filled again. */
+/* A zeroed struct is empty.  Rows and texts are valid until rows are filled again. */
 struct weft_rows {
 	struct weft_row *rows;
 	size_t count;
@@ -76,16 +78,16 @@ struct weft_rows {
 
 void weft_rows_finish(struct weft_rows *rows);
 
-/* What a screen reader says of a row first, and then, or "": a finding is called by its sort, whatever has numbers by its name.
- */
+/* Return the texts that a screen reader speaks first and second; the second may be "".  A finding is introduced by its tag, a
+ * row with numbers by its name. */
 #define WEFT_SPOKEN_BYTES 1210
 const char *weft_row_spoken(const struct weft_row *row, char buf[WEFT_SPOKEN_BYTES]);
 const char *weft_row_spoken_then(const struct weft_row *row);
 
-/* Does what a press on a row does, if it leads anywhere; of a promise's rows, and of findings. */
+/* Handles a press on a row, if it has an effect. */
 void weft_viewer_press_row(struct weft_viewer *viewer, const struct weft_row *row);
 
-/* "finding", "alarm": for style sheets and tests. */
+/* Return "finding", "alarm": for style sheets and tests. */
 const char *weft_row_kind_name(enum weft_row_kind kind);
 const char *weft_row_tone_name(enum weft_row_tone tone);
 

@@ -1,12 +1,12 @@
-/* search.c: finding promises as one types.  SPDX-License-Identifier: ISC */
+/* search.c: finds promises while the user types.  SPDX-License-Identifier: ISC */
 #include "viewer/search.h"
 
 #include <string.h>
 
 #include "viewer/private.h"
 
-/* Cut at the end of a character; in one line, as a person can type it. */
-static void keep_text(struct weft_viewer *v, const char *text, size_t len)
+/* Stores a search text, cut at the end of a character, with control characters replaced by spaces. */
+static void set_search_text(struct weft_viewer *v, const char *text, size_t len)
 {
 	if (len > WEFT_QUERY_BYTES)
 		for (len = WEFT_QUERY_BYTES; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
@@ -19,7 +19,7 @@ static void keep_text(struct weft_viewer *v, const char *text, size_t len)
 
 int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_error *err)
 {
-	weft__viewer_begins(v, WEFT_MOVE_SEARCHES);
+	weft__viewer_begin_move(v, WEFT_MOVE_SEARCHES);
 	return weft__viewer_search(v, text, err);
 }
 
@@ -29,13 +29,13 @@ int weft__viewer_search(struct weft_viewer *v, const char *text, struct weft_err
 	size_t len = strlen(text);
 	struct weft_query *query = v->query_before;
 	weft_query_finish(query);
-	keep_text(v, text, len);
+	set_search_text(v, text, len);
 	int status = weft_query_parse(query, len > WEFT_QUERY_BYTES ? text : v->search_text, len, err);
 	if (status < 0)
 		query->count = 0;
 	v->query_before = v->query;
 	v->query = query;
-	v->search_narrowing = was_whole && query->count > 0 && weft_query_narrows(query, v->query_before);
+	v->search_narrowing = was_whole && query->count > 0 && weft_query_is_narrower(query, v->query_before);
 	if (!v->search_narrowing)
 		weft_view_unhighlight(v->view);
 	v->search_at = query->count > 0 ? WEFT_SYSTEM + 1 : (uint32_t)v->model->promise_count;
@@ -48,9 +48,9 @@ int weft__viewer_search(struct weft_viewer *v, const char *text, struct weft_err
 void weft_viewer_search_like(struct weft_viewer *v, uint32_t promise)
 {
 	char text[WEFT_QUERY_BYTES + 1];
-	if (!weft__viewer_has(v, promise))
+	if (!weft__viewer_is_selectable(v, promise))
 		return;
-	weft_query_like(v->model, promise, text);
+	weft_query_for_similar(v->model, promise, text);
 	weft__viewer_search(v, text, NULL);
 }
 
@@ -59,8 +59,8 @@ bool weft_viewer_is_searching(const struct weft_viewer *v)
 	return v->search_at < v->model->promise_count;
 }
 
-/* Of what was found before, that which is found no more; whole words of 64 cost one. */
-static void narrow(struct weft_viewer *v, uint32_t end)
+/* Removes earlier matches that no longer match; 64 promises without a match are skipped at once. */
+static void narrow_highlights(struct weft_viewer *v, uint32_t end)
 {
 	for (uint32_t p = v->search_at; p < end;) {
 		uint64_t bits = v->view->highlight[p / 64] >> p % 64;
@@ -83,7 +83,7 @@ bool weft_viewer_search_step(struct weft_viewer *v, uint32_t promises)
 	uint32_t end = count - v->search_at > promises ? v->search_at + promises : count;
 	size_t found = v->view->found;
 	if (v->search_narrowing)
-		narrow(v, end);
+		narrow_highlights(v, end);
 	else
 		for (uint32_t p = v->search_at; p < end; p++)
 			if (weft_query_matches(v->query, v->model, p))
@@ -95,7 +95,7 @@ bool weft_viewer_search_step(struct weft_viewer *v, uint32_t promises)
 	return end < count;
 }
 
-/* A place in the order of starts. */
+/* A position in the order of starts. */
 struct spot {
 	int64_t time_ns;
 	uint32_t promise;
@@ -108,11 +108,11 @@ static bool is_before(struct spot a, struct spot b)
 
 struct neighbours {
 	struct spot before, after, first, last;
-	size_t number, count; /* how many up to the spot; of all */
+	size_t number, count; /* matches up to the spot; all matches */
 };
 
-/* Those of the highlighted that stand around a spot. */
-static struct neighbours look_around(const struct weft_viewer *v, struct spot at)
+/* Finds the highlighted promises nearest to a spot. */
+static struct neighbours find_neighbours(const struct weft_viewer *v, struct spot at)
 {
 	struct neighbours n = {.before = {INT64_MIN, WEFT_NONE},
 	    .after = {INT64_MAX, WEFT_NONE},
@@ -145,7 +145,7 @@ static struct spot spot_of(const struct weft_viewer *v)
 	return (struct spot){v->view->from_ns, 0};
 }
 
-static uint32_t go_to(struct weft_viewer *v, uint32_t promise)
+static uint32_t go_to_match(struct weft_viewer *v, uint32_t promise)
 {
 	if (promise != WEFT_NONE)
 		weft__viewer_select_and_reveal(v, promise);
@@ -154,19 +154,19 @@ static uint32_t go_to(struct weft_viewer *v, uint32_t promise)
 
 uint32_t weft_viewer_next_match(struct weft_viewer *v)
 {
-	struct neighbours n = look_around(v, spot_of(v));
-	return go_to(v, n.after.promise != WEFT_NONE ? n.after.promise : n.first.promise);
+	struct neighbours n = find_neighbours(v, spot_of(v));
+	return go_to_match(v, n.after.promise != WEFT_NONE ? n.after.promise : n.first.promise);
 }
 
 uint32_t weft_viewer_previous_match(struct weft_viewer *v)
 {
-	struct neighbours n = look_around(v, spot_of(v));
-	return go_to(v, n.before.promise != WEFT_NONE ? n.before.promise : n.last.promise);
+	struct neighbours n = find_neighbours(v, spot_of(v));
+	return go_to_match(v, n.before.promise != WEFT_NONE ? n.before.promise : n.last.promise);
 }
 
 size_t weft_viewer_match_number(const struct weft_viewer *v)
 {
 	if (v->selected == WEFT_NONE || !weft_view_is_highlighted(v->view, v->selected))
 		return 0;
-	return look_around(v, spot_of(v)).number;
+	return find_neighbours(v, spot_of(v)).number;
 }

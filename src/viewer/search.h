@@ -1,29 +1,30 @@
-/* search.h: finding promises as one types.  What is found is highlighted; the language is that of view/query.h.
+/* search.h: searches promises while the user types.  Matches are highlighted; view/query.h describes the query language.
  *
- * A search works in steps, so that nobody waits for it: after weft_viewer_search(), weft_viewer_search_step() until it answers
- * false. SPDX-License-Identifier: ISC */
+ * A search runs in steps, so that it never blocks: after weft_viewer_search(), call weft_viewer_search_step() until it returns
+ * false.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_SEARCH_H
 #define WEFT_VIEWER_SEARCH_H
 
 #include "viewer/viewer.h"
 
-/* Begins to search, in place of what was searched for; "" finds nothing.  WEFT_EINVAL with what is wrong with the text, which is
- * kept, and then nothing is found. */
+/* Starts a search in place of the previous one; "" matches nothing.  Returns WEFT_EINVAL for an invalid text, which is kept and
+ * matches nothing. */
 int weft_viewer_search(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 
-/* Begins to search for all with the label, or the site, and the kind of a promise. */
+/* Starts a search for all promises with the same kind and the same label or site. */
 void weft_viewer_search_like(struct weft_viewer *viewer, uint32_t promise);
 
-/* Looks at so many promises more (100,000 take a few ms); whether there is more to do. */
+/* Examines up to this many more promises (100,000 take a few ms).  Returns whether there are more. */
 bool weft_viewer_search_step(struct weft_viewer *viewer, uint32_t promises);
 bool weft_viewer_is_searching(const struct weft_viewer *viewer);
 
-/* Selects and reveals the next or previous of those that are highlighted, in order of their starts, from the selected one, or
- * from what is seen; goes round at the end.  WEFT_NONE if there is none.  Linear in the highlighted ones: 5 ns each. */
+/* Select and reveal the next or previous highlighted promise, in the order of starts, relative to the selected one or to the
+ * visible interval; wrap around.  Return WEFT_NONE if there is none.  Linear in the highlighted promises: 5 ns each. */
 uint32_t weft_viewer_next_match(struct weft_viewer *viewer);
 uint32_t weft_viewer_previous_match(struct weft_viewer *viewer);
 
-/* "3 of 17": the place of the selected one among the highlighted, from 1; 0 if it is none of them. */
+/* Returns the position of the selected promise among the highlighted ones, from 1 ("3 of 17"), or 0 if it is not highlighted. */
 size_t weft_viewer_match_number(const struct weft_viewer *viewer);
 
 #endif

@@ -1,10 +1,10 @@
-/* select.c: what is selected, highlighted and shown.  SPDX-License-Identifier: ISC */
+/* select.c: selects, highlights and shows promises.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/search.h"
 
-#include "viewer/blame.h"
+#include "viewer/flame_pane.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
 
@@ -17,7 +17,7 @@ static void set_selected(struct weft_viewer *v, uint32_t promise)
 
 void weft__viewer_select(struct weft_viewer *v, uint32_t promise)
 {
-	if (!weft__viewer_has(v, promise))
+	if (!weft__viewer_is_selectable(v, promise))
 		promise = WEFT_NONE;
 	if (promise != v->selected || v->spot.track != WEFT_NONE)
 		set_selected(v, promise);
@@ -25,12 +25,13 @@ void weft__viewer_select(struct weft_viewer *v, uint32_t promise)
 
 void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
 {
-	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	weft__viewer_select(v, promise);
 }
 
-/* Who came here without the pointer asks about the promise, not about what the pointer happens to be on. */
-static void come_to(struct weft_viewer *v, uint32_t promise)
+/* Reveals a promise that was selected without the pointer, and clears the hovered one, so that the panel shows the selected
+ * one. */
+static void reveal_promise(struct weft_viewer *v, uint32_t promise)
 {
 	if (v->hovered != WEFT_NONE || v->hovered_spot.track != WEFT_NONE)
 		weft__viewer_changed(v, WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
@@ -41,16 +42,16 @@ static void come_to(struct weft_viewer *v, uint32_t promise)
 void weft__viewer_select_and_reveal(struct weft_viewer *v, uint32_t promise)
 {
 	weft__viewer_select(v, promise);
-	come_to(v, promise);
+	reveal_promise(v, promise);
 }
 
 void weft_viewer_select_and_reveal(struct weft_viewer *v, uint32_t promise)
 {
-	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	weft__viewer_select_and_reveal(v, promise);
 }
 
-bool weft_viewer_walk(struct weft_viewer *v, enum weft_step step)
+bool weft_viewer_walk(struct weft_viewer *v, enum weft_walk_step step)
 {
 	uint32_t to = v->selected == WEFT_NONE ? WEFT_NONE : weft_walk(v->facts, v->selected, step);
 	if (to == WEFT_NONE)
@@ -59,13 +60,13 @@ bool weft_viewer_walk(struct weft_viewer *v, enum weft_step step)
 	return true;
 }
 
-/* The line of a row that is at a time, or else the nearest; WEFT_NONE: the row has none. */
+/* Returns the line of a row at a time, or the nearest one; WEFT_NONE if the row is empty. */
 static uint32_t line_at(const struct weft_viewer *v, uint32_t row, int64_t time_ns)
 {
 	const struct weft_layout *l = v->layout;
 	const size_t begin = l->row_begin[row], end = l->row_begin[row + 1];
-	/* On a row starts never fall, and neither do ends. */
-	size_t at = WEFT_FIRST(i, begin, end, weft_layout_end(l, v->model, l->by_row[i]) >= time_ns);
+	/* On a row, starts and ends never decrease. */
+	size_t at = WEFT_FIND_FIRST(i, begin, end, weft_layout_end(l, v->model, l->by_row[i]) >= time_ns);
 	if (at == end)
 		at = end - 1;
 	if (at > begin) {
@@ -77,14 +78,14 @@ static uint32_t line_at(const struct weft_viewer *v, uint32_t row, int64_t time_
 	return begin < end ? l->by_row[at] : WEFT_NONE;
 }
 
-/* The line that stands for a promise: its own, or that of its fold. */
+/* Returns the line of a promise: its own or that of its fold. */
 static size_t line_of(const struct weft_viewer *v, uint32_t promise)
 {
 	const struct weft_layout *l = v->layout;
 	const uint32_t row = l->rows[promise];
 	const int64_t start_ns = v->model->promises[promise].start_ns;
 	size_t at =
-	    WEFT_FIRST(i, l->row_begin[row], l->row_begin[row + 1], v->model->promises[l->by_row[i]].start_ns >= start_ns);
+	    WEFT_FIND_FIRST(i, l->row_begin[row], l->row_begin[row + 1], v->model->promises[l->by_row[i]].start_ns >= start_ns);
 	for (size_t i = at; i < l->row_begin[row + 1] && v->model->promises[l->by_row[i]].start_ns == start_ns; i++)
 		if (l->by_row[i] == promise)
 			return i;
@@ -139,7 +140,7 @@ void weft__viewer_end_search(struct weft_viewer *v)
 	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | WEFT_CHANGED_PLACE);
 }
 
-void weft__viewer_mark(struct weft_viewer *v, const uint32_t *promises, size_t count)
+void weft__viewer_highlight(struct weft_viewer *v, const uint32_t *promises, size_t count)
 {
 	weft__viewer_end_search(v);
 	weft_view_unhighlight(v->view);
@@ -151,7 +152,7 @@ void weft__viewer_mark(struct weft_viewer *v, const uint32_t *promises, size_t c
 
 void weft_viewer_highlight_related(struct weft_viewer *v, uint32_t promise)
 {
-	if (!weft__viewer_has(v, promise))
+	if (!weft__viewer_is_selectable(v, promise))
 		return;
 	weft__viewer_end_search(v);
 	weft_view_find_related(v->view, promise);
@@ -187,7 +188,7 @@ void weft_viewer_set_filter(struct weft_viewer *v, bool on)
 void weft_viewer_set_overview(struct weft_viewer *v, bool shown)
 {
 	v->overview_shown = shown;
-	weft__viewer_arrange(v);
+	weft__viewer_place_panes(v);
 	weft__viewer_changed(v, WEFT_CHANGED_SETTING);
 }
 
@@ -237,8 +238,8 @@ void weft_viewer_set_metric(struct weft_viewer *v, size_t counter, bool shown)
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
 }
 
-/* Counters are in order of their names. */
-static void take_metrics(struct weft_viewer *v, const struct weft_viewer *other)
+/* Counters are sorted by name. */
+static void copy_metrics(struct weft_viewer *v, const struct weft_viewer *other)
 {
 	weft_viewer_set_metrics(v, other->metrics);
 	for (size_t i = 0; i < other->model->counter_count; i++) {
@@ -248,8 +249,8 @@ static void take_metrics(struct weft_viewer *v, const struct weft_viewer *other)
 	}
 }
 
-/* What a finding named; a search is done again instead. */
-static void take_highlights(struct weft_viewer *v, const struct weft_viewer *other)
+/* Copies highlights of a finding; a search is run again instead. */
+static void copy_highlights(struct weft_viewer *v, const struct weft_viewer *other)
 {
 	for (uint32_t p = 0; p < other->model->promise_count; p++) {
 		if (!other->view->highlight[p / 64]) {
@@ -258,23 +259,23 @@ static void take_highlights(struct weft_viewer *v, const struct weft_viewer *oth
 		}
 		uint32_t same = weft_view_is_highlighted(other->view, p) ? weft_model_find(v->model, other->model->promises[p].id)
 									 : WEFT_NONE;
-		if (weft__viewer_has(v, same))
+		if (weft__viewer_is_selectable(v, same))
 			weft_view_set_highlight(v->view, same, true);
 	}
 	v->highlighting = v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE;
 	weft__viewer_highlighted(v);
 }
 
-void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
+void weft_viewer_copy_state(struct weft_viewer *v, struct weft_viewer *other)
 {
 	int64_t from, to, end = other->model->end_ns;
-	weft__viewer_take_parts(v, other);
+	weft__viewer_copy_subset(v, other);
 	weft_viewer_hold_rows(v, other->view->holds_rows);
 	weft_viewer_fold_sleep(v, other->view->lulls != NULL);
 	weft_viewer_set_legend(v, other->legend);
 	weft_viewer_times(other, &from, &to);
 	if (from > 0 || to < end) {
-		/* Times are since the first event, which may be another one by now. */
+		/* Times are relative to the first event, which may be a different one after a reload. */
 		int64_t later;
 		if (to >= end)
 			later = v->model->end_ns - end;
@@ -283,7 +284,7 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 		weft_viewer_show(v, weft__add_ns(from, later), weft__add_ns(to, later));
 	}
 	weft_view_focus(v->view, other->view->focus);
-	take_metrics(v, other);
+	copy_metrics(v, other);
 	weft_viewer_set_threads(v, other->threads);
 	weft_viewer_set_filter(v, other->filter);
 	weft_viewer_set_clock(v, &other->clock);
@@ -295,21 +296,21 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 	else if (other->highlighting == WEFT_HIGHLIGHT_RELATED)
 		weft_viewer_highlight_related(v, weft_model_find(v->model, other->model->promises[other->related].id));
 	else if (other->highlighting == WEFT_HIGHLIGHT_FINDING)
-		take_highlights(v, other);
+		copy_highlights(v, other);
 	if (other->has_span) {
 		v->has_span = true;
 		v->span_from_ns = other->span_from_ns;
 		v->span_to_ns = other->span_to_ns;
 	}
-	weft__viewer_take_history(v, other);
+	weft__viewer_move_history(v, other);
 	v->table_shown = other->table_shown;
-	v->table_open = other->table_open;
+	v->open_group_key = other->open_group_key;
 	if (other->blame_shown)
 		weft_viewer_show_blame(v, true, other->blame_by, 0);
 	v->table_order = other->table_order;
 	v->table_scope = other->table_scope;
-	v->live_open = other->live_open;
-	memcpy(v->live_more, other->live_more, sizeof v->live_more);
+	v->live_open_group = other->live_open_group;
+	memcpy(v->live_extra_rows, other->live_extra_rows, sizeof v->live_extra_rows);
 	memcpy(v->name, other->name, sizeof v->name);
-	weft__viewer_take_answers(v, other);
+	weft__viewer_copy_answers(v, other);
 }

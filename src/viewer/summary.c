@@ -1,11 +1,11 @@
-/* summary.c: what is said of a trace and of a promise in one line.  SPDX-License-Identifier: ISC */
+/* summary.c: describes a trace or a promise in one line.  SPDX-License-Identifier: ISC */
 #include "viewer/summary.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/ties.h"
+#include "analysis/index/link_index.h"
 #include "base/duration.h"
 #include "base/utf8.h"
 #include "viewer/private.h"
@@ -14,10 +14,10 @@
 const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
 {
 	char time[WEFT_DURATION_BYTES], awake[WEFT_DURATION_BYTES], events[28], promises[28];
-	size_t count = v->model->promise_count - 1; /* without the system */
+	size_t count = v->model->promise_count - 1; /* without the system promise */
 	weft_duration_format(time, sizeof time, v->model->end_ns);
-	snprintf(buf, WEFT_SUMMARY_BYTES, "%s %s \xc2\xb7 %s %s \xc2\xb7 %s", weft_thousands(events, v->model->events),
-	    v->model->events == 1 ? "event" : "events", weft_thousands(promises, count), count == 1 ? "promise" : "promises",
+	snprintf(buf, WEFT_SUMMARY_BYTES, "%s %s \xc2\xb7 %s %s \xc2\xb7 %s", weft_number_text(events, v->model->events),
+	    v->model->events == 1 ? "event" : "events", weft_number_text(promises, count), count == 1 ? "promise" : "promises",
 	    time);
 	if (v->view->lulls) {
 		size_t len = strlen(buf);
@@ -27,42 +27,41 @@ const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMA
 	return buf;
 }
 
-static void describe(const struct weft_viewer *v, uint32_t promise, char *buf, size_t size)
+static void describe_promise(const struct weft_viewer *v, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_promise *p = &v->model->promises[promise];
 	char name[256], start[WEFT_DURATION_BYTES], life[WEFT_DURATION_BYTES];
 	weft_model_name(v->model, promise, name, sizeof name);
 	weft_duration_format(start, sizeof start, p->start_ns);
 	weft_duration_format(life, sizeof life, p->end_ns - p->start_ns);
-	int len = snprintf(buf, size, "%s, %s, promise %" PRId64 ": begins at %s, ", name,
+	int len = snprintf(buf, size, "%s, %s, promise %" PRId64 ": starts at %s, ", name,
 	    weft_model_kind_name(v->model, p->kind), p->id, start);
 	if (len < 0 || (size_t)len >= size)
 		return;
 	buf += len;
 	size -= (size_t)len;
 	if (p->flags & WEFT_PROMISE_NEVER_RESOLVED)
-		snprintf(buf, size, "should be resolved, but never is");
+		snprintf(buf, size, "should have been resolved, but never was");
 	else if (p->end == WEFT_END_PENDING && p->end_ns < weft_model_until(v->model, promise))
-		snprintf(buf, size, "is last heard of %s later, and has not ended", life);
+		snprintf(buf, size, "last event %s later, no end recorded", life);
 	else
 		snprintf(buf, size, "%s %s later",
-		    p->end == WEFT_END_RESOLVED  ? "is resolved"
-		    : p->end == WEFT_END_FAILED  ? "fails"
-		    : p->end == WEFT_END_PENDING ? "is still pending"
-						 : "becomes another",
+		    p->end == WEFT_END_RESOLVED  ? "resolved"
+		    : p->end == WEFT_END_FAILED  ? "failed"
+		    : p->end == WEFT_END_PENDING ? "still pending"
+						 : "became another promise",
 		    life);
 }
 
-/* What a line stands for besides its own promise: a fold, a track. */
+/* Describes the fold or track on the line of a promise. */
 static void describe_line(const struct weft_viewer *v, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_fold *fold = weft_layout_fold(v->layout, promise);
 	const struct weft_track *track = weft_layout_track(v->layout, promise);
 	if (fold && fold->is_track)
-		snprintf(buf, size, "; a track, folded: what belongs to it, %" PRIu32 " promise%s, is on its line",
-		    fold->count - 1, fold->count == 2 ? "" : "s");
+		snprintf(buf, size, "; a folded track with %" PRIu32 " promise%s", fold->count - 1, fold->count == 2 ? "" : "s");
 	else if (fold)
-		snprintf(buf, size, "; folded: %" PRIu32 " promises are on this line", fold->count);
+		snprintf(buf, size, "; folded: %" PRIu32 " promises on this line", fold->count);
 	else if (track && track->row_count > 1)
 		snprintf(buf, size, "; a track of %" PRIu32 " rows", track->row_count);
 }
@@ -71,10 +70,10 @@ const char *weft_viewer_describe(const struct weft_viewer *v, char buf[WEFT_SUMM
 {
 	const struct weft_spot *spot = v->spot.track != WEFT_NONE || v->selected != WEFT_NONE ? &v->spot : &v->hovered_spot;
 	uint32_t promise = v->selected != WEFT_NONE ? v->selected : v->hovered;
-	if (weft__viewer_tell_spot(v, spot, buf, WEFT_SUMMARY_BYTES))
+	if (weft__viewer_describe_spot(v, spot, buf, WEFT_SUMMARY_BYTES))
 		return buf;
 	if (promise != WEFT_NONE) {
-		describe(v, promise, buf, WEFT_SUMMARY_BYTES);
+		describe_promise(v, promise, buf, WEFT_SUMMARY_BYTES);
 		size_t len = strlen(buf);
 		describe_line(v, promise, buf + len, WEFT_SUMMARY_BYTES - len);
 	} else {
@@ -83,7 +82,7 @@ const char *weft_viewer_describe(const struct weft_viewer *v, char buf[WEFT_SUMM
 	return buf;
 }
 
-const char *weft__viewer_call(const struct weft_viewer *v, uint32_t promise, char buf[200])
+const char *weft__viewer_promise_name(const struct weft_viewer *v, uint32_t promise, char buf[200])
 {
 	const struct weft_promise *p = &v->model->promises[promise];
 	const char *kind = weft_model_kind_name(v->model, p->kind);
@@ -104,18 +103,18 @@ bool weft_viewer_crumb(const struct weft_viewer *v, char buf[WEFT_CRUMB_BYTES])
 	if (v->focused == WEFT_NONE)
 		return false;
 	snprintf(
-	    buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba only what belongs to %s", weft__viewer_call(v, v->focused, name));
+	    buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba only promises of %s", weft__viewer_promise_name(v, v->focused, name));
 	return true;
 }
 
-static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
+static void describe_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 {
 	const struct weft_link *link = &v->model->links[v->hovered_link];
 	const struct weft_promise *to = &v->model->promises[link->to];
 	char a[200], b[200], at[WEFT_DURATION_BYTES], since[WEFT_DURATION_BYTES];
 	int len = 0;
-	weft__viewer_call(v, link->from, a);
-	weft__viewer_call(v, link->to, b);
+	weft__viewer_promise_name(v, link->from, a);
+	weft__viewer_promise_name(v, link->to, b);
 	weft_duration_format(at, sizeof at, link->time_ns);
 	weft_duration_format(
 	    since, sizeof since, link->time_ns > to->end_ns ? link->time_ns - to->end_ns : to->end_ns - link->time_ns);
@@ -127,7 +126,7 @@ static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 	case WEFT_LINK_READ:
 		if (link->time_ns == to->end_ns)
 			snprintf(since, sizeof since, "as soon as");
-		len = snprintf(buf, WEFT_TIP_BYTES, "%s read the %s of %s at %s, %s%s it came", a,
+		len = snprintf(buf, WEFT_TIP_BYTES, "%s read the %s of %s at %s, %s%s it was ready", a,
 		    to->end == WEFT_END_FAILED ? "error" : "result", b, at, since, link->time_ns == to->end_ns ? "" : " after");
 		break;
 	case WEFT_LINK_AWAIT:
@@ -140,21 +139,21 @@ static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 		snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; and %" PRIu32 " more arrows here", v->hovered_links - 1);
 }
 
-static bool tell_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_TIP_BYTES])
+static bool describe_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_TIP_BYTES])
 {
-	static const char *const did[] = {[WEFT_ARROW_AWAIT] = "began to wait",
+	static const char *const did[] = {[WEFT_ARROW_AWAIT] = "started to wait",
 	    [WEFT_ARROW_READ] = "read a result",
-	    [WEFT_ARROW_RESOLVE] = "resolved another",
+	    [WEFT_ARROW_RESOLVE] = "resolved a promise",
 	    [WEFT_ARROW_SIGNAL] = "sent a message",
 	    [WEFT_ARROW_READ_FAILED] = "read an error"};
 	int len = snprintf(buf, WEFT_TIP_BYTES, "In this pixel");
-	size_t told = 0;
+	size_t class_count = 0;
 	for (size_t i = 0; i < WEFT_ARROWS; i++)
 		if (counts[i] > 0)
-			len += snprintf(
-			    buf + len, WEFT_TIP_BYTES - (size_t)len, "%s %" PRIu32 " %s", told++ ? "," : "", counts[i], did[i]);
+			len += snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "%s %" PRIu32 " %s", class_count++ ? "," : "",
+			    counts[i], did[i]);
 	snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; point at a promise to see its own arrows");
-	return told > 0;
+	return class_count > 0;
 }
 
 bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
@@ -163,23 +162,23 @@ bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 	const struct weft_pane *picture = &v->panes[WEFT_PANE_PICTURE];
 	double x = v->last_x_px / v->scale, y = (v->last_y_px - picture->y_px) / v->scale;
 	uint32_t counts[WEFT_ARROWS];
-	if (weft__viewer_tell_blame(v, buf, WEFT_TIP_BYTES))
+	if (weft__viewer_describe_blame(v, buf, WEFT_TIP_BYTES))
 		return true;
 	if (!v->has_pointer || v->pointer != WEFT_POINTER_IDLE || v->last_y_px < picture->y_px)
 		return false;
-	if (weft__viewer_tell_spot(v, &v->hovered_spot, buf, WEFT_TIP_BYTES))
+	if (weft__viewer_describe_spot(v, &v->hovered_spot, buf, WEFT_TIP_BYTES))
 		return true;
 	if (v->hovered_link != WEFT_NONE) {
-		tell_arrow(v, buf);
+		describe_arrow(v, buf);
 		return true;
 	}
 	if (weft_draw_density_at(&v->lists[WEFT_PANE_PICTURE], x, y, counts))
-		return tell_density(counts, buf);
+		return describe_density(counts, buf);
 	if (v->hovered == WEFT_NONE || v->layout->rows[v->hovered] == WEFT_NONE)
 		return false;
 	double away = y - weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[v->hovered]));
 	if (away > NEAR_PX || away < -NEAR_PX)
 		return false;
-	describe(v, v->hovered, buf, WEFT_TIP_BYTES);
+	describe_promise(v, v->hovered, buf, WEFT_TIP_BYTES);
 	return true;
 }

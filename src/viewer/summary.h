@@ -1,4 +1,4 @@
-/* summary.h: what is said of a trace and of a promise in one line.  SPDX-License-Identifier: ISC */
+/* summary.h: one-line descriptions of a trace and of a promise.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_SUMMARY_H
 #define WEFT_VIEWER_SUMMARY_H
 
@@ -6,18 +6,20 @@
 
 #define WEFT_SUMMARY_BYTES 600
 
-/* "1,234 events · 56 promises · 2.3 s", and ", awake for 0.2 s; sleep is folded (S)" where it is.  Returns `buf`. */
+/* Writes "1,234 events · 56 promises · 2.3 s", with ", awake for 0.2 s; sleep is folded (S)" if it is.  Returns `buf`. */
 const char *weft_viewer_summary(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
-/* The selected promise, or else the one under the pointer, for those who cannot see it: its name, kind, id, when it begins and
- * how it ends.  Returns `buf`. */
+/* Describes the selected promise, or else the one under the pointer, for users that cannot see it: name, kind, id, start and end.
+ * Returns `buf`. */
 const char *weft_viewer_describe(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
-/* Where one is, if not everything is shown: "Everything \xe2\x80\xba request 64 "GET /"".  False: it is. */
+/* Writes the shown subset: "Everything \xe2\x80\xba only promises of request 64 "GET /"".  Returns false if the whole trace is
+ * shown. */
 #define WEFT_CRUMB_BYTES 300
 bool weft_viewer_crumb(const struct weft_viewer *viewer, char buf[WEFT_CRUMB_BYTES]);
 
-/* What is under the pointer, in a sentence: an arrow, what is told of arrows that are too many, a promise.  False: nothing is. */
+/* Writes a sentence about the item under the pointer: an arrow, numbers of arrows that are not drawn, or a promise.  Returns
+ * false if there is none. */
 #define WEFT_TIP_BYTES 500
 bool weft_viewer_tip(const struct weft_viewer *viewer, char buf[WEFT_TIP_BYTES]);
 

@@ -1,29 +1,29 @@
-/* table.c: sorts of promises, as rows.  SPDX-License-Identifier: ISC */
+/* table.c: lists types of promises as rows.  SPDX-License-Identifier: ISC */
 #include "viewer/table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/names.h"
+#include "analysis/index/names.h"
 #include "base/duration.h"
 #include "base/hash.h"
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
 #define SLOWEST 8
-#define BAR 20 /* of a histogram, signs at most */
+#define BAR 20 /* maximum width of a histogram bar */
 
-uint64_t weft__sort_key(const struct weft_model *model, const struct weft_table_row *sort)
+uint64_t weft__group_key(const struct weft_model *model, const struct weft_table_row *sort)
 {
 	char name[192];
 	const uint32_t site = model->promises[sort->first].site;
-	/* Those of one name may be of several places. */
+	/* Types of one name may have different sites. */
 	const struct weft_site *place = site == WEFT_NONE ? NULL : &model->trace->sites[site];
 	weft_table_name(model, sort, name);
 	return weft_hash_u64(weft_hash_bytes(name, strlen(name)) + (place ? place->offset + place->line : 0)) | 1;
 }
 
-/* From when to when it is about. */
+/* Sets the interval of the table. */
 static void range_of(const struct weft_viewer *v, int64_t *from_ns, int64_t *to_ns)
 {
 	*from_ns = INT64_MIN;
@@ -36,7 +36,7 @@ static void range_of(const struct weft_viewer *v, int64_t *from_ns, int64_t *to_
 	}
 }
 
-static int make(struct weft_viewer *v, struct weft_error *err)
+static int ensure_table(struct weft_viewer *v, struct weft_error *err)
 {
 	int64_t from_ns, to_ns;
 	if (v->table)
@@ -48,18 +48,18 @@ static int make(struct weft_viewer *v, struct weft_error *err)
 	return status;
 }
 
-static size_t duration(struct weft__writer *w, int64_t ns)
+static size_t duration_text(struct weft__writer *w, int64_t ns)
 {
 	char text[WEFT_DURATION_BYTES];
 	return WEFT__TEXT("%s", weft_duration_text(text, ns));
 }
 
-/* Those of a sort that took longest, the longest first. */
+/* Finds the promises of a type with the longest durations, longest first. */
 static size_t find_slowest(const struct weft_viewer *v, uint32_t sort, uint32_t slowest[SLOWEST])
 {
 	size_t count = 0;
 	for (uint32_t p = 1; p < v->model->promise_count; p++) {
-		int64_t took_ns = v->table->sort_of[p] == sort ? weft_table_took(v->facts, p) : -1;
+		int64_t took_ns = v->table->type_of[p] == sort ? weft_table_took(v->facts, p) : -1;
 		size_t at = count;
 		if (took_ns < 0)
 			continue;
@@ -81,7 +81,7 @@ static void write_histogram(struct weft__writer *w, const struct weft_table_row 
 	weft_table_histogram(w->v->table, w->v->facts, sort, buckets);
 	for (int i = 0; i < 64; i++)
 		most = buckets[i] > most ? buckets[i] : most;
-	weft__rows_add(w->to, WEFT_ROW_HEADING, WEFT__TEXT("How long they took"), 0);
+	weft__rows_add(w->to, WEFT_ROW_HEADING, WEFT__TEXT("Durations"), 0);
 	for (int i = 63; i >= 0; i--) {
 		if (buckets[i] == 0)
 			continue;
@@ -90,11 +90,11 @@ static void write_histogram(struct weft__writer *w, const struct weft_table_row 
 			memcpy(bar + 3 * k, "\xe2\x96\x88", 3);
 		bar[3 * signs] = '\0';
 		struct weft_row *row =
-		    weft__rows_add(w->to, WEFT_ROW_EVIDENCE, WEFT__TEXT("%s %s", bar, weft_thousands(number, buckets[i])),
+		    weft__rows_add(w->to, WEFT_ROW_EVIDENCE, WEFT__TEXT("%s %s", bar, weft_number_text(number, buckets[i])),
 			WEFT__TEXT("%s to %s", i == 0 ? "0" : weft_duration_text(from, (int64_t)(1ull << i)),
 			    weft_duration_text(to, i < 62 ? (int64_t)(1ull << (i + 1)) : INT64_MAX)));
 		row->line = (uint32_t)i;
-		row->key = w->v->table_open;
+		row->key = w->v->open_group_key;
 		row->leads = true;
 	}
 }
@@ -104,39 +104,40 @@ static void write_open(struct weft__writer *w, const struct weft_table_row *sort
 	char a[WEFT_DURATION_BYTES], b[WEFT_DURATION_BYTES], c[WEFT_DURATION_BYTES], name[192];
 	uint32_t slowest[SLOWEST];
 	weft__rows_add(w->to, WEFT_ROW_TEXT,
-	    WEFT__TEXT("In all: waiting %s, ready %s, running %s", weft_duration_text(a, sort->waiting_ns),
+	    WEFT__TEXT("Total: waiting %s, ready %s, running %s", weft_duration_text(a, sort->waiting_ns),
 		weft_duration_text(b, sort->ready_ns), weft_duration_text(c, sort->running_ns)),
 	    0);
 	if (sort->off_ns > 0)
-		weft__rows_add(w->to, WEFT_ROW_TEXT,
-		    WEFT__TEXT("Of what they ran, %s without a processor", weft_duration_text(a, sort->off_ns)), 0);
+		weft__rows_add(
+		    w->to, WEFT_ROW_TEXT, WEFT__TEXT("Off CPU while running: %s", weft_duration_text(a, sort->off_ns)), 0);
 	if (sort->failed + sort->pending > 0)
 		weft__rows_add(
 		    w->to, WEFT_ROW_TEXT, WEFT__TEXT("%zu failed, %zu have not ended", sort->failed, sort->pending), 0);
 	if (sort->ended == 0)
 		return;
 	write_histogram(w, sort);
-	weft__rows_add(w->to, WEFT_ROW_HEADING, WEFT__TEXT("The slowest"), 0);
-	size_t count = find_slowest(w->v, sort->sort, slowest);
+	weft__rows_add(w->to, WEFT_ROW_HEADING, WEFT__TEXT("Slowest"), 0);
+	size_t count = find_slowest(w->v, sort->type, slowest);
 	for (size_t i = 0; i < count; i++) {
 		char raw[160];
 		size_t len = weft_model_name(w->v->model, slowest[i], raw, sizeof raw);
-		weft_name_clean((struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)}, name, sizeof name);
+		weft_name_sanitize(
+		    (struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)}, name, sizeof name);
 		struct weft_row *row = weft__rows_add(
-		    w->to, WEFT_ROW_LINK, WEFT__TEXT("%s", name), duration(w, weft_table_took(w->v->facts, slowest[i])));
+		    w->to, WEFT_ROW_LINK, WEFT__TEXT("%s", name), duration_text(w, weft_table_took(w->v->facts, slowest[i])));
 		row->promise = slowest[i];
 		row->leads = true;
 	}
 }
 
-static void write_sort(struct weft__writer *w, const struct weft_table_row *sort)
+static void write_group(struct weft__writer *w, const struct weft_table_row *sort)
 {
 	char name[192], p50[WEFT_DURATION_BYTES], p99[WEFT_DURATION_BYTES], max[WEFT_DURATION_BYTES], number[28];
-	const uint64_t key = weft__sort_key(w->v->model, sort);
-	const bool is_open = w->v->table_open == key;
-	size_t value = sort->ended == 0 ? WEFT__TEXT("%s, none ended", weft_thousands(number, sort->count))
+	const uint64_t key = weft__group_key(w->v->model, sort);
+	const bool is_open = w->v->open_group_key == key;
+	size_t value = sort->ended == 0 ? WEFT__TEXT("%s, none ended", weft_number_text(number, sort->count))
 					: WEFT__TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s%s",
-					      weft_thousands(number, sort->count), weft_duration_text(p50, sort->p50_ns),
+					      weft_number_text(number, sort->count), weft_duration_text(p50, sort->p50_ns),
 					      weft_duration_text(p99, sort->p99_ns), weft_duration_text(max, sort->max_ns),
 					      sort->failed > 0 ? " \xc2\xb7 failures" : "");
 	struct weft_row *row =
@@ -151,9 +152,8 @@ static void write_sort(struct weft__writer *w, const struct weft_table_row *sort
 
 int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)
 {
-	static const char *const scopes[] = {[WEFT_SCOPE_WHOLE] = "Of the whole trace",
-	    [WEFT_SCOPE_SEEN] = "Of what was seen just now",
-	    [WEFT_SCOPE_SPAN] = "Of the measured span"};
+	static const char *const scopes[] = {
+	    [WEFT_SCOPE_WHOLE] = "Whole trace", [WEFT_SCOPE_SEEN] = "Visible interval", [WEFT_SCOPE_SPAN] = "Measured span"};
 	struct weft__writer all = {v, rows}, *w = &all;
 	char number[28];
 	if (!weft__rows_begin(rows))
@@ -161,8 +161,8 @@ int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_e
 	weft__viewer_write_blame(rows, v);
 	if (!v->table_shown)
 		return weft__rows_end(rows, err);
-	weft__rows_of(rows, WEFT_ROWS_OF_TABLE);
-	int status = make(v, err);
+	weft__rows_set_topic(rows, WEFT_ROWS_OF_TABLE);
+	int status = ensure_table(v, err);
 	if (status < 0)
 		return status;
 	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_MORE, WEFT__TEXT("%s", scopes[v->table_scope]), 0);
@@ -172,14 +172,14 @@ int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_e
 	row->line = 1;
 	row->leads = true;
 	for (size_t i = 0; i < v->table->count && i < WEFT_TABLE_SHOWN; i++)
-		write_sort(w, &v->table->rows[i]);
+		write_group(w, &v->table->rows[i]);
 	if (v->table->count > WEFT_TABLE_SHOWN)
 		weft__rows_add(w->to, WEFT_ROW_TEXT,
-		    WEFT__TEXT("and %s more sorts", weft_thousands(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
+		    WEFT__TEXT("and %s more types", weft_number_text(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
 	return weft__rows_end(rows, err);
 }
 
-static void changed(struct weft_viewer *v)
+static void mark_table_changed(struct weft_viewer *v)
 {
 	weft__viewer_changed(v, WEFT_CHANGED_TABLE);
 }
@@ -188,16 +188,16 @@ void weft__viewer_forget_table(struct weft_viewer *v)
 {
 	weft_table_destroy(v->table);
 	v->table = NULL;
-	changed(v);
+	mark_table_changed(v);
 }
 
 void weft_viewer_show_table(struct weft_viewer *v)
 {
 	v->table_shown = true;
-	changed(v);
+	mark_table_changed(v);
 }
 
-void weft__viewer_go_to_those(struct weft_viewer *v, int64_t much(void *ctx, uint32_t promise), void *ctx)
+void weft__viewer_go_to_weighted(struct weft_viewer *v, int64_t much(void *ctx, uint32_t promise), void *ctx)
 {
 	uint32_t best = WEFT_NONE;
 	int64_t most = -1;
@@ -216,26 +216,26 @@ void weft__viewer_go_to_those(struct weft_viewer *v, int64_t much(void *ctx, uin
 	weft__viewer_select_and_reveal(v, best);
 }
 
-/* A bar of the histogram of the sort that is open. */
+/* A bar of the histogram of the open type. */
 struct bar {
 	const struct weft_viewer *v;
 	uint32_t sort; /* its number, or WEFT_NONE */
 	int bucket;
 };
 
-static int64_t took_so_long(void *ctx, uint32_t promise)
+static int64_t duration_in_bucket(void *ctx, uint32_t promise)
 {
 	const struct bar *bar = ctx;
-	int64_t took_ns = bar->v->table->sort_of[promise] == bar->sort ? weft_table_took(bar->v->facts, promise) : -1;
+	int64_t took_ns = bar->v->table->type_of[promise] == bar->sort ? weft_table_took(bar->v->facts, promise) : -1;
 	return took_ns >= 0 && weft_table_bucket(took_ns) == bar->bucket ? took_ns : -1;
 }
 
-/* The number of the sort with that key; WEFT_NONE: there is none any more. */
-static uint32_t sort_of(const struct weft_viewer *v, uint64_t key)
+/* Returns the number of the type with a key, or WEFT_NONE if it no longer exists. */
+static uint32_t type_of(const struct weft_viewer *v, uint64_t key)
 {
 	for (size_t i = 0; i < v->table->count; i++)
-		if (weft__sort_key(v->model, &v->table->rows[i]) == key)
-			return v->table->rows[i].sort;
+		if (weft__group_key(v->model, &v->table->rows[i]) == key)
+			return v->table->rows[i].type;
 	return WEFT_NONE;
 }
 
@@ -244,9 +244,9 @@ void weft__viewer_press_table_row(struct weft_viewer *v, const struct weft_row *
 	if (!v->table)
 		return;
 	if (row->kind == WEFT_ROW_EVIDENCE) {
-		weft__viewer_go_to_those(v, took_so_long, &(struct bar){v, sort_of(v, row->key), (int)row->line});
+		weft__viewer_go_to_weighted(v, duration_in_bucket, &(struct bar){v, type_of(v, row->key), (int)row->line});
 	} else if (row->kind == WEFT_ROW_FINDING) {
-		v->table_open = v->table_open == row->key ? 0 : row->key;
+		v->open_group_key = v->open_group_key == row->key ? 0 : row->key;
 	} else if (row->kind == WEFT_ROW_MORE && row->line == 1) {
 		v->table_order = (enum weft_table_order)((v->table_order + 1) % WEFT_TABLE_ORDER_COUNT);
 		weft_table_sort(v->table, v->table_order);
@@ -256,5 +256,5 @@ void weft__viewer_press_table_row(struct weft_viewer *v, const struct weft_row *
 										    : WEFT_SCOPE_WHOLE;
 		weft__viewer_forget_table(v);
 	}
-	changed(v);
+	mark_table_changed(v);
 }

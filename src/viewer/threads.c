@@ -1,4 +1,4 @@
-/* threads.c: what is said of OS threads where the kernel told of them.  SPDX-License-Identifier: ISC */
+/* threads.c: describes OS threads from kernel data.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "viewer/private.h"
 #include "viewer/summary.h"
 
-#define TOLD_PX 2.0 /* what is narrower is told with its neighbours */
+#define SINGLE_PX 2.0 /* narrower intervals are described together with their neighbours */
 
 const struct weft_os_tracks *weft__viewer_tracks(const struct weft_viewer *v)
 {
@@ -30,7 +30,7 @@ void weft_viewer_set_threads(struct weft_viewer *v, bool shown)
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
 }
 
-/* The stretch that an OS thread is in at a time. */
+/* Returns the interval of an OS thread at a time. */
 static struct weft_spot spot_at(const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns)
 {
 	struct weft_spot spot = {.track = track};
@@ -47,10 +47,10 @@ struct weft_spot weft__viewer_spot_at(const struct weft_viewer *v, double x, dou
 		return spot;
 	const double left = (double)(int64_t)x;
 	const int64_t from_ns = weft_view_time(v->view, left), to_ns = weft_view_time(v->view, left + 1);
-	/* What is wide enough is at this pixel, or begins in it. */
+	/* A wide interval contains this pixel or starts in it. */
 	for (int end = 0; end < 2; end++) {
 		const struct weft_spot whole = spot_at(tracks, spot.track, end ? to_ns : weft_view_time(v->view, x));
-		if (weft_view_x(v->view, whole.to_ns) - weft_view_x(v->view, whole.from_ns) >= TOLD_PX)
+		if (weft_view_x(v->view, whole.to_ns) - weft_view_x(v->view, whole.from_ns) >= SINGLE_PX)
 			return whole;
 	}
 	spot.is_mixed = true;
@@ -68,18 +68,19 @@ bool weft__viewer_same_spot(const struct weft_spot *a, const struct weft_spot *b
 uint32_t weft__viewer_spot_promise(const struct weft_viewer *v, const struct weft_spot *spot)
 {
 	const struct weft_os_tracks *tracks = spot->track == WEFT_NONE ? NULL : weft__viewer_tracks(v);
-	const uint32_t promise = tracks ? weft_os_ran_at(tracks, spot->track, spot->from_ns / 2 + spot->to_ns / 2) : WEFT_NONE;
-	return promise != WEFT_NONE && weft__viewer_has(v, promise) ? promise : WEFT_NONE;
+	const uint32_t promise =
+	    tracks ? weft_os_promise_at(tracks, spot->track, spot->from_ns / 2 + spot->to_ns / 2) : WEFT_NONE;
+	return promise != WEFT_NONE && weft__viewer_is_selectable(v, promise) ? promise : WEFT_NONE;
 }
 
-/* ---- In words ---- */
+/* ---- Texts ---- */
 
 struct words {
 	char *buf;
 	size_t size, at;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct words *w, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append_text(struct words *w, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -88,98 +89,98 @@ __attribute__((format(printf, 2, 3))) static void add(struct words *w, const cha
 	w->at = len < 0 ? w->at : w->at + (size_t)len < w->size ? w->at + (size_t)len : w->size - 1;
 }
 
-/* 'gcc (tid 99)' */
-static void add_thread(struct words *w, const struct weft_kernel *k, uint32_t tid)
+/* Appends 'gcc (tid 99)'. */
+static void append_thread(struct words *w, const struct weft_kernel *k, uint32_t tid)
 {
 	const uint32_t thread = weft_kernel_thread(k, tid);
 	char name[64] = "";
 	if (thread != WEFT_NONE)
 		weft_utf8_copy(name, sizeof name, k->threads[thread].name);
 	if (*name)
-		add(w, "%s (tid %" PRIu32 ")", name, weft_tid_shown(tid));
+		append_text(w, "%s (tid %" PRIu32 ")", name, weft_tid_shown(tid));
 	else
-		add(w, "OS thread %" PRIu32, weft_tid_shown(tid));
+		append_text(w, "OS thread %" PRIu32, weft_tid_shown(tid));
 }
 
-static void add_ns(struct words *w, int64_t ns)
+static void append_ns(struct words *w, int64_t ns)
 {
 	char text[WEFT_DURATION_BYTES];
 	weft_duration_format(text, sizeof text, ns);
-	add(w, "%s", text);
+	append_text(w, "%s", text);
 }
 
-static void add_promise(struct words *w, const struct weft_viewer *v, const char *before, uint32_t promise, const char *behind)
+static void append_promise(struct words *w, const struct weft_viewer *v, const char *before, uint32_t promise, const char *behind)
 {
 	char name[200];
 	if (promise != WEFT_NONE)
-		add(w, "%s%s%s", before, weft__viewer_call(v, promise, name), behind);
+		append_text(w, "%s%s%s", before, weft__viewer_promise_name(v, promise, name), behind);
 }
 
-static void tell_off(
-    struct words *w, const struct weft_viewer *v, const struct weft_os_tracks *tracks, const struct weft_off *off)
+static void describe_off(
+    struct words *w, const struct weft_viewer *v, const struct weft_os_tracks *tracks, const struct weft_off_cpu *off)
 {
 	const struct weft_kernel *k = v->model->kernel;
 	if (off->why == WEFT_OFF_PREEMPTED) {
-		add(w, " waited ");
-		add_ns(w, off->end_ns - off->start_ns);
-		add(w, " for a processor; ");
+		append_text(w, " was preempted for ");
+		append_ns(w, off->end_ns - off->start_ns);
+		append_text(w, "; ");
 		if (off->by != WEFT_NO_TID)
-			add_thread(w, k, off->by);
-		add(w, off->by != WEFT_NO_TID ? " had it" : "others had it");
+			append_thread(w, k, off->by);
+		append_text(w, off->by != WEFT_NO_TID ? " had the CPU" : "other threads had the CPU");
 		return;
 	}
 	const char *call = weft_kernel_call_name(off->call);
-	add(w, off->why == WEFT_OFF_DISK ? " waited for a disk, or what cannot be interrupted, for " : " was blocked for ");
-	add_ns(w, off->ready_ns - off->start_ns);
+	append_text(w, off->why == WEFT_OFF_DISK ? " was in uninterruptible sleep (disk I/O) for " : " was blocked for ");
+	append_ns(w, off->ready_ns - off->start_ns);
 	if (call)
-		add(w, " in %s", call);
+		append_text(w, " in %s", call);
 	if (off->file) {
 		char file[200];
 		weft_utf8_copy(file, sizeof file, (struct weft_str){off->file, (uint32_t)strlen(off->file)});
-		add(w, off->is_sure ? " on %s" : ", probably on %s", file);
+		append_text(w, off->is_sure ? " on %s" : ", probably on %s", file);
 	}
 	if (off->ready_ns < off->end_ns) {
-		add(w, ", and then waited ");
-		add_ns(w, off->end_ns - off->ready_ns);
-		add(w, " for a processor");
+		append_text(w, ", then waited ");
+		append_ns(w, off->end_ns - off->ready_ns);
+		append_text(w, " for a CPU");
 	}
 	if (off->woken_by != WEFT_NO_TID) {
-		const uint32_t waker = weft_os_track_of(tracks, off->woken_by);
-		add(w, "; ");
-		add_thread(w, k, off->woken_by);
-		add(w, " woke it");
-		add_promise(
-		    w, v, ", as it ran ", waker == WEFT_NONE ? WEFT_NONE : weft_os_ran_at(tracks, waker, off->ready_ns), "");
+		const uint32_t waker = weft_os_track_of_tid(tracks, off->woken_by);
+		append_text(w, "; ");
+		append_thread(w, k, off->woken_by);
+		append_text(w, " woke it");
+		append_promise(w, v, " while it ran ",
+		    waker == WEFT_NONE ? WEFT_NONE : weft_os_promise_at(tracks, waker, off->ready_ns), "");
 	} else if (off->by_interrupt) {
-		add(w, "; an interrupt woke it");
+		append_text(w, "; an interrupt woke it");
 	}
 }
 
-static void add_part(struct words *w, const char *what, int64_t ns, int64_t all_ns)
+static void append_share(struct words *w, const char *what, int64_t ns, int64_t all_ns)
 {
 	const int64_t thousandths = (int64_t)((double)ns * 1000 / (double)all_ns + 0.5);
 	if (ns > 0)
-		add(w, " %s %" PRId64 ".%d %%,", what, thousandths / 10, (int)(thousandths % 10));
+		append_text(w, " %s %" PRId64 ".%d %%,", what, thousandths / 10, (int)(thousandths % 10));
 }
 
-static void tell_pixel(struct words *w, const struct weft_os_tracks *tracks, const struct weft_spot *spot)
+static void describe_pixel(struct words *w, const struct weft_os_tracks *tracks, const struct weft_spot *spot)
 {
 	int64_t ns[WEFT_OS_STATES], all_ns = 0;
-	weft_os_sum(tracks, spot->track, spot->from_ns, spot->to_ns, ns);
+	weft_os_sum_times(tracks, spot->track, spot->from_ns, spot->to_ns, ns);
 	for (int s = 0; s < WEFT_OS_STATES; s++)
 		all_ns += ns[s];
 	if (all_ns <= 0) {
-		add(w, ": the kernel did not tell");
+		append_text(w, ": no kernel data");
 		return;
 	}
-	add_part(w, "ran", ns[WEFT_OS_RUNS], all_ns);
-	add_part(w, "waited for a processor", ns[WEFT_OS_READY] + ns[WEFT_OS_PREEMPTED], all_ns);
-	add_part(w, "waited for a disk", ns[WEFT_OS_DISK], all_ns);
-	add_part(w, "was blocked", ns[WEFT_OS_BLOCKED], all_ns);
+	append_share(w, "ran", ns[WEFT_OS_RUNS], all_ns);
+	append_share(w, "waited for a CPU", ns[WEFT_OS_READY] + ns[WEFT_OS_PREEMPTED], all_ns);
+	append_share(w, "waited for disk I/O", ns[WEFT_OS_DISK], all_ns);
+	append_share(w, "was blocked", ns[WEFT_OS_BLOCKED], all_ns);
 	w->buf[--w->at] = '\0';
 }
 
-bool weft__viewer_tell_spot(const struct weft_viewer *v, const struct weft_spot *spot, char *buf, size_t size)
+bool weft__viewer_describe_spot(const struct weft_viewer *v, const struct weft_spot *spot, char *buf, size_t size)
 {
 	const struct weft_os_tracks *tracks = spot->track == WEFT_NONE ? NULL : weft__viewer_tracks(v);
 	struct words w = {buf, size, 0};
@@ -188,35 +189,35 @@ bool weft__viewer_tell_spot(const struct weft_viewer *v, const struct weft_spot 
 		return false;
 	const struct weft_os_track *track = &tracks->tracks[spot->track];
 	if (spot->is_mixed)
-		add(&w, "In this pixel ");
-	add_thread(&w, v->model->kernel, v->model->kernel->threads[track->thread].tid);
+		append_text(&w, "In this pixel ");
+	append_thread(&w, v->model->kernel, v->model->kernel->threads[track->thread].tid);
 	const int64_t middle_ns = spot->from_ns / 2 + spot->to_ns / 2;
-	const struct weft_off *off = weft_os_off_at(tracks, spot->track, middle_ns, &from_ns, &to_ns);
+	const struct weft_off_cpu *off = weft_os_off_at(tracks, spot->track, middle_ns, &from_ns, &to_ns);
 	const size_t faults = weft_os_faults(tracks, spot->track, spot->from_ns, spot->to_ns);
 	if (spot->is_mixed) {
-		tell_pixel(&w, tracks, spot);
+		describe_pixel(&w, tracks, spot);
 	} else if (middle_ns < track->since_ns || middle_ns >= track->until_ns) {
-		add(&w, middle_ns < track->since_ns ? ": the kernel tells of it from "
-						    : ": it ended, or nothing is known of it, after ");
-		add_ns(&w, middle_ns < track->since_ns ? track->since_ns : track->until_ns);
+		append_text(&w, middle_ns < track->since_ns ? ": kernel data exists only from "
+							    : ": it ended, or has no kernel data, after ");
+		append_ns(&w, middle_ns < track->since_ns ? track->since_ns : track->until_ns);
 		if (middle_ns < track->since_ns)
-			add(&w, " on");
+			append_text(&w, " on");
 	} else if (off) {
-		tell_off(&w, v, tracks, off);
-		add_promise(&w, v, "; meanwhile ", weft__viewer_spot_promise(v, spot), " had to wait");
+		describe_off(&w, v, tracks, off);
+		append_promise(&w, v, "; meanwhile ", weft__viewer_spot_promise(v, spot), " had to wait");
 	} else {
-		add(&w, " ran for ");
-		add_ns(&w, to_ns - from_ns);
-		add_promise(&w, v, "; in the middle it ran ", weft__viewer_spot_promise(v, spot), "");
+		append_text(&w, " ran for ");
+		append_ns(&w, to_ns - from_ns);
+		append_promise(&w, v, "; in the middle it ran ", weft__viewer_spot_promise(v, spot), "");
 	}
 	if (faults > 0)
-		add(&w, "; %zu page fault%s", faults, faults == 1 ? "" : "s");
+		append_text(&w, "; %zu page fault%s", faults, faults == 1 ? "" : "s");
 	if (!v->model->kernel->info.is_whole)
-		add(&w, "; some of what the kernel said is lost");
+		append_text(&w, "; some kernel data was lost");
 	return true;
 }
 
-/* ---- One after the other ---- */
+/* ---- Selecting intervals ---- */
 
 void weft__viewer_pick(struct weft_viewer *v, struct weft_spot spot)
 {
@@ -234,7 +235,7 @@ bool weft_viewer_step_off(struct weft_viewer *v, bool forward)
 	weft_viewer_times(v, &from_ns, &to_ns);
 	const int64_t now_ns = v->spot.track != WEFT_NONE ? v->spot.from_ns : forward ? from_ns : to_ns;
 	for (uint32_t i = 0; tracks && i < tracks->count; i++) {
-		const struct weft_off *off = weft_os_next_off(tracks, i, now_ns, forward);
+		const struct weft_off_cpu *off = weft_os_next_off(tracks, i, now_ns, forward);
 		if (off &&
 		    (found.track == WEFT_NONE || (forward ? off->start_ns < found.from_ns : off->start_ns > found.from_ns)))
 			found = (struct weft_spot){.track = i, .from_ns = off->start_ns, .to_ns = off->end_ns};

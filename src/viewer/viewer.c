@@ -1,4 +1,4 @@
-/* viewer.c: the life of a viewer, and its panes.  SPDX-License-Identifier: ISC */
+/* viewer.c: creates and destroys viewers, and draws their panes.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -22,8 +22,8 @@ static void free_all(struct weft_viewer *v)
 	weft_table_destroy(v->table);
 	weft_live_destroy(v->live);
 	weft_stacks_destroy(v->stacks);
-	weft_facts_destroy(v->facts);
-	weft__viewer_finish_parts(v);
+	weft_promise_info_destroy(v->facts);
+	weft__viewer_finish_subsets(v);
 	weft_view_destroy(v->view);
 	weft_lulls_destroy(v->lulls);
 	weft_layout_destroy(v->layout);
@@ -39,16 +39,16 @@ static void free_all(struct weft_viewer *v)
 }
 
 #define FEW_ROWS 32u
-#define LEAST_AWAKE_NS 1000
+#define MIN_AWAKE_NS 1000
 #define WIDER 10
 
-/* Where sleep leaves a few pixels to whatever happens.  That most is sleep does not suffice: where many wait for a slow answer,
- * how long that takes is to be seen. */
-static void begin_without_sleep(struct weft_viewer *v)
+/* Folds sleep if it would leave only a few pixels for all activity.  A large share of sleep is not enough: if many promises wait
+ * for a slow response, the length of the wait must be visible. */
+static void fold_sleep_at_start(struct weft_viewer *v)
 {
 	double px_per_ns = v->view->px_per_ns;
 	weft_viewer_fold_sleep(v, true);
-	if (v->lulls && (v->model->end_ns - weft_lulls_ns(v->lulls) < LEAST_AWAKE_NS || v->view->px_per_ns < WIDER * px_per_ns))
+	if (v->lulls && (v->model->end_ns - weft_lulls_ns(v->lulls) < MIN_AWAKE_NS || v->view->px_per_ns < WIDER * px_per_ns))
 		weft_viewer_fold_sleep(v, false);
 }
 
@@ -60,7 +60,7 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
 	int status = WEFT_OK;
 	v->model = model;
-	/* Here, where nobody waits for a frame. */
+	/* Computed here, because no frame is waiting for it. */
 	const struct weft_os_tracks *tracks;
 	if (weft_model_os_tracks(v->model, &tracks) < 0)
 		status = weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
@@ -71,8 +71,8 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 	if (status == WEFT_OK)
 		status = weft_overview_create(&v->overview, v->view, err);
 	if (status == WEFT_OK)
-		status = weft_facts_create(&v->facts, v->model, err);
-	/* Fewer rows are never too thin. */
+		status = weft_promise_info_create(&v->facts, v->model, err);
+	/* Fewer rows are never too low. */
 	if (status == WEFT_OK && v->layout->row_count > FEW_ROWS)
 		status = weft_folding_find_depth(&v->fold_depth, v->model, v->layout, err);
 	if (status == WEFT_OK && v->fold_depth > 0)
@@ -102,8 +102,8 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 	v->blame_by = WEFT_FOLDED_BY_WAIT;
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
-	begin_without_sleep(v);
-	weft__viewer_choose_part(v);
+	fold_sleep_at_start(v);
+	weft__viewer_choose_subset(v);
 	weft_view_focus_best(v->view);
 	*out = v;
 	return WEFT_OK;
@@ -142,38 +142,38 @@ void weft_viewer_set_name(struct weft_viewer *v, const char *name)
 	weft__viewer_changed(v, WEFT_CHANGED_FINDINGS);
 }
 
-/* One below another. */
-static void place(struct weft_viewer *v, int pane, double y_px, double height_px)
+/* Sets the position of a pane. */
+static void place_pane(struct weft_viewer *v, int pane, double y_px, double height_px)
 {
 	v->panes[pane] = (struct weft_pane){
 	    .list = &v->lists[pane], .y_px = y_px, .width_px = v->width_px, .height_px = height_px, .scale = v->scale};
 }
 
-#define LEAST_PICTURE_PX 160.0 /* where there is less, it is more than the overview */
-#define ROOMY_PX 440.0         /* where there is less, the overview is lower */
+#define MIN_PICTURE_PX 160.0 /* with less space, the picture takes precedence over the overview */
+#define ROOMY_PX 440.0       /* with less space, the overview is lower */
 #define LOW_OVERVIEW_PX 36.0
 
-void weft__viewer_arrange(struct weft_viewer *v)
+void weft__viewer_place_panes(struct weft_viewer *v)
 {
 	double ruler = WEFT_RULER_PX * v->scale,
 	       overview = v->scale * (v->height_px < ROOMY_PX * v->scale ? LOW_OVERVIEW_PX : WEFT_OVERVIEW_PX);
-	double least = LEAST_PICTURE_PX * v->scale;
+	double least = MIN_PICTURE_PX * v->scale;
 	if (!v->overview_shown || v->height_px < overview + ruler + least)
 		overview = 0;
 	if (v->height_px < ruler + 16 * v->scale)
 		ruler = 0;
 	double lane = weft__viewer_path(v) && v->height_px >= overview + ruler + least ? WEFT_LANE_PX * v->scale : 0;
-	double top = overview + ruler + lane, room = (v->height_px - top - least) / v->scale;
+	double top = overview + ruler + lane, space = (v->height_px - top - least) / v->scale;
 	double blame =
-	    weft__viewer_blame_px(v, room < v->height_px / v->scale / 3 ? room : v->height_px / v->scale / 3) * v->scale;
+	    weft__viewer_blame_px(v, space < v->height_px / v->scale / 3 ? space : v->height_px / v->scale / 3) * v->scale;
 	double picture = v->height_px - top - blame;
-	place(v, WEFT_PANE_OVERVIEW, 0, overview);
-	place(v, WEFT_PANE_RULER, overview, ruler);
-	place(v, WEFT_PANE_LANE, overview + ruler, lane);
-	place(v, WEFT_PANE_PICTURE, top, picture);
-	place(v, WEFT_PANE_MARKS, top, picture);
-	place(v, WEFT_PANE_GUIDES, top, picture);
-	place(v, WEFT_PANE_BLAME, top + picture, blame);
+	place_pane(v, WEFT_PANE_OVERVIEW, 0, overview);
+	place_pane(v, WEFT_PANE_RULER, overview, ruler);
+	place_pane(v, WEFT_PANE_LANE, overview + ruler, lane);
+	place_pane(v, WEFT_PANE_PICTURE, top, picture);
+	place_pane(v, WEFT_PANE_MARKS, top, picture);
+	place_pane(v, WEFT_PANE_GUIDES, top, picture);
+	place_pane(v, WEFT_PANE_BLAME, top + picture, blame);
 	weft_view_resize(v->view, v->width_px / v->scale, picture / v->scale);
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
@@ -183,7 +183,7 @@ void weft_viewer_resize(struct weft_viewer *v, double width_px, double height_px
 	v->scale = scale > 0.25 ? scale < 8 ? scale : 8 : 0.25;
 	v->width_px = width_px > 1 ? width_px : 1;
 	v->height_px = height_px > 1 ? height_px : 1;
-	weft__viewer_arrange(v);
+	weft__viewer_place_panes(v);
 }
 
 void weft_viewer_set_measure(struct weft_viewer *v, weft_measure_fn *measure, void *ctx)
@@ -193,7 +193,7 @@ void weft_viewer_set_measure(struct weft_viewer *v, weft_measure_fn *measure, vo
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
 }
 
-static void empty(struct weft_draw_list *list)
+static void empty_list(struct weft_draw_list *list)
 {
 	list->count = list->text_bytes = 0;
 }
@@ -213,13 +213,13 @@ static int draw_picture(struct weft_viewer *v, struct weft_error *err)
 {
 	const struct weft_pane *strip = &v->panes[WEFT_PANE_OVERVIEW];
 	const struct weft_draw_options options = weft__viewer_options(v);
-	weft_view_leave(v->view, weft_draw_lanes_px(v->model, &options, v->view->height_px));
+	weft_view_reserve_lanes(v->view, weft_draw_lanes_px(v->model, &options, v->view->height_px));
 	int status = weft_draw_frame(&v->lists[WEFT_PANE_PICTURE], v->view, &options, err);
 	if (status < 0 || strip->height_px <= 0) {
-		empty(&v->lists[WEFT_PANE_OVERVIEW]);
+		empty_list(&v->lists[WEFT_PANE_OVERVIEW]);
 		return status;
 	}
-	/* While a search goes on it would be summed up again and again. */
+	/* During a search, the highlights would be summed up again and again. */
 	if (v->overview_is_stale && v->search_at >= v->model->promise_count) {
 		weft_overview_highlight(v->overview, v->view);
 		v->overview_is_stale = false;
@@ -246,7 +246,7 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	ruler.legend = v->legend;
 	ruler.crumb = weft_viewer_crumb(v, crumb) ? crumb : NULL;
 	if (weft_viewer_tip(v, tip)) {
-		/* The lowest part is told of above it. */
+		/* The tip of the lowest pane is drawn above that pane. */
 		double lowest_px = v->panes[WEFT_PANE_BLAME].y_px, y_px = v->last_y_px < lowest_px ? v->last_y_px : lowest_px;
 		ruler.tip = tip;
 		ruler.tip_x_px = v->last_x_px / v->scale;
@@ -268,7 +268,7 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	for (size_t i = 0; i < 4; i++) {
 		uint32_t promise = i < 2 ? v->hovered : v->selected;
 		if (promise != WEFT_NONE && (i < 2 || promise != v->hovered))
-			marks.arrows[i].count = weft_facts_links(v->facts, promise, i % 2, &marks.arrows[i].links);
+			marks.arrows[i].count = weft_promise_info_links(v->facts, promise, i % 2, &marks.arrows[i].links);
 	}
 	int status = weft_marks_draw(&v->lists[WEFT_PANE_MARKS], v->view, &marks, err);
 	if (status == WEFT_OK)
@@ -278,7 +278,7 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	if (status == WEFT_OK)
 		status = weft__viewer_draw_blame(v, err);
 	if (status < 0 || strip->height_px <= 0) {
-		empty(&v->lists[WEFT_PANE_RULER]);
+		empty_list(&v->lists[WEFT_PANE_RULER]);
 		return status;
 	}
 	return weft_ruler_draw(&v->lists[WEFT_PANE_RULER], v->view, strip->height_px / v->scale, &ruler, err);
@@ -286,17 +286,17 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 
 int weft_viewer_draw(struct weft_viewer *v, struct weft_error *err)
 {
-	if (!v->is_drawn && weft__viewer_choose_part(v))
+	if (!v->is_drawn && weft__viewer_choose_subset(v))
 		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_HOVER | WEFT_CHANGED_PLACE);
 	int status = v->is_drawn ? WEFT_OK : draw_picture(v, err);
 	if (status == WEFT_OK && !v->is_drawn)
-		weft__viewer_point_again(v);
+		weft__viewer_refresh_pointer(v);
 	v->is_drawn = status == WEFT_OK;
 	if (status == WEFT_OK && !v->is_overlay_drawn)
 		status = draw_overlay(v, err);
 	v->is_overlay_drawn = status == WEFT_OK;
 	for (int i = 0; status < 0 && i < WEFT_PANES; i++)
-		empty(&v->lists[i]);
+		empty_list(&v->lists[i]);
 	v->is_drawn &= status == WEFT_OK;
 	return status;
 }

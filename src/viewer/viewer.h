@@ -1,15 +1,16 @@
-/* viewer.h: everything that a viewer of a trace is, but its window: what it shows, what is selected, what pointers and keys do.
+/* viewer.h: a complete viewer of a trace without a window: what it shows, the selection, and the effects of pointers and keys.
  *
- * An application makes one for a trace, tells it of its size and of what its user does, and draws its panes.  All px are the
- * application's, from the top left of the viewer.  Nothing here knows a toolkit, a clock or a file; the same calls lead to the
- * same state everywhere.  A viewer belongs to one thread at a time. SPDX-License-Identifier: ISC */
+ * An application creates a viewer for a trace, passes size and user input to it, and draws its panes.  All px are the
+ * application's, from the top left of the viewer.  A viewer uses no toolkit, clock or file; the same calls give the same state
+ * on every platform.  Only one thread may use a viewer at a time.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_VIEWER_H
 #define WEFT_VIEWER_VIEWER_H
 
-#include "analysis/diff.h"
-#include "analysis/folded.h"
-#include "analysis/table.h"
-#include "analysis/walk.h"
+#include "analysis/queries/diff.h"
+#include "analysis/queries/flame_stacks.h"
+#include "analysis/queries/type_table.h"
+#include "analysis/queries/walk.h"
 #include "base/vec.h"
 #include "draw/marks.h"
 #include "draw/overview.h"
@@ -18,32 +19,32 @@
 #include "view/query.h"
 #include "view/sleep.h"
 
-/* What became different since weft_viewer_take_changes(): bits. */
+/* Bits of changes since the last weft_viewer_take_changes(). */
 enum weft_changed {
-	WEFT_CHANGED_PICTURE = 1,    /* it is to be drawn again */
+	WEFT_CHANGED_PICTURE = 1,    /* the panes must be drawn again */
 	WEFT_CHANGED_SELECTION = 2,  /* viewer->selected, the history */
 	WEFT_CHANGED_HOVER = 4,      /* viewer->hovered */
-	WEFT_CHANGED_SEARCH = 8,     /* its text, or how many were found */
-	WEFT_CHANGED_PLACE = 16,     /* what weft_viewer_place() says, and the scrollbars */
-	WEFT_CHANGED_SETTING = 32,   /* something that is switched on and off */
-	WEFT_CHANGED_OVERLAY = 128,  /* only what lies over the picture is to be drawn again */
-	WEFT_CHANGED_MENU = 64,      /* the context menu is asked for, at viewer->menu_x_px, menu_y_px */
-	WEFT_CHANGED_FINDINGS = 256, /* the rows of findings.h, or what is to be asked for them */
-	WEFT_CHANGED_ANSWER = 512,   /* why? was answered: findings are to be shown */
+	WEFT_CHANGED_SEARCH = 8,     /* its text, or the number of matches */
+	WEFT_CHANGED_PLACE = 16,     /* the result of weft_viewer_place(), and the scrollbars */
+	WEFT_CHANGED_SETTING = 32,   /* a setting that can be switched on and off */
+	WEFT_CHANGED_OVERLAY = 128,  /* only panes over the picture must be drawn again */
+	WEFT_CHANGED_MENU = 64,      /* the context menu is requested, at viewer->menu_x_px, menu_y_px */
+	WEFT_CHANGED_FINDINGS = 256, /* the rows of findings.h, or the questions for them */
+	WEFT_CHANGED_ANSWER = 512,   /* "why?" was answered: findings should be shown */
 	WEFT_CHANGED_TABLE = 2048,   /* the rows of table.h */
 	WEFT_CHANGED_LIVE = 4096,    /* the rows of live_panel.h */
-	WEFT_CHANGED_MOVED = 1024    /* where one was is remembered, to go back there */
+	WEFT_CHANGED_MOVED = 1024    /* a place was added to the history */
 };
 
-/* A part of the viewer that is drawn from a list: translate to x_px, y_px, clip to width_px, height_px, scale by `scale`, draw.
- */
+/* A part of the viewer with its draw list.  To draw it, translate to x_px, y_px, clip to width_px, height_px, scale by
+ * `scale`. */
 struct weft_pane {
 	const struct weft_draw_list *list;
 	double x_px, y_px, width_px, height_px, scale;
 };
 
-/* From back to front: the picture and what lies over it, below them where all time went, and above them where that of a promise
- * went, the times and the whole trace.  A pane that is not shown has a height of 0 and an empty list. */
+/* From back to front: the picture, marks over it, the blame pane below it; the guides over the picture; and above it the lane of
+ * a promise's path, the ruler and the overview.  A hidden pane has a height of 0 and an empty list. */
 enum {
 	WEFT_PANE_PICTURE,
 	WEFT_PANE_MARKS,
@@ -55,137 +56,134 @@ enum {
 	WEFT_PANES
 };
 
-/* What the user sees of one axis, for a scrollbar: from lower to upper, `page` of it from `value` on. */
+/* The state of an axis for a scrollbar: the range lower..upper, of which `page` is visible from `value` on. */
 struct weft_range {
 	double lower, upper, value, page;
 };
 
 enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLIGHT_RELATED, WEFT_HIGHLIGHT_FINDING };
 
-/* What a table is about. */
+/* The interval that a table covers. */
 enum weft_scope { WEFT_SCOPE_WHOLE, WEFT_SCOPE_SEEN, WEFT_SCOPE_SPAN };
 
-/* A place in the lane of an OS thread (model/os_tracks.h): a stretch in which it had a processor or had none, or a pixel in which
- * there are many. */
+/* A spot in the lane of an OS thread (model/os_tracks.h): an interval on or off CPU, or a pixel with many of these. */
 struct weft_spot {
-	uint32_t track; /* WEFT_NONE: there is none */
+	uint32_t track; /* WEFT_NONE: no spot */
 	bool is_mixed;
 	int64_t from_ns, to_ns;
 };
 
-/* Where one was. */
-struct weft_past {
-	char *place; /* as weft_viewer_place() tells it */
+/* A place in the history. */
+struct weft_history_entry {
+	char *place; /* as weft_viewer_place() writes it */
 	int64_t from_ns;
 	double px_per_ns, focus, width_px, height_px; /* of the view */
 };
 
-/* A layout of a part, or with folds, and its view; or NULL. */
-struct weft_shown_part {
+/* A layout of a subset or with folds, and its view; or NULL. */
+struct weft_shown_subset {
 	struct weft_layout *layout;
 	struct weft_view *view;
 };
 
-/* What the user does.  What is done again and again to one end is remembered once. */
+/* Kinds of user actions.  A repeated action of a kind other than ACTS is stored once. */
 enum weft_move { WEFT_MOVE_NONE, WEFT_MOVE_ACTS, WEFT_MOVE_ZOOMS, WEFT_MOVE_SCROLLS, WEFT_MOVE_SEARCHES };
 
-/* What is asked of analysis/explain.h: what went wrong in the trace, and why one promise is as it is. */
+/* Questions for analysis/findings/explain.h: the findings of the trace, and why a promise is in its state. */
 enum weft_ask { WEFT_ASK_TRACE, WEFT_ASK_WHY, WEFT_ASKS };
 
 enum weft_question_state {
 	WEFT_QUESTION_NONE,
-	WEFT_QUESTION_NEW,       /* the application is to ask it: findings.h */
-	WEFT_QUESTION_ASKED,     /* it does */
-	WEFT_QUESTION_CALLED_OFF /* the application is to let it be */
+	WEFT_QUESTION_NEW,       /* the application should answer it: findings.h */
+	WEFT_QUESTION_ASKED,     /* the application is answering it */
+	WEFT_QUESTION_CALLED_OFF /* the application should stop */
 };
 
 struct weft_question {
 	enum weft_question_state state;
-	uint32_t promise; /* why? of it */
-	unsigned percent; /* so much is done */
-	bool again;       /* it was answered for the trace as it was before it was read anew */
-	bool quiet;       /* of the focused promise: only the lane is wanted of the answer */
+	uint32_t promise; /* the subject of "why?" */
+	unsigned percent; /* progress */
+	bool again;       /* it was answered before the trace was reloaded */
+	bool quiet;       /* about the focused promise: only the lane uses the answer */
 };
 
-/* Fields are read freely, and changed through functions. */
+/* Fields may be read directly; only functions change them. */
 struct weft_viewer {
-	void (*release)(void *owner); /* ends trace and model; or NULL: they are the viewer's */
+	void (*release)(void *owner); /* releases trace and model; NULL: the viewer owns them */
 	void *owner;
 	struct weft_trace *trace;
 	struct weft_model *model;
 	struct weft_layout *layout;
 	struct weft_view *view;
-	struct weft_layout
-	    *whole_layout;            /* while something is folded, or only what belongs to `focused` is shown: the layout and */
-	struct weft_view *whole_view; /* the view of all */
-	struct weft_shown_part fine,
-	    coarse;                 /* what is shown in place of all: as the user says, and what is folded by itself, too */
-	uint32_t focused;           /* or WEFT_NONE */
-	struct weft_past unfocused; /* what was seen before that; without a place */
+	struct weft_layout *whole_layout; /* if a subset or folds are shown: the layout of the whole trace, and */
+	struct weft_view *whole_view;     /* its view */
+	struct weft_shown_subset fine,
+	    coarse;       /* shown instead of the whole trace: with the user's folds, and with automatic folds too */
+	uint32_t focused; /* or WEFT_NONE */
+	struct weft_history_entry unfocused; /* view before focusing; without a place */
 	struct weft_folding folding;
-	bool folds_itself; /* tracks whose rows would be too low are folded, unless somebody opened them */
-	int fold_depth;    /* at this depth; 0: nothing would be gained */
+	bool folds_itself; /* tracks with too low rows are folded automatically, except those the user opened */
+	int fold_depth;    /* at this depth; 0: folding would not help */
 	struct weft_thinness thinness;
-	struct weft_lulls *lulls; /* sleep that can be folded; NULL: not looked for yet */
-	struct weft_facts *facts;
+	struct weft_lulls *lulls; /* sleep that can be folded; NULL: not computed yet */
+	struct weft_promise_info *facts;
 	struct weft_overview *overview;
 	double width_px, height_px, scale;
 
-	uint32_t selected, hovered; /* a promise, or WEFT_NONE; never the system */
-	uint32_t hovered_link,
-	    hovered_links; /* the arrow under the pointer, and how many are drawn as one with it; or WEFT_NONE */
-	struct weft_spot spot, hovered_spot; /* of an OS thread: that was picked, and that the pointer is on */
-	bool has_span;                       /* a stretch of time is measured */
+	uint32_t selected, hovered;           /* a promise, or WEFT_NONE; never the system promise */
+	uint32_t hovered_link, hovered_links; /* arrow under the pointer, or WEFT_NONE; number of arrows drawn as one with it */
+	struct weft_spot spot, hovered_spot;  /* of an OS thread: selected; under the pointer */
+	bool has_span;                        /* a time span is measured */
 	int64_t span_from_ns, span_to_ns;
-	enum weft_highlighting highlighting; /* what the highlighted promises are: weft_view_is_highlighted(), view->found */
-	uint32_t related;                    /* where that is RELATED: to which promise */
-	bool filter;                         /* what is not highlighted is dimmed */
-	bool metrics;                        /* counters are shown, but those in hidden_metrics */
+	enum weft_highlighting highlighting; /* reason of the highlights: weft_view_is_highlighted(), view->found */
+	uint32_t related;                    /* subject of WEFT_HIGHLIGHT_RELATED */
+	bool filter;                         /* promises that are not highlighted are dimmed */
+	bool metrics;                        /* counters are shown, except those in hidden_metrics */
 	uint8_t *hidden_metrics;             /* by counter */
-	bool threads;                        /* OS threads are shown, if the kernel told of them */
+	bool threads;                        /* OS threads are shown, if there is kernel data */
 	bool overview_shown, legend;
-	struct weft_clock clock; /* how times are written */
+	struct weft_clock clock; /* format of times */
 	double menu_x_px, menu_y_px;
 
 	/* search.h */
 	char search_text[WEFT_QUERY_BYTES + 1];
 	struct weft_query *query, *query_before;
-	uint32_t search_at;    /* promises before it were looked at; model->promise_count when all were */
-	bool search_narrowing; /* only those that the search before found are looked at */
+	uint32_t search_at;    /* promises before it have been examined; model->promise_count after the search */
+	bool search_narrowing; /* only matches of the previous search are examined */
 
 	/* findings.h */
-	char name[120];             /* of the trace, as weft_viewer_set_name() was told */
-	bool compared;              /* there are others beside it */
-	struct weft_viewer *beside; /* the other one, if there are two */
+	char name[120];             /* of the trace, from weft_viewer_set_name() */
+	bool compared;              /* there are several viewers */
+	struct weft_viewer *beside; /* the other viewer, if there are two */
 	bool is_lower, wants_diff;
-	struct weft_diff *diff; /* of the upper of two: where they part; NULL: not known */
+	struct weft_diff *diff; /* owned by the upper of two viewers: their differences; NULL: not computed */
 	struct weft_question questions[WEFT_ASKS];
 	struct weft_findings *answers[WEFT_ASKS]; /* NULL: not known */
-	bool outdated[WEFT_ASKS];                 /* the answer is about the trace as it was before it was read anew */
-	enum weft_ask open_in; /* in which the finding stands whose evidence is shown: open_finding, or WEFT_NONE */
+	bool outdated[WEFT_ASKS];                 /* the answer is about the trace before its reload */
+	enum weft_ask open_in;                    /* question of the finding with listed evidence: open_finding, or WEFT_NONE */
 	uint32_t open_finding, findings_shown;
-	size_t lane_marked; /* the step of the answer's path that the pointer is on, or SIZE_MAX */
+	size_t lane_marked; /* step of the path under the pointer, or SIZE_MAX */
 
 	/* table.h */
-	bool table_shown;         /* somebody has asked for it */
-	struct weft_table *table; /* NULL: it is to be made */
+	bool table_shown;         /* the user has opened the table */
+	struct weft_table *table; /* NULL: must be created */
 	enum weft_table_order table_order;
 	enum weft_scope table_scope;
-	uint64_t table_open; /* key of the sort that is shown closely; 0: none is */
+	uint64_t open_group_key; /* key of the type that is open; 0: none */
 
 	/* live_panel.h */
-	struct weft_live *live; /* NULL: it is to be made */
-	uint64_t live_open;     /* key of the sort of which those in flight are listed; 0: of none */
-	uint32_t live_more[6];  /* by table: so many rows are listed beyond the first ones */
+	struct weft_live *live;      /* NULL: must be created */
+	uint64_t live_open_group;    /* key of the type with listed promises in flight; 0: none */
+	uint32_t live_extra_rows[6]; /* by table: rows listed beyond the first ones */
 
-	/* blame.h */
+	/* flame_pane.h */
 	bool blame_shown;
 	enum weft_folded_by blame_by;
-	struct weft_stacks *stacks; /* of that; NULL: not known */
-	uint32_t blame_root;        /* the stack that has all the width */
-	size_t blame_marked;        /* the one that the pointer is on, or SIZE_MAX */
+	struct weft_stacks *stacks; /* by blame_by; NULL: not computed */
+	uint32_t blame_root;        /* stack with the full width */
+	size_t blame_marked;        /* stack under the pointer, or SIZE_MAX */
 
-	/* What the pointer is doing. */
+	/* The state of the pointer. */
 	enum {
 		WEFT_POINTER_IDLE,
 		WEFT_POINTER_PRESSED,
@@ -199,7 +197,7 @@ struct weft_viewer {
 	int pointer_clicks;
 	double press_x_px, press_y_px, last_x_px, last_y_px, drag_slot;
 
-	WEFT_VEC(struct weft_past) history; /* places; the one at history_at was remembered or gone to last */
+	WEFT_VEC(struct weft_history_entry) history; /* places; history_at is the one stored or visited last */
 	size_t history_at;
 	enum weft_move last_move;
 
@@ -208,131 +206,130 @@ struct weft_viewer {
 	struct weft_draw_list lists[WEFT_PANES];
 	struct weft_pane panes[WEFT_PANES];
 	unsigned changes;
-	bool is_drawn, is_overlay_drawn; /* the panes are as the state is */
-	bool overview_is_stale;          /* other promises are highlighted than it shows */
+	bool is_drawn, is_overlay_drawn; /* the panes are up to date */
+	bool overview_is_stale;          /* highlights have changed since it was drawn */
 };
 
-/* ---- its life: viewer.c ---- */
+/* ---- Life: viewer.c ---- */
 
-/* Reads the trace to its end, models it, lays it out and shows it whole, 1280 x 720; sleep is folded where all
- * else is ten times as wide then.  May be called in a thread of its own;
- * options as for weft_model_build(), or NULL.  The viewer then owns the trace.  On failure *out is untouched and the trace still
- * the caller's: as weft_model_build(). */
+/* Reads the trace to its end, builds its model and layout, and shows all of it, 1280 x 720.  Sleep is folded if that makes the
+ * rest at least ten times as wide.  May run in its own thread.  Options are those of weft_model_build(), or NULL.  The viewer
+ * takes ownership of the trace.  On failure, as of weft_model_build(), *out is unchanged and the caller keeps the trace. */
 int weft_viewer_open(
     struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
 
-/* The same of a model that is there already: when the viewer ends, release(owner) is called, which ends model and trace.  On
+/* Creates a viewer of an existing model.  weft_viewer_destroy() calls release(owner), which must release model and trace.  On
  * failure it is not called. */
 int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, struct weft_trace *trace,
     void (*release)(void *owner), void *owner, struct weft_error *err);
 void weft_viewer_destroy(struct weft_viewer *viewer); /* accepts NULL */
 
-/* Shows, selects, searches and hides what another one does, as far as both have it: for a trace that was read anew.  A view at
- * the end of the old trace follows the end of the new one.  A search only begins.  What was found wrong in the other one is
- * shown, and leads nowhere, until it is known of this one. */
-void weft_viewer_take_over(struct weft_viewer *viewer, struct weft_viewer *other);
+/* Copies visible interval, selection, search and settings from another viewer, for a reloaded trace.  A view at the end of the
+ * old trace follows the end of the new one.  A search is only started.  Findings of the old trace are shown, without effect when
+ * pressed, until those of the new trace are known. */
+void weft_viewer_copy_state(struct weft_viewer *viewer, struct weft_viewer *other);
 
-/* What the trace is called where several are shown; cut where it is long. */
+/* Sets the name of the trace for displays of several traces; long names are cut. */
 void weft_viewer_set_name(struct weft_viewer *viewer, const char *name);
 
-/* The size on the screen; `scale` enlarges texts and lines (1: as they are). */
+/* Sets the size on the screen; `scale` enlarges texts and lines (1: normal). */
 void weft_viewer_resize(struct weft_viewer *viewer, double width_px, double height_px, double scale);
 
-/* Who measures texts; NULL: weft_draw_options.measure's own. */
+/* Sets the function that measures texts; NULL: the default of weft_draw_options.measure. */
 void weft_viewer_set_measure(struct weft_viewer *viewer, weft_measure_fn *measure, void *ctx);
 
-/* Brings viewer->panes up to date; the lists live until the next call.  Costs nothing when nothing has changed.  WEFT_ENOMEM, and
- * then the lists are empty. */
+/* Updates viewer->panes; the lists are valid until the next call.  Does nothing if nothing has changed.  On failure
+ * (WEFT_ENOMEM) the lists are empty. */
 int weft_viewer_draw(struct weft_viewer *viewer, struct weft_error *err);
 
-/* The bits of enum weft_changed, and forgets them. */
+/* Returns the bits of enum weft_changed, and clears them. */
 unsigned weft_viewer_take_changes(struct weft_viewer *viewer);
 
-/* What the pointer looks like where it is. */
+/* Returns the shape of the cursor at the pointer's position. */
 enum weft_cursor { WEFT_CURSOR_ARROW, WEFT_CURSOR_LINK, WEFT_CURSOR_GRABBING, WEFT_CURSOR_RESIZE, WEFT_CURSOR_MEASURE };
 enum weft_cursor weft_viewer_cursor(const struct weft_viewer *viewer);
 
-/* ---- what is seen: move.c ---- */
+/* ---- Moving: move.c ---- */
 
-void weft_viewer_pan(struct weft_viewer *viewer, double dx_px, double dy_px);  /* the picture follows by so much */
+void weft_viewer_pan(struct weft_viewer *viewer, double dx_px, double dy_px);  /* moves the picture */
 void weft_viewer_zoom(struct weft_viewer *viewer, double factor, double x_px); /* the time at x_px stays there */
 void weft_viewer_show(struct weft_viewer *viewer, int64_t from_ns, int64_t to_ns);
 void weft_viewer_show_all(struct weft_viewer *viewer);
-void weft_viewer_show_promise(struct weft_viewer *viewer, uint32_t promise); /* from its start to its end, a little around */
-void weft_viewer_show_span(struct weft_viewer *viewer);                      /* the measured one, if there is one */
+void weft_viewer_show_promise(struct weft_viewer *viewer, uint32_t promise); /* from its start to its end, with a margin */
+void weft_viewer_show_span(struct weft_viewer *viewer);                      /* the measured span, if there is one */
 
-/* Moves no more than it must for a promise to be seen, at the scale that there is. */
+/* Moves as little as needed to make a promise visible, without changing the scale. */
 void weft_viewer_reveal(struct weft_viewer *viewer, uint32_t promise);
 
-/* `text` as in base/duration.h: where the picture begins, the scale as it is unless it would run past the end; how long a time it
- * shows, the start as it is. WEFT_EINVAL with what is wrong. */
+/* Set the start of the visible interval, without changing the scale unless it would extend beyond the end; and its duration,
+ * without changing the start.  `text` is as in base/duration.h.  Return WEFT_EINVAL with a message if it is invalid. */
 int weft_viewer_set_start(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 int weft_viewer_set_duration(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 
-/* The times at the left and the right edge. */
+/* Returns the times at the left and right edge. */
 void weft_viewer_times(const struct weft_viewer *viewer, int64_t *from_ns, int64_t *to_ns);
 
-/* For scrollbars: x in ns, y in slots (view.h), and what dragging one does. */
+/* For scrollbars: return ranges, x in ns, y in slots (view.h), and handle scrolling. */
 struct weft_range weft_viewer_range_x(const struct weft_viewer *viewer);
 struct weft_range weft_viewer_range_y(const struct weft_viewer *viewer);
 void weft_viewer_scroll_to_x(struct weft_viewer *viewer, double value);
 void weft_viewer_scroll_to_y(struct weft_viewer *viewer, double value);
 
-/* ---- pointers: pointer.c ---- */
+/* ---- Pointers: pointer.c ---- */
 
 enum weft_button { WEFT_BUTTON_PRIMARY, WEFT_BUTTON_MIDDLE, WEFT_BUTTON_SECONDARY };
 enum weft_modifier { WEFT_SHIFT = 1, WEFT_CONTROL = 2, WEFT_ALT = 4 };
 
-/* `clicks`: 1, or 2 for the second press of a double click.  Drag: pan; with shift, or in the ruler: measure a span; in the
- * overview: move what is shown; click: select, in the lane what took that time; double click: highlight all that it became and
- * that became it; secondary: the context menu. */
+/* Handles a press; `clicks` is 1, or 2 for the second press of a double click.  A drag pans; with Shift or in the ruler, it
+ * measures a span; in the overview, it moves the visible interval.  A click selects; in the lane, it selects the promise that
+ * took the time.  A double click unfolds a line or highlights the promises it became or came from.  The secondary button
+ * requests the context menu. */
 void weft_viewer_press(
     struct weft_viewer *viewer, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks);
 void weft_viewer_motion(struct weft_viewer *viewer, double x_px, double y_px);
 void weft_viewer_release(struct weft_viewer *viewer, double x_px, double y_px);
-void weft_viewer_leave(struct weft_viewer *viewer); /* the pointer is elsewhere, or its press was called off */
+void weft_viewer_leave(struct weft_viewer *viewer); /* the pointer left, or its press was cancelled */
 
-/* Asks for the context menu where the selected promise is seen, or in the middle. */
+/* Requests the context menu at the selected promise, or in the middle. */
 void weft_viewer_menu(struct weft_viewer *viewer);
 
-/* A wheel, in notches, down and right positive: zooms at the pointer; with shift, or sideways, pans; with control, moves the
- * focus up and down. */
+/* Handles a wheel, in notches, down and right positive.  It zooms at the pointer; with Shift, or sideways, it pans; with
+ * Control, it moves the focus up and down. */
 void weft_viewer_wheel(struct weft_viewer *viewer, double x_px, double y_px, double dx, double dy, unsigned modifiers);
 
-/* A step of a pinch, around its middle. */
+/* Handles a step of a pinch, around its middle. */
 void weft_viewer_pinch(struct weft_viewer *viewer, double x_px, double y_px, double factor, double dx_px, double dy_px);
 
-/* ---- what is selected: select.c, history.c ---- */
+/* ---- Selection: select.c, history.c ---- */
 
-/* WEFT_NONE: nothing. */
+/* Selects a promise; WEFT_NONE selects nothing. */
 void weft_viewer_select(struct weft_viewer *viewer, uint32_t promise);
 void weft_viewer_select_and_reveal(struct weft_viewer *viewer, uint32_t promise);
 
-/* To where one was before what one did last, or after it: what was seen, selected, searched for, folded and focused; false if
- * there is none. */
+/* Go back or forward in the history, which has the visible interval, selection, search, folds and focus.  Return false if there
+ * is no further place. */
 bool weft_viewer_back(struct weft_viewer *viewer);
 bool weft_viewer_forward(struct weft_viewer *viewer);
 bool weft_viewer_can_go_back(const struct weft_viewer *viewer);
 bool weft_viewer_can_go_forward(const struct weft_viewer *viewer);
 
-/* Selects and reveals what a step from the selected promise leads to; false if it leads to none. */
-bool weft_viewer_walk(struct weft_viewer *viewer, enum weft_step step);
+/* Selects and reveals the promise that a step from the selected one leads to.  Returns false if there is none. */
+bool weft_viewer_walk(struct weft_viewer *viewer, enum weft_walk_step step);
 
-/* Selects and reveals the line so many further right, or on the row so many further down that is nearest in time; where none is
- * selected, the first that is seen.  false: there is none. */
+/* Selects and reveals the line `right` lines further on the row, or the nearest line in time `down` rows further down; without a
+ * selection, the first visible line.  Returns false if there is none. */
 bool weft_viewer_step(struct weft_viewer *viewer, int right, int down);
 
-/* Measures the time of the selected promise; if a span is measured already, from the earlier of both to the later. */
+/* Measures the selected promise; an existing span is extended to contain it. */
 void weft_viewer_measure_selected(struct weft_viewer *viewer);
 
-/* Highlights all that a promise became and that became it, in place of what a search found. */
+/* Highlights the promises that a promise became or came from, in place of matches. */
 void weft_viewer_highlight_related(struct weft_viewer *viewer, uint32_t promise);
 
-/* Nothing is highlighted, measured or selected, nothing searched for: the first of these that is the case, one a call, in this
- * order: span, highlights, selection.  False if there was none. */
+/* Clears the first of these that exists: the span, the highlights and search, the selection.  Returns false if there was none. */
 bool weft_viewer_clear(struct weft_viewer *viewer);
 
-/* The table of sorts is to be shown from now on: table.h. */
+/* Opens the table of types: table.h. */
 void weft_viewer_show_table(struct weft_viewer *viewer);
 
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
@@ -340,42 +337,42 @@ void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_legend(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_clock(struct weft_viewer *viewer, const struct weft_clock *clock);
 
-/* Shows only what belongs to a promise (layout/focus.h), laid out anew, over its time; WEFT_NONE: all again, where one was
- * before. Without memory nothing changes. */
+/* Shows only the promises that belong to one (layout/focus.h), in a new layout, over its lifetime; WEFT_NONE shows all again, at
+ * the previous interval.  Without memory nothing changes. */
 void weft_viewer_focus(struct weft_viewer *viewer, uint32_t promise);
 
-/* Folds what a query says (view/fold.h), or unfolds it again, laid out anew: 0.3 us a promise.  Without memory, or where the
- * query is none, nothing changes. */
+/* Folds the promises that match a query (view/fold.h), or unfolds them, in a new layout: 0.3 us a promise.  Without memory, or
+ * if the query is invalid, nothing changes. */
 void weft_viewer_fold(struct weft_viewer *viewer, const char *query);
 void weft_viewer_unfold_all(struct weft_viewer *viewer);
 
-/* Whether what would be too thin is folded by itself. */
+/* Sets whether tracks with too low rows are folded automatically. */
 void weft_viewer_set_folds_itself(struct weft_viewer *viewer, bool on);
 
-/* Opens what belongs to a promise's actor, if that was folded by itself, or closes it again; false if neither. */
+/* Opens the automatically folded track of a promise, or closes it again.  Returns false if it is neither. */
 bool weft_viewer_open_fold(struct weft_viewer *viewer, uint32_t promise);
 
-/* What rows stand together by: viewer->folding.rows_by.  Without memory nothing changes. */
+/* Groups rows: viewer->folding.rows_by.  Without memory nothing changes. */
 void weft_viewer_group(struct weft_viewer *viewer, enum weft_rows_by by);
 
-/* The query by which what belongs to a promise, or to the actor that it belongs to, is folded, or all of its group; all of its
- * kind; all like it; all of its site; all of its library.  False: there is none. */
-enum weft_fold_what { WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE, WEFT_FOLD_SITE, WEFT_FOLD_LIBRARY };
+/* Writes the query that folds promises together with a given one: its track or, if rows are grouped, its group; its kind;
+ * similar promises; its site; its library.  Returns false if there is none. */
+enum weft_fold_target { WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE, WEFT_FOLD_SITE, WEFT_FOLD_LIBRARY };
 bool weft_viewer_fold_query(
-    const struct weft_viewer *viewer, uint32_t promise, enum weft_fold_what what, char text[WEFT_QUERY_BYTES + 1]);
+    const struct weft_viewer *viewer, uint32_t promise, enum weft_fold_target what, char text[WEFT_QUERY_BYTES + 1]);
 void weft_viewer_hold_rows(struct weft_viewer *viewer, bool hold);
 
-/* Whether sleep is folded (view/sleep.h): view->lulls.  Without memory nothing changes. */
+/* Sets whether sleep is folded (view/sleep.h): view->lulls.  Without memory nothing changes. */
 void weft_viewer_fold_sleep(struct weft_viewer *viewer, bool fold);
 void weft_viewer_set_metrics(struct weft_viewer *viewer, bool shown);
 
-/* ---- OS threads, where the kernel told of them: threads.c ---- */
+/* ---- OS threads, if there is kernel data: threads.c ---- */
 
 bool weft_viewer_has_threads(const struct weft_viewer *viewer);
 void weft_viewer_set_threads(struct weft_viewer *viewer, bool shown);
 
-/* Picks the next time that a promise ran without a processor, or the one before, after the one that is picked or in what is seen,
- * and shows it; false: there is none. */
+/* Selects and shows the next or previous interval in which a promise ran but was off CPU, relative to the selected one or to the
+ * visible interval.  Returns false if there is none. */
 bool weft_viewer_step_off(struct weft_viewer *viewer, bool forward);
 void weft_viewer_set_metric(struct weft_viewer *viewer, size_t counter, bool shown);
 

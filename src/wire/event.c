@@ -1,4 +1,4 @@
-/* event.c: the forms of events, and writing them.  SPDX-License-Identifier: ISC */
+/* event.c: defines the forms of events, and encodes events.  SPDX-License-Identifier: ISC */
 #include "wire/wire.h"
 
 #define A WEFT_FIELD_A
@@ -79,7 +79,7 @@ static const char *const type_names[WEFT_TYPE_COUNT] = {
 #undef NAME
 };
 
-static bool is_same(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+static bool is_equal_text(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
 	size_t i = 0;
 	while (i < a_bytes && i < b_bytes && a[i] == b[i])
@@ -87,7 +87,7 @@ static bool is_same(const char *a, size_t a_bytes, const char *b, size_t b_bytes
 	return i == a_bytes && i == b_bytes;
 }
 
-static bool is_name(char c, bool first)
+static bool is_name_char(char c, bool first)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
 }
@@ -95,7 +95,7 @@ static bool is_name(char c, bool first)
 static bool find_type(const char *name, size_t bytes, enum weft_field_type *out)
 {
 	for (unsigned i = 0; i < WEFT_TYPE_COUNT; i++)
-		if (is_same(name, bytes, type_names[i], __builtin_strlen(type_names[i]))) {
+		if (is_equal_text(name, bytes, type_names[i], __builtin_strlen(type_names[i]))) {
 			*out = (enum weft_field_type)i;
 			return true;
 		}
@@ -109,7 +109,7 @@ bool weft__form_parse(struct weft_wire_form *out, const char *text, size_t bytes
 	out->count = 0;
 	while (at < end) {
 		struct weft_wire_field field = {.name = at};
-		while (at < end && is_name(*at, at == field.name))
+		while (at < end && is_name_char(*at, at == field.name))
 			at++;
 		field.name_bytes = (uint32_t)(at - field.name);
 		if (!field.name_bytes || end - at < 2 || *at++ != ':' || *at++ != ' ')
@@ -124,7 +124,7 @@ bool weft__form_parse(struct weft_wire_form *out, const char *text, size_t bytes
 		if (at < end && (end - at < 3 || *at++ != ',' || *at++ != ' '))
 			return false;
 	}
-	/* The id has bits for one text only. */
+	/* The id byte has bits for one text only. */
 	return texts <= 1;
 }
 
@@ -138,7 +138,7 @@ bool weft__form_match(struct weft_wire_form *form, uint8_t op)
 		f->bit = 0;
 		for (unsigned k = 0; k < known.count; k++)
 			if (f->type == known.fields[k].type &&
-			    is_same(f->name, f->name_bytes, known.fields[k].name, known.fields[k].name_bytes))
+			    is_equal_text(f->name, f->name_bytes, known.fields[k].name, known.fields[k].name_bytes))
 				f->bit = known.fields[k].bit;
 		found |= f->bit;
 	}
@@ -173,12 +173,12 @@ unsigned weft__form_payload_bytes(const struct weft_wire_form *form, uint8_t id)
 	return is_none ? 0 : n + 1;
 }
 
-/* Host byte order, unaligned. */
-#define PUT(to, type, v)                                                                                                         \
+/* Writes a value in host byte order, unaligned. */
+#define WRITE_VALUE(to, type, v)                                                                                                 \
 	do {                                                                                                                     \
-		type put_ = (type)(v);                                                                                           \
-		__builtin_memcpy(to, &put_, sizeof put_);                                                                        \
-		(to) += sizeof put_;                                                                                             \
+		type value_ = (type)(v);                                                                                         \
+		__builtin_memcpy(to, &value_, sizeof value_);                                                                    \
+		(to) += sizeof value_;                                                                                           \
 	} while (0)
 
 unsigned weft__payload_bytes(uint8_t id)
@@ -208,7 +208,7 @@ unsigned weft__payload_bytes(uint8_t id)
 	return n + 1;
 }
 
-static bool is_wide(int64_t v)
+static bool needs_64_bits(int64_t v)
 {
 	return v != (int32_t)v;
 }
@@ -216,8 +216,8 @@ static bool is_wide(int64_t v)
 uint8_t weft__event_id(const struct weft_wire_event *event)
 {
 	unsigned f = weft__op_forms[event->op].fields, id = event->op;
-	if ((f & WEFT_FIELD_A && is_wide(event->a)) || (f & WEFT_FIELD_B && is_wide(event->b)) ||
-	    (f & WEFT_FIELD_VALUE && is_wide(event->value)))
+	if ((f & WEFT_FIELD_A && needs_64_bits(event->a)) || (f & WEFT_FIELD_B && needs_64_bits(event->b)) ||
+	    (f & WEFT_FIELD_VALUE && needs_64_bits(event->value)))
 		id |= WEFT_ID_WIDE;
 	if (f & WEFT_FIELD_TEXT && !event->key)
 		id |= WEFT_ID_INLINE | (event->cut ? WEFT_ID_CUT : 0);
@@ -229,20 +229,20 @@ size_t weft__event_payload(const struct weft_wire_event *event, uint8_t id)
 	return weft__payload_bytes(id) - 1 + (id & WEFT_ID_INLINE ? (size_t)event->text_bytes + 1 : 0);
 }
 
-void weft__event_cut(struct weft_wire_event *event, size_t room)
+void weft__event_cut(struct weft_wire_event *event, size_t max_bytes)
 {
 	struct weft_wire_event bare = *event;
 	bare.text_bytes = 0;
 	bare.cut = 1;
-	size_t fixed = weft__event_payload(&bare, weft__event_id(&bare)), had = event->text_bytes;
-	size_t keep = room > fixed ? room - fixed : 0;
-	if (event->key || keep >= had)
+	size_t fixed = weft__event_payload(&bare, weft__event_id(&bare)), old_bytes = event->text_bytes;
+	size_t keep = max_bytes > fixed ? max_bytes - fixed : 0;
+	if (event->key || keep >= old_bytes)
 		return;
-	event->cut += (uint32_t)(had - keep);
+	event->cut += (uint32_t)(old_bytes - keep);
 	event->text_bytes = (uint32_t)keep;
 }
 
-static unsigned char *put_text(unsigned char *to, const char *text, uint32_t n)
+static unsigned char *write_text(unsigned char *to, const char *text, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		to[i] = text[i] ? (unsigned char)text[i] : 0x1a;
@@ -255,10 +255,10 @@ unsigned char *weft__event_write(unsigned char *to, const struct weft_wire_event
 	if (extended) {
 		*to++ = WEFT_ID_EXTENDED;
 		*to++ = id;
-		PUT(to, uint64_t, time);
+		WRITE_VALUE(to, uint64_t, time);
 	} else {
 		*to++ = id;
-		PUT(to, uint32_t, time);
+		WRITE_VALUE(to, uint32_t, time);
 	}
 	unsigned f = weft__op_forms[event->op].fields;
 	bool wide = id & WEFT_ID_WIDE;
@@ -266,33 +266,33 @@ unsigned char *weft__event_write(unsigned char *to, const struct weft_wire_event
 	for (unsigned i = 0; i < 2; i++)
 		if (f & (WEFT_FIELD_A << i)) {
 			if (wide)
-				PUT(to, int64_t, words[i]);
+				WRITE_VALUE(to, int64_t, words[i]);
 			else
-				PUT(to, int32_t, words[i]);
+				WRITE_VALUE(to, int32_t, words[i]);
 		}
 	if (f & (WEFT_FIELD_KIND | WEFT_FIELD_WHAT))
 		*to++ = event->kind;
 	if (f & WEFT_FIELD_SITE)
-		PUT(to, uint16_t, event->site);
+		WRITE_VALUE(to, uint16_t, event->site);
 	if (f & WEFT_FIELD_VALUE) {
 		if (wide)
-			PUT(to, int64_t, event->value);
+			WRITE_VALUE(to, int64_t, event->value);
 		else
-			PUT(to, int32_t, event->value);
+			WRITE_VALUE(to, int32_t, event->value);
 	}
 	if (f & WEFT_FIELD_WHY)
 		*to++ = (unsigned char)event->value;
 	if (f & WEFT_FIELD_LOW)
-		PUT(to, uint32_t, event->value);
+		WRITE_VALUE(to, uint32_t, event->value);
 	if (f & (WEFT_FIELD_SINCE | WEFT_FIELD_LONG))
-		PUT(to, int64_t, event->value);
+		WRITE_VALUE(to, int64_t, event->value);
 	if (f & WEFT_FIELD_TEXT) {
 		if (!(id & WEFT_ID_INLINE)) {
-			PUT(to, uint16_t, event->key);
+			WRITE_VALUE(to, uint16_t, event->key);
 		} else {
 			if (id & WEFT_ID_CUT)
-				PUT(to, uint32_t, event->cut);
-			to = put_text(to, event->text, event->text_bytes);
+				WRITE_VALUE(to, uint32_t, event->cut);
+			to = write_text(to, event->text, event->text_bytes);
 			if (id & WEFT_ID_CUT && event->text_bytes >= 3)
 				__builtin_memcpy(to - 4, "\xe2\x80\xa6", 3);
 		}
@@ -318,35 +318,35 @@ unsigned char *weft__definition_write(unsigned char *to, const struct weft_wire_
 {
 	*to++ = WEFT_ID_EXTENDED;
 	*to++ = (unsigned char)d->what;
-	PUT(to, uint64_t, time);
+	WRITE_VALUE(to, uint64_t, time);
 	switch (d->what) {
-	case WEFT_DEFINE_STRING: PUT(to, uint16_t, d->key); break;
+	case WEFT_DEFINE_STRING: WRITE_VALUE(to, uint16_t, d->key); break;
 	case WEFT_DEFINE_SITE:
-		PUT(to, uint16_t, d->key);
-		PUT(to, uint32_t, d->line);
+		WRITE_VALUE(to, uint16_t, d->key);
+		WRITE_VALUE(to, uint32_t, d->line);
 		break;
 	case WEFT_DEFINE_THREAD:
-		PUT(to, uint32_t, d->stream);
-		PUT(to, uint64_t, d->tid);
+		WRITE_VALUE(to, uint32_t, d->stream);
+		WRITE_VALUE(to, uint64_t, d->tid);
 		break;
 	case WEFT_DEFINE_MODULE:
-		PUT(to, uint16_t, d->key);
-		PUT(to, uint64_t, d->address);
-		PUT(to, uint64_t, d->size);
+		WRITE_VALUE(to, uint16_t, d->key);
+		WRITE_VALUE(to, uint64_t, d->address);
+		WRITE_VALUE(to, uint64_t, d->size);
 		break;
 	case WEFT_DEFINE_PLACE:
-		PUT(to, uint16_t, d->key);
-		PUT(to, uint16_t, d->module);
-		PUT(to, uint64_t, d->address);
+		WRITE_VALUE(to, uint16_t, d->key);
+		WRITE_VALUE(to, uint16_t, d->module);
+		WRITE_VALUE(to, uint64_t, d->address);
 		return to;
 	case WEFT_DEFINE_FORM:
 		*to++ = d->stream_class;
 		*to++ = d->id;
 		break;
 	}
-	to = put_text(to, d->text, d->text_bytes);
+	to = write_text(to, d->text, d->text_bytes);
 	if (d->what == WEFT_DEFINE_SITE || d->what == WEFT_DEFINE_MODULE || d->what == WEFT_DEFINE_FORM)
-		to = put_text(to, d->second, d->second_bytes);
+		to = write_text(to, d->second, d->second_bytes);
 	return to;
 }
 

@@ -43,11 +43,11 @@ size_t weft__kernel_payload(const struct weft_wire_kernel *e)
 	return weft__kernel_fixed_bytes(e->op) + (has_text(e->op) ? (size_t)e->text_bytes + 1 : 0);
 }
 
-#define PUT(to, v)                                                                                                               \
+#define WRITE_VALUE(to, v)                                                                                                       \
 	do {                                                                                                                     \
-		__typeof__(v) put_ = (v);                                                                                        \
-		__builtin_memcpy(to, &put_, sizeof put_);                                                                        \
-		(to) += sizeof put_;                                                                                             \
+		__typeof__(v) value_ = (v);                                                                                      \
+		__builtin_memcpy(to, &value_, sizeof value_);                                                                    \
+		(to) += sizeof value_;                                                                                           \
 	} while (0)
 
 unsigned char *weft__kernel_write(unsigned char *to, const struct weft_wire_kernel *e, uint64_t time, bool extended)
@@ -55,20 +55,20 @@ unsigned char *weft__kernel_write(unsigned char *to, const struct weft_wire_kern
 	if (extended) {
 		*to++ = WEFT_ID_EXTENDED;
 		*to++ = e->op;
-		PUT(to, time);
+		WRITE_VALUE(to, time);
 	} else {
 		*to++ = e->op;
-		PUT(to, (uint32_t)time);
+		WRITE_VALUE(to, (uint32_t)time);
 	}
 	switch ((enum weft_kernel_op)e->op) {
 	case WEFT_KERNEL_LEVEL: *to++ = e->why; break;
 	case WEFT_KERNEL_CLOCK:
-		PUT(to, e->raw_ns);
-		PUT(to, e->other);
+		WRITE_VALUE(to, e->raw_ns);
+		WRITE_VALUE(to, e->other);
 		break;
-	case WEFT_KERNEL_ON: PUT(to, e->tid); break;
+	case WEFT_KERNEL_ON: WRITE_VALUE(to, e->tid); break;
 	case WEFT_KERNEL_OFF:
-		PUT(to, e->tid);
+		WRITE_VALUE(to, e->tid);
 		*to++ = e->why;
 		*to++ = e->call;
 		break;
@@ -76,24 +76,24 @@ unsigned char *weft__kernel_write(unsigned char *to, const struct weft_wire_kern
 	case WEFT_KERNEL_TAKEN:
 	case WEFT_KERNEL_WAKE:
 	case WEFT_KERNEL_FAULT:
-		PUT(to, e->tid);
-		PUT(to, e->other);
+		WRITE_VALUE(to, e->tid);
+		WRITE_VALUE(to, e->other);
 		break;
-	case WEFT_KERNEL_TEXT: PUT(to, e->number); break;
+	case WEFT_KERNEL_TEXT: WRITE_VALUE(to, e->number); break;
 	case WEFT_KERNEL_IN:
-		PUT(to, e->tid);
-		PUT(to, e->ago_ns);
+		WRITE_VALUE(to, e->tid);
+		WRITE_VALUE(to, e->ago_ns);
 		*to++ = e->call;
 		*to++ = e->why;
-		PUT(to, e->other);
-		PUT(to, e->number);
+		WRITE_VALUE(to, e->other);
+		WRITE_VALUE(to, e->number);
 		break;
 	case WEFT_KERNEL_SPENT:
-		PUT(to, e->tid);
-		PUT(to, e->ago_ns);
+		WRITE_VALUE(to, e->tid);
+		WRITE_VALUE(to, e->ago_ns);
 		*to++ = e->why;
-		PUT(to, e->number);
-		PUT(to, e->raw_ns);
+		WRITE_VALUE(to, e->number);
+		WRITE_VALUE(to, e->raw_ns);
 		break;
 	case WEFT_KERNEL_OP_COUNT: break;
 	}

@@ -1,27 +1,27 @@
-/* metadata.c: the trace's description of itself, in TSDL 1.8.  SPDX-License-Identifier: ISC */
+/* metadata.c: formats the description that a trace has of itself, in TSDL 1.8.  SPDX-License-Identifier: ISC */
 #include "wire/kernel.h"
 #include "wire/wire.h"
 
-/* A text that knows how long it would be; no libc, so that the freestanding core can describe its trace too. */
+/* A text that may be longer than its buffer; `length` counts on.  Uses no libc, for the freestanding core. */
 struct text {
 	char *buf;
 	size_t size, length;
 };
 
-static void put_char(struct text *t, char c)
+static void append_char(struct text *t, char c)
 {
 	if (t->length + 1 < t->size)
 		t->buf[t->length] = c;
 	t->length++;
 }
 
-static void put(struct text *t, const char *s)
+static void append_text(struct text *t, const char *s)
 {
 	while (*s)
-		put_char(t, *s++);
+		append_char(t, *s++);
 }
 
-static void put_number(struct text *t, uint64_t n)
+static void append_number(struct text *t, uint64_t n)
 {
 	char digits[20];
 	unsigned count = 0;
@@ -29,61 +29,61 @@ static void put_number(struct text *t, uint64_t n)
 		digits[count++] = (char)('0' + n % 10);
 	while (n /= 10);
 	while (count)
-		put_char(t, digits[--count]);
+		append_char(t, digits[--count]);
 }
 
-static void put_line_number(struct text *t, const char *before, uint64_t n, const char *after)
+static void append_line_number(struct text *t, const char *before, uint64_t n, const char *after)
 {
-	put(t, before);
-	put_number(t, n);
-	put(t, after);
+	append_text(t, before);
+	append_number(t, n);
+	append_text(t, after);
 }
 
-/* A TSDL string; what is not printable ASCII or UTF-8's upper half is escaped in octal. */
-static void put_quoted(struct text *t, const char *s)
+/* Appends a TSDL string; bytes other than printable ASCII and the upper half of UTF-8 become octal escapes. */
+static void append_quoted(struct text *t, const char *s)
 {
-	put_char(t, '"');
+	append_char(t, '"');
 	for (; *s; s++) {
 		unsigned char c = (unsigned char)*s;
 		if (c == '"' || c == '\\') {
-			put_char(t, '\\');
-			put_char(t, *s);
+			append_char(t, '\\');
+			append_char(t, *s);
 		} else if (c < 0x20 || c == 0x7f) {
-			put_char(t, '\\');
-			put_char(t, (char)('0' + (c >> 6)));
-			put_char(t, (char)('0' + (c >> 3 & 7)));
-			put_char(t, (char)('0' + (c & 7)));
+			append_char(t, '\\');
+			append_char(t, (char)('0' + (c >> 6)));
+			append_char(t, (char)('0' + (c >> 3 & 7)));
+			append_char(t, (char)('0' + (c & 7)));
 		} else {
-			put_char(t, *s);
+			append_char(t, *s);
 		}
 	}
-	put_char(t, '"');
+	append_char(t, '"');
 }
 
-static void put_env(struct text *t, const char *name, const char *value)
+static void append_env(struct text *t, const char *name, const char *value)
 {
-	put(t, "\t");
-	put(t, name);
-	put(t, " = ");
-	put_quoted(t, value ? value : "");
-	put(t, ";\n");
+	append_text(t, "\t");
+	append_text(t, name);
+	append_text(t, " = ");
+	append_quoted(t, value ? value : "");
+	append_text(t, ";\n");
 }
 
-static void put_uuid(struct text *t, const uint8_t uuid[16])
+static void append_uuid(struct text *t, const uint8_t uuid[16])
 {
 	static const char hex[] = "0123456789abcdef";
 	for (unsigned i = 0; i < 16; i++) {
 		if (i == 4 || i == 6 || i == 8 || i == 10)
-			put_char(t, '-');
-		put_char(t, hex[uuid[i] >> 4]);
-		put_char(t, hex[uuid[i] & 15]);
+			append_char(t, '-');
+		append_char(t, hex[uuid[i] >> 4]);
+		append_char(t, hex[uuid[i] & 15]);
 	}
 }
 
-static void put_bytes(struct text *t, const char *s, uint32_t bytes)
+static void append_bytes(struct text *t, const char *s, uint32_t bytes)
 {
 	while (bytes--)
-		put_char(t, *s++);
+		append_char(t, *s++);
 }
 
 struct label {
@@ -91,17 +91,17 @@ struct label {
 	unsigned value;
 };
 
-static void put_enum(struct text *t, const char *name, const struct label *labels, size_t count)
+static void append_enum(struct text *t, const char *name, const struct label *labels, size_t count)
 {
-	put(t, "enum ");
-	put(t, name);
-	put(t, " : uint8_t {");
+	append_text(t, "enum ");
+	append_text(t, name);
+	append_text(t, " : uint8_t {");
 	for (size_t i = 0; i < count; i++) {
-		put(t, i ? ",\n\t" : "\n\t");
-		put_quoted(t, labels[i].name);
-		put_line_number(t, " = ", labels[i].value, "");
+		append_text(t, i ? ",\n\t" : "\n\t");
+		append_quoted(t, labels[i].name);
+		append_line_number(t, " = ", labels[i].value, "");
 	}
-	put(t, "\n};\n");
+	append_text(t, "\n};\n");
 }
 
 #define KIND(NAME, value, name, traits) {name, value},
@@ -111,7 +111,7 @@ static const struct label details[] = {WEFT_DETAILS(DETAIL){"definition", WEFT_D
 #undef KIND
 #undef DETAIL
 
-static void put_field(struct text *t, const struct weft_wire_field *f, uint8_t id)
+static void append_field(struct text *t, const struct weft_wire_field *f, uint8_t id)
 {
 	static const char *const types[WEFT_TYPE_COUNT] = {
 #define TYPE(NAME, name, tsdl) [WEFT_TYPE_##NAME] = tsdl,
@@ -128,25 +128,25 @@ static void put_field(struct text *t, const struct weft_wire_field *f, uint8_t i
 	if (f->bit == WEFT_FIELD_WHAT)
 		type = "enum detail_names";
 	if (f->type == WEFT_TYPE_TEXT && id & WEFT_ID_CUT)
-		put(t, " uint32_t cut;");
-	put_char(t, ' ');
-	put(t, type);
-	put_char(t, ' ');
-	put_bytes(t, f->name, f->name_bytes);
-	put(t, f->type == WEFT_TYPE_TEXT && !(id & WEFT_ID_INLINE) ? "_key;" : ";");
+		append_text(t, " uint32_t cut;");
+	append_char(t, ' ');
+	append_text(t, type);
+	append_char(t, ' ');
+	append_bytes(t, f->name, f->name_bytes);
+	append_text(t, f->type == WEFT_TYPE_TEXT && !(id & WEFT_ID_INLINE) ? "_key;" : ";");
 }
 
-/* One of the forms in which an op is written, or a definition. */
-static void put_event(struct text *t, const char *name, unsigned stream, uint8_t id, const struct weft_wire_form *form)
+/* Appends the event of a definition, or of one encoding of an op. */
+static void append_event(struct text *t, const char *name, unsigned stream, uint8_t id, const struct weft_wire_form *form)
 {
-	put(t, "event { name = ");
-	put_quoted(t, name);
-	put_line_number(t, "; id = ", id, "; stream_id = ");
-	put_number(t, stream);
-	put(t, "; fields := struct {");
+	append_text(t, "event { name = ");
+	append_quoted(t, name);
+	append_line_number(t, "; id = ", id, "; stream_id = ");
+	append_number(t, stream);
+	append_text(t, "; fields := struct {");
 	for (unsigned i = 0; i < form->count; i++)
-		put_field(t, &form->fields[i], id);
-	put(t, " }; };\n");
+		append_field(t, &form->fields[i], id);
+	append_text(t, " }; };\n");
 }
 
 void weft__origin_split(int64_t origin_ns, uint64_t hz, int64_t *offset_s, uint64_t *offset_ticks)
@@ -188,7 +188,7 @@ static const char clocked_types[] =
     "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n"
     "stream { id = 3; packet.context := struct packet_context; event.header := struct event_header; };\n";
 
-static bool is_extra(const struct weft_metadata *m, unsigned stream_class, unsigned id)
+static bool has_extra_form(const struct weft_metadata *m, unsigned stream_class, unsigned id)
 {
 	for (size_t i = 0; i < m->extra_count; i++)
 		if (m->extra[i].stream_class == stream_class && m->extra[i].id == id)
@@ -196,54 +196,54 @@ static bool is_extra(const struct weft_metadata *m, unsigned stream_class, unsig
 	return false;
 }
 
-static void put_op(struct text *t, const char *name, unsigned op, const struct weft_wire_form *form)
+static void append_op(struct text *t, const char *name, unsigned op, const struct weft_wire_form *form)
 {
 	for (unsigned bits = 0; bits < 8; bits++)
 		if (weft__form_payload_bytes(form, (uint8_t)(op | bits << 5)))
-			put_event(t, name, WEFT_CLASS_EVENTS, (uint8_t)(op | bits << 5), form);
+			append_event(t, name, WEFT_CLASS_EVENTS, (uint8_t)(op | bits << 5), form);
 }
 
-/* What has one form. */
-struct listed {
+/* An event type that has one encoding. */
+struct form_entry {
 	const char *name, *fields;
 	unsigned id;
 };
 
-#define LISTED(NAME, value, name, fields) {name, fields, value},
-static const struct listed definitions[] = {WEFT_DEFINITIONS(LISTED)};
-/* What weft record may put beside the program's packets, long after this was written. */
-static const struct listed kernel_ops[] = {WEFT_KERNEL_OPS(LISTED)};
-#undef LISTED
+#define FORM_ENTRY(NAME, value, name, fields) {name, fields, value},
+static const struct form_entry definitions[] = {WEFT_DEFINITIONS(FORM_ENTRY)};
+/* The events that weft record may add beside the program's packets after this metadata was written. */
+static const struct form_entry kernel_ops[] = {WEFT_KERNEL_OPS(FORM_ENTRY)};
+#undef FORM_ENTRY
 
-static void put_listed(
-    struct text *t, const struct weft_metadata *m, unsigned stream_class, const struct listed *all, size_t count)
+static void append_form_entries(
+    struct text *t, const struct weft_metadata *m, unsigned stream_class, const struct form_entry *all, size_t count)
 {
 	struct weft_wire_form form;
 	for (size_t i = 0; i < count; i++)
-		if (!is_extra(m, stream_class, all[i].id) &&
+		if (!has_extra_form(m, stream_class, all[i].id) &&
 		    weft__form_parse(&form, all[i].fields, __builtin_strlen(all[i].fields)))
-			put_event(t, all[i].name, stream_class, (uint8_t)all[i].id, &form);
+			append_event(t, all[i].name, stream_class, (uint8_t)all[i].id, &form);
 }
 
-static void put_layout(struct text *t, const struct weft_metadata *m)
+static void append_layout(struct text *t, const struct weft_metadata *m)
 {
 	struct weft_wire_form form;
-	put_enum(t, "kind_names", kinds, sizeof kinds / sizeof kinds[0]);
-	put_enum(t, "detail_names", details, sizeof details / sizeof details[0]);
-	put(t, clocked_types);
-	put_listed(t, m, WEFT_CLASS_DEFINITIONS, definitions, sizeof definitions / sizeof *definitions);
-	put_listed(t, m, WEFT_CLASS_KERNEL, kernel_ops, sizeof kernel_ops / sizeof *kernel_ops);
+	append_enum(t, "kind_names", kinds, sizeof kinds / sizeof kinds[0]);
+	append_enum(t, "detail_names", details, sizeof details / sizeof details[0]);
+	append_text(t, clocked_types);
+	append_form_entries(t, m, WEFT_CLASS_DEFINITIONS, definitions, sizeof definitions / sizeof *definitions);
+	append_form_entries(t, m, WEFT_CLASS_KERNEL, kernel_ops, sizeof kernel_ops / sizeof *kernel_ops);
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++) {
 		weft__form_of_op(&form, (uint8_t)op);
-		if (!is_extra(m, WEFT_CLASS_EVENTS, op))
-			put_op(t, weft__op_forms[op].name, op, &form);
+		if (!has_extra_form(m, WEFT_CLASS_EVENTS, op))
+			append_op(t, weft__op_forms[op].name, op, &form);
 	}
 	for (size_t i = 0; i < m->extra_count; i++) {
 		const struct weft_wire_extra *e = &m->extra[i];
 		if (e->stream_class == WEFT_CLASS_EVENTS)
-			put_op(t, e->name, e->id, &e->form);
+			append_op(t, e->name, e->id, &e->form);
 		else
-			put_event(t, e->name, e->stream_class, e->id, &e->form);
+			append_event(t, e->name, e->stream_class, e->id, &e->form);
 	}
 }
 
@@ -252,48 +252,48 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 	struct text t = {buf, size, 0};
 	const uint16_t one = 1;
 	bool little = *(const unsigned char *)&one == 1;
-	put(&t, "/* CTF 1.8 */\n");
-	put(&t, "env {\n");
-	put_env(&t, "tracer_name", "weft");
-	put_line_number(&t, "\tweft_version = ", WEFT_WIRE_VERSION, ";\n");
-	put_env(&t, "hostname", m->host);
-	put_env(&t, "procname", m->process);
-	put_env(&t, "command", m->command);
-	put_line_number(&t, "\tvpid = ", m->pid, ";\n");
+	append_text(&t, "/* CTF 1.8 */\n");
+	append_text(&t, "env {\n");
+	append_env(&t, "tracer_name", "weft");
+	append_line_number(&t, "\tweft_version = ", WEFT_WIRE_VERSION, ";\n");
+	append_env(&t, "hostname", m->host);
+	append_env(&t, "procname", m->process);
+	append_env(&t, "command", m->command);
+	append_line_number(&t, "\tvpid = ", m->pid, ";\n");
 	if (m->recorder)
-		put_env(&t, "recorder", m->recorder);
+		append_env(&t, "recorder", m->recorder);
 	if (m->runtimes)
-		put_env(&t, "runtimes", m->runtimes);
-	put_env(&t, "mode", m->mode);
-	put_env(&t, "state", m->state);
+		append_env(&t, "runtimes", m->runtimes);
+	append_env(&t, "mode", m->mode);
+	append_env(&t, "state", m->state);
 	if (m->definitions)
-		put_line_number(&t, "\tdefinitions = ", m->definitions, ";\n");
+		append_line_number(&t, "\tdefinitions = ", m->definitions, ";\n");
 	if (m->stream_packets) {
-		put(&t, "\tstream_packets = \"");
+		append_text(&t, "\tstream_packets = \"");
 		for (size_t i = 0; i < m->stream_count; i++)
-			put_line_number(&t, i ? " " : "", m->stream_packets[i], "");
-		put(&t, "\";\n");
+			append_line_number(&t, i ? " " : "", m->stream_packets[i], "");
+		append_text(&t, "\";\n");
 	}
-	put_env(&t, "clock_source", m->clock_source);
-	put_env(&t, "clock_measured", m->clock_measured);
-	put(&t, "};\n");
+	append_env(&t, "clock_source", m->clock_source);
+	append_env(&t, "clock_measured", m->clock_measured);
+	append_text(&t, "};\n");
 	if (!m->brief)
-		put(&t, types);
-	put(&t, "trace {\n\tmajor = 1; minor = 8;\n\tuuid = \"");
-	put_uuid(&t, m->uuid);
-	put(&t, little ? "\";\n\tbyte_order = le;\n" : "\";\n\tbyte_order = be;\n");
-	put(&t, "\tpacket.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint32_t "
-		"stream_instance_id; };\n};\n");
+		append_text(&t, types);
+	append_text(&t, "trace {\n\tmajor = 1; minor = 8;\n\tuuid = \"");
+	append_uuid(&t, m->uuid);
+	append_text(&t, little ? "\";\n\tbyte_order = le;\n" : "\";\n\tbyte_order = be;\n");
+	append_text(&t, "\tpacket.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint32_t "
+			"stream_instance_id; };\n};\n");
 	int64_t offset_s;
 	uint64_t offset_ticks;
 	weft__origin_split(m->clock_origin_ns, m->clock_hz, &offset_s, &offset_ticks);
-	put_line_number(&t, "clock {\n\tname = \"weft\";\n\tfreq = ", m->clock_hz, ";\n\toffset_s = ");
+	append_line_number(&t, "clock {\n\tname = \"weft\";\n\tfreq = ", m->clock_hz, ";\n\toffset_s = ");
 	if (offset_s < 0)
-		put_char(&t, '-');
-	put_number(&t, offset_s < 0 ? -(uint64_t)offset_s : (uint64_t)offset_s);
-	put_line_number(&t, ";\n\toffset = ", offset_ticks, ";\n};\n");
+		append_char(&t, '-');
+	append_number(&t, offset_s < 0 ? -(uint64_t)offset_s : (uint64_t)offset_s);
+	append_line_number(&t, ";\n\toffset = ", offset_ticks, ";\n};\n");
 	if (!m->brief)
-		put_layout(&t, m);
+		append_layout(&t, m);
 	if (size)
 		buf[t.length < size ? t.length : size - 1] = 0;
 	return t.length;

@@ -1,8 +1,8 @@
-/* wire.h: the bytes of a native trace, for those who write them and those who read them.
+/* wire.h: the bytes of a native trace, for the code that writes them and the code that reads them.
  *
- * A trace is packets.  Each begins with a struct weft_packet_header and says all that is needed to find it anywhere, also in
- * the image of a memory; behind it stand events, one after the other, unaligned.  The byte order is the writer's.
- * docs/format.md is the whole story.  Compiles freestanding.  SPDX-License-Identifier: ISC */
+ * A trace consists of packets.  Each packet begins with a struct weft_packet_header, which suffices to find the packet anywhere,
+ * also in a memory image.  Events follow the header without gaps, unaligned, in the writer's byte order. docs/format.md describes
+ * the whole format.  Compiles freestanding.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_WIRE_WIRE_H
 #define WEFT_WIRE_WIRE_H
 
@@ -11,13 +11,13 @@
 #include <stdint.h>
 #include <weft/vocabulary.h>
 
-#define WEFT_WIRE_VERSION 2 /* readers know version 1 too: WEFT_OP_COUNT_1 ops, three definitions */
+#define WEFT_WIRE_VERSION 2 /* readers accept version 1 too: WEFT_OP_COUNT_1 ops, three definitions */
 #define WEFT_OP_COUNT_1 22u
 #define WEFT_PACKET_MAGIC 0xC1FC1FC1u /* CTF's */
 #define WEFT_PACKET_MARK 0x54464557u  /* "WEFT" in a little-endian packet */
 #define WEFT_THREAD_NAME_SIZE 16
 
-/* Which stream class a packet belongs to (.stream_id). */
+/* The stream class of a packet (.stream_id). */
 enum weft_stream_class { WEFT_CLASS_EVENTS = 0, WEFT_CLASS_DEFINITIONS = 1, WEFT_CLASS_METADATA = 2, WEFT_CLASS_KERNEL = 3 };
 
 typedef uint64_t weft_packet_word __attribute__((aligned(8)));
@@ -32,36 +32,37 @@ struct weft_packet_header {
 	uint32_t magic;
 	uint8_t uuid[16];
 	uint32_t stream_id;          /* enum weft_stream_class */
-	uint32_t stream_instance_id; /* which stream of that class */
+	uint32_t stream_instance_id; /* number of the stream within its class */
 	uint32_t mark;
 	uint16_t version;
-	uint16_t header_bytes;            /* the first event stands there */
-	uint32_t lock;                    /* odd while the packet is being reused; changes with each use */
-	weft_packet_word timestamp_begin; /* no event of the packet is older; ticks */
-	weft_packet_word content_size;    /* bits, header included, of whole events; grows as they are recorded */
-	weft_packet_word packet_size;     /* bits */
+	uint16_t header_bytes;            /* offset of the first event */
+	uint32_t lock;                    /* odd while the packet is being reused; each use changes it */
+	weft_packet_word timestamp_begin; /* in ticks; no event of the packet is older */
+	weft_packet_word content_size;    /* bits of whole events, header included; grows as they are recorded */
+	weft_packet_word packet_size;     /* in bits */
 	weft_packet_word sequence;        /* number of this packet in its stream, from 0 */
 	weft_packet_word events_discarded;
-	weft_packet_word lost_full;      /* events of this stream that found no room, since the trace began */
-	weft_packet_word lost_nested;    /* those of signal handlers that came while no packet could take them */
-	weft_packet_word lost_no_stream; /* of OS threads that got no stream; told by the definitions' packets */
+	weft_packet_word
+	    lost_full; /* events of this stream that were lost because its packets were full, since the trace started */
+	weft_packet_word lost_nested;    /* events that signal handlers lost because no packet could take them */
+	weft_packet_word lost_no_stream; /* events of OS threads that got no stream; set in the packets of definitions */
 	weft_packet_word events_before;  /* events of this stream in the packets before this one */
-	weft_packet_word clock_hz;       /* ticks a second */
+	weft_packet_word clock_hz;       /* ticks per second */
 	weft_packet_word pair_clock;     /* a moment in ticks ... */
 	weft_packet_word pair_wall_ns;   /* ... and in ns since 1970, 0 if unknown */
-	weft_packet_word tid;            /* of the OS thread at the packet's begin */
+	weft_packet_word tid;            /* of the OS thread at the start of the packet */
 	char thread_name[WEFT_THREAD_NAME_SIZE];
 };
 
 _Static_assert(sizeof(struct weft_packet_header) == 160, "the layout is fixed");
 _Static_assert(offsetof(struct weft_packet_header, content_size) == 48, "the layout is fixed");
 
-/* The byte that begins an event: its op, and how it is written. */
+/* Bits of an event's first byte: its op, and its encoding. */
 enum weft_event_bits {
 	WEFT_ID_OP = 0x1f,
-	WEFT_ID_INLINE = 0x20,   /* its text stands in it, not a key */
+	WEFT_ID_INLINE = 0x20,   /* the event contains its text, not a key */
 	WEFT_ID_WIDE = 0x40,     /* ids and values have 64 bits, not 32 */
-	WEFT_ID_CUT = 0x80,      /* its text was too long; how many bytes are missing stands before it */
+	WEFT_ID_CUT = 0x80,      /* the text was shortened; the number of missing bytes precedes it */
 	WEFT_ID_EXTENDED = 0xff, /* not an event: id and a timestamp of 64 bits follow */
 };
 
@@ -74,9 +75,9 @@ enum weft_event_bits {
 	X(PLACE, 4, "place", "key: u16, module: u16, offset: u64")                                                               \
 	X(FORM, 5, "form", "class: u8, id: u8, name: string, fields: string")
 
-/* The detail that tells a definition once more, of the system; its value is the key.  The text has a line for each of these: what
- * is defined, as above; of a site its line, of a place its module and offset, of a module address and size, these in base 16; of
- * a site its function, of a module its build id; the text, file or path. */
+/* The detail that repeats a definition, as an event of the system; its value is the key.  The text has four lines: the
+ * definition's kind, as above; the line of a site, module and offset of a place, or address and size of a module, in base 16; the
+ * function of a site or the build id of a module; the text, file or path. */
 #define WEFT_DETAIL_DEFINITION 240
 
 enum weft_definition {
@@ -85,7 +86,7 @@ enum weft_definition {
 #undef WEFT_DEFINE_ENUM
 };
 
-/* In the order in which they are written. */
+/* Fields of an op, in the order in which they are written. */
 enum weft_field_bits {
 	WEFT_FIELD_A = 1,
 	WEFT_FIELD_B = 2,
@@ -94,25 +95,25 @@ enum weft_field_bits {
 	WEFT_FIELD_SITE = 16,
 	WEFT_FIELD_VALUE = 32,  /* 32 bits, or 64 if wide */
 	WEFT_FIELD_WHY = 64,    /* a value of 8 bits: enum weft_idle */
-	WEFT_FIELD_LOW = 128,   /* a value of 32 bits, without a sign */
+	WEFT_FIELD_LOW = 128,   /* an unsigned value of 32 bits */
 	WEFT_FIELD_SINCE = 256, /* a value of 64 bits: ticks */
 	WEFT_FIELD_LONG = 512,  /* a value of 64 bits */
 	WEFT_FIELD_TEXT = 1024
 };
 
-/* What an op's fields are. */
+/* The fields of an op. */
 struct weft_op_form {
-	const char *name, *a, *b, *value, *text; /* names of the op and of its fields; NULL: it has no such field */
+	const char *name, *a, *b, *value, *text; /* names of the op and of its fields; NULL: the op has no such field */
 	uint16_t fields;
 };
 
-/* By op; [WEFT_OP_COUNT] of them. */
+/* Indexed by op; has WEFT_OP_COUNT elements. */
 extern const struct weft_op_form weft__op_forms[WEFT_OP_COUNT];
 
-/* X(NAME, "as forms have it", "as TSDL has it"): the types of fields. */
+/* X(NAME, "name in forms", "type in TSDL"): the types of fields. */
 #define WEFT_FIELD_TYPES(X)                                                                                                      \
 	X(ID, "id", NULL)        /* 32 bits, or 64 if wide */                                                                    \
-	X(NUMBER, "value", NULL) /* likewise */                                                                                  \
+	X(NUMBER, "value", NULL) /* 32 bits, or 64 if wide */                                                                    \
 	X(TEXT, "text", NULL)    /* a key of 16 bits, or a string if inline */                                                   \
 	X(STRING, "string", "string")                                                                                            \
 	X(U8, "u8", "uint8_t")                                                                                                   \
@@ -130,12 +131,12 @@ enum weft_field_type {
 
 #define WEFT_FIELDS_MAX 16u
 
-/* A form as the definitions tell it: "promise: id, input: id". */
+/* A form as a definition describes it: "promise: id, input: id". */
 struct weft_wire_field {
-	const char *name; /* not terminated */
+	const char *name; /* not NUL-terminated */
 	uint32_t name_bytes;
 	enum weft_field_type type;
-	uint16_t bit; /* enum weft_field_bits: what it means to this version, 0: nothing */
+	uint16_t bit; /* enum weft_field_bits: the meaning of the field to this version; 0: none */
 };
 
 struct weft_wire_form {
@@ -143,67 +144,69 @@ struct weft_wire_form {
 	unsigned count;
 };
 
-/* The form of an op of this version. */
+/* Makes the form of an op of this version. */
 void weft__form_of_op(struct weft_wire_form *out, uint8_t op);
 
-/* Reads a form's fields; the names stay in `text`.  false: it is none, or has types that this version does not know. */
+/* Parses the fields of a form; the names stay in `text`.  Returns false if the text is no form, or has types that this version
+ * does not know. */
 bool weft__form_parse(struct weft_wire_form *out, const char *text, size_t bytes);
 
-/* Sets the fields' bits to what they are in `op`; false: the op has a field that they do not have. */
+/* Sets the bits of the fields to their bits in `op`.  Returns false if the op has a field that the form lacks. */
 bool weft__form_match(struct weft_wire_form *form, uint8_t op);
 
 #define WEFT_COMPACT_HEADER 5u   /* id, 32 bits of time */
 #define WEFT_EXTENDED_HEADER 10u /* 255, id, 64 bits of time */
 
-/* A compact timestamp is taken only if the event before is younger than 2^29 ticks: with room for eight signal handlers that
- * interrupt each other between reading the clock and taking their place, none is more than 2^32 ticks behind. */
+/* Limit of the gap before a compact timestamp.  A compact timestamp is used only if the previous event is younger than 2^29
+ * ticks.  Eight nested signal handlers that interrupt each other between reading the clock and reserving space then stay within
+ * 2^32 ticks. */
 #define WEFT_COMPACT_GAP_BITS 29
 
-/* How long an event is from its id byte to its end without text; 0 for ids that are none.  An inline text follows. */
+/* Returns the size of an event from its id byte to its end, without an inline text, which follows; 0 for an invalid id. */
 unsigned weft__payload_bytes(uint8_t id);
 
-/* The same for an event of any form; its strings follow too. */
+/* Returns the same size for an event of any form; its strings follow too. */
 unsigned weft__form_payload_bytes(const struct weft_wire_form *form, uint8_t id);
 
-/* An event to be written. */
+/* An event to write. */
 struct weft_wire_event {
 	int64_t a, b, value;
-	const char *text; /* with key 0; NUL bytes in it become SUB, 0x1a */
+	const char *text; /* text if key is 0; NUL bytes in it become SUB, 0x1a */
 	uint32_t text_bytes;
-	uint32_t cut;  /* bytes by which the text was shortened already */
-	uint16_t key;  /* of an interned text, or 0 */
+	uint32_t cut;  /* bytes by which the text was already shortened */
+	uint16_t key;  /* key of an interned text, or 0 */
 	uint16_t site; /* key of an interned site, or 0 */
 	uint8_t op;
 	uint8_t kind; /* enum weft_kind or enum weft_detail */
 };
 
-/* The id byte that the event needs. */
+/* Returns the id byte that the event needs. */
 uint8_t weft__event_id(const struct weft_wire_event *event);
 
-/* Bytes that it takes behind its header. */
+/* Returns the size of the event after its header, in bytes. */
 size_t weft__event_payload(const struct weft_wire_event *event, uint8_t id);
 
-/* Shortens event->text so that the event takes at most `room` bytes behind its header: three bytes of it become an ellipsis,
- * .cut says how many are missing. */
-void weft__event_cut(struct weft_wire_event *event, size_t room);
+/* Shortens event->text so that the event needs at most `max_bytes` after its header.  An ellipsis replaces the last three bytes;
+ * .cut is the number of bytes cut off, without these three. */
+void weft__event_cut(struct weft_wire_event *event, size_t max_bytes);
 
-/* Writes header and payload; there must be room.  Returns the end. */
+/* Writes header and payload; the caller must have checked the space.  Returns the end. */
 unsigned char *weft__event_write(
     unsigned char *to, const struct weft_wire_event *event, uint8_t id, uint64_t time, bool extended);
 
-/* Definitions: how many bytes they take, header included (always the extended one), and writing them. */
+/* A definition to write.  Definitions always have the extended header. */
 struct weft_wire_definition {
 	enum weft_definition what;
-	uint16_t key;         /* of string, site and place, from 1; of a module, by itself, from 1 */
-	uint16_t module;      /* place: its module, 0: none is known */
+	uint16_t key;         /* of a string, site or place: from 1; of a module: its number, from 1 */
+	uint16_t module;      /* place: its module; 0: unknown */
 	uint8_t stream_class; /* form */
 	uint8_t id;           /* form: the op, or the definition's id */
 	uint32_t line;        /* site */
-	uint32_t stream;      /* thread: instance of the stream that it writes from `time` on */
+	uint32_t stream;      /* thread: instance of the stream that the thread writes from `time` on */
 	uint64_t tid;         /* thread */
-	uint64_t
-	    address;   /* module: what is to be added to the file's addresses; place: of the file, or, without one, in memory */
-	uint64_t size; /* module: bytes from there to its end */
+	uint64_t address;   /* module: offset to add to addresses of the file; place: address in the file, or in memory without a
+			       module */
+	uint64_t size;      /* module: bytes from the address to the module's end */
 	const char *text;   /* string; file of a site; name of a thread or form; path of a module */
 	const char *second; /* function of a site; build-id of a module, in hexadecimal digits; fields of a form */
 	uint32_t text_bytes, second_bytes;
@@ -212,11 +215,11 @@ struct weft_wire_definition {
 size_t weft__definition_bytes(const struct weft_wire_definition *definition);
 unsigned char *weft__definition_write(unsigned char *to, const struct weft_wire_definition *definition, uint64_t time);
 
-/* Fills a packet's header: an empty packet of packet_bytes.  The other fields are the caller's. */
+/* Fills the header of an empty packet of packet_bytes.  The caller sets the other fields. */
 void weft__packet_init(struct weft_packet_header *header, const uint8_t uuid[16], enum weft_stream_class stream_class,
     uint32_t instance, uint64_t packet_bytes);
 
-/* A form that a trace defines: of an op or a definition that this version does not have, or has otherwise. */
+/* A form that a trace defines: of an op or a definition that this version lacks or defines otherwise. */
 struct weft_wire_extra {
 	const char *name;
 	uint8_t stream_class; /* WEFT_CLASS_EVENTS or WEFT_CLASS_DEFINITIONS */
@@ -224,39 +227,40 @@ struct weft_wire_extra {
 	struct weft_wire_form form;
 };
 
-/* What the metadata says besides the layout. */
+/* The facts in the metadata besides the layout. */
 struct weft_metadata {
 	uint8_t uuid[16];
 	uint64_t clock_hz;
-	int64_t clock_origin_ns;              /* the time of tick 0, ns since 1970 */
-	const char *clock_source;             /* "tsc", "cntvct", "monotonic", "caller"; "counter": the caller's, which is one */
-	const char *clock_measured;           /* how the frequency is known: "exact", "measured", "hurried" */
+	int64_t clock_origin_ns;              /* time of tick 0, in ns since 1970 */
+	const char *clock_source;             /* "tsc", "cntvct", "monotonic", "caller"; "counter": a counter of the caller's */
+	const char *clock_measured;           /* source of the frequency: "exact", "measured", "hurried" */
 	const char *host, *process, *command; /* NULL if unknown */
-	const char *runtimes;                 /* what was taken of them; NULL: nothing */
+	const char *runtimes;                 /* runtimes and functions that the recorder intercepted; NULL: none */
 	const char *mode, *state;             /* "ring" or "grow"; "recording" or "finished" */
 	uint64_t pid;
-	const char *recorder; /* "BOOT NAMESPACE PID START": the process as no other one is called; NULL if unknown */
-	/* Of a trace that has come to its end, so that a reader knows what is missing. */
-	uint64_t definitions; /* packets; 0: not told */
-	const uint64_t
-	    *stream_packets; /* by instance: since the recording began, overwritten ones too; 0: not known.  NULL: not told */
+	const char *recorder; /* "BOOT NAMESPACE PID START": a unique name of the process; NULL if unknown */
+	/* Counts of a finished trace, from which a reader computes what is missing. */
+	uint64_t definitions;           /* number of packets; 0: unknown */
+	const uint64_t *stream_packets; /* by instance: packets since the recording started, with overwritten ones; 0: unknown.
+					   NULL: no counts */
 	size_t stream_count;
-	const struct weft_wire_extra *extra; /* forms that only the trace knows */
+	const struct weft_wire_extra *extra; /* forms that this version lacks */
 	size_t extra_count;
-	bool brief; /* without the layout of events, which the version tells: for packets of class WEFT_CLASS_METADATA */
+	bool brief; /* omit the layout of events, which the version implies: for packets of class WEFT_CLASS_METADATA */
 };
 
-/* Writes the metadata (TSDL 1.8), NUL-terminated; returns the whole length, as snprintf does. */
+/* Formats the metadata (TSDL 1.8), NUL-terminated; returns the whole length, as snprintf does. */
 size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata *metadata);
 
-/* gcc's thread sanitizer knows no fences, and runs only where the compiler alone could reorder what these two order. */
+/* A fence.  gcc's thread sanitizer does not support fences, and runs only where the compiler alone could reorder the two sides.
+ */
 #ifdef __SANITIZE_THREAD__
 #define WEFT__FENCE(order) __atomic_signal_fence(order)
 #else
 #define WEFT__FENCE(order) __atomic_thread_fence(order)
 #endif
 
-/* Ticks to ns exactly as babeltrace2 does it; what does not fit becomes INT64_MAX. */
+/* Converts ticks to ns exactly as babeltrace2 does; values that do not fit become INT64_MAX. */
 static inline int64_t weft__ticks_ns(uint64_t ticks, uint64_t hz)
 {
 	if (hz == 1000000000u)
@@ -265,7 +269,7 @@ static inline int64_t weft__ticks_ns(uint64_t ticks, uint64_t hz)
 	return ns < 9223372036854775808.0 ? (int64_t)ns : INT64_MAX;
 }
 
-/* For origin_ns, the clock's offset in TSDL: whole seconds, and the rest in ticks. */
+/* Splits origin_ns, the clock's offset in TSDL, into whole seconds and ticks. */
 void weft__origin_split(int64_t origin_ns, uint64_t hz, int64_t *offset_s, uint64_t *offset_ticks);
 
 #endif

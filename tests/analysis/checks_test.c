@@ -27,14 +27,14 @@ static const struct weft_finding *assert_says(enum weft_finding_kind kind, weft_
 	return finding;
 }
 
-/* ---- Ended twice ---- */
+/* ---- Double resolve ---- */
 
 static weft_id answer(void)
 {
 	return weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
 }
 
-static void who_is_ended_again_is_told_once_for_its_sort(void **state)
+static void repeated_ends_of_one_type_are_one_finding(void **state)
 {
 	start_recording();
 	weft_id first = 0;
@@ -49,14 +49,14 @@ static void who_is_ended_again_is_told_once_for_its_sort(void **state)
 	explain(true);
 	assert_int_equal(count_of(WEFT_FINDING_TWICE), 1);
 	const struct weft_finding *twice =
-	    assert_says(WEFT_FINDING_TWICE, first, "a second time, 1.00 ms after its end, and so were 1 more");
+	    assert_says(WEFT_FINDING_TWICE, first, "and 1 more were resolved a second time, 1.00 ms after its end");
 	assert_true(twice->sure);
 	assert_line(twice, WEFT_EVIDENCE_CAUSE, 1, first, "ends");
 	forget();
 }
 
-/* A clock that stands still puts both ends at one time. */
-static void two_ends_at_one_time_are_two(void **state)
+/* With a stopped clock both ends have the same time. */
+static void two_ends_at_the_same_time_are_reported(void **state)
 {
 	start_recording();
 	weft_id task = answer();
@@ -69,8 +69,8 @@ static void two_ends_at_one_time_are_two(void **state)
 	forget();
 }
 
-/* Its result may still come. */
-static void what_was_cancelled_may_end(void **state)
+/* The result of a cancelled promise may still come. */
+static void late_result_of_cancelled_promise_is_no_finding(void **state)
 {
 	start_recording();
 	weft_id task = answer();
@@ -83,7 +83,7 @@ static void what_was_cancelled_may_end(void **state)
 
 /* ---- Wasted work ---- */
 
-/* A pick of work and a timeout, which comes first; the work goes on for that long. */
+/* Records a pick of work and a timeout, which resolves first; the work then continues for `goes_on_ns`. */
 static weft_id give_up(uint64_t goes_on_ns, bool somebody_reads)
 {
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -111,13 +111,13 @@ static weft_id give_up(uint64_t goes_on_ns, bool somebody_reads)
 	return work;
 }
 
-static void work_that_goes_on_after_a_timeout_is_wasted(void **state)
+static void work_running_after_a_timeout_is_wasted(void **state)
 {
 	start_recording();
 	weft_id work = give_up(40 * MS, false);
 	explain(true);
 	const struct weft_finding *wasted = assert_says(WEFT_FINDING_WASTED, work, "ran for 40.0 ms");
-	assert_non_null(strstr(wasted->title, "\"timeout\""));
+	assert_non_null(strstr(wasted->title, "failed: timeout"));
 	assert_int_equal(wasted->severity, WEFT_SEVERITY_INFORMATION);
 	forget();
 	start_recording();
@@ -132,8 +132,8 @@ static void work_that_goes_on_after_a_timeout_is_wasted(void **state)
 	forget();
 }
 
-/* A runtime notes that it was cancelled; short work may come to its end. */
-static void work_that_does_not_look_whether_it_was_cancelled_is_wasted(void **state)
+/* A runtime records the cancellation; short work may finish. */
+static void work_ignoring_its_cancellation_is_wasted(void **state)
 {
 	for (int is_long = 0; is_long < 2; is_long++) {
 		start_recording();
@@ -147,7 +147,7 @@ static void work_that_does_not_look_whether_it_was_cancelled_is_wasted(void **st
 		explain(true);
 		assert_int_equal(count_of(WEFT_FINDING_WASTED), is_long);
 		if (is_long)
-			assert_says(WEFT_FINDING_WASTED, work, "after it had been cancelled");
+			assert_says(WEFT_FINDING_WASTED, work, "after it was cancelled");
 		forget();
 	}
 }
@@ -169,7 +169,7 @@ static void end_signaller(void)
 	weft_idle(WEFT_IDLE_WAIT);
 }
 
-static void an_os_thread_that_nobody_is_left_to_wake_hangs(void **state)
+static void thread_without_a_remaining_signaller_hangs(void **state)
 {
 	for (int ends = 0; ends < 2; ends++) {
 		start_recording();
@@ -188,9 +188,9 @@ static void an_os_thread_that_nobody_is_left_to_wake_hangs(void **state)
 		explain(true);
 		assert_int_equal(count_of(WEFT_FINDING_HANG), ends);
 		if (ends) {
-			const struct weft_finding *hang = assert_says(WEFT_FINDING_HANG, waiter, "sleeps for ever");
+			const struct weft_finding *hang = assert_says(WEFT_FINDING_HANG, waiter, "sleeps forever");
 			assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
-			assert_non_null(strstr(hang->title, "3.00 ms before it began to wait"));
+			assert_non_null(strstr(hang->title, "3.00 ms before the wait"));
 		}
 		forget();
 	}
@@ -198,8 +198,8 @@ static void an_os_thread_that_nobody_is_left_to_wake_hangs(void **state)
 
 /* ---- Locks ---- */
 
-/* A lock that is released, and that nobody takes: the program is killed that much later. */
-static void who_was_to_take_a_lock_had_no_processor_yet(void **state)
+/* A lock is released, and its waiter does not run until the program is killed that much later. */
+static void untaken_lock_shortly_before_a_kill_is_not_a_hang(void **state)
 {
 	for (int is_long = 0; is_long < 2; is_long++) {
 		start_recording();
@@ -237,9 +237,9 @@ static void hold_it_itself(void)
 	weft_hold(taker, contended);
 }
 
-/* An OS thread that waits for a lock says who has it.  If that is one whose last word was that it waits for the lock, it took it
- * meanwhile; only who says itself that it has what it waits for will never get it. */
-static void who_took_a_lock_waits_for_it_no_longer(void **state)
+/* An OS thread records the owner of the lock for which it waits.  If the last event of that owner is its own wait for the lock,
+ * it has taken the lock meanwhile; only a promise that records both itself, holding and waiting, is deadlocked. */
+static void lock_owner_waiting_for_its_lock_is_not_a_deadlock(void **state)
 {
 	for (int itself = 0; itself < 2; itself++) {
 		start_recording();
@@ -259,7 +259,7 @@ static void who_took_a_lock_waits_for_it_no_longer(void **state)
 	}
 }
 
-/* ---- Answers ---- */
+/* ---- Responses ---- */
 
 static void read_of(weft_id connection)
 {
@@ -278,7 +278,8 @@ static void write_of(weft_id connection)
 	weft_read(connection, write);
 }
 
-/* Six answers that took 100 ms each, and one that does not come: from the one end of a connection, or the other. */
+/* Records six responses after 100 ms each, and a missing one, at one end of a connection or at the other; returns the number of
+ * findings. */
 static size_t count_unanswered(bool is_accepted, bool asks_further, uint64_t silence_ns, const char *says)
 {
 	start_recording();
@@ -309,20 +310,19 @@ static size_t count_unanswered(bool is_accepted, bool asks_further, uint64_t sil
 	return count;
 }
 
-static void an_answer_is_due_after_twenty_times_as_long_as_the_slowest(void **state)
+static void response_is_overdue_after_20_times_the_slowest(void **state)
 {
 	assert_int_equal(count_unanswered(true, false, 1950 * MS, ""), 0);
 	assert_int_equal(count_unanswered(true, false, 2100 * MS, "has owed its peer an answer for 2.10 s"), 1);
 	assert_int_equal(count_unanswered(false, false, 1950 * MS, ""), 0);
 	assert_int_equal(count_unanswered(false, false, 2100 * MS, "has waited for an answer for 2.10 s"), 1);
-	assert_int_equal(count_unanswered(true, true, 2100 * MS, "since then it waits for task"), 1);
+	assert_int_equal(count_unanswered(true, true, 2100 * MS, ": it waits for task"), 1);
 }
 
-/* ---- Stuck ---- */
+/* ---- Stuck promises ---- */
 
-/* One page of many is pending for 300 ms, for one thing, for one after the other, or for some that take twice as long each time.
- */
-static void who_waits_for_what_is_new_is_not_surely_stuck(void **state)
+/* One page of many is pending for 300 ms: on one input, on one input after another, or on inputs with doubling delays. */
+static void pending_promise_with_new_inputs_is_uncertainly_stuck(void **state)
 {
 	for (int goes_on = 0; goes_on < 3; goes_on++) {
 		start_recording();
@@ -348,9 +348,9 @@ static void who_waits_for_what_is_new_is_not_surely_stuck(void **state)
 	}
 }
 
-/* Of two who take one thing after the other, nothing comes for the first any more; or one who takes nothing else never gets it.
- */
-static void who_takes_one_after_the_other_is_not_surely_stuck(void **state)
+/* The first of two consumers that take items one after the other gets no further item; or a consumer that takes only one item
+ * never gets it. */
+static void idle_wait_of_a_repeating_consumer_is_informational(void **state)
 {
 	for (int is_series = 0; is_series < 2; is_series++) {
 		start_recording();
@@ -379,11 +379,11 @@ static void who_takes_one_after_the_other_is_not_surely_stuck(void **state)
 	}
 }
 
-/* ---- Counters of what waits ---- */
+/* ---- Counters as queues ---- */
 
 static struct weft_record_text waiting = WEFT_COUNTER("waiting");
 
-/* Of three that come one is taken, and then they are all taken. */
+/* One of three added items is removed; then all are removed. */
 static void fill_and_drain(int count, int drained)
 {
 	weft_id worker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -397,7 +397,7 @@ static void fill_and_drain(int count, int drained)
 	}
 }
 
-static void a_backlog_that_was_drained_is_an_information(void **state)
+static void drained_backlog_is_informational(void **state)
 {
 	start_recording();
 	fill_and_drain(200, 100);
@@ -405,15 +405,15 @@ static void a_backlog_that_was_drained_is_an_information(void **state)
 	assert_int_equal(findings->count, 1);
 	const struct weft_finding *drained = find(WEFT_FINDING_BACKLOG);
 	assert_int_equal(drained->severity, WEFT_SEVERITY_INFORMATION);
-	assert_non_null(strstr(drained->title, "grew to 101 within"));
-	assert_non_null(strstr(drained->title, "later it was at 0"));
+	assert_non_null(strstr(drained->title, "grew to 101 in "));
+	assert_non_null(strstr(drained->title, " to fall to 0"));
 	forget();
 	start_recording();
 	fill_and_drain(200, 0);
 	explain(true);
 	assert_int_equal(find(WEFT_FINDING_BACKLOG)->severity, WEFT_SEVERITY_ALARM);
 	forget();
-	/* It grew no further than a burst does. */
+	/* It grew no further than a usual burst. */
 	start_recording();
 	fill_and_drain(100, 50);
 	explain(true);
@@ -427,8 +427,8 @@ static void take_some(void)
 		weft_counter_add(condition, &waiting, -1);
 }
 
-/* The ring of who adds goes back further than that of who takes, which has much more to tell. */
-static void what_a_ring_lost_of_one_side_is_no_backlog(void **state)
+/* The ring of the producer reaches further back than that of the consumer, which records more events. */
+static void counter_overwritten_on_one_thread_is_no_backlog(void **state)
 {
 	start_recording();
 	condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
@@ -446,7 +446,7 @@ static void what_a_ring_lost_of_one_side_is_no_backlog(void **state)
 	forget();
 }
 
-/* ---- Tries of which the beginning was overwritten ---- */
+/* ---- Retries whose start was overwritten ---- */
 
 static void overwrite(void)
 {
@@ -476,7 +476,7 @@ static size_t count_storms(int tries, bool reads)
 	return count;
 }
 
-static void who_reads_each_error_and_tries_again_is_found_without_its_beginning(void **state)
+static void retry_storm_is_found_without_its_start(void **state)
 {
 	assert_int_equal(count_storms(16, true), 1);
 	assert_int_equal(count_storms(15, true), 0);
@@ -485,7 +485,7 @@ static void who_reads_each_error_and_tries_again_is_found_without_its_beginning(
 
 /* ---- Two stalls of one loop ---- */
 
-/* A loop that runs one for long, twice, and others after that, which were there before; `between` of them after the first. */
+/* A loop has two stalls, and afterwards calls older timers; `between` of them between the stalls. */
 static void stall_twice(int between)
 {
 	weft_id loop = begin_loop(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE())), slow[2], others[4];
@@ -508,7 +508,7 @@ static void stall_twice(int between)
 	weft_resolve(WEFT_SYSTEM_ID, loop);
 }
 
-static void each_of_two_stalls_has_those_who_ran_behind_it(void **state)
+static void each_stall_lists_its_own_victims(void **state)
 {
 	start_recording();
 	stall_twice(1);
@@ -529,7 +529,7 @@ static void each_of_two_stalls_has_those_who_ran_behind_it(void **state)
 	forget();
 }
 
-/* A timer is called back so long after a stall, when its loop has slept once more. */
+/* Calls a timer back `after_ns` after a stall, when its loop has slept once more; returns the number of stalls. */
 static size_t stalls_with_timer_after(uint64_t stall_ns, uint64_t after_ns)
 {
 	start_recording();
@@ -547,7 +547,7 @@ static size_t stalls_with_timer_after(uint64_t stall_ns, uint64_t after_ns)
 	return count;
 }
 
-static void a_timer_is_late_for_a_part_of_the_stall_longer(void **state)
+static void timer_shortly_after_a_stall_is_late(void **state)
 {
 	assert_int_equal(stalls_with_timer_after(100 * MS, 4 * MS), 1);
 	assert_int_equal(stalls_with_timer_after(100 * MS, 6 * MS), 0);
@@ -567,15 +567,14 @@ static weft_id ask_for_name(uint64_t took_ns)
 	return name;
 }
 
-static void a_name_server_that_answers_late_is_told_of(void **state)
+static void slow_name_server_is_reported(void **state)
 {
 	start_recording();
 	ask_for_name(MS);
 	weft_id late = ask_for_name(300 * MS);
 	ask_for_name(MS);
 	explain(true);
-	assert_says(
-	    WEFT_FINDING_SLOW, late, "took 300 ms: whoever knows names answered late; of 3 of its kind the median took 1.00 ms");
+	assert_says(WEFT_FINDING_SLOW, late, "took 300 ms (median of 3: 1.00 ms): the name server answered late");
 	assert_int_equal(count_of(WEFT_FINDING_SLOW), 1);
 	forget();
 }
@@ -588,7 +587,7 @@ static weft_id connection_to_store(void)
 	return store;
 }
 
-/* The questions, of which one has its answer after so long, all others after 1 ms, come to positions from there on. */
+/* Requests from number `from` on get their responses after 1 ms, and request `late` after `late_ns`. */
 static void ask_store(weft_id store, unsigned from, unsigned questions, unsigned late, uint64_t late_ns)
 {
 	for (unsigned i = from; i < from + questions; i++) {
@@ -599,20 +598,19 @@ static void ask_store(weft_id store, unsigned from, unsigned questions, unsigned
 	}
 }
 
-static void who_was_asked_and_answers_late_is_told_of(void **state)
+static void slow_response_of_a_peer_is_reported(void **state)
 {
 	start_recording();
 	weft_id store = connection_to_store();
 	ask_store(store, 0, 20, 12, 300 * MS);
 	explain(true);
-	assert_says(WEFT_FINDING_SLOW, store,
-	    "was asked, and the other end answered 300 ms later; of 20 answers there the median took 1.00 ms");
+	assert_says(WEFT_FINDING_SLOW, store, "was answered after 300 ms: the median of 20 answers is 1.00 ms");
 	assert_int_equal(count_of(WEFT_FINDING_SLOW), 1);
 	forget();
 }
 
-/* One connection waits for news, whose answers come late, beside one whose answers do not. */
-static void who_waits_for_news_is_not_slow(void **state)
+/* A connection with slow notifications, beside a connection with fast responses. */
+static void connection_awaiting_notifications_is_not_slow(void **state)
 {
 	start_recording();
 	weft_id store = connection_to_store(), news = connection_to_store();
@@ -624,8 +622,8 @@ static void who_waits_for_news_is_not_slow(void **state)
 	forget();
 }
 
-/* The answer may have been there for long. */
-static void who_did_not_look_is_not_slow(void **state)
+/* The program was busy: the response may have arrived long before. */
+static void peer_is_not_slow_while_the_program_runs(void **state)
 {
 	start_recording();
 	weft_id store = connection_to_store();
@@ -640,7 +638,7 @@ static void who_did_not_look_is_not_slow(void **state)
 	forget();
 }
 
-static void a_store_that_answers_no_more_is_told_of(void **state)
+static void silent_store_is_reported_as_unanswered(void **state)
 {
 	start_recording();
 	weft_id store = connection_to_store();
@@ -653,7 +651,7 @@ static void a_store_that_answers_no_more_is_told_of(void **state)
 	forget();
 }
 
-/* Reads of a connection on which each question has its answer after `answer_ns`; one read begins `idle_ns` before its question.
+/* Reads of a connection on which each request has its response after `answer_ns`; one read starts `idle_ns` before its request.
  */
 static void read_store(uint64_t idle_ns, uint64_t answer_ns)
 {
@@ -675,14 +673,14 @@ static void read_store(uint64_t idle_ns, uint64_t answer_ns)
 	explain(true);
 }
 
-static void a_read_is_late_only_where_somebody_had_asked(void **state)
+static void read_is_late_only_after_a_request(void **state)
 {
 	read_store(MS, 300 * MS);
 	assert_int_equal(count_of(WEFT_FINDING_SLOW), 1);
 	const struct weft_finding *late = find(WEFT_FINDING_SLOW);
 	bool is_told = false;
 	for (size_t i = 0; i < late->evidence_count; i++)
-		is_told |= strstr(late->evidence[i].text, "its answer comes, 300 ms later") != NULL;
+		is_told |= strstr(late->evidence[i].text, "the answer arrives 300 ms later") != NULL;
 	assert_true(is_told);
 	forget();
 	read_store(300 * MS, MS);
@@ -704,7 +702,7 @@ static void a_timer_is_never_slow(void **state)
 	forget();
 }
 
-/* ---- Connections that are left ---- */
+/* ---- Connections that are left open ---- */
 
 static weft_id talk_on(weft_id listen, bool closes)
 {
@@ -720,7 +718,7 @@ static weft_id talk_on(weft_id listen, bool closes)
 	return connection;
 }
 
-static void a_connection_that_is_left_open_is_told_of(void **state)
+static void connection_left_open_is_reported(void **state)
 {
 	for (int left = 1; left <= 2; left++) {
 		weft_id open = 0;
@@ -736,10 +734,9 @@ static void a_connection_that_is_left_open_is_told_of(void **state)
 		explain(true);
 		assert_int_equal(count_of(WEFT_FINDING_UNANSWERED), left == 1);
 		if (left == 1) {
-			const struct weft_finding *finding =
-			    assert_says(WEFT_FINDING_UNANSWERED, open, "still open, and has been silent for 2");
+			const struct weft_finding *finding = assert_says(WEFT_FINDING_UNANSWERED, open, " has been silent for 2");
 			assert_int_equal(finding->severity, WEFT_SEVERITY_INFORMATION);
-			assert_non_null(strstr(finding->title, "all 19 others that were accepted there are closed"));
+			assert_non_null(strstr(finding->title, ": 19 others from this listener are closed"));
 		}
 		forget();
 	}
@@ -748,30 +745,30 @@ static void a_connection_that_is_left_open_is_told_of(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_name_server_that_answers_late_is_told_of),
-	    cmocka_unit_test(who_was_asked_and_answers_late_is_told_of),
-	    cmocka_unit_test(who_waits_for_news_is_not_slow),
-	    cmocka_unit_test(who_did_not_look_is_not_slow),
-	    cmocka_unit_test(a_store_that_answers_no_more_is_told_of),
-	    cmocka_unit_test(a_read_is_late_only_where_somebody_had_asked),
+	    cmocka_unit_test(slow_name_server_is_reported),
+	    cmocka_unit_test(slow_response_of_a_peer_is_reported),
+	    cmocka_unit_test(connection_awaiting_notifications_is_not_slow),
+	    cmocka_unit_test(peer_is_not_slow_while_the_program_runs),
+	    cmocka_unit_test(silent_store_is_reported_as_unanswered),
+	    cmocka_unit_test(read_is_late_only_after_a_request),
 	    cmocka_unit_test(a_timer_is_never_slow),
-	    cmocka_unit_test(a_connection_that_is_left_open_is_told_of),
-	    cmocka_unit_test(who_is_ended_again_is_told_once_for_its_sort),
-	    cmocka_unit_test(two_ends_at_one_time_are_two),
-	    cmocka_unit_test(what_was_cancelled_may_end),
-	    cmocka_unit_test(work_that_goes_on_after_a_timeout_is_wasted),
-	    cmocka_unit_test(work_that_does_not_look_whether_it_was_cancelled_is_wasted),
-	    cmocka_unit_test(an_os_thread_that_nobody_is_left_to_wake_hangs),
-	    cmocka_unit_test(who_was_to_take_a_lock_had_no_processor_yet),
-	    cmocka_unit_test(an_answer_is_due_after_twenty_times_as_long_as_the_slowest),
-	    cmocka_unit_test(who_waits_for_what_is_new_is_not_surely_stuck),
-	    cmocka_unit_test(who_takes_one_after_the_other_is_not_surely_stuck),
-	    cmocka_unit_test(a_backlog_that_was_drained_is_an_information),
-	    cmocka_unit_test(what_a_ring_lost_of_one_side_is_no_backlog),
-	    cmocka_unit_test(who_reads_each_error_and_tries_again_is_found_without_its_beginning),
-	    cmocka_unit_test(who_took_a_lock_waits_for_it_no_longer),
-	    cmocka_unit_test(each_of_two_stalls_has_those_who_ran_behind_it),
-	    cmocka_unit_test(a_timer_is_late_for_a_part_of_the_stall_longer),
+	    cmocka_unit_test(connection_left_open_is_reported),
+	    cmocka_unit_test(repeated_ends_of_one_type_are_one_finding),
+	    cmocka_unit_test(two_ends_at_the_same_time_are_reported),
+	    cmocka_unit_test(late_result_of_cancelled_promise_is_no_finding),
+	    cmocka_unit_test(work_running_after_a_timeout_is_wasted),
+	    cmocka_unit_test(work_ignoring_its_cancellation_is_wasted),
+	    cmocka_unit_test(thread_without_a_remaining_signaller_hangs),
+	    cmocka_unit_test(untaken_lock_shortly_before_a_kill_is_not_a_hang),
+	    cmocka_unit_test(response_is_overdue_after_20_times_the_slowest),
+	    cmocka_unit_test(pending_promise_with_new_inputs_is_uncertainly_stuck),
+	    cmocka_unit_test(idle_wait_of_a_repeating_consumer_is_informational),
+	    cmocka_unit_test(drained_backlog_is_informational),
+	    cmocka_unit_test(counter_overwritten_on_one_thread_is_no_backlog),
+	    cmocka_unit_test(retry_storm_is_found_without_its_start),
+	    cmocka_unit_test(lock_owner_waiting_for_its_lock_is_not_a_deadlock),
+	    cmocka_unit_test(each_stall_lists_its_own_victims),
+	    cmocka_unit_test(timer_shortly_after_a_stall_is_late),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

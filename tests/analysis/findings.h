@@ -1,4 +1,4 @@
-/* findings.h: a program is recorded with a clock of its own; what weft explain says of it is at hand.  Of the tests of findings.
+/* findings.h: helpers that record a program with its own clock and explain the trace, for the tests of findings.
  * SPDX-License-Identifier: ISC */
 #ifndef TESTS_ANALYSIS_FINDINGS_H
 #define TESTS_ANALYSIS_FINDINGS_H
@@ -14,8 +14,9 @@
 #include <cmocka.h>
 #include <weft/record.h>
 
-#include "analysis/explain.h"
-#include "analysis/waits.h"
+#include "analysis/findings/explain.h"
+#include "analysis/queries/check.h"
+#include "analysis/queries/waits.h"
 
 #define MS 1000000u
 
@@ -54,7 +55,25 @@ static inline void forget(void)
 	trace = NULL;
 }
 
-/* Ends the recording, if the program ends it, and explains it. */
+/* Fails unless check and explain read the same stalls: a loop that was blocked for long has a finding that covers this time. */
+static inline void assert_stall_is_told(void)
+{
+	enum { TOLD_NS = 100000000 };
+	struct weft_rule rule;
+	struct weft_rule_result result;
+	uint32_t stalled = 0;
+	bool has_loop = false;
+	assert_int_equal(weft_rule_parse(&rule, "stall<100ms", NULL), WEFT_OK);
+	assert_int_equal(weft_rule_check(&result, model, &rule, NULL), WEFT_OK);
+	for (uint32_t p = 1; p < model->promise_count; p++)
+		has_loop |= weft_kind_has(model->promises[p].kind, WEFT_TRAIT_LOOP);
+	for (size_t i = 0; i < findings->count; i++)
+		stalled += findings->findings[i].end_ns - findings->findings[i].start_ns >= TOLD_NS;
+	if (has_loop && result.value >= TOLD_NS && !model->trace->gap_count && stalled == 0)
+		fail_msg("check: stall %lld ns (%s), explain: nothing", (long long)result.value, result.why);
+}
+
+/* Stops the recording, if `ends`, and explains it. */
 static inline void explain(bool ends)
 {
 	struct weft_error err;
@@ -64,13 +83,14 @@ static inline void explain(bool ends)
 	assert_int_equal(weft_trace_open_memory(&trace, ends ? buffer : copy, sizeof buffer, "test", &err), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, &(struct weft_model_options){.keep_binds = true}, &err), WEFT_OK);
 	assert_int_equal(weft_explain(&findings, model, NULL, &err), WEFT_OK);
-	/* Each says what happened, and what to do now. */
+	assert_stall_is_told();
+	/* Each finding has a title and an advice. */
 	for (size_t i = 0; i < findings->count; i++)
 		assert_true(findings->findings[i].title && *findings->findings[i].title && findings->findings[i].next &&
 			    *findings->findings[i].next);
 }
 
-/* The only finding, of that kind; `where` is its promise, unless it is 0. */
+/* Returns the only finding, which must have that kind and that promise, unless it is 0. */
 static inline const struct weft_finding *only(enum weft_finding_kind kind, weft_id where)
 {
 	assert_int_equal(findings->count, 1);
@@ -87,7 +107,7 @@ static inline void sleep_for(uint64_t ns)
 	now_ns += ns;
 }
 
-/* Another OS thread, which does what it is told while this one waits. */
+/* Another OS thread, which runs a function while this thread waits. */
 static struct {
 	pthread_t thread;
 	sem_t todo, done;
@@ -122,7 +142,7 @@ static inline void on_other_thread(void (*deed)(void))
 		pthread_join(other_thread.thread, NULL);
 }
 
-/* What a promise waits for is told by the outside after a time. */
+/* Creates a timer, which the outside resolves after a time. */
 static inline weft_id timer_of(weft_id by)
 {
 	weft_id timer = weft_create(by, WEFT_KIND_TIMER, WEFT_SITE());
@@ -138,7 +158,7 @@ static inline const struct weft_evidence *line_of(const struct weft_finding *fin
 	return NULL;
 }
 
-/* That line says that, of that promise; 0: of none. */
+/* Checks the text and the promise of that line of evidence; 0: no promise. */
 static inline void assert_line(
     const struct weft_finding *finding, enum weft_evidence_role role, size_t number, weft_id promise, const char *says)
 {
@@ -149,7 +169,7 @@ static inline void assert_line(
 	assert_int_equal(line->promise == WEFT_NONE ? 0 : model->promises[line->promise].id, promise);
 }
 
-/* One that hangs in another way is told of for itself. */
+/* A handle that hangs in another way has its own finding. */
 
 static inline weft_id begin_loop(weft_id by)
 {

@@ -1,5 +1,4 @@
-/* findings_test.c: small programs, recorded with a clock of their own, and what weft explain says of each.
- * SPDX-License-Identifier: ISC */
+/* findings_test.c: small programs, recorded with their own clock, and their findings. SPDX-License-Identifier: ISC */
 #include "findings.h"
 
 /* ---- Loops ---- */
@@ -12,7 +11,7 @@ static size_t chain_lines(const struct weft_finding *finding)
 	return count;
 }
 
-static void a_loop_that_sleeps_is_kept_by_what_it_still_waits_for(void **state)
+static void sleeping_loop_lists_the_handles_keeping_it_alive(void **state)
 {
 	start_recording();
 	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
@@ -36,11 +35,11 @@ static void a_loop_that_sleeps_is_kept_by_what_it_still_waits_for(void **state)
 	assert_true(alive->sure);
 	assert_int_equal(alive->weight, 5);
 	assert_non_null(strstr(alive->title, "\"uv_run\""));
-	/* Timers, which are on their way, before handles; those of one place in one line. */
+	/* Pending timers precede handles; promises of one site share a line. */
 	assert_int_equal(chain_lines(alive), 2);
 	assert_int_equal(model->promises[alive->evidence[0].promise].id, interval);
 	assert_int_equal(model->promises[alive->evidence[1].promise].id, pool[0]);
-	assert_non_null(strstr(alive->evidence[1].text, "3 of the same sort"));
+	assert_non_null(strstr(alive->evidence[1].text, "3 of the same type"));
 	/* weft waits says the same. */
 	struct weft_waits *waits;
 	assert_int_equal(weft_waits_create(&waits, model, model->end_ns, NULL), WEFT_OK);
@@ -58,7 +57,7 @@ static void a_loop_that_sleeps_is_kept_by_what_it_still_waits_for(void **state)
 	forget();
 }
 
-static void a_loop_that_runs_or_has_returned_is_not_told(void **state)
+static void running_or_returned_loop_is_no_finding(void **state)
 {
 	for (int returned = 0; returned < 2; returned++) {
 		start_recording();
@@ -80,7 +79,7 @@ static void a_loop_that_runs_or_has_returned_is_not_told(void **state)
 	}
 }
 
-static void what_is_finalized_without_returning_is_found_once_for_its_sort(void **state)
+static void unreturned_tasks_of_one_type_are_one_finding(void **state)
 {
 	start_recording();
 	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE()), tasks[2];
@@ -97,12 +96,12 @@ static void what_is_finalized_without_returning_is_found_once_for_its_sort(void 
 	assert_int_equal(unreturned->severity, WEFT_SEVERITY_ALARM);
 	assert_true(unreturned->sure);
 	assert_int_equal(unreturned->weight, 2);
-	assert_non_null(strstr(unreturned->title, "and 1 more of its sort were finalized without ever returning"));
+	assert_non_null(strstr(unreturned->title, "and 1 more were finalized without a result"));
 	forget();
 }
 
-/* Of a call between two processes in one trace: that it hangs is told of who should answer. */
-static void a_message_makes_its_sender_wait_for_who_handles_it(void **state)
+/* A call between two processes in one trace: the finding about the hang names the receiver. */
+static void unanswered_message_names_its_receiver(void **state)
 {
 	start_recording();
 	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
@@ -125,7 +124,7 @@ static void a_message_makes_its_sender_wait_for_who_handles_it(void **state)
 	forget();
 }
 
-static void a_loop_that_is_closed_before_its_handles_is_an_alarm(void **state)
+static void loop_closed_before_its_handles_is_an_alarm(void **state)
 {
 	start_recording();
 	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
@@ -145,13 +144,13 @@ static void a_loop_that_is_closed_before_its_handles_is_an_alarm(void **state)
 	assert_int_equal(unclosed->evidence_count, 1);
 	assert_int_equal(model->promises[unclosed->evidence[0].promise].id, open);
 	assert_non_null(strstr(unclosed->title, "EBUSY"));
-	assert_non_null(strstr(unclosed->title, "1 handle of the loop was not closed"));
+	assert_non_null(strstr(unclosed->title, "1 handle of the loop is open"));
 	forget();
 }
 
-/* ---- What spins ---- */
+/* ---- Spins ---- */
 
-/* An idle callback is called `calls` times, `each_ns` apart; the recorder tells of it as adapters do. */
+/* Calls an idle callback `calls` times, `each_ns` apart, and records it like adapters do. */
 static weft_id spin(uint64_t calls, uint64_t each_ns)
 {
 	start_recording();
@@ -172,7 +171,7 @@ static weft_id spin(uint64_t calls, uint64_t each_ns)
 	return idle;
 }
 
-static void code_that_is_called_for_ever_spins(void **state)
+static void endlessly_called_handle_spins(void **state)
 {
 	weft_id idle = spin(100000, 1500);
 	explain(true);
@@ -180,11 +179,11 @@ static void code_that_is_called_for_ever_spins(void **state)
 	assert_int_equal(finding->severity, WEFT_SEVERITY_ALARM);
 	assert_true(finding->sure);
 	assert_non_null(strstr(finding->title, "\"idle\""));
-	assert_non_null(strstr(finding->title, "65536 times in 98.3 ms, every 1.50 \u00b5s"));
+	assert_non_null(strstr(finding->title, "65536 times in 98.3 ms, and its thread never slept"));
 	forget();
 }
 
-static void a_spin_that_ends_is_not_sure(void **state)
+static void finished_spin_is_uncertain(void **state)
 {
 	weft_id idle = spin(20000, 1000);
 	sleep_for(100 * MS);
@@ -194,7 +193,7 @@ static void a_spin_that_ends_is_not_sure(void **state)
 	forget();
 }
 
-static void the_longest_of_several_spins_is_told(void **state)
+static void longest_of_several_spins_is_reported(void **state)
 {
 	weft_id idle = spin(20000, 1000);
 	for (uint64_t told = 1024; told <= 65536; told *= 2) {
@@ -208,8 +207,8 @@ static void the_longest_of_several_spins_is_told(void **state)
 	forget();
 }
 
-/* Its first calls are quick: what they took is reckoned from the others. */
-static void a_spin_begins_no_sooner_than_its_promise(void **state)
+/* Its first calls are not recorded: their time is computed from the later ones. */
+static void spin_starts_no_earlier_than_its_promise(void **state)
 {
 	start_recording();
 	weft_run(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE()));
@@ -228,7 +227,7 @@ static void a_spin_begins_no_sooner_than_its_promise(void **state)
 	forget();
 }
 
-static void few_calls_or_long_ones_are_no_spin(void **state)
+static void few_or_long_calls_are_no_spin(void **state)
 {
 	spin(8000, 1000);
 	explain(true);
@@ -240,9 +239,9 @@ static void few_calls_or_long_ones_are_no_spin(void **state)
 	forget();
 }
 
-/* ---- On its way, or hung ---- */
+/* ---- In flight, or hung ---- */
 
-/* Main waits for a connect that is under way for the last `age`; `others` of the same sort took `usual`. */
+/* Main waits for a connect that has been pending for `age` at the end; `others` of the same type took `usual`. */
 static void connect_at_the_end(uint64_t age, int others, uint64_t usual)
 {
 	static struct weft_record_site site = {.file = __FILE__, .line = __LINE__, .function = "connect"};
@@ -263,7 +262,7 @@ static void connect_at_the_end(uint64_t age, int others, uint64_t usual)
 	explain(true);
 }
 
-static void what_is_on_its_way_when_a_program_exits_is_no_alarm(void **state)
+static void operation_in_flight_at_exit_is_no_alarm(void **state)
 {
 	connect_at_the_end(5 * MS, 0, 0);
 	const struct weft_finding *finding = only(WEFT_FINDING_UNDERWAY, 0);
@@ -277,7 +276,7 @@ static void what_is_on_its_way_when_a_program_exits_is_no_alarm(void **state)
 	forget();
 }
 
-static void what_takes_much_longer_than_its_like_is_an_alarm(void **state)
+static void operation_much_slower_than_its_type_is_an_alarm(void **state)
 {
 	connect_at_the_end(600 * MS, 3, 100 * MS);
 	const struct weft_finding *finding = only(WEFT_FINDING_HANG, 0);
@@ -287,7 +286,7 @@ static void what_takes_much_longer_than_its_like_is_an_alarm(void **state)
 	forget();
 }
 
-static void what_takes_long_and_has_no_like_is_not_certain(void **state)
+static void slow_operation_of_a_unique_type_is_uncertain(void **state)
 {
 	connect_at_the_end(1500 * MS, 0, 0);
 	const struct weft_finding *finding = only(WEFT_FINDING_HANG, 0);
@@ -296,7 +295,7 @@ static void what_takes_long_and_has_no_like_is_not_certain(void **state)
 	forget();
 }
 
-static void what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end(void **state)
+static void unresolved_promise_is_certain_if_nothing_runs_at_the_end(void **state)
 {
 	for (int running = 0; running < 2; running++) {
 		start_recording();
@@ -320,7 +319,7 @@ static void what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end(void 
 	}
 }
 
-/* The newest is always served first; one of them takes 12 ms. */
+/* The newest promise always runs first; one of the runs takes 12 ms. */
 static void long_starvation_comes_before_a_short_stall(void **state)
 {
 	start_recording();
@@ -349,7 +348,7 @@ static void long_starvation_comes_before_a_short_stall(void **state)
 	forget();
 }
 
-static void a_label_outlives_what_it_was_given_to(void **state)
+static void label_follows_a_merged_promise(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -369,10 +368,10 @@ static void a_label_outlives_what_it_was_given_to(void **state)
 	forget();
 }
 
-/* ---- How hangs are told ---- */
+/* ---- Presentation of hangs ---- */
 
-/* The number-th line of evidence that has a role, or NULL. */
-static void many_hangs_of_one_sort_are_one_finding(void **state)
+/* Returns the line of evidence of that role and number, or NULL. */
+static void many_hangs_of_one_type_are_one_finding(void **state)
 {
 	enum { ORDERS = 12 };
 	static struct weft_record_site site = {0, "shop.c", "take_order", 7};
@@ -396,7 +395,7 @@ static void many_hangs_of_one_sort_are_one_finding(void **state)
 	assert_int_equal(model->promises[finding->promise].id, orders[0]);
 	assert_int_equal(finding->weight, ORDERS);
 	assert_non_null(strstr(finding->title, "\"order 1000\""));
-	assert_non_null(strstr(finding->title, "and 11 more of its sort"));
+	assert_non_null(strstr(finding->title, "and 11 more never resolved"));
 	assert_line(finding, WEFT_EVIDENCE_VICTIM, 0, orders[1], "hangs in the same way");
 	assert_line(finding, WEFT_EVIDENCE_VICTIM, 7, orders[8], "hangs in the same way");
 	assert_line(finding, WEFT_EVIDENCE_VICTIM, 8, 0, "and 3 more");
@@ -404,7 +403,7 @@ static void many_hangs_of_one_sort_are_one_finding(void **state)
 	forget();
 }
 
-static void a_long_chain_is_told_from_both_ends(void **state)
+static void long_chain_shows_both_ends(void **state)
 {
 	static const size_t lengths[] = {3, 16, 17, 20};
 	for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
@@ -425,7 +424,7 @@ static void a_long_chain_is_told_from_both_ends(void **state)
 			assert_line(hang, WEFT_EVIDENCE_CHAIN, i, ids[i], i + 1 < length ? "waits for" : "task");
 		if (length > 16) {
 			char more[48];
-			snprintf(more, sizeof more, "... and so on, %zu more ...", length - 16);
+			snprintf(more, sizeof more, "... %zu more ...", length - 16);
 			assert_line(hang, WEFT_EVIDENCE_CHAIN, 8, 0, more);
 			for (size_t i = 0; i < 8; i++)
 				assert_line(hang, WEFT_EVIDENCE_CHAIN, 9 + i, ids[length - 8 + i], i < 7 ? "waits for" : "task");
@@ -434,7 +433,7 @@ static void a_long_chain_is_told_from_both_ends(void **state)
 	}
 }
 
-/* Signals a condition, which runs, and goes on. */
+/* Signals a condition, which runs and continues. */
 static void signal_to(weft_id by, weft_id condition)
 {
 	weft_run(by);
@@ -442,7 +441,7 @@ static void signal_to(weft_id by, weft_id condition)
 	weft_run(by);
 }
 
-/* To wait for a condition is to signal it, too. */
+/* A wait for a condition is recorded as a signal, too. */
 static weft_id wait_for_condition(weft_id who, weft_id condition)
 {
 	weft_run(who);
@@ -453,7 +452,7 @@ static weft_id wait_for_condition(weft_id who, weft_id condition)
 	return task;
 }
 
-static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
+static void lost_wakeup_names_the_late_waiter_and_the_signal(void **state)
 {
 	for (int others = 0; others < 2; others++) {
 		start_recording();
@@ -470,7 +469,7 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 			now_ns += 7 * MS;
 		}
 		signal_to(early, unconcerned);
-		tick_ns = others ? 0 : 100; /* a coarse clock says that all of it was at one time */
+		tick_ns = others ? 0 : 100; /* a coarse clock: everything has the same time */
 		if (others)                 /* it was woken before, not by a later signal */
 			weft_resolve(condition, weft_create(condition, WEFT_KIND_TASK, WEFT_SITE()));
 		weft_id task = wait_for_condition(late, condition);
@@ -491,13 +490,11 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 		assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
 		assert_true(hang->sure);
 		assert_int_equal(model->promises[hang->root].id, task);
-		assert_non_null(strstr(hang->title, "\"ready\" was signalled 7.00 ms before"));
-		assert_non_null(strstr(hang->title, "\"late\" began to wait for it"));
+		assert_non_null(strstr(hang->title, "\"ready\" was signalled 7.00 ms before the wait"));
 		assert_int_equal((hang->end_ns - hang->start_ns) / (int64_t)MS, 7);
-		assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, early, "\"ready\", for which nobody waits yet");
-		assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, task, "\"late\" begins to wait for it");
-		assert_line(
-		    hang, WEFT_EVIDENCE_CAUSE, 2, condition, others ? "woke 1 other, not this one" : "was not signalled again");
+		assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, early, "\"ready\", but no promise waits for it yet");
+		assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, task, "\"late\" starts to wait as task");
+		assert_line(hang, WEFT_EVIDENCE_CAUSE, 2, condition, others ? "woke 1 other waiter" : "was not signalled again");
 		if (others)
 			assert_line(hang, WEFT_EVIDENCE_NOTE, 0, condition, "2 signals of");
 		else
@@ -506,8 +503,8 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 	}
 }
 
-/* The condition woke another one, and was not signalled again. */
-static void who_waits_after_the_last_signal_is_told_how_late_it_was(void **state)
+/* The condition woke another promise, and was not signalled again. */
+static void wait_after_the_last_signal_reports_the_delay(void **state)
 {
 	start_recording();
 	weft_id late = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -530,16 +527,15 @@ static void who_waits_after_the_last_signal_is_told_how_late_it_was(void **state
 	explain(true);
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, late);
 	assert_int_equal(hang->verdict, WEFT_VERDICT_NEVER_TRIED);
-	assert_non_null(strstr(hang->title, "lost wake-up"));
-	assert_non_null(strstr(hang->title, "\"ready\" was last signalled 3.00 ms before this began to wait for it"));
+	assert_non_null(strstr(hang->title, "\"ready\" was signalled 3.00 ms before the wait"));
 	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, WEFT_SYSTEM_ID, "for the last time");
-	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, second, "begins to wait for it: 3.00 ms too late");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, second, "starts to wait for it 3.00 ms too late: lost wake-up");
 	forget();
 }
 
-/* Nobody need end a condition: who asks about one hears who waits for it, and when it last did something.  A timer that its
- * callback set comes by itself. */
-static void what_need_not_end_is_pending_without_a_fault(void **state)
+/* A condition need not end: an explanation names its waiter and its last activity.  A timer of its callback fires without further
+ * action. */
+static void pending_condition_is_no_fault(void **state)
 {
 	start_recording();
 	weft_id loop = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOOP, WEFT_SITE());
@@ -558,8 +554,8 @@ static void what_need_not_end_is_pending_without_a_fault(void **state)
 	const struct {
 		weft_id id;
 		const char *says;
-	} asked[] = {{condition, "as it may be until somebody ends it: it last ran 7.00 ms before"},
-	    {idle, "as it may be until somebody ends it: it never ran"}, {timer, "no answer came from outside for it"}};
+	} asked[] = {{condition, "which is normal for its kind; it last ran 7.00 ms before the end"},
+	    {idle, "which is normal for its kind; it never ran"}, {timer, "it has waited"}};
 	for (size_t i = 0; i < 3; i++) {
 		struct weft_findings *why;
 		assert_int_equal(weft_explain_promise(&why, model, weft_model_find(model, asked[i].id), NULL, NULL), WEFT_OK);
@@ -575,7 +571,7 @@ static void what_need_not_end_is_pending_without_a_fault(void **state)
 	forget();
 }
 
-static void a_promise_that_hangs_is_told_with_the_locks_that_it_holds(void **state)
+static void hang_lists_the_held_locks(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -593,13 +589,12 @@ static void a_promise_that_hangs_is_told_with_the_locks_that_it_holds(void **sta
 	sleep_for(MS);
 	explain(true);
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
-	assert_non_null(strstr(hang->title, "and it holds lock"));
-	assert_non_null(strstr(hang->title, "\"cache\""));
-	assert_null(strstr(hang->title, "\"log\""));
+	assert_line(hang, WEFT_EVIDENCE_NOTE, 0, kept, "\"cache\"");
+	assert_null(line_of(hang, WEFT_EVIDENCE_NOTE, 1));
 	forget();
 }
 
-static void a_promise_whose_creator_failed_is_told_with_the_error(void **state)
+static void hang_after_a_failed_creator_shows_the_error(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -614,13 +609,13 @@ static void a_promise_whose_creator_failed_is_told_with_the_error(void **state)
 	explain(true);
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
 	assert_int_equal(hang->verdict, WEFT_VERDICT_CREATOR_FAILED);
-	assert_non_null(strstr(hang->title, "after its creator, async"));
+	assert_non_null(strstr(hang->title, ", which created task"));
 	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, creator, "creates task");
 	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, creator, "fails: broken pipe");
 	forget();
 }
 
-static void a_promise_that_nobody_runs_again_is_told_with_what_ended(void **state)
+static void hang_without_a_further_run_names_the_ended_input(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -634,13 +629,13 @@ static void a_promise_that_nobody_runs_again_is_told_with_what_ended(void **stat
 	explain(true);
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
 	assert_int_equal(hang->verdict, WEFT_VERDICT_NOT_RUN);
-	assert_non_null(strstr(hang->title, "it was not run again after timer"));
-	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, timer, "does not run after that");
+	assert_non_null(strstr(hang->title, "it did not run after timer"));
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, timer, "does not run afterwards");
 	forget();
 }
 
-/* The program exits as soon as the timer has ended. */
-static void whose_turn_had_not_come_does_not_hang(void **state)
+/* The program exits right after the end of the timer. */
+static void queued_callback_at_exit_is_not_a_hang(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -654,8 +649,8 @@ static void whose_turn_had_not_come_does_not_hang(void **state)
 	forget();
 }
 
-/* Answers take up to 200 ms: one that is 150 ms late when the program ends may be under way. */
-static void a_request_that_is_no_slower_than_its_like_does_not_hang(void **state)
+/* Responses take up to 200 ms: a response that is 150 ms late at the end of the program may be in flight. */
+static void request_of_usual_duration_does_not_hang(void **state)
 {
 	for (int is_slow = 0; is_slow < 2; is_slow++) {
 		start_recording();
@@ -673,7 +668,7 @@ static void a_request_that_is_no_slower_than_its_like_does_not_hang(void **state
 	}
 }
 
-static void where_the_trace_does_not_tell_one_hears_what_to_record(void **state)
+static void unknown_wait_advises_more_recording(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -683,12 +678,12 @@ static void where_the_trace_does_not_tell_one_hears_what_to_record(void **state)
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
 	assert_int_equal(hang->verdict, WEFT_VERDICT_UNKNOWN);
 	assert_false(hang->sure);
-	assert_non_null(strstr(hang->doubt, "does not tell what it waits for"));
-	assert_non_null(strstr(hang->next, "who waits for whom"));
+	assert_non_null(strstr(hang->doubt, "does not record what the promise waits for"));
+	assert_non_null(strstr(hang->next, "record the wait"));
 	forget();
 }
 
-static void all_that_wait_for_one_are_one_finding(void **state)
+static void waiters_of_one_promise_are_one_finding(void **state)
 {
 	static const size_t counts[] = {1, 2, 9, 10};
 	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
@@ -716,19 +711,19 @@ static void all_that_wait_for_one_are_one_finding(void **state)
 		assert_null(line_of(hang, WEFT_EVIDENCE_VICTIM, count < 10 ? count - 1 : 9));
 		forget();
 	}
-	/* One that waits for nobody is told with where it was created. */
+	/* A hang without a waiter is reported with its creation site. */
 	start_recording();
 	weft_should_resolve(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE()));
 	sleep_for(MS);
 	explain(true);
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, 0);
 	assert_non_null(strstr(hang->title, "findings_test.c"));
-	assert_non_null(strstr(hang->title, "nobody ever tried to resolve it"));
+	assert_non_null(strstr(hang->title, "nothing tried to resolve it"));
 	forget();
 }
 
-/* Pictures show a pending promise for as long as anything concerns it. */
-static void to_hold_a_lock_concerns_both_and_to_release_it_the_lock(void **state)
+/* Pictures show a pending promise until its last event. */
+static void hold_extends_both_promises_and_release_the_lock(void **state)
 {
 	start_recording();
 	weft_id holder = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
@@ -749,8 +744,8 @@ static void to_hold_a_lock_concerns_both_and_to_release_it_the_lock(void **state
 	forget();
 }
 
-/* What a state dump repeats changes nothing of what comes after it. */
-static void what_comes_after_a_repeated_await_is_read(void **state)
+/* Repeated events of a state dump do not affect later events. */
+static void events_after_a_repeated_await_are_read(void **state)
 {
 	start_recording();
 	weft_id waiter = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
@@ -767,7 +762,7 @@ static void what_comes_after_a_repeated_await_is_read(void **state)
 	forget();
 }
 
-static void counters_keep_all_their_samples(void **state)
+static void counters_keep_all_samples(void **state)
 {
 	enum { SAMPLES = 100, COUNTERS = 4 };
 	static struct weft_record_text names[COUNTERS] = {
@@ -788,9 +783,9 @@ static void counters_keep_all_their_samples(void **state)
 	forget();
 }
 
-/* ---- Circles and choices ---- */
+/* ---- Cycles and choices ---- */
 
-/* a waits for a pick of b and another; b waits for a. */
+/* a waits for a pick of b and another promise; b waits for a. */
 static weft_id circle_with_a_way_out(enum weft_kind other)
 {
 	start_recording();
@@ -810,14 +805,14 @@ static weft_id circle_with_a_way_out(enum weft_kind other)
 	return a;
 }
 
-static void a_circle_with_a_branch_that_can_end_is_none(void **state)
+static void cycle_with_a_pending_alternative_is_no_deadlock(void **state)
 {
 	circle_with_a_way_out(WEFT_KIND_TIMER);
 	assert_int_equal(findings->count, 0);
 	forget();
 }
 
-static void a_circle_whose_branches_are_all_stuck_is_one(void **state)
+static void cycle_with_only_stuck_alternatives_is_a_deadlock(void **state)
 {
 	circle_with_a_way_out(WEFT_KIND_BIND);
 	const struct weft_finding *cycle = only(WEFT_FINDING_CYCLE, 0);
@@ -831,7 +826,7 @@ static void a_circle_whose_branches_are_all_stuck_is_one(void **state)
 	forget();
 }
 
-static void who_waits_for_itself_is_a_circle_of_one(void **state)
+static void promise_awaiting_itself_is_a_cycle(void **state)
 {
 	start_recording();
 	weft_id task = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
@@ -847,7 +842,7 @@ static void who_waits_for_itself_is_a_circle_of_one(void **state)
 
 /* ---- Failures ---- */
 
-static void a_cancelled_promise_is_no_failure_however_it_is_spelt(void **state)
+static void every_spelling_of_cancelled_is_no_failure(void **state)
 {
 	static const char *const spellings[] = {"cancelled", "Lwt.Canceled", "ECANCELED", "operation canceled"};
 	start_recording();
@@ -874,7 +869,7 @@ static weft_id failed_client(unsigned port, const char *why)
 	return client;
 }
 
-static void failures_of_one_sort_cause_and_place_are_one(void **state)
+static void failures_of_one_type_error_and_site_are_one_finding(void **state)
 {
 	enum { COUNT = 120 };
 	weft_id clients[COUNT];
@@ -892,9 +887,9 @@ static void failures_of_one_sort_cause_and_place_are_one(void **state)
 	const struct weft_finding *many = &findings->findings[0];
 	assert_int_equal(model->promises[many->promise].id, clients[0]);
 	assert_int_equal(many->count, COUNT);
-	assert_non_null(strstr(many->title, "reset by peer; 119 more findings like it"));
-	assert_line(many, WEFT_EVIDENCE_LIKE, 0, clients[1], "fails after 1.00 ms");
-	assert_line(many, WEFT_EVIDENCE_LIKE, 7, clients[8], "fails after");
+	assert_non_null(strstr(many->title, "reset by peer; 119 similar findings (findings_test.c:"));
+	assert_line(many, WEFT_EVIDENCE_LIKE, 0, clients[1], "failed after 1.00 ms");
+	assert_line(many, WEFT_EVIDENCE_LIKE, 7, clients[8], "failed after");
 	assert_line(many, WEFT_EVIDENCE_LIKE, 8, 0, "and 111 more");
 	assert_null(line_of(many, WEFT_EVIDENCE_LIKE, 9));
 	assert_int_equal(model->promises[findings->findings[1].promise].id, refused);
@@ -903,7 +898,7 @@ static void failures_of_one_sort_cause_and_place_are_one(void **state)
 	forget();
 }
 
-/* ---- Calling it off ---- */
+/* ---- Cancellation ---- */
 
 static unsigned asked, allowed, last_percent;
 
@@ -915,7 +910,7 @@ static bool count_questions(void *ctx, unsigned percent)
 	return asked++ < allowed;
 }
 
-static void an_analysis_can_be_called_off_whenever_it_asks(void **state)
+static void analysis_can_be_cancelled_at_every_check(void **state)
 {
 	circle_with_a_way_out(WEFT_KIND_BIND);
 	const struct weft_explain_options options = {.go_on = count_questions, .ctx = &asked};
@@ -934,7 +929,7 @@ static void an_analysis_can_be_called_off_whenever_it_asks(void **state)
 			assert_int_equal(status, WEFT_ECANCELLED);
 			assert_int_equal(err.status, WEFT_ECANCELLED);
 			assert_null(out);
-			assert_int_equal(asked, allowed + 1); /* and it does not ask again */
+			assert_int_equal(asked, allowed + 1); /* it does not ask again */
 			questions++;
 		}
 		assert_true(questions > 5);
@@ -942,7 +937,7 @@ static void an_analysis_can_be_called_off_whenever_it_asks(void **state)
 	forget();
 }
 
-static void kinds_that_are_not_listed_have_the_traits_of_unknown(void **state)
+static void unlisted_kinds_have_the_traits_of_unknown(void **state)
 {
 	assert_true(weft_kind_has(77, WEFT_TRAIT_INPUTS));
 	assert_false(weft_kind_has(77, WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS));
@@ -950,9 +945,9 @@ static void kinds_that_are_not_listed_have_the_traits_of_unknown(void **state)
 	assert_true(weft_kind_has(WEFT_KIND_TIMER, WEFT_TRAIT_OUTSIDE));
 	assert_true(weft_kind_has(WEFT_KIND_SYSTEM, WEFT_TRAIT_ENDLESS));
 }
-/* ---- What is used after its end, or before its beginning ---- */
+/* ---- Use of a promise after its end, or before its creation ---- */
 
-static void what_awaits_or_takes_a_lock_after_its_end_is_told(void **state)
+static void await_or_lock_after_the_end_is_misuse(void **state)
 {
 	start_recording();
 	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE()), ended[2];
@@ -965,7 +960,7 @@ static void what_awaits_or_takes_a_lock_after_its_end_is_told(void **state)
 		weft_resolve(ended[i], ended[i]);
 	}
 	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
-	weft_await(other, ended[0]); /* which is no fault */
+	weft_await(other, ended[0]); /* no fault */
 	weft_await(ended[0], other);
 	weft_awaits_no_more(ended[0], other);
 	weft_hold(ended[1], lock);
@@ -980,17 +975,17 @@ static void what_awaits_or_takes_a_lock_after_its_end_is_told(void **state)
 		assert_int_equal(finding->severity, WEFT_SEVERITY_ALARM);
 		assert_true(finding->sure);
 		assert_int_equal(model->promises[finding->promise].id, ended[i]);
-		assert_non_null(strstr(finding->title, i ? "took lock" : "began to wait for request"));
+		assert_non_null(strstr(finding->title, i ? "takes lock" : "waits for request"));
 		assert_line(finding, WEFT_EVIDENCE_CAUSE, 1, ended[i], "ends");
-		assert_line(finding, WEFT_EVIDENCE_CAUSE, 2, i ? lock : other, i ? "takes lock" : "begins to wait for");
+		assert_line(finding, WEFT_EVIDENCE_CAUSE, 2, i ? lock : other, i ? "takes lock" : "starts to wait for");
 	}
 	forget();
 }
 
-/* The callback of a request that has ended makes the next one, as libevent's do. */
-static void what_a_callback_goes_on_with_is_no_misuse(void **state)
+/* The callback of an ended request creates the next one, as in libevent. */
+static void next_request_from_a_callback_is_no_misuse(void **state)
 {
-	struct weft_record_place place = {.address = (const void *)(uintptr_t)what_a_callback_goes_on_with_is_no_misuse};
+	struct weft_record_place place = {.address = (const void *)(uintptr_t)next_request_from_a_callback_is_no_misuse};
 	start_recording();
 	weft_id first = weft_create_at(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, &place), second;
 	weft_signal(WEFT_SYSTEM_ID, first);
@@ -1006,11 +1001,11 @@ static void what_a_callback_goes_on_with_is_no_misuse(void **state)
 }
 
 /* The first test: its first recording has id 1. */
-static void an_id_that_nobody_was_given_is_told(void **state)
+static void unissued_id_is_reported(void **state)
 {
 	for (int kept = 0; kept < 2; kept++) {
 		weft_id before = kept ? 0 : 77777, p;
-		if (kept) { /* of a recording before this one, which is no fault */
+		if (kept) { /* an id of an earlier recording, which is no fault */
 			start_recording();
 			before = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
 			weft_stop();
@@ -1034,7 +1029,7 @@ static void an_id_that_nobody_was_given_is_told(void **state)
 	}
 }
 
-static void an_os_thread_that_waits_after_the_last_signal_sleeps_for_ever(void **state)
+static void thread_waiting_after_the_last_signal_hangs(void **state)
 {
 	start_recording();
 	weft_id sleeper = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
@@ -1056,15 +1051,15 @@ static void an_os_thread_that_waits_after_the_last_signal_sleeps_for_ever(void *
 	assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
 	assert_int_equal(model->promises[hang->root].id, condition);
 	assert_non_null(strstr(hang->title, "\"sleeper\""));
-	assert_non_null(strstr(hang->title, "sleeps for ever: lost wake-up"));
-	assert_non_null(strstr(hang->title, "was last signalled 7.00 ms before"));
+	assert_non_null(strstr(hang->title, "sleeps forever: condition"));
+	assert_non_null(strstr(hang->title, "was signalled 7.00 ms before the wait"));
 	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, by, "for the last time");
-	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, by, "ends: nobody else ever signalled");
-	assert_line(hang, WEFT_EVIDENCE_CAUSE, 2, sleeper, "7.00 ms too late");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, by, "ends; no other thread ever signalled");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 2, sleeper, "7.00 ms too late: lost wake-up");
 	forget();
 }
 
-/* ---- Work that nobody takes ---- */
+/* ---- Work that no worker takes ---- */
 
 struct worker {
 	weft_id thread, condition, job;
@@ -1111,7 +1106,7 @@ static void record_worker(bool is_late)
 		sem_post(&w.go);
 		sem_wait(&w.went);
 	}
-	if (!is_late) /* it waits, and is told: then it is at fault for something else */
+	if (!is_late) /* the worker waits and is signalled: then another finding is right */
 		weft_signal_only(asks, w.condition);
 	pthread_join(thread, NULL);
 	sleep_for(3000ull * MS);
@@ -1122,7 +1117,7 @@ static void record_worker(bool is_late)
 	sem_destroy(&w.went);
 }
 
-static void work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup(void **state)
+static void work_with_all_workers_asleep_is_a_lost_wakeup(void **state)
 {
 	start_recording();
 	record_worker(true);
@@ -1130,8 +1125,9 @@ static void work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup(vo
 	assert_int_equal(hang->kind, WEFT_FINDING_HANG);
 	assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
 	assert_non_null(strstr(hang->title, "\"compress\""));
-	assert_non_null(strstr(hang->title, "lost wake-up, condition"));
-	assert_non_null(strstr(hang->title, "\"there is work\" was last signalled 5.00 ms before thread"));
+	assert_non_null(strstr(hang->title, "missed the signal for work"));
+	assert_non_null(strstr(line_of(hang, WEFT_EVIDENCE_CAUSE, 1)->text, "\"there is work\" for the last time"));
+	assert_non_null(strstr(line_of(hang, WEFT_EVIDENCE_CAUSE, 2)->text, "5.00 ms too late: lost wake-up"));
 	forget();
 	start_recording();
 	record_worker(false);
@@ -1139,8 +1135,8 @@ static void work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup(vo
 	forget();
 }
 
-/* That nobody ended others may be since what they need is not released. */
-static void a_hang_that_is_explained_comes_before_many_that_are_not(void **state)
+/* Promises that nothing resolved may wait for a lock that is not released. */
+static void explained_hang_precedes_many_unexplained_ones(void **state)
 {
 	start_recording();
 	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
@@ -1162,7 +1158,7 @@ static void a_hang_that_is_explained_comes_before_many_that_are_not(void **state
 	forget();
 }
 
-static void a_lock_that_nobody_takes_though_its_loop_sleeps_hangs(void **state)
+static void released_lock_not_taken_by_its_sleeping_loop_hangs(void **state)
 {
 	start_recording();
 	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
@@ -1181,7 +1177,7 @@ static void a_lock_that_nobody_takes_though_its_loop_sleeps_hangs(void **state)
 	forget();
 }
 
-/* ---- Errors that nobody looks at ---- */
+/* ---- Unread errors ---- */
 
 enum notice { READ, UNASKED, IGNORED };
 
@@ -1203,7 +1199,7 @@ static weft_id record_failure(enum notice notice)
 	return task;
 }
 
-static void who_is_told_of_a_failure_and_does_not_ask_for_it_takes_no_notice(void **state)
+static void failure_without_a_read_is_reported(void **state)
 {
 	for (enum notice notice = READ; notice <= IGNORED; notice++) {
 		start_recording();
@@ -1215,26 +1211,26 @@ static void who_is_told_of_a_failure_and_does_not_ask_for_it_takes_no_notice(voi
 			const struct weft_finding *failure = only(WEFT_FINDING_FAILURE, task);
 			assert_int_equal(failure->severity, notice == UNASKED ? WEFT_SEVERITY_ALARM : WEFT_SEVERITY_INFORMATION);
 			assert_line(failure, WEFT_EVIDENCE_CAUSE, 1, task,
-			    notice == UNASKED ? "who is told of that does not ask how it ended" : "its result is ignored");
+			    notice == UNASKED ? "its callback does not ask for the result" : "its result is ignored");
 		}
 		forget();
 	}
 }
 
-/* ---- What is tried again ---- */
+/* ---- Retries ---- */
 
-enum again { BY_IDLE, IN_CALLBACK, THROUGH_OTHERS };
+enum again { BY_IDLE, IN_CALLBACK, THROUGH_OTHERS, BY_REQUESTS };
 
-/* 40 tries, each made where the one before is known to have failed. */
+/* Records 40 tries, each created when the failure of the previous one is known. */
 static void try_again(enum again again)
 {
 	weft_id story = weft_create(WEFT_SYSTEM_ID, again == BY_IDLE ? WEFT_KIND_HANDLE : WEFT_KIND_LOOP, WEFT_SITE());
-	weft_id maker = story, before = 0;
+	weft_id maker = again == BY_REQUESTS ? weft_create(story, WEFT_KIND_REQUEST, WEFT_SITE()) : story, before = 0;
 	for (int i = 0; i < 40; i++) {
 		weft_run(maker);
 		weft_id try = weft_create(maker, WEFT_KIND_CONNECT, WEFT_SITE()), other = 0;
 		weft_await(story, try);
-		if (before) /* a task of GLib ends when its callback has returned */
+		if (before) /* a GLib task ends when its callback has returned */
 			weft_fail(WEFT_SYSTEM_ID, before, "refused");
 		sleep_for(MS);
 		weft_run(try);
@@ -1245,6 +1241,14 @@ static void try_again(enum again again)
 		weft_fail(WEFT_SYSTEM_ID, try, "refused");
 		if (again == BY_IDLE)
 			continue;
+		if (again == BY_REQUESTS) { /* the callback of a request makes the next one */
+			weft_read(story, try);
+			weft_id request = weft_create(maker, WEFT_KIND_REQUEST, WEFT_SITE());
+			weft_resolve(WEFT_SYSTEM_ID, request);
+			weft_read(maker, request);
+			maker = request;
+			continue;
+		}
 		other = weft_create(story, WEFT_KIND_BIND, WEFT_SITE());
 		weft_read(other, try);
 		weft_fail(other, other, "refused");
@@ -1257,9 +1261,9 @@ static void try_again(enum again again)
 	sleep_for(MS);
 }
 
-static void tries_are_one_series_whoever_makes_them(void **state)
+static void retries_by_different_callers_are_one_series(void **state)
 {
-	for (enum again again = BY_IDLE; again <= THROUGH_OTHERS; again++) {
+	for (enum again again = BY_IDLE; again <= BY_REQUESTS; again++) {
 		start_recording();
 		try_again(again);
 		explain(true);
@@ -1273,9 +1277,9 @@ static void tries_are_one_series_whoever_makes_them(void **state)
 	}
 }
 
-/* ---- Who would end it ---- */
+/* ---- Resolver of a promise ---- */
 
-static void who_ended_the_others_and_waits_itself_is_named(void **state)
+static void blocked_resolver_of_the_same_type_is_named(void **state)
 {
 	start_recording();
 	weft_id packer = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()), push[2];
@@ -1294,13 +1298,12 @@ static void who_ended_the_others_and_waits_itself_is_named(void **state)
 	explain(true);
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, push[1]);
 	assert_non_null(strstr(hang->title, "\"packer\""));
-	assert_non_null(strstr(hang->title, "which ended the last other, waits itself for task"));
-	assert_non_null(strstr(hang->title, "\"take printer\""));
+	assert_non_null(strstr(hang->title, "which resolves promises like task"));
 	assert_non_null(strstr(hang->next, "\"take printer\""));
 	forget();
 }
 
-static void who_has_got_a_semaphore_is_told(void **state)
+static void semaphore_holder_is_named(void **state)
 {
 	start_recording();
 	weft_id user[3], token[3];
@@ -1330,8 +1333,8 @@ static void who_has_got_a_semaphore_is_told(void **state)
 	bool ended = false;
 	for (size_t i = 0; line_of(hang, WEFT_EVIDENCE_NOTE, i); i++) {
 		const struct weft_evidence *line = line_of(hang, WEFT_EVIDENCE_NOTE, i);
-		note = strstr(line->text, "has got it there") ? line : note;
-		ended |= strstr(line->text, "1 who had got it has come to the end") != NULL;
+		note = strstr(line->text, "got the semaphore then") ? line : note;
+		ended |= strstr(line->text, "1 promise that got it has ended") != NULL;
 	}
 	assert_non_null(note);
 	assert_int_equal(model->promises[note->promise].id, user[1]);
@@ -1339,8 +1342,8 @@ static void who_has_got_a_semaphore_is_told(void **state)
 	forget();
 }
 
-/* Of a program that was killed hangs what did nothing for three quarters of its time. */
-static void what_did_something_before_the_kill_is_under_way(void **state)
+/* In a killed program, a promise without events for three quarters of the run hangs. */
+static void recently_active_promise_at_a_kill_is_in_flight(void **state)
 {
 	for (int is_idle = 0; is_idle < 2; is_idle++) {
 		start_recording();
@@ -1366,56 +1369,56 @@ static void what_did_something_before_the_kill_is_under_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(an_id_that_nobody_was_given_is_told),
-	    cmocka_unit_test(a_loop_that_sleeps_is_kept_by_what_it_still_waits_for),
-	    cmocka_unit_test(a_loop_that_runs_or_has_returned_is_not_told),
-	    cmocka_unit_test(a_loop_that_is_closed_before_its_handles_is_an_alarm),
-	    cmocka_unit_test(code_that_is_called_for_ever_spins),
-	    cmocka_unit_test(a_spin_that_ends_is_not_sure),
-	    cmocka_unit_test(the_longest_of_several_spins_is_told),
-	    cmocka_unit_test(a_spin_begins_no_sooner_than_its_promise),
-	    cmocka_unit_test(few_calls_or_long_ones_are_no_spin),
-	    cmocka_unit_test(what_is_finalized_without_returning_is_found_once_for_its_sort),
-	    cmocka_unit_test(a_message_makes_its_sender_wait_for_who_handles_it),
-	    cmocka_unit_test(what_is_on_its_way_when_a_program_exits_is_no_alarm),
-	    cmocka_unit_test(what_takes_much_longer_than_its_like_is_an_alarm),
-	    cmocka_unit_test(what_takes_long_and_has_no_like_is_not_certain),
-	    cmocka_unit_test(what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end),
-	    cmocka_unit_test(many_hangs_of_one_sort_are_one_finding),
+	    cmocka_unit_test(unissued_id_is_reported),
+	    cmocka_unit_test(sleeping_loop_lists_the_handles_keeping_it_alive),
+	    cmocka_unit_test(running_or_returned_loop_is_no_finding),
+	    cmocka_unit_test(loop_closed_before_its_handles_is_an_alarm),
+	    cmocka_unit_test(endlessly_called_handle_spins),
+	    cmocka_unit_test(finished_spin_is_uncertain),
+	    cmocka_unit_test(longest_of_several_spins_is_reported),
+	    cmocka_unit_test(spin_starts_no_earlier_than_its_promise),
+	    cmocka_unit_test(few_or_long_calls_are_no_spin),
+	    cmocka_unit_test(unreturned_tasks_of_one_type_are_one_finding),
+	    cmocka_unit_test(unanswered_message_names_its_receiver),
+	    cmocka_unit_test(operation_in_flight_at_exit_is_no_alarm),
+	    cmocka_unit_test(operation_much_slower_than_its_type_is_an_alarm),
+	    cmocka_unit_test(slow_operation_of_a_unique_type_is_uncertain),
+	    cmocka_unit_test(unresolved_promise_is_certain_if_nothing_runs_at_the_end),
+	    cmocka_unit_test(many_hangs_of_one_type_are_one_finding),
 	    cmocka_unit_test(long_starvation_comes_before_a_short_stall),
-	    cmocka_unit_test(a_label_outlives_what_it_was_given_to),
-	    cmocka_unit_test(what_awaits_or_takes_a_lock_after_its_end_is_told),
-	    cmocka_unit_test(what_a_callback_goes_on_with_is_no_misuse),
-	    cmocka_unit_test(work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup),
-	    cmocka_unit_test(a_lock_that_nobody_takes_though_its_loop_sleeps_hangs),
-	    cmocka_unit_test(failures_of_one_sort_cause_and_place_are_one),
-	    cmocka_unit_test(a_hang_that_is_explained_comes_before_many_that_are_not),
-	    cmocka_unit_test(who_is_told_of_a_failure_and_does_not_ask_for_it_takes_no_notice),
-	    cmocka_unit_test(tries_are_one_series_whoever_makes_them),
-	    cmocka_unit_test(who_ended_the_others_and_waits_itself_is_named),
-	    cmocka_unit_test(who_has_got_a_semaphore_is_told),
-	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
-	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
-	    cmocka_unit_test(who_waits_after_the_last_signal_is_told_how_late_it_was),
-	    cmocka_unit_test(an_os_thread_that_waits_after_the_last_signal_sleeps_for_ever),
-	    cmocka_unit_test(what_need_not_end_is_pending_without_a_fault),
-	    cmocka_unit_test(a_promise_that_hangs_is_told_with_the_locks_that_it_holds),
-	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
-	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),
-	    cmocka_unit_test(whose_turn_had_not_come_does_not_hang),
-	    cmocka_unit_test(a_request_that_is_no_slower_than_its_like_does_not_hang),
-	    cmocka_unit_test(where_the_trace_does_not_tell_one_hears_what_to_record),
-	    cmocka_unit_test(all_that_wait_for_one_are_one_finding),
-	    cmocka_unit_test(to_hold_a_lock_concerns_both_and_to_release_it_the_lock),
-	    cmocka_unit_test(what_comes_after_a_repeated_await_is_read),
-	    cmocka_unit_test(counters_keep_all_their_samples),
-	    cmocka_unit_test(a_circle_with_a_branch_that_can_end_is_none),
-	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
-	    cmocka_unit_test(who_waits_for_itself_is_a_circle_of_one),
-	    cmocka_unit_test(a_cancelled_promise_is_no_failure_however_it_is_spelt),
-	    cmocka_unit_test(an_analysis_can_be_called_off_whenever_it_asks),
-	    cmocka_unit_test(kinds_that_are_not_listed_have_the_traits_of_unknown),
-	    cmocka_unit_test(what_did_something_before_the_kill_is_under_way),
+	    cmocka_unit_test(label_follows_a_merged_promise),
+	    cmocka_unit_test(await_or_lock_after_the_end_is_misuse),
+	    cmocka_unit_test(next_request_from_a_callback_is_no_misuse),
+	    cmocka_unit_test(work_with_all_workers_asleep_is_a_lost_wakeup),
+	    cmocka_unit_test(released_lock_not_taken_by_its_sleeping_loop_hangs),
+	    cmocka_unit_test(failures_of_one_type_error_and_site_are_one_finding),
+	    cmocka_unit_test(explained_hang_precedes_many_unexplained_ones),
+	    cmocka_unit_test(failure_without_a_read_is_reported),
+	    cmocka_unit_test(retries_by_different_callers_are_one_series),
+	    cmocka_unit_test(blocked_resolver_of_the_same_type_is_named),
+	    cmocka_unit_test(semaphore_holder_is_named),
+	    cmocka_unit_test(long_chain_shows_both_ends),
+	    cmocka_unit_test(lost_wakeup_names_the_late_waiter_and_the_signal),
+	    cmocka_unit_test(wait_after_the_last_signal_reports_the_delay),
+	    cmocka_unit_test(thread_waiting_after_the_last_signal_hangs),
+	    cmocka_unit_test(pending_condition_is_no_fault),
+	    cmocka_unit_test(hang_lists_the_held_locks),
+	    cmocka_unit_test(hang_after_a_failed_creator_shows_the_error),
+	    cmocka_unit_test(hang_without_a_further_run_names_the_ended_input),
+	    cmocka_unit_test(queued_callback_at_exit_is_not_a_hang),
+	    cmocka_unit_test(request_of_usual_duration_does_not_hang),
+	    cmocka_unit_test(unknown_wait_advises_more_recording),
+	    cmocka_unit_test(waiters_of_one_promise_are_one_finding),
+	    cmocka_unit_test(hold_extends_both_promises_and_release_the_lock),
+	    cmocka_unit_test(events_after_a_repeated_await_are_read),
+	    cmocka_unit_test(counters_keep_all_samples),
+	    cmocka_unit_test(cycle_with_a_pending_alternative_is_no_deadlock),
+	    cmocka_unit_test(cycle_with_only_stuck_alternatives_is_a_deadlock),
+	    cmocka_unit_test(promise_awaiting_itself_is_a_cycle),
+	    cmocka_unit_test(every_spelling_of_cancelled_is_no_failure),
+	    cmocka_unit_test(analysis_can_be_cancelled_at_every_check),
+	    cmocka_unit_test(unlisted_kinds_have_the_traits_of_unknown),
+	    cmocka_unit_test(recently_active_promise_at_a_kill_is_in_flight),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

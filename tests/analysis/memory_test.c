@@ -9,13 +9,13 @@
 #include <cmocka.h>
 
 #include "allocations.h"
-#include "analysis/check.h"
-#include "analysis/diff.h"
-#include "analysis/explain.h"
-#include "analysis/path.h"
-#include "analysis/waits.h"
+#include "analysis/findings/explain.h"
+#include "analysis/index/path.h"
+#include "analysis/queries/check.h"
+#include "analysis/queries/diff.h"
+#include "analysis/queries/waits.h"
 
-/* A circle, a hang that is a lost wake-up, a failure, a stall with a victim, a leak: a mirage-profile trace. */
+/* A mirage-profile trace with a cycle, a hang by a lost wake-up, a failure, a stall with a victim, and a leak. */
 static unsigned char bytes[1 << 16];
 static size_t used;
 static uint64_t now_ns = 1000;
@@ -59,7 +59,7 @@ static int setup(void **state)
 	const uint64_t system = (uint64_t)-1;
 	used = 30;
 	create(system, 1, 8);
-	event(9, 1, system); /* nobody waits */
+	event(9, 1, system); /* unread */
 	event(7, system, 0);
 	event(9, 1, system);
 	create(1, 2, 1);
@@ -111,7 +111,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Fails allocation 0, 1, 2, ... of CALL until it succeeds; `out` is to stay NULL until then. */
+/* Fails allocation 0, 1, 2, ... of CALL until it succeeds; `out` must stay NULL until then. */
 #define FAIL_ALL(out, least, CALL)                                                                                               \
 	do {                                                                                                                     \
 		long n = 0;                                                                                                      \
@@ -129,7 +129,7 @@ static int teardown(void **state)
 		assert_true(n >= (least));                                                                                       \
 	} while (0)
 
-/* Whichever allocation fails, if all others succeed: all is found that was found with all of the memory, or nothing is said. */
+/* With any single failing allocation, weft_explain finds the same as with all memory, or returns an error. */
 static void explain_while_one_fails(const struct weft_findings *whole)
 {
 	bool failed = true;
@@ -177,7 +177,7 @@ static void test_explain(void **state)
 	assert_int_equal(weft_explain_promise(&none, model, 1000, NULL, NULL), WEFT_ENOTFOUND);
 }
 
-static void test_others(void **state)
+static void test_waits_and_paths(void **state)
 {
 	struct weft_waits *waits = NULL;
 	FAIL_ALL(waits, 5, weft_waits_create(&waits, model, model->end_ns, &err));
@@ -194,11 +194,11 @@ static void test_others(void **state)
 	assert_int_equal(diff->count, 0);
 	weft_diff_destroy(diff);
 	struct weft_rule rule;
-	struct weft_checked checked = {.value = -1};
+	struct weft_rule_result checked = {.value = -1};
 	assert_int_equal(weft_rule_parse(&rule, "pending(leak)<10", NULL), WEFT_OK);
 	const void *untouched = NULL;
 	FAIL_ALL(untouched, 2, weft_rule_check(&checked, model, &rule, &err));
-	assert_int_equal(checked.outcome, WEFT_RULE_BROKEN);
+	assert_int_equal(checked.outcome, WEFT_RULE_VIOLATED);
 	assert_int_equal(checked.value, 40);
 }
 
@@ -206,7 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_explain),
-	    cmocka_unit_test(test_others),
+	    cmocka_unit_test(test_waits_and_paths),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

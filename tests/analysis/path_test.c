@@ -1,5 +1,5 @@
-/* path_test.c: critical paths of programs whose path is known, since they were made along it; other promises run and wait beside
- * it. SPDX-License-Identifier: ISC */
+/* path_test.c: critical paths of programs with a known path, because each program was generated along its path; other promises
+ * run and wait beside it. SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <weft/record.h>
 
-#include "analysis/path.h"
-#include "analysis/waits.h"
+#include "analysis/index/path.h"
+#include "analysis/queries/waits.h"
 
 enum { STEPS = 200, PROGRAMS = 300 };
 
@@ -24,7 +24,7 @@ static uint64_t between(uint64_t least, uint64_t most)
 	return least + (z ^ (z >> 31)) % (most - least + 1);
 }
 
-/* Every event takes a ns, so that no two happen at once. */
+/* Each event takes 1 ns, so that no two events have the same time. */
 static uint64_t read_clock(void)
 {
 	return ++now_ns;
@@ -38,7 +38,7 @@ static struct expected {
 static size_t expected_count;
 static uint64_t trace_start_ns;
 
-/* The path's next step begins with the event that comes now. */
+/* The next step of the path starts with the next event. */
 static void expect_step(enum weft_step_kind kind, weft_id promise)
 {
 	struct expected *last = expected_count ? &expected[expected_count - 1] : NULL;
@@ -53,7 +53,7 @@ static void pass(void)
 	now_ns += between(10, 5000);
 }
 
-/* Something else runs, and changes nothing. */
+/* Another promise runs, without effect on the path. */
 static void noise(void)
 {
 	for (uint64_t i = between(0, 3); i > 0; i--) {
@@ -69,7 +69,7 @@ static void noise(void)
 	}
 }
 
-/* `worker` runs.  It creates a task that the outside resolves, and goes on when it is run for that. */
+/* `worker` runs.  It creates a task that the outside resolves, and continues in a run for that task. */
 static void wait_outside(weft_id worker)
 {
 	weft_id task = weft_create(worker, WEFT_KIND_TIMER, NULL);
@@ -90,12 +90,12 @@ static void wait_outside(weft_id worker)
 	pass();
 }
 
-/* `worker` has another do something for it, which that ends with a value. */
+/* `worker` delegates work to another promise, which ends with a value. */
 static void wait_for_other(weft_id worker, int depth)
 {
 	weft_id other = weft_create(worker, WEFT_KIND_BIND, NULL);
 	weft_await(worker, other);
-	/* The other begins only when a message comes, on which nothing depends that is known: it is created, and waits. */
+	/* The other promise starts with a message without a known cause: it is created, and waits. */
 	weft_signal(worker, other);
 	expect_step(WEFT_STEP_RUNNING, other);
 	pass();
@@ -105,8 +105,8 @@ static void wait_for_other(weft_id worker, int depth)
 		else
 			wait_outside(other);
 	weft_resolve(other, other);
-	expect_step(WEFT_STEP_RUNNING, other); /* until it is read */
-	/* Others run first. */
+	expect_step(WEFT_STEP_RUNNING, other); /* until its result is read */
+	/* Other promises run first. */
 	expect_step(WEFT_STEP_READY, worker);
 	pass();
 	noise();
@@ -124,7 +124,7 @@ static struct weft_model *read_model(struct weft_trace **trace)
 	return model;
 }
 
-static void test_known_paths(void **state)
+static void test_known_paths_are_found(void **state)
 {
 	for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
 		seed_state = seed;
@@ -177,8 +177,9 @@ static void test_known_paths(void **state)
 	}
 }
 
-/* A connection that is closed while it still reads, as node's are, waited for what came before; not for who ran until then. */
-static void test_read_given_up(void **state)
+/* A connection that closes during a read, as in node, waited for the earlier input, and not for the promise that ran until then.
+ */
+static void test_abandoned_read_waits_for_earlier_input(void **state)
 {
 	now_ns = 5000;
 	memset(buffer, 0, sizeof buffer);
@@ -219,7 +220,7 @@ static void test_read_given_up(void **state)
 	weft_trace_close(trace);
 }
 
-/* A connection of a loop that reads all the time. */
+/* A connection of a loop with a pending read at all times. */
 static weft_id open_connection(const char *text, weft_id *read)
 {
 	const weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, NULL);
@@ -229,7 +230,7 @@ static weft_id open_connection(const char *text, weft_id *read)
 	return id;
 }
 
-/* Bytes come to a connection, which goes on reading. */
+/* Bytes arrive on a connection, which starts its next read. */
 static void come(weft_id loop, weft_id id, weft_id *read, uint64_t position, int64_t at_ns)
 {
 	weft_idle(false);
@@ -244,9 +245,9 @@ static void come(weft_id loop, weft_id id, weft_id *read, uint64_t position, int
 	weft_run(loop);
 }
 
-/* A read that stands while its program asks somebody else waits for that one, and for its own other end only from the answer on.
- */
-static void test_asks_another(void **state)
+/* A read that is pending while its program queries another server waits for that server, and for its own peer only from that
+ * answer on. */
+static void test_pending_read_waits_for_the_queried_peer(void **state)
 {
 	now_ns = 5000;
 	memset(buffer, 0, sizeof buffer);
@@ -291,9 +292,9 @@ static void test_asks_another(void **state)
 	weft_trace_close(trace);
 }
 
-/* What sends to a handle of a loop woke it: the handle was ready since then, and not since it ran last; and who sleeps is not
- * ready, also where nothing tells for what. */
-static void test_woken_by_another(void **state)
+/* A send to a handle of a loop woke the loop: the handle was ready since the send, not since its last run.  A sleeping promise is
+ * not ready, even without a known input. */
+static void test_handle_is_ready_since_the_wakeup(void **state)
 {
 	now_ns = 5000;
 	memset(buffer, 0, sizeof buffer);
@@ -339,8 +340,48 @@ static void test_woken_by_another(void **state)
 	weft_trace_close(trace);
 }
 
-/* However odd the trace: steps join without gap, from creation to end; and blames add up to the same. */
-static void test_sums_of_noise(void **state)
+/* A timer that its callback starts again waits from the end of that callback, as the one timer of a node process does. */
+static void test_restarted_timer_waits_since_its_last_callback(void **state)
+{
+	now_ns = 5000;
+	memset(buffer, 0, sizeof buffer);
+	struct weft_record_options options = {
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_id loop = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOOP, NULL);
+	weft_run(loop);
+	weft_id task = weft_create(loop, WEFT_KIND_TASK, NULL), timer = weft_create(loop, WEFT_KIND_TIMER, NULL);
+	for (int i = 0; i < 2; i++) {
+		weft_idle(false);
+		now_ns += 50000000;
+		weft_run(loop);
+		weft_signal(WEFT_SYSTEM_ID, timer);
+		now_ns += 1000;
+		if (i == 0)
+			weft_run(loop);
+	}
+	weft_resolve(timer, task);
+	weft_stop();
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = read_model(&trace);
+	struct weft_path *path = NULL;
+	assert_int_equal(weft_path_create(&path, model, weft_model_find(model, task), NULL), WEFT_OK);
+	int64_t waited_ns = 0;
+	for (size_t i = 0; i < path->count; i++) {
+		const struct weft_path_step *s = &path->steps[i];
+		if (s->kind == WEFT_STEP_WAITING) {
+			assert_int_equal(model->promises[s->promise].id, timer);
+			waited_ns += s->end_ns - s->start_ns;
+		}
+	}
+	assert_in_range(waited_ns, 100000000, 100000100);
+	weft_path_destroy(path);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
+/* For every random trace the steps are gapless from creation to end, and the blame adds up to the same time. */
+static void test_path_of_random_trace_is_gapless(void **state)
 {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		seed_state = seed;
@@ -413,11 +454,12 @@ static void test_sums_of_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_known_paths),
-	    cmocka_unit_test(test_read_given_up),
-	    cmocka_unit_test(test_asks_another),
-	    cmocka_unit_test(test_woken_by_another),
-	    cmocka_unit_test(test_sums_of_noise),
+	    cmocka_unit_test(test_known_paths_are_found),
+	    cmocka_unit_test(test_abandoned_read_waits_for_earlier_input),
+	    cmocka_unit_test(test_pending_read_waits_for_the_queried_peer),
+	    cmocka_unit_test(test_handle_is_ready_since_the_wakeup),
+	    cmocka_unit_test(test_restarted_timer_waits_since_its_last_callback),
+	    cmocka_unit_test(test_path_of_random_trace_is_gapless),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
-/* planted.c: records random programs of promises, each with one fault and without it: does weft explain find the fault, and
- *nothing else?
+/* planted.c: records random programs of promises, each with one fault and without it, and checks that weft explain finds the
+ *fault and nothing else.
  *
  *	planted COUNT [FIRST-SEED]	COUNT programs with each kind of fault, and healthy ones; prints a table
- *	planted --seeds FILE		programs that weft explain once got wrong: lines of HOW FAULT SEED
- *	planted --show HOW FAULT SEED OUT	explains it, and writes one program's trace
+ *	planted --seeds FILE		programs with wrong findings in earlier versions: lines of HOW FAULT SEED
+ *	planted --show HOW FAULT SEED OUT	explains one program, and writes its trace
  *
  * Each program is recorded three times: whole; into a ring that is too small for it; and cut, as if it had been killed, or its
  * file shortened.  On whole traces every fault must be the first finding of its kind and name what was planted, and a healthy
@@ -14,21 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/explain.h"
+#include "analysis/findings/explain.h"
 #include "planted.h"
 
 static const char *const fault_names[FAULTS] = {"healthy", "lost wake-up", "cycle of 2 to 6", "forgotten resolver",
     "unhandled failure", "stall of 20 ms", "leak", "starvation"};
 
-/* ---- What explain says ---- */
+/* ---- Findings ---- */
 
 struct judged {
 	bool found, wrong, unsure;
 	bool unreadable;
-	bool doubtful; /* the trace lacks something, and says so */
+	bool doubtful; /* the trace is incomplete, and says so */
 };
 
-/* Whether that is what was planted, or what it became. */
+/* Returns whether the promise is the planted one, or its merge target. */
 static bool is_planted(const struct weft_model *m, uint32_t promise)
 {
 	for (size_t i = 0; i < plan.count; i++) {
@@ -48,7 +48,7 @@ static bool has_label(const struct weft_model *m, uint32_t p, const char *label)
 	return strcmp(name, label) == 0;
 }
 
-/* Whether this is the planted fault, named rightly. */
+/* Returns whether the finding is the planted fault with the right name. */
 static bool is_right(const struct weft_model *m, const struct weft_finding *finding, bool whole)
 {
 	size_t members = 0;
@@ -74,7 +74,7 @@ static bool is_right(const struct weft_model *m, const struct weft_finding *find
 		       is_planted(m, finding->root);
 	case FAILURE: return finding->kind == WEFT_FINDING_FAILURE && strstr(finding->title, "planted error");
 	case STALL:
-		/* Who began to wait before a ring begins is not known to have been ready. */
+		/* Waits from before the start of a ring have no known ready time. */
 		return finding->kind == WEFT_FINDING_STALL && is_planted(m, finding->promise) &&
 		       (whole ? finding->weight / (20u * MS) == plan.victims : finding->weight / (20u * MS) <= plan.victims);
 	case LEAK: return finding->kind == WEFT_FINDING_LEAK && has_label(m, finding->promise, "planted leak");
@@ -83,11 +83,11 @@ static bool is_right(const struct weft_model *m, const struct weft_finding *find
 	}
 }
 
-/* A finding beside the planted one that follows from it: true, and not the first of the planted kind. */
+/* Returns whether the finding follows from the planted one: it is true, and not the first of the planted kind. */
 static bool follows(const struct weft_model *m, const struct weft_finding *finding)
 {
 	switch (plan.fault) {
-	case STALL: /* what was due meanwhile was late */
+	case STALL: /* timers that were due meanwhile are late */
 	case STARVATION: return finding->kind == WEFT_FINDING_STALL || finding->kind == WEFT_FINDING_STARVATION;
 	default: return false;
 	}
@@ -159,7 +159,7 @@ static struct judged judge(const void *bytes, size_t size, bool whole, bool tell
 enum how { WHOLE, WRAPPED, CUT, HOWS };
 static const char *const how_names[HOWS] = {"whole", "wrapped", "cut"};
 
-/* Behind the room for definitions, which is mostly empty: the longest stretch of nothing that something follows. */
+/* Returns the start of the events: the end of the longest run of zeros, which is behind the definitions. */
 static size_t begin_of_events(void)
 {
 	size_t begin = 0, longest = 0, nothing = 0;
@@ -196,21 +196,21 @@ static struct judged try_one(enum fault fault, uint64_t seed, enum how how, bool
 	size_t begin = begin_of_events(), size = PLANTED_BYTES;
 	while (size > begin && buffer[size / 8 - 1] == 0)
 		size -= 8;
-	/* Odd, so never at the end of a packet: from there on nothing tells that there was more. */
+	/* An odd size, never the end of a packet: the cut is not visible as such. */
 	size = (begin + (size - begin) * (30 + mixed % 70) / 100) | 1;
 	memset((char *)buffer + size, 0, PLANTED_BYTES - size);
 	memcpy(copy, buffer, PLANTED_BYTES);
 	return judge(buffer, size, false, tell);
 }
 
-/* ---- All of them ---- */
+/* ---- All programs ---- */
 
 struct tally {
 	size_t found, wrong, unsure, nothing, doubtful, unreadable;
 };
 
-/* What must come out at least of `count` programs: nothing wrong, every fault of a whole trace found, of others the part (in
- * percent) that always was, with room for chance. */
+/* Returns whether the results of `count` programs are good enough: no wrong finding, every fault of a complete trace found, of
+ * others a percentage with a margin for chance. */
 static bool is_good(enum fault fault, enum how how, const struct tally *t, size_t count)
 {
 	static const unsigned char least[FAULTS][HOWS] = {[LOST_WAKEUP] = {100, 50, 0},

@@ -40,7 +40,7 @@ static void burn(uint64_t ns)
 	now_ns += ns;
 }
 
-/* ---- The outside: things that happen at a time ---- */
+/* ---- The outside: events at given times ---- */
 
 typedef void action(void *ctx);
 
@@ -195,7 +195,7 @@ static void count_end(void *ctx)
 
 static struct weft_mutex *mutex;
 static struct weft_semaphore *semaphore;
-static struct weft_condition *deaf; /* is signalled again and again, and nobody ever waits there */
+static struct weft_condition *deaf; /* signalled repeatedly, but never awaited */
 
 static struct weft_promise *release(void *ctx)
 {
@@ -214,7 +214,7 @@ static struct weft_promise *wait_for_condition(void)
 	struct weft_promise *waiting[3];
 	size_t count = between(1, 3);
 	if (chance() % 3 == 0)
-		weft_condition_broadcast(c, NULL, NULL); /* too early; another comes */
+		weft_condition_broadcast(c, NULL, NULL); /* too early; a later broadcast follows */
 	for (size_t i = 0; i < count; i++)
 		waiting[i] = weft_condition_wait(c, NULL);
 	schedule((struct event){.act = broadcast, .ctx = c}, between(1000, 20 * MS));
@@ -289,7 +289,7 @@ static void make_noise(void *ctx)
 
 struct plan plan;
 
-/* Around what is planted: a few levels of what waits for it. */
+/* Wraps the planted promise in a few levels of waiters. */
 static struct weft_promise *wrapped(struct weft_promise *p)
 {
 	for (uint64_t levels = between(0, 3); levels > 0; levels--) {
@@ -322,7 +322,7 @@ static struct weft_promise *forget(void *ctx, void *value)
 
 static struct weft_promise *circle[6];
 
-/* Each waits for the next one, the last for the first. */
+/* Each promise waits for the next one, the last for the first. */
 static struct weft_promise *next_in_circle(void *ctx, void *value)
 {
 	size_t i = (size_t)(intptr_t)ctx;
@@ -346,7 +346,7 @@ static struct weft_promise *hog(void *ctx, void *value)
 	return weft_promise_unit();
 }
 
-/* Wakes others, one after the other, which all run before those that have been waiting since before. */
+/* Wakes others, one after the other, which all run before older waiters. */
 static struct weft_promise *greedy(void *ctx, void *value)
 {
 	for (int i = 0; i < 100; i++) {
@@ -370,7 +370,7 @@ static void leak_one(void *ctx)
 		weft_promise_bind(weft_promise_ref(p), then_unit, NULL, NULL);
 }
 
-/* Returns what main waits for beside the noise, or NULL. */
+/* Returns the promise for which main waits besides the noise, or NULL. */
 static struct weft_promise *plant(enum fault fault)
 {
 	memset(&plan, 0, sizeof plan);
@@ -402,7 +402,7 @@ static struct weft_promise *plant(enum fault fault)
 		plan.victims = between(1, 11);
 		for (size_t i = 0; i < plan.victims; i++)
 			all[i] = weft_promise_bind(weft_promise_ref(p), then_unit, NULL, NULL);
-		all[plan.victims] = weft_promise_bind(p, hog, NULL, NULL); /* the last that waits runs first */
+		all[plan.victims] = weft_promise_bind(p, hog, NULL, NULL); /* the last waiter runs first */
 		schedule((struct event){.resolver = resolver}, between(1000, 60 * MS));
 		return weft_promise_join(all, plan.victims + 1);
 	}
@@ -427,7 +427,7 @@ static struct weft_promise *plant(enum fault fault)
 /* ---- One program ---- */
 
 uint64_t *buffer, *copy;
-static struct plan *planned; /* shared with the process of the program, as they are */
+static struct plan *planned; /* shared with the process of the program, like the buffers */
 
 static void start_recording(size_t bytes, unsigned packets)
 {

@@ -1,9 +1,9 @@
-/* slow.c: does weft explain --promise say why a request was slow?  Each case is a server with many requests, of which one is slow
- * for a reason that is known.
+/* slow.c: weft explain --promise names the reason of a slow request.  Each case is a server with many requests, one of which is
+ * slow for a known reason.
  *
  *	slow			judges all cases
- *	slow CASE OUT		writes the trace of one: tests of the viewers ask there as a person does
- *	slow connections OUT	writes that of a server with three connections, of ten requests each, that read
+ *	slow CASE OUT		writes the trace of a case, for tests of the viewers
+ *	slow connections OUT	writes the trace of a server with three connections that read, of ten requests each
  *
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
@@ -12,31 +12,33 @@
 #include <string.h>
 #include <weft/record.h>
 
-#include "analysis/explain.h"
+#include "analysis/findings/explain.h"
 
 #define MS 1000000u
 #define SLOW_NS (30 * MS)
 
-/* X(NAME, "name", "what the answer says of the longest part") */
+/* X(NAME, "name", the text of the longest part, its end) */
 #define CASES(X)                                                                                                                 \
-	X(DEPENDENCY, "dependency", ": waiting for timer %" PRId64 " \"db query\", which comes from outside; usually 1.00 ms")   \
-	X(LOCK, "lock",                                                                                                          \
-	    ": waiting for lock %" PRId64 " \"cache\", which request %" PRId64 " \"GET /export\" held; usually nothing")         \
+	X(DEPENDENCY, "dependency", ": waiting for timer %" PRId64 " \"db query\" (", "), an external event; usually 1.00 ms")   \
+	X(LOCK, "lock", ": waiting for lock %" PRId64 " \"cache\", which request %" PRId64 " \"GET /export\" held",              \
+	    "; usually nothing")                                                                                                 \
 	X(STALL, "stall",                                                                                                        \
-	    ": timer %" PRId64 " \"db query\" may have come, but request %" PRId64                                               \
-	    " \"GET /report\" ran: nobody could hear of it sooner; usually nothing")                                             \
-	X(QUEUE, "queue", ": request %" PRId64 " \"GET /item/1000\" was ready, but request %" PRId64 " \"GET /report\" ran")     \
-	X(DATA, "data", ": waiting for read %" PRId64 " \"body\", which comes from outside; usually nothing")
+	    ": waiting for timer %" PRId64 " \"db query\", which may have been due while request %" PRId64                       \
+	    " \"GET /report\" ran",                                                                                              \
+	    "; usually nothing")                                                                                                 \
+	X(QUEUE, "queue", ": ready while request %" PRId64 " \"GET /report\" ran", "; usually 100 ns")                           \
+	X(ASLEEP, "asleep", ": ready while its thread slept", "; usually 100 ns")                                                \
+	X(DATA, "data", ": waiting for read %" PRId64 " \"body\" (", "), an external event; usually nothing")
 
 enum which {
-#define ENUM(NAME, name, says) NAME,
+#define ENUM(NAME, name, says, end) NAME,
 	CASES(ENUM)
 #undef ENUM
 	    CASE_COUNT
 };
 
 static const char *const names[] = {
-#define NAMED(NAME, name, says) name,
+#define NAMED(NAME, name, says, end) name,
     CASES(NAMED)
 #undef NAMED
 };
@@ -80,7 +82,7 @@ static weft_id wait_for(weft_id request, enum weft_kind kind, const char *label)
 	return input;
 }
 
-/* The request goes on, and ends. */
+/* The request continues, and ends. */
 static void go_on(weft_id request, weft_id input)
 {
 	weft_read(request, input);
@@ -105,7 +107,7 @@ static void healthy(int number)
 	sleep_for(2 * MS);
 }
 
-/* Another request runs for long. */
+/* Another request runs for a long time. */
 static void report(void)
 {
 	culprit = begin("GET /report");
@@ -169,8 +171,11 @@ static void run_case(enum which which)
 		come(waited_for);
 		if (which == QUEUE)
 			report();
+		if (which == ASLEEP)
+			sleep_for(SLOW_NS);
 		go_on(asked, waited_for);
 		waited_for = which == QUEUE ? asked : waited_for;
+		culprit = which == ASLEEP ? asked : culprit;
 	}
 	for (int i = 30; i < 60; i++)
 		healthy(i);
@@ -208,13 +213,31 @@ static void run_connections(void)
 	weft_stop();
 }
 
-/* Whether the first part that is told of is the one that was planted, and leads to who is to blame. */
+/* Returns whether weft explain reports the request as slow. */
+static bool is_told(const struct weft_model *model)
+{
+	struct weft_findings *all = NULL;
+	bool is_told = false;
+	if (weft_explain(&all, model, &(struct weft_explain_options){.stall_ns = 3 * MS}, NULL) < 0)
+		exit(2);
+	for (size_t i = 0; i < all->count; i++)
+		is_told |= all->findings[i].kind == WEFT_FINDING_SLOW && model->promises[all->findings[i].promise].id == asked;
+	weft_findings_destroy(all);
+	return is_told;
+}
+
+/* Returns whether the first part is the planted one, and leads to the right promise. */
 static bool is_right(enum which which, bool keep_binds)
 {
 	static const char *const says[] = {
-#define SAYS(NAME, name, says) says,
+#define SAYS(NAME, name, says, end) says,
 	    CASES(SAYS)
 #undef SAYS
+	};
+	static const char *const ends[] = {
+#define ENDS(NAME, name, says, end) end,
+	    CASES(ENDS)
+#undef ENDS
 	};
 	struct weft_trace *trace = NULL;
 	struct weft_model *model = NULL;
@@ -226,7 +249,7 @@ static bool is_right(enum which which, bool keep_binds)
 	    weft_explain_promise(&findings, model, weft_model_find(model, asked), NULL, &err) < 0)
 		exit(2);
 	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
-	snprintf(wanted, sizeof wanted, says[which], waited_for, culprit);
+	snprintf(wanted, sizeof wanted, says[which], which == QUEUE ? culprit : waited_for, culprit);
 	_Pragma("GCC diagnostic pop");
 	const struct weft_finding *f = &findings->findings[0];
 	const struct weft_evidence *usual = &f->evidence[0], *first = &f->evidence[1];
@@ -239,8 +262,9 @@ static bool is_right(enum which which, bool keep_binds)
 	}
 	weft_id leads_to = which == DEPENDENCY || which == DATA ? waited_for : culprit;
 	bool right =
-	    first->role == WEFT_EVIDENCE_TIME && strstr(first->text, wanted) && strncmp(first->text, "30.", 3) == 0 &&
-	    strstr(first->text, " ms, 9") && model->promises[first->promise].id == leads_to && joined &&
+	    (which != ASLEEP || is_told(model)) && first->role == WEFT_EVIDENCE_TIME && strstr(first->text, wanted) &&
+	    strstr(first->text, ends[which]) && strncmp(first->text, "30.", 3) == 0 && strstr(first->text, " ms, 9") &&
+	    model->promises[first->promise].id == leads_to && joined &&
 	    all_ns == model->promises[f->promise].end_ns - model->promises[f->promise].start_ns &&
 	    strstr(usual->text, " times as long as usual: the median of 61 \"GET /item/*\" is 1.20 ms, none took longer");
 	printf("%s: %s\n", names[which], f->title);

@@ -1,5 +1,5 @@
 /* stats_test.c: the life of a promise is waiting, ready and running, without gap or overlap.  SPDX-License-Identifier: ISC */
-#include "analysis/stats.h"
+#include "analysis/queries/stats.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,8 +63,8 @@ static void assert_times(const char *label, int64_t waiting_ns, int64_t ready_ns
 	assert_int_equal(stat->running.max_ns, running_ns);
 }
 
-/* It awaits, what it awaits resolves, it runs later. */
-static void awaiting(void **state)
+/* The promise awaits an input, the input resolves, and the promise runs later. */
+static void awaited_time_is_split(void **state)
 {
 	begin();
 	mw_create(&w, 100, -1, 1, WEFT_KIND_TASK);
@@ -84,8 +84,8 @@ static void awaiting(void **state)
 	finish();
 }
 
-/* Others run for what is read of it. */
-static void a_connection_is_never_ready(void **state)
+/* Other promises run for the input of a connection. */
+static void connection_is_never_ready(void **state)
 {
 	begin();
 	mw_create(&w, 100, -1, 1, WEFT_KIND_CONNECTION);
@@ -101,8 +101,8 @@ static void a_connection_is_never_ready(void **state)
 	finish();
 }
 
-/* A bind says nothing before it reads: it was ready from the input's end on. */
-static void reading(void **state)
+/* A bind records nothing before its read: it was ready from the end of its input. */
+static void bind_is_ready_from_the_end_of_its_input(void **state)
 {
 	begin();
 	mw_create(&w, 0, -1, 1, WEFT_KIND_WAIT);
@@ -128,8 +128,9 @@ static void reading(void **state)
 	finish();
 }
 
-/* What was awaited became something else: that one's end counts, however long the way, and also where it leads nowhere. */
-static void becoming(void **state)
+/* The input became another promise: the end of that one counts, after any number of merges, and also if the chain leads nowhere.
+ */
+static void merged_input_ends_with_its_target(void **state)
 {
 	begin();
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
@@ -161,8 +162,8 @@ static void becoming(void **state)
 	finish();
 }
 
-/* A promise that became another one lives on as that one, and ends as it does: nothing counts twice. */
-static void living_on(void **state)
+/* A merged promise lives on as its target, and ends with it: no time counts twice. */
+static void merged_promise_lives_until_its_target_ends(void **state)
 {
 	begin();
 	mw_create(&w, 100, -1, 1, WEFT_KIND_BIND);
@@ -189,7 +190,7 @@ static void living_on(void **state)
 	finish();
 }
 
-static void groups(void **state)
+static void promises_are_grouped_by_kind_and_label(void **state)
 {
 	begin();
 	for (int i = 1; i <= 100; i++) {
@@ -212,11 +213,11 @@ static void groups(void **state)
 	assert_int_equal(request->kind, WEFT_KIND_WAIT);
 	assert_int_equal(request->failures, 1);
 	assert_int_equal(request->pending, 1);
-	/* The pending one ends 1 us after it was last heard of. */
+	/* The pending promise waits until the end of the trace. */
 	assert_int_equal(request->waiting.p50_ns, 500);
 	assert_int_equal(request->waiting.p90_ns, 900);
 	assert_int_equal(request->waiting.p99_ns, 990);
-	assert_int_equal(request->waiting.max_ns, 1000);
+	assert_int_equal(request->waiting.max_ns, 2000);
 	for (int i = 1; i < 3; i++) {
 		assert_int_equal(stats->stats[i].count, 1);
 		assert_int_equal(stats->stats[i].kind, WEFT_KIND_TASK);
@@ -226,21 +227,27 @@ static void groups(void **state)
 	finish();
 }
 
-/* When the life of p is over: with that of what it became, if that still lived and does not lead back. */
+/* Returns the end of a promise; a pending one lasts until the end of the trace. */
+static int64_t own_end(const struct weft_promise *promise)
+{
+	return promise->end == WEFT_END_PENDING ? model->end_ns : promise->end_ns;
+}
+
+/* Returns the end of p's life: the end of its target, if that was alive and does not lead back. */
 static int64_t last_end(uint32_t p)
 {
 	const struct weft_promise *promise = &model->promises[p];
 	for (size_t steps = 0; promise->end == WEFT_END_BECAME && steps < model->promise_count; steps++) {
 		const struct weft_promise *into = &model->promises[promise->became];
-		if (into->end_ns <= promise->end_ns)
+		if (own_end(into) <= promise->end_ns)
 			break;
 		promise = into;
 	}
-	return promise->end_ns;
+	return own_end(promise);
 }
 
-/* Whatever happens, the three make up the life. */
-static void nothing_is_lost(void **state)
+/* For random traces the three state times add up to the lifetime. */
+static void state_times_add_up_to_the_lifetime(void **state)
 {
 	for (unsigned seed = 1; seed <= 200; seed++) {
 		unsigned random = seed;
@@ -275,7 +282,7 @@ static void nothing_is_lost(void **state)
 	}
 }
 
-static void out_of_memory(void **state)
+static void failed_allocation_reports_enomem(void **state)
 {
 	begin();
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
@@ -303,14 +310,14 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(awaiting),
-	    cmocka_unit_test(a_connection_is_never_ready),
-	    cmocka_unit_test(reading),
-	    cmocka_unit_test(becoming),
-	    cmocka_unit_test(living_on),
-	    cmocka_unit_test(groups),
-	    cmocka_unit_test(nothing_is_lost),
-	    cmocka_unit_test(out_of_memory),
+	    cmocka_unit_test(awaited_time_is_split),
+	    cmocka_unit_test(connection_is_never_ready),
+	    cmocka_unit_test(bind_is_ready_from_the_end_of_its_input),
+	    cmocka_unit_test(merged_input_ends_with_its_target),
+	    cmocka_unit_test(merged_promise_lives_until_its_target_ends),
+	    cmocka_unit_test(promises_are_grouped_by_kind_and_label),
+	    cmocka_unit_test(state_times_add_up_to_the_lifetime),
+	    cmocka_unit_test(failed_allocation_reports_enomem),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* wrapped_test.c: what weft explain says of small rings that have gone round: state dumps tell of what is older than they are.
+/* wrapped_test.c: findings of small wrapped rings: state dumps repeat promises that are older than the rings.
  * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 static char folder[64];
 
-/* What is pending, told by the program as docs/recording.md says. */
+/* The pending promises, which the program lists as docs/instrument-api.md describes. */
 static struct {
 	weft_id id, by;
 	uint64_t since;
@@ -17,7 +17,7 @@ static struct {
 } listed[200];
 static size_t listed_count;
 
-/* Where all of them are created: who tells of one again tells the same place. */
+/* Creation site of all of them: repeated records have the same site. */
 static struct weft_record_site *place(void)
 {
 	return WEFT_SITE();
@@ -94,7 +94,7 @@ static const struct weft_finding *find(enum weft_finding_kind kind)
 	return NULL;
 }
 
-/* Tasks that come and go, each done within a ms. */
+/* Records tasks that each end within a ms. */
 static void go_on(int count, const char *label)
 {
 	for (int i = 0; i < count; i++) {
@@ -107,8 +107,8 @@ static void go_on(int count, const char *label)
 
 /* ---- Tests ---- */
 
-/* As many as half a lap has room for, from the first lap on: a program that hangs early has no other. */
-static void all_that_is_pending_is_told_in_each_lap(void **state)
+/* As many as fit into half a lap, from the first lap on, since a program that hangs early has only that lap. */
+static void each_lap_repeats_all_pending_promises(void **state)
 {
 	record_ring(64 << 10);
 	for (int i = 0; i < 100; i++)
@@ -123,7 +123,7 @@ static void all_that_is_pending_is_told_in_each_lap(void **state)
 	forget();
 }
 
-static void one_that_others_overtake_is_stuck(void **state)
+static void overtaken_promise_is_stuck(void **state)
 {
 	record_ring(64 << 10);
 	weft_id stuck = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "deliver");
@@ -149,9 +149,9 @@ static void make_timers(int requests, bool is_set_anew)
 	}
 }
 
-/* Each timer is made by a connection that has ended, of which a ring knows nothing any more; nor, in the end, when it was made.
- */
-static void timers_that_only_become_more_leak(void **state)
+/* Each timer is created by an ended connection, which is no longer in the ring; in the end the timers' creation times are lost,
+ * too. */
+static void growing_number_of_timers_is_a_leak(void **state)
 {
 	for (int is_over = 0; is_over < 2; is_over++) {
 		record_ring(64 << 10);
@@ -166,8 +166,8 @@ static void timers_that_only_become_more_leak(void **state)
 	}
 }
 
-/* A cache has one for each key, which never comes. */
-static void timers_that_are_set_anew_are_no_leak(void **state)
+/* A cache has a timer for each key, which never fires. */
+static void rearmed_timers_are_no_leak(void **state)
 {
 	for (int is_set_anew = 0; is_set_anew < 2; is_set_anew++) {
 		record_ring(64 << 10);
@@ -178,8 +178,8 @@ static void timers_that_are_set_anew_are_no_leak(void **state)
 	}
 }
 
-/* Sessions last for longer than the ring goes back: who knows how many have ended. */
-static void what_lasts_for_long_is_no_leak(void **state)
+/* Sessions last longer than the ring: the number of ended sessions is unknown. */
+static void long_lived_promises_are_no_leak(void **state)
 {
 	for (int all_early = 0; all_early < 2; all_early++) {
 		record_ring(64 << 10);
@@ -202,7 +202,7 @@ static void what_lasts_for_long_is_no_leak(void **state)
 	}
 }
 
-static void one_that_began_before_the_ring_was_slow(void **state)
+static void promise_older_than_the_ring_is_slow(void **state)
 {
 	record_ring(64 << 10);
 	weft_id slow = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "page");
@@ -218,8 +218,8 @@ static void one_that_began_before_the_ring_was_slow(void **state)
 	forget();
 }
 
-/* Of 200 tries the ring has the last; those of a program that tried so often, and no more, are not told of. */
-static void tries_that_went_on_when_the_ring_begins_are_many(void **state)
+/* The ring has the last of 200 tries; a program with so many tries and no more is not reported. */
+static void retries_older_than_the_ring_are_a_storm(void **state)
 {
 	for (int are_more = 0; are_more < 2; are_more++) {
 		record_ring(16 << 10);
@@ -235,7 +235,7 @@ static void tries_that_went_on_when_the_ring_begins_are_many(void **state)
 			weft_fail(client, try, "refused");
 			weft_read_later(client, try);
 			now_ns += 3 * MS;
-			/* The client is heard of in what is left, with its creation. */
+			/* The remaining events mention the client, with its creation. */
 			if (i % 10 == 9) {
 				client = weft_create(client, WEFT_KIND_BIND, WEFT_SITE());
 				weft_run(client);
@@ -249,14 +249,14 @@ static void tries_that_went_on_when_the_ring_begins_are_many(void **state)
 
 static struct weft_record_text parcels = WEFT_COUNTER("parcels");
 
-/* A counter that says what it is is known, however little of it a ring has; one that says by how much it changes is not. */
-static void a_counter_that_rises_is_a_backlog(void **state)
+/* A counter that is set is known from few events of a ring; a counter that only records changes is not. */
+static void rising_counter_is_a_backlog(void **state)
 {
 	for (int falls = 0; falls < 2; falls++) {
 		record_ring(16 << 10);
 		for (int i = 0; i < 600; i++) {
 			go_on(4, "request");
-			/* Two come, one goes; or, in the end, as many go as come. */
+			/* Two items are added, one is removed; or, in the end, as many are removed as added. */
 			const int wave = i % 3 == 2 ? -1 : 1, waves = i / 3 + (i % 3 == 1);
 			weft_counter_set(WEFT_SYSTEM_ID, &parcels, falls ? 100 + wave : 20 + waves);
 		}
@@ -271,7 +271,7 @@ static void a_counter_that_rises_is_a_backlog(void **state)
 	}
 }
 
-/* The peer asks, and gets its answer. */
+/* The peer sends a request, and gets its response. */
 static void answer(weft_id connection)
 {
 	weft_run(connection);
@@ -288,8 +288,8 @@ static void answer(weft_id connection)
 	weft_run(WEFT_SYSTEM_ID);
 }
 
-/* The ring has forgotten what was said on it, and knows that the others came to their ends. */
-static void one_that_is_left_open_and_silent_is_told(void **state)
+/* The ring has lost the messages of the connection, and knows that the other connections have ended. */
+static void silent_open_connection_is_reported(void **state)
 {
 	for (int is_silent = 0; is_silent < 2; is_silent++) {
 		record_ring(64 << 10);
@@ -310,7 +310,7 @@ static void one_that_is_left_open_and_silent_is_told(void **state)
 		if (finding) {
 			assert_int_equal(model->promises[finding->promise].id, left);
 			assert_int_equal(finding->severity, WEFT_SEVERITY_INFORMATION);
-			assert_non_null(strstr(finding->title, "is still open, and has been silent for "));
+			assert_non_null(strstr(finding->title, " has been silent for "));
 		}
 		forget();
 	}
@@ -319,15 +319,15 @@ static void one_that_is_left_open_and_silent_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(all_that_is_pending_is_told_in_each_lap),
-	    cmocka_unit_test(one_that_others_overtake_is_stuck),
-	    cmocka_unit_test(timers_that_only_become_more_leak),
-	    cmocka_unit_test(timers_that_are_set_anew_are_no_leak),
-	    cmocka_unit_test(what_lasts_for_long_is_no_leak),
-	    cmocka_unit_test(one_that_began_before_the_ring_was_slow),
-	    cmocka_unit_test(a_counter_that_rises_is_a_backlog),
-	    cmocka_unit_test(one_that_is_left_open_and_silent_is_told),
-	    cmocka_unit_test(tries_that_went_on_when_the_ring_begins_are_many),
+	    cmocka_unit_test(each_lap_repeats_all_pending_promises),
+	    cmocka_unit_test(overtaken_promise_is_stuck),
+	    cmocka_unit_test(growing_number_of_timers_is_a_leak),
+	    cmocka_unit_test(rearmed_timers_are_no_leak),
+	    cmocka_unit_test(long_lived_promises_are_no_leak),
+	    cmocka_unit_test(promise_older_than_the_ring_is_slow),
+	    cmocka_unit_test(rising_counter_is_a_backlog),
+	    cmocka_unit_test(silent_open_connection_is_reported),
+	    cmocka_unit_test(retries_older_than_the_ring_are_a_storm),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ void *__wrap_malloc(size_t size)
 	return no_memory ? NULL : __real_malloc(size);
 }
 
-static void vec_grows_and_keeps(void **state)
+static void vec_growth_keeps_items(void **state)
 {
 	WEFT_VEC(int) v = {0};
 	for (int i = 0; i < 1000; i++) {
@@ -52,7 +52,7 @@ static void vec_grows_and_keeps(void **state)
 	assert_int_equal(v.capacity, 0);
 }
 
-static void vec_refuses_what_no_memory_has(void **state)
+static void vec_refuses_impossible_sizes(void **state)
 {
 	WEFT_VEC(uint64_t) v = {0};
 	assert_non_null(weft_vec_push(&v));
@@ -66,7 +66,7 @@ static void vec_refuses_what_no_memory_has(void **state)
 	weft_vec_free(&v);
 }
 
-static void idmap_knows_what_it_was_given(void **state)
+static void idmap_finds_only_inserted_ids(void **state)
 {
 	static const int64_t ids[] = {0, 1, 2, 5000, -2, INT64_MIN, INT64_MAX, 1LL << 40, (1LL << 40) + 1, 70000, 4000000000};
 	struct weft_idmap map = {0};
@@ -85,8 +85,8 @@ static void idmap_knows_what_it_was_given(void **state)
 	weft_idmap_finish(&map);
 }
 
-/* A few old ids come first, or ids that nobody expected: all are found, and the row that was expected is not hashed. */
-static void idmap_may_know_which_ids_come(void **state)
+/* A few old ids come first, or ids that were not expected: the map finds them all and does not hash the expected row. */
+static void idmap_with_expected_ids_finds_all(void **state)
 {
 	enum { OLD = 3, COUNT = 5000 };
 	static const int64_t expected[] = {0, 1000000, INT64_MAX, INT64_MIN, -1};
@@ -108,9 +108,9 @@ static void idmap_may_know_which_ids_come(void **state)
 	}
 }
 
-/* Of ten recorders that are not equally far: each id has its number, those of any other have none, and those in a row take
- * little. */
-static void idmap_keeps_ids_of_several_apart(void **state)
+/* Ten lanes at unequal distances: each id has its number, ids of other lanes have none, and consecutive ids take little memory.
+ */
+static void idmap_lanes_are_separate(void **state)
 {
 	enum { LANES = 10, COUNT = 20000 };
 	struct weft_idmap map = {0};
@@ -129,9 +129,9 @@ static void idmap_keeps_ids_of_several_apart(void **state)
 	weft_idmap_finish(&map);
 }
 
-/* Ids in a row, in rows far apart, spread wide, downwards, each fourth far ahead: all are found, and those in a row take little
- * memory. */
-static void idmap_holds_any_pattern(void **state)
+/* Consecutive ids, rows far apart, sparse, descending, and each fourth id far ahead: the map finds all of them, and consecutive
+ * ids take little memory. */
+static void idmap_stores_any_id_pattern(void **state)
 {
 	for (int pattern = 0; pattern < 6; pattern++) {
 		struct weft_idmap map = {0};
@@ -150,17 +150,17 @@ static void idmap_holds_any_pattern(void **state)
 		for (uint32_t i = 0; i < count; i++)
 			assert_int_equal(weft_idmap_get(&map, ID(i)), i);
 		if (pattern < 2)
-			assert_true(map.near_used > count / 2);
+			assert_true(map.dense_used > count / 2);
 		if (pattern == 3 || pattern == 5)
 			assert_int_equal(map.slots_used, 0);
-		assert_true(map.near_capacity <= (size_t)count * 8);
+		assert_true(map.dense_capacity <= (size_t)count * 8);
 		weft_idmap_finish(&map);
 #undef ID
 	}
 }
 
-/* Each id just before all that there is room for: room is made a few times, and there is never much more than there are ids. */
-static void idmap_does_not_follow_an_enemy_down(void **state)
+/* Each id lies just before the reserved range: the range grows a few times and never exceeds the number of ids by much. */
+static void idmap_size_is_bounded_for_hostile_ids(void **state)
 {
 	struct weft_idmap map = {0};
 	int moves = 0;
@@ -170,7 +170,7 @@ static void idmap_does_not_follow_an_enemy_down(void **state)
 		const int64_t id = i % 2 ? (int64_t)base - 1 : (1LL << 50) + (int64_t)i * 1000000;
 		assert_true(weft_idmap_set(&map, id, i));
 		assert_int_equal(weft_idmap_get(&map, id), i);
-		assert_true(map.near_count <= (size_t)3 * i + 4096);
+		assert_true(map.dense_count <= (size_t)3 * i + 4096);
 		moves += map.base != base;
 	}
 	assert_int_equal(weft_idmap_get(&map, 1LL << 40), 0);
@@ -199,7 +199,7 @@ static void intern_gives_equal_strings_one_number(void **state)
 	weft_intern_finish(&table);
 }
 
-/* What CPython 3.11 says with PYTHONHASHSEED=0, which is SipHash-1-3 with a key of zeros. */
+/* The values of CPython 3.11 with PYTHONHASHSEED=0, which is SipHash-1-3 with a key of zeros. */
 static void keyed_hashes_are_siphash(void **state)
 {
 	static const struct {
@@ -222,7 +222,7 @@ static void keyed_hashes_are_siphash(void **state)
 	assert_true(memcmp(&one, &two, sizeof one) != 0);
 }
 
-/* The most slots in a row that are taken. */
+/* Returns the longest run of occupied slots. */
 static size_t longest_probe(const struct weft_idmap *map)
 {
 	size_t longest = 0, length = 0;
@@ -233,7 +233,7 @@ static size_t longest_probe(const struct weft_idmap *map)
 	return longest;
 }
 
-/* The number that weft_hash_u64() makes `hash` of: an enemy can go backwards. */
+/* Returns the number whose weft_hash_u64() is `hash`: an attacker can invert the hash. */
 static uint64_t unhash(uint64_t hash)
 {
 	const uint64_t inverse = 0xcfee444d8b59a89bu;
@@ -244,8 +244,8 @@ static uint64_t unhash(uint64_t hash)
 	return hash ^ hash >> 32;
 }
 
-/* Ids that a fixed hash would put in one place. */
-static void colliding_ids_do_not_collide(void **state)
+/* Ids that a fixed hash would map to one slot. */
+static void hostile_ids_do_not_collide(void **state)
 {
 	enum { COUNT = 100000 };
 	struct weft_idmap map = {0};
@@ -302,7 +302,7 @@ static size_t log2_of(size_t count)
 	return bits;
 }
 
-/* Sorts so many items of a shape, and says with how many comparisons. */
+/* Sorts `count` items of a shape, and returns the number of comparisons. */
 static size_t check_sort(enum shape shape, uint32_t count)
 {
 	uint32_t seed = count;
@@ -366,9 +366,9 @@ static int compare_bytes(const void *a, const void *b)
 	return memcmp(a, b, 3);
 }
 
-/* Every size of an item is moved whole. */
-/* Of numbers of few and of many bytes, against the sorted ones; afterwards they are still the same numbers. */
-static void select_finds_what_sorting_would_put_there(void **state)
+/* Checks that items of every size are moved whole. */
+/* Compares selection with sorted numbers of few and of many bytes; selection leaves the same numbers in the array. */
+static void select_matches_sorting(void **state)
 {
 	enum { MOST = 700 };
 	(void)state;
@@ -383,8 +383,8 @@ static void select_finds_what_sorting_would_put_there(void **state)
 			}
 			weft_sort(sorted, count, sizeof *sorted, weft_compare_i64);
 			for (size_t k = 0; k < count; k += 1 + count / 7)
-				assert_true(weft_select(numbers, count, k) == sorted[k]);
-			assert_true(weft_select(numbers, count, count - 1) == sorted[count - 1]);
+				assert_true(weft_select_kth(numbers, count, k) == sorted[k]);
+			assert_true(weft_select_kth(numbers, count, count - 1) == sorted[count - 1]);
 			weft_sort(numbers, count, sizeof *numbers, weft_compare_i64);
 			assert_memory_equal(numbers, sorted, count * sizeof *numbers);
 		}
@@ -392,9 +392,9 @@ static void select_finds_what_sorting_would_put_there(void **state)
 
 static void sort_moves_items_of_any_size(void **state)
 {
-	for (size_t bytes = 3; bytes <= WEFT_SORT_MOST_BYTES; bytes = bytes < 40         ? bytes + 1
-								      : bytes * 2 > 1000 ? bytes + 491
-											 : bytes * 2) {
+	for (size_t bytes = 3; bytes <= WEFT_SORT_MAX_ITEM_BYTES; bytes = bytes < 40         ? bytes + 1
+									  : bytes * 2 > 1000 ? bytes + 491
+											     : bytes * 2) {
 		uint32_t seed = (uint32_t)bytes, count = 300;
 		unsigned char *items = malloc(count * bytes);
 		for (uint32_t i = 0; i < count; i++) {
@@ -421,22 +421,23 @@ static void search_finds_the_first(void **state)
 		size_t expected = 0;
 		while (expected < COUNT && items[expected] < value)
 			expected++;
-		assert_int_equal(WEFT_FIRST(i, 0, COUNT, items[i] >= value), expected);
+		assert_int_equal(WEFT_FIND_FIRST(i, 0, COUNT, items[i] >= value), expected);
 		for (size_t from = 0; from <= COUNT; from++)
-			assert_int_equal(WEFT_FIRST_NEAR(i, from, COUNT, items[i] >= value), expected > from ? expected : from);
+			assert_int_equal(
+			    WEFT_FIND_FIRST_NEAR(i, from, COUNT, items[i] >= value), expected > from ? expected : from);
 	}
-	assert_int_equal(WEFT_FIRST(i, 2, 4, items[i] >= 0), 2);
-	assert_int_equal(WEFT_FIRST(i, 2, 4, items[i] > 9), 4);
-	assert_int_equal(WEFT_FIRST(i, 5, 5, items[i] > 0), 5);
+	assert_int_equal(WEFT_FIND_FIRST(i, 2, 4, items[i] >= 0), 2);
+	assert_int_equal(WEFT_FIND_FIRST(i, 2, 4, items[i] > 9), 4);
+	assert_int_equal(WEFT_FIND_FIRST(i, 5, 5, items[i] > 0), 5);
 	size_t looks = 0;
-	assert_true(WEFT_FIRST(i, 0, SIZE_MAX, (looks++, i >= 12345)) == 12345 && looks <= sizeof(size_t) * 8);
+	assert_true(WEFT_FIND_FIRST(i, 0, SIZE_MAX, (looks++, i >= 12345)) == 12345 && looks <= sizeof(size_t) * 8);
 	looks = 0;
-	assert_true(WEFT_FIRST_NEAR(i, 1000, SIZE_MAX, (looks++, i >= 1003)) == 1003 && looks <= 6);
-	assert_true(WEFT_FIRST_NEAR(i, 0, SIZE_MAX, (looks++, i >= SIZE_MAX - 5)) == SIZE_MAX - 5);
+	assert_true(WEFT_FIND_FIRST_NEAR(i, 1000, SIZE_MAX, (looks++, i >= 1003)) == 1003 && looks <= 6);
+	assert_true(WEFT_FIND_FIRST_NEAR(i, 0, SIZE_MAX, (looks++, i >= SIZE_MAX - 5)) == SIZE_MAX - 5);
 }
 
-/* Of all sizes around those of large pages each byte can be written, which the sanitizers watch. */
-static void large_memory_is_all_there(void **state)
+/* Every byte of sizes around multiples of large pages can be written; sanitizers check the bounds. */
+static void large_memory_is_writable_to_its_end(void **state)
 {
 	(void)state;
 	const size_t page = 2 << 20;
@@ -455,7 +456,7 @@ static void large_memory_is_all_there(void **state)
 }
 
 #ifdef __linux__
-/* What the system says of the mapping in which an address is: whether large pages were asked for. */
+/* Returns whether /proc/self/smaps says that large pages were requested for the mapping of an address. */
 static int wants_large_pages(const void *at)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -544,7 +545,7 @@ static size_t encode(unsigned code, unsigned char out[4])
 	return n;
 }
 
-/* Every character: what is not to reach a terminal is known by its code, whatever bytes it begins with. */
+/* Checks every code point: a control character is recognised by its code, whatever bytes it starts with. */
 static void utf8_controls_are_known(void **state)
 {
 	static const unsigned ranges[][2] = {{0x01, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b},
@@ -556,12 +557,12 @@ static void utf8_controls_are_known(void **state)
 	for (unsigned code = 1; code <= 0x10ffff; code++) {
 		unsigned char bytes[4];
 		const size_t n = encode(code, bytes);
-		if (weft_utf8_character(bytes, n) != n)
+		if (weft_utf8_char_bytes(bytes, n) != n)
 			continue;
 		bool is_control = false;
 		for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
 			is_control |= code >= ranges[i][0] && code <= ranges[i][1];
-		assert_int_equal(weft_utf8_control(bytes, n), is_control ? code : 0);
+		assert_int_equal(weft_utf8_control_code(bytes, n), is_control ? code : 0);
 		found += is_control;
 	}
 	assert_int_equal(found, expected);
@@ -619,7 +620,7 @@ static void utf8_is_valid_and_cut_at_characters(void **state)
 		struct weft_str text = {cases[i].from, cases[i].len};
 		assert_int_equal(weft_utf8_copy(buf, sizeof buf, text), strlen(cases[i].to));
 		assert_string_equal(buf, cases[i].to);
-		if (text.len > 0) /* cut or not: a length that fits means that all of it is there */
+		if (text.len > 0) /* a text that fits is complete, cut or not */
 			assert_true(weft_utf8_copy(buf, strlen(cases[i].to), text) >= strlen(cases[i].to));
 	}
 	assert_true(weft_utf8_copy(buf, 4, (struct weft_str){"ab\xE2\x82\xAC", 5}) >= 4);
@@ -628,7 +629,7 @@ static void utf8_is_valid_and_cut_at_characters(void **state)
 	assert_string_equal(buf, "\xE2\x82\xAC");
 }
 
-static void errors_say_where(void **state)
+static void errors_name_the_file_and_offset(void **state)
 {
 	struct weft_error err;
 	char text[200];
@@ -665,14 +666,14 @@ static void test_durations(void **state)
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
 		assert_true(weft_duration_parse(times[i].text, strlen(times[i].text), &ns));
 		assert_true(ns == times[i].ns);
-		size_t len = weft_duration_exact(text, sizeof text, times[i].ns);
+		size_t len = weft_duration_format_exact(text, sizeof text, times[i].ns);
 		assert_true(len == strlen(text) && weft_duration_parse(text, len, &ns) && ns == times[i].ns);
 	}
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_false(weft_duration_parse(wrong[i], strlen(wrong[i]), &ns));
-	weft_duration_exact(text, sizeof text, -1234500);
+	weft_duration_format_exact(text, sizeof text, -1234500);
 	assert_string_equal(text, "-1.2345ms");
-	assert_true(weft_duration_exact(text, sizeof text, INT64_MIN) < sizeof text);
+	assert_true(weft_duration_format_exact(text, sizeof text, INT64_MIN) < sizeof text);
 	weft_duration_format(text, sizeof text, 1234500);
 	assert_string_equal(text, "1.23 ms");
 	assert_string_equal(weft_duration_text(text, -12345), "-12.3 \u00b5s");
@@ -685,11 +686,11 @@ static void test_numbers(void **state)
 {
 	(void)state;
 	char text[WEFT_NUMBER_BYTES];
-	assert_string_equal(weft_thousands(text, 0), "0");
-	assert_string_equal(weft_thousands(text, 999), "999");
-	assert_string_equal(weft_thousands(text, 1234567), "1,234,567");
-	assert_string_equal(weft_thousands_signed(text, -1000), "-1,000");
-	assert_string_equal(weft_thousands_signed(text, INT64_MIN), "-9,223,372,036,854,775,808");
+	assert_string_equal(weft_number_text(text, 0), "0");
+	assert_string_equal(weft_number_text(text, 999), "999");
+	assert_string_equal(weft_number_text(text, 1234567), "1,234,567");
+	assert_string_equal(weft_number_text_signed(text, -1000), "-1,000");
+	assert_string_equal(weft_number_text_signed(text, INT64_MIN), "-9,223,372,036,854,775,808");
 }
 
 int main(void)
@@ -697,23 +698,23 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_durations),
 	    cmocka_unit_test(test_numbers),
-	    cmocka_unit_test(vec_grows_and_keeps),
-	    cmocka_unit_test(vec_refuses_what_no_memory_has),
-	    cmocka_unit_test(idmap_knows_what_it_was_given),
-	    cmocka_unit_test(idmap_may_know_which_ids_come),
-	    cmocka_unit_test(idmap_keeps_ids_of_several_apart),
-	    cmocka_unit_test(idmap_holds_any_pattern),
-	    cmocka_unit_test(idmap_does_not_follow_an_enemy_down),
+	    cmocka_unit_test(vec_growth_keeps_items),
+	    cmocka_unit_test(vec_refuses_impossible_sizes),
+	    cmocka_unit_test(idmap_finds_only_inserted_ids),
+	    cmocka_unit_test(idmap_with_expected_ids_finds_all),
+	    cmocka_unit_test(idmap_lanes_are_separate),
+	    cmocka_unit_test(idmap_stores_any_id_pattern),
+	    cmocka_unit_test(idmap_size_is_bounded_for_hostile_ids),
 	    cmocka_unit_test(intern_gives_equal_strings_one_number),
 	    cmocka_unit_test(keyed_hashes_are_siphash),
-	    cmocka_unit_test(colliding_ids_do_not_collide),
+	    cmocka_unit_test(hostile_ids_do_not_collide),
 	    cmocka_unit_test(sort_puts_any_shape_in_order),
 	    cmocka_unit_test(sort_needs_no_memory),
 	    cmocka_unit_test(sort_moves_items_of_any_size),
-	    cmocka_unit_test(select_finds_what_sorting_would_put_there),
+	    cmocka_unit_test(select_matches_sorting),
 	    cmocka_unit_test(search_finds_the_first),
 	    cmocka_unit_test(sizes_never_wrap),
-	    cmocka_unit_test(large_memory_is_all_there),
+	    cmocka_unit_test(large_memory_is_writable_to_its_end),
 #ifdef __linux__
 	    cmocka_unit_test(large_memory_wants_large_pages),
 #endif
@@ -721,7 +722,7 @@ int main(void)
 	    cmocka_unit_test(utf8_controls_are_known),
 	    cmocka_unit_test(json_texts_are_escaped),
 	    cmocka_unit_test(utf8_is_valid_and_cut_at_characters),
-	    cmocka_unit_test(errors_say_where),
+	    cmocka_unit_test(errors_name_the_file_and_offset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void test_formats(void **state)
 	}
 }
 
-static void test_pixels(void **state)
+static void test_png_has_the_expected_pixels(void **state)
 {
 	(void)state;
 	for (int theme = WEFT_THEME_LIGHT; theme <= WEFT_THEME_DARK; theme++) {
@@ -131,8 +131,8 @@ static int differ_most(cairo_surface_t *a, cairo_surface_t *b)
 	return most;
 }
 
-/* What goes right into an image is where Cairo would draw it, whatever is moved or clipped.  The last two of six ways are Cairo's
- * alone: half pixels and slanted clips, which it rounds in its own ways. */
+/* Pixels written directly into an image equal those of Cairo under translation and clipping.  The last two of six transforms go
+ * through Cairo alone: half pixels and slanted clips, which Cairo rounds in its own way. */
 static void check_as_cairo(const struct weft_draw_list *list, int ways, int most)
 {
 	struct weft_cairo *cairo;
@@ -172,7 +172,7 @@ static void check_as_cairo(const struct weft_draw_list *list, int ways, int most
 	weft_cairo_destroy(cairo);
 }
 
-static void test_rectangles(void **state)
+static void test_rectangles_match_cairo(void **state)
 {
 	(void)state;
 	struct weft_prim prims[300];
@@ -188,7 +188,7 @@ static void test_rectangles(void **state)
 }
 
 /* Bars side by side, over a ground whose lines are alike for some way. */
-static void test_bars(void **state)
+static void test_bars_match_cairo(void **state)
 {
 	(void)state;
 	enum { GROUND = 24, BARS = 40, COUNT = GROUND + 3 * BARS };
@@ -206,8 +206,8 @@ static void test_bars(void **state)
 	check_as_cairo(&(struct weft_draw_list){.prims = prims, .count = COUNT, .width_px = 200, .height_px = 150}, 4, 1);
 }
 
-/* Lines of all slopes and heads of arrows, some of which reach beyond the clip; edges are as smooth as Cairo's, nearly. */
-static void test_arrows(void **state)
+/* Lines of all slopes and arrow heads, some beyond the clip; edges are nearly as smooth as Cairo's. */
+static void test_arrows_match_cairo(void **state)
 {
 	(void)state;
 	enum { COUNT = 42 };
@@ -236,7 +236,7 @@ static void test_bad_options(void **state)
 	assert_int_equal(weft_render(model, &options, append, NULL, NULL, &err), WEFT_EINVAL);
 	options = (struct weft_render_options){.has_from = true, .from_ns = 500, .has_to = true, .to_ns = 500};
 	assert_int_equal(weft_render(model, &options, append, NULL, NULL, &err), WEFT_EINVAL);
-	assert_string_equal(err.what, "there is no time between the start and the end of the picture");
+	assert_string_equal(err.what, "the end of the picture must be after its start");
 	enum weft_picture picture;
 	assert_int_equal(weft_picture_from_path(&picture, "a.b/x.PNG"), WEFT_OK);
 	assert_int_equal(picture, WEFT_PICTURE_PNG);
@@ -254,7 +254,7 @@ static void test_file(void **state)
 	snprintf(path, sizeof path, "%s/x.svg", dir);
 	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_OK);
 	assert_int_equal(access(path, R_OK), 0);
-	/* What fails leaves nothing, and what was there before stays. */
+	/* A failed call leaves no file, and an existing file stays. */
 	options.width_px = -1;
 	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_EINVAL);
 	assert_int_equal(access(path, R_OK), 0);
@@ -266,7 +266,7 @@ static void test_file(void **state)
 	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_ENOENT);
 }
 
-static void test_measure(void **state)
+static void test_text_widths_add_up(void **state)
 {
 	(void)state;
 	struct weft_cairo *cairo;
@@ -275,7 +275,7 @@ static void test_measure(void **state)
 		double wide = weft_cairo_measure(cairo, font, "WWWW", 4), narrow = weft_cairo_measure(cairo, font, "iiii", 4);
 		assert_true(wide > narrow && narrow > 0);
 		assert_true(weft_cairo_measure(cairo, font, "", 0) == 0);
-		/* Plain text measures as the sum of its letters, as the draw list takes it to. */
+		/* The width of plain text is the sum of its letters' widths, as the draw list assumes. */
 		assert_true(wide - 4 * weft_cairo_measure(cairo, font, "W", 1) < 1e-9);
 		assert_true(weft_cairo_measure(cairo, font, "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", 8) > 0);
 	}
@@ -287,13 +287,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_formats),
-	    cmocka_unit_test(test_pixels),
-	    cmocka_unit_test(test_rectangles),
-	    cmocka_unit_test(test_bars),
-	    cmocka_unit_test(test_arrows),
+	    cmocka_unit_test(test_png_has_the_expected_pixels),
+	    cmocka_unit_test(test_rectangles_match_cairo),
+	    cmocka_unit_test(test_bars_match_cairo),
+	    cmocka_unit_test(test_arrows_match_cairo),
 	    cmocka_unit_test(test_bad_options),
 	    cmocka_unit_test(test_file),
-	    cmocka_unit_test(test_measure),
+	    cmocka_unit_test(test_text_widths_add_up),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -29,7 +29,7 @@ def unescaped(match):
 
 
 def fields_of(text):
-    """Names and values; an enumeration is its label, a number a number."""
+    """Returns names and values: an enumeration as its label, a number as a number."""
     out = {}
     for name, label, _, quoted, number in FIELD.findall(text):
         out[name] = int(number) if number else label or re.sub(r'\\(x[0-9a-f]{2}|.)', unescaped, quoted)
@@ -69,19 +69,19 @@ if len(events) != len(wanted):
 
 
 def told_alike(name, fields, time):
-    """babeltrace2's event as weft tells it, without the stream."""
+    """Returns babeltrace2's event in weft's words, without the stream."""
     out = {'time_ns': time, 'op': name}
     for field, value in fields.items():
-        # What only the trace of tests/wire/everything.c has, in an op that weft knows.
+        # Fields of a known operation that only the trace of tests/wire/everything.c has.
         if name == 'level' and field in ('unit', 'remark', 'remark_key', 'cut'):
             continue
-        # Texts and sites stand in the definitions stream, and are named by a key.
+        # Texts and sites are in the definitions stream, and have keys.
         if field.endswith('_key'):
             out[field[:-len('_key')]] = strings[value]
         elif field == 'site':
             out['site'] = sites[value] if value else None
         elif field == 'cut':
-            # How many bytes are missing; weft shows that some are.
+            # The number of missing bytes; weft only shows that some are missing.
             if not value or not any(str(text).endswith('\u2026') for text in fields.values()):
                 sys.exit(f'{value} bytes are said to be missing of {fields}')
         elif field == 'since':
@@ -96,7 +96,7 @@ def told_alike(name, fields, time):
 def comparable(event):
     site = event.get('site')
     if site and 'offset' in site:
-        # A place has the name that weft finds in the program's file.
+        # An address has the name that weft finds in the program's file.
         event = {**event, 'site': {'module': site['module'], 'offset': site['offset']}}
     return sorted((key, str(value)) for key, value in event.items() if key not in ('stream', 'thread'))
 

@@ -28,7 +28,7 @@ def ns(us):
 
 
 class Picture:
-    """What a reader of the format would make of a file."""
+    """The state that a reader of the format builds from a file."""
 
     def __init__(self, text):
         self.promises, self.runs, self.counters, self.texts = {}, collections.defaultdict(list), collections.defaultdict(list), collections.defaultdict(list)
@@ -70,7 +70,7 @@ def compare(trace):
         assert s['begin'] == promise['start_ns'] and s['end'] == (None if promise['end'] == 'pending' else promise['end_ns']), (s, promise)
         assert (s['kind'], s.get('error'), s.get('created by')) == (promise['kind'], promise['failure'], promise['created_by'])
         assert picture.runs[s['promise']] == promise['running'], (trace, s, picture.runs[s['promise']], promise['running'])
-        # dump calls what has no name by its number, and shows changes of counters.
+        # dump shows the number of an unnamed promise, and changes of counters.
         told = [[at, text] for at, text in promise['labels'] if text not in (s['name'], str(s['promise'])) and (at, re.sub(r'[+-]\d+$', '', text)) not in changes]
         assert picture.texts[key] == told, (picture.texts[key], told)
     assert picture.counters == counters

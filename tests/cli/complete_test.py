@@ -8,6 +8,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -18,7 +19,22 @@ folder = tempfile.mkdtemp(prefix='complete-')
 os.makedirs(os.path.join(folder, 'a directory'))
 open(os.path.join(folder, 'notes.txt'), 'wb').close()
 subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': os.path.join(folder, 'trace')}, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
-# When the line is entered, it says what it was called with.
+
+
+def add_stream(trace, megabytes):
+    """Adds a file of a stream to the trace."""
+    with open(os.path.join(folder, trace, 'stream-99-0'), 'wb') as stream:
+        for _ in range(megabytes):
+            stream.write(b'a' * (1 << 20))
+
+
+# The TAB key reads traces of up to 16 MB, also counted unpacked.
+for name, megabytes in (('lesser', 12), ('large', 20)):
+    shutil.copytree(os.path.join(folder, 'trace'), os.path.join(folder, name))
+    add_stream(name, megabytes)
+    with tarfile.open(os.path.join(folder, name + '.tar.gz'), 'w:gz') as packed:
+        packed.add(os.path.join(folder, name), name)
+# On Enter it prints its arguments.
 os.makedirs(os.path.join(folder, 'bin'))
 with open(os.path.join(folder, 'bin', 'weft'), 'w', encoding='utf-8') as script:
     script.write(f'#!/bin/sh\n[ "$1" = --complete ] && exec {weft} "$@"\nprintf "GOT"; printf "<%s>" "$@"; echo END\n')
@@ -30,7 +46,7 @@ SHELLS = {
                                  'autoload -U compinit; compinit -u -D\n'),
     'fish': (['fish', '--no-config', '-i'], f'function fish_prompt; echo -n "READY "; end; source {completion}/weft.fish\n'),
 }
-# What is typed, and what weft is called with when TAB and Enter were pressed.
+# The typed text, and the arguments of weft after TAB and Enter.
 TYPED = [
     ('exp', ['explain']),
     ('convert --t', ['convert', '--to=']),
@@ -42,6 +58,14 @@ TYPED = [
     ('render trace -o not', ['render', 'trace', '-o', 'notes.txt']),
     ('check trace cou', ['check', 'trace', 'count']),
     ('stats trace --blame=ring.wr', ['stats', 'trace', '--blame=ring.write']),
+    ('stats lesser --blame=ring.wr', ['stats', 'lesser', '--blame=ring.write']),
+    ('stats large --blame=ring.wr', ['stats', 'large', '--blame=ring.wr']),
+    ('stats lesser.tar.gz --blame=ring.wr', ['stats', 'lesser.tar.gz', '--blame=ring.write']),
+    ('stats large.tar.gz --blame=ring.wr', ['stats', 'large.tar.gz', '--blame=ring.wr']),
+    ('hel', ['help']),
+    ('help unclo', ['help', 'unclosed']),
+    ('help findi', ['help', 'findings']),
+    ('help rend', ['help', 'render']),
     ('record -- mkfif', ['record', '--', 'mkfifo']),
 ]
 
@@ -62,11 +86,11 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def seen(self):
-        """What came, without control sequences."""
+        """Returns the output without control sequences."""
         return re.sub(r'\x1b(\[[0-9;?>=]*[a-zA-Z]|[()][A-Z0-9]|[=>78]|\][^\x07]*\x07)|[\r\x07]', '', self.text)
 
     def until(self, pattern, patience=PATIENCE):
-        """Whether that came in time."""
+        """Returns whether the pattern came in time."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
             if pattern in self.seen():
@@ -79,10 +103,10 @@ class Terminal:
         return False
 
     def enter(self, typed):
-        """Types, presses TAB and Enter; what weft was called with."""
+        """Types the text, presses TAB and Enter; returns the arguments of weft."""
         self.text = ''
         self.write('weft ' + typed + '\t')
-        self.until(NEVER, 0.3)  # a person sees what TAB did before Enter
+        self.until(NEVER, 0.3)  # the completion must be visible before Enter
         self.write('\n')
         if not self.until('END'):
             return None
@@ -98,7 +122,7 @@ def main():
         terminal = Terminal(words, setup)
         for typed, wanted in TYPED:
             got = terminal.enter(typed)
-            if [word.rstrip('/') for word in got or []] != wanted:  # zsh takes the slash away at Enter
+            if [word.rstrip('/') for word in got or []] != wanted:  # zsh removes the slash at Enter
                 failed += 1
                 print(f'{shell}: weft {typed}, TAB: {got} where {wanted} was wanted: {terminal.seen()!r}')
         terminal.write('exit\n')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/diagnosing.md and compares what they print with what it says, but for times.
+"""Runs the commands of docs/tutorial-diagnosing.md and compares what they print with what it says, but for times.
 
-usage: diagnosing_test.py [--record] WEFT DIAGNOSING.MD PROGRAM...
+usage: diagnosing_test.py [--record] WEFT TUTORIAL.MD PROGRAM...
 --record writes what they print into the page.  SPDX-License-Identifier: ISC
 """
 import difflib
@@ -17,24 +17,24 @@ weft, page, *programs = args[1:] if record else args
 text = open(page, encoding="utf-8").read()
 
 
-def plain(output):
-    """Without what differs from run to run: times, and how they are aligned."""
+def mask_variable_parts(output):
+    """Masks variable parts: times, and their alignment."""
     output = re.sub(r"\d+\.\d{9}", "TIME", output)
     output = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "LONG", output)
     output = re.sub(r"\d+\.\d %", "SHARE", output)
     # A busy machine takes the processor away from what ran for long, which is told.
-    output = re.sub(r", of which it had a processor for LONG.*?LONG(,(?= while)|(?=;))", "", output)
+    output = re.sub(r" \((on CPU|blocked) [^)]*LONG[^)]*\)(?=: )", "", output)
     # A finding that is doubted for the machine's sake alone is the same finding.
-    output, doubts = re.subn(r"not certain, since\n *the machine was busy, .*\n(?!    )", "", output)
-    output = output.replace(" (not certain)", "", doubts)
-    output = re.sub(r"( *also known\n)? *around that its OS thread was .*\n", "", output)
-    output = re.sub(r"(cut its work into pieces|the machine had more to do|record it on a machine) .*", "ADVICE", output)
+    output, doubts = re.subn(r"uncertain because\n *the machine was busy, .*\n(?!    )", "", output)
+    output = output.replace(" (uncertain)", "", doubts)
+    output = re.sub(r"( *other facts\n)? *context switches around the stall: .*\n", "", output)
+    output = re.sub(r"(split the work into pieces|run less beside the program|record it again) .*", "ADVICE", output)
     output = re.sub(r"time: \d+, \d+, \d+ and \d+;", "time: QUARTERS;", output)
     return [re.sub(r" +", " ", line).strip() for line in output.splitlines()]
 
 
-def attempt(blocks):
-    """Runs all commands in a new folder; returns what each block of them printed, and what they complained of."""
+def run_blocks(blocks):
+    """Runs all commands in a new folder; returns the output of each block, and its errors."""
     outputs, complaints = [], []
     with tempfile.TemporaryDirectory() as folder:
         bin_folder = os.path.join(folder, "bin")
@@ -57,7 +57,7 @@ def attempt(blocks):
 pattern = re.compile(r"```console\n(.*?)```", re.S)
 blocks = pattern.findall(text)
 if record:
-    outputs, complaints = attempt(blocks)
+    outputs, complaints = run_blocks(blocks)
     said = iter(outputs)
     open(page, "w", encoding="utf-8").write(pattern.sub(lambda block: "```console\n" + next(said) + "```", text))
     sys.exit("".join(complaints) or 0)
@@ -66,15 +66,15 @@ if record:
 # it once.
 right = [False] * len(blocks)
 for _ in range(12):
-    outputs, complaints = attempt(blocks)
+    outputs, complaints = run_blocks(blocks)
     if complaints:
         sys.exit("".join(complaints))
     for i, block in enumerate(blocks):
-        right[i] |= plain(outputs[i]) == plain(block)
+        right[i] |= mask_variable_parts(outputs[i]) == mask_variable_parts(block)
     if all(right):
         break
 for i, block in enumerate(blocks):
     if not right[i]:
-        print("\n".join(difflib.unified_diff(plain(block), plain(outputs[i]), "the page", "the tool", lineterm="")))
+        print("\n".join(difflib.unified_diff(mask_variable_parts(block), mask_variable_parts(outputs[i]), "the page", "the tool", lineterm="")))
 print(len(blocks), "blocks,", right.count(False), "differ")
 sys.exit(0 if all(right) and len(blocks) >= 9 else 1)

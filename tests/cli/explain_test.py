@@ -27,7 +27,12 @@ with tempfile.TemporaryDirectory() as folder:
         traces[how] = os.path.join(folder, how)
         run(arp, how, status=status, env=dict(os.environ, TIMELESS_TRACE=traces[how]))
 
-    assert run(weft, "explain", traces["good"], status=0) == ""
+    # Without a finding, it says what was looked at; for programs, nothing.
+    said = run(weft, "explain", traces["good"], status=0)
+    assert said.startswith("nothing found: ") and "\n  slowest       " in said and "\n  longest run   " in said, said
+    assert ", 0 event loops\n" in said and "no event loop that weft knows" not in said, said
+    assert run(weft, "explain", "--json", traces["good"], status=0) == ""
+    assert " findings=0 " in run(weft, "check", traces["good"], "findings=0", status=0)
     assert run(weft, "explain", "--json", traces["good"], status=0) == ""
 
     events = run(weft, "events", traces["bad"], status=0).splitlines()
@@ -49,27 +54,27 @@ with tempfile.TemporaryDirectory() as folder:
 
     text = run(weft, "explain", traces["bad"], status=1)
     title = text.splitlines()[0]
-    assert "lost wake-up" in title and '"ARP response"' in title, title
+    assert "was signalled" in title and '"ARP response"' in title and "lost wake-up" in text, text
     assert f"    {signals[0]}  " in text and f"    {created}  " in text, (signals, created, text)
 
-    # Asked about one that waits in the middle of the chain, the answer is the same; about one that ended, how.
+    # A question about a waiter in the middle of the chain has the same answer; one about an ended promise says how it ended.
     middle = str(chain[1]["promise"])
     answer = json.loads(run(weft, "explain", "--json", "--promise", middle, traces["bad"], status=0))
     assert (answer["finding"], answer["verdict"], answer["root"]) == ("answer", "lost-wakeup", first["root"]), answer
     port = next(re.search(r"label +(\d+)", e).group(1) for e in events if '"port-4"' in e)
     assert "resolved by a callback from outside" in run(weft, "explain", "-p", port, traces["bad"], status=0)
-    # Nobody reads what one that runs by itself brings: that is worth a line only if it is an error.
+    # An unread result of an independent promise is reported only if it is an error.
     own = os.path.join(folder, "own.sexp")
     for end, says in ("1", "task 1 was resolved by itself"), ("1(Not_found)", "task 1 was failed by itself: Not_found"):
         with open(own, "w", encoding="ascii") as file:
             file.write('((time 1.0)(op(Creates -1 1 task)))((time 1.1)(op(Switch 1)))'
                        f'((time 1.2)(op(Resolves 1 {end})))((time 1.3)(op(Switch -1)))')
         said = run(weft, "explain", "-p", "1", own, status=0)
-        assert says in said and ("nobody read it" in said) == ("Not_found" in end), said
+        assert says in said and ("no code read its error" in said) == ("Not_found" in end), said
     run(weft, "explain", "-p", "99999", traces["bad"], status=2)
     run(weft, "explain", "-p", "12x", traces["bad"], status=2)
 
-    # Who waits for whom, at the end and before: the chain is what explain tells.
+    # Waits at the end and before: the chain of weft waits equals that of explain.
     ids = [line["promise"] for line in chain]
     waits = [json.loads(line) for line in run(weft, "waits", "--json", traces["bad"], status=0).splitlines()]
     pairs = {(wait["promise"], wait["awaits"]) for wait in waits}
@@ -101,11 +106,11 @@ with tempfile.TemporaryDirectory() as folder:
     # Two runs part where the answer comes before the card's report.
     assert run(weft, "diff", traces["good"], traces["good"], status=0) == ""
     parts = [json.loads(line) for line in run(weft, "diff", "--json", traces["good"], traces["bad"], status=1).splitlines()]
-    assert parts[0]["difference"] == "finding" and "only in the second run there is a hang" in parts[0]["text"], parts
+    assert parts[0]["difference"] == "finding" and "only the second run has a hang" in parts[0]["text"], parts
     assert parts[1]["difference"] == "order" and parts[1]["second_ns"] == round(float(signals[0]) * 1e9), parts
     assert 'signals condition' in parts[1]["text"] and '"ARP response"' in parts[1]["text"], parts
     ends = [part for part in parts if part["difference"] == "end"]
-    assert ends[0]["second"] == int(main) and "never resolves, though it should" in ends[0]["text"], ends
+    assert ends[0]["second"] == int(main) and "never resolves, although it should" in ends[0]["text"], ends
     assert any(part["second"] == first["root"] for part in ends), ends
     counters = [part["text"] for part in parts if part["difference"] == "counter"]
     assert counters == ['counter "tcp-to-ip" ends as 0 in the first run, as 1 in the second'], counters
@@ -134,7 +139,7 @@ with tempfile.TemporaryDirectory() as folder:
         for option in [], ["--explain"]:
             out = os.path.join(folder, "picture.svg")
             done = subprocess.run([weft, "render", *option, traces[how], "-o", out], capture_output=True, text=True, timeout=120)
-            assert done.returncode == 0 and ("lost wake-up" in done.stderr) == (marked and bool(option)), done
+            assert done.returncode == 0 and ("was signalled" in done.stderr) == (marked and bool(option)), done
             pictures.append(open(out, encoding="utf-8").read())
         assert (pictures[0] != pictures[1]) == marked
         if marked:  # the chain of three, the condition, and who signals too early
@@ -149,4 +154,4 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(waits) == 4, waits
     for promise in waits:
         said = run(weft, "explain", f"--promise={promise}", trace, status=0)
-        assert "nobody ever tried to resolve" in said, said
+        assert "nothing tried to resolve" in said, said

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""docs/diagnosing.md against weft: each form in which a finding is told is there, in the words that weft has today, and the programs of the page show it.
+"""expected/findings.md against weft: it shows each form of each title, in the words that weft has today, and the programs show it.
 
-usage: findings_test.py [--record] WEFT DIAGNOSING.MD FINDINGS PROGRAM...
-FINDINGS is the folder of the checks: what they print is read from their sources, so that no list of forms grows old.
---record writes what weft says into the page.  SPDX-License-Identifier: ISC
+usage: findings_test.py [--record | --guide] WEFT FINDINGS.MD TUTORIAL.MD FINDINGS PROGRAM...
+FINDINGS is the folder of the checks: the forms are read from their sources.  Forms that TUTORIAL.MD shows count as well.
+--record writes what weft prints into FINDINGS.MD.
+--guide lists the example titles of `weft help NAME` that fit no form.  SPDX-License-Identifier: ISC
 """
 import glob
 import os
@@ -13,19 +14,24 @@ import sys
 import tempfile
 
 args = sys.argv[1:]
-record = args[0] == '--record'
-weft, page, folder, *programs = args[1:] if record else args
+record, guide = args[0] == '--record', args[0] == '--guide'
+weft, page, tutorial, folder, *programs = args[1:] if record or guide else args
 with open(page, encoding='utf-8') as file:
     text = file.read()
-with open(os.path.join(folder, '..', 'explain.h'), encoding='utf-8') as file:
+with open(tutorial, encoding='utf-8') as file:
+    tutorial_text = file.read()
+with open(os.path.join(folder, 'explain.h'), encoding='utf-8') as file:
     kinds = re.findall(r'^\tX\([A-Z]+, (\w+), (?:ALARM|INFORMATION), ', file.read(), re.M)
 BLOCK = re.compile(r'(```finding\n)((?:\$ [^\n]*\n)+)(.*?)```', re.S)
 STRING = r'"(?:[^"\\]|\\.)*"'
 TEXT = re.compile(r'weft__finding_text\(\s*f,\s*((?:' + STRING + r'\s*|PRI\w+\s*|WEFT_\w+\s*)+)')
 ATTEMPTS = 8
-# What these find is otherwise on a machine that takes processors away; so is the advice about a stall.
+MOST_TITLE = 120
+SPREAD = 12  # numbers and ids make a title longer or shorter from run to run
+LEAST_LITERAL = 16  # a form with less text of its own, such as "%s: %s", fits any title
+# These findings, and the advice about a stall, depend on preemption by other programs.
 BY_CLOCK = ('stall', 'starvation', 'exhausted', 'slow', 'wasted')
-# The same words of one and of several.
+# Singular and plural of the same words.
 NUMBER = [(r',? and (%\w+ more( of its sort)?|so have %\w+ more)', ''), (r'\b(their|them)\b', 'its'), (r'\bit\b', 'its'), (r'\bwere\b', 'was')]
 
 
@@ -37,7 +43,7 @@ class Form:
         self.parts = [part.replace('\0', '%') for part in re.split(r'%[a-z]*[a-z]', words.replace('%%', '\0'))]
 
     def fits(self, title):
-        """More may follow, as where the time went; a longer form that fits is the one that is meant."""
+        """Further text may follow, such as the parts of a time; the longest fitting form is the right one."""
         at = 0
         for i, part in enumerate(self.parts):
             found = title.find(part, at)
@@ -57,7 +63,7 @@ class Form:
 
 
 def statement(source, at):
-    """From there up to its semicolon."""
+    """Returns the text from there up to its semicolon."""
     for token in re.finditer(STRING + '|;', source[at:]):
         if token[0] == ';':
             return source[at:at + token.start()]
@@ -65,7 +71,7 @@ def statement(source, at):
 
 
 def formats(words):
-    """Of the texts that a statement chooses from, not of their arguments."""
+    """Returns the format strings among which a statement chooses, without their arguments."""
     depth = at = 0
     while at < len(words):
         call = TEXT.match(words, at) if depth == 0 else None
@@ -83,7 +89,7 @@ def forms():
         with open(path, encoding='utf-8') as file:
             source = file.read()
         starts = [(source, m.end()) for m in re.finditer(r'finding->title\s*=\s*', source)]
-        for helper in re.findall(r'^static const char \*title\(.*?^}', source, re.M | re.S):
+        for helper in re.findall(r'^static const char \*\w*title\(.*?^}', source, re.M | re.S):
             starts += [(helper, m.end()) for m in re.finditer(r'\breturn\s', helper)]
         found += [Form(words) for place in starts for words in formats(statement(*place)) if not words.startswith('%s, %d%%')]
     return found
@@ -92,8 +98,12 @@ def forms():
 FORMS = forms()
 
 
+def title_of(finding):
+    return re.sub(r'^\w+( \(uncertain\))?: ', '', finding.split('\n', 1)[0])
+
+
 def form_of(finding):
-    title = re.sub(r'^\w+( \(not certain\))?: ', '', finding.split('\n', 1)[0])
+    title = title_of(finding)
     return max((form for form in FORMS if form.fits(title)), key=Form.length, default=None)
 
 
@@ -101,17 +111,17 @@ def kind_of(finding):
     return re.match(r'\w*', finding)[0]
 
 
-def plain(words):
-    """Without names, numbers and places."""
-    return re.sub(r'\d[\d.]*( (ns|us|ms|s)\b)?', 'N', re.sub(r'"[^"]*"|\([^()]*\)', '', words))
+def mask_names_and_numbers(words):
+    """Removes names, numbers and places."""
+    return re.sub(r'\d[\d.]*( (ns|us|ms|s)\b)?', 'N', re.sub(r'"[^"]*"|\((?:[^()]|\([^()]*\))*\)', '', words))
 
 
 def advice(finding):
-    return kind_of(finding) != 'stall' and plain(finding.partition('\n  look next\n')[2]).split()[:4]
+    return kind_of(finding) != 'stall' and mask_names_and_numbers(finding.partition('\n  next step\n')[2]).split()[:4]
 
 
 def run(commands):
-    """What the last command says."""
+    """Returns the output of the last command."""
     with tempfile.TemporaryDirectory() as place:
         programs_here = os.path.join(place, 'bin')
         os.mkdir(programs_here)
@@ -125,19 +135,31 @@ def run(commands):
         return [finding + '\n' for finding in said.strip().split('\n\n')]
 
 
-def alike(wanted, said):
-    """The finding of the same kind and form, with the same advice; before it is recorded, its first line is a word of its form."""
+def find_equal_finding(wanted, said):
+    """Returns the finding of the same kind and form, with the same advice; before it is recorded, its first line is a word of its form."""
     for finding in said:
         if kind_of(finding) == kind_of(wanted) and form_of(finding) and form_of(finding) is form_of(wanted) and advice(finding) == advice(wanted):
             return finding
     return None
 
 
+if guide:
+    unknown = []
+    for kind in kinds:
+        help_text = subprocess.run([weft, 'help', kind], stdout=subprocess.PIPE, text=True, check=True).stdout
+        examples = help_text.partition('Examples\n')[2].partition('\n\n')[0]
+        for line in map(str.strip, examples.splitlines()):
+            form = form_of(line)
+            if not form or form.length() < LEAST_LITERAL:
+                unknown.append(line)
+    print('\n'.join(unknown))
+    sys.exit(1 if unknown else 0)
+
 if record:
     def write(block):
         said, wanted = run(block[2]), block[3]
         word = re.match(r'\w+: \.\.\. (.*)', wanted)  # kind: ... a few words of it
-        found = next((f for f in said if kind_of(f) == kind_of(wanted) and word[1] in f.split('\n', 1)[0]), None) if word else alike(wanted, said)
+        found = next((f for f in said if kind_of(f) == kind_of(wanted) and word[1] in f.split('\n', 1)[0]), None) if word else find_equal_finding(wanted, said)
         if not found:
             print(block[2] + wanted + 'weft says\n' + ''.join(f.split('\n')[0] + '\n' for f in said))
         return block[1] + block[2] + (found or wanted) + '```'
@@ -146,11 +168,13 @@ if record:
         file.write(BLOCK.sub(write, text))
     sys.exit(0)
 
-failed = 0
+failed, too_long = 0, []
 for _, commands, finding in BLOCK.findall(text):
     for attempt in range(ATTEMPTS):
         said = run(commands)
-        if alike(finding, said):
+        found = find_equal_finding(finding, said)
+        if found:
+            too_long += [title_of(found)] * (len(title_of(found)) > MOST_TITLE + SPREAD)
             break
     else:
         if kind_of(finding) in BY_CLOCK and os.getloadavg()[0] > 2 * os.cpu_count():
@@ -158,13 +182,16 @@ for _, commands, finding in BLOCK.findall(text):
             continue
         failed += 1
         print(f'the page has\n{commands}{finding}\nweft says\n' + '\n'.join(said))
-shown = re.findall(r'^\w+(?: \(not certain\))?: .*', '\n'.join(re.findall(r'```(?:console|finding)\n(.*?)```', text, re.S)), re.M)
+shown = re.findall(r'^\w+(?: \(uncertain\))?: .*', '\n'.join(re.findall(r'```(?:console|finding)\n(.*?)```', text + tutorial_text, re.S)), re.M)
 told = {form_of(title).name() for title in shown if kind_of(title) in kinds and form_of(title)}
 missing = sorted({form.name() for form in FORMS} - told)
+too_long += [title_of(title) for title in shown if kind_of(title) in kinds and len(title_of(title)) > MOST_TITLE]
+for title in too_long:
+    print(f'the title has {len(title)} characters, more than {MOST_TITLE}: {title}')
 for kind in kinds:
     if not re.search(rf'^### {kind}$', text, re.M):
         missing.append(f'a section of {kind}')
 for form in missing:
     print(f'the page does not show: {form}')
 print(f'{len(kinds)} kinds of findings, {len({form.name() for form in FORMS})} forms: {failed} are not as the page says, {len(missing)} are not there')
-sys.exit(1 if failed or missing or len(kinds) < 20 or len(FORMS) < 40 else 0)
+sys.exit(1 if failed or missing or too_long or len(kinds) < 20 or len(FORMS) < 40 else 0)

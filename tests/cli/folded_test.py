@@ -26,7 +26,7 @@ def stacks(trace, by):
     return found
 
 
-def life(promise, trace_end):
+def lifetime_ns(promise, trace_end):
     return (trace_end if promise['end'] == 'pending' else promise['end_ns']) - promise['start_ns']
 
 
@@ -37,12 +37,12 @@ for shape in ('random', 'short', 'tail', 'alive', 'chain', 'deep', 'waits', 'flo
     promises = [d for d in dump if 'promise' in d]
     ran = {p['promise']: sum(b - a for a, b in p['running']) for p in promises}
     assert sum(stacks(trace, 'run').values()) == sum(ran.values()), shape
-    # A promise is awaited, or read, by another; one that does neither to any waits for what no promise is.
-    waited = sum(max(0, life(p, dump[0]['trace']['end_ns']) - ran[p['promise']]) for p in promises
+    # A promise that is awaited or read by no other waits for something that is not a promise.
+    waited = sum(max(0, lifetime_ns(p, dump[0]['trace']['end_ns']) - ran[p['promise']]) for p in promises
                  if p['promise'] >= 0 and p['end'] != 'became' and not p['links']['read'] and not p['links']['await'])
     assert sum(stacks(trace, 'wait').values()) == waited, shape
 
-# Two wait for each other, and one of them for a third: each stands once.  A chain of 70 that wait: what is deeper than 64 counts to the 64th.
+# Two promises wait for each other, and one of them for a third: each is in the stack once.  In a chain of 70 waiters, deeper ones count to the 64th.
 trace = os.path.join(folder, 'circle.sexp')
 ops = [f'Creates -1 {p} wait' for p in range(1, 174)] + [f'Label {p} {word}' for p, word in ((1, 'left'), (2, 'right'), (3, 'answer'))]
 ops += ['Reads 1 2', 'Reads 2 1', 'Reads 2 3'] + [f'Label {p} {"ab"[p % 2]}' for p in range(104, 174)] + [f'Reads {p} {p + 1}' for p in range(104, 173)]
@@ -57,6 +57,6 @@ waits = stacks(trace, 'wait')
 answer = [stack for stack in waits if stack.startswith('main;bind at ip_write') and stack.endswith(';ARP response')]
 assert len(answer) == 1 and 1e6 < waits[answer[0]] < 100e9, waits
 assert any(stack.endswith(';port-*') for stack in waits), waits
-for words, why in ((['--by=sleep'], b'--by=sleep: it is run or wait'), (['--flows=all'], b'--flows is for --to=perfetto')):
+for words, why in ((['--by=sleep'], b'--by=sleep; use run or wait'), (['--flows=all'], b'--flows needs --to=perfetto')):
     done = subprocess.run([weft, 'convert', '--to=folded', *words, trace, '-o', '-'], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b'') and why in done.stderr, done

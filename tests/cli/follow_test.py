@@ -4,6 +4,7 @@
 SPDX-License-Identifier: ISC"""
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,7 @@ def end(program):
     program.wait(timeout=PATIENCE)
 
 
-def said(*words):
+def run_weft_json(*words):
     got = subprocess.run([weft, *words, '--json'], capture_output=True, text=True, check=False, timeout=PATIENCE)
     return [json.loads(line) for line in got.stdout.splitlines()]
 
@@ -43,7 +44,7 @@ RULES = ['count(request)<1500', 'count>0', 'failed=0', 'max(request)<3600s', 'p9
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    # A ring that goes round meanwhile: at any time there is room in it for less than a thousand requests.
+    # A wrapping ring, which has space for less than a thousand requests.
     program = start('round,size=64K', 'lost')
     waits = follow('waits', 'waits', 'round')
     rules = follow('rules', 'check', 'round', 'count(request)<1500')
@@ -52,26 +53,26 @@ with tempfile.TemporaryDirectory() as place:
     end(program)
     expect('exit statuses', (waits.wait(timeout=PATIENCE), rules.wait(timeout=PATIENCE)), (0, 1))
     expect('who waits for whom, once', [line['awaited'].split()[2] for line in read('waits') if 'awaits' in line], ['"go"'])
-    expect('which the ring has forgotten', said('waits', 'round'), [])
+    expect('which the ring has forgotten', run_weft_json('waits', 'round'), [])
     expect('the rule', [line['outcome'] for line in read('rules')], ['ok', 'broken'])
 
-    # A trace that grows: at its end rules say what they say of all of it.
+    # A growing trace: at its end rules have the values of the whole trace.
     program = start('grown,mode=grow', 'stall')
     rules = follow('all', 'check', 'grown', *RULES)
     until('its stall is told', lambda: [line for line in read('all') if line['rule'].startswith('p50') and line['outcome'] == 'broken'])
     end(program)
     expect('the exit status', rules.wait(timeout=PATIENCE), 1)
     last = {line['rule']: line['outcome'] for line in read('all')}
-    expect('outcomes', last, {line['rule']: line['outcome'] for line in said('check', 'grown', *RULES)})
+    expect('outcomes', last, {line['rule']: line['outcome'] for line in run_weft_json('check', 'grown', *RULES)})
 
-    # Several processes of a session, of which one begins late, in rings that go round: who waits in each, and all that any of them has counted.
+    # Several processes of a session, one of which starts late, in wrapping rings: the waits of each, and the counts of all.
     os.mkdir('session')
     first = start('session/first-1,size=64K', 'lost')
     waits = follow('waits', 'waits', 'session')
     by_name = follow('named', 'waits', str(first.pid))
     rules = follow('rules', 'check', 'session', 'count(request)<2000', 'count(sleeper)<2')
     until('the first wait is told', lambda: 'awaited' in str(read('waits')) and 'awaited' in str(read('named')))
-    until('its ring has forgotten that', lambda: not said('waits', 'session'))
+    until('its ring has forgotten that', lambda: not run_weft_json('waits', 'session'))
     second = start('session/second-2,size=64K', 'lost')
     until('both wait', lambda: [line for line in read('waits') if line.get('waits') == 2])
     until('all requests are counted', lambda: len([line for line in read('rules') if line['outcome'] == 'broken']) == 2)
@@ -88,12 +89,23 @@ with tempfile.TemporaryDirectory() as place:
     for program in two:
         end(program)
     expect('the exit status of two', rules.wait(timeout=PATIENCE), 1)
-    expect('outcomes of two', {line['rule']: line['outcome'] for line in read('all')}, {line['rule']: line['outcome'] for line in said('check', 'grown-0', 'grown-1', *RULES)})
+    expect('outcomes of two', {line['rule']: line['outcome'] for line in read('all')}, {line['rule']: line['outcome'] for line in run_weft_json('check', 'grown-0', 'grown-1', *RULES)})
 
-    # Of one that has ended all is told at once; what cannot be followed is told.
-    expect('one that has ended', [line['outcome'] for line in said('check', '--follow', 'grown', *RULES)], [last[rule] for rule in RULES])
+    # An ended process is read once; a trace that cannot be followed is reported.
+    expect('one that has ended', [line['outcome'] for line in run_weft_json('check', '--follow', 'grown', *RULES)], [last[rule] for rule in RULES])
     for words, message in (['waits', '--follow', 'nothing'], 'weft: nothing: No such file or directory\n'), (['waits', '--follow', 'grown', 'nothing'], 'weft: nothing: No such file or directory\n'), \
-            (['waits', '--follow', '--dot', 'grown'], 'weft: waits: --follow goes with neither --at nor --dot\n'):
+            (['waits', '--follow', '--dot', 'grown'], 'weft waits: --follow cannot be combined with --at or --dot\n'):
         got = subprocess.run([weft, *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
         expect('what is said', (got.returncode, got.stderr), (2, message))
+
+    # The time of a program that lives ends now, that of a killed one with its death: a long silence before is a hang for certain.
+    command = subprocess.Popen([weft, 'record', '-o', 'killed', '--', 'sh', '-c', f'echo $$ > pid; exec {patient} lost'], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    def certain_hangs():
+        return [line['title'] for line in run_weft_json('explain', 'killed') if line['finding'] == 'hang' and line['sure'] and line['severity'] == 'alarm']
+    until('the hang is certain while it lives', certain_hangs)
+    with open('pid', encoding='utf-8') as file:
+        os.kill(int(file.read()), signal.SIGKILL)
+    command.wait(timeout=PATIENCE)
+    expect('the hang is certain when it is dead', len(certain_hangs()), 1)
+    expect('weft check agrees', [line['outcome'] for line in run_weft_json('check', 'killed', 'findings=0')], ['broken'])
     print('followed and read anew, they say the same')

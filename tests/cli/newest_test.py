@@ -10,7 +10,7 @@ import tempfile
 import urllib.request
 
 WEFT, STEPS = (os.path.abspath(path) for path in sys.argv[1:3])
-TASKS = 60000  # of five events: more than a window has to have
+TASKS = 60000  # of five events: more than the minimum of a window
 
 
 def weft(*args):
@@ -22,7 +22,7 @@ def events_of(path):
 
 
 def waits_of(path):
-    """Who waits for whom, without since when."""
+    """Returns the waits, without their start times."""
     waits = [json.loads(line) for line in weft('waits', '--json', path).splitlines()]
     return [(wait['name'], wait['awaited']) for wait in waits]
 
@@ -52,7 +52,7 @@ class Server:
         self.url = self.process.stdout.readline().strip()
 
     def get(self, path, name):
-        """Keeps the trace under that name; whether it is the newest of it alone."""
+        """Stores the trace under that name; returns whether it is only the newest part."""
         with urllib.request.urlopen(self.url + path, timeout=120) as answer, open(name, 'wb') as file:
             file.write(answer.read())
             return 'newest' in answer.headers['ETag']
@@ -63,13 +63,13 @@ def main():
     program.do(4 * TASKS)
     server = Server()
     try:
-        look(program, server)
+        check_newest_events(program, server)
     finally:
         server.process.terminate()
     assert server.process.wait(60) == 0
 
 
-def look(program, server):
+def check_newest_events(program, server):
     steps = 0
     while not server.get('trace-1', 'newest'):
         steps += 1
@@ -79,7 +79,7 @@ def look(program, server):
     assert server.get('trace-1', 'newest')
     few, many = events_of('newest'), events_of('ring')
     assert 250000 <= few <= 650000 and few < many / 2, (few, many)
-    # to the last event it has what all has; what was told of before still holds
+    # to the last event both have the same; state from before the window is kept
     newest, everything = weft('events', 'newest').splitlines(), weft('events', 'ring').splitlines()
     assert without_times(newest[-200000:]) == without_times(everything[-200000:])
     assert waits_of('newest') == waits_of('ring') == [('task 1 "client"', 'condition 2 "gate"')], (waits_of('newest'), waits_of('ring'))

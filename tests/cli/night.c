@@ -1,6 +1,6 @@
-/* night.c: night COUNT: a server at night.  It answers a request each millisecond until its standard input ends; since it began a
- * report waits for a query, which waits for an answer that never comes, COUNT clients wait for a gate, and one has a label that
- * would write to a terminal.  SPDX-License-Identifier: ISC */
+/* night.c: night COUNT: a server that runs overnight.  It answers a request each millisecond until its standard input ends. Since
+ * its start a report waits for a query, which waits for an answer that never comes, COUNT clients wait for a gate, and one label
+ * contains terminal control sequences.  SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""off_stretches.py: when OS threads had no processor, as babeltrace2 lists the kernel's packets of a trace.  SPDX-License-Identifier: ISC"""
+"""off_stretches.py: the intervals in which OS threads were off CPU, as babeltrace2 lists the kernel's packets of a trace.  SPDX-License-Identifier: ISC"""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ def can_be_told():
 
 
 def first_ns(trace):
-    """When the program's first event was, on the clock of babeltrace2."""
+    """Returns the time of the program's first event, on the clock of babeltrace2."""
     out = subprocess.run(['babeltrace2', '--clock-seconds', trace], capture_output=True, text=True, check=True, timeout=120).stdout
     seconds, rest = re.search(r'^\[(\d+)\.(\d+)\](?!.* kernel_)', out, re.M).groups()
     return int(seconds) * 10**9 + int(rest)

@@ -1,5 +1,5 @@
-/* patient.c: patient FAULT...: a server that answers a request each millisecond until its standard input ends; after the
- * hundredth it does what each FAULT says, once, and goes on: stall, lost, spin (which never ends), snapshot, burst.
+/* patient.c: patient FAULT...: a server that answers a request each millisecond until its standard input ends.  After the
+ * hundredth request it commits each FAULT once and continues: stall, lost, spin (which never ends), snapshot, burst.
  * SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <string.h>

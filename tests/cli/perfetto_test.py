@@ -18,7 +18,7 @@ weft, generate, arp = map(os.path.abspath, sys.argv[1:4])
 folder = tempfile.mkdtemp(prefix='perfetto-')
 VARINT, FIXED64, BYTES = 0, 1, 2
 MOST_SET = 200
-# Fields that may be written: message, number, wire type, and the message within.
+# Fields that may be written: message, number, wire type, and the nested message.
 KNOWN = {
     'Trace': {1: (BYTES, 'Packet')},
     'Packet': {6: (BYTES, 'Clocks'), 8: (VARINT, None), 10: (VARINT, None), 11: (BYTES, 'Event'), 12: (BYTES, 'Interned'), 13: (VARINT, None), 60: (BYTES, 'Track')},
@@ -51,7 +51,7 @@ def varint(data, at):
 
 
 def message(data, kind):
-    """Fields by number, each a list."""
+    """Returns the fields by number, each a list."""
     found, at = collections.defaultdict(list), 0
     while at < len(data):
         key, at = varint(data, at)
@@ -81,7 +81,7 @@ def run(*words):
 
 
 class Picture:
-    """What the importer would make of a file: slices, arrows, values of counters."""
+    """The state that the importer builds from a file: slices, arrows, values of counters."""
 
     def __init__(self, path):
         with open(path, 'rb') as file:
@@ -108,7 +108,7 @@ class Picture:
                 for number in event[10]:
                     assert number in self.names, 'a name is told before it is used'
                 events.append((packet[8][0], order, event))
-        # The importer sorts by time, and keeps the order of what is of one time.
+        # The importer sorts by time, and keeps the order of events at one time.
         events.sort(key=lambda e: e[:2])
         self.origin = packets[0][8][0]
         opened, flows = collections.defaultdict(list), {}
@@ -155,7 +155,7 @@ class Picture:
 
 
 def owner(mark):
-    """The promise on whose line it is."""
+    """Returns the promise of a line."""
     while mark['inside']:
         mark = mark['inside']
     return mark['notes']['promise']
@@ -166,7 +166,7 @@ def compare(trace, *more):
     said = run('convert', trace, '--to=perfetto', '-o', out, *more).stderr.decode()
     picture = Picture(out)
     assert picture.largest_set() <= MOST_SET
-    if 'odd' in trace:  # an id may be that of several promises
+    if 'odd' in trace:  # several promises may have one id
         return picture, []
     dump = [json.loads(line) for line in run('dump', '--json', '--no-simplify', trace).stdout.splitlines()]
     promises = {d['promise']: d for d in dump if 'promise' in d and d['row'] is not None}
@@ -209,8 +209,8 @@ def test_promises_runs_counters():
                 assert (flows == 'none') == (not picture.arrows) or shape in ('short', 'tail', 'deep', 'waits', 'alive'), (shape, flows)
 
 
-def test_an_arrow_is_what_the_trace_says():
-    """From the input's line to the run that reads it."""
+def test_arrows_match_the_trace():
+    """Arrows lead from the input's line to the run that reads it."""
     trace = os.path.join(folder, 'random-1')
     picture, _ = compare(trace)
     events = [json.loads(line) for line in run('events', '--json', trace).stdout.splitlines()]
@@ -230,15 +230,15 @@ def test_an_arrow_is_what_the_trace_says():
     assert found > 100, found
 
 
-def test_many_readers_of_one():
-    """Of a promise that a thousand read, a click reaches 100; the others are counted."""
+def test_many_readers_of_one_promise():
+    """A click on a promise with a thousand readers reaches 100; the others are counted."""
     trace = os.path.join(folder, 'flock-1')
     done = run('convert', trace, '--to=perfetto', '-o', os.path.join(folder, 'x'))
     assert b'100 arrows; a click reaches at most 101 slices' in done.stderr, done.stderr
-    assert b'would have tied more than 200 slices' in done.stderr, done.stderr
+    assert b'would connect more than 200 slices' in done.stderr, done.stderr
 
 
-def test_the_path_alone():
+def test_path_only():
     trace = os.path.join(folder, 'arp')
     subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': trace}, check=True, stdout=subprocess.DEVNULL, timeout=60)
     whole, dump = compare(trace)
@@ -250,15 +250,15 @@ def test_the_path_alone():
     for a, b in part.arrows:
         assert owner(a) in on_path and owner(b) in on_path
     assert subprocess.run([weft, 'convert', trace, '--to=perfetto', '--flows=some', '-o', '-'], capture_output=True, check=False).stderr == \
-        b'weft: convert: --flows=some: it is wakeups, path:ID, none or all\n'
+        b'weft convert: unknown value: --flows=some; use wakeups, path:ID, none or all\n'
 
 
 def of_kind(picture, kind):
-    """Its slices, with the name of the track that each is on."""
+    """Returns its slices, with the names of their tracks."""
     return [(picture.tracks[s['track']][2][0], s['begin'], s['end'], s['name']) for s in picture.slices if s['kind'] == kind]
 
 
-def test_pauses_and_what_the_kernel_said():
+def test_pauses_and_kernel_events():
     trace = os.path.join(folder, 'kernel')
     subprocess.run([generate, 'crowd', '--events=8k', '--kernel=300', '--format=native', '-o', trace], check=True)
     picture, _ = compare(trace)
@@ -272,12 +272,12 @@ def test_pauses_and_what_the_kernel_said():
         return
     want = []
     for tid, since, ready, until, why in off_stretches(trace):
-        want.append((f'main {tid} without a processor', since, until if why == 'preempted' else ready))
+        want.append((f'main {tid} off CPU', since, until if why == 'preempted' else ready))
         if why != 'preempted' and until > ready:
-            want.append((f'main {tid} without a processor', ready, until))
+            want.append((f'main {tid} off CPU', ready, until))
     got = of_kind(picture, 'kernel')
     assert [s[:3] for s in got] == want and len(want) > 50, (got[:4], want[:4])
-    assert {'ready, without a processor', 'blocked in futex', 'preempted by gcc'} <= {s[3] for s in got}, {s[3] for s in got}
+    assert {'runnable, without a CPU', 'blocked in futex', 'preempted by gcc'} <= {s[3] for s in got}, {s[3] for s in got}
 
 
 for name, test in list(globals().items()):

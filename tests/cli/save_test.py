@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-# meson's, which would give a shell that is recorded the library of a build with sanitizers.
+# The library path of meson would give a recorded shell the library of a sanitizer build.
 os.environ.pop('LD_LIBRARY_PATH', None)
 
 weft, generate, program = map(os.path.abspath, sys.argv[1:])
@@ -30,12 +30,12 @@ def expect(what, got, wanted):
 
 
 def count_of(events):
-    """How many events there are, without those that depend on the machine's load."""
+    """Counts the events without those that depend on the machine's load."""
     return sum(b'round' not in line for line in events.splitlines())
 
 
-def only(directory):
-    """The one trace of what weft record made."""
+def only_trace_in(directory):
+    """Returns the only trace of a weft record directory."""
     name, = os.listdir(directory)
     return os.path.join(directory, name)
 
@@ -55,11 +55,12 @@ with tempfile.TemporaryDirectory() as place:
         events = run(weft, 'events', '--json', form)
         run(weft, 'save', form, '-w', form + '.copy')
         expect(form, run(weft, 'events', '--json', form + '.copy'), events)
+        expect('who may read the copy', oct(os.stat(form + '.copy').st_mode & 0o077), '0o0')
         piped = run(weft, 'save', form, '--write=-')
         expect(form + ' through a pipe', run(weft, 'events', '--json', '-', stdin=piped), events)
         expect(form + ' through two', run(weft, 'save', '-', '-w', '-', stdin=piped), piped)
         expect('a second time', run(weft, 'save', form, '-w', form + '.copy', status=0 if form == 'mirage' else 2),
-               b'' if form == 'mirage' else 'weft: native.copy: exists already\n')
+               b'' if form == 'mirage' else 'weft: native.copy: already exists\n')
     expect('a file stays as it is', open('mirage.copy', 'rb').read(), open('mirage', 'rb').read())
     with open('archive.tar', 'wb') as file:
         file.write(run(weft, 'save', 'native', '-w', '-'))
@@ -67,29 +68,29 @@ with tempfile.TemporaryDirectory() as place:
     run('tar', 'xf', 'archive.tar', '-C', 'unpacked')
     expect('tar reads it', contents('unpacked'), contents('native.copy'))
     expect('nowhere', run(weft, 'save', 'none', '-w', 'x', status=2), 'weft: none: No such file or directory\n')
-    expect('no OUT', run(weft, 'save', 'native', status=2), 'weft: save: where to?  -w OUT\n')
+    expect('no OUT', run(weft, 'save', 'native', status=2), 'weft save: no output; use -w OUT\n')
     expect('no folder', run(weft, 'save', 'native', '-w', 'none/x', status=2), 'weft: none/x: No such file or directory\n')
 
-    # weft record: the command's own exit status and output, and what was recorded: a trace for each process.
+    # weft record: the command's own exit status and output, and a trace for each process.
     told = run(weft, 'record', '-o', 'by-command', '--mode=grow', '--', program, '60000')
     expect('what record prints', told, b'')
-    expect('all is there', count_of(run(weft, 'events', only('by-command'))), 60000)
+    expect('all is there', count_of(run(weft, 'events', only_trace_in('by-command'))), 60000)
     expect('exists', run(weft, 'record', '-o', 'by-command', '--', program, '60', status=2),
-           'weft: record: by-command: exists already; --overwrite replaces it\n')
+           'weft record: already exists: by-command; use --overwrite to replace it\n')
     script = ['sh', '-c', f'cd /; {program} 600; exit 7']
     told = run(weft, 'record', '--overwrite', '-o', 'by-command', '--', *script, status=7)
-    trace = only('by-command')
+    trace = only_trace_in('by-command')
     span, told = re.match(f'weft: {trace}: ([0-9.]+ [mu]?s), ((?s:.*))', told).groups()
-    # Events that depend on the machine's load may have come.
-    expect('another place', re.sub('^60[0-9] ', '600 ', told), f'600 events of 4 OS threads, 0 lost\nweft: look at it: weft {trace}\n')
+    # Events that depend on the machine's load may have been added.
+    expect('another place', re.sub('^60[0-9] ', '600 ', told), f'600 events of 4 OS threads, 0 lost\nweft: show it: weft {trace}\n')
     told = run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137)
     expect('nothing', told.startswith('weft: sh recorded nothing: '), True)
     expect('no file of nothing', os.path.exists('sh.weft'), False)
     run(weft, 'record', 'sh', '-c', 'exit 3', status=3)
     expect('none', run(weft, 'record', '--', './none', status=127), 'weft: ./none: No such file or directory\n')
-    expect('no size', run(weft, 'record', '--size=4x', '--', 'true', status=2), 'weft: record: --size=4x is not a size; write a number of bytes, perhaps with K, M or G behind it\n')
+    expect('no size', run(weft, 'record', '--size=4x', '--', 'true', status=2), 'weft record: not a size: --size=4x; use a number of bytes, optionally with K, M or G\n')
 
-    # Packets side by side, as in a buffer, become a directory that others read too.
+    # Adjacent packets, as in a buffer, become a directory that other tools read.
     subprocess.run([program, '60000'], env={**os.environ, 'WEFT_TRACE': 'recorded'}, check=True)
     events = run(weft, 'events', '--json', 'recorded')
     with open('image', 'wb') as image:
@@ -102,7 +103,7 @@ with tempfile.TemporaryDirectory() as place:
         theirs = subprocess.run(['babeltrace2', 'image.copy'], capture_output=True, text=True, check=True)
         expect('babeltrace2 complains', theirs.stderr, '')
 
-    # The same somewhere in the image of a memory; pages get its packets, not it.
+    # The same at any place of a memory image; pages get the packets, not the image.
     with open('image', 'rb') as image, open('memory', 'wb') as memory:
         memory.write(b'\xc1\x1f' * 5000 + image.read() + b'\xfc\xc1' * 5000)
     expect('a memory', count_of(run(weft, 'events', '--json', 'memory')), 60000)
@@ -112,14 +113,14 @@ with tempfile.TemporaryDirectory() as place:
     with gzip.open('memory.page/trace-1.gz') as packed:
         expect('in a page', run(weft, 'events', '--json', '-', stdin=packed.read()), run(weft, 'events', '--json', 'memory'))
     expect('a process and a trace', run(weft, 'save', 'memory', '--pid=1', '-w', 'x', status=2),
-           'weft: save: --pid and a trace cannot be combined\n')
-    expect('no number', run(weft, 'save', '--pid=x', '-w', 'x', status=2), 'weft: x is not a process id, which is a number\n')
+           'weft save: --pid and a trace cannot be combined\n')
+    expect('no number', run(weft, 'save', '--pid=x', '-w', 'x', status=2), 'weft: not a process id: x; use a number\n')
     expect('no UUID', run(weft, 'save', 'memory', '--ring=x', '-w', 'x', status=2),
-           'weft: x is not the UUID of a ring: hexadecimal digits, as weft info lists them\n')
+           'weft: not the UUID of a ring buffer: x; weft info lists them\n')
     expect('another UUID', run(weft, 'save', 'memory', '--ring=0000-1', '-w', 'x', status=2),
-           'weft: memory: no ring in it has that UUID\n')
+           'weft: memory: it contains no ring with that UUID\n')
 
-    # Copies of rings that go round meanwhile: each is whole, and stays as it is.
+    # Copies of wrapping rings: each is complete, and does not change.
     recorder = subprocess.Popen([program, '4000000000'], env={**os.environ, 'WEFT_TRACE': 'live,size=128k,packets=16'})
     try:
         while not os.path.exists('live/stream-3-15'):

@@ -18,14 +18,14 @@ weft, generate, arp, deadlock, *servers = map(os.path.abspath, sys.argv[1:])
 PATIENCE = 60
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
 from http_server import Server, get  # noqa: E402  # pylint: disable=wrong-import-position
-# docs/recording.md has this list: what weft and its adapters themselves say, whole texts and the beginning of one.
+# docs/record-server.md lists these: texts of weft and its adapters, complete ones and prefixes.
 OWN_TEXTS = {'cancelled', 'started again', 'end of input'}
 OWN_FRONT = 'from '
 OWN_ADDRESS = '127.'
-MAGIC = 'weft'  # in the front of each packet
-# Numbers of the recorder's and the kernel's, calls of libc's.
+MAGIC = 'weft'  # in the header of each packet
+# Numbers of the recorder and the kernel, names of libc calls.
 NUMBERS = ('round', 'stack', 'blocked', 'died')
-# Values of the metadata that tell of the format.
+# Metadata values that describe the format.
 FORMAT = ('domain', 'tracer_name', 'clock_source', 'clock_measured', 'mode', 'state', 'stream_packets')
 
 
@@ -36,7 +36,7 @@ def run(*command, statuses=(0,), stdin=None):
     return got.stderr.decode() if statuses == (2,) else got.stdout
 
 
-def lines(verb, trace, *options):
+def weft_json(verb, trace, *options):
     return [json.loads(line) for line in run(weft, verb, '--json', *options, trace, statuses=(0, 1)).splitlines()]
 
 
@@ -46,7 +46,7 @@ def expect(what, got, wanted):
 
 
 def texts_of(value, out):
-    """All texts in a JSON object that stem from the trace."""
+    """Collects all texts of the trace in a JSON object."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if isinstance(inner, str):
@@ -67,8 +67,8 @@ def contents(directory):
     return out
 
 
-def told(directory):
-    """The bytes in which a program could be told of: all but the description of the format and texts that are numbers of weft's."""
+def readable_bytes(directory):
+    """Returns the bytes that could name the program: everything except the description of the format and weft's own numeric texts."""
     out = b''
     for name in sorted(os.listdir(directory)):
         with open(os.path.join(directory, name), 'rb') as file:
@@ -77,21 +77,21 @@ def told(directory):
             values = re.findall(rb'^\t(\w+) = "(.*)";$', content.partition(b'env {')[2].partition(b'\n}')[0], re.MULTILINE)
             content = b'\n'.join(value for key, value in values if key.decode() not in FORMAT)
         out += content
-    for event in lines('events', directory):
+    for event in weft_json('events', directory):
         if event.get('what') in NUMBERS and event.get('text'):
             out = out.replace(event['text'].encode(), b'\0')
     return out
 
 
 def words_of(trace):
-    """Each text of a trace's, and all that anybody could call a word in it."""
+    """Returns each text of a trace, and all words in it."""
     texts, out = set(), set()
-    for event in lines('events', trace):
+    for event in weft_json('events', trace):
         if event.get('what') == 'connection':
             event['text'] = event['text'].partition(' ')[2]  # without the protocol, which stays
         if event.get('what') not in NUMBERS:
             texts_of(event, texts)
-    for line in lines('info', trace):
+    for line in weft_json('info', trace):
         texts_of({key: line.get(key) for key in ('host', 'process', 'command', 'name', 'streams')}, texts)
     for text in texts - OWN_TEXTS:
         text = text.removeprefix(OWN_FRONT)
@@ -101,22 +101,22 @@ def words_of(trace):
 
 def findings(trace):
     return [{key: finding[key] for key in ('finding', 'verdict', 'severity', 'sure', 'promise', 'root', 'start_ns', 'end_ns', 'weight')}
-            for finding in lines('explain', trace)]
+            for finding in weft_json('explain', trace)]
 
 
 def shapes(trace):
-    """Each sort without its name: how many there are, how long they took."""
+    """Returns each type without its name: counts and durations."""
     return sorted(json.dumps({key: value for key, value in sort.items() if not isinstance(value, str) and key != 'site'}, sort_keys=True)
-                  for sort in lines('stats', trace))
+                  for sort in weft_json('stats', trace))
 
 
 def times(trace):
-    return [(event['time_ns'], event['op']) for event in lines('events', trace)]
+    return [(event['time_ns'], event['op']) for event in weft_json('events', trace)]
 
 
 def is_scrubbed(trace, copy):
-    words, kept = words_of(trace), told(copy)
-    before = told(trace)
+    words, kept = words_of(trace), readable_bytes(copy)
+    before = readable_bytes(trace)
     expect(f'{trace}: words are looked for where they are', sum(word.encode() in before for word in words) > 3, True)
     expect(f'{trace}: what is still in the copy', sorted(word for word in words if word.encode() in kept), [])
     expect(f'{trace}: what weft explain says of the copy', findings(copy), findings(trace))
@@ -125,12 +125,12 @@ def is_scrubbed(trace, copy):
 
 
 def pending(trace):
-    return {line['promise']: (line['kind'], line['start_ns']) for line in lines('dump', trace, '--no-simplify')
+    return {line['promise']: (line['kind'], line['start_ns']) for line in weft_json('dump', trace, '--no-simplify')
             if line.get('end') == 'pending' and line['promise'] != -1}
 
 
 def ask(path, *questions):
-    """Sends each to a server once it listens, and reads an answer."""
+    """Sends each question to a server once it listens, and reads a response."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -188,7 +188,7 @@ def whole(name):
 
 
 def serve(name, *command):
-    """A server as it is installed, asked for secrets; none if it is not."""
+    """A server as it is installed, with secrets in its requests; skipped if it is not installed."""
     if not shutil.which(command[0]):
         print(f'{command[0]} is not installed')
         return
@@ -211,7 +211,7 @@ with tempfile.TemporaryDirectory() as place:
     piped = run(weft, 'save', '--scrub', 'r1', '-w', '-')
     expect('through a pipe', run(weft, 'events', '--json', '-', stdin=piped), run(weft, 'events', '--json', 's1'))
 
-    # Programs that are at fault are told of as before.
+    # Findings about faulty programs are the same.
     subprocess.run([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': 'arp'}, check=False, capture_output=True)
     run(weft, 'save', '--scrub', 'arp', '-w', 'arp.copy')
     is_scrubbed('arp', 'arp.copy')
@@ -223,7 +223,7 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', '--scrub', 'named', '-w', 'nameless')
     expect('the command line', [word in contents('nameless') for word in (b'alice', b'bobs')], [False, False])
 
-    # A directory with a trace, a session and copies of what they have: all of it is read, and nothing twice.
+    # A directory with a trace, a session and copies of these: everything is read once.
     os.makedirs('both-of/session')
     subprocess.run([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': 'both-of/arp-%p'}, check=False, capture_output=True)
     subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': 'both-of/session/arp'}, check=True, capture_output=True)
@@ -232,10 +232,10 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', '--scrub', recorded[0], '-w', 'both-of/a-name')
     run(weft, 'save', recorded[0], '-w', 'both-of/kept')
     run(weft, 'save', '--last=1ms', recorded[1], '-w', 'both-of/session/a-cut')
-    expect('what is read', sorted(one['trace'] for one in lines('info', 'both-of') if 'trace' in one), sorted(recorded))
-    expect('that copies are there', re.search(r'^weft: .*copies of these traces.*$', subprocess.run([weft, 'stats', 'both-of'], capture_output=True, text=True, check=True).stderr, re.M)[0], 'weft: 3 copies of these traces beside them are left out')
-    expect('all of it', len([one for one in lines('events', 'both-of') if one['op'] != 'end']), sum(events))
-    expect('the one of a session is opened', lines('dump', 'both-of/session')[0]['trace']['events'], events[1])
+    expect('what is read', sorted(one['trace'] for one in weft_json('info', 'both-of') if 'trace' in one), sorted(recorded))
+    expect('that copies are there', re.search(r'^weft: .*copies of these traces.*$', subprocess.run([weft, 'stats', 'both-of'], capture_output=True, text=True, check=True).stderr, re.M)[0], 'weft: 3 copies of these traces are left out')
+    expect('all of it', len([one for one in weft_json('events', 'both-of') if one['op'] != 'end']), sum(events))
+    expect('the one of a session is opened', weft_json('dump', 'both-of/session')[0]['trace']['events'], events[1])
 
     # Servers: files, addresses, keys, users.
     serve('redis', 'redis-server', '--port', '0', '--unixsocket', os.path.abspath('redis.socket'), '--save', '', '--dir', place)
@@ -251,23 +251,23 @@ with tempfile.TemporaryDirectory() as place:
         expect('what was asked is there', [word in contents('http') for word in (b'secret', b'alice')], [True, True])
         is_scrubbed('http', 'http.copy')
 
-    # Programs of libuv as they are: paths with all that weft looks for in texts, timers, processes, sockets.
+    # Unmodified programs of libuv: paths with every pattern for which weft searches texts, timers, processes, sockets.
     path = '/bobs-notfound/asleep-12345678/Cancelled-garbage-14045'
     script('node', 'node', '-e', NODE.replace('PATH', path))
     if not subprocess.run(['/usr/bin/python3', '-c', 'import uvloop'], check=False, capture_output=True).returncode:
         script('uvloop', '/usr/bin/python3', '-c', UVLOOP.replace('PATH', path))
 
-    # That the files are not here whose code it was is said once, of all files and of all copies.
+    # The missing program files are mentioned once, for all files and all copies.
     copies = [name for name in ('memcached.copy', 'node.copy', 'uvloop.copy') if os.path.exists(name)]
     for some in [copies, *([name] for name in copies)] if copies else []:
-        said = [line for line in subprocess.run([weft, 'info', *some], capture_output=True, check=False, text=True).stderr.splitlines() if 'here, or may ' in line]
+        said = [line for line in subprocess.run([weft, 'info', *some], capture_output=True, check=False, text=True).stderr.splitlines() if 'here or can' in line]
         expect(f'what is not here of {some}', (len(said), said[0].startswith(f'weft: {some[0]}: ')), (1, True))
 
     # The end alone.
     for trace in 'r1', 'r2', 'r3', 'arp':
-        whole, ends = lines('dump', trace)[0]['trace'], pending(trace)
+        whole, ends = weft_json('dump', trace)[0]['trace'], pending(trace)
         run(weft, 'save', '--last=1ms', trace, '-w', 'end')
-        end = lines('dump', 'end')[0]['trace']
+        end = weft_json('dump', 'end')[0]['trace']
         expect('it lasts', abs(end['end_ns'] - end['start_ns'] - 1000000) <= 1000, True)
         expect('it is shorter', end['events'] < whole['events'], True)
         moved = whole['end_ns'] - whole['start_ns'] - (end['end_ns'] - end['start_ns'])
@@ -288,7 +288,7 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', '--last=1000s', 'r1', '-w', 'all')
     expect('all of it', run(weft, 'events', '--json', 'all'), run(weft, 'events', '--json', 'r1'))
 
-    # A deadlock of which nothing happens any more is found in what is left.
+    # A deadlock without further events is found in the rest.
     subprocess.run([deadlock], env={**os.environ, 'WEFT_TRACE': 'stuck'}, check=False, capture_output=True, timeout=60)
     before = [finding for finding in findings('stuck') if finding['finding'] in ('deadlock', 'cycle')]
     expect('the deadlock', len(before), 1)
@@ -299,8 +299,8 @@ with tempfile.TemporaryDirectory() as place:
     run(generate, 'short', '--events=1k', '-o', 'mirage')
     for option in '--scrub', '--last=1s':
         expect(option, run(weft, 'save', option, 'mirage', '-w', 'x', statuses=(2,)),
-               f'weft: mirage: {option.split("=")[0]} takes native traces; weft convert --to=native makes one of this\n')
+               f'weft: mirage: {option.split("=")[0]} needs a native trace; use weft convert --to=native first\n')
     expect('no time', run(weft, 'save', '--last=soon', 'r1', '-w', 'x', statuses=(2,)),
-           'weft: save: --last=soon is not a time; write a number and ns, us, ms or s\n')
+           'weft save: not a time: --last=soon; use a number with ns, us, ms or s\n')
     expect('nothing is left behind', os.path.exists('x'), False)
     print('no name is left in a scrubbed copy, and weft explain says the same of it')

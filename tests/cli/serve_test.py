@@ -31,7 +31,7 @@ class Server:
         return socket.create_connection((self.url.hostname, self.url.port), timeout=60)
 
     def ask(self, path, *headers):
-        """The status and the body of an answer."""
+        """Returns the status and the body of a response."""
         with self.connect() as client:
             lines = [f'GET {self.url.path}{path} HTTP/1.1', *(headers or [f'Host: {self.url.netloc}']), 'Connection: close', '', '']
             client.sendall('\r\n'.join(lines).encode())
@@ -54,7 +54,7 @@ class Server:
             self.process.kill()
 
 
-def hosts_are_read_strictly(trace):
+def host_header_is_checked_strictly(trace):
     with Server(trace) as server:
         port = server.url.port
         for host in ('localhost', 'LOCALHOST', f'localhost:{port}', '127.0.0.1', f'127.0.0.1:{port}', '[::1]', f'[::1]:{port}', '10.0.0.7:80',
@@ -69,7 +69,7 @@ def hosts_are_read_strictly(trace):
         expect('no Host header', server.ask('', 'X-Host: localhost')[0] in (400, 403), True)
 
 
-def those_who_only_sit_there_lock_nobody_out(trace):
+def idle_connections_do_not_block_others(trace):
     with Server(trace) as server:
         kept = server.connect()
         request = f'GET {server.url.path} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode()
@@ -83,7 +83,7 @@ def those_who_only_sit_there_lock_nobody_out(trace):
             if i % 100 == 50:
                 expect('among idle connections', server.ask('')[0], 200)
         expect('behind 300 idle connections', server.ask('')[0], 200)
-        # Whoever has shown the token once is not shown out.
+        # A client that has shown the token once stays connected.
         kept.sendall(request)
         while b'HTTP/1.1 200' not in (answer := kept.recv(1 << 20)):
             if not answer:
@@ -93,7 +93,7 @@ def those_who_only_sit_there_lock_nobody_out(trace):
             client.close()
 
 
-def a_path_that_becomes_a_fifo_hangs_nobody(trace):
+def path_replaced_by_a_fifo_does_not_hang(trace):
     with Server(trace) as server:
         expect('the trace is served', server.ask('trace-1')[0], 200)
         os.unlink(trace)
@@ -111,9 +111,9 @@ def main():
         subprocess.run([GENERATE, 'short', '--events=1000', '-o', 'one.ctf'], check=True)
         if subprocess.run([WEFT, 'serve', '--listen=nonsense:x', 'one.ctf'], capture_output=True, text=True).stderr.find('without it') >= 0:
             sys.exit(77)
-        hosts_are_read_strictly('one.ctf')
-        those_who_only_sit_there_lock_nobody_out('one.ctf')
-        a_path_that_becomes_a_fifo_hangs_nobody('one.ctf')
+        host_header_is_checked_strictly('one.ctf')
+        idle_connections_do_not_block_others('one.ctf')
+        path_replaced_by_a_fifo_does_not_hang('one.ctf')
         os.chdir('/')
     sys.exit(1 if FAILED else 0)
 

@@ -32,25 +32,25 @@ def check(what, is_so, *told):
         sys.exit(f'FAILED: {what}: {told}')
 
 
-def lines(text):
+def parse_json_lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_one_picture():
-    """As many promises as each has, whatever names them: operands, the directory that has them, one that weft merge makes."""
+def test_traces_share_one_picture():
+    """All promises of each trace, with any way to name them: operands, their directory, a merged file of weft merge."""
     run(make_fleet, 'all', '3', '60')
     names = [f'all/{i}' for i in range(3)]
-    alone = sum(sum('promise' in line for line in lines(run(weft, 'dump', '--json', name)[0])) - 1 for name in names)
+    alone = sum(sum('promise' in line for line in parse_json_lines(run(weft, 'dump', '--json', name)[0])) - 1 for name in names)
     together, said = run(weft, 'dump', '--json', *names)
-    check('promises of all', sum('promise' in line for line in lines(together)) - 1 == alone, alone)
-    check('how exact', re.search(r'2 of its 3 traces .* to \+-[0-9.]+ (ns|us|ms) on average', said), said)
+    check('promises of all', sum('promise' in line for line in parse_json_lines(together)) - 1 == alone, alone)
+    check('how exact', re.search(r'2 of 3 traces .* to \+-[0-9.]+ (ns|us|ms) on average', said), said)
     check('the directory', run(weft, 'dump', '--json', 'all')[0] == together)
     run(weft, 'merge', *names, '-o', 'merged')
     check('each has a folder', sorted(os.listdir('merged')) == ['000-program@host0', '001-program@host1', '002-program@host2'], os.listdir('merged'))
     check('merged', run(weft, 'dump', '--json', 'merged')[0] == together)
-    # For strangers: nothing has its name, and what went between the hosts is as before.
+    # A scrubbed copy has no names, and the same transfers between the hosts.
     run(weft, 'merge', '--scrub', *names, '-o', 'scrubbed')
-    told = [[lines(run(weft, *words)[0]) for words in (('info', '--json', folder), ('waits', '--json', folder))] for folder in ('all', 'scrubbed')]
+    told = [[parse_json_lines(run(weft, *words)[0]) for words in (('info', '--json', folder), ('waits', '--json', folder))] for folder in ('all', 'scrubbed')]
     check('as many messages', told[0][0][-1]['messages'] == told[1][0][-1]['messages'] > 0, told[1][0][-1])
     check('as exact', [part['bound_ns'] for part in told[0][0][-1]['parts']] == [part['bound_ns'] for part in told[1][0][-1]['parts']], told[1][0][-1])
     check('who waits', len(told[0][1]) == len(told[1][1]))
@@ -70,21 +70,21 @@ def test_one_picture():
     run(weft, 'render', 'all', '-o', 'all.svg')
     with open('names.svg', encoding='utf-8') as a, open('all.svg', encoding='utf-8') as b:
         check('one picture', a.read() == b.read())
-    # The first operand has the clock.
-    check('the other order', [part['host'] for part in lines(run(weft, 'info', '--json', 'all/1', 'all/0')[0])[-1]['parts'] if part['clock'] == 'same'] == ['host1'])
+    # The clock is that of the first operand.
+    check('the other order', [part['host'] for part in parse_json_lines(run(weft, 'info', '--json', 'all/1', 'all/0')[0])[-1]['parts'] if part['clock'] == 'same'] == ['host1'])
 
 
-def test_page():
-    """One picture of all in a page and from a web server; --compare has one of each.  An archive of several goes through a pipe."""
+def test_page_shows_all_traces():
+    """One picture of all traces in a page and from a web server; --compare has one of each.  An archive of several traces goes through a pipe."""
     with tarfile.open('merged.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
         archive.add('moved')
-    promises = [line for line in lines(run(weft, 'dump', '--json', 'all')[0]) if 'promise' in line]
+    promises = [line for line in parse_json_lines(run(weft, 'dump', '--json', 'all')[0]) if 'promise' in line]
     with open('merged.tar', encoding='latin-1') as archive:
         piped = subprocess.run([weft, 'dump', '--json', '-'], stdin=archive, capture_output=True, text=True, check=True, timeout=PATIENCE)
-    check('through a pipe', [line for line in lines(piped.stdout) if 'promise' in line] == promises and '2 of its 3 traces' in piped.stderr, piped.stderr)
+    check('through a pipe', [line for line in parse_json_lines(piped.stdout) if 'promise' in line] == promises and '2 of 3 traces' in piped.stderr, piped.stderr)
     with open('merged.tar', encoding='latin-1') as archive:
         nested = subprocess.run([weft, 'dump', 'all/0', '-'], stdin=archive, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    check('several beside one', nested.returncode == 2 and nested.stderr == 'weft: - is an archive of several traces: unpack it, and name its folders\n', nested.stderr)
+    check('several beside one', nested.returncode == 2 and nested.stderr == 'weft: standard input is an archive of several traces; unpack it and name its folders\n', nested.stderr)
     run(weft, 'render', 'all', '-o', 'bands.svg')
     with open('bands.svg', encoding='utf-8') as file:
         svg = file.read()
@@ -96,63 +96,63 @@ def test_page():
     check('one picture', made.returncode == 0 and sorted(os.listdir('page')) == ['index.html', 'trace-1.gz', 'weft.js'], made.stderr)
     with gzip.open('page/trace-1.gz') as packed, open('trace-1', 'wb') as file:
         file.write(packed.read())
-    check('the same promises', [line for line in lines(run(weft, 'dump', '--json', 'trace-1')[0]) if 'promise' in line] == promises)
+    check('the same promises', [line for line in parse_json_lines(run(weft, 'dump', '--json', 'trace-1')[0]) if 'promise' in line] == promises)
     run(weft, 'html', '--compare', *names, '-o', 'compared')
     check('one of each', sorted(name for name in os.listdir('compared') if 'trace' in name) == ['trace-1.gz', 'trace-2.gz', 'trace-3.gz'])
     run(make_fleet, 'strangers', '2', '60', '5', 'nat')
     said = run(weft, 'html', 'strangers/0', 'strangers/1', '-o', 'never', status=2)[1]
-    check('no picture of both', said.count('\n') == 1 and said.endswith('--compare shows each by itself\n') and not os.path.exists('never'), said)
+    check('no picture of both', said.count('\n') == 1 and said.endswith('; use --compare to show each separately\n') and not os.path.exists('never'), said)
 
 
-def test_info():
-    """Connections matched and not, messages, bound, rate."""
+def test_info_reports_clock_bounds():
+    """Matched and unmatched connections, messages, bound, rate."""
     with tarfile.open('one.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
         archive.add('all/1')
     with open('one.tar', 'rb') as archive:
         piped = subprocess.run([weft, 'info', '--json', 'all/0', '-'], input=archive.read(), capture_output=True, check=False, timeout=PATIENCE)
-    named = [{key: line[key] for key in ('messages', 'connections', 'hosts')} for line in (lines(piped.stdout)[-1], lines(run(weft, 'info', '--json', 'all/0', 'all/1')[0])[-1])]
+    named = [{key: line[key] for key in ('messages', 'connections', 'hosts')} for line in (parse_json_lines(piped.stdout)[-1], parse_json_lines(run(weft, 'info', '--json', 'all/0', 'all/1')[0])[-1])]
     check('of standard input', piped.returncode == 0 and named[0] == named[1] and named[0]['messages'] > 0, piped.stderr, named)
-    told = lines(run(weft, 'info', '--json', 'all')[0])[-1]
+    told = parse_json_lines(run(weft, 'info', '--json', 'all')[0])[-1]
     check('hosts', (told['together'], told['hosts'], len(told['parts'])) == (3, 3, 3), told)
     check('none is alone', (told['unmatched'], told['renamed'], told['unwritten'], told['contradictory']) == (0, 0, 0, 0), told)
     check('all messages', told['messages'] == sum(pair['sent'] + pair['received'] for pair in told['clocks']) > 100, told)
     for pair in told['clocks']:
         check('a bound', 0 < pair['narrowest_ns'] <= pair['bound_ns'] and pair['rate_ppb'][0] < pair['rate_ppb'][1], pair)
     people = run(weft, 'info', 'all/0', 'all/1', 'all/2')[0]
-    for words in 'together   3 traces of 3 hosts', 'program@host0  the clock of all times', 'another host, by messages: +-', ' messages there, ', ' ppm':
+    for words in 'together   3 traces of 3 hosts', 'program@host0  the reference clock', 'another host, aligned by messages: +-', ' messages to the second, ', ' ppm':
         check(words, words in people, people[-900:])
-    told = lines(run(weft, 'info', '--json', 'all/0', 'all/1')[0])[-1]
+    told = parse_json_lines(run(weft, 'info', '--json', 'all/0', 'all/1')[0])[-1]
     check('one is alone', told['unmatched'] > 0 and re.fullmatch(r'10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+', told['example']), told)
 
 
-def test_what_is_wrong_is_told():
+def test_unusable_traces_are_reported():
     """One line says which and why, nothing is written, and each alone can be read."""
-    for fault, why in ('nat', '(NAT?)'), ('late', 'less than no time'), ('one-way', 'with bytes both ways'), ('jumps', 'more was read than was written'):
+    for fault, why in ('nat', '(NAT?)'), ('late', 'negative time'), ('one-way', 'bytes in both directions'), ('jumps', 'more bytes were read than written'):
         run(make_fleet, fault, '2', '60', '5', fault)
         for words in ('dump', fault), ('info', f'{fault}/0', f'{fault}/1'), ('merge', fault, '-o', 'never'), ('render', fault, '-o', 'never'):
             said = run(weft, *words, *(['never.svg'] if words[0] == 'never' else []), status=2)[1]
             check(fault, (why in said or words[0] == 'render') and said.count('\n') == 1, words, said)
         check('nothing is written', not os.path.exists('never'))
         run(weft, 'dump', f'{fault}/1')
-    # Another connection ties them: what cannot be is told all the same, by every verb.
+    # Another connection aligns them: an impossible one is reported nevertheless, by every verb.
     run(make_fleet, 'doubtful', '2', '60', '5', 'one-jumps')
     for words in ('dump', 'doubtful'), ('waits', 'doubtful/0', 'doubtful/1'), ('render', 'doubtful', '-o', 'doubtful.svg'):
         said = run(weft, *words)[1]
-        check('one of two', re.search(r'of 1 connection between its hosts, as 10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+, one end has read what the other cannot have', said), words, said)
-    told = lines(run(weft, 'info', '--json', 'doubtful')[0])[-1]
+        check('one of two', re.search(r'in 1 connection between hosts, such as 10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+, one end read bytes that the other never wrote', said), words, said)
+    told = parse_json_lines(run(weft, 'info', '--json', 'doubtful')[0])[-1]
     check('the other one', (told['contradictory'], told['clocks'][0]['connections'], told['unmatched']) == (1, 1, 0), told)
     said = run(weft, 'dump', 'all/0', 'all/0', status=2)[1]
-    check('twice', said == 'weft: all/0 is the trace that all/0 is, too\n', said)
+    check('twice', said == 'weft: all/0 is the same trace as all/0; leave one out\n', said)
     said = run(weft, 'dump', 'all/0', 'nothing', status=2)[1]
     check('one is missing', said.startswith('weft: nothing: '), said)
     said = run(weft, 'merge', 'all/0', '-o', 'never', status=2)[1]
-    check('one alone', 'weft save copies it' in said, said)
+    check('one alone', 'use weft save' in said, said)
     said = run(weft, 'convert', 'all/0', 'all/1', '-o', 'never', '--to=mirage', status=2)[1]
-    check('no place for two', 'has place for one trace' in said, said)
+    check('no place for two', 'holds only one trace' in said, said)
 
 
-def test_one_boot_of_two_machines():
-    """Containers have names of their own and the clock of their machine; two machines that name one boot have not."""
+def test_equal_boot_ids_on_two_machines():
+    """Containers have their own names and the clock of their machine; two machines with one boot id have different clocks."""
     for folder, fault in ('containers', 'same-clock'), ('clones', 'sound'):
         run(make_fleet, folder, '2', '60', '9', fault)
         for i in range(2):
@@ -161,15 +161,15 @@ def test_one_boot_of_two_machines():
                 text = file.read()
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(re.sub(r'recorder = "[^ "]*', 'recorder = "one-boot', text.replace('clock_source = "caller"', 'clock_source = "tsc"')))
-    told = lines(run(weft, 'info', '--json', 'containers')[0])[-1]
+    told = parse_json_lines(run(weft, 'info', '--json', 'containers')[0])[-1]
     check('exact', [part['clock'] for part in told['parts']] == ['same', 'same'] and not told['clocks'] and told['messages'] > 100, told)
     check('no note', run(weft, 'dump', 'containers')[1] == '')
     said = run(weft, 'dump', 'clones', status=2)[1]
-    check('clones', 'name one boot, but bytes came' in said, said)
+    check('clones', 'one boot id, but bytes arrived' in said, said)
 
 
-def test_what_the_kernels_of_two_hosts_said():
-    """An OS thread has the same number on both: what the kernel of the one said is not the other's."""
+def test_kernel_events_of_two_hosts():
+    """An OS thread has the same number on both machines: kernel events of one machine do not belong to the other."""
     run(make_fleet, 'kernels', '2', '60', '5')
     for i in range(2):
         with open(f'kernels/{i}/stream-0-0', 'rb') as file:

@@ -70,7 +70,7 @@ for shape in ('random', 'alive', 'waits', 'flock', 'crowd', 'tail'):
     subprocess.run([generate, shape, '--events=4k', '--format=native', '-o', shape], check=True)
     compare(shape).close()
 
-# What the kernel said, as babeltrace2 lists it.
+# Kernel events, as babeltrace2 lists them.
 subprocess.run([generate, 'crowd', '--events=20k', '--kernel=500', '--format=native', '-o', 'kernel'], check=True)
 db = compare('kernel')
 offs = db.execute('SELECT tid, start_ns, ready_ns, end_ns, why FROM off ORDER BY tid, start_ns').fetchall()
@@ -96,7 +96,7 @@ for question in questions:
     for statement in question.split(';')[:-1]:
         answers += len(db.execute(statement.replace("'GET /%'", "'ARP%'")).fetchall()) > 0
 assert answers >= len(questions) - 2, answers
-# The columns that the documentation names are those that there are.
+# The documentation names exactly the existing columns.
 with open(docs, encoding='utf-8') as file:
     told = file.read()
 for table, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"):
@@ -107,8 +107,8 @@ for table, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type = '
 db.close()
 
 done = run('convert', 'good', '--to=sqlite', '-o', '-', status=(2,))
-assert (done.stdout, done.stderr) == (b'', b'weft: standard output: a database is written into a file, and into nothing else\n'), done
+assert (done.stdout, done.stderr) == (b'', b'weft: standard output: a database needs a regular file\n'), done
 before = os.path.getsize('good.db')
 if os.path.exists('/dev/full'):
-    assert b'into a file' in run('convert', 'good', '--to=sqlite', '-o', '/dev/full', status=(2,)).stderr
+    assert b'needs a regular file' in run('convert', 'good', '--to=sqlite', '-o', '/dev/full', status=(2,)).stderr
 assert os.path.getsize('good.db') == before and not [name for name in os.listdir('.') if name.endswith('.tmp')]

@@ -30,25 +30,25 @@ def run(*words, **more):
     return subprocess.run([weft, *map(str, words)], capture_output=True, text=True, check=False, timeout=PATIENCE, **more)
 
 
-def fine(*words):
+def run_without_error(*words):
     got = run(*words)
     expect(words, (got.returncode, got.stderr), (0, ''))
     return got.stdout
 
 
-def standing(pid):
-    return next((row for row in map(json.loads, fine('on', '--json').splitlines()) if row['pid'] == pid), None)
+def standby_row(pid):
+    return next((row for row in map(json.loads, run_without_error('on', '--json').splitlines()) if row['pid'] == pid), None)
 
 
-def mine():
-    """Processes of this test's folder that stand by."""
-    rows = map(json.loads, fine('on', '--json').splitlines())
+def standby_pids():
+    """Returns the standby processes of this test's folder."""
+    rows = map(json.loads, run_without_error('on', '--json').splitlines())
     return [row['pid'] for row in rows if os.path.realpath(f'/proc/{row["pid"]}/cwd') == os.getcwd()]
 
 
-def known_of(trace):
-    """What weft info says of it: everything that was counted is there, and nothing torn."""
-    known, = map(json.loads, fine('info', '--json', trace).splitlines())
+def complete_info(trace):
+    """Returns the output of weft info, and checks that everything was counted and nothing is torn."""
+    known, = map(json.loads, run_without_error('info', '--json', trace).splitlines())
     expect(f'{trace}: skipped', known['skipped_count'], 0)
     lost = [known["lost_no_stream"]] + [s[key] for s in known["streams"] for key in ("lost_full", "lost_nested")]
     expect(f"{trace}: lost", any(lost), False)
@@ -56,7 +56,7 @@ def known_of(trace):
 
 
 class Load:
-    """Requests that never end, until the context does; a server that is killed ends them."""
+    """Endless requests until the context ends; they also end with the server."""
 
     def __init__(self, address):
         self.server, self.goes_on = address, True
@@ -80,64 +80,64 @@ class Load:
         self.thread.join()
 
 
-def one_after_the_other():
+def programs_are_recorded_one_after_another():
     with Server(server, '.', trace='one,standby,size=1M') as program:
         pid = program.process.pid
-        expect('nothing was asked', (standing(pid)['on'], os.path.exists('one')), (False, False))
+        expect('nothing was asked', (standby_row(pid)['on'], os.path.exists('one')), (False, False))
         with Load(program):
-            fine('on', pid, '--wait=60s')
-            expect('it records', standing(pid), {'pid': pid, 'name': 'http-server', 'on': True, 'trace': os.path.abspath('one')})
-            expect('it records already', fine('on', 'http-server', '--size=2M', '--wait=60s').split()[-1], os.path.abspath('one.2'))
-            fine('off', pid, '--wait=60s')
-        expect('again', run('off', pid).stderr, f'weft: process {pid} records nothing\n')
-        # It sleeps: what it is asked for it does with its next event.
+            run_without_error('on', pid, '--wait=60s')
+            expect('it records', standby_row(pid), {'pid': pid, 'name': 'http-server', 'on': True, 'trace': os.path.abspath('one')})
+            expect('it records already', run_without_error('on', 'http-server', '--size=2M', '--wait=60s').split()[-1], os.path.abspath('one.2'))
+            run_without_error('off', pid, '--wait=60s')
+        expect('again', run('off', pid).stderr, f'weft: process {pid} is not recording\n')
+        # It sleeps: it starts recording with its next event.
         told = run('on', pid, '--wait=1ms')
-        expect('it sleeps', (told.returncode, 'does nothing at the moment' in told.stderr), (0, True))
+        expect('it sleeps', (told.returncode, 'has no event now' in told.stderr), (0, True))
         program.ask(get('/f.txt'))
-        until('it began', lambda: standing(pid)['on'])
+        until('it began', lambda: standby_row(pid)['on'])
         program.end()
     for trace in 'one', 'one.2', 'one.3':
-        expect(f'{trace}: it is over', 'unfinished' in known_of(trace) and known_of(trace)['unfinished'], False)
-    # The server had been there for long: what it waits for was told at once.
-    waits = {row['kind'] for row in map(json.loads, fine('dump', '--json', 'one').splitlines()) if row.get('start_ns', 1) < 0}
+        expect(f'{trace}: it is over', 'unfinished' in complete_info(trace) and complete_info(trace)['unfinished'], False)
+    # The server had run for long: its inputs were recorded at once.
+    waits = {row['kind'] for row in map(json.loads, run_without_error('dump', '--json', 'one').splitlines()) if row.get('start_ns', 1) < 0}
     expect('what was pending', {'accept', 'signal'} - waits, set())
 
 
-def many_times():
+def recording_is_switched_many_times():
     with Server(server, '.', trace='many,standby,overwrite,size=256K') as program, Load(program):
         for i in range(MANY):
-            fine('on', program.process.pid, '--wait=60s', f'--size={dice.choice((128, 256, 512))}K')
-            fine('off', program.process.pid, '--wait=60s')
+            run_without_error('on', program.process.pid, '--wait=60s', f'--size={dice.choice((128, 256, 512))}K')
+            run_without_error('off', program.process.pid, '--wait=60s')
             if i % 50 == 0:
-                known_of('many')
-        known_of('many')
+                complete_info('many')
+        complete_info('many')
 
 
-def killed():
+def killed_programs_leave_readable_traces():
     recorded = 0
     for i in range(KILLS):
         with Server(server, '.', trace=f'killed-{i},standby,size=256K') as program:
             with Load(program):
                 asked = subprocess.Popen([weft, 'on', str(program.process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                # Every other one as it begins to record, or soon after.
+                # Half of the servers are killed at the start of the recording, or soon after.
                 while i % 2 and asked.poll() is None and not os.path.exists(f'killed-{i}'):
                     pass
                 time.sleep(dice.random() / 100)
-                # Who asks, and who is asked: in both orders.
+                # weft on and the server are killed in either order.
                 for dies in dice.sample((asked, program.process), 2):
                     dies.kill()
                     dies.wait()
             program.kill()
         told = run('info', f'killed-{i}')
-        # Before its first event there is nothing to be told.
+        # Before its first event there is no trace to read.
         if 'no events in the trace' not in told.stderr and os.path.exists(f'killed-{i}/stream-0-0'):
-            known_of(f'killed-{i}')
+            complete_info(f'killed-{i}')
             recorded += 1
     print(f'{recorded} of {KILLS} were killed while they recorded')
 
 
-def strangers():
-    expect('no process', run('on', 4194305).stderr, 'weft: no process 4194305\n')
+def unknown_and_foreign_processes_are_refused():
+    expect('no process', run('on', 4194305).stderr, 'weft: no such process: 4194305\n')
     expect('one that does not', run('on', os.getpid()).stderr, f'weft: process {os.getpid()} does not stand by; weft on lists those that do\n')
     if os.geteuid() == 0:
         with Server(server, '.', trace='strangers,standby') as program:
@@ -145,11 +145,11 @@ def strangers():
                 told = run('on', program.process.pid, user=NOBODY, group=NOBODY, cwd='/')
             except PermissionError:
                 return print('another user may not run this command: not tried')
-            expect('another user', ('Permission denied' in told.stderr, told.returncode, standing(program.process.pid)['on']), (True, 2, False))
+            expect('another user', ('Permission denied' in told.stderr, told.returncode, standby_row(program.process.pid)['on']), (True, 2, False))
 
 
-def gone():
-    """A program that is held up, and killed meanwhile."""
+def program_killed_while_asked_is_reported():
+    """A stopped program is killed during the request."""
     with Server(server, '.', trace='gone,standby') as program:
         pid = program.process.pid
         os.kill(pid, 19)
@@ -157,11 +157,11 @@ def gone():
             time.sleep(dice.random() / 10)
             program.kill()
             said = asked.communicate(timeout=PATIENCE)[1]
-    expect('what is said', (asked.returncode, said in (f'weft: process {pid} has ended\n', f'weft: no process {pid}\n')), (2, True))
+    expect('what is said', (asked.returncode, said in (f'weft: process {pid} has ended\n', f'weft: no such process: {pid}\n')), (2, True))
 
 
-def no_room():
-    """A disk that is full when recording is to begin: the server says so, serves, and records as soon as there is room."""
+def full_disk_is_reported():
+    """The disk is full at the start of the recording: the server prints an error, serves, and records as soon as there is space."""
     os.mkdir('disk')
     ask = "import sys, urllib.request as u; u.build_opener(u.ProxyHandler({})).open(sys.argv[1] + 'f.txt').read()"
     script = f"""mount -t tmpfs -o size=64k none disk || exit 77
@@ -177,7 +177,7 @@ def no_room():
     if got.returncode == 77 or 'unshare' in got.stderr:
         return print('no disk could be made that is full')
     with open('refused', encoding='utf-8') as refused:
-        expect('a full disk', 'records nothing' in (said := refused.read()) and said.endswith(': No space left on device\n'), True)
+        expect('a full disk', 'cannot record' in (said := refused.read()) and said.endswith(': No space left on device\n'), True)
     expect('with room', ('records into' in got.stdout, 'streams' in got.stdout), (True, True))
 
 
@@ -240,7 +240,7 @@ def free_port():
 
 
 def connect(port):
-    """A connection of which the program has heard."""
+    """Opens a connection that the program has accepted."""
     found = []
 
     def is_there():
@@ -263,7 +263,7 @@ def stops(command, pid):
 
 @contextlib.contextmanager
 def stands_by(name, *words):
-    """weft record of a program, which with all that it started ends at the latest when something went wrong here."""
+    """Runs weft record of a program; an error here ends it with all its children."""
     with subprocess.Popen([weft, 'record', '--standby', '-o', name, '--', *words], stderr=subprocess.PIPE, text=True, start_new_session=True) as command:
         try:
             yield command
@@ -272,8 +272,8 @@ def stands_by(name, *words):
                 os.killpg(command.pid, 9)
 
 
-def asleep():
-    """Programs that sleep are told to record, and tell at once what has been pending for long."""
+def sleeping_programs_record_pending_promises():
+    """Sleeping programs start to record, and record old pending promises at once."""
     python = ['/usr/bin/python3', '-c']
     memcached = shutil.which('memcached')
     for name, has, words, kinds in (
@@ -286,27 +286,27 @@ def asleep():
         port = free_port()
         with stands_by(f'asleep-{name}', *words, str(port)) as command:
             clients = [connect(port) for _ in range(IDLE)]
-            pid, = mine()
+            pid, = standby_pids()
             for _ in range(2):
-                fine('on', pid, '--wait=60s')
-                trace = standing(pid)['trace']
+                run_without_error('on', pid, '--wait=60s')
+                trace = standby_row(pid)['trace']
 
                 def pending():
-                    # A request that nothing comes to for long is told to be overdue.
-                    rows = [row for row in map(json.loads, fine('dump', '--json', trace).splitlines())
+                    # A request without a response for long is marked as overdue.
+                    rows = [row for row in map(json.loads, run_without_error('dump', '--json', trace).splitlines())
                             if row.get('start_ns', 0) < 0 and (row['end'] == 'pending' or row['failure'] == 'should resolve, but never did')]
                     kept = [row['kind'] for row in rows]
                     return all(kept.count(kind) >= least for kind, least in kinds.items())
                 until(f'{name}: {kinds} are told of', pending)
-                fine('off', pid, '--wait=60s')
-                known_of(trace)
+                run_without_error('off', pid, '--wait=60s')
+                complete_info(trace)
             for client in clients:
                 client.close()
             stops(command, pid)
 
 
-def unknown():
-    """What cannot be told of is counted: neovim opens a FIFO that nobody writes to."""
+def requests_older_than_the_recording_are_counted():
+    """Requests without a known creation are counted: neovim opens a FIFO without a writer."""
     if not shutil.which('nvim'):
         print('no nvim here: not tried')
         return
@@ -314,14 +314,14 @@ def unknown():
     script = 'lua vim.loop.fs_open("fifo", "r", 438, function() end) io.open("asked", "w"):close()'
     with stands_by('unknown', shutil.which('nvim'), '--headless', '-u', 'NONE', '-c', script) as command:
         until('neovim opens it', lambda: os.path.exists('asked'))
-        pid, = mine()
-        fine('on', pid, '--wait=60s')
-        until('it is counted', lambda: '1 request is older than the recording' in fine('events', standing(pid)['trace']))
+        pid, = standby_pids()
+        run_without_error('on', pid, '--wait=60s')
+        until('it is counted', lambda: '1 request is older than the recording' in run_without_error('events', standby_row(pid)['trace']))
         os.kill(pid, 9)
         command.communicate(timeout=PATIENCE)
 
 
-def unmodified():
+def unmodified_programs_stand_by():
     for name, module, text in ('libuv', 'uvloop', LOOP), ('GLib', 'gi', GLIB):
         if subprocess.run(['/usr/bin/python3', '-c', f'import {module}'], check=False, capture_output=True).returncode:
             print(f'/usr/bin/python3 has no {module}: not tried')
@@ -330,16 +330,16 @@ def unmodified():
             def is_there():
                 if command.poll() is not None:
                     sys.exit(f'{name}: weft record ended: {command.returncode}: {command.stderr.read()}')
-                return bool(mine())
+                return bool(standby_pids())
             until(f'{name} stands by', is_there)
-            pid, = mine()
+            pid, = standby_pids()
             for turn in range(3):
                 path = os.path.abspath(f'{name}/python3-{pid}' + (f'.{turn + 1}' if turn else ''))
-                fine('on', pid, '--wait=60s')
-                expect('where to', standing(pid)['trace'], path)
-                until(f'{name} has turned', lambda path=path: 'timer' in fine('dump', path))
-                fine('off', pid, '--wait=60s')
-                known_of(path)
+                run_without_error('on', pid, '--wait=60s')
+                expect('where to', standby_row(pid)['trace'], path)
+                until(f'{name} has turned', lambda path=path: 'timer' in run_without_error('dump', path))
+                run_without_error('off', pid, '--wait=60s')
+                complete_info(path)
             stops(command, pid)
 
 
@@ -348,6 +348,6 @@ with tempfile.TemporaryDirectory() as place:
     os.chmod(place, 0o755)
     with open('f.txt', 'w', encoding='utf-8') as f:
         f.write('(the whole of it)\n')
-    for test in one_after_the_other, many_times, killed, strangers, gone, no_room, unmodified, asleep, unknown:
+    for test in programs_are_recorded_one_after_another, recording_is_switched_many_times, killed_programs_leave_readable_traces, unknown_and_foreign_processes_are_refused, program_killed_while_asked_is_reported, full_disk_is_reported, unmodified_programs_stand_by, sleeping_programs_record_pending_promises, requests_older_than_the_recording_are_counted:
         if os.environ.get('WEFT_TEST_ONLY', '') in test.__name__:
             test()

@@ -1,5 +1,6 @@
-/* steps.c: steps DIRECTORY: a program that records a ring of 64 MB there.  It does as many tasks as each line of its input says,
- * in two OS threads that take turns, and says so; since it began a client waits for a gate.  SPDX-License-Identifier: ISC */
+/* steps.c: steps DIRECTORY: a program that records a ring of 64 MB there.  For each line of its input it does the given number of
+ * tasks, in two OS threads that take turns, and prints a line; since its start a client waits for a gate.
+ * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -27,5 +27,5 @@ with tempfile.TemporaryDirectory() as scratch:
     ask('render', '-o', picture)
     text = subprocess.run(['pdftotext', picture, '-'], check=True, capture_output=True, text=True).stdout
     assert workers <= set(text.split()), text[:500]
-    # A band each: no name stands twice.
+    # A band for each thread: no name occurs twice.
     assert all(text.split().count(name) == 1 for name in workers)

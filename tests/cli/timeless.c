@@ -1,8 +1,8 @@
 /* timeless.c: a clock that no other program can disturb, for a program on a libuv loop.
  *
- * Linked into the program, it takes the place of libc's clock and of the loop's sleep: a look at the clock takes 100 ns, a sleep
- * ends at once and takes as long as it was to take.  So the program does the same in each run, to the nanosecond, however busy
- * the machine is.  TIMELESS_TRACE=FOLDER records it by that clock.  SPDX-License-Identifier: ISC */
+ * Linked into the program, it replaces libc's clock and the loop's sleep: a clock reading takes 100 ns, and a sleep ends at once
+ * but advances the clock by its length.  So each run does the same to the nanosecond, however busy the machine is.
+ * TIMELESS_TRACE=FOLDER records the program by that clock.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -49,18 +49,18 @@ class Program:
 
 
 def row_of(shown, text):
-    """The number of the row that has a text."""
+    """Returns the number of the row with a text."""
     return next(i for i, line in enumerate(shown.split('\n')) if text in line)
 
 
 def at(shown):
-    """The moment that is shown, in ms."""
+    """Returns the shown time, in ms."""
     number, unit = re.search(r' at ([0-9.]+)(?: (ms|s)\b)?', shown).groups()
     return float(number) * {'ms': 1, 's': 1000, None: 0}[unit]
 
 
-def all_keys():
-    """Of a program that runs: what each key does."""
+def every_key_acts():
+    """The effect of each key on a running program."""
     with Program('keys', 5), Terminal(110, 30) as t:
         t.start(weft, 'top', 'keys')
         t.until('it is live', lambda s: '● live' in s and 'request "GET /"' in s)
@@ -69,7 +69,7 @@ def all_keys():
         first = at(t.text())
         t.until('it goes on by itself', lambda s: at(s) > first)
 
-        # What a label has is harmless.
+        # Control sequences in a label are harmless.
         t.type('2')
         shown = t.until('the tree', 'client 4')
         expect('no control reaches the terminal', ('evil' in shown, 'owned' in shown, '\x1b' in shown, '\u202e' in shown), (True, True, False, False))
@@ -78,12 +78,12 @@ def all_keys():
 
         # By Enter, and back.
         t.type('3')
-        t.until('who waits', 'IN THE END FOR')
+        t.until('who waits', 'FINALLY FOR')
         t.until('for whom in the end', lambda s: any('"report"' in line and '"query"' in line and '"answer"' in line for line in s.split('\n')))
         t.type('/')
         t.write('report')
         t.type('Enter', 'Enter')
-        shown = t.until('what stands behind it', 'Who waits for whom')
+        shown = t.until('what stands behind it', 'Wait chain')
         expect('a chain', row_of(shown, '"query"') < row_of(shown, '"answer"'), True)
         expect('its site', 'night.c:' in shown, True)
         t.type('a')
@@ -93,13 +93,13 @@ def all_keys():
         t.type('BSpace')
         t.until('back once', lambda s: s.split('\n')[4].startswith('query'))
         t.type('Escape', 'Escape')
-        t.until('back to the table', 'IN THE END FOR')
+        t.until('back to the table', 'FINALLY FOR')
         t.type('y')
-        t.until('why?', lambda s: '› why?' in s and 'held' in s)
+        t.until('why?', lambda s: '› why?' in s and 'paused' in s)
         t.type('Escape', 'Space')
         t.until('it goes on', '● live')
 
-        # Only what matches; only what belongs to it; all.
+        # Only matches; only promises that belong to one; all.
         t.type('2', 'f')
         t.until('only what matches', lambda s: 'only what matches report' in s and '"client' not in s and '"report"' in s)
         t.type('f')
@@ -113,7 +113,7 @@ def all_keys():
         t.until('everything', '"client 0"')
         t.type('/')
         t.write('no such thing')
-        t.until('nothing', 'Nothing here matches no such thing')
+        t.until('nothing', 'Nothing matches no such thing')
         t.type('Escape', '/')
         t.write('longer:x')
         t.type('Enter', 'f')
@@ -125,7 +125,7 @@ def all_keys():
         t.until('all like it', lambda s: '"client 0"' in s and '"client 1"' not in s)
         t.type('f')
 
-        # A sort, and those of it.
+        # A type, and its promises.
         t.type('1')
         t.until('sorts', 'FLIGHT')
         t.type('/')
@@ -136,7 +136,7 @@ def all_keys():
         t.type('Escape')
         t.until('back', 'FLIGHT')
 
-        # Orders.
+        # Sort orders.
         t.type('Home', '>')
         t.until('who ended most is first', lambda s: 'GET /' in s.split('\n')[5])
         t.type('R')
@@ -144,7 +144,7 @@ def all_keys():
         t.type('R', '<')
         t.until('who is in flight most is first', lambda s: 'client *' in s.split('\n')[5])
 
-        # OS threads, counters, findings, who was late.
+        # OS threads, counters, findings, victims of delays.
         t.type('Tab', 'Tab', 'Tab')
         t.until('late', 'LATE BY')
         t.type('Tab')
@@ -156,10 +156,10 @@ def all_keys():
         t.type('7')
         t.until('findings', 'FINDING')
 
-        # Back in time, and on.
+        # Back in time, and forward.
         t.until('there is time to go back to', lambda s: at(s) > 4000)
         t.type('2', 'Left')
-        held = at(t.until('held', 'held'))
+        held = at(t.until('held', 'paused'))
         t.type('Left')
         t.until('earlier', lambda s: at(s) < held)
         t.type('Right')
@@ -173,20 +173,20 @@ def all_keys():
         t.type('t', 'Space')
         t.until('on', '● live')
 
-        # Keys are told; what cannot be done says so.
+        # Keys are listed; an impossible action prints a message.
         t.type('?')
-        t.until('the keys', 'Goes to what it waits for')
+        t.until('the keys', 'Go to what it waits for')
         t.type('x')
         t.until('back', '● live')
         t.type('5', 'Enter')
-        t.until('nowhere to go', 'leads to no promise')
+        t.until('nowhere to go', 'no promise to go to')
         for key in 'C-l', 'r', 'w', 'F1', 'F1', 'Down', 'Up', 'NPage', 'PPage', 'End', 'Home', 'x', 'C-x':
             t.type(key)
         t.type('q')
         t.until('it ended well', 'ended: 0')
 
 
-def mouse():
+def mouse_selects_and_scrolls():
     with Program('mouse', 3), Terminal(100, 24) as t:
         t.start(weft, 'top', 'mouse')
         shown = t.until('it is live', lambda s: '● live' in s and 'request "GET /"' in s)
@@ -195,7 +195,7 @@ def mouse():
         shown = t.until('a tab', 'WAITS FOR')
         t.mouse(30, row_of(shown, '"query"'))
         t.mouse(30, row_of(shown, '"query"'))
-        t.until('a row that is pressed twice', 'Who waits for whom')
+        t.until('a row that is pressed twice', 'Wait chain')
         t.type('Escape', '1')
         shown = t.until('sorts', 'FLIGHT')
         t.mouse(shown.split('\n')[4].index('ENDED') + 1, 4)
@@ -206,8 +206,8 @@ def mouse():
         t.until('it ended well', 'ended: 0')
 
 
-def sizes():
-    """Small, large, and back; terminals that lack what others have."""
+def every_terminal_size_is_drawn():
+    """Small, large, and back; terminals with fewer features."""
     with Program('sizes', 50), Terminal(80, 24) as t:
         t.start(weft, 'top', 'sizes')
         t.until('it is live', lambda s: '● live' in s and 'request "GET /"' in s)
@@ -237,13 +237,13 @@ def sizes():
             t.until('what --once prints', lambda s: 'ended: 0' in s and 'in flight     ended' in s)
 
 
-def deaths():
-    """A program that ends, one that is killed, one whose trace goes away, none at all; a watcher that is told to end."""
+def ended_programs_and_lost_traces_are_shown():
+    """A program ends, another is killed, a trace is deleted, another is missing; SIGTERM ends weft top."""
     with Program('dies', 3) as program, Terminal(100, 24) as t:
         t.start(weft, 'top', str(program.process.pid))
         t.until('it is live', lambda s: '● live' in s and 'GET /' in s)
         program.process.kill()
-        t.until('it has ended', 'has ended')
+        t.until('it has ended', 'ended')
         t.type('2')
         t.until('what was in flight then', '"answer"')
         subprocess.run(['rm', '-r', 'dies'], check=True)
@@ -258,13 +258,13 @@ def deaths():
         t.until('one line', lambda s: 'ended: 2' in s and s.startswith('weft: there/is/none: '))
 
 
-def crowd():
-    """100,000 in flight."""
+def crowd_of_promises_is_summed():
+    """100,000 promises in flight."""
     with Program('crowd', 100000) as program, Terminal(100, 24) as t:
         t.start(weft, 'top', 'crowd')
         t.until('all are in flight', lambda s: re.search(r'^ *100,000 ', s, re.M))
         program.end()
-        t.until('it has ended', 'has ended')
+        t.until('it has ended', 'ended')
         t.type('2', 'End')
         t.until('the last one', '"client 99999"')
         t.type('/')
@@ -274,13 +274,13 @@ def crowd():
         t.type('f')
         t.until('that one alone', lambda s: '"client 4711"' in s and '"client 4710"' not in s)
         t.type('f', '3')
-        t.until('who waits', 'IN THE END FOR')
+        t.until('who waits', 'FINALLY FOR')
         t.type('q')
         t.until('it ended well', 'ended: 0')
 
 
-def without_end():
-    """A ring that goes round and round, and a directory of processes that come and go."""
+def wrapping_ring_is_followed():
+    """A ring that wraps repeatedly, and a directory of short processes."""
     most_events = 256 * 1024 // 6  # an event takes more bytes
     with Program('all/round', 0, '256K'), Terminal(100, 24) as t:
         t.start(weft, 'top', 'all')
@@ -295,8 +295,8 @@ def without_end():
         t.until('it ended well', 'ended: 0')
 
 
-def threads_of_one_name():
-    """Several OS threads that are called the same have their numbers."""
+def threads_of_one_name_are_separate():
+    """Several OS threads of one name have their numbers."""
     if not shutil.which('node'):
         return
     subprocess.run([weft, 'record', '-o', 'node', '--', 'node', '-e', 'fs.readFile("/etc/passwd", () => 0)'], capture_output=True, check=True, timeout=PATIENCE)
@@ -312,6 +312,6 @@ def threads_of_one_name():
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     os.mkdir('all')
-    for part in all_keys, mouse, sizes, deaths, crowd, without_end, threads_of_one_name:
+    for part in every_key_acts, mouse_selects_and_scrolls, every_terminal_size_is_drawn, ended_programs_and_lost_traces_are_shown, crowd_of_promises_is_summed, wrapping_ring_is_followed, threads_of_one_name_are_separate:
         part()
         print(part.__name__, 'as a person expects it', flush=True)

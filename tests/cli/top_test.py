@@ -11,7 +11,7 @@ import time
 
 weft, patient, arp, deadlock = map(os.path.abspath, sys.argv[1:])
 PATIENCE = 120
-# Two opens that never end; it kills itself, later or at once.
+# Two opens that never end; the program kills itself, later or at once.
 OPENS = 'const opens = () => ["fifo-one", "fifo-two"].forEach(name => fs.open(name, () => 0)), die = () => process.kill(process.pid, "SIGKILL");'
 LATER = OPENS + 'setTimeout(() => { setTimeout(opens, 20); setTimeout(die, 300); }, 5)'
 AT_ONCE = OPENS + 'setTimeout(() => { opens(); die(); }, 5)'
@@ -34,17 +34,17 @@ def expect(what, got, wanted):
         sys.exit(f'{what}: {got} is not {wanted}')
 
 
-def dumped(trace):
+def weft_dump(trace):
     lines = subprocess.run([weft, 'dump', '--json', '--no-simplify', trace], capture_output=True, text=True, check=True).stdout.splitlines()
     return [line for line in map(json.loads, lines) if line.get('promise', -1) != -1]
 
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    # Of programs that have ended: as many as weft dump has, and for what they wait.
+    # Ended programs: as many promises as weft dump has, and their inputs.
     for trace, command in ('arp', [arp, 'bad']), ('stuck', [deadlock]):
         subprocess.run(command, env={**os.environ, 'WEFT_TRACE': trace}, check=False, capture_output=True, timeout=PATIENCE)
-        pending = sum(line['end'] == 'pending' or (line['failure'] or '').startswith('should resolve') for line in dumped(trace))
+        pending = sum(line['end'] == 'pending' or (line['failure'] or '').startswith('should resolve') for line in weft_dump(trace))
         expect(f'{trace}: in flight', sum(row['in_flight'] for row in rows(trace, 'sort')), pending)
         head, = rows(trace, 'trace')
         expect(f'{trace}: in flight, as the head says it', head['in_flight'] + head['endless'], pending)
@@ -53,10 +53,10 @@ with tempfile.TemporaryDirectory() as place:
     wait, = [row for row in rows('arp', 'waits') if 'main' in row['name']]
     expect('for what it waits in the end', wait['root_name'], 'task 14 "ARP response"')
     expect('what was found', [row['finding'] for row in rows('arp', 'finding')], ['hang'])
-    expect('in words', 'in the end for task 14 "ARP response"' in run('--once', 'arp'), True)
+    expect('in words', 'finally for task 14 "ARP response"' in run('--once', 'arp'), True)
     expect('a circle', [row for row in rows('stuck', 'finding') if row['finding'] in ('deadlock', 'cycle')] != [], True)
 
-    # Of a program that runs, by its trace and by its number.
+    # A running program, by its trace and by its pid.
     program = subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'live,size=1M'})
     end = time.monotonic() + PATIENCE
     while True:
@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as place:
     program.stdin.close()
     program.wait(timeout=PATIENCE)
 
-    # Of several programs: one that has ended is not awake since then.
+    # Several programs: an ended one has not been active since its end.
     os.mkdir('both')
     both = []
     for name in 'ended', 'late':
@@ -92,7 +92,7 @@ with tempfile.TemporaryDirectory() as place:
     both[1].stdin.close()
     both[1].wait(timeout=PATIENCE)
 
-    # Who was killed has ended, though no trace says so.
+    # A killed program has ended, though its trace does not say so.
     killed = [subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'{name},size=1M'}) for name in ('one', 'other')]
     end = time.monotonic() + PATIENCE
     for name in 'one', 'other':
@@ -105,9 +105,9 @@ with tempfile.TemporaryDirectory() as place:
         program.kill()
         program.wait(timeout=PATIENCE)
     expect('both were killed', rows(['one', 'other'], 'trace')[0]['runs'], False)
-    expect('in words', ': has ended; ' in run('--once', 'one', 'other') and ': has ended; ' in run('--once', 'one'), True)
+    expect('in words', ': ended; ' in run('--once', 'one', 'other') and ': ended; ' in run('--once', 'one'), True)
 
-    # Of node as it is installed: timers that two places start are two sorts, and a loop that waits for two files waits for neither in the end.
+    # An unmodified node: timers of two sites are two types, and a loop that waits for two files shows neither as its root cause.
     if shutil.which('node'):
         for name in 'fifo-one', 'fifo-two':
             os.mkfifo(name)
@@ -122,7 +122,7 @@ with tempfile.TemporaryDirectory() as place:
         expect('who waits for two', ('fifo-one' in wait['root_name'], wait['more']), (True, 1))
         expect('in words', '  for fs 15 "open fifo-one" and 1 more\n' in re.sub(r'fs \d+', 'fs 15', run('--once', 'once')), True)
 
-    expect('so many rows', len(run('--once', '--rows=0', 'arp').split('who waits longest')[1].split('\n\n')[0].splitlines()), 2)
+    expect('so many rows', len(run('--once', '--rows=0', 'arp').split('longest waits')[1].split('\n\n')[0].splitlines()), 2)
     expect('no terminal', run('arp'), run('--once', 'arp'))
-    expect('no number', run('--once', '--rows=x', 'arp', status=2), 'weft: top: --rows=x is not a number\n')
+    expect('no number', run('--once', '--rows=x', 'arp', status=2), 'weft top: not a number: --rows=x\n')
     print('what is in flight is told')

@@ -1,4 +1,4 @@
-"""waiting.py: what tests of a verb that goes on wait for.  SPDX-License-Identifier: ISC"""
+"""waiting.py: waiting in tests of verbs that run on.  SPDX-License-Identifier: ISC"""
 import ctypes
 import os
 import signal
@@ -9,7 +9,7 @@ PATIENCE = 120
 
 
 def dies_with_test():
-    """For preexec_fn: the kernel kills the process when this test ends, whichever way."""
+    """For preexec_fn: the kernel kills the process when this test ends in any way."""
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -28,5 +28,5 @@ def until(what, condition):
 
 
 def listed(folder):
-    """What is kept in a folder."""
+    """Returns the copies in a folder."""
     return sorted(name for name in os.listdir(folder) if not name.endswith('.tmp')) if os.path.isdir(folder) else []

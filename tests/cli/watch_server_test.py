@@ -22,32 +22,32 @@ from waiting import PATIENCE, dies_with_test, expect, listed, until  # pylint: d
 
 weft, troubled, patient = map(os.path.abspath, sys.argv[1:])
 NOBODY, CROWD = 65534, 50
-# What is found in what was kept, of each fault.
+# The expected finding in the copy, for each fault.
 FAULTS = {'stall': {'stall'}, 'lost': {'hang', 'stuck'}, 'leak': {'leak'}, 'spin': {'spin'}}
 
 
-def lines(verb, trace):
+def weft_json(verb, trace):
     got = subprocess.run([weft, verb, '--json', trace], capture_output=True, text=True, check=False, timeout=PATIENCE)
     return [json.loads(line) for line in got.stdout.splitlines()]
 
 
-def asks(trace):
-    """What is said where a program asks for a copy, and in a copy why it was made."""
-    return [event['text'] for event in lines('events', trace) if event.get('what') == 'snapshot']
+def snapshot_texts(trace):
+    """Returns the texts of snapshot requests; in a copy, its reason."""
+    return [event['text'] for event in weft_json('events', trace) if event.get('what') == 'snapshot']
 
 
 @functools.cache
 def is_of(copy, name, fault):
-    """Whether a copy is of a server, with what was planted in it: on a busy machine it may have other faults, too."""
-    return copy.startswith(name) and bool(FAULTS[fault] & {finding['finding'] for finding in lines('explain', 'kept/' + copy)})
+    """Returns whether a copy belongs to a server and has its planted fault: on a busy machine it may have other findings, too."""
+    return copy.startswith(name) and bool(FAULTS[fault] & {finding['finding'] for finding in weft_json('explain', 'kept/' + copy)})
 
 
 class Busy:
-    """A server that is asked all the time, with one fault."""
+    """A server under constant requests, with one fault."""
 
     def __init__(self, name, fault):
         self.fault, self.ends = fault, False
-        # What spins is told by weft record, twice as late each time, and fills a small ring in between.
+        # weft record reports a spin, each time after twice the delay, and a spin fills a small ring in between.
         under = [weft, 'record', '--mode=ring', '--size=64M', '-o', name, '--'] if fault == 'spin' else []
         self.server = Server(troubled, 'www', trace=None if under else f'all/{name},size=1M', under=under)
         self.client = threading.Thread(target=self.ask)
@@ -58,7 +58,7 @@ class Busy:
             for turn in range(1 << 30):
                 if self.ends:
                     return
-                # A stall whose processor another program had is none, and is planted again after some 10 s.
+                # A stall on a preempted CPU is not reported, and is planted again after some 10 s.
                 if (turn % 2000 if self.fault == 'stall' else turn) == 20 and self.fault != 'leak':
                     unlucky.send(get('/' + self.fault))
                 client.send(get('/leak' if self.fault == 'leak' and turn % 4 == 0 else '/page'))
@@ -68,7 +68,7 @@ class Busy:
     def end(self):
         self.ends = True
         self.client.join()
-        # The second one does not wait for who never ends.
+        # The second request does not wait for the one that never ends.
         while self.server.process.poll() is None:
             self.server.process.terminate()
             time.sleep(0.1)
@@ -80,19 +80,19 @@ def watch(*words, **more):
 
 
 def end(watcher):
-    """What it says until it is told to end."""
+    """Returns the output of the watcher until its end."""
     watcher.send_signal(signal.SIGTERM)
     return watcher.communicate(timeout=PATIENCE)
 
 
 def servers():
-    """Each fault, beside the watcher; which is killed and started again."""
+    """Each fault, with the watcher, which is killed and started again."""
     os.mkdir('www')
     for name in 'page', *FAULTS:
         with open('www/' + name, 'w', encoding='utf-8') as file:
             file.write(name * 100)
     os.mkdir('all')
-    # Reading what spins takes long, and a watcher rests for long after that.
+    # Reading a spin takes long, and a watcher rests for long after that.
     watched = ('all',), ('spin',)
     options = 'stall<200ms', 'findings=0', '--save=kept', '--patience=1s', '--per-hour=100'
     busy = [Busy(fault, fault) for fault in reversed(FAULTS)]
@@ -112,7 +112,7 @@ def servers():
     finally:
         for one in busy:
             one.end()
-    reasons = sorted((copy.rsplit('-', 2)[0], re.sub(r'[0-9.]+ (ns|us|ms|s)\b|[0-9]+', '*', asks('kept/' + copy)[-1])) for copy in listed('kept'))
+    reasons = sorted((copy.rsplit('-', 2)[0], re.sub(r'[0-9.]+ (ns|us|ms|s)\b|[0-9]+', '*', snapshot_texts('kept/' + copy)[-1])) for copy in listed('kept'))
     expect('nothing is kept twice', sorted(set(reasons)), reasons)
     print(f'{len(reasons)} are kept: ' + ', '.join(f'{name}: {why.split(":")[0].split(" ")[0]}' for name, why in reasons))
 
@@ -132,14 +132,14 @@ def crowd():
 
 
 def refused():
-    """A user who may read one of two."""
+    """A user who may read one of two traces."""
     if os.getuid() != 0 or closed_to_others(weft):
         print('no other user can run weft here')
         return
     os.chmod('.', 0o755)
     os.mkdir('some')
     programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, preexec_fn=dies_with_test, env={**os.environ, 'WEFT_TRACE': 'some/' + name}) for name in ('mine', 'yours')]
-    until('both ask to be kept', lambda: all(asks('some/' + name) for name in ('mine', 'yours')))
+    until('both ask to be kept', lambda: all(snapshot_texts('some/' + name) for name in ('mine', 'yours')))
     os.mkdir('theirs')
     for path in 'theirs', 'some/yours', *(os.path.join('some/yours', name) for name in os.listdir('some/yours')):
         os.chown(path, NOBODY, NOBODY)

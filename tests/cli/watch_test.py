@@ -22,17 +22,17 @@ def run(*command, status=0):
     return got.stdout if status != 2 else got.stderr
 
 
-def begin(*command, **more):
+def start_process(*command, **more):
     return subprocess.Popen(command, preexec_fn=dies_with_test, text=True, **more)
 
 
 def start(trace, *faults, size='4M'):
-    return begin(patient, *faults, stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'{trace},size={size}'})
+    return start_process(patient, *faults, stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'{trace},size={size}'})
 
 
 def watch(*words):
-    """What happened once is seen however late: on a machine that is busy a look takes its time."""
-    return begin(weft, 'watch', *words, '--patience=1s', '--window=600s', stdout=subprocess.PIPE)
+    """Waits long enough to see a single event: on a busy machine a refresh takes long."""
+    return start_process(weft, 'watch', *words, '--patience=1s', '--window=600s', stdout=subprocess.PIPE)
 
 
 def end(programs):
@@ -41,7 +41,7 @@ def end(programs):
         program.wait(timeout=PATIENCE)
 
 
-def lines(verb, trace):
+def weft_json(verb, trace):
     got = subprocess.run([weft, verb, '--json', trace], capture_output=True, text=True, check=False)
     return [json.loads(line) for line in got.stdout.splitlines()]
 
@@ -57,7 +57,7 @@ FAULTS = {'stall': 'stall', 'lost': 'hang', 'spin': 'spin', 'snapshot': None}
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    # Many processes in one folder; whoever is killed and comes again keeps nothing twice.
+    # Many processes in one folder; a watcher that is killed and started again saves no copy twice.
     os.mkdir('all')
     programs = [start(f'all/fine{i}') for i in range(6)]
     watcher = watch('all', '--save=kept', '--exec=cat >>told')
@@ -77,11 +77,11 @@ with tempfile.TemporaryDirectory() as place:
     expect('once each', sorted(name.split('-')[0] for name in listed('kept')), sorted([*FAULTS, 'late']))
     expect('only a user may read it', oct(os.stat('kept').st_mode & 0o777), '0o700')
 
-    # Each server has a session of its own in one folder, and what is kept lies beside them; who watches too early is told so.
+    # Each server has its own session in one folder, and the copies are beside them; a watcher that starts too early reports that.
     os.mkdir('sessions')
     with open('early', 'w', encoding='utf-8') as out:
-        watcher = begin(weft, 'watch', 'sessions', '--save=sessions/kept', '--patience=1s', '--window=600s', '--every=1ms', stdout=subprocess.PIPE, stderr=out)
-    until('nothing is there yet', lambda: read('early') == 'weft: sessions: no program records there yet\n')
+        watcher = start_process(weft, 'watch', 'sessions', '--save=sessions/kept', '--patience=1s', '--window=600s', '--every=1ms', stdout=subprocess.PIPE, stderr=out)
+    until('nothing is there yet', lambda: read('early') == 'weft: sessions: no program records here yet\n')
     for name in 'one', 'two':
         os.mkdir('sessions/' + name)
     programs = [start('sessions/one/stalls', 'stall'), start('sessions/two/fine')]
@@ -92,73 +92,89 @@ with tempfile.TemporaryDirectory() as place:
     watcher.send_signal(signal.SIGTERM)
     expect('once each, and none of what was kept', (len(watcher.communicate(timeout=PATIENCE)[0].splitlines()), len(listed('sessions/kept'))), (2, 2))
 
-    # The cause is in what was kept, and so is the reason.
+    # The copy contains the cause, and its reason.
     for name in listed('kept'):
         fault = 'snapshot' if name.startswith('late') else name.split('-')[0]
-        reason = [event['text'] for event in lines('events', 'kept/' + name) if event.get('what') == 'snapshot'][-1]
+        reason = [event['text'] for event in weft_json('events', 'kept/' + name) if event.get('what') == 'snapshot'][-1]
         if FAULTS[fault]:
-            expect(f'what is found in {name}', FAULTS[fault] in {finding['finding'] for finding in lines('explain', 'kept/' + name)}, True)
+            expect(f'what is found in {name}', FAULTS[fault] in {finding['finding'] for finding in weft_json('explain', 'kept/' + name)}, True)
             expect('the reason', reason.split(':')[0], FAULTS[fault])
         else:
             expect('the reason', reason, 'the queue is full')
-        # Why it was kept comes first; what ran then did not die: the program ran on.
-        first, *others = lines('explain', 'kept/' + name)
-        expect(f'what {name} begins with', (first['finding'], first['severity'], first['title'].endswith(' UTC since ' + reason)), ('saved', 'information', True))
-        expect(f'when {name} was kept', re.match(r'this copy was kept at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC', first['title']) is not None, True)
-        expect(f'who ran on in {name}', [line['text'] for line in first['evidence'] if line['text'].endswith('the copy is made; the program ran on: what was not over then may be over by now')] != [], True)
+        # The reason of the copy comes first; the run at the end did not crash: the program continued.
+        first, *others = weft_json('explain', 'kept/' + name)
+        expect(f'what {name} begins with', (first['finding'], first['severity'], first['title'].endswith(' UTC because ' + reason)), ('saved', 'information', True))
+        expect(f'when {name} was kept', re.match(r'this copy was saved at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC', first['title']) is not None, True)
+        expect(f'who ran on in {name}', [line['text'] for line in first['evidence'] if line['text'].endswith('the copy is made, and the program continues: promises that are pending here may have ended since')] != [], True)
         expect(f'who died in {name}', [finding for finding in others if finding['finding'] == 'crash'], [])
         if fault == 'spin':
-            expect('who ran still', [line['text'].split(' (')[0] for line in first['evidence'] if line['text'].endswith(' begins to run, and runs still')], ['handle 102 "busy"'])
+            expect('who ran still', [line['text'].split(' (')[0] for line in first['evidence'] if line['text'].endswith(' starts to run, and still runs')], ['handle 102 "busy"'])
         said = run(weft, 'info', 'kept/' + name)
-        expect(f'weft info of {name}', ('\nstate      not finished: the program ran on when this copy was made\n' in said, '\nkept since ' + reason.replace('"', '\\"') + '\n' in said), (True, True))
+        expect(f'weft info of {name}', ('\nstate      not finished: the program still ran when this copy was made\n' in said, '\nsaved for  ' + reason.replace('"', '\\"') + '\n' in said), (True, True))
     told = [json.loads(line) for line in read('told').splitlines()]
     expect('the command was told', sorted(os.path.basename(one['saved']) for one in told), listed('kept'))
     expect('of what', {one['kind'] for one in told}, {'finding', 'snapshot'})
 
-    # Of traces that have ended: it looks at them once, and ends.
+    # Ended traces: weft watch reads them once, and ends.
     expect('again', run(weft, 'watch', *('all/' + fault for fault in FAULTS), '--save=kept'), '')
     expect('rules that hold', run(weft, 'watch', 'all/fine1', 'count(request)>9', 'failed=0', '--save=kept'), '')
     said = run(weft, 'watch', 'all/fine1', 'count(request)<10', 'pending=0', '--save=rules', status=1)
     expect('a broken rule', (said.startswith('all/fine1: count(request)<10 is broken: '), len(listed('rules'))), (True, 1))
-    # What had ended did not run on; what a program asks for is no copy yet.
-    ended = lines('explain', 'rules/' + listed('rules')[0])[0]
-    expect('why that was kept', (ended['finding'], ended['title'].split(' since ')[1], ended['evidence']), ('saved', said.removeprefix('all/fine1: ').split('; saved as ')[0], []))
+    # A slash behind the name, and a name that leaves no space for more.
+    os.mkdir('long')
+    os.rename('all/fine2', 'long/' + 'n' * 240)
+    for trace, begin in (('all/fine1//', 'fine1-'), ('long/' + 'n' * 240, 'n' * 200 + '-')):
+        run(weft, 'watch', trace, 'count(request)<10', '--save=named', status=1)
+        copy, = [name for name in listed('named') if name.startswith(begin)]
+        modes = {oct(os.stat(path).st_mode & 0o777) for path in (f'named/{copy}', *(f'named/{copy}/{file}' for file in listed(f'named/{copy}')))}
+        expect('who may read the copy', modes, {'0o700', '0o600'})
+    # A copy that cannot be saved is an error.
+    deep = os.path.join(*['d' * 200] * 20, 'd' * 50)
+    at = os.getcwd()
+    for part in deep.split('/'):
+        os.mkdir(part)
+        os.chdir(part)
+    os.chdir(at)
+    run(weft, 'watch', 'all/fine1', 'count(request)<10', '--save=' + deep, status=2)
+    # An ended program did not continue; a snapshot request is not yet a copy.
+    ended = weft_json('explain', 'rules/' + listed('rules')[0])[0]
+    expect('why that was kept', (ended['finding'], ended['title'].split(' UTC because ')[1], ended['evidence']), ('saved', said.removeprefix('all/fine1: ').split('; saved as ')[0], []))
     said = subprocess.run([weft, 'explain', 'rules/' + listed('rules')[0]], capture_output=True, text=True, check=True)
-    expect('and no doubt', (said.stdout.startswith('saved: this copy was kept at '), said.stderr), (True, ''))
-    expect('what is no copy', [finding['finding'] for finding in lines('explain', 'all/late') if finding['finding'] == 'saved'], [])
+    expect('and no doubt', (said.stdout.startswith('saved: this copy was saved at '), said.stderr), (True, ''))
+    expect('what is no copy', [finding['finding'] for finding in weft_json('explain', 'all/late') if finding['finding'] == 'saved'], [])
     subprocess.run([leak], env={**os.environ, 'WEFT_TRACE': 'leaky'}, check=False, capture_output=True, timeout=PATIENCE)
     said = run(weft, 'watch', 'leaky', '--json', status=1)
     expect('a leak', [json.loads(line)['why'].split(':')[0] for line in said.splitlines()], ['leak'])
 
-    # A rule counts what the ring has forgotten since: at any time there is room in it for less than a thousand requests.
+    # A rule counts overwritten events, too: the ring has space for less than a thousand requests.
     program = start('round', size='64K')
     with open('counted', 'w', encoding='utf-8') as out:
-        watcher = begin(weft, 'watch', 'round', 'count(request)<2000', '--every=50ms', stdout=out)
+        watcher = start_process(weft, 'watch', 'round', 'count(request)<2000', '--every=50ms', stdout=out)
     until('all requests are counted', lambda: read('counted'))
     expect('what is counted', re.fullmatch(r'round: count\(request\)<2000 is broken: 2\d{3} \(of 2\d{3} promises in [\d.]+ s\)\n', read('counted')) is not None, True)
     end([program])
     expect('and all of it once', (watcher.wait(timeout=PATIENCE), len(read('counted').splitlines())), (1, 1))
 
-    # What the program asks for is seen, though much comes right behind it.
+    # A snapshot request is noticed, though many events follow at once.
     watcher = watch('large', '--save=large-kept', '--every=100ms')
     program = start('large', 'snapshot', 'burst', size='64M')
     until('a copy is kept that was asked for before a burst', lambda: listed('large-kept'))
     end([program])
     expect('once', len(watcher.communicate(timeout=PATIENCE)[0].splitlines()), 1)
 
-    # Not too often, not too much.
+    # Not too often, and not too many bytes.
     limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<1', 'count<2', '--save=often', '--per-hour=1'], capture_output=True, text=True, check=False)
-    expect('one an hour', (len(listed('often')), len(limited.stdout.splitlines()), 'weft: often: 1 were saved in this hour' in limited.stderr), (1, 2, True))
+    expect('one an hour', (len(listed('often')), len(limited.stdout.splitlines()), 'weft: often: 1 copies were saved in this hour' in limited.stderr), (1, 2, True))
     limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<3', '--save=often', '--most=1K'], capture_output=True, text=True, check=False)
-    expect('so much', (len(listed('often')), 'this one is not saved' in limited.stderr), (1, True))
+    expect('so much', (len(listed('often')), 'not saved' in limited.stderr), (1, True))
     expect('no place', run(weft, 'watch', 'all/fine1', '--save=/dev/null/x', status=2), 'weft: /dev/null/x: Not a directory\n')
-    expect('no rule', run(weft, 'watch', 'all/fine1', 'stall<', status=2), 'weft: watch: stall<: a time, as 10ms, must stand at the end\n')
+    expect('no rule', run(weft, 'watch', 'all/fine1', 'stall<', status=2), 'weft watch: stall<: a time such as 10ms must follow at the end\n')
 
-    # A disk that is full: it says so, leaves nothing behind, and goes on.
+    # The disk is full: weft watch reports that, also by its exit status, leaves no partial copy, and continues.
     script = f'mkdir full && mount -t tmpfs -o size=64k none full && {weft} watch all/fine1 "count<1" --save=full/kept; echo $?; ls full/kept'
     full = subprocess.run(['unshare', '-rm', 'sh', '-c', script], capture_output=True, text=True, check=False)
     if 'mount' in full.stderr or 'unshare' in full.stderr:
         print('no disk could be made that is full')
     else:
-        expect('a full disk', (full.stdout, 'No space left on device' in full.stderr), ('0\n', True))
+        expect('a full disk', (full.stdout, 'No space left on device' in full.stderr), ('2\n', True))
     print('kept once each, with the cause and the reason')

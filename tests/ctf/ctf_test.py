@@ -37,11 +37,11 @@ def events(*traces):
     return [json.loads(line) for line in run('events', '--json', *traces).stdout.splitlines()]
 
 
-# ---- Of the kernel ----
+# ---- Kernel events ----
 
 
 def make_kernel(seed):
-    """Two processors that switch between OS threads; what of each OS thread is to be seen: when it had a processor, and what it did."""
+    """Creates two CPUs that switch between OS threads; returns the expected intervals and notes of each OS thread."""
     rng = random.Random(seed)
     names = {tid: f'thread-{tid}' for tid in range(100, 100 + rng.randrange(2, 9))}
     cpus, ran, notes = [[], []], {}, []
@@ -61,11 +61,11 @@ def make_kernel(seed):
         elif what == 'irq':
             number = rng.randrange(200)
             cpus[cpu].append((now, 'irq', number, 'virtio\u00e9'))
-            notes.append((now, has[cpu] or f'processor {cpu}', f'irq_handler_entry: irq={number}, name="virtio\u00e9"'))
+            notes.append((now, has[cpu] or f'CPU {cpu}', f'irq_handler_entry: irq={number}, name="virtio\u00e9"'))
         else:
             sectors, how = [rng.randrange(1 << 32) for _ in range(rng.choice([0, 1, 3, 40]))], rng.randrange(4)
             cpus[cpu].append((now, 'block', sectors, how))
-            notes.append((now, has[cpu] or f'processor {cpu}', sectors))
+            notes.append((now, has[cpu] or f'CPU {cpu}', sectors))
     for cpu in range(2):
         if has[cpu]:
             ran.setdefault(has[cpu], []).append([since[cpu], now])
@@ -74,7 +74,7 @@ def make_kernel(seed):
 
 
 def merged(stretches):
-    """Those of no length are nothing, and two that touch are one."""
+    """Drops empty intervals, and joins adjacent ones."""
     out = []
     for begin, end in sorted(stretches):
         if out and out[-1][1] == begin:
@@ -84,7 +84,7 @@ def merged(stretches):
     return out
 
 
-def the_kernel_s_are_runs_and_notes():
+def kernel_events_become_runs_and_notes():
     for seed in range(20):
         cpus, ran, notes = make_kernel(seed)
         mkctf.write(f'kernel-{seed}', cpus)
@@ -107,13 +107,13 @@ def the_kernel_s_are_runs_and_notes():
                 assert len(e['text'].encode()) < 256 and ('24 more' in e['text'] or e['text'].endswith('...') or len(what) < 40), e
 
 
-def what_was_discarded_is_told():
+def discarded_events_are_reported():
     mkctf.write('discarded', [[(5, 'irq', 1, 'a'), (6, 'irq', 2, 'b')]], discarded=12)
     texts = [e['text'] for e in events('discarded') if e['op'] == 'note']
     assert any(text.startswith('12 events are missing') for text in texts), texts
 
 
-def it_stands_beside_weft_s_own():
+def foreign_trace_joins_a_weft_trace():
     subprocess.run([arp, 'good'], env={**environ, 'WEFT_TRACE': 'own'}, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
     begin = int(json.loads(run('info', '--json', 'own').stdout.splitlines()[0])['utc_ns'])
     for name, env in (('told', (('hostname', socket.gethostname()),)), ('untold', ())):
@@ -126,12 +126,12 @@ def it_stands_beside_weft_s_own():
         run('render', 'own', name, '-o', f'{name}.png')
         assert os.path.getsize(f'{name}.png') > 1000
     mkctf.write('elsewhere', [[(1, 'irq', 3, 'disk')]], env=(('hostname', 'another'),), offset_ns=begin)
-    assert b'of another host' in run('dump', 'own', 'elsewhere', status=(2,)).stderr
+    assert b'on another host' in run('dump', 'own', 'elsewhere', status=(2,)).stderr
     mkctf.write('timeless', [[(1, 'irq', 3, 'disk')]], env=(), absolute=False)
-    assert b'does not tell the time of its clock' in run('dump', 'own', 'timeless', status=(2,)).stderr
+    assert b'does not record the wall-clock time' in run('dump', 'own', 'timeless', status=(2,)).stderr
 
 
-# ---- What is wrong is told in a line ----
+# ---- Errors are one line ----
 
 
 def fails(trace, *words):
@@ -142,7 +142,7 @@ def fails(trace, *words):
     return lines[0]
 
 
-def damage_is_one_line():
+def damage_is_reported_in_one_line():
     cpus = make_kernel(1)[0]
     mkctf.write('whole', cpus)
     shutil.copytree('whole', 'broken')
@@ -170,11 +170,11 @@ def damage_is_one_line():
         assert len(done.stderr.splitlines()) == (1 if done.returncode else 0) or b'skipped' in done.stderr, (turn, done)
 
 
-def without_the_module_a_line_says_so():
+def missing_module_is_reported_in_one_line():
     os.mkdir('bin')
     shutil.copy(weft, 'bin/weft')
     done = run('info', 'whole', command='bin/weft', status=(2,))
-    assert done.stderr == b"weft: whole: another tracer's CTF; weft-ctf reads that, and is not installed (of packages it is weft-ctf)\n", done
+    assert done.stderr == b"weft: whole: CTF of another tracer; install weft-ctf (package weft-ctf) to read it\n", done
 
 
 # ---- LTTng-UST ----
@@ -184,7 +184,7 @@ def lttng(*words):
     return subprocess.run(['lttng', *words], capture_output=True, text=True, check=False, timeout=60, env=environ)
 
 
-def recorded_by_lttng():
+def lttng_recording_is_read():
     if not program or not shutil.which('lttng') or not shutil.which('lttng-sessiond') or not shutil.which('babeltrace2'):
         return 'LTTng is not here'
     daemon = subprocess.Popen(['lttng-sessiond', '--no-kernel'], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -209,19 +209,19 @@ def recorded_by_lttng():
     assert [e['text'] for e in ours] == [f'weft_shop:sold: id={i}, what="tea"' for i in range(40)], ours
     told = dump('shop', 'lttng')
     assert sum(d.get('kind') == 'thread' for d in told) == 1
-    # Each sale is recorded within a promise of the same number: it is told while that one lives.
+    # Each sale is recorded within a promise of the same number, which is pending at that time.
     sales = {d['labels'][0][1]: d for d in told if d.get('labels') and d['labels'][0][1].startswith('sale ')}
     notes = [at for d in told if d.get('kind') == 'thread' for at, text in d['labels'] if text.startswith('weft_shop')]
-    near_ns = 10000000  # what two readings of the wall clock may differ by on a busy machine
+    near_ns = 10000000  # possible difference of two wall clock readings on a busy machine
     inside = sum(sales[f'sale {i}']['start_ns'] - near_ns <= at <= sales[f'sale {i}']['end_ns'] + near_ns for i, at in enumerate(notes))
     assert inside == 40, inside
     return '40 events of LTTng-UST stand beside the promises that they belong to'
 
 
-the_kernel_s_are_runs_and_notes()
-what_was_discarded_is_told()
-it_stands_beside_weft_s_own()
-damage_is_one_line()
-without_the_module_a_line_says_so()
-print(recorded_by_lttng())
+kernel_events_become_runs_and_notes()
+discarded_events_are_reported()
+foreign_trace_joins_a_weft_trace()
+damage_is_reported_in_one_line()
+missing_module_is_reported_in_one_line()
+print(lttng_recording_is_read())
 shutil.rmtree(folder)

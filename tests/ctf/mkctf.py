@@ -1,4 +1,4 @@
-"""mkctf.py: CTF 1.8 as a tracer of the kernel writes it: a file for each processor, sched_switch and other events.
+"""mkctf.py: CTF 1.8 as a tracer of the kernel writes it: a file for each CPU, sched_switch and other events.
 SPDX-License-Identifier: ISC"""
 
 import os
@@ -31,7 +31,7 @@ event { name = "block_rq_issue"; id = 2; stream_id = 0; fields := struct {
 
 
 def write(folder, cpus, *, env=(('domain', 'kernel'), ('tracer_name', 'lttng-modules')), offset_ns=0, absolute=True, discarded=0):
-    """cpus: for each processor its events in order of time: (ns, 'switch', (prev name, tid), (next name, tid)), (ns, 'irq', number, name),
+    """cpus: the events of each CPU, sorted by time: (ns, 'switch', (prev name, tid), (next name, tid)), (ns, 'irq', number, name),
     (ns, 'block', sectors, how)."""
     os.makedirs(folder)
     said = ' '.join(f'{name} = {value};' if isinstance(value, int) else f'{name} = "{value}";' for name, value in env)

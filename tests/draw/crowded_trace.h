@@ -1,5 +1,5 @@
-/* crowded_trace.h: thousands of promises at once for a very short time, as a mirage trace: of so many rows in so few slices of
- * time a view has sums.  SPDX-License-Identifier: ISC */
+/* crowded_trace.h: a mirage trace with thousands of promises at once for a very short time: a view sums up so many rows in so few
+ * time slices. SPDX-License-Identifier: ISC */
 #ifndef TESTS_DRAW_CROWDED_TRACE_H
 #define TESTS_DRAW_CROWDED_TRACE_H
 
@@ -8,7 +8,7 @@
 
 #include "draw/random_trace.h"
 
-/* Adds what was written; false when out of memory. */
+/* Appends the written packet; returns false if memory runs out. */
 static inline bool take_packet(unsigned char **bytes, size_t *size, struct mirage_writer *w)
 {
 	unsigned char *more = realloc(*bytes, *size + w->size);
@@ -22,7 +22,7 @@ static inline bool take_packet(unsigned char **bytes, size_t *size, struct mirag
 	return true;
 }
 
-/* The caller's to free. */
+/* Returns a trace that the caller frees. */
 static inline unsigned char *crowded_trace(size_t *size)
 {
 	enum { AT_ONCE = 4400, END_NS = 100, LONGEST_NS = 30, PACKET_BYTES = 60000 };
@@ -48,11 +48,11 @@ static inline unsigned char *crowded_trace(size_t *size)
 				mw_text(&w, now, WEFT_OP_FAIL, ids[i], ids[i], "Not_found");
 			else if (ids[i] > 0)
 				mw_link(&w, now, WEFT_OP_RESOLVE, ids[i], ids[i]);
-			/* In the middle there are few. */
+			/* The middle has few promises. */
 			ids[i] = now < END_NS && (now < 30 || now > 70 || i % 5 == 0) ? ++last : 0;
 			if (ids[i] > 0)
 				mw_create(&w, now, -1, ids[i], WEFT_KIND_BIND);
-			/* Those of the first third are the busiest. */
+			/* The rows of the first third are the busiest. */
 			ends[i] = now + 1 + random_below(&r, i < AT_ONCE / 3 ? LONGEST_NS / 4 : LONGEST_NS);
 		}
 	assert_true(take_packet(&bytes, size, &w));

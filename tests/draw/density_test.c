@@ -1,5 +1,5 @@
-/* density_test.c: an even load looks even.  What frame and overview say of each column of pixels is held against what is counted
- * from links and promises.  Arguments: the generator, how many events, and shapes.  SPDX-License-Identifier: ISC */
+/* density_test.c: an even load looks even.  Compares each pixel column of frame and overview with counts of links and promises.
+ * Arguments: the generator, the number of events, and shapes. SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ static void open_shape(struct scene *s, const char *shape)
 	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
 }
 
-/* By column of pixels: links of each class whose time is in it. */
+/* Counts the links of each class in each pixel column. */
 static uint32_t *count_links(const struct scene *s)
 {
 	size_t width = (size_t)s->view->width_px;
@@ -41,13 +41,13 @@ static uint32_t *count_links(const struct scene *s)
 			x++;
 		if (x == width || link->time_ns < from[x] || !weft__is_arrow(s->layout, link))
 			continue;
-		counts[x * WEFT_ARROWS + weft__arrow_of(s->model, link)]++;
+		counts[x * WEFT_ARROWS + weft__arrow_class(s->model, link)]++;
 	}
 	free(from);
 	return counts;
 }
 
-/* Returns in how many columns arrows are told of by their number. */
+/* Returns the number of columns in which the frame shows a number of arrows. */
 static size_t check_band(const struct scene *s)
 {
 	const int width = (int)s->view->width_px;
@@ -96,7 +96,7 @@ static size_t check_band(const struct scene *s)
 	return columns;
 }
 
-/* Rows that are taken in each cell of the strip, against what covers it: within 1 % of its height. */
+/* Compares the occupied rows in each cell of the strip with the covered area: within 1 % of its height. */
 static void check_overview(const struct scene *s)
 {
 	enum { WIDTH = 1280, CELLS = WIDTH / 2 };
@@ -108,7 +108,7 @@ static void check_overview(const struct scene *s)
 	weft_view_show_all(s->view);
 	assert_int_equal(weft_overview_create(&o, s->view, NULL), WEFT_OK);
 	assert_int_equal(weft_overview_draw(&list, o, s->view, WIDTH, WEFT_OVERVIEW_PX, NULL), WEFT_OK);
-	/* Areas are as many as the heights at which there is anything. */
+	/* The number of areas equals the number of occupied heights. */
 	double rows = s->layout->row_count, areas = rows < 14 ? rows : 14;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct weft_prim *p = &list.prims[i];
@@ -117,7 +117,7 @@ static void check_overview(const struct scene *s)
 		for (int c = (int)p->x0 / 2; c < (int)p->x1 / 2; c++)
 			said[c] += (p->alpha - 20) / 200.0 * rows / areas;
 	}
-	/* As differences: what part of a cell is covered from some place in it on. */
+	/* Differences: the covered part of a cell from some place in it on. */
 	double scale = weft_overview_x(o, WIDTH, s->model->end_ns) - weft_overview_x(o, WIDTH, 0);
 	double left = weft_overview_x(o, WIDTH, 0);
 	for (uint32_t p = 1; p < s->model->promise_count; p++) {
@@ -134,7 +134,7 @@ static void check_overview(const struct scene *s)
 	double sum = 0;
 	for (int c = 0; c < CELLS; c++) {
 		sum += truth[c];
-		bool is_edge = c * 2 < left + 2 || c * 2 > left + scale - 4; /* a cell that is in the strip in part */
+		bool is_edge = c * 2 < left + 2 || c * 2 > left + scale - 4; /* a cell that is partly in the strip */
 		if (!is_edge && !(said[c] - sum <= 0.01 * rows + 1 && sum - said[c] <= 0.01 * rows + 1))
 			fail_msg("cell %d: %f rows are taken, the overview says %f of %f", c, sum, said[c], rows);
 	}
@@ -146,13 +146,13 @@ enum {
 	STRIP = 3,
 	CELL = 2,
 	CROWDED = 100 /* rows in a strip */,
-	AT_EDGE = 8 /* rows that may be in the next */,
-	NEAR = 8 /* cells that may be one */,
+	AT_EDGE = 8 /* rows that may be in the next strip */,
+	NEAR = 8 /* cells that may be one cell */,
 	STRIPS = 240,
 	CELLS = 640
 };
 
-/* In each cell of each strip: rows that are taken, as differences, and ends of what went wrong. */
+/* Per cell of each strip: occupied rows, as differences, and ends with failures. */
 static double taken[STRIPS][CELLS + 2], wrong[STRIPS][CELLS + 2], rows_of[STRIPS];
 static uint8_t alive_alpha[STRIPS][CELLS], wrong_alpha[STRIPS][CELLS];
 
@@ -189,7 +189,7 @@ static void look_at_strips(const struct scene *s)
 	}
 }
 
-/* Whether something is between the least and the most that is near in the truth: rows at an edge may be in the next strip. */
+/* Returns whether a value is between the nearby minimum and maximum of the truth: rows at an edge may be in the next strip. */
 static bool is_near(double truth[STRIPS][CELLS + 2], int strip, int cell, double said_least, double said_most)
 {
 	double least = 1e9, most = 0;
@@ -201,7 +201,7 @@ static bool is_near(double truth[STRIPS][CELLS + 2], int strip, int cell, double
 	return said_most > least && said_least < most;
 }
 
-/* Whether the ends of what went wrong show near. */
+/* Returns whether the ends with failures show nearby. */
 static bool is_wrong_near(int strip, int cell)
 {
 	for (int i = strip - 1; i <= strip + 1; i++)
@@ -210,8 +210,7 @@ static bool is_wrong_near(int strip, int cell)
 	return false;
 }
 
-/* Rows that are too low to be told apart: what a strip of them says of each cell, against what is counted.  Returns how many
- * cells have something. */
+/* Compares each cell of strips of very low rows with counts.  Returns the number of occupied cells. */
 static size_t check_strips(const struct scene *s)
 {
 	size_t cells = 0;
@@ -229,7 +228,7 @@ static size_t check_strips(const struct scene *s)
 		double sum = 0, rows = rows_of[strip], none = 0.01 * rows + AT_EDGE;
 		for (int c = 0; c < CELLS; c++)
 			taken[strip][c] = sum += taken[strip][c];
-		/* At an edge a strip has some rows of the next. */
+		/* At an edge a strip contains some rows of the next strip. */
 		bool edge = strip == 0 || strip == STRIPS - 1 || rows_of[strip - 1] < CROWDED || rows_of[strip + 1] < CROWDED;
 		for (int c = NEAR; c < CELLS - NEAR && rows >= CROWDED && !edge; c++) {
 			const uint8_t alive = alive_alpha[strip][c], end = wrong_alpha[strip][c];
@@ -249,7 +248,7 @@ static size_t check_strips(const struct scene *s)
 	return cells;
 }
 
-static void test_density(void **state)
+static void test_density_matches_counts(void **state)
 {
 	(void)state;
 	size_t columns = 0, cells = 0;
@@ -269,7 +268,7 @@ static void test_density(void **state)
 		cells += check_strips(&s);
 		weft_view_resize(s.view, CELLS * CELL, STRIPS * STRIP);
 		check_overview(&s);
-		/* So where sleep is folded. */
+		/* The same holds where sleep is folded. */
 		struct weft_lulls *lulls;
 		assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
 		assert_int_equal(weft_view_fold_sleep(s.view, lulls, NULL), WEFT_OK);
@@ -289,6 +288,6 @@ int main(int argc, char **argv)
 	generator = argv[1];
 	events = argv[2];
 	shapes = argv + 3;
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density_matches_counts)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* draw_test.c: checks what must hold in every frame, on random programs at random places, and compares some frames with goldens
- * that a person has looked at.  WEFT_RECORD=1 records the goldens again.  SPDX-License-Identifier: ISC */
+/* draw_test.c: checks invariants of every frame on random programs at random places, and compares some frames with goldens that a
+ * person has checked.  WEFT_RECORD=1 records the goldens again. SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include "draw/crowded_trace.h"
@@ -8,7 +8,7 @@
 #include "draw/ruler.h"
 #include "view/sleep.h"
 
-/* Which pixels a paint covers, whatever else is on them: colours that could hide it are never drawn over it. */
+/* Returns the pixels that a paint covers, ignoring other paints: hiding colours are never drawn over it. */
 static uint8_t *raster_of(const struct weft_draw_list *list, enum weft_paint paint)
 {
 	size_t width = (size_t)list->width_px + 1, height = (size_t)list->height_px + 1;
@@ -64,7 +64,7 @@ static void check_important(const struct scene *s)
 	}
 }
 
-/* Whether a line, or an upright rectangle, goes through the middle of a text. */
+/* Returns whether a line, or an upright rectangle, crosses the middle of a text. */
 static bool crosses(const struct weft_prim *p, const struct weft_prim *text)
 {
 	double left = (double)text->x0 + 5, right = (double)(text->x0 + text->width) - 5;
@@ -84,7 +84,7 @@ static bool crosses(const struct weft_prim *p, const struct weft_prim *text)
 	return false;
 }
 
-/* No text is struck through: what crosses one, does so behind its halo. */
+/* Checks that whatever crosses a text is behind the halo of the text. */
 static size_t check_halos(const struct weft_draw_list *list)
 {
 	size_t halos = 0;
@@ -98,7 +98,7 @@ static size_t check_halos(const struct weft_draw_list *list)
 	return halos;
 }
 
-static void test_random(void **state)
+static void test_random_frames_are_valid(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -115,7 +115,7 @@ static void test_random(void **state)
 			check_texts(&s.list);
 			halos += check_halos(&s.list);
 			check_important(&s);
-			/* The same again, from buffers that have never seen another frame. */
+			/* The frame is equal when it is drawn into new buffers. */
 			struct weft_draw_list fresh = {0};
 			assert_int_equal(weft_draw_frame(&fresh, s.view, NULL, NULL), WEFT_OK);
 			char *one = dump_of(&s.list), *other = dump_of(&fresh);
@@ -129,7 +129,7 @@ static void test_random(void **state)
 	assert_true(halos > 0);
 }
 
-static void test_goldens(void **state)
+static void test_frames_match_goldens(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -153,9 +153,9 @@ static void test_goldens(void **state)
 	close_scene(&s);
 }
 
-/* Each sign of the picture, by its paint or its word. */
-/* Rows that are summed up beforehand; and where slices of time are wide. */
-static void test_crowded_rows(void **state)
+/* Each sign of the picture has its own paint or word. */
+/* Rows that are summed up in advance, and wide time slices. */
+static void test_crowded_rows_are_summed(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -175,7 +175,7 @@ static void test_crowded_rows(void **state)
 	free(bytes);
 }
 
-static void test_signs(void **state)
+static void test_every_sign_is_drawn(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -196,7 +196,7 @@ static void test_signs(void **state)
 	struct weft_draw_options options = {.no_metrics = true};
 	assert_int_equal(draw_scene(&s, &options), WEFT_OK);
 	assert_int_equal(count_of(&s.list, WEFT_PAINT_COUNTER_0), 0);
-	/* The label of a line that begins to the left of the picture sticks to its edge. */
+	/* The label of a line that starts left of the picture is at the left edge. */
 	weft_view_show(s.view, 500000, 900000);
 	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	assert_true(has_text(&s.list, "read a block"));
@@ -208,9 +208,8 @@ static bool is_of_counter(const struct weft_prim *p)
 	return p->kind == WEFT_PRIM_RECT && p->paint >= WEFT_PAINT_COUNTER_0 && p->paint <= WEFT_PAINT_COUNTER_5;
 }
 
-/* What is drawn of counters is below all promises, also where there are more than have room; each has its value at the pointer.
- */
-static void test_lanes(void **state)
+/* Counters are drawn below all promises, also if there are more counters than space; each shows its value at the pointer. */
+static void test_counter_lanes_are_below_rows(void **state)
 {
 	(void)state;
 	enum { COUNTERS = 40 };
@@ -243,7 +242,7 @@ static void test_lanes(void **state)
 		}
 		assert_true(any && lowest > 0 && lowest <= lanes);
 		assert_true(has_text(&s.list, "counter 0") && has_text(&s.list, value));
-		assert_true(has_text(&s.list, "and 28 more that have no room") == (counters == COUNTERS));
+		assert_true(has_text(&s.list, "and 28 more that do not fit") == (counters == COUNTERS));
 		struct weft_ruler_options at = {.has_pointer = true, .pointer_ns = s.model->end_ns};
 		assert_int_equal(weft_ruler_guides(&s.list, s.view, &at, NULL), WEFT_OK);
 		assert_true(has_text(&s.list, value) && !has_text(&s.list, "counter 0"));
@@ -257,8 +256,8 @@ static void test_lanes(void **state)
 	}
 }
 
-/* A ring that went round: of "tasks" it has the changes alone, of "level" nobody knows what it was before it is told. */
-static void test_forgotten_counters(void **state)
+/* In a wrapped ring, "tasks" has only changes, and the first value of "level" is unknown. */
+static void test_counters_of_wrapped_ring_have_values(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -285,7 +284,7 @@ static void test_forgotten_counters(void **state)
 		}
 		const double told = weft_view_x(s.view, 1500000);
 		assert_true((double)begins <= told && ((double)begins > told - 4) == is_round);
-		/* What is read at the pointer: before the first change, between the two, at the end. */
+		/* Values at the pointer: before the first change, between two changes, at the end. */
 		static const char *const values[2][3] = {{"0", "-1", "0"}, {"1", "0", "1"}};
 		for (int i = 0; i < 3; i++) {
 			struct weft_ruler_options at = {.has_pointer = true, .pointer_ns = 500000 + i * 750000};
@@ -297,8 +296,8 @@ static void test_forgotten_counters(void **state)
 	}
 }
 
-/* Red is what went wrong: not what was cancelled, nor what was not there if somebody along the way went on without it. */
-static void test_expected(void **state)
+/* Red marks failures, but not cancellations, and not a missing object that some caller handled. */
+static void test_only_unexpected_failures_are_red(void **state)
 {
 	(void)state;
 	static const struct {
@@ -316,7 +315,7 @@ static void test_expected(void **state)
 			mw_create(&w, 1000000, -1, p, WEFT_KIND_TASK);
 		mw_op(&w, 1100000, WEFT_OP_RUN, 3);
 		mw_text(&w, 2000000, WEFT_OP_FAIL, 3, 3, cases[i].error);
-		if (cases[i].is_read) { /* by one that passes it on to another */
+		if (cases[i].is_read) { /* read by a promise that passes it on to another */
 			mw_link(&w, 2100000, WEFT_OP_READ, 2, 3);
 			mw_text(&w, 2200000, WEFT_OP_FAIL, 2, 2, cases[i].error);
 			mw_link(&w, 2300000, WEFT_OP_READ, 1, 2);
@@ -335,8 +334,8 @@ static void test_expected(void **state)
 	}
 }
 
-/* Counters get a third of the height if rows keep 200 px; each as much as it needs, if they have it. */
-static void test_height_of_lanes(void **state)
+/* Counters get a third of the height if rows keep 200 px; each gets its full height if there is space. */
+static void test_counter_lanes_height(void **state)
 {
 	(void)state;
 	static const struct {
@@ -353,8 +352,8 @@ static void test_height_of_lanes(void **state)
 	}
 }
 
-/* Handles that do nothing are one line, whose name counts them; one that runs has a line and a name of its own. */
-static void test_fold(void **state)
+/* Idle handles share one line, whose name counts them; a handle that runs has its own line and name. */
+static void test_idle_handles_are_one_line(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -380,7 +379,7 @@ static void test_fold(void **state)
 	assert_true(has_text(&s.list, "3 signals") && has_text(&s.list, "SIGUSR1"));
 	for (int i = 0; i < 3; i++)
 		assert_false(has_text(&s.list, names[i]));
-	/* What is found of it highlights the line. */
+	/* A search result among them highlights the line. */
 	assert_int_equal(weft_view_find(s.view, "SIGTERM"), 1);
 	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	assert_int_equal(count_of(&s.list, WEFT_PAINT_HIGHLIGHT), 1);
@@ -388,15 +387,15 @@ static void test_fold(void **state)
 	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
 	assert_int_equal(count_of(&s.list, WEFT_PAINT_HIGHLIGHT), 1);
 	assert_true(has_text(&s.list, "3 signals"));
-	/* Who is selected has its own name. */
+	/* The selected promise has its own name. */
 	marks = (struct weft_marks){.hovered = WEFT_NONE, .selected = weft_model_find(s.model, 4)};
 	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
 	assert_true(has_text(&s.list, "SIGTERM"));
 	close_scene(&s);
 }
 
-/* Without a label a promise is called by the function that made it, else by the place, else by its id. */
-/* Where a text begins; NULL: it is not there. */
+/* A promise without a label is named by the function that created it, else by the site, else by its id. */
+/* Returns the start of a text, or NULL if the text is missing. */
 static const struct weft_prim *text_of(const struct weft_draw_list *list, const char *text)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -406,7 +405,7 @@ static const struct weft_prim *text_of(const struct weft_draw_list *list, const 
 	return NULL;
 }
 
-/* How opaque the arrows of a promise that waited so often are when it is selected. */
+/* Returns the opacity of the arrows of a selected promise that waited `waits` times. */
 static int marked_alpha(int waits)
 {
 	static struct mirage_writer w;
@@ -437,7 +436,7 @@ static int marked_alpha(int waits)
 	for (size_t i = 0; i < s.list.count; i++)
 		if (s.list.prims[i].paint == WEFT_PAINT_AWAIT && s.list.prims[i].alpha > alpha)
 			alpha = s.list.prims[i].alpha;
-	/* What they cross is the plate: its text needs no halo, which would be of its own colour. */
+	/* They cross the plate: its text needs no halo, which would have the colour of the plate. */
 	marks.selected = weft_model_find(s.model, 2);
 	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
 	for (size_t i = 0; i < s.list.count; i++)
@@ -446,8 +445,8 @@ static int marked_alpha(int waits)
 	return alpha;
 }
 
-/* Names can be read through the arrows of a connection that waited for thousands of reads. */
-static void test_crowd_is_pale(void **state)
+/* Names stay readable through the arrows of a connection that waited for thousands of reads. */
+static void test_arrows_of_busy_promise_are_pale(void **state)
 {
 	(void)state;
 	assert_true(marked_alpha(10) > 200);
@@ -455,8 +454,8 @@ static void test_crowd_is_pale(void **state)
 	assert_true(crowd > 40 && crowd < 128);
 }
 
-/* The name of who is selected stands where the frame has it, on a plate that hides all of that. */
-static void test_plate(void **state)
+/* The name of the selected promise is where the frame has it, on a plate that hides the background. */
+static void test_selected_name_hides_its_background(void **state)
 {
 	(void)state;
 	static const char *const names[] = {"main", "read a block", "nobody signals", "write it"};
@@ -493,8 +492,8 @@ static void test_plate(void **state)
 	close_scene(&s);
 }
 
-/* A long name of C++ that has no room is cut in its middle: its end says which function it is. */
-static void test_scoped_names(void **state)
+/* A long C++ name that does not fit is cut in its middle: its end names the function. */
+static void test_long_names_are_cut_in_the_middle(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -531,8 +530,8 @@ static bool overlap(double from, double to, double other_from, double other_to)
 	return from < other_to && other_from < to;
 }
 
-/* A name is not behind a row's run, and between a kind and the name below it is a gap; at whatever height rows have. */
-static void test_captions(void **state)
+/* A name does not overlap a run of its row, and there is a gap between a kind and the name below it, at every row height. */
+static void test_names_do_not_overlap_runs(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -577,9 +576,10 @@ static void test_captions(void **state)
 	close_scene(&s);
 }
 
-/* A hundred promises are made and resolved within a moment of a long trace: their arrows are counted, and the number of them does
- * not stand before the columns.  The same over all of it are drawn; so are few, however near each other they stand. */
-static void test_wall(void **state)
+/* A hundred promises are created and resolved within a moment of a long trace: the frame shows a number instead of their arrows,
+ * and that number is not in front of the columns.  The same arrows over the whole trace are drawn; so are few arrows, however
+ * close they are. */
+static void test_dense_arrows_are_counted(void **state)
 {
 	(void)state;
 	enum { NEAR, WIDE, FEW, CASES };
@@ -604,7 +604,7 @@ static void test_wall(void **state)
 		open_scene(&s, w.bytes, w.size);
 		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 		size_t heads = 0;
-		const struct weft_prim *said = text_of(&s.list, "100 arrows, at most 9 a pixel");
+		const struct weft_prim *said = text_of(&s.list, "100 arrows, at most 9 per pixel");
 		for (size_t i = 0; i < s.list.count; i++)
 			heads += s.list.prims[i].kind == WEFT_PRIM_TRIANGLE && s.list.prims[i].paint == WEFT_PAINT_RESOLVE;
 		if (which != NEAR) {
@@ -617,9 +617,9 @@ static void test_wall(void **state)
 	}
 }
 
-/* Two crowds with a second of sleep between them, in rows that are too low to be told apart: each is drawn on its side of the
- * gap, and nothing in it. */
-static void test_the_bounds_of_folded_sleep_strike_no_text(void **state)
+/* Two crowds with a second of sleep between them, in very low rows: each is drawn on its side of the gap, and the gap is empty.
+ */
+static void test_folded_sleep_bounds_cross_no_text(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -689,13 +689,13 @@ static void test_strips_where_sleep_is_folded(void **state)
 		before += x1 <= gap_from + 4 ? x1 - x0 : 0;
 		behind += x0 >= gap_to - 4 ? x1 - x0 : 0;
 	}
-	/* Both took as long. */
+	/* Both crowds took equally long. */
 	assert_true(before > 1000 && behind > before * 0.8 && before > behind * 0.8);
 	close_scene(&s);
 	weft_lulls_destroy(lulls);
 }
 
-static void test_sites(void **state)
+static void test_sites_are_formatted(void **state)
 {
 	(void)state;
 	static const char libffi[] = "/usr/lib/libffi.so.8.1.2";
@@ -725,7 +725,7 @@ static void test_sites(void **state)
 			assert_int_equal(has_text(&s.list, names[k]), k == i);
 		assert_true(has_text(&s.list, "read a block"));
 	}
-	/* Python and others call through it, and no function of it is where anything was made. */
+	/* Python and others call through libffi; no site is in a function of it. */
 	weft_site_format(&sites[2], format, sizeof format);
 	assert_string_equal(format, "a call through libffi");
 	s.model->promises[unlabelled].site = 2;
@@ -759,7 +759,7 @@ static int refuse(void *ctx, const void *bytes, size_t size)
 	return -1;
 }
 
-static void test_svg(void **state)
+static void test_svg_is_escaped(void **state)
 {
 	(void)state;
 	static const char hostile[] = "((time 0.0)(op(Creates -1 0 task)))((time 0.0)(op(Label 0 \"</text><script>&x\")))"
@@ -777,8 +777,8 @@ static void test_svg(void **state)
 	close_scene(&s);
 }
 
-/* Half a million of everything: bounded by what can be seen, at any zoom. */
-static void test_bounded(void **state)
+/* Half a million of everything: the size of a frame is bounded by the visible part, at any zoom. */
+static void test_frame_size_is_bounded(void **state)
 {
 	(void)state;
 	enum { EVENTS = 60000 };
@@ -808,8 +808,8 @@ static void test_bounded(void **state)
 	free(text);
 }
 
-/* A row of many that are too short for their names says how many there are of what. */
-static void test_rows_of_short_ones(void **state)
+/* A row of many promises that are too short for names shows counts by kind. */
+static void test_rows_of_short_promises_show_counts(void **state)
 {
 	(void)state;
 	enum { PROMISES = 1200 };
@@ -830,7 +830,7 @@ static void test_rows_of_short_ones(void **state)
 		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 		assert_true(has_text(&s.list, is_mixed ? "1,200 \xc3\x97 task" : "1,200 \xc3\x97 GET /"));
 		check_texts(&s.list);
-		/* One that is long enough is called by its own name. */
+		/* A promise that is long enough has its own name. */
 		weft_view_show(s.view, 500000, 1100000);
 		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 		assert_true(has_text(&s.list, "GET /") || has_text(&s.list, "POST /"));
@@ -840,7 +840,7 @@ static void test_rows_of_short_ones(void **state)
 	free(text);
 }
 
-/* How much red a picture has of 4,000 promises that live and end beside each other, of which one in `each` fails. */
+/* Returns the amount of red in a picture of 4,000 consecutive promises, one in `each` of which fails. */
 static double red_of(int each)
 {
 	enum { PROMISES = 4000 };
@@ -868,7 +868,7 @@ static double red_of(int each)
 	return red;
 }
 
-/* How red a picture is of 800 promises, of which so many of ten should resolve and never do. */
+/* Returns the amount of red in a picture of 800 promises, `of_ten` of ten of which should resolve and never do. */
 static double red_of_pending(int of_ten)
 {
 	static struct mirage_writer w;
@@ -894,8 +894,8 @@ static double red_of_pending(int of_ten)
 	return red;
 }
 
-/* Where rows are too low to be told apart, few that fail are not as red as all. */
-static void test_red_is_a_share(void **state)
+/* In very low rows, few failures are less red than failures everywhere. */
+static void test_red_is_the_failed_share(void **state)
 {
 	(void)state;
 	const double few = red_of(20), all = red_of(1), six = red_of_pending(6), ten = red_of_pending(10);
@@ -904,7 +904,7 @@ static void test_red_is_a_share(void **state)
 	assert_true(six > 0.5 * ten && six < 0.7 * ten);
 }
 
-/* How pink a picture is of a program that cannot run for so many us of each ms. */
+/* Returns the amount of pink in a picture of a program that is paused for `us` of each ms. */
 static double pink_of(int64_t us)
 {
 	static struct mirage_writer w;
@@ -927,8 +927,8 @@ static double pink_of(int64_t us)
 	return pink;
 }
 
-/* So is what was paused, where many pauses are in a pixel. */
-static void test_pauses_are_a_share(void **state)
+/* The colour of pauses is their share, too, if many pauses are in a pixel. */
+static void test_pause_colour_is_the_paused_share(void **state)
 {
 	(void)state;
 	const double few = pink_of(50), half = pink_of(450), nearly_all = pink_of(950);
@@ -937,7 +937,7 @@ static void test_pauses_are_a_share(void **state)
 	assert_true(nearly_all > 0.8);
 }
 
-/* The ratio of luminances, from 1 to 21, as the accessibility guidelines for the web have it. */
+/* Returns the ratio of luminances, from 1 to 21, as defined by the web accessibility guidelines (WCAG). */
 static double contrast(uint32_t one, uint32_t other)
 {
 	double light[2] = {0, 0};
@@ -945,15 +945,15 @@ static double contrast(uint32_t one, uint32_t other)
 		for (int c = 0; c < 3; c++) {
 			static const double part[] = {0.0722, 0.7152, 0.2126};
 			double v = ((i ? other : one) >> 8 * c & 255) / 255.0;
-			light[i] += part[c] * v * v * (0.8 + 0.2 * v); /* near enough to the power of 2.4 */
+			light[i] += part[c] * v * v * (0.8 + 0.2 * v); /* an approximation of the power of 2.4 */
 		}
 	}
 	double high = light[0] > light[1] ? light[0] : light[1], low = light[0] + light[1] - high;
 	return (high + 0.05) / (low + 0.05);
 }
 
-/* What is to be seen is seen on every ground, in both themes. */
-static void test_themes(void **state)
+/* Every paint has enough contrast on every ground, in both themes. */
+static void test_themes_have_enough_contrast(void **state)
 {
 	(void)state;
 	static const struct {
@@ -977,29 +977,29 @@ int main(int argc, char **argv)
 {
 	golden_dir = argc > 1 ? argv[1] : "golden";
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_random),
-	    cmocka_unit_test(test_goldens),
-	    cmocka_unit_test(test_crowded_rows),
-	    cmocka_unit_test(test_lanes),
-	    cmocka_unit_test(test_forgotten_counters),
-	    cmocka_unit_test(test_height_of_lanes),
-	    cmocka_unit_test(test_signs),
-	    cmocka_unit_test(test_expected),
-	    cmocka_unit_test(test_fold),
-	    cmocka_unit_test(test_plate),
-	    cmocka_unit_test(test_crowd_is_pale),
-	    cmocka_unit_test(test_captions),
-	    cmocka_unit_test(test_scoped_names),
-	    cmocka_unit_test(test_wall),
-	    cmocka_unit_test(test_the_bounds_of_folded_sleep_strike_no_text),
+	    cmocka_unit_test(test_random_frames_are_valid),
+	    cmocka_unit_test(test_frames_match_goldens),
+	    cmocka_unit_test(test_crowded_rows_are_summed),
+	    cmocka_unit_test(test_counter_lanes_are_below_rows),
+	    cmocka_unit_test(test_counters_of_wrapped_ring_have_values),
+	    cmocka_unit_test(test_counter_lanes_height),
+	    cmocka_unit_test(test_every_sign_is_drawn),
+	    cmocka_unit_test(test_only_unexpected_failures_are_red),
+	    cmocka_unit_test(test_idle_handles_are_one_line),
+	    cmocka_unit_test(test_selected_name_hides_its_background),
+	    cmocka_unit_test(test_arrows_of_busy_promise_are_pale),
+	    cmocka_unit_test(test_names_do_not_overlap_runs),
+	    cmocka_unit_test(test_long_names_are_cut_in_the_middle),
+	    cmocka_unit_test(test_dense_arrows_are_counted),
+	    cmocka_unit_test(test_folded_sleep_bounds_cross_no_text),
 	    cmocka_unit_test(test_strips_where_sleep_is_folded),
-	    cmocka_unit_test(test_sites),
-	    cmocka_unit_test(test_svg),
-	    cmocka_unit_test(test_bounded),
-	    cmocka_unit_test(test_rows_of_short_ones),
-	    cmocka_unit_test(test_red_is_a_share),
-	    cmocka_unit_test(test_pauses_are_a_share),
-	    cmocka_unit_test(test_themes),
+	    cmocka_unit_test(test_sites_are_formatted),
+	    cmocka_unit_test(test_svg_is_escaped),
+	    cmocka_unit_test(test_frame_size_is_bounded),
+	    cmocka_unit_test(test_rows_of_short_promises_show_counts),
+	    cmocka_unit_test(test_red_is_the_failed_share),
+	    cmocka_unit_test(test_pause_colour_is_the_paused_share),
+	    cmocka_unit_test(test_themes_have_enough_contrast),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ TEXT, SIGN, APART = 4.5, 3.0, 15.0
 GROUNDS = ['BACKGROUND', 'SLEEP', 'PAUSE']
 COUNTERS = [f'COUNTER_{i}' for i in range(6)]
 TIMES = ['TIME_WAITING', 'TIME_READY', 'TIME_RUNNING']
-ARROWS = ['AWAIT', 'READ', 'READ_FAILED', 'RESOLVE', 'SIGNAL']  # and how many they are, on a plate
+ARROWS = ['AWAIT', 'READ', 'READ_FAILED', 'RESOLVE', 'SIGNAL']  # and their number, on a plate
 TEXTS = {'SLEEP_TEXT': ['BACKGROUND', 'SLEEP'], 'PAUSE_TEXT': ['PAUSE'], **{name: GROUNDS for name in ['AXIS_TEXT', 'BAND_TEXT', 'LABEL', 'LABEL_ID', 'KIND', 'FAILED']},
          **{name: ['BACKGROUND'] for name in [*COUNTERS, *TIMES, *ARROWS]}}
 SIGNS = ['PROMISE', 'FAILED', 'ACCENT', *ARROWS, *COUNTERS, *TIMES]
@@ -27,7 +27,7 @@ VISIONS = {
 
 
 def linear(rgb):
-    """0xRRGGBB of sRGB as light."""
+    """Returns the linear light of 0xRRGGBB in sRGB."""
     parts = [(rgb >> shift & 255) / 255 for shift in (16, 8, 0)]
     return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
 
@@ -42,7 +42,7 @@ def contrast(a, b):
 
 
 def lab(rgb, vision):
-    """CIELAB under D65 of what such eyes see."""
+    """Returns the CIELAB colour under D65 that such eyes see."""
     seen = [min(1, max(0, sum(m * part for m, part in zip(row, linear(rgb))))) for row in VISIONS[vision]]
     to_xyz = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))
     x, y, z = (sum(m * part for m, part in zip(row, seen)) / white for row, white in zip(to_xyz, (0.95047, 1, 1.08883)))
@@ -51,7 +51,7 @@ def lab(rgb, vision):
 
 
 def distance(one, other):
-    """CIEDE2000, with its authors' names (Sharma, Wu, Dalal 2005)."""
+    """Returns CIEDE2000, with the names of its authors (Sharma, Wu, Dalal 2005)."""
     (l1, a1, b1), (l2, a2, b2) = one, other
     mean = ((math.hypot(a1, b1) + math.hypot(a2, b2)) / 2) ** 7
     g = 0.5 * (1 - math.sqrt(mean / (mean + 25 ** 7)))
@@ -68,7 +68,7 @@ def distance(one, other):
 
 
 def main():
-    # A pair of those that the authors of CIEDE2000 publish to check programs by.
+    # A pair that the authors of CIEDE2000 publish for tests of programs.
     assert abs(distance((50, 2.6772, -79.7751), (50, 0, -82.7485)) - 2.0425) < 1e-4
     assert abs(distance((6.7747, -0.2908, -2.4247), (5.8714, -0.0985, -2.2286)) - 0.6377) < 1e-4
     with open(sys.argv[1], encoding='utf-8') as file:

@@ -1,4 +1,4 @@
-/* memory_test.c: the way from a model to a frame when memory runs out: allocation n fails, for every n.
+/* memory_test.c: the way from a model to a frame with failing allocations: allocation n fails, for every n.
  * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static int swallow(void *ctx, const void *bytes, size_t size)
 	return 0;
 }
 
-/* WEFT_OK or what the first call that failed answered; nothing is left behind, which the sanitizers see. */
+/* Returns WEFT_OK or the status of the first failed call; nothing leaks, which sanitizers check. */
 static int draw(const struct weft_model *model)
 {
 	struct weft_layout *layout = NULL;
@@ -38,7 +38,7 @@ static int draw(const struct weft_model *model)
 		status = weft_view_create(&view, model, layout, &err);
 	if (status == WEFT_OK) {
 		weft_view_resize(view, 800, 200);
-		weft_view_leave(view, weft_draw_lanes_px(model, NULL, 200));
+		weft_view_reserve_lanes(view, weft_draw_lanes_px(model, NULL, 200));
 		weft_view_find_related(view, 3);
 		status = weft_draw_frame(&list, view, NULL, &err);
 		assert_true(status == WEFT_OK || list.count == 0);
@@ -82,7 +82,7 @@ static void draw_with_ever_more_memory(struct weft_trace *trace)
 	weft_trace_close(trace);
 }
 
-static void test_every_allocation(void **state)
+static void test_every_allocation_can_fail(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -99,8 +99,8 @@ static void test_every_allocation(void **state)
 	free(bytes);
 }
 
-/* A server's rows are the same or none: those of many connections are packed with what is known of each moment. */
-static void test_rows_of_a_server(void **state)
+/* The rows of a server are the same or missing: rows of many connections are packed by what is known of each moment. */
+static void test_server_rows_survive_failed_allocations(void **state)
 {
 	(void)state;
 	enum { CONNECTIONS = 100 };
@@ -112,14 +112,14 @@ static void test_rows_of_a_server(void **state)
 		mw_create(&w, 1000 * i, -1, i, WEFT_KIND_CONNECTION);
 		mw_create(&w, 1000 * i + 10, i, i + 1, WEFT_KIND_FS);
 	}
-	mw_create(&w, 1000000, 5000, 5001, WEFT_KIND_BIND); /* nobody knows who made 5000 */
+	mw_create(&w, 1000000, 5000, 5001, WEFT_KIND_BIND); /* the creator of 5000 is unknown */
 	mw_end(&w, 0);
 	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
 	only_one_fails = true;
 	for (long needed = 0, status = WEFT_ENOMEM; status != WEFT_OK; needed++) {
 		struct weft_layout *whole = NULL, *part = NULL;
-		const uint64_t two[(2 * CONNECTIONS + 3) / 64 + 1] = {6, 0, 6}; /* two connections, with what belongs to them */
+		const uint64_t two[(2 * CONNECTIONS + 3) / 64 + 1] = {6, 0, 6}; /* two connections, with their promises */
 		allocations_left = needed;
 		status = weft_layout_create(&whole, model, NULL);
 		if (status == WEFT_OK)
@@ -140,7 +140,7 @@ static void test_rows_of_a_server(void **state)
 }
 
 /* Each OS thread has a band of its own. */
-static void test_rows_of_many_os_threads(void **state)
+static void test_thread_bands_survive_failed_allocations(void **state)
 {
 	(void)state;
 	enum { THREADS = 100 };
@@ -164,7 +164,8 @@ static void test_rows_of_many_os_threads(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation), cmocka_unit_test(test_rows_of_a_server),
-	    cmocka_unit_test(test_rows_of_many_os_threads)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_can_fail),
+	    cmocka_unit_test(test_server_rows_survive_failed_allocations),
+	    cmocka_unit_test(test_thread_bands_survive_failed_allocations)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static inline uint32_t random_below(uint64_t *state, uint32_t n)
 	return (uint32_t)(*state >> 33) % n;
 }
 
-/* At most 60,000 bytes. */
+/* Writes at most 60,000 bytes. */
 static inline void write_random_trace(struct mirage_writer *w, uint64_t seed)
 {
 	static const char *const labels[] = {"read", "a rather long label for a short line", "\xff\xfe not UTF-8",

@@ -14,7 +14,7 @@
 #include "draw/svg.h"
 #include "view/index.h"
 
-static const char *golden_dir; /* where goldens are: an argument of the test */
+static const char *golden_dir; /* folder of goldens: an argument of the test */
 
 struct scene {
 	struct weft_trace *trace;
@@ -24,7 +24,7 @@ struct scene {
 	struct weft_draw_list list;
 };
 
-/* As if it were of several OS threads, if `streams` is more than one. */
+/* Assigns the events to several OS threads if `streams` is more than one. */
 static inline void open_scene_of(struct scene *s, const void *bytes, size_t size, uint16_t streams)
 {
 	static struct weft_stream_info threads[8];
@@ -92,7 +92,7 @@ static inline void move_about(struct weft_view *v, uint64_t *r)
 		weft_view_find_related(v, 1 + random_below(r, (uint32_t)v->model->promise_count - 1));
 }
 
-/* The box in which the letters of a text are, as high as those of a common font. */
+/* Returns whether the boxes of two texts overlap; the height is that of a common font. */
 static inline bool texts_overlap(const struct weft_prim *a, const struct weft_prim *b)
 {
 	float a_px = (float)weft_font_px(a->font), b_px = (float)weft_font_px(b->font);
@@ -113,7 +113,8 @@ static inline void check_texts(const struct weft_draw_list *list)
 	}
 }
 
-/* Whether something of that paint covers, within `slack` px, the point; colours that hide it do not count as it is not hidden. */
+/* Returns whether a shape of that paint covers the point within `slack` px; hiding colours do not count, since they do not hide
+ * it. */
 static inline bool is_painted(const struct weft_draw_list *list, enum weft_paint paint, double x, double y, double slack)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -139,10 +140,10 @@ static inline void check_primitives(const struct weft_draw_list *list)
 	}
 }
 
-/* As viewers do. */
+/* Draws a frame like viewers do. */
 static inline int draw_scene(struct scene *s, const struct weft_draw_options *options)
 {
-	weft_view_leave(s->view, weft_draw_lanes_px(s->model, options, s->view->height_px));
+	weft_view_reserve_lanes(s->view, weft_draw_lanes_px(s->model, options, s->view->height_px));
 	return weft_draw_frame(&s->list, s->view, options, NULL);
 }
 
@@ -170,7 +171,7 @@ static inline void check_golden(const struct weft_draw_list *list, const char *n
 	free(text);
 }
 
-/* A short program that has every sign once or twice. */
+/* Writes a short program that has every sign once or twice. */
 static inline void write_signs(struct mirage_writer *w)
 {
 	w->size = 0;

@@ -1,5 +1,5 @@
-/* strips_test.c: checks what overview and ruler must show of random programs, and compares some with goldens that a person has
- * looked at.  WEFT_RECORD=1 records the goldens again.  SPDX-License-Identifier: ISC */
+/* strips_test.c: checks overview and ruler on random programs, and compares some with goldens that a person has checked.
+ * WEFT_RECORD=1 records the goldens again. SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include "draw/overview.h"
@@ -16,7 +16,7 @@ static void check_clock(const struct weft_model *model, bool wall, int64_t time_
 	assert_int_equal(len, strlen(text));
 }
 
-static void test_times(void **state)
+static void test_time_axis_formats(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -42,12 +42,12 @@ static void test_times(void **state)
 	check_clock(s.model, true, 1000000000, 100000000, "22:13:21.1");
 	check_clock(s.model, true, -20123456789, 60000000000, "22:13");
 	check_clock(s.model, true, 86400000000000 * 107, 86400000000000, "2024-02-29");
-	/* Beyond what 64 bits can say of a clock, it is the trace's own time again. */
+	/* Beyond the range of a 64-bit clock, the trace's own time is shown. */
 	check_clock(s.model, true, INT64_MAX, 1, "9223372036.854775807 s");
 	close_scene(&s);
 }
 
-/* Ticks that have their time stand apart, rise, and tell the time that is there. */
+/* Checks that ticks with a time are apart, ascend, and show the right time. */
 static void check_ticks(const struct scene *s)
 {
 	float last = -1000;
@@ -61,7 +61,7 @@ static void check_ticks(const struct scene *s)
 	}
 }
 
-static void test_ruler_anywhere(void **state)
+static void test_ruler_ticks_are_valid_anywhere(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -96,7 +96,7 @@ static void test_ruler_anywhere(void **state)
 			assert_int_equal(
 			    is_painted(&s.list, WEFT_PAINT_ACCENT, weft_view_x(s.view, options.span_from_ns), 10, 2), i % 4 == 0);
 		}
-		/* Where no trace is, and where numbers end. */
+		/* Outside the trace, and at the ends of the number range. */
 		weft_view_show(s.view, INT64_MAX - 1000, INT64_MAX);
 		assert_int_equal(weft_ruler_draw(&s.list, s.view, WEFT_RULER_PX, NULL, NULL), WEFT_OK);
 		weft_view_show(s.view, INT64_MIN, INT64_MAX);
@@ -110,7 +110,7 @@ static void check_overview(const struct scene *s, const struct weft_overview *o,
 {
 	for (uint32_t p = 1; p < s->model->promise_count; p++) {
 		const struct weft_promise *promise = &s->model->promises[p];
-		/* What ends behind the last event is at the end. */
+		/* A promise that ends after the last event is drawn to the end. */
 		int64_t end = promise->end_ns < s->model->end_ns ? promise->end_ns : s->model->end_ns;
 		double x = weft_overview_x(o, width, end), y = s->list.height_px / 2;
 		double x0 = weft_overview_x(o, width, 0), x1 = weft_overview_x(o, width, s->model->end_ns);
@@ -127,14 +127,14 @@ static void check_overview(const struct scene *s, const struct weft_overview *o,
 	for (size_t i = 0; i < s->model->pause_count; i++)
 		assert_true(
 		    is_painted(&s->list, WEFT_PAINT_PAUSE, weft_overview_x(o, width, s->model->pauses[i].start_ns), 5, 3));
-	/* Both ends of what is shown, if they are within. */
+	/* Both ends of the shown part, if they are inside. */
 	double x0 = weft_overview_x(o, width, s->view->from_ns);
 	double x1 = weft_overview_x(o, width, weft_view_time(s->view, s->view->width_px));
 	assert_true(is_painted(&s->list, WEFT_PAINT_ACCENT, x0 > 0 ? x0 : 0, 5, 4));
 	assert_true(is_painted(&s->list, WEFT_PAINT_ACCENT, x1 < width ? x1 : width, 5, 4));
 }
 
-static void test_overview_anywhere(void **state)
+static void test_overview_is_valid_anywhere(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -161,7 +161,7 @@ static void test_overview_anywhere(void **state)
 	weft_overview_destroy(NULL);
 }
 
-static void test_grips(void **state)
+static void test_overview_grips(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -188,14 +188,14 @@ static void test_grips(void **state)
 	assert_true(llabs(s.view->from_ns - from) <= 8);
 	weft_overview_drag(o, s.view, width, WEFT_GRIP_NONE, 0, weft_overview_x(o, width, 1700000));
 	assert_true(llabs(weft_view_time(s.view, s.view->width_px / 2) - 1700000) <= 8);
-	/* However little is seen, it can be taken hold of. */
+	/* Even the smallest frame can be dragged. */
 	weft_view_show(s.view, from, from);
 	assert_int_equal(weft_overview_grip(o, s.view, width, x0), WEFT_GRIP_FRAME);
 	weft_overview_destroy(o);
 	close_scene(&s);
 }
 
-static void test_goldens(void **state)
+static void test_strips_match_goldens(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -232,11 +232,11 @@ int main(int argc, char **argv)
 {
 	golden_dir = argc > 1 ? argv[1] : "golden";
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_times),
-	    cmocka_unit_test(test_ruler_anywhere),
-	    cmocka_unit_test(test_overview_anywhere),
-	    cmocka_unit_test(test_grips),
-	    cmocka_unit_test(test_goldens),
+	    cmocka_unit_test(test_time_axis_formats),
+	    cmocka_unit_test(test_ruler_ticks_are_valid_anywhere),
+	    cmocka_unit_test(test_overview_is_valid_anywhere),
+	    cmocka_unit_test(test_overview_grips),
+	    cmocka_unit_test(test_strips_match_goldens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,20 @@
-/* threads_test.c: the lanes of OS threads.  How full they are is held against what is counted from the kernel's events.
- * Arguments: the generator, and where goldens are.  SPDX-License-Identifier: ISC */
+/* threads_test.c: the lanes of OS threads.  Compares how full they are with counts of the kernel events. Arguments: the
+ * generator, and the folder of goldens. SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include <unistd.h>
 
 #include "model/os_tracks.h"
 #include "viewer/actions.h"
-#include "viewer/place.h"
 #include "viewer/summary.h"
+#include "viewer/url_state.h"
 #include "viewer/viewer.h"
 
 enum { THREADS = 8, WINDOW = 60 /* columns are 1 to 6 px wide */ };
 
 static const char *generator;
 
-/* A native trace of random programs on that many OS threads. */
+/* Generates a native trace of random programs on `threads` OS threads. */
 static struct weft_trace *generate(unsigned threads, const char *events, const char *kernel_events)
 {
 	char folder[] = "threads-XXXXXX", command[700];
@@ -38,12 +38,12 @@ static void open_threads(struct scene *s, unsigned threads, const char *events, 
 	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
 }
 
-/* ---- The truth, from the kernel's events alone ---- */
+/* ---- The truth, from kernel events alone ---- */
 
 enum state { RUNS, WANTS, DISK, BLOCKED, STATES };
 
 struct truth {
-	const int64_t *times_ns; /* of columns */
+	const int64_t *times_ns; /* start times of columns */
 	size_t columns;
 	int64_t start_ns;
 	double *ns; /* by OS thread, column and state */
@@ -111,9 +111,9 @@ static void find_truth(const struct scene *s, struct truth *t, int64_t *times_ns
 		until(t, i, info.until_ns - t->start_ns);
 }
 
-/* ---- What is drawn ---- */
+/* ---- Drawing ---- */
 
-/* How many square pixels of a paint are in a lane from column to column. */
+/* Returns the area of a paint in a lane between two columns, in square pixels. */
 static double area_of(const struct weft_draw_list *list, enum weft_paint paint, double y0, double y1, double x0, double x1)
 {
 	double area = 0;
@@ -153,7 +153,7 @@ static void check_density(struct scene *s, const struct weft_draw_options *optio
 				is_whole &= column_ns > 0.99 * (double)(times_ns[x + 1] - times_ns[x]);
 				all_ns += column_ns;
 			}
-			if (!is_whole) /* the kernel told of less than all of it */
+			if (!is_whole) /* the kernel events do not cover all of it */
 				continue;
 			/* Columns may be two pixels wide. */
 			double share = WINDOW * bar / all_ns, x0 = (double)c, x1 = (double)(c + WINDOW), slack = px + 1;
@@ -168,7 +168,7 @@ static void check_density(struct scene *s, const struct weft_draw_options *optio
 	free(truth.ns);
 }
 
-static void test_density(void **state)
+static void test_lane_colours_match_kernel_times(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -183,8 +183,8 @@ static void test_density(void **state)
 	close_scene(&s);
 }
 
-/* However many there are, a frame has no more than it needs; one that shows none is as if there were none. */
-static void test_many(void **state)
+/* A frame of many threads has a bounded number of shapes; a frame without lanes equals one without threads. */
+static void test_many_threads_need_few_shapes(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -204,7 +204,7 @@ static void test_many(void **state)
 	close_scene(&s);
 }
 
-static void test_golden(void **state)
+static void test_thread_lanes_match_golden(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -220,7 +220,7 @@ static void test_golden(void **state)
 	close_scene(&s);
 }
 
-/* ---- What a viewer says ---- */
+/* ---- Texts of a viewer ---- */
 
 static struct weft_viewer *open_viewer(const char *kernel_events)
 {
@@ -244,8 +244,8 @@ static double part_of(const char *tip, const char *what)
 	return found ? atof(found + strlen(what)) : 0;
 }
 
-/* What is told of a pixel is what was in it. */
-static void test_tip_of_many(void **state)
+/* The tip of a pixel sums up the states in it. */
+static void test_tip_sums_up_its_pixel(void **state)
 {
 	(void)state;
 	static int64_t times_ns[4001];
@@ -269,8 +269,7 @@ static void test_tip_of_many(void **state)
 		assert_non_null(strstr(tip, name));
 		const double got = part_of(tip, " ran "), want = *at(&truth, thread, x, RUNS) / all_ns * 100;
 		assert_true(got - want < 0.06 && want - got < 0.06);
-		const double wanted = part_of(tip, "waited for a processor "),
-			     wants = *at(&truth, thread, x, WANTS) / all_ns * 100;
+		const double wanted = part_of(tip, "waited for a CPU "), wants = *at(&truth, thread, x, WANTS) / all_ns * 100;
 		assert_true(wanted - wants < 0.06 && wants - wanted < 0.06);
 		told++;
 	}
@@ -279,13 +278,13 @@ static void test_tip_of_many(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Stretches by pointer and by keys, in words; a click picks one, and what ran there. */
-static void test_stretches(void **state)
+/* Intervals have texts, by pointer and by keys; a click selects an interval and the promise that ran in it. */
+static void test_intervals_have_tips(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
 	char tip[WEFT_TIP_BYTES], said[WEFT_SUMMARY_BYTES];
-	static const char *const words[] = {"; gcc (tid 99) had it", " was blocked for ", " in fsync", " woke it",
+	static const char *const words[] = {"; gcc (tid 99) had the CPU", " was blocked for ", " in fsync", " woke it",
 	    "an interrupt woke it", " ran for ", "page fault"};
 	bool heard[sizeof words / sizeof *words] = {false};
 	weft_viewer_show(v, v->model->end_ns / 2, v->model->end_ns / 2 + v->model->end_ns / 20);
@@ -302,7 +301,7 @@ static void test_stretches(void **state)
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (!heard[i])
 			fail_msg("nothing is said of%s", words[i]);
-	/* A click picks a stretch, and Escape forgets it; above the lanes there is none. */
+	/* A click selects an interval, and Escape clears the selection; above the lanes there is none. */
 	weft_viewer_press(v, 640, lane_y(v, 3), WEFT_BUTTON_PRIMARY, 0, 1);
 	weft_viewer_release(v, 640, lane_y(v, 3));
 	weft_viewer_leave(v);
@@ -314,7 +313,7 @@ static void test_stretches(void **state)
 	    v, 640, v->panes[WEFT_PANE_PICTURE].y_px + v->panes[WEFT_PANE_PICTURE].height_px - v->view->lanes_px - 10);
 	assert_false(weft_viewer_tip(v, tip) && strstr(tip, "(tid 1"));
 	weft_viewer_leave(v);
-	/* Keys go from one time that a promise ran without a processor to the next, and back again. */
+	/* Keys go from one interval in which a promise was off CPU to the next, and back. */
 	char first[WEFT_SUMMARY_BYTES], second[WEFT_SUMMARY_BYTES];
 	assert_int_equal(weft_viewer_act(v, weft_action_of_key(".", 0)), WEFT_OK);
 	weft_viewer_describe(v, first);
@@ -336,8 +335,8 @@ static size_t count_wakes(const struct weft_draw_list *list)
 	return count;
 }
 
-/* Who woke whom is drawn where it is few, and else of the promise that is selected. */
-static void test_wakes(void **state)
+/* Wake-ups are drawn where they are few, and otherwise for the selected promise. */
+static void test_wakeups_are_drawn_for_few_or_selected(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
@@ -348,7 +347,8 @@ static void test_wakes(void **state)
 	for (size_t i = 0; i < k->off_count && i < 200; i++) {
 		uint32_t by = WEFT_NONE;
 		if (k->offs[i].woken_by)
-			assert_int_equal(weft_os_ran_by(v->model, k->offs[i].woken_by, k->offs[i].ready_ns, &by), WEFT_OK);
+			assert_int_equal(
+			    weft_os_promise_of_tid(v->model, k->offs[i].woken_by, k->offs[i].ready_ns, &by), WEFT_OK);
 		if (by == WEFT_NONE || k->offs[i].ready_ns >= k->offs[i].end_ns)
 			continue;
 		weft_viewer_select(v, by);
@@ -363,8 +363,8 @@ static void test_wakes(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* They are shown and not shown by a key; a link and the way back keep that. */
-static void test_switch(void **state)
+/* A key shows and hides the lanes; a link and the way back keep the choice. */
+static void test_lanes_can_be_hidden(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
@@ -393,8 +393,9 @@ int main(int argc, char **argv)
 		return 1;
 	generator = argv[1];
 	golden_dir = argv[2];
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density), cmocka_unit_test(test_many),
-	    cmocka_unit_test(test_golden), cmocka_unit_test(test_tip_of_many), cmocka_unit_test(test_stretches),
-	    cmocka_unit_test(test_wakes), cmocka_unit_test(test_switch)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lane_colours_match_kernel_times),
+	    cmocka_unit_test(test_many_threads_need_few_shapes), cmocka_unit_test(test_thread_lanes_match_golden),
+	    cmocka_unit_test(test_tip_sums_up_its_pixel), cmocka_unit_test(test_intervals_have_tips),
+	    cmocka_unit_test(test_wakeups_are_drawn_for_few_or_selected), cmocka_unit_test(test_lanes_can_be_hidden)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

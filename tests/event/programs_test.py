@@ -21,9 +21,9 @@ import time
 import urllib.error
 import urllib.request
 
-from recorded import ENV, PATIENCE, Recording, answered, expect, fail, free_port, need, until
+from recorded import ENV, PATIENCE, Recording, check_answered_reads, expect, fail, free_port, need, until
 
-# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+# A busy machine delays everything: only delays that no healthy run has are alarms here.
 LATE = '2s'
 
 
@@ -69,7 +69,7 @@ def memcached(weft, folder):
     if not trace.promises('timer', '1 s') or len(trace.promises('thread')) < 4:
         fail('the clock or the OS threads are missing')
     alive = trace.findings(LATE).get('alive', [])
-    expect((len(alive), 'and 1 more of its sort have not returned' in alive[0]['title']), (1, True), 'loops that are kept')
+    expect((len(alive), 'and 1 more have not returned' in alive[0]['title']), (1, True), 'loops that are kept')
     healthy(trace)
 
 
@@ -87,7 +87,7 @@ asyncio.run(main())
 
 
 def memcached_asked(weft, folder):
-    """It reads and writes its connections itself: what it was asked leads into it, and its answers back."""
+    """memcached reads and writes its connections itself: the path of a question leads into it, and the path of the answer back."""
     server, python = need('memcached'), need('/usr/bin/python3')
     if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
         print('SKIPPED: python3-uvloop is not installed')
@@ -107,13 +107,13 @@ def memcached_asked(weft, folder):
     expect(client.status, 0, 'how the client ends')
     time.sleep(0.5)
     asked.end('memcached', signal.SIGINT)
-    path = answered(weft, client.trace('python3'), asked.trace('memcached'))
-    if '  in memcached' not in path or 'on its way from memcached' not in path:
+    path = check_answered_reads(weft, client.trace('python3'), asked.trace('memcached'))
+    if '  in memcached' not in path or 'in transit from memcached' not in path:
         fail(f'the path of an answer does not go through memcached:\n{path}')
 
 
 def poolcounter(weft, folder):
-    """Its callbacks jump to libevent where they end, and have no frame on the stack any more: what they make there is made in them."""
+    """Its callbacks jump to libevent at their end and have no stack frame then: promises that they create there belong to them."""
     own = f'127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.2'  # its port cannot be chosen
     recording = Recording(weft, os.path.join(folder, 'traces'), [need('poolcounterd'), '-l', own], wait=False)
 
@@ -132,7 +132,7 @@ def poolcounter(weft, folder):
 
 
 def webdis(weft, folder):
-    """It asks redis, which is stopped for a second."""
+    """webdis asks redis, which is stopped for a second."""
     program, store = need('webdis'), need('redis-server')
     port, at = free_port(), free_port()
     rc = os.path.join(folder, 'webdis.json')
@@ -143,7 +143,7 @@ def webdis(weft, folder):
 
     def ask():
         client = http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
-        try:  # the connection is kept until the answer is there
+        try:  # the connection is kept until the answer has come
             client.request('GET', '/GET/a')
             return client.getresponse().read() == b'{"GET":null}'
         except OSError:
@@ -160,16 +160,16 @@ def webdis(weft, folder):
         go_on.start()
         expect(ask(), True, 'what webdis answers late')
         go_on.join()
-        expect(ask(), True, 'what webdis answers then')  # the connection before is closed by now
+        expect(ask(), True, 'what webdis answers then')  # the previous connection has been closed
         recording.end('webdis', signal.SIGTERM)
     finally:
         redis.kill()
         redis.wait()
     trace = recording.trace('webdis')
-    late = [finding['title'] for finding in trace.findings('10ms').get('slow', []) if 'was asked, and the other end answered' in finding['title']]
+    late = [finding['title'] for finding in trace.findings('10ms').get('slow', []) if 'was answered after' in finding['title']]
     if len(late) != 1 or f':{at}"' not in late[0]:
         fail(f'nothing is said of redis, which answered late: {late}')
-    # It watches for room to write to its clients, too, which it did not connect to.
+    # webdis also watches accepted sockets for POLLOUT.
     ways = {(label.split()[0], label.endswith(f':{at}')) for p in trace.promises('connection') for _, label in p['labels'] if ' ' in label}
     expect(ways, {('from', False), ('to', True)}, 'what connections are called')
     asked = max((p for p in trace.promises('connection') if p['end'] == 'resolved'), key=lambda p: p['end_ns'] - p['start_ns'])
@@ -179,7 +179,7 @@ def webdis(weft, folder):
 
 
 def webdis_refused(weft, folder):
-    """It asks redis, which does not run: hiredis connects by itself."""
+    """webdis asks redis, which does not run: hiredis connects without libevent."""
     program = need('webdis')
     port, at = free_port(), free_port()
     rc = os.path.join(folder, 'webdis.json')
@@ -197,7 +197,7 @@ def webdis_refused(weft, folder):
 
 
 def tmux(weft, folder):
-    """A server with a window, in which a command says something."""
+    """A server with a window, in which a command prints a text."""
     program, path = need('tmux'), os.path.join(folder, 'socket')
     said = os.path.join(folder, 'said')
     env = {**ENV, 'TERM': 'screen', 'SHELL': '/bin/sh', 'LC_ALL': 'C.UTF-8'}
@@ -218,7 +218,7 @@ def tmux(weft, folder):
 
 
 def transmission(weft, folder):
-    """A daemon that is told of a file by HTTP, looks at all of it, and ends."""
+    """A daemon gets a file name by HTTP, reads the whole file, and ends."""
     program, data = need('transmission-daemon'), bytes(range(256)) * 4096
     with socket.socket() as one, socket.socket() as two:
         one.bind(('127.0.0.1', 0))
@@ -260,7 +260,7 @@ def transmission(weft, folder):
         fail(f'requests whose connections come from nowhere: {served}')
     if len(trace.promises('loop', 'event_base_loop')) < 2 or not trace.promises('timer', '500 ms'):
         fail('loops or timers are missing')
-    # One of its OS threads does nothing but read a pipe to which nobody writes.
+    # One of its OS threads only reads a pipe without writers.
     idle = [p for p in trace.promises('thread') if len(p['running']) < 5 and p['end_ns'] - p['start_ns'] > 10 * sum(b - a for a, b in p['running'])]
     if not idle:
         fail(f'OS threads that seem to work for ever: {trace.promises("thread")}')
@@ -268,7 +268,7 @@ def transmission(weft, folder):
 
 
 def tor(weft, folder):
-    """It keeps off the network, and is told by its control port to end; and one that only reads its configuration."""
+    """tor does not use the network and is ended through its control port; a second tor only reads its configuration."""
     program, path, rc = need('tor'), os.path.join(folder, 'socket'), os.path.join(folder, 'torrc')
     with open(rc, 'w', encoding='ascii') as file:
         file.write(f'DataDirectory {folder}/data\nDisableNetwork 1\nControlSocket {path}\nSocksPort 0\n')
@@ -278,7 +278,7 @@ def tor(weft, folder):
     checked = Recording(weft, os.path.join(folder, 'checked'), checks)
     expect((checked.status, time_of_day.sub(b'', checked.out)), (0, time_of_day.sub(b'', plain)), 'what tor says of its configuration')
     expect(checked.traces(), [], 'traces of a program without a loop')
-    # tor 0.4.9 now and then ends in an assertion, whether it is recorded or not: a mutex goes that one of its workers wants.
+    # tor 0.4.9 sometimes ends in an assertion, with and without recording: a mutex is destroyed while a worker waits for it.
     for attempt in range(10):
         traces = os.path.join(folder, f'traces-{attempt}')
         recording = Recording(weft, traces, [program, '--hush', '-f', rc], wait=False)

@@ -80,7 +80,7 @@ static int timers(void)
 	return 0;
 }
 
-/* ---- spins: a timer without a time, and a descriptor that nobody reads ---- */
+/* ---- spins: a timer with timeout 0, and a file descriptor that is never read ---- */
 
 static int turns;
 
@@ -119,7 +119,7 @@ static int spin_fd(void)
 	return 0;
 }
 
-/* A descriptor that is always ready again since there is always more: that is work. */
+/* A file descriptor with more input each time is work, not a spin. */
 static void take(int fd, short what, void *data)
 {
 	char bytes[16];
@@ -219,7 +219,7 @@ static int buffers(void)
 	return 0;
 }
 
-/* ---- http: a server that answers one request at once and another later, and who asks both ---- */
+/* ---- http: a server that answers one request at once and another later, and the client of both ---- */
 
 static struct evhttp *server;
 static int unanswered = 2;
@@ -260,7 +260,84 @@ static int http(void)
 	return 0;
 }
 
-/* ---- torture: events freed and assigned anew in callbacks, on several OS threads that wake each other ---- */
+/* ---- late: a client whose requests time out, one after the other; libevent calls back without a request ---- */
+
+enum { LATE_REQUESTS = 12 };
+
+static struct evhttp_connection *to_late;
+
+static void reply_late(struct evhttp_request *request, void *data)
+{
+	event_base_once(base, -1, EV_TIMEOUT, reply, request, &(struct timeval){.tv_usec = 60000});
+}
+
+static void ask_late(void);
+
+static void has_no_answer(struct evhttp_request *request, void *data)
+{
+	static int calls;
+	printf("%d %s\n", ++calls, request ? "answered" : "no answer");
+	if (calls < LATE_REQUESTS)
+		ask_late();
+	else
+		event_base_loopbreak(base);
+}
+
+static void ask_late(void)
+{
+	evhttp_make_request(to_late, evhttp_request_new(has_no_answer, NULL), EVHTTP_REQ_GET, "/late");
+}
+
+static int late(void)
+{
+	server = evhttp_new(base);
+	evhttp_set_gencb(server, reply_late, NULL);
+	const int fd = evhttp_bound_socket_get_fd(evhttp_bind_socket_with_handle(server, "127.0.0.1", 0));
+	to_late = evhttp_connection_base_new(base, NULL, "127.0.0.1", (unsigned short)port_of(fd));
+	evhttp_connection_set_timeout_tv(to_late, &(struct timeval){.tv_usec = 30000});
+	ask_late();
+	event_base_dispatch(base);
+	return 0;
+}
+
+/* ---- silent: clients without a callback for events, which is allowed ---- */
+
+static struct sockaddr_in to_silent;
+
+static void open_silent(void);
+
+static void silent_answered(struct bufferevent *buffer, void *data)
+{
+	static int left = 40;
+	bufferevent_free(buffer);
+	if (--left > 0)
+		open_silent();
+	else
+		evconnlistener_free(listener);
+}
+
+static void open_silent(void)
+{
+	struct bufferevent *buffer = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+	bufferevent_setcb(buffer, silent_answered, NULL, NULL, NULL);
+	bufferevent_enable(buffer, EV_READ | EV_WRITE);
+	bufferevent_write(buffer, "hello", 5);
+	bufferevent_socket_connect(buffer, (struct sockaddr *)&to_silent, sizeof to_silent);
+}
+
+static int silent(void)
+{
+	to_silent = loopback(0);
+	listener = evconnlistener_new_bind(
+	    base, accepted, NULL, LEV_OPT_CLOSE_ON_FREE, 8, (struct sockaddr *)&to_silent, sizeof to_silent);
+	to_silent = loopback(port_of(evconnlistener_get_fd(listener)));
+	open_silent();
+	event_base_dispatch(base);
+	puts("done");
+	return 0;
+}
+
+/* ---- torture: events are freed and assigned again in callbacks, on several OS threads that wake each other ---- */
 
 enum { THREADS = 8, ROUNDS = 500, EVENTS = 16 };
 
@@ -323,7 +400,7 @@ static int torture(void)
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, party, &parties[i]);
-	/* The last word to each is ours: its neighbour may have ended before. */
+	/* main sends the last message to each thread: its neighbour may have ended before. */
 	for (int i = 0; i < THREADS; i++) {
 		while (__atomic_load_n(&parties[i].rounds, __ATOMIC_RELAXED) < ROUNDS)
 			usleep(1000);
@@ -345,7 +422,7 @@ enum { FORKS = 300 };
 
 static volatile sig_atomic_t forked;
 
-/* Again some time after the handler returns: on a busy machine a fork may take longer than any period. */
+/* Forks again some time after the handler returns: on a busy machine a fork may take longer than any period. */
 static void fork_soon(void)
 {
 	if (forked < FORKS)
@@ -379,12 +456,12 @@ static int forking(void)
 	return 0;
 }
 
-/* ---- turned: a program that calls each turn of its loop, until something is written to it, or its input ends ---- */
+/* ---- turned: a program that runs each iteration of its loop itself until its input has data or ends ---- */
 
 static void hear(int fd, short what, void *data)
 {
 	char byte;
-	*(int *)data = read(fd, &byte, 1) >= 0; /* also when nobody is there to write any more */
+	*(int *)data = read(fd, &byte, 1) >= 0; /* also when the writer has closed its end */
 }
 
 static int turned(void)
@@ -405,7 +482,7 @@ static int turned(void)
 	return 0;
 }
 
-/* ---- opens: two events wait for streams that are connected later, one of them by what it sends first ---- */
+/* ---- opens: two events wait for sockets that are connected later, one of them by its first send ---- */
 
 static struct sockaddr_in served;
 static int finished;
@@ -455,14 +532,14 @@ static int opens(void)
 	for (int i = 1; i < 3; i++)
 		event_add(event_new(base, fd[i], EV_WRITE, has_room, event_self_cbarg()), NULL);
 	connect(fd[1], (struct sockaddr *)&served, sizeof served);
-	/* Without a cookie of the server's nothing goes with it yet; and some machines have none of that. */
+	/* Without a cookie of the server the first packet carries no data; some machines do not support TCP Fast Open. */
 	if (sendto(fd[2], "", 0, MSG_FASTOPEN, (struct sockaddr *)&served, sizeof served) < 0 && errno == EOPNOTSUPP)
 		connect(fd[2], (struct sockaddr *)&served, sizeof served);
 	event_base_dispatch(base);
 	return 0;
 }
 
-/* ---- datagrams: sent and read by each call of libc; some that are not read, or not whole ---- */
+/* ---- datagrams: sent and read by each libc call; some are never read, or truncated ---- */
 
 static void never_called(int fd, short what, void *data)
 {
@@ -526,7 +603,7 @@ static void read_each(int fd)
 	say("recvmsg", recvmsg(udp(NULL, NULL), &one.msg_hdr, 0));
 }
 
-/* The kernel gives it back. */
+/* Provokes ECONNREFUSED from the kernel. */
 static void be_refused(const struct sockaddr_in *nobody)
 {
 	const int fd = udp(NULL, nobody);
@@ -557,7 +634,7 @@ int main(int argc, char **argv)
 		int (*run)(void);
 	} scenes[] = {{"timers", timers}, {"spin_timer", spin_timer}, {"spin_fd", spin_fd}, {"load", load}, {"buffers", buffers},
 	    {"http", http}, {"torture", torture}, {"forking", forking}, {"turned", turned}, {"opens", opens},
-	    {"datagrams", datagrams}};
+	    {"datagrams", datagrams}, {"late", late}, {"silent", silent}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name)) {
 			base = event_base_new();

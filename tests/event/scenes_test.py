@@ -14,7 +14,7 @@ import tempfile
 from recorded import ENV, PATIENCE, Recording, expect, fail, until
 
 scenes, weft = sys.argv[1:3]
-# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+# A busy machine delays everything: only delays that no healthy run has are alarms here.
 LATE = '2s'
 
 
@@ -26,13 +26,13 @@ def record(name, folder):
     expect(trace.lost(), 0, 'events lost')
     copies = trace.ask('info', '--json')[0]['runtimes']
     # libevent_core is there too, since libevent_pthreads needs it; nobody calls it.
-    if not re.search(r'libevent 2\.1: (\d+) of \1 calls', copies) or 'left alone' in copies + recording.err.decode():
+    if not re.search(r'libevent 2\.1: (\d+) of \1 calls', copies) or 'not recorded' in copies + recording.err.decode():
         fail(f'not all was taken: {copies}')
     return trace
 
 
-def digest(text):
-    """What a datagram is known by in a trace (docs/format.md)."""
+def datagram_digest(text):
+    """Returns the digest of a datagram in a trace (docs/format.md)."""
     total = 0
     for byte in text[:64]:
         total = (total + byte + 1) * 0x100000001b3 % 2**64
@@ -43,7 +43,7 @@ def healthy(trace):
     expect(trace.alarms(LATE), [], f'alarms in {trace.path}')
 
 
-def test(folder):
+def test_scenes(folder):
     trace = record('timers', folder)
     loop, every, again = trace.promise('loop', 'event_base_loop'), trace.promise('timer', 'every 20 ms'), trace.promise('timer', '10 ms')
     expect((loop['end'], every['end'], again['end']), ('resolved',) * 3, 'how loop and timers end')
@@ -75,9 +75,9 @@ def test(folder):
     expect(sorted(sent), sorted(p['promise'] for p in opened), 'who has written')
     healthy(trace)
 
-    # Each datagram is told once by who sent it, and once by who read it: not of one that is looked at, lost, cut or given back.
+    # Sender and receiver record each datagram once, but not one that was peeked at, lost, truncated or returned.
     trace = record('datagrams', folder)
-    names = {digest(text): text for text in (b'send', b'write', b'sendto', b'sendmsg', b'writev', b'first of two', b'second', b'', b'too long', b'much too long',
+    names = {datagram_digest(text): text for text in (b'send', b'write', b'sendto', b'sendmsg', b'writev', b'first of two', b'second', b'', b'too long', b'much too long',
                                              b'nobody reads this', b'refused')}
     told = [(event['promise'], event['value'], event['text']) for event in trace.ask('events', '--json') if event.get('what') == 'datagram']
     whole = list(names.values())[:8]
@@ -99,7 +99,7 @@ def test(folder):
         fail('nobody listens')
     reads = [(event['promise'], event['input']) for event in trace.ask('events', '--json') if event['op'] == 'read' and event['input'] in {p['promise'] for p in connects}]
     expect((len(reads), {a for a, _ in reads} <= owners), (3, True), 'who reads that it is connected')
-    # What each end has sent has come to the other one.
+    # The bytes that each end has sent have arrived at the other end.
     ends, carried = {}, {'sent': {}, 'received': {}}
     for event in trace.ask('events', '--json'):
         if event.get('what') == 'connection':
@@ -121,12 +121,21 @@ def test(folder):
     expect(len([p for p in trace.promises('request', 'GET /now') if p['end'] == 'resolved']), 2, 'the other request')
     healthy(trace)
 
+    # libevent calls back without the request that failed, and reports no connect without a callback for events.
+    trace = record('late', folder)
+    expect(len([p for p in trace.promises('request', 'GET /late') if p['failure'] == 'no answer']), 12, 'requests that time out')
+    expect([f for f in trace.findings(LATE) if f in ('stuck', 'retries', 'failure')], [], 'what is found in late')
+    trace = record('silent', folder)
+    connects = trace.promises('connect', '127.0.0.1:')
+    expect((len(connects), {p['end'] for p in connects}), (40, {'resolved'}), 'connects without a callback for events')
+    healthy(trace)
+
     trace = record('torture', folder)
     expect(len(trace.promises('loop', 'event_base_loop')), 8, 'loops')
     if len(trace.promises('condition', 'event freed')) + len(trace.promises('condition', 'event')) < 1000:
         fail('events that were activated are missing')
 
-    # What a loop that is called turn by turn waits for is told while it sleeps; its promise ends with its base.
+    # A loop that is called iteration by iteration records its inputs while it sleeps; its promise ends with its base.
     recording = Recording(weft, os.path.join(folder, 'turned'), [scenes, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
     until(lambda: recording.trace('event_scenes').kept_by('event_base_loop, turn by turn') == ['100 s', 'pipe'], 'what the loop waits for is told')
@@ -136,9 +145,9 @@ def test(folder):
     expect(trace.promise('loop', 'turn by turn')['end'], 'resolved', 'how a loop ends whose base is freed')
     expect(trace.findings(LATE), {}, 'what is found in turned')
 
-    # A fork in the middle of what weft does: nobody waits for himself.
+    # A fork in the middle of the recorder's work: no promise waits for itself.
     healthy(record('forking', folder))
 
 
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
-    test(place)
+    test_scenes(place)

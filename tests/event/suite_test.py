@@ -22,10 +22,10 @@ from recorded import ENV, expect, fail
 TRIES = 4
 WHOLE_S, ONE_S = 1200, 120
 BACKENDS = {'epoll': {}, 'poll': {'EVENT_NOEPOLL': '1'}, 'select': {'EVENT_NOEPOLL': '1', 'EVENT_NOPOLL': '1'}}
-# They wait for seconds for a server that does not answer.
+# They wait several seconds for a server without answers.
 SLOW = [':http/cancel_by_host_ns_timeout', ':http/cancel_by_host_ns_timeout_inactive_server', ':http/cancel_inactive_server',
         ':http/cancel_by_host_inactive_server', ':http/cancel_by_host_no_ns_inactive_server', ':http/cancel_by_host_no_ns']
-# Parts that run at the same time: most of them wait more than they work.
+# Parts run at the same time, because most of them wait.
 QUICK = {'epoll': [['http/..', *SLOW], ['ssl/..', 'rpc/..', 'util/..'], ['main/..', 'dns/..'],
                    [f':{group}/..' for group in ('http', 'ssl', 'rpc', 'util', 'main', 'dns')]],
          'poll': [['main/..', 'signal/..', 'et/..']], 'select': [['main/..', 'signal/..']]}
@@ -40,7 +40,7 @@ def build(source):
         made = os.path.join(folder, 'include')
         os.makedirs(made, exist_ok=True)
         with open(os.path.join(made, 'evconfig-private.h'), 'w', encoding='ascii'):
-            pass  # the tests need nothing of it here
+            pass  # the tests do not need it
         files = [path for path in glob.glob(os.path.join(source, 'test', 'regress*.c')) if not path.endswith('_iocp.c')]
         flags = ['-O1', '-g', '-w', '-D_GNU_SOURCE', '-DTINYTEST_LOCAL', *(f'-I{path}' for path in (made, source, source + '/compat', source + '/test'))]
         libraries = ['-levent_core', '-levent_extra', '-levent_pthreads', '-levent_openssl', '-lssl', '-lcrypto', '-lz', '-lpthread']
@@ -52,7 +52,7 @@ def build(source):
 
 
 def run(runner, backend, tests, traces, seconds):
-    """What each test says: OK, SKIPPED, FAIL and so on; recorded if `traces` is a folder."""
+    """Returns the result of each test: OK, SKIPPED, FAIL and so on; recorded if `traces` is a folder."""
     command = [runner, *tests]
     if traces:
         command = [weft, 'record', '--size=1M', '-o', traces, '--', *command]
@@ -79,7 +79,7 @@ def main():
     with ThreadPoolExecutor(12) as pool:
         jobs = {(backend, is_recorded): [pool.submit(run, runner, backend, tests, os.path.join(traces, f'{backend}-{i}') if is_recorded else None, WHOLE_S)
                                          for i, tests in enumerate(parts)] for backend, parts in parts_of.items() for is_recorded in (True, False)}
-        # A part says of the others' tests that it skips them.
+        # A part reports the tests of the other parts as skipped.
         ran = {which: {name: said for skipped in (True, False) for part in parts for name, said in part.result().items() if (said == 'SKIPPED') == skipped}
                for which, parts in jobs.items()}
     for backend in parts_of:
@@ -88,7 +88,7 @@ def main():
             skip(f'only {len(plain)} tests of libevent run here')
         expect(sorted(recorded), sorted(plain), 'tests that come to an end')
         made = len(glob.glob(os.path.join(traces, backend + '-*', '*', 'metadata')))
-        if made < len(plain) // 2:  # each is a process of its own; some make no loop
+        if made < len(plain) // 2:  # each test is a process of its own; some make no loop
             fail(f'{made} of {len(plain)} tests are recorded')
         worse = [name for name in plain if plain[name] == 'OK' and recorded[name] != 'OK']
         sick = [name for name in worse if not passes(runner, backend, name, os.path.join(traces, 'one')) and passes(runner, backend, name, None)]

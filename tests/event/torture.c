@@ -1,4 +1,4 @@
-/* torture.c [rounds]: what programs may do to libevent, whoever looks on.  What it prints depends on nothing but the rounds.
+/* torture.c [rounds]: allowed uses of libevent, with or without recording.  The output depends only on the rounds.
  * SPDX-License-Identifier: ISC */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -63,7 +63,7 @@ static void loops(void)
 	printf("loops: %d\n", done);
 }
 
-/* ---- Events of a loop that runs, added, made active and freed by other OS threads ---- */
+/* ---- Events of a running loop: other OS threads add, activate and free them ---- */
 
 static int calls;
 
@@ -111,7 +111,7 @@ static void crossed(void)
 	printf("crossed: %s\n", calls > 0 ? "some ran" : "none ran");
 }
 
-/* ---- Buffers that are freed in their own callbacks, and in each other's ---- */
+/* ---- Buffers are freed in their own callbacks, and in each other's ---- */
 
 static int freed, heard;
 
@@ -139,7 +139,7 @@ static void buffers(void)
 	printf("buffers: %d, %d bytes\n", freed, heard);
 }
 
-/* ---- Memory that is an event, is one no more, and is another one ---- */
+/* ---- Memory of an event is reused for another object and for another event ---- */
 
 static void assigned(void)
 {
@@ -157,7 +157,7 @@ static void assigned(void)
 	printf("assigned: %d\n", calls);
 }
 
-/* ---- A loop that is left from within, and a fork that goes on ---- */
+/* ---- The loop is left from a callback, and a forked child continues ---- */
 
 static void leave(int fd, short what, void *data)
 {

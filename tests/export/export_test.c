@@ -1,5 +1,4 @@
-/* export_test.c: a trace that is written in another format reads the same again, and all that is dropped is counted.
- * SPDX-License-Identifier: ISC */
+/* export_test.c: an exported trace reads back equal, and every dropped event is counted. SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +13,7 @@
 #include "export/export.h"
 #include "export/scrub.h"
 #include "export/tar.h"
-#include "model/standing.h"
+#include "model/live_state.h"
 #include "trace/format.h"
 
 #define STR(literal)                                                                                                             \
@@ -23,12 +22,12 @@
 	}
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* ---- A trace whose events the test gives, in two batches ---- */
+/* ---- A trace whose events come from the test, in two batches ---- */
 
 struct given {
 	const struct weft_event *events;
 	size_t count, at;
-	int end; /* what next() says after them */
+	int end; /* return value of next() after the events */
 };
 
 static int given_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
@@ -97,7 +96,7 @@ static const struct weft_event all[] = {
     {.time_ns = 5000000000, .op = WEFT_OP_PAUSE, .value = 100, .text = STR("gc"), NO},
     {.time_ns = 5000000001, .op = WEFT_OP_BECOME, .a = 1, .b = 2, NO},
     {.time_ns = INT64_C(5) << 32, .op = WEFT_OP_FAIL, .a = 2, .b = 2, .text = STR("error"), NO},
-    /* what mirage has no place for */
+    /* mirage cannot represent these events */
     {.time_ns = INT64_C(6) << 32, .op = WEFT_OP_IDLE, .value = WEFT_IDLE_SUSPEND, NO},
     {.time_ns = INT64_C(7) << 32, .op = WEFT_OP_RESUME, .a = 1, NO},
     {.time_ns = INT64_C(7) << 32, .op = WEFT_OP_NOTE, .a = 1, .text = STR("note"), NO},
@@ -131,12 +130,12 @@ static const struct weft_event all[] = {
 };
 enum { MIRAGE_KNOWS = 18 };
 
-/* ---- Where the bytes go ---- */
+/* ---- Output buffer ---- */
 
 struct output {
 	char *bytes;
-	size_t size, room; /* beyond `room` writing fails */
-	const char *dir;   /* of a native trace */
+	size_t size, room; /* writing fails beyond `room` */
+	const char *dir;   /* directory of a native trace */
 	size_t files;
 };
 
@@ -200,7 +199,7 @@ static void assert_reads_as(struct weft_trace *trace, const struct weft_event *e
 
 static char buffer[5 << 20];
 
-static void mirage_keeps_what_it_knows(void **state)
+static void mirage_keeps_supported_events(void **state)
 {
 	struct weft_event wanted[MIRAGE_KNOWS];
 	struct given given;
@@ -217,7 +216,7 @@ static void mirage_keeps_what_it_knows(void **state)
 	weft_trace_close(again);
 }
 
-static void mirage_counts_what_it_drops(void **state)
+static void mirage_counts_dropped_events(void **state)
 {
 	struct given given;
 	struct weft_trace trace = give(&given, all + MIRAGE_KNOWS, COUNT(all) - MIRAGE_KNOWS), *again;
@@ -232,7 +231,7 @@ static void mirage_counts_what_it_drops(void **state)
 	    [WEFT_LOSS_SLEEP] = 1,
 	    [WEFT_LOSS_PAUSE] = 1,
 	    [WEFT_LOSS_OTHER] = 8,
-	    [WEFT_LOSS_PAUSE_OPEN] = 2, /* one without a begin, one without an end */
+	    [WEFT_LOSS_PAUSE_OPEN] = 2, /* one without a start, one without an end */
 	};
 	for (int i = 0; i < WEFT_LOSS_COUNT; i++) {
 		assert_int_equal(losses.counts[i], wanted[i]);
@@ -248,8 +247,8 @@ static void mirage_counts_what_it_drops(void **state)
 	weft_trace_close(again);
 }
 
-/* Texts that make packets of their own, and many packets. */
-static void long_texts(void **state)
+/* Texts that need packets of their own, and many packets. */
+static void long_texts_are_kept(void **state)
 {
 	static char text[300000];
 	static struct weft_event events[40];
@@ -323,7 +322,7 @@ static int archive_file(void *ctx, const char *name, const void *bytes, size_t s
 	return weft_tar_file(write_bytes, ctx, name, bytes, size, NULL);
 }
 
-/* The trace as native, and read again. */
+/* Converts the trace to native, and opens the result. */
 static struct weft_trace *convert_to_native(struct weft_trace *trace, struct weft_losses *losses)
 {
 	struct weft_trace *again;
@@ -334,7 +333,7 @@ static struct weft_trace *convert_to_native(struct weft_trace *trace, struct wef
 	return again;
 }
 
-/* The given trace's sites have the keys 2 and 22. */
+/* The sites of the given trace have the keys 2 and 22. */
 static void assert_callers(const char *stack, uint32_t stack_len, uint64_t before, const uint32_t *wanted, size_t count)
 {
 	static uint32_t site_of_key[23];
@@ -361,11 +360,11 @@ static void assert_callers(const char *stack, uint32_t stack_len, uint64_t befor
 	weft_trace_close(again);
 }
 
-static void callers_stay_who_they_were(void **state)
+static void callers_keep_their_sites(void **state)
 {
 	assert_callers("22 2 9 0 2", 10, 0, (const uint32_t[]){0, 1, WEFT_NO_SITE, WEFT_NO_SITE, 1}, 5);
 	assert_callers("", 0, 0, NULL, 0);
-	/* Texts that long are cut, at 256 bytes, where the 86th key is half there. */
+	/* Longer texts are cut at 256 bytes, in the middle of the 86th key. */
 	char many[300];
 	uint32_t sites[85] = {0};
 	for (size_t i = 0; i < sizeof many; i++)
@@ -373,7 +372,7 @@ static void callers_stay_who_they_were(void **state)
 	assert_callers(many, sizeof many, 4 << 20, sites, COUNT(sites));
 }
 
-static void a_trace_without_events_is_one(void **state)
+static void trace_without_events_is_readable(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_EVENT_OTHER, NO}};
 	struct given given;
@@ -385,7 +384,7 @@ static void a_trace_without_events_is_one(void **state)
 	weft_trace_close(again);
 }
 
-/* Packets have no time before 0, and none that takes 64 bits. */
+/* Packets have no time before 0, and none that needs 64 bits. */
 static void times_before_zero_move_the_clock(void **state)
 {
 	static struct weft_event events[] = {{.time_ns = INT64_MIN, .op = WEFT_OP_RUN, .a = 1, NO},
@@ -407,8 +406,8 @@ static void times_before_zero_move_the_clock(void **state)
 	}
 }
 
-/* Zeros are to the reader what was never written, and what follows them is passed over. */
-static void an_event_of_zeros_is_one(void **state)
+/* The reader takes zeros for unwritten bytes and skips everything after them. */
+static void event_of_zeros_is_kept(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_OP_CREATE, NO}, {.time_ns = 1, .op = WEFT_OP_CREATE, NO},
 	    {.time_ns = INT64_C(1) << 32, .op = WEFT_OP_CREATE, NO},
@@ -421,7 +420,7 @@ static void an_event_of_zeros_is_one(void **state)
 	weft_trace_close(again);
 }
 
-static void a_nul_in_a_text_is_counted(void **state)
+static void nul_in_a_text_is_counted(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_OP_LABEL, .a = 1, .text = STR("a\0b"), NO}};
 	struct given given;
@@ -435,8 +434,8 @@ static void a_nul_in_a_text_is_counted(void **state)
 	assert_int_equal(losses.counts[WEFT_LOSS_TEXT], 1);
 }
 
-/* Writing, reading or memory fails at every possible place: an error, and *losses as it was. */
-static void failures(void **state)
+/* Writing, reading or an allocation fails at every possible place: the call returns an error and leaves *losses unchanged. */
+static void failure_at_any_step_is_reported(void **state)
 {
 	struct weft_losses losses, before;
 	struct weft_error err;
@@ -480,20 +479,20 @@ static void failures(void **state)
 	}
 }
 
-/* ---- What leaves the machine ---- */
+/* ---- Scrubbing ---- */
 
-static void what_was_pending_is_told_or_memory_lacks(void **state)
+static void checkpoint_is_complete_or_fails_with_enomem(void **state)
 {
 	struct given given;
 	struct weft_trace trace = give(&given, all, COUNT(all));
-	struct weft_state told;
+	struct weft_checkpoint told;
 	for (long n = 0;; n++) {
 		given.at = 0;
 		allocations_left = n;
-		const int status = weft_state_before(&told, &trace, INT64_MAX);
+		const int status = weft_checkpoint_before(&told, &trace, INT64_MAX);
 		allocations_left = -1;
 		const size_t count = told.events.count;
-		weft_state_free(&told);
+		weft_checkpoint_free(&told);
 		if (status == WEFT_OK) {
 			assert_true(n > 0 && count > 0);
 			break;
@@ -512,7 +511,7 @@ static void scrub(struct weft_scrub *scrub, const char *const *texts, char out[]
 	}
 }
 
-static void stand_ins_are_as_long_and_tell_nothing(void **state)
+static void placeholders_keep_the_length_and_hide_the_text(void **state)
 {
 	static const char *const texts[] = {"Alice at 10.0.0.1:5123", "alice", "GET /home/alice 3ms", "a to b 1", "request 5123",
 	    "Lwt.Canceled by alice", "eth0", "5123", "caf\303\251 \342\200\246", "10.0.0.1:5123", "worker1", "worker123",
@@ -527,14 +526,14 @@ static void stand_ins_are_as_long_and_tell_nothing(void **state)
 			assert_null(strstr(out[i], texts[k]));
 		assert_null(strcasestr(out[i], "alice"));
 	}
-	assert_memory_equal(out[2] + 10, out[1], 5);                           /* the same word */
-	assert_string_equal(out[0] + 9, out[9]);                               /* the same address */
-	assert_memory_equal(out[5] + 4, "\342\212\230", 3);                    /* weft knows what it says */
+	assert_memory_equal(out[2] + 10, out[1], 5);                           /* same word */
+	assert_string_equal(out[0] + 9, out[9]);                               /* same address */
+	assert_memory_equal(out[5] + 4, "\342\212\230", 3);                    /* weft knows this text */
 	assert_true(out[6][3] >= '0' && out[6][3] <= '9');                     /* digits stay digits */
-	assert_string_equal(out[8] + 5, " \342\200\246");                      /* what was cut is still seen to be */
-	assert_memory_equal(out[10], out[11], 6);                              /* of one shape */
-	assert_string_equal(out[12] + 11, " 404");                             /* short, and weft knows it */
-	assert_true(out[0][0] >= 'A' && out[0][0] <= 'Z' && out[0][5] == ' '); /* so do letters and spaces */
+	assert_string_equal(out[8] + 5, " \342\200\246");                      /* the mark of a cut text stays */
+	assert_memory_equal(out[10], out[11], 6);                              /* same shape */
+	assert_string_equal(out[12] + 11, " 404");                             /* short, and known to weft */
+	assert_true(out[0][0] >= 'A' && out[0][0] <= 'Z' && out[0][5] == ' '); /* letters and spaces stay letters and spaces */
 	weft_scrub_finish(&s);
 	for (long n = 0;; n++) {
 		s = (struct weft_scrub){0};
@@ -549,8 +548,8 @@ static void stand_ins_are_as_long_and_tell_nothing(void **state)
 	}
 }
 
-/* Where the texts have all numbers of a length, stand-ins have letters. */
-static void no_number_is_another_one(void **state)
+/* Where the texts use all numbers of one length, placeholders have letters. */
+static void scrubbed_numbers_stay_distinct(void **state)
 {
 	enum { NUMBERS = 10000 };
 	struct weft_scrub s = {0};
@@ -568,19 +567,19 @@ static void no_number_is_another_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(mirage_keeps_what_it_knows),
-	    cmocka_unit_test(mirage_counts_what_it_drops),
-	    cmocka_unit_test(long_texts),
+	    cmocka_unit_test(mirage_keeps_supported_events),
+	    cmocka_unit_test(mirage_counts_dropped_events),
+	    cmocka_unit_test(long_texts_are_kept),
 	    cmocka_unit_test(native_keeps_everything),
-	    cmocka_unit_test(callers_stay_who_they_were),
-	    cmocka_unit_test(a_trace_without_events_is_one),
+	    cmocka_unit_test(callers_keep_their_sites),
+	    cmocka_unit_test(trace_without_events_is_readable),
 	    cmocka_unit_test(times_before_zero_move_the_clock),
-	    cmocka_unit_test(an_event_of_zeros_is_one),
-	    cmocka_unit_test(a_nul_in_a_text_is_counted),
-	    cmocka_unit_test(failures),
-	    cmocka_unit_test(what_was_pending_is_told_or_memory_lacks),
-	    cmocka_unit_test(stand_ins_are_as_long_and_tell_nothing),
-	    cmocka_unit_test(no_number_is_another_one),
+	    cmocka_unit_test(event_of_zeros_is_kept),
+	    cmocka_unit_test(nul_in_a_text_is_counted),
+	    cmocka_unit_test(failure_at_any_step_is_reported),
+	    cmocka_unit_test(checkpoint_is_complete_or_fails_with_enomem),
+	    cmocka_unit_test(placeholders_keep_the_length_and_hide_the_text),
+	    cmocka_unit_test(scrubbed_numbers_stay_distinct),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

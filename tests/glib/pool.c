@@ -1,5 +1,5 @@
-/* pool.c: six computations of 30 ms in a GThreadPool of two OS threads, which begin when all are pushed; then a pool to which the
- * same is pushed three times, and one that is freed before most of what it is to do has begun. SPDX-License-Identifier: ISC */
+/* pool.c: six computations of 30 ms in a GThreadPool of two OS threads, which start when all are pushed.  Then the same item is
+ * pushed three times, and a pool is freed before most of its items have started. SPDX-License-Identifier: ISC */
 #include <glib.h>
 
 enum { COMPUTATIONS = 6, BUSY_US = 30000, MOST = 2 };
@@ -45,7 +45,7 @@ static void alike_and_dropped(void)
 	g_atomic_int_set(&may_go, 1);
 	g_thread_pool_free(pool, FALSE, TRUE);
 	g_print("counted %d\n", counted);
-	/* None but the first can have begun, if that: its OS thread holds the others up until the pool is freed. */
+	/* Only the first item can have started: its OS thread blocks the others until the pool is freed. */
 	may_go = 0;
 	pool = g_thread_pool_new(count, pool, 1, TRUE, NULL);
 	for (int i = 1; i <= 5; i++)

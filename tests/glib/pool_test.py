@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is pushed to a GThreadPool waits in its queue until an OS thread of the pool has the time: both are told.
+"""An item of a GThreadPool waits in the queue until an OS thread of the pool is free: the trace has the wait and the run.
 
 	pool_test.py POOL WEFT
 
@@ -24,7 +24,7 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
     threads = {runs[p['promise']] for p in work}
     if len(threads) != 2 or 0 in threads:
         fail(f'they ran on OS threads {threads}')
-    # The third waited for one of the first two, which took 30 ms from then on; the fifth for two.
+    # The third item waited for one of the first two, which took 30 ms from then on; the fifth item waited twice as long.
     figures = next(line for line in trace.ask('stats', '--json') if line['label'] == 'compute')
     expect((figures['waiting']['max_ns'] >= 60_000_000, figures['running']['p50_ns'] >= 30_000_000), (True, True), f'waiting and running: {figures}')
     counters = {line['counter'] for line in trace.ask('events', '--json') if line['op'] == 'counter_add'}

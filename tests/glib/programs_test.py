@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of GLib as Debian installs them, recorded: what they do is in the trace, and no more than what is wrong is found.
+"""Programs of GLib as Debian installs them, recorded: their actions are in the trace, and findings name only real faults.
 
 	programs_test.py NAME WEFT	the names are at the end
 
@@ -18,7 +18,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, '..', 'uv'))
 from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need, until
 
-# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+# A busy machine delays everything: only delays that no healthy run has are alarms here.
 LATE = '2s'
 PYTHON = '/usr/bin/python3'
 
@@ -29,7 +29,7 @@ def healthy(trace, but=()):
 
 
 def all_taken(trace):
-    """Every function that these libraries have was taken at its entry."""
+    """Checks that every function of these libraries was moved at its entry."""
     runtimes = trace.ask('info', '--json')[0]['runtimes']
     if not re.fullmatch(r'((GLib|GIO) 2\.[0-9.]+: ([0-9]+) of \3 calls(; )?){2}', runtimes):
         fail(f'what was taken: {runtimes}')
@@ -40,7 +40,7 @@ def ends(promise, how='resolved'):
 
 
 def awaits(trace, waiter, promise):
-    """Whether one promise awaited the other, by the events."""
+    """Returns whether one promise awaited the other, according to the events."""
     return any(event['op'] in ('await', 'read', 'read_later') and (event['promise'], event['input']) == (waiter['promise'], promise['promise'])
                for event in trace.ask('events', '--json') if 'input' in event)
 
@@ -50,7 +50,7 @@ def same(plain, recorded, what):
 
 
 def run_both(weft, folder, command, **options):
-    """Without and with recording: what the program says is the same."""
+    """Runs the program without and with recording, and compares the output."""
     options['env'] = {'GIO_USE_VFS': 'local', **options.get('env', {})}
     plain = subprocess.run(command, env={**ENV, **options['env']}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
     os.makedirs(folder, exist_ok=True)
@@ -60,7 +60,7 @@ def run_both(weft, folder, command, **options):
 
 
 def typelib(name):
-    """Python's bindings of a library; the test is skipped where they are not installed."""
+    """Python's bindings of a library; the test is skipped if they are not installed."""
     need(PYTHON)
     name, version = name.split()
     got = subprocess.run([PYTHON, '-c', f'import gi; gi.require_version("{name}", "{version}"); from gi.repository import {name}'],
@@ -71,7 +71,7 @@ def typelib(name):
 
 
 def gdbus(weft, folder):
-    """A call of the bus itself; also where no memory may be writable and executable."""
+    """A call of the bus itself; also if no memory may be writable and executable."""
     need('gdbus'), need('dbus-run-session')
     call = ['gdbus', 'call', '--session', '-d', 'org.freedesktop.DBus', '-o', '/org/freedesktop/DBus', '-m', 'org.freedesktop.DBus.ListNames']
     for name, before in (('plain', []), ('mdwe', [PYTHON, '-c', 'import ctypes, os, sys; ctypes.CDLL(None).prctl(65, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])'])):
@@ -84,7 +84,7 @@ def gdbus(weft, folder):
                'org.freedesktop.DBus.Introspectable.Introspect @ org.freedesktop.DBus', 'org.freedesktop.DBus.ListNames @ org.freedesktop.DBus'], 'calls')
         for request in requests:
             ends(request)
-        # What GIO does inside is told of only to who asks.
+        # Promises inside GIO are shown only on request.
         expect({p['kind'] for p in trace.promises()}, {'thread', 'request'}, 'kinds')
         if not {'poll', 'work', 'loop'} <= {p['kind'] for p in trace.ask('dump', '--json', '--parts') if 'promise' in p}:
             fail('no parts')
@@ -185,7 +185,7 @@ loop.run()
 
 
 def python(weft, folder):
-    """A file copied and loaded, a subprocess, a read that is cancelled, a timer that ticks."""
+    """A copied and loaded file, a subprocess, a cancelled read, a repeating timer."""
     typelib('Gio 2.0')
     big = max(glob.glob('/usr/lib/*/libgtk-4.so.1') + glob.glob('/usr/lib/*/libgio-2.0.so.0'), key=os.path.getsize)
     recording = run_both(weft, folder, [PYTHON, '-c', PROGRAM, os.path.join(folder, 'copy'), big])
@@ -208,7 +208,7 @@ def python(weft, folder):
     ends(read, 'failed')
     for promise in (copy, load, process, talk, tick, cancel, trace.promise('loop', 'main loop')):
         ends(promise)
-    # A dozen of the program's own, and as many OS threads of GLib's pool as it happens to start.
+    # The program's own dozen, and a varying number of OS threads of GLib's pool.
     if len(trace.promises()) > 24:
         fail(f'{len(trace.promises())} promises are too many to look at')
     if len([p for p in trace.ask('dump', '--json', '--parts') if 'promise' in p]) < 1000:
@@ -277,7 +277,7 @@ def tls(weft, folder):
     expect(recording.out, b"['you said quick', 'you said slow']\n", 'what the clients are told')
     trace = recording.trace('python3')
     connects, writes = trace.promises('work', 'g_socket_client_connect_async (GSocketClient)'), trace.promises('work', 'write_all_async (GTlsOutputStream)')
-    handshakes = trace.promises('task', 'handshake_async (GTlsClientConnectionGnutls)')
+    handshakes = [p for p in trace.promises('task', 'handshake_async (') if '(GTlsClientConnectionGnutls' in p['labels'][0][1]]
     reads = trace.promises('work', 'g_input_stream_read_bytes_async (GTlsInputStream)')
     expect((len(connects), len(handshakes), len(writes), len(reads)), (2, 2, 4, 4), 'connections, handshakes, writes, reads')
     expect(sorted(p['created_by'] for p in handshakes), sorted(p['promise'] for p in connects), 'who shakes hands')
@@ -349,7 +349,7 @@ loop.run()
 
 
 def follows(weft, client, server, where, call=None):
-    """What the client waits for longest is followed into the server: of the connection's reads, and of the program's calls of that name."""
+    """The longest wait of the client is followed into the server: from the reads of the connection, and from the calls of that name."""
     for trace in client, server:
         healthy(trace)
     told = json.loads(subprocess.run([weft, 'info', '--json', client.path, server.path], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
@@ -362,7 +362,7 @@ def follows(weft, client, server, where, call=None):
 
 
 def connections(weft, folder):
-    """A service and its client, each a process; the client writes every other question past libgio."""
+    """A service and its client are two processes; the client writes every other question without libgio."""
     typelib('Gio 2.0')
     service = Recording(weft, os.path.join(folder, 'service'), [PYTHON, '-c', GREETER], wait=False)
     port = service.process.stdout.readline().decode().strip()
@@ -370,7 +370,7 @@ def connections(weft, folder):
     expect((client.status, client.out), (0, b'you said word 4\n'), 'what the client says')
     service.process.communicate(timeout=PATIENCE)
     expect(service.process.returncode, 0, 'how the service ends')
-    follows(weft, client.trace('python3'), service.trace('python3'), ['on its way from', '20 ms'], 'g_input_stream_read_bytes_async (GSocketInputStream)')
+    follows(weft, client.trace('python3'), service.trace('python3'), ['in transit from', '20 ms'], 'g_input_stream_read_bytes_async (GSocketInputStream)')
 
 
 WATCHED = """
@@ -468,8 +468,8 @@ print('written')
 
 
 def blocked(weft, folder):
-    """One end of a connection writes more than there is room for, and the other, whose listener is closed or was inherited, does not read: who waits for
-    whom is told while it lasts."""
+    """One end of a connection writes more than fits, and the other end, whose listener is closed or inherited, does not read: the wait is reported while it
+    lasts."""
     typelib('Gio 2.0')
     for way in 'listens', 'inherits':
         server = Recording(weft, os.path.join(folder, way, 'server'), [PYTHON, '-c', ACCEPTS, way], wait=False, stdin=subprocess.PIPE)
@@ -524,7 +524,7 @@ def promises(weft, folder):
     client = Recording(weft, os.path.join(folder, 'client'), [PYTHON, '-c', GETS, port])
     expect((client.status, client.out), (0, b'done\n'), 'what the client says')
     server.end('http-server', signal.SIGTERM)
-    follows(weft, client.trace('python3'), server.trace('http-server'), ['on its way from http-server', ' in http-server'])
+    follows(weft, client.trace('python3'), server.trace('http-server'), ['in transit from http-server', ' in http-server'])
 
 
 HANG = """
@@ -577,7 +577,7 @@ for kept in (keep, clients): # also when Python cleans up
 
 
 def hang(weft, folder):
-    """A method of D-Bus that never answers is told from both ends; one that answers, or says that it cannot, is no finding."""
+    """A D-Bus method that never answers is reported for both ends; a method that answers, or returns an error, is no finding."""
     typelib('Gio 2.0')
     trace = run_both(weft, os.path.join(folder, 'healthy'), [PYTHON, '-c', HANG, 'Quick', 'Wrong']).trace('python3')
     ends(trace.promise('request', 'serve org.example.Clerk.Quick'))
@@ -603,7 +603,7 @@ GLib.MainLoop().run()
 
 
 def deaf(weft, folder):
-    """A call of a service that is not recorded, and hangs, is not answered from there: nothing in the program that calls could do so."""
+    """A call of an unrecorded service that hangs stays unanswered: the calling program could not resolve it."""
     typelib('Gio 2.0')
     before = [need('dbus-run-session'), '--', 'sh', '-c', f'{PYTHON} -c "$0" & gdbus wait --session org.example.Deaf; exec "$@"', DEAF]
     recording = Recording(weft, os.path.join(folder, 'traces'), [need('gdbus'), 'call', '--session', '--timeout=600', '--dest=org.example.Deaf',
@@ -612,7 +612,7 @@ def deaf(weft, folder):
     until(lambda: recording.trace('gdbus').has_events() and recording.trace('gdbus').findings(LATE).get('hang'), 'a call that is not answered is not found')
     recording.end('gdbus', signal.SIGKILL)
     hangs = recording.trace('gdbus').findings(LATE)['hang']
-    if len(hangs) != 1 or 'no answer came from outside' not in hangs[0]['title'] or 'look at the other side' not in hangs[0]['next']:
+    if len(hangs) != 1 or 'for an answer' not in hangs[0]['title'] or 'look at the peer' not in hangs[0]['next']:
         fail(f'what is said of a call that is not answered: {hangs}')
 
 
@@ -634,7 +634,7 @@ def gvfs(weft, folder):
     expect((handled['text'], handled['value']), (sent['text'], -sent['value']), 'the message at both ends')
     for trace in recording.all():
         healthy(trace)
-    # All processes as one: each call waits for who serves it.
+    # All processes in one: each call waits for its server.
     session = Trace(weft, os.path.join(folder, 'traces'))
     healthy(session)
     promises = {p['promise']: p for p in session.promises()}
@@ -681,7 +681,7 @@ loop.run()
 
 
 def ends_of_call(weft, folder):
-    """A call that is never answered, in two processes: told from both ends."""
+    """An unanswered call between two processes is reported for both ends."""
     typelib('Gio 2.0')
     clerk = os.path.join(folder, 'clerk.py')
     with open(clerk, 'w', encoding='ascii') as file:
@@ -740,7 +740,7 @@ int main () {
 
 
 def vala(weft, folder):
-    """Async methods of Vala, as valac compiles them: each is a task, which waits for the one that it yields to."""
+    """Async methods of Vala, as valac compiles them: each is a task that waits for the yielded task."""
     need('valac')
     source, program = os.path.join(folder, 'clerk.vala'), os.path.join(folder, 'clerk')
     with open(source, 'w', encoding='ascii') as file:
@@ -789,7 +789,7 @@ app.run()
 
 
 def gtk(weft, folder):
-    """Forty frames of something that turns: few promises, and GTK 4.8's task that is finalized without ever returning."""
+    """Forty frames of a spinner: few promises, and a task of GTK 4.8 that is finalized without a return."""
     typelib('Gtk 4.0')
     display_read, display_write = os.pipe()
     with subprocess.Popen([need('Xvfb'), '-displayfd', str(display_write), '-screen', '0', '800x600x24'], pass_fds=[display_write],
@@ -841,7 +841,7 @@ print('awake')
 
 
 def turned(weft, folder):
-    """What a loop that is called turn by turn waits for is told while it sleeps, also what comes later."""
+    """A loop that is called iteration by iteration records its inputs while it sleeps, also later ones."""
     typelib('GLib 2.0')
     recording = Recording(weft, folder, [PYTHON, '-c', TURNED], wait=False, stdin=subprocess.PIPE)
     process = recording.process

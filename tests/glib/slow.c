@@ -1,4 +1,4 @@
-/* slow.c WHAT: a callback of each sort that runs for 60 ms while a timer of 5 ms is due.  SPDX-License-Identifier: ISC */
+/* slow.c WHAT: a callback of each kind that runs for 60 ms while a timer of 5 ms is due.  SPDX-License-Identifier: ISC */
 #include <gio/gio.h>
 #include <gio/gunixinputstream.h>
 #include <gio/gunixoutputstream.h>
@@ -50,7 +50,7 @@ static void on_read(GObject *stream, GAsyncResult *result, gpointer data)
 	be_slow();
 }
 
-/* In the callback of another call, which this one is no part of. */
+/* Runs in the callback of another call, which does not belong to this one. */
 static void on_written(GObject *stream, GAsyncResult *result, gpointer data)
 {
 	static char buffer[8];
@@ -69,7 +69,7 @@ static void on_changed(GFileMonitor *monitor, GFile *file, GFile *other, GFileMo
 		be_slow();
 }
 
-/* The slow source is attached by another OS thread, which is gone by then. */
+/* Attaches the slow source from another OS thread, which has ended before the source runs. */
 static gpointer attach(gpointer data)
 {
 	g_idle_add(slow_source, NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What ran for 50 ms is told by its callback: never by main, nor by its loop.
+"""A run of 50 ms is reported for its callback, never for main or the loop.
 
 	slow_test.py SLOW WEFT
 
@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import Recording, expect, fail
 
-# What is slow: the kind of promise that is told, and its label.
+# Slow part: the kind of the reported promise, and its label.
 SLOW = {'timer': ('timer', '30 ms'), 'idle': ('handle', 'slow_source'), 'other': ('handle', 'slow_source'), 'task': ('task', 'errand'), 'fd': ('poll', ''), 'read': ('work', 'g_input_stream_real_read_async (GUnixInputStream)'), 'child': ('process', 'true'),
         'monitor': ('poll', 'file monitor'), 'activate': ('task', 'activate')}
 
@@ -24,7 +24,7 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
         trace = recording.trace('glib_slow')
         promises = {p['promise']: p for p in trace.promises()}
         stalls = [promises[line['promise']] for line in trace.findings('50ms').get('stall', [])]
-        # A machine that does other things too stalls also where nothing is slow.
+        # A busy machine stalls also without a slow callback.
         if not any(p['kind'] == kind and any(label in text for _, text in p['labels']) for p in stalls):
             fail(f'{what}: what ran for 50 ms is {[(p["kind"], p["labels"]) for p in stalls]}')
         if any(p['kind'] == 'loop' or p['labels'][:1] == [[0, 'main']] for p in stalls):

@@ -1,5 +1,5 @@
-/* spin.c idle|fd|child|channel|source|again|later|healthy COUNT: sources that are dispatched that often without a sleep; all but
- * the last keep an OS thread busy with nothing.  SPDX-License-Identifier: ISC */
+/* spin.c idle|fd|child|channel|source|again|later|healthy COUNT: sources that are dispatched COUNT times without a sleep.  All
+ * but the last keep an OS thread busy without work. SPDX-License-Identifier: ISC */
 #include <gio/gio.h>
 #include <gio/gunixinputstream.h>
 #include <glib-unix.h>
@@ -45,7 +45,7 @@ static gboolean dispatch(GSource *source, GSourceFunc callback, gpointer data)
 	return on_idle(data);
 }
 
-/* As programs in JavaScript and Python do: with another closure each time. */
+/* Programs in JavaScript and Python do so with a new closure each time. */
 static gboolean on_again(gpointer data)
 {
 	if (on_idle(data))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What spins in a loop of GLib is found, and costs a trace of bounded size; a loop under load does not spin.
+"""A spin in a loop of GLib is found, and its trace has a bounded size; a loop under load does not spin.
 
 	spin_test.py SPIN WEFT
 
@@ -36,7 +36,7 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
             expect(list(found), ['spin'], f'what is found in {what}')
             expect([line['promise'] for line in found['spin']], [trace.promise(kind, '')['promise']], f'who spins in {what}')
             expect(trace.lost(), 0, 'events lost')
-        # A machine that does other things makes rounds long, each of which is told of; they are as many as the time allows, not as the dispatches.
+        # A busy machine makes long iterations, each of which is recorded; their number depends on the time, not on the dispatches.
         ops = [[event['op'] for event in trace.ask('events', '--json')] for trace in (few, many)]
         events = [len(of) - of.count('detail') for of in ops]
         if events[1] > 1000 or events[1] > events[0] + 100:
@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
         print(f'{what}: {COUNTS[1]} dispatches are {events[1]} events, {sizes[1]} bytes; {COUNTS[0]} are {sizes[0]} bytes')
         if sizes[1] > sizes[0] + 4096:
             fail(f'{what}: {sizes} bytes for {COUNTS} dispatches')
-    # A source that leaves another one behind each time: from some time on they are one promise.
+    # A source that is replaced by another one each time: later ones are one promise.
     for what, kind in ('again', 'handle'), ('later', 'timer'):
         trace = record(folder, what, COUNTS[1])
         found = trace.findings(LATE)

@@ -32,9 +32,9 @@ mainloop memory-input-stream memory-output-stream mount-operation network-addres
 proxy-test resolver-parsing signal-handler simple-async-result socket socket-listener socket-service spawn-multithreaded
 spawn-singlethread spawn-test stream-rw_all task testfilemonitor thread thread-pool timeout tls-bindings tls-certificate
 tls-database tls-interaction unix unix-fd unix-streams vfs volumemonitor""".split()
-# What takes seconds in those.
+# These take seconds there.
 SLOW = {'gmenumodel': ['/gmenu/equality', '/gmenu/random'], 'gsubprocess': ['/gsubprocess/signal', '/gsubprocess/terminate'], 'timeout': ['/timeout/rounding']}
-# What takes longest begins first, so that nothing is left that all wait for.
+# The longest tests start first, so that no long test is left at the end.
 LONGEST = ['mainloop', 'timeout', 'gsubprocess', 'gmenumodel', 'contexts', 'gdbus-proxy', 'socket', 'actions', 'gdbus-export', 'spawn-multithreaded', 'unix']
 PATIENCE, TRIES, JOBS = 180, 4, 6
 
@@ -46,7 +46,7 @@ def command_of(name):
 
 
 class Run:
-    """How each test of a program ends, and how the program does ('')."""
+    """Returns the result of each test of a program, and of the program itself ('')."""
 
     def __init__(self, name, words, weft=None):
         begin = time.monotonic()
@@ -61,7 +61,7 @@ class Run:
                         status = process.wait(PATIENCE)
                     except subprocess.TimeoutExpired:
                         status = 'late'
-                    # With what it leaves behind: GTestDBus of a program that aborts goes on.
+                    # Child processes are killed, too: the bus of GTestDBus outlives a program that aborts.
                     try:
                         os.killpg(process.pid, signal.SIGKILL)
                     except ProcessLookupError:
@@ -73,7 +73,7 @@ class Run:
             for match in re.finditer(r'^(ok|not ok) \d+ (?:- )?(\S+)( # SKIP)?', out.decode(errors='replace'), re.M):
                 self.ends[match[2]] = 'skipped' if match[3] else match[1]
             self.count = len(self.ends)
-            # A shell's way of telling a signal, as weft record's.
+            # A shell and weft record report a signal so.
             self.ends[''] = 128 - status if status != 'late' and status < 0 else status
             self.traces = len(glob.glob(os.path.join(traces, '*', 'metadata')))
             self.unread = [trace for trace in glob.glob(os.path.join(traces, '*')) if weft and subprocess.run(
@@ -81,8 +81,8 @@ class Run:
 
 
 def differ(name, words, weft):
-    """Runs a program both ways; again if the ends differ, since many of GLib's tests measure time.  Those that then still never
-    were the same."""
+    """Runs a program both ways, and again if the results differ, since many of GLib's tests measure time.  Returns the tests whose results were never
+    equal."""
     plain, recorded = Run(name, words), Run(name, words, weft)
     seen = [{test: {end} for test, end in run.ends.items()} for run in (plain, recorded)]
     tries, different = 1, ()

@@ -1,4 +1,4 @@
-/* torture.c [rounds]: what programs may do to GLib, whoever looks on.  What it prints depends on nothing but the rounds.
+/* torture.c [rounds]: allowed uses of GLib, with or without recording.  The output depends only on the rounds.
  * SPDX-License-Identifier: ISC */
 #include <gio/gio.h>
 #include <gio/gunixinputstream.h>
@@ -13,7 +13,7 @@
 static int rounds = 20;
 static GMainLoop *loop;
 
-/* ---- Tasks that end in their own callbacks, of which each begins the next ---- */
+/* ---- Tasks that end in their own callbacks, each of which starts the next task ---- */
 
 static int left, sum;
 
@@ -37,7 +37,7 @@ static void tasks(void)
 	printf("tasks: %d\n", sum);
 }
 
-/* ---- A task in a task in threads ---- */
+/* ---- A nested task in threads ---- */
 
 static void add_up(GTask *task, gpointer object, gpointer data, GCancellable *cancellable)
 {
@@ -245,7 +245,7 @@ static void cancellations(void)
 	printf("cancelled: %d\n", cancelled);
 }
 
-/* ---- Nested loops, a child process, a fork that goes on ---- */
+/* ---- Nested loops, a child process, a forked child that continues ---- */
 
 static gboolean nest(gpointer data)
 {
@@ -268,7 +268,7 @@ static void exited(GObject *object, GAsyncResult *result, gpointer data)
 	g_main_loop_quit(loop);
 }
 
-/* Until all other OS threads sleep: GLib's own may have a lock of the loop's, which a child would have for ever. */
+/* Waits until all other OS threads sleep: a thread of GLib may hold a lock of the loop, which would stay locked in a child. */
 static void wait_for_others(void)
 {
 	bool all_sleep = false;
@@ -314,7 +314,7 @@ static void children(void)
 	printf("fork ended: %d\n", status);
 }
 
-/* ---- What is never returned ---- */
+/* ---- Tasks that never return ---- */
 
 static void never(GObject *object, GAsyncResult *result, gpointer data)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What programs do with GLib is the same, byte for byte, whether they are recorded or not; and what was recorded is whole.
+"""The output of a program of GLib is the same with and without recording, byte for byte, and its trace is complete.
 
 	torture_test.py TORTURE WEFT [rounds [mdwe|seccomp]]
 
@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
     expect(plain.returncode, 0, 'what the program returns without recording')
     recording = Recording(weft, os.path.join(folder, 'traces'), command)
     expect((recording.out, recording.status), (plain.stdout, 0), 'what the program says')
-    traces = [trace for trace in recording.all() if not confined or trace.promises('task')]  # not that of Python, which became the program
+    traces = [trace for trace in recording.all() if not confined or trace.promises('task')]  # Python became the program; Python's trace does not count
     expect(len(traces), 2, 'processes: the program and its fork')
     program, fork = sorted(traces, key=lambda trace: -len(trace.promises()))
     expect([trace.lost() for trace in traces], [0, 0], 'events lost')
@@ -40,5 +40,5 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
     expect([p['end'] for p in program.promises('task') if p['end'] != 'resolved'], ['failed'], 'tasks that fail: the forgotten one')
     expect(len(fork.promises('task')), 3, 'tasks of the fork')
     expect(program.promise('process', 'sh -c sleep 0.05; exit 7')['labels'][-1][1], 'exit status 7', 'the child')
-    # On a busy machine its idles go on for long without a sleep: then it does spin.
+    # On a busy machine its idle sources run for long without a sleep: then a spin finding is right.
     expect([finding for finding in program.findings('10s') if finding != 'spin'], ['unreturned'], 'findings')

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# desk_test.py: the window among others: how traces come into it, what it does while they are read, what it looks like.
+# desk_test.py: the window on the desktop: opening traces, live traces, and appearance.
 # SPDX-License-Identifier: ISC
 """desk_test.py WEFT-VIEW WEFT ARP GENERATE DRAG PICTURES STEPS
 
-PICTURES is the folder of those to compare with; WEFT_TEST_RECORD=1 makes them anew.  WEFT_TEST_ONLY names tests, separated by spaces;
+PICTURES is the folder of those to compare with; WEFT_TEST_RECORD=1 records them again.  WEFT_TEST_ONLY names tests, separated by spaces;
 WEFT_TEST_PICTURES is a folder for screenshots."""
 
 import json
@@ -22,16 +22,16 @@ traces = Traces(arp, generate)
 record, generated, folder = traces.record, traces.generated, traces.folder
 
 
-# ---- How traces come ----
+# ---- Opening traces ----
 
-def a_trace_is_chosen():
+def trace_is_chosen_in_a_dialog():
     with App(view, chooser=True) as app:
         app.until('an empty window', lambda w: w['page'] == 'empty')
         app.focus()
         app.key('ctrl+o')
         app.until('a dialog', lambda w: w['dialogs'] == 1)
         app.focus_dialog()
-        app.type(os.path.join(record('bad'), 'metadata'))  # any file of a folder stands for it
+        app.type(os.path.join(record('bad'), 'metadata'))  # each file of a trace folder opens the folder
         app.key('Return')
         app.until('the trace', lambda w: w['page'] == 'view' and w['title'] == 'bad' and w['dialogs'] == 0)
         app.focus()
@@ -43,7 +43,7 @@ def a_trace_is_chosen():
         app.until('compared', lambda w: len(w['viewers']) == 2 and 'random-20k' in w['title'])
 
 
-def a_file_is_dropped():
+def dropped_file_is_opened():
     with App(view) as app:
         app.until('an empty window', lambda w: w['page'] == 'empty')
         app.focus()
@@ -67,12 +67,12 @@ def recent_traces_are_listed():
 
 
 def events_of(path):
-    """How many: that differs from recording to recording."""
+    """Returns the number of events, which differs between recordings."""
     info = subprocess.run([weft, 'info', '--json', path], check=True, capture_output=True, text=True, timeout=60)
     return json.loads(info.stdout.split('\n')[0])['events']
 
 
-def what_is_being_recorded_is_followed():
+def live_recording_is_followed():
     path = traces.path('live')
     program = subprocess.Popen([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -87,7 +87,7 @@ def what_is_being_recorded_is_followed():
         program.wait()
 
 
-def a_window_follows_a_command():
+def window_follows_a_command():
     """weft record --view: the window is there while the command runs, and after it."""
     path, dump = traces.path('watched'), traces.path('watched.json')
     command = subprocess.Popen([weft, 'record', '--view', '-o', path, '--', arp, 'bad'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -114,12 +114,12 @@ def a_window_follows_a_command():
     until('it is closed', lambda: subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', f'^{name}$'], capture_output=True, check=False).returncode)
 
 
-def of_a_large_ring_the_newest_is_followed():
+def newest_part_of_a_large_ring_is_followed():
     path = traces.path('large')
     program = subprocess.Popen([steps, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def do(tasks):
-        """Each is five events."""
+        """Each task is five events."""
         program.stdin.write(f'{tasks}\n')
         program.stdin.flush()
         assert program.stdout.readline() == 'done\n'
@@ -137,7 +137,7 @@ def of_a_large_ring_the_newest_is_followed():
                     break
                 shown = now
             assert now < shown and now >= 250000, (now, shown)
-            app.find('client')  # who waits since the program began
+            app.find('client')  # pending since the start of the program
             app.until_viewer('it is known', lambda v: v['found'] == 1)
             app.key('Escape')
             app.focus_canvas()
@@ -156,8 +156,8 @@ def of_a_large_ring_the_newest_is_followed():
         program.wait()
 
 
-def a_link_leads_to_its_place():
-    """One that explain prints, and one that was copied in the window."""
+def link_restores_the_view():
+    """A link that explain prints, and a link that was copied in the window."""
     run_explain = subprocess.run([weft, 'explain', '--json', record('bad')], capture_output=True, text=True, check=False, timeout=60)
     finding = json.loads(run_explain.stdout.split('\n')[0])
     with App(weft, 'view', '--place=' + finding['link'], record('bad')) as app:
@@ -170,7 +170,7 @@ def a_link_leads_to_its_place():
         app.key('plus', 'f')
         left = app.settled()
         app.key('ctrl+l')
-        app.until('it is copied', lambda w: 'Copied' in w['toast'])
+        app.until('it is copied', lambda w: 'copied' in w['toast'])
         app.key('slash')
         app.until('the search bar', lambda w: w['typing'])
         app.key('ctrl+a', 'ctrl+v')
@@ -184,13 +184,13 @@ def a_link_leads_to_its_place():
         app.until('what is wrong with it', lambda w: 'no promise 4242' in w['toast'])
 
 
-# ---- While it is read ----
+# ---- During loading ----
 
 def never_read(app):
     return app.until('it reads what never comes', lambda w: w['page'] == 'loading' and w['loading'])
 
 
-def two_are_one_picture():
+def two_traces_share_one_picture():
     """Several processes on one clock, in one window."""
     events = sum(json.loads(subprocess.run([weft, 'info', '--json', trace], capture_output=True, text=True, check=True).stdout.splitlines()[0])['events']
                  for trace in (record('good'), record('bad')))
@@ -198,12 +198,12 @@ def two_are_one_picture():
         app.until('one picture', lambda w: w['page'] == 'view' and not w['loading'] and w['explained'])
         assert len(app.state()['windows']) == 1 and len(app.window()['viewers']) == 1, app.brief()
         assert app.viewer()['events'] >= events and 'and 1 more' in app.window()['title'], app.brief()
-        app.click_on('What Went Wrong: 1')
+        app.click_on('Findings: 1')
         app.until('it is listed', lambda w: 'hang: ' in w['findings'])
 
 
-def a_session_is_one_picture():
-    """The folder that weft record made stands for all the programs in it, also for those that begin later."""
+def session_is_one_picture():
+    """The folder of weft record opens all programs in it, also those that start later."""
     session = os.path.join(folder, 'session')
     subprocess.run([weft, 'record', '-o', session, '--', 'sh', '-c', f'{arp} good; {arp} good'], capture_output=True, check=False, timeout=60)
     events = 0
@@ -220,14 +220,14 @@ def a_session_is_one_picture():
         app.until_viewer('the third is there, too', lambda v: v['events'] > events * 5 // 4)
 
 
-def reading_is_called_off():
+def reading_is_cancelled():
     out, into = os.pipe()
     try:
         with App(view, '-', stdin=out) as app:
             never_read(app)
             app.focus()
             app.picture('loading')
-            app.click_on('_Cancel')
+            app.click_on('Cancel')
             app.until('it is called off', lambda w: w['page'] == 'error' and not w['loading'] and 'cancelled' in w['error'].lower())
             app.picture('cancelled')
     finally:
@@ -235,7 +235,7 @@ def reading_is_called_off():
         os.close(into)
 
 
-def a_window_closes_while_it_reads():
+def window_closes_while_reading():
     out, into = os.pipe()
     try:
         with App(view, '-', stdin=out) as app:
@@ -250,14 +250,14 @@ def a_window_closes_while_it_reads():
     with app:
         until('20 windows', lambda: len(app.state()['windows']) == 20, app)
         app.xwindow = app.xwindows()[-1]
-        app.key('ctrl+w')  # whatever they are doing just then
+        app.key('ctrl+w')  # in any state
         until('one less', lambda: len(app.state()['windows']) < 20, app)
         until('the others show theirs', lambda: all(w['page'] == 'view' and w['explained'] for w in app.state()['windows']), app)
         app.xwindow = None
 
 
-def what_is_shown_stays_whole():
-    """Whatever becomes of the file, and the window follows it."""
+def shown_trace_survives_file_changes():
+    """The file changes or vanishes, and the window follows it."""
     path = generated('random', '20k', name='fragile')
     with open(path, 'rb') as file:
         whole = file.read()
@@ -284,7 +284,7 @@ def what_is_shown_stays_whole():
         app.until_viewer('and it is back', lambda v: v['events'] == 20000)
 
 
-# ---- What it looks like ----
+# ---- Appearance ----
 
 def colours_are_chosen():
     home = tempfile.mkdtemp(dir=folder)
@@ -307,15 +307,15 @@ def each_metric_has_a_switch():
     with App(view, generated('crowd', '5k')) as app:
         app.shown()
         app.click_on('Main Menu')
-        app.choose('Metrics, One by One')
+        app.choose('Individual Metrics')
         switches = app.which(lambda one: re.fullmatch(r'.*\d', one.name or '') and 'GtkM' not in one.name)
-        # Few are asked: GTK loses memory with each such question.
+        # Only a few are queried: GTK leaks memory with each query.
         chosen = next(one.name for one in switches if app.accessible(one.name).queryAction().nActions > 0)
         app.choose(chosen)
         app.until_viewer('one is hidden', lambda v: v['hidden'] == [chosen])
 
 
-def times_of_day():
+def times_of_day_are_shown():
     with App(view, record('bad')) as app:
         app.shown()
         app.settled()
@@ -326,38 +326,38 @@ def times_of_day():
         app.picture('clock')
 
 
-def seen(app, name):
-    """The canvas, a quarter as large, is as the picture of that name; tolerant of what fonts and rounding do."""
+def matches_picture(app, name):
+    """Checks that the canvas, scaled to a quarter, equals the picture of that name; tolerates differences of fonts and rounding."""
     app.settled()
     x, y, width, height = app.window()['canvas']
     crop = ['-crop', f'{width}x{height}+{x}+{y}', '+repage', '-resize', '25%', '-depth', '8']
 
-    def now():
+    def take_screenshot():
         shot = subprocess.run(['import', '-window', app.xwindow, *crop, 'ppm:-'], check=True, capture_output=True, timeout=60)
         return shot.stdout
     golden = os.path.join(pictures, name + '.png')
     if os.environ.get('WEFT_TEST_RECORD'):
-        subprocess.run(['convert', 'ppm:-', '+dither', '-colors', '40', '-strip', 'png8:' + golden], input=now(), check=True, timeout=60)
+        subprocess.run(['convert', 'ppm:-', '+dither', '-colors', '40', '-strip', 'png8:' + golden], input=take_screenshot(), check=True, timeout=60)
     wanted = subprocess.run(['convert', golden, '-depth', '8', 'ppm:-'], check=True, capture_output=True, timeout=60).stdout
 
-    def alike():
-        got = now()
+    def is_like_golden():
+        got = take_screenshot()
         header = len(b'\n'.join(wanted.split(b'\n', 3)[:3])) + 1
         if got[:header] != wanted[:header]:
             return False
         other = sum(abs(a - b) > 40 for a, b in zip(got[header:], wanted[header:]))
         return other < 0.005 * (len(wanted) - header)
     try:
-        until(f'the picture {name}', alike, app, patience=30)
+        until(f'the picture {name}', is_like_golden, app, patience=30)
     except AssertionError:
         app.picture('not-' + name)
         raise
 
 
-def pictures_are_as_they_were():
+def pictures_match_goldens():
     with App(view, generated('random', '20k')) as app:
         app.shown()
-        seen(app, 'whole')
+        matches_picture(app, 'whole')
         app.find('disk')
         app.key('Escape')
         app.until('closed', lambda w: not w['finding'])
@@ -369,29 +369,29 @@ def pictures_are_as_they_were():
         for _ in range(12):
             app.wheel(viewer['x'] + viewer['width'] / 2, viewer['y'] + viewer['height'] / 2, 4)
         app.at(3, 3)
-        seen(app, 'zoomed')
+        matches_picture(app, 'zoomed')
     with App(view, generated('random', '20k'), env={'ADW_DEBUG_COLOR_SCHEME': 'prefer-dark'}) as app:
         app.shown()
         app.key('o')
         app.at(3, 3)
-        seen(app, 'dark')
+        matches_picture(app, 'dark')
 
 
 sys.exit(run([
-    a_trace_is_chosen,
-    a_file_is_dropped,
+    trace_is_chosen_in_a_dialog,
+    dropped_file_is_opened,
     recent_traces_are_listed,
-    what_is_being_recorded_is_followed,
-    a_window_follows_a_command,
-    of_a_large_ring_the_newest_is_followed,
-    a_link_leads_to_its_place,
-    two_are_one_picture,
-    a_session_is_one_picture,
-    reading_is_called_off,
-    a_window_closes_while_it_reads,
-    what_is_shown_stays_whole,
+    live_recording_is_followed,
+    window_follows_a_command,
+    newest_part_of_a_large_ring_is_followed,
+    link_restores_the_view,
+    two_traces_share_one_picture,
+    session_is_one_picture,
+    reading_is_cancelled,
+    window_closes_while_reading,
+    shown_trace_survives_file_changes,
     colours_are_chosen,
     each_metric_has_a_switch,
-    times_of_day,
-    pictures_are_as_they_were,
+    times_of_day_are_shown,
+    pictures_match_goldens,
 ]))

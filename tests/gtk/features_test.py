@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# features_test.py: what one does with a trace that is shown.  SPDX-License-Identifier: ISC
+# features_test.py: features of the window with a trace.  SPDX-License-Identifier: ISC
 """features_test.py WEFT-VIEW ARP GENERATE
 
 WEFT_TEST_ONLY names tests, separated by spaces; WEFT_TEST_PICTURES is a folder for screenshots."""
@@ -22,7 +22,7 @@ record, generated, folder = traces.record, traces.generated, traces.folder
 YELLOW, RED = b'\xff\xdd\x33', b'\xb8\x20\x29'
 
 
-def it_searches_as_one_types():
+def search_runs_while_typing():
     with App(view, generated('random', '20k')) as app:
         app.shown()
         before = app.share(YELLOW)
@@ -58,13 +58,13 @@ def it_searches_as_one_types():
         app.until_viewer('by how long', lambda v: v['search'] == 'longer:1ms' and not v['searching'] and v['found'] > 0)
         app.key('ctrl+a')
         app.type('longer:soon')
-        app.until('what is wrong is said', lambda w: w['viewers'][0]['found'] == 0 and 'needs a time' in w['count'])
+        app.until('what is wrong is said', lambda w: w['viewers'][0]['found'] == 0 and 'needs a duration' in w['count'])
         app.key('ctrl+a')
         app.type('nobody is called this')
         app.until('nothing', lambda w: w['count'] == 'not found')
 
 
-def others_are_dimmed():
+def other_promises_are_dimmed():
     with App(view, generated('random', '20k')) as app:
         app.shown()
         found = {}
@@ -77,7 +77,7 @@ def others_are_dimmed():
         app.focus_canvas()
 
         def dark():
-            """How many pixels, from the ruler down."""
+            """Returns the number of dark pixels, from the ruler down."""
             width, _, pixels = app.picture()
             return sum(max(pixels[i:i + 3]) < 128 for i in range(3 * width * 170, len(pixels), 3))
         before = dark()
@@ -91,7 +91,7 @@ def others_are_dimmed():
         until('all is as it was', lambda: dark() > before * 0.9, app)
 
 
-def a_click_selects_and_the_panel_tells():
+def click_selects_and_fills_the_panel():
     with App(view, record('bad')) as app:
         app.shown()
         app.key('F9')
@@ -107,10 +107,10 @@ def a_click_selects_and_the_panel_tells():
         app.until_viewer('a click beside all selects nothing', lambda v: v['selected'] is None)
 
 
-def the_story_of_the_tutorial():
-    """Why does it hang?  The red line; what it waits for, and what that waits for; a condition, signalled before anyone waited."""
+def tutorial_steps_work():
+    """Finds the reason of the hang: the red line, its input, the input of that, and a condition that was signalled too early."""
     def click_next(facts):
-        """On what it waits for; of what became another, on that; of one who waits for a condition, on that, which made it."""
+        """Clicks the input; for a merged promise, the other promise; for a waiter at a condition, the condition that created it."""
         for heading in ('Waits for|', 'Became|', 'Created by|'):
             if '\n' + heading in facts:
                 return app.click_on(facts.split('\n' + heading)[1].split('\n')[1].split('|')[0])
@@ -139,7 +139,7 @@ def the_story_of_the_tutorial():
         app.until_viewer('forward', lambda v: v['selected'] == seen[-1])
 
 
-def keys_walk_the_links():
+def keys_follow_links():
     with App(view, record('bad')) as app:
         app.shown()
         app.find('ring.write')
@@ -154,7 +154,7 @@ def keys_walk_the_links():
         app.until_viewer('z shows it large', lambda v: span(v) < before / 100)
 
 
-def what_is_pointed_at_is_told_of():
+def pointer_shows_a_tip():
     with App(view, record('bad')) as app:
         app.shown()
         app.key('F9')
@@ -165,7 +165,7 @@ def what_is_pointed_at_is_told_of():
         app.until('and no longer', lambda w: w['facts'] == '')
 
 
-def links_of_the_panel_are_pressed():
+def panel_links_select_promises():
     with App(view, record('bad')) as app:
         app.shown()
         app.key('F9')
@@ -179,25 +179,25 @@ def links_of_the_panel_are_pressed():
         app.until_viewer('it leads there', lambda v: v['selected'] not in (None, lost))
 
 
-def findings_lead_there():
-    """The same story, told by the list of what went wrong: from the button with a sign of warning to the signal that came too early."""
+def findings_select_their_promise():
+    """Finds the same reason by the list of findings: from the warning button to the early signal."""
     with App(view, record('bad')) as app:
         app.shown()
         app.until('what went wrong is known', lambda w: w['explained'])
-        app.key('S')  # sleep as long as it was
+        app.key('S')  # sleep in its full length
         app.until('it is', lambda w: 'sleep' not in w['subtitle'])
         whole = app.settled()
-        app.press_first('What Went Wrong: 1')
+        app.press_first('Findings: 1')
         app.until('the list', lambda w: w['panel'] and w['side'] == 'findings')
         app.press_first('Hang: bind')
         there = app.until_viewer('its chain is highlighted', lambda v: v['highlighting'] == 3 and v['found'] >= 4 and v['selected'] is not None)
         assert span(there) < span(whole) / 10, 'it is where it happened'
-        window = app.until('its evidence', lambda w: 'for which nobody waits yet' in w['findings'])
-        assert window['findings'].startswith('*hang: ') and 'lost wake-up' in window['findings'] and 'too late' in window['findings']
+        window = app.until('its evidence', lambda w: 'but no promise waits for it yet' in w['findings'])
+        assert window['findings'].startswith('*hang: ') and 'was signalled' in window['findings'] and 'too late' in window['findings']
         until('it is yellow', lambda: app.share(YELLOW) > 1, app)
         app.settled()
         app.picture('findings')
-        signal_line = next(line.strip() for line in window['findings'].split('\n') if 'for which nobody waits yet' in line)
+        signal_line = next(line.strip() for line in window['findings'].split('\n') if 'but no promise waits for it yet' in line)
         app.press_first(signal_line)
         app.until_viewer('who signalled is selected', lambda v: v['selected'] not in (None, there['selected']))
         app.focus_canvas()
@@ -210,8 +210,8 @@ def findings_lead_there():
                   and w['viewers'][0]['highlighting'] == 3)
 
 
-def what_is_in_flight_leads_there():
-    """Of a program that hung: who was in flight at its end, by mouse, by keys, and as assistive technology reads it."""
+def row_in_flight_selects_its_promise():
+    """Rows of a hung program in flight at its end, by mouse, by keys, and as assistive technology reads them."""
     import pyatspi
     with App(view, record('bad')) as app:
         app.shown()
@@ -219,15 +219,15 @@ def what_is_in_flight_leads_there():
         window = app.until('what is in flight', lambda w: w['side'] == 'live' and w['in_flight'])
         rows = window['in_flight']
         assert rows[0][0] == 'title' and rows[0][4] == 'At the end' and '7 in flight' in rows[0][5], rows[0]
-        assert [row[4].split(' (')[0] for row in rows if row[0] == 'summary'] == ['Sorts', 'In flight', 'Waits', 'Threads', 'Counters'], rows
-        main = next(row for row in rows if row[0] == 'entry' and 'in the end for' in row[5])
+        assert [row[4].split(' (')[0] for row in rows if row[0] == 'summary'] == ['Types', 'In flight', 'Waits', 'Threads', 'Counters'], rows
+        main = next(row for row in rows if row[0] == 'entry' and 'finally for' in row[5])
         assert main[4] == 'bind 9 "main"' and main[5].startswith('waits 2.0'), main
 
         def told():
-            return app.which(lambda a: a.getRole() == pyatspi.ROLE_PUSH_BUTTON and a.name == main[4] and 'in the end for task 14 "ARP response"' in a.description)
+            return app.which(lambda a: a.getRole() == pyatspi.ROLE_PUSH_BUTTON and a.name == main[4] and 'finally for task 14 "ARP response"' in a.description)
         app.act('pressed', lambda: next(iter(until('it is told of', told, app)), None))
         app.until_viewer('it leads there', lambda v: v['selected'] == 9)
-        # The first sort has the focus; it opens, those of it stand below, and the keyboard goes on to the first of them.
+        # The first type has the focus; it opens, its promises are listed below, and the keyboard moves to the first of them.
         app.focus_canvas()
         app.key('Escape', 'F', 'Return')
         app.until('open', lambda w: any(row[0] == 'finding' and row[2] for row in w['in_flight']) and len(w['in_flight']) == len(rows) + 1)
@@ -235,7 +235,7 @@ def what_is_in_flight_leads_there():
         app.until_viewer('by keys', lambda v: v['selected'] == 1)
 
 
-def nothing_is_found_where_nothing_is_wrong():
+def healthy_trace_has_no_findings():
     with App(view, record('good')) as app:
         app.shown()
         app.until('it was looked for', lambda w: w['explained'])
@@ -243,7 +243,7 @@ def nothing_is_found_where_nothing_is_wrong():
         app.until('it is said', lambda w: w['panel'] and w['side'] == 'findings' and w['findings'] == 'Nothing found')
 
 
-def why_is_answered():
+def why_question_is_answered():
     with App(view, record('bad')) as app:
         app.shown()
         app.key('F9')
@@ -264,19 +264,19 @@ def why_is_answered():
         app.until('one finding is left', lambda w: w['findings'].count('hang: ') == 1)
         app.settled()
         app.click(*app.place(lost), button=3)
-        app.choose('Why is it as it is?')
+        app.choose('Why is it in this state?')
         app.until('the answer again', lambda w: w['findings'].startswith('*'))
         app.press('Close the answer')
         app.until('closed', lambda w: not w['findings'].startswith('*'))
         app.focus_canvas()
         app.click(*app.place(lost))
         app.key('shift+F10')  # the menu without a pointer
-        until('the menu', lambda: app.accessible('Why is it as it is?'), app)
+        until('the menu', lambda: app.accessible('Why is it in this state?'), app)
         # A key that comes before the menu has the keyboard is lost: press it again.
-        until('no menu', lambda: app.key('Escape') or not app.accessible('Why is it as it is?'), app)
+        until('no menu', lambda: app.key('Escape') or not app.accessible('Why is it in this state?'), app)
 
 
-def what_is_selected_can_be_heard():
+def selection_is_read_by_assistive_technology():
     with App(view, record('bad')) as app:
         app.shown()
         viewer = app.settled()
@@ -292,7 +292,7 @@ def what_is_selected_can_be_heard():
         assert {'Find', 'Side Panel', 'Main Menu', 'Time', 'Rows'} <= names, names
 
 
-def double_click_shows_what_it_became():
+def double_click_highlights_the_merged_promise():
     with App(view, generated('tail', '2k')) as app:
         app.shown()
         app.key('plus', 'plus', 'plus')
@@ -304,7 +304,7 @@ def double_click_shows_what_it_became():
         app.until_viewer('Escape ends that', lambda v: v['found'] == 0)
 
 
-def space_hides_metrics_and_the_menu_each():
+def menu_and_space_hide_metrics():
     with App(view, record('bad')) as app:
         app.shown()
         app.key('space')
@@ -317,7 +317,7 @@ def space_hides_metrics_and_the_menu_each():
         app.until_viewer('one is hidden', lambda v: v['hidden'] == ['tcp-to-ip'])
 
 
-def os_threads_are_told_of():
+def thread_rows_have_names():
     with App(view, generated('random', '20k', '--format=native', '--streams=3', '--kernel=2k', name='kernel')) as app:
         app.shown()
         app.key('space')
@@ -338,7 +338,7 @@ def os_threads_are_told_of():
         until('it is heard', lambda: app.which(lambda a: a.name.startswith('Promises of') and 'had to wait' in a.description), app)
 
 
-def a_span_is_measured_and_zoomed_to():
+def measured_span_is_zoomed_to():
     with App(view, generated('random', '20k')) as app:
         app.shown()
         viewer = app.settled()
@@ -352,7 +352,7 @@ def a_span_is_measured_and_zoomed_to():
         assert zoomed['from_ns'] <= min(measured['span']) + 1 and zoomed['to_ns'] >= max(measured['span']) - 1
 
 
-def the_overview_moves_the_picture():
+def overview_moves_the_picture():
     with App(view, generated('random', '20k')) as app:
         app.shown()
         app.key('plus', 'plus', 'plus', 'plus')
@@ -361,7 +361,7 @@ def the_overview_moves_the_picture():
         app.until_viewer('a later part', lambda v: v['from_ns'] > before['from_ns'] + span(before) / 2)
 
 
-def it_exports():
+def picture_is_exported():
     with App(view, record('bad'), chooser=True) as app:
         app.shown()
         out = os.path.join(folder, 'seen.svg')
@@ -377,11 +377,11 @@ def it_exports():
         with open(out, encoding='utf-8') as file:
             text = file.read()
         assert '<svg' in text and 'tcp-to-ip' in text
-        # All stands where it does in the window; the times are below.
+        # Everything is at the same place as in the window; the times are below.
         assert abs(float(re.search(r'<svg[^>]* height="(\d+)"', text)[1]) - height - 16) < 2, (text[:200], height)
 
 
-def it_reads_anew():
+def changed_file_is_reloaded():
     path = generated('random', '20k', name='changing')
     with App(view, path) as app:
         app.shown()
@@ -405,7 +405,7 @@ def it_reads_anew():
         app.until_viewer('still shown', lambda v: v['from_ns'] <= 0)
 
 
-def it_follows_and_holds_still():
+def following_is_paused_and_resumed():
     path = os.path.join(folder, 'growing')
     with open(generated('random', '20k'), 'rb') as file:
         whole = file.read()
@@ -425,7 +425,7 @@ def it_follows_and_holds_still():
         with open(path, 'ab') as file:
             file.write(whole[len(whole) // 2:])
         third = app.until_viewer('and goes on', lambda v: v['events'] > second)['events']
-        # Who holds a button while the trace is read anew presses that one when he lets go.
+        # A button that is held during a reload is still the one that is released.
         app.settled()
         window = app.window()
         sort = next(row for row in window['in_flight'] if row[0] == 'finding')
@@ -437,12 +437,12 @@ def it_follows_and_holds_still():
         app.until('it is open, of the newer trace', lambda w: any(row[2] and row[4] == sort[4] for row in w['in_flight']) and w['in_flight'][0] != window['in_flight'][0])
 
 
-def two_are_compared():
+def two_traces_are_compared():
     with App(view, '--compare', record('good'), record('bad')) as app:
         app.until('both', lambda w: len(w['viewers']) == 2 and not w['loading'] and w['explained'])
         app.shown()
         assert app.window()['active'] == 0
-        app.click_on('What Went Wrong: 1')
+        app.click_on('Findings: 1')
         app.until('of the second trace', lambda w: w['active'] == 1 and '\nhang: ' in w['findings'] and w['panel'])
         app.focus_canvas()
         app.key('F9')
@@ -462,7 +462,7 @@ def two_are_compared():
         app.until('only one zooms', lambda w: span(w['viewers'][0]) < span(w['viewers'][1]))
 
 
-def it_is_dark_as_the_desktop_wants():
+def dark_theme_follows_the_desktop():
     with App(view, record('bad'), env={'ADW_DEBUG_COLOR_SCHEME': 'prefer-dark'}) as app:
         app.shown()
         app.until('dark', lambda w: w['dark'])
@@ -471,7 +471,7 @@ def it_is_dark_as_the_desktop_wants():
         assert sum(pixels[at:at + 3]) < 3 * 80, pixels[at:at + 3].hex()
 
 
-def text_is_as_large_as_the_desktop_wants():
+def text_size_follows_the_desktop():
     config = os.path.join(folder, 'xsettings')
     with open(config, 'w', encoding='utf-8') as file:
         file.write('Xft/DPI 98304\n')
@@ -490,7 +490,7 @@ def text_is_as_large_as_the_desktop_wants():
         desktop.wait()
 
 
-def a_dense_screen_has_dense_pictures():
+def dense_screen_has_dense_pictures():
     with App(view, record('bad'), env={'GDK_SCALE': '2'}, width=550, height=350) as app:
         app.until('shown', lambda w: w['page'] == 'view' and w['device_scale'] == 2)
         app.shown()
@@ -511,7 +511,7 @@ def settings_are_kept():
         assert app.window()['panel']
 
 
-def it_is_said_what_is_damaged():
+def damage_is_reported():
     path = generated('random', '20k', name='damaged')
     with open(path, 'r+b') as file:
         file.seek(200000)
@@ -545,32 +545,32 @@ def shortcuts_are_listed():
 
 
 sys.exit(run([
-    it_searches_as_one_types,
-    others_are_dimmed,
-    a_click_selects_and_the_panel_tells,
-    the_story_of_the_tutorial,
-    keys_walk_the_links,
-    what_is_pointed_at_is_told_of,
-    links_of_the_panel_are_pressed,
-    findings_lead_there,
-    what_is_in_flight_leads_there,
-    nothing_is_found_where_nothing_is_wrong,
-    why_is_answered,
-    what_is_selected_can_be_heard,
-    double_click_shows_what_it_became,
-    space_hides_metrics_and_the_menu_each,
-    os_threads_are_told_of,
-    a_span_is_measured_and_zoomed_to,
-    the_overview_moves_the_picture,
-    it_exports,
-    it_reads_anew,
-    it_follows_and_holds_still,
-    two_are_compared,
-    it_is_dark_as_the_desktop_wants,
-    text_is_as_large_as_the_desktop_wants,
-    a_dense_screen_has_dense_pictures,
+    search_runs_while_typing,
+    other_promises_are_dimmed,
+    click_selects_and_fills_the_panel,
+    tutorial_steps_work,
+    keys_follow_links,
+    pointer_shows_a_tip,
+    panel_links_select_promises,
+    findings_select_their_promise,
+    row_in_flight_selects_its_promise,
+    healthy_trace_has_no_findings,
+    why_question_is_answered,
+    selection_is_read_by_assistive_technology,
+    double_click_highlights_the_merged_promise,
+    menu_and_space_hide_metrics,
+    thread_rows_have_names,
+    measured_span_is_zoomed_to,
+    overview_moves_the_picture,
+    picture_is_exported,
+    changed_file_is_reloaded,
+    following_is_paused_and_resumed,
+    two_traces_are_compared,
+    dark_theme_follows_the_desktop,
+    text_size_follows_the_desktop,
+    dense_screen_has_dense_pictures,
     settings_are_kept,
-    it_is_said_what_is_damaged,
+    damage_is_reported,
     windows_close_while_they_load,
     shortcuts_are_listed,
 ]))

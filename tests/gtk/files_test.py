@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# files_test.py: what desktops read of the window, by their own checkers.  SPDX-License-Identifier: ISC
+# files_test.py: desktop metadata of the window, checked by the desktop's own checkers.  SPDX-License-Identifier: ISC
 """files_test.py DATA-FOLDER"""
 
 import os

@@ -9,29 +9,29 @@ import sys
 import tempfile
 import time
 
-PATIENCE = float(os.environ.get('WEFT_TEST_PATIENCE', '90'))  # s; a loaded machine may be slow, and what is waited for comes long before
+PATIENCE = float(os.environ.get('WEFT_TEST_PATIENCE', '90'))  # s; a loaded machine may be slow
 
 
-# What libraries complain of that nobody here can change: there is no dconf, and the labels of keys in GTK's window of shortcuts.
+# Complaints of libraries that the program cannot prevent: there is no dconf, and the labels of keys in GTK's window of shortcuts.
 NOT_OURS = ('dconf', 'reported min width -')
 
 
-# Stricter than what tests/leaks.supp lets pass, which is for all that is tested.
+# Stricter than tests/leaks.supp, which holds for all tests.
 LEAKS = {'LSAN_OPTIONS': 'print_suppressions=0:suppressions=' + os.path.join(os.path.dirname(os.path.abspath(__file__)), 'leaks.supp')}
 
 
 def sanitized(program):
-    """Mesa's drivers keep some memory, and are unloaded before it is looked at: nobody can say any more that it is theirs."""
+    """Mesa's drivers keep some memory and are unloaded before the leak check, so that a stack trace cannot name them."""
     with open(program, 'rb') as file:
         return {'GDK_DEBUG': 'gl-disable'} if b'__asan_init' in file.read() else {}
 
 
 class Gone(Exception):
-    """The window ended where it should not have."""
+    """The window ended unexpectedly."""
 
 
 def under_a_desktop(screen='1280x800'):
-    """Runs this script again in a session of its own: a display, a message bus, a home."""
+    """Runs this script again in its own session: a display, a message bus, a home."""
     if os.environ.get('WEFT_TEST_DESKTOP'):
         return
     for tool in ('Xvfb', 'xdotool', 'xsettingsd', 'import', 'dbus-run-session'):
@@ -61,7 +61,7 @@ def under_a_desktop(screen='1280x800'):
 
 
 def python():
-    """The one that Debian's packages are for: another may come first in the PATH."""
+    """Returns the Python of Debian's packages: another one may come first in the PATH."""
     for candidate in (sys.executable, '/usr/bin/python3'):
         if os.path.exists(candidate) and subprocess.run([candidate, '-c', 'import pyatspi'], capture_output=True, check=False).returncode == 0:
             return candidate
@@ -73,8 +73,14 @@ def xdo(*args):
     return subprocess.run(['xdotool', *map(str, args)], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
 
+def give_focus(xwindow, app):
+    """Gives the keyboard to a window; the server refuses it while the window is not mapped yet."""
+    until('the window accepts the focus', lambda: subprocess.run(
+        ['xdotool', 'windowfocus', '--sync', xwindow], capture_output=True, timeout=PATIENCE, check=False).returncode == 0, app)
+
+
 def until(what, condition, app=None, patience=PATIENCE):
-    """What condition() gives, once that is true."""
+    """Waits until condition() is true, and returns its value."""
     end = time.monotonic() + patience
     while True:
         got = condition()
@@ -88,7 +94,7 @@ def until(what, condition, app=None, patience=PATIENCE):
 
 
 def findings_text(rows):
-    """A line for each finding, with a star where it is open; indented, its evidence."""
+    """Returns a line for each finding, with a star if it is open; below it, indented, its evidence."""
     lines = []
     for kind, _, is_open, _, name, value in rows:
         if kind == 'finding':
@@ -106,7 +112,7 @@ class App:
     count = 0
 
     def __init__(self, program, *args, stdin=None, width=1100, height=700, env=None, home=None, chooser=False):
-        """`chooser`: GTK's chooser of files will be used, which leaves some of its memory behind."""
+        """`chooser`: the test uses GTK's file chooser, which leaks some memory."""
         App.count += 1
         self.xwindow = None
         self.folder = home or tempfile.mkdtemp(prefix='app-', dir=os.environ['WEFT_TEST_DESKTOP'])
@@ -164,7 +170,7 @@ class App:
         return window['viewers'][index] if window and index < len(window['viewers']) else None
 
     def until(self, what, condition):
-        """Waits until condition(window) holds, and gives the window."""
+        """Waits until condition(window) holds, and returns the window."""
         def holds():
             window = self.window()
             return window if window and condition(window) else None
@@ -174,7 +180,7 @@ class App:
         return self.until(what, lambda w: index < len(w['viewers']) and condition(w['viewers'][index]))['viewers'][index]
 
     def shown(self):
-        """Waits for the trace to be shown, and for the keyboard to be the window's; gives the viewer."""
+        """Waits until the trace is shown and the window has the keyboard; returns the viewer."""
         self.until('a trace is shown', lambda w: w['page'] == 'view' and not w['loading'] and w['viewers'][0]['width'] == w['width'])
         self.focus()
         return self.viewer()
@@ -187,12 +193,12 @@ class App:
     def focus(self):
         if not self.xwindow:
             self.xwindow = until('a window on the display', self.xwindows, self)[-1]
-        xdo('windowfocus', '--sync', self.xwindow)
+        give_focus(self.xwindow, self)
         self.until('the window has the focus', lambda w: w['focused'])
 
     def focus_dialog(self):
         dialog = until('a dialog on the display', lambda: [w for w in self.xwindows() if w != self.xwindow], self)[-1]
-        xdo('windowfocus', '--sync', dialog)
+        give_focus(dialog, self)
 
     def key(self, *keys):
         for key in keys:
@@ -228,7 +234,7 @@ class App:
             xdo('keyup', key)
 
     def beat(self):
-        """How often the program had nothing else to do."""
+        """Returns how often the program has been idle."""
         try:
             with open(self.dump + '.beat', encoding='ascii') as file:
                 return int(file.read())
@@ -236,7 +242,7 @@ class App:
             return 0
 
     def settled(self, index=0):
-        """The viewer once it does not move or change its size any more, though its program has had time to."""
+        """Returns the viewer once its position and size are stable, although the program has had time to change them."""
         since, last = self.beat(), self.viewer(index)
 
         def still():
@@ -249,12 +255,12 @@ class App:
         return last
 
     def focus_canvas(self):
-        """A click where nothing is gives the keyboard to the picture."""
+        """A click on an empty place gives the keyboard to the picture."""
         self.settled()
         self.click(*self.empty_place())
 
     def empty_place(self):
-        """A point of the picture 30 px from any line."""
+        """Returns a point of the picture 30 px from any line."""
         viewer = self.viewer()
         for down in range(20, int(viewer['height']) - 40, 7):
             for right in range(40, int(viewer['width']) - 40, 40):
@@ -264,14 +270,14 @@ class App:
         raise AssertionError('no place is empty')
 
     def accessibles(self):
-        """All that assistive technology finds in the application."""
+        """Returns all objects that assistive technology finds in the application."""
         import pyatspi
         from gi.repository import Atspi, GLib
-        # Otherwise what does not answer within 0.8 s is taken for gone, as a window on a busy machine; and a press may count twice.
+        # Otherwise an object without an answer within 0.8 s counts as gone, like a window on a busy machine; and a press may count twice.
         Atspi.set_timeout(int(PATIENCE * 1000), int(PATIENCE * 1000))
         found, todo = [], []
         for one in pyatspi.Registry.getDesktop(0):
-            with contextlib.suppress(GLib.GError):  # a window that was there before, and is just going
+            with contextlib.suppress(GLib.GError):  # an old window that is closing
                 if one is not None and one.get_process_id() == self.process.pid:
                     todo.append(one)
         while todo:
@@ -279,16 +285,16 @@ class App:
             try:
                 found.append(one)
                 todo += [child for child in one if child is not None]
-            except Exception:  # it went away while it was looked at
+            except Exception:  # it vanished during the query
                 continue
         return found
 
     def which(self, suits):
-        """Those of accessibles() that suit."""
+        """Returns the matching objects of accessibles()."""
         from gi.repository import GLib
         found = []
         for one in self.accessibles():
-            with contextlib.suppress(GLib.GError, NotImplementedError):  # it went away while it was looked at
+            with contextlib.suppress(GLib.GError, NotImplementedError):  # it vanished during the query
                 if suits(one):
                     found.append(one)
         return found
@@ -297,7 +303,7 @@ class App:
         return next(iter(self.which(lambda one: one.name == name)), None)
 
     def act(self, what, find):
-        """Does what assistive technology can do with what find() gives.  The panel may replace a button between the look and the press."""
+        """Performs the accessible action of the object that find() returns.  The panel may replace a button between the query and the press."""
         from gi.repository import GLib
 
         def done():
@@ -307,20 +313,20 @@ class App:
         until(what, done, self)
 
     def press(self, name):
-        """Presses the button of that name, as assistive technology does."""
+        """Presses the button of that name through AT-SPI."""
         self.act(f'a button {name}', lambda: self.accessible(name))
 
     def buttons(self, start):
-        """Those whose accessible names begin so."""
+        """Returns the buttons whose accessible names start so; old versions of GTK leave the mark of the mnemonic in the name."""
         import pyatspi
-        return self.which(lambda one: one.getRole() == pyatspi.ROLE_PUSH_BUTTON and (one.name or '').startswith(start))
+        return self.which(lambda one: one.getRole() == pyatspi.ROLE_PUSH_BUTTON and (one.name or '').lstrip('_').startswith(start))
 
     def press_first(self, start):
-        """Presses the first button whose name begins so."""
+        """Presses the first button whose name starts so."""
         self.act(f'a button {start}', lambda: next(iter(self.buttons(start)), None))
 
     def place_of(self, start):
-        """A point on the button whose name begins so."""
+        """Returns a point on the button whose name starts so."""
         import pyatspi
         from gi.repository import GLib
 
@@ -336,16 +342,16 @@ class App:
         return x + left, y + top
 
     def click_on(self, start):
-        """Points at the button whose name begins so, and clicks."""
+        """Points at the button whose name starts so, and clicks."""
         self.click(*self.place_of(start))
 
     def choose(self, name):
-        """Chooses what has that name in the menu that is open."""
+        """Chooses the item of that name in the open menu."""
         self.act(f'{name} in a menu', lambda: self.accessible(name))
 
     @contextlib.contextmanager
     def drag_in(self, drag, path):
-        """Drops a file into the middle of the window, out of another one."""
+        """Drops a file from another window into the middle of the window."""
         other = subprocess.Popen([drag, path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         try:
             def shown():
@@ -367,32 +373,32 @@ class App:
 
     @staticmethod
     def drawn(window):
-        """Whether a window shows more than one colour."""
+        """Returns whether a window shows more than one colour."""
         run = subprocess.run(['import', '-depth', '8', '-window', window, 'ppm:-'], capture_output=True, check=False, timeout=PATIENCE)
         pixels = run.stdout.split(b'\n', 3)[-1]
         return len({pixels[i:i + 3] for i in range(0, len(pixels) - 3, 3)}) > 1
 
     def find(self, text):
-        """Types it into the search bar, and waits until all was searched."""
+        """Types the text into the search bar, and waits for the end of the search."""
         self.key('slash')
         self.until('the search bar', lambda w: w['finding'] and w['typing'])
         self.type(text)
         return self.until('all was searched', lambda w: w['viewers'][0]['search'] == text and not w['viewers'][0]['searching'])
 
     def share(self, colour):
-        """How many pixels in a thousand have it."""
+        """Returns the share of pixels with that colour, in thousandths."""
         width, height, pixels = self.picture()
         return 1000 * sum(pixels[i:i + 3] == colour for i in range(0, len(pixels), 3)) / (width * height)
 
     def place(self, promise, index=0):
-        """A point on the line of a promise, by its id, in the window."""
+        """Returns a point on the line of a promise, by its id, in the window."""
         for number, left, right, y in self.viewer(index)['promises']:
             if number == promise:
                 return (left + right) / 2, y
         raise AssertionError(f'promise {promise} is not seen')
 
     def picture(self, name=None):
-        """The window's pixels: width, height, bytes of red, green and blue."""
+        """Returns the window's pixels: width, height, bytes of red, green and blue."""
         run = subprocess.run(['import', '-depth', '8', '-window', self.xwindow, 'ppm:-'], check=True, capture_output=True, timeout=PATIENCE)
         kind, size, _, pixels = run.stdout.split(b'\n', 3)
         assert kind == b'P6', kind
@@ -402,7 +408,7 @@ class App:
         return width, height, pixels
 
     def quit(self):
-        """As a person would; what a sanitizer has to say at the end is said."""
+        """Quits by the keyboard; reports of a sanitizer at the end are failures."""
         if self.process.poll() is None:
             self.focus()
             self.key('ctrl+q')
@@ -413,7 +419,7 @@ class App:
 
 
 def run(tests):
-    """Each function with its name; those named on the command line, if any are."""
+    """Runs each function and prints its name; only those in WEFT_TEST_ONLY if it is set."""
     failed = []
     wanted = os.environ.get('WEFT_TEST_ONLY', '').split()
     chosen = [test for test in tests if not wanted or test.__name__ in wanted]

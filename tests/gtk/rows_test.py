@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# rows_test.py: window and page say the same of what went wrong and of what is in flight, word for word.  SPDX-License-Identifier: ISC
+# rows_test.py: window and page show the same findings and the same promises in flight, word for word.  SPDX-License-Identifier: ISC
 """rows_test.py WEFT-VIEW WEFT ARP PLANTED DRIVER HTTP-SERVER EXAMPLE...
 
 The traces: the examples, and a program with each fault that can be planted, recorded whole, into a ring and cut short.  HTTP-SERVER may be
@@ -42,11 +42,11 @@ def traces():
             path = os.path.join(folder, f'planted-{fault}-{how}')
             subprocess.run([planted, '--show', how, str(fault), '1', path], check=True, stdout=subprocess.DEVNULL, timeout=60)
             if subprocess.run([weft, 'info', path], capture_output=True, check=False, timeout=60).returncode == 0:
-                yield path  # one that is cut before its first event is no trace
+                yield path  # a trace that is cut before its first event is invalid
 
 
 def served(path, end):
-    """A trace of the file server, with a client that gets a file and one that is not there, and one that never says what it wants."""
+    """Records the file server with a client that gets a file and a missing one, and a client that never sends its request."""
     with Server(http_server, here, trace=path) as server, server.connect() as client, server.connect() as silent:
         for name, status in (('rows_test.py', 200), ('nothing', 404)):
             client.send(get('/' + name))
@@ -58,7 +58,7 @@ def served(path, end):
 
 
 def of_window(path):
-    """The rows of findings, then the same with each of the first few opened in turn; then those of what is in flight at the end."""
+    """Returns the rows of findings, then the same with each of the first few opened in turn; then the rows in flight at the end."""
     with App(view, path) as app:
         app.shown()
         app.key('e')
@@ -74,9 +74,9 @@ def of_window(path):
         return said + [app.until('what is in flight', lambda w: w['side'] == 'live' and w['in_flight'])['in_flight']]
 
 
-def window_and_page_say_the_same():
+def window_and_page_show_the_same_rows():
     fetched = subprocess.run([os.path.join(here, '..', 'web', 'driver'), driver], timeout=300, check=False).returncode
-    if fetched == 77:  # it says why
+    if fetched == 77:  # the difference is printed
         sys.exit(77)
     assert fetched == 0, fetched
     paths = list(traces())
@@ -97,4 +97,4 @@ def window_and_page_say_the_same():
     assert {'summary', 'finding', 'heading', 'evidence', 'text', 'nothing', 'entry', 'fact'} <= kinds and {'alarm', 'doubt', 'plain'} <= tones
 
 
-sys.exit(run([window_and_page_say_the_same]))
+sys.exit(run([window_and_page_show_the_same_rows]))

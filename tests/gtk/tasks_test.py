@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# tasks_test.py: what one asks of a server's trace, as a person does it, counted.  SPDX-License-Identifier: ISC
+# tasks_test.py: usual questions about a server's trace, answered like a user does, with the number of actions.  SPDX-License-Identifier: ISC
 """tasks_test.py WEFT-VIEW WEFT SLOW ARP [SLOW_NODE]
 
 SLOW makes traces of a server with one slow request.  An action is a key, a click, or a word that is typed."""
@@ -17,26 +17,26 @@ under_a_desktop()
 view, weft, slow, arp, *slow_node = map(os.path.abspath, sys.argv[1:])
 folder = tempfile.mkdtemp(prefix='tasks-', dir=os.environ['WEFT_TEST_DESKTOP'])
 
-# What the first part that is told of says, and the label of whom it leads to.
+# The text of the first part, and the label of the promise to which it leads.
 CAUSES = {
-    'dependency': ('waiting for timer', '"db query", which comes from outside; usually 1.00 ms', 'db query'),
+    'dependency': ('waiting for timer', ', an external event; usually 1.00 ms', 'db query'),
     'lock': ('waiting for lock', '"cache", which request', 'GET /export'),
-    'stall': ('may have come, but request', '"GET /report" ran: nobody could hear of it sooner', 'GET /report'),
-    'queue': ('was ready, but request', '"GET /report" ran', 'GET /report'),
-    'data': ('waiting for read', '"body", which comes from outside', 'body'),
+    'stall': ('which may have been due while request', '"GET /report" ran', 'GET /report'),
+    'queue': ('ready while request', '"GET /report" ran', 'GET /report'),
+    'data': ('waiting for read', ', an external event', 'body'),
 }
 
 # The same of a server of Node.js, as Debian installs it.
 CAUSES_IN_NODE = {
     'dependency': r'waiting for connection (\d+) "to 127\.0\.0\.1:\d+" to answer',
-    'stall': r'may have come, but connection (\d+) "from .*" ran: nobody could hear of it sooner',
+    'stall': r'which may have been due while connection (\d+) "from .*" ran',
     'lock': r'waiting for timer (\d+) "\d\d\d ms"',
-    'data': r'waiting for read (\d+) of connection \d+ "from .*", which comes from outside',
+    'data': r'waiting for read (\d+) of connection \d+ "from [^"]*" \(.*\), an external event',
 }
 
 
 class Person:
-    """Counts what is done."""
+    """Counts actions."""
 
     def __init__(self, app):
         self.app, self.actions = app, 0
@@ -65,7 +65,7 @@ def trace(case):
     return path
 
 
-def why_is_the_slowest_request_slow():
+def slowest_request_is_explained():
     for case, (begin, end, leads_to) in CAUSES.items():
         with App(view, trace(case)) as app:
             app.shown()
@@ -89,7 +89,7 @@ def why_is_the_slowest_request_slow():
             app.until_viewer('the part leads to who took it', lambda v, culprit=culprit: v['selected'] == culprit)
 
 
-def why_a_read_of_node_took_so_long():
+def slow_read_of_node_is_explained():
     if not slow_node:
         print('SKIPPED: no program of others is recorded by a build with sanitizers')
     for case, says in CAUSES_IN_NODE.items() if slow_node else ():
@@ -115,7 +115,7 @@ def why_a_read_of_node_took_so_long():
             app.until_viewer('the part leads to who took it', lambda v, culprit=int(found[1]): v['selected'] == culprit)
 
 
-def a_promise_alone_has_its_path_above_it():
+def focused_promise_shows_its_path():
     with App(view, trace('lock')) as app:
         app.shown()
         app.find('item longer:20ms')
@@ -135,18 +135,18 @@ def a_promise_alone_has_its_path_above_it():
 
 
 def line_of(path, label):
-    """What weft dump says of the promise of that label."""
+    """Returns the line of weft dump about the promise with that label."""
     dump = subprocess.run([weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout
     return next(line for line in dump.splitlines() if f'"{label}"' in line)
 
 
 def labelled(path, label):
-    """The id of the promise of that label."""
+    """Returns the id of the promise with that label."""
     return int(line_of(path, label).split()[1])
 
 
-def what_an_arrow_means():
-    """To point at it is enough; so it is at a line."""
+def arrow_explains_itself():
+    """The tip of an arrow, and of a line, explains it."""
     path = trace('lock')
     disk = labelled(path, 'disk')
     with App(view, path) as app:
@@ -161,7 +161,7 @@ def what_an_arrow_means():
         app.at(line[1] + 30, line[3])
         app.until_viewer('a line says what it is', lambda v: v['tip'].startswith('disk, timer, promise '))
         person = Person(app)
-        for away in range(5, 60, 3):  # whoever reads it may stand above or below
+        for away in range(5, 60, 3):  # the reader may be above or below
             for y in (line[3] - away, line[3] + away):
                 app.at(line[2], y)
                 viewer = app.settled()
@@ -170,12 +170,12 @@ def what_an_arrow_means():
             else:
                 continue
             break
-        assert re.fullmatch(rf'\w+ \d+( "[^"]*")? read the result of timer {disk} "disk" at [\d.]+ .?s, (as soon as|.* after) it came', viewer['tip']), viewer['tip']
+        assert re.fullmatch(rf'\w+ \d+( "[^"]*")? read the result of timer {disk} "disk" at [\d.]+ .?s, (as soon as|.* after) it was ready', viewer['tip']), viewer['tip']
         assert person.actions == 0
         app.picture('arrow')
 
 
-def what_all_the_time_was_waited_for():
+def total_waiting_time_is_attributed():
     with App(view, trace('lock')) as app:
         app.shown()
         app.key('Escape')
@@ -197,7 +197,7 @@ def what_all_the_time_was_waited_for():
         app.until_viewer('it goes', lambda v: v['height'] == before)
 
 
-def all_of_a_kind_are_folded():
+def promises_of_a_kind_are_folded():
     path = trace('lock')
     one, inside = labelled(path, 'GET /item/1000'), labelled(path, 'disk')
     with App(view, path) as app:
@@ -215,13 +215,13 @@ def all_of_a_kind_are_folded():
         assert len(set(height.values())) < rows and height[inside] == height[labelled(path, 'GET /export')], height
         assert person.actions == 2
         app.picture('folded')
-        time.sleep(0.5)  # GTK counts no double click that begins soon after a click elsewhere
+        time.sleep(0.5)  # GTK does not count a double click that starts soon after a click elsewhere
         app.click(line[1] + 5, height[one], times=2)
         app.until_viewer('a double click unfolds them', lambda v: v['folds'] == [] and len({p[3] for p in v['promises']}) == rows)
 
 
-def rows_in_groups():
-    """One key puts all of a kind together; so all of a library, and of a place in the source, are one line by one key."""
+def rows_are_grouped():
+    """One key groups promises by kind; one key folds a library, and one a place in the source."""
     path = trace('lock')
     kinds = {int(i): kind for i, kind in re.findall(r'^promise (\d+) (\w+)', subprocess.run(
         [weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout, re.M)}
@@ -247,9 +247,9 @@ def rows_in_groups():
         assert len({p[3] for p in viewer['promises']}) < len({p[3] for p in before['promises']})
 
 
-def each_action_by_its_key():
-    """Whatever the window of shortcuts lists does something that a person sees, by its key and keys before it alone."""
-    one = ['shift+Down']  # the first that is seen is selected
+def every_action_has_a_key():
+    """Every action in the window of shortcuts has a visible effect, by its key and earlier keys alone."""
+    one = ['shift+Down']  # the first promise in view is selected
     actions = [([], key) for key in ('plus', 'space', 'S', 'o', 'L', 't', 'F9', 'slash', 'q', 'F', 'e', 'd', 's', 'question', 'G', 'shift+Down', 'ctrl+e')]
     actions += [(['plus', 'plus', 'plus', 'Right', 'Right', 'Right'], key) for key in ('Home', 'minus', 'Left', 'Right', 'Prior', 'Next', 'alt+Left')]
     actions += [(one, key) for key in ('z', 'h', 'l', 'M', 'i', 'b', 'B', 'j', 'J', 'K', 'Escape', 'shift+F10', 'y', 'shift+Down', 'ctrl+l')]
@@ -285,8 +285,8 @@ def each_action_by_its_key():
                 app.key('G', 'G', 'G')
 
 
-def what_assistive_technology_reads():
-    """Of a track, a finding and a row of the table: name, role, state."""
+def assistive_technology_reads_the_picture():
+    """Name, role and state of a track, a finding and a row of the table."""
     import pyatspi
     with App(view, trace('connections')) as app:
         app.shown()
@@ -295,13 +295,13 @@ def what_assistive_technology_reads():
 
         def told(what):
             return app.which(lambda a: a.name == 'Promises of connections' and a.getRole() == pyatspi.ROLE_IMAGE and re.search(what, a.description))
-        until('a track', lambda: told(r'^client 1, connection, promise \d+: begins at .*; a track of \d+ rows$'), app)
+        until('a track', lambda: told(r'^client 1, connection, promise \d+: starts at .*; a track of \d+ rows$'), app)
         app.key('b')
-        until('a folded one', lambda: told(r'; a track, folded: what belongs to it, \d+ promises, is on its line$'), app)
+        until('a folded one', lambda: told(r'; a folded track with \d+ promises$'), app)
         app.key('b')
         until('unfolded', lambda: told(r'; a track of \d+ rows$'), app)
         app.key('q')
-        app.until('the table', lambda w: w['side'] == 'sorts' and w['sorts'])
+        app.until('the table', lambda w: w['side'] == 'types' and w['types'])
 
         def row(state):
             return app.which(lambda a: a.getRole() == pyatspi.ROLE_PUSH_BUTTON and a.name == 'request "GET /*"' and re.search(r'^30 · p50 ', a.description) and
@@ -321,7 +321,7 @@ def what_assistive_technology_reads():
         until('it is open', lambda: finding(True), app)
 
 
-def everything_of_one_connection_alone():
+def focus_shows_one_connection():
     path = trace('connections')
     one = labelled(path, 'client 2')
     with App(view, path) as app:
@@ -355,8 +355,8 @@ def all_reads_are_folded():
         assert person.actions == 2
 
 
-def the_time_between_two_events():
-    """From where one request ends to where another begins, exactly, though the pointer was only near."""
+def time_between_two_events_is_measured():
+    """Exactly from the end of one request to the start of another, although the pointer was only near."""
     path = trace('connections')
     first, second = labelled(path, 'GET /3'), labelled(path, 'GET /20')
     times = re.compile(r'(\d+)\.(\d{9}) \.\. (\d+)\.(\d{9})')
@@ -382,8 +382,8 @@ def record(mode):
     return path
 
 
-def twenty_milliseconds_in_two_seconds_of_sleep():
-    """They are seen at once; what is measured is as long as it was; one key shows the sleep."""
+def short_work_in_long_sleep_is_visible():
+    """The work is visible at once; its measured length is right; one key shows the sleep."""
     path = record('bad')
     wanted = re.search(r'promise (\d+) .* (\d+)\.(\d{9}) \.\. (\d+)\.(\d{9})', line_of(path, 'ring.write'))
     one = int(wanted[1])
@@ -406,7 +406,7 @@ def twenty_milliseconds_in_two_seconds_of_sleep():
         app.until_viewer('back', lambda v: v['promises'] == folded['promises'] and v['to_ns'] == folded['to_ns'])
 
 
-def where_a_good_run_and_a_bad_one_part():
+def first_difference_of_two_runs_is_found():
     with App(view, '--compare', record('good'), record('bad')) as app:
         app.until('both', lambda w: len(w['viewers']) == 2 and not w['loading'] and w['explained'])
         app.shown()
@@ -423,14 +423,14 @@ def where_a_good_run_and_a_bad_one_part():
         app.picture('parted')
 
 
-def ten_moves_and_ten_times_back():
+def ten_moves_are_undone():
     path = trace('lock')
     one = labelled(path, 'GET /item/1000')
     with App(view, path) as app:
         app.shown()
 
         def seen():
-            """All that the picture is made of, but not what the pointer happens to be on."""
+            """Returns everything that determines the picture, but not the promise under the pointer."""
             viewer = app.settled()
             return {key: viewer[key] for key in ('from_ns', 'to_ns', 'focus', 'selected', 'folds', 'search', 'promises', 'height')}
 
@@ -452,22 +452,22 @@ def ten_moves_and_ten_times_back():
             until(f'as after {steps} moves', lambda steps=steps: seen() == pictures[steps], app)
 
 
-def the_sort_that_cost_most():
+def most_expensive_type_is_found():
     with App(view, trace('dependency')) as app:
         app.shown()
         person = Person(app)
         person.key('q')
-        window = app.until('the table', lambda w: w['side'] == 'sorts' and w['sorts'])
-        sorts = [row[4] for row in window['sorts'] if row[0] == 'finding']
+        window = app.until('the table', lambda w: w['side'] == 'types' and w['types'])
+        sorts = [row[4] for row in window['types'] if row[0] == 'finding']
         assert sorts[:2] == ['request "GET /item/*"', 'timer "db query"'], sorts
         person.actions += 1
         app.click_on('request "GET /item/*"')
-        app.until('its slowest', lambda w: any(row[0] == 'link' and row[4] == 'GET /item/1000' and row[5] == '30.2 ms' for row in w['sorts']))
+        app.until('its slowest', lambda w: any(row[0] == 'link' and row[4] == 'GET /item/1000' and row[5] == '30.2 ms' for row in w['types']))
         assert person.actions == 2
         app.picture('table')
 
 
-sys.exit(run([why_is_the_slowest_request_slow, why_a_read_of_node_took_so_long, what_an_arrow_means, what_all_the_time_was_waited_for, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, rows_in_groups, each_action_by_its_key,
-              what_assistive_technology_reads,
-              everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, where_a_good_run_and_a_bad_one_part,
-              twenty_milliseconds_in_two_seconds_of_sleep, ten_moves_and_ten_times_back, the_sort_that_cost_most]))
+sys.exit(run([slowest_request_is_explained, slow_read_of_node_is_explained, arrow_explains_itself, total_waiting_time_is_attributed, focused_promise_shows_its_path, promises_of_a_kind_are_folded, rows_are_grouped, every_action_has_a_key,
+              assistive_technology_reads_the_picture,
+              focus_shows_one_connection, all_reads_are_folded, time_between_two_events_is_measured, first_difference_of_two_runs_is_found,
+              short_work_in_long_sleep_is_visible, ten_moves_are_undone, most_expensive_type_is_found]))

@@ -1,4 +1,4 @@
-# traces.py: the traces that windows are shown, each made once.  SPDX-License-Identifier: ISC
+# traces.py: the traces of the window tests, each created once.  SPDX-License-Identifier: ISC
 import os
 import subprocess
 import tempfile
@@ -32,5 +32,5 @@ def span(viewer):
 
 
 def lost_in(viewer):
-    """Of arp bad: who never came to its end."""
+    """Returns the promise of arp bad that never resolves."""
     return max(viewer['promises'], key=lambda p: (p[2], p[2] - p[1]))[0]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# window_test.py: the window as a person meets it.  SPDX-License-Identifier: ISC
+# window_test.py: the basic use of the window.  SPDX-License-Identifier: ISC
 """window_test.py WEFT-VIEW WEFT ARP GENERATE
 
 WEFT_TEST_ONLY names tests, separated by spaces; WEFT_TEST_PICTURES is a folder for screenshots."""
@@ -26,7 +26,7 @@ def colours(app):
     return {pixels[i:i + 3] for i in range(0, len(pixels), 3 * 7)}
 
 
-def it_shows_a_trace():
+def trace_is_shown():
     with App(view, record('bad')) as app:
         viewer = app.shown()
         window = app.window()
@@ -37,7 +37,7 @@ def it_shows_a_trace():
         app.picture('shown')
 
 
-def wheel_and_drag_move_it():
+def wheel_and_drag_move_the_picture():
     with App(view, generated('random', '20k')) as app:
         before = app.shown()
         x, y = before['x'] + before['width'] / 4, before['y'] + before['height'] / 2
@@ -64,7 +64,7 @@ def wheel_and_drag_move_it():
         app.until_viewer('the other way the wheel zooms out', lambda v: span(v) > span(panned) * 1.1)
 
 
-def keys_move_it():
+def keys_move_the_picture():
     with App(view, generated('random', '20k')) as app:
         before = app.shown()
         app.key('plus', 'plus', 'plus')
@@ -81,7 +81,7 @@ def keys_move_it():
         app.until_viewer('Home shows all', lambda v: v['from_ns'] <= 0 and v['to_ns'] >= v['end_ns'])
 
 
-def scrollbars_say_where_one_is_and_move_it():
+def scrollbars_show_and_move_the_view():
     with App(view, generated('random', '20k')) as app:
         viewer = app.shown()
         app.key('plus', 'plus', 'plus', 'plus')
@@ -98,7 +98,7 @@ def scrollbars_say_where_one_is_and_move_it():
         app.until_viewer('dragging the other goes to later rows', lambda v: v['focus'] > before['focus'])
 
 
-def start_and_duration_are_set_in_words():
+def start_and_duration_accept_text():
     with App(view, generated('random', '20k')) as app:
         before = app.shown()
         app.key('d')
@@ -119,7 +119,7 @@ def start_and_duration_are_set_in_words():
         assert before['end_ns'] > 25000
 
 
-def what_cannot_be_read_is_said():
+def unreadable_file_is_reported():
     path = os.path.join(folder, 'letter.txt')
     with open(path, 'w', encoding='utf-8') as file:
         file.write('Dear all, this is no trace.\n')
@@ -128,14 +128,14 @@ def what_cannot_be_read_is_said():
         assert 'letter.txt' in window['error'] and 'trace' in window['error'], window['error']
         assert window['title'] == 'letter.txt'
         app.focus()
-        app.click_on('Try _Again')
+        app.click_on('Try ')
         app.until('it still is none', lambda w: w['page'] == 'error' and w['loads'] == 2)
         with open(generated('random', '20k'), 'rb') as trace, open(path, 'wb') as file:
             file.write(trace.read())
         app.until('it can be read by now', lambda w: w['page'] == 'view' and w['title'] == 'letter.txt')
 
 
-def the_command_starts_it():
+def weft_view_starts_the_window():
     with App(weft, record('bad'), record('good')) as app:
         app.shown()
         assert [w['title'] for w in app.state()['windows']] == ['bad and 1 more'], app.brief()
@@ -151,23 +151,23 @@ def the_command_starts_it():
     assert got.returncode == 2 and 'weft html' in got.stderr, got
 
 
-def standard_input_is_a_trace():
+def trace_is_read_from_standard_input():
     with open(generated('random', '20k'), 'rb') as trace:
         with App(view, '-', stdin=trace) as app:
             app.shown()
             assert app.window()['title'] == 'standard input'
-            app.key('F5')  # has been read: nothing happens
+            app.key('F5')  # completely read: no reload
             app.key('plus')
             app.until_viewer('it goes on', lambda v: v['from_ns'] > 0)
 
 
 sys.exit(run([
-    it_shows_a_trace,
-    wheel_and_drag_move_it,
-    keys_move_it,
-    scrollbars_say_where_one_is_and_move_it,
-    start_and_duration_are_set_in_words,
-    what_cannot_be_read_is_said,
-    the_command_starts_it,
-    standard_input_is_a_trace,
+    trace_is_shown,
+    wheel_and_drag_move_the_picture,
+    keys_move_the_picture,
+    scrollbars_show_and_move_the_view,
+    start_and_duration_accept_text,
+    unreadable_file_is_reported,
+    weft_view_starts_the_window,
+    trace_is_read_from_standard_input,
 ]))

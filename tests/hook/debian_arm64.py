@@ -6,7 +6,7 @@ import subprocess
 
 
 def fetch(folder, package, wanted):
-    """The folder of libraries in `folder` with the file `wanted`, once `package` was fetched, with lists and caches of its own; None: it cannot be had."""
+    """Returns the folder of libraries in `folder` with the file `wanted`, after fetching `package` with its own lists and caches; None if it is unavailable."""
     library = os.path.join(folder, 'usr', 'lib', 'aarch64-linux-gnu')
     if os.path.exists(os.path.join(library, wanted)):
         return library

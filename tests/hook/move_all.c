@@ -1,8 +1,8 @@
-/* move_all [--limit=N] FILE|FOLDER...: moves the entry of every function of every library there, and reads what came out.
+/* move_all [--limit=N] FILE|FOLDER...: moves the entry of every function of every library there, and verifies the result.
  *
- * A function is moved as it would be in a process, but its slot is only a place in memory.  What is in the slot is then decoded
- * by a decoder of its own and compared with the function, instruction by instruction; so are the jump in the function, the jump
- * back, and where its other jumps lead.  Prints how many were moved, and refused, by reason; exits with 1 where one is wrong.
+ * A function is moved as in a process, but its slot is only a place in memory.  A separate decoder then compares the slot with
+ * the function, instruction by instruction, and checks the jump in the function, the jump back, and the targets of other jumps.
+ * Prints the numbers of moved and of refused functions, by reason; exits with 1 if a moved function is wrong.
  * SPDX-License-Identifier: ISC */
 #include <capstone/capstone.h>
 #include <elf.h>
@@ -134,12 +134,12 @@ static struct {
 	size_t target_count, target_room, moved_count, moved_room;
 } jumps;
 
-static void *one_more(void *items, size_t count, size_t *room, size_t bytes)
+static void *one_more(void *items, size_t count, size_t *readable_bytes, size_t bytes)
 {
-	if (count < *room)
+	if (count < *readable_bytes)
 		return items;
-	*room = *room ? 2 * *room : 1024;
-	void *more = realloc(items, *room * bytes);
+	*readable_bytes = *readable_bytes ? 2 * *readable_bytes : 1024;
+	void *more = realloc(items, *readable_bytes * bytes);
 	if (!more)
 		exit(2);
 	return more;
@@ -196,8 +196,8 @@ static const char *read_jumps_x86(const struct check *c)
 {
 	uint64_t at = c->e->at, end = at + c->m->patch_at + c->m->moved_bytes;
 	const uint8_t *code = c->e->code;
-	size_t room = c->e->bytes;
-	while (cs_disasm_iter(x86, &code, &room, &at, c->from)) {
+	size_t readable_bytes = c->e->bytes;
+	while (cs_disasm_iter(x86, &code, &readable_bytes, &at, c->from)) {
 		const cs_x86 *x = &c->from->detail->x86;
 		bool jumps_out = cs_insn_group(x86, c->from, CS_GRP_JUMP) && x->operands[0].type == X86_OP_IMM &&
 				 (uint64_t)x->operands[0].imm - c->e->at >= c->e->bytes;
@@ -221,9 +221,9 @@ static const char *read_x86(struct check *c)
 	if (!why && !ended && (!next_to(c, x86) || !goes_to(c->to, "jmp", end)))
 		why = "it does not go back";
 	const uint8_t *patch = c->m->patch;
-	size_t room = c->m->patch_bytes;
+	size_t readable_bytes = c->m->patch_bytes;
 	uint64_t at = c->e->at + c->m->patch_at;
-	if (!why && (!cs_disasm_iter(x86, &patch, &room, &at, c->to) || !goes_to(c->to, "jmp", c->e->slot)))
+	if (!why && (!cs_disasm_iter(x86, &patch, &readable_bytes, &at, c->to) || !goes_to(c->to, "jmp", c->e->slot)))
 		why = "the function does not go to its slot";
 	return why ? why : read_jumps_x86(c);
 }
@@ -324,9 +324,9 @@ static const char *read_arm64(struct check *c)
 	if (!why && !ended && !leads_to(c, end))
 		why = "it does not go back";
 	const uint8_t *patch = c->m->patch + c->m->patch_bytes - 4;
-	size_t room = 4;
+	size_t readable_bytes = 4;
 	uint64_t at = c->e->at + c->m->patch_at + c->m->patch_bytes - 4;
-	if (!why && (!cs_disasm_iter(arm64, &patch, &room, &at, c->to) || c->to->id != ARM64_INS_B ||
+	if (!why && (!cs_disasm_iter(arm64, &patch, &readable_bytes, &at, c->to) || c->to->id != ARM64_INS_B ||
 			(uint64_t)c->to->detail->arm64.operands[0].imm != c->e->slot))
 		why = "the function does not go to its slot";
 	return why;
@@ -358,7 +358,8 @@ static void try_function(const struct weft__entry_code *e, bool is_arm, const ch
 		refuse(why, name);
 		return;
 	}
-	struct check c = {.e = e, .m = &m, .from = one, .to = two, .from_at = e->at, .from_code = e->code, .from_room = e->room};
+	struct check c = {
+	    .e = e, .m = &m, .from = one, .to = two, .from_at = e->at, .from_code = e->code, .from_room = e->readable_bytes};
 	/* What stays at the function's place, endbr64 or a bti, is in the slot too, where the original begins. */
 	c.to_code = m.slot + m.original;
 	c.to_at = e->slot + m.original;
@@ -394,7 +395,7 @@ static void try_table(const unsigned char *file, size_t size, const Elf64_Shdr *
 			continue;
 		struct weft__entry_code code = {.code = file + p->p_offset + (s->st_value - p->p_vaddr),
 		    .bytes = s->st_size,
-		    .room = p->p_filesz - (s->st_value - p->p_vaddr),
+		    .readable_bytes = p->p_filesz - (s->st_value - p->p_vaddr),
 		    .at = s->st_value + 0x10000000,
 		    .slot = ((s->st_value + 0x10000000) & -64ull) - FAR * 64,
 		    .wrapper = 0x123456789abc};

@@ -1,7 +1,6 @@
-/* move_test.c: takes and calls functions that begin in every way that can be moved, and tries some that cannot be moved.
- *
- * None is called before it is taken, so that an emulator has not translated it yet.  Without cmocka: it is built for aarch64,
- * too, where nothing but a C library is.  SPDX-License-Identifier: ISC */
+/* move_test.c: moves and calls functions that start in every movable way, and tries some that cannot be moved. None is called
+ * before it is moved, so that an emulator has not translated it yet.  It does not use cmocka, since it is also built for aarch64,
+ * where only a C library is available. SPDX-License-Identifier: ISC */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +9,7 @@
 
 #include "adapters/hook/entry.h"
 
-/* A function; what follows it, which is not of it; and its size. */
+/* A function, the code behind it that does not belong to it, and its size. */
 #define FORM_BEFORE(name, text, rest)                                                                                            \
 	extern const size_t size_##name;                                                                                         \
 	__asm__(".text\n.p2align 4\n.globl form_" #name "\n.type form_" #name ", %function\nform_" #name ":\n" text "\n9: " rest \
@@ -19,7 +18,7 @@
 
 __asm__(".data\n.p2align 3\n.globl form_data\nform_data: .quad 1000\nform_pointer: .quad form_sum\n.text\n");
 
-/* A function's entry, its arguments twice, and what it then returns.  why: it is not taken. */
+/* The entry of a function, its arguments twice, and its result.  why: reason for which it is not moved. */
 #if defined(__x86_64__)
 FORM(sum, "push %rbx\nmov %rdi, %rbx\nlea (%rbx,%rsi), %rax\npop %rbx\nret")
 FORM(where, "mov (%rsp), %rax\nret")
@@ -113,7 +112,7 @@ typedef long form(long a, long b, void *c);
 
 extern const char __executable_start[], etext[];
 
-#define DECLARE(name, one, two, why)                                                                                             \
+#define DECLARE(name, one, two, refusal)                                                                                         \
 	form form_##name, wrap_##name;                                                                                           \
 	static form *original_##name;                                                                                            \
 	static int count_##name;                                                                                                 \
@@ -131,10 +130,10 @@ static const struct {
 	int *count;
 	const size_t *bytes;
 	long one, two;
-	const char *why;
+	const char *refusal;
 } forms[] = {
-#define ROW(name, one, two, why)                                                                                                 \
-	{#name, form_##name, wrap_##name, &original_##name, &count_##name, &size_##name, (long)one, (long)two, why},
+#define ROW(name, one, two, refusal)                                                                                             \
+	{#name, form_##name, wrap_##name, &original_##name, &count_##name, &size_##name, (long)one, (long)two, refusal},
     FORMS(ROW)};
 
 enum { COUNT = sizeof forms / sizeof *forms };
@@ -157,7 +156,7 @@ static bool can_run(const char *name)
 #endif
 }
 
-/* `deny`: of memory that is both writable and executable, from now on. */
+/* `deny`: from now on memory cannot be both writable and executable. */
 static void deny(void)
 {
 	enum { SET_MDWE = 65 };
@@ -174,15 +173,16 @@ int main(void)
 	for (size_t i = 0; i < COUNT; i++) {
 		entries[i] = (struct weft__entry){
 		    (void *)forms[i].function, *forms[i].bytes, (void *)forms[i].wrapper, (void **)forms[i].original, NULL};
-		wanted += forms[i].why == NULL;
+		wanted += forms[i].refusal == NULL;
 	}
-	size_t taken = weft__entries_take(entries, COUNT, (uintptr_t)__executable_start, (uintptr_t)etext, &slots);
+	size_t taken = weft__entries_patch(entries, COUNT, (uintptr_t)__executable_start, (uintptr_t)etext, &slots);
 	if (taken != wanted)
 		printf("%zu of %d are taken, %zu were to be\n", taken, COUNT, wanted);
 	failed += taken != wanted;
 	for (size_t i = 0; i < COUNT; i++) {
-		const char *why = entries[i].why, *should = forms[i].why;
-		check(why ? should && !strcmp(why, should) : !should, forms[i].name, why ? why : "is taken, and should not be");
+		const char *refusal = entries[i].refusal, *should = forms[i].refusal;
+		check(refusal ? should && !strcmp(refusal, should) : !should, forms[i].name,
+		    refusal ? refusal : "is taken, and should not be");
 		if (!can_run(forms[i].name))
 			continue;
 		for (size_t other = 0; other < COUNT; other++)
@@ -190,7 +190,7 @@ int main(void)
 		check(forms[i].function(1, 2, (void *)form_sum) == forms[i].one, forms[i].name, "returns something else");
 		check(forms[i].function(3, 4, (void *)form_sum) == forms[i].two, forms[i].name,
 		    "returns something else, the second time");
-		check(*forms[i].count == (why ? 0 : 2), forms[i].name, "goes another way");
+		check(*forms[i].count == (refusal ? 0 : 2), forms[i].name, "goes another way");
 	}
 	printf("%d forms, %zu taken, %d failed\n", COUNT, taken, failed);
 	return failed != 0;

@@ -1,8 +1,7 @@
-/* subject.c: a program that uses libuv and knows nothing of weft.  It has several moods, and prints what happens, so that its
- * output with recording can be compared with its output without.
+/* subject.c: a program that uses libuv and knows nothing of weft.  Its output with recording must equal its output without.
  *
- * subject MOOD.  Compiled with -DLATE it loads libuv, or the library that $LIBUV names, by dlopen(RTLD_LOCAL) and finds its
- * functions by dlsym().  SPDX-License-Identifier: ISC */
+ * subject MOOD.  Each mood uses libuv in another way.  Compiled with -DLATE it loads libuv, or the library that $LIBUV names, by
+ * dlopen(RTLD_LOCAL) and finds its functions by dlsym().  SPDX-License-Identifier: ISC */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -77,7 +76,7 @@ static void on_stat(uv_fs_t *request)
 	CALL(uv_fs_req_cleanup)(request);
 }
 
-/* A loop; a request of the thread pool, and then a timer. */
+/* Runs a loop with a request of the thread pool, followed by a timer. */
 static void work(void)
 {
 	uv_loop_t loop;
@@ -104,7 +103,7 @@ static void close_descriptors(void)
 		close(fd);
 }
 
-/* These system calls fail from now on. */
+/* Makes these system calls fail from now on. */
 static void forbid(unsigned one, unsigned two)
 {
 	struct sock_filter filter[] = {

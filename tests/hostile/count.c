@@ -1,9 +1,9 @@
-/* count.c: counts what a program does, so that tests can tell how its work grows without a clock.
+/* count.c: counts the steps and the memory of a program, so that tests can measure growth without a clock.
  *
- * The program is compiled with -fprofile-arcs: the compiler has counters in it, which are cheap, of how often it goes which way.
- * Their sum is the steps.  What the C library does on its behalf counts by its bytes.  It is the same in each run.  Memory is
- * what malloc() has lent at once, at most.  At the end, or soon after a limit is reached, "STEPS BYTES" is written to WEFT_COUNT.
- * The limit, WEFT_COUNT_STEPS, ends what would take for ever.  SPDX-License-Identifier: ISC */
+ * The program is compiled with -fprofile-arcs, which adds cheap counters of the branches.  Their sum is the number of steps.  The
+ * work of the C library counts by its bytes.  All numbers are the same in each run.  Memory is the maximum that malloc() has lent
+ * at one time.  At the end, or soon after a limit is reached, the program writes "STEPS BYTES" to WEFT_COUNT.  The limit
+ * WEFT_COUNT_STEPS ends a run that would not finish.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <gcov.h>
@@ -24,18 +24,18 @@ static uint64_t bytes_steps, limit = UINT64_MAX;
 static atomic_size_t lent, most;
 static const char *out;
 
-/* ---- The counters, as the compiler's library tells them: records of a tag, a length in bytes and numbers of 32 bits ---- */
+/* ---- Counters as libgcov defines them: records of a tag, a length in bytes and 32-bit numbers ---- */
 
 enum { MAGIC_WORDS = 4, TAG_COUNTERS = 0x01a10000 };
 
-/* Where -fprofile-info-section puts one for each file. */
+/* -fprofile-info-section puts one pointer per file here. */
 extern const struct gcov_info *const __start_weft_counted[], *const __stop_weft_counted[];
 
 struct reading {
 	uint64_t sum;
-	unsigned word;  /* of this file */
-	unsigned left;  /* words of this record */
-	bool is_length; /* a tag was read */
+	unsigned word;  /* word index in this file */
+	unsigned left;  /* words left in this record */
+	bool is_length; /* a tag has been read */
 	uint32_t tag, low;
 };
 
@@ -52,7 +52,7 @@ static void read_words(const void *data, unsigned bytes, void *arg)
 				r->sum += r->low | (uint64_t)*w << 32;
 			r->left--;
 		} else if (r->is_length) {
-			/* Counters that are all 0 are not there: a negative length. */
+			/* A negative length stands for counters that are all 0. */
 			r->left = (int32_t)*w > 0 ? *w / sizeof *w : 0;
 			r->is_length = false;
 		} else {
@@ -108,7 +108,7 @@ __attribute__((constructor)) static void begin(void)
 	setitimer(ITIMER_PROF, &often, NULL);
 }
 
-/* ---- The C library: --wrap finds the calls of the program alone ---- */
+/* ---- C library: --wrap redirects only the calls of the program ---- */
 
 #define COUNTED(result, name, parameters, arguments, bytes)                                                                      \
 	result __real_##name parameters;                                                                                         \
@@ -135,13 +135,13 @@ void *__wrap_memchr(const void *from, int c, size_t n)
 	return (void *)(uintptr_t)found;
 }
 
-/* ---- What would differ from run to run ---- */
+/* ---- Sources of differences between runs ---- */
 
 int __wrap_getentropy(void *key, size_t bytes);
-void __wrap_weft_meanwhile_begin(void *meanwhile);
+void __wrap_weft_background_work_start(void *meanwhile);
 
-/* Where tables have their entries is worth some percent of the steps.  Each table has a key of its own, as in the program itself:
- * two of one key would have their entries in one order. */
+/* The positions of entries in hash tables change some percent of the steps.  Each table has its own key, as in the program
+ * itself: two tables with one key would have their entries in the same order. */
 int __wrap_getentropy(void *key, size_t bytes)
 {
 	static uint64_t state;
@@ -152,14 +152,14 @@ int __wrap_getentropy(void *key, size_t bytes)
 	return 0;
 }
 
-/* Two OS threads would lose each other's steps, and what is given up when it proves vain would depend on who has a processor: the
- * work is done where its end is waited for. */
-void __wrap_weft_meanwhile_begin(void *meanwhile)
+/* Two OS threads would lose steps of each other, and the scheduler would decide when useless work is cancelled: the caller that
+ * waits for the result does the work itself. */
+void __wrap_weft_background_work_start(void *meanwhile)
 {
 	(void)meanwhile;
 }
 
-/* ---- Memory: of the whole process, its libraries included ---- */
+/* ---- Memory of the whole process, including its libraries ---- */
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);

@@ -6,7 +6,7 @@ memory (count.c), so that the answer is the same on any machine, however busy.  
 each byte of the trace, the output by 200 bytes too, beyond what it is for a tiny trace.  Two tables are printed: for each shape the worst of
 the verbs, for each verb the worst of the shapes.
 
-WEFT_HOSTILE=10M reads traces from 10 kB to 10 MB, instead of 10 kB to 1 MB; WEFT_HOSTILE_ROWS=FILE writes a row for each shape and verb, and
+WEFT_HOSTILE=10M reads traces from 10 kB to 10 MB, instead of 10 kB to 400 kB; WEFT_HOSTILE_ROWS=FILE writes a row for each shape and verb, and
 with WEFT_HOSTILE_GO_ON=1 shapes that the file has, and that were fine, are not read again;
 WEFT_HOSTILE_KEEP=DIRECTORY keeps the traces; WEFT_HOSTILE_VERBS=info,events runs some of the verbs.  tools/hostile does all of it.
 
@@ -25,19 +25,19 @@ import shapes
 
 WEFT, LOOK = (os.path.abspath(path) for path in sys.argv[1:3])
 WANTED = sys.argv[3:]
-SIZES = [10_000, 100_000, 1_000_000, 10_000_000] if os.environ.get('WEFT_HOSTILE') == '10M' else [10_000, 100_000, 1_000_000]
+SIZES = [10_000, 100_000, 1_000_000, 10_000_000] if os.environ.get('WEFT_HOSTILE') == '10M' else [10_000, 100_000, 400_000]
 
-STEPS_A_BYTE = 60       # times the logarithm of the size: what no verb may need more than
+STEPS_A_BYTE = 60       # times the logarithm of the size: limit for every verb
 MEMORY_A_BYTE = 200
 OUTPUT_A_BYTE = 200
-GROWTH = 1.35           # how much more than n log n from one size to ten times as much is still taken for n log n: n * n makes 8
-LEAST_STEPS = 3_000_000  # below that growth says nothing: constant parts are most of it
-CONSTANT = 0.75         # of what the smallest trace costs so much is constant for sure: pictures of larger ones may have less in them
-FIXED_STEPS = 30_000_000   # what small traces may need too: pictures, and the budget for long texts: 4 MB of characters that are no ASCII
+GROWTH = 1.35           # largest growth from one size to ten times as much that counts as n log n: n * n makes 8
+LEAST_STEPS = 3_000_000  # below that growth is meaningless: constant parts dominate
+CONSTANT = 0.75         # a cost of the smallest trace that is certainly constant: pictures of larger traces may contain less
+FIXED_STEPS = 30_000_000   # allowance for small traces: pictures, and the budget for long texts: 4 MB of non-ASCII characters
 FIXED_STEPS_OF_A_VIEWER = 100_000_000  # 50 frames
 FIXED_MEMORY = 1_000_000
 FIXED_MEMORY_OF_PICTURES = 4_200_000
-LEAST_BYTES = 50_000    # of a trace: below that constant parts are most of it, budgets for long texts are not reached, and growth says nothing
+LEAST_BYTES = 50_000    # bytes of a trace: below that constant parts dominate, budgets for long texts are not reached, and growth is meaningless
 FIXED_OUTPUT = 5_000_000   # the budget for long texts
 
 VERBS = {
@@ -85,14 +85,14 @@ def write(folder, name, trace):
 
 
 class Cost:
-    """What a verb does with a trace, once."""
+    """The result of a verb on a trace."""
 
     def __init__(self, steps, memory, output, status, stderr):
         self.steps, self.memory, self.output, self.status, self.stderr = steps, memory, output, status, stderr
 
 
 def run(verb, trace, limit=1 << 62):
-    """The cost of a verb for a trace; above a limit of steps the verb is ended."""
+    """Returns the cost of a verb on a trace; a limit of steps ends the verb."""
     with tempfile.TemporaryDirectory(dir=os.path.dirname(trace)) as folder:
         out = os.path.join(folder, 'out')
         words = [LOOK, trace] if VERBS[verb] is None else [WEFT] + [
@@ -109,7 +109,7 @@ def run(verb, trace, limit=1 << 62):
 
 
 def n_log_n(begin, end):
-    """How much it grows from one size to another."""
+    """Returns the growth from one size to another."""
     return end * math.log2(end) - begin * math.log2(begin)
 
 
@@ -123,7 +123,7 @@ class Row:
         self.first = self.before = None  # sizes, and steps: those that are constant by the smallest trace; those beyond it of the last one
 
     def add(self, real, cost, tiny):
-        """The cost at one size more, beyond that of a tiny trace."""
+        """Adds the cost at one more size, above that of a tiny trace."""
         steps, at = cost.steps - tiny.steps, f'{self.shape}, {real} bytes, {self.verb}: '
         allowed = allowed_steps(self.verb, real)
         memory, output = cost.memory - tiny.memory, cost.output - tiny.output
@@ -157,7 +157,7 @@ class Row:
 
 
 def rows_of(path):
-    """By shape, the rows that were written there, if all of them are fine."""
+    """Returns the rows of each shape in that file, if all of them are fine."""
     found = {}
     with open(path, encoding='utf-8') as file:
         for line in file.read().splitlines()[1:]:
@@ -190,7 +190,7 @@ MEASURES = {'steps a byte and log2': lambda row: max(row.steps[1:]), 'growth by 
 
 
 def worst(rows, name):
-    """One line: of each measure the worst, and whose that is."""
+    """Returns one line with the worst value of each measure, and the name of its row."""
     line = ''
     for measure in MEASURES.values():
         row = max(rows, key=measure)

@@ -1,5 +1,4 @@
-/* look.c: look TRACE does with a viewer what a person does, and prints how much there was to see.
- * SPDX-License-Identifier: ISC */
+/* look.c: look TRACE does the usual steps of a user in a viewer, and prints the amount of output. SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,7 +46,7 @@ static size_t look_at_promises(struct weft_viewer *v)
 		if (weft_panel_fill(&panel, v, v->selected, NULL) < 0)
 			exit(2);
 		lines += panel.count;
-		weft_viewer_walk(v, (enum weft_step)(i % 4));
+		weft_viewer_walk(v, (enum weft_walk_step)(i % 4));
 		if (i % 5 == 0)
 			weft_viewer_highlight_related(v, v->selected);
 		draw(v);

@@ -56,7 +56,7 @@ def filler(words):
 
 
 def file(rings, names=None, lost=0):
-    """Each ring has room for the largest."""
+    """Each ring has the size of the largest."""
     words = 1
     while 8 * words < max(map(len, rings)):
         words *= 2
@@ -68,7 +68,7 @@ def file(rings, names=None, lost=0):
 
 
 def ring(size, make):
-    """A ring of the events that make(0), make(1), ... give, in a domain whose main fiber is 1."""
+    """Returns a ring of the events make(0), make(1), ..., in a domain whose main fiber is 1."""
     begin = own(0, LIFE, START, 1) + thing(0, 'create_cc', 0, ROOT) + fiber(0, 1, 0) + number(0, 'fiber', 1)
     return file([begin + until(max(size - 3000, 100), make)])
 
@@ -86,7 +86,7 @@ def ocaml_numbers_anywhere(size):
 
 @shape
 def ocaml_of_itself(size):
-    """A fiber that is its own context and its own promise, waits for itself, and is made anew again and again."""
+    """A fiber that is its own context and its own promise, waits for itself, and is created again and again."""
     return ring(size, lambda i: fiber(i, 1, 1) + number(i, 'fiber', 1) + thing(i, 'create_cc', 1, SWITCH) + number(i, 'try_get', 1) +
                 number(i, 'get', 1) + text(i, 'error', 1, b'why') + unit(i, 'exit_cc'))
 
@@ -99,13 +99,13 @@ def ocaml_contexts_in_contexts(size):
 
 @shape
 def ocaml_errors_in_contexts(size):
-    """Whether who turned its context off ends now is looked for in what comes then."""
+    """The reader searches the following events for the end of the promise that cancelled its context."""
     return ring(size, lambda i: text(i, 'error', 0, b'why') if i % 16 < 8 else filler(100))
 
 
 @shape
 def ocaml_turns_that_are_given_up(size):
-    """Who comes in vain stays in the line of the semaphore until its turn."""
+    """A waiter stays in the queue of the semaphore until its turn, although it gave up."""
     def make(i):
         if i % 3 == 2 and i > size // 80:
             return number(i, 'put', 2)
@@ -122,14 +122,14 @@ def ocaml_mutex_in_turns(size):
 
 @shape
 def ocaml_long_texts(size):
-    """One that fails says so to its context, in a thousand bytes; spans repeat what they are called."""
+    """A failed fiber passes a text of a thousand bytes to its context; spans repeat their names."""
     return ring(size, lambda i: text(i, 'error', 1, b'%07d' % i * 144) + unit(i, 'exit_cc') + custom(i, 'enter_span', b'%01000d' % i) +
                 unit(i, 'exit_span') + text(i, 'name', 1, b'%0500d' % i))
 
 
 @shape
 def ocaml_names_of_others(size):
-    """Each event bears one of 8,192 long names."""
+    """Each event has one of 8,192 long names."""
     names = NAMES + [f'{i:0127d}' for i in range(min(8192 - len(NAMES), size // 300))]
     return file([until(size - 128 * len(names) if size > 256 * len(names) else size // 2,
                        lambda i: event(i, 1, i % 2, i % len(names), *[i] * (i % 2)))], names)
@@ -142,7 +142,7 @@ def ocaml_phases_that_nest(size):
 
 @shape
 def ocaml_stops_without_a_reason(size):
-    """Of a phase in which all stop, what comes says why: here nothing does."""
+    """The reader searches the events after a stop-the-world phase for its reason: here is none."""
     return ring(size, lambda i: own(i, BEGIN, STOP_ALL) + filler(50) * 4 + own(i, COUNTER, 30, i) + own(i, END, STOP_ALL))
 
 
@@ -163,7 +163,7 @@ def ocaml_domains_without_end(size):
 
 @shape
 def ocaml_rings_of_one_event(size):
-    """As many domains as there may be, of which each begins before the one before it."""
+    """The maximum number of domains, each of which starts before the previous one."""
     count = min(4096, max(2, size // 120))
     return file([until(size // count - 100, lambda i, d=d: number(count - d + i, 'fiber', d * 1024 + i)) for d in range(count)], lost=1)
 
@@ -175,7 +175,7 @@ def ocaml_fillers(size):
 
 @shape
 def ocaml_lengths_that_lie(size):
-    """Each ring ends in its second event, which goes beyond it."""
+    """Each ring ends in its second event, which exceeds it."""
     count = min(4096, max(2, size // 150))
     return file([number(d, 'fiber', d) + struct.pack('<Q', 1023 << 54) + bytes(8) for d in range(count)])
 
@@ -224,7 +224,7 @@ def fxt_fibers(size):
 
 @shape
 def fxt_long_texts(size):
-    """One long text, and events that are much smaller have it."""
+    """One long text is referenced by many small events."""
     return fxt(size, lambda i: said(10 * i, 'gc', 'long', kind=2) + said(10 * i + 5, 'gc', 'long', kind=3) +
                said(10 * i, 'eio', 'error', id=i, type='long') + said(10 * i, 'eio.span', 'long', kind=2) + said(10 * i, 'eio.span', 'long', kind=3),
                bytes(97 + i % 26 for i in range(min(32000, size // 10))))
@@ -232,7 +232,7 @@ def fxt_long_texts(size):
 
 @shape
 def fxt_rings_in_turns(size):
-    """The next event of a ring stands far behind, among those of others."""
+    """The next event of a ring is far behind, among events of other rings."""
     return fxt(size, lambda i: woken(i, i, i % 4095) if i % 2 else said(i, 'eio', 'error', ring=i % 4095, id=i))
 
 

@@ -86,7 +86,7 @@ def thread(time, stream, name, tid=2):
 
 
 def until(size, make):
-    """What make(0), make(1), ... give, one after the other, up to a size."""
+    """Returns make(0), make(1), ..., up to a size."""
     parts, total, i = [], 0, 0
     while total < size:
         part = make(i)
@@ -97,17 +97,17 @@ def until(size, make):
 
 
 def native(size, make, *definitions):
-    """One packet of the events that make(0), make(1), ... give."""
+    """Returns one packet of the events make(0), make(1), ..."""
     known = b''.join(definitions)
     return (packet(known, DEFINITIONS) if known else b'') + packet(until(size - len(known), make))
 
 
 def counted(size, each, make):
-    """make(count) gives the events of as many things as `each` bytes fit in."""
+    """Calls make(count) with the number of objects of `each` bytes that fit."""
     return packet(b''.join(make(max(2, size // each))))
 
 
-# ---- What a fixed hash would put in one place: weft_hash_u64() and weft_hash_bytes() backwards ----
+# ---- Collisions of a fixed hash: inverses of weft_hash_u64() and weft_hash_bytes() ----
 
 M = 0xd6e8feb86659fd93
 INVERSE = pow(M, -1, 1 << 64)
@@ -131,7 +131,7 @@ def colliding_id(i):
 
 
 def colliding_text(i):
-    """16 bytes, no NUL among them, whose state after both words is the same."""
+    """Returns 16 bytes without NUL whose hash state after both words is the same."""
     rng, target = random.Random(i), 0x123456789abcdef0
     while True:
         first = rng.randbytes(8)
@@ -222,7 +222,7 @@ def texts_alike(size):
 
 @shape
 def long_texts_in_turns(size):
-    """Two long texts whose numbers differ by 1024: whoever remembers 1024 answers by their numbers remembers neither."""
+    """Two long texts whose numbers differ by 1024: a cache of 1024 answers by number remembers neither."""
     texts = {1: b'x' * (size // 4), 1025: b'y' * (size // 4)}
     known = [string(i, texts.get(i, b'%d' % i)) for i in range(1, 1026)]
     named = b''.join(keyed(LABEL, i, 1, i) for i in range(1, 1026))
@@ -264,7 +264,7 @@ def counters_of_many_scales(size):
 
 @shape
 def counter_before_the_name(size):
-    """Everybody waits for, and so names, a promise that is called something only after very many changes of a counter."""
+    """All promises wait for, and so name, a promise that gets its label only after very many changes of a counter."""
     half = until(size // 2, lambda i: counter(COUNTER_ADD, i, 1, 1, b'c'))
     return packet(half + label(1 << 30, 1, b'at last') + until(size // 2, lambda i: create((1 << 30) + i, -1, i + 2) + two(AWAIT, (1 << 30) + i, i + 2, 1)))
 
@@ -276,7 +276,7 @@ def counters_that_overflow(size):
 
 # ---- Streams and packets ----
 
-# ---- What the kernel said ----
+# ---- Kernel events ----
 
 LEVEL = struct.pack('<BIB', 0, 0, 2) + b'\0'
 
@@ -306,7 +306,7 @@ def os_threads_of_one_switch(size):
 
 @shape
 def runs_without_a_processor(size):
-    """Each run of 20 ms is a stall, and has a sleep that ends since an OS thread woke it that runs promises too."""
+    """Each run of 20 ms is a stall; its sleep ends by a wake-up from an OS thread that also runs promises."""
     def said(i):
         return switched_off(i * 20000000 + 1000, 1, i % 106) + woken(i * 20000000 + 19000000, 1, 2) + switched_on(i * 20000000 + 19000100, 1)
     return native(size // 2, lambda i: one(RUN, i * 20000000, i % 99 + 1)) + packet(one(RUN, 0, 7), stream=1, tid=2, name=b'other') + \
@@ -315,7 +315,7 @@ def runs_without_a_processor(size):
 
 @shape
 def sleeps_that_are_named_later(size):
-    """All that an OS thread slept in is told at the end, of whatever time; interrupts and collections stand one within another."""
+    """The reasons of all sleeps are recorded at the end, for any time; interrupts and collections are nested."""
     def slept(i):
         return switched_off(i * 2000, 1, 0) + switched_on(i * 2000 + 1000, 1)
 
@@ -393,7 +393,7 @@ def packets_of_other_traces(size):
 
 @shape
 def packets_in_packets(size):
-    """Each says that it reaches to the end."""
+    """Each packet claims to reach to the end."""
     return until(size, lambda i: packet(one(RUN, i, i + 1), sequence=i, before=i, size=8 * max(HEADER + 9, size - i * (HEADER + 9))))
 
 
@@ -476,7 +476,7 @@ def awaits_of_all_by_all(size):
 
 @shape
 def awaits_on_ever_more_ways(size):
-    """Each of two awaits both of the next two: the ways through double with each pair."""
+    """Each of two promises awaits both of the next two: the number of paths doubles with each pair."""
     return counted(size, 58, lambda n: [
         create(8 * i + k, -1, 2 * i + k + 1, JOIN) + two(AWAIT, 8 * i + 2 + k, 2 * i + k + 1, 2 * i + 3) +
         two(AWAIT, 8 * i + 4 + k, 2 * i + k + 1, 2 * i + 4) for i in range(n) for k in (0, 1)])
@@ -489,7 +489,7 @@ def awaits_the_same_again(size):
 
 @shape
 def chain_that_resolves(size):
-    """Created forwards, resolved backwards, each by the one behind it."""
+    """Created forwards, resolved backwards, each by its successor."""
     def events(n):
         return [create(i, -1, i + 1, BIND) + two(AWAIT, i, i + 1, i + 2) for i in range(n)] + \
             [two(READ, n + i, n - i - 1, n - i) + two(RESOLVE, n + i, n - i - 1, n - i - 1) for i in range(n - 1)]
@@ -513,7 +513,7 @@ def becomes_one(size):
 
 @shape
 def becomes_in_pairs(size):
-    """A tree of becoming as deep as it can be made: equals become each other, again and again."""
+    """A tree of merges of maximal depth: equal subtrees become each other repeatedly."""
     def events(n):
         step, parts = 1, []
         while step < n:
@@ -549,7 +549,7 @@ def waiters_at_a_condition(size):
 
 @shape
 def locks_in_turns(size):
-    """Tasks that take locks in different orders, all of them waiting in the end."""
+    """Tasks that take locks in different orders, all of them waiting at the end."""
     return native(size, lambda i: create(4 * i, -1, 2 * i + 100, LOCK if i < 40 else TASK) +
                   two(AWAIT, 4 * i + 1, 2 * i + 100, 100 + 2 * (i * 31 % 40)) + two(AWAIT, 4 * i + 2, 2 * i + 100, 100 + 2 * (i * 17 % 40)))
 
@@ -623,7 +623,7 @@ def runs_in_turns(size):
 
 @shape
 def runs_too_long(size):
-    """Stalls, each with somebody who waits through it."""
+    """Stalls, each with a promise that waits through it."""
     def turn(i):
         t = 200000000 * i
         return struct.pack('<BBQiiBH', 255, CREATE, t, -1, i + 2, TIMER, 0) + one(RUN, t + 1000, 1) + two(RESOLVE, t + 100000000, -1, i + 2) + one(RUN, t + 150000000, i + 2)
@@ -856,7 +856,7 @@ def directory_of_small_files(size):
     return {f'stream-0-{i}': packet(one(RUN, i, i + 1), sequence=i, before=i) for i in range(max(2, size // 180))} | {'metadata': b'/* CTF 1.8 */'}
 
 
-# ---- No trace ----
+# ---- Invalid traces ----
 
 @shape
 def noise(size):

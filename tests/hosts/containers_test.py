@@ -53,8 +53,8 @@ def skip(why):
     sys.exit(77)
 
 
-def inside(machines, letter, name, folder, script, *args):
-    """A container of that name, in which a program is recorded as it is; the folder is seen from outside, as a volume is."""
+def start_in_container(machines, letter, name, folder, script, *args):
+    """Starts a container of that name, in which a program is recorded; the folder is visible from outside, like a volume."""
     path = os.path.join(folder, name + '.py')
     with open(path, 'w', encoding='ascii') as file:
         file.write(script)
@@ -62,7 +62,7 @@ def inside(machines, letter, name, folder, script, *args):
                                         name, weft, 'record', '--mode=grow', '-o', os.path.join(folder, name), '--', PYTHON, path, *args), stdout=subprocess.PIPE)
 
 
-def look(*words):
+def run_weft(*words):
     return subprocess.run([weft, *words], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
 
@@ -74,18 +74,18 @@ with Machines() as machines, tempfile.TemporaryDirectory() as folder:
         skip('no containers can be made here')
     if subprocess.run([PYTHON, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
         skip('python3-uvloop is not installed')
-    server = inside(machines, 'a', 'web', folder, SERVES, machines.addresses['a'])
+    server = start_in_container(machines, 'a', 'web', folder, SERVES, machines.addresses['a'])
     if server.stdout.readline() != b'serves\n':
         sys.exit('FAILED: the server does not serve')
-    client = inside(machines, 'b', 'shop', folder, ASKS, machines.addresses['a'])
+    client = start_in_container(machines, 'b', 'shop', folder, ASKS, machines.addresses['a'])
     if [client.wait(PATIENCE), server.wait(PATIENCE)] != [0, 0]:
         sys.exit(f'FAILED: they end with {client.returncode} and {server.returncode}')
     traces = [os.path.join(folder, name) for name in ('shop', 'web')]
-    told = json.loads(look('info', '--json', *traces).splitlines()[-1])
+    told = json.loads(run_weft('info', '--json', *traces).splitlines()[-1])
     if (told['hosts'], told['messages'], [part['clock'] for part in told['parts']]) != (2, 16, ['same', 'same']):
         sys.exit(f'FAILED: two containers by one clock: {told}')
-    promises = [json.loads(line) for line in look('dump', '--json', *traces).splitlines()]
+    promises = [json.loads(line) for line in run_weft('dump', '--json', *traces).splitlines()]
     reads = [p for p in promises if p.get('kind') == 'read' and p.get('stream') == 0]
-    path = look('path', *traces, f'--promise={max(reads, key=lambda p: p["end_ns"] - p["start_ns"])["promise"]}')
+    path = run_weft('path', *traces, f'--promise={max(reads, key=lambda p: p["end_ns"] - p["start_ns"])["promise"]}')
     if not re.search(r' in python3@web.*\n(.*\n)*.*timer.*\n(.*\n)*.* in python3@shop', path):
         sys.exit(f'FAILED: the path of an answer does not go through both:\n{path}')

@@ -47,7 +47,7 @@ forward-zone:
  name: "."
  forward-addr: 127.0.0.1@{2}
 """
-# Answers any question with one address: late, or never, if it is asked for that.
+# Answers any question with one address: late, or never, if the question asks for that.
 ANSWERS = """
 import asyncio, sys, uvloop
 class Server(asyncio.DatagramProtocol):
@@ -63,7 +63,7 @@ async def main():
 uvloop.install()
 asyncio.run(main())
 """
-# Begins to read when it is told to.
+# Starts to read on request.
 READS = """
 import asyncio, socket, sys, uvloop
 class Reader(asyncio.DatagramProtocol):
@@ -101,14 +101,14 @@ def write(folder, name, text):
 
 
 def kill(process):
-    """With all that it started, when a test fails."""
+    """Kills the process with all its children, when a test fails."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(PATIENCE)
 
 
 class Programs:
-    """Servers that are recorded, and who asks them; each has a folder of traces."""
+    """Recorded servers, and their clients; each has a folder of traces."""
 
     def __init__(self, weft, folder):
         self.weft, self.folder, self.servers = weft, folder, []
@@ -120,7 +120,7 @@ class Programs:
         return recording
 
     def ask(self, name, port, host='127.0.0.1', **options):
-        """dig, recorded, which gets the address; its folder of traces."""
+        """Records dig, which gets the address; returns its folder of traces."""
         asked = Recording(self.weft, os.path.join(self.folder, 'traces', 'dig-' + name),
                           [need('dig'), '+short', '+timeout=3', '+tries=1', '@' + host, '-p', str(port), name + '.names.example'], **options)
         expect((asked.status, asked.out), (0, b'10.0.0.1\n'), f'what dig says of {name}')
@@ -139,16 +139,16 @@ class Programs:
             if recording.status not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
                 fail(f'{name} ends with {recording.status}')
 
-    def look(self, *words):
+    def run_weft(self, *words):
         return subprocess.run([self.weft, words[0], os.path.join(self.folder, 'traces'), *words[1:]], capture_output=True, text=True, check=False,
                               timeout=PATIENCE).stdout
 
     def promises(self, kind, label):
-        found = [json.loads(line) for line in self.look('dump', '--json').splitlines()]
+        found = [json.loads(line) for line in self.run_weft('dump', '--json').splitlines()]
         return [p for p in found if p.get('kind') == kind and any(label in text for _, text in p['labels'])]
 
     def messages(self):
-        return json.loads(self.look('info', '--json').splitlines()[-1])['messages']
+        return json.loads(self.run_weft('info', '--json').splitlines()[-1])['messages']
 
 
 def forwards(weft, folder):
@@ -163,17 +163,17 @@ def forwards(weft, folder):
     programs.answers(port)
     programs.ask('second', port)
     programs.end()
-    # What the first dig said, which is not recorded, comes from nowhere: its question is read twice at most.
+    # The datagram of the first dig, which is not recorded, has no sender: its question is read twice at most.
     if programs.messages() < 4:
         fail(f'{programs.messages()} messages')
     asked = [p for p in programs.promises('connection', f'udp 127.0.0.1:{port}') if p['thread'].startswith('dig')]
-    path = programs.look('path', f'--promise={asked[-1]["promise"]}')
+    path = programs.run_weft('path', f'--promise={asked[-1]["promise"]}')
     if not re.search(r'from dig .*in unbound\n(.*\n)*.*from unbound .*in named\n(.*\n)*.*from named .*in unbound\n(.*\n)*.*from unbound .*in dig', path):
         fail(f'the path of what dig asked for does not go through both servers:\n{path}')
 
 
 def late(weft, folder):
-    """Who is behind unbound answers late once, and then never: that is told of him."""
+    """The server behind unbound answers late once, and then never: the finding names it."""
     unbound, upstream = need('/usr/sbin/unbound'), free_port()
     need_module('uvloop')
     port = free_port(upstream)
@@ -184,22 +184,22 @@ def late(weft, folder):
     for i in range(18):
         programs.ask(f'quick{i}', port)
     programs.ask('late', port)
-    said = programs.look('explain')
-    asked = re.search(r'slow: connection (\d+) "udp 127\.0\.0\.1:%d" .* was asked, and the other end, python3, answered \d+ ms later' % upstream, said)
+    said = programs.run_weft('explain')
+    asked = re.search(r'slow: connection (\d+) "udp 127\.0\.0\.1:%d" was answered by python3 after \d+ ms' % upstream, said)
     if not asked:
         fail(f'who answers late is not told:\n{said}')
-    path = programs.look('path', f'--promise={asked[1]}')
+    path = programs.run_weft('path', f'--promise={asked[1]}')
     if not re.search(r'from unbound .*in python3\n(.*\n)*.*timer \d+ "400 ms" .*\n(.*\n)*.*from python3 .*in unbound\n.*connection %s ' % asked[1], path):
         fail(f'the path of a late answer does not go through who gave it:\n{path}')
     with socket.socket(type=socket.SOCK_DGRAM) as asks:
         asks.sendto(b'\0\1\1\0\0\1\0\0\0\0\0\0\5never\5names\7example\0\0\1\0\1', ('127.0.0.1', port))
-        until(lambda: re.search(r'connection \d+ "udp 127\.0\.0\.1:%d"[^\n]*\n\W+request \d+ "from 127' % upstream, programs.look('waits')),
+        until(lambda: re.search(r'connection \d+ "udp 127\.0\.0\.1:%d"[^\n]*\n\W+request \d+ "from 127' % upstream, programs.run_weft('waits')),
               'who never answers is not waited for')
     programs.end()
 
 
 def resolved(weft, folder):
-    """systemd-resolved, of sd-event, asks BIND; in a network of its own, where nobody else is asked."""
+    """systemd-resolved, of sd-event, asks BIND; in its own network, without other servers."""
     daemon, named = need('/lib/systemd/systemd-resolved'), need('/usr/sbin/named')
     enter = ['unshare', '--net', '--mount', '--propagation', 'private']
     prepare = ('ip link set lo up && ip link add veth0 type veth peer name veth1 && ip address add 10.77.0.1/24 dev veth0 && ip link set veth0 up && ip link set veth1 up && '
@@ -219,7 +219,7 @@ def resolved(weft, folder):
         programs.answers(53, '127.0.0.53', there)
         programs.ask('second', 53, '127.0.0.53', before=there)
         asked = [p for p in programs.promises('connection', 'udp 127.0.0.53:53') if p['thread'].startswith('dig')]
-        path = programs.look('path', f'--promise={asked[-1]["promise"]}')
+        path = programs.run_weft('path', f'--promise={asked[-1]["promise"]}')
         for _, recording in programs.servers:
             for place, names, _ in os.walk(recording.folder):
                 for pid in (int(name.rsplit('-', 1)[1]) for name in names if re.search(r'-\d+$', name) and not name.startswith('uid-')):
@@ -231,7 +231,7 @@ def resolved(weft, folder):
 
 
 def gio(weft, folder, *asks):
-    """A program of GLib asks by sockets of GIO, and by descriptors that it watches; each is told once who answered."""
+    """A program of GLib asks by sockets of GIO, and by descriptors that it watches; the answering server of each is recorded once."""
     need_module('uvloop')
     port, programs = free_port(), Programs(weft, folder)
     programs.serve('answers', [PYTHON, '-c', ANSWERS, str(port)])
@@ -242,13 +242,13 @@ def gio(weft, folder, *asks):
     expect(programs.messages(), 6, 'three questions and their answers')
     for socket_ in programs.promises('connection', f'udp'):
         if socket_['thread'] == 'asks':
-            path = programs.look('path', f'--promise={socket_["promise"]}')
+            path = programs.run_weft('path', f'--promise={socket_["promise"]}')
             if not re.search(r'from asks .*in python3\n(.*\n)*.*from python3 .*in asks\n', path):
                 fail(f'the path of an answer does not go through who gave it:\n{path}')
 
 
 def equal(weft, folder):
-    """Two programs send the same, and nobody can tell which of it came: it might be that of one, twice."""
+    """Two programs send equal datagrams, and the trace cannot say which one arrived: it might be the first, twice."""
     need_module('uvloop')
     programs = Programs(weft, folder)
     reads = programs.serve('reads', [PYTHON, '-c', READS], stdin=subprocess.PIPE).process

@@ -1,10 +1,12 @@
-/* errand.c: two programs in weft's promises that no `weft record` records: one asks, the other answers after 2 ms.
+/* errand.c: two programs in weft's promises that record themselves, without `weft record`: a client and a server that answers
+ * after 2 ms.
  *
- *	errand serve ADDRESS
- *	errand ask ADDRESS QUESTION...
+ * 	errand serve ADDRESS
+ * 	errand ask ADDRESS QUESTION...
  *
- * Both do so by a connection, and then once by a datagram.  What begins with "lost" is never answered, and "slow" after
- * 400 ms.  Ends by SIGTERM; who asks also when all is answered.  SPDX-License-Identifier: ISC */
+ * The client asks each question by a connection, and then once by a datagram.  A question that starts with "lost" gets no answer,
+ * and one that starts with "slow" gets it after 400 ms.  SIGTERM ends both; the client also ends after the last answer.
+ * SPDX-License-Identifier: ISC */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

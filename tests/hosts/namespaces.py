@@ -10,7 +10,7 @@ def ip(*words):
 
 
 class Machines:
-    """`addresses` of both; false where this machine lets nobody make them.  As a context, they are gone at its end."""
+    """`addresses` of both; false if this machine does not permit namespaces.  As a context, it removes them at its end."""
 
     def __init__(self, others='a'):
         number = os.getpid()
@@ -27,7 +27,7 @@ class Machines:
                          and (net == 1 or ip('-n', self.names[letter], 'route', 'add', '10.77.1.0/24', 'via', there)))
 
     def on(self, letter, *command):
-        """A command as it is given there."""
+        """Returns the command line that runs a command there."""
         return ['ip', 'netns', 'exec', self.names[letter], *command]
 
     def __bool__(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""proxied_test.py WEFT: a proxy of Node.js keeps its connection to a server, and asks there for a client of uvloop: who waits for an answer that does not come is
-followed through both.
+"""proxied_test.py WEFT: a proxy of Node.js keeps its connection to a server, and forwards requests of a uvloop client: a wait for a missing response is followed
+through both.
 
 SPDX-License-Identifier: ISC"""
 

@@ -46,14 +46,14 @@ def host_of(event):
 
 
 def known_times(events):
-    """Of each host's promises that say what it was true: how much later than that weft says it was, at least and at most; and the bounds in us."""
+    """Checks the promises whose labels have the true time: returns the smallest and the largest error of weft's time, and the bounds in us."""
     created, late, bounds = {}, collections.defaultdict(list), collections.defaultdict(list)
-    # Before the first message and after the last one bounds grow.
+    # Bounds grow before the first message and after the last one.
     talked = [e['time_ns'] for e in events if host_of(e) == 'a' and e['op'] in ('sent', 'received')]
     for e in events:
         if e['op'] == 'create':
             created[e['promise']] = e
-        elif e['op'] == 'label' and e['text'].startswith('true ') and e['promise'] in created:  # a copy may begin between the two
+        elif e['op'] == 'label' and e['text'].startswith('true ') and e['promise'] in created:  # a copy may start between the two
             before, after = map(int, e['text'].split()[1:])
             shown = created[e['promise']]
             late[host_of(e)].append((shown.get('earliest_ns', shown['time_ns']) - after, shown.get('latest_ns', shown['time_ns']) - before))
@@ -64,7 +64,7 @@ def known_times(events):
 
 def check_truth(name, events):
     late, bounds = known_times(events)
-    # The first host's own clock is right: all of its times are late by the same.
+    # The first host's own clock is right: all of its times have the same error.
     least, most = max(low for low, _ in late['a']), min(high for _, high in late['a'])
     if least > most:
         fail(f'{name}: the clock of a does not agree with itself')
@@ -77,12 +77,12 @@ def check_truth(name, events):
 
 
 def written_before(writes, position):
-    """When the bytes up to there were offered to the kernel, which took them."""
+    """Returns the time at which the bytes up to that position were passed to the kernel."""
     return next(time_ns for time_ns, reached in writes if reached >= position)
 
 
 def check_order(name, events):
-    """Nothing is read before it was written: ends of a connection have each other's addresses, those of the same ones follow each other."""
+    """No byte is read before it was written: ends of a connection have each other's addresses, and equal addresses are used one after the other."""
     ends, named = {}, collections.defaultdict(list)
     for e in events:
         if e['op'] == 'detail' and e['what'] == 'connection':
@@ -93,7 +93,7 @@ def check_order(name, events):
         elif e['op'] == 'sent':
             writes, time_ns = ends[e['connection']][0], e['time_ns']
             while writes and writes[-1][1] > e['position']:
-                time_ns = writes.pop()[0]  # the kernel has taken a part
+                time_ns = writes.pop()[0]  # the kernel took a part
             if not writes or writes[-1][1] < e['position']:
                 writes.append((time_ns, e['position']))
         elif e['op'] == 'received':
@@ -104,7 +104,7 @@ def check_order(name, events):
     for (own, peer), here in named.items():
         there = list(named.get((peer, own), []))
         for one in here:
-            # One that was reset before it was accepted has no other end.
+            # A connection that was reset before it was accepted has only one end.
             other = next((end for end in there if carried(one, end) and carried(end, one)), None)
             if other is None:
                 continue
@@ -124,7 +124,7 @@ def bounds_of(folder):
 
 
 def check_counters(name, folder):
-    """The same of clocks that may be set: weft knows less of them."""
+    """The same with clocks that may be set, for which the bounds are wider."""
     known = bounds_of(folder)
     for path in glob.glob(folder + '/*/metadata'):
         with open(path, encoding='utf-8') as file:
@@ -137,7 +137,7 @@ def check_counters(name, folder):
 
 
 def check_copies(name, folder):
-    """Of the last seconds, which began at another moment on each machine."""
+    """Copies of the last seconds, which start at a different time on each machine."""
     with tempfile.TemporaryDirectory() as copies:
         for host, last in zip('abc', ('1s', '1500ms', '2s')):
             run('save', '--last=' + last, os.path.join(folder, host), '-w', os.path.join(copies, host))
@@ -171,7 +171,7 @@ with Machines('ac') as made:
         print('SKIPPED: no network namespaces can be made here')
         sys.exit(77)
     check(made, 'even clocks')
-    # As machines do, b does not share its processor with those that it talks to.
+    # b does not share its CPU with its peers, like a separate machine.
     one, *others = sorted(os.sched_getaffinity(0))
     if others:
         check(made, 'even clocks, a processor for b alone', processors={'a': others, 'b': {one}, 'c': others})

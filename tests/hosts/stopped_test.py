@@ -14,7 +14,7 @@ import tempfile
 import time
 
 PATIENCE = 120
-STILL = 12  # for how many steps nothing comes any more, or events come
+STILL = 12  # number of steps without events, or with events
 PYTHON = '/usr/bin/python3'  # Debian's, which has Debian's uvloop
 weft = os.path.abspath(sys.argv[1])
 SERVER = """
@@ -56,8 +56,8 @@ asyncio.run(main())
 """
 
 
-def waits(folder, path):
-    """What `weft waits` says while the client waits for ever."""
+def weft_waits(folder, path):
+    """Returns the output of `weft waits` while the client waits forever."""
     traces = [os.path.join(folder, name + path[1:]) for name in ('client', 'server')]
     with contextlib.ExitStack() as stack:
         def record(trace, *words):
@@ -80,10 +80,10 @@ if not shutil.which('node') or subprocess.run([PYTHON, '-c', 'import uvloop'], s
 ACROSS = r'connection \d+ "to 127[^\n]*\n\W+read \d+ [^\n]*\n\W+connection \d+ "from 127[^\n]*in python3'
 with tempfile.TemporaryDirectory() as place:
     os.mkfifo(os.path.join(place, 'never'))
-    said = waits(place, '/stops')
+    said = weft_waits(place, '/stops')
     if not re.search(ACROSS, said) or 'fs' not in said or 'open never' not in said:
         sys.exit(f'FAILED: an answer that began and stopped leads nowhere:\n{said}')
     for healthy in '/pushes', '/keeps':
-        said = waits(place, healthy)
+        said = weft_waits(place, healthy)
         if re.search(ACROSS, said) or not re.search(r'connection \d+ "to 127[^\n]*\n\W+read \d+', said):
             sys.exit(f'FAILED: {healthy} is waited for:\n{said}')

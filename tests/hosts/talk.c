@@ -1,12 +1,12 @@
-/* talk.c: one of several machines that ask and answer over TCP, whose clock is wrong as it is told.
+/* talk.c: one of several machines that exchange requests and responses over TCP, with a clock that is wrong as the arguments say.
  *
- *	talk DIR HOST CLOCK SEED SECONDS serve|ask ADDRESS PORT [OWN-PORT]
+ * 	talk DIR HOST CLOCK SEED SECONDS serve|ask ADDRESS PORT [OWN-PORT]
  *
- * CLOCK is OFFSET_NS,DRIFT_PPB,WANDER_NS[,slow|late]: how far off it is, how fast it goes away, and how far a sine of 8 s takes
- * it to and fro.  `slow`: what comes is up to 2 ms on its way.  `late`: what is sent is recorded 2 ms after the call.
+ * CLOCK is OFFSET_NS,DRIFT_PPB,WANDER_NS[,slow|late]: the offset, the drift, and the amplitude of a sine of 8 s.  `slow`:
+ * received messages take up to 2 ms longer.  `late`: sends are recorded 2 ms after the call.
  *
- * Messages of 1 byte to 200 kB go in pieces of any size.  With OWN-PORT each connection has the addresses of the one before. Each
- * ms a promise is called "true N M": the machines' common clock showed N before it was created, and M after that.
+ * Messages of 1 byte to 200 kB are sent in pieces of any size.  With OWN-PORT each connection has the addresses of the previous
+ * one.  Each ms a promise is called "true N M": the machines' common clock showed N before its creation, and M after it.
  * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -120,7 +120,7 @@ static bool get(struct talk *t, char *bytes, size_t size)
 	return true;
 }
 
-/* A message is its size, in 4 bytes, and so many. */
+/* A message is its size, in 4 bytes, and that many bytes. */
 static bool put_message(struct talk *t)
 {
 	static const char zeros[LARGEST];
@@ -168,7 +168,7 @@ static int serve(const struct sockaddr_in *at, uint64_t seed)
 		const int peer = accept(fd, NULL, NULL);
 		if (peer < 0)
 			return 1;
-		if (!begin(&talk, peer, false, ++seed)) { /* it was reset before it was accepted */
+		if (!begin(&talk, peer, false, ++seed)) { /* the peer reset the connection before it was accepted */
 			close(peer);
 			continue;
 		}
@@ -194,7 +194,7 @@ static int ask(const struct sockaddr_in *at, uint64_t seed, int own_port)
 		if (own_port && bind(fd, (const struct sockaddr *)&from, sizeof from))
 			return 1;
 		if (connect(fd, (const struct sockaddr *)at, sizeof *at)) {
-			close(fd); /* the reset of the one before has not arrived */
+			close(fd); /* the reset of the previous connection has not arrived */
 			usleep(50000);
 			continue;
 		}
@@ -203,7 +203,7 @@ static int ask(const struct sockaddr_in *at, uint64_t seed, int own_port)
 		for (int i = 0; i < TURNS && true_ns() < end_ns && put_message(&t) && get_message(&t); i++)
 			usleep(dice(&t.seed, 20000));
 		weft_resolve(t.id, t.id);
-		if (own_port) /* a reset, or the port would rest for a minute */
+		if (own_port) /* closes by a reset, because otherwise the port would stay in TIME_WAIT for a minute */
 			setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
 		close(fd);
 	}

@@ -1,10 +1,10 @@
-/* vault.c: a program that keeps a thing behind a lock, and may ask another such program, on another machine, for its own.
+/* vault.c: a program that keeps a thing behind a lock, and may ask another such program, on another machine, for its thing.
  *
- *	vault DIR HOST OFFSET_NS OWN-ADDRESS OTHER-ADDRESS ask|lend|deaf|free
+ * 	vault DIR HOST OFFSET_NS OWN-ADDRESS OTHER-ADDRESS ask|lend|deaf|free
  *
- * ask: takes its own lock, then asks the other for its thing: two that do so wait for each other for good.  lend: has lent its
- *thing, and keeps the lock.  deaf: accepts, and never reads what is asked.  free: answers.  Unless OFFSET_NS is 0 its clock is
- *wrong by so much.  Ends by SIGTERM.  SPDX-License-Identifier: ISC */
+ * ask: takes its own lock, then asks the other program for its thing: two programs that do so deadlock.  lend: has lent its
+ * thing, and keeps the lock.  deaf: accepts connections, and never reads the request.  free: answers.  OFFSET_NS is the error of
+ * the program's clock.  SIGTERM ends the program.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 
 enum { PORT = 7778, MOST = 16 };
 
-/* A connection, what is awaited from it, and who handles what came. */
+/* A connection, the promise that awaits its input, and the promise that handles the input. */
 struct line {
 	int fd;
 	weft_id id, read, handler;
@@ -69,7 +69,7 @@ static void say(struct line *line, const char *text)
 		perror("write");
 }
 
-/* Somebody wants the thing, or gives it; false: the connection is closed. */
+/* Handles a request for the thing, or its delivery; returns false if the connection is closed. */
 static bool hear(struct line *line)
 {
 	char bytes[100];
@@ -99,7 +99,7 @@ static bool hear(struct line *line)
 	return true;
 }
 
-/* Takes the lock, and asks the other when it is there. */
+/* Takes the lock, and asks the other program once the lock is held. */
 static bool ask(const char *whom)
 {
 	const struct sockaddr_in other = address_of(whom);
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 	is_locked = asks || lends;
 	if (is_locked)
 		weft_hold(task, lock);
-	if (asks) /* who was lent it may keep it */
+	if (asks) /* the borrower may keep it */
 		weft_should_resolve(task);
 	if (asks && !ask(argv[5]))
 		return 1;

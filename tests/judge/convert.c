@@ -70,7 +70,7 @@ static void close_queue(struct queue *q)
 {
 	pthread_mutex_lock(&q->lock);
 	q->is_closed = true;
-	/* One of them is told; it should be all. */
+	/* Only one is signalled; it should be all. */
 	if (is("shutdown") && q == &to_scale)
 		pthread_cond_signal(&q->filled);
 	else
@@ -149,7 +149,7 @@ static void *work(void *data)
 		else
 			free(p);
 		if (is("meeting") && number == 2 && ++own == 5)
-			return NULL; /* it gives up, and nobody else knows */
+			return NULL; /* it gives up without telling the others */
 	}
 	pthread_barrier_wait(&meeting);
 	return NULL;

@@ -1,5 +1,5 @@
-/* names FAULT SEED: a forwarder of names over UDP on plain epoll, which tells weft of its queries, look-ups, timers, locks and OS
- * threads as docs/recording.md says.  A child process plays the clients and the server behind it; it is not recorded.  FAULT is
+/* names FAULT SEED: a DNS forwarder over UDP on plain epoll.  It records its queries, look-ups, timers, locks and OS threads as
+ * docs/instrument-api.md describes.  A child process plays the clients and the server behind it; it is not recorded.  FAULT is
  * one everyday mistake, or "none".
  *
  * SPDX-License-Identifier: ISC */
@@ -109,7 +109,7 @@ static void play_the_world(int clients, int names)
 	_exit(0);
 }
 
-/* ---- Promises that are told again, as docs/recording.md has them ---- */
+/* ---- Lists of pending promises, as in docs/instrument-api.md ---- */
 
 static void tell_entry(struct entry *e)
 {

@@ -158,7 +158,7 @@ static struct weft_promise *book_order(void *ctx, void *nothing)
 {
 	struct order *o = ctx;
 	weft_promise_label("booking");
-	if (o->number % 10 == 7) /* count anew */
+	if (o->number % 10 == 7) /* count again */
 		return weft_promise_catch(weft_promise_bind(weft_mutex_lock(stock), count_stock, o, NULL), out_of_stock, o, NULL);
 	if (is("deadlock") && o->number % 2)
 		return weft_mutex_with_lock(ledger, ledger_first, o, NULL);

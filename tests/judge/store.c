@@ -276,7 +276,7 @@ int main(int argc, char **argv)
 	uv_tcp_init(loop, &closed);
 	uv_tcp_init(loop, &server);
 	uv_ip4_addr("127.0.0.1", 0, &address);
-	uv_tcp_bind(&closed, (struct sockaddr *)&address, 0); /* and nobody listens there */
+	uv_tcp_bind(&closed, (struct sockaddr *)&address, 0); /* without a listener */
 	uv_tcp_getsockname(&closed, (struct sockaddr *)&nobody, &size);
 	uv_tcp_bind(&server, (struct sockaddr *)&address, 0);
 	uv_listen((uv_stream_t *)&server, 64, on_client);

@@ -1,6 +1,6 @@
 /* syncd FAULT SEED: a daemon that keeps files the same here and at a peer, on plain epoll: a loop cuts files into blocks, two OS
- * threads hash them, the loop uploads them, and the peer (an OS thread that is not recorded) acknowledges each.  It tells weft of
- * files, blocks, locks and a queue as docs/recording.md says.  FAULT is one everyday mistake, or "none".
+ * threads hash them, the loop uploads them, and the peer (an OS thread that is not recorded) acknowledges each.  It records
+ * files, blocks, locks and a queue as docs/instrument-api.md describes.  FAULT is one everyday mistake, or "none".
  *
  * SPDX-License-Identifier: ISC */
 
@@ -66,7 +66,7 @@ static void send_number(int to, int number)
 		_exit(3);
 }
 
-/* ---- Promises that are told again, as docs/recording.md has them ---- */
+/* ---- Lists of pending promises, as in docs/instrument-api.md ---- */
 
 static void tell_all_held(void)
 {

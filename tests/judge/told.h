@@ -1,4 +1,4 @@
-/* told.h: promises that are told again when a ring has forgotten them, and locks, as docs/recording.md has both.
+/* told.h: records pending promises again for a ring, and locks, as docs/instrument-api.md describes.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TESTS_JUDGE_TOLD_H
 #define WEFT_TESTS_JUDGE_TOLD_H
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <weft/record.h>
 
-/* A promise, and what the trace is told again of it while it is pending. */
+/* A promise, and the values with which it is recorded again while it is pending. */
 struct told {
 	weft_id id;
 	enum weft_kind kind;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weft record --kernel=flight: what the kernel said stays in memory, and is in the trace when the program ends or dies, and in what weft save copies.
+"""weft record --kernel=flight: kernel events stay in memory, and are in the trace when the program ends or dies, and in copies of weft save.
 
 	flight_test.py KNOWN SLOW WEFT
 
-As root, if that is who runs this, and as an ordinary user; what a machine tells neither of them is skipped with a word.
+Runs as root, if root runs this, and as an ordinary user; prints and skips what the machine allows neither of them.
 
 SPDX-License-Identifier: ISC"""
 
@@ -20,7 +20,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import PATIENCE, Recording, Trace, closed_to_others, expect, fail, passes, until
 
-MANY = 60000  # of which 512 KiB for each processor hold some 13,000
+MANY = 60000  # of which 512 KiB for each CPU hold some 13,000
 
 
 def kernel(trace):
@@ -32,7 +32,7 @@ def packets(trace):
 
 
 def switches(process):
-    """How often the OS threads of weft record itself have slept and worked."""
+    """Returns the number of switches of the OS threads of weft record itself."""
     counts = {}
     for path in glob.glob(f'/proc/{process.pid}/task/*/status'):
         with open(path, encoding='ascii') as file:
@@ -44,32 +44,32 @@ def run(weft, folder, name, words, command, user):
     return Recording(weft, os.path.join(folder, name), command, wait=False, record=words, cwd=folder, **user)
 
 
-def whole(recording, name):
+def finish_recording(recording, name):
     out, err = recording.process.communicate(timeout=PATIENCE)
     return recording.trace(name), out.decode(), err.decode()
 
 
 def check_asked(weft, known, folder, user):
-    """Nothing is written while nobody asks; weft save has it, as often as one asks; at the end it is in the trace."""
+    """Nothing is written without a request; weft save copies the events, repeatedly; at the end they are in the trace."""
     recording = run(weft, folder, 'asked', ['--kernel=own,flight'], [known, '100', '/dev/null', 'forever'], user)
     pid = recording.ids('kernel_known')[0]
     trace = recording.trace('kernel_known')
     until(trace.has_events, 'a program that records')
 
-    def beats():
+    def count_events():
         return trace.ask('info', '--json')[0]['events']
 
     def sleeps():
-        before, begun = switches(recording.process), beats()
-        until(lambda: beats() > begun + 20, 'a program that goes on')
+        before, begun = switches(recording.process), count_events()
+        until(lambda: count_events() > begun + 20, 'a program that goes on')
         return switches(recording.process) == before
     until(sleeps, 'a weft record that does nothing while nobody asks')
     expect(packets(trace), [], 'what is written while nobody asks')
     seen = [0]
     for number, what in enumerate((trace.path, f'--pid={pid}', str(pid))):
         copy = Trace(weft, os.path.join(folder, f'copy{number}'))
-        begun = beats()
-        until(lambda: beats() > begun + 10, 'a program that goes on')
+        begun = count_events()
+        until(lambda: count_events() > begun + 10, 'a program that goes on')
         saved = subprocess.run([weft, 'save', what, '-w', copy.path], cwd=folder, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, **user)
         expect((saved.returncode, saved.stderr), (0, ''), 'weft save')
         told = kernel(copy)
@@ -78,7 +78,7 @@ def check_asked(weft, known, folder, user):
             fail(f'copy {number}: {told}')
         seen.append(told['events'] + told['overwritten'])
     os.kill(pid, signal.SIGKILL)
-    trace, _, err = whole(recording, 'kernel_known')
+    trace, _, err = finish_recording(recording, 'kernel_known')
     told = kernel(trace)
     if told['events'] + told['overwritten'] < seen[-1] or told['lost']:
         fail(f'at the end: {told}: {err}')
@@ -86,7 +86,7 @@ def check_asked(weft, known, folder, user):
 
 
 def wake_others():
-    """Wakes on each processor what is not recorded, far more often than the smallest ring has room for."""
+    """Wakes an unrecorded thread on each CPU, far more often than the smallest ring can hold."""
     allowed = os.sched_getaffinity(0)
     for processor in allowed:
         os.sched_setaffinity(0, {processor})
@@ -99,7 +99,7 @@ def wake_others():
 
 
 def check_crowded(weft, known, folder, user):
-    """What other programs do meanwhile pushes out nothing of what this one did."""
+    """Events of other programs do not overwrite the events of this program."""
     recording = run(weft, folder, 'crowded', ['--size=64K', '--mode=grow', '--kernel=all,flight'], [known, '1000', '/dev/null', 'forever'], user)
     pid = recording.ids('kernel_known')[0]
     trace = recording.trace('kernel_known')
@@ -107,7 +107,7 @@ def check_crowded(weft, known, folder, user):
     os.kill(pid, signal.SIGSTOP)
     wake_others()
     os.kill(pid, signal.SIGKILL)
-    trace, _, err = whole(recording, 'kernel_known')
+    trace, _, err = finish_recording(recording, 'kernel_known')
     told = kernel(trace)
     if told['events'] < 600 or told['lost']:
         fail(f'what is left beside busy programs: {told}: {err}')
@@ -115,7 +115,7 @@ def check_crowded(weft, known, folder, user):
 
 
 def check_woken(weft, folder, user):
-    """Who slept was woken, also where the kernel keeps that in another ring, and however often it was asked for meanwhile."""
+    """A sleeping thread has its wake-up, also if the kernel keeps that in another ring, and after any number of copies."""
     recording = run(weft, folder, 'woken', ['--kernel=all,flight'], ['/usr/bin/python3', '-c', passes(3000)], user)
     number = 0
     while recording.process.poll() is None and number < 100:
@@ -129,7 +129,7 @@ def check_woken(weft, folder, user):
     if kernel(trace)['level'] != 'all':
         return
     read = subprocess.run(['babeltrace2', '--clock-cycles', '--no-delta', trace.path], stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE)
-    # The main one is woken by the clock, which kernels do not tell each time that a processor idles.
+    # A timer wakes the main thread, and kernels do not always report the end of an idle CPU.
     main, sleeps, unknown, state = trace.path.rsplit('-', 1)[1], 0, 0, ''
     for op, tid in re.findall(r'kernel_(on|off|taken|wake): .* tid = (\d+)', read.stdout):
         if tid == main:
@@ -144,7 +144,7 @@ def check_woken(weft, folder, user):
 
 
 def check_watched(weft, known, folder, user):
-    """What weft watch keeps of trouble has what the kernel said until then."""
+    """Copies of weft watch contain the kernel events up to the copy."""
     recording = run(weft, folder, 'watched', ['--kernel=flight'], [known, '100', '/dev/null', 'forever'], user)
     pid = recording.ids('kernel_known')[0]
     kept = os.path.join(folder, 'kept')
@@ -156,14 +156,14 @@ def check_watched(weft, known, folder, user):
     watch.kill()
     watch.communicate()
     os.kill(pid, signal.SIGKILL)
-    whole(recording, 'kernel_known')
+    finish_recording(recording, 'kernel_known')
 
 
 def check_forgotten(weft, known, folder, user):
-    """The newest are kept, at their times, and what was forgotten is counted."""
+    """The newest events are kept with their times, and overwritten events are counted."""
     pages = os.path.join(folder, 'pages')
     recording = run(weft, folder, 'forgotten', ['--kernel=own,flight', '--size=512K'], [known, str(MANY), pages], user)
-    trace, _, err = whole(recording, 'kernel_known')
+    trace, _, err = finish_recording(recording, 'kernel_known')
     told, info = kernel(trace), trace.ask('info', '--json')[0]
     if not told['overwritten'] or told['lost'] or info['skipped_count'] or not 0.8 * MANY < told['events'] + told['overwritten'] < 2 * MANY:
         fail(f'a flight that is longer than what it keeps: {told}, {err}')
@@ -184,18 +184,18 @@ def check_forgotten(weft, known, folder, user):
 
 
 def check_said(weft, slow, folder, user):
-    """What weft explain says of a slow callback is what it says when all was written at once."""
-    trace, _, err = whole(run(weft, folder, 'said', ['--kernel=flight'], [slow, 'mutex'], user), 'kernel_slow')
+    """weft explain reports the same of a slow callback as for a directly written trace."""
+    trace, _, err = finish_recording(run(weft, folder, 'said', ['--kernel=flight'], [slow, 'mutex'], user), 'kernel_slow')
     told = kernel(trace)
     stalls = [line for line in trace.findings().get('stall', []) if '50 ms' in line['title']]
     expect(len(stalls), 1, f'stalls: {stalls} {err}')
-    if told['level'] == 'all' and not ('look at thread' in stalls[0]['next'] and 'was woken by its OS thread "' in str(stalls[0]['evidence'])):
+    if told['level'] == 'all' and not ('find out why thread' in stalls[0]['next'] and 'was woken by its thread "' in str(stalls[0]['evidence'])):
         fail(f'who held the lock: {stalls}')
     print(f'level {told["level"]}: {stalls[0]["next"]}')
 
 
 def check_killed(weft, known, folder, user):
-    """weft record is killed, and what the kernel kept for it is gone: the program's part is read, weft save does not wait, and the place can be used again."""
+    """A killed weft record loses the kernel events: the program's part is readable, weft save does not wait, and the trace directory can be used again."""
     command = [known, '10', '/dev/null', 'forever']
     recording = run(weft, folder, 'killed', ['--kernel=flight'], command, user)
     pid = recording.ids('kernel_known')[0]
@@ -208,7 +208,7 @@ def check_killed(weft, known, folder, user):
     until(lambda: not os.path.exists(f'/proc/{pid}/fd/0'), 'the end of the program')
     recording.process.communicate()
     again = run(weft, folder, 'killed', ['--overwrite', '--kernel=flight'], [known, '10', '/dev/null'], user)
-    trace, _, err = whole(again, 'kernel_known')
+    trace, _, err = finish_recording(again, 'kernel_known')
     expect((again.process.returncode, kernel(trace)['lost']), (0, 0), err)
     expect(sorted(os.listdir(again.folder)), [os.path.basename(trace.path)], 'what is left in the folder')
 
@@ -216,7 +216,7 @@ def check_killed(weft, known, folder, user):
 known, slow, weft = map(os.path.abspath, sys.argv[1:4])
 for words in ('flight,', 'own,all', 'flight,flight', 'flyght'):
     run_ = subprocess.run([weft, 'record', '--kernel=' + words, '-o', '/nonexistent/x', '--', 'true'], stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
-    expect((run_.returncode, 'is neither own nor all, nor flight' in run_.stderr), (2, True), run_.stderr)
+    expect((run_.returncode, 'unknown value: --kernel=' in run_.stderr), (2, True), run_.stderr)
 users = [{}] if os.getuid() else [{}, {'user': 65534, 'group': 65534, 'extra_groups': []}]
 if closed_to_others(weft):
     print(f'skipped: as another user, who cannot enter {closed_to_others(weft)}')
@@ -224,7 +224,7 @@ if closed_to_others(weft):
 for user in users:
     with tempfile.TemporaryDirectory(prefix='weft-flight-') as folder:
         os.chmod(folder, 0o777)
-        trace, _, _ = whole(run(weft, folder, 'level', ['--kernel=flight'], [known, '10', '/dev/null'], user), 'kernel_known')
+        trace, _, _ = finish_recording(run(weft, folder, 'level', ['--kernel=flight'], [known, '10', '/dev/null'], user), 'kernel_known')
         told = kernel(trace)
         if told['level'] == 'self':
             print(f'skipped: {told["why"]}')

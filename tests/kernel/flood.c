@@ -1,7 +1,7 @@
-/* flood.c PROCESSOR: gives the processor that handles what comes to 127.0.0.1 some work, again and again, until it is killed.
+/* flood.c CPU: keeps the CPU that handles packets to 127.0.0.1 busy, in bursts, until a signal ends it.
  *
- * Bursts of packets, each of which a filter looks at for some microseconds; in between there is none, so that the kernel does not
- * leave that to an OS thread of its own.  Runs itself on PROCESSOR.  SPDX-License-Identifier: ISC */
+ * A filter inspects each packet of a burst for some microseconds.  Between bursts there is no packet, so that the kernel does not
+ * move the work to ksoftirqd.  The program itself runs on CPU.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <sched.h>
@@ -21,7 +21,7 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* A socket that takes nothing, after it has divided for a while. */
+/* Opens a socket whose filter drops every packet after some divisions. */
 static int open_filtered(struct sockaddr_in *address)
 {
 	static struct sock_filter steps[2 * STEPS + 1];

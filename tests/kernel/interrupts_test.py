@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What weft says of a computation whose processor real interrupts take: timers, and packets of a network of this test's own.
+"""Findings of a computation whose CPU is used by real interrupts: timers, and packets of a private network.
 
 	interrupts_test.py FLOOD SLOW WEFT
 
-Takes root, two processors and a kernel that lets one processor handle what another sends (RPS); else it is skipped with a word.
+Needs root, two CPUs and a kernel in which one CPU handles packets of another (RPS); otherwise it is skipped.
 
 SPDX-License-Identifier: ISC"""
 
@@ -17,7 +17,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import Recording, expect, fail
 
-TRIES = 20  # on a busy machine others take both processors
+TRIES = 20  # on a busy machine other programs use both CPUs
 SPAN = r'([\d.]+) (us|ms|s)'
 SPENT = re.compile(r'^\[(\d+)\] .*kernel_spent: .*?\{ tid = (\d+), ago_ns = (\d+), on = ([01]), text = (\d+), ns = (\d+) \}', re.M)
 TEXT = re.compile(r'kernel_text: .*?\{ text = (\d+), name = "([^"]*)" \}')
@@ -32,8 +32,8 @@ def ms(found):
     return float(found[1]) * {'us': 0.001, 'ms': 1, 's': 1000}[found[2]]
 
 
-def inside(flood, slow, weft):
-    """In a network and mounts of its own."""
+def run_in_namespaces(flood, slow, weft):
+    """Runs in its own network and mount namespace."""
     rps = '/sys/class/net/lo/queues/rx-0/rps_cpus'
     if subprocess.run(['mount', '-t', 'sysfs', 'none', '/sys'], stderr=subprocess.DEVNULL).returncode or not os.path.exists(rps):
         skip('this kernel cannot have another processor handle what is sent')
@@ -45,7 +45,7 @@ def inside(flood, slow, weft):
     with open(rps, 'w', encoding='ascii') as file:
         file.write(f'{1 << processors[0]:x}')
     with tempfile.TemporaryDirectory(prefix='weft-interrupts-') as folder:
-        # Both go before what else this machine does.
+        # Both have priority over other programs on this machine.
         sender = subprocess.Popen(['nice', '-n', '-15', flood, str(processors[-1])], stdout=subprocess.PIPE, text=True)
         try:
             expect(sender.stdout.readline(), 'ready\n', 'a sender')
@@ -59,8 +59,8 @@ def inside(flood, slow, weft):
                     skip(f'level all: {kernel["why"]}')
                 stalls = [line for line in trace.findings().get('stall', []) if '50 ms' in line['title']]
                 expect(len(stalls), 1, f'stalls: {stalls}')
-                if re.search('interrupts had its processor for', stalls[0]['title']):
-                    look(trace, stalls[0], folder)
+                if re.search('interrupts ' + SPAN, stalls[0]['title']):
+                    check_interrupts(trace, stalls[0], folder)
                     return
                 print(f'try {number + 1}: {stalls[0]["title"]}')
         finally:
@@ -69,13 +69,13 @@ def inside(flood, slow, weft):
     skip(f'others had the processors in {TRIES} tries')
 
 
-def look(trace, stall, folder):
+def check_interrupts(trace, stall, folder):
     """The sentence, the packets and the picture say the same."""
-    told = ms(re.search('interrupts had its processor for ' + SPAN, stall['title']))
-    whole = ms(re.search('ran for ' + SPAN, stall['title']))
-    line = [line for line in stall['evidence'] if 'interrupts had its processor' in line['text']]
+    told = ms(re.search('interrupts ' + SPAN, stall['title']))
+    whole = ms(re.search('blocked the event loop for ' + SPAN, stall['title']))
+    line = [line for line in stall['evidence'] if 'interrupts used its CPU' in line['text']]
     expect(len(line), 1, f'who it was: {stall["evidence"]}')
-    who = re.search(r'interrupts had its processor (\d+) times?, from here on: (\w+) for ' + SPAN, line[0]['text'])
+    who = re.search(r'interrupts used its CPU (\d+) times? from here on: (\w+) for ' + SPAN, line[0]['text'])
     expect(who[2], 'net_rx', line[0]['text'])
     if not shutil.which('babeltrace2'):
         print('skipped: what the packets say, for lack of babeltrace2')
@@ -104,7 +104,7 @@ def check_packets(trace, stall, told, whole):
 
 arguments = [os.path.abspath(word) for word in sys.argv[-3:]]
 if sys.argv[1] == 'inside':
-    inside(*arguments)
+    run_in_namespaces(*arguments)
 elif os.getuid():
     skip('this takes root')
 elif subprocess.run(['unshare', '-n', '-m', 'true'], stderr=subprocess.DEVNULL).returncode:

@@ -1,10 +1,10 @@
-/* known.c: page faults of which it is known when they happened: each between two readings of the processor's counter.
+/* known.c: page faults at known times: each is between two readings of the CPU's counter.
  *
- *	known COUNT FILE [forever]
+ * 	known COUNT FILE [forever]
  *
- * A callback of a libuv loop touches COUNT new pages, one after the other, and writes into FILE for each, as numbers of 64 bits:
- *its number, the counter before, and the counter behind.  With "forever" it touches others each 10 ms, until somebody ends it.
- * SPDX-License-Identifier: ISC */
+ * A callback of a libuv loop touches COUNT new pages, one after the other, and writes three 64-bit numbers for each into FILE:
+ * the page's number, the counter before the access, and the counter after it.  With "forever" it touches further pages each 10 ms
+ * until a signal ends it.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +48,9 @@ int main(int argc, char **argv)
 	name = argv[2];
 	if (!(all = malloc(count * sizeof *all)))
 		return 1;
-	memset(all, 0, count * sizeof *all); /* so that its own pages are there */
+	memset(all, 0, count * sizeof *all); /* touches its own pages */
 	uv_timer_init(uv_default_loop(), &timer);
-	uv_update_time(uv_default_loop()); /* recording has just begun, which may take long */
+	uv_update_time(uv_default_loop()); /* the start of recording may have taken long */
 	uv_timer_start(&timer, touch, 20, argc > 3 ? 10 : 0);
 	return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Healthy programs as Debian installs them, beside neighbours that want both processors: weft blames none of them for a stall.
+"""Healthy programs as Debian installs them, beside programs that compete for both CPUs: weft blames none of them for a stall.
 
 	neighbour_test.py SLOW WEFT
 
-Each works for 6 ms at a time, of its own processor time, which lasts 20 ms and more on such a machine.  Recorded without --kernel, where a round of the loop
-alone tells what became of it, and with as much as the kernel tells root, if that is who runs this.  What is not installed is skipped with a word.
+Each uses 6 ms of CPU time at once, which takes 20 ms and more on such a machine.  They are recorded without --kernel, where only the loop's iterations
+have CPU times, and with all kernel events, if root runs this.  Programs that are not installed are skipped.
 
 SPDX-License-Identifier: ISC"""
 
@@ -86,7 +86,7 @@ loop.run()
 
 
 def programs(folder):
-    """(name, command) of those that are here."""
+    """Returns the (name, command) of the installed programs."""
     script = os.path.join(folder, 'editor.lua')
     with open(script, 'w', encoding='ascii') as file:
         file.write(EDITOR)
@@ -120,10 +120,10 @@ try:
                     for stall in trace.findings().get('stall', []):
                         if '10 ms' not in stall['title'] and 'handle' not in stall['title']:
                             continue  # it starts
-                        if re.search('cut its work|call what blocks', stall['next']):
+                        if re.search('split the work|move the blocking call', stall['next']):
                             print(f'{stall["title"]}: {stall["next"]}')
                         count += 1
-                        held += 'no fault of this code' in stall['next']
+                        held += 'run less beside the program' in stall['next'] or 'move the interrupts' in stall['next']
                 # A neighbour may have come between two things of one round, of which the kernel was asked together.
                 if held < count * 0.8:
                     fail(f'{name}{level}: {count} times it took long, {held} of which are said to be the neighbours\'')

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weft record --kernel: what the kernel said stands beside the program's events, whole, at the right times, whatever is killed, cut or wrapped.
+"""weft record --kernel: kernel events are beside the program's events, complete and at the right times, also after kills, cuts and wraps.
 
 	record_test.py KNOWN WEFT
 
-As root, if that is who runs this, and as an ordinary user; what a machine tells neither of them is skipped with a word.
+Runs as root, if root runs this, and as an ordinary user; prints and skips what the machine allows neither of them.
 
 SPDX-License-Identifier: ISC"""
 
@@ -27,9 +27,9 @@ from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, passe
 LIBC = ctypes.CDLL(None, use_errno=True)
 PERF_EVENT_OPEN, BPF, GET_PROGRAM = 298, 321, 13  # on x86-64
 COUNT = 10000
-MANY = 30000  # of 250,000: what the kernel has no room for, since this machine is busy, or others have rings, it need not tell
+MANY = 30000  # of 250,000: events for which the kernel has no buffer, because the machine is busy or others use buffers, may be missing
 LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
-# What weft events has no word for.
+# weft events does not show these.
 TOLD = ('on', 'off', 'taken', 'wake', 'fault', 'in', 'spent')
 
 
@@ -51,7 +51,7 @@ class Run:
 
 
 def kernel(trace):
-    """What weft info says of it, by people and by JSON alike."""
+    """Returns the line of weft info about the kernel part, and compares it with the JSON."""
     info = trace.ask('info', '--json')[0]
     text = subprocess.run([trace.weft, 'info', trace.path], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
     if 'kernel' not in info:
@@ -63,7 +63,7 @@ def kernel(trace):
 
 
 def babeltrace(trace):
-    """What babeltrace2 reads: (counter, op, fields)."""
+    """Returns the events of babeltrace2: (counter, op, fields)."""
     run = subprocess.run(['babeltrace2', '--clock-cycles', '--no-delta', trace.path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                          timeout=PATIENCE)
     expect((run.returncode, run.stderr), (0, ''), 'babeltrace2')
@@ -77,7 +77,7 @@ def babeltrace(trace):
 
 
 def program(trace):
-    """Likewise what it reads of the program's own events, as text."""
+    """Returns the program's own events in babeltrace2, as text."""
     run = subprocess.run(['babeltrace2', '--clock-cycles', '--no-delta', trace.path], stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE)
     return [line for line in run.stdout.splitlines() if not LINE.fullmatch(line)]
 
@@ -87,7 +87,7 @@ def explain(trace):
 
 
 def wanted(user):
-    """The level that this user must get, or None: that depends on the machine."""
+    """Returns the level that this user must get, or None if it depends on the machine."""
     with open('/proc/sys/kernel/perf_event_paranoid') as file:
         paranoid = int(file.read())
     with open('/proc/self/status') as file:
@@ -95,7 +95,7 @@ def wanted(user):
     return 'own' if user and 0 <= paranoid <= 2 else 'self' if user and paranoid > 2 else None if has_all else None
 
 
-def look_at_times(known, trace, info):
+def check_fault_times(known, trace, info):
     """10,000 faults, each between two readings of the counter."""
     with open(known, 'rb') as file:
         pages = {page & 0xffffffff: (before, after) for page, before, after in struct.iter_unpack('=3Q', file.read())}
@@ -105,7 +105,7 @@ def look_at_times(known, trace, info):
     seen, outside = set(), 0
     begin, end = min(before for before, _ in pages.values()), max(after for _, after in pages.values())
     for ticks, op, fields in found:
-        # Before and after that, other mappings may stand at the same addresses.
+        # Before and after that, other mappings may be at the same addresses.
         if op == 'fault' and fields['page'] in pages and begin <= ticks <= end:
             before, after = pages[fields['page']]
             outside += not before <= ticks <= after
@@ -123,7 +123,7 @@ def look_at_times(known, trace, info):
 
 
 def check_damage(trace, folder):
-    """However the kernel's packets look, the program's events say the same; what is left of the kernel's is read."""
+    """With any damage in kernel packets, the program's events are the same, and the remaining kernel events are read."""
     bare, cut, strange = (os.path.join(folder, name) for name in ('bare', 'cut', 'strange'))
     for path in (bare, cut, strange):
         shutil.copytree(trace.path, path)
@@ -133,7 +133,7 @@ def check_damage(trace, folder):
     expect('kernel' in Trace(trace.weft, bare).ask('info', '--json')[0], False, 'nothing of the kernel')
     if shutil.which('babeltrace2'):
         expect(program(trace), program(Trace(trace.weft, bare)), "what babeltrace2 reads of the program's own events")
-    # To who does not know their class they are no damage either.
+    # A reader that does not know their class reports no damage.
     for path in glob.glob(os.path.join(strange, 'kernel-*')):
         with open(path, 'r+b') as file:
             file.seek(20)
@@ -166,11 +166,11 @@ def check_saved(trace, folder):
     for form in ('native', 'mirage'):
         run = subprocess.run([trace.weft, 'convert', trace.path, '--to', form, '-o', os.path.join(folder, form)], stderr=subprocess.PIPE, text=True,
                              timeout=PATIENCE)
-        expect((run.returncode, f'{kernel(trace)[0]["events"]} events of the kernel' in run.stderr), (0, True), f'what {form} lacks is told: {run.stderr}')
+        expect((run.returncode, f'{kernel(trace)[0]["events"]} kernel records' in run.stderr), (0, True), f'losses of {form} are reported: {run.stderr}')
 
 
 def check_sizes(known, weft, folder, user):
-    """A ring keeps the newest, and counts what it forgot; what grows keeps the oldest, and counts what it lost."""
+    """A ring keeps the newest events and counts overwritten ones; a growing trace keeps the oldest and counts lost ones."""
     command = [known, '250000', os.path.join(folder, 'pages')]
     ring = Run(weft, os.path.join(folder, 'ring'), ['--kernel=own', '--size=1M'], command, user)
     told, _ = kernel(ring.trace())
@@ -181,7 +181,7 @@ def check_sizes(known, weft, folder, user):
         told, _ = kernel(grown.trace())
         if told['overwritten'] or told['bytes'] > 300000 * told['processors']:
             fail(f'what grows: {told}')
-        # What the kernel has no room for, since others have rings, it need not tell: then the limit may not be reached.
+        # Events without a kernel buffer, because others use the buffers, may be missing: then the limit may not be reached.
         if told['lost'] and told['events'] + told['lost'] >= MANY:
             break
         if told['bytes'] > 200000 * told['processors']:
@@ -191,7 +191,7 @@ def check_sizes(known, weft, folder, user):
 
 
 def check_kills(known, weft, folder, user):
-    """Either side is killed: what was written is there, and is read also while it is written."""
+    """Either side is killed: written events are in the trace, which is readable also during the recording."""
     for victim in ('the program', 'weft'):
         run = Run(weft, os.path.join(folder, victim), ['--kernel=own'], [known, '1000', '/dev/null', 'forever'], user, wait=False)
 
@@ -213,7 +213,7 @@ def check_kills(known, weft, folder, user):
 
 
 def is_loaded(number):
-    """Whether the kernel has the program (BPF) of that number."""
+    """Returns whether the kernel has the BPF program of that number."""
     attr = ctypes.create_string_buffer(struct.pack('<I', number), 128)
     ctypes.set_errno(0)
     fd = LIBC.syscall(BPF, GET_PROGRAM, attr, len(attr))
@@ -223,7 +223,7 @@ def is_loaded(number):
 
 
 def check_programs_go(known, weft, folder):
-    """What weft has in the kernel is there as long as weft is, whoever is killed."""
+    """weft's BPF programs are loaded as long as weft runs, whichever process is killed."""
     for victim in ('the program', 'weft'):
         run = Run(weft, os.path.join(folder, f'{victim} at all'), ['--kernel=all'], [known, '10', '/dev/null', 'forever'], {}, wait=False)
         until(lambda: glob.glob(os.path.join(run.folder, '*', 'kernel-*')) and run.trace().has_events() and 'kernel' in run.trace().ask('info', '--json')[0],
@@ -233,8 +233,8 @@ def check_programs_go(known, weft, folder):
         for path in glob.glob(f'/proc/{run.process.pid}/fdinfo/*'):
             with open(path) as file:
                 loaded |= {int(number) for number in re.findall(r'^prog_id:\s*(\d+)$', file.read(), re.M)}
-        # A trace whose level says what is left out has it from them.
-        expect(bool(loaded), 'for later' in kernel(trace)[0]['why'], f'programs in the kernel: {loaded}')
+        # A trace of a level without some events was recorded with that level.
+        expect(bool(loaded), 'softirqs are recorded' in kernel(trace)[0]['why'], f'programs in the kernel: {loaded}')
         if not loaded:
             print('skipped: this machine takes no programs into its kernel')
         expect([number for number in loaded if not is_loaded(number)], [], 'programs that are there while weft records')
@@ -248,7 +248,7 @@ def check_programs_go(known, weft, folder):
 
 
 def check_denied(known, weft, folder, user):
-    """Who may ask the kernel nothing is told so, what to do about it, and records all the same."""
+    """A user without permission gets a line with the reason and the remedy, and a recording."""
     run = Run(weft, os.path.join(folder, 'denied'), ['--kernel'], [known, '10', '/dev/null'], {**user, 'preexec_fn': lambda: refuse(PERF_EVENT_OPEN)})
     if run.process.returncode == 77:
         print('skipped: no filters of system calls')
@@ -258,12 +258,12 @@ def check_denied(known, weft, folder, user):
     expect((run.process.returncode, told['level'], told['why'][:22]), (0, 'self', 'perf_event_paranoid is'), run.err)
     expect('kernel.perf_event_paranoid=2' in run.err and told['why'] in run.err, True, f'what to do about it: {run.err}')
     text = subprocess.run([weft, 'info', trace.path], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
-    expect('root has more, and others after sysctl kernel.perf_event_paranoid=2' in text, True, text)
+    expect('more needs root or sysctl kernel.perf_event_paranoid=2' in text, True, text)
     expect(info['promises'] > 0 and not info['skipped_count'], True, 'the program is recorded all the same')
 
 
 def check_switches(weft, folder, user):
-    """Who loses a processor was seen to get one before: of switches from idle processors and other programs none is missing."""
+    """A thread that loses a CPU had got one before: no switch from an idle CPU or another program is missing."""
     run = Run(weft, os.path.join(folder, 'passes'), ['--kernel', '--mode=grow'], ['/usr/bin/python3', '-c', passes(5000)], user)
     trace, table = run.trace(), os.path.join(folder, 'passes.sqlite')
     if kernel(trace)[0]['lost']:
@@ -297,7 +297,7 @@ for user in users:
             continue
         expect((told['lost'], told['overwritten'], info['skipped_count']), (0, 0, 0), 'what is lost')
         if shutil.which('babeltrace2'):
-            look_at_times(pages, trace, told)
+            check_fault_times(pages, trace, told)
         else:
             print('skipped: no babeltrace2')
         own = Run(weft, os.path.join(folder, 'own'), ['--kernel=own'], [known, '10', pages], user)

@@ -1,8 +1,8 @@
-/* slow.c SCENE [PLACE]: a program of plain libuv, one callback of which is slow in a way of its own; of `eight` eight are, each
- * in another way, 100 ms after one another.
+/* slow.c SCENE [PLACE]: a program of plain libuv with one callback that is slow in the way of the scene; `eight` has eight such
+ * callbacks, 100 ms after one another.
  *
- * Others are due each 5 ms.  Prints for the slow callback what was measured within: "wall NS cpu NS given N taken N minor N major
- * N". `hog` is no scene: it uses its processor until it is killed.  SPDX-License-Identifier: ISC */
+ * Other timers are due each 5 ms.  Prints the values that were measured inside the slow callback: "wall NS cpu NS given N taken N
+ * minor N major N".  `hog` is no scene: it uses its CPU until it is killed.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -36,7 +36,7 @@ static int goes_on(void)
 	return now_ns(CLOCK_MONOTONIC_RAW) - begin_ns < LENGTH_NS;
 }
 
-/* ---- The scenes ---- */
+/* ---- Scenes ---- */
 
 static volatile uint64_t sink;
 
@@ -131,7 +131,7 @@ static void nap(void)
 
 static const char *place;
 
-/* Until somebody has made a file of that name, or 100 times: reads pages of a file that stays where it is. */
+/* Reads pages of a file that stays in the page cache, until a file of that name exists, or 100 times. */
 static void wait_for_pages(void)
 {
 	volatile char *bytes = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, file, 0);
@@ -169,7 +169,7 @@ static void wait_for_lock(void)
 	pthread_join(thread, NULL);
 }
 
-/* Until somebody else opens it, too. */
+/* Waits until another process opens the FIFO. */
 static void open_fifo(void)
 {
 	int fd = open(place, O_RDONLY);
@@ -178,7 +178,7 @@ static void open_fifo(void)
 	close(fd);
 }
 
-/* Until the peer says something; its port is the place. */
+/* Waits until the peer sends something; its port is the place. */
 static void ask_peer(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(place))};
@@ -190,7 +190,7 @@ static void ask_peer(void)
 	close(fd);
 }
 
-/* Another process wants the one processor that it leaves itself. */
+/* Another process competes for the one CPU that this process leaves itself. */
 static void beside_hog(void)
 {
 	cpu_set_t before, one;
@@ -213,7 +213,7 @@ static void (*const eight[])(void) = {spin, beside_hog, sync_file, read_cold, ma
 
 enum { EIGHT = sizeof eight / sizeof *eight };
 
-/* Each tick does some work, and nothing is wrong with that. */
+/* Each tick does a little work, which is healthy. */
 static void nothing(void)
 {
 }
@@ -225,7 +225,7 @@ static const struct {
     {"touch", touch}, {"nanosleep", nap}, {"mutex", wait_for_lock}, {"healthy", nothing}, {"fifo", open_fifo}, {"peer", ask_peer},
     {"pages", wait_for_pages}};
 
-/* ---- The program ---- */
+/* ---- Program ---- */
 
 static void (*scene)(void);
 static int ticks_left, done;
@@ -272,7 +272,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++)
 		uv_timer_init(uv_default_loop(), &slow_timers[i]);
 	uv_timer_init(uv_default_loop(), &tick_timer);
-	uv_update_time(uv_default_loop()); /* recording has just begun, which may take long */
+	uv_update_time(uv_default_loop()); /* the start of recording may have taken long */
 	for (int i = 0; i < count; i++)
 		uv_timer_start(&slow_timers[i], slow, 50 + 100 * (uint64_t)i, 0);
 	uv_timer_start(&tick_timer, tick, 5, 5);

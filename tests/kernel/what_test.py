@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What weft explain says of what a call waited for, and of what a processor did in between: files, peers, interrupts, collections of garbage.
+"""Findings about the object of a blocked call, and about other use of the CPU: files, peers, interrupts, garbage collections.
 
 	what_test.py SLOW WEFT
 
-Scenes of slow.c, as root, if that is who runs this, and as an ordinary user; then traces whose kernel packets are made here, as docs/format.md says.
+Scenes of slow.c, as root, if root runs this, and as an ordinary user; then traces with kernel packets that this script writes (docs/format.md).
 
 SPDX-License-Identifier: ISC"""
 
@@ -34,18 +34,18 @@ def explain(weft, trace, *options):
     return found, run.stderr
 
 
-def words(stalls):
+def all_texts(stalls):
     return ' '.join(text for s in stalls for text in (s['title'], s['next'], *(line['text'] for line in s['evidence'])))
 
 
 def kernel_of(weft, trace):
-    """What weft info says of the kernel's part; nothing: it has none, or no events yet."""
+    """Returns the line of weft info about the kernel part; None without a kernel part, or without events."""
     out = subprocess.run([weft, 'info', '--json', trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=PATIENCE).stdout
     return (json.loads(out).get('kernel') or {}) if out else {}
 
 
 def record(weft, slow, folder, level, scene, place, release, wanted, user):
-    """Lets the scene go on when somebody has seen what it waits for."""
+    """Lets the scene continue when weft has seen the object of its wait."""
     path = os.path.join(folder, f'trace-{scene}')
     process = subprocess.Popen([weft, 'record', f'--kernel={level}', '--mode=grow', '-o', path, '--', slow, scene, place], env=ENV, cwd=folder,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **user)
@@ -57,15 +57,15 @@ def record(weft, slow, folder, level, scene, place, release, wanted, user):
             with open(name, 'rb') as file:
                 if wanted.encode() + b'\0' in file.read():
                     return True
-        return 'nothing to this user' in told_level()
+        return 'gets no kernel events' in told_level()
 
     def told_level():
         metadata = glob.glob(os.path.join(path, '*', 'metadata'))
         return '' if not metadata else subprocess.run([weft, 'info', os.path.dirname(metadata[0])], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                                      timeout=PATIENCE).stdout.replace('kernel     level self', 'nothing to this user')
+                                                      timeout=PATIENCE).stdout.replace('kernel     level self', 'gets no kernel events')
     until(is_seen, f'{scene}: what it waits for')
     if process.poll() is None:
-        time.sleep(0.1)  # what is over at once is no stall
+        time.sleep(0.1)  # a short wait is no stall
         release()
     out, err = process.communicate(timeout=PATIENCE)
     expect(process.returncode, 0, f'{scene}: {out} {err}')
@@ -74,9 +74,9 @@ def record(weft, slow, folder, level, scene, place, release, wanted, user):
     if info['level'] != level:
         print(f'skipped: level {level}: {info["why"]}')
         return
-    said = words(explain(weft, trace)[0])
+    said = all_texts(explain(weft, trace)[0])
     expect(f' on "{wanted}"' in said and 'probably' not in said, True, f'{scene}, level {level}: {wanted}: {said}')
-    print(f'{scene}, level {level}: {re.search(r"its OS thread slept .*?, here for|its OS thread slept .*? for", said)[0]}')
+    print(f'{scene}, level {level}: {re.search(r"its thread slept .*?, here for|its thread slept .*? for", said)[0]}')
 
 
 def check_pages(weft, slow, folder, left=5):
@@ -101,7 +101,7 @@ def check_pages(weft, slow, folder, left=5):
     if kernel_of(weft, trace)['level'] != 'all':
         print(f'skipped: level all: {kernel_of(weft, trace)["why"]}')
         return
-    said = words(explain(weft, trace)[0])
+    said = all_texts(explain(weft, trace)[0])
     if 'major 0' in out or 'in a page fault' not in said:
         print(f'pages: this disk does not keep anybody waiting: {out.strip()}: {said}')
         return
@@ -128,7 +128,7 @@ def check_scenes(weft, slow, folder, level, user):
         record(weft, slow, folder, level, 'peer', str(port), answer, f'127.0.0.1:{port}', user)
 
 
-# ---- Packets of our own ----
+# ---- Packets of this script ----
 
 def event(op, time, form, *fields):
     return struct.pack('<BI' + form, op, time & shapes.MASK, *fields)
@@ -138,7 +138,7 @@ def text(time, number, name):
     return event(8, time, 'I', number) + name + b'\0'
 
 
-def inside(time, tid, then, call, sure, fd, number):
+def syscall_at(time, tid, then, call, sure, fd, number):
     return event(9, time, 'IIBBII', tid, time - then, call, sure, fd, number)
 
 
@@ -151,7 +151,7 @@ FSYNC = 71
 
 
 def stalled(*said, kind=shapes.KERNEL, meanwhile=b''):
-    """Promise 1 runs from 2 to 42 ms, while promise 2 could go on."""
+    """Promise 1 runs from 2 to 42 ms, while promise 2 is ready."""
     program = shapes.create(0, 0, 1) + shapes.create(0, 0, 2) + shapes.create(0, 0, 3) + shapes.two(shapes.AWAIT, 1000, 2, 3) + \
         shapes.two(shapes.RESOLVE, MS, 0, 3) + shapes.one(shapes.RUN, 2 * MS, 1) + meanwhile + shapes.two(shapes.READ, 42 * MS, 2, 3) + \
         shapes.two(shapes.RESOLVE, 43 * MS, 2, 2) + shapes.two(shapes.RESOLVE, 44 * MS, 0, 1)
@@ -168,7 +168,7 @@ def check_words(weft, folder, said, *wanted, lacks=None, kind=shapes.KERNEL, noi
     with open(path, 'wb') as file:
         file.write(stalled(*said, kind=kind, meanwhile=meanwhile))
     stalls, err = explain(weft, path)
-    found = words(stalls)
+    found = all_texts(stalls)
     expect(len(stalls), 1, f'stalls: {found} {err}')
     for pattern in wanted:
         expect(pattern in found, True, f'"{pattern}" in: {found}')
@@ -178,40 +178,40 @@ def check_words(weft, folder, said, *wanted, lacks=None, kind=shapes.KERNEL, noi
 
 def check_made(weft, folder):
     a, b = text(0, 1, b'/var/a'), text(0, 2, b'/var/b')
-    # Told at once it is a guess; seen while it waits it is sure, whatever was told before and comes later.
-    check_words(weft, folder, [a, slept(5 * MS, 35 * MS)[:11], inside(5 * MS, 1, 5 * MS, FSYNC, 0, 3, 1), event(3, 35 * MS, 'I', 1)],
-                'was blocked for 30.0 ms in fsync, probably on "/var/a"')
-    check_words(weft, folder, [a, b, slept(5 * MS, 35 * MS), inside(40 * MS, 1, 20 * MS, FSYNC, 1, 3, 2), inside(41 * MS, 1, 20 * MS, FSYNC, 0, 3, 1)],
-                'was blocked for 30.0 ms in fsync on "/var/b"', 'until the disk has it', lacks='probably')
+    # A record at the start of the call is a guess; a record during the wait is certain, and overrides earlier and later ones.
+    check_words(weft, folder, [a, slept(5 * MS, 35 * MS)[:11], syscall_at(5 * MS, 1, 5 * MS, FSYNC, 0, 3, 1), event(3, 35 * MS, 'I', 1)],
+                'blocked 30.0 ms in fsync, probably on "/var/a"')
+    check_words(weft, folder, [a, b, slept(5 * MS, 35 * MS), syscall_at(40 * MS, 1, 20 * MS, FSYNC, 1, 3, 2), syscall_at(41 * MS, 1, 20 * MS, FSYNC, 0, 3, 1)],
+                'blocked 30.0 ms in fsync on "/var/b"', 'flush the file on another thread', lacks='probably')
     # Many short ones add up, also where some were of another file.
-    many = [slept((3 + i) * MS, (3 + i) * MS + 900000) + inside((3 + i) * MS + 950000, 1, (3 + i) * MS, FSYNC, 1, 3, 1 + (i == 7)) for i in range(30)]
-    check_words(weft, folder, [a, b, *many], 'was blocked for 27.0 ms in fsync on "/var/a", 30 times', lacks='/var/b')
+    many = [slept((3 + i) * MS, (3 + i) * MS + 900000) + syscall_at((3 + i) * MS + 950000, 1, (3 + i) * MS, FSYNC, 1, 3, 1 + (i == 7)) for i in range(30)]
+    check_words(weft, folder, [a, b, *many], 'blocked 27.0 ms in fsync on "/var/a", 30 times', lacks='/var/b')
     # What was running meanwhile is not named.
-    check_words(weft, folder, [a, slept(5 * MS, 35 * MS), inside(40 * MS, 1, 38 * MS, FSYNC, 1, 3, 1)], 'in fsync', lacks='/var/a')
+    check_words(weft, folder, [a, slept(5 * MS, 35 * MS), syscall_at(40 * MS, 1, 38 * MS, FSYNC, 1, 3, 1)], 'in fsync', lacks='/var/a')
     timer = text(0, 3, b'net_rx')
-    # One within another counts once.
+    # Nested intervals count once.
     check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS), spent(35 * MS, 1, 34 * MS, 1, 3, 24 * MS)],
-                'of which interrupts had its processor for 24.0 ms', 'interrupts had its processor 1 time, from here on: net_rx for 24.0 ms', 'let another processor handle them')
-    check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS)], 'cut its work', lacks='interrupts')
-    check_words(weft, folder, [text(0, 4, b'Python'), spent(41 * MS, 1, 30 * MS, 2, 4, 25 * MS)], 'of which 25.0 ms the collector of garbage of Python',
+                '(interrupts 24.0 ms)', 'interrupts used its CPU 1 time from here on: net_rx for 24.0 ms', 'move the interrupts to another CPU')
+    check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS)], 'split the work', lacks='interrupts')
+    check_words(weft, folder, [text(0, 4, b'Python'), spent(41 * MS, 1, 30 * MS, 2, 4, 25 * MS)], '(Python GC 25.0 ms)',
                 'make less garbage')
 
 
-    # By pauses that the program tells itself, also without a word of the kernel's.
+    # Pauses that the program records itself, without kernel events.
     pauses = b''.join(event(shapes.PAUSE_BEGIN | shapes.INLINE, at * MS, '') + b'gc, minor\0' + event(shapes.PAUSE_END, (at + 3) * MS, '') for at in range(4, 40, 4))
     for kind in (shapes.KERNEL, 9):
-        check_words(weft, folder, [], 'of which 27.0 ms the collector of garbage', 'make less garbage', lacks='blocked', kind=kind, meanwhile=pauses,
-                    noise='' if kind == shapes.KERNEL else 'a packet of no known class')
+        check_words(weft, folder, [], '(GC 27.0 ms)', 'make less garbage', lacks='blocked 27.0 ms', kind=kind, meanwhile=pauses,
+                    noise='' if kind == shapes.KERNEL else 'a packet of an unknown class')
 
 
 def check_unknown(weft, folder):
     """Packets of a class and events of a number that this weft does not know: the program's part is read all the same."""
-    check_words(weft, folder, [], 'ran for 40.0 ms', kind=9, noise='a packet of no known class')
-    check_words(weft, folder, [slept(5 * MS, 35 * MS), event(77, 36 * MS, 'I', 1)], 'ran for 40.0 ms', noise="no event of the kernel's")
+    check_words(weft, folder, [], 'event loop for 40.0 ms', kind=9, noise='a packet of an unknown class')
+    check_words(weft, folder, [slept(5 * MS, 35 * MS), event(77, 36 * MS, 'I', 1)], 'event loop for 40.0 ms', noise="bytes that are not a kernel record")
 
 
 def check_collector(weft, folder):
-    """A program in Python that collects a lot; its callback says for how long."""
+    """A Python program with many collections; its callback prints their duration."""
     python = '/usr/bin/python3'
     probes = subprocess.run(['readelf', '-n', python], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout if shutil.which('readelf') else ''
     if 'gc__start' not in probes or subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL).returncode:
@@ -274,9 +274,9 @@ asyncio.run(main())
             print(f'skipped: level all: {kernel["why"]}')
             return
     took = float(out.split()[0])
-    # Where it also runs others, they have traces, too.
-    said = ' '.join(words(explain(weft, os.path.dirname(name))[0]) for name in glob.glob(os.path.join(path, '*', 'metadata')))
-    found = re.search(r'([\d.]+) ms (of it )?the collector of garbage of Python', said)
+    # A java that starts other programs has traces of these, too.
+    said = ' '.join(all_texts(explain(weft, os.path.dirname(name))[0]) for name in glob.glob(os.path.join(path, '*', 'metadata')))
+    found = re.search(r'Python GC ([\d.]+) ms', said)
     if not found or abs(float(found[1]) - took) > took / 20 + 1:
         fail(f'{took} ms of collection: {said}')
     print(f'{took:.1f} ms of collection are told as {found[1]} ms')
@@ -300,7 +300,7 @@ def java_class():
 
 
 def check_java(weft, folder):
-    """The collections of a Java program, as long as the machine of Java itself says that they took."""
+    """The collections of a Java program have the durations that the Java VM reports."""
     java = shutil.which('java')
     library = java and os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(java))), 'lib', 'server', 'libjvm.so')
     if not java or not os.path.exists(library) or not shutil.which('babeltrace2'):
@@ -329,7 +329,7 @@ def check_java(weft, folder):
     read = subprocess.run(['babeltrace2', trace], stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE).stdout
     numbers = set(re.findall(r'kernel_text: .* text = (\d+), name = "Java"', read))
     told = [int(ns) / 1e6 for number, ns in re.findall(r'kernel_spent: .* on = 2, text = (\d+), ns = (\d+)', read) if number in numbers]
-    # The first ones come before weft has seen what was loaded.
+    # The first collections precede weft's detection of the loaded library.
     if not 10 <= len(told) <= 100 or sum(told) < 0.99 * sum(said[-len(told):]):
         fail(f'{len(told)} collections of {sum(told)} ms, not {sum(said[-len(told):])} ms')
     print(f'Java: {len(told)} of 100 collections are told, {sum(told):.1f} ms; Java says {sum(said[-len(told):]):.1f} ms')

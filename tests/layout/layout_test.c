@@ -57,7 +57,7 @@ static void check_bands(const struct weft_model *m, const struct weft_layout *l)
 	assert_int_equal(row, l->row_count);
 }
 
-/* Returns how many have no place in by_row since a leader stands there for them. */
+/* Returns the number of promises that are not in by_row because a leader represents them. */
 static uint32_t check_folds(const struct weft_model *m, const struct weft_layout *l)
 {
 	uint32_t followers = 0;
@@ -83,7 +83,7 @@ static uint32_t check_folds(const struct weft_model *m, const struct weft_layout
 	return followers;
 }
 
-/* Whether a promise belongs to a track, or to one in it. */
+/* Returns whether a promise belongs to a track, or to a nested one. */
 static bool belongs(const struct weft_layout *l, uint32_t promise, uint32_t track)
 {
 	for (uint32_t t = l->track_of[promise]; t != WEFT_NONE; t = l->tracks[t].around)
@@ -92,7 +92,7 @@ static bool belongs(const struct weft_layout *l, uint32_t promise, uint32_t trac
 	return false;
 }
 
-/* Tracks last as long as what belongs to them; nobody else is in their blocks. */
+/* Checks that tracks last as long as their promises, and that their blocks contain no other promises. */
 static void check_tracks(const struct weft_model *m, const struct weft_layout *l)
 {
 	int64_t *ends = calloc(l->track_count + 1, sizeof *ends);
@@ -106,7 +106,7 @@ static void check_tracks(const struct weft_model *m, const struct weft_layout *l
 		assert_true(track->start_ns <= m->promises[track->actor].start_ns);
 		ends[t] = weft_layout_end(l, m, track->actor);
 		for (uint32_t r = track->first_row; r < track->first_row + (track->row_count ? track->row_count : 1); r++)
-			for (size_t i = WEFT_FIRST(
+			for (size_t i = WEFT_FIND_FIRST(
 				 k, l->row_begin[r], l->row_begin[r + 1], weft_layout_end(l, m, l->by_row[k]) > track->start_ns);
 			     i < l->row_begin[r + 1] && m->promises[l->by_row[i]].start_ns < track->end_ns; i++)
 				assert_true(l->by_row[i] == track->actor ||
@@ -124,7 +124,7 @@ static void check_tracks(const struct weft_model *m, const struct weft_layout *l
 	free(ends);
 }
 
-/* At the start of each promise. */
+/* Checks the bound at the start of each promise. */
 static void check_bound(const struct weft_model *m, const struct weft_layout *l)
 {
 	for (size_t b = 0; b < l->band_count; b++) {
@@ -171,8 +171,8 @@ static void check_layout(const struct weft_model *m, const struct weft_layout *l
 	check_bands(m, l);
 }
 
-/* In groups, each promise stands on a row of its kind's, alone or in a fold, and groups stand in the order of their first ones.
- */
+/* Checks that in groups each promise is on a row of its kind, alone or in a fold, and that groups are sorted by their first
+ * promises. */
 static void check_grouped(const struct weft_model *m)
 {
 	struct weft_layout *l;
@@ -212,14 +212,14 @@ static uint32_t lay_out(struct weft_model *m)
 	return rows;
 }
 
-/* Parents are any that do not lead in a circle: mostly older, sometimes one that begins later. */
-static void test_random(void **state)
+/* Parents form no cycle: a parent is mostly older, and sometimes starts later. */
+static void test_random_layouts_are_valid(void **state)
 {
 	(void)state;
 	enum { SEEDS = 400 };
 	static const uint64_t more[] = {
-	    5770,                                /* a row of several groups, on which points and others begin at the same time */
-	    2125, 2630, 3440, 6240, 7210, 34815, /* tracks that begin before their actors do, loose */
+	    5770,                                /* a row of several groups, on which points and others start at the same time */
+	    2125, 2630, 3440, 6240, 7210, 34815, /* tracks that start before their actors do, loose */
 	};
 	for (size_t run = 1; run <= SEEDS + sizeof more / sizeof *more; run++) {
 		const uint64_t seed = run <= SEEDS ? run : more[run - SEEDS - 1];
@@ -238,18 +238,18 @@ static void test_random(void **state)
 			p->start_ns =
 			    mother && !strange ? m.promises[mother].start_ns + random_below(&r, 20) : random_below(&r, span);
 			p->end_ns = p->start_ns + (random_below(&r, 6) ? random_below(&r, life) : 0);
-			p->kind = (uint16_t)(WEFT_KIND_PROCESS + random_below(&r, 5)); /* an actor, two that fold, two marks */
+			p->kind = (uint16_t)(WEFT_KIND_PROCESS + random_below(&r, 5)); /* actor, 2 that fold, 2 marks */
 			p->flags = random_below(&r, 9) ? 0 : WEFT_PROMISE_START_UNKNOWN;
 		}
 		lay_out(&m);
 	}
 }
 
-/* Of more groups than there may be, the smallest are one, the last: here those of two promises. */
-static void test_small_groups_are_one(void **state)
+/* If there are too many groups, the smallest ones share the last group: here those of two promises. */
+static void test_small_groups_share_one_row_group(void **state)
 {
 	(void)state;
-	enum { KINDS = WEFT_GROUPS_MOST + 20 };
+	enum { KINDS = WEFT_MAX_GROUPS + 20 };
 	struct weft_model m = model_of(5 * KINDS);
 	uint16_t *group;
 	size_t count;
@@ -261,16 +261,16 @@ static void test_small_groups_are_one(void **state)
 				m.promises[n++].kind = (uint16_t)(1000 + kind);
 	m.promise_count = n;
 	assert_int_equal(weft_groups_find(&group, &count, &is_rest, &m, WEFT_ROWS_BY_KIND, NULL), WEFT_OK);
-	assert_true(count == WEFT_GROUPS_MOST && is_rest);
+	assert_true(count == WEFT_MAX_GROUPS && is_rest);
 	for (uint32_t p = 1; p < n; p++) {
 		int kind = m.promises[p].kind - 1000;
-		assert_int_equal(group[p], kind < 21 ? kind : kind >= 42 ? kind - 21 : WEFT_GROUPS_MOST - 1);
+		assert_int_equal(group[p], kind < 21 ? kind : kind >= 42 ? kind - 21 : WEFT_MAX_GROUPS - 1);
 	}
 	free(group);
 	free(m.promises);
 }
 
-static void test_who_begins_first_stands_first(void **state)
+static void test_earlier_promises_are_placed_first(void **state)
 {
 	(void)state;
 	static const int64_t starts[][3] = {{10, 20, 30}, {30, 20, 10}, {20, 10, 30}, {10, 30, 20}, {-10, 10, 0}, {10, 20, 10}};
@@ -293,8 +293,8 @@ static void test_who_begins_first_stands_first(void **state)
 	}
 }
 
-/* Children that were made before their parents, as only a damaged trace has them. */
-static void test_backwards(void **state)
+/* Children that were created before their parents, as only a damaged trace has them. */
+static void test_children_before_parents_are_placed(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(5001);
@@ -306,8 +306,8 @@ static void test_backwards(void **state)
 	lay_out(&m);
 }
 
-/* No rule can hold for all of a circle, but it ends. */
-static void test_circle(void **state)
+/* No rule can hold for a whole cycle, but the layout terminates. */
+static void test_parent_cycle_terminates(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(4);
@@ -320,30 +320,30 @@ static void test_circle(void **state)
 	free(m.promises);
 }
 
-static void test_shapes(void **state)
+static void test_extreme_shapes_waste_few_rows(void **state)
 {
 	(void)state;
 	enum { MANY = 1000000 };
-	/* Each created by the one before, all alive. */
+	/* Each is created by the one before, and all are alive. */
 	struct weft_model m = model_of(MANY + 1);
 	for (uint32_t i = 1; i <= MANY; i++)
 		m.promises[i] = (struct weft_promise){.parent = i - 1, .became = WEFT_NONE, .start_ns = i, .end_ns = MANY + 1};
 	assert_int_equal(lay_out(&m), MANY);
 
-	/* Each created by the one before at its end: one row will do. */
+	/* Each is created by the one before at its end: one row is enough. */
 	m = model_of(MANY + 1);
 	for (uint32_t i = 1; i <= MANY; i++)
 		m.promises[i] = (struct weft_promise){.parent = i - 1, .became = WEFT_NONE, .start_ns = i, .end_ns = i + 1};
 	assert_int_equal(lay_out(&m), 1);
 
-	/* A thousand alive at once under one that made them all. */
+	/* A thousand are alive at once under one parent. */
 	m = model_of(200002);
 	m.promises[1] = (struct weft_promise){.became = WEFT_NONE, .start_ns = 0, .end_ns = 300000};
 	for (uint32_t i = 2; i <= 200001; i++)
 		m.promises[i] = (struct weft_promise){.parent = 1, .became = WEFT_NONE, .start_ns = i, .end_ns = i + 1000};
 	assert_int_equal(lay_out(&m), 1001);
 
-	/* A stair of a hundred steps, and on each something that lives on and would push the rest of it down. */
+	/* A stair of a hundred steps; on each step is a long-lived promise that would push the others down. */
 	m = model_of(201);
 	for (uint32_t i = 1; i <= 100; i++) {
 		m.promises[i] =
@@ -354,7 +354,7 @@ static void test_shapes(void **state)
 	assert_true(lay_out(&m) <= 112);
 }
 
-/* Six handles of a loop, all alive at once, which do nothing. */
+/* Six handles of a loop, all alive at once, without runs. */
 static struct weft_model six_handles(void)
 {
 	static struct weft_run runs[] = {{90, 91}};
@@ -367,13 +367,13 @@ static struct weft_model six_handles(void)
 		    .became = WEFT_NONE,
 		    .start_ns = i,
 		    .end_ns = 50 + i};
-	/* Another kind of promise is alive while they are. */
+	/* A promise of another kind is alive at the same time. */
 	m.promises[8] = (struct weft_promise){.parent = 1, .created_by = 1, .became = WEFT_NONE, .start_ns = 8, .end_ns = 100};
 	m.runs = runs;
 	return m;
 }
 
-/* Lays six handles out, and asks who is on a row of its own. */
+/* Lays six handles out, and checks the set of promises on their own rows. */
 static void expect_apart(struct weft_model *m, uint32_t apart)
 {
 	struct weft_layout *l;
@@ -388,13 +388,13 @@ static void expect_apart(struct weft_model *m, uint32_t apart)
 	free(m->promises);
 }
 
-static void test_folds(void **state)
+static void test_idle_handles_are_folded(void **state)
 {
 	(void)state;
 	struct weft_model m = six_handles();
 	expect_apart(&m, 0);
 
-	/* The callback of its closing runs after its end; what runs before is a deed. */
+	/* The callback of a close runs after the end; an earlier run counts as an action. */
 	m = six_handles();
 	for (uint32_t i = 5; i <= 9; i++)
 		m.promises[i].runs = 1; /* promise 4 has the run */
@@ -416,7 +416,7 @@ static void test_folds(void **state)
 	m.promises[7].parent = 8;
 	expect_apart(&m, 7);
 
-	/* Failed, became, created another. */
+	/* A promise that failed, became another, or created another. */
 	m = six_handles();
 	m.promises[6].end = WEFT_END_FAILED;
 	expect_apart(&m, 6);
@@ -430,7 +430,7 @@ static void test_folds(void **state)
 	m.promises[8].created_by = 2;
 	expect_apart(&m, 2);
 
-	/* Somebody ends them, which is no deed of theirs; other links are. */
+	/* Being ended by another promise is not an action of a handle; other links are. */
 	for (uint8_t kind = 0; kind < WEFT_LINK_KINDS; kind++) {
 		struct weft_link from = {.from = 4, .to = 1, .kind = kind}, to = {.from = 1, .to = 4, .kind = kind};
 		m = six_handles();
@@ -444,7 +444,7 @@ static void test_folds(void **state)
 		expect_apart(&m, kind == WEFT_LINK_RESOLVE ? 0 : 4);
 	}
 
-	/* A loop waits for all that keeps it. */
+	/* A loop waits for every handle that keeps it alive. */
 	struct weft_link kept = {.from = 1, .to = 4, .kind = WEFT_LINK_AWAIT};
 	m = six_handles();
 	m.promises[1].kind = WEFT_KIND_LOOP;
@@ -452,7 +452,7 @@ static void test_folds(void **state)
 	m.link_count = 1;
 	expect_apart(&m, 0);
 
-	/* One that begins when the others have ended takes their row if it is free, as any other would. */
+	/* A handle that starts after the others have ended takes their row if it is free. */
 	m = six_handles();
 	m.promises[7].start_ns = 57;
 	m.promises[7].end_ns = 60;
@@ -484,20 +484,20 @@ static struct weft_model stair_with_children(size_t more)
 	return m;
 }
 
-static void test_stairs_are_no_higher_than_what_is_alive(void **state)
+static void test_stairs_are_as_high_as_the_live_promises(void **state)
 {
 	(void)state;
 	struct weft_model m = stair_with_children(0);
 	assert_int_equal(lay_out(&m), 4);
-	/* What begins when all of these are over finds the first rows free. */
+	/* Promises that start after the end of all of these find the first rows free. */
 	m = stair_with_children(300);
 	for (uint32_t i = 601; i <= 900; i++)
 		m.promises[i] = (struct weft_promise){.became = WEFT_NONE, .start_ns = 5000, .end_ns = 6000};
 	assert_int_equal(lay_out(&m), 300);
 }
 
-/* A loop each of whose turns makes the next one just before it ends. */
-static void test_a_loop_of_a_million_turns(void **state)
+/* A loop in which each iteration creates the next one just before it ends. */
+static void test_million_iterations_need_few_rows(void **state)
 {
 	(void)state;
 	enum { TURNS = 1000000 };
@@ -511,8 +511,8 @@ static void test_a_loop_of_a_million_turns(void **state)
 	assert_int_equal(lay_out(&m), 3);
 }
 
-/* Who ends before it does stands below who called; who goes on stands where the first one stood. */
-static void test_callers_stand_above(void **state)
+/* A callee that ends first is below its caller; a continuation is on the row of the first one. */
+static void test_callers_are_above_callees(void **state)
 {
 	(void)state;
 	static const int64_t times[][3] = {{0, 0, 100}, {1, 10, 90}, {2, 20, 80}, {3, 30, 70}, {4, 65, 75}, {3, 72, 78}};
@@ -533,7 +533,7 @@ static void test_callers_stand_above(void **state)
 	free(m.promises);
 }
 
-/* Asks for the actors of the tracks to which promises belong, 0 for none. */
+/* Checks the actors of the tracks of each promise, 0 for none. */
 static void expect_owners(const struct weft_model *m, const uint32_t *owners)
 {
 	struct weft_layout *l;
@@ -544,13 +544,13 @@ static void expect_owners(const struct weft_model *m, const uint32_t *owners)
 	weft_layout_destroy(l);
 }
 
-static void test_what_an_actor_makes_belongs_to_it(void **state)
+static void test_promises_belong_to_their_actor(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(12);
 	m.promises[1] = promise(WEFT_KIND_LISTEN, 0, 0, 1000);
 	m.promises[2] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
-	m.promises[3] = promise(WEFT_KIND_BIND, 2, 20, 30); /* however long the chain of binds */
+	m.promises[3] = promise(WEFT_KIND_BIND, 2, 20, 30); /* however long the chain of binds is */
 	m.promises[4] = promise(WEFT_KIND_BIND, 3, 30, 40);
 	m.promises[5] = promise(WEFT_KIND_REQUEST, 4, 35, 60);
 	m.promises[6] = promise(WEFT_KIND_STREAM_READ, 5, 36, 50);
@@ -558,9 +558,9 @@ static void test_what_an_actor_makes_belongs_to_it(void **state)
 	m.promises[8] = promise(WEFT_KIND_STREAM_READ, 7, 60, 100); /* the request has ended */
 	m.promises[9] = promise(WEFT_KIND_CLOSE, 8, 900, 950);      /* and so has the connection */
 	m.promises[10] = promise(WEFT_KIND_TIMER, 0, 5, 6);
-	m.promises[11] = promise(WEFT_KIND_CONNECTION, 1, 400, 500); /* nothing belongs to it: it has no track */
+	m.promises[11] = promise(WEFT_KIND_CONNECTION, 1, 400, 500); /* it owns no promise, and so has no track */
 	expect_owners(&m, (const uint32_t[]){0, 0, 1, 2, 2, 2, 5, 5, 2, 1, 0, 1});
-	/* Another OS thread has rows of its own. */
+	/* Another OS thread has its own rows. */
 	m.promises[6].stream = m.promises[7].stream = 1;
 	expect_owners(&m, (const uint32_t[]){0, 0, 1, 2, 2, 2, 0, 0, 0, 0, 0, 1});
 	/* A timer whose code runs again is an actor. */
@@ -577,8 +577,8 @@ static void test_what_an_actor_makes_belongs_to_it(void **state)
 	free(m.promises);
 }
 
-/* A connection and a request that the server's own code only makes and ends. */
-static void test_marks_own_what_their_maker_makes(void **state)
+/* A connection and a request that the server's code only creates and ends. */
+static void test_marks_own_promises_of_their_creator(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(9);
@@ -591,17 +591,17 @@ static void test_marks_own_what_their_maker_makes(void **state)
 	m.promises[7] = promise(WEFT_KIND_FS, 4, 70, 80);
 	m.promises[8] = promise(WEFT_KIND_CLOSE, 1, 950, 960);
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 3, 3, 5, 3, 0});
-	/* Who has two at once does not say for which of them it works. */
+	/* A promise that has two marks at once belongs to neither. */
 	m.promises[7] = promise(WEFT_KIND_REQUEST, 4, 40, 80);
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 3, 3, 3, 3, 0});
-	/* One that makes something itself is no mark. */
+	/* A promise that creates another one is no mark. */
 	m.promises[7] = promise(WEFT_KIND_FS, 3, 40, 80);
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 0, 0, 5, 3, 0});
 	free(m.promises);
 }
 
-/* Two connections that last; one makes `burst` promises early, the other one late, all of them at once, and `passing` one after
- * the other between that: how many rows the first has. */
+/* Returns the number of rows of the first of two lasting connections; one creates `burst` promises early, the other one late, all
+ * at once, and `passing` promises one after the other between. */
 static uint32_t rows_of_a_connection(uint32_t burst, uint32_t passing)
 {
 	struct weft_model m = model_of(3 + 2 * (size_t)burst + passing);
@@ -623,8 +623,8 @@ static uint32_t rows_of_a_connection(uint32_t burst, uint32_t passing)
 	return rows;
 }
 
-/* Many connections that last, of which each makes its promises one after the other. */
-static void test_a_block_is_as_high_as_what_is_alive_not_as_what_has_passed(void **state)
+/* Many lasting connections, each of which creates its promises one after the other. */
+static void test_block_is_as_high_as_its_live_promises(void **state)
 {
 	(void)state;
 	enum { CONNECTIONS = 200, READS = 30 };
@@ -645,8 +645,8 @@ static void test_a_block_is_as_high_as_what_is_alive_not_as_what_has_passed(void
 	free(m.promises);
 }
 
-/* Of 8 that are alive at once and 2 tracks there may be 14 rows, of 10 there may be 17. */
-static void test_blocks_stand_if_there_is_room_at_the_busiest_moment(void **state)
+/* 8 live promises and 2 tracks may take 14 rows, 10 may take 17. */
+static void test_blocks_are_kept_if_the_peak_fits(void **state)
 {
 	(void)state;
 	assert_int_equal(rows_of_a_connection(6, 0), 7);
@@ -654,8 +654,8 @@ static void test_blocks_stand_if_there_is_room_at_the_busiest_moment(void **stat
 	assert_int_equal(rows_of_a_connection(8, 0), 0); /* it would take 18 */
 }
 
-/* A ring that forgot who made a loop knows who waits for it. */
-static void test_orphans_belong_to_who_waits_for_them(void **state)
+/* If a ring has overwritten the creator of a loop, its waiter is still known. */
+static void test_orphans_belong_to_their_waiters(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(6);
@@ -663,7 +663,7 @@ static void test_orphans_belong_to_who_waits_for_them(void **state)
 	m.promises[1].flags = WEFT_PROMISE_START_UNKNOWN;
 	m.promises[2] = promise(WEFT_KIND_BIND, 1, 15, 40);
 	m.promises[3] = promise(WEFT_KIND_CONNECTION, 0, 0, 100);
-	m.promises[4] = promise(WEFT_KIND_PREEXISTING, 0, 0, 20); /* for this one nobody waits */
+	m.promises[4] = promise(WEFT_KIND_PREEXISTING, 0, 0, 20); /* this one has no waiter */
 	m.promises[4].flags = WEFT_PROMISE_START_UNKNOWN;
 	m.promises[5] = promise(WEFT_KIND_BIND, 4, 15, 40);
 	struct weft_link links[] = {{.time_ns = 30, .from = 3, .to = 2, .kind = WEFT_LINK_AWAIT},
@@ -672,11 +672,11 @@ static void test_orphans_belong_to_who_waits_for_them(void **state)
 	m.links = links;
 	m.link_count = 3;
 	expect_owners(&m, (const uint32_t[]){0, 3, 3, 0, 0, 0});
-	/* Also if nothing else belongs to who waits. */
+	/* The same holds if the waiter owns nothing else. */
 	m.promises[2].created_by = WEFT_SYSTEM;
 	links[0].to = 1;
 	expect_owners(&m, (const uint32_t[]){0, 3, 0, 0, 0, 0});
-	/* One that the outside made, as the trace tells, belongs to nobody, and neither does an actor. */
+	/* A promise that the outside created, according to the trace, has no owner; nor has an actor. */
 	links[0].to = 2;
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 0, 0});
 	links[0].to = 1;
@@ -686,8 +686,8 @@ static void test_orphans_belong_to_who_waits_for_them(void **state)
 	free(m.promises);
 }
 
-/* Asks which promises belong to one, as a string of their numbers' letters, from 'b' for 1; they are laid out alone.  `owners`:
- * to whose track each of them belongs there, '-' for none. */
+/* Checks the promises that belong to one, as a string of letters from 'b' for promise 1, laid out alone.  `owners`: the owner of
+ * each promise's track, '-' for none. */
 static void expect_focus(const struct weft_model *m, uint32_t promise, const char *wanted, const char *owners)
 {
 	struct weft_layout *whole, *part;
@@ -718,7 +718,7 @@ static void expect_focus(const struct weft_model *m, uint32_t promise, const cha
 	weft_layout_destroy(whole);
 }
 
-static void test_focus(void **state)
+static void test_focus_selects_related_promises(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(12);
@@ -726,7 +726,7 @@ static void test_focus(void **state)
 	m.promises[2] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
 	m.promises[3] = promise(WEFT_KIND_REQUEST, 2, 20, 60);
 	m.promises[4] = promise(WEFT_KIND_BIND, 3, 30, 40);
-	m.promises[5] = promise(WEFT_KIND_BIND, 4, 65, 90); /* made by the request's code when the request had ended */
+	m.promises[5] = promise(WEFT_KIND_BIND, 4, 65, 90); /* created by the request's code after the end of the request */
 	m.promises[6] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
 	m.promises[7] = promise(WEFT_KIND_REQUEST, 6, 20, 60);
 	m.promises[8] = promise(WEFT_KIND_FS, 7, 30, 50);
@@ -735,7 +735,7 @@ static void test_focus(void **state)
 	m.promises[11] = promise(WEFT_KIND_BIND, 10, 5, 1000);
 	struct weft_link links[] = {
 	    {.time_ns = 35, .from = 4, .to = 9, .kind = WEFT_LINK_AWAIT}, /* the request waits for a lock, */
-	    {.time_ns = 36, .from = 9, .to = 7, .kind = WEFT_LINK_AWAIT}, /* which another one has, */
+	    {.time_ns = 36, .from = 9, .to = 7, .kind = WEFT_LINK_AWAIT}, /* another request holds the lock, */
 	    {.time_ns = 37, .from = 7, .to = 8, .kind = WEFT_LINK_AWAIT}, /* which waits for a file */
 	    {.time_ns = 38, .from = 10, .to = 3, .kind = WEFT_LINK_AWAIT},
 	    {.time_ns = 39, .from = 10, .to = 11, .kind = WEFT_LINK_AWAIT},
@@ -745,10 +745,10 @@ static void test_focus(void **state)
 	m.links = links;
 	m.link_count = 7;
 	expect_focus(&m, 3, "dehijk", "-d-h--");
-	/* One that is no actor: what it made until it ended. */
+	/* A promise that is no actor: the promises that it created until its end. */
 	expect_focus(&m, 4, "ehij", "--h-");
 	expect_focus(&m, 5, "f", "-");
-	/* A connection alone, with what its requests waited for until it ended. */
+	/* A single connection, with everything that its requests waited for until its end. */
 	expect_focus(&m, 2, "cdefhijl", "-cdc-h--");
 	expect_focus(&m, 8, "hi", "-h");
 	expect_focus(&m, 11, "jkl", "---");
@@ -777,25 +777,25 @@ static struct weft_model server_of(uint32_t connections, uint32_t requests, bool
 	return m;
 }
 
-/* Returns its rows. */
+/* Returns the number of rows. */
 static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
 {
 	struct weft_model m = server_of(connections, requests, bursts);
 	return lay_out(&m);
 }
 
-static void test_a_server_is_as_high_as_what_it_does_at_once(void **state)
+static void test_server_is_as_high_as_its_concurrency(void **state)
 {
 	(void)state;
 	assert_int_equal(serve(12, 10, false), 12 * 5);
 	assert_int_equal(serve(12, 10000, false), 12 * 5);
-	/* Each connection has its burst when the others have none: blocks of their own would be 10 times as high as what is
-	 * alive. */
+	/* Each connection has its burst while the others have none: separate blocks would be 10 times as high as the live
+	 * promises. */
 	assert_true(serve(20, 10, true) <= (20 + 10 * 4) * 3 / 2 + 30);
 	assert_true(serve(20, MANY / 20, true) <= (20 + MANY / 20 * 4) * 3 / 2 + 20 + MANY / 20);
 }
 
-/* Of so many promises OS threads of their own do a part. */
+/* For so many promises, other OS threads do a part of the work. */
 static void test_one_connection_of_many_requests(void **state)
 {
 	(void)state;
@@ -820,7 +820,7 @@ static void test_one_connection_of_many_requests(void **state)
 }
 
 /* One number may have the only start that is later by far. */
-static void test_starts_may_differ_in_any_digit(void **state)
+static void test_start_times_differing_in_one_bit_are_sorted(void **state)
 {
 	(void)state;
 	for (uint32_t late = 1; late <= 3; late++)
@@ -835,14 +835,14 @@ static void test_starts_may_differ_in_any_digit(void **state)
 		}
 }
 
-static void test_empty(void **state)
+static void test_empty_model_has_no_rows(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(1);
 	assert_int_equal(lay_out(&m), 0);
 }
 
-static void test_net(void **state)
+static void test_layout_of_net_ctf(void **state)
 {
 	(void)state;
 	char path[4096];
@@ -868,27 +868,27 @@ int main(int argc, char **argv)
 {
 	shared = getenv("WEFT_SHARED") ? getenv("WEFT_SHARED") : argc > 1 ? argv[1] : "../shared";
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_random),
-	    cmocka_unit_test(test_small_groups_are_one),
-	    cmocka_unit_test(test_who_begins_first_stands_first),
-	    cmocka_unit_test(test_backwards),
-	    cmocka_unit_test(test_circle),
-	    cmocka_unit_test(test_shapes),
-	    cmocka_unit_test(test_folds),
-	    cmocka_unit_test(test_stairs_are_no_higher_than_what_is_alive),
-	    cmocka_unit_test(test_a_loop_of_a_million_turns),
-	    cmocka_unit_test(test_callers_stand_above),
-	    cmocka_unit_test(test_what_an_actor_makes_belongs_to_it),
-	    cmocka_unit_test(test_marks_own_what_their_maker_makes),
-	    cmocka_unit_test(test_a_block_is_as_high_as_what_is_alive_not_as_what_has_passed),
-	    cmocka_unit_test(test_blocks_stand_if_there_is_room_at_the_busiest_moment),
-	    cmocka_unit_test(test_orphans_belong_to_who_waits_for_them),
-	    cmocka_unit_test(test_focus),
-	    cmocka_unit_test(test_a_server_is_as_high_as_what_it_does_at_once),
+	    cmocka_unit_test(test_random_layouts_are_valid),
+	    cmocka_unit_test(test_small_groups_share_one_row_group),
+	    cmocka_unit_test(test_earlier_promises_are_placed_first),
+	    cmocka_unit_test(test_children_before_parents_are_placed),
+	    cmocka_unit_test(test_parent_cycle_terminates),
+	    cmocka_unit_test(test_extreme_shapes_waste_few_rows),
+	    cmocka_unit_test(test_idle_handles_are_folded),
+	    cmocka_unit_test(test_stairs_are_as_high_as_the_live_promises),
+	    cmocka_unit_test(test_million_iterations_need_few_rows),
+	    cmocka_unit_test(test_callers_are_above_callees),
+	    cmocka_unit_test(test_promises_belong_to_their_actor),
+	    cmocka_unit_test(test_marks_own_promises_of_their_creator),
+	    cmocka_unit_test(test_block_is_as_high_as_its_live_promises),
+	    cmocka_unit_test(test_blocks_are_kept_if_the_peak_fits),
+	    cmocka_unit_test(test_orphans_belong_to_their_waiters),
+	    cmocka_unit_test(test_focus_selects_related_promises),
+	    cmocka_unit_test(test_server_is_as_high_as_its_concurrency),
 	    cmocka_unit_test(test_one_connection_of_many_requests),
-	    cmocka_unit_test(test_starts_may_differ_in_any_digit),
-	    cmocka_unit_test(test_empty),
-	    cmocka_unit_test(test_net),
+	    cmocka_unit_test(test_start_times_differing_in_one_bit_are_sorted),
+	    cmocka_unit_test(test_empty_model_has_no_rows),
+	    cmocka_unit_test(test_layout_of_net_ctf),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

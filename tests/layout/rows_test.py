@@ -23,7 +23,7 @@ weft, deep, servers, http_server, shared = (path and os.path.abspath(path) for p
 
 
 def promises_of(trace):
-    """(start, end, row, track) by id, in ns, of those that are drawn."""
+    """Returns (start, end, row, track) by id, in ns, of the drawn promises."""
     with subprocess.Popen([weft, 'dump', '--json', trace], stdout=subprocess.PIPE, text=True) as dump:
         for line in dump.stdout:
             found = DRAWN.match(line)
@@ -34,8 +34,8 @@ def promises_of(trace):
         fail(f'weft dump {trace}')
 
 
-def look(name, trace, steady=True):
-    """How many rows the trace has, once that is not too many; the second half of a steady server's promises take no more than the first."""
+def count_rows(name, trace, steady=True):
+    """Returns the number of rows, after checking the bound; the second half of a steady server's promises needs no more rows than the first."""
     promises = dict(promises_of(trace))
     tracks = {}
     for start, end, _, track in promises.values():
@@ -43,7 +43,7 @@ def look(name, trace, steady=True):
             begin, until = tracks.get(track, promises[track][:2])
             tracks[track] = min(begin, start), max(until, end)
             track = promises[track][3]
-    # At one time whoever ends goes before who begins, but not before it has begun.
+    # At one time ends come before starts, but not before the start of the same promise.
     changes = []
     for weight, stretches in (1.5, (p[:2] for p in promises.values())), (1, tracks.values()):
         for start, end in stretches:
@@ -58,7 +58,7 @@ def look(name, trace, steady=True):
     print(f'{name:<44} {len(promises):>8} promises  {len(tracks):>6} tracks  {rows:>4} rows, of at most {most:>4.0f}; in its halves {halves[0]:>4}, {halves[1]:>4}')
     if rows > most:
         fail(f'{name}: too many rows')
-    if steady and halves[1] > halves[0] * 1.5 + 10:  # a staircase goes on; how busy a second is depends on the machine
+    if steady and halves[1] > halves[0] * 1.5 + 10:  # a staircase continues; the load of a second depends on the machine
         fail(f'{name}: the second half is higher')
     return rows
 
@@ -74,11 +74,11 @@ def question(number):
 
 
 def answer_questions(of):
-    """A server of names that knows one address for all, a little late."""
+    """A name server with one address for every name, a little late."""
     while True:
         try:
             asked, who = of.recvfrom(4096)
-        except OSError:  # it was closed
+        except OSError:  # the socket was closed
             return
         time.sleep(0.001)
         end = asked.index(b'\0', 12) + 5
@@ -86,7 +86,7 @@ def answer_questions(of):
 
 
 def resolve_names(folder, count):
-    """Knot Resolver, which knows nothing of weft, while it is asked for names, each twice; 40 questions are under way."""
+    """Records Knot Resolver under questions, each asked twice; 40 questions are pending at a time."""
     with socket.socket(type=socket.SOCK_DGRAM) as upstream, socket.socket(type=socket.SOCK_DGRAM) as client:
         upstream.bind(('127.0.0.1', 0))
         threading.Thread(target=answer_questions, args=[upstream], daemon=True).start()
@@ -117,7 +117,7 @@ policy.add(policy.all(policy.STUB('127.0.0.1@{upstream.getsockname()[1]}')))
                         sent += 1
                     client.recv(4096)
                     answers += 1
-                except (TimeoutError, ConnectionRefusedError):  # it has not begun yet, or a datagram was lost
+                except (TimeoutError, ConnectionRefusedError):  # the server has not started yet, or a datagram was lost
                     time.sleep(0.05)
                     sent = answers
             traces = [os.path.join(trace, name) for name in os.listdir(trace)]
@@ -131,7 +131,7 @@ with tempfile.TemporaryDirectory() as folder:
         return os.path.join(folder, name)
 
     for what in 'keep-alive', 'udp':
-        rows = [look(f'{what}, {n} requests', run(servers, what, str(n), trace=at(f'{what}-{n}')), steady=n > 1000) for n in (1000, 10000)]
+        rows = [count_rows(f'{what}, {n} requests', run(servers, what, str(n), trace=at(f'{what}-{n}')), steady=n > 1000) for n in (1000, 10000)]
         if rows[1] > rows[0] * 1.1:
             fail(f'{what}: {rows[1]} rows where a tenth of the requests take {rows[0]}')
     subprocess.run([deep, at('deep')], check=True)
@@ -142,11 +142,11 @@ with tempfile.TemporaryDirectory() as folder:
         fail('a staircase')
     net = os.path.join(shared, 'traces', 'net.ctf')
     if os.path.exists(net):
-        look('net.ctf', net, steady=False)
+        count_rows('net.ctf', net, steady=False)
     if 'without-kresd' in sys.argv or not shutil.which('kresd'):
         print('no kresd: not looked at')
     else:
-        look('kresd, 4,000 questions', resolve_names(folder, 4000))
+        count_rows('kresd, 4,000 questions', resolve_names(folder, 4000))
     if http_server and shutil.which('wrk'):
         with open(at('page.html'), 'w', encoding='ascii') as page:
             page.write('<p>' + 'x' * 9000)
@@ -154,6 +154,6 @@ with tempfile.TemporaryDirectory() as folder:
             script.write('n = 0; function request() n = n + 1; if n >= 25000 then os.exit(0) end; return wrk.format() end\n')
         with Server(http_server, folder, trace=at('http') + ',size=512M') as server:
             subprocess.run(['wrk', '-c12', '-t1', f'-d{PATIENCE}', '-s', at('count.lua'), server.url + 'page.html'], stdout=subprocess.DEVNULL, check=True)
-        look('examples/http under wrk, 25,000 requests', at('http'))
+        count_rows('examples/http under wrk, 25,000 requests', at('http'))
     else:
         print('no wrk, or no examples/http: not looked at under load')

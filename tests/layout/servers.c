@@ -1,8 +1,8 @@
-/* servers.c keep-alive|udp REQUESTS: servers as people write them, without a runtime, recorded by hand; their clients, who are
- * not recorded, are in the same process.
+/* servers.c keep-alive|udp REQUESTS: typical servers without a runtime, recorded by hand; their unrecorded clients are in the
+ * same process.
  *
- * keep-alive: 12 connections, each with one request after another; a request is answered some turns of the loop after it was
- * read. udp: one socket; each query asks another server, now and then twice, and some are answered at once.
+ * keep-alive: 12 connections, each with one request after another; a request is answered some iterations of the loop after its
+ * read.  udp: one socket; each query asks another server, sometimes twice, and some are answered at once.
  * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -41,7 +41,7 @@ static void wait_for(struct pollfd *fds, nfds_t count, bool busy)
 /* ---- Connections that are kept ---- */
 
 struct connection {
-	int client, server, turns; /* turns: until the request is answered; 0: there is none */
+	int client, server, turns; /* iterations until the response; 0: no request */
 	weft_id self, read, request, file;
 };
 
@@ -174,7 +174,7 @@ static void udp(int requests)
 			struct query *q = &queries[number];
 			*q = (struct query){.pending = true, .peer = from, .self = WEFT_CREATE(WEFT_KIND_REQUEST)};
 			weft_run(q->self);
-			if (below(4) == 0) { /* it is known already */
+			if (below(4) == 0) { /* the answer is cached */
 				q->pending = false;
 				weft_resolve(socket, q->self);
 				send_byte(server, (unsigned char)number, &q->peer);
@@ -195,7 +195,7 @@ static void udp(int requests)
 			weft_resolve(q->self, q->self);
 			send_byte(server, (unsigned char)number, &q->peer);
 		}
-		/* The other server answers in any order. */
+		/* The upstream server answers in any order. */
 		while (count < QUERIES && (number = take_byte(upstream, &from)) >= 0)
 			waiting[count++] = number;
 		for (int n = (int)below(6); n > 0 && count > 0; n--) {

@@ -40,7 +40,7 @@ static inline void check_promise(const struct weft_model *m, uint32_t index)
 	}
 }
 
-/* Going up from anywhere ends at the system; every merge ends at one that did not merge. */
+/* Checks that parents lead to the system from everywhere, and that every merge ends at a promise that did not merge. */
 static inline void check_ways(const struct weft_model *m)
 {
 	unsigned char *seen = calloc(m->promise_count, 1);
@@ -60,7 +60,7 @@ static inline void check_ways(const struct weft_model *m)
 	free(seen);
 }
 
-static inline void check_stretches(const struct weft_model *m, const struct weft_stretch *stretches, size_t count)
+static inline void check_stretches(const struct weft_model *m, const struct weft_interval *stretches, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		CHECK_MODEL(stretches[i].start_ns <= stretches[i].end_ns && stretches[i].end_ns <= m->end_ns);
@@ -69,7 +69,7 @@ static inline void check_stretches(const struct weft_model *m, const struct weft
 	}
 }
 
-/* Of each OS thread one stretch behind the other, and the parts of any time are no longer than it. */
+/* Checks that the intervals of each OS thread do not overlap, and that the parts of a time are no longer than it. */
 static inline void check_kernel(const struct weft_model *m)
 {
 	const struct weft_kernel *k = m->kernel;
@@ -78,14 +78,14 @@ static inline void check_kernel(const struct weft_model *m)
 		CHECK_MODEL(i == 0 || k->threads[i].tid > k->threads[i - 1].tid);
 		CHECK_MODEL(k->threads[i].offs <= k->threads[i + 1].offs && weft_kernel_thread(k, k->threads[i].tid) == i);
 		for (size_t n = k->threads[i].offs; n < k->threads[i + 1].offs; n++) {
-			const struct weft_off *off = &k->offs[n];
+			const struct weft_off_cpu *off = &k->offs[n];
 			CHECK_MODEL(off->start_ns <= off->ready_ns && off->ready_ns <= off->end_ns);
 			CHECK_MODEL(n == k->threads[i].offs || off->start_ns >= off[-1].end_ns);
 			CHECK_MODEL(off->start_ns >= k->threads[i].first_ns);
 		}
 	}
 	for (size_t s = 0; s < m->trace->stream_count && s < 8; s++) {
-		struct weft_off_sum sum;
+		struct weft_off_cpu_sum sum;
 		const int64_t off_ns = weft_kernel_off_ns(m, (uint16_t)s, 0, m->end_ns);
 		CHECK_MODEL(off_ns >= -1 && off_ns <= m->end_ns);
 		CHECK_MODEL(weft_kernel_sum(m, (uint16_t)s, 0, m->end_ns, &sum) == (off_ns >= 0));

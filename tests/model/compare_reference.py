@@ -105,7 +105,7 @@ check('number of promises', span['promises'], len(seen) - 1)
 check('counters that the reference has not', sorted(counters), [])
 check('pauses that the reference has not', pauses, [])
 
-# What is known of the other trace.
+# Known values of the other trace.
 log = [entry for entry in model('log-x86.sexp') if 'promise' in entry]
 check('log-x86.sexp: merges', sum(entry['end'] == 'became' for entry in log), 562)
 check('log-x86.sexp: creations', sum(entry['kind'] not in ('preexisting', 'system') for entry in log), 4203)

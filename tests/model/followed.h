@@ -1,4 +1,4 @@
-/* followed.h: what a user sees of a program that is followed, to be compared with what he sees of its trace when it is read anew.
+/* followed.h: the state of a followed program, for a comparison with the state after reading its trace from the start.
  * SPDX-License-Identifier: ISC */
 #ifndef TESTS_MODEL_FOLLOWED_H
 #define TESTS_MODEL_FOLLOWED_H
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/check.h"
-#include "analysis/waits.h"
+#include "analysis/queries/check.h"
+#include "analysis/queries/waits.h"
 #include "base/sort.h"
 #include "model/follower.h"
 
@@ -32,8 +32,8 @@ static bool is_unknown(const struct weft_model *m, uint32_t p)
 	return m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN;
 }
 
-/* Who is pending, and for whom each waits; with its times, unless these are not to be compared.  Of whose beginning nothing is
- * told, nobody follows. */
+/* Lists the pending promises and their inputs, with times if has_times.  A promise whose creation is not recorded is not
+ * followed. */
 static void describe(struct lines *out, const struct weft_model *m, bool has_times)
 {
 	struct weft_waits *waits;
@@ -62,7 +62,7 @@ static void describe(struct lines *out, const struct weft_model *m, bool has_tim
 	weft_sort(out->text, out->count, sizeof *out->text, compare_lines);
 }
 
-/* Both are sorted. */
+/* Both lists are sorted. */
 static void assert_same(const struct lines *got, const struct lines *wanted)
 {
 	enum { TOLD = 10 };
@@ -79,18 +79,18 @@ static void assert_same(const struct lines *got, const struct lines *wanted)
 	assert_int_equal(wrong, 0);
 }
 
-/* Whether rules that are followed say what they say of all; the percentiles to a 64th. */
-static void compare_rules(struct weft_checked *followed, const struct weft_follower *follower, const struct weft_tally *tallies,
-    const struct weft_model *all, const char *const *rules, size_t rule_count)
+/* Checks that rules give the same results while following as on the whole trace; percentiles to a 64th. */
+static void compare_rules(struct weft_rule_result *followed, const struct weft_follower *follower,
+    const struct weft_running_stats *tallies, const struct weft_model *all, const char *const *rules, size_t rule_count)
 {
 	for (size_t i = 0, counted = 0; i < rule_count; i++) {
 		struct weft_rule rule;
-		struct weft_tally asked;
-		struct weft_checked anew;
+		struct weft_running_stats asked;
+		struct weft_rule_result anew;
 		assert_int_equal(weft_rule_parse(&rule, rules[i], NULL), WEFT_OK);
-		const struct weft_tally *tally = weft_rule_tally(&asked, &rule) ? &tallies[counted++] : NULL;
-		assert_int_equal(weft_rule_check_on(&followed[i], weft_follower_model(follower), &rule, tally,
-				     weft_follower_counted_ns(follower), NULL),
+		const struct weft_running_stats *tally = weft_rule_running_stats(&asked, &rule) ? &tallies[counted++] : NULL;
+		assert_int_equal(weft_rule_check_followed(&followed[i], weft_follower_model(follower), &rule, tally,
+				     weft_follower_stats_span_ns(follower), NULL),
 		    WEFT_OK);
 		assert_int_equal(weft_rule_check(&anew, all, &rule, NULL), WEFT_OK);
 		const int64_t off = followed[i].value - anew.value, allowed = rule.is_time ? anew.value / 64 + 1 : 0;

@@ -1,5 +1,5 @@
-/* follower_test.c: whoever follows a program knows at each step what reading its trace anew would say, and, of a ring, what the
- * program itself knows.  SPDX-License-Identifier: ISC */
+/* follower_test.c: a follower knows after each refresh what reading the trace from its start says and, for a ring, the state of
+ * the program itself. SPDX-License-Identifier: ISC */
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,7 +22,7 @@
 #include "wire/kernel.h"
 #include "wire/wire.h"
 
-/* ---- A random program on several OS threads, which act in turns ---- */
+/* ---- A random program on several OS threads, which take turns ---- */
 
 enum { THREADS = 3, MOST = 60, SORTS = 3, OVER = 8, MOST_WINDOWS = 4 };
 
@@ -37,16 +37,16 @@ enum { RULES = sizeof rules / sizeof *rules };
 
 static struct program {
 	uint64_t random, made;
-	uint64_t parts;            /* that never end */
-	struct thing things[MOST]; /* that are pending */
+	uint64_t parts;            /* number of internal promises, which never end */
+	struct thing things[MOST]; /* pending promises */
 	size_t count;
-	weft_id over[OVER]; /* some that have ended */
+	weft_id over[OVER]; /* some ended promises */
 	int64_t counted;
 	pthread_t threads[THREADS];
 	sem_t go[THREADS], done;
 	bool is_over[THREADS];
 	uint32_t tids[THREADS];
-	uint64_t kernel_ns, kernel_packets; /* until when the kernel has told, and in how many packets; 0: it does not */
+	uint64_t kernel_ns, kernel_packets; /* end of the kernel events, and number of their packets; 0: none */
 } program;
 
 static unsigned pick(unsigned below)
@@ -82,7 +82,7 @@ static void end_thing(size_t i)
 			program.things[k].awaits = 0;
 }
 
-/* Who waited for it waits for the other one. */
+/* The waiters of the promise now wait for the other one. */
 static void become_other(size_t i)
 {
 	const weft_id id = program.things[i].id;
@@ -97,7 +97,7 @@ static void become_other(size_t i)
 			program.things[k].awaits = into_id;
 }
 
-/* What a library does inside, of which nothing is shown. */
+/* Creates a promise internal to a library, which a viewer does not show. */
 static void make_part(weft_id owner)
 {
 	static struct weft_record_place place;
@@ -166,7 +166,7 @@ static void step(size_t thread)
 	sem_wait(&program.done);
 }
 
-/* ---- What the kernel says of it ---- */
+/* ---- Kernel events ---- */
 
 static uint64_t clock_ns(void)
 {
@@ -185,7 +185,7 @@ static unsigned char *add_kernel_event(unsigned char *at, uint64_t time_ns, enum
 	return weft__kernel_write(at, &event, time_ns, true);
 }
 
-/* A packet of one processor, as weft record --kernel writes them: each OS thread has the processor now and then. */
+/* Writes a packet of one CPU, as weft record --kernel does: each OS thread has the CPU now and then. */
 static void write_kernel(void)
 {
 	enum { ROOM = 8192, STRETCHES = 8 };
@@ -230,11 +230,11 @@ static uint16_t stream_of(const struct weft_model *m, uint32_t tid)
 	return found;
 }
 
-/* Of the window the same is known, from no more packets than that takes. */
+/* Compares the kernel times of the window, which need only the packets of the window. */
 static void compare_kernel(const struct weft_follower *follower, const struct weft_model *all)
 {
 	const struct weft_model *m = weft_follower_model(follower);
-	int64_t from_ns = weft_follower_window(follower);
+	int64_t from_ns = weft_follower_window_start_ns(follower);
 	const int64_t step_ns = (m->end_ns - from_ns) / 16 + 1;
 	assert_non_null(m->kernel);
 	assert_true(m->kernel->info.packets <= 3);
@@ -248,7 +248,7 @@ static void compare_kernel(const struct weft_follower *follower, const struct we
 		}
 }
 
-/* ---- What is compared ---- */
+/* ---- Comparison ---- */
 
 static void describe_program(struct lines *out)
 {
@@ -264,8 +264,8 @@ static void describe_program(struct lines *out)
 	weft_sort(out->text, out->count, sizeof *out->text, compare_lines);
 }
 
-static void read_anew(
-    struct lines *out, struct weft_checked *followed, const struct weft_follower *follower, const struct weft_tally *tallies)
+static void read_anew(struct lines *out, struct weft_rule_result *followed, const struct weft_follower *follower,
+    const struct weft_running_stats *stats)
 {
 	const struct weft_model_options options = {.keep_binds = true};
 	struct weft_trace *trace;
@@ -273,32 +273,32 @@ static void read_anew(
 	assert_int_equal(weft_trace_open(&trace, path, NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, &options, NULL), WEFT_OK);
 	describe(out, model, true);
-	compare_rules(followed, follower, tallies, model, rules, RULES);
+	compare_rules(followed, follower, stats, model, rules, RULES);
 	if (program.kernel_packets)
 		compare_kernel(follower, model);
 	weft_model_destroy(model);
 	weft_trace_close(trace);
 }
 
-/* Follows a random program from its begin, and looks after `stride` acts at most; is_told: by the kernel, too. */
+/* Follows a random program from its start, with at most `stride` actions between refreshes; is_told: kernel events, too. */
 static void follow_program(struct weft_record_options record, struct weft_follower_options options, int looks, unsigned stride,
     uint64_t seed, bool is_told)
 {
 	static struct lines got, wanted;
-	static struct weft_tally tallies[RULES];
-	struct weft_checked followed[RULES] = {0};
+	static struct weft_running_stats stats[RULES];
+	struct weft_rule_result followed[RULES] = {0};
 	struct weft_follower *follower;
-	options.tallies = tallies;
+	options.stats = stats;
 	for (size_t i = 0; i < RULES; i++) {
 		struct weft_rule rule;
 		assert_int_equal(weft_rule_parse(&rule, rules[i], NULL), WEFT_OK);
-		options.tally_count += weft_rule_tally(&tallies[options.tally_count], &rule);
+		options.stats_count += weft_rule_running_stats(&stats[options.stats_count], &rule);
 	}
 	const bool is_ring = record.mode == WEFT_RECORD_RING;
 	uint64_t events = 0;
 	program = (struct program){.random = seed, .kernel_packets = is_told, .kernel_ns = clock_ns()};
 	record.directory = path;
-	record.use_monotonic = !is_ring; /* whose rate need not be measured */
+	record.use_monotonic = !is_ring; /* the rate of this clock need not be measured */
 	options.model.keep_binds = true;
 	assert_int_equal(weft_start(&record), WEFT_OK);
 	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
@@ -308,24 +308,24 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 		start_thread(i);
 	}
 	for (int look = 0; look < looks; look++) {
-		/* An OS thread that begins late. */
+		/* An OS thread starts late. */
 		for (unsigned left = 1 + pick(stride); left > 0; left--) {
 			step(pick(look < looks / 3 ? THREADS - 1 : THREADS));
 			if (options.window_events && pick(stride) < 5)
 				assert_true(weft_follower_skip(follower, NULL) >= 0);
 		}
-		if (pick(8) == 0) { /* and some that end, whose streams others take */
+		if (pick(8) == 0) { /* some threads end, and others take their streams */
 			const size_t ended = pick(THREADS);
 			end_thread(ended);
 			start_thread(ended);
 		}
 		if (is_told)
 			write_kernel();
-		const int found =
-		    options.begins_at_window ? weft_follower_look_newest(follower, NULL) : weft_follower_look(follower, NULL);
+		const int found = options.begins_at_window ? weft_follower_refresh_newest(follower, NULL)
+							   : weft_follower_refresh(follower, NULL);
 		if (found == 0)
-			continue; /* nobody did anything */
-		/* Of much that came no more than a few windows are shown. */
+			continue; /* no action since the last refresh */
+		/* After many new events the model has no more than a few windows. */
 		const uint64_t before = events, told = 8 * (MOST + program.parts),
 			       most = options.window_events * MOST_WINDOWS + told;
 		events = weft_follower_events(follower);
@@ -335,66 +335,66 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 		if (is_ring)
 			describe_program(&wanted);
 		else
-			read_anew(&wanted, followed, follower, tallies);
+			read_anew(&wanted, followed, follower, stats);
 		assert_same(&got, &wanted);
-		assert_int_equal(weft_follower_look(follower, NULL), 0);
+		assert_int_equal(weft_follower_refresh(follower, NULL), 0);
 	}
 	assert_int_equal(weft_follower_restarts(follower), 0);
 	for (size_t i = 0; i < THREADS; i++)
 		end_thread(i);
 	weft_stop();
-	if (weft_follower_look(follower, NULL) > 0 && !is_ring) {
+	if (weft_follower_refresh(follower, NULL) > 0 && !is_ring) {
 		describe(&got, weft_follower_model(follower), true);
-		read_anew(&wanted, followed, follower, tallies);
+		read_anew(&wanted, followed, follower, stats);
 		assert_same(&got, &wanted);
 	}
 	weft_follower_close(follower);
 }
 
-static void what_came_since_is_enough(void **state)
+static void growing_trace_is_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = 0}, 150, 20, 1, false);
 }
 
-static void what_the_kernel_says_is_followed(void **state)
+static void kernel_events_are_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = 0}, 60, 40, 6, true);
 }
 
-static void a_window_of_events_moves(void **state)
+static void moving_window_is_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 150, 40, 2, false);
 }
 
-static void most_of_what_comes_is_skipped(void **state)
+static void small_window_skips_most_events(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 10}, 150, 40, 7, false);
 }
 
-static void a_ring_of_which_most_is_skipped(void **state)
+static void small_window_skips_most_of_a_ring(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 10}, 250, 30, 8, false);
 }
 
-/* A window begins amid what came since a look. */
-static void more_comes_than_a_window_has(void **state)
+/* The window starts between two refreshes. */
+static void more_events_than_a_window_are_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000}, 10, 8000, 9, false);
 }
 
-static void more_comes_with_what_the_kernel_says(void **state)
+static void more_events_with_kernel_events_are_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 65536},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000}, 10, 8000, 10, true);
 }
 
-static void a_ring_gets_more_than_a_window_has(void **state)
+static void ring_gets_more_events_than_a_window(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 1 << 20, .packets = 4},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000, .begins_at_window = true}, 15, 8000, 12,
@@ -407,8 +407,8 @@ static void act_for(unsigned tasks)
 		weft_resolve(WEFT_SYSTEM_ID, WEFT_CREATE(WEFT_KIND_TASK));
 }
 
-/* Who comes to a large trace sees a window of it at once, and no less when little comes then. */
-static void the_first_window_is_of_what_was_there(void **state)
+/* A follower that opens a large trace shows a whole window at once, and also after small additions. */
+static void first_window_has_existing_events(void **state)
 {
 	enum { TASKS = 100000, FEW = 500, WINDOW = 10000, TOLD = 10 };
 	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
@@ -418,8 +418,8 @@ static void the_first_window_is_of_what_was_there(void **state)
 	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
 	act_for(TASKS);
 	for (unsigned look = 0; look < 3; look++) {
-		assert_int_equal(weft_follower_look_newest(follower, NULL), 1);
-		assert_true(weft_follower_window(follower) > 0 && weft_follower_is_filled(follower));
+		assert_int_equal(weft_follower_refresh_newest(follower, NULL), 1);
+		assert_true(weft_follower_window_start_ns(follower) > 0 && weft_follower_is_filled(follower));
 		const uint64_t events = weft_follower_model(follower)->events;
 		assert_true(events >= WINDOW && events <= 2 * WINDOW + TOLD);
 		act_for(FEW);
@@ -428,8 +428,8 @@ static void the_first_window_is_of_what_was_there(void **state)
 	weft_follower_close(follower);
 }
 
-/* Who comes too late reads the whole ring, and makes a model of a window of it, not of all. */
-static void a_late_look_is_of_a_window(void **state)
+/* A late refresh reads the whole ring, and builds a model of one window only. */
+static void late_refresh_builds_only_a_window(void **state)
 {
 	enum { TASKS = 100000, WINDOW = 1000, TOLD = 20 };
 	const struct weft_record_options record = {
@@ -440,7 +440,7 @@ static void a_late_look_is_of_a_window(void **state)
 	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
 	for (unsigned look = 0; look < 4; look++) {
 		act_for(TASKS);
-		assert_int_equal(weft_follower_look(follower, NULL), 1);
+		assert_int_equal(weft_follower_refresh(follower, NULL), 1);
 		const struct weft_model *m = weft_follower_model(follower);
 		if (look)
 			assert_true(m->events >= WINDOW / 2 && m->events <= 3 * WINDOW + TOLD);
@@ -450,8 +450,8 @@ static void a_late_look_is_of_a_window(void **state)
 	weft_follower_close(follower);
 }
 
-/* What a program asks for is known though its window is long over. */
-static void a_snapshot_is_not_skipped(void **state)
+/* Snapshots are kept although their window is long over. */
+static void snapshots_are_not_skipped(void **state)
 {
 	enum { TASKS = 20000, MANY = 100, KEPT = 64 };
 	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
@@ -462,7 +462,7 @@ static void a_snapshot_is_not_skipped(void **state)
 	assert_int_equal(weft_start(&record), WEFT_OK);
 	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
 	act_for(1);
-	assert_int_equal(weft_follower_look(follower, NULL), 1);
+	assert_int_equal(weft_follower_refresh(follower, NULL), 1);
 	assert_non_null(weft_follower_snapshots(follower, &count));
 	assert_int_equal(count, 0);
 	for (unsigned i = 0; i < MANY; i++) {
@@ -471,7 +471,7 @@ static void a_snapshot_is_not_skipped(void **state)
 		act_for(TASKS / MANY);
 	}
 	act_for(TASKS);
-	assert_int_equal(weft_follower_look(follower, NULL), 1);
+	assert_int_equal(weft_follower_refresh(follower, NULL), 1);
 	const struct weft_event *kept = weft_follower_snapshots(follower, &count);
 	assert_int_equal(count, KEPT);
 	for (unsigned i = 0; i < KEPT; i++) {
@@ -483,19 +483,19 @@ static void a_snapshot_is_not_skipped(void **state)
 	weft_follower_close(follower);
 }
 
-static void a_window_as_large_as_the_trace(void **state)
+static void window_as_large_as_the_trace(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = INT64_MAX}, 60, 40, 3, false);
 }
 
-static void a_ring_goes_round(void **state)
+static void wrapping_ring_is_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
 	    (struct weft_follower_options){.window_ns = 0}, 250, 30, 4, false);
 }
 
-static void a_ring_is_shorter_than_the_window(void **state)
+static void ring_shorter_than_the_window_is_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
 	    (struct weft_follower_options){.window_ns = INT64_MAX}, 250, 30, 5, false);
@@ -509,8 +509,8 @@ static size_t count_pending(const struct weft_model *m)
 	return pending;
 }
 
-/* As a library of promises records connections: each request becomes the next one, by the name of the first. */
-static void chains_go_on_by_their_first_name(void **state)
+/* A promise library records connections so: each request becomes the next one, by the id of the first. */
+static void merged_chain_keeps_its_first_id(void **state)
 {
 	enum { REQUESTS = 40000, A_LOOK = 5000 };
 	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
@@ -523,20 +523,20 @@ static void chains_go_on_by_their_first_name(void **state)
 		weft_become(busy, WEFT_CREATE(WEFT_KIND_BIND));
 		if (request % A_LOOK)
 			continue;
-		assert_int_equal(weft_follower_look(follower, NULL), 1);
+		assert_int_equal(weft_follower_refresh(follower, NULL), 1);
 		assert_int_equal(count_pending(weft_follower_model(follower)), 2);
-		/* As a ring is told again what it would forget. */
+		/* The promise is recorded again before the ring overwrites it. */
 		weft_pending(WEFT_SYSTEM_ID, busy, WEFT_KIND_BIND, WEFT_SITE(), 0, NULL);
 	}
 	weft_resolve(WEFT_SYSTEM_ID, busy);
 	weft_resolve(WEFT_SYSTEM_ID, quiet);
 	weft_stop();
-	assert_int_equal(weft_follower_look(follower, NULL), 1);
+	assert_int_equal(weft_follower_refresh(follower, NULL), 1);
 	assert_int_equal(count_pending(weft_follower_model(follower)), 0);
 	weft_follower_close(follower);
 }
 
-/* Turns of a server that go round in a ring: connections await reads and never say that they read, and become the next turn. */
+/* Runs a server in a ring: connections await reads without a read event, and the loop becomes its next iteration. */
 static void take_turns(weft_id connection, weft_id loop, unsigned turns, struct weft_follower *follower)
 {
 	enum { A_LOOK = 100 };
@@ -546,7 +546,7 @@ static void take_turns(weft_id connection, weft_id loop, unsigned turns, struct 
 		weft_become(loop, WEFT_CREATE(WEFT_KIND_BIND));
 		weft_resolve(WEFT_SYSTEM_ID, read);
 		if (turn % A_LOOK == 0)
-			assert_int_equal(weft_follower_look(follower, NULL), 1);
+			assert_int_equal(weft_follower_refresh(follower, NULL), 1);
 	}
 }
 
@@ -556,7 +556,7 @@ static size_t memory_in_use(void)
 	return info.uordblks + info.hblkhd;
 }
 
-static void what_is_over_takes_no_memory(void **state)
+static void ended_promises_take_no_memory(void **state)
 {
 	const struct weft_record_options record = {
 	    .mode = WEFT_RECORD_RING, .size_bytes = 65536, .packets = 4, .directory = path, .use_monotonic = true};
@@ -578,22 +578,22 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    CASE(what_came_since_is_enough),
-	    CASE(what_the_kernel_says_is_followed),
-	    CASE(a_window_of_events_moves),
-	    CASE(most_of_what_comes_is_skipped),
-	    CASE(more_comes_than_a_window_has),
-	    CASE(more_comes_with_what_the_kernel_says),
-	    CASE(a_ring_gets_more_than_a_window_has),
-	    CASE(a_ring_of_which_most_is_skipped),
-	    CASE(the_first_window_is_of_what_was_there),
-	    CASE(a_late_look_is_of_a_window),
-	    CASE(a_snapshot_is_not_skipped),
-	    CASE(a_window_as_large_as_the_trace),
-	    CASE(a_ring_goes_round),
-	    CASE(a_ring_is_shorter_than_the_window),
-	    CASE(chains_go_on_by_their_first_name),
-	    CASE(what_is_over_takes_no_memory),
+	    CASE(growing_trace_is_followed),
+	    CASE(kernel_events_are_followed),
+	    CASE(moving_window_is_followed),
+	    CASE(small_window_skips_most_events),
+	    CASE(more_events_than_a_window_are_followed),
+	    CASE(more_events_with_kernel_events_are_followed),
+	    CASE(ring_gets_more_events_than_a_window),
+	    CASE(small_window_skips_most_of_a_ring),
+	    CASE(first_window_has_existing_events),
+	    CASE(late_refresh_builds_only_a_window),
+	    CASE(snapshots_are_not_skipped),
+	    CASE(window_as_large_as_the_trace),
+	    CASE(wrapping_ring_is_followed),
+	    CASE(ring_shorter_than_the_window_is_followed),
+	    CASE(merged_chain_keeps_its_first_id),
+	    CASE(ended_promises_take_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

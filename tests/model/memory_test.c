@@ -33,7 +33,7 @@ static const struct weft_trace_format told = {.name = "test", .next = tell};
 
 static int model_of_events(struct weft_model **model, struct weft_error *err)
 {
-	static const struct weft_stream_info stream = {.tells_ends = true};
+	static const struct weft_stream_info stream = {.records_all_ends = true};
 	struct weft_trace trace = {.format = &told, .info = {.streams = &stream, .stream_count = 1}};
 	is_told = false;
 	return weft_model_build(model, &trace, NULL, err);
@@ -80,8 +80,8 @@ static void check_equal(const struct weft_model *m, const struct weft_model *who
 	}
 }
 
-/* Opens and models while ever later allocations fail, until none does; what fails says why and leaves nothing behind, which the
- * sanitizers see, and what succeeds has lost nothing. */
+/* Opens and models a trace while ever later allocations fail, until none does.  A failed call reports the reason and leaks
+ * nothing (sanitizers check that); a successful call has lost no events. */
 static void while_memory_is_short(const char *path, const void *bytes, size_t size, bool one)
 {
 	struct weft_trace *whole_trace = NULL;
@@ -147,13 +147,13 @@ static void write_mirage(void)
 	mw_end(&w, 0);
 }
 
-static void mirage(void **state)
+static void mirage_trace_survives_failed_allocations(void **state)
 {
 	write_mirage();
 	with_ever_more_memory(NULL, w.bytes, w.size);
 }
 
-static void sexp(void **state)
+static void sexp_trace_survives_failed_allocations(void **state)
 {
 	static char text[8192];
 	size_t len = 0;
@@ -163,8 +163,8 @@ static void sexp(void **state)
 	with_ever_more_memory(NULL, text, len);
 }
 
-#ifndef __wasi__ /* has no processes, and the core of the page no files */
-static void files_and_archives(void **state)
+#ifndef __wasi__ /* WASI has no processes, and the core of the page no files */
+static void files_survive_failed_allocations(void **state)
 {
 	char dir[] = "/tmp/weft-memory-test-XXXXXX", path[64], command[512];
 	assert_non_null(mkdtemp(dir));
@@ -186,29 +186,29 @@ static void files_and_archives(void **state)
 #endif
 
 #ifndef __wasi__
-/* Looks some times, of which one may fail; when there is memory again, all is as if nothing had been. */
+/* Refreshes several times, of which one may fail; with memory again, the model is complete. */
 static bool look_and_look_again(const char *path, long n, uint32_t promises)
 {
-	struct weft_tally tally = {.has_label = false};
-	const struct weft_follower_options options = {.tallies = &tally, .tally_count = 1};
+	struct weft_running_stats tally = {.has_label = false};
+	const struct weft_follower_options options = {.stats = &tally, .stats_count = 1};
 	struct weft_follower *follower = NULL;
 	struct weft_error err;
 	allocations_left = n;
 	int status = weft_follower_open(&follower, path, &options, &err);
 	for (int look = 0; look < 3 && status >= 0; look++) {
-		weft_follower_renew(follower);
-		status = weft_follower_look(follower, &err);
-		struct weft_followed *taken = status > 0 ? weft_follower_take(follower) : NULL;
+		weft_follower_mark_stale(follower);
+		status = weft_follower_refresh(follower, &err);
+		struct weft_followed_model *taken = status > 0 ? weft_follower_detach(follower) : NULL;
 		if (taken)
 			status = weft_follower_skip(follower, &err);
-		weft_followed_destroy(taken);
+		weft_followed_model_destroy(taken);
 	}
 	const bool has_failed = only_one_fails ? allocations_left < 0 : status < 0;
 	allocations_left = -1;
 	assert_true(status >= 0 || (status == WEFT_ENOMEM && err.status == WEFT_ENOMEM));
 	if (follower) {
-		weft_follower_renew(follower);
-		assert_int_equal(weft_follower_look(follower, &err), 1);
+		weft_follower_mark_stale(follower);
+		assert_int_equal(weft_follower_refresh(follower, &err), 1);
 		const struct weft_model *newest = weft_follower_model(follower);
 		assert_non_null(newest);
 		check_model(newest);
@@ -218,39 +218,39 @@ static bool look_and_look_again(const char *path, long n, uint32_t promises)
 	return has_failed;
 }
 
-/* The same of a trace beside which another one stands for a while, that cannot be joined with it. */
+/* Does so for a trace beside another trace that cannot be joined with it. */
 static bool look_at_both(const char *path, long n, uint32_t promises)
 {
-	struct weft_tally tally = {.has_label = false};
-	const struct weft_follower_options options = {.tallies = &tally, .tally_count = 1, .begins_at_window = n & 1};
+	struct weft_running_stats tally = {.has_label = false};
+	const struct weft_follower_options options = {.stats = &tally, .stats_count = 1, .begins_at_window = n & 1};
 	const char *const paths[] = {path, WEFT_CORPUS "/native/sleeps"};
 	struct weft_followers *followers = NULL;
 	struct weft_error err;
 	allocations_left = n;
 	int status = weft_followers_open(&followers, &options, &err);
 	for (int look = 0; look < 4 && status >= 0; look++) {
-		status = weft_followers_look(followers, paths, look & 1 ? 1 : 2, false, &err);
-		weft_followed_destroy(status > 0 ? weft_followers_take(followers) : NULL);
+		status = weft_followers_refresh(followers, paths, look & 1 ? 1 : 2, false, &err);
+		weft_followed_model_destroy(status > 0 ? weft_followers_detach(followers) : NULL);
 		status = status == WEFT_EINVAL && !(look & 1) ? WEFT_OK : status;
 	}
 	const bool has_failed = only_one_fails ? allocations_left < 0 : status < 0;
 	allocations_left = -1;
 	assert_true(status >= 0 || (status == WEFT_ENOMEM && err.status == WEFT_ENOMEM));
 	if (followers) {
-		assert_int_equal(weft_followers_look(followers, paths, 2, false, &err), WEFT_EINVAL);
-		assert_int_equal(weft_followers_look(followers, paths, 1, false, &err), 1);
-		struct weft_followed *newest = weft_followers_take(followers);
+		assert_int_equal(weft_followers_refresh(followers, paths, 2, false, &err), WEFT_EINVAL);
+		assert_int_equal(weft_followers_refresh(followers, paths, 1, false, &err), 1);
+		struct weft_followed_model *newest = weft_followers_detach(followers);
 		assert_non_null(newest);
 		check_model(newest->model);
-		weft_followed_destroy(newest);
-		assert_true(weft_followers_counted_ns(followers) >= 0);
+		weft_followed_model_destroy(newest);
+		assert_true(weft_followers_stats_span_ns(followers) >= 0);
 		assert_int_equal(tally.count, promises);
 	}
 	weft_followers_close(followers);
 	return has_failed;
 }
 
-static void followed(void **state)
+static void follower_survives_failed_allocations(void **state)
 {
 	char dir[] = "/tmp/weft-memory-test-XXXXXX", command[512];
 	struct weft_trace *trace;
@@ -278,16 +278,16 @@ static void followed(void **state)
 }
 #endif
 
-/* What the fuzzers begin with: a whole directory as an archive, and packets one after the other. */
-static void native(void **state)
+/* The first corpus files of the fuzzers: a whole directory as an archive, and consecutive packets. */
+static void native_trace_survives_failed_allocations(void **state)
 {
 	with_ever_more_memory(WEFT_CORPUS "/native/directory", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/native/packets-random-300", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/native/sleeps", NULL, 0);
 }
 
-/* Fibers in two domains, with what others have to be told of: names, errors, turns at a semaphore. */
-static void ocaml(void **state)
+/* Fibers in two domains, with all recorded details: names, errors, waits at a semaphore. */
+static void ocaml_trace_survives_failed_allocations(void **state)
 {
 	with_ever_more_memory(WEFT_CORPUS "/ocaml/cancelled", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/ocaml/domains", NULL, 0);
@@ -303,8 +303,8 @@ static void make(enum weft_op op, int64_t a, int64_t b, uint8_t kind)
 	made_count++;
 }
 
-/* What a recorder tells besides: awaits again and again, and details. */
-static void awaits_and_details(void **state)
+/* Further operations of a recorder: repeated awaits, and details. */
+static void details_survive_failed_allocations(void **state)
 {
 	static const uint8_t kinds[] = {WEFT_DETAIL_STACK, WEFT_DETAIL_SPIN, WEFT_DETAIL_DIED, WEFT_DETAIL_MESSAGE};
 	enum { COUNT = 60 };
@@ -321,7 +321,7 @@ static void awaits_and_details(void **state)
 	with_ever_more_memory(NULL, NULL, 0);
 }
 
-static void images(void **state)
+static void images_survive_failed_allocations(void **state)
 {
 	with_ever_more_memory(WEFT_CORPUS "/native/kernel", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/image/two", NULL, 0);
@@ -332,15 +332,15 @@ static void images(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(mirage),
-	    cmocka_unit_test(native),
-	    cmocka_unit_test(ocaml),
-	    cmocka_unit_test(awaits_and_details),
-	    cmocka_unit_test(images),
-	    cmocka_unit_test(sexp),
+	    cmocka_unit_test(mirage_trace_survives_failed_allocations),
+	    cmocka_unit_test(native_trace_survives_failed_allocations),
+	    cmocka_unit_test(ocaml_trace_survives_failed_allocations),
+	    cmocka_unit_test(details_survive_failed_allocations),
+	    cmocka_unit_test(images_survive_failed_allocations),
+	    cmocka_unit_test(sexp_trace_survives_failed_allocations),
 #ifndef __wasi__
-	    cmocka_unit_test(files_and_archives),
-	    cmocka_unit_test(followed),
+	    cmocka_unit_test(files_survive_failed_allocations),
+	    cmocka_unit_test(follower_survives_failed_allocations),
 #endif
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

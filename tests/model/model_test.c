@@ -95,7 +95,7 @@ static size_t run_count(int64_t id)
 	return get(id)[1].runs - get(id)->runs;
 }
 
-/* Links of that kind from one to another. */
+/* Returns the number of links of that kind between two promises. */
 static size_t links(enum weft_link_kind kind, int64_t from, int64_t to)
 {
 	size_t count = 0;
@@ -104,7 +104,7 @@ static size_t links(enum weft_link_kind kind, int64_t from, int64_t to)
 	return count;
 }
 
-/* Nothing is odd but `expected` times this. */
+/* Checks that the model counted `expected` anomalies of this kind and no others. */
 static void assert_odd(enum weft_anomaly which, uint64_t expected)
 {
 	for (int i = 0; i < WEFT_ANOMALY_COUNT; i++)
@@ -116,7 +116,7 @@ static void assert_nothing_odd(void)
 	assert_odd(WEFT_ANOMALY_COUNT, 0);
 }
 
-static void lives(void **state)
+static void promises_have_lifetimes(void **state)
 {
 	mw_create(&w, 1000, -1, 1, WEFT_KIND_TASK);
 	mw_create(&w, 1010, 1, 2, WEFT_KIND_WAIT);
@@ -152,7 +152,7 @@ static void lives(void **state)
 	assert_nothing_odd();
 }
 
-static void names(void **state)
+static void promises_have_names(void **state)
 {
 	char name[8];
 	mw_label(&w, 1, 1, "");
@@ -173,14 +173,14 @@ static void names(void **state)
 	assert_string_equal(name, "c-92233");
 }
 
-static void running(void **state)
+static void runs_switch_between_promises(void **state)
 {
 	mw_create(&w, 0, -1, 1, 1);
 	mw_create(&w, 1, -1, 2, 1);
 	mw_op(&w, 10, WEFT_OP_RUN, 1);
 	mw_op(&w, 15, WEFT_OP_RUN, 1);
 	mw_link(&w, 20, WEFT_OP_READ, 2, 1);
-	mw_link(&w, 25, WEFT_OP_SIGNAL, 1, 2); /* in the file the receiver comes first */
+	mw_link(&w, 25, WEFT_OP_SIGNAL, 1, 2); /* mirage stores the receiver first */
 	mw_link(&w, 30, WEFT_OP_READ_LATER, 2, 1);
 	mw_op(&w, 40, WEFT_OP_RUN, -1);
 	mw_op(&w, 45, WEFT_OP_RUN, 2);
@@ -210,7 +210,7 @@ static void running(void **state)
 	assert_life(3, 0, 80 + 1000, WEFT_END_PENDING);
 }
 
-static void a_read_replaces_the_wait_right_before_it(void **state)
+static void read_replaces_the_wait_right_before_it(void **state)
 {
 	mw_link(&w, 1, WEFT_OP_AWAIT, 1, 2);
 	mw_link(&w, 2, WEFT_OP_AWAIT, 3, 2);
@@ -228,7 +228,7 @@ static void a_read_replaces_the_wait_right_before_it(void **state)
 	assert_int_equal(weft_model_find(m, 5), WEFT_NONE);
 }
 
-static void later_events_go_to_what_it_became(void **state)
+static void later_events_apply_to_the_merged_promise(void **state)
 {
 	for (int i = 1; i < 1000; i++)
 		mw_link(&w, i, WEFT_OP_BECOME, i, i + 1);
@@ -243,7 +243,7 @@ static void later_events_go_to_what_it_became(void **state)
 	assert_nothing_odd();
 }
 
-static void becoming_in_a_circle_is_legal(void **state)
+static void circular_become_is_legal(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_BIND);
 	mw_create(&w, 1, -1, 5, WEFT_KIND_BIND);
@@ -259,7 +259,7 @@ static void becoming_in_a_circle_is_legal(void **state)
 	assert_nothing_odd();
 }
 
-static void becoming_itself_is_odd(void **state)
+static void promise_becoming_itself_is_an_anomaly(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_BIND);
 	mw_link(&w, 1, WEFT_OP_BECOME, 1, 1);
@@ -269,7 +269,7 @@ static void becoming_itself_is_odd(void **state)
 	assert_odd(WEFT_ANOMALY_BECAME_ITSELF, 1);
 }
 
-static void the_first_end_counts(void **state)
+static void first_end_counts(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_link(&w, 1, WEFT_OP_RESOLVE, 2, 1);
@@ -282,7 +282,7 @@ static void the_first_end_counts(void **state)
 	assert_odd(WEFT_ANOMALY_ENDED_TWICE, 3);
 }
 
-static void an_id_created_twice_is_a_new_promise(void **state)
+static void id_created_twice_is_a_new_promise(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_link(&w, 1, WEFT_OP_RESOLVE, -1, 1);
@@ -295,12 +295,12 @@ static void an_id_created_twice_is_a_new_promise(void **state)
 	assert_odd(WEFT_ANOMALY_CREATED_TWICE, 1);
 }
 
-static void used_before_its_creation(void **state)
+static void promise_used_before_its_creation(void **state)
 {
 	mw_op(&w, 0, WEFT_OP_RUN, 1);
 	mw_link(&w, 1, WEFT_OP_READ, 1, 2);
 	mw_create(&w, 5, 1, 2, WEFT_KIND_WAIT);
-	mw_create(&w, 6, 3, 1, WEFT_KIND_TASK); /* by one that is heard of later: not believed */
+	mw_create(&w, 6, 3, 1, WEFT_KIND_TASK); /* its creator is first mentioned later: ignored */
 	mw_link(&w, 7, WEFT_OP_RESOLVE, 1, 4);
 	mw_create(&w, 8, 1, 4, WEFT_KIND_WAIT);
 	mw_create(&w, 9, 5, 5, WEFT_KIND_WAIT);
@@ -315,7 +315,7 @@ static void used_before_its_creation(void **state)
 	assert_odd(WEFT_ANOMALY_CREATED_LATE, 4);
 }
 
-static void the_system_neither_begins_nor_ends(void **state)
+static void system_promise_has_no_start_and_end(void **state)
 {
 	mw_create(&w, 0, -1, -1, WEFT_KIND_TASK);
 	mw_link(&w, 1, WEFT_OP_RESOLVE, 1, -1);
@@ -330,7 +330,7 @@ static void the_system_neither_begins_nor_ends(void **state)
 	assert_odd(WEFT_ANOMALY_SYSTEM_MISUSED, 4);
 }
 
-static void wide_values(void **state)
+static void extreme_values_are_kept(void **state)
 {
 	const int64_t epoch = 1700000000123456789;
 	mw_create(&w, epoch, -1, INT64_MIN, WEFT_KIND_TASK);
@@ -354,7 +354,7 @@ static void wide_values(void **state)
 	assert_odd(WEFT_ANOMALY_PAUSE_UNMATCHED, 1);
 }
 
-static void counters_are_labels_and_curves(void **state)
+static void counters_are_labels_and_samples(void **state)
 {
 	mw_text(&w, 0, WEFT_OP_COUNTER, 1, 5, "buf#2");
 	mw_text(&w, 1, WEFT_OP_COUNTER_ADD, 1, -7, "buf#2");
@@ -382,7 +382,7 @@ static void counters_are_labels_and_curves(void **state)
 	assert_label(-1, 0, 3, "a+3");
 }
 
-static void what_should_resolve_and_does_not_has_failed(void **state)
+static void unresolved_required_promise_has_failed(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_label(&w, 1, 1, "__should_resolve");
@@ -405,7 +405,7 @@ static void what_should_resolve_and_does_not_has_failed(void **state)
 	assert_true(get(4)->flags & WEFT_PROMISE_NEVER_RESOLVED);
 }
 
-static void the_error_is_the_last_label(void **state)
+static void error_is_the_last_label(void **state)
 {
 	mw_label(&w, 0, 1, "a");
 	mw_text(&w, 1, WEFT_OP_FAIL, -1, 1, "");
@@ -416,7 +416,7 @@ static void the_error_is_the_last_label(void **state)
 	assert_label(1, 2, 1, "");
 }
 
-/* 1 makes 2, a bind on 3; 3 is resolved and 2 reads it. */
+/* Records that 1 creates 2, a bind on 3; 3 is resolved, and the caller lets 2 read it. */
 static void bind(void)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
@@ -434,7 +434,7 @@ static void assert_moved(bool moved)
 	assert_true((get(2)->flags & WEFT_PROMISE_CREATION_DRAWN) == (moved ? 0 : WEFT_PROMISE_CREATION_DRAWN));
 }
 
-static void a_bind_starts_where_it_wakes(void **state)
+static void bind_starts_at_its_first_read(void **state)
 {
 	bind();
 	mw_link(&w, 40, WEFT_OP_READ, 2, 3);
@@ -442,7 +442,7 @@ static void a_bind_starts_where_it_wakes(void **state)
 	assert_moved(true);
 }
 
-static void a_bind_that_waited_for_its_input_itself(void **state)
+static void bind_awaiting_its_input_starts_at_its_read(void **state)
 {
 	bind();
 	mw_link(&w, 35, WEFT_OP_AWAIT, 2, 3);
@@ -450,7 +450,7 @@ static void a_bind_that_waited_for_its_input_itself(void **state)
 	assert_moved(true);
 }
 
-static void a_bind_with_a_name_stays(void **state)
+static void labelled_bind_is_not_moved(void **state)
 {
 	bind();
 	mw_label(&w, 35, 2, "name");
@@ -458,7 +458,7 @@ static void a_bind_with_a_name_stays(void **state)
 	assert_moved(false);
 }
 
-static void a_bind_that_was_awaited_stays(void **state)
+static void awaited_bind_is_not_moved(void **state)
 {
 	bind();
 	mw_link(&w, 35, WEFT_OP_AWAIT, 1, 2);
@@ -466,7 +466,7 @@ static void a_bind_that_was_awaited_stays(void **state)
 	assert_moved(false);
 }
 
-static void a_bind_that_did_something_else_first_stays(void **state)
+static void bind_with_an_earlier_event_is_not_moved(void **state)
 {
 	bind();
 	mw_link(&w, 35, WEFT_OP_RESOLVE, 2, 7);
@@ -474,7 +474,7 @@ static void a_bind_that_did_something_else_first_stays(void **state)
 	assert_moved(false);
 }
 
-static void what_its_creator_became_stays(void **state)
+static void bind_merged_with_its_creator_is_not_moved(void **state)
 {
 	bind();
 	mw_link(&w, 35, WEFT_OP_BECOME, 1, 2);
@@ -482,7 +482,7 @@ static void what_its_creator_became_stays(void **state)
 	assert_moved(false);
 }
 
-static void binds_stay_on_request(void **state)
+static void binds_are_not_moved_with_the_option(void **state)
 {
 	bind();
 	mw_link(&w, 40, WEFT_OP_READ, 2, 3);
@@ -491,8 +491,8 @@ static void binds_stay_on_request(void **state)
 	assert_int_equal(id_of(get(2)->parent), 1);
 }
 
-/* 2 would hang under 3, which hangs under 2. */
-static void circles_of_binds_are_cut(void **state)
+/* 2 would be a child of 3, which is a child of 2. */
+static void cycles_of_binds_are_cut(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_create(&w, 10, 1, 2, WEFT_KIND_BIND);
@@ -508,7 +508,7 @@ static void circles_of_binds_are_cut(void **state)
 	assert_true(get(2)->start_ns == 10 && get(3)->start_ns == 20 && get(4)->start_ns == 30);
 }
 
-static void pauses_are_in_order(void **state)
+static void pauses_are_sorted(void **state)
 {
 	for (int i = 0; i < 100; i++)
 		mw_op(&w, 1000 + i, WEFT_OP_PAUSE, i * 7 % 100);
@@ -518,7 +518,7 @@ static void pauses_are_in_order(void **state)
 		assert_true(m->pauses[i - 1].start_ns <= m->pauses[i].start_ns);
 }
 
-static void no_events_no_model(void **state)
+static void trace_without_events_is_refused(void **state)
 {
 	struct weft_error err;
 	mw_end(&w, 10);
@@ -529,7 +529,7 @@ static void no_events_no_model(void **state)
 	weft_model_destroy(NULL);
 }
 
-static void every_anomaly_has_words(void **state)
+static void every_anomaly_has_a_text(void **state)
 {
 	for (int i = 0; i < WEFT_ANOMALY_COUNT; i++)
 		assert_true(strlen(weft_anomaly_text((enum weft_anomaly)i)) > 10);
@@ -544,7 +544,7 @@ static bool until_100k(void *ctx, uint64_t events)
 	return events < 100000;
 }
 
-static void reading_can_be_called_off(void **state)
+static void build_can_be_cancelled(void **state)
 {
 	enum { EVENTS = 3000, COPIES = 60 };
 	struct weft_error err = {0};
@@ -570,33 +570,33 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-	    TEST(lives),
-	    TEST(names),
-	    TEST(running),
-	    TEST(a_read_replaces_the_wait_right_before_it),
-	    TEST(later_events_go_to_what_it_became),
-	    TEST(becoming_in_a_circle_is_legal),
-	    TEST(becoming_itself_is_odd),
-	    TEST(the_first_end_counts),
-	    TEST(an_id_created_twice_is_a_new_promise),
-	    TEST(used_before_its_creation),
-	    TEST(the_system_neither_begins_nor_ends),
-	    TEST(wide_values),
-	    TEST(counters_are_labels_and_curves),
-	    TEST(what_should_resolve_and_does_not_has_failed),
-	    TEST(the_error_is_the_last_label),
-	    TEST(a_bind_starts_where_it_wakes),
-	    TEST(a_bind_that_waited_for_its_input_itself),
-	    TEST(a_bind_with_a_name_stays),
-	    TEST(a_bind_that_was_awaited_stays),
-	    TEST(a_bind_that_did_something_else_first_stays),
-	    TEST(what_its_creator_became_stays),
-	    TEST(binds_stay_on_request),
-	    TEST(circles_of_binds_are_cut),
-	    TEST(pauses_are_in_order),
-	    TEST(no_events_no_model),
-	    TEST(reading_can_be_called_off),
-	    TEST(every_anomaly_has_words),
+	    TEST(promises_have_lifetimes),
+	    TEST(promises_have_names),
+	    TEST(runs_switch_between_promises),
+	    TEST(read_replaces_the_wait_right_before_it),
+	    TEST(later_events_apply_to_the_merged_promise),
+	    TEST(circular_become_is_legal),
+	    TEST(promise_becoming_itself_is_an_anomaly),
+	    TEST(first_end_counts),
+	    TEST(id_created_twice_is_a_new_promise),
+	    TEST(promise_used_before_its_creation),
+	    TEST(system_promise_has_no_start_and_end),
+	    TEST(extreme_values_are_kept),
+	    TEST(counters_are_labels_and_samples),
+	    TEST(unresolved_required_promise_has_failed),
+	    TEST(error_is_the_last_label),
+	    TEST(bind_starts_at_its_first_read),
+	    TEST(bind_awaiting_its_input_starts_at_its_read),
+	    TEST(labelled_bind_is_not_moved),
+	    TEST(awaited_bind_is_not_moved),
+	    TEST(bind_with_an_earlier_event_is_not_moved),
+	    TEST(bind_merged_with_its_creator_is_not_moved),
+	    TEST(binds_are_not_moved_with_the_option),
+	    TEST(cycles_of_binds_are_cut),
+	    TEST(pauses_are_sorted),
+	    TEST(trace_without_events_is_refused),
+	    TEST(build_can_be_cancelled),
+	    TEST(every_anomaly_has_a_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
-/* played_test.c: random programs that somebody else makes up (tools/generate.c) are written once more, event by event: into a
- *trace that keeps all, and into a ring or a trace that grows, which is followed.  Whoever follows that knows at each step what
- *reading all of it anew says.
+/* played_test.c: random programs of tools/generate.c are written again, event by event: into a trace that keeps everything, and
+ * into a ring or a growing trace that is followed.  After each refresh the follower must know what reading the trace from its
+ * start says.
  *
  *	played_test WEFT-GENERATE
  *
- * The programs use ids again, name what is over, and promises of which nobody told; packets are cut short, OS threads end and
- * others take their streams, events find no room, and rings go round between two looks.  SPDX-License-Identifier: ISC */
+ * The programs reuse ids, and name ended and unrecorded promises.  Packets are cut short, OS threads end and others take their
+ * streams, events are lost, and rings wrap between two refreshes.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,18 +32,18 @@ static unsigned pick(unsigned below)
 	return (unsigned)(state >> 33) % below;
 }
 
-/* ---- The writer ---- */
+/* ---- Writer ---- */
 
 struct stream {
 	unsigned char packet[PACKET];
 	uint64_t sequence, last, events, events_before, lost, tid;
-	size_t used; /* 0: it has no packet */
+	size_t used; /* 0: no packet */
 	uint32_t uses;
 };
 
 struct written {
 	char path[128];
-	unsigned packets; /* of a ring's stream; 0: it grows */
+	unsigned packets; /* packets of a ring's stream; 0: the stream grows */
 	struct stream streams[STREAMS];
 };
 
@@ -77,7 +77,7 @@ static void begin_trace(struct written *w, const char *name, unsigned packets)
 	write_at(w, "definitions-0", &definitions, sizeof definitions);
 }
 
-/* What is in memory that the reader may look at. */
+/* Publishes the packet for the reader. */
 static void write_packet(const struct written *w, unsigned number)
 {
 	const struct stream *s = &w->streams[number];
@@ -137,7 +137,7 @@ static void lose(struct written *w, unsigned number)
 	h->lost_full = h->events_discarded = s->lost;
 }
 
-/* Once more what was written, so far. */
+/* Publishes everything that has been written. */
 static void flush(const struct written *w)
 {
 	for (unsigned i = 0; i < STREAMS; i++)
@@ -145,19 +145,19 @@ static void flush(const struct written *w)
 			write_packet(w, i);
 }
 
-/* ---- What is played ---- */
+/* ---- Playing ---- */
 
 struct play {
 	const char *shape;
-	unsigned packets; /* of each stream of the ring; 0: it grows */
-	unsigned stride;  /* events between two looks, at most */
+	unsigned packets; /* packets of each stream of the ring; 0: the trace grows */
+	unsigned stride;  /* maximum number of events between two refreshes */
 	bool loses, skips, cuts, changes;
-	bool counts;    /* of all promises the creation is told */
-	bool is_outrun; /* rings go round between two looks */
+	bool counts;    /* the creation of every promise is recorded */
+	bool is_outrun; /* rings wrap between two refreshes */
 	struct weft_follower_options options;
 };
 
-/* What is generated, with its times in ticks. */
+/* Generates a trace, with its times in ticks. */
 static struct weft_trace *generate(const char *shape, uint64_t seed)
 {
 	char command[400], source[128];
@@ -173,9 +173,9 @@ static struct weft_trace *generate(const char *shape, uint64_t seed)
 enum { IDS = 1 << 15 };
 static bool is_known[IDS], has_become[IDS], is_followed[IDS], has_ended[IDS];
 
-/* What no library does that is known: to name one inside a chain of promises that became each other, by another name than that of
- * the first or the last; to have one that is over become another; to give the id
- * of one that is pending to another, whereupon nobody hears of the first again: who follows forgets that one. */
+/* Returns whether an event does what no known library does.  It names a promise inside a chain of merged promises by an id other
+ * than the first or the last one; it lets an ended promise become another one; or it reuses the id of a pending promise, which
+ * no later event can name, so that a follower forgets that promise. */
 static bool is_unheard_of(const struct weft_event *e)
 {
 	const bool has[] = {weft__op_forms[e->op].fields & WEFT_FIELD_A && e->a >= 0 && e->a < IDS,
@@ -203,8 +203,8 @@ static const char *const rules[] = {"count>-1", "failed>-1", "count(main)>-1", "
     "p50(cache)<20us", "p99(x)<100us", "max(DNS lookup)<1ms", "counter(requests)>0"};
 enum { RULES = sizeof rules / sizeof *rules };
 
-static void read_all(struct lines *out, const char *from, struct weft_checked *followed, const struct weft_follower *follower,
-    const struct weft_tally *tallies)
+static void read_all(struct lines *out, const char *from, struct weft_rule_result *followed, const struct weft_follower *follower,
+    const struct weft_running_stats *stats)
 {
 	const struct weft_model_options options = {.keep_binds = true};
 	struct weft_trace *trace;
@@ -213,18 +213,18 @@ static void read_all(struct lines *out, const char *from, struct weft_checked *f
 	assert_int_equal(weft_model_build(&model, trace, &options, NULL), WEFT_OK);
 	describe(out, model, true);
 	if (followed)
-		compare_rules(followed, follower, tallies, model, rules, RULES);
+		compare_rules(followed, follower, stats, model, rules, RULES);
 	weft_model_destroy(model);
 	weft_trace_close(trace);
 }
 
-/* A look at the trace that is followed, compared with all that ever was; once a ring has forgotten what nobody saw, with what it
- * has by then. */
+/* Refreshes the follower and compares it with everything that was written; after a ring has overwritten unread events, with the
+ * events that the ring has. */
 static void look(struct weft_follower *follower, const struct written *all, const struct written *own,
-    struct weft_checked *followed, const struct weft_tally *tallies, uint64_t *restarts)
+    struct weft_rule_result *followed, const struct weft_running_stats *stats, uint64_t *restarts)
 {
 	static struct lines got, wanted;
-	const int status = weft_follower_look(follower, NULL);
+	const int status = weft_follower_refresh(follower, NULL);
 	assert_true(status >= 0);
 	if (!status)
 		return;
@@ -233,15 +233,15 @@ static void look(struct weft_follower *follower, const struct written *all, cons
 		return;
 	*restarts = weft_follower_restarts(follower);
 	describe(&got, weft_follower_model(follower), true);
-	read_all(&wanted, is_anew ? own->path : all->path, is_anew || !followed ? NULL : followed, follower, tallies);
+	read_all(&wanted, is_anew ? own->path : all->path, is_anew || !followed ? NULL : followed, follower, stats);
 	assert_same(&got, &wanted);
 }
 
 static void play(struct play p, uint64_t seed)
 {
-	static struct weft_tally tallies[RULES];
+	static struct weft_running_stats stats[RULES];
 	static struct written all, own;
-	struct weft_checked followed[RULES] = {0};
+	struct weft_rule_result followed[RULES] = {0};
 	struct weft_follower *follower;
 	struct weft_trace *source = generate(p.shape, seed);
 	const struct weft_event *events;
@@ -254,11 +254,11 @@ static void play(struct play p, uint64_t seed)
 	memset(is_known, 0, sizeof is_known);
 	memset(has_ended, 0, sizeof has_ended);
 	p.options.model.keep_binds = true;
-	p.options.tallies = tallies;
+	p.options.stats = stats;
 	for (size_t i = 0; i < RULES; i++) {
 		struct weft_rule rule;
 		assert_int_equal(weft_rule_parse(&rule, rules[i], NULL), WEFT_OK);
-		p.options.tally_count += weft_rule_tally(&tallies[p.options.tally_count], &rule);
+		p.options.stats_count += weft_rule_running_stats(&stats[p.options.stats_count], &rule);
 	}
 	begin_trace(&all, "all", 0);
 	begin_trace(&own, "own", p.packets);
@@ -298,11 +298,11 @@ static void play(struct play p, uint64_t seed)
 			if (p.skips && pick(3))
 				assert_true(weft_follower_skip(follower, NULL) >= 0);
 			else
-				look(follower, &all, &own, p.counts ? followed : NULL, tallies, &restarts);
+				look(follower, &all, &own, p.counts ? followed : NULL, stats, &restarts);
 		}
 	flush(&all);
 	flush(&own);
-	look(follower, &all, &own, p.counts ? followed : NULL, tallies, &restarts);
+	look(follower, &all, &own, p.counts ? followed : NULL, stats, &restarts);
 	assert_int_equal(restarts > 0, p.is_outrun);
 	weft_follower_close(follower);
 	weft_trace_close(source);
@@ -318,34 +318,34 @@ static void play_often(struct play p)
 	}
 }
 
-static void what_grows(void **test)
+static void growing_trace(void **test)
 {
 	play_often((struct play){"random", .counts = true, .stride = 200, .cuts = true, .changes = true});
 }
 
-static void what_is_odd(void **test)
+static void odd_events(void **test)
 {
 	play_often((struct play){"odd", .stride = 300, .cuts = true, .changes = true});
 }
 
-static void what_has_losses(void **test)
+static void lost_events(void **test)
 {
 	play_often(
 	    (struct play){"random", .stride = 200, .loses = true, .options = {.window_ns = INT64_MAX, .window_events = 500}});
 }
 
-static void rings_that_go_round(void **test)
+static void wrapping_rings(void **test)
 {
 	play_often((struct play){"random", .counts = true, .packets = 6, .stride = 100, .cuts = true, .changes = true});
 }
 
-static void most_is_skipped(void **test)
+static void mostly_skipped_events(void **test)
 {
 	play_often((struct play){"random", .packets = 4, .stride = 150, .skips = true, .counts = true, .changes = true,
 	    .options = {.window_ns = INT64_MAX, .window_events = 50}});
 }
 
-static void rings_that_go_round_between_two_looks(void **test)
+static void rings_wrapping_between_two_refreshes(void **test)
 {
 	play_often((struct play){"random", .counts = true, .packets = 2, .stride = 1500, .cuts = true, .is_outrun = true});
 }
@@ -354,12 +354,12 @@ int main(int argc, char **argv)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    CASE(what_grows),
-	    CASE(what_is_odd),
-	    CASE(what_has_losses),
-	    CASE(rings_that_go_round),
-	    CASE(most_is_skipped),
-	    CASE(rings_that_go_round_between_two_looks),
+	    CASE(growing_trace),
+	    CASE(odd_events),
+	    CASE(lost_events),
+	    CASE(wrapping_rings),
+	    CASE(mostly_skipped_events),
+	    CASE(rings_wrapping_between_two_refreshes),
 	};
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);

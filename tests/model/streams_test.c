@@ -1,5 +1,5 @@
-/* streams_test.c: what only native traces say: OS threads, sleeps, pauses, sites, state dumps.  The events are made here.
- * SPDX-License-Identifier: ISC */
+/* streams_test.c: details of native traces only: OS threads, sleeps, pauses, sites, state dumps.  The test itself builds the
+ * events. SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 static const struct weft_event *all_events;
 static size_t all_count, given, stream_count;
 
-/* One event at a time, as a format may do. */
+/* Returns one event at a time, as a format may do. */
 static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	if (given == all_count)
@@ -85,7 +85,7 @@ static void assert_run(int64_t id, uint32_t number, int64_t start_ns, int64_t en
 	assert_true(m->runs[p->runs + number].end_ns == end_ns);
 }
 
-static void assert_stretch(const struct weft_stretch *s, int64_t start_ns, int64_t end_ns, const char *text, int stream)
+static void assert_stretch(const struct weft_interval *s, int64_t start_ns, int64_t end_ns, const char *text, int stream)
 {
 	struct weft_str found = weft_model_text(m, s->text);
 	assert_true(s->start_ns == start_ns);
@@ -95,7 +95,7 @@ static void assert_stretch(const struct weft_stretch *s, int64_t start_ns, int64
 	assert_memory_equal(found.ptr, text, found.len);
 }
 
-static void each_os_thread_runs_its_own(void **state)
+static void each_thread_has_its_own_runs(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 100, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .stream = 0, .site = WEFT_NO_SITE},
@@ -124,7 +124,7 @@ static void each_os_thread_runs_its_own(void **state)
 	assert_int_equal(m->links[m->link_count - 1].stream, 700);
 }
 
-static void lulls_are_where_all_sleep(void **state)
+static void lull_needs_all_threads_asleep(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1, .stream = 0},
@@ -148,7 +148,7 @@ static void lulls_are_where_all_sleep(void **state)
 	assert_true(m->lulls[1].start_ns == 70 && m->lulls[1].end_ns == 80);
 }
 
-static void sleeps_have_reasons(void **state)
+static void sleeps_have_reasons_and_texts(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1},
@@ -168,7 +168,7 @@ static void sleeps_have_reasons(void **state)
 	assert_run(-1, 2, 50, 60);
 }
 
-static void pauses_begin_and_end(void **state)
+static void pauses_have_a_start_and_an_end(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1},
@@ -188,13 +188,13 @@ static void pauses_begin_and_end(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED], 1);
 	assert_int_equal(m->label_count, 1);
 	weft_model_destroy(m);
-	/* Where older events were overwritten, it began before them. */
+	/* If older events were overwritten, the pause started before them. */
 	BUILD(events, true);
 	assert_stretch(&m->pauses[0], 0, 5, "pause", 0);
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED], 0);
 }
 
-static void sites_name_what_has_no_label(void **state)
+static void site_names_unlabelled_promise(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .site = 0},
@@ -218,7 +218,7 @@ static void sites_name_what_has_no_label(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 1);
 }
 
-static void a_state_dump_tells_what_the_ring_forgot(void **state)
+static void state_dump_restores_overwritten_promises(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 1000, .op = WEFT_OP_LABEL, .a = 5, .text = TEXT("early")},
@@ -263,7 +263,7 @@ static void a_state_dump_tells_what_the_ring_forgot(void **state)
 	char name[32];
 	weft_model_name(m, weft_model_find(m, 5), name, sizeof name);
 	assert_string_equal(name, "a day old");
-	/* Its creator is not made up, and a promise whose creation is known is left alone. */
+	/* An unknown creator is not invented, and a promise with a known creation is unchanged. */
 	assert_int_equal(weft_model_find(m, 4), WEFT_NONE);
 	assert_int_equal(get(6)->kind, WEFT_KIND_TASK);
 	assert_true(get(6)->start_ns == 1);
@@ -274,7 +274,7 @@ static void a_state_dump_tells_what_the_ring_forgot(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED], 1);
 }
 
-static void a_state_dump_after_the_end(void **state)
+static void state_dump_after_the_end_is_ignored(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RESOLVE, .a = -1, .b = 1},
@@ -285,7 +285,7 @@ static void a_state_dump_after_the_end(void **state)
 	assert_int_equal(get(1)->end, WEFT_END_RESOLVED);
 }
 
-static void a_state_dump_tells_who_still_waits(void **state)
+static void state_dump_restores_awaits(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 4, .b = 5},
@@ -311,7 +311,7 @@ static void a_state_dump_tells_who_still_waits(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
 }
 
-static void an_await_comes_to_its_end(void **state)
+static void await_has_an_end(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
@@ -319,7 +319,7 @@ static void an_await_comes_to_its_end(void **state)
 	    {.time_ns = 2, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 2},
 	    {.time_ns = 3, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
 	    {.time_ns = 4, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 3},
-	    /* The ring has forgotten the await that a dump tells of. */
+	    /* The ring has overwritten the await that a dump repeats. */
 	    {.time_ns = 5, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3},
 	    {.time_ns = 6, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
 	    {.time_ns = 7, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 4},
@@ -337,8 +337,8 @@ static void an_await_comes_to_its_end(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
 }
 
-/* The only await that there is. */
-static void an_await_may_begin_again_after_its_end(void **state)
+/* This is the only recorded await. */
+static void ended_await_can_start_again(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
@@ -352,7 +352,7 @@ static void an_await_may_begin_again_after_its_end(void **state)
 	assert_int_equal(m->links[1].time_ns, 3);
 }
 
-static void a_death_is_told(void **state)
+static void fatal_signal_is_recorded(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
@@ -365,7 +365,7 @@ static void a_death_is_told(void **state)
 	assert_memory_equal(weft_model_text(m, m->deaths[0].text).ptr, "SIGABRT", 7);
 }
 
-static void cancelling_is_an_end(void **state)
+static void cancellation_ends_a_promise(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .site = WEFT_NO_SITE},
@@ -377,7 +377,7 @@ static void cancelling_is_an_end(void **state)
 	assert_true(weft_model_text(m, get(1)->failure).len == 9);
 }
 
-static void the_first_stack_is_that_of_the_creation(void **state)
+static void first_stack_belongs_to_the_creation(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_STACK, .text = TEXT("3 4")},
@@ -389,10 +389,10 @@ static void the_first_stack_is_that_of_the_creation(void **state)
 	assert_memory_equal(weft_model_callers(m, weft_model_find(m, 2)).ptr, "3 4", 3);
 	assert_memory_equal(weft_model_callers(m, weft_model_find(m, 1)).ptr, "5", 1);
 	assert_int_equal(weft_model_callers(m, 0).len, 0);
-	assert_int_equal(m->promise_count, 3); /* nobody said anything else of the third */
+	assert_int_equal(m->promise_count, 3); /* no event names another promise than these */
 }
 
-/* Promise 3 is a part of 2, and 4 one of 3; 1 waits for 2. */
+/* Promise 3 is internal to 2, and 4 to 3; 1 waits for 2. */
 static const struct weft_event parts[] = {
     {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
     {.time_ns = 1, .op = WEFT_OP_CREATE, .a = 1, .b = 2, .kind = WEFT_KIND_WORK, .site = WEFT_NO_SITE},
@@ -412,7 +412,7 @@ static const struct weft_event parts[] = {
     {.time_ns = 40, .op = WEFT_OP_RESOLVE, .a = 1, .b = 3},
 };
 
-static void parts_are_told_of_as_their_owners(void **state)
+static void internal_promises_are_merged_into_their_owners(void **state)
 {
 	BUILD(parts, false);
 	assert_int_equal(m->promise_count, 3);
@@ -421,12 +421,12 @@ static void parts_are_told_of_as_their_owners(void **state)
 	assert_int_equal(owner->end, WEFT_END_RESOLVED);
 	assert_int_equal(owner->kind, WEFT_KIND_WORK);
 	assert_int_equal(owner->labels, owner[1].labels);
-	assert_int_equal(owner[1].runs - owner->runs, 1); /* from the message to its part on */
+	assert_int_equal(owner[1].runs - owner->runs, 1); /* from the message to the end of the internal promise */
 	assert_int_equal(m->runs[owner->runs].start_ns, 20);
-	assert_int_equal(m->link_count, 2); /* the thread awaits it, which its read replaces; it resolves itself */
+	assert_int_equal(m->link_count, 2); /* The thread awaits it, which its read replaces; it resolves itself. */
 }
 
-static void parts_are_promises_for_who_asks(void **state)
+static void internal_promises_appear_with_parts_option(void **state)
 {
 	keep_parts = true;
 	BUILD(parts, false);
@@ -439,21 +439,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-	    TEST(each_os_thread_runs_its_own),
-	    TEST(lulls_are_where_all_sleep),
-	    TEST(sleeps_have_reasons),
-	    TEST(pauses_begin_and_end),
-	    TEST(sites_name_what_has_no_label),
-	    TEST(a_state_dump_tells_what_the_ring_forgot),
-	    TEST(a_state_dump_after_the_end),
-	    TEST(a_state_dump_tells_who_still_waits),
-	    TEST(an_await_comes_to_its_end),
-	    TEST(an_await_may_begin_again_after_its_end),
-	    TEST(a_death_is_told),
-	    TEST(cancelling_is_an_end),
-	    TEST(the_first_stack_is_that_of_the_creation),
-	    TEST(parts_are_told_of_as_their_owners),
-	    TEST(parts_are_promises_for_who_asks),
+	    TEST(each_thread_has_its_own_runs),
+	    TEST(lull_needs_all_threads_asleep),
+	    TEST(sleeps_have_reasons_and_texts),
+	    TEST(pauses_have_a_start_and_an_end),
+	    TEST(site_names_unlabelled_promise),
+	    TEST(state_dump_restores_overwritten_promises),
+	    TEST(state_dump_after_the_end_is_ignored),
+	    TEST(state_dump_restores_awaits),
+	    TEST(await_has_an_end),
+	    TEST(ended_await_can_start_again),
+	    TEST(fatal_signal_is_recorded),
+	    TEST(cancellation_ends_a_promise),
+	    TEST(first_stack_belongs_to_the_creation),
+	    TEST(internal_promises_are_merged_into_their_owners),
+	    TEST(internal_promises_appear_with_parts_option),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

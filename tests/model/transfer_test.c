@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <weft/record.h>
 
+#include "model/live_state.h"
 #include "model/model.h"
-#include "model/standing.h"
 
 static _Alignas(8) unsigned char buffer[1 << 20];
 static uint64_t now, seed;
@@ -67,8 +67,8 @@ static weft_id id_of(uint32_t promise)
 	return model->promises[promise].id;
 }
 
-/* Writes and reads of any size, writes that were not taken whole, positions that pass 2^32: the truth is known byte by byte. */
-static void a_read_is_matched_with_the_last_write_that_it_has_a_byte_of(void **state)
+/* Writes and reads of any size, partial writes, positions beyond 2^32: the test knows the writer of every byte. */
+static void read_matches_the_last_write_of_its_bytes(void **state)
 {
 	enum { BYTES = 40000, READS = 400 };
 	static struct {
@@ -85,7 +85,7 @@ static void a_read_is_matched_with_the_last_write_that_it_has_a_byte_of(void **s
 		uint64_t written = 0, got = 0;
 		size_t reads = 0;
 		weft_id a = connection("1.1.1.1:1", "2.2.2.2:2", base, 0), b = connection("2.2.2.2:2", "1.1.1.1:1", 0, base);
-		const uint64_t start = now - 3; /* of the first event */
+		const uint64_t start = now - 3; /* time of the first event */
 		while (reads < READS && written < BYTES) {
 			weft_id by = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, NULL);
 			uint64_t bytes = between(1, 300), taken = between(0, 3) ? bytes : between(0, bytes);
@@ -125,8 +125,8 @@ static void a_read_is_matched_with_the_last_write_that_it_has_a_byte_of(void **s
 	weft_stop();
 }
 
-/* The same two addresses once more, while the first connection has bytes that are not read yet. */
-static void addresses_that_return_are_another_connection(void **state)
+/* The same two addresses are used again, while the first connection has unread bytes. */
+static void reused_addresses_are_another_connection(void **state)
 {
 	weft_id first = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), reads = connection("2.2.2.2:2", "1.1.1.1:1", 0, 0);
 	weft_sent(first, 10);
@@ -146,8 +146,8 @@ static void addresses_that_return_are_another_connection(void **state)
 	forget();
 }
 
-/* Who watches a descriptor each time it wants to read makes a promise each time: all stand for one connection. */
-static void promises_hand_a_connection_on(void **state)
+/* A program that watches a file descriptor for each read creates a promise each time: all of them are one connection. */
+static void connection_passes_between_promises(void **state)
 {
 	weft_id writes = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), reads[4];
 	for (int i = 0; i < 4; i++) {
@@ -166,8 +166,8 @@ static void promises_hand_a_connection_on(void **state)
 	forget();
 }
 
-/* Addresses of nobody, positions that jump, a text that is none: no match is made up. */
-static void what_does_not_fit_is_not_matched(void **state)
+/* Unknown addresses, positions that jump, and an invalid text: no match is invented. */
+static void inconsistent_transfers_are_not_matched(void **state)
 {
 	weft_id a = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), b = connection("2.2.2.2:2", "1.1.1.1:9", 0, 0);
 	weft_sent(a, 10);
@@ -184,8 +184,8 @@ static void what_does_not_fit_is_not_matched(void **state)
 	forget();
 }
 
-/* What a copy of the trace's end says, or the window of who follows it. */
-static void who_begins_later_knows_how_far_connections_have_come(void **state)
+/* A copy of the end of a trace, or the window of a follower, has positions. */
+static void known_positions_continue_in_a_later_window(void **state)
 {
 	enum { MOST = 100 };
 	for (int round = 1; round <= 20; round++) {
@@ -207,8 +207,8 @@ static void who_begins_later_knows_how_far_connections_have_come(void **state)
 		}
 		weft_stop();
 		assert_int_equal(weft_trace_open_memory(&trace, buffer, sizeof buffer, "it", NULL), WEFT_OK);
-		struct weft_state told;
-		assert_int_equal(weft_state_before(&told, trace, (int64_t)from), WEFT_OK);
+		struct weft_checkpoint told;
+		assert_int_equal(weft_checkpoint_before(&told, trace, (int64_t)from), WEFT_OK);
 		unsigned ends = 0;
 		for (size_t i = 0; i < told.events.count; i++) {
 			const struct weft_event *e = &told.events.items[i];
@@ -225,7 +225,7 @@ static void who_begins_later_knows_how_far_connections_have_come(void **state)
 			ends++;
 		}
 		assert_int_equal(ends, 2);
-		weft_state_free(&told);
+		weft_checkpoint_free(&told);
 		weft_trace_close(trace);
 		assert_int_equal(begin(state), WEFT_OK);
 	}
@@ -237,8 +237,9 @@ static void datagram(weft_id promise, const char *to, int64_t digest)
 	weft__slow_detail(promise, WEFT_DETAIL_DATAGRAM, digest, to);
 }
 
-/* One that is sent again counts from then on; who takes them for all addresses gets those for each; others are not his. */
-static void a_datagram_is_the_newest_that_was_sent_there(void **state)
+/* A repeated datagram counts from its last send.  A receiver for all addresses gets the datagrams of each; others are not its
+ * own. */
+static void datagram_matches_the_newest_send(void **state)
 {
 	weft_id p[7];
 	for (int i = 0; i < 7; i++)
@@ -267,8 +268,8 @@ static void a_datagram_is_the_newest_that_was_sent_there(void **state)
 	forget();
 }
 
-/* A socket that nobody else's answers come to has no turn, whatever it sends and reads: these are of one process. */
-static void one_process_asks_itself_nothing(void **state)
+/* A socket that receives no responses of another process has no requests: these sockets are of one process. */
+static void datagrams_within_one_process_are_no_requests(void **state)
 {
 	weft_id sockets[2];
 	for (int i = 0; i < 2; i++)
@@ -280,7 +281,7 @@ static void one_process_asks_itself_nothing(void **state)
 	datagram(sockets[0], "1.1.1.1:53", 9);
 	read_back();
 	assert_int_equal(model->transfer_count, 2);
-	assert_int_equal(model->turn_count, 0);
+	assert_int_equal(model->request_count, 0);
 	assert_int_equal(model->end_count, 0);
 	forget();
 }
@@ -290,13 +291,13 @@ static void one_process_asks_itself_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(a_read_is_matched_with_the_last_write_that_it_has_a_byte_of),
-	    TEST(addresses_that_return_are_another_connection),
-	    TEST(promises_hand_a_connection_on),
-	    TEST(what_does_not_fit_is_not_matched),
-	    TEST(who_begins_later_knows_how_far_connections_have_come),
-	    TEST(a_datagram_is_the_newest_that_was_sent_there),
-	    TEST(one_process_asks_itself_nothing),
+	    TEST(read_matches_the_last_write_of_its_bytes),
+	    TEST(reused_addresses_are_another_connection),
+	    TEST(connection_passes_between_promises),
+	    TEST(inconsistent_transfers_are_not_matched),
+	    TEST(known_positions_continue_in_a_later_window),
+	    TEST(datagram_matches_the_newest_send),
+	    TEST(datagrams_within_one_process_are_no_requests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 PLACES and GAPS, the same program with gaps between its segments, have debug information; MOW has none.  SPDX-License-Identifier: ISC"""
 import json, os, re, shutil, stat, subprocess, sys, tempfile, urllib.request
 
-weft, places, gaps, sow, mow, sources = sys.argv[1:]
+weft, places, gaps, sow, mow, sources = map(os.path.abspath, sys.argv[1:])
 failures = []
 
 
@@ -14,7 +14,7 @@ def check(what, is_so):
 
 
 def line_of(name, text):
-    """The number of the line that has the text."""
+    """Returns the number of the line with the text."""
     return next(i for i, line in enumerate(open(os.path.join(sources, name)), 1) if text in line)
 
 
@@ -24,14 +24,14 @@ def record(program, trace, *modules):
 
 
 def dump(trace):
-    """The promises by label, and what is said on stderr."""
+    """Returns the promises by label, and the text on stderr."""
     got = subprocess.run([weft, 'dump', '--json', trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
     lines = [json.loads(line) for line in got.stdout.splitlines()]
     return {p['labels'][0][1]: p for p in lines if p.get('site')}, got.stderr
 
 
 def shown(trace):
-    """Where each promise is from, as it is printed."""
+    """Returns the printed site of each promise."""
     text = subprocess.run([weft, 'dump', trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
     return dict(re.findall(r'"(\w+)"  at (.*)', text))
 
@@ -53,11 +53,11 @@ def with_debug_information(scratch):
         check(f'{name}: {site}', site['module'] == program)
         check(f'{name} is called where its caller is', [c['function'] for c in promises[name]['callers']] == [name])
     for name in ('sow', 'mow'):
-        # Addresses of callers are remembered; that of the other module is another one's by now.
+        # The recorder caches addresses of callers; the address of the other module now belongs to another one.
         check(f'callers of {name}', [c['function'] for c in promises[name]['callers']] == [name])
     line = line_of('module.c', 'create(TEXT_OF')
     at = shown(trace)
-    # Both were at home at one address, most likely: the second was loaded when the first was gone.
+    # Both modules were most likely at one address: the second was loaded after the unloading of the first.
     check(f'a module with debug information: {at}', at['sow'] == f'sow (module.c:{line})')
     check(f'a module without: {at}', at['mow'] == 'mow (mow)')
     return program, trace
@@ -74,7 +74,7 @@ def stripped(scratch):
 
 
 def with_gaps(scratch):
-    """A program whose segments do not follow one another, as NodeSource's node."""
+    """A program whose segments have gaps, like NodeSource's node."""
     promises, said = dump(record(gaps, os.path.join(scratch, 'gapped')))
     check(f'a program with gaps: {said}', said == '' and promises['hidden_one']['site']['function'] == 'hidden_one')
 
@@ -111,7 +111,7 @@ def saved(scratch, program, trace):
 
 
 def served(scratch, trace):
-    """A browser gets the names: it has no files to look them up in."""
+    """The page gets the names, since a browser cannot read the files."""
     with subprocess.Popen([weft, 'serve', trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         url = server.stdout.readline().strip()
         if not url:
@@ -126,10 +126,10 @@ def served(scratch, trace):
 
 
 def replaced(program, trace):
-    """What stands where the program was is not believed, and nothing that is no file is opened."""
+    """A replaced program file is not used, and a device or a FIFO is not opened."""
     shutil.copy(mow, program)
     promises, said = dump(trace)
-    check(f'another file: {said}', f'{program} is no longer the file that was recorded' in said)
+    check(f'another file: {said}', f'{program} is not the recorded file' in said)
     check('another file gives no names', promises['hidden_one']['site']['function'] == '')
     os.remove(program)
     os.mkfifo(program)
@@ -143,7 +143,7 @@ def replaced(program, trace):
     os.chmod(program, 0o755)
     promises, _ = dump(trace)
     check('the program is back', promises['hidden_one']['site']['function'] == 'hidden_one')
-    # A stranger's trace names a device that has no end.
+    # The trace names a device without an end.
     name = os.path.join(trace, 'definitions-0')
     data = open(name, 'rb').read()
     path = program.encode()
@@ -151,6 +151,14 @@ def replaced(program, trace):
     open(name, 'wb').write(data.replace(path + b'\0', b'/dev' + b'/' * (len(path) - 8) + b'zero\0'))
     promises, _ = dump(trace)
     check('a device gives no names', promises['hidden_one']['site']['function'] == '')
+    # The trace names what is in the working directory of its reader.
+    behind = b'/proc/self/cwd/' + os.path.basename(path)
+    open(name, 'wb').write(data.replace(path + b'\0', behind.replace(b'cwd/', b'cwd' + b'/' * (1 + len(path) - len(behind))) + b'\0'))
+    here = os.getcwd()
+    os.chdir(os.path.dirname(program))
+    promises, _ = dump(trace)
+    os.chdir(here)
+    check('a link of /proc gives no names', promises['hidden_one']['site']['function'] == '')
 
 
 with tempfile.TemporaryDirectory() as folder:

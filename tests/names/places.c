@@ -1,6 +1,6 @@
-/* places.c [MODULE...]: creates promises at places in the machine code, as a recorder of programs without source does: in
- * functions that are exported, that are not, and of each module in turn, loaded, called and unloaded.  SPDX-License-Identifier:
- * ISC */
+/* places.c [MODULE...]: creates promises at addresses of machine code, like a recorder of programs without source: in exported
+ * functions, in other functions, and in functions of each module, which it loads, calls and unloads in turn.
+ * SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <weft/record.h>
@@ -17,7 +17,8 @@ __attribute__((noinline)) void places_create(const char *label)
 	weft_resolve(promise, promise);
 }
 
-/* A function each, so that none is inlined, and the call is not its last deed: then the caller's caller would be named. */
+/* Each function is separate, so that none is inlined, and its call is not a tail call: otherwise the trace would name the caller
+ * of the caller. */
 #define FUNCTION(name, storage)                                                                                                  \
 	storage __attribute__((noinline)) int name(int n)                                                                        \
 	{                                                                                                                        \

@@ -8,7 +8,7 @@ extern "C" {
 
 void places_create(const char *label);
 
-/* What a module exports as places_work_here. */
+/* The type of places_work_here, which a module exports. */
 typedef int places_work(void (*create)(const char *label));
 
 #ifdef __cplusplus

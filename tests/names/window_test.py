@@ -16,7 +16,7 @@ from person import App, run, under_a_desktop  # pylint: disable=wrong-import-pos
 
 under_a_desktop()
 
-# To name a place takes longer the more functions there are, and each of these is a place.
+# The time for a lookup grows with the number of functions, and each of these functions has a promise.
 FUNCTIONS = 5000
 MODULE = """
 #include "places.h"

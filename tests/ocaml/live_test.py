@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a program in OCaml 5 records is followed while it records: each look at a file that is written sees what came since.
+"""A recording of an OCaml 5 program is followed: each refresh sees the new events.
 
 	live_test.py WEFT GENERATOR
 
@@ -23,7 +23,7 @@ def run(*words):
 
 
 def until(what, ask):
-    """What `ask` gives, as soon as it is something."""
+    """Calls `ask` until it returns something, and returns that."""
     end = time.monotonic() + LIMIT_S
     while time.monotonic() < end:
         if (answer := ask()):
@@ -33,7 +33,7 @@ def until(what, ask):
 
 
 def is_served(path):
-    """A browser that asks again gets more, as long as the program lives."""
+    """A browser gets more with each request while the program lives."""
     with subprocess.Popen([weft, 'serve', path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
             url = urllib.parse.urlparse(server.stdout.readline().strip())
@@ -61,13 +61,13 @@ with tempfile.TemporaryDirectory(prefix='weft-ocaml-live-') as folder:
                           stdout=subprocess.PIPE) as writer:
         try:
             assert writer.stdout.readline() == b'written\n'
-            path = f'{writer.pid}.events'  # as OCaml calls it: so weft finds who writes it
+            path = f'{writer.pid}.events'  # the name that OCaml gives it: weft finds the writer by it
             os.rename('live', path)
             steps = is_served(path)
             next(steps)
-            # A look that the writer outran has no events.
+            # A refresh that the writer overtook has no events.
             looks = [until('events', lambda: run('events', '--recorded', path).splitlines()[1:2])[0].split()[1] for _ in range(2)]
-            assert int(looks[0]) < int(looks[1]), looks  # the ring has gone round
+            assert int(looks[0]) < int(looks[1]), looks  # the ring has wrapped
             assert 'coroutine' in run('top', '--once', path)
         finally:
             writer.kill()

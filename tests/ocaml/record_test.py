@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weft record has a program in OCaml 5 record itself, and what comes of that stands beside what weft records, on one clock.
+"""weft record makes an OCaml 5 program record itself; both traces have one clock.
 
 	record_test.py WEFT GENERATOR
 
@@ -40,8 +40,8 @@ def files():
     return sorted(glob.glob('s/runtime-*.ocaml/*.events'))
 
 
-def stands_beside():
-    """Its own fibers and the OS thread that weft saw are one picture, of the same seconds; nothing is left in the environment."""
+def ocaml_trace_joins_the_weft_trace():
+    """Fibers and OS thread are in one picture with the same times; no setting remains in the environment."""
     before = time.time_ns()
     generate('hang', '--count=1')
     assert record('hang') == 'events: on\n'
@@ -60,21 +60,21 @@ def stands_beside():
     assert 'domain 0' in picture and 'main' in picture
 
 
-def is_left_to_its_user():
+def user_settings_disable_the_events():
     for name in 'OCAML_RUNTIME_EVENTS_DIR', 'OCAML_RUNTIME_EVENTS_PRESERVE':
         assert record('hang', env={**os.environ, name: '.'}) == f'{name}=.\nevents: off\n'
         assert files() == []
 
 
-def stands_by():
-    """Who only stands by has no ring written."""
+def standby_program_writes_no_ring():
+    """A standby program writes no ring."""
     shutil.rmtree('s', ignore_errors=True)
     assert run(weft, 'record', '--standby', '-o', 's', '--', './runtime', 'hang') == 'events: off\n'
     assert files() == []
 
 
-def asks_for_nothing_that_harms():
-    """Where OCaml could not make its file, it would end the program."""
+def tight_limits_disable_the_events():
+    """If OCaml could not create its file, it would end the program."""
     for limit in '-f 20000', '-v 4000000':
         shutil.rmtree('s', ignore_errors=True)
         assert run(weft, 'record', '-o', 's', '--', 'sh', '-c', f'ulimit -S {limit}; exec ./runtime hang') == 'events: off\n'
@@ -84,19 +84,19 @@ def asks_for_nothing_that_harms():
     assert record('hang', env={**os.environ, 'OCAMLRUNPARAM': 'b,e=18'}) == 'events: on\n'
 
 
-def children_have_their_own():
+def each_child_has_its_own_file():
     record('hang', 'fork')
     assert len(files()) == 2, files()
 
 
-def a_child_goes_on_without_it():
-    """One that can no longer reach the folder."""
+def child_without_the_folder_continues():
+    """The child can no longer reach the folder."""
     assert record('hang', 'fork', 'hidden') == 'events: on\npaused\n'
     assert len(files()) == 1, files()
 
 
-def when_it_died_is_known():
-    """As long as it runs it is followed; when it was killed, it had lived until then."""
+def killed_program_has_its_end_time():
+    """The trace is followed while the program runs; after a kill, its end is the time of the kill."""
     shutil.rmtree('s', ignore_errors=True)
     with subprocess.Popen([weft, 'record', '-o', 's', '--', './runtime', 'hang', 'hang'], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as recorder:
@@ -104,14 +104,16 @@ def when_it_died_is_known():
             assert recorder.stdout.readline() == b'events: on\n'
             file, = files()
             spans = [json.loads(run(weft, 'info', '--json', file))['span_ns'] for _ in range(2)]
-            assert spans[0] < spans[1], spans  # nothing happens, but it lives
+            assert spans[0] < spans[1], spans  # no event, but the program lives
         finally:
             os.kill(int(os.path.basename(files()[0]).split('.')[0]), signal.SIGKILL)
         recorder.communicate(timeout=60)
-    assert 'it was killed, or ended at once' in run(weft, 'explain', file)
+    # After a long silence before the kill the hang is certain, and the exit status 1.
+    said = subprocess.run([weft, 'explain', file], capture_output=True, text=True, timeout=300, check=False)
+    assert said.returncode in (0, 1) and 'it was killed, or exited abruptly' in said.stdout + said.stderr, said
 
 
-def is_replaced():
+def overwrite_replaces_the_ocaml_trace():
     record('hang')
     first, = files()
     run(weft, 'record', '--overwrite', '-o', 's', '--', './runtime', 'hang')
@@ -126,6 +128,6 @@ with tempfile.TemporaryDirectory(prefix='weft-ocaml-record-') as folder:
         sys.exit(77)
     run('cc', '-O1', '-rdynamic', os.path.join(here, 'runtime.c'), '-o', 'runtime')
     generate('hang', '--count=1')
-    for test in (stands_beside, is_left_to_its_user, stands_by, asks_for_nothing_that_harms, children_have_their_own, a_child_goes_on_without_it,
-                 when_it_died_is_known, is_replaced):
+    for test in (ocaml_trace_joins_the_weft_trace, user_settings_disable_the_events, standby_program_writes_no_ring, tight_limits_disable_the_events, each_child_has_its_own_file, child_without_the_folder_continues,
+                 killed_program_has_its_end_time, overwrite_replaces_the_ocaml_trace):
         test()

@@ -1,7 +1,7 @@
-/* runtime.c FILE [fork|hang]: a program with what OCaml 5 has in each of its own: functions that make PID.events, if the
- * environment says so.  OCaml 5 is not in Debian 12.  The content is FILE's, which tools/runtime-events has made.
+/* runtime.c FILE [fork|hang]: a program with the functions of the OCaml 5 runtime that create PID.events if the environment asks
+ * for it.  OCaml 5 is not in Debian 12.  The content comes from FILE, which tools/runtime-events has written.
  *
- * As OCaml does, it ends if the file cannot be made, also in the child of a fork.  SPDX-License-Identifier: ISC */
+ * Like OCaml, it ends if the file cannot be created, also in the child of a fork.  SPDX-License-Identifier: ISC */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

@@ -14,7 +14,7 @@ import tempfile
 
 
 def events(arp, way, status, says):
-    """(event, fields) of a run, in order."""
+    """Returns the (event, fields) of a run, in order."""
     with tempfile.TemporaryDirectory() as directory:
         trace = os.path.join(directory, "trace")
         run = subprocess.run([arp, way], env={**os.environ, "WEFT_TRACE": trace}, capture_output=True, text=True, timeout=30)
@@ -26,8 +26,8 @@ def events(arp, way, status, says):
         yield name, dict(re.findall(r'(\w+) = "?(.*?)"?(?:, |$)', fields or ""))
 
 
-def story(events):
-    """What matters: when the first write was acknowledged, and the answer broadcast; the labels; and how main ended."""
+def summarize(events):
+    """Returns the facts to compare: the order of first write and broadcast, the labels, and the end of main."""
     labels, first, ended, main = {}, {}, set(), None
     for at, (name, fields) in enumerate(events):
         if name == "label":
@@ -48,8 +48,8 @@ def story(events):
 
 
 arp = sys.argv[1]
-good, good_labels, good_ended = story(events(arp, "good", 0, "connected"))
-bad, bad_labels, bad_ended = story(events(arp, "bad", 1, "not connected"))
+good, good_labels, good_ended = summarize(events(arp, "good", 0, "connected"))
+bad, bad_labels, bad_ended = summarize(events(arp, "bad", 1, "not connected"))
 want = {"ARP response", "ring.write", "TCP connect", "port-4"}
 for labels in (good_labels, bad_labels):
     if not want <= labels:

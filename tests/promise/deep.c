@@ -64,7 +64,7 @@ static struct weft_value same(void *ctx, void *value)
 
 enum { MILLION = 1000000 };
 
-/* Each waits for the one before; the first is resolved, cancelled, or nobody can resolve it any more. */
+/* Each waits for the one before; the first is resolved, cancelled, or its resolver is dropped. */
 static void chain(int end)
 {
 	struct weft_resolver *first;
@@ -85,7 +85,7 @@ static void chain(int end)
 	weft_promise_unref(p);
 }
 
-/* Of all that waits for one or several, each waits for the one before. */
+/* Combinators of one or several promises, each of which waits for the one before. */
 static struct weft_promise *link_of_all_kinds(int i, struct weft_promise *p)
 {
 	struct weft_promise *two[2] = {p, weft_promise_ref(p)};
@@ -106,7 +106,7 @@ static struct weft_promise *link_of_all_kinds(int i, struct weft_promise *p)
 	}
 }
 
-/* Cancelled at the end and resolved at the beginning, or dropped there. */
+/* Cancelled at the end and resolved at the start, or dropped there. */
 static void all_kinds(bool resolved)
 {
 	struct weft_resolver *first;
@@ -119,12 +119,12 @@ static void all_kinds(bool resolved)
 		weft_promise_cancel(p);
 		weft_resolver_drop(first);
 	}
-	/* The last is protected: that, and nothing before it, can be cancelled. */
+	/* The last promise is protected: a cancel reaches it, and nothing before it. */
 	expect(weft_promise_state(p) == (resolved ? WEFT_RESOLVED : WEFT_FAILED), "the end of a chain of all kinds");
 	weft_promise_unref(p);
 }
 
-/* A million joins, each of the one before and a task of its own, are cancelled at one end. */
+/* A million joins, each of the previous one and its own task, are cancelled at one end. */
 static void joins(void)
 {
 	static struct weft_resolver *resolvers[MILLION];
@@ -166,8 +166,8 @@ static void waiters(void)
 
 static struct weft_counter turns_left = WEFT_PROMISE_COUNTER("turns left", 0);
 
-/* A loop whose every turn returns a promise of the next.  The counter makes each another one: those that are alike are counted.
- */
+/* A loop whose iterations each return a promise of the next.  The counter makes iterations differ, since equal ones are
+ * counted. */
 static struct weft_promise *turn(void *ctx, void *value)
 {
 	size_t *left = ctx;
@@ -189,7 +189,7 @@ static void loop(size_t turns)
 	weft_promise_unref(p);
 }
 
-/* Each promise became one with the next: looking at the first goes a long way once. */
+/* Each promise became one with the next: the first access follows the whole chain once. */
 static struct weft_promise *give(void *ctx, void *value)
 {
 	return weft_promise_ref(ctx);

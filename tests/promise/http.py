@@ -46,7 +46,7 @@ def make(folder):
 
 
 def files(server, contents, folder):
-    """curl gets each file as it is, all on one connection."""
+    """curl gets each file unchanged, all on one connection."""
     args, out = [], os.path.join(folder, 'out')
     for n, name in enumerate(contents):
         args += ['--next'] if n else []
@@ -67,7 +67,7 @@ def files(server, contents, folder):
 
 
 def statuses(server, contents):
-    """What is asked for badly, or is not there."""
+    """Malformed requests, and requests for missing files."""
     page = contents['page.html']
     status, headers, body = server.ask(get('/page.html?version=2'))
     expect((status, body), (200, page), 'a query')
@@ -98,13 +98,13 @@ def statuses(server, contents):
         expect(headers.get('allow'), 'GET, HEAD' if want == 405 else None, ask[:100])
     status, headers, _ = server.ask(get('/folder?x'))
     expect((status, headers['location']), (301, '/folder/'), 'a folder')
-    # A value that is too long, and comes in pieces.
+    # A too long value that arrives in pieces.
     with server.connect() as client:
         for piece in [b'GET /one.txt HTTP/1.1\r\nHost: t\r\nRange: bytes=0-0', *[b' ' + b'x' * 99] * 20, b'\r\nX', b'y' * 99, b': z\r\n\r\n']:
             client.send(piece)
-            server.ask(get('/empty'))  # which is answered when the piece was read
+            server.ask(get('/empty'))  # the response comes after the piece was read
         expect(client.answer()[0], 200, 'a long value')
-    # Where a request ends that could not be read, nobody knows: so the connection ends.
+    # The end of an unreadable request is unknown, so the connection is closed.
     with server.connect() as client:
         client.send(b'nonsense\r\n\r\n' + get('/one.txt'))
         expect(client.answer()[1]['connection'], 'close', 'nonsense')
@@ -135,7 +135,7 @@ def ranges(server, contents):
 
 
 def pipelining(server, contents):
-    """Many requests at once are answered in their order; also those to which nothing is waited for."""
+    """Pipelined requests are answered in order, also if the client never waits."""
     names = [dice.choice(['one.txt', 'page.html', 'more.bin', 'empty', 'none']) for _ in range(500)]
     with server.connect() as client:
         client.send(b''.join(get('/' + name) for name in names))
@@ -145,7 +145,7 @@ def pipelining(server, contents):
         client.send(get('/.no') * 20000)
         for _ in range(20000):
             expect(client.answer()[0], 404, 'one of 20,000')
-        # A request in single bytes, and two in pieces that end where they do not.
+        # A request in single bytes, and two requests in pieces with other borders.
         for n in get('/one.txt', 'Range: bytes=0-0', 'If-Range: "x"'):
             client.send(bytes([n]))
         expect(client.answer()[2], contents['one.txt'], 'byte by byte')
@@ -163,7 +163,7 @@ def pipelining(server, contents):
 
 
 def slow(folder):
-    """Who is too slow is hung up on, and told so if possible; others do not notice."""
+    """A too slow client is disconnected, with an error if possible; others are unaffected."""
     with Server(program, folder, options=['--patience=200']) as server:
         with server.connect() as silent, server.connect() as half, server.connect() as deaf:
             half.send(b'GET /one.txt HTTP/1.1\r\nHo')
@@ -172,15 +172,15 @@ def slow(folder):
             half.wait_for_end()
             while server.ask(get('/one.txt'))[0] == 200:
                 try:
-                    deaf.send(b'x')  # fails when it was hung up on
+                    deaf.send(b'x')  # fails when the connection was closed
                 except OSError:
                     break
-            silent.send(get('/one.txt'))  # who has asked for nothing yet is in no hurry
+            silent.send(get('/one.txt'))  # a client before its first request has no time limit
             expect(silent.answer()[0], 200, 'silent')
 
 
 def many(folder, scratch, count):
-    """All connections are open at once, and all are answered."""
+    """All connections are open at once, and all get responses."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard == resource.RLIM_INFINITY else max(soft, min(hard, 8192)), hard))
     trace = os.path.join(scratch, 'many')
@@ -215,7 +215,7 @@ def usage():
 
 
 def crowded(folder):
-    """More connections than there may be wait until others have ended."""
+    """Connections beyond the limit wait until others have ended."""
     with Server(program, folder, under=['prlimit', '--nofile=64:64']) as server:
         clients = [server.connect() for _ in range(50)]
         for client in clients:
@@ -226,7 +226,7 @@ def crowded(folder):
 
 
 def drain(folder, contents):
-    """Told to end, it finishes what it has begun, hangs up on who waits, and accepts no more."""
+    """On SIGTERM the server finishes started responses, closes idle connections, and accepts no more."""
     with Server(program, folder) as server:
         with server.connect() as idle, server.connect() as busy:
             idle.send(get('/one.txt'))

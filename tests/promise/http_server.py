@@ -13,7 +13,7 @@ def fail(text):
 
 
 class Server:
-    """Serves a folder while the context lasts; ends by SIGTERM, and must end well."""
+    """Serves a folder while the context lasts; SIGTERM ends the server, which must succeed."""
 
     def __init__(self, program, folder, trace=None, options=(), under=()):
         env = {key: value for key, value in os.environ.items() if key != 'WEFT_TRACE'}
@@ -29,13 +29,13 @@ class Server:
         return Client(self.address)
 
     def ask(self, request):
-        """The answer to one request, on a connection of its own."""
+        """Returns the response to one request, on a separate connection."""
         with self.connect() as client:
             client.send(request)
             return client.answer(head_only=request.startswith(b'HEAD'))
 
     def end(self):
-        """Its last words."""
+        """Ends the server and returns the rest of its output."""
         self.process.terminate()
         said = self.process.communicate(timeout=PATIENCE)[0]
         if self.process.returncode:
@@ -55,7 +55,7 @@ class Server:
 
 
 class Client:
-    """A connection, on which answers are read one by one."""
+    """A connection whose responses are read one by one."""
 
     def __init__(self, address):
         self.socket = socket.create_connection(address, timeout=PATIENCE)
@@ -71,13 +71,13 @@ class Client:
         self.socket.sendall(data)
 
     def more(self):
-        """Whether there was more."""
+        """Returns whether more bytes came."""
         data = self.socket.recv(1 << 16)
         self.bytes += data
         return bool(data)
 
     def answer(self, head_only=False):
-        """Status, headers by lower case name, body."""
+        """Returns status, headers by lower case name, and body."""
         while b'\r\n\r\n' not in self.bytes:
             if not self.more():
                 raise EOFError(f'the server hung up after {self.bytes!r}')

@@ -15,7 +15,7 @@ import tempfile
 
 
 def events(trace):
-    """(event, fields) in order."""
+    """Returns (event, fields) in order."""
     text = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
         name, fields = re.search(r" (\w+): \{ mark = .*?\}, (?:\{ (.*) \})?$", line).groups()
@@ -31,7 +31,7 @@ class Trace:
         for name, fields in events(path):
             p = fields.get("promise")
             if name == "pending":
-                fields["label"] = labels.pop(0)  # in place of an empty text babeltrace2 prints an earlier one
+                fields["label"] = labels.pop(0)  # babeltrace2 prints an earlier text in place of an empty one
             if name in ("create", "pending"):
                 if self.kind.setdefault(p, fields["kind"]) != fields["kind"]:
                     sys.exit(f"{path}: {p} is {self.kind[p]}, then {fields}")
@@ -74,7 +74,7 @@ if len(first.expected) != 1 or not any(first.kind[a] == "bind" and b == first.id
     sys.exit(f"should resolve: {first.expected}; awaits: {first.awaits}")
 if second.id("task", "between") not in second.ended:
     sys.exit("between has not ended")
-# What is older keeps its id from one recording to the next; what the ring has forgotten is told again.
+# Older promises keep their ids from one recording to the next; overwritten ones are recorded again.
 for trace, kind, label in ((ring, "task", "copied x"), (ring, "condition", "old condition")):
     if trace.id(kind, label) != first.id(kind, label) or trace.since[trace.id(kind, label)] != 0:
         sys.exit(f"{kind} {label} changed")

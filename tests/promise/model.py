@@ -12,7 +12,7 @@ SYSTEM = -1
 
 
 class End:
-    """How a promise ended; two that share it ended by the same cause."""
+    """The end of a promise; promises that share it ended by the same cause."""
 
     def __init__(self, value=None, error=None):
         self.value, self.error = value, error
@@ -25,9 +25,9 @@ class Promise:
     def __init__(self, id, end=None):
         self.id = id
         self.end = end
-        self.into = None  # the promise that it is one with
-        self.waiters = []  # [function of an End], the last registered first; one that is None was removed
-        self.handlers = []  # [function], the same
+        self.into = None  # the promise that it is merged with
+        self.waiters = []  # [function of an End], the last registered first; None: removed
+        self.handlers = []  # [function], registered in the same order
         self.on_cancel = None  # None: nothing; "me"; or a list of promises
 
     def same(self, world):
@@ -47,7 +47,7 @@ class Waiter:
 
 
 class World:
-    """What of Lwt is global: who runs, what is to be woken later, and the trace."""
+    """The global state of Lwt: the running promise, delayed wakeups, and the trace."""
 
     def __init__(self):
         self.events = []
@@ -104,7 +104,7 @@ class World:
                 w.f(end)
 
     def settle(self, p, end):
-        """p, pending, ends; returns what is to be run."""
+        """Ends the pending promise p; returns the callbacks to run."""
         self.ended(p.id, end)
         p.end = end
         return p.handlers, p.waiters, end
@@ -218,7 +218,7 @@ class World:
         return p
 
     def after(self, kind, p, now, then):
-        """now(end) is the result if p has ended; else then(result, end) is called when it has."""
+        """Returns now(end) if p has ended; otherwise calls then(result, end) at its end."""
         p = self.look(p)
         if p.end:
             return now(p)
@@ -235,7 +235,7 @@ class World:
         return result
 
     def try_bind(self, p, f, g, kind="try"):
-        """f takes a value, g an error; where one is None, the end passes by."""
+        """f takes a value, g an error; if one is None, the end is passed on."""
 
         def now(p):
             h = g if p.end.error else f
@@ -364,7 +364,7 @@ class World:
         return result
 
     def first(self, kind, list, finish):
-        """finish(result, end) when the first has ended."""
+        """Calls finish(result, end) when the first has ended."""
         result = self.awaiting(kind, list)
 
         def fire(end):
@@ -495,7 +495,7 @@ UNIT = Promise(SYSTEM, End())
 
 
 class Place:
-    """A condition, mutex, ... : whatever they need."""
+    """A condition, mutex and so on, with their fields."""
 
     def __init__(self, **fields):
         self.__dict__.update(fields)
@@ -728,7 +728,7 @@ class Program:
         self.w.cancel(self.get_or_none(a))
 
     def get_or_none(self, a):
-        """play.c gives NULL to those calls that only look: a promise that failed for lack of memory."""
+        """play.c passes NULL to these calls if memory ran out: a failed promise."""
         return self.promise.get(a, NO_MEMORY)
 
     def do_wakeup_paused(self):
@@ -769,6 +769,9 @@ class Program:
         if not p.end:
             self.w.note(f"{a} is pending")
         elif p.end.error:
+            if not getattr(p, "is_noticed", False):  # the program takes notice of the error, once
+                p.is_noticed = True
+                self.w.look(p)
             self.w.note(f"{a} failed with {p.end.error[0]}")
         else:
             self.w.note(f"{a} is {self.show(p.end.value)}")
@@ -1035,7 +1038,7 @@ NO_MEMORY = Promise(SYSTEM, End(error=(-20002, "out of memory")))
 
 
 def run_script(text):
-    """The events of all programs of a script."""
+    """Returns the events of all programs of a script."""
     world = World()
     programs = []
     for line in text.splitlines():

@@ -1,11 +1,11 @@
 /* play.c: runs programs of promises that are written as text, and records them.
  *
- *	play SCRIPT TRACE	TRACE is a directory to record into
- *	play --no-memory SCRIPT	runs it again and again, the n-th allocation failing, and then all from the n-th on, for all n
+ * 	play SCRIPT TRACE	TRACE is a directory to record into
+ * 	play --no-memory SCRIPT	runs it repeatedly: the n-th allocation fails, and then all from the n-th on, for all n
  *
- * What callbacks see is written into the trace as notes, so their order among the events is checked too.  Each value and each
- * callback's ctx must be destroyed exactly once, and each allocation released: else it says so and exits 1.
- * model.py says what the commands do.  SPDX-License-Identifier: ISC */
+ * Callbacks write their arguments into the trace as notes, so that the order of callbacks and events is checked, too.  Each value
+ * and each ctx of a callback must be destroyed exactly once, and each allocation freed: otherwise the program prints an error and
+ * exits with 1.  model.py explains the commands.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { VARS = 512, WORDS = 16, MAX_VALUES = 1 << 16 };
 struct line {
 	char *word[WORDS];
 	int words;
-	int end; /* of a `fn`: the line of its `end` */
+	int end; /* line of the `end` that belongs to a `fn` */
 };
 
 static struct line *lines;
@@ -399,7 +399,7 @@ static bool make_place(const struct line *l, int n)
 	return true;
 }
 
-/* Commands at a place; where its creation failed they do nothing. */
+/* Runs the commands of a place; if its creation failed they do nothing. */
 static bool at_place(const struct line *l, int n)
 {
 	char *const *w = l->word;
@@ -483,7 +483,7 @@ static void clean(void)
 		bounded[i] = NULL;
 		the_switch[i] = NULL;
 	}
-	/* What became of those who waited may still have unlocked a mutex or given a thing back. */
+	/* Continuations may still have unlocked a mutex or returned an item. */
 	for (int i = 0; i < VARS; i++) {
 		weft_mutex_destroy(mutex[i]);
 		weft_pool_destroy(pool[i]);
@@ -523,7 +523,7 @@ static void run_all(void)
 		bool was_quiet = quiet;
 		quiet = cleaning = true;
 		clean();
-		weft_promise_cancel(NULL); /* the trace learns that nobody runs */
+		weft_promise_cancel(NULL); /* records that no promise runs */
 		quiet = was_quiet;
 		cleaning = false;
 		check_destroyed(where);
@@ -551,8 +551,9 @@ static void read_script(const char *path)
 			free(copy);
 			continue;
 		}
-		lines = realloc(lines, (line_count + 1) * sizeof *lines);
-		l.end = open; /* of a `fn`: the one around it, until its own end is met */
+		if ((line_count & (line_count - 1)) == 0) /* doubled at each power of two: a sanitizer's realloc() copies */
+			lines = realloc(lines, 2 * (line_count + 1) * sizeof *lines);
+		l.end = open; /* the enclosing `fn`, until its own `end` is read */
 		lines[line_count] = l;
 		if (is(&l, "fn")) {
 			open = (int)line_count;
@@ -573,7 +574,7 @@ static void forget_script(void)
 	free(lines);
 }
 
-/* ---- Memory that fails ---- */
+/* ---- Failing allocations ---- */
 
 static uint64_t allocations, fail_at;
 static size_t live;

@@ -45,7 +45,7 @@ IDS = {"by", "promise", "into", "input", "from", "lock"}
 
 
 class Told:
-    """Checks the state dump: it says what was said before, of promises that are pending."""
+    """Checks the state dump: it repeats earlier events of pending promises."""
 
     def __init__(self):
         self.kinds, self.into, self.ended, self.marked = {}, {}, set(), set()
@@ -56,7 +56,7 @@ class Told:
             id = self.into[id]
         return id
 
-    def hear(self, name, fields):
+    def apply_event(self, name, fields):
         p = fields.get("promise")
         self.again = name == "should_resolve" and self.before == ("pending", p) and self.end(p) in map(self.end, self.marked)
         self.before = name, p
@@ -76,7 +76,7 @@ class Told:
 
 
 def play(command, script):
-    """Runs play on a script; yields (program, events), ids counted from 1 in each program."""
+    """Runs play on a script; yields (program, events), with ids counted from 1 in each program."""
     with tempfile.TemporaryDirectory() as directory:
         path, trace = os.path.join(directory, "script"), os.path.join(directory, "trace")
         with open(path, "w") as f:
@@ -90,7 +90,7 @@ def play(command, script):
         match = EVENT.search(line)
         name = match.group(1)
         fields = {f[0]: f[1] or f[2] or f[3] for f in FIELD.findall(match.group(2) or "")}
-        told.hear(name, fields)
+        told.apply_event(name, fields)
         if name == "note":
             note = fields.get("text", "")
             if note.startswith("program "):
@@ -112,7 +112,7 @@ def play(command, script):
 
 
 def compare(command, script, expected=None):
-    """How many programs were compared; exits at the first that differs."""
+    """Returns the number of compared programs; exits at the first difference."""
     texts = re.split(r"(?m)^(?=program )", script)[1:]
     modelled, played = model.run_script(script), play(command, script)
     if len(texts) != len(played):
@@ -127,7 +127,7 @@ def compare(command, script, expected=None):
 
 
 def table(path):
-    """A table's script, and the events that it says."""
+    """Returns the script of a table, and its expected events."""
     with open(path) as f:
         lines = f.read().splitlines()
     script, expected, name = [], {}, None
@@ -144,7 +144,7 @@ def table(path):
     return "\n".join(script) + "\n", expected
 
 
-# What is to be in the table: programs of these names that use the command.
+# Programs that the table must have: programs of these names that use the command.
 INPUT = ("bind map catch try_bind finalize on_success on_failure on_termination on_any dont_wait ignore_result async on_cancel "
          "protected no_cancel choose pick nchoose npick join all both").split()
 ENDS = ("pending-then-resolved", "pending-then-failed", "pending-then-cancelled", "resolved", "failed", "cancelled")
@@ -162,7 +162,7 @@ STATES = {
 
 
 def check_whole(path):
-    """Every public function is a command of play.c, and every command is in the table in every state of its inputs."""
+    """Checks that every public function is a command of play.c, and that every command is in the table in every state of its inputs."""
     here = os.path.dirname(os.path.abspath(path))
     with open(os.path.join(here, "../../include/weft/promise.h")) as f:
         header = f.read().split("What the macros call")[0]
@@ -181,9 +181,9 @@ def check_whole(path):
 
 
 class Generator:
-    """A random program.  A command names only promises of commands that stand before it, so that none waits for itself."""
+    """A random program.  A command names only promises of earlier commands, so that none waits for itself."""
 
-    functions = 0  # of all programs: play.c finds them by name
+    functions = 0  # over all programs: play.c finds functions by name
 
     def __init__(self, rng, size):
         self.rng, self.lines, self.promises, self.resolvers = rng, [], 0, []
@@ -197,7 +197,7 @@ class Generator:
         return self.promises
 
     def one(self):
-        """A promise; seldom one that is not there."""
+        """Returns a promise, rarely one that does not exist."""
         return self.rng.choice(self.known) if self.known and self.rng.random() < 0.98 else 511
 
     def several(self):
@@ -284,7 +284,7 @@ class Generator:
             extra = {"condition": rng.choice(("", " C")), "mvar": rng.choice(("", " M")), "semaphore": f" {rng.randrange(3)}",
                      "bounded": f" {rng.randrange(1, 3)}"}.get(kind, "")
             if kind == "pool":
-                extra = f" {rng.randrange(1, 3)} {self.function(9)}"  # empty: it runs more than once
+                extra = f" {rng.randrange(1, 3)} {self.function(9)}"  # empty, because it runs several times
             self.add(depth, f"{kind} {n}{extra}")
             return
         p = self.new()

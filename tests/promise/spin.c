@@ -1,9 +1,9 @@
-/* spin.c WHAT [ends]: something in a loop comes again and again at once; a second later the program is gone without an end of its
- * trace, or with "ends" it ends first, and the loop sleeps again.
+/* spin.c WHAT [ends]: a loop repeats something without a sleep.  A second later the program is gone without an end of its trace;
+ * with "ends" the repetition ends first, and the loop sleeps again.
  *
- * handle: a callback sets up an idle handle that never says that it is done; turns, steps, anew: a promise pauses again and
- * again, by itself, in a function that it calls, as a promise of its own each time; locks: it looks under a lock; work: it pauses
- * between the pieces of its work; tells: it sets a counter each time.  SPDX-License-Identifier: ISC */
+ * handle: a callback starts an idle handle that is never stopped; turns, steps, "anew": a promise pauses repeatedly, by itself,
+ * in a function that it calls, as a new promise each time; locks: it polls under a lock; work: it pauses between the pieces of
+ * its work; tells: it sets a counter each time.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What comes again and again in a loop that never sleeps leaves in a small ring what led to it, and is told of; where it ends, its
-end is there.  What works in pieces, or tells something each time, is told each time.
+"""A spin in a loop that never sleeps does not overwrite earlier events of a small ring, and is reported, with its end if it has one.
+Work in pieces, or with an event each time, is recorded each time.
 
 	spin.py SPIN WEFT
 

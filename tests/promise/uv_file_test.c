@@ -48,7 +48,7 @@ static int open_descriptors(void)
 	return count;
 }
 
-static void a_file_is_written_and_read(void **state)
+static void file_is_written_and_read(void **state)
 {
 	struct weft_uv_file *file = opened(O_RDWR | O_CREAT);
 	assert_int_equal(fcntl(weft_uv_file_descriptor(file), F_GETFD), FD_CLOEXEC);
@@ -95,7 +95,7 @@ static void directories_have_entries(void **state)
 	ends(weft_uv_rmdir(uv, path), 0);
 }
 
-static void links_lead_to_real_paths(void **state)
+static void links_resolve_to_real_paths(void **state)
 {
 	char dotted[100], real[PATH_MAX];
 	snprintf(dotted, sizeof dotted, "%s/./b", directory);
@@ -113,7 +113,7 @@ static void links_lead_to_real_paths(void **state)
 	weft_promise_unref(p);
 }
 
-static void errors_are_the_systems(void **state)
+static void errors_are_system_errors(void **state)
 {
 	ends(weft_uv_open(uv, "/nowhere/at/all", O_RDONLY, 0), UV_ENOENT);
 	ends(weft_uv_stat(uv, "/nowhere/at/all"), UV_ENOENT);
@@ -131,10 +131,10 @@ static void errors_are_the_systems(void **state)
 	weft_promise_unref(open);
 }
 
-/* More than the pool has OS threads: the last of them are certain not to run yet. */
+/* More operations than the pool has OS threads: the last of them do not run yet. */
 #define MANY 40
 
-static void cancelling_loses_no_descriptor(void **state)
+static void cancellation_leaks_no_descriptor(void **state)
 {
 	weft_uv_file_unref(opened(O_WRONLY | O_CREAT));
 	int before = open_descriptors();
@@ -145,7 +145,7 @@ static void cancelling_loses_no_descriptor(void **state)
 		cancelled(p[i]);
 	run_dry();
 	assert_int_equal(open_descriptors(), before);
-	/* A close is one, whether it was cancelled before it began or later. */
+	/* A close takes effect, whether it was cancelled before its start or later. */
 	struct weft_uv_file *files[MANY];
 	for (int i = 0; i < MANY; i++)
 		files[i] = opened(O_RDONLY);
@@ -159,8 +159,8 @@ static void cancelling_loses_no_descriptor(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
-/* The file goes when the last of those that use it has ended. */
-static void what_runs_keeps_its_file(void **state)
+/* The file is closed when its last operation has ended. */
+static void running_operation_keeps_its_file(void **state)
 {
 	int before = open_descriptors();
 	struct weft_uv_file *file = opened(O_RDWR | O_CREAT);
@@ -174,7 +174,7 @@ static void what_runs_keeps_its_file(void **state)
 	has_size(weft_uv_stat(uv, path), 3);
 }
 
-static void destroying_ends_all(void **state)
+static void destroy_ends_all_operations(void **state)
 {
 	int before = open_descriptors();
 	weft_uv_destroy(uv);
@@ -205,8 +205,8 @@ static void destroying_ends_all(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
-/* Allocation n and all after it fail. */
-static void memory_runs_out(void **state)
+/* Allocation n and all later ones fail. */
+static void failed_allocations_are_reported(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -248,14 +248,14 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(a_file_is_written_and_read),
+	    TEST(file_is_written_and_read),
 	    TEST(directories_have_entries),
-	    TEST(links_lead_to_real_paths),
-	    TEST(errors_are_the_systems),
-	    TEST(cancelling_loses_no_descriptor),
-	    TEST(what_runs_keeps_its_file),
-	    TEST(destroying_ends_all),
-	    TEST(memory_runs_out),
+	    TEST(links_resolve_to_real_paths),
+	    TEST(errors_are_system_errors),
+	    TEST(cancellation_leaks_no_descriptor),
+	    TEST(running_operation_keeps_its_file),
+	    TEST(destroy_ends_all_operations),
+	    TEST(failed_allocations_are_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "tests/promise/uv_support.h"
 
-static void names_have_addresses(void **state)
+static void getaddrinfo_resolves_an_address(void **state)
 {
 	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
 	struct weft_promise *p = ended(weft_uv_getaddrinfo(uv, "127.0.0.1", "80", &hints), 0);
@@ -43,7 +43,7 @@ static struct weft_value work_on(void *ctx)
 	return (struct weft_value){work, free_result};
 }
 
-static void work_is_done_elsewhere(void **state)
+static void work_runs_on_another_thread(void **state)
 {
 	struct work work = {0};
 	struct weft_promise *p = ended(weft_uv_work(uv, work_on, &work, destroy_work), 0);
@@ -56,7 +56,7 @@ static void work_is_done_elsewhere(void **state)
 	assert_int_equal(work.freed, 1);
 }
 
-/* More than the pool has OS threads: the last of them are certain not to run yet. */
+/* More jobs than the pool has OS threads: the last of them do not run yet. */
 #define MANY 40
 
 static void start_many(struct weft_promise **p, struct work *work, sem_t *go)
@@ -89,7 +89,7 @@ static void cancelled_work_does_not_run(void **state)
 	sem_destroy(&go);
 }
 
-static void destroying_waits_for_what_runs(void **state)
+static void destroy_waits_for_running_work(void **state)
 {
 	struct weft_promise *p[MANY];
 	struct work work[MANY];
@@ -109,8 +109,8 @@ static void destroying_waits_for_what_runs(void **state)
 	uv = weft_uv_create(NULL);
 }
 
-/* Allocation n and all after it fail. */
-static void memory_runs_out(void **state)
+/* Allocation n and all later ones fail. */
+static void failed_allocations_are_reported(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -139,11 +139,11 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(names_have_addresses, begin, end),
-	    cmocka_unit_test_setup_teardown(work_is_done_elsewhere, begin, end),
+	    cmocka_unit_test_setup_teardown(getaddrinfo_resolves_an_address, begin, end),
+	    cmocka_unit_test_setup_teardown(work_runs_on_another_thread, begin, end),
 	    cmocka_unit_test_setup_teardown(cancelled_work_does_not_run, begin, end),
-	    cmocka_unit_test_setup_teardown(destroying_waits_for_what_runs, begin, end),
-	    cmocka_unit_test_setup_teardown(memory_runs_out, begin, end),
+	    cmocka_unit_test_setup_teardown(destroy_waits_for_running_work, begin, end),
+	    cmocka_unit_test_setup_teardown(failed_allocations_are_reported, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void exits(struct weft_promise *p, int code, int signal)
 	weft_promise_unref(p);
 }
 
-/* All that s gives until its end. */
+/* Reads s to its end, and compares the text. */
 static void says(struct weft_uv_stream *s, const char *want)
 {
 	char got[200] = "";
@@ -34,7 +34,7 @@ static void says(struct weft_uv_stream *s, const char *want)
 	assert_string_equal(got, want);
 }
 
-static void a_program_exits(void **state)
+static void exit_status_is_the_value(void **state)
 {
 	struct weft_uv_process *process;
 	struct weft_promise *p = weft_uv_spawn(uv, &(struct weft_uv_spawn_options){.arguments = SHELL("exit 3")}, &process);
@@ -46,7 +46,7 @@ static void a_program_exits(void **state)
 	ends(weft_uv_spawn(uv, &(struct weft_uv_spawn_options){.arguments = SHELL("exit 1")}, NULL), 0);
 }
 
-static void it_does_not_start(void **state)
+static void missing_program_fails_to_start(void **state)
 {
 	struct weft_uv_process *process = (struct weft_uv_process *)state;
 	const char *const none[] = {"no-such-program-at-all", NULL};
@@ -63,7 +63,7 @@ static void it_does_not_start(void **state)
 	weft_uv_stream_unref(closed);
 }
 
-static void pipes_lead_there_and_back(void **state)
+static void pipes_carry_input_and_output(void **state)
 {
 	struct weft_uv_stream *in = weft_uv_pipe_create(uv), *out = weft_uv_pipe_create(uv), *err = weft_uv_pipe_create(uv);
 	struct weft_uv_spawn_options options = {
@@ -86,8 +86,8 @@ static void pipes_lead_there_and_back(void **state)
 	weft_uv_stream_unref(err);
 }
 
-/* One's output is the other's input; files; nothing. */
-static void what_is_open_is_inherited(void **state)
+/* The output of one child is the input of another; files; no file. */
+static void open_descriptors_are_inherited(void **state)
 {
 	char path[] = "/tmp/weft-process-XXXXXX";
 	close(mkstemp(path));
@@ -113,7 +113,7 @@ static void what_is_open_is_inherited(void **state)
 	unlink(path);
 }
 
-static void cancelling_kills(void **state)
+static void cancellation_kills_the_child(void **state)
 {
 	struct weft_uv_process *process;
 	struct weft_uv_spawn_options options = {.arguments = SHELL("exec sleep 1000")};
@@ -123,7 +123,7 @@ static void cancelling_kills(void **state)
 	weft_uv_process_unref(process);
 	ends(weft_uv_with_timeout(uv, 1, weft_uv_spawn(uv, &options, NULL)), WEFT_PROMISE_TIMEOUT);
 	run_dry();
-	/* By a signal of choice, which it can handle. */
+	/* The child handles a signal that the caller chooses. */
 	struct weft_uv_stream *out = weft_uv_pipe_create(uv);
 	options.arguments = SHELL("trap 'echo bye; exit' TERM; echo ready; while :; do sleep .01; done");
 	options.output.stream = out;
@@ -139,7 +139,7 @@ static void cancelling_kills(void **state)
 	weft_uv_process_unref(process);
 }
 
-static void it_is_killed(void **state)
+static void killed_child_reports_its_signal(void **state)
 {
 	struct weft_uv_process *process;
 	struct weft_uv_spawn_options options = {.arguments = SHELL("exec sleep 1000")};
@@ -149,8 +149,8 @@ static void it_is_killed(void **state)
 	weft_uv_process_unref(process);
 }
 
-/* It runs on. */
-static void destroying_leaves_it(void **state)
+/* The child continues. */
+static void destroy_leaves_the_child_running(void **state)
 {
 	struct weft_uv_process *process;
 	struct weft_uv_spawn_options options = {.arguments = SHELL("exec sleep 1000")};
@@ -167,8 +167,8 @@ static void destroying_leaves_it(void **state)
 	begin(state);
 }
 
-/* Allocation n and all after it fail. */
-static void memory_runs_out(void **state)
+/* Allocation n and all later ones fail. */
+static void failed_allocations_are_reported(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -191,14 +191,14 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(a_program_exits),
-	    TEST(it_does_not_start),
-	    TEST(pipes_lead_there_and_back),
-	    TEST(what_is_open_is_inherited),
-	    TEST(cancelling_kills),
-	    TEST(it_is_killed),
-	    TEST(destroying_leaves_it),
-	    TEST(memory_runs_out),
+	    TEST(exit_status_is_the_value),
+	    TEST(missing_program_fails_to_start),
+	    TEST(pipes_carry_input_and_output),
+	    TEST(open_descriptors_are_inherited),
+	    TEST(cancellation_kills_the_child),
+	    TEST(killed_child_reports_its_signal),
+	    TEST(destroy_leaves_the_child_running),
+	    TEST(failed_allocations_are_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

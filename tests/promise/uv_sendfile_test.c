@@ -72,7 +72,7 @@ static void receives(const void *want, size_t size)
 	}
 }
 
-static void a_file_is_sent_between_writes(void **state)
+static void file_is_sent_between_writes(void **state)
 {
 	ends(weft_uv_write(to, "head", 4), 0);
 	struct weft_promise *p = weft_uv_sendfile(to, file, 0, SIZE);
@@ -91,8 +91,8 @@ static void a_file_is_sent_between_writes(void **state)
 	receives("tail", 4);
 }
 
-/* The kernel sends some files only by way of a buffer. */
-static void files_of_the_kernel_are_sent_too(void **state)
+/* The kernel can send some files only through a buffer. */
+static void kernel_files_are_sent(void **state)
 {
 	struct weft_promise *open = ended(weft_uv_open(uv, "/proc/version", O_RDONLY, 0), 0);
 	struct weft_promise *read = ended(weft_uv_file_read(weft_promise_value(open), 4096, 0), 0);
@@ -103,7 +103,7 @@ static void files_of_the_kernel_are_sent_too(void **state)
 	weft_promise_unref(read);
 }
 
-static void it_waits_for_no_write(void **state)
+static void sendfile_during_a_write_is_refused(void **state)
 {
 	struct weft_promise *much = weft_uv_write(to, content, SIZE);
 	ends(weft_uv_sendfile(to, file, 0, 1), UV_EBUSY);
@@ -112,7 +112,7 @@ static void it_waits_for_no_write(void **state)
 	sent(weft_uv_sendfile(to, file, 0, 1), 1);
 }
 
-/* 0: it does not run; 1: the pool has sent something; more: it waits for the other side, which reads nothing. */
+/* Brings a sendfile to a state: 0: not started; 1: the pool has sent a part; more: it waits for the peer, which reads nothing. */
 static void get_along(struct weft_promise *p, int turns)
 {
 	if (turns == 1)
@@ -121,8 +121,8 @@ static void get_along(struct weft_promise *p, int turns)
 		assert_int_equal(weft_uv_run(uv, p, (uint64_t)turns * 10), WEFT_EBUSY);
 }
 
-/* Cancelled, or the stream closed, at once, on the pool, and while it waits for the other side. */
-static void it_ends_early(void **state)
+/* It is cancelled, or the stream is closed: at once, on the pool, and while it waits for the peer. */
+static void cancelled_or_closed_sendfile_ends_early(void **state)
 {
 	for (int turns = 0; turns < 8; turns++) {
 		struct weft_promise *p = weft_uv_sendfile(to, file, 0, SIZE);
@@ -140,7 +140,7 @@ static void it_ends_early(void **state)
 	}
 }
 
-static void who_has_gone_gets_nothing(void **state)
+static void closed_peer_gets_nothing(void **state)
 {
 	struct weft_promise *p = weft_uv_sendfile(to, file, 0, SIZE);
 	ends(weft_uv_close(from), 0);
@@ -153,7 +153,7 @@ static void who_has_gone_gets_nothing(void **state)
 	ends(weft_uv_sendfile(to, file, 0, 1), WEFT_PROMISE_CLOSED);
 }
 
-static void destroying_ends_it(void **state)
+static void destroy_ends_sendfile(void **state)
 {
 	for (int turns = 0; turns < 4; turns++) {
 		struct weft_promise *p = weft_uv_sendfile(to, file, 0, SIZE);
@@ -166,8 +166,8 @@ static void destroying_ends_it(void **state)
 	}
 }
 
-/* Allocation n and all after it fail. */
-static void memory_runs_out(void **state)
+/* Allocation n and all later ones fail. */
+static void failed_allocations_are_reported(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -191,13 +191,13 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(a_file_is_sent_between_writes),
-	    TEST(files_of_the_kernel_are_sent_too),
-	    TEST(it_waits_for_no_write),
-	    TEST(it_ends_early),
-	    TEST(who_has_gone_gets_nothing),
-	    TEST(destroying_ends_it),
-	    TEST(memory_runs_out),
+	    TEST(file_is_sent_between_writes),
+	    TEST(kernel_files_are_sent),
+	    TEST(sendfile_during_a_write_is_refused),
+	    TEST(cancelled_or_closed_sendfile_ends_early),
+	    TEST(closed_peer_gets_nothing),
+	    TEST(destroy_ends_sendfile),
+	    TEST(failed_allocations_are_reported),
 	};
 	return cmocka_run_group_tests(tests, begin_with_file, end_with_file);
 }

@@ -10,7 +10,7 @@ static bool is_default(int number)
 	return now.sa_handler == SIG_DFL;
 }
 
-static void the_next_signal(void **state)
+static void next_signal_resolves_the_promise(void **state)
 {
 	struct weft_promise *p = weft_uv_signal(uv, SIGUSR1);
 	assert_int_equal(weft_promise_state(p), WEFT_PENDING);
@@ -25,7 +25,7 @@ static void the_next_signal(void **state)
 	ends(weft_uv_signal(uv, 1000), UV_EINVAL);
 }
 
-static void one_after_the_other(void **state)
+static void consecutive_signals_are_received(void **state)
 {
 	struct weft_promise *all = ended(weft_uv_signals(uv, SIGUSR1), 0);
 	struct weft_uv_signals *signals = weft_uv_signals_ref(weft_promise_value(all));
@@ -35,7 +35,7 @@ static void one_after_the_other(void **state)
 	raise(SIGUSR1);
 	ends(p, 0);
 	cancelled(weft_uv_signals_next(signals));
-	/* Two while nobody asks are one. */
+	/* Two signals without a waiter count as one. */
 	raise(SIGUSR1);
 	raise(SIGUSR1);
 	while (uv_run(weft_uv_loop(uv), UV_RUN_NOWAIT))
@@ -51,7 +51,7 @@ static void one_after_the_other(void **state)
 	ends(weft_uv_signals(uv, SIGKILL), UV_EINVAL);
 }
 
-static void it_ends_a_wait_for_something_else(void **state)
+static void signal_ends_a_pick(void **state)
 {
 	struct weft_promise *either[] = {weft_uv_sleep(uv, 3600 * 1000), weft_uv_signal(uv, SIGTERM)};
 	struct weft_promise *p = weft_promise_pick(either, 2);
@@ -59,7 +59,7 @@ static void it_ends_a_wait_for_something_else(void **state)
 	ends(p, 0);
 }
 
-static void destroying_ends_it(void **state)
+static void destroy_ends_signal_wait(void **state)
 {
 	struct weft_promise *p = weft_uv_signal(uv, SIGUSR1);
 	weft_uv_destroy(uv);
@@ -70,8 +70,8 @@ static void destroying_ends_it(void **state)
 	begin(state);
 }
 
-/* Allocation n and all after it fail. */
-static void memory_runs_out(void **state)
+/* Allocation n and all later ones fail. */
+static void failed_allocations_are_reported(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -94,11 +94,11 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(the_next_signal),
-	    TEST(one_after_the_other),
-	    TEST(it_ends_a_wait_for_something_else),
-	    TEST(destroying_ends_it),
-	    TEST(memory_runs_out),
+	    TEST(next_signal_resolves_the_promise),
+	    TEST(consecutive_signals_are_received),
+	    TEST(signal_ends_a_pick),
+	    TEST(destroy_ends_signal_wait),
+	    TEST(failed_allocations_are_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void close_pair(struct pair *pair)
 	weft_uv_destroy(pair->uv);
 }
 
-/* Runs to p's end, which is to be that. */
+/* Runs the loop until p ends, and checks the status. */
 static void ends(struct pair *pair, struct weft_promise *p, int code)
 {
 	assert_int_equal(weft_uv_run(pair->uv, p, LIMIT_MS), WEFT_OK);
@@ -86,7 +86,7 @@ static void reads(struct pair *pair, struct weft_promise *p, const char *want)
 	weft_promise_unref(p);
 }
 
-static void bytes_go_there_and_back(void **state)
+static void bytes_are_exchanged(void **state)
 {
 	struct pair pair;
 	open_pair(&pair);
@@ -97,7 +97,7 @@ static void bytes_go_there_and_back(void **state)
 	ends(&pair, weft_uv_write(near, "ping", 4), 0);
 	reads(&pair, read, "ping");
 	ends(&pair, weft_uv_write(near, "", 0), 0);
-	/* What comes while nobody reads waits, and comes in the pieces that one asks for. */
+	/* Input without a reader is kept, and is delivered in pieces of the requested size. */
 	ends(&pair, weft_uv_write_owned(far, strdup("pong"), 4, free), 0);
 	for (int i = 0; i < 5; i++)
 		uv_run(weft_uv_loop(pair.uv), UV_RUN_NOWAIT);
@@ -105,20 +105,20 @@ static void bytes_go_there_and_back(void **state)
 	for (int i = 0; i < 5; i++)
 		uv_run(weft_uv_loop(pair.uv), UV_RUN_NOWAIT);
 	reads(&pair, weft_uv_read(near, 3), "g");
-	/* A cancelled read loses nothing. */
+	/* A cancelled read loses no bytes. */
 	read = weft_uv_read(near, 100);
 	weft_promise_cancel(read);
 	ends(&pair, read, WEFT_PROMISE_CANCELLED);
 	ends(&pair, weft_uv_write(far, "more", 4), 0);
 	reads(&pair, weft_uv_read(near, 100), "more");
-	/* The end, as often as one asks. */
+	/* The end of file is delivered to every read. */
 	ends(&pair, weft_uv_shutdown(far), 0);
 	reads(&pair, weft_uv_read(near, 100), "");
 	reads(&pair, weft_uv_read(near, 100), "");
 	close_pair(&pair);
 }
 
-static void closing_ends_what_is_under_way(void **state)
+static void close_ends_pending_operations(void **state)
 {
 	struct pair pair;
 	open_pair(&pair);
@@ -141,7 +141,7 @@ static void closing_ends_what_is_under_way(void **state)
 /* More than the system takes at once. */
 #define MUCH (32u << 20)
 
-static void much_is_written_in_turn(void **state)
+static void large_writes_keep_their_order(void **state)
 {
 	struct pair pair;
 	open_pair(&pair);
@@ -182,7 +182,7 @@ static void count_and_free(void *bytes)
 	free(bytes);
 }
 
-static void cancelling_a_write_closes(void **state)
+static void cancelled_write_closes_the_stream(void **state)
 {
 	struct pair pair;
 	open_pair(&pair);
@@ -197,11 +197,11 @@ static void cancelling_a_write_closes(void **state)
 	assert_int_equal(freed, 1);
 }
 
-static void connecting_fails_or_is_cancelled(void **state)
+static void connect_can_fail_or_be_cancelled(void **state)
 {
 	struct pair pair;
 	listen_on_any(&pair);
-	/* It connects, then is closed: the other side sees the end. */
+	/* The connection is made, then closed: the peer sees the end. */
 	struct weft_promise *connect = weft_uv_tcp_connect(pair.uv, (struct sockaddr *)&pair.address);
 	weft_promise_cancel(connect);
 	ends(&pair, connect, WEFT_PROMISE_CANCELLED);
@@ -211,13 +211,13 @@ static void connecting_fails_or_is_cancelled(void **state)
 	ends(&pair, weft_uv_pipe_connect(pair.uv, "/nowhere/at/all"), UV_ENOENT);
 	ends(&pair, weft_uv_pipe_listen(pair.uv, "/nowhere/at/all", 1), UV_EACCES);
 	struct sockaddr_in any = any_port();
-	any.sin_addr.s_addr = htonl(0x08080808); /* nobody's here */
+	any.sin_addr.s_addr = htonl(0x08080808); /* an address without a listener */
 	ends(&pair, weft_uv_tcp_listen(pair.uv, (struct sockaddr *)&any, 1), UV_EADDRNOTAVAIL);
 	weft_promise_unref(pair.listener);
 	weft_uv_destroy(pair.uv);
 }
 
-static void connections_wait_to_be_accepted(void **state)
+static void connections_queue_until_accepted(void **state)
 {
 	struct pair pair;
 	struct weft_promise *near[3], *far[3];
@@ -263,8 +263,8 @@ static void pipes_are_streams(void **state)
 	rmdir(path);
 }
 
-/* Nothing on the loop could end what waits for a connection on which nobody does anything. */
-static void idle_streams_keep_nothing_alive(void **state)
+/* A wait for a connection without activity cannot end by the loop. */
+static void idle_streams_do_not_keep_the_loop_alive(void **state)
 {
 	struct pair pair;
 	struct weft_resolver *resolver;
@@ -281,7 +281,7 @@ static void idle_streams_keep_nothing_alive(void **state)
 	close_pair(&pair);
 }
 
-static void destroying_ends_all(void **state)
+static void destroy_ends_all_operations(void **state)
 {
 	struct pair pair;
 	open_pair(&pair);
@@ -306,8 +306,8 @@ static void destroying_ends_all(void **state)
 	weft_uv_stream_unref(near);
 }
 
-/* Allocation n and all after it fail. */
-static void memory_runs_out(void **state)
+/* Allocation n and all later ones fail. */
+static void failed_allocations_are_reported(void **state)
 {
 	bool whole = false;
 	for (long n = 0; !whole && n < 200; n++) {
@@ -331,7 +331,7 @@ static void memory_runs_out(void **state)
 			resolved += weft_promise_state(all[i]) == WEFT_RESOLVED;
 			weft_promise_unref(all[i]);
 		}
-		whole = resolved >= 4; /* the read is cut short by the close */
+		whole = resolved >= 4; /* the close cuts the read short */
 		close_pair(&pair);
 		weft_promise_trim();
 	}
@@ -347,16 +347,16 @@ static int free_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(bytes_go_there_and_back),
-	    cmocka_unit_test(closing_ends_what_is_under_way),
-	    cmocka_unit_test(much_is_written_in_turn),
-	    cmocka_unit_test(cancelling_a_write_closes),
-	    cmocka_unit_test(connecting_fails_or_is_cancelled),
-	    cmocka_unit_test(connections_wait_to_be_accepted),
+	    cmocka_unit_test(bytes_are_exchanged),
+	    cmocka_unit_test(close_ends_pending_operations),
+	    cmocka_unit_test(large_writes_keep_their_order),
+	    cmocka_unit_test(cancelled_write_closes_the_stream),
+	    cmocka_unit_test(connect_can_fail_or_be_cancelled),
+	    cmocka_unit_test(connections_queue_until_accepted),
 	    cmocka_unit_test(pipes_are_streams),
-	    cmocka_unit_test(idle_streams_keep_nothing_alive),
-	    cmocka_unit_test(destroying_ends_all),
-	    cmocka_unit_test(memory_runs_out),
+	    cmocka_unit_test(idle_streams_do_not_keep_the_loop_alive),
+	    cmocka_unit_test(destroy_ends_all_operations),
+	    cmocka_unit_test(failed_allocations_are_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, free_memory);
 }

@@ -33,7 +33,7 @@ static inline int end(void **state)
 	return 0;
 }
 
-/* Runs to p's end, which is to be that; p stays the caller's. */
+/* Runs the loop until p ends, and checks the status; p stays the caller's. */
 static inline struct weft_promise *ended(struct weft_promise *p, int code)
 {
 	assert_int_equal(weft_uv_run(uv, p, LIMIT_MS), WEFT_OK);
@@ -50,7 +50,7 @@ static inline void ends(struct weft_promise *p, int code)
 	weft_promise_unref(ended(p, code));
 }
 
-/* It ends by being cancelled, whatever it is doing. */
+/* Cancels p in any state, and checks that p ends as cancelled. */
 static inline void cancelled(struct weft_promise *p)
 {
 	weft_promise_cancel(p);
@@ -65,7 +65,7 @@ static inline void reads(struct weft_promise *p, const char *want)
 	weft_promise_unref(p);
 }
 
-/* Until nothing is left on the loop. */
+/* Runs the loop until it is empty. */
 static inline void run_dry(void)
 {
 	while (uv_run(weft_uv_loop(uv), UV_RUN_ONCE))

@@ -28,7 +28,7 @@ static struct weft_promise *expect_resolved(void *earlier, void *nothing)
 	return weft_promise_unit();
 }
 
-/* In one turn of the loop, too, where the machine was so busy that both are due. */
+/* Holds in one iteration of the loop, too, if the machine was so busy that both are due. */
 static void sleeps_end_in_order(void **state)
 {
 	struct weft_uv *uv = weft_uv_create(NULL);
@@ -40,7 +40,7 @@ static void sleeps_end_in_order(void **state)
 	weft_uv_destroy(uv);
 }
 
-static void what_pauses_goes_on(void **state)
+static void paused_promise_continues(void **state)
 {
 	struct weft_uv *uv = weft_uv_create(NULL);
 	int left = 1000;
@@ -57,7 +57,7 @@ static void what_pauses_goes_on(void **state)
 	weft_uv_destroy(uv);
 }
 
-static void a_timeout_cancels(void **state)
+static void timeout_cancels_the_promise(void **state)
 {
 	struct weft_uv *uv = weft_uv_create(NULL);
 	struct weft_promise *slow = weft_uv_sleep(uv, 3600 * 1000);
@@ -67,7 +67,7 @@ static void a_timeout_cancels(void **state)
 	assert_int_equal(code_of(slow), WEFT_PROMISE_CANCELLED);
 	weft_promise_unref(p);
 	weft_promise_unref(slow);
-	/* In time: the timer is cancelled, so nothing is left on the loop. */
+	/* In time: the timer is cancelled, and the loop is empty. */
 	struct weft_promise *quick = weft_uv_with_timeout(uv, 3600 * 1000, weft_uv_sleep(uv, 1));
 	assert_int_equal(weft_uv_run(uv, quick, 0), WEFT_OK);
 	assert_int_equal(weft_promise_state(quick), WEFT_RESOLVED);
@@ -83,10 +83,10 @@ static void a_timeout_cancels(void **state)
 	weft_promise_unref(quick);
 	weft_promise_unref(never);
 	weft_resolver_drop(resolver);
-	weft_uv_destroy(uv); /* `still` stays pending, and is gone */
+	weft_uv_destroy(uv); /* `still` stays pending, and its operation is gone */
 }
 
-static void on_a_loop_that_is_there(void **state)
+static void existing_loop_is_used(void **state)
 {
 	uv_loop_t loop;
 	assert_int_equal(uv_loop_init(&loop), 0);
@@ -104,8 +104,8 @@ static struct weft_promise *back(void *sleep, void *nothing)
 	return sleep;
 }
 
-/* What cancelling would stop is not there any more. */
-static void what_is_left_can_be_cancelled(void **state)
+/* The operation that a cancel would stop is gone. */
+static void promises_can_be_cancelled_after_destroy(void **state)
 {
 	struct weft_uv *uv = weft_uv_create(NULL);
 	struct weft_promise *sleep = weft_uv_sleep(uv, 3600 * 1000), *inner = weft_uv_sleep(uv, 3600 * 1000);
@@ -130,10 +130,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sleeps_end_in_order),
-	    cmocka_unit_test(what_pauses_goes_on),
-	    cmocka_unit_test(a_timeout_cancels),
-	    cmocka_unit_test(on_a_loop_that_is_there),
-	    cmocka_unit_test(what_is_left_can_be_cancelled),
+	    cmocka_unit_test(paused_promise_continues),
+	    cmocka_unit_test(timeout_cancels_the_promise),
+	    cmocka_unit_test(existing_loop_is_used),
+	    cmocka_unit_test(promises_can_be_cancelled_after_destroy),
 	};
 	return cmocka_run_group_tests(tests, NULL, free_memory);
 }

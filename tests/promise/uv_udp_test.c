@@ -42,7 +42,7 @@ static void receives(struct weft_promise *p, const char *want, bool cut, uint16_
 
 #define SEND(from, text, to) weft_uv_udp_send(from, text, strlen(text), (struct sockaddr *)&(to))
 
-static void datagrams_go_there_and_back(void **state)
+static void datagrams_are_exchanged(void **state)
 {
 	struct weft_promise *p = weft_uv_udp_receive(there, 100);
 	ends(weft_uv_udp_receive(there, 100), UV_EBUSY);
@@ -55,7 +55,7 @@ static void datagrams_go_there_and_back(void **state)
 	receives(weft_uv_udp_receive(here, 3), "", false, there_address.sin_port);
 }
 
-static void what_comes_while_nobody_asks_waits(void **state)
+static void datagrams_queue_until_received(void **state)
 {
 	cancelled(weft_uv_udp_receive(there, 100));
 	ends(SEND(here, "one", there_address), 0);
@@ -68,14 +68,14 @@ static void what_comes_while_nobody_asks_waits(void **state)
 	receives(weft_uv_udp_receive(there, 100), "two", false, here_address.sin_port);
 }
 
-static void errors_are_the_systems(void **state)
+static void errors_are_system_errors(void **state)
 {
 	ends(weft_uv_udp_open(uv, (struct sockaddr *)&here_address), UV_EADDRINUSE);
 	ends(weft_uv_udp_send(here, "x", 1, NULL), UV_EDESTADDRREQ);
 	char *much = calloc(1, 100000);
 	ends(weft_uv_udp_send(here, much, 100000, (struct sockaddr *)&there_address), UV_EMSGSIZE);
 	free(much);
-	/* One that is not bound is by its first send. */
+	/* An unbound socket is bound by its first send. */
 	struct weft_promise *p = ended(weft_uv_udp_open(uv, NULL), 0);
 	ends(SEND(weft_promise_value(p), "hello", there_address), 0);
 	struct weft_promise *got = ended(weft_uv_udp_receive(there, 9), 0);
@@ -83,7 +83,7 @@ static void errors_are_the_systems(void **state)
 	weft_promise_unref(p);
 }
 
-static void closing_ends_what_is_under_way(void **state)
+static void close_ends_pending_operations(void **state)
 {
 	struct weft_promise *p = weft_uv_udp_receive(here, 1), *closed = weft_uv_udp_close(here);
 	ends(weft_uv_udp_close(here), 0);
@@ -93,7 +93,7 @@ static void closing_ends_what_is_under_way(void **state)
 	ends(p, UV_ECANCELED);
 }
 
-static void destroying_ends_all(void **state)
+static void destroy_ends_all_operations(void **state)
 {
 	struct weft_promise *p = weft_uv_udp_receive(here, 1);
 	struct weft_uv_udp *kept = weft_uv_udp_ref(here);
@@ -106,8 +106,8 @@ static void destroying_ends_all(void **state)
 	weft_uv_udp_unref(kept);
 }
 
-/* Allocation n and all after it fail. */
-static void memory_runs_out(void **state)
+/* Allocation n and all later ones fail. */
+static void failed_allocations_are_reported(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -137,12 +137,12 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(datagrams_go_there_and_back),
-	    TEST(what_comes_while_nobody_asks_waits),
-	    TEST(errors_are_the_systems),
-	    TEST(closing_ends_what_is_under_way),
-	    TEST(destroying_ends_all),
-	    cmocka_unit_test(memory_runs_out),
+	    TEST(datagrams_are_exchanged),
+	    TEST(datagrams_queue_until_received),
+	    TEST(errors_are_system_errors),
+	    TEST(close_ends_pending_operations),
+	    TEST(destroy_ends_all_operations),
+	    cmocka_unit_test(failed_allocations_are_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

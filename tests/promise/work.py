@@ -31,8 +31,8 @@ of_work, of_map, step, request = (promises[name] for name in ("work", "map", "st
 assert of_work["start_ns"] <= began <= step["start_ns"] <= request["end_ns"] <= ended <= of_work["end_ns"] <= of_map["start_ns"], dump
 assert (of_work["stream"], step["stream"], step["parent"], of_work["links"]["resolve"]) == (0, 1, of_work["promise"], 2), dump
 assert {p["end"] for p in promises.values()} == {"resolved"}, dump
-told = ("pending", "still_awaits", "detail")  # when there is time; where a round took long
+told = ("pending", "still_awaits", "detail")  # if time permits; if an iteration took long
 ops = {stream: [e["op"] for e in map(json.loads, events) if e.get("stream") == stream and e["op"] not in told]
        for stream in (0, 1)}
 assert ops[1] == ["resume", "create", "label", "resolve", "resolve", "idle"], ops
-assert ops[0][:7] == ["create", "label", "create", "create", "await", "idle", "resume"], ops
+assert ops[0][:8] == ["create", "label", "create", "create", "await", "should_resolve", "idle", "resume"], ops

@@ -28,7 +28,7 @@ FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Werror', '-Wn
          '-I' + os.path.join(ROOT, 'include'), '-I' + os.path.join(ROOT, 'src')]
 SHARED = ['-shared', '-fPIC', '-fvisibility=hidden']
 LARGE = '-D_FILE_OFFSET_BITS=64'
-# Meson has the libraries of this build found, which are for other programs.
+# Meson sets the path to the libraries of this build, which are for other programs.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != 'LD_LIBRARY_PATH'}
 wrong = []
 
@@ -47,14 +47,14 @@ def check(holds, what, *more):
 
 
 def test_recorder(folder, name, library, *flags):
-    """Every event is there, and nothing that the program sees is another."""
+    """Checks that every event is in the trace, and that the program's output is unchanged."""
     many, hostile, trace = (os.path.join(folder, f'{program}-{name}') for program in ('many', 'hostile', 'trace'))
     compile_to(many, *flags, os.path.join(ROOT, 'tests/proof/many.c'), *library)
-    compile_to(hostile, *flags, *(os.path.join(ROOT, path) for path in ('tests/proof/hostile.c', 'src/trace/follow.c', 'src/trace/ocaml_ring.c')), *library)
+    compile_to(hostile, *flags, *(os.path.join(ROOT, path) for path in ('tests/proof/hostile.c', 'src/trace/follow.c', 'src/trace/ocaml_ring.c', 'src/base/named.c')), *library)
     got = run(many, str(EVENTS), WEFT_TRACE=trace + ',mode=grow')
     check(got.returncode == 0 and not got.stderr, 'many', got)
     info = json.loads(run(WEFT, 'info', '--json', trace).stdout or '{}')
-    counted = info.get('events', 0) - info.get('events_by_kind', {}).get('detail', 0)  # on a loaded machine each OS thread tells of its processor time
+    counted = info.get('events', 0) - info.get('events_by_kind', {}).get('detail', 0)  # on a loaded machine each OS thread records its CPU time
     check(counted == EVENTS and not info['skipped_count'], f'events, {name}', info)
     got = run(sys.executable, os.path.join(ROOT, 'tests/proof/hostile_test.py'), hostile, WEFT, *CONDITIONS)
     check(got.returncode == 0, f'hostile, {name}', got.stdout, got.stderr)
@@ -62,7 +62,7 @@ def test_recorder(folder, name, library, *flags):
 
 
 def test_met_by_64_bits(folder):
-    """The library before a program that it is not for: the loader says so, and the program goes on."""
+    """The library is preloaded into a program of another architecture: the loader prints an error, and the program continues."""
     plain = os.path.join(folder, 'plain')
     for library in RECORDER, HOOK:
         got = run(plain, LD_PRELOAD=library, WEFT_TRACE=os.path.join(folder, 'nothing'), WEFT_RECORD=os.path.join(folder, 'nothing'))
@@ -71,14 +71,14 @@ def test_met_by_64_bits(folder):
               os.path.basename(library), got)
     got = run(WEFT, 'record', '-o', os.path.join(folder, 'recorded'), '--', plain)
     said = got.stderr.replace('fine\n', '', 1)
-    check((got.returncode, got.stdout, said.count('\n')) == (3, 'I am\n', 1) and 'a program of 32 bits' in said, 'weft record', got)
-    # One that has a recorder of its own says what it does itself.
+    check((got.returncode, got.stdout, said.count('\n')) == (3, 'I am\n', 1) and 'a 32-bit program' in said, 'weft record', got)
+    # A program with its own recorder prints its own messages.
     got = run(WEFT, 'record', '-o', os.path.join(folder, 'itself'), '--', os.path.join(folder, 'many-off_t-32'), '2000')
-    check(got.returncode == 0 and 'many-off_t-32' in got.stderr and '32 bits' not in got.stderr, 'weft record, a recorder of its own', got)
+    check(got.returncode == 0 and 'many-off_t-32' in got.stderr and '32-bit' not in got.stderr, 'weft record, a recorder of its own', got)
 
 
 def test_loaded_by_musl(folder, sources):
-    """musl gives no room in each OS thread's block to what is loaded while a program runs, so that a plugin's recorder has to be built for it."""
+    """musl has no static TLS for libraries that are loaded while a program runs, so that a plugin's recorder has to be built for that."""
     plugin = os.path.join(folder, 'plugin.c')
     with open(plugin, 'w', encoding='utf-8') as file:
         file.write('#include <weft/record.h>\nvoid run(void);\nvoid run(void) { weft_id task = WEFT_CREATE(WEFT_KIND_TASK); weft_resolve(task, task); }\n')
@@ -100,17 +100,17 @@ def test_loaded_by_musl(folder, sources):
             check(got.returncode == 2 and 'initial-exec TLS' in got.stdout, 'a plugin of musl whose recorder is not for it', got)
 
 
-# What qemu-user does in another way than Linux.
+# Differences between qemu-user and Linux.
 OF_THE_EMULATOR = {
-    'test_creation_knows_its_site': 'a process is called qemu-aarch64',
-    'test_fork_behind_our_back': 'MADV_WIPEONFORK is accepted and does nothing',
-    'test_what_became_of_long_rounds': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
-    'test_rounds_that_nobody_begins': 'likewise',
+    'test_creation_has_its_site': 'a process is called qemu-aarch64',
+    'test_fork_without_handlers_does_not_record': 'MADV_WIPEONFORK is accepted and does nothing',
+    'test_long_iterations_have_their_cpu_times': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
+    'test_iterations_without_resume_are_limited': 'likewise',
 }
 
 
 def test_aarch64(folder, sources):
-    """The tests of the recorder, with the core that reads what they record."""
+    """The tests of the recorder, with the core that reads the recordings."""
     cmocka = debian_arm64.fetch(FOLDER, 'libcmocka0', 'libcmocka.so.0')
     if not cmocka or not debian_arm64.fetch(FOLDER, 'libcmocka-dev', 'libcmocka.so') or not shutil.which('qemu-aarch64'):
         print('skipped: no cmocka of Debian for arm64, or no qemu-aarch64')
@@ -128,7 +128,7 @@ def test_aarch64(folder, sources):
 
 
 def kernel_headers(folder):
-    """musl brings no headers of the kernel; a system of musl has them beside."""
+    """musl has no kernel headers; a musl system has them in a separate package."""
     inner = os.path.join(folder, 'kernel')
     os.mkdir(inner)
     for name in ('linux', 'asm-generic', 'asm'):

@@ -18,7 +18,7 @@ with tempfile.TemporaryDirectory() as scratch:
         for promise in (forgotten, other):
             assert (promise['kind'], promise['end'], len(promise['labels'])) == ('request', 'pending', 1), promise
             assert os.path.basename(promise['site']['file']) == 'flight.c' and promise['site']['function'] == 'ask', promise
-        # The model's end of a pending promise is when it was heard of last; its age is that of the trace's end.
+        # The model ends a pending promise at its last event; its age is measured at the end of the trace.
         age = head['trace']['end_ns'] - forgotten['start_ns']
         assert 9.999e9 <= age <= 10.001e9, age
         assert forgotten['awaits'] == [other['promise']] and other['awaits'] == [] and forgotten['links']['await'] == 1, forgotten

@@ -46,15 +46,15 @@ with tempfile.TemporaryDirectory() as place:
     trace = os.path.join(place, 'trace')
     try:
         for mode in ('', ',mode=grow,size=64M'):
-            # Three OS threads' rings, each of which the disk has not got.
+            # Rings of three OS threads, for which the disk is too small.
             got = record(',size=2M' + mode, 1000)
-            expect('a disk too small: status', got.returncode, 2)  # the program asks whether it records
+            expect('a disk too small: status', got.returncode, 2)  # the program checks whether it records
             expect('a disk too small: lines', got.stderr.count('\n'), 1)
             if 'No space left' not in got.stderr or trace not in got.stderr:
                 sys.exit(f'a disk too small: {got.stderr}')
             expect('what failed left nothing behind', os.listdir(place), [])
 
-        # A ring that fits, its disk then filled by others while it is being recorded into.
+        # A ring that fits, on a disk that other programs fill during the recording.
         for fill in (False, True):
             start_over()
             watched = subprocess.Popen([program, '12000000'], env={**os.environ, 'WEFT_TRACE': trace + ',size=128k,packets=4'}, stderr=subprocess.PIPE, text=True)
@@ -73,15 +73,15 @@ with tempfile.TemporaryDirectory() as place:
                 sys.exit(f'a ring on a full disk: {got["events"]} events')
         ring = got['events']
 
-        # Each OS thread begins with a packet; who finds no more goes round in what it has, and who finds none loses its events.
+        # Each OS thread starts with a packet; a thread without a further packet wraps, and a thread without any packet loses its events.
         for size in '700k', '880k':
             start_over()
             expect(f'rings of {size}: status', record(f',size={size},packets=4', 60000).returncode, 0)
             got = info()
-            more = got['events'] + got['lost'] - 60000  # on a loaded machine each OS thread tells of its processor time, every 10 ms
+            more = got['events'] + got['lost'] - 60000  # on a loaded machine each OS thread records its CPU time every 10 ms
             expect(f'rings of {size}: events there and events lost', (got['events'] > 0, 0 <= more <= 60), (True, True))
 
-        # It grows until there is no more: the oldest are there, the rest is counted.
+        # The trace grows until the disk is full: the oldest events are in it, the rest is counted.
         start_over()
         expect('growing: status', record(',mode=grow,size=900k', 600000).returncode, 0)
         limited = info()

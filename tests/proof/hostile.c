@@ -1,6 +1,6 @@
-/* hostile.c CONDITION: a program that does to itself what a recorder does not expect, and says on stdout what it sees of its own
- * affairs.  hostile_test.py runs it with a trace and without, and compares everything.  Whatever the recorder does, no line here
- * depends on it.  SPDX-License-Identifier: ISC */
+/* hostile.c CONDITION: a program that does unexpected things to its own process, and prints what it sees of its state.
+ * hostile_test.py runs it with a trace and without, and compares everything: no line may depend on the recorder.
+ * SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static void *record_once(void *arg)
 	return arg;
 }
 
-/* An OS thread that comes, records and goes. */
+/* Starts an OS thread that records and ends. */
 static void one_thread(void *(*run)(void *))
 {
 	pthread_t thread;
@@ -61,7 +61,7 @@ static void one_thread(void *(*run)(void *))
 	pthread_join(thread, NULL);
 }
 
-/* Prints which descriptors there are. */
+/* Prints the open descriptors. */
 static void list_descriptors(void)
 {
 	for (int fd = 0; fd < 1024; fd++)
@@ -95,7 +95,7 @@ static void daemon_closes_all(void)
 		need(write(fd, "more\n", 5) == 5, "the program's files are open");
 }
 
-/* The directory has what a trace directory has. */
+/* Creates files in the directory with the names of trace files. */
 static void directory_gets_the_number(void)
 {
 	record(100);
@@ -154,7 +154,7 @@ static void *make_streams(void *arg)
 	return arg;
 }
 
-/* While OS threads make their streams another one closes all that it does not know, and opens its own. */
+/* While OS threads create their streams, another thread closes all descriptors that it does not know, and opens its own. */
 static void descriptors_change_hands(void)
 {
 	pthread_t maker;
@@ -202,7 +202,7 @@ static void *record_on(void *arg)
 	return arg;
 }
 
-/* Calls harm() for each of the trace's files, again and again, while four OS threads record at full speed. */
+/* Calls harm() repeatedly for each file of the trace, while four OS threads record at full speed. */
 static void harm_files(void (*harm)(const char *name), int rounds)
 {
 	pthread_t threads[4];
@@ -299,7 +299,7 @@ static void directory_moved_away(void)
 	}
 }
 
-/* ---- SIGBUS of the program's own ---- */
+/* ---- SIGBUS of the program itself ---- */
 
 static volatile sig_atomic_t bus_errors;
 static char *bus_page;
@@ -440,7 +440,7 @@ static void children_of_all_sorts(void)
 	record(100);
 }
 
-/* A child that starts a trace of its own, also while the parent's other OS threads are anywhere in the recorder. */
+/* Children start their own traces, also while other OS threads of the parent are anywhere in the recorder. */
 static void children_that_record(void)
 {
 	pthread_t maker;
@@ -488,7 +488,7 @@ static void exit_from_an_os_thread(void)
 
 static void alone_after_all(void)
 {
-	/* Only a process with one OS thread may do this. */
+	/* Only a process with one OS thread may call it. */
 	int status = unshare(CLONE_NEWUSER);
 	printf("unshare: %d\n", status);
 	record(300000);
@@ -586,7 +586,7 @@ static void signals_in_every_call(void)
 	puts("no signal was one too many");
 }
 
-/* What a limit or a full disk leaves: the program's own work, which needs little. */
+/* The program's own work, which needs few resources, within a limit or on a full disk. */
 static void ordinary_work(void)
 {
 	record(200000);
@@ -597,7 +597,7 @@ static void ordinary_work(void)
 	puts("work is done");
 }
 
-/* A file of 2 GiB: where off_t has 32 bits, it can become no longer. */
+/* A file of 2 GiB: with a 32-bit off_t it cannot grow further. */
 static void large_files(void)
 {
 	static const char text[64] = "the program's";
@@ -628,7 +628,7 @@ static void limit_comes_later(void)
 	weft_stop();
 	puts("work is done");
 	fflush(stdout);
-	/* The program's own transgression still ends it. */
+	/* The program's own SIGXFSZ still ends it. */
 	char much[200] = "";
 	int fd = make_file("mine", "");
 	if (write(fd, much, 100) == 100 && write(fd, much, 100) < 0)
@@ -642,7 +642,7 @@ static void print(void)
 	record(10);
 }
 
-/* What HOSTILE_COMMAND does to the disk happens while OS threads record. */
+/* HOSTILE_COMMAND changes the disk while OS threads record. */
 static void disk_vanishes(void)
 {
 	pthread_t threads[4];

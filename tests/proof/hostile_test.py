@@ -32,7 +32,7 @@ def files_in(folder):
 
 
 def read(trace):
-    """What weft says of the trace, in a few words."""
+    """Returns a short summary of the trace."""
     if not os.path.exists(trace):
         return 'no trace'
     told = subprocess.run([weft, 'info', '--json', trace], capture_output=True, text=True, check=False)
@@ -50,7 +50,7 @@ def report(name, problem, what):
 
 
 def run(folder, arguments, environment, before=(), **options):
-    """A run in a folder of its own: status, output, the files that it left."""
+    """Runs the program in its own folder; returns status, output, and the remaining files."""
     own = os.path.join(folder, 'own')
     os.mkdir(own)
     os.chmod(own, 0o777)
@@ -62,7 +62,7 @@ def run(folder, arguments, environment, before=(), **options):
 
 
 def condition(name, arguments=None, options='', may_refuse=False, place=None, **run_options):
-    """Runs it without and with a trace; place(folder) prepares where the trace goes, and returns what must stay as it is."""
+    """Runs it without and with recording; place(folder) prepares the destination of the trace, and returns the files that must stay unchanged."""
     if only and name not in only:
         return
     if run_options.get('preexec_fn') == other_user and closed_to_others(program):
@@ -86,7 +86,7 @@ def condition(name, arguments=None, options='', may_refuse=False, place=None, **
                 problem = f'{what}: {after!r}, not {before!r}'
         if not problem and keep is not None and files_in(keep[0]) != keep[1]:
             problem = f'what was there before is changed: {sorted(files_in(keep[0]))}'
-        # An own place for what is left, since another user may have made it.
+        # A separate place for the remaining files, since another user may have created them.
         report(name, problem, 'refused: ' + refusals[0].decode().split(': ', 3)[-1].strip() if refusals else read(trace))
 
 
@@ -97,7 +97,7 @@ def other_user():
 
 
 def keeping(folder, path, files, mode=0o700):
-    """Makes a directory with these files, which must stay as they are."""
+    """Creates a directory with these files, which must stay unchanged."""
     path = os.path.join(folder, path)
     os.mkdir(path, mode)
     os.chmod(path, mode)
@@ -121,7 +121,7 @@ def pipe_in_the_way(name):
 
 
 def a_trace(folder, **change):
-    """A whole trace, made by the program; then one of its files is changed."""
+    """Creates a complete trace with the program, and changes one of its files."""
     path = os.path.join(folder, 'trace')
     subprocess.run([program, 'print'], env={**os.environ, 'WEFT_TRACE': path + ',size=65536'}, capture_output=True, check=True)
     for name, text in change.items():
@@ -173,8 +173,8 @@ def eight_at_once():
             told = [one.communicate(timeout=60)[1].decode() for one in all_of_them]
             recorded = sum(not text for text in told)
             winners += recorded
-            odd = [text for text in told if text and not re.fullmatch(r'weft: WEFT_TRACE: \S+: (process \d+ records into it|another process begins a trace there|'
-                                                                      r'exists already, and overwrite was not asked for)\n', text)]
+            odd = [text for text in told if text and not re.fullmatch(r'weft: WEFT_TRACE: \S+: (process \d+ records into it|another process is starting a trace there|'
+                                                                      r'exists already; set overwrite to replace it)\n', text)]
             what = read(trace)
             if odd:
                 problem = odd[0].strip()
@@ -186,7 +186,7 @@ def eight_at_once():
 
 
 def disks():
-    """A file system that is full, read-only, or goes away."""
+    """A file system that is full, read-only, or unmounted."""
     if os.getuid() or subprocess.run(['unshare', '--mount', 'mount', '-t', 'tmpfs', 'weft', '/mnt'], capture_output=True, check=False).returncode:
         table.append(('disks', 'skipped', 'no file system may be mounted here'))
         return
@@ -223,7 +223,7 @@ def disks():
 
 
 def told_to_be_recorded(folder):
-    """While a program records here, nobody else can, and weft knows it; when it is dead, both change.  What is wrong, or nothing."""
+    """While a program records here, no other program can, and weft reports it as live; after its death, both change.  Returns an error or None."""
     trace = os.path.join(folder, 'trace')
     environment = {**os.environ, 'WEFT_TRACE': trace + ',overwrite'}
     with subprocess.Popen([program, 'wait_for_input'], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
@@ -262,13 +262,13 @@ for name in subprocess.run([program], capture_output=True, text=True, check=True
     if name in ('another_root', 'other_namespaces') and os.getuid():
         table.append((name, 'skipped', 'needs root'))
         continue
-    # Children that inherit WEFT_TRACE are refused, each with a line.
+    # Children with the same WEFT_TRACE are refused, each with a line.
     condition(name, may_refuse=name in ('children_of_all_sorts', 'exec_itself'))
 condition('growing files', ['ordinary_work'], ',mode=grow')
 condition('growing files truncated', ['files_truncated'], ',mode=grow,size=64M')
 condition('growing files after a limit', ['limit_comes_later'], ',mode=grow')
 for limit in ('as', 'core', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile', 'nproc', 'rss', 'rtprio', 'rttime', 'sigpending'):
-    # With less memory or descriptors than this the program itself does not start.  For root some limits do not hold.
+    # With less memory or fewer descriptors the program itself does not start.  Some limits do not hold for root.
     least = {'as': 9000000, 'data': 1000000, 'nofile': 4}.get(limit, 0)
     condition(f'limit of {limit}', ['ordinary_work'], may_refuse=True, before=('prlimit', f'--{limit}={least}:{least}'), preexec_fn=other_user)
 condition('limit of fsize, of a packet', ['ordinary_work'], may_refuse=True, before=('prlimit', '--fsize=200000:200000'))

@@ -23,7 +23,7 @@ LABELS = re.compile(r'GET /f\.txt(\?n=\d+)?|(connection |listen |from )?127\.0\.
 
 
 class Load:
-    """Some connections, each with requests of numbers of their own sent ahead; which of them were answered is known."""
+    """Some connections, each with pipelined requests of its own numbers; the test knows which of them got a response."""
 
     def __init__(self, server, connections):
         self.server, self.sent, self.answered = server, 0, []
@@ -40,7 +40,7 @@ class Load:
         client.sendall(b''.join(get(f'/f.txt?n={n}') for n in numbers))
 
     def more(self, asking=True):
-        """Reads what there is; False: the server is gone."""
+        """Reads the available bytes; returns False if the server is gone."""
         for key, _ in self.selector.select(PATIENCE):
             client, state = key.fileobj, key.data
             try:
@@ -70,7 +70,7 @@ class Load:
             pass
 
 
-def lines(verb, trace):
+def weft_json(verb, trace):
     run = subprocess.run([weft, verb, '--json', trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
     if run.returncode:
         fail(f'weft {verb}: {run.stderr}')
@@ -80,7 +80,7 @@ def lines(verb, trace):
 def check(trace, whole, live=False):
     """Every event is one that the server can have recorded; returns how many there are, the last value of the counter, and the numbers of
     the requests.  `whole`: from the first on; `live`: a packet may be missing that was reused while it was read."""
-    events = lines('events', trace)
+    events = weft_json('events', trace)
     created, ended, numbers, counter, gaps, time = {-1}, set(), [], None, 0, {}
     for e in events:
         op, p = e.get('op'), e.get('promise')
@@ -113,8 +113,8 @@ def check(trace, whole, live=False):
     return len(events), counter, numbers, gaps
 
 
-def whole(trace, wraps=False):
-    info = lines('info', trace)[0]
+def complete_info(trace, wraps=False):
+    info = weft_json('info', trace)[0]
     lost = sum(s['lost_full'] + s['lost_nested'] for s in info['streams'])
     if info['skipped_count'] or lost or (info['lost'] and not wraps):
         fail(f'lost or skipped: {info}')
@@ -122,7 +122,7 @@ def whole(trace, wraps=False):
 
 
 def prove_kill(www, scratch):
-    """What a client had an answer to is in the trace of a server that was killed; every event of it is whole."""
+    """Every response that a client got is in the trace of the killed server; every event of the trace is complete."""
     events = answered = wrapped = 0
     for i in range(times):
         ring = i % 2 == 1
@@ -132,9 +132,9 @@ def prove_kill(www, scratch):
             load.until(dice.randrange(1, 4000))
             server.kill()
             load.drain()
-        info = whole(trace, wraps=ring)
+        info = complete_info(trace, wraps=ring)
         count, counter, numbers, _ = check(trace, not info['wrapped'])
-        # A ring has the newest: far more than can be on their way at once.
+        # A ring has the newest events: far more than can be pending at once.
         must = load.answered[-300:] if info['wrapped'] else load.answered
         missing = set(must) - set(numbers)
         if missing or counter < len(load.answered) or len(numbers) != len(set(numbers)):
@@ -149,7 +149,7 @@ def prove_kill(www, scratch):
 
 
 def prove_wrap(www, scratch):
-    """A connection that sent half a request before all else is known when the ring went round many times."""
+    """A connection that sent half a request first is known after many wraps of the ring."""
     trace = os.path.join(scratch, 'wrap')
     with Server(program, www, trace=trace + ',size=256k') as server:
         half = socket.create_connection(server.address, timeout=PATIENCE)
@@ -161,14 +161,14 @@ def prove_wrap(www, scratch):
                 server.kill()
                 load.drain()
             check(trace, whole=False, live=True)
-            head, *promises = lines('dump', trace)
+            head, *promises = weft_json('dump', trace)
             named = {p['labels'][0][1]: p for p in promises if p.get('labels')}
             by_id = {p['promise']: p for p in promises if 'promise' in p}
             name = 'connection 127.0.0.1:%d' % half.getsockname()[1]
             p = named.get(name) or fail(f'{end}: {name} is forgotten')
             if (p['kind'], p['end'], p['site']['function']) != ('connection', 'pending', 'note_connection'):
                 fail(f'{end}: {p}')
-            # It was the first: older than all that the ring still has of others' creations, which are those of the last requests.
+            # It is older than all creations in the ring, which belong to the last requests.
             newest = max(q['start_ns'] for q in promises if q.get('labels') and q['labels'][0][1].startswith('GET '))
             if p['start_ns'] > newest / 10:
                 fail(f'{end}: {p} is as old as it is')
@@ -183,7 +183,7 @@ def prove_wrap(www, scratch):
 
 
 def prove_live(www, scratch):
-    """Read again and again while it serves as fast as it can."""
+    """The trace is read repeatedly while the server runs at full speed."""
     trace = os.path.join(scratch, 'live')
     with Server(program, www, trace=trace + ',size=512k') as server:
         with subprocess.Popen(['wrk', '-c64', '-t1', '-d600', server.url + 'f.txt'], stdout=subprocess.DEVNULL) as load:
@@ -194,7 +194,7 @@ def prove_live(www, scratch):
                     pass
                 first = last
                 for _ in range(times):
-                    info = lines('info', trace)[0]
+                    info = weft_json('info', trace)[0]
                     if sum(s['lost_full'] + s['lost_nested'] for s in info['streams']):
                         fail(f'lost: {info}')
                     count, counter, _, gap = check(trace, whole=False, live=True)
@@ -203,7 +203,7 @@ def prove_live(www, scratch):
                     last = counter
                     events += count
                     gaps += gap
-                    promises += sum(p.get('promise', -1) > 0 for p in lines('dump', trace))
+                    promises += sum(p.get('promise', -1) > 0 for p in weft_json('dump', trace))
             finally:
                 load.kill()
     print(f'{times} times info, events and dump of a server that meanwhile answered {last - first} requests of wrk: {events} events, '

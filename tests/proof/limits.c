@@ -1,7 +1,8 @@
-/* limits.c [ODD]: a trace at the limits of what its fields hold; where to, WEFT_TRACE says.
+/* limits.c [ODD]: a trace at the limits of its fields; WEFT_TRACE names the destination.
  *
  * The ids of 2,000 promises pass 2^32, as after that many creations; the clock stands still, steps back, and jumps further than a
- * compact timestamp reaches; texts do not fit into a packet.  With ODD, some are not UTF-8.  SPDX-License-Identifier: ISC */
+ * compact timestamp reaches; texts do not fit into a packet.  With ODD, some texts are not UTF-8.  SPDX-License-Identifier: ISC
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ int main(int argc, char **argv)
 		switch (i) {
 		case 100:
 			weft_label(id, long_text);
-			now += 1000; /* babeltrace2 takes two packets of one size and one moment for one */
+			now += 1000; /* babeltrace2 takes two packets with equal size and time for one */
 			break;
 		case 200: weft_label_bytes(id, "before\0after", 12); break;
 		case 300:

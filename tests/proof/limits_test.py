@@ -19,8 +19,8 @@ def run(*command):
     return result.stdout
 
 
-def lines(*command):
-    # Strict: what is not UTF-8 in the trace must not be so in JSON.
+def run_json(*command):
+    # Strict: invalid UTF-8 of the trace must not be in JSON.
     return [json.loads(line) for line in run(*command).decode('utf-8').splitlines()]
 
 
@@ -41,8 +41,8 @@ for i in range(1, COUNT):
 with tempfile.TemporaryDirectory() as place:
     trace = os.path.join(place, 'trace')
     subprocess.run([program, 'odd'], check=True, env={**os.environ, 'WEFT_TRACE': trace})
-    info, = lines(weft, 'info', '--json', trace)
-    events = lines(weft, 'events', '--json', '--absolute', trace)
+    info, = run_json(weft, 'info', '--json', trace)
+    events = run_json(weft, 'events', '--json', '--absolute', trace)
     expect('events that info counts', info['events'], len(events))
     origin = events[0]['time_ns'] - times[0]
     created = [e for e in events if e['op'] == 'create']
@@ -59,7 +59,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('a NUL', labels[200], 'before\x1aafter')
     expect('what is not UTF-8', labels[300].rstrip('\ufffd')[-4:].lstrip('\ufffd ')[:3] and labels[300].count('\ufffd') >= 3, True)
 
-    dump = lines(weft, 'dump', '--json', trace)
+    dump = run_json(weft, 'dump', '--json', trace)
     promises = {p['promise']: p for p in dump if 'promise' in p}
     expect('promises', sorted(promises), [-1] + [FIRST + i for i in range(COUNT)])
     for i in range(COUNT):
@@ -75,5 +75,5 @@ with tempfile.TemporaryDirectory() as place:
         run(weft, verb, trace).decode('utf-8')
     mirage = os.path.join(place, 'mirage.ctf')
     subprocess.run([weft, 'convert', trace, '-o', mirage, '--to=mirage'], check=True, stderr=subprocess.DEVNULL)
-    expect('promises in another format', {p['promise'] for p in lines(weft, 'dump', '--json', mirage) if 'promise' in p}, set(promises))
+    expect('promises in another format', {p['promise'] for p in run_json(weft, 'dump', '--json', mirage) if 'promise' in p}, set(promises))
 print(f'{len(events)} events of {COUNT} promises, from id {FIRST}: all as recorded')

@@ -1,4 +1,4 @@
-/* many.c EVENTS: records about that many, of all kinds, in three OS threads at once; where to, WEFT_TRACE says.
+/* many.c EVENTS: records about that many events of all kinds, in three OS threads at once; WEFT_TRACE names the destination.
  * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@ PLANTED = sorted(set(re.findall(r'#(?:if|ifn)def (BROKEN_\w+)', open(MODEL, enco
 
 
 def search(define):
-    """Errors that spin found, and states that it saw."""
+    """Returns the number of errors that spin found, and of states."""
     with tempfile.TemporaryDirectory() as folder:
         run = lambda *command: subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
         run('spin', *define, '-a', MODEL)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <weft/record.h>
 
-/* glibc's own, under the names that an interposer may use. */
+/* glibc's own functions, under the names that an interposer may use. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
@@ -103,7 +103,7 @@ static void in_mode(enum weft_record_mode mode, const char *directory)
 	weft_stop();
 }
 
-/* That it would be noticed. */
+/* Checks that the guard would notice an allocation. */
 static int is_guarded(void)
 {
 	int status = 0;

@@ -1,7 +1,7 @@
-/* proof.c PROOF [TIMES]: nothing lost, nothing torn: the recorder under conditions that tests of units do not reach.
+/* proof.c PROOF [TIMES]: no event is lost or torn: the recorder under conditions that unit tests do not reach.
  *
- * Each proof prints what it counted, and exits with 1 and a line if something is not as it must be.  Events carry a number in
- * one field and the same number, masked, in the other: an event that mixes bytes of two is told.
+ * Each proof prints its counts; if a count is wrong it prints a line and exits with 1.  Each event has a number in one field and
+ * the same number, masked, in another: an event that mixes bytes of two events is noticed.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <pthread.h>
@@ -56,14 +56,14 @@ static void start(enum weft_record_mode mode, uint64_t size, unsigned packets)
 	CHECK(weft_start(&options) == WEFT_OK, "cannot start: %s", weft_start_error());
 }
 
-/* Writer w's event number n; the numbers of one writer rise by 1. */
+/* Records writer w's event number n; the numbers of one writer increase by 1. */
 static inline void mark(unsigned w, uint32_t n)
 {
 	weft_await((weft_id)n, (weft_id)(int32_t)(n ^ MASK));
 	(void)w;
 }
 
-/* What a trace holds: for each stream, the first and last number, and that there is nothing between but all the others. */
+/* Contents of a trace: first and last number of each stream, with every number between them. */
 struct seen {
 	uint64_t events, lost;
 	size_t streams, skipped;
@@ -75,7 +75,7 @@ struct seen {
 	} stream[64];
 };
 
-/* `live`: the ring goes round meanwhile, so that what lies between two packets may be gone. */
+/* `live`: the ring wraps during the read, so that events between two packets may be missing. */
 static void look(struct seen *seen, bool live)
 {
 	struct weft_trace *trace;
@@ -90,7 +90,7 @@ static void look(struct seen *seen, bool live)
 		for (size_t i = 0; i < count; i++) {
 			const struct weft_event *e = &events[i];
 			CHECK(e->stream < 64, "a stream too many");
-			if (e->op == WEFT_OP_DETAIL) /* of which signal the program died */
+			if (e->op == WEFT_OP_DETAIL) /* the signal that killed the program */
 				continue;
 			__typeof__(&seen->stream[0]) s = &seen->stream[e->stream];
 			CHECK(e->op == WEFT_OP_AWAIT, "an event that nobody recorded: op %d", e->op);
@@ -119,7 +119,7 @@ static void look(struct seen *seen, bool live)
 	weft_trace_close(trace);
 }
 
-/* ---- kill: SIGKILL at any moment; what the program had counted is there ---- */
+/* ---- kill: SIGKILL at any moment; every counted event is in the trace ---- */
 
 struct shared {
 	uint32_t counted[WRITERS];
@@ -157,7 +157,7 @@ static void prove_kill(unsigned times)
 		}
 		while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE))
 			usleep(50);
-		/* Some rings go round; their first lap takes as long as their files take to make. */
+		/* Some rings wrap; their first lap takes as long as the creation of their files. */
 		while (i % 8 == 1 && __atomic_load_n(&shared->counted[0], __ATOMIC_ACQUIRE) < 40000)
 			usleep(50);
 		usleep(dice(1000));
@@ -165,7 +165,7 @@ static void prove_kill(unsigned times)
 		waitpid(pid, NULL, 0);
 		struct seen seen;
 		look(&seen, false);
-		/* Streams stand in the order in which they were made: the writers' numbers tell which is whose. */
+		/* Streams are in the order of their creation: the numbers identify the writer of each. */
 		uint32_t best[WRITERS] = {0}, counted[WRITERS] = {shared->counted[0], shared->counted[1]};
 		for (size_t s = 0, w = 0; s < seen.streams; s++)
 			if (seen.stream[s].count) {
@@ -218,7 +218,7 @@ static void prove_signals(unsigned times)
 	while (handled < 3 * times) {
 		for (uint32_t until = n + 200000; n < until;)
 			mark(0, ++n);
-		/* What the ring has now, without a stop: read as after a crash. */
+		/* The current contents of the ring, without a stop: read as after a crash. */
 		sigset_t usr1;
 		sigemptyset(&usr1);
 		sigaddset(&usr1, SIGUSR1);
@@ -259,7 +259,7 @@ static void prove_signals(unsigned times)
 	    n, rounds, (unsigned long long)events);
 }
 
-/* ---- snapshots: a reader, while writers wrap small rings at full speed ---- */
+/* ---- snapshots: a reader reads while writers wrap small rings at full speed ---- */
 
 static unsigned stop_writing;
 
@@ -300,7 +300,7 @@ static void prove_snapshots(unsigned times)
 	CHECK(events > times, "the snapshots are empty: the proof is void");
 }
 
-/* ---- threads: 1,000 that come and go ---- */
+/* ---- threads: 1,000 threads start and end ---- */
 
 static void *write_ten(void *arg)
 {
@@ -341,7 +341,7 @@ static void prove_threads(unsigned times)
 	printf("%u OS threads came and went: %zu events, %zu streams\n", times, events, streams);
 }
 
-/* ---- fork: in the middle of it all ---- */
+/* ---- fork: in the middle of events ---- */
 
 static void prove_fork(unsigned times)
 {
@@ -358,7 +358,7 @@ static void prove_fork(unsigned times)
 		CHECK(pid >= 0, "cannot fork");
 		if (!pid) {
 			for (int k = 0; k < 2000; k++)
-				weft_resolve(1, 2); /* look() knows only what mark() makes */
+				weft_resolve(1, 2); /* look() knows only events of mark() */
 			_exit(weft_is_on() ? 3 : 0);
 		}
 		int status;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """tsan_test.py ROOT SOURCE...: the proofs with several OS threads, under ThreadSanitizer.
 
-On a loaded machine an OS thread may not leave its stream before a stop has lost its patience.  Nobody can load a machine at will:
-a second build of the recorder has no patience.  SPDX-License-Identifier: ISC"""
+On a loaded machine a stop may time out before an OS thread has left its stream.  The load of a machine cannot be arranged:
+a second build of the recorder has a timeout of zero.  SPDX-License-Identifier: ISC"""
 
 import os
 import subprocess

@@ -17,14 +17,14 @@ import tempfile
 
 from recorded import ENV, PATIENCE, Recording, expect, fail, need
 
-# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+# A busy machine delays everything: only delays that no healthy run has are alarms here.
 LATE = '2s'
 KIB, MIB = 1024, 1024 * 1024
 UNITS = {'B': 1, 'KiB': KIB, 'MiB': MIB, 'GiB': 1024 * MIB}
 
 
 def requests(trace):
-    """Of each verb and file: [(offset, bytes, promise)], in the order of their beginnings."""
+    """Returns, by verb and file, [(offset, bytes, promise)], in the order of their starts."""
     found = collections.defaultdict(list)
     for promise in trace.promises('request'):
         match = re.fullmatch(r'(\w+) (\d+) (\w+) at (\d+) (\w+) of (.*)', promise['labels'][0][1])
@@ -44,12 +44,12 @@ def healthy(trace):
 
 
 def awaits(trace):
-    """Who awaits what, in the whole trace."""
+    """Returns all awaits of the trace."""
     return {(event['promise'], event['input']) for event in trace.ask('events', '--json') if event['op'] == 'await'}
 
 
 def convert(weft, folder, _):
-    """An image becomes one of another format, and is what it was when it is back."""
+    """An image is converted to another format and back, and is equal then."""
     program, source = need('qemu-img'), os.path.join(folder, 'source.raw')
     there, back = os.path.join(folder, 'there.qcow2'), os.path.join(folder, 'back.raw')
     content = random.Random(1).randbytes(16 * MIB)
@@ -79,7 +79,7 @@ def convert(weft, folder, _):
 
 
 def machine(weft, folder, boot):
-    """A machine whose boot sector uses a disk of virtio on an OS thread of its own, and one of IDE."""
+    """A machine whose boot sector uses a virtio disk on its own OS thread, and an IDE disk."""
     program = need('qemu-system-x86_64')
     if platform.machine() != 'x86_64':
         print('SKIPPED: the boot sector is for an assembler of x86-64')

@@ -80,7 +80,7 @@ def read(*path):
 
 
 def next_library():
-    """Streams begin with something new, and end with it."""
+    """Adds a member at the start of a stream, and one at its end."""
     header = read('include', 'weft', 'record_inline.h')
     patched = header.replace('#define WEFT__ABI 0', '#define WEFT__ABI 1', 1)
     patched = re.sub(r'(struct weft_stream \{\n)', r'\1\tuint64_t added[3];\n', patched, count=1)
@@ -100,7 +100,7 @@ def make_library(where, include):
 
 
 def compare_interfaces(include, later_header):
-    """A change of what programs were compiled with is seen, in this version or in the next."""
+    """Checks that a change of the compiled-in interface is found, in this version or in the next."""
     def described(library, header):
         out = library + '.abi'
         run('abidw', '--headers-dir', header, '--drop-private-types', '--exported-interfaces-only', '--no-show-locs', '--no-comp-dir-path', '--no-corpus-path', '--no-architecture',
@@ -132,7 +132,7 @@ today, later = os.path.join(ROOT, 'include'), os.path.join(folder, 'next')
 libraries = {'today': os.path.join(BUILD, 'libweft-record.so.0'), 'later': os.path.join(folder, 'lib', 'libweft-record.so.0')}
 with_later = {**os.environ, 'LD_LIBRARY_PATH': os.path.join(folder, 'lib')}
 with_today = {**os.environ, 'LD_LIBRARY_PATH': BUILD}
-LINE = 'this program was built with another version of weft/record.h than 0.9.9, whose library it runs with: build it again\n'
+LINE = 'the program was built with another version of weft/record.h than the loaded library 0.9.9; rebuild the program\n'
 
 exported = {line.split()[-1] for line in run('nm', '-D', '--defined-only', libraries['later']).stdout.splitlines()}
 for symbol in read('tests', 'record', 'symbols.txt').split():
@@ -141,7 +141,7 @@ old = build('old', today, libraries['today'], program)
 new = build('new', later, libraries['later'], program)
 assert run(old, env=with_later).stderr == '', 'nothing is said where nothing is to be recorded'
 for name, binary, environment, said, count in (
-        ('a', old, with_today, '', 1000), ('b', new, with_later, '', 1000), ('c', old, with_later, 'weft: nothing of it is recorded: ' + LINE, None)):
+        ('a', old, with_today, '', 1000), ('b', new, with_later, '', 1000), ('c', old, with_later, 'weft: recording is off: ' + LINE, None)):
     trace = os.path.join(folder, name)
     done = run(binary, env={**environment, 'WEFT_TRACE': trace})
     assert (done.stdout, done.stderr) == ('done\n', said), (name, done)
@@ -152,9 +152,9 @@ for name, binary, environment, said, count in (
 done = run(old, os.path.join(folder, 'd'), env=with_later)
 assert (done.stdout, done.stderr) == (LINE + 'done\n', '') and not os.path.exists(os.path.join(folder, 'd')), done
 
-# 0.1.0's options ended before `runtimes`; what stands behind them is the program's.
+# The options of 0.1.0 ended before `runtimes`; the bytes behind them belong to the program.
 first_header = read('include', 'weft', 'record.h')
-without = re.sub(r'\t/\* What was taken of which runtimes.*?\*/\n\tconst char \*runtimes;\n', '', first_header, flags=re.S)
+without = re.sub(r'\t/\* Text for weft info: recorded runtimes.*?\*/\n\tconst char \*runtimes;\n', '', first_header, flags=re.S)
 assert "const char *runtimes;" not in without
 for name in os.listdir(os.path.join(ROOT, 'include', 'weft')):
     write(f'first/weft/{name}', without if name == 'record.h' else read('include', 'weft', name).replace('weft__start_as(options, sizeof *options)', 'weft__start(options)').replace(
@@ -163,11 +163,11 @@ first = build('first-program', os.path.join(folder, 'first'), libraries['today']
 done = run(first, os.path.join(folder, 'f'), env=with_today)
 assert (done.stdout, done.stderr) == ('done\n', '') and promises(os.path.join(folder, 'f'), 'task') == 1000, done
 
-# What was built with the library's own header is recorded beside.
+# A program that was built with the library's own header records another trace.
 shared = build('libplugin.so', later, libraries['later'], plugin, '-shared', '-fPIC')
 both = build('both', today, libraries['today'], program, '-DHAS_PLUGIN', shared, '-Wl,-rpath,' + folder, '-Wl,--allow-shlib-undefined')
 done = run(both, env={**with_later, 'WEFT_TRACE': os.path.join(folder, 'e')})
-assert (done.stdout, done.stderr) == ('done\n', 'weft: nothing of it is recorded: ' + LINE), done
+assert (done.stdout, done.stderr) == ('done\n', 'weft: recording is off: ' + LINE), done
 assert promises(os.path.join(folder, 'e'), 'request') == 1 and promises(os.path.join(folder, 'e'), 'task') == 0
 
 if shutil.which('abidiff'):

@@ -11,6 +11,15 @@ INCLUDE = os.path.join(ROOT, 'include')
 failures = []
 
 
+def llvm(tool):
+    """Returns the tool of LLVM, which may have a version in its name, or its name if there is none."""
+    found = subprocess.run([os.path.join(ROOT, 'tools', 'find-llvm'), tool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return found.stdout.strip() or tool
+
+
+CLANG, CLANGXX = llvm('clang'), llvm('clang++')
+
+
 def run(*command):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -22,7 +31,7 @@ def expect(what, *command):
 
 
 def headers(out):
-    compilers = [(c, 'c', '-std=c11') for c in ('gcc', 'clang-14', 'clang')] + [(c, 'c++', '-std=c++17') for c in ('g++', 'clang++-14', 'clang++')]
+    compilers = [(c, 'c', '-std=c11') for c in ('gcc', CLANG)] + [(c, 'c++', '-std=c++17') for c in ('g++', CLANGXX)]
     for compiler, language, standard in compilers:
         if not shutil.which(compiler):
             print(f'skipped: no {compiler}')
@@ -31,7 +40,7 @@ def headers(out):
             source = os.path.join(out, 'header.c')
             with open(source, 'w') as f:
                 f.write(f'#include <weft/{header}>\n#include <weft/{header}>\n')
-            # libuv's own header is not for strict C.
+            # libuv's own header is not strict C.
             system = ['-D_GNU_SOURCE'] if header == 'uv.h' else []
             expect(header, compiler, '-x', language, standard, *system, '-Wall', '-Wextra', '-Werror', '-O2', '-I', INCLUDE, '-c', source, '-o', os.devnull)
 
@@ -62,7 +71,7 @@ def disabled(out):
     source = os.path.join(out, 'program.c')
     with open(source, 'w') as f:
         f.write(PROGRAM)
-    for compiler in ('gcc', 'clang-14'):
+    for compiler in ('gcc', CLANG):
         if not shutil.which(compiler):
             continue
         dumps = []
@@ -83,8 +92,8 @@ def disabled(out):
 
 def freestanding(out):
     sources = [os.path.join(ROOT, 'src', s) for s in ('record/core.c', 'record/define.c', 'record/buffer.c', 'record/freestanding.c', 'wire/event.c', 'wire/metadata.c')]
-    targets = [(['gcc', '-m64'], 'x86-64'), (['gcc', '-m32', '-march=i686'], 'i686'), (['clang-14', '--target=x86_64-none-elf'], 'x86-64'),
-               (['clang-14', '--target=i686-none-elf'], 'i686'), (['clang-14', '--target=aarch64-none-elf'], 'aarch64')]
+    targets = [(['gcc', '-m64'], 'x86-64'), (['gcc', '-m32', '-march=i686'], 'i686'), ([CLANG, '--target=x86_64-none-elf'], 'x86-64'),
+               ([CLANG, '--target=i686-none-elf'], 'i686'), ([CLANG, '--target=aarch64-none-elf'], 'aarch64')]
     for compiler, name in targets:
         if not shutil.which(compiler[0]):
             print(f'skipped: no {compiler[0]} for {name}')
@@ -100,7 +109,7 @@ def freestanding(out):
                 words = line.split()
                 if len(words) >= 2:
                     (wanted if words[-2] == 'U' else defined).add(words[-1])
-            # What a compiler itself may call; -m32 asks for 64-bit divisions.
+            # Functions that a compiler may call itself; -m32 needs 64-bit divisions.
             rest = wanted - defined - {'memcpy', 'memset', 'strlen', 'memmove', 'memcmp', '__udivdi3', '__umoddi3', '__divdi3', '__moddi3',
                                        '__udivmoddi4', '__divmoddi4', '_GLOBAL_OFFSET_TABLE_', '__atomic_load_8', '__atomic_store_8',
                                        '__atomic_compare_exchange_8', '__atomic_fetch_add_8'}
@@ -108,7 +117,7 @@ def freestanding(out):
                 failures.append(f'freestanding {name} needs {sorted(rest)}')
 
 
-# A wrong argument, and the one thing that a compiler says of it.
+# A wrong argument, and the one message of a compiler about it.
 NO_LITERALS = {
     'WEFT_LABEL(id, name)': 'WEFT_LABEL takes a string literal; use weft_label()',
     'WEFT_FAIL(id, id, name)': 'WEFT_FAIL takes a string literal; use weft_fail()',
@@ -122,7 +131,7 @@ NO_LITERALS = {
 
 def no_literals(out):
     source = os.path.join(out, 'no_literal.c')
-    compilers = [('gcc', 'c', '-std=c11'), ('clang-14', 'c', '-std=c11'), ('g++', 'c++', '-std=c++17'), ('clang++-14', 'c++', '-std=c++17')]
+    compilers = [('gcc', 'c', '-std=c11'), (CLANG, 'c', '-std=c11'), ('g++', 'c++', '-std=c++17'), (CLANGXX, 'c++', '-std=c++17')]
     for compiler, language, standard in compilers:
         if not shutil.which(compiler):
             print(f'skipped: no {compiler}')

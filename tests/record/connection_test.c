@@ -18,7 +18,7 @@
 #include "trace/trace.h"
 
 static _Alignas(8) unsigned char buffer[1 << 17];
-static char told[2][256]; /* what the trace says of promises 1 and 2 */
+static char told[2][256]; /* texts recorded for promises 1 and 2 */
 static int64_t sent[2];
 
 static int start(void **state)
@@ -45,7 +45,7 @@ static void read_back(void)
 	weft_trace_close(trace);
 }
 
-/* Both call it the same, each from its side: "PROTOCOL OWN PEER RECEIVED". */
+/* Checks that both ends name it equally from their own side: "PROTOCOL OWN PEER RECEIVED". */
 static void assert_mirrored(const char *protocol)
 {
 	char word[2][4][100];
@@ -80,7 +80,7 @@ static void get(int fd, size_t bytes)
 	}
 }
 
-/* Of a family, here, from whoever listens and whoever asks. */
+/* Connects a listener and a client of a family on this machine. */
 static void connect_both(int family, int *asks, int *answers)
 {
 	union {
@@ -108,10 +108,10 @@ static void tcp_of(int family)
 	struct weft_positions first = {.sent = 7}, second = {.received = 7};
 	int asks, answers;
 	connect_both(family, &asks, &answers);
-	/* Nothing has gone through it. */
+	/* No byte has been transferred. */
 	assert_true(weft_connection(1, asks, true, &first) && weft_connection(2, answers, false, &second));
 	assert_true(!first.sent && !first.received && !second.sent && !second.received);
-	/* Written by one, not all of it read by the other, who has heard that no more will come. */
+	/* One end has written; the other has read a part, and has received the end of file. */
 	put(asks, 1000);
 	shutdown(asks, SHUT_WR);
 	wait_for_input(answers);
@@ -124,24 +124,24 @@ static void tcp_of(int family)
 	assert_int_equal(second.received, 300);
 	assert_int_equal(second.sent, 1);
 	assert_int_equal(first.received, 0);
-	assert_in_range(first.sent, 1000, 1001); /* that it has ended may be counted: nothing comes behind it */
+	assert_in_range(first.sent, 1000, 1001); /* the end of file may count as one byte: no byte follows it */
 	assert_int_equal(sent[1], 1);
 	assert_string_equal(strrchr(told[1], ' '), " 300");
 	close(asks);
 	close(answers);
 }
 
-static void tcp_is_told_with_what_the_kernel_counted(void **state)
+static void tcp_positions_come_from_the_kernel(void **state)
 {
 	tcp_of(AF_INET);
 }
 
-static void of_ipv6_too(void **state)
+static void ipv6_positions_come_from_the_kernel(void **state)
 {
 	tcp_of(AF_INET6);
 }
 
-static void queues_that_are_full_count_as_sent(void **state)
+static void bytes_in_full_queues_count_as_sent(void **state)
 {
 	struct weft_positions first = {0}, second = {0};
 	int asks, answers;
@@ -160,14 +160,14 @@ static void queues_that_are_full_count_as_sent(void **state)
 	close(answers);
 }
 
-static void unix_sockets_and_pipes_are_told_by_inode(void **state)
+static void unix_sockets_and_pipes_have_inodes(void **state)
 {
 	struct weft_positions at[2];
 	int fds[2];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	if (!weft_connection(1, fds[0], true, &at[0])) {
 		weft_stop();
-		skip(); /* a kernel that tells nobody who is connected with whom */
+		skip(); /* a kernel that does not report the peer of a socket */
 	}
 	assert_true(weft_connection(2, fds[1], false, &at[1]));
 	read_back();
@@ -183,7 +183,7 @@ static void unix_sockets_and_pipes_are_told_by_inode(void **state)
 	close(fds[1]);
 }
 
-static void known_positions_are_told_again(void **state)
+static void known_positions_are_recorded_again(void **state)
 {
 	struct weft_positions at;
 	int fds[2];
@@ -198,7 +198,7 @@ static void known_positions_are_told_again(void **state)
 	close(fds[1]);
 }
 
-static void what_is_no_connection_is_not_told(void **state)
+static void other_descriptors_are_not_recorded(void **state)
 {
 	struct weft_positions at = {.sent = 1, .received = 2};
 	int file = open("/dev/null", O_RDWR), alone = socket(AF_INET, SOCK_STREAM, 0), datagrams = socket(AF_INET, SOCK_DGRAM, 0);
@@ -224,8 +224,8 @@ static struct weft_digest digest_of(const char *bytes, size_t first_piece)
 	return digest;
 }
 
-/* Two sockets, one of which has a peer and one takes what comes to any address of its port. */
-static void both_ends_tell_the_same_of_a_datagram(void **state)
+/* Two sockets: one has a peer, the other receives datagrams for any address of its port. */
+static void both_ends_record_the_same_datagram(void **state)
 {
 	union {
 		struct sockaddr any;
@@ -259,7 +259,7 @@ static void both_ends_tell_the_same_of_a_datagram(void **state)
 	assert_string_equal(told[1], own);
 	assert_true(sent[0] != before && sent[1] == -sent[0]);
 	start(state);
-	weft_datagram_received(1, -1, &one); /* of nothing nothing is told */
+	weft_datagram_received(1, -1, &one); /* an empty datagram is not recorded */
 	weft_datagram_sent(2, all, NULL, &one);
 	read_back();
 	assert_string_equal(told[0], "");
@@ -274,13 +274,13 @@ static void both_ends_tell_the_same_of_a_datagram(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(tcp_is_told_with_what_the_kernel_counted),
-	    TEST(of_ipv6_too),
-	    TEST(queues_that_are_full_count_as_sent),
-	    TEST(unix_sockets_and_pipes_are_told_by_inode),
-	    TEST(known_positions_are_told_again),
-	    TEST(what_is_no_connection_is_not_told),
-	    TEST(both_ends_tell_the_same_of_a_datagram),
+	    TEST(tcp_positions_come_from_the_kernel),
+	    TEST(ipv6_positions_come_from_the_kernel),
+	    TEST(bytes_in_full_queues_count_as_sent),
+	    TEST(unix_sockets_and_pipes_have_inodes),
+	    TEST(known_positions_are_recorded_again),
+	    TEST(other_descriptors_are_not_recorded),
+	    TEST(both_ends_record_the_same_datagram),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

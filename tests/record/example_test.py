@@ -18,9 +18,9 @@ with tempfile.TemporaryDirectory() as scratch:
     line = next(i for i, text in enumerate(open(source), 1) if '"newspaper"' in text)
     site = promises['newspaper']['site']
     assert (os.path.basename(site['file']), site['line'], site['function']) == ('coffee.c', line, 'main'), site
-    for setting, line in ((',size=1M', 'no directory is given'), (trace, f'{trace}: exists already, and overwrite was not asked for'),
+    for setting, line in ((',size=1M', 'no directory is given'), (trace, f'{trace}: exists already; set overwrite to replace it'),
                           (f'{trace},sise=1', '"sise=1" is not an option; there are size=64M, mode=ring, mode=grow, packets=N, overwrite, standby'),
-                          (f'{trace},size=8k,overwrite', f'{trace}: the ring is too small for so many packets')):
+                          (f'{trace},size=8k,overwrite', f'{trace}: the ring is too small for that many packets')):
         told = run(setting)
         assert (told.returncode, told.stderr) == (0, f'weft: WEFT_TRACE: {line}\n'), told
     told = run(f'{trace},overwrite,mode=grow')

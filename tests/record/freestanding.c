@@ -1,6 +1,5 @@
-/* freestanding.c: a program without an operating system's library: records into memory of its own, with a clock of its own, while
- * interrupts are kept out, and writes that memory to standard output, the one thing that it asks of the kernel.
- * SPDX-License-Identifier: ISC */
+/* freestanding.c: a program without a C library: it records into its own memory, with its own clock, while interrupts are
+ * blocked, and writes that memory to standard output, its only call of the kernel.  SPDX-License-Identifier: ISC */
 #include <stddef.h>
 #include <stdint.h>
 #include <weft/record.h>
@@ -16,7 +15,7 @@ void *memset(void *to, int byte, size_t bytes);
 size_t strlen(const char *text);
 void begin(void);
 
-/* The compiler is not to make calls of themselves of these. */
+/* Keeps the compiler from replacing these functions by calls of themselves. */
 #define PLAIN __attribute__((optimize("no-tree-loop-distribute-patterns")))
 #ifdef __clang__
 #undef PLAIN

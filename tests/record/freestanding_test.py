@@ -3,14 +3,24 @@
 import json, os, shutil, subprocess, sys, tempfile
 
 ROOT, WEFT = sys.argv[1:]
+
+
+def llvm(tool):
+    """Returns the tool of LLVM, which may have a version in its name, or its name if there is none."""
+    found = subprocess.run([os.path.join(ROOT, 'tools', 'find-llvm'), tool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return found.stdout.strip() or tool
+
+
+CLANG = llvm('clang')
+LINKER = llvm('ld.lld')
 SOURCES = [os.path.join(ROOT, 'src', s) for s in ('record/core.c', 'record/define.c', 'record/buffer.c', 'record/freestanding.c',
                                                   'wire/event.c', 'wire/metadata.c')] + [os.path.join(ROOT, 'tests/record/freestanding.c')]
 FLAGS = ['-std=c11', '-O2', '-ffreestanding', '-nostdlib', '-static', '-fno-stack-protector', '-fno-pic', '-Wall', '-Wextra',
          '-Wno-unused-parameter', '-Werror', '-I', os.path.join(ROOT, 'include'), '-I', os.path.join(ROOT, 'src')]
 TARGETS = {
     'x86-64, gcc': (['gcc'], []),
-    'x86-64, clang': (['clang-14'], []),
-    'aarch64, clang': (['clang-14', '--target=aarch64-linux-gnu', '-fuse-ld=lld', '-mno-outline-atomics'], ['qemu-aarch64']),
+    'x86-64, clang': ([CLANG], []),
+    'aarch64, clang': ([CLANG, '--target=aarch64-linux-gnu', '--ld-path=' + LINKER, '-mno-outline-atomics'], ['qemu-aarch64']),
 }
 
 
@@ -22,7 +32,7 @@ def check(name, memory):
     told = [e for e in events if e['op'] == 'pending']
     assert told and all((e['promise'], e['kind'], e['label'], e['since_ns']) == (1 << 20, 'timer', 'oldest', 7000) for e in told), told
     events = [e for e in events if e['op'] != 'pending']
-    # The ring keeps the newest: the last event of the last request, and all before it without a gap.
+    # The ring keeps the newest: the last event of the last request, and all events before it without a gap.
     last = events[-1]['promise']
     for back, event in enumerate(reversed(events)):
         promise, step = last - back // 5, 4 - back % 5
@@ -37,7 +47,7 @@ def check(name, memory):
 
 with tempfile.TemporaryDirectory() as out:
     for name, (compiler, emulator) in TARGETS.items():
-        missing = [t for t in [compiler[0], *emulator, *(['ld.lld-14'] if emulator else [])] if not shutil.which(t)]
+        missing = [t for t in [compiler[0], *emulator, *([LINKER] if emulator else [])] if not shutil.which(t)]
         if missing:
             print(f'{name} skipped: no {missing[0]}')
             continue

@@ -11,7 +11,7 @@
 static uint64_t ticks;
 static void (*in_clock)(void);
 
-/* A clock that can be interrupted: what in_clock records comes between an event's reading of the clock and its taking a place. */
+/* A clock that can be interrupted: in_clock records between the event's clock reading and its reservation. */
 static uint64_t fake_clock(void)
 {
 	uint64_t now = ticks;
@@ -64,7 +64,7 @@ static void test_interrupted_while_reserving(void **state)
 
 static int came, times_read;
 
-/* Where an event reads the clock a second time, it goes on to another packet. */
+/* When an event reads the clock a second time, it switches to another packet. */
 static void interrupt_the_second_reading(void)
 {
 	if (times_read++ == 0) {
@@ -75,8 +75,8 @@ static void interrupt_the_second_reading(void)
 	weft_run(1000);
 }
 
-/* While a packet is being switched there is none that could take what a handler records. */
-static void test_what_handlers_lose_is_counted(void **state)
+/* During a switch of packets no packet can take the events of a handler. */
+static void test_events_lost_in_handlers_are_counted(void **state)
 {
 	static uint64_t buffer[8192];
 	enum { EVENTS = 20000, PACKET = 4096 };
@@ -99,7 +99,7 @@ static void test_what_handlers_lose_is_counted(void **state)
 	const struct weft_stream_info *stream = &r.info->streams[0];
 	assert_true(stream->lost_nested > 0);
 	assert_int_equal(r.events.count + stream->lost_full + stream->lost_nested, EVENTS + came);
-	/* Readers of CTF know the sum alone. */
+	/* CTF readers know only the sum. */
 	uint64_t told = 0;
 	for (size_t at = 0; at < sizeof buffer; at += PACKET) {
 		struct weft_packet_header header;
@@ -122,9 +122,8 @@ static void on_fault(int number)
 		weft_run(1000);
 }
 
-/* The text of a label cannot be read at first: the handler comes while the label's event is being written, and fills the packet.
- */
-static void test_a_handler_that_fills_the_packet_loses_the_rest(void **state)
+/* The text of the label faults at first: the handler runs while the event is being written, and fills the packet. */
+static void test_handler_filling_the_packet_loses_the_rest(void **state)
 {
 	enum { PACKET = 4096, LATER = 2000 };
 	static uint64_t buffer[16384];
@@ -146,7 +145,7 @@ static void test_a_handler_that_fills_the_packet_loses_the_rest(void **state)
 	assert_int_equal(stream->lost_full, 0);
 	assert_in_range(stream->lost_nested, 1, AT_ONCE - 1);
 	assert_int_equal(r.events.count + stream->lost_nested, 2 + AT_ONCE + LATER);
-	/* Packets that come later tell of it, too. */
+	/* Later packets have the count, too. */
 	int packets = 0;
 	for (size_t at = 0; at < sizeof buffer; at += PACKET) {
 		struct weft_packet_header header;
@@ -202,7 +201,7 @@ static void test_signal_handlers(void **state)
 	forget(&r);
 }
 
-static void test_signals_of_the_program_are_let_in_again(void **state)
+static void test_program_signals_are_unblocked_again(void **state)
 {
 	sigset_t none, after;
 	sigemptyset(&none);
@@ -220,10 +219,10 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_interrupted_while_reserving),
-	    TEST(test_what_handlers_lose_is_counted),
-	    TEST(test_a_handler_that_fills_the_packet_loses_the_rest),
+	    TEST(test_events_lost_in_handlers_are_counted),
+	    TEST(test_handler_filling_the_packet_loses_the_rest),
 	    TEST(test_signal_handlers),
-	    TEST(test_signals_of_the_program_are_let_in_again),
+	    TEST(test_program_signals_are_unblocked_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 
 static struct weft_record_text requests = WEFT_COUNTER("requests");
 
-/* Every call once, with ids around a and b; returns how many events. */
+/* Records every call once, with ids around a and b; returns the number of events. */
 static size_t say_everything(weft_id a, weft_id b, int64_t value)
 {
 	weft_label_text(a, WEFT_TEXT("literal"));
@@ -113,7 +113,7 @@ static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, 
 	}
 }
 
-static void test_every_call(void **state)
+static void test_every_call_is_recorded(void **state)
 {
 	const weft_id ids[][2] = {{WEFT_SYSTEM_ID, 5}, {INT32_MAX, INT32_MIN}, {(weft_id)INT32_MAX + 1, 3},
 	    {1, -((weft_id)1 << 40)}, {INT64_MAX, INT64_MIN}};
@@ -136,7 +136,7 @@ static void test_every_call(void **state)
 	forget(&r);
 }
 
-static void test_creation_knows_its_site(void **state)
+static void test_creation_has_its_site(void **state)
 {
 	start((struct weft_record_options){.first_id = 100});
 	weft_run(7);
@@ -166,8 +166,8 @@ static void test_creation_knows_its_site(void **state)
 	forget(&r);
 }
 
-/* So many that some of them begin packets, where everything takes the slow path. */
-static void test_a_creation_without_a_site_has_none(void **state)
+/* Some of so many events start packets, where everything takes the slow path. */
+static void test_creation_without_a_site_has_none(void **state)
 {
 	enum { COUNT = 5000 };
 	start((struct weft_record_options){.size_bytes = 1 << 20, .packets = 16});
@@ -184,9 +184,9 @@ static void test_a_creation_without_a_site_has_none(void **state)
 	forget(&r);
 }
 
-static void test_a_part_knows_its_owner_and_its_place(void **state)
+static void test_internal_promise_has_owner_and_site(void **state)
 {
-	struct weft_record_place place = {.address = (const void *)(uintptr_t)test_a_part_knows_its_owner_and_its_place};
+	struct weft_record_place place = {.address = (const void *)(uintptr_t)test_internal_promise_has_owner_and_site};
 	start((struct weft_record_options){.first_id = 100});
 	weft_id owner = WEFT_CREATE(WEFT_KIND_REQUEST), part = weft_create_part(owner, WEFT_KIND_FS, &place, owner);
 	weft_stop();
@@ -204,10 +204,10 @@ static void test_a_part_knows_its_owner_and_its_place(void **state)
 	forget(&r);
 }
 
-static void test_callers_are_told_by_their_places(void **state)
+static void test_callers_have_sites(void **state)
 {
 	enum { CALLERS = WEFT_STACK_MAX };
-	const char *code = (const char *)(uintptr_t)test_callers_are_told_by_their_places;
+	const char *code = (const char *)(uintptr_t)test_callers_have_sites;
 	const void *callers[CALLERS];
 	uint32_t sites[CALLERS];
 	for (int i = 0; i < CALLERS; i++)
@@ -235,8 +235,8 @@ static void say_one(int which, int i)
 	}
 }
 
-/* Whatever the events are: an OS thread that is not inside of one at the stop has its packets counted. */
-static void test_the_last_file_is_missed(void **state)
+/* For every kind of event: an OS thread that is not inside the recorder at the stop has its packets counted. */
+static void test_missing_last_file_is_a_gap(void **state)
 {
 	for (int which = 0; which < 4; which++) {
 		char name[256];
@@ -258,7 +258,7 @@ static void test_the_last_file_is_missed(void **state)
 	}
 }
 
-static void test_ids_beyond_32_bits(void **state)
+static void test_ids_beyond_32_bits_are_kept(void **state)
 {
 	start((struct weft_record_options){.first_id = ((weft_id)1 << 32) - 3, .size_bytes = 1 << 20});
 	weft_id ids[8];
@@ -280,7 +280,7 @@ static void expect_failure(struct weft_record_options options, int status)
 	assert_false(weft_is_on());
 }
 
-static void test_what_start_refuses(void **state)
+static void test_invalid_options_are_refused(void **state)
 {
 	static uint64_t buffer[64];
 	expect_failure((struct weft_record_options){0}, WEFT_EINVAL);
@@ -297,7 +297,7 @@ static void test_what_start_refuses(void **state)
 	/* Larger than any disk: an error now, never a signal later. */
 	expect_failure(
 	    (struct weft_record_options){.directory = directory, .size_bytes = (uint64_t)1 << 50, .packets = 65536}, WEFT_EINVAL);
-	/* What failed left nothing behind. */
+	/* A failed start leaves no files. */
 	assert_int_equal(access(directory, F_OK), -1);
 
 	start((struct weft_record_options){0});
@@ -371,14 +371,14 @@ static void test_growing_fills_a_buffer_and_keeps_the_oldest(void **state)
 	forget(&r);
 }
 
-static void test_buffer_of_the_callers(void **state)
+static void test_caller_buffer_is_used(void **state)
 {
 	static uint64_t buffer[8192];
 	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer});
 	for (int i = 0; i < 20000; i++) {
 		weft_await(i, i + 1);
 		if (i == 100 || i == 19999) {
-			/* As it is, while it is being written. */
+			/* The state while it is being written. */
 			struct read_back live = read_memory(buffer, sizeof buffer);
 			assert_int_equal(live.events.items[live.events.count - 1].a, i);
 			forget(&live);
@@ -400,7 +400,7 @@ static uint64_t fake_clock(void)
 	return ticks;
 }
 
-static void test_clock_gaps_and_steps(void **state)
+static void test_clock_gaps_and_steps_are_kept(void **state)
 {
 	const uint64_t times[] = {1000, 1001, 1001 + ((uint64_t)1 << 29), (uint64_t)1 << 32, ((uint64_t)1 << 32) + 1,
 	    (uint64_t)1 << 45, ((uint64_t)1 << 45) - 77, ((uint64_t)1 << 45) + 1};
@@ -425,7 +425,7 @@ static int64_t utc_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void test_packets_alone_tell_the_time_of_day(void **state)
+static void test_packet_headers_have_the_time_of_day(void **state)
 {
 	static uint64_t buffer[8192];
 	int64_t before = utc_ns();
@@ -435,7 +435,7 @@ static void test_packets_alone_tell_the_time_of_day(void **state)
 	weft_run(1);
 	weft_stop();
 	int64_t after = utc_ns();
-	/* The packet with the metadata is lost, as a page that was swapped out. */
+	/* The packet with the metadata is lost, like a page that was swapped out. */
 	memset(buffer, 0, ((struct weft_packet_header *)buffer)->packet_size / 8);
 	struct read_back r = read_memory(buffer, sizeof buffer);
 	assert_true(r.info->has_origin);
@@ -444,7 +444,7 @@ static void test_packets_alone_tell_the_time_of_day(void **state)
 	forget(&r);
 }
 
-/* The time of day by a clock whose ticks are not as long as it says. */
+/* The time of day, by a clock whose ticks are longer or shorter than it says. */
 static double ns_of_tick;
 
 static uint64_t wall_of_ticks(void)
@@ -452,7 +452,7 @@ static uint64_t wall_of_ticks(void)
 	return 1700000000000000000u + (uint64_t)((double)ticks * ns_of_tick + 0.5);
 }
 
-/* Has the metadata of a buffer say how well the frequency of the clock is known. */
+/* Replaces the text in a buffer's metadata that says how well the clock's frequency is known. */
 static void say_measured(uint64_t *buffer, const char *how)
 {
 	struct weft_packet_header *h = (struct weft_packet_header *)buffer;
@@ -467,16 +467,16 @@ static void say_measured(uint64_t *buffer, const char *how)
 	assert_true(h->content_size <= h->packet_size);
 }
 
-static void test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day(void **state)
+static void test_hasty_frequency_is_corrected_by_time_of_day(void **state)
 {
 	const struct {
 		const char *measured;
 		uint64_t last;     /* tick */
-		double ns_of_tick; /* 1 is what the metadata says */
+		double ns_of_tick; /* 1 is the value in the metadata */
 		bool corrected;
 	} cases[] = {{"hurried", 4000000000, 1.0005, true}, {"hurried", 4000000000, 0.9995, true},
 	    {"exact", 4000000000, 1.0005, false}, {"hurried", 499000000, 1.0005, false}, {"hurried", 700000000, 1.0005, true},
-	    /* A clock that was set meanwhile is no measure. */
+	    /* A clock that was set during the recording is not used. */
 	    {"hurried", 4000000000, 1.002, false}, {"hurried", 4000000000, 0.998, false}};
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		static uint64_t buffer[16384];
@@ -503,7 +503,7 @@ static void test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day
 		double error = (double)r.events.items[EVENTS - 1].time_ns - last_tick * rate;
 		if (error < -20 || error > 20)
 			fail_msg("case %zu: the last event is off by %.0f ns", c, error);
-		/* The time of day of the first event is right in any case: there clock and time of day were read together. */
+		/* The time of day of the first event is always right: clock and time of day were read together there. */
 		int64_t day = r.info->clock_origin_ns + r.events.items[0].time_ns;
 		double day_error = (double)(day - (int64_t)1700000000000000000) - FIRST * ns_of_tick;
 		if (day_error < -300 || day_error > 300)
@@ -512,7 +512,7 @@ static void test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day
 	}
 }
 
-/* How many packets of a buffer say that they are being reused. */
+/* Counts the packets of a buffer that are marked as being reused. */
 static uint64_t reused_ring[4096];
 static unsigned looks, locked_at_most;
 
@@ -528,8 +528,8 @@ static uint64_t wall_of_one_who_looks(void)
 	return 1700000000000000000u + looks;
 }
 
-/* The recorder asks for the time of day while it fills a packet's new header: whoever reads the memory then leaves it out. */
-static void test_a_packet_is_locked_before_it_is_reused(void **state)
+/* The recorder reads the time of day while it fills a packet's new header; a reader of the memory skips the packet then. */
+static void test_packet_is_locked_before_reuse(void **state)
 {
 	memset(reused_ring, 0, sizeof reused_ring);
 	looks = locked_at_most = 0;
@@ -565,7 +565,7 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void test_threads_come_and_go(void **state)
+static void test_short_threads_reuse_streams(void **state)
 {
 	start((struct weft_record_options){.size_bytes = 1 << 20});
 	for (int i = 0; i < 20; i++) {
@@ -587,7 +587,7 @@ static void test_threads_come_and_go(void **state)
 	qsort(ids, count, sizeof ids[0], compare_ids);
 	for (size_t i = 1; i < count; i++)
 		assert_true(ids[i] != ids[i - 1]);
-	/* One at a time: they went on in each other's packets. */
+	/* One at a time: each thread continued in the packets of the previous one. */
 	uint64_t packets = 0;
 	for (size_t i = 0; i < r.info->stream_count; i++)
 		packets += r.info->streams[i].packets;
@@ -607,7 +607,7 @@ static void *work_and_wait(void *name)
 	return NULL;
 }
 
-/* The bytes of all files whose names begin with `prefix`. */
+/* Returns the total size of all files whose names start with `prefix`. */
 static off_t bytes_of_files(const char *prefix)
 {
 	DIR *dir = opendir(directory);
@@ -622,8 +622,8 @@ static off_t bytes_of_files(const char *prefix)
 	return bytes;
 }
 
-/* Whoever records nothing at that moment is no reason to keep room for more. */
-static void test_a_stop_gives_back_the_room_of_os_threads_that_wait(void **state)
+/* A thread that is not recording at that moment does not keep space for further events. */
+static void test_stop_releases_space_of_idle_threads(void **state)
 {
 	pthread_t thread;
 	sem_init(&has_worked, 0, 0);
@@ -641,7 +641,7 @@ static void test_a_stop_gives_back_the_room_of_os_threads_that_wait(void **state
 	forget(&r);
 }
 
-static void test_thread_without_room(void **state)
+static void test_thread_without_a_stream_counts_losses(void **state)
 {
 	static uint64_t buffer[4096];
 	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4});
@@ -652,7 +652,7 @@ static void test_thread_without_room(void **state)
 	forget(&r);
 }
 
-static void test_fork_leaves_the_trace_alone(void **state)
+static void test_fork_child_does_not_record(void **state)
 {
 	start((struct weft_record_options){0});
 	weft_await(1, 2);
@@ -685,11 +685,11 @@ static void test_fork_leaves_the_trace_alone(void **state)
 	forget(&r);
 }
 
-static void test_fork_behind_our_back(void **state)
+static void test_fork_without_handlers_does_not_record(void **state)
 {
 	start((struct weft_record_options){0});
 	weft_await(1, 2);
-	pid_t child = _Fork(); /* no handlers run */
+	pid_t child = _Fork(); /* runs no fork handlers */
 	if (child == 0) {
 		for (int i = 0; i < 1000; i++)
 			weft_await(3, 4);
@@ -706,7 +706,7 @@ static void test_fork_behind_our_back(void **state)
 	forget(&r);
 }
 
-static void test_full_disk(void **state)
+static void test_full_disk_fails_the_start(void **state)
 {
 	pid_t child = fork();
 	if (child == 0) {
@@ -722,8 +722,8 @@ static void test_full_disk(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* A trace that grows until a file cannot be had loses the rest, and says so. */
-static void test_disk_that_fills_up(void **state)
+/* A growing trace loses the rest when no further file can be created, and counts the loss. */
+static void test_disk_filling_up_loses_the_rest(void **state)
 {
 	pid_t child = fork();
 	if (child == 0) {
@@ -749,7 +749,7 @@ static void test_disk_that_fills_up(void **state)
 
 /* ---- Damage ---- */
 
-static void test_damaged_packets(void **state)
+static void test_damaged_packets_are_skipped(void **state)
 {
 	static uint64_t buffer[4096], copy[4096];
 	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4});
@@ -759,7 +759,7 @@ static void test_damaged_packets(void **state)
 	weft_stop();
 	struct read_back r;
 	struct weft_error err;
-	/* Cut off anywhere: a prefix of the events, or an error. */
+	/* Cut at any size: a prefix of the events, or an error. */
 	for (size_t size = 0; size < sizeof buffer; size += 37) {
 		r = (struct read_back){0};
 		if (weft_trace_open_memory(&r.trace, buffer, size, "cut", &err) < 0)
@@ -779,7 +779,7 @@ static void test_damaged_packets(void **state)
 		read_all(&r);
 		forget(&r);
 	}
-	/* A version that is none hides its own packet only. */
+	/* An invalid version hides only its own packet. */
 	memcpy(copy, buffer, sizeof buffer);
 	rings[offsetof(struct weft_packet_header, version)] ^= 0xff;
 	r = (struct read_back){0};
@@ -789,15 +789,15 @@ static void test_damaged_packets(void **state)
 	assert_true(r.events.count > 100 && r.events.count < 800);
 	assert_int_equal(r.events.items[r.events.count - 1].op, WEFT_OP_LABEL);
 	forget(&r);
-	/* So does a class of streams that no format has. */
+	/* An unknown stream class hides only its own packet, too. */
 	memcpy(copy, buffer, sizeof buffer);
 	((struct weft_packet_header *)(void *)rings)->stream_id = 99;
 	r = read_memory(copy, sizeof copy);
 	assert_int_equal(r.info->skipped_count, 1);
-	assert_non_null(strstr(r.info->skipped[0].where.what, "no known class"));
+	assert_non_null(strstr(r.info->skipped[0].where.what, "an unknown class"));
 	assert_true(r.events.count > 100 && r.events.count < 800);
 	forget(&r);
-	/* One that has a header and nothing else ends where it says. */
+	/* A packet with only a header ends where the header says. */
 	static uint64_t longer[sizeof(struct weft_packet_header) / 8 + 4096];
 	struct weft_packet_header *alone = (struct weft_packet_header *)(void *)longer;
 	memcpy(alone, rings, sizeof *alone);
@@ -811,12 +811,12 @@ static void test_damaged_packets(void **state)
 	assert_int_equal(r.events.count, whole.events.count);
 	forget(&whole);
 	forget(&r);
-	/* Less content than a header has is none. */
+	/* Content shorter than a header is invalid. */
 	memcpy(copy, buffer, sizeof buffer);
 	((struct weft_packet_header *)(void *)rings)->content_size = 8;
 	r = read_memory(copy, sizeof copy);
 	assert_int_equal(r.info->skipped_count, 1);
-	assert_non_null(strstr(r.info->skipped[0].where.what, "content size is impossible"));
+	assert_non_null(strstr(r.info->skipped[0].where.what, "impossible content size"));
 	forget(&r);
 	memcpy(copy, buffer, sizeof buffer);
 	const unsigned char big[] = {0xC1, 0xFC, 0x1F, 0xC1};
@@ -826,8 +826,8 @@ static void test_damaged_packets(void **state)
 	assert_non_null(strstr(err.what, "big-endian"));
 }
 
-/* A hole is no damage; a byte in it that is not zero is, wherever it stands. */
-static void test_bytes_in_holes_are_told(void **state)
+/* A hole is no damage; a non-zero byte in a hole is, at every position. */
+static void test_bytes_in_holes_are_reported(void **state)
 {
 	enum { RECORDED = 16384, HOLE = 8192 };
 	static unsigned char buffer[RECORDED + HOLE] __attribute__((aligned(8)));
@@ -851,7 +851,7 @@ static void test_bytes_in_holes_are_told(void **state)
 	}
 }
 
-/* Records in a child that ends without a stop, as a power-off would. */
+/* Records in a child that ends without a stop, like a power failure. */
 static void record_unfinished(struct weft_record_options options, int count)
 {
 	options.directory = directory;
@@ -890,8 +890,8 @@ static void put_page(unsigned file, long page, const unsigned char bytes[4096])
 	assert_int_equal(fclose(f), 0);
 }
 
-/* The machine lost power when a packet's header had been written back, and a page of its events had not. */
-static void test_pages_that_never_reached_the_disk(void **state)
+/* The machine lost power after writing back the header of a packet, but not a page of its events. */
+static void test_pages_missing_on_disk_are_noticed(void **state)
 {
 	enum { PACKETS = 4, PAGES = 4 };
 	static const unsigned char zeros[4096];
@@ -908,19 +908,19 @@ static void test_pages_that_never_reached_the_disk(void **state)
 			get_page(file, at, page);
 			put_page(file, at, zeros);
 			struct read_back r = read_directory(directory);
-			/* Whatever is read was recorded, and no event twice. */
+			/* Every event that is read was recorded, and no event is read twice. */
 			for (size_t i = 0; i < r.events.count; i++) {
 				const struct weft_event *e = &r.events.items[i];
 				assert_true(e->op == WEFT_OP_AWAIT && e->b == e->a + 1 && (i == 0 || e->a > e[-1].a));
 			}
 			missed += r.events.count < all;
 			assert_int_equal(r.info->skipped_count > 0, r.events.count < all);
-			/* What is missing is counted, but for the newest packet: how much was in it nobody knows. */
+			/* Missing events are counted, except in the newest packet, whose event count is unknown. */
 			unfinished += r.info->streams[0].lost_overwritten + r.events.count < 40000;
 			forget(&r);
 			put_page(file, at, page);
 		}
-	/* Or the page has what the ring's round before left in it: here the events of an older packet, at the same place. */
+	/* Or the page still has the previous lap of the ring: here the events of an older packet, at the same place. */
 	unsigned noticed = 0;
 	for (unsigned file = 0; file < PACKETS; file++)
 		for (unsigned other = 0; other < PACKETS; other++) {
@@ -936,14 +936,14 @@ static void test_pages_that_never_reached_the_disk(void **state)
 			forget(&r);
 			put_page(file, 2, page);
 		}
-	/* Not where nothing was changed, perhaps not in the newest packet. */
+	/* Not noticed where nothing changed, and perhaps in the newest packet. */
 	assert_true(noticed >= (PACKETS - 1) * (PACKETS - 1));
-	/* In the newest packet some pages may not have been reached. */
+	/* Some pages of the newest packet may not have been used. */
 	assert_true(missed >= (PACKETS - 1) * (PAGES - 1) && unfinished <= PAGES - 1);
 }
 
-/* The program dies at the n-th look at the clock: between any two steps of starting, of recording and of going on to another
- * packet or file. */
+/* The program dies at its n-th clock reading: between any two steps of starting, recording and switching to another packet or
+ * file. */
 static unsigned looks_left;
 
 static uint64_t deadly_clock(void)
@@ -953,7 +953,7 @@ static uint64_t deadly_clock(void)
 	return ++ticks;
 }
 
-static void test_killed_at_any_look_at_the_clock(void **state)
+static void test_kill_at_any_clock_reading_is_readable(void **state)
 {
 	enum { EVENTS = 900, START = 40, SPAN = 50 };
 	const struct weft_record_options modes[] = {
@@ -962,7 +962,7 @@ static void test_killed_at_any_look_at_the_clock(void **state)
 	};
 	unsigned whole = 0, ended = 0;
 	for (size_t m = 0; m < 2; m++)
-		/* A packet is full after 264 events or so: all looks there, and some of the others. */
+		/* A packet is full after about 264 events: all clock readings around a switch, and some of the others. */
 		for (unsigned look = 1; look < EVENTS + 100; look += look < START || look % 264 < SPAN ? 1 : 13) {
 			remove_tree(directory);
 			pid_t child = fork();
@@ -1002,7 +1002,7 @@ static void test_killed_at_any_look_at_the_clock(void **state)
 	assert_true(whole > 200 && ended > 2);
 }
 
-static void test_killed_program(void **state)
+static void test_killed_program_leaves_its_events(void **state)
 {
 	int ends[2];
 	assert_int_equal(pipe(ends), 0);
@@ -1047,7 +1047,7 @@ static void block(void)
 	usleep(20000);
 }
 
-/* Pages that nobody has touched yet. */
+/* Touches new pages. */
 static void touch(void)
 {
 	enum { PAGES = 3000 };
@@ -1058,7 +1058,7 @@ static void touch(void)
 	for (size_t i = 0; i < PAGES; i++)
 		memory[i * page] = 1;
 	munmap((void *)memory, PAGES * page);
-	usleep(2000); /* so that it is long on any machine */
+	usleep(2000); /* long enough on every machine */
 }
 
 struct told {
@@ -1078,14 +1078,14 @@ static struct told told_of(const struct weft_event *event)
 	return told;
 }
 
-/* Is never through, so that each event takes the slow path. */
+/* Never finishes, so that each event takes the slow path. */
 static uint64_t list_for_ever(void *data, uint64_t cursor, unsigned budget)
 {
 	return 1;
 }
 
-/* A run that was long because the machine was busy is told apart from one that worked, or blocked. */
-static void test_what_became_of_long_rounds(void **state)
+/* A long iteration on a busy machine has other CPU times than one that computed or blocked. */
+static void test_long_iterations_have_their_cpu_times(void **state)
 {
 	void (*const rounds[])(void) = {compute, block, touch};
 	start((struct weft_record_options){0});
@@ -1112,7 +1112,7 @@ static void test_what_became_of_long_rounds(void **state)
 	forget(&r);
 }
 
-static void test_short_rounds_are_not_told_of(void **state)
+static void test_short_iterations_are_not_recorded(void **state)
 {
 	start((struct weft_record_options){0});
 	size_t long_ones = 0;
@@ -1128,8 +1128,8 @@ static void test_short_rounds_are_not_told_of(void **state)
 	forget(&r);
 }
 
-/* Who never says that a sleep is over is told of every 10 ms at most, but for its first round. */
-static void test_rounds_that_nobody_begins(void **state)
+/* A program that never records the end of a sleep gets a record every 10 ms at most, except for its first iteration. */
+static void test_iterations_without_resume_are_limited(void **state)
 {
 	start((struct weft_record_options){0});
 	int64_t begin_ns = now_ns(CLOCK_MONOTONIC_RAW);
@@ -1145,7 +1145,7 @@ static void test_rounds_that_nobody_begins(void **state)
 	forget(&r);
 }
 
-static void test_a_signal_that_ends_the_program_is_told(void **state)
+static void test_fatal_signal_is_recorded(void **state)
 {
 	static const struct {
 		int number;
@@ -1155,7 +1155,7 @@ static void test_a_signal_that_ends_the_program_is_told(void **state)
 		pid_t child = fork();
 		if (child == 0) {
 			setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-			signal(deadly[i].number, SIG_DFL); /* the framework has actions */
+			signal(deadly[i].number, SIG_DFL); /* the test framework has its own actions */
 			if (weft_start(&(struct weft_record_options){.directory = directory, .overwrite = true}) < 0)
 				_exit(1);
 			weft_run(9);
@@ -1185,7 +1185,7 @@ static void test_a_signal_that_ends_the_program_is_told(void **state)
 	}
 }
 
-static void test_start_and_stop_often(void **state)
+static void test_repeated_start_and_stop_work(void **state)
 {
 	for (int i = 0; i < 300; i++) {
 		start((struct weft_record_options){.overwrite = true, .size_bytes = 16384, .packets = 2});
@@ -1205,7 +1205,7 @@ static void test_start_and_stop_often(void **state)
 
 /* ---- Texts ---- */
 
-static void test_odd_texts(void **state)
+static void test_long_and_invalid_texts_are_kept(void **state)
 {
 	static char big[100000];
 	memset(big, 'x', sizeof big - 1);
@@ -1228,7 +1228,7 @@ static void test_odd_texts(void **state)
 	forget(&r);
 }
 
-static void test_errno_is_kept(void **state)
+static void test_errno_is_preserved(void **state)
 {
 	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .size_bytes = 16384, .packet_bytes = 8192});
 	errno = 1234;
@@ -1238,7 +1238,7 @@ static void test_errno_is_kept(void **state)
 	assert_int_equal(errno, 1234);
 }
 
-/* ---- What is pending ---- */
+/* ---- Pending promises ---- */
 
 struct runtime {
 	weft_id forgotten, waits_for;
@@ -1250,7 +1250,7 @@ struct runtime {
 static uint64_t list_pending(void *data, uint64_t cursor, unsigned budget)
 {
 	struct runtime *runtime = data;
-	/* Who is done in one call is not asked for more. */
+	/* After a complete list in one call, the budget does not grow. */
 	runtime->budget = runtime->calls++ > 0 ? runtime->budget : budget;
 	assert_true(cursor == 0 && budget >= 1 && budget == runtime->budget);
 	weft_pending(WEFT_SYSTEM_ID, runtime->forgotten, WEFT_KIND_REQUEST, runtime->site, runtime->since, "forgotten");
@@ -1258,7 +1258,7 @@ static uint64_t list_pending(void *data, uint64_t cursor, unsigned budget)
 	return 0;
 }
 
-static void test_ring_remembers_what_is_pending(void **state)
+static void test_ring_repeats_pending_promises(void **state)
 {
 	struct runtime runtime = {.forgotten = 77, .waits_for = 78, .site = WEFT_SITE(), .since = weft_now()};
 	weft_list_pending(list_pending, &runtime);
@@ -1278,13 +1278,13 @@ static void test_ring_remembers_what_is_pending(void **state)
 			assert_int_equal(e->b, 77);
 			assert_int_equal(e->kind, WEFT_KIND_REQUEST);
 			assert_true(text_is(e->text, "forgotten"));
-			assert_true(text_is(r.info->sites[e->site].function, "test_ring_remembers_what_is_pending"));
+			assert_true(text_is(r.info->sites[e->site].function, "test_ring_repeats_pending_promises"));
 			assert_true(e->value > 0 && e->value < r.events.items[0].time_ns);
 		}
 		awaited += e->op == WEFT_OP_STILL_AWAITS && e->a == 77 && e->b == 78;
 	}
 	assert_true(told >= 1 && told == awaited);
-	/* Twice a lap at most. */
+	/* Twice per lap at most. */
 	assert_true(told <= 3);
 	assert_in_range(runtime.calls * 10, 200000 / r.events.count * 11, 200000 / r.events.count * 17);
 	forget(&r);
@@ -1302,8 +1302,8 @@ static uint64_t list_one(void *data, uint64_t cursor, unsigned budget)
 	return 0;
 }
 
-/* What a program tells itself, and what libweft-hook.so tells of its libuv, both stay in the ring. */
-static void test_what_two_lists_tell_stays(void **state)
+/* The pending list of the program and the list of libweft-hook.so for its libuv both stay in the ring. */
+static void test_both_pending_lists_are_recorded(void **state)
 {
 	weft_list_pending(list_ten, NULL);
 	weft__list_pending_beside(list_one, NULL);
@@ -1323,12 +1323,12 @@ static void test_what_two_lists_tell_stays(void **state)
 			assert_in_range(told[id], is_ended ? 0 : 1, is_ended ? 0 : 3);
 		assert_in_range(told[77], 1, 3);
 		forget(&r);
-		weft_list_pending(NULL, NULL); /* the program's own; the other one goes on */
+		weft_list_pending(NULL, NULL); /* removes the program's own list; the other one stays */
 	}
 	weft__list_pending_beside(NULL, NULL);
 }
 
-static void test_all_that_is_pending_is_told_when_recording_begins(void **state)
+static void test_start_records_all_pending_promises(void **state)
 {
 	weft_list_pending(list_ten, NULL);
 	start((struct weft_record_options){.size_bytes = 1 << 16, .packets = 8});
@@ -1357,7 +1357,7 @@ static uint64_t note_where(void *data, uint64_t cursor, unsigned budget)
 	return 0;
 }
 
-static void test_pending_is_told_wherever_a_runtime_is_at_rest_and_nowhere_else(void **state)
+static void test_pending_is_listed_only_at_rest(void **state)
 {
 	static const enum weft_op at_rest[] = {WEFT_OP_RUN, WEFT_OP_READ, WEFT_OP_SIGNAL, WEFT_OP_IDLE, WEFT_OP_RESUME};
 	for (size_t k = 0; k < sizeof at_rest / sizeof *at_rest; k++) {
@@ -1395,7 +1395,7 @@ static void *create_two(void *ids)
 	return NULL;
 }
 
-static void test_ids_differ_where_there_is_no_stream(void **state)
+static void test_ids_differ_without_a_stream(void **state)
 {
 	static uint64_t buffer[8192];
 	weft_id ids[2];
@@ -1407,51 +1407,51 @@ static void test_ids_differ_where_there_is_no_stream(void **state)
 	assert_true(ids[0] > 0 && ids[1] > 0 && ids[0] != ids[1] && ids[0] != mine && ids[1] != mine);
 }
 
-/* record_test [PATTERN]: the tests of that name, in which * stands for anything. */
+/* record_test [PATTERN]: runs the tests whose names match the pattern; * stands for any text. */
 int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_every_call),
-	    TEST(test_creation_knows_its_site),
-	    TEST(test_a_creation_without_a_site_has_none),
-	    TEST(test_a_part_knows_its_owner_and_its_place),
-	    TEST(test_callers_are_told_by_their_places),
-	    TEST(test_the_last_file_is_missed),
-	    TEST(test_ids_beyond_32_bits),
-	    TEST(test_what_start_refuses),
+	    TEST(test_every_call_is_recorded),
+	    TEST(test_creation_has_its_site),
+	    TEST(test_creation_without_a_site_has_none),
+	    TEST(test_internal_promise_has_owner_and_site),
+	    TEST(test_callers_have_sites),
+	    TEST(test_missing_last_file_is_a_gap),
+	    TEST(test_ids_beyond_32_bits_are_kept),
+	    TEST(test_invalid_options_are_refused),
 	    TEST(test_ring_keeps_the_newest),
 	    TEST(test_growing_keeps_the_oldest),
 	    TEST(test_growing_fills_a_buffer_and_keeps_the_oldest),
-	    TEST(test_buffer_of_the_callers),
-	    TEST(test_clock_gaps_and_steps),
-	    TEST(test_packets_alone_tell_the_time_of_day),
-	    TEST(test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day),
-	    TEST(test_a_packet_is_locked_before_it_is_reused),
-	    TEST(test_threads_come_and_go),
-	    TEST(test_a_stop_gives_back_the_room_of_os_threads_that_wait),
-	    TEST(test_thread_without_room),
-	    TEST(test_ids_differ_where_there_is_no_stream),
-	    TEST(test_fork_leaves_the_trace_alone),
-	    TEST(test_fork_behind_our_back),
-	    TEST(test_full_disk),
-	    TEST(test_disk_that_fills_up),
-	    TEST(test_damaged_packets),
-	    TEST(test_bytes_in_holes_are_told),
-	    TEST(test_pages_that_never_reached_the_disk),
-	    TEST(test_killed_at_any_look_at_the_clock),
-	    TEST(test_killed_program),
-	    TEST(test_what_became_of_long_rounds),
-	    TEST(test_short_rounds_are_not_told_of),
-	    TEST(test_rounds_that_nobody_begins),
-	    TEST(test_a_signal_that_ends_the_program_is_told),
-	    TEST(test_start_and_stop_often),
-	    TEST(test_odd_texts),
-	    TEST(test_errno_is_kept),
-	    TEST(test_ring_remembers_what_is_pending),
-	    TEST(test_what_two_lists_tell_stays),
-	    TEST(test_all_that_is_pending_is_told_when_recording_begins),
-	    TEST(test_pending_is_told_wherever_a_runtime_is_at_rest_and_nowhere_else),
+	    TEST(test_caller_buffer_is_used),
+	    TEST(test_clock_gaps_and_steps_are_kept),
+	    TEST(test_packet_headers_have_the_time_of_day),
+	    TEST(test_hasty_frequency_is_corrected_by_time_of_day),
+	    TEST(test_packet_is_locked_before_reuse),
+	    TEST(test_short_threads_reuse_streams),
+	    TEST(test_stop_releases_space_of_idle_threads),
+	    TEST(test_thread_without_a_stream_counts_losses),
+	    TEST(test_ids_differ_without_a_stream),
+	    TEST(test_fork_child_does_not_record),
+	    TEST(test_fork_without_handlers_does_not_record),
+	    TEST(test_full_disk_fails_the_start),
+	    TEST(test_disk_filling_up_loses_the_rest),
+	    TEST(test_damaged_packets_are_skipped),
+	    TEST(test_bytes_in_holes_are_reported),
+	    TEST(test_pages_missing_on_disk_are_noticed),
+	    TEST(test_kill_at_any_clock_reading_is_readable),
+	    TEST(test_killed_program_leaves_its_events),
+	    TEST(test_long_iterations_have_their_cpu_times),
+	    TEST(test_short_iterations_are_not_recorded),
+	    TEST(test_iterations_without_resume_are_limited),
+	    TEST(test_fatal_signal_is_recorded),
+	    TEST(test_repeated_start_and_stop_work),
+	    TEST(test_long_and_invalid_texts_are_kept),
+	    TEST(test_errno_is_preserved),
+	    TEST(test_ring_repeats_pending_promises),
+	    TEST(test_both_pending_lists_are_recorded),
+	    TEST(test_start_records_all_pending_promises),
+	    TEST(test_pending_is_listed_only_at_rest),
 	};
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

@@ -63,7 +63,7 @@ static void start(struct weft_record_options options)
 		fail_msg("%d: %s", status, weft_start_error());
 }
 
-/* A trace that was read whole. */
+/* A completely read trace. */
 struct read_back {
 	struct weft_trace *trace;
 	const struct weft_trace_info *info;

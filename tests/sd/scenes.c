@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/wait.h>
+#include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
@@ -233,12 +234,24 @@ static void turned(void)
 	puts("awake");
 }
 
+/* ---- A program that notifies systemd, and has a loop of its own ---- */
+
+static void notifies(void)
+{
+	struct epoll_event ready;
+	const int epoll = epoll_create1(0);
+	sd_notify(0, "READY=1");
+	epoll_wait(epoll, &ready, 1, 10);
+	close(epoll);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenes[] = {{"kinds", kinds}, {"spin_defer", spin_defer}, {"spin_fd", spin_fd}, {"load", load}, {"turned", turned}};
+	} scenes[] = {{"kinds", kinds}, {"spin_defer", spin_defer}, {"spin_fd", spin_fd}, {"load", load}, {"turned", turned},
+	    {"notifies", notifies}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name)) {
 			scenes[i].run();

@@ -15,13 +15,13 @@ import tempfile
 
 from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need, until
 
-# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+# A busy machine delays everything: only delays that no healthy run has are alarms here.
 LATE = '2s'
 
 
-def taken(trace):
+def complete_trace(trace):
     copies = trace.ask('info', '--json')[0]['runtimes']
-    if not re.search(r'sd-event \S+: (\d+) of \1 calls', copies):
+    if not re.search(r'sd-event \d+: (\d+) of \1 calls', copies):
         fail(f'not all was taken: {copies}')
     expect(trace.lost(), 0, 'events lost')
     return trace
@@ -35,7 +35,7 @@ def record(weft, program, name, folder):
     plain = subprocess.run([program, name], stdout=subprocess.PIPE, env=ENV, timeout=PATIENCE, check=True).stdout
     recording = Recording(weft, os.path.join(folder, name), [program, name])
     expect((recording.status, recording.out), (0, plain), f'what {name} does')
-    return taken(recording.trace('sd_scenes'))
+    return complete_trace(recording.trace('sd_scenes'))
 
 
 def scenes(weft, folder, program):
@@ -49,7 +49,7 @@ def scenes(weft, folder, program):
     expect(found['process ']['created_by'], read['promise'], 'who makes the child')
     expect({label: len(p['running']) for label, p in found.items() if label in ('signal 10', 'defer', 'exit', '100 s', 'process ', 'watch /tmp/sd-')},
            {'signal 10': 1, 'defer': 1, 'exit': 1, '100 s': 0, 'process ': 1, 'watch /tmp/sd-': 1}, 'how often handlers run')
-    # What runs before and after its loop in a handler is one; the source goes in its own handler.
+    # The code of a handler before and after its nested loop is one run; the source is freed in its own handler.
     expect((len(found['10 ms tick']['running']), len(read['running'])), (5, 2), 'how often handlers run')
     if not read['end_ns'] < loop['end_ns'] < found['signal 10']['end_ns'] or len(found['post']['running']) < 6:
         fail(f'when what ends: {found}')
@@ -60,6 +60,9 @@ def scenes(weft, folder, program):
     if 'scenes.c' not in (found['10 ms tick']['site'] or {}).get('file', ''):
         fail(f'where the timer was made: {found["10 ms tick"]}')
     healthy(trace)
+
+    recording = Recording(weft, os.path.join(folder, 'notifies'), [program, 'notifies'])
+    expect((recording.status, recording.trace('sd_scenes').ask('info', '--json')[0].get('runtimes', '')), (0, ''), 'runtimes of a program that only notifies systemd')
 
     for name, kind, label in (('spin_defer', 'condition', 'defer'), ('spin_fd', 'poll', 'pipe')):
         trace = record(weft, program, name, folder)
@@ -73,13 +76,13 @@ def scenes(weft, folder, program):
     expect([name for name in trace.findings(LATE) if name == 'spin'], [], 'spins in a program under load')
     healthy(trace)
 
-    # What a loop that is called turn by turn waits for is told while it sleeps.
+    # A loop that is called iteration by iteration records its inputs while it sleeps.
     recording = Recording(weft, os.path.join(folder, 'turned'), [program, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
     until(lambda: recording.trace('sd_scenes').kept_by('sd_event_run, turn by turn') == ['100 s', 'pipe'], 'what the loop waits for is told')
     recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
     expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
-    expect(taken(recording.trace('sd_scenes')).findings(LATE), {}, 'what is found in turned')
+    expect(complete_trace(recording.trace('sd_scenes')).findings(LATE), {}, 'what is found in turned')
 
 
 CLERK = """
@@ -102,7 +105,7 @@ loop.run()
 
 
 def busctl(weft, folder):
-    """It calls a program of GLib: the traces of both are one."""
+    """busctl calls a program of GLib: both traces join."""
     need('busctl'), need('gdbus')
     if subprocess.run(['/usr/bin/python3', '-c', 'import gi; from gi.repository import Gio'], stderr=subprocess.DEVNULL, check=False).returncode:
         print('SKIPPED: Python has no gi')
@@ -115,7 +118,7 @@ def busctl(weft, folder):
     recording = Recording(weft, os.path.join(folder, 'traces'), [need('dbus-run-session'), '--', 'sh', '-c', script])
     expect(recording.err.count(b'it is wrong'), 1, 'what the second call says')
     for path in recording.traces('busctl'):
-        healthy(taken(Trace(recording.weft, os.path.dirname(path))))
+        healthy(complete_trace(Trace(recording.weft, os.path.dirname(path))))
     session = Trace(weft, os.path.join(folder, 'traces'))
     for method, end in (('Quick', 'resolved'), ('Wrong', 'failed')):
         asked, served = session.promise('request', f'org.example.Clerk.{method} @'), session.promise('request', f'serve org.example.Clerk.{method}')
@@ -139,7 +142,7 @@ exec /lib/systemd/systemd-networkd
 
 
 def need_network():
-    """How to be in a network of one's own that nobody else sees."""
+    """Returns the command for a private network."""
     daemon = '/lib/systemd/systemd-networkd'
     own = [need('unshare'), '--net', '--mount', '--propagation', 'private']
     need(daemon), need('ip')
@@ -151,9 +154,9 @@ def need_network():
 
 
 def networkd(weft, folder):
-    """It gives an address to itself."""
+    """networkd assigns an address to itself."""
     own = need_network()
-    os.chmod(folder, 0o711)  # it becomes another user
+    os.chmod(folder, 0o711)  # it changes to another user
     traces = os.path.join(folder, 'traces')
     recording = Recording(weft, traces, ['sh', '-c', NETWORK], wait=False, before=own)
     got = b''
@@ -167,7 +170,7 @@ def networkd(weft, folder):
     expect(len(folders), 1, 'traces of the daemon')
     os.kill(int(folders[0].rsplit('-', 1)[1]), 15)
     recording.process.communicate(timeout=PATIENCE)
-    trace = taken(Trace(weft, folders[0]))
+    trace = complete_trace(Trace(weft, folders[0]))
     for kind, label in (('loop', 'sd_event_loop'), ('connection', 'udp 0.0.0.0:67'), ('timer', 'dhcp4-resend-timer'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')):
         expect({p['end'] for p in trace.promises(kind, label)}, {'resolved'}, f'how {label} ends')
     message = trace.promises('poll', 'dhcp4-receive-message')
@@ -178,7 +181,7 @@ def networkd(weft, folder):
 
 
 def stands_by(weft, folder):
-    """networkd is told to record while it sleeps, twice: what it waits for is told at once."""
+    """networkd starts recording while it sleeps, twice: its inputs are recorded at once."""
     own = need_network()
     os.chmod(folder, 0o711)
     traces = os.path.join(folder, 'traces')

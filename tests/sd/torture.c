@@ -1,4 +1,4 @@
-/* torture.c [rounds]: what programs may do to sd-event, whoever looks on.  What it prints depends on nothing but the rounds.
+/* torture.c [rounds]: allowed uses of sd-event, with or without recording.  The output depends only on the rounds.
  * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *data)
 	return read(fd, &byte, 1) == 1 ? on_defer(source, data) : -1;
 }
 
-/* In a handler: references come and go, sources are added, changed and dropped, also the one that runs. */
+/* In a handler: references are taken and dropped; sources, also the running one, are added, changed and dropped. */
 static int on_time(sd_event_source *source, uint64_t us, void *data)
 {
 	struct own *own = data;
@@ -71,7 +71,7 @@ static int on_time(sd_event_source *source, uint64_t us, void *data)
 		check(sd_event_source_set_floating(own->sources[place], 0));
 	}
 	check(sd_event_add_defer(own->event, NULL, on_defer, own));
-	sd_event_source_unref(source); /* it runs */
+	sd_event_source_unref(source); /* the running source */
 	return sd_event_add_time(own->event, &own->sources[SOURCES - 1], CLOCK_MONOTONIC, 0, 0, on_time, own);
 }
 

@@ -23,8 +23,8 @@ def record(name, folder, out=b'done\n'):
     return recording
 
 
-def test(folder):
-    # Each way to sleep is a sleep, and what is between them is work.
+def test_scenes(folder):
+    # Each kind of sleep is a sleep, and the time between them is work.
     recording = record('ways', folder)
     trace = recording.trace('thread_scenes')
     main = trace.promise('thread', 'main')
@@ -33,16 +33,16 @@ def test(folder):
     expect(len(slept), 11, f'sleeps in {stretches}')
     worked = [end - begin for begin, end in main['running'] if end - begin >= 4 * MS]
     expect(len(worked), 11, f'stretches of work in {main["running"]}')
-    if b'no promises were seen' not in recording.err:
+    if b'no promises, only the activity' not in recording.err:
         fail(f'nobody says that there were no promises: {recording.err}')
     expect(trace.findings(), {}, 'what is found')
 
-    # So is each in which another OS thread has to act: locks, a barrier, a condition of C11, a pipe, a socket.
+    # Sleeps that another OS thread ends: locks, a barrier, a C11 condition, a pipe, a socket.
     trace = record('helped', folder).trace('thread_scenes')
     running = trace.promise('thread', 'main')['running']
     stretches = [(a[1], b[0]) for a, b in zip(running, running[1:])]
     slept = [end - begin for begin, end in stretches if end - begin >= 29 * MS]
-    worked = [end - begin for begin, end in running if end - begin >= 4 * MS]  # the first OS thread begins the recording
+    worked = [end - begin for begin, end in running if end - begin >= 4 * MS]  # the first OS thread starts the recording
     if len(slept) < 7 or len(worked) < 6:
         fail(f'sleeps and stretches of work: {running}')
     others = trace.promises('thread', 'thread_scenes')
@@ -58,7 +58,7 @@ def test(folder):
             if recording.status or len(slept) != 3 or min(slept[1:]) < 29 * MS:
                 fail(f'waits for an io_uring: {running}')
 
-    # OS threads that never sleep are there as a whole, and who joins them waits for them.
+    # OS threads without sleep are complete, and the joining thread waits for them.
     trace = record('threads', folder).trace('thread_scenes')
     main, named, unnamed = trace.promise('thread', 'main'), trace.promise('thread', 'worker'), trace.promise('thread', 'thread_scenes')
     for thread in (named, unnamed):
@@ -66,7 +66,7 @@ def test(folder):
         worked = sum(end - begin for begin, end in thread['running'])
         if worked < 20 * MS or worked < 0.9 * (thread['end_ns'] - thread['running'][0][0]):
             fail(f'it works for {worked} ns of {thread["running"]}')
-    # In the picture one that is called as the program is has its number.
+    # In the picture a thread with the name of the program has its number.
     picture = os.path.join(folder, 'threads.svg')
     subprocess.run([weft, 'render', trace.path, '-o', picture, '--size=1280x1000'], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(picture, encoding='utf-8') as file:
@@ -76,9 +76,10 @@ def test(folder):
     if main['running'][1][0] < named['end_ns']:
         fail('main goes on before it has joined')
 
-    # Who has a lock that somebody waits for is known, and nothing is left of waits that are over.
+    # The owner of an awaited lock is known, and finished waits leave nothing.
     found = record('locks', folder).trace('thread_scenes').findings()
-    names = ['writer' in found['deadlock'][0]['title'], 'reader' in found['deadlock'][0]['title'], found['deadlock'][0]['sure']] if 'deadlock' in found else []
+    told = ' '.join(line['text'] for line in found['deadlock'][0]['evidence'] if line['role'] == 'cause') if 'deadlock' in found else ''
+    names = ['"writer" takes lock' in told, '"reader" takes lock' in told, found['deadlock'][0]['sure']] if told else []
     expect(names, [True, True, True], f'who holds what: {found}')
     trace = record('order', folder).trace('thread_scenes')
     expect(trace.alarms(), [], 'what is found where all ends well')
@@ -86,7 +87,7 @@ def test(folder):
     if ops.count('hold') < 10 or ops.count('hold') != ops.count('release'):
         fail(f'{ops.count("hold")} holds, {ops.count("release")} releases')
 
-    # What is always ready is no sleep, and costs next to nothing.
+    # An always ready descriptor is no sleep, and costs next to nothing.
     trace = record('ready', folder, b'100000\n').trace('thread_scenes')
     events = trace.ask('info', '--json')[0]['events']
     if events > 100:
@@ -95,7 +96,7 @@ def test(folder):
     if running[-1][0] - running[-2][1] < 29 * MS:
         fail(f'the sleep after that is not seen: {running}')
 
-    # No trace of a program that has neither a loop nor OS threads.
+    # A program without a loop and without OS threads has no trace.
     recording = record('plain', folder, b'3\n')
     expect(recording.traces(), [], 'traces of a plain program')
     if b'recorded nothing' not in recording.err:
@@ -112,4 +113,4 @@ def test(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-base-') as place:
-    test(place)
+    test_scenes(place)

@@ -18,7 +18,7 @@ import time
 
 from recorded import ENV, PATIENCE, Recording, expect, fail, free_port, need, need_way, until
 
-# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+# A busy machine delays everything: only delays that no healthy run has are alarms here.
 LATE = '2s'
 CLIENTS, REQUESTS = 4, 50
 BODY = b'hello from weft\n' * 1000
@@ -39,7 +39,7 @@ def listens(port):
 
 
 def in_parallel(ask):
-    """What each of the clients is answered."""
+    """Runs `ask` in all clients, and returns the answers."""
     answers = [[] for _ in range(CLIENTS)]
 
     def client(number):
@@ -54,7 +54,7 @@ def in_parallel(ask):
 
 
 def get(port, address='/file'):
-    """As a client: the same connection for all requests, the last one closes it."""
+    """Asks as a client: one connection for all requests, closed by the last one."""
 
     def ask(_):
         connection = http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
@@ -79,7 +79,7 @@ def publish(folder):
 
 
 def unprivileged(folder):
-    """What a command begins with that refuses to be run by root."""
+    """Returns the prefix of a command that refuses to run as root."""
     if os.getuid() != 0:
         return []
     need_way(sys.argv[2])
@@ -87,7 +87,7 @@ def unprivileged(folder):
     return [need('setpriv'), '--reuid=65534', '--regid=65534', '--clear-groups']
 
 
-# Each: (command, port, what a client asks, what is answered, the signal that ends it).
+# Each: (command, port, the client's function, the expected answer, the signal that ends it).
 def nginx(folder):
     port, root = free_port(), publish(folder)
     conf = write(os.path.join(folder, 'nginx.conf'), f'''daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 2; {"user root;" if os.getuid() == 0 else ""}
@@ -132,7 +132,7 @@ def mosquitto(folder):
         return len(value).to_bytes(2, 'big') + value
 
     def ask(number):
-        """A client of MQTT that publishes, and is told of it."""
+        """An MQTT client that publishes, and receives its message."""
         topic = text(b'topic/%d' % number)
         with socket.create_connection(('127.0.0.1', port), timeout=PATIENCE) as client:
             file = client.makefile('rwb')
@@ -141,17 +141,17 @@ def mosquitto(folder):
                 file.write(packet(kind, body))
                 file.flush()
 
-            def hear():
+            def read_packet():
                 kind, size = file.read(2)
                 return kind, file.read(size)
 
             say(0x10, text(b'MQTT') + b'\x04\x02\x00\x3c' + text(b'client%d' % number))
-            yield hear()
+            yield read_packet()
             say(0x82, b'\x00\x01' + topic + b'\x00')
-            yield hear()
+            yield read_packet()
             for i in range(REQUESTS):
                 say(0x30, topic + b'message %d' % i)
-                yield hear()
+                yield read_packet()
             say(0xe0, b'')
 
     want = [[(0x20, b'\x00\x00'), (0x90, b'\x00\x01\x00')] + [(0x30, text(b'topic/%d' % n) + b'message %d' % i) for i in range(REQUESTS)] for n in range(CLIENTS)]
@@ -196,7 +196,7 @@ def load(process, port, ask):
 
 
 def main_process(process):
-    """The one that the command starts, or has become."""
+    """Returns the process that the command starts, or has become."""
     children = subprocess.run(['ps', '-o', 'pid=', '--ppid', str(process.pid)], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
     return int(children[0]) if children else process.pid
 

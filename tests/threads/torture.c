@@ -1,5 +1,5 @@
-/* torture.c [rounds [brief]]: OS threads in each other's way, whoever looks on.  What it prints depends on nothing but that.
- * SPDX-License-Identifier: ISC */
+/* torture.c [rounds [brief]]: OS threads that disturb each other, with or without recording.  The output depends only on the
+ * arguments. SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static void start(pthread_t *thread, void *(*run)(void *), void *data)
 		abort();
 }
 
-/* ---- Many that come and go: joined, detached, on a small stack, ended from within ---- */
+/* ---- Many short threads: joined, detached, on a small stack, ended by pthread_exit ---- */
 
 static atomic_int ended;
 
@@ -100,7 +100,7 @@ static void turns(void)
 	printf("turns: %d, sum: %d\n", turn, sum);
 }
 
-/* ---- Cancelled in each way to sleep ---- */
+/* ---- Cancellation in each kind of sleep ---- */
 
 static int silent[2];
 
@@ -149,7 +149,7 @@ static void cancelled(void)
 	printf("cancelled: %d\n", count);
 }
 
-/* ---- Signals whose handlers sleep, in OS threads that sleep ---- */
+/* ---- Signals whose handlers sleep, in sleeping OS threads ---- */
 
 static atomic_int handled;
 static atomic_bool enough;
@@ -186,7 +186,7 @@ static void interrupted(void)
 	puts("interrupted");
 }
 
-/* ---- Forks while others have locks; the child has OS threads of its own ---- */
+/* ---- Forks while others hold locks; the child has its own OS threads ---- */
 
 static void *hold_often(void *data)
 {

@@ -14,14 +14,14 @@ version, files = sys.argv[1], sys.argv[2:]
 wrong = []
 
 
-def said(*command):
+def run_tool(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def look(path):
-    """What a checker prints of one file: name and value; a value that begins with "no" is wrong."""
-    header, segments, dynamic = said('readelf', '-hW', path), said('readelf', '-lW', path), said('readelf', '-dW', path)
-    symbols = said('nm', '-D', path)
+def inspect_file(path):
+    """Returns the checks of one file: name and value; a value that starts with "no" is wrong."""
+    header, segments, dynamic = run_tool('readelf', '-hW', path), run_tool('readelf', '-lW', path), run_tool('readelf', '-dW', path)
+    symbols = run_tool('nm', '-D', path)
     is_program = 'INTERP' in segments
     stack = re.search(r'GNU_STACK.* (RWE?)', segments)
     calls = set(re.findall(r' U (\w+)', symbols))
@@ -29,7 +29,7 @@ def look(path):
     checked = [name for name in calls if name.endswith('_chk')]
     landings = ''
     if 'X86-64' in header:
-        code = said('objdump', '-d', '--no-show-raw-insn', path)
+        code = run_tool('objdump', '-d', '--no-show-raw-insn', path)
         names = [name for name in re.findall(r' T (\w+)', symbols)] or ['main']
         entries = dict(re.findall(r'^[0-9a-f]+ <(\w+)>:\n\s*[0-9a-f]+:\s*(\S+)', code, re.M))
         missing = [name for name in names if name in entries and entries[name] != 'endbr64' and not name.startswith('_')]
@@ -45,11 +45,11 @@ def look(path):
 
 
 for path in files:
-    row = look(path)
+    row = inspect_file(path)
     print(f'{os.path.basename(path):26} ' + '  '.join(f'{name}: {value}' for name, value in row.items()))
     wrong += [f'{path}: {name}: {value}' for name, value in row.items() if value.startswith('no') and value != 'nothing to check']
     if os.path.basename(path) == 'weft':
-        told = said(path, '--version').strip()
+        told = run_tool(path, '--version').partition('\n')[0]  # the parts of the build follow
         if told != f'weft {version}':
             wrong.append(f'{path} --version says {told}')
     if 'libweft-record' in path:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""includes_test.py CHECK-INCLUDES: does it catch what it is there to catch?  SPDX-License-Identifier: ISC"""
+"""includes_test.py CHECK-INCLUDES: check-includes finds each kind of wrong include.  SPDX-License-Identifier: ISC"""
 
 import os
 import subprocess
@@ -19,10 +19,10 @@ HOUSE = {
     'src/layout/layout.h': '#include "model/model.h"\n',
     'src/view/view.h': '#include "layout/layout.h"\n',
     'src/draw/draw.h': '#include "view/view.h"\n/* #include <gtk/gtk.h> */\n',
-    'src/analysis/explain.h': '#include "model/model.h"\n',
+    'src/analysis/findings/explain.h': '#include "model/model.h"\n',
     'src/export/mirage.c': '#include "trace/trace.h"\n#include "wire/packet.h"\n#include <zlib.h>\n',
     'backends/cairo/png.c': '#include "draw/draw.h"\n#include <cairo.h>\n',
-    'apps/cli/main.c': '#include "cli.h"\n#include "analysis/explain.h"\n#include "backends/cairo/png.h"\n',
+    'apps/cli/main.c': '#include "cli.h"\n#include "analysis/findings/explain.h"\n#include "backends/cairo/png.h"\n',
     'apps/cli/cli.h': '',
     'examples/echo.c': '#include <weft/record.h>\n#include <uv.h>\n',
 }
@@ -39,7 +39,7 @@ PLANTED = [
     ('src/draw/draw.h', '#include <pango/pangocairo.h>'),
     ('src/view/view.h', '#include <gtk/gtk.h>'),
     ('src/view/view.h', '#include <emscripten/emscripten.h>'),
-    ('src/analysis/explain.h', '#include "layout/layout.h"'),
+    ('src/analysis/findings/explain.h', '#include "layout/layout.h"'),
     ('src/export/mirage.c', '#include "apps/cli/cli.h"'),
     ('src/record/ring.h', '#include <uv.h>'),
     ('src/record/ring.h', '#include <glib.h>'),
@@ -61,11 +61,11 @@ class Includes(unittest.TestCase):
             run = subprocess.run([CHECK, root], capture_output=True, text=True, check=False)
             return run.returncode, run.stdout + run.stderr
 
-    def test_house_stands(self):
+    def test_valid_tree_passes(self):
         status, output = self.check(HOUSE)
         self.assertEqual(status, 0, output)
 
-    def test_planted(self):
+    def test_planted_faults_are_found(self):
         for path, line in PLANTED:
             with self.subTest(path=path, line=line):
                 status, output = self.check({**HOUSE, path: HOUSE.get(path, '') + '/* */ \n' + line + '\n'})

@@ -71,7 +71,7 @@ for name in at:
     path = os.path.join(build, 'docs', 'man', name)
     if os.path.exists(path):
         said = subprocess.run(['mandoc', '-T', 'lint', '-W', 'warning', path], stdout=subprocess.PIPE, text=True).stdout
-        # A page that is the same at each build has no date.
+        # A page that is the same in each build has no date.
         faults += [line for line in said.splitlines() if 'missing date' not in line]
 if faults:
     sys.exit('\n'.join(faults))

@@ -14,7 +14,7 @@ source, build, libdir = sys.argv[1:4]
 meson = sys.argv[4:]
 
 
-def lines(*path):
+def nonempty_lines(*path):
     with open(os.path.join(source, *path), encoding='utf-8') as file:
         return [line.strip() for line in file if line.strip()]
 
@@ -27,14 +27,14 @@ def symbols():
     for package, listed in {
         'record': 'record/symbols.txt', 'promise': 'promise/symbols.txt', 'uv': 'promise/symbols-uv.txt', 'xen': 'xen/symbols.txt',
     }.items():
-        of_package = [line.split('@')[0] for line in lines('debian', f'libweft-{package}0.symbols')[2:]]
-        of_library = lines('tests', *listed.split('/'))
+        of_package = [line.split('@')[0] for line in nonempty_lines('debian', f'libweft-{package}0.symbols')[2:]]
+        of_library = nonempty_lines('tests', *listed.split('/'))
         if of_package != of_library:
             fail(f'debian/libweft-{package}0.symbols and tests/{listed} differ in {sorted(set(of_package) ^ set(of_library))}')
 
 
 def files():
-    """What is installed, as it would be under /usr of a Debian."""
+    """Returns the installed files, as under /usr of a Debian."""
     got = json.loads(subprocess.run([*meson, 'introspect', '--installed', build], check=True, stdout=subprocess.PIPE).stdout)
     prefix = next(option['value'] for option in json.loads(
         subprocess.run([*meson, 'introspect', '--buildoptions', build], check=True, stdout=subprocess.PIPE).stdout) if option['name'] == 'prefix')
@@ -44,11 +44,11 @@ def files():
 
 
 def packages():
-    names = {line.split()[1] for line in lines('debian', 'control') if line.startswith('Package: ')}
+    names = {line.split()[1] for line in nonempty_lines('debian', 'control') if line.startswith('Package: ')}
     lists = {os.path.basename(path)[:-len('.install')]: path for path in glob.glob(os.path.join(source, 'debian', '*.install'))}
     if names != set(lists):
         fail(f'debian/control and the lists of files name other packages: {sorted(names ^ set(lists))}')
-    wanted = [(package, line) for package in lists for line in lines('debian', package + '.install') if line.startswith('usr/')]
+    wanted = [(package, line) for package in lists for line in nonempty_lines('debian', package + '.install') if line.startswith('usr/')]
     used = set()
     installed = sorted(files())
     for path in installed:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a shared library exports is what stands in its list: a name that goes breaks programs, one that comes is a promise.
+"""A shared library exports the names of its list: a removed name breaks programs, and a new name is a commitment.
 
 	symbols_test.py [--record] LIST LIBRARY [LIST LIBRARY]...
 

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from http_server import Client, get  # noqa: E402
 
 REQUESTS = 40
-LIMIT = 60  # seconds, for whatever a slow machine may need them
+LIMIT = 60  # seconds, enough for a slow machine
 
 
 def weft(*args, status=0):
@@ -96,7 +96,7 @@ def check_memory(cores):
         assert 'no process ' + pid in weft('save', '--pid=' + pid, '-w', 'none', status=2).stderr
         made = glob.glob('core*')
         for core in made:
-            got = events_of(core)  # SIGCONT wakes all its OS threads, and they may run on until the first of them dies
+            got = events_of(core)  # SIGCONT wakes all its OS threads, which may run on until the first of them dies
             assert got[:len(events)] == events, (len(got), len(events))
             assert all(e['time_ns'] >= events[-1]['time_ns'] for e in got[len(events):]) and len(got) < 2 * len(events), len(got)
             os.unlink(core)
@@ -107,7 +107,7 @@ def check_memory(cores):
 def check_directory(cores):
     run = Run('files', cores)
     pid = run.process.pid
-    events = events_of(f'/proc/{pid}/mem')  # it finds the directory
+    events = events_of(f'/proc/{pid}/mem')  # weft finds the directory
     assert events == events_of('files')
     got = weft('info', run.dump('lacking'), status=2).stderr
     assert 'recorded into ' + os.path.join(os.path.realpath(cores), 'files') in got, got

@@ -12,7 +12,7 @@
 
 #include "trace/trace.h"
 
-/* Copies all events, which are at most `room`. */
+/* Copies all events, at most `room`. */
 static inline size_t read_events(struct weft_trace *trace, struct weft_event *out, size_t room)
 {
 	const struct weft_event *events;

@@ -11,14 +11,14 @@
 #include <cmocka.h>
 
 #include "fleet_truth.h"
+#include "trace/clock_sync.h"
 #include "trace/join.h"
-#include "trace/meet.h"
 
 enum { EACH_BYTES = 1 << 18 };
 
 static void *buffers[FLEET_MOST];
 
-/* `lost`: of each host a packet is missing. */
+/* `lost`: clears one packet of each host. */
 static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes, uint64_t lost, struct weft_error *err)
 {
 	struct weft_trace *parts[FLEET_MOST], *trace = NULL;
@@ -41,8 +41,8 @@ static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes
 	return trace;
 }
 
-/* Clocks of any sort; rings that wrap; packets that are missing. */
-static void the_truth_is_inside_the_bound(void **state)
+/* All kinds of clocks, rings that wrap, missing packets. */
+static void true_time_is_within_the_bounds(void **state)
 {
 	enum { SOUND = 1, COUNTERS = 2, LOST = 4, WAYS = 6 };
 	size_t gaps = 0, unwritten = 0;
@@ -55,7 +55,7 @@ static void the_truth_is_inside_the_bound(void **state)
 		struct fleet *fleet = fleet_create(
 		    &choices, hosts, 3 + seed * 7 % 100, FLEET_TRUTHS, way & COUNTERS ? FLEET_COUNTERS : FLEET_SOUND);
 		assert_non_null(fleet);
-		/* What is neither sound nor lost wraps. */
+		/* Hosts that are neither sound nor lossy record into rings that wrap. */
 		struct weft_trace *trace =
 		    record(fleet, hosts, way & (SOUND | LOST) ? EACH_BYTES : 1 << 14, way & LOST ? seed : 0, &err);
 		if (!trace && way & SOUND)
@@ -67,9 +67,9 @@ static void the_truth_is_inside_the_bound(void **state)
 				    truth.times, truth.first);
 			assert_true(!(way & SOUND) || truth.times == hosts * FLEET_TRUTHS);
 			gaps += way & LOST ? weft_trace_info(trace)->gap_count : 0;
-			/* What a ring has forgotten was written; what is lost may not have been. */
-			assert_true(way & LOST || weft_trace_meet(trace)->unwritten == 0);
-			unwritten += weft_trace_meet(trace)->unwritten;
+			/* Bytes that a ring has overwritten were written; lost bytes may not have been. */
+			assert_true(way & LOST || weft_trace_clock_sync(trace)->unwritten == 0);
+			unwritten += weft_trace_clock_sync(trace)->unwritten;
 			weft_trace_close(trace);
 		}
 		fleet_destroy(fleet);
@@ -77,16 +77,16 @@ static void the_truth_is_inside_the_bound(void **state)
 	assert_true(gaps > 20 && unwritten > 20);
 }
 
-static void what_is_wrong_is_refused_and_told(void **state)
+static void faulty_host_is_refused_with_a_reason(void **state)
 {
 	static const struct {
 		enum fleet_fault fault;
 		const char *why;
 	} cases[] = {
 	    {FLEET_NAT, "(NAT?)"},
-	    {FLEET_LATE, "less than no time"},
-	    {FLEET_ONE_WAY, "bytes both ways"},
-	    {FLEET_JUMPS, "more was read than was written"},
+	    {FLEET_LATE, "negative time"},
+	    {FLEET_ONE_WAY, "bytes in both directions"},
+	    {FLEET_JUMPS, "more bytes were read than written"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fleet_choices choices = {.seed = 7};
@@ -118,8 +118,8 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_truth_is_inside_the_bound),
-	    cmocka_unit_test(what_is_wrong_is_refused_and_told),
+	    cmocka_unit_test(true_time_is_within_the_bounds),
+	    cmocka_unit_test(faulty_host_is_refused_with_a_reason),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

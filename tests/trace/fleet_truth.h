@@ -12,7 +12,7 @@
 
 struct fleet_truth {
 	size_t times, wrong;
-	char first[160]; /* of those that are wrong */
+	char first[160]; /* the first wrong event */
 };
 
 static inline struct fleet_truth fleet_compare(const struct fleet *fleet, struct weft_trace *trace)
@@ -34,7 +34,7 @@ static inline struct fleet_truth fleet_compare(const struct fleet *fleet, struct
 			const uint32_t part = info->streams[ev[i].stream].part;
 			int64_t low, high;
 			weft_part_bounds(&info->parts[part], ev[i].time_ns, &low, &high);
-			/* The time itself is known to a ns. */
+			/* A time is known to 1 ns. */
 			const bool is_inside =
 			    low - 2 <= shown && shown <= high + 2 && low <= ev[i].time_ns && ev[i].time_ns <= high;
 			truth.times++;

@@ -32,7 +32,7 @@ static void start(struct weft_record_options options)
 	assert_int_equal(weft_start(&options), WEFT_OK);
 }
 
-/* Opens and reads it whole; the events' count, or the error. */
+/* Opens the trace and reads it completely; returns the number of events, or the error. */
 static long open_and_count(void)
 {
 	struct weft_trace *trace;
@@ -49,7 +49,7 @@ static long open_and_count(void)
 	return all;
 }
 
-/* Whether it has another fingerprint than last time. */
+/* Returns whether the fingerprint has changed since the last call. */
 static bool has_changed(void)
 {
 	static uint64_t last;
@@ -78,18 +78,18 @@ static void each_event_is_noticed(struct weft_record_options options)
 	assert_false(weft_trace_is_recorded(path));
 }
 
-static void events_of_a_ring_are_noticed(void **state)
+static void new_ring_events_change_the_fingerprint(void **state)
 {
 	each_event_is_noticed((struct weft_record_options){.size_bytes = 16384, .packets = 4});
 }
 
-static void events_of_a_growing_trace_are_noticed(void **state)
+static void new_file_events_change_the_fingerprint(void **state)
 {
 	each_event_is_noticed((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096});
 	assert_int_equal(open_and_count(), 3000);
 }
 
-/* Up to when the program is known to have lived. */
+/* Returns the last time at which the program is known to have lived. */
 static int64_t lived_until(void)
 {
 	struct weft_trace *trace;
@@ -99,7 +99,7 @@ static int64_t lived_until(void)
 	return until_ns;
 }
 
-static void a_program_that_was_killed_records_no_more(void **state)
+static void killed_program_records_no_more(void **state)
 {
 	int ends[2];
 	char byte;
@@ -126,7 +126,7 @@ static void a_program_that_was_killed_records_no_more(void **state)
 	close(ends[1]);
 }
 
-/* The trace that is open, and all that came from it, is as it was. */
+/* Checks that the open trace and its events are unchanged. */
 static void expect_all(struct weft_trace *trace)
 {
 	const struct weft_event *events;
@@ -143,7 +143,7 @@ static void expect_all(struct weft_trace *trace)
 	assert_int_equal(all, 5000);
 }
 
-static void what_becomes_of_the_files_does_not_matter(void **state)
+static void open_trace_survives_file_changes(void **state)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
@@ -156,7 +156,7 @@ static void what_becomes_of_the_files_does_not_matter(void **state)
 	weft_stop();
 	assert_int_equal(weft_trace_open(&trace, path, &err), WEFT_OK);
 	has_changed();
-	/* Shorter, to nothing: a mapping would be a SIGBUS now. */
+	/* The file shrinks, to nothing: a mapping would now raise SIGBUS. */
 	assert_int_equal(truncate(in_trace("stream-0-1"), 5000), 0);
 	expect_all(trace);
 	assert_true(has_changed());
@@ -185,8 +185,8 @@ static void what_becomes_of_the_files_does_not_matter(void **state)
 	weft_trace_close(trace);
 }
 
-/* Somebody cuts files and lets them grow while another opens the trace: no signal, no more than what was there. */
-static void files_shrink_while_they_are_read(void **state)
+/* Another process truncates and extends files while the trace is opened: no signal, and no more events than were recorded. */
+static void shrinking_files_cause_no_signal(void **state)
 {
 	enum { TIMES = 300 };
 	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 1 << 20});
@@ -211,18 +211,18 @@ static void files_shrink_while_they_are_read(void **state)
 	assert_true(WIFSIGNALED(status));
 }
 
-static void files_and_what_is_none(void **state)
+static void fingerprint_of_special_and_image_files(void **state)
 {
 	static uint64_t buffer[4096];
 	assert_int_equal(weft_trace_fingerprint("-"), 0);
 	assert_int_equal(weft_trace_fingerprint("/dev/zero"), 0);
 	assert_false(weft_trace_is_recorded("/dev/zero"));
 	assert_false(weft_trace_is_recorded(scratch));
-	/* A pipe is not opened: that would wait for its writer. */
+	/* A FIFO is not opened, because open() would wait for its writer. */
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(weft_trace_fingerprint(path), 0);
 	unlink(path);
-	/* A buffer's image, written over in place within the same tick of the clock. */
+	/* The image of a buffer is overwritten in place within one tick of the clock. */
 	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4};
 	assert_int_equal(weft_start(&options), WEFT_OK);
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -240,12 +240,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(events_of_a_ring_are_noticed),
-	    TEST(events_of_a_growing_trace_are_noticed),
-	    TEST(a_program_that_was_killed_records_no_more),
-	    TEST(what_becomes_of_the_files_does_not_matter),
-	    TEST(files_shrink_while_they_are_read),
-	    TEST(files_and_what_is_none),
+	    TEST(new_ring_events_change_the_fingerprint),
+	    TEST(new_file_events_change_the_fingerprint),
+	    TEST(killed_program_records_no_more),
+	    TEST(open_trace_survives_file_changes),
+	    TEST(shrinking_files_cause_no_signal),
+	    TEST(fingerprint_of_special_and_image_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,10 +25,10 @@
 
 enum { PAGE = 4096, PAGES = 64 };
 
-/* A ring of packets of a page each, as it was when it was stopped. */
+/* A ring with packets of one page each, as it was at the stop. */
 static _Alignas(PAGE) unsigned char ring[PAGES * PAGE];
 
-/* Records promises called name-0 to name-(count - 1), and one label that is interned; the memory is the caller's. */
+/* Records promises called name-0 to name-(count - 1), and one interned label, into the caller's memory. */
 static void record(void *memory, size_t bytes, const char *name, int count, uint64_t packet_bytes)
 {
 	struct weft_record_options options = {.buffer = memory, .buffer_bytes = bytes, .packet_bytes = packet_bytes};
@@ -44,7 +44,7 @@ static void record(void *memory, size_t bytes, const char *name, int count, uint
 	weft_stop();
 }
 
-/* Bytes that compress badly: the image of a machine that has worked for a while. */
+/* Fills memory with bytes that compress badly, as in the image of a busy machine. */
 static void fill(unsigned char *to, size_t bytes, uint64_t seed)
 {
 	for (size_t i = 0; i < bytes; i++) {
@@ -54,13 +54,13 @@ static void fill(unsigned char *to, size_t bytes, uint64_t seed)
 }
 
 struct seen {
-	int events, requests, interned, first, last; /* first, last: of the names */
+	int events, requests, interned, first, last; /* first, last: numbers in the names */
 	size_t skipped;
 	uint64_t lost, packets;
 	char note[640];
 };
 
-/* Reads a trace whole: names are to be name-N, without a gap; closes it. */
+/* Reads a trace completely and closes it; names must be name-N without a gap. */
 static struct seen look(struct weft_trace *trace, const char *name)
 {
 	struct seen seen = {.first = -1, .last = -1};
@@ -125,9 +125,9 @@ static int make_file(void)
 	return fd;
 }
 
-/* ---- Where packets lie ---- */
+/* ---- Positions of packets ---- */
 
-static void a_ring_is_found_at_every_place(void **state)
+static void ring_is_found_at_every_offset(void **state)
 {
 	enum { ROOM = 40960, SIZE = 3 << 20 };
 	static uint64_t memory[ROOM / 8];
@@ -135,7 +135,7 @@ static void a_ring_is_found_at_every_place(void **state)
 	assert_non_null(image);
 	record(memory, sizeof memory, "name", 100, 0);
 	fill(image, SIZE, 1);
-	/* Around the borders of what is read at once, and at odd places, as in a stream of a machine's pages. */
+	/* Positions around the borders of a read buffer, and odd ones, as in a stream of a machine's pages. */
 	const size_t places[] = {64, 4096, 4097, 65537, (1 << 20) - 31, (1 << 20) - 32, (1 << 20) - 1, 1 << 20, (2 << 20) - 65,
 	    (2 << 20) - 128, SIZE - ROOM};
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -152,7 +152,7 @@ static void a_ring_is_found_at_every_place(void **state)
 	free(image);
 }
 
-static void pages_may_be_scattered(void **state)
+static void ring_in_scattered_pages_is_read(void **state)
 {
 	enum { ALL = 4 * PAGES };
 	unsigned char *image = malloc((ALL + 1) * PAGE);
@@ -162,7 +162,7 @@ static void pages_may_be_scattered(void **state)
 	assert_int_equal(whole.last, 19999);
 	assert_true(whole.first > 0 && whole.lost > 0);
 	for (uint64_t seed = 1; seed < 6; seed++) {
-		/* A permutation of all pages; those of the ring come first in it. */
+		/* A permutation of all pages that starts with the pages of the ring. */
 		int page[ALL];
 		uint64_t random = seed;
 		for (int i = 0; i < ALL; i++) {
@@ -185,7 +185,7 @@ static void pages_may_be_scattered(void **state)
 	free(image);
 }
 
-static void definitions_go_on_in_the_next_page(void **state)
+static void definitions_continue_in_the_next_page(void **state)
 {
 	enum { TEXTS = 400 };
 	static char names[TEXTS][40];
@@ -203,18 +203,18 @@ static void definitions_go_on_in_the_next_page(void **state)
 		const struct weft_packet_header *h = (const void *)(ring + at);
 		packets += h->magic == WEFT_PACKET_MAGIC && h->stream_id == WEFT_CLASS_DEFINITIONS;
 	}
-	/* All of those that there are; the texts for which there was no room stand in their events. */
+	/* All packets of definitions are used; texts that did not fit there are in their events. */
 	assert_int_equal(packets, PAGES / 16);
 	struct seen seen = look_at_memory(ring, sizeof ring, "a text that takes some room");
 	assert_int_equal(seen.last, TEXTS - 1);
 	assert_int_equal(seen.skipped, 0);
 }
 
-static void what_no_buffer_can_be_cut_into(void **state)
+static void invalid_packet_size_is_refused(void **state)
 {
 	struct weft_record_options options = {.buffer = ring, .buffer_bytes = sizeof ring, .packet_bytes = 100};
 	assert_int_equal(weft_start(&options), WEFT_EINVAL);
-	assert_string_equal(weft_start_error(), "packets of a buffer have 2048 bytes at least, a multiple of 8");
+	assert_string_equal(weft_start_error(), "packets of a buffer need at least 2048 bytes, a multiple of 8");
 	options.packet_bytes = 4100;
 	assert_int_equal(weft_start(&options), WEFT_EINVAL);
 	options.packet_bytes = sizeof ring / 2;
@@ -225,12 +225,12 @@ static void what_no_buffer_can_be_cut_into(void **state)
 	assert_int_equal(weft_start(&options), WEFT_EINVAL);
 }
 
-static void packets_may_be_there_twice(void **state)
+static void duplicate_packets_are_read_once(void **state)
 {
 	unsigned char *image = calloc(4, sizeof ring);
 	assert_non_null(image);
 	record(ring, sizeof ring, "twice", 300, PAGE);
-	/* An older state of each packet, and each packet again. */
+	/* An older state of each packet, and each packet a second time. */
 	memcpy(image + 64, ring, sizeof ring);
 	for (size_t at = 64; at < sizeof ring; at += PAGE) {
 		struct weft_packet_header *h = (struct weft_packet_header *)(void *)(image + at);
@@ -246,14 +246,14 @@ static void packets_may_be_there_twice(void **state)
 	free(image);
 }
 
-/* ---- What else lies there ---- */
+/* ---- Other contents of an image ---- */
 
 static struct weft_packet_header *header_of(unsigned char *memory, size_t packet)
 {
 	return (struct weft_packet_header *)(void *)(memory + packet * PAGE);
 }
 
-static void the_newest_ring_is_read(void **state)
+static void newest_ring_is_read(void **state)
 {
 	enum { SIZE = 4 * sizeof ring };
 	unsigned char *image = calloc(1, SIZE);
@@ -263,7 +263,7 @@ static void the_newest_ring_is_read(void **state)
 	assert_non_null(image);
 	for (int newest = 0; newest < 2; newest++) {
 		memset(image, 0, SIZE);
-		/* The older one first, or last. */
+		/* The older ring is first, or last. */
 		size_t places[] = {newest ? sizeof ring + 64 : 4096, newest ? 4096 : 2 * sizeof ring + 8};
 		const char *names[] = {"old", "new"};
 		for (int i = 0; i < 2; i++) {
@@ -271,12 +271,12 @@ static void the_newest_ring_is_read(void **state)
 			const uint8_t *u = header_of(ring, 0)->uuid;
 			snprintf(uuid[i], sizeof uuid[i], "%02X%02x%02x%02x", u[0], u[1], u[2], u[3]);
 			memcpy(image + places[i], ring, sizeof ring);
-			usleep(1000); /* by the wall clock one is newer */
+			usleep(1000); /* a later start by the wall clock */
 		}
 		struct seen seen = look_at_memory(image, SIZE, "new");
 		assert_int_equal(seen.events, 404);
 		assert_int_equal(seen.skipped, 1);
-		snprintf(wanted, sizeof wanted, "image: it also has another, older ring, of ");
+		snprintf(wanted, sizeof wanted, "image: it also contains an older ring of ");
 		assert_memory_equal(seen.note, wanted, strlen(wanted));
 		assert_non_null(strcasestr(seen.note, uuid[0]));
 		int fd = make_file();
@@ -287,15 +287,15 @@ static void the_newest_ring_is_read(void **state)
 			assert_int_equal(look(trace, names[i]).events, 400 + 4 * i);
 		}
 		assert_int_equal(weft_trace_open_image(&trace, path, "", &err), WEFT_EINVAL);
-		assert_string_equal(err.what, "that UUID prefix matches several rings");
+		assert_string_equal(err.what, "the UUID prefix matches several rings; use more digits");
 		assert_int_equal(weft_trace_open_image(&trace, path, "00000000-1111-2222", &err), WEFT_EFORMAT);
-		assert_string_equal(err.what, "no ring in it has that UUID");
+		assert_string_equal(err.what, "it contains no ring with that UUID");
 	}
 	free(image);
 }
 
-/* As cat makes them: the bytes begin with a packet, as a trace's do. */
-static void two_buffers_side_by_side_are_two_rings(void **state)
+/* As written by cat: the bytes start with a packet, like a trace. */
+static void adjacent_buffers_are_two_rings(void **state)
 {
 	for (int newest = 0; newest < 2; newest++) {
 		static unsigned char image[2 * sizeof ring];
@@ -307,7 +307,7 @@ static void two_buffers_side_by_side_are_two_rings(void **state)
 		struct seen seen = look_at_memory(image, sizeof image, "new");
 		assert_int_equal(seen.events, 200);
 		assert_int_equal(seen.skipped, 1);
-		assert_non_null(strstr(seen.note, "another, older ring"));
+		assert_non_null(strstr(seen.note, "an older ring"));
 		int fd = make_file();
 		put_at(fd, image, sizeof image, 0);
 		close(fd);
@@ -315,8 +315,8 @@ static void two_buffers_side_by_side_are_two_rings(void **state)
 	}
 }
 
-/* The recorder makes a packet's header on its stack, where it has no uuid at first. */
-static void a_header_that_is_being_made_is_no_ring(void **state)
+/* The recorder builds a packet header on its stack, at first without a uuid. */
+static void unfinished_header_is_no_ring(void **state)
 {
 	static _Alignas(8) unsigned char image[2 * sizeof ring];
 	record(ring, sizeof ring, "name", 100, PAGE);
@@ -328,8 +328,8 @@ static void a_header_that_is_being_made_is_no_ring(void **state)
 	assert_string_equal(seen.note, "");
 }
 
-/* One packet's identity is damaged, the newest one's: it is no ring. */
-static void a_packet_alone_is_no_ring(void **state)
+/* The identity of one packet, the newest one, is damaged: the rest is no ring. */
+static void single_packet_is_no_ring(void **state)
 {
 	unsigned char *image = calloc(2, sizeof ring);
 	assert_non_null(image);
@@ -345,13 +345,13 @@ static void a_packet_alone_is_no_ring(void **state)
 	struct seen seen = look_at_memory(image, 2 * sizeof ring, "name"), alone = look_at_memory(ring, sizeof ring, "name");
 	assert_true(seen.events > 1000 && seen.events < 1200);
 	assert_int_equal(alone.events, seen.events);
-	assert_non_null(strstr(seen.note, "it also has another ring, of 1 packet: "));
+	assert_non_null(strstr(seen.note, "it also contains another ring of 1 packet; "));
 	assert_non_null(strstr(alone.note, "a packet of another trace"));
 	free(image);
 }
 
-/* A machine that was started again: another ring lies over the old one, of which some pages are left. */
-static void remains_of_an_old_ring_are_told_apart(void **state)
+/* After a restart of the machine a new ring overlaps the old one, of which some pages remain. */
+static void remains_of_an_old_ring_are_ignored(void **state)
 {
 	enum { SIZE = 2 * PAGES * PAGE, NEW = PAGES / 4 };
 	unsigned char *image = calloc(1, SIZE);
@@ -363,11 +363,11 @@ static void remains_of_an_old_ring_are_told_apart(void **state)
 	struct seen seen = look_at_memory(image, SIZE, "new");
 	assert_int_equal(seen.events, 200);
 	assert_int_equal(seen.skipped, 1);
-	assert_non_null(strstr(seen.note, "it also has another, older ring, of 45 packets: weft save --ring="));
+	assert_non_null(strstr(seen.note, "it also contains an older ring of 45 packets; to extract it: weft save --ring="));
 	free(image);
 }
 
-static void torn_packets_cost_only_themselves(void **state)
+static void torn_packet_loses_only_itself(void **state)
 {
 	unsigned char *image = malloc(sizeof ring + 128);
 	assert_non_null(image);
@@ -404,8 +404,8 @@ static void torn_packets_cost_only_themselves(void **state)
 	free(image);
 }
 
-/* Whoever makes an image decides what its headers claim, not what is copied. */
-static void headers_that_claim_much_get_little(void **state)
+/* The header of an image may claim any size; the reader copies only existing bytes. */
+static void header_of_huge_packet_allocates_little(void **state)
 {
 	int fd = make_file();
 	record(ring, sizeof ring, "much", 100, PAGE);
@@ -452,7 +452,7 @@ static void holes_are_skipped(void **state)
 	close(fd);
 }
 
-static void what_has_no_ring_says_so(void **state)
+static void image_without_a_ring_is_refused(void **state)
 {
 	enum { SIZE = 1 << 20 };
 	unsigned char *image = malloc(SIZE);
@@ -472,8 +472,8 @@ static void what_has_no_ring_says_so(void **state)
 
 /* ---- Core dumps ---- */
 
-/* Memory from address 0x10000000 on, each page of which stands somewhere else in the file, in segments in any order. */
-static void segments_are_put_together(void **state)
+/* Memory from address 0x10000000 on: each page is somewhere else in the file, in segments in any order. */
+static void core_dump_segments_are_joined(void **state)
 {
 	enum { BASE = 0x10000000 };
 	for (int bits = 32; bits <= 64; bits += 32) {
@@ -492,7 +492,7 @@ static void segments_are_put_together(void **state)
 		    .e_phnum = PAGES};
 		put_at(fd, bits == 64 ? (void *)&big : &small, bits == 64 ? sizeof big : sizeof small, 0);
 		for (uint64_t i = 0; i < PAGES; i++) {
-			/* Pages in the order 0, 37, 74, ..., at offsets that are odd. */
+			/* Pages are in the order 0, 37, 74, ..., at odd offsets. */
 			uint64_t page = i * 37 % PAGES, offset = 8192 + (PAGES - i) * (PAGE + 3);
 			Elf64_Phdr p64 = {.p_type = PT_LOAD,
 			    .p_offset = offset,
@@ -517,8 +517,8 @@ static void segments_are_put_together(void **state)
 	}
 }
 
-/* Headers of core dumps that lie. */
-static void cores_may_be_damaged(void **state)
+/* Core dumps with wrong headers. */
+static void damaged_core_dumps_are_handled(void **state)
 {
 	enum { SIZE = 1 << 16 };
 	unsigned char *image = malloc(SIZE);
@@ -556,7 +556,7 @@ static void cores_may_be_damaged(void **state)
 
 /* ---- Processes ---- */
 
-/* A child that records into memory as WEFT_TRACE=memory would, and then waits. */
+/* Forks a child that records into memory like WEFT_TRACE=memory, and then waits. */
 static pid_t hang(void *memory, size_t bytes, int count)
 {
 	int ready[2];
@@ -590,13 +590,13 @@ static void end(pid_t child)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void a_hung_process_is_read(void **state)
+static void hung_process_is_read(void **state)
 {
 	const size_t bytes = (size_t)8 << 30;
 	struct weft_trace *trace;
 	struct weft_error err;
 	for (int shared = 0; shared < 2; shared++) {
-		/* 8 GiB that are reserved and never touched stand before it. */
+		/* 8 GiB of reserved, untouched memory precede the ring. */
 		void *empty = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		void *memory =
 		    mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
@@ -614,30 +614,33 @@ static void a_hung_process_is_read(void **state)
 			assert_int_equal(seen.events, 2000);
 			assert_int_equal(seen.last, 999);
 			/* The remains of other tests' rings are in it too. */
-			assert_true(!seen.skipped || strstr(seen.note, "another"));
+			assert_true(!seen.skipped || strstr(seen.note, "it also contains "));
 		}
 		munmap(empty, bytes);
 		munmap(memory, 1 << 20);
 	}
 }
 
-static void processes_without_a_ring_say_so(void **state)
+static void process_without_a_ring_is_refused(void **state)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
 	char text[512];
-	int status = WEFT_EFORMAT;
+	int until_exec[2];
+	assert_int_equal(pipe2(until_exec, O_CLOEXEC), 0);
 	pid_t child = fork();
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execlp("sleep", "sleep", "1000", NULL);
 		_exit(1);
 	}
-	/* Before its exec it is a copy of this process, which has rings in memory. */
-	while ((status = weft_trace_open_process(&trace, child, NULL, &err)) == WEFT_OK)
-		weft_trace_close(trace);
-	assert_int_equal(status, WEFT_EFORMAT);
-	assert_non_null(strstr(err.what, "its memory has no ring: it records nothing"));
+	/* Before its exec the child is a copy of this process, which has rings in memory. */
+	close(until_exec[1]);
+	assert_int_equal(read(until_exec[0], text, 1), 0);
+	close(until_exec[0]);
+	assert_int_equal(weft_trace_open_process(&trace, child, NULL, &err), WEFT_EFORMAT);
 	end(child);
+	assert_non_null(strstr(err.what, "is not recording: its memory contains no ring"));
 	assert_int_equal(weft_trace_open_process(&trace, child, NULL, &err), WEFT_ENOENT);
 	weft_error_format(&err, text, sizeof text);
 	assert_memory_equal(text, "no process ", 11);
@@ -646,24 +649,24 @@ static void processes_without_a_ring_say_so(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_ring_is_found_at_every_place),
-	    cmocka_unit_test(pages_may_be_scattered),
-	    cmocka_unit_test(definitions_go_on_in_the_next_page),
-	    cmocka_unit_test(what_no_buffer_can_be_cut_into),
-	    cmocka_unit_test(packets_may_be_there_twice),
-	    cmocka_unit_test_setup_teardown(the_newest_ring_is_read, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(two_buffers_side_by_side_are_two_rings, set_up, tear_down),
-	    cmocka_unit_test(a_header_that_is_being_made_is_no_ring),
-	    cmocka_unit_test(a_packet_alone_is_no_ring),
-	    cmocka_unit_test(remains_of_an_old_ring_are_told_apart),
-	    cmocka_unit_test(torn_packets_cost_only_themselves),
-	    cmocka_unit_test_setup_teardown(headers_that_claim_much_get_little, set_up, tear_down),
+	    cmocka_unit_test(ring_is_found_at_every_offset),
+	    cmocka_unit_test(ring_in_scattered_pages_is_read),
+	    cmocka_unit_test(definitions_continue_in_the_next_page),
+	    cmocka_unit_test(invalid_packet_size_is_refused),
+	    cmocka_unit_test(duplicate_packets_are_read_once),
+	    cmocka_unit_test_setup_teardown(newest_ring_is_read, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(adjacent_buffers_are_two_rings, set_up, tear_down),
+	    cmocka_unit_test(unfinished_header_is_no_ring),
+	    cmocka_unit_test(single_packet_is_no_ring),
+	    cmocka_unit_test(remains_of_an_old_ring_are_ignored),
+	    cmocka_unit_test(torn_packet_loses_only_itself),
+	    cmocka_unit_test_setup_teardown(header_of_huge_packet_allocates_little, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(holes_are_skipped, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(what_has_no_ring_says_so, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(segments_are_put_together, set_up, tear_down),
-	    cmocka_unit_test(cores_may_be_damaged),
-	    cmocka_unit_test(a_hung_process_is_read),
-	    cmocka_unit_test(processes_without_a_ring_say_so),
+	    cmocka_unit_test_setup_teardown(image_without_a_ring_is_refused, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(core_dump_segments_are_joined, set_up, tear_down),
+	    cmocka_unit_test(damaged_core_dumps_are_handled),
+	    cmocka_unit_test(hung_process_is_read),
+	    cmocka_unit_test(process_without_a_ring_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

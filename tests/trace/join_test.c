@@ -12,21 +12,21 @@
 #include <weft/record.h>
 
 #include "allocations.h"
-#include "analysis/explain.h"
-#include "analysis/path.h"
-#include "analysis/shares.h"
+#include "analysis/findings/explain.h"
+#include "analysis/index/path.h"
+#include "analysis/index/path_by_process.h"
 #include "events.h"
+#include "trace/clock_sync.h"
 #include "trace/join.h"
 #include "trace/kernel.h"
-#include "trace/meet.h"
 
 enum { MS = 1000000, PROCESSES = 3 };
 
-/* ---- Processes, all of them this one, whose clocks go as the test wants it ---- */
+/* ---- Processes: all are this process, with clocks that the test sets ---- */
 
 static _Alignas(8) unsigned char buffers[PROCESSES][1 << 17];
 static uint64_t now;
-static int64_t origin_ns; /* the time of the clock's tick 0 */
+static int64_t origin_ns; /* time of the clock's tick 0 */
 
 static uint64_t tick(void)
 {
@@ -100,8 +100,8 @@ static void assert_text(struct weft_str text, const char *expected)
 	assert_string_equal(copy, expected);
 }
 
-/* Also from the beginning once more, wherever that is asked for. */
-static void many_events_come_in_one_order(void **state)
+/* Events keep their order, also after a rewind at any event. */
+static void joined_events_are_sorted_by_time(void **state)
 {
 	enum { EVENTS = 60000, BYTES = 1 << 20 };
 	static _Alignas(8) unsigned char large[PROCESSES][BYTES];
@@ -149,8 +149,8 @@ static void many_events_come_in_one_order(void **state)
 	weft_trace_close(trace);
 }
 
-/* What a recorder of the first process, and of the second, whose clock began 5 us earlier, say of each other's time. */
-static void events_are_in_one_order_under_one_clock(void **state)
+/* Two processes record each other's time; the clock of the second one started 5 us earlier. */
+static void events_of_two_processes_share_one_clock(void **state)
 {
 	static struct weft_event ev[64], again[64];
 	static struct weft_record_text queue = WEFT_COUNTER("queue");
@@ -195,14 +195,14 @@ static void events_are_in_one_order_under_one_clock(void **state)
 	assert_text(counter->text, "server: queue");
 	for (size_t i = 0; i < count; i++)
 		if (ev[i].op == WEFT_OP_CREATE)
-			assert_text(info->sites[ev[i].site].function, "events_are_in_one_order_under_one_clock");
+			assert_text(info->sites[ev[i].site].function, "events_of_two_processes_share_one_clock");
 	weft_trace_rewind(trace);
 	assert_int_equal(read_events(trace, again, 64), count);
 	assert_memory_equal(ev, again, count * sizeof *ev);
 	weft_trace_close(trace);
 }
 
-/* A call that another process serves, and a process that ends long before the others. */
+/* Records a call that another process serves, and a process that ends long before the others. */
 static void record_a_call(bool is_answered)
 {
 	begin(0, "client", 1000);
@@ -266,7 +266,7 @@ static uint32_t promise_called(const struct weft_model *m, const char *name)
 	return WEFT_NONE;
 }
 
-static void a_path_leads_through_who_serves_a_call(void **state)
+static void path_of_a_call_passes_through_its_server(void **state)
 {
 	record_a_call(true);
 	struct weft_trace *trace = join(3);
@@ -294,8 +294,8 @@ static void a_path_leads_through_who_serves_a_call(void **state)
 	weft_trace_close(trace);
 }
 
-/* The client ended at 21 ms: it did not sleep on, and its promises are no older than it. */
-static void a_part_ends_when_its_recorder_did(void **state)
+/* The client ended at 21 ms: no sleep follows, and its promises end by then. */
+static void process_ends_with_its_recording(void **state)
 {
 	record_a_call(false);
 	struct weft_trace *trace = join(3);
@@ -340,7 +340,7 @@ static int tear_down(void **state)
 	return system(command);
 }
 
-/* Puts `with` in place of `what` in the metadata of a trace. */
+/* Replaces `what` by `with` in the metadata of a trace. */
 static void change_metadata(const char *trace, const char *what, const char *with)
 {
 	static char text[1 << 16];
@@ -359,9 +359,9 @@ static void change_metadata(const char *trace, const char *what, const char *wit
 	fclose(file);
 }
 
-/* Two processes read one counter; one of them measured it as twice as fast as it is, and the wall clock was put forward by an
- * hour between them. */
-static void ticks_of_one_counter_need_no_wall_clock(void **state)
+/* Two processes read one counter.  One of them measured twice its frequency, and the wall clock was set forward by an hour
+ * between them. */
+static void shared_counter_needs_no_wall_clock(void **state)
 {
 	struct weft_trace *parts[2], *trace = NULL;
 	struct weft_event ev[16];
@@ -396,7 +396,7 @@ static void ticks_of_one_counter_need_no_wall_clock(void **state)
 	}
 	assert_int_equal(expected_ns, 1800);
 	weft_trace_close(trace);
-	/* After another boot the counter began anew. */
+	/* After another boot the counter started again. */
 	change_metadata(path[1], "recorder = \"", "recorder = \"another-boot-");
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(weft_trace_open(&parts[i], path[i], &err), WEFT_OK);
@@ -409,7 +409,7 @@ static void ticks_of_one_counter_need_no_wall_clock(void **state)
 
 /* ---- Several hosts ---- */
 
-/* A host whose clock began long before, and goes faster by 100 ppm. */
+/* The clock of a host that started long before, and runs faster by 100 ppm. */
 static uint64_t there_shows(uint64_t true_ns)
 {
 	return true_ns + true_ns / 10000 + UINT64_C(5000000000);
@@ -424,8 +424,8 @@ static weft_id begin_end(const char *text, int64_t sent)
 	return id;
 }
 
-/* Calls every 10 ms, each of which the other host answers after 4 ms; what goes there and back is 100 us on its way.  What the
- * caller says that it sent, it says `late_ns` late, and of its first `untold` calls it says nothing. */
+/* Calls every 10 ms; the other host answers each after 4 ms, and a message takes 100 us.  The caller records its sends `late_ns`
+ * late, and does not record its first `untold` calls. */
 static void record_two_hosts(const char *peer, uint64_t late_ns, unsigned untold)
 {
 	static uint64_t asks_ns[CALLS];
@@ -470,7 +470,7 @@ static void record_two_hosts(const char *peer, uint64_t late_ns, unsigned untold
 	weft_stop();
 }
 
-static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
+static void clocks_of_two_hosts_are_aligned_by_messages(void **state)
 {
 	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0, 0);
 	struct weft_trace *trace = join(2);
@@ -483,7 +483,7 @@ static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
 		int64_t took_ns = m->transfers[i].received_ns - m->transfers[i].sent_ns;
 		assert_in_range(took_ns, 0, 2 * ON_ITS_WAY_NS + 4);
 	}
-	/* What there was begun when the call had come, and took 4 ms. */
+	/* The answer started when the call had arrived, and took 4 ms. */
 	uint32_t answer = promise_called(m, "an answer"), works = promise_called(m, "it works");
 	int64_t began_ns = m->promises[works].start_ns - m->promises[answer].start_ns;
 	assert_in_range(began_ns, 0, 2 * ON_ITS_WAY_NS + 4);
@@ -493,17 +493,18 @@ static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
 	for (size_t i = 0; i < path->count; i++)
 		in_works_ns += path->steps[i].promise == works ? path->steps[i].end_ns - path->steps[i].start_ns : 0;
 	assert_in_range(in_works_ns, 4 * MS - ON_ITS_WAY_NS, 4 * MS + ON_ITS_WAY_NS);
-	/* What the other did is exact by its clock; there and back together are known better than each alone. */
-	struct weft_share *shares;
+	/* The processing time of the other host is exact by its own clock; the sum of both directions is known better than each
+	 * one. */
+	struct weft_process_share *shares;
 	size_t count;
 	int64_t apart_ns = 0;
-	assert_int_equal(weft_shares(&shares, &count, m, path), WEFT_OK);
-	assert_true(count >= 2 && shares[0].part == 1 && shares[1].part == WEFT_ON_THE_WAY);
+	assert_int_equal(weft_path_by_process(&shares, &count, m, path), WEFT_OK);
+	assert_true(count >= 2 && shares[0].part == 1 && shares[1].part == WEFT_IN_TRANSIT);
 	assert_int_equal(shares[0].low_ns, shares[0].high_ns);
 	assert_in_range(shares[0].low_ns, 4 * MS - 4 * MS / 1000, 4 * MS + 4 * MS / 1000);
 	assert_true(shares[1].low_ns <= 2 * ON_ITS_WAY_NS && shares[1].high_ns >= 2 * ON_ITS_WAY_NS);
 	for (size_t i = 0; i < path->count; i++) {
-		const struct weft_share one = weft_step_share(m, &path->steps[i]);
+		const struct weft_process_share one = weft_step_share(m, &path->steps[i]);
 		const bool is_on_the_way = path->steps[i].sent_by != WEFT_NONE;
 		assert_true(
 		    is_on_the_way ? one.low_ns <= ON_ITS_WAY_NS && one.high_ns >= ON_ITS_WAY_NS : one.low_ns == one.high_ns);
@@ -516,13 +517,13 @@ static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
 	weft_trace_close(trace);
 }
 
-/* What the one wrote before it told of its connection is read by the other, and nothing is missing. */
-static void what_was_written_untold_is_no_loss(void **state)
+/* Bytes that were written before the connection was recorded are read by the peer, and count as no loss. */
+static void bytes_before_the_first_record_are_no_loss(void **state)
 {
 	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0, 5);
 	struct weft_trace *trace = join(2);
-	assert_int_equal(weft_trace_meet(trace)->unwritten, 0);
-	assert_int_equal(weft_trace_meet(trace)->messages, 2 * (CALLS - 5));
+	assert_int_equal(weft_trace_clock_sync(trace)->unwritten, 0);
+	assert_int_equal(weft_trace_clock_sync(trace)->messages, 2 * (CALLS - 5));
 	weft_trace_close(trace);
 }
 
@@ -538,7 +539,7 @@ static void stream(weft_id end, enum weft_kind kind, uint64_t position)
 	weft_read(end, one);
 }
 
-/* Questions every 10 ms, of which the last one is not answered, for two seconds. */
+/* Requests every 10 ms, the last of which gets no response for two seconds. */
 static void record_silence(void)
 {
 	enum { QUESTIONS = 10 };
@@ -576,7 +577,7 @@ static void record_silence(void)
 	weft_stop();
 }
 
-static void a_question_that_is_not_answered_is_told_of_both_ends(void **state)
+static void unanswered_request_is_reported_for_both_ends(void **state)
 {
 	record_silence();
 	struct weft_trace *trace = join(2);
@@ -600,15 +601,15 @@ static void a_question_that_is_not_answered_is_told_of_both_ends(void **state)
 	weft_trace_close(trace);
 }
 
-/* Behind NAT, or with times of messages that cannot be. */
-static void hosts_that_cannot_be_tied_are_told(void **state)
+/* Hosts behind NAT, or with impossible times of messages. */
+static void unalignable_hosts_are_reported(void **state)
 {
 	static const struct {
 		const char *peer, *why;
 		uint64_t late_ns;
 	} cases[] = {
-	    {"tcp 10.0.0.2:80 192.168.0.9:4000 0", "no connection there has both ends", 0},
-	    {"tcp 10.0.0.2:80 10.0.0.1:4000 0", "less than no time", MS},
+	    {"tcp 10.0.0.2:80 192.168.0.9:4000 0", "no connection has both ends", 0},
+	    {"tcp 10.0.0.2:80 10.0.0.1:4000 0", "negative time", MS},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct weft_trace *parts[2], *trace = NULL;
@@ -624,7 +625,7 @@ static void hosts_that_cannot_be_tied_are_told(void **state)
 	}
 }
 
-/* ---- What cannot be joined ---- */
+/* ---- Traces that cannot be joined ---- */
 
 static void record_one(unsigned number, const char *process, const char *host, weft_id first_id)
 {
@@ -635,7 +636,7 @@ static void record_one(unsigned number, const char *process, const char *host, w
 	weft_stop();
 }
 
-static void what_cannot_be_joined_is_told_and_left_alone(void **state)
+static void failed_join_leaves_its_parts_unchanged(void **state)
 {
 	struct weft_trace *parts[2], *trace = NULL;
 	struct weft_error err = {0};
@@ -653,7 +654,7 @@ static void what_cannot_be_joined_is_told_and_left_alone(void **state)
 	weft_trace_close(parts[1]);
 }
 
-static void ids_that_are_too_large_are_told(void **state)
+static void too_large_ids_are_reported(void **state)
 {
 	struct weft_event ev[16];
 	record_one(0, "client", "here", 0);
@@ -669,8 +670,8 @@ static void ids_that_are_too_large_are_told(void **state)
 	weft_trace_close(trace);
 }
 
-/* Of one name twice, with their numbers; a name of any length does not stand before each of its counters. */
-static void names_tell_processes_apart(void **state)
+/* Processes of one name get numbers; a long name is not repeated before each of its counters. */
+static void process_names_are_distinct(void **state)
 {
 	static const char *const names[] = {"shell", "shell", "a name that is much longer than any name of a process"};
 	struct weft_event ev[16];
@@ -691,7 +692,7 @@ static void names_tell_processes_apart(void **state)
 	weft_trace_close(trace);
 }
 
-/* ---- What the kernel said ---- */
+/* ---- Kernel events ---- */
 
 struct told {
 	struct weft_kernel_event first[64], last;
@@ -708,7 +709,7 @@ static int tell(void *ctx, const struct weft_kernel_event *events, size_t count)
 	return 0;
 }
 
-static void what_the_kernel_said_of_each_is_there(void **state)
+static void kernel_events_of_each_part_are_kept(void **state)
 {
 	struct weft_trace *parts[2], *trace = NULL, *alone = NULL;
 	struct weft_error err = {0};
@@ -767,7 +768,7 @@ static void while_memory_is_short(bool one)
 	assert_true(n > 10);
 }
 
-static void memory_may_run_out(void **state)
+static void join_survives_failed_allocations(void **state)
 {
 	record_a_call(false);
 	while_memory_is_short(true);
@@ -777,20 +778,20 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(events_are_in_one_order_under_one_clock),
-	    cmocka_unit_test(a_path_leads_through_who_serves_a_call),
-	    cmocka_unit_test(a_part_ends_when_its_recorder_did),
-	    cmocka_unit_test_setup_teardown(ticks_of_one_counter_need_no_wall_clock, set_up, tear_down),
-	    cmocka_unit_test(clocks_of_two_hosts_are_tied_by_what_they_send),
-	    cmocka_unit_test(what_was_written_untold_is_no_loss),
-	    cmocka_unit_test(a_question_that_is_not_answered_is_told_of_both_ends),
-	    cmocka_unit_test(hosts_that_cannot_be_tied_are_told),
-	    cmocka_unit_test(what_cannot_be_joined_is_told_and_left_alone),
-	    cmocka_unit_test(ids_that_are_too_large_are_told),
-	    cmocka_unit_test(names_tell_processes_apart),
-	    cmocka_unit_test(what_the_kernel_said_of_each_is_there),
-	    cmocka_unit_test(many_events_come_in_one_order),
-	    cmocka_unit_test(memory_may_run_out),
+	    cmocka_unit_test(events_of_two_processes_share_one_clock),
+	    cmocka_unit_test(path_of_a_call_passes_through_its_server),
+	    cmocka_unit_test(process_ends_with_its_recording),
+	    cmocka_unit_test_setup_teardown(shared_counter_needs_no_wall_clock, set_up, tear_down),
+	    cmocka_unit_test(clocks_of_two_hosts_are_aligned_by_messages),
+	    cmocka_unit_test(bytes_before_the_first_record_are_no_loss),
+	    cmocka_unit_test(unanswered_request_is_reported_for_both_ends),
+	    cmocka_unit_test(unalignable_hosts_are_reported),
+	    cmocka_unit_test(failed_join_leaves_its_parts_unchanged),
+	    cmocka_unit_test(too_large_ids_are_reported),
+	    cmocka_unit_test(process_names_are_distinct),
+	    cmocka_unit_test(kernel_events_of_each_part_are_kept),
+	    cmocka_unit_test(joined_events_are_sorted_by_time),
+	    cmocka_unit_test(join_survives_failed_allocations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

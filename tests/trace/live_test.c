@@ -1,5 +1,4 @@
-/* live_test.c: traces that are written while they are read, and traces that lack something in the middle.
- * SPDX-License-Identifier: ISC */
+/* live_test.c: traces that are written while they are read, and traces with gaps. SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -21,14 +20,14 @@
 #include "trace/trace.h"
 #include "wire/wire.h"
 
-/* ---- A program that goes on at each look ---- */
+/* ---- A program that records more during each read ---- */
 
 static _Alignas(8) unsigned char buffer[1 << 17];
 static int64_t next_number[2];
 static int at_each_look, looks;
 static sem_t asked, answered;
 
-/* Both OS threads record the same numbers, this one first. */
+/* Both OS threads record the same numbers, this thread first. */
 static void record_number(int who)
 {
 	weft_await(next_number[who], 1);
@@ -57,7 +56,7 @@ static void go_on(bool is_pair)
 
 static bool read_and_go_on(void *ctx, uint64_t offset, void *to, size_t bytes)
 {
-	/* In two halves, so that also what is being copied changes. */
+	/* Reads in two halves, so that the memory also changes during a copy. */
 	size_t half = bytes / 16 * 8;
 	memcpy(to, buffer + offset, half);
 	if (looks++ < 4000)
@@ -66,7 +65,7 @@ static bool read_and_go_on(void *ctx, uint64_t offset, void *to, size_t bytes)
 	return true;
 }
 
-/* Opens the buffer while it changes; each stream's numbers must follow one another.  The last of each stream. */
+/* Opens the buffer while it changes; the numbers of each stream must be consecutive.  Sets the last number of each stream. */
 static void look(bool is_pair, int64_t last[2])
 {
 	struct weft_trace *trace;
@@ -94,7 +93,7 @@ static void look(bool is_pair, int64_t last[2])
 	weft_trace_close(trace);
 }
 
-static void a_ring_that_goes_on_is_copied_as_one_stretch(void **state)
+static void busy_ring_is_copied_without_gaps(void **state)
 {
 	for (unsigned packets = 2; packets <= 32; packets *= 2)
 		for (at_each_look = 1; at_each_look <= 64; at_each_look *= 4) {
@@ -111,7 +110,7 @@ static void a_ring_that_goes_on_is_copied_as_one_stretch(void **state)
 		}
 }
 
-static void all_streams_end_at_one_moment(void **state)
+static void all_streams_end_at_the_same_time(void **state)
 {
 	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16, .streams = 2};
 	pthread_t thread;
@@ -126,7 +125,7 @@ static void all_streams_end_at_one_moment(void **state)
 	for (int i = 0; i < 20; i++) {
 		look(true, last);
 		assert_true(last[0] >= 6000);
-		/* What the other thread recorded, this one had recorded before, and nothing more. */
+		/* This thread has recorded each number of the other thread before, and at most one more. */
 		assert_in_range(last[0] - last[1], 0, 1);
 	}
 	at_each_look = 0;
@@ -134,7 +133,7 @@ static void all_streams_end_at_one_moment(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* Where the buffer's packet of events stands that has this number in its stream. */
+/* Returns the offset of the packet of events with this number in its stream. */
 static size_t find_packet(uint64_t sequence, struct weft_packet_header *header)
 {
 	for (size_t at = 0; at + sizeof *header <= sizeof buffer; at += 8) {
@@ -146,8 +145,8 @@ static size_t find_packet(uint64_t sequence, struct weft_packet_header *header)
 	return 0;
 }
 
-/* One OS thread fills its ring more than once between any two looks at all. */
-static void who_is_overtaken_does_not_know_how_it_goes_on(void **state)
+/* One OS thread fills its ring more than once between any two reads. */
+static void reader_slower_than_the_ring_reports_a_gap(void **state)
 {
 	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16, .streams = 2};
 	struct weft_trace *trace;
@@ -184,7 +183,7 @@ static bool read_before_its_header_came(void *ctx, uint64_t offset, void *to, si
 	return true;
 }
 
-static void a_packet_that_begins_after_the_copy_is_found(void **state)
+static void packet_started_after_the_copy_is_found(void **state)
 {
 	enum { COUNT = 2000 };
 	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16};
@@ -207,7 +206,7 @@ static void a_packet_that_begins_after_the_copy_is_found(void **state)
 	weft_trace_close(trace);
 }
 
-/* ---- What lacks something in the middle ---- */
+/* ---- Gaps in the middle ---- */
 
 enum { EVENTS = 20000 };
 
@@ -229,7 +228,7 @@ static const char *file(const char *name)
 
 struct seen {
 	int events;
-	int64_t jump_from, jump_to; /* the numbers around the one place where some are missing */
+	int64_t jump_from, jump_to; /* numbers around the one gap */
 	int64_t before_ns, after_ns;
 	size_t skipped, gaps;
 	struct weft_gap gap;
@@ -265,7 +264,7 @@ static struct seen read_all(void)
 	return seen;
 }
 
-/* One gap is told, which is where the events are missing. */
+/* Checks that the trace reports one gap, at the missing events. */
 static void expect_gap(const struct seen *seen, int64_t events)
 {
 	assert_int_equal(seen->gaps, 1);
@@ -277,7 +276,7 @@ static void expect_gap(const struct seen *seen, int64_t events)
 	    seen->gap.from_ns >= seen->before_ns && seen->gap.from_ns <= seen->gap.to_ns && seen->gap.to_ns <= seen->after_ns);
 }
 
-static void a_file_that_is_missing_in_the_middle_is_a_gap(void **state)
+static void missing_middle_file_is_a_gap(void **state)
 {
 	record_files();
 	struct seen whole = read_all();
@@ -290,7 +289,7 @@ static void a_file_that_is_missing_in_the_middle_is_a_gap(void **state)
 	expect_gap(&seen, EVENTS - seen.events);
 }
 
-static void the_first_file_that_is_missing_is_a_gap(void **state)
+static void missing_first_file_is_a_gap(void **state)
 {
 	record_files();
 	assert_int_equal(unlink(file("stream-0-0")), 0);
@@ -302,8 +301,8 @@ static void the_first_file_that_is_missing_is_a_gap(void **state)
 	assert_int_equal(seen.skipped, 1);
 }
 
-/* Zeros of any length at any place: none is taken for an event. */
-static void zeros_in_the_middle_are_a_gap(void **state)
+/* Zeros of any length at any place: the reader takes none for an event. */
+static void zeros_in_the_middle_are_reported_as_gap(void **state)
 {
 	static const char zeros[8192];
 	static const struct {
@@ -322,7 +321,7 @@ static void zeros_in_the_middle_are_a_gap(void **state)
 	}
 }
 
-static void zeros_at_the_end_leave_the_end_open(void **state)
+static void zeros_at_the_end_are_an_open_gap(void **state)
 {
 	static const char zeros[300];
 	record_files();
@@ -348,8 +347,8 @@ static void *record_once(void *arg)
 	return arg;
 }
 
-/* Three OS threads at once; of the one in the middle nothing is left. */
-static void a_stream_that_is_missing_is_a_gap(void **state)
+/* Three OS threads run at once; the stream of the middle one is missing. */
+static void missing_stream_is_a_gap(void **state)
 {
 	struct weft_record_options options = {.mode = WEFT_RECORD_GROW, .directory = path};
 	pthread_t thread;
@@ -399,8 +398,8 @@ static struct weft_trace *open_archive(const char *without)
 	return trace;
 }
 
-/* Nobody counted its packets at the end, but the definitions know who was there. */
-static void what_a_killed_program_leaves_tells_its_os_threads(void **state)
+/* No packet count was written at the end, but the definitions list the threads. */
+static void definitions_list_the_threads_of_a_killed_program(void **state)
 {
 	pid_t child = fork();
 	if (child == 0) {
@@ -419,7 +418,7 @@ static void what_a_killed_program_leaves_tells_its_os_threads(void **state)
 	struct weft_trace *trace = open_archive("none");
 	const struct weft_trace_info *info = weft_trace_info(trace);
 	assert_true(info->unfinished);
-	/* A file that waits for the next OS thread is no stream. */
+	/* A file that was prepared for the next OS thread is no stream. */
 	assert_int_equal(info->stream_count, 3);
 	assert_int_equal(info->gap_count, 0);
 	weft_trace_close(trace);
@@ -427,7 +426,7 @@ static void what_a_killed_program_leaves_tells_its_os_threads(void **state)
 	info = weft_trace_info(trace);
 	assert_int_equal(info->stream_count, 2);
 	assert_int_equal(info->skipped_count, 1);
-	assert_string_equal(info->skipped[0].where.what, "nothing is left of 1 stream");
+	assert_string_equal(info->skipped[0].where.what, "all packets of 1 stream are missing");
 	assert_int_equal(info->gap_count, 1);
 	assert_int_equal(info->gaps[0].stream, 1);
 	weft_trace_close(trace);
@@ -444,7 +443,7 @@ static void record_one(void)
 	weft_stop();
 }
 
-static void what_stands_behind_a_trace_is_told_as_far_as_it_goes(void **state)
+static void bytes_behind_a_trace_are_counted(void **state)
 {
 	enum { TAIL = 1000 };
 	static _Alignas(8) unsigned char both[sizeof buffer + TAIL];
@@ -463,7 +462,7 @@ static void what_stands_behind_a_trace_is_told_as_far_as_it_goes(void **state)
 	weft_trace_close(trace);
 }
 
-static void packets_alone_do_not_tell_who_recorded_them(void **state)
+static void packets_without_metadata_name_no_process(void **state)
 {
 	struct weft_trace *trace;
 	record_files();
@@ -474,7 +473,7 @@ static void packets_alone_do_not_tell_who_recorded_them(void **state)
 }
 
 /* An event has 16 bits for its stream. */
-static void more_streams_than_an_event_can_name_share_the_last(void **state)
+static void streams_beyond_the_maximum_share_the_last(void **state)
 {
 	enum { COUNT = UINT16_MAX + 5, BYTES = 256 };
 	struct weft_packet_header header;
@@ -515,8 +514,8 @@ static void read_in_memory(const void *bytes, size_t size)
 	weft_trace_close(trace);
 }
 
-/* A page that cannot be read stands behind a trace that is cut, or that has something at its end. */
-static void nothing_is_read_behind_the_end(void **state)
+/* An unreadable page follows a trace that is cut, or that has other bytes at its end. */
+static void no_byte_behind_the_end_is_read(void **state)
 {
 	enum { PAGE = 4096, ROOM = 16 * PAGE, TAIL = 200 };
 	static const char *const names[] = {"definitions-0", "stream-0-0"};
@@ -550,20 +549,20 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(a_ring_that_goes_on_is_copied_as_one_stretch),
-	    TEST(all_streams_end_at_one_moment),
-	    TEST(who_is_overtaken_does_not_know_how_it_goes_on),
-	    TEST(a_packet_that_begins_after_the_copy_is_found),
-	    TEST(a_file_that_is_missing_in_the_middle_is_a_gap),
-	    TEST(the_first_file_that_is_missing_is_a_gap),
-	    TEST(zeros_in_the_middle_are_a_gap),
-	    TEST(zeros_at_the_end_leave_the_end_open),
-	    TEST(a_stream_that_is_missing_is_a_gap),
-	    TEST(what_a_killed_program_leaves_tells_its_os_threads),
-	    TEST(what_stands_behind_a_trace_is_told_as_far_as_it_goes),
-	    TEST(packets_alone_do_not_tell_who_recorded_them),
-	    TEST(more_streams_than_an_event_can_name_share_the_last),
-	    TEST(nothing_is_read_behind_the_end),
+	    TEST(busy_ring_is_copied_without_gaps),
+	    TEST(all_streams_end_at_the_same_time),
+	    TEST(reader_slower_than_the_ring_reports_a_gap),
+	    TEST(packet_started_after_the_copy_is_found),
+	    TEST(missing_middle_file_is_a_gap),
+	    TEST(missing_first_file_is_a_gap),
+	    TEST(zeros_in_the_middle_are_reported_as_gap),
+	    TEST(zeros_at_the_end_are_an_open_gap),
+	    TEST(missing_stream_is_a_gap),
+	    TEST(definitions_list_the_threads_of_a_killed_program),
+	    TEST(bytes_behind_a_trace_are_counted),
+	    TEST(packets_without_metadata_name_no_process),
+	    TEST(streams_beyond_the_maximum_share_the_last),
+	    TEST(no_byte_behind_the_end_is_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* make_fleet.c: traces of hosts whose clocks are known: make_fleet OUT HOSTS ROUNDS [SEED [FAULT [PROMISES [together]]]].
+/* make_fleet.c: writes traces of hosts with known clocks: make_fleet OUT HOSTS ROUNDS [SEED [FAULT [PROMISES [together]]]].
  *
- * OUT/0, OUT/1 and so on; together: all that they do in OUT/0, as one process would record it.  FAULT: sound, nat, late, one-way,
+ * Writes OUT/0, OUT/1 and so on; together: the events of all hosts as one process, in OUT/0.  FAULT: sound, nat, late, one-way,
  * jumps, same-clock, counters or one-jumps.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,23 +14,23 @@ import tempfile
 
 program, weft = (os.path.abspath(path) for path in sys.argv[1:])
 wrong, looks = [], 0
-true_of = set()  # the whole trace
+true_of = set()  # the complete trace
 
 
 def run(*words):
     return subprocess.run([weft, *words], capture_output=True, text=True, check=False)
 
 
-def sure_of(trace):
-    """What weft is sure of: what kind of thing, and its sentence."""
+def certain_findings(trace):
+    """Returns the certain findings: their kinds and titles."""
     for line in run('explain', '--json', trace).stdout.splitlines():
         finding = json.loads(line)
         if finding['sure']:
             yield finding['finding'], finding['title']
 
 
-def look(trace, what, is_whole):
-    """Compares what weft says of a trace with what is true of it."""
+def compare_with_truth(trace, what, is_whole):
+    """Compares weft's findings about a trace with the truth."""
     global looks
     looks += 1
     told = run('info', '--json', trace)
@@ -43,15 +43,15 @@ def look(trace, what, is_whole):
         wrong.append(f'{what}: {info["skipped_count"]} places could not be read: {info["skipped"][:1]}')
     if is_whole:
         true_of.clear()
-        true_of.update(kind for kind, title in sure_of(trace))
+        true_of.update(kind for kind, title in certain_findings(trace))
         return
-    if not run('info', trace).stdout.count('missing') and not any('zeros' in place['what'] or 'nothing is left' in place['what'] for place in info['skipped']):
+    if not run('info', trace).stdout.count('missing') and not any('zeros' in place['what'] or 'all packets of' in place['what'] for place in info['skipped']):
         wrong.append(f'{what}: weft info does not say so')
-    wrong.extend(f'{what}: surely: {title}' for kind, title in sure_of(trace) if kind not in true_of)
+    wrong.extend(f'{what}: surely: {title}' for kind, title in certain_findings(trace) if kind not in true_of)
 
 
 def is_oldest(path):
-    """Whether a file is the oldest packet that a ring has of its stream: without it, that one was overwritten, too."""
+    """Returns whether a file is the oldest packet of a stream's ring: its loss looks like a wrap."""
     def sequence(of):
         with open(of, 'rb') as file:
             return struct.unpack_from('<Q', file.read(160), 72)[0]
@@ -70,19 +70,19 @@ with tempfile.TemporaryDirectory() as folder:
     for options, events in (',mode=grow,size=2M', 100000), (',size=256k,packets=4', 100000), (',mode=grow', 2000):
         whole, part = os.path.join(folder, 'whole'), os.path.join(folder, 'part')
         subprocess.run([program, str(events)], env={**os.environ, 'WEFT_TRACE': whole + options}, check=True)
-        look(whole, options, True)
+        compare_with_truth(whole, options, True)
         for name in sorted(os.listdir(whole)):
             if name == 'metadata':
                 continue
             for change in os.unlink, empty_middle:
-                # What is small has no page in the middle.
+                # A small file has no page in the middle.
                 if change is empty_middle and os.path.getsize(os.path.join(whole, name)) < 30000:
                     continue
                 if change is os.unlink and 'packets=' in options and is_oldest(os.path.join(whole, name)):
                     continue
                 shutil.copytree(whole, part)
                 change(os.path.join(part, name))
-                look(part, f'{options}, {name}, {change.__name__}', False)
+                compare_with_truth(part, f'{options}, {name}, {change.__name__}', False)
                 shutil.rmtree(part)
         shutil.rmtree(whole)
 

@@ -1,6 +1,6 @@
-/* runtime_events_live.c: reads a ring of OCaml's again and again while it is written and wraps: runtime_events_live FILE TIMES.
+/* runtime_events_live.c: reads a ring of OCaml repeatedly while it is written and wraps: runtime_events_live FILE TIMES.
  *
- * Prints how often events were overwritten meanwhile; fails at the first one that is torn.  SPDX-License-Identifier: ISC */
+ * Prints the number of overwritten events; fails at the first torn event.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int look(void *ctx, char *line)
 	if (sscanf(line, "%llu - lost", &ring) == 1 && strstr(line, " - lost "))
 		return 0;
 	const int got = sscanf(line, "%llu %llu %15s", &ring, &time_ns, what);
-	/* The generator's clock never goes back, and its events all have names. */
+	/* The generator's clock is monotonic, and all its events have names. */
 	seen->is_torn = got != 3 || strcmp(what, "unknown") == 0 || time_ns < seen->first_ns;
 	if (seen->is_torn)
 		fprintf(stderr, "torn: %s\n", line);

@@ -51,7 +51,7 @@ def equal(path, lines, name):
 
 
 def real_recordings(folder):
-    """Of programs, with what OCaml's own reader said of each."""
+    """Compares recordings of programs with the output of OCaml's own reader."""
     paths = sorted(glob.glob(os.path.join(shared, 'ocaml-lab', 'data', '*.events.xz')))
     lines = 0
     for path in paths:
@@ -70,8 +70,8 @@ def generated(folder):
             equal(trace, lines, f'{shape} {options}')
 
 
-def torn(folder):
-    """Cut anywhere, or with nonsense in the middle: what is before that is told, and what is wrong in one line."""
+def torn_files_are_read(folder):
+    """Cut anywhere, or with nonsense in the middle: earlier events are read, and the error is one line."""
     trace, lines = os.path.join(folder, 't.events'), os.path.join(folder, 't.txt')
     generate('pipeline', trace, '--words=1024', '--count=300', f'--lines={lines}')
     with open(trace, 'rb') as f:
@@ -81,7 +81,7 @@ def torn(folder):
     for at in first + 8192, first + 4096, first + 4100, first + 8, first:
         write_sparse(trace, data[:at])
         done = recorded(trace)
-        times = [line.split()[:2] for line in done.stdout.splitlines()]  # the names of users' events are cut off
+        times = [line.split()[:2] for line in done.stdout.splitlines()]  # the names of user events are cut off
         assert times == [line.split()[:2] for line in wanted[:len(times)]], at
         assert at == first + 8192 or done.stderr.count('\n') == 1 and 'skipped' in done.stderr, (at, done.stderr)
     at = int.from_bytes(data[64:72], 'little')
@@ -103,8 +103,8 @@ def torn(folder):
         assert recorded(trace).stdout == '', tail
 
 
-def sparse(folder):
-    """A gigabyte that is hardly written to costs what is in it."""
+def sparse_file_is_read(folder):
+    """A sparse file of a gigabyte costs only its data."""
     trace = os.path.join(folder, 's.events')
     generate('pipeline', trace, '--words=1048576')
     assert os.path.getsize(trace) > 1 << 30
@@ -114,8 +114,8 @@ def sparse(folder):
     assert after < before + 200_000, (before, after)
 
 
-def written_meanwhile(folder):
-    """A ring that goes round meanwhile is never seen torn."""
+def live_ring_is_read(folder):
+    """A ring that wraps during the read is never read torn."""
     trace = os.path.join(folder, 'live.events')
     with subprocess.Popen([generator, 'fibers', trace, '--words=1024', '--domains=2', '--count=50', '--live=100000000'],
                           stdout=subprocess.PIPE) as writer:
@@ -128,7 +128,7 @@ def written_meanwhile(folder):
     print(done.stdout.strip())
 
 
-def others_say_so(folder):
+def unknown_input_is_reported(folder):
     trace = os.path.join(folder, 'small.sexp')
     with open(trace, 'w') as f:
         f.write('((time 1)(op(Creates 0 1)))\n')
@@ -136,5 +136,5 @@ def others_say_so(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-runtime-events-') as folder:
-    for test in real_recordings, generated, torn, sparse, written_meanwhile, others_say_so:
+    for test in real_recordings, generated, torn_files_are_read, sparse_file_is_read, live_ring_is_read, unknown_input_is_reported:
         test(folder)

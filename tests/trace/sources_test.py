@@ -30,14 +30,14 @@ def expect(what, got, wanted):
 
 
 def expect_error(what, done, line):
-    """Exit status 2, and one line on stderr that says so much."""
+    """Checks for exit status 2, and one line on stderr with this text."""
     expect(what, (done.returncode, done.stdout, done.stderr.count('\n')), (2, '', 1))
     if line not in done.stderr:
         expect(what, done.stderr, line)
 
 
 def events(path):
-    """How many events `weft info` counts, and how many places were skipped."""
+    """Returns the number of events in `weft info`, and of skipped parts."""
     done = run('info', path)
     rows = dict(line.split(None, 1) for line in done.stdout.splitlines() if line and line[0] != ' ')
     return (rows.get('events'), rows.get('skipped')) if done.returncode == 0 else (done.returncode, done.stderr)
@@ -48,15 +48,15 @@ def native(name, count=1000):
     return name
 
 
-def a_fifo_without_a_writer_says_so_at_once():
+def fifo_without_a_writer_fails_at_once():
     os.mkfifo('fifo')
     for verb in ('info', 'explain', 'save'):
         more = ['-w', 'copy'] if verb == 'save' else []
-        expect_error(f'{verb} of a FIFO', run(verb, 'fifo', *more), 'fifo: nobody writes into this FIFO')
+        expect_error(f'{verb} of a FIFO', run(verb, 'fifo', *more), 'fifo: the FIFO has no writer')
 
 
 def has_opened(process, path):
-    """Whether a process has opened a file, or has ended."""
+    """Returns whether a process has opened a file, or has ended."""
     if process.poll() is not None:
         return True
     folder = f'/proc/{process.pid}/fd'
@@ -69,7 +69,7 @@ def has_opened(process, path):
     return False
 
 
-def a_fifo_is_read_while_its_writer_is_there():
+def fifo_is_read_until_its_writer_ends():
     os.mkfifo('written')
     # Keeps it open, so that there is a writer before there is a byte.
     keeper = os.open('written', os.O_RDWR)
@@ -77,7 +77,7 @@ def a_fifo_is_read_while_its_writer_is_there():
     for byte in (LINE[:5], LINE[5:], LINE):
         os.write(keeper, byte)
         threading.Event().wait(0.05)
-    # What is in a FIFO is gone once nobody has it open.
+    # The content of a FIFO is lost when its last descriptor is closed.
     while not has_opened(reader, 'written'):
         threading.Event().wait(0.01)
     os.close(keeper)
@@ -85,18 +85,18 @@ def a_fifo_is_read_while_its_writer_is_there():
 
 
 def endless_input_stops_at_a_limit():
-    for args, said in ((['--limit=1M'], 'more than 1 MB came'), (['--limit', '3M'], 'more than 3 MB came')):
+    for args, said in ((['--limit=1M'], 'the input is larger than the limit of 1 MB'), (['--limit', '3M'], 'the input is larger than the limit of 3 MB')):
         with subprocess.Popen(['yes', LINE.decode().strip()], stdout=subprocess.PIPE) as endless:
             expect_error('endless input', run('info', *args, '-', stdin=endless.stdout), f'standard input: {said}')
             endless.stdout.close()
             endless.wait()
     expect('less than the limit', run('info', '--limit=1K', '-', input=LINE.decode() * 20).returncode, 0)
     for wrong in ('x', '1X', '0', '99999999999999999999', '-1', '1KB'):
-        expect_error(f'--limit={wrong}', run('info', f'--limit={wrong}', '-', stdin=subprocess.DEVNULL), 'is not a size')
+        expect_error(f'--limit={wrong}', run('info', f'--limit={wrong}', '-', stdin=subprocess.DEVNULL), 'not a size')
 
 
-def what_nobody_sees_reaches_no_terminal():
-    """Marks of direction, ends of lines, zero widths, tags: in texts of a trace, and in names of files."""
+def control_characters_reach_no_terminal():
+    """Direction marks, line ends, zero-width characters, tags: in texts of a trace, and in file names."""
     hidden = [*range(1, 0x20), *range(0x7f, 0xa0), 0x61c, 0x180e, 0x200b, 0x200e, 0x200f, *range(0x2028, 0x202f), *range(0x2060, 0x2070), 0xfeff,
               *range(0xfff9, 0xfffc), 0xe0001, 0xe0041]
     shown = 'a\u200db\u200c\u05d0\u20ac\U0001f600\u2027\u202f'
@@ -115,17 +115,17 @@ def what_nobody_sees_reaches_no_terminal():
 
 
 def files_whose_sizes_wrap_are_refused():
-    """Four of 2^62 bytes and one of content: their sum is small, in 64 bits."""
+    """Four files of 2^62 bytes and one with content: their sum wraps to a small number in 64 bits."""
     trace = native('wrap')
     for i in range(1, 5):
         shutil.copy(f'{trace}/stream-0-0', f'{trace}/stream-{i}-0')
         os.truncate(f'{trace}/stream-{i}-0', 1 << 62)
     for verb, *more in (['info'], ['explain'], ['save', '-w', 'copy'], ['html', '-o', 'page.html'], ['check', 'pending<1000']):
-        expect_error(f'{verb} of 2^64 bytes', run(verb, trace, *more), f'{trace}: its files need more memory than there is')
+        expect_error(f'{verb} of 2^64 bytes', run(verb, trace, *more), f'{trace}: not enough memory for its files')
 
 
-def sparse_files_cost_what_is_in_them():
-    """Files of 8 TB, in which a page here and there is no hole."""
+def sparse_file_costs_only_its_data():
+    """Files of 8 TB with a few pages of data."""
     size = 8 << 40
     whole = events(native('sparse'))
     with open('sparse/stream-0-0', 'rb') as file:
@@ -153,7 +153,7 @@ def sparse_files_cost_what_is_in_them():
 
 
 def main():
-    # Whatever is wrong, this machine goes on.
+    # The limit protects this machine.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     place = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix='weft-sources-', dir=place) as scratch:
@@ -165,9 +165,9 @@ def main():
         except OSError:
             print('no file system for files of 2^62 bytes')
             sys.exit(77)
-        for test in (a_fifo_without_a_writer_says_so_at_once, a_fifo_is_read_while_its_writer_is_there, endless_input_stops_at_a_limit,
-                     what_nobody_sees_reaches_no_terminal,
-                     files_whose_sizes_wrap_are_refused, sparse_files_cost_what_is_in_them):
+        for test in (fifo_without_a_writer_fails_at_once, fifo_is_read_until_its_writer_ends, endless_input_stops_at_a_limit,
+                     control_characters_reach_no_terminal,
+                     files_whose_sizes_wrap_are_refused, sparse_file_costs_only_its_data):
             if WANTED and test.__name__ not in WANTED:
                 continue
             try:

@@ -33,7 +33,7 @@ static void assert_text(struct weft_str text, const char *expected)
 	assert_memory_equal(text.ptr, expected, text.len);
 }
 
-/* Expects that exactly one thing was passed over, and what is said of it. */
+/* Checks that the reader skipped exactly one part, and its description. */
 static void assert_skipped(const struct weft_trace *trace, const char *what, uint64_t bytes)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
@@ -105,7 +105,7 @@ static void mirage_decodes_every_operation(void **state)
 	weft_trace_close(trace);
 }
 
-/* Packets whose counts are given, each with one event that has the packet's place in time as its time. */
+/* Opens packets with given counts, each with one event whose time is the packet's place in time. */
 static void assert_order(const uint16_t *counts, const int64_t *times, size_t n, bool wrapped)
 {
 	struct weft_event ev[8];
@@ -151,7 +151,7 @@ static void second_packet(void)
 	mw_end(&w, 0);
 }
 
-static void mirage_reads_what_is_whole(void **state)
+static void mirage_reads_complete_events(void **state)
 {
 	struct weft_event ev[8];
 	struct weft_trace *trace;
@@ -166,7 +166,8 @@ static void mirage_reads_what_is_whole(void **state)
 	    {70, 1000, 3, "test: content size 1000 is above the 70 bytes of the packet (packet 0, offset 0x0)", 930},
 	    {70, 29, 1, "test: content size 29 is below the header's (packet 0, offset 0x0)", 40},
 	    {70, 0, 1, "test: content size 0 is below the header's (packet 0, offset 0x0)", 40},
-	    {70, 69, 2, "test: a string without its end; the rest of the packet is skipped (packet 0, offset 0x2f)", 22},
+	    {70, 69, 2, "test: a string without a terminating NUL; the rest of the packet is skipped (packet 0, offset 0x2f)",
+		22},
 	    {70, 50, 2, "test: the last event is cut off; the rest of the packet is skipped (packet 0, offset 0x2f)", 3},
 	};
 	for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
@@ -178,7 +179,7 @@ static void mirage_reads_what_is_whole(void **state)
 		trace = open_bytes(w.bytes, w.size);
 		assert_int_equal(read_events(trace, ev, 8), headers[i].events);
 		assert_skipped(trace, headers[i].what, headers[i].bytes);
-		/* What was noted is not noted again. */
+		/* A rewind does not report damage again. */
 		weft_trace_rewind(trace);
 		assert_int_equal(read_events(trace, ev, 8), headers[i].events);
 		assert_int_equal(weft_trace_info(trace)->skipped_count, 1);
@@ -195,15 +196,15 @@ static void mirage_notes_damage_between_packets(void **state)
 	second_packet();
 	struct weft_trace *trace = open_bytes(w.bytes, w.size);
 	assert_int_equal(read_events(trace, ev, 8), 3);
-	assert_skipped(trace, "test: no packet header here (packet 1, offset 0x46)", 19);
+	assert_skipped(trace, "test: no packet header (packet 1, offset 0x46)", 19);
 	weft_trace_close(trace);
-	/* The second packet's UUID is another one. */
+	/* The second packet has another UUID. */
 	two_packets();
 	second_packet();
 	w.bytes[first + 10] ^= 1;
 	trace = open_bytes(w.bytes, w.size);
 	assert_int_equal(read_events(trace, ev, 8), 2);
-	assert_skipped(trace, "test: no packet header here (packet 1, offset 0x46)", w.size - first);
+	assert_skipped(trace, "test: no packet header (packet 1, offset 0x46)", w.size - first);
 	weft_trace_close(trace);
 }
 
@@ -264,7 +265,7 @@ static void mirage_time_never_goes_back(void **state)
 	weft_trace_close(trace);
 }
 
-/* The recorder raises the content size before it writes the event. */
+/* The recorder increases the content size before it writes the event. */
 static void mirage_drops_a_last_event_of_zeros(void **state)
 {
 	struct weft_event ev[8];
@@ -280,8 +281,8 @@ static void mirage_drops_a_last_event_of_zeros(void **state)
 	weft_trace_close(trace);
 }
 
-/* Only the first 64 things are kept, all are counted. */
-static void skipped_is_bounded(void **state)
+/* The list has the first 64 parts; the count has all. */
+static void list_of_skipped_parts_is_bounded(void **state)
 {
 	struct weft_event ev[256];
 	w.size = 0;
@@ -360,7 +361,7 @@ static void sexp_times_are_exact(void **state)
 	}
 }
 
-static void sexp_passes_over_bad_lines(void **state)
+static void sexp_skips_bad_lines(void **state)
 {
 	static const struct {
 		const char *line, *what;
@@ -398,7 +399,7 @@ static void unknown_bytes_are_refused(void **state)
 		size_t size;
 		const char *what;
 	} cases[] = {{"", 0, "test: the file is empty"}, {"hello", 5, "test: not a trace in a format that weft reads"},
-	    {other_uuid, 64, "test: a CTF trace, but its UUID is not that of a format that weft reads"},
+	    {other_uuid, 64, "test: a CTF trace with the UUID of a format that weft does not read"},
 	    {"\xC1\x1F\xFC", 3, "test: not a trace in a format that weft reads"}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct weft_trace *trace = NULL;
@@ -411,7 +412,7 @@ static void unknown_bytes_are_refused(void **state)
 	}
 }
 
-#ifndef __wasi__ /* there are no processes, pipes and temporary folders, and the core of the page has no files */
+#ifndef __wasi__ /* WASI has no processes, pipes and temporary folders, and the core of the page has no files */
 
 static char dir[] = "/tmp/weft-trace-test-XXXXXX";
 
@@ -449,7 +450,7 @@ static void run_shell(const char *command)
 	assert_int_equal(system(line), 0);
 }
 
-static void opens_files_pipes_and_archives(void **state)
+static void files_pipes_and_archives_are_opened(void **state)
 {
 	two_packets();
 	put_file("t.ctf", w.bytes, w.size);
@@ -469,7 +470,7 @@ static void opens_files_pipes_and_archives(void **state)
 	close(pipes[1]);
 	assert_true(dup2(pipes[0], STDIN_FILENO) == STDIN_FILENO);
 	assert_int_equal(count_events("-"), 2);
-	/* What no format knows is not read to its end, which does not come here. */
+	/* The reader stops early on an unknown format: this pipe has no end. */
 	assert_int_equal(pipe(pipes), 0);
 	char junk[1024] = "junk";
 	assert_int_equal(write(pipes[1], junk, sizeof junk), sizeof junk);
@@ -484,7 +485,7 @@ static void opens_files_pipes_and_archives(void **state)
 	close(file);
 }
 
-static void archives_stand_for_their_directory(void **state)
+static void archive_is_read_like_its_directory(void **state)
 {
 	struct weft_source source;
 	static const char metadata[] = "env { tracer_name = \"weft\"; };";
@@ -508,7 +509,7 @@ static void archives_stand_for_their_directory(void **state)
 		assert_null(weft_source_find(&source, "c"));
 		weft_source_close(&source);
 	}
-	/* However it is cut, what is there is there. */
+	/* A cut archive yields its remaining events. */
 	FILE *file = fopen(in_dir("flat.tar"), "rb");
 	unsigned char bytes[4096];
 	assert_non_null(file);
@@ -523,8 +524,8 @@ static void archives_stand_for_their_directory(void **state)
 	}
 }
 
-/* Some file systems' files are shorter than they say. */
-static void what_is_there_is_read(void **state)
+/* Files of some file systems are shorter than their size. */
+static void short_file_is_read(void **state)
 {
 	struct weft_source source;
 	const char *path = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -536,7 +537,7 @@ static void what_is_there_is_read(void **state)
 	assert_int_equal(weft_source_open(&source, "/sys/kernel/mm/transparent_hugepage", NULL), WEFT_EFORMAT);
 }
 
-static void what_cannot_be_opened_says_why(void **state)
+static void failed_open_reports_the_reason(void **state)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
@@ -554,8 +555,8 @@ static void what_cannot_be_opened_says_why(void **state)
 	weft_trace_close(NULL);
 }
 
-/* 3 GB of ring, of which a few bytes are used. */
-static void a_sparse_ring_of_3_gb(void **state)
+/* A ring of 3 GB, of which a few bytes are used. */
+static void sparse_ring_of_3_gb_is_read(void **state)
 {
 	const uint32_t packet_bytes = 400u << 20;
 	int fd = open(in_dir("sparse"), O_RDWR | O_CREAT, 0600);
@@ -592,26 +593,26 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(mirage_decodes_every_operation),
 	    cmocka_unit_test(mirage_puts_the_oldest_packet_first),
-	    cmocka_unit_test(mirage_reads_what_is_whole),
+	    cmocka_unit_test(mirage_reads_complete_events),
 	    cmocka_unit_test(mirage_notes_damage_between_packets),
 	    cmocka_unit_test(mirage_truncated_anywhere),
 	    cmocka_unit_test(mirage_unknown_operation_ends_its_packet),
 	    cmocka_unit_test(mirage_time_never_goes_back),
 	    cmocka_unit_test(mirage_drops_a_last_event_of_zeros),
-	    cmocka_unit_test(skipped_is_bounded),
+	    cmocka_unit_test(list_of_skipped_parts_is_bounded),
 	    cmocka_unit_test(sexp_decodes_every_operation),
 	    cmocka_unit_test(sexp_times_are_exact),
-	    cmocka_unit_test(sexp_passes_over_bad_lines),
+	    cmocka_unit_test(sexp_skips_bad_lines),
 	    cmocka_unit_test(unknown_bytes_are_refused),
 #ifdef __wasi__
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 #else
-	    cmocka_unit_test(opens_files_pipes_and_archives),
-	    cmocka_unit_test(archives_stand_for_their_directory),
-	    cmocka_unit_test(what_is_there_is_read),
-	    cmocka_unit_test(what_cannot_be_opened_says_why),
-	    cmocka_unit_test(a_sparse_ring_of_3_gb),
+	    cmocka_unit_test(files_pipes_and_archives_are_opened),
+	    cmocka_unit_test(archive_is_read_like_its_directory),
+	    cmocka_unit_test(short_file_is_read),
+	    cmocka_unit_test(failed_open_reports_the_reason),
+	    cmocka_unit_test(sparse_ring_of_3_gb_is_read),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 #endif

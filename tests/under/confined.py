@@ -21,7 +21,7 @@ MMAP, MPROTECT, PKEY_MPROTECT = 9, 10, 329  # x86-64
 WRITE, EXEC = 2, 4
 ALLOW, DENY, KILL = 0x7fff0000, 0x00050001, 0x80000000
 
-# Steps of the filter: what, how many to pass over if it holds and if not, operand.
+# Steps of the filter: code, number of steps to skip if it holds and if not, operand.
 FILTER = [
     (LOAD, 0, 0, ARCHITECTURE), (EQUAL, 0, 10, 0xc000003e),
     (LOAD, 0, 0, NUMBER), (EQUAL, 2, 0, MMAP), (EQUAL, 4, 0, MPROTECT), (EQUAL, 3, 6, PKEY_MPROTECT),
@@ -33,7 +33,7 @@ FILTER = [
 
 
 def service():
-    """Steps that allow what systemd's @system-service does, and kill for anything else."""
+    """Returns filter steps that allow systemd's @system-service, and kill on anything else."""
     if not shutil.which('systemd-analyze'):
         return None
     told = subprocess.run(['systemd-analyze', '--no-pager', 'syscall-filter'], stdout=subprocess.PIPE, text=True, check=True).stdout

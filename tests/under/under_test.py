@@ -47,7 +47,7 @@ def errors(folder):
             for error in re.findall(r'<error>.*?</error>', told, re.S):
                 kind, frames = re.search(r'<kind>(.*?)</kind>', error)[1], re.findall(r'<frame>(.*?)</frame>', re.search(r'<stack>.*?</stack>', error, re.S)[0], re.S)
                 objects = [(re.search(r'<obj>(.*?)</obj>', frame) or [0, '?'])[1] for frame in frames]
-                # The kernel is asked of what may be no memory any more whether it can be read.
+                # The recorder asks the kernel whether an address can be read; the memory may be gone.
                 if (is_fork and kind.startswith('Leak')) or (kind == 'SyscallParam' and 'weft_hook_is_readable' in error):
                     continue
                 if OURS.search(next((path for path in objects if not LIBC.search(path)), '')):

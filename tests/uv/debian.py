@@ -14,7 +14,7 @@ def skip(why):
 
 
 def fetch(folder, source, package):
-    """The folder of the source of `package` as installed, fetched by apt into `folder`, with lists and caches there: nothing of the system changes."""
+    """Returns the source folder of the installed `package`, fetched by apt into `folder` with separate lists and caches: the system does not change."""
     for program in ('apt-get', 'dpkg-source', 'gcc'):
         need(program)
     version = subprocess.run(['dpkg-query', '-W', '-f', '${Version}', package], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

@@ -38,7 +38,7 @@ async def main():
 uvloop.install()
 asyncio.run(main())
 """
-# Asks as often as its input says, and waits for more.
+# Sends as many requests as each input line says.
 CLIENT = """
 import asyncio, os, sys, uvloop
 async def main():
@@ -57,7 +57,7 @@ STEP = 20000  # of about ten events in both
 
 
 class Process:
-    """One that records, into a session of its own in a folder of sessions."""
+    """A recorded process, in its own session in a folder of sessions."""
 
     def __init__(self, folder, script, *words):
         self.folder = f'sessions/{folder}'
@@ -83,19 +83,19 @@ class Server:
         self.url = self.process.stdout.readline().strip()
 
     def get(self, path, name):
-        """Keeps the trace under that name; whether it is the newest of it alone."""
+        """Stores the trace under that name; returns whether it is only the newest part."""
         with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer, open(name, 'wb') as file:
             file.write(answer.read())
             return 'newest' in answer.headers['ETag']
 
 
-def said(*words):
+def weft_json(*words):
     got = subprocess.run([weft, *words], capture_output=True, text=True, check=True, timeout=PATIENCE)
     return [json.loads(line) for line in got.stdout.splitlines()]
 
 
 class Facts:
-    """What a trace has of two processes."""
+    """The contents of a trace of two processes."""
 
     def __init__(self, path):
         if os.path.exists('facts'):
@@ -104,16 +104,16 @@ class Facts:
         base = sqlite3.connect('facts')
         self.processes = base.execute('SELECT COUNT(DISTINCT pid) FROM thread').fetchone()[0]
         self.pending = sorted(base.execute("SELECT kind, name FROM promise WHERE end = 'pending' AND kind <> 'preexisting'"))
-        self.events = said('info', '--json', path)[0]['events']
-        # By whom a promise is is the last digit of its id.
+        self.events = weft_json('info', '--json', path)[0]['events']
+        # The last digit of an id names the process of a promise.
         self.reads = base.execute("SELECT COUNT(*) FROM promise WHERE kind = 'read' AND end = 'resolved'").fetchone()[0]
         self.messages = base.execute('SELECT COUNT(*) FROM link JOIN promise x ON x.number = link.a JOIN promise y ON y.number = link.b '
                                      'WHERE x.id % 10 <> y.id % 10 AND x.id > 0 AND y.id > 0').fetchone()[0]
         base.close()
-        self.waits = sorted((wait['name'].split(maxsplit=2)[0], wait['awaited'].split(maxsplit=2)[0]) for wait in said('waits', '--json', path) if 'awaited' in wait)
+        self.waits = sorted((wait['name'].split(maxsplit=2)[0], wait['awaited'].split(maxsplit=2)[0]) for wait in weft_json('waits', '--json', path) if 'awaited' in wait)
 
 
-def look(client):
+def check_follow(client):
     server = Server()
     client.ask(STEP)
     steps = 0
@@ -124,6 +124,8 @@ def look(client):
     for _ in range(5):
         client.ask(STEP)
         expect('the newest', server.get('trace-1', 'newest'), True)
+    # A loop records its waits when its poll has lasted for some time.
+    until('both loops wait', lambda: server.get('trace-1', 'newest') and Facts('newest').waits.count(('loop', 'poll')) == 2)
     expect('all', server.get('trace-1?whole=1', 'whole'), False)
     newest, whole = Facts('newest'), Facts('whole')
     expect('processes', (newest.processes, whole.processes), (2, 2))
@@ -131,10 +133,10 @@ def look(client):
     expect('who is pending', newest.pending, whole.pending)
     expect('who waits', newest.waits, whole.waits)
     expect('there is much in it', newest.reads > STEP, True)
-    # Each read is of bytes that the other process wrote: but for those about the window's begin.
+    # Each read has bytes that the other process wrote, except for reads near the start of the window.
     expect('messages stay', newest.messages >= newest.reads - 10, True)
 
-    # One comes, and goes again: the directory is looked at anew.
+    # A process starts, and ends again: the directory is read again.
     late = Process('late', 'client.py', client.port)
     late.ask(10)
     client.ask(1)
@@ -149,7 +151,7 @@ def look(client):
     expect('weft serve ends', server.process.wait(PATIENCE), 0)
 
 
-def look_in_terminal(client):
+def check_weft_top(client):
     with Terminal(110, 30) as terminal:
         terminal.start(weft, 'top', 'sessions')
         terminal.until('both are there', lambda shown: '● live' in shown and 'connection "from *' in shown and 'connection "to *' in shown)
@@ -173,9 +175,9 @@ with tempfile.TemporaryDirectory() as place:
     asks.ask(10)
     with open('waits', 'w', encoding='utf-8') as file:
         waits = subprocess.Popen([weft, 'waits', '--follow', '--json', 'sessions'], stdout=file)  # pylint: disable=consider-using-with
-    look(asks)
+    check_follow(asks)
     if is_there():
-        look_in_terminal(asks)
+        check_weft_top(asks)
     expect('weft waits goes on', waits.poll(), None)
     asks.end()
     answers.end()

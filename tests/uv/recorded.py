@@ -19,7 +19,7 @@ ENV = {key: value for key, value in os.environ.items() if not key.startswith('WE
 
 
 def passes(rounds):
-    """A Python program of two OS threads, of which one wakes the other so often: it is never long without a processor, nor has it long."""
+    """A Python program of two OS threads, one of which wakes the other `rounds` times: both run often and shortly."""
     return f"""
 import os, threading, time
 come, go = os.pipe()
@@ -50,7 +50,7 @@ def until(condition, what):
 
 
 def refuse(call):
-    """From now on this process and its children are denied the system call of that number; ends with 77 where that cannot be."""
+    """Denies the system call of that number to this process and its children; exits with 77 if that is impossible."""
     load, equal, answer, number, allow, deny = 0x20, 0x15, 0x06, 0, 0x7fff0000, 0x00050000 | 13
     steps = [(load, 0, 0, number), (equal, 0, 1, call), (answer, 0, 0, deny), (answer, 0, 0, allow)]
     code = ctypes.create_string_buffer(b''.join(struct.pack('<HBBI', *step) for step in steps))
@@ -61,7 +61,7 @@ def refuse(call):
 
 
 def need(program):
-    """Its path; the test is skipped where it is not installed."""
+    """Returns its path; the test is skipped if it is not installed."""
     path = program if os.path.exists(program) else shutil.which(program)
     if not path:
         print(f'SKIPPED: {program} is not installed')
@@ -70,7 +70,7 @@ def need(program):
 
 
 def need_module(name):
-    """Debian's Python, which has Debian's modules; the test is skipped where it has none of that name."""
+    """Returns Debian's Python, which has Debian's modules; the test is skipped if it lacks the module."""
     python = need('/usr/bin/python3')
     if subprocess.run([python, '-c', f'import {name}'], stderr=subprocess.DEVNULL, check=False).returncode:
         print(f'SKIPPED: python3-{name} is not installed')
@@ -79,7 +79,7 @@ def need_module(name):
 
 
 def free_port(*others):
-    """Of UDP and TCP, another one than those."""
+    """Returns a free port for UDP and TCP, other than these."""
     while True:
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
             tcp.bind(('127.0.0.1', 0))
@@ -93,7 +93,7 @@ def free_port(*others):
 
 
 def need_way(path):
-    """The test is skipped where another user than root could not get there."""
+    """Skips the test if another user than root could not reach the path."""
     if closed_to_others(path):
         print(f'SKIPPED: another user cannot enter {closed_to_others(path)}')
         sys.exit(77)
@@ -115,7 +115,7 @@ class Recording:
         return sorted(glob.glob(os.path.join(self.folder, name + '-*', 'metadata')))
 
     def trace(self, name='*'):
-        """The one trace of a program of that name."""
+        """Returns the trace of the program of that name."""
         found = self.traces(name)
         if len(found) != 1:
             fail(f'{len(found)} traces of {name} in {os.listdir(self.folder) if os.path.isdir(self.folder) else "nothing"}')
@@ -125,7 +125,7 @@ class Recording:
         return [Trace(self.weft, os.path.dirname(path)) for path in self.traces()]
 
     def ids(self, name):
-        """The processes of that name that record, once there are any."""
+        """Returns the processes of that name that record, once there are any."""
         end = time.monotonic() + PATIENCE
         while not self.traces(name):
             if time.monotonic() > end:
@@ -152,11 +152,11 @@ class Trace:
         return [json.loads(line) for line in run.stdout.splitlines()]
 
     def has_events(self):
-        """A program that has just begun to record may have none yet, which weft says in a line."""
+        """A program that has just started to record may have no events yet, which weft reports in a line."""
         return subprocess.run([self.weft, 'info', self.path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode in (0, 1)
 
     def promises(self, kind=None, label=None):
-        """Of that kind, and with that in one of their labels."""
+        """Returns the promises of that kind, with that text in a label."""
         return [p for p in self.ask('dump', '--json') if p.get('promise', -1) > 0 and kind in (None, p['kind']) and
                 (label is None or any(label in text for _, text in p['labels']))]
 
@@ -167,14 +167,14 @@ class Trace:
         return found[0]
 
     def kept_by(self, loop):
-        """The labels of what the loop of that label waits for now."""
+        """Returns the labels of the promises for which the loop of that label waits now."""
         return sorted(wait['awaited'].split('"')[1] for wait in self.ask('waits', '--json') if f'"{loop}"' in wait.get('name', ''))
 
     def notes(self):
         return [event['text'] for event in self.ask('events', '--json') if event['op'] == 'note']
 
     def findings(self, stall='10ms'):
-        """Of weft explain --json, by their kinds."""
+        """Returns the findings of weft explain --json, by kind."""
         found = {}
         for line in self.ask('explain', '--json', '--stall=' + stall):
             if 'finding' in line:
@@ -189,8 +189,8 @@ class Trace:
         return self.ask('info', '--json')[0]['lost']
 
 
-def answered(weft, asks, answers):
-    """What weft path says of the longest read of a client that asked 8 times by one connection, each question a message and each answer."""
+def check_answered_reads(weft, asks, answers):
+    """Checks weft path on the longest read of a client that sent 8 requests on one connection, each request and each response as a message."""
     both = [asks.path, answers.path]
 
     def ask(*words):

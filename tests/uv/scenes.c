@@ -1,6 +1,6 @@
-/* scenes.c: small programs of libuv, each with something to be seen in its trace.
+/* scenes.c: small programs of libuv, each with one characteristic that its trace must show.
  *
- *	scenes NAME	the names are in main()
+ * 	scenes NAME	the names are in main()
  *
  * SPDX-License-Identifier: ISC */
 #include <errno.h>

@@ -13,7 +13,7 @@ import time
 
 from recorded import PATIENCE, Recording, Trace, expect, fail
 
-LATE = '2s'  # a busy machine makes rounds long
+LATE = '2s'  # a busy machine makes iterations long
 scenes, weft = sys.argv[1:3]
 folder = tempfile.TemporaryDirectory(prefix='weft-uv-')
 
@@ -30,21 +30,21 @@ def overlap(a, b):
     return any(begin < other_end and other_begin < end for begin, end in a for other_begin, other_end in b)
 
 
-# A loop that is closed while a handle is open is an alarm, unless the program does better in the end.
+# A loop that is closed while a handle is open is an alarm, unless the program closes the handle later.
 found = record('busy').findings()
 expect(list(found), ['unclosed'], 'what is found in a loop closed too early')
 expect(len(found['unclosed'][0]['evidence']), 1, 'handles that were open')
 expect(record('closed').findings(), {}, 'what is found in a loop closed at the second attempt')
-# What libuv makes for itself is none of the program's.
+# libuv's internal handles are not the program's.
 found = record('polled').findings()
 expect(len(found['unclosed'][0]['evidence']), 1, 'handles of the program that were open')
 
-# A loop in memory where another one was is another loop: neither its turns nor its end are those of the first.
+# A loop in reused memory is another loop: its iterations and its end are not those of the first.
 trace = record('anew')
 expect([p['end'] for p in trace.promises('loop', 'turn by turn')], ['pending', 'resolved'], 'how two loops in the same memory end')
 expect([p['end'] for p in trace.promises('close', 'uv_loop_close')], ['pending'], 'what became of the first attempt to close them')
 
-# libuv's list of handles is followed no further than it is one: what a program has made twice stands in it without an end, or is another loop's.
+# libuv's list of handles is followed only while it is valid: a handle that was initialised twice makes it endless, or leads into another loop's list.
 for name in 'twice', 'moved':
     trace = record(name)
     called = {p['promise']: p['labels'][0][1] for p in trace.promises('timer')}
@@ -54,7 +54,7 @@ for name in 'twice', 'moved':
 
 
 def until(recording, holds):
-    """The trace, once that holds of it."""
+    """Waits until `holds` is true of the trace, and returns the trace."""
     recording.ids('uv_scenes')
     end = time.monotonic() + PATIENCE
     while not holds(recording.trace('uv_scenes')):
@@ -66,11 +66,11 @@ def until(recording, holds):
 
 
 def kept_by(trace, loop):
-    """The labels of what that loop waits for."""
+    """Returns the labels of the promises for which that loop waits."""
     return [wait['awaited'].split('"')[1] for wait in trace.ask('waits', '--json') if f'"{loop}"' in wait.get('name', '')]
 
 
-# What keeps a loop alive is told while it sleeps, without the timer that does not; also where the program calls each turn.
+# The handles that keep a loop alive are recorded while it sleeps, without the unreferenced timer; also if the program calls each iteration.
 for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, turn by turn'):
     recording = record(name, wait=False)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of ' + name)
@@ -78,21 +78,21 @@ for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, turn by turn'):
     keepers = [trace.promise('timer', 'every 100 s')['promise'], trace.promise('condition', 'async')['promise']]
     expect([line['promise'] for line in trace.findings()['alive'][0]['evidence'] if line['role'] == 'chain'], keepers, 'what keeps it, as explain has it')
     expect(trace.alarms(), [], 'alarms of a loop that sleeps')
-    # Whom nobody spoke of for long was there all the same until the process was killed.
+    # A promise without events for long existed until the process was killed.
     pending = [p for p in trace.promises() if p['end'] == 'pending']
     expect({p['end_ns'] for p in pending}, {trace.ask('info', '--json')[0]['span_ns']}, 'until when is drawn what is pending')
     expect({keepers[0], keepers[1]} <= {p['promise'] for p in pending}, True, 'that what keeps it is pending')
-# A program that waits for something else meanwhile is not kept by its loop.
+# A program that waits elsewhere meanwhile is not kept by its loop.
 recording = record('left', wait=False)
 trace = until(recording, lambda t: {'awaits_no_more', 'idle'} <= {event['op'] for event in t.ask('events', '--json')[-2:]})
 expect(trace.findings(), {}, 'what is found where a loop has been left')
 
-# Work waits for its turn in the pool and runs on its thread; meanwhile the loop is not held up.
+# Work waits for its turn in the pool and runs on a pool thread; meanwhile the loop is not blocked.
 trace = Recording(weft, os.path.join(folder.name, 'pool'), [scenes, 'pool'], env={'UV_THREADPOOL_SIZE': '1'}).trace()
 jobs = trace.promises('work')
 expect(len(jobs), 3, 'jobs')
 expect(len({job['stream'] for job in jobs}), 1, 'OS threads that made jobs')
-at_work = [(job['running'][0][0], job['running'][1][1]) for job in jobs]  # it sleeps meanwhile; the third time is its callback in the loop
+at_work = [(job['running'][0][0], job['running'][1][1]) for job in jobs]  # the loop sleeps meanwhile; the third time is its callback in the loop
 for first, second in zip(at_work, at_work[1:]):
     if first[1] > second[0]:
         fail(f'jobs overlap in a pool of one: {at_work}')
@@ -107,7 +107,7 @@ expect({name: (max(values), values[-1]) for name, values in levels.items()},
        {'thread pool: requests': (3, 0), 'thread pool: at work': (1, 0)}, 'the load of the pool, most and last')
 expect(trace.alarms('50ms'), [], 'alarms of long work in the pool')
 
-# What a process waits for that asks another one: the path of the answer leads to the timer for which that one waited, and back to the question.
+# The path of a response leads into the other process to the timer for which that one waited, and back to the request.
 recording = Recording(weft, os.path.join(folder.name, 'serve'), [scenes, 'serve'])
 expect(recording.status, 0, 'how the process ends that is asked')
 both = Trace(weft, recording.folder)
@@ -119,20 +119,20 @@ if not waits or waits[0]['end_ns'] - waits[0]['start_ns'] < 20000000:
     fail(f'the path of an answer does not lead to the timer of who answers: {path}')
 expect([asking['links']['signal'], timer['links']['signal']], [1, 1], 'arrows from who wrote the question and the answer')
 
-# What a callback writes to its connection itself counts; of what is nowhere the kernel says so, as without recording.
+# A callback's own writes to its connection count; for an invalid address the kernel reports an error, as without recording.
 trace = record('astray')
 expect([event['position'] for event in trace.ask('events', '--json') if event['op'] == 'sent'], [10, 600], 'how far two ends of a connection wrote')
 
-# The handling of a datagram lasts until what it started has ended, and is one story.
+# The handling of a datagram lasts until everything that it started has ended.
 trace = record('datagram')
 request, work, answer = trace.promise('request', 'from 127.0.0.1:'), trace.promises('work')[0], trace.promise('write', '5 bytes to 127.0.0.1:')
 expect([work['created_by'], answer['created_by']], [request['promise']] * 2, 'who made the lookup and the answer')
 if not request['end_ns'] >= answer['end_ns'] >= work['end_ns']:
     fail(f'the datagram ends at {request["end_ns"]}, before its answer at {answer["end_ns"]}')
 expect(request['end'], 'resolved', 'how the datagram ends')
-trace.promise('connection', 'udp to 127.0.0.1:')  # the client, which has no address of its own before it sends
+trace.promise('connection', 'udp to 127.0.0.1:')  # the client, which has no address before its first send
 
-# A callback that blocks is a pause, and explain says whose.
+# A blocking callback is a pause, and explain names the callback.
 trace = record('blocked')
 timer = trace.promise('timer', '1 ms')
 if not any('blocked in' in event.get('why', '') for event in trace.ask('events', '--json') if event['op'] == 'pause_begin'):
@@ -146,10 +146,10 @@ found = [finding for finding in trace.ask('explain', '--json') if finding['findi
 if not found or 'blocked in uv_run of another loop' not in found[0]['title'] or '"50 ms" is called back' not in str(found[0]['evidence']):
     fail(f'who is late because a callback ran another loop: {found}')
 
-# A timer that is started a thousand times is one promise; a loop that spins costs nothing.
+# A timer that is started a thousand times is one promise; a spinning loop costs nothing.
 trace = record('rearmed')
 expect(len(trace.promises('timer')), 1, 'promises of one timer')
-# One that becomes another timer is another promise, each with its own label, and lives on to the end of the callback it became that in.
+# A timer that becomes another timer is another promise, each with its own label, and lasts to the end of the callback in which it changed.
 trace = record('reused')
 timers = trace.promises('timer')
 expect([p['labels'][0][1] for p in timers], ['5 min', '1 ms', 'every 10 ms', '40 ms'], 'what the timers are called')
@@ -166,17 +166,17 @@ found = trace.findings()
 expect(list(found), ['spin'], 'what is found in a loop that spins')
 expect([line['promise'] for line in found['spin']], [trace.promise('handle', 'idle')['promise']], 'who spins')
 
-# What comes again at once is counted: a small ring keeps what was before it, and explain says who it is.
+# Repetitions without a sleep are counted: a small ring keeps earlier events, and explain names the handle.
 SMALL = ['--mode=ring', '--size=256K']
 for name, kind, label in (('flood_timer', 'timer', '0 ms'), ('flood_poll', 'connection', ''), ('flood_async', 'condition', 'async')):
     trace = record(name, record=SMALL)
     expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promise(kind, label)['promise']], f'who spins in {name}')
     expect(trace.promise('timer', '5 ms')['end'], 'pending', f'what was before {name}')
-# So is a timer without a time that makes another one each time.
+# So is a timer with timeout 0 that creates another one each time.
 trace = record('flood_timers', record=SMALL)
 expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promises('timer', '0 ms')[-1]['promise']], 'who spins in flood_timers')
 expect((trace.promise('timer', '5 ms')['end'], len(trace.promises('timer', '0 ms')) < 100), ('pending', True), 'what was before flood_timers, and timers in it')
-# Under load a loop sleeps as little, and each message is told; also where all look alike.
+# Under load a loop sleeps little, and each message is recorded, even if all look alike.
 for name in 'flood_load', 'flood_datagrams', 'flood_writes':
     trace = record(name)
     expect([found for found in trace.findings(LATE) if found == 'spin'], [], f'spins in {name}')

@@ -13,7 +13,7 @@ WHOLE_S, ONE_S = 1200, 120
 
 
 class Suite:
-    """The tests of the libuv whose source is in a folder; they run with the library that is in the folder `library`, or with the installed one."""
+    """The tests of the libuv whose source is in a folder; they use the library in the folder `library`, or the installed one."""
 
     def __init__(self, weft, source, traces, library=None):
         self.weft, self.source, self.traces, self.library = weft, source, traces, library
@@ -25,7 +25,7 @@ class Suite:
             subprocess.run(['gcc', *flags, *files, '-o', self.runner, *where, '-luv', '-lpthread', '-ldl', '-lutil'], check=True)
         shutil.rmtree(traces, ignore_errors=True)
         os.makedirs(traces)
-        if os.getuid() == 0:  # libuv's tests refuse to be run by root
+        if os.getuid() == 0:  # libuv's tests refuse to run as root
             for place in (source, library or source):
                 for folder, _, names in os.walk(place):
                     for path in [folder, *(os.path.join(folder, name) for name in names)]:
@@ -33,7 +33,7 @@ class Suite:
             os.chmod(traces, 0o777)
 
     def run(self, name=None, traces=None):
-        """Which tests pass, and which do not; all or that one; recorded if `traces` is a folder's name."""
+        """Returns the results of all tests, or of one; recorded if `traces` is a folder's name."""
         command = [self.runner, *([name] if name else [])]
         if traces:
             command = [self.weft, 'record', '--size=1M', '-o', os.path.join(self.traces, traces), '--', *command]
@@ -49,11 +49,11 @@ class Suite:
         return {match[2]: match[1] == 'ok' for match in re.finditer(r'^(ok|not ok) \d+ - (\w+)', done.stdout, re.M)}
 
     def passes(self, name, traces=None):
-        """Alone, in one of some tries: a busy machine fails some of them now and then."""
+        """Runs a test alone, several times if needed: a busy machine fails some of them now and then."""
         return any(self.run(name, traces and f'{traces}-{name}-{attempt}').get(name) for attempt in range(TRIES))
 
     def compare(self):
-        """What passes without recording, what passes with it, what seemed to differ and does not, and what differs."""
+        """Returns the tests that pass without recording, those that pass with it, apparent differences, and differences."""
         plain = self.run()
         recorded = self.run(traces='all')
         worse = [name for name, passed in plain.items() if passed and not recorded.get(name)]

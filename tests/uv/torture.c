@@ -1,9 +1,9 @@
-/* torture.c: what programs may do with libuv, and an adapter has to survive.
+/* torture.c: allowed uses of libuv that an adapter has to survive.
  *
- *	torture ROUNDS [LIBUV]	says what it did, and exits 1 where libuv did not do what it should
+ * 	torture ROUNDS [LIBUV]	prints its actions, and exits with 1 if libuv did not do what it should
  *
- * LIBUV is the file of another libuv, which it loads as a plugin would bring it.  What it prints is the same whether it is
- *recorded or not: torture_test.py compares.  SPDX-License-Identifier: ISC */
+ * LIBUV is the file of another libuv, which is loaded as by a plugin.  The output is the same with and without recording:
+ * torture_test.py compares it.  SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

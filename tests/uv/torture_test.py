@@ -15,8 +15,8 @@ import tempfile
 from recorded import ENV, PATIENCE, Recording, expect, fail, need
 
 
-def words(error):
-    """What the program says on standard error, without what the command does."""
+def program_stderr(error):
+    """Returns the program's standard error, without the lines of weft."""
     return b''.join(line for line in error.splitlines(True) if not line.startswith(b'weft: '))
 
 
@@ -25,7 +25,7 @@ def compare(weft, folder, command):
     if plain.returncode:
         fail(f'{command} without recording: {plain.stdout.decode()}{plain.stderr.decode()}')
     recorded = Recording(weft, os.path.join(folder, 'traces'), command)
-    expect((recorded.out, words(recorded.err), recorded.status), (plain.stdout, plain.stderr, plain.returncode), f'{command}, recorded')
+    expect((recorded.out, program_stderr(recorded.err), recorded.status), (plain.stdout, plain.stderr, plain.returncode), f'{command}, recorded')
     return recorded
 
 
@@ -49,7 +49,7 @@ def main():
             command.append(shutil.copy(library, os.path.join(folder, 'libuv-of-a-plugin.so')))
         recording = compare(weft, folder, command)
         traces = recording.all()
-        expect(len(traces), 2, 'processes that use libuv: the program and its fork')  # of shells there is no trace
+        expect(len(traces), 2, 'processes that use libuv: the program and its fork')  # shells have no trace
         expect([trace.lost() for trace in traces], [0, 0], 'events lost')
         program = max(traces, key=lambda trace: len(trace.promises()))
         fork = min(traces, key=lambda trace: len(trace.promises()))

@@ -1,7 +1,7 @@
 /* bank.c [deadlock|again]: transfers between accounts, each under the locks of both, in weft's promises.
  *
- * deadlock: each transfer takes the lock of the account that it is from first.  again: one takes a lock that it has.  Without a
- * word all is well.  SPDX-License-Identifier: ISC */
+ * deadlock: each transfer first takes the lock of the account that pays.  again: a transfer takes a lock that it already holds.
+ * Without an argument nothing is wrong.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* choices.c [alive|stuck|lost]: promises that wait in a circle which goes through a choice.
+/* choices.c [alive|stuck|lost]: promises that wait in a cycle through a choice.
  *
- * The order waits for the first of two: the stock, or something else; the stock waits for the order.  alive: the other is a timer
- * that is under way when the program ends.  stuck: the other waits for the order, too.  lost: in weft's promises, a choice
- * becomes the answer to who asked for it, and then the ring forgets how; the program ends in the middle of its work.  Without a
- * word the timer comes, and all is well.  All but stuck are healthy.  SPDX-License-Identifier: ISC */
+ * The order waits for the first of two promises, the stock or another one; the stock waits for the order.  alive: the other is a
+ * timer that is pending when the program ends.  stuck: the other waits for the order, too.  lost: in weft's promises, a choice
+ * becomes the answer to its caller, and the ring overwrites that event; the program ends in the middle of its work.  Without an
+ * argument the timer fires, and nothing is wrong.  All but stuck are healthy.  SPDX-License-Identifier: ISC */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static struct weft_promise *again(void *ctx, void *value)
 	return turn();
 }
 
-/* What the choice is made of goes on for longer than the ring remembers. */
+/* The promises of the choice last longer than the ring. */
 static struct weft_promise *choose(void *ctx, void *value)
 {
 	struct weft_promise *each[] = {turn(), weft_uv_sleep(uv, 100000)};

@@ -1,10 +1,10 @@
-/* clients.c [leak|stuck|starved|slowly|chat|exit|pool|hand-over]: a server's connections, recorded by hand as docs/recording.md
- * says.
+/* clients.c [leak|stuck|starved|slowly|chat|exit|pool|hand-over]: a server's connections, recorded by hand as
+ * docs/instrument-api.md describes.
  *
- * leak: no connection is ever closed.  stuck: one page of forty never comes.  starved: the answer of one request is there, but
- * thirty others are served before it.  slowly: what comes is taken away one at a time, which is too slow.  chat: none is closed
- * either, but all of them go on talking.  exit: the program ends while a short timer is under way.  pool: work of 60 ms on
- * another OS thread, while the loop has nothing to do.  hand-over: another OS thread answers requests.  The last five are
+ * leak: no connection is ever closed.  stuck: one page of forty never comes.  starved: the answer of one request is ready, but
+ * thirty others run before it.  slowly: items are removed one at a time, which is too slow.  chat: no connection is closed,
+ * but all of them continue to talk.  exit: the program ends while a short timer is pending.  pool: work of 60 ms on another
+ * OS thread, while the loop is idle.  hand-over: another OS thread answers requests.  The last five are
  * healthy.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,15 +1,15 @@
-/* forms.c FORM: one fault in as few calls as show it, recorded by hand: what no other program of these tests does, for
- * docs/diagnosing.md.
+/* forms.c FORM: one fault in as few calls as possible, recorded by hand: forms of titles that no other program of these tests
+ * has, for tests/cli/expected/findings.md.
  *
- *   drained  a queue grows, and is emptied too slowly      itself   a promise waits for itself, and another for that
- *   creator  who would have ended it failed                unrun    what it waits for ended, and nobody told it
- *   unknown  what it waits for was not recorded            few      of forty sessions two end
- *   freed    an id that nobody was ever given              name     the answer to a name comes after 150 ms
- *   busy     who ended others of its sort waits itself      silent   the eleventh answer does not come
- *   open     of twenty connections one is left open        crowd    much has come while one ran for 200 ms
- *   tokens   two have a connection each, and wait for one   tokens-go  one of the two can give its back
- *   asked    one of twenty answers comes 300 ms late
- *   killed   somebody kills it while it runs               loops    three workers' loops run until the end
+ *   drained  a queue grows, and is emptied too slowly      itself   a promise waits for itself, and another for that one
+ *   creator  the promise that would have ended it failed   unrun    its input ended, and it did not run again
+ *   unknown  its wait was not recorded                     few      two of forty sessions end
+ *   freed    an id that was never issued                   name     the answer for a host name comes after 150 ms
+ *   busy     the resolver of its type is itself blocked    silent   the eleventh response does not come
+ *   open     one of twenty connections is left open        crowd    many inputs arrive during a run of 200 ms
+ *   tokens   two hold a connection each, and want another  tokens-go  one of the two can return its connection
+ *   asked    one of twenty responses comes 300 ms late
+ *   killed   the program is killed while it runs           loops    three workers' loops run until the end
  *
  * SPDX-License-Identifier: ISC */
 #include <signal.h>
@@ -255,7 +255,7 @@ static void be_killed(void)
 	kill(getpid(), SIGKILL);
 }
 
-/* As an adapter tells of a connection whose reads and writes are no promises. */
+/* Records a connection without promises for its reads and writes, like an adapter. */
 static void ask_often(void)
 {
 	enum { QUESTIONS = 20, LATE = 12 };

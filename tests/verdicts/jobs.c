@@ -1,10 +1,10 @@
 /* jobs.c [storm|backlog|orders|threads|gives-up|protected|errors]: a client that works through jobs, in weft's promises.
  *
- * storm: the server does not listen, and the client tries again every ms.  backlog, orders: jobs come three times as fast as they
+ * storm: the server does not listen, and the client retries every ms.  backlog, orders: jobs come three times as fast as they
  * are done.  threads: long computations hold all OS threads of the pool, so a file's size comes late.  gives-up: a timeout ends
- * the wait for a job, which goes on.  protected: an answer that is protected from cancels does not come.  Two runs are healthy:
- * without a word each of these goes well, and a server that is down for a moment is asked again, slower each time; with "errors"
- * many users are told that a thing is not there.  SPDX-License-Identifier: ISC */
+ * the wait for a job, which continues.  protected: an answer that is protected from cancellation does not come.  Two runs are
+ * healthy: without an argument each of these succeeds, and retries to a server that is down for a moment slow down; with
+ * "errors" many users get the error that an object is missing.  SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static struct weft_promise *call(void *ctx, void *unused)
 	return weft_promise_catch(weft_promise_bind(p, connected, c, NULL), wait_and_call, c, NULL);
 }
 
-/* A port on which nobody listens: it is ours, and no server's. */
+/* Reserves a port without a listener. */
 static struct sockaddr_in reserve_port(int *socket_of)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

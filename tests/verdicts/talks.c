@@ -1,15 +1,15 @@
-/* talks.c FAULT: a server and four clients in one libuv loop; a client asks ten times, and waits for each answer.
+/* talks.c FAULT: a server and four clients in one libuv loop; a client sends ten requests, and waits for each response.
  *
- *   (none)   all is answered, and the clients close
- *   silent   one question gets no answer
+ *   (none)   every request gets a response, and the clients close
+ *   silent   one request gets no response
  *   left     the same, and the client closes after 1.5 s
- *   file     one question waits for a FIFO that nobody opens
- *   kept     all is answered, and the clients keep their connections
- *   pool     four computations hold the pool for 300 ms; eight short ones, each with a file, come behind them
- *   locked   the same, but three of the four only wait for a lock that the first has
- *   late     the seventh answer of each client takes half a second, and one takes 1.5 s
+ *   file     one request waits for a FIFO without a writer
+ *   kept     every request gets a response, and the clients keep their connections
+ *   pool     four computations hold the pool for 300 ms; eight short ones, each with a file, are queued behind them
+ *   locked   the same, but three of the four only wait for a lock that the first one holds
+ *   late     the seventh response of each client takes half a second, and one takes 1.5 s
  *
- * What runs on after that ends after 2.5 s.  SPDX-License-Identifier: ISC */
+ * The program ends after 2.5 s at the latest.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

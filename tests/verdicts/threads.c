@@ -1,5 +1,5 @@
 /* threads.c [deadlock|forgets]: two OS threads that log to two files, each under a mutex of its own, recorded by hand as
- * docs/recording.md says.
+ * docs/instrument-api.md says.
  *
  * deadlock: they take both mutexes in different orders.  forgets: one returns early and does not unlock.
  * SPDX-License-Identifier: ISC */

@@ -1,5 +1,5 @@
-/* turns.c: a libevent loop with three timers, each started anew when it comes.  The third of one round sleeps for 150 ms; the
- * others are late by that, and libevent sleeps once more before it calls them: it computes how long by the time of before the
+/* turns.c: a libevent loop with three timers, each started again in its callback.  The third of one round sleeps for 150 ms; the
+ * others are late by that, and libevent sleeps once more before it calls them: it computes the sleep from the time before the
  * callbacks. SPDX-License-Identifier: ISC */
 #include <event2/event.h>
 #include <unistd.h>

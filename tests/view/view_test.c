@@ -19,7 +19,7 @@ struct scene {
 	struct weft_view *view;
 };
 
-/* As if it were of several OS threads, if `streams` is more than one. */
+/* Assigns the events to several OS threads if `streams` is more than one. */
 static void open_scene_of(struct scene *s, const void *bytes, size_t size, uint16_t streams)
 {
 	assert_int_equal(weft_trace_open_memory(&s->trace, bytes, size, "test", NULL), WEFT_OK);
@@ -60,7 +60,7 @@ static bool near(double a, double b, double slack)
 	return a - b < slack && b - a < slack;
 }
 
-static void test_time(void **state)
+static void test_zoom_and_pan_keep_times(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -69,14 +69,14 @@ static void test_time(void **state)
 	double end = (double)s.model->end_ns;
 	assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.01));
 	assert_true(near(weft_view_x(v, s.model->end_ns), v->width_px - WEFT_VIEW_MARGIN_PX, 0.01));
-	/* What is under the pointer stays there. */
+	/* The time under the pointer stays there. */
 	for (double x = 100; x < 1200; x += 130) {
 		int64_t under = weft_view_time(v, x);
 		weft_view_zoom(v, 3, x);
 		assert_true(near(weft_view_x(v, under), x, 1 + v->px_per_ns));
 		weft_view_zoom(v, 1 / 3.0, x);
 	}
-	/* Neither the trace nor the last 200 ns are left behind. */
+	/* The view keeps at least a part of the trace, and at least 200 ns. */
 	weft_view_zoom(v, 1e30, 640);
 	assert_true(near((double)weft_view_time(v, v->width_px) - (double)v->from_ns, 200, 2));
 	weft_view_pan(v, 1e30);
@@ -97,7 +97,7 @@ static void test_time(void **state)
 	close_scene(&s);
 }
 
-static void test_rows(void **state)
+static void test_rows_map_to_pixels(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -128,7 +128,7 @@ static void test_rows(void **state)
 	}
 }
 
-/* Whether anything on a row is alive in the time that is seen. */
+/* Returns whether anything on a row is alive in the shown time. */
 static bool has_anything(const struct scene *s, uint32_t row)
 {
 	int64_t from = s->view->from_ns, to = weft_view_time(s->view, s->view->width_px);
@@ -140,7 +140,7 @@ static bool has_anything(const struct scene *s, uint32_t row)
 	return false;
 }
 
-/* How many bands have a name: those of which a row is shown or a pause is seen, if there are several. */
+/* Counts the bands with a name: those with a shown row or a visible pause, if there are several. */
 static uint32_t count_headers(const struct scene *s, bool all)
 {
 	const struct weft_view *v = s->view;
@@ -162,7 +162,7 @@ static uint32_t count_headers(const struct scene *s, bool all)
 	return headers;
 }
 
-/* Rows that are shown, and headers, share all of the height; returns how many rows. */
+/* Checks that shown rows and headers share the whole height; returns the number of rows. */
 static uint32_t check_shown(const struct scene *s, bool all)
 {
 	const struct weft_view *v = s->view;
@@ -220,7 +220,7 @@ static void test_only_rows_with_something_in_view_have_height(void **state)
 	assert_true(fewer > 100);
 }
 
-/* What is seen at places of the picture, times and slots. */
+/* Reads the times and slots at some places of the picture. */
 static void see(const struct scene *s, double seen[6])
 {
 	for (int i = 0; i < 3; i++) {
@@ -229,7 +229,7 @@ static void see(const struct scene *s, double seen[6])
 	}
 }
 
-static void test_what_was_seen_before_is_seen_again(void **state)
+static void test_zooming_back_restores_the_view(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -252,8 +252,8 @@ static void test_what_was_seen_before_is_seen_again(void **state)
 	}
 }
 
-/* As long as anything is on it. */
-static void test_the_row_in_focus_stays_there(void **state)
+/* The row stays while it has a live promise. */
+static void test_focused_row_keeps_its_position(void **state)
 {
 	(void)state;
 	uint32_t looked = 0;
@@ -276,7 +276,7 @@ static void test_the_row_in_focus_stays_there(void **state)
 	assert_true(looked > 100);
 }
 
-static void test_drag(void **state)
+static void test_focused_slot_follows_the_pointer(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -286,17 +286,18 @@ static void test_drag(void **state)
 	assert_true(v->curve > 0);
 	weft_view_focus(v, v->slots / 2);
 	double slot = weft_view_slot_at(v, 150);
-	weft_view_focus_so(v, slot, 120);
+	weft_view_focus_slot_at_y(v, slot, 120);
 	assert_true(near(weft_view_y(v, slot), 120, 1));
-	weft_view_focus_so(v, slot, 180);
+	weft_view_focus_slot_at_y(v, slot, 180);
 	assert_true(near(weft_view_y(v, slot), 180, 1));
-	weft_view_focus_so(v, slot, -1e9);
+	weft_view_focus_slot_at_y(v, slot, -1e9);
 	assert_true(v->focus >= 0 && v->focus <= v->slots);
 	close_scene(&s);
 }
 
-/* As long as every row has room for its name, all are of one height; a little lower, few lose theirs; few rows share all. */
-static void test_rows_have_room_for_their_names(void **state)
+/* While every row has space for its name, all rows have one height; a little lower, few rows lose their names; few rows share the
+ * whole height. */
+static void test_rows_have_space_for_their_names(void **state)
 {
 	const double named = 13, around = WEFT_VIEW_TOP_PX + WEFT_VIEW_BOTTOM_PX;
 	struct scene s;
@@ -314,7 +315,7 @@ static void test_rows_have_room_for_their_names(void **state)
 	close_scene(&s);
 }
 
-/* 400 rows, of which `count` have long lines, and the others none that is to be seen. */
+/* Opens 400 rows, `count` of which have long lines; the others have none in view. */
 static void open_with_long_lines(struct scene *s, int first, int count)
 {
 	static struct mirage_writer w;
@@ -332,7 +333,7 @@ static void open_with_long_lines(struct scene *s, int first, int count)
 	open_scene(s, w.bytes, w.size);
 }
 
-static void test_focus_goes_where_lines_are_long(void **state)
+static void test_focus_prefers_long_lines(void **state)
 {
 	(void)state;
 	static const struct {
@@ -346,7 +347,7 @@ static void test_focus_goes_where_lines_are_long(void **state)
 		weft_view_focus(s.view, 200);
 		weft_view_focus_best(s.view);
 		assert_true((long)s.view->focus >= (long)first && (long)s.view->focus <= (long)first + count);
-		/* Where all rows are high enough, none is better. */
+		/* If all rows are high enough, the focus does not matter. */
 		weft_view_resize(s.view, 800, 20000);
 		weft_view_focus(s.view, 77);
 		weft_view_focus_best(s.view);
@@ -355,7 +356,7 @@ static void test_focus_goes_where_lines_are_long(void **state)
 	}
 }
 
-/* Many short lines at the right, fewer and longer ones at the left: these have more to say. */
+/* Many short lines at the right, and fewer, longer ones at the left: the longer ones get more space. */
 static void test_focus_weighs_lines_by_their_length(void **state)
 {
 	(void)state;
@@ -386,7 +387,7 @@ static void test_focus_weighs_lines_by_their_length(void **state)
 	close_scene(&s);
 }
 
-static void test_hit(void **state)
+static void test_hit_finds_the_nearest_promise(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -397,7 +398,7 @@ static void test_hit(void **state)
 		double x = (weft_view_x(v, s.model->promises[p].start_ns) + weft_view_x(v, s.model->promises[p].end_ns)) / 2;
 		double y = weft_view_y(v, weft_view_slot(v, s.layout->rows[p]));
 		uint32_t hit = weft_view_hit(v, x, y);
-		/* It, or one on its row that is as near. */
+		/* The hit is the promise, or another one on its row at the same distance. */
 		assert_true(hit != WEFT_NONE && s.layout->rows[hit] == s.layout->rows[p]);
 		if (!weft_kind_has(s.model->promises[p].kind, WEFT_TRAIT_FOLDS) &&
 		    weft_view_x(v, s.model->promises[p].end_ns) - weft_view_x(v, s.model->promises[p].start_ns) > 1)
@@ -408,8 +409,8 @@ static void test_hit(void **state)
 	close_scene(&s);
 }
 
-/* Handles that do nothing: three together, and one when they have ended. */
-static void test_fold(void **state)
+/* Idle handles: three together, and one after their end. */
+static void test_folded_handles_share_one_line(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -429,7 +430,7 @@ static void test_fold(void **state)
 	struct weft_view *v = s.view;
 	uint32_t leader = weft_model_find(s.model, 10), last = weft_model_find(s.model, 12), alone = weft_model_find(s.model, 13);
 	double y = weft_view_y(v, weft_view_slot(v, s.layout->rows[last]));
-	/* Its line is hit as far as the last of them lives, and is highlighted with any of them. */
+	/* The line can be hit up to the end of its last handle, and is highlighted with any of them. */
 	assert_int_equal(weft_view_hit(v, weft_view_x(v, 1500), y), leader);
 	assert_int_equal(weft_view_hit(v, weft_view_x(v, s.model->promises[last].end_ns) - 1, y), leader);
 	assert_int_equal(
@@ -454,7 +455,7 @@ static uint32_t with_id(const struct scene *s, int64_t id)
 	return p;
 }
 
-static void test_find(void **state)
+static void test_find_matches_labels(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -471,7 +472,7 @@ static void test_find(void **state)
 	assert_int_equal(weft_view_find(v, "nowhere"), 0);
 	assert_int_equal(weft_view_find(v, ""), 0);
 	assert_int_equal(weft_view_find_related(v, WEFT_NONE), 0);
-	/* 1 became 5 and 5 became 1: it ends, and has both. */
+	/* 1 became 5 and 5 became 1: it ended, and has both. */
 	size_t related = weft_view_find_related(v, with_id(&s, 5));
 	assert_true(related >= 2 && related == v->found);
 	weft_view_unhighlight(v);
@@ -479,7 +480,7 @@ static void test_find(void **state)
 	close_scene(&s);
 }
 
-static void test_query(void **state)
+static void test_query_syntax(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -499,9 +500,9 @@ static void test_query(void **state)
 		assert_int_equal(weft_view_find(s.view, finds[i].text), finds[i].found);
 	static const struct {
 		const char *text, *what;
-	} wrong[] = {{"id:", "id: needs a number, as id:18"}, {"id:1x", "id: needs a number, as id:18"},
-	    {"kind:", "kind: needs a text after it"}, {"longer:5", "longer: needs a time, as longer:5ms"},
-	    {"id:99999999999999999999", "id: needs a number, as id:18"},
+	} wrong[] = {{"id:", "id: needs a number, for example id:18"}, {"id:1x", "id: needs a number, for example id:18"},
+	    {"kind:", "kind: needs a text after the colon"}, {"longer:5", "longer: needs a duration, for example longer:5ms"},
+	    {"id:99999999999999999999", "id: needs a number, for example id:18"},
 	    {"a b c d e f g h i j k l m n o p q", "a search has at most 16 words"}};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		assert_int_equal(weft_query_parse(&q, wrong[i].text, strlen(wrong[i].text), &err), WEFT_EINVAL);
@@ -523,20 +524,20 @@ static void test_query(void **state)
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
 		assert_int_equal(weft_query_parse(&q, pairs[i].query, strlen(pairs[i].query), NULL), WEFT_OK);
 		assert_int_equal(weft_query_parse(&wider, pairs[i].wider, strlen(pairs[i].wider), NULL), WEFT_OK);
-		assert_int_equal(weft_query_narrows(&q, &wider), pairs[i].narrows);
+		assert_int_equal(weft_query_is_narrower(&q, &wider), pairs[i].narrows);
 	}
-	weft_query_like(s.model, with_id(&s, 1), text);
+	weft_query_for_similar(s.model, with_id(&s, 1), text);
 	assert_string_equal(text, "label:=\"First\" kind:=\"task\"");
 	assert_int_equal(weft_view_find(s.view, text), 1);
-	weft_query_like(s.model, with_id(&s, 17), text);
+	weft_query_for_similar(s.model, with_id(&s, 17), text);
 	assert_string_equal(text, "kind:=\"join\"");
 	close_scene(&s);
-	/* What is like a promise has it, and narrowing is as it says, whatever the trace. */
+	/* A query of similar promises contains the promise, and a longer query finds a subset, for every trace. */
 	static const char *const words[] = {"read", "rea", "kind:t", "kind:=task", "pending", "longer:3us", "1", "12", "failed"};
 	for (uint64_t seed = 1; seed < 6; seed++) {
 		open_random(&s, seed);
 		for (uint32_t p = 1; p < s.model->promise_count; p += 3) {
-			size_t len = weft_query_like(s.model, p, text);
+			size_t len = weft_query_for_similar(s.model, p, text);
 			assert_true(len <= WEFT_QUERY_BYTES && weft_query_parse(&q, text, len, NULL) == WEFT_OK);
 			assert_true(weft_query_matches(&q, s.model, p));
 			weft_query_finish(&q);
@@ -545,7 +546,7 @@ static void test_query(void **state)
 			const char *x = words[a / 9], *y = words[a % 9];
 			assert_int_equal(weft_query_parse(&q, x, strlen(x), NULL), WEFT_OK);
 			assert_int_equal(weft_query_parse(&wider, y, strlen(y), NULL), WEFT_OK);
-			for (uint32_t p = 1; weft_query_narrows(&q, &wider) && p < s.model->promise_count; p++)
+			for (uint32_t p = 1; weft_query_is_narrower(&q, &wider) && p < s.model->promise_count; p++)
 				assert_true(!weft_query_matches(&q, s.model, p) || weft_query_matches(&wider, s.model, p));
 			weft_query_finish(&q);
 			weft_query_finish(&wider);
@@ -554,7 +555,7 @@ static void test_query(void **state)
 	}
 }
 
-/* Nothing runs in a lull, nothing begins, ends or is linked. */
+/* Checks that in a lull no promise runs, starts, ends or has a link. */
 static void check_lull(const struct weft_model *m, const struct weft_lull *lull)
 {
 	assert_true(lull->start_ns < lull->end_ns && lull->start_ns >= 0 && lull->end_ns <= m->end_ns);
@@ -569,7 +570,7 @@ static void check_lull(const struct weft_model *m, const struct weft_lull *lull)
 		assert_true(m->links[l].time_ns <= lull->start_ns || m->links[l].time_ns >= lull->end_ns);
 }
 
-/* Times and places still belong together one to one, and no lull is wide. */
+/* Checks that times and places map one to one, and that no lull is wide. */
 static void check_folded(const struct weft_view *v)
 {
 	double last = -1e9;
@@ -594,7 +595,7 @@ static void check_folded(const struct weft_view *v)
 	}
 }
 
-static void test_folded_sleep(void **state)
+static void test_folded_sleep_is_narrow(void **state)
 {
 	(void)state;
 	size_t found = 0;
@@ -610,7 +611,7 @@ static void test_folded_sleep(void **state)
 		}
 		found += lulls->count;
 		assert_int_equal(weft_view_fold_sleep(v, lulls, NULL), WEFT_OK);
-		/* All was seen, and still is. */
+		/* The whole trace was in view, and still is. */
 		assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.01 + v->px_per_ns));
 		assert_true(near(weft_view_x(v, s.model->end_ns), v->width_px - WEFT_VIEW_MARGIN_PX, 0.1 + v->px_per_ns));
 		check_folded(v);
@@ -646,7 +647,7 @@ static void test_folded_sleep(void **state)
 }
 
 /* 20 us of work in a second of sleep take most of the width. */
-static void test_sleep_that_is_folded_makes_room(void **state)
+static void test_folded_sleep_leaves_space_for_work(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -679,21 +680,21 @@ static void test_sleep_that_is_folded_makes_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_time),
-	    cmocka_unit_test(test_rows),
+	    cmocka_unit_test(test_zoom_and_pan_keep_times),
+	    cmocka_unit_test(test_rows_map_to_pixels),
 	    cmocka_unit_test(test_only_rows_with_something_in_view_have_height),
-	    cmocka_unit_test(test_what_was_seen_before_is_seen_again),
-	    cmocka_unit_test(test_the_row_in_focus_stays_there),
-	    cmocka_unit_test(test_drag),
-	    cmocka_unit_test(test_rows_have_room_for_their_names),
-	    cmocka_unit_test(test_focus_goes_where_lines_are_long),
+	    cmocka_unit_test(test_zooming_back_restores_the_view),
+	    cmocka_unit_test(test_focused_row_keeps_its_position),
+	    cmocka_unit_test(test_focused_slot_follows_the_pointer),
+	    cmocka_unit_test(test_rows_have_space_for_their_names),
+	    cmocka_unit_test(test_focus_prefers_long_lines),
 	    cmocka_unit_test(test_focus_weighs_lines_by_their_length),
-	    cmocka_unit_test(test_hit),
-	    cmocka_unit_test(test_fold),
-	    cmocka_unit_test(test_find),
-	    cmocka_unit_test(test_folded_sleep),
-	    cmocka_unit_test(test_sleep_that_is_folded_makes_room),
-	    cmocka_unit_test(test_query),
+	    cmocka_unit_test(test_hit_finds_the_nearest_promise),
+	    cmocka_unit_test(test_folded_handles_share_one_line),
+	    cmocka_unit_test(test_find_matches_labels),
+	    cmocka_unit_test(test_folded_sleep_is_narrow),
+	    cmocka_unit_test(test_folded_sleep_leaves_space_for_work),
+	    cmocka_unit_test(test_query_syntax),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

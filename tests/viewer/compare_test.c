@@ -3,10 +3,10 @@
 
 #include "viewer/compare.h"
 #include "viewer/findings.h"
-#include "viewer/place.h"
 #include "viewer/search.h"
+#include "viewer/url_state.h"
 
-/* The same server, which took longer. */
+/* The same server, slower. */
 static const char SLOWER[] = "((time 5.000)(op(Creates -1 1 task)))((time 5.000001)(op(Label 1 \"main loop\")))"
 			     "((time 5.001)(op(Creates 1 2 wait)))((time 5.001)(op(Label 2 \"GET /\")))"
 			     "((time 5.004)(op(Resolves 1 2())))((time 5.005)(op(Creates 1 3 wait)))"
@@ -30,7 +30,7 @@ static bool same_times(const struct weft_compare *c)
 	return from == from2 && to - to2 < 2 && to2 - to < 2;
 }
 
-static void test_axes(void **state)
+static void test_locked_axes_show_the_same_times(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -40,7 +40,7 @@ static void test_axes(void **state)
 	assert_int_equal(count, 2 * WEFT_PANES);
 	assert_true(near(panes[WEFT_PANES].y_px, c.viewers[1]->panes[0].y_px + 304, 0.1));
 	assert_int_equal(weft_compare_draw(&c, panes, 1, NULL), 1);
-	/* Locked, the short one has the long one's time. */
+	/* Locked, the short trace is shown with the time range of the long one. */
 	assert_true(same_times(&c));
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_SHOW_ALL), WEFT_OK);
 	int64_t from, to;
@@ -50,7 +50,7 @@ static void test_axes(void **state)
 	assert_true(same_times(&c) && c.active == 0);
 	weft_compare_press(&c, 500, 400, WEFT_BUTTON_PRIMARY, 0, 1);
 	assert_int_equal(c.active, 1);
-	weft_compare_motion(&c, 600, 100); /* held, it goes on where it began */
+	weft_compare_motion(&c, 600, 100); /* a drag continues in the pane in which it started */
 	weft_compare_release(&c, 600, 100);
 	assert_true(same_times(&c) && c.active == 1);
 	weft_compare_pinch(&c, 300, 100, 2, 5, 5);
@@ -69,8 +69,8 @@ static void test_axes(void **state)
 	assert_null(weft_compare_active(&c));
 }
 
-/* Rows say where the two part, whichever is the active one; a press leads there in both. */
-static void test_differences(void **state)
+/* Rows list the differences, in either active pane; a press leads to the places in both traces. */
+static void test_differences_lead_to_both_traces(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -83,7 +83,7 @@ static void test_differences(void **state)
 			assert_int_equal(weft_findings_fill(&rows, c.viewers[on], NULL), WEFT_OK);
 			for (size_t r = 0; r < rows.count; r++)
 				assert_false(
-				    rows.rows[r].of == WEFT_ROWS_OF_DIFF); /* while another OS thread looks for what went wrong */
+				    rows.rows[r].topic == WEFT_ROWS_OF_DIFF); /* while another OS thread computes the findings */
 			weft_viewer_answer(c.viewers[i], WEFT_ASK_TRACE, NULL);
 		}
 		weft_viewer_select(c.viewers[0], WEFT_NONE);
@@ -91,10 +91,10 @@ static void test_differences(void **state)
 		assert_int_equal(weft_findings_fill(&rows, c.viewers[on], NULL), WEFT_OK);
 		for (size_t r = 0; r < rows.count; r++) {
 			summary = !summary && rows.rows[r].kind == WEFT_ROW_SUMMARY ? &rows.rows[r] : summary;
-			first = !first && rows.rows[r].of == WEFT_ROWS_OF_DIFF && rows.rows[r].leads ? &rows.rows[r] : first;
+			first = !first && rows.rows[r].topic == WEFT_ROWS_OF_DIFF && rows.rows[r].leads ? &rows.rows[r] : first;
 		}
 		assert_non_null(summary);
-		assert_non_null(strstr(summary->name, " differences from "));
+		assert_non_null(strstr(summary->name, " differences between "));
 		assert_true(first && first->leads && first->kind == WEFT_ROW_EVIDENCE);
 		const struct weft_difference *d = &c.viewers[0]->diff->differences[first->line];
 		assert_string_equal(first->name, d->text);
@@ -103,7 +103,7 @@ static void test_differences(void **state)
 		assert_int_equal(c.viewers[0]->selected, d->a);
 		assert_int_equal(c.viewers[1]->selected, d->b);
 		assert_true(d->a != WEFT_NONE || d->b != WEFT_NONE);
-		/* Both places are seen. */
+		/* Both places are in view. */
 		for (size_t i = 0; i < 2; i++) {
 			int64_t from, to;
 			weft_viewer_times(c.viewers[i], &from, &to);
@@ -111,14 +111,14 @@ static void test_differences(void **state)
 			assert_true(d->b_time_ns < 0 || (from <= d->b_time_ns && d->b_time_ns <= to));
 		}
 	}
-	/* Of one trace, or of three, nothing is said. */
+	/* With one trace, or with three, there are no rows. */
 	weft_compare_add(&c, open_text(SERVER), NULL);
 	while (c.count > 0) {
 		for (size_t v = 0; c.count != 2 && v < c.count; v++) {
 			weft_viewer_answer(c.viewers[v], WEFT_ASK_TRACE, NULL);
 			assert_int_equal(weft_findings_fill(&rows, c.viewers[v], NULL), WEFT_OK);
 			for (size_t r = 0; r < rows.count; r++)
-				assert_false(rows.rows[r].of == WEFT_ROWS_OF_DIFF);
+				assert_false(rows.rows[r].topic == WEFT_ROWS_OF_DIFF);
 		}
 		weft_compare_remove(&c, c.count - 1);
 	}
@@ -126,7 +126,7 @@ static void test_differences(void **state)
 	weft_compare_finish(&c);
 }
 
-static void test_highlights(void **state)
+static void test_highlights_apply_to_both_traces(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -135,7 +135,7 @@ static void test_highlights(void **state)
 		;
 	assert_int_equal(weft_compare_found(&c), 5);
 	assert_true(weft_compare_take_changes(&c) & WEFT_CHANGED_SEARCH);
-	/* All that are like the selected one, in both. */
+	/* All promises similar to the selected one, in both traces. */
 	weft_viewer_select(weft_compare_active(&c), with_id(c.viewers[0], 2));
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_LIKE), WEFT_OK);
 	assert_string_equal(c.viewers[1]->search_text, "label:=\"GET /\" kind:=\"wait\"");
@@ -146,19 +146,19 @@ static void test_highlights(void **state)
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_FILTER), WEFT_OK);
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_METRICS), WEFT_OK);
 	assert_true(c.viewers[1]->filter && !c.viewers[1]->metrics);
-	/* Who comes later searches too. */
+	/* A trace that is added later is searched, too. */
 	assert_int_equal(weft_compare_add(&c, open_text(SLOWER), NULL), WEFT_OK);
 	while (weft_compare_search_step(&c, 1000))
 		;
 	assert_int_equal(weft_compare_found(&c), 3);
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_CLEAR), WEFT_OK);
 	assert_int_equal(weft_compare_found(&c), 0);
-	while (c.count < WEFT_COMPARE_MOST)
+	while (c.count < WEFT_MAX_COMPARED)
 		assert_int_equal(weft_compare_add(&c, open_text(SLOWER), NULL), WEFT_OK);
 	struct weft_viewer *more = open_text(SLOWER);
 	assert_int_equal(weft_compare_add(&c, more, NULL), WEFT_ETOOBIG);
 	weft_viewer_destroy(more);
-	c.active = WEFT_COMPARE_MOST - 1;
+	c.active = WEFT_MAX_COMPARED - 1;
 	while (c.count > 0)
 		weft_compare_remove(&c, c.count / 2);
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_SHOW_ALL), WEFT_EINVAL);
@@ -168,8 +168,8 @@ static void test_highlights(void **state)
 	assert_int_equal(weft_compare_place(&c, NULL, 0), 0);
 }
 
-/* A match is gone to where there is one. */
-static void test_matches(void **state)
+/* The next match is in the trace that has one. */
+static void test_matches_move_between_traces(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -191,7 +191,7 @@ static void test_matches(void **state)
 	weft_compare_finish(&c);
 }
 
-static void test_pointer(void **state)
+static void test_pointer_acts_on_its_trace(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -211,7 +211,7 @@ static void test_pointer(void **state)
 	weft_compare_finish(&c);
 }
 
-static void test_place(void **state)
+static void test_place_restores_both_views(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -231,7 +231,7 @@ static void test_place(void **state)
 	weft_compare_finish(&c);
 }
 
-static void test_replace(void **state)
+static void test_replaced_trace_keeps_the_view(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -252,7 +252,7 @@ static void test_replace(void **state)
 	assert_int_equal(v->selected, with_id(v, 4));
 	assert_true(v->view->found == 1 && v->hidden_metrics[0] && v->has_span);
 	assert_true(weft_compare_take_changes(&c) & WEFT_CHANGED_SELECTION);
-	/* What is not there any more is not selected; who saw the end sees the end. */
+	/* A promise that is missing in the new trace is not selected; a view of the end stays at the end. */
 	weft_compare_remove(&c, 1);
 	weft_viewer_show(v, 500000, v->model->end_ns + 1000);
 	weft_viewer_destroy(weft_compare_replace(&c, 0, open_text(SLOWER)));
@@ -265,13 +265,13 @@ static void test_replace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_axes),
-	    cmocka_unit_test(test_differences),
-	    cmocka_unit_test(test_highlights),
-	    cmocka_unit_test(test_matches),
-	    cmocka_unit_test(test_pointer),
-	    cmocka_unit_test(test_place),
-	    cmocka_unit_test(test_replace),
+	    cmocka_unit_test(test_locked_axes_show_the_same_times),
+	    cmocka_unit_test(test_differences_lead_to_both_traces),
+	    cmocka_unit_test(test_highlights_apply_to_both_traces),
+	    cmocka_unit_test(test_matches_move_between_traces),
+	    cmocka_unit_test(test_pointer_acts_on_its_trace),
+	    cmocka_unit_test(test_place_restores_both_views),
+	    cmocka_unit_test(test_replaced_trace_keeps_the_view),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

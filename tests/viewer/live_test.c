@@ -1,5 +1,5 @@
-/* live_test.c: what is in flight, as rows of a panel: who is listed, in which words, and where a press leads.
- * SPDX-License-Identifier: ISC */
+/* live_test.c: the panel of promises in flight: its rows, their texts, and the targets of presses. SPDX-License-Identifier: ISC
+ */
 #include "scene.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static struct weft_rows rows;
 
-/* What the panel says, a line a row. */
+/* Returns the text of the panel, a line per row. */
 static const char *said(struct weft_viewer *v)
 {
 	static char text[16384];
@@ -41,13 +41,13 @@ static void press(struct weft_viewer *v, enum weft_row_kind kind, const char *be
 
 #define DOT " \xc2\xb7 "
 
-static void test_what_was_in_flight_at_the_end(void **state)
+static void test_promises_in_flight_are_listed(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
 	assert_string_equal(said(v), "title: At the end|1.000 ms: 3 in flight\n"
-				     "text: Ended, ran, late: in the last 1.00 ms|\n"
-				     "summary: Sorts (6)|\n"
+				     "text: Ended, ran, late: during the last 1.00 ms|\n"
+				     "summary: Types (6)|\n"
 				     "finding> task \"main loop\"|1 in flight" DOT "oldest 1.00 ms" DOT "ran 207 \xc2\xb5s\n"
 				     "finding> bind \"answer\"|1 in flight" DOT "oldest 898 \xc2\xb5s" DOT "ran 198 \xc2\xb5s\n"
 				     "finding> wait \"GET /never\"|1 in flight" DOT "oldest 800 \xc2\xb5s\n"
@@ -59,22 +59,22 @@ static void test_what_was_in_flight_at_the_end(void **state)
 				     "  entry> bind 3 \"answer\"|898 \xc2\xb5s old" DOT "ran 198 \xc2\xb5s\n"
 				     "  entry> wait 4 \"GET /never\"|800 \xc2\xb5s old\n"
 				     "summary: Threads (1)|\n"
-				     "entry> OS thread 0|41% busy" DOT "59% off" DOT "last ran task 1 \"main loop\"\n"
+				     "entry> OS thread 0|41% busy" DOT "59% off CPU" DOT "last ran task 1 \"main loop\"\n"
 				     "summary: Counters (1)|\n"
-				     "fact: requests|3" DOT "least 0" DOT "most 3\n");
+				     "fact: requests|3" DOT "min 0" DOT "max 3\n");
 	weft_viewer_destroy(v);
 	weft_rows_finish(&rows);
 }
 
-static void test_a_row_leads_to_its_promise(void **state)
+static void test_row_selects_its_promise(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
 	press(v, WEFT_ROW_ENTRY, "wait 4");
 	assert_int_equal(v->selected, with_id(v, 4));
-	press(v, WEFT_ROW_ENTRY, "OS thread"); /* who ran last there */
+	press(v, WEFT_ROW_ENTRY, "OS thread"); /* the promise that ran last there */
 	assert_int_equal(v->selected, with_id(v, 1));
-	/* A sort lists those of it, who lead there, too; another press closes it. */
+	/* A type lists its promises, which can be selected, too; another press closes it. */
 	const size_t closed = (find(v, WEFT_ROW_TITLE, ""), rows.count);
 	press(v, WEFT_ROW_FINDING, "bind");
 	const struct weft_row *sort = find(v, WEFT_ROW_FINDING, "bind");
@@ -88,7 +88,7 @@ static void test_a_row_leads_to_its_promise(void **state)
 	weft_rows_finish(&rows);
 }
 
-/* Main awaits a chain that ends in an answer; two others wait for each other. */
+/* Main awaits a chain that ends in a response; two other promises wait for each other. */
 static struct weft_viewer *open_waits(void)
 {
 	static struct mirage_writer w;
@@ -106,19 +106,19 @@ static struct weft_viewer *open_waits(void)
 	return open_bytes(w.bytes, w.size);
 }
 
-static void test_who_waits_and_for_whom_in_the_end(void **state)
+static void test_rows_show_waits_and_root_causes(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_waits();
 	const char *text = said(v);
-	assert_non_null(strstr(
-	    text, "entry> task 1 \"main\"|waits 500 ms" DOT "for task 2 \"query\"" DOT "in the end for task 3 \"answer\"\n"));
 	assert_non_null(
-	    strstr(text, "entry> task 4 \"one\"|waits 500 ms" DOT "for task 5 \"two\"" DOT "in the end for itself: a circle\n"));
+	    strstr(text, "entry> task 1 \"main\"|waits 500 ms" DOT "for task 2 \"query\"" DOT "finally for task 3 \"answer\"\n"));
+	assert_non_null(
+	    strstr(text, "entry> task 4 \"one\"|waits 500 ms" DOT "for task 5 \"two\"" DOT "finally for itself: a cycle\n"));
 	size_t alarms = 0;
 	for (size_t i = 0; i < rows.count; i++)
 		alarms += rows.rows[i].tone == WEFT_TONE_ALARM;
-	assert_int_equal(alarms, 4); /* each of both, in flight and as one that waits */
+	assert_int_equal(alarms, 4); /* each of both, as in flight and as a waiter */
 	weft_viewer_destroy(v);
 	weft_rows_finish(&rows);
 }
@@ -131,7 +131,7 @@ static size_t entries(void)
 	return count;
 }
 
-static void test_of_many_the_first_then_more(void **state)
+static void test_long_list_shows_the_first_rows(void **state)
 {
 	(void)state;
 	static char text[8192];
@@ -152,8 +152,8 @@ static void test_of_many_the_first_then_more(void **state)
 	weft_rows_finish(&rows);
 }
 
-/* Before a row of the old version is pressed the trace was read anew, and there its promise has another number, or has ended. */
-static void test_a_row_means_the_same_promise_when_the_trace_has_grown(void **state)
+/* The trace is read again before a row of the old version is pressed: the promise has another number there, or has ended. */
+static void test_row_keeps_its_promise_after_a_refresh(void **state)
 {
 	(void)state;
 	static const char newer[] = "((time 99.000000000)(op(Creates -1 77 task)))\n"
@@ -181,11 +181,11 @@ static void test_a_row_means_the_same_promise_when_the_trace_has_grown(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_was_in_flight_at_the_end),
-	    cmocka_unit_test(test_a_row_leads_to_its_promise),
-	    cmocka_unit_test(test_who_waits_and_for_whom_in_the_end),
-	    cmocka_unit_test(test_of_many_the_first_then_more),
-	    cmocka_unit_test(test_a_row_means_the_same_promise_when_the_trace_has_grown),
+	    cmocka_unit_test(test_promises_in_flight_are_listed),
+	    cmocka_unit_test(test_row_selects_its_promise),
+	    cmocka_unit_test(test_rows_show_waits_and_root_causes),
+	    cmocka_unit_test(test_long_list_shows_the_first_rows),
+	    cmocka_unit_test(test_row_keeps_its_promise_after_a_refresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

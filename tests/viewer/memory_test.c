@@ -6,13 +6,13 @@
 #include "viewer/findings.h"
 #include "viewer/live.h"
 #include "viewer/live_panel.h"
-#include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
+#include "viewer/warnings.h"
 
 static struct mirage_writer w;
 
-/* Whatever is not known for want of memory is said not to be. */
+/* Computes all answers; an answer that lacks memory says so. */
 static int explain(struct weft_viewer *v, struct weft_rows *rows, struct weft_error *err)
 {
 	struct weft_findings *findings = NULL;
@@ -25,7 +25,7 @@ static int explain(struct weft_viewer *v, struct weft_rows *rows, struct weft_er
 	return status;
 }
 
-/* Each table, whole and of a part, and what stands behind a row. */
+/* Fills each table, for the whole trace and for a part, and opens a row. */
 static int look_at(const struct weft_model *model, struct weft_rows *rows, struct weft_error *err)
 {
 	const struct weft_clock clock = {0};
@@ -37,11 +37,11 @@ static int look_at(const struct weft_model *model, struct weft_rows *rows, struc
 		status = weft_live_create(&live, model, findings, model->end_ns / 2, 1000000, err);
 	for (unsigned t = 0; t < 2 * WEFT_LIVE_TABLE_COUNT && status == WEFT_OK; t++) {
 		const bool is_part = t >= WEFT_LIVE_TABLE_COUNT;
-		const struct weft_live_asked asked = {.table = (enum weft_live_table)(t % WEFT_LIVE_TABLE_COUNT),
+		const struct weft_live_request asked = {.table = (enum weft_live_table)(t % WEFT_LIVE_TABLE_COUNT),
 		    .only = is_part ? "a" : NULL,
 		    .focus = is_part ? &id : NULL};
 		struct weft_live_row row;
-		status = weft_live_arrange(live, &asked, err);
+		status = weft_live_build_rows(live, &asked, err);
 		for (size_t i = 0; i < live->count && status == WEFT_OK; i++) {
 			weft_live_row(live, i, &row);
 			assert_int_equal(live->lines ? weft_live_find(live, row.key) <= i : 0, 1);
@@ -57,7 +57,7 @@ static int look_at(const struct weft_model *model, struct weft_rows *rows, struc
 	return status;
 }
 
-/* WEFT_OK or what the first call that failed answered; nothing is left behind, which the sanitizers see. */
+/* Returns WEFT_OK or the status of the first failed call; nothing leaks, which sanitizers check. */
 static int use(void)
 {
 	struct weft_trace *trace;
@@ -78,7 +78,7 @@ static int use(void)
 	}
 	assert_int_equal(weft_compare_add(&c, v, &err), WEFT_OK);
 	weft_compare_resize(&c, 800, 400, 1);
-	weft_viewer_select(v, 2); /* without memory one cannot go back, that is all */
+	weft_viewer_select(v, 2); /* without memory the history lacks a step, nothing else */
 	assert_int_equal(v->selected, 2);
 	weft_viewer_highlight_related(v, 3);
 	weft_compare_search(&c, "read", NULL);
@@ -101,7 +101,7 @@ static int use(void)
 	if (status >= 0)
 		status = weft_live_panel_fill(&live, v, &err);
 	assert_int_equal(status < 0 ? status : WEFT_OK, err.status);
-	/* What could not be drawn, is drawn once there is memory. */
+	/* A picture that failed for lack of memory is drawn once there is memory. */
 	long left = allocations_left;
 	allocations_left = -1;
 	assert_int_equal(v->view->found, matches);
@@ -117,7 +117,7 @@ static int use(void)
 	return status < 0 ? status : WEFT_OK;
 }
 
-static void test_every_allocation(void **state)
+static void test_every_allocation_can_fail(void **state)
 {
 	(void)state;
 	write_random_trace(&w, 7);
@@ -134,6 +134,6 @@ static void test_every_allocation(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_can_fail)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

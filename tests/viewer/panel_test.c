@@ -4,12 +4,12 @@
 #include <stdio.h>
 
 #include "base/utf8.h"
-#include "viewer/notes.h"
 #include "viewer/panel.h"
+#include "viewer/warnings.h"
 
 static struct weft_rows panel;
 
-/* "heading|name: value" of all rows, a line each. */
+/* Returns "heading|name: value" of all rows, a line each. */
 static const char *written(const struct weft_viewer *v, uint32_t promise)
 {
 	static char text[20000];
@@ -26,16 +26,16 @@ static const char *written(const struct weft_viewer *v, uint32_t promise)
 	return text;
 }
 
-static void test_promises(void **state)
+static void test_panel_describes_promises(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
 	assert_string_equal(written(v, with_id(v, 4)), "=!GET /never|wait, never resolved\n"
 						       "  id|4\n"
 						       "  created|200.000 \xc2\xb5s\n"
-						       " !why|should resolve, but never did\n"
+						       " !error|should resolve, but never did\n"
 						       "  age|800.0 \xc2\xb5s\n"
-						       "# What it did itself|\n"
+						       "# Its own time|\n"
 						       "  waiting|800.0 \xc2\xb5s, 100%\n"
 						       "  ready|0, 0%\n"
 						       "  running|0, 0%\n"
@@ -44,13 +44,13 @@ static void test_promises(void **state)
 	assert_string_equal(written(v, with_id(v, 3)), "= answer|bind, pending\n"
 						       "  id|3\n"
 						       "  created|102.000 \xc2\xb5s\n"
-						       "  last heard of|501.000 \xc2\xb5s\n"
-						       "  age|399.0 \xc2\xb5s\n"
-						       "# What it did itself|\n"
-						       "  waiting|200.0 \xc2\xb5s, 50%\n"
+						       "  last event|501.000 \xc2\xb5s\n"
+						       "  age|898.0 \xc2\xb5s\n"
+						       "# Its own time|\n"
+						       "  waiting|699.0 \xc2\xb5s, 78%\n"
 						       "  ready|1.000 \xc2\xb5s, below 1%\n"
-						       "  running|198.0 \xc2\xb5s, 50%\n"
-						       "# Waited for and read|\n"
+						       "  running|198.0 \xc2\xb5s, 22%\n"
+						       "# Awaited and read|\n"
 						       "> GET / \xc2\xb7 wait|302.000 \xc2\xb5s\n"
 						       "# Created by|\n"
 						       "> main loop \xc2\xb7 task|102.000 \xc2\xb5s\n"
@@ -59,7 +59,7 @@ static void test_promises(void **state)
 						       "# Created|2\n"
 						       "> 8 \xc2\xb7 task|320.000 \xc2\xb5s\n"
 						       "> 9 \xc2\xb7 task|321.000 \xc2\xb5s\n");
-	/* Every link leads somewhere. */
+	/* Every link leads to a promise. */
 	size_t links = 0;
 	for (size_t i = 0; i < panel.count; i++)
 		if (panel.rows[i].kind == WEFT_ROW_LINK) {
@@ -70,7 +70,7 @@ static void test_promises(void **state)
 			assert_int_not_equal(v->selected, WEFT_NONE);
 		}
 	assert_int_equal(links, 5);
-	const char nobody[] = "0 No promise|Point at a line, or select one, to see what it waited for\n";
+	const char nobody[] = "0 No promise|Point at a line or select one to see its details\n";
 	assert_string_equal(written(v, WEFT_NONE), nobody);
 	assert_string_equal(written(v, WEFT_SYSTEM), nobody);
 	double x, y;
@@ -83,8 +83,8 @@ static void test_promises(void **state)
 	weft_rows_finish(&panel);
 }
 
-/* A million waiters would not fit here, but a thousand show the same. */
-static void test_many(void **state)
+/* A million waiters would not fit into this writer; a thousand show the same. */
+static void test_many_waiters_are_cut(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -105,7 +105,7 @@ static void test_many(void **state)
 	weft_rows_finish(&panel);
 }
 
-static void test_random(void **state)
+static void test_random_panels_are_valid(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 10; seed++) {
@@ -119,7 +119,7 @@ static void test_random(void **state)
 				for (const char *c = r->name; *c; c++)
 					assert_true((unsigned char)*c >= ' ');
 				for (const unsigned char *c = (const unsigned char *)r->value; *c;) {
-					size_t n = weft_utf8_character(c, strlen((const char *)c));
+					size_t n = weft_utf8_char_bytes(c, strlen((const char *)c));
 					assert_true(n > 0 && *c >= ' ');
 					c += n;
 				}
@@ -130,7 +130,7 @@ static void test_random(void **state)
 	weft_rows_finish(&panel);
 }
 
-static void test_notes(void **state)
+static void test_notes_list_trace_warnings(void **state)
 {
 	(void)state;
 	struct weft_rows notes = {0};
@@ -142,9 +142,9 @@ static void test_notes(void **state)
 	assert_int_equal(weft_notes_fill(&notes, v->model, NULL), WEFT_OK);
 	assert_int_equal(notes.count, 2);
 	assert_true(notes.rows[0].tone == WEFT_TONE_ALARM && notes.rows[1].tone == WEFT_TONE_PLAIN);
-	assert_true(strncmp(notes.rows[0].name, "A place could not be read, ", 27) == 0);
+	assert_true(strncmp(notes.rows[0].name, "One part could not be read, ", 28) == 0);
 	assert_string_equal(notes.rows[1].name, "The trace contradicts itself: 1 ids created twice.");
-	/* What only a recorder can say. */
+	/* Details that only a recorder can provide. */
 	struct weft_stream_info stream = {.lost_full = 1200, .lost_nested = 34, .lost_overwritten = 5};
 	struct weft_trace_info info = *v->model->trace;
 	struct weft_model model = *v->model;
@@ -170,10 +170,10 @@ static void test_notes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_promises),
-	    cmocka_unit_test(test_many),
-	    cmocka_unit_test(test_random),
-	    cmocka_unit_test(test_notes),
+	    cmocka_unit_test(test_panel_describes_promises),
+	    cmocka_unit_test(test_many_waiters_are_cut),
+	    cmocka_unit_test(test_random_panels_are_valid),
+	    cmocka_unit_test(test_notes_list_trace_warnings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 static struct weft_rows rows;
 
-/* Presses the row of that kind that stands after the first `after` rows, and says which it was. */
+/* Presses the first row of that kind after the first `after` rows, and returns its number. */
 static inline size_t press(struct weft_viewer *v, enum weft_row_kind kind, size_t after)
 {
 	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);

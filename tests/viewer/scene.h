@@ -43,7 +43,7 @@ static inline uint32_t with_id(const struct weft_viewer *v, int64_t id)
 	return promise;
 }
 
-/* Where the middle of a promise is on the screen. */
+/* Returns the middle of a promise on the screen. */
 static inline void spot_of(const struct weft_viewer *v, uint32_t promise, double *x, double *y)
 {
 	const struct weft_promise *p = &v->model->promises[promise];
@@ -57,7 +57,7 @@ static inline bool near(double a, double b, double slack)
 	return a - b < slack && b - a < slack;
 }
 
-/* A server with three requests: 2 is answered, 4 never is, 6 fails; 8 became 9. */
+/* A server with three requests: 2 has a response, 4 never gets one, 6 fails; 8 became 9. */
 static const char SERVER[] = "((time 100.000000000)(op(Creates -1 1 task)))\n"
 			     "((time 100.000001000)(op(Switch 1)))\n"
 			     "((time 100.000002000)(op(Label 1 \"main loop\")))\n"

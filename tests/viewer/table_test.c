@@ -4,12 +4,12 @@
 #include "scene.h"
 
 #include "viewer/actions.h"
-#include "viewer/blame.h"
 #include "viewer/compare.h"
-#include "viewer/place.h"
+#include "viewer/flame_pane.h"
 #include "viewer/table.h"
+#include "viewer/url_state.h"
 
-/* A row against all promises, one by one: a percentile is the least of its durations that so many do not exceed. */
+/* Compares a row with all promises: a percentile is the smallest duration that so many durations do not exceed. */
 static void check_sort(
     const struct weft_viewer *v, const struct weft_table *table, const struct weft_table_row *row, int64_t from, int64_t to)
 {
@@ -18,12 +18,12 @@ static void check_sort(
 	for (uint32_t p = 1; p < v->model->promise_count; p++) {
 		const struct weft_promise *promise = &v->model->promises[p];
 		bool is_seen = promise->end_ns >= from && promise->start_ns <= to;
-		assert_int_equal(table->sort_of[p] != WEFT_NONE, is_seen);
-		if (table->sort_of[p] != row->sort)
+		assert_int_equal(table->type_of[p] != WEFT_NONE, is_seen);
+		if (table->type_of[p] != row->type)
 			continue;
 		assert_int_equal(promise->kind, v->model->promises[row->first].kind);
 		int64_t took_ns = weft_table_took(v->facts, p);
-		struct weft_times times = weft_facts_times(v->facts, p);
+		struct weft_state_times times = weft_promise_info_times(v->facts, p);
 		count++;
 		failed += promise->end == WEFT_END_FAILED;
 		all_ns += times.waiting_ns + times.ready_ns + times.running_ns;
@@ -43,7 +43,7 @@ static void check_sort(
 	assert_true(ended == 0 || weft_table_took(v->facts, row->slowest) == longest_ns);
 }
 
-static void test_table(void **state)
+static void test_table_matches_the_promises(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 8; seed++) {
@@ -64,8 +64,9 @@ static void test_table(void **state)
 	}
 }
 
-/* What an OS thread and what it keeps took is more, and stands below what cost; by any other column it has its place. */
-static void test_what_stands_comes_last(void **state)
+/* An OS thread and the promises that it keeps took longer, and are listed below the types that cost time; sorted by another
+ * column they are among the others. */
+static void test_long_lived_types_come_last(void **state)
 {
 	static const enum weft_kind kinds[] = {WEFT_KIND_THREAD, WEFT_KIND_LISTEN, WEFT_KIND_LOCK, WEFT_KIND_HANDLE,
 	    WEFT_KIND_LOOP, WEFT_KIND_WAIT, WEFT_KIND_CONNECTION, WEFT_KIND_ASYNC};
@@ -85,10 +86,10 @@ static void test_what_stands_comes_last(void **state)
 	assert_int_equal(weft_table_create(&table, v->facts, 0, v->model->end_ns, NULL), WEFT_OK);
 	assert_int_equal(table->count, KINDS);
 	for (size_t i = 0; i < KINDS; i++) {
-		bool stands = false;
+		bool is_permanent = false;
 		for (size_t k = 0; k < STAND; k++)
-			stands |= v->model->promises[table->rows[i].first].kind == kinds[k];
-		assert_int_equal(stands, i >= KINDS - STAND);
+			is_permanent |= v->model->promises[table->rows[i].first].kind == kinds[k];
+		assert_int_equal(is_permanent, i >= KINDS - STAND);
 	}
 	weft_table_sort(table, WEFT_TABLE_RUNNING);
 	assert_int_equal(v->model->promises[table->rows[0].first].kind, WEFT_KIND_THREAD);
@@ -96,7 +97,7 @@ static void test_what_stands_comes_last(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* The first row of a kind that begins so; it is pressed. */
+/* Presses the first row of a kind whose name starts so, and returns it. */
 static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_kind kind, const char *begin)
 {
 	static struct weft_row pressed;
@@ -112,7 +113,7 @@ static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_ki
 	return NULL;
 }
 
-static void test_table_rows(void **state)
+static void test_table_rows_lead_to_promises(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -121,7 +122,7 @@ static void test_table_rows(void **state)
 	weft_viewer_show_table(v);
 	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_TABLE);
 	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
-	assert_string_equal(rows.rows[0].name, "Of the whole trace");
+	assert_string_equal(rows.rows[0].name, "Whole trace");
 	/* Its one promise is the slowest, and leads there; so does the bar of the histogram, which highlights it. */
 	press_sort(v, WEFT_ROW_LINK, "GET /");
 	assert_int_equal(v->selected, with_id(v, 2));
@@ -129,22 +130,22 @@ static void test_table_rows(void **state)
 	press_sort(v, WEFT_ROW_EVIDENCE, "\xe2\x96\x88");
 	assert_true(v->selected == with_id(v, 2) && v->view->found == 1 && weft_view_is_highlighted(v->view, v->selected));
 	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
-	assert_true(v->table_open == 0);
-	/* In another order, and of what is seen alone. */
+	assert_true(v->open_group_key == 0);
+	/* Sorted by another column, and for the shown time only. */
 	press_sort(v, WEFT_ROW_MORE, "Sorted by");
-	assert_string_equal(rows.rows[1].name, "Sorted by the longest");
+	assert_string_equal(rows.rows[1].name, "Sorted by longest time");
 	size_t all = rows.count;
 	weft_viewer_show(v, 0, 50000);
-	press_sort(v, WEFT_ROW_MORE, "Of the whole");
+	press_sort(v, WEFT_ROW_MORE, "Whole trace");
 	assert_true(rows.count < all && rows.count == 3);
-	press_sort(v, WEFT_ROW_MORE, "Of what was seen");
+	press_sort(v, WEFT_ROW_MORE, "Visible interval");
 	assert_int_equal(rows.count, all);
 	weft_viewer_destroy(v);
 	weft_rows_finish(&rows);
 }
 
-/* Of a trace that was read anew the table is made anew, and the sort that was open is open. */
-static void test_read_anew(void **state)
+/* After a reload the table is computed again, and the open type stays open. */
+static void test_table_is_kept_after_a_refresh(void **state)
 {
 	(void)state;
 	struct weft_compare c = {0};
@@ -166,7 +167,7 @@ static void test_read_anew(void **state)
 	weft_rows_finish(&rows);
 }
 
-/* What the picture of the lane says, a text a line. */
+/* Returns whether the lane shows the text. */
 static bool lane_says(struct weft_viewer *v, const char *text)
 {
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
@@ -178,7 +179,7 @@ static bool lane_says(struct weft_viewer *v, const char *text)
 	return false;
 }
 
-static void test_blame(void **state)
+static void test_blame_pane_shares_add_up(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -186,7 +187,7 @@ static void test_blame(void **state)
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BLAME), WEFT_OK);
 	const struct weft_pane *pane = &v->panes[WEFT_PANE_BLAME];
 	assert_true(pane->height_px > 0 && pane->height_px + v->panes[WEFT_PANE_PICTURE].height_px == before);
-	/* Shares of one whole. */
+	/* Shares add up to one whole. */
 	double tenths = 0;
 	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
 	for (size_t i = 0; i < rows.count; i++)
@@ -199,7 +200,7 @@ static void test_blame(void **state)
 	assert_non_null(strstr(place, "&blame=wait:1"));
 	press_sort(v, WEFT_ROW_MORE, "Below ");
 	assert_int_equal(v->blame_root, 0);
-	press_sort(v, WEFT_ROW_MORE, "Of time that was waited");
+	press_sort(v, WEFT_ROW_MORE, "By waiting time");
 	weft_viewer_place(v, place, sizeof place);
 	assert_non_null(strstr(place, "&blame=run:0"));
 	assert_true(weft_viewer_back(v));
@@ -210,7 +211,7 @@ static void test_blame(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_the_lane(void **state)
+static void test_path_lane_shows_all_steps(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -221,10 +222,10 @@ static void test_the_lane(void **state)
 	explain(v, WEFT_ASK_WHY);
 	const struct weft_pane *lane = &v->panes[WEFT_PANE_LANE];
 	assert_true(near(v->panes[WEFT_PANE_PICTURE].height_px + lane->height_px, picture_px, 0.01) && lane->height_px > 20);
-	/* It ran while 2 was made, then nothing ran, nobody knows why; it resolved 2. */
+	/* It ran while 2 was created, then no promise ran, for an unknown reason; it resolved 2. */
 	const struct weft_promise *p = &v->model->promises[asked];
 	weft_viewer_show_promise(v, asked);
-	assert_true(lane_says(v, "main loop runs") && lane_says(v, "not known"));
+	assert_true(lane_says(v, "main loop runs") && lane_says(v, "unknown"));
 	double y = lane->y_px + 10;
 	weft_viewer_motion(v, weft_view_x(v->view, (p->start_ns + 206000) / 2), y);
 	assert_int_equal(v->hovered, main_loop);
@@ -232,13 +233,13 @@ static void test_the_lane(void **state)
 	weft_viewer_press(v, weft_view_x(v->view, 150000), y, WEFT_BUTTON_PRIMARY, 0, 1);
 	weft_viewer_release(v, weft_view_x(v->view, 150000), y);
 	assert_int_equal(v->selected, main_loop);
-	/* Beside all steps nothing is selected, and what is stays. */
+	/* A click beside all steps selects nothing, and keeps the selection. */
 	weft_viewer_press(v, weft_view_x(v->view, p->start_ns) - 20, y, WEFT_BUTTON_PRIMARY, 0, 1);
 	weft_viewer_release(v, weft_view_x(v->view, p->start_ns) - 20, y);
 	assert_int_equal(v->selected, main_loop);
 	assert_int_not_equal(press(v, WEFT_ROW_ANSWER, 0), SIZE_MAX);
 	assert_true(lane->height_px <= 0 && near(v->panes[WEFT_PANE_PICTURE].height_px, picture_px, 0.01));
-	/* In focus it is there by itself, and goes with it; one that is pending has none. */
+	/* In focus the lane is shown automatically, and disappears with the focus; a pending promise has none. */
 	weft_viewer_focus(v, asked);
 	explain(v, WEFT_ASK_WHY);
 	assert_true(lane->height_px > 20);
@@ -253,12 +254,12 @@ static void test_the_lane(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_blame),
-	    cmocka_unit_test(test_the_lane),
-	    cmocka_unit_test(test_table),
-	    cmocka_unit_test(test_what_stands_comes_last),
-	    cmocka_unit_test(test_table_rows),
-	    cmocka_unit_test(test_read_anew),
+	    cmocka_unit_test(test_blame_pane_shares_add_up),
+	    cmocka_unit_test(test_path_lane_shows_all_steps),
+	    cmocka_unit_test(test_table_matches_the_promises),
+	    cmocka_unit_test(test_long_lived_types_come_last),
+	    cmocka_unit_test(test_table_rows_lead_to_promises),
+	    cmocka_unit_test(test_table_is_kept_after_a_refresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

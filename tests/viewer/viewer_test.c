@@ -5,14 +5,14 @@
 #include "draw/frame.h"
 #include "viewer/actions.h"
 #include "viewer/findings.h"
-#include "viewer/place.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "viewer/table.h"
+#include "viewer/url_state.h"
 
 #include <inttypes.h>
 
-static void test_drawing(void **state)
+static void test_draw_fills_the_panes(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -30,7 +30,7 @@ static void test_drawing(void **state)
 	weft_viewer_destroy(NULL);
 }
 
-/* How many shapes of the picture show counters. */
+/* Returns the number of shapes that show counters. */
 static size_t shapes_of_counters(struct weft_viewer *v)
 {
 	size_t found = 0;
@@ -55,7 +55,7 @@ static void test_counters_are_hidden_and_shown(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_moving(void **state)
+static void test_moving_shows_other_times(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -75,14 +75,14 @@ static void test_moving(void **state)
 	assert_int_equal(weft_viewer_set_duration(v, "0.1ms", &err), WEFT_OK);
 	weft_viewer_times(v, &from, &to);
 	assert_true(from == 200000 && to == 300000);
-	/* From a later start the rest of the trace is shown, not what is behind its end. */
+	/* From a later start the rest of the trace is shown, and nothing behind its end. */
 	weft_viewer_show_all(v);
 	assert_int_equal(weft_viewer_set_start(v, "200us", &err), WEFT_OK);
 	weft_viewer_times(v, &from, &to);
 	assert_true(from == 200000 && to == v->model->end_ns);
 	weft_viewer_show(v, 200000, 300000);
 	assert_int_equal(weft_viewer_set_start(v, "soon", &err), WEFT_EINVAL);
-	assert_string_equal(err.what, "a start is a number and ns, us, ms or s");
+	assert_string_equal(err.what, "a start must be a number with ns, us, ms or s");
 	assert_int_equal(weft_viewer_set_duration(v, "0", &err), WEFT_EINVAL);
 	weft_viewer_show_promise(v, with_id(v, 4));
 	assert_true(weft_view_x(v->view, v->model->promises[with_id(v, 4)].start_ns) > 0);
@@ -108,7 +108,7 @@ static void test_moving(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_reveal(void **state)
+static void test_reveal_makes_promise_visible(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 12; seed++) {
@@ -123,7 +123,7 @@ static void test_reveal(void **state)
 				double y = weft_view_y(v->view, slot);
 				assert_true(x1 > 0 && x0 < 900 && y > 0 && y < 400);
 				assert_true(weft_view_y(v->view, slot + 0.5) - weft_view_y(v->view, slot - 0.5) > 8);
-				/* What is seen well stays where it is. */
+				/* A promise in view keeps its place. */
 				int64_t from = v->view->from_ns;
 				double focus = v->view->focus;
 				weft_viewer_reveal(v, p);
@@ -143,7 +143,7 @@ static void click(struct weft_viewer *v, uint32_t promise, int clicks)
 	weft_viewer_release(v, x, y);
 }
 
-static void test_pointer(void **state)
+static void test_pointer_selects_drags_and_zooms(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -156,13 +156,13 @@ static void test_pointer(void **state)
 	click(v, with_id(v, 4), 1);
 	assert_int_equal(v->selected, with_id(v, 4));
 	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_SELECTION);
-	/* A double click highlights what it became. */
+	/* A double click highlights the merged promise. */
 	click(v, with_id(v, 8), 1);
 	click(v, with_id(v, 8), 2);
 	assert_int_equal(v->view->found, 2);
 	assert_true(weft_view_is_highlighted(v->view, with_id(v, 9)));
 	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_RELATED);
-	/* A drag takes the picture along and selects nothing. */
+	/* A drag moves the picture and selects nothing. */
 	weft_viewer_zoom(v, 4, 640);
 	int64_t under = weft_view_time(v->view, 500);
 	weft_viewer_press(v, 500, 200, WEFT_BUTTON_PRIMARY, 0, 1);
@@ -182,14 +182,14 @@ static void test_pointer(void **state)
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_ZOOM_SPAN), WEFT_OK);
 	weft_viewer_times(v, &from, &to);
 	assert_true(from == span_from && to == span_to);
-	/* The wheel zooms where the pointer is, with shift it pans. */
+	/* The wheel zooms at the pointer, and pans with shift. */
 	under = weft_view_time(v->view, 100);
 	double scale = v->view->px_per_ns;
 	weft_viewer_wheel(v, 100, 150, 0, -1, 0);
 	assert_true(v->view->px_per_ns > scale && near(weft_view_x(v->view, under), 100, 1));
 	weft_viewer_wheel(v, 100, 150, 0, -1, WEFT_SHIFT);
 	assert_true(near(weft_view_x(v->view, under), 180, 1));
-	/* A wheel that has run away shows all, or as little as can be shown. */
+	/* An extreme wheel value shows everything, or the smallest possible part. */
 	weft_viewer_wheel(v, 100, 150, 0, 1e300, 0);
 	weft_viewer_times(v, &from, &to);
 	assert_true(from <= 0 && to >= v->model->end_ns);
@@ -199,7 +199,7 @@ static void test_pointer(void **state)
 	weft_viewer_wheel(v, 100, 150, 0, 1e300, 0);
 	weft_viewer_pinch(v, 180, 150, 0.5, 10, 5);
 	weft_viewer_show_all(v);
-	/* The other button asks for the menu. */
+	/* The secondary button opens the menu. */
 	spot_of(v, with_id(v, 6), &x, &y);
 	weft_viewer_take_changes(v);
 	weft_viewer_press(v, x, y, WEFT_BUTTON_SECONDARY, 0, 1);
@@ -221,7 +221,7 @@ static void drag(struct weft_viewer *v, double x0, double x1, double y)
 	weft_viewer_release(v, x1, y);
 }
 
-static void test_strips(void **state)
+static void test_overview_and_ruler_drags(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -230,7 +230,7 @@ static void test_strips(void **state)
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_true(overview->list->count > 5 && ruler->list->count > 5 && overview->y_px == 0);
 	assert_true(near(ruler->y_px + ruler->height_px, v->panes[WEFT_PANE_PICTURE].y_px, 0.01));
-	/* What is shown goes where it is dragged to. */
+	/* The shown part follows a drag. */
 	weft_viewer_show(v, length / 4, length / 2);
 	double x0 = weft_overview_x(v->overview, v->width_px, length / 4 + length / 8);
 	double x1 = weft_overview_x(v->overview, v->width_px, length / 2 + length / 8);
@@ -238,7 +238,7 @@ static void test_strips(void **state)
 	weft_viewer_times(v, &from, &to);
 	assert_true(near((double)from, (double)length / 2, (double)length / 100));
 	assert_true(near((double)(to - from), (double)length / 4, 10) && v->selected == WEFT_NONE);
-	/* Its end alone. */
+	/* A drag of its end moves only the end. */
 	x0 = weft_overview_x(v->overview, v->width_px, to);
 	x1 = weft_overview_x(v->overview, v->width_px, length - length / 8);
 	weft_viewer_motion(v, x0, 20);
@@ -246,12 +246,12 @@ static void test_strips(void **state)
 	drag(v, x0, x1, 20);
 	weft_viewer_times(v, &from2, &to2);
 	assert_true(near((double)from2, (double)from, 10) && near((double)to2, (double)length * 7 / 8, (double)length / 100));
-	/* Elsewhere, it comes there. */
+	/* A click elsewhere moves it there. */
 	x0 = weft_overview_x(v->overview, v->width_px, length / 5);
 	drag(v, x0, x0, 20);
 	weft_viewer_times(v, &from, &to);
 	assert_true(near((double)(from + to) / 2, (double)length / 5, (double)length / 50));
-	/* In the ruler a drag measures; the pointer's time stands there. */
+	/* In the ruler a drag measures; the ruler shows the time at the pointer. */
 	weft_viewer_motion(v, 300, ruler->y_px + 5);
 	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_MEASURE);
 	drag(v, 300, 500, ruler->y_px + 5);
@@ -260,7 +260,7 @@ static void test_strips(void **state)
 	assert_true(v->panes[WEFT_PANE_GUIDES].list->count >= 4);
 	weft_viewer_leave(v);
 	assert_false(v->has_pointer);
-	/* There is no room, or it is switched off. */
+	/* There is no space, or the overview is switched off. */
 	double y = v->panes[WEFT_PANE_PICTURE].y_px;
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_OVERVIEW), WEFT_OK);
 	assert_true(overview->height_px == 0 && near(v->panes[WEFT_PANE_PICTURE].y_px, y - WEFT_OVERVIEW_PX, 0.01));
@@ -292,7 +292,7 @@ static size_t rings(const struct weft_draw_list *list)
 	return count;
 }
 
-static void test_marks(void **state)
+static void test_marks_are_drawn_over_the_picture(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -309,7 +309,7 @@ static void test_marks(void **state)
 	weft_viewer_motion(v, x, y);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_int_equal(rings(marks), count + 4);
-	/* The filter: a veil, and through it what is highlighted. */
+	/* The filter: a veil, through which highlighted promises are visible. */
 	weft_viewer_set_filter(v, true);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_int_equal(rings(marks), count + 4);
@@ -324,8 +324,8 @@ static void test_marks(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* The legend has every sign of the picture; the corner says what alone is shown, and a click there leads back. */
-static void test_corners(void **state)
+/* The legend has every sign of the picture; the corner names the active filter, and a click there removes it. */
+static void test_legend_and_filter_corners(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -334,7 +334,7 @@ static void test_corners(void **state)
 	assert_false(has_text(guides, "its code runs"));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_LEGEND), WEFT_OK);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	assert_true(has_text(guides, "its code runs") && has_text(guides, "waits for it"));
+	assert_true(has_text(guides, "its code runs") && has_text(guides, "waits for a promise"));
 	for (size_t i = 0; i < picture->count; i++) {
 		const struct weft_prim *p = &picture->prims[i];
 		bool is_sign = (p->paint >= WEFT_PAINT_CREATION && p->paint <= WEFT_PAINT_SIGNAL) || p->paint == WEFT_PAINT_SLEEP;
@@ -359,8 +359,8 @@ static void test_corners(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* An arrow says in a sentence what it is; the arrows of who is selected are over the picture. */
-static void test_tips(void **state)
+/* The tip of an arrow is a sentence; the arrows of the selected promise are drawn over the picture. */
+static void test_tips_describe_arrows(void **state)
 {
 	(void)state;
 	static const char *const verbs[] = {[WEFT_LINK_RESOLVE] = " resolved ",
@@ -381,7 +381,7 @@ static void test_tips(void **state)
 		double y1 = weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[e.to]));
 		weft_viewer_motion(v, x, v->panes[WEFT_PANE_PICTURE].y_px + (y0 + y1) / 2);
 		assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-		if (v->hovered_link != i) /* another lies on it */
+		if (v->hovered_link != i) /* another arrow is over it */
 			continue;
 		assert_true(weft_viewer_tip(v, tip));
 		assert_true(has_text(&v->lists[WEFT_PANE_GUIDES], tip));
@@ -394,7 +394,7 @@ static void test_tips(void **state)
 	assert_true(told >= 3);
 	weft_viewer_leave(v);
 	assert_false(weft_viewer_tip(v, tip));
-	/* Who is selected has all its arrows over the picture. */
+	/* All arrows of the selected promise are over the picture. */
 	uint32_t link = 0;
 	while (!weft__is_arrow(v->layout, &v->model->links[link]))
 		link++;
@@ -407,11 +407,11 @@ static void test_tips(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_walking(void **state)
+static void test_walking_follows_links(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
-	assert_false(weft_viewer_walk(v, WEFT_STEP_CREATOR));
+	assert_false(weft_viewer_walk(v, WEFT_WALK_CREATOR));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_CREATOR), WEFT_EINVAL);
 	weft_viewer_select(v, with_id(v, 2));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_WOKEN), WEFT_OK);
@@ -427,7 +427,7 @@ static void test_walking(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_history(void **state)
+static void test_history_goes_back_and_forward(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -444,7 +444,7 @@ static void test_history(void **state)
 	assert_false(weft_viewer_back(v));
 	assert_true(weft_viewer_forward(v) && weft_viewer_forward(v));
 	assert_int_equal(v->selected, with_id(v, 2));
-	/* A new way takes the place of the one that was not gone. */
+	/* A new step replaces the steps forward. */
 	weft_viewer_select(v, with_id(v, 6));
 	assert_false(weft_viewer_can_go_forward(v));
 	weft_viewer_select(v, WEFT_NONE);
@@ -458,7 +458,7 @@ static void test_history(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* The picture and all around it, as text; the caller's to free. */
+/* Returns the picture and everything around it as text, which the caller frees. */
 static char *whole_picture(struct weft_viewer *v)
 {
 	char *all = NULL;
@@ -478,7 +478,7 @@ static char *whole_picture(struct weft_viewer *v)
 	return all;
 }
 
-/* Something that a person does: whatever it is, it is one step back. */
+/* Performs an action of a user; each action is one step back. */
 static void do_one(struct weft_viewer *v, int which)
 {
 	uint32_t count = (uint32_t)v->model->promise_count;
@@ -511,7 +511,7 @@ static void do_one(struct weft_viewer *v, int which)
 	weft_viewer_leave(v);
 }
 
-static void test_all_steps_back(void **state)
+static void test_every_action_can_be_undone(void **state)
 {
 	(void)state;
 	size_t all = 0;
@@ -525,7 +525,7 @@ static void test_all_steps_back(void **state)
 			char *now = whole_picture(v);
 			if (strcmp(now, seen[steps]) != 0)
 				seen[++steps] = now;
-			else /* where all is seen already, a drag moves nothing */
+			else /* if everything is in view, a drag moves nothing */
 				free(now);
 		}
 		all += (size_t)steps;
@@ -550,8 +550,8 @@ static void test_all_steps_back(void **state)
 	assert_true(all >= 105);
 }
 
-/* Who follows a link sees the same, to a pixel, as who went there by hand. */
-static void test_a_link_shows_the_same(void **state)
+/* A link shows the same picture, to a pixel, as the steps by hand. */
+static void test_link_restores_the_same_picture(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 9; seed++) {
@@ -602,7 +602,7 @@ static void test_search_is_one_line(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_search(void **state)
+static void test_search_finds_matches_in_time_order(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -611,7 +611,7 @@ static void test_search(void **state)
 	assert_int_equal(search(v, "get never", 1), 1);
 	assert_int_equal(search(v, "get", 100), 3);
 	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_SEARCH);
-	/* In order of time, round and round. */
+	/* In order of time, cyclically. */
 	assert_int_equal(weft_viewer_match_number(v), 0);
 	assert_int_equal(weft_viewer_next_match(v), with_id(v, 2));
 	assert_int_equal(weft_viewer_match_number(v), 1);
@@ -622,13 +622,13 @@ static void test_search(void **state)
 	assert_int_equal(weft_viewer_previous_match(v), with_id(v, 6));
 	assert_int_equal(v->selected, with_id(v, 6));
 	assert_int_equal(weft_viewer_search(v, "longer:soon", &err), WEFT_EINVAL);
-	assert_string_equal(err.what, "longer: needs a time, as longer:5ms");
+	assert_string_equal(err.what, "longer: needs a duration, for example longer:5ms");
 	assert_int_equal(v->view->found, 0);
 	assert_string_equal(v->search_text, "longer:soon");
 	assert_int_equal(weft_viewer_next_match(v), WEFT_NONE);
 	assert_int_equal(search(v, "", 1), 0);
 	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_NONE);
-	/* What it finds does not hang on how it came there, nor on the steps. */
+	/* The matches do not depend on the number and size of the steps. */
 	weft_viewer_destroy(v);
 	static const char *const words[] = {"r", "re", "rea", "read", "read ", "read f", "pending", "kind:t", "kind:ta", "1",
 	    "12", "longer:1us", "longer:50us", "failed", "longer:50us failed", "", "tcp"};
@@ -649,7 +649,7 @@ static void test_search(void **state)
 	}
 }
 
-static void test_clear(void **state)
+static void test_clear_removes_one_mark_at_a_time(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -672,7 +672,7 @@ static void test_clear(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_place(void **state)
+static void test_place_restores_the_view(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -692,20 +692,20 @@ static void test_place(void **state)
 	assert_int_equal(weft_viewer_place(v, again, 8), len);
 	assert_string_equal(again, "t=100us");
 	assert_int_equal(weft_viewer_place(v, NULL, 0), len);
-	/* Nonsense changes nothing. */
+	/* Invalid places change nothing. */
 	static const struct {
 		const char *place, *what;
 	} wrong[] = {
-	    {"t=5", "t=5 is not from one time to a later one, as 1.2ms..3.4ms"},
-	    {"t=5ms..4ms", "t=5ms..4ms is not from one time to a later one, as 1.2ms..3.4ms"},
+	    {"t=5", "t=5 is not a time range, for example 1.2ms..3.4ms"},
+	    {"t=5ms..4ms", "t=5ms..4ms is not a time range, for example 1.2ms..3.4ms"},
 	    {"sel=99", "there is no promise 99 in this trace"},
 	    {"mark=4,99", "there is no promise 99 in this trace"},
 	    {"related=what", "related=what is not the id of a promise"},
 	    {"group=colour", "group=colour is not kind, site, library or thread"},
 	    {"sel=x&t=1ms..2ms", "sel=x is not the id of a promise"},
-	    {"find=%4", "find=%4 is not encoded as in a URL, or too long"},
-	    {"find=id:x", "id: needs a number, as id:18"},
-	    {"y=-1", "y=-1 is not a row, as 12.5"},
+	    {"find=%4", "find=%4 is not URL-encoded, or too long"},
+	    {"find=id:x", "id: needs a number, for example id:18"},
+	    {"y=-1", "y=-1 is not a row, for example 12.5"},
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		assert_true(weft_viewer_go(v, wrong[i].place, &err) < 0);
@@ -715,7 +715,7 @@ static void test_place(void **state)
 	}
 	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
 	assert_true(v->selected == WEFT_NONE && v->view->found == 0 && !v->view->holds_rows);
-	/* What is highlighted though nobody searched for it. */
+	/* Highlighted promises without a search. */
 	assert_int_equal(weft_viewer_go(v, "mark=4,6&related=8", &err), WEFT_OK);
 	assert_true(v->highlighting == WEFT_HIGHLIGHT_RELATED && v->view->found == 2);
 	assert_int_equal(weft_viewer_go(v, "mark=4,6", &err), WEFT_OK);
@@ -724,12 +724,12 @@ static void test_place(void **state)
 	assert_non_null(strstr(text, "&mark=4,6"));
 	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
 	assert_int_equal(v->view->found, 0);
-	/* Where nothing is alive there are no rows, but a scrollbar. */
+	/* At a time without live promises there are no rows, but a scrollbar. */
 	assert_int_equal(weft_viewer_go(v, "t=-90ms..-80ms", &err), WEFT_OK);
 	struct weft_range range = weft_viewer_range_y(v);
 	assert_true(v->view->slots == 0 && range.upper > range.lower && range.page > 0);
 	assert_int_equal(weft_viewer_draw(v, &err), WEFT_OK);
-	/* A key holds rows still, and lets them go. */
+	/* A key keeps rows in place, and releases them. */
 	assert_int_equal(weft_viewer_go(v, "t=0.5ms..0.6ms", &err), WEFT_OK);
 	double collapsed = v->view->slots;
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HOLD_ROWS), WEFT_OK);
@@ -741,8 +741,8 @@ static void test_place(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Only what belongs to one promise is shown, and a link says so; then all is where it was. */
-static void test_focus(void **state)
+/* Only promises that belong to one are shown, and a link keeps that; afterwards the view is as before. */
+static void test_focus_shows_one_promise(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -771,10 +771,10 @@ static void test_focus(void **state)
 		struct weft_viewer *other = open_text(SERVER);
 		assert_int_equal(weft_viewer_go(other, text, &err), WEFT_OK);
 		assert_true(other->focused == p && other->layout->row_count == v->layout->row_count);
-		weft_viewer_take_over(other, v);
+		weft_viewer_copy_state(other, v);
 		assert_int_equal(other->focused, p);
 		weft_viewer_destroy(other);
-		/* Every one can be clicked, none of those that are gone. */
+		/* Every shown promise can be clicked, and none of the hidden ones. */
 		for (uint32_t q = 1; q < all; q++)
 			if (v->layout->rows[q] == WEFT_NONE)
 				weft_viewer_select(v, q);
@@ -790,7 +790,7 @@ static void test_focus(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_actions(void **state)
+static void test_actions_have_distinct_keys(void **state)
 {
 	(void)state;
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
@@ -802,7 +802,7 @@ static void test_actions(void **state)
 		assert_non_null(weft_action_group_label((enum weft_action_group)info->group));
 		int n = 0;
 		for (; weft_action_key((enum weft_action)a, n, key, &modifiers); n++)
-			assert_int_equal(weft_action_of_key(key, modifiers), a); /* no two have the same */
+			assert_int_equal(weft_action_of_key(key, modifiers), a); /* no two actions have the same key */
 		assert_true(n > 0);
 	}
 	size_t gestures;
@@ -834,7 +834,7 @@ static void test_actions(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_menu(void **state)
+static void test_menu_opens_at_the_selection(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -846,13 +846,13 @@ static void test_menu(void **state)
 	spot_of(v, with_id(v, 4), &x, &y);
 	weft_viewer_menu(v);
 	assert_true(near(v->menu_x_px, x, 1) && near(v->menu_y_px, y, 1));
-	weft_viewer_show(v, 900000, 950000); /* it is not to be seen */
+	weft_viewer_show(v, 900000, 950000); /* the promise is out of view */
 	weft_viewer_menu(v);
 	assert_true(v->menu_x_px >= 0 && v->menu_x_px <= 800 && v->menu_y_px <= 600);
 	weft_viewer_destroy(v);
 }
 
-/* Row `at` is the open finding; what stands below it leads where it says. */
+/* Checks that row `at` is the open finding, and that the rows below it lead to their promises. */
 static void check_finding(struct weft_viewer *v, const struct weft_finding *f, size_t at)
 {
 	int64_t from, to;
@@ -862,7 +862,7 @@ static void check_finding(struct weft_viewer *v, const struct weft_finding *f, s
 	assert_int_equal(rows.rows[at].tone, f->severity == WEFT_SEVERITY_INFORMATION ? WEFT_TONE_CALM
 					     : f->sure                                ? WEFT_TONE_ALARM
 										      : WEFT_TONE_DOUBT);
-	assert_true(f->sure == !strstr(rows.rows[at].value, "not certain"));
+	assert_true(f->sure == !strstr(rows.rows[at].value, "uncertain"));
 	assert_string_equal(v->search_text, "");
 	assert_int_equal(v->highlighting, v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE);
 	if (f->root != WEFT_SYSTEM)
@@ -890,7 +890,7 @@ static void check_finding(struct weft_viewer *v, const struct weft_finding *f, s
 	assert_int_equal(lines, f->evidence_count);
 }
 
-static void test_findings(void **state)
+static void test_findings_open_with_evidence(void **state)
 {
 	(void)state;
 	size_t seen = 0;
@@ -905,7 +905,7 @@ static void test_findings(void **state)
 			weft_viewer_search(v, "never", NULL);
 			if (i == v->findings_shown)
 				assert_int_not_equal(press(v, WEFT_ROW_MORE, at), SIZE_MAX);
-			/* Below the one before, which closes as this one opens: its evidence goes. */
+			/* Opening a finding closes the one before and removes its evidence. */
 			v->open_finding = WEFT_NONE;
 			at = press(v, WEFT_ROW_FINDING, i + 1);
 			assert_int_equal(at, i + 1);
@@ -916,11 +916,11 @@ static void test_findings(void **state)
 			char title[600];
 			size_t count = findings->count, found = v->view->found;
 			snprintf(title, sizeof title, "%s", findings->findings[count - 1].title);
-			weft_viewer_take_over(again, v);
+			weft_viewer_copy_state(again, v);
 			assert_true(
 			    again->highlighting == v->highlighting && again->view->found > 0 && again->view->found <= found);
-			/* What was found before is still seen and leads nowhere, until it is known anew; the same finding is open
-			 * then. */
+			/* Earlier findings stay visible without links until the new ones are known; then the same finding is
+			 * open. */
 			assert_int_equal(press(again, WEFT_ROW_FINDING, 0), 1);
 			assert_true(!rows.rows[1].leads && again->open_finding == count - 1);
 			explain(again, WEFT_ASK_TRACE);
@@ -934,7 +934,7 @@ static void test_findings(void **state)
 	weft_rows_finish(&rows);
 }
 
-/* The first row of findings made by hand. */
+/* Returns the first row of findings that the test makes. */
 static const char *summary(struct weft_viewer *v, size_t left_out, const char *doubt)
 {
 	struct weft_findings *f = NULL;
@@ -946,7 +946,7 @@ static const char *summary(struct weft_viewer *v, size_t left_out, const char *d
 	return rows.rows[0].name;
 }
 
-static void test_what_limits_findings(void **state)
+static void test_findings_summary_names_limits(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -964,12 +964,12 @@ static void test_what_limits_findings(void **state)
 	weft_viewer_answer(v, WEFT_ASK_TRACE, NULL);
 	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
 	assert_true(rows.count == 1 && rows.rows[0].kind == WEFT_ROW_NOTHING && !rows.rows[0].leads);
-	assert_string_equal(rows.rows[0].name, "Not known");
+	assert_string_equal(rows.rows[0].name, "Not analysed");
 	weft_viewer_destroy(v);
 	weft_rows_finish(&rows);
 }
 
-static void test_asking_why(void **state)
+static void test_why_question_is_answered(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER), *again = open_text(SERVER);
@@ -987,15 +987,15 @@ static void test_asking_why(void **state)
 	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
 	assert_true(rows.rows[0].kind == WEFT_ROW_ANSWER && rows.rows[1].kind == WEFT_ROW_FINDING && rows.rows[1].is_open);
 	assert_true(v->highlighting == WEFT_HIGHLIGHT_FINDING && v->selected == with_id(v, 4));
-	/* Of the trace read anew it is asked again, and nothing jumps then. */
-	weft_viewer_take_over(again, v);
+	/* After a reload the question is asked again, and the view does not jump. */
+	weft_viewer_copy_state(again, v);
 	assert_true(again->questions[WEFT_ASK_WHY].again);
 	weft_viewer_take_changes(again);
 	explain(again, WEFT_ASK_WHY);
 	assert_false(weft_viewer_take_changes(again) & WEFT_CHANGED_ANSWER);
 	assert_int_not_equal(press(again, WEFT_ROW_ANSWER, 0), SIZE_MAX);
 	assert_true(rows.rows[0].kind == WEFT_ROW_WORKING && !rows.rows[0].of_answer);
-	/* Called off by a press, and looked for again by another one. */
+	/* A press cancels the search, and another one starts it again. */
 	assert_int_equal(press(again, WEFT_ROW_WORKING, 0), 0);
 	assert_int_equal(again->questions[WEFT_ASK_TRACE].state, WEFT_QUESTION_CALLED_OFF);
 	assert_true(rows.rows[0].kind == WEFT_ROW_NOTHING && rows.rows[0].leads);
@@ -1008,7 +1008,7 @@ static void test_asking_why(void **state)
 	weft_rows_finish(&rows);
 }
 
-/* How much of its promises' time, and of their runs, lies from..to, counted one by one. */
+/* Sums up the promises' times, and their runs, within from..to, one by one. */
 static struct weft_fold_sum counted(const struct weft_viewer *v, const struct weft_fold *fold, int64_t from, int64_t to)
 {
 	struct weft_fold_sum sum = {0};
@@ -1027,7 +1027,7 @@ static struct weft_fold_sum counted(const struct weft_viewer *v, const struct we
 	return sum;
 }
 
-/* Whoever is folded stands on the line of its leader; all others stand as the layout promises. */
+/* Folded promises are on the line of their leader; all others are where the layout says. */
 static void check_rows(const struct weft_viewer *v, size_t *folded)
 {
 	const struct weft_layout *l = v->layout;
@@ -1041,7 +1041,7 @@ static void check_rows(const struct weft_viewer *v, size_t *folded)
 		}
 }
 
-/* Ten actors of that kind that have six timers each at a time; around them are so many others, one in the other. */
+/* Ten actors of that kind with six timers each at a time, nested in `around` others. */
 static struct weft_viewer *open_actors(enum weft_kind kind, int around)
 {
 	static struct mirage_writer w;
@@ -1075,7 +1075,7 @@ static void check_drawn(struct weft_viewer *v, uint32_t wanted)
 	assert_int_equal(v->layout->row_count, wanted);
 }
 
-/* Rows that would be too low are folded by themselves, until one zooms in, opens one, or wants none of it; one can go back. */
+/* Too low rows fold automatically, until a zoom, an opened fold, or the option against it; all steps can be undone. */
 static void fold_by_itself(enum weft_kind kind)
 {
 	struct weft_viewer *v = open_actors(kind, 0);
@@ -1094,16 +1094,15 @@ static void fold_by_itself(enum weft_kind kind)
 	assert_true(v->layout->row_count >= 70 && from == then_from && to == then_to);
 	uint32_t all = v->layout->row_count;
 	weft_viewer_resize(v, 300, 280, 1);
-	check_drawn(v, folded); /* a lower window has less room */
+	check_drawn(v, folded); /* a lower window has less space */
 	weft_viewer_resize(v, 300, 800, 1);
 	check_drawn(v, all);
 	weft_viewer_resize(v, 300, 400, 1);
 	weft_viewer_show_all(v);
 	check_drawn(v, folded);
-	/* One is opened by a double click, and by b, and closed again. */
+	/* A double click, or b, opens a fold, and closes it again. */
 	weft_viewer_select(v, with_id(v, 3));
-	assert_non_null(
-	    strstr(weft_viewer_describe(v, said), "; a track, folded: what belongs to it, 120 promises, is on its line"));
+	assert_non_null(strstr(weft_viewer_describe(v, said), "; a folded track with 120 promises"));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
 	check_drawn(v, folded + 6);
 	weft_viewer_place(v, place, sizeof place);
@@ -1115,12 +1114,12 @@ static void fold_by_itself(enum weft_kind kind)
 	check_drawn(v, folded);
 	assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
 	check_drawn(v, folded + 6);
-	/* Focus shows one alone, unfolded, and leads back. */
+	/* Focus shows one actor, unfolded, and leads back. */
 	weft_viewer_focus(v, with_id(v, 5));
 	check_drawn(v, 7);
 	weft_viewer_focus(v, WEFT_NONE);
 	check_drawn(v, folded + 6);
-	/* Nothing folds by itself any more. */
+	/* No row folds automatically any more. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOLD_ALL), WEFT_OK);
 	check_drawn(v, all);
 	weft_viewer_place(v, place, sizeof place);
@@ -1132,7 +1131,7 @@ static void fold_by_itself(enum weft_kind kind)
 	weft_viewer_destroy(v);
 }
 
-/* A server's connections stay apart, however deep they stand: in a listener, in a loop, in an OS thread. */
+/* A server's connections stay separate at any depth: in a listener, in a loop, in an OS thread. */
 static void folds_where_it_branches(int around)
 {
 	struct weft_viewer *v = open_actors(WEFT_KIND_TASK, around);
@@ -1143,17 +1142,17 @@ static void folds_where_it_branches(int around)
 	weft_viewer_destroy(v);
 }
 
-static void test_folds_itself(void **state)
+static void test_low_rows_fold_automatically(void **state)
 {
 	(void)state;
 	for (int around = 1; around < 7; around++)
 		folds_where_it_branches(around);
 	fold_by_itself(WEFT_KIND_TASK);
 	fold_by_itself(
-	    WEFT_KIND_TIMER); /* one that repeats is an actor, too; so is uvloop's idle handle, whose code is the program */
+	    WEFT_KIND_TIMER); /* a repeating timer is an actor, too; so is uvloop's idle handle, whose callback is the program */
 }
 
-/* Of stretches of any length, of which the first begins before all, and one has none. */
+/* Compares sums of intervals of any length; the first starts before the trace, and one is empty. */
 static void check_sums(const struct weft_viewer *v, size_t fold)
 {
 	enum { COUNT = 9 };
@@ -1172,7 +1171,7 @@ static void check_sums(const struct weft_viewer *v, size_t fold)
 	}
 }
 
-static void test_folding(void **state)
+static void test_folding_by_query(void **state)
 {
 	(void)state;
 	static const char *const queries[] = {"kind:=task", "kind:=wait", "kind:=bind", "failed"};
@@ -1198,7 +1197,7 @@ static void test_folding(void **state)
 		weft_viewer_focus(v, v->layout->by_row[0]);
 		check_rows(v, &folded);
 		weft_viewer_focus(v, WEFT_NONE);
-		weft_viewer_take_over(other, v);
+		weft_viewer_copy_state(other, v);
 		assert_int_equal(other->folding.count, 4);
 		/* The same query unfolds, and v unfolds the rest. */
 		weft_viewer_fold(v, queries[0]);
@@ -1237,8 +1236,8 @@ static void test_folding_by_hand(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Every line can be come to by keys alone, along its row and from row to row, folded or not. */
-static void test_stepping(void **state)
+/* Keys reach every line, along its row and from row to row, folded or not. */
+static void test_keys_reach_every_line(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 8; seed++) {
@@ -1247,7 +1246,8 @@ static void test_stepping(void **state)
 			weft_viewer_fold(v, "kind:=bind");
 		const struct weft_layout *l = v->layout;
 		uint32_t row = 0, seen = 0;
-		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_STEP_DOWN), WEFT_OK); /* nothing was selected: the first */
+		assert_int_equal(
+		    weft_viewer_act(v, WEFT_ACTION_STEP_DOWN), WEFT_OK); /* nothing was selected: the first promise */
 		assert_int_equal(v->selected, l->by_row[0]);
 		for (;;) {
 			while (weft_viewer_step(v, -1, 0))
@@ -1257,7 +1257,7 @@ static void test_stepping(void **state)
 				assert_true(weft_view_is_shown(v->view, row));
 				assert_int_equal(weft_viewer_step(v, 1, 0), i + 1 < l->row_begin[row + 1]);
 			}
-			/* Down and up again, and down: where one was, or the nearest in time. */
+			/* Down and up again, and down: back to the same promise, or the nearest in time. */
 			if (!weft_viewer_step(v, 0, 1))
 				break;
 			assert_int_equal(l->rows[v->selected], ++row);
@@ -1269,7 +1269,7 @@ static void test_stepping(void **state)
 	}
 }
 
-/* What is measured by keys is the time of a promise, then that from it to another. */
+/* By keys, a measurement covers a promise, then the time from it to another one. */
 static void test_measuring_by_keys(void **state)
 {
 	(void)state;
@@ -1289,7 +1289,7 @@ static void test_measuring_by_keys(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* The fold that each promise is in, or WEFT_NONE. */
+/* Returns the fold of each promise, or WEFT_NONE. */
 static uint32_t *folds_of(const struct weft_viewer *v)
 {
 	uint32_t *fold_of = malloc(v->model->promise_count * sizeof *fold_of);
@@ -1301,9 +1301,9 @@ static uint32_t *folds_of(const struct weft_viewer *v)
 	return fold_of;
 }
 
-/* Nothing of what promises do to each other is lost where they are folded: what is within one fold is counted, what leads from
- * one to another is drawn or counted, also on one row, and says what it is. */
-static void test_arrows_of_folds(void **state)
+/* Folding loses no link: links inside a fold are counted; links between folds are drawn or counted, also on one row, and have
+ * tips. */
+static void test_arrows_of_folds_are_counted(void **state)
 {
 	(void)state;
 	size_t all_inside = 0, on_one_row = 0, told = 0;
@@ -1320,7 +1320,7 @@ static void test_arrows_of_folds(void **state)
 			const struct weft_link *link = &v->model->links[i];
 			if (!weft__is_arrow(v->layout, link))
 				continue;
-			enum weft_arrow arrow = weft__arrow_of(v->model, link);
+			enum weft_arrow arrow = weft__arrow_class(v->model, link);
 			bool is_inside = fold_of[link->from] != WEFT_NONE && fold_of[link->from] == fold_of[link->to];
 			if (is_inside)
 				inside[arrow]++;
@@ -1339,7 +1339,7 @@ static void test_arrows_of_folds(void **state)
 			drawn[b->arrow] += b->count;
 			if (b->y0 != b->y1 || b->x1 - b->x0 < 8) /* NOLINT: of one row */
 				continue;
-			/* Just below its row it is said what it is. */
+			/* The tip is just below the row. */
 			weft_viewer_motion(v, (double)(b->x0 + b->x1) / 2, v->panes[WEFT_PANE_PICTURE].y_px + (double)b->y0 + 4);
 			assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 			told += v->hovered_link == b->link;
@@ -1357,8 +1357,8 @@ static void test_arrows_of_folds(void **state)
 	assert_true(told > 10);
 }
 
-/* One key puts rows together by another thing each time; a link and the history say by which. */
-static void test_rows_in_groups(void **state)
+/* One key groups rows by another property each time; links and history keep it. */
+static void test_rows_are_grouped_by_a_key(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER), *other = open_text(SERVER);
@@ -1373,7 +1373,7 @@ static void test_rows_in_groups(void **state)
 		weft_viewer_place(v, place, sizeof place);
 		assert_int_equal(strstr(place, "&group=") != NULL, i < 3);
 		assert_true(i == 3 || strstr(place, wanted));
-		assert_int_equal(v->layout->band_count, i == 0 ? 3 : 1); /* task, wait, bind; nobody knows their sites */
+		assert_int_equal(v->layout->band_count, i == 0 ? 3 : 1); /* task, wait, bind; their sites are unknown */
 		assert_int_equal(weft_viewer_go(other, place, NULL), WEFT_OK);
 		assert_memory_equal(other->layout->rows, v->layout->rows, v->model->promise_count * sizeof *v->layout->rows);
 	}
@@ -1381,7 +1381,7 @@ static void test_rows_in_groups(void **state)
 		assert_true(weft_viewer_back(v));
 		assert_int_equal(v->folding.rows_by, i + 1);
 	}
-	/* By kind, what belongs to a promise is its group: all waits are one line. */
+	/* Grouped by kind, a promise belongs to its group: all waits are one line. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
 	assert_true(v->layout->rows[one] == v->layout->rows[last] && v->layout->rows[one] != v->layout->rows[loop]);
 	assert_int_equal(v->layout->folds[0].count, 3);
@@ -1389,7 +1389,7 @@ static void test_rows_in_groups(void **state)
 	click(v, one, 1);
 	click(v, one, 2);
 	assert_true(v->folding.count == 0 && v->folding.rows_by == WEFT_ROWS_BY_KIND);
-	/* Where nobody knows the site, neither it nor its library can be folded. */
+	/* If the site is unknown, neither it nor its library can be folded. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_SITE), WEFT_EINVAL);
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_LIBRARY), WEFT_EINVAL);
 	weft_viewer_destroy(v);
@@ -1399,35 +1399,35 @@ static void test_rows_in_groups(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_drawing),
+	    cmocka_unit_test(test_draw_fills_the_panes),
 	    cmocka_unit_test(test_counters_are_hidden_and_shown),
-	    cmocka_unit_test(test_moving),
-	    cmocka_unit_test(test_reveal),
-	    cmocka_unit_test(test_pointer),
-	    cmocka_unit_test(test_strips),
-	    cmocka_unit_test(test_marks),
-	    cmocka_unit_test(test_corners),
-	    cmocka_unit_test(test_tips),
-	    cmocka_unit_test(test_walking),
-	    cmocka_unit_test(test_history),
-	    cmocka_unit_test(test_all_steps_back),
-	    cmocka_unit_test(test_a_link_shows_the_same),
-	    cmocka_unit_test(test_search),
+	    cmocka_unit_test(test_moving_shows_other_times),
+	    cmocka_unit_test(test_reveal_makes_promise_visible),
+	    cmocka_unit_test(test_pointer_selects_drags_and_zooms),
+	    cmocka_unit_test(test_overview_and_ruler_drags),
+	    cmocka_unit_test(test_marks_are_drawn_over_the_picture),
+	    cmocka_unit_test(test_legend_and_filter_corners),
+	    cmocka_unit_test(test_tips_describe_arrows),
+	    cmocka_unit_test(test_walking_follows_links),
+	    cmocka_unit_test(test_history_goes_back_and_forward),
+	    cmocka_unit_test(test_every_action_can_be_undone),
+	    cmocka_unit_test(test_link_restores_the_same_picture),
+	    cmocka_unit_test(test_search_finds_matches_in_time_order),
 	    cmocka_unit_test(test_search_is_one_line),
-	    cmocka_unit_test(test_clear),
-	    cmocka_unit_test(test_place),
-	    cmocka_unit_test(test_focus),
-	    cmocka_unit_test(test_actions),
-	    cmocka_unit_test(test_menu),
-	    cmocka_unit_test(test_findings),
-	    cmocka_unit_test(test_what_limits_findings),
-	    cmocka_unit_test(test_asking_why),
-	    cmocka_unit_test(test_folds_itself),
-	    cmocka_unit_test(test_folding),
+	    cmocka_unit_test(test_clear_removes_one_mark_at_a_time),
+	    cmocka_unit_test(test_place_restores_the_view),
+	    cmocka_unit_test(test_focus_shows_one_promise),
+	    cmocka_unit_test(test_actions_have_distinct_keys),
+	    cmocka_unit_test(test_menu_opens_at_the_selection),
+	    cmocka_unit_test(test_findings_open_with_evidence),
+	    cmocka_unit_test(test_findings_summary_names_limits),
+	    cmocka_unit_test(test_why_question_is_answered),
+	    cmocka_unit_test(test_low_rows_fold_automatically),
+	    cmocka_unit_test(test_folding_by_query),
 	    cmocka_unit_test(test_folding_by_hand),
-	    cmocka_unit_test(test_arrows_of_folds),
-	    cmocka_unit_test(test_rows_in_groups),
-	    cmocka_unit_test(test_stepping),
+	    cmocka_unit_test(test_arrows_of_folds_are_counted),
+	    cmocka_unit_test(test_rows_are_grouped_by_a_key),
+	    cmocka_unit_test(test_keys_reach_every_line),
 	    cmocka_unit_test(test_measuring_by_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

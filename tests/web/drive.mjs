@@ -1,4 +1,4 @@
-// What the tests of the page share: the programs under test, a folder to work in, Chromium, and what a person does in it.
+// Common parts of the tests of the page: the programs under test, a working folder, Chromium, and user actions in it.
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {execFileSync, spawn, spawnSync} from "node:child_process";
@@ -26,11 +26,11 @@ export function record(mode) {
 	return trace;
 }
 
-// ---- programs that run meanwhile ----
+// ---- background programs ----
 
 const children = new Set();
 
-// Starts a program that says in its first line where it is.
+// Starts a program that prints its address in its first line.
 export async function start(command, args, env = {}) {
 	const child = spawn(command, args, {cwd: work, stdio: ["ignore", "pipe", "inherit"], env: {...process.env, ...env}});
 	children.add(child);
@@ -47,7 +47,7 @@ export async function stop(child, signal = "SIGTERM") {
 	return end;
 }
 
-// Serves a folder at an address of its own, as any web server does; close() ends it.
+// Serves a folder at its own address, like any web server; close() ends it.
 export async function serveFolder(folder) {
 	const types = {html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", gz: "application/gzip", png: "image/png"};
 	const server = createServer((request, response) => {
@@ -72,7 +72,7 @@ const browser = await chromium.launch({
 		"--disable-component-update", "--disable-sync"],
 });
 
-// Opens an address; whatever the console says is a failure when the page is closed.
+// Opens an address; any console message is a failure when the page is closed.
 export async function open(url, options = {}) {
 	const {ready = "[data-ready]", init, ...contextOptions} = options;
 	const context = await browser.newContext({viewport: {width: 1000, height: 600}, ...contextOptions});
@@ -97,7 +97,7 @@ export async function close(page) {
 	await page.context().close();
 }
 
-// Asks again and again; page.waitForFunction() would need what the page's policy forbids.
+// Polls; page.waitForFunction() would need a permission that the page's policy forbids.
 export async function until(page, condition, argument) {
 	const deadline = Date.now() + PATIENCE_MS;
 	while (!await page.evaluate(condition, argument)) {
@@ -106,7 +106,7 @@ export async function until(page, condition, argument) {
 	}
 }
 
-// The same of what a function of the test answers; gives the answer.
+// The same with a function of the test; returns its answer.
 export async function eventually(what, ask) {
 	const deadline = Date.now() + PATIENCE_MS;
 	for (;;) {
@@ -118,14 +118,14 @@ export async function eventually(what, ask) {
 	}
 }
 
-// ---- what a person sees ----
+// ---- the visible page ----
 
-// The address of the page says which part of the trace is shown, what is searched for and what is selected.
+// The address of the page has the shown part of the trace, the search and the selection.
 export const place = page => page.url().split("#")[1] ?? "";
 export const part = (page, name) => new URLSearchParams(place(page)).get(name) ?? "";
 export const placed = (page, condition) => eventually(`an address where ${condition}, not ${place(page)}`, () => condition(place(page)) && place(page));
 
-// The stretch of time in ns that is shown, once the condition holds for it.
+// Returns the shown interval in ns, once the condition holds for it.
 const number = text => Number.parseFloat(text) * {ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9}[text.match(/[a-zµ]+$/)?.[0] ?? "s"];
 export const seen = (page, condition = () => true) => eventually(`a stretch where ${condition}, not ${place(page)}`, () => {
 	const [from, to] = part(page, "t").split("..").map(number), times = {from, to, span: to - from};
@@ -134,7 +134,7 @@ export const seen = (page, condition = () => true) => eventually(`a stretch wher
 export const selected = async (page, condition = id => id !== "") => (await placed(page, () => condition(part(page, "sel"))), part(page, "sel"));
 
 // Pixels of the page, or of an element of it, as a PNG and as red, green, blue.
-// Of a viewer's surface without its lowest part, where buttons stand.
+// A viewer's surface without its lowest part, which has buttons.
 export async function shot(page, selector = "main") {
 	if (!selector.endsWith(".surface"))
 		return page.locator(selector).screenshot();
@@ -164,7 +164,7 @@ export function unpack(png) {
 	return {width, height, rgb};
 }
 
-// How many pixels are of a colour, 0xrrggbb, give or take what smoothing does.
+// Returns the number of pixels of a colour, 0xrrggbb, within the tolerance of smoothing.
 export async function count(page, colour, selector) {
 	const {rgb} = unpack(await shot(page, selector));
 	let pixels = 0;
@@ -176,19 +176,19 @@ export async function count(page, colour, selector) {
 export const YELLOW = 0xffdd33; // what is highlighted
 export const RED = 0xb82029; // what failed or never resolved
 
-// Until the pixels are others than those of before, and stay; gives them.
+// Waits until the pixels differ from earlier ones, and stay; returns them.
 export const redrawn = (page, before, selector) => eventually("other pixels", async () => {
 	const now = !(await shot(page, selector)).equals(before) && await still(page, selector);
 	return now && !now.equals(before) && now;
 });
 
-// Once nothing moves any more, and nothing is looked for, whose sign would come later.
+// Waits until nothing moves, and until the findings, whose sign would appear later, are known.
 export async function still(page, selector) {
 	let before = await shot(page, selector);
 	return eventually("pixels that stay", async () => {
 		await page.locator("[aria-busy=true]").first().waitFor({state: "detached"});
 		await page.waitForTimeout(150);
-		/* a page that had no processor in that time has not drawn what is to come */
+		/* a page without CPU time in that interval has not drawn its next frame */
 		await page.evaluate(() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 		const now = await shot(page, selector), same = now.equals(before);
 		before = now;
@@ -199,7 +199,7 @@ export async function still(page, selector) {
 export const canvas = ".surface canvas[tabindex]";
 export const cursor = page => page.evaluate(selector => getComputedStyle(document.querySelector(selector)).cursor, canvas);
 
-// A point of the picture at x where the pointer is a hand: upon a promise.
+// Returns a point of the picture at x where the pointer is a hand, on a promise.
 export async function promiseAt(page, x, from = 100, to = 590) {
 	for (let y = from; y < to; y++) {
 		await page.mouse.move(x, y);
@@ -209,14 +209,14 @@ export async function promiseAt(page, x, from = 100, to = 590) {
 	assert.fail(`no promise at ${x}`);
 }
 
-// Types into the finder, which is opened; `said` is what it then says of how many were found.
+// Types into the finder, after opening it; `said` is its text about the number of matches.
 export async function find(page, text, said = /^[1-9]/) {
 	await page.keyboard.press("/");
 	await page.locator(".finder input").fill(text);
 	await eventually(`${said} for ${text}`, async () => said.test(await page.locator(".finder output").textContent()));
 }
 
-// What canvases are told, for drawsLike(); to be called in the page before its scripts.  Texts are 7 px a character wide.
+// Records the calls of canvases, for drawsLike(); call it in the page before its scripts.  Texts are 7 px a character wide.
 export function overhear() {
 	const {prototype} = CanvasRenderingContext2D, told = globalThis.told = new Map();
 	const colour = style => {
@@ -262,7 +262,7 @@ export async function fingers(page) {
 	return (type, ...points) => session.send("Input.dispatchTouchEvent", {type, touchPoints: points.map(([x, y], id) => ({x, y, id}))});
 }
 
-// Drags a finger in steps.  Where that takes as long as a long press, since the machine is busy, there is a menu, and it is done again.
+// Drags a finger in steps.  If that takes as long as a long press, on a busy machine, a menu opens, and the drag is repeated.
 export async function dragFinger(page, touch, [x, y], dx) {
 	do {
 		await page.keyboard.press("Escape");
@@ -273,7 +273,7 @@ export async function dragFinger(page, touch, [x, y], dx) {
 	} while (await page.locator(".popup").isVisible());
 }
 
-// ---- all of them ----
+// ---- running ----
 
 // Each group: {prepare(), tests: {name: test}}.  WEFT_TEST_ONLY=text runs those with it in their name.
 export async function runAll(groups) {

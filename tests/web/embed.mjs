@@ -1,4 +1,4 @@
-// Viewers in a page of somebody else's: examples/embed, as docs/embedding.md says.  SPDX-License-Identifier: ISC
+// Viewers in a foreign page: examples/embed, as described in docs/embedding.md.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {copyFileSync, readdirSync, readFileSync} from "node:fs";
 import {dirname, join} from "node:path";

@@ -14,7 +14,7 @@ static double measure(void *ctx, enum weft_font font, const char *text, size_t l
 	double width = 0;
 	(void)ctx;
 	(void)font;
-	for (size_t n; len > 0 && (n = weft_utf8_character((const unsigned char *)text, len)) > 0; text += n, len -= n)
+	for (size_t n; len > 0 && (n = weft_utf8_char_bytes((const unsigned char *)text, len)) > 0; text += n, len -= n)
 		width += 7;
 	return width;
 }

@@ -1,4 +1,4 @@
-// What goes wrong: damage, too much for memory, nothing in it; and what a page may not do.  SPDX-License-Identifier: ISC
+// Errors: damage, not enough memory, an empty trace; and the restrictions of a page.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {readFileSync, writeFileSync} from "node:fs";
 import {gunzipSync, gzipSync} from "node:zlib";
@@ -119,7 +119,7 @@ export const tests = {
 		writeFileSync(at("alone.html"), own.replace(" worker-src blob:;", " worker-src 'none';"), "latin1");
 		const page = await open(file("alone.html"));
 		await eventually("a red line", async () => await count(page, RED, ".surface") > 50);
-		await page.getByRole("button", {name: "What went wrong: 1"}).click();
+		await page.getByRole("button", {name: "Findings: 1"}).click();
 		await page.keyboard.press("Enter");
 		await page.locator(".card.open").waitFor();
 		page.complaints = page.complaints.filter(text => !/Creating a worker/.test(text));

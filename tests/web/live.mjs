@@ -16,7 +16,7 @@ const ask = (url, options = {}) => new Promise((resolve, reject) => {
 	}).on("error", reject).end();
 });
 
-// How many promises there are, as the title of the page's header says it.
+// Returns the number of promises, from the title of the page's header.
 const promises = async page => Number((await page.locator(".header .facts").textContent()).match(/([\d,]+) promises/)?.[1].replaceAll(",", "") ?? 0);
 const more = (page, than) => eventually(`more than ${than} promises`, async () => await promises(page) > than && promises(page));
 const state = page => page.locator(".live").getAttribute("data-state");
@@ -42,7 +42,7 @@ export const tests = {
 		const wrong = pathname.replace(/[0-9a-f]/, digit => digit === "0" ? "1" : "0");
 		for (const path of ["/", "/trace-1", wrong, `${wrong}trace-1`, pathname.slice(0, -1), `${pathname}../`, `${pathname}trace-2`, `${pathname}%2e%2e/weft.js`])
 			assert.equal((await ask(origin, {path})).status, 404, path);
-		// DNS rebinding: somebody else's name that leads here
+		// DNS rebinding: a foreign name that resolves to this address
 		for (const [host, status] of [["evil.example", 403], [`evil.example:${port}`, 403], ["127.0.0.1.evil.example", 403],
 			["localhost.evil.example", 403], [`localhost:${port}`, 200], [`127.0.0.1:${port}`, 200]])
 			assert.equal((await ask(url, {headers: {host}})).status, status, host);
@@ -93,9 +93,9 @@ export const tests = {
 		};
 		const port = new URL(one.line).port;
 		assert.equal(says("none"), "weft: none: No such file or directory\n");
-		assert.equal(says("still.ctf", `--listen=:${port}`), `weft: serve: cannot listen on :${port}: Address already in use\n`);
+		assert.equal(says("still.ctf", `--listen=:${port}`), `weft serve: cannot listen on :${port}: Address already in use\n`);
 		for (const wrong of ["127.0.0.1:x", "127.0.0.1:70000", "[::1", "[::1]8"])
-			assert.equal(says("still.ctf", `--listen=${wrong}`), `weft: serve: --listen=${wrong} is not an address: HOST, HOST:PORT or :PORT\n`);
+			assert.equal(says("still.ctf", `--listen=${wrong}`), `weft serve: not an address: --listen=${wrong}; use HOST, HOST:PORT or :PORT\n`);
 		await stop(one);
 		await stop(two);
 	},
@@ -118,7 +118,7 @@ export const tests = {
 		await get(20);
 		await more(page, before + 20);
 
-		// the table of sorts is of all that there is by now, and the sort that is open stays so
+		// the table of types covers the whole trace so far, and the open type stays open
 		await page.keyboard.press("q");
 		const sort = page.getByRole("button", {name: /^request "GET \/hello.txt", /});
 		await sort.click();
@@ -129,7 +129,7 @@ export const tests = {
 		assert.equal(await sort.getAttribute("aria-expanded"), "true");
 		await sort.click();
 
-		// what is selected and searched for stays, and history does not grow
+		// selection and search stay, and history does not grow
 		await find(page, "longer:0s");
 		await page.keyboard.press("Enter");
 		const where = await placed(page, text => text.includes("find=") && text.includes("sel="));
@@ -140,7 +140,7 @@ export const tests = {
 		await placed(page, text => text.match(/sel=\d+/)[0] === where.match(/sel=\d+/)[0] && /find=longer/.test(text));
 		assert.equal(await page.evaluate(() => history.length), length);
 
-		// held still: it says that there is more, and shows it when it is asked to
+		// paused: the page says that there is more, and shows it on request
 		await page.getByRole("button", {name: "Live"}).click();
 		assert.equal(await state(page), "held");
 		await get(20);
@@ -157,7 +157,7 @@ export const tests = {
 		await page.getByRole("button", {name: "Paused"}).click();
 		await more(page, reloaded + 20);
 
-		// what is missing is told once
+		// missing parts are reported once
 		await page.locator(".bar button").click();
 		const before2 = await promises(page);
 		await get(5);
@@ -172,7 +172,7 @@ export const tests = {
 		await page.waitForSelector("[data-ready]", {state: "attached"});
 		assert.equal(await promises(page), last);
 		await stop(server);
-		await told(page, "weft serve does not answer any more");
+		await told(page, "weft serve no longer answers");
 		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
 		await close(page);
 	},
@@ -190,13 +190,13 @@ export const tests = {
 		await page.keyboard.press("F");
 		await says("Now");
 		ask();
-		await says(/^1 · least 0 · most 1$/); // the counter of connections
+		await says(/^1 · min 0 · max 1$/); // the counter of connections
 		// the keyboard stays where it is, though rows come above it
 		await flight.locator("button[data-kind=entry]").first().focus();
 		const focus = () => page.evaluate(() => document.activeElement.querySelector(".name")?.textContent);
 		const name = await focus();
 		ask();
-		await says(/^2 · least 0 · most 2$/);
+		await says(/^2 · min 0 · max 2$/);
 		assert.equal(await focus(), name);
 		await page.keyboard.press("Enter");
 		const first = await selected(page);
@@ -209,20 +209,20 @@ export const tests = {
 		await more(page, before);
 		await page.mouse.up();
 		await selected(page, id => id && id !== first);
-		await says(/^3 · least 0 · most 3$/);
+		await says(/^3 · min 0 · max 3$/);
 		// held still, also where it is looked at again
 		await page.getByRole("button", {name: "Live", exact: true}).click();
 		ask();
 		await told(page, "Paused; there are new events");
 		await page.keyboard.press("F");
-		await says(/^3 · least 0 · most 3$/);
+		await says(/^3 · min 0 · max 3$/);
 		await page.getByRole("button", {name: "Paused"}).click();
-		await says(/^4 · least 0 · most 4$/);
+		await says(/^4 · min 0 · max 4$/);
 		clients.forEach(client => client.destroy());
 		await stop(program);
 		await says("At the end");
 		await stop(server);
-		await told(page, "weft serve does not answer any more");
+		await told(page, "weft serve no longer answers");
 		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
 		await close(page);
 	},
@@ -249,7 +249,7 @@ export const tests = {
 			await stop(program);
 		await eventually("their end", async () => await state(page) === "ended");
 		await stop(server);
-		await told(page, "weft serve does not answer any more");
+		await told(page, "weft serve no longer answers");
 		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
 		await close(page);
 	},

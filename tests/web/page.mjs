@@ -294,7 +294,7 @@ export const tests = {
 		await page.keyboard.press("Alt+ArrowLeft");
 		await selected(page, id => id === before);
 		await page.getByRole("button", {name: "Why?"}).click();
-		await page.getByText("Why it is as it is", {exact: true}).waitFor();
+		await page.getByText("Why it is in this state", {exact: true}).waitFor();
 		assert.equal(await finding.count(), 2, "the answer, and the finding");
 		await page.getByRole("button", {name: "Close the answer"}).click();
 		await eventually("one", async () => await finding.count() === 1);
@@ -303,13 +303,13 @@ export const tests = {
 		const cause = await selected(page, id => id && id !== before && id !== next);
 		await seen(page, ({from}) => from > whole.from);
 		assert.equal(await finding.getAttribute("aria-expanded"), "true");
-		assert.deepEqual(await page.locator(".card.open h4").allTextContents(), ["Who waits for whom", "What happened", "What to look at next"]);
+		assert.deepEqual(await page.locator(".card.open h4").allTextContents(), ["Wait chain", "Cause", "Next step"]);
 		assert.match(await page.locator(".card.open [data-kind=evidence] .value").first().textContent(), /^\d+\.\d{3}(\d{3})? \S+$/, "all digits");
 		await page.locator(".card.open [data-kind=evidence]", {hasText: "signals condition"}).last().click();
 		await selected(page, id => id && id !== cause);
 		await page.locator(".panel > .close").click();
 		assert.ok(await page.locator(".panel").isHidden());
-		await page.getByRole("button", {name: "What went wrong: 1"}).click();
+		await page.getByRole("button", {name: "Findings: 1"}).click();
 		assert.ok(await page.locator(".panel").isVisible());
 		await page.keyboard.press("Enter"); // the keyboard is on the first finding
 		await selected(page, id => id === cause);
@@ -368,9 +368,9 @@ export const tests = {
 
 	async "dark where the desktop is dark"() {
 		const page = await open(file("one.html"), {colorScheme: "dark"});
-		await eventually("a dark ground", async () => await count(page, 0x14161b, ".surface") > 100000);
+		await eventually("a dark ground", async () => await count(page, 0x14161b, ".surface") > 20000);
 		await page.emulateMedia({colorScheme: "light"});
-		await eventually("a light one", async () => await count(page, 0xdcdfe5, ".surface") > 100000);
+		await eventually("a light one", async () => await count(page, 0xdcdfe5, ".surface") > 20000);
 		await close(page);
 	},
 

@@ -1,4 +1,4 @@
-// What the page says went wrong and is in flight, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of findings, then the
+// Rows of findings and of promises in flight in the page, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of findings, then the
 // same with each of the first few opened in turn, and those of what is in flight.  SPDX-License-Identifier: ISC
 import {join, resolve} from "node:path";
 import {pathToFileURL} from "node:url";

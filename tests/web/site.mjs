@@ -58,10 +58,10 @@ async function visit(first) {
 	await page.locator("#found [aria-selected=true]").waitFor();
 	await page.keyboard.press("Enter");
 	await page.waitForURL(/weft_\w+\.3\.html#weft_should_resolve$/);
-	assert.match(await page.locator("main").innerText(), /weft_should_resolve\(\)\s+promise is expected to resolve/);
+	assert.match(await page.locator("main").innerText(), /weft_should_resolve\(\)\s+Declares that promise must resolve/);
 	await page.locator("#find").fill("lost wake-up");
 	await page.locator("#found a").first().click();
-	await page.waitForURL(/diagnosing\.html#it-hangs-a-lost-wake-up/);
+	await page.waitForURL(/tutorial-diagnosing\.html#it-hangs-a-lost-wake-up/);
 	await page.locator("#find").fill("xylophone");
 	assert.equal(await page.locator("#found").innerText(), "Nothing has these words.");
 

@@ -1,5 +1,6 @@
-/* everything.c: a trace with all that the format has, and what only a later version could have: an op and a definition that it
- * tells the fields of, and a field more of an op.  Writes the directory that WEFT_TRACE names.  SPDX-License-Identifier: ISC */
+/* everything.c: a trace with every element of the format, and with elements of a later version: an operation and a definition
+ * whose fields the trace defines, and an operation with a further field.  Writes the directory that WEFT_TRACE names.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static void end(struct packet *p, const char *name)
 	save(name, p->bytes, bytes);
 }
 
-/* Every op in every form that has it. */
+/* Writes every operation in every form. */
 static void put_ops(struct packet *p)
 {
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++)
@@ -86,7 +87,7 @@ static void put(struct packet *p, const void *bytes, size_t size)
 
 static void put_number(struct packet *p, int64_t value, size_t size)
 {
-	put(p, &value, size); /* a little-endian machine's */
+	put(p, &value, size); /* little-endian, like this machine */
 }
 
 static void put_head(struct packet *p, unsigned id)
@@ -95,7 +96,7 @@ static void put_head(struct packet *p, unsigned id)
 	put_number(p, (int64_t)(p->time += TICK), 4);
 }
 
-/* What only the trace knows, in every form too. */
+/* Writes operations that only a trace defines, in every form, too. */
 static void put_others(struct packet *p)
 {
 	for (unsigned bits = 0; bits < 7; bits++) {
@@ -121,7 +122,7 @@ static void put_others(struct packet *p)
 			put(p, in_event ? "becaus\xe2\x80\xa6" : "\1", in_event ? 10 : 2);
 		}
 	}
-	/* What follows is read as before. */
+	/* The next event is readable. */
 	const struct weft_wire_event last = {.op = WEFT_OP_NOTE, .a = 1, .key = 1};
 	p->at = weft__event_write(p->at, &last, weft__event_id(&last), p->time += TICK, false);
 }

@@ -24,7 +24,7 @@ KINDS, DETAILS = ({int(number): name for number, name in re.findall(r'X\(\w+, (\
 
 
 def packets(pattern):
-    """(header, bytes of the content), in the order of their stream."""
+    """Yields (header, bytes of the content), in the order of their stream."""
     found = []
     for path in glob.glob(pattern):
         data = open(path, 'rb').read()
@@ -89,7 +89,7 @@ def read(trace):
     for instance, _, begin, name, data in packets(os.path.join(trace, 'stream-*')):
         for number, time, fields in decode(data, begin, {op: form for op, (_, form) in OPS.items()}):
             if number & 31 == 30 and fields['what'] == 240:
-                continue  # a definition once more
+                continue  # a repeated definition
             event = {'time_ns': origin + ns(time), 'op': OPS[number & 31][0], 'thread': name}
             for since, other in threads[instance]:
                 if begin < since <= time:

@@ -25,7 +25,7 @@ def make_version(trace, version):
 
 
 def leave_definitions_out(trace):
-    """Streams tell once more what they are first to use, which version 1 could not."""
+    """Streams repeat the definitions that they use first, which version 1 did not."""
     for name in glob.glob(os.path.join(trace, 'stream-*')):
         with open(name, 'rb') as file:
             packet = file.read()
@@ -41,7 +41,7 @@ def events(trace):
 with tempfile.TemporaryDirectory() as folder:
     trace, newer = os.path.join(folder, 'trace'), os.path.join(folder, 'newer')
     record(program, trace)
-    # What became of long rounds version 1 could not say.
+    # Version 1 has no CPU times of long iterations.
     before = events(trace).stdout.split('\n')
     could_say = '\n'.join(before[:next((i for i, line in enumerate(before) if '"round"' in line), len(before))])
     leave_definitions_out(trace)
@@ -54,6 +54,6 @@ with tempfile.TemporaryDirectory() as folder:
     record(everything, newer)
     make_version(newer, 1)
     got = events(newer)
-    check(f'version 1 has no later ops: {got.stderr!r}', '"still_awaits"' in got.stdout and '"belongs"' not in got.stdout and 'bytes that are no event' in got.stderr)
+    check(f'version 1 has no later ops: {got.stderr!r}', '"still_awaits"' in got.stdout and '"belongs"' not in got.stdout and 'bytes that are not an event' in got.stderr)
 print('\n'.join(failures) or 'fine')
 sys.exit(1 if failures else 0)

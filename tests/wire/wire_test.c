@@ -9,7 +9,7 @@
 
 #include "wire/wire.h"
 
-static void test_sizes(void **state)
+static void test_payload_sizes(void **state)
 {
 	assert_int_equal(weft__payload_bytes(WEFT_OP_AWAIT), 1 + 8);
 	assert_int_equal(weft__payload_bytes(WEFT_OP_AWAIT | WEFT_ID_WIDE), 1 + 16);
@@ -23,8 +23,8 @@ static void test_sizes(void **state)
 	assert_int_equal(weft__payload_bytes(WEFT_ID_EXTENDED), 0);
 }
 
-/* What a trace would say of an op of this version is what the op has. */
-static void test_forms_in_words_are_those_of_ops(void **state)
+/* The text that a trace has for an operation of this version equals the operation's form. */
+static void test_form_texts_match_operations(void **state)
 {
 	struct weft_wire_form form;
 	for (unsigned id = 0; id < 256; id++) {
@@ -49,13 +49,13 @@ static void test_forms_are_parsed(void **state)
 	assert_int_equal(form.fields[5].type, WEFT_TYPE_I64);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_false(weft__form_parse(&form, bad[i], strlen(bad[i])));
-	/* An op that misses a field of this version is none of its ops. */
+	/* A form without a field of this version matches no operation. */
 	assert_true(weft__form_parse(&form, "promise: id, unit: u8", 21));
 	assert_false(weft__form_match(&form, WEFT_OP_LEVEL));
 }
 
-/* Every form takes as many bytes as it says. */
-static void test_written_as_long_as_promised(void **state)
+/* Every form takes the announced number of bytes. */
+static void test_events_have_the_announced_size(void **state)
 {
 	unsigned char bytes[256];
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++)
@@ -79,7 +79,7 @@ static void test_written_as_long_as_promised(void **state)
 		}
 }
 
-static void test_cut(void **state)
+static void test_long_texts_are_cut(void **state)
 {
 	for (size_t room = 13; room < 120; room++) {
 		struct weft_wire_event e = {
@@ -90,7 +90,7 @@ static void test_cut(void **state)
 	}
 }
 
-static void test_metadata_is_as_long_as_it_says(void **state)
+static void test_metadata_has_the_announced_size(void **state)
 {
 	static char text[65536];
 	struct weft_metadata m = {.clock_hz = 2600000000u, .clock_origin_ns = -5, .command = "a \"b\"\n\\", .mode = "ring"};
@@ -107,7 +107,7 @@ static void test_metadata_is_as_long_as_it_says(void **state)
 	}
 }
 
-static void test_definitions(void **state)
+static void test_definitions_have_the_announced_size(void **state)
 {
 	unsigned char bytes[256];
 	struct weft_wire_definition d = {.key = 3, .line = 9, .text = "file", .text_bytes = 4, .second = "f", .second_bytes = 1};
@@ -120,13 +120,13 @@ static void test_definitions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_sizes),
-	    cmocka_unit_test(test_forms_in_words_are_those_of_ops),
+	    cmocka_unit_test(test_payload_sizes),
+	    cmocka_unit_test(test_form_texts_match_operations),
 	    cmocka_unit_test(test_forms_are_parsed),
-	    cmocka_unit_test(test_written_as_long_as_promised),
-	    cmocka_unit_test(test_cut),
-	    cmocka_unit_test(test_metadata_is_as_long_as_it_says),
-	    cmocka_unit_test(test_definitions),
+	    cmocka_unit_test(test_events_have_the_announced_size),
+	    cmocka_unit_test(test_long_texts_are_cut),
+	    cmocka_unit_test(test_metadata_has_the_announced_size),
+	    cmocka_unit_test(test_definitions_have_the_announced_size),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

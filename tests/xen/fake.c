@@ -12,7 +12,7 @@ void fake_init(struct fake *fake, size_t pages)
 {
 	*fake = (struct fake){.memory = memfd_create("guest", MFD_CLOEXEC), .pages = pages, .calls = -1};
 	fake->granted = calloc(pages ? pages : 1, sizeof *fake->granted);
-	if (fake->memory < 0 || !fake->granted || ftruncate(fake->memory, (off_t)(pages * DOMAIN_PAGE)) < 0)
+	if (fake->memory < 0 || !fake->granted || ftruncate(fake->memory, (off_t)(pages * DOMAIN_PAGE_BYTES)) < 0)
 		abort();
 }
 
@@ -43,7 +43,7 @@ static int share(void *data, unsigned domain, void **memory, size_t pages, uint3
 	struct fake *fake = data;
 	if (!may_call(fake) || pages > fake->pages || domain != 0)
 		return WEFT_ENOSPC;
-	*memory = mmap(NULL, pages * DOMAIN_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fake->memory, 0);
+	*memory = mmap(NULL, pages * DOMAIN_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fake->memory, 0);
 	if (*memory == MAP_FAILED)
 		abort();
 	for (size_t i = 0; i < pages; i++) {
@@ -59,7 +59,7 @@ static void unshare(void *data, void *memory, size_t pages, const uint32_t *refs
 	struct fake *fake = data;
 	for (size_t i = 0; i < pages; i++)
 		fake->granted[refs[i] - FAKE_FIRST_REF] = false;
-	munmap(memory, pages * DOMAIN_PAGE);
+	munmap(memory, pages * DOMAIN_PAGE_BYTES);
 	fake->shared = NULL;
 }
 
@@ -158,15 +158,15 @@ static void *host_map(void *data, uint32_t domain, const uint32_t *refs, size_t 
 			errno = EINVAL;
 			return NULL;
 		}
-	unsigned char *room = mmap(NULL, count * DOMAIN_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *room = mmap(NULL, count * DOMAIN_PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (room == MAP_FAILED)
 		return NULL;
 	for (size_t i = 0, run; i < count; i += run) {
 		for (run = 1; i + run < count && refs[i + run] == refs[i] + run; run++)
 			;
-		off_t offset = (off_t)(refs[i] - FAKE_FIRST_REF) * DOMAIN_PAGE;
-		if (mmap(room + i * DOMAIN_PAGE, run * DOMAIN_PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fake->memory, offset) ==
-		    MAP_FAILED)
+		off_t offset = (off_t)(refs[i] - FAKE_FIRST_REF) * DOMAIN_PAGE_BYTES;
+		if (mmap(room + i * DOMAIN_PAGE_BYTES, run * DOMAIN_PAGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fake->memory,
+			offset) == MAP_FAILED)
 			abort();
 	}
 	fake->mapped += count;
@@ -176,7 +176,7 @@ static void *host_map(void *data, uint32_t domain, const uint32_t *refs, size_t 
 static void host_unmap(void *data, void *pages, size_t count)
 {
 	struct fake *fake = data;
-	munmap(pages, count * DOMAIN_PAGE);
+	munmap(pages, count * DOMAIN_PAGE_BYTES);
 	fake->mapped -= count;
 }
 

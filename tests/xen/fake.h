@@ -1,5 +1,5 @@
-/* fake.h: a hypervisor for tests: a domain 5 called "guest" with some memory, its grants, its XenStore, and the host that looks
- * at it.  SPDX-License-Identifier: ISC */
+/* fake.h: a hypervisor for tests: domain 5, "guest", with memory, grants and a XenStore, and the host that reads it.
+ * SPDX-License-Identifier: ISC */
 #ifndef TESTS_XEN_FAKE_H
 #define TESTS_XEN_FAKE_H
 
@@ -10,7 +10,7 @@
 #define FAKE_FIRST_REF 8u
 
 struct fake_node {
-	char *path, *value; /* relative to the domain's own */
+	char *path, *value; /* relative to the domain's own path */
 };
 
 struct fake {
@@ -20,16 +20,16 @@ struct fake {
 	struct fake_node *nodes;
 	size_t node_count;
 	void *shared;
-	size_t mapped;     /* by the host, just now */
-	size_t node_bytes; /* that a node takes, 0: 2048 */
-	long calls;        /* of the guest's that still succeed; -1: all */
+	size_t mapped;     /* pages that the host has mapped */
+	size_t node_bytes; /* size limit of a node; 0: 2048 */
+	long calls;        /* calls of the guest that still succeed; -1: all */
 };
 
-/* Room for a domain's memory; what the functions below get as `data`. */
+/* Allocates a domain's memory; the functions below get the struct as `data`. */
 void fake_init(struct fake *fake, size_t pages);
 void fake_finish(struct fake *fake);
 
-/* As the guest, which grants its own pages one after the other; as domain 0. */
+/* Interfaces of the guest, which grants its own pages one after the other, and of domain 0. */
 extern const struct weft_xen_guest fake_guest;
 struct domain_host fake_host(struct fake *fake);
 

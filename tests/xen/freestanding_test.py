@@ -9,6 +9,15 @@ import sys
 import tempfile
 
 ROOT = sys.argv[1]
+
+
+def llvm(tool):
+    """Returns the tool of LLVM, which may have a version in its name, or its name if there is none."""
+    found = subprocess.run([os.path.join(ROOT, 'tools', 'find-llvm'), tool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return found.stdout.strip() or tool
+
+
+CLANG = llvm('clang')
 SOURCES = ['examples/unikernel/mini-os.c', 'adapters/xen/share.c'] + [
     f'src/{name}.c' for name in ('record/core', 'record/define', 'record/buffer', 'record/freestanding', 'wire/event', 'wire/metadata')]
 FLAGS = ['-std=c11', '-O2', '-ffreestanding', '-nostdlib', '-fno-pic', '-fno-stack-protector', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Werror',
@@ -17,7 +26,7 @@ NEEDS = {'gnttab_grant_access', 'gnttab_end_access', 'virt_to_mfn', 'xenbus_writ
          'memcpy', 'memset', 'strlen'}
 
 with tempfile.TemporaryDirectory() as out:
-    for name, compiler in {'x86-64, gcc': ['gcc'], 'x86-64, clang': ['clang-14'], 'aarch64, clang': ['clang-14', '--target=aarch64-linux-gnu', '-mno-outline-atomics']}.items():
+    for name, compiler in {'x86-64, gcc': ['gcc'], 'x86-64, clang': [CLANG], 'aarch64, clang': [CLANG, '--target=aarch64-linux-gnu', '-mno-outline-atomics']}.items():
         if not shutil.which(compiler[0]):
             print(f'{name} skipped: no {compiler[0]}')
             continue

@@ -14,7 +14,7 @@
 
 #define PAGES 64
 
-/* Of Mini-OS */
+/* Functions of Mini-OS */
 uint32_t gnttab_grant_access(uint16_t domain, unsigned long frame, int is_readonly);
 int gnttab_end_access(uint32_t ref);
 unsigned long virt_to_mfn(const void *address);
@@ -22,7 +22,7 @@ char *xenbus_write(uint32_t transaction, const char *path, const char *value);
 char *xenbus_rm(uint32_t transaction, const char *path);
 void xfree(const void *memory);
 uint64_t monotonic_clock(void);
-/* Of the example */
+/* Functions of the example */
 int unikernel_start(void);
 void unikernel_tick(void);
 
@@ -95,10 +95,10 @@ static char **list_nodes(void *data, const char *path, unsigned *count)
 
 static void *map(void *data, uint32_t domain, const uint32_t *refs, size_t count)
 {
-	unsigned char *pages = malloc(count * DOMAIN_PAGE);
+	unsigned char *pages = malloc(count * DOMAIN_PAGE_BYTES);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(refs[i] < grants);
-		memcpy(pages + i * DOMAIN_PAGE, granted[refs[i]], DOMAIN_PAGE);
+		memcpy(pages + i * DOMAIN_PAGE_BYTES, granted[refs[i]], DOMAIN_PAGE_BYTES);
 	}
 	return pages;
 }
@@ -108,7 +108,7 @@ static void unmap(void *data, void *pages, size_t count)
 	free(pages);
 }
 
-static void the_example(void **state)
+static void example_shares_its_ring(void **state)
 {
 	const struct domain_host host = {read_node, list_nodes, map, unmap, NULL};
 	struct weft_trace *trace;
@@ -118,7 +118,7 @@ static void the_example(void **state)
 	assert_int_equal(grants, PAGES);
 	for (int i = 0; i < 1000; i++)
 		unikernel_tick();
-	assert_int_equal(domain_open_on(&host, &trace, "xen:unikernel", NULL), WEFT_OK);
+	assert_int_equal(domain_open_on_host(&host, &trace, "xen:unikernel", NULL), WEFT_OK);
 	while (weft_trace_next(trace, &events, &count) == 1)
 		for (size_t i = 0; i < count; i++, all++)
 			if (events[i].op == WEFT_OP_LABEL)
@@ -131,6 +131,6 @@ static void the_example(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(the_example)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(example_shares_its_ring)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 #include "allocations.h"
 #include "fake.h"
 
-/* A mirage ring in which a packet was overwritten. */
+/* A mirage ring with an overwritten packet. */
 static const char mirage_path[] = MIRAGE_RING;
 
 static struct fake fake;
@@ -24,12 +24,12 @@ static struct weft_error err;
 static int open_guest(struct weft_trace **out)
 {
 	const struct domain_host host = fake_host(&fake);
-	int status = domain_open_on(&host, out, "xen:guest", &err);
+	int status = domain_open_on_host(&host, out, "xen:guest", &err);
 	assert_int_equal(fake.mapped, 0);
 	return status;
 }
 
-/* Its one line says that. */
+/* Checks that the trace cannot be opened, with this status and line. */
 static void refuses(int status, const char *what)
 {
 	struct weft_trace *trace = NULL;
@@ -69,7 +69,7 @@ static struct weft_xen xen_of(size_t pages)
 
 /* ---- References ---- */
 
-static void lists_of_references(void **state)
+static void references_are_parsed(void **state)
 {
 	static const struct {
 		const char *text;
@@ -110,7 +110,7 @@ static void lists_of_references(void **state)
 	weft_vec_free(&found);
 }
 
-static void a_million_references(void **state)
+static void million_references_are_read(void **state)
 {
 	/* 1000 nodes of 1000. */
 	char text[2001], path[64];
@@ -127,27 +127,26 @@ static void a_million_references(void **state)
 	fake_finish(&fake);
 }
 
-static void references_that_cannot_be_mapped(void **state)
+static void unmappable_references_are_refused(void **state)
 {
 	fake_init(&fake, 4000);
 	for (int i = 0; i < 3000; i++)
 		fake.granted[i] = true;
 	fake_write(&fake, WEFT_XEN_NODE, "8,9,3");
-	refuses(WEFT_EACCES,
-	    "page 3 of 3 cannot be mapped: the program that shared them has ended, or reference 3 was never granted");
-	/* The one that is wrong is found in whichever part of the ring. */
+	refuses(WEFT_EACCES, "cannot map page 3 of 3: the program that shared them has ended, or reference 3 was never granted");
+	/* The wrong reference is found in any part of the ring. */
 	char text[40000] = "", *end = text;
 	for (int i = 0; i < 2500; i++)
 		end += sprintf(end, "%s%d", i ? "," : "", i == 2222 ? 99999 : 8 + i);
 	fake_write(&fake, WEFT_XEN_NODE, text);
-	refuses(WEFT_EACCES, "page 2223 of 2500 cannot be mapped");
+	refuses(WEFT_EACCES, "cannot map page 2223 of 2500");
 	/* One page may be named many times. */
 	fake_write(&fake, WEFT_XEN_NODE, "8,8,8,8");
 	refuses(WEFT_EFORMAT, "the domain shares 4 pages, but no trace in a format that weft reads");
 	fake_finish(&fake);
 }
 
-static void domains(void **state)
+static void domains_are_found_by_id_and_name(void **state)
 {
 	const struct domain_host host = fake_host(&fake);
 	struct weft_trace *trace = NULL;
@@ -157,21 +156,22 @@ static void domains(void **state)
 	} wrong[] = {
 	    {"xen:gues", "no such domain; there are Domain-0, guest"}, {"xen:", "no such domain"}, {"xen:6", "no such domain"},
 	    {"xen:99999999999999999999", "no such domain"}, {"xen:odd", "no such domain"},
-	    {"xen:guest", "the domain publishes no ring: there is no data/mprof/ring-ref"}, {"xen:12", "publishes no ring"},
-	    {"xen:5", "publishes no ring"}, /* an id before a name */
+	    {"xen:guest", "the domain publishes no ring buffer: there is no data/mprof/ring-ref"},
+	    {"xen:12", "publishes no ring buffer"},
+	    {"xen:5", "publishes no ring buffer"}, /* an id takes precedence over a name */
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-		assert_int_equal(domain_open_on(&host, &trace, wrong[i].path, &err), WEFT_ENOENT);
+		assert_int_equal(domain_open_on_host(&host, &trace, wrong[i].path, &err), WEFT_ENOENT);
 		assert_string_equal(err.file, wrong[i].path);
 		assert_non_null(strstr(err.what, wrong[i].what));
-		assert_int_equal(domain_open_on(&host, &trace, wrong[i].path, NULL), WEFT_ENOENT);
+		assert_int_equal(domain_open_on_host(&host, &trace, wrong[i].path, NULL), WEFT_ENOENT);
 	}
 	fake_finish(&fake);
 }
 
 /* ---- Rings ---- */
 
-static void a_small_ring(void **state)
+static void small_ring_needs_one_node(void **state)
 {
 	struct weft_trace *trace;
 	fake_init(&fake, 64);
@@ -180,7 +180,7 @@ static void a_small_ring(void **state)
 	assert_int_equal(weft_xen_share(&xen), WEFT_EBUSY);
 	assert_string_not_equal(xen.error, "");
 	record(100);
-	/* As the reference has it: one node. */
+	/* One node, as in the reference implementation. */
 	assert_int_equal(fake.node_count, 1);
 	assert_memory_equal(fake_read(&fake, "data/mprof/ring-ref"), "8,9,10,11,", 10);
 	assert_int_equal(open_guest(&trace), WEFT_OK);
@@ -189,7 +189,7 @@ static void a_small_ring(void **state)
 	assert_int_equal(info->skipped_count, 0);
 	assert_true(info->unfinished);
 	assert_memory_equal(info->host.ptr, "mini", 4);
-	/* It is a copy: what becomes of the domain is nothing to it. */
+	/* The trace is a copy: later changes of the domain do not affect it. */
 	memset(fake.shared, 0xa5, 4096);
 	weft_stop();
 	weft_xen_unshare(&xen);
@@ -202,7 +202,7 @@ static void a_small_ring(void **state)
 	fake_finish(&fake);
 }
 
-static void large_rings(void **state)
+static void large_ring_needs_several_nodes(void **state)
 {
 	struct weft_trace *trace;
 	fake_init(&fake, 8192);
@@ -220,7 +220,7 @@ static void large_rings(void **state)
 	assert_true(info->streams[0].bytes > 28 << 20);
 	weft_trace_close(trace);
 
-	/* Who knows but the first node finds a trace all the same. */
+	/* A reader that knows only the first node still finds a trace. */
 	char *first = strdup(fake_read(&fake, WEFT_XEN_NODE));
 	struct fake other = fake;
 	fake.nodes = NULL;
@@ -235,7 +235,7 @@ static void large_rings(void **state)
 	fake = other;
 	free(first);
 
-	/* A shorter one afterwards, by a program that was not asked to leave: its nodes, no others. */
+	/* A program that was not asked to stop is followed by a shorter ring: its nodes are there, and no others. */
 	weft_stop();
 	struct weft_xen next = xen_of(700);
 	assert_int_equal(weft_xen_start(&next, NULL), WEFT_OK);
@@ -249,9 +249,9 @@ static void large_rings(void **state)
 	fake_finish(&fake);
 }
 
-static void a_guest_that_cannot(void **state)
+static void failing_guest_calls_leave_nothing_shared(void **state)
 {
-	/* Whichever of its calls fails: nothing stays shared, nothing records, and it says why. */
+	/* If any call of the guest fails, nothing stays shared, nothing records, and there is an error text. */
 	long calls = 0;
 	for (;; calls++) {
 		fake_init(&fake, 1000);
@@ -271,13 +271,13 @@ static void a_guest_that_cannot(void **state)
 		assert_null(fake.shared);
 		fake_finish(&fake);
 	}
-	/* share, remove, 2 nodes, remove what may be left, the first node */
+	/* share, remove, 2 nodes, remove old nodes, the first node */
 	assert_true(calls >= 5);
 
 	fake_init(&fake, 2);
 	struct weft_xen xen = xen_of(2);
 	assert_int_equal(weft_xen_start(&xen, NULL), WEFT_ETOOBIG);
-	assert_string_equal(xen.error, "the ring is too small for so many packets");
+	assert_string_equal(xen.error, "the ring is too small for that many packets");
 	assert_null(fake.shared);
 	xen = xen_of(0);
 	assert_int_equal(weft_xen_share(&xen), WEFT_EINVAL);
@@ -287,7 +287,7 @@ static void a_guest_that_cannot(void **state)
 	fake_finish(&fake);
 }
 
-/* The pages have these bytes. */
+/* Puts these bytes into the pages. */
 static void share_bytes(struct weft_xen *xen, const void *bytes, size_t size)
 {
 	assert_int_equal(weft_xen_share(xen), WEFT_OK);
@@ -305,7 +305,7 @@ static size_t read_mirage(unsigned char *to, size_t room)
 	return size;
 }
 
-static void older_rings(void **state)
+static void mirage_rings_are_read(void **state)
 {
 	unsigned char bytes[8192];
 	size_t size = read_mirage(bytes, sizeof bytes);
@@ -325,7 +325,7 @@ static void older_rings(void **state)
 	fake_finish(&fake);
 }
 
-/* ---- While it is read ---- */
+/* ---- Changes during a read ---- */
 
 static volatile bool stop;
 
@@ -340,7 +340,7 @@ static void *scribble(void *pages)
 {
 	uint64_t random = 1;
 	volatile unsigned char *memory = fake.shared;
-	size_t size = *(size_t *)pages * DOMAIN_PAGE;
+	size_t size = *(size_t *)pages * DOMAIN_PAGE_BYTES;
 	while (!stop)
 		for (int i = 0; i < 1000; i++) {
 			random = random * 6364136223846793005 + 1442695040888963407;
@@ -349,7 +349,7 @@ static void *scribble(void *pages)
 	return NULL;
 }
 
-/* Sanitizers read so slowly that the writer is always ahead: the ring is refused then, rightly. */
+/* Sanitizers slow the reader down so much that the writer is always ahead: then the ring is refused, rightly. */
 #if defined(__SANITIZE_ADDRESS__)
 #define READS_SLOWLY 1
 #elif defined(__has_feature)
@@ -358,7 +358,7 @@ static void *scribble(void *pages)
 #endif
 #endif
 
-static void a_ring_that_is_written(void **state)
+static void ring_is_read_while_written(void **state)
 {
 #ifdef READS_SLOWLY
 	skip();
@@ -399,7 +399,7 @@ static void scribbled_over(bool mirage)
 		fake_init(&fake, pages);
 		struct weft_xen xen = xen_of(pages);
 		if (mirage) {
-			/* Again and again, for as many bytes as there are to be scribbled on. */
+			/* Repeats the trace as long as there is space to scribble on. */
 			size_t size = read_mirage(bytes, sizeof bytes);
 			for (size_t at = size; at < sizeof bytes; at++)
 				bytes[at] = bytes[at % size];
@@ -425,13 +425,13 @@ static void scribbled_over(bool mirage)
 	}
 }
 
-static void a_ring_that_is_scribbled_over(void **state)
+static void scribbled_ring_is_handled(void **state)
 {
 	scribbled_over(false);
 	scribbled_over(true);
 }
 
-static void without_memory(void **state)
+static void failed_allocations_are_reported(void **state)
 {
 	fake_init(&fake, 2048);
 	struct weft_xen xen = xen_of(2048);
@@ -454,7 +454,7 @@ static void without_memory(void **state)
 	fake_finish(&fake);
 }
 
-/* Also when it failed in the middle. */
+/* Runs also after a failed test. */
 static int clean_up(void **state)
 {
 	stop = true;
@@ -465,17 +465,17 @@ static int clean_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_teardown(lists_of_references, clean_up),
-	    cmocka_unit_test_teardown(a_million_references, clean_up),
-	    cmocka_unit_test_teardown(references_that_cannot_be_mapped, clean_up),
-	    cmocka_unit_test_teardown(domains, clean_up),
-	    cmocka_unit_test_teardown(a_small_ring, clean_up),
-	    cmocka_unit_test_teardown(large_rings, clean_up),
-	    cmocka_unit_test_teardown(a_guest_that_cannot, clean_up),
-	    cmocka_unit_test_teardown(older_rings, clean_up),
-	    cmocka_unit_test_teardown(a_ring_that_is_written, clean_up),
-	    cmocka_unit_test_teardown(a_ring_that_is_scribbled_over, clean_up),
-	    cmocka_unit_test_teardown(without_memory, clean_up),
+	    cmocka_unit_test_teardown(references_are_parsed, clean_up),
+	    cmocka_unit_test_teardown(million_references_are_read, clean_up),
+	    cmocka_unit_test_teardown(unmappable_references_are_refused, clean_up),
+	    cmocka_unit_test_teardown(domains_are_found_by_id_and_name, clean_up),
+	    cmocka_unit_test_teardown(small_ring_needs_one_node, clean_up),
+	    cmocka_unit_test_teardown(large_ring_needs_several_nodes, clean_up),
+	    cmocka_unit_test_teardown(failing_guest_calls_leave_nothing_shared, clean_up),
+	    cmocka_unit_test_teardown(mirage_rings_are_read, clean_up),
+	    cmocka_unit_test_teardown(ring_is_read_while_written, clean_up),
+	    cmocka_unit_test_teardown(scribbled_ring_is_handled, clean_up),
+	    cmocka_unit_test_teardown(failed_allocations_are_reported, clean_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,90 +1,155 @@
-/* alive.c: what keeps a loop from returning.  SPDX-License-Identifier: ISC */
+/* alive.c: finds event loops that have not returned, and what keeps them.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
 #include "analysis/findings/finding.h"
+#include "base/known_strings.h"
 #include "base/sort.h"
 
-/* One that keeps the loop. */
+/* A promise that keeps a loop from returning. */
 struct keeper {
-	bool is_endless; /* a handle, not a request that is on its way */
-	uint32_t sort, promise;
+	bool is_endless; /* a handle, not a request in progress */
+	uint32_t type, promise;
 };
 
 static int compare_keepers(const void *a, const void *b)
 {
 	const struct keeper *x = a, *y = b;
-	return WEFT_ORDER(x->is_endless, y->is_endless) ?: WEFT_ORDER(x->sort, y->sort) ?: WEFT_ORDER(x->promise, y->promise);
+	return WEFT_ORDER(x->is_endless, y->is_endless) ?: WEFT_ORDER(x->type, y->type) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* What a keeper waits for in turn: ", which waits for process 21 "cat"". */
-static const char *waits_for(struct weft__finder *f, uint32_t p)
+/* Formats what a keeper waits for in turn: ", which waits for process 21 "cat"". */
+static const char *format_awaited(struct weft__finder *f, uint32_t p)
 {
 	uint32_t to = p;
-	for (int steps = 0; steps < WEFT__LINES_KEPT && weft__waiting_count(&f->waiting, to) > 0; steps++)
-		to = f->waiting.waits[f->waiting.begin[to]].to;
-	return to == p ? "" : weft__finding_text(f, ", which waits for %s%s", weft__words_name(f, to), weft__words_at(f, to));
+	for (int steps = 0; steps < WEFT__MAX_LINES && weft__wait_graph_count(&f->wait_graph, to) > 0; steps++)
+		to = f->wait_graph.waits[f->wait_graph.begin[to]].to;
+	return to == p ? ""
+		       : weft__finding_text(
+			     f, ", which waits for %s%s", weft__format_promise(f, to), weft__format_site_suffix(f, to));
 }
 
-/* A line for each sort of keepers. */
+/* Adds a line for each type of keepers. */
 static void list_keepers(struct weft__finder *f, const struct keeper *keepers, size_t count)
 {
 	const struct weft_promise *promises = f->model->promises;
 	size_t lines = 0, shown = 0;
-	for (size_t i = 0, end; i < count && lines < 2 * WEFT__LINES_KEPT; i = end, lines++) {
+	for (size_t i = 0, end; i < count && lines < 2 * WEFT__MAX_LINES; i = end, lines++) {
 		uint32_t p = keepers[i].promise;
-		for (end = i; end < count && keepers[end].sort == keepers[i].sort; end++)
+		for (end = i; end < count && keepers[end].type == keepers[i].type; end++)
 			;
 		shown += end - i;
 		const char *since = promises[p].start_ns >= 0
 					? weft__finding_text(f, ", started %s before the end",
-					      weft__words_span(f, weft_model_until(f->model, p) - promises[p].start_ns))
+					      weft__format_duration(f, weft_model_until(f->model, p) - promises[p].start_ns))
 					: "";
 		if (end - i == 1)
 			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p, "%s%s%s%s",
-			    weft__words_name(f, p), weft__words_at(f, p), waits_for(f, p), since);
+			    weft__format_promise(f, p), weft__format_site_suffix(f, p), format_awaited(f, p), since);
 		else
 			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p,
-			    "%zu of the same sort, the first is %s%s%s%s", end - i, weft__words_name(f, p), weft__words_at(f, p),
-			    waits_for(f, p), since);
+			    "%zu of the same type; the first is %s%s%s%s", end - i, weft__format_promise(f, p),
+			    weft__format_site_suffix(f, p), format_awaited(f, p), since);
 	}
-	weft__words_more(f, WEFT_EVIDENCE_CHAIN, count - shown, "");
+	weft__evidence_add_more(f, WEFT_EVIDENCE_CHAIN, count - shown, "");
 }
 
-/* A loop that has not returned.  Those of one sort and place, as the workers of a server have, are told of together. */
+/* A loop that has not returned.  Loops of one type and place, like those of the workers of a server, are one finding. */
 struct loop {
-	uint32_t sort, site, promise;
+	uint32_t type, site, promise;
 	size_t keepers;
 };
 
 static int compare_loops(const void *a, const void *b)
 {
 	const struct loop *x = a, *y = b;
-	return WEFT_ORDER(x->sort, y->sort) ?: WEFT_ORDER(x->site, y->site) ?: WEFT_ORDER(y->keepers, x->keepers)
+	return WEFT_ORDER(x->type, y->type) ?: WEFT_ORDER(x->site, y->site) ?: WEFT_ORDER(y->keepers, x->keepers)
 						   ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* Those that keep a loop, in order; the caller frees them.  NULL: no memory, which is noted. */
+/* Returns the keepers of a loop, sorted; the caller frees them.  NULL: lack of memory, which is noted. */
 static struct keeper *sort_keepers(struct weft__finder *f, const struct loop *loop)
 {
-	const uint32_t begin = f->waiting.begin[loop->promise];
+	const uint32_t begin = f->wait_graph.begin[loop->promise];
 	struct keeper *keepers = weft__finding_alloc(f, loop->keepers, sizeof *keepers);
 	for (size_t i = 0; keepers && i < loop->keepers; i++) {
-		uint32_t p = f->waiting.waits[begin + i].to;
-		keepers[i] = (struct keeper){weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_ENDLESS), f->sorts.of[p], p};
+		uint32_t p = f->wait_graph.waits[begin + i].to;
+		keepers[i] = (struct keeper){weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_ENDLESS), f->types.of[p], p};
 	}
 	if (keepers)
 		weft_sort(keepers, loop->keepers, sizeof *keepers, compare_keepers);
 	return keepers;
 }
 
-/* timer 4 "every 1 s" (main.c:12) and 2 more */
-static const char *words_of(struct weft__finder *f, const struct keeper *keepers, size_t count)
+/* Formats timer 4 "every 1 s" (main.c:12) and 2 more. */
+static const char *format_keepers(struct weft__finder *f, const struct keeper *keepers, size_t count)
 {
-	const char *first = weft__words_name(f, keepers[0].promise), *at = weft__words_at(f, keepers[0].promise);
+	const char *first = weft__format_promise(f, keepers[0].promise), *at = weft__format_site_suffix(f, keepers[0].promise);
 	return count == 1 ? weft__finding_text(f, "%s%s", first, at)
 			  : weft__finding_text(f, "%s%s and %zu more", first, at, count - 1);
 }
 
-/* The first of `count` loops is the one that most keep. */
-static void tell_alive(struct weft__finder *f, const struct loop *loops, size_t count)
+/* Formats timer 4 "every 1 s" and 2 more. */
+static const char *format_keeper_names(struct weft__finder *f, const struct keeper *keepers, size_t count)
+{
+	const char *first = weft__format_promise(f, keepers[0].promise);
+	return count == 1 ? first : weft__finding_text(f, "%s and %zu more", first, count - 1);
+}
+
+/* Returns the last read of a connection, which has ended; WEFT_NONE: a read is pending, its input has ended, or it never read. */
+static uint32_t find_last_read(const struct weft__finder *f, uint32_t connection)
+{
+	const struct weft_model *m = f->model;
+	uint32_t last = WEFT_NONE;
+	for (uint32_t i = f->link_index.out_begin[connection]; i < f->link_index.out_begin[connection + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.out[i]];
+		if (link->kind == WEFT_LINK_READ && m->promises[link->to].kind == WEFT_KIND_STREAM_READ)
+			last = link->to;
+	}
+	if (last == WEFT_NONE || weft__wait_graph_count(&f->wait_graph, connection) > 0 ||
+	    m->promises[last].end != WEFT_END_RESOLVED)
+		return WEFT_NONE;
+	const uint32_t label = weft_first_label(m, last);
+	const struct weft_str end = {WEFT_STRING_END, sizeof WEFT_STRING_END - 1};
+	return label != WEFT_NONE && weft_str_equal(weft_model_text(m, label), end) ? WEFT_NONE : last;
+}
+
+/* Returns whether a connection has the output of a child process: its label is "stdout of seq" for process "seq 1 9". */
+static bool is_output_of(const struct weft_model *m, uint32_t connection, uint32_t process)
+{
+	static const char of[] = " of ";
+	const uint32_t label = weft_first_label(m, connection), command = weft_first_label(m, process);
+	if (m->promises[connection].kind != WEFT_KIND_CONNECTION || label == WEFT_NONE || command == WEFT_NONE ||
+	    m->promises[connection].created_by != m->promises[process].created_by)
+		return false;
+	const struct weft_str text = weft_model_text(m, label), name = weft_model_text(m, command);
+	const size_t skipped = sizeof "stdout" - 1 + sizeof of - 1; /* as long as stderr */
+	return text.len > skipped && !memcmp(text.ptr + sizeof "stdout" - 1, of, sizeof of - 1) &&
+	       text.len - skipped <= name.len && !memcmp(text.ptr + skipped, name.ptr, text.len - skipped);
+}
+
+/* Says that a child process may be blocked, because the program stopped reading its output.  Returns whether it is so. */
+static bool report_unread_output(struct weft__finder *f, struct weft_finding *finding, uint32_t process)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; m->promises[process].kind == WEFT_KIND_PROCESS && i < f->wait_graph.pending.count; i++) {
+		const uint32_t p = f->wait_graph.pending.items[i];
+		const uint32_t read = is_output_of(m, p, process) ? find_last_read(f, p) : WEFT_NONE;
+		if (read == WEFT_NONE)
+			continue;
+		finding->title = weft__finding_text(f, "%s runs on: reading of %s stopped at %s and was not begun again%s",
+		    weft__format_promise(f, process), weft__format_promise(f, p),
+		    weft__format_duration(f, m->promises[read].end_ns), weft__format_site_suffix(f, process));
+		finding->next =
+		    weft__finding_text(f, "read %s to its end, or give the process no pipe", weft__format_promise(f, p));
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[read].end_ns, p,
+		    "%s gets the last data; a full pipe blocks the process", weft__format_promise(f, p));
+		return true;
+	}
+	return false;
+}
+
+/* Reports `count` loops, sorted by the number of keepers. */
+static void report_alive(struct weft__finder *f, const struct loop *loops, size_t count)
 {
 	const struct weft_model *m = f->model;
 	const uint32_t loop = loops[0].promise;
@@ -93,39 +158,56 @@ static void tell_alive(struct weft__finder *f, const struct loop *loops, size_t 
 	struct keeper *keepers = finding ? sort_keepers(f, &loops[0]) : NULL;
 	if (!keepers)
 		return;
-	const char *name = weft__words_name(f, loop), *at = weft__words_at(f, loop), *kept;
 	finding->root = keepers[0].promise;
-	kept = words_of(f, keepers, loops[0].keepers);
+	const char *name = weft__format_promise(f, loop), *at = weft__format_site_suffix(f, finding->root),
+		   *keepers_text = format_keeper_names(f, keepers, loops[0].keepers),
+		   *keep = loops[0].keepers == 1 ? "keeps" : "keep";
 	if (count == 1)
-		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s", name, at, kept);
+		finding->title = weft__finding_text(f, "%s has not returned: %s %s it running%s", name, keepers_text, keep, at);
 	else
-		finding->title = weft__finding_text(f,
-		    "%s%s and %zu more of its sort have not returned, and sleep; what keeps the first is %s", name, at, count - 1,
-		    kept);
-	finding->next = "if it should return, close, stop or unreference these; if it serves for ever, all is well";
+		finding->title = weft__finding_text(
+		    f, "%s and %zu more have not returned: %s %s the first running%s", name, count - 1, keepers_text, keep, at);
+	finding->next = "close, stop or unreference the listed handles, unless the loop should run forever";
 	list_keepers(f, keepers, loops[0].keepers);
+	for (size_t i = 0; i < loops[0].keepers && !report_unread_output(f, finding, keepers[i].promise); i++)
+		;
 	free(keepers);
 	for (size_t i = 0; i < count; i++)
 		finding->weight += loops[i].keepers;
-	for (size_t i = 1; i < count && i <= WEFT__LINES_KEPT && (keepers = sort_keepers(f, &loops[i])); i++) {
+	for (size_t i = 1; i < count && i <= WEFT__MAX_LINES && (keepers = sort_keepers(f, &loops[i])); i++) {
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[loops[i].promise].start_ns, loops[i].promise,
-		    "%s is kept by %s", weft__words_name(f, loops[i].promise), words_of(f, keepers, loops[i].keepers));
+		    "%s is kept by %s", weft__format_promise(f, loops[i].promise), format_keepers(f, keepers, loops[i].keepers));
 		free(keepers);
 	}
-	if (count > WEFT__LINES_KEPT + 1)
-		weft__words_more(f, WEFT_EVIDENCE_NOTE, count - 1 - WEFT__LINES_KEPT, "");
+	if (count > WEFT__MAX_LINES + 1)
+		weft__evidence_add_more(f, WEFT_EVIDENCE_NOTE, count - 1 - WEFT__MAX_LINES, "");
 	weft__finding_doubt_part(f, loop, false);
 }
 
-/* By promise: whether anybody waits for it.  A loop that nobody waits for does not run: some are called turn by turn. */
-static bool *find_awaited(struct weft__finder *f)
+/* Returns, by promise, a promise that waits for it; WEFT_SYSTEM: there is none.  A loop without a waiter does not run: some loops
+ * are called for one turn at a time. */
+static uint32_t *find_waiters(struct weft__finder *f)
 {
-	const struct weft__waiting *w = &f->waiting;
-	bool *awaited = weft__finding_alloc(f, f->model->promise_count + 1, sizeof *awaited);
-	for (size_t i = 0; awaited && i < w->pending.count; i++)
+	const struct weft__wait_graph *w = &f->wait_graph;
+	uint32_t *waiter_of = weft__finding_alloc(f, f->model->promise_count + 1, sizeof *waiter_of);
+	for (size_t i = 0; waiter_of && i < w->pending.count; i++)
 		for (uint32_t j = w->begin[w->pending.items[i]]; j < w->begin[w->pending.items[i] + 1]; j++)
-			awaited[w->waits[j].to] = true;
-	return awaited;
+			waiter_of[w->waits[j].to] = w->pending.items[i];
+	return waiter_of;
+}
+
+/* Returns whether a loop only waits for messages of other threads, on a helper thread that no promise waits for: the program ends
+ * without it. */
+static bool is_helper(const struct weft__finder *f, uint32_t loop, const uint32_t *waiter_of)
+{
+	const struct weft__wait_graph *w = &f->wait_graph;
+	const struct weft_promise *promises = f->model->promises;
+	const uint32_t thread = waiter_of[loop], maker = promises[thread].created_by;
+	for (uint32_t i = w->begin[loop]; i < w->begin[loop + 1]; i++)
+		if (!weft_kind_has(promises[w->waits[i].to].kind, WEFT_TRAIT_CONDITION))
+			return false;
+	return weft_kind_has(promises[thread].kind, WEFT_TRAIT_THREAD) && waiter_of[thread] == WEFT_SYSTEM &&
+	       maker != WEFT_NONE && maker != WEFT_SYSTEM;
 }
 
 void weft__find_alive(struct weft__finder *f)
@@ -133,25 +215,27 @@ void weft__find_alive(struct weft__finder *f)
 	const struct weft_model *m = f->model;
 	bool any = false;
 	for (int kind = 0; kind < 64; kind++)
-		any |= weft_kind_has((uint16_t)kind, WEFT_TRAIT_LOOP) && weft__waiting_any(&f->waiting, (enum weft_kind)kind);
-	bool *awaited = any ? find_awaited(f) : NULL;
-	struct loop *loops = awaited ? weft__finding_alloc(f, f->waiting.pending.count + 1, sizeof *loops) : NULL;
+		any |= weft_kind_has((uint16_t)kind, WEFT_TRAIT_LOOP) &&
+		       weft__wait_graph_has_kind(&f->wait_graph, (enum weft_kind)kind);
+	uint32_t *waiter_of = any ? find_waiters(f) : NULL;
+	struct loop *loops = waiter_of ? weft__finding_alloc(f, f->wait_graph.pending.count + 1, sizeof *loops) : NULL;
 	size_t count = 0;
-	for (size_t i = 0; loops && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
-		const uint32_t p = f->waiting.pending.items[i];
-		const size_t keepers = weft__waiting_count(&f->waiting, p);
-		/* One that nothing keeps runs until it is told to stop. */
-		if (awaited[p] && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream] &&
-		    keepers)
-			loops[count++] = (struct loop){f->sorts.of[p], m->promises[p].site, p, keepers};
+	for (size_t i = 0;
+	     loops && i < f->wait_graph.pending.count && weft__finding_may_continue(f, i, f->wait_graph.pending.count); i++) {
+		const uint32_t p = f->wait_graph.pending.items[i];
+		const size_t keepers = weft__wait_graph_count(&f->wait_graph, p);
+		/* A loop without keepers runs until the program stops it. */
+		if (waiter_of[p] != WEFT_SYSTEM && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) &&
+		    f->idle_at_end[m->promises[p].stream] && keepers && !is_helper(f, p, waiter_of))
+			loops[count++] = (struct loop){f->types.of[p], m->promises[p].site, p, keepers};
 	}
 	if (count > 0)
 		weft_sort(loops, count, sizeof *loops, compare_loops);
 	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && loops[end].sort == loops[i].sort && loops[end].site == loops[i].site; end++)
+		for (end = i + 1; end < count && loops[end].type == loops[i].type && loops[end].site == loops[i].site; end++)
 			;
-		tell_alive(f, &loops[i], end - i);
+		report_alive(f, &loops[i], end - i);
 	}
 	free(loops);
-	free(awaited);
+	free(waiter_of);
 }

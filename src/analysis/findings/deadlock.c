@@ -1,34 +1,36 @@
-/* deadlock.c: each holds a lock, or has one of a pool, that the next one waits for, in a circle.  SPDX-License-Identifier: ISC */
+/* deadlock.c: reports cycles of promises that hold a lock, or an item of a pool, for which the next one waits.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "base/duration.h"
 #include "base/sort.h"
 
-/* A lock of the circle: who holds it, and which lock that one waits for. */
+/* A lock of the cycle, its holder, and the lock that the holder waits for. */
 struct held {
 	uint32_t lock, holder, wanted;
 	int64_t taken_ns, waits_ns;
 };
 
-/* When a promise of the circle began to wait for the next one. */
-static const struct weft__wait *wait_in_circle(const struct weft__waiting *w, uint32_t p)
+/* Returns the wait of a promise of the cycle for the next one. */
+static const struct weft__wait_edge *find_wait_in_cycle(const struct weft__wait_graph *w, uint32_t p)
 {
 	for (uint32_t i = w->begin[p]; i < w->begin[p + 1]; i++)
-		if (w->part[w->waits[i].to] == w->part[p])
+		if (w->component[w->waits[i].to] == w->component[p])
 			return &w->waits[i];
 	return NULL;
 }
 
-/* From one lock of the circle to the next. */
-static struct held look_at(const struct weft__finder *f, uint32_t lock)
+/* Follows the cycle from one lock to the next. */
+static struct held get_held_lock(const struct weft__finder *f, uint32_t lock)
 {
-	const struct weft__waiting *w = &f->waiting;
-	const struct weft__wait *wait = wait_in_circle(w, lock);
-	struct held held = {.lock = lock, .holder = wait->to, .taken_ns = weft__waiting_since(w, lock, wait)};
+	const struct weft__wait_graph *w = &f->wait_graph;
+	const struct weft__wait_edge *wait = find_wait_in_cycle(w, lock);
+	struct held held = {.lock = lock, .holder = wait->to, .taken_ns = weft__wait_graph_since(w, lock, wait)};
 	uint32_t p = wait->to;
 	while (!weft_kind_has(f->model->promises[p].kind, WEFT__TRAITS_HELD)) {
-		wait = wait_in_circle(w, p);
-		held.waits_ns = weft__waiting_since(w, p, wait);
+		wait = find_wait_in_cycle(w, p);
+		held.waits_ns = weft__wait_graph_since(w, p, wait);
 		p = wait->to;
 	}
 	held.wanted = p;
@@ -40,74 +42,112 @@ static bool is_pool(const struct weft__finder *f, uint32_t held)
 	return weft_kind_has(f->model->promises[held].kind, WEFT_TRAIT_POOL);
 }
 
-/* How many have one of a pool. */
+/* Returns the number of promises that hold an item of a pool. */
 static uint32_t count_holders(const struct weft__finder *f, uint32_t pool)
 {
-	return (uint32_t)weft__waiting_count(&f->waiting, pool);
+	return (uint32_t)weft__wait_graph_count(&f->wait_graph, pool);
 }
 
-static const char *describe(struct weft__finder *f, const struct held *held)
+static const char *format_held_lock(struct weft__finder *f, const struct held *held)
 {
-	return weft__finding_text(f, "%s%s %s %s and waits for %s%s", weft__words_name(f, held->holder),
-	    weft__words_at(f, held->holder), is_pool(f, held->lock) ? "has one of" : "holds", weft__words_name(f, held->lock),
-	    held->wanted == held->lock && is_pool(f, held->lock) ? "another of " : "", weft__words_name(f, held->wanted));
+	return weft__finding_text(f, "%s holds %s%s and waits for %s", weft__format_promise(f, held->holder),
+	    is_pool(f, held->lock) ? "1 of " : "", weft__format_promise(f, held->lock), weft__format_promise(f, held->wanted));
 }
 
-static int compare_taken(const void *a, const void *b)
+static int compare_taken_ns(const void *a, const void *b)
 {
 	const struct held *x = a, *y = b;
 	return (x->taken_ns > y->taken_ns) - (x->taken_ns < y->taken_ns);
 }
 
-void weft__deadlock_words(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t length)
+/* Returns the condition in a cycle that waits for its signaller; WEFT_NONE: there is none. */
+static uint32_t find_condition(const struct weft__finder *f, uint32_t lock, uint32_t length)
 {
-	struct held held[WEFT__LINES_KEPT], last = {.waits_ns = INT64_MIN};
+	for (uint32_t p = lock; length > 0; length--, p = weft__wait_graph_next_in_cycle(&f->wait_graph, p))
+		if (weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_CONDITION))
+			return p;
+	return WEFT_NONE;
+}
+
+/* Reports a promise that waits for a condition and holds a lock that the condition's signaller needs. */
+static void report_signaller(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t condition)
+{
+	const struct weft__wait_graph *w = &f->wait_graph;
+	const struct weft__wait_edge *holds = find_wait_in_cycle(w, lock), *waits = find_wait_in_cycle(w, holds->to),
+				     *signal = find_wait_in_cycle(w, condition), *needs = find_wait_in_cycle(w, signal->to);
+	const uint32_t holder = holds->to, signaller = signal->to;
+	const int64_t waits_ns = weft__wait_graph_since(w, holder, waits), needs_ns = weft__wait_graph_since(w, signaller, needs);
+	const char *name = weft__format_promise(f, holder), *what = weft__format_promise(f, condition),
+		   *by = weft__format_promise(f, signaller), *at = weft__format_site_suffix(f, condition);
+	finding->promise = finding->root = holder;
+	finding->start_ns = weft_max_ns(waits_ns, needs_ns);
+	finding->title = weft__finding_text(f, "%s waits for %s and holds %s, which its signaller %s needs%s", name, what,
+	    weft__format_promise(f, lock), weft__format_promise_id(f, signaller), at);
+	const char *closes = ", which closes the cycle";
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, waits_ns, holder, "%s waits for %s with %s held%s", name, what,
+	    weft__format_promise(f, lock), waits_ns > needs_ns ? closes : "");
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, needs_ns, signaller, "%s waits for %s%s%s", by,
+	    weft__format_promise(f, lock), waits_ns > needs_ns ? "" : closes, weft__format_site_suffix(f, lock));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, condition,
+	    "no thread that can run signals %s, so the wait ends only when %s continues", what, by);
+	finding->next = weft__finding_text(f, "release %s before the wait, or signal without it", weft__format_promise(f, lock));
+}
+
+void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t length)
+{
+	const uint32_t condition = find_condition(f, lock, length);
+	if (condition != WEFT_NONE && length == 4) {
+		report_signaller(f, finding, lock, condition);
+		return;
+	}
+	struct held held[WEFT__MAX_LINES], last = {.waits_ns = INT64_MIN};
 	uint32_t count = 0, p = lock;
 	do {
-		struct held one = look_at(f, p);
-		if (one.waits_ns > last.waits_ns)
-			last = one;
-		if (count < WEFT__LINES_KEPT)
-			held[count] = one;
+		struct held held_lock = get_held_lock(f, p);
+		if (held_lock.waits_ns > last.waits_ns)
+			last = held_lock;
+		if (count < WEFT__MAX_LINES)
+			held[count] = held_lock;
 		count++;
-		p = one.wanted;
+		p = held_lock.wanted;
 	} while (p != lock && count < length);
-	uint32_t kept = count < WEFT__LINES_KEPT ? count : WEFT__LINES_KEPT;
-	const char *first = describe(f, &held[0]);
-	if (count == 1)
-		finding->title = weft__finding_text(f, "%s, which it never gets", first);
-	else if (count == 2)
-		finding->title = weft__finding_text(f, "%s, and %s", first, describe(f, &held[1]));
-	else
+	uint32_t listed_count = count < WEFT__MAX_LINES ? count : WEFT__MAX_LINES;
+	const char *holder = weft__format_promise(f, held[0].holder), *first = weft__format_promise(f, lock),
+		   *at = weft__format_site_suffix(f, held[0].holder);
+	if (count == 1 && is_pool(f, lock))
 		finding->title = weft__finding_text(
-		    f, "%s, and %s, and so on: %" PRIu32 " locks in a circle", first, describe(f, &held[1]), count);
+		    f, "%s holds 1 of %s and waits for another: no holder can return one%s", holder, first, at);
+	else if (count == 1)
+		finding->title = weft__finding_text(f, "%s waits for %s, which it already holds%s", holder, first, at);
+	else
+		finding->title =
+		    weft__finding_text(f, "%s: cycle of %" PRIu32 " locks%s", format_held_lock(f, &held[0]), count, at);
 	finding->promise = finding->root = last.holder;
 	finding->start_ns = last.waits_ns;
-	weft_sort(held, kept, sizeof *held, compare_taken);
-	for (uint32_t i = 0; i < kept; i++)
+	weft_sort(held, listed_count, sizeof *held, compare_taken_ns);
+	for (uint32_t i = 0; i < listed_count; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held[i].taken_ns, held[i].holder, "%s takes %s%s",
-		    weft__words_name(f, held[i].holder), is_pool(f, held[i].lock) ? "one of " : "",
-		    weft__words_name(f, held[i].lock));
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last.waits_ns, last.holder,
-	    "%s waits for %s: from now on none of them can go on", weft__words_name(f, last.holder),
-	    weft__words_name(f, last.wanted));
+		    weft__format_promise(f, held[i].holder), is_pool(f, held[i].lock) ? "1 of " : "",
+		    weft__format_promise(f, held[i].lock));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last.waits_ns, last.holder, "%s waits for %s, which closes the cycle",
+	    weft__format_promise(f, last.holder), weft__format_promise(f, last.wanted));
 	bool any_pool = false;
-	for (uint32_t i = 0; i < kept; i++)
+	for (uint32_t i = 0; i < listed_count; i++)
 		any_pool |= is_pool(f, held[i].lock);
-	for (uint32_t i = 0; i < kept; i++)
+	for (uint32_t i = 0; i < listed_count; i++)
 		if (is_pool(f, held[i].lock) && count_holders(f, held[i].lock) > 1)
 			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, held[i].lock,
-			    "%" PRIu32 " have one of %s, and none of them can give it back", count_holders(f, held[i].lock),
-			    weft__words_name(f, held[i].lock));
+			    "%" PRIu32 " promises hold 1 of %s, and none of them can return it", count_holders(f, held[i].lock),
+			    weft__format_promise(f, held[i].lock));
 	if (any_pool)
 		finding->next =
-		    count == 1 ? "take at once all that one needs of it, or give one back before waiting for the next"
-			       : "take these in the same order everywhere, or give back the first before waiting for the second";
+		    count == 1 ? "take all needed items at once, or return one before you wait for the next"
+			       : "take these in the same order everywhere, or return the first before you wait for the second";
 	else
 		finding->next =
 		    count == 1
-			? "release the lock before it is taken again, or pass on that it is held"
-			: "take these locks in the same order everywhere, or release the first before waiting for the second";
+			? "release the lock before you take it again, or pass on the fact that it is held"
+			: "take these locks in the same order everywhere, or release the first before you wait for the second";
 }
 
 void weft__find_deadlock(struct weft__finder *f)

@@ -1,69 +1,79 @@
-/* exhausted.c: computations held all OS threads of libuv's pool, or waited there for a lock, and other requests that need one had
- * to wait.
+/* exhausted.c: finds times in which all threads of libuv's pool computed or waited for a lock, while other requests waited for a
+ * thread.
  *
- * A computation tells when it runs, so the pool has at least as many OS threads as ever ran one at the same time.  It has no more
- * if a computation waited meanwhile.  A file's request does not tell when it begins: it waited if it was under way while the pool
- * was full.  Computations that only wait for others of their sort are a batch, and no fault.  SPDX-License-Identifier: ISC */
+ * The trace records when a computation runs, so the pool has at least as many threads as ever computed at the same time.  It has
+ * no more if a computation waited meanwhile.  The trace does not record when a file request starts, so a file request waited if
+ * it was in progress while the pool was full.  Computations that wait only for others of their type are a batch, which is no
+ * fault.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/names.h"
-#include "analysis/shares.h"
+#include "analysis/index/names.h"
+#include "analysis/index/path_by_process.h"
 #include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
 
 enum {
-	USUAL_SIZE = 4,      /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
-	STALLS_UNKNOWN = 50, /* who computed for so many times the length of a stall had a processor, surely */
-	STALLS_COMPUTED = 2, /* so long on a processor is a computation, however long it took */
-	STARVED_PART = 8,    /* of a stretch: who had a processor for less of it did not compute for long */
-	BREAK_PART = 4,      /* of a stretch: an OS thread may take so long from one computation to the next */
-	LEAST_STALLS = 4     /* who waited for less than so many times the length of a stall is no victim */
+	DEFAULT_POOL_SIZE = 4,   /* of the pool, unless UV_THREADPOOL_SIZE is set */
+	MIN_UNKNOWN_STALLS = 50, /* a computation that lasts this many stall limits surely got a CPU */
+	COMPUTED_STALLS = 2,     /* time on CPU, in stall limits, that counts as a computation */
+	STARVED_DIVISOR = 8,     /* threads on CPU for less than this part of an interval did not compute for long */
+	BREAK_DIVISOR = 4,     /* a gap of at most this part of an interval between two computations does not end the interval */
+	MIN_NAME_STALLS = 100, /* the same for names */
+	MIN_WAIT_STALLS = 4    /* promises that waited for fewer stall limits are no victims */
 };
 
-/* A computation has an OS thread from then on, or no longer. */
-struct step {
+/* A computation takes a thread of the pool, or releases it. */
+struct pool_step {
 	int64_t time_ns;
-	int change;    /* 1 or -1 */
-	uint32_t part; /* the process, of a trace that is joined of several: each has a pool of its own */
+	int change;    /* 1: takes a thread, -1: releases it */
+	uint32_t part; /* the process: each process of a joined trace has a pool of its own */
 };
 
-/* A stretch in which all OS threads computed. */
-struct full {
+/* An interval in which all threads of the pool computed. */
+struct full_interval {
 	int64_t start_ns, end_ns;
-	uint32_t holder; /* a computation that ran then: the first of these */
-	uint32_t holders[WEFT__LINES_KEPT], holder_count;
-	uint32_t victim;               /* who waited the longest */
-	int64_t longest_ns, waited_ns; /* that one; all of them */
+	uint32_t holder; /* the first computation that ran in the interval */
+	uint32_t holders[WEFT__MAX_LINES], holder_count;
+	uint32_t victim;               /* the promise that waited longest */
+	int64_t longest_ns, waited_ns; /* waiting time of the victim; of all victims together */
 	size_t victims;
-	uint32_t lock;   /* for which most of those that hold the pool wait; WEFT_NONE: they compute */
-	uint32_t locked; /* so many of them do */
-	int size;        /* of the pool: so many computed */
+	uint32_t lock;   /* the lock for which most holders of the pool wait; WEFT_NONE: they compute */
+	uint32_t locked; /* number of holders that wait for the lock */
+	int size;        /* size of the pool: number of computations */
 	uint32_t part;
-	bool proved; /* a computation waited, too */
+	bool is_names;  /* only the threads that may look up names are full */
+	bool is_proved; /* a computation waited too, so the size of the pool is known */
 };
 
 struct pool {
 	struct weft__finder *finder;
-	WEFT_VEC(struct step) steps;
-	WEFT_VEC(struct full) stretches;
+	WEFT_VEC(struct pool_step) steps;
+	WEFT_VEC(struct full_interval) intervals;
 };
 
 static int compare_steps(const void *a, const void *b)
 {
-	const struct step *x = a, *y = b;
+	const struct pool_step *x = a, *y = b;
 	return WEFT_ORDER(x->part, y->part) ?: WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->change, y->change);
 }
 
-/* When a computation was on an OS thread of the pool: until it gave that back, or the trace ended; false: never.  What starts it,
- * and what it calls back after its end, runs in the loop, on the OS thread that created it. */
+/* Returns whether promises of the kind need a thread of the pool. */
+static bool is_pool_kind(uint16_t kind)
+{
+	return kind == WEFT_KIND_WORK || kind == WEFT_KIND_FS || kind == WEFT_KIND_GETADDRINFO;
+}
+
+/* Finds when a request ran on a thread of the pool: until its end there, or the end of the trace.  Returns false if it never
+ * ran, or the trace does not record that.  The code that starts the computation, and the callback after its end, run in the loop,
+ * on the thread that created it. */
 static bool find_work(const struct weft_model *m, uint32_t p, struct weft_run *work)
 {
 	const struct weft_promise *promise = &m->promises[p];
 	uint32_t first = promise->runs, end = promise[1].runs;
-	if (promise->kind != WEFT_KIND_WORK)
+	if (!is_pool_kind(promise->kind) || (promise->kind != WEFT_KIND_WORK && !m->run_streams))
 		return false;
 	while (m->run_streams && first < end && m->run_streams[first] == promise->stream)
 		first++;
@@ -77,38 +87,40 @@ static bool find_work(const struct weft_model *m, uint32_t p, struct weft_run *w
 	return true;
 }
 
-/* When p waited for an OS thread, as far as is known; false: it needs none. */
+/* Finds when p waited for a thread of the pool, as far as that is known.  Returns false if p needs none. */
 static bool find_wait(const struct weft_model *m, uint32_t p, int64_t *start_ns, int64_t *end_ns)
 {
 	const struct weft_promise *promise = &m->promises[p];
 	struct weft_run work;
 	*start_ns = promise->start_ns;
 	*end_ns = find_work(m, p, &work) ? work.start_ns : promise->end_ns;
-	return (promise->kind == WEFT_KIND_WORK || promise->kind == WEFT_KIND_FS || promise->kind == WEFT_KIND_GETADDRINFO) &&
-	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN);
+	return is_pool_kind(promise->kind) && !(promise->flags & WEFT_PROMISE_START_UNKNOWN);
 }
 
-static bool gather_steps(struct pool *pool)
+/* Gathers the steps of all requests, or only of names: libuv looks up names with half of its threads. */
+static bool gather_steps(struct pool *pool, bool only_names)
 {
 	const struct weft_model *m = pool->finder->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(pool->finder, p, m->promise_count); p++) {
+	pool->steps.count = 0;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_may_continue(pool->finder, p, m->promise_count); p++) {
 		struct weft_run work;
-		if (pool->finder->sorts.kinds[p] != WEFT_KIND_WORK || !find_work(m, p, &work))
+		const uint16_t kind = pool->finder->types.kinds[p];
+		if (!is_pool_kind(kind) || (only_names && kind != WEFT_KIND_GETADDRINFO) || !find_work(m, p, &work))
 			continue;
-		struct step *begin = weft_vec_push(&pool->steps);
+		struct pool_step *begin = weft_vec_push(&pool->steps);
 		if (begin)
-			*begin = (struct step){work.start_ns, 1, weft_part_of(m, p)};
-		struct step *end = weft_vec_push(&pool->steps);
+			*begin = (struct pool_step){work.start_ns, 1, weft_part_of(m, p)};
+		struct pool_step *end = weft_vec_push(&pool->steps);
 		if (!begin || !end)
 			return false;
-		*end = (struct step){work.end_ns, -1, weft_part_of(m, p)};
+		*end = (struct pool_step){work.end_ns, -1, weft_part_of(m, p)};
 	}
 	weft_sort(pool->steps.items, pool->steps.count, sizeof *pool->steps.items, compare_steps);
 	return true;
 }
 
-/* Stretches in which as many computed as ever did at the same time, of one process. */
-static bool gather_stretches(struct pool *pool, size_t begin, size_t limit)
+/* Finds the intervals of one process in which as many computations ran as ever at the same time. */
+static bool gather_intervals(struct pool *pool, size_t begin, size_t limit, bool only_names)
 {
 	int now = 0, size = 0;
 	for (size_t i = begin; i < limit; i++) {
@@ -116,215 +128,265 @@ static bool gather_stretches(struct pool *pool, size_t begin, size_t limit)
 		size = now > size ? now : size;
 	}
 	for (size_t i = begin; i < limit; i++) {
-		const struct step *s = &pool->steps.items[i];
-		struct full *last = pool->stretches.count ? &pool->stretches.items[pool->stretches.count - 1] : NULL;
+		const struct pool_step *s = &pool->steps.items[i];
+		struct full_interval *last = pool->intervals.count ? &pool->intervals.items[pool->intervals.count - 1] : NULL;
 		now += s->change;
 		if (now != size)
 			continue;
-		int64_t end_ns = s[1].time_ns; /* somebody ends it */
-		if (last && last->part == s->part && s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_PART) {
+		int64_t end_ns = s[1].time_ns; /* a later step ends the interval */
+		if (last && last->part == s->part && last->is_names == only_names &&
+		    s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_DIVISOR) {
 			last->end_ns = end_ns;
 			continue;
 		}
-		struct full *added = weft_vec_push(&pool->stretches);
+		struct full_interval *added = weft_vec_push(&pool->intervals);
 		if (!added)
 			return false;
-		*added = (struct full){.start_ns = s->time_ns,
+		*added = (struct full_interval){.start_ns = s->time_ns,
 		    .end_ns = end_ns,
 		    .holder = WEFT_NONE,
 		    .victim = WEFT_NONE,
 		    .lock = WEFT_NONE,
 		    .size = size,
+		    .is_names = only_names,
 		    .part = s->part};
 	}
 	return true;
 }
 
-static bool gather_all_stretches(struct pool *pool)
+static bool gather_all_intervals(struct pool *pool, bool only_names)
 {
-	bool ok = true;
+	bool ok = gather_steps(pool, only_names);
 	for (size_t begin = 0, end; ok && begin < pool->steps.count; begin = end) {
 		for (end = begin; end < pool->steps.count && pool->steps.items[end].part == pool->steps.items[begin].part; end++)
 			;
-		ok = gather_stretches(pool, begin, end);
+		ok = gather_intervals(pool, begin, end, only_names);
 	}
 	return ok;
 }
 
-/* A loop that a compiler has unrolled makes its computations at several places of one function. */
+/* Returns whether two computations are of one batch.  An unrolled loop makes the computations of a batch at several places of one
+ * function. */
 static bool is_of_batch(const struct weft__finder *f, uint32_t p, uint32_t holder)
 {
-	char place[WEFT_NAME_BYTES], place_of_holder[WEFT_NAME_BYTES];
-	if (f->sorts.of[p] == f->sorts.of[holder])
+	char location[WEFT_NAME_BYTES], holder_location[WEFT_NAME_BYTES];
+	if (f->types.of[p] == f->types.of[holder])
 		return true;
 	return f->model->promises[p].kind == WEFT_KIND_WORK &&
-	       !strcmp(weft_name_place(f->model, p, place), weft_name_place(f->model, holder, place_of_holder)) && *place;
+	       !strcmp(weft_name_site(f->model, p, location), weft_name_site(f->model, holder, holder_location)) && *location;
 }
 
-/* A holder waits for a lock for half of the stretch or more: that is no computation. */
-static void find_lock(const struct weft__finder *f, struct full *full, uint32_t holder)
+/* Notes whether a holder waited for a lock for at least half of the interval: such a holder does not compute. */
+static void note_lock_wait(const struct weft__finder *f, struct full_interval *full_interval, uint32_t holder)
 {
 	const struct weft_model *m = f->model;
-	for (uint32_t i = f->ties.out_begin[holder]; i < f->ties.out_begin[holder + 1]; i++) {
-		const struct weft_link *link = &m->links[f->ties.out[i]];
+	for (uint32_t i = f->link_index.out_begin[holder]; i < f->link_index.out_begin[holder + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.out[i]];
 		if (link->kind != WEFT_LINK_AWAIT || !weft_kind_has(m->promises[link->to].kind, WEFT_TRAIT_LOCK))
 			continue;
-		const int64_t start_ns = link->time_ns > full->start_ns ? link->time_ns : full->start_ns;
-		const int64_t over_ns = weft_model_await_end(m, link), end_ns = over_ns < full->end_ns ? over_ns : full->end_ns;
-		if (end_ns - start_ns < (full->end_ns - full->start_ns) / 2)
+		const int64_t start_ns = link->time_ns > full_interval->start_ns ? link->time_ns : full_interval->start_ns;
+		const int64_t over_ns = weft_model_await_end(m, link),
+			      end_ns = over_ns < full_interval->end_ns ? over_ns : full_interval->end_ns;
+		if (end_ns - start_ns < (full_interval->end_ns - full_interval->start_ns) / 2)
 			continue;
-		full->lock = link->to;
-		full->locked++;
+		full_interval->lock = link->to;
+		full_interval->locked++;
 		return;
 	}
 }
 
-/* Who has the lock at that time; WEFT_NONE: it is not known. */
-static uint32_t holder_of(const struct weft__finder *f, uint32_t lock, int64_t time_ns)
+/* Returns the holder of a lock at a time; WEFT_NONE: unknown. */
+static uint32_t find_holder(const struct weft__finder *f, uint32_t lock, int64_t time_ns)
 {
 	const struct weft_model *m = f->model;
-	uint32_t who = WEFT_NONE;
-	for (uint32_t i = f->ties.out_begin[lock]; i < f->ties.out_begin[lock + 1]; i++) {
-		const struct weft_link *link = &m->links[f->ties.out[i]];
+	uint32_t holder = WEFT_NONE;
+	for (uint32_t i = f->link_index.out_begin[lock]; i < f->link_index.out_begin[lock + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.out[i]];
 		if (link->kind == WEFT_LINK_AWAIT && link->time_ns <= time_ns && weft_model_await_end(m, link) > time_ns)
-			who = link->to;
+			holder = link->to;
 	}
-	return who;
+	return holder;
 }
 
-static void find_victims(struct pool *pool, struct full *full)
+/* Returns the shortest wait that counts.  Programs look up many names at once, which then wait for each other a little. */
+static int64_t get_least_wait_ns(const struct weft__finder *f, const struct full_interval *full_interval)
+{
+	return (full_interval->is_names ? MIN_NAME_STALLS : MIN_WAIT_STALLS) * f->options.stall_ns;
+}
+
+static void find_victims(struct pool *pool, struct full_interval *full_interval)
 {
 	struct weft__finder *f = pool->finder;
 	const struct weft_model *m = f->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_may_continue(f, p, m->promise_count); p++) {
 		int64_t start_ns, end_ns;
-		if (weft_part_of(m, p) != full->part)
+		if (weft_part_of(m, p) != full_interval->part)
+			continue;
+		if (full_interval->is_names && m->promises[p].kind != WEFT_KIND_GETADDRINFO)
 			continue;
 		struct weft_run work;
 		const bool has_worked = find_work(m, p, &work);
-		if (has_worked && work.start_ns < full->end_ns && work.end_ns > full->start_ns && full->holder == WEFT_NONE)
-			full->holder = p;
-		if (has_worked && work.start_ns <= full->start_ns && work.end_ns > full->start_ns) {
-			find_lock(f, full, p);
-			if (full->holder_count < WEFT__LINES_KEPT)
-				full->holders[full->holder_count++] = p;
+		if (has_worked && work.start_ns < full_interval->end_ns && work.end_ns > full_interval->start_ns &&
+		    full_interval->holder == WEFT_NONE)
+			full_interval->holder = p;
+		if (has_worked && work.start_ns <= full_interval->start_ns && work.end_ns > full_interval->start_ns) {
+			note_lock_wait(f, full_interval, p);
+			if (full_interval->holder_count < WEFT__MAX_LINES)
+				full_interval->holders[full_interval->holder_count++] = p;
 		}
-		if (!find_wait(m, p, &start_ns, &end_ns) || start_ns > full->end_ns || end_ns < full->start_ns)
+		if (!find_wait(m, p, &start_ns, &end_ns) || start_ns > full_interval->end_ns || end_ns < full_interval->start_ns)
 			continue;
-		int64_t in_ns =
-		    (end_ns < full->end_ns ? end_ns : full->end_ns) - (start_ns > full->start_ns ? start_ns : full->start_ns);
-		if (in_ns < LEAST_STALLS * f->options.stall_ns || in_ns < (end_ns - start_ns) / 10 * 8)
+		int64_t in_ns = (end_ns < full_interval->end_ns ? end_ns : full_interval->end_ns) -
+				(start_ns > full_interval->start_ns ? start_ns : full_interval->start_ns);
+		if (in_ns < get_least_wait_ns(f, full_interval) || in_ns < (end_ns - start_ns) / 10 * 8)
 			continue;
-		full->proved |= has_worked;
-		if (full->holder != WEFT_NONE && is_of_batch(f, p, full->holder))
+		full_interval->is_proved |= has_worked;
+		if (full_interval->holder != WEFT_NONE && is_of_batch(f, p, full_interval->holder))
 			continue;
-		full->victims++;
-		full->waited_ns += in_ns;
-		if (in_ns > full->longest_ns) {
-			full->longest_ns = in_ns;
-			full->victim = p;
+		full_interval->victims++;
+		full_interval->waited_ns += in_ns;
+		if (in_ns > full_interval->longest_ns) {
+			full_interval->longest_ns = in_ns;
+			full_interval->victim = p;
 		}
 	}
 }
 
-static void tell_locked(struct weft__finder *f, struct weft_finding *finding, const struct full *full)
+static void report_locked(struct weft__finder *f, struct weft_finding *finding, const struct full_interval *full_interval)
 {
-	const char *lock = weft__words_name(f, full->lock), *lock_at = weft__words_at(f, full->lock), *who = "";
-	const uint32_t by = holder_of(f, full->lock, (full->start_ns + full->end_ns) / 2);
+	const char *lock = weft__format_promise(f, full_interval->lock), *holder = "",
+		   *at = weft__format_site_suffix(f, full_interval->lock);
+	const uint32_t by = find_holder(f, full_interval->lock, (full_interval->start_ns + full_interval->end_ns) / 2);
 	if (by != WEFT_NONE)
-		who = weft__finding_text(f, ", which %s%s had", weft__words_name(f, by), weft__words_at(f, by));
-	finding->root = full->lock;
-	finding->title =
-	    weft__finding_text(f, "%s%s waited %s for an OS thread of the pool: of its %d, %" PRIu32 " waited for %s%s%s",
-		weft__words_name(f, full->victim), weft__words_at(f, full->victim), weft__words_span(f, full->longest_ns),
-		full->size, full->locked, lock, lock_at, who);
-	finding->next = weft__finding_text(f, "hold %s for a shorter time, or let no work of the pool wait for it", lock);
+		holder = weft__finding_text(f, ", held by %s", weft__format_promise_id(f, by));
+	if (by != WEFT_NONE && *weft__format_site(f, by))
+		at = weft__format_site_suffix(f, by);
+	finding->root = full_interval->lock;
+	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: %" PRIu32 " of %d wait for %s%s%s",
+	    weft__format_promise(f, full_interval->victim), weft__format_duration(f, full_interval->longest_ns),
+	    full_interval->locked, full_interval->size, lock, holder, at);
+	finding->next = weft__finding_text(
+	    f, "hold %s%s for less time, or take no lock on the pool", lock, weft__format_site_suffix(f, full_interval->lock));
 }
 
-/* Whether their OS threads hardly had a processor in that time, or the trace is a part that does not tell: then the machine may
- * be to blame, not what they compute. */
-static bool are_starved(const struct weft__finder *f, const struct full *full)
+/* Reports requests that hold the threads because they wait themselves: for a name server, or the other end of a FIFO. */
+static void report_blocked(struct weft__finder *f, struct weft_finding *finding, const struct full_interval *full_interval)
+{
+	const char *holder = weft__format_promise(f, full_interval->holder);
+	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: all %d%s are in %s and others%s",
+	    weft__format_promise(f, full_interval->victim), weft__format_duration(f, full_interval->longest_ns),
+	    full_interval->size, full_interval->is_names ? " for names" : "", holder,
+	    weft__format_site_suffix(f, full_interval->holder));
+	finding->next =
+	    full_interval->is_names
+		? weft__finding_text(f, "find out why %s takes so long, or look up names without the pool", holder)
+		: weft__finding_text(f, "find out why %s takes so long, or enlarge the pool with UV_THREADPOOL_SIZE", holder);
+}
+
+/* Returns whether the threads of the pool got hardly any CPU in the interval, or the trace is incomplete and does not say.  Then
+ * the machine may be at fault instead of the computations. */
+static bool are_starved(const struct weft__finder *f, const struct full_interval *full_interval)
 {
 	const struct weft_model *m = f->model;
-	const uint16_t own = m->promises[full->victim].stream;
-	const int64_t length_ns = full->end_ns - full->start_ns;
-	int64_t had_ns = 0, asked_ns = 0;
-	for (size_t i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > full->start_ns); i < m->round_count; i++) {
+	const uint16_t own = m->promises[full_interval->victim].stream;
+	const int64_t length_ns = full_interval->end_ns - full_interval->start_ns;
+	int64_t on_cpu_ns = 0, asked_ns = 0;
+	for (size_t i = WEFT_FIND_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > full_interval->start_ns); i < m->round_count;
+	     i++) {
 		const struct weft_round *r = &m->rounds[i];
-		const int64_t in_ns = weft_min_ns(r->end_ns, full->end_ns) - weft_max_ns(r->start_ns, full->start_ns);
+		const int64_t in_ns =
+		    weft_min_ns(r->end_ns, full_interval->end_ns) - weft_max_ns(r->start_ns, full_interval->start_ns);
 		if (r->stream == own || in_ns <= 0)
 			continue;
-		had_ns += weft_min_ns(r->had_ns, in_ns);
+		on_cpu_ns += weft_min_ns(r->on_cpu_ns, in_ns);
 		asked_ns += in_ns;
 	}
-	const struct weft__lacks *of = weft__lacks_of(f->lacks, m, full->victim);
-	const bool is_part = of->cut || of->lost || of->wrapped;
-	const bool is_known = asked_ns >= length_ns / 2 * full->size;
+	const struct weft__completeness *of = weft__completeness_of(f->completeness, m, full_interval->victim);
+	const bool is_part = of->end_missing || of->lost || of->wrapped;
+	const bool is_known = asked_ns >= length_ns / 2 * full_interval->size;
 	return m->round_count > 0 &&
-	       had_ns < weft_min_ns(length_ns / STARVED_PART, STALLS_COMPUTED * f->options.stall_ns) * full->size &&
-	       (is_known || (is_part && length_ns < STALLS_UNKNOWN * f->options.stall_ns));
+	       on_cpu_ns <
+		   weft_min_ns(length_ns / STARVED_DIVISOR, COMPUTED_STALLS * f->options.stall_ns) * full_interval->size &&
+	       (is_known || (is_part && length_ns < MIN_UNKNOWN_STALLS * f->options.stall_ns));
 }
 
-static void tell_exhausted(struct pool *pool, const struct full *full)
+static void report_exhausted(struct pool *pool, const struct full_interval *full_interval)
 {
 	struct weft__finder *f = pool->finder;
 	const struct weft_promise *promises = f->model->promises;
-	uint32_t p = full->victim;
-	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_EXHAUSTED, p, promises[p].start_ns, full->end_ns);
+	uint32_t p = full_interval->victim;
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_EXHAUSTED, p, promises[p].start_ns, full_interval->end_ns);
 	if (!finding)
 		return;
-	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *holder_at = weft__words_at(f, full->holder);
-	finding->root = full->holder;
-	finding->weight = (uint64_t)full->waited_ns;
-	if (full->lock == WEFT_NONE) {
-		finding->title = weft__finding_text(f,
-		    "%s%s waited %s for an OS thread of the pool: each of its %d was busy with a computation%s", name, at,
-		    weft__words_span(f, full->longest_ns), full->size, holder_at);
+	const char *name = weft__format_promise(f, p), *holder_at = weft__format_site_suffix(f, full_interval->holder);
+	finding->root = full_interval->holder;
+	finding->weight = (uint64_t)full_interval->waited_ns;
+	const bool computes = promises[full_interval->holder].kind == WEFT_KIND_WORK;
+	if (full_interval->lock == WEFT_NONE && !computes) {
+		report_blocked(f, finding, full_interval);
+	} else if (full_interval->lock == WEFT_NONE) {
+		finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: all %d threads compute%s", name,
+		    weft__format_duration(f, full_interval->longest_ns), full_interval->size, holder_at);
 		finding->next = weft__finding_text(f,
-		    "cut the computations into smaller pieces, give them OS threads of their own, or give the pool more "
-		    "(UV_THREADPOOL_SIZE)%s",
+		    "cut the computations into smaller pieces, run them on threads of their own, or enlarge the pool with "
+		    "UV_THREADPOOL_SIZE%s",
 		    holder_at);
 	} else {
-		tell_locked(f, finding, full);
+		report_locked(f, finding, full_interval);
 	}
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->start_ns, full->holder,
-	    "each of the pool's %d OS threads is busy, one with %s%s", full->size, weft__words_name(f, full->holder), holder_at);
-	for (uint32_t i = 0; i < full->holder_count; i++)
-		if (full->holders[i] != full->holder)
-			weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->start_ns, full->holders[i], "%s%s has another",
-			    weft__words_name(f, full->holders[i]), weft__words_at(f, full->holders[i]));
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->end_ns, WEFT_NONE, "one of them is free again, %s later",
-	    weft__words_span(f, full->end_ns - full->start_ns));
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_VICTIM, promises[p].start_ns, p, "%s waits for %s", name, weft__words_span(f, full->longest_ns));
-	if (full->victims > 1)
-		weft__words_more(f, WEFT_EVIDENCE_VICTIM, full->victims - 1, "");
-	if (full->lock == WEFT_NONE && are_starved(f, full)) {
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->start_ns, full_interval->holder,
+	    "each of the %d threads of the pool is busy, one with %s%s", full_interval->size,
+	    weft__format_promise(f, full_interval->holder), holder_at);
+	for (uint32_t i = 0; i < full_interval->holder_count; i++)
+		if (full_interval->holders[i] != full_interval->holder)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->start_ns, full_interval->holders[i],
+			    "%s%s has another", weft__format_promise(f, full_interval->holders[i]),
+			    weft__format_site_suffix(f, full_interval->holders[i]));
+	const char *length = weft__format_duration(f, full_interval->end_ns - full_interval->start_ns);
+	if (full_interval->end_ns >= weft_model_until(f->model, full_interval->holder))
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->end_ns, WEFT_NONE,
+		    "none of the threads is free at the end of the trace, %s later", length);
+	else
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, full_interval->end_ns, WEFT_NONE, "one of the threads becomes free %s later", length);
+	weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[p].start_ns, p, "%s%s waits for %s", name,
+	    weft__format_site_suffix(f, p), weft__format_duration(f, full_interval->longest_ns));
+	if (full_interval->victims > 1)
+		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, full_interval->victims - 1, "");
+	if (full_interval->lock == WEFT_NONE && computes && are_starved(f, full_interval)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(
-		    f, "the pool's OS threads hardly had a processor in that time, or nobody knows whether they had");
+		    f, "the threads of the pool got hardly any CPU in that time, or the trace does not record how much");
 	}
-	if (!full->proved)
-		weft__finding_doubt(f, "the trace does not tell whether the pool has more OS threads");
+	if (!full_interval->is_proved)
+		weft__finding_doubt(f, "the trace does not record whether the pool has more threads");
+}
+
+static int get_default_size(const struct full_interval *full_interval)
+{
+	return full_interval->is_names ? DEFAULT_POOL_SIZE / 2 : DEFAULT_POOL_SIZE;
 }
 
 void weft__find_exhausted(struct weft__finder *f)
 {
-	enum { LOOKED_AT = 16 }; /* the first stretches: a pool that is full all the time is so in each */
+	enum { MAX_SCANNED = 16 }; /* the first intervals: a pool that is always full is full in each */
 	struct pool pool = {.finder = f};
-	if (!weft__sorts_have(&f->sorts, WEFT_KIND_WORK))
+	if (!weft__promise_types_have(&f->types, WEFT_KIND_WORK) && !weft__promise_types_have(&f->types, WEFT_KIND_FS) &&
+	    !weft__promise_types_have(&f->types, WEFT_KIND_GETADDRINFO))
 		return;
-	f->no_memory |= !gather_steps(&pool) || !gather_all_stretches(&pool);
+	f->no_memory |= !gather_all_intervals(&pool, false) || !gather_all_intervals(&pool, true);
 	size_t looked = 0;
-	for (size_t i = 0; !f->no_memory && i < pool.stretches.count && looked < LOOKED_AT; i++) {
-		struct full *full = &pool.stretches.items[i];
-		if (full->end_ns - full->start_ns < LEAST_STALLS * f->options.stall_ns)
+	for (size_t i = 0; !f->no_memory && i < pool.intervals.count && looked < MAX_SCANNED; i++) {
+		struct full_interval *full_interval = &pool.intervals.items[i];
+		if (full_interval->end_ns - full_interval->start_ns < get_least_wait_ns(f, full_interval))
 			continue;
 		looked++;
-		find_victims(&pool, full);
-		if (full->victims > 0 && (full->proved || full->size >= USUAL_SIZE))
-			tell_exhausted(&pool, full);
+		find_victims(&pool, full_interval);
+		if (full_interval->victims > 0 &&
+		    (full_interval->is_proved || full_interval->size >= get_default_size(full_interval)))
+			report_exhausted(&pool, full_interval);
 	}
 	weft_vec_free(&pool.steps);
-	weft_vec_free(&pool.stretches);
+	weft_vec_free(&pool.intervals);
 }

@@ -1,11 +1,11 @@
-/* failure.c: promises that failed and of which nobody took notice.  SPDX-License-Identifier: ISC */
+/* failure.c: finds promises that failed and whose error no code read.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "base/idmap.h"
 
-/* Failures of one sort with one text. */
+/* Failures of one type with one error text. */
 struct group {
 	uint32_t first, count;
 };
@@ -14,16 +14,16 @@ enum notice { NOT_ASKED, UNNOTICED, NOTICED };
 
 struct search {
 	struct weft__finder *f;
-	uint32_t unasked; /* the text WEFT_UNASKED, or WEFT_NONE */
-	uint8_t *noticed; /* by promise: enum notice; NULL: nobody has asked yet */
+	uint32_t unasked; /* number of the text WEFT_UNASKED, or WEFT_NONE */
+	uint8_t *noticed; /* by promise: enum notice; NULL: not computed yet */
 };
 
-/* A promise that only follows another fails right after it, without a word of reading. */
+/* Returns whether the error was passed on: a promise that only follows this one failed right after it, without a read event. */
 static bool is_passed_on(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
-	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
-		uint32_t l = f->ties.in[i];
+	for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {
+		uint32_t l = f->link_index.in[i];
 		if (m->links[l].kind != WEFT_LINK_RESOLVE || m->links[l].time_ns != m->promises[p].end_ns)
 			continue;
 		for (size_t k = l + 1; k < m->link_count && m->links[k].kind == WEFT_LINK_RESOLVE; k++) {
@@ -38,15 +38,15 @@ static bool is_passed_on(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Where the error came from: back over those that failed because they read one that had. */
-static uint32_t origin_of(const struct weft__finder *f, uint32_t p)
+/* Returns the promise from which the error came: walks back over promises that failed because they read one that had failed. */
+static uint32_t find_origin(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
 	for (uint32_t steps = 0; steps < 1000; steps++) {
 		uint32_t before = WEFT_NONE;
-		for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
-			const struct weft_link *link = &m->links[f->ties.out[i]];
-			uint32_t q = f->ties.now[link->to];
+		for (uint32_t i = f->link_index.out_begin[p]; i < f->link_index.out_begin[p + 1]; i++) {
+			const struct weft_link *link = &m->links[f->link_index.out[i]];
+			uint32_t q = f->link_index.final[link->to];
 			if (link->kind == WEFT_LINK_READ && link->time_ns <= m->promises[p].end_ns &&
 			    m->promises[q].end == WEFT_END_FAILED && m->promises[q].failure == m->promises[p].failure)
 				before = q;
@@ -58,8 +58,8 @@ static uint32_t origin_of(const struct weft__finder *f, uint32_t p)
 	return p;
 }
 
-/* Whether a note says that whoever was told of its end did not ask how it ended. */
-static bool is_unasked(const struct search *s, uint32_t p)
+/* Returns whether the trace notes that the callback of a promise did not ask for its result. */
+static bool is_result_unchecked(const struct search *s, uint32_t p)
 {
 	const struct weft_model *m = s->f->model;
 	for (uint32_t l = m->promises[p].labels; s->unasked != WEFT_NONE && l < m->promises[p + 1].labels; l++)
@@ -68,91 +68,92 @@ static bool is_unasked(const struct search *s, uint32_t p)
 	return false;
 }
 
-/* Whether it waits for promises without a look at how they end: weft_promise_ignore_result(), where no hook gets the error. */
-static bool ignores(const struct search *s, uint32_t p)
+/* Returns whether a promise ignores the results that it waits for: weft_promise_ignore_result() without a hook for the error. */
+static bool ignores_result(const struct search *s, uint32_t p)
 {
-	return s->f->sorts.kinds[p] == WEFT_KIND_IGNORE_RESULT && is_unasked(s, p);
+	return s->f->types.kinds[p] == WEFT_KIND_IGNORE_RESULT && is_result_unchecked(s, p);
 }
 
-/* Who does so with the promise; WEFT_NONE: nobody does. */
-static uint32_t who_ignores(const struct search *s, uint32_t p)
+/* Returns the promise that ignores the result of p in this way, or WEFT_NONE. */
+static uint32_t find_ignorer(const struct search *s, uint32_t p)
 {
-	const struct weft_ties *ties = &s->f->ties;
-	for (uint32_t i = ties->in_begin[p]; i < ties->in_begin[p + 1]; i++) {
-		uint32_t from = s->f->model->links[ties->in[i]].from;
-		if (ignores(s, from))
+	const struct weft_link_index *link_index = &s->f->link_index;
+	for (uint32_t i = link_index->in_begin[p]; i < link_index->in_begin[p + 1]; i++) {
+		uint32_t from = s->f->model->links[link_index->in[i]].from;
+		if (ignores_result(s, from))
 			return from;
 	}
 	return WEFT_NONE;
 }
 
-static void tell_failure(const struct search *s, const struct group *group)
+static void report_failure(const struct search *s, const struct group *group)
 {
 	struct weft__finder *f = s->f;
 	const struct weft_model *m = f->model;
-	uint32_t p = group->first, origin = origin_of(f, p);
+	uint32_t p = group->first, origin = find_origin(f, p);
 	const struct weft_promise *promise = &m->promises[p];
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_FAILURE, p, promise->start_ns, promise->end_ns);
 	if (!finding)
 		return;
-	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *text = weft__words_text(f, promise->failure);
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p),
+		   *text = weft__format_text(f, promise->failure);
 	finding->root = origin;
 	finding->weight = finding->count = group->count;
 	if (group->count == 1)
-		finding->title = weft__finding_text(f, "%s%s failed, and nobody took notice of its error: %s", name, at, text);
+		finding->title = weft__finding_text(f, "%s failed, and no code read the error: %s%s", name, text, at);
 	else
-		finding->title = weft__finding_text(f,
-		    "%s%s and %" PRIu32 " more of its sort failed, and nobody took notice of their error: %s", name, at,
-		    group->count - 1, text);
-	bool unasked = is_unasked(s, p);
-	uint32_t by = who_ignores(s, p);
-	if (by != WEFT_NONE) /* the program says that it is meant to be */
+		finding->title = weft__finding_text(
+		    f, "%s and %" PRIu32 " more failed, and no code read the error: %s%s", name, group->count - 1, text, at);
+	bool unasked = is_result_unchecked(s, p);
+	uint32_t by = find_ignorer(s, p);
+	if (by != WEFT_NONE) /* the program ignores the result on purpose */
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-	finding->next =
-	    by != WEFT_NONE ? weft__finding_text(f,
-				  "set a hook for such errors (weft_promise_set_async_hook()), or handle them with "
-				  "weft_promise_dont_wait()%s",
-				  weft__words_at(f, by))
-	    : unasked ? weft__finding_text(f, "ask for its result where it is told that it has ended, and handle the error%s", at)
-		      : weft__finding_text(f, "wait for it where it is created, or handle its error there%s", at);
-	weft__words_creation(f, p);
+	finding->next = by != WEFT_NONE ? weft__finding_text(f,
+					      "set a hook with weft_promise_set_async_hook(), or handle the error with "
+					      "weft_promise_dont_wait()%s",
+					      weft__format_site_suffix(f, by))
+			: unasked       ? weft__finding_text(f, "ask for the result in the callback, and handle the error%s", at)
+				  : weft__finding_text(f, "wait for it where it is created, or handle its error there%s", at);
+	weft__evidence_add_creation(f, p);
 	if (origin != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[origin].end_ns, origin,
-		    "%s%s is the first to fail with that error", weft__words_name(f, origin), weft__words_at(f, origin));
+		    "%s%s is the first to fail with that error", weft__format_promise(f, origin),
+		    weft__format_site_suffix(f, origin));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p,
 	    by != WEFT_NONE ? "%s fails; its result is ignored, and no hook gets the error"
-	    : unasked       ? "%s fails; who is told of that does not ask how it ended"
-			    : "%s fails; nobody awaited it before, and nobody reads it after that",
+	    : unasked       ? "%s fails; its callback does not ask for the result"
+			    : "%s fails; no promise awaited it before, and none reads it afterwards",
 	    name);
 }
 
-/* Which of those that failed somebody awaited or read. */
+/* Finds the failed promises that another promise awaited or read. */
 static bool find_noticed(struct search *s)
 {
 	struct weft__finder *f = s->f;
 	const struct weft_model *m = f->model;
 	s->noticed = weft__finding_alloc(f, m->promise_count, sizeof *s->noticed);
-	for (size_t i = 0; s->noticed && i < f->ties.failed.count; i++)
-		s->noticed[f->ties.failed.items[i]] = UNNOTICED;
-	for (size_t l = 0; s->noticed && l < m->link_count && weft__finding_goes_on(f, l, m->link_count); l++)
-		if (s->noticed[f->ties.now[m->links[l].to]] == UNNOTICED &&
-		    (m->links[l].kind == WEFT_LINK_READ || m->links[l].kind == WEFT_LINK_AWAIT) && !ignores(s, m->links[l].from))
-			s->noticed[f->ties.now[m->links[l].to]] = NOTICED;
+	for (size_t i = 0; s->noticed && i < f->link_index.failed.count; i++)
+		s->noticed[f->link_index.failed.items[i]] = UNNOTICED;
+	for (size_t l = 0; s->noticed && l < m->link_count && weft__finding_may_continue(f, l, m->link_count); l++)
+		if (s->noticed[f->link_index.final[m->links[l].to]] == UNNOTICED &&
+		    (m->links[l].kind == WEFT_LINK_READ || m->links[l].kind == WEFT_LINK_AWAIT) &&
+		    !ignores_result(s, m->links[l].from))
+			s->noticed[f->link_index.final[m->links[l].to]] = NOTICED;
 	return s->noticed;
 }
 
-/* Whether the program did anything after its end: then who wanted to read it had the time to. */
-static bool went_on(const struct weft__finder *f, uint32_t p)
+/* Returns whether the program continued after the end of p, so that a reader of its result had time to run. */
+static bool has_continued(const struct weft__finder *f, uint32_t p)
 {
-	const struct weft__lacks *of = weft__lacks_of(f->lacks, f->model, p);
-	return !of->cut || f->slept_ns[of - f->lacks] >= f->model->promises[p].end_ns;
+	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, p);
+	return !of->end_missing || f->slept_ns[of - f->completeness] >= f->model->promises[p].end_ns;
 }
 
 static bool is_failure(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	return p != WEFT_SYSTEM && !f->told[p] && weft__lacks_nothing_of(f->lacks, f->model, p) &&
-	       !weft_model_was_cancelled(f->model, promise) && went_on(f, p);
+	return p != WEFT_SYSTEM && !f->reported[p] && weft__has_complete_history(f->completeness, f->model, p) &&
+	       !weft_model_was_cancelled(f->model, promise) && has_continued(f, p);
 }
 
 void weft__find_failure(struct weft__finder *f)
@@ -161,12 +162,12 @@ void weft__find_failure(struct weft__finder *f)
 	struct weft_idmap numbers = {0};
 	WEFT_VEC(struct group) groups = {0};
 	struct search s = {f, weft_model_find_text(m, (struct weft_str){WEFT_UNASKED, strlen(WEFT_UNASKED)}), NULL};
-	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++) {
-		uint32_t p = f->ties.failed.items[i];
-		if (!is_failure(f, p) || (!s.noticed && !find_noticed(&s)) || (s.noticed[p] == NOTICED && !is_unasked(&s, p)) ||
-		    is_passed_on(f, p))
+	for (size_t i = 0; i < f->link_index.failed.count && weft__finding_may_continue(f, i, f->link_index.failed.count); i++) {
+		uint32_t p = f->link_index.failed.items[i];
+		if (!is_failure(f, p) || (!s.noticed && !find_noticed(&s)) ||
+		    (s.noticed[p] == NOTICED && !is_result_unchecked(&s, p)) || is_passed_on(f, p))
 			continue;
-		int64_t key = (int64_t)((uint64_t)f->sorts.of[p] << 32 | m->promises[p].failure);
+		int64_t key = (int64_t)((uint64_t)f->types.of[p] << 32 | m->promises[p].failure);
 		uint32_t number = weft_idmap_get(&numbers, key);
 		if (number == WEFT_IDMAP_NONE) {
 			struct group *added = weft_vec_push(&groups);
@@ -180,7 +181,7 @@ void weft__find_failure(struct weft__finder *f)
 		groups.items[number].count++;
 	}
 	for (size_t i = 0; !f->no_memory && i < groups.count; i++)
-		tell_failure(&s, &groups.items[i]);
+		report_failure(&s, &groups.items[i]);
 	weft_vec_free(&groups);
 	weft_idmap_finish(&numbers);
 	free(s.noticed);

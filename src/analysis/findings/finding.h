@@ -1,45 +1,53 @@
-/* finding.h: what checks share: what is known of the model, how a finding is told.
+/* finding.h: state and helpers that the checks share.
  *
- * A check is a file of this folder.  It asks what is known, of which it computes as little as it can itself, and puts what it
- * finds into words; here is all English of findings.  SPDX-License-Identifier: ISC */
+ * Each check is one file of this folder.  A check reads the indexes of the finder and writes findings.  All English text of
+ * findings is in this folder.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_FINDINGS_FINDING_H
 #define WEFT_ANALYSIS_FINDINGS_FINDING_H
 
-#include "analysis/chains.h"
-#include "analysis/delays.h"
-#include "analysis/explain.h"
-#include "analysis/lacks.h"
-#include "analysis/sorts.h"
-#include "analysis/steal.h"
-#include "analysis/waiting.h"
+#include "analysis/findings/explain.h"
+#include "analysis/findings/root_causes.h"
+#include "analysis/index/completeness.h"
+#include "analysis/index/delays.h"
+#include "analysis/index/promise_types.h"
+#include "analysis/index/steal.h"
+#include "analysis/index/wait_graph.h"
 
-/* How many findings of each kind are looked at, how many are told when those that are alike are one, and how many lines of a
- * list. */
-#define WEFT__FINDINGS_GATHERED 200
-#define WEFT__FINDINGS_KEPT 50
-#define WEFT__LINES_KEPT 8
+/* Limits: findings gathered of each kind, findings reported of each kind after merging, lines of a list. */
+#define WEFT__MAX_FINDINGS_GATHERED 200
+#define WEFT__MAX_FINDINGS_REPORTED 50
+#define WEFT__MAX_LINES 8
 
-/* Of what is there for long, and does many things one after the other. */
+/* Length up to which a title has the function of its place. */
+#define WEFT__MAX_TITLE_BYTES 120
+
+/* Traits of promises that last long and do many things one after the other. */
 #define WEFT__TRAITS_LASTING (WEFT_TRAIT_ENDLESS | WEFT_TRAIT_CONNECTION | WEFT_TRAIT_THREAD | WEFT_TRAIT_LOOP)
 
-/* Somebody has it, or one of it, and others wait for that. */
+/* Traits of promises that other promises hold, and that waiters need. */
 #define WEFT__TRAITS_HELD (WEFT_TRAIT_LOCK | WEFT_TRAIT_POOL)
 
-/* What a check needs: a column of WEFT_FINDINGS. */
+/* Bits of the `needs` column of WEFT_FINDINGS. */
 enum weft__need {
-	WEFT__NEED_WAITING = 1,   /* finder.waiting */
-	WEFT__NEED_CHAINS = 2,    /* finder.chains, waiting */
-	WEFT__NEED_SORTS = 4,     /* finder.sorts */
-	WEFT__NEED_DELAYS = 8,    /* finder.delays */
-	WEFT__NEED_ALL = 16,      /* no event is missing in the middle of the trace; otherwise the check is left out */
-	WEFT__NEED_ROOTS = 32,    /* finder.told: it leaves out what checks above it told of, and says what it tells of itself */
-	WEFT__NEED_QUESTION = 64, /* finder.asked: it answers a question, and is left out where there is none */
-	/* What it tells of was seen, begin and end: where events are missing at other times, it holds.  If nobody knows when they
-	 * are, the check is left out. */
-	WEFT__NEED_SEEN = 128
+	WEFT__NEED_WAIT_GRAPH = 1,  /* finder.wait_graph */
+	WEFT__NEED_ROOT_CAUSES = 2, /* finder.root_causes and finder.wait_graph */
+	WEFT__NEED_TYPES = 4,       /* finder.types */
+	WEFT__NEED_DELAYS = 8,      /* finder.delays */
+	WEFT__NEED_COMPLETE = 16,   /* no event is missing in the middle of the trace; otherwise the check is skipped */
+	WEFT__NEED_UNREPORTED =
+	    32, /* finder.reported: the check skips promises that earlier checks reported, and marks those that it reports */
+	WEFT__NEED_QUESTION = 64, /* finder.asked_promise: the check answers a question; without a question it is skipped */
+	/* The check reports intervals that were recorded from start to end, so events missing at other times do not matter.
+	 * If the position of missing events is unknown, the check is skipped. */
+	WEFT__NEED_OBSERVED = 128
 };
 
-/* Where texts stand: blocks that never move. */
+/* Finding `covered` is left out if finding `by`, or what covers that one, is printed: `printed`, set at the end. */
+struct weft__cover {
+	size_t covered, by, printed;
+};
+
+/* Memory for texts: blocks that never move. */
 struct weft__text_block {
 	struct weft__text_block *before;
 	size_t used, size;
@@ -49,192 +57,216 @@ struct weft__text_block {
 struct weft__finder {
 	const struct weft_model *model;
 	struct weft_explain_options options;
-	uint32_t asked; /* the promise that a question is about, or WEFT_NONE */
-	/* What is known. */
-	struct weft__lacks *lacks; /* by part; behind them what all lack */
-	struct weft_ties ties;
-	struct weft__waiting waiting;
-	struct weft__chains chains;
-	struct weft__sorts sorts;
-	uint32_t *shape_of;        /* by sort: weft__finding_shapes() */
-	int64_t *shape_longest_ns; /* by shape, when these are known: how long the slowest took */
+	uint32_t asked_promise; /* the promise that a question is about, or WEFT_NONE */
+	/* Indexes of the model. */
+	struct weft__completeness *completeness; /* by part; the last entry is for all parts together */
+	struct weft_link_index link_index;
+	struct weft__wait_graph wait_graph;
+	struct weft__root_causes root_causes;
+	struct weft__promise_types types;
+	uint32_t *pattern_of;        /* by type: weft__finding_patterns() */
+	int64_t *pattern_longest_ns; /* by pattern, set by weft__finding_patterns(): duration of the slowest promise */
 	struct weft__delays delays;
-	bool *at_rest;     /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
-	int64_t *slept_ns; /* by part: when an OS thread of it last fell asleep; INT64_MIN: never */
-	uint32_t *sleeps, *sleeps_begin; /* for hangs: model.sleeps by OS thread, and by stream where its own begin */
-	uint32_t *heir_of;               /* by promise: the label of what became it, or WEFT_NONE */
-	bool *told; /* by promise: a finding tells of what waits for it; NULL: one promise alone is asked about */
-	/* What was found. */
-	WEFT_VEC(struct weft_finding) findings; /* .evidence is unset, .evidence_count counts */
+	bool *idle_at_end; /* by stream: no promise ran at the end, because the thread slept or its loop had returned */
+	int64_t *slept_ns; /* by part: when a thread of it last fell asleep; INT64_MIN: never */
+	uint32_t *sleeps, *sleeps_begin; /* for hangs: indexes of model.sleeps grouped by stream, and the start of each group */
+	uint32_t *inherited_label;       /* by promise: the label of a promise that became it, or WEFT_NONE */
+	bool *reported; /* by promise: a finding reports what waits for it; NULL: the question is about one promise */
+	/* Findings so far. */
+	WEFT_VEC(struct weft_finding) findings; /* .evidence is unset; .evidence_count counts */
 	WEFT_VEC(struct weft_evidence) evidence;
+	WEFT_VEC(struct weft__cover) covers;
 	struct weft__text_block *texts;
 	const char *doubt;
-	const struct weft_turn *turn; /* the last one that begun has told of it: two checks may ask for that */
+	const struct weft_request *request; /* the request in the evidence of the newest finding: it is added only once */
 	size_t counts[WEFT_FINDING_KINDS], left_out;
 	bool no_memory;
-	struct weft__watch watch;
+	struct weft__cancel_token cancel;
 };
 
-/* Checks: weft__find_cycle() and so on, one for each line of WEFT_FINDINGS; what fails is noted in the finder. */
+/* Checks: weft__find_cycle() etc., one for each line of WEFT_FINDINGS.  Errors are noted in the finder. */
 #define WEFT__FIND(NAME, name, severity, needs, text) void weft__find_##name(struct weft__finder *f);
 WEFT_FINDINGS(WEFT__FIND)
 #undef WEFT__FIND
 
-/* ---- findings.c: telling ---- */
+/* ---- findings.c: writing findings ---- */
 
-/* Begins a finding; evidence and texts that come next are its own.  NULL: there are enough of its kind, or no memory; then there
- * is nothing to tell. */
+/* Begins a finding; evidence added later belongs to it.  Returns NULL if there are enough findings of the kind, or on lack of
+ * memory; the caller then reports nothing. */
 struct weft_finding *weft__finding_begin(
     struct weft__finder *f, enum weft_finding_kind kind, uint32_t promise, int64_t start_ns, int64_t end_ns);
 
-/* The last one that began is not certain, for that reason. */
+/* Marks the newest finding as uncertain.  `why` is one clause; the first reason is kept. */
 void weft__finding_doubt(struct weft__finder *f, const char *why);
 
-/* Likewise, if events are missing in the part that a promise is of, or, with `is_open`, its program did not end it; whether so.
- */
+/* Marks the newest finding as uncertain if events are missing in the part of a promise or, with `is_open`, if the program did not
+ * end that part, unless the promise was silent long before the process is known to have died.  Returns whether it did. */
 bool weft__finding_doubt_part(struct weft__finder *f, uint32_t promise, bool is_open);
 
-/* A text that lives as long as the findings; "" when out of memory, which is noted. */
+/* Formats a text that lives as long as the findings; returns "" on lack of memory, which is noted. */
 __attribute__((format(printf, 2, 3))) const char *weft__finding_text(struct weft__finder *f, const char *format, ...);
 
-/* Adds a line of evidence to the last one that began. */
+/* Adds a line of evidence to the newest finding. */
 __attribute__((format(printf, 5, 6))) void weft__finding_evidence(
     struct weft__finder *f, enum weft_evidence_role role, int64_t time_ns, uint32_t promise, const char *format, ...);
 
-/* Zeroed memory for `count` items; NULL when there is none, which is noted. */
+/* Returns zeroed memory for `count` items that the caller frees; NULL on lack of memory, which is noted. */
 void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_bytes);
 
-/* By sort: the first of those whose labels have its shape (shapes.h), found when a check first asks.  NULL: no memory, which is
- * noted, or called off.  Needs sorts. */
-const uint32_t *weft__finding_shapes(struct weft__finder *f);
+/* Returns, by type, the first type whose labels have the same pattern (label_patterns.h); computed at the first call.  NULL: lack
+ * of memory, which is noted, or cancelled.  Needs types. */
+const uint32_t *weft__finding_patterns(struct weft__finder *f);
 
-/* When p ran, or did something to another, for the last time; its creation if it never did. */
-int64_t weft__finding_last_deed(const struct weft__finder *f, uint32_t p);
+/* Returns when p last ran or acted on another promise; its creation if it never did. */
+int64_t weft__finding_last_action_ns(const struct weft__finder *f, uint32_t p);
 
-/* Whether a loop over the model is to go on, in turn `done` of `all`. */
-static inline bool weft__finding_goes_on(struct weft__finder *f, size_t done, size_t all)
+/* Returns whether a loop over the model may continue, at iteration `done` of `all`. */
+static inline bool weft__finding_may_continue(struct weft__finder *f, size_t done, size_t all)
 {
-	return !f->no_memory && weft__watch_goes_on(&f->watch, done, all);
+	return !f->no_memory && weft__cancel_token_may_continue(&f->cancel, done, all);
 }
 
-/* Ends what is known, for a finder that is to look at another model. */
-void weft__finding_forget(struct weft__finder *f);
+/* Frees the indexes, so that the finder can read another model. */
+void weft__finder_reset(struct weft__finder *f);
 
-/* Gathers, sorts and hands over what was found, and ends the finder in any case.  WEFT_ENOMEM, WEFT_ECANCELLED. */
-int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err);
+/* Sorts the findings and passes them to *out.  Frees the finder in any case.  Errors: WEFT_ENOMEM, WEFT_ECANCELLED. */
+int weft__findings_finish(struct weft__finder *f, struct weft_findings **out, struct weft_error *err);
+
+/* ---- cover.c ---- */
+
+/* Leaves a finding out, by its number in f->findings, if another is printed that explains it.  That one then names its promise in
+ * a line of evidence. */
+void weft__finding_cover(struct weft__finder *f, size_t covered, size_t by);
+bool weft__finding_is_covered(const struct weft__finder *f, size_t finding);
+
+/* Drops the covered findings.  The findings must have their evidence, and lose it. */
+void weft__covers_apply(struct weft__finder *f);
 
 /* ---- join.c ---- */
 
-/* Makes one of those that tell of one sort, cause and site, the first of them, if their kind tells of what is over; of those
- * that are sorted already, each with its evidence. */
-void weft__findings_join(struct weft__finder *f);
+/* Merges findings of one type, cause and site into the first of them, unless their check groups them itself.  The findings must
+ * be sorted, and each must have its evidence.  Also shortens the places in titles. */
+void weft__findings_merge(struct weft__finder *f);
 
-/* ---- missing.c: where events are missing ---- */
+/* ---- missing_events.c ---- */
 
-/* Leaves out what does not hold of what was found: the first `count` in weft_model.whole, the others in the model, from the first
- * missing event on.  `needs` says what the check of a kind needs. */
-void weft__missing_settle(struct weft__finder *f, size_t count, unsigned (*needs)(enum weft_finding_kind kind));
+/* Drops findings that missing events could change.  The first `count` findings are about weft_model.whole, the others about the
+ * model from the first missing event on.  `needs` returns the needs of the check of a kind. */
+void weft__missing_events_filter(struct weft__finder *f, size_t count, unsigned (*needs)(enum weft_finding_kind kind));
 
 /* ---- unread.c ---- */
 
-/* Tells of a hang whose root is a connection that another process waits for, and that has not read what came; false: it is none.
- */
-bool weft__unread_tell(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Reports a hang whose root is a connection that another process waits for and that has not read its data.  Returns false if the
+ * hang is no such one. */
+bool weft__unread_report(struct weft__finder *f, struct weft_finding *finding, const char *what);
 
-/* ---- words.c: what sentences are made of; texts live as long as the findings ---- */
+/* ---- format.c: parts of sentences; texts live as long as the findings ---- */
 
-/* task 14 "ARP response"; without a label of its own, what became it lends its own, and a join of others tells of them:
- * join 52 of "transfer A to B" and others */
-const char *weft__words_name(struct weft__finder *f, uint32_t promise);
-/* arp.c:12 in await_response; "" if it is not known */
-const char *weft__words_place(struct weft__finder *f, uint32_t promise);
-/* The same in brackets, after a space: task 14 (arp.c:12 in await_response) */
-const char *weft__words_at(struct weft__finder *f, uint32_t promise);
-/* " in node@b": of a trace of several hosts; else empty. */
-const char *weft__words_where(struct weft__finder *f, uint32_t promise);
-/* timer 14 "sleep" (srv.c:12) in node@b: of a trace of several processes, also of one host. */
-const char *weft__words_there(struct weft__finder *f, uint32_t promise);
-/* ", node@b,": who has the other end of a connection; "" if its trace is not here. */
-const char *weft__words_peer(struct weft__finder *f, uint32_t connection);
-/* That end, as weft__words_there(), or "the other end of connection 3". */
-const char *weft__words_other_end(struct weft__finder *f, uint32_t connection);
-/* What promises of a sort have in common: "ARP response", bind at arp.c:12 */
-const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
-/* The same of several sorts whose labels have one shape: "client *" */
-const char *weft__words_group(struct weft__finder *f, uint32_t promise, bool is_one_sort);
+/* task 14 "ARP response".  A promise without a label has the label of a promise that became it.  A join has the labels of its
+ * inputs: join 52 of "transfer A to B" and others. */
+const char *weft__format_promise(struct weft__finder *f, uint32_t promise);
+/* task 14: without its label */
+const char *weft__format_promise_id(struct weft__finder *f, uint32_t promise);
+/* arp.c:12 in await_response; "" if the site is unknown. */
+const char *weft__format_site(struct weft__finder *f, uint32_t promise);
+/* " (arp.c:12 in await_response)"; "" if the site is unknown.  weft__format_title() shortens it at the end of a title. */
+const char *weft__format_site_suffix(struct weft__finder *f, uint32_t promise);
+/* " in node@b" if the trace has several hosts, otherwise "". */
+const char *weft__format_host_suffix(struct weft__finder *f, uint32_t promise);
+/* timer 14 "sleep" (srv.c:12) in node@b, for traces of several processes, also on one host. */
+const char *weft__format_promise_in_process(struct weft__finder *f, uint32_t promise);
+/* ", node@b,": the process at the other end of a connection; "" if its trace is missing. */
+const char *weft__format_peer_process(struct weft__finder *f, uint32_t connection);
+/* The other end, as weft__format_promise_in_process(), or "the other end of connection 3". */
+const char *weft__format_other_end(struct weft__finder *f, uint32_t connection);
+/* The common part of promises of a type: "ARP response", or bind at arp.c:12. */
+const char *weft__format_type(struct weft__finder *f, uint32_t promise);
+/* The common pattern of a group of types: "client *"; with `is_one_type`, as weft__format_type(). */
+const char *weft__format_type_group(struct weft__finder *f, uint32_t promise, bool is_one_type);
+/* A title as users see it: with the number of similar findings, and the place at its end without directories.  The place also
+ * loses its function where the title would be too long. */
+const char *weft__format_title(struct weft__finder *f, const char *title, size_t similar);
 /* 20.1 ms */
-const char *weft__words_span(struct weft__finder *f, int64_t ns);
-/* 2.9 ms to 3.1 ms, or one of them where both are alike. */
-const char *weft__words_range(struct weft__finder *f, int64_t low_ns, int64_t high_ns);
+const char *weft__format_duration(struct weft__finder *f, int64_t ns);
+/* 2.9 ms to 3.1 ms; one duration if both look the same. */
+const char *weft__format_duration_range(struct weft__finder *f, int64_t low_ns, int64_t high_ns);
 /* A text of the trace. */
-const char *weft__words_text(struct weft__finder *f, uint32_t text);
+const char *weft__format_text(struct weft__finder *f, uint32_t text);
 /* Any other text, without control characters. */
-const char *weft__words_clean(struct weft__finder *f, struct weft_str text);
-/* "s", unless it is one. */
-const char *weft__words_s(size_t count);
-/* "  waits for", or, of a lock, "  is held by". */
-const char *weft__words_waits(const struct weft__finder *f, uint32_t promise);
+const char *weft__format_sanitized(struct weft__finder *f, struct weft_str text);
+/* "s" unless count is 1. */
+const char *weft__format_plural_s(size_t count);
+/* "  waits for"; for a lock "  is held by". */
+const char *weft__format_wait_verb(const struct weft__finder *f, uint32_t promise);
 
-/* Lines of evidence that several findings have. */
-void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char *then);
-void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size_t count, const char *what);
-void weft__words_creation(struct weft__finder *f, uint32_t promise);
-void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts */
-void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn);
-/* What to look at where the other end of a connection is late. */
-const char *weft__words_next_late(struct weft__finder *f, uint32_t connection);
-/* An OS thread, as the kernel calls it: "cc1" (4711). */
-const char *weft__words_tid(struct weft__finder *f, uint32_t tid);
-/* What was taken from the processors of a promise's machine, a guest, in that time; false: nothing, or little of it. */
-bool weft__words_steal_of(struct weft__finder *f, uint32_t promise, int64_t from_ns, int64_t to_ns, struct weft_steal *out);
-void weft__words_steal(struct weft__finder *f, const struct weft_steal *steal);
+/* Lines of evidence that several checks use. */
+void weft__evidence_add_chain_link(struct weft__finder *f, uint32_t promise, const char *then);
+void weft__evidence_add_more(struct weft__finder *f, enum weft_evidence_role role, size_t count, const char *what);
+void weft__evidence_add_creation(struct weft__finder *f, uint32_t promise);
+void weft__evidence_add_peers(struct weft__finder *f, uint32_t promise); /* needs types */
+void weft__evidence_add_request(struct weft__finder *f, const struct weft_request *request);
+/* Advice for a connection whose other end is late. */
+const char *weft__format_late_advice(struct weft__finder *f, uint32_t connection);
+/* A thread by its name in the kernel: "cc1" (4711). */
+const char *weft__format_os_thread(struct weft__finder *f, uint32_t tid);
+/* Measures the time that the host took from the CPUs of a promise's machine, a guest.  Returns false if it is a small part of the
+ * interval. */
+bool weft__finding_measure_steal(
+    struct weft__finder *f, uint32_t promise, int64_t from_ns, int64_t to_ns, struct weft_steal *out);
+void weft__evidence_add_steal(struct weft__finder *f, const struct weft_steal *steal);
 
-/* ---- What more than one check tells ---- */
+/* ---- Reports that several checks share ---- */
 
-/* Where the time of a promise that has ended went: evidence, steps and the end of the title.  `path`: its critical path, which
- * loses its steps to the finding; NULL: it is computed.  Needs sorts. */
+/* Reports where the time of an ended promise went: evidence, steps and the end of the title.  `path` is its critical path, which
+ * loses its steps to the finding; NULL: it is computed.  Needs types. */
 struct weft_path;
-void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path *path);
+void weft__slow_report_times(struct weft__finder *f, uint32_t promise, struct weft_path *path);
 
-/* By part: who ran until its last event, the one that began last, or WEFT_NONE, and how many others did; `others` is zeroed. */
-void weft__crash_last(struct weft__finder *f, uint32_t *last, size_t *others);
-/* From the promise down to its root, or to the first that is in a circle; the middle of a long chain is left out. */
-void weft__hang_chain(struct weft__finder *f, uint32_t promise);
-/* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
-void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
-/* Connections whose peer answered late; notes each turn that is told of.  Needs sorts. */
-void weft__late_find(struct weft__finder *f, bool *is_late);
-/* Hangs of OS threads. */
-void weft__asleep_find(struct weft__finder *f);
-/* Of an OS thread that somebody asks for, and that nobody is to blame for: since when it sleeps, and what for.  False: it is
- * none. Linear in all sleeps. */
-bool weft__asleep_tell(struct weft__finder *f, struct weft_finding *finding, const char *what);
-/* OS threads that sleep with a lock. */
-void weft__held_find(struct weft__finder *f);
-/* An OS thread that waits for a condition since after its last signal, the link of that number. */
+/* Finds, by part, the promise that ran until the last event and started to run last (or WEFT_NONE), and the number of other such
+ * promises; `others` is zeroed. */
+void weft__crash_find_last_running(struct weft__finder *f, uint32_t *last, size_t *others);
+/* Adds the chain from a promise to its root, or to the first promise in a cycle.  The middle of a long chain is left out. */
+void weft__hang_add_chain(struct weft__finder *f, uint32_t promise);
+/* Writes title, evidence and doubt of a chain that ends at finding->root; `what` is the start of the title, without a place. */
+void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Finds connections whose peer answered late; sets is_late for each reported request.  Needs types. */
+void weft__slow_peer_find(struct weft__finder *f, bool *is_late);
+/* Finds callbacks that never returned from a call.  Needs delays and root causes. */
+void weft__hang_call_find(struct weft__finder *f);
+/* Returns whether the stall is reported although no promise is known to be late. */
+bool weft__stall_is_told(const struct weft__finder *f, const struct weft__stall *s);
+/* Finds hangs of threads. */
+void weft__hang_thread_find(struct weft__finder *f);
+/* Answers a question about a thread that hangs through no fault: since when it sleeps, and what it waits for.  Returns false if
+ * the promise is no thread.  Linear in the number of sleeps. */
+bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Finds threads that sleep while they hold a lock. */
+void weft__lock_held_find(struct weft__finder *f);
+/* A thread that has waited for a condition since after the condition's last signal, a link number. */
 struct weft__late_waiter {
 	uint32_t thread, condition, signal;
 	int64_t since_ns;
 };
 
-/* Whether the root is work that never ran, and all OS threads that ran others of its sort sleep at a condition that was signalled
- * when the work was there, and before they waited.  Needs sorts. */
-bool weft__worker_find(const struct weft__finder *f, uint32_t root, struct weft__late_waiter *late);
-void weft__worker_tell(
+/* Returns whether the root is work that never ran, and all threads that ran others of its type missed its signal: each sleeps at
+ * a condition that was signalled when the work existed, before the thread waited.  Needs types. */
+bool weft__hang_pool_find(const struct weft__finder *f, uint32_t root, struct weft__late_waiter *late);
+void weft__hang_pool_report(
     struct weft__finder *f, struct weft_finding *finding, const char *what, const struct weft__late_waiter *late);
 
-/* Who ended the last other of the root's sort, if that waits itself, and not for the root; else WEFT_NONE.  Needs sorts. */
-uint32_t weft__worker_stuck(const struct weft__finder *f, uint32_t root);
-void weft__worker_tell_stuck(struct weft__finder *f, struct weft_finding *finding, const char *what, uint32_t by);
-/* Evidence: who has got that semaphore. */
-void weft__worker_tell_tokens(struct weft__finder *f, uint32_t semaphore);
+/* Returns the promise that resolved the last other of the root's type, if it waits itself, and not for the root; else WEFT_NONE.
+ * Needs types. */
+uint32_t weft__hang_pool_find_stuck(const struct weft__finder *f, uint32_t root);
+void weft__hang_pool_report_stuck(struct weft__finder *f, struct weft_finding *finding, const char *what, uint32_t by);
+/* Adds evidence: the promises that got a semaphore. */
+void weft__hang_pool_report_tokens(struct weft__finder *f, uint32_t semaphore);
 
-/* The circle whose first member that is, and those that should resolve and are blocked by it: a deadlock where there are locks in
- * it. */
-void weft__cycle_tell(struct weft__finder *f, uint32_t first);
-/* Tells of each circle in which there is a lock, or of each of the others. */
+/* Reports the cycle that starts at a promise, and the blocked promises that should resolve.  It is a deadlock if the cycle has
+ * locks. */
+void weft__cycle_report(struct weft__finder *f, uint32_t first);
+/* Reports each cycle with a lock, or each cycle without one. */
 void weft__cycle_find(struct weft__finder *f, bool with_lock);
-/* Title, evidence and advice of a circle of that length in which `lock` is. */
-void weft__deadlock_words(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t length);
+/* Writes title, evidence and advice of a cycle of that length that contains `lock`. */
+void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t length);
 
 #endif

@@ -1,15 +1,15 @@
-/* findings.c: findings, from the first word to the last free.  SPDX-License-Identifier: ISC */
+/* findings.c: collects, sorts and frees findings.  SPDX-License-Identifier: ISC */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/shapes.h"
+#include "analysis/index/label_patterns.h"
 #include "base/duration.h"
 #include "base/sort.h"
 #include "base/utf8.h"
 
-#define LINE_BYTES 1024 /* a text is cut there */
+#define MAX_TEXT_BYTES 1024 /* longer texts are cut */
 
 struct weft_findings_private {
 	struct weft__text_block *texts;
@@ -24,7 +24,7 @@ static const enum weft_severity severities[] = {
 
 /* ---- Texts ---- */
 
-static const char *keep(struct weft__finder *f, const char *line, size_t len)
+static const char *store_text(struct weft__finder *f, const char *line, size_t len)
 {
 	struct weft__text_block *block = f->texts;
 	if (!block || block->size - block->used <= len) {
@@ -46,12 +46,12 @@ static const char *keep(struct weft__finder *f, const char *line, size_t len)
 
 __attribute__((format(printf, 2, 0))) static const char *write_text(struct weft__finder *f, const char *format, va_list args)
 {
-	char line[LINE_BYTES], clean[LINE_BYTES];
+	char line[MAX_TEXT_BYTES], clean[MAX_TEXT_BYTES];
 	int length = vsnprintf(line, sizeof line, format, args);
-	uint32_t len = length < 0 ? 0 : length < LINE_BYTES ? (uint32_t)length : LINE_BYTES - 1;
-	/* What was cut may end in the middle of a character. */
+	uint32_t len = length < 0 ? 0 : length < MAX_TEXT_BYTES ? (uint32_t)length : MAX_TEXT_BYTES - 1;
+	/* A cut text may end in the middle of a character. */
 	weft_utf8_copy(clean, sizeof clean, (struct weft_str){line, len});
-	return keep(f, clean, strlen(clean));
+	return store_text(f, clean, strlen(clean));
 }
 
 const char *weft__finding_text(struct weft__finder *f, const char *format, ...)
@@ -72,12 +72,12 @@ static void free_texts(struct weft__text_block *block)
 	}
 }
 
-/* ---- Telling ---- */
+/* ---- Writing findings ---- */
 
 struct weft_finding *weft__finding_begin(
     struct weft__finder *f, enum weft_finding_kind kind, uint32_t promise, int64_t start_ns, int64_t end_ns)
 {
-	if (f->counts[kind]++ >= WEFT__FINDINGS_GATHERED) {
+	if (f->counts[kind]++ >= WEFT__MAX_FINDINGS_GATHERED) {
 		f->left_out++;
 		return NULL;
 	}
@@ -86,7 +86,7 @@ struct weft_finding *weft__finding_begin(
 		f->no_memory = true;
 		return NULL;
 	}
-	f->turn = NULL;
+	f->request = NULL;
 	*finding = (struct weft_finding){
 	    .kind = kind,
 	    .severity = severities[kind],
@@ -110,12 +110,24 @@ void weft__finding_doubt(struct weft__finder *f, const char *why)
 		finding->doubt = why;
 }
 
+/* Returns whether the process is known to have lived on for long after the promise last did anything: an end that is missing then
+ * leaves nothing open. */
+static bool was_silent(const struct weft__finder *f, uint32_t p, bool has_died)
+{
+	enum { SILENT_STALLS = 100 };
+	const struct weft_trace_info *info = f->model->trace;
+	const bool is_end_known = has_died || (!info->part_count && info->until_ns > 0);
+	return is_end_known && !f->model->is_whole &&
+	       weft_model_until(f->model, p) - weft__finding_last_action_ns(f, p) >= SILENT_STALLS * f->options.stall_ns;
+}
+
 bool weft__finding_doubt_part(struct weft__finder *f, uint32_t promise, bool is_open)
 {
-	const struct weft__lacks *lacks = weft__lacks_of(f->lacks, f->model, promise);
-	const bool is_doubtful = lacks->lost || (is_open && lacks->cut);
+	const struct weft__completeness *completeness = weft__completeness_of(f->completeness, f->model, promise);
+	const bool is_doubtful =
+	    completeness->lost || (is_open && completeness->end_missing && !was_silent(f, promise, completeness->died));
 	if (is_doubtful)
-		weft__finding_doubt(f, weft__lacks_text(lacks));
+		weft__finding_doubt(f, weft__completeness_text(completeness));
 	return is_doubtful;
 }
 
@@ -141,58 +153,61 @@ void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_byte
 	return memory;
 }
 
-int64_t weft__finding_last_deed(const struct weft__finder *f, uint32_t p)
+int64_t weft__finding_last_action_ns(const struct weft__finder *f, uint32_t p)
 {
-	enum { LOOKED_AT = 16 };
+	enum { MAX_SCANNED = 16 };
 	const struct weft_model *m = f->model;
-	const bool is_told_again = weft__lacks_only_past_of(f->lacks, m, p);
-	const uint32_t run = weft_run_before(m, p, INT64_MAX), begin = f->ties.out_begin[p], end = f->ties.out_begin[p + 1];
-	int64_t deed_ns = run == WEFT_NONE ? m->promises[p].start_ns : m->runs[run].end_ns;
-	for (uint32_t i = end; i > begin && end - i < LOOKED_AT; i--) {
-		const struct weft_link *link = &m->links[f->ties.out[i - 1]];
-		/* A state dump says who waits for whom, not since when. */
-		const bool is_dumped = is_told_again && link->kind == WEFT_LINK_AWAIT;
-		deed_ns = weft_max_ns(deed_ns, is_dumped ? m->promises[link->to].start_ns : link->time_ns);
+	const bool is_restated = weft__is_only_past_missing(f->completeness, m, p);
+	const uint32_t run = weft_run_before(m, p, INT64_MAX), begin = f->link_index.out_begin[p],
+		       end = f->link_index.out_begin[p + 1];
+	int64_t action_ns = run == WEFT_NONE ? m->promises[p].start_ns : m->runs[run].end_ns;
+	for (uint32_t i = end; i > begin && end - i < MAX_SCANNED; i--) {
+		const struct weft_link *link = &m->links[f->link_index.out[i - 1]];
+		/* A state dump records which promise waits for which, but not since when. */
+		const bool is_dumped = is_restated && link->kind == WEFT_LINK_AWAIT;
+		action_ns = weft_max_ns(action_ns, is_dumped ? m->promises[link->to].start_ns : link->time_ns);
 	}
-	return deed_ns;
+	return action_ns;
 }
 
-const uint32_t *weft__finding_shapes(struct weft__finder *f)
+const uint32_t *weft__finding_patterns(struct weft__finder *f)
 {
-	const size_t count = f->sorts.items.count;
-	if (f->shape_of)
-		return f->shape_of;
-	f->shape_of = weft__finding_alloc(f, count, sizeof *f->shape_of);
-	f->shape_longest_ns = weft__finding_alloc(f, count, sizeof *f->shape_longest_ns);
-	int status = f->no_memory ? WEFT_ENOMEM : weft__shapes_group(f->shape_of, f->model, &f->sorts, &f->watch);
+	const size_t count = f->types.items.count;
+	if (f->pattern_of)
+		return f->pattern_of;
+	f->pattern_of = weft__finding_alloc(f, count, sizeof *f->pattern_of);
+	f->pattern_longest_ns = weft__finding_alloc(f, count, sizeof *f->pattern_longest_ns);
+	int status = f->no_memory ? WEFT_ENOMEM : weft__label_patterns_group(f->pattern_of, f->model, &f->types, &f->cancel);
 	f->no_memory |= status == WEFT_ENOMEM;
 	if (status < 0) {
-		free(f->shape_of);
-		f->shape_of = NULL;
+		free(f->pattern_of);
+		f->pattern_of = NULL;
 	}
-	for (size_t s = 0; f->shape_of && s < count; s++)
-		if (f->sorts.items.items[s].longest_ns > f->shape_longest_ns[f->shape_of[s]])
-			f->shape_longest_ns[f->shape_of[s]] = f->sorts.items.items[s].longest_ns;
-	return f->shape_of;
+	for (size_t s = 0; f->pattern_of && s < count; s++)
+		if (f->types.items.items[s].longest_ns > f->pattern_longest_ns[f->pattern_of[s]])
+			f->pattern_longest_ns[f->pattern_of[s]] = f->types.items.items[s].longest_ns;
+	return f->pattern_of;
 }
 
-/* ---- The end ---- */
+/* ---- Results ---- */
 
-/* What made others late: its weight is how long in all, so the worst is told first, whatever its kind. */
+/* Returns whether a finding is about delays.  The weight of these is the total delay, so the worst comes first, whatever its
+ * kind. */
 static bool is_delay(const struct weft_finding *finding)
 {
 	return finding->kind == WEFT_FINDING_STALL || finding->kind == WEFT_FINDING_EXHAUSTED ||
 	       finding->kind == WEFT_FINDING_STARVATION;
 }
 
-/* Of hangs those come first of which something else is known than that nobody ended them: the others may follow from these. */
+/* Returns whether the cause of a hang is known better than "nothing resolved it".  Such hangs come first, because others may
+ * follow from them. */
 static bool is_explained(const struct weft_finding *x)
 {
 	return x->verdict == WEFT_VERDICT_LOST_WAKEUP || x->verdict == WEFT_VERDICT_NOT_RELEASED ||
 	       x->verdict == WEFT_VERDICT_NOT_HANDED_ON;
 }
 
-/* Why it was kept first, then alarms, what is certain before what is not, then as WEFT_FINDINGS has them. */
+/* Sorts the reason why a copy was saved first, then alarms, then certain findings, then in the order of WEFT_FINDINGS. */
 static int compare_findings(const void *a, const void *b)
 {
 	const struct weft_finding *x = a, *y = b;
@@ -204,33 +219,33 @@ static int compare_findings(const void *a, const void *b)
 	       strcmp(x->title, y->title);
 }
 
-void weft__finding_forget(struct weft__finder *f)
+void weft__finder_reset(struct weft__finder *f)
 {
 	weft__delays_finish(&f->delays);
-	weft__sorts_finish(&f->sorts);
-	free(f->shape_of);
-	weft__chains_finish(&f->chains);
-	weft__waiting_finish(&f->waiting);
-	weft_ties_finish(&f->ties);
-	free(f->at_rest);
+	weft__promise_types_finish(&f->types);
+	free(f->pattern_of);
+	weft__root_causes_finish(&f->root_causes);
+	weft__wait_graph_finish(&f->wait_graph);
+	weft_link_index_finish(&f->link_index);
+	free(f->idle_at_end);
 	free(f->sleeps);
 	free(f->sleeps_begin);
 	free(f->slept_ns);
-	free(f->lacks);
-	free(f->told);
-	free(f->heir_of);
-	free(f->shape_longest_ns);
-	f->waiting = (struct weft__waiting){0};
-	f->chains = (struct weft__chains){0};
-	f->sorts = (struct weft__sorts){0};
+	free(f->completeness);
+	free(f->reported);
+	free(f->inherited_label);
+	free(f->pattern_longest_ns);
+	f->wait_graph = (struct weft__wait_graph){0};
+	f->root_causes = (struct weft__root_causes){0};
+	f->types = (struct weft__promise_types){0};
 	f->delays = (struct weft__delays){0};
-	f->ties = (struct weft_ties){0};
-	f->shape_of = f->heir_of = NULL;
-	f->shape_longest_ns = NULL;
-	f->at_rest = f->told = NULL;
+	f->link_index = (struct weft_link_index){0};
+	f->pattern_of = f->inherited_label = NULL;
+	f->pattern_longest_ns = NULL;
+	f->idle_at_end = f->reported = NULL;
 	f->slept_ns = NULL;
 	f->sleeps = f->sleeps_begin = NULL;
-	f->lacks = NULL;
+	f->completeness = NULL;
 }
 
 static void free_steps(struct weft_finding *findings, size_t count)
@@ -239,7 +254,7 @@ static void free_steps(struct weft_finding *findings, size_t count)
 		free(findings[i].steps);
 }
 
-static void place_evidence(struct weft__finder *f)
+static void assign_evidence(struct weft__finder *f)
 {
 	size_t evidence = 0;
 	for (size_t i = 0; i < f->findings.count; i++) {
@@ -249,11 +264,13 @@ static void place_evidence(struct weft__finder *f)
 	}
 }
 
-/* Those that turned out not to hold go. */
+/* Drops findings that a filter rejected or that others cover, and sorts the rest. */
 static void drop_and_sort(struct weft__finder *f)
 {
 	size_t kept = 0;
-	place_evidence(f);
+	assign_evidence(f);
+	weft__covers_apply(f);
+	assign_evidence(f);
 	for (size_t i = 0; i < f->findings.count; i++) {
 		struct weft_finding *finding = &f->findings.items[i];
 		if (finding->kind == WEFT_FINDING_KINDS)
@@ -265,24 +282,25 @@ static void drop_and_sort(struct weft__finder *f)
 	weft_sort(f->findings.items, f->findings.count, sizeof *f->findings.items, compare_findings);
 }
 
-int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err)
+int weft__findings_finish(struct weft__finder *f, struct weft_findings **out, struct weft_error *err)
 {
 	struct weft_findings *findings = calloc(1, sizeof *findings);
 	struct weft_findings_private *priv = calloc(1, sizeof *priv);
-	if (!f->no_memory && !f->watch.called_off) {
+	if (!f->no_memory && !f->cancel.was_cancelled) {
 		drop_and_sort(f);
-		weft__findings_join(f);
-		place_evidence(f);
+		weft__findings_merge(f);
+		assign_evidence(f);
 	}
-	weft__finding_forget(f);
-	if (f->no_memory || f->watch.called_off || !findings || !priv) {
+	weft__finder_reset(f);
+	weft_vec_free(&f->covers);
+	if (f->no_memory || f->cancel.was_cancelled || !findings || !priv) {
 		free(findings);
 		free(priv);
 		free_steps(f->findings.items, f->findings.count);
 		weft_vec_free(&f->findings);
 		weft_vec_free(&f->evidence);
 		free_texts(f->texts);
-		enum weft_status status = f->watch.called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
+		enum weft_status status = f->cancel.was_cancelled ? WEFT_ECANCELLED : WEFT_ENOMEM;
 		return weft_error_set(err, status, "%s", weft_status_string(status));
 	}
 	*priv = (struct weft_findings_private){f->texts, f->evidence.items};

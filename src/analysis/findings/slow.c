@@ -1,251 +1,268 @@
-/* slow.c: where the time of a promise went that has ended, compared with one of its sort that took the median of the time.
+/* slow.c: reports where the time of an ended promise went, compared with the promise of its type that took the median time.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/shares.h"
-#include "analysis/turns.h"
+#include "analysis/index/names.h"
+#include "analysis/index/path_by_process.h"
+#include "analysis/index/requests.h"
 #include "base/duration.h"
 #include "base/sort.h"
 
-#define OFF_PART 8     /* of a run: what it was without a processor is told from that part on */
-#define PEERS_LEAST 5u /* so many of a sort, or their median says nothing */
+#define OFF_CPU_DIVISOR 8 /* time off CPU is reported if it is at least this part of a run */
+#define MIN_PEERS 5u      /* fewer promises of a type have no meaningful median */
 
-/* Steps that are told of together: those in which the same is done by, or waited for from, promises of one sort. */
-struct part {
+/* Steps that are reported as one: they do the same, or wait for the same, and their promises have one type. */
+struct step_group {
 	enum weft_step_kind kind;
-	uint32_t sort;                 /* of the promise, of the lock, or of the connection */
-	bool is_lock, is_late, is_own; /* is_own: of the promise that is asked about */
-	int64_t sum_ns, off_ns;        /* off_ns: of what ran, without a processor */
+	uint32_t type;          /* group of the promise's type, or of the lock's or the connection's */
+	bool is_lock, is_late;  /* waits for a lock; waits for a promise that is late because another ran */
+	bool is_own;            /* steps of the reported promise itself */
+	int64_t sum_ns, off_ns; /* total duration; part of a run that was off CPU */
 	size_t count;
 	struct weft_path_step longest;
 };
 
-typedef WEFT_VEC(struct part) parts_vec;
+typedef WEFT_VEC(struct step_group) step_group_vec;
 
 struct slow {
 	struct weft__finder *f;
-	const uint32_t *group; /* by sort: the first sort whose labels have the same shape */
-	uint32_t promise;      /* that is asked about */
+	const uint32_t *group; /* by type: the first type with the same label pattern */
+	uint32_t promise;      /* the reported promise */
 };
 
-static int64_t length_of(const struct weft_path_step *s)
+static int64_t get_length(const struct weft_path_step *s)
 {
 	return s->end_ns - s->start_ns;
 }
 
-static int compare_parts(const void *a, const void *b)
+static bool is_asleep(const struct weft_path_step *s)
 {
-	const struct part *x = a, *y = b;
+	return s->asleep_ns > get_length(s) / 2;
+}
+
+static int compare_step_groups(const void *a, const void *b)
+{
+	const struct step_group *x = a, *y = b;
 	return WEFT_ORDER(y->sum_ns, x->sum_ns) ?: WEFT_ORDER(x->longest.start_ns, y->longest.start_ns);
 }
 
-/* Whether the other end of a connection was waited for, since something was written to it. */
-static bool is_turn(const struct weft_path_step *s)
+/* Returns whether the step waits for the peer of a connection. */
+static bool is_request(const struct weft_path_step *s)
 {
-	return s->connection != WEFT_NONE && s->behind == WEFT_NONE;
+	return s->connection != WEFT_NONE && s->delayed_by == WEFT_NONE;
 }
 
-static bool same_part(const struct part *a, const struct part *b)
+static bool is_same_step_group(const struct step_group *a, const struct step_group *b)
 {
-	return a->sort == b->sort && a->is_lock == b->is_lock && is_turn(&a->longest) == is_turn(&b->longest) &&
+	return a->type == b->type && a->is_lock == b->is_lock && is_request(&a->longest) == is_request(&b->longest) &&
 	       (a->is_lock || (a->kind == b->kind && a->is_late == b->is_late));
 }
 
-/* While a lock is waited for, it is one part, whatever its holders do. */
-static struct part part_of(const struct slow *slow, const struct weft_path_step *s)
+/* Makes a group of one step.  A wait for a lock is one group, no matter what the holders do. */
+static struct step_group make_step_group(const struct slow *slow, const struct weft_path_step *s)
 {
-	return (struct part){.kind = s->kind,
-	    .sort = slow->group[slow->f->sorts.of[s->lock != WEFT_NONE ? s->lock
-						  : is_turn(s)         ? s->connection
+	return (struct step_group){.kind = s->kind,
+	    .type = slow->group[slow->f->types.of[s->lock != WEFT_NONE ? s->lock
+						  : is_request(s)      ? s->connection
 								       : s->promise]],
 	    .is_lock = s->lock != WEFT_NONE,
-	    .is_late = s->kind == WEFT_STEP_WAITING && s->behind != WEFT_NONE,
-	    .is_own = s->promise == slow->promise || s->promise == slow->f->ties.now[slow->promise],
-	    .sum_ns = length_of(s),
+	    .is_late = s->kind == WEFT_STEP_WAITING && s->delayed_by != WEFT_NONE,
+	    .is_own = s->promise == slow->promise || s->promise == slow->f->link_index.final[slow->promise],
+	    .sum_ns = get_length(s),
 	    .off_ns =
 		s->kind == WEFT_STEP_RUNNING ? weft_kernel_promise_off_ns(slow->f->model, s->promise, s->start_ns, s->end_ns) : 0,
 	    .count = 1,
 	    .longest = *s};
 }
 
-/* Steps are many where a path is long, parts are few.  While one holder has the lock, all is one step. */
-static void gather(struct slow *slow, parts_vec *parts, const struct weft_path *path)
+/* Combines the steps of a path into groups, the longest first.  A long path has many steps but few groups.  Consecutive steps
+ * with one lock and one holder count as one step. */
+static void gather_step_groups(struct slow *slow, step_group_vec *step_groups, const struct weft_path *path)
 {
-	enum { MOST = 500 };
+	enum { MAX_STEP_GROUPS = 500 };
 	for (size_t i = 0; i < path->count; i++) {
 		struct weft_path_step step = path->steps[i];
 		for (; step.lock != WEFT_NONE && i + 1 < path->count && path->steps[i + 1].lock == step.lock &&
 		       path->steps[i + 1].holder == step.holder;
 		     i++)
 			step.end_ns = path->steps[i + 1].end_ns;
-		struct part new = part_of(slow, &step);
+		struct step_group new = make_step_group(slow, &step);
 		size_t at = 0;
-		while (at < parts->count && !same_part(&parts->items[at], &new))
+		while (at < step_groups->count && !is_same_step_group(&step_groups->items[at], &new))
 			at++;
-		if (at < parts->count) {
-			struct part *p = &parts->items[at];
+		if (at < step_groups->count) {
+			struct step_group *p = &step_groups->items[at];
 			p->sum_ns += new.sum_ns;
 			p->off_ns += new.off_ns;
 			p->count++;
-			if (new.sum_ns > length_of(&p->longest))
+			if (new.sum_ns > get_length(&p->longest))
 				p->longest = new.longest;
 			continue;
 		}
-		struct part *added = parts->count < MOST ? weft_vec_push(parts) : NULL;
+		struct step_group *added = step_groups->count < MAX_STEP_GROUPS ? weft_vec_push(step_groups) : NULL;
 		if (added)
 			*added = new;
-		else if (parts->count < MOST)
+		else if (step_groups->count < MAX_STEP_GROUPS)
 			slow->f->no_memory = true;
 	}
-	weft_sort(parts->items, parts->count, sizeof *parts->items, compare_parts);
+	weft_sort(step_groups->items, step_groups->count, sizeof *step_groups->items, compare_step_groups);
 }
 
-/* Whether the trace does not tell by itself what was waited for. */
-static bool is_at_rest(const struct weft__finder *f, const struct part *part)
+/* Returns whether the path does not say what the promise waited for. */
+static bool is_unexplained_wait(const struct weft__finder *f, const struct step_group *step_group)
 {
-	const struct weft_path_step *s = &part->longest;
+	const struct weft_path_step *s = &step_group->longest;
 	const bool is_outside = weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_OUTSIDE);
-	return s->kind == WEFT_STEP_WAITING && !part->is_lock && !is_turn(s) &&
-	       (s->promise == WEFT_SYSTEM || (part->is_own && !is_outside && !part->is_late));
+	return s->kind == WEFT_STEP_WAITING && !step_group->is_lock && !is_request(s) &&
+	       (s->promise == WEFT_SYSTEM || (step_group->is_own && !is_outside && !step_group->is_late));
 }
 
-static const struct weft_turn *asked_in(const struct weft__finder *f, const struct part *part)
+static const struct weft_request *find_request_in(const struct weft__finder *f, const struct step_group *step_group)
 {
-	const struct weft_path_step *s = &part->longest;
-	return is_at_rest(f, part) ? weft_turn_in(f->model, s->promise, s->start_ns, s->end_ns) : NULL;
+	const struct weft_path_step *s = &step_group->longest;
+	return is_unexplained_wait(f, step_group) ? weft_request_during(f->model, s->promise, s->start_ns, s->end_ns) : NULL;
 }
 
-/* What the trace tells of a stretch in which the promise did nothing: which connection it or its OS thread had asked something.
- */
-static const char *words_of_rest(struct weft__finder *f, const struct part *part)
+/* Formats a wait with an unknown target: names a connection on which the promise or its thread had an open request meanwhile, and
+ * `with_details` its answer. */
+static const char *format_unexplained_wait(struct weft__finder *f, const struct step_group *step_group, bool with_details)
 {
-	const uint32_t promise = part->longest.promise;
-	const struct weft_turn *turn = asked_in(f, part);
-	if (!turn)
-		return "waiting for what the trace does not tell";
-	const char *name = weft__words_name(f, turn->connection);
-	const char *came = turn->answered_ns == WEFT_NEVER ? "never answered"
-							   : weft__finding_text(f, "answered %s later",
-								 weft__words_span(f, turn->answered_ns - turn->asked_ns));
-	return weft__finding_text(
-	    f, turn->by == promise ? "waiting for %s, which %s" : "waiting, maybe for %s, which %s", name, came);
+	const uint32_t promise = step_group->longest.promise;
+	const struct weft_request *request = find_request_in(f, step_group);
+	if (!request)
+		return "waiting for something that the trace does not record";
+	char id[WEFT_NAME_BYTES];
+	const char *name = with_details
+			       ? weft__format_promise(f, request->connection)
+			       : weft__finding_text(f, "%s", weft_name_promise_as(f->model, request->connection, WEFT_NONE, id));
+	const char *came = !with_details ? ""
+			   : request->answered_ns == WEFT_NEVER
+			       ? ", which never answered"
+			       : weft__finding_text(f, ", which answered %s later",
+				     weft__format_duration(f, request->answered_ns - request->asked_ns));
+	return weft__finding_text(f, request->by == promise ? "waiting for %s%s" : "waiting, maybe for %s%s", name, came);
 }
 
-/* " of connection 3 "to 127.0.0.1:80"" behind a read that has no name of its own. */
-static const char *words_of_connection(struct weft__finder *f, uint32_t promise)
+/* Returns " of connection 3 "to 127.0.0.1:80"" for a read without a label of its own, else "". */
+static const char *format_read_connection(struct weft__finder *f, uint32_t promise)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
 	const bool is_read = p->kind == WEFT_KIND_STREAM_READ && weft_first_label(f->model, promise) == WEFT_NONE;
 	return is_read && p->created_by != WEFT_NONE &&
 		       weft_kind_has(f->model->promises[p->created_by].kind, WEFT_TRAIT_CONNECTION)
-		   ? weft__finding_text(f, " of %s", weft__words_name(f, p->created_by))
+		   ? weft__finding_text(f, " of %s", weft__format_promise(f, p->created_by))
 		   : "";
 }
 
-/* Of another process than the promise that is told of. */
-static bool is_elsewhere(const struct weft__finder *f, uint32_t promise)
+/* Returns whether the promise is in another process than the reported one. */
+static bool is_in_other_process(const struct weft__finder *f, uint32_t promise)
 {
 	return promise != WEFT_SYSTEM &&
 	       weft_part_of(f->model, promise) != weft_part_of(f->model, f->findings.items[f->findings.count - 1].promise);
 }
 
-/* Whose it is, where that is another process; then with its place, if that is wanted. */
-static const char *name_of(struct weft__finder *f, uint32_t promise, bool with_place)
+/* Formats a promise; adds the process, and the site `with_site`, if it is in another process than the reported promise. */
+static const char *format_name(struct weft__finder *f, uint32_t promise, bool with_site)
 {
-	const char *name = weft__words_name(f, promise);
-	if (!is_elsewhere(f, promise))
+	const char *name = weft__format_promise(f, promise);
+	if (!is_in_other_process(f, promise))
 		return name;
-	return with_place ? weft__words_there(f, promise)
-			  : weft__finding_text(f, "%s in %s", name, f->model->trace->parts[weft_part_of(f->model, promise)].name);
+	return with_site ? weft__format_promise_in_process(f, promise)
+			 : weft__finding_text(f, "%s in %s", name, f->model->trace->parts[weft_part_of(f->model, promise)].name);
 }
 
-/* ", at whose other end is node@b,", if the trace of that is here. */
-static const char *words_of_peer(struct weft__finder *f, uint32_t connection)
+/* Returns ", whose peer is node@b,", or "" if the trace of the peer is not open. */
+static const char *format_peer(struct weft__finder *f, uint32_t connection)
 {
-	const char *peer = weft__words_peer(f, connection);
-	return *peer ? weft__finding_text(f, ", at whose other end is%s", peer + 1) : "";
+	const char *peer = weft__format_peer_process(f, connection);
+	return *peer ? weft__finding_text(f, ", whose peer is%s", peer + 1) : "";
 }
 
-/* The connection whose write that is, which created it, or waits for it; or WEFT_NONE. */
-static uint32_t connection_of(const struct weft__finder *f, uint32_t write)
+/* Returns the connection that created the write or waits for it, or WEFT_NONE. */
+static uint32_t find_write_connection(const struct weft__finder *f, uint32_t write)
 {
 	const struct weft_model *m = f->model;
 	const uint32_t by = m->promises[write].created_by;
 	if (by != WEFT_NONE && weft_kind_has(m->promises[by].kind, WEFT_TRAIT_CONNECTION))
 		return by;
-	for (uint32_t i = f->ties.in_begin[write]; i < f->ties.in_begin[write + 1]; i++)
-		if (weft_kind_has(m->promises[m->links[f->ties.in[i]].from].kind, WEFT_TRAIT_CONNECTION))
-			return m->links[f->ties.in[i]].from;
+	for (uint32_t i = f->link_index.in_begin[write]; i < f->link_index.in_begin[write + 1]; i++)
+		if (weft_kind_has(m->promises[m->links[f->link_index.in[i]].from].kind, WEFT_TRAIT_CONNECTION))
+			return m->links[f->link_index.in[i]].from;
 	return WEFT_NONE;
 }
 
-/* A write that takes long ends when the other end has made room for it. */
-static const char *words_of_outside(struct weft__finder *f, const struct weft_path_step *s)
+/* Returns a suffix for a wait for an external event.  A write takes long only if the peer does not read. */
+static const char *format_outside(struct weft__finder *f, const struct weft_path_step *s)
 {
 	const bool is_write = f->model->promises[s->promise].kind == WEFT_KIND_STREAM_WRITE;
-	if (!is_write || length_of(s) < f->options.stall_ns)
-		return ", which comes from outside";
-	const uint32_t connection = connection_of(f, s->promise);
-	return connection == WEFT_NONE ? ", for which there is no room: the other end does not read"
-				       : weft__finding_text(f, ", for which there is no room: %s does not read",
-					     weft__words_other_end(f, connection));
+	if (!is_write || get_length(s) < f->options.stall_ns)
+		return ", an external event";
+	const uint32_t connection = find_write_connection(f, s->promise);
+	return connection == WEFT_NONE ? ", while the other end did not read"
+				       : weft__finding_text(f, ", while %s did not read", weft__format_other_end(f, connection));
 }
 
-/* "waiting for timer 9 "db" (bank.c:12 in ask), which comes from outside"; the place only where that is wanted. */
-static const char *words_of(struct weft__finder *f, const struct part *part, bool with_place)
+/* Formats what the promise did in the steps: "waiting for timer 9 "db""; with_details adds the site, the peer and the like:
+ * "waiting for timer 9 "db" (bank.c:12 in ask), an external event". */
+static const char *format_step_group(struct weft__finder *f, const struct step_group *step_group, bool with_details)
 {
-	const struct weft_path_step *s = &part->longest;
-	const bool is_there = is_elsewhere(f, s->promise);
-	const char *who = name_of(f, s->promise, with_place);
+	const struct weft_path_step *s = &step_group->longest;
+	const bool is_there = is_in_other_process(f, s->promise);
+	const char *subject = format_name(f, s->promise, with_details);
+	const char *other = step_group->is_own ? "" : weft__finding_text(f, "waiting while %s was ", subject);
 	bool outside = weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_OUTSIDE);
-	if (part->is_lock && s->holder != WEFT_NONE)
+	if (step_group->is_lock && s->holder != WEFT_NONE)
 		return weft__finding_text(
-		    f, "waiting for %s, which %s held", weft__words_name(f, s->lock), weft__words_name(f, s->holder));
-	if (part->is_lock)
-		return weft__finding_text(f, "waiting for %s", weft__words_name(f, s->lock));
+		    f, "waiting for %s, which %s held", weft__format_promise(f, s->lock), weft__format_promise(f, s->holder));
+	if (step_group->is_lock)
+		return weft__finding_text(f, "waiting for %s", weft__format_promise(f, s->lock));
 	switch (s->kind) {
 	case WEFT_STEP_RUNNING:
-		if (part->off_ns < part->sum_ns / OFF_PART || part->off_ns == 0)
-			return weft__finding_text(f, "%s ran", who);
-		return weft__finding_text(f, "%s ran, %s of that without a processor", who, weft__words_span(f, part->off_ns));
+		if (step_group->off_ns < step_group->sum_ns / OFF_CPU_DIVISOR || step_group->off_ns == 0)
+			return weft__finding_text(f, "%srunning", other);
+		return weft__finding_text(f, "%srunning (off CPU for %s)", other, weft__format_duration(f, step_group->off_ns));
 	case WEFT_STEP_READY:
-		return s->behind == WEFT_NONE
-			   ? weft__finding_text(f, "%s was ready, and was not run", who)
-			   : weft__finding_text(f, "%s was ready, but %s ran", who, weft__words_name(f, s->behind));
+		return is_asleep(s) ? weft__finding_text(f, "%sready while its thread slept", other)
+		       : s->delayed_by == WEFT_NONE
+			   ? weft__finding_text(f, "%sready but not run", other)
+			   : weft__finding_text(f, "%sready while %s ran", other, weft__format_promise(f, s->delayed_by));
 	default: break;
 	}
-	if (is_turn(s))
-		return weft__finding_text(f, "waiting for %s%s to %s", weft__words_name(f, s->connection),
-		    words_of_peer(f, s->connection), s->is_asked ? "answer" : "send more");
-	if (is_at_rest(f, part))
-		return words_of_rest(f, part);
-	if (part->is_late)
+	if (is_request(s))
+		return weft__finding_text(f, "waiting for %s%s to %s", weft__format_promise(f, s->connection),
+		    with_details ? format_peer(f, s->connection) : "", s->is_asked ? "answer" : "send more");
+	if (is_unexplained_wait(f, step_group))
+		return format_unexplained_wait(f, step_group, with_details);
+	if (step_group->is_late)
 		return weft__finding_text(
-		    f, "%s may have come, but %s ran: nobody could hear of it sooner", who, weft__words_name(f, s->behind));
-	return weft__finding_text(f, "waiting for %s%s%s%s", who, words_of_connection(f, s->promise),
-	    with_place && !is_there ? weft__words_at(f, s->promise) : "", outside ? words_of_outside(f, s) : "");
+		    f, "waiting for %s, which may have been due while %s ran", subject, weft__format_promise(f, s->delayed_by));
+	return weft__finding_text(f, "waiting for %s%s%s%s", subject, format_read_connection(f, s->promise),
+	    with_details && !is_there ? weft__format_site_suffix(f, s->promise) : "",
+	    with_details && outside ? format_outside(f, s) : "");
 }
 
-static int percent(int64_t part_ns, int64_t all_ns)
+static int get_percent(int64_t part_ns, int64_t all_ns)
 {
 	return (int)((double)part_ns * 100 / (double)all_ns + 0.5);
 }
 
-static void tell_part(struct weft__finder *f, const struct part *part, int64_t all_ns, const struct part *usual, bool has_usual)
+static void report_step_group(
+    struct weft__finder *f, const struct step_group *step_group, int64_t all_ns, const struct step_group *usual, bool has_usual)
 {
-	const char *times = part->count > 1 ? weft__finding_text(f, ", %zu times, longest %s", part->count,
-						  weft__words_span(f, length_of(&part->longest)))
-					    : "";
+	const char *times = step_group->count > 1 ? weft__finding_text(f, ", %zu times, longest %s", step_group->count,
+							weft__format_duration(f, get_length(&step_group->longest)))
+						  : "";
 	const char *other = "";
 	if (has_usual)
-		other = usual ? weft__finding_text(f, "; usually %s", weft__words_span(f, usual->sum_ns)) : "; usually nothing";
-	weft__finding_evidence(f, WEFT_EVIDENCE_TIME, part->longest.start_ns, weft_step_cause(&part->longest), "%s, %d%%: %s%s%s",
-	    weft__words_span(f, part->sum_ns), percent(part->sum_ns, all_ns), words_of(f, part, false), times, other);
+		other =
+		    usual ? weft__finding_text(f, "; usually %s", weft__format_duration(f, usual->sum_ns)) : "; usually nothing";
+	weft__finding_evidence(f, WEFT_EVIDENCE_TIME, step_group->longest.start_ns, weft_step_cause(&step_group->longest),
+	    "%s, %d%%: %s%s%s", weft__format_duration(f, step_group->sum_ns), get_percent(step_group->sum_ns, all_ns),
+	    format_step_group(f, step_group, true), times, other);
 }
 
-/* Those of the promise's sort, or of sorts with labels of one shape, that have ended and whose beginning is known, by how long
- * they took.  Returns how many; 0 where these are too few to compare with. */
+/* A promise of the reported promise's type group that has ended, and whose start is known. */
 struct peer {
 	int64_t took_ns;
 	uint32_t promise;
@@ -257,28 +274,30 @@ static int compare_peers(const void *a, const void *b)
 	return WEFT_ORDER(x->took_ns, y->took_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
+/* Lists the peers of a promise by duration; the caller frees *out.  Returns how many; 0 if they are too few to compare with. */
 static size_t find_peers(const struct slow *slow, uint32_t promise, struct peer **out)
 {
 	struct weft__finder *f = slow->f;
 	const struct weft_model *m = f->model;
 	size_t count = 0;
-	uint32_t own = slow->group[f->sorts.of[promise]];
-	bool named = f->sorts.items.items[f->sorts.of[promise]].named;
-	for (size_t s = 0; named && s < f->sorts.items.count; s++)
-		count += slow->group[s] == own ? f->sorts.items.items[s].ended : 0;
-	if (count < PEERS_LEAST || !(*out = weft__finding_alloc(f, count, sizeof **out)))
+	uint32_t own = slow->group[f->types.of[promise]];
+	bool named = f->types.items.items[f->types.of[promise]].named;
+	for (size_t s = 0; named && s < f->types.items.count; s++)
+		count += slow->group[s] == own ? f->types.items.items[s].ended : 0;
+	if (count < MIN_PEERS || !(*out = weft__finding_alloc(f, count, sizeof **out)))
 		return 0;
 	count = 0;
 	for (uint32_t p = 1; p < m->promise_count; p++)
-		if (slow->group[f->sorts.of[p]] == own && f->ties.ended_ns[p] != WEFT_NEVER &&
+		if (slow->group[f->types.of[p]] == own && f->link_index.ended_ns[p] != WEFT_NEVER &&
 		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
-			(*out)[count++] = (struct peer){f->ties.ended_ns[p] - m->promises[p].start_ns, p};
+			(*out)[count++] = (struct peer){f->link_index.ended_ns[p] - m->promises[p].start_ns, p};
 	weft_sort(*out, count, sizeof **out, compare_peers);
 	return count;
 }
 
-/* How long those of its sort take, and which of them takes the median; WEFT_NONE if they are too few. */
-static uint32_t tell_peers(const struct slow *slow, uint32_t promise, int64_t all_ns)
+/* Adds evidence that compares the promise with others of its type; returns the promise that took the median time, or WEFT_NONE if
+ * there are too few. */
+static uint32_t report_peers(const struct slow *slow, uint32_t promise, int64_t all_ns)
 {
 	struct weft__finder *f = slow->f;
 	struct peer *peers = NULL;
@@ -299,79 +318,91 @@ static uint32_t tell_peers(const struct slow *slow, uint32_t promise, int64_t al
 					? weft__finding_text(f, ", %lld.%lld times as long as usual", tenths / 10, tenths % 10)
 					: weft__finding_text(f, ", %lld times as long as usual", (tenths + 5) / 10);
 		weft__finding_evidence(f, WEFT_EVIDENCE_TIME, f->model->promises[median].start_ns, median,
-		    "%s in all%s: the median of %zu %s is %s, %s", weft__words_span(f, all_ns), times, count,
-		    weft__words_group(f, promise, weft_first_label(f->model, promise) == WEFT_NONE),
-		    weft__words_span(f, middle->took_ns), rank);
+		    "%s in all%s: the median of %zu %s is %s, %s", weft__format_duration(f, all_ns), times, count,
+		    weft__format_type_group(f, promise, weft_first_label(f->model, promise) == WEFT_NONE),
+		    weft__format_duration(f, middle->took_ns), rank);
 	}
 	free(peers);
 	return median;
 }
 
-static const struct part *same_in(const parts_vec *parts, const struct part *part)
+static const struct step_group *find_same_step_group(const step_group_vec *step_groups, const struct step_group *step_group)
 {
-	for (size_t i = 0; i < parts->count; i++)
-		if (same_part(&parts->items[i], part))
-			return &parts->items[i];
+	for (size_t i = 0; i < step_groups->count; i++)
+		if (is_same_step_group(&step_groups->items[i], step_group))
+			return &step_groups->items[i];
 	return NULL;
 }
 
-/* Parts, the longest first; those below half a percent are only counted. */
-static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *parts, const parts_vec *usual)
+/* Adds evidence for each group, the longest first, and the longest one to the title.  Groups below half a percent of the time are
+ * only counted. */
+static void report_step_groups(
+    struct slow *slow, uint32_t promise, const step_group_vec *step_groups, const step_group_vec *usual)
 {
 	struct weft__finder *f = slow->f;
 	struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
-	int64_t all_ns = f->ties.ended_ns[promise] - f->model->promises[promise].start_ns;
-	size_t told = 0;
-	for (; told < parts->count && told < WEFT__LINES_KEPT && (told == 0 || parts->items[told].sum_ns > all_ns / 200); told++)
-		tell_part(f, &parts->items[told], all_ns, same_in(usual, &parts->items[told]), usual->count > 0);
-	weft__words_more(f, WEFT_EVIDENCE_TIME, parts->count - told, ", which took less");
-	if (parts->count == 0)
+	int64_t all_ns = f->link_index.ended_ns[promise] - f->model->promises[promise].start_ns;
+	size_t reported = 0;
+	for (; reported < step_groups->count && reported < WEFT__MAX_LINES &&
+	       (reported == 0 || step_groups->items[reported].sum_ns > all_ns / 200);
+	     reported++)
+		report_step_group(f, &step_groups->items[reported], all_ns,
+		    find_same_step_group(usual, &step_groups->items[reported]), usual->count > 0);
+	weft__evidence_add_more(f, WEFT_EVIDENCE_TIME, step_groups->count - reported, ", which took less");
+	if (step_groups->count == 0)
 		return;
-	const struct part *most = &parts->items[0];
+	const struct step_group *most = &step_groups->items[0];
 	uint32_t cause = weft_step_cause(&most->longest);
-	finding->title = weft__finding_text(
-	    f, "%s, %d%% of that: %s", finding->title, percent(most->sum_ns, all_ns), words_of(f, most, cause != promise));
-	const struct weft_turn *turn = asked_in(f, most);
-	if (turn)
-		weft__words_turn(f, turn);
-	if (is_turn(&most->longest))
-		finding->next = most->longest.is_asked ? weft__words_next_late(f, cause) : "";
+	const char *title = weft__finding_text(
+	    f, "%s: %d%% %s", finding->title, get_percent(most->sum_ns, all_ns), format_step_group(f, most, false));
+	finding->title = title;
+	const struct weft_request *request = find_request_in(f, most);
+	if (request)
+		weft__evidence_add_request(f, request);
+	if (most->kind == WEFT_STEP_READY && is_asleep(&most->longest))
+		finding->next = "find out why nothing woke the thread: wake it after each result, also while it handles others";
+	else if (is_request(&most->longest))
+		finding->next = most->longest.is_asked ? weft__format_late_advice(f, cause) : "";
 	else if (cause != promise && cause != WEFT_SYSTEM)
-		finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells why %s took so long",
-		    f->model->promises[cause].id, name_of(f, cause, true));
+		finding->next = weft__finding_text(f, "run weft explain --promise=%" PRId64 " to see why %s took so long",
+		    f->model->promises[cause].id, format_name(f, cause, true));
 }
 
-/* How its time is told of, given its path. */
-static void tell_times(struct weft__finder *f, uint32_t promise, struct weft_path *path)
+/* Reports where the time of the promise went, given its critical path, which loses its steps to the finding. */
+static void report_times(struct weft__finder *f, uint32_t promise, struct weft_path *path)
 {
-	struct slow slow = {f, weft__finding_shapes(f), promise};
+	struct slow slow = {f, weft__finding_patterns(f), promise};
 	struct weft_path *usual = NULL;
-	parts_vec parts = {0}, of_usual = {0};
-	int64_t all_ns = f->ties.ended_ns[promise] - f->model->promises[promise].start_ns;
+	step_group_vec step_groups = {0}, of_usual = {0};
+	int64_t all_ns = f->link_index.ended_ns[promise] - f->model->promises[promise].start_ns;
 	if (!slow.group || all_ns <= 0)
 		return;
-	uint32_t median = tell_peers(&slow, promise, all_ns);
-	if (median != WEFT_NONE && median != promise && weft_path_create_with(&usual, &f->ties, median, NULL) == WEFT_ENOMEM)
+	uint32_t median = report_peers(&slow, promise, all_ns);
+	if (median != WEFT_NONE && median != promise &&
+	    weft_path_create_with_index(&usual, &f->link_index, median, NULL) == WEFT_ENOMEM)
 		f->no_memory = true;
-	gather(&slow, &parts, path);
+	gather_step_groups(&slow, &step_groups, path);
 	if (usual)
-		gather(&slow, &of_usual, usual);
-	tell_parts(&slow, promise, &parts, &of_usual);
+		gather_step_groups(&slow, &of_usual, usual);
+	report_step_groups(&slow, promise, &step_groups, &of_usual);
 	struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
 	finding->steps = path->steps;
 	finding->step_count = path->count;
 	path->steps = NULL;
 	weft_path_destroy(usual);
-	weft_vec_free(&parts);
+	weft_vec_free(&step_groups);
 	weft_vec_free(&of_usual);
 }
 
-void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path *path)
+void weft__slow_report_times(struct weft__finder *f, uint32_t promise, struct weft_path *path)
 {
 	struct weft_path *made = NULL;
 	if (!path)
-		f->no_memory |= weft_path_create_with(&made, &f->ties, promise, NULL) == WEFT_ENOMEM;
+		f->no_memory |= weft_path_create_with_index(&made, &f->link_index, promise, NULL) == WEFT_ENOMEM;
 	if (path || made)
-		tell_times(f, promise, path ? path : made);
+		report_times(f, promise, path ? path : made);
+	struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
+	const char *title = weft__finding_text(f, "%s%s", finding->title, weft__format_site_suffix(f, promise));
+	finding->title = title;
 	weft_path_destroy(made);
 }

@@ -1,125 +1,131 @@
-/* stall.c: one that ran, or a pause that lasted, while others were ready.  SPDX-License-Identifier: ISC */
+/* stall.c: reports runs and pauses that delayed promises that were ready.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "base/duration.h"
+#include "base/known_strings.h"
 #include "base/search.h"
 #include "base/sort.h"
-#include "base/words.h"
 #include "model/os_tracks.h"
 
-/* A busy machine makes a run, and what a pause waits for, longer. */
+/* Limits for alarms are in lengths of a stall.  They are high because a busy machine makes a run, and the calls in which a pause
+ * is blocked, longer. */
 enum {
-	LATE_KEPT = 8,
-	ALARMING = 5,
-	ALARMING_OWN = 2,
-	ALARMING_BLOCKED = 6, /* nobody knows for how long it had a processor */
-	ALARMING_ALONE = 11,  /* likewise, and who was late is not certain */
-	LEAST_SLEEPS = 16,
-	LEAST_WAITING = 3,
-	AT_ONCE_NS = 60000,
-	BLOCKS_MORE = 8,    /* who blocks so many times as often as it is preempted loses its time by that */
-	TOLD_PART = 8,      /* of a run: what it was without a processor is told from that part on */
-	FAULT_NS = 1000,    /* what a page costs that is touched for the first time, about */
-	FAULTS_LEAST = 1000 /* fewer are nothing special */
+	MAX_LATE = 8,
+	ALARM_STALLS = 5,
+	ALARM_OWN_STALLS = 2,     /* on CPU or blocked, not runnable */
+	ALARM_BLOCKED_STALLS = 6, /* if the time on CPU is unknown */
+	ALARM_LONE_STALLS = 11,   /* if the time on CPU is unknown, and no promise is known to be late */
+	TOLD_STALLS = 10,         /* a stall that delayed no known promise is reported */
+	ALARM_TOLD_STALLS = 100,  /* it is an alarm although the code did not mean to sleep, if the loop had work */
+	MIN_SLEEPS = 16,          /* sleeps before a stall, without which count_waiting() does not count */
+	MIN_WAITING = 3,          /* loop turns without a sleep that show a stall */
+	AT_ONCE_NS = 60000,       /* longest sleep that counts as none */
+	BLOCK_RATIO = 8,          /* voluntary switches per preemption from which time off CPU counts as blocked */
+	REPORTED_DIVISOR = 8,     /* a part of the time is reported if it is at least this part of the run */
+	FAULT_NS = 1000,          /* approximate cost of the first access to a page */
+	MIN_FAULTS = 1000         /* fewer page faults are not reported */
 };
 
-static int64_t weight_ns(const struct weft__stall *s)
+static int64_t get_weight_ns(const struct weft__stall *s)
 {
 	return weft_max_ns(s->delay_ns, s->end_ns - s->start_ns);
 }
 
-/* Those with victims first, then the heaviest. */
+/* Orders stalls with victims first, then by weight, descending. */
 static int compare_weights(const void *a, const void *b)
 {
 	const struct weft__stall *x = *(const struct weft__stall *const *)a, *y = *(const struct weft__stall *const *)b;
-	return WEFT_ORDER(y->victims > 0, x->victims > 0) ?: WEFT_ORDER(weight_ns(y), weight_ns(x)) ?: WEFT_ORDER(x, y);
+	return WEFT_ORDER(y->victims > 0, x->victims > 0) ?: WEFT_ORDER(get_weight_ns(y), get_weight_ns(x)) ?: WEFT_ORDER(x, y);
 }
 
 static void list_victims(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft__delays *d = &f->delays;
 	size_t shown = 0;
-	for (size_t i = 0; i < d->ready.count && shown < WEFT__LINES_KEPT && (int64_t)shown < s->victims; i++) {
+	for (size_t i = 0; i < d->ready.count && shown < WEFT__MAX_LINES && (int64_t)shown < s->victims; i++) {
 		const struct weft__ready *r = &d->ready.items[i];
 		if (r->stream != s->stream ||
 		    weft_min_ns(s->end_ns, r->to_ns) - weft_max_ns(s->start_ns, r->from_ns) < d->least_ns)
 			continue;
 		shown++;
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, r->to_ns, r->promise, "%s runs only now, %s after %s ended",
-		    weft__words_name(f, r->promise), weft__words_span(f, r->to_ns - r->from_ns), weft__words_name(f, r->input));
+		    weft__format_promise(f, r->promise), weft__format_duration(f, r->to_ns - r->from_ns),
+		    weft__format_promise(f, r->input));
 	}
-	weft__words_more(f, WEFT_EVIDENCE_VICTIM, (size_t)s->victims - shown, "");
+	weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, (size_t)s->victims - shown, "");
 }
 
-/* Of a long stall in a loop of which nobody is known to have waited for it: who runs next. */
+/* Promises that ran right after a long stall in a loop, if no promise is known to have waited for its end. */
 struct behind {
 	uint32_t count;
-	struct weft__late first[LATE_KEPT];
+	struct weft__late_promise first[MAX_LATE];
 };
 
 static bool is_long(const struct weft__finder *f, const struct weft__stall *s)
 {
 	int64_t length_ns = s->end_ns - s->start_ns;
 	if (s->own_ns >= 0)
-		return length_ns >= ALARMING * f->options.stall_ns && s->own_ns >= ALARMING_OWN * f->options.stall_ns;
-	int64_t times = !s->is_pause && !f->model->round_count ? ALARMING : s->victims > 0 ? ALARMING_BLOCKED : ALARMING_ALONE;
+		return length_ns >= ALARM_STALLS * f->options.stall_ns && s->own_ns >= ALARM_OWN_STALLS * f->options.stall_ns;
+	int64_t times = !s->is_pause && !f->model->round_count ? ALARM_STALLS
+			: s->victims > 0                       ? ALARM_BLOCKED_STALLS
+							       : ALARM_LONE_STALLS;
 	return length_ns >= times * f->options.stall_ns;
 }
 
-/* Whether p went on with what came to its end since the stall began: then it may not have waited for its end. */
-static bool was_fed(const struct weft__finder *f, uint32_t p, int64_t run_ns, const struct weft__stall *s)
+/* Returns whether p read a result that ended after the start of the stall: then the stall may not have delayed it. */
+static bool had_new_input(const struct weft__finder *f, uint32_t p, int64_t run_ns, const struct weft__stall *s)
 {
-	for (uint32_t i = f->ties.out_begin[p + 1]; i-- > f->ties.out_begin[p];) {
-		const struct weft_link *link = &f->model->links[f->ties.out[i]];
+	for (uint32_t i = f->link_index.out_begin[p + 1]; i-- > f->link_index.out_begin[p];) {
+		const struct weft_link *link = &f->model->links[f->link_index.out[i]];
 		if (link->time_ns < run_ns)
 			break;
-		if (link->time_ns == run_ns && link->kind == WEFT_LINK_READ && f->ties.ended_ns[link->to] >= s->start_ns)
+		if (link->time_ns == run_ns && link->kind == WEFT_LINK_READ && f->link_index.ended_ns[link->to] >= s->start_ns)
 			return true;
 	}
 	return false;
 }
 
-static bool ran_behind(const struct weft__finder *f, uint32_t p, const struct weft_run *run, const struct weft__stall *s)
+static bool ran_after_stall(const struct weft__finder *f, uint32_t p, const struct weft_run *run, const struct weft__stall *s)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	return p != s->promise && promise->start_ns < s->start_ns && run->start_ns <= weft__delays_after(&f->delays, s) &&
-	       !weft_kind_has(promise->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD) && !was_fed(f, p, run->start_ns, s);
+	return p != s->promise && promise->start_ns < s->start_ns && run->start_ns <= weft__delays_late_until_ns(&f->delays, s) &&
+	       !weft_kind_has(promise->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD) && !had_new_input(f, p, run->start_ns, s);
 }
 
-/* By stall: who ran behind it, where that is wanted. */
-static struct behind *find_behind(struct weft__finder *f, const bool *is_wanted)
+/* Returns, by stall, the promises that ran right after it, for those stalls with is_wanted; the caller frees the array. */
+static struct behind *find_late_runners(struct weft__finder *f, const bool *is_wanted)
 {
 	const struct weft_model *m = f->model;
 	struct behind *behind = weft__finding_alloc(f, f->delays.stalls.count, sizeof *behind);
-	for (uint32_t p = 1; behind && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+	for (uint32_t p = 1; behind && p < m->promise_count && weft__finding_may_continue(f, p, m->promise_count); p++)
 		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
 			uint16_t stream = m->run_streams ? m->run_streams[r] : m->promises[p].stream;
 			const struct weft__stall *s = weft__delays_stall_before(&f->delays, stream, m->runs[r].start_ns);
 			struct behind *of = s ? &behind[s - f->delays.stalls.items] : NULL;
-			if (!of || !is_wanted[s - f->delays.stalls.items] || !ran_behind(f, p, &m->runs[r], s))
+			if (!of || !is_wanted[s - f->delays.stalls.items] || !ran_after_stall(f, p, &m->runs[r], s))
 				continue;
-			if (of->count < LATE_KEPT)
-				of->first[of->count] = (struct weft__late){p, m->runs[r].start_ns, false};
+			if (of->count < MAX_LATE)
+				of->first[of->count] = (struct weft__late_promise){p, m->runs[r].start_ns, false};
 			of->count++;
-			break; /* once is enough */
+			break; /* a promise counts for one stall */
 		}
 	return behind;
 }
 
-/* By OS thread: whether a loop runs there. */
+/* Returns, by stream, whether its thread runs a loop; the caller frees the array. */
 static bool *find_loops(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
 	bool *has_loop = weft__finding_alloc(f, m->trace->stream_count, sizeof *has_loop);
-	for (uint32_t p = 1; has_loop && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+	for (uint32_t p = 1; has_loop && p < m->promise_count && weft__finding_may_continue(f, p, m->promise_count); p++)
 		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && m->promises[p].stream < m->trace->stream_count)
 			has_loop[m->promises[p].stream] = true;
 	return has_loop;
 }
 
-/* How many sleeps right after the stall were over at once: so much had come from outside meanwhile. */
+/* Returns how many loop turns right after the stall did not really sleep: that many external events came during the stall. */
 static uint32_t count_waiting(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
@@ -127,9 +133,9 @@ static uint32_t count_waiting(const struct weft__finder *f, const struct weft__s
 	uint32_t count = 0, before = 0;
 	if (kind == WEFT_KIND_WORK || weft_kind_has(kind, WEFT_TRAIT_THREAD))
 		return 0;
-	for (size_t i = 0, from = weft_sleep_from(m, s->end_ns); i < from && before < LEAST_SLEEPS; i++)
+	for (size_t i = 0, from = weft_first_sleep_from(m, s->end_ns); i < from && before < MIN_SLEEPS; i++)
 		before += m->sleeps[i].stream == s->stream;
-	for (size_t i = weft_sleep_from(m, s->end_ns); before >= LEAST_SLEEPS && i < m->sleep_count; i++) {
+	for (size_t i = weft_first_sleep_from(m, s->end_ns); before >= MIN_SLEEPS && i < m->sleep_count; i++) {
 		if (m->sleeps[i].stream != s->stream)
 			continue;
 		if (m->sleeps[i].end_ns - m->sleeps[i].start_ns > AT_ONCE_NS)
@@ -139,234 +145,256 @@ static uint32_t count_waiting(const struct weft__finder *f, const struct weft__s
 	return count;
 }
 
-/* What most of it was, where there was more than one. */
-static const char *mostly(struct weft__finder *f, const struct weft__stall *s, const char *called)
+/* Returns the call, with " and elsewhere" if the thread was blocked in other calls too. */
+static const char *format_mostly(struct weft__finder *f, const struct weft__stall *s, const char *called)
 {
-	const bool is_all = s->parts.kernel_call_ns >= s->parts.blocked_ns - s->parts.blocked_ns / TOLD_PART;
+	const bool is_all = s->breakdown.kernel_call_ns >= s->breakdown.blocked_ns - s->breakdown.blocked_ns / REPORTED_DIVISOR;
 	return is_all ? called : weft__finding_text(f, "%s and elsewhere", called);
 }
 
-/* " on "/var/lib/x"", or that it probably is: a descriptor's number may be used again. */
-static const char *file_of(struct weft__finder *f, const char *file, bool is_sure)
+/* Returns " on "/var/lib/x"", with ", probably" if !is_sure: the descriptor may have been reused since. */
+static const char *format_file(struct weft__finder *f, const char *file, bool is_sure)
 {
 	if (!file)
 		return "";
 	const bool is_name = strncmp(file, "a pipe", 6) != 0 && strncmp(file, "a socket", 8) != 0;
-	const char *text = weft__words_clean(f, (struct weft_str){file, (uint32_t)strlen(file)});
+	const char *text = weft__format_sanitized(f, (struct weft_str){file, (uint32_t)strlen(file)});
 	return weft__finding_text(f, is_name ? "%s on \"%s\"" : "%s on %s", is_sure ? "" : ", probably", text);
 }
 
-/* In which call it was blocked; "" if nobody knows. */
-static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
+static const char blocked_in[] = "blocked in "; /* start of the text of a pause that is a call */
+
+/* Returns " in CALL" for the call in which it was blocked for longest; "" if that is unknown. */
+static const char *format_call(struct weft__finder *f, const struct weft__stall *s)
 {
-	const struct weft_waited *waited = &s->parts.waited;
-	const bool is_one = waited->ns >= s->parts.kernel_call_ns - s->parts.kernel_call_ns / TOLD_PART;
-	static const char blocked[] = "blocked in ";
-	const char *called = weft_kernel_call_name(s->parts.kernel_call);
+	const struct weft_wait_target *wait_target = &s->breakdown.wait_target;
+	const bool is_one = wait_target->ns >= s->breakdown.kernel_call_ns - s->breakdown.kernel_call_ns / REPORTED_DIVISOR;
+	const char *called = weft_kernel_call_name(s->breakdown.kernel_call);
 	if (called && is_one)
-		called = weft__finding_text(f, "%s%s", called, file_of(f, waited->file, waited->is_sure));
+		called = weft__finding_text(f, "%s%s", called, format_file(f, wait_target->file, wait_target->is_sure));
 	if (called)
-		return weft__finding_text(
-		    f, s->parts.given > 1 ? " in %s, %" PRIu64 " times" : " in %s", mostly(f, s, called), s->parts.given);
-	if (s->parts.call == WEFT_NONE)
+		return weft__finding_text(f, s->breakdown.voluntary_switches > 1 ? " in %s, %" PRIu64 " times" : " in %s",
+		    format_mostly(f, s, called), s->breakdown.voluntary_switches);
+	if (s->breakdown.call == WEFT_NONE)
 		return "";
-	const char *text = weft__words_text(f, s->parts.call);
-	text = strncmp(text, blocked, sizeof blocked - 1) ? text : text + sizeof blocked - 1;
-	if (s->parts.called_ns < s->parts.blocked_ns - s->parts.blocked_ns / TOLD_PART)
+	const char *text = weft__format_text(f, s->breakdown.call);
+	text = strncmp(text, blocked_in, sizeof blocked_in - 1) ? text : text + sizeof blocked_in - 1;
+	if (s->breakdown.calls_ns < s->breakdown.blocked_ns - s->breakdown.blocked_ns / REPORTED_DIVISOR)
 		return weft__finding_text(f, " in %s and elsewhere", text);
 	return weft__finding_text(
-	    f, s->parts.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->parts.calls);
+	    f, s->breakdown.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->breakdown.calls);
 }
 
-/* Whether it did little else than touch memory for the first time. */
+/* Returns whether first accesses to new memory took a large part of the run. */
 static bool is_new_memory(const struct weft__stall *s)
 {
-	const struct weft__parts *parts = &s->parts;
-	const int64_t on_ns = s->end_ns - s->start_ns - weft_max_ns(parts->off_ns, parts->blocked_ns);
-	if (parts->minor < FAULTS_LEAST)
+	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
+	const int64_t on_ns = s->end_ns - s->start_ns - weft_max_ns(breakdown->off_ns, breakdown->blocked_ns);
+	if (breakdown->minor_faults < MIN_FAULTS)
 		return false;
-	return parts->is_exact ? parts->faulting_ns > on_ns / 2
-			       : (int64_t)(parts->minor < INT32_MAX ? parts->minor : INT32_MAX) * FAULT_NS > on_ns / 4;
+	return breakdown->is_exact
+		   ? breakdown->faulting_ns > on_ns / 2
+		   : (int64_t)(breakdown->minor_faults < INT32_MAX ? breakdown->minor_faults : INT32_MAX) * FAULT_NS > on_ns / 4;
 }
 
-/* What others than the program's own code did while it ran, where that was much. */
-static const char *within_of(struct weft__finder *f, const struct weft__stall *s, const char *before, const char *behind)
+/* Returns the time of GC, interrupts or page faults within the stall, if that is a large part of it; else "". */
+static const char *format_other_time(struct weft__finder *f, const struct weft__stall *s)
 {
-	const struct weft__parts *parts = &s->parts;
-	const int64_t told_ns = (s->end_ns - s->start_ns) / TOLD_PART;
-	if (!s->is_pause && parts->collected_ns > told_ns)
-		return weft__finding_text(f, "%s%s%s the collector of garbage%s%s", before,
-		    weft__words_span(f, parts->collected_ns), behind, parts->collector ? " of " : "",
-		    parts->collector ? parts->collector : "");
-	if (parts->interrupts_ns > told_ns)
-		return weft__finding_text(
-		    f, "%sinterrupts had its processor for %s%s", before, weft__words_span(f, parts->interrupts_ns), behind);
-	if (!s->is_pause && parts->is_exact && is_new_memory(s))
-		return weft__finding_text(
-		    f, "; %" PRIu64 " page faults took up to %s of it", parts->minor, weft__words_span(f, parts->faulting_ns));
+	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
+	const int64_t reported_ns = (s->end_ns - s->start_ns) / REPORTED_DIVISOR;
+	if (!s->is_pause && breakdown->gc_ns > reported_ns)
+		return weft__finding_text(f, "%s%sGC %s", breakdown->gc_name ? breakdown->gc_name : "",
+		    breakdown->gc_name ? " " : "", weft__format_duration(f, breakdown->gc_ns));
+	if (breakdown->interrupts_ns > reported_ns)
+		return weft__finding_text(f, "interrupts %s", weft__format_duration(f, breakdown->interrupts_ns));
+	if (!s->is_pause && breakdown->is_exact && is_new_memory(s))
+		return weft__finding_text(f, "page faults up to %s", weft__format_duration(f, breakdown->faulting_ns));
 	return "";
 }
 
-/* ", of which it had a processor for 10 ms, and waited for one for 12 ms"; "" where it had one nearly all the time. */
-static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
+static const char *join_parts(struct weft__finder *f, const char *first, const char *second)
 {
-	const struct weft__parts *parts = &s->parts;
-	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
-	if (off_ns < length_ns / TOLD_PART || (s->is_pause && parts->waiting_ns < length_ns / TOLD_PART))
-		return within_of(f, s, ", of which ", "");
-	if (!parts->is_known)
-		return weft__finding_text(
-		    f, ", of which it was blocked for %s%s", weft__words_span(f, parts->blocked_ns), call_of(f, s));
-	const int64_t unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
-	const char *least = parts->is_least ? "at least " : "";
-	const char *text = weft__finding_text(f, ", of which it had a processor for %s%s", parts->is_least ? "at most " : "",
-	    weft__words_span(f, length_ns - off_ns));
-	if (parts->waiting_ns > 0)
-		text = weft__finding_text(f, "%s, waited for one for %s%s", text, least, weft__words_span(f, parts->waiting_ns));
-	if (parts->blocked_ns > 0)
-		text = weft__finding_text(
-		    f, "%s, was blocked for %s%s%s", text, least, weft__words_span(f, parts->blocked_ns), call_of(f, s));
-	if (unknown_ns > length_ns / 100)
-		text = weft__finding_text(
-		    f, "%s, was blocked or waited for one for %s%s", text, least, weft__words_span(f, unknown_ns));
-	return weft__finding_text(f, "%s%s", text, within_of(f, s, "; ", " of it"));
+	return !*first ? second : !*second ? first : weft__finding_text(f, "%s, %s", first, second);
 }
 
-/* The promise that whoever woke it was running, or WEFT_NONE. */
-static uint32_t waker_of(struct weft__finder *f, const struct weft__stall *s)
+/* Returns "on CPU 10 ms, runnable 12 ms", or "" if the thread was on CPU nearly all the time. */
+static const char *format_breakdown(struct weft__finder *f, const struct weft__stall *s)
 {
-	const struct weft_off *slept = s->parts.slept;
+	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(breakdown->off_ns, breakdown->blocked_ns);
+	if (off_ns < length_ns / REPORTED_DIVISOR || (s->is_pause && breakdown->waiting_ns < length_ns / REPORTED_DIVISOR))
+		return format_other_time(f, s);
+	if (!breakdown->is_known)
+		return weft__finding_text(f, "blocked %s%s", weft__format_duration(f, breakdown->blocked_ns), format_call(f, s));
+	const int64_t unknown_ns = off_ns - breakdown->waiting_ns - breakdown->blocked_ns;
+	const char *least = breakdown->is_lower_bound ? "at least " : "";
+	const char *text = weft__finding_text(
+	    f, "on CPU %s%s", breakdown->is_lower_bound ? "at most " : "", weft__format_duration(f, length_ns - off_ns));
+	if (breakdown->waiting_ns > 0)
+		text = weft__finding_text(f, "%s, runnable %s%s", text, least, weft__format_duration(f, breakdown->waiting_ns));
+	if (breakdown->blocked_ns > 0)
+		text = weft__finding_text(
+		    f, "%s, blocked %s%s%s", text, least, weft__format_duration(f, breakdown->blocked_ns), format_call(f, s));
+	if (unknown_ns > length_ns / 100)
+		text = weft__finding_text(f, "%s, blocked or runnable %s%s", text, least, weft__format_duration(f, unknown_ns));
+	return join_parts(f, text, format_other_time(f, s));
+}
+
+/* Returns the promise that the thread ran which ended the longest sleep, or WEFT_NONE. */
+static uint32_t find_waker(struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft_off_cpu *longest_sleep = s->breakdown.longest_sleep;
 	uint32_t waker = WEFT_NONE;
-	if (slept && slept->woken_by != WEFT_NO_TID)
-		f->no_memory |= weft_os_ran_by(f->model, slept->woken_by, slept->ready_ns, &waker) < 0;
+	if (longest_sleep && longest_sleep->woken_by != WEFT_NO_TID)
+		f->no_memory |= weft_os_promise_of_tid(f->model, longest_sleep->woken_by, longest_sleep->ready_ns, &waker) < 0;
 	return waker;
 }
 
-/* What may be done about a call that blocks; NULL: nothing that depends on the call. */
-static const char *advice_for_call(struct weft__finder *f, const struct weft__stall *s, const char *at)
+static const char read_earlier[] = "read the file earlier, or on another thread: it waited for pages from a disk";
+
+/* Returns advice about the call that blocks; NULL: none that depends on the call. */
+static const char *get_call_advice(struct weft__finder *f, const struct weft__stall *s, const char *at)
 {
-	const uint32_t waker = waker_of(f, s);
-	switch ((enum weft_kernel_call)s->parts.kernel_call) {
-	case WEFT_CALL_FAULT: return "it waited for pages that were read from a disk: read them before, or on another OS thread";
+	const uint32_t waker = find_waker(f, s);
+	switch ((enum weft_kernel_call)s->breakdown.kernel_call) {
+	case WEFT_CALL_FAULT: return read_earlier;
 	case WEFT_CALL_FSYNC:
 	case WEFT_CALL_FDATASYNC:
 	case WEFT_CALL_SYNC:
 	case WEFT_CALL_SYNCFS:
-	case WEFT_CALL_MSYNC: return weft__finding_text(f, "let another OS thread wait until the disk has it%s", at);
+	case WEFT_CALL_MSYNC: return weft__finding_text(f, "flush the file on another thread%s", at);
 	case WEFT_CALL_NANOSLEEP:
 	case WEFT_CALL_CLOCK_NANOSLEEP:
-		return weft__finding_text(f, "wait by a timer of the loop, not in a call that sleeps%s", at);
+		return weft__finding_text(f, "use a timer of the event loop instead of a call that sleeps%s", at);
 	case WEFT_CALL_FUTEX:
 	case WEFT_CALL_FUTEX_WAIT:
 	case WEFT_CALL_FUTEX_WAITV:
 		if (waker == WEFT_NONE)
-			return weft__finding_text(f, "find out who holds for so long what it waits for%s", at);
-		return weft__finding_text(f,
-		    "look at %s%s, which held for so long what it waited for: hold it for less, or do not wait for it here",
-		    weft__words_name(f, waker), weft__words_at(f, waker));
+			return weft__finding_text(f, "find the thread that kept it waiting%s", at);
+		return weft__finding_text(
+		    f, "find out why %s kept it waiting%s", weft__format_promise(f, waker), weft__format_site_suffix(f, waker));
 	case WEFT_CALL_CONNECT:
 	case WEFT_CALL_ACCEPT:
 	case WEFT_CALL_ACCEPT4:
 	case WEFT_CALL_SENDTO:
 	case WEFT_CALL_SENDMSG:
 	case WEFT_CALL_RECVFROM:
-	case WEFT_CALL_RECVMSG: return weft__finding_text(f, "let the socket not block, and the loop say when it is ready%s", at);
+	case WEFT_CALL_RECVMSG:
+		return weft__finding_text(f, "make the socket non-blocking and wait for readiness in the event loop%s", at);
 	default: return NULL;
 	}
 }
 
-/* What may be done about the largest part of the run. */
-static const char *advice_for(struct weft__finder *f, const struct weft__stall *s, const char *at)
+/* Returns the call of a pause, without "blocked in "; NULL: the pause is no call. */
+static const char *format_pause_call(struct weft__finder *f, const struct weft__stall *s)
 {
-	const struct weft__parts *parts = &s->parts;
-	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
-	const int64_t on_ns = length_ns - off_ns, unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
-	const bool is_collected = s->is_pause ? weft__is_collector(weft_model_text(f->model, s->pause))
-					      : parts->collected_ns > length_ns - parts->collected_ns;
-	if (is_collected && parts->waiting_ns <= length_ns - parts->waiting_ns)
-		return "make less garbage, or have it collected in smaller pieces, or where nobody waits";
-	if (parts->interrupts_ns > on_ns - parts->interrupts_ns && parts->interrupts_ns > off_ns)
-		return "interrupts had its processor, which is no fault of this code: let another processor handle them, or give "
-		       "the program another one";
-	const char *advice = parts->is_exact && parts->blocked_ns > on_ns && parts->blocked_ns >= parts->waiting_ns
-				 ? advice_for_call(f, s, at)
-				 : NULL;
+	const char *text = s->is_pause ? weft__format_text(f, s->pause) : "";
+	return strncmp(text, blocked_in, sizeof blocked_in - 1) ? NULL : text + sizeof blocked_in - 1;
+}
+
+/* Returns advice about the largest part of the stall. */
+static const char *get_advice(struct weft__finder *f, const struct weft__stall *s, const char *at)
+{
+	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(breakdown->off_ns, breakdown->blocked_ns);
+	const int64_t on_ns = length_ns - off_ns, unknown_ns = off_ns - breakdown->waiting_ns - breakdown->blocked_ns;
+	const bool is_collected = s->is_pause ? weft__is_gc_pause(weft_model_text(f->model, s->pause))
+					      : breakdown->gc_ns > length_ns - breakdown->gc_ns;
+	if (is_collected && breakdown->waiting_ns <= length_ns - breakdown->waiting_ns)
+		return "make less garbage, or collect it while no request waits";
+	if (breakdown->interrupts_ns > on_ns - breakdown->interrupts_ns && breakdown->interrupts_ns > off_ns)
+		return "move the interrupts to another CPU, or pin the program to another one";
+	const char *advice =
+	    breakdown->is_exact && breakdown->blocked_ns > on_ns && breakdown->blocked_ns >= breakdown->waiting_ns
+		? get_call_advice(f, s, at)
+		: NULL;
 	if (advice)
 		return advice;
-	if (s->is_pause && (!parts->is_exact || parts->waiting_ns <= on_ns))
-		return "find out what pauses for so long, and whether it can be done in smaller pieces";
-	if (parts->waiting_ns > on_ns && parts->waiting_ns >= parts->blocked_ns)
-		return "the machine had more to do than it has processors, which is no fault of this code: run less beside it, "
-		       "or "
-		       "give the program a processor of its own";
-	const bool unknown_is_blocked = parts->given / BLOCKS_MORE >= parts->taken;
-	if (parts->blocked_ns + (unknown_is_blocked ? unknown_ns : 0) > on_ns)
-		return parts->major > 0 && parts->call == WEFT_NONE
-			   ? "it waited for pages that were read from a disk: read them before, or on another OS thread"
-			   : weft__finding_text(f, "call what blocks on another OS thread, or where it does not block%s", at);
+	if (s->is_pause && (!breakdown->is_exact || breakdown->waiting_ns <= on_ns))
+		return format_pause_call(f, s)
+			   ? weft__finding_text(f, "move the blocking call to another thread, or make it non-blocking%s", at)
+			   : "find out what the pause does, and split it into shorter pauses";
+	if (s->request != WEFT_NONE)
+		return weft__finding_text(f, "make the call asynchronous: %s%s", weft__format_promise(f, s->request), at);
+	if (breakdown->waiting_ns > on_ns && breakdown->waiting_ns >= breakdown->blocked_ns)
+		return "run less beside the program, or give it a CPU of its own";
+	const bool unknown_is_blocked = breakdown->voluntary_switches / BLOCK_RATIO >= breakdown->preemptions;
+	if (breakdown->blocked_ns + (unknown_is_blocked ? unknown_ns : 0) > on_ns)
+		return breakdown->major_faults > 0 && breakdown->call == WEFT_NONE
+			   ? read_earlier
+			   : weft__finding_text(f, "move the blocking call to another thread, or make it non-blocking%s", at);
 	if (unknown_ns > on_ns)
-		return "record it on a machine with less to do: then weft can tell whether it was blocked";
+		return "record it again on an idle machine, or with weft record --kernel";
 	if (is_new_memory(s))
-		return weft__finding_text(f, "keep and use again the memory that it touches for the first time%s", at);
-	return weft__finding_text(f, "cut its work into pieces with a pause between them, or give it to another OS thread%s", at);
+		return weft__finding_text(f, "reuse the memory that it touches for the first time%s", at);
+	return weft__finding_text(f, "split the work into pieces with a pause between them, or move it to another thread%s", at);
 }
 
-/* Who took the processor, and who ended the longest sleep. */
-static void tell_switches(struct weft__finder *f, const struct weft__stall *s)
+/* Returns " in request 17 "org.x.Player.Ask"", the request of a synchronous call. */
+static const char *format_request(struct weft__finder *f, const struct weft__stall *s)
 {
-	const struct weft__parts *p = &s->parts;
-	const struct weft_off *slept = p->slept, *preempted = p->preempted;
-	const int64_t told_ns = (s->end_ns - s->start_ns) / TOLD_PART;
-	if (preempted && p->waiting_ns >= told_ns)
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, preempted->start_ns, WEFT_NONE,
-		    "its processor was taken away %" PRIu64 " time%s%s%s%s, here for %s", p->taken, weft__words_s(p->taken),
-		    preempted->by == WEFT_NO_TID ? "" : ", by ",
-		    preempted->by == WEFT_NO_TID ? "" : weft__words_tid(f, preempted->by),
-		    preempted->by == WEFT_NO_TID ? "" : ", which may have passed it on",
-		    weft__words_span(f, preempted->end_ns - preempted->start_ns));
-	if (p->interrupts && p->interrupts_ns >= told_ns)
+	return s->request == WEFT_NONE ? "" : weft__finding_text(f, " in %s", weft__format_promise(f, s->request));
+}
+
+/* Adds evidence of preemptions, interrupts and the longest sleep. */
+static void report_switches(struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft__cpu_breakdown *p = &s->breakdown;
+	const struct weft_off_cpu *longest_sleep = p->longest_sleep, *longest_preemption = p->longest_preemption;
+	const int64_t reported_ns = (s->end_ns - s->start_ns) / REPORTED_DIVISOR;
+	if (longest_preemption && p->waiting_ns >= reported_ns)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, longest_preemption->start_ns, WEFT_NONE,
+		    "its thread was preempted %" PRIu64 " time%s, here for %s%s%s%s", p->preemptions,
+		    weft__format_plural_s(p->preemptions),
+		    weft__format_duration(f, longest_preemption->end_ns - longest_preemption->start_ns),
+		    longest_preemption->by == WEFT_NO_TID ? "" : " by ",
+		    longest_preemption->by == WEFT_NO_TID ? "" : weft__format_os_thread(f, longest_preemption->by),
+		    longest_preemption->by == WEFT_NO_TID ? "" : ", which may have passed the CPU on");
+	if (p->interrupts && p->interrupts_ns >= reported_ns)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, p->first_interrupt_ns, WEFT_NONE,
-		    p->interrupt ? "interrupts had its processor %" PRIu32 " time%s, from here on: %s for %s"
-				 : "interrupts had its processor %" PRIu32 " time%s, from here on",
-		    p->interrupts, weft__words_s(p->interrupts), p->interrupt, weft__words_span(f, p->interrupt_ns));
-	if (!slept || p->blocked_ns < told_ns)
+		    p->interrupt ? "interrupts used its CPU %" PRIu32 " time%s from here on: %s for %s"
+				 : "interrupts used its CPU %" PRIu32 " time%s from here on",
+		    p->interrupts, weft__format_plural_s(p->interrupts), p->interrupt, weft__format_duration(f, p->interrupt_ns));
+	if (!longest_sleep || p->blocked_ns < reported_ns)
 		return;
-	const char *called = weft_kernel_call_name(slept->call);
-	const char *in = called ? weft__finding_text(f, " in %s%s", called, file_of(f, slept->file, slept->is_sure)) : "";
-	if (slept->woken_by == WEFT_NO_TID) {
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, slept->start_ns, WEFT_NONE, "its OS thread slept%s, here for %s%s",
-		    in, weft__words_span(f, slept->ready_ns - slept->start_ns),
-		    slept->by_interrupt ? ", until an interrupt" : "");
+	const char *called = weft_kernel_call_name(longest_sleep->call);
+	const char *in =
+	    called ? weft__finding_text(f, " in %s%s", called, format_file(f, longest_sleep->file, longest_sleep->is_sure)) : "";
+	if (longest_sleep->woken_by == WEFT_NO_TID) {
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, longest_sleep->start_ns, WEFT_NONE,
+		    "its thread slept%s, here for %s%s", in,
+		    weft__format_duration(f, longest_sleep->ready_ns - longest_sleep->start_ns),
+		    longest_sleep->by_interrupt ? ", until an interrupt" : "");
 		return;
 	}
-	const uint32_t waker = waker_of(f, s);
-	const char *ran = waker == WEFT_NONE
-			      ? ""
-			      : weft__finding_text(f, ", which ran %s%s", weft__words_name(f, waker), weft__words_at(f, waker));
-	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, slept->ready_ns, waker,
-	    "its OS thread slept%s for %s, and was woken by %s%s", in, weft__words_span(f, slept->ready_ns - slept->start_ns),
-	    weft__words_tid(f, slept->woken_by), ran);
+	const uint32_t waker = find_waker(f, s);
+	const char *ran = waker == WEFT_NONE ? ""
+					     : weft__finding_text(f, ", which ran %s%s", weft__format_promise(f, waker),
+						   weft__format_site_suffix(f, waker));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, longest_sleep->ready_ns, waker,
+	    "its thread slept%s for %s, and was woken by %s%s", in,
+	    weft__format_duration(f, longest_sleep->ready_ns - longest_sleep->start_ns),
+	    weft__format_os_thread(f, longest_sleep->woken_by), ran);
 }
 
-/* What the kernel counted meanwhile. */
-static void tell_counts(struct weft__finder *f, const struct weft__stall *s, const char *parts)
+/* Adds evidence of context switches and page faults. */
+static void report_counts(struct weft__finder *f, const struct weft__stall *s, const char *breakdown)
 {
-	const struct weft__parts *p = &s->parts;
+	const struct weft__cpu_breakdown *p = &s->breakdown;
 	if (p->is_exact)
-		tell_switches(f, s);
-	else if (p->is_known && *parts)
+		report_switches(f, s);
+	else if (p->is_known && *breakdown)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "around that its OS thread was blocked %" PRIu64 " time%s, and its processor was taken away %" PRIu64
-		    " time%s",
-		    p->given, weft__words_s(p->given), p->taken, weft__words_s(p->taken));
-	if (p->minor + p->major >= FAULTS_LEAST || p->major > 0)
+		    "context switches around the stall: %" PRIu64 " voluntary, %" PRIu64 " involuntary (preempted)",
+		    p->voluntary_switches, p->preemptions);
+	if (p->minor_faults + p->major_faults >= MIN_FAULTS || p->major_faults > 0)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "around that its OS thread had %" PRIu64 " page fault%s, of which %" PRIu64 " read from a disk",
-		    p->minor + p->major, weft__words_s(p->minor + p->major), p->major);
+		    "page faults around the stall: %" PRIu64 "; %" PRIu64 " read from a disk", p->minor_faults + p->major_faults,
+		    p->major_faults);
 }
 
-/* What blocks until another OS thread goes on. */
-static bool is_lock(const struct weft__finder *f, uint32_t text)
+/* Returns whether the text names a call that blocks until another thread continues, such as a lock. */
+static bool is_lock_call(const struct weft__finder *f, uint32_t text)
 {
 	static const char *const calls[] = {"blocked in pthread_", "blocked in syscall", "blocked in futex"};
 	const struct weft_str call = weft_model_text(f->model, text);
@@ -376,86 +404,75 @@ static bool is_lock(const struct weft__finder *f, uint32_t text)
 	return false;
 }
 
-/* Whether that blocks until another OS thread goes on, as far as is known: a lock, or nobody knows what. */
-static bool waits_for_threads(const struct weft__finder *f, const struct weft__stall *s)
+/* Returns whether the stall may wait for another thread: it is blocked in a lock, or in an unknown call. */
+static bool is_waiting_for_thread(const struct weft__finder *f, const struct weft__stall *s)
 {
-	const uint32_t text = s->is_pause ? s->pause : s->parts.call;
-	if (s->parts.is_exact || text == WEFT_NONE)
-		return !s->parts.is_exact && !s->is_pause;
-	return is_lock(f, text);
+	const uint32_t text = s->is_pause ? s->pause : s->breakdown.call;
+	if (s->breakdown.is_exact || text == WEFT_NONE)
+		return !s->breakdown.is_exact && !s->is_pause;
+	return is_lock_call(f, text);
 }
 
-/* Whether another OS thread did something meanwhile, for half of that time at least: it may have held what this one waits for. */
-static bool is_behind_busy(const struct weft__finder *f, const struct weft__stall *s)
+/* Returns whether another thread was active for at least half of the stall: it may hold what this thread waits for. */
+static bool is_other_thread_busy(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
-	enum { LOOKED_AT = 4096, TIMES_LONGER = 8 };
+	enum { MAX_SCANNED = 4096, TIMES_LONGER = 8 };
 	const int64_t least_ns = (s->end_ns - s->start_ns) / 2, from_ns = s->start_ns - TIMES_LONGER * 2 * least_ns;
-	size_t i = WEFT_FIRST(p, 0, m->pause_count, m->pauses[p].start_ns >= from_ns);
-	for (size_t end = i + LOOKED_AT; i < end && i < m->pause_count && m->pauses[i].start_ns < s->end_ns - least_ns; i++)
-		if (m->pauses[i].stream != s->stream && !is_lock(f, m->pauses[i].text) &&
+	size_t i = WEFT_FIND_FIRST(p, 0, m->pause_count, m->pauses[p].start_ns >= from_ns);
+	for (size_t end = i + MAX_SCANNED; i < end && i < m->pause_count && m->pauses[i].start_ns < s->end_ns - least_ns; i++)
+		if (m->pauses[i].stream != s->stream && !is_lock_call(f, m->pauses[i].text) &&
 		    weft_min_ns(m->pauses[i].end_ns, s->end_ns) - weft_max_ns(m->pauses[i].start_ns, s->start_ns) >= least_ns)
 			return true;
-	i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns + least_ns);
-	for (size_t end = i + LOOKED_AT; i < end && i < m->round_count; i++) {
+	i = WEFT_FIND_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns + least_ns);
+	for (size_t end = i + MAX_SCANNED; i < end && i < m->round_count; i++) {
 		const struct weft_round *r = &m->rounds[i];
-		if (r->stream != s->stream && weft_min_ns(r->had_ns, s->end_ns - r->start_ns) >= least_ns)
+		if (r->stream != s->stream && weft_min_ns(r->on_cpu_ns, s->end_ns - r->start_ns) >= least_ns)
 			return true;
 	}
 	return false;
 }
 
-/* How long the OS thread of a round slept from one time to the other. */
-static int64_t slept_ns(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
-{
-	enum { BEFORE = 64 }; /* one of them may go on */
-	const size_t first = weft_sleep_from(m, from_ns);
-	int64_t sum_ns = 0;
-	for (size_t i = first > BEFORE ? first - BEFORE : 0; i < m->sleep_count && m->sleeps[i].start_ns < to_ns; i++)
-		if (m->sleeps[i].stream == stream)
-			sum_ns +=
-			    weft_max_ns(weft_min_ns(m->sleeps[i].end_ns, to_ns) - weft_max_ns(m->sleeps[i].start_ns, from_ns), 0);
-	return sum_ns;
-}
-
-/* Another OS thread that was ready to run and had no processor for most of that time: whoever waits for it is not to blame. */
-static bool is_behind_starved(const struct weft__finder *f, const struct weft__stall *s)
+/* Returns whether another thread was runnable, but got no CPU, for at least half of the stall: a thread that waits for it is not
+ * at fault. */
+static bool is_other_thread_starved(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
-	if (s->parts.blocked_ns < (s->end_ns - s->start_ns) / 2 && !s->is_pause)
+	if (s->breakdown.blocked_ns < (s->end_ns - s->start_ns) / 2 && !s->is_pause)
 		return false;
-	for (size_t i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns); i < m->round_count; i++) {
+	for (size_t i = WEFT_FIND_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns); i < m->round_count; i++) {
 		const struct weft_round *r = &m->rounds[i];
 		const int64_t from_ns = weft_max_ns(r->start_ns, s->start_ns), to_ns = weft_min_ns(r->end_ns, s->end_ns);
-		if (r->stream != s->stream && r->taken > 0 && from_ns < to_ns &&
-		    to_ns - from_ns - r->had_ns - slept_ns(m, r->stream, from_ns, to_ns) >= (s->end_ns - s->start_ns) / 2)
+		if (r->stream != s->stream && r->preemptions > 0 && from_ns < to_ns &&
+		    to_ns - from_ns - r->on_cpu_ns - weft_account_slept_ns(f->link_index.accounts, r->stream, from_ns, to_ns) >=
+			(s->end_ns - s->start_ns) / 2)
 			return true;
 	}
 	return false;
 }
 
-/* Whether the machine had more to do than it has processors: an OS thread that never gave its own up was without one for long. */
+/* Returns whether the machine was overloaded: some thread was off CPU for long without a voluntary switch. */
 static bool is_machine_busy(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	for (size_t i = 0; i < m->round_count && weft__finding_goes_on(f, i, m->round_count); i++) {
+	for (size_t i = 0; i < m->round_count && weft__finding_may_continue(f, i, m->round_count); i++) {
 		const struct weft_round *r = &m->rounds[i];
-		if (r->given == 0 && r->end_ns - r->start_ns - r->had_ns >= f->delays.least_ns)
+		if (r->voluntary_switches == 0 && r->end_ns - r->start_ns - r->on_cpu_ns >= f->delays.least_ns)
 			return true;
 	}
 	return false;
 }
 
-/* When something was given to the pool, by OS thread and time. */
-struct given {
+/* A request that was given to libuv's pool; sorted by stream and time. */
+struct handed {
 	int64_t time_ns;
 	uint16_t stream;
 };
 
-/* What the whole trace tells of its machine and program. */
-struct around {
+/* Facts of the whole trace. */
+struct context {
 	bool is_busy;
-	struct given *given;
+	struct handed *handed;
 	size_t given_count;
 };
 
@@ -464,72 +481,92 @@ static bool is_for_pool(const struct weft_promise *p)
 	return p->kind == WEFT_KIND_WORK || p->kind == WEFT_KIND_FS || p->kind == WEFT_KIND_GETADDRINFO;
 }
 
-static int compare_given(const void *a, const void *b)
+static int compare_pool_requests(const void *a, const void *b)
 {
-	const struct given *x = a, *y = b;
+	const struct handed *x = a, *y = b;
 	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->time_ns, y->time_ns);
 }
 
-static void look_around(struct weft__finder *f, struct around *around)
+static void gather_context(struct weft__finder *f, struct context *context)
 {
 	const struct weft_model *m = f->model;
 	size_t count = 0;
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		count += is_for_pool(&m->promises[p]);
-	*around = (struct around){is_machine_busy(f), weft__finding_alloc(f, count, sizeof *around->given), count};
-	for (uint32_t p = 1, i = 0; around->given && p < m->promise_count; p++)
+	*context = (struct context){is_machine_busy(f), weft__finding_alloc(f, count, sizeof *context->handed), count};
+	for (uint32_t p = 1, i = 0; context->handed && p < m->promise_count; p++)
 		if (is_for_pool(&m->promises[p]))
-			around->given[i++] = (struct given){m->promises[p].start_ns, m->promises[p].stream};
-	if (around->given)
-		weft_sort(around->given, count, sizeof *around->given, compare_given);
+			context->handed[i++] = (struct handed){m->promises[p].start_ns, m->promises[p].stream};
+	if (context->handed)
+		weft_sort(context->handed, count, sizeof *context->handed, compare_pool_requests);
 }
 
-/* Whether it gave something to the pool, whose lock an OS thread of the pool may have had meanwhile. */
-static bool gave_to_pool(const struct around *around, const struct weft__stall *s)
+/* Returns whether the stall gave a request to the pool: a thread of the pool may have held the pool's lock meanwhile. */
+static bool has_used_pool(const struct context *context, const struct weft__stall *s)
 {
-	const struct given *given = around->given;
-	const size_t i = WEFT_FIRST(g, 0, around->given_count,
-	    given[g].stream > s->stream || (given[g].stream == s->stream && given[g].time_ns >= s->start_ns));
-	return i < around->given_count && given[i].stream == s->stream && given[i].time_ns <= s->end_ns;
+	const struct handed *handed = context->handed;
+	const size_t i = WEFT_FIND_FIRST(g, 0, context->given_count,
+	    handed[g].stream > s->stream || (handed[g].stream == s->stream && handed[g].time_ns >= s->start_ns));
+	return i < context->given_count && handed[i].stream == s->stream && handed[i].time_ns <= s->end_ns;
 }
 
-/* Whether the time went by without a processor, and the program is not known to have slept: on a busy machine all that blocks
- * takes long. */
-static bool may_be_starved(const struct weft__finder *f, const struct weft__stall *s, const struct around *around)
+/* Returns whether the stall may be caused by a busy machine: the thread was off CPU, and is not known to have slept on purpose.
+ */
+static bool may_be_starved(const struct weft__finder *f, const struct weft__stall *s, const struct context *context)
 {
-	const struct weft__parts *parts = &s->parts;
-	const uint32_t text = s->is_pause ? s->pause : parts->call;
+	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
+	const uint32_t text = s->is_pause ? s->pause : breakdown->call;
 	const struct weft_str call = text == WEFT_NONE ? (struct weft_str){0} : weft_model_text(f->model, text);
-	if (weft_text_means(call, WEFT_MEANS_SLEEP))
+	if (weft_text_has_meaning(call, WEFT_MEANING_SLEEP) || s->request != WEFT_NONE)
 		return false;
-	if (parts->is_exact || f->model->round_count == 0)
+	if (breakdown->is_exact || f->model->round_count == 0)
 		return false;
-	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
-	return (!parts->is_known && s->own_ns < 0) ||
-	       (parts->is_known && length_ns - off_ns < ALARMING_OWN * f->options.stall_ns &&
-		   (around->is_busy || parts->taken > 0 || parts->given == 0 || gave_to_pool(around, s)));
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(breakdown->off_ns, breakdown->blocked_ns);
+	return (!breakdown->is_known && s->own_ns < 0) ||
+	       (breakdown->is_known && length_ns - off_ns < ALARM_OWN_STALLS * f->options.stall_ns &&
+		   (context->is_busy || breakdown->preemptions > 0 || breakdown->voluntary_switches == 0 ||
+		       has_used_pool(context, s)));
 }
 
-/* It ran in a guest whose processor had none of the host's. */
+/* Adds evidence, and perhaps advice and doubt, for a stall in a guest whose virtual CPU did not run. */
 static void blame_host(
     struct weft__finder *f, struct weft_finding *finding, const struct weft__stall *s, const struct weft_steal *steal)
 {
 	const int64_t length_ns = s->end_ns - s->start_ns;
-	weft__words_steal(f, steal);
+	weft__evidence_add_steal(f, steal);
 	if (steal->low_ns > length_ns / 2)
-		finding->next = "the host had more to do than it has processors, which is no fault of this code: run less beside "
-				"the guest, or give the guest a processor of its own";
+		finding->next = "run less beside the guest, or give the guest a CPU of its own";
 	if ((s->own_ns >= 0 ? s->own_ns : length_ns) - steal->low_ns >= f->options.stall_ns)
 		return;
 	finding->severity = WEFT_SEVERITY_INFORMATION;
-	weft__finding_doubt(f, "its machine, a guest, did not have a processor all the time");
+	weft__finding_doubt(f, "the host gave the guest no CPU for a part of the time");
 }
 
-static void tell_stall(
-    struct weft__finder *f, const struct weft__stall *s, const struct behind *behind, const struct around *around)
+/* Returns " in usleep", or " in a pause (gc)", for a pause. */
+static const char *format_pause(struct weft__finder *f, const struct weft__stall *s)
 {
-	struct weft__late late[LATE_KEPT];
-	uint32_t late_count = weft__delays_late(&f->delays, s, late, LATE_KEPT);
+	const char *call = format_pause_call(f, s);
+	return call ? weft__finding_text(f, " in %s", call)
+		    : weft__finding_text(f, " in a pause (%s)", weft__format_text(f, s->pause));
+}
+
+/* Returns whether a stall that delayed no known promise is an alarm.  The loop had work, and the code meant to sleep, or the
+ * stall is so long that a busy machine does not explain it. */
+static bool is_alarm_alone(const struct weft__finder *f, const struct weft__stall *s, bool has_work)
+{
+	const uint32_t text = s->is_pause ? s->pause : s->breakdown.call;
+	const struct weft_str call = text == WEFT_NONE ? (struct weft_str){0} : weft_model_text(f->model, text);
+	const bool is_known = s->is_pause || s->request != WEFT_NONE || s->own_ns >= 0 || s->breakdown.is_known;
+	return has_work && is_known &&
+	       (weft_text_has_meaning(call, WEFT_MEANING_SLEEP) ||
+		   s->end_ns - s->start_ns >= ALARM_TOLD_STALLS * f->options.stall_ns);
+}
+
+static void report_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind, bool has_work,
+    const struct context *context)
+{
+	struct weft__late_promise late[MAX_LATE];
+	uint32_t late_count = weft__delays_find_late(&f->delays, s, late, MAX_LATE);
 	if (late_count == 0 && behind) {
 		late_count = behind->count;
 		memcpy(late, behind->first, sizeof late);
@@ -538,122 +575,245 @@ static void tell_stall(
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STALL, s->promise, s->start_ns, s->end_ns);
 	if (!finding)
 		return;
-	const char *name = nobody ? "" : weft__words_name(f, s->promise), *at = nobody ? "" : weft__words_at(f, s->promise);
-	const char *length = weft__words_span(f, s->end_ns - s->start_ns);
-	if (pause)
-		name = weft__finding_text(f, "a pause (%s)%s%s", weft__words_text(f, s->pause), nobody ? "" : " of ", name);
-	const char *ran = pause ? "lasted" : "ran for", *parts = parts_of(f, s);
+	const char *name = nobody ? "" : weft__format_promise(f, s->promise),
+		   *at = nobody ? "" : weft__format_site_suffix(f, s->promise);
+	const char *length = weft__format_duration(f, s->end_ns - s->start_ns), *breakdown = format_breakdown(f, s);
+	const char *subject = name, *pause_call = pause && !nobody ? format_pause(f, s) : format_request(f, s);
+	if (pause) {
+		name = weft__finding_text(f, "a pause (%s)%s%s", weft__format_text(f, s->pause), nobody ? "" : " of ", name);
+		subject = nobody ? name : subject;
+	}
 	struct weft_steal steal;
-	const bool is_stolen = !nobody && weft__words_steal_of(f, s->promise, s->start_ns, s->end_ns, &steal);
-	const char *of_it = is_stolen
-				? weft__finding_text(f, "%s; its machine, a guest, had no processor of its host's for %s of that",
-				      parts, weft__words_range(f, steal.low_ns, steal.high_ns))
-				: parts;
-	finding->weight = (uint64_t)weight_ns(s);
+	const bool is_stolen = !nobody && weft__finding_measure_steal(f, s->promise, s->start_ns, s->end_ns, &steal);
+	const char *parts =
+	    is_stolen ? join_parts(f, breakdown,
+			    weft__finding_text(f, "steal time %s", weft__format_duration_range(f, steal.low_ns, steal.high_ns)))
+		      : breakdown;
+	if (s->request != WEFT_NONE)
+		parts = "";
+	if (*parts)
+		parts = weft__finding_text(f, " (%s)", parts);
+	finding->weight = (uint64_t)get_weight_ns(s);
 	const uint32_t waiting = s->victims == 0 && late_count == 0 ? count_waiting(f, s) : 0;
 	if (waiting > 0)
-		finding->title = weft__finding_text(f,
-		    "%s%s %s %s without a break%s; its OS thread had %" PRIu32
-		    " turns of its loop at once after that: so much had come meanwhile",
-		    name, at, ran, length, of_it, waiting);
+		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " late loop turn%s%s",
+		    subject, length, pause_call, parts, waiting, weft__format_plural_s(waiting), at);
 	else if (s->victims > 0)
-		finding->title = weft__finding_text(f,
-		    "%s%s %s %s%s%s while %" PRId64 " other%s ready to run: together they lost %s", name, at, ran, length, of_it,
-		    *of_it ? "," : "", s->victims, s->victims == 1 ? " was" : "s were", weft__words_span(f, s->delay_ns));
+		finding->title =
+		    weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRId64 " ready promise%s lost %s%s%s",
+			subject, length, pause_call, parts, s->victims, s->victims == 1 ? "" : "s",
+			weft__format_duration(f, s->delay_ns), s->victims == 1 || *parts ? "" : " together", at);
+	else if (late_count > 0)
+		finding->title =
+		    weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " promise%s may be late%s", subject,
+			length, pause_call, parts, late_count, weft__format_plural_s(late_count), at);
 	else
-		finding->title = weft__finding_text(f,
-		    "%s%s %s %s without a break%s; %" PRIu32 " promise%s from outside may have come late because of it", name, at,
-		    ran, length, of_it, late_count, weft__words_s(late_count));
-	finding->next = advice_for(f, s, at);
+		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s%s%s", subject, length, pause_call,
+		    parts, s->is_open ? ", until the end" : ": no promise is known to be late", at);
+	finding->next = get_advice(f, s, at);
 	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s begins" : "%s%s begins to run", name, at);
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "%s %s, %s later", name, pause ? "is over" : "stops", length);
-	tell_counts(f, s, parts);
+	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s starts" : "%s%s starts to run", name, at);
+	if (s->request != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[s->request].start_ns, s->request,
+		    "%s makes %s%s, and sleeps until the answer: no other callback runs", name,
+		    weft__format_promise(f, s->request), weft__format_site_suffix(f, s->request));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "%s %s, %s later", s->is_open ? "the trace" : name,
+	    pause || s->is_open ? "ends" : "stops", length);
+	report_counts(f, s, breakdown);
+	if (waiting > 0)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, s->end_ns, WEFT_NONE,
+		    "the loop then turned %" PRIu32 " times without a sleep: that many events had come meanwhile", waiting);
 	if (is_stolen)
 		blame_host(f, finding, s, &steal);
 	list_victims(f, s);
-	for (uint32_t i = 0; i < late_count && i < LATE_KEPT; i++)
+	for (uint32_t i = 0; i < late_count && i < MAX_LATE; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late[i].time_ns, late[i].promise,
-		    "%s %s as soon as that is over: up to %s late", weft__words_name(f, late[i].promise),
+		    "%s %s right after the stall: up to %s late", weft__format_promise(f, late[i].promise),
 		    late[i].ended ? "ends" : "is called back", length);
-	if (late_count > LATE_KEPT)
-		weft__words_more(f, WEFT_EVIDENCE_VICTIM, late_count - LATE_KEPT, "");
-	/* A busy machine took the processor away, or gave it late to what this waited for. */
-	if (s->own_ns >= 0 ? s->own_ns < f->options.stall_ns : f->model->round_count && !is_long(f, s)) {
+	if (late_count > MAX_LATE)
+		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, late_count - MAX_LATE, "");
+	const bool is_alone = s->victims == 0 && late_count == 0 && waiting == 0, is_call = pause || s->request != WEFT_NONE;
+	/* A busy machine preempted the thread, or delayed what the thread waited for. */
+	if (is_alone && is_call)
+		; /* the call is known, and lasted at least as long as a delay of the machine */
+	else if (s->own_ns >= 0 ? s->own_ns < f->options.stall_ns : f->model->round_count && !is_long(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(f, "the OS thread did not have a processor all the time");
+		weft__finding_doubt(f, "the thread was not on CPU all the time");
 	}
-	if (waits_for_threads(f, s) && is_behind_starved(f, s)) {
+	if (is_waiting_for_thread(f, s) && is_other_thread_starved(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(f, "another OS thread, for which this one may have waited, had no processor meanwhile");
-	} else if (s->is_pause && waits_for_threads(f, s) && !is_behind_busy(f, s)) {
+		weft__finding_doubt(f, "another thread, for which this one may have waited, got no CPU meanwhile");
+	} else if (s->is_pause && is_waiting_for_thread(f, s) && !is_other_thread_busy(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(
-		    f, "no other OS thread is known to have done anything meanwhile: perhaps none had a processor");
+		weft__finding_doubt(f, "no other thread is known to have run meanwhile, so perhaps none got a CPU");
 	}
-	if (may_be_starved(f, s, around)) {
+	if (may_be_starved(f, s, context)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(f, s->parts.is_known ? "the machine was busy, and may have let it wait, or what it waited for"
-							 : "nobody knows whether the OS thread had a processor all the time");
+		weft__finding_doubt(f, s->breakdown.is_known
+					   ? "the machine was busy, and may have delayed it, or what it waited for"
+					   : "the trace does not show whether the thread was on CPU all the time");
 	}
 	if (s->victims > 0)
 		return;
-	weft__finding_doubt(
-	    f, s->own_ns < 0 && !s->parts.is_known
-		   ? "the trace does not tell when these were due, nor whether the OS thread had a processor all the time"
-		   : "the trace does not tell when these were due");
-	/* A busy machine takes a processor away for as long as that. */
+	if (is_alone || (is_call && s->is_on_loop && is_alarm_alone(f, s, true))) {
+		if (is_alone && !is_alarm_alone(f, s, has_work))
+			finding->severity = WEFT_SEVERITY_INFORMATION;
+		return;
+	}
+	weft__finding_doubt(f, s->own_ns < 0 && !s->breakdown.is_known
+				   ? "the trace does not show when these were due, nor whether the thread was on CPU all the time"
+				   : "the trace does not show when these were due");
+	/* A busy machine can preempt a thread for that long. */
 	if (!is_long(f, s))
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 }
 
-/* What is called again and again is told as that: it ran many times, not once. */
-static bool spins(const struct weft__finder *f, const struct weft__stall *s)
+/* Returns whether the run is part of a spin, which is many calls and not one run, and is reported as a spin. */
+static bool is_spinning(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
-	enum { LOOKED_AT = 64 }; /* each is told some 20 times */
-	size_t first = WEFT_FIRST(i, 0, m->spin_count, m->spins[i].time_ns >= s->start_ns);
-	for (size_t i = first; i < m->spin_count && i < first + LOOKED_AT && m->spins[i].time_ns <= s->end_ns; i++)
+	enum { MAX_SCANNED = 64 }; /* a spin has about 20 records */
+	size_t first = WEFT_FIND_FIRST(i, 0, m->spin_count, m->spins[i].time_ns >= s->start_ns);
+	for (size_t i = first; i < m->spin_count && i < first + MAX_SCANNED && m->spins[i].time_ns <= s->end_ns; i++)
 		if (m->spins[i].promise == s->promise && !s->is_pause)
 			return true;
 	return false;
+}
+
+/* Returns whether p is the promise of the stall, or the thread or loop that runs it. */
+static bool is_stalled(const struct weft__finder *f, uint32_t p, const struct weft__stall *s)
+{
+	if (p == s->promise || p == WEFT_NONE || !weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_THREAD | WEFT_TRAIT_LOOP))
+		return p == s->promise;
+	const uint32_t run = weft_run_before(f->model, p, INT64_MAX);
+	return run != WEFT_NONE && f->model->run_streams && f->model->run_streams[run] == s->stream;
+}
+
+/* Returns the number of the finding about the end of the trace that has the stall in its wait chain: what the stall is blocked in
+ * never ends.  SIZE_MAX: there is none. */
+static size_t find_end(const struct weft__finder *f, const struct weft__stall *s)
+{
+	for (size_t i = 0, line = 0; s->is_open && i < f->findings.count; i++) {
+		const struct weft_finding *finding = &f->findings.items[i];
+		const bool is_crash = finding->kind == WEFT_FINDING_CRASH &&
+				      (finding->severity == WEFT_SEVERITY_ALARM || !weft__stall_is_told(f, s)),
+			   is_end = is_crash || finding->kind == WEFT_FINDING_DEADLOCK || finding->kind == WEFT_FINDING_CYCLE ||
+				    finding->kind == WEFT_FINDING_HANG;
+		bool is_in_chain = is_stalled(f, finding->promise, s) || is_stalled(f, finding->root, s);
+		for (const size_t end = line + finding->evidence_count; line < end; line++)
+			is_in_chain |= f->evidence.items[line].role == WEFT_EVIDENCE_CHAIN &&
+				       is_stalled(f, f->evidence.items[line].promise, s);
+		if (is_end && is_in_chain)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+/* Covers the newest finding, a stall, if another explains it.  A run that lasted so long is a stall without an end, not the place
+ * of a crash. */
+static void cover_at_end(struct weft__finder *f, const struct weft__stall *s)
+{
+	const size_t stall = f->findings.count - 1, end = find_end(f, s);
+	if (end != SIZE_MAX)
+		weft__finding_cover(f, stall, end);
+	for (size_t i = 0; i < stall && s->is_open && end == SIZE_MAX; i++)
+		if (f->findings.items[i].kind == WEFT_FINDING_CRASH && f->findings.items[i].promise == s->promise)
+			weft__finding_cover(f, i, stall);
+}
+
+bool weft__stall_is_told(const struct weft__finder *f, const struct weft__stall *s)
+{
+	return s->is_on_loop && s->promise != WEFT_SYSTEM && !(s->is_open && f->model->is_whole) &&
+	       !weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_THREAD) &&
+	       s->end_ns - s->start_ns >= TOLD_STALLS * f->options.stall_ns;
+}
+
+static bool is_work(const struct weft_promise *p)
+{
+	return !weft_kind_has(p->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD | WEFT__TRAITS_HELD | WEFT_TRAIT_CONDITION);
+}
+
+static bool spans(const struct weft__finder *f, uint32_t p, const struct weft__stall *s)
+{
+	return f->model->promises[p].start_ns < s->start_ns && f->link_index.ended_ns[p] >= s->end_ns;
+}
+
+/* Returns, by stall, whether its loop had other work: a timer, a connection or a request that was pending all the time.  The
+ * caller frees the array. */
+static bool *find_work(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	const struct weft__stall *stalls = f->delays.stalls.items;
+	const size_t count = f->delays.stalls.count;
+	int32_t *difference = weft__finding_alloc(f, count + 1, sizeof *difference);
+	bool *has_work = weft__finding_alloc(f, count, sizeof *has_work);
+	for (uint32_t p = 1; difference && p < m->promise_count && weft__finding_may_continue(f, p, m->promise_count); p++) {
+		const struct weft_promise *promise = &m->promises[p];
+		if (!is_work(promise))
+			continue;
+		const size_t first = WEFT_FIND_FIRST(i, 0, count,
+		    stalls[i].stream > promise->stream ||
+			(stalls[i].stream == promise->stream && stalls[i].start_ns > promise->start_ns));
+		const size_t end = WEFT_FIND_FIRST(
+		    i, first, count, stalls[i].stream > promise->stream || stalls[i].end_ns > f->link_index.ended_ns[p]);
+		difference[first]++;
+		difference[end]--;
+	}
+	int32_t spanning = 0;
+	for (size_t i = 0; difference && has_work && i < count; i++) {
+		const uint32_t p = stalls[i].promise;
+		spanning += difference[i];
+		has_work[i] =
+		    spanning > (is_work(&m->promises[p]) && m->promises[p].stream == stalls[i].stream && spans(f, p, &stalls[i]));
+	}
+	free(difference);
+	return has_work;
 }
 
 void weft__find_stall(struct weft__finder *f)
 {
 	const struct weft__delays *d = &f->delays;
 	const struct weft__stall **order = weft__finding_alloc(f, d->stalls.count, sizeof *order);
-	bool *is_alone = weft__finding_alloc(f, d->stalls.count, sizeof *is_alone), *has_loop = NULL;
+	bool *is_alone = weft__finding_alloc(f, d->stalls.count, sizeof *is_alone), *has_loop = NULL, *has_work = NULL;
 	struct behind *behind = NULL;
 	size_t count = 0;
-	struct weft__late unused[1];
-	for (size_t i = 0; order && is_alone && i < d->stalls.count && weft__finding_goes_on(f, i, d->stalls.count); i++) {
+	struct weft__late_promise unused[1];
+	for (size_t i = 0; order && is_alone && i < d->stalls.count && weft__finding_may_continue(f, i, d->stalls.count); i++) {
 		const struct weft__stall *s = &d->stalls.items[i];
-		if (spins(f, s))
+		if (is_spinning(f, s))
 			continue;
-		if (s->victims > 0 || weft__delays_late(d, s, unused, 1) > 0)
+		if (s->victims > 0 || weft__delays_find_late(d, s, unused, 1) > 0)
 			order[count++] = s;
-		else if (is_long(f, s) && count_waiting(f, s) >= LEAST_WAITING)
+		else if (is_long(f, s) && count_waiting(f, s) >= MIN_WAITING)
 			order[count++] = s;
-		else if (is_long(f, s) && (has_loop || (has_loop = find_loops(f))))
+		else if ((is_long(f, s) || weft__stall_is_told(f, s)) && (has_loop || (has_loop = find_loops(f))))
 			is_alone[i] = has_loop[s->stream];
 	}
-	if (has_loop && (behind = find_behind(f, is_alone)))
-		for (size_t i = 0; i < d->stalls.count; i++)
-			if (behind[i].count > 0)
+	if (has_loop && (behind = find_late_runners(f, is_alone)))
+		for (size_t i = 0; i < d->stalls.count; i++) {
+			const bool is_told = is_alone[i] && weft__stall_is_told(f, &d->stalls.items[i]);
+			if (behind[i].count > 0 || is_told)
 				order[count++] = &d->stalls.items[i];
+			if (is_told && !has_work)
+				has_work = find_work(f);
+		}
 	if (order)
 		weft_sort(order, count, sizeof *order, compare_weights);
-	struct around around = {0};
+	struct context context = {0};
 	if (count > 0)
-		look_around(f, &around);
-	for (size_t i = 0; !f->no_memory && i < count && weft__finding_goes_on(f, i, count); i++)
-		tell_stall(f, order[i], behind ? &behind[order[i] - d->stalls.items] : NULL, &around);
-	free(around.given);
+		gather_context(f, &context);
+	for (size_t i = 0; !f->no_memory && i < count && weft__finding_may_continue(f, i, count); i++) {
+		const size_t at = (size_t)(order[i] - d->stalls.items);
+		const size_t told = f->findings.count;
+		report_stall(f, order[i], behind ? &behind[at] : NULL, has_work && has_work[at], &context);
+		if (f->findings.count > told)
+			cover_at_end(f, order[i]);
+	}
+	free(context.handed);
 	free(order);
 	free(is_alone);
 	free(has_loop);
+	free(has_work);
 	free(behind);
-	weft__held_find(f);
+	weft__lock_held_find(f);
 }

@@ -1,4 +1,4 @@
-/* stuck.c: promises that younger ones of their sort have overtaken.  SPDX-License-Identifier: ISC */
+/* stuck.c: reports promises that are pending although younger promises of their type have ended.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
@@ -8,60 +8,61 @@ enum {
 	ENOUGH_OTHERS = 20,
 	OVERTAKEN = 10,
 	TIMES_OLDER = 5,
-	FEW_OTHERS = 8, /* that few tell as much if it is much older, and as many overtook it */
+	FEW_OTHERS = 8, /* enough if the promise is much older, and FEW_OVERTAKEN younger ones ended */
 	FEW_OVERTAKEN = 5,
 	TIMES_OLDER_THAN_FEW = 20,
 	STALLS_OLDER_THAN_FEW = 10,
 	TIMES_OLDER_AT_END = 2
 };
 
-/* Of one sort. */
-struct race {
-	int64_t late_starts[OVERTAKEN]; /* the latest creations among those that ended, ascending; the first late_count of them */
-	uint32_t late_count;
-	uint32_t first, stuck; /* who is stuck, and how many are */
-	bool has_later;        /* a task was not ended by the run that created it */
-	bool is_sure;          /* one was overtaken, by far */
-	bool is_next;          /* the first is the next of a series: is_next() */
-	bool is_dropped;       /* the first was: is_dropped() */
+/* Ended and stuck promises of one type. */
+struct progress {
+	int64_t late_starts[OVERTAKEN]; /* the latest creation times of ended promises, ascending */
+	uint32_t late_count;            /* number of valid late_starts */
+	uint32_t first, stuck;          /* first stuck promise, and how many are stuck */
+	bool has_later;                 /* some task was not ended by the run that created it */
+	bool is_sure;                   /* some promise is much older than the others became */
+	bool is_next;                   /* is_next() holds for `first` */
+	bool is_dropped;                /* is_dropped() holds for `first` */
 };
 
-/* What alone can have such promises. */
-static bool is_suspect(const struct weft__sort *sort)
+/* Returns whether promises of the type can be stuck. */
+static bool is_suspect(const struct weft__promise_type *type)
 {
-	return sort->named && sort->pending > 0 && sort->ended >= FEW_OTHERS;
+	return type->named && type->pending > 0 && type->ended >= FEW_OTHERS;
 }
 
-/* By sort: the number + 1 of its race, or 0.  The caller frees it.  NULL: there are none, or no memory, which is noted. */
-static uint32_t *number_races(struct weft__finder *f, uint32_t *count)
+/* Returns, by type, the index of its struct progress, from 1 on, or 0.  The caller frees it.  NULL: there are none, or no memory,
+ * which is noted in the finder. */
+static uint32_t *number_suspects(struct weft__finder *f, uint32_t *count)
 {
-	uint32_t *race_of = NULL;
+	uint32_t *progress_of = NULL;
 	*count = 0;
-	for (size_t s = 0; s < f->sorts.items.count; s++) {
-		if (!is_suspect(&f->sorts.items.items[s]))
+	for (size_t s = 0; s < f->types.items.count; s++) {
+		if (!is_suspect(&f->types.items.items[s]))
 			continue;
-		if (!race_of && !(race_of = weft__finding_alloc(f, f->sorts.items.count, sizeof *race_of)))
+		if (!progress_of && !(progress_of = weft__finding_alloc(f, f->types.items.count, sizeof *progress_of)))
 			break;
-		race_of[s] = ++*count;
+		progress_of[s] = ++*count;
 	}
-	return race_of;
+	return progress_of;
 }
 
-static void add_late(struct race *race, int64_t start_ns)
+static void add_late_start(struct progress *progress, int64_t start_ns)
 {
-	if (race->late_count == OVERTAKEN && start_ns <= race->late_starts[0])
+	if (progress->late_count == OVERTAKEN && start_ns <= progress->late_starts[0])
 		return;
-	uint32_t at = race->late_count < OVERTAKEN ? race->late_count++ : 0;
-	/* A new place is at the end, one that is given up at the beginning: the others make room. */
-	for (; at + 1 < race->late_count && race->late_starts[at + 1] < start_ns; at++)
-		race->late_starts[at] = race->late_starts[at + 1];
-	for (; at > 0 && race->late_starts[at - 1] > start_ns; at--)
-		race->late_starts[at] = race->late_starts[at - 1];
-	race->late_starts[at] = start_ns;
+	uint32_t at = progress->late_count < OVERTAKEN ? progress->late_count++ : 0;
+	/* Insert a new element at the end, or replace the first one, and restore the order. */
+	for (; at + 1 < progress->late_count && progress->late_starts[at + 1] < start_ns; at++)
+		progress->late_starts[at] = progress->late_starts[at + 1];
+	for (; at > 0 && progress->late_starts[at - 1] > start_ns; at--)
+		progress->late_starts[at] = progress->late_starts[at - 1];
+	progress->late_starts[at] = start_ns;
 }
 
-/* When the run in which it was created was over; INT64_MAX: that is not known, or has not come. */
-static int64_t creation_over_ns(const struct weft__finder *f, uint32_t p)
+/* Returns the end of the run in which p was created; INT64_MAX if that run is unknown or has not ended. */
+static int64_t get_creation_end_ns(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
 	const uint32_t creator = m->promises[p].created_by;
@@ -70,13 +71,13 @@ static int64_t creation_over_ns(const struct weft__finder *f, uint32_t p)
 	return run == WEFT_NONE || m->runs[run].end_ns < m->promises[p].start_ns ? INT64_MAX : m->runs[run].end_ns;
 }
 
-/* Whoever created it ended it before doing anything else. */
+/* Returns whether the run that created p also ended it. */
 static bool was_ended_at_once(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
-	const int64_t over_ns = creation_over_ns(f, p);
-	for (uint32_t i = f->ties.in_begin[p]; over_ns != INT64_MAX && i < f->ties.in_begin[p + 1]; i++) {
-		const struct weft_link *link = &m->links[f->ties.in[i]];
+	const int64_t over_ns = get_creation_end_ns(f, p);
+	for (uint32_t i = f->link_index.in_begin[p]; over_ns != INT64_MAX && i < f->link_index.in_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
 		if ((link->kind == WEFT_LINK_RESOLVE || link->kind == WEFT_LINK_SIGNAL) && link->time_ns <= over_ns &&
 		    link->from == m->promises[p].created_by)
 			return true;
@@ -84,186 +85,190 @@ static bool was_ended_at_once(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Of its sort all but a few have ended. */
-static bool may_be_dropped(const struct weft__sort *sort)
+/* Returns whether all but a few tasks of the type have ended. */
+static bool may_be_dropped(const struct weft__promise_type *type)
 {
-	return sort->kind == WEFT_KIND_TASK && sort->pending <= sort->ended / FEW_OTHERS;
+	return type->kind == WEFT_KIND_TASK && type->pending <= type->ended / FEW_OTHERS;
 }
 
-/* Each other was ended at once by its creator; this one was not: it may be that nobody else knows it. */
-static bool is_dropped(const struct weft__finder *f, const struct race *race, uint32_t p)
+/* Returns whether p was not ended by the run that created it, although each other task of its type was: perhaps no other code has
+ * a reference to p. */
+static bool is_dropped(const struct weft__finder *f, const struct progress *progress, uint32_t p)
 {
-	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
-	const int64_t over_ns = creation_over_ns(f, p);
-	return may_be_dropped(sort) && !race->has_later && f->chains.next[p] == WEFT_NONE && over_ns != INT64_MAX &&
+	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
+	const int64_t over_ns = get_creation_end_ns(f, p);
+	return may_be_dropped(type) && !progress->has_later && f->root_causes.next[p] == WEFT_NONE && over_ns != INT64_MAX &&
 	       weft_model_until(f->model, p) - over_ns >= f->options.stall_ns && !was_ended_at_once(f, p);
 }
 
-/* Whoever created it had got one like it shortly before: it takes one thing after the other, and perhaps no more came. */
+/* Returns whether the creator of p read a promise of the same type shortly before: it takes items one after the other, and
+ * perhaps no more came. */
 static bool is_next(const struct weft__finder *f, uint32_t p)
 {
-	enum { LOOKED_AT = 64 }; /* what a creator did last; one may have done much */
+	enum { MAX_SCANNED = 64 }; /* last actions of the creator, which may have done many */
 	const struct weft_model *m = f->model;
-	const uint32_t creator = m->promises[p].created_by, *out = f->ties.out;
+	const uint32_t creator = m->promises[p].created_by, *out = f->link_index.out;
 	if (m->promises[p].kind != WEFT_KIND_TASK || creator == WEFT_NONE || creator == WEFT_SYSTEM)
 		return false;
-	const uint32_t begin = f->ties.out_begin[creator], end = f->ties.out_begin[creator + 1];
-	const uint32_t after = (uint32_t)WEFT_FIRST(i, begin, end, m->links[out[i]].time_ns > m->promises[p].start_ns);
-	for (uint32_t i = after; i > begin && after - i < LOOKED_AT; i--) {
+	const uint32_t begin = f->link_index.out_begin[creator], end = f->link_index.out_begin[creator + 1];
+	const uint32_t after = (uint32_t)WEFT_FIND_FIRST(i, begin, end, m->links[out[i]].time_ns > m->promises[p].start_ns);
+	for (uint32_t i = after; i > begin && after - i < MAX_SCANNED; i--) {
 		const struct weft_link *link = &m->links[out[i - 1]];
-		if (link->kind == WEFT_LINK_READ && f->sorts.of[link->to] == f->sorts.of[p])
+		if (link->kind == WEFT_LINK_READ && f->types.of[link->to] == f->types.of[p])
 			return true;
 	}
 	return false;
 }
 
-/* The program came to its end, and one task, of a few, did not, though younger ones did: that may be meant, but is worth knowing.
- */
-static bool is_left(const struct weft__finder *f, const struct race *race, uint32_t p, int64_t age_ns)
+/* Returns whether the program ended normally while p, one of few pending tasks of its type, was pending although younger ones
+ * ended. That may be intended. */
+static bool is_left_over(const struct weft__finder *f, const struct progress *progress, uint32_t p, int64_t age_ns)
 {
-	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
+	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
 	const uint16_t kind = f->model->promises[p].kind;
-	return race->late_count > 0 && race->late_starts[race->late_count - 1] > f->model->promises[p].start_ns &&
+	return progress->late_count > 0 && progress->late_starts[progress->late_count - 1] > f->model->promises[p].start_ns &&
 	       !is_next(f, p) && (kind == WEFT_KIND_TASK || kind == WEFT_KIND_WORK) &&
-	       !weft__lacks_of(f->lacks, f->model, p)->cut && sort->pending <= sort->ended / FEW_OTHERS &&
-	       age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns && age_ns / TIMES_OLDER_AT_END > sort->longest_ns;
+	       !weft__completeness_of(f->completeness, f->model, p)->end_missing && type->pending <= type->ended / FEW_OTHERS &&
+	       age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns && age_ns / TIMES_OLDER_AT_END > type->longest_ns;
 }
 
-/* Nothing that it did is missing; or a ring, which forgot that, tells since when it is pending, and it has done nothing for long.
- */
+/* Returns whether enough is known of p: the trace has all its events, or a ring lost early ones but has its creation time, and p
+ * has done nothing for at least half of its age. */
 static bool is_known(const struct weft__finder *f, uint32_t p)
 {
 	const int64_t until_ns = weft_model_until(f->model, p), age_ns = until_ns - f->model->promises[p].start_ns;
-	return weft__lacks_nothing_of(f->lacks, f->model, p) ||
-	       (weft__lacks_only_past_of(f->lacks, f->model, p) && until_ns - weft__finding_last_deed(f, p) >= age_ns / 2);
+	return weft__has_complete_history(f->completeness, f->model, p) ||
+	       (weft__is_only_past_missing(f->completeness, f->model, p) &&
+		   until_ns - weft__finding_last_action_ns(f, p) >= age_ns / 2);
 }
 
-/* Counts it, if it is stuck. */
-static void look_at(const struct weft__finder *f, struct race *race, uint32_t p)
+/* Counts p if it is stuck. */
+static void check_stuck(const struct weft__finder *f, struct progress *progress, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
+	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
 	int64_t age_ns = weft_model_until(f->model, p) - promise->start_ns;
-	const bool few = sort->ended < ENOUGH_OTHERS;
+	const bool few = type->ended < ENOUGH_OTHERS;
 	const uint32_t overtaken = few ? FEW_OVERTAKEN : OVERTAKEN;
 	const int64_t least_ns = f->options.stall_ns * (few ? STALLS_OLDER_THAN_FEW : 1);
 	const bool is_overtaken =
-	    race->late_count >= overtaken && race->late_starts[race->late_count - overtaken] > promise->start_ns;
+	    progress->late_count >= overtaken && progress->late_starts[progress->late_count - overtaken] > promise->start_ns;
 	if (promise->end != WEFT_END_PENDING)
 		return;
-	const bool dropped = is_dropped(f, race, p);
+	const bool dropped = is_dropped(f, progress, p);
 	if (age_ns < least_ns && !dropped)
 		return;
 	const bool is_late =
-	    age_ns >= least_ns && is_overtaken && age_ns / (few ? TIMES_OLDER_THAN_FEW : TIMES_OLDER) > sort->longest_ns;
-	if (!is_late && !dropped && !is_left(f, race, p, age_ns))
+	    age_ns >= least_ns && is_overtaken && age_ns / (few ? TIMES_OLDER_THAN_FEW : TIMES_OLDER) > type->longest_ns;
+	if (!is_late && !dropped && !is_left_over(f, progress, p, age_ns))
 		return;
-	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
-	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
+	/* A promise that waits for the outside may take any time, except a request, which has an answer. */
+	bool outside = f->root_causes.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
 	if (outside || weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) || !is_known(f, p) ||
-	    f->told[f->chains.root[p]])
+	    f->reported[f->root_causes.root[p]])
 		return;
 	const bool next = is_late && is_next(f, p), is_sure = is_late && !next;
-	if (race->stuck++ == 0 || (is_sure && !race->is_sure)) {
-		race->first = p;
-		race->is_next = next;
-		race->is_dropped = dropped;
+	if (progress->stuck++ == 0 || (is_sure && !progress->is_sure)) {
+		progress->first = p;
+		progress->is_next = next;
+		progress->is_dropped = dropped;
 	}
-	race->is_sure |= is_sure;
+	progress->is_sure |= is_sure;
 }
 
-static void tell_dropped(struct weft__finder *f, struct weft_finding *finding, const struct race *race)
+static void report_dropped(struct weft__finder *f, struct weft_finding *finding, const struct progress *progress)
 {
-	const uint32_t p = race->first, creator = f->model->promises[p].created_by;
-	const char *at = weft__words_at(f, p), *by = weft__words_name(f, creator);
-	finding->title = weft__finding_text(f,
-	    "%s%s was left without an end by %s, which created it; each of %" PRIu32
-	    " others of its sort was ended by the callback that created it",
-	    weft__words_name(f, p), at, by, f->sorts.items.items[f->sorts.of[p]].ended);
-	finding->next = weft__finding_text(f, "look for a way through the code on which it gets no result%s", at);
-	weft__finding_doubt(f, "somebody else may end it later");
+	const uint32_t p = progress->first, creator = f->model->promises[p].created_by;
+	const char *at = weft__format_site_suffix(f, p), *by = weft__format_promise(f, creator);
+	finding->title = weft__finding_text(f, "%s was not resolved by %s, its creator: %" PRIu32 " others of its type were%s",
+	    weft__format_promise(f, p), by, f->types.items.items[f->types.of[p]].ended, at);
+	finding->next = weft__finding_text(f, "look for a path through the code on which it gets no result%s", at);
+	weft__finding_doubt(f, "other code may end the task later");
 }
 
-static void tell_stuck(struct weft__finder *f, const struct race *race)
+static void report_stuck(struct weft__finder *f, const struct progress *progress)
 {
 	const struct weft_model *m = f->model;
-	uint32_t p = race->first, root = f->chains.root[p];
-	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
+	uint32_t p = progress->first, root = f->root_causes.root[p];
+	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
 	int64_t start_ns = m->promises[p].start_ns;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STUCK, p, start_ns, weft_model_until(m, p));
 	if (!finding)
 		return;
-	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *longest = weft__words_span(f, sort->longest_ns);
-	const char *age = weft__words_span(f, weft_model_until(m, p) - start_ns);
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p),
+		   *longest = weft__format_duration(f, type->longest_ns);
+	const char *age = weft__format_duration(f, weft_model_until(m, p) - start_ns);
 	finding->root = root;
-	finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells what it waits for", m->promises[p].id);
-	finding->verdict = f->chains.verdict[p];
-	if (!race->is_sure)
+	finding->next =
+	    weft__finding_text(f, "run weft explain --promise=%" PRId64 " to see what it waits for", m->promises[p].id);
+	finding->verdict = f->root_causes.verdict[p];
+	if (!progress->is_sure)
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-	finding->weight = race->stuck;
-	if (!race->is_sure && race->is_dropped)
-		tell_dropped(f, finding, race);
-	else if (race->stuck == 1)
-		finding->title = weft__finding_text(
-		    f, "%s%s has been pending for %s; no other of its sort took longer than %s", name, at, age, longest);
+	finding->weight = progress->stuck;
+	if (!progress->is_sure && progress->is_dropped)
+		report_dropped(f, finding, progress);
 	else
-		finding->title = weft__finding_text(f,
-		    "%s%s has been pending for %s, and so have %" PRIu32 " more; no other of their sort took longer than %s",
-		    name, at, age, race->stuck - 1, longest);
-	weft__words_creation(f, p);
-	if (!race->is_sure && race->is_dropped)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, creation_over_ns(f, p), m->promises[p].created_by,
-		    "%s stops; nobody ever tried to end %s", weft__words_name(f, m->promises[p].created_by), name);
-	if (!weft__lacks_nothing_of(f->lacks, m, p))
-		weft__finding_doubt(f, "the ring was overwritten: what others of its sort did before is not known");
-	/* One that tries again and again goes on, also where it waits twice as long each time: its last wait is half of its age,
-	 * and may have begun when the trace ends. */
+		finding->title =
+		    weft__finding_text(f, "%s has been pending for %s: %" PRIu32 " others of its type ended within %s%s", name,
+			age, type->ended, longest, at);
+	weft__evidence_add_creation(f, p);
+	if (!progress->is_sure && progress->is_dropped)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, get_creation_end_ns(f, p), m->promises[p].created_by,
+		    "%s stops; no code ever tried to end %s", weft__format_promise(f, m->promises[p].created_by), name);
+	if (!weft__has_complete_history(f->completeness, m, p))
+		weft__finding_doubt(f, "the ring was overwritten, so earlier promises of the type are not known");
+	/* A promise that retries with doubled pauses makes progress: its last pause is up to half of its age, and may have
+	 * started just before the end of the trace. */
 	if (root != p && m->promises[root].start_ns - start_ns >= (weft_model_until(m, p) - start_ns) / 4)
-		weft__finding_doubt(f, "what it waits for in the end is new: it goes on, but takes longer than others");
+		weft__finding_doubt(f, "the promise that it waits for is new, so it makes progress but takes longer than others");
 	if (root != p)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "in the end it waits for %s%s",
-		    weft__words_name(f, root), weft__words_at(f, root));
-	if (!race->is_sure && race->is_next)
-		weft__finding_doubt(f, "who waits for it had got one like it before: perhaps no more were to come");
-	if (race->is_sure || race->is_next)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "its wait chain ends at %s%s",
+		    weft__format_promise(f, root), weft__format_site_suffix(f, root));
+	if (progress->stuck > 1)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "%" PRIu32
-		    " other promises %s ended, the slowest after %s; at least %d of them were created later than this one",
-		    sort->ended, weft__words_sort(f, p), longest, sort->ended < ENOUGH_OTHERS ? FEW_OVERTAKEN : OVERTAKEN);
-	else if (!race->is_dropped)
+		    "%" PRIu32 " more of its type %s stuck, too", progress->stuck - 1, progress->stuck == 2 ? "is" : "are");
+	if (!progress->is_sure && progress->is_next)
+		weft__finding_doubt(f, "its waiter got such promises before, so perhaps no more items were to come");
+	if (progress->is_sure || progress->is_next)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "%" PRIu32 " other promises %s ended, the slowest after %s; the program came to its end without this one",
-		    sort->ended, weft__words_sort(f, p), longest);
+		    "%" PRIu32 " other promises %s ended, the slowest after %s; at least %d of them were created later",
+		    type->ended, weft__format_type(f, p), longest, type->ended < ENOUGH_OTHERS ? FEW_OVERTAKEN : OVERTAKEN);
+	else if (!progress->is_dropped)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%" PRIu32 " other promises %s ended, the slowest after %s; the program ended without this one", type->ended,
+		    weft__format_type(f, p), longest);
 }
 
 void weft__find_stuck(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	uint32_t count, *race_of = number_races(f, &count);
-	struct race *races = race_of ? weft__finding_alloc(f, count + 1, sizeof *races) : NULL; /* 0: of all other sorts */
-	for (uint32_t p = 1; races && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		const uint32_t sort = f->sorts.of[p];
-		struct race *race = &races[race_of[sort]];
-		if (race_of[sort] == 0 || f->ties.ended_ns[p] == WEFT_NEVER)
+	uint32_t count, *progress_of = number_suspects(f, &count);
+	struct progress *all_progress =
+	    progress_of ? weft__finding_alloc(f, count + 1, sizeof *all_progress) : NULL; /* [0]: all other types */
+	for (uint32_t p = 1; all_progress && p < m->promise_count && weft__finding_may_continue(f, p, m->promise_count); p++) {
+		const uint32_t type = f->types.of[p];
+		struct progress *progress = &all_progress[progress_of[type]];
+		if (progress_of[type] == 0 || f->link_index.ended_ns[p] == WEFT_NEVER)
 			continue;
 		if (!(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
-			add_late(race, m->promises[p].start_ns);
-		race->has_later = race->has_later || (may_be_dropped(&f->sorts.items.items[sort]) && !was_ended_at_once(f, p));
+			add_late_start(progress, m->promises[p].start_ns);
+		progress->has_later =
+		    progress->has_later || (may_be_dropped(&f->types.items.items[type]) && !was_ended_at_once(f, p));
 	}
-	const size_t pending = races ? f->waiting.pending.count : 0;
-	for (size_t i = 0; i < pending && weft__finding_goes_on(f, i, pending); i++) {
-		uint32_t p = f->waiting.pending.items[i];
-		if (race_of[f->sorts.of[p]] != 0)
-			look_at(f, &races[race_of[f->sorts.of[p]]], p);
+	const size_t pending = all_progress ? f->wait_graph.pending.count : 0;
+	for (size_t i = 0; i < pending && weft__finding_may_continue(f, i, pending); i++) {
+		uint32_t p = f->wait_graph.pending.items[i];
+		if (progress_of[f->types.of[p]] != 0)
+			check_stuck(f, &all_progress[progress_of[f->types.of[p]]], p);
 	}
-	for (size_t i = 0; i < pending && weft__finding_goes_on(f, i, pending); i++) {
-		uint32_t p = f->waiting.pending.items[i];
-		struct race *race = &races[race_of[f->sorts.of[p]]];
-		if (race->stuck == 0 || race->first != p || f->told[f->chains.root[p]])
+	for (size_t i = 0; i < pending && weft__finding_may_continue(f, i, pending); i++) {
+		uint32_t p = f->wait_graph.pending.items[i];
+		struct progress *progress = &all_progress[progress_of[f->types.of[p]]];
+		if (progress->stuck == 0 || progress->first != p || f->reported[f->root_causes.root[p]])
 			continue;
-		f->told[f->chains.root[p]] = true;
-		tell_stuck(f, race);
+		f->reported[f->root_causes.root[p]] = true;
+		report_stuck(f, progress);
 	}
-	free(races);
-	free(race_of);
+	free(all_progress);
+	free(progress_of);
 }

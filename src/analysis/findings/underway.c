@@ -1,35 +1,36 @@
-/* underway.c: promises that should resolve and were on their way when the trace ended.  SPDX-License-Identifier: ISC */
+/* underway.c: reports promises that should resolve and were in progress when the trace ended.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 
 void weft__find_underway(struct weft__finder *f)
 {
-	const struct weft__blocked *blocked = f->chains.blocked.items;
+	const struct weft__blocked_promise *blocked = f->root_causes.blocked.items;
 	const struct weft_promise *promises = f->model->promises;
-	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
-	     i += count) {
+	for (size_t i = 0, count = 0;
+	     i < f->root_causes.blocked.count && weft__finding_may_continue(f, i, f->root_causes.blocked.count); i += count) {
 		uint32_t root = blocked[i].root, p = blocked[i].promise;
-		count = weft__chains_blocked(&f->chains, root, &(const struct weft__blocked *){NULL});
-		if (f->told[root])
+		count = weft__root_causes_blocked(&f->root_causes, root, &(const struct weft__blocked_promise *){NULL});
+		if (f->reported[root])
 			continue;
-		f->told[root] = true;
+		f->reported[root] = true;
 		struct weft_finding *finding =
 		    weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, promises[p].start_ns, weft_model_until(f->model, p));
 		if (!finding)
 			continue;
-		const char *name = weft__words_name(f, p);
+		const char *name = weft__format_promise(f, p);
 		finding->root = root;
-		finding->verdict = f->chains.verdict[root];
+		finding->verdict = f->root_causes.verdict[root];
 		finding->weight = count;
-		finding->title = weft__finding_text(f, "%s had not resolved when the trace ended: %s%s was under way for %s",
-		    count == 1 ? name : weft__finding_text(f, "%s and %zu more", name, count - 1), weft__words_name(f, root),
-		    weft__words_at(f, root), weft__words_span(f, weft_model_until(f->model, root) - promises[root].start_ns));
-		finding->next = "if the program should have waited for that, its loop returned, or it exited, too early";
-		/* In what is lost it may have resolved. */
+		finding->title = weft__finding_text(f, "%s had not resolved when the trace ended: %s was pending for %s%s",
+		    count == 1 ? name : weft__finding_text(f, "%s and %zu more", name, count - 1), weft__format_promise(f, root),
+		    weft__format_duration(f, weft_model_until(f->model, root) - promises[root].start_ns),
+		    weft__format_site_suffix(f, root));
+		finding->next = "if the program should finish it, wait for it before the loop returns or the program exits";
+		/* The promise may have resolved in events that are missing. */
 		weft__finding_doubt_part(f, p, true);
 		if (root != p)
 			weft__finding_doubt_part(f, root, true);
-		weft__hang_chain(f, p);
-		weft__words_creation(f, root);
-		weft__words_peers(f, root);
+		weft__hang_add_chain(f, p);
+		weft__evidence_add_creation(f, root);
+		weft__evidence_add_peers(f, root);
 	}
 }

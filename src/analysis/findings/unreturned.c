@@ -1,5 +1,4 @@
-/* unreturned.c: what was thrown away before anybody gave it a result: GLib's tasks, D-Bus's calls.  SPDX-License-Identifier: ISC
- */
+/* unreturned.c: reports GLib tasks and D-Bus calls that were destroyed without a result.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,49 +7,45 @@
 static bool is_unreturned(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	if (promise->failure == WEFT_NONE || f->told[p])
+	if (promise->failure == WEFT_NONE || f->reported[p])
 		return false;
 	struct weft_str text = weft_model_text(f->model, promise->failure);
 	return text.len == strlen(WEFT_UNRETURNED) && memcmp(text.ptr, WEFT_UNRETURNED, text.len) == 0;
 }
 
-/* Of one sort, the first of which is p. */
-static void tell_unreturned(struct weft__finder *f, uint32_t p, uint32_t count)
+/* Reports `count` promises of one type; p is the first of them. */
+static void report_unreturned(struct weft__finder *f, uint32_t p, uint32_t count)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_UNRETURNED, p, promise->start_ns, promise->end_ns);
 	if (!finding)
 		return;
-	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p);
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
 	finding->weight = count;
-	if (count == 1)
-		finding->title = weft__finding_text(f, "%s%s was " WEFT_UNRETURNED ": who waits for it gets no result", name, at);
-	else
-		finding->title = weft__finding_text(f,
-		    "%s%s and %" PRIu32 " more of its sort were " WEFT_UNRETURNED ": who waits for them gets no result", name, at,
-		    count - 1);
-	finding->next = weft__finding_text(f, "look for the way on which its code returns neither a value nor an error%s", at);
-	weft__words_creation(f, p);
+	finding->title = weft__finding_text(f, "%s%s finalized without a result%s", name,
+	    count == 1 ? " was" : weft__finding_text(f, " and %" PRIu32 " more were", count - 1), at);
+	finding->next = weft__finding_text(f, "find the path through its code that returns neither a value nor an error%s", at);
+	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p, "the last reference to it is dropped; it has no result");
+	    f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p, "the last reference to %s is dropped: its waiter gets no result", name);
 	weft__finding_doubt_part(f, p, false);
 }
 
 void weft__find_unreturned(struct weft__finder *f)
 {
-	const uint32_t *failed = f->ties.failed.items;
-	size_t count = f->ties.failed.count;
-	uint32_t *of_sort = weft__finding_alloc(f, f->sorts.items.count, sizeof *of_sort);
-	for (size_t i = 0; of_sort && i < count && weft__finding_goes_on(f, i, count); i++)
-		of_sort[f->sorts.of[failed[i]]] += is_unreturned(f, failed[i]);
-	for (size_t i = 0; of_sort && i < count && weft__finding_goes_on(f, i, count); i++) {
-		uint32_t p = failed[i], *here = &of_sort[f->sorts.of[p]];
+	const uint32_t *failed = f->link_index.failed.items;
+	size_t count = f->link_index.failed.count;
+	uint32_t *of_type = weft__finding_alloc(f, f->types.items.count, sizeof *of_type);
+	for (size_t i = 0; of_type && i < count && weft__finding_may_continue(f, i, count); i++)
+		of_type[f->types.of[failed[i]]] += is_unreturned(f, failed[i]);
+	for (size_t i = 0; of_type && i < count && weft__finding_may_continue(f, i, count); i++) {
+		uint32_t p = failed[i], *here = &of_type[f->types.of[p]];
 		if (!is_unreturned(f, p))
 			continue;
-		f->told[p] = true;
+		f->reported[p] = true;
 		if (*here > 0)
-			tell_unreturned(f, p, *here);
+			report_unreturned(f, p, *here);
 		*here = 0;
 	}
-	free(of_sort);
+	free(of_type);
 }

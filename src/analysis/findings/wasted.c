@@ -1,33 +1,34 @@
-/* wasted.c: work that went on though whoever waited for it had been cancelled, after a timeout for example; or though it had been
- * cancelled itself, as a note of its runtime tells.
+/* wasted.c: reports work that continued although its last waiter was cancelled or failed, or although it was cancelled itself.
  *
  * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
-#include "base/words.h"
+#include "base/known_strings.h"
 
-/* What a cancelled promise had waited for, and what ran of it after that. */
+/* Work without a waiter. */
 struct orphan {
-	uint32_t waiter, work;
-	int64_t left_ns, end_ns, ran_ns; /* since when nobody waits for it; its last run ended; how long it ran since then */
+	uint32_t waiter, work; /* the last waiter, or the work itself if it was cancelled */
+	int64_t left_ns;       /* when the last waiter left */
+	int64_t end_ns;        /* end of the last run of the work */
+	int64_t ran_ns;        /* time that the work ran after left_ns */
 };
 
 struct search {
 	struct weft__finder *finder;
-	uint32_t *of_work; /* by what the work became in the end: number + 1 of the orphan */
+	uint32_t *of_work; /* by the promise that the work became: index + 1 of the orphan, or 0 */
 	WEFT_VEC(struct orphan) orphans;
 };
 
-enum { DEEPEST = 6, NOTED_STALLS = 5 };
+enum { MAX_DEPTH = 6, MIN_CANCELLED_STALLS = 5 };
 
-/* Whether anybody else waits for the work after that time, or reads its result. */
+/* Returns whether another promise waits for the work, or reads its result, after left_ns. */
 static bool is_wanted(const struct weft__finder *f, uint32_t work, uint32_t waiter, int64_t left_ns)
 {
 	const struct weft_model *m = f->model;
-	for (uint32_t i = f->ties.in_begin[work]; i < f->ties.in_begin[work + 1]; i++) {
-		const struct weft_link *link = &m->links[f->ties.in[i]];
-		if (link->kind == WEFT_LINK_AWAIT && link->from != waiter && f->ties.ended_ns[link->from] > left_ns &&
+	for (uint32_t i = f->link_index.in_begin[work]; i < f->link_index.in_begin[work + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		if (link->kind == WEFT_LINK_AWAIT && link->from != waiter && f->link_index.ended_ns[link->from] > left_ns &&
 		    weft_model_await_end(m, link) > left_ns)
 			return true;
 		if (link->kind == WEFT_LINK_READ && link->from != waiter && link->time_ns > left_ns)
@@ -36,9 +37,9 @@ static bool is_wanted(const struct weft__finder *f, uint32_t work, uint32_t wait
 	return false;
 }
 
-static struct orphan *orphan_of(const struct search *s, uint32_t work)
+static struct orphan *find_orphan(const struct search *s, uint32_t work)
 {
-	uint32_t number = s->of_work ? s->of_work[s->finder->ties.now[work]] : 0;
+	uint32_t number = s->of_work ? s->of_work[s->finder->link_index.final[work]] : 0;
 	return number ? &s->orphans.items[number - 1] : NULL;
 }
 
@@ -51,58 +52,60 @@ static void add_orphan(struct search *s, uint32_t waiter, uint32_t work, int64_t
 	if (!added)
 		return;
 	*added = (struct orphan){.waiter = waiter, .work = work, .left_ns = left_ns};
-	s->of_work[s->finder->ties.now[work]] = (uint32_t)s->orphans.count;
+	s->of_work[s->finder->link_index.final[work]] = (uint32_t)s->orphans.count;
 }
 
-/* What `by` waited for, and what that waits for in turn: `waiter`, which nobody waits for any more, left it at that time. */
-static void add_orphans_of(struct search *s, uint32_t waiter, uint32_t by, int64_t left_ns, int depth)
+/* Adds the inputs of `by`, and the inputs of these, as orphans: `waiter` waited for them until left_ns. */
+static void add_orphans(struct search *s, uint32_t waiter, uint32_t by, int64_t left_ns, int depth)
 {
 	struct weft__finder *f = s->finder;
 	const struct weft_model *m = f->model;
-	for (uint32_t i = f->ties.out_begin[by]; i < f->ties.out_begin[by + 1]; i++) {
-		const struct weft_link *link = &m->links[f->ties.out[i]];
+	for (uint32_t i = f->link_index.out_begin[by]; i < f->link_index.out_begin[by + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.out[i]];
 		uint32_t work = link->to;
 		if (link->kind != WEFT_LINK_AWAIT || work == WEFT_SYSTEM || work == by ||
-		    f->ties.ended_ns[work] < left_ns + f->options.stall_ns ||
+		    f->link_index.ended_ns[work] < left_ns + f->options.stall_ns ||
 		    weft_kind_has(m->promises[work].kind, WEFT__TRAITS_LASTING) || weft_model_await_end(m, link) < left_ns ||
-		    orphan_of(s, work) || is_wanted(f, work, by, left_ns))
+		    find_orphan(s, work) || is_wanted(f, work, by, left_ns))
 			continue;
 		add_orphan(s, waiter, work, left_ns);
-		if (depth < DEEPEST)
-			add_orphans_of(s, waiter, work, left_ns, depth + 1);
+		if (depth < MAX_DEPTH)
+			add_orphans(s, waiter, work, left_ns, depth + 1);
 	}
 }
 
-/* One that takes the first of its inputs and has failed, as after a timeout, waits for the others no longer. */
-static bool has_left(const struct weft__finder *f, uint32_t p)
+/* Returns whether the failed promise p no longer needs its inputs: it was cancelled, or it needed only the first of them, for
+ * example a result or a timeout. */
+static bool has_abandoned(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return weft_kind_has(promise->kind, WEFT_TRAIT_FIRST) || weft_model_was_cancelled(f->model, promise);
 }
 
-/* Work that goes on although it was cancelled: its runtime noted that. */
-static void add_noted(struct search *s)
+/* Adds work that was cancelled itself: its runtime recorded a label for that. */
+static void add_cancelled(struct search *s)
 {
-	static const char word[] = WEFT_SAYS_CANCELLED;
+	static const char word[] = WEFT_STRING_CANCELLED;
 	struct weft__finder *f = s->finder;
 	const struct weft_model *m = f->model;
 	const uint32_t number = weft_model_find_text(m, (struct weft_str){word, sizeof word - 1});
-	for (uint32_t p = 1; number != WEFT_NONE && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+	for (uint32_t p = 1; number != WEFT_NONE && p < m->promise_count && weft__finding_may_continue(f, p, m->promise_count);
+	     p++)
 		for (uint32_t l = m->promises[p].labels; l < m->promises[p + 1].labels; l++) {
 			const struct weft_label *label = &m->labels[l];
 			if (label->text != number || label->is_counter || label->time_ns <= m->promises[p].start_ns ||
-			    label->text == m->promises[p].failure || orphan_of(s, p))
+			    label->text == m->promises[p].failure || find_orphan(s, p))
 				continue;
 			add_orphan(s, p, p, label->time_ns);
 			break;
 		}
 }
 
-static void measure(struct search *s)
+static void measure_runs(struct search *s)
 {
 	const struct weft_model *m = s->finder->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(s->finder, p, m->promise_count); p++) {
-		struct orphan *o = orphan_of(s, p);
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_may_continue(s->finder, p, m->promise_count); p++) {
+		struct orphan *o = find_orphan(s, p);
 		for (uint32_t r = m->promises[p].runs; o && r < m->promises[p + 1].runs; r++) {
 			int64_t start_ns = m->runs[r].start_ns > o->left_ns ? m->runs[r].start_ns : o->left_ns;
 			if (m->runs[r].end_ns <= start_ns)
@@ -113,53 +116,52 @@ static void measure(struct search *s)
 	}
 }
 
-static void tell_wasted(struct weft__finder *f, const struct orphan *o)
+static void report_wasted(struct weft__finder *f, const struct orphan *o)
 {
 	uint32_t p = o->work;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_WASTED, p, o->left_ns, o->end_ns);
 	if (!finding)
 		return;
-	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *waiter = weft__words_name(f, o->waiter);
-	const char *ran = weft__words_span(f, o->ran_ns), *until = weft__words_span(f, o->end_ns - o->left_ns);
-	const char *reason = weft__words_text(f, f->model->promises[o->waiter].failure);
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p),
+		   *waiter = weft__format_promise(f, o->waiter);
+	const char *ran = weft__format_duration(f, o->ran_ns), *until = weft__format_duration(f, o->end_ns - o->left_ns);
+	const char *reason = weft__format_text(f, f->model->promises[o->waiter].failure);
 	finding->weight = (uint64_t)o->ran_ns;
 	if (o->waiter == p)
-		finding->title = weft__finding_text(
-		    f, "%s%s ran for %s after it had been cancelled, until %s after that", name, at, ran, until);
+		finding->title = weft__finding_text(f, "%s ran for %s after it was cancelled%s", name, ran, at);
 	else if (weft_model_was_cancelled(f->model, &f->model->promises[o->waiter]))
-		finding->title =
-		    weft__finding_text(f, "%s%s ran for %s, until %s after nobody waited for it any more: %s was cancelled", name,
-			at, ran, until, waiter);
+		finding->title = weft__finding_text(
+		    f, "%s ran for %s after %s, the last that waited for it, was cancelled%s", name, ran, waiter, at);
 	else
-		finding->title =
-		    weft__finding_text(f, "%s%s ran for %s, until %s after nobody waited for it any more: %s failed with \"%s\"",
-			name, at, ran, until, waiter, reason);
-	finding->next =
-	    weft__finding_text(f, "let a cancel reach it, or let it find out between two steps that nobody waits for it%s", at);
-	weft__words_creation(f, p);
+		finding->title = weft__finding_text(
+		    f, "%s ran for %s after %s, the last that waited for it, failed: %s%s", name, ran, waiter, reason, at);
+	finding->next = weft__finding_text(
+	    f, "pass the cancellation on to the work, or let it check between two steps whether it is needed%s", at);
+	weft__evidence_add_creation(f, p);
 	if (o->waiter == p)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, o->left_ns, p, "%s is cancelled, and does not look", name);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, o->left_ns, p, "%s is cancelled, but does not check that", name);
 	else
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, o->left_ns, o->waiter,
-		    "%s%s fails: %s; it was the last that waited for %s", waiter, weft__words_at(f, o->waiter), reason, name);
+		    "%s%s fails: %s; it was the last that waited for %s", waiter, weft__format_site_suffix(f, o->waiter), reason,
+		    name);
 	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, o->end_ns, p, "%s has run for %s since then", name, weft__words_span(f, o->ran_ns));
+	    f, WEFT_EVIDENCE_CAUSE, o->end_ns, p, "%s stops, %s later; it ran for %s of that", name, until, ran);
 }
 
 void weft__find_wasted(struct weft__finder *f)
 {
 	struct search s = {.finder = f};
-	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++)
-		if (has_left(f, f->ties.failed.items[i]))
-			add_orphans_of(&s, f->ties.failed.items[i], f->ties.failed.items[i],
-			    f->model->promises[f->ties.failed.items[i]].end_ns, 0);
-	add_noted(&s);
+	for (size_t i = 0; i < f->link_index.failed.count && weft__finding_may_continue(f, i, f->link_index.failed.count); i++)
+		if (has_abandoned(f, f->link_index.failed.items[i]))
+			add_orphans(&s, f->link_index.failed.items[i], f->link_index.failed.items[i],
+			    f->model->promises[f->link_index.failed.items[i]].end_ns, 0);
+	add_cancelled(&s);
 	if (s.orphans.count > 0)
-		measure(&s);
+		measure_runs(&s);
 	for (size_t i = 0; !f->no_memory && i < s.orphans.count; i++)
 		if (s.orphans.items[i].ran_ns >=
-		    (s.orphans.items[i].waiter == s.orphans.items[i].work ? NOTED_STALLS : 1) * f->options.stall_ns)
-			tell_wasted(f, &s.orphans.items[i]);
+		    (s.orphans.items[i].waiter == s.orphans.items[i].work ? MIN_CANCELLED_STALLS : 1) * f->options.stall_ns)
+			report_wasted(f, &s.orphans.items[i]);
 	free(s.of_work);
 	weft_vec_free(&s.orphans);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""judge.py WEFT WORK: whether what weft says of the traces of both machines together is what was to be shown (run and init have the steps).
+"""judge.py WEFT WORK: checks the findings of weft about the traces of both machines together (run and init have the steps).
 
 Prints "pass: ..." for each thing that it shows; exits with 1 if anything is not so.  SPDX-License-Identifier: ISC"""
 import json
@@ -15,7 +15,7 @@ consoles = ''.join(open(os.path.join(work, name + '.console'), encoding='utf-8',
 failed = []
 
 
-def look(verb, *words):
+def run_weft(verb, *words):
     return subprocess.run([weft, verb, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False, timeout=120).stdout
 
 
@@ -42,23 +42,23 @@ missing = [trace for trace in traces if not os.path.exists(trace)]
 if missing:
     sys.exit(f'fail: never saved: {missing}')
 for name, trace in zip(machines, traces):
-    shows(f"the ring of {name} went round, and was read while its program hung", look('info', trace), 'the ring wrapped', 'not finished: the program still records')
-together = look('info', *traces)
+    shows(f"the ring of {name} went round, and was read while its program hung", run_weft('info', trace), 'overwritten in the ring buffer', 'not finished: the program is still recording')
+together = run_weft('info', *traces)
 together = together[together.find('together'):]
-shows('both are one trace, whose clocks messages tie', together, '2 traces of 2 hosts', r'http-server@web +another host, by messages: \+-[\d.]+ (us|ms) on average')
+shows('both are one trace, whose clocks messages tie', together, '2 traces of 2 hosts', r'http-server@web +another host, aligned by messages: \+-[\d.]+ (us|ms) on average')
 if bound := re.search(r'by messages: (\+-.*)', together):
     print('pass: the bound:', bound[1])
 cause = r'fs \d+ "read /www/books/ledger\.html"[^\n]*'
-shows('explain names what hangs on the other machine', look('explain', *traces), r'(?m)^hang[^\n]*: ' + cause + ' in http-server@web')
-shows('who waits is followed from the client to it', look('waits', *traces),
+shows('explain names what hangs on the other machine', run_weft('explain', *traces), r'(?m)^hang[^\n]*: ' + cause + ' in http-server@web')
+shows('who waits is followed from the client to it', run_weft('waits', *traces),
       r'connection \d+ "to 10\.0\.0\.2:80"[^\n]*\n\W+read \d+ [^\n]*\n\W+connection \d+ "from 10\.0\.0\.1:\d+"[^\n]*\n\W+' + cause)
-# The last answers are pieces of the slow disk's.
-promises = [json.loads(line) for line in look('dump', '--json', *traces).splitlines()]
+# The last answers are parts of the slow disk's answer.
+promises = [json.loads(line) for line in run_weft('dump', '--json', *traces).splitlines()]
 reads = [p for p in promises if p.get('kind') == 'read' and p.get('stream') == 0 and p['end'] == 'resolved']
 last = sorted(reads, key=lambda p: p['end_ns'])[-20:]
 slowest = max(last, key=lambda p: p['end_ns'] - p['start_ns'], default={'promise': 0})
-shows('the path of a slow answer goes to the disk there, and back', look('path', *traces, f'--promise={slowest["promise"]}'),
-      r'of that [\d.]+ ms in http-server@web, .* on the way', r'waiting for fs \d+ "read".* in http-server@web', 'on its way from http-server@web')
+shows('the path of a slow answer goes to the disk there, and back', run_weft('path', *traces, f'--promise={slowest["promise"]}'),
+      r'of this, [\d.]+ ms in http-server@web, .* in transit', r'waiting for fs \d+ "read".* in http-server@web', 'in transit from http-server@web')
 picture = os.path.join(work, 'machines.png')
 shows('they are one picture', subprocess.run([weft, 'render', *traces, '-o', picture], capture_output=True, text=True, check=False, timeout=120).stderr
       + f'{os.path.exists(picture) and os.path.getsize(picture)} bytes', r'\d{5,} bytes')

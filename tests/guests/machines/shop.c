@@ -2,8 +2,8 @@
  *
  *	shop ADDRESS PORT COUNT PATH...
  *
- * Asks COUNT times for the first path, then once for each other one, and ends when it has all answers.  Says what it asks for
- * behind the first path.  SPDX-License-Identifier: ISC */
+ * Requests the first path COUNT times, then each other path once, and exits when it has all responses.  Prints each
+ * request after the first path.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

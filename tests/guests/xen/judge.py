@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""judge.py CONSOLE: whether what domain 0 said on the console is what was to be shown (host-init has the steps).
+"""judge.py CONSOLE: checks the output of domain 0 on the console (host-init has the steps).
 
 Prints "pass: ..." for each thing that it shows; exits with 1 if anything is not so.  SPDX-License-Identifier: ISC"""
 import json
@@ -26,7 +26,7 @@ def check(ok, what, name):
 
 
 def refused(name, text):
-    """One clear line, and nothing else."""
+    """Checks that the text is one clear line."""
     return check(status.get(name) == 2 and len(lines.get(name, [])) == 1 and re.fullmatch('weft: xen:.*' + text + '.*', lines[name][0]), text, name)
 
 
@@ -53,8 +53,8 @@ for command, answer in asked:
         failed.append(f'the guest answers {answer} to: {command}')
 
 shows('clear words for a domain that is not there, one without a ring, one who is not root',
-      refused('nobody', r'no such domain; there are Domain-0'), refused('no-ring', r'the domain publishes no ring: there is no data/mprof/ring-ref'),
-      refused('user', 'only root may read what a domain shares'), refused('destroyed', 'no such domain; there are Domain-0'))
+      refused('nobody', r'no such domain; there are Domain-0'), refused('no-ring', r'the domain publishes no ring buffer: there is no data/mprof/ring-ref'),
+      refused('user', 'only root may read the memory that a domain shares'), refused('destroyed', 'no such domain; there are Domain-0'))
 alias = info('live-alias')
 documented = [name for name in status if name.startswith('documented-')]
 shows('the commands of docs/guests.md, of which two name the lost wake-up of arp bad', check(len(documented) == 5, 'five commands', 'documented-1'),
@@ -62,7 +62,7 @@ shows('the commands of docs/guests.md, of which two name the lost wake-up of arp
       check(any('process    arp' in line for line in lines.get('documented-2', [])), 'weft info -d guest', 'documented-2'),
       finds_lost_wakeup('documented-3'), finds_lost_wakeup('documented-5'))
 shows('a domain by its id', check(alias.get('process') == 'arp' and len(lines['live-alias']) == 1 and alias.get('skipped') == [], 'with nothing skipped', 'live-alias'))
-shows('revoked references are told', refused('revoked', r'page 1 of 256 cannot be mapped: the program that shared them has ended, or reference \d+ was never granted'))
+shows('revoked references are reported', refused('revoked', r'cannot map page 1 of 256: the program that shared them has ended, or reference \d+ was never granted'))
 
 large = [info(f'large-{n}') for n in (1, 2, 3)]
 ends = [one.get('utc_ns', 0) + one.get('span_ns', 0) for one in large]
@@ -83,8 +83,8 @@ shows('pages that change in every way while they are read: never more than a com
       *[check(status.get(f'scribble-{kind}-{n}') in (0, 2), 'no crash', f'scribble-{kind}-{n}') for kind in ('mirage', 'native') for n in range(1, 4)])
 shows('references that are no list, too many, not granted, nobody\'s',
       refused('many', 'publishes more than 65536 pages'),
-      *[refused(f'text-{text}', 'is no list of grant references') for text in ('', 'hello', '4294967296')],
-      *[refused(f'reference-{n}', 'cannot be mapped') for n in ('9', '8,9,10', '4294967295')], refused('reference-1', 'shares 1 page, but no trace'))
+      *[refused(f'text-{text}', 'not a list of grant references') for text in ('', 'hello', '4294967296')],
+      *[refused(f'reference-{n}', 'cannot map') for n in ('9', '8,9,10', '4294967295')], refused('reference-1', 'shares 1 page, but no trace'))
 shows('the same diagnosis after the guest\'s kernel has died', check(re.search(r'guest +\d.* ---?s?-?c', '\n'.join(lines.get('crash-state', []))), 'crashed', 'crash-state'),
       finds_lost_wakeup('crash-explain'))
 for line in failed:

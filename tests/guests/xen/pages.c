@@ -1,11 +1,11 @@
-/* pages.c: what a guest of the test shares with domain 0, good and bad.
+/* pages.c: pages that a guest of the test shares with domain 0, valid and invalid.
  *
- *	pages record BYTES COUNT	records COUNT promises into a ring, and then one more now and then
- *	pages share FILE		shares what a file has
- *	pages scribble FILE|BYTES	that, or a ring with promises in it, and goes on changing sizes and numbers in it
- *	pages many COUNT		publishes COUNT references to nothing, or as many as XenStore takes
+ * 	pages record BYTES COUNT	records COUNT promises into a ring, and then one more now and then
+ * 	pages share FILE		shares the content of a file
+ * 	pages scribble FILE|BYTES	shares it, or a ring with promises, and then changes sizes and numbers in it
+ * 	pages many COUNT		publishes COUNT references to nothing, or as many as XenStore takes
  *
- * Makes the file /run/ready when all is published, and stays until it is killed.  SPDX-License-Identifier: ISC */
+ * Creates the file /run/ready when everything is published, and waits until it is killed.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

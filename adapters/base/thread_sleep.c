@@ -1,0 +1,90 @@
+/* thread_sleep.c: records when threads sleep.
+ *
+ * For a program without a known runtime this is the whole recording: when each thread worked and slept.  The recording of such a
+ * program does not start in a constructor: each `ls` and `sh` of a script would leave an empty trace.  It does not start at just
+ * any sleep either: `sh` sleeps in waitpid(), `sleep` in nanosleep(), and a password prompt in a poll() of one descriptor.  It
+ * starts at calls that only event loops and multithreaded programs make: epoll_wait() with a timeout, poll() or select() of
+ * several descriptors, pthread_create(), waits for a condition or a semaphore.
+ *
+ * A call that returns at once is no sleep, but that is unknown before the call, and a sleep must be recorded before it, because
+ * the process may be killed meanwhile.  So each wait is recorded.  After four waits that end at once, the next wait first tries
+ * not to wait; then the trace of a busy server shows no sleeps.  SPDX-License-Identifier: ISC */
+#include "adapters/base/thread_sleep.h"
+#include "adapters/hook/callers.h"
+#include "adapters/hook/state.h"
+#include "adapters/hook/thread.h"
+
+enum {
+	MAX_RUNNING_EVENTS = 32, /* per interval without a sleep, if callbacks repeat */
+	QUICK_WAITS = 4,         /* short waits in a row, after which the next one first tries not to wait */
+	QUICK_TICKS = 6000       /* of the trace's clock, some us: less than a sleep with its wake-up takes */
+};
+
+static bool is_loop_wait(struct weft_hook_sleep *sleep)
+{
+	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
+		if ((*a)->sleeps && (*a)->sleeps(sleep))
+			return true;
+	return false;
+}
+
+bool weft__hook_before_wait(struct weft_hook_sleep *sleep)
+{
+	/* An instrumented program records its own sleeps; only threads that an adapter knows are recorded here. */
+	if (weft__hook_is_instrumented && (!weft__hook_thread.root || weft__hook_thread.epoch != weft__hook_epoch))
+		return false;
+	struct weft_hook_thread *here = weft_hook_thread();
+	weft__hook_thread_label(here);
+	bool is_sleep = is_loop_wait(sleep) || here->callbacks == 0;
+	if (!sleep->may_sleep) {
+		weft__round();
+		return false;
+	}
+	sleep->state = is_sleep ? WEFT_HOOK_ASLEEP : WEFT_HOOK_BLOCKED;
+	/* An iteration without a sleep: the previous callback has ended.  Repeating callbacks are recorded a limited number of
+	 * times; then the last recorded promise seems to run. */
+	if (is_sleep && here->quick_waits >= QUICK_WAITS && (here->repeated == 0 || here->running_events++ < MAX_RUNNING_EVENTS))
+		weft_hook_record_running(here->running);
+	return here->quick_waits >= QUICK_WAITS;
+}
+
+void weft__hook_record_turn(const struct weft_hook_sleep *sleep)
+{
+	if (sleep->state == WEFT_HOOK_ASLEEP)
+		weft__round();
+}
+
+void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
+{
+	if (sleep->state == WEFT_HOOK_AWAKE)
+		return;
+	if (sleep->state == WEFT_HOOK_ASLEEP) {
+		weft_idle(WEFT_IDLE_WAIT);
+		weft__hook_thread.recorded_running = 0;
+	} else {
+		weft_pause_begin_text(sleep->text);
+	}
+	sleep->since = weft__stream->last;
+}
+
+void weft__hook_record_wake(const struct weft_hook_sleep *sleep)
+{
+	struct weft_hook_thread *here = &weft__hook_thread;
+	if (sleep->state == WEFT_HOOK_AWAKE)
+		return;
+	if (sleep->state == WEFT_HOOK_BLOCKED) {
+		weft_pause_end();
+	} else {
+		weft_resume(here->running);
+		here->recorded_running = here->running;
+	}
+	if (sleep->kind == WEFT_HOOK_SLEEP_MUTEX) /* does not show whether the next wait will be short */
+		return;
+	if (weft__stream->last - sleep->since < QUICK_TICKS) {
+		here->quick_waits++;
+		return;
+	}
+	here->quick_waits = 0;
+	here->sleeps++;
+	here->entered = here->repeated = here->running_events = 0;
+}

@@ -1,0 +1,249 @@
+/* libc_io.c: wraps the functions of libc that read, write, send, receive and accept.  SPDX-License-Identifier: ISC */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "adapters/hook/callers.h"
+#include "adapters/hook/connect.h"
+#include "adapters/hook/fd_table.h"
+#include "adapters/hook/libc.h"
+#include "adapters/hook/thread.h"
+
+/* poll() is only called here. */
+#define CALLS(X)                                                                                                                 \
+	X(poll, int, (struct pollfd *, nfds_t, int), NULL)                                                                       \
+	X(read, ssize_t, (int, void *, size_t), NULL)                                                                            \
+	X(__read_chk, ssize_t, (int, void *, size_t, size_t), NULL)                                                              \
+	X(__recv_chk, ssize_t, (int, void *, size_t, size_t, int), NULL)                                                         \
+	X(recv, ssize_t, (int, void *, size_t, int), NULL)                                                                       \
+	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *), NULL)                                   \
+	X(__recvfrom_chk, ssize_t, (int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *), NULL)                     \
+	X(recvmsg, ssize_t, (int, struct msghdr *, int), NULL)                                                                   \
+	X(recvmmsg, int, (int, struct mmsghdr *, unsigned, int, struct timespec *), NULL)                                        \
+	X(readv, ssize_t, (int, const struct iovec *, int), NULL)                                                                \
+	X(write, ssize_t, (int, const void *, size_t), NULL)                                                                     \
+	X(writev, ssize_t, (int, const struct iovec *, int), NULL)                                                               \
+	X(send, ssize_t, (int, const void *, size_t, int), NULL)                                                                 \
+	X(sendto, ssize_t, (int, const void *, size_t, int, const struct sockaddr *, socklen_t), NULL)                           \
+	X(sendmsg, ssize_t, (int, const struct msghdr *, int), NULL)                                                             \
+	X(sendmmsg, int, (int, struct mmsghdr *, unsigned, int), NULL)                                                           \
+	X(accept, int, (int, struct sockaddr *, socklen_t *), NULL)                                                              \
+	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), NULL)                                                        \
+	X(sendfile64, ssize_t, (int, int, off64_t *, size_t), NULL)                                                              \
+	X(splice, ssize_t, (int, off64_t *, int, off64_t *, size_t, unsigned), NULL)
+
+/* The original functions. */
+static struct {
+	CALLS(LIBC_POINTER)
+} real;
+
+static struct {
+	CALLS(LIBC_TEXT)
+} texts = {CALLS(LIBC_TEXT_VALUE)};
+
+__attribute__((constructor(101))) static void resolve_calls(void)
+{
+	if (real.splice)
+		return;
+	int saved = errno;
+	CALLS(LIBC_RESOLVE)
+	errno = saved;
+}
+
+/* ---- Input: waits for it, and what a program reads from connections by itself ---- */
+
+/* Returns whether a read would wait now.  Each thread remembers the descriptors that are files or non-blocking, to ask only about
+ * others.  If such a number is reused for a blocking descriptor, its waits look like work. */
+static bool would_read_block(int fd)
+{
+	enum { MAX_TRACKED_FDS = 1024 };
+	static __thread uint64_t is_nonblocking[MAX_TRACKED_FDS / 64] __attribute__((tls_model("initial-exec")));
+	bool is_small = fd >= 0 && fd < MAX_TRACKED_FDS;
+	if (is_small && is_nonblocking[fd / 64] >> fd % 64 & 1)
+		return false;
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	struct stat what;
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0)
+		return false;
+	if (flags & O_NONBLOCK || fstat(fd, &what) || S_ISREG(what.st_mode) || S_ISDIR(what.st_mode)) {
+		if (is_small)
+			is_nonblocking[fd / 64] |= (uint64_t)1 << fd % 64;
+		return false;
+	}
+	return real.poll && real.poll(&ready, 1, 0) == 0;
+}
+
+/* Names of the C library.  NOLINTBEGIN(bugprone-reserved-identifier) */
+ssize_t __read_chk(int fd, void *to, size_t bytes, size_t buffer_bytes);
+ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t buffer_bytes, int flags);
+ssize_t __recvfrom_chk(int fd, void *to, size_t bytes, size_t buffer_bytes, int flags, struct sockaddr *from, socklen_t *size);
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+/* Records the result of a read.  Returns the descriptor's entry if a datagram (maybe empty) was received; the caller knows the
+ * memory. */
+static const struct weft__hook_fd_info *note_read(int fd, ssize_t result)
+{
+	struct weft__hook_fd_info *fd_entry = result >= 0 ? weft__hook_fd_find(fd) : NULL;
+	weft__hook_connect_check_io(fd, result, errno);
+	if (result > 0)
+		weft_hook_mark_fd_used(fd);
+	if (fd_entry && result > 0 && !weft__hook_fd_is_datagram(fd_entry))
+		weft__hook_fd_after_read(fd_entry, fd, (size_t)result);
+	return fd_entry && weft__hook_fd_is_datagram(fd_entry) ? fd_entry : NULL;
+}
+
+static void note_messages(int fd, const struct mmsghdr *messages, int count, int flags)
+{
+	if (count <= 0 || (flags & (MSG_PEEK | MSG_ERRQUEUE)))
+		weft__hook_connect_check_io(fd, count, errno);
+	else
+		for (int i = 0; i < count; i++) {
+			const struct weft__hook_fd_info *of_datagram = note_read(fd, (ssize_t)messages[i].msg_len);
+			if (of_datagram)
+				weft__hook_fd_after_datagram(of_datagram, fd, &messages[i].msg_hdr, messages[i].msg_len);
+		}
+}
+
+static void note_accept(int fd, int result)
+{
+	if (result >= 0)
+		weft_hook_mark_fd_used(fd);
+	weft__hook_fd_reset(result);
+}
+
+#define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
+#define ONE_PIECE(FROM, SIZE) PIECES((&(struct iovec){(void *)(uintptr_t)(FROM), SIZE}), 1)
+
+/* THEN: statements that use `result`. */
+#define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT, THEN)                                                               \
+	WRAP(NAME, RESULT, PARAMETERS, ARGUMENTS, false)                                                                         \
+	{                                                                                                                        \
+		RESULT result;                                                                                                   \
+		int saved = errno;                                                                                               \
+		bool waits = (MAY_WAIT) && !weft__hook_is_recorder(caller) && would_read_block(fd);                              \
+		errno = saved;                                                                                                   \
+		if (!waits) {                                                                                                    \
+			result = real.NAME ARGUMENTS;                                                                            \
+			THEN;                                                                                                    \
+			return result;                                                                                           \
+		}                                                                                                                \
+		BEGIN_SLEEP(NAME, INPUT, -1, true, 0);                                                                           \
+		result = real.NAME ARGUMENTS;                                                                                    \
+		THEN;                                                                                                            \
+		END_SLEEP;                                                                                                       \
+	}
+/* MESSAGE: the memory that was read into. */
+#define READ(MESSAGE)                                                                                                            \
+	do {                                                                                                                     \
+		const struct weft__hook_fd_info *of_datagram = note_read(fd, result);                                            \
+		if (of_datagram)                                                                                                 \
+			weft__hook_fd_after_datagram(of_datagram, fd, MESSAGE, (size_t)result);                                  \
+	} while (0)
+/* Peeked data stays in the socket, and the error queue contains data that was sent. */
+#define RECEIVED(MESSAGE)                                                                                                        \
+	if (flags & (MSG_PEEK | MSG_ERRQUEUE))                                                                                   \
+		weft__hook_connect_check_io(fd, 0, 0);                                                                           \
+	else                                                                                                                     \
+		READ(MESSAGE)
+INPUT(read, ssize_t, (int fd, void *to, size_t bytes), (fd, to, bytes), true, READ((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(readv, ssize_t, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), true,
+    READ((&(struct msghdr){PIECES(pieces, count)})))
+INPUT(__read_chk, ssize_t, (int fd, void *to, size_t bytes, size_t buffer_bytes), (fd, to, bytes, buffer_bytes), true,
+    READ((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(__recv_chk, ssize_t, (int fd, void *to, size_t bytes, size_t buffer_bytes, int flags), (fd, to, bytes, buffer_bytes, flags),
+    !(flags & MSG_DONTWAIT), RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes, flags), !(flags & MSG_DONTWAIT),
+    RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sockaddr *from, socklen_t *size),
+    (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(__recvfrom_chk, ssize_t,
+    (int fd, void *to, size_t bytes, size_t buffer_bytes, int flags, struct sockaddr *from, socklen_t *size),
+    (fd, to, bytes, buffer_bytes, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED((&(struct msghdr){ONE_PIECE(to, bytes)})))
+INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT),
+    RECEIVED(message))
+INPUT(recvmmsg, int, (int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout),
+    (fd, messages, count, flags, timeout), !(flags & MSG_DONTWAIT), note_messages(fd, messages, result, flags))
+INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, note_accept(fd, result))
+INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true,
+    note_accept(fd, result))
+
+/* ---- Output to connections ---- */
+
+/* Writes are recorded before the call, so that nothing is sent earlier than the trace says.  MSG_FASTOPEN also connects; the
+ * kernel knows the positions then. */
+#define OUTPUT(NAME, PARAMETERS, ARGUMENTS, FLAGS, CAN_BE_READ, MESSAGE)                                                         \
+	WRAP(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
+	{                                                                                                                        \
+		struct weft__hook_fd_info *fd_info = weft__hook_fd_find(fd);                                                     \
+		const bool opens = ((FLAGS)&MSG_FASTOPEN) && (CAN_BE_READ);                                                      \
+		if (opens)                                                                                                       \
+			weft__hook_fd_mark_client(fd);                                                                           \
+		const size_t recorded =                                                                                          \
+		    fd_info && !opens && (CAN_BE_READ) ? weft__hook_fd_before_write(fd_info, fd, MESSAGE) : 0;                   \
+		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
+		const size_t accepted = result > 0 ? (size_t)result : 0;                                                         \
+		weft__hook_connect_check_io(fd, result, errno);                                                                  \
+		if (opens)                                                                                                       \
+			weft__hook_connect_returned(fd, (MESSAGE)->msg_name, (MESSAGE)->msg_namelen, result < 0 ? -1 : 0,        \
+			    weft_hook_fd_promise(fd), caller);                                                                   \
+		if (accepted > 0)                                                                                                \
+			weft_hook_mark_fd_used(fd);                                                                              \
+		if (accepted < recorded)                                                                                         \
+			weft__hook_fd_short_write(fd_info, recorded - accepted);                                                 \
+		return result;                                                                                                   \
+	}
+OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), 0, true, (&(struct msghdr){ONE_PIECE(from, size)}))
+OUTPUT(writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), 0, count > 0,
+    (&(struct msghdr){PIECES(pieces, count)}))
+OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), 0, true,
+    (&(struct msghdr){ONE_PIECE(from, size)}))
+OUTPUT(sendto, (int fd, const void *from, size_t size, int flags, const struct sockaddr *to, socklen_t bytes_of_to),
+    (fd, from, size, flags, to, bytes_of_to), flags, true,
+    (&(struct msghdr){.msg_name = (void *)(uintptr_t)to, .msg_namelen = bytes_of_to, ONE_PIECE(from, size)}))
+OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), flags,
+    weft_hook_is_readable(message, sizeof *message), message)
+
+OUTPUT(sendfile64, (int fd, int from, off64_t *at, size_t size), (fd, from, at, size), 0, true,
+    (&(struct msghdr){ONE_PIECE(NULL, size)}))
+ALIAS(sendfile64, "sendfile");
+
+WRAP(splice, ssize_t, (int from, off64_t *from_at, int fd, off64_t *at, size_t size, unsigned flags),
+    (from, from_at, fd, at, size, flags), false)
+{
+	(void)caller;
+	struct weft__hook_fd_info *fd_info = weft__hook_fd_find(fd);
+	const size_t recorded = fd_info ? weft__hook_fd_before_write(fd_info, fd, &(struct msghdr){ONE_PIECE(NULL, size)}) : 0;
+	const ssize_t result = real.splice(from, from_at, fd, at, size, flags);
+	const size_t accepted = result > 0 ? (size_t)result : 0;
+	note_read(from, result);
+	if (accepted > 0)
+		weft_hook_mark_fd_used(fd);
+	if (accepted < recorded)
+		weft__hook_fd_short_write(fd_info, recorded - accepted);
+	return result;
+}
+
+WRAP(sendmmsg, int, (int fd, struct mmsghdr *messages, unsigned count, int flags), (fd, messages, count, flags), false)
+{
+	(void)caller;
+	struct weft__hook_fd_info *fd_info = weft__hook_fd_find(fd);
+	size_t recorded = 0, accepted = 0;
+	unsigned at = 0;
+	for (; fd_info && at < count && weft_hook_is_readable(&messages[at], sizeof messages[at]); at++)
+		recorded += weft__hook_fd_before_write(fd_info, fd, &messages[at].msg_hdr);
+	const int result = real.sendmmsg(fd, messages, count, flags);
+	if (result > 0)
+		weft_hook_mark_fd_used(fd);
+	for (unsigned i = 0; recorded > 0 && i < at && result > 0 && i < (unsigned)result; i++)
+		accepted += messages[i].msg_len;
+	if (accepted < recorded)
+		weft__hook_fd_short_write(fd_info, recorded - accepted);
+	return result;
+}

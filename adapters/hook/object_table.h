@@ -1,0 +1,88 @@
+/* object_table.h: tables of a runtime's objects, by their addresses (private to adapters/).
+ *
+ * An object is what an adapter knows of one object of the program; most have a promise.  Each table belongs to one adapter, whose
+ * objects may have more fields.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_HOOK_OBJECT_TABLE_H
+#define WEFT_HOOK_OBJECT_TABLE_H
+
+#include "adapters/hook/hook.h"
+#include "adapters/hook/label.h"
+#include "adapters/hook/thread.h"
+
+/* The common first fields.  An adapter's struct starts with WEFT_HOOK_OBJECT, and its own fields follow. */
+#define WEFT_HOOK_OBJECT_FIELDS                                                                                                  \
+	struct weft_hook_object *next;                                                                                           \
+	const void *key;                                                                                                         \
+	weft_id id, by;                                                                                                          \
+	weft_id awaited_by; /* loop that awaits it; for a loop: the promise that awaits the loop */                              \
+	uint64_t since;                                                                                                          \
+	const struct weft_hook_thread *owner_thread; /* thread that repeats it for checkpoints */                                \
+	struct weft_record_place *site;                                                                                          \
+	uint8_t kind;                                                                                                            \
+	bool has_datagrams; /* it watches a datagram socket */                                                                   \
+	struct weft_hook_label label
+
+struct weft_hook_object {
+	WEFT_HOOK_OBJECT_FIELDS;
+};
+
+#define WEFT_HOOK_OBJECT                                                                                                         \
+	union {                                                                                                                  \
+		struct weft_hook_object object;                                                                                  \
+		struct {                                                                                                         \
+			WEFT_HOOK_OBJECT_FIELDS;                                                                                 \
+		};                                                                                                               \
+	}
+
+enum { WEFT_HOOK_SHARDS = 64, WEFT_HOOK_BUCKETS = 256, WEFT_HOOK_SPARES = 16 };
+
+struct weft_hook_object_table {
+	size_t bytes;                                             /* size of an object */
+	void (*list_more)(const struct weft_hook_object *object); /* repeats more facts for a checkpoint, or NULL */
+	struct weft_hook_shard {
+		uint32_t lock, spare_count;
+		struct weft_hook_object *spares; /* free objects */
+		struct weft_hook_object *buckets[WEFT_HOOK_BUCKETS];
+	} shards[WEFT_HOOK_SHARDS];
+};
+
+/* Initialises a table of objects of that type. */
+#define WEFT_HOOK_OBJECT_TABLE(type)                                                                                             \
+	{                                                                                                                        \
+		.bytes = sizeof(type)                                                                                            \
+	}
+
+/* Lock and unlock the shard of a key. The locks are not recursive. */
+void weft_hook_object_table_lock(struct weft_hook_object_table *table, const void *key);
+void weft_hook_object_table_unlock(struct weft_hook_object_table *table, const void *key);
+
+/* Returns whether this thread holds a lock of a table; a signal handler must not take one then. */
+bool weft_hook_object_table_is_locked(void);
+
+/* Call with the lock held.  create returns a zeroed object, or NULL without memory; the key must be new.  remove also frees the
+ * object. */
+void *weft_hook_object_find(struct weft_hook_object_table *table, const void *key);
+void *weft_hook_object_create(struct weft_hook_object_table *table, const void *key);
+void weft_hook_object_remove(struct weft_hook_object_table *table, struct weft_hook_object *object);
+
+/* Calls visit() for each object, with its lock held. */
+void weft_hook_object_table_each(
+    struct weft_hook_object_table *table, void (*visit)(struct weft_hook_object *object, void *data), void *data);
+
+/* Creates the object's promise, by the running promise, at the call site `caller`.  Its label may follow.  Call with the lock
+ * held. */
+void weft_hook_object_begin(struct weft_hook_object *object, enum weft_kind kind, const void *caller);
+
+/* Records the promise of an object that is older than the recording; this thread repeats it for checkpoints. */
+void weft_hook_object_begin_older(struct weft_hook_object *object, enum weft_kind kind);
+
+/* Repeats this thread's objects, for weft_hook_register_list(). */
+uint64_t weft_hook_object_table_list(struct weft_hook_object_table *table, uint64_t cursor, unsigned budget);
+
+/* Frees all objects. */
+void weft_hook_object_table_clear(struct weft_hook_object_table *table);
+
+/* Handles fork() for an adapter. */
+void weft_hook_object_table_fork(struct weft_hook_object_table *table, enum weft_hook_fork when);
+
+#endif

@@ -1,0 +1,57 @@
+/* callback.h: the running promise of a thread (private to adapters/uv).  SPDX-License-Identifier: ISC */
+#ifndef WEFT_ADAPTERS_UV_CALLBACK_H
+#define WEFT_ADAPTERS_UV_CALLBACK_H
+
+#include "adapters/hook/session.h"
+#include "adapters/uv/common.h"
+
+void weft__uv_attach_thread(void); /* attaches this thread at its first call in this recording, or since a fork */
+
+/* Returns whether the call comes from the program and is recorded. */
+static inline bool weft__uv_should_record(const struct weft__uv_copy *copy, const void *caller)
+{
+	if (__builtin_expect(!weft_hook_begin() || weft__uv_here.nested_calls > 0 || weft_hook_is_own(copy->module, caller), 0))
+		return false;
+	if (__builtin_expect(weft__uv_here.epoch != weft__hook_epoch, 0))
+		weft__uv_attach_thread();
+	return true;
+}
+
+/* The state before a callback, which weft__uv_leave_callback() restores; a longjmp skips that, an exception does not. */
+struct weft__uv_frame {
+	weft_id running;
+	weft__uv_tag actor;
+	weft__uv_tag datagram; /* datagram whose handler this callback is; 0: none */
+	weft_id own;           /* promise of the handle whose callback this is; 0: none */
+	weft__uv_tag handle;   /* that handle */
+	int nested_calls;
+};
+
+#define WEFT__UV_FRAME __attribute__((cleanup(weft__uv_leave_callback))) struct weft__uv_frame
+
+static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv_tag actor)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_frame frame = {
+	    .running = weft__hook_thread.running, .actor = here->actor, .nested_calls = here->nested_calls};
+	weft__hook_thread.running = id;
+	here->actor = actor;
+	here->nested_calls = 0;
+	weft__hook_thread.callbacks++;
+	weft__hook_thread.entered++;
+	return frame;
+}
+
+void weft__uv_leave_callback(struct weft__uv_frame *frame);
+
+/* Enters the callback of a handle with an external cause.  If the handle is unknown, the running promise stays. */
+struct weft__uv_frame weft__uv_enter_signalled_handle(const void *handle);
+
+/* Does the same for an object, which may be NULL.  repeats: the callback has no external cause or does not use its input
+ * (adapters/hook/thread.h). */
+struct weft__uv_frame weft__uv_enter_handle_callback(struct weft__uv_object *object, bool repeats);
+
+/* Returns whether the promise of a loop is pending. */
+bool weft__uv_is_loop_pending(const struct weft__uv_here *here, weft_id loop);
+
+#endif

@@ -1,0 +1,281 @@
+/* common.h: declarations for the files of the libuv adapter (private to adapters/uv).
+ *
+ * An object describes a handle or request of the program while that exists; most objects have a promise.  An actor is an object
+ * whose code runs in many callbacks: a connection, a timer, the handling of a datagram.  A copy is one libuv in the process.  A
+ * slot is a small function that libuv calls instead of a callback of the program (slots.h).  SPDX-License-Identifier: ISC */
+#ifndef WEFT_ADAPTERS_UV_COMMON_H
+#define WEFT_ADAPTERS_UV_COMMON_H
+
+#include <weft/record.h>
+
+#include "adapters/hook/address_cache.h"
+#include "adapters/hook/fd_label.h"
+#include "adapters/hook/fd_table.h"
+#include "adapters/hook/hook.h"
+#include "adapters/hook/thread.h"
+#include "adapters/uv/calls.h"
+
+enum { WEFT__UV_MAX_COPIES = 3 };
+
+/* Original functions of a copy; NULL: the copy lacks it. */
+struct weft__uv_calls {
+#define WEFT__UV_POINTER(since, result, name, parameters, arguments) result(*name) parameters;
+#define WEFT__UV_FS_POINTER(...) WEFT__UV_FS_AS_X(WEFT__UV_POINTER, __VA_ARGS__)
+#define WEFT__UV_CALLED_POINTER(result, name, parameters) result(*name) parameters;
+	WEFT__UV_CALLS(WEFT__UV_POINTER, WEFT__UV_FS_POINTER)
+	WEFT__UV_ONLY_CALLED(WEFT__UV_CALLED_POINTER)
+	uv_loop_t *(*uv_default_loop)(void);
+#undef WEFT__UV_POINTER
+#undef WEFT__UV_FS_POINTER
+#undef WEFT__UV_CALLED_POINTER
+};
+
+struct weft__uv_copy {
+	struct weft__uv_calls real;
+	const struct weft_hook_module *module;
+};
+
+/* Wrappers; `caller` is the return address of the call. */
+#define WEFT__UV_HANDLER(since, result, name, parameters, arguments)                                                             \
+	result weft__##name(struct weft__uv_copy *copy, const void *caller, WEFT__UV_LIST parameters);
+#define WEFT__UV_FS_HANDLER(...) WEFT__UV_FS_AS_X(WEFT__UV_HANDLER, __VA_ARGS__)
+WEFT__UV_CALLS(WEFT__UV_HANDLER, WEFT__UV_FS_HANDLER)
+uv_loop_t *weft__uv_default_loop(struct weft__uv_copy *copy, const void *caller);
+
+/* ---- Objects ---- */
+
+/* Index and generation of an object.  A tag of a freed object finds nothing, even if its memory is reused.  0: none. */
+typedef uint64_t weft__uv_tag;
+
+struct weft__uv_object {
+	const void *key; /* address of the handle or request; NULL: unused; for a datagram: the object itself */
+	uint32_t generation;
+	uint32_t index;           /* own index, from 1; for a free object: index of the next one, 0: none */
+	weft_id id;               /* promise; 0: none yet */
+	weft_id input;            /* read that a stream awaits */
+	weft__uv_tag owner;       /* for a request: the object that awaits it; for a handle: the datagram whose handler made it */
+	const void *owner_thread; /* thread that repeats it for checkpoints */
+	uint8_t kind;
+	bool is_request, is_datagram;
+	bool opens_file;    /* pool.c knows that the request opens a file */
+	bool has_datagrams; /* for a poll handle: the descriptor is a datagram socket */
+	bool is_expected;   /* weft_should_resolve() has been recorded */
+	bool reads;         /* the program reads from the stream */
+	bool is_stopped, is_closing, in_pool;
+	weft_id awaited_by; /* loop that awaits it in the trace */
+
+	/* Lookups and most callbacks need only the fields above: one cache line. */
+	struct weft__uv_copy *copy;
+	uv_loop_t *loop;
+	weft_id by; /* promise that made it; later the promise that closes it */
+	uint64_t since, input_since;
+	struct weft_record_place *site, *read_site;
+	uint64_t what;     /* purpose of the handle's last start: hash of callback and time, signal, or hash of path */
+	uint32_t children; /* for a datagram: promises that must end before it */
+	bool is_restarted; /* for a timer: the restart has been noted */
+	struct weft_hook_calls calls;
+	int fd; /* descriptor of a socket in fd_table.h; -1: none */
+	bool connects;
+	bool is_untouched; /* for a poll handle: its callback leaves the descriptor as it was; for an async: it was sent by its
+			      own callback */
+	struct weft_hook_label label;
+} __attribute__((aligned(64)));
+
+enum { WEFT__UV_CHUNK = 256, WEFT__UV_CHUNKS = 4096 };
+
+extern struct weft__uv_object *weft__uv_chunks[WEFT__UV_CHUNKS];
+extern uint32_t weft__uv_object_count; /* objects given to threads so far */
+extern uint64_t weft__uv_secret;
+
+/* Returns the object of an index, which counts from 1. */
+static inline struct weft__uv_object *weft__uv_object_at(uint32_t index)
+{
+	struct weft__uv_object *chunk = __atomic_load_n(&weft__uv_chunks[(index - 1) / WEFT__UV_CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk[(index - 1) % WEFT__UV_CHUNK] : NULL;
+}
+
+static inline weft__uv_tag weft__uv_tag_of(const struct weft__uv_object *object)
+{
+	return object ? ((uint64_t)__atomic_load_n(&object->generation, __ATOMIC_RELAXED) << 32 | object->index) ^ weft__uv_secret
+		      : 0;
+}
+
+/* Returns the object of a tag; NULL: none.  Safe in signal handlers. */
+static inline struct weft__uv_object *weft__uv_find(weft__uv_tag tag)
+{
+	uint64_t plain = tag ^ __atomic_load_n(&weft__uv_secret, __ATOMIC_RELAXED);
+	uint32_t index = (uint32_t)plain;
+	if (__builtin_expect(index - 1 >= __atomic_load_n(&weft__uv_object_count, __ATOMIC_ACQUIRE), 0))
+		return NULL;
+	struct weft__uv_object *object = weft__uv_object_at(index);
+	bool is_it = object && __atomic_load_n(&object->generation, __ATOMIC_RELAXED) == plain >> 32 &&
+		     __atomic_load_n(&object->key, __ATOMIC_RELAXED);
+	return __builtin_expect(is_it, 1) ? object : NULL;
+}
+
+static inline void **weft__uv_tag_in_handle(const void *handle)
+{
+	return &((uv_handle_t *)handle)->u.reserved[3];
+}
+
+static inline void **weft__uv_tag_in_request(const void *request)
+{
+	return &((uv_req_t *)request)->reserved[5];
+}
+
+static inline struct weft__uv_object *weft__uv_find_by(void *const *tag, const void *key, bool is_request)
+{
+	struct weft__uv_object *object = weft__uv_find((uint64_t)(uintptr_t)__atomic_load_n(tag, __ATOMIC_RELAXED));
+	bool is_it = object && __atomic_load_n(&object->key, __ATOMIC_RELAXED) == key && object->is_request == is_request;
+	return __builtin_expect(is_it, 1) ? object : NULL;
+}
+
+static inline struct weft__uv_object *weft__uv_find_handle(const void *handle)
+{
+	return weft__uv_find_by(weft__uv_tag_in_handle(handle), handle, false);
+}
+
+static inline struct weft__uv_object *weft__uv_find_request(const void *request)
+{
+	return weft__uv_find_by(weft__uv_tag_in_request(request), request, true);
+}
+
+/* ---- State of a thread ---- */
+
+enum { WEFT__UV_MAX_RUNS = 16, WEFT__UV_MAX_BUSY_LOOPS = 4, WEFT__UV_MAX_TURN_LOOPS = 4 };
+
+/* A call of uv_run() that has not returned. */
+struct weft__uv_run {
+	struct weft__uv_copy *copy;
+	uv_loop_t *loop;
+	const void *stack; /* address of its frame */
+	weft_id id;        /* promise of the loop; 0: a single iteration */
+	weft_id turns;     /* promise of a stepped loop, which `outer` awaits while this iteration waits long (run.c); 0: none */
+	uint64_t since;
+	uint64_t blocks_since_ns; /* start of a run that blocks an outer loop; 0: it blocks none */
+	weft_id outer;            /* promise that called uv_run() */
+	weft__uv_tag outer_actor;
+	struct weft_record_place *site;
+	int epoll;
+	int callbacks;
+	uv_run_mode mode;
+	bool is_dirty; /* what keeps the loop alive may have changed since it was recorded */
+	bool is_older; /* handles that are older than the recording must still be recorded */
+};
+
+/* State of a thread, beside struct weft_hook_thread. */
+struct weft__uv_here {
+	unsigned epoch;     /* 0: no call yet */
+	weft__uv_tag actor; /* running actor; 0: none */
+	int nested_calls;   /* depth of the adapter's own calls of libuv; calls from inside are libuv's */
+	unsigned depth;
+	struct weft__uv_run runs[WEFT__UV_MAX_RUNS];
+	struct {
+		const uv_loop_t *loop;
+		weft_id id;
+	} busy[WEFT__UV_MAX_BUSY_LOOPS]; /* loops that could not be closed, and the promises of closing them */
+	unsigned next_busy;
+	struct weft__uv_turn_loop {
+		const uv_loop_t *loop;
+		weft_id id, by;
+		uint64_t since;
+		struct weft_record_place *site;
+	} turn_loop[WEFT__UV_MAX_TURN_LOOPS]; /* stepped loops and their promises */
+	unsigned next_turn_loop;
+	struct weft_hook_listed_loops older;
+	uint32_t free_first, free_count; /* this thread's free objects */
+	bool has_refilled;
+	uint64_t chunks[WEFT__UV_CHUNKS / 64]; /* bits of the chunks with objects that this thread has owned */
+};
+
+extern __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
+
+/* Makes the running thread repeat the object for checkpoints.  A signal handler may interrupt it and do the same. */
+static inline void weft__uv_own(struct weft__uv_object *object)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	const uint32_t chunk = (object->index - 1) / WEFT__UV_CHUNK;
+	const uint64_t bit = (uint64_t)1 << chunk % 64;
+	object->owner_thread = here;
+	if (__builtin_expect(!(__atomic_load_n(&here->chunks[chunk / 64], __ATOMIC_RELAXED) & bit), 0))
+		__atomic_fetch_or(&here->chunks[chunk / 64], bit, __ATOMIC_RELAXED);
+}
+
+/* Notes that what keeps the running loop alive may have changed. */
+static inline void weft__uv_mark_loop_dirty(void)
+{
+	if (weft__uv_here.depth > 0)
+		weft__uv_here.runs[weft__uv_here.depth - 1].is_dirty = true;
+}
+
+bool weft__uv_is_loop_wait(struct weft_hook_sleep *sleep);
+
+/* ---- Handles and requests (handle.c, request.c) ---- */
+
+/* Makes a call of libuv; calls from inside it are not the program's. */
+#define WEFT__UV_INSIDE(call)                                                                                                    \
+	(__extension__({                                                                                                         \
+		weft__uv_here.nested_calls++;                                                                                    \
+		__auto_type result_ = (call);                                                                                    \
+		weft__uv_here.nested_calls--;                                                                                    \
+		result_;                                                                                                         \
+	}))
+
+/* Creates the promise of an active handle whose start was not seen. */
+void weft__uv_begin_unseen(struct weft__uv_object *object, const uv_handle_t *handle);
+
+/* Records a handle that is older than the recording, and its pending requests; its callbacks are recorded from now on.  Call it
+ * on the loop's thread. */
+void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle);
+
+/* Returns whether a stream connects or has pending writes. */
+bool weft__uv_has_requests(uv_handle_t *handle);
+
+/* Creates a request, whose label may follow.  `owner` awaits it; NULL: the running promise does.  Returns NULL without memory. */
+struct weft__uv_object *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
+    enum weft_kind kind, const struct weft__uv_object *owner);
+
+/* Creates a write to a stream, with its label. */
+struct weft__uv_object *weft__uv_write_request(struct weft__uv_copy *copy, const void *caller, const uv_write_t *request,
+    const struct weft__uv_object *stream, const uv_buf_t bufs[], unsigned count);
+
+/* Ends a request that libuv has rejected: its callback will not run. */
+void weft__uv_fail_request(struct weft__uv_object *object, int status);
+
+/* Enters the callback of a request, which ends. */
+struct weft__uv_frame weft__uv_enter_request(const void *request, int status);
+
+/* ---- The pool (pool.c) ---- */
+
+/* will_open: the request opens a file on the pool; forget: it has ended. */
+void weft__uv_pool_will_open(weft_id id, const char *path);
+void weft__uv_pool_forget(weft_id id);
+
+weft_id weft__uv_pool_call(const void *caller, const char *path, const void *result);
+
+/* Returns whether the address is in a copy of libuv. */
+bool weft__uv_is_own(const void *caller);
+
+/* ---- Labels and sites (adapters/hook/label.h; label.c) ---- */
+
+#define weft__uv_append(object, text) weft_hook_append(&(object)->label, text)
+#define weft__uv_append_number(object, number) weft_hook_append_number(&(object)->label, number)
+#define weft__uv_append_ms(object, ms) weft_hook_append_ms(&(object)->label, ms)
+#define weft__uv_append_path(object, path) weft_hook_append_path(&(object)->label, path)
+#define weft__uv_append_address(object, address) weft_hook_append_address(&(object)->label, address)
+#define weft__uv_append_fd(object, fd) weft_hook_append_fd(&(object)->label, fd)
+#define weft__uv_append_function(object, function) weft_hook_append_function(&(object)->label, function)
+#define weft__uv_record_label(object) weft_hook_record_label(&(object)->label, (object)->id)
+#define weft__uv_site weft_hook_site
+
+void weft__uv_append_bytes(struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);
+void weft__uv_label_bytes(
+    struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);             /* the same for an empty label */
+void weft__uv_append_handle(struct weft__uv_object *object, const uv_handle_t *handle); /* what the descriptor is */
+
+/* request.c: record_pause records a long blocking call in a callback.  `begin_ns`: weft__uv_now_ns() before the call; 0: not in a
+ * callback. */
+uint64_t weft__uv_now_ns(void);
+void weft__uv_record_pause(struct weft_record_text *what, uint64_t begin_ns);
+
+#endif

@@ -1,0 +1,95 @@
+/* promise.c: how the promise of a handle begins and ends, and the descriptor of a connection.  SPDX-License-Identifier: ISC */
+#include "adapters/uv/promise.h"
+
+#include "adapters/hook/session.h"
+
+void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle)
+{
+	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
+	if (object)
+		object->site = weft__uv_site(caller);
+}
+
+struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const void *caller, const void *handle)
+{
+	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
+	if (object)
+		object->site = weft__uv_site(caller);
+	return object;
+}
+
+static bool is_part_of_request(enum weft_kind kind)
+{
+	return kind == WEFT_KIND_CONNECTION || kind == WEFT_KIND_PROCESS;
+}
+
+void weft__uv_begin_new(struct weft__uv_object *object, enum weft_kind kind, const void *caller)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	object->kind = (uint8_t)kind;
+	object->by = weft__hook_thread.running;
+	if (caller)
+		object->site = weft__uv_site(caller);
+	object->id = weft_create_at(weft__hook_thread.running, kind, object->site);
+	if (caller)
+		weft_hook_stack(object->id, caller);
+	object->since = weft_is_on() ? weft__stream->last : 0;
+	object->awaited_by = 0;
+	object->label.length = 0;
+	struct weft__uv_object *actor = weft__uv_find(here->actor);
+	object->owner = 0;
+	if (actor && actor->is_datagram && is_part_of_request(kind)) {
+		object->owner = here->actor;
+		actor->children++;
+		weft_await(actor->id, object->id);
+	}
+}
+
+void weft__uv_drop_input(struct weft__uv_object *object)
+{
+	if (object->input) {
+		weft_resolve(weft__hook_thread.running, object->input);
+		object->input = 0;
+	}
+}
+
+void weft__uv_end(struct weft__uv_object *object, weft_id by)
+{
+	weft__uv_mark_loop_dirty();
+	weft__uv_drop_input(object);
+	if (!object->id)
+		return;
+	weft_hook_fd_detach(object->fd, object->id);
+	weft_resolve(by, object->id);
+	__atomic_store_n(&object->id, 0, __ATOMIC_RELAXED);
+	weft__uv_datagram_release(object->owner);
+	object->owner = 0;
+}
+
+/* The program itself writes to the connection, as uvloop does.  Only writes in callbacks count, because libuv writes by libc too.
+ */
+static bool is_own_write(void)
+{
+	return weft__uv_here.nested_calls == 0 && weft__uv_here.epoch == weft__hook_epoch;
+}
+
+void weft__uv_attach_fd(struct weft__uv_object *object, const uv_handle_t *handle)
+{
+	uv_os_fd_t fd;
+	if (object->fd >= 0 || !object->id || object->connects || object->copy->real.uv_fileno(handle, &fd))
+		return;
+	object->fd = fd;
+	if (handle->type == UV_UDP)
+		weft_hook_fd_attach_datagrams(fd, object->id, is_own_write);
+	else if (handle->type == UV_POLL)
+		weft_hook_fd_attach_if_free(fd, object->id, object->has_datagrams);
+	else
+		weft_hook_fd_attach(fd, object->id, is_own_write);
+}
+
+void weft__uv_begin_older_read(struct weft__uv_object *object)
+{
+	object->input_since = object->since;
+	object->input = weft_pending_at(object->id, 0, WEFT_KIND_STREAM_READ, NULL, object->since, NULL);
+	weft_still_awaits(object->id, object->input);
+}

@@ -1,0 +1,30 @@
+/* deadline.h: bounds loops over the memory of other processes, which may be of any shape (private to apps).
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_CONTROL_DEADLINE_H
+#define WEFT_CONTROL_DEADLINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Returns the time since boot in ns, which no clock change affects. */
+static inline int64_t deadline_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Returns the moment in which `patience_ns` from now are over. */
+static inline int64_t deadline_after_ns(int64_t patience_ns)
+{
+	const int64_t now_ns = deadline_now_ns();
+	return patience_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + patience_ns;
+}
+
+static inline bool deadline_is_over(int64_t deadline_ns)
+{
+	return deadline_now_ns() >= deadline_ns;
+}
+
+#endif

@@ -1,0 +1,601 @@
+/* record.c: implements weft record: runs an unmodified or linked command and records it and its children.
+ *
+ * LD_PRELOAD loads libweft-hook.so into every program that the command starts, and WEFT_RECORD names the directory in which each
+ * process makes its own trace.  Programs without a loader, or of another C library, ignore LD_PRELOAD; WEFT_TRACE serves a
+ * recorder that is linked into them.  SPDX-License-Identifier: ISC */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/queries/check.h"
+#include "apps/control/ocaml_rings.h"
+#include "apps/control/process_exit.h"
+#include "apps/control/program.h"
+#include "base/named.h"
+#include "cli/cli.h"
+#include "cli/inherited.h"
+#include "ctf/foreign.h"
+#include "kernel/flight.h"
+#include "kernel/recorder.h"
+
+#define LIBRARY "libweft-hook.so"
+/* A link to the folder of the library.  The runtime of AddressSanitizer, as a library, ends the program unless the name of the
+ * library before it contains "libasan.so".  The check is for libraries that replace functions of libc; this one replaces only
+ * some that the runtime does not.  To preload the runtime itself would change the program's children. */
+#define ALIAS "before-libasan.so"
+
+/* Precedes the library's absolute path in LD_PRELOAD.  Only the loader of glibc replaces $LIB by the name of its folder, from
+ * which the rest leads back to the root.  Another loader, such as that of musl, finds no such file and runs the program without
+ * it; it would end a program whose preloaded library needs glibc.  So every child is safe, however it is started. */
+#ifdef __GLIBC__
+#define ONLY_GLIBC "/usr/$LIB/../../../../../../../.."
+#else
+#define ONLY_GLIBC ""
+#endif
+
+enum { MAX_LISTED = 12 }; /* traces that are listed one by one */
+
+static const char no_memory[] = "out of memory";
+
+struct options {
+	const char *out, *rules, *kernel;
+	struct cli_ring ring;
+	bool overwrite, view, explain, is_flight, stands_by;
+	enum weft_kernel_level level; /* SELF: the highest available */
+};
+
+/* ---- What is asked for ---- */
+
+/* Rejects malformed rules before the command runs, which may take long. */
+static int check_rules(const char *rules)
+{
+	char *copy = strdup(rules), *save = NULL;
+	int exit = copy ? -1 : cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	struct weft_rule rule;
+	struct weft_error err;
+	for (char *text = copy ? strtok_r(copy, " ", &save) : NULL; text && exit < 0; text = strtok_r(NULL, " ", &save))
+		if (weft_rule_parse(&rule, text, &err) < 0)
+			exit = cli_fail_verb("record", "--check: %s", err.what);
+	free(copy);
+	return exit;
+}
+
+/* Parses "own", "all", "flight" or two of these with a comma.  Returns false for other values. */
+static bool parse_kernel_option(struct options *o)
+{
+	const char *at = o->kernel;
+	o->level = WEFT_LEVEL_SELF;
+	while (*at) {
+		const size_t length = strcspn(at, ",");
+		const char *behind = at + length + (at[length] && at[length + 1]);
+		if (length == 6 && !strncmp(at, "flight", length) && !o->is_flight)
+			o->is_flight = true;
+		else if (length == 3 && !strncmp(at, "own", length) && o->level == WEFT_LEVEL_SELF)
+			o->level = WEFT_LEVEL_OWN;
+		else if (length == 3 && !strncmp(at, "all", length) && o->level == WEFT_LEVEL_SELF)
+			o->level = WEFT_LEVEL_ALL;
+		else
+			return false;
+		at = behind;
+	}
+	return true;
+}
+
+int cli_ring_check(struct cli_ring *r, const char *verb)
+{
+	enum { MAX_CALLERS = 16 }; /* WEFT_STACK_MAX of record.h */
+	if (r->size && !cli_parse_number(r->size, true, &r->size_bytes))
+		return cli_fail_verb(verb, "not a size: --size=%s; use a number of bytes, optionally with K, M or G", r->size);
+	if (r->packets && (!cli_parse_number(r->packets, false, &r->packet_count) || r->packet_count > 65536))
+		return cli_fail_verb(verb, "not a number: --packets=%s; use 0 to 65536", r->packets);
+	if (r->stacks && (!cli_parse_number(r->stacks, false, &r->stack_count) || r->stack_count > MAX_CALLERS))
+		return cli_fail_verb(verb, "not a number: --stacks=%s; use 0 to %d", r->stacks, MAX_CALLERS);
+	if (r->mode && strcmp(r->mode, "ring") != 0 && strcmp(r->mode, "grow") != 0)
+		return cli_fail_verb(verb, "unknown value: --mode=%s; use ring or grow", r->mode);
+	return -1;
+}
+
+static int check_options(struct options *o)
+{
+	if (strchr(o->out, ','))
+		return cli_fail_verb("record", "comma in the name of a trace: %s", o->out);
+	const int exit = cli_ring_check(&o->ring, "record");
+	if (exit >= 0)
+		return exit;
+	if (o->kernel && !parse_kernel_option(o))
+		return cli_fail_verb(
+		    "record", "unknown value: --kernel=%s; use own, all, flight, own,flight or all,flight", o->kernel);
+	if (o->kernel && strstr(o->out, "%p"))
+		return cli_fail_verb("record", "--kernel needs one directory for all processes; use -o without %%p");
+	if (o->kernel && o->stands_by)
+		return cli_fail_verb("record", "--kernel and --standby cannot be combined");
+	if (o->view && !cli_has_display())
+		return cli_fail_verb("record", "no display for --view; use weft serve %s to follow in a browser", o->out);
+	return o->rules ? check_rules(o->rules) : -1;
+}
+
+/* Inserts the alias into the path of the library, if it exists. */
+static void insert_alias(char library[PATH_MAX])
+{
+	char path[PATH_MAX];
+	const char *name = strrchr(library, '/');
+	const int length = snprintf(path, sizeof path, "%.*s/" ALIAS "%s", (int)(name - library), library, name);
+	if (length < (int)sizeof path && access(path, R_OK) == 0)
+		memcpy(library, path, (size_t)length + 1);
+}
+
+/* Makes the directory absolute, since the command may be a script that changes directory. */
+static char *make_absolute(const char *out)
+{
+	char *here = out[0] == '/' ? NULL : getcwd(NULL, 0), *path;
+	int length = asprintf(&path, "%s%s%s", here ? here : "", here ? "/" : "", out);
+	free(here);
+	return length < 0 ? NULL : path;
+}
+
+static int set_environment(const struct options *o, const char *command)
+{
+	char library[PATH_MAX], text[128] = "", *value = NULL, *preload = NULL;
+	bool loads = program_loads_libraries(command);
+	size_t n = 0;
+	if (o->ring.size_bytes)
+		n += (size_t)snprintf(text, sizeof text, ",size=%" PRIu64, o->ring.size_bytes);
+	if (o->ring.mode)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",mode=%s", o->ring.mode);
+	if (o->ring.packet_count)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->ring.packet_count);
+	if (o->ring.stack_count && loads)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->ring.stack_count);
+	if (o->stands_by)
+		snprintf(text + n, sizeof text - n, ",standby");
+	unsetenv("WEFT_TRACE");
+	char *path = make_absolute(o->out);
+	if (!path)
+		return cli_fail_verb("record", no_memory);
+	int status = -1;
+	if (!loads) {
+		if (asprintf(&value, "%s/%s-%%p%s", path, cli_base_name(command), text) < 0)
+			value = NULL;
+		status = value ? -1 : cli_fail_verb("record", no_memory);
+		if (value)
+			setenv("WEFT_TRACE", value, 1);
+	} else if (!foreign_find_installed(library, LIBRARY)) {
+		status = cli_fail_verb("record", "" LIBRARY " is not installed, nor in the folder of this command");
+	} else if (strpbrk(library, " :")) {
+		status =
+		    cli_fail_verb("record", "space or colon in the path of a library, which the loader cannot load: %s", library);
+	} else {
+		insert_alias(library);
+		const char *others = getenv("LD_PRELOAD");
+		bool more = others && *others;
+		if (asprintf(&value, "%s%s", path, text) < 0)
+			value = NULL;
+		if (asprintf(&preload, "%s%s%s%s", access("/usr/lib", X_OK) ? "" : ONLY_GLIBC, library, more ? ":" : "",
+			more ? others : "") < 0)
+			preload = NULL;
+		status = value && preload ? -1 : cli_fail_verb("record", no_memory);
+		if (value && preload) {
+			setenv("WEFT_RECORD", value, 1);
+			setenv("LD_PRELOAD", preload, 1);
+		}
+	}
+	free(preload);
+	free(value);
+	free(path);
+	return status;
+}
+
+/* Restores LD_PRELOAD for commands that this command starts. */
+static void clear_environment(const char *preload)
+{
+	unsetenv("WEFT_RECORD");
+	unsetenv("WEFT_TRACE");
+	if (preload)
+		setenv("LD_PRELOAD", preload, 1);
+	else
+		unsetenv("LD_PRELOAD");
+}
+
+/* ---- The directory ---- */
+
+/* Removes the last part of a path below the session; `flag`: 0 or AT_REMOVEDIR. */
+static bool remove_below(const char *session, const char *path, int flag)
+{
+	const char *name;
+	const int parent = weft_named_parent(session, path, &name);
+	const bool is_removed = parent >= 0 && unlinkat(parent, name, flag) == 0;
+	if (parent >= 0)
+		close(parent);
+	return is_removed;
+}
+
+/* Removes the files of recorders from a trace's directory. */
+static void remove_files(const char *session, const char *path)
+{
+	static const char *const ours[] = {
+	    "stream-", "kernel-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
+	const int fd = weft_named_below(session, path);
+	DIR *dir = fd < 0 ? NULL : weft_named_list(fd);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+			if (!strncmp(entry->d_name, ours[i], strlen(ours[i]))) {
+				unlinkat(fd, entry->d_name, 0);
+				break;
+			}
+	if (dir)
+		closedir(dir);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Removes a trace's directory that contains nothing but files of recorders or of OCaml. */
+static void remove_trace(const char *session, const char *path)
+{
+	if (session_is_ocaml_file(path)) {
+		char folder[PATH_MAX];
+		snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+		remove_below(session, path, 0);
+		remove_below(session, folder, AT_REMOVEDIR);
+		return;
+	}
+	remove_files(session, path);
+	remove_below(session, path, AT_REMOVEDIR);
+}
+
+/* Other users may pass through root's directory: processes that change their user record into a folder of that user in it. */
+static bool make_session(const char *path)
+{
+	return mkdir(path, 0700) == 0 && (geteuid() != 0 || chmod(path, 0711) == 0);
+}
+
+/* Creates parent directories; errors appear when the next one is created. */
+static void make_parents(const char *path)
+{
+	char *parent = strdup(path);
+	for (char *slash = parent ? strchr(parent + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		(void)mkdir(parent, 0777);
+		*slash = '/';
+	}
+	free(parent);
+}
+
+/* Creates an empty directory at `out`, or prints why that failed. */
+static int prepare_directory(const struct options *o)
+{
+	struct session old;
+	make_parents(o->out);
+	if (strstr(o->out, "%p"))
+		return -1; /* each process makes its own */
+	if (make_session(o->out))
+		return -1;
+	if (errno != EEXIST)
+		return cli_fail_verb("record", "%s: %s", o->out, strerror(errno));
+	if (rmdir(o->out) == 0)
+		return make_session(o->out) ? -1 : cli_fail_verb("record", "%s: %s", o->out, strerror(errno));
+	if (!o->overwrite)
+		return cli_fail_verb("record", "already exists: %s; use --overwrite to replace it", o->out);
+	struct stat st;
+	if (lstat(o->out, &st) == 0 && S_ISLNK(st.st_mode))
+		return cli_fail_verb(
+		    "record", "a symbolic link, which is never replaced: %s; use the folder that it names", o->out);
+	if (session_is_trace(o->out)) {
+		remove_files(o->out, o->out);
+	} else if (session_read(&old, o->out)) {
+		for (size_t i = 0; i < old.traces.count; i++)
+			remove_trace(o->out, old.traces.items[i]);
+		for (size_t i = 0; i < old.failures.count; i++)
+			remove_below(o->out, old.failures.items[i], 0);
+		for (size_t i = 0; i < old.user_folders.count; i++)
+			remove_below(o->out, old.user_folders.items[i], AT_REMOVEDIR);
+		weft_kernel_flight_remove(o->out);
+		session_free(&old);
+	}
+	if ((rmdir(o->out) && errno != ENOENT) || !make_session(o->out))
+		return cli_fail_verb("record", "already exists and is not a trace: %s", o->out);
+	return -1;
+}
+
+/* ---- The command ---- */
+
+/* Opens a window that outlives this command. */
+static void open_window(const char *trace)
+{
+	if (fork() != 0)
+		return;
+	char *argv[] = {NULL, (char *)"--", (char *)trace, NULL};
+	setsid();
+	cli_exec_window(argv);
+	cli_note("cannot open a window: %s", strerror(errno));
+	_exit(CLI_ERROR);
+}
+
+/* Waits until the command has ended, or one of its processes records and there is something to show. */
+static pid_t wait_for_trace(pid_t child, const char *out, int *status)
+{
+	pid_t ended = 0;
+	bool shown = false;
+	do {
+		struct session s;
+		ended = waitpid(child, status, WNOHANG);
+		if (session_read(&s, out) && s.traces.count) {
+			open_window(s.traces.items[0]);
+			shown = true;
+		}
+		session_free(&s);
+		if (ended == 0 && !shown)
+			usleep(20000);
+	} while (ended == 0 && !shown);
+	return ended;
+}
+
+static volatile sig_atomic_t command_pid;
+
+/* Passes a signal on to the command if it was sent to this process; signals of the keyboard or the terminal reach both anyway. */
+static void forward_signal(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	if (info->si_code <= 0 && command_pid > 0)
+		kill(command_pid, number);
+	errno = saved;
+}
+
+static const int forwarded_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+enum { FORWARDED_COUNT = sizeof forwarded_signals / sizeof *forwarded_signals };
+
+static void begin_forwarding(struct sigaction before[FORWARDED_COUNT])
+{
+	struct sigaction action = {.sa_sigaction = forward_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+	for (int i = 0; i < FORWARDED_COUNT; i++) {
+		sigaction(forwarded_signals[i], NULL, &before[i]);
+		/* Signals that are ignored, as under nohup or in the background, stay ignored. */
+		if (before[i].sa_handler != SIG_IGN)
+			sigaction(forwarded_signals[i], &action, NULL);
+	}
+}
+
+/* Prints why the command cannot run, and reports that to the parent. */
+static void fail_command(const char *name, int error, int failure_fd)
+{
+	cli_fail("%s: %s", name, strerror(error));
+	if (write(failure_fd, "", 1) == 1)
+		_exit(error == ENOENT ? 127 : 126);
+	_exit(CLI_ERROR);
+}
+
+/* Runs the command and returns its exit status as shells do; *ran: it could be executed.  `shown`: the directory for the window,
+ * or NULL.  The environment, with `preload`, is meant for the command and restored for this process. */
+static int run_command(char **command, const char *preload, const char *shown,
+    const struct weft_kernel_recorder_options *recorder_options, struct exit_watch *exit_watch, bool *ran)
+{
+	int failure_pipe[2], go[2];
+	*ran = false;
+	if (pipe2(failure_pipe, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
+		return cli_fail("%s: %s", command[0], strerror(errno));
+	sigset_t every, mask;
+	int death_signal = 0; /* a child does not inherit it */
+	struct sigaction before[FORWARDED_COUNT];
+	prctl(PR_GET_PDEATHSIG, &death_signal);
+	sigfillset(&every);
+	sigprocmask(SIG_SETMASK, &every, &mask);
+	pid_t child = fork();
+	if (child == 0) {
+		/* Open the kernel's events before there is something to record. */
+		char byte;
+		close(go[1]);
+		if (read(go[0], &byte, 1) != 0)
+			_exit(CLI_ERROR);
+		prctl(PR_SET_PDEATHSIG, death_signal);
+		program_set_variable(command[0]);
+		cli_restore_inherited();
+		sigprocmask(SIG_SETMASK, &mask, NULL);
+		execvp(command[0], command);
+		fail_command(command[0], errno, failure_pipe[1]);
+	}
+	char word;
+	clear_environment(preload);
+	struct weft_kernel_recorder *kernel =
+	    recorder_options && child > 0 ? weft_kernel_recorder_begin(recorder_options, child) : NULL;
+	close(go[0]);
+	close(go[1]);
+	close(failure_pipe[1]);
+	command_pid = (sig_atomic_t)child;
+	begin_forwarding(before);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	int status = 0;
+	pid_t ended = child < 0 ? -1 : shown ? wait_for_trace(child, shown, &status) : 0;
+	if (ended == 0)
+		ended = exit_watch_wait(exit_watch, child, &status);
+	int error = errno;
+	weft_kernel_recorder_end(kernel);
+	*ran = ended > 0 && read(failure_pipe[0], &word, 1) == 0;
+	close(failure_pipe[0]);
+	command_pid = 0;
+	for (int i = 0; i < FORWARDED_COUNT; i++)
+		sigaction(forwarded_signals[i], &before[i], NULL);
+	if (ended < 0)
+		return cli_fail("%s: %s", command[0], strerror(error));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- Afterwards ---- */
+
+/* Prints a message that a process left in a file; removes the file. */
+static void note_failure(const char *session, const char *path)
+{
+	char text[512];
+	const char *name;
+	const int folder = weft_named_parent(session, path, &name);
+	if (folder < 0)
+		return;
+	if (weft_named_text(folder, name, text, sizeof text) > 0) {
+		text[strcspn(text, "\n")] = 0;
+		cli_note("%.*s: %s", (int)(strlen(path) - strlen(".failed")), path, text);
+	}
+	unlinkat(folder, name, 0);
+	close(folder);
+}
+
+/* Returns the first folder on the path that other users may not enter, or NULL. */
+static const char *find_barrier(const char *path, uid_t user, char folder[PATH_MAX])
+{
+	struct stat st;
+	if (!realpath(path, folder))
+		return NULL;
+	for (char *slash = folder; (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		if (stat(folder, &st) == 0 && !(st.st_mode & S_IXOTH) && st.st_uid != user)
+			return folder;
+		*slash = '/';
+	}
+	return NULL;
+}
+
+/* Handles the folder of a user to which a process changed.  Returns whether a note says that this user cannot record; removes an
+ * empty folder. */
+static bool note_user(const char *session, const char *folder)
+{
+	char blocked[PATH_MAX], number[32];
+	const char *digits = strrchr(folder, '/') + 1 + strlen(SESSION_USER_FOLDER);
+	const uid_t user = (uid_t)strtoul(digits, NULL, 10);
+	const struct passwd *known = getpwuid(user);
+	snprintf(number, sizeof number, "%lu", (unsigned long)user);
+	bool is_shut = find_barrier(folder, user, blocked);
+	if (!remove_below(session, folder, AT_REMOVEDIR) || !is_shut)
+		return false;
+	cli_note(
+	    "programs of user %s were not recorded, since it cannot enter %s; use -o with another directory, such as one in /tmp",
+	    known ? known->pw_name : number, blocked);
+	return true;
+}
+
+static void note_session(const struct session *s, const char *command, bool stood_by)
+{
+	bool has_reported = false;
+	for (size_t i = 0; i < s->traces.count; i++)
+		if (session_is_ocaml_file(s->traces.items[i]))
+			ocaml_write_note(s->path, s->traces.items[i], 0);
+	for (size_t i = 0; i < s->failures.count; i++)
+		note_failure(s->path, s->failures.items[i]);
+	bool has_promises = s->traces.count > MAX_LISTED;
+	for (size_t i = 0; i < s->traces.count && i < MAX_LISTED; i++)
+		has_promises |= cli_note_trace(s->traces.items[i], false);
+	for (size_t i = 0; i < s->user_folders.count; i++)
+		has_reported |= note_user(s->path, s->user_folders.items[i]);
+	if (s->traces.count > MAX_LISTED)
+		cli_note("and %zu more in %s", s->traces.count - MAX_LISTED, s->path);
+	if (s->traces.count)
+		cli_note("show it: weft %s", s->traces.count == 1 ? s->traces.items[0] : s->path);
+	if (!has_promises && !has_reported && !stood_by)
+		program_note_why_not(command, s->traces.count > 0);
+}
+
+/* Runs a verb on a trace with its output on stderr; returns its exit status. */
+static int run_verb(const char *verb, const char *trace, const char *rules)
+{
+	char *words[64] = {(char *)"weft", (char *)verb, (char *)trace}, *copy = rules ? strdup(rules) : NULL, *save = NULL;
+	size_t n = 3;
+	for (char *rule = copy ? strtok_r(copy, " ", &save) : NULL; rule && n < 63; rule = strtok_r(NULL, " ", &save))
+		words[n++] = rule;
+	int said[2], status = 0;
+	pid_t child = pipe2(said, O_CLOEXEC) ? -1 : fork();
+	if (child == 0) {
+		dup2(said[1], STDOUT_FILENO);
+		execv("/proc/self/exe", words);
+		_exit(CLI_ERROR);
+	}
+	free(copy);
+	if (child < 0)
+		return CLI_ERROR;
+	close(said[1]);
+	char bytes[4096];
+	for (ssize_t got; (got = read(said[0], bytes, sizeof bytes)) > 0;)
+		fwrite(bytes, 1, (size_t)got, stderr);
+	close(said[0]);
+	bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
+	return ended ? WEXITSTATUS(status) : CLI_ERROR;
+}
+
+/* Explains and checks the traces; returns the command's exit status or, if that is 0, that of the rules. */
+static int check_traces(const struct session *s, const struct options *o, int exit)
+{
+	int checked = CLI_OK;
+	for (size_t i = 0; i < s->traces.count; i++) {
+		if ((o->explain || o->rules) && s->traces.count > 1)
+			cli_note("%s:", s->traces.items[i]);
+		if (o->explain)
+			run_verb("explain", s->traces.items[i], NULL);
+		int found = o->rules ? run_verb("check", s->traces.items[i], o->rules) : CLI_OK;
+		checked = found > checked ? found : checked;
+	}
+	return exit ? exit : checked;
+}
+
+int cli_record(struct cli_args *args)
+{
+	struct options o = {0};
+	const struct cli_option options[] = {
+	    {"output", 'o', CLI_TEXT, &o.out, "DIR",
+		"record into this directory (default: COMMAND.weft); %p becomes the process id"},
+	    {"size", 0, CLI_TEXT, &o.ring.size, "SIZE",
+		"set the size of the ring buffer of each OS thread; with --mode=grow, of each trace"},
+	    {"mode", 0, CLI_TEXT, &o.ring.mode, "ring|grow",
+		"keep the newest events (ring, the default) or all up to --size (grow)"},
+	    {"packets", 0, CLI_TEXT, &o.ring.packets, "N", "divide each ring buffer into N packets (default: 16)"},
+	    {"stacks", 0, CLI_TEXT, &o.ring.stacks, "N", "record N callers of each promise's creation (default: 0)"},
+	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all|flight",
+		"also record what the kernel does with the program's OS threads (default: the highest level that "
+		"the user may have); flight or own,flight keeps it in memory until the end or weft save"},
+	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "do not record before weft on, nor after weft off"},
+	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replace the traces in the directory"},
+	    {"view", 0, CLI_FLAG, &o.view, NULL, "open a window that follows the recording"},
+	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "run weft explain on each trace at the end"},
+	    {"check", 0, CLI_TEXT, &o.rules, "RULES",
+		"check rules at the end; exit status 1 if one is broken and the command's status is 0"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, -1);
+	if (exit >= 0)
+		return exit;
+	args->argv[args->argc] = NULL;
+	char name[256];
+	snprintf(name, sizeof name, "%s.weft", cli_base_name(args->argv[0]));
+	if (!o.out)
+		o.out = name;
+	if ((exit = check_options(&o)) >= 0 || (exit = prepare_directory(&o)) >= 0)
+		return exit;
+	const char *others = getenv("LD_PRELOAD");
+	char *preload = others ? strdup(others) : NULL;
+	if ((exit = set_environment(&o, args->argv[0])) < 0) {
+		bool ran;
+		struct session s;
+		struct exit_watch *exit_watch = strstr(o.out, "%p") ? NULL : exit_watch_begin(o.out);
+		const struct weft_kernel_recorder_options recorder_options = {.max_level = o.level,
+		    .folder = o.out,
+		    .is_flight = o.is_flight,
+		    .note = cli_note,
+		    .size_bytes = o.ring.size_bytes,
+		    .grows = o.ring.mode && !strcmp(o.ring.mode, "grow")};
+		exit = run_command(
+		    args->argv, preload, o.view ? o.out : NULL, o.kernel ? &recorder_options : NULL, exit_watch, &ran);
+		exit_watch_end(exit_watch);
+		if (ran && !strstr(o.out, "%p") && session_read(&s, o.out)) {
+			note_session(&s, args->argv[0], o.stands_by);
+			exit = check_traces(&s, &o, exit);
+			session_free(&s);
+		}
+	}
+	free(preload);
+	rmdir(o.out); /* if it is empty */
+	return exit;
+}

@@ -1,0 +1,149 @@
+/* explain.h: explains what went wrong in a trace, with evidence.
+ *
+ * A finding has a title and evidence: a list of lines, each about a promise at a time, that a viewer can show and select.  A
+ * finding states what the trace does not record; it never guesses.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_ANALYSIS_FINDINGS_EXPLAIN_H
+#define WEFT_ANALYSIS_FINDINGS_EXPLAIN_H
+
+#include "analysis/index/path.h"
+
+/* An alarm reports a fault, or what looks like one.  An informational finding reports a fact that may be no fault. */
+enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
+
+/* X(NAME, name, severity, needs, "meaning"): most serious first.
+ *
+ * The checks run in this order, each as weft__find_NAME() of src/analysis/findings.  `needs` lists the indexes that the check
+ * reads (enum weft__need, without WEFT__NEED_).  If several promises wait for one root, only the first check that finds the root
+ * reports it. */
+#define WEFT_FINDINGS(X)                                                                                                         \
+	X(DEADLOCK, deadlock, ALARM, ROOT_CAUSES | UNREPORTED, "lock holders wait for each other's locks in a cycle")            \
+	X(CYCLE, cycle, ALARM, ROOT_CAUSES | UNREPORTED, "promises wait for each other in a cycle")                              \
+	X(CRASH, crash, ALARM, ROOT_CAUSES | DELAYS | UNREPORTED, "a promise was running when the program died")                 \
+	X(BACKLOG, backlog, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                  \
+	    "work arrives faster than it is done, until the end")                                                                \
+	X(HANG, hang, ALARM, ROOT_CAUSES | TYPES | UNREPORTED, "a promise that should resolve never did")                        \
+	X(UNCLOSED, unclosed, ALARM, WAIT_GRAPH | UNREPORTED, "a loop was closed while its handles were open")                   \
+	X(UNANSWERED, unanswered, ALARM, TYPES | COMPLETE, "a connection is silent although an answer is due")                   \
+	X(UNRETURNED, unreturned, ALARM, TYPES | UNREPORTED | COMPLETE, "a promise can never resolve: its task was destroyed")   \
+	X(TWICE, twice, ALARM, TYPES | OBSERVED, "a promise was resolved again after its end")                                   \
+	X(MISUSED, misused, ALARM, TYPES | COMPLETE, "a promise was used after its end, or never created")                       \
+	X(FAILURE, failure, ALARM, TYPES | UNREPORTED | COMPLETE, "a promise failed and no code read the error")                 \
+	X(RETRIES, retries, ALARM, TYPES | OBSERVED, "an operation failed and was retried many times")                           \
+	X(STUCK, stuck, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                      \
+	    "a promise is pending although younger ones of its type ended")                                                      \
+	X(STALL, stall, ALARM, DELAYS | OBSERVED, "code blocked an event loop while promises were ready")                        \
+	X(EXHAUSTED, exhausted, ALARM, TYPES | OBSERVED, "all threads of a pool were busy, and other requests waited")           \
+	X(STARVATION, starvation, ALARM, DELAYS | TYPES | OBSERVED, "promises were ready for long while many others ran")        \
+	X(SPIN, spin, ALARM, 0, "code was called again and again, and its thread never slept")                                   \
+	X(LEAK, leak, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                        \
+	    "promises of one type are created and hardly any ends")                                                              \
+	X(UNDERWAY, underway, INFORMATION, ROOT_CAUSES | TYPES | UNREPORTED,                                                     \
+	    "a promise that should resolve was in progress at the end")                                                          \
+	X(WASTED, wasted, INFORMATION, OBSERVED, "work continued although its waiter was cancelled")                             \
+	X(ALIVE, alive, INFORMATION, WAIT_GRAPH | TYPES, "an event loop has not returned")                                       \
+	X(SAVED, saved, INFORMATION, 0, "why this copy was saved")                                                               \
+	X(SLOW, slow, INFORMATION, TYPES | OBSERVED, "a promise took far longer than others of its type")                        \
+	X(ANSWER, answer, INFORMATION, ROOT_CAUSES | TYPES | QUESTION, "how a promise ended, or why it is pending")
+
+enum weft_finding_kind {
+#define WEFT_FINDING_ENUM(NAME, name, severity, needs, text) WEFT_FINDING_##NAME,
+	WEFT_FINDINGS(WEFT_FINDING_ENUM)
+#undef WEFT_FINDING_ENUM
+	    WEFT_FINDING_KINDS
+};
+
+/* X(NAME, "name"): the cause at the end of the wait chain of a hang or a stuck promise. */
+#define WEFT_VERDICTS(X)                                                                                                         \
+	X(NONE, "none")                                                                                                          \
+	X(LOST_WAKEUP, "lost-wakeup")       /* the condition was signalled before the promise waited, and not since */           \
+	X(CYCLE, "cycle")                   /* the promise waits for itself */                                                   \
+	X(CREATOR_FAILED, "creator-failed") /* the creator failed or was cancelled after the creation */                         \
+	X(NOT_RUN, "not-run")               /* the input ended, but the promise never ran again */                               \
+	X(NOT_RELEASED, "not-released")     /* the last holder of the lock ended without releasing it */                         \
+	X(NOT_HANDED_ON, "not-handed-on")   /* the lock is free, but its waiter was not woken */                                 \
+	X(NEVER_TRIED, "never-tried")       /* nothing ever tried to resolve the promise */                                      \
+	X(OUTSIDE, "outside")               /* a read, a timer, ...: no answer came from outside */                              \
+	X(UNKNOWN, "unknown")               /* the trace does not record enough */
+
+enum weft_verdict {
+#define WEFT_VERDICT_ENUM(NAME, name) WEFT_VERDICT_##NAME,
+	WEFT_VERDICTS(WEFT_VERDICT_ENUM)
+#undef WEFT_VERDICT_ENUM
+	    WEFT_VERDICTS_COUNT
+};
+
+enum weft_evidence_role {
+	WEFT_EVIDENCE_TIME,   /* where the time of an ended promise went, the longest part first */
+	WEFT_EVIDENCE_CHAIN,  /* the wait chain, from the promise that should resolve down to the root */
+	WEFT_EVIDENCE_CAUSE,  /* what happened, in time order */
+	WEFT_EVIDENCE_VICTIM, /* delayed promises */
+	WEFT_EVIDENCE_LIKE,   /* a finding that was merged into this one: its promise and its duration */
+	WEFT_EVIDENCE_NOTE    /* other facts, and facts that the trace does not record */
+};
+
+struct weft_evidence {
+	int64_t time_ns;  /* or WEFT_NO_TIME */
+	uint32_t promise; /* or WEFT_NONE */
+	enum weft_evidence_role role;
+	const char *text; /* UTF-8 without control characters, as all texts here */
+};
+
+#define WEFT_NO_TIME INT64_MIN
+
+struct weft_finding {
+	enum weft_finding_kind kind;
+	enum weft_verdict verdict;
+	enum weft_severity severity;
+	bool sure;         /* false: the finding is uncertain */
+	const char *doubt; /* the reason why the finding is uncertain, one clause; NULL if it is sure */
+	uint32_t count;    /* number of findings of one type, cause and site that this finding combines */
+	uint32_t promise;  /* subject of the worst of these findings; WEFT_SYSTEM for a pause */
+	uint32_t root;     /* the end of the wait chain; without a chain the same as `promise` */
+	int64_t start_ns;  /* start of the time range to look at */
+	int64_t end_ns;    /* end of the range: at most the end of the trace */
+	uint64_t weight;   /* ns lost, or a number: findings of a kind are sorted by it */
+	const char *title; /* headline: one sentence without a full stop */
+	const char *next;  /* advice: one imperative sentence, or empty */
+	struct weft_evidence *evidence;
+	size_t evidence_count;
+	struct weft_path_step *steps; /* for an answer about an ended promise: its critical path */
+	size_t step_count;
+};
+
+struct weft_findings {
+	struct weft_finding *findings; /* most serious first, then by weight, then by start */
+	size_t count;
+	size_t left_out;                    /* number of findings that were left out because their kind has too many */
+	const char *doubt;                  /* what is missing in the trace, one clause: "events were lost"; NULL: nothing */
+	struct weft_findings_private *priv; /* owner of the texts; NULL: the findings are one block of memory */
+};
+
+/* Options; zero selects the default. */
+struct weft_explain_options {
+	int64_t stall_ns;  /* shortest delay that is reported (default: 10 ms) */
+	size_t leak_count; /* smallest number of pending promises that is a leak (default: 32) */
+	/* NULL or a callback that runs every few ms on the explaining thread, with the progress; it returns false to cancel. */
+	bool (*go_on)(void *ctx, unsigned percent);
+	void *ctx;
+};
+
+/* Explains a model.  A model that keeps binds where they were created gives the best findings; promises have the same numbers in
+ * both kinds of models.
+ *
+ * `options` may be NULL.  The findings must not outlive the model.  Time: near-linear.  On failure *out is unchanged:
+ * WEFT_ENOMEM, WEFT_ECANCELLED. */
+int weft_explain(struct weft_findings **out, const struct weft_model *model, const struct weft_explain_options *options,
+    struct weft_error *err);
+
+/* Explains the state of one promise: one finding of any kind that says what the promise waits for and why that does not come, or
+ * how the promise ended.  Otherwise as weft_explain().  Returns WEFT_ENOTFOUND if the model has no such promise. */
+int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise,
+    const struct weft_explain_options *options, struct weft_error *err);
+
+void weft_findings_destroy(struct weft_findings *findings);
+
+const char *weft_finding_name(enum weft_finding_kind kind);
+const char *weft_severity_name(enum weft_severity severity); /* "alarm", "information" */
+const char *weft_verdict_name(enum weft_verdict verdict);
+
+#endif

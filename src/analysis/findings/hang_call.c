@@ -1,0 +1,101 @@
+/* hang_call.c: finds callbacks that are blocked in a call when the trace ends: the loop has never returned to its poll.
+ * SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "analysis/findings/finding.h"
+#include "analysis/index/path_by_process.h"
+#include "base/duration.h"
+#include "base/known_strings.h"
+
+enum {
+	HANG_STALLS = 10, /* shortest time in the call, in lengths of a stall */
+	LONG_STALLS = 100 /* from this time on, a busy machine does not explain it */
+};
+
+static const char blocked_in[] = "blocked in ";
+
+/* Returns the pause of the stall's thread that lasts until the end of the trace; NULL: the thread is not blocked in a known call.
+ */
+static const struct weft_interval *find_open_call(const struct weft_model *m, const struct weft__stall *s)
+{
+	const int64_t until_ns = weft_model_stream_until(m, s->stream);
+	for (size_t i = m->pause_count; s->is_open && i-- > 0;) {
+		const struct weft_interval *pause = &m->pauses[i];
+		if (pause->stream != s->stream)
+			continue;
+		const struct weft_str text = weft_model_text(m, pause->text);
+		return pause->end_ns >= until_ns && weft_text_starts_with(text, blocked_in) &&
+			       !weft_text_has_meaning(text, WEFT_MEANING_SLEEP)
+			   ? pause
+			   : NULL;
+	}
+	return NULL;
+}
+
+/* Returns the lock, condition or other promise that p waits for at the end; WEFT_NONE: the trace does not record it. */
+static uint32_t find_awaited(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft__wait_graph *w = &f->wait_graph;
+	return w->begin[p] < w->begin[p + 1] ? w->waits[w->begin[p]].to : WEFT_NONE;
+}
+
+/* Returns ": lock 6 is held by thread 4 "ping"", as far as the trace tells. */
+static const char *format_cause(struct weft__finder *f, uint32_t awaited)
+{
+	if (awaited == WEFT_NONE)
+		return "";
+	const char *name = weft__format_promise(f, awaited);
+	const uint32_t holder =
+	    weft_kind_has(f->model->promises[awaited].kind, WEFT__TRAITS_HELD) ? find_awaited(f, awaited) : WEFT_NONE;
+	return holder != WEFT_NONE ? weft__finding_text(f, ": %s is held by %s", name, weft__format_promise(f, holder))
+				   : weft__finding_text(f, ": it waits for %s", name);
+}
+
+static void report_call(struct weft__finder *f, const struct weft__stall *s, const struct weft_interval *call)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t p = s->promise, awaited = find_awaited(f, p);
+	const int64_t length_ns = call->end_ns - call->start_ns;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, p, call->start_ns, call->end_ns);
+	if (!finding)
+		return;
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p),
+		   *in = weft__format_text(f, call->text) + sizeof blocked_in - 1;
+	finding->weight = 1;
+	if (awaited != WEFT_NONE) {
+		finding->root = f->root_causes.root[p];
+		finding->verdict = f->root_causes.verdict[p];
+		weft__hang_add_chain(f, p);
+		f->reported[finding->root] = true;
+	}
+	finding->title = weft__finding_text(f, "%s has not returned from %s for %s%s%s", name, in,
+	    weft__format_duration(f, length_ns), format_cause(f, awaited), at);
+	finding->next = weft__finding_text(f, "find out what should end the call, and make it outside of the event loop%s", at);
+	weft__evidence_add_creation(f, p);
+	weft__finding_evidence(
+	    f, WEFT_EVIDENCE_CAUSE, call->start_ns, awaited, "%s calls %s, which does not return before the end", name, in);
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "its event loop calls back nothing else meanwhile, on thread %s",
+	    weft__format_sanitized(f, m->trace->streams[s->stream].name));
+	if (length_ns < LONG_STALLS * f->options.stall_ns)
+		weft__finding_doubt(f, "the call may have been about to return when the trace ended");
+}
+
+void weft__hang_call_find(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; i < f->delays.stalls.count && weft__finding_may_continue(f, i, f->delays.stalls.count); i++) {
+		const struct weft__stall *s = &f->delays.stalls.items[i];
+		const uint32_t p = s->promise;
+		const struct weft_interval *call = find_open_call(m, s);
+		if (!call || p == WEFT_SYSTEM || !s->is_on_loop || m->is_whole ||
+		    call->end_ns - call->start_ns < HANG_STALLS * f->options.stall_ns ||
+		    weft__completeness_of(f->completeness, m, p)->lost)
+			continue;
+		/* The cycle of a deadlock has been reported. */
+		const bool is_told = f->reported[p] || f->root_causes.verdict[p] == WEFT_VERDICT_CYCLE;
+		f->reported[p] = true;
+		if (!is_told)
+			report_call(f, s, call);
+	}
+}

@@ -1,0 +1,495 @@
+/* hang_thread.c: finds threads that sleep forever: one that no other thread will wake, or all threads of a process.
+ * SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/findings/finding.h"
+#include "analysis/index/path_by_process.h"
+
+/* Returns whether the place of a promise is in machine code, so that an unmodified program was recorded. */
+static bool is_unmodified(const struct weft_model *m, uint32_t p)
+{
+	const uint32_t site = m->promises[p].site;
+	return site != WEFT_NONE && weft_site_is_machine_code(&m->trace->sites[site]);
+}
+
+/* ---- Single threads ---- */
+
+/* Returns the last signal of a condition, if only threads have signalled it and all of them have ended, so that none is left that
+ * could signal it.  Otherwise WEFT_NONE. */
+static uint32_t find_last_signal(const struct weft__finder *f, uint32_t condition)
+{
+	const struct weft_model *m = f->model;
+	uint32_t last = WEFT_NONE;
+	for (uint32_t i = f->link_index.in_begin[condition]; i < f->link_index.in_begin[condition + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		if (link->kind != WEFT_LINK_SIGNAL)
+			continue;
+		if (!weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_THREAD) ||
+		    f->link_index.ended_ns[link->from] == WEFT_NEVER)
+			return WEFT_NONE;
+		last = f->link_index.in[i];
+	}
+	return last;
+}
+
+static void report_thread(
+    struct weft__finder *f, uint32_t p, uint32_t condition, int64_t since_ns, const struct weft_link *signal)
+{
+	f->reported[p] = f->reported[condition] = true;
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_HANG, p, signal->time_ns, weft_model_until(f->model, p));
+	if (!finding)
+		return;
+	const char *name = weft__format_promise(f, p), *what = weft__format_promise(f, condition),
+		   *by = weft__format_promise(f, signal->from);
+	const char *early = weft__format_duration(f, since_ns - signal->time_ns);
+	finding->root = condition;
+	finding->verdict = WEFT_VERDICT_LOST_WAKEUP;
+	finding->weight = 1;
+	finding->title = weft__finding_text(
+	    f, "%s sleeps forever: %s was signalled %s before the wait%s", name, what, early, weft__format_site_suffix(f, p));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, signal->time_ns, signal->from, "%s%s signals %s for the last time", by,
+	    weft__format_site_suffix(f, signal->from), what);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->link_index.ended_ns[signal->from], signal->from,
+	    "%s ends; no other thread ever signalled %s", by, what);
+	weft__finding_evidence(
+	    f, WEFT_EVIDENCE_CAUSE, since_ns, p, "%s starts to wait for it %s too late: lost wake-up", name, early);
+	finding->next = "check the condition before the wait, with the lock held, and again after each wake-up";
+	weft__finding_doubt_part(f, p, true);
+}
+
+/* Returns whether a thread that sleeps at a condition is missed.  A worker may sleep forever at an empty queue, because its
+ * program ends without it.  It is a fault if a promise waits for the thread, or if the program records the condition itself. */
+static bool is_missed(const struct weft__finder *f, uint32_t thread, uint32_t condition)
+{
+	const struct weft_model *m = f->model;
+	bool is_missed = !is_unmodified(m, condition);
+	for (uint32_t i = f->link_index.in_begin[thread]; i < f->link_index.in_begin[thread + 1] && !is_missed; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		is_missed = link->kind == WEFT_LINK_AWAIT && f->link_index.ended_ns[link->from] == WEFT_NEVER &&
+			    weft_model_await_end(m, link) == WEFT_NEVER;
+	}
+	return is_missed;
+}
+
+static void report_unreleased(struct weft__finder *f, uint32_t p, const struct weft__wait_edge *wait)
+{
+	f->reported[p] = f->reported[wait->to] = true;
+	const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, p, wait);
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, p, since_ns, weft_model_until(f->model, p));
+	if (!finding)
+		return;
+	finding->root = wait->to;
+	finding->verdict = f->root_causes.verdict[wait->to];
+	finding->weight = 1;
+	weft__hang_add_chain(f, p);
+	weft__hang_report_root(f, finding, weft__finding_text(f, "%s sleeps forever", weft__format_promise(f, p)));
+	weft__finding_doubt_part(f, p, false);
+}
+
+static void find_single_threads(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; i < f->wait_graph.pending.count && weft__finding_may_continue(f, i, f->wait_graph.pending.count);
+	     i++) {
+		uint32_t p = f->wait_graph.pending.items[i];
+		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) || f->reported[p] ||
+		    !weft__has_complete_history(f->completeness, m, p))
+			continue;
+		for (uint32_t k = f->wait_graph.begin[p]; k < f->wait_graph.begin[p + 1]; k++) {
+			const struct weft__wait_edge *wait = &f->wait_graph.waits[k];
+			if (f->root_causes.verdict[wait->to] == WEFT_VERDICT_NOT_RELEASED &&
+			    weft_kind_has(m->promises[wait->to].kind, WEFT_TRAIT_LOCK) && !f->reported[wait->to]) {
+				report_unreleased(f, p, wait);
+				break;
+			}
+			uint32_t signal = weft_kind_has(m->promises[wait->to].kind, WEFT_TRAIT_CONDITION)
+					      ? find_last_signal(f, wait->to)
+					      : WEFT_NONE;
+			int64_t since_ns = weft__wait_graph_since(&f->wait_graph, p, wait);
+			if (signal == WEFT_NONE || m->links[signal].time_ns > since_ns || !is_missed(f, p, wait->to))
+				continue;
+			report_thread(f, p, wait->to, since_ns, &m->links[signal]);
+			break;
+		}
+	}
+}
+
+/* ---- Whole processes ---- */
+
+enum { WAKEUP_NS = 100000000 }; /* longest time that a signalled thread may take to run */
+
+/* Signals of a condition or a semaphore: the number since a time, and the last one. */
+struct signals {
+	size_t since;
+	uint32_t by; /* WEFT_NONE: there was no signal */
+	int64_t last_ns;
+};
+
+/* Returns the thread that signalled a condition before any wait: the creator of its promise. */
+static uint32_t find_first_signaller(const struct weft_model *m, uint32_t to)
+{
+	const uint32_t by = m->promises[to].created_by;
+	return by != WEFT_SYSTEM && weft_kind_has(m->promises[to].kind, WEFT_TRAIT_CONDITION) ? by : WEFT_NONE;
+}
+
+static struct signals count_signals(const struct weft__finder *f, uint32_t to, int64_t since_ns)
+{
+	const struct weft_model *m = f->model;
+	struct signals signals = {0, find_first_signaller(m, to), m->promises[to].start_ns};
+	for (uint32_t i = f->link_index.in_begin[to]; i < f->link_index.in_begin[to + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		if (link->kind != WEFT_LINK_SIGNAL)
+			continue;
+		signals.since += link->time_ns >= since_ns;
+		signals.by = link->from;
+		signals.last_ns = link->time_ns;
+	}
+	return signals;
+}
+
+/* A thread of a process, and its wait; NULL: the thread runs, or no other thread could end its wait. */
+struct sleeper {
+	uint32_t thread;
+	const struct weft__wait_edge *wait;
+};
+
+struct process {
+	struct weft__finder *finder;
+	struct sleeper *threads; /* threads that have not ended */
+	size_t count;
+	uint32_t *of_stream; /* by stream: index into threads, or WEFT_NONE */
+	size_t asleep;       /* number of threads that only other sleeping threads could wake */
+};
+
+static uint16_t get_stream(const struct weft_model *m, uint32_t thread)
+{
+	const uint32_t run = weft_run_before(m, thread, INT64_MAX);
+	return run == WEFT_NONE || !m->run_streams ? UINT16_MAX : m->run_streams[run];
+}
+
+/* Returns the number of waiters that were woken from a time on. */
+static size_t count_woken(const struct weft__finder *f, uint32_t to, int64_t since_ns)
+{
+	const struct weft_model *m = f->model;
+	size_t woken = 0;
+	for (uint32_t i = f->link_index.in_begin[to]; i < f->link_index.in_begin[to + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		const int64_t over_ns = link->kind == WEFT_LINK_AWAIT ? weft_model_await_end(m, link) : WEFT_NEVER;
+		woken += over_ns != WEFT_NEVER && over_ns >= since_ns;
+	}
+	return woken;
+}
+
+static const struct weft__wait_edge *find_sleep_wait(const struct weft__finder *f, uint32_t thread)
+{
+	const struct weft_model *m = f->model;
+	const uint16_t stream = get_stream(m, thread);
+	if (stream == UINT16_MAX || !f->idle_at_end[stream] || weft__wait_graph_count(&f->wait_graph, thread) != 1)
+		return NULL;
+	const struct weft__wait_edge *wait = &f->wait_graph.waits[f->wait_graph.begin[thread]];
+	const uint16_t kind = m->promises[wait->to].kind;
+	if (weft_kind_has(kind, WEFT_TRAIT_THREAD))
+		return wait;
+	if (!weft_kind_has(kind, WEFT_TRAIT_CONDITION | WEFT__TRAITS_HELD) || !is_unmodified(m, wait->to))
+		return NULL;
+	/* A free lock is about to be taken. */
+	if (weft_kind_has(kind, WEFT__TRAITS_HELD) && weft__wait_graph_count(&f->wait_graph, wait->to) == 0 &&
+	    f->root_causes.verdict[wait->to] != WEFT_VERDICT_NOT_RELEASED)
+		return NULL;
+	const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, thread, wait);
+	const struct signals signals = count_signals(f, wait->to, since_ns);
+	/* The thread that was signalled last may not have run since. */
+	return signals.since <= count_woken(f, wait->to, since_ns) || weft_model_until(m, thread) - signals.last_ns >= WAKEUP_NS
+		   ? wait
+		   : NULL;
+}
+
+static bool gather_threads(struct process *process, uint32_t part)
+{
+	struct weft__finder *f = process->finder;
+	const struct weft_model *m = f->model;
+	process->threads = weft__finding_alloc(f, f->wait_graph.pending.count + 1, sizeof *process->threads);
+	process->of_stream = weft__finding_alloc(f, m->trace->stream_count + 1, sizeof *process->of_stream);
+	if (f->no_memory)
+		return false;
+	memset(process->of_stream, 0xff, m->trace->stream_count * sizeof *process->of_stream); /* WEFT_NONE */
+	for (size_t i = 0; i < f->wait_graph.pending.count; i++) {
+		const uint32_t p = f->wait_graph.pending.items[i];
+		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) || weft_part_of(m, p) != part)
+			continue;
+		const uint16_t stream = get_stream(m, p);
+		if (stream < m->trace->stream_count)
+			process->of_stream[stream] = (uint32_t)process->count;
+		process->threads[process->count++] = (struct sleeper){p, find_sleep_wait(f, p)};
+	}
+	return process->count > 0;
+}
+
+/* Returns whether a thread is one of those that cannot continue. */
+static bool is_asleep(const struct process *process, uint32_t thread)
+{
+	const uint16_t stream = get_stream(process->finder->model, thread);
+	const uint32_t i = stream == UINT16_MAX ? WEFT_NONE : process->of_stream[stream];
+	return i != WEFT_NONE && process->threads[i].thread == thread && process->threads[i].wait;
+}
+
+/* Returns whether the thread that had a stream at a time can continue. */
+static bool is_awake(const struct process *process, uint16_t stream, int64_t time_ns)
+{
+	const struct weft_model *m = process->finder->model;
+	const uint32_t i = stream < m->trace->stream_count ? process->of_stream[stream] : WEFT_NONE;
+	return i != WEFT_NONE && !process->threads[i].wait && m->promises[process->threads[i].thread].start_ns <= time_ns;
+}
+
+/* Returns whether a thread that can continue may wake the sleeper: it holds what the sleeper waits for, or signalled that before.
+ * `all`: all threads of the process sleep. */
+static bool may_be_woken(const struct process *process, const struct sleeper *s, bool all)
+{
+	const struct weft__finder *f = process->finder;
+	const struct weft_model *m = f->model;
+	const uint32_t to = s->wait->to;
+	if (weft_kind_has(m->promises[to].kind, WEFT_TRAIT_THREAD))
+		return !is_asleep(process, to);
+	for (uint32_t k = f->wait_graph.begin[to]; k < f->wait_graph.begin[to + 1]; k++)
+		if (!is_asleep(process, f->wait_graph.waits[k].to))
+			return true;
+	if (!weft_kind_has(m->promises[to].kind, WEFT_TRAIT_CONDITION) || all)
+		return false;
+	const uint32_t first = find_first_signaller(m, to);
+	bool any = first != WEFT_NONE;
+	if (any && is_awake(process, m->promises[first].stream, m->promises[to].start_ns))
+		return true;
+	for (uint32_t i = f->link_index.in_begin[to]; i < f->link_index.in_begin[to + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		if (link->kind != WEFT_LINK_SIGNAL)
+			continue;
+		any = true;
+		if (is_awake(process, link->stream, link->time_ns))
+			return true;
+	}
+	return !any; /* no thread is known that might signal it */
+}
+
+/* Keeps only the threads that wait for each other. */
+static void drop_wakeable(struct process *process)
+{
+	bool changed = true;
+	process->asleep = 0;
+	for (size_t i = 0; i < process->count; i++)
+		process->asleep += process->threads[i].wait != NULL;
+	while (changed && process->asleep > 0 && weft__finding_may_continue(process->finder, 0, 1)) {
+		const bool all = process->asleep == process->count;
+		changed = false;
+		for (size_t i = 0; i < process->count; i++) {
+			struct sleeper *s = &process->threads[i];
+			if (!s->wait || !may_be_woken(process, s, all))
+				continue;
+			s->wait = NULL;
+			process->asleep--;
+			changed = true;
+		}
+	}
+}
+
+/* Returns the length of the wait chain from p to its root. */
+static uint32_t get_depth(const struct weft__finder *f, uint32_t p)
+{
+	uint32_t depth = 0;
+	for (; f->root_causes.next[p] != WEFT_NONE; p = f->root_causes.next[p])
+		depth++;
+	return depth;
+}
+
+/* Returns the thread with the longest wait chain.  WEFT_NONE: the program does not need these threads, or their cause is reported
+ * already.  Workers may sleep forever, but the first thread, with which the program ends, may not. */
+static uint32_t find_first_asleep(const struct process *process)
+{
+	const struct weft__finder *f = process->finder;
+	uint32_t first = WEFT_NONE;
+	bool has_main = false;
+	for (size_t i = 0; i < process->count; i++) {
+		const struct sleeper *s = &process->threads[i];
+		const uint32_t p = s->thread, by = f->model->promises[p].created_by;
+		if (!s->wait)
+			continue;
+		if (f->reported[p] || f->reported[f->root_causes.root[p]] || f->root_causes.verdict[p] == WEFT_VERDICT_CYCLE)
+			return WEFT_NONE;
+		has_main |= by == WEFT_SYSTEM || by == WEFT_NONE;
+		if (first == WEFT_NONE || get_depth(f, p) > get_depth(f, first))
+			first = p;
+	}
+	return has_main ? first : WEFT_NONE;
+}
+
+static void report_others(const struct process *process, uint32_t last)
+{
+	struct weft__finder *f = process->finder;
+	size_t shown = 0;
+	for (size_t i = 0; i < process->count; i++) {
+		const struct sleeper *s = &process->threads[i];
+		if (s->thread == last || !s->wait)
+			continue;
+		f->reported[s->thread] = true;
+		if (shown++ < WEFT__MAX_LINES)
+			weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM,
+			    weft__wait_graph_since(&f->wait_graph, s->thread, s->wait), s->thread, "%s%s waits for %s%s",
+			    weft__format_promise(f, s->thread), weft__format_site_suffix(f, s->thread),
+			    weft__format_promise(f, s->wait->to), weft__format_site_suffix(f, s->wait->to));
+	}
+	if (shown > WEFT__MAX_LINES)
+		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, shown - WEFT__MAX_LINES, "");
+}
+
+static bool has_label(const struct weft_model *m, uint32_t p, const char *name)
+{
+	const uint32_t label = weft_first_label(m, p);
+	const struct weft_str text = label == WEFT_NONE ? (struct weft_str){0} : weft_model_text(m, label);
+	return text.len == strlen(name) && !memcmp(text.ptr, name, text.len);
+}
+
+/* Returns the thread to blame for a barrier that is not complete: a thread whose signal woke another one, or else `last`. */
+static uint32_t find_missing_thread(const struct process *process, uint32_t last, uint32_t barrier)
+{
+	const struct weft__finder *f = process->finder;
+	for (size_t i = 0; i < process->count && has_label(f->model, barrier, "barrier"); i++) {
+		const struct sleeper *s = &process->threads[i];
+		if (s->wait && s->wait->to != barrier &&
+		    weft_kind_has(f->model->promises[s->wait->to].kind, WEFT_TRAIT_CONDITION) &&
+		    count_signals(f, s->wait->to, weft__wait_graph_since(&f->wait_graph, s->thread, s->wait)).since > 0)
+			return s->thread;
+	}
+	return last;
+}
+
+static void report_process(const struct process *process, uint32_t first)
+{
+	struct weft__finder *f = process->finder;
+	const struct weft_model *m = f->model;
+	const bool all = process->asleep == process->count;
+	uint32_t last = first;
+	while (f->root_causes.next[last] != WEFT_NONE && f->root_causes.next[f->root_causes.next[last]] != WEFT_NONE)
+		last = f->root_causes.next[last];
+	if (is_asleep(process, last))
+		last = find_missing_thread(process, last, find_sleep_wait(f, last)->to);
+	const struct weft__wait_edge *wait = is_asleep(process, last) ? find_sleep_wait(f, last) : NULL;
+	struct weft_finding *finding = wait ? weft__finding_begin(f, WEFT_FINDING_HANG, last,
+						  weft__wait_graph_since(&f->wait_graph, last, wait), weft_model_until(m, last))
+					    : NULL;
+	if (!finding)
+		return;
+	const uint32_t root = wait->to;
+	const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, last, wait);
+	const struct signals signals = count_signals(f, root, since_ns);
+	const char *name = weft__format_promise(f, last), *what = weft__format_promise(f, root),
+		   *at = weft__format_site_suffix(f, root);
+	finding->root = root;
+	finding->weight = process->asleep;
+	finding->verdict = WEFT_VERDICT_NEVER_TRIED;
+	weft__hang_add_chain(f, f->root_causes.root[first] == root ? first : last);
+	if (signals.by != WEFT_NONE && signals.since == 0) {
+		const char *early = weft__format_duration(f, since_ns - signals.last_ns);
+		finding->verdict = WEFT_VERDICT_LOST_WAKEUP;
+		finding->title =
+		    weft__finding_text(f, "%s sleeps forever: %s was signalled %s before the wait%s", name, what, early, at);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, signals.last_ns, signals.by, "%s%s signals %s for the last time",
+		    weft__format_promise(f, signals.by), weft__format_site_suffix(f, signals.by), what);
+		finding->next = "check the condition before the wait, with the lock held, and again after each wake-up";
+	} else if (signals.since > 0) {
+		finding->title = weft__finding_text(f, "%s sleeps forever at %s: %zu signal%s since then woke other threads%s",
+		    name, what, signals.since, weft__format_plural_s(signals.since), at);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, signals.last_ns, signals.by, "%s%s signals %s for the last time",
+		    weft__format_promise(f, signals.by), weft__format_site_suffix(f, signals.by), what);
+		finding->next =
+		    weft__finding_text(f, "wake all waiters of %s (broadcast), or let each woken thread wake the next", what);
+	} else {
+		finding->title = weft__finding_text(f, "%s sleeps forever at %s: no awake thread can wake it%s", name, what, at);
+		finding->next = weft__finding_text(
+		    f, "find the thread that should signal or reach %s, and the path through its code that does not", what);
+	}
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, last, "%s starts to wait for %s%s", name, what,
+	    signals.by != WEFT_NONE && signals.since == 0 ? " too late: lost wake-up" : "");
+	report_others(process, last);
+	if (process->asleep > 1)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    all ? "all other threads of the process wait too" : "each thread that could wake it waits too");
+	f->reported[last] = f->reported[root] = true;
+	if (weft__finding_doubt_part(f, last, false))
+		return;
+	if (!all)
+		weft__finding_doubt(f, "a thread that has not signalled it so far may still do so");
+	else if (has_label(m, root, "semaphore"))
+		weft__finding_doubt(f, "a signal handler may post the semaphore");
+}
+
+/* Finds processes in which each thread waits for another one, and none waits with a timeout or for I/O. */
+static void find_whole_processes(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t parts = m->trace->part_count ? m->trace->part_count : 1;
+	for (uint32_t part = 0; part < parts && !m->is_whole && !f->no_memory; part++) {
+		struct process process = {.finder = f};
+		if (!f->completeness[part].lost && !f->completeness[part].absent && gather_threads(&process, part)) {
+			drop_wakeable(&process);
+			const uint32_t first = find_first_asleep(&process);
+			if (first != WEFT_NONE)
+				report_process(&process, first);
+		}
+		free(process.threads);
+		free(process.of_stream);
+	}
+}
+
+/* ---- Answers ---- */
+
+/* Returns since when a thread has slept at the end; WEFT_NEVER: it was awake, or this is unknown. */
+static int64_t find_sleep_start(const struct weft_model *m, uint16_t stream)
+{
+	int64_t since_ns = WEFT_NEVER;
+	for (size_t i = 0; i < m->sleep_count; i++)
+		if (m->sleeps[i].stream == stream)
+			since_ns = m->sleeps[i].end_ns == weft_model_stream_until(m, stream) ? m->sleeps[i].start_ns : WEFT_NEVER;
+	return since_ns;
+}
+
+bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t p = f->link_index.final[finding->promise], root = finding->root, next = f->root_causes.next[p];
+	const uint16_t stream = get_stream(m, p);
+	if (finding->kind != WEFT_FINDING_ANSWER || !weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD))
+		return false;
+	const int64_t since_ns = stream == UINT16_MAX ? WEFT_NEVER : find_sleep_start(m, stream);
+	const char *slept = since_ns == WEFT_NEVER ? "it waits"
+						   : weft__finding_text(f, "it has slept for %s",
+							 weft__format_duration(f, weft_model_stream_until(m, stream) - since_ns)),
+		   *name = weft__format_promise(f, root), *at = weft__format_site_suffix(f, root);
+	const bool is_awake = since_ns == WEFT_NEVER && stream != UINT16_MAX && !f->idle_at_end[stream];
+	if (is_awake || (root == p && since_ns == WEFT_NEVER)) {
+		finding->title = weft__finding_text(
+		    f, "%s: %s", what, is_awake ? "it was awake when the trace ended" : "the trace does not record what it does");
+		finding->next = "record with weft record --kernel, which shows what the kernel did with it";
+	} else if (root == p) {
+		finding->title = weft__finding_text(f, "%s: %s, and the trace does not record why", what, slept);
+		finding->next =
+		    "record with weft record --kernel, which shows the system call in which it sleeps, unless it is an "
+		    "idle thread of a pool";
+	} else {
+		const char *in = next == root || !weft_kind_has(m->promises[next].kind, WEFT_TRAIT_LOOP)
+				     ? ""
+				     : weft__finding_text(f, " in %s", weft__format_promise_id(f, next));
+		finding->title = weft__finding_text(f, "%s: %s%s for %s%s", what, slept, in, name, at);
+		finding->next = weft__finding_text(
+		    f, "find the code that should have resolved or signalled %s, unless the thread had nothing to do", name);
+	}
+	return true;
+}
+
+void weft__hang_thread_find(struct weft__finder *f)
+{
+	if (!weft__promise_types_have(&f->types, WEFT_KIND_THREAD))
+		return;
+	find_whole_processes(f);
+	find_single_threads(f);
+}

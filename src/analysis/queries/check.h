@@ -1,0 +1,68 @@
+/* check.h: rules for a trace, for CI: `pending=0`, `stall<10ms`, `p99(disk.read)<2ms`, `counter(errors)=0`.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_ANALYSIS_QUERIES_CHECK_H
+#define WEFT_ANALYSIS_QUERIES_CHECK_H
+
+#include "model/model.h"
+#include "model/running_stats.h"
+
+/* X(NAME, "name", has an argument, is a time, "meaning") */
+#define WEFT_MEASURES(X)                                                                                                         \
+	X(PENDING, "pending", 0, 0,                                                                                              \
+	    "promises that should have resolved and did not; with (LABEL): all with that label that did not end")                \
+	X(FAILED, "failed", 0, 0, "promises that failed; with (LABEL): only those with that label")                              \
+	X(COUNT, "count", 0, 0, "promises; with (LABEL): only those with that label")                                            \
+	X(FINDINGS, "findings", 0, 0, "certain findings of weft explain; with (NAME): of that name, such as findings(leak)")     \
+	X(LOST, "lost", 0, 0, "events that are known to be missing")                                                             \
+	X(STALL, "stall", 0, 1,                                                                                                  \
+	    "the longest time that an event loop was blocked; without a loop, that a promise ran or a pause lasted")             \
+	X(OFFCPU, "offcpu", 0, 1, "the longest time that a running promise was off CPU; needs weft record --kernel")             \
+	X(P50, "p50", 1, 1, "median time from creation to end of promises with that label")                                      \
+	X(P90, "p90", 1, 1, "the 90th percentile of these times, by nearest rank")                                               \
+	X(P99, "p99", 1, 1, "the 99th percentile of these times, by nearest rank")                                               \
+	X(MAX, "max", 1, 1, "the longest of these times")                                                                        \
+	X(COUNTER, "counter", 1, 0, "the last value of the counter of that name")
+
+enum weft_measure {
+#define WEFT_MEASURE_ENUM(NAME, name, argument, time, text) WEFT_MEASURE_##NAME,
+	WEFT_MEASURES(WEFT_MEASURE_ENUM)
+#undef WEFT_MEASURE_ENUM
+	    WEFT_MEASURES_END
+};
+
+enum weft_comparison { WEFT_LESS, WEFT_LESS_EQUAL, WEFT_EQUAL, WEFT_NOT_EQUAL, WEFT_MORE_EQUAL, WEFT_MORE };
+
+struct weft_rule {
+	enum weft_measure measure;
+	enum weft_comparison relation;
+	bool has_argument;
+	struct weft_str argument; /* points into the text */
+	int64_t limit;            /* a number, or ns */
+	bool is_time;
+};
+
+enum weft_rule_outcome { WEFT_RULE_PASSED, WEFT_RULE_VIOLATED, WEFT_RULE_UNKNOWN };
+
+struct weft_rule_result {
+	enum weft_rule_outcome outcome; /* unknown: the trace has no such label or counter */
+	int64_t value;
+	char why[256]; /* a clause about the value, such as the first promise that was counted; or "" */
+};
+
+/* Reads a rule; the text must outlive the rule.  WEFT_EINVAL: `err` says what is wrong with the text, and *out is untouched. */
+int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *err);
+
+/* Measures a model, which should have been built without simplification.  WEFT_ENOMEM: *out is untouched. */
+int weft_rule_check(
+    struct weft_rule_result *out, const struct weft_model *model, const struct weft_rule *rule, struct weft_error *err);
+
+/* Returns whether running statistics can measure the rule; if so, sets *out to them.  *out points into the rule. */
+bool weft_rule_running_stats(struct weft_running_stats *out, const struct weft_rule *rule);
+
+/* The same for a followed trace, whose model has only the newest events.  *checked is the result of the last refresh (zeroed at
+ * first), and becomes the result for all events so far.  The running statistics count what the rule measures, since counted_ns
+ * before the last event, or are NULL.  WEFT_ENOMEM: *checked is untouched. */
+int weft_rule_check_followed(struct weft_rule_result *checked, const struct weft_model *model, const struct weft_rule *rule,
+    const struct weft_running_stats *stats, int64_t counted_ns, struct weft_error *err);
+
+#endif

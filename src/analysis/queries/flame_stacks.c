@@ -1,0 +1,359 @@
+/* flame_stacks.c: computes stacks for flame graphs.  SPDX-License-Identifier: ISC */
+#include "analysis/queries/flame_stacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/index/account.h"
+#include "analysis/index/label_patterns.h"
+#include "analysis/index/names.h"
+#include "base/idmap.h"
+#include "base/intern.h"
+#include "base/sort.h"
+#include "base/utf8.h"
+
+enum { MAX_FRAMES = 64 };
+
+/* Adds without overflow: in a damaged trace the total wait of many promises may exceed 292 years. */
+static int64_t add_ns_saturated(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+struct weft_stacks_private {
+	struct weft_intern names; /* texts of frames */
+	WEFT_VEC(char *) owned;
+	int64_t *times_ns; /* by promise */
+};
+
+struct folding {
+	const struct weft_model *model;
+	enum weft_folded_by by;
+	struct weft_stacks *out;
+	uint32_t *frame_of;        /* by promise */
+	uint32_t *above;           /* by promise: the promise above it, or WEFT_NONE */
+	uint32_t *stack_of;        /* by promise: its stack, or WEFT_NONE until it is known */
+	uint32_t *chain;           /* promises whose stacks are being computed */
+	uint64_t *waits;           /* bit by promise: it waits for another */
+	struct weft_idmap numbers; /* stack numbers, by the stack above and the frame */
+	WEFT_VEC(struct weft_stack_sum) stacks;
+};
+
+/* ---- Frames ---- */
+
+/* Writes the name of a promise's type, which is the text of its frame. */
+static void name_frame(const struct weft_model *m, uint32_t promise, char out[WEFT_NAME_BYTES])
+{
+	const uint32_t text = weft_model_name_text(m, promise);
+	const struct weft_promise *p = &m->promises[promise];
+	char whole[WEFT_NAME_BYTES], location[WEFT_NAME_BYTES];
+	if (promise == WEFT_SYSTEM) {
+		snprintf(out, WEFT_NAME_BYTES, "the system");
+	} else if (text != WEFT_NONE) {
+		weft_name_text(m, text, whole, sizeof whole);
+		weft__label_pattern(out, WEFT_NAME_BYTES, (struct weft_str){whole, (uint32_t)strlen(whole)});
+	} else {
+		const char *kind = weft_model_kind_name(m, p->kind);
+		*location = 0;
+		if (p->site != WEFT_NONE)
+			weft_site_format(&m->trace->sites[p->site], location, sizeof location);
+		snprintf(out, WEFT_NAME_BYTES, "%.60s%s%.120s", kind, *location ? " at " : "", location);
+	}
+	for (char *c = out; *c; c++)
+		*c = *c == ';' ? ',' : *c;
+	weft_utf8_sanitize(out);
+}
+
+static uint32_t intern_frame(struct weft_stacks_private *p, const char *name)
+{
+	const size_t known = p->names.texts.count;
+	const uint32_t length = (uint32_t)strlen(name);
+	char **slot = weft_vec_push(&p->owned), *copy = slot ? strdup(name) : NULL;
+	if (slot)
+		*slot = copy;
+	const uint32_t number = copy ? weft_intern(&p->names, (struct weft_str){copy, length}) : WEFT_INTERN_FAILED;
+	if (slot && (number < known || !copy)) {
+		free(copy);
+		p->owned.count--;
+	}
+	return number;
+}
+
+static bool find_frames(struct folding *f)
+{
+	const struct weft_model *m = f->model;
+	char name[WEFT_NAME_BYTES];
+	struct weft_idmap known = {0}; /* frames by label text, or by site and kind: most promises share a frame */
+	bool done = true;
+	for (uint32_t p = 0; p < m->promise_count && done; p++) {
+		const uint32_t text = weft_model_name_text(m, p);
+		const struct weft_promise *promise = &m->promises[p];
+		const int64_t key = p == WEFT_SYSTEM ? -1
+				    : text != WEFT_NONE
+					? (int64_t)text
+					: (int64_t)((uint64_t)promise->kind << 40 | UINT64_C(1) << 60 | promise->site);
+		uint32_t frame = weft_idmap_get(&known, key);
+		if (frame == WEFT_IDMAP_NONE) {
+			name_frame(m, p, name);
+			frame = intern_frame(f->out->priv, name);
+			done = frame != WEFT_INTERN_FAILED && weft_idmap_set(&known, key, frame);
+		}
+		f->frame_of[p] = frame;
+	}
+	weft_idmap_finish(&known);
+	return done;
+}
+
+/* ---- Stacks ---- */
+
+static bool find_stack(struct folding *f, uint32_t above, uint32_t frame, uint32_t *out)
+{
+	const int64_t key = (int64_t)((uint64_t)above << 32 | frame);
+	*out = weft_idmap_get(&f->numbers, key);
+	if (*out != WEFT_IDMAP_NONE)
+		return true;
+	struct weft_stack_sum *slot = weft_vec_push(&f->stacks);
+	if (!slot || !weft_idmap_set(&f->numbers, key, (uint32_t)f->stacks.count - 1))
+		return false;
+	*slot = (struct weft_stack_sum){.above = above, .depth = f->stacks.items[above].depth + 1, .frame = frame};
+	*out = (uint32_t)f->stacks.count - 1;
+	return true;
+}
+
+/* Sets the stack of each promise of a chain, from the first one above that has a stack.  A chain of waits may be a cycle, which
+ * is cut at the first promise that repeats. */
+static bool find_promise_stack(struct folding *f, uint32_t promise)
+{
+	size_t count = 0;
+	uint32_t p = promise, stack = 0;
+	for (; p != WEFT_NONE && p != WEFT_SYSTEM && f->stack_of[p] == WEFT_NONE; p = f->above[p]) {
+		f->stack_of[p] = 0;
+		f->chain[count++] = p;
+	}
+	if (p != WEFT_NONE && p != WEFT_SYSTEM)
+		stack = f->stack_of[p];
+	while (count-- > 0) {
+		const struct weft_stack_sum *s = &f->stacks.items[stack];
+		p = f->chain[count];
+		if (s->frame != f->frame_of[p] && s->depth < MAX_FRAMES && !find_stack(f, stack, f->frame_of[p], &stack))
+			return false;
+		f->stack_of[p] = stack;
+	}
+	return true;
+}
+
+static bool add_promise_time(struct folding *f, uint32_t promise, int64_t ns)
+{
+	uint32_t stack;
+	if (promise == WEFT_SYSTEM) {
+		if (!find_stack(f, 0, f->frame_of[WEFT_SYSTEM], &stack))
+			return false;
+	} else if (!find_promise_stack(f, promise)) {
+		return false;
+	} else {
+		stack = f->stack_of[promise];
+	}
+	f->stacks.items[stack].own_ns = add_ns_saturated(f->stacks.items[stack].own_ns, ns);
+	f->stacks.items[stack].promises++;
+	f->out->of[promise] = stack;
+	return true;
+}
+
+int64_t weft_stack_time(const struct weft_stacks *stacks, uint32_t promise)
+{
+	return stacks->priv->times_ns[promise];
+}
+
+/* Sets how long each promise ran, or did not run. */
+static bool measure_promises(struct folding *f)
+{
+	const struct weft_model *m = f->model;
+	struct weft_link_index link_index;
+	int64_t *times_ns = f->out->priv->times_ns;
+	if (weft_link_index_init(&link_index, m, WEFT_LINK_INDEX_ALL, NULL) < 0)
+		return false;
+	bool ok = true;
+	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
+		struct weft_state_times times = {0};
+		ok = f->by == WEFT_FOLDED_BY_RUN || weft_account_measure(link_index.accounts, p, &times);
+		times_ns[p] = f->by == WEFT_FOLDED_BY_RUN ? weft_account_ran_ns(m, p) : times.waiting_ns + times.ready_ns;
+	}
+	weft_link_index_finish(&link_index);
+	return ok;
+}
+
+static void find_parents(struct folding *f)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t p = 0; p < m->promise_count; p++)
+		f->above[p] = f->by == WEFT_FOLDED_BY_RUN ? m->promises[p].created_by : WEFT_NONE;
+	for (size_t i = 0; i < m->link_count && f->by == WEFT_FOLDED_BY_WAIT; i++) {
+		const struct weft_link *link = &m->links[i];
+		if ((link->kind != WEFT_LINK_AWAIT && link->kind != WEFT_LINK_READ) || link->from == link->to)
+			continue;
+		f->waits[link->from / 64] |= UINT64_C(1) << link->from % 64;
+		if (f->above[link->to] == WEFT_NONE)
+			f->above[link->to] = link->from;
+	}
+	/* Promises without a waiter. */
+	for (uint32_t p = 0; p < m->promise_count && f->by == WEFT_FOLDED_BY_WAIT; p++)
+		if (f->above[p] == WEFT_NONE)
+			f->above[p] = m->promises[p].created_by;
+}
+
+static bool sum_up_promises(struct folding *f, bool with_system)
+{
+	const struct weft_model *m = f->model;
+	bool done = true;
+	f->out->of[WEFT_SYSTEM] = WEFT_NONE;
+	for (uint32_t p = with_system ? WEFT_SYSTEM : WEFT_SYSTEM + 1; p < m->promise_count && done; p++) {
+		const bool counts = f->by == WEFT_FOLDED_BY_RUN || (p != WEFT_SYSTEM && !(f->waits[p / 64] >> p % 64 & 1) &&
+								       m->promises[p].end != WEFT_END_BECAME);
+		const int64_t ns = counts ? weft_stack_time(f->out, p) : 0;
+		f->out->of[p] = WEFT_NONE;
+		done = ns <= 0 || add_promise_time(f, p, ns);
+	}
+	return done;
+}
+
+struct stack_position {
+	uint32_t above, stack;
+	int64_t sum_ns;
+};
+
+static int compare_stack_positions(const void *a, const void *b)
+{
+	const struct stack_position *x = a, *y = b;
+	int by_above = WEFT_ORDER(x->above, y->above), by_sum = WEFT_ORDER(y->sum_ns, x->sum_ns);
+	return by_above ? by_above : by_sum ? by_sum : WEFT_ORDER(x->stack, y->stack);
+}
+
+/* Orders stacks as a tree; a stack has a higher number than the one above it. */
+static bool order_stacks(struct weft_stacks *s)
+{
+	struct stack_position *positions = malloc(s->count * sizeof *positions);
+	if (!positions)
+		return false;
+	for (size_t i = s->count; i-- > 0;) {
+		struct weft_stack_sum *stack = &s->stacks[i];
+		stack->sum_ns = add_ns_saturated(stack->sum_ns, stack->own_ns);
+		s->deepest = stack->depth > s->deepest ? stack->depth : s->deepest;
+		positions[i] = (struct stack_position){stack->above, (uint32_t)i, stack->sum_ns};
+		if (i > 0) {
+			s->stacks[stack->above].sum_ns = add_ns_saturated(s->stacks[stack->above].sum_ns, stack->sum_ns);
+			s->stacks[stack->above].promises += stack->promises;
+		}
+	}
+	weft_sort(positions + 1, s->count - 1, sizeof *positions, compare_stack_positions);
+	int64_t at_ns = 0;
+	for (size_t i = 1; i < s->count; i++) {
+		at_ns = i > 1 && positions[i].above == positions[i - 1].above ? at_ns : s->stacks[positions[i].above].start_ns;
+		s->stacks[positions[i].stack].start_ns = at_ns;
+		at_ns = add_ns_saturated(at_ns, positions[i].sum_ns);
+	}
+	s->stacks[0].above = WEFT_NONE;
+	free(positions);
+	return true;
+}
+
+int weft_stacks_create(
+    struct weft_stacks **out, const struct weft_model *model, enum weft_folded_by by, bool with_system, struct weft_error *err)
+{
+	const size_t count = model->promise_count;
+	struct weft_stacks *stacks = calloc(1, sizeof *stacks);
+	struct folding f = {.model = model,
+	    .by = by,
+	    .out = stacks,
+	    .frame_of = malloc((count + 1) * sizeof *f.frame_of),
+	    .above = malloc((count + 1) * sizeof *f.above),
+	    .stack_of = malloc((count + 1) * sizeof *f.stack_of),
+	    .chain = malloc((count + 1) * sizeof *f.chain),
+	    .waits = calloc(count / 64 + 1, sizeof *f.waits)};
+	struct weft_stack_sum *first = weft_vec_push(&f.stacks);
+	bool done = false;
+	if (first)
+		*first = (struct weft_stack_sum){.frame = WEFT_NONE};
+	if (stacks) {
+		stacks->priv = calloc(1, sizeof *stacks->priv);
+		stacks->of = malloc((count + 1) * sizeof *stacks->of);
+		if (stacks->priv)
+			stacks->priv->times_ns = malloc((count + 1) * sizeof *stacks->priv->times_ns);
+	}
+	if (first && stacks && stacks->priv && stacks->priv->times_ns && stacks->of && f.frame_of && f.above && f.stack_of &&
+	    f.chain && f.waits && find_frames(&f) && measure_promises(&f)) {
+		memset(f.stack_of, 0xff, (count + 1) * sizeof *f.stack_of);
+		find_parents(&f);
+		done = sum_up_promises(&f, with_system);
+	}
+	if (stacks) {
+		stacks->stacks = f.stacks.items;
+		stacks->count = f.stacks.count;
+		done = done && order_stacks(stacks);
+	}
+	weft_idmap_finish(&f.numbers);
+	free(f.frame_of);
+	free(f.above);
+	free(f.stack_of);
+	free(f.chain);
+	free(f.waits);
+	if (done) {
+		*out = stacks;
+		return WEFT_OK;
+	}
+	if (!stacks)
+		weft_vec_free(&f.stacks);
+	weft_stacks_destroy(stacks);
+	return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+}
+
+void weft_stacks_destroy(struct weft_stacks *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; s->priv && i < s->priv->owned.count; i++)
+		free(s->priv->owned.items[i]);
+	if (s->priv) {
+		weft_vec_free(&s->priv->owned);
+		free(s->priv->times_ns);
+		weft_intern_finish(&s->priv->names);
+	}
+	free(s->priv);
+	free(s->of);
+	free(s->stacks);
+	free(s);
+}
+
+const char *weft_stack_name(const struct weft_stacks *s, uint32_t stack)
+{
+	return stack == 0 ? "everything" : s->priv->names.texts.items[s->stacks[stack].frame].ptr;
+}
+
+bool weft_stack_contains(const struct weft_stacks *s, uint32_t stack, uint32_t promise)
+{
+	uint32_t at = s->of[promise];
+	while (at != WEFT_NONE && at > stack)
+		at = s->stacks[at].above;
+	return at == stack;
+}
+
+int weft_folded(const struct weft_model *model, enum weft_folded_by by, weft_folded_fn *each, void *ctx, struct weft_error *err)
+{
+	const char *frames[MAX_FRAMES + 1];
+	struct weft_stacks *stacks = NULL;
+	int status = weft_stacks_create(&stacks, model, by, true, err);
+	if (!stacks)
+		return status;
+	for (uint32_t i = 1; i < stacks->count && status == WEFT_OK; i++) {
+		size_t at = MAX_FRAMES + 1;
+		if (!stacks->stacks[i].own_ns)
+			continue;
+		for (uint32_t stack = i; stack; stack = stacks->stacks[stack].above)
+			frames[--at] = weft_stack_name(stacks, stack);
+		if (each(ctx, frames + at, MAX_FRAMES + 1 - at, stacks->stacks[i].own_ns))
+			status = weft_error_set(err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO));
+	}
+	weft_stacks_destroy(stacks);
+	return status;
+}

@@ -1,0 +1,36 @@
+/* known_strings.h: the words by which weft recognises the meaning of a text.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_BASE_KNOWN_STRINGS_H
+#define WEFT_BASE_KNOWN_STRINGS_H
+
+#include "base/str.h"
+
+enum weft_meaning {
+	WEFT_MEANING_CANCELLED,
+	WEFT_MEANING_ABSENT, /* not an error: the requested object does not exist */
+	WEFT_MEANING_SLEEP,
+	WEFT_MEANING_GC, /* only at the beginning: "gc", "gc, minor", "garbage collection" */
+	WEFT_MEANING_COUNT
+};
+
+/* Texts and prefixes of texts that weft and its adapters write. */
+#define WEFT_STRING_CANCELLED "cancelled"
+#define WEFT_STRING_RESTARTED "started again"
+#define WEFT_STRING_END "end of input"
+#define WEFT_STRING_FROM "from "
+#define WEFT_STRING_TO "to "
+
+/* Returns whether a text has a word of the meaning, or its mark.  Examines only the beginning: texts start with such words, and a
+ * long text may be shared by many promises. */
+bool weft_text_has_meaning(struct weft_str text, enum weft_meaning meaning);
+
+/* Returns whether a text begins with these words. */
+bool weft_text_starts_with(struct weft_str text, const char *words);
+
+/* Returns whether the whole text is one that weft writes. */
+bool weft_text_is_builtin(struct weft_str text);
+
+/* Returns how many bytes at `at` carry a meaning; 0: none.  *mark is the sign of three bytes that replaces them in an anonymised
+ * text; NULL: the bytes reveal nothing about the program and may stay. */
+uint32_t weft_text_known_bytes_at(struct weft_str text, uint32_t at, const char **mark);
+
+#endif

@@ -1,0 +1,60 @@
+/* program_file.h: finds a program as execvp() does, and reads which dynamic loader it needs.  Allocates nothing, and needs little
+ * stack: a child of vfork() may call it.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_BASE_PROGRAM_FILE_H
+#define WEFT_BASE_PROGRAM_FILE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WEFT_LOADER_BYTES = 64 };
+
+/* Writes the path of the program that execvp(name) runs.  Returns false if there is none, or if the path is too long. */
+static inline bool weft_find_program(char *out, size_t size, const char *name)
+{
+	const char *path = getenv("PATH");
+	if (strchr(name, '/'))
+		return snprintf(out, size, "%s", name) < (int)size && access(out, X_OK) == 0;
+	for (path = path ? path : "/bin:/usr/bin";; path++) {
+		const int length = (int)strcspn(path, ":");
+		const int n = snprintf(out, size, "%.*s%s%s", length, path, length ? "/" : "", name);
+		if (n < (int)size && access(out, X_OK) == 0)
+			return true;
+		path += length;
+		if (!*path)
+			return false;
+	}
+}
+
+static inline bool weft_is_elf(const Elf64_Ehdr *e, unsigned char elf_class)
+{
+	return memcmp(e->e_ident, ELFMAG, SELFMAG) == 0 && e->e_ident[EI_CLASS] == elf_class;
+}
+
+/* Returns whether a 64-bit program has a dynamic loader, and writes the loader's file name without its folder, such as
+ * "ld-musl-x86_64.so.1"; "": unknown.  Loaders of one C library have the same name on every distribution, in different folders.
+ */
+static inline bool weft_read_loader(int fd, const Elf64_Ehdr *e, char loader[WEFT_LOADER_BYTES])
+{
+	enum { MAX_HEADERS = 65536 / sizeof(Elf64_Phdr) }; /* the kernel runs no program with more */
+	Elf64_Phdr h = {0};
+	loader[0] = 0;
+	for (unsigned i = 0; h.p_type != PT_INTERP; i++)
+		if (i >= e->e_phnum || i >= MAX_HEADERS ||
+		    pread(fd, &h, sizeof h, (off_t)(e->e_phoff + i * sizeof h)) != sizeof h)
+			return false;
+	char end[WEFT_LOADER_BYTES];
+	const size_t bytes = h.p_filesz < sizeof end ? (size_t)h.p_filesz : sizeof end;
+	const ssize_t n = pread(fd, end, bytes, (off_t)(h.p_offset + h.p_filesz - bytes));
+	if (n <= 0 || end[n - 1])
+		return true;
+	const char *slash = memrchr(end, '/', (size_t)n);
+	if (slash || h.p_filesz <= sizeof end)
+		memcpy(loader, slash ? slash + 1 : end, (size_t)(end + n - (slash ? slash + 1 : end)));
+	return true;
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* syscall_args.h: finds the syscall in which an OS thread waits, and its file or peer.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_KERNEL_SYSCALL_ARGS_H
+#define WEFT_KERNEL_SYSCALL_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WEFT_KERNEL_TARGET_BYTES = 256 };
+
+struct weft_kernel_blocked_call {
+	uint8_t call;                        /* enum weft_kernel_call */
+	uint32_t fd;                         /* or WEFT_KERNEL_NO_FD */
+	char text[WEFT_KERNEL_TARGET_BYTES]; /* path or peer; empty: unknown */
+};
+
+/* Returns enum weft_kernel_call for a syscall number of this machine. */
+uint8_t weft_kernel_call_from_number(int number);
+
+/* Returns whether the first argument of the call is a descriptor that is worth looking up. */
+bool weft_kernel_call_has_fd(uint8_t call);
+
+/* Finds the file or peer of a descriptor.  Returns false if it is unknown.  Peers are searched only if `deep`, in tables of all
+ * sockets, which costs time in proportion to their number. */
+bool weft_kernel_describe_fd(uint32_t pid, uint32_t fd, bool deep, char text[WEFT_KERNEL_TARGET_BYTES]);
+
+/* Finds the file that a process has mapped at an address.  Returns false if there is none or it is unknown.  The cost grows with
+ * the number of mapped files. */
+struct weft_kernel_mapping {
+	uint64_t begin, end;
+	char text[WEFT_KERNEL_TARGET_BYTES]; /* its path; empty: anonymous memory */
+};
+bool weft_kernel_find_mapping(uint32_t pid, uint64_t address, struct weft_kernel_mapping *out);
+
+/* Finds the call in which an OS thread is blocked now.  Returns false if it is not blocked or the user may not know.  The caller
+ * must check that it stayed blocked meanwhile. */
+bool weft_kernel_read_blocked_call(uint32_t pid, uint32_t tid, struct weft_kernel_blocked_call *out);
+
+#endif

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""check_test.py CHECK: what tools/check prints of a small project, with tests that pass and fail.  SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECK = os.path.abspath(sys.argv.pop(1))
+MESON = '''project('small', 'c')
+test('good', find_program('good'), suite: 'a')
+test('other', find_program('other'), suite: 'b')
+'''
+
+
+class Check(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+        os.mkdir(os.path.join(self.root, 'tools'))
+        os.mkdir(os.path.join(self.root, 'tests'))
+        for tool in ('check', 'configure'):
+            shutil.copy(os.path.join(os.path.dirname(CHECK), tool), os.path.join(self.root, 'tools', tool))
+        self.write('tests/leaks.supp', '')
+        self.write('meson.build', MESON)
+        self.write('meson_options.txt', "option('tests', type: 'feature')\n")
+        self.write('tools/durations', '# Seconds.\ngcc\t7\n')
+        self.script('good', 'true')
+        self.script('other', 'true')
+        self.script('tools/prose', 'true')
+
+    def write(self, path, text):
+        with open(os.path.join(self.root, path), 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def script(self, path, command):
+        self.write(path, f'#!/bin/sh\n{command}\n')
+        os.chmod(os.path.join(self.root, path), 0o755)
+
+    def check(self, *args, status=0):
+        env = {name: value for name, value in os.environ.items() if not name.startswith(('MESON', 'MAKE', 'LD_'))}
+        done = subprocess.run([os.path.join(self.root, 'tools/check'), *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, status, done.stdout)
+        return done.stdout
+
+    def test_steps_have_names_and_durations(self):
+        said = self.check('gcc', 'prose')
+        self.assertRegex(said, r'(?m)^ok    gcc: .* \(\d+ s, usually 7 s\)$')
+        self.assertRegex(said, r'(?m)^ok    gcc-tests: .*: 2 tests \(\d+ s\)$')
+        self.assertRegex(said, r'(?m)^ok    prose: ')
+        self.assertRegex(said, r'(?m)^ +\d+ s  a / good$')
+        self.assertEqual(said.splitlines()[-1], '4 passed, 0 failed')
+
+    def test_failed_test_is_shown(self):
+        self.script('other', 'echo here it is; false')
+        said = self.check('gcc', status=1)
+        self.assertRegex(said, r'(?m)^FAIL  gcc-tests: .*1 of 2 tests')
+        self.assertIn('here it is', said)
+        self.assertEqual(said.splitlines()[-1], '2 passed, 1 failed')
+
+    def test_flaky_test_is_named_and_passes(self):
+        self.script('other', f'test -e {self.root}/again || {{ touch {self.root}/again; false; }}')
+        said = self.check('gcc')
+        self.assertIn('unsteady, passed alone: ', said)
+        self.assertEqual(said.splitlines()[-1], '3 passed, 0 failed')
+
+    def test_skipped_tests_are_named(self):
+        self.script('other', 'exit 77')
+        said = self.check('gcc')
+        self.assertRegex(said, r'skipped: .*other')
+        self.assertEqual(said.splitlines()[-1], '2 passed, 0 failed, 1 skipped')
+
+    def test_failed_step_is_shown(self):
+        self.script('tools/prose', 'echo this sentence; false')
+        said = self.check('prose', status=1)
+        self.assertRegex(said, r'(?m)^FAIL  prose: ')
+        self.assertIn('this sentence', said)
+        self.assertEqual(said.splitlines()[-1], '0 passed, 1 failed')
+
+    def test_unknown_step_is_an_error(self):
+        self.assertIn('the steps are: ', self.check('gcc', 'nothing', status=2))
+
+    def test_durations_are_recorded(self):
+        self.check('--record', 'prose', 'gcc')
+        with open(os.path.join(self.root, 'tools/durations'), encoding='utf-8') as file:
+            self.assertTrue(re.fullmatch(r'# Seconds\.\nprose\t\d+\ngcc\t\d+\ngcc-tests\t\d+\n', file.read()))
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""tests_test.py TESTS BUILD: `make test FILE=...` and `make quick` choose the right tests.  SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+TESTS, BUILD = map(os.path.abspath, sys.argv[1:3])
+del sys.argv[1:3]
+ROOT = os.path.join(os.path.dirname(TESTS), '..')
+
+
+def chosen(*args, status=0):
+    """Returns the tests as SUITE / NAME, and the complete output."""
+    done = subprocess.run([TESTS, '--list', '--build', BUILD, *args], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != status:
+        raise AssertionError(f'exit status {done.returncode}: {done.stdout}')
+    return re.findall(r'^  (\w[\w-]* / .*)$', done.stdout, re.M), done.stdout
+
+
+class Chosen(unittest.TestCase):
+    def test_source_selects_programs_built_from_it(self):
+        names, said = chosen('file', 'src/view/view.c')
+        self.assertIn('view / view', names)
+        self.assertIn('cli / the command', names)
+        self.assertNotIn('promise / datagrams', names)
+        own = said.partition('where a program that is run has it')[0]
+        self.assertIn('view / view', own)
+        self.assertNotIn('cli / the command', own)
+
+    def test_header_selects_tests_of_its_users(self):
+        names, _ = chosen('file', 'src/view/view.h')
+        self.assertIn('view / view', names)
+        self.assertNotIn('promise / datagrams', names)
+
+    def test_adapter_selects_tests_loading_the_hook(self):
+        source = next(name for name in sorted(os.listdir(os.path.join(ROOT, 'adapters/uv'))) if name.endswith('.c'))
+        names, _ = chosen('file', 'adapters/uv/' + source)
+        self.assertIn('uv / torture of libuv', names)
+        self.assertNotIn('view / view', names)
+
+    def test_script_selects_its_test(self):
+        names, _ = chosen('file', 'tests/cli/cli_test.py')
+        self.assertEqual(names, ['cli / the command'])
+
+    def test_module_selects_importing_scripts(self):
+        names, _ = chosen('file', 'tests/promise/http_server.py')
+        self.assertIn('promise / the example http-server', names)
+        self.assertNotIn('cli / the command', names)
+
+    def test_document_selects_the_test_reading_it(self):
+        self.assertIn('promise / the programs of docs/promises.md', chosen('file', 'docs/promises.md')[0])
+
+    def test_unused_file_selects_nothing(self):
+        self.assertEqual(chosen('file', 'LICENSE', status=2)[0], [])
+        chosen('file', '/etc/passwd', status=2)
+        chosen('file', 'src/there_is_no_such_file.c', status=2)
+
+    def test_quick_tests_need_no_command(self):
+        names, _ = chosen('quick')
+        self.assertGreater(len(names), 40)
+        self.assertIn('view / view', names)
+        self.assertNotIn('cli / the command', names)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""kinds_test.py WEFT PAIRS LOCKS ENDS POOL CHILD: faults and healthy runs of kinds that weft 0.2.0 got wrong, in one process and in two.
+
+SPDX-License-Identifier: ISC"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+weft, pairs, locks, ends, pool, child = map(os.path.abspath, sys.argv[1:7])
+folder = tempfile.mkdtemp(prefix='weft-kinds-')
+
+
+def explain(trace):
+    """Returns all findings, most serious first."""
+    said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert said.returncode in (0, 1), said
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def record_pair(name, *roles):
+    """Runs each role as a process with a trace of its own; returns the folder of both."""
+    place = os.path.join(folder, name)
+    os.mkdir(place)
+    for role in roles:
+        subprocess.run([pairs, role], env={**os.environ, 'WEFT_TRACE': os.path.join(place, role)}, check=True, timeout=60)
+    return place
+
+
+def record(program, *args, name=None):
+    """Records an unmodified program, which may hang until a signal ends it; returns all findings."""
+    trace = os.path.join(folder, name or '-'.join([os.path.basename(program), *args]))
+    subprocess.run([weft, 'record', '-o', trace, '--', program, *args], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+    return explain(trace)
+
+
+def names(found):
+    return [f['finding'] for f in found]
+
+
+def end_that_answered_waits_for_nothing():
+    """A ring lost who accepted the connection; its label still says so.  It waits for requests, and none is owed."""
+    found = explain(record_pair('idle', 'server', 'client'))
+    assert 'cycle' not in names(found) and 'deadlock' not in names(found), found
+
+
+def leak_is_found_alone_and_joined():
+    """The other ends are in the trace too, which does not explain why the program keeps its own."""
+    place = record_pair('kept', 'keeper', 'caller')
+    for trace in os.path.join(place, 'keeper'), place:
+        found = explain(trace)
+        assert 'leak' in names(found), (trace, found)
+
+
+def condition_waits_for_its_signaller():
+    """The place of libuv's conditions and locks is that of the program's call.  The deadlock takes the place of its members' stalls."""
+    for fault, place in ('condition', 'close_log'), ('uv', 'uv_close_log'):
+        found = record(locks, fault)
+        first = found[0]
+        assert [(f['finding'], f['sure']) for f in found] == [('deadlock', True)], found
+        assert ' waits for condition ' in first['title'] and 'which its signaller ' in first['title'], first
+        assert any(e['role'] == 'chain' and place in e['text'] for e in first['evidence']), first
+        assert any('closes the cycle' in e['text'] for e in first['evidence']), first
+    assert record(locks, 'healthy') == []
+
+
+def run_told(program, *args):
+    """Runs a program that records itself; returns all findings."""
+    trace = os.path.join(folder, '-'.join([os.path.basename(program), *args]))
+    subprocess.run([program, *args], env={**os.environ, 'WEFT_TRACE': trace}, check=False, timeout=60)
+    return explain(trace)
+
+
+def loop_is_run_for_a_promise_that_should_resolve():
+    first = run_told(ends, 'waits')[0]
+    assert (first['finding'], first['sure']) == ('hang', True) and '"page"' in first['title'], first
+
+
+def state_of_a_failed_promise_is_a_notice():
+    assert names(run_told(ends, 'ignored')) == ['failure']
+    assert run_told(ends, 'looked-at') == []
+
+
+def files_that_block_exhaust_the_pool():
+    """The end of the trace does not free a thread."""
+    fifo = os.path.join(folder, 'fifo')
+    os.mkfifo(fifo)
+    for args, says in ((), 'becomes free'), (('end',), 'none of the threads is free at the end'):
+        found = [f for f in record(pool, fifo, *args, name='pool-' + '-'.join(args)) if f['finding'] == 'exhausted']
+        assert len(found) == 1 and '"open /dev/null" waited ' in found[0]['title'] and 'all 4 are in fs ' in found[0]['title'], found
+        assert any(says in e['text'] for e in found[0]['evidence']), found
+        assert found[0]['sure'] == (not args), found
+
+
+def loops_that_run_on_are_explained():
+    """The loop of a helper thread that waits for messages does not keep a program."""
+    first = record(child, 'unread')[0]
+    assert first['finding'] == 'alive' and '"yes" runs on: reading of connection ' in first['title'] and '"stdout of yes" stopped at ' in first['title'], first
+    alive = [f for f in record(child, 'helper') if f['finding'] == 'alive']
+    assert len(alive) == 1 and 'timer' in alive[0]['title'], alive
+
+
+def piled_timers_are_a_leak():
+    found = [f for f in record(child, 'timers') if f['finding'] == 'leak']
+    assert len(found) == 1 and '"every 20 ms" are pending' in found[0]['title'] and 'in add_timer' in found[0]['title'], found
+
+
+for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined, condition_waits_for_its_signaller,
+             loop_is_run_for_a_promise_that_should_resolve, state_of_a_failed_promise_is_a_notice,
+             files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak):
+    try:
+        test()
+    except BaseException:
+        print('its traces are in', folder)
+        raise
+    print('ok   ', test.__name__)
