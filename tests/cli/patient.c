@@ -1,5 +1,6 @@
 /* patient.c: patient FAULT...: a server that answers a request each millisecond until its standard input ends.  After the
- * hundredth request it commits each FAULT once and continues: stall, lost, spin (which never ends), snapshot, burst.
+ * hundredth request it commits each FAULT once and continues: stall, lost, spin (which never ends), snapshot, burst.  With
+ * the word slowly it answers a request each 20 ms.
  * SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <string.h>
@@ -77,10 +78,13 @@ static void burst(weft_id loop)
 
 int main(int argc, char **argv)
 {
-	const struct timespec pause = {0, 1000000};
+	struct timespec pause = {0, 1000000};
 	struct pollfd input = {.fd = 0, .events = POLLIN};
 	weft_id loop = WEFT_CREATE(WEFT_KIND_LOOP);
 	weft_run(loop);
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "slowly"))
+			pause.tv_nsec = 20000000;
 	for (unsigned turn = 0; poll(&input, 1, 0) == 0; turn++) {
 		for (int i = 1; i < argc; i++) {
 			if (turn != BEFORE)

@@ -118,9 +118,9 @@ def servers():
 
 
 def crowd():
-    """Many processes at once."""
+    """Many processes at once.  They are slow: weft watch, which takes a share of one CPU, looks at all before a ring wraps."""
     os.mkdir('many')
-    programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, preexec_fn=dies_with_test, env={**os.environ, 'WEFT_TRACE': f'many/{i},size=512K'}) for i in range(CROWD)]
+    programs = [subprocess.Popen([patient, 'snapshot', 'slowly'], stdin=subprocess.PIPE, preexec_fn=dies_with_test, env={**os.environ, 'WEFT_TRACE': f'many/{i},size=512K'}) for i in range(CROWD)]
     watcher = watch('many', '--save=crowd', '--per-hour=1000')
     until('all are kept', lambda: len(listed('crowd')) >= CROWD)
     for program in programs:
