@@ -58,8 +58,8 @@ class Busy:
             for turn in range(1 << 30):
                 if self.ends:
                     return
-                # A stall on a preempted CPU is not reported, and is planted again after some 10 s.
-                if (turn % 2000 if self.fault == 'stall' else turn) == 20 and self.fault != 'leak':
+                # A stall on a preempted CPU is not reported, and is planted again after some 3 s.
+                if (turn % 500 if self.fault == 'stall' else turn) == 20 and self.fault != 'leak':
                     unlucky.send(get('/' + self.fault))
                 client.send(get('/leak' if self.fault == 'leak' and turn % 4 == 0 else '/page'))
                 client.answer()
