@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -535,6 +536,79 @@ static int ask(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
+/* ---- answer, question: an idle handle sends a datagram, as dig of BIND 9.20 does, and waits until its answer is there: then one
+ * poll of the loop brings the answer and the end of the write ---- */
+
+static uv_udp_t socket_end;
+static uv_udp_send_t sending;
+
+static void has_sent(uv_udp_send_t *req, int status)
+{
+	uv_walk(loop, close_all, NULL);
+}
+
+static void replies(uv_udp_t *handle, ssize_t got, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
+{
+	uv_buf_t text = uv_buf_init("an answer", 9);
+	if (from)
+		uv_udp_send(&sending, handle, &text, 1, from, has_sent);
+}
+
+static int answer_one(const char *program)
+{
+	static uv_process_t process;
+	struct sockaddr_in address;
+	int size = sizeof address;
+	char port[16], path[4096];
+	char *args[] = {path, "question", NULL};
+	uv_process_options_t options = {.file = path, .args = args};
+	snprintf(path, sizeof path, "%s", program);
+	uv_ip4_addr("127.0.0.1", 0, &address);
+	uv_udp_init(loop, &socket_end);
+	uv_udp_bind(&socket_end, (const struct sockaddr *)&address, 0);
+	uv_udp_recv_start(&socket_end, give_room, replies);
+	uv_udp_getsockname(&socket_end, (struct sockaddr *)&address, &size);
+	snprintf(port, sizeof port, "%d", ntohs(address.sin_port));
+	uv_os_setenv("SCENES_PORT", port);
+	return uv_spawn(loop, &process, &options) || uv_run(loop, UV_RUN_DEFAULT);
+}
+
+static void gets_answer(uv_udp_t *handle, ssize_t got, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
+{
+	if (from)
+		uv_udp_recv_stop(handle);
+}
+
+static void asks_by_udp(uv_idle_t *idle)
+{
+	uv_os_fd_t fd;
+	struct sockaddr_in address;
+	char port[16] = "";
+	size_t size = sizeof port;
+	uv_buf_t text = uv_buf_init("a question", 10);
+	uv_idle_stop(idle);
+	uv_os_getenv("SCENES_PORT", port, &size);
+	uv_ip4_addr("127.0.0.1", atoi(port), &address);
+	uv_udp_init(loop, &socket_end);
+	uv_udp_connect(&socket_end, (const struct sockaddr *)&address);
+	uv_udp_recv_start(&socket_end, give_room, gets_answer);
+	uv_udp_send(&sending, &socket_end, &text, 1, NULL, has_sent);
+	if (!uv_fileno((uv_handle_t *)&socket_end, &fd))
+		poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
+}
+
+/* The timer ends when the write has ended. */
+static int question_one(void)
+{
+	static uv_timer_t ends_later;
+	static uv_idle_t idle;
+	uv_timer_init(loop, &ends_later);
+	uv_timer_start(&ends_later, nothing, 1000000, 0);
+	uv_idle_init(loop, &idle);
+	uv_idle_start(&idle, asks_by_udp);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
 /* ---- astray: a callback writes to its connection itself, in pieces; and from where nothing is ---- */
 
 static bool is_fault(ssize_t written)
@@ -598,6 +672,8 @@ int main(int argc, char **argv)
 	       : !strncmp(name, "flood", 5) ? flood(name)
 	       : !strcmp(name, "serve")     ? serve(argv[0])
 	       : !strcmp(name, "ask")       ? ask()
+	       : !strcmp(name, "answer")    ? answer_one(argv[0])
+	       : !strcmp(name, "question")  ? question_one()
 	       : !strcmp(name, "astray")    ? astray()
 					    : 2;
 }

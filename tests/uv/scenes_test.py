@@ -119,6 +119,15 @@ if not waits or waits[0]['end_ns'] - waits[0]['start_ns'] < 20000000:
     fail(f'the path of an answer does not lead to the timer of who answers: {path}')
 expect([asking['links']['signal'], timer['links']['signal']], [1, 1], 'arrows from who wrote the question and the answer')
 
+# One poll brings an answer and the end of the write that asked.  The path leads through the answer: into the other process, or to the socket if that process
+# is not in the trace.
+recording = Recording(weft, os.path.join(folder.name, 'answer'), [scenes, 'answer'])
+expect(recording.status, 0, 'the exit status of the process that answers')
+for trace, messages, kind in (Trace(weft, recording.folder), 2, 'request '), (next(t for t in recording.all() if t.promises('timer')), 0, 'connection '):
+    path = trace.ask('path', '--json', f'--promise={trace.promise("timer", "16 min")["promise"]}')
+    expect(sum(step.get('sent_by') is not None for step in path), messages, f'messages on the path {path}')
+    expect([any(step['name'].startswith(name) for step in path) for name in (kind, 'write ')], [True, False], f'that the path has the answer, and not the write: {path}')
+
 # A callback's own writes to its connection count; for an invalid address the kernel reports an error, as without recording.
 trace = record('astray')
 expect([event['position'] for event in trace.ask('events', '--json') if event['op'] == 'sent'], [10, 600], 'how far two ends of a connection wrote')

@@ -319,6 +319,54 @@ static int64_t get_request_distance_ns(
 											      : INT64_MAX;
 }
 
+/* Makes a->run_ends; false when out of memory, which is noted. */
+static bool has_run_ends(struct weft__activations *a)
+{
+	if (!a->run_ends.count && !find_run_ends(a))
+		a->no_memory = true;
+	return !a->no_memory;
+}
+
+/* Returns whether the write may have asked what the socket has received: it is a request that was answered by then, or the same
+ * promise created both.  Datagrams of a peer that is not in the trace have no other evidence. */
+static bool may_have_asked(const struct weft_model *m, uint32_t write, uint32_t socket, int64_t read_ns)
+{
+	const struct weft_promise *asking = &m->promises[write];
+	const struct weft_request *request = weft_request_before(m, socket, read_ns);
+	if (request)
+		return request->is_question && request->asked_ns >= asking->start_ns && request->answered_ns <= read_ns;
+	return asking->created_by != WEFT_SYSTEM && m->promises[socket].created_by == asking->created_by;
+}
+
+const struct weft__moment *weft__answer_before_end(struct weft__activations *a, uint32_t write)
+{
+	enum { MAX_SCANNED = 64 };
+	const struct weft_model *m = a->link_index->model;
+	const struct weft_promise *asking = &m->promises[write];
+	const int64_t ended_ns = a->link_index->ended_ns[write];
+	const struct weft_link *by = weft__link_at(a->link_index, write, ended_ns, WEFT_LINK_RESOLVE, true);
+	if (asking->kind != WEFT_KIND_STREAM_WRITE || !by || by->from != WEFT_SYSTEM || !has_run_ends(a))
+		return NULL;
+	const struct weft__moment *ends = a->run_ends.items;
+	size_t i = WEFT_FIND_FIRST(n, 0, a->run_ends.count, ends[n].time_ns > ended_ns);
+	for (unsigned scanned = 0; i-- > 0 && scanned < MAX_SCANNED && ends[i].time_ns > asking->start_ns; scanned++) {
+		const uint32_t ran = ends[i].index;
+		const struct weft_promise *p = &m->promises[ran];
+		if (p->stream != asking->stream)
+			continue;
+		if (has_slept(m, asking->stream, ends[i].time_ns, ended_ns))
+			return NULL;
+		const uint32_t socket = weft_kind_has(p->kind, WEFT_TRAIT_REQUEST) ? p->created_by : ran;
+		const uint32_t run = weft_run_before(m, ran, ends[i].time_ns);
+		if (socket == WEFT_SYSTEM || socket == WEFT_NONE || run == WEFT_NONE || m->runs[run].start_ns <= asking->start_ns)
+			continue;
+		if (weft_kind_has(m->promises[socket].kind, WEFT_TRAIT_CONNECTION) &&
+		    may_have_asked(m, write, socket, ends[i].time_ns))
+			return &ends[i];
+	}
+	return NULL;
+}
+
 /* Returns the end of the run that left work for a check, prepare or idle handle, or NULL.  A loop calls these handles in each
  * turn, and they do work that callbacks of the same turn left: Knot Resolver sends its answers so.  Returns the last such run or,
  * if a route followed a request, the run that fits it best. */
@@ -328,12 +376,8 @@ static const struct weft__moment *find_preceding_run(const struct start *s, cons
 	struct weft__activations *a = s->all;
 	const struct weft_model *m = a->link_index->model;
 	const struct weft_promise *handle = &m->promises[s->promise];
-	if (handle->kind != WEFT_KIND_HANDLE)
+	if (handle->kind != WEFT_KIND_HANDLE || !has_run_ends(a))
 		return NULL;
-	if (!a->run_ends.count && !find_run_ends(a)) {
-		a->no_memory = true;
-		return NULL;
-	}
 	const struct weft__moment *ends = a->run_ends.items, *best = NULL;
 	int64_t nearest_ns = INT64_MAX;
 	size_t i = WEFT_FIND_FIRST(n, 0, a->run_ends.count, ends[n].time_ns > s->time_ns);

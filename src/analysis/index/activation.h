@@ -85,6 +85,11 @@ static inline bool weft__is_simplified(const struct weft_model *m, uint32_t prom
 	return !(m->promises[promise].flags & WEFT_PROMISE_CREATION_DRAWN) && promise != WEFT_SYSTEM;
 }
 
+/* Returns the end of the run that read an answer to the write, if the thread did not sleep from then until the end of the write;
+ * else NULL.  One poll of a loop brings both, and the loop reads before it says that the write has ended.  An answer proves that
+ * the bytes had left long before, so the write did not wait for the kernel. */
+const struct weft__moment *weft__answer_before_end(struct weft__activations *a, uint32_t write);
+
 /* Returns the transfer, or the request written after the read started, for which the promise has waited since its creation; NULL:
  * none.  A connection may have a pending read all the time; its peer delays the read only from the request on. */
 const struct weft_transfer *weft__awaited_transfer(const struct weft_link_index *link_index, uint32_t promise, int64_t time_ns);

@@ -306,13 +306,20 @@ static void step_ready(struct walk *w, const struct weft__activation *a, uint32_
 		move_to(w, by, ACTING);
 }
 
-/* Moves to the input that the run reads, if its end made the promise ready. */
+/* Moves to the input that the run reads, if its end made the promise ready, or to the answer that came before a write ended. */
 static void step_read(struct walk *w, const struct weft__activation *a)
 {
 	const int64_t ended_ns = w->link_index->ended_ns[a->link->to];
 	const bool was_ready = ended_ns != WEFT_NEVER && ended_ns <= w->time_ns;
 	const bool goes_to_input = was_ready && ended_ns >= a->active_ns;
 	const uint32_t input = w->link_index->final[a->link->to];
+	const struct weft__moment *answer = goes_to_input ? weft__answer_before_end(w->activations, input) : NULL;
+	if (answer) {
+		step_back(w, WEFT_STEP_READY, w->promise, answer->time_ns, ACTING);
+		if (w->mode == ACTING && w->time_ns == answer->time_ns)
+			move_to(w, answer->index, ACTING);
+		return;
+	}
 	step_back(w, was_ready ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise, was_ready ? a->ready_ns : a->active_ns,
 	    goes_to_input ? ENDED
 	    : a->has_run  ? ACTING
