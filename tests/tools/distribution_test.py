@@ -183,6 +183,17 @@ def recipes_name_the_packages_of_each_family():
         assert {'cairo', 'glib2', 'libuv', 'zlib'} <= set(result.stdout.split()) and not {'glib2-devel', 'gcc', 'meson', 'clang'} & set(result.stdout.split()), result.stdout
 
 
+def check_distribution_refuses_what_it_does_not_know():
+    """A misspelt --short would take an hour.  Without root the check is skipped, in whatever order its words are."""
+    with tempfile.TemporaryDirectory() as folder:
+        system = System(folder)
+        os.symlink(shutil.which('bash'), os.path.join(folder, 'bash'))
+        check = os.path.join(SOURCE, 'tools', 'check-distribution')
+        for words, status in ((), 2), (('--short',), 2), (('trixie', '--shrot'), 2), (('trixie', 'bookworm'), 2), (('trixie', '--short'), 77), (('--short', 'bookworm'), 77):
+            got, said = system.run(check, *words)
+            assert got == status and (status == 2) == said.startswith('usage: '), (words, got, said)
+
+
 def adapters_compile_where_functions_are_macros():
     """GLib defines some functions as macros as well, from version to version more."""
     flags = subprocess.run(['pkg-config', '--cflags', 'gio-unix-2.0'], stdout=subprocess.PIPE, text=True, check=False)
@@ -201,6 +212,7 @@ def adapters_compile_where_functions_are_macros():
 
 
 for test in (install_chooses_the_command_of_each_family, one_alternative_suffices, llvm_is_found_with_any_version, no_tool_has_a_version_in_its_name,
-             build_dependencies_are_installed, recipes_name_the_packages_of_each_family, adapters_compile_where_functions_are_macros):
+             build_dependencies_are_installed, recipes_name_the_packages_of_each_family, check_distribution_refuses_what_it_does_not_know,
+             adapters_compile_where_functions_are_macros):
     test()
     print('ok', test.__name__)
