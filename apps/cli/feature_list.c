@@ -13,7 +13,7 @@
 static const struct feature {
 	const char *name;
 	bool is_built;
-	const char *package; /* what its part of the build needs, by its name in the distribution */
+	const char *package; /* what its part of the build needs, by its name in the distribution; "": another C library */
 	const char *program; /* the program that is the part, which may be installed apart; NULL if the command is the part */
 } features[CLI_FEATURE_COUNT] = {
     [CLI_FEATURE_RECORD] = {"record", WEFT_HOOK_BUILT, WEFT_HOOK_PACKAGE, "weft-hook"},
@@ -49,6 +49,8 @@ void cli_print_features(FILE *out)
 		fprintf(out, "  %-12s ", f->name);
 		if (f->is_built && !is_apart)
 			fputs("yes\n", out);
+		else if (!*package)
+			fputs("no (it needs glibc)\n", out);
 		else if (strchr(package, ' '))
 			fprintf(out, "no (packages %s bring it)\n", package);
 		else
@@ -62,5 +64,7 @@ int cli_fail_without(const char *verb, enum cli_feature which)
 	/* A server serves pages. */
 	if (which == CLI_FEATURE_SERVER && !WEFT_PAGE_BUILT)
 		f = &features[CLI_FEATURE_PAGE];
+	if (!*f->package)
+		return cli_fail_verb(verb, "this weft is built without a part: %s; it needs glibc", f->name);
 	return cli_fail_verb(verb, "this weft is built without a part: %s; install %s and build weft again", f->name, f->package);
 }

@@ -440,8 +440,10 @@ int cli_refresher_start(struct cli_refresher **out, struct open_plan *plan, int6
 	*l = (struct cli_refresher){
 	    .plan = plan, .every_ns = every_ns, .window_ns = window_ns, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 	/* Keep freed memory, since the next snapshot needs it again. */
+#ifdef __GLIBC__
 	mallopt(M_MMAP_THRESHOLD, RETAINED_HEAP_BYTES / 8);
 	mallopt(M_TRIM_THRESHOLD, RETAINED_HEAP_BYTES);
+#endif
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -155,9 +155,8 @@ void program_note_why_not(const char *command, bool has_traces)
 	else if (has_other_loader(&p)) {
 		char own[WEFT_LOADER_BYTES];
 		get_own_loader(own);
-		cli_note(
-		    "%s recorded nothing: its loader is %s, and the library that weft preloads is for %s; use a build for this "
-		    "loader, or link the program with a libweft-record of its own C library",
+		cli_note("%s recorded nothing: its loader is %s, and the library that weft preloads is for %s; link the program "
+			 "with a libweft-record of its own C library",
 		    command, p.loader, own);
 	} else if (p.found && !p.is_elf)
 		cli_note("%s recorded nothing: %s is not a 64-bit program", command, p.path);

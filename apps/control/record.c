@@ -23,8 +23,10 @@
 #include "apps/control/program.h"
 #include "base/named.h"
 #include "cli/cli.h"
+#include "cli/feature_list.h"
 #include "cli/inherited.h"
 #include "ctf/foreign.h"
+#include "features-built.h"
 #include "kernel/flight.h"
 #include "kernel/recorder.h"
 
@@ -170,7 +172,10 @@ static int set_environment(const struct options *o, const char *command)
 		if (value)
 			setenv("WEFT_TRACE", value, 1);
 	} else if (!foreign_find_installed(library, LIBRARY)) {
-		status = cli_fail_verb("record", "" LIBRARY " is not installed, nor in the folder of this command");
+		status = WEFT_HOOK_BUILT
+			     ? cli_fail_verb("record",
+				   "" LIBRARY " is not installed, nor in the folder of this command; install weft again")
+			     : cli_fail_without("record", CLI_FEATURE_RECORD);
 	} else if (strpbrk(library, " :")) {
 		status =
 		    cli_fail_verb("record", "space or colon in the path of a library, which the loader cannot load: %s", library);

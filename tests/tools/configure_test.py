@@ -6,6 +6,7 @@ A folder of links to the pkg-config files of this machine stands for the package
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,4 +65,9 @@ with tempfile.TemporaryDirectory(prefix='weft-configure-') as folder:
         assert late[part] == (True, ''), late
     assert run(*configure, PKG_CONFIG_LIBDIR=known) == '', 'nothing has changed'
     assert {name for name in late if late[name] != early[name]} == set(LATE.values()), (early, late)
+    # libweft-hook.so reads locks of glibc.
+    if shutil.which('musl-gcc'):
+        other = os.path.join(folder, 'build-musl')
+        run(os.path.join(SOURCE, 'tools', 'configure'), other, '-Dtests=disabled', CC='musl-gcc')
+        assert features(other)['HOOK'] == (False, ''), features(other)
     print('configured again:', ' '.join(sorted(LATE.values())))

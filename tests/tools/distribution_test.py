@@ -211,8 +211,31 @@ def adapters_compile_where_functions_are_macros():
             assert result.returncode == 0, result.stdout
 
 
+def command_compiles_with_musl():
+    """Alpine has musl.  Files that need a library, whose headers are those of glibc here, are left out."""
+    if not shutil.which('musl-gcc'):
+        print('skipped: no musl-gcc')
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ('linux', 'asm-generic', 'asm'):  # musl has no headers of the kernel
+            os.symlink(next(path for path in ('/usr/include/' + name, f'/usr/include/{os.uname().machine}-linux-gnu/{name}') if os.path.isdir(path)),
+                       os.path.join(folder, name))
+        with open(os.path.join(folder, 'features-built.h'), 'w', encoding='utf-8') as file:
+            parts = ('HOOK', 'VIEW', 'PAGE', 'SERVER', 'SCREEN', 'NAMES', 'SQLITE', 'CTF', 'XEN')
+            file.write(''.join(f'#define WEFT_{part}_BUILT 0\n#define WEFT_{part}_PACKAGE ""\n' for part in parts))
+        sources = sorted(glob.glob(os.path.join(SOURCE, 'apps', 'c[lo]*', '*.c')))
+        flags = ['-std=c11', '-fsyntax-only', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-DWEFT_VERSION="0"', '-DWEFT_LIBDIR="lib"']
+        paths = [f'-I{os.path.join(SOURCE, name)}' for name in ('', 'include', 'src', 'backends', 'apps')] + ['-isystem', folder]
+        compiled = 0
+        for source in sources:
+            result = subprocess.run(['musl-gcc', *flags, *paths, source], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            compiled += result.returncode == 0
+            assert result.returncode == 0 or 'No such file or directory' in result.stdout, result.stdout
+        assert compiled > 35, f'only {compiled} of {len(sources)} files compile'
+
+
 for test in (install_chooses_the_command_of_each_family, one_alternative_suffices, llvm_is_found_with_any_version, no_tool_has_a_version_in_its_name,
              build_dependencies_are_installed, recipes_name_the_packages_of_each_family, check_distribution_refuses_what_it_does_not_know,
-             adapters_compile_where_functions_are_macros):
+             adapters_compile_where_functions_are_macros, command_compiles_with_musl):
     test()
     print('ok', test.__name__)
