@@ -157,6 +157,14 @@ def build_dependencies_are_installed():
         assert tool in listed, f'the installation runs programs of {tool}'
 
 
+def documented_groups_suffice():
+    """The group demo has the compiler and meson, so a command that installs another group to build with names it as well."""
+    for name in ('README.md', 'CONTRIBUTING.md', 'Makefile', 'tools/configure', 'tools/tests'):
+        with open(os.path.join(SOURCE, name), encoding='utf-8') as file:
+            for groups in re.findall(r'tools/install-packages((?: [a-z]+)+)', file.read()):
+                assert not {'build', 'check', 'deb'} & set(groups.split()) or 'demo' in groups.split(), f'{name}: tools/install-packages{groups}'
+
+
 def recipes_name_the_packages_of_each_family():
     """The recipes need what tools/packages lists, and no version of a tool is in them; the programs that read them accept them, where they are there."""
     recipe = os.path.join(SOURCE, 'tools', 'package-recipe')
@@ -235,7 +243,7 @@ def command_compiles_with_musl():
 
 
 for test in (install_chooses_the_command_of_each_family, one_alternative_suffices, llvm_is_found_with_any_version, no_tool_has_a_version_in_its_name,
-             build_dependencies_are_installed, recipes_name_the_packages_of_each_family, check_distribution_refuses_what_it_does_not_know,
+             build_dependencies_are_installed, documented_groups_suffice, recipes_name_the_packages_of_each_family, check_distribution_refuses_what_it_does_not_know,
              adapters_compile_where_functions_are_macros, command_compiles_with_musl):
     test()
     print('ok', test.__name__)
