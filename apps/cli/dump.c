@@ -151,6 +151,10 @@ static void put_promise_json(const struct dump *dump, uint32_t i)
 		put_pair(model->runs[r].start_ns, model->runs[r].end_ns);
 	}
 	cli_put("]");
+	if (p->flags & WEFT_PROMISE_INFERRED) {
+		put_name("inferred");
+		cli_put("true");
+	}
 	put_name("row");
 	if (dump->layout->rows[i] == WEFT_NONE)
 		cli_put("null");
@@ -192,6 +196,8 @@ static void put_promise(const struct dump *dump, uint32_t i)
 		cli_put(" ");
 		put_id(dump, p->became);
 	}
+	if (p->flags & WEFT_PROMISE_INFERRED)
+		cli_put(" (inferred)");
 	if (p->failure != WEFT_NONE && !(p->flags & WEFT_PROMISE_NEVER_RESOLVED)) {
 		cli_put(" ");
 		cli_put_string(weft_model_text(model, p->failure));

@@ -158,6 +158,10 @@ static void put_json(
 		fputs(",\"lacks\":", stdout);
 		cli_put_string(info->missing_data);
 	}
+	if (info->unread.len) {
+		fputs(",\"unread\":", stdout);
+		cli_put_string(info->unread);
+	}
 	printf(",\"pid\":%" PRIu64 ",\"utc_ns\":", info->pid);
 	if (info->has_origin)
 		printf("%" PRId64, utc_ns(model));
@@ -255,6 +259,7 @@ static void put_text(
 	put_text_row("command", info->command);
 	put_text_row("runtimes", info->runtimes);
 	put_text_row("lacks", info->missing_data);
+	put_text_row("unread", info->unread);
 	if (info->found_packets)
 		printf("found      %" PRIu64 " packets in a memory image\n", info->found_packets);
 	if (info->has_origin)

@@ -10,6 +10,12 @@
 #include "base/hash.h"
 #include "cli.h"
 
+/* Returns whether the trace does not tell the wait, but its reader infers it. */
+static bool is_inferred(const struct weft_model *m, const struct weft_wait *wait)
+{
+	return m->promises[wait->from].flags & WEFT_PROMISE_INFERRED;
+}
+
 static void put_json(const struct weft_model *m, const struct weft_waits *waits)
 {
 	for (size_t i = 0; i < waits->count && cli_stdout_ok(); i++) {
@@ -22,7 +28,8 @@ static void put_json(const struct weft_model *m, const struct weft_waits *waits)
 		const uint32_t peer = weft_peer_of(m, wait->to);
 		if (peer != WEFT_NONE)
 			printf(",\"peer\":%" PRId64, m->promises[peer].id);
-		printf(",\"since_ns\":%" PRId64 ",\"cycle\":%s}\n", wait->since_ns, wait->in_cycle ? "true" : "false");
+		printf(",\"since_ns\":%" PRId64 ",\"cycle\":%s%s}\n", wait->since_ns, wait->in_cycle ? "true" : "false",
+		    is_inferred(m, wait) ? ",\"inferred\":true" : "");
 	}
 }
 
@@ -72,6 +79,8 @@ static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 			fputs("  since ", stdout);
 			cli_put_seconds(waits->waits[node->wait].since_ns);
 		}
+		if (node->wait != WEFT_NONE && is_inferred(m, &waits->waits[node->wait]))
+			fputs("  (inferred)", stdout);
 		if (node->wait != WEFT_NONE && waits->waits[node->wait].in_cycle)
 			fputs("  in a cycle", stdout);
 		puts(node->is_repeated ? "  (see above)" : "");

@@ -143,7 +143,8 @@ enum weft_op {
 	X(SPIN, 8, "spin")         /* a's code was called value times since its OS thread last slept */                          \
 	X(MESSAGE, 9, "message")   /* a sent message value of sender text, or handles it if value is negative */                 \
 	X(DIED, 11, "died")        /* the unhandled signal text, number value, ended the program while a ran */                  \
-	X(DATAGRAM, 12, "datagram") /* a sent a datagram to address text, or handles it if value < 0; value: digest */
+	X(DATAGRAM, 12, "datagram") /* a sent a datagram to address text, or handles it if value < 0; value: digest */           \
+	X(INFERRED, 13, "inferred") /* how a starts, ends or waits is inferred from other events; text: why */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {

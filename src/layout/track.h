@@ -7,7 +7,7 @@
 /* The traits and flags that any promise has.  A search for a trait that no promise has is skipped. */
 struct weft__census {
 	uint32_t traits; /* enum weft_trait, over all kinds */
-	uint8_t flags;   /* enum weft_promise_flag */
+	uint16_t flags;  /* enum weft_promise_flag */
 };
 
 /* Returns whether a promise is an actor: its kind acts during its whole life, or its code is called repeatedly, such as a

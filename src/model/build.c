@@ -213,7 +213,7 @@ static int apply_create(struct weft__build *b, const struct weft_event *ev, int6
 	b->has_woken |= b->is_woken[ev->kind];
 	promise->site = get_known_site(b, ev);
 	promise->stream = ev->stream;
-	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
+	promise->flags &= (uint16_t)~WEFT_PROMISE_START_UNKNOWN;
 	return WEFT_OK;
 }
 
@@ -257,7 +257,7 @@ static int apply_pending(struct weft__build *b, const struct weft_event *ev, int
 	b->has_woken |= b->is_woken[ev->kind];
 	promise->site = get_known_site(b, ev);
 	promise->stream = ev->stream;
-	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
+	promise->flags &= (uint16_t)~WEFT_PROMISE_START_UNKNOWN;
 	note_side(promise, ev->text);
 	if (ev->text.len) {
 		uint32_t text;
@@ -475,6 +475,12 @@ static int apply_detail(struct weft__build *b, const struct weft_event *ev, int6
 		if (spin)
 			*spin = (struct weft_spin){time_ns, (uint64_t)ev->value, p};
 		return status < 0 ? status : spin ? WEFT_OK : WEFT_ENOMEM;
+	}
+	if (ev->kind == WEFT_DETAIL_INFERRED) {
+		int status = get_promise(b, ev, ev->a, &p);
+		if (status >= 0 && p != WEFT_SYSTEM)
+			b->promises.items[p].flags |= WEFT_PROMISE_INFERRED;
+		return status;
 	}
 	if (ev->kind == WEFT_DETAIL_MESSAGE)
 		return apply_message(b, ev, time_ns);

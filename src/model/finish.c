@@ -221,7 +221,7 @@ static bool simplify_binds(struct weft__build *b)
 	bool may_circle = false;
 	for (uint32_t p = 1; p < count; p++)
 		if (waits_for_input(b, first, p)) {
-			promises[p].flags &= (uint8_t)~WEFT_PROMISE_CREATION_DRAWN;
+			promises[p].flags &= (uint16_t)~WEFT_PROMISE_CREATION_DRAWN;
 			promises[p].parent = b->links.items[first[p].link].to;
 			may_circle |= promises[p].parent > p;
 		}

@@ -512,6 +512,7 @@ static bool apply_detail(struct weft_live_state *s, const struct weft_event *e)
 	case WEFT_DETAIL_CONNECTION: return apply_connection(s, e);
 	case WEFT_DETAIL_STACK:
 	case WEFT_DETAIL_BOUND: return set_fact(s, e);
+	case WEFT_DETAIL_INFERRED:
 	case WEFT_DETAIL_EXPECTED:
 	case WEFT_DETAIL_MESSAGE: return add_fact(s, e);
 	case WEFT_DETAIL_SNAPSHOT: return add_snapshot(s, e);

@@ -33,7 +33,8 @@ enum weft_promise_flag {
 	WEFT_PROMISE_EXPECTED = 16,      /* it failed, but that is normal: see weft_promise_went_wrong() */
 	WEFT_PROMISE_ORPHAN = 32,        /* its creator is not in the trace; it is known from a complete state dump */
 	WEFT_PROMISE_CONNECTED = 64,     /* a connection with a label "to ...": its creator did not accept it */
-	WEFT_PROMISE_SENT = 128          /* it sent a message, for example a call to another process */
+	WEFT_PROMISE_SENT = 128,         /* it sent a message, for example a call to another process */
+	WEFT_PROMISE_INFERRED = 256      /* what it waits for, or its start or end, is inferred: no sure finding depends on it */
 };
 
 struct weft_promise {
@@ -59,8 +60,8 @@ struct weft_promise {
 	};
 	uint16_t kind;   /* enum weft_kind or enum weft_model_kind */
 	uint16_t stream; /* stream of the thread that created it */
+	uint16_t flags;  /* enum weft_promise_flag */
 	uint8_t end;     /* enum weft_end */
-	uint8_t flags;   /* enum weft_promise_flag */
 };
 
 /* Returns true if the promise failed in a way that may be a fault, or should have resolved and did not.  Returns false if it was

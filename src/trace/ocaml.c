@@ -1,5 +1,5 @@
-/* ocaml.c: reads the runtime events of OCaml 5.  Garbage collections become pauses, events of Eio become promises (ocaml_eio.c),
- * and events of other libraries become notes and counters.
+/* ocaml.c: reads the runtime events of OCaml 5.  Garbage collections become pauses, events of Eio and Lwt become promises
+ * (ocaml_eio.c, ocaml_lwt.c), and events of other libraries become notes and counters.
  *
  * The rings of all domains have one clock.  They are merged by time; at equal times the lower ring comes first.
  * SPDX-License-Identifier: ISC */
@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "base/utf8.h"
 #include "trace/ocaml_eio.h"
+#include "trace/ocaml_lwt.h"
 #include "trace/ocaml_note.h"
 
 enum { BATCH = 512, PHASES_OPEN = 32, MAX_LOOKAHEAD = 64, STREAM_NAME = 24 };
@@ -25,6 +27,8 @@ struct ring {
 struct ocaml {
 	struct weft__ocaml_file file;
 	struct weft__eio eio;
+	struct weft__lwt lwt;
+	int64_t first_ns;   /* time of the first event */
 	struct ring *rings; /* by stream */
 	uint16_t *heap;     /* streams with a next event, the earliest first */
 	size_t heap_count;
@@ -32,6 +36,8 @@ struct ocaml {
 	char (*names)[STREAM_NAME];
 	WEFT_VEC(struct weft_gap) gaps;
 	uint8_t what_of[WEFT__OCAML_NAMES]; /* enum weft__eio_what of a user event, plus one; 0: not determined yet */
+	uint8_t lwt_of[WEFT__OCAML_NAMES];  /* enum weft__lwt_what in the same way */
+	char *unread;                       /* text of weft_trace_info.unread */
 	struct weft_event batch[BATCH + WEFT__EIO_MAX_EVENTS];
 };
 
@@ -73,6 +79,7 @@ static void rewind_events(struct weft_trace *trace)
 {
 	struct ocaml *o = trace->state;
 	weft__eio_rewind(&o->eio);
+	weft__lwt_rewind(&o->lwt);
 	o->heap_count = 0;
 	for (size_t i = 0; i < o->file.ring_count; i++) {
 		struct ring *r = &o->rings[i];
@@ -82,6 +89,8 @@ static void rewind_events(struct weft_trace *trace)
 	}
 	for (size_t i = o->heap_count / 2; i-- > 0;)
 		sift_down(o, i);
+	const uint64_t first_ns = o->heap_count ? o->rings[o->heap[0]].ev.time_ns : 0;
+	o->first_ns = first_ns > INT64_MAX ? INT64_MAX : (int64_t)first_ns;
 }
 
 static enum weft__eio_what get_event_type(struct ocaml *o, uint16_t id)
@@ -89,6 +98,24 @@ static enum weft__eio_what get_event_type(struct ocaml *o, uint16_t id)
 	if (!o->what_of[id])
 		o->what_of[id] = (uint8_t)(weft__eio_what(weft__ocaml_name(&o->file, id)) + 1);
 	return (enum weft__eio_what)(o->what_of[id] - 1);
+}
+
+static enum weft__lwt_what get_lwt_type(void *ctx, uint16_t id)
+{
+	struct ocaml *o = ctx;
+	if (!o->lwt_of[id])
+		o->lwt_of[id] = (uint8_t)(weft__lwt_what(weft__ocaml_name(&o->file, id)) + 1);
+	return (enum weft__lwt_what)(o->lwt_of[id] - 1);
+}
+
+/* Returns whether something other than Lwt's code runs from this event on. */
+static bool breaks_lwt(void *ctx, const struct weft__ocaml_event *ev)
+{
+	if (ev->what == WEFT__OCAML_LIFECYCLE)
+		return ev->id == WEFT__OCAML_RING_STOP || ev->id == WEFT__OCAML_DOMAIN_TERMINATE;
+	const enum weft__eio_what what = ev->is_user ? get_event_type(ctx, ev->id) : WEFT__EIO_NONE;
+	return what == WEFT__EIO_FIBER || what == WEFT__EIO_EXIT_FIBER || what == WEFT__EIO_SUSPEND_FIBER ||
+	       what == WEFT__EIO_SUSPEND_DOMAIN;
 }
 
 static bool peek_event(void *ctx, unsigned nth, struct weft__eio_event *out)
@@ -173,7 +200,30 @@ static void convert_lifecycle(struct ocaml *o, const struct weft__ocaml_event *e
 		weft__eio_domain_ends(&o->eio);
 }
 
-/* Converts an event of a library other than Eio. */
+/* Returns whether bytes are a text that can be shown as it is. */
+static bool is_text(const unsigned char *bytes, size_t size)
+{
+	for (size_t i = 0, length; i < size; i += length) {
+		length = weft_utf8_char_bytes(bytes + i, size - i);
+		if (length == 0 || weft_utf8_control_code(bytes + i, length))
+			return false;
+	}
+	return size > 0;
+}
+
+/* Returns the content of a custom event behind its name. */
+static struct weft_str format_custom(struct ocaml *o, struct weft_str name, const struct weft__ocaml_event *ev)
+{
+	char prefix[WEFT__OCAML_NAME + 3];
+	if (ev->size == 0)
+		return name;
+	if (!is_text(ev->bytes, ev->size))
+		return weft__eio_join_hex(&o->eio, name, ev->bytes, ev->size);
+	snprintf(prefix, sizeof prefix, "%.*s: ", (int)name.len, name.ptr);
+	return weft__eio_join_text(&o->eio, prefix, (struct weft_str){(const char *)ev->bytes, (uint32_t)ev->size});
+}
+
+/* Converts an event of a library other than Eio and Lwt. */
 static void convert_other(struct ocaml *o, const struct weft__ocaml_event *ev)
 {
 	const struct weft_str name = weft__ocaml_name(&o->file, ev->id);
@@ -185,6 +235,7 @@ static void convert_other(struct ocaml *o, const struct weft__ocaml_event *ev)
 	out->value = counts ? ev->value : 0;
 	out->text = ev->what == WEFT__OCAML_SPAN_BEGIN ? weft__eio_join_text(&o->eio, "begins ", name)
 		    : ev->what == WEFT__OCAML_SPAN_END ? weft__eio_join_text(&o->eio, "ends ", name)
+		    : ev->what == WEFT__OCAML_CUSTOM   ? format_custom(o, name, ev)
 						       : name;
 }
 
@@ -205,6 +256,9 @@ static void convert_event(struct weft_trace *trace, uint16_t stream, size_t *cou
 	o->eio.now_ns = time_ns;
 	o->eio.stream = stream;
 	struct weft__eio_event e;
+	struct weft__lwt_event l;
+	if (o->lwt.is_there && breaks_lwt(o, ev))
+		weft__lwt_interrupt(&o->lwt, &o->eio);
 	switch ((enum weft__ocaml_what)ev->what) {
 	case WEFT__OCAML_BEGIN:
 	case WEFT__OCAML_END: convert_phase(o, r); break;
@@ -218,8 +272,11 @@ static void convert_event(struct weft_trace *trace, uint16_t stream, size_t *cou
 	case WEFT__OCAML_CUSTOM:
 	case WEFT__OCAML_UNKNOWN: {
 		const enum weft__eio_what what = ev->is_user ? get_event_type(o, ev->id) : WEFT__EIO_NONE;
+		const enum weft__lwt_what lwt = ev->is_user ? get_lwt_type(o, ev->id) : WEFT__LWT_NONE;
 		if (what != WEFT__EIO_NONE && weft__eio_decode(&e, what, ev))
 			weft__eio_convert(&o->eio, &e);
+		else if (lwt != WEFT__LWT_NONE && weft__lwt_decode(&l, lwt, ev))
+			weft__lwt_convert(&o->lwt, &o->eio, &l, o->first_ns);
 		else if (ev->is_user)
 			convert_other(o, ev);
 		break;
@@ -245,7 +302,7 @@ static int read_events(struct weft_trace *trace, const struct weft_event **event
 	for (bool more = o->heap_count == 0 && o->gaps.count == 0; more && n < BATCH; n += o->eio.count) {
 		o->eio.out = o->batch + n;
 		o->eio.count = 0;
-		more = weft__eio_put_pending_wait(&o->eio);
+		more = weft__eio_put_pending_wait(&o->eio) || weft__lwt_put_pending_wait(&o->lwt, &o->eio);
 	}
 	if (o->eio.status < 0)
 		return o->eio.status;
@@ -263,6 +320,8 @@ static void close_trace(struct weft_trace *trace)
 	struct ocaml *o = trace->state;
 	weft__ocaml_close(&o->file);
 	weft__eio_finish(&o->eio);
+	weft__lwt_finish(&o->lwt);
+	free(o->unread);
 	weft_vec_free(&o->gaps);
 	free(o->rings);
 	free(o->heap);
@@ -324,7 +383,52 @@ static int open_rings(struct weft_trace *trace, struct ocaml *o, bool *is_eio)
 	for (size_t i = 0; i < count; i++)
 		if (!describe_ring(trace, o, i))
 			return WEFT_ENOMEM;
-	return weft__eio_init(&o->eio, count, find_max_number(o, is_eio));
+	const struct weft__lwt_reader reader = {get_lwt_type, breaks_lwt, o};
+	status = weft__eio_init(&o->eio, count, find_max_number(o, is_eio));
+	return status < 0 ? status : weft__lwt_init(&o->lwt, &o->file, &reader);
+}
+
+/* Counts, by name, the custom events that neither this reader nor a person can read; WEFT_ENOMEM. */
+static int count_unread(struct weft_trace *trace, struct ocaml *o)
+{
+	enum { MOST_NAMES = 16, NUMBER = 24 };
+	uint32_t *counts = calloc(WEFT__OCAML_NAMES, sizeof *counts);
+	if (!counts)
+		return WEFT_ENOMEM;
+	struct weft__ocaml_event ev;
+	struct weft__eio_event e;
+	struct weft__lwt_event l;
+	size_t names = 0, bytes = 0;
+	for (size_t i = 0; i < o->file.ring_count; i++)
+		for (uint64_t at = o->file.rings[i].head; weft__ocaml_read(&o->file, &o->file.rings[i], &at, &ev);) {
+			if (ev.what != WEFT__OCAML_CUSTOM || ev.size == 0 || counts[ev.id] == UINT32_MAX)
+				continue;
+			const enum weft__eio_what what = get_event_type(o, ev.id);
+			const enum weft__lwt_what lwt = get_lwt_type(o, ev.id);
+			const struct weft_str name = weft__ocaml_name(&o->file, ev.id);
+			if (name.len == 0 || is_text(ev.bytes, ev.size) ||
+			    (what != WEFT__EIO_NONE && weft__eio_decode(&e, what, &ev)) ||
+			    (lwt != WEFT__LWT_NONE && weft__lwt_decode(&l, lwt, &ev)))
+				continue;
+			if (counts[ev.id]++ == 0 && names++ < MOST_NAMES)
+				bytes += name.len + NUMBER;
+		}
+	o->unread = bytes ? malloc(bytes + NUMBER) : NULL;
+	size_t length = 0, shown = 0;
+	for (unsigned id = 0; o->unread && id < WEFT__OCAML_NAMES && shown < MOST_NAMES; id++) {
+		const struct weft_str name = weft__ocaml_name(&o->file, (uint16_t)id);
+		if (counts[id] && length + name.len + NUMBER < bytes + NUMBER) {
+			length += (size_t)snprintf(o->unread + length, bytes + NUMBER - length, "%s%.*s %u", shown ? ", " : "",
+			    (int)name.len, name.ptr, counts[id]);
+			shown++;
+		}
+	}
+	if (o->unread && names > shown)
+		length += (size_t)snprintf(o->unread + length, bytes + NUMBER - length, ", ...");
+	free(counts);
+	if (o->unread)
+		trace->info.unread = (struct weft_str){o->unread, (uint32_t)length};
+	return bytes && !o->unread ? WEFT_ENOMEM : WEFT_OK;
 }
 
 static struct weft_str note_text(const unsigned char *note, unsigned at, unsigned end)
@@ -353,11 +457,30 @@ static void read_note(struct weft_trace *trace, const struct weft_blob *blob)
 	info->has_died = info->until_ns != 0;
 }
 
+#define EIO_LACKS "which fiber ends a wait for a stream, condition or pool (Eio does not record it)"
+#define LWT_LACKS "waits of >>= and let*, and which of several waits at one line ends (Lwt does not record it)"
+
+static void describe_runtimes(struct weft_trace *trace, bool is_eio, bool is_lwt)
+{
+	struct ocaml *o = trace->state;
+	trace->info.runtimes = make_str(is_eio && is_lwt ? "OCaml 5, Eio, Lwt"
+					: is_eio         ? "OCaml 5, Eio"
+					: is_lwt         ? "OCaml 5, Lwt"
+							 : "OCaml 5");
+	if (is_eio || is_lwt)
+		trace->info.missing_data = make_str(is_eio && is_lwt ? EIO_LACKS "; " LWT_LACKS : is_eio ? EIO_LACKS : LWT_LACKS);
+	/* Lwt records each end of what it began; Eio does not for a promise that is not needed any more. */
+	for (size_t i = 0; i < o->file.ring_count; i++)
+		o->streams[i].records_all_ends = is_lwt && !is_eio;
+}
+
 static int open_trace(struct weft_trace *trace, struct weft_error *err)
 {
 	struct ocaml *o = trace->state = calloc(1, sizeof *o);
 	bool is_eio = false;
 	int status = o ? open_rings(trace, o, &is_eio) : WEFT_ENOMEM;
+	if (status >= 0)
+		status = count_unread(trace, o);
 	if (status < 0) {
 		if (o)
 			close_trace(trace);
@@ -368,10 +491,9 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	trace->info.pid = o->file.pid;
 	trace->info.unfinished = !o->file.is_stopped;
 	read_note(trace, o->file.blob);
-	trace->info.runtimes = make_str(is_eio ? "OCaml 5, Eio" : "OCaml 5");
-	if (is_eio)
-		trace->info.missing_data =
-		    make_str("which fiber ends a wait for a stream, condition or pool (Eio does not record it)");
+	describe_runtimes(trace, is_eio, o->lwt.is_there);
+	trace->info.sites = o->lwt.sites.items;
+	trace->info.site_count = o->lwt.sites.count;
 	trace->info.streams = o->streams;
 	trace->info.stream_count = o->file.ring_count;
 	trace->info.gaps = o->gaps.items;

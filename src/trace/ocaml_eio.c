@@ -42,6 +42,7 @@ struct weft__eio_acquire {
 
 struct weft__eio_ring {
 	int64_t domain;     /* promise of the thread; 0: not created yet */
+	int64_t guest;      /* weft__eio_set_guest() */
 	int64_t got;        /* promise that the running fiber has already read */
 	struct weft_str in; /* operation in which the last fiber was suspended */
 	uint32_t fiber;     /* the acting fiber, or 0 */
@@ -208,6 +209,25 @@ struct weft_str weft__eio_join_text(struct weft__eio *eio, const char *prefix, s
 	return (struct weft_str){joined, (uint32_t)bytes};
 }
 
+struct weft_str weft__eio_join_hex(struct weft__eio *eio, struct weft_str name, const unsigned char *bytes, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+	const size_t shown = size < MAX_TEXT_BYTES ? size : MAX_TEXT_BYTES, length = name.len + 2 + 2 * shown;
+	bool is_there = true;
+	char *joined = allocate_text(eio, length, &is_there);
+	if (!joined)
+		return name;
+	if (!is_there) {
+		memcpy(joined, name.ptr, name.len);
+		memcpy(joined + name.len, ": ", 2);
+		for (size_t i = 0; i < shown; i++) {
+			joined[name.len + 2 + 2 * i] = digits[bytes[i] >> 4];
+			joined[name.len + 3 + 2 * i] = digits[bytes[i] & 15];
+		}
+	}
+	return (struct weft_str){joined, (uint32_t)length};
+}
+
 /* Formats "fiber 5". snprintf() would take a tenth of the time of opening a trace; `what` must be short. */
 static struct weft_str format_numbered(struct weft__eio *eio, const char *what, int64_t number)
 {
@@ -299,7 +319,19 @@ int64_t weft__eio_domain(struct weft__eio *eio)
 int64_t weft__eio_actor(struct weft__eio *eio)
 {
 	const struct weft__eio_ring *ring = get_ring(eio);
+	if (ring->guest)
+		return ring->guest;
 	return ring->fiber ? get_entity(eio, ring->fiber)->id : weft__eio_domain(eio);
+}
+
+void weft__eio_set_guest(struct weft__eio *eio, int64_t id)
+{
+	get_ring(eio)->guest = id;
+}
+
+bool weft__eio_is_in_fiber(struct weft__eio *eio)
+{
+	return get_ring(eio)->fiber != 0;
 }
 
 /* Ends an entity once: for fork_promise, both `put` and `exit_fiber` end it. */

@@ -125,11 +125,20 @@ void weft__eio_domain_ends(struct weft__eio *eio);
 /* Returns the promise of the thread of the stream's domain; creates it if it is unknown. */
 int64_t weft__eio_domain(struct weft__eio *eio);
 
-/* Returns the acting promise of the stream: a fiber, or the thread of its domain. */
+/* Returns the acting promise of the stream: its guest, a fiber, or the thread of its domain. */
 int64_t weft__eio_actor(struct weft__eio *eio);
+
+/* Sets the promise of another library (Lwt) that acts in the stream instead of its fiber; 0: none. */
+void weft__eio_set_guest(struct weft__eio *eio, int64_t id);
+
+/* Returns whether a fiber runs in the stream. */
+bool weft__eio_is_in_fiber(struct weft__eio *eio);
 
 /* Appends one event. */
 struct weft_event *weft__eio_put_event(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b);
+
+/* Joins a name and the digits of bytes: "own.state: 0a0b"; the result is valid until the trace is closed. */
+struct weft_str weft__eio_join_hex(struct weft__eio *eio, struct weft_str name, const unsigned char *bytes, size_t size);
 
 /* Joins two texts; the result is valid until the trace is closed. */
 struct weft_str weft__eio_join_text(struct weft__eio *eio, const char *prefix, struct weft_str text);

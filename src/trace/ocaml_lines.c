@@ -8,6 +8,7 @@
 #include "base/cursor.h"
 #include "base/utf8.h"
 #include "trace/ocaml_eio.h"
+#include "trace/ocaml_lwt.h"
 
 /* The longest line is an allocation of 20 numbers, or a text of 1,024 bytes with four characters each. */
 enum { LINE = 8192 };
@@ -46,9 +47,45 @@ static void append_quoted(struct line *line, struct weft_str text)
 	append_format(line, "\"");
 }
 
-static void append_custom(struct line *line, enum weft__eio_what what, const struct weft__ocaml_event *ev)
+/* Appends a text as OCaml's %S prints it. */
+static void append_ocaml_string(struct line *line, struct weft_str text)
+{
+	append_format(line, "\"");
+	for (size_t i = 0; i < text.len; i++) {
+		static const char escapes[] = "\"\"\\\\\nn\tt\rr\bb";
+		const unsigned char c = (unsigned char)text.ptr[i];
+		const char *escape = escapes;
+		while (*escape && (unsigned char)*escape != c)
+			escape += 2;
+		if (*escape)
+			append_format(line, "\\%c", escape[1]);
+		else
+			append_format(line, c < ' ' || c >= 127 ? "\\%03u" : "%c", c);
+	}
+	append_format(line, "\"");
+}
+
+static void append_lwt_wait(struct line *line, const struct weft__lwt_event *e)
+{
+	char file[256 * 3 + 1];
+	weft_utf8_copy(file, sizeof file, e->file);
+	weft_utf8_sanitize(file);
+	append_format(line, " %s %s:%" PRIu32 " context=", e->is_end ? "end" : "begin", file, e->line);
+	if (e->has_context)
+		append_ocaml_string(line, e->context);
+	else
+		append_format(line, "-");
+}
+
+static void append_custom(
+    struct line *line, enum weft__eio_what what, enum weft__lwt_what lwt, const struct weft__ocaml_event *ev)
 {
 	struct weft__eio_event e;
+	struct weft__lwt_event wait;
+	if (lwt == WEFT__LWT_TRACE && weft__lwt_decode(&wait, lwt, ev)) {
+		append_lwt_wait(line, &wait);
+		return;
+	}
 	if (!weft__eio_decode(&e, what, ev)) {
 		append_format(line, ev->size ? " " : " -");
 		for (size_t i = 0; i < ev->size; i++)
@@ -100,7 +137,7 @@ static void append_event(
 	else if (ev->what == WEFT__OCAML_SPAN_BEGIN || ev->what == WEFT__OCAML_SPAN_END)
 		append_format(line, ev->what == WEFT__OCAML_SPAN_BEGIN ? " begin" : " end");
 	else if (ev->what == WEFT__OCAML_CUSTOM)
-		append_custom(line, weft__eio_what(user), ev);
+		append_custom(line, weft__eio_what(user), weft__lwt_what(user), ev);
 	else if (ev->what == WEFT__OCAML_ALLOC)
 		for (size_t i = 0; i + 8 <= ev->size; i += 8) {
 			const uint64_t value = weft_load_u64(ev->bytes + i);

@@ -111,6 +111,8 @@ struct weft_trace_info {
 	struct weft_str runtimes;
 	/* things that the program did and that the format never records; empty: none */
 	struct weft_str missing_data;
+	/* "own.state 3, own.map 1": events of the program whose bytes are no text, by name; empty: none */
+	struct weft_str unread;
 	uint64_t pid;
 	int64_t clock_origin_ns; /* add to an event's time to get UTC ns since 1970; 0 if has_origin is false */
 	bool has_origin;

@@ -10,7 +10,7 @@ from shapes import shape, until
 # ---- Runtime events: src/trace/ocaml_ring.h ----
 
 NAMES = ['eio.' + name for name in '''create_fiber create_cc create_obj error name log enter_span suspend_fiber exit_cc exit_span fiber exit_fiber
-try_get get put domain_spawn suspend_domain'''.split()] + ['own.int', 'own.text']
+try_get get put domain_spawn suspend_domain'''.split()] + ['own.int', 'own.text', 'lwt-trace', 'lwt-sch-call', 'lwt-sch-lap']
 ID = {name.removeprefix('eio.'): i for i, name in enumerate(NAMES)}
 SWITCH, ROOT, PROMISE, SEMAPHORE, STREAM, MUTEX = 3, 6, 15, 16, 18, 19
 LIFE, BEGIN, END, COUNTER = 1, 2, 3, 4
@@ -184,6 +184,96 @@ def ocaml_lengths_that_lie(size):
 def ocaml_payloads_that_are_none(size):
     rng = random.Random(5)
     return ring(size, lambda i: event(i, 1, rng.choice((1, 4, 4, 4, 9)), i % len(NAMES), *(rng.getrandbits(64) for _ in range(rng.randrange(4)))))
+
+
+# ---- Lwt: src/trace/ocaml_lwt.h ----
+
+def wait(time, kind, line, context=b'', name=b'a.ml'):
+    return custom(time, 'lwt-trace', kind + bytes([len(context)]) + context + struct.pack('>HB', line & 65535, len(name)) + name)
+
+
+def lap(time):
+    return unit(time, 'lwt-sch-lap')
+
+
+def call(time, kind):
+    return event(time, 1, kind, ID['lwt-sch-call'])
+
+
+@shape
+def lwt_waits_at_one_line(size):
+    """All are open at once, then all end."""
+    return ring(size, lambda i: wait(i, b'B' if 48 * i < size // 2 else b'E', 1))
+
+
+@shape
+def lwt_one_chain(size):
+    """Each wait waits for the one before, and all are pending."""
+    return ring(size, lambda i: wait(i, b'B', i))
+
+
+@shape
+def lwt_chain_that_unwinds(size):
+    count = max(2, min(65000, (size - 3000) // 96))
+    return ring(size, lambda i: wait(i, b'B', i) if i < count else lap(i) if i == count else wait(i, b'E', i - count - 1))
+
+
+@shape
+def lwt_chains_beside_each_other(size):
+    """Two lines in turn: an end looks among the open waits of its line for the one whose waiter ends next."""
+    half = size // 80
+    return ring(size, lambda i: wait(i, b'B', i % 2) + (lap(i) if i % 2 else b'') if i < half else wait(i, b'E', i % 2))
+
+
+@shape
+def lwt_loop_without_end(size):
+    """Each wait continues as the next one."""
+    return ring(size, lambda i: wait(i, b'B', 1) if i == 0 else lap(i) + wait(i, b'E', 1) + wait(i, b'B', 1))
+
+
+@shape
+def lwt_one_waits_for_all(size):
+    count = size // 100
+    return ring(size, lambda i: wait(i, b'B', 1) if i < count else wait(i, b'B', 2) if i == count else wait(i, b'E', 1))
+
+
+@shape
+def lwt_calls_in_calls(size):
+    return ring(size, lambda i: wait(i, b'B', i % 7) + call(i, 2 + i % 5 // 4) + lap(i) + wait(i, b'E', i % 7))
+
+
+@shape
+def lwt_contexts_of_one_use(size):
+    return ring(size, lambda i: wait(i, b'B', i, b'%0250d' % i) + lap(i) + wait(i, b'E', i, b'%0250d' % i))
+
+
+@shape
+def lwt_files_of_one_use(size):
+    return ring(size, lambda i: wait(i, b'BE'[i % 2:i % 2 + 1], i, b'', b'%0250d' % (i // 2)))
+
+
+@shape
+def lwt_lengths_that_lie(size):
+    rng = random.Random(13)
+    return ring(size, lambda i: custom(i, 'lwt-trace', rng.choice((b'B', b'E', b'X')) + rng.randbytes(rng.randrange(40))))
+
+
+@shape
+def lwt_ends_without_a_start(size):
+    return ring(size, lambda i: wait(i, b'E', i))
+
+
+@shape
+def lwt_rings_of_few_waits(size):
+    """The maximum number of domains, each with other waits that stay open."""
+    count = min(4096, max(2, size // 400))
+    return file([until(max(size // count - 250, 60), lambda i, d=d: wait(i, b'B', d * 7 + i)) for d in range(count)])
+
+
+@shape
+def lwt_runs_with_fibers(size):
+    """A fiber of Eio and code of Lwt take turns in one ring."""
+    return ring(size, lambda i: wait(10 * i, b'B', i % 5) + number(10 * i, 'fiber', i % 3 + 1) + wait(10 * i, b'E', i % 5) + lap(10 * i))
 
 
 # ---- Fuchsia's format, as eio-trace writes it: src/trace/fxt.c ----

@@ -167,6 +167,8 @@ bool weft__unread_report(struct weft__finder *f, struct weft_finding *finding, c
 const char *weft__format_promise(struct weft__finder *f, uint32_t promise);
 /* task 14: without its label */
 const char *weft__format_promise_id(struct weft__finder *f, uint32_t promise);
+/* wait 14 (server.ml:6): with its site if it has no label, and the trace has no number of it either. */
+const char *weft__format_promise_at(struct weft__finder *f, uint32_t promise);
 /* arp.c:12 in await_response; "" if the site is unknown. */
 const char *weft__format_site(struct weft__finder *f, uint32_t promise);
 /* " (arp.c:12 in await_response)"; "" if the site is unknown.  weft__format_title() shortens it at the end of a title. */

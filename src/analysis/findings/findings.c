@@ -282,11 +282,35 @@ static void drop_and_sort(struct weft__finder *f)
 	weft_sort(f->findings.items, f->findings.count, sizeof *f->findings.items, compare_findings);
 }
 
+static bool is_inferred(const struct weft__finder *f, uint32_t promise)
+{
+	return promise != WEFT_NONE && promise < f->model->promise_count &&
+	       f->model->promises[promise].flags & WEFT_PROMISE_INFERRED;
+}
+
+/* Marks findings as uncertain that depend on what the reader of the trace only infers.  The evidence must be assigned. */
+static void doubt_inferences(struct weft__finder *f)
+{
+	for (size_t i = 0; i < f->findings.count; i++) {
+		struct weft_finding *finding = &f->findings.items[i];
+		bool doubts = is_inferred(f, finding->promise) || is_inferred(f, finding->root);
+		for (size_t e = 0; e < finding->evidence_count && !doubts; e++)
+			doubts = is_inferred(f, finding->evidence[e].promise);
+		if (doubts && finding->sure) {
+			finding->sure = false;
+			finding->doubt =
+			    "the trace does not record these waits on each other: weft infers them from the order of events";
+		}
+	}
+}
+
 int weft__findings_finish(struct weft__finder *f, struct weft_findings **out, struct weft_error *err)
 {
 	struct weft_findings *findings = calloc(1, sizeof *findings);
 	struct weft_findings_private *priv = calloc(1, sizeof *priv);
 	if (!f->no_memory && !f->cancel.was_cancelled) {
+		assign_evidence(f);
+		doubt_inferences(f);
 		drop_and_sort(f);
 		weft__findings_merge(f);
 		assign_evidence(f);

@@ -70,6 +70,14 @@ const char *weft__format_site_suffix(struct weft__finder *f, uint32_t promise)
 	return *weft_name_site(f->model, promise, location) ? weft__finding_text(f, " (%s)%s", location, where) : where;
 }
 
+const char *weft__format_promise_at(struct weft__finder *f, uint32_t promise)
+{
+	const char *name = weft__format_promise(f, promise);
+	const bool is_nameless =
+	    f->model->promises[promise].flags & WEFT_PROMISE_INFERRED && weft_first_label(f->model, promise) == WEFT_NONE;
+	return is_nameless ? weft__finding_text(f, "%s%s", name, weft__format_site_suffix(f, promise)) : name;
+}
+
 const char *weft__format_type(struct weft__finder *f, uint32_t promise)
 {
 	char name[WEFT_NAME_BYTES];
@@ -211,7 +219,7 @@ void weft__evidence_add_creation(struct weft__finder *f, uint32_t promise)
 	if (p->flags & WEFT_PROMISE_START_UNKNOWN || p->created_by == WEFT_NONE)
 		return;
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, p->start_ns, p->created_by, "%s creates %s%s",
-	    weft__format_promise(f, p->created_by), weft__format_promise(f, promise), weft__format_site_suffix(f, promise));
+	    weft__format_promise_at(f, p->created_by), weft__format_promise(f, promise), weft__format_site_suffix(f, promise));
 }
 
 void weft__evidence_add_peers(struct weft__finder *f, uint32_t promise)

@@ -562,6 +562,27 @@ static bool is_alarm_alone(const struct weft__finder *f, const struct weft__stal
 		   s->end_ns - s->start_ns >= ALARM_TOLD_STALLS * f->options.stall_ns);
 }
 
+/* Adds where code that runs once, behind a wait, waits next: this is how far it got during the stall. */
+static void add_next_waits(struct weft__finder *f, const struct weft__stall *s)
+{
+	enum { MOST = 4 };
+	const struct weft_model *m = f->model;
+	const char *places = "";
+	if (!(m->promises[s->promise].flags & WEFT_PROMISE_INFERRED))
+		return;
+	uint32_t first = WEFT_NONE;
+	for (uint32_t p = s->promise + 1, count = 0; p < m->promise_count && count < MOST; p++) {
+		const char *site = m->promises[p].created_by == s->promise ? weft__format_site(f, p) : "";
+		if (!*site || m->promises[p].start_ns < s->start_ns)
+			continue;
+		first = first == WEFT_NONE ? p : first;
+		places = weft__finding_text(f, "%s%s%s", places, count++ ? ", called at " : "", site);
+	}
+	if (first != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[first].start_ns, first,
+		    "the code behind that line gets to a wait at %s", places);
+}
+
 static void report_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind, bool has_work,
     const struct context *context)
 {
@@ -617,6 +638,8 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[s->request].start_ns, s->request,
 		    "%s makes %s%s, and sleeps until the answer: no other callback runs", name,
 		    weft__format_promise(f, s->request), weft__format_site_suffix(f, s->request));
+	if (!nobody)
+		add_next_waits(f, s);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "%s %s, %s later", s->is_open ? "the trace" : name,
 	    pause || s->is_open ? "ends" : "stops", length);
 	report_counts(f, s, breakdown);
@@ -628,7 +651,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	list_victims(f, s);
 	for (uint32_t i = 0; i < late_count && i < MAX_LATE; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late[i].time_ns, late[i].promise,
-		    "%s %s right after the stall: up to %s late", weft__format_promise(f, late[i].promise),
+		    "%s %s right after the stall: up to %s late", weft__format_promise_at(f, late[i].promise),
 		    late[i].ended ? "ends" : "is called back", length);
 	if (late_count > MAX_LATE)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, late_count - MAX_LATE, "");

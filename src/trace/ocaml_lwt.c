@@ -1,0 +1,638 @@
+/* ocaml_lwt.c: plans and converts events of Lwt.
+ *
+ * Starts without another event of Lwt between them are a group: the innermost wait comes first, because a function returns its
+ * pending promise to the code that waits for it next.  So a start waits for the newest wait of its group that has no waiter yet,
+ * and for others at the same line, as of Lwt_list.map_p.  This is a guess.  The ends confirm or refute it: the waiter of a wait
+ * ends right behind the code that the end of that wait ran.  A wait whose code starts another one continues as that one.
+ *
+ * The same place may have several open waits.  Then the first one ends first, unless the order says more, and all of them are
+ * marked.
+ * SPDX-License-Identifier: ISC */
+#include "trace/ocaml_lwt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CHOICES = 64 }; /* open waits of a place among which an end chooses; bounds the work */
+
+static const char mixed_up[] = "several waits are open at this place, and Lwt does not tell which of them ended";
+static const char edge[] = "the order of the events tells what this waits for, and what continues it";
+
+/* ---- Events ---- */
+
+enum weft__lwt_what weft__lwt_what(struct weft_str name)
+{
+	static const char *const names[] = {
+#define NAME_OF(UPPER, name, how) name,
+	    WEFT__LWT_EVENTS(NAME_OF)
+#undef NAME_OF
+	};
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strlen(names[i]) == name.len && memcmp(names[i], name.ptr, name.len) == 0)
+			return (enum weft__lwt_what)(i + 1);
+	return WEFT__LWT_NONE;
+}
+
+/* Decodes the bytes of a wait: 'B' or 'E', the length of the context, the context, a line in two bytes, the length of the file's
+ * name, the name.  Lwt cuts the bytes where the event has no more room. */
+static bool decode_trace(struct weft__lwt_event *out, const unsigned char *bytes, size_t size)
+{
+	enum { KIND, CONTEXT_LENGTH, CONTEXT, LINE = 2, NAME_LENGTH = 1 };
+	if (size < CONTEXT || (bytes[KIND] != 'B' && bytes[KIND] != 'E'))
+		return false;
+	const size_t context = bytes[CONTEXT_LENGTH];
+	if (size - CONTEXT < context + LINE + NAME_LENGTH)
+		return false;
+	const unsigned char *at = bytes + CONTEXT + context;
+	const size_t left = size - CONTEXT - context - LINE - NAME_LENGTH, file = at[LINE] < left ? at[LINE] : left;
+	out->is_end = bytes[KIND] == 'E';
+	out->context = (struct weft_str){(const char *)bytes + CONTEXT, (uint32_t)context};
+	out->has_context = context > 0;
+	out->line = (uint32_t)at[0] << 8 | at[1];
+	out->file = (struct weft_str){(const char *)at + LINE + NAME_LENGTH, (uint32_t)file};
+	out->place =
+	    (struct weft_str){(const char *)bytes + CONTEXT_LENGTH, (uint32_t)(out->file.ptr + file - (const char *)bytes - 1)};
+	return true;
+}
+
+bool weft__lwt_decode(struct weft__lwt_event *out, enum weft__lwt_what what, const struct weft__ocaml_event *ev)
+{
+	static const uint8_t hows[] = {[WEFT__LWT_NONE] = WEFT__OCAML_UNKNOWN,
+#define HOW(UPPER, name, how) [WEFT__LWT_##UPPER] = WEFT__OCAML_##how,
+	    WEFT__LWT_EVENTS(HOW)
+#undef HOW
+	};
+	*out = (struct weft__lwt_event){.value = ev->value, .what = (uint8_t)what, .is_end = ev->what == WEFT__OCAML_SPAN_END};
+	if (hows[what] != ev->what && !(what == WEFT__LWT_CALL && out->is_end))
+		return false;
+	if (what == WEFT__LWT_TRACE)
+		return decode_trace(out, ev->bytes, ev->size);
+	return what != WEFT__LWT_NONE && (ev->what != WEFT__OCAML_INT || ev->has_value);
+}
+
+/* ---- Plan ---- */
+
+/* An event of a ring, as the plan needs it. */
+struct mark {
+	uint32_t place;
+	uint8_t what; /* enum what */
+};
+
+enum what { BEGIN, END, CALL_BEGIN, CALL_END, LAP, BREAK };
+
+struct planning {
+	struct weft__lwt *lwt;
+	struct weft__lwt_plan *plan;
+	WEFT_VEC(struct mark) marks;
+	WEFT_VEC(uint32_t) tops; /* waits of the current group that have no waiter yet */
+	uint32_t running;        /* the wait whose code runs, or 0 */
+	uint32_t call;           /* the open call of Lwt_main.run, or 0 */
+	uint32_t finished;       /* the wait whose code ended last since the last round */
+};
+
+static struct weft__lwt_wait *get_wait(struct weft__lwt *lwt, uint32_t wait)
+{
+	return &lwt->waits.items[wait - 1];
+}
+
+/* Returns the number of an event's place, and adds it if it is new; WEFT_INTERN_FAILED: out of memory. */
+static uint32_t get_place(struct weft__lwt *lwt, const struct weft__lwt_event *ev)
+{
+	const uint32_t place = weft_intern(&lwt->names, ev->place);
+	if (place == WEFT_INTERN_FAILED || place < lwt->places.count)
+		return place;
+	/* the line and the file stand behind the context */
+	const uint32_t before = 1 + ev->context.len;
+	const uint32_t site = weft_intern(&lwt->labels, (struct weft_str){ev->place.ptr + before, ev->place.len - before});
+	if (site == WEFT_INTERN_FAILED)
+		return WEFT_INTERN_FAILED;
+	if (site == lwt->sites.count) {
+		struct weft_site *new = weft_vec_push(&lwt->sites);
+		if (!new)
+			return WEFT_INTERN_FAILED;
+		*new = (struct weft_site){.file = ev->file, .line = ev->line};
+	}
+	struct weft__lwt_place *new = weft_vec_push(&lwt->places);
+	if (!new)
+		return WEFT_INTERN_FAILED;
+	*new = (struct weft__lwt_place){.context = ev->context, .site = site};
+	return place;
+}
+
+/* Adds a wait; 0: out of memory. */
+static uint32_t add_wait(struct planning *p, uint32_t place)
+{
+	struct weft__lwt_wait *wait = p->lwt->waits.count < UINT32_MAX - 2 ? weft_vec_push(&p->lwt->waits) : NULL;
+	if (!wait)
+		return 0;
+	const uint32_t number = (uint32_t)p->lwt->waits.count;
+	*wait = (struct weft__lwt_wait){.place = place, .thread = number};
+	return number;
+}
+
+static struct weft__lwt_place *get_place_of(struct weft__lwt *lwt, uint32_t wait)
+{
+	const uint32_t place = get_wait(lwt, wait)->place;
+	return place == WEFT_NO_SITE ? NULL : &lwt->places.items[place];
+}
+
+/* Returns the wait that waits for the end of the sequence to which a wait belongs, or 0. */
+static uint32_t get_waiter(struct weft__lwt *lwt, uint32_t wait)
+{
+	const struct weft__lwt_wait *first = get_wait(lwt, get_wait(lwt, wait)->thread);
+	return first->is_refuted ? 0 : first->waiter;
+}
+
+static void append_to_queue(struct weft__lwt *lwt, uint32_t wait)
+{
+	struct weft__lwt_place *place = get_place_of(lwt, wait);
+	get_wait(lwt, wait)->before = place->last;
+	if (place->last)
+		get_wait(lwt, place->last)->after = wait;
+	else
+		place->first = wait;
+	place->last = wait;
+	place->open++;
+}
+
+static void remove_from_queue(struct weft__lwt *lwt, uint32_t wait)
+{
+	struct weft__lwt_wait *w = get_wait(lwt, wait);
+	struct weft__lwt_place *place = get_place_of(lwt, wait);
+	if (w->before)
+		get_wait(lwt, w->before)->after = w->after;
+	else
+		place->first = w->after;
+	if (w->after)
+		get_wait(lwt, w->after)->before = w->before;
+	else
+		place->last = w->before;
+	w->before = w->after = 0;
+	place->open--;
+}
+
+static void set_waiter(struct weft__lwt *lwt, uint32_t input, uint32_t waiter)
+{
+	struct weft__lwt_wait *w = get_wait(lwt, input);
+	w->waiter = waiter;
+	w->next_input = get_wait(lwt, waiter)->first_input;
+	get_wait(lwt, waiter)->first_input = input;
+}
+
+/* Returns whether a wait may wait for the top of its group: code at another line, called with the same context or within a
+ * context that began there. */
+static bool may_wait_for(struct weft__lwt *lwt, uint32_t waiter, uint32_t input)
+{
+	const struct weft__lwt_place *a = get_place_of(lwt, waiter), *b = get_place_of(lwt, input);
+	if (!b)
+		return false;
+	return !a || (a->site != b->site && (!a->context.len || weft_str_equal(a->context, b->context)));
+}
+
+/* Gives the new wait its inputs, and makes it the newest top; false: out of memory. */
+static bool join_group(struct planning *p, uint32_t wait)
+{
+	struct weft__lwt *lwt = p->lwt;
+	if (p->tops.count && may_wait_for(lwt, wait, p->tops.items[p->tops.count - 1])) {
+		const uint32_t site = get_place_of(lwt, p->tops.items[p->tops.count - 1])->site;
+		do
+			set_waiter(lwt, p->tops.items[--p->tops.count], wait);
+		while (p->tops.count && get_place_of(lwt, p->tops.items[p->tops.count - 1]) &&
+		       get_place_of(lwt, p->tops.items[p->tops.count - 1])->site == site &&
+		       may_wait_for(lwt, wait, p->tops.items[p->tops.count - 1]));
+	}
+	uint32_t *top = weft_vec_push(&p->tops);
+	if (top)
+		*top = wait;
+	return top != NULL;
+}
+
+/* Ends what runs: its code has continued as the outermost wait that it started, unless it woke `woken`, its only waiter. */
+static void finish_run(struct planning *p, uint32_t woken)
+{
+	struct weft__lwt *lwt = p->lwt;
+	if (p->running && p->tops.count && !woken) {
+		const uint32_t next = p->tops.items[p->tops.count - 1];
+		if (get_wait(lwt, next)->place != WEFT_NO_SITE) {
+			get_wait(lwt, p->running)->becomes = next;
+			get_wait(lwt, next)->thread = get_wait(lwt, p->running)->thread;
+		}
+	} else if (p->running)
+		p->finished = p->running;
+	p->running = 0;
+	p->tops.count = 0;
+}
+
+/* Refutes what a wait seemed to wait for: it ended without it. */
+static void refute_inputs(struct weft__lwt *lwt, uint32_t waiter)
+{
+	for (uint32_t i = get_wait(lwt, waiter)->first_input; i; i = get_wait(lwt, i)->next_input)
+		get_wait(lwt, i)->is_refuted = true;
+}
+
+/* Returns whether the waiter of what runs is a wait of this place that may end now: if the code has started other waits, it must
+ * be the only one there. */
+static bool is_waiter_woken(const struct planning *p, uint32_t place)
+{
+	const uint32_t waiter = p->running ? get_waiter(p->lwt, p->running) : 0;
+	return waiter && get_wait(p->lwt, waiter)->place == place && !get_wait(p->lwt, waiter)->is_ended &&
+	       (p->tops.count == 0 || p->lwt->places.items[place].open == 1);
+}
+
+/* Chooses the open wait of a place that ends: the first whose waiter ends next, else the first. */
+static uint32_t choose_wait(struct planning *p, uint32_t place, const struct mark *next)
+{
+	uint32_t wait = p->lwt->places.items[place].first;
+	for (int i = 0; next && next->what == END && wait && i < MAX_CHOICES; i++, wait = get_wait(p->lwt, wait)->after) {
+		const uint32_t waiter = get_waiter(p->lwt, wait);
+		if (waiter && get_wait(p->lwt, waiter)->place == next->place && !get_wait(p->lwt, waiter)->is_ended)
+			return wait;
+	}
+	return p->lwt->places.items[place].first;
+}
+
+/* Plans an end; returns its wait, or 0: out of memory. */
+static uint32_t plan_end(struct planning *p, uint32_t place, const struct mark *next)
+{
+	struct weft__lwt *lwt = p->lwt;
+	const bool is_woken = is_waiter_woken(p, place);
+	const uint32_t by = is_woken ? p->running : 0;
+	uint32_t wait = is_woken ? get_waiter(lwt, p->running) : choose_wait(p, place, next);
+	finish_run(p, by);
+	if (!wait) { /* it started before the first event */
+		wait = add_wait(p, place);
+		if (!wait)
+			return 0;
+		get_wait(lwt, wait)->is_preexisting = true;
+	} else {
+		struct weft__lwt_place *at = &lwt->places.items[place];
+		get_wait(lwt, wait)->is_mixed = at->open > 1 || wait <= at->mixed_up_to;
+		if (at->open > 1)
+			at->mixed_up_to = at->last;
+		remove_from_queue(lwt, wait);
+	}
+	get_wait(lwt, wait)->is_ended = true;
+	get_wait(lwt, wait)->woken_by = by;
+	if (!by)
+		refute_inputs(lwt, wait);
+	p->running = wait;
+	return wait;
+}
+
+static void plan_call_end(struct planning *p)
+{
+	struct weft__lwt *lwt = p->lwt;
+	finish_run(p, 0);
+	if (!p->call)
+		return;
+	get_wait(lwt, p->call)->is_ended = true;
+	if (p->finished && get_waiter(lwt, p->finished) == p->call)
+		get_wait(lwt, p->call)->woken_by = p->finished;
+	else
+		refute_inputs(lwt, p->call);
+	p->call = 0;
+}
+
+/* Plans one event; false: out of memory. */
+static bool plan_mark(struct planning *p, const struct mark *mark, const struct mark *next)
+{
+	uint32_t wait = 0;
+	switch ((enum what)mark->what) {
+	case BEGIN:
+		wait = add_wait(p, mark->place);
+		if (!wait || !join_group(p, wait))
+			return false;
+		append_to_queue(p->lwt, wait);
+		break;
+	case END:
+		wait = plan_end(p, mark->place, next);
+		if (!wait)
+			return false;
+		break;
+	case CALL_BEGIN:
+		wait = p->call = add_wait(p, WEFT_NO_SITE);
+		if (!wait || !join_group(p, wait))
+			return false;
+		finish_run(p, 0);
+		break;
+	case CALL_END:
+		wait = p->call;
+		plan_call_end(p);
+		break;
+	case LAP:
+		if (p->running || p->tops.count)
+			p->finished = 0;
+		finish_run(p, 0);
+		return true;
+	case BREAK: finish_run(p, 0); return true;
+	}
+	uint32_t *planned = weft_vec_push(&p->plan->waits);
+	if (planned)
+		*planned = wait;
+	return planned != NULL;
+}
+
+/* Lists the events of a ring that matter; false: out of memory. */
+static bool list_marks(struct planning *p, const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring,
+    const struct weft__lwt_reader *reader)
+{
+	struct weft__ocaml_event ev;
+	for (uint64_t at = ring->head; weft__ocaml_read(file, ring, &at, &ev);) {
+		struct weft__lwt_event e;
+		const enum weft__lwt_what what = ev.is_user ? reader->what_of(reader->ctx, ev.id) : WEFT__LWT_NONE;
+		const bool is_lwt = what != WEFT__LWT_NONE && weft__lwt_decode(&e, what, &ev);
+		if (!(is_lwt ? what <= WEFT__LWT_LAP : reader->breaks(reader->ctx, &ev)))
+			continue;
+		struct mark mark = {.what = BREAK};
+		if (is_lwt && what == WEFT__LWT_TRACE) {
+			mark = (struct mark){get_place(p->lwt, &e), e.is_end ? END : BEGIN};
+			if (mark.place == WEFT_INTERN_FAILED)
+				return false;
+		} else if (is_lwt)
+			mark.what = what == WEFT__LWT_LAP ? LAP : e.is_end ? CALL_END : CALL_BEGIN;
+		struct mark *new = weft_vec_push(&p->marks);
+		if (!new)
+			return false;
+		*new = mark;
+		p->lwt->is_there |= is_lwt;
+	}
+	return true;
+}
+
+static bool plan_ring(struct weft__lwt *lwt, size_t i, const struct weft__ocaml_file *file, const struct weft__lwt_reader *reader)
+{
+	struct planning p = {.lwt = lwt, .plan = &lwt->plans[i]};
+	const uint32_t first = (uint32_t)lwt->waits.count + 1;
+	bool ok = list_marks(&p, file, &file->rings[i], reader);
+	for (size_t m = 0; ok && m < p.marks.count; m++)
+		ok = plan_mark(&p, &p.marks.items[m], m + 1 < p.marks.count ? &p.marks.items[m + 1] : NULL);
+	/* an end in another ring is not theirs */
+	for (uint32_t wait = first; wait <= lwt->waits.count; wait++) {
+		struct weft__lwt_place *place = get_wait(lwt, wait)->is_ended ? NULL : get_place_of(lwt, wait);
+		if (!place)
+			continue;
+		get_wait(lwt, wait)->is_mixed = wait <= place->mixed_up_to;
+		place->first = place->last = place->open = 0;
+	}
+	weft_vec_free(&p.marks);
+	weft_vec_free(&p.tops);
+	return ok;
+}
+
+int weft__lwt_init(struct weft__lwt *lwt, const struct weft__ocaml_file *file, const struct weft__lwt_reader *reader)
+{
+	*lwt = (struct weft__lwt){.plan_count = file->ring_count};
+	lwt->plans = calloc(file->ring_count ? file->ring_count : 1, sizeof *lwt->plans);
+	if (!lwt->plans)
+		return WEFT_ENOMEM;
+	bool is_named = false;
+	for (unsigned id = 0; id < WEFT__OCAML_NAMES && !is_named; id++)
+		is_named = reader->what_of(reader->ctx, (uint16_t)id) != WEFT__LWT_NONE;
+	for (size_t i = 0; is_named && i < file->ring_count; i++)
+		if (!plan_ring(lwt, i, file, reader))
+			return WEFT_ENOMEM;
+	return WEFT_OK;
+}
+
+void weft__lwt_finish(struct weft__lwt *lwt)
+{
+	for (size_t i = 0; lwt->plans && i < lwt->plan_count; i++)
+		weft_vec_free(&lwt->plans[i].waits);
+	free(lwt->plans);
+	lwt->plans = NULL;
+	weft_intern_finish(&lwt->names);
+	weft_intern_finish(&lwt->labels);
+	weft_vec_free(&lwt->places);
+	weft_vec_free(&lwt->sites);
+	weft_vec_free(&lwt->waits);
+}
+
+void weft__lwt_rewind(struct weft__lwt *lwt)
+{
+	for (size_t i = 0; i < lwt->plan_count; i++) {
+		struct weft__lwt_plan *plan = &lwt->plans[i];
+		plan->at = 0;
+		plan->loop = 0;
+		plan->running = 0;
+		plan->is_asleep = plan->has_started = false;
+		plan->paused.is_known = plan->jobs.is_known = false;
+	}
+	for (size_t i = 0; i < lwt->waits.count; i++)
+		lwt->waits.items[i].id = 0;
+	lwt->reported_count = 0;
+}
+
+/* ---- Conversion ---- */
+
+static struct weft_str make_str(const char *text)
+{
+	return (struct weft_str){text, (uint32_t)strlen(text)};
+}
+
+static void put_mark(struct weft__eio *eio, int64_t id, const char *why)
+{
+	struct weft_event *out = weft__eio_put_event(eio, WEFT_OP_DETAIL, id, 0);
+	out->kind = WEFT_DETAIL_INFERRED;
+	out->text = make_str(why);
+}
+
+/* Makes a promise run; 0: the thread, or the fiber that runs the scheduler. */
+static void put_run(struct weft__lwt_plan *plan, struct weft__eio *eio, int64_t id)
+{
+	if (plan->is_asleep)
+		weft__eio_put_event(eio, WEFT_OP_RESUME, plan->loop, 0);
+	plan->is_asleep = false;
+	weft__eio_set_guest(eio, id);
+	weft__eio_put_event(eio, WEFT_OP_RUN, id ? id : weft__eio_actor(eio), 0);
+}
+
+/* Ends the wait whose code ran; `is_read`: the next wait reads it, else the scheduler runs on. */
+static void put_finish(struct weft__lwt *lwt, struct weft__eio *eio, bool is_read)
+{
+	struct weft__lwt_plan *plan = &lwt->plans[eio->stream];
+	const struct weft__lwt_wait *w = plan->running ? get_wait(lwt, plan->running) : NULL;
+	plan->running = 0;
+	if (!w)
+		return;
+	if (!w->becomes)
+		weft__eio_put_event(eio, WEFT_OP_RESOLVE, w->id, w->id);
+	if (!is_read)
+		put_run(plan, eio, plan->loop);
+	if (w->becomes && get_wait(lwt, w->becomes)->id)
+		weft__eio_put_event(eio, WEFT_OP_BECOME, w->id, get_wait(lwt, w->becomes)->id);
+}
+
+/* Appends the awaits of a wait that starts, and what marks it.  Returns whether it waits for others. */
+static bool put_inputs(struct weft__lwt *lwt, struct weft__eio *eio, const struct weft__lwt_wait *w)
+{
+	enum { MOST = WEFT__EIO_MAX_EVENTS / 2 }; /* the last awaits of a wait for more are missing */
+	int count = 0;
+	for (uint32_t i = w->first_input; i && count < MOST; i = get_wait(lwt, i)->next_input)
+		if (!get_wait(lwt, i)->is_refuted && get_wait(lwt, i)->id) {
+			weft__eio_put_event(eio, WEFT_OP_AWAIT, w->id, get_wait(lwt, i)->id);
+			count++;
+		}
+	if (w->is_mixed || count || w->becomes)
+		put_mark(eio, w->id, w->is_mixed ? mixed_up : edge);
+	return count > 0;
+}
+
+static int64_t get_actor(const struct weft__lwt *lwt, struct weft__eio *eio)
+{
+	const struct weft__lwt_plan *plan = &lwt->plans[eio->stream];
+	return plan->running ? lwt->waits.items[plan->running - 1].id : weft__eio_actor(eio);
+}
+
+static void put_label(struct weft__eio *eio, int64_t id, struct weft_str label)
+{
+	if (label.len)
+		weft__eio_put_event(eio, WEFT_OP_LABEL, id, 0)->text = label;
+}
+
+static void begin_wait(struct weft__lwt *lwt, struct weft__eio *eio, struct weft__lwt_wait *w)
+{
+	const struct weft__lwt_place *place = &lwt->places.items[w->place];
+	w->id = eio->next_id++;
+	struct weft_event *out = weft__eio_put_event(eio, WEFT_OP_CREATE, get_actor(lwt, eio), w->id);
+	out->kind = WEFT_KIND_WAIT;
+	out->site = place->site;
+	put_label(eio, w->id, place->context);
+	put_inputs(lwt, eio, w);
+}
+
+static void end_wait(struct weft__lwt *lwt, struct weft__eio *eio, struct weft__lwt_wait *w, int64_t first_ns)
+{
+	struct weft__lwt_plan *plan = &lwt->plans[eio->stream];
+	const int64_t by = w->woken_by ? get_wait(lwt, w->woken_by)->id : 0;
+	put_finish(lwt, eio, by != 0);
+	if (!w->id) {
+		const struct weft__lwt_place *place = &lwt->places.items[w->place];
+		w->id = eio->next_id++;
+		struct weft_event *out = weft__eio_put_event(eio, WEFT_OP_PENDING, WEFT_SYSTEM_ID, w->id);
+		out->kind = WEFT_KIND_WAIT;
+		out->site = place->site;
+		out->value = first_ns;
+		out->text = place->context;
+		if (w->becomes)
+			put_mark(eio, w->id, edge);
+	}
+	if (by) {
+		weft__eio_put_event(eio, WEFT_OP_READ, w->id, by);
+		weft__eio_set_guest(eio, w->id);
+	} else
+		put_run(plan, eio, w->id);
+	plan->running = (uint32_t)(w - lwt->waits.items) + 1;
+}
+
+/* Begins or ends Lwt_main.run. */
+static void convert_call(struct weft__lwt *lwt, struct weft__eio *eio, struct weft__lwt_wait *w, bool is_end)
+{
+	struct weft__lwt_plan *plan = &lwt->plans[eio->stream];
+	put_finish(lwt, eio, false);
+	if (is_end) {
+		if (!w)
+			return;
+		if (w->woken_by)
+			weft__eio_put_event(eio, WEFT_OP_READ_LATER, w->id, get_wait(lwt, w->woken_by)->id);
+		weft__eio_put_event(eio, WEFT_OP_RESOLVE, w->id, w->id);
+		put_run(plan, eio, 0);
+		plan->loop = 0;
+		return;
+	}
+	if (!w)
+		return;
+	w->id = plan->loop = eio->next_id++;
+	weft__eio_put_event(eio, WEFT_OP_CREATE, weft__eio_actor(eio), w->id)->kind = WEFT_KIND_LOOP;
+	put_label(eio, w->id, make_str("Lwt_main.run"));
+	/* A server whose main promise is none of these may well run for ever. */
+	if (put_inputs(lwt, eio, w))
+		weft__eio_put_event(eio, WEFT_OP_SHOULD_RESOLVE, w->id, 0);
+	put_run(plan, eio, plan->loop);
+}
+
+static void convert_lap(struct weft__lwt *lwt, struct weft__eio *eio)
+{
+	struct weft__lwt_plan *plan = &lwt->plans[eio->stream];
+	put_finish(lwt, eio, false);
+	if (plan->is_asleep)
+		put_run(plan, eio, plan->loop);
+	if (weft__eio_is_in_fiber(eio)) { /* Eio tells when the domain sleeps */
+		put_run(plan, eio, 0);
+		return;
+	}
+	weft__eio_set_guest(eio, 0);
+	weft__eio_put_event(eio, WEFT_OP_IDLE, 0, 0);
+	plan->is_asleep = true;
+}
+
+/* Sets a counter.  Lwt repeats both in each round; only changes are kept. */
+static void put_counter(struct weft__eio *eio, const char *name, int64_t value, struct weft__lwt_count *last)
+{
+	if (last->is_known && last->value == value)
+		return;
+	*last = (struct weft__lwt_count){value, true};
+	struct weft_event *out = weft__eio_put_event(eio, WEFT_OP_COUNTER, WEFT_SYSTEM_ID, 0);
+	out->text = make_str(name);
+	out->value = value;
+}
+
+/* Begins the picture of a ring: its thread runs.  A scheduler without a call of Lwt_main.run began before the first event, or
+ * belongs to another library. */
+static void begin_ring(struct weft__lwt_plan *plan, struct weft__eio *eio, const struct weft__lwt_event *ev)
+{
+	(void)weft__eio_domain(eio);
+	if (!plan->has_started && !weft__eio_is_in_fiber(eio))
+		weft__eio_put_event(eio, WEFT_OP_RUN, weft__eio_actor(eio), 0);
+	plan->has_started = true;
+	if (plan->loop || ev->what == WEFT__LWT_CALL || (ev->what == WEFT__LWT_TRACE && !ev->is_end))
+		return;
+	plan->loop = eio->next_id++;
+	weft__eio_put_event(eio, WEFT_OP_CREATE, weft__eio_domain(eio), plan->loop)->kind = WEFT_KIND_LOOP;
+	put_label(eio, plan->loop, make_str("Lwt"));
+}
+
+void weft__lwt_convert(struct weft__lwt *lwt, struct weft__eio *eio, const struct weft__lwt_event *ev, int64_t first_ns)
+{
+	struct weft__lwt_plan *plan = &lwt->plans[eio->stream];
+	begin_ring(plan, eio, ev);
+	const bool is_planned = ev->what == WEFT__LWT_TRACE || ev->what == WEFT__LWT_CALL;
+	const uint32_t wait = is_planned && plan->at < plan->waits.count ? plan->waits.items[plan->at++] : 0;
+	struct weft__lwt_wait *w = wait ? get_wait(lwt, wait) : NULL;
+	switch ((enum weft__lwt_what)ev->what) {
+	case WEFT__LWT_TRACE:
+		if (!w)
+			break;
+		if (ev->is_end) {
+			end_wait(lwt, eio, w, first_ns);
+		} else {
+			if (plan->is_asleep)
+				put_run(plan, eio, plan->loop);
+			begin_wait(lwt, eio, w);
+		}
+		break;
+	case WEFT__LWT_CALL: convert_call(lwt, eio, w, ev->is_end); break;
+	case WEFT__LWT_LAP: convert_lap(lwt, eio); break;
+	case WEFT__LWT_PAUSED: put_counter(eio, "Lwt: paused promises", ev->value, &plan->paused); break;
+	case WEFT__LWT_JOBS: put_counter(eio, "Lwt: jobs of the thread pool", ev->value, &plan->jobs); break;
+	case WEFT__LWT_NONE: break;
+	}
+}
+
+void weft__lwt_interrupt(struct weft__lwt *lwt, struct weft__eio *eio)
+{
+	put_finish(lwt, eio, true);
+	weft__eio_set_guest(eio, 0);
+}
+
+bool weft__lwt_put_pending_wait(struct weft__lwt *lwt, struct weft__eio *eio)
+{
+	while (lwt->reported_count < lwt->waits.count) {
+		const struct weft__lwt_wait *w = &lwt->waits.items[lwt->reported_count++];
+		const uint32_t waiter = w->id && !w->is_ended ? get_waiter(lwt, (uint32_t)lwt->reported_count) : 0;
+		if (!waiter || get_wait(lwt, waiter)->is_ended || !get_wait(lwt, waiter)->id)
+			continue;
+		weft__eio_put_event(eio, WEFT_OP_STILL_AWAITS, get_wait(lwt, waiter)->id, w->id);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Programs of Lwt 6: each event is read as OCaml's own reader returns it, what hangs or is slow is named by its line.
+
+	lwt_test.py WEFT GENERATOR SHARED
+
+SPDX-License-Identifier: ISC"""
+
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+weft, generator, shared = map(os.path.abspath, sys.argv[1:])
+data = os.path.join(shared, 'lwt-lab', 'data')
+
+
+def run(*words, status=0):
+    done = subprocess.run([weft, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr[-2000:])
+    return done.stdout
+
+
+def explain(path, *words):
+    """Returns the findings; nothing that rests on an inference is certain, so the exit status is 0."""
+    return [json.loads(line) for line in run('explain', '--json', path, *words).splitlines()]
+
+
+def titles(path):
+    return [(f['finding'], f['title']) for f in explain(path)]
+
+
+def generate(shape, path, *options):
+    subprocess.run([generator, shape, path, '--domains=2', *options], check=True, timeout=60)
+    return path
+
+
+def promises(path):
+    return [p for p in map(json.loads, run('dump', '--json', path).splitlines()) if 'kind' in p]
+
+
+def unpack(name, folder):
+    """Returns a recording's path, or None."""
+    packed, path = os.path.join(data, name + '.events.xz'), os.path.join(folder, name + '.events')
+    if not os.path.exists(packed):
+        print(f'{name}: skipped, not in {data}')
+        return None
+    with lzma.open(packed) as f, open(path, 'wb') as out:
+        out.write(f.read())
+    return path
+
+
+def events_equal_those_of_ocaml(folder):
+    if not os.path.isdir(data):
+        print(f'recordings of Lwt: skipped, no {data}')
+        return
+    for name in sorted(file[:-len('.events.xz')] for file in os.listdir(data) if file.endswith('.events.xz')):
+        words = [line.split(' ', 3) for line in run('events', '--recorded', unpack(name, folder)).splitlines()]
+        got = [f'{w[1]} {w[0]} {w[3]}' for w in words if len(w) == 4 and w[3].startswith('lwt-')]
+        with open(os.path.join(data, name + '.txt'), encoding='utf-8') as f:
+            wanted = f.read().splitlines()
+        for number, (a, b) in enumerate(zip(wanted, got), 1):
+            assert a == b, f'{name}, line {number}: {b!r}, not {a!r}'
+        assert len(wanted) == len(got), (name, len(wanted), len(got))
+        print(f'{name}: {len(got)} events')
+
+
+def real_hang_is_named(folder):
+    path = unpack('hang', folder)
+    if not path:
+        return
+    hang, = explain(path)
+    assert hang['finding'] == 'hang' and not hang['sure'] and 'hang.ml:6' in hang['title'] and 'Lwt_main.run' in hang['title'], hang
+    said = run('explain', path)
+    assert '(hang.ml:5) creates' in said and 'hang.ml:8' not in said, said  # the heartbeat is healthy
+    assert re.search(r'hang\.ml:6 .*\(inferred\)', run('waits', path)), run('waits', path)
+
+
+def real_server_is_explained(folder):
+    path = unpack('server', folder)
+    if not path:
+        return
+    found = titles(path)
+    assert len(found) == 2, found
+    assert any(kind == 'slow' and 'server.ml:6' in title for kind, title in found), found
+    assert any(kind == 'stall' and 'server.ml:14' in title for kind, title in found), found
+    assert 'gets to a wait at server.ml:6, called at server.ml:10, called at server.ml:17' in run('explain', path)
+
+
+def real_contexts_are_named(folder):
+    path = unpack('context', folder)
+    if not path:
+        return
+    slowest = re.search(r'slowest +(.*)', run('explain', path))[1]
+    assert '"GET /slow"' in slowest and '150 ms' in slowest, slowest
+
+
+def hang_is_named_with_its_callers(folder):
+    path = generate('lwt-hang', os.path.join(folder, 'hang'), '--count=30')
+    hang, = explain(path)
+    assert hang['finding'] == 'hang' and 'store.ml:12' in hang['title'] and not hang['sure'], hang
+    said = run('explain', path)
+    assert '(store.ml:30) creates' in said and 'store.ml:40' not in said, said
+    waits = run('waits', path)
+    order = [waits.index(name) for name in ('Lwt_main.run', 'store.ml:31', 'store.ml:12')]
+    assert order == sorted(order) and waits.count('(inferred)') == 2 and 'store.ml:40' not in waits, waits
+
+
+def slow_lookup_and_stall_are_found(folder):
+    path = generate('lwt-server', os.path.join(folder, 'server'), '--count=30')
+    assert [('slow', True)] == [(kind, 'query.ml:7' in title) for kind, title in titles(path)], titles(path)
+    stall = next(f for f in explain(path, '--stall=30ms') if f['finding'] == 'slow')
+    assert not stall['sure'] and 'infers' in stall['doubt'], stall
+    waits = [p for p in promises(path) if p['kind'] == 'wait']
+    assert len(waits) == 1 + 30 * 4 + 1 and all(p['end'] in ('resolved', 'became') for p in waits), len(waits)
+    info = json.loads(run('info', '--json', path))
+    assert info['runtimes'] == 'OCaml 5, Lwt' and '>>=' in info['lacks'], info
+    assert re.search(r'counter "Lwt: jobs of the thread pool"  \d+ values, 0 .. 2', run('dump', path))
+    loops = [p for p in promises(path) if p['kind'] == 'loop']
+    assert len(loops) == 1 and loops[0]['labels'][0][1] == 'Lwt_main.run', loops
+    assert 'busiest loop' in run('explain', generate('lwt-contexts', os.path.join(folder, 'c'), '--count=1'))
+
+
+def contexts_are_labels(folder):
+    path = generate('lwt-contexts', os.path.join(folder, 'contexts'), '--count=20')
+    (kind, title), = titles(path)
+    assert kind == 'slow' and '"job "0""' in title and 'jobs.ml:3' in title, title
+
+
+def siblings_do_not_wait_for_each_other(folder):
+    path = generate('lwt-together', os.path.join(folder, 'together'), '--count=4')
+    ids = {p['promise']: p['site'] for p in promises(path) if p['kind'] == 'wait'}
+    links = [json.loads(line) for line in run('events', '--json', path).splitlines() if '"op":"await"' in line]
+    pairs = [(ids[e['promise']]['line'], ids[e['input']]['line']) for e in links if e['promise'] in ids]
+    assert len(links) == 5 and pairs == [(11, 5)] * 4, (links, pairs)
+    marked = [p for p in promises(path) if p.get('inferred')]
+    assert len([p for p in marked if p['kind'] == 'wait']) == 5, marked
+
+
+def lwt_runs_in_a_fiber(folder):
+    path = generate('lwt-eio', os.path.join(folder, 'eio'))
+    assert titles(path) == [], titles(path)
+    assert json.loads(run('info', '--json', path))['runtimes'] == 'OCaml 5, Eio, Lwt'
+    kinds = {p['kind'] for p in promises(path)}
+    assert {'coroutine', 'wait', 'loop', 'thread'} <= kinds, kinds
+    dump = run('dump', path)
+    assert re.search(r'"fiber 1".*resolved|resolved.*"fiber 1"', dump) and 'never' not in dump, dump
+
+
+def overwritten_start_is_no_error(folder):
+    """Waits that started before the ring's first event end, and nothing is reported of them."""
+    path = generate('lwt-server', os.path.join(folder, 'wrapped'), '--words=256', '--count=100')
+    assert titles(path) == [], titles(path)
+    assert 'wait' in {p['kind'] for p in promises(path)}
+
+
+def bytes_of_other_events_are_shown(folder):
+    path = generate('kinds', os.path.join(folder, 'kinds'))
+    events = run('events', path)
+    assert 'own.bytes: 00010203' in events, events
+    assert 'own.text: plain text, 12 µs' in events, events
+    info = run('info', path)
+    assert re.search(r'unread +own\.bytes 10\n', info), info
+    assert json.loads(run('info', '--json', path))['unread'] == 'own.bytes 10'
+
+
+def damaged_waits_are_shown_as_bytes(folder):
+    """Each cut of a wait is a wait with a shorter file name, or unread bytes."""
+    path = generate('lwt-hang', os.path.join(folder, 'cut'), '--short')
+    with open(path, 'rb') as f:
+        content = bytearray(f.read())
+    at = content.index(b'B\0\0\x28')
+    for change, wanted in ((b'X', 'unread'), (b'B\xff', 'unread'), (b'B\0\0\x28\xff', 'store.ml:40')):
+        bad = bytearray(content)
+        bad[at:at + len(change)] = change
+        with open(path, 'wb') as f:
+            f.write(bad)
+        assert wanted in run('info', path) + run('events', '--recorded', path), change
+        run('explain', path)
+
+
+with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
+    for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
+                 slow_lookup_and_stall_are_found, contexts_are_labels, siblings_do_not_wait_for_each_other, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
+                 bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
+        test(scratch)
