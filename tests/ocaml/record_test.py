@@ -60,6 +60,21 @@ def ocaml_trace_joins_the_weft_trace():
     assert 'domain 0' in picture and 'main' in picture
 
 
+def lwt_is_recorded_like_eio():
+    """Waits of Lwt have their lines beside weft's own record of the OS thread; Lwt and Eio in one process are one picture."""
+    for shape, runtimes, wanted in ('lwt-hang', 'OCaml 5, Lwt', 'store.ml:12'), ('lwt-eio', 'OCaml 5, Eio, Lwt', '"fiber 1"'):
+        generate(shape, '--count=30')
+        assert record(shape) == 'events: on\n'
+        file, = files()
+        assert json.loads(run(weft, 'info', '--json', file))['runtimes'] == runtimes
+        dump = run(weft, 'dump', 's')
+        assert wanted in dump and 'loop' in dump and '"Lwt_main.run"' in dump and re.search(r'thread .*"runtime-\d+: main"', dump), dump[:3000]
+    generate('lwt-hang', '--count=30')
+    record('lwt-hang')
+    said = run(weft, 'explain', 's')
+    assert 'store.ml:12' in said and 'store.ml:40' not in said, said
+
+
 def user_settings_disable_the_events():
     for name in 'OCAML_RUNTIME_EVENTS_DIR', 'OCAML_RUNTIME_EVENTS_PRESERVE':
         assert record('hang', env={**os.environ, name: '.'}) == f'{name}=.\nevents: off\n'
@@ -128,6 +143,6 @@ with tempfile.TemporaryDirectory(prefix='weft-ocaml-record-') as folder:
         sys.exit(77)
     run('cc', '-O1', '-rdynamic', os.path.join(here, 'runtime.c'), '-o', 'runtime')
     generate('hang', '--count=1')
-    for test in (ocaml_trace_joins_the_weft_trace, user_settings_disable_the_events, standby_program_writes_no_ring, tight_limits_disable_the_events, each_child_has_its_own_file, child_without_the_folder_continues,
+    for test in (ocaml_trace_joins_the_weft_trace, lwt_is_recorded_like_eio, user_settings_disable_the_events, standby_program_writes_no_ring, tight_limits_disable_the_events, each_child_has_its_own_file, child_without_the_folder_continues,
                  killed_program_has_its_end_time, overwrite_replaces_the_ocaml_trace):
         test()
