@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "analysis/queries/waits.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -327,6 +328,14 @@ void cli_limit_texts(uint64_t input_bytes);
 void cli_put(const char *text);
 void cli_put_uint(uint64_t value);
 void cli_put_int(int64_t value);
+/* These print facts of a program that was seen once, without a recording (seen.c), and nothing of other traces: when and which
+ * process it was; the OS threads that wait for nothing. */
+void cli_put_seen(const struct weft_model *m);
+void cli_put_seen_runners(const struct weft_model *m, const struct weft_waits *waits);
+
+/* Prints waits as a tree (waits.c). */
+void cli_put_wait_tree(const struct weft_model *m, const struct weft_waits *waits);
+
 void cli_put_seconds(int64_t ns); /* with 9 digits after the point */
 
 /* Formats as "12.3 ms"; returns buf. */

@@ -7,6 +7,7 @@
 
 #include "analysis/index/names.h"
 #include "analysis/queries/overview.h"
+#include "analysis/queries/waits.h"
 #include "base/duration.h"
 #include "cli.h"
 
@@ -135,11 +136,26 @@ static void put_promise_line(const struct weft_model *m, const char *what, int64
 	    *location ? ")" : "");
 }
 
+/* Prints what each OS thread of a program that was seen once waits for. */
+static int put_threads(const struct cli_input *input)
+{
+	struct weft_waits *waits;
+	struct weft_error err;
+	if (weft_waits_create(&waits, input->model, input->model->end_ns, &err) < 0)
+		return cli_fail_error(&err);
+	puts("no certain fault; this is what its OS threads do:");
+	cli_put_wait_tree(input->model, waits);
+	weft_waits_destroy(waits);
+	return CLI_OK;
+}
+
 /* Prints what was looked at if there is no finding: an empty answer would leave open whether weft understood the program. */
 static int put_nothing(const struct cli_input *input, const struct weft_findings *findings)
 {
 	const struct weft_model *m = input->model;
 	const struct weft_trace_info *info = m->trace;
+	if (info->is_seen_once)
+		return put_threads(input);
 	struct weft_overview o;
 	char span[WEFT_DURATION_BYTES], awake[WEFT_DURATION_BYTES], name[WEFT_NAME_BYTES];
 	if (weft_overview_find(&o, m) < 0)
@@ -174,6 +190,8 @@ static int put_findings(const struct cli_input *input, const struct weft_finding
 {
 	struct colours colours = choose_colours();
 	bool found = false;
+	if (!json && !one)
+		cli_put_seen(input->model);
 	for (size_t i = 0; i < findings->count && cli_stdout_ok(); i++) {
 		const struct weft_finding *finding = &findings->findings[i];
 		found |= finding->sure && finding->severity == WEFT_SEVERITY_ALARM;

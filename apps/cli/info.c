@@ -266,7 +266,9 @@ static void put_text(
 		put_utc(utc_ns(model));
 	const struct weft_snapshot_reason *kept =
 	    model->snapshot_reason_count ? &model->snapshot_reasons[model->snapshot_reason_count - 1] : NULL;
-	if (info->unfinished)
+	if (info->is_seen_once)
+		puts("state      seen once: memory was looked at, without a recording");
+	else if (info->unfinished)
 		printf(
 		    "state      not finished: the program %s\n", info->has_died ? "was killed, or exited without ending the trace"
 								 : kept && kept->runs_on ? "still ran when this copy was made"

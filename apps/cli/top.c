@@ -213,7 +213,7 @@ static void put_findings(const struct weft_findings *findings, const struct opti
 static bool is_being_recorded(const struct cli_input *input)
 {
 	const struct open_plan *plan = input->plan;
-	return weft_trace_info(input->trace)->unfinished &&
+	return weft_trace_info(input->trace)->unfinished && !weft_trace_info(input->trace)->is_seen_once &&
 	       (open_has_process(plan) || weft_multi_is_recorded(plan->paths.items, plan->paths.count));
 }
 
@@ -235,6 +235,7 @@ static int put_top(const struct cli_input *input, const struct options *o, bool 
 		put_late_json(input->model, top);
 		put_others_json(input->model, top, findings);
 	} else if (status == WEFT_OK) {
+		cli_put_seen(input->model);
 		put_head(input, top, is_recorded);
 		put_groups(input->model, top, o);
 		put_waits(input->model, top, o);

@@ -7,6 +7,7 @@
 
 #include "analysis/index/names.h"
 #include "analysis/index/path_by_process.h"
+#include "base/duration.h"
 #include "base/hash.h"
 #include "cli.h"
 
@@ -55,7 +56,19 @@ static void put_dot(const struct weft_model *m, const struct weft_waits *waits)
 /* Up to this depth lines are drawn before the children of a node; deeper ones have a number. */
 enum { MAX_DRAWN_DEPTH = 32 };
 
-static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
+/* Prints since when a wait lasts; of a program that was seen once, for how long. */
+static void put_since(const struct weft_model *m, int64_t since_ns)
+{
+	char lasts[WEFT_DURATION_BYTES];
+	if (!m->trace->is_seen_once) {
+		fputs("  since ", stdout);
+		cli_put_seconds(since_ns);
+	} else if (since_ns < m->end_ns) {
+		printf("  for %s", weft_duration_text(lasts, m->end_ns - since_ns));
+	}
+}
+
+void cli_put_wait_tree(const struct weft_model *m, const struct weft_waits *waits)
 {
 	bool more[MAX_DRAWN_DEPTH + 1] = {0};
 	for (size_t i = 0; i < waits->node_count && cli_stdout_ok(); i++) {
@@ -75,10 +88,8 @@ static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 		const uint32_t peer = weft_peer_of(m, node->promise);
 		if (peer != WEFT_NONE)
 			printf("  to %s in %s", weft_name_promise(m, peer, name), m->trace->parts[weft_part_of(m, peer)].name);
-		if (node->wait != WEFT_NONE) {
-			fputs("  since ", stdout);
-			cli_put_seconds(waits->waits[node->wait].since_ns);
-		}
+		if (node->wait != WEFT_NONE)
+			put_since(m, waits->waits[node->wait].since_ns);
 		if (node->wait != WEFT_NONE && is_inferred(m, &waits->waits[node->wait]))
 			fputs("  (inferred)", stdout);
 		if (node->wait != WEFT_NONE && waits->waits[node->wait].in_cycle)
@@ -87,6 +98,7 @@ static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 	}
 	if (waits->cycles)
 		printf("%zu cycle%s of promises that wait for each other\n", waits->cycles, waits->cycles == 1 ? "" : "s");
+	cli_put_seen_runners(m, waits);
 }
 
 /* The last printed state. */
@@ -118,7 +130,7 @@ static int show_waits(void *ctx, const struct cli_update *update)
 			cli_put_seconds(m->end_ns);
 			puts(waits->count ? ":" : ": no promise waits");
 		}
-		(f->json ? put_json : put_tree)(m, waits);
+		(f->json ? put_json : cli_put_wait_tree)(m, waits);
 		fflush(stdout);
 	}
 	weft_waits_destroy(waits);
@@ -161,7 +173,9 @@ int cli_waits(struct cli_args *args)
 	if (weft_waits_create(&waits, input.model, at_ns < 0 ? input.model->end_ns : at_ns, &err) < 0) {
 		exit = cli_fail_error(&err);
 	} else {
-		(json ? put_json : dot ? put_dot : put_tree)(input.model, waits);
+		if (!json && !dot)
+			cli_put_seen(input.model);
+		(json ? put_json : dot ? put_dot : cli_put_wait_tree)(input.model, waits);
 		exit = cli_finish(CLI_OK);
 	}
 	weft_waits_destroy(waits);

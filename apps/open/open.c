@@ -1,12 +1,18 @@
 /* open.c: opens the parts of a plan and joins them.  SPDX-License-Identifier: ISC */
 #include "open/open.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/duration.h"
+#ifdef WEFT_HAS_NAMES
+#include "backends/dwarf/stacks.h"
+#endif
 #include "ctf/foreign.h"
+#include "look/look.h"
 #include "trace/clock_sync.h"
 #include "trace/join.h"
 #include "trace/multi_open.h"
@@ -32,18 +38,49 @@ static int open_stdin(struct weft_trace **out, const char *path, struct weft_err
 	return WEFT_OK;
 }
 
+/* ---- Programs without a recorder ---- */
+
+#ifdef WEFT_HAS_NAMES
+static weft_look_unwind_fn *const unwind = weft_stacks_find;
+#else
+static weft_look_unwind_fn *const unwind = NULL;
+#endif
+
+/* Opens a ring in the memory of a process, or else what stands there. */
+static int open_process(struct weft_trace **out, long pid, const char *ring, struct weft_error *err)
+{
+	int status = weft_trace_open_process(out, pid, ring, err);
+	if (!ring && (status == WEFT_EFORMAT || status == WEFT_EACCES))
+		status = weft_look_process(out, pid, unwind, err);
+	return status;
+}
+
+/* Opens a file: a trace, or a core dump without a ring. */
+static int open_file(struct weft_trace **out, const char *path, struct weft_error *err)
+{
+	int status = weft_trace_open(out, path, err);
+	unsigned char head[64];
+	const int file = status == WEFT_EFORMAT ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	const ssize_t got = file >= 0 ? pread(file, head, sizeof head, 0) : -1;
+	if (got > 0 && weft_look_is_core(head, (size_t)got))
+		status = weft_look_core(out, file, path, unwind, err);
+	if (file >= 0)
+		close(file);
+	return status;
+}
+
 static int open_as(struct weft_trace **out, enum open_class class, const char *path, const char *ring, struct weft_error *err)
 {
 	int status = WEFT_EINVAL;
 	switch (class) {
-	case OPEN_FILE: status = weft_trace_open(out, path, err); break;
+	case OPEN_FILE: status = open_file(out, path, err); break;
 	case OPEN_DIRECTORY:
 		status = weft_trace_open(out, path, err);
 		if (status == WEFT_EFORMAT)
 			status = foreign_trace_open(out, path, err);
 		break;
 	case OPEN_STDIN: status = open_stdin(out, path, err); break;
-	case OPEN_PROCESS: status = weft_trace_open_process(out, strtol(path, NULL, 10), ring, err); break;
+	case OPEN_PROCESS: status = open_process(out, strtol(path, NULL, 10), ring, err); break;
 	case OPEN_IMAGE: status = weft_trace_open_image(out, path, ring, err); break;
 	case OPEN_DOMAIN: status = domain_open(out, path, err); break;
 	}

@@ -325,7 +325,7 @@ static void name_module(struct weft_names *n, uint32_t index)
 	name_addresses(n, index, fault == WEFT_FILE_FINE ? m->fd : m->debug_fd);
 }
 
-static int compare_descriptors(const void *a, const void *b)
+int weft__compare_descriptors(const void *a, const void *b)
 {
 	return WEFT_ORDER(*(const int *)a, *(const int *)b);
 }
@@ -334,7 +334,7 @@ static int compare_descriptors(const void *a, const void *b)
 static void answer_all(struct weft_names *n, int *kept, size_t kept_count)
 {
 	if (!n->ask_servers) {
-		weft_sort(kept, kept_count, sizeof *kept, compare_descriptors);
+		weft_sort(kept, kept_count, sizeof *kept, weft__compare_descriptors);
 		weft_confine_descriptors(kept, kept_count);
 		(void)weft_confine(parser_bytes, false); /* without filters, the process has at least no other descriptors */
 	}

@@ -7,4 +7,7 @@
 /* Returns the name of a symbol without decoration; the caller frees it; NULL without memory. */
 char *weft__name_demangle(const char *symbol);
 
+/* Orders descriptors for weft_confine_descriptors(). */
+int weft__compare_descriptors(const void *a, const void *b);
+
 #endif

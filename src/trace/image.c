@@ -534,7 +534,7 @@ int weft__image_search(struct weft_source *out, const struct weft_image *image, 
 	struct search s = {.image = &whole};
 	int status = search_rings(&s, uuid, out, err);
 	if (status == WEFT_EFORMAT && !uuid && core.directory[0])
-		fail_search(&s, err, WEFT_EFORMAT,
+		status = fail_search(&s, err, WEFT_ENOENT,
 		    "the core dump contains no ring; its process recorded into %.100s: open that directory", core.directory);
 	else if (status == WEFT_EFORMAT && !uuid && core.missing_bytes)
 		fail_search(&s, err, WEFT_EFORMAT,

@@ -674,6 +674,8 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 		const struct weft_trace_info *part_info = &j->parts[i].trace->info;
 		int64_t until_ns = part_info->until_ns ? convert_time(j, &j->parts[i], part_info->until_ns) : 0;
 		info->unfinished |= part_info->unfinished;
+		info->is_seen_once = part_info->is_seen_once && (i == 0 || info->is_seen_once);
+		info->seen_wall_ns = i == 0 ? part_info->seen_wall_ns : info->seen_wall_ns;
 		info->wrapped |= part_info->wrapped;
 		info->has_missing_names |= part_info->has_missing_names;
 		info->lost_no_stream += part_info->lost_no_stream;

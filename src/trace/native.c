@@ -339,6 +339,8 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 		weft__trace_set_lived_until(trace, n->died_wall_ns);
 		info->has_died = info->until_ns != 0;
 	}
+	if (info->is_seen_once)
+		weft__trace_set_lived_until(trace, info->seen_wall_ns);
 	rewind_events(trace);
 	return WEFT_OK;
 }

@@ -147,10 +147,13 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	n->is_ring = is_word(find_string(n, text, "mode"), "ring");
 	struct weft_str state = find_string(n, text, "state");
 	n->is_finished = is_word(state, "finished");
-	trace->info.unfinished = is_word(state, "recording");
+	trace->info.is_seen_once = is_word(state, "seen");
+	if (trace->info.is_seen_once && find_number(text, "env {", "seen_ns", &number))
+		trace->info.seen_wall_ns = number;
+	trace->info.unfinished = is_word(state, "recording") || trace->info.is_seen_once;
 	if (trace->info.unfinished && find_number(text, "env {", "died_ns", &number))
 		n->died_wall_ns = number;
-	n->is_live = trace->info.unfinished && !trace->source.is_frozen && (n->is_ring || trace->source.reload);
+	n->is_live = is_word(state, "recording") && !trace->source.is_frozen && (n->is_ring || trace->source.reload);
 	/* While a program records, it may have made more since. */
 	if (n->is_finished && find_number(text, "env {", "definitions", &number) && number > 0)
 		n->definitions_made = (uint64_t)number;

@@ -139,7 +139,10 @@ static int make_metadata(const struct weft_trace *trace, const struct weft_trace
 	    .extra = n->extras.items,
 	    .extra_count = n->extras.count,
 	    .mode = n->is_ring ? "ring" : "grow",
-	    .state = n->is_finished ? "finished" : "recording",
+	    .state = info->is_seen_once ? "seen"
+		     : n->is_finished   ? "finished"
+					: "recording",
+	    .seen_ns = info->seen_wall_ns,
 	    .pid = info->pid,
 	};
 	memcpy(metadata.uuid, n->uuid, sizeof metadata.uuid);

@@ -232,6 +232,14 @@ int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t si
 	return status < 0 ? status : weft__trace_from_source(out, &source, err);
 }
 
+int weft_trace_open_owned(struct weft_trace **out, void *bytes, size_t size, const char *name, struct weft_error *err)
+{
+	struct weft_source source;
+	const struct weft_blob blob = {.bytes = bytes, .size = size, .owner = WEFT_BLOB_HEAP};
+	int status = weft__source_from_blob(&source, blob, name, err);
+	return status < 0 ? status : weft__trace_from_source(out, &source, err);
+}
+
 int weft_trace_open_live(struct weft_trace **out, bool (*read)(void *ctx, uint64_t offset, void *to, size_t bytes), void *ctx,
     size_t size, const char *name, struct weft_error *err)
 {

@@ -120,6 +120,10 @@ struct weft_trace_info {
 	bool has_died;   /* unfinished, and weft record saw the process end, at until_ns */
 	/* time (as weft_event.time_ns) until which the process lived at least; 0: its last event */
 	int64_t until_ns;
+	/* it was made of memory that was looked at once, without a recorder: what it has is true of that moment, and nothing is
+	 * known of the time before */
+	bool is_seen_once;
+	int64_t seen_wall_ns;    /* UTC time of that moment; 0: unknown */
 	bool wrapped;            /* older events were overwritten: promises may have started before the trace */
 	uint64_t found_packets;  /* number of packets, if the trace was found in an image; else 0 */
 	uint64_t lost_no_stream; /* events of threads that got no stream */
@@ -162,6 +166,9 @@ int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid,
 
 /* Opens a trace in memory, which must stay valid until weft_trace_close(); `name` is for error messages. */
 int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t size, const char *name, struct weft_error *err);
+
+/* Opens a trace in allocated memory, which becomes the trace's, on failure too; `name` is for error messages. */
+int weft_trace_open_owned(struct weft_trace **out, void *bytes, size_t size, const char *name, struct weft_error *err);
 
 /* Opens a trace by reading a file descriptor, such as a pipe, to its end; the descriptor stays the caller's.  `name` is for error
  * messages.  Also WEFT_ETOOBIG (source.h: weft_source_limit()). */

@@ -88,6 +88,9 @@ int weft_notes_fill(struct weft_rows *rows, const struct weft_model *model, stru
 		else if (model->snapshot_reason_count > 0 && model->snapshot_reasons[model->snapshot_reason_count - 1].runs_on)
 			ADD(false, "Promises pending at the right edge may have ended since.",
 			    "This trace is a snapshot: the program was still running.");
+		else if (model->trace->is_seen_once)
+			ADD(false, "It shows what each OS thread waits for at the right edge; what happened before is not known.",
+			    "This program was seen once, without a recording.");
 		else if (model->trace->unfinished)
 			ADD(false, "Promises pending at the right edge may have ended since.",
 			    "The program did not finish this trace: it is still running, or was killed.");

@@ -266,6 +266,8 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 		append_env(&t, "runtimes", m->runtimes);
 	append_env(&t, "mode", m->mode);
 	append_env(&t, "state", m->state);
+	if (m->seen_ns > 0)
+		append_line_number(&t, "\tseen_ns = ", (uint64_t)m->seen_ns, ";\n");
 	if (m->definitions)
 		append_line_number(&t, "\tdefinitions = ", m->definitions, ";\n");
 	if (m->stream_packets) {

@@ -236,7 +236,8 @@ struct weft_metadata {
 	const char *clock_measured;           /* source of the frequency: "exact", "measured", "hurried" */
 	const char *host, *process, *command; /* NULL if unknown */
 	const char *runtimes;                 /* runtimes and functions that the recorder intercepted; NULL: none */
-	const char *mode, *state;             /* "ring" or "grow"; "recording" or "finished" */
+	const char *mode, *state;             /* "ring" or "grow"; "recording", "finished" or "seen" */
+	int64_t seen_ns; /* of the state "seen": when memory was looked at, in ns since 1970; 0: no such state */
 	uint64_t pid;
 	const char *recorder; /* "BOOT NAMESPACE PID START": a unique name of the process; NULL if unknown */
 	/* Counts of a finished trace, from which a reader computes what is missing. */

@@ -35,6 +35,7 @@ static void merge_completeness(struct weft__completeness *to, const struct weft_
 	to->absent |= of->absent;
 	to->end_missing |= of->end_missing;
 	to->died |= of->died;
+	to->seen |= of->seen;
 	to->wrapped |= of->wrapped;
 	to->horizon_ns = of->horizon_ns > to->horizon_ns ? of->horizon_ns : to->horizon_ns;
 }
@@ -80,6 +81,7 @@ struct weft__completeness *weft__completeness_find(const struct weft_model *m)
 					   .horizon_ns = is_overwritten && info->stream_count > 1 ? first_ns[s] : 0});
 	}
 	for (size_t i = 0; i < parts; i++) {
+		completeness[i].seen = info->is_seen_once;
 		completeness[i].lost |= completeness[i].unplaced;
 		if (m->is_whole)
 			completeness[i] = (struct weft__completeness){.clipped = true,
@@ -133,6 +135,7 @@ const char *weft__completeness_text(const struct weft__completeness *completenes
 	return completeness->lost            ? "events are missing in the trace"
 	       : completeness->absent        ? "the end of the trace is missing, and more events of some threads"
 	       : completeness->clipped       ? "the end of the trace is missing"
+	       : completeness->seen          ? "the program was looked at once, without a recording"
 	       : completeness->died          ? "the program did not end the trace: it was killed, or exited abruptly"
 	       : completeness->still_running ? "the program did not end the trace: it was running when this copy was made"
 	       : completeness->end_missing   ? "the program did not end the trace: it still runs, or was killed"

@@ -13,6 +13,7 @@ struct weft__completeness {
 	bool end_missing;   /* the program did not end the trace, or the end is missing */
 	bool died;          /* if end_missing: the recorder saw the program exit */
 	bool still_running; /* if end_missing: this is a copy, and the program was running when it was made */
+	bool seen;          /* if end_missing: memory was looked at once; nothing is known of the time before */
 	bool wrapped;       /* a ring was overwritten: the start is missing */
 	int64_t horizon_ns; /* time from which on a wrapped ring has all events; 0 unless wrapped */
 };

@@ -1,0 +1,78 @@
+/* target.h: what a process or a core dump gives, before it has a meaning (private to src/look).  SPDX-License-Identifier: ISC */
+#ifndef WEFT_LOOK_TARGET_H
+#define WEFT_LOOK_TARGET_H
+
+#include "base/vec.h"
+#include "look/look.h"
+
+enum {
+	LOOK_NAME = 64,          /* bytes of a thread's name, with NUL */
+	LOOK_MAX_THREADS = 8192, /* as many as the recorder records at once */
+	LOOK_MAX_MAPS = 262144,
+	LOOK_MAX_MODULES = 4096,
+	LOOK_STACK_BYTES = 256 << 10, /* most bytes of a stack */
+	LOOK_ALL_STACK_BYTES = 64 << 20,
+	LOOK_NEAR_BEFORE = 48, /* bytes before and behind a futex that are copied: the object that contains it */
+	LOOK_NEAR_BEHIND = 48
+};
+
+struct look_map {
+	uint64_t begin, end, offset;
+	bool is_readable, is_writable, is_executable;
+	char *path; /* "": no file; owned */
+};
+
+struct look_thread {
+	int64_t tid;
+	char name[LOOK_NAME];
+	char state;    /* of /proc/PID/stat; '?': unknown */
+	long call;     /* number of the system call in which it is blocked; -1: it is in none */
+	bool is_still; /* both readings found it in the same place, and it did not run between them */
+	uint64_t args[6];
+	int64_t start_ns; /* monotonic; 0: unknown */
+	int64_t since_ns; /* monotonic, about: it has been blocked since; 0: unknown */
+	uint64_t switches;
+	struct weft_look_stack stack;
+	unsigned char *stack_bytes; /* owned */
+	unsigned char near[LOOK_NEAR_BEFORE + LOOK_NEAR_BEHIND];
+	bool has_near_before, has_near_behind;
+};
+
+struct look_target {
+	long pid;
+	bool is_core;
+	char process[LOOK_NAME];
+	char command[256];
+	int64_t now_ns;  /* monotonic; 1 s for a core */
+	int64_t wall_ns; /* the same moment */
+	WEFT_VEC(struct look_map) maps;
+	WEFT_VEC(struct look_thread) threads;
+	WEFT_VEC(struct weft_look_module) modules; /* texts are owned by the target */
+	size_t left_out;                           /* threads beyond LOOK_MAX_THREADS */
+	size_t (*read)(const struct look_target *target, uint64_t address, void *to, size_t bytes);
+	/* Writes what a descriptor refers to; NULL: unknown. */
+	bool (*name_fd)(const struct look_target *target, int64_t fd, char *out, size_t size);
+	const void *ctx;
+};
+
+/* Returns the mapping that contains an address, or NULL. */
+const struct look_map *weft__look_map(const struct look_target *target, uint64_t address);
+const struct weft_look_module *weft__look_module(const struct look_target *target, uint64_t address);
+struct look_thread *weft__look_thread(struct look_target *target, int64_t tid);
+
+/* Adds a mapping; the path is copied.  False: no memory, or too many. */
+bool weft__look_add_map(struct look_target *target, const struct look_map *map);
+
+/* Sorts the mappings and finds the modules in them.  False: no memory. */
+bool weft__look_find_modules(struct look_target *target);
+
+/* Copies the stack and the words near a futex of each thread.  False: no memory. */
+bool weft__look_copy_memory(struct look_target *target);
+
+void weft__look_free(struct look_target *target);
+
+/* Makes the trace of a filled target: calls `unwind`, and finds out what each thread waits for. */
+int weft__look_finish(
+    struct weft_trace **out, struct look_target *target, weft_look_unwind_fn *unwind, const char *name, struct weft_error *err);
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""look_test.py WEFT HANGS [bare]: weft waits and explain tell why a program hangs that no recorder watches, and why a core of it did.
+
+Each way of hangs.c is looked at as a process, as a core of gcore and as a core of the kernel.  `bare`: the program has no symbols and no
+libraries, so names are not expected.
+
+SPDX-License-Identifier: ISC"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+weft, hangs = map(os.path.abspath, sys.argv[1:3])
+BARE = sys.argv[3:] == ['bare']
+PATIENCE_S = 60
+
+# Way: regular expressions for the output of waits and of explain, and the exit status of explain.
+ABBA = [r'lock \d+ "mutex journal"  at transfer \(hangs\.c:\d+\)', r'lock \d+ "mutex accounts"  at transfer', r'"auditor|"audit"', 'in a cycle']
+WAYS = {
+    'abba': (ABBA, [r'^deadlock: thread \d+ "\w+" holds lock \d+ "mutex \w+" and waits for lock .*cycle of 2 locks'], 1),
+    'self': ([r'thread \d+ "main"  at log_line', 'in a cycle'], [r'^deadlock: thread \d+ "main" waits for lock \d+ "mutex journal", which it already holds'], 1),
+    'join': ([r'thread \d+ "join_first"', 'in a cycle'], ['^cycle: thread .* wait for each other'], 1),
+    'condition': ([r'condition \d+ "has_work"  at work', r'thread \d+ "main"  at hang_condition'], [r'"work" sleeps forever at condition \d+ "has_work"'], None),
+    'semaphore': ([r'condition \d+ "semaphore tokens"  at hang_semaphore'], ['no certain fault'], 0),
+    'rwlock': ([r'lock \d+ "rwlock settings"  at hang_rwlock', 'thread .* at change_settings', 'signal .*pause'], ['no certain fault'], 0),
+    'read': ([r'read \d+ "read of fd 3'], ['no certain fault'], 0),
+}
+# Without names and libraries: circles are found by the words in memory alone.
+BARE_WAYS = {
+    'abba': ([r'lock \d+ "mutex 0x', 'in a cycle'], ['^deadlock: .*cycle of 2 locks'], 1),
+    'self': ([r'lock \d+ "mutex 0x', 'in a cycle'], ['^deadlock: .* which it already holds'], 1),
+    'join': (['in a cycle'], ['^cycle: '], 1),
+    'read': ([r'read \d+ "read of fd 3'], ['no certain fault'], 0),
+}
+
+
+def run(*args):
+    return subprocess.run([weft, *args], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def matches(pattern, text):
+    return re.search(pattern, text, re.M)
+
+
+def check(what, way, retry):
+    """Looks until all threads of the program are where they hang; a core has one moment."""
+    expected, findings, status = (BARE_WAYS if BARE else WAYS)[way]
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        waits, explain = run('waits', what), run('explain', what)
+        faults = [f'waits lacks {p}' for p in expected if not matches(p, waits.stdout)]
+        faults += [f'explain lacks {p}' for p in findings if not matches(p, explain.stdout)]
+        if not faults or not retry or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    told = f'{waits.stdout}{waits.stderr}\n{explain.stdout}{explain.stderr}'
+    assert not faults, f'{way} of {what}: {faults}\n{told}'
+    assert waits.returncode == 0 and (status is None or explain.returncode == status), f'{way} of {what}: {explain.returncode}\n{told}'
+    assert 'before their creation' not in told, told
+    title = waits.stdout.split('\n')[0]
+    assert re.fullmatch(r'seen once, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: hangs.* \(process \d+\), \d+ OS threads?', title), title
+    assert explain.stdout.startswith('seen once, at '), told
+
+
+def check_other_verbs(what, folder):
+    """Other verbs read the trace as they read any other."""
+    page = os.path.join(folder, 'page.html')
+    for args in (['top', '--once', what], ['dump', what], ['info', what], ['html', what, '-o', page], ['render', what, '-o', os.path.join(folder, 'p.svg')]):
+        got = run(*args)
+        assert got.returncode == 0 and (args[0] in ('html', 'render') or got.stdout), (args, got)
+    lines = [json.loads(line) for line in run('waits', '--json', what).stdout.splitlines()]
+    assert any(line.get('cycle') for line in lines), lines
+    found = [json.loads(line) for line in run('explain', '--json', what).stdout.splitlines()]
+    assert [f['finding'] for f in found] == ['deadlock'] and found[0]['sure'], found
+    saved = os.path.join(folder, 'saved')
+    assert run('save', what, '-w', saved).returncode == 0
+    assert run('waits', saved).stdout.startswith('seen once, at '), run('waits', saved)
+
+
+def start(way, folder):
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    # pylint: disable-next=consider-using-with
+    program = subprocess.Popen([hangs, way], stdout=subprocess.PIPE, text=True, cwd=folder, preexec_fn=prepare)
+    assert program.stdout.readline() == 'ready\n'
+    return program
+
+
+def make_kernel_core(program, folder):
+    """Ends the program; returns its core, or None where the kernel gives cores to another program."""
+    program.send_signal(signal.SIGABRT)
+    program.wait(PATIENCE_S)
+    cores = [name for name in os.listdir(folder) if name.startswith('core')]
+    return os.path.join(folder, cores[0]) if cores else None
+
+
+def check_way(way, folder, counts):
+    program = start(way, folder)
+    try:
+        check(str(program.pid), way, True)
+        counts['processes'] += 1
+        if way == 'abba' and not BARE:
+            check_other_verbs(str(program.pid), folder)
+        if shutil.which('gcore'):
+            made = subprocess.run(['gcore', '-o', os.path.join(folder, 'by_gdb'), str(program.pid)], capture_output=True, timeout=PATIENCE_S, check=False)
+            core = os.path.join(folder, f'by_gdb.{program.pid}')
+            if made.returncode == 0 and os.path.exists(core):
+                check(core, way, False)
+                counts['cores of gcore'] += 1
+        core = make_kernel_core(program, folder)
+        if core:
+            check(core, way, False)
+            counts['cores of the kernel'] += 1
+            if way == 'abba' and not BARE:
+                check_cut(core, folder)
+    finally:
+        program.kill()
+        program.wait()
+        program.stdout.close()
+
+
+def check_cut(core, folder):
+    """A core that is cut off anywhere gives an answer or one line, never a crash."""
+    with open(core, 'rb') as file:
+        whole = file.read()
+    cut = os.path.join(folder, 'cut')
+    for size in (0, 1, 63, 64, 100, 1000, 3000, 10000, len(whole) // 2, len(whole) - 1):
+        with open(cut, 'wb') as file:
+            file.write(whole[:size])
+        got = run('waits', cut)
+        assert got.returncode in (0, 2) and len(got.stderr.splitlines()) <= 10, (size, got)
+
+
+counts = {'processes': 0, 'cores of gcore': 0, 'cores of the kernel': 0}
+for name in BARE_WAYS if BARE else WAYS:
+    with tempfile.TemporaryDirectory() as place:
+        check_way(name, place, counts)
+print(', '.join(f'{count or "no"} {what}' for what, count in counts.items()))
