@@ -29,7 +29,7 @@ enum cli_exit { CLI_OK = 0, CLI_FOUND = 1, CLI_ERROR = 2 };
 	X(dump, "TRACE...", "print every promise, counter and pause, one a line")                                                \
 	X(stats, "TRACE...", "print how many promises of each type there are, and how long they waited and ran")                 \
 	X(explain, "TRACE...", "report what went wrong, with evidence; exit status 1 if an alarm is certain")                    \
-	X(waits, "TRACE...", "print which promise waits for which at one moment, as a tree")                                     \
+	X(waits, "[TRACE...]", "print which promise waits for which at one moment, as a tree")                                   \
 	X(path, "TRACE... --promise=ID", "print the critical path that led to a promise's end")                                  \
 	X(diff, "TRACE TRACE", "report where two runs differ; exit status 1 if they do")                                         \
 	X(check, "TRACE... RULE...", "check rules for CI, such as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")  \
@@ -332,6 +332,9 @@ void cli_put_int(int64_t value);
  * process it was; the OS threads that wait for nothing. */
 void cli_put_seen(const struct weft_model *m);
 void cli_put_seen_runners(const struct weft_model *m, const struct weft_waits *waits);
+
+/* Lists the processes of this user that hang, never sleep or are stopped (waits_all.c); returns the exit status. */
+int cli_waits_all(void);
 
 /* Prints waits as a tree (waits.c). */
 void cli_put_wait_tree(const struct weft_model *m, const struct weft_waits *waits);

@@ -157,9 +157,12 @@ int cli_waits(struct cli_args *args)
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, -1);
+	int exit = cli_parse(args, options, CLI_ANY_NUMBER);
 	if (exit >= 0)
 		return exit;
+	if (args->argc == 0)
+		return follow || dot || json || at_ns >= 0 || parts ? cli_fail_verb("waits", "these options need a TRACE")
+								    : cli_waits_all();
 	if (follow && (dot || at_ns >= 0))
 		return cli_fail_verb("waits", "--follow cannot be combined with --at or --dot");
 	if (follow)

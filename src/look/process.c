@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/named.h"
-#include "look/target.h"
+#include "look/loops.h"
 
 enum { BETWEEN_MS = 50, FOLDER_NAME = 64 };
 
@@ -341,7 +341,8 @@ static int look(struct look_target *t, int folder, struct weft_error *err)
 		return status;
 	read_names(t, folder);
 	nanosleep(&pause, NULL);
-	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t))
+	t->now_ns = now_ns(CLOCK_MONOTONIC);
+	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t))
 		return fail_memory(err);
 	look_again(t, folder);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);

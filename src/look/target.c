@@ -1,6 +1,8 @@
 /* target.c: mappings, modules and copies of memory, of a process and of a core dump alike.  SPDX-License-Identifier: ISC */
 #include "look/target.h"
 
+#include "look/loops.h"
+
 #include <elf.h>
 #include <stdio.h>
 #include <string.h>
@@ -187,6 +189,7 @@ void weft__look_free(struct look_target *t)
 		for (size_t k = 0; k < thread->stack.frame_count; k++)
 			free(thread->stack.frames[k].function);
 	}
+	weft__look_free_loops(t);
 	weft_vec_free(&t->maps);
 	weft_vec_free(&t->modules);
 	weft_vec_free(&t->threads);

@@ -6,6 +6,7 @@
 #include "look/look.h"
 
 enum {
+	LOOK_LABEL = 256,
 	LOOK_NAME = 64,          /* bytes of a thread's name, with NUL */
 	LOOK_MAX_THREADS = 8192, /* as many as the recorder records at once */
 	LOOK_MAX_MAPS = 262144,
@@ -38,6 +39,27 @@ struct look_thread {
 	bool has_near_before, has_near_behind;
 };
 
+/* A handle or a request that keeps a loop alive. */
+struct look_keeper {
+	enum weft_kind kind;
+	char label[LOOK_LABEL / 2];
+	uint64_t callback; /* 0: none */
+	uint64_t work;     /* of a request of the pool: its struct uv__work; else 0 */
+	int64_t runner;    /* tid of the thread that runs the request; 0: it waits for one, or no pool runs it */
+};
+
+/* A loop that an OS thread runs. */
+struct look_loop {
+	uint64_t address;
+	int64_t tid;
+	int poll_fd;
+	uint32_t active_handles, active_requests; /* as the loop counts them */
+	uint32_t found_handles, found_requests;
+	WEFT_VEC(struct look_keeper) keepers;
+};
+
+typedef WEFT_VEC(struct look_loop) look_loops;
+
 struct look_target {
 	long pid;
 	bool is_core;
@@ -48,7 +70,8 @@ struct look_target {
 	WEFT_VEC(struct look_map) maps;
 	WEFT_VEC(struct look_thread) threads;
 	WEFT_VEC(struct weft_look_module) modules; /* texts are owned by the target */
-	size_t left_out;                           /* threads beyond LOOK_MAX_THREADS */
+	look_loops loops;
+	size_t left_out; /* threads beyond LOOK_MAX_THREADS */
 	size_t (*read)(const struct look_target *target, uint64_t address, void *to, size_t bytes);
 	/* Writes what a descriptor refers to; NULL: unknown. */
 	bool (*name_fd)(const struct look_target *target, int64_t fd, char *out, size_t size);

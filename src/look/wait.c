@@ -156,8 +156,8 @@ static size_t find_place(const struct look_target *t, const struct look_thread *
 const char *weft__look_start_function(const struct look_target *t, const struct look_thread *thread)
 {
 	for (size_t i = thread->stack.frame_count; i-- > 0;)
-		if (*function_of(thread, i) && !is_libc(t, thread, i))
-			return function_of(thread, i);
+		if (!is_libc(t, thread, i))
+			return thread->stack.frames[i].function;
 	return NULL;
 }
 

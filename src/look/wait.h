@@ -4,8 +4,6 @@
 
 #include "look/target.h"
 
-enum { LOOK_LABEL = 256 };
-
 /* The wait of a thread. */
 struct look_wait {
 	enum weft_kind kind; /* of the awaited promise */

@@ -116,11 +116,8 @@ static uint16_t find_module(struct writer *w, const struct weft_look_module *mod
 }
 
 /* Returns the key of a place in machine code; 0: it is in no file, or there are too many. */
-static uint16_t find_site(struct writer *w, const struct look_thread *thread, size_t frame)
+static uint16_t find_address(struct writer *w, uint64_t address)
 {
-	if (frame >= thread->stack.frame_count)
-		return 0;
-	const uint64_t address = thread->stack.frames[frame].address;
 	const struct weft_look_module *module = weft__look_module(w->target, address);
 	const uint32_t known = weft_idmap_get(&w->sites, (int64_t)address);
 	if (known != WEFT_IDMAP_NONE)
@@ -134,6 +131,11 @@ static uint16_t find_site(struct writer *w, const struct look_thread *thread, si
 	    &(struct weft_wire_definition){
 		.what = WEFT_DEFINE_PLACE, .key = (uint16_t)w->site_count, .module = number, .address = address - module->bias});
 	return (uint16_t)w->site_count;
+}
+
+static uint16_t find_site(struct writer *w, const struct look_thread *thread, size_t frame)
+{
+	return frame < thread->stack.frame_count ? find_address(w, thread->stack.frames[frame].address) : 0;
 }
 
 /* Adds the stack of the previous event, from the place on: the frames of the C library say nothing. */
@@ -221,6 +223,55 @@ static void put_wait(
 		put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_HOLD, .a = w->ids[owner], .b = object});
 }
 
+/* Returns the loop for whose descriptor a thread waits, or NULL. */
+static const struct look_loop *find_loop(
+    const struct look_target *t, const struct look_thread *thread, const struct look_wait *wait)
+{
+	for (size_t i = 0; i < t->loops.count; i++)
+		if (t->loops.items[i].tid == thread->tid && wait->kind == WEFT_KIND_POLL && wait->is_awaited &&
+		    thread->args[0] == (uint64_t)t->loops.items[i].poll_fd)
+			return &t->loops.items[i];
+	return NULL;
+}
+
+/* Writes that a thread waits in its loop, and what keeps the loop alive.  The thread that runs a request is only named: another
+ * handle may wake the loop, so the request is no link of a deadlock. */
+static void put_loop(struct writer *w, const struct look_thread *thread, const struct look_loop *loop,
+    const struct look_wait *wait, int64_t id, int64_t time_ns)
+{
+	const int64_t object = new_id(w);
+	char label[LOOK_LABEL];
+	snprintf(label, sizeof label, "libuv: %" PRIu32 " of %" PRIu32 " handles, %" PRIu32 " of %" PRIu32 " requests",
+	    loop->found_handles, loop->active_handles, loop->found_requests, loop->active_requests);
+	put_event(w, time_ns,
+	    (struct weft_wire_event){.op = WEFT_OP_PENDING,
+		.a = id,
+		.b = object,
+		.kind = WEFT_KIND_LOOP,
+		.site = find_site(w, thread, wait->place),
+		.value = time_ns,
+		.text = label});
+	put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_AWAIT, .a = id, .b = object});
+	put_stack(w, thread, id, wait->place, time_ns);
+	for (size_t i = 0; i < loop->keepers.count; i++) {
+		const struct look_keeper *k = &loop->keepers.items[i];
+		const int64_t keeper = new_id(w);
+		snprintf(label, sizeof label, "%s", k->label);
+		if (k->runner)
+			snprintf(label, sizeof label, "%s, run by thread %" PRId64, k->label, k->runner);
+		put_event(w, time_ns,
+		    (struct weft_wire_event){.op = WEFT_OP_PENDING,
+			.a = object,
+			.b = keeper,
+			.kind = (uint8_t)k->kind,
+			/* The place of a call is behind it, so that of a function is behind its first byte. */
+			.site = k->callback ? find_address(w, k->callback + 1) : 0,
+			.value = time_ns,
+			.text = label});
+		put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_AWAIT, .a = object, .b = keeper});
+	}
+}
+
 /* A name that a thread has from its creator says less than the function in which it started. */
 static const char *name_thread(const struct look_target *t, const struct look_thread *thread)
 {
@@ -266,7 +317,10 @@ static void put_thread(struct writer *w, size_t index, const char *symbol)
 	if (*name_thread(t, thread))
 		put_event(w, start_ns, (struct weft_wire_event){.op = WEFT_OP_LABEL, .a = id, .text = name_thread(t, thread)});
 	put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_RUN, .a = id});
-	if (is_blocked)
+	const struct look_loop *loop = is_blocked ? find_loop(t, thread, &wait) : NULL;
+	if (loop)
+		put_loop(w, thread, loop, &wait, id, time_ns);
+	else if (is_blocked)
 		put_wait(w, thread, &wait, id, time_ns);
 	else if (wait.place != SIZE_MAX)
 		put_stack(w, thread, id, wait.place, time_ns);

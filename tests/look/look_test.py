@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""look_test.py WEFT HANGS [bare]: weft waits and explain tell why a program hangs that no recorder watches, and why a core of it did.
+"""look_test.py WEFT HANGS [bare|loop]: weft waits and explain tell why a program hangs that no recorder watches, and why a core of it did.
 
 Each way of hangs.c is looked at as a process, as a core of gcore and as a core of the kernel.  `bare`: the program has no symbols and no
-libraries, so names are not expected.
+libraries, so names are not expected.  `loop`: HANGS is loop.c.
 
 SPDX-License-Identifier: ISC"""
 
@@ -18,7 +18,7 @@ import tempfile
 import time
 
 weft, hangs = map(os.path.abspath, sys.argv[1:3])
-BARE = sys.argv[3:] == ['bare']
+BARE, LOOP = ([kind] == sys.argv[3:] for kind in ('bare', 'loop'))
 PATIENCE_S = 60
 
 # Way: regular expressions for the output of waits and of explain, and the exit status of explain.
@@ -32,6 +32,16 @@ WAYS = {
     'rwlock': ([r'lock \d+ "rwlock settings"  at hang_rwlock', 'thread .* at change_settings', 'signal .*pause'], ['no certain fault'], 0),
     'read': ([r'read \d+ "read of fd 3'], ['no certain fault'], 0),
 }
+# The loop of loop.c; without libuv's own pages each handle and request is found by its shape.
+LOOP_WAYS = {
+    'fifo': (
+        [
+            r'thread \d+ "main"', r'loop \d+ "libuv: 3 of 3 handles, 1 of 1 requests"', r'listen \d+ "tcp of fd \d+.*  at on_client \(loop\.c:\d+\)',
+            r'signal \d+ "signal 1"  at on_signal', r'timer \d+ "due in \d+ ms, every 3600000 ms"  at on_timer', r'fs \d+ "open ..?fifo.*, run by thread \d+.*  at on_open',
+            r'fs \d+ "openat ..?fifo'
+        ],
+        ['^alive: loop \\d+ .* has not returned'], 0),
+}
 # Without names and libraries: circles are found by the words in memory alone.
 BARE_WAYS = {
     'abba': ([r'lock \d+ "mutex 0x', 'in a cycle'], ['^deadlock: .*cycle of 2 locks'], 1),
@@ -39,6 +49,8 @@ BARE_WAYS = {
     'join': (['in a cycle'], ['^cycle: '], 1),
     'read': ([r'read \d+ "read of fd 3'], ['no certain fault'], 0),
 }
+
+ALL_WAYS = BARE_WAYS if BARE else LOOP_WAYS if LOOP else WAYS
 
 
 def run(*args):
@@ -51,7 +63,7 @@ def matches(pattern, text):
 
 def check(what, way, retry):
     """Looks until all threads of the program are where they hang; a core has one moment."""
-    expected, findings, status = (BARE_WAYS if BARE else WAYS)[way]
+    expected, findings, status = ALL_WAYS[way]
     deadline = time.monotonic() + PATIENCE_S
     while True:
         waits, explain = run('waits', what), run('explain', what)
@@ -65,8 +77,9 @@ def check(what, way, retry):
     assert waits.returncode == 0 and (status is None or explain.returncode == status), f'{way} of {what}: {explain.returncode}\n{told}'
     assert 'before their creation' not in told, told
     title = waits.stdout.split('\n')[0]
-    assert re.fullmatch(r'seen once, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: hangs.* \(process \d+\), \d+ OS threads?', title), title
+    assert re.fullmatch(r'seen once, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: (?:hangs.*|look-loop) \(process \d+\), \d+ OS threads?', title), title
     assert explain.stdout.startswith('seen once, at '), told
+    assert not LOOP or not matches('^(crash|deadlock|leak|hang)', explain.stdout), told
 
 
 def check_other_verbs(what, folder):
@@ -127,6 +140,26 @@ def check_way(way, folder, counts):
         program.stdout.close()
 
 
+def check_list(folder):
+    """Without a trace, weft waits lists the processes that hang, run all the time or are stopped, and no healthy one."""
+    programs = {way: start(way, folder) for way in ('self', 'spin', 'read', 'semaphore')}
+    wanted = {'self': 'hangs: deadlock: .*which it already holds', 'spin': 'does not sleep', 'read': 'is stopped by a signal'}
+    try:
+        programs['read'].send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            got = run('waits')
+            lacks = [way for way, text in wanted.items() if not matches(f'^{programs[way].pid} hangs {text}', got.stdout)]
+            if not lacks or time.monotonic() > deadline:
+                break
+        assert got.returncode == 0 and not lacks and not matches(f'^{programs["semaphore"].pid} ', got.stdout), (lacks, got)
+    finally:
+        for program in programs.values():
+            program.kill()
+            program.wait()
+            program.stdout.close()
+
+
 def check_cut(core, folder):
     """A core that is cut off anywhere gives an answer or one line, never a crash."""
     with open(core, 'rb') as file:
@@ -140,7 +173,10 @@ def check_cut(core, folder):
 
 
 counts = {'processes': 0, 'cores of gcore': 0, 'cores of the kernel': 0}
-for name in BARE_WAYS if BARE else WAYS:
+for name in ALL_WAYS:
     with tempfile.TemporaryDirectory() as place:
         check_way(name, place, counts)
+if not BARE and not LOOP:
+    with tempfile.TemporaryDirectory() as place:
+        check_list(place)
 print(', '.join(f'{count or "no"} {what}' for what, count in counts.items()))
