@@ -23,7 +23,7 @@ static const struct cli_option common_options[] = {
 
 static bool takes_traces(const struct cli_args *args)
 {
-	return strncmp(args->operands, "TRACE", 5) == 0;
+	return strncmp(args->operands + (args->operands[0] == '['), "TRACE", 5) == 0;
 }
 
 static bool parse_size(const char *text, int size[2])

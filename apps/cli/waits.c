@@ -68,6 +68,26 @@ static void put_since(const struct weft_model *m, int64_t since_ns)
 	}
 }
 
+/* Prints the callers of the place where an OS thread stands, in a program that was seen once. */
+static void put_callers(const struct weft_model *m, uint32_t p)
+{
+	enum { MAX_CALLERS = 5 };
+	uint32_t sites[MAX_CALLERS];
+	const size_t count = weft_trace_callers(m->trace, weft_model_callers(m, p), sites, MAX_CALLERS);
+	const char *before = "  called by ";
+	for (size_t i = 0; i < count && i < MAX_CALLERS && m->trace->is_seen_once; i++) {
+		char place[WEFT_NAME_BYTES];
+		if (sites[i] == WEFT_NO_SITE)
+			continue;
+		weft_site_format(&m->trace->sites[sites[i]], place, sizeof place);
+		fputs(before, stdout);
+		cli_put_text((struct weft_str){place, (uint32_t)strlen(place)});
+		before = ", ";
+	}
+	if (count > MAX_CALLERS && m->trace->is_seen_once)
+		printf(", %zu more", count - MAX_CALLERS);
+}
+
 void cli_put_wait_tree(const struct weft_model *m, const struct weft_waits *waits)
 {
 	bool more[MAX_DRAWN_DEPTH + 1] = {0};
@@ -94,6 +114,8 @@ void cli_put_wait_tree(const struct weft_model *m, const struct weft_waits *wait
 			fputs("  (inferred)", stdout);
 		if (node->wait != WEFT_NONE && waits->waits[node->wait].in_cycle)
 			fputs("  in a cycle", stdout);
+		if (!node->is_repeated)
+			put_callers(m, node->promise);
 		puts(node->is_repeated ? "  (see above)" : "");
 	}
 	if (waits->cycles)

@@ -14,6 +14,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "look/loops.h"
+#include "look/python.h"
 
 enum {
 	MAX_NOTES = 64 << 20, /* bytes; 8,192 threads with all vector registers have less */
@@ -306,7 +307,7 @@ static int look(struct look_target *t, struct core *core, struct weft_error *err
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (t->threads.count == 0)
 		return weft_error_set(err, WEFT_EFORMAT, "the core dump has no OS thread: it is cut off, or of a machine");
-	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t))
+	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) || !weft__look_find_python(t))
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	return WEFT_OK;
 }

@@ -17,6 +17,7 @@
 
 #include "base/named.h"
 #include "look/loops.h"
+#include "look/python.h"
 
 enum { BETWEEN_MS = 50, FOLDER_NAME = 64 };
 
@@ -342,7 +343,7 @@ static int look(struct look_target *t, int folder, struct weft_error *err)
 	read_names(t, folder);
 	nanosleep(&pause, NULL);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);
-	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t))
+	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) || !weft__look_find_python(t))
 		return fail_memory(err);
 	look_again(t, folder);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);

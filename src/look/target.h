@@ -23,6 +23,12 @@ struct look_map {
 	char *path; /* "": no file; owned */
 };
 
+/* A frame of Python, innermost first. */
+struct look_python_frame {
+	char *function, *file; /* owned */
+	uint32_t line;         /* 0: unknown */
+};
+
 struct look_thread {
 	int64_t tid;
 	char name[LOOK_NAME];
@@ -35,6 +41,7 @@ struct look_thread {
 	uint64_t switches;
 	struct weft_look_stack stack;
 	unsigned char *stack_bytes; /* owned */
+	WEFT_VEC(struct look_python_frame) python;
 	unsigned char near[LOOK_NEAR_BEFORE + LOOK_NEAR_BEHIND];
 	bool has_near_before, has_near_behind;
 };

@@ -126,8 +126,7 @@ static const char *skip_underscores(const char *name)
 
 /* ---- Places ---- */
 
-/* Returns whether a frame is the C library's, whose functions only pass a wait on. */
-static bool is_libc(const struct look_target *t, const struct look_thread *thread, size_t frame)
+bool weft__look_is_libc(const struct look_target *t, const struct look_thread *thread, size_t frame)
 {
 	static const char *const files[] = {"libc.so", "libc-", "libpthread", "ld-linux", "libstdc++"};
 	static const char *const names[] = {"_ZNSt", "_ZSt", "_ZNKSt", "__lll_", "__futex", "futex_", "__pthread_", "___pthread_",
@@ -148,7 +147,7 @@ static bool is_libc(const struct look_target *t, const struct look_thread *threa
 static size_t find_place(const struct look_target *t, const struct look_thread *thread)
 {
 	for (size_t i = 0; i < thread->stack.frame_count; i++)
-		if (!is_libc(t, thread, i) && weft__look_module(t, thread->stack.frames[i].address))
+		if (!weft__look_is_libc(t, thread, i) && weft__look_module(t, thread->stack.frames[i].address))
 			return i;
 	return SIZE_MAX;
 }
@@ -156,7 +155,7 @@ static size_t find_place(const struct look_target *t, const struct look_thread *
 const char *weft__look_start_function(const struct look_target *t, const struct look_thread *thread)
 {
 	for (size_t i = thread->stack.frame_count; i-- > 0;)
-		if (!is_libc(t, thread, i))
+		if (!weft__look_is_libc(t, thread, i))
 			return thread->stack.frames[i].function;
 	return NULL;
 }

@@ -138,13 +138,45 @@ static uint16_t find_site(struct writer *w, const struct look_thread *thread, si
 	return frame < thread->stack.frame_count ? find_address(w, thread->stack.frames[frame].address) : 0;
 }
 
-/* Adds the stack of the previous event, from the place on: the frames of the C library say nothing. */
+/* Returns the key of a place in Python. */
+static uint16_t find_python(struct writer *w, const struct look_python_frame *frame)
+{
+	const uint64_t hash = weft_hash_u64(weft_hash_bytes(frame->file, strlen(frame->file)) + frame->line) +
+			      weft_hash_bytes(frame->function, strlen(frame->function));
+	const int64_t key = (int64_t)(hash | UINT64_C(1) << 63); /* no address of code */
+	const uint32_t known = weft_idmap_get(&w->sites, key);
+	if (known != WEFT_IDMAP_NONE)
+		return (uint16_t)(known + 1);
+	if (w->site_count == MAX_SITES)
+		return 0;
+	w->has_memory = w->has_memory && weft_idmap_set(&w->sites, key, w->site_count);
+	w->site_count++;
+	define(w, &(struct weft_wire_definition){.what = WEFT_DEFINE_SITE,
+		      .key = (uint16_t)w->site_count,
+		      .line = frame->line,
+		      .text = frame->file,
+		      .text_bytes = (uint32_t)strlen(frame->file),
+		      .second = frame->function,
+		      .second_bytes = (uint32_t)strlen(frame->function)});
+	return (uint16_t)w->site_count;
+}
+
+/* Returns the key of the place where a thread stands: its Python, or its machine code outside the C library. */
+static uint16_t find_place(struct writer *w, const struct look_thread *thread, size_t frame)
+{
+	return thread->python.count ? find_python(w, &thread->python.items[0]) : find_site(w, thread, frame);
+}
+
+/* Adds the callers of the place of the previous event.  The frames of the C library say nothing. */
 static void put_stack(struct writer *w, const struct look_thread *thread, int64_t id, size_t place, int64_t time_ns)
 {
 	char text[STACK_TEXT] = "";
 	size_t length = 0, count = 0;
-	for (size_t i = place; i < thread->stack.frame_count; i++) {
-		const uint16_t key = find_site(w, thread, i);
+	const size_t python = thread->python.count, end = python ? python : thread->stack.frame_count;
+	for (size_t i = python ? 1 : place + 1; place != SIZE_MAX && i < end; i++) {
+		if (!python && weft__look_is_libc(w->target, thread, i))
+			continue;
+		const uint16_t key = python ? find_python(w, &thread->python.items[i]) : find_site(w, thread, i);
 		if (!key)
 			continue;
 		length += (size_t)snprintf(text + length, sizeof text - length, count ? " %u" : "%u", key);
@@ -214,7 +246,7 @@ static void put_wait(
 			.a = WEFT_SYSTEM_ID,
 			.b = object,
 			.kind = (uint8_t)wait->kind,
-			.site = find_site(w, thread, wait->place),
+			.site = find_place(w, thread, wait->place),
 			.value = time_ns,
 			.text = wait->label});
 	put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_AWAIT, .a = id, .b = object});
@@ -248,7 +280,7 @@ static void put_loop(struct writer *w, const struct look_thread *thread, const s
 		.a = id,
 		.b = object,
 		.kind = WEFT_KIND_LOOP,
-		.site = find_site(w, thread, wait->place),
+		.site = find_place(w, thread, wait->place),
 		.value = time_ns,
 		.text = label});
 	put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_AWAIT, .a = id, .b = object});
@@ -313,7 +345,7 @@ static void put_thread(struct writer *w, size_t index, const char *symbol)
 		.a = WEFT_SYSTEM_ID,
 		.b = id,
 		.kind = WEFT_KIND_THREAD,
-		.site = find_site(w, thread, wait.place)});
+		.site = find_place(w, thread, wait.place)});
 	if (*name_thread(t, thread))
 		put_event(w, start_ns, (struct weft_wire_event){.op = WEFT_OP_LABEL, .a = id, .text = name_thread(t, thread)});
 	put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_RUN, .a = id});

@@ -22,7 +22,7 @@ BARE, LOOP = ([kind] == sys.argv[3:] for kind in ('bare', 'loop'))
 PATIENCE_S = 60
 
 # Way: regular expressions for the output of waits and of explain, and the exit status of explain.
-ABBA = [r'lock \d+ "mutex journal"  at transfer \(hangs\.c:\d+\)', r'lock \d+ "mutex accounts"  at transfer', r'"auditor|"audit"', 'in a cycle']
+ABBA = [r'lock \d+ "mutex journal"  at transfer \(hangs\.c:\d+\)', r'lock \d+ "mutex accounts"  at transfer', r'"auditor|"audit"', 'in a cycle', r'called by pay \(hangs\.c:\d+\)']
 WAYS = {
     'abba': (ABBA, [r'^deadlock: thread \d+ "\w+" holds lock \d+ "mutex \w+" and waits for lock .*cycle of 2 locks'], 1),
     'self': ([r'thread \d+ "main"  at log_line', 'in a cycle'], [r'^deadlock: thread \d+ "main" waits for lock \d+ "mutex journal", which it already holds'], 1),

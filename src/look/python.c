@@ -1,0 +1,219 @@
+/* python.c: reads the Python stack of each OS thread from CPython's frames.
+ *
+ * A thread that runs Python has its PyThreadState on its C stack, and that has the thread's number.  Layouts are private and
+ * differ by version, so they are in one table, the version is that of the loaded file, and what is read must have the type
+ * "code".  SPDX-License-Identifier: ISC */
+#include "look/python.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cursor.h"
+
+/* Offsets in bytes. */
+struct layout {
+	int minor;                             /* of 3.N */
+	unsigned tid, frame_holder, frame;     /* of PyThreadState: the thread; what has the frame (0: itself), and where in it */
+	unsigned code, before, instruction;    /* of _PyInterpreterFrame */
+	unsigned owner;                        /* of the same: who has the frame */
+	unsigned first_line, code_begin, text; /* of PyCodeObject, and of the bytes of a string */
+};
+
+static const struct layout layouts[] = {
+    {11, 160, 56, 8, 32, 48, 56, 69, 72, 184, 48},
+    {12, 144, 56, 0, 0, 8, 56, 70, 68, 192, 40},
+    {13, 160, 0, 72, 0, 8, 56, 70, 68, 200, 40},
+};
+
+enum {
+	CODE_FILE = 112,
+	CODE_NAME = 128, /* the qualified one */
+	CODE_LINES = 136,
+	TYPE = 8,
+	TYPE_NAME = 24,
+	STRING_LENGTH = 16,
+	STRING_STATE = 32,
+	BYTES_LENGTH = 16,
+	BYTES_DATA = 32,
+	OWNED_BY_C = 3,
+	MAX_LINES = 1 << 20, /* bytes of a table of lines */
+	SEARCHED_BYTES = 64 << 10,
+	MAX_TEXT = 255
+};
+
+static uint64_t read_word(const struct look_target *t, uint64_t address)
+{
+	uint64_t word = 0;
+	return t->read(t, address, &word, sizeof word) == sizeof word ? word : 0;
+}
+
+/* Returns the layout of the Python that the target has loaded; NULL: none that is known. */
+static const struct layout *find_layout(const struct look_target *t)
+{
+	for (size_t i = 0; i < t->modules.count; i++) {
+		const char *slash = strrchr(t->modules.items[i].path, '/'), *name = slash ? strstr(slash, "python3.") : NULL;
+		int minor;
+		if (!name || sscanf(name, "python3.%d", &minor) != 1)
+			continue;
+		for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
+			if (layouts[k].minor == minor)
+				return &layouts[k];
+	}
+	return NULL;
+}
+
+/* Reads a compact string; other characters than ASCII become question marks.  Returns false if it is none. */
+static bool read_string(const struct look_target *t, const struct layout *l, uint64_t at, char out[MAX_TEXT + 1])
+{
+	enum { KIND_SHIFT = 2, KIND_MASK = 7, COMPACT = 1 << 5, ASCII = 1 << 6 };
+	uint32_t state = 0;
+	const uint64_t length = read_word(t, at + STRING_LENGTH);
+	if (!at || t->read(t, at + STRING_STATE, &state, sizeof state) < sizeof state || !(state & COMPACT) || !(state & ASCII) ||
+	    (state >> KIND_SHIFT & KIND_MASK) != 1)
+		return false;
+	const size_t got = t->read(t, at + l->text, out, length < MAX_TEXT ? (size_t)length : MAX_TEXT);
+	out[got] = 0;
+	for (char *c = out; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			*c = '?';
+	return got > 0;
+}
+
+/* ---- Lines ---- */
+
+static bool read_varint(struct weft_cursor *in, uint32_t *out)
+{
+	enum { BITS = 6, MORE = 1 << BITS };
+	uint8_t byte = MORE;
+	uint32_t value = 0;
+	for (unsigned shift = 0; byte & MORE; shift += BITS) {
+		if (shift > 24 || !weft_read_u8(in, &byte))
+			return false;
+		value |= (uint32_t)(byte & (MORE - 1)) << shift;
+	}
+	*out = value;
+	return true;
+}
+
+static bool read_signed(struct weft_cursor *in, int32_t *out)
+{
+	uint32_t value = 0;
+	const bool is_whole = read_varint(in, &value);
+	*out = value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
+	return is_whole;
+}
+
+/* Returns the line of an instruction, a number of code units, from a table of locations; 0: unknown.
+ * An entry begins with a bit, four bits of its form and three of its length in code units. */
+static uint32_t find_line(struct weft_cursor in, uint32_t line, uint64_t instruction)
+{
+	enum { LENGTH_MASK = 7, FORM_SHIFT = 3, FORM_MASK = 15, ONE_LINE = 10, NO_COLUMN = 13, LONG = 14, NONE = 15 };
+	uint8_t head, skipped;
+	uint64_t end = 0;
+	while (weft_read_u8(&in, &head)) {
+		const unsigned form = head >> FORM_SHIFT & FORM_MASK;
+		int32_t change = 0;
+		uint32_t unused;
+		bool is_whole = true;
+		if (form < ONE_LINE) {
+			is_whole = weft_read_u8(&in, &skipped);
+		} else if (form < NO_COLUMN) {
+			change = (int32_t)form - ONE_LINE;
+			is_whole = weft_read_u8(&in, &skipped) && weft_read_u8(&in, &skipped);
+		} else if (form == NO_COLUMN || form == LONG) {
+			is_whole = read_signed(&in, &change);
+			for (int i = 0; form == LONG && i < 3; i++)
+				is_whole = is_whole && read_varint(&in, &unused);
+		}
+		if (!is_whole)
+			return 0;
+		line += (uint32_t)change;
+		end += (head & LENGTH_MASK) + 1u;
+		if (instruction < end)
+			return form == NONE ? 0 : line;
+	}
+	return 0;
+}
+
+static uint32_t read_line(const struct look_target *t, const struct layout *l, uint64_t code, uint64_t instruction)
+{
+	const uint64_t table = read_word(t, code + CODE_LINES), length = read_word(t, table + BYTES_LENGTH),
+		       begin = code + l->code_begin;
+	uint32_t first = 0;
+	if (!table || !length || length > MAX_LINES || instruction < begin ||
+	    t->read(t, code + l->first_line, &first, sizeof first) < sizeof first)
+		return 0;
+	unsigned char *bytes = malloc((size_t)length);
+	const size_t got = bytes ? t->read(t, table + BYTES_DATA, bytes, (size_t)length) : 0;
+	const uint32_t line =
+	    got == length ? find_line((struct weft_cursor){bytes, bytes + got}, first, (instruction - begin) / 2) : 0;
+	free(bytes);
+	return line;
+}
+
+/* ---- Frames ---- */
+
+static bool is_code(const struct look_target *t, uint64_t object)
+{
+	char name[5] = "";
+	const uint64_t type = object ? read_word(t, object + TYPE) : 0, at = type ? read_word(t, type + TYPE_NAME) : 0;
+	if (at && t->read(t, at, name, sizeof name) == sizeof name)
+		return memcmp(name, "code", sizeof name) == 0;
+	/* A dump leaves constants of files out. */
+	return t->is_core && at && weft__look_module(t, at);
+}
+
+/* Adds the frame at an address; *next is its caller.  Returns false if it is none. */
+static bool add_frame(
+    const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t frame, uint64_t *next)
+{
+	char function[MAX_TEXT + 1], file[MAX_TEXT + 1];
+	uint8_t owner = 0;
+	const uint64_t code = read_word(t, frame + l->code);
+	*next = read_word(t, frame + l->before);
+	if (t->read(t, frame + l->owner, &owner, 1) < 1)
+		return false;
+	if (owner == OWNED_BY_C)
+		return true;
+	if (!is_code(t, code) || !read_string(t, l, read_word(t, code + CODE_NAME), function) ||
+	    !read_string(t, l, read_word(t, code + CODE_FILE), file))
+		return false;
+	struct look_python_frame *slot = weft_vec_push(&thread->python);
+	if (!slot)
+		return false;
+	*slot = (struct look_python_frame){.function = strdup(function),
+	    .file = strdup(file),
+	    .line = read_line(t, l, code, read_word(t, frame + l->instruction))};
+	return slot->function && slot->file;
+}
+
+static void read_frames(const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t state)
+{
+	const uint64_t holder = l->frame_holder ? read_word(t, state + l->frame_holder) : state;
+	uint64_t frame = holder ? read_word(t, holder + l->frame) : 0;
+	/* A list may be circular. */
+	for (int left = 2 * WEFT_LOOK_FRAMES; left > 0 && frame && thread->python.count < WEFT_LOOK_FRAMES; left--)
+		if (!add_frame(t, l, thread, frame, &frame))
+			break;
+}
+
+bool weft__look_find_python(struct look_target *t)
+{
+	const struct layout *l = find_layout(t);
+	for (size_t i = 0; l && i < t->threads.count; i++) {
+		struct look_thread *thread = &t->threads.items[i];
+		const struct weft_look_stack *s = &thread->stack;
+		uint64_t last = 0;
+		for (size_t at = 0; at + 8 <= s->size && at < SEARCHED_BYTES && !thread->python.count; at += 8) {
+			const uint64_t word = weft_load_u64(s->bytes + at);
+			const struct look_map *map =
+			    word > 4096 && word % 8 == 0 && word != last ? weft__look_map(t, word) : NULL;
+			if (!map || !map->is_writable)
+				continue;
+			last = word;
+			if (read_word(t, word + l->tid) == (uint64_t)thread->tid)
+				read_frames(t, l, thread, word);
+		}
+	}
+	return true;
+}
