@@ -1,0 +1,97 @@
+/* http.c: request lines of HTTP/1.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "protocol/private.h"
+
+enum { MAX_METHOD = 16, MIN_HEX = 8, UUID_BYTES = 36 };
+
+static bool is_hex(unsigned char c)
+{
+	return weft__is_digit(c) || (unsigned char)((c | 0x20) - 'a') < 6;
+}
+
+/* Returns whether a part of a path names one thing of many: digits, a UUID, long hex with a digit, or a long mix of letters and
+ * digits, as tokens are. */
+static bool is_id(const unsigned char *at, size_t count)
+{
+	enum { MIN_TOKEN = 20 };
+	size_t digits = 0, hex = 0, dashes = 0, others = 0;
+	for (size_t i = 0; i < count; i++) {
+		digits += weft__is_digit(at[i]);
+		hex += is_hex(at[i]);
+		dashes += at[i] == '-';
+		others += at[i] == '.' || at[i] == '%';
+	}
+	if (count > 0 && digits == count)
+		return true;
+	if (count == UUID_BYTES && dashes == 4 && hex == UUID_BYTES - 4)
+		return true;
+	return digits > 0 && ((hex == count && count >= MIN_HEX) || (count >= MIN_TOKEN && others == 0 && digits >= 3));
+}
+
+static bool is_path_end(unsigned char c)
+{
+	return c <= ' ' || c >= 0x7f || c == '?' || c == '#' || c == ';';
+}
+
+static void put_path(struct weft__name *name, const unsigned char *at, const unsigned char *end, bool has_paths)
+{
+	while (at < end) {
+		const unsigned char *part = at;
+		while (at < end && *at != '/')
+			at++;
+		if (!has_paths && is_id(part, (size_t)(at - part)))
+			weft__put_text(name, ":id");
+		else
+			for (; part < at; part++)
+				weft__put(name, *part);
+		if (at < end)
+			weft__put(name, *at++);
+	}
+}
+
+/* Skips "http://user@host" of a request to a proxy: the user may have a password. */
+static const unsigned char *skip_authority(const unsigned char *at, const unsigned char *end)
+{
+	const unsigned char *colon = memchr(at, ':', (size_t)(end - at));
+	if (*at == '/' || !colon || end - colon < 3 || colon[1] != '/' || colon[2] != '/')
+		return at;
+	at = colon + 3;
+	while (at < end && *at != '/')
+		at++;
+	return at;
+}
+
+/* Reads "GET /path?secret HTTP/1.1". */
+enum weft__parsed weft__parse_http(struct weft__input in, bool has_paths, struct weft_question *question)
+{
+	struct weft__name name = {question->name, 0};
+	const unsigned char *at = in.at;
+	for (; at < in.end && at - in.at < MAX_METHOD && (*at >= 'A' && *at <= 'Z'); at++)
+		weft__put(&name, *at);
+	if (at == in.end)
+		return at - in.at < MAX_METHOD ? WEFT__MORE : WEFT__NOT;
+	if (*at != ' ' || at - in.at < 3)
+		return WEFT__NOT;
+	weft__put(&name, ' ');
+	const unsigned char *target = ++at;
+	while (at < in.end && !is_path_end(*at))
+		at++;
+	if (target == at)
+		return at < in.end ? WEFT__NOT : WEFT__MORE;
+	const bool is_connect = !strcmp(question->name, "CONNECT "), is_local = *target == '/' || *target == '*';
+	if (!is_local && !is_connect && *target != 'h')
+		return WEFT__NOT;
+	/* A command of another protocol may look like a method and a path: the version tells, if these bytes have it. */
+	const unsigned char *version = at;
+	while (version<in.end && * version> ' ')
+		version++;
+	const size_t left = (size_t)(in.end - version), known = left < 8 ? left : 8;
+	if (memcmp(version, " HTTP/1.", known) != 0)
+		return WEFT__NOT;
+	const unsigned char *path = is_connect ? target : skip_authority(target, at);
+	if (path == at)
+		weft__put(&name, '/');
+	put_path(&name, path, at, has_paths);
+	return known == 8 ? WEFT__FOUND : WEFT__MORE;
+}
