@@ -13,6 +13,7 @@
 #include "adapters/hook/callers.h"
 #include "adapters/hook/state.h"
 #include "adapters/hook/thread.h"
+#include "adapters/loop/loop.h"
 
 enum {
 	MAX_RUNNING_EVENTS = 32, /* per interval without a sleep, if callbacks repeat */
@@ -35,7 +36,12 @@ bool weft__hook_before_wait(struct weft_hook_sleep *sleep)
 		return false;
 	struct weft_hook_thread *here = weft_hook_thread();
 	weft__hook_thread_label(here);
-	bool is_sleep = is_loop_wait(sleep) || here->callbacks == 0;
+	const bool is_of_runtime = is_loop_wait(sleep);
+	bool is_sleep = is_of_runtime || here->callbacks == 0;
+	if (is_of_runtime)
+		here->wait_owner = WEFT_HOOK_WAIT_OF_RUNTIME;
+	else if (is_sleep)
+		is_sleep = weft__loop_before_wait(sleep);
 	if (!sleep->may_sleep) {
 		weft__round();
 		return false;
@@ -50,8 +56,10 @@ bool weft__hook_before_wait(struct weft_hook_sleep *sleep)
 
 void weft__hook_record_turn(const struct weft_hook_sleep *sleep)
 {
-	if (sleep->state == WEFT_HOOK_ASLEEP)
+	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft__round();
+		weft__loop_begin_turn();
+	}
 }
 
 void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
@@ -77,6 +85,7 @@ void weft__hook_record_wake(const struct weft_hook_sleep *sleep)
 	} else {
 		weft_resume(here->running);
 		here->recorded_running = here->running;
+		weft__loop_begin_turn();
 	}
 	if (sleep->kind == WEFT_HOOK_SLEEP_MUTEX) /* does not show whether the next wait will be short */
 		return;

@@ -19,11 +19,13 @@ enum weft_hook_sleep_kind {
 	WEFT_HOOK_SLEEP_TIME     /* nanosleep, ... */
 };
 
+enum { WEFT_HOOK_ONE_FD = -1, WEFT_HOOK_SEVERAL_FDS = -2 };
+
 struct weft_hook_sleep {
 	enum weft_hook_sleep_kind kind;
 	const char *function;          /* literal name: "epoll_wait" */
 	struct weft_record_text *text; /* "blocked in epoll_wait", for pauses */
-	int epoll;                     /* epoll descriptor; -1 for other calls */
+	int epoll;                     /* epoll descriptor; below 0 for other calls: WEFT_HOOK_ONE_FD, WEFT_HOOK_SEVERAL_FDS */
 	bool may_sleep;                /* false for a timeout of 0 */
 	const void *caller;            /* return address of the call */
 

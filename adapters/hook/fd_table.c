@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -17,8 +18,45 @@
 
 struct weft__hook_fd_info weft__hook_fd_info[WEFT__HOOK_MAX_FDS];
 
-static bool is_client[WEFT__HOOK_MAX_FDS];
+/* Entries of further descriptors. */
+enum { CHUNKS = 256 };
+static struct weft__hook_fd_info *chunks[CHUNKS];
+static int chunk_limit = 1; /* number of the last chunk that has entries, and 1 */
+
 static pid_t owner_pid;
+
+struct weft__hook_fd_info *weft__hook_fd_beyond(int fd)
+{
+	const unsigned chunk = (unsigned)fd / WEFT__HOOK_MAX_FDS;
+	struct weft__hook_fd_info *first = fd >= 0 && chunk < CHUNKS ? __atomic_load_n(&chunks[chunk], __ATOMIC_ACQUIRE) : NULL;
+	return first ? &first[(unsigned)fd % WEFT__HOOK_MAX_FDS] : NULL;
+}
+
+/* Maps memory, which may be done in signal handlers. */
+struct weft__hook_fd_info *weft__hook_fd_make(int fd)
+{
+	struct weft__hook_fd_info *c = weft__hook_fd_at(fd), *none = NULL;
+	const int chunk = fd / WEFT__HOOK_MAX_FDS;
+	const size_t bytes = sizeof(struct weft__hook_fd_info) * WEFT__HOOK_MAX_FDS;
+	if (c || fd < 0 || chunk >= CHUNKS)
+		return c;
+	const int saved_errno = errno;
+	void *made = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (made != MAP_FAILED &&
+	    !__atomic_compare_exchange_n(&chunks[chunk], &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		munmap(made, bytes);
+	int limit = __atomic_load_n(&chunk_limit, __ATOMIC_RELAXED);
+	while (limit < chunk + 1 &&
+	       !__atomic_compare_exchange_n(&chunk_limit, &limit, chunk + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		continue;
+	errno = saved_errno;
+	return weft__hook_fd_beyond(fd);
+}
+
+int weft__hook_fd_limit(void)
+{
+	return __atomic_load_n(&chunk_limit, __ATOMIC_ACQUIRE) * WEFT__HOOK_MAX_FDS;
+}
 
 typedef enum weft__hook_fd_state fd_state;
 
@@ -44,13 +82,14 @@ static bool exchange_state(struct weft__hook_fd_info *c, fd_state from, fd_state
 static void attach_promise(int fd, weft_id id, fd_state first, weft_hook_is_own_write *is_own_write)
 {
 	struct weft__hook_fd_info *c = weft__hook_fd_find(fd);
-	if (!id || (unsigned)fd >= WEFT__HOOK_MAX_FDS)
+	struct weft__hook_fd_info *own = weft__hook_fd_make(fd);
+	if (!id || !own)
 		return;
-	if (c != &weft__hook_fd_info[fd]) /* a duplicate descriptor that now has its own promise */
+	if (c != own) /* a duplicate descriptor that now has its own promise */
 		c = NULL;
 	const bool ensure_identified = c && first != WEFT__HOOK_FD_DATAGRAM &&
 				       (state_of(c) == WEFT__HOOK_FD_IDENTIFIED || state_of(c) == WEFT__HOOK_FD_REATTACHED);
-	c = &weft__hook_fd_info[fd];
+	c = own;
 	c->epoch = weft__hook_epoch;
 	c->is_own_write = is_own_write;
 	c->is_idle = c->is_ended = false;
@@ -106,45 +145,48 @@ void weft_hook_fd_detach(int fd, weft_id id)
 /* Does nothing in the child of a vfork(), which closes its own descriptors in its parent's memory. */
 void weft__hook_fd_reset(int fd)
 {
-	if ((unsigned)fd >= WEFT__HOOK_MAX_FDS)
-		return;
-	struct weft__hook_fd_info *c = &weft__hook_fd_info[fd];
+	struct weft__hook_fd_info *c = weft__hook_fd_at(fd);
 	const bool may_connect = __atomic_load_n(&weft__hook_connecting_count, __ATOMIC_RELAXED) > 0;
-	if ((!state_of(c) && !is_client[fd] && !may_connect) || getpid() != owner_pid)
+	if (c && c->loop.role == WEFT__LOOP_NOTHING)
+		c->loop.epoch = 0;
+	if (!c || (!state_of(c) && !c->is_client && !may_connect && c->loop.epoch != weft__hook_epoch) || getpid() != owner_pid)
 		return;
+	if (c->loop.epoch == weft__hook_epoch)
+		weft__loop_closes(fd);
 	if (may_connect)
 		weft__hook_connect_check_end(fd, -1);
-	__atomic_store_n(&is_client[fd], false, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->is_client, false, __ATOMIC_RELAXED);
 	set_state(c, WEFT__HOOK_FD_UNUSED);
 	__atomic_store_n(&c->id, 0, __ATOMIC_RELAXED);
 }
 
 void weft__hook_fd_duplicate(int fd, int as)
 {
-	const struct weft__hook_fd_info *source = weft__hook_fd_find(as);
-	if (fd == as || (unsigned)fd >= WEFT__HOOK_MAX_FDS || getpid() != owner_pid)
+	const struct weft__hook_fd_info *source = weft__hook_fd_find(as), *direct = weft__hook_fd_at(as);
+	if (fd == as || fd < 0 || getpid() != owner_pid)
 		return;
 	weft__hook_fd_reset(fd);
-	if (!source)
+	struct weft__hook_fd_info *c = source ? weft__hook_fd_make(fd) : NULL;
+	if (!c)
 		return;
-	struct weft__hook_fd_info *c = &weft__hook_fd_info[fd];
 	c->epoch = weft__hook_epoch;
-	c->first = (int)(source - weft__hook_fd_info);
+	c->first = source == direct ? as : direct->first;
 	set_state(c, WEFT__HOOK_FD_DUPLICATE);
 }
 
 void weft__hook_fd_reset_range(unsigned first, unsigned last)
 {
-	for (unsigned fd = first; fd <= last && fd < WEFT__HOOK_MAX_FDS; fd++)
+	for (unsigned fd = first, limit = (unsigned)weft__hook_fd_limit(); fd <= last && fd < limit; fd++)
 		weft__hook_fd_reset((int)fd);
 }
 
 void weft__hook_fd_mark_client(int fd)
 {
-	if ((unsigned)fd >= WEFT__HOOK_MAX_FDS)
+	struct weft__hook_fd_info *c = weft__hook_fd_make(fd);
+	if (!c)
 		return;
 	owner_pid = getpid();
-	__atomic_store_n(&is_client[fd], true, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->is_client, true, __ATOMIC_RELAXED);
 }
 
 /* ---- Positions in connections ---- */
@@ -170,7 +212,7 @@ static bool ensure_identified(struct weft__hook_fd_info *c, int fd, size_t just_
 	if ((before != WEFT__HOOK_FD_UNIDENTIFIED && before != WEFT__HOOK_FD_REATTACHED) ||
 	    !exchange_state(c, before, WEFT__HOOK_FD_IDENTIFYING))
 		return false;
-	const bool is_one = before == WEFT__HOOK_FD_REATTACHED || weft_connection(id, fd, is_client[fd], &found);
+	const bool is_one = before == WEFT__HOOK_FD_REATTACHED || weft_connection(id, fd, c->is_client, &found);
 	/* For TCP the kernel counts all bytes that were read; for other connections this is the first read. */
 	const bool is_counted = before == WEFT__HOOK_FD_UNIDENTIFIED && just_read && found.received >= just_read;
 	if (is_one && is_counted)

@@ -9,6 +9,7 @@
 #include <weft/record.h>
 
 #include "adapters/hook/hook.h"
+#include "adapters/loop/loop.h"
 
 struct iovec;
 struct msghdr;
@@ -16,7 +17,7 @@ struct msghdr;
 /* Returns whether a libc write of this thread comes from the program.  Runtimes record what they write themselves. */
 typedef bool weft_hook_is_own_write(void);
 
-extern struct weft__hook_fd_info {
+struct weft__hook_fd_info {
 	enum weft__hook_fd_state {
 		WEFT__HOOK_FD_UNUSED,
 		WEFT__HOOK_FD_DATAGRAM,       /* a datagram socket */
@@ -33,17 +34,37 @@ extern struct weft__hook_fd_info {
 	weft_hook_is_own_write *is_own_write;
 	struct weft_positions positions;
 	int first;
-	bool is_ended; /* the promise has ended; writes are still recorded for it until another promise is assigned */
-	bool is_idle;  /* another promise may take the descriptor over */
-} weft__hook_fd_info[WEFT__HOOK_MAX_FDS];
+	bool is_client; /* this end called connect(); other connections count as accepted */
+	bool is_ended;  /* the promise has ended; writes are still recorded for it until another promise is assigned */
+	bool is_idle;   /* another promise may take the descriptor over */
+	struct weft__loop_fd loop;
+};
+
+/* The entries of the first descriptors; more are allocated in chunks of the same size when they are used. */
+extern struct weft__hook_fd_info weft__hook_fd_info[WEFT__HOOK_MAX_FDS];
+
+/* Returns the descriptor's entry; NULL: it never had one. */
+struct weft__hook_fd_info *weft__hook_fd_beyond(int fd);
+static inline struct weft__hook_fd_info *weft__hook_fd_at(int fd)
+{
+	return __builtin_expect((unsigned)fd < WEFT__HOOK_MAX_FDS, 1) ? &weft__hook_fd_info[fd] : weft__hook_fd_beyond(fd);
+}
+
+/* Returns the descriptor's entry, which it allocates; NULL: out of memory, or below 0. */
+struct weft__hook_fd_info *weft__hook_fd_make(int fd);
+
+/* Returns a number above all descriptors with an entry. */
+int weft__hook_fd_limit(void);
 
 extern unsigned weft__hook_epoch;
 
 /* Returns what is known of the descriptor; NULL: nothing. */
 static inline struct weft__hook_fd_info *weft__hook_fd_find(int fd)
 {
-	for (int names = 0; names < 2 && (unsigned)fd < WEFT__HOOK_MAX_FDS; names++) {
-		struct weft__hook_fd_info *c = &weft__hook_fd_info[fd];
+	for (int names = 0; names < 2; names++) {
+		struct weft__hook_fd_info *c = weft__hook_fd_at(fd);
+		if (__builtin_expect(!c, 0))
+			return NULL;
 		const unsigned state = __atomic_load_n(&c->state, __ATOMIC_RELAXED);
 		if (__builtin_expect(!state || c->epoch != weft__hook_epoch, 1))
 			return NULL;
@@ -52,6 +73,15 @@ static inline struct weft__hook_fd_info *weft__hook_fd_find(int fd)
 		fd = c->first;
 	}
 	return NULL;
+}
+
+/* Returns the original of a duplicate descriptor, and any other descriptor itself. */
+static inline int weft__hook_fd_original(int fd)
+{
+	const struct weft__hook_fd_info *c = weft__hook_fd_at(fd);
+	return c && c->epoch == weft__hook_epoch && __atomic_load_n(&c->state, __ATOMIC_RELAXED) == WEFT__HOOK_FD_DUPLICATE
+		   ? c->first
+		   : fd;
 }
 
 /* Returns the promise of the descriptor; 0: none. */

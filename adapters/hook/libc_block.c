@@ -21,6 +21,7 @@
 #include "adapters/hook/condition.h"
 #include "adapters/hook/libc.h"
 #include "adapters/hook/lock.h"
+#include "adapters/loop/loop.h"
 
 /* Version of the functions that programs link; libc keeps older ones that behave differently. */
 #if !defined(CONDITIONS) && defined(__x86_64__)
@@ -71,7 +72,9 @@
 	X(thrd_sleep, int, (const struct timespec *, struct timespec *), NULL)                                                   \
 	X(wait, pid_t, (int *), NULL)                                                                                            \
 	X(waitpid, pid_t, (pid_t, int *, int), NULL)                                                                             \
-	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), NULL)
+	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), NULL)                                                                 \
+	X(fsync, int, (int), NULL)                                                                                               \
+	X(fdatasync, int, (int), NULL)
 
 /* The original functions. */
 static struct {
@@ -259,7 +262,7 @@ WRAP_WAIT(epoll_pwait2, EPOLL_PWAIT2, (fd, events, most, timeout, mask), !is_zer
 WRAP_WAIT(poll, POLL, (fds, count, timeout), timeout != 0 && count > 1, timeout > 0, false,
     timeout = get_remaining_ms(timeout, passed_ns))
 {
-	BEGIN_SLEEP(poll, FDS, -1, timeout != 0, real.poll(fds, count, 0));
+	BEGIN_SLEEP(poll, FDS, count > 1 ? WEFT_HOOK_SEVERAL_FDS : WEFT_HOOK_ONE_FD, timeout != 0, real.poll(fds, count, 0));
 	RETURN_IF_NONBLOCKING(real.poll(fds, count, timeout));
 	IN_PARTS(real.poll(fds, count, part))
 	END_SLEEP;
@@ -273,7 +276,8 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout
 WRAP_WAIT(__poll_chk, POLL_CHK, (fds, count, timeout, bytes), timeout != 0 && count > 1, timeout > 0, false,
     timeout = get_remaining_ms(timeout, passed_ns))
 {
-	BEGIN_SLEEP(__poll_chk, FDS, -1, timeout != 0, real.__poll_chk(fds, count, 0, bytes));
+	BEGIN_SLEEP(__poll_chk, FDS, count > 1 ? WEFT_HOOK_SEVERAL_FDS : WEFT_HOOK_ONE_FD, timeout != 0,
+	    real.__poll_chk(fds, count, 0, bytes));
 	IN_PARTS(real.__poll_chk(fds, count, part, bytes))
 	END_SLEEP;
 }
@@ -281,7 +285,8 @@ WRAP_WAIT(__poll_chk, POLL_CHK, (fds, count, timeout, bytes), timeout != 0 && co
 #define PPOLL (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 WRAP_WAIT(ppoll, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count > 1, TIMESPEC)
 {
-	BEGIN_SLEEP(ppoll, FDS, -1, !is_zero(timeout), real.ppoll(fds, count, &zero_timeout, mask));
+	BEGIN_SLEEP(ppoll, FDS, count > 1 ? WEFT_HOOK_SEVERAL_FDS : WEFT_HOOK_ONE_FD, !is_zero(timeout),
+	    real.ppoll(fds, count, &zero_timeout, mask));
 	IN_PARTS_OF_TIME(real.ppoll(fds, count, part, mask))
 	END_SLEEP;
 }
@@ -289,7 +294,8 @@ WRAP_WAIT(ppoll, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count 
 #define PPOLL_CHK (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
 WRAP_WAIT(__ppoll_chk, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(timeout) && count > 1, TIMESPEC)
 {
-	BEGIN_SLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), real.__ppoll_chk(fds, count, &zero_timeout, mask, bytes));
+	BEGIN_SLEEP(__ppoll_chk, FDS, count > 1 ? WEFT_HOOK_SEVERAL_FDS : WEFT_HOOK_ONE_FD, !is_zero(timeout),
+	    real.__ppoll_chk(fds, count, &zero_timeout, mask, bytes));
 	IN_PARTS_OF_TIME(real.__ppoll_chk(fds, count, part, mask, bytes))
 	END_SLEEP;
 }
@@ -300,7 +306,8 @@ WRAP_WAIT(__ppoll_chk, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(t
 WRAP_WAIT(select, SELECT, (count, in, out, other, timeout), SELECT_WAITS &&has_several_fds(count, in, out, other), false, false,
     (void)0)
 {
-	BEGIN_SLEEP(select, FDS, -1, SELECT_WAITS, 0);
+	BEGIN_SLEEP(
+	    select, FDS, has_several_fds(count, in, out, other) ? WEFT_HOOK_SEVERAL_FDS : WEFT_HOOK_ONE_FD, SELECT_WAITS, 0);
 	int result = real.select(count, in, out, other, timeout);
 	END_SLEEP;
 }
@@ -309,7 +316,8 @@ WRAP_WAIT(select, SELECT, (count, in, out, other, timeout), SELECT_WAITS &&has_s
 WRAP_WAIT(pselect, PSELECT, (count, in, out, other, timeout, mask), !is_zero(timeout) && has_several_fds(count, in, out, other),
     TIMESPEC)
 {
-	BEGIN_SLEEP(pselect, FDS, -1, !is_zero(timeout), 0);
+	BEGIN_SLEEP(pselect, FDS, has_several_fds(count, in, out, other) ? WEFT_HOOK_SEVERAL_FDS : WEFT_HOOK_ONE_FD,
+	    !is_zero(timeout), 0);
 	int result = real.pselect(count, in, out, other, timeout, mask);
 	END_SLEEP;
 }
@@ -547,3 +555,16 @@ WRAP_SEMAPHORE(sem_wait, (sem_t * semaphore), (semaphore),
     is_shared_semaphore(semaphore) ? 0 : weft_hook_semaphore_begin_wait(semaphore, caller))
 WRAP_SEMAPHORE(sem_timedwait, (sem_t * semaphore, const struct timespec *until), (semaphore, until), 0)
 WRAP_SEMAPHORE(sem_clockwait, (sem_t * semaphore, clockid_t clock, const struct timespec *until), (semaphore, clock, until), 0)
+
+/* A thread without a loop may wait for its disk. */
+#define WRAP_SYNC(NAME)                                                                                                          \
+	WRAP(NAME, int, (int fd), (fd), false)                                                                                   \
+	{                                                                                                                        \
+		if (!weft__loop_is_held_up(caller))                                                                              \
+			return real.NAME(fd);                                                                                    \
+		BEGIN_SLEEP(NAME, TIME, -1, true, 0);                                                                            \
+		int result = real.NAME(fd);                                                                                      \
+		END_SLEEP;                                                                                                       \
+	}
+WRAP_SYNC(fsync)
+WRAP_SYNC(fdatasync)

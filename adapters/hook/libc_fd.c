@@ -9,6 +9,7 @@
 #include "adapters/hook/connect.h"
 #include "adapters/hook/fd_table.h"
 #include "adapters/hook/libc.h"
+#include "adapters/loop/loop.h"
 
 #define CALLS(X)                                                                                                                 \
 	X(connect, int, (int, const struct sockaddr *, socklen_t), NULL)                                                         \
@@ -40,6 +41,8 @@ WRAP(connect, int, (int fd, const struct sockaddr *to, socklen_t size), (fd, to,
 {
 	weft__hook_fd_mark_client(fd);
 	const int result = real.connect(fd, to, size);
+	if ((result == 0 || errno == EINPROGRESS) && weft__loop_is_watched())
+		weft__loop_connects(fd, to, size, caller);
 	weft__hook_connect_returned(fd, to, size, result, weft_hook_fd_promise(fd), caller);
 	return result;
 }

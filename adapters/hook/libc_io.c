@@ -14,6 +14,7 @@
 #include "adapters/hook/fd_table.h"
 #include "adapters/hook/libc.h"
 #include "adapters/hook/thread.h"
+#include "adapters/loop/loop.h"
 
 /* poll() is only called here. */
 #define CALLS(X)                                                                                                                 \
@@ -111,11 +112,13 @@ static void note_messages(int fd, const struct mmsghdr *messages, int count, int
 		}
 }
 
-static void note_accept(int fd, int result)
+static void note_accept(int fd, int result, const void *caller)
 {
 	if (result >= 0)
 		weft_hook_mark_fd_used(fd);
 	weft__hook_fd_reset(result);
+	if (result >= 0 && weft__loop_is_watched())
+		weft__loop_accepted(fd, result, caller);
 }
 
 #define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
@@ -142,9 +145,14 @@ static void note_accept(int fd, int result)
 /* MESSAGE: the memory that was read into. */
 #define READ(MESSAGE)                                                                                                            \
 	do {                                                                                                                     \
+		const bool is_watched = result >= 0 && weft__loop_is_watched();                                                  \
+		if (is_watched)                                                                                                  \
+			weft__loop_before_read(fd, caller);                                                                      \
 		const struct weft__hook_fd_info *of_datagram = note_read(fd, result);                                            \
 		if (of_datagram)                                                                                                 \
 			weft__hook_fd_after_datagram(of_datagram, fd, MESSAGE, (size_t)result);                                  \
+		if (is_watched)                                                                                                  \
+			weft__loop_after_read(fd, MESSAGE, result, caller);                                                      \
 	} while (0)
 /* Peeked data stays in the socket, and the error queue contains data that was sent. */
 #define RECEIVED(MESSAGE)                                                                                                        \
@@ -170,9 +178,9 @@ INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, messag
     RECEIVED(message))
 INPUT(recvmmsg, int, (int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout),
     (fd, messages, count, flags, timeout), !(flags & MSG_DONTWAIT), note_messages(fd, messages, result, flags))
-INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, note_accept(fd, result))
+INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, note_accept(fd, result, caller))
 INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true,
-    note_accept(fd, result))
+    note_accept(fd, result, caller))
 
 /* ---- Output to connections ---- */
 
@@ -181,8 +189,11 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 #define OUTPUT(NAME, PARAMETERS, ARGUMENTS, FLAGS, CAN_BE_READ, MESSAGE)                                                         \
 	WRAP(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
 	{                                                                                                                        \
-		struct weft__hook_fd_info *fd_info = weft__hook_fd_find(fd);                                                     \
 		const bool opens = ((FLAGS)&MSG_FASTOPEN) && (CAN_BE_READ);                                                      \
+		const bool is_watched = (CAN_BE_READ) && weft__loop_is_watched();                                                \
+		if (is_watched)                                                                                                  \
+			weft__loop_before_write(fd, MESSAGE, caller);                                                            \
+		struct weft__hook_fd_info *fd_info = weft__hook_fd_find(fd);                                                     \
 		if (opens)                                                                                                       \
 			weft__hook_fd_mark_client(fd);                                                                           \
 		const size_t recorded =                                                                                          \
@@ -197,6 +208,8 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 			weft_hook_mark_fd_used(fd);                                                                              \
 		if (accepted < recorded)                                                                                         \
 			weft__hook_fd_short_write(fd_info, recorded - accepted);                                                 \
+		if (is_watched)                                                                                                  \
+			weft__loop_after_write(fd, recorded, result);                                                            \
 		return result;                                                                                                   \
 	}
 OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), 0, true, (&(struct msghdr){ONE_PIECE(from, size)}))

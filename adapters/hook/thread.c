@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/state.h"
+#include "adapters/loop/loop.h"
 
 __thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
 __thread const char *weft__hook_next_thread_name __attribute__((tls_model("initial-exec")));
@@ -150,6 +151,8 @@ static void end_thread(void *data)
 /* The program calls exit(): this thread worked until now. */
 static void record_program_end(void)
 {
+	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)
+		weft__loop_end_program();
 	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)
 		weft_run(weft__hook_thread.running);
 }

@@ -9,11 +9,15 @@
 #include "adapters/hook/hook.h"
 
 /* State of a thread. */
-enum { WEFT_HOOK_LISTS = 6 };
+enum { WEFT_HOOK_LISTS = 7 };
+
+/* The owner of a thread's outermost wait for descriptors.  A runtime that an adapter knows has precedence. */
+enum weft_hook_wait_owner { WEFT_HOOK_WAIT_OF_NOBODY, WEFT_HOOK_WAIT_OF_PROGRAM, WEFT_HOOK_WAIT_OF_RUNTIME };
 
 struct weft_hook_thread {
 	unsigned epoch;          /* recording that the other fields belong to */
 	bool is_thread_attached; /* the thread's promise exists or is being made */
+	uint8_t wait_owner;      /* enum weft_hook_wait_owner */
 	bool is_listed;          /* weft__list_pending_beside() has been called */
 	struct {
 		weft_list_pending_fn *list;

@@ -144,7 +144,9 @@ enum weft_op {
 	X(MESSAGE, 9, "message")   /* a sent message value of sender text, or handles it if value is negative */                 \
 	X(DIED, 11, "died")        /* the unhandled signal text, number value, ended the program while a ran */                  \
 	X(DATAGRAM, 12, "datagram") /* a sent a datagram to address text, or handles it if value < 0; value: digest */           \
-	X(INFERRED, 13, "inferred") /* how a starts, ends or waits is inferred from other events; text: why */
+	X(INFERRED, 13, "inferred") /* how a starts, ends or waits is inferred from other events; text: why */                   \
+	X(CLAIM, 16,                                                                                                             \
+	    "claim") /* this OS thread worked for a since its last transfer or change of the running promise; value 1: maybe */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {

@@ -118,6 +118,7 @@ static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns,
 	struct weft__stream_state *s = &b->streams.items[stream];
 	if (s->running == next)
 		return;
+	s->transfer_ns = INT64_MIN;
 	if (s->running != WEFT_NONE) {
 		const struct weft_promise *promise = &b->promises.items[s->running];
 		struct weft_run *running = &b->runs.items[s->run];
@@ -143,6 +144,18 @@ static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns,
 		b->sleeps.items[b->sleeps.count++] =
 		    (struct weft_interval){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE, .stream = stream};
 	}
+}
+
+/* Ends the run of the stream, and begins another one of the same promise. */
+static void split_run(struct weft__build *b, uint16_t stream, int64_t time_ns)
+{
+	struct weft__stream_state *s = &b->streams.items[stream];
+	b->runs.items[s->run].end_ns = time_ns;
+	s->run = b->runs.count;
+	b->runs.items[b->runs.count++] = (struct weft_run){time_ns, time_ns};
+	b->run_owners.items[b->run_owners.count++] = s->running;
+	if (b->run_streams.capacity)
+		b->run_streams.items[b->run_streams.count++] = stream;
 }
 
 /* Ends the part that the stream belongs to: its streams neither run nor sleep any more. */
@@ -432,6 +445,34 @@ static int add_snapshot_reason(struct weft__build *b, const struct weft_event *e
 	return status < 0 ? status : reason ? WEFT_OK : WEFT_ENOMEM;
 }
 
+/* Gives what the stream ran since its last transfer to the promise that claims it, unless the claim is only a doubt.  The rest
+ * of the run, before that transfer, keeps its promise. */
+static int apply_claim(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	enum { IS_DOUBT = 1 };
+	uint32_t p;
+	struct weft__stream_state *s = &b->streams.items[ev->stream];
+	int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || p == WEFT_SYSTEM || s->running == WEFT_NONE || s->running == WEFT_SYSTEM || s->running == p)
+		return status;
+	struct weft_run *run = &b->runs.items[s->run];
+	const int64_t from_ns = max_time(run->start_ns, s->transfer_ns);
+	struct weft_interval *claim = weft_vec_push(&b->claims);
+	if (!claim)
+		return WEFT_ENOMEM;
+	*claim = (struct weft_interval){.start_ns = from_ns, .end_ns = time_ns, .text = WEFT_NONE, .stream = ev->stream};
+	note_activity(b, s->running, from_ns);
+	if (ev->value == IS_DOUBT)
+		return WEFT_OK;
+	if (from_ns > run->start_ns)
+		split_run(b, ev->stream, from_ns);
+	b->run_owners.items[s->run] = s->running = p;
+	note_activity(b, p, time_ns);
+	/* The next run is another one, so that a later claim does not reach back to this one. */
+	split_run(b, ev->stream, time_ns);
+	return WEFT_OK;
+}
+
 static int apply_connection(struct weft__build *b, const struct weft_event *ev)
 {
 	uint32_t p;
@@ -447,6 +488,7 @@ static int apply_transfer(struct weft__build *b, const struct weft_event *ev, in
 	int status = get_promise(b, ev, ev->a, &p);
 	if (status < 0)
 		return status;
+	b->streams.items[ev->stream].transfer_ns = time_ns;
 	switch (ev->op) {
 	case WEFT_OP_SENT: status = weft__transfer_sent(b, p, ev, time_ns); break;
 	case WEFT_OP_RECEIVED: status = weft__transfer_received(b, p, ev, time_ns, &by); break;
@@ -482,6 +524,8 @@ static int apply_detail(struct weft__build *b, const struct weft_event *ev, int6
 			b->promises.items[p].flags |= WEFT_PROMISE_INFERRED;
 		return status;
 	}
+	if (ev->kind == WEFT_DETAIL_CLAIM)
+		return apply_claim(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_MESSAGE)
 		return apply_message(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_CONNECTION)
@@ -799,15 +843,16 @@ static int apply_event(struct weft__build *b, const struct weft_event *ev)
 /* Reserves the most that `count` events can add, and what the end of the trace adds. */
 static int reserve_space(struct weft__build *b, size_t count)
 {
+	enum { MOST_RUNS = 2 }; /* a claim begins two */
 	size_t limit = UINT32_MAX - 3 * count - 3;
 	if (b->promises.count > limit || b->links.count > limit || b->labels.count > limit || b->runs.count > limit)
 		return WEFT_ETOOBIG;
 	if (!weft_vec_reserve(&b->promises, 2 * count + 1) || !weft_vec_reserve(&b->links, count) ||
 	    !weft_vec_reserve(&b->labels, count) || !weft_vec_reserve(&b->label_owners, count) ||
-	    !weft_vec_reserve(&b->runs, count) || !weft_vec_reserve(&b->run_owners, count) ||
+	    !weft_vec_reserve(&b->runs, MOST_RUNS * count) || !weft_vec_reserve(&b->run_owners, MOST_RUNS * count) ||
 	    !weft_vec_reserve(&b->pauses, count) || !weft_vec_reserve(&b->sleeps, count) ||
 	    (b->model->trace->stream_count > 1 &&
-		(!weft_vec_reserve(&b->lulls, count) || !weft_vec_reserve(&b->run_streams, count))))
+		(!weft_vec_reserve(&b->lulls, count) || !weft_vec_reserve(&b->run_streams, MOST_RUNS * count))))
 		return WEFT_ENOMEM;
 	return WEFT_OK;
 }
@@ -818,7 +863,7 @@ static int reserve_streams(struct weft__build *b, size_t count)
 		struct weft__stream_state *s = weft_vec_push(&b->streams);
 		if (!s)
 			return WEFT_ENOMEM;
-		*s = (struct weft__stream_state){.running = WEFT_NONE};
+		*s = (struct weft__stream_state){.running = WEFT_NONE, .transfer_ns = INT64_MIN};
 	}
 	return WEFT_OK;
 }
@@ -932,6 +977,7 @@ static void free_build(struct weft__build *b)
 	weft_vec_free(&b->pauses);
 	weft_vec_free(&b->sleeps);
 	weft_vec_free(&b->lulls);
+	weft_vec_free(&b->claims);
 	for (size_t i = 0; i < b->counters.count; i++)
 		free(b->counters.items[i].samples);
 	weft_vec_free(&b->counters);

@@ -301,6 +301,44 @@ static bool group_items(struct weft__build *b)
 	return true;
 }
 
+/* A run with its stream. */
+struct placed_run {
+	struct weft_run run;
+	uint16_t stream;
+};
+
+static int compare_runs(const void *a, const void *b)
+{
+	const struct placed_run *x = a, *y = b;
+	return WEFT_ORDER(x->run.start_ns, y->run.start_ns) ?: WEFT_ORDER(x->run.end_ns, y->run.end_ns) ?:
+	       WEFT_ORDER(x->stream, y->stream);
+}
+
+/* Sorts runs by time: a claim may begin a run that is older than a run on another stream. */
+static bool order_runs(struct weft__build *b)
+{
+	struct weft_model *m = b->model;
+	struct placed_run *placed = malloc((m->run_count + 1) * sizeof *placed);
+	for (const struct weft_promise *p = b->promises.items; placed && p < b->promises.items + b->promises.count; p++) {
+		bool is_ordered = true;
+		for (uint32_t r = p->runs + 1; r < p[1].runs; r++)
+			is_ordered &= m->runs[r - 1].start_ns <= m->runs[r].start_ns;
+		if (is_ordered)
+			continue;
+		for (uint32_t r = p->runs; r < p[1].runs; r++)
+			placed[r] = (struct placed_run){m->runs[r], m->run_streams ? m->run_streams[r] : 0};
+		weft_sort(placed + p->runs, p[1].runs - p->runs, sizeof *placed, compare_runs);
+		for (uint32_t r = p->runs; r < p[1].runs; r++) {
+			m->runs[r] = placed[r].run;
+			if (m->run_streams)
+				m->run_streams[r] = placed[r].stream;
+		}
+	}
+	const bool is_done = placed;
+	free(placed);
+	return is_done;
+}
+
 /* Sorts labels by time: a label from a state dump is older than labels recorded before the dump.  The error of a failure stays
  * last. */
 static void order_labels(struct weft__build *b)
@@ -557,6 +595,8 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_intervals);
 	if (!finish_counters(b) || !find_namesakes(b) || !group_items(b))
 		return WEFT_ENOMEM;
+	if (b->claims.count > 0 && !order_runs(b))
+		return WEFT_ENOMEM;
 	if (b->labels_unordered)
 		order_labels(b);
 	if (b->has_woken && !keep_binds && !simplify_binds(b))
@@ -580,5 +620,6 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
 	HAND_OVER(&b->lulls, lull);
+	HAND_OVER(&b->claims, claim);
 	return find_threads(model) ? WEFT_OK : WEFT_ENOMEM;
 }

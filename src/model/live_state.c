@@ -520,6 +520,7 @@ static bool apply_detail(struct weft_live_state *s, const struct weft_event *e)
 	case WEFT_DETAIL_BLOCKED:
 	case WEFT_DETAIL_SPIN:
 	case WEFT_DETAIL_DIED:
+	case WEFT_DETAIL_CLAIM:
 	case WEFT_DETAIL_DATAGRAM:
 	default: return true;
 	}

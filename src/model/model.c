@@ -43,6 +43,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->pauses);
 	free(model->sleeps);
 	free(model->lulls);
+	free(model->claims);
 	weft_idmap_finish(&model->priv->ids);
 	weft_intern_finish(&model->priv->texts);
 	weft_vec_free(&model->priv->counter_of_text);

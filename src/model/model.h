@@ -261,6 +261,11 @@ struct weft_model {
 	size_t counter_count;
 	struct weft_interval *pauses, *sleeps; /* in time order */
 	size_t pause_count, sleep_count;
+	/* intervals in which a loop worked for a promise that claimed the work later, or that may have been another's; in time
+	 * order
+	 */
+	struct weft_interval *claims;
+	size_t claim_count;
 	/* in traces of several streams: intervals in which at least one thread slept and none ran a promise */
 	struct weft_interval *lulls;
 	size_t lull_count;

@@ -22,7 +22,8 @@ struct weft__stream_state {
 	size_t sleep;     /* index into sleeps, if the system is running */
 	uint32_t pause_depth, pause_text;
 	int64_t pause_ns;
-	int64_t end_ns; /* end of its part, if is_ended */
+	int64_t transfer_ns; /* time of its last transfer of bytes; a claim reaches back to it */
+	int64_t end_ns;      /* end of its part, if is_ended */
 	bool is_ended;
 	/* it ended promises that it did not run, awaited or read any, or took locks: without its events, pending promises are
 	 * not known */
@@ -92,6 +93,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_interval) pauses;
 	WEFT_VEC(struct weft_interval) sleeps;
 	WEFT_VEC(struct weft_interval) lulls;
+	WEFT_VEC(struct weft_interval) claims;
 	bool has_ended_parts;
 	size_t streams_awake, streams_asleep;   /* streams that run a promise; streams that run the system */
 	WEFT_VEC(struct weft_counter) counters; /* .name is set at the end; the capacity of .samples is a power of two */

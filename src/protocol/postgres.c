@@ -24,6 +24,14 @@ enum weft__parsed weft__parse_postgres_start(struct weft__input in, struct weft_
 	return WEFT__FOUND;
 }
 
+/* A connection may be older than the recording: then its first question has a type. */
+bool weft__is_postgres_query(struct weft__input in)
+{
+	enum { HEADER = 5 };
+	const size_t count = (size_t)(in.end - in.at);
+	return count > HEADER + 1 && in.at[0] == 'Q' && read_big_endian(in.at + 1) == count - 1 && in.end[-1] == 0;
+}
+
 static bool is_name_byte(unsigned char c)
 {
 	return weft__is_letter(c) || weft__is_digit(c) || c == '_' || c == '.';

@@ -55,6 +55,9 @@ bool weft__is_listed(const char *list, const char *name, unsigned length);
 typedef enum weft__parsed weft__parse_fn(struct weft__input in, bool has_paths, struct weft_question *question);
 weft__parse_fn weft__parse_http, weft__parse_resp, weft__parse_memcached, weft__parse_postgres, weft__parse_lines;
 
+/* Returns whether the bytes are one statement that PostgreSQL's simple protocol sends. */
+bool weft__is_postgres_query(struct weft__input in);
+
 /* The first message of a connection to PostgreSQL has no type. */
 enum weft__parsed weft__parse_postgres_start(struct weft__input in, struct weft_question *question);
 

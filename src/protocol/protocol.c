@@ -34,7 +34,8 @@ static enum weft__parsed guess(
 	if (best == WEFT__FOUND)
 		state->protocol = WEFT_PROTOCOL_POSTGRES;
 	for (unsigned i = WEFT_PROTOCOL_HTTP1; i < PARSERS && best != WEFT__FOUND; i++) {
-		const enum weft__parsed parsed = i == WEFT_PROTOCOL_POSTGRES ? WEFT__NOT : parsers[i](in, has_paths, question);
+		const bool is_possible = i != WEFT_PROTOCOL_POSTGRES || weft__is_postgres_query(in);
+		const enum weft__parsed parsed = is_possible ? parsers[i](in, has_paths, question) : WEFT__NOT;
 		if (parsed == WEFT__FOUND)
 			state->protocol = (uint8_t)i;
 		best = parsed > best ? parsed : best;

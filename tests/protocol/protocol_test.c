@@ -57,6 +57,8 @@ static const struct example {
     {EXAMPLE("SECRET\r\n")},
     {EXAMPLE("\0\0\0\x10\0\x03\0\0user\0secret"), .name = "startup", .questions = 1},
     {EXAMPLE("\0\0\0\x08\x04\xd2\x16\x2f"), .name = "encryption request", .questions = 1},
+    {EXAMPLE("Q\0\0\0\x14select secret\0\0"), .name = NULL},
+    {EXAMPLE("Q\0\0\0\x12select secret\0"), .name = "SELECT", .questions = 1, .only_whole = true},
     {EXAMPLE("\x16\x03\x01\x02\x00\x01")},
 };
 

@@ -86,6 +86,33 @@ static uint32_t find_ignorer(const struct search *s, uint32_t p)
 	return WEFT_NONE;
 }
 
+/* Reports a request from another program that got no answer. */
+static void report_lost_request(struct weft__finder *f, struct weft_finding *finding, const struct group *group)
+{
+	const struct weft_promise *promise = &f->model->promises[group->first];
+	const char *name = weft__format_promise(f, group->first), *at = weft__format_site_suffix(f, group->first),
+		   *text = weft__format_text(f, promise->failure), *others = "";
+	const uint32_t question = weft__find_last_question(f, group->first),
+		       connection = question == WEFT_NONE ? WEFT_NONE : weft__asked_connection(f, question);
+	if (group->count > 1)
+		others = weft__finding_text(f, " and %" PRIu32 " more", group->count - 1);
+	finding->title = weft__finding_text(f, "%s%s got no answer in %s: %s%s", name, others,
+	    weft__format_duration(f, promise->end_ns - promise->start_ns),
+	    connection == WEFT_NONE ? text : weft__finding_text(f, "it waited for %s", weft__format_promise(f, connection)), at);
+	weft__evidence_add_creation(f, group->first);
+	if (connection != WEFT_NONE) {
+		finding->root = connection;
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[question].start_ns, question,
+		    "it writes %s to %s, and waits for the answer", weft__format_promise(f, question),
+		    weft__format_promise(f, connection));
+	}
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, promise->end_ns, group->first, "%s ends: %s", name, text);
+	finding->next = connection != WEFT_NONE
+			    ? weft__finding_text(f, "find out why the peer of %s is silent, or set a timeout",
+				  weft__format_promise(f, connection))
+			    : weft__finding_text(f, "find the path through the code on which nothing is answered%s", at);
+}
+
 static void report_failure(const struct search *s, const struct group *group)
 {
 	struct weft__finder *f = s->f;
@@ -104,6 +131,10 @@ static void report_failure(const struct search *s, const struct group *group)
 	else
 		finding->title = weft__finding_text(
 		    f, "%s and %" PRIu32 " more failed, and no code read the error: %s%s", name, group->count - 1, text, at);
+	if (weft__is_served(f, p)) {
+		report_lost_request(f, finding, group);
+		return;
+	}
 	bool unasked = is_result_unchecked(s, p);
 	uint32_t by = find_ignorer(s, p);
 	if (by != WEFT_NONE) /* the program ignores the result on purpose */

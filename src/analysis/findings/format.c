@@ -329,8 +329,13 @@ void weft__evidence_add_request(struct weft__finder *f, const struct weft_reques
 	if (f->request == request)
 		return;
 	f->request = request;
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, request->asked_ns, request->connection, "the program writes a request to %s", name);
+	const uint32_t asked = weft__asked_on(f, request->connection, request->asked_ns);
+	if (asked != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, request->asked_ns, asked, "the program writes %s to %s",
+		    weft__format_promise(f, asked), name);
+	else
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, request->asked_ns, request->connection, "the program writes a request to %s", name);
 	report_peer_work(f, request);
 	if (request->answered_ns != WEFT_NEVER)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, request->answered_ns, request->connection,

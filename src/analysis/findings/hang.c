@@ -204,6 +204,32 @@ static void report_older(struct weft__finder *f, struct weft_finding *finding)
 	}
 }
 
+/* Reports a request that waits for an answer, or that the program itself never answers.  Returns false if the root is neither. */
+static bool report_request(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t root = finding->root, asked = weft__asked_on(f, root, INT64_MAX);
+	const char *at = weft__format_site_suffix(f, root);
+	if (weft_kind_has(m->promises[root].kind, WEFT_TRAIT_CONNECTION) && asked != WEFT_NONE &&
+	    f->link_index.ended_ns[asked] == WEFT_NEVER) {
+		finding->title = weft__finding_text(f, "%s: %s has waited %s for an answer from %s%s", what,
+		    asked == finding->promise ? "it" : weft__format_promise(f, asked),
+		    weft__format_duration(f, weft_model_until(m, asked) - m->promises[asked].start_ns),
+		    weft__format_promise(f, root), at);
+		finding->next = weft__finding_text(
+		    f, "find out why the peer of %s is silent, or set a timeout", weft__format_promise(f, root));
+		weft__evidence_add_creation(f, asked);
+		return true;
+	}
+	if (!weft__is_served(f, root) || finding->verdict != WEFT_VERDICT_NEVER_TRIED)
+		return false;
+	finding->title = weft__finding_text(
+	    f, "%s: nothing was written to %s after it came%s", what, weft__format_promise(f, m->promises[root].created_by), at);
+	finding->next = weft__finding_text(f, "find the path through the code on which nothing is answered%s", at);
+	report_origin(f, root);
+	return true;
+}
+
 void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
 	uint32_t root = finding->root;
@@ -217,7 +243,7 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 		weft__hang_pool_report(f, finding, what, &late);
 		return;
 	}
-	if (weft__unread_report(f, finding, what))
+	if (weft__unread_report(f, finding, what) || report_request(f, finding, what))
 		return;
 	switch (finding->verdict) {
 	case WEFT_VERDICT_LOST_WAKEUP: report_lost_wakeup(f, finding, what); return;

@@ -583,6 +583,18 @@ static void add_next_waits(struct weft__finder *f, const struct weft__stall *s)
 		    "the code behind that line gets to a wait at %s", places);
 }
 
+/* Returns whether most of the stall was claimed later, or may have been another promise's. */
+static bool is_claimed(const struct weft_model *m, const struct weft__stall *s)
+{
+	size_t i = WEFT_FIND_FIRST(c, 0, m->claim_count, m->claims[c].end_ns > s->start_ns);
+	for (; i < m->claim_count && m->claims[i].start_ns < s->end_ns; i++)
+		if (m->claims[i].stream == s->stream &&
+		    (weft_min_ns(m->claims[i].end_ns, s->end_ns) - weft_max_ns(m->claims[i].start_ns, s->start_ns)) >
+			(s->end_ns - s->start_ns) / 2)
+			return true;
+	return false;
+}
+
 static void report_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind, bool has_work,
     const struct context *context)
 {
@@ -655,6 +667,8 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		    late[i].ended ? "ends" : "is called back", length);
 	if (late_count > MAX_LATE)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, late_count - MAX_LATE, "");
+	if (!nobody && is_claimed(f->model, s))
+		weft__finding_doubt(f, "the program does not say for which request it worked: this one was answered next");
 	const bool is_alone = s->victims == 0 && late_count == 0 && waiting == 0, is_call = pause || s->request != WEFT_NONE;
 	/* A busy machine preempted the thread, or delayed what the thread waited for. */
 	if (is_alone && is_call)

@@ -56,6 +56,7 @@ struct search {
 	uint32_t listener;              /* the only listener of the trace, or WEFT_NONE */
 	struct weft_idmap group_of_key; /* group indexes by site and side */
 	WEFT_VEC(struct group) groups;
+	bool *has_requests;           /* by promise: the recorder names the requests of the connection */
 	WEFT_VEC(struct talk) silent; /* connections with an open request, in order of creation */
 };
 
@@ -202,11 +203,23 @@ static int64_t get_silence_ns(const struct weft__finder *f, const struct talk *t
 	return get_end_ns(f, t) - t->asked_ns;
 }
 
+/* Returns whether the last message is a request that must be answered.  A recorder that names requests knows; those that the
+ * program has to answer are reported as requests. */
+static bool is_open_question(const struct search *s, const struct talk *t)
+{
+	const struct weft__finder *f = s->finder;
+	const uint32_t asked = weft__asked_on(f, t->promise, t->asked_ns);
+	return !t->is_accepted && asked != WEFT_NONE && f->model->promises[asked].flags & WEFT_PROMISE_SHOULD_RESOLVE &&
+	       weft_min_ns(f->link_index.ended_ns[asked], get_end_ns(f, t)) - t->asked_ns >= get_silence_ns(f, t) / 2;
+}
+
 static bool is_answer_due(const struct search *s, const struct talk *t)
 {
 	const struct group *group = &s->groups.items[t->group];
 	const struct weft__finder *f = s->finder;
 	int64_t silence_ns = get_silence_ns(f, t);
+	if (s->has_requests[t->promise])
+		return is_open_question(s, t) && silence_ns >= MIN_SILENCE_NS && f->link_index.ended_ns[t->promise] != WEFT_NEVER;
 	bool is_at_rest =
 	    f->idle_at_end[f->model->promises[t->promise].stream] && f->link_index.ended_ns[t->promise] == WEFT_NEVER;
 	return group->answers >= ENOUGH_ANSWERS && silence_ns >= (is_at_rest ? MIN_IDLE_SILENCE_NS : MIN_SILENCE_NS) &&
@@ -310,8 +323,12 @@ static void report_unanswered(struct search *s, const struct talk *t)
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->asked_ns, get_end_ns(f, t));
 	if (!finding)
 		return;
+	const bool is_named = s->has_requests[p];
 	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p),
 		   *silence = weft__format_duration(f, get_silence_ns(f, t));
+	if (is_named)
+		name = weft__finding_text(
+		    f, "%s on %s", weft__format_promise(f, weft__asked_on(f, p, t->asked_ns)), weft__format_promise_id(f, p));
 	finding->weight =
 	    group->silent + (t->is_accepted ? (uint64_t)UINT32_MAX : 0); /* silent ends before their waiting peers */
 	const uint32_t input = find_awaited(f, t);
@@ -346,16 +363,19 @@ static void report_unanswered(struct search *s, const struct talk *t)
 		finding->next = weft__finding_text(f, "find the path through the reading code on which nothing is written%s", at);
 	else
 		finding->next = get_advice(f, asked ? asked->connection : p);
-	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "%" PRIu32 " earlier answers on connections %s there: the slowest took %s", group->answers,
-	    t->is_accepted ? "accepted" : "made", weft__format_duration(f, group->longest_ns));
+	if (group->answers > 0)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%" PRIu32 " earlier answers on connections %s there: the slowest took %s", group->answers,
+		    t->is_accepted ? "accepted" : "made", weft__format_duration(f, group->longest_ns));
 	report_others(s, t);
+	if (is_named)
+		return;
 	weft__finding_doubt(f, "the trace does not show what was said, so the last message may need no answer");
 }
 
 /* Reports a connection that is still open and silent although almost all others of its listener are closed, and none of them was
  * silent for that long. */
-static void report_left_open(struct weft__finder *f, const struct group *group)
+static void report_left_open(struct weft__finder *f, const struct group *group, const bool *has_requests)
 {
 	const struct talk *t = &group->open_one;
 	const uint32_t p = t->promise;
@@ -363,7 +383,7 @@ static void report_left_open(struct weft__finder *f, const struct group *group)
 	/* A ring keeps few connections, so fewer are enough. */
 	const bool is_ring = weft__completeness_of(f->completeness, f->model, p)->wrapped;
 	const uint32_t enough = is_ring ? ENOUGH_IN_RING : ENOUGH_ENDED, others = is_ring ? OTHERS_IN_RING : ENOUGH_ENDED;
-	if (!t->is_accepted || group->is_reported || group->ended < enough || group->open == 0 ||
+	if (!t->is_accepted || has_requests[p] || group->is_reported || group->ended < enough || group->open == 0 ||
 	    group->open > group->ended / others || !f->idle_at_end[f->model->promises[p].stream] || silent_ns < MIN_LEFT_NS ||
 	    silent_ns / TIMES_GAP < group->gap_ns)
 		return;
@@ -391,6 +411,14 @@ void weft__find_unanswered(struct weft__finder *f)
 	struct talk talk;
 	if (!weft__promise_types_have(&f->types, WEFT_KIND_CONNECTION))
 		return;
+	s.has_requests = weft__finding_alloc(f, m->promise_count, sizeof *s.has_requests);
+	if (!s.has_requests)
+		return;
+	for (uint32_t p = 1; p < m->promise_count; p++) {
+		const uint32_t on = weft__is_served(f, p) ? m->promises[p].created_by : weft__asked_connection(f, p);
+		if (on != WEFT_NONE)
+			s.has_requests[on] = true;
+	}
 	uint32_t listeners = 0;
 	for (uint32_t p = 1; p < m->promise_count && weft__promise_types_have(&f->types, WEFT_KIND_LISTEN); p++)
 		if (f->types.kinds[p] == WEFT_KIND_LISTEN)
@@ -409,8 +437,9 @@ void weft__find_unanswered(struct weft__finder *f)
 			report_unanswered(&s, t);
 		}
 	for (size_t i = 0; !f->no_memory && i < s.groups.count; i++)
-		report_left_open(f, &s.groups.items[i]);
+		report_left_open(f, &s.groups.items[i], s.has_requests);
 	weft_idmap_finish(&s.group_of_key);
 	weft_vec_free(&s.groups);
 	weft_vec_free(&s.silent);
+	free(s.has_requests);
 }

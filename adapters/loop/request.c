@@ -1,0 +1,446 @@
+/* request.c: connections of loops that belong to no runtime, and the requests on them.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#include "adapters/hook/address_cache.h"
+#include "adapters/hook/callers.h"
+#include "adapters/hook/fd_label.h"
+#include "adapters/hook/fd_table.h"
+#include "adapters/hook/session.h"
+#include "adapters/hook/socket.h"
+#include "adapters/loop/turn.h"
+
+/* ---- One owner of a descriptor's state at a time ---- */
+
+static bool take(struct weft__loop_fd *c)
+{
+	return c && !__atomic_exchange_n(&c->is_busy, 1, __ATOMIC_ACQUIRE);
+}
+
+static void release(struct weft__loop_fd *c)
+{
+	__atomic_store_n(&c->is_busy, 0, __ATOMIC_RELEASE);
+}
+
+struct weft__loop_fd *weft__loop_find(int fd)
+{
+	struct weft__hook_fd_info *info = weft__hook_fd_find(fd);
+	info = info ? info : weft__hook_fd_at(fd);
+	return info && info->loop.epoch == weft__hook_epoch ? &info->loop : NULL;
+}
+
+/* Returns whether the descriptor's promise is still the one of this source: a runtime may have taken it over. */
+static bool is_ours(int fd, const struct weft__loop_fd *c)
+{
+	return c->connection && (c->role == WEFT__LOOP_LISTENER || weft_hook_fd_promise(fd) == c->connection);
+}
+
+/* ---- Connections ---- */
+
+static __thread char list_key __attribute__((tls_model("initial-exec"))); /* its address stands for this thread */
+
+static void begin_entry(struct weft__loop_fd *c, enum weft__loop_role role)
+{
+	const uint8_t is_busy = c->is_busy;
+	*c = (struct weft__loop_fd){.epoch = weft__hook_epoch, .is_busy = is_busy, .role = (uint8_t)role, .maker_fd = -1};
+}
+
+static void begin_connection(int fd, struct weft__loop_fd *c, weft_id by, enum weft_kind kind, const void *caller)
+{
+	c->by = by;
+	c->site = weft_hook_site(caller);
+	c->connection = weft_create_at(by, kind, c->site);
+	c->since = weft__stream->last;
+	weft_hook_record_label(&c->label, c->connection);
+	weft_hook_stack(c->connection, caller);
+	if (kind == WEFT_KIND_CONNECTION)
+		weft_hook_fd_attach(fd, c->connection, NULL);
+	c->list = &list_key;
+}
+
+static bool is_stream(int fd)
+{
+	int type = 0;
+	socklen_t size = sizeof type;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+/* Finds out what a descriptor is that this source has not seen made. */
+static void classify(int fd, struct weft__loop_fd *c, const void *caller)
+{
+	bool has_datagrams = false;
+	begin_entry(c, WEFT__LOOP_NOTHING);
+	if (!is_stream(fd) || weft_hook_fd_promise(fd))
+		return;
+	const enum weft_kind kind = weft_hook_append_watched_fd(&c->label, fd, false, &has_datagrams);
+	if (kind != WEFT_KIND_LISTEN && kind != WEFT_KIND_CONNECTION)
+		return;
+	const bool is_from = !strncmp(c->label.text, "from ", 5);
+	c->role = kind == WEFT_KIND_LISTEN ? WEFT__LOOP_LISTENER : is_from ? WEFT__LOOP_ACCEPTED : WEFT__LOOP_EITHER;
+	begin_connection(fd, c, WEFT_SYSTEM_ID, kind, caller);
+}
+
+/* Returns the taken state of a descriptor; NULL: it is not recorded.  The caller releases it. */
+static struct weft__loop_fd *know(int fd, const void *caller)
+{
+	struct weft__hook_fd_info *info = weft__hook_fd_find(fd); /* of a duplicate: the entry of the original */
+	info = info ? info : weft__hook_fd_make(fd);
+	struct weft__loop_fd *c = info ? &info->loop : NULL;
+	if (!c || (c->epoch == weft__hook_epoch && c->role == WEFT__LOOP_NOTHING) || !take(c))
+		return NULL;
+	if (c->epoch != weft__hook_epoch)
+		classify(fd, c, caller);
+	if (c->role != WEFT__LOOP_NOTHING && is_ours(fd, c))
+		return c;
+	release(c);
+	return NULL;
+}
+
+void weft__loop_find_listeners(void)
+{
+	enum { MOST = 64 };
+	for (int fd = 0; fd < MOST; fd++) {
+		int listens = 0;
+		socklen_t size = sizeof listens;
+		struct weft__loop_fd *c = NULL;
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens)
+			c = know(fd, NULL);
+		if (c)
+			release(c);
+	}
+}
+
+/* Returns whether the call is of the program, on a thread that this source watches. */
+static bool is_watched_call(const void *caller)
+{
+	if (weft__hook_is_recorder(caller) || weft__hook_is_instrumented ||
+	    (weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_NOBODY && weft__hook_is_runtime(caller)))
+		return false;
+	weft_hook_thread();
+	return true;
+}
+
+static weft_id get_running(void)
+{
+	return weft_hook_thread()->running;
+}
+
+void weft__loop_accepted(int listener, int fd, const void *caller)
+{
+	const int saved_errno = errno;
+	struct weft__hook_fd_info *info = weft__hook_fd_make(fd);
+	if (!info || !is_watched_call(caller) || !is_stream(fd))
+		goto out;
+	struct weft__loop_fd *from = know(listener, caller);
+	const weft_id by = from ? from->connection : get_running();
+	if (from && weft__loop_is_late())
+		weft_signal_only(WEFT_SYSTEM_ID, from->connection);
+	if (from)
+		release(from);
+	if (take(&info->loop)) {
+		bool has_datagrams;
+		struct weft__loop_fd *c = &info->loop;
+		struct weft_hook_label peer = {0};
+		begin_entry(c, WEFT__LOOP_ACCEPTED);
+		weft_hook_append_watched_fd(&peer, fd, true, &has_datagrams);
+		weft_hook_append(&c->label, "from ");
+		weft_hook_append(&c->label, peer.text);
+		begin_connection(fd, c, by, WEFT_KIND_CONNECTION, caller);
+		release(c);
+	}
+out:
+	errno = saved_errno;
+}
+
+void weft__loop_connects(int fd, const struct sockaddr *to, socklen_t size, const void *caller)
+{
+	const int saved_errno = errno;
+	struct weft__hook_fd_info *info = weft__hook_fd_make(fd);
+	struct sockaddr_storage address = {0};
+	if (!info || !is_watched_call(caller) || weft_hook_fd_promise(fd) || !is_stream(fd) ||
+	    !weft_hook_is_readable(to, sizeof to->sa_family))
+		goto out;
+	if ((to->sa_family != AF_INET && to->sa_family != AF_INET6 && to->sa_family != AF_UNIX) || !take(&info->loop))
+		goto out;
+	struct weft__loop_fd *c = &info->loop;
+	memcpy(&address, to, size < sizeof address ? size : sizeof address);
+	begin_entry(c, WEFT__LOOP_CONNECTED);
+	weft_hook_append(&c->label, "to ");
+	weft_hook_append_address(&c->label, (const struct sockaddr *)&address);
+	c->maker_fd = weft__loop_running_fd();
+	c->maker = get_running();
+	begin_connection(fd, c, c->maker, WEFT_KIND_CONNECTION, caller);
+	release(c);
+out:
+	errno = saved_errno;
+}
+
+/* ---- Requests ---- */
+
+static void begin_request(
+    struct weft__loop_fd *c, const struct weft_question *question, weft_id by, bool is_asker, const void *caller)
+{
+	weft__loop_begin_promise();
+	c->asked_site = weft_hook_site(caller);
+	c->request = weft_create_at(by, WEFT_KIND_REQUEST, c->asked_site);
+	c->asked_since = weft__stream->last;
+	c->asker = is_asker ? by : 0;
+	c->is_unanswered = true;
+	c->must_answer = question->must_answer;
+	c->name = (struct weft_hook_label){0};
+	weft_hook_append(&c->name, question->name);
+	weft_hook_record_label(&c->name, c->request);
+	weft_hook_stack(c->request, caller);
+	if (question->count > 1) {
+		struct weft_hook_label note = {0};
+		weft_hook_append_number(&note, question->count);
+		weft_hook_append(&note, " questions came at once");
+		weft_note(c->request, note.text);
+	}
+	if (c->must_answer)
+		weft_should_resolve(c->request);
+	if (is_asker) {
+		weft_await(by, c->request);
+		weft_await(c->request, c->connection);
+	}
+}
+
+/* Ends the request, if there is one.  `error`: why it has no answer; NULL: it has one. */
+static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text *error)
+{
+	const weft_id request = c->request;
+	if (!request)
+		return;
+	c->request = 0;
+	weft__loop_dequeue(fd);
+	if (error)
+		weft_fail_text(get_running(), request, error);
+	else
+		weft_resolve(c->asker ? WEFT_SYSTEM_ID : request, request);
+	if (c->asker)
+		weft_read_later(c->asker, request);
+	c->asker = 0;
+	if (weft__hook_thread.running == request)
+		weft__loop_run(0, -1);
+}
+
+void weft__loop_end_answered(int fd)
+{
+	struct weft__loop_fd *c = weft__loop_find(fd);
+	if (!take(c))
+		return;
+	c->is_used = false;
+	if (c->request && !c->asker && !c->is_unanswered && !c->is_cut)
+		end_request(fd, c, NULL);
+	release(c);
+}
+
+/* Returns the first readable piece with bytes. */
+static struct iovec get_first_piece(const struct msghdr *message, size_t bytes)
+{
+	for (size_t i = 0; i < message->msg_iovlen; i++) {
+		const struct iovec *piece = &message->msg_iov[i];
+		if (piece->iov_len > 0)
+			return (struct iovec){piece->iov_base, piece->iov_len < bytes ? piece->iov_len : bytes};
+	}
+	return (struct iovec){0};
+}
+
+static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece, const void *caller)
+{
+	struct weft_question question;
+	if (weft_protocol_question(&c->protocol, piece.iov_base, piece.iov_len, false, &question)) {
+		if (c->role == WEFT__LOOP_EITHER)
+			c->role = WEFT__LOOP_ACCEPTED;
+		if (weft__loop_is_late())
+			weft_signal_only(WEFT_SYSTEM_ID, c->connection);
+		end_request(fd, c, NULL); /* the next question of a pipeline */
+		begin_request(c, &question, c->connection, false, caller);
+		weft__loop_enqueue(fd);
+	} else if (c->request && !c->is_unanswered && !c->is_cut) {
+		end_request(fd, c, NULL); /* a farewell, which is no question */
+	}
+	weft__loop_run(c->request ? c->request : c->connection, fd);
+}
+
+/* The promise that asked continues. */
+static void handle_answer(int fd, struct weft__loop_fd *c, struct iovec piece)
+{
+	struct weft_answer answer;
+	const weft_id asker = c->asker;
+	weft_protocol_answer(&c->protocol, piece.iov_base, piece.iov_len, &answer);
+	if (answer.is_interim)
+		return;
+	if (answer.result[0])
+		weft_note(c->request, answer.result);
+	const int maker_fd = c->maker_fd;
+	const struct weft__loop_fd *maker = maker_fd >= 0 ? weft__loop_find(maker_fd) : NULL;
+	end_request(fd, c, NULL);
+	if (maker && maker->request == asker)
+		weft__loop_run(asker, maker_fd);
+	else
+		weft__loop_run(c->connection, fd);
+}
+
+void weft__loop_before_read(int fd, const void *caller)
+{
+	const int saved_errno = errno;
+	struct weft__loop_fd *c = is_watched_call(caller) ? know(fd, caller) : NULL;
+	if (c)
+		release(c);
+	errno = saved_errno;
+}
+
+void weft__loop_after_read(int fd, const struct msghdr *message, ssize_t result, const void *caller)
+{
+	const int saved_errno = errno;
+	fd = weft__hook_fd_original(fd);
+	struct weft__loop_fd *c = result >= 0 && is_watched_call(caller) ? know(fd, caller) : NULL;
+	if (!c)
+		goto out;
+	const struct iovec piece = get_first_piece(message, (size_t)result);
+	if (result == 0) {
+		c->is_at_end = message->msg_iovlen > 0 && message->msg_iov[0].iov_len > 0;
+		if (c->request && !c->asker && !c->is_unanswered && !c->is_cut)
+			end_request(fd, c, NULL);
+	} else if (piece.iov_len > 0 && c->request && c->asker)
+		handle_answer(fd, c, piece);
+	else if (piece.iov_len > 0 && (c->role == WEFT__LOOP_ACCEPTED || c->role == WEFT__LOOP_EITHER))
+		handle_question(fd, c, piece, caller);
+	else if (c->role != WEFT__LOOP_LISTENER)
+		weft__loop_run(c->connection, fd);
+	release(c);
+out:
+	errno = saved_errno;
+}
+
+/* Returns the promise that asks: a descriptor that was connected for a request, and is written to later, asks for that request.
+ */
+static weft_id find_asker(const struct weft__loop_fd *c)
+{
+	const struct weft__loop_fd *maker = c->maker_fd >= 0 ? weft__loop_find(c->maker_fd) : NULL;
+	const struct weft_hook_thread *thread = weft_hook_thread();
+	const bool is_known = weft__loop_running_fd() >= 0 && thread->running != c->connection;
+	if (!is_known && maker && maker->request && maker->request == c->maker) {
+		weft__loop_run(c->maker, c->maker_fd);
+		return c->maker;
+	}
+	return thread->running != c->connection ? thread->running : thread->root;
+}
+
+static void begin_answer(int fd, struct weft__loop_fd *c, struct iovec piece)
+{
+	struct weft_answer answer = {0};
+	weft__loop_claim(c->request, fd);
+	if (c->is_unanswered && piece.iov_len > 0 && weft_hook_is_readable(piece.iov_base, 12))
+		weft_protocol_answer(&c->protocol, piece.iov_base, piece.iov_len, &answer);
+	if (answer.result[0])
+		weft_note(c->request, answer.result);
+	if (!answer.is_interim)
+		c->is_unanswered = false;
+}
+
+void weft__loop_before_write(int fd, const struct msghdr *message, const void *caller)
+{
+	const int saved_errno = errno;
+	fd = weft__hook_fd_original(fd);
+	struct weft__loop_fd *c = is_watched_call(caller) ? know(fd, caller) : NULL;
+	struct weft_question question;
+	if (!c)
+		goto out;
+	const struct iovec piece = get_first_piece(message, SIZE_MAX);
+	if (c->request && !c->asker) {
+		begin_answer(fd, c, piece);
+	} else if (!c->request && (c->role == WEFT__LOOP_CONNECTED || c->role == WEFT__LOOP_EITHER) && piece.iov_len > 0 &&
+		   piece.iov_base && weft_hook_is_readable(piece.iov_base, piece.iov_len < 4096 ? piece.iov_len : 4096) &&
+		   weft_protocol_question(
+		       &c->protocol, piece.iov_base, piece.iov_len < 4096 ? piece.iov_len : 4096, false, &question)) {
+		c->role = WEFT__LOOP_CONNECTED;
+		begin_request(c, &question, find_asker(c), true, caller);
+	}
+	release(c);
+out:
+	errno = saved_errno;
+}
+
+void weft__loop_after_write(int fd, size_t bytes, ssize_t result)
+{
+	const int saved_errno = errno;
+	fd = weft__hook_fd_original(fd);
+	struct weft__loop_fd *c = weft__loop_find(fd);
+	if (!c || !c->request || c->asker || !take(c))
+		return;
+	if (c->request && !c->asker && !c->is_unanswered) {
+		c->is_cut = result < 0 || (size_t)result < bytes;
+		if (!c->is_cut)
+			weft__loop_dequeue(fd);
+		if (!c->is_used && weft__loop_use(fd))
+			c->is_used = true;
+		else if (!c->is_used && !c->is_cut) /* no turn of a loop will end it */
+			end_request(fd, c, NULL);
+	}
+	release(c);
+	errno = saved_errno;
+}
+
+static struct weft_record_text closed = WEFT_COUNTER("closed without an answer"),
+			       gone = WEFT_COUNTER("the other end hung up before the answer"),
+			       given_up = WEFT_COUNTER("given up before the answer");
+
+void weft__loop_closes(int fd)
+{
+	const int saved_errno = errno;
+	struct weft__loop_fd *c = weft__loop_find(fd);
+	if (!c || !take(c))
+		return;
+	const bool is_lost = c->request && c->is_unanswered && c->must_answer;
+	if (c->connection) {
+		weft_hook_thread();
+		end_request(fd, c,
+		    !is_lost       ? NULL
+		    : c->asker     ? c->is_at_end ? &gone : &given_up
+		    : c->is_at_end ? &gone
+				   : &closed);
+		weft_resolve(get_running(), c->connection);
+		if (weft__hook_thread.running == c->connection)
+			weft__loop_run(0, -1);
+	}
+	c->epoch = 0;
+	c->connection = 0;
+	release(c);
+	errno = saved_errno;
+}
+
+/* ---- Checkpoints of a ring ---- */
+
+uint64_t weft__loop_list(void *data, uint64_t cursor, unsigned budget)
+{
+	int fd = (int)cursor;
+	const int limit = weft__hook_fd_limit();
+	(void)data;
+	for (; fd < limit && budget > 0; fd++) {
+		struct weft__loop_fd *c = weft__loop_find(fd);
+		if (!c || !c->connection || c->list != &list_key || !take(c))
+			continue;
+		budget--;
+		weft_pending_at(c->by, c->connection, c->role == WEFT__LOOP_LISTENER ? WEFT_KIND_LISTEN : WEFT_KIND_CONNECTION,
+		    c->site, c->since, c->label.text);
+		weft_hook_fd_still_connected(fd, c->connection);
+		if (c->request) {
+			weft_pending_at(c->asker ? c->asker : c->connection, c->request, WEFT_KIND_REQUEST, c->asked_site,
+			    c->asked_since, c->name.text);
+			if (c->must_answer)
+				weft_should_resolve(c->request);
+			if (c->asker) {
+				weft_still_awaits(c->asker, c->request);
+				weft_still_awaits(c->request, c->connection);
+			}
+		}
+		release(c);
+	}
+	return fd < limit ? (uint64_t)fd : 0;
+}

@@ -1,0 +1,225 @@
+/* turn.c: the turns of loops that belong to no runtime, and what runs in them.
+ *
+ * A turn is the time from the return of a thread's own wait to its next call.  The wait is epoll if the thread waits for an epoll
+ * descriptor, else poll or select of several descriptors.  Other calls that wait hold up the request that runs.
+ * SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <string.h>
+
+#include "adapters/base/thread_sleep.h"
+#include "adapters/hook/callers.h"
+#include "adapters/hook/fd_table.h"
+#include "adapters/loop/turn.h"
+
+enum { MAX_QUEUED = 32, MAX_USED = 64 };
+
+unsigned weft__loop_epoch;
+
+static const char label_of_epoll[] = "epoll, turn by turn", label_of_poll[] = "poll, turn by turn";
+
+/* The loop of this thread. */
+static __thread struct here {
+	unsigned epoch;
+	bool is_epoll; /* its wait is epoll */
+	bool is_late;  /* the turn before was long: what is ready now may have waited for its end */
+	weft_id loop;  /* promise of the loop, from its first request on; 0: none */
+	uint64_t turn_since, loop_since;
+	int running_fd;
+	uint32_t turn;
+	unsigned queued, used;
+	/* Descriptors with an unanswered question that were read since the loop last slept: who was read first is served first.
+	 */
+	struct {
+		int fd;
+		uint32_t turn; /* of the read */
+	} queue[MAX_QUEUED];
+	int used_fds[MAX_USED];
+} here __attribute__((tls_model("initial-exec")));
+
+static bool has_loop(void)
+{
+	return weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_PROGRAM && here.epoch == weft__hook_epoch;
+}
+
+static uint64_t list_loop(void *data, uint64_t cursor, unsigned budget)
+{
+	const struct here *of = data;
+	if (cursor == 0 && of->loop)
+		weft_pending(weft__hook_thread.root, of->loop, WEFT_KIND_LOOP, NULL, of->loop_since,
+		    of->is_epoll ? label_of_epoll : label_of_poll);
+	return weft__loop_list(data, cursor, budget);
+}
+
+static void begin_loop(bool is_epoll)
+{
+	here = (struct here){.epoch = weft__hook_epoch, .is_epoll = is_epoll, .running_fd = -1};
+	weft__hook_thread.wait_owner = WEFT_HOOK_WAIT_OF_PROGRAM;
+	__atomic_store_n(&weft__loop_epoch, weft__hook_epoch, __ATOMIC_RELAXED);
+	weft_hook_register_list(list_loop, &here);
+	weft__loop_find_listeners();
+}
+
+int weft__loop_running_fd(void)
+{
+	return has_loop() ? here.running_fd : -1;
+}
+
+void weft__loop_run(weft_id id, int fd)
+{
+	if (!has_loop())
+		return;
+	/* Nothing is recorded at the end of a request: the next call shows what runs then. */
+	weft__hook_thread.running = id ? id : weft__hook_thread.root;
+	here.running_fd = id ? fd : -1;
+	if (id)
+		weft_hook_record_running(id);
+}
+
+bool weft__loop_is_late(void)
+{
+	return has_loop() && here.is_late;
+}
+
+/* A program without a request that weft knows has threads only. */
+void weft__loop_begin_promise(void)
+{
+	if (!has_loop() || here.loop)
+		return;
+	here.loop = weft_create_at(weft__hook_thread.root, WEFT_KIND_LOOP, NULL);
+	here.loop_since = weft__stream->last;
+	weft_label(here.loop, here.is_epoll ? label_of_epoll : label_of_poll);
+}
+
+/* Returns whether the request that runs was read in this turn: a program that answers in the turn in which it reads works for the
+ * one that it read last. */
+static bool is_running_new(void)
+{
+	for (unsigned i = 0; i < here.queued; i++)
+		if (here.queue[i].fd == here.running_fd)
+			return here.queue[i].turn == here.turn;
+	return false;
+}
+
+void weft__loop_claim(weft_id request, int fd)
+{
+	enum { IS_ITS_OWN = 0, MAY_BE_ITS_OWN = 1 };
+	if (!has_loop() || weft__hook_thread.recorded_running == request)
+		return;
+	weft__detail(request, WEFT_DETAIL_CLAIM, is_running_new() ? MAY_BE_ITS_OWN : IS_ITS_OWN, "");
+	weft__loop_run(request, fd);
+}
+
+void weft__loop_enqueue(int fd)
+{
+	for (unsigned i = 0; i < here.queued; i++)
+		if (here.queue[i].fd == fd)
+			return;
+	if (has_loop() && here.queued < MAX_QUEUED) {
+		here.queue[here.queued].fd = fd;
+		here.queue[here.queued++].turn = here.turn;
+	}
+}
+
+/* Returns the promise of the oldest unanswered question, if it was read in an earlier turn; 0: none.  A loop that answers in the
+ * turn in which it reads has an order of its own. */
+static weft_id find_next(int *fd)
+{
+	while (here.queued > 0) {
+		const struct weft__loop_fd *first = weft__loop_find(here.queue[0].fd);
+		*fd = here.queue[0].fd;
+		if (first && first->request && !first->asker && first->is_unanswered)
+			return here.queue[0].turn != here.turn ? first->request : 0;
+		memmove(here.queue, here.queue + 1, --here.queued * sizeof *here.queue);
+	}
+	return 0;
+}
+
+static void run_next(void)
+{
+	int fd = -1;
+	const weft_id next = find_next(&fd);
+	if (next)
+		weft__loop_run(next, fd);
+}
+
+void weft__loop_dequeue(int fd)
+{
+	for (unsigned i = 0; has_loop() && i < here.queued; i++)
+		if (here.queue[i].fd == fd) {
+			memmove(here.queue + i, here.queue + i + 1, (--here.queued - i) * sizeof *here.queue);
+			run_next();
+			return;
+		}
+}
+
+bool weft__loop_use(int fd)
+{
+	if (!has_loop() || here.used == MAX_USED)
+		return false;
+	here.used_fds[here.used++] = fd;
+	return true;
+}
+
+/* Ends the turn: what it answered is over.  A loop that only asks whether something is ready goes on with what it read. */
+static void end_turn(bool may_sleep)
+{
+	enum { LONG_TICKS = 3000000 }; /* of the trace's clock, about 1 ms */
+	int fd = -1;
+	here.is_late = weft__stream->last - here.turn_since > LONG_TICKS && here.turn_since;
+	for (unsigned i = 0; i < here.used; i++)
+		weft__loop_end_answered(here.used_fds[i]);
+	here.used = 0;
+	here.turn++;
+	if (may_sleep)
+		here.queued = 0;
+	const weft_id next = find_next(&fd);
+	if (next) {
+		weft__loop_run(next, fd);
+	} else if (may_sleep) {
+		weft__hook_thread.running = weft__hook_thread.root;
+		here.running_fd = -1;
+	}
+	here.turn_since = may_sleep ? 0 : weft__stream->last;
+}
+
+void weft__loop_end_program(void)
+{
+	for (unsigned i = 0; has_loop() && i < here.used; i++)
+		weft__loop_end_answered(here.used_fds[i]);
+}
+
+void weft__loop_begin_turn(void)
+{
+	if (has_loop())
+		here.turn_since = weft__stream->last;
+}
+
+static bool is_request_running(void)
+{
+	return here.running_fd >= 0 && weft__hook_thread.running != weft__hook_thread.root;
+}
+
+bool weft__loop_is_held_up(const void *caller)
+{
+	return has_loop() && (here.loop || is_request_running()) && !weft__hook_is_recorder(caller);
+}
+
+bool weft__loop_before_wait(const struct weft_hook_sleep *sleep)
+{
+	const bool is_epoll = sleep->epoll >= 0, is_loop = sleep->kind == WEFT_HOOK_SLEEP_FDS && sleep->epoll != WEFT_HOOK_ONE_FD;
+	if (weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_RUNTIME || weft__hook_is_recorder(sleep->caller))
+		return true;
+	if (is_loop && !has_loop()) {
+		if (!sleep->may_sleep || weft__hook_is_instrumented || weft__hook_is_runtime(sleep->caller))
+			return true;
+		begin_loop(is_epoll);
+	}
+	if (!has_loop())
+		return true;
+	here.is_epoll |= is_epoll;
+	/* A loop without a request may wait for a thread or a signal, and its program may end so. */
+	if (!is_loop || is_epoll != here.is_epoll)
+		return !(is_request_running() || (sleep->kind == WEFT_HOOK_SLEEP_TIME && here.loop));
+	end_turn(sleep->may_sleep);
+	return true;
+}

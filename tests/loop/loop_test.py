@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Programs with an event loop that no adapter knows: their requests have names, and findings name the request.
+
+	loop_test.py NAME WEFT	the names are at the end
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from recorded import ENV, PATIENCE, Recording, expect, fail, free_port, need, until
+
+SECRET = 'Hush8472'
+
+
+def listens(port):
+    with socket.socket() as client:
+        return client.connect_ex(('127.0.0.1', port)) == 0
+
+
+def connect(port):
+    client = socket.create_connection(('127.0.0.1', port), timeout=PATIENCE)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+def get(port, path, client=None):
+    """Asks an HTTP server; returns the first bytes of the answer."""
+    client = client or connect(port)
+    client.sendall(f'GET {path} HTTP/1.1\r\nHost: a\r\n\r\n'.encode())
+    return client.recv(65536)
+
+
+def resp(*words):
+    return b''.join([b'*%d\r\n' % len(words)] + [b'$%d\r\n%s\r\n' % (len(word), word.encode()) for word in words])
+
+
+def requests(trace):
+    """Returns the names of all requests, sorted."""
+    return sorted(p['labels'][0][1] for p in trace.promises('request'))
+
+
+def first(trace, kind, pattern, stall='10ms'):
+    """Checks the first finding."""
+    said = subprocess.run([trace.weft, 'explain', f'--stall={stall}', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+    title = said.splitlines()[0]
+    if not re.match(kind + r'( \(uncertain\))?: ', title) or not re.search(pattern, title):
+        fail(f'the first finding is not {kind} {pattern}: {said}')
+
+
+def has_no_secret(folder):
+    """Searches the trace, except for the command line, which the user gave."""
+    for where, _, names in os.walk(folder):
+        for name in set(names) - {'metadata'}:
+            with open(os.path.join(where, name), 'rb') as file:
+                if SECRET.encode() in file.read():
+                    fail(f'{where}/{name} has a secret')
+
+
+def redis(weft, folder):
+    """Names are those that the server counts; DEBUG SLEEP is the first finding; streams and SHUTDOWN are none."""
+    port = free_port()
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need('redis-server'), '--port', str(port), '--save', '', '--enable-debug-command', 'yes', '--dir', folder], wait=False)
+    until(lambda: listens(port), 'redis-server does not listen')
+    client, other, stream = connect(port), connect(port), connect(port)
+    commands = [('SET', SECRET, SECRET), ('GET', SECRET), ('set', SECRET, SECRET), ('CONFIG', 'GET', 'maxmemory'), ('NOSUCH', SECRET), ('EVAL', f'return "{SECRET}"', '0')]
+    for command in commands:
+        client.sendall(resp(*command))
+        client.recv(65536)
+    stream.sendall(resp('SUBSCRIBE', SECRET))
+    stream.recv(65536)
+    client.sendall(resp('DEBUG', 'SLEEP', '0.3'))
+    time.sleep(0.1)
+    other.sendall(resp('PING'))
+    expect(client.recv(65536), b'+OK\r\n', 'the answer to DEBUG SLEEP')
+    expect(other.recv(65536), b'+PONG\r\n', 'the answer to PING')
+    client.sendall(resp('SHUTDOWN', 'NOSAVE'))
+    recording.out, recording.err = recording.process.communicate(timeout=PATIENCE)
+    expect(recording.process.returncode, 0, 'the exit status of redis-server')
+    trace = recording.trace('redis-server')
+    expect(requests(trace), sorted(['CONFIG GET', 'DEBUG SLEEP', 'EVAL', 'GET', 'NOSUCH', 'PING', 'SET', 'SET', 'SHUTDOWN', 'SUBSCRIBE']), 'names of requests')
+    first(trace, 'stall', r'request \d+ "DEBUG SLEEP" blocked the event loop for 3\d\d ms in nanosleep')
+    expect(set(trace.findings('100ms')) - {'stall'}, set(), 'findings')
+    has_no_secret(recording.folder)
+
+
+SERVER = """
+import asyncio, sys, time
+async def serve(r, w):
+    while line := await r.readline():
+        while (await r.readline()).strip(): pass
+        if b"later" in line: await asyncio.sleep(0.02)
+        if b"block" in line: time.sleep(0.3)
+        if b"never" in line: await asyncio.sleep(3600)
+        if b"slow" in line: await asyncio.sleep(0.6)
+        w.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
+    w.close()
+async def main():
+    async with await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1])) as s: await s.serve_forever()
+try: asyncio.run(main())
+except KeyboardInterrupt: pass
+"""
+
+
+def asyncio(weft, folder):
+    """The request that blocks the loop is named, also if it does so some turns after it was read; an idle connection is no finding."""
+    for path in ('/block', '/later-block', ''):
+        port, place = free_port(), os.path.join(folder, path.strip('/') or 'none')
+        recording = Recording(weft, place, [need('/usr/bin/python3'), '-c', SERVER, str(port)], wait=False)
+        until(lambda: listens(port), 'the server does not listen')
+        idle, asker = connect(port), connect(port)
+        for number in range(5):
+            get(port, f'/fast/{number}?{SECRET}', idle)
+        if path:
+            asker.sendall(f'GET {path}?{SECRET} HTTP/1.1\r\n\r\n'.encode())
+            time.sleep(0.15)
+            get(port, '/other')
+            expect(asker.recv(100)[:12], b'HTTP/1.1 200', 'the answer')
+        time.sleep(0.3)
+        recording.end('python3', signal.SIGINT)
+        trace = recording.trace('python3')
+        want = ['GET /fast/:id'] * 5 + [f'GET {path}', 'GET /other'] * bool(path)
+        expect(requests(trace), sorted(want), 'names of requests')
+        if path:
+            first(trace, 'stall', rf'request \d+ "GET {path}" blocked the event loop for 3\d\d ms in clock_nanosleep')
+        else:
+            expect(trace.findings('100ms'), {}, 'findings about an idle connection and a server that is ended')
+        has_no_secret(place)
+
+
+def nginx(weft, folder):
+    """Requests are those of its own log; a slow and a silent upstream are named."""
+    server, upstream, port = need('nginx'), free_port(), 0
+    port = free_port(upstream)
+    os.chmod(folder, 0o755)
+    with open(os.path.join(folder, 'nginx.conf'), 'w', encoding='utf-8') as file:
+        file.write(f'{"user root;" if os.geteuid() == 0 else ""} daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log; events {{ worker_connections 64; }}\n'
+                   f'http {{ log_format names "$request_method $uri"; access_log {folder}/access.log names; root {folder};\n' +
+                   ''.join(f'{what}_temp_path {folder}/{what};' for what in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi')) +
+                   f'server {{ listen 127.0.0.1:{port}; location /api/ {{ proxy_pass http://127.0.0.1:{upstream}; }} }} }}\n')
+    behind = subprocess.Popen([need('/usr/bin/python3'), '-c', SERVER, str(upstream)], env=ENV)
+    try:
+        until(lambda: listens(upstream), 'the upstream does not listen')
+        for path in ('/api/slow', '/api/never'):
+            place = os.path.join(folder, path.rsplit('/', maxsplit=1)[-1])
+            recording = Recording(weft, place, [server, '-e', f'{folder}/error.log', '-c', f'{folder}/nginx.conf'], wait=False)
+            until(lambda: listens(port), 'nginx does not listen')
+            for number in range(8):
+                get(port, f'/api/fast?{SECRET}{number}')
+            with connect(port) as client:
+                client.sendall(f'GET {path} HTTP/1.1\r\nHost: a\r\n\r\n'.encode())
+                if path == '/api/slow':
+                    expect(client.recv(100)[:12], b'HTTP/1.1 200', 'the answer')
+                else:
+                    time.sleep(1.3)
+            time.sleep(0.3)
+            with open(os.path.join(folder, 'pid'), encoding='utf-8') as file:
+                os.kill(int(file.read()), signal.SIGTERM)
+            recording.process.communicate(timeout=PATIENCE)
+            [trace] = [t for t in recording.all() if t.promises('request')]
+            with open(os.path.join(folder, 'access.log'), encoding='utf-8') as file:
+                own = [line.strip() for line in file]
+            os.truncate(os.path.join(folder, 'access.log'), 0)
+            served = [p for p in trace.promises('request') if 'connection' in [q['kind'] for q in trace.promises() if q['promise'] == p['created_by']]]
+            expect(sorted(p['labels'][0][1] for p in served), sorted(own), 'requests of the log')
+            expect(requests(trace), sorted(own * 2), 'requests, each with the one that it makes')
+            if path == '/api/slow':
+                first(trace, 'slow', rf'request \d+ "GET {path}" on connection \d+ was answered after 6\d\d ms: the median of 9 answers')
+            else:
+                first(trace, 'unanswered', rf'request \d+ "GET {path}" on connection \d+ waited for an answer for 1.\d+ s until it was closed')
+                lost = trace.findings('100ms')['failure'][0]['title']
+                if not re.search(rf'request \d+ "GET {path}" got no answer in 1.\d+ s: it waited for connection \d+ "to 127.0.0.1:{upstream}"', lost):
+                    fail(f'what became of the request: {lost}')
+            has_no_secret(place)
+    finally:
+        behind.kill()
+        behind.wait()
+
+
+def curl(weft, folder):
+    """A client that waits for a silent server has a request that hangs."""
+    with socket.socket() as silent:
+        silent.bind(('127.0.0.1', 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        recording = Recording(weft, os.path.join(folder, 'traces'), [need('curl'), '-s', f'http://127.0.0.1:{port}/never?{SECRET}'], wait=False)
+        accepted, _ = silent.accept()
+        accepted.recv(65536)
+        time.sleep(0.8)
+        recording.end('curl', signal.SIGINT)
+        first(recording.trace('curl'), 'hang', rf'request \d+ "GET /never" is pending: it has waited \S+ m?s for an answer from connection \d+ "to 127.0.0.1:{port}"')
+        has_no_secret(os.path.join(folder, 'traces'))
+
+
+LOOPS = """
+import os, select, socket, sys, threading, time
+kind, port = sys.argv[1], int(sys.argv[2])
+if kind == "many":
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (5000, 5000))
+    spare = [os.dup(0) for _ in range(4200)]
+server = socket.create_server(("127.0.0.1", port))
+server.setblocking(False)
+peers = {}
+def serve(fd):
+    if fd == server.fileno():
+        try: peer, _ = server.accept()
+        except BlockingIOError: return None
+        peer.setblocking(False)
+        peers[peer.fileno()] = peer
+        return peer.fileno()
+    try: line = peers[fd].recv(4096)
+    except BlockingIOError: return None
+    if not line:
+        peers.pop(fd).close()
+        return -fd
+    if b"/block" in line: time.sleep(0.3)
+    copy = os.dup(fd)
+    os.write(copy, b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
+    os.close(copy)
+    if b"/end" in line: os._exit(0) if kind == "workers" else sys.exit()
+def by_epoll():
+    poller = select.epoll()
+    poller.register(server, select.EPOLLIN)
+    def turns():
+        while True:
+            for fd, _ in poller.poll(5):
+                change = serve(fd)
+                if change and change > 0: poller.register(change, select.EPOLLIN | (select.EPOLLONESHOT if kind == "workers" else 0))
+                elif kind == "workers" and fd != server.fileno() and fd in peers: poller.modify(fd, select.EPOLLIN | select.EPOLLONESHOT)
+    if kind == "workers":
+        for _ in range(3): threading.Thread(target=turns, daemon=True).start()
+    turns()
+def by_poll():
+    while True:
+        poller = select.poll()
+        for fd in [server.fileno(), *peers]: poller.register(fd, select.POLLIN)
+        for fd, _ in poller.poll(5000): serve(fd)
+def by_select():
+    while True:
+        for fd in select.select([server.fileno(), *peers], [], [], 5)[0]: serve(fd)
+{"poll": by_poll, "select": by_select}.get(kind, by_epoll)()
+"""
+
+
+def loops(weft, folder, kind):
+    """A program's own loop: one that forks nothing, with duplicates of descriptors."""
+    port = free_port()
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need('/usr/bin/python3'), '-c', LOOPS, kind, str(port)], wait=False)
+    until(lambda: listens(port), 'the server does not listen')
+    clients = [connect(port) for _ in range(4)]
+    for number in range(20):
+        expect(get(port, f'/item/{number}?{SECRET}', clients[number % 4])[:12], b'HTTP/1.1 200', 'the answer')
+    clients[0].sendall(b'GET /block HTTP/1.1\r\n\r\n')
+    time.sleep(0.1)
+    get(port, '/other', clients[1])
+    clients[0].recv(100)
+    clients[2].sendall(b'GET /end HTTP/1.1\r\n\r\n')
+    recording.out, recording.err = recording.process.communicate(timeout=PATIENCE)
+    expect(recording.process.returncode, 0, 'the exit status')
+    trace = recording.trace('python3')
+    found = requests(trace)
+    expect([name for name in found if name != 'GET /end'], sorted(['GET /item/:id'] * 20 + ['GET /block', 'GET /other']), 'names of requests')
+    if kind != 'workers':
+        first(trace, 'stall', r'request \d+ "GET /block" blocked the event loop for 3\d\d ms in clock_nanosleep')
+    expect(trace.lost(), 0, 'events lost')
+    has_no_secret(recording.folder)
+
+
+TESTS = {'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl}
+with tempfile.TemporaryDirectory(prefix='weft-loop-') as here:
+    if sys.argv[1] in TESTS:
+        TESTS[sys.argv[1]](sys.argv[2], here)
+    else:
+        loops(sys.argv[2], here, sys.argv[1])
