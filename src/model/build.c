@@ -112,6 +112,16 @@ static void update_lull(struct weft__build *b, int64_t time_ns, uint32_t from, u
 		    (struct weft_interval){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE};
 }
 
+/* Ends the run of the stream.  A promise that ended while it ran has run until its end. */
+static void end_run(struct weft__build *b, const struct weft__stream_state *s, int64_t time_ns)
+{
+	const struct weft_promise *promise = &b->promises.items[s->running];
+	struct weft_run *running = &b->runs.items[s->run];
+	running->end_ns = time_ns;
+	if (promise->end != WEFT_END_PENDING && promise->end_ns < time_ns)
+		running->end_ns = max_time(running->start_ns, promise->end_ns);
+}
+
 /* Sets the promise that runs on a stream from now on; WEFT_NONE: unknown. */
 static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_t next)
 {
@@ -120,12 +130,7 @@ static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns,
 		return;
 	s->transfer_ns = INT64_MIN;
 	if (s->running != WEFT_NONE) {
-		const struct weft_promise *promise = &b->promises.items[s->running];
-		struct weft_run *running = &b->runs.items[s->run];
-		running->end_ns = time_ns;
-		/* A promise that ended while it ran has run until its end. */
-		if (promise->end != WEFT_END_PENDING && promise->end_ns < time_ns)
-			running->end_ns = max_time(running->start_ns, promise->end_ns);
+		end_run(b, s, time_ns);
 		note_activity(b, s->running, time_ns);
 		if (s->running == WEFT_SYSTEM)
 			b->sleeps.items[s->sleep].end_ns = time_ns;
@@ -150,7 +155,7 @@ static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns,
 static void split_run(struct weft__build *b, uint16_t stream, int64_t time_ns)
 {
 	struct weft__stream_state *s = &b->streams.items[stream];
-	b->runs.items[s->run].end_ns = time_ns;
+	end_run(b, s, time_ns);
 	s->run = b->runs.count;
 	b->runs.items[b->runs.count++] = (struct weft_run){time_ns, time_ns};
 	b->run_owners.items[b->run_owners.count++] = s->running;

@@ -365,6 +365,65 @@ static void fatal_signal_is_recorded(void **state)
 	assert_memory_equal(weft_model_text(m, m->deaths[0].text).ptr, "SIGABRT", 7);
 }
 
+/* Requests 2 and 3 are read in one turn; the loop works for 2 from time 30 on, and then for 3. */
+static void claims_move_the_time_before_an_answer(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
+	    {.time_ns = 1, .op = WEFT_OP_CREATE, .a = -1, .b = 2, .kind = WEFT_KIND_REQUEST, .site = WEFT_NO_SITE},
+	    {.time_ns = 2, .op = WEFT_OP_CREATE, .a = -1, .b = 3, .kind = WEFT_KIND_REQUEST, .site = WEFT_NO_SITE},
+	    {.time_ns = 3, .op = WEFT_OP_CREATE, .a = -1, .b = 4, .kind = WEFT_KIND_CONNECTION, .site = WEFT_NO_SITE},
+	    {.time_ns = 10, .op = WEFT_OP_RUN, .a = 2},
+	    {.time_ns = 20, .op = WEFT_OP_RUN, .a = 3},
+	    {.time_ns = 30, .op = WEFT_OP_SENT, .a = 4, .value = 7},
+	    {.time_ns = 50, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_CLAIM},
+	    {.time_ns = 51, .op = WEFT_OP_RUN, .a = 2},
+	    {.time_ns = 80, .op = WEFT_OP_DETAIL, .a = 3, .kind = WEFT_DETAIL_CLAIM},
+	    {.time_ns = 81, .op = WEFT_OP_RUN, .a = 3},
+	    {.time_ns = 90, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_CLAIM, .value = 1},
+	    {.time_ns = 95, .op = WEFT_OP_IDLE, .value = 0},
+	    {.time_ns = 99, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_CLAIM},
+	};
+	BUILD(events, false);
+	const struct weft_promise *first = get(2), *second = get(3);
+	const struct weft_run *runs = m->runs;
+	assert_int_equal(second->runs - first->runs, 2);
+	assert_int_equal(runs[first->runs].end_ns, 20);
+	assert_int_equal(runs[first->runs + 1].start_ns, 30); /* since the transfer, not since request 3 was read */
+	assert_int_equal(runs[first->runs + 1].end_ns, 50);
+	assert_int_equal(second[1].runs - second->runs, 3);
+	assert_int_equal(runs[second->runs].start_ns, 20);
+	assert_int_equal(runs[second->runs].end_ns, 30);
+	assert_int_equal(runs[second->runs + 1].start_ns, 50); /* since the claim of request 2 */
+	assert_int_equal(runs[second->runs + 2].start_ns, 80);
+	assert_int_equal(runs[second->runs + 2].end_ns, 95); /* a doubt moves nothing */
+	assert_int_equal(m->claim_count, 3);
+	assert_int_equal(m->claims[0].start_ns, 30);
+	assert_int_equal(m->claims[2].end_ns, 90);
+}
+
+/* Request 2 runs on another thread while the first thread works for it, too. */
+static void claimed_runs_are_in_time_order(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
+	    {.time_ns = 1, .op = WEFT_OP_CREATE, .a = -1, .b = 2, .kind = WEFT_KIND_REQUEST, .site = WEFT_NO_SITE},
+	    {.time_ns = 3, .op = WEFT_OP_CREATE, .a = -1, .b = 4, .kind = WEFT_KIND_CONNECTION, .site = WEFT_NO_SITE},
+	    {.time_ns = 10, .op = WEFT_OP_RUN, .a = 1},
+	    {.time_ns = 20, .op = WEFT_OP_SENT, .a = 4, .value = 7},
+	    {.time_ns = 30, .op = WEFT_OP_RUN, .a = 2, .stream = 1},
+	    {.time_ns = 40, .op = WEFT_OP_IDLE, .value = 0, .stream = 1},
+	    {.time_ns = 50, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_CLAIM},
+	};
+	stream_count = 2;
+	BUILD(events, false);
+	const struct weft_run *runs = m->runs + get(2)->runs;
+	assert_int_equal(runs[0].start_ns, 20);
+	assert_int_equal(m->run_streams[get(2)->runs], 0);
+	assert_int_equal(runs[1].start_ns, 30);
+	assert_int_equal(m->run_streams[get(2)->runs + 1], 1);
+}
+
 static void cancellation_ends_a_promise(void **state)
 {
 	static const struct weft_event events[] = {
@@ -450,6 +509,8 @@ int main(void)
 	    TEST(await_has_an_end),
 	    TEST(ended_await_can_start_again),
 	    TEST(fatal_signal_is_recorded),
+	    TEST(claims_move_the_time_before_an_answer),
+	    TEST(claimed_runs_are_in_time_order),
 	    TEST(cancellation_ends_a_promise),
 	    TEST(first_stack_belongs_to_the_creation),
 	    TEST(internal_promises_are_merged_into_their_owners),
