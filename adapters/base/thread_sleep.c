@@ -10,6 +10,7 @@
  * the process may be killed meanwhile.  So each wait is recorded.  After four waits that end at once, the next wait first tries
  * not to wait; then the trace of a busy server shows no sleeps.  SPDX-License-Identifier: ISC */
 #include "adapters/base/thread_sleep.h"
+#include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
 #include "adapters/hook/state.h"
 #include "adapters/hook/thread.h"
@@ -29,11 +30,26 @@ static bool is_loop_wait(struct weft_hook_sleep *sleep)
 	return false;
 }
 
+static bool is_known_thread(void)
+{
+	return weft__hook_thread.root && weft__hook_thread.epoch == weft__hook_epoch;
+}
+
+/* Returns whether the call blocks a promise of an instrumented program, on a thread that no adapter knows.  Such a program
+ * records its own sleeps, so waits that may be sleeps do not count. */
+static bool blocks_instrumented(enum weft_hook_sleep_kind kind)
+{
+	const bool is_sleep = kind != WEFT_HOOK_SLEEP_TIME && kind != WEFT_HOOK_SLEEP_PROCESS && kind != WEFT_HOOK_SLEEP_MUTEX;
+	return !is_sleep && weft_running() != WEFT_SYSTEM_ID;
+}
+
 bool weft__hook_before_wait(struct weft_hook_sleep *sleep)
 {
-	/* An instrumented program records its own sleeps; only threads that an adapter knows are recorded here. */
-	if (weft__hook_is_instrumented && (!weft__hook_thread.root || weft__hook_thread.epoch != weft__hook_epoch))
+	if (weft__hook_is_instrumented && !is_known_thread()) {
+		if (sleep->may_sleep && blocks_instrumented(sleep->kind))
+			sleep->state = WEFT_HOOK_BLOCKED;
 		return false;
+	}
 	struct weft_hook_thread *here = weft_hook_thread();
 	weft__hook_thread_label(here);
 	const bool is_of_runtime = is_loop_wait(sleep);
@@ -66,6 +82,12 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 {
 	if (sleep->state == WEFT_HOOK_AWAKE)
 		return;
+	/* The waits of loops are frequent, and each is in the loop's own function; waits for locks and conditions have a place of
+	 * their own. */
+	const bool is_own_wait = sleep->kind != WEFT_HOOK_SLEEP_FDS && sleep->kind != WEFT_HOOK_SLEEP_LOCK;
+	if (sleep->state == WEFT_HOOK_BLOCKED || is_own_wait)
+		weft_place(is_known_thread() ? weft__hook_thread.running : weft_running(),
+		    weft_hook_site(weft__hook_outermost(sleep->caller)));
 	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft_idle(WEFT_IDLE_WAIT);
 		weft__hook_thread.recorded_running = 0;

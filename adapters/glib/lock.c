@@ -18,14 +18,14 @@ void weft__g_mutex_lock(GMutex *mutex)
 		if (is_recorded)
 			weft_hook_lock_end_wait(mutex);
 	}
-	weft_hook_lock_acquire(mutex, 0);
+	weft_hook_lock_acquire(mutex, 0, __builtin_return_address(0));
 }
 
 gboolean weft__g_mutex_trylock(GMutex *mutex)
 {
 	gboolean taken = weft__glib_real.g_mutex_trylock(mutex);
 	if (taken && weft_is_on())
-		weft_hook_lock_acquire(mutex, 0);
+		weft_hook_lock_acquire(mutex, 0, __builtin_return_address(0));
 	return taken;
 }
 
@@ -50,7 +50,7 @@ void weft__g_cond_wait(GCond *condition, GMutex *mutex)
 	if (id)
 		weft_hook_condition_end_wait(condition, id);
 	if (is_recorded && weft_is_on())
-		weft_hook_lock_acquire(mutex, 0);
+		weft_hook_lock_acquire(mutex, 0, __builtin_return_address(0));
 }
 
 void weft__g_cond_signal(GCond *condition)
@@ -74,6 +74,6 @@ gboolean weft__g_cond_wait_until(GCond *condition, GMutex *mutex, gint64 end_tim
 		weft_hook_lock_release(mutex);
 	gboolean came = weft__glib_real.g_cond_wait_until(condition, mutex, end_time);
 	if (is_recorded && weft_is_on())
-		weft_hook_lock_acquire(mutex, 0);
+		weft_hook_lock_acquire(mutex, 0, __builtin_return_address(0));
 	return came;
 }

@@ -71,6 +71,7 @@ weft_id weft_hook_condition_begin_wait(const void *address, const char *what, co
 	const weft_id id = get_or_create(&condition->id, WEFT_KIND_CONDITION, what, caller,
 	    __atomic_load_n(&condition->signalled_by, __ATOMIC_ACQUIRE),
 	    __atomic_load_n(&condition->signalled_at, __ATOMIC_RELAXED));
+	weft_place(me, weft_hook_site(caller));
 	weft_await(me, id);
 	__atomic_store_n(&condition->has_lost_signal, false, __ATOMIC_RELAXED);
 	errno = saved;
@@ -222,6 +223,7 @@ weft_id weft_hook_semaphore_begin_wait(const void *address, const void *caller)
 	if (!is_pool)
 		convert_to_condition(s);
 	const weft_id id = get_or_create(&s->id, is_pool ? WEFT_KIND_POOL : WEFT_KIND_CONDITION, "semaphore", caller, 0, 0);
+	weft_place(me, weft_hook_site(caller));
 	weft_await(me, id);
 	if (s->waiters++ == 0 && is_pool)
 		record_holders(s, true);

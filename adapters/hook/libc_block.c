@@ -8,8 +8,11 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -73,6 +76,10 @@
 	X(wait, pid_t, (int *), NULL)                                                                                            \
 	X(waitpid, pid_t, (pid_t, int *, int), NULL)                                                                             \
 	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), NULL)                                                                 \
+	X(wait3, pid_t, (int *, int, struct rusage *), NULL)                                                                     \
+	X(wait4, pid_t, (pid_t, int *, int, struct rusage *), NULL)                                                              \
+	X(system, int, (const char *), NULL)                                                                                     \
+	X(pclose, int, (FILE *), NULL)                                                                                           \
 	X(fsync, int, (int), NULL)                                                                                               \
 	X(fdatasync, int, (int), NULL)
 
@@ -344,6 +351,20 @@ WRAP(waitid, int, (idtype_t type, id_t id, siginfo_t *info, int options), (type,
 	END_SLEEP;
 }
 
+WRAP(wait3, pid_t, (int *status, int options, struct rusage *usage), (status, options, usage), false)
+{
+	BEGIN_SLEEP(wait3, PROCESS, -1, !(options & WNOHANG), 0);
+	pid_t result = real.wait3(status, options, usage);
+	END_SLEEP;
+}
+
+WRAP(wait4, pid_t, (pid_t pid, int *status, int options, struct rusage *usage), (pid, status, options, usage), false)
+{
+	BEGIN_SLEEP(wait4, PROCESS, -1, !(options & WNOHANG), 0);
+	pid_t result = real.wait4(pid, status, options, usage);
+	END_SLEEP;
+}
+
 /* GLib and Rust wait for a futex by syscall().  It does not start the recording: a lock that is briefly taken does not show that
  * the program has a loop or threads. */
 static __attribute__((noinline)) long recorded_syscall(const void *caller, const long a[6])
@@ -389,6 +410,21 @@ WRAP_SIMPLE(clock_nanosleep, int, (clockid_t clock, int flags, const struct time
 WRAP_SIMPLE(usleep, int, (useconds_t time), (time), TIME, false)
 WRAP_SIMPLE(sleep, unsigned, (unsigned seconds), (seconds), TIME, false)
 WRAP_SIMPLE(wait, pid_t, (int *status), (status), PROCESS, false)
+WRAP_SIMPLE(system, int, (const char *command), (command), PROCESS, false)
+WRAP_SIMPLE(pclose, int, (FILE * stream), (stream), PROCESS, false)
+
+/* Flushing a file blocks a loop, and is the work of a thread that has none. */
+#define WRAP_SYNC(NAME)                                                                                                          \
+	WRAP(NAME, int, (int fd), (fd), false)                                                                                   \
+	{                                                                                                                        \
+		if (weft__hook_thread.callbacks > 0 ? weft__hook_is_runtime(caller) : !weft__loop_is_held_up(caller))            \
+			return real.NAME(fd);                                                                                    \
+		BEGIN_SLEEP(NAME, TIME, -1, true, 0);                                                                            \
+		int result = real.NAME(fd);                                                                                      \
+		END_SLEEP;                                                                                                       \
+	}
+WRAP_SYNC(fsync)
+WRAP_SYNC(fdatasync)
 
 WRAP_SIMPLE(cnd_wait, int, (cnd_t * condition, mtx_t *mutex), (condition, mutex), LOCK, true)
 WRAP_SIMPLE(
@@ -419,7 +455,7 @@ WRAP(pthread_mutex_lock, int, (pthread_mutex_t * lock), (lock), false)
 		return real.pthread_mutex_lock(lock);
 	int status = try_locks.pthread_mutex_trylock ? try_locks.pthread_mutex_trylock(lock) : EBUSY;
 	if (status == 0)
-		weft_hook_lock_acquire(lock, lock->__data.__owner);
+		weft_hook_lock_acquire(lock, lock->__data.__owner, caller);
 	if (status != EBUSY)
 		return status;
 	bool is_recorded = weft_hook_lock_begin_wait(lock, lock->__data.__owner, caller);
@@ -430,7 +466,7 @@ WRAP(pthread_mutex_lock, int, (pthread_mutex_t * lock), (lock), false)
 	if (is_recorded)
 		weft_hook_lock_end_wait(lock);
 	if (result == 0)
-		weft_hook_lock_acquire(lock, lock->__data.__owner);
+		weft_hook_lock_acquire(lock, lock->__data.__owner, caller);
 	errno = last;
 	return result;
 }
@@ -475,7 +511,7 @@ WRAP(pthread_mutex_unlock, int, (pthread_mutex_t * lock), (lock), false)
 		if (id)                                                                                                          \
 			weft_hook_condition_end_wait(condition, id);                                                             \
 		if (result == 0 || result == ETIMEDOUT)                                                                          \
-			weft_hook_lock_acquire(mutex, mutex->__data.__owner);                                                    \
+			weft_hook_lock_acquire(mutex, mutex->__data.__owner, caller);                                            \
 		errno = last;                                                                                                    \
 		return result;                                                                                                   \
 	}
@@ -555,16 +591,3 @@ WRAP_SEMAPHORE(sem_wait, (sem_t * semaphore), (semaphore),
     is_shared_semaphore(semaphore) ? 0 : weft_hook_semaphore_begin_wait(semaphore, caller))
 WRAP_SEMAPHORE(sem_timedwait, (sem_t * semaphore, const struct timespec *until), (semaphore, until), 0)
 WRAP_SEMAPHORE(sem_clockwait, (sem_t * semaphore, clockid_t clock, const struct timespec *until), (semaphore, clock, until), 0)
-
-/* A thread without a loop may wait for its disk. */
-#define WRAP_SYNC(NAME)                                                                                                          \
-	WRAP(NAME, int, (int fd), (fd), false)                                                                                   \
-	{                                                                                                                        \
-		if (!weft__loop_is_held_up(caller))                                                                              \
-			return real.NAME(fd);                                                                                    \
-		BEGIN_SLEEP(NAME, TIME, -1, true, 0);                                                                            \
-		int result = real.NAME(fd);                                                                                      \
-		END_SLEEP;                                                                                                       \
-	}
-WRAP_SYNC(fsync)
-WRAP_SYNC(fdatasync)

@@ -31,8 +31,10 @@ void weft__hook_lock_record_holder(struct weft__hook_lock *lock, weft_id holder_
 		return;
 	if (before)
 		weft_release(before, id);
-	if (holder_id)
+	if (holder_id) {
+		weft_place(holder_id, weft_hook_site(__atomic_load_n(&lock->taken_at, __ATOMIC_RELAXED)));
 		weft_hold(holder_id, id);
+	}
 }
 
 static weft_id current_promise(void)
@@ -84,6 +86,7 @@ bool weft_hook_lock_begin_wait(const void *address, int owner, const void *calle
 		remove_waiter(lock, address);
 		return false;
 	}
+	weft_place(me, weft_hook_site(weft__hook_outermost(caller)));
 	weft_await(me, id);
 	weft__hook_lock_record_holder(lock, holder);
 	errno = saved;

@@ -6,6 +6,7 @@
 #ifndef WEFT_HOOK_LOCK_H
 #define WEFT_HOOK_LOCK_H
 
+#include "adapters/hook/callers.h"
 #include "adapters/hook/thread.h"
 
 enum { WEFT__HOOK_LOCKS = 1024 };
@@ -16,6 +17,7 @@ struct weft__hook_lock {
 	uintptr_t check;         /* XOR of address and holder: proves that both belong together */
 	weft_id id;              /* promise of the lock; 0 before the first wait */
 	weft_id recorded_holder; /* holder in the trace; 0: none */
+	const void *taken_at;    /* return address of the call by which holder_id took it */
 	int owner;               /* owner id that the lock itself stores; 0 if it stores none */
 	uint32_t waiters;        /* recorded waiters */
 	unsigned epoch;
@@ -38,8 +40,8 @@ static inline bool weft__hook_lock_matches(const struct weft__hook_lock *lock, c
 void weft__hook_lock_record_holder(struct weft__hook_lock *lock, weft_id holder_id);
 void weft__hook_lock_replace(struct weft__hook_lock *lock, const void *address);
 
-/* Call after the calling thread has taken the lock.  Recording must be on. */
-static inline void weft_hook_lock_acquire(const void *address, int owner)
+/* Call after the calling thread has taken the lock; caller: the return address of the call.  Recording must be on. */
+static inline void weft_hook_lock_acquire(const void *address, int owner, const void *caller)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
 	const weft_id holder_id = weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
@@ -50,6 +52,7 @@ static inline void weft_hook_lock_acquire(const void *address, int owner)
 	}
 	__atomic_store_n(&lock->holder_id, holder_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&lock->owner, owner, __ATOMIC_RELAXED);
+	__atomic_store_n(&lock->taken_at, weft__hook_outermost(caller), __ATOMIC_RELAXED);
 	__atomic_store_n(&lock->check, (uintptr_t)address ^ (uintptr_t)holder_id, __ATOMIC_RELEASE);
 	if (__builtin_expect(__atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) > 0, 0))
 		weft__hook_lock_record_holder(lock, holder_id);

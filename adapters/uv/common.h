@@ -276,6 +276,6 @@ void weft__uv_append_handle(struct weft__uv_object *object, const uv_handle_t *h
 /* request.c: record_pause records a long blocking call in a callback.  `begin_ns`: weft__uv_now_ns() before the call; 0: not in a
  * callback. */
 uint64_t weft__uv_now_ns(void);
-void weft__uv_record_pause(struct weft_record_text *what, uint64_t begin_ns);
+void weft__uv_record_pause(struct weft_record_text *what, struct weft_record_place *place, uint64_t begin_ns);
 
 #endif

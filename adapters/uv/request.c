@@ -272,11 +272,13 @@ uint64_t weft__uv_now_ns(void)
 
 enum { MIN_PAUSE_NS = 1000000 };
 
-void weft__uv_record_pause(struct weft_record_text *what, uint64_t begin_ns)
+void weft__uv_record_pause(struct weft_record_text *what, struct weft_record_place *place, uint64_t begin_ns)
 {
 	uint64_t ns = begin_ns ? weft__uv_now_ns() - begin_ns : 0;
-	if (ns > MIN_PAUSE_NS)
-		weft_pause_text(what, ns);
+	if (ns <= MIN_PAUSE_NS)
+		return;
+	weft_place(weft__hook_thread.running, place);
+	weft_pause_text(what, ns);
 }
 
 static struct weft__uv_object *begin_fs_request(
@@ -315,7 +317,7 @@ static struct weft__uv_object *begin_fs_request(
 		    copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb ? weft__uv_fs_slot(cb) : NULL));              \
 		if (cb && status < 0)                                                                                            \
 			weft__uv_fail_request(object, status);                                                                   \
-		weft__uv_record_pause(&what, begin_ns);                                                                          \
+		weft__uv_record_pause(&what, weft__uv_site(caller), begin_ns);                                                   \
 		return status;                                                                                                   \
 	}
 WEFT__UV_FS_CALLS(DEFINE_FS_CALL)

@@ -157,7 +157,7 @@ static void handle_run_return(const void **stack)
 		if (run->turns)
 			weft_awaits_no_more(run->outer, run->turns);
 	}
-	weft__uv_record_pause(WEFT__TEXT("blocked in uv_run of another loop", ""), run->blocks_since_ns);
+	weft__uv_record_pause(WEFT__TEXT("blocked in uv_run of another loop", ""), run->site, run->blocks_since_ns);
 }
 
 int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_run_mode mode)

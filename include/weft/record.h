@@ -251,6 +251,10 @@ static inline void weft_datagram_received(weft_id promise, int fd, const struct 
 #define WEFT_STACK_MAX 16
 static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count);
 
+/* Records where promise calls what the next event of this OS thread records: weft_await(), weft_hold(), a pause or a sleep.
+ * Findings then name the function.  place: as for weft_create_at(); NULL: records nothing. */
+static inline void weft_place(weft_id promise, struct weft_record_place *place);
+
 /* Records that promise's code was called that many times since its OS thread last slept, although nothing happened to it: it
  * keeps a CPU busy.  Call it rarely, for example when the number has doubled. */
 static inline void weft_spins(weft_id promise, uint64_t calls);

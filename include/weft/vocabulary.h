@@ -146,7 +146,8 @@ enum weft_op {
 	X(DATAGRAM, 12, "datagram") /* a sent a datagram to address text, or handles it if value < 0; value: digest */           \
 	X(INFERRED, 13, "inferred") /* how a starts, ends or waits is inferred from other events; text: why */                   \
 	X(CLAIM, 16,                                                                                                             \
-	    "claim") /* this OS thread worked for a since its last transfer or change of the running promise; value 1: maybe */
+	    "claim") /* this OS thread worked for a since its last transfer or change of the running promise; value 1: maybe */  \
+	X(PLACE, 14, "place") /* the next await, hold, pause or sleep of this OS thread, by a, is called at the place value */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {

@@ -66,19 +66,29 @@ static int intern_text(struct weft__build *b, struct weft_str text, uint32_t *ou
 	return WEFT_OK;
 }
 
+/* Returns the site that was recorded for this event of promise `by`, or WEFT_NONE. */
+static uint32_t take_site(struct weft__build *b, uint16_t stream, int64_t by)
+{
+	struct weft__stream_state *s = &b->streams.items[stream];
+	const uint32_t site = s->site_by == by ? s->site : WEFT_NONE;
+	s->site = WEFT_NONE;
+	return site;
+}
+
 static void add_link(
     struct weft__build *b, const struct weft_event *ev, int64_t time_ns, enum weft_link_kind kind, uint32_t from, uint32_t to)
 {
 	assert(b->links.count < b->links.capacity && b->links.items);
 	struct weft_promise *promise = &b->promises.items[from];
 	struct weft_link *last = promise->weft__last_link == WEFT_NONE ? NULL : &b->links.items[promise->weft__last_link];
+	const uint32_t site = kind == WEFT_LINK_AWAIT ? take_site(b, ev->stream, ev->a) : WEFT_NONE;
 	if (kind == WEFT_LINK_READ && last && last->kind == WEFT_LINK_AWAIT && last->to == to) {
 		last->kind = WEFT__LINK_DROPPED;
 		b->links_dropped++;
 	}
 	promise->weft__last_link = (uint32_t)b->links.count;
-	b->links.items[b->links.count++] =
-	    (struct weft_link){.time_ns = time_ns, .from = from, .to = to, .stream = ev->stream, .kind = (uint8_t)kind};
+	b->links.items[b->links.count++] = (struct weft_link){
+	    .time_ns = time_ns, .from = from, .to = to, .stream = ev->stream, .kind = (uint8_t)kind, .site = site};
 	note_activity(b, from, time_ns);
 }
 
@@ -501,8 +511,8 @@ static int apply_transfer(struct weft__build *b, const struct weft_event *ev, in
 	}
 	if (status < 0 || by == WEFT_NONE)
 		return status;
-	b->links.items[b->links.count++] =
-	    (struct weft_link){.time_ns = time_ns, .from = by, .to = p, .stream = ev->stream, .kind = WEFT_LINK_SIGNAL};
+	b->links.items[b->links.count++] = (struct weft_link){
+	    .time_ns = time_ns, .from = by, .to = p, .stream = ev->stream, .kind = WEFT_LINK_SIGNAL, .site = WEFT_NONE};
 	note_activity(b, p, time_ns);
 	return WEFT_OK;
 }
@@ -512,6 +522,11 @@ static int apply_detail(struct weft__build *b, const struct weft_event *ev, int6
 	uint32_t p;
 	if (ev->kind == WEFT_DETAIL_ROUND)
 		return add_round(b, ev, time_ns);
+	if (ev->kind == WEFT_DETAIL_PLACE) {
+		b->streams.items[ev->stream].site = ev->site;
+		b->streams.items[ev->stream].site_by = ev->a;
+		return WEFT_OK;
+	}
 	if (ev->kind == WEFT_DETAIL_DIED)
 		return add_death(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_SNAPSHOT)
@@ -693,6 +708,16 @@ static int apply_should_resolve(struct weft__build *b, const struct weft_event *
 	return WEFT_OK;
 }
 
+/* Adds the site of a pause or sleep that began at start_ns, if it was recorded. */
+static int add_place(struct weft__build *b, uint16_t stream, int64_t start_ns)
+{
+	const uint32_t site = take_site(b, stream, b->streams.items[stream].site_by);
+	struct weft_place *place = site == WEFT_NONE ? NULL : weft_vec_push(&b->places);
+	if (place)
+		*place = (struct weft_place){.time_ns = start_ns, .site = site, .stream = stream};
+	return site == WEFT_NONE || place ? WEFT_OK : WEFT_ENOMEM;
+}
+
 static int apply_idle(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	static const struct weft_str reasons[] = {{"sleeping", 8}, {"suspended", 9}, {"hibernating", 11}};
@@ -702,7 +727,7 @@ static int apply_idle(struct weft__build *b, const struct weft_event *ev, int64_
 		return status;
 	set_running(b, ev->stream, time_ns, WEFT_SYSTEM);
 	b->sleeps.items[b->streams.items[ev->stream].sleep].text = text;
-	return WEFT_OK;
+	return add_place(b, ev->stream, time_ns);
 }
 
 static void add_pause(struct weft__build *b, int64_t start_ns, int64_t end_ns, uint32_t text, uint16_t stream)
@@ -717,6 +742,9 @@ static int apply_pause(struct weft__build *b, const struct weft_event *ev, int64
 	uint32_t text;
 	int status = intern_text(b, ev->text.len ? ev->text : (struct weft_str){"pause", 5}, &text);
 	if (status < 0)
+		return status;
+	const bool is_whole = ev->op == WEFT_OP_PAUSE && ev->value > 0;
+	if (ev->op != WEFT_OP_PAUSE_END && (status = add_place(b, ev->stream, is_whole ? time_ns - ev->value : time_ns)) < 0)
 		return status;
 	if (ev->op == WEFT_OP_PAUSE) {
 		b->model->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED] += ev->value < 0;
@@ -868,7 +896,7 @@ static int reserve_streams(struct weft__build *b, size_t count)
 		struct weft__stream_state *s = weft_vec_push(&b->streams);
 		if (!s)
 			return WEFT_ENOMEM;
-		*s = (struct weft__stream_state){.running = WEFT_NONE, .transfer_ns = INT64_MIN};
+		*s = (struct weft__stream_state){.running = WEFT_NONE, .site = WEFT_NONE, .transfer_ns = INT64_MIN};
 	}
 	return WEFT_OK;
 }
@@ -966,6 +994,7 @@ static void free_build(struct weft__build *b)
 	weft_vec_free(&b->promises);
 	weft_vec_free(&b->links);
 	weft_vec_free(&b->await_ends);
+	weft_vec_free(&b->places);
 	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->spins);
 	weft_vec_free(&b->rounds);

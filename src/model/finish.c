@@ -523,6 +523,12 @@ int weft__compare_await_ends(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
+int weft__compare_places(const void *a, const void *b)
+{
+	const struct weft_place *x = a, *y = b;
+	return WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->stream, y->stream);
+}
+
 static int compare_stacks(const void *a, const void *b)
 {
 	const struct weft_stack *x = a, *y = b;
@@ -605,6 +611,8 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->links, link);
 	weft_sort(b->await_ends.items, b->await_ends.count, sizeof *b->await_ends.items, weft__compare_await_ends);
 	finish_stacks(b);
+	weft_sort(b->places.items, b->places.count, sizeof *b->places.items, weft__compare_places);
+	HAND_OVER(&b->places, place);
 	HAND_OVER(&b->await_ends, await_end);
 	HAND_OVER(&b->stacks, stack);
 	HAND_OVER(&b->spins, spin);

@@ -25,6 +25,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->promises);
 	free(model->links);
 	free(model->await_ends);
+	free(model->places);
 	free(model->stacks);
 	free(model->spins);
 	free(model->rounds);
@@ -161,6 +162,15 @@ int64_t weft_model_await_end(const struct weft_model *model, const struct weft_l
 	size_t first = WEFT_FIND_FIRST(i, 0, model->await_end_count, weft__compare_await_ends(&ends[i], &sought) >= 0);
 	bool found = first < model->await_end_count && ends[first].from == await->from && ends[first].to == await->to;
 	return found ? ends[first].time_ns : INT64_MAX;
+}
+
+uint32_t weft_model_place(const struct weft_model *model, const struct weft_interval *interval)
+{
+	const struct weft_place *places = model->places;
+	const struct weft_place sought = {.time_ns = interval->start_ns, .stream = interval->stream};
+	const size_t first = WEFT_FIND_FIRST(i, 0, model->place_count, weft__compare_places(&places[i], &sought) >= 0);
+	const bool found = first < model->place_count && weft__compare_places(&places[first], &sought) == 0;
+	return found ? places[first].site : WEFT_NONE;
 }
 
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise)

@@ -78,7 +78,8 @@ struct weft_link {
 	int64_t time_ns;
 	uint32_t from, to;
 	uint16_t stream;
-	uint8_t kind; /* enum weft_link_kind */
+	uint8_t kind;  /* enum weft_link_kind */
+	uint32_t site; /* where the code waited or took the lock; WEFT_NONE: unknown */
 };
 
 /* The time after which `from` no longer awaits `to`, whether `to` ends or not. */
@@ -92,6 +93,13 @@ struct weft_stack {
 	uint32_t promise;
 	uint32_t weft__order;
 	struct weft_str callers;
+};
+
+/* Where the code called what blocked its OS thread: the site of a pause or sleep. */
+struct weft_place {
+	int64_t time_ns; /* start of the pause or sleep */
+	uint32_t site;
+	uint16_t stream;
 };
 
 /* A message that a promise sent or handles.  If both ends are in the trace, the sender awaits the handler. */
@@ -229,6 +237,8 @@ struct weft_model {
 	size_t link_count;
 	struct weft_await_end *await_ends; /* sorted by from, to, time */
 	size_t await_end_count;
+	struct weft_place *places; /* by time, then stream */
+	size_t place_count;
 	struct weft_stack *stacks; /* sorted by promise, one each */
 	size_t stack_count;
 	struct weft_spin *spins; /* in time order */
@@ -315,6 +325,9 @@ uint32_t weft_model_find(const struct weft_model *model, int64_t id);
 /* Returns the time at which an await ended although `from` had not read and `to` had not ended (struct weft_await_end);
  * INT64_MAX: there is none.  Logarithmic. */
 int64_t weft_model_await_end(const struct weft_model *model, const struct weft_link *await);
+
+/* Returns the site of the call in which the interval's OS thread was blocked or slept; WEFT_NONE: unknown.  Logarithmic. */
+uint32_t weft_model_place(const struct weft_model *model, const struct weft_interval *interval);
 
 /* Returns the call stack at a promise's creation; empty: unknown.  Logarithmic. */
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise);

@@ -21,6 +21,8 @@ struct weft__stream_state {
 	size_t run;       /* index into runs of the run of `running` */
 	size_t sleep;     /* index into sleeps, if the system is running */
 	uint32_t pause_depth, pause_text;
+	uint32_t site;   /* of its next wait, hold, pause or sleep; WEFT_NONE: unknown */
+	int64_t site_by; /* id of the promise that waits, holds or is blocked there */
 	int64_t pause_ns;
 	int64_t transfer_ns; /* time of its last transfer of bytes; a claim reaches back to it */
 	int64_t end_ns;      /* end of its part, if is_ended */
@@ -66,6 +68,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_promise) promises;
 	WEFT_VEC(struct weft_link) links;
 	WEFT_VEC(struct weft_await_end) await_ends;
+	WEFT_VEC(struct weft_place) places;
 	WEFT_VEC(struct weft_stack) stacks;
 	WEFT_VEC(struct weft_spin) spins;
 	WEFT_VEC(struct weft_round) rounds;
@@ -152,6 +155,7 @@ bool weft__transfer_finish(
     struct weft__build *b); /* sorts everything for the model, and fills connection_ends; false: out of memory */
 void weft__transfer_drop(struct weft__build *b);
 
+int weft__compare_places(const void *a, const void *b);
 int weft__compare_await_ends(const void *a, const void *b);
 
 /* Returns true if an error means that something was absent or had ended. */

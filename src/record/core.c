@@ -472,6 +472,19 @@ void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, co
 	ERRNO_SET(saved);
 }
 
+void weft__slow_place(weft_id promise, struct weft_record_place *place)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (s) {
+		struct weft_wire_event event = {.op = WEFT_OP_DETAIL, .kind = WEFT_DETAIL_PLACE, .a = promise, .text = ""};
+		event.value = weft__intern_place(s, place);
+		weft__record(s, &event);
+		slow_end(s, WEFT_OP_DETAIL);
+	}
+	ERRNO_SET(saved);
+}
+
 /* Records the keys of the callers' places as text: "12 7 31". */
 void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count)
 {

@@ -5,6 +5,10 @@
  * names as far as its streams go.  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
+/* A text that gets no key is written into its event, but a site or place that gets none is lost.  So these try for some 10 us: a
+ * thread defines a key once, and holds the lock for about 1 us unless it loses its CPU. */
+enum { TEXT_TRIES = 1, SITE_TRIES = 1000 };
+
 bool weft__define_lock(unsigned tries)
 {
 	while (tries--)
@@ -129,10 +133,10 @@ static uint16_t add_key(struct weft__stream *s, weft_word *key, struct weft_wire
 }
 
 /* Returns the key at *key in the current recording; writes the definition if there is none yet. */
-static uint16_t intern_key(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d)
+static uint16_t intern_key(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d, unsigned tries)
 {
 	uint16_t known = current_key(key);
-	if (known || !weft__define_lock(1))
+	if (known || !weft__define_lock(tries))
 		return known;
 	known = current_key(key);
 	uint16_t made = known ? known : add_key(s, key, d);
@@ -143,7 +147,7 @@ static uint16_t intern_key(struct weft__stream *s, weft_word *key, struct weft_w
 uint16_t weft__intern_text(struct weft__stream *s, struct weft_record_text *text)
 {
 	struct weft_wire_definition d = {.what = WEFT_DEFINE_STRING, .text = text->text, .text_bytes = text_length(text->text)};
-	return intern_key(s, &text->key, &d);
+	return intern_key(s, &text->key, &d, TEXT_TRIES);
 }
 
 uint16_t weft__intern_site(struct weft__stream *s, struct weft_record_site *site)
@@ -154,7 +158,7 @@ uint16_t weft__intern_site(struct weft__stream *s, struct weft_record_site *site
 	    .text_bytes = text_length(site->file),
 	    .second = site->function,
 	    .second_bytes = text_length(site->function)};
-	return intern_key(s, &site->key, &d);
+	return intern_key(s, &site->key, &d, SITE_TRIES);
 }
 
 /* ---- Places ---- */
@@ -250,7 +254,7 @@ uint16_t weft__intern_place(struct weft__stream *s, struct weft_record_place *pl
 	if (known)
 		return known;
 	const struct weft__module *m = weft__find_module(&found, place->address) ? &found : NULL;
-	if (!weft__define_lock(1))
+	if (!weft__define_lock(SITE_TRIES))
 		return 0;
 	known = current_key(&place->key);
 	if (!known)
@@ -274,7 +278,7 @@ uint16_t weft__intern_address(struct weft__stream *s, const void *address)
 		const uint64_t here = __atomic_load_n(&callers[at].address, __ATOMIC_RELAXED);
 		if (known && here != wanted)
 			continue;
-		if (!weft__define_lock(1))
+		if (!weft__define_lock(SITE_TRIES))
 			return 0;
 		uint16_t made = 0;
 		/* Another thread may have been faster. */

@@ -188,6 +188,13 @@ static void set_field(const struct native *n, struct weft_event *e, uint16_t bit
 	}
 }
 
+/* A place is the key of a site.  As a site it keeps its meaning in joined traces. */
+static void set_place(const struct native *n, struct weft_event *e)
+{
+	if (e->kind == WEFT_DETAIL_PLACE)
+		e->site = get_site(n, (uint64_t)e->value);
+}
+
 /* Decodes the fields of an event with a form that the trace defines; the header was read. */
 static bool decode_extra(
     const struct native *n, struct weft_cursor *in, const struct native_form *f, uint8_t id, struct weft_event *e)
@@ -202,6 +209,8 @@ static bool decode_extra(
 		if (f->op != WEFT_EVENT_OTHER)
 			set_field(n, e, form->fields[i].bit, &field);
 	}
+	if (f->op == WEFT_OP_DETAIL)
+		set_place(n, e);
 	if (f->op == WEFT_EVENT_OTHER) {
 		e->value = f->extra;
 		e->kind = id;
@@ -266,6 +275,8 @@ static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id
 			return false;
 		e->value = has & WEFT_FIELD_LONG ? (int64_t)two : since_ns(n, two);
 	}
+	if (has & WEFT_FIELD_WHAT)
+		set_place(n, e);
 	if (has & WEFT_FIELD_TEXT) {
 		if (id & WEFT_ID_CUT && !weft_read_u32(in, &word))
 			return false;

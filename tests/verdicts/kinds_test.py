@@ -5,11 +5,12 @@ SPDX-License-Identifier: ISC"""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
-weft, pairs, locks, ends, pool, child = map(os.path.abspath, sys.argv[1:7])
+weft, pairs, locks, ends, pool, child, calls, naps = map(os.path.abspath, sys.argv[1:9])
 folder = tempfile.mkdtemp(prefix='weft-kinds-')
 
 
@@ -87,7 +88,7 @@ def files_that_block_exhaust_the_pool():
     """The end of the trace does not free a thread."""
     fifo = os.path.join(folder, 'fifo')
     os.mkfifo(fifo)
-    for args, says in ((), 'becomes free'), (('end',), 'none of the threads is free at the end'):
+    for args, says in ((), 'becomes free'), (('end',), 'no thread of the pool is free at the end'):
         found = [f for f in record(pool, fifo, *args, name='pool-' + '-'.join(args)) if f['finding'] == 'exhausted']
         assert len(found) == 1 and '"open /dev/null" waited ' in found[0]['title'] and 'all 4 are in fs ' in found[0]['title'], found
         assert any(says in e['text'] for e in found[0]['evidence']), found
@@ -107,9 +108,31 @@ def piled_timers_are_a_leak():
     assert len(found) == 1 and '"every 20 ms" are pending' in found[0]['title'] and 'in add_timer' in found[0]['title'], found
 
 
+def functions_that_block_have_names():
+    """A stall names the function that made the blocking call, also in a program that records itself."""
+    for program, call, function in (calls, 'usleep', 'nap'), (calls, 'system', 'run_command'), (calls, 'pclose', 'close_pipe'), (naps, 'usleep', 'nap'):
+        first = record(program, call)[0]
+        assert first['finding'] == 'stall' and re.search(rf' in {call} at {function}\b', first['title']), first
+
+
+def functions_of_a_deadlock_have_names():
+    first = record(calls, 'order')[0]
+    assert (first['finding'], first['sure']) == ('deadlock', True), first
+    texts = [e['text'] for e in first['evidence']]
+    for function in 'write_pages', 'read_pages':
+        assert any(re.search(rf' takes lock \d+ at {function}\b', text) for text in texts), texts
+        assert any(re.search(rf' waits for lock \d+ at {function}\b', text) for text in texts), texts
+
+
+def pool_that_waits_for_itself_hangs():
+    first = record(calls, 'pool')[0]
+    assert (first['finding'], first['sure']) == ('hang', True) and 'its only thread waits for ' in first['title'] and 'calls.c' in first['title'], first
+
+
 for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined, condition_waits_for_its_signaller,
              loop_is_run_for_a_promise_that_should_resolve, state_of_a_failed_promise_is_a_notice,
-             files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak):
+             files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak,
+             functions_that_block_have_names, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs):
     try:
         test()
     except BaseException:

@@ -54,6 +54,19 @@ static const char *format_held_lock(struct weft__finder *f, const struct held *h
 	    is_pool(f, held->lock) ? "1 of " : "", weft__format_promise(f, held->lock), weft__format_promise(f, held->wanted));
 }
 
+/* Adds where the lock was taken, and where its holder waits for the next one, unless that wait is the last one. */
+static void add_held_lock(struct weft__finder *f, const struct held *held, bool is_last)
+{
+	const char *name = weft__format_promise(f, held->holder),
+		   *waits_at = is_last ? "" : weft__format_wait_place(f, held->holder, held->wanted, held->waits_ns);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->taken_ns, held->holder, "%s takes %s%s%s", name,
+	    is_pool(f, held->lock) ? "1 of " : "", weft__format_promise(f, held->lock),
+	    weft__format_wait_place(f, held->lock, held->holder, held->taken_ns));
+	if (*waits_at)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->waits_ns, held->holder, "%s waits for %s%s", name,
+		    weft__format_promise(f, held->wanted), waits_at);
+}
+
 static int compare_taken_ns(const void *a, const void *b)
 {
 	const struct held *x = a, *y = b;
@@ -126,11 +139,10 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 	finding->start_ns = last.waits_ns;
 	weft_sort(held, listed_count, sizeof *held, compare_taken_ns);
 	for (uint32_t i = 0; i < listed_count; i++)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held[i].taken_ns, held[i].holder, "%s takes %s%s",
-		    weft__format_promise(f, held[i].holder), is_pool(f, held[i].lock) ? "1 of " : "",
-		    weft__format_promise(f, held[i].lock));
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last.waits_ns, last.holder, "%s waits for %s, which closes the cycle",
-	    weft__format_promise(f, last.holder), weft__format_promise(f, last.wanted));
+		add_held_lock(f, &held[i], held[i].waits_ns == last.waits_ns);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last.waits_ns, last.holder, "%s waits for %s%s, which closes the cycle",
+	    weft__format_promise(f, last.holder), weft__format_promise(f, last.wanted),
+	    weft__format_wait_place(f, last.holder, last.wanted, last.waits_ns));
 	bool any_pool = false;
 	for (uint32_t i = 0; i < listed_count; i++)
 		any_pool |= is_pool(f, held[i].lock);

@@ -1,5 +1,5 @@
-/* exhausted.c: finds times in which all threads of libuv's pool computed or waited for a lock, while other requests waited for a
- * thread.
+/* exhausted.c: finds times in which all threads of libuv's pool computed or waited for a lock, a condition or a semaphore, while
+ * other requests waited for a thread.
  *
  * The trace records when a computation runs, so the pool has at least as many threads as ever computed at the same time.  It has
  * no more if a computation waited meanwhile.  The trace does not record when a file request starts, so a file request waited if
@@ -40,7 +40,7 @@ struct full_interval {
 	uint32_t victim;               /* the promise that waited longest */
 	int64_t longest_ns, waited_ns; /* waiting time of the victim; of all victims together */
 	size_t victims;
-	uint32_t lock;   /* the lock for which most holders of the pool wait; WEFT_NONE: they compute */
+	uint32_t lock;   /* the lock, condition or semaphore for which most holders of the pool wait; WEFT_NONE: they compute */
 	uint32_t locked; /* number of holders that wait for the lock */
 	int size;        /* size of the pool: number of computations */
 	uint32_t part;
@@ -176,13 +176,15 @@ static bool is_of_batch(const struct weft__finder *f, uint32_t p, uint32_t holde
 	       !strcmp(weft_name_site(f->model, p, location), weft_name_site(f->model, holder, holder_location)) && *location;
 }
 
-/* Notes whether a holder waited for a lock for at least half of the interval: such a holder does not compute. */
+/* Notes whether a holder waited for a lock, condition or semaphore for at least half of the interval: such a holder does not
+ * compute. */
 static void note_lock_wait(const struct weft__finder *f, struct full_interval *full_interval, uint32_t holder)
 {
 	const struct weft_model *m = f->model;
 	for (uint32_t i = f->link_index.out_begin[holder]; i < f->link_index.out_begin[holder + 1]; i++) {
 		const struct weft_link *link = &m->links[f->link_index.out[i]];
-		if (link->kind != WEFT_LINK_AWAIT || !weft_kind_has(m->promises[link->to].kind, WEFT_TRAIT_LOCK))
+		if (link->kind != WEFT_LINK_AWAIT ||
+		    !weft_kind_has(m->promises[link->to].kind, WEFT_TRAIT_LOCK | WEFT_TRAIT_CONDITION | WEFT_TRAIT_POOL))
 			continue;
 		const int64_t start_ns = link->time_ns > full_interval->start_ns ? link->time_ns : full_interval->start_ns;
 		const int64_t over_ns = weft_model_await_end(m, link),
@@ -240,7 +242,9 @@ static void find_victims(struct pool *pool, struct full_interval *full_interval)
 				(start_ns > full_interval->start_ns ? start_ns : full_interval->start_ns);
 		if (in_ns < get_least_wait_ns(f, full_interval) || in_ns < (end_ns - start_ns) / 10 * 8)
 			continue;
-		full_interval->is_proved |= has_worked;
+		/* An idle thread of the pool takes a computation at once. */
+		full_interval->is_proved |=
+		    has_worked || (m->promises[p].kind == WEFT_KIND_WORK && in_ns >= MIN_UNKNOWN_STALLS * f->options.stall_ns);
 		if (full_interval->holder != WEFT_NONE && is_of_batch(f, p, full_interval->holder))
 			continue;
 		full_interval->victims++;
@@ -255,18 +259,27 @@ static void find_victims(struct pool *pool, struct full_interval *full_interval)
 static void report_locked(struct weft__finder *f, struct weft_finding *finding, const struct full_interval *full_interval)
 {
 	const char *lock = weft__format_promise(f, full_interval->lock), *holder = "",
-		   *at = weft__format_site_suffix(f, full_interval->lock);
+		   *at = weft__format_site_suffix(f, full_interval->lock),
+		   *waiters = full_interval->size == 1
+				  ? "its only thread waits"
+				  : weft__finding_text(f, "%" PRIu32 " of %d wait", full_interval->locked, full_interval->size);
 	const uint32_t by = find_holder(f, full_interval->lock, (full_interval->start_ns + full_interval->end_ns) / 2);
 	if (by != WEFT_NONE)
 		holder = weft__finding_text(f, ", held by %s", weft__format_promise_id(f, by));
 	if (by != WEFT_NONE && *weft__format_site(f, by))
 		at = weft__format_site_suffix(f, by);
 	finding->root = full_interval->lock;
-	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: %" PRIu32 " of %d wait for %s%s%s",
-	    weft__format_promise(f, full_interval->victim), weft__format_duration(f, full_interval->longest_ns),
-	    full_interval->locked, full_interval->size, lock, holder, at);
-	finding->next = weft__finding_text(
-	    f, "hold %s%s for less time, or take no lock on the pool", lock, weft__format_site_suffix(f, full_interval->lock));
+	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: %s for %s%s%s",
+	    weft__format_promise(f, full_interval->victim), weft__format_duration(f, full_interval->longest_ns), waiters, lock,
+	    holder, at);
+	if (!weft_kind_has(f->model->promises[full_interval->lock].kind, WEFT_TRAIT_LOCK))
+		finding->next = weft__finding_text(f,
+		    "do not wait on the pool for what other work of the pool provides%s, or enlarge the pool with "
+		    "UV_THREADPOOL_SIZE",
+		    weft__format_site_suffix(f, full_interval->lock));
+	else
+		finding->next = weft__finding_text(f, "hold %s%s for less time, or take no lock on the pool", lock,
+		    weft__format_site_suffix(f, full_interval->lock));
 }
 
 /* Reports requests that hold the threads because they wait themselves: for a name server, or the other end of a FIFO. */
@@ -315,8 +328,12 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	struct weft__finder *f = pool->finder;
 	const struct weft_promise *promises = f->model->promises;
 	uint32_t p = full_interval->victim;
-	struct weft_finding *finding =
-	    weft__finding_begin(f, WEFT_FINDING_EXHAUSTED, p, promises[p].start_ns, full_interval->end_ns);
+	/* All threads wait, and still do at the end. */
+	const bool is_hang = full_interval->locked == (uint32_t)full_interval->size &&
+			     full_interval->end_ns >= weft_model_until(f->model, full_interval->holder) &&
+			     full_interval->longest_ns >= MIN_UNKNOWN_STALLS * f->options.stall_ns;
+	struct weft_finding *finding = weft__finding_begin(
+	    f, is_hang ? WEFT_FINDING_HANG : WEFT_FINDING_EXHAUSTED, p, promises[p].start_ns, full_interval->end_ns);
 	if (!finding)
 		return;
 	const char *name = weft__format_promise(f, p), *holder_at = weft__format_site_suffix(f, full_interval->holder);
@@ -335,8 +352,11 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	} else {
 		report_locked(f, finding, full_interval);
 	}
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->start_ns, full_interval->holder,
-	    "each of the %d threads of the pool is busy, one with %s%s", full_interval->size,
+	const char *busy =
+	    full_interval->size == 1
+		? "the only thread of the pool is busy with"
+		: weft__finding_text(f, "each of the %d threads of the pool is busy, one with", full_interval->size);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->start_ns, full_interval->holder, "%s %s%s", busy,
 	    weft__format_promise(f, full_interval->holder), holder_at);
 	for (uint32_t i = 0; i < full_interval->holder_count; i++)
 		if (full_interval->holders[i] != full_interval->holder)
@@ -346,7 +366,7 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	const char *length = weft__format_duration(f, full_interval->end_ns - full_interval->start_ns);
 	if (full_interval->end_ns >= weft_model_until(f->model, full_interval->holder))
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->end_ns, WEFT_NONE,
-		    "none of the threads is free at the end of the trace, %s later", length);
+		    "no thread of the pool is free at the end of the trace, %s later", length);
 	else
 		weft__finding_evidence(
 		    f, WEFT_EVIDENCE_CAUSE, full_interval->end_ns, WEFT_NONE, "one of the threads becomes free %s later", length);

@@ -173,6 +173,11 @@ const char *weft__format_promise_at(struct weft__finder *f, uint32_t promise);
 const char *weft__format_site(struct weft__finder *f, uint32_t promise);
 /* " (arp.c:12 in await_response)"; "" if the site is unknown.  weft__format_title() shortens it at the end of a title. */
 const char *weft__format_site_suffix(struct weft__finder *f, uint32_t promise);
+/* " at arp.c:12 in await_response", for a site of the trace; "" if it is WEFT_NONE. */
+const char *weft__format_place(struct weft__finder *f, uint32_t site);
+/* The same for the wait of `from` for `to` that began at a time, or for the hold of lock `from` by `to`; "" if the trace does not
+ * have its place.  Linear in the later links from `from`. */
+const char *weft__format_wait_place(struct weft__finder *f, uint32_t from, uint32_t to, int64_t since_ns);
 /* " in node@b" if the trace has several hosts, otherwise "". */
 const char *weft__format_host_suffix(struct weft__finder *f, uint32_t promise);
 /* timer 14 "sleep" (srv.c:12) in node@b, for traces of several processes, also on one host. */

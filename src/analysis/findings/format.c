@@ -78,6 +78,25 @@ const char *weft__format_promise_at(struct weft__finder *f, uint32_t promise)
 	return is_nameless ? weft__finding_text(f, "%s%s", name, weft__format_site_suffix(f, promise)) : name;
 }
 
+const char *weft__format_place(struct weft__finder *f, uint32_t site)
+{
+	char place[WEFT_NAME_BYTES];
+	return *weft_name_place(f->model, site, place) ? weft__finding_text(f, " at %s", place) : "";
+}
+
+const char *weft__format_wait_place(struct weft__finder *f, uint32_t from, uint32_t to, int64_t since_ns)
+{
+	const struct weft_link_index *x = &f->link_index;
+	for (uint32_t i = x->out_begin[from + 1]; i-- > x->out_begin[from];) {
+		const struct weft_link *link = &f->model->links[x->out[i]];
+		if (link->time_ns < since_ns)
+			break;
+		if (link->kind == WEFT_LINK_AWAIT && link->to == to && link->time_ns == since_ns)
+			return weft__format_place(f, link->site);
+	}
+	return "";
+}
+
 const char *weft__format_type(struct weft__finder *f, uint32_t promise)
 {
 	char name[WEFT_NAME_BYTES];

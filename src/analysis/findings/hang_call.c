@@ -68,8 +68,8 @@ static void report_call(struct weft__finder *f, const struct weft__stall *s, con
 		weft__hang_add_chain(f, p);
 		f->reported[finding->root] = true;
 	}
-	finding->title = weft__finding_text(f, "%s has not returned from %s for %s%s%s", name, in,
-	    weft__format_duration(f, length_ns), format_cause(f, awaited), at);
+	finding->title = weft__finding_text(f, "%s has not returned from %s%s for %s%s%s", name, in,
+	    weft__format_place(f, weft_model_place(m, call)), weft__format_duration(f, length_ns), format_cause(f, awaited), at);
 	finding->next = weft__finding_text(f, "find out what should end the call, and make it outside of the event loop%s", at);
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(

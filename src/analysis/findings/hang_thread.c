@@ -53,8 +53,8 @@ static void report_thread(
 	    weft__format_site_suffix(f, signal->from), what);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->link_index.ended_ns[signal->from], signal->from,
 	    "%s ends; no other thread ever signalled %s", by, what);
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, since_ns, p, "%s starts to wait for it %s too late: lost wake-up", name, early);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, p, "%s starts to wait for it%s %s too late: lost wake-up", name,
+	    weft__format_wait_place(f, p, condition, since_ns), early);
 	finding->next = "check the condition before the wait, with the lock held, and again after each wake-up";
 	weft__finding_doubt_part(f, p, true);
 }
@@ -408,7 +408,8 @@ static void report_process(const struct process *process, uint32_t first)
 		finding->next = weft__finding_text(
 		    f, "find the thread that should signal or reach %s, and the path through its code that does not", what);
 	}
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, last, "%s starts to wait for %s%s", name, what,
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, last, "%s starts to wait for %s%s%s", name, what,
+	    weft__format_wait_place(f, last, root, since_ns),
 	    signals.by != WEFT_NONE && signals.since == 0 ? " too late: lost wake-up" : "");
 	report_others(process, last);
 	if (process->asleep > 1)

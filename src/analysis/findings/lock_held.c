@@ -26,7 +26,7 @@ static bool is_waiting(const struct weft__finder *f, uint32_t p, int64_t from_ns
 
 struct held {
 	uint32_t lock, holder, victim, victims;
-	int64_t from_ns, to_ns, slept_ns, longest_ns;
+	int64_t from_ns, to_ns, slept_ns, longest_ns, victim_ns;
 };
 
 static void find_victims(const struct weft__finder *f, struct held *held)
@@ -44,6 +44,7 @@ static void find_victims(const struct weft__finder *f, struct held *held)
 			continue;
 		held->longest_ns = waited_ns;
 		held->victim = link->from;
+		held->victim_ns = link->time_ns;
 	}
 }
 
@@ -61,12 +62,14 @@ static void report_held_lock(struct weft__finder *f, const struct held *held)
 	finding->title = weft__finding_text(f, "%s slept for %s with %s: %" PRIu32 " other%s waited for it%s", name, slept, lock,
 	    held->victims, weft__format_plural_s(held->victims), lock_at);
 	finding->next = weft__finding_text(f, "release %s before %s sleeps", lock, name);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->from_ns, held->holder, "%s%s holds %s, and others wait for it", name,
-	    weft__format_site_suffix(f, held->holder), lock);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->from_ns, held->holder, "%s%s has taken %s%s, and others wait for it",
+	    name, weft__format_site_suffix(f, held->holder), lock,
+	    weft__format_wait_place(f, held->lock, held->holder, held->from_ns));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->to_ns, held->holder, "%s releases it, %s later", name,
 	    weft__format_duration(f, held->to_ns - held->from_ns));
-	weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, held->from_ns, held->victim, "%s%s waited for it for %s",
-	    weft__format_promise(f, held->victim), weft__format_site_suffix(f, held->victim), longest);
+	weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, held->from_ns, held->victim, "%s%s waited for it for %s%s",
+	    weft__format_promise(f, held->victim), weft__format_site_suffix(f, held->victim), longest,
+	    weft__format_wait_place(f, held->victim, held->lock, held->victim_ns));
 	if (held->victims > 1)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, held->victims - 1, "");
 }

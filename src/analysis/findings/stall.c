@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/index/names.h"
 #include "base/duration.h"
 #include "base/known_strings.h"
 #include "base/search.h"
@@ -179,10 +180,11 @@ static const char *format_call(struct weft__finder *f, const struct weft__stall 
 		return "";
 	const char *text = weft__format_text(f, s->breakdown.call);
 	text = strncmp(text, blocked_in, sizeof blocked_in - 1) ? text : text + sizeof blocked_in - 1;
+	const char *at = weft__format_place(f, s->breakdown.call_site);
 	if (s->breakdown.calls_ns < s->breakdown.blocked_ns - s->breakdown.blocked_ns / REPORTED_DIVISOR)
-		return weft__finding_text(f, " in %s and elsewhere", text);
+		return weft__finding_text(f, " in %s%s and elsewhere", text, at);
 	return weft__finding_text(
-	    f, s->breakdown.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->breakdown.calls);
+	    f, s->breakdown.calls > 1 ? " in %s%s and others, %" PRIu32 " times" : " in %s%s", text, at, s->breakdown.calls);
 }
 
 /* Returns whether first accesses to new memory took a large part of the run. */
@@ -545,9 +547,19 @@ static void blame_host(
 /* Returns " in usleep", or " in a pause (gc)", for a pause. */
 static const char *format_pause(struct weft__finder *f, const struct weft__stall *s)
 {
+	const struct weft_interval pause = {.start_ns = s->start_ns, .stream = s->stream};
 	const char *call = format_pause_call(f, s);
-	return call ? weft__finding_text(f, " in %s", call)
+	return call ? weft__finding_text(f, " in %s%s", call, weft__format_place(f, weft_model_place(f->model, &pause)))
 		    : weft__finding_text(f, " in a pause (%s)", weft__format_text(f, s->pause));
+}
+
+/* Returns " (arp.c:12 in await_response)" for the call that blocked, or else `at`, which is where the promise was created. */
+static const char *format_code_suffix(struct weft__finder *f, const struct weft__stall *s, const char *at)
+{
+	const struct weft_interval pause = {.start_ns = s->start_ns, .stream = s->stream};
+	char place[WEFT_NAME_BYTES];
+	weft_name_place(f->model, s->is_pause ? weft_model_place(f->model, &pause) : s->breakdown.call_site, place);
+	return *place ? weft__finding_text(f, " (%s)", place) : at;
 }
 
 /* Returns whether a stall that delayed no known promise is an alarm.  The loop had work, and the code meant to sleep, or the
@@ -643,7 +655,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	else
 		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s%s%s", subject, length, pause_call,
 		    parts, s->is_open ? ", until the end" : ": no promise is known to be late", at);
-	finding->next = get_advice(f, s, at);
+	finding->next = get_advice(f, s, format_code_suffix(f, s, at));
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s starts" : "%s%s starts to run", name, at);
 	if (s->request != WEFT_NONE)

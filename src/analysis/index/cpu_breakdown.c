@@ -136,6 +136,7 @@ static void add_calls(struct weft__stall *s, const struct sorted_times *all, con
 		if (ns > longest_ns) {
 			longest_ns = ns;
 			breakdown->call = pause->text;
+			breakdown->call_site = weft_model_place(m, pause);
 		}
 	}
 	breakdown->blocked_ns = breakdown->calls_ns = weft_min_ns(breakdown->calls_ns, s->end_ns - s->start_ns);
@@ -261,7 +262,7 @@ bool weft__delays_add_cpu_breakdowns(struct weft__delays *d)
 		struct weft__stall *s = &d->stalls.items[i];
 		struct round_sum sum;
 		s->own_ns = -1;
-		s->breakdown = (struct weft__cpu_breakdown){.call = WEFT_NONE};
+		s->breakdown = (struct weft__cpu_breakdown){.call = WEFT_NONE, .call_site = WEFT_NONE};
 		if (!s->is_pause) {
 			add_calls(s, &all, m);
 			int64_t covered_ns = sum_rounds(&sum, s, &all);

@@ -30,6 +30,7 @@ struct weft__cpu_breakdown {
 	uint64_t preemptions;                /* involuntary context switches */
 	uint64_t minor_faults, major_faults; /* page faults; a major fault reads from a disk */
 	uint32_t call;                       /* text of the pause with the largest part of calls_ns; WEFT_NONE: there is none */
+	uint32_t call_site;                  /* where the code made that call; WEFT_NONE: unknown */
 	uint32_t calls;                      /* number of pauses */
 	int64_t calls_ns;                    /* total length of the pauses; the rest of blocked_ns was in unknown calls */
 	/* The trace has each context switch (model/kernel.h); then off_ns is waiting_ns + blocked_ns, and the fields below are

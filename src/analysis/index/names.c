@@ -51,7 +51,11 @@ const char *weft_name_promise_as(const struct weft_model *model, uint32_t promis
 
 const char *weft_name_site(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES])
 {
-	uint32_t number = model->promises[promise].site;
+	return weft_name_place(model, model->promises[promise].site, buf);
+}
+
+const char *weft_name_place(const struct weft_model *model, uint32_t number, char buf[WEFT_NAME_BYTES])
+{
 	buf[0] = '\0';
 	if (number == WEFT_NONE)
 		return buf;

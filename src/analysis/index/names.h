@@ -14,6 +14,8 @@ const char *weft_name_promise(const struct weft_model *model, uint32_t promise, 
 const char *weft_name_promise_as(const struct weft_model *model, uint32_t promise, uint32_t label, char buf[WEFT_NAME_BYTES]);
 /* `file.c:12 in function`, or "" if the site is unknown. */
 const char *weft_name_site(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES]);
+/* The same for a site of the trace; WEFT_NONE: "". */
+const char *weft_name_place(const struct weft_model *model, uint32_t site, char buf[WEFT_NAME_BYTES]);
 /* The type: `"ARP response"`, without a label `bind at file.c:12`, without a site the kind. */
 const char *weft_name_type(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES]);
 /* A text without control characters, cut to fit. */

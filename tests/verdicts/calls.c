@@ -1,0 +1,109 @@
+/* calls.c FAULT: functions that block a libuv loop, or each other; alarm() ends a hang after 3 s.
+ *
+ *   usleep, system, pclose   a timer's callback makes this call in a function of its own
+ *   order                    two threads take two locks in two orders
+ *   pool                     the only thread of the pool waits for what other work of the pool should post
+ *
+ * SPDX-License-Identifier: ISC */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+static const char *fault;
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static uv_sem_t part_is_done;
+static uv_work_t whole, part;
+
+static volatile int calls; /* a call that ends a function would have no place in it */
+
+static __attribute__((noinline)) void nap(void)
+{
+	usleep(300000);
+	calls++;
+}
+
+static __attribute__((noinline)) void run_command(void)
+{
+	if (system("sleep 0.3"))
+		abort();
+}
+
+static __attribute__((noinline)) void close_pipe(void)
+{
+	FILE *pipe = popen("sleep 0.3", "r");
+	if (pipe)
+		pclose(pipe);
+	calls++;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	if (!strcmp(fault, "usleep"))
+		nap();
+	else if (!strcmp(fault, "system"))
+		run_command();
+	else
+		close_pipe();
+	uv_close((uv_handle_t *)timer, NULL);
+}
+
+static __attribute__((noinline)) void *write_pages(void *unused)
+{
+	pthread_mutex_lock(&first);
+	pthread_barrier_wait(&both);
+	pthread_mutex_lock(&second);
+	return unused;
+}
+
+static __attribute__((noinline)) void read_pages(void)
+{
+	pthread_mutex_lock(&second);
+	pthread_barrier_wait(&both);
+	pthread_mutex_lock(&first);
+	calls++;
+}
+
+static void do_part(uv_work_t *work)
+{
+	(void)work;
+	uv_sem_post(&part_is_done);
+}
+
+static void on_done(uv_work_t *work, int status)
+{
+	(void)work;
+	(void)status;
+}
+
+static __attribute__((noinline)) void do_whole(uv_work_t *work)
+{
+	(void)work;
+	uv_sem_wait(&part_is_done);
+	calls++;
+}
+
+int main(int argc, char **argv)
+{
+	uv_timer_t timer;
+	pthread_t writer;
+	fault = argc > 1 ? argv[1] : "";
+	alarm(3);
+	if (!strcmp(fault, "order")) {
+		pthread_barrier_init(&both, NULL, 2);
+		pthread_create(&writer, NULL, write_pages, NULL);
+		read_pages();
+	} else if (!strcmp(fault, "pool")) {
+		setenv("UV_THREADPOOL_SIZE", "1", 1);
+		uv_sem_init(&part_is_done, 0);
+		uv_queue_work(uv_default_loop(), &whole, do_whole, on_done);
+		uv_queue_work(uv_default_loop(), &part, do_part, on_done);
+	} else {
+		uv_timer_init(uv_default_loop(), &timer);
+		uv_timer_start(&timer, on_timer, 1, 0);
+	}
+	return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+}
