@@ -74,6 +74,7 @@ void weft__hook_record_turn(const struct weft_hook_sleep *sleep)
 {
 	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft__round();
+		weft__hook_record_calls();
 		weft__loop_begin_turn();
 	}
 }
@@ -90,6 +91,7 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 		    weft_hook_site(weft__hook_outermost(sleep->caller)));
 	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft_idle(WEFT_IDLE_WAIT);
+		weft__hook_record_calls();
 		weft__hook_thread.recorded_running = 0;
 	} else {
 		weft_pause_begin_text(sleep->text);

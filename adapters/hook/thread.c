@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "adapters/hook/address_cache.h"
 #include "adapters/hook/state.h"
 #include "adapters/loop/loop.h"
 
@@ -155,6 +156,8 @@ static void record_program_end(void)
 		weft__loop_end_program();
 	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)
 		weft_run(weft__hook_thread.running);
+	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch)
+		weft__hook_record_calls();
 }
 
 void weft__hook_threads_begin(void)
@@ -174,6 +177,20 @@ void weft__hook_threads_init(void)
 void weft__hook_threads_forget(void)
 {
 	__atomic_add_fetch(&weft__hook_epoch, 1, __ATOMIC_RELEASE);
+}
+
+void weft__hook_record_calls(void)
+{
+	struct weft_hook_thread *here = &weft__hook_thread;
+	const uint64_t end = weft__stream->last;
+	for (unsigned i = 0; i <= here->call_count; i++) {
+		const struct weft_hook_call *call = &here->calls[i];
+		const uint64_t until = i < here->call_count ? call[1].since : end;
+		if (call->function && until - call->since >= weft__stream->long_ticks)
+			weft_callback(call->promise, weft_hook_site((const char *)call->function + 1), call->since);
+	}
+	here->call_count = 0;
+	here->calls[0].function = NULL;
 }
 
 /* ---- Loops that may be older than the recording ---- */

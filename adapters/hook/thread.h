@@ -9,10 +9,17 @@
 #include "adapters/hook/hook.h"
 
 /* State of a thread. */
-enum { WEFT_HOOK_LISTS = 7 };
+enum { WEFT_HOOK_LISTS = 7, WEFT_HOOK_LONG_CALLS = 8 };
 
 /* The owner of a thread's outermost wait for descriptors.  A runtime that an adapter knows has precedence. */
 enum weft_hook_wait_owner { WEFT_HOOK_WAIT_OF_NOBODY, WEFT_HOOK_WAIT_OF_PROGRAM, WEFT_HOOK_WAIT_OF_RUNTIME };
+
+/* A call of the program's code. */
+struct weft_hook_call {
+	weft_id promise;
+	const void *function; /* NULL: none yet */
+	uint64_t since;       /* time of the event before it */
+};
 
 struct weft_hook_thread {
 	unsigned epoch;          /* recording that the other fields belong to */
@@ -32,13 +39,15 @@ struct weft_hook_thread {
 	weft_id running;             /* running promise */
 	weft_id recorded_running;    /* running promise in the trace; 0: none */
 	const void *called_function; /* function of the program that was called last; NULL: it has returned */
-	int callbacks;               /* callbacks of the program on the stack */
-	uint32_t sleeps;             /* sleeps so far; may wrap */
-	unsigned quick_waits;        /* latest waits in a row that ended at once */
-	uint32_t entered, repeated;  /* callbacks since the last sleep; those among them without an external cause */
-	unsigned running_events;     /* running promises recorded since the last sleep for callbacks without a cause */
-	int probed_fd;               /* descriptor that weft_hook_probe_fd() watches */
-	bool is_fd_used;             /* this thread has read or written probed_fd since */
+	struct weft_hook_call calls[WEFT_HOOK_LONG_CALLS]; /* since the last sleep: the first long ones, and the last one */
+	unsigned call_count;                               /* long ones; the last one follows them */
+	int callbacks;                                     /* callbacks of the program on the stack */
+	uint32_t sleeps;                                   /* sleeps so far; may wrap */
+	unsigned quick_waits;                              /* latest waits in a row that ended at once */
+	uint32_t entered, repeated; /* callbacks since the last sleep; those among them without an external cause */
+	unsigned running_events;    /* running promises recorded since the last sleep for callbacks without a cause */
+	int probed_fd;              /* descriptor that weft_hook_probe_fd() watches */
+	bool is_fd_used;            /* this thread has read or written probed_fd since */
 };
 
 extern __thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
@@ -114,8 +123,18 @@ static inline void weft_hook_leave_callback(struct weft_hook_frame *frame)
 /* Notes the function of the program that is called next.  Its last call may be a jump that returns to the wrapper's caller. */
 static inline void weft_hook_set_called(const void *function)
 {
-	weft__hook_thread.called_function = function;
+	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_call *last = &here->calls[here->call_count];
+	const uint64_t now = weft__stream->last;
+	here->called_function = function;
+	if (__builtin_expect(last->function && now - last->since >= weft__stream->long_ticks, 0) &&
+	    here->call_count + 1 < WEFT_HOOK_LONG_CALLS)
+		last = &here->calls[++here->call_count];
+	*last = (struct weft_hook_call){here->running, function, now};
 }
+
+/* Records the calls that took long since the last sleep of the thread, which ends or has just been recorded. */
+void weft__hook_record_calls(void);
 
 /* ---- Repeated calls without a sleep ---- */
 

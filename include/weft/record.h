@@ -246,6 +246,10 @@ static inline void weft_datagram_received(weft_id promise, int fd, const struct 
 
 /* ---- Events of a promise ---- */
 
+/* Records that promise's code, the function at place, was called at time since (weft_now()) and ran for long.  place is the
+ * function's address plus 1, as if it were a return address; NULL: records nothing.  Stalls then name the function. */
+static inline void weft_callback(weft_id promise, struct weft_record_place *place, uint64_t since);
+
 /* Records the call stack of promise's creation: return addresses, innermost first.  Keeps the first 16.  The trace
  * stores each address once. */
 #define WEFT_STACK_MAX 16

@@ -111,6 +111,8 @@ WEFT__API void weft__still_connected(weft_id promise, int fd, const struct weft_
     WEFT__NAMED("weft__still_connected");
 WEFT__API void weft__datagram(weft_id promise, int fd, const struct sockaddr *to, const struct weft_digest *digest, bool is_sent)
     WEFT__NAMED("weft__datagram");
+WEFT__API void weft__slow_callback(weft_id promise, struct weft_record_place *place, uint64_t since)
+    WEFT__NAMED("weft__slow_callback");
 WEFT__API void weft__slow_place(weft_id promise, struct weft_record_place *place) WEFT__NAMED("weft__slow_place");
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count) WEFT__NAMED("weft__slow_stack");
 WEFT__API void weft__slow_text(enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned,
@@ -567,6 +569,12 @@ static inline void weft_stack(weft_id promise, const void *const *addresses, uns
 {
 	if (WEFT__GATE() != WEFT__OFF)
 		weft__slow_stack(promise, addresses, count);
+}
+
+static inline void weft_callback(weft_id promise, struct weft_record_place *place, uint64_t since)
+{
+	if (WEFT__GATE() != WEFT__OFF && place)
+		weft__slow_callback(promise, place, since);
 }
 
 static inline void weft_place(weft_id promise, struct weft_record_place *place)

@@ -145,9 +145,10 @@ enum weft_op {
 	X(DIED, 11, "died")        /* the unhandled signal text, number value, ended the program while a ran */                  \
 	X(DATAGRAM, 12, "datagram") /* a sent a datagram to address text, or handles it if value < 0; value: digest */           \
 	X(INFERRED, 13, "inferred") /* how a starts, ends or waits is inferred from other events; text: why */                   \
-	X(CLAIM, 16,                                                                                                             \
-	    "claim") /* this OS thread worked for a since its last transfer or change of the running promise; value 1: maybe */  \
-	X(PLACE, 14, "place") /* the next await, hold, pause or sleep of this OS thread, by a, is called at the place value */
+	X(PLACE, 14, "place") /* the next await, hold, pause or sleep of this OS thread, by a, is called at the place value */   \
+	X(CALLBACK, 15, "callback") /* a's code, a function at the place in the low 16 bits of value, was called; the other      \
+				       bits: how many ns ago */                                                                  \
+	X(CLAIM, 16, "claim")       /* its OS thread has worked for a since its last transfer or run; value 1: maybe */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {

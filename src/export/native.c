@@ -256,8 +256,8 @@ static int put_event(struct writer *w, const struct weft_event *e)
 		else
 			w->losses.counts[WEFT_LOSS_SITE]++;
 	}
-	if (e->op == WEFT_OP_DETAIL && e->kind == WEFT_DETAIL_PLACE)
-		event.value = event.site;
+	if (e->op == WEFT_OP_DETAIL && (e->kind == WEFT_DETAIL_PLACE || e->kind == WEFT_DETAIL_CALLBACK))
+		event.value = (e->value & ~(int64_t)UINT16_MAX) | event.site;
 
 	uint8_t id = weft__event_id(&event);
 	size_t payload = weft__event_payload(&event, id);

@@ -517,6 +517,20 @@ static int apply_transfer(struct weft__build *b, const struct weft_event *ev, in
 	return WEFT_OK;
 }
 
+static int add_callback(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	enum { KEY_BITS = 16 };
+	uint32_t p;
+	const int64_t age_ns = (int64_t)((uint64_t)ev->value >> KEY_BITS);
+	const int status = ev->site == WEFT_NO_SITE ? WEFT_OK : get_promise(b, ev, ev->a, &p);
+	if (status < 0 || ev->site == WEFT_NO_SITE || p == WEFT_SYSTEM)
+		return status;
+	struct weft_callback *callback = weft_vec_push(&b->callbacks);
+	if (callback)
+		*callback = (struct weft_callback){.time_ns = time_ns - age_ns, .promise = p, .site = ev->site};
+	return callback ? WEFT_OK : WEFT_ENOMEM;
+}
+
 static int apply_detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
@@ -527,6 +541,8 @@ static int apply_detail(struct weft__build *b, const struct weft_event *ev, int6
 		b->streams.items[ev->stream].site_by = ev->a;
 		return WEFT_OK;
 	}
+	if (ev->kind == WEFT_DETAIL_CALLBACK)
+		return add_callback(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_DIED)
 		return add_death(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_SNAPSHOT)
@@ -995,6 +1011,7 @@ static void free_build(struct weft__build *b)
 	weft_vec_free(&b->links);
 	weft_vec_free(&b->await_ends);
 	weft_vec_free(&b->places);
+	weft_vec_free(&b->callbacks);
 	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->spins);
 	weft_vec_free(&b->rounds);

@@ -523,6 +523,12 @@ int weft__compare_await_ends(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
+int weft__compare_callbacks(const void *a, const void *b)
+{
+	const struct weft_callback *x = a, *y = b;
+	return WEFT_ORDER(x->promise, y->promise) ?: WEFT_ORDER(x->time_ns, y->time_ns);
+}
+
 int weft__compare_places(const void *a, const void *b)
 {
 	const struct weft_place *x = a, *y = b;
@@ -612,7 +618,9 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	weft_sort(b->await_ends.items, b->await_ends.count, sizeof *b->await_ends.items, weft__compare_await_ends);
 	finish_stacks(b);
 	weft_sort(b->places.items, b->places.count, sizeof *b->places.items, weft__compare_places);
+	weft_sort(b->callbacks.items, b->callbacks.count, sizeof *b->callbacks.items, weft__compare_callbacks);
 	HAND_OVER(&b->places, place);
+	HAND_OVER(&b->callbacks, callback);
 	HAND_OVER(&b->await_ends, await_end);
 	HAND_OVER(&b->stacks, stack);
 	HAND_OVER(&b->spins, spin);

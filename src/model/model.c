@@ -26,6 +26,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->links);
 	free(model->await_ends);
 	free(model->places);
+	free(model->callbacks);
 	free(model->stacks);
 	free(model->spins);
 	free(model->rounds);
@@ -171,6 +172,15 @@ uint32_t weft_model_place(const struct weft_model *model, const struct weft_inte
 	const size_t first = WEFT_FIND_FIRST(i, 0, model->place_count, weft__compare_places(&places[i], &sought) >= 0);
 	const bool found = first < model->place_count && weft__compare_places(&places[first], &sought) == 0;
 	return found ? places[first].site : WEFT_NONE;
+}
+
+uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t from_ns, int64_t to_ns)
+{
+	const struct weft_callback *calls = model->callbacks;
+	const struct weft_callback sought = {.time_ns = from_ns, .promise = p};
+	const size_t first = WEFT_FIND_FIRST(i, 0, model->callback_count, weft__compare_callbacks(&calls[i], &sought) >= 0);
+	const bool found = first < model->callback_count && calls[first].promise == p && calls[first].time_ns <= to_ns;
+	return found ? calls[first].site : WEFT_NONE;
 }
 
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise)

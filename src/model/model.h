@@ -102,6 +102,12 @@ struct weft_place {
 	uint16_t stream;
 };
 
+/* A call of a promise's code that took long. */
+struct weft_callback {
+	int64_t time_ns; /* shortly after which it was called */
+	uint32_t promise, site;
+};
+
 /* A message that a promise sent or handles.  If both ends are in the trace, the sender awaits the handler. */
 struct weft_message {
 	uint64_t number;
@@ -239,6 +245,8 @@ struct weft_model {
 	size_t await_end_count;
 	struct weft_place *places; /* by time, then stream */
 	size_t place_count;
+	struct weft_callback *callbacks; /* by promise, then time */
+	size_t callback_count;
 	struct weft_stack *stacks; /* sorted by promise, one each */
 	size_t stack_count;
 	struct weft_spin *spins; /* in time order */
@@ -328,6 +336,9 @@ int64_t weft_model_await_end(const struct weft_model *model, const struct weft_l
 
 /* Returns the site of the call in which the interval's OS thread was blocked or slept; WEFT_NONE: unknown.  Logarithmic. */
 uint32_t weft_model_place(const struct weft_model *model, const struct weft_interval *interval);
+
+/* Returns the site of the function of p that was called at a time from..to; WEFT_NONE: unknown.  Logarithmic. */
+uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t from_ns, int64_t to_ns);
 
 /* Returns the call stack at a promise's creation; empty: unknown.  Logarithmic. */
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise);

@@ -69,6 +69,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_link) links;
 	WEFT_VEC(struct weft_await_end) await_ends;
 	WEFT_VEC(struct weft_place) places;
+	WEFT_VEC(struct weft_callback) callbacks;
 	WEFT_VEC(struct weft_stack) stacks;
 	WEFT_VEC(struct weft_spin) spins;
 	WEFT_VEC(struct weft_round) rounds;
@@ -155,6 +156,7 @@ bool weft__transfer_finish(
     struct weft__build *b); /* sorts everything for the model, and fills connection_ends; false: out of memory */
 void weft__transfer_drop(struct weft__build *b);
 
+int weft__compare_callbacks(const void *a, const void *b);
 int weft__compare_places(const void *a, const void *b);
 int weft__compare_await_ends(const void *a, const void *b);
 

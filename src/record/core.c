@@ -472,17 +472,30 @@ void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, co
 	ERRNO_SET(saved);
 }
 
-void weft__slow_place(weft_id promise, struct weft_record_place *place)
+/* Records a detail whose value is a key and a time. */
+static void record_place(weft_id promise, enum weft_detail what, struct weft_record_place *place, uint64_t ns)
 {
+	enum { KEY_BITS = 16 };
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
 	if (s) {
-		struct weft_wire_event event = {.op = WEFT_OP_DETAIL, .kind = WEFT_DETAIL_PLACE, .a = promise, .text = ""};
-		event.value = weft__intern_place(s, place);
+		struct weft_wire_event event = {.op = WEFT_OP_DETAIL, .kind = (uint8_t)what, .a = promise, .text = ""};
+		event.value = (int64_t)(ns << KEY_BITS | weft__intern_place(s, place));
 		weft__record(s, &event);
 		slow_end(s, WEFT_OP_DETAIL);
 	}
 	ERRNO_SET(saved);
+}
+
+void weft__slow_place(weft_id promise, struct weft_record_place *place)
+{
+	record_place(promise, WEFT_DETAIL_PLACE, place, 0);
+}
+
+void weft__slow_callback(weft_id promise, struct weft_record_place *place, uint64_t since)
+{
+	const uint64_t age_ns = weft__ticks_ns(weft__now() - since, weft__recording.origin.clock_hz);
+	record_place(promise, WEFT_DETAIL_CALLBACK, place, age_ns);
 }
 
 /* Records the keys of the callers' places as text: "12 7 31". */

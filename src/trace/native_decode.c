@@ -191,8 +191,8 @@ static void set_field(const struct native *n, struct weft_event *e, uint16_t bit
 /* A place is the key of a site.  As a site it keeps its meaning in joined traces. */
 static void set_place(const struct native *n, struct weft_event *e)
 {
-	if (e->kind == WEFT_DETAIL_PLACE)
-		e->site = get_site(n, (uint64_t)e->value);
+	if (e->kind == WEFT_DETAIL_PLACE || e->kind == WEFT_DETAIL_CALLBACK)
+		e->site = get_site(n, (uint64_t)e->value & UINT16_MAX);
 }
 
 /* Decodes the fields of an event with a form that the trace defines; the header was read. */

@@ -331,12 +331,13 @@ static void report_others(const struct process *process, uint32_t last)
 		const struct sleeper *s = &process->threads[i];
 		if (s->thread == last || !s->wait)
 			continue;
+		const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, s->thread, s->wait);
+		const char *at = weft__format_wait_place(f, s->thread, s->wait->to, since_ns);
 		f->reported[s->thread] = true;
 		if (shown++ < WEFT__MAX_LINES)
-			weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM,
-			    weft__wait_graph_since(&f->wait_graph, s->thread, s->wait), s->thread, "%s%s waits for %s%s",
+			weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, since_ns, s->thread, "%s%s waits for %s%s",
 			    weft__format_promise(f, s->thread), weft__format_site_suffix(f, s->thread),
-			    weft__format_promise(f, s->wait->to), weft__format_site_suffix(f, s->wait->to));
+			    weft__format_promise(f, s->wait->to), *at ? at : weft__format_site_suffix(f, s->wait->to));
 	}
 	if (shown > WEFT__MAX_LINES)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, shown - WEFT__MAX_LINES, "");

@@ -553,13 +553,28 @@ static const char *format_pause(struct weft__finder *f, const struct weft__stall
 		    : weft__finding_text(f, " in a pause (%s)", weft__format_text(f, s->pause));
 }
 
-/* Returns " (arp.c:12 in await_response)" for the call that blocked, or else `at`, which is where the promise was created. */
-static const char *format_code_suffix(struct weft__finder *f, const struct weft__stall *s, const char *at)
+/* Returns " (arp.c:12 in await_response)" for a site, or else `other`. */
+static const char *format_suffix(struct weft__finder *f, uint32_t site, const char *other)
+{
+	char place[WEFT_NAME_BYTES];
+	return *weft_name_place(f->model, site, place) ? weft__finding_text(f, " (%s)", place) : other;
+}
+
+/* Returns the site of the call that blocked; WEFT_NONE: unknown. */
+static uint32_t get_call_site(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_interval pause = {.start_ns = s->start_ns, .stream = s->stream};
-	char place[WEFT_NAME_BYTES];
-	weft_name_place(f->model, s->is_pause ? weft_model_place(f->model, &pause) : s->breakdown.call_site, place);
-	return *place ? weft__finding_text(f, " (%s)", place) : at;
+	return s->is_pause ? weft_model_place(f->model, &pause) : s->breakdown.call_site;
+}
+
+/* Returns the function that the loop called and that blocked it; WEFT_NONE: unknown.  Its call is recorded with the time of the
+ * event before it. */
+static uint32_t get_callback(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const int64_t slack_ns = f->options.stall_ns / 10;
+	return s->promise == WEFT_SYSTEM
+		   ? WEFT_NONE
+		   : weft_model_callback(f->model, s->promise, s->start_ns - slack_ns, s->is_pause ? s->start_ns : s->end_ns);
 }
 
 /* Returns whether a stall that delayed no known promise is an alarm.  The loop had work, and the code meant to sleep, or the
@@ -621,7 +636,9 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	if (!finding)
 		return;
 	const char *name = nobody ? "" : weft__format_promise(f, s->promise),
-		   *at = nobody ? "" : weft__format_site_suffix(f, s->promise);
+		   *made_at = nobody ? "" : weft__format_site_suffix(f, s->promise);
+	const uint32_t callback = get_callback(f, s);
+	const char *at = format_suffix(f, callback, made_at);
 	const char *length = weft__format_duration(f, s->end_ns - s->start_ns), *breakdown = format_breakdown(f, s);
 	const char *subject = name, *pause_call = pause && !nobody ? format_pause(f, s) : format_request(f, s);
 	if (pause) {
@@ -655,9 +672,12 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	else
 		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s%s%s", subject, length, pause_call,
 		    parts, s->is_open ? ", until the end" : ": no promise is known to be late", at);
-	finding->next = get_advice(f, s, format_code_suffix(f, s, at));
+	finding->next = get_advice(f, s, format_suffix(f, get_call_site(f, s), at));
 	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s starts" : "%s%s starts to run", name, at);
+	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s starts" : "%s%s starts to run", name, made_at);
+	if (callback != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "the loop called%s for it",
+		    weft__format_place(f, callback) + sizeof " at" - 1);
 	if (s->request != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[s->request].start_ns, s->request,
 		    "%s makes %s%s, and sleeps until the answer: no other callback runs", name,
