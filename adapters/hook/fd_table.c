@@ -21,7 +21,7 @@ struct weft__hook_fd_info weft__hook_fd_info[WEFT__HOOK_MAX_FDS];
 /* Entries of further descriptors. */
 enum { CHUNKS = 256 };
 static struct weft__hook_fd_info *chunks[CHUNKS];
-static int chunk_limit = 1; /* number of the last chunk that has entries, and 1 */
+static int limit; /* the highest descriptor with an entry, and 1: scans stop there and touch no other memory */
 
 static pid_t owner_pid;
 
@@ -35,27 +35,28 @@ struct weft__hook_fd_info *weft__hook_fd_beyond(int fd)
 /* Maps memory, which may be done in signal handlers. */
 struct weft__hook_fd_info *weft__hook_fd_make(int fd)
 {
-	struct weft__hook_fd_info *c = weft__hook_fd_at(fd), *none = NULL;
 	const int chunk = fd / WEFT__HOOK_MAX_FDS;
 	const size_t bytes = sizeof(struct weft__hook_fd_info) * WEFT__HOOK_MAX_FDS;
-	if (c || fd < 0 || chunk >= CHUNKS)
+	if (fd < 0 || chunk >= CHUNKS)
+		return NULL;
+	int before = __atomic_load_n(&limit, __ATOMIC_RELAXED);
+	while (before <= fd && !__atomic_compare_exchange_n(&limit, &before, fd + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		continue;
+	struct weft__hook_fd_info *c = weft__hook_fd_at(fd), *none = NULL;
+	if (c)
 		return c;
 	const int saved_errno = errno;
 	void *made = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (made != MAP_FAILED &&
 	    !__atomic_compare_exchange_n(&chunks[chunk], &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		munmap(made, bytes);
-	int limit = __atomic_load_n(&chunk_limit, __ATOMIC_RELAXED);
-	while (limit < chunk + 1 &&
-	       !__atomic_compare_exchange_n(&chunk_limit, &limit, chunk + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		continue;
 	errno = saved_errno;
 	return weft__hook_fd_beyond(fd);
 }
 
 int weft__hook_fd_limit(void)
 {
-	return __atomic_load_n(&chunk_limit, __ATOMIC_ACQUIRE) * WEFT__HOOK_MAX_FDS;
+	return __atomic_load_n(&limit, __ATOMIC_ACQUIRE);
 }
 
 typedef enum weft__hook_fd_state fd_state;
@@ -176,7 +177,7 @@ void weft__hook_fd_duplicate(int fd, int as)
 
 void weft__hook_fd_reset_range(unsigned first, unsigned last)
 {
-	for (unsigned fd = first, limit = (unsigned)weft__hook_fd_limit(); fd <= last && fd < limit; fd++)
+	for (unsigned fd = first, end = (unsigned)weft__hook_fd_limit(); fd <= last && fd < end; fd++)
 		weft__hook_fd_reset((int)fd);
 }
 

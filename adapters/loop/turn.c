@@ -163,9 +163,8 @@ bool weft__loop_use(int fd)
 /* Ends the turn: what it answered is over.  A loop that only asks whether something is ready goes on with what it read. */
 static void end_turn(bool may_sleep)
 {
-	enum { LONG_TICKS = 3000000 }; /* of the trace's clock, about 1 ms */
 	int fd = -1;
-	here.is_late = weft__stream->last - here.turn_since > LONG_TICKS && here.turn_since;
+	here.is_late = here.turn_since && weft__stream->last - here.turn_since >= weft__stream->long_ticks;
 	for (unsigned i = 0; i < here.used; i++)
 		weft__loop_end_answered(here.used_fds[i]);
 	here.used = 0;
