@@ -209,7 +209,7 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 		if (accepted < recorded)                                                                                         \
 			weft__hook_fd_short_write(fd_info, recorded - accepted);                                                 \
 		if (is_watched)                                                                                                  \
-			weft__loop_after_write(fd, recorded, result);                                                            \
+			weft__loop_after_write(fd, MESSAGE, recorded, result);                                                   \
 		return result;                                                                                                   \
 	}
 OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), 0, true, (&(struct msghdr){ONE_PIECE(from, size)}))

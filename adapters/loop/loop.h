@@ -79,9 +79,9 @@ bool weft__loop_is_held_up(const void *caller);
 void weft__loop_before_read(int fd, const void *caller);
 void weft__loop_after_read(int fd, const struct msghdr *message, ssize_t result, const void *caller);
 
-/* Call before a write, and after it with the number of bytes that the program had. */
+/* Call before a write, and after it with the number of bytes that were recorded. */
 void weft__loop_before_write(int fd, const struct msghdr *message, const void *caller);
-void weft__loop_after_write(int fd, size_t bytes, ssize_t result);
+void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, ssize_t result);
 
 /* Call after an accept, and after a connect that succeeded or is in progress. */
 void weft__loop_accepted(int listener, int fd, const void *caller);

@@ -332,16 +332,33 @@ static weft_id find_asker(const struct weft__loop_fd *c)
 	return thread->running != c->connection ? thread->running : thread->root;
 }
 
-static void begin_answer(int fd, struct weft__loop_fd *c, struct iovec piece)
+/* Notes the first bytes of an answer, which the kernel has taken. */
+static void note_answer(struct weft__loop_fd *c, const struct msghdr *message, size_t bytes)
 {
+	const struct iovec piece = get_first_piece(message, bytes);
 	struct weft_answer answer = {0};
-	weft__loop_claim(c->request, fd);
-	if (c->is_unanswered && piece.iov_len > 0 && weft_hook_is_readable(piece.iov_base, 12))
+	if (piece.iov_base)
 		weft_protocol_answer(&c->protocol, piece.iov_base, piece.iov_len, &answer);
 	if (answer.result[0])
 		weft_note(c->request, answer.result);
-	if (!answer.is_interim)
-		c->is_unanswered = false;
+	c->is_unanswered = answer.is_interim;
+}
+
+/* Returns the first bytes that the program is about to write, at most a page; none if they cannot be read. */
+static struct iovec get_readable_piece(const struct msghdr *message)
+{
+	enum { PAGE_BYTES = 4096, MAX_PIECES = 8 };
+	const uintptr_t here = (uintptr_t)__builtin_frame_address(0) / PAGE_BYTES;
+	struct msghdr first = {
+	    .msg_iov = message->msg_iov, .msg_iovlen = message->msg_iovlen < MAX_PIECES ? message->msg_iovlen : MAX_PIECES};
+	const size_t bytes = first.msg_iovlen * sizeof *first.msg_iov;
+	const uintptr_t begin = (uintptr_t)first.msg_iov, end = begin + bytes - 1;
+	/* The list of a call with one piece is on the stack. */
+	if (bytes == 0 ||
+	    ((begin / PAGE_BYTES != here || end / PAGE_BYTES != here) && !weft_hook_is_readable(first.msg_iov, bytes)))
+		return (struct iovec){0};
+	const struct iovec piece = get_first_piece(&first, PAGE_BYTES);
+	return piece.iov_base && weft_hook_is_readable(piece.iov_base, piece.iov_len) ? piece : (struct iovec){0};
 }
 
 void weft__loop_before_write(int fd, const struct msghdr *message, const void *caller)
@@ -352,28 +369,29 @@ void weft__loop_before_write(int fd, const struct msghdr *message, const void *c
 	struct weft_question question;
 	if (!c)
 		goto out;
-	const struct iovec piece = get_first_piece(message, SIZE_MAX);
 	if (c->request && !c->asker) {
-		begin_answer(fd, c, piece);
-	} else if (!c->request && (c->role == WEFT__LOOP_CONNECTED || c->role == WEFT__LOOP_EITHER) && piece.iov_len > 0 &&
-		   piece.iov_base && weft_hook_is_readable(piece.iov_base, piece.iov_len < 4096 ? piece.iov_len : 4096) &&
-		   weft_protocol_question(
-		       &c->protocol, piece.iov_base, piece.iov_len < 4096 ? piece.iov_len : 4096, false, &question)) {
-		c->role = WEFT__LOOP_CONNECTED;
-		begin_request(c, &question, find_asker(c), true, caller);
+		weft__loop_claim(c->request, fd);
+	} else if (!c->request && (c->role == WEFT__LOOP_CONNECTED || c->role == WEFT__LOOP_EITHER)) {
+		const struct iovec piece = get_readable_piece(message);
+		if (piece.iov_len > 0 && weft_protocol_question(&c->protocol, piece.iov_base, piece.iov_len, false, &question)) {
+			c->role = WEFT__LOOP_CONNECTED;
+			begin_request(c, &question, find_asker(c), true, caller);
+		}
 	}
 	release(c);
 out:
 	errno = saved_errno;
 }
 
-void weft__loop_after_write(int fd, size_t bytes, ssize_t result)
+void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, ssize_t result)
 {
 	const int saved_errno = errno;
 	fd = weft__hook_fd_original(fd);
 	struct weft__loop_fd *c = weft__loop_find(fd);
 	if (!c || !c->request || c->asker || !take(c))
 		return;
+	if (c->request && !c->asker && c->is_unanswered && result > 0)
+		note_answer(c, message, (size_t)result);
 	if (c->request && !c->asker && !c->is_unanswered) {
 		c->is_cut = result < 0 || (size_t)result < bytes;
 		if (!c->is_cut)
