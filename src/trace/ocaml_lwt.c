@@ -88,6 +88,7 @@ struct planning {
 	uint32_t running;        /* the wait whose code runs, or 0 */
 	uint32_t call;           /* the open call of Lwt_main.run, or 0 */
 	uint32_t finished;       /* the wait whose code ended last since the last round */
+	uint32_t group;          /* the first wait of the current group, or 0 */
 };
 
 static struct weft__lwt_wait *get_wait(struct weft__lwt *lwt, uint32_t wait)
@@ -107,9 +108,11 @@ static uint32_t get_place(struct weft__lwt *lwt, const struct weft__lwt_event *e
 	if (site == WEFT_INTERN_FAILED)
 		return WEFT_INTERN_FAILED;
 	if (site == lwt->sites.count) {
-		struct weft_site *new = weft_vec_push(&lwt->sites);
+		uint32_t *newest = weft_vec_push(&lwt->newest);
+		struct weft_site *new = newest ? weft_vec_push(&lwt->sites) : NULL;
 		if (!new)
 			return WEFT_INTERN_FAILED;
+		*newest = 0;
 		*new = (struct weft_site){.file = ev->file, .line = ev->line};
 	}
 	struct weft__lwt_place *new = weft_vec_push(&lwt->places);
@@ -126,7 +129,7 @@ static uint32_t add_wait(struct planning *p, uint32_t place)
 	if (!wait)
 		return 0;
 	const uint32_t number = (uint32_t)p->lwt->waits.count;
-	*wait = (struct weft__lwt_wait){.place = place, .thread = number};
+	*wait = (struct weft__lwt_wait){.place = place, .thread = number, .tree = number};
 	return number;
 }
 
@@ -175,24 +178,29 @@ static void set_waiter(struct weft__lwt *lwt, uint32_t input, uint32_t waiter)
 {
 	struct weft__lwt_wait *w = get_wait(lwt, input);
 	w->waiter = waiter;
+	if (w->tree < get_wait(lwt, waiter)->tree)
+		get_wait(lwt, waiter)->tree = w->tree;
 	w->next_input = get_wait(lwt, waiter)->first_input;
 	get_wait(lwt, waiter)->first_input = input;
 }
 
-/* Returns whether a wait may wait for the top of its group: code at another line, called with the same context or within a
- * context that began there. */
+/* Returns whether a wait may wait for the top of its group: code that was called with the same context or within a context that
+ * began there.  A line that is already below the top rather starts something beside it, as a list of jobs does. */
 static bool may_wait_for(struct weft__lwt *lwt, uint32_t waiter, uint32_t input)
 {
 	const struct weft__lwt_place *a = get_place_of(lwt, waiter), *b = get_place_of(lwt, input);
-	if (!b)
-		return false;
-	return !a || (a->site != b->site && (!a->context.len || weft_str_equal(a->context, b->context)));
+	if (!a || !b)
+		return b;
+	return lwt->newest.items[a->site] < get_wait(lwt, input)->tree &&
+	       (!a->context.len || weft_str_equal(a->context, b->context));
 }
 
 /* Gives the new wait its inputs, and makes it the newest top; false: out of memory. */
 static bool join_group(struct planning *p, uint32_t wait)
 {
 	struct weft__lwt *lwt = p->lwt;
+	p->group = p->group ? p->group : wait;
+	get_wait(lwt, wait)->group = p->group;
 	if (p->tops.count && may_wait_for(lwt, wait, p->tops.items[p->tops.count - 1])) {
 		const uint32_t site = get_place_of(lwt, p->tops.items[p->tops.count - 1])->site;
 		do
@@ -202,9 +210,12 @@ static bool join_group(struct planning *p, uint32_t wait)
 		       may_wait_for(lwt, wait, p->tops.items[p->tops.count - 1]));
 	}
 	uint32_t *top = weft_vec_push(&p->tops);
-	if (top)
-		*top = wait;
-	return top != NULL;
+	if (!top)
+		return false;
+	*top = wait;
+	if (get_place_of(lwt, wait))
+		lwt->newest.items[get_place_of(lwt, wait)->site] = wait;
+	return true;
 }
 
 /* Ends what runs: its code has continued as the outermost wait that it started, unless it woke `woken`, its only waiter. */
@@ -217,9 +228,11 @@ static void finish_run(struct planning *p, uint32_t woken)
 			get_wait(lwt, p->running)->becomes = next;
 			get_wait(lwt, next)->thread = get_wait(lwt, p->running)->thread;
 		}
-	} else if (p->running)
+	} else if (p->running) {
 		p->finished = p->running;
-	p->running = 0;
+		get_wait(lwt, get_wait(lwt, p->running)->thread)->is_finished = true;
+	}
+	p->running = p->group = 0;
 	p->tops.count = 0;
 }
 
@@ -239,13 +252,28 @@ static bool is_waiter_woken(const struct planning *p, uint32_t place)
 	       (p->tops.count == 0 || p->lwt->places.items[place].open == 1);
 }
 
-/* Chooses the open wait of a place that ends: the first whose waiter ends next, else the first. */
+/* Returns whether a wait may be woken by what runs, although its start did not show that: both sequences began in one group, as
+ * those of let%lwt a = f () and b = g () in ..., and what seems to wait for what runs does not end. */
+static bool may_be_woken(const struct planning *p, uint32_t wait)
+{
+	struct weft__lwt *lwt = p->lwt;
+	if (!p->running || p->tops.count || !wait)
+		return false;
+	const uint32_t by = get_wait(lwt, p->running)->thread, first = get_wait(lwt, wait)->thread;
+	const struct weft__lwt_place *a = get_place_of(lwt, wait), *b = get_place_of(lwt, by);
+	return get_wait(lwt, by)->group && get_wait(lwt, by)->group == get_wait(lwt, first)->group && by < first && a && b &&
+	       a->site != b->site && (!a->context.len || weft_str_equal(a->context, b->context));
+}
+
+/* Chooses the open wait of a place that ends: the first whose waiter ends next, or that what runs may wake, else the first. */
 static uint32_t choose_wait(struct planning *p, uint32_t place, const struct mark *next)
 {
 	uint32_t wait = p->lwt->places.items[place].first;
-	for (int i = 0; next && next->what == END && wait && i < MAX_CHOICES; i++, wait = get_wait(p->lwt, wait)->after) {
-		const uint32_t waiter = get_waiter(p->lwt, wait);
+	for (int i = 0; wait && i < MAX_CHOICES; i++, wait = get_wait(p->lwt, wait)->after) {
+		const uint32_t waiter = next && next->what == END ? get_waiter(p->lwt, wait) : 0;
 		if (waiter && get_wait(p->lwt, waiter)->place == next->place && !get_wait(p->lwt, waiter)->is_ended)
+			return wait;
+		if (may_be_woken(p, wait))
 			return wait;
 	}
 	return p->lwt->places.items[place].first;
@@ -256,8 +284,9 @@ static uint32_t plan_end(struct planning *p, uint32_t place, const struct mark *
 {
 	struct weft__lwt *lwt = p->lwt;
 	const bool is_woken = is_waiter_woken(p, place);
-	const uint32_t by = is_woken ? p->running : 0;
 	uint32_t wait = is_woken ? get_waiter(lwt, p->running) : choose_wait(p, place, next);
+	const bool is_found = !is_woken && may_be_woken(p, wait);
+	const uint32_t by = is_woken || is_found ? p->running : 0;
 	finish_run(p, by);
 	if (!wait) { /* it started before the first event */
 		wait = add_wait(p, place);
@@ -273,8 +302,12 @@ static uint32_t plan_end(struct planning *p, uint32_t place, const struct mark *
 	}
 	get_wait(lwt, wait)->is_ended = true;
 	get_wait(lwt, wait)->woken_by = by;
-	if (!by)
+	if (!is_woken)
 		refute_inputs(lwt, wait);
+	if (is_found) {
+		get_wait(lwt, wait)->extra_input = get_wait(lwt, by)->thread;
+		get_wait(lwt, get_wait(lwt, by)->thread)->is_refuted = true;
+	}
 	p->running = wait;
 	return wait;
 }
@@ -359,6 +392,30 @@ static bool list_marks(struct planning *p, const struct weft__ocaml_file *file, 
 	return true;
 }
 
+/* Looks at a wait that is still open at the end: it does not wait for what has finished.  Lwt_main.run then waits for others that
+ * started at the same line in its group, as of Lwt_list.iter_p. */
+static void review_pending(struct weft__lwt *lwt, uint32_t wait)
+{
+	uint32_t site = WEFT_NO_SITE;
+	bool has_input = false;
+	for (uint32_t i = get_wait(lwt, wait)->first_input; i; i = get_wait(lwt, i)->next_input) {
+		const struct weft__lwt_place *place = get_place_of(lwt, i);
+		site = place ? place->site : site;
+		get_wait(lwt, i)->is_refuted |= get_wait(lwt, i)->is_finished;
+		has_input |= !get_wait(lwt, i)->is_refuted;
+	}
+	if (has_input || site == WEFT_NO_SITE || get_place_of(lwt, wait))
+		return;
+	for (uint32_t i = get_wait(lwt, wait)->group; i < wait; i++) {
+		struct weft__lwt_wait *other = get_wait(lwt, i);
+		if (other->is_finished || other->thread != i || (other->waiter && !other->is_refuted) || other->waiter == wait ||
+		    get_place_of(lwt, i)->site != site)
+			continue;
+		other->late_waiter = wait;
+		get_wait(lwt, wait)->has_late_input = true;
+	}
+}
+
 static bool plan_ring(struct weft__lwt *lwt, size_t i, const struct weft__ocaml_file *file, const struct weft__lwt_reader *reader)
 {
 	struct planning p = {.lwt = lwt, .plan = &lwt->plans[i]};
@@ -368,7 +425,10 @@ static bool plan_ring(struct weft__lwt *lwt, size_t i, const struct weft__ocaml_
 		ok = plan_mark(&p, &p.marks.items[m], m + 1 < p.marks.count ? &p.marks.items[m + 1] : NULL);
 	/* an end in another ring is not theirs */
 	for (uint32_t wait = first; wait <= lwt->waits.count; wait++) {
-		struct weft__lwt_place *place = get_wait(lwt, wait)->is_ended ? NULL : get_place_of(lwt, wait);
+		if (get_wait(lwt, wait)->is_ended)
+			continue;
+		review_pending(lwt, wait);
+		struct weft__lwt_place *place = get_place_of(lwt, wait);
 		if (!place)
 			continue;
 		get_wait(lwt, wait)->is_mixed = wait <= place->mixed_up_to;
@@ -404,6 +464,7 @@ void weft__lwt_finish(struct weft__lwt *lwt)
 	weft_intern_finish(&lwt->labels);
 	weft_vec_free(&lwt->places);
 	weft_vec_free(&lwt->sites);
+	weft_vec_free(&lwt->newest);
 	weft_vec_free(&lwt->waits);
 }
 
@@ -472,9 +533,13 @@ static bool put_inputs(struct weft__lwt *lwt, struct weft__eio *eio, const struc
 			weft__eio_put_event(eio, WEFT_OP_AWAIT, w->id, get_wait(lwt, i)->id);
 			count++;
 		}
-	if (w->is_mixed || count || w->becomes)
+	if (w->extra_input && get_wait(lwt, w->extra_input)->id) {
+		weft__eio_put_event(eio, WEFT_OP_AWAIT, w->id, get_wait(lwt, w->extra_input)->id);
+		count++;
+	}
+	if (w->is_mixed || count || w->becomes || w->has_late_input)
 		put_mark(eio, w->id, w->is_mixed ? mixed_up : edge);
-	return count > 0;
+	return count > 0 || w->has_late_input;
 }
 
 static int64_t get_actor(const struct weft__lwt *lwt, struct weft__eio *eio)
@@ -628,7 +693,9 @@ bool weft__lwt_put_pending_wait(struct weft__lwt *lwt, struct weft__eio *eio)
 {
 	while (lwt->reported_count < lwt->waits.count) {
 		const struct weft__lwt_wait *w = &lwt->waits.items[lwt->reported_count++];
-		const uint32_t waiter = w->id && !w->is_ended ? get_waiter(lwt, (uint32_t)lwt->reported_count) : 0;
+		uint32_t waiter = w->id && !w->is_ended ? get_waiter(lwt, (uint32_t)lwt->reported_count) : 0;
+		if (w->id && !w->is_ended && !waiter)
+			waiter = get_wait(lwt, w->thread)->late_waiter;
 		if (!waiter || get_wait(lwt, waiter)->is_ended || !get_wait(lwt, waiter)->id)
 			continue;
 		weft__eio_put_event(eio, WEFT_OP_STILL_AWAITS, get_wait(lwt, waiter)->id, w->id);

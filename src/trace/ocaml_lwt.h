@@ -62,9 +62,15 @@ struct weft__lwt_wait {
 	uint32_t becomes;       /* the wait as which its code continues */
 	uint32_t before, after; /* in the queue of its place */
 	uint32_t woken_by;      /* the wait whose code ran right before its end, and ended its promise */
+	uint32_t group;         /* the first wait of the group in which it started */
+	uint32_t extra_input;   /* in the same way as first_input, but only its end told it */
+	uint32_t tree;          /* the oldest wait of those that it waits for, directly or not, or itself */
+	uint32_t late_waiter;   /* in the same way as waiter, but only found at the end */
 	bool is_ended, is_preexisting;
-	bool is_refuted; /* its waiter does not wait for it */
-	bool is_mixed;   /* it is not known which of several waits ended */
+	bool has_late_input;
+	bool is_finished; /* the first of a sequence: its last code has ended */
+	bool is_refuted;  /* its waiter does not wait for it */
+	bool is_mixed;    /* it is not known which of several waits ended */
 };
 
 struct weft__lwt_count {
@@ -88,6 +94,7 @@ struct weft__lwt {
 	struct weft_intern labels; /* of sites */
 	WEFT_VEC(struct weft__lwt_place) places;
 	WEFT_VEC(struct weft_site) sites;
+	WEFT_VEC(uint32_t) newest; /* by site: its newest wait, or 0 */
 	WEFT_VEC(struct weft__lwt_wait) waits;
 	struct weft__lwt_plan *plans;
 	size_t plan_count, reported_count;

@@ -292,6 +292,8 @@ static void ocaml_trace_survives_failed_allocations(void **state)
 	with_ever_more_memory(WEFT_CORPUS "/ocaml/cancelled", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/ocaml/domains", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/ocaml/hang", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/ocaml/lwt-eio", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/ocaml/lwt-server", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/fxt/two-fibers", NULL, 0);
 }
 

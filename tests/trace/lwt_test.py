@@ -139,6 +139,26 @@ def siblings_do_not_wait_for_each_other(folder):
     assert len([p for p in marked if p['kind'] == 'wait']) == 5, marked
 
 
+def ends_tell_the_inputs_of_one_line_apart(folder):
+    """The start of let%lwt a = f () and b = g () in looks as if it waited for g; the end of f wakes it."""
+    path = generate('lwt-both', os.path.join(folder, 'both'))
+    lines = {p['promise']: p['site']['line'] for p in promises(path) if p['kind'] == 'wait'}
+    links = [json.loads(line) for line in run('events', '--json', path).splitlines()]
+    awaits = [(lines[e['promise']], lines[e['input']]) for e in links if e['op'] == 'await' and e['promise'] in lines]
+    reads = [(lines[e['promise']], lines[e['input']]) for e in links if e['op'] == 'read' and e['promise'] in lines]
+    assert awaits == [(9, 3), (9, 6)] and reads == [(9, 3), (9, 6)], (awaits, reads)
+    assert titles(path) == [], titles(path)
+
+
+def one_of_many_jobs_hangs(folder):
+    """The jobs that ended are not what Lwt_main.run waits for."""
+    path = generate('lwt-jobs', os.path.join(folder, 'jobs'), '--count=20')
+    hang, = explain(path)
+    assert hang['finding'] == 'hang' and 'jobs.ml:2' in hang['title'] and 'nothing tried to resolve' in hang['title'], hang
+    waits = run('waits', path)
+    assert [line.split('  since')[0].split('at ')[-1] for line in waits.splitlines()[1:]] == ['jobs.ml:5', 'jobs.ml:2'], waits
+
+
 def lwt_runs_in_a_fiber(folder):
     path = generate('lwt-eio', os.path.join(folder, 'eio'))
     assert titles(path) == [], titles(path)
@@ -183,6 +203,6 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_and_stall_are_found, contexts_are_labels, siblings_do_not_wait_for_each_other, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
+                 slow_lookup_and_stall_are_found, contexts_are_labels, siblings_do_not_wait_for_each_other, ends_tell_the_inputs_of_one_line_apart, one_of_many_jobs_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
                  bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
         test(scratch)
