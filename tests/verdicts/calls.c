@@ -1,6 +1,7 @@
 /* calls.c FAULT: functions that block a libuv loop, or each other; alarm() ends a hang after 3 s.
  *
  *   usleep, system, pclose   a timer's callback makes this call in a function of its own
+ *   computes                 a timer's callback uses the CPU for 300 ms
  *   order                    two threads take two locks in two orders
  *   pool                     the only thread of the pool waits for what other work of the pool should post
  *
@@ -40,9 +41,18 @@ static __attribute__((noinline)) void close_pipe(void)
 	calls++;
 }
 
+static void compute(void)
+{
+	const uint64_t end_ns = uv_hrtime() + 300000000;
+	while (uv_hrtime() < end_ns)
+		continue;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
-	if (!strcmp(fault, "usleep"))
+	if (!strcmp(fault, "computes"))
+		compute();
+	else if (!strcmp(fault, "usleep"))
 		nap();
 	else if (!strcmp(fault, "system"))
 		run_command();

@@ -115,6 +115,13 @@ def functions_that_block_have_names():
         assert first['finding'] == 'stall' and re.search(rf' in {call} at {function}\b', first['title']), first
 
 
+def callback_that_computes_has_a_name():
+    """Beside a busy machine, the stall may not be certain."""
+    stalls = [f for f in record(calls, 'computes') if f['finding'] == 'stall']
+    assert re.search(r'\bon_timer\b', stalls[0]['title']) and 'timer ' in stalls[0]['title'], stalls
+    assert any(re.search(r'^the loop called on_timer \(calls\.c:\d+\) for it$', e['text']) for e in stalls[0]['evidence']), stalls
+
+
 def functions_of_a_deadlock_have_names():
     first = record(calls, 'order')[0]
     assert (first['finding'], first['sure']) == ('deadlock', True), first
@@ -132,7 +139,7 @@ def pool_that_waits_for_itself_hangs():
 for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined, condition_waits_for_its_signaller,
              loop_is_run_for_a_promise_that_should_resolve, state_of_a_failed_promise_is_a_notice,
              files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak,
-             functions_that_block_have_names, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs):
+             functions_that_block_have_names, callback_that_computes_has_a_name, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs):
     try:
         test()
     except BaseException:
