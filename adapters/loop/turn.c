@@ -114,10 +114,23 @@ void weft__loop_enqueue(int fd)
 	for (unsigned i = 0; i < here.queued; i++)
 		if (here.queue[i].fd == fd)
 			return;
-	if (has_loop() && here.queued < MAX_QUEUED) {
-		here.queue[here.queued].fd = fd;
-		here.queue[here.queued++].turn = here.turn;
+	const unsigned at = here.queued;
+	if (has_loop() && at < MAX_QUEUED) {
+		here.queue[at].fd = fd;
+		here.queue[at].turn = here.turn;
+		here.queued = at + 1;
 	}
+}
+
+/* A signal handler may change the queue in the middle of this function: then an entry is lost, but none is written beyond the
+ * array. */
+static void remove_queued(unsigned i)
+{
+	const unsigned count = here.queued;
+	if (i >= count)
+		return;
+	memmove(here.queue + i, here.queue + i + 1, (count - 1 - i) * sizeof *here.queue);
+	here.queued = count - 1;
 }
 
 /* Returns the promise of the oldest unanswered question, if it was read in an earlier turn; 0: none.  A loop that answers in the
@@ -129,7 +142,7 @@ static weft_id find_next(int *fd)
 		*fd = here.queue[0].fd;
 		if (first && first->request && !first->asker && first->is_unanswered)
 			return here.queue[0].turn != here.turn ? first->request : 0;
-		memmove(here.queue, here.queue + 1, --here.queued * sizeof *here.queue);
+		remove_queued(0);
 	}
 	return 0;
 }
@@ -146,7 +159,7 @@ void weft__loop_dequeue(int fd)
 {
 	for (unsigned i = 0; has_loop() && i < here.queued; i++)
 		if (here.queue[i].fd == fd) {
-			memmove(here.queue + i, here.queue + i + 1, (--here.queued - i) * sizeof *here.queue);
+			remove_queued(i);
 			run_next();
 			return;
 		}
@@ -154,9 +167,11 @@ void weft__loop_dequeue(int fd)
 
 bool weft__loop_use(int fd)
 {
-	if (!has_loop() || here.used == MAX_USED)
+	const unsigned at = here.used;
+	if (!has_loop() || at >= MAX_USED)
 		return false;
-	here.used_fds[here.used++] = fd;
+	here.used_fds[at] = fd;
+	here.used = at + 1;
 	return true;
 }
 
