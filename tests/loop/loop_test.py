@@ -249,7 +249,7 @@ def by_select():
 """
 
 
-SERVERS = {'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
+SERVERS = {'odd': ['cc', 'odd.c', '-D_GNU_SOURCE'], 'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
 
 
 def compiled(kind, folder):
@@ -291,7 +291,18 @@ def loops(weft, folder, kind):
     has_no_secret(recording.folder)
 
 
-TESTS = {'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl}
+def odd(weft, folder):
+    """Each call has the same result and the same errno when it is recorded, also with signals in the middle."""
+    [program] = compiled('odd', folder)
+    plain = subprocess.run([program], env=ENV, stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [program])
+    expect((recording.status, recording.out.decode().splitlines()), (plain.returncode, plain.stdout.decode().splitlines()), 'what the program sees')
+    traces = [trace for trace in recording.all() if trace.promises('request', 'GET /c')]
+    expect(len(traces), 1, 'traces with requests')
+    expect(traces[0].lost(), 0, 'events lost')
+
+
+TESTS = {'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'odd': odd}
 with tempfile.TemporaryDirectory(prefix='weft-loop-') as here:
     if sys.argv[1] in TESTS:
         TESTS[sys.argv[1]](sys.argv[2], here)
