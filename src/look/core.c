@@ -15,6 +15,7 @@
 #include "base/sort.h"
 #include "look/loops.h"
 #include "look/python.h"
+#include "look/sources.h"
 
 enum {
 	MAX_NOTES = 64 << 20, /* bytes; 8,192 threads with all vector registers have less */
@@ -122,6 +123,7 @@ static bool read_status(struct look_target *t, const unsigned char *bytes, size_
 		return false;
 	*thread = (struct look_thread){
 	    .tid = weft_load_u32(bytes + STATUS_PID), .state = '?', .is_still = true, .start_ns = MOMENT_NS - 1};
+	thread->own_tid = thread->tid;
 	for (int i = 0; i < STATUS_WORDS; i++)
 		registers[i] = weft_load_u64(bytes + STATUS_REGISTERS + 8 * i);
 	fill_registers(thread, registers);
@@ -307,7 +309,8 @@ static int look(struct look_target *t, struct core *core, struct weft_error *err
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (t->threads.count == 0)
 		return weft_error_set(err, WEFT_EFORMAT, "the core dump has no OS thread: it is cut off, or of a machine");
-	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) || !weft__look_find_python(t))
+	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
+	    !weft__look_find_contexts(t) || !weft__look_find_python(t))
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	return WEFT_OK;
 }

@@ -318,7 +318,9 @@ static bool find_loop_of(struct look_target *t, const struct look_thread *thread
 			return false;
 		*slot = (struct look_loop){.address = pointer,
 		    .tid = thread->tid,
-		    .poll_fd = loop.backend_fd,
+		    .awaited = (uint64_t)loop.backend_fd,
+		    .runtime = "libuv",
+		    .has_counts = true,
 		    .active_handles = loop.active_handles,
 		    .active_requests = loop.active_reqs.count};
 		return find_handles(t, slot, &loop);

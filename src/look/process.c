@@ -18,6 +18,7 @@
 #include "base/named.h"
 #include "look/loops.h"
 #include "look/python.h"
+#include "look/sources.h"
 
 enum { BETWEEN_MS = 50, FOLDER_NAME = 64 };
 
@@ -143,16 +144,26 @@ static void read_stat(struct look_thread *thread, int folder)
 	thread->start_ns = start && hz > 0 && start < INT64_MAX / 1000000000 ? (int64_t)(start * (uint64_t)(1000000000 / hz)) : 0;
 }
 
-static uint64_t read_switches(int folder)
+/* Reads how often a thread was switched, and its number in the innermost namespace, which a container has. */
+static void read_status(struct look_thread *thread, int folder)
 {
 	char text[4096];
 	uint64_t voluntary = 0, others = 0;
+	thread->own_tid = thread->tid;
 	if (weft_named_text(folder, "status", text, sizeof text) <= 0)
-		return 0;
+		return;
+	char *numbers = strstr(text, "\nNSpid:");
+	if (numbers) {
+		const size_t length = strcspn(numbers + 1, "\n");
+		size_t last = length;
+		while (last > 0 && numbers[last] >= '0' && numbers[last] <= '9')
+			last--;
+		thread->own_tid = strtol(numbers + last + 1, NULL, 10);
+	}
 	const char *at = strstr(text, "\nvoluntary_ctxt_switches:");
 	if (at)
 		sscanf(at, "\nvoluntary_ctxt_switches: %" SCNu64 " nonvoluntary_ctxt_switches: %" SCNu64, &voluntary, &others);
-	return voluntary + others;
+	thread->switches = voluntary + others;
 }
 
 /* Returns when a thread ran last, by the scheduler's clock; 0: unknown. */
@@ -186,7 +197,7 @@ static bool read_thread(struct look_thread *thread, int folder)
 	if (weft_named_text(folder, "comm", thread->name, sizeof thread->name) > 0)
 		cut_line(thread->name);
 	read_stat(thread, folder);
-	thread->switches = read_switches(folder);
+	read_status(thread, folder);
 	thread->call = -1;
 	errno = 0;
 	if (weft_named_text(folder, "syscall", text, sizeof text) <= 0)
@@ -343,7 +354,8 @@ static int look(struct look_target *t, int folder, struct weft_error *err)
 	read_names(t, folder);
 	nanosleep(&pause, NULL);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);
-	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) || !weft__look_find_python(t))
+	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
+	    !weft__look_find_contexts(t) || !weft__look_find_python(t))
 		return fail_memory(err);
 	look_again(t, folder);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);

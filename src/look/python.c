@@ -211,7 +211,7 @@ bool weft__look_find_python(struct look_target *t)
 			if (!map || !map->is_writable)
 				continue;
 			last = word;
-			if (read_word(t, word + l->tid) == (uint64_t)thread->tid)
+			if (read_word(t, word + l->tid) == (uint64_t)thread->own_tid)
 				read_frames(t, l, thread, word);
 		}
 	}

@@ -25,10 +25,10 @@ const struct weft_look_module *weft__look_module(const struct look_target *t, ui
 	return i < t->modules.count && modules[i].begin <= address ? &modules[i] : NULL;
 }
 
-struct look_thread *weft__look_thread(struct look_target *t, int64_t tid)
+const struct look_thread *weft__look_thread(const struct look_target *t, int64_t own_tid)
 {
 	for (size_t i = 0; i < t->threads.count; i++)
-		if (t->threads.items[i].tid == tid)
+		if (t->threads.items[i].own_tid == own_tid)
 			return &t->threads.items[i];
 	return NULL;
 }

@@ -31,6 +31,7 @@ struct look_python_frame {
 
 struct look_thread {
 	int64_t tid;
+	int64_t own_tid; /* its number in its own namespace, which the words in its memory have */
 	char name[LOOK_NAME];
 	char state;    /* of /proc/PID/stat; '?': unknown */
 	long call;     /* number of the system call in which it is blocked; -1: it is in none */
@@ -59,7 +60,9 @@ struct look_keeper {
 struct look_loop {
 	uint64_t address;
 	int64_t tid;
-	int poll_fd;
+	uint64_t awaited; /* first argument of the call in which the thread waits for the loop: a descriptor, or an array */
+	const char *runtime;
+	bool has_counts;                          /* the runtime counts what keeps the loop */
 	uint32_t active_handles, active_requests; /* as the loop counts them */
 	uint32_t found_handles, found_requests;
 	WEFT_VEC(struct look_keeper) keepers;
@@ -88,7 +91,9 @@ struct look_target {
 /* Returns the mapping that contains an address, or NULL. */
 const struct look_map *weft__look_map(const struct look_target *target, uint64_t address);
 const struct weft_look_module *weft__look_module(const struct look_target *target, uint64_t address);
-struct look_thread *weft__look_thread(struct look_target *target, int64_t tid);
+
+/* Returns the thread that has this number in its own namespace, or NULL. */
+const struct look_thread *weft__look_thread(const struct look_target *target, int64_t own_tid);
 
 /* Adds a mapping; the path is copied.  False: no memory, or too many. */
 bool weft__look_add_map(struct look_target *target, const struct look_map *map);

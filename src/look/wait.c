@@ -252,29 +252,48 @@ static uint32_t near_word(const struct look_thread *thread, int offset)
 	return is_there ? weft_load_u32(thread->near + LOOK_NEAR_BEFORE + offset) : 0;
 }
 
-static bool is_thread(struct look_target *t, uint32_t tid)
+static bool is_thread(const struct look_target *t, uint32_t own_tid)
 {
-	return tid && weft__look_thread(t, tid) != NULL;
+	return own_tid && weft__look_thread(t, own_tid) != NULL;
 }
 
-static enum sort find_sort(struct look_target *t, const struct look_thread *thread)
+/* Returns whether the words at a futex are those of a taken mutex with waiters: owner, users and kind are plausible, too.  In a
+ * container the numbers of threads are as small as states and counters are. */
+static bool is_mutex(const struct look_target *t, const struct look_thread *thread)
 {
-	enum { INNERMOST = 8, TAKEN_WITH_WAITERS = 2 };
+	enum { OWNER = 8, USERS = 12, KIND = 16, MAX_KIND = 0x7f, TAKEN_WITH_WAITERS = 2 };
+	const uint32_t op = (uint32_t)thread->args[1] & (uint32_t)FUTEX_CMD_MASK, users = near_word(thread, USERS);
+	return op == FUTEX_WAIT && thread->args[2] == TAKEN_WITH_WAITERS && is_thread(t, near_word(thread, OWNER)) && users > 0 &&
+	       users <= 2 * t->threads.count && near_word(thread, KIND) <= MAX_KIND;
+}
+
+/* Returns whether a futex is the word of a thread that is joined: the kernel clears it and wakes its waiters when that thread
+ * ends, so the wake is shared.  It lies in the memory of that thread's stack; that of the first thread does not. */
+static bool is_join(const struct look_target *t, const struct look_thread *thread)
+{
+	enum { NO_COUNTER = 4096 };
+	const uint32_t op = (uint32_t)thread->args[1] & (uint32_t)FUTEX_CMD_MASK, value = (uint32_t)thread->args[2];
+	const struct look_thread *joined = value ? weft__look_thread(t, value) : NULL;
+	const struct look_map *map = joined ? weft__look_map(t, thread->args[0]) : NULL;
+	return op == FUTEX_WAIT_BITSET && !(thread->args[1] & FUTEX_PRIVATE_FLAG) && map &&
+	       (value > NO_COUNTER || map == weft__look_map(t, joined->stack.registers[7]));
+}
+
+static enum sort find_sort(const struct look_target *t, const struct look_thread *thread)
+{
+	enum { INNERMOST = 8 };
 	for (size_t i = 0; i < thread->stack.frame_count && i < INNERMOST; i++) {
 		const char *name = function_of(thread, i);
-		for (size_t k = 0; *name && k < sizeof functions / sizeof *functions; k++)
-			if (starts_with(functions[k].sort == INTERNAL ? name : skip_underscores(name), functions[k].name))
-				return functions[k].sort;
+		for (size_t k = 0; *name && k < sizeof functions / sizeof *functions; k++) {
+			const enum sort sort = functions[k].sort;
+			if (starts_with(sort == INTERNAL ? name : skip_underscores(name), functions[k].name))
+				/* A woken waiter of a condition takes its mutex again, inside of the same function. */
+				return sort == CONDITION && is_mutex(t, thread) ? MUTEX : sort;
+		}
 	}
-	const uint32_t op = (uint32_t)thread->args[1] & (uint32_t)FUTEX_CMD_MASK, value = (uint32_t)thread->args[2];
-	if (op == FUTEX_LOCK_PI)
+	if (((uint32_t)thread->args[1] & (uint32_t)FUTEX_CMD_MASK) == FUTEX_LOCK_PI || is_mutex(t, thread))
 		return MUTEX;
-	if (op == FUTEX_WAIT && value == TAKEN_WITH_WAITERS && is_thread(t, near_word(thread, 8)))
-		return MUTEX;
-	/* The kernel clears the word and wakes its waiters when that thread ends: the wake is shared. */
-	if (op == FUTEX_WAIT_BITSET && !(thread->args[1] & FUTEX_PRIVATE_FLAG) && is_thread(t, value))
-		return JOIN;
-	return OTHER;
+	return is_join(t, thread) ? JOIN : OTHER;
 }
 
 static void name_object(struct look_wait *out, const char *what, const char *symbol)
@@ -285,19 +304,22 @@ static void name_object(struct look_wait *out, const char *what, const char *sym
 		snprintf(out->label, LOOK_LABEL, "%s%s0x%" PRIx64, what, *what ? " " : "", out->object);
 }
 
-static void describe_mutex(struct look_wait *out, struct look_target *t, const struct look_thread *thread, const char *symbol)
+static void describe_mutex(
+    struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
-	enum { OWNER = 8, TID_BITS = 0x3fffffff };
-	const uint32_t word = near_word(thread, 0), owner = near_word(thread, OWNER);
+	enum { OWNER = 8, KIND = 16, IS_ROBUST = 0x10, IS_INHERITING = 0x20, TID_BITS = 0x3fffffff };
+	/* The word of a robust mutex, or of one with priority inheritance, is its owner's number; that of another one is a state.
+	 */
+	const bool has_word = near_word(thread, KIND) & (IS_ROBUST | IS_INHERITING);
 	out->kind = WEFT_KIND_LOCK;
 	out->object = thread->args[0];
-	/* The word of a robust mutex, or of one with priority inheritance, is its owner's number. */
-	out->owner = is_thread(t, word & TID_BITS) ? word & TID_BITS : owner & TID_BITS;
+	out->owner = near_word(thread, has_word ? 0 : OWNER) & TID_BITS;
 	name_object(out, "mutex", symbol);
 }
 
 /* The words of the waiters of one condition are two, for its two groups; the word before them counts references. */
-static void describe_condition(struct look_wait *out, struct look_target *t, const struct look_thread *thread, const char *symbol)
+static void describe_condition(
+    struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
 	const uint32_t waiters = near_word(thread, -4) >> 3;
 	out->kind = WEFT_KIND_CONDITION;
@@ -305,7 +327,8 @@ static void describe_condition(struct look_wait *out, struct look_target *t, con
 	name_object(out, "", symbol);
 }
 
-static void describe_rwlock(struct look_wait *out, struct look_target *t, const struct look_thread *thread, const char *symbol)
+static void describe_rwlock(
+    struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
 	enum { PHASE = 8, WRITERS = 12, CURRENT = 24 };
 	const bool is_first = is_thread(t, near_word(thread, CURRENT - PHASE));
@@ -313,10 +336,14 @@ static void describe_rwlock(struct look_wait *out, struct look_target *t, const 
 	out->kind = WEFT_KIND_LOCK;
 	out->object = thread->args[0] - (is_second ? WRITERS : PHASE);
 	out->owner = is_first ? near_word(thread, CURRENT - PHASE) : is_second ? near_word(thread, CURRENT - WRITERS) : 0;
+	/* A word that tells whether the lock is shared between processes could be taken for a thread. */
+	if (!(thread->args[1] & FUTEX_PRIVATE_FLAG))
+		out->owner = 0;
 	name_object(out, "rwlock", symbol);
 }
 
-static void describe_untimed(struct look_wait *out, struct look_target *t, const struct look_thread *thread, const char *symbol)
+static void describe_untimed(
+    struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
 	out->is_awaited = out->is_shared = true;
 	out->object = thread->args[0];
@@ -351,7 +378,8 @@ static void describe_untimed(struct look_wait *out, struct look_target *t, const
 	}
 }
 
-static void describe_futex(struct look_wait *out, struct look_target *t, const struct look_thread *thread, const char *symbol)
+static void describe_futex(
+    struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
 	enum { LIMIT = 3 };
 	describe_untimed(out, t, thread, symbol);
@@ -387,7 +415,7 @@ static long find_restarted(const struct look_thread *thread)
 		   : SYS_clock_nanosleep;
 }
 
-void weft__look_wait(struct look_wait *out, struct look_target *t, const struct look_thread *thread, const char *symbol)
+void weft__look_wait(struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
 	*out = (struct look_wait){.place = find_place(t, thread)};
 	struct look_thread restarted;
@@ -408,4 +436,7 @@ void weft__look_wait(struct look_wait *out, struct look_target *t, const struct 
 		describe_futex(out, t, thread, symbol);
 	else
 		describe_call(out, t, thread);
+	const struct look_thread *owner = weft__look_thread(t, out->owner), *joined = weft__look_thread(t, out->joined);
+	out->owner = owner ? owner->tid : 0;
+	out->joined = joined ? joined->tid : 0;
 }

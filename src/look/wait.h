@@ -17,7 +17,8 @@ struct look_wait {
 };
 
 /* Finds out what a thread waits for.  `symbol` contains its futex; NULL: unknown. */
-void weft__look_wait(struct look_wait *out, struct look_target *target, const struct look_thread *thread, const char *symbol);
+void weft__look_wait(
+    struct look_wait *out, const struct look_target *target, const struct look_thread *thread, const char *symbol);
 
 /* Returns whether a frame is the C library's, or the C++ library's: their functions only pass a wait on. */
 bool weft__look_is_libc(const struct look_target *target, const struct look_thread *thread, size_t frame);

@@ -261,7 +261,7 @@ static const struct look_loop *find_loop(
 {
 	for (size_t i = 0; i < t->loops.count; i++)
 		if (t->loops.items[i].tid == thread->tid && wait->kind == WEFT_KIND_POLL && wait->is_awaited &&
-		    thread->args[0] == (uint64_t)t->loops.items[i].poll_fd)
+		    thread->args[0] == t->loops.items[i].awaited)
 			return &t->loops.items[i];
 	return NULL;
 }
@@ -273,8 +273,11 @@ static void put_loop(struct writer *w, const struct look_thread *thread, const s
 {
 	const int64_t object = new_id(w);
 	char label[LOOK_LABEL];
-	snprintf(label, sizeof label, "libuv: %" PRIu32 " of %" PRIu32 " handles, %" PRIu32 " of %" PRIu32 " requests",
-	    loop->found_handles, loop->active_handles, loop->found_requests, loop->active_requests);
+	if (loop->has_counts)
+		snprintf(label, sizeof label, "%s: %" PRIu32 " of %" PRIu32 " handles, %" PRIu32 " of %" PRIu32 " requests",
+		    loop->runtime, loop->found_handles, loop->active_handles, loop->found_requests, loop->active_requests);
+	else
+		snprintf(label, sizeof label, "%s: %" PRIu32 " sources", loop->runtime, loop->found_handles);
 	put_event(w, time_ns,
 	    (struct weft_wire_event){.op = WEFT_OP_PENDING,
 		.a = id,

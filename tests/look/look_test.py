@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""look_test.py WEFT HANGS [bare|loop]: weft waits and explain tell why a program hangs that no recorder watches, and why a core of it did.
+"""look_test.py WEFT HANGS [bare|loop|source]: weft waits and explain tell why a program hangs that no recorder watches, and why a core of it did.
 
 Each way of hangs.c is looked at as a process, as a core of gcore and as a core of the kernel.  `bare`: the program has no symbols and no
-libraries, so names are not expected.  `loop`: HANGS is loop.c.
+libraries, so names are not expected.  `loop` and `source`: HANGS is loop.c or source.c.
 
 SPDX-License-Identifier: ISC"""
 
@@ -18,7 +18,7 @@ import tempfile
 import time
 
 weft, hangs = map(os.path.abspath, sys.argv[1:3])
-BARE, LOOP = ([kind] == sys.argv[3:] for kind in ('bare', 'loop'))
+BARE, LOOP, SOURCE = ([kind] == sys.argv[3:] for kind in ('bare', 'loop', 'source'))
 PATIENCE_S = 60
 
 # Way: regular expressions for the output of waits and of explain, and the exit status of explain.
@@ -42,6 +42,12 @@ LOOP_WAYS = {
         ],
         ['^alive: loop \\d+ .* has not returned'], 0),
 }
+SOURCE_WAYS = {
+    'sources': ([
+        r'thread \d+ "main"', r'loop \d+ "GLib: 2 sources"', r'timer \d+ "source(, due in \d+ ms)?"  at on_report \(source\.c:\d+\)',
+        r'handle \d+ "input"  at on_input \(source\.c:\d+\)'
+    ], ['^alive: loop \\d+ .* has not returned'], 0),
+}
 # Without names and libraries: circles are found by the words in memory alone.
 BARE_WAYS = {
     'abba': ([r'lock \d+ "mutex 0x', 'in a cycle'], ['^deadlock: .*cycle of 2 locks'], 1),
@@ -50,7 +56,7 @@ BARE_WAYS = {
     'read': ([r'read \d+ "read of fd 3'], ['no certain fault'], 0),
 }
 
-ALL_WAYS = BARE_WAYS if BARE else LOOP_WAYS if LOOP else WAYS
+ALL_WAYS = BARE_WAYS if BARE else LOOP_WAYS if LOOP else SOURCE_WAYS if SOURCE else WAYS
 
 
 def run(*args):
@@ -77,9 +83,9 @@ def check(what, way, retry):
     assert waits.returncode == 0 and (status is None or explain.returncode == status), f'{way} of {what}: {explain.returncode}\n{told}'
     assert 'before their creation' not in told, told
     title = waits.stdout.split('\n')[0]
-    assert re.fullmatch(r'seen once, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: (?:hangs.*|look-loop) \(process \d+\), \d+ OS threads?', title), title
+    assert re.fullmatch(r'seen once, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: (?:hangs.*|look-loop|look-source) \(process \d+\), \d+ OS threads?', title), title
     assert explain.stdout.startswith('seen once, at '), told
-    assert not LOOP or not matches('^(crash|deadlock|leak|hang)', explain.stdout), told
+    assert ALL_WAYS in (WAYS, BARE_WAYS) or not matches('^(crash|deadlock|leak|hang)', explain.stdout), told
 
 
 def check_other_verbs(what, folder):
@@ -160,6 +166,22 @@ def check_list(folder):
             program.stdout.close()
 
 
+def check_container(folder):
+    """The words in the memory of a container's program have the numbers of its own namespace.  Returns False where none can be made."""
+    # pylint: disable-next=consider-using-with
+    program = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', hangs, 'abba'], stdout=subprocess.PIPE, text=True, cwd=folder)
+    try:
+        if program.stdout.readline() != 'ready\n':
+            return False
+        with open(f'/proc/{program.pid}/task/{program.pid}/children', encoding='ascii') as children:
+            check(children.read().split()[0], 'abba', True)
+        return True
+    finally:
+        program.kill()
+        program.wait()
+        program.stdout.close()
+
+
 def check_cut(core, folder):
     """A core that is cut off anywhere gives an answer or one line, never a crash."""
     with open(core, 'rb') as file:
@@ -176,7 +198,8 @@ counts = {'processes': 0, 'cores of gcore': 0, 'cores of the kernel': 0}
 for name in ALL_WAYS:
     with tempfile.TemporaryDirectory() as place:
         check_way(name, place, counts)
-if not BARE and not LOOP:
+if ALL_WAYS is WAYS:
     with tempfile.TemporaryDirectory() as place:
         check_list(place)
+        print('in a namespace' if check_container(place) else 'without namespaces', end=', ')
 print(', '.join(f'{count or "no"} {what}' for what, count in counts.items()))
