@@ -84,7 +84,8 @@ for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, turn by turn'):
     expect({keepers[0], keepers[1]} <= {p['promise'] for p in pending}, True, 'that what keeps it is pending')
 # A program that waits elsewhere meanwhile is not kept by its loop.
 recording = record('left', wait=False)
-trace = until(recording, lambda t: {'awaits_no_more', 'idle'} <= {event['op'] for event in t.ask('events', '--json')[-2:]})
+# The last event but one says where it sleeps.
+trace = until(recording, lambda t: {'awaits_no_more', 'idle'} <= {event['op'] for event in t.ask('events', '--json')[-3:]})
 expect(trace.findings(), {}, 'what is found where a loop has been left')
 
 # Work waits for its turn in the pool and runs on a pool thread; meanwhile the loop is not blocked.
