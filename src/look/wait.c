@@ -268,15 +268,21 @@ static bool is_mutex(const struct look_target *t, const struct look_thread *thre
 }
 
 /* Returns whether a futex is the word of a thread that is joined: the kernel clears it and wakes its waiters when that thread
- * ends, so the wake is shared.  It lies in the memory of that thread's stack; that of the first thread does not. */
+ * ends, so the wake is shared.  It lies in the memory of that thread's stack.  For the first thread, the descriptor around it
+ * is known by its pointers to itself, at the place that glibc has on x86-64. */
 static bool is_join(const struct look_target *t, const struct look_thread *thread)
 {
-	enum { NO_COUNTER = 4096 };
+	enum { TID = 720, SELF = 16, WORDS = 3 };
 	const uint32_t op = (uint32_t)thread->args[1] & (uint32_t)FUTEX_CMD_MASK, value = (uint32_t)thread->args[2];
 	const struct look_thread *joined = value ? weft__look_thread(t, value) : NULL;
 	const struct look_map *map = joined ? weft__look_map(t, thread->args[0]) : NULL;
-	return op == FUTEX_WAIT_BITSET && !(thread->args[1] & FUTEX_PRIVATE_FLAG) && map &&
-	       (value > NO_COUNTER || map == weft__look_map(t, joined->stack.registers[7]));
+	const uint64_t descriptor = thread->args[0] - TID;
+	uint64_t words[WORDS] = {0};
+	if (op != FUTEX_WAIT_BITSET || thread->args[1] & FUTEX_PRIVATE_FLAG || !map)
+		return false;
+	return map == weft__look_map(t, joined->stack.registers[7]) ||
+	       (t->read(t, descriptor, words, sizeof words) == sizeof words && words[0] == descriptor &&
+		   words[SELF / 8] == descriptor);
 }
 
 static enum sort find_sort(const struct look_target *t, const struct look_thread *thread)
