@@ -44,6 +44,7 @@ struct weft__loop_fd {
 	weft_id connection, by;
 	weft_id request;  /* open request; 0: none */
 	weft_id asker;    /* the promise that awaits the request, if this end asks */
+	int asker_fd;     /* the descriptor whose request that promise is; -1: none */
 	int maker_fd;     /* the request that connected this descriptor was of that one; -1: none */
 	weft_id maker;    /* that request */
 	const void *list; /* the thread that repeats these promises for a ring's checkpoints */

@@ -189,6 +189,7 @@ static void begin_request(
 	c->request = weft_create_at(by, WEFT_KIND_REQUEST, c->asked_site);
 	c->asked_since = weft__stream->last;
 	c->asker = is_asker ? by : 0;
+	c->asker_fd = is_asker ? weft__loop_running_fd() : -1;
 	c->is_unanswered = true;
 	c->must_answer = question->must_answer;
 	c->name = (struct weft_hook_label){0};
@@ -267,23 +268,27 @@ static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece,
 	weft__loop_run(c->request ? c->request : c->connection, fd);
 }
 
-/* The promise that asked continues. */
+/* The promise that asked continues, unless it has ended, or asked on another thread. */
 static void handle_answer(int fd, struct weft__loop_fd *c, struct iovec piece)
 {
 	struct weft_answer answer;
-	const weft_id asker = c->asker;
+	const weft_id asker = c->asker, request = c->request;
+	const struct weft__loop_fd *from = c->asker_fd >= 0 ? weft__loop_find(c->asker_fd) : NULL;
 	weft_protocol_answer(&c->protocol, piece.iov_base, piece.iov_len, &answer);
 	if (answer.is_interim)
 		return;
 	if (answer.result[0])
-		weft_note(c->request, answer.result);
-	const int maker_fd = c->maker_fd;
-	const struct weft__loop_fd *maker = maker_fd >= 0 ? weft__loop_find(maker_fd) : NULL;
-	end_request(fd, c, NULL);
-	if (maker && maker->request == asker)
-		weft__loop_run(asker, maker_fd);
-	else
+		weft_note(request, answer.result);
+	const bool continues = from ? from->request == asker : asker == weft_hook_thread()->root;
+	if (!continues) {
+		end_request(fd, c, NULL);
 		weft__loop_run(c->connection, fd);
+		return;
+	}
+	c->request = c->asker = 0;
+	weft_resolve(WEFT_SYSTEM_ID, request);
+	if (!weft__loop_read(asker, request, c->asker_fd))
+		weft_read_later(asker, request);
 }
 
 void weft__loop_before_read(int fd, const void *caller)

@@ -75,6 +75,16 @@ void weft__loop_run(weft_id id, int fd)
 		weft_hook_record_running(id);
 }
 
+bool weft__loop_read(weft_id id, weft_id request, int fd)
+{
+	if (!has_loop())
+		return false;
+	weft__hook_thread.running = weft__hook_thread.recorded_running = id;
+	here.running_fd = fd;
+	weft_read(id, request);
+	return true;
+}
+
 bool weft__loop_is_late(void)
 {
 	return has_loop() && here.is_late;

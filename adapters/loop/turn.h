@@ -7,6 +7,10 @@
 /* Makes the promise run, and remembers its descriptor; only on threads with a loop of their own. */
 void weft__loop_run(weft_id id, int fd);
 
+/* Makes the promise run, which reads the answer of its request.  Returns false, with nothing recorded, on a thread without a loop
+ * of its own. */
+bool weft__loop_read(weft_id id, weft_id request, int fd);
+
 /* Makes the request run that is answered now, and records its claim: the time since the last call on this thread was its own, or,
  * if another request was read in this very turn, may have been. */
 void weft__loop_claim(weft_id request, int fd);
