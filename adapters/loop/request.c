@@ -251,6 +251,13 @@ static struct iovec get_first_piece(const struct msghdr *message, size_t bytes)
 	return (struct iovec){0};
 }
 
+/* Bytes of a connection that is older than the recording may be an answer: the protocol is still unknown. */
+static void forget_protocol(struct weft__loop_fd *c)
+{
+	if (c->protocol.protocol == WEFT_PROTOCOL_OTHER)
+		c->protocol = (struct weft_protocol_state){0};
+}
+
 static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece, const void *caller)
 {
 	struct weft_question question;
@@ -262,6 +269,8 @@ static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece,
 		end_request(fd, c, NULL); /* the next question of a pipeline */
 		begin_request(c, &question, c->connection, false, caller);
 		weft__loop_enqueue(fd);
+	} else if (c->role == WEFT__LOOP_EITHER) {
+		forget_protocol(c);
 	} else if (c->request && !c->is_unanswered && !c->is_cut) {
 		end_request(fd, c, NULL); /* a farewell, which is no question */
 	}
@@ -381,6 +390,8 @@ void weft__loop_before_write(int fd, const struct msghdr *message, const void *c
 		if (piece.iov_len > 0 && weft_protocol_question(&c->protocol, piece.iov_base, piece.iov_len, false, &question)) {
 			c->role = WEFT__LOOP_CONNECTED;
 			begin_request(c, &question, find_asker(c), true, caller);
+		} else if (c->role == WEFT__LOOP_EITHER) {
+			forget_protocol(c);
 		}
 	}
 	release(c);

@@ -192,10 +192,28 @@ def curl(weft, folder):
         recording = Recording(weft, os.path.join(folder, 'traces'), [need('curl'), '-s', f'http://127.0.0.1:{port}/never?{SECRET}'], wait=False)
         accepted, _ = silent.accept()
         accepted.recv(65536)
-        time.sleep(0.8)
+        time.sleep(1.4)
         recording.end('curl', signal.SIGINT)
         first(recording.trace('curl'), 'hang', rf'request \d+ "GET /never" is pending: it has waited \S+ m?s for an answer from connection \d+ "to 127.0.0.1:{port}"')
         has_no_secret(os.path.join(folder, 'traces'))
+
+
+def benchmark(weft, folder):
+    """A client sends several commands at once on connections that are older than its loop; nothing is wrong when it ends."""
+    program, port = need('redis-benchmark'), free_port()
+    server = subprocess.Popen([need('redis-server'), '--port', str(port), '--save', '', '--dir', folder], env=ENV, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: listens(port), 'redis-server does not listen')
+        recording = Recording(weft, os.path.join(folder, 'traces'), [program, '-p', str(port), '-n', '400', '-c', '5', '-P', '4', '-q', '-t', 'set'])
+        expect(recording.status, 0, 'the exit status of redis-benchmark')
+        trace = recording.trace('redis-benchmark')
+        found = requests(trace)
+        expect((set(found), len(found) >= 100), ({'SET'}, True), 'names of requests, one for four commands')
+        expect(trace.alarms('200ms'), [], 'alarms')
+        expect([note for note in trace.notes() if note == '4 questions came at once'] != [], True, 'whether the others are counted')
+    finally:
+        server.kill()
+        server.wait()
 
 
 LOOPS = """
@@ -302,7 +320,7 @@ def odd(weft, folder):
     expect(traces[0].lost(), 0, 'events lost')
 
 
-TESTS = {'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'odd': odd}
+TESTS = {'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
 with tempfile.TemporaryDirectory(prefix='weft-loop-') as here:
     if sys.argv[1] in TESTS:
         TESTS[sys.argv[1]](sys.argv[2], here)

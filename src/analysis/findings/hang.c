@@ -418,7 +418,16 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 	const struct weft_promise *promise = &f->model->promises[root];
 	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, root);
 	int64_t age_ns = weft_model_until(f->model, root) - promise->start_ns;
+	const uint32_t asked =
+	    weft_kind_has(promise->kind, WEFT_TRAIT_CONNECTION) ? weft__asked_on(f, root, INT64_MAX) : WEFT_NONE;
 	if (promise->kind == WEFT_KIND_SEMAPHORE && is_in_use(f, root))
+		return IN_PROGRESS;
+	if (asked != WEFT_NONE) /* the peer answers, not this program */
+		return is_overdue(f, asked)                                                                ? CERTAIN
+		       : weft_model_until(f->model, asked) - f->model->promises[asked].start_ns >= LONG_NS ? UNCERTAIN
+													   : IN_PROGRESS;
+	/* The program may end while it serves. */
+	if (weft__is_served(f, root) && age_ns < SOON_NS && !is_overdue(f, root))
 		return IN_PROGRESS;
 	if (is_wakeup_recent(f, root) || was_progressing(f, root))
 		return IN_PROGRESS;
