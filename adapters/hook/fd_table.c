@@ -148,11 +148,11 @@ void weft__hook_fd_reset(int fd)
 {
 	struct weft__hook_fd_info *c = weft__hook_fd_at(fd);
 	const bool may_connect = __atomic_load_n(&weft__hook_connecting_count, __ATOMIC_RELAXED) > 0;
-	if (c && c->loop.role == WEFT__LOOP_NOTHING)
-		c->loop.epoch = 0;
-	if (!c || (!state_of(c) && !c->is_client && !may_connect && c->loop.epoch != weft__hook_epoch) || getpid() != owner_pid)
+	if (c && weft__loop_is_nothing(&c->loop))
+		__atomic_store_n(&c->loop.epoch, 0, __ATOMIC_RELAXED);
+	if (!c || (!state_of(c) && !c->is_client && !may_connect && !weft__loop_is_known(&c->loop)) || getpid() != owner_pid)
 		return;
-	if (c->loop.epoch == weft__hook_epoch)
+	if (weft__loop_is_known(&c->loop))
 		weft__loop_closes(fd);
 	if (may_connect)
 		weft__hook_connect_check_end(fd, -1);

@@ -33,9 +33,9 @@ enum weft__loop_role {
 
 /* The state of a descriptor: a member of its entry (hook/fd_table.h).  Zero, or of an older epoch: nothing is known. */
 struct weft__loop_fd {
-	unsigned epoch;
-	uint8_t is_busy; /* a thread changes the other fields; atomic */
-	uint8_t role;
+	unsigned epoch;     /* atomic */
+	uint8_t is_busy;    /* a thread changes the other fields; atomic */
+	uint8_t role;       /* atomic */
 	bool is_unanswered; /* the request has no byte of an answer yet */
 	bool must_answer;   /* the protocol has an answer to each such question */
 	bool is_cut;        /* the last write took fewer bytes than the program had */
@@ -53,6 +53,18 @@ struct weft__loop_fd {
 	struct weft_protocol_state protocol;
 	struct weft_hook_label label, name;
 };
+
+/* Returns whether the state is of this recording. */
+static inline bool weft__loop_is_known(const struct weft__loop_fd *c)
+{
+	return __atomic_load_n(&c->epoch, __ATOMIC_ACQUIRE) == weft__hook_epoch;
+}
+
+/* Returns whether the descriptor is known to have no promise of this source. */
+static inline bool weft__loop_is_nothing(const struct weft__loop_fd *c)
+{
+	return weft__loop_is_known(c) && __atomic_load_n(&c->role, __ATOMIC_RELAXED) == WEFT__LOOP_NOTHING;
+}
 
 extern unsigned weft__loop_epoch; /* the recording in which a thread of this process has a loop of its own; atomic */
 

@@ -1,6 +1,7 @@
 /* request.c: connections of loops that belong to no runtime, and the requests on them.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -30,7 +31,7 @@ struct weft__loop_fd *weft__loop_find(int fd)
 {
 	struct weft__hook_fd_info *info = weft__hook_fd_find(fd);
 	info = info ? info : weft__hook_fd_at(fd);
-	return info && info->loop.epoch == weft__hook_epoch ? &info->loop : NULL;
+	return info && weft__loop_is_known(&info->loop) ? &info->loop : NULL;
 }
 
 /* Returns whether the descriptor's promise is still the one of this source: a runtime may have taken it over. */
@@ -45,8 +46,16 @@ static __thread char list_key __attribute__((tls_model("initial-exec"))); /* its
 
 static void begin_entry(struct weft__loop_fd *c, enum weft__loop_role role)
 {
-	const uint8_t is_busy = c->is_busy;
-	*c = (struct weft__loop_fd){.epoch = weft__hook_epoch, .is_busy = is_busy, .role = (uint8_t)role, .maker_fd = -1};
+	const size_t begin = offsetof(struct weft__loop_fd, role) + sizeof c->role;
+	memset((char *)c + begin, 0, sizeof *c - begin);
+	c->maker_fd = c->asker_fd = -1;
+	__atomic_store_n(&c->role, (uint8_t)role, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->epoch, weft__hook_epoch, __ATOMIC_RELEASE);
+}
+
+static void set_role(struct weft__loop_fd *c, enum weft__loop_role role)
+{
+	__atomic_store_n(&c->role, (uint8_t)role, __ATOMIC_RELAXED);
 }
 
 static void begin_connection(int fd, struct weft__loop_fd *c, weft_id by, enum weft_kind kind, const void *caller)
@@ -80,7 +89,7 @@ static void classify(int fd, struct weft__loop_fd *c, const void *caller)
 	if (kind != WEFT_KIND_LISTEN && kind != WEFT_KIND_CONNECTION)
 		return;
 	const bool is_from = !strncmp(c->label.text, "from ", 5);
-	c->role = kind == WEFT_KIND_LISTEN ? WEFT__LOOP_LISTENER : is_from ? WEFT__LOOP_ACCEPTED : WEFT__LOOP_EITHER;
+	set_role(c, kind == WEFT_KIND_LISTEN ? WEFT__LOOP_LISTENER : is_from ? WEFT__LOOP_ACCEPTED : WEFT__LOOP_EITHER);
 	begin_connection(fd, c, WEFT_SYSTEM_ID, kind, caller);
 }
 
@@ -90,9 +99,9 @@ static struct weft__loop_fd *know(int fd, const void *caller)
 	struct weft__hook_fd_info *info = weft__hook_fd_find(fd); /* of a duplicate: the entry of the original */
 	info = info ? info : weft__hook_fd_make(fd);
 	struct weft__loop_fd *c = info ? &info->loop : NULL;
-	if (!c || (c->epoch == weft__hook_epoch && c->role == WEFT__LOOP_NOTHING) || !take(c))
+	if (!c || weft__loop_is_nothing(c) || !take(c))
 		return NULL;
-	if (c->epoch != weft__hook_epoch)
+	if (!weft__loop_is_known(c))
 		classify(fd, c, caller);
 	if (c->role != WEFT__LOOP_NOTHING && is_ours(fd, c))
 		return c;
@@ -263,7 +272,7 @@ static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece,
 	struct weft_question question;
 	if (weft_protocol_question(&c->protocol, piece.iov_base, piece.iov_len, false, &question)) {
 		if (c->role == WEFT__LOOP_EITHER)
-			c->role = WEFT__LOOP_ACCEPTED;
+			set_role(c, WEFT__LOOP_ACCEPTED);
 		if (weft__loop_is_late())
 			weft_signal_only(WEFT_SYSTEM_ID, c->connection);
 		end_request(fd, c, NULL); /* the next question of a pipeline */
@@ -388,7 +397,7 @@ void weft__loop_before_write(int fd, const struct msghdr *message, const void *c
 	} else if (!c->request && (c->role == WEFT__LOOP_CONNECTED || c->role == WEFT__LOOP_EITHER)) {
 		const struct iovec piece = get_readable_piece(message);
 		if (piece.iov_len > 0 && weft_protocol_question(&c->protocol, piece.iov_base, piece.iov_len, false, &question)) {
-			c->role = WEFT__LOOP_CONNECTED;
+			set_role(c, WEFT__LOOP_CONNECTED);
 			begin_request(c, &question, find_asker(c), true, caller);
 		} else if (c->role == WEFT__LOOP_EITHER) {
 			forget_protocol(c);
@@ -443,8 +452,8 @@ void weft__loop_closes(int fd)
 		if (weft__hook_thread.running == c->connection)
 			weft__loop_run(0, -1);
 	}
-	c->epoch = 0;
 	c->connection = 0;
+	__atomic_store_n(&c->epoch, 0, __ATOMIC_RELEASE);
 	release(c);
 	errno = saved_errno;
 }
