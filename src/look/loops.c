@@ -8,7 +8,6 @@
 #ifdef WEFT_HAS_UV
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,14 +57,7 @@ static bool is_loop(const struct look_target *t, uint64_t address, uv_loop_t *lo
 	       loop->wq_async.type == UV_ASYNC && loop->child_watcher.type == UV_SIGNAL && loop->backend_fd >= 0;
 }
 
-__attribute__((format(printf, 2, 3))) static void add_text(struct look_keeper *k, const char *format, ...)
-{
-	const size_t length = strlen(k->label);
-	va_list args;
-	va_start(args, format);
-	vsnprintf(k->label + length, sizeof k->label - length, format, args);
-	va_end(args);
-}
+#define add_text(k, ...) snprintf((k)->label + strlen((k)->label), sizeof(k)->label - strlen((k)->label), __VA_ARGS__)
 
 /* ---- Handles ---- */
 

@@ -222,7 +222,7 @@ static int read_threads(struct look_target *t, int folder, struct weft_error *er
 	const int tasks = weft_named_folder(folder, "task", WEFT_ANY_OWNER);
 	DIR *list = tasks >= 0 ? weft_named_list(tasks) : NULL;
 	int status = list ? WEFT_OK : weft_error_set(err, WEFT_ENOENT, "no process %ld", t->pid);
-	for (struct dirent *e; status == WEFT_OK && (e = readdir(list));) {
+	for (struct dirent *e; list && status == WEFT_OK && (e = readdir(list));) {
 		char *end;
 		const long tid = strtol(e->d_name, &end, 10);
 		const int task = tid > 0 && !*end ? weft_named_folder(tasks, e->d_name, WEFT_ANY_OWNER) : -1;
