@@ -33,6 +33,8 @@
 	X(slow_awake, abi, suffix)                                                                                               \
 	X(slow_round, abi, suffix)                                                                                               \
 	X(slow_detail, abi, suffix)                                                                                              \
+	X(slow_place, abi, suffix)                                                                                               \
+	X(slow_callback, abi, suffix)                                                                                            \
 	X(slow_stack, abi, suffix)                                                                                               \
 	X(slow_text, abi, suffix)                                                                                                \
 	X(slow_pending, abi, suffix)                                                                                             \
