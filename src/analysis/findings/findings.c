@@ -294,7 +294,7 @@ static void doubt_inferences(struct weft__finder *f)
 	for (size_t i = 0; i < f->findings.count; i++) {
 		struct weft_finding *finding = &f->findings.items[i];
 		bool doubts = is_inferred(f, finding->promise) || is_inferred(f, finding->root);
-		for (size_t e = 0; e < finding->evidence_count && !doubts; e++)
+		for (size_t e = 0; finding->evidence && e < finding->evidence_count && !doubts; e++)
 			doubts = is_inferred(f, finding->evidence[e].promise);
 		if (doubts && finding->sure) {
 			finding->sure = false;
