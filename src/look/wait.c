@@ -187,7 +187,8 @@ static void add_path(struct look_wait *out, const struct look_target *t, uint64_
 	for (char *c = path; *c; c++)
 		if ((unsigned char)*c < ' ')
 			*c = '?';
-	add_text(out->label, got ? " \"%s\"" : "", path);
+	if (got)
+		add_text(out->label, " \"%s\"", path);
 }
 
 /* Adds the first of the descriptors that a call polls; they were copied with the memory near its first argument. */

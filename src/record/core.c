@@ -494,7 +494,9 @@ void weft__slow_place(weft_id promise, struct weft_record_place *place)
 
 void weft__slow_callback(weft_id promise, struct weft_record_place *place, uint64_t since)
 {
-	const uint64_t age_ns = weft__ticks_ns(weft__now() - since, weft__recording.origin.clock_hz);
+	/* Without floating point, which a kernel lacks. */
+	const uint64_t age = weft__now() - since, hz = weft__recording.origin.clock_hz;
+	const uint64_t age_ns = hz ? age / hz * 1000000000u + age % hz * 1000000000u / hz : 0;
 	record_place(promise, WEFT_DETAIL_CALLBACK, place, age_ns);
 }
 

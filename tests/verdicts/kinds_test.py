@@ -112,13 +112,13 @@ def functions_that_block_have_names():
     """A stall names the function that made the blocking call, also in a program that records itself."""
     for program, call, function in (calls, 'usleep', 'nap'), (calls, 'system', 'run_command'), (calls, 'pclose', 'close_pipe'), (naps, 'usleep', 'nap'):
         first = record(program, call)[0]
-        assert first['finding'] == 'stall' and re.search(rf' in {call} at {function}\b', first['title']), first
+        assert first['finding'] == 'stall' and re.search(rf' in {call}\b.*\b(calls|naps)\.c:', first['title']), first
+        assert any(re.search(rf'call that blocks at {function} \(', e['text']) for e in first['evidence']), first
 
 
 def callback_that_computes_has_a_name():
     """Beside a busy machine, the stall may not be certain."""
     stalls = [f for f in record(calls, 'computes') if f['finding'] == 'stall']
-    assert re.search(r'\bon_timer\b', stalls[0]['title']) and 'timer ' in stalls[0]['title'], stalls
     assert any(re.search(r'^the loop called on_timer \(calls\.c:\d+\) for it$', e['text']) for e in stalls[0]['evidence']), stalls
 
 

@@ -261,7 +261,7 @@ def timers_after_a_stall_are_victims():
     subprocess.run([weft, 'record', '-o', trace, '--', turns], check=True, stderr=subprocess.DEVNULL, timeout=60)
     said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
     first = json.loads(said.stdout.splitlines()[0])
-    assert first['finding'] == 'stall' and ' in usleep at on_timer ' in first['title'] and '2 promises' in first['title'], said.stdout
+    assert first['finding'] == 'stall' and ' in usleep: ' in first['title'] and '2 promises' in first['title'], said.stdout
     assert all('timer ' in text and ' is called back ' in text for text in texts(first, 'victim')), first
 
 

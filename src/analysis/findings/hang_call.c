@@ -68,12 +68,12 @@ static void report_call(struct weft__finder *f, const struct weft__stall *s, con
 		weft__hang_add_chain(f, p);
 		f->reported[finding->root] = true;
 	}
-	finding->title = weft__finding_text(f, "%s has not returned from %s%s for %s%s%s", name, in,
-	    weft__format_place(f, weft_model_place(m, call)), weft__format_duration(f, length_ns), format_cause(f, awaited), at);
+	finding->title = weft__finding_text(f, "%s has not returned from %s for %s%s%s", name, in,
+	    weft__format_duration(f, length_ns), format_cause(f, awaited), at);
 	finding->next = weft__finding_text(f, "find out what should end the call, and make it outside of the event loop%s", at);
 	weft__evidence_add_creation(f, p);
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, call->start_ns, awaited, "%s calls %s, which does not return before the end", name, in);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, call->start_ns, awaited,
+	    "%s calls %s%s, which does not return before the end", name, in, weft__format_place(f, weft_model_place(m, call)));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "its event loop calls back nothing else meanwhile, on thread %s",
 	    weft__format_sanitized(f, m->trace->streams[s->stream].name));

@@ -180,11 +180,10 @@ static const char *format_call(struct weft__finder *f, const struct weft__stall 
 		return "";
 	const char *text = weft__format_text(f, s->breakdown.call);
 	text = strncmp(text, blocked_in, sizeof blocked_in - 1) ? text : text + sizeof blocked_in - 1;
-	const char *at = weft__format_place(f, s->breakdown.call_site);
 	if (s->breakdown.calls_ns < s->breakdown.blocked_ns - s->breakdown.blocked_ns / REPORTED_DIVISOR)
-		return weft__finding_text(f, " in %s%s and elsewhere", text, at);
+		return weft__finding_text(f, " in %s and elsewhere", text);
 	return weft__finding_text(
-	    f, s->breakdown.calls > 1 ? " in %s%s and others, %" PRIu32 " times" : " in %s%s", text, at, s->breakdown.calls);
+	    f, s->breakdown.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->breakdown.calls);
 }
 
 /* Returns whether first accesses to new memory took a large part of the run. */
@@ -547,9 +546,8 @@ static void blame_host(
 /* Returns " in usleep", or " in a pause (gc)", for a pause. */
 static const char *format_pause(struct weft__finder *f, const struct weft__stall *s)
 {
-	const struct weft_interval pause = {.start_ns = s->start_ns, .stream = s->stream};
 	const char *call = format_pause_call(f, s);
-	return call ? weft__finding_text(f, " in %s%s", call, weft__format_place(f, weft_model_place(f->model, &pause)))
+	return call ? weft__finding_text(f, " in %s", call)
 		    : weft__finding_text(f, " in a pause (%s)", weft__format_text(f, s->pause));
 }
 
@@ -560,11 +558,13 @@ static const char *format_suffix(struct weft__finder *f, uint32_t site, const ch
 	return *weft_name_place(f->model, site, place) ? weft__finding_text(f, " (%s)", place) : other;
 }
 
-/* Returns the site of the call that blocked; WEFT_NONE: unknown. */
+/* Returns the site of the call that blocked for most of the stall; WEFT_NONE: there is none, or its site is unknown. */
 static uint32_t get_call_site(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_interval pause = {.start_ns = s->start_ns, .stream = s->stream};
-	return s->is_pause ? weft_model_place(f->model, &pause) : s->breakdown.call_site;
+	if (s->is_pause)
+		return weft_model_place(f->model, &pause);
+	return s->breakdown.calls_ns >= (s->end_ns - s->start_ns) / 2 ? s->breakdown.call_site : WEFT_NONE;
 }
 
 /* Returns the function that the loop called and that blocked it; WEFT_NONE: unknown.  Its call is recorded with the time of the
@@ -638,7 +638,8 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	const char *name = nobody ? "" : weft__format_promise(f, s->promise),
 		   *made_at = nobody ? "" : weft__format_site_suffix(f, s->promise);
 	const uint32_t callback = get_callback(f, s);
-	const char *at = format_suffix(f, callback, made_at);
+	const uint32_t call_site = nobody ? WEFT_NONE : get_call_site(f, s);
+	const char *at = format_suffix(f, call_site, format_suffix(f, callback, made_at));
 	const char *length = weft__format_duration(f, s->end_ns - s->start_ns), *breakdown = format_breakdown(f, s);
 	const char *subject = name, *pause_call = pause && !nobody ? format_pause(f, s) : format_request(f, s);
 	if (pause) {
@@ -672,12 +673,15 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	else
 		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s%s%s", subject, length, pause_call,
 		    parts, s->is_open ? ", until the end" : ": no promise is known to be late", at);
-	finding->next = get_advice(f, s, format_suffix(f, get_call_site(f, s), at));
+	finding->next = get_advice(f, s, at);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s starts" : "%s%s starts to run", name, made_at);
 	if (callback != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "the loop called%s for it",
 		    weft__format_place(f, callback) + sizeof " at" - 1);
+	if (call_site != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "it makes the longest call that blocks%s",
+		    weft__format_place(f, call_site));
 	if (s->request != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[s->request].start_ns, s->request,
 		    "%s makes %s%s, and sleeps until the answer: no other callback runs", name,

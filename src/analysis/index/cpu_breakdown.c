@@ -179,7 +179,13 @@ static void split_stall(struct weft__stall *s, const struct round_sum *sum, int6
 	struct weft__cpu_breakdown *breakdown = &s->breakdown;
 	const struct weft_round *counts = &sum->round;
 	const int64_t length_ns = s->end_ns - s->start_ns, lost_ns = weft_max_ns(sum->awake_ns - counts->on_cpu_ns, 0);
-	const int64_t calls_ns = breakdown->calls_ns, others_ns = sum->awake_ns - covered_ns, unknown_ns = length_ns - covered_ns;
+	const int64_t others_ns = sum->awake_ns - covered_ns, unknown_ns = length_ns - covered_ns;
+	breakdown->is_lower_bound = others_ns > weft_max_ns(length_ns / OTHERS_DIVISOR, OTHERS_NS);
+	/* A call may use the CPU before it blocks. */
+	if (!breakdown->is_lower_bound)
+		breakdown->blocked_ns = breakdown->calls_ns =
+		    weft_min_ns(breakdown->calls_ns, weft_min_ns(lost_ns, covered_ns) + unknown_ns);
+	const int64_t calls_ns = breakdown->calls_ns;
 	int64_t off_ns = weft_max_ns(weft_min_ns(lost_ns, covered_ns), weft_min_ns(calls_ns, covered_ns));
 	int64_t rest_ns = weft_max_ns(off_ns - calls_ns, 0);
 	const uint64_t known = sum->slept + sum->paused,
@@ -188,7 +194,6 @@ static void split_stall(struct weft__stall *s, const struct round_sum *sum, int6
 	if ((counts->preemptions > 0 && blocks <= counts->preemptions / PREEMPTION_RATIO) ||
 	    lost_ns - sum->paused_ns <= sum->awake_ns / 4)
 		s->own_ns = weft_max_ns(length_ns - rest_ns - unknown_ns, 0);
-	breakdown->is_lower_bound = others_ns > weft_max_ns(length_ns / OTHERS_DIVISOR, OTHERS_NS);
 	if (breakdown->is_lower_bound) {
 		/* At most all of the round's time on CPU belongs to this run. */
 		off_ns = covered_ns - weft_min_ns(counts->on_cpu_ns, covered_ns);
