@@ -62,6 +62,8 @@ static void edit_detail(const struct native_copy *copy, const struct weft_event 
 	case WEFT_DETAIL_STACK:
 	case WEFT_DETAIL_ROUND:
 	case WEFT_DETAIL_BLOCKED:
+	case WEFT_DETAIL_PLACE:
+	case WEFT_DETAIL_CALLBACK:
 	case WEFT_DETAIL_DIED: return; /* numbers, and names from libc */
 	case WEFT_DETAIL_DEFINITION: text = skip_past(text, '\n', count_leading_numbers(text)); break;
 	case WEFT_DETAIL_CONNECTION: /* protocol, two addresses, a number */

@@ -212,10 +212,10 @@ static bool report_request(struct weft__finder *f, struct weft_finding *finding,
 	const char *at = weft__format_site_suffix(f, root);
 	if (weft_kind_has(m->promises[root].kind, WEFT_TRAIT_CONNECTION) && asked != WEFT_NONE &&
 	    f->link_index.ended_ns[asked] == WEFT_NEVER) {
-		finding->title = weft__finding_text(f, "%s: %s has waited %s for an answer from %s%s", what,
+		finding->title = weft__finding_text(f, "%s: %s has waited %s for an answer from %s", what,
 		    asked == finding->promise ? "it" : weft__format_promise(f, asked),
 		    weft__format_duration(f, weft_model_until(m, asked) - m->promises[asked].start_ns),
-		    weft__format_promise(f, root), at);
+		    weft__format_promise(f, root));
 		finding->next = weft__finding_text(
 		    f, "find out why the peer of %s is silent, or set a timeout", weft__format_promise(f, root));
 		weft__evidence_add_creation(f, asked);
@@ -224,7 +224,7 @@ static bool report_request(struct weft__finder *f, struct weft_finding *finding,
 	if (!weft__is_served(f, root) || finding->verdict != WEFT_VERDICT_NEVER_TRIED)
 		return false;
 	finding->title = weft__finding_text(
-	    f, "%s: nothing was written to %s after it came%s", what, weft__format_promise(f, m->promises[root].created_by), at);
+	    f, "%s: nothing was written to %s after it came", what, weft__format_promise(f, m->promises[root].created_by));
 	finding->next = weft__finding_text(f, "find the path through the code on which nothing is answered%s", at);
 	report_origin(f, root);
 	return true;
