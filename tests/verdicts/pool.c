@@ -19,17 +19,18 @@ static void opened(uv_fs_t *request)
 	uv_fs_req_cleanup(request);
 }
 
-static void open_file(uv_timer_t *timer)
-{
-	uv_fs_open(timer->loop, &file, "/dev/null", O_RDONLY, 0, opened);
-	uv_close((uv_handle_t *)timer, NULL);
-}
-
 static void open_writer(uv_timer_t *timer)
 {
 	if (ends)
 		_exit(0);
 	writer = open(path, O_RDWR | O_CLOEXEC);
+	uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void open_file(uv_timer_t *timer)
+{
+	uv_fs_open(timer->loop, &file, "/dev/null", O_RDONLY, 0, opened);
+	uv_timer_start(&release, open_writer, RELEASE_MS, 0);
 	uv_close((uv_handle_t *)timer, NULL);
 }
 
@@ -43,7 +44,6 @@ int main(int argc, char **argv)
 	uv_timer_init(loop, &later);
 	uv_timer_start(&later, open_file, LATER_MS, 0);
 	uv_timer_init(loop, &release);
-	uv_timer_start(&release, open_writer, RELEASE_MS, 0);
 	uv_run(loop, UV_RUN_DEFAULT);
 	if (writer >= 0)
 		close(writer);
