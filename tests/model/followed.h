@@ -70,7 +70,7 @@ static void assert_same(const struct lines *got, const struct lines *wanted)
 	for (size_t i = 0, k = 0; (i < got->count || k < wanted->count) && wrong < TOLD;) {
 		const int order = i == got->count ? 1 : k == wanted->count ? -1 : strcmp(got->text[i], wanted->text[k]);
 		if (order)
-			print_error("%s: %s\n", order < 0 ? "followed alone" : "read anew alone",
+			print_error("%s: %s\n", order < 0 ? "followed alone" : "read again alone",
 			    order < 0 ? got->text[i] : wanted->text[k]);
 		wrong += order != 0;
 		i += order <= 0;
@@ -86,17 +86,17 @@ static void compare_rules(struct weft_rule_result *followed, const struct weft_f
 	for (size_t i = 0, counted = 0; i < rule_count; i++) {
 		struct weft_rule rule;
 		struct weft_running_stats asked;
-		struct weft_rule_result anew;
+		struct weft_rule_result fresh;
 		assert_int_equal(weft_rule_parse(&rule, rules[i], NULL), WEFT_OK);
 		const struct weft_running_stats *tally = weft_rule_running_stats(&asked, &rule) ? &tallies[counted++] : NULL;
 		assert_int_equal(weft_rule_check_followed(&followed[i], weft_follower_model(follower), &rule, tally,
 				     weft_follower_stats_span_ns(follower), NULL),
 		    WEFT_OK);
-		assert_int_equal(weft_rule_check(&anew, all, &rule, NULL), WEFT_OK);
-		const int64_t off = followed[i].value - anew.value, allowed = rule.is_time ? anew.value / 64 + 1 : 0;
-		if (followed[i].outcome != anew.outcome || off > allowed || -off > allowed)
-			fail_msg("%s: %lld, outcome %d, and read anew %lld, %d", rules[i], (long long)followed[i].value,
-			    followed[i].outcome, (long long)anew.value, anew.outcome);
+		assert_int_equal(weft_rule_check(&fresh, all, &rule, NULL), WEFT_OK);
+		const int64_t off = followed[i].value - fresh.value, allowed = rule.is_time ? fresh.value / 64 + 1 : 0;
+		if (followed[i].outcome != fresh.outcome || off > allowed || -off > allowed)
+			fail_msg("%s: %lld, outcome %d, and read again %lld, %d", rules[i], (long long)followed[i].value,
+			    followed[i].outcome, (long long)fresh.value, fresh.outcome);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* spin.c WHAT [ends]: a loop repeats something without a sleep.  A second later the program is gone without an end of its trace;
  * with "ends" the repetition ends first, and the loop sleeps again.
  *
- * handle: a callback starts an idle handle that is never stopped; turns, steps, "anew": a promise pauses repeatedly, by itself,
+ * handle: a callback starts an idle handle that is never stopped; turns, steps, "fresh": a promise pauses repeatedly, by itself,
  * in a function that it calls, as a new promise each time; locks: it polls under a lock; work: it pauses between the pieces of
  * its work; tells: it sets a counter each time.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static struct weft_promise *again(void *is_done, void *nothing)
 	if (is("steps"))
 		paused = weft_promise_bind(paused, unit, NULL, NULL);
 	struct weft_promise *next = weft_promise_bind(paused, again, is_done, NULL);
-	if (!is("anew"))
+	if (!is("fresh"))
 		return next;
 	weft_promise_ignore_result(next);
 	return weft_promise_unit();

@@ -38,7 +38,7 @@ def expect(got, wanted, what):
 
 
 with tempfile.TemporaryDirectory() as directory:
-    for what in "handle", "turns", "steps", "anew", "locks":
+    for what in "handle", "turns", "steps", "fresh", "locks":
         for arguments in [what], [what, "ends"]:
             trace, promises = record(directory, *arguments)
             name, ends = " ".join(arguments), len(arguments) > 1
@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as directory:
             expect(sorted({line["finding"] for line in found if "finding" in line}), ["spin"], f"what is found in {name}")
             if what == "handle":
                 expect([p["promise"] for p in called(promises, "uv_run beside an idle handle")], told, f"who spins in {name}")
-            elif what == "anew":
+            elif what == "fresh":
                 expect(spinner["kind"], "ignore_result", f"who spins in {name}")
             else:
                 first = called(promises, "poller")[0]

@@ -105,7 +105,7 @@ OF_THE_EMULATOR = {
     'test_creation_has_its_site': 'a process is called qemu-aarch64',
     'test_fork_without_handlers_does_not_record': 'MADV_WIPEONFORK is accepted and does nothing',
     'test_long_iterations_have_their_cpu_times': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
-    'test_iterations_without_resume_are_limited': 'likewise',
+    'test_iterations_without_resume_are_limited': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
 }
 
 
