@@ -56,19 +56,32 @@ void weft__uv_pool_forget(weft_id id)
 	}
 }
 
-static weft_id take_opening(const char *path)
+static struct opening *find_oldest(uint64_t hash, weft_id *id)
 {
 	struct opening *oldest = NULL;
-	weft_id id = 0;
-	const uint64_t hash = hash_path(path);
 	for (struct opening *o = opening; o < opening + MOST_OPENING; o++) {
 		const weft_id at = get_id(o);
-		if (at <= 0 || o->path != hash || o->epoch != weft__hook_epoch || (oldest && at > id))
+		if (at <= 0 || o->path != hash || o->epoch != weft__hook_epoch || (oldest && at > *id))
 			continue;
 		oldest = o;
-		id = at;
+		*id = at;
 	}
-	return oldest && __atomic_compare_exchange_n(&oldest->id, &id, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? id : 0;
+	return oldest;
+}
+
+/* Threads that open the same path at the same time may find the same request.  One gets it, and the others search again. */
+static weft_id take_opening(const char *path)
+{
+	const uint64_t hash = hash_path(path);
+	for (int attempts = 0; attempts < MOST_OPENING; attempts++) {
+		weft_id id = 0;
+		struct opening *oldest = find_oldest(hash, &id);
+		if (!oldest)
+			return 0;
+		if (__atomic_compare_exchange_n(&oldest->id, &id, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return id;
+	}
+	return 0;
 }
 
 /* Returns the request that contains the place of a name's addresses. */
