@@ -283,10 +283,25 @@ static void report_lost_later(void *ctx, const struct weft_failure *failure)
 	weft__report_lost_error(failure);
 }
 
+/* Records an error that was ignored after it had come, as a promise of the call that ignores it: a promise that has failed from
+ * the start has no event of its own. */
+static void record_ignored(struct weft_record_site *site, struct weft_promise *t)
+{
+	if (t->state != WEFT_FAILED || weft__thread_state.hook || !WEFT__IS_RECORDING())
+		return;
+	struct weft_promise *p = weft__make_pending(site, WEFT_KIND_IGNORE_RESULT, WEFT__CANCEL_NO);
+	if (!p)
+		return;
+	weft__note_end(p, &weft__owner(t)->failure);
+	weft__unref(p);
+}
+
 int weft__dont_wait(
     struct weft_record_site *site, struct weft_promise *p, weft_on_failure_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
 	p = weft__arg(p);
+	if (!f)
+		record_ignored(site, weft__repr(p));
 	if (!f)
 		f = weft__repr(p)->state == WEFT_PENDING ? report_lost_later : report_lost;
 	return call_when_ended(site, WEFT_KIND_IGNORE_RESULT, p, &(struct callbacks){.failure = f}, ctx, destroy);

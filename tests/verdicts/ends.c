@@ -3,6 +3,7 @@
  *   waits      the program runs the loop for a promise that no code resolves
  *   ignored    a page fails, and the program does not look at it
  *   looked-at  the same, and the program asks for the state
+ *   dropped    the program ignores the result of a page that has failed already
  *
  * SPDX-License-Identifier: ISC */
 #include <string.h>
@@ -26,6 +27,8 @@ int main(int argc, char **argv)
 							    : weft_promise_bind(weft_uv_sleep(uv, 5), fail_page, NULL, NULL);
 	struct weft_promise *end = weft_uv_sleep(uv, 20);
 	weft_promise_set_label(page, "page");
+	if (!strcmp(fault, "dropped"))
+		weft_promise_ignore_result(weft_promise_fail(WEFT_EINVAL, "no space for the page"));
 	weft_uv_run(uv, !strcmp(fault, "waits") ? page : end, 0);
 	const int is_failed = !strcmp(fault, "looked-at") && weft_promise_state(page) == WEFT_FAILED;
 	weft_promise_unref(end);

@@ -81,6 +81,8 @@ def loop_is_run_for_a_promise_that_should_resolve():
 
 def state_of_a_failed_promise_is_a_notice():
     assert names(run_told(ends, 'ignored')) == ['failure']
+    dropped = run_told(ends, 'dropped')
+    assert names(dropped) == ['failure', 'failure'] and any('no space for the page' in f['title'] for f in dropped), dropped
     assert run_told(ends, 'looked-at') == []
 
 

@@ -74,10 +74,13 @@ static bool ignores_result(const struct search *s, uint32_t p)
 	return s->f->types.kinds[p] == WEFT_KIND_IGNORE_RESULT && is_result_unchecked(s, p);
 }
 
-/* Returns the promise that ignores the result of p in this way, or WEFT_NONE. */
+/* Returns the promise that ignores the result of p in this way, or WEFT_NONE.  It is p if the call ignored an error that had come
+ * already. */
 static uint32_t find_ignorer(const struct search *s, uint32_t p)
 {
 	const struct weft_link_index *link_index = &s->f->link_index;
+	if (s->f->types.kinds[p] == WEFT_KIND_IGNORE_RESULT)
+		return p;
 	for (uint32_t i = link_index->in_begin[p]; i < link_index->in_begin[p + 1]; i++) {
 		uint32_t from = s->f->model->links[link_index->in[i]].from;
 		if (ignores_result(s, from))
