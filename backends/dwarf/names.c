@@ -26,6 +26,7 @@
 #include "base/vec.h"
 #include "file.h"
 #include "names_private.h"
+#include "symbols.h"
 
 struct code_address {
 	uint32_t site, module; /* indices */
@@ -51,6 +52,7 @@ struct examined {
 	Dwfl_Module *module;
 	WEFT_VEC(struct unit_range) ranges; /* by begin, once has_ranges */
 	bool has_ranges;
+	struct weft_symbols symbols;
 };
 
 struct weft_names {
@@ -163,13 +165,11 @@ static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dw
 static const Dwfl_Callbacks callbacks = {
     .find_elf = dwfl_build_id_find_elf, .find_debuginfo = find_debuginfo, .section_address = dwfl_offline_section_address};
 
-/* Returns the symbol at an address.  An address beyond the size of the nearest symbol belongs to another function. */
-static char *symbol_at(Dwfl_Module *module, GElf_Addr address)
+/* Returns the symbol at an address. */
+static char *symbol_at(struct examined *e, GElf_Addr address)
 {
-	GElf_Off in;
-	GElf_Sym symbol;
-	const char *name = dwfl_module_addrinfo(module, address, &in, &symbol, NULL, NULL, NULL);
-	return name && name[0] && in < symbol.st_size ? weft__name_demangle(name) : NULL;
+	const struct weft_symbol *symbol = weft__symbols_find(&e->symbols, e->module, address);
+	return symbol && symbol->size ? weft__name_demangle(symbol->name) : NULL;
 }
 
 static int compare_ranges(const void *a, const void *b)
@@ -250,7 +250,7 @@ static void name_address(struct code_address *code_address, const char *in, stru
 	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
 	if (file && dwarf_lineno(line, &code_address->line) == 0)
 		code_address->file = strdup(file);
-	code_address->function = symbol_at(e->module, address);
+	code_address->function = symbol_at(e, address);
 	if (!code_address->function)
 		code_address->function = subprogram_at(unit, address - unit_bias);
 	if (!code_address->function)
@@ -306,6 +306,7 @@ static void name_addresses(struct weft_names *n, uint32_t index, int fd)
 			}
 	}
 	weft_vec_free(&e.ranges);
+	weft__symbols_free(&e.symbols);
 	dwfl_end(dwfl);
 }
 

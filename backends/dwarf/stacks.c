@@ -23,6 +23,7 @@
 #include "base/vec.h"
 #include "file.h"
 #include "names_private.h"
+#include "symbols.h"
 
 enum { RBP = 6, RSP = 7, RIP = 16, MAX_TEXT = 4096, PATIENCE_MS = 8000, PROCESS = 1 };
 
@@ -32,6 +33,7 @@ static const size_t parser_bytes = (size_t)4 << 30;
 struct file {
 	int fd, debug_fd; /* -1: none */
 	Dwfl_Module *module;
+	struct weft_symbols symbols; /* in the child */
 };
 
 struct unwinder {
@@ -122,19 +124,20 @@ static int add_frame(Dwfl_Frame *frame, void *ctx)
 	return DWARF_CB_OK;
 }
 
-/* Returns the symbol that contains an address; a nearest symbol that ends before it is another thing. */
-static const char *symbol_at(Dwfl *dwfl, uint64_t address)
+/* Returns the symbol that contains an address, or NULL. */
+static const struct weft_symbol *symbol_at(Dwfl *dwfl, uint64_t address)
 {
-	GElf_Off in;
-	GElf_Sym symbol;
+	void **data;
 	Dwfl_Module *module = dwfl_addrmodule(dwfl, address);
-	const char *name = module ? dwfl_module_addrinfo(module, address, &in, &symbol, NULL, NULL, NULL) : NULL;
-	return name && *name && (in < symbol.st_size || (in == 0 && symbol.st_size == 0)) ? name : NULL;
+	if (!module || !dwfl_module_info(module, &data, NULL, NULL, NULL, NULL, NULL, NULL) || !*data)
+		return NULL;
+	struct file *f = *data;
+	return weft__symbols_find(&f->symbols, module, address);
 }
 
-static void put_answer(struct unwinder *u, struct answer a, const char *symbol)
+static void put_answer(struct unwinder *u, struct answer a, const struct weft_symbol *symbol)
 {
-	char *name = symbol ? weft__name_demangle(symbol) : NULL;
+	char *name = symbol ? weft__name_demangle(symbol->name) : NULL;
 	const size_t bytes = name ? strcspn(name, "@") : 0;
 	a.text_bytes = bytes < MAX_TEXT ? (uint32_t)bytes : MAX_TEXT;
 	fwrite(&a, sizeof a, 1, u->answers);
@@ -146,11 +149,8 @@ static void put_answer(struct unwinder *u, struct answer a, const char *symbol)
 /* Returns whether a word may be where a call returns to: code of a file. */
 static bool is_code(Dwfl *dwfl, uint64_t address)
 {
-	GElf_Sym symbol;
-	GElf_Off in;
-	Dwfl_Module *module = dwfl_addrmodule(dwfl, address);
-	return module && dwfl_module_addrinfo(module, address - 1, &in, &symbol, NULL, NULL, NULL) && in < symbol.st_size &&
-	       GELF_ST_TYPE(symbol.st_info) == STT_FUNC && in > 0;
+	const struct weft_symbol *symbol = symbol_at(dwfl, address - 1);
+	return symbol && symbol->type == STT_FUNC && address - 1 > symbol->begin;
 }
 
 /* Searches the stack for the frame pointer that a stopped unwinding needs, and goes on with it: a word that leads further up the
@@ -220,7 +220,7 @@ static void answer_all(struct unwinder *u, int *kept, size_t count)
 		_exit(1);
 	report_modules(u, dwfl);
 	for (size_t i = 0; i < r->datum_count; i++) {
-		const char *symbol = r->data[i].address ? symbol_at(dwfl, r->data[i].address) : NULL;
+		const struct weft_symbol *symbol = r->data[i].address ? symbol_at(dwfl, r->data[i].address) : NULL;
 		if (symbol)
 			put_answer(u, (struct answer){.index = (uint32_t)i, .is_datum = true}, symbol);
 	}
