@@ -272,15 +272,23 @@ static bool has_running_process(const struct exit_watch *w)
 	return i < w->processes.count;
 }
 
+pid_t exit_wait_child(pid_t child, int *status, int flags)
+{
+	pid_t ended;
+	while ((ended = waitpid(child, status, flags)) > 0 && WIFSTOPPED(*status))
+		;
+	return ended;
+}
+
 pid_t exit_watch_wait(struct exit_watch *w, pid_t child, int *status)
 {
 	int command = w && w->inotify_fd >= 0 ? open_process(child) : -1;
 	pid_t ended = 0;
-	while (command >= 0 && wait_for_exits(w, command, -1) && (ended = waitpid(child, status, WNOHANG)) == 0)
+	while (command >= 0 && wait_for_exits(w, command, -1) && (ended = exit_wait_child(child, status, WNOHANG)) == 0)
 		;
 	if (command >= 0)
 		close(command);
-	return ended ? ended : waitpid(child, status, 0);
+	return ended ? ended : exit_wait_child(child, status, 0);
 }
 
 /* ---- The end ---- */

@@ -9,6 +9,9 @@ struct exit_watch;
 /* Starts to watch the directory, before the command starts.  Returns NULL without memory, which the other functions accept. */
 struct exit_watch *exit_watch_begin(const char *folder);
 
+/* Waits for the end of a child like waitpid(), but passes over the stops in which weft samples it. */
+pid_t exit_wait_child(pid_t child, int *status, int flags);
+
 /* Waits for the command like waitpid() and meanwhile notes new traces and deaths. */
 pid_t exit_watch_wait(struct exit_watch *exit_watch, pid_t child, int *status);
 

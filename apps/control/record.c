@@ -20,6 +20,7 @@
 #include "analysis/queries/check.h"
 #include "apps/control/ocaml_rings.h"
 #include "apps/control/process_exit.h"
+#include "apps/control/profile.h"
 #include "apps/control/program.h"
 #include "base/named.h"
 #include "cli/cli.h"
@@ -52,7 +53,7 @@ static const char no_memory[] = "out of memory";
 struct options {
 	const char *out, *rules, *kernel;
 	struct cli_ring ring;
-	bool overwrite, view, explain, is_flight, stands_by;
+	bool overwrite, view, explain, is_flight, stands_by, is_profiled;
 	enum weft_kernel_level level; /* SELF: the highest available */
 };
 
@@ -121,6 +122,10 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--kernel needs one directory for all processes; use -o without %%p");
 	if (o->kernel && o->stands_by)
 		return cli_fail_verb("record", "--kernel and --standby cannot be combined");
+	if (o->is_profiled && strstr(o->out, "%p"))
+		return cli_fail_verb("record", "--profile needs one directory for all processes; use -o without %%p");
+	if (o->is_profiled && !profile_is_supported())
+		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
 	if (o->view && !cli_has_display())
 		return cli_fail_verb("record", "no display for --view; use weft serve %s to follow in a browser", o->out);
 	return o->rules ? check_rules(o->rules) : -1;
@@ -332,7 +337,7 @@ static pid_t wait_for_trace(pid_t child, const char *out, int *status)
 	bool shown = false;
 	do {
 		struct session s;
-		ended = waitpid(child, status, WNOHANG);
+		ended = exit_wait_child(child, status, WNOHANG);
 		if (session_read(&s, out) && s.traces.count) {
 			open_window(s.traces.items[0]);
 			shown = true;
@@ -379,9 +384,10 @@ static void fail_command(const char *name, int error, int failure_fd)
 }
 
 /* Runs the command and returns its exit status as shells do; *ran: it could be executed.  `shown`: the directory for the window,
- * or NULL.  The environment, with `preload`, is meant for the command and restored for this process. */
+ * or NULL; `profiled`: the directory whose processes are sampled, or NULL.  The environment, with `preload`, is meant for the
+ * command and restored for this process. */
 static int run_command(char **command, const char *preload, const char *shown,
-    const struct weft_kernel_recorder_options *recorder_options, struct exit_watch *exit_watch, bool *ran)
+    const struct weft_kernel_recorder_options *recorder_options, const char *profiled, struct exit_watch *exit_watch, bool *ran)
 {
 	int failure_pipe[2], go[2];
 	*ran = false;
@@ -411,6 +417,7 @@ static int run_command(char **command, const char *preload, const char *shown,
 	clear_environment(preload);
 	struct weft_kernel_recorder *kernel =
 	    recorder_options && child > 0 ? weft_kernel_recorder_begin(recorder_options, child) : NULL;
+	struct profile *profile = profiled && child > 0 ? profile_begin(profiled, child) : NULL;
 	close(go[0]);
 	close(go[1]);
 	close(failure_pipe[1]);
@@ -423,6 +430,7 @@ static int run_command(char **command, const char *preload, const char *shown,
 		ended = exit_watch_wait(exit_watch, child, &status);
 	int error = errno;
 	weft_kernel_recorder_end(kernel);
+	profile_end(profile);
 	*ran = ended > 0 && read(failure_pipe[0], &word, 1) == 0;
 	close(failure_pipe[0]);
 	command_pid = 0;
@@ -561,6 +569,8 @@ int cli_record(struct cli_args *args)
 	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all|flight",
 		"also record what the kernel does with the program's OS threads (default: the highest level that "
 		"the user may have); flight or own,flight keeps it in memory until the end or weft save"},
+	    {"profile", 0, CLI_FLAG, &o.is_profiled, NULL,
+		"sample threads that run one promise for 10 ms or longer, and print the functions at the end"},
 	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "do not record before weft on, nor after weft off"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replace the traces in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "open a window that follows the recording"},
@@ -591,8 +601,8 @@ int cli_record(struct cli_args *args)
 		    .note = cli_note,
 		    .size_bytes = o.ring.size_bytes,
 		    .grows = o.ring.mode && !strcmp(o.ring.mode, "grow")};
-		exit = run_command(
-		    args->argv, preload, o.view ? o.out : NULL, o.kernel ? &recorder_options : NULL, exit_watch, &ran);
+		exit = run_command(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &recorder_options : NULL,
+		    o.is_profiled ? o.out : NULL, exit_watch, &ran);
 		exit_watch_end(exit_watch);
 		if (ran && !strstr(o.out, "%p") && session_read(&s, o.out)) {
 			note_session(&s, args->argv[0], o.stands_by);

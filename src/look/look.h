@@ -68,6 +68,17 @@ int weft_look_process(struct weft_trace **out, long pid, weft_look_unwind_fn *un
  * thread), WEFT_EIO.  The descriptor stays the caller's. */
 int weft_look_core(struct weft_trace **out, int file, const char *name, weft_look_unwind_fn *unwind, struct weft_error *err);
 
+/* The files of machine code that a process has mapped. */
+struct weft_look_modules;
+
+/* Returns NULL without memory, or if the kernel refuses; the other functions accept that. */
+struct weft_look_modules *weft_look_modules_read(long pid);
+const struct weft_look_module *weft_look_modules_list(const struct weft_look_modules *modules, size_t *count);
+
+/* Returns the path of the file that contains an address, or NULL. */
+const char *weft_look_modules_path(const struct weft_look_modules *modules, uint64_t address);
+void weft_look_modules_free(struct weft_look_modules *modules);
+
 /* Returns whether bytes start an ELF core dump. */
 bool weft_look_is_core(const unsigned char *bytes, size_t size);
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -378,4 +379,49 @@ int weft_look_process(struct weft_trace **out, long pid, weft_look_unwind_fn *un
 	weft__look_free(&target);
 	close(folder);
 	return status;
+}
+
+/* ---- Modules alone ---- */
+
+struct weft_look_modules {
+	struct look_target target;
+};
+
+struct weft_look_modules *weft_look_modules_read(long pid)
+{
+	char path[FOLDER_NAME];
+	struct weft_error err;
+	snprintf(path, sizeof path, "/proc/%ld", pid);
+	const int folder = weft_users_folder(path);
+	struct weft_look_modules *modules = folder >= 0 ? calloc(1, sizeof *modules) : NULL;
+	if (modules) {
+		modules->target = (struct look_target){.pid = pid, .read = read_process};
+		if (read_maps(&modules->target, folder, &err) < 0 || !weft__look_find_modules(&modules->target)) {
+			weft_look_modules_free(modules);
+			modules = NULL;
+		}
+	}
+	if (folder >= 0)
+		close(folder);
+	return modules;
+}
+
+const struct weft_look_module *weft_look_modules_list(const struct weft_look_modules *modules, size_t *count)
+{
+	*count = modules ? modules->target.modules.count : 0;
+	return modules ? modules->target.modules.items : NULL;
+}
+
+const char *weft_look_modules_path(const struct weft_look_modules *modules, uint64_t address)
+{
+	const struct weft_look_module *module = modules ? weft__look_module(&modules->target, address) : NULL;
+	return module ? module->path : NULL;
+}
+
+void weft_look_modules_free(struct weft_look_modules *modules)
+{
+	if (!modules)
+		return;
+	weft__look_free(&modules->target);
+	free(modules);
 }

@@ -1,0 +1,77 @@
+/* blocks.c [still|signals]: a program of plain libuv whose timer computes for 200 ms of CPU time, three times.
+ *
+ * `still`: for 1 ms, 200 times.  `signals`: another thread sends signals to the timer's thread meanwhile.  Prints the number of
+ * signals that were sent and not received.  SPDX-License-Identifier: ISC */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+static volatile uint64_t sum;
+static volatile sig_atomic_t received, is_over;
+static int left, cost_ms, sent;
+static pthread_t computer;
+
+static void on_signal(int number)
+{
+	(void)number;
+	received++;
+}
+
+static void *send_signals(void *unused)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	while (!is_over) {
+		sent += pthread_sigqueue(computer, SIGRTMIN, (union sigval){0}) == 0;
+		nanosleep(&pause, NULL);
+	}
+	return unused;
+}
+
+__attribute__((always_inline)) static inline int64_t cpu_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Not inlined, and no tail call: each of the two is a frame. */
+__attribute__((noinline)) static void parse_orders(void)
+{
+	for (const int64_t end = cpu_ms() + cost_ms; cpu_ms() < end;)
+		for (int i = 0; i < 10000; i++)
+			sum += (uint64_t)i * i;
+}
+
+__attribute__((noinline)) static void on_timer(uv_timer_t *timer)
+{
+	parse_orders();
+	if (--left == 0)
+		uv_timer_stop(timer);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	const int is_still = strcmp(mode, "still") == 0, has_signals = strcmp(mode, "signals") == 0;
+	uv_timer_t timer;
+	pthread_t sender;
+	left = is_still ? 200 : 3;
+	cost_ms = is_still ? 1 : 200;
+	computer = pthread_self();
+	signal(SIGRTMIN, on_signal);
+	if (has_signals && pthread_create(&sender, NULL, send_signals, NULL))
+		return 1;
+	uv_timer_init(uv_default_loop(), &timer);
+	uv_timer_start(&timer, on_timer, 5, 5);
+	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+	is_over = 1;
+	if (has_signals)
+		pthread_join(sender, NULL);
+	printf("missing %d\n", sent - (int)received);
+	return 0;
+}
