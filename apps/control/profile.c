@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #include "base/named.h"
-#include "base/sort.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "look/look.h"
@@ -46,7 +45,9 @@ enum {
 	MAX_SAMPLES = 512,
 	MAX_PROCESSES = 32,
 	MIN_SAMPLES = 5,
-	MAX_LINES = 3
+	MAX_LINES = 8,
+	MOST_PERCENT = 60,
+	MAX_BLOCKS = 4096
 };
 
 struct watched_thread {
@@ -54,6 +55,13 @@ struct watched_thread {
 	int64_t cpu_ns;
 	uint64_t progress; /* grows with each recorded event */
 	bool is_busy, is_sampled;
+	size_t block; /* while is_sampled */
+};
+
+/* A stretch in which a thread ran one promise.  Threads may have blocks at the same time. */
+struct block {
+	int64_t begin_ns; /* of its first sample */
+	uint64_t samples;
 };
 
 struct process {
@@ -68,7 +76,9 @@ struct process {
 	struct weft_look_modules *modules;
 	char program[256]; /* path of the executable */
 	WEFT_VEC(struct weft_look_stack) samples;
-	uint64_t blocks, left_out; /* blocks: stretches with samples; left_out: samples beyond MAX_SAMPLES */
+	WEFT_VEC(size_t) sample_blocks; /* by sample: an index into blocks */
+	WEFT_VEC(struct block) blocks;
+	uint64_t left_out; /* samples beyond MAX_SAMPLES */
 };
 
 struct profile {
@@ -76,7 +86,7 @@ struct profile {
 	pid_t command;
 	int stop_fd;
 	pthread_t thread;
-	int64_t seen_ns; /* time of the last round */
+	int64_t begin_ns, seen_ns; /* seen_ns: time of the last round */
 	int round;
 	WEFT_VEC(struct process) processes;
 };
@@ -128,8 +138,9 @@ static void copy_registers(uint64_t out[WEFT_LOOK_REGISTERS], const struct user_
 	memcpy(out, all, sizeof all);
 }
 
-static void sample_thread(struct profile *profile, struct process *p, pid_t tid)
+static void sample_thread(struct profile *profile, struct process *p, const struct watched_thread *t)
 {
+	const pid_t tid = t->tid;
 	struct user_regs_struct registers;
 	if (p->samples.count == MAX_SAMPLES) {
 		p->left_out++;
@@ -149,11 +160,14 @@ static void sample_thread(struct profile *profile, struct process *p, pid_t tid)
 		size = process_vm_readv(p->pid, &local, 1, &remote, 1, 0);
 	}
 	release_thread(tid);
-	struct weft_look_stack *sample = size > 0 ? weft_vec_push(&p->samples) : NULL;
+	size_t *block = size > 0 && weft_vec_reserve(&p->samples, p->samples.count + 1) ? weft_vec_push(&p->sample_blocks) : NULL;
+	struct weft_look_stack *sample = block ? weft_vec_push(&p->samples) : NULL;
 	if (!sample) {
 		free(bytes);
 		return;
 	}
+	*block = t->block;
+	p->blocks.items[t->block].samples++;
 	*sample = (struct weft_look_stack){.has_registers = true, .bytes = bytes, .address = registers.rsp, .size = (size_t)size};
 	copy_registers(sample->registers, &registers);
 }
@@ -246,11 +260,16 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	if (!t->is_sampled)
 		return false;
 	if (!was_sampled) {
-		p->blocks++;
+		const struct block block = {.begin_ns = read_clock_ns(CLOCK_MONOTONIC)};
+		struct block *added = p->blocks.count < MAX_BLOCKS ? weft_vec_push(&p->blocks) : NULL;
+		if (!added)
+			return false;
+		*added = block;
+		t->block = p->blocks.count - 1;
 		weft_look_modules_free(p->modules);
 		p->modules = weft_look_modules_read(p->pid);
 	}
-	sample_thread(profile, p, t->tid);
+	sample_thread(profile, p, t);
 	return true;
 }
 
@@ -323,7 +342,7 @@ static void *run_profile(void *data)
 	bool any = false;
 	while (poll(&stop, 1, any ? ALARM_MS : USUAL_MS) == 0) {
 		const int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC), elapsed_ns = now_ns - profile->seen_ns;
-		if (profile->round++ % FIND_EACH == 0)
+		if (profile->round++ % FIND_EACH == 0 || !profile->processes.count)
 			find_processes(profile);
 		any = false;
 		for (size_t i = 0; i < profile->processes.count; i++)
@@ -336,17 +355,12 @@ static void *run_profile(void *data)
 
 /* ---- Words ---- */
 
-/* A function of the program, and the one that the runtime called. */
-struct place {
-	const char *inner, *outer;
-	uint64_t samples;
+/* The functions of the program in a stack, the outermost first; a function that calls itself is there once. */
+struct chain {
+	const char *functions[WEFT_LOOK_FRAMES];
+	bool is_called_by_library[WEFT_LOOK_FRAMES];
+	size_t count;
 };
-
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-	return WEFT_ORDER(y->samples, x->samples) ?: strcmp(x->inner, y->inner) ?: strcmp(x->outer, y->outer);
-}
 
 static bool is_program(const struct process *p, const struct weft_look_frame *frame)
 {
@@ -354,55 +368,97 @@ static bool is_program(const struct process *p, const struct weft_look_frame *fr
 	return frame->function && path && strcmp(path, p->program) == 0;
 }
 
-/* Finds the deepest function of the program's own, and the last one before its caller is a library. */
-static bool find_place(const struct process *p, const struct weft_look_stack *sample, struct place *out)
+static void read_chain(struct chain *out, const struct process *p, const struct weft_look_stack *sample)
 {
-	size_t i = 0;
-	while (i < sample->frame_count && !is_program(p, &sample->frames[i]))
-		i++;
-	if (i == sample->frame_count)
-		return false;
-	*out = (struct place){.inner = sample->frames[i].function};
-	for (; i < sample->frame_count && is_program(p, &sample->frames[i]); i++)
-		out->outer = sample->frames[i].function;
-	return true;
-}
-
-typedef WEFT_VEC(struct place) places;
-
-static void count_sample(places *all, const struct place *place)
-{
-	size_t i = 0;
-	while (i < all->count && (strcmp(all->items[i].inner, place->inner) || strcmp(all->items[i].outer, place->outer)))
-		i++;
-	if (i == all->count) {
-		struct place *added = weft_vec_push(all);
-		if (!added)
-			return;
-		*added = *place;
+	bool is_after_library = true;
+	out->count = 0;
+	for (size_t i = sample->frame_count; i-- > 0;) {
+		const struct weft_look_frame *frame = &sample->frames[i];
+		const char *last = out->count ? out->functions[out->count - 1] : "";
+		if (!is_program(p, frame)) {
+			is_after_library = true;
+			continue;
+		}
+		if (strcmp(last, frame->function) != 0) {
+			out->is_called_by_library[out->count] = is_after_library;
+			out->functions[out->count++] = frame->function;
+		}
+		is_after_library = false;
 	}
-	all->items[i].samples++;
 }
 
-static void print_places(const struct process *p)
+/* Returns the function that most chains have at a level, if a majority has one. */
+static const char *find_majority(const struct chain *chains, size_t count, size_t level)
 {
-	places all = {0};
-	struct place place;
+	const char *found = NULL;
+	size_t lead = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *function = level < chains[i].count ? chains[i].functions[level] : "";
+		const bool is_same = lead && strcmp(found, function) == 0;
+		if (!lead)
+			found = function;
+		lead = lead && !is_same ? lead - 1 : lead + 1;
+	}
+	return found && *found ? found : NULL;
+}
+
+/* Moves the chains that have a function at a level to the front.  Returns their number. */
+static size_t keep_chains(struct chain *chains, size_t count, size_t level, const char *function)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++)
+		if (level < chains[i].count && strcmp(chains[i].functions[level], function) == 0)
+			chains[kept++] = chains[i];
+	return kept;
+}
+
+/* Prints the deepest function in which MOST_PERCENT of the samples of a block are. */
+static void print_block(const struct process *p, size_t block, struct chain *chains, int64_t origin_ns)
+{
+	const char *inner = NULL, *outer = "";
+	const size_t all = p->blocks.items[block].samples;
+	size_t count = 0, inside = 0;
 	for (size_t i = 0; i < p->samples.count; i++)
-		if (find_place(p, &p->samples.items[i], &place))
-			count_sample(&all, &place);
-	weft_sort(all.items, all.count, sizeof *all.items, compare_places);
-	cli_note("process %ld ran one promise for 10 ms or longer: %zu samples in %" PRIu64 " blocks", (long)p->pid,
-	    p->samples.count, p->blocks);
-	for (size_t i = 0; i < all.count && i < MAX_LINES && all.items[i].samples >= MIN_SAMPLES; i++) {
-		const struct place *at = &all.items[i];
-		const bool is_called = strcmp(at->inner, at->outer) != 0;
-		cli_note("  %" PRIu64 " of %zu samples in %s()%s%s%s", at->samples, p->samples.count, at->inner,
-		    is_called ? ", called by " : "", is_called ? at->outer : "", is_called ? "()" : "");
+		if (p->sample_blocks.items[i] == block)
+			read_chain(&chains[count++], p, &p->samples.items[i]);
+	for (size_t level = 0; level < WEFT_LOOK_FRAMES; level++) {
+		const char *function = find_majority(chains, count, level);
+		const size_t kept = function ? keep_chains(chains, count, level, function) : 0;
+		if (kept * 100 < all * MOST_PERCENT || !kept)
+			break;
+		inner = function;
+		outer = chains[0].is_called_by_library[level] ? function : outer;
+		inside = count = kept;
 	}
+	const int64_t ms = (p->blocks.items[block].begin_ns - origin_ns) / 1000000;
+	const bool is_called = inner && strcmp(inner, outer) != 0;
+	if (inner)
+		cli_note("  at %" PRId64 ".%03" PRId64 " s: %zu of %zu samples in %s()%s%s%s", ms / 1000, ms % 1000, inside, all,
+		    inner, is_called ? ", called by " : "", is_called ? outer : "", is_called ? "()" : "");
+}
+
+/* Prints the longest blocks in the order of time. */
+static void print_blocks(const struct process *p, int64_t origin_ns)
+{
+	struct chain *chains = calloc(p->samples.count, sizeof *chains);
+	size_t shown = 0;
+	cli_note("process %ld ran one promise for 10 ms or longer: %zu samples in %zu block%s; times are since the start",
+	    (long)p->pid, p->samples.count, p->blocks.count, p->blocks.count == 1 ? "" : "s");
+	for (size_t i = 0; chains && i < p->blocks.count; i++) {
+		size_t longer = 0;
+		for (size_t k = 0; k < p->blocks.count; k++)
+			longer += p->blocks.items[k].samples > p->blocks.items[i].samples ||
+				  (p->blocks.items[k].samples == p->blocks.items[i].samples && k < i);
+		if (longer < MAX_LINES && p->blocks.items[i].samples >= MIN_SAMPLES) {
+			print_block(p, i, chains, origin_ns);
+			shown++;
+		}
+	}
+	if (shown < p->blocks.count)
+		cli_note("  and %zu shorter blocks", p->blocks.count - shown);
 	if (p->left_out)
 		cli_note("  %" PRIu64 " later samples were not kept", p->left_out);
-	weft_vec_free(&all);
+	free(chains);
 }
 
 static void unwind_samples(struct process *p)
@@ -424,6 +480,8 @@ static void free_process(struct process *p)
 		close(p->streams.items[i]);
 	weft_look_modules_free(p->modules);
 	weft_vec_free(&p->samples);
+	weft_vec_free(&p->sample_blocks);
+	weft_vec_free(&p->blocks);
 	weft_vec_free(&p->streams);
 	weft_vec_free(&p->threads);
 	free(p->folder);
@@ -443,6 +501,7 @@ struct profile *profile_begin(const char *folder, pid_t command)
 		return NULL;
 	*profile = (struct profile){
 	    .folder = folder, .command = command, .stop_fd = eventfd(0, EFD_CLOEXEC), .seen_ns = read_clock_ns(CLOCK_MONOTONIC)};
+	profile->begin_ns = profile->seen_ns;
 	if (profile->stop_fd >= 0 && pthread_create(&profile->thread, NULL, run_profile, profile) == 0)
 		return profile;
 	if (profile->stop_fd >= 0)
@@ -464,7 +523,7 @@ void profile_end(struct profile *profile)
 		if (p->samples.count) {
 			sampled++;
 			unwind_samples(p);
-			print_places(p);
+			print_blocks(p, profile->begin_ns);
 		}
 		free_process(p);
 	}

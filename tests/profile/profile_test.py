@@ -33,8 +33,8 @@ def record(*command, status=0, user=None):
 
 
 def is_named(text, what):
-    found = re.search(FOUND, text)
-    if not found or int(found[1]) * 10 < int(found[2]) * 9:
+    found = re.findall(FOUND, text)
+    if not found or any(int(inside) * 10 < int(count) * 9 for inside, count in found):
         fail(f'{what}: {text}')
 
 
