@@ -54,8 +54,10 @@ struct watched_thread {
 	pid_t tid;
 	int64_t cpu_ns;
 	uint64_t progress; /* grows with each recorded event */
-	bool is_busy, is_sampled;
-	size_t block; /* while is_sampled */
+	bool is_busy;
+	/* The newest block; it lasts while the progress is the same, also if another program had the CPU meanwhile. */
+	size_t block;
+	uint64_t block_progress; /* 0: there is none */
 };
 
 /* A stretch in which a thread ran one promise.  Threads may have blocks at the same time. */
@@ -247,30 +249,42 @@ static bool is_busy(int64_t cpu_ns, int64_t elapsed_ns)
 /* Samples a thread that ran since the last round and recorded nothing.  Returns whether it did. */
 static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, int64_t cpu_ns, int64_t elapsed_ns)
 {
-	const bool was_busy = t->is_busy, was_sampled = t->is_sampled;
+	const bool was_busy = t->is_busy;
 	t->is_busy = cpu_ns >= 0 && t->cpu_ns >= 0 && is_busy(cpu_ns - t->cpu_ns, elapsed_ns);
 	t->cpu_ns = cpu_ns;
-	t->is_sampled = false;
 	if (!t->is_busy)
 		return false;
 	open_streams(p);
 	const uint64_t progress = get_progress(p, t->tid);
-	t->is_sampled = was_busy && progress && progress == t->progress;
+	const bool is_long = was_busy && progress && progress == t->progress;
 	t->progress = progress;
-	if (!t->is_sampled)
+	if (!is_long)
 		return false;
-	if (!was_sampled) {
+	if (t->block_progress != progress) {
 		const struct block block = {.begin_ns = read_clock_ns(CLOCK_MONOTONIC)};
 		struct block *added = p->blocks.count < MAX_BLOCKS ? weft_vec_push(&p->blocks) : NULL;
 		if (!added)
 			return false;
 		*added = block;
 		t->block = p->blocks.count - 1;
+		t->block_progress = progress;
 		weft_look_modules_free(p->modules);
 		p->modules = weft_look_modules_read(p->pid);
 	}
 	sample_thread(profile, p, t);
 	return true;
+}
+
+/* Forgets the CPU times of the threads, which are of an earlier round; and all threads if most of them have probably ended. */
+static void pause_threads(struct process *p)
+{
+	enum { MAX_KEPT = 256 };
+	if (p->threads.count > MAX_KEPT)
+		p->threads.count = 0;
+	for (size_t i = 0; i < p->threads.count; i++) {
+		p->threads.items[i].cpu_ns = -1;
+		p->threads.items[i].is_busy = false;
+	}
 }
 
 /* Returns whether a thread of the process was sampled. */
@@ -280,7 +294,7 @@ static bool watch_process(struct profile *profile, struct process *p, int64_t el
 	p->cpu_ns = read_clock_ns(p->clock);
 	p->has_ended = p->cpu_ns < 0;
 	if (p->has_ended || !is_busy(p->cpu_ns - before_ns, elapsed_ns)) {
-		p->threads.count = 0;
+		pause_threads(p);
 		return false;
 	}
 	char path[48];
