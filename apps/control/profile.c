@@ -246,6 +246,16 @@ static bool is_busy(int64_t cpu_ns, int64_t elapsed_ns)
 	return cpu_ns * 100 >= elapsed_ns * BUSY_PERCENT;
 }
 
+/* Reads the modules again, since the program may have loaded more.  A process that ends meanwhile keeps the known ones. */
+static void refresh_modules(struct process *p)
+{
+	struct weft_look_modules *modules = weft_look_modules_read(p->pid);
+	if (!modules)
+		return;
+	weft_look_modules_free(p->modules);
+	p->modules = modules;
+}
+
 /* Samples a thread that ran since the last round and recorded nothing.  Returns whether it did. */
 static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, int64_t cpu_ns, int64_t elapsed_ns)
 {
@@ -268,8 +278,7 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 		*added = block;
 		t->block = p->blocks.count - 1;
 		t->block_progress = progress;
-		weft_look_modules_free(p->modules);
-		p->modules = weft_look_modules_read(p->pid);
+		refresh_modules(p);
 	}
 	sample_thread(profile, p, t);
 	return true;
