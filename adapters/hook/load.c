@@ -590,7 +590,8 @@ static bool needs_recorder(const struct weft__module *m)
 /* Returns whether the path is the kernel's page (no file), libc, the loader or this library. */
 static bool has_no_runtime(const char *path)
 {
-	static const char *const names[] = {"/libc.so", "/ld-linux", "/libweft-hook.so", "/libweft-record.so"};
+	static const char *const names[] = {
+	    "/libc.so", "/ld-linux", "/libweft-hook.so", "/libweft-python.so", "/libweft-record.so"};
 	const char *file = strrchr(path, '/');
 	if (!file)
 		return true;

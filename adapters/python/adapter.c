@@ -1,0 +1,149 @@
+/* adapter.c: brings libweft-python.so into programs that contain Python 3.11 or later and import asyncio.
+ *
+ * An audit hook sees each import.  Python frees an audit hook of an earlier time with another allocator, and aborts in its
+ * development mode, so the hook is added when Python is initialised.  A Python without asyncio pays for the audit hook only.
+ * SPDX-License-Identifier: ISC */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/hook/session.h"
+#include "adapters/python/services.h"
+
+/* PyStatus */
+struct status {
+	int type;
+	const char *function, *message;
+	int exit_code;
+};
+
+static struct {
+	struct status (*Py_InitializeFromConfig)(const void *config);
+	int (*PySys_AddAuditHook)(int (*)(const char *, void *, void *), void *);
+	void *(*PyTuple_GetItem)(void *, intptr_t);
+	const char *(*PyUnicode_AsUTF8AndSize)(void *, intptr_t *);
+	void (*PyErr_Clear)(void);
+} real;
+
+static const struct weft_hook_module *module;
+static weft_python_on_import_fn *on_import;
+
+static bool begin_recording(void)
+{
+	if (!weft_hook_begin())
+		return false;
+	weft_hook_list_copy(module);
+	weft_hook_thread();
+	return true;
+}
+
+static unsigned get_epoch(void)
+{
+	return weft__hook_epoch;
+}
+
+static weft_id get_root(void)
+{
+	return weft_hook_thread()->root;
+}
+
+static struct weft_hook_frame enter_task(weft_id task)
+{
+	weft_hook_thread();
+	const struct weft_hook_frame frame = weft_hook_enter_callback(task);
+	weft_hook_record_running(task);
+	return frame;
+}
+
+static void leave_task(struct weft_hook_frame *frame)
+{
+	weft_hook_leave_callback(frame);
+	if (weft_is_on())
+		weft_hook_record_running(weft__hook_thread.running);
+}
+
+static const struct weft_python_services services = {
+    .begin = begin_recording,
+    .get_epoch = get_epoch,
+    .get_root = get_root,
+    .enter = enter_task,
+    .leave = leave_task,
+    .register_list = weft_hook_register_list,
+};
+
+/* The library is beside this one.  It does not load where the program hides Python's functions. */
+static void load_library(void)
+{
+	Dl_info own;
+	char path[PATH_MAX];
+	const char *slash = dladdr((const void *)&services, &own) ? strrchr(own.dli_fname, '/') : NULL;
+	if (!slash ||
+	    snprintf(path, sizeof path, "%.*s/libweft-python.so", (int)(slash - own.dli_fname), own.dli_fname) >= PATH_MAX)
+		return;
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	on_import = library ? (weft_python_on_import_fn *)dlsym(library, "weft_python_on_import") : NULL;
+	if (!library)
+		dlerror();
+}
+
+static int audit(const char *event, void *arguments, void *data)
+{
+	if (strcmp(event, "import") != 0)
+		return 0;
+	const int saved = errno;
+	const char *name = real.PyUnicode_AsUTF8AndSize(real.PyTuple_GetItem(arguments, 0), NULL);
+	static bool is_tried;
+	if (!name)
+		real.PyErr_Clear();
+	else if (!is_tried && strcmp(name, "_asyncio") == 0) {
+		is_tried = true;
+		load_library();
+	}
+	if (name && on_import)
+		on_import(&services, name);
+	errno = saved;
+	return 0;
+}
+
+static struct status initialize_python(const void *config)
+{
+	const struct status status = real.Py_InitializeFromConfig(config);
+	static bool is_added;
+	if (status.type == 0 && weft__hook_gate && !is_added) {
+		is_added = true;
+		real.PySys_AddAuditHook(audit, NULL);
+	}
+	return status;
+}
+
+static const struct weft_hook_function functions[] = {
+    WEFT_HOOK_TAKEN(Py_InitializeFromConfig, initialize_python, real.Py_InitializeFromConfig),
+    WEFT_HOOK_CALLED(PySys_AddAuditHook, real.PySys_AddAuditHook), WEFT_HOOK_CALLED(PyTuple_GetItem, real.PyTuple_GetItem),
+    WEFT_HOOK_CALLED(PyUnicode_AsUTF8AndSize, real.PyUnicode_AsUTF8AndSize), WEFT_HOOK_CALLED(PyErr_Clear, real.PyErr_Clear),
+    {0}};
+
+/* Each version has a function that the one before lacks.  Tables rely on the interpreter's lock, so a build without it is left
+ * alone. */
+static bool is_supported_version(const struct weft_hook_module *of, char *version, size_t size)
+{
+	static const char *const newest[][2] = {{"PyConfig_Get", "3.14"}, {"PyList_GetItemRef", "3.13"},
+	    {"PyType_GetDict", "3.12"}, {"PyFrame_GetLasti", "3.11"}, {NULL, "before 3.11"}};
+	const bool has_lock = !weft_hook_symbol(of, "PyUnstable_Module_SetGIL");
+	size_t i = 0;
+	while (newest[i][0] && !weft_hook_symbol(of, newest[i][0]))
+		i++;
+	snprintf(version, size, "%s%s", newest[i][1], has_lock ? "" : " without the interpreter's lock");
+	return newest[i][0] && has_lock;
+}
+
+const struct weft_hook_adapter weft_python_adapter = {
+    .name = "asyncio of Python",
+    .library = "/", /* what Python asks of libc, the program asks: none of its text is a runtime's own */
+    .prefix = "Py_",
+    .mark = "Py_InitializeFromConfig",
+    .is_listed_when_called = true,
+    WEFT_HOOK_SETS((functions), (&module)),
+    .accepts = is_supported_version,
+};

@@ -1,0 +1,82 @@
+/* common.h: shared by the files of libweft-python.so.  The interpreter's lock protects all of it.  SPDX-License-Identifier: ISC
+ */
+#ifndef WEFT_PYTHON_COMMON_H
+#define WEFT_PYTHON_COMMON_H
+
+#include "adapters/python/calls.h"
+#include "adapters/python/services.h"
+#include "adapters/python/table.h"
+
+extern const struct weft_python_services *weft__python_services;
+extern void *weft__python_interpreter; /* others have locks of their own, and are left alone */
+
+/* Returns whether this process records, and starts that if it is wanted. */
+static inline bool is_recording(void)
+{
+	return PyInterpreterState_Get() == weft__python_interpreter && weft__python_services->begin();
+}
+
+/* Types of Python. */
+extern struct python_types {
+	PyObject *coroutine, *generator, *async_generator, *future, *task;
+} weft__python_types;
+
+/* ---- place.c ---- */
+
+enum code_owner { CODE_OF_USER, CODE_OF_LIBRARY, CODE_OF_ASYNCIO };
+
+/* A code object, which is kept. */
+struct code {
+	PyObject *object;
+	enum code_owner owner;
+	bool runs_loop; /* its callers create nothing that its callbacks create */
+	char *file, *name;
+};
+
+/* Finds the folders of the standard library, and how to read coroutines. */
+bool weft__python_init_places(void);
+
+/* Returns where the running code of the user is; NULL: the loop runs. */
+struct weft_record_site *weft__python_find_running_place(void);
+/* Returns whether the innermost running function has that name. */
+bool weft__python_is_running(const char *name);
+
+/* Where a suspended coroutine waits, and for what. */
+struct wait_place {
+	struct weft_record_site site;
+	enum weft_kind kind;
+	enum wait_input { INPUT_NONE, INPUT_OBJECT, INPUT_SECONDS, INPUT_SET, INPUT_TASK, INPUT_GROUP } input;
+	struct weft_record_text label;
+};
+
+struct wait {
+	const struct wait_place *place;
+	PyObject *innermost, *outer; /* borrowed: the two innermost coroutines; outer may be NULL */
+};
+
+/* Returns false if the coroutine cannot be read. */
+bool weft__python_find_wait(PyObject *coroutine, struct wait *wait);
+
+/* Copies the qualified name of a coroutine or function, without "<locals>.". */
+void weft__python_copy_name(PyObject *object, char *name, size_t size);
+
+/* Returns the first object of the type that `of` refers to, borrowed: a local of a suspended coroutine. */
+PyObject *weft__python_find_local(PyObject *of, PyObject *type);
+
+/* ---- object.c: locks, semaphores, events, conditions, queues ---- */
+
+struct object;
+/* Wraps the classes of asyncio's modules that exist. */
+void weft__python_install_objects(void);
+/* Returns the promise of the lock or queue that the coroutine uses, which enters the trace now; 0: unknown. */
+weft_id weft__python_object_of_wait(PyObject *coroutine, struct object **object);
+/* Records that the promise holds the object if the running function has given a permit of it to a waiter. */
+void weft__python_give_permit(struct object *object, weft_id to);
+
+/* ---- task.c ---- */
+
+bool weft__python_install_tasks(PyObject *asyncio);
+/* Returns the promise that acts now. */
+weft_id weft__python_acting(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* install.c: finds what to wrap when asyncio is imported.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "adapters/python/common.h"
+
+const struct weft_python_services *weft__python_services;
+void *weft__python_interpreter;
+struct python_types weft__python_types;
+
+static bool is_installed;
+
+static bool find_types(PyObject *asyncio)
+{
+	struct python_types *t = &weft__python_types;
+	PyObject *types = PyImport_ImportModule("types");
+	if (types) {
+		t->coroutine = GET_ATTRIBUTE(types, "CoroutineType");
+		t->generator = GET_ATTRIBUTE(types, "GeneratorType");
+		t->async_generator = GET_ATTRIBUTE(types, "AsyncGeneratorType");
+	}
+	t->future = GET_ATTRIBUTE(asyncio, "Future");
+	t->task = GET_ATTRIBUTE(asyncio, "Task");
+	release(types);
+	return t->coroutine && t->generator && t->async_generator && t->future && t->task;
+}
+
+static void install_core(void)
+{
+	weft__python_interpreter = PyInterpreterState_Get();
+	PyObject *asyncio = PyImport_ImportModule("_asyncio");
+	is_installed = asyncio && find_types(asyncio) && weft__python_init_places() && weft__python_install_tasks(asyncio);
+	release(asyncio);
+}
+
+__attribute__((visibility("default"))) weft_python_on_import_fn weft_python_on_import;
+
+/* asyncio's classes are complete when the module of its Unix loop is imported, the last one of the package. */
+void weft_python_on_import(const struct weft_python_services *services, const char *module)
+{
+	static bool is_busy, has_classes;
+	if (is_busy || (weft__python_interpreter && PyInterpreterState_Get() != weft__python_interpreter))
+		return;
+	is_busy = true;
+	weft__python_services = services;
+	PyObject *type, *value, *traceback;
+	PyErr_Fetch(&type, &value, &traceback);
+	if (!weft__python_interpreter && strcmp(module, "_asyncio") == 0)
+		install_core();
+	else if (is_installed && !has_classes && strcmp(module, "asyncio.unix_events") == 0) {
+		has_classes = true;
+		weft__python_install_objects();
+	}
+	PyErr_Clear();
+	PyErr_Restore(type, value, traceback);
+	is_busy = false;
+}

@@ -1,0 +1,343 @@
+/* place.c: lines of the user's code, and names of what it waits for.
+ *
+ * A suspended coroutine leads to the one that it awaits, and so on inwards.  The innermost one outside the standard library and
+ * installed packages is the user's; the one that it awaits names the wait.  Places are kept by code and instruction, so only the
+ * first wait at a place costs texts.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/python/common.h"
+
+enum { MAX_LEVELS = 24, MAX_PLACES = 1 << 16, FOLDER_BYTES = 512 };
+
+struct level {
+	const struct code *code;
+	PyObject *coroutine; /* borrowed */
+	int instruction, line;
+};
+
+static struct table codes, sites, waits;
+static char library_folder[FOLDER_BYTES], asyncio_folder[FOLDER_BYTES], working_folder[FOLDER_BYTES];
+static struct {
+	getter_fn awaited, frame;
+} coroutine_getters, generator_getters, async_generator_getters;
+
+static getter_fn find_getter(PyObject *type, const char *name)
+{
+	const struct getter *g = PyType_GetSlot(type, SLOT_GETTERS);
+	while (g && g->name && strcmp(g->name, name) != 0)
+		g++;
+	return g && g->name ? g->get : NULL;
+}
+
+bool weft__python_init_places(void)
+{
+	PyObject *os = PyImport_ImportModule("os"), *file = os ? GET_ATTRIBUTE(os, "__file__") : NULL;
+	const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL, *slash = path ? strrchr(path, '/') : NULL;
+	if (slash) {
+		snprintf(library_folder, sizeof library_folder, "%.*s/", (int)(slash - path), path);
+		snprintf(asyncio_folder, sizeof asyncio_folder, "%.480sasyncio/", library_folder);
+	}
+	release(file);
+	release(os);
+	PyErr_Clear();
+	if (!getcwd(working_folder, sizeof working_folder - 1))
+		working_folder[0] = 0;
+	else if (working_folder[1])
+		strcat(working_folder, "/");
+	const struct python_types *t = &weft__python_types;
+	coroutine_getters.awaited = find_getter(t->coroutine, "cr_await");
+	coroutine_getters.frame = find_getter(t->coroutine, "cr_frame");
+	generator_getters.awaited = find_getter(t->generator, "gi_yieldfrom");
+	generator_getters.frame = find_getter(t->generator, "gi_frame");
+	async_generator_getters.awaited = find_getter(t->async_generator, "ag_await");
+	async_generator_getters.frame = find_getter(t->async_generator, "ag_frame");
+	return slash && coroutine_getters.awaited && coroutine_getters.frame && generator_getters.awaited &&
+	       generator_getters.frame && async_generator_getters.awaited && async_generator_getters.frame;
+}
+
+/* ---- Code ---- */
+
+static void copy_text(PyObject *text, char *to, size_t size)
+{
+	const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	snprintf(to, size, "%s", utf8 ? utf8 : "?");
+	release(text);
+	PyErr_Clear();
+}
+
+static void remove_locals(char *name)
+{
+	for (char *local; (local = strstr(name, "<locals>."));)
+		memmove(local, local + 9, strlen(local + 9) + 1);
+}
+
+void weft__python_copy_name(PyObject *object, char *name, size_t size)
+{
+	copy_text(GET_ATTRIBUTE(object, "__qualname__"), name, size);
+	remove_locals(name);
+}
+
+static bool begins_with(const char *text, const char *prefix)
+{
+	return prefix[0] && strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static enum code_owner find_owner(const char *file)
+{
+	if (begins_with(file, asyncio_folder))
+		return CODE_OF_ASYNCIO;
+	return begins_with(file, library_folder) || strstr(file, "-packages/") || file[0] == '<' ? CODE_OF_LIBRARY : CODE_OF_USER;
+}
+
+static const struct code *find_code(PyObject *object)
+{
+	struct code *code = weft__table_find(&codes, table_key(object));
+	if (code || codes.count >= MAX_PLACES)
+		return code;
+	char file[1024], name[256];
+	copy_text(GET_ATTRIBUTE(object, "co_filename"), file, sizeof file);
+	copy_text(GET_ATTRIBUTE(object, "co_qualname"), name, sizeof name);
+	remove_locals(name);
+	if (!(code = calloc(1, sizeof *code)))
+		return NULL;
+	code->owner = find_owner(file);
+	code->runs_loop = code->owner == CODE_OF_ASYNCIO && (strstr(name, ".run_forever") || strcmp(name, "Runner.run") == 0);
+	code->file = strdup(begins_with(file, working_folder) ? file + strlen(working_folder) : file);
+	code->name = strdup(name);
+	if (!code->file || !code->name || !weft__table_set(&codes, table_key(object), code)) {
+		free(code->file);
+		free(code->name);
+		free(code);
+		return NULL;
+	}
+	Py_IncRef(code->object = object);
+	return code;
+}
+
+static const struct code *find_code_of_frame(PyObject *frame)
+{
+	PyObject *object = PyFrame_GetCode(frame);
+	const struct code *code = find_code(object);
+	release(object);
+	return code;
+}
+
+static uint64_t mix_keys(uint64_t key, const struct code *code, int instruction)
+{
+	return ((key ^ table_key(code)) + (uint64_t)(unsigned)instruction * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u | 1;
+}
+
+/* ---- Running code ---- */
+
+static struct weft_record_site *find_site(PyObject *frame, const struct code *code)
+{
+	const uint64_t key = mix_keys(0, code, PyFrame_GetLasti(frame));
+	struct weft_record_site *site = weft__table_find(&sites, key);
+	if (site || sites.count >= MAX_PLACES || !(site = calloc(1, sizeof *site)))
+		return site;
+	site->file = code->file;
+	site->function = code->name;
+	site->line = (uint32_t)PyFrame_GetLineNumber(frame);
+	if (!weft__table_set(&sites, key, site)) {
+		free(site);
+		return NULL;
+	}
+	return site;
+}
+
+struct weft_record_site *weft__python_find_running_place(void)
+{
+	PyObject *frame = PyEval_GetFrame();
+	struct weft_record_site *site = NULL;
+	if (frame)
+		Py_IncRef(frame);
+	while (frame && !site) {
+		const struct code *code = find_code_of_frame(frame);
+		if (!code || code->runs_loop)
+			break;
+		if (code->owner == CODE_OF_USER)
+			site = find_site(frame, code);
+		PyObject *outer = PyFrame_GetBack(frame);
+		release(frame);
+		frame = outer;
+	}
+	release(frame);
+	return site;
+}
+
+bool weft__python_is_running(const char *name)
+{
+	PyObject *frame = PyEval_GetFrame();
+	const struct code *code = frame ? find_code_of_frame(frame) : NULL;
+	return code && code->owner == CODE_OF_ASYNCIO && strcmp(code->name, name) == 0;
+}
+
+/* ---- Suspended coroutines ---- */
+
+struct search {
+	PyObject *types[3], *found;
+	bool with_subtypes;
+};
+
+static int visit_local(PyObject *object, void *data)
+{
+	struct search *search = data;
+	for (size_t i = 0; object && !search->found && i < sizeof search->types / sizeof *search->types; i++)
+		if (search->types[i] && (object->type == search->types[i] ||
+					    (search->with_subtypes && PyType_IsSubtype(object->type, search->types[i]))))
+			search->found = object;
+	return 0;
+}
+
+static PyObject *find_referred(PyObject *of, struct search *search)
+{
+	const traverse_fn traverse = (traverse_fn)PyType_GetSlot(of->type, SLOT_TRAVERSE);
+	if (traverse)
+		traverse(of, visit_local, search);
+	return search->found;
+}
+
+PyObject *weft__python_find_local(PyObject *of, PyObject *type)
+{
+	struct search search = {.types = {type}, .with_subtypes = true};
+	return find_referred(of, &search);
+}
+
+/* Returns the coroutine inside the answer of __anext__(), __await__() and the like; borrowed. */
+static PyObject *find_inner_coroutine(PyObject *of)
+{
+	const struct python_types *t = &weft__python_types;
+	struct search search = {.types = {t->coroutine, t->generator, t->async_generator}};
+	return find_referred(of, &search);
+}
+
+static unsigned walk_coroutines(PyObject *object, struct level levels[MAX_LEVELS])
+{
+	const struct python_types *t = &weft__python_types;
+	unsigned count = 0;
+	for (unsigned steps = 0; object && count < MAX_LEVELS && steps < 3 * MAX_LEVELS; steps++) {
+		const bool is_coroutine = object->type == t->coroutine, is_generator = object->type == t->generator;
+		if (!is_coroutine && !is_generator && object->type != t->async_generator) {
+			object = find_inner_coroutine(object);
+			continue;
+		}
+		const getter_fn get_frame = is_coroutine   ? coroutine_getters.frame
+					    : is_generator ? generator_getters.frame
+							   : async_generator_getters.frame,
+				get_awaited = is_coroutine   ? coroutine_getters.awaited
+					      : is_generator ? generator_getters.awaited
+							     : async_generator_getters.awaited;
+		PyObject *frame = get_frame(object, NULL), *awaited = get_awaited(object, NULL);
+		PyErr_Clear();
+		const struct code *code = frame && frame != &_Py_NoneStruct ? find_code_of_frame(frame) : NULL;
+		if (code)
+			levels[count++] = (struct level){code, object, PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame)};
+		release(frame);
+		release(awaited); /* the suspended coroutine keeps it */
+		object = awaited == &_Py_NoneStruct ? NULL : awaited;
+	}
+	return count;
+}
+
+static const struct recipe {
+	const char *function; /* of asyncio */
+	enum weft_kind kind;
+	enum wait_input input;
+	const char *label; /* NULL: what the user's code calls */
+} recipes[] = {
+    {"Lock.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+    {"Semaphore.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+    {"Event.wait", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+    {"Condition.wait", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+    {"Queue.get", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+    {"Queue.put", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+    {"sleep", WEFT_KIND_TIMER, INPUT_SECONDS, NULL},
+    {"_wait", WEFT_KIND_JOIN, INPUT_SET, "asyncio.wait"},
+    {"wait_for", WEFT_KIND_WAIT, INPUT_TASK, NULL},
+    {"TaskGroup.__aexit__", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
+    {"TaskGroup._aexit", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
+    {"to_thread", WEFT_KIND_WORK, INPUT_NONE, NULL},
+    {"StreamReader._wait_for_data", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
+    {"FlowControlMixin._drain_helper", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
+    {"BaseSelectorEventLoop.sock_recv", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
+    {"BaseSelectorEventLoop.sock_sendall", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
+    {"BaseSelectorEventLoop.sock_accept", WEFT_KIND_ACCEPT, INPUT_NONE, NULL},
+    {"BaseSelectorEventLoop.sock_connect", WEFT_KIND_CONNECT, INPUT_NONE, NULL},
+    {"Server.serve_forever", WEFT_KIND_LISTEN, INPUT_NONE, NULL},
+    {"BaseSubprocessTransport._wait", WEFT_KIND_PROCESS, INPUT_NONE, NULL},
+};
+
+static const struct recipe *find_recipe(const struct code *code)
+{
+	for (size_t i = 0; code->owner == CODE_OF_ASYNCIO && i < sizeof recipes / sizeof *recipes; i++)
+		if (strcmp(code->name, recipes[i].function) == 0)
+			return &recipes[i];
+	return NULL;
+}
+
+/* Returns the index of the innermost level that the user wrote; without one, the innermost outside asyncio. */
+static unsigned find_user_level(const struct level *levels, unsigned count)
+{
+	unsigned best = 0;
+	enum code_owner owner = CODE_OF_ASYNCIO;
+	for (unsigned i = 0; i < count; i++)
+		if (levels[i].code->owner <= owner) {
+			owner = levels[i].code->owner;
+			best = i;
+		}
+	return best;
+}
+
+static void describe_wait(struct wait_place *place, const struct level *levels, unsigned count)
+{
+	const unsigned user = find_user_level(levels, count), last = count - 1;
+	unsigned called = user + 1;
+	if (called < last && strcmp(levels[called].code->name, "_ContextManagerMixin.__aenter__") == 0)
+		called++; /* async with */
+	place->site.file = levels[user].code->file;
+	place->site.function = levels[user].code->name;
+	place->site.line = (uint32_t)levels[user].line;
+	place->kind = WEFT_KIND_PROMISE;
+	const struct recipe *recipe = find_recipe(levels[last].code);
+	if (!recipe && last > 0)
+		recipe = find_recipe(levels[last - 1].code);
+	char label[256] = "await";
+	if (called < last)
+		snprintf(label, sizeof label, "%.120s (%.120s)", levels[called].code->name, levels[last].code->name);
+	else if (called == last)
+		snprintf(label, sizeof label, "%s", levels[last].code->name);
+	if (recipe) {
+		place->kind = recipe->kind;
+		place->input = recipe->input;
+		if (recipe->label)
+			snprintf(label, sizeof label, "%s", recipe->label);
+	}
+	place->label.text = strdup(label);
+}
+
+bool weft__python_find_wait(PyObject *coroutine, struct wait *wait)
+{
+	struct level levels[MAX_LEVELS];
+	const unsigned count = walk_coroutines(coroutine, levels);
+	if (!count)
+		return false;
+	uint64_t key = 0;
+	for (unsigned i = 0; i < count; i++)
+		key = mix_keys(key, levels[i].code, levels[i].instruction);
+	struct wait_place *place = weft__table_find(&waits, key);
+	if (!place) {
+		if (waits.count >= MAX_PLACES || !(place = calloc(1, sizeof *place)))
+			return false;
+		describe_wait(place, levels, count);
+		if (!place->label.text || !weft__table_set(&waits, key, place)) {
+			free((char *)place->label.text);
+			free(place);
+			return false;
+		}
+	}
+	*wait = (struct wait){place, levels[count - 1].coroutine, count > 1 ? levels[count - 2].coroutine : NULL};
+	return true;
+}

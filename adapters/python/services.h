@@ -1,0 +1,20 @@
+/* services.h: what libweft-hook.so offers to libweft-python.so, which it loads (private to adapters/python).
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_PYTHON_SERVICES_H
+#define WEFT_PYTHON_SERVICES_H
+
+#include "adapters/hook/thread.h"
+
+struct weft_python_services {
+	bool (*begin)(void); /* starts the recording if it is wanted; returns whether it is on and this thread is known */
+	unsigned (*get_epoch)(void);
+	weft_id (*get_root)(void); /* promise of this thread */
+	struct weft_hook_frame (*enter)(weft_id task);
+	void (*leave)(struct weft_hook_frame *frame);
+	void (*register_list)(weft_list_pending_fn *list, void *data);
+};
+
+/* Called with the interpreter's lock at each import, before the module is there.  Keeps a pending exception. */
+typedef void weft_python_on_import_fn(const struct weft_python_services *services, const char *module);
+
+#endif

@@ -1,0 +1,614 @@
+/* task.c: steps of tasks, what they wait for, and how they end.
+ *
+ * asyncio runs a step of a task by the slot am_send of its coroutine, once for each step; an await inside does not pass there. A
+ * function of this file stands in that slot.  After the step the coroutine is suspended, and shows its line and its input.
+ * SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/python/common.h"
+
+struct task {
+	PyObject *coroutine, *python; /* borrowed; coroutine is NULL once it has ended */
+	PyObject *future;             /* borrowed; what it waits for; NULL: nothing */
+	weft_id id, wait, shown_input;
+	struct object *object;                 /* lock or queue behind the wait */
+	const struct weft_record_site *thread; /* address of a variable of the thread that runs it */
+	struct weft_record_site *site;
+	unsigned epoch;
+	bool is_wait_over, is_used;
+	uint64_t since;
+	struct task *next_free;
+	char label[80];
+};
+
+enum { CHUNK_TASKS = 256, MAX_CHUNKS = 4096 };
+
+/* Tasks are never freed, because a thread without the interpreter's lock may list them. */
+static struct task *chunks[MAX_CHUNKS];
+static unsigned chunk_count; /* atomic */
+static struct task *free_tasks;
+
+static struct table tasks, waiters; /* by coroutine and by Task; by future */
+
+static __thread struct {
+	unsigned epoch;
+	struct task *running;
+	weft_id root, loop;
+	struct weft_record_site mark; /* its address stands for the thread */
+} here __attribute__((tls_model("initial-exec")));
+
+weft_id weft__python_acting(void)
+{
+	return here.running ? here.running->id : weft_running();
+}
+
+/* ---- Tasks ---- */
+
+static struct task *allocate_task(void)
+{
+	if (!free_tasks && chunk_count < MAX_CHUNKS) {
+		struct task *chunk = calloc(CHUNK_TASKS, sizeof *chunk);
+		for (int i = 0; chunk && i < CHUNK_TASKS; i++) {
+			chunk[i].next_free = free_tasks;
+			free_tasks = &chunk[i];
+		}
+		if (chunk) {
+			chunks[chunk_count] = chunk;
+			__atomic_store_n(&chunk_count, chunk_count + 1, __ATOMIC_RELEASE);
+		}
+	}
+	struct task *task = free_tasks;
+	if (task)
+		free_tasks = task->next_free;
+	return task;
+}
+
+static void forget_future(struct task *t)
+{
+	if (t->future && weft__table_find(&waiters, table_key(t->future)) == t)
+		weft__table_remove(&waiters, table_key(t->future));
+	t->future = NULL;
+}
+
+static void free_task(struct task *t)
+{
+	__atomic_store_n(&t->is_used, false, __ATOMIC_RELEASE);
+	forget_future(t);
+	if (t->coroutine)
+		weft__table_remove(&tasks, table_key(t->coroutine));
+	weft__table_remove(&tasks, table_key(t->python));
+	t->next_free = free_tasks;
+	free_tasks = t;
+}
+
+/* Lists the tasks of this thread for a ring's checkpoint. */
+static uint64_t list_tasks(void *data, uint64_t cursor, unsigned budget)
+{
+	const uint64_t count = (uint64_t)__atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE) * CHUNK_TASKS;
+	for (; cursor < count && budget > 0; cursor++) {
+		const struct task *t = &chunks[cursor / CHUNK_TASKS][cursor % CHUNK_TASKS];
+		if (!__atomic_load_n(&t->is_used, __ATOMIC_ACQUIRE) || t->thread != data || !t->id || !t->coroutine ||
+		    t->epoch != weft__python_services->get_epoch())
+			continue;
+		budget--;
+		weft_pending(WEFT_SYSTEM_ID, t->id, WEFT_KIND_TASK, t->site, t->since, t->label);
+		if (t->wait && t->shown_input)
+			weft_still_awaits(t->id, t->shown_input);
+	}
+	return cursor < count ? cursor : 0;
+}
+
+static void begin_thread(void)
+{
+	here.epoch = weft__python_services->get_epoch();
+	here.root = weft__python_services->get_root();
+	here.loop = 0;
+	weft__python_services->register_list(list_tasks, &here.mark);
+}
+
+/* Gives the task an id in this recording, for example in the child of a fork. */
+static void ensure_task(struct task *t)
+{
+	const unsigned epoch = weft__python_services->get_epoch();
+	if (here.epoch != epoch)
+		begin_thread();
+	if (t->epoch == epoch && t->id)
+		return;
+	t->id = weft_pending(WEFT_SYSTEM_ID, 0, WEFT_KIND_TASK, t->site, t->since, t->label);
+	t->epoch = epoch;
+	t->wait = t->shown_input = 0;
+}
+
+static void write_label(struct task *t, PyObject *name)
+{
+	const char *given = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	char own[64];
+	weft__python_copy_name(t->coroutine, own, sizeof own);
+	if (given && strncmp(given, "Task-", 5) != 0)
+		snprintf(t->label, sizeof t->label, "%.40s: %.36s", given, own);
+	else
+		snprintf(t->label, sizeof t->label, "%s", own);
+	PyErr_Clear();
+}
+
+static struct task *create_task(PyObject *coroutine, PyObject *python, PyObject *name)
+{
+	struct task *t = allocate_task();
+	if (!t)
+		return NULL;
+	*t = (struct task){.coroutine = coroutine, .python = python, .thread = &here.mark};
+	write_label(t, name);
+	t->site = weft__python_find_running_place();
+	if (here.epoch != weft__python_services->get_epoch())
+		begin_thread();
+	t->id = weft_create(weft__python_acting(), WEFT_KIND_TASK, t->site);
+	t->since = weft_now();
+	t->epoch = here.epoch;
+	weft_label(t->id, t->label);
+	if (!weft__table_set(&tasks, table_key(coroutine), t) || !weft__table_set(&tasks, table_key(python), t)) {
+		free_task(t);
+		return NULL;
+	}
+	__atomic_store_n(&t->is_used, true, __ATOMIC_RELEASE);
+	return t;
+}
+
+/* ---- Waits ---- */
+
+static void await_each(weft_id wait, PyObject *group)
+{
+	PyObject *all = group ? PyObject_GetIter(group) : NULL;
+	for (PyObject *next; all && (next = PyIter_Next(all)); release(next)) {
+		struct task *t = weft__table_find(&tasks, table_key(next));
+		if (t && t->coroutine) {
+			ensure_task(t);
+			weft_await(wait, t->id);
+		}
+	}
+	release(all);
+	PyErr_Clear();
+}
+
+static struct task *find_pending_task(PyObject *python)
+{
+	struct task *t = python ? weft__table_find(&tasks, table_key(python)) : NULL;
+	if (!t || !t->coroutine)
+		return NULL;
+	ensure_task(t);
+	return t;
+}
+
+static void label_sleep(weft_id wait, PyObject *coroutine, const struct wait_place *place)
+{
+	PyObject *delay = weft__python_find_local(coroutine, &PyFloat_Type);
+	delay = delay ? delay : weft__python_find_local(coroutine, &PyLong_Type);
+	const double seconds = delay ? PyFloat_AsDouble(delay) : -1;
+	char text[48];
+	PyErr_Clear();
+	if (seconds < 0) {
+		weft_label(wait, place->label.text);
+		return;
+	}
+	snprintf(text, sizeof text, seconds < 1 ? "sleep %.4g ms" : "sleep %.4g s", seconds < 1 ? seconds * 1e3 : seconds);
+	weft_label(wait, text);
+}
+
+static PyObject *find_group(const struct wait *w)
+{
+	PyObject *coroutines[] = {w->innermost, w->outer}, *module = PyImport_ImportModule("asyncio.taskgroups"), *found = NULL;
+	PyObject *type = module ? GET_ATTRIBUTE(module, "TaskGroup") : NULL;
+	for (size_t i = 0; type && !found && i < 2; i++) {
+		PyObject *group = coroutines[i] ? weft__python_find_local(coroutines[i], type) : NULL;
+		found = group ? GET_ATTRIBUTE(group, "_tasks") : NULL;
+	}
+	release(type);
+	release(module);
+	PyErr_Clear();
+	return found;
+}
+
+/* Records what the wait is for. */
+static void record_input(struct task *t, const struct wait *w, PyObject *future)
+{
+	weft_id input = 0;
+	struct task *other = find_pending_task(future);
+	PyObject *group = NULL;
+	switch (w->place->input) {
+	case INPUT_OBJECT: input = weft__python_object_of_wait(w->innermost, &t->object); break;
+	case INPUT_TASK:
+		other = other ? other : find_pending_task(weft__python_find_local(w->innermost, weft__python_types.task));
+		break;
+	case INPUT_SET:
+		if ((group = weft__python_find_local(w->innermost, &PySet_Type)))
+			Py_IncRef(group);
+		break;
+	case INPUT_GROUP: group = find_group(w); break;
+	case INPUT_NONE:
+		if (w->place->kind == WEFT_KIND_PROMISE && !other && future->type != weft__python_types.future)
+			group = GET_ATTRIBUTE(future, "_children"); /* gather() */
+		break;
+	case INPUT_SECONDS: break;
+	}
+	const bool is_gather = group && w->place->input == INPUT_NONE;
+	const enum weft_kind kind = is_gather                                      ? WEFT_KIND_JOIN
+				    : other && w->place->kind == WEFT_KIND_PROMISE ? WEFT_KIND_WAIT
+										   : w->place->kind;
+	t->wait = weft_create(t->id, kind, (struct weft_record_site *)&w->place->site);
+	if (w->place->input == INPUT_SECONDS)
+		label_sleep(t->wait, w->innermost, w->place);
+	else if (is_gather)
+		WEFT_LABEL(t->wait, "gather");
+	else
+		weft_label_text(t->wait, (struct weft_record_text *)&w->place->label);
+	if (other)
+		input = other->id;
+	if (input)
+		weft_await(t->wait, input);
+	await_each(t->wait, group);
+	release(group);
+}
+
+static void suspend_task(struct task *t, PyObject *future)
+{
+	struct wait wait;
+	if (!future || future == &_Py_NoneStruct || !weft__python_find_wait(t->coroutine, &wait))
+		return; /* a bare yield: it runs again in the next turn */
+	t->future = future;
+	t->is_wait_over = false;
+	t->object = NULL;
+	record_input(t, &wait, future);
+	if (!weft__table_find(&tasks, table_key(future)))
+		weft__table_set(&waiters, table_key(future), t);
+	weft_await(t->id, t->wait);
+	t->shown_input = t->wait;
+}
+
+static void end_wait(struct task *t)
+{
+	if (!t->wait)
+		return;
+	if (!t->is_wait_over)
+		weft_resolve(WEFT_SYSTEM_ID, t->wait);
+	weft_read_later(t->id, t->wait);
+	t->wait = t->shown_input = 0;
+	forget_future(t);
+}
+
+/* Records which promise ends the future that a task waits for. */
+static void end_future(PyObject *future, const char *error)
+{
+	struct task *t = weft__table_find(&waiters, table_key(future));
+	if (!t || t->is_wait_over || !t->wait || t->epoch != weft__python_services->get_epoch())
+		return;
+	t->is_wait_over = true;
+	weft__python_give_permit(t->object, t->id);
+	if (error)
+		weft_fail(weft__python_acting(), t->wait, error);
+	else
+		weft_resolve(weft__python_acting(), t->wait);
+}
+
+/* ---- Steps ---- */
+
+struct step {
+	struct task *task, *outer;
+	struct weft_hook_frame frame;
+	weft_id id;
+};
+
+/* Returns false if the coroutine is no task, or its step runs already. */
+static bool begin_step(struct step *step, PyObject *coroutine)
+{
+	if (PyInterpreterState_Get() != weft__python_interpreter)
+		return false;
+	struct task *t = weft__table_find(&tasks, table_key(coroutine));
+	if (!t || t == here.running || !is_recording())
+		return false;
+	ensure_task(t);
+	t->thread = &here.mark;
+	*step = (struct step){t, here.running, weft__python_services->enter(t->id), t->id};
+	end_wait(t);
+	here.running = t;
+	return true;
+}
+
+/* The error is the type's name only: its text may contain values of the program. */
+static bool fail_task(struct task *t)
+{
+	static PyObject *cancelled;
+	PyObject *type, *value, *traceback;
+	PyErr_Fetch(&type, &value, &traceback);
+	if (!cancelled) {
+		PyObject *exceptions = PyImport_ImportModule("asyncio.exceptions");
+		cancelled = exceptions ? GET_ATTRIBUTE(exceptions, "CancelledError") : NULL;
+		release(exceptions);
+	}
+	const bool is_return = type && PyErr_GivenExceptionMatches(type, PyExc_StopIteration),
+		   is_cancelled = type && cancelled && PyErr_GivenExceptionMatches(type, cancelled);
+	if (is_return)
+		weft_resolve(t->id, t->id);
+	else if (is_cancelled)
+		WEFT_FAIL(t->id, t->id, "cancelled");
+	else {
+		char name[128] = "?";
+		if (type)
+			weft__python_copy_name(type, name, sizeof name);
+		weft_fail(t->id, t->id, name);
+	}
+	PyErr_Clear();
+	PyErr_Restore(type, value, traceback);
+	return !is_return && !is_cancelled;
+}
+
+/* A task with an error stays known until it goes, because code may ask for its error. */
+static void end_task(struct task *t, int result)
+{
+	bool has_failed = false;
+	if (result == STEP_RETURNS)
+		weft_resolve(t->id, t->id);
+	else
+		has_failed = fail_task(t);
+	if (!has_failed) {
+		free_task(t);
+		return;
+	}
+	weft__table_remove(&tasks, table_key(t->coroutine));
+	t->coroutine = NULL;
+}
+
+static void end_step(struct step *step, PyObject *coroutine, int result, PyObject *awaited)
+{
+	struct task *t = weft__table_find(&tasks, table_key(coroutine));
+	if (t == step->task && t->id == step->id && weft_is_on()) {
+		if (result == STEP_WAITS)
+			suspend_task(t, awaited);
+		else
+			end_task(t, result);
+	}
+	here.running = step->outer;
+	weft__python_services->leave(&step->frame);
+}
+
+static send_fn real_coroutine_send, real_generator_send;
+
+static int run_step(send_fn send, PyObject *coroutine, PyObject *value, PyObject **result)
+{
+	struct step step;
+	if (!begin_step(&step, coroutine))
+		return send(coroutine, value, result);
+	const int r = send(coroutine, value, result);
+	end_step(&step, coroutine, r, *result);
+	return r;
+}
+
+static int send_coroutine(PyObject *coroutine, PyObject *value, PyObject **result)
+{
+	return run_step(real_coroutine_send, coroutine, value, result);
+}
+
+static int send_generator(PyObject *coroutine, PyObject *value, PyObject **result)
+{
+	return run_step(real_generator_send, coroutine, value, result);
+}
+
+/* A cancelled task continues with an exception. */
+static fast_fn real_throw;
+
+static PyObject *throw_into_coroutine(PyObject *coroutine, PyObject *const *arguments, intptr_t count, PyObject *unused)
+{
+	struct step step;
+	if (!begin_step(&step, coroutine))
+		return real_throw(coroutine, arguments, count, unused);
+	PyObject *r = real_throw(coroutine, arguments, count, unused);
+	end_step(&step, coroutine, r ? STEP_WAITS : STEP_FAILS, r);
+	return r;
+}
+
+/* ---- Tasks and futures of Python ---- */
+
+static init_fn real_init;
+static finalize_fn real_finalize;
+
+static int init_task(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+	struct task *t = NULL;
+	PyObject *coroutine = PyTuple_Size(arguments) > 0 ? PyTuple_GetItem(arguments, 0)
+			      : keywords                  ? PyDict_GetItemString(keywords, "coro")
+							  : NULL;
+	if (coroutine && (coroutine->type == weft__python_types.coroutine || coroutine->type == weft__python_types.generator) &&
+	    is_recording())
+		t = create_task(coroutine, self, keywords ? PyDict_GetItemString(keywords, "name") : NULL);
+	const int r = real_init(self, arguments, keywords);
+	if (r < 0 && t && weft__table_find(&tasks, table_key(self)) == t)
+		free_task(t);
+	return r;
+}
+
+static void finalize_task(PyObject *self)
+{
+	struct task *t = PyInterpreterState_Get() == weft__python_interpreter ? weft__table_find(&tasks, table_key(self)) : NULL;
+	if (t) {
+		PyObject *type, *value, *traceback;
+		PyErr_Fetch(&type, &value, &traceback);
+		const bool is_here = weft_is_on() && t->id && t->epoch == weft__python_services->get_epoch();
+		PyObject *unasked = t->coroutine ? NULL : GET_ATTRIBUTE(self, "_log_traceback");
+		if (is_here && t->coroutine)
+			WEFT_FAIL(WEFT_SYSTEM_ID, t->id, WEFT_UNRETURNED);
+		else if (is_here && unasked && PyObject_IsTrue(unasked) == 1)
+			WEFT_NOTE(t->id, WEFT_UNASKED);
+		release(unasked);
+		free_task(t);
+		PyErr_Clear();
+		PyErr_Restore(type, value, traceback);
+	}
+	real_finalize(self);
+}
+
+static void note_result(PyObject *future, PyObject *value)
+{
+	end_future(future, NULL);
+}
+
+static void note_exception(PyObject *future, PyObject *value)
+{
+	char name[128] = "?";
+	if (value && weft__table_find(&waiters, table_key(future)))
+		weft__python_copy_name(PyType_IsSubtype(value->type, value->type->type) ? value : value->type, name, sizeof name);
+	end_future(future, name);
+}
+
+static void note_cancel(PyObject *future, PyObject *value)
+{
+	end_future(future, "cancelled");
+}
+
+static void note_task_cancel(PyObject *python, PyObject *value)
+{
+	const struct task *t = find_pending_task(python);
+	if (!t)
+		return;
+	weft_signal_only(weft__python_acting(), t->id);
+	if (weft__python_is_running("Timeout._on_timeout"))
+		WEFT_NOTE(t->id, "cancelled: its time is up");
+	else
+		WEFT_NOTE(t->id, "cancelled");
+}
+
+/* The loop of this thread begins, and waits for the tasks that were made for it; or it ends, if `loop` is None. */
+static void note_loop(PyObject *module, PyObject *loop)
+{
+	if (here.epoch != weft__python_services->get_epoch())
+		begin_thread();
+	if (here.loop)
+		weft_resolve(WEFT_SYSTEM_ID, here.loop);
+	here.loop = 0;
+	if (!loop || loop == &_Py_NoneStruct)
+		return;
+	char name[64];
+	weft__python_copy_name(loop->type, name, sizeof name);
+	here.loop = weft_create(here.root, WEFT_KIND_LOOP, weft__python_find_running_place());
+	weft_label(here.loop, name);
+	weft_await(here.root, here.loop);
+	for (unsigned i = 0; i < chunk_count * CHUNK_TASKS; i++) {
+		struct task *t = &chunks[i / CHUNK_TASKS][i % CHUNK_TASKS];
+		if (!t->is_used || !t->coroutine || t->thread != &here.mark)
+			continue;
+		ensure_task(t);
+		weft_should_resolve(t->id);
+		weft_await(here.loop, t->id);
+	}
+}
+
+/* The three ways in which versions of Python call these methods. */
+#define DEFINE_METHOD(NAME, NOTE)                                                                                                \
+	static one_fn real_##NAME;                                                                                               \
+	static PyObject *one_##NAME(PyObject *self, PyObject *argument)                                                          \
+	{                                                                                                                        \
+		if (is_recording())                                                                                              \
+			NOTE(self, argument);                                                                                    \
+		return real_##NAME(self, argument);                                                                              \
+	}                                                                                                                        \
+	static PyObject *fast_##NAME(PyObject *self, PyObject *const *arguments, intptr_t count, PyObject *names)                \
+	{                                                                                                                        \
+		if (is_recording())                                                                                              \
+			NOTE(self, count ? arguments[0] : NULL);                                                                 \
+		return ((fast_fn)(void *)real_##NAME)(self, arguments, count, names);                                            \
+	}                                                                                                                        \
+	static PyObject *method_##NAME(                                                                                          \
+	    PyObject *self, PyObject *class, PyObject *const *arguments, uintptr_t count, PyObject *names)                       \
+	{                                                                                                                        \
+		if (is_recording())                                                                                              \
+			NOTE(self, count ? arguments[0] : NULL);                                                                 \
+		return ((method_fn)(void *)real_##NAME)(self, class, arguments, count, names);                                   \
+	}
+DEFINE_METHOD(result, note_result)
+DEFINE_METHOD(exception, note_exception)
+DEFINE_METHOD(cancel, note_cancel)
+DEFINE_METHOD(task_cancel, note_task_cancel)
+DEFINE_METHOD(loop, note_loop)
+
+static void wrap_method(struct method *m, one_fn *real, one_fn one, fast_fn fast, method_fn method)
+{
+	if (!m || *real)
+		return;
+	const bool is_one = m->flags == CALL_ONE || m->flags == CALL_NOTHING, is_fast = m->flags == (CALL_FAST | CALL_KEYWORDS),
+		   is_method = m->flags == (CALL_METHOD | CALL_FAST | CALL_KEYWORDS);
+	if (!is_one && !is_fast && !is_method)
+		return;
+	*real = m->function;
+	m->function = is_one ? one : is_fast ? (one_fn)(void *)fast : (one_fn)(void *)method;
+}
+#define WRAP_METHOD(METHOD, NAME) wrap_method(METHOD, &real_##NAME, one_##NAME, fast_##NAME, method_##NAME)
+
+/* ---- Slots ---- */
+
+enum { ASYNC_WORD = 10, SEND_WORD = 3, FIRST_WORD = 4, END_WORD = 51 };
+
+static send_fn *find_send(PyObject *type)
+{
+	send_fn *methods = ((send_fn **)(void *)type)[ASYNC_WORD];
+	const send_fn send = (send_fn)PyType_GetSlot(type, SLOT_SEND);
+	return send && methods && methods[SEND_WORD] == send ? &methods[SEND_WORD] : NULL;
+}
+
+static void **find_slot(PyObject *type, int number)
+{
+	void *value = PyType_GetSlot(type, number), **word = (void **)type;
+	for (int i = FIRST_WORD; value && i < END_WORD; i++)
+		if (word[i] == value)
+			return &word[i];
+	return NULL;
+}
+
+static struct method *find_method(PyObject *type, const char *name)
+{
+	struct method *m = PyType_GetSlot(type, SLOT_METHODS);
+	while (m && m->name && strcmp(m->name, name) != 0)
+		m++;
+	return m && m->name ? m : NULL;
+}
+
+/* super().__init__() of a subclass uses a copy of the slot, in the slot's wrapper. */
+static void change_wrapper(PyObject *wrapper, void *real, void *ours)
+{
+	enum { FIRST = 2, END = 8 };
+	for (int i = FIRST; wrapper && i < END; i++)
+		if (((void **)wrapper)[i] == real)
+			((void **)wrapper)[i] = ours;
+	release(wrapper);
+}
+
+bool weft__python_install_tasks(PyObject *asyncio)
+{
+	const struct python_types *t = &weft__python_types;
+	send_fn *coroutine = find_send(t->coroutine), *generator = find_send(t->generator);
+	void **init = find_slot(t->task, SLOT_INIT), **finalize = find_slot(t->task, SLOT_FINALIZE);
+	if (!coroutine || !generator || !init || !finalize)
+		return false;
+	real_coroutine_send = *coroutine;
+	real_generator_send = *generator;
+	real_init = (init_fn)*init;
+	real_finalize = (finalize_fn)*finalize;
+	*coroutine = send_coroutine;
+	*generator = send_generator;
+	*init = (void *)init_task;
+	*finalize = (void *)finalize_task;
+	change_wrapper(GET_ATTRIBUTE(t->task, "__init__"), (void *)real_init, (void *)init_task);
+	change_wrapper(GET_ATTRIBUTE(t->task, "__del__"), (void *)real_finalize, (void *)finalize_task);
+	struct method *thrower = find_method(t->coroutine, "throw");
+	if (thrower && thrower->flags == CALL_FAST) {
+		real_throw = (fast_fn)(void *)thrower->function;
+		thrower->function = (one_fn)(void *)throw_into_coroutine;
+	}
+	WRAP_METHOD(find_method(t->future, "set_result"), result);
+	WRAP_METHOD(find_method(t->future, "set_exception"), exception);
+	WRAP_METHOD(find_method(t->future, "cancel"), cancel);
+	WRAP_METHOD(find_method(t->task, "cancel"), task_cancel);
+	PyObject *function = GET_ATTRIBUTE(asyncio, "_set_running_loop");
+	if (function) /* the word after the head of a function of C is its method */
+		WRAP_METHOD(*(struct method **)(void *)(function + 1), loop);
+	release(function);
+	return true;
+}

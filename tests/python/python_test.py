@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Faults of asyncio programs: the first finding names the task, the lock and the line.
+
+	python_test.py NAME WEFT	the names are those of FAULTS, and `same`, `fork`
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from recorded import ENV, PATIENCE, Recording, expect, fail, need
+
+PYTHON = '/usr/bin/python3'
+
+# A program that hangs ends itself, so that the test waits for no time of its own.
+HEAD = """
+import asyncio, gc, os, sys, time
+
+def give_up():
+    asyncio.get_running_loop().call_later(1.5, os.kill, os.getpid(), 9)
+"""
+
+# Name: the program, and what its first finding says. Its first line is the seventh of the file.
+FAULTS = {
+    'deadlock': ("""
+async def move(first, second):
+    async with first:
+        await asyncio.sleep(0.01)
+        async with second:
+            pass
+
+async def main():
+    give_up()
+    a, b = asyncio.Lock(), asyncio.Lock()
+    await asyncio.gather(move(a, b), move(b, a))
+""", r'deadlock: task \d+ "move" holds lock \d+ "Lock" and waits for lock \d+ "Lock"', 'fault.py:10 in move'),
+    'semaphore': ("""
+async def call(permits, number):
+    await permits.acquire()
+    await asyncio.sleep(0.01)
+    if number == 1:
+        raise RuntimeError("no answer")
+    permits.release()
+
+async def main():
+    give_up()
+    permits = asyncio.Semaphore(1)
+    await asyncio.gather(*(call(permits, n) for n in range(1, 4)), return_exceptions=True)
+""", r'hang( \(uncertain\))?: .*pool \d+ "Semaphore of 1" is held by task \d+, which has ended', 'fault.py:8 in call'),
+    'gather': ("""
+async def fetch(ready):
+    await ready.wait()
+
+async def main():
+    give_up()
+    events = [asyncio.Event(), asyncio.Event()]
+    events[0].set()
+    await asyncio.gather(*(fetch(e) for e in events))
+""", r'hang( \(uncertain\))?: .*nothing tried to resolve condition \d+ "Event"', 'fault.py:8 in fetch'),
+    'full': ("""
+async def main():
+    give_up()
+    queue = asyncio.Queue(1)
+    await queue.put(1)
+    await queue.put(2)
+""", r'hang( \(uncertain\))?: .*queue \d+ "Queue"', 'fault.py:11 in main'),
+    'join': ("""
+async def main():
+    give_up()
+    queue = asyncio.Queue()
+    await queue.put(1)
+    await queue.get()
+    await queue.join()
+""", r'hang( \(uncertain\))?: .*condition \d+ "Event"', 'Queue.join (Event.wait)'),
+    'collected': ("""
+async def background():
+    await asyncio.get_running_loop().create_future()
+
+async def main():
+    asyncio.create_task(background())
+    await asyncio.sleep(0)
+    gc.collect()
+    await asyncio.sleep(0)
+""", r'unreturned: task \d+ "background" was finalized', 'fault.py:11 in main'),
+    'unasked': ("""
+async def refresh():
+    raise KeyError("Hush8472")
+
+async def main():
+    task = asyncio.create_task(refresh())
+    await asyncio.sleep(0.01)
+    del task
+""", r'failure: task \d+ "refresh" failed, and no code read the error: KeyError', 'fault.py:11 in main'),
+    'blocking': ("""
+async def beat():
+    for _ in range(4):
+        await asyncio.sleep(0.02)
+
+async def handler():
+    await asyncio.sleep(0.02)
+    time.sleep(0.3)
+
+async def main():
+    await asyncio.gather(beat(), handler())
+""", r'stall: task \d+ "handler" blocked the event loop for \d+ ms in clock_nanosleep', 'handler'),
+}
+
+SAME = """
+import asyncio, contextvars, sys
+variable = contextvars.ContextVar("variable", default=0)
+
+async def numbers(n):
+    for i in range(n):
+        await asyncio.sleep(0)
+        yield i
+
+async def work(lock, queue, n):
+    variable.set(n)
+    async with lock:
+        async for i in numbers(3):
+            await queue.put((n, i, variable.get()))
+    if n == 2:
+        raise ValueError(n)
+    return n
+
+async def main():
+    lock, queue = asyncio.Lock(), asyncio.Queue()
+    print(await asyncio.gather(*(work(lock, queue, n) for n in range(4)), return_exceptions=True))
+    while not queue.empty():
+        print(queue.get_nowait())
+    for limit in (0.01, None):
+        try:
+            print(await asyncio.wait_for(asyncio.sleep(0.05, "done"), limit))
+        except asyncio.TimeoutError:
+            print("timeout", variable.get())
+    task = asyncio.create_task(asyncio.Event().wait())
+    await asyncio.sleep(0)
+    task.cancel("enough")
+    try:
+        await task
+    except asyncio.CancelledError as error:
+        print("cancelled", error.args)
+    print(await asyncio.to_thread(lambda: 7), vars(lock), repr(lock).split()[-1], len(asyncio.all_tasks()))
+    work(lock, queue, 1)
+    sys.exit(3)
+
+asyncio.run(main())
+"""
+
+FORK = """
+import asyncio, os
+
+async def child():
+    await asyncio.sleep(0.01)
+
+async def main():
+    process = os.fork()
+    await child()
+    if process:
+        os.waitpid(process, 0)
+
+asyncio.run(main())
+"""
+
+
+def write(folder, text):
+    path = os.path.join(folder, 'fault.py')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+    return path
+
+
+def explain(weft, trace):
+    run = subprocess.run([weft, 'explain', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return run.stdout
+
+
+def fault(weft, folder, name):
+    program, title, place = FAULTS[name]
+    write(folder, HEAD + program + 'asyncio.run(main())\n')
+    trace = Recording(weft, os.path.join(folder, 't'), [need(PYTHON), 'fault.py'], cwd=folder).trace('python3')
+    text = explain(weft, trace)
+    first = text.split('\n\n')[0]
+    if not re.match(title, text):
+        fail(f'the first finding is not {title}: {first}')
+    if place not in first:
+        fail(f'the first finding does not name {place}: {first}')
+    for at, _, files in os.walk(trace.path):
+        for file in files:
+            with open(os.path.join(at, file), 'rb') as data:
+                if b'Hush8472' in data.read():
+                    fail(f'{file} has a value of the program')
+
+
+def same(weft, folder):
+    """A program prints the same with and without a recording, in each mode of Python."""
+    path = write(folder, SAME)
+    for i, options in enumerate(([], ['-I'], ['-S', '-E'], ['-X', 'dev'])):
+        command = [need(PYTHON), *options, path]
+        plain = subprocess.run(command, env=ENV, capture_output=True, timeout=PATIENCE, check=False)
+        recording = Recording(weft, os.path.join(folder, f't{i}'), command)
+        errors = b''.join(line for line in recording.err.splitlines(keepends=True) if not line.startswith(b'weft'))
+        expect((recording.status, recording.out, errors), (plain.returncode, plain.stdout, plain.stderr), f'the program with {options}')
+        if not recording.trace('python3').promises('task'):
+            fail(f'no task is recorded with {options}')
+    empty = Recording(weft, os.path.join(folder, 'empty'), [PYTHON, '-c', 'print(1)'])
+    expect((empty.out, empty.traces()), (b'1\n', []), 'a program without asyncio')
+
+
+def fork(weft, folder):
+    """Parent and child have a trace each, with the task that both go on with."""
+    recording = Recording(weft, os.path.join(folder, 't'), [need(PYTHON), write(folder, FORK)])
+    expect(recording.status, 0, 'the status')
+    for trace in recording.all():
+        if not trace.promises('task', 'main'):
+            fail(f'{trace.path} lacks the task')
+    expect(len(recording.traces()), 2, 'traces')
+
+
+def main():
+    name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
+    if subprocess.run([need(PYTHON), '-c', 'import sys; sys.exit(sys.version_info < (3, 11))'], check=False).returncode:
+        print('SKIPPED: Python is older than 3.11')
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        if name in FAULTS:
+            fault(weft, folder, name)
+        else:
+            {'same': same, 'fork': fork}[name](weft, folder)
+
+
+main()
