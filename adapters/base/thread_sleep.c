@@ -22,6 +22,8 @@ enum {
 	QUICK_TICKS = 6000       /* of the trace's clock, some us: less than a sleep with its wake-up takes */
 };
 
+void (*weft__hook_after_block)(const char *function, uint64_t since);
+
 static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
 	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
@@ -106,6 +108,8 @@ void weft__hook_record_wake(const struct weft_hook_sleep *sleep)
 		return;
 	if (sleep->state == WEFT_HOOK_BLOCKED) {
 		weft_pause_end();
+		if (weft__hook_after_block && weft__stream->last - sleep->since >= weft__stream->long_ticks)
+			weft__hook_after_block(sleep->function, sleep->since);
 	} else {
 		weft_resume(here->running);
 		here->recorded_running = here->running;

@@ -46,6 +46,9 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep);
 void weft__hook_record_turn(const struct weft_hook_sleep *sleep);
 void weft__hook_record_wake(const struct weft_hook_sleep *sleep);
 
+/* NULL, or called when a call has blocked a promise for long: its name, and when it began. */
+extern void (*weft__hook_after_block)(const char *function, uint64_t since);
+
 /* For adapters whose runtime sleeps without libc: call begin before the call, and end after the call if begin returned true.
  * Both may change errno. */
 static inline bool weft_hook_begin_sleep(struct weft_hook_sleep *sleep)

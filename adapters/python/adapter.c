@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/base/thread_sleep.h"
 #include "adapters/hook/session.h"
 #include "adapters/python/services.h"
 
@@ -64,6 +65,11 @@ static void leave_task(struct weft_hook_frame *frame)
 		weft_hook_record_running(weft__hook_thread.running);
 }
 
+static void watch_blocks(void (*note)(const char *function, uint64_t since))
+{
+	weft__hook_after_block = note;
+}
+
 static const struct weft_python_services services = {
     .begin = begin_recording,
     .get_epoch = get_epoch,
@@ -71,6 +77,7 @@ static const struct weft_python_services services = {
     .enter = enter_task,
     .leave = leave_task,
     .register_list = weft_hook_register_list,
+    .watch_blocks = watch_blocks,
 };
 
 /* The library is beside this one.  It does not load where the program hides Python's functions. */

@@ -84,6 +84,7 @@ PYTHON(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **));
 PYTHON(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *));
 PYTHON(int, PyErr_GivenExceptionMatches, (PyObject *, PyObject *));
 PYTHON(void *, PyInterpreterState_Get, (void));
+PYTHON(int, Py_AddPendingCall, (int (*)(void *), void *));
 extern PyObject *PyExc_StopIteration;
 extern PyObject PyFloat_Type, PyLong_Type, PySet_Type, _Py_NoneStruct;
 #undef PYTHON

@@ -12,6 +12,8 @@ struct weft_python_services {
 	struct weft_hook_frame (*enter)(weft_id task);
 	void (*leave)(struct weft_hook_frame *frame);
 	void (*register_list)(weft_list_pending_fn *list, void *data);
+	/* Calls `note` after each long call that blocked a promise, on its thread, without the interpreter's lock. */
+	void (*watch_blocks)(void (*note)(const char *function, uint64_t since));
 };
 
 /* Called with the interpreter's lock at each import, before the module is there.  Keeps a pending exception. */

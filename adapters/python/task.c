@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapters/python/common.h"
 
@@ -406,6 +407,39 @@ static PyObject *throw_into_coroutine(PyObject *coroutine, PyObject *const *argu
 	return r;
 }
 
+/* ---- Calls that block ---- */
+
+/* The last long call that blocked a task of the main thread.  Its line is known once the function of C has returned to the
+ * interpreter, in a pending call; to ask for the interpreter's lock here could be a deadlock. */
+static struct {
+	const char *function;
+	uint64_t since;
+	weft_id by; /* 0: none */
+} blocked;
+
+static int record_block(void *data)
+{
+	const weft_id by = blocked.by;
+	blocked.by = 0;
+	if (!by || !here.running || here.running->id != by || !is_recording())
+		return 0;
+	struct weft_record_site *site = weft__python_find_running_place();
+	if (site)
+		weft_resolve(by, weft_pending(by, 0, WEFT_KIND_WORK, site, blocked.since, blocked.function));
+	return 0;
+}
+
+static void note_block(const char *function, uint64_t since)
+{
+	if (!here.running || gettid() != getpid() || blocked.by)
+		return;
+	blocked.function = function;
+	blocked.since = since;
+	blocked.by = here.running->id;
+	if (Py_AddPendingCall(record_block, NULL) != 0)
+		blocked.by = 0;
+}
+
 /* ---- Tasks and futures of Python ---- */
 
 static init_fn real_init;
@@ -610,5 +644,6 @@ bool weft__python_install_tasks(PyObject *asyncio)
 	if (function) /* the word after the head of a function of C is its method */
 		WRAP_METHOD(*(struct method **)(void *)(function + 1), loop);
 	release(function);
+	weft__python_services->watch_blocks(note_block);
 	return true;
 }
