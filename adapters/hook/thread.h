@@ -6,6 +6,8 @@
 #ifndef WEFT_HOOK_THREAD_H
 #define WEFT_HOOK_THREAD_H
 
+#include <unistd.h>
+
 #include "adapters/hook/hook.h"
 
 /* State of a thread. */
@@ -48,6 +50,7 @@ struct weft_hook_thread {
 	unsigned running_events;    /* running promises recorded since the last sleep for callbacks without a cause */
 	int probed_fd;              /* descriptor that weft_hook_probe_fd() watches */
 	bool is_fd_used;            /* this thread has read or written probed_fd since */
+	uint32_t fd_uses; /* reads, writes and accepts so far that had a result, except for messages of errors; may wrap */
 };
 
 extern __thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
@@ -186,6 +189,7 @@ bool weft_hook_is_fd_untouched(int fd, short events, int waiting);
 static inline void weft_hook_mark_fd_used(int fd)
 {
 	weft__hook_thread.is_fd_used |= fd == weft__hook_thread.probed_fd;
+	weft__hook_thread.fd_uses += fd != STDERR_FILENO;
 }
 
 /* ---- Loops that may be older than the recording ---- */

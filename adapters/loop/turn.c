@@ -4,9 +4,13 @@
  * descriptor, else poll or select of several descriptors.  Other calls that wait hold up the request that runs.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapters/base/thread_sleep.h"
+#include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
 #include "adapters/hook/fd_table.h"
 #include "adapters/loop/turn.h"
@@ -20,9 +24,14 @@ static const char label_of_epoll[] = "epoll, turn by turn", label_of_poll[] = "p
 /* The loop of this thread. */
 static __thread struct here {
 	unsigned epoch;
-	bool is_epoll; /* its wait is epoll */
-	bool is_late;  /* the turn before was long: what is ready now may have waited for its end */
-	weft_id loop;  /* promise of the loop, from its first request on; 0: none */
+	bool is_epoll;                     /* its wait is epoll */
+	bool is_late;                      /* the turn before was long: what is ready now may have waited for its end */
+	bool may_sleep;                    /* the latest wait had a timeout */
+	weft_id loop;                      /* promise of the loop, from its first request on; 0: none */
+	const void *caller;                /* of its first wait */
+	uint32_t fd_uses;                  /* of the thread, before this turn */
+	uint64_t read_bytes;               /* by the thread, when has_read() last looked */
+	struct weft_hook_calls idle_turns; /* latest turns in a row in which no call had a result */
 	uint64_t turn_since, loop_since;
 	int running_fd;
 	uint32_t turn;
@@ -45,14 +54,17 @@ static uint64_t list_loop(void *data, uint64_t cursor, unsigned budget)
 {
 	const struct here *of = data;
 	if (cursor == 0 && of->loop)
-		weft_pending(weft__hook_thread.root, of->loop, WEFT_KIND_LOOP, NULL, of->loop_since,
+		weft_pending_at(weft__hook_thread.root, of->loop, WEFT_KIND_LOOP, weft_hook_site(of->caller), of->loop_since,
 		    of->is_epoll ? label_of_epoll : label_of_poll);
 	return weft__loop_list(data, cursor, budget);
 }
 
-static void begin_loop(bool is_epoll)
+static void begin_loop(const struct weft_hook_sleep *sleep)
 {
-	here = (struct here){.epoch = weft__hook_epoch, .is_epoll = is_epoll, .running_fd = -1};
+	here = (struct here){.epoch = weft__hook_epoch,
+	    .is_epoll = sleep->epoll >= 0,
+	    .running_fd = -1,
+	    .caller = weft__hook_outermost(sleep->caller)};
 	weft__hook_thread.wait_owner = WEFT_HOOK_WAIT_OF_PROGRAM;
 	__atomic_store_n(&weft__loop_epoch, weft__hook_epoch, __ATOMIC_RELAXED);
 	weft_hook_register_list(list_loop, &here);
@@ -95,7 +107,7 @@ void weft__loop_begin_promise(void)
 {
 	if (!has_loop() || here.loop)
 		return;
-	here.loop = weft_create_at(weft__hook_thread.root, WEFT_KIND_LOOP, NULL);
+	here.loop = weft_create_at(weft__hook_thread.root, WEFT_KIND_LOOP, weft_hook_site(here.caller));
 	here.loop_since = weft__stream->last;
 	weft_label(here.loop, here.is_epoll ? label_of_epoll : label_of_poll);
 }
@@ -185,10 +197,49 @@ bool weft__loop_use(int fd)
 	return true;
 }
 
+/* Returns whether this thread has read something since the last call, also by calls inside libc that no wrapper sees.  The kernel
+ * counts the bytes of its answer after it has written the answer. */
+static bool has_read(void)
+{
+	char text[256] = "";
+	const int saved = errno, fd = open("/proc/thread-self/io", O_RDONLY | O_CLOEXEC);
+	const ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	if (size <= 0 || strncmp(text, "rchar: ", 7) != 0)
+		return false;
+	const uint64_t before = here.read_bytes, now = strtoull(text + 7, NULL, 10);
+	here.read_bytes = now + (uint64_t)size;
+	return before && now > before;
+}
+
+/* Counts turns in a row that a ready descriptor began and in which no call read, wrote or accepted anything: the descriptor stays
+ * ready, so the thread never sleeps.  Turns of a wait without a timeout are the program's wish. */
+static void count_idle_turn(void)
+{
+	enum { MIN_NAMED = 1024 };
+	const unsigned count = here.idle_turns.count + 1;
+	bool is_idle = here.may_sleep && here.fd_uses == weft__hook_thread.fd_uses;
+	weft__hook_thread.entered++;
+	if (is_idle && count >= MIN_NAMED / 2 && (count & (count - 1)) == 0)
+		is_idle = !has_read();
+	here.fd_uses = weft__hook_thread.fd_uses;
+	if (!is_idle) {
+		here.idle_turns.count = 0;
+		return;
+	}
+	if (count >= MIN_NAMED)
+		weft__loop_begin_promise();
+	weft_hook_count_repeat(&here.idle_turns, here.loop ? here.loop : weft__hook_thread.root, true);
+}
+
 /* Ends the turn: what it answered is over.  A loop that only asks whether something is ready goes on with what it read. */
 static void end_turn(bool may_sleep)
 {
 	int fd = -1;
+	count_idle_turn();
+	here.may_sleep = may_sleep;
 	here.is_late = here.turn_since && weft__stream->last - here.turn_since >= weft__stream->long_ticks;
 	for (unsigned i = 0; i < here.used; i++)
 		weft__loop_end_answered(here.used_fds[i]);
@@ -236,7 +287,7 @@ bool weft__loop_before_wait(const struct weft_hook_sleep *sleep)
 	if (is_loop && !has_loop()) {
 		if (!sleep->may_sleep || weft__hook_is_instrumented || weft__hook_is_runtime(sleep->caller))
 			return true;
-		begin_loop(is_epoll);
+		begin_loop(sleep);
 	}
 	if (!has_loop())
 		return true;

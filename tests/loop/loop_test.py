@@ -267,7 +267,7 @@ def by_select():
 """
 
 
-SERVERS = {'odd': ['cc', 'odd.c', '-D_GNU_SOURCE'], 'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
+SERVERS = {'odd': ['cc', 'odd.c', '-D_GNU_SOURCE'], 'turns': ['cc', 'turns.c', '-g'], 'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
 
 
 def compiled(kind, folder):
@@ -320,7 +320,18 @@ def odd(weft, folder):
     expect(traces[0].lost(), 0, 'events lost')
 
 
-TESTS = {'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
+def turns(weft, folder):
+    """A descriptor that stays ready and is not used keeps the loop awake; one that is read does not."""
+    [program] = compiled('turns', folder)
+    for fault in 'closed', 'writable', 'works', 'stdio':
+        trace = Recording(weft, os.path.join(folder, fault), [program, fault]).trace()
+        if fault in ('works', 'stdio'):
+            expect([f['finding'] for f in trace.findings() if f['finding'] == 'spin'], [], 'spins of a loop that works')
+        else:
+            first(trace, 'spin', r'loop \d+ .* turned \d+ times in .*, and its thread never slept .*turns\.c:\d+')
+
+
+TESTS = {'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
 with tempfile.TemporaryDirectory(prefix='weft-loop-') as here:
     if sys.argv[1] in TESTS:
         TESTS[sys.argv[1]](sys.argv[2], here)

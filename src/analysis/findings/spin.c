@@ -71,14 +71,20 @@ static void report_spin(struct weft__finder *f, const struct burst *b)
 	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p),
 		   *each = weft__format_duration(f, get_call_ns(b));
 	finding->weight = b->last->calls;
-	finding->title = weft__finding_text(f, "%s was called %" PRIu64 " times in %s, and its thread never slept%s", name,
-	    b->last->calls, weft__format_duration(f, end - start), at);
+	const bool is_loop = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP);
+	finding->title = weft__finding_text(f,
+	    is_loop ? "%s turned %" PRIu64 " times in %s, and its thread never slept%s"
+		    : "%s was called %" PRIu64 " times in %s, and its thread never slept%s",
+	    name, b->last->calls, weft__format_duration(f, end - start), at);
 	finding->next =
 	    "let it wait for an event: stop the idle callback, read or close the descriptor, or give the timer a time";
 	weft__evidence_add_creation(f, p);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, start, p, "%s is called, and again as soon as it returns", name);
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, end, p, "%s has been called %" PRIu64 " times, once per %s", name, b->last->calls, each);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, start, p,
+	    is_loop ? "%s takes a turn, and the next as soon as it is over" : "%s is called, and again as soon as it returns",
+	    name);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, end, p,
+	    is_loop ? "%s has turned %" PRIu64 " times, once per %s" : "%s has been called %" PRIu64 " times, once per %s", name,
+	    b->last->calls, each);
 	/* The next event would have recorded twice as many calls. */
 	if (weft_model_until(m, p) - end > 2 * (end - start))
 		weft__finding_doubt(f, "the calls ended without help, so the code may have done its work in small pieces");
