@@ -3,9 +3,11 @@
  * asyncio runs a step of a task by the slot am_send of its coroutine, once for each step; an await inside does not pass there. A
  * function of this file stands in that slot.  After the step the coroutine is suspended, and shows its line and its input.
  * SPDX-License-Identifier: ISC */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "adapters/python/common.h"
@@ -19,6 +21,7 @@ struct task {
 	struct weft_record_site *site;
 	unsigned epoch;
 	bool is_wait_over, is_used;
+	bool is_kept_by_loop; /* the loop runs until it ends */
 	uint64_t since;
 	struct task *next_free;
 	char label[80];
@@ -37,6 +40,7 @@ static __thread struct {
 	unsigned epoch;
 	struct task *running;
 	weft_id root, loop;
+	PyObject *python_loop;        /* borrowed; runs if there is a loop */
 	struct weft_record_site mark; /* its address stands for the thread */
 } here __attribute__((tls_model("initial-exec")));
 
@@ -522,6 +526,7 @@ static void note_loop(PyObject *module, PyObject *loop)
 		return;
 	char name[64];
 	weft__python_copy_name(loop->type, name, sizeof name);
+	here.python_loop = loop;
 	here.loop = weft_create(here.root, WEFT_KIND_LOOP, weft__python_find_running_place());
 	weft_label(here.loop, name);
 	weft_await(here.root, here.loop);
@@ -530,9 +535,64 @@ static void note_loop(PyObject *module, PyObject *loop)
 		if (!t->is_used || !t->coroutine || t->thread != &here.mark)
 			continue;
 		ensure_task(t);
-		weft_should_resolve(t->id);
+		t->is_kept_by_loop = true;
 		weft_await(here.loop, t->id);
 	}
+}
+
+/* ---- Sleeps without an end ---- */
+
+/* Returns whether the program handles a signal, which may wake the loop; an interrupt from the keyboard does not count. */
+static bool has_signal_handler(void)
+{
+	static const int signals[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCHLD, SIGIO, SIGWINCH, SIGQUIT};
+	struct sigaction action;
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		if (sigaction(signals[i], NULL, &action) == 0 &&
+		    (action.sa_flags & SA_SIGINFO || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN)))
+			return true;
+	return false;
+}
+
+static bool has_other_thread(void)
+{
+	enum { LINKS_OF_ONE_THREAD = 3 }; /* one for each folder in it, and two of its own */
+	struct stat threads;
+	return stat("/proc/self/task", &threads) != 0 || threads.st_nlink != LINKS_OF_ONE_THREAD;
+}
+
+static bool is_selector_of_loop(PyObject *epoll)
+{
+	PyObject *selector = GET_ATTRIBUTE(here.python_loop, "_selector"),
+		 *inner = selector ? GET_ATTRIBUTE(selector, "_selector") : NULL;
+	const bool is_own = inner == epoll;
+	release(inner);
+	release(selector);
+	return is_own;
+}
+
+/* The loop sleeps.  If there is no limit, nothing else acts, and the only descriptor is the one by which the program wakes its
+ * own loop, then the task that the loop runs for never ends: it hangs for certain. */
+static void note_sleep(PyObject *epoll, PyObject *limit, PyObject *descriptors)
+{
+	if (!here.loop || limit->type != &PyLong_Type || descriptors->type != &PyLong_Type || PyLong_AsLong(limit) >= 0 ||
+	    PyLong_AsLong(descriptors) != 1 || here.epoch != weft__python_services->get_epoch() || has_other_thread() ||
+	    has_signal_handler() || !is_selector_of_loop(epoll))
+		return;
+	for (unsigned i = 0; i < chunk_count * CHUNK_TASKS; i++) {
+		struct task *t = &chunks[i / CHUNK_TASKS][i % CHUNK_TASKS];
+		if (t->is_used && t->coroutine && t->thread == &here.mark && t->is_kept_by_loop && t->epoch == here.epoch)
+			weft_should_resolve(t->id);
+	}
+}
+
+static fast_fn real_poll;
+
+static PyObject *poll_epoll(PyObject *self, PyObject *const *arguments, intptr_t count, PyObject *names)
+{
+	if (count == 2 && !names && is_recording())
+		note_sleep(self, arguments[0], arguments[1]);
+	return real_poll(self, arguments, count, names);
 }
 
 /* The three ways in which versions of Python call these methods. */
@@ -614,6 +674,19 @@ static void change_wrapper(PyObject *wrapper, void *real, void *ours)
 	release(wrapper);
 }
 
+static void install_poll(void)
+{
+	PyObject *module = PyImport_ImportModule("select"), *epoll = module ? GET_ATTRIBUTE(module, "epoll") : NULL;
+	struct method *poll = epoll ? find_method(epoll, "poll") : NULL;
+	if (poll && poll->flags == (CALL_FAST | CALL_KEYWORDS)) {
+		real_poll = (fast_fn)(void *)poll->function;
+		poll->function = (one_fn)(void *)poll_epoll;
+	}
+	release(epoll);
+	release(module);
+	PyErr_Clear();
+}
+
 bool weft__python_install_tasks(PyObject *asyncio)
 {
 	const struct python_types *t = &weft__python_types;
@@ -644,6 +717,7 @@ bool weft__python_install_tasks(PyObject *asyncio)
 	if (function) /* the word after the head of a function of C is its method */
 		WRAP_METHOD(*(struct method **)(void *)(function + 1), loop);
 	release(function);
+	install_poll();
 	weft__python_services->watch_blocks(note_block);
 	return true;
 }
