@@ -58,6 +58,14 @@ static struct weft_hook_frame enter_task(weft_id task)
 	return frame;
 }
 
+/* A wait of the job delays no loop: it is the thread's sleep. */
+static struct weft_hook_frame enter_job(weft_id job)
+{
+	const struct weft_hook_frame frame = enter_task(job);
+	weft__hook_thread.callbacks = 0;
+	return frame;
+}
+
 static void leave_task(struct weft_hook_frame *frame)
 {
 	weft_hook_leave_callback(frame);
@@ -75,6 +83,7 @@ static const struct weft_python_services services = {
     .get_epoch = get_epoch,
     .get_root = get_root,
     .enter = enter_task,
+    .enter_job = enter_job,
     .leave = leave_task,
     .register_list = weft_hook_register_list,
     .watch_blocks = watch_blocks,

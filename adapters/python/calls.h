@@ -67,6 +67,7 @@ PYTHON(PyObject *, PyObject_CallFunctionObjArgs, (PyObject *, ...));
 PYTHON(PyObject *, PyObject_GetIter, (PyObject *));
 PYTHON(PyObject *, PyIter_Next, (PyObject *));
 PYTHON(PyObject *, PyImport_ImportModule, (const char *));
+PYTHON(PyObject *, PyImport_GetModule, (PyObject *));
 PYTHON(PyObject *, PyCFunction_NewEx, (struct method *, PyObject *, PyObject *));
 PYTHON(PyObject *, PyWeakref_NewRef, (PyObject *, PyObject *));
 PYTHON(PyObject *, PyTuple_GetItem, (PyObject *, intptr_t));
@@ -86,7 +87,7 @@ PYTHON(int, PyErr_GivenExceptionMatches, (PyObject *, PyObject *));
 PYTHON(void *, PyInterpreterState_Get, (void));
 PYTHON(int, Py_AddPendingCall, (int (*)(void *), void *));
 extern PyObject *PyExc_StopIteration;
-extern PyObject PyFloat_Type, PyLong_Type, PySet_Type, _Py_NoneStruct;
+extern PyObject PyFloat_Type, PyLong_Type, PySet_Type, PyTuple_Type, _Py_NoneStruct;
 #undef PYTHON
 
 static inline void release(PyObject *object)

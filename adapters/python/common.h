@@ -70,8 +70,17 @@ struct object;
 void weft__python_install_objects(void);
 /* Returns the promise of the lock or queue that the coroutine uses, which enters the trace now; 0: unknown. */
 weft_id weft__python_object_of_wait(PyObject *coroutine, struct object **object);
+/* Puts a function into tp_setattro of a class and its subclasses; later ones inherit it.  A class with a __setattr__ of its own
+ * is left alone. */
+void weft__python_wrap_setter(PyObject *class, set_attribute_fn setter);
 /* Records that the promise holds the object if the running function has given a permit of it to a waiter. */
 void weft__python_give_permit(struct object *object, weft_id to);
+
+/* ---- job.c: functions that run in pools of threads ---- */
+
+void weft__python_install_jobs(void);
+/* Returns the job whose result a future of asyncio gets; 0: none. */
+weft_id weft__python_job_of_wait(PyObject *future);
 
 /* ---- task.c ---- */
 

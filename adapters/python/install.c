@@ -49,6 +49,7 @@ void weft_python_on_import(const struct weft_python_services *services, const ch
 	else if (is_installed && !has_classes && strcmp(module, "asyncio.unix_events") == 0) {
 		has_classes = true;
 		weft__python_install_objects();
+		weft__python_install_jobs();
 	}
 	PyErr_Clear();
 	PyErr_Restore(type, value, traceback);

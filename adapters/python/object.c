@@ -191,8 +191,7 @@ DEFINE_SETTER(WAITERS)
 DEFINE_SETTER(UNFINISHED)
 static const set_attribute_fn setters[ATTRIBUTE_COUNT] = {set_LOCKED, set_PERMITS, set_EVENT_VALUE, set_WAITERS, set_UNFINISHED};
 
-/* A class with a __setattr__ of its own is left alone.  Later subclasses inherit the slot. */
-static void wrap_class(PyObject *class, enum attribute attribute)
+void weft__python_wrap_setter(PyObject *class, set_attribute_fn setter)
 {
 	enum { FIRST_WORD = 4, END_WORD = 51 };
 	set_attribute_fn *word = (set_attribute_fn *)(void *)class;
@@ -200,14 +199,14 @@ static void wrap_class(PyObject *class, enum attribute attribute)
 		return;
 	for (int i = FIRST_WORD; i < END_WORD; i++)
 		if (word[i] == PyObject_GenericSetAttr) {
-			word[i] = setters[attribute];
+			word[i] = setter;
 			break;
 		}
 	PyType_Modified(class);
 	PyObject *method = GET_ATTRIBUTE(class, "__subclasses__"),
 		 *list = method ? PyObject_CallFunctionObjArgs(method, NULL) : NULL, *all = list ? PyObject_GetIter(list) : NULL;
 	for (PyObject *next; all && (next = PyIter_Next(all)); release(next))
-		wrap_class(next, attribute);
+		weft__python_wrap_setter(next, setter);
 	release(all);
 	release(list);
 	release(method);
@@ -225,7 +224,7 @@ void weft__python_install_objects(void)
 			 *class = module && name ? PyObject_GetAttr(module, name) : NULL;
 		names[i] = PyUnicode_InternFromString(attributes[i].name);
 		if (class && names[i])
-			wrap_class(class, (enum attribute)i);
+			weft__python_wrap_setter(class, setters[i]);
 		release(class);
 		release(name);
 		release(module);

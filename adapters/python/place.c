@@ -259,7 +259,7 @@ static const struct recipe {
     {"wait_for", WEFT_KIND_WAIT, INPUT_TASK, NULL},
     {"TaskGroup.__aexit__", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
     {"TaskGroup._aexit", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
-    {"to_thread", WEFT_KIND_WORK, INPUT_NONE, NULL},
+    {"to_thread", WEFT_KIND_WAIT, INPUT_NONE, NULL},
     {"StreamReader._wait_for_data", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
     {"FlowControlMixin._drain_helper", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
     {"BaseSelectorEventLoop.sock_recv", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
@@ -307,7 +307,7 @@ static void describe_wait(struct wait_place *place, const struct level *levels, 
 	char label[256] = "await";
 	if (called < last)
 		snprintf(label, sizeof label, "%.120s (%.120s)", levels[called].code->name, levels[last].code->name);
-	else if (called == last)
+	else if (called == last || levels[last].code->owner == CODE_OF_ASYNCIO)
 		snprintf(label, sizeof label, "%s", levels[last].code->name);
 	if (recipe) {
 		place->kind = recipe->kind;

@@ -162,20 +162,6 @@ static struct task *create_task(PyObject *coroutine, PyObject *python, PyObject 
 
 /* ---- Waits ---- */
 
-static void await_each(weft_id wait, PyObject *group)
-{
-	PyObject *all = group ? PyObject_GetIter(group) : NULL;
-	for (PyObject *next; all && (next = PyIter_Next(all)); release(next)) {
-		struct task *t = weft__table_find(&tasks, table_key(next));
-		if (t && t->coroutine) {
-			ensure_task(t);
-			weft_await(wait, t->id);
-		}
-	}
-	release(all);
-	PyErr_Clear();
-}
-
 static struct task *find_pending_task(PyObject *python)
 {
 	struct task *t = python ? weft__table_find(&tasks, table_key(python)) : NULL;
@@ -183,6 +169,25 @@ static struct task *find_pending_task(PyObject *python)
 		return NULL;
 	ensure_task(t);
 	return t;
+}
+
+/* Returns the task that an object is, or the job whose result it gets; 0: it is neither, or has ended. */
+static weft_id find_input(PyObject *python)
+{
+	const struct task *t = find_pending_task(python);
+	return t ? t->id : python ? weft__python_job_of_wait(python) : 0;
+}
+
+static void await_each(weft_id wait, PyObject *group)
+{
+	PyObject *all = group ? PyObject_GetIter(group) : NULL;
+	for (PyObject *next; all && (next = PyIter_Next(all)); release(next)) {
+		const weft_id input = find_input(next);
+		if (input)
+			weft_await(wait, input);
+	}
+	release(all);
+	PyErr_Clear();
 }
 
 static void label_sleep(weft_id wait, PyObject *coroutine, const struct wait_place *place)
@@ -217,13 +222,12 @@ static PyObject *find_group(const struct wait *w)
 /* Records what the wait is for. */
 static void record_input(struct task *t, const struct wait *w, PyObject *future)
 {
-	weft_id input = 0;
-	struct task *other = find_pending_task(future);
+	weft_id input = find_input(future);
 	PyObject *group = NULL;
 	switch (w->place->input) {
 	case INPUT_OBJECT: input = weft__python_object_of_wait(w->innermost, &t->object); break;
 	case INPUT_TASK:
-		other = other ? other : find_pending_task(weft__python_find_local(w->innermost, weft__python_types.task));
+		input = input ? input : find_input(weft__python_find_local(w->innermost, weft__python_types.task));
 		break;
 	case INPUT_SET:
 		if ((group = weft__python_find_local(w->innermost, &PySet_Type)))
@@ -231,14 +235,14 @@ static void record_input(struct task *t, const struct wait *w, PyObject *future)
 		break;
 	case INPUT_GROUP: group = find_group(w); break;
 	case INPUT_NONE:
-		if (w->place->kind == WEFT_KIND_PROMISE && !other && future->type != weft__python_types.future)
+		if (w->place->kind == WEFT_KIND_PROMISE && !input && future->type != weft__python_types.future)
 			group = GET_ATTRIBUTE(future, "_children"); /* gather() */
 		break;
 	case INPUT_SECONDS: break;
 	}
 	const bool is_gather = group && w->place->input == INPUT_NONE;
 	const enum weft_kind kind = is_gather                                      ? WEFT_KIND_JOIN
-				    : other && w->place->kind == WEFT_KIND_PROMISE ? WEFT_KIND_WAIT
+				    : input && w->place->kind == WEFT_KIND_PROMISE ? WEFT_KIND_WAIT
 										   : w->place->kind;
 	t->wait = weft_create(t->id, kind, (struct weft_record_site *)&w->place->site);
 	if (w->place->input == INPUT_SECONDS)
@@ -247,8 +251,6 @@ static void record_input(struct task *t, const struct wait *w, PyObject *future)
 		WEFT_LABEL(t->wait, "gather");
 	else
 		weft_label_text(t->wait, (struct weft_record_text *)&w->place->label);
-	if (other)
-		input = other->id;
 	if (input)
 		weft_await(t->wait, input);
 	await_each(t->wait, group);

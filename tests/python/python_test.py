@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of asyncio programs: the first finding names the task, the lock and the line.
 
-	python_test.py NAME WEFT	the names are those of FAULTS, and `wakeable`, `same`, `fork`
+	python_test.py NAME WEFT	the names are those of FAULTS, and `wakeable`, `jobs`, `same`, `fork`
 
 SPDX-License-Identifier: ISC"""
 
@@ -130,6 +130,28 @@ WAKEABLE = {
 """,
 }
 
+JOBS = """
+from functools import partial
+
+class Price:
+    def load(self, number):
+        if number == 2:
+            raise KeyError("Hush8472")
+
+    def __call__(self):
+        time.sleep(60)
+
+async def ask():
+    await asyncio.get_running_loop().run_in_executor(None, Price())
+
+async def main():
+    give_up()
+    await asyncio.gather(*(asyncio.to_thread(partial(Price().load, n)) for n in (1, 2)), return_exceptions=True)
+    await asyncio.gather(ask(), asyncio.to_thread(time.sleep, 60))
+
+asyncio.run(main())
+"""
+
 SAME = """
 import asyncio, contextvars, sys
 variable = contextvars.ContextVar("variable", default=0)
@@ -227,6 +249,20 @@ def wakeable(weft, folder):
             fail(f'a loop with a {name} is reported: {text}')
 
 
+def jobs(weft, folder):
+    """A job of a pool has its function's name, and what awaits it leads to it."""
+    write(folder, HEAD + JOBS)
+    trace = Recording(weft, os.path.join(folder, 't'), [need(PYTHON), 'fault.py'], cwd=folder).trace('python3')
+    dump = subprocess.run([weft, 'dump', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+    ended = re.findall(r'promise \d+ work .*? (resolved|failed "\w+") .*"Price.load"', dump)
+    expect(sorted(ended), ['failed "KeyError"', 'resolved'], 'the ends of the jobs')
+    waits = subprocess.run([weft, 'waits', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+    for chain in (r'wait \d+ "await"  at fault.py:18 in ask .*\n.*─ work \d+ "Price"  at fault.py:18 in ask',
+                  r'wait \d+ "to_thread" .*\n.*─ work \d+ "sleep"'):
+        if not re.search(chain, waits):
+            fail(f'the tree lacks {chain}: {waits}')
+
+
 def same(weft, folder):
     """A program prints the same with and without a recording, in each mode of Python."""
     path = write(folder, SAME)
@@ -261,7 +297,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'wakeable': wakeable, 'same': same, 'fork': fork}[name](weft, folder)
+            {'wakeable': wakeable, 'jobs': jobs, 'same': same, 'fork': fork}[name](weft, folder)
 
 
 main()
