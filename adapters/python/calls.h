@@ -76,6 +76,8 @@ PYTHON(PyObject *, PyDict_GetItemString, (PyObject *, const char *));
 PYTHON(long, PyLong_AsLong, (PyObject *));
 PYTHON(double, PyFloat_AsDouble, (PyObject *));
 PYTHON(PyObject *, PyEval_GetFrame, (void));
+PYTHON(PyObject *, PyFunction_GetCode, (PyObject *));
+PYTHON(PyObject *, PyMethod_Function, (PyObject *));
 PYTHON(PyObject *, PyFrame_GetBack, (PyObject *));
 PYTHON(PyObject *, PyFrame_GetCode, (PyObject *));
 PYTHON(int, PyFrame_GetLasti, (PyObject *));

@@ -41,6 +41,10 @@ struct weft_record_site *weft__python_find_running_place(void);
 /* Returns whether the innermost running function has that name. */
 bool weft__python_is_running(const char *name);
 
+/* Returns where a code object begins. */
+struct weft_record_site *weft__python_find_definition(PyObject *code);
+bool weft__python_is_of_user(PyObject *code);
+
 /* Where a suspended coroutine waits, and for what. */
 struct wait_place {
 	struct weft_record_site site;
@@ -76,6 +80,10 @@ void weft__python_wrap_setter(PyObject *class, set_attribute_fn setter);
 /* Records that the promise holds the object if the running function has given a permit of it to a waiter. */
 void weft__python_give_permit(struct object *object, weft_id to);
 
+/* ---- callback.c: functions that a loop calls ---- */
+
+void weft__python_install_callbacks(void);
+
 /* ---- job.c: functions that run in pools of threads ---- */
 
 void weft__python_install_jobs(void);
@@ -85,6 +93,10 @@ weft_id weft__python_job_of_wait(PyObject *future);
 /* ---- task.c ---- */
 
 bool weft__python_install_tasks(PyObject *asyncio);
+/* Returns a method of a type of C; NULL: there is none. */
+struct method *weft__python_find_method(PyObject *type, const char *name);
+/* Returns the loop of this thread while it calls no task; 0: there is none. */
+weft_id weft__python_calling_loop(void);
 /* Returns the promise that acts now. */
 weft_id weft__python_acting(void);
 

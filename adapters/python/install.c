@@ -50,6 +50,7 @@ void weft_python_on_import(const struct weft_python_services *services, const ch
 		has_classes = true;
 		weft__python_install_objects();
 		weft__python_install_jobs();
+		weft__python_install_callbacks();
 	}
 	PyErr_Clear();
 	PyErr_Restore(type, value, traceback);

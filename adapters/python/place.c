@@ -132,19 +132,34 @@ static uint64_t mix_keys(uint64_t key, const struct code *code, int instruction)
 
 /* ---- Running code ---- */
 
-static struct weft_record_site *find_site(PyObject *frame, const struct code *code)
+static struct weft_record_site *find_site_at(const struct code *code, int instruction, int line)
 {
-	const uint64_t key = mix_keys(0, code, PyFrame_GetLasti(frame));
+	const uint64_t key = mix_keys(0, code, instruction);
 	struct weft_record_site *site = weft__table_find(&sites, key);
 	if (site || sites.count >= MAX_PLACES || !(site = calloc(1, sizeof *site)))
 		return site;
 	site->file = code->file;
 	site->function = code->name;
-	site->line = (uint32_t)PyFrame_GetLineNumber(frame);
+	site->line = (uint32_t)line;
 	if (!weft__table_set(&sites, key, site)) {
 		free(site);
 		return NULL;
 	}
+	return site;
+}
+
+bool weft__python_is_of_user(PyObject *object)
+{
+	const struct code *code = find_code(object);
+	return code && code->owner == CODE_OF_USER;
+}
+
+struct weft_record_site *weft__python_find_definition(PyObject *object)
+{
+	const struct code *code = find_code(object);
+	PyObject *line = code ? GET_ATTRIBUTE(object, "co_firstlineno") : NULL;
+	struct weft_record_site *site = line ? find_site_at(code, -1, (int)PyLong_AsLong(line)) : NULL;
+	release(line);
 	return site;
 }
 
@@ -159,7 +174,7 @@ struct weft_record_site *weft__python_find_running_place(void)
 		if (!code || code->runs_loop)
 			break;
 		if (code->owner == CODE_OF_USER)
-			site = find_site(frame, code);
+			site = find_site_at(code, PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame));
 		PyObject *outer = PyFrame_GetBack(frame);
 		release(frame);
 		frame = outer;

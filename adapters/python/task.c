@@ -49,6 +49,11 @@ weft_id weft__python_acting(void)
 	return here.running ? here.running->id : weft_running();
 }
 
+weft_id weft__python_calling_loop(void)
+{
+	return here.running || here.epoch != weft__python_services->get_epoch() ? 0 : here.loop;
+}
+
 /* ---- Tasks ---- */
 
 static struct task *allocate_task(void)
@@ -415,8 +420,8 @@ static PyObject *throw_into_coroutine(PyObject *coroutine, PyObject *const *argu
 
 /* ---- Calls that block ---- */
 
-/* The last long call that blocked a task of the main thread.  Its line is known once the function of C has returned to the
- * interpreter, in a pending call; to ask for the interpreter's lock here could be a deadlock. */
+/* The last long call that blocked a task or a callback of the main thread's loop.  Its line is known once the function of C has
+ * returned to the interpreter, in a pending call; to ask for the interpreter's lock here could be a deadlock. */
 static struct {
 	const char *function;
 	uint64_t since;
@@ -427,7 +432,7 @@ static int record_block(void *data)
 {
 	const weft_id by = blocked.by;
 	blocked.by = 0;
-	if (!by || !here.running || here.running->id != by || !is_recording())
+	if (!by || !is_recording() || weft__python_acting() != by)
 		return 0;
 	struct weft_record_site *site = weft__python_find_running_place();
 	if (site)
@@ -437,11 +442,11 @@ static int record_block(void *data)
 
 static void note_block(const char *function, uint64_t since)
 {
-	if (!here.running || gettid() != getpid() || blocked.by)
+	if ((!here.running && !here.loop) || gettid() != getpid() || blocked.by)
 		return;
 	blocked.function = function;
 	blocked.since = since;
-	blocked.by = here.running->id;
+	blocked.by = weft__python_acting();
 	if (Py_AddPendingCall(record_block, NULL) != 0)
 		blocked.by = 0;
 }
@@ -658,7 +663,7 @@ static void **find_slot(PyObject *type, int number)
 	return NULL;
 }
 
-static struct method *find_method(PyObject *type, const char *name)
+struct method *weft__python_find_method(PyObject *type, const char *name)
 {
 	struct method *m = PyType_GetSlot(type, SLOT_METHODS);
 	while (m && m->name && strcmp(m->name, name) != 0)
@@ -679,7 +684,7 @@ static void change_wrapper(PyObject *wrapper, void *real, void *ours)
 static void install_poll(void)
 {
 	PyObject *module = PyImport_ImportModule("select"), *epoll = module ? GET_ATTRIBUTE(module, "epoll") : NULL;
-	struct method *poll = epoll ? find_method(epoll, "poll") : NULL;
+	struct method *poll = epoll ? weft__python_find_method(epoll, "poll") : NULL;
 	if (poll && poll->flags == (CALL_FAST | CALL_KEYWORDS)) {
 		real_poll = (fast_fn)(void *)poll->function;
 		poll->function = (one_fn)(void *)poll_epoll;
@@ -706,15 +711,15 @@ bool weft__python_install_tasks(PyObject *asyncio)
 	*finalize = (void *)finalize_task;
 	change_wrapper(GET_ATTRIBUTE(t->task, "__init__"), (void *)real_init, (void *)init_task);
 	change_wrapper(GET_ATTRIBUTE(t->task, "__del__"), (void *)real_finalize, (void *)finalize_task);
-	struct method *thrower = find_method(t->coroutine, "throw");
+	struct method *thrower = weft__python_find_method(t->coroutine, "throw");
 	if (thrower && thrower->flags == CALL_FAST) {
 		real_throw = (fast_fn)(void *)thrower->function;
 		thrower->function = (one_fn)(void *)throw_into_coroutine;
 	}
-	WRAP_METHOD(find_method(t->future, "set_result"), result);
-	WRAP_METHOD(find_method(t->future, "set_exception"), exception);
-	WRAP_METHOD(find_method(t->future, "cancel"), cancel);
-	WRAP_METHOD(find_method(t->task, "cancel"), task_cancel);
+	WRAP_METHOD(weft__python_find_method(t->future, "set_result"), result);
+	WRAP_METHOD(weft__python_find_method(t->future, "set_exception"), exception);
+	WRAP_METHOD(weft__python_find_method(t->future, "cancel"), cancel);
+	WRAP_METHOD(weft__python_find_method(t->task, "cancel"), task_cancel);
 	PyObject *function = GET_ATTRIBUTE(asyncio, "_set_running_loop");
 	if (function) /* the word after the head of a function of C is its method */
 		WRAP_METHOD(*(struct method **)(void *)(function + 1), loop);

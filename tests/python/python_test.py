@@ -106,6 +106,18 @@ async def handler():
 async def main():
     await asyncio.gather(beat(), handler())
 """, r'stall: task \d+ "handler" blocked the event loop for \d+ ms in clock_nanosleep', 'longest call that blocks at fault.py:13 in handler'),
+    'callback': ("""
+async def beat():
+    for _ in range(4):
+        await asyncio.sleep(0.02)
+
+def later():
+    time.sleep(0.3)
+
+async def main():
+    asyncio.get_running_loop().call_later(0.01, later)
+    await beat()
+""", r'stall[^:]*: handle \d+ "later" blocked the event loop for \d+ ms in clock_nanosleep', 'fault.py:12 in later'),
 }
 
 # Programs whose main task waits, but not in vain: a descriptor, a timer, a signal or an OS thread may wake the loop.
