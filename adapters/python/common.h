@@ -84,6 +84,10 @@ void weft__python_give_permit(struct object *object, weft_id to);
 
 void weft__python_install_callbacks(void);
 
+/* ---- unawaited.c ---- */
+
+void weft__python_install_unawaited(void);
+
 /* ---- job.c: functions that run in pools of threads ---- */
 
 void weft__python_install_jobs(void);

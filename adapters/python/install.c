@@ -51,6 +51,7 @@ void weft_python_on_import(const struct weft_python_services *services, const ch
 		weft__python_install_objects();
 		weft__python_install_jobs();
 		weft__python_install_callbacks();
+		weft__python_install_unawaited();
 	}
 	PyErr_Clear();
 	PyErr_Restore(type, value, traceback);

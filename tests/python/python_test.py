@@ -85,6 +85,14 @@ async def main():
     gc.collect()
     await asyncio.sleep(0)
 """, r'unreturned: task \d+ "background" was finalized', 'fault.py:11 in main'),
+    'forgotten': ("""
+async def save(order):
+    print(order)
+
+async def main():
+    save("Hush8472")
+    await asyncio.sleep(0)
+""", r'unreturned: coroutine \d+ "save" was never awaited', 'fault.py:11 in main'),
     'unasked': ("""
 async def refresh():
     raise KeyError("Hush8472")

@@ -8,7 +8,7 @@
  *   busy     the resolver of its type is itself blocked    silent   the eleventh response does not come
  *   open     one of twenty connections is left open        crowd    many inputs arrive during a run of 200 ms
  *   tokens   two hold a connection each, and want another  tokens-go  one of the two can return its connection
- *   asked    one of twenty responses comes 300 ms late
+ *   asked    one of twenty responses comes 300 ms late    dropped  a coroutine ends without a step
  *   killed   the program is killed while it runs           loops    three workers' loops run until the end
  *
  * SPDX-License-Identifier: ISC */
@@ -276,6 +276,14 @@ static void ask_often(void)
 	weft_resolve(WEFT_SYSTEM_ID, store);
 }
 
+static void drop_coroutine(void)
+{
+	weft_id page = named(WEFT_CREATE(WEFT_KIND_TASK), "page");
+	weft_run(page);
+	WEFT_FAIL(WEFT_SYSTEM_ID, named(weft_create(page, WEFT_KIND_COROUTINE, WEFT_SITE()), "save"), WEFT_UNRETURNED);
+	weft_resolve(page, page);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -285,7 +293,7 @@ int main(int argc, char **argv)
 	    {"unknown", wait_for_what_is_not_told}, {"few", leak_sessions}, {"freed", use_what_was_freed}, {"name", look_up},
 	    {"busy", wait_behind}, {"silent", wait_for_an_answer}, {"open", leave_open}, {"crowd", let_a_crowd_wait},
 	    {"killed", be_killed}, {"loops", leave_loops}, {"asked", ask_often}, {"tokens", share_tokens},
-	    {"tokens-go", share_tokens_and_go_on}};
+	    {"dropped", drop_coroutine}, {"tokens-go", share_tokens_and_go_on}};
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 		if (argc > 1 && !strcmp(argv[1], forms[i].name)) {
 			forms[i].show();

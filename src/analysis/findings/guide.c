@@ -279,16 +279,19 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_UNRETURNED] =
 	{
-	    .meaning = "A GLib task or a D-Bus call was destroyed without a result.",
+	    .meaning = "A task, a D-Bus call or a coroutine was destroyed without a result.",
 	    .title = "task 134 \"load font\" was finalized without a result (desk.c:145 in load_font)\n",
-	    .evidence = "The last reference to a `GTask` was dropped before the program returned a value or an error.\n"
-			"The same can happen to a D-Bus call that the program serves.\n"
-			"Code that waits for the task or the call gets no result.\n"
-			"Tasks of the same type are one finding.\n",
+	    .evidence =
+		"The last reference to a `GTask` was dropped before the program returned a value or an error.\n"
+		"The same can happen to a D-Bus call that the program serves, and to a task of asyncio.\n"
+		"A coroutine of Python that no code awaited never ran; its place is where the last reference was dropped.\n"
+		"Code that waits for the task or the call gets no result.\n"
+		"Tasks of the same type are one finding.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "A task without a callback, for which no code waits, does no harm.\n",
 	    .fix = "- Call one function of `g_task_return_...()` on every path, also on error paths.\n"
-		   "- For a D-Bus call, call one function of `g_dbus_method_invocation_return_...()` on every path.\n",
+		   "- For a D-Bus call, call one function of `g_dbus_method_invocation_return_...()` on every path.\n"
+		   "- In asyncio, await a coroutine, and keep the task that `create_task()` returns.\n",
 	    .json =
 		"`promise` and `root` are the first such task, `end_ns` is the time at which it was finalized, and `weight` is "
 		"the number of such tasks.\n",

@@ -1,4 +1,4 @@
-/* unreturned.c: reports GLib tasks and D-Bus calls that were destroyed without a result.  SPDX-License-Identifier: ISC */
+/* unreturned.c: reports tasks, calls and coroutines that were destroyed without a result.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,6 +13,17 @@ static bool is_unreturned(const struct weft__finder *f, uint32_t p)
 	return text.len == strlen(WEFT_UNRETURNED) && memcmp(text.ptr, WEFT_UNRETURNED, text.len) == 0;
 }
 
+/* A coroutine that no code awaited has done nothing, unlike a task whose reference was lost. */
+static void report_unawaited(struct weft__finder *f, struct weft_finding *finding, uint32_t p, uint32_t count)
+{
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
+	finding->title = weft__finding_text(f, "%s%s never awaited%s", name,
+	    count == 1 ? " was" : weft__finding_text(f, " and %" PRIu32 " more were", count - 1), at);
+	finding->next = weft__finding_text(f, "await the call, or give it to create_task() and keep the task%s", at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[p].end_ns, p,
+	    "the last reference to %s is dropped: its code never ran", name);
+}
+
 /* Reports `count` promises of one type; p is the first of them. */
 static void report_unreturned(struct weft__finder *f, uint32_t p, uint32_t count)
 {
@@ -22,13 +33,17 @@ static void report_unreturned(struct weft__finder *f, uint32_t p, uint32_t count
 		return;
 	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
 	finding->weight = count;
+	weft__finding_doubt_part(f, p, false);
+	if (promise->kind == WEFT_KIND_COROUTINE) {
+		report_unawaited(f, finding, p, count);
+		return;
+	}
 	finding->title = weft__finding_text(f, "%s%s finalized without a result%s", name,
 	    count == 1 ? " was" : weft__finding_text(f, " and %" PRIu32 " more were", count - 1), at);
 	finding->next = weft__finding_text(f, "find the path through its code that returns neither a value nor an error%s", at);
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p, "the last reference to %s is dropped: its waiter gets no result", name);
-	weft__finding_doubt_part(f, p, false);
 }
 
 void weft__find_unreturned(struct weft__finder *f)
