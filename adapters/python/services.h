@@ -10,7 +10,7 @@ struct weft_python_services {
 	unsigned (*get_epoch)(void);
 	weft_id (*get_root)(void); /* promise of this thread */
 	struct weft_hook_frame (*enter)(weft_id task);
-	struct weft_hook_frame (*enter_job)(weft_id job); /* on a thread that runs no loop; leave() ends it, too */
+	struct weft_hook_frame (*enter_job)(weft_id job); /* its waits delay no loop; leave() ends it, too */
 	void (*leave)(struct weft_hook_frame *frame);
 	void (*register_list)(weft_list_pending_fn *list, void *data);
 	/* Calls `note` after each long call that blocked a promise, on its thread, without the interpreter's lock. */

@@ -41,6 +41,8 @@ static __thread struct {
 	struct task *running;
 	weft_id root, loop;
 	PyObject *python_loop;        /* borrowed; runs if there is a loop */
+	struct weft_hook_frame outer; /* of uvloop's loop */
+	bool is_uvloop;
 	struct weft_record_site mark; /* its address stands for the thread */
 } here __attribute__((tls_model("initial-exec")));
 
@@ -521,14 +523,32 @@ static void note_task_cancel(PyObject *python, PyObject *value)
 		WEFT_NOTE(t->id, "cancelled");
 }
 
+static void end_loop(void)
+{
+	if (here.loop)
+		weft_resolve(WEFT_SYSTEM_ID, here.loop);
+	if (here.loop && here.is_uvloop)
+		weft__python_services->leave(&here.outer);
+	here.loop = 0;
+}
+
+/* The loop runs a loop of libuv, which has a promise of its own below this one. */
+static bool is_uvloop(PyObject *loop)
+{
+	PyObject *module = GET_ATTRIBUTE(loop->type, "__module__");
+	const char *name = module ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
+	const bool is = name && strncmp(name, "uvloop", strlen("uvloop")) == 0;
+	release(module);
+	PyErr_Clear();
+	return is;
+}
+
 /* The loop of this thread begins, and waits for the tasks that were made for it; or it ends, if `loop` is None. */
 static void note_loop(PyObject *module, PyObject *loop)
 {
 	if (here.epoch != weft__python_services->get_epoch())
 		begin_thread();
-	if (here.loop)
-		weft_resolve(WEFT_SYSTEM_ID, here.loop);
-	here.loop = 0;
+	end_loop();
 	if (!loop || loop == &_Py_NoneStruct)
 		return;
 	char name[64];
@@ -537,6 +557,8 @@ static void note_loop(PyObject *module, PyObject *loop)
 	here.loop = weft_create(here.root, WEFT_KIND_LOOP, weft__python_find_running_place());
 	weft_label(here.loop, name);
 	weft_await(here.root, here.loop);
+	if ((here.is_uvloop = is_uvloop(loop)))
+		here.outer = weft__python_services->enter_job(here.loop);
 	for (unsigned i = 0; i < chunk_count * CHUNK_TASKS; i++) {
 		struct task *t = &chunks[i / CHUNK_TASKS][i % CHUNK_TASKS];
 		if (!t->is_used || !t->coroutine || t->thread != &here.mark)

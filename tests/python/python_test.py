@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of asyncio programs: the first finding names the task, the lock and the line.
 
-	python_test.py NAME WEFT	the names are those of FAULTS, and `wakeable`, `jobs`, `same`, `fork`
+	python_test.py NAME WEFT	the names are those of FAULTS, and `wakeable`, `jobs`, `uvloop`, `same`, `fork`
 
 SPDX-License-Identifier: ISC"""
 
@@ -242,10 +242,10 @@ def explain(weft, trace):
     return run.stdout
 
 
-def fault(weft, folder, name):
+def fault(weft, folder, name, start='asyncio.run(main())\n'):
     program, title, place = FAULTS[name]
-    write(folder, HEAD + program + 'asyncio.run(main())\n')
-    trace = Recording(weft, os.path.join(folder, 't'), [need(PYTHON), 'fault.py'], cwd=folder).trace('python3')
+    write(folder, HEAD + program + start)
+    trace = Recording(weft, os.path.join(folder, name), [need(PYTHON), 'fault.py'], cwd=folder).trace('python3')
     text = explain(weft, trace)
     first = text.split('\n\n')[0]
     if not re.match(title, text):
@@ -257,6 +257,7 @@ def fault(weft, folder, name):
             with open(os.path.join(at, file), 'rb') as data:
                 if b'Hush8472' in data.read():
                     fail(f'{file} has a value of the program')
+    return trace
 
 
 def wakeable(weft, folder):
@@ -267,6 +268,18 @@ def wakeable(weft, folder):
         text = explain(weft, trace)
         if 'hang' in text or 'alive: ' not in text:
             fail(f'a loop with a {name} is reported: {text}')
+
+
+def uvloop(weft, folder):
+    """The loop of libuv is below the one of Python, and findings are those of asyncio's own loop."""
+    if subprocess.run([need(PYTHON), '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
+        print('SKIPPED: Python has no uvloop')
+        sys.exit(77)
+    for name in ('deadlock', 'blocking', 'collected', 'forgotten', 'unasked'):
+        trace = fault(weft, folder, name, 'import uvloop\nuvloop.install()\nasyncio.run(main())\n')
+        if name == 'deadlock':
+            waits = subprocess.run([weft, 'waits', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+            expect(re.findall(r'^(.*)─ loop \d+ "(\w+)"', waits, re.M), [('└', 'Loop'), ('   └', 'uv_run')], 'the loops')
 
 
 def jobs(weft, folder):
@@ -317,7 +330,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'wakeable': wakeable, 'jobs': jobs, 'same': same, 'fork': fork}[name](weft, folder)
+            {'wakeable': wakeable, 'jobs': jobs, 'uvloop': uvloop, 'same': same, 'fork': fork}[name](weft, folder)
 
 
 main()
