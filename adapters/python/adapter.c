@@ -58,6 +58,16 @@ static struct weft_hook_frame enter_task(weft_id task)
 	return frame;
 }
 
+static struct weft_hook_frame enter_again(weft_id task, struct weft_hook_calls *calls)
+{
+	weft_hook_thread();
+	const bool is_recorded = weft_hook_count_repeat(calls, task, true);
+	const struct weft_hook_frame frame = weft_hook_enter_callback(task);
+	if (is_recorded)
+		weft_hook_record_running(task);
+	return frame;
+}
+
 /* A wait of the job delays no loop: it is the thread's sleep. */
 static struct weft_hook_frame enter_job(weft_id job)
 {
@@ -83,6 +93,7 @@ static const struct weft_python_services services = {
     .get_epoch = get_epoch,
     .get_root = get_root,
     .enter = enter_task,
+    .enter_again = enter_again,
     .enter_job = enter_job,
     .leave = leave_task,
     .register_list = weft_hook_register_list,

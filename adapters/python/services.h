@@ -10,6 +10,8 @@ struct weft_python_services {
 	unsigned (*get_epoch)(void);
 	weft_id (*get_root)(void); /* promise of this thread */
 	struct weft_hook_frame (*enter)(weft_id task);
+	/* Enters a step that no event caused; only some are recorded if there are many. */
+	struct weft_hook_frame (*enter_again)(weft_id task, struct weft_hook_calls *calls);
 	struct weft_hook_frame (*enter_job)(weft_id job); /* its waits delay no loop; leave() ends it, too */
 	void (*leave)(struct weft_hook_frame *frame);
 	void (*register_list)(weft_list_pending_fn *list, void *data);

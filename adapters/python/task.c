@@ -21,7 +21,8 @@ struct task {
 	struct weft_record_site *site;
 	unsigned epoch;
 	bool is_wait_over, is_used;
-	bool is_kept_by_loop; /* the loop runs until it ends */
+	bool is_kept_by_loop;         /* the loop runs until it ends */
+	struct weft_hook_calls steps; /* that no event caused */
 	uint64_t since;
 	struct task *next_free;
 	char label[80];
@@ -145,6 +146,19 @@ static void write_label(struct task *t, PyObject *name)
 	PyErr_Clear();
 }
 
+/* Libraries create tasks of the user's functions, too: those are told apart by their functions. */
+static struct weft_record_site *find_origin(PyObject *coroutine)
+{
+	struct weft_record_site *site = weft__python_find_running_place();
+	if (site)
+		return site;
+	PyObject *code = coroutine->type == weft__python_types.coroutine ? GET_ATTRIBUTE(coroutine, "cr_code")
+									 : GET_ATTRIBUTE(coroutine, "gi_code");
+	site = code ? weft__python_find_definition(code) : NULL;
+	release(code);
+	return site;
+}
+
 static struct task *create_task(PyObject *coroutine, PyObject *python, PyObject *name)
 {
 	struct task *t = allocate_task();
@@ -152,7 +166,7 @@ static struct task *create_task(PyObject *coroutine, PyObject *python, PyObject 
 		return NULL;
 	*t = (struct task){.coroutine = coroutine, .python = python, .thread = &here.mark};
 	write_label(t, name);
-	t->site = weft__python_find_running_place();
+	t->site = find_origin(coroutine);
 	if (here.epoch != weft__python_services->get_epoch())
 		begin_thread();
 	t->id = weft_create(weft__python_acting(), WEFT_KIND_TASK, t->site);
@@ -248,7 +262,9 @@ static void record_input(struct task *t, const struct wait *w, PyObject *future)
 	case INPUT_SECONDS: break;
 	}
 	const bool is_gather = group && w->place->input == INPUT_NONE;
-	const enum weft_kind kind = is_gather                                      ? WEFT_KIND_JOIN
+	const bool has_own_timer = here.is_uvloop && w->place->input == INPUT_SECONDS;
+	const enum weft_kind kind = has_own_timer                                  ? WEFT_KIND_WAIT
+				    : is_gather                                    ? WEFT_KIND_JOIN
 				    : input && w->place->kind == WEFT_KIND_PROMISE ? WEFT_KIND_WAIT
 										   : w->place->kind;
 	t->wait = weft_create(t->id, kind, (struct weft_record_site *)&w->place->site);
@@ -322,7 +338,8 @@ static bool begin_step(struct step *step, PyObject *coroutine)
 		return false;
 	ensure_task(t);
 	t->thread = &here.mark;
-	*step = (struct step){t, here.running, weft__python_services->enter(t->id), t->id};
+	*step = (struct step){t, here.running,
+	    t->wait ? weft__python_services->enter(t->id) : weft__python_services->enter_again(t->id, &t->steps), t->id};
 	end_wait(t);
 	here.running = t;
 	return true;

@@ -114,6 +114,11 @@ async def handler():
 async def main():
     await asyncio.gather(beat(), handler())
 """, r'stall: task \d+ "handler" blocked the event loop for \d+ ms in clock_nanosleep', 'longest call that blocks at fault.py:13 in handler'),
+    'spin': ("""
+async def main():
+    for _ in range(40000):
+        await asyncio.sleep(0)
+""", r'spin: task \d+ "main" was called \d+ times', 'fault.py:7 in main'),
     'callback': ("""
 async def beat():
     for _ in range(4):
