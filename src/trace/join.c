@@ -148,11 +148,10 @@ static bool prefix_process_name(struct part *part, struct weft_str *text)
 	return true;
 }
 
-/* Returns true for the name "main" of a thread: every process has one. */
+/* Returns true for the name "main" of a thread or task: every process has one. */
 static bool is_main_name(const struct weft_event *e)
 {
-	return (e->op == WEFT_OP_LABEL || (e->op == WEFT_OP_PENDING && e->kind == WEFT_KIND_THREAD)) && e->text.len == 4 &&
-	       !memcmp(e->text.ptr, "main", 4);
+	return (e->op == WEFT_OP_LABEL || e->op == WEFT_OP_PENDING) && e->text.len == 4 && !memcmp(e->text.ptr, "main", 4);
 }
 
 /* Renumbering of a part's events. */

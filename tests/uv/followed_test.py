@@ -129,7 +129,8 @@ def check_follow(client):
     expect('all', server.get('trace-1?whole=1', 'whole'), False)
     newest, whole = Facts('newest'), Facts('whole')
     expect('processes', (newest.processes, whole.processes), (2, 2))
-    expect('a window is bounded', newest.events < 900000 < whole.events, True)
+    if newest.events >= whole.events * 3 // 4:
+        sys.exit(f'a window is not bounded: {newest.events} of {whole.events} events')
     expect('who is pending', newest.pending, whole.pending)
     expect('who waits', newest.waits, whole.waits)
     expect('there is much in it', newest.reads > STEP, True)
