@@ -531,6 +531,24 @@ static int add_callback(struct weft__build *b, const struct weft_event *ev, int6
 	return callback ? WEFT_OK : WEFT_ENOMEM;
 }
 
+/* Marks a promise as inferred, with the time at which it may have started. */
+static int apply_inference(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t p;
+	const int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || p == WEFT_SYSTEM)
+		return status;
+	b->promises.items[p].flags |= WEFT_PROMISE_INFERRED;
+	if (ev->value <= 0 || ev->value > time_ns ||
+	    (b->earlier_starts.count && b->earlier_starts.items[b->earlier_starts.count - 1].promise >= p))
+		return status;
+	struct weft_earlier_start *earlier = weft_vec_push(&b->earlier_starts);
+	if (!earlier)
+		return WEFT_ENOMEM;
+	*earlier = (struct weft_earlier_start){time_ns - ev->value, p};
+	return status;
+}
+
 static int apply_detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
@@ -554,12 +572,8 @@ static int apply_detail(struct weft__build *b, const struct weft_event *ev, int6
 			*spin = (struct weft_spin){time_ns, (uint64_t)ev->value, p};
 		return status < 0 ? status : spin ? WEFT_OK : WEFT_ENOMEM;
 	}
-	if (ev->kind == WEFT_DETAIL_INFERRED) {
-		int status = get_promise(b, ev, ev->a, &p);
-		if (status >= 0 && p != WEFT_SYSTEM)
-			b->promises.items[p].flags |= WEFT_PROMISE_INFERRED;
-		return status;
-	}
+	if (ev->kind == WEFT_DETAIL_INFERRED)
+		return apply_inference(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_CLAIM)
 		return apply_claim(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_MESSAGE)
@@ -1014,6 +1028,7 @@ static void free_build(struct weft__build *b)
 	weft_vec_free(&b->callbacks);
 	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->spins);
+	weft_vec_free(&b->earlier_starts);
 	weft_vec_free(&b->rounds);
 	weft_vec_free(&b->deaths);
 	weft_vec_free(&b->snapshot_reasons);

@@ -624,6 +624,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->await_ends, await_end);
 	HAND_OVER(&b->stacks, stack);
 	HAND_OVER(&b->spins, spin);
+	HAND_OVER(&b->earlier_starts, earlier_start);
 	HAND_OVER(&b->rounds, round);
 	HAND_OVER(&b->deaths, death);
 	HAND_OVER(&b->snapshot_reasons, snapshot_reason);

@@ -29,6 +29,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->callbacks);
 	free(model->stacks);
 	free(model->spins);
+	free(model->earlier_starts);
 	free(model->rounds);
 	free(model->deaths);
 	free(model->snapshot_reasons);

@@ -189,6 +189,12 @@ struct weft_spin {
 	uint32_t promise;
 };
 
+/* The earliest time at which a promise may have started, if it is not known which of several starts is its own. */
+struct weft_earlier_start {
+	int64_t time_ns;
+	uint32_t promise;
+};
+
 struct weft_sample {
 	int64_t time_ns;
 	int64_t value;
@@ -251,6 +257,8 @@ struct weft_model {
 	size_t stack_count;
 	struct weft_spin *spins; /* in time order */
 	size_t spin_count;
+	struct weft_earlier_start *earlier_starts; /* sorted by promise */
+	size_t earlier_start_count;
 	struct weft_round *rounds; /* sorted by end time */
 	size_t round_count;
 	struct weft_death *deaths; /* in time order */

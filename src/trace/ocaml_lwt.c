@@ -5,17 +5,22 @@
  * and for others at the same line, as of Lwt_list.map_p.  This is a guess.  The ends confirm or refute it: the waiter of a wait
  * ends right behind the code that the end of that wait ran.  A wait whose code starts another one continues as that one.
  *
- * The same place may have several open waits.  Then the first one ends first, unless the order says more, and all of them are
- * marked.
+ * The same place may have several open waits.  Then the one ends whose callers end right behind it.  Where callers do not decide,
+ * the first one ends first, and all that may have ended are marked, as are their callers.  Each of them may have started as early
+ * as the first of them.
  * SPDX-License-Identifier: ISC */
 #include "trace/ocaml_lwt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CHOICES = 64 }; /* open waits of a place among which an end chooses; bounds the work */
+enum {
+	MAX_CHOICES = 64, /* open waits of a place among which an end chooses; bounds the work */
+	MAX_CALLERS = 8   /* callers of a wait that an end compares with the ends behind it */
+};
 
 static const char mixed_up[] = "several waits are open at this place, and Lwt does not tell which of them ended";
+static const char told_apart[] = "several waits are open at this place, and the callers that end next tell which of them ended";
 static const char edge[] = "the order of the events tells what this waits for, and what continues it";
 
 /* ---- Events ---- */
@@ -85,6 +90,7 @@ struct planning {
 	struct weft__lwt_plan *plan;
 	WEFT_VEC(struct mark) marks;
 	WEFT_VEC(uint32_t) tops; /* waits of the current group that have no waiter yet */
+	size_t at;               /* the current event in marks */
 	uint32_t running;        /* the wait whose code runs, or 0 */
 	uint32_t call;           /* the open call of Lwt_main.run, or 0 */
 	uint32_t finished;       /* the wait whose code ended last since the last round */
@@ -129,7 +135,7 @@ static uint32_t add_wait(struct planning *p, uint32_t place)
 	if (!wait)
 		return 0;
 	const uint32_t number = (uint32_t)p->lwt->waits.count;
-	*wait = (struct weft__lwt_wait){.place = place, .thread = number, .tree = number};
+	*wait = (struct weft__lwt_wait){.place = place, .thread = number, .tree = number, .earliest = number};
 	return number;
 }
 
@@ -265,26 +271,94 @@ static bool may_be_woken(const struct planning *p, uint32_t wait)
 	       a->site != b->site && (!a->context.len || weft_str_equal(a->context, b->context));
 }
 
-/* Chooses the open wait of a place that ends: the first whose waiter ends next, or that what runs may wake, else the first. */
-static uint32_t choose_wait(struct planning *p, uint32_t place, const struct mark *next)
+/* Returns how many callers of a wait end right behind the current event, one after the other, or 1 if what runs may wake it. */
+static unsigned count_ending_callers(const struct planning *p, uint32_t wait)
 {
-	uint32_t wait = p->lwt->places.items[place].first;
-	for (int i = 0; wait && i < MAX_CHOICES; i++, wait = get_wait(p->lwt, wait)->after) {
-		const uint32_t waiter = next && next->what == END ? get_waiter(p->lwt, wait) : 0;
-		if (waiter && get_wait(p->lwt, waiter)->place == next->place && !get_wait(p->lwt, waiter)->is_ended)
-			return wait;
-		if (may_be_woken(p, wait))
-			return wait;
+	unsigned count = 0;
+	for (uint32_t w = get_waiter(p->lwt, wait); w && count < MAX_CALLERS; w = get_waiter(p->lwt, w), count++) {
+		const size_t at = p->at + 1 + count;
+		if (at >= p->marks.count || p->marks.items[at].what != END ||
+		    p->marks.items[at].place != get_wait(p->lwt, w)->place || get_wait(p->lwt, w)->is_ended)
+			break;
 	}
-	return p->lwt->places.items[place].first;
+	return count ? count : may_be_woken(p, wait);
+}
+
+/* Replaces waits by those that wait for them and are open; returns their number. */
+static unsigned replace_by_waiters(struct weft__lwt *lwt, uint32_t *waits, unsigned count)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < count; i++) {
+		const uint32_t waiter = get_waiter(lwt, waits[i]);
+		if (waiter && !get_wait(lwt, waiter)->is_ended && get_place_of(lwt, waiter))
+			waits[kept++] = waiter;
+	}
+	return kept;
+}
+
+/* Marks waits that an event may have ended, and their callers: from then on each may be any other one. */
+static void mix_up(struct weft__lwt *lwt, uint32_t *waits, unsigned count)
+{
+	for (int caller = 0; caller <= MAX_CALLERS && count > 1; caller++) {
+		uint32_t earliest = get_wait(lwt, waits[0])->earliest;
+		bool differs = false;
+		for (unsigned i = 1; i < count; i++) {
+			differs |= waits[i] != waits[0];
+			earliest = get_wait(lwt, waits[i])->earliest < earliest ? get_wait(lwt, waits[i])->earliest : earliest;
+		}
+		if (!differs)
+			return;
+		for (unsigned i = 0; i < count; i++) {
+			get_wait(lwt, waits[i])->is_mixed = true;
+			get_wait(lwt, waits[i])->earliest = earliest;
+		}
+		count = replace_by_waiters(lwt, waits, count);
+	}
+}
+
+/* Chooses the open wait of a place that ends: the first of those with the most callers that end next; 0: none is open. */
+static uint32_t choose_wait(struct planning *p, uint32_t place)
+{
+	uint32_t best[MAX_CHOICES];
+	unsigned count = 0, most = 0, seen = 0;
+	for (uint32_t wait = p->lwt->places.items[place].first; wait && seen < MAX_CHOICES;
+	     wait = get_wait(p->lwt, wait)->after, seen++) {
+		const unsigned callers = count_ending_callers(p, wait);
+		if (callers < most)
+			continue;
+		if (callers > most)
+			count = 0;
+		most = callers;
+		best[count++] = wait;
+	}
+	for (uint32_t wait = p->lwt->places.items[place].first; wait && seen > 1; wait = get_wait(p->lwt, wait)->after, seen--)
+		get_wait(p->lwt, wait)->is_told_apart = true;
+	const uint32_t chosen = count ? best[0] : 0;
+	mix_up(p->lwt, best, count);
+	return chosen;
+}
+
+/* Marks a wait of a place with so many open waits that an end did not see all. */
+static void mix_up_crowd(struct weft__lwt *lwt, uint32_t wait)
+{
+	struct weft__lwt_place *place = get_place_of(lwt, wait);
+	struct weft__lwt_wait *w = get_wait(lwt, wait);
+	if (place->open > MAX_CHOICES) {
+		place->mixed_from = place->mixed_up_to < place->first ? get_wait(lwt, place->first)->earliest : place->mixed_from;
+		place->mixed_up_to = place->last;
+	}
+	if (wait > place->mixed_up_to)
+		return;
+	w->is_mixed = true;
+	w->earliest = place->mixed_from < w->earliest ? place->mixed_from : w->earliest;
 }
 
 /* Plans an end; returns its wait, or 0: out of memory. */
-static uint32_t plan_end(struct planning *p, uint32_t place, const struct mark *next)
+static uint32_t plan_end(struct planning *p, uint32_t place)
 {
 	struct weft__lwt *lwt = p->lwt;
 	const bool is_woken = is_waiter_woken(p, place);
-	uint32_t wait = is_woken ? get_waiter(lwt, p->running) : choose_wait(p, place, next);
+	uint32_t wait = is_woken ? get_waiter(lwt, p->running) : choose_wait(p, place);
 	const bool is_found = !is_woken && may_be_woken(p, wait);
 	const uint32_t by = is_woken || is_found ? p->running : 0;
 	finish_run(p, by);
@@ -294,10 +368,7 @@ static uint32_t plan_end(struct planning *p, uint32_t place, const struct mark *
 			return 0;
 		get_wait(lwt, wait)->is_preexisting = true;
 	} else {
-		struct weft__lwt_place *at = &lwt->places.items[place];
-		get_wait(lwt, wait)->is_mixed = at->open > 1 || wait <= at->mixed_up_to;
-		if (at->open > 1)
-			at->mixed_up_to = at->last;
+		mix_up_crowd(lwt, wait);
 		remove_from_queue(lwt, wait);
 	}
 	get_wait(lwt, wait)->is_ended = true;
@@ -327,8 +398,9 @@ static void plan_call_end(struct planning *p)
 }
 
 /* Plans one event; false: out of memory. */
-static bool plan_mark(struct planning *p, const struct mark *mark, const struct mark *next)
+static bool plan_mark(struct planning *p)
 {
+	const struct mark *mark = &p->marks.items[p->at];
 	uint32_t wait = 0;
 	switch ((enum what)mark->what) {
 	case BEGIN:
@@ -338,7 +410,7 @@ static bool plan_mark(struct planning *p, const struct mark *mark, const struct 
 		append_to_queue(p->lwt, wait);
 		break;
 	case END:
-		wait = plan_end(p, mark->place, next);
+		wait = plan_end(p, mark->place);
 		if (!wait)
 			return false;
 		break;
@@ -421,8 +493,8 @@ static bool plan_ring(struct weft__lwt *lwt, size_t i, const struct weft__ocaml_
 	struct planning p = {.lwt = lwt, .plan = &lwt->plans[i]};
 	const uint32_t first = (uint32_t)lwt->waits.count + 1;
 	bool ok = list_marks(&p, file, &file->rings[i], reader);
-	for (size_t m = 0; ok && m < p.marks.count; m++)
-		ok = plan_mark(&p, &p.marks.items[m], m + 1 < p.marks.count ? &p.marks.items[m + 1] : NULL);
+	for (; ok && p.at < p.marks.count; p.at++)
+		ok = plan_mark(&p);
 	/* an end in another ring is not theirs */
 	for (uint32_t wait = first; wait <= lwt->waits.count; wait++) {
 		if (get_wait(lwt, wait)->is_ended)
@@ -431,8 +503,8 @@ static bool plan_ring(struct weft__lwt *lwt, size_t i, const struct weft__ocaml_
 		struct weft__lwt_place *place = get_place_of(lwt, wait);
 		if (!place)
 			continue;
-		get_wait(lwt, wait)->is_mixed = wait <= place->mixed_up_to;
 		place->first = place->last = place->open = 0;
+		mix_up_crowd(lwt, wait);
 	}
 	weft_vec_free(&p.marks);
 	weft_vec_free(&p.tops);
@@ -490,10 +562,12 @@ static struct weft_str make_str(const char *text)
 	return (struct weft_str){text, (uint32_t)strlen(text)};
 }
 
-static void put_mark(struct weft__eio *eio, int64_t id, const char *why)
+/* Marks a promise as inferred; `earlier_ns`: it may have started up to this time earlier. */
+static void put_mark(struct weft__eio *eio, int64_t id, const char *why, int64_t earlier_ns)
 {
 	struct weft_event *out = weft__eio_put_event(eio, WEFT_OP_DETAIL, id, 0);
 	out->kind = WEFT_DETAIL_INFERRED;
+	out->value = earlier_ns;
 	out->text = make_str(why);
 }
 
@@ -537,8 +611,10 @@ static bool put_inputs(struct weft__lwt *lwt, struct weft__eio *eio, const struc
 		weft__eio_put_event(eio, WEFT_OP_AWAIT, w->id, get_wait(lwt, w->extra_input)->id);
 		count++;
 	}
-	if (w->is_mixed || count || w->becomes || w->has_late_input)
-		put_mark(eio, w->id, w->is_mixed ? mixed_up : edge);
+	if (w->is_mixed)
+		put_mark(eio, w->id, mixed_up, eio->now_ns - get_wait(lwt, w->earliest)->start_ns);
+	else if (w->is_told_apart || count || w->becomes || w->has_late_input)
+		put_mark(eio, w->id, w->is_told_apart ? told_apart : edge, 0);
 	return count > 0 || w->has_late_input;
 }
 
@@ -558,6 +634,7 @@ static void begin_wait(struct weft__lwt *lwt, struct weft__eio *eio, struct weft
 {
 	const struct weft__lwt_place *place = &lwt->places.items[w->place];
 	w->id = eio->next_id++;
+	w->start_ns = eio->now_ns;
 	struct weft_event *out = weft__eio_put_event(eio, WEFT_OP_CREATE, get_actor(lwt, eio), w->id);
 	out->kind = WEFT_KIND_WAIT;
 	out->site = place->site;
@@ -579,7 +656,7 @@ static void end_wait(struct weft__lwt *lwt, struct weft__eio *eio, struct weft__
 		out->value = first_ns;
 		out->text = place->context;
 		if (w->becomes)
-			put_mark(eio, w->id, edge);
+			put_mark(eio, w->id, edge, 0);
 	}
 	if (by) {
 		weft__eio_put_event(eio, WEFT_OP_READ, w->id, by);

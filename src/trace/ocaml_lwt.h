@@ -48,12 +48,15 @@ struct weft__lwt_place {
 	uint32_t site;        /* index into the sites */
 	uint32_t first, last; /* queue of its open waits, as index plus one */
 	uint32_t open;        /* their number */
-	uint32_t mixed_up_to; /* the newest wait, as index plus one, that was open together with another when one of them ended */
+	uint32_t
+	    mixed_up_to;     /* the newest wait, as index plus one, that was open when too many were for an end to compare them */
+	uint32_t mixed_from; /* the oldest one */
 };
 
 /* A wait.  Waits are named by their index plus one; 0: none. */
 struct weft__lwt_wait {
 	int64_t id;             /* id in weft; 0: not met yet */
+	int64_t start_ns;       /* time of its start; 0: not met yet */
 	uint32_t place;         /* WEFT_NO_SITE: a call of Lwt_main.run */
 	uint32_t waiter;        /* the wait that waits for this one */
 	uint32_t next_input;    /* the next wait with the same waiter */
@@ -66,11 +69,13 @@ struct weft__lwt_wait {
 	uint32_t extra_input;   /* in the same way as first_input, but only its end told it */
 	uint32_t tree;          /* the oldest wait of those that it waits for, directly or not, or itself */
 	uint32_t late_waiter;   /* in the same way as waiter, but only found at the end */
+	uint32_t earliest;      /* the oldest wait whose start may be that of this one; itself, if it is known */
 	bool is_ended, is_preexisting;
 	bool has_late_input;
-	bool is_finished; /* the first of a sequence: its last code has ended */
-	bool is_refuted;  /* its waiter does not wait for it */
-	bool is_mixed;    /* it is not known which of several waits ended */
+	bool is_finished;   /* the first of a sequence: its last code has ended */
+	bool is_refuted;    /* its waiter does not wait for it */
+	bool is_mixed;      /* it is not known which of several waits ended */
+	bool is_told_apart; /* in the same way, but the ends of callers tell it */
 };
 
 struct weft__lwt_count {

@@ -86,6 +86,11 @@ def real_server_is_explained(folder):
     assert len(found) == 2, found
     assert any(kind == 'slow' and 'server.ml:6' in title for kind, title in found), found
     assert any(kind == 'stall' and 'server.ml:14' in title for kind, title in found), found
+    slow = next(title for kind, title in found if kind == 'slow')
+    said = run('explain', path)
+    least, most = int(re.search(r'took at least (\d+) ms', slow)[1]), int(re.search(r'may have taken up to (\d+) ms', said)[1])
+    assert 100 <= least <= 200 <= most, (least, most)  # the program slept 200 ms there
+    assert '(server.ml:6) was called at server.ml:10, called at server.ml:17' in said, said
     assert 'gets to a wait at server.ml:6, called at server.ml:10, called at server.ml:17' in run('explain', path)
 
 
@@ -121,6 +126,25 @@ def slow_lookup_and_stall_are_found(folder):
     loops = [p for p in promises(path) if p['kind'] == 'loop']
     assert len(loops) == 1 and loops[0]['labels'][0][1] == 'Lwt_main.run', loops
     assert 'busiest loop' in run('explain', generate('lwt-contexts', os.path.join(folder, 'c'), '--count=1'))
+
+
+def callers_tell_waits_of_one_place_apart(folder):
+    """The slow wait has the callers that end behind it, although others at its line began later and ended before."""
+    path = generate('lwt-callers', os.path.join(folder, 'callers'), '--count=30')
+    slow, = explain(path)
+    assert slow['finding'] == 'slow' and not slow['sure'] and 'took 290 ms' in slow['title'] and '(page.ml:5)' in slow['title'], slow
+    texts = [e['text'] for e in slow['evidence']]
+    assert any(t.endswith('the wait (page.ml:5) was called at page.ml:10, called at page.ml:20') for t in texts), texts
+    assert not any('may have taken' in t for t in texts), texts
+
+
+def equal_requests_have_bounds(folder):
+    """Requests of the same lines without contexts: the slowest took 240 ms, and all that is known is a range."""
+    path = generate('lwt-requests', os.path.join(folder, 'requests'), '--count=30')
+    slow, = explain(path)
+    assert slow['finding'] == 'slow' and not slow['sure'] and 'took at least 153 ms' in slow['title'], slow
+    texts = [e['text'] for e in slow['evidence']]
+    assert any('may have taken up to 240 ms' in t for t in texts) and any('called at site.ml:17' in t for t in texts), texts
 
 
 def contexts_are_labels(folder):
@@ -203,6 +227,6 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_and_stall_are_found, contexts_are_labels, siblings_do_not_wait_for_each_other, ends_tell_the_inputs_of_one_line_apart, one_of_many_jobs_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
+                 slow_lookup_and_stall_are_found, callers_tell_waits_of_one_place_apart, equal_requests_have_bounds, contexts_are_labels, siblings_do_not_wait_for_each_other, ends_tell_the_inputs_of_one_line_apart, one_of_many_jobs_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
                  bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
         test(scratch)

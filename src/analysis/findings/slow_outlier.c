@@ -225,6 +225,51 @@ static bool has_covered_finding(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
+/* Returns the wait that waits for an inferred one, or for the one that it continues; WEFT_NONE: there is none. */
+static uint32_t find_caller(const struct weft__finder *f, uint32_t p)
+{
+	enum { MOST = 64 }; /* bounds the work */
+	const struct weft_model *m = f->model;
+	for (int i = 0; i < MOST && p != WEFT_NONE; i++) {
+		for (uint32_t in = f->link_index.in_begin[p]; in < f->link_index.in_begin[p + 1]; in++) {
+			const struct weft_link *link = &m->links[f->link_index.in[in]];
+			if ((link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ) && link->from != p &&
+			    m->promises[link->from].kind == WEFT_KIND_WAIT)
+				return link->from;
+		}
+		const uint32_t by = m->promises[p].created_by;
+		p = by != WEFT_NONE && m->promises[by].end == WEFT_END_BECAME && m->promises[by].became == p ? by : WEFT_NONE;
+	}
+	return WEFT_NONE;
+}
+
+/* Adds where the code was called that waits, if the trace has it only as waits on each other that the reader infers. */
+static void add_callers(struct weft__finder *f, uint32_t p)
+{
+	enum { MOST = 4 };
+	if (!(f->model->promises[p].flags & WEFT_PROMISE_INFERRED))
+		return;
+	const char *places = "";
+	uint32_t outermost = WEFT_NONE;
+	uint32_t caller = find_caller(f, p);
+	for (int count = 0; caller != WEFT_NONE && count < MOST; count++, caller = find_caller(f, caller)) {
+		outermost = caller;
+		places = weft__finding_text(f, "%s%scalled at %s", places, *places ? ", " : "", weft__format_site(f, caller));
+	}
+	if (outermost != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, f->model->promises[outermost].start_ns, outermost,
+		    "%s waits for it: the wait%s was %s", weft__format_promise(f, outermost), weft__format_site_suffix(f, p),
+		    places);
+}
+
+/* Returns the earliest time at which the promise may have started. */
+static int64_t find_earliest_start(const struct weft_model *m, uint32_t p)
+{
+	const struct weft_earlier_start *starts = m->earlier_starts;
+	const size_t i = WEFT_FIND_FIRST(s, 0, m->earlier_start_count, starts[s].promise >= p);
+	return i < m->earlier_start_count && starts[i].promise == p ? starts[i].time_ns : m->promises[p].start_ns;
+}
+
 /* Returns whether it added a finding that no other covers. */
 static bool report_slowest(struct weft__finder *f, const struct slowest *s, const struct reported *reported)
 {
@@ -240,10 +285,18 @@ static bool report_slowest(struct weft__finder *f, const struct slowest *s, cons
 	if (finding) {
 		const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
 		finding->weight = (uint64_t)s->took_ns;
-		finding->title = weft__finding_text(f, "%s took %s (median of %" PRIu32 ": %s)", name,
-		    weft__format_duration(f, s->took_ns), s->peers, weft__format_duration(f, s->median_ns));
+		const int64_t earliest_ns = find_earliest_start(f->model, p), most_ns = f->link_index.ended_ns[p] - earliest_ns;
+		finding->title = weft__finding_text(f, "%s took %s%s (median of %" PRIu32 ": %s)", name,
+		    most_ns > s->took_ns ? "at least " : "", weft__format_duration(f, s->took_ns), s->peers,
+		    weft__format_duration(f, s->median_ns));
 		finding->next = weft__finding_text(f, "find out what was different this time%s", at);
 		weft__evidence_add_creation(f, p);
+		add_callers(f, p);
+		if (most_ns > s->took_ns)
+			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, earliest_ns, WEFT_NONE,
+			    "it may have taken up to %s: several waits were open at that place, and the trace does not tell "
+			    "which one ended",
+			    weft__format_duration(f, most_ns));
 		const bool is_by_peer =
 		    is_read_of_connection(f->model, p) && !has_known_wait(path, p, f->model->promises[p].created_by, s->took_ns);
 		weft__slow_report_times(f, p, path);
