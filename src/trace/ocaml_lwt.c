@@ -8,6 +8,8 @@
  * The same place may have several open waits.  Then the one ends whose callers end right behind it.  Where callers do not decide,
  * the first one ends first, and all that may have ended are marked, as are their callers.  Each of them may have started as early
  * as the first of them.
+ *
+ * A pool starts a wait for its next user while the code of the last one runs.  Earlier ends tell whose it is.
  * SPDX-License-Identifier: ISC */
 #include "trace/ocaml_lwt.h"
 
@@ -190,15 +192,28 @@ static void set_waiter(struct weft__lwt *lwt, uint32_t input, uint32_t waiter)
 	get_wait(lwt, waiter)->first_input = input;
 }
 
+/* Returns whether the line of a wait is not yet among what the top of its group waits for.  Else it rather starts something
+ * beside the top, as a list of jobs does. */
+static bool is_line_new(struct weft__lwt *lwt, uint32_t wait, uint32_t top)
+{
+	return lwt->newest.items[get_place_of(lwt, wait)->site] < get_wait(lwt, top)->tree;
+}
+
 /* Returns whether a wait may wait for the top of its group: code that was called with the same context or within a context that
- * began there.  A line that is already below the top rather starts something beside it, as a list of jobs does. */
+ * began there. */
 static bool may_wait_for(struct weft__lwt *lwt, uint32_t waiter, uint32_t input)
 {
 	const struct weft__lwt_place *a = get_place_of(lwt, waiter), *b = get_place_of(lwt, input);
 	if (!a || !b)
 		return b;
-	return lwt->newest.items[a->site] < get_wait(lwt, input)->tree &&
-	       (!a->context.len || weft_str_equal(a->context, b->context));
+	return is_line_new(lwt, waiter, input) && (!a->context.len || weft_str_equal(a->context, b->context));
+}
+
+/* Returns whether the context of the top of a group may be nested in that of a wait. */
+static bool may_be_around(struct weft__lwt *lwt, uint32_t wait, uint32_t top)
+{
+	return get_place_of(lwt, wait) && get_place_of(lwt, top) && get_place_of(lwt, top)->context.len &&
+	       is_line_new(lwt, wait, top);
 }
 
 /* Gives the new wait its inputs, and makes it the newest top; false: out of memory. */
@@ -214,7 +229,8 @@ static bool join_group(struct planning *p, uint32_t wait)
 		while (p->tops.count && get_place_of(lwt, p->tops.items[p->tops.count - 1]) &&
 		       get_place_of(lwt, p->tops.items[p->tops.count - 1])->site == site &&
 		       may_wait_for(lwt, wait, p->tops.items[p->tops.count - 1]));
-	}
+	} else if (p->tops.count && may_be_around(lwt, wait, p->tops.items[p->tops.count - 1]))
+		get_wait(lwt, wait)->nested = p->tops.items[p->tops.count - 1];
 	uint32_t *top = weft_vec_push(&p->tops);
 	if (!top)
 		return false;
@@ -224,12 +240,58 @@ static bool join_group(struct planning *p, uint32_t wait)
 	return true;
 }
 
+/* Remembers for the place where a sequence of waits began at which place its waiter was, which its end has confirmed. */
+static void learn_waiter(struct weft__lwt *lwt, uint32_t input, uint32_t waiter)
+{
+	struct weft__lwt_place *place = get_place_of(lwt, get_wait(lwt, input)->thread);
+	if (place)
+		place->waiter = get_wait(lwt, waiter)->place + 1;
+}
+
+/* Returns whether one of the newest inputs of a wait is open. */
+static bool has_open_input(struct weft__lwt *lwt, uint32_t wait)
+{
+	uint32_t i = get_wait(lwt, wait)->first_input;
+	for (int n = 0; i && n < MAX_CHOICES; n++, i = get_wait(lwt, i)->next_input)
+		if (!get_wait(lwt, i)->is_refuted && !get_wait(lwt, i)->is_finished)
+			return true;
+	return false;
+}
+
+/* Finds what waits for a wait that was started for another one than the code that started it, as by a pool: the first one at the
+ * place of the usual waiter that waits for nothing else, and started before this group.  Returns whether one does. */
+static bool find_other_waiter(struct weft__lwt *lwt, uint32_t wait)
+{
+	const struct weft__lwt_place *place = get_place_of(lwt, wait);
+	if (get_wait(lwt, wait)->waiter)
+		return true;
+	if (!place || !place->waiter)
+		return false;
+	uint32_t other = lwt->places.items[place->waiter - 1].first;
+	for (int i = 0; other && other < get_wait(lwt, wait)->group && i < MAX_CHOICES; i++, other = get_wait(lwt, other)->after)
+		if (!get_wait(lwt, other)->is_ended && !has_open_input(lwt, other)) {
+			set_waiter(lwt, wait, other);
+			get_wait(lwt, other)->has_late_input = true;
+			return true;
+		}
+	return false;
+}
+
+/* Returns whether the outermost wait that the running code started was rather started for another one: usually the place of what
+ * runs waits for it. */
+static bool is_handed_on(const struct planning *p, uint32_t wait)
+{
+	const struct weft__lwt_place *place = get_place_of(p->lwt, wait);
+	return place && place->waiter && place->waiter == get_wait(p->lwt, p->running)->place + 1 &&
+	       find_other_waiter(p->lwt, wait);
+}
+
 /* Ends what runs: its code has continued as the outermost wait that it started, unless it woke `woken`, its only waiter. */
 static void finish_run(struct planning *p, uint32_t woken)
 {
 	struct weft__lwt *lwt = p->lwt;
-	if (p->running && p->tops.count && !woken) {
-		const uint32_t next = p->tops.items[p->tops.count - 1];
+	const uint32_t next = p->tops.count ? p->tops.items[p->tops.count - 1] : 0;
+	if (p->running && next && !woken && !is_handed_on(p, next)) {
 		if (get_wait(lwt, next)->place != WEFT_NO_SITE) {
 			get_wait(lwt, p->running)->becomes = next;
 			get_wait(lwt, next)->thread = get_wait(lwt, p->running)->thread;
@@ -237,6 +299,8 @@ static void finish_run(struct planning *p, uint32_t woken)
 	} else if (p->running) {
 		p->finished = p->running;
 		get_wait(lwt, get_wait(lwt, p->running)->thread)->is_finished = true;
+		for (size_t i = 0; i < p->tops.count; i++)
+			find_other_waiter(lwt, p->tops.items[i]);
 	}
 	p->running = p->group = 0;
 	p->tops.count = 0;
@@ -249,23 +313,25 @@ static void refute_inputs(struct weft__lwt *lwt, uint32_t waiter)
 		get_wait(lwt, i)->is_refuted = true;
 }
 
-/* Returns whether the waiter of what runs is a wait of this place that may end now: if the code has started other waits, it must
- * be the only one there. */
+/* Returns whether the waiter of what runs is a wait of this place that may end now.  The code may have started other waits
+ * before, as a pool does that hands what it holds to the next user. */
 static bool is_waiter_woken(const struct planning *p, uint32_t place)
 {
 	const uint32_t waiter = p->running ? get_waiter(p->lwt, p->running) : 0;
-	return waiter && get_wait(p->lwt, waiter)->place == place && !get_wait(p->lwt, waiter)->is_ended &&
-	       (p->tops.count == 0 || p->lwt->places.items[place].open == 1);
+	return waiter && get_wait(p->lwt, waiter)->place == place && !get_wait(p->lwt, waiter)->is_ended;
 }
 
 /* Returns whether a wait may be woken by what runs, although its start did not show that: both sequences began in one group, as
- * those of let%lwt a = f () and b = g () in ..., and what seems to wait for what runs does not end. */
+ * those of let%lwt a = f () and b = g () in ..., and what seems to wait for what runs does not end.  Their contexts are the same,
+ * or the one is nested in the other. */
 static bool may_be_woken(const struct planning *p, uint32_t wait)
 {
 	struct weft__lwt *lwt = p->lwt;
 	if (!p->running || p->tops.count || !wait)
 		return false;
 	const uint32_t by = get_wait(lwt, p->running)->thread, first = get_wait(lwt, wait)->thread;
+	if (get_wait(lwt, wait)->nested == by)
+		return true;
 	const struct weft__lwt_place *a = get_place_of(lwt, wait), *b = get_place_of(lwt, by);
 	return get_wait(lwt, by)->group && get_wait(lwt, by)->group == get_wait(lwt, first)->group && by < first && a && b &&
 	       a->site != b->site && (!a->context.len || weft_str_equal(a->context, b->context));
@@ -361,17 +427,20 @@ static uint32_t plan_end(struct planning *p, uint32_t place)
 	uint32_t wait = is_woken ? get_waiter(lwt, p->running) : choose_wait(p, place);
 	const bool is_found = !is_woken && may_be_woken(p, wait);
 	const uint32_t by = is_woken || is_found ? p->running : 0;
+	if (is_woken)
+		learn_waiter(lwt, by, wait);
+	if (wait)
+		get_wait(lwt, wait)->is_ended = true;
 	finish_run(p, by);
 	if (!wait) { /* it started before the first event */
 		wait = add_wait(p, place);
 		if (!wait)
 			return 0;
-		get_wait(lwt, wait)->is_preexisting = true;
+		get_wait(lwt, wait)->is_preexisting = get_wait(lwt, wait)->is_ended = true;
 	} else {
 		mix_up_crowd(lwt, wait);
 		remove_from_queue(lwt, wait);
 	}
-	get_wait(lwt, wait)->is_ended = true;
 	get_wait(lwt, wait)->woken_by = by;
 	if (!is_woken)
 		refute_inputs(lwt, wait);
@@ -464,6 +533,18 @@ static bool list_marks(struct planning *p, const struct weft__ocaml_file *file, 
 	return true;
 }
 
+/* Links two waits with different contexts that are both open since they started one after the other: the context of the first is
+ * nested in that of the other. */
+static void link_nested(struct weft__lwt *lwt, uint32_t wait)
+{
+	struct weft__lwt_wait *w = get_wait(lwt, wait), *nested = w->nested ? get_wait(lwt, w->nested) : NULL;
+	if (!nested || nested->is_ended || nested->thread != w->nested || nested->late_waiter ||
+	    (nested->waiter && !nested->is_refuted) || has_open_input(lwt, wait))
+		return;
+	nested->late_waiter = wait;
+	w->has_late_input = true;
+}
+
 /* Looks at a wait that is still open at the end: it does not wait for what has finished.  Lwt_main.run then waits for others that
  * started at the same line in its group, as of Lwt_list.iter_p. */
 static void review_pending(struct weft__lwt *lwt, uint32_t wait)
@@ -500,6 +581,7 @@ static bool plan_ring(struct weft__lwt *lwt, size_t i, const struct weft__ocaml_
 		if (get_wait(lwt, wait)->is_ended)
 			continue;
 		review_pending(lwt, wait);
+		link_nested(lwt, wait);
 		struct weft__lwt_place *place = get_place_of(lwt, wait);
 		if (!place)
 			continue;

@@ -48,9 +48,9 @@ struct weft__lwt_place {
 	uint32_t site;        /* index into the sites */
 	uint32_t first, last; /* queue of its open waits, as index plus one */
 	uint32_t open;        /* their number */
-	uint32_t
-	    mixed_up_to;     /* the newest wait, as index plus one, that was open when too many were for an end to compare them */
-	uint32_t mixed_from; /* the oldest one */
+	uint32_t waiter;      /* place, as index plus one, of what waited for one of its waits when that ended; 0: unknown */
+	uint32_t mixed_up_to; /* the newest wait, as index plus one, that was open when an end could not compare all */
+	uint32_t mixed_from;  /* the oldest one */
 };
 
 /* A wait.  Waits are named by their index plus one; 0: none. */
@@ -70,6 +70,7 @@ struct weft__lwt_wait {
 	uint32_t tree;          /* the oldest wait of those that it waits for, directly or not, or itself */
 	uint32_t late_waiter;   /* in the same way as waiter, but only found at the end */
 	uint32_t earliest;      /* the oldest wait whose start may be that of this one; itself, if it is known */
+	uint32_t nested;        /* the one that started right before it with another context, which may be nested in its own */
 	bool is_ended, is_preexisting;
 	bool has_late_input;
 	bool is_finished;   /* the first of a sequence: its last code has ended */

@@ -183,6 +183,37 @@ def one_of_many_jobs_hangs(folder):
     assert [line.split('  since')[0].split('at ')[-1] for line in waits.splitlines()[1:]] == ['jobs.ml:5', 'jobs.ml:2'], waits
 
 
+def chain_of_hang(path):
+    """Returns the title of the only finding, and the places of the tree of waits."""
+    hang, = explain(path)
+    assert hang['finding'] == 'hang' and not hang['sure'], hang
+    return hang['title'], re.findall(r' at (\S+)', run('waits', path))
+
+
+def nested_context_is_waited_for(folder):
+    """A request with a context waits for a query that has a context of its own."""
+    for count in 0, 5:  # the first request hangs, or a later one
+        path = generate('lwt-nested', os.path.join(folder, 'nested'), f'--count={count}')
+        title, places = chain_of_hang(path)
+        assert '"query" (shop.ml:4)' in title and places == ['shop.ml:9', 'shop.ml:4'], (title, places)
+    lines = {p['promise']: p['site']['line'] for p in promises(path) if p['kind'] == 'wait'}
+    links = [json.loads(line) for line in run('events', '--json', path).splitlines() if '"op":"read"' in line]
+    assert [(lines[e['promise']], lines[e['input']]) for e in links] == [(9, 4)] * 5, links
+
+
+def cancelled_work_is_no_finding(folder):
+    """Lwt.pick cancels the work whose timer ends first."""
+    path = generate('lwt-pick', os.path.join(folder, 'pick'), '--count=20')
+    assert titles(path) == [], titles(path)
+
+
+def user_of_a_pool_hangs(folder):
+    """A query never ends; the user that waits for it is the next one of the pool, and not the one whose end started it."""
+    for count in 1, 5, 6:
+        title, places = chain_of_hang(generate('lwt-pool', os.path.join(folder, 'pool'), f'--count={count}'))
+        assert '(pool.ml:3)' in title and places == ['pool.ml:12', 'pool.ml:3', 'pool.ml:12', 'pool.ml:12'], (count, title, places)
+
+
 def lwt_runs_in_a_fiber(folder):
     path = generate('lwt-eio', os.path.join(folder, 'eio'))
     assert titles(path) == [], titles(path)
@@ -198,6 +229,11 @@ def overwritten_start_is_no_error(folder):
     path = generate('lwt-server', os.path.join(folder, 'wrapped'), '--words=256', '--count=100')
     assert titles(path) == [], titles(path)
     assert 'wait' in {p['kind'] for p in promises(path)}
+    for shape in 'lwt-callers', 'lwt-requests', 'lwt-pick':
+        path = generate(shape, os.path.join(folder, 'wrapped'), '--words=256', '--count=100')
+        assert all('took' in title and kind == 'slow' for kind, title in titles(path)), titles(path)
+    title, _ = chain_of_hang(generate('lwt-pool', os.path.join(folder, 'wrapped'), '--words=2048', '--count=60'))
+    assert 'pool.ml:3' in title, title
 
 
 def bytes_of_other_events_are_shown(folder):
@@ -227,6 +263,7 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_and_stall_are_found, callers_tell_waits_of_one_place_apart, equal_requests_have_bounds, contexts_are_labels, siblings_do_not_wait_for_each_other, ends_tell_the_inputs_of_one_line_apart, one_of_many_jobs_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
+                 slow_lookup_and_stall_are_found, callers_tell_waits_of_one_place_apart, equal_requests_have_bounds, contexts_are_labels, siblings_do_not_wait_for_each_other, ends_tell_the_inputs_of_one_line_apart, one_of_many_jobs_hangs,
+                 nested_context_is_waited_for, cancelled_work_is_no_finding, user_of_a_pool_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
                  bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
         test(scratch)
