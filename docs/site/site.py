@@ -22,7 +22,7 @@ MENU = [
         ('docs/record-installed.md', 'Installed programs'), ('docs/record-runtimes.md', 'Runtimes'), ('docs/record-kernel.md', 'The kernel'),
         ('docs/record-server.md', 'Servers'),
         ('docs/instrument-api.md', 'Your own runtime'), ('docs/recorder-costs.md', 'Costs'), ('docs/promises.md', 'Promises for C'),
-        ('docs/machines.md', 'Several machines'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml'), ('docs/python.md', 'Python')]),
+        ('docs/machines.md', 'Several machines'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml'), ('docs/node.md', 'Node.js'), ('docs/python.md', 'Python')]),
     ('Look', [
         ('docs/tutorial-diagnosing.md', 'Tutorial'), ('docs/findings/README.md', 'Findings'), ('docs/from-other-tools.md', 'From other tools'), ('docs/viewing.md', 'Viewing'),
         ('docs/server.md', 'Without a desktop'), ('docs/sql.md', 'SQL'), ('docs/embedding.md', 'Embedding')]),

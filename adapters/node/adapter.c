@@ -1,0 +1,95 @@
+/* adapter.c: records promises of JavaScript in Node.js.
+ *
+ * V8 calls a C function at each event of a promise, if an isolate has one.  The adapter gives one to each isolate when it is
+ * made. No JavaScript code, add-on or environment variable is needed, so the program sees nothing.  A hook in JavaScript would
+ * change the result of a stack overflow.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "adapters/base/thread_sleep.h"
+#include "adapters/hook/session.h"
+#include "adapters/node/common.h"
+
+struct v8_functions weft__v8;
+
+static const struct weft_hook_module *module;
+static void (*initialize)(isolate, const void *);
+static void (*dispose)(isolate);
+
+bool weft__node_begin(void)
+{
+	if (!weft_hook_begin())
+		return false;
+	weft_hook_list_copy(module);
+	weft_hook_thread();
+	return true;
+}
+
+/* A program that calls process.exit() disposes of no isolate. */
+static void finish_at_exit(void)
+{
+	weft__node_finish_settled();
+}
+
+static void initialize_isolate(isolate created, const void *parameters)
+{
+	static bool is_registered;
+	initialize(created, parameters);
+	const int saved = errno;
+	weft__v8.set_promise_hook(created, weft__node_handle_promise);
+	if (!__atomic_exchange_n(&is_registered, true, __ATOMIC_RELAXED) && weft_hook_begin())
+		atexit(finish_at_exit);
+	errno = saved;
+}
+
+static void dispose_isolate(isolate disposed)
+{
+	const int saved = errno;
+	weft__node_end_isolate(gettid() == getpid()); /* a worker may be terminated */
+	errno = saved;
+	dispose(disposed);
+	weft__node_forget_places();
+}
+
+static bool handle_sleep(struct weft_hook_sleep *sleep)
+{
+	weft__node_finish_settled();
+	if (sleep->kind == WEFT_HOOK_SLEEP_FDS && sleep->epoll >= 0)
+		weft__node_leave_all();
+	return false;
+}
+
+#define V8__ENTRY(RESULT, FIELD, PARAMETERS, NAME) WEFT_HOOK_CALLED(NAME, weft__v8.FIELD),
+static const struct weft_hook_function functions[] = {
+    WEFT_HOOK_TAKEN(_ZN2v87Isolate10InitializeEPS0_RKNS0_12CreateParamsE, initialize_isolate, initialize),
+    WEFT_HOOK_TAKEN(_ZN2v87Isolate7DisposeEv, dispose_isolate, dispose), V8_FUNCTIONS(V8__ENTRY){0}};
+
+/* Other programs with V8 have other loops. */
+static bool is_node(const struct weft_hook_module *of, char *version, size_t size)
+{
+	const struct {
+		const char *name;
+		void *field;
+	} changed[] = {{"_ZN2v86String9Utf8ValueC1EPNS_7IsolateENS_5LocalINS_5ValueEEE", &weft__v8.begin_utf8},
+	    {"_ZN2v86String9Utf8ValueC1EPNS_7IsolateENS_5LocalINS_5ValueEEENS0_12WriteOptionsE", &weft__v8.begin_utf8_since_13},
+	    {"_ZN2v812api_internal18GlobalizeReferenceEPNS_8internal7IsolateEPm", &weft__v8.globalize},
+	    {"_ZN2v812api_internal18GlobalizeReferenceEPNS_8internal7IsolateEm", &weft__v8.globalize_since_13}};
+	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
+		*(void **)changed[i].field = weft_hook_symbol(of, changed[i].name);
+	snprintf(version, size, "18 or later");
+	return weft_hook_symbol(of, "napi_create_function") && (weft__v8.begin_utf8 || weft__v8.begin_utf8_since_13) &&
+	       (weft__v8.globalize || weft__v8.globalize_since_13);
+}
+
+const struct weft_hook_adapter weft_node_adapter = {
+    .name = "promises of Node.js",
+    .library = "/", /* what JavaScript asks of libc, the program asks */
+    .prefix = "_ZN2v87Isolate10Initialize",
+    .mark = "_ZN2v87Isolate10InitializeEPS0_RKNS0_12CreateParamsE",
+    .is_listed_when_called = true,
+    WEFT_HOOK_SETS((functions), (&module)),
+    .accepts = is_node,
+    .sleeps = handle_sleep,
+};

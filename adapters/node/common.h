@@ -1,0 +1,98 @@
+/* common.h: V8's functions, and what the files of this folder share.  V8's classes are opaque: a handle is one pointer, which its
+ * C++ functions get and return as a C function does.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_NODE_COMMON_H
+#define WEFT_NODE_COMMON_H
+
+#include "adapters/hook/thread.h"
+
+typedef struct v8_isolate *isolate;
+typedef uintptr_t *handle; /* v8::Local<T>; NULL: empty */
+
+typedef void promise_hook_fn(int type, handle promise, handle parent);
+
+/* v8::String::Utf8Value, whose length is an int or a size_t. */
+struct utf8 {
+	char *text;
+	size_t length;
+};
+
+/* v8::RegisterState, as far as it is read. */
+struct v8_registers {
+	const void *pc, *sp, *fp, *lr;
+};
+
+struct v8_maybe {
+	bool is_just, value;
+};
+
+/* X(result, field, parameters, name) */
+#define V8_FUNCTIONS(X)                                                                                                          \
+	X(void, set_promise_hook, (isolate, promise_hook_fn *),                                                                  \
+	    _ZN2v87Isolate14SetPromiseHookEPFvNS_15PromiseHookTypeENS_5LocalINS_7PromiseEEENS2_INS_5ValueEEEE)                   \
+	X(isolate, try_get_current, (void), _ZN2v87Isolate13TryGetCurrentEv)                                                     \
+	X(handle, get_current_context, (isolate), _ZN2v87Isolate17GetCurrentContextEv)                                           \
+	X(void, begin_scope, (void *, isolate), _ZN2v811HandleScopeC1EPNS_7IsolateE)                                             \
+	X(void, end_utf8, (struct utf8 *), _ZN2v86String9Utf8ValueD1Ev)                                                          \
+	X(void, end_scope, (void *), _ZN2v811HandleScopeD1Ev)                                                                    \
+	X(void, dispose_global, (handle), _ZN2v812api_internal13DisposeGlobalEPm)                                                \
+	X(handle, new_private, (isolate, handle), _ZN2v87Private3NewEPNS_7IsolateENS_5LocalINS_6StringEEE)                       \
+	X(handle, get_private, (handle, handle, handle), _ZN2v86Object10GetPrivateENS_5LocalINS_7ContextEEENS1_INS_7PrivateEEE)  \
+	X(struct v8_maybe, set_private, (handle, handle, handle, handle),                                                        \
+	    _ZN2v86Object10SetPrivateENS_5LocalINS_7ContextEEENS1_INS_7PrivateEEENS1_INS_5ValueEEE)                              \
+	X(handle, new_number, (isolate, double), _ZN2v86Number3NewEPNS_7IsolateEd)                                               \
+	X(double, get_number, (handle), _ZNK2v86Number5ValueEv)                                                                  \
+	X(bool, is_number, (handle), _ZNK2v85Value8IsNumberEv)                                                                   \
+	X(bool, is_promise, (handle), _ZNK2v85Value9IsPromiseEv)                                                                 \
+	X(int, get_state, (handle), _ZN2v87Promise5StateEv)                                                                      \
+	X(handle, capture_stack, (isolate, int, int),                                                                            \
+	    _ZN2v810StackTrace17CurrentStackTraceEPNS_7IsolateEiNS0_17StackTraceOptionsE)                                        \
+	X(int, count_frames, (handle), _ZNK2v810StackTrace13GetFrameCountEv)                                                     \
+	X(handle, get_frame, (handle, isolate, uint32_t), _ZNK2v810StackTrace8GetFrameEPNS_7IsolateEj)                           \
+	X(uint64_t, get_location, (handle), _ZNK2v810StackFrame11GetLocationEv)                                                  \
+	X(int, get_script, (handle), _ZNK2v810StackFrame11GetScriptIdEv)                                                         \
+	X(handle, get_script_name, (handle), _ZNK2v810StackFrame24GetScriptNameOrSourceURLEv)                                    \
+	X(handle, get_function_name, (handle), _ZNK2v810StackFrame15GetFunctionNameEv)                                           \
+	X(handle, get_source, (handle), _ZNK2v810StackFrame15GetScriptSourceEv)                                                  \
+	X(int, get_length, (handle), _ZNK2v86String6LengthEv)                                                                    \
+	X(void, sample_stack, (isolate, const struct v8_registers *, void **, size_t, void *),                                   \
+	    _ZN2v87Isolate14GetStackSampleERKNS_13RegisterStateEPPvmPNS_10SampleInfoE)                                           \
+	X(void, on_collection, (isolate, void (*)(isolate, int, int, void *), void *, int),                                      \
+	    _ZN2v87Isolate21AddGCEpilogueCallbackEPFvPS0_NS_6GCTypeENS_15GCCallbackFlagsEPvES4_S2_)
+
+#define V8__FIELD(RESULT, FIELD, PARAMETERS, NAME) RESULT(*FIELD) PARAMETERS;
+extern struct v8_functions {
+	V8_FUNCTIONS(V8__FIELD)
+	/* One of each two: V8 13 changed their parameters. */
+	void (*begin_utf8)(struct utf8 *, isolate, handle);
+	void (*begin_utf8_since_13)(struct utf8 *, isolate, handle, int);
+	handle (*globalize)(isolate, handle);
+	handle (*globalize_since_13)(isolate, uintptr_t);
+} weft__v8 WEFT_HOOK_SHARED;
+
+/* A place of JavaScript code, which is kept. */
+struct js_place {
+	uint64_t key;
+	struct weft_record_site site;
+	bool is_entry;   /* an async function begins there */
+	bool is_derived; /* then(), catch(), all() or the like is called there */
+	bool is_join;    /* all(), race() or any() is called there */
+};
+
+/* Returns the user's innermost place; NULL: there is none, or it is unknown.  *depth is the number of frames of others above it.
+ * The caller has a scope. */
+struct js_place *weft__node_find_place(isolate isolate, unsigned *depth);
+/* Frees the calling thread's tables after its isolate has ended. */
+void weft__node_forget_places(void);
+
+promise_hook_fn weft__node_handle_promise;
+/* Records the end of the promise that was settled last, since its state is set after the event. */
+void weft__node_finish_settled(void);
+/* The loop of the calling thread is about to sleep. */
+void weft__node_leave_all(void);
+/* The isolate of the calling thread ends.  `loop_is_empty`: no promise can be settled any more. */
+void weft__node_end_isolate(bool loop_is_empty);
+
+/* Returns whether this process records, and starts that if it is wanted. */
+bool weft__node_begin(void);
+
+#endif

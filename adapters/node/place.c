@@ -1,0 +1,203 @@
+/* place.c: where the user's JavaScript code is.
+ *
+ * A stack trace of V8 takes microseconds.  A sample of the stack, which V8 makes for profilers, takes a fraction of that: a hash
+ * of its addresses is the key of a place.  Code moves in a full collection only, which empties the table of keys.
+ * SPDX-License-Identifier: ISC */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/node/common.h"
+
+enum {
+	KEY_COUNT = 1 << 12,
+	KEY_FRAMES = 6,
+	PLACE_COUNT = 1 << 13, /* places of a thread; further ones are unknown */
+	MAX_FRAMES = 8,
+	FULL_COLLECTION = 4,
+	STACK_OPTIONS = 1 | 2 | 4 | 8 | 128, /* line, column, function, script, its id */
+	MAX_SOURCE_LENGTH = 1 << 20,         /* larger scripts take long to copy; their async functions are promises */
+	MAX_NAME_BYTES = 512,
+	SAMPLE_WORDS = 64 /* at least a v8::SampleInfo of each version */
+};
+
+struct key {
+	uint64_t key;
+	struct js_place *place;
+	unsigned depth;
+};
+
+static __thread struct thread_places {
+	isolate of;
+	struct key keys[KEY_COUNT];
+	struct js_place *places[PLACE_COUNT];
+	unsigned count;
+	int source_script; /* script whose text is kept */
+	char *source;
+} * here __attribute__((tls_model("initial-exec")));
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 29;
+}
+
+static void forget_keys(isolate of, int type, int flags, void *data)
+{
+	struct thread_places *places = data;
+	memset(places->keys, 0, sizeof places->keys);
+}
+
+/* Places stay where they are, because the recorder and other threads may know their addresses. */
+void weft__node_forget_places(void)
+{
+	if (here) {
+		free(here->source);
+		free(here);
+	}
+	here = NULL;
+}
+
+/* Returns a copy of a string, of at most `max` bytes; NULL: there is none. */
+static char *copy_string(isolate of, handle string, size_t max)
+{
+	struct utf8 words[4] = {{NULL, 0}}, *utf8 = words; /* later versions may have more members */
+	if (!string)
+		return NULL;
+	if (weft__v8.begin_utf8)
+		weft__v8.begin_utf8(utf8, of, string);
+	else
+		weft__v8.begin_utf8_since_13(utf8, of, string, 0);
+	char *copy = utf8->text ? strndup(utf8->text, max) : NULL;
+	weft__v8.end_utf8(utf8);
+	return copy;
+}
+
+static bool is_of_user(const char *file)
+{
+	return file && *file && strncmp(file, "node:", 5) != 0 && !strstr(file, "/node_modules/");
+}
+
+/* Returns the text at a place, from the line's column on; NULL: unknown. */
+static const char *find_text(isolate of, handle frame, int script, uint32_t line, uint32_t column)
+{
+	if (!here->source || here->source_script != script) {
+		handle source = weft__v8.get_source(frame);
+		free(here->source);
+		here->source_script = script;
+		here->source = source && weft__v8.get_length(source) <= MAX_SOURCE_LENGTH
+				   ? copy_string(of, source, 4 * MAX_SOURCE_LENGTH)
+				   : NULL;
+	}
+	const char *text = here->source;
+	for (; text && line; line--) {
+		text = strchr(text, '\n');
+		text = text ? text + 1 : NULL;
+	}
+	return text && strlen(text) >= column ? text + column : NULL;
+}
+
+/* An async function begins at its parameters, and an await has the place of the last call in its statement. */
+static void read_text(struct js_place *place, const char *text)
+{
+	static const char *const derived[] = {"then", "catch", "finally", "all", "race", "any"};
+	enum { FIRST_JOIN = 3 };
+	size_t word = 0;
+	while (isalnum((unsigned char)text[word]) || text[word] == '_' || text[word] == '$')
+		word++;
+	const char *after = text + word + strspn(text + word, " ");
+	place->is_entry = text[0] == '(' || strncmp(text, "async", 5) == 0 || (word && strncmp(after, "=>", 2) == 0);
+	for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
+		if (strncmp(text, derived[i], strlen(derived[i])) == 0) {
+			place->is_derived = true;
+			place->is_join |= i >= FIRST_JOIN;
+		}
+}
+
+static struct js_place *create_place(isolate of, handle frame, int script, uint64_t location, char *file)
+{
+	struct js_place *place = calloc(1, sizeof *place);
+	if (!place)
+		return NULL;
+	const uint32_t line = (uint32_t)location, column = (uint32_t)(location >> 32);
+	char *function = copy_string(of, weft__v8.get_function_name(frame), MAX_NAME_BYTES);
+	const char *text = find_text(of, frame, script, line, column);
+	place->site.file = strncmp(file, "file://", 7) == 0 ? file + 7 : file;
+	place->site.function = function ? function : "";
+	place->site.line = line + 1;
+	if (text)
+		read_text(place, text);
+	return place;
+}
+
+/* Returns the place of a frame; NULL: it is not the user's. */
+static struct js_place *find_frame(isolate of, handle frame)
+{
+	const uint64_t location = weft__v8.get_location(frame);
+	const int script = weft__v8.get_script(frame);
+	const uint64_t key = mix(mix(1, (uint64_t)script), location) | 1;
+	size_t i = key >> 32 & (PLACE_COUNT - 1);
+	while (here->places[i] && here->places[i]->key != key)
+		i = (i + 1) & (PLACE_COUNT - 1);
+	if (here->places[i] || here->count == PLACE_COUNT / 2)
+		return here->places[i];
+	char *file = copy_string(of, weft__v8.get_script_name(frame), MAX_NAME_BYTES);
+	struct js_place *place = is_of_user(file) ? create_place(of, frame, script, location, file) : NULL;
+	if (!place) {
+		free(file);
+		return NULL;
+	}
+	place->key = key;
+	here->count++;
+	return here->places[i] = place;
+}
+
+static struct js_place *search_stack(isolate of, unsigned *depth)
+{
+	handle stack = weft__v8.capture_stack(of, MAX_FRAMES, STACK_OPTIONS);
+	const int count = stack ? weft__v8.count_frames(stack) : 0;
+	for (int i = 0; i < count; i++) {
+		handle frame = weft__v8.get_frame(stack, of, (uint32_t)i);
+		struct js_place *place = frame ? find_frame(of, frame) : NULL;
+		*depth = (unsigned)i;
+		if (place)
+			return place;
+	}
+	return NULL;
+}
+
+static __attribute__((noinline)) uint64_t compute_key(isolate of)
+{
+	const struct v8_registers registers = {
+	    __builtin_return_address(0), __builtin_frame_address(0), __builtin_frame_address(0), __builtin_return_address(0)};
+	void *frames[KEY_FRAMES] = {NULL};
+	uint64_t info[SAMPLE_WORDS] = {0}, key = 1;
+	weft__v8.sample_stack(of, &registers, frames, KEY_FRAMES, info);
+	for (size_t i = 0; i < info[0] && i < KEY_FRAMES; i++)
+		key = mix(key, (uint64_t)(uintptr_t)frames[i]);
+	return info[0] ? key | 1 : 0;
+}
+
+struct js_place *weft__node_find_place(isolate of, unsigned *depth)
+{
+	if (!here) {
+		here = calloc(1, sizeof *here);
+		if (!here)
+			return NULL;
+		here->of = of;
+		weft__v8.on_collection(of, forget_keys, here, FULL_COLLECTION);
+	}
+	*depth = 0;
+	if (here->of != of)
+		return NULL;
+	const uint64_t key = compute_key(of);
+	struct key *known = &here->keys[key >> 40 & (KEY_COUNT - 1)];
+	if (key && known->key == key) {
+		*depth = known->depth;
+		return known->place;
+	}
+	struct js_place *place = search_stack(of, depth);
+	if (key)
+		*known = (struct key){key, place, *depth};
+	return place;
+}

@@ -1,0 +1,419 @@
+/* promise.c: promises and async functions, from V8's events.
+ *
+ * An async function begins with a promise without a parent, its result.  At an `await`, V8 makes another promise, whose parent is
+ * the awaited one, and tells before the function goes on that this one runs.  So the functions that run are kept on a stack: an
+ * await is of the innermost one.  A promise that no code of the user makes is not recorded.  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "adapters/node/common.h"
+#include "adapters/python/table.h"
+
+enum { EVENT_INIT, EVENT_SETTLED, EVENT_BEFORE, EVENT_AFTER };
+enum { STATE_PENDING, STATE_FULFILLED, STATE_REJECTED };
+enum {
+	MAX_DEPTH = 256,
+	MAX_PENDING = 1 << 16, /* promises that wait; further ones are not recorded */
+	SCOPE_WORDS = 8,       /* at least a v8::HandleScope */
+	MEASURED_EVENTS = 64,  /* one of so many events is measured */
+	MAX_SHARE = 4          /* recording of promises ends when it takes a quarter of the thread's CPU time */
+};
+
+struct promise {
+	weft_id id, input, owner; /* owner: the async function whose await it is; 0: none */
+	enum weft_kind kind;
+	bool is_module; /* an await at the top level of a module */
+	struct js_place *place;
+	uint64_t since;
+};
+
+struct function {
+	weft_id id, before; /* the function's promise, and the one that ran before it */
+};
+
+/* A callback of a promise that runs. */
+struct reaction {
+	weft_id before;
+	unsigned base; /* functions on the stack below it */
+};
+
+static __thread struct thread {
+	isolate of;
+	unsigned epoch;
+	handle private;
+	struct table pending; /* by id */
+	struct function functions[MAX_DEPTH];
+	struct reaction reactions[MAX_DEPTH];
+	unsigned function_count, reaction_count, base;
+	/* Promises that were made last: without a parent, and by then() or the like.  An await of one has the same place. */
+	struct made {
+		weft_id id;
+		const struct js_place *place;
+	} plain, derived;
+	/* The promise that was settled last, and the one that ran then. */
+	handle settled;
+	weft_id settled_id, settled_by;
+	unsigned events;
+	uint64_t spent_ns,
+	    window_ns; /* CPU time of this file in the window; CPU time of the thread when the window began, 0: no window */
+	bool is_given_up;
+} * here __attribute__((tls_model("initial-exec")));
+
+static struct promise *find_promise(weft_id id)
+{
+	return id > 0 ? weft__table_find(&here->pending, (uint64_t)id) : NULL;
+}
+
+static handle globalize(isolate of, handle local)
+{
+	return weft__v8.globalize ? weft__v8.globalize(of, local) : weft__v8.globalize_since_13(of, *local);
+}
+
+static void run(weft_id id)
+{
+	weft__hook_thread.running = id;
+	weft_hook_record_running(id);
+}
+
+static const char *get_label(const struct promise *p)
+{
+	if (p->is_module)
+		return "top level";
+	if (p->kind == WEFT_KIND_COROUTINE)
+		return *p->place->site.function ? p->place->site.function : "anonymous";
+	return p->kind == WEFT_KIND_WAIT ? "await" : NULL;
+}
+
+static uint64_t list_promises(void *data, uint64_t cursor, unsigned budget)
+{
+	const struct thread *t = data;
+	for (; cursor < t->pending.size && budget > 0; cursor++) {
+		const struct promise *p = t->pending.entries[cursor].value;
+		if (!t->pending.entries[cursor].key)
+			continue;
+		budget--;
+		weft_pending(WEFT_SYSTEM_ID, p->id, p->kind, &p->place->site, p->since, get_label(p));
+		if (p->input)
+			weft_still_awaits(p->id, p->input);
+	}
+	return cursor < t->pending.size ? cursor : 0;
+}
+
+static void forget_promises(struct thread *t)
+{
+	for (size_t i = 0; i < t->pending.size; i++)
+		if (t->pending.entries[i].key)
+			free(t->pending.entries[i].value);
+	free(t->pending.entries);
+	t->pending = (struct table){0};
+	t->function_count = t->reaction_count = t->base = 0;
+	t->plain = t->derived = (struct made){0};
+	t->window_ns = 0;
+	t->is_given_up = false;
+	if (t->settled)
+		weft__v8.dispose_global(t->settled);
+	t->settled = NULL;
+}
+
+/* A new private symbol for each recording makes the ids of an earlier one invisible. */
+static bool begin_epoch(isolate of)
+{
+	const unsigned epoch = weft__hook_epoch;
+	if (!here && !(here = calloc(1, sizeof *here)))
+		return false;
+	if (here->epoch == epoch)
+		return here->of == of;
+	if (here->of && here->of != of)
+		return false;
+	forget_promises(here);
+	here->of = of;
+	here->epoch = epoch;
+	if (here->private)
+		weft__v8.dispose_global(here->private);
+	handle created = weft__v8.new_private(of, NULL);
+	here->private = created ? globalize(of, created) : NULL;
+	weft_hook_register_list(list_promises, here);
+	return here->private;
+}
+
+static weft_id get_id(handle context, handle promise)
+{
+	handle number = weft__v8.get_private(promise, context, here->private);
+	return number && weft__v8.is_number(number) ? (weft_id)weft__v8.get_number(number) : 0;
+}
+
+static struct promise *create_promise(handle context, handle promise, enum weft_kind kind, struct js_place *place)
+{
+	struct promise *p = here->pending.count < MAX_PENDING ? calloc(1, sizeof *p) : NULL;
+	if (!p)
+		return NULL;
+	*p = (struct promise){
+	    .id = weft_create(weft__hook_thread.running, kind, &place->site), .kind = kind, .place = place, .since = weft_now()};
+	if (!p->id || !weft__table_set(&here->pending, (uint64_t)p->id, p)) {
+		free(p);
+		return NULL;
+	}
+	weft__v8.set_private(promise, context, here->private, weft__v8.new_number(here->of, (double)p->id));
+	return p;
+}
+
+static void label_promise(const struct promise *p)
+{
+	if (get_label(p))
+		weft_label(p->id, get_label(p));
+}
+
+static void record_await(struct promise *p, weft_id input)
+{
+	if (!find_promise(input))
+		return;
+	p->input = input;
+	weft_await(p->id, input);
+}
+
+static void end_promise(weft_id id, weft_id by, bool is_rejected)
+{
+	free(find_promise(id));
+	weft__table_remove(&here->pending, (uint64_t)id);
+	if (is_rejected)
+		WEFT_FAIL(by, id, "rejected");
+	else
+		weft_resolve(by, id);
+}
+
+void weft__node_finish_settled(void)
+{
+	if (!here || !here->settled || here->epoch != weft__hook_epoch || !weft_is_on())
+		return;
+	const int state = weft__v8.get_state(here->settled);
+	weft__v8.dispose_global(here->settled);
+	here->settled = NULL;
+	if (state != STATE_PENDING && find_promise(here->settled_id)) /* pending: it has become another promise */
+		end_promise(here->settled_id, here->settled_by, state == STATE_REJECTED);
+}
+
+static void enter_function(weft_id id)
+{
+	if (here->function_count < MAX_DEPTH)
+		here->functions[here->function_count++] = (struct function){id, weft__hook_thread.running};
+	run(id);
+}
+
+static void leave_function(void)
+{
+	run(here->functions[--here->function_count].before);
+}
+
+/* The function awaits: the promise that V8 makes is the await at its line. */
+static void begin_await(handle context, handle promise, weft_id parent, struct js_place *place)
+{
+	const weft_id owner = here->functions[here->function_count - 1].id;
+	struct promise *function = find_promise(owner);
+	if (parent == owner && owner)
+		return; /* a value is made a promise first; its await follows */
+	struct promise *p = create_promise(context, promise, WEFT_KIND_WAIT, place);
+	if (p) {
+		p->owner = owner;
+		label_promise(p);
+		record_await(p, parent);
+		if (function)
+			record_await(function, p->id);
+	}
+	leave_function();
+}
+
+static void handle_plain(handle context, handle promise, struct js_place *place, unsigned depth)
+{
+	const bool is_function = place->is_entry && depth == 0;
+	struct promise *p = create_promise(context, promise,
+	    is_function      ? WEFT_KIND_COROUTINE
+	    : place->is_join ? WEFT_KIND_JOIN
+			     : WEFT_KIND_PROMISE,
+	    place);
+	if (p)
+		label_promise(p);
+	if (is_function)
+		enter_function(p ? p->id : 0);
+	else
+		here->plain = (struct made){p ? p->id : 0, place};
+}
+
+static bool was_made_here(const struct made *made, weft_id id, const struct js_place *place)
+{
+	return id && made->id == id && made->place == place;
+}
+
+static void handle_derived(handle context, handle promise, weft_id input, struct js_place *place)
+{
+	struct promise *p = create_promise(context, promise, WEFT_KIND_PROMISE, place);
+	here->derived = (struct made){p ? p->id : 0, place};
+	if (!p)
+		return;
+	record_await(p, input);
+	struct promise *join = place->is_join && here->plain.place == place ? find_promise(here->plain.id) : NULL;
+	if (join)
+		record_await(join, p->id);
+}
+
+static void handle_init(handle context, handle promise, handle parent)
+{
+	unsigned depth;
+	struct js_place *place = weft__node_find_place(here->of, &depth);
+	if (!place)
+		return;
+	if (!weft__v8.is_promise(parent)) {
+		handle_plain(context, promise, place, depth);
+		return;
+	}
+	const weft_id input = get_id(context, parent);
+	const bool is_await = depth == 0 && (!place->is_derived || was_made_here(&here->plain, input, place) ||
+						was_made_here(&here->derived, input, place));
+	if (is_await && here->function_count > here->base)
+		begin_await(context, promise, input, place);
+	else if (is_await && !here->function_count) {
+		struct promise *p = create_promise(context, promise, WEFT_KIND_COROUTINE, place);
+		if (p) {
+			p->is_module = true;
+			label_promise(p);
+			record_await(p, input);
+		}
+	} else
+		handle_derived(context, promise, input, place);
+}
+
+static void handle_before(weft_id id)
+{
+	if (here->reaction_count == MAX_DEPTH)
+		return;
+	here->reactions[here->reaction_count++] = (struct reaction){weft__hook_thread.running, here->base};
+	here->base = here->function_count;
+	const struct promise *p = find_promise(id);
+	const weft_id owner = p ? p->owner : 0;
+	if (owner) {
+		struct promise *function = find_promise(owner);
+		if (function)
+			function->input = 0;
+		end_promise(id, WEFT_SYSTEM_ID, false);
+		enter_function(owner);
+		weft_read_later(owner, id);
+	} else if (p && p->is_module)
+		end_promise(id, WEFT_SYSTEM_ID, false);
+	else if (p)
+		run(id);
+}
+
+static void handle_after(void)
+{
+	if (!here->reaction_count)
+		return;
+	const struct reaction *r = &here->reactions[--here->reaction_count];
+	here->function_count = here->base;
+	here->base = r->base;
+	run(r->before);
+}
+
+static void handle_settled(handle promise, weft_id id)
+{
+	const bool is_function = here->function_count && here->functions[here->function_count - 1].id == id;
+	const weft_id by = weft__hook_thread.running;
+	if (!find_promise(id) || find_promise(id)->owner)
+		return;
+	here->settled = globalize(here->of, promise);
+	here->settled_id = id;
+	here->settled_by = by == id && !is_function ? WEFT_SYSTEM_ID : by;
+	if (is_function)
+		leave_function();
+}
+
+static void handle_event(isolate of, int type, handle promise, handle parent)
+{
+	uintptr_t scope[SCOPE_WORDS];
+	weft__v8.begin_scope(scope, of);
+	handle context = weft__v8.get_current_context(of);
+	if (context && begin_epoch(of) && !here->is_given_up) {
+		weft__node_finish_settled();
+		if (type == EVENT_INIT)
+			handle_init(context, promise, parent);
+		else if (type == EVENT_BEFORE)
+			handle_before(get_id(context, promise));
+		else if (type == EVENT_AFTER)
+			handle_after();
+		else
+			handle_settled(promise, get_id(context, promise));
+	}
+	weft__v8.end_scope(scope);
+}
+
+static uint64_t read_cpu_time(void)
+{
+	struct timespec t = {0};
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The program comes first: promises that are still pending wait for nothing known from now on. */
+static void give_up(void)
+{
+	if (here->function_count)
+		run(here->functions[0].before);
+	for (size_t i = 0; i < here->pending.size; i++) {
+		const struct promise *p = here->pending.entries[i].value;
+		if (here->pending.entries[i].key && p->input)
+			weft_awaits_no_more(p->id, p->input);
+	}
+	forget_promises(here);
+	here->is_given_up = true;
+	WEFT_NOTE(
+	    weft__hook_thread.root, "promises of JavaScript are not recorded from now on: this took a quarter of the CPU time");
+}
+
+static void check_share(uint64_t begin_ns)
+{
+	enum { WINDOW_NS = 1000000000 };
+	const uint64_t now_ns = read_cpu_time();
+	here->spent_ns += MEASURED_EVENTS * (now_ns - begin_ns);
+	if (here->window_ns && now_ns - here->window_ns < WINDOW_NS)
+		return;
+	if (here->window_ns && here->spent_ns > (now_ns - here->window_ns) / MAX_SHARE)
+		give_up();
+	here->window_ns = now_ns;
+	here->spent_ns = 0;
+}
+
+void weft__node_handle_promise(int type, handle promise, handle parent)
+{
+	if ((here && here->is_given_up && here->epoch == weft__hook_epoch) || !weft__node_begin())
+		return;
+	const bool is_measured = here && here->events++ % MEASURED_EVENTS == 0;
+	const uint64_t begin_ns = is_measured ? read_cpu_time() : 0;
+	handle_event(weft__v8.try_get_current(), type, promise, parent);
+	if (is_measured && !here->is_given_up)
+		check_share(begin_ns);
+}
+
+/* No JavaScript runs when the loop sleeps.  A function that a terminated script or a wrong guess left is dropped. */
+void weft__node_leave_all(void)
+{
+	if (here && !weft__hook_thread.callbacks)
+		here->function_count = here->reaction_count = here->base = 0;
+}
+
+void weft__node_end_isolate(bool loop_is_empty)
+{
+	if (!here)
+		return;
+	weft__node_finish_settled();
+	if (loop_is_empty && here->epoch == weft__hook_epoch && weft_is_on()) {
+		run(weft__hook_thread.root);
+		for (size_t i = 0; i < here->pending.size; i++) {
+			const struct promise *p = here->pending.entries[i].value;
+			if (here->pending.entries[i].key && p->kind == WEFT_KIND_COROUTINE)
+				weft_should_resolve(p->id);
+		}
+	}
+	/* Its handles end with the isolate. */
+	here->settled = here->private = NULL;
+	here->of = NULL;
+	forget_promises(here);
+}

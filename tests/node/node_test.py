@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
+
+	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from recorded import ENV, PATIENCE, Recording, expect, fail, need
+
+# Name: the file, the program, its status, the title of a finding, and what the finding names.
+FAULTS = {
+    'module': ('fault.mjs', """
+const ready = new Promise(() => {});
+await new Promise(resolve => setTimeout(resolve, 5));
+await ready;
+""", 13, r'hang( \(uncertain\))?: coroutine \d+ "top level" never resolved: nothing tried to resolve promise \d+', ['fault.mjs:4', 'fault.mjs:2']),
+    'empty': ('fault.js', """
+const acquire = () => new Promise(resolve => {});
+async function transfer(amount) {
+    const [lock] = await Promise.all([acquire()]);
+    lock.release(amount);
+}
+async function main() {
+    await null;
+    await transfer('Hush8472');
+}
+setTimeout(main, 5);
+""", 0, r'hang( \(uncertain\))?: coroutine \d+ "main" and 1 more never resolved: nothing tried to resolve promise \d+', ['fault.js:9 in main', 'fault.js:4 in transfer', 'fault.js:2 in acquire']),
+    'unasked': ('fault.js', """
+process.on('unhandledRejection', () => {});
+async function audit() {
+    await null;
+    throw new Error('Hush8472');
+}
+setTimeout(() => { audit(); }, 5);
+""", 0, r'failure: coroutine \d+ "audit" failed, and no code read the error: rejected', ['fault.js:3 in audit']),
+    'blocking': ('fault.js', """
+async function parse() {
+    await null;
+    for (const end = Date.now() + 600; Date.now() < end;) {}
+}
+setTimeout(() => { parse(); }, 5);
+setTimeout(() => {}, 100);
+""", 0, r'stall( \(uncertain\))?: coroutine \d+ "parse" blocked the event loop', ['fault.js:2 in parse']),
+}
+
+WAITS = """
+const query = () => new Promise(resolve => {});
+async function load(id) { const rows = await query(id);
+    return rows; }
+async function handler() {
+    return [await load('Hush8472')]; }
+setTimeout(handler, 5);
+setTimeout(() => process.exit(3), 200);
+"""
+
+SAME = """
+const { AsyncLocalStorage } = require('async_hooks'), store = new AsyncLocalStorage(), out = [];
+const step = async name => { await null; await require('fs').promises.stat('.'); out.push(name + store.getStore()); };
+function fall() { new Promise(() => {}); fall(); }
+async function deep(n) { return n ? await deep(n - 1) : 1; }
+class Sub extends Promise {}
+(async () => {
+    try { fall(); } catch (error) { console.log(error.constructor.name); }
+    console.log(await deep(300), await Sub.resolve(3), await Object.freeze(Promise.resolve(4)));
+    await Promise.all(['a', 'b'].map(name => store.run(name, () => step(name))));
+    for await (const i of (async function* () { yield 1; yield 2; })()) console.log(i);
+    console.log(out.sort().join(), await Promise.race([1, 2]), await Promise.any([Promise.reject(1), 2]));
+    await Promise.reject(new TypeError('caught')).catch(error => console.log(error.message, error.stack.split('\\n').length));
+    const p = Promise.resolve(1);
+    console.log(Reflect.ownKeys(p), process.env.NODE_OPTIONS, process.execArgv, Object.keys(require.cache).length, process.eventNames());
+    new (require('worker_threads').Worker)('(async () => { await null; console.log("worker"); })()', { eval: true }).on('exit', () => {
+        setTimeout(() => { throw new Error('end'); }, 1);
+    });
+})();
+"""
+
+SHARE = """
+async function leaf(i) { return i; }
+(async () => {
+    while (process.cpuUsage().user < 4e6)
+        for (let i = 0; i < 1000; i++) await leaf(i);
+})();
+"""
+
+
+def write(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+    return path
+
+
+def record(weft, folder, program, name='fault.js'):
+    write(folder, name, program)
+    recording = Recording(weft, os.path.join(folder, 't'), [need('node'), name], cwd=folder)
+    if len(recording.traces()) != 1:
+        fail(f'{len(recording.traces())} traces: {recording.err}')
+    return recording, recording.all()[0]
+
+
+def show(weft, verb, trace):
+    run = subprocess.run([weft, verb, trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return run.stdout
+
+
+def refuse_values(trace):
+    for at, _, files in os.walk(trace.path):
+        for file in files:
+            with open(os.path.join(at, file), 'rb') as data:
+                if b'Hush8472' in data.read():
+                    fail(f'{file} has a value of the program')
+
+
+def fault(weft, folder, name):
+    file, program, status, title, places = FAULTS[name]
+    recording, trace = record(weft, folder, program, file)
+    expect(recording.status, status, 'the status')
+    text = show(weft, 'explain', trace)
+    found = [finding for finding in text.split('\n\n') if re.match(title, finding)]
+    if not found:
+        fail(f'no finding is {title}: {text}')
+    for place in places:
+        if place not in '\n'.join(found):
+            fail(f'the finding does not name {place}: {found}')
+    refuse_values(trace)
+
+
+def waits(weft, folder):
+    """A chain of async functions that waits in a running program is in `weft waits`, each with the line of its await."""
+    recording, trace = record(weft, folder, WAITS)
+    expect(recording.status, 3, 'the status')
+    text = show(weft, 'waits', trace)
+    chain = r'coroutine \d+ "handler".*\n.*wait \d+ "await".*:6 in handler.*\n.*coroutine \d+ "load".*\n.*"await".*:3 in load.*\n.*promise \d+ .*:2 in query'
+    if not re.search(chain, text):
+        fail(f'no chain in {text}')
+    refuse_values(trace)
+
+
+def same(weft, folder):
+    """A program prints the same with and without a recording, also after a stack overflow."""
+    path = write(folder, 'same.js', SAME)
+    for i, options in enumerate(([], ['--frozen-intrinsics'], ['--stack-size=500'])):
+        command = [need('node'), *options, path]
+        plain = subprocess.run(command, env=ENV, capture_output=True, timeout=PATIENCE, check=False)
+        recording = Recording(weft, os.path.join(folder, f't{i}'), command)
+        errors = b''.join(line for line in recording.err.splitlines(keepends=True) if not line.startswith(b'weft'))
+        pid = re.compile(rb'\(node:\d+\)')
+        expect((recording.status, recording.out, pid.sub(b'', errors)), (plain.returncode, plain.stdout, pid.sub(b'', plain.stderr)),
+               f'the program with {options}')
+        if not recording.all()[0].promises('coroutine', 'deep'):
+            fail(f'no async function is recorded with {options}')
+
+
+def share(weft, folder):
+    """A program that does nothing but await is left alone after a second, and the trace says so."""
+    _, trace = record(weft, folder, SHARE)
+    if 'promises of JavaScript are not recorded from now on' not in show(weft, 'events', trace):
+        fail('the recording goes on')
+
+
+def main():
+    name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
+    major = subprocess.run([need('node'), '-p', 'process.versions.node.split(".")[0]'], capture_output=True, text=True, check=False).stdout
+    if int(major) < 18:
+        print('SKIPPED: node is older than 18')
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        if name in FAULTS:
+            fault(weft, folder, name)
+        else:
+            {'waits': waits, 'same': same, 'share': share}[name](weft, folder)
+
+
+main()
