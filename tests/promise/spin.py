@@ -45,9 +45,11 @@ with tempfile.TemporaryDirectory() as directory:
             for label in "configuration", "request", "answer":
                 expect([p["end"] for p in called(promises, label)], ["resolved"], f"{label} in {name}")
             found = ask("explain", trace)
-            told = [line["promise"] for line in found if line.get("finding") == "spin"]
+            spins = [line for line in found if line.get("finding") == "spin"]
             by_number = {p["promise"]: p for p in promises if "promise" in p}
-            expect(len(told), 1, f"spins of {name}")
+            expect(len(spins), 1, f"spins of {name}")
+            # On a busy machine a spin is interrupted, and goes on in a later promise of the same place.
+            told = [max([spins[0]["promise"]] + [line["promise"] for line in spins[0]["evidence"] if line["role"] == "like"])]
             spinner = by_number[told[0]]
             expect(spinner["end"], "resolved" if ends else "pending", f"how the spin of {name} ends")
             expect(sorted({line["finding"] for line in found if "finding" in line}), ["spin"], f"what is found in {name}")

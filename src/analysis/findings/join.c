@@ -11,7 +11,8 @@ static bool is_merged_here(enum weft_finding_kind kind)
 {
 	return kind == WEFT_FINDING_TWICE || kind == WEFT_FINDING_MISUSED || kind == WEFT_FINDING_FAILURE ||
 	       kind == WEFT_FINDING_RETRIES || kind == WEFT_FINDING_STALL || kind == WEFT_FINDING_EXHAUSTED ||
-	       kind == WEFT_FINDING_WASTED || kind == WEFT_FINDING_SLOW || kind == WEFT_FINDING_UNDERWAY;
+	       kind == WEFT_FINDING_WASTED || kind == WEFT_FINDING_SLOW || kind == WEFT_FINDING_UNDERWAY ||
+	       kind == WEFT_FINDING_SPIN;
 }
 
 static bool has_same_pattern(struct weft_str a, struct weft_str b)
@@ -39,7 +40,10 @@ static bool is_alike(const struct weft_model *m, uint32_t p, uint32_t q)
 
 static bool can_merge(const struct weft__finder *f, const struct weft_finding *a, const struct weft_finding *b)
 {
-	if (a->kind != b->kind || a->severity != b->severity || a->sure != b->sure)
+	if (a->kind != b->kind || a->severity != b->severity)
+		return false;
+	/* A spin that another program interrupts ends without help, and goes on as the next one. */
+	if (a->sure != b->sure && a->kind != WEFT_FINDING_SPIN)
 		return false;
 	/* A pause has no promise: only its title describes it. */
 	if (a->promise == WEFT_SYSTEM || b->promise == WEFT_SYSTEM)

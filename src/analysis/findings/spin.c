@@ -72,10 +72,11 @@ static void report_spin(struct weft__finder *f, const struct burst *b)
 		   *each = weft__format_duration(f, get_call_ns(b));
 	finding->weight = b->last->calls;
 	const bool is_loop = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP);
-	finding->title = weft__finding_text(f,
-	    is_loop ? "%s turned %" PRIu64 " times in %s, and its thread never slept%s"
-		    : "%s was called %" PRIu64 " times in %s, and its thread never slept%s",
-	    name, b->last->calls, weft__format_duration(f, end - start), at);
+	const char *time = weft__format_duration(f, end - start);
+	finding->title = is_loop ? weft__finding_text(f, "%s turned %" PRIu64 " times in %s, and its thread never slept%s", name,
+				       b->last->calls, time, at)
+				 : weft__finding_text(f, "%s was called %" PRIu64 " times in %s, and its thread never slept%s",
+				       name, b->last->calls, time, at);
 	finding->next =
 	    "let it wait for an event: stop the idle callback, read or close the descriptor, or give the timer a time";
 	weft__evidence_add_creation(f, p);
