@@ -288,7 +288,7 @@ static void handle_before(weft_id id)
 		return;
 	here->reactions[here->reaction_count++] = (struct reaction){weft__hook_thread.running, here->base};
 	here->base = here->function_count;
-	const struct promise *p = find_promise(id);
+	struct promise *p = find_promise(id);
 	const weft_id owner = p ? p->owner : 0;
 	if (owner) {
 		struct promise *function = find_promise(owner);
@@ -299,8 +299,12 @@ static void handle_before(weft_id id)
 		weft_read_later(owner, id);
 	} else if (p && p->is_module)
 		end_promise(id, WEFT_SYSTEM_ID, false);
-	else if (p)
+	else if (p) {
 		run(id);
+		if (p->input)
+			weft_read_later(id, p->input);
+		p->input = 0;
+	}
 }
 
 static void handle_after(void)

@@ -29,7 +29,7 @@ CAUSES = {
 # The same of a server of Node.js, as Debian installs it.
 CAUSES_IN_NODE = {
     'dependency': r'waiting for connection (\d+) "to 127\.0\.0\.1:\d+" to answer',
-    'stall': r'which may have been due while connection (\d+) "from .*" ran',
+    'stall': r'which may have been due while (?:connection (\d+) "from .*"|coroutine (\d+) ".*") ran',
     'lock': r'waiting for timer (\d+) "\d\d\d ms"',
     'data': r'waiting for read (\d+) of connection \d+ "from [^"]*" \(.*\), an external event',
 }
@@ -112,7 +112,7 @@ def slow_read_of_node_is_explained():
             assert person.actions <= 4, person.actions
             app.picture('why-node-' + case)
             app.click_on(found.string)
-            app.until_viewer('the part leads to who took it', lambda v, culprit=int(found[1]): v['selected'] == culprit)
+            app.until_viewer('the part leads to who took it', lambda v, culprit=int(found[found.lastindex]): v['selected'] == culprit)
 
 
 def focused_promise_shows_its_path():

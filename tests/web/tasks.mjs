@@ -15,7 +15,7 @@ const CAUSES = {
 // The same of a server of Node.js, as Debian installs it.
 const CAUSES_IN_NODE = {
 	dependency: /waiting for connection \d+ "to 127\.0\.0\.1:\d+" to answer/,
-	stall: /which may have been due while connection \d+ "from .*" ran/,
+	stall: /which may have been due while (connection \d+ "from .*"|coroutine \d+ ".*") ran/,
 	lock: /waiting for timer \d+ "\d\d\d ms"/,
 	data: /waiting for read \d+ of connection \d+ "from [^"]*" \(.*\), an external event/,
 };

@@ -253,7 +253,9 @@ static void step_end(struct walk *w)
 	}
 	const struct weft_link *by = weft__link_at(w->link_index, w->promise, w->time_ns, WEFT_LINK_RESOLVE, true);
 	note_lock(w);
-	const uint32_t last = by && by->from == w->promise ? find_last_awaited(w) : WEFT_NONE;
+	/* A runtime ends an await by itself, because what was awaited has ended. */
+	const bool is_await = by && by->from == WEFT_SYSTEM && w->link_index->model->promises[w->promise].kind == WEFT_KIND_WAIT;
+	const uint32_t last = (by && by->from == w->promise) || is_await ? find_last_awaited(w) : WEFT_NONE;
 	if (last != WEFT_NONE) {
 		step_back(w, WEFT_STEP_READY, w->promise, w->link_index->ended_ns[last], ENDED);
 		if (w->mode == ENDED && w->time_ns == w->link_index->ended_ns[last])
