@@ -9,8 +9,9 @@
 /* Writes the text to `out`, with "*" for each number or address, cut to fit; returns false if the text has none. */
 bool weft__label_pattern(char *out, size_t size, struct weft_str text);
 
-/* Sets first[s], for each type s, to the first type with the same kind, site and label pattern; to s itself if its label has no
- * number. `first` has the capacity of `types`.  Returns WEFT_ENOMEM or WEFT_ECANCELLED on failure.  Linear in the labels' bytes.
+/* Sets first[s], for each type s, to the first type with the same kind, name of the site and label pattern; to s itself if its
+ * label has no number. `first` has the capacity of `types`.  Returns WEFT_ENOMEM or WEFT_ECANCELLED on failure.  Linear in the
+ * labels' bytes.
  */
 int weft__label_patterns_group(
     uint32_t *first, const struct weft_model *model, const struct weft__promise_types *types, struct weft__cancel_token *cancel);
