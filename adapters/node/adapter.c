@@ -38,9 +38,12 @@ static void initialize_isolate(isolate created, const void *parameters)
 	static bool is_registered;
 	initialize(created, parameters);
 	const int saved = errno;
-	weft__v8.set_promise_hook(created, weft__node_handle_promise);
-	if (!__atomic_exchange_n(&is_registered, true, __ATOMIC_RELAXED) && weft_hook_begin())
-		atexit(finish_at_exit);
+	/* V8 calls the hook for each promise, also where nothing is recorded. */
+	if (weft_hook_begin()) {
+		weft__v8.set_promise_hook(created, weft__node_handle_promise);
+		if (!__atomic_exchange_n(&is_registered, true, __ATOMIC_RELAXED))
+			atexit(finish_at_exit);
+	}
 	errno = saved;
 }
 
