@@ -52,7 +52,7 @@ static void read_symbols(struct weft_symbols *s, Dwfl_Module *module)
 			    .preference = get_preference(&symbol)};
 	}
 	weft_sort(s->items.items, s->items.count, sizeof *s->items.items, compare_symbols);
-	for (size_t i = 0; i < s->items.count; i++) {
+	for (size_t i = 0; s->items.items && i < s->items.count; i++) {
 		struct weft_symbol *item = &s->items.items[i];
 		/* A hostile size may pass the end of the address space. */
 		const uint64_t end = item->size > UINT64_MAX - item->begin ? UINT64_MAX : item->begin + item->size;
