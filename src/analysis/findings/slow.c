@@ -210,7 +210,7 @@ static const char *format_step_group(struct weft__finder *f, const struct step_g
 	const struct weft_path_step *s = &step_group->longest;
 	const bool is_there = is_in_other_process(f, s->promise);
 	const char *subject = format_name(f, s->promise, with_details);
-	const char *other = step_group->is_own ? "" : weft__finding_text(f, "waiting while %s was ", subject);
+	const char *other = step_group->is_own ? "" : weft__finding_text(f, "waiting for %s, which was ", subject);
 	bool outside = weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_OUTSIDE);
 	if (step_group->is_lock && s->holder != WEFT_NONE)
 		return weft__finding_text(
