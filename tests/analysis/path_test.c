@@ -9,6 +9,7 @@
 #include <weft/record.h>
 
 #include "analysis/index/path.h"
+#include "analysis/queries/flame_stacks.h"
 #include "analysis/queries/waits.h"
 
 enum { STEPS = 200, PROGRAMS = 300 };
@@ -381,6 +382,63 @@ static void test_restarted_timer_waits_since_its_last_callback(void **state)
 }
 
 /* For every random trace the steps are gapless from creation to end, and the blame adds up to the same time. */
+/* Returns the total time of the stacks below all frames of a name, which do not stand below each other. */
+static int64_t sum_of_frame(const struct weft_stacks *stacks, const char *name)
+{
+	int64_t sum_ns = 0;
+	for (uint32_t i = 1; i < stacks->count; i++)
+		sum_ns += strcmp(weft_stack_name(stacks, i), name) == 0 ? stacks->stacks[i].sum_ns : 0;
+	return sum_ns;
+}
+
+/* A lock has the time of the waits for it, not that of its former holder: the wait that a callback gave up after 3 ms, and the
+ * wait that lasted until the waiter ended. */
+static void test_released_holder_leaves_the_chain_of_waits(void **state)
+{
+	now_ns = 5000;
+	memset(buffer, 0, sizeof buffer);
+	struct weft_record_options options = {
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_id holder = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, NULL),
+		lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, NULL),
+		timer = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, NULL),
+		last = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, NULL);
+	WEFT_LABEL(holder, "holder");
+	WEFT_LABEL(lock, "lock");
+	WEFT_LABEL(timer, "alarm");
+	WEFT_LABEL(last, "last");
+	now_ns = 1000000000;
+	weft_hold(holder, lock);
+	weft_resolve(WEFT_SYSTEM_ID, timer);
+	weft_run(timer);
+	weft_await(timer, lock);
+	weft_idle(WEFT_IDLE_WAIT);
+	now_ns += 3000000;
+	weft_release(holder, lock);
+	weft_resume(timer);
+	weft_awaits_no_more(timer, lock);
+	weft_run(WEFT_SYSTEM_ID);
+	now_ns = 9000000000;
+	weft_await(last, lock);
+	now_ns = 9500000000;
+	weft_resolve(WEFT_SYSTEM_ID, last);
+	now_ns = 10000000000;
+	weft_run(holder);
+	weft_stop();
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = read_model(&trace);
+	struct weft_stacks *stacks = NULL;
+	assert_int_equal(weft_stacks_create(&stacks, model, WEFT_FOLDED_BY_WAIT, false, NULL), WEFT_OK);
+	assert_in_range(sum_of_frame(stacks, "lock"), 503000000, 503001000);
+	assert_in_range(sum_of_frame(stacks, "last"), 9499990000, 9500000000);
+	assert_in_range(sum_of_frame(stacks, "holder"), 9999990000, 10000000000);
+	assert_in_range(weft_stack_time(stacks, weft_model_find(model, lock)), 503000000, 503001000);
+	weft_stacks_destroy(stacks);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
 static void test_path_of_random_trace_is_gapless(void **state)
 {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
@@ -459,6 +517,7 @@ int main(void)
 	    cmocka_unit_test(test_pending_read_waits_for_the_queried_peer),
 	    cmocka_unit_test(test_handle_is_ready_since_the_wakeup),
 	    cmocka_unit_test(test_restarted_timer_waits_since_its_last_callback),
+	    cmocka_unit_test(test_released_holder_leaves_the_chain_of_waits),
 	    cmocka_unit_test(test_path_of_random_trace_is_gapless),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

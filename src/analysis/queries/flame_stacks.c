@@ -8,8 +8,10 @@
 #include "analysis/index/account.h"
 #include "analysis/index/label_patterns.h"
 #include "analysis/index/names.h"
+#include "base/duration.h"
 #include "base/idmap.h"
 #include "base/intern.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "base/utf8.h"
 
@@ -28,6 +30,12 @@ struct weft_stacks_private {
 	int64_t *times_ns; /* by promise */
 };
 
+/* Time that a promise awaited a lock, a condition or a pool, none of which ends. */
+struct shared_wait {
+	int64_t start_ns, end_ns;
+	uint32_t from, to;
+};
+
 struct folding {
 	const struct weft_model *model;
 	enum weft_folded_by by;
@@ -38,6 +46,7 @@ struct folding {
 	uint32_t *chain;           /* promises whose stacks are being computed */
 	uint64_t *waits;           /* bit by promise: it waits for another */
 	struct weft_idmap numbers; /* stack numbers, by the stack above and the frame */
+	WEFT_VEC(struct shared_wait) shared_waits;
 	WEFT_VEC(struct weft_stack_sum) stacks;
 };
 
@@ -122,6 +131,14 @@ static bool find_stack(struct folding *f, uint32_t above, uint32_t frame, uint32
 	return true;
 }
 
+/* Finds the stack of a frame below a stack: the same one for an equal frame, or if it is too deep. */
+static bool find_frame_stack(struct folding *f, uint32_t above, uint32_t frame, uint32_t *out)
+{
+	const struct weft_stack_sum *s = &f->stacks.items[above];
+	*out = above;
+	return s->frame == frame || s->depth >= MAX_FRAMES || find_stack(f, above, frame, out);
+}
+
 /* Sets the stack of each promise of a chain, from the first one above that has a stack.  A chain of waits may be a cycle, which
  * is cut at the first promise that repeats. */
 static bool find_promise_stack(struct folding *f, uint32_t promise)
@@ -135,13 +152,19 @@ static bool find_promise_stack(struct folding *f, uint32_t promise)
 	if (p != WEFT_NONE && p != WEFT_SYSTEM)
 		stack = f->stack_of[p];
 	while (count-- > 0) {
-		const struct weft_stack_sum *s = &f->stacks.items[stack];
 		p = f->chain[count];
-		if (s->frame != f->frame_of[p] && s->depth < MAX_FRAMES && !find_stack(f, stack, f->frame_of[p], &stack))
+		if (!find_frame_stack(f, stack, f->frame_of[p], &stack))
 			return false;
 		f->stack_of[p] = stack;
 	}
 	return true;
+}
+
+static void add_time(struct folding *f, uint32_t promise, uint32_t stack, int64_t ns)
+{
+	f->stacks.items[stack].own_ns = add_ns_saturated(f->stacks.items[stack].own_ns, ns);
+	f->stacks.items[stack].promises++;
+	f->out->of[promise] = stack;
 }
 
 static bool add_promise_time(struct folding *f, uint32_t promise, int64_t ns)
@@ -155,9 +178,7 @@ static bool add_promise_time(struct folding *f, uint32_t promise, int64_t ns)
 	} else {
 		stack = f->stack_of[promise];
 	}
-	f->stacks.items[stack].own_ns = add_ns_saturated(f->stacks.items[stack].own_ns, ns);
-	f->stacks.items[stack].promises++;
-	f->out->of[promise] = stack;
+	add_time(f, promise, stack, ns);
 	return true;
 }
 
@@ -166,41 +187,145 @@ int64_t weft_stack_time(const struct weft_stacks *stacks, uint32_t promise)
 	return stacks->priv->times_ns[promise];
 }
 
-/* Sets how long each promise ran, or did not run. */
+/* ---- Waits ---- */
+
+static bool is_shared(const struct weft_model *m, uint32_t promise)
+{
+	return weft_kind_has(m->promises[promise].kind, WEFT_TRAIT_LOCK | WEFT_TRAIT_CONDITION | WEFT_TRAIT_POOL);
+}
+
+static bool is_waiting(const struct folding *f, uint32_t promise)
+{
+	return f->waits[promise / 64] >> promise % 64 & 1;
+}
+
+/* Returns whether the waiter stopped to await before the awaited promise ended, as a lock stops to await who released it. */
+static bool was_given_up(const struct weft_link_index *index, const struct weft_link *link)
+{
+	return link->kind == WEFT_LINK_AWAIT && weft_model_await_end(index->model, link) < index->ended_ns[link->to];
+}
+
+static void put_below_waiter(struct folding *f, const struct weft_link *link)
+{
+	f->waits[link->from / 64] |= UINT64_C(1) << link->from % 64;
+	if (f->above[link->to] == WEFT_NONE)
+		f->above[link->to] = link->from;
+}
+
+/* Returns when a wait ended: without a recorded end, at the next run of a waiter that waits for one thing at a time.  A callback
+ * may await a lock after the end of its promise. */
+static int64_t find_wait_end(const struct weft_model *m, const struct weft_link *await)
+{
+	const uint32_t end = m->promises[await->from + 1].runs;
+	const size_t next = WEFT_FIND_FIRST(r, m->promises[await->from].runs, end, m->runs[r].start_ns > await->time_ns);
+	const int64_t given_up_ns = weft_model_await_end(m, await);
+	const bool is_run = next < end && !weft_kind_has(m->promises[await->from].kind, WEFT_TRAIT_GATHERS);
+	if (given_up_ns != INT64_MAX)
+		return given_up_ns;
+	return weft_min_ns(is_run ? m->runs[next].start_ns : INT64_MAX, weft_account_end_ns(m, await->from));
+}
+
+static bool add_shared_wait(struct folding *f, const struct weft_link *await)
+{
+	const int64_t end_ns = find_wait_end(f->model, await);
+	struct shared_wait *added = await->time_ns < end_ns ? weft_vec_push(&f->shared_waits) : NULL;
+	if (added)
+		*added = (struct shared_wait){await->time_ns, end_ns, await->from, await->to};
+	return added || await->time_ns >= end_ns;
+}
+
+/* Finds the waiter of each promise.  A wait for a lock or a condition is a part of the waiter's time, and the holders of the lock
+ * change. Only a lock that is held to the end stands below its waiter, and its holder below the lock. */
+static bool find_waiters(struct folding *f, const struct weft_link_index *index)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; i < m->link_count; i++) {
+		const struct weft_link *link = &m->links[i];
+		if ((link->kind != WEFT_LINK_AWAIT && link->kind != WEFT_LINK_READ) || link->from == link->to ||
+		    is_shared(m, link->to))
+			continue;
+		if (!was_given_up(index, link))
+			put_below_waiter(f, link);
+		else if (!is_shared(m, link->from))
+			f->waits[link->from / 64] |= UINT64_C(1) << link->from % 64;
+	}
+	bool ok = true;
+	for (size_t i = 0; ok && i < m->link_count; i++) {
+		const struct weft_link *link = &m->links[i];
+		if (link->kind != WEFT_LINK_AWAIT || link->from == link->to || !is_shared(m, link->to))
+			continue;
+		if (!was_given_up(index, link) && is_waiting(f, link->to))
+			put_below_waiter(f, link);
+		else
+			ok = add_shared_wait(f, link);
+	}
+	return ok;
+}
+
+/* Moves the time of each wait for a lock from the waiter to the lock. */
+static bool move_shared_waits(struct folding *f, const struct weft_link_index *index)
+{
+	int64_t *times_ns = f->out->priv->times_ns;
+	bool ok = true;
+	for (size_t i = 0; ok && i < f->shared_waits.count; i++) {
+		const struct shared_wait *wait = &f->shared_waits.items[i];
+		struct weft_state_times times = {0};
+		ok = wait->start_ns >= weft_account_end_ns(f->model, wait->from) ||
+		     weft_account_measure_between(index->accounts, wait->from, wait->start_ns, wait->end_ns, &times);
+		times_ns[wait->from] = weft_max_ns(0, times_ns[wait->from] - times.waiting_ns - times.ready_ns);
+		times_ns[wait->to] = add_ns_saturated(times_ns[wait->to], wait->end_ns - wait->start_ns);
+	}
+	return ok;
+}
+
+/* Sets how long each promise did not run, without its waits for locks, and how long others waited for each lock. */
+static bool measure_waits(struct folding *f, const struct weft_link_index *index)
+{
+	const struct weft_model *m = f->model;
+	bool ok = find_waiters(f, index);
+	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
+		struct weft_state_times times = {0};
+		ok = is_shared(m, p) || weft_account_measure(index->accounts, p, &times);
+		f->out->priv->times_ns[p] = times.waiting_ns + times.ready_ns;
+	}
+	return ok && move_shared_waits(f, index);
+}
+
+/* Sets the time of each promise, and the promise above it: its waiter, or else its creator. */
 static bool measure_promises(struct folding *f)
 {
 	const struct weft_model *m = f->model;
 	struct weft_link_index link_index;
-	int64_t *times_ns = f->out->priv->times_ns;
-	if (weft_link_index_init(&link_index, m, WEFT_LINK_INDEX_ALL, NULL) < 0)
-		return false;
 	bool ok = true;
-	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
-		struct weft_state_times times = {0};
-		ok = f->by == WEFT_FOLDED_BY_RUN || weft_account_measure(link_index.accounts, p, &times);
-		times_ns[p] = f->by == WEFT_FOLDED_BY_RUN ? weft_account_ran_ns(m, p) : times.waiting_ns + times.ready_ns;
+	memset(f->above, 0xff, m->promise_count * sizeof *f->above);
+	if (f->by == WEFT_FOLDED_BY_WAIT) {
+		if (weft_link_index_init(&link_index, m, WEFT_LINK_INDEX_ALL, NULL) < 0)
+			return false;
+		ok = measure_waits(f, &link_index);
+		weft_link_index_finish(&link_index);
 	}
-	weft_link_index_finish(&link_index);
+	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
+		f->above[p] = f->above[p] == WEFT_NONE ? m->promises[p].created_by : f->above[p];
+		if (f->by == WEFT_FOLDED_BY_RUN)
+			f->out->priv->times_ns[p] = weft_account_ran_ns(m, p);
+	}
 	return ok;
 }
 
-static void find_parents(struct folding *f)
+/* Adds the waits for locks, each below its waiter.  A lock belongs to the last stack of its waits. */
+static bool sum_up_shared_waits(struct folding *f)
 {
-	const struct weft_model *m = f->model;
-	for (uint32_t p = 0; p < m->promise_count; p++)
-		f->above[p] = f->by == WEFT_FOLDED_BY_RUN ? m->promises[p].created_by : WEFT_NONE;
-	for (size_t i = 0; i < m->link_count && f->by == WEFT_FOLDED_BY_WAIT; i++) {
-		const struct weft_link *link = &m->links[i];
-		if ((link->kind != WEFT_LINK_AWAIT && link->kind != WEFT_LINK_READ) || link->from == link->to)
-			continue;
-		f->waits[link->from / 64] |= UINT64_C(1) << link->from % 64;
-		if (f->above[link->to] == WEFT_NONE)
-			f->above[link->to] = link->from;
+	bool ok = true;
+	for (size_t i = 0; ok && i < f->shared_waits.count; i++) {
+		const struct shared_wait *wait = &f->shared_waits.items[i];
+		uint32_t stack = 0;
+		ok = find_promise_stack(f, wait->from);
+		stack = ok && wait->from != WEFT_SYSTEM ? f->stack_of[wait->from] : 0;
+		ok = ok && find_frame_stack(f, stack, f->frame_of[wait->to], &stack);
+		if (ok)
+			add_time(f, wait->to, stack, wait->end_ns - wait->start_ns);
 	}
-	/* Promises without a waiter. */
-	for (uint32_t p = 0; p < m->promise_count && f->by == WEFT_FOLDED_BY_WAIT; p++)
-		if (f->above[p] == WEFT_NONE)
-			f->above[p] = m->promises[p].created_by;
+	return ok;
 }
 
 static bool sum_up_promises(struct folding *f, bool with_system)
@@ -209,13 +334,13 @@ static bool sum_up_promises(struct folding *f, bool with_system)
 	bool done = true;
 	f->out->of[WEFT_SYSTEM] = WEFT_NONE;
 	for (uint32_t p = with_system ? WEFT_SYSTEM : WEFT_SYSTEM + 1; p < m->promise_count && done; p++) {
-		const bool counts = f->by == WEFT_FOLDED_BY_RUN || (p != WEFT_SYSTEM && !(f->waits[p / 64] >> p % 64 & 1) &&
+		const bool counts = f->by == WEFT_FOLDED_BY_RUN || (p != WEFT_SYSTEM && !is_waiting(f, p) && !is_shared(m, p) &&
 								       m->promises[p].end != WEFT_END_BECAME);
 		const int64_t ns = counts ? weft_stack_time(f->out, p) : 0;
 		f->out->of[p] = WEFT_NONE;
 		done = ns <= 0 || add_promise_time(f, p, ns);
 	}
-	return done;
+	return done && sum_up_shared_waits(f);
 }
 
 struct stack_position {
@@ -284,7 +409,6 @@ int weft_stacks_create(
 	if (first && stacks && stacks->priv && stacks->priv->times_ns && stacks->of && f.frame_of && f.above && f.stack_of &&
 	    f.chain && f.waits && find_frames(&f) && measure_promises(&f)) {
 		memset(f.stack_of, 0xff, (count + 1) * sizeof *f.stack_of);
-		find_parents(&f);
 		done = sum_up_promises(&f, with_system);
 	}
 	if (stacks) {
@@ -298,6 +422,7 @@ int weft_stacks_create(
 	free(f.stack_of);
 	free(f.chain);
 	free(f.waits);
+	weft_vec_free(&f.shared_waits);
 	if (done) {
 		*out = stacks;
 		return WEFT_OK;

@@ -7,7 +7,7 @@
 enum weft_folded_by {
 	WEFT_FOLDED_BY_RUN, /* a stack is a promise below its creators; its time is the time that the promise ran */
 	WEFT_FOLDED_BY_WAIT /* a stack is a promise that waits for no other, below its waiters; its time is the time that the
-			       promise did not run */
+			       promise did not run.  A lock, a condition or a pool never ends: its time is each waiter's wait */
 };
 
 /* Receives the frames of a stack, the outermost first, and its total time; a non-zero result stops with WEFT_EIO.  Texts are
@@ -15,8 +15,8 @@ enum weft_folded_by {
 typedef int weft_folded_fn(void *ctx, const char *const *frames, size_t count, int64_t sum_ns);
 
 /* Calls the function once for each stack with any time, in the order of the promises.  A promise that was created by one of its
- * own type counts for that one, and frames deeper than 64 count for the 64th.  Returns WEFT_ENOMEM or WEFT_EIO on failure. Linear
- * in promises and links. */
+ * own type counts for that one, and frames deeper than 64 count for the 64th.  Returns WEFT_ENOMEM or WEFT_EIO on failure.
+ * Near-linear. */
 int weft_folded(const struct weft_model *model, enum weft_folded_by by, weft_folded_fn *each, void *ctx, struct weft_error *err);
 
 /* A node of the tree of stacks: a frame below others, shared by all stacks that start with the same frames. */
@@ -33,7 +33,7 @@ struct weft_stacks {
 	struct weft_stack_sum *stacks; /* each after its parent */
 	size_t count;
 	uint32_t deepest;
-	uint32_t *of; /* by promise: the stack that has its time, or WEFT_NONE */
+	uint32_t *of; /* by promise: the stack that has its time, for a lock the last such stack; or WEFT_NONE */
 	struct weft_stacks_private *priv;
 };
 
@@ -49,7 +49,8 @@ const char *weft_stack_name(const struct weft_stacks *stacks, uint32_t stack);
 /* Returns whether a stack, or a node below it, has the time of a promise. */
 bool weft_stack_contains(const struct weft_stacks *stacks, uint32_t stack, uint32_t promise);
 
-/* Returns how long a promise ran or, for stacks by wait, was waiting or ready (account.h). */
+/* Returns how long a promise ran or, for stacks by wait, was waiting or ready (account.h), without its waits for locks.  For a
+ * lock it is the sum of all waits for it. */
 int64_t weft_stack_time(const struct weft_stacks *stacks, uint32_t promise);
 
 #endif
