@@ -10,6 +10,7 @@
 
 #include "analysis/index/path.h"
 #include "analysis/queries/flame_stacks.h"
+#include "analysis/queries/promise_info.h"
 #include "analysis/queries/waits.h"
 
 enum { STEPS = 200, PROGRAMS = 300 };
@@ -392,7 +393,7 @@ static int64_t sum_of_frame(const struct weft_stacks *stacks, const char *name)
 }
 
 /* A lock has the time of the waits for it, not that of its former holder: the wait that a callback gave up after 3 ms, and the
- * wait that lasted until the waiter ended. */
+ * wait that lasted until the waiter ended.  Only the latter is open. */
 static void test_released_holder_leaves_the_chain_of_waits(void **state)
 {
 	now_ns = 5000;
@@ -435,6 +436,17 @@ static void test_released_holder_leaves_the_chain_of_waits(void **state)
 	assert_in_range(sum_of_frame(stacks, "holder"), 9999990000, 10000000000);
 	assert_in_range(weft_stack_time(stacks, weft_model_find(model, lock)), 503000000, 503001000);
 	weft_stacks_destroy(stacks);
+	struct weft_promise_info *info = NULL;
+	struct weft_related_promise waiters[3], held[2];
+	assert_int_equal(weft_promise_info_create(&info, model, NULL), WEFT_OK);
+	const uint32_t p = weft_model_find(model, lock);
+	assert_int_equal(weft_promise_info_list(info, p, WEFT_RELATION_AWAITED_BY, 0, waiters, 3), 2);
+	assert_int_equal(model->promises[waiters[0].promise].id, timer);
+	assert_false(waiters[0].is_open);
+	assert_true(waiters[1].is_open);
+	assert_int_equal(weft_promise_info_list(info, p, WEFT_RELATION_AWAITS, 0, held, 2), 1);
+	assert_false(held[0].is_open);
+	weft_promise_info_destroy(info);
 	weft_model_destroy(model);
 	weft_trace_close(trace);
 }

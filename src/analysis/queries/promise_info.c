@@ -156,6 +156,14 @@ int64_t weft_promise_info_end_ns(const struct weft_promise_info *f, uint32_t pro
 	return f->measured[promise].end_ns;
 }
 
+/* Returns whether a link is an await that was never given up, of a promise that was pending when the waiter ended.  A callback
+ * may await a lock after the end of its promise. */
+static bool is_open_await(const struct weft_promise_info *f, const struct weft_link *link)
+{
+	return link->kind == WEFT_LINK_AWAIT && f->measured[link->to].end_ns > f->model->promises[link->from].end_ns &&
+	       weft_model_await_end(f->model, link) == INT64_MAX;
+}
+
 /* A range of a list of links or promises. */
 struct list {
 	const uint32_t *items;
@@ -265,8 +273,7 @@ size_t weft_promise_info_list(const struct weft_promise_info *f, uint32_t promis
 			continue;
 		}
 		const struct weft_link *link = &f->model->links[item];
-		out[i] = (struct weft_related_promise){list.by_to ? link->from : link->to, link->time_ns,
-		    link->kind == WEFT_LINK_AWAIT && f->measured[link->to].end_ns > f->model->promises[link->from].end_ns};
+		out[i] = (struct weft_related_promise){list.by_to ? link->from : link->to, link->time_ns, is_open_await(f, link)};
 	}
 	return count;
 }

@@ -32,7 +32,8 @@ enum weft_relation {
 struct weft_related_promise {
 	uint32_t promise; /* the other promise, or WEFT_SYSTEM */
 	int64_t time_ns;
-	bool is_open; /* for AWAITS and AWAITED_BY: the awaited promise was pending when the waiter ended */
+	bool is_open; /* for AWAITS and AWAITED_BY: the awaited promise was pending when the waiter ended, and the wait was never
+			 given up */
 };
 
 struct weft_promise_info;
