@@ -316,6 +316,27 @@ says('weft convert: no format; use --to=mirage, native, perfetto, chrome, folded
 says('weft convert: unknown format: --to=json; use mirage, native, perfetto, chrome, folded or sqlite', 'convert', 'a', '-o', 'b', '--to=json')
 says('weft convert: no output; use -o OUT', 'convert', 'a', '--to=mirage')
 
+# --- two runs: ports and measured durations are no differences, numbers that both runs have are names
+
+with tempfile.TemporaryDirectory() as tmp:
+    def record_run(name, *labels):
+        path = f'{tmp}/{name}.sexp'
+        with open(path, 'w', encoding='ascii') as file:
+            for number, label in enumerate(labels, 1):
+                file.write(f'((time 100.{number:06d}000)(op(Creates -1 {number} wait)))\n((time 100.{number:06d}500)(op(Label {number} "{label}")))\n')
+        return path
+
+    def differences(*runs):
+        return [json.loads(line)['text'] for line in run('diff', '--json', *runs).stdout.splitlines() if b'"text"' in line]
+
+    workers = [f'worker {number}' for number in (1, 2, 3)]
+    first = record_run('first', 'from [::ffff:127.0.0.1]:48620', 'from [::ffff:127.0.0.1]:48634', '875 ms', *workers)
+    again = record_run('again', 'from [::ffff:127.0.0.1]:51002', 'from [::ffff:127.0.0.1]:51018', '912 ms', *workers)
+    fewer = record_run('fewer', 'from [::ffff:127.0.0.1]:39870', '912 ms', workers[0], workers[2])
+    check(differences(first, again) == [], 'weft diff: ports and durations are no differences', differences(first, again))
+    check(differences(first, fewer) == ['"from [::ffff:*]:*": 2 in the first run, 1 in the second', '"worker 2": 1 in the first run, 0 in the second'],
+          'weft diff: a missing promise of a pattern, and one with a name', differences(first, fewer))
+
 # --- trouble with the input
 
 says('weft: nowhere: No such file or directory', 'info', 'nowhere')

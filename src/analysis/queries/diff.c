@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/findings/explain.h"
+#include "analysis/index/label_patterns.h"
 #include "analysis/index/link_index.h"
 #include "analysis/index/names.h"
 #include "analysis/queries/source_diff.h"
@@ -28,6 +29,7 @@ struct run {
 	const struct weft_model *m;
 	struct weft_link_index link_index;
 	uint32_t *lines;                  /* by site: equal in both runs for the same site */
+	uint64_t *labels, *patterns;      /* by text: hashes of the label and of its pattern; 0: it is no first label */
 	int64_t *keys;                    /* by promise: aligned promises have the same key in both runs */
 	int64_t *types;                   /* by promise: equal in both runs for promises of one type */
 	struct weft_idmap promise_of_key; /* from a key to its promise */
@@ -40,7 +42,7 @@ struct differ {
 	bool no_memory;
 };
 
-/* ---- Alignment ---- */
+/* ---- Hashes ---- */
 
 static uint64_t mix_hash(uint64_t hash, uint64_t more)
 {
@@ -54,6 +56,86 @@ static uint64_t mix_text_hash(uint64_t hash, struct weft_str text)
 	return mix_hash(hash ^ text.len, weft_hash_bytes(text.ptr, text.len < MAX_HASHED_BYTES ? text.len : MAX_HASHED_BYTES));
 }
 
+/* ---- Labels ---- */
+
+/* First labels of one pattern. */
+struct label_count {
+	size_t labels[2], shared; /* different labels in each run, and in both */
+};
+
+struct label_counts {
+	struct weft_idmap runs_of; /* by label: bits of the runs that have it */
+	struct weft_idmap numbers; /* by pattern: index in items */
+	WEFT_VEC(struct label_count) items;
+};
+
+static struct label_count *find_label_count(struct label_counts *c, uint64_t pattern)
+{
+	uint32_t number = weft_idmap_get(&c->numbers, (int64_t)pattern);
+	if (number != WEFT_IDMAP_NONE)
+		return &c->items.items[number];
+	struct label_count *added = weft_vec_push(&c->items);
+	number = (uint32_t)c->items.count - 1;
+	if (!added || !weft_idmap_set(&c->numbers, (int64_t)pattern, number))
+		return NULL;
+	*added = (struct label_count){.shared = 0};
+	return added;
+}
+
+/* Hashes a label and its pattern, and counts it; false when out of memory. */
+static bool count_label(struct label_counts *c, struct run *run, int r, uint32_t text)
+{
+	char pattern[WEFT_NAME_BYTES];
+	const struct weft_str label = weft_model_text(run->m, text);
+	const uint64_t hash = mix_text_hash(0, label) | 1;
+	const bool has_number = weft__label_pattern(pattern, sizeof pattern, label);
+	run->labels[text] = hash;
+	run->patterns[text] = has_number ? mix_text_hash(0, (struct weft_str){pattern, (uint32_t)strlen(pattern)}) | 1 : hash;
+	const uint32_t known = weft_idmap_get(&c->runs_of, (int64_t)hash), runs = known == WEFT_IDMAP_NONE ? 0 : known;
+	struct label_count *count = find_label_count(c, run->patterns[text]);
+	if (!count || !weft_idmap_set(&c->runs_of, (int64_t)hash, runs | 1u << r))
+		return false;
+	count->labels[r] += !(runs >> r & 1);
+	count->shared += runs == 1u << (1 - r);
+	return true;
+}
+
+/* Returns whether the numbers in a label tell promises apart in both runs: most labels of its pattern are in both.  Ports and
+ * measured durations are others in each run. */
+static bool is_name(const struct label_counts *c, const struct run *run, uint32_t text)
+{
+	const struct label_count *count = &c->items.items[weft_idmap_get(&c->numbers, (int64_t)run->patterns[text])];
+	const size_t fewer = count->labels[count->labels[1] < count->labels[0]];
+	return weft_idmap_get(&c->runs_of, (int64_t)run->labels[text]) == 3 && 2 * count->shared > fewer;
+}
+
+/* Fills the hashes of labels.  A label whose numbers differ by chance gets the hash of its pattern. */
+static bool hash_labels(struct differ *d)
+{
+	struct label_counts counts = {.items = {0}};
+	bool ok = true;
+	for (int r = 0; ok && r < 2; r++) {
+		struct run *run = &d->runs[r];
+		run->labels = calloc(weft_model_text_count(run->m) + 1, sizeof *run->labels);
+		run->patterns = calloc(weft_model_text_count(run->m) + 1, sizeof *run->patterns);
+		ok = run->labels && run->patterns;
+		for (uint32_t p = 0; ok && p < run->m->promise_count; p++) {
+			const uint32_t text = weft_first_label(run->m, p);
+			ok = text == WEFT_NONE || run->labels[text] || count_label(&counts, run, r, text);
+		}
+	}
+	for (int r = 0; ok && r < 2; r++)
+		for (size_t text = 0; text < weft_model_text_count(d->runs[r].m); text++)
+			if (d->runs[r].labels[text] && is_name(&counts, &d->runs[r], (uint32_t)text))
+				d->runs[r].patterns[text] = d->runs[r].labels[text];
+	weft_idmap_finish(&counts.runs_of);
+	weft_idmap_finish(&counts.numbers);
+	weft_vec_free(&counts.items);
+	return ok;
+}
+
+/* ---- Alignment ---- */
+
 /* Returns a hash of label, site and kind. */
 static uint64_t hash_type(const struct run *run, uint32_t p)
 {
@@ -61,7 +143,7 @@ static uint64_t hash_type(const struct run *run, uint32_t p)
 	uint64_t hash = m->promises[p].kind;
 	uint32_t label = weft_first_label(m, p), site = m->promises[p].site;
 	if (label != WEFT_NONE)
-		hash = mix_text_hash(hash, weft_model_text(m, label));
+		hash = mix_hash(hash, run->patterns[label]);
 	if (site != WEFT_NONE) {
 		hash = mix_text_hash(hash, m->trace->sites[site].file);
 		hash = mix_text_hash(hash, m->trace->sites[site].function);
@@ -317,6 +399,8 @@ static void compare_ends(struct differ *d)
 
 struct group {
 	uint32_t first[2];   /* the first promise in each run, or WEFT_NONE */
+	uint64_t label;      /* hash of the first label */
+	bool is_mixed;       /* the labels of the promises differ in numbers */
 	size_t count[2];     /* promises in each run */
 	size_t lifetimes[2]; /* how many of them ended; when the lives are filled in: where the next one goes, in the end their
 				end */
@@ -327,6 +411,26 @@ struct groups {
 	WEFT_VEC(struct group) items;
 	int64_t *lifetimes[2];
 };
+
+static uint64_t get_label_hash(const struct run *run, uint32_t p)
+{
+	const uint32_t text = weft_first_label(run->m, p);
+	return text == WEFT_NONE ? 0 : run->labels[text];
+}
+
+/* Names the type of a group: by the pattern of its labels if they differ. */
+static const char *name_group(const struct differ *d, const struct group *group, char buf[WEFT_NAME_BYTES])
+{
+	const int in = group->first[0] != WEFT_NONE ? 0 : 1;
+	const struct weft_model *m = d->runs[in].m;
+	char pattern[128], text[160];
+	if (!group->is_mixed)
+		return weft_name_type(m, group->first[in], buf);
+	weft__label_pattern(pattern, sizeof pattern, weft_model_text(m, weft_first_label(m, group->first[in])));
+	weft_name_sanitize((struct weft_str){pattern, (uint32_t)strlen(pattern)}, text, sizeof text);
+	snprintf(buf, WEFT_NAME_BYTES, "\"%s\"", text);
+	return buf;
+}
 
 static bool gather_groups(struct differ *d, struct groups *groups)
 {
@@ -339,9 +443,10 @@ static bool gather_groups(struct differ *d, struct groups *groups)
 				struct group *added = weft_vec_push(&groups->items);
 				if (!(ok = added && weft_idmap_set(&groups->numbers, d->runs[r].types[p], number)))
 					break;
-				*added = (struct group){.first = {WEFT_NONE, WEFT_NONE}};
+				*added = (struct group){.first = {WEFT_NONE, WEFT_NONE}, .label = get_label_hash(&d->runs[r], p)};
 			}
 			struct group *group = &groups->items.items[number];
+			group->is_mixed |= group->label != get_label_hash(&d->runs[r], p);
 			if (group->count[r]++ == 0)
 				group->first[r] = p;
 			group->lifetimes[r] += d->runs[r].link_index.ended_ns[p] != WEFT_NEVER;
@@ -369,16 +474,14 @@ static void compare_counts(struct differ *d, const struct groups *groups)
 {
 	for (size_t g = 0; g < groups->items.count; g++) {
 		const struct group *group = &groups->items.items[g];
-		int in = group->first[0] != WEFT_NONE ? 0 : 1;
 		char name[WEFT_NAME_BYTES];
 		if (group->count[0] == group->count[1])
 			continue;
-		weft_name_type(d->runs[in].m, group->first[in], name);
 		int64_t at[2];
 		for (int r = 0; r < 2; r++)
 			at[r] = group->first[r] == WEFT_NONE ? -1 : d->runs[r].m->promises[group->first[r]].start_ns;
 		add_difference(d, WEFT_DIFFERENCE_MISSING, group->first[0], group->first[1], at[0], at[1],
-		    "%s: %zu in the first run, %zu in the second", name, group->count[0], group->count[1]);
+		    "%s: %zu in the first run, %zu in the second", name_group(d, group, name), group->count[0], group->count[1]);
 	}
 }
 
@@ -424,8 +527,7 @@ static void compare_lifetimes(struct differ *d, const struct groups *groups)
 		add_difference(d, WEFT_DIFFERENCE_LATENCY, group->first[0], group->first[1],
 		    d->runs[0].m->promises[group->first[0]].start_ns, d->runs[1].m->promises[group->first[1]].start_ns,
 		    "%s: half of them end within %s in the first run (of %zu), within %s in the second (of %zu)",
-		    weft_name_type(d->runs[0].m, group->first[0], name), format_span(first, a_ns), count[0],
-		    format_span(second, b_ns), count[1]);
+		    name_group(d, group, name), format_span(first, a_ns), count[0], format_span(second, b_ns), count[1]);
 	}
 }
 
@@ -476,6 +578,7 @@ int weft_diff_create(struct weft_diff **out, const struct weft_model *a, const s
 		ok &= (d.runs[r].lines = malloc((d.runs[r].m->trace->site_count + 1) * sizeof *d.runs[r].lines)) != NULL;
 	ok = ok && weft__source_diff_match_sites((const struct weft_model *const[]){a, b},
 		       (uint32_t *const[]){d.runs[0].lines, d.runs[1].lines}) == WEFT_OK;
+	ok = ok && hash_labels(&d);
 	for (int r = 0; ok && r < 2; r++)
 		ok = weft_link_index_init(&d.runs[r].link_index, d.runs[r].m, WEFT_LINK_INDEX_NONE, NULL) == WEFT_OK &&
 		     align_promises(&d.runs[r]);
@@ -496,6 +599,8 @@ int weft_diff_create(struct weft_diff **out, const struct weft_model *a, const s
 		free(groups.lifetimes[r]);
 		weft_link_index_finish(&d.runs[r].link_index);
 		free(d.runs[r].lines);
+		free(d.runs[r].labels);
+		free(d.runs[r].patterns);
 		free(d.runs[r].keys);
 		free(d.runs[r].types);
 		weft_idmap_finish(&d.runs[r].promise_of_key);

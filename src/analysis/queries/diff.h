@@ -1,8 +1,8 @@
 /* diff.h: differences between two runs of a program.
  *
  * Promises of two runs are aligned by what they are, not by their ids.  They have the same first label, site (source_diff.h) and
- * kind, aligned creators, and the same position among the promises of their type that the creator made. SPDX-License-Identifier:
- * ISC */
+ * kind, aligned creators, and the same position among the promises of their type that the creator made.  Numbers in labels do not
+ * matter unless most labels of their pattern are in both runs: ports and durations change.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_QUERIES_DIFF_H
 #define WEFT_ANALYSIS_QUERIES_DIFF_H
 
