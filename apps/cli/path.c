@@ -171,7 +171,7 @@ static void put_text(const struct weft_model *m, const struct weft_path *path)
 				put_request(m, s);
 		}
 		if (s->delayed_by != WEFT_NONE)
-			printf(" behind %s", weft_name_promise(m, s->delayed_by, name));
+			printf(" behind %s%s", weft_name_promise(m, s->delayed_by, name), s->is_behind_more ? " and others" : "");
 		uint32_t where = s->delayed_by != WEFT_NONE ? s->delayed_by : s->promise;
 		if (*weft_name_site(m, where, name))
 			printf("  at %s", name);

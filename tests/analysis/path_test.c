@@ -9,6 +9,7 @@
 #include <weft/record.h>
 
 #include "analysis/index/path.h"
+#include "analysis/index/requests.h"
 #include "analysis/queries/flame_stacks.h"
 #include "analysis/queries/promise_info.h"
 #include "analysis/queries/waits.h"
@@ -294,6 +295,70 @@ static void test_pending_read_waits_for_the_queried_peer(void **state)
 	weft_trace_close(trace);
 }
 
+/* Records a file's read while 40 tasks run for 3 ms each, without a sleep; `polls`: between the tasks, bytes arrive.  Returns the
+ * step of its path with the most time. */
+static struct weft_path_step read_file_in_busy_loop(bool polls, bool *is_whole)
+{
+	now_ns = 5000;
+	memset(buffer, 0, sizeof buffer);
+	struct weft_record_options options = {
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_id answer, read, loop = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOOP, NULL);
+	weft_run(loop);
+	weft_id store = open_connection("tcp 1.1.1.1:50001 3.3.3.3:6379 0", &answer),
+		client = open_connection("tcp 1.1.1.1:80 2.2.2.2:50000 0", &read);
+	weft_sent(store, 5);
+	weft_id file = weft_create(loop, WEFT_KIND_FS, NULL);
+	for (int i = 0; i < 40; i++) {
+		weft_run(weft_create(loop, WEFT_KIND_TASK, NULL));
+		now_ns += 3000000;
+		weft_run(loop);
+		if (!polls)
+			continue;
+		weft_run(WEFT_SYSTEM_ID);
+		weft_resolve(WEFT_SYSTEM_ID, read);
+		read = weft_create(client, WEFT_KIND_STREAM_READ, NULL);
+	}
+	weft_run(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, file);
+	weft_idle(WEFT_IDLE_WAIT); /* the first sleep of the thread: the trace records sleeps */
+	now_ns += 1000000;
+	weft_run(loop);
+	weft_stop();
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = read_model(&trace);
+	struct weft_path *path = NULL;
+	const uint32_t p = weft_model_find(model, file);
+	assert_int_equal(weft_path_create(&path, model, p, NULL), WEFT_OK);
+	struct weft_path_step longest = path->steps[0];
+	for (size_t i = 1; i < path->count; i++)
+		if (path->steps[i].end_ns - path->steps[i].start_ns > longest.end_ns - longest.start_ns)
+			longest = path->steps[i];
+	assert_int_equal(model->promises[longest.promise].id, file);
+	assert_int_equal(longest.kind, WEFT_STEP_WAITING);
+	/* The store owes an answer all the time, and a file does not wait for it. */
+	assert_null(weft_request_during(model, p, longest.start_ns, longest.end_ns));
+	assert_non_null(weft_request_during(model, weft_model_find(model, loop), longest.start_ns, longest.end_ns));
+	*is_whole = path->count == 1;
+	weft_path_destroy(path);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	return longest;
+}
+
+/* A loop that runs 40 tasks in one turn sees the end of a read late, although no task runs for long.  A loop that polls meanwhile
+ * sees it in time. */
+static void test_busy_turn_delays_a_file(void **state)
+{
+	bool is_whole;
+	struct weft_path_step late = read_file_in_busy_loop(false, &is_whole);
+	assert_true(is_whole);
+	assert_int_not_equal(late.delayed_by, WEFT_NONE);
+	assert_true(late.is_behind_more);
+	assert_int_equal(read_file_in_busy_loop(true, &is_whole).delayed_by, WEFT_NONE);
+}
+
 /* A send to a handle of a loop woke the loop: the handle was ready since the send, not since its last run.  A sleeping promise is
  * not ready, even without a known input. */
 static void test_handle_is_ready_since_the_wakeup(void **state)
@@ -529,6 +594,7 @@ int main(void)
 	    cmocka_unit_test(test_pending_read_waits_for_the_queried_peer),
 	    cmocka_unit_test(test_handle_is_ready_since_the_wakeup),
 	    cmocka_unit_test(test_restarted_timer_waits_since_its_last_callback),
+	    cmocka_unit_test(test_busy_turn_delays_a_file),
 	    cmocka_unit_test(test_released_holder_leaves_the_chain_of_waits),
 	    cmocka_unit_test(test_path_of_random_trace_is_gapless),
 	};

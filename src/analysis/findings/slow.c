@@ -235,8 +235,8 @@ static const char *format_step_group(struct weft__finder *f, const struct step_g
 	if (is_unexplained_wait(f, step_group))
 		return format_unexplained_wait(f, step_group, with_details);
 	if (step_group->is_late)
-		return weft__finding_text(
-		    f, "waiting for %s, which may have been due while %s ran", subject, weft__format_promise(f, s->delayed_by));
+		return weft__finding_text(f, "waiting for %s, which may have been due while %s%s ran", subject,
+		    weft__format_promise(f, s->delayed_by), s->is_behind_more ? " and others" : "");
 	return weft__finding_text(f, "waiting for %s%s%s%s", subject, format_read_connection(f, s->promise),
 	    with_details && !is_there ? weft__format_site_suffix(f, s->promise) : "",
 	    with_details && outside ? format_outside(f, s) : "");

@@ -629,25 +629,26 @@ int64_t weft_account_slept_ns(struct weft_accounts *a, uint16_t stream, int64_t 
 	return sum_ns;
 }
 
-uint32_t weft_account_runner(
-    struct weft_accounts *a, uint16_t stream, uint32_t except, int64_t from_ns, int64_t to_ns, int64_t *ran_ns)
+struct weft_runner weft_account_runner(struct weft_accounts *a, uint16_t stream, uint32_t except, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_model *m = a->link_index->model;
 	const struct weft__timeline *t = weft__activations_timeline(&a->activations);
-	uint32_t longest = WEFT_NONE;
-	*ran_ns = 0;
+	struct weft_runner out = {.promise = WEFT_NONE};
 	for (uint32_t i = t ? weft__timeline_first_run(t, stream, from_ns) : 0; t && i < t->run_begin[stream + 1]; i++) {
 		const struct weft_run *run = &m->runs[t->runs[i].run];
+		const uint32_t promise = t->runs[i].promise;
 		if (run->start_ns >= to_ns)
 			break;
 		const int64_t ns = weft_min_ns(run->end_ns, to_ns) - weft_max_ns(run->start_ns, from_ns);
-		const bool is_longer = ns > *ran_ns || (ns == *ran_ns && longest != WEFT_NONE && t->runs[i].promise < longest);
-		if (!is_longer || t->runs[i].promise == WEFT_SYSTEM || t->runs[i].promise == except)
+		if (promise == WEFT_SYSTEM || promise == except || ns <= 0)
 			continue;
-		longest = t->runs[i].promise;
-		*ran_ns = ns;
+		out.sum_ns += ns;
+		if (ns < out.ran_ns || (ns == out.ran_ns && promise >= out.promise))
+			continue;
+		out.promise = promise;
+		out.ran_ns = ns;
 	}
-	return longest;
+	return out;
 }
 
 /* ---- All ---- */

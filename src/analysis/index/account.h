@@ -119,10 +119,15 @@ int64_t weft_account_asleep_ns(struct weft_accounts *a, uint32_t promise, int64_
 /* Returns for how much of the interval a thread slept.  Logarithmic, then linear in the sleeps of the interval. */
 int64_t weft_account_slept_ns(struct weft_accounts *a, uint16_t stream, int64_t from_ns, int64_t to_ns);
 
-/* Returns the promise that a thread ran longest at once in the interval, other than `except`; WEFT_NONE: it ran none.  *ran_ns is
- * the length of that run. */
-uint32_t weft_account_runner(
-    struct weft_accounts *a, uint16_t stream, uint32_t except, int64_t from_ns, int64_t to_ns, int64_t *ran_ns);
+/* The runs of a thread in an interval. */
+struct weft_runner {
+	uint32_t promise; /* ran longest at once; WEFT_NONE: the thread ran none */
+	int64_t ran_ns;   /* length of that run */
+	int64_t sum_ns;   /* total length of all runs */
+};
+
+/* Returns what a thread ran in the interval, without the runs of `except`. */
+struct weft_runner weft_account_runner(struct weft_accounts *a, uint16_t stream, uint32_t except, int64_t from_ns, int64_t to_ns);
 
 /* Lists what a thread did, like weft_account_list(): the promise that it runs is `by`.  Other time is
  * ASLEEP, or QUEUED if it is unknown. */

@@ -449,13 +449,21 @@ static bool find_path(struct walk *w, uint32_t promise)
 	    w, promise, w->link_index->model->promises[promise].start_ns, w->link_index->ended_ns[promise], ENDED);
 }
 
+/* Returns whether the trace records sleeps of the thread. */
+static bool records_sleeps(const struct walk *w, uint16_t stream)
+{
+	const struct weft__timeline *t = weft__activations_timeline(w->activations);
+	return t && t->sleep_begin[stream] < t->sleep_begin[stream + 1];
+}
+
 /* Returns from when on the thread of a step that waits for the outside was awake, except for at most a hundredth of the time.
- * Returns the step's end if the thread slept until then, or if the trace does not record sleeps. */
-static int64_t find_awake_start(const struct weft_model *m, const struct weft_path_step *s)
+ * Returns the step's end if the thread slept until then, or if the trace does not record its sleeps. */
+static int64_t find_awake_start(const struct walk *w, const struct weft_path_step *s)
 {
 	enum { MAX_SCANNED = 10000 };
+	const struct weft_model *m = w->link_index->model;
 	const struct weft_promise *p = &m->promises[s->promise];
-	if (s->promise == WEFT_SYSTEM || !weft_kind_has(p->kind, WEFT_TRAIT_OUTSIDE))
+	if (s->promise == WEFT_SYSTEM || !weft_kind_has(p->kind, WEFT_TRAIT_OUTSIDE) || !records_sleeps(w, p->stream))
 		return s->end_ns;
 	int64_t since_ns = s->end_ns, slept_ns = 0;
 	size_t at = weft_first_sleep_from(m, s->end_ns), left = MAX_SCANNED;
@@ -469,9 +477,38 @@ static int64_t find_awake_start(const struct weft_model *m, const struct weft_pa
 			since_ns = to_ns;
 		slept_ns += to_ns - from_ns;
 		if (to_ns == s->start_ns || from_ns == s->start_ns)
-			break;
+			return since_ns;
 	}
-	return since_ns;
+	const bool was_awake = at == 0 && slept_ns <= (s->end_ns - s->start_ns) / 100;
+	return was_awake ? s->start_ns : since_ns;
+}
+
+/* Returns whether a loop learns of the end of such a promise only by a poll. */
+static bool needs_poll(enum weft_kind kind)
+{
+	return kind == WEFT_KIND_STREAM_READ || kind == WEFT_KIND_FS || kind == WEFT_KIND_GETADDRINFO;
+}
+
+/* Returns a time after which the step's thread polled, and saw no end of the step's promise; from_ns: no such poll is known since
+ * then.  A read that started and ended in the interval shows a poll between the two.  The last poll may be the one that ended the
+ * step, so this is the start of a read that ended before another one started. */
+static int64_t find_last_poll(const struct weft_model *m, const struct weft_path_step *s, int64_t from_ns)
+{
+	enum { MAX_SCANNED = 10000 };
+	int64_t polled_ns = from_ns, last_start_ns = from_ns;
+	size_t at = weft_first_link_from(m, s->end_ns);
+	for (unsigned scanned = 0; at > 0 && scanned < MAX_SCANNED && m->links[at - 1].time_ns > polled_ns; at--, scanned++) {
+		const struct weft_link *link = &m->links[at - 1];
+		const struct weft_promise *to = &m->promises[link->to];
+		if (link->kind != WEFT_LINK_RESOLVE || link->from != WEFT_SYSTEM || link->to == s->promise ||
+		    link->stream != m->promises[s->promise].stream || !needs_poll(to->kind) ||
+		    to->flags & WEFT_PROMISE_START_UNKNOWN)
+			continue;
+		if (link->time_ns <= last_start_ns)
+			polled_ns = weft_max_ns(polled_ns, to->start_ns);
+		last_start_ns = weft_max_ns(last_start_ns, to->start_ns);
+	}
+	return polled_ns;
 }
 
 /* Returns the promise that held the step's lock for longest during the step, or WEFT_NONE. */
@@ -504,19 +541,20 @@ static uint16_t get_stream_at(const struct weft_model *m, const struct weft_path
 }
 
 /* Adds a step in order of time, with what delayed it.  A step that waited for the outside is split in two if its thread was awake
- * at the end, and ran another promise for most of that time. */
+ * at the end, did not poll, and ran other promises for most of that time. */
 static void add_step(struct weft_path *path, const struct walk *w, struct weft_path_step s)
 {
 	const struct weft_model *m = w->link_index->model;
 	const int64_t from_ns = s.kind == WEFT_STEP_READY     ? s.start_ns
-				: s.kind == WEFT_STEP_WAITING ? find_awake_start(m, &s)
+				: s.kind == WEFT_STEP_WAITING ? find_last_poll(m, &s, find_awake_start(w, &s))
 							      : s.end_ns;
 	const int64_t late_ns = s.end_ns - from_ns;
-	int64_t ran_ns = 0;
-	const uint32_t runner = late_ns > 0 && s.promise != WEFT_SYSTEM ? weft_account_runner(w->accounts, get_stream_at(m, &s),
-									      s.promise, from_ns, s.end_ns, &ran_ns)
-									: WEFT_NONE;
-	const bool is_late = s.kind == WEFT_STEP_WAITING && ran_ns > late_ns / 2 && late_ns > (s.end_ns - s.start_ns) / 20;
+	struct weft_runner runner = {.promise = WEFT_NONE};
+	if (late_ns > 0 && s.promise != WEFT_SYSTEM)
+		runner = weft_account_runner(w->accounts, get_stream_at(m, &s), s.promise, from_ns, s.end_ns);
+	/* Each turn of a loop looks at the clock, so only one long run makes a timer late. */
+	const int64_t busy_ns = m->promises[s.promise].kind == WEFT_KIND_TIMER ? runner.ran_ns : runner.sum_ns;
+	const bool is_late = s.kind == WEFT_STEP_WAITING && busy_ns > late_ns / 2 && late_ns > (s.end_ns - s.start_ns) / 20;
 	path->total_ns[s.kind] += s.end_ns - s.start_ns;
 	if (s.lock != WEFT_NONE)
 		s.holder = find_holder(w->link_index, &s);
@@ -529,7 +567,8 @@ static void add_step(struct weft_path *path, const struct walk *w, struct weft_p
 		s.asleep_ns = weft_account_asleep_ns(w->accounts, s.promise, s.start_ns, s.end_ns);
 	/* A run that is short beside the sleep of the thread did not delay the promise. */
 	if (is_late || (s.kind == WEFT_STEP_READY && s.asleep_ns <= late_ns / 2))
-		s.delayed_by = runner;
+		s.delayed_by = runner.promise;
+	s.is_behind_more = is_late && runner.ran_ns <= runner.sum_ns / 2;
 	path->steps[path->count++] = s;
 }
 

@@ -20,7 +20,8 @@ struct weft_path_step {
 	uint32_t connection; /* connection whose peer the step waits for, from a write on; or WEFT_NONE */
 	int64_t asleep_ns;   /* in a step WEFT_STEP_READY: time in which the promise's thread slept */
 	enum weft_step_kind kind;
-	bool is_asked; /* for `connection`: the peer owes an answer; false: it has started the answer, and owes the rest */
+	bool is_behind_more; /* in a step WEFT_STEP_WAITING: `delayed_by` ran for at most half of the time in which others ran */
+	bool is_asked;       /* for `connection`: the peer owes an answer; false: it has started the answer, and owes the rest */
 };
 
 /* The steps cover the time from the promise's creation to its end without gap or overlap. */

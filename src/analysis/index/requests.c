@@ -38,6 +38,8 @@ const struct weft_request *weft_request_during(const struct weft_model *m, uint3
 {
 	const struct weft_request *best = NULL;
 	int64_t longest_ns = (end_ns - start_ns) / 2;
+	if (weft_kind_has(m->promises[promise].kind, WEFT_TRAIT_OUTSIDE))
+		return NULL;
 	for (size_t i = 0; i < m->request_count; i++) {
 		const struct weft_request *t = &m->requests[i];
 		const int64_t ns = weft_min_ns(weft_request_until(m, t), end_ns) - weft_max_ns(t->asked_ns, start_ns);

@@ -4,8 +4,9 @@
 
 #include "model/model.h"
 
-/* Returns the request that was open for at least half of the interval, on the thread of the promise; NULL: there is none.  A
- * request by the promise itself is preferred, then the one that was open for longest.  Linear in requests. */
+/* Returns the request that was open for at least half of the interval, on the thread of the promise; NULL: there is none, or the
+ * promise is of a kind that says what it waits for, such as a timer or the read of a file.  A request by the promise itself is
+ * preferred, then the one that was open for longest.  Linear in requests. */
 const struct weft_request *weft_request_during(
     const struct weft_model *model, uint32_t promise, int64_t start_ns, int64_t end_ns);
 
