@@ -1,5 +1,5 @@
 /* focus.c: finds the promises that one promise created in one walk over all promises, and their waits in one walk over the
- * links.
+ * links.  If these promises include sockets that may be pooled, a walk before it finds who else uses them.
  * SPDX-License-Identifier: ISC */
 #include "layout/focus.h"
 
@@ -9,23 +9,40 @@
 #include "base/large.h"
 #include "base/vec.h"
 
+enum {
+	/* Everything that waits for a promise of these kinds meets there, so their own waits lead to most of the program. */
+	TRAITS_SHARED = WEFT_TRAIT_LOCK | WEFT_TRAIT_QUEUE | WEFT_TRAIT_POOL | WEFT_TRAIT_CONDITION,
+	/* These serve many promises, except those that created them. */
+	TRAITS_SERVES = WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD | WEFT_TRAIT_CONNECTION
+};
+
 struct search {
 	const struct weft_model *model;
-	uint64_t *bits;
-	uint32_t *found; /* promises with their bits set; the waits of the first `done` of them have been followed */
-	size_t count, done;
+	uint64_t *bits, *pooled;     /* pooled: sockets that other promises use too; NULL: none */
+	uint32_t *found;             /* promises with their bits set; the waits of the first `done` of them have been followed */
+	size_t count, done, created; /* the first `created` are those that the promise in focus created */
 };
+
+static bool get_bit(const uint64_t *bits, uint32_t i)
+{
+	return bits[i / 64] >> i % 64 & 1;
+}
+
+static void set_bit(uint64_t *bits, uint32_t i)
+{
+	bits[i / 64] |= 1ull << i % 64;
+}
 
 static bool may_add(const struct search *s, uint32_t promise)
 {
-	return promise != WEFT_NONE && promise != WEFT_SYSTEM && !(s->bits[promise / 64] >> promise % 64 & 1);
+	return promise != WEFT_NONE && promise != WEFT_SYSTEM && !get_bit(s->bits, promise);
 }
 
 static void add_promise(struct search *s, uint32_t promise)
 {
 	if (!may_add(s, promise))
 		return;
-	s->bits[promise / 64] |= 1ull << promise % 64;
+	set_bit(s->bits, promise);
 	s->found[s->count++] = promise;
 }
 
@@ -66,15 +83,91 @@ static bool add_created(struct search *s, const struct weft_layout *layout, uint
 		return add_track(s, layout, promise, (uint32_t)(track - layout->tracks));
 	for (uint32_t i = promise + 1; i < s->model->promise_count; i++) {
 		const uint32_t by = promises[i].created_by; /* always smaller than i */
-		const bool is_created = by != WEFT_NONE && s->bits[by / 64] >> by % 64 & 1;
+		const bool is_created = by != WEFT_NONE && get_bit(s->bits, by);
 		add_if(s, i, (int)is_created & (int)(promises[i].start_ns < promises[promise].end_ns));
 	}
 	return true;
 }
 
+/* ---- Pooled sockets ---- */
+
 static bool is_wait(const struct weft_link *link)
 {
 	return link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ;
+}
+
+/* Returns whether a promise is a socket that the program connected.  One that it accepted serves its peer only. */
+static bool is_connected(const struct weft_promise *p)
+{
+	return weft_kind_has(p->kind, WEFT_TRAIT_CONNECTION) && p->flags & WEFT_PROMISE_CONNECTED;
+}
+
+static uint32_t actor_of(const struct weft_layout *layout, uint32_t promise)
+{
+	uint32_t track = layout->track_of[promise];
+	return weft_layout_track(layout, promise) || track == WEFT_NONE ? promise : layout->tracks[track].actor;
+}
+
+/* Returns whether a promise is not in the created ones, and works for itself: loops and threads wait for all. */
+static bool is_outside(const struct search *s, uint32_t promise)
+{
+	return may_add(s, promise) &&
+	       !(weft_kind_traits(s->model->promises[promise].kind) & (WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD | TRAITS_SHARED));
+}
+
+/* Marks the socket of a wait, if the wait shows that others use it: its code waits for input or output that others began, or
+ * others wait for what its code began. */
+static void mark_pooled(struct search *s, const struct weft_layout *layout, const struct weft_link *link, uint32_t promise)
+{
+	const struct weft_promise *promises = s->model->promises, *to = &promises[link->to];
+	const uint32_t actor = actor_of(layout, link->to);
+	if (link->from != promise && is_connected(&promises[link->from]) && get_bit(s->bits, link->from) &&
+	    weft_kind_has(to->kind, WEFT_TRAIT_OUTSIDE) && may_add(s, link->to) && is_outside(s, to->created_by))
+		set_bit(s->pooled, link->from);
+	if (actor != promise && is_connected(&promises[actor]) && get_bit(s->bits, actor) && is_outside(s, link->from))
+		set_bit(s->pooled, actor);
+}
+
+static bool is_in_pooled(const struct search *s, const struct weft_layout *layout, uint32_t promise)
+{
+	uint32_t t = layout->track_of[promise];
+	while (t != WEFT_NONE && !get_bit(s->pooled, layout->tracks[t].actor))
+		t = layout->tracks[t].around;
+	return t != WEFT_NONE;
+}
+
+/* Removes what the code of pooled sockets created: most of it is for others.  Returns false when out of memory. */
+static bool leave_out_pooled(struct search *s, const struct weft_layout *layout, uint32_t promise)
+{
+	const struct weft_model *m = s->model;
+	size_t i = 0, kept = 0;
+	while (i < s->count && (s->found[i] == promise || !is_connected(&m->promises[s->found[i]])))
+		i++;
+	if (i == s->count)
+		return true;
+	s->pooled = calloc(m->promise_count / 64 + 1, sizeof *s->pooled);
+	for (i = 0; s->pooled && i < m->link_count; i++)
+		if (is_wait(&m->links[i]))
+			mark_pooled(s, layout, &m->links[i], promise);
+	for (i = 0; s->pooled && i < s->count; i++)
+		if (is_in_pooled(s, layout, s->found[i]))
+			s->bits[s->found[i] / 64] &= ~(1ull << s->found[i] % 64);
+		else
+			s->found[kept++] = s->found[i];
+	if (s->pooled)
+		s->count = kept;
+	return s->pooled;
+}
+
+/* ---- Waits ---- */
+
+/* Returns whether many others use a promise that was found, so that the search stops there. */
+static bool is_shared(const struct search *s, size_t found, uint32_t promise)
+{
+	const uint32_t p = s->found[found], traits = weft_kind_traits(s->model->promises[p].kind);
+	if (p == promise)
+		return false;
+	return traits & TRAITS_SHARED || (traits & TRAITS_SERVES && found >= s->created) || (s->pooled && get_bit(s->pooled, p));
 }
 
 /* A promise that was awaited or read, and the index in waits.items of the previous wait of the same waiter. */
@@ -123,13 +216,15 @@ int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, c
 	s.bits = calloc(m->promise_count / 64 + 1, sizeof *s.bits);
 	s.found = weft_large_alloc(m->promise_count + 1, sizeof *s.found);
 	waits.last = weft_large_alloc(m->promise_count + 1, sizeof *waits.last);
-	bool done = s.bits && s.found && waits.last && add_created(&s, layout, promise);
+	bool done = s.bits && s.found && waits.last && add_created(&s, layout, promise) && leave_out_pooled(&s, layout, promise);
+	s.created = s.count;
 	if (done) {
 		const struct weft_track *track = weft_layout_track(layout, promise);
 		done = list_waits(&waits, &s, promise, track ? track->end_ns : weft_layout_end(layout, m, promise));
 	}
 	for (; done && s.done < s.count; s.done++)
-		for (uint32_t i = waits.last[s.found[s.done]]; i != WEFT_NONE; i = waits.items.items[i].before)
+		for (uint32_t i = is_shared(&s, s.done, promise) ? WEFT_NONE : waits.last[s.found[s.done]]; i != WEFT_NONE;
+		     i = waits.items.items[i].before)
 			add_promise(&s, waits.items.items[i].to);
 	/* Added last: the other waits of these promises are not followed. */
 	for (size_t i = 0; done && i < waits.readers.count; i++)
@@ -140,6 +235,7 @@ int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, c
 		*out = s.bits;
 	else
 		free(s.bits);
+	free(s.pooled);
 	free(s.found);
 	free(waits.last);
 	weft_vec_free(&waits.items);

@@ -736,7 +736,7 @@ static void test_focus_selects_related_promises(void **state)
 	struct weft_link links[] = {
 	    {.time_ns = 35, .from = 4, .to = 9, .kind = WEFT_LINK_AWAIT}, /* the request waits for a lock, */
 	    {.time_ns = 36, .from = 9, .to = 7, .kind = WEFT_LINK_AWAIT}, /* another request holds the lock, */
-	    {.time_ns = 37, .from = 7, .to = 8, .kind = WEFT_LINK_AWAIT}, /* which waits for a file */
+	    {.time_ns = 37, .from = 7, .to = 8, .kind = WEFT_LINK_AWAIT}, /* which waits for a file: not followed */
 	    {.time_ns = 38, .from = 10, .to = 3, .kind = WEFT_LINK_AWAIT},
 	    {.time_ns = 39, .from = 10, .to = 11, .kind = WEFT_LINK_AWAIT},
 	    {.time_ns = 40, .from = 8, .to = 11, .kind = WEFT_LINK_SIGNAL},
@@ -744,14 +744,64 @@ static void test_focus_selects_related_promises(void **state)
 	};
 	m.links = links;
 	m.link_count = 7;
-	expect_focus(&m, 3, "dehijk", "-d-h--");
+	expect_focus(&m, 3, "dejk", "-d--");
 	/* A promise that is no actor: the promises that it created until its end. */
-	expect_focus(&m, 4, "ehij", "--h-");
+	expect_focus(&m, 4, "ej", "--");
 	expect_focus(&m, 5, "f", "-");
 	/* A single connection, with everything that its requests waited for until its end. */
-	expect_focus(&m, 2, "cdefhijl", "-cdc-h--");
+	expect_focus(&m, 2, "cdefj", "-cdc-");
 	expect_focus(&m, 8, "hi", "-h");
 	expect_focus(&m, 11, "jkl", "---");
+	free(m.promises);
+}
+
+/* A lock, the main thread and its loop lead to everything; a socket that two clients use in turn leads to both. */
+static void test_focus_stops_at_shared_promises(void **state)
+{
+	(void)state;
+	struct weft_model m = model_of(14);
+	m.promises[1] = promise(WEFT_KIND_THREAD, 0, 0, 1000);
+	m.promises[2] = promise(WEFT_KIND_LOOP, 1, 5, 1000);
+	m.promises[3] = promise(WEFT_KIND_LISTEN, 0, 6, 1000);
+	m.promises[4] = promise(WEFT_KIND_CONNECTION, 3, 10, 900); /* two clients */
+	m.promises[5] = promise(WEFT_KIND_CONNECTION, 3, 10, 900);
+	m.promises[6] = promise(WEFT_KIND_CONNECTION, 4, 20, 900); /* connected for the first of them */
+	m.promises[6].flags = WEFT_PROMISE_CONNECTED;
+	m.promises[7] = promise(WEFT_KIND_STREAM_READ, 6, 30, 40);
+	m.promises[8] = promise(WEFT_KIND_STREAM_WRITE, 6, 40, 50); /* its response to the first client */
+	m.promises[9] = promise(WEFT_KIND_STREAM_WRITE, 5, 60, 70); /* the request of the second client */
+	m.promises[10] = promise(WEFT_KIND_STREAM_WRITE, 6, 80, 90);
+	m.promises[11] = promise(WEFT_KIND_LOCK, 0, 0, 1000);
+	m.promises[12] = promise(WEFT_KIND_STREAM_READ, 4, 15, 95);
+	m.promises[13] = promise(WEFT_KIND_TASK, 0, 100, 900);
+	struct weft_link links[] = {
+	    {.time_ns = 35, .from = 4, .to = 11, .kind = WEFT_LINK_AWAIT}, /* the client waits for a lock, */
+	    {.time_ns = 36, .from = 11, .to = 1, .kind = WEFT_LINK_AWAIT}, /* the main thread holds it, */
+	    {.time_ns = 37, .from = 1, .to = 2, .kind = WEFT_LINK_AWAIT},
+	    {.time_ns = 38, .from = 2, .to = 3, .kind = WEFT_LINK_AWAIT},
+	    {.time_ns = 50, .from = 4, .to = 8, .kind = WEFT_LINK_READ},
+	    {.time_ns = 55, .from = 6, .to = 12, .kind = WEFT_LINK_READ}, /* the client's own */
+	    {.time_ns = 70, .from = 6, .to = 9, .kind = WEFT_LINK_READ},
+	    {.time_ns = 90, .from = 5, .to = 10, .kind = WEFT_LINK_READ},
+	    {.time_ns = 110, .from = 13, .to = 6, .kind = WEFT_LINK_AWAIT},
+	    {.time_ns = 120, .from = 13, .to = 2, .kind = WEFT_LINK_AWAIT},
+	};
+	m.links = links;
+	m.link_count = 6;
+	/* A socket of its own is shown with all that it does. */
+	expect_focus(&m, 4, "eghiklm", "-eggg-e");
+	m.link_count = 7; /* its code waits for what another client wrote */
+	expect_focus(&m, 4, "egilm", "-eg-e");
+	links[6].from = 5; /* another client waits for what its code wrote */
+	m.link_count = 8;
+	expect_focus(&m, 4, "egilm", "-eg-e");
+	links[6].from = 6;
+	/* In focus, it is shown with all that it does for both. */
+	expect_focus(&m, 6, "ghijkm", "-gg-g-");
+	/* A loop and a socket are reached, and what they wait for is not; the loop alone leads to what it waits for. */
+	m.link_count = 10;
+	expect_focus(&m, 13, "cgn", "---");
+	expect_focus(&m, 2, "bcdn", "-b--");
 	free(m.promises);
 }
 
@@ -884,6 +934,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_blocks_are_kept_if_the_peak_fits),
 	    cmocka_unit_test(test_orphans_belong_to_their_waiters),
 	    cmocka_unit_test(test_focus_selects_related_promises),
+	    cmocka_unit_test(test_focus_stops_at_shared_promises),
 	    cmocka_unit_test(test_server_is_as_high_as_its_concurrency),
 	    cmocka_unit_test(test_one_connection_of_many_requests),
 	    cmocka_unit_test(test_start_times_differing_in_one_bit_are_sorted),
