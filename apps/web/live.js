@@ -78,7 +78,8 @@ class Follower {
 			trace.wrong = "";
 			if (!trace.isNew || still || this.stopped)
 				return;
-			await this.show(trace, response.body, Number(response.headers.get("Content-Length")));
+			if (!await this.show(trace, response.body, Number(response.headers.get("Content-Length"))))
+				return;
 			trace.etag = response.headers.get("ETag");
 			trace.isNew = false;
 		} catch (error) {
@@ -87,12 +88,14 @@ class Follower {
 		}
 	}
 
+	/* Returns false if another opening took the place of this one. */
 	async show(trace, source, size) {
 		const place = this.stage.names.length;
 		if (trace.place !== undefined)
-			await this.stage.renew(trace.place, source, size);
-		else if (await this.stage.add(source, trace.name, size))
+			return this.stage.renew(trace.place, source, size);
+		if (await this.stage.add(source, trace.name, size))
 			trace.place = place;
+		return true;
 	}
 
 	showStatus() {

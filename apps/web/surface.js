@@ -65,7 +65,7 @@ class Surface {
 		this.loaded = new Map(); /* by viewer: its memory region, the worker with a copy of it, that worker's questions */
 		this.free = []; /* unused regions that were copied from a worker's heap */
 		this.opener = null; /* the worker that is opening a trace, or null */
-		this.generation = 0; /* number of times that all traces were closed: identifies late answers */
+		this.generation = 0; /* number of times that all traces were closed, or were to be replaced: identifies late answers */
 		this.ratio = 1;
 		this.listen();
 	}
@@ -120,6 +120,27 @@ class Surface {
 				this.opener = null;
 		}
 		this.publishChanges();
+		this.continueSearch();
+		return true;
+	}
+
+	/* Opens a trace like open(), but instead of all others.  They stay until it can be shown, and if it cannot be opened. */
+	async openInstead(...what) {
+		const {generation} = this, next = this.next = new Surface(this.owner);
+		next.publishChanges = () => {}; /* the first call here reports the changes of both */
+		try {
+			if (!await next.open(...what) || generation !== this.generation)
+				return false;
+		} finally {
+			next.resizes.disconnect();
+			if (this.next === next)
+				this.next = null;
+		}
+		this.clear();
+		const {core, painter, compare, loaded, free} = next;
+		Object.assign(this, {core, painter, compare, loaded, free});
+		this.element.classList.remove("blank");
+		this.resize();
 		this.continueSearch();
 		return true;
 	}
@@ -229,6 +250,13 @@ class Surface {
 	/* Cancels the opening of a trace. */
 	cancelOpening() {
 		this.opener?.stop();
+		this.next?.cancelOpening();
+	}
+
+	/* The same, and its opener is not told. */
+	forgetOpening() {
+		this.generation++;
+		this.cancelOpening();
 	}
 
 	/* ---- Questions ---- */
@@ -307,8 +335,7 @@ class Surface {
 	/* Closes all traces, and frees their memory. */
 	clear() {
 		clearTimeout(this.searching);
-		this.generation++;
-		this.cancelOpening();
+		this.forgetOpening();
 		for (const {helper} of this.loaded.values())
 			helper?.stop();
 		this.loaded.clear();

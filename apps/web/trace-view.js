@@ -69,9 +69,9 @@ class Stage {
 		this.surface.drawSoon();
 	}
 
-	/* Adds a trace below the others; `source` is a ReadableStream or a promise of one.  Returns whether it could be
+	/* Adds a trace below the others, or instead of them; `source` is a ReadableStream or a promise of one.  Returns whether it could be
 	 * opened. */
-	async add(source, name, size = 0) {
+	async add(source, name, size = 0, instead = false) {
 		if (this.surface.closed)
 			return false;
 		const {generation} = this.surface, showProgress = events => this.showMessage(`Opening ${name}: ${(events / 1e6).toFixed(1)} million events`);
@@ -80,7 +80,7 @@ class Stage {
 			const stream = await source;
 			if (generation !== this.surface.generation)
 				return false;
-			if (!await this.surface.open(stream, name, size, showProgress)) {
+			if (!await this.surface[instead ? "openInstead" : "open"](stream, name, size, showProgress)) {
 				if (generation === this.surface.generation)
 					this.showMessage(`${name}: reading was cancelled`, true);
 				return false;
@@ -92,6 +92,8 @@ class Stage {
 			return false;
 		}
 		this.showMessage("");
+		if (instead)
+			this.forgetTraces();
 		this.names.push(name);
 		if (!this.actions)
 			this.readActions();
@@ -102,13 +104,14 @@ class Stage {
 		return true;
 	}
 
-	/* Shows a newer version of a trace; place, selection and search are kept. */
+	/* Shows a newer version of a trace; place, selection and search are kept.  Returns whether it is shown. */
 	async renew(place, source, size) {
 		this.renewing = true;
 		try {
-			await this.surface.open(await source, this.names[place], size, () => {}, place);
+			const renewed = await this.surface.open(await source, this.names[place], size, () => {}, place);
 			this.showHeader();
 			this.showNotes();
+			return renewed;
 		} finally {
 			this.renewing = false;
 		}
@@ -130,9 +133,9 @@ class Stage {
 		this.message.classList.toggle("failed", failed);
 	}
 
-	clear() {
+	/* Forgets what belonged to the traces before. */
+	forgetTraces() {
 		clearTimeout(this.listing);
-		this.surface.clear();
 		this.names = [];
 		this.dismissed = null;
 		this.panel.hidden = this.bar.hidden = true;
@@ -141,8 +144,6 @@ class Stage {
 		this.follower = null;
 		this.live.hidden = true;
 		this.element.classList.remove("with-panel");
-		this.showHeader();
-		this.placeTitles();
 	}
 
 	close() {
@@ -691,12 +692,15 @@ class Stage {
 		this.openFiles([...event.dataTransfer.files], event.shiftKey);
 	}
 
-	/* Opens files that the user chose, instead of the open traces or below them. */
+	/* Opens files that the user chose, instead of the open traces or below them.  If none is a trace, the open traces stay. */
 	async openFiles(files, beside) {
-		if (files.length && !beside)
-			this.clear();
+		if (files.length && !beside) {
+			this.chosen = files;
+			this.surface.forgetOpening();
+		}
+		const {chosen} = this;
 		for (const file of files)
-			await this.add(file.stream(), file.name, file.size);
+			beside = chosen === this.chosen && await this.add(file.stream(), file.name, file.size, !beside) || beside;
 	}
 
 	save(blob, suffix) {

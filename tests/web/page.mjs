@@ -379,13 +379,16 @@ export const tests = {
 		const before = await still(page, ".surface");
 		await drop(page, "dropped.ctf", readFileSync(at("few.ctf")));
 		await page.getByRole("application", {name: "Promises of dropped.ctf"}).waitFor();
-		await redrawn(page, before, ".surface");
+		const few = await redrawn(page, before, ".surface");
 		await drop(page, "letter.txt", "Dear weft,");
 		const message = page.getByRole("alert").filter({hasText: /^letter.txt: /});
 		await message.waitFor();
 		assert.ok(await count(page, 0xffffff, ".message") > 1000, "it can be read: it has a ground of its own");
 		await message.getByRole("button", {name: "Close"}).click();
 		await message.waitFor({state: "hidden"});
+		assert.deepEqual(await still(page, ".surface"), few, "the open trace stays");
+		await find(page, "pending");
+		await page.keyboard.press("Escape"); // the finder
 		await drop(page, "letter.txt", "Dear weft,");
 		await message.waitFor();
 		await page.keyboard.press("Escape");
