@@ -93,7 +93,7 @@ class Helper {
 		try {
 			helper.waiting = [];
 			helper.worker = new Worker(url);
-			helper.worker.onmessage = ({data}) => "done" in data ? helper.onprogress?.(data.done) : helper.waiting.shift()?.resolve(data);
+			helper.worker.onmessage = ({data}) => "done" in data ? helper.report(data.done) : helper.waiting.shift()?.resolve(data);
 			helper.worker.onerror = event => {
 				event.preventDefault();
 				helper.stop();
@@ -107,16 +107,21 @@ class Helper {
 		}
 	}
 
-	answer() {
-		return new Promise((resolve, reject) => this.waiting.push({resolve, reject}));
+	answer(onprogress) {
+		return new Promise((resolve, reject) => this.waiting.push({resolve, reject, onprogress, ahead: this.waiting.length}));
 	}
 
-	/* Sends an action, and returns its answer.  Answers come in the order of the actions. */
-	ask(action, values = {}, transfer = []) {
+	/* Sends an action, and returns its answer.  Answers come in the order of the actions.  onprogress(done) is called meanwhile; the
+	 * percentage of an action that waits for others includes theirs. */
+	ask(action, values = {}, transfer = [], onprogress = null) {
 		if (this.stopped)
 			return Promise.reject(new Error("stopped"));
 		this.worker.postMessage({action, ...values}, transfer);
-		return this.answer();
+		return this.answer(onprogress);
+	}
+
+	report(done) {
+		this.waiting.forEach(({onprogress, ahead}, at) => onprogress?.(((ahead - at) * 100 + done) / (ahead + 1)));
 	}
 
 	/* Ends the worker at once; pending answers are rejected. */

@@ -9,6 +9,7 @@ const DOUBLE_CLICK_MS = 400, LONG_PRESS_MS = 500, NEAR_PX = 12;
 const SLICE_MS = 8, SEARCH_STEP = 10000;
 const WHEEL_NOTCH_PX = 100;
 const GROWTH_BYTES = 1 << 24; /* bytes by which the page's own heap may grow while a worker opens a trace */
+const COPY_PERCENT = 30; /* share of the copy to a new worker in the time of an answer */
 const MAX_IDLE_BYTES = 1 << 26; /* a worker with more memory is stopped after it has answered */
 
 function create(tag, properties = {}, ...children) {
@@ -158,23 +159,21 @@ class Surface {
 	 * copied here to the same addresses. */
 	async openElsewhere(helper, stream, name, size, onProgress, before) {
 		const {core} = this, start = this.findFreeRange(before);
-		helper.onprogress = onProgress;
 		if (size > MEMORY_LIMIT - start || !(await helper.ask("begin", {module: await compileCore(), start})).began)
 			throw new RangeError(TOO_LARGE);
 		const sent = stream.base64 ? await helper.ask("decode", {text: stream.base64, size}) : await this.send(helper, stream, size);
 		if ("wrong" in sent)
 			throw sent.memory ? new RangeError(TOO_LARGE) : new Error(DAMAGED);
-		const opened = await helper.ask("open", {name});
+		const opened = await helper.ask("open", {name}, [], onProgress);
 		if (opened.memory)
 			throw new RangeError(TOO_LARGE);
 		if ("wrong" in opened)
 			throw new Error(opened.wrong);
-		const loaded = {viewer: opened.viewer, helper, start, end: opened.end, pending: [null, null]};
+		const loaded = {viewer: opened.viewer, helper, ready: Promise.resolve(helper), isReady: true, start, end: opened.end, pending: [null, null]};
 		this.reserveRange(start, opened.end);
 		await this.copyFrom(helper, start, opened.end);
 		if (!core.call.adopt(start, opened.end))
 			throw new RangeError(TOO_LARGE);
-		helper.onprogress = null;
 		return loaded;
 	}
 
@@ -267,9 +266,11 @@ class Surface {
 			for (const ask of [ASK.TRACE, ASK.WHY]) {
 				const state = this.core.call.question(loaded.viewer, ask);
 				if (state === QUESTION.CALLED_OFF && loaded.pending[ask]) {
-					loaded.helper?.stop();
-					loaded.helper = null;
-					loaded.pending = [null, null];
+					loaded.pending[ask] = null;
+					this.stopHelper(loaded);
+					for (const other of [ASK.TRACE, ASK.WHY])
+						if (loaded.pending[other])
+							this.explain(loaded, other);
 				}
 				if (state === QUESTION.NEW) {
 					this.core.call.weft_viewer_asked(loaded.viewer, ask);
@@ -292,16 +293,19 @@ class Surface {
 		loaded.isSeen = true;
 		if (!isWanted())
 			return;
+		let helper;
 		try {
-			const helper = loaded.start && await this.helperOf(loaded);
-			if (helper) {
-				helper.onprogress = done => isWanted() && this.act("weft_viewer_progress", viewer, ask, done);
-				({bytes} = await helper.ask("explain", {viewer, ask, promise}));
-			} else {
+			const copied = loaded.isReady ? 0 : COPY_PERCENT;
+			const report = done => isWanted() && this.act("weft_viewer_progress", viewer, ask, copied + (100 - copied) * done / 100);
+			helper = loaded.start && await this.helperOf(loaded);
+			if (helper)
+				({bytes} = await helper.ask("explain", {viewer, ask, promise}, [], report));
+			else
 				await new Promise(resolve => setTimeout(resolve));
-			}
 		} catch {
 			/* the worker was stopped because the answer is no longer wanted, or it failed; there is no answer */
+			if (helper && helper === loaded.helper)
+				this.stopHelper(loaded);
 		}
 		if (!isWanted())
 			return;
@@ -312,23 +316,43 @@ class Surface {
 		else if (!loaded.start)
 			at = core.call.explain(viewer, ask, promise);
 		this.act("answer", viewer, ask, at);
-		if (loaded.helper && !loaded.pending.some(Boolean) && loaded.end - loaded.start > MAX_IDLE_BYTES) {
-			loaded.helper.stop();
-			loaded.helper = null;
-		}
+		if (loaded.helper && !loaded.pending.some(Boolean) && loaded.end - loaded.start > MAX_IDLE_BYTES)
+			this.stopHelper(loaded);
 	}
 
-	/* Returns the worker that opened a trace, or a new one with a copy of its memory; null if the page cannot have one. */
-	async helperOf(loaded) {
-		if (loaded.helper)
-			return loaded.helper;
-		const helper = loaded.helper = await Helper.start();
-		if (!helper || !(await helper.ask("begin", {module: await compileCore(), start: loaded.end})).began)
-			return null;
-		for (let from = loaded.start; from < loaded.end; from += PIECE) {
-			const bytes = this.core.bytes.slice(from, Math.min(from + PIECE, loaded.end));
-			await helper.ask("write", {from, bytes}, [bytes.buffer]);
+	stopHelper(loaded) {
+		loaded.helper?.stop();
+		Object.assign(loaded, {helper: null, ready: null, isReady: false});
+	}
+
+	/* Returns the worker that opened a trace, or a new one with a copy of its memory; null if the page cannot have one.  A question
+	 * that comes during the copy must wait for all of it. */
+	helperOf(loaded) {
+		if (!loaded.ready) {
+			const copy = loaded.ready = Promise.resolve().then(() => this.copyToHelper(loaded, () => loaded.ready === copy));
 		}
+		return loaded.ready;
+	}
+
+	async copyToHelper(loaded, isWanted) {
+		const {core} = this, {viewer, start, end} = loaded, helper = await Helper.start();
+		if (!isWanted() || this.loaded.get(viewer) !== loaded) {
+			helper?.stop();
+			throw new Error("stopped");
+		}
+		loaded.helper = helper;
+		if (!helper || !(await helper.ask("begin", {module: await compileCore(), start: end})).began) {
+			this.stopHelper(loaded);
+			return null;
+		}
+		for (let from = start; from < end; from += PIECE) {
+			const bytes = core.bytes.slice(from, Math.min(from + PIECE, end));
+			await helper.ask("write", {from, bytes}, [bytes.buffer]);
+			for (const ask of [ASK.TRACE, ASK.WHY])
+				if (loaded.pending[ask])
+					this.act("weft_viewer_progress", viewer, ask, COPY_PERCENT * (from - start) / (end - start));
+		}
+		loaded.isReady = true;
 		return helper;
 	}
 

@@ -105,8 +105,20 @@ void weft_viewer_ask_why(struct weft_viewer *v)
 		ask_question(v, WEFT_ASK_WHY, v->selected, false);
 }
 
+/* Returns whether the user asked, and the answer is still to come, or is about the focused promise. */
+static bool has_own_question(const struct weft_viewer *v)
+{
+	const struct weft_question *q = &v->questions[WEFT_ASK_WHY];
+	if (q->quiet)
+		return false;
+	return q->state == WEFT_QUESTION_NEW || q->state == WEFT_QUESTION_ASKED ||
+	       (v->answers[WEFT_ASK_WHY] && !v->outdated[WEFT_ASK_WHY] && q->promise == v->focused);
+}
+
 void weft__viewer_ask_path(struct weft_viewer *v)
 {
+	if (has_own_question(v))
+		return; /* its answer must reach the user, and the lane shows it too */
 	if (v->focused != WEFT_NONE && weft_promise_info_end_ns(v->facts, v->focused) != INT64_MAX) {
 		ask_question(v, WEFT_ASK_WHY, v->focused, true);
 		v->questions[WEFT_ASK_WHY].quiet = true;

@@ -247,6 +247,18 @@ static void test_path_lane_shows_all_steps(void **state)
 	assert_true(lane->height_px <= 0);
 	weft_viewer_focus(v, with_id(v, 4));
 	assert_int_equal(v->questions[WEFT_ASK_WHY].state, WEFT_QUESTION_NONE);
+	/* A question of the user is answered, and its answer stays, whenever the focus changes. */
+	weft_viewer_focus(v, WEFT_NONE);
+	weft_viewer_select(v, asked);
+	weft_viewer_ask_why(v);
+	weft_viewer_focus(v, asked);
+	explain(v, WEFT_ASK_WHY);
+	assert_true(v->open_in == WEFT_ASK_WHY && v->open_finding == 0 && lane->height_px > 20);
+	weft_viewer_focus(v, WEFT_NONE);
+	weft_viewer_focus(v, asked);
+	assert_int_equal(v->questions[WEFT_ASK_WHY].state, WEFT_QUESTION_NONE);
+	weft_viewer_focus(v, WEFT_NONE);
+	assert_non_null(v->answers[WEFT_ASK_WHY]);
 	weft_viewer_destroy(v);
 	weft_rows_finish(&rows);
 }

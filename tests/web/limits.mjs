@@ -114,6 +114,29 @@ export const tests = {
 		await close(page);
 	},
 
+	/* The worker of a large trace is stopped when it has answered, so the first question makes a new one, with a copy of the memory. */
+	async "why, asked of one promise, then of another, and then it is shown alone, all at once: the answer is about the last"() {
+		const page = await open(file("large.html"));
+		await page.locator(canvas).focus();
+		await still(page);
+		const about = async id => {
+			await find(page, `id:${id}`, /^1 found/);
+			await page.keyboard.press("Enter");
+			await selected(page, now => now === id);
+			await page.keyboard.press("Escape"); // the finder
+		};
+		const wanted = id => JSON.parse(run(weft, "explain", "--json", `--promise=${id}`, "large.ctf").toString().split("\n")[0]).title;
+		await about("120000");
+		await page.keyboard.press("y");
+		await about("50000");
+		for (const key of ["y", "i"])
+			await page.keyboard.press(key);
+		await placed(page, where => /focus=50000/.test(where));
+		await page.locator(".card.open").waitFor();
+		assert.equal(await page.locator(".card.open [data-kind=finding] .name").textContent(), wanted("50000"));
+		await close(page);
+	},
+
 	async "where workers are forbidden the page does it all itself"() {
 		const own = readFileSync(at("limits.html"), "latin1");
 		writeFileSync(at("alone.html"), own.replace(" worker-src blob:;", " worker-src 'none';"), "latin1");
