@@ -135,6 +135,10 @@ void cli_find_site_names(struct cli_input *input, bool ask_servers);
 /* Resolves names within a fraction of a second, without messages, for verbs that serve clients meanwhile. */
 void cli_find_site_names_quickly(struct weft_trace *trace);
 
+/* Resolves names like cli_find_site_names(), without messages, for traces that pages show.  The trace may be read again and again
+ * while it grows: only new places are searched. */
+void cli_find_site_names_again(struct weft_trace *trace);
+
 /* Resolves names for a trace that is read repeatedly; keeps earlier results.  Starts zeroed; cli_names_clear() frees it. */
 struct cli_names {
 	struct weft_names *found;
@@ -206,7 +210,7 @@ int cli_follow(const struct cli_args *args, const struct weft_follower_options *
 bool cli_note_trace(const char *path, bool with_command);
 
 /* Makes a plan of all operands or, with `compare`, one plan of each.  The plans name machine-code addresses like
- * cli_find_site_names_quickly().  Returns their number, 0 without memory; *out lives until the program ends. */
+ * cli_find_site_names_again().  Returns their number, 0 without memory; *out lives until the program ends. */
 size_t cli_make_pictures(struct open_plan ***out, const struct cli_args *args, bool compare);
 
 /* Calls open_run() for a picture. */

@@ -6,7 +6,7 @@
 
 #include "backends/dwarf/names.h"
 
-enum { MAX_LOOKUP_MS = 5000, QUICK_LOOKUP_MS = 300 };
+enum { MAX_LOOKUP_MS = 5000, QUICK_LOOKUP_MS = 300, MAX_KNOWN = 64 };
 
 static bool is_before_deadline(void *ctx)
 {
@@ -38,6 +38,32 @@ static struct weft_names *find_names(struct weft_trace *trace, bool ask_servers,
 void cli_find_site_names_quickly(struct weft_trace *trace)
 {
 	weft_names_destroy(find_names(trace, false, QUICK_LOOKUP_MS));
+}
+
+/* Names for traces that were read before, and the number of their sites then. */
+static struct {
+	struct weft_names *found;
+	size_t sites;
+} known[MAX_KNOWN];
+
+void cli_find_site_names_again(struct weft_trace *trace)
+{
+	static size_t searches;
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	size_t searched = 0;
+	for (size_t i = 0; i < MAX_KNOWN && known[i].found; i++)
+		if (weft_names_fit(known[i].found, info)) {
+			(void)weft_names_apply(known[i].found, trace);
+			searched = known[i].sites > searched ? known[i].sites : searched;
+		}
+	const size_t sites = info->site_count;
+	struct weft_names *found = searched < sites ? find_names(trace, false, MAX_LOOKUP_MS) : NULL;
+	if (!found)
+		return;
+	const size_t slot = searches++ % MAX_KNOWN;
+	weft_names_destroy(known[slot].found);
+	known[slot].found = found;
+	known[slot].sites = sites;
 }
 
 void cli_names_apply(struct cli_names *names, struct weft_trace *trace)
@@ -91,6 +117,10 @@ void cli_find_site_names(struct cli_input *input, bool ask_servers)
 }
 
 void cli_find_site_names_quickly(struct weft_trace *trace)
+{
+}
+
+void cli_find_site_names_again(struct weft_trace *trace)
 {
 }
 

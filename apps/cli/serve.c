@@ -23,6 +23,7 @@
 
 #include "apps/web/page.h"
 #include "model/followers.h"
+#include "trace/join.h"
 #include "trace/multi_open.h"
 
 #define TOKEN_BYTES 16
@@ -97,6 +98,17 @@ static int pack_all(struct snapshot *s, struct served *t, struct weft_error *err
 	return status;
 }
 
+/* Names the places of a followed trace, in which followers open only the parts. */
+static void name_sites(struct weft_trace *trace)
+{
+	struct weft_trace *part;
+	size_t i = 0;
+	for (; (part = weft_trace_part(trace, i)); i++)
+		cli_find_site_names_again(part);
+	if (i == 0)
+		cli_find_site_names_again(trace);
+}
+
 /* Packs the newest events.  Returns 1 if all events must be packed instead. */
 static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *err)
 {
@@ -118,6 +130,7 @@ static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *
 	struct weft_followed_model *followed = weft_followers_detach(t->followers);
 	if (!followed)
 		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", p->name, weft_status_string(WEFT_ENOMEM));
+	name_sites(followed->trace);
 	const int status = cli_pack_window(&s->packed, followed, err);
 	weft_followed_model_destroy(followed);
 	s->bytes = s->packed.items;

@@ -62,7 +62,7 @@ size_t cli_make_pictures(struct open_plan ***out, const struct cli_args *args, b
 		const char *first = strcmp(args->argv[i], "-") == 0 ? "standard input" : cli_base_name(args->argv[i]);
 		if (open_classify(&pictures[i], args->argv + i, operands, NULL) < 0)
 			return 0;
-		pictures[i]->annotate = cli_find_site_names_quickly;
+		pictures[i]->annotate = cli_find_site_names_again;
 		weft_multi_name(pictures[i]->name, sizeof pictures[i]->name, &first, (size_t)operands);
 	}
 	*out = pictures;

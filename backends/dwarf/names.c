@@ -506,6 +506,24 @@ static struct weft_str str_of(const char *text)
 	return text ? (struct weft_str){text, (uint32_t)strlen(text)} : (struct weft_str){"", 0};
 }
 
+static bool is_text(struct weft_str s, const char *text)
+{
+	return s.len == strlen(text) && memcmp(s.len ? s.ptr : "", text, s.len) == 0;
+}
+
+bool weft_names_fit(const struct weft_names *n, const struct weft_trace_info *info)
+{
+	for (size_t i = 0; i < n->addresses.count; i++) {
+		const struct code_address *p = &n->addresses.items[i];
+		const struct module *m = &n->modules[p->module];
+		const struct weft_site *site = p->site < info->site_count ? &info->sites[p->site] : NULL;
+		if (!site || !site->module || site->offset != p->offset || !is_text(site->module->path, m->path) ||
+		    !is_text(site->module->build_id, m->build_id))
+			return false;
+	}
+	return true;
+}
+
 int weft_names_apply(const struct weft_names *n, struct weft_trace *trace)
 {
 	int named = 0;

@@ -31,9 +31,13 @@ void weft_names_destroy(struct weft_names *names);
 /* Finds the names.  May take seconds if debug information is large.  May be called in any OS thread. */
 void weft_names_find(struct weft_names *names, const struct weft_names_options *options);
 
-/* Gives the found names to the sites of the trace that `names` was created from; texts are copied.  No other thread may read the
- * trace or its model meanwhile.  Returns the number of named sites, or WEFT_ENOMEM. */
+/* Gives the found names to the sites of the trace that `names` was created from, or fits; texts are copied.  No other thread may
+ * read the trace or its model meanwhile.  Returns the number of named sites, or WEFT_ENOMEM. */
 int weft_names_apply(const struct weft_names *names, struct weft_trace *trace);
+
+/* Returns whether a trace has all addresses that `names` was created from, at the same sites, such as the same trace read again.
+ */
+bool weft_names_fit(const struct weft_names *names, const struct weft_trace_info *info);
 
 /* Returns whether none of the files exists here: the trace is from another machine, or its files were replaced. */
 bool weft_names_are_all_missing(const struct weft_names *names);

@@ -1,5 +1,6 @@
 /* steps.c: steps DIRECTORY: a program that records a ring of 64 MB there.  For each line of its input it does the given number of
- * tasks, in two OS threads that take turns, and prints a line; since its start a client waits for a gate.
+ * tasks, in two OS threads that take turns, and prints a line; since its start a client waits for a gate, at an address in
+ * steps_begin().
  * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +24,14 @@ static void *work_aside(void *tasks)
 	return NULL;
 }
 
+__attribute__((noinline)) weft_id steps_begin(void);
+__attribute__((noinline)) weft_id steps_begin(void)
+{
+	static struct weft_record_place place;
+	place.address = (const char *)(uintptr_t)steps_begin + 1;
+	return weft_create_at(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, &place);
+}
+
 int main(int argc, char **argv)
 {
 	const struct weft_record_options options = {.directory = argv[1], .mode = WEFT_RECORD_RING, .size_bytes = 64u << 20};
@@ -30,7 +39,7 @@ int main(int argc, char **argv)
 	pthread_t aside;
 	if (argc != 2 || weft_start(&options) != WEFT_OK)
 		return 1;
-	const weft_id client = WEFT_CREATE(WEFT_KIND_TASK), gate = WEFT_CREATE(WEFT_KIND_CONDITION);
+	const weft_id client = WEFT_CREATE(WEFT_KIND_TASK), gate = steps_begin();
 	weft_label(client, "client");
 	weft_label(gate, "gate");
 	weft_await(client, gate);
