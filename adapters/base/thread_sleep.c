@@ -12,6 +12,7 @@
 #include "adapters/base/thread_sleep.h"
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
+#include "adapters/hook/frames.h"
 #include "adapters/hook/state.h"
 #include "adapters/hook/thread.h"
 #include "adapters/loop/loop.h"
@@ -81,6 +82,14 @@ void weft__hook_record_turn(const struct weft_hook_sleep *sleep)
 	}
 }
 
+/* Returns the return address of the program's line: libraries make many of these calls. */
+static const void *find_line(const struct weft_hook_sleep *sleep)
+{
+	const struct weft_hook_thread *here = &weft__hook_thread;
+	const void *caller = weft__hook_outermost(sleep->caller);
+	return weft__hook_find_program_line(caller, here->callbacks > 0 ? here->callback_stack : NULL);
+}
+
 void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 {
 	if (sleep->state == WEFT_HOOK_AWAKE)
@@ -89,8 +98,7 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 	 * their own. */
 	const bool is_own_wait = sleep->kind != WEFT_HOOK_SLEEP_FDS && sleep->kind != WEFT_HOOK_SLEEP_LOCK;
 	if (sleep->state == WEFT_HOOK_BLOCKED || is_own_wait)
-		weft_place(is_known_thread() ? weft__hook_thread.running : weft_running(),
-		    weft_hook_site(weft__hook_outermost(sleep->caller)));
+		weft_place(is_known_thread() ? weft__hook_thread.running : weft_running(), weft_hook_site(find_line(sleep)));
 	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft_idle(WEFT_IDLE_WAIT);
 		weft__hook_record_calls();

@@ -44,6 +44,7 @@ struct weft_hook_thread {
 	struct weft_hook_call calls[WEFT_HOOK_LONG_CALLS]; /* since the last sleep: the first long ones, and the last one */
 	unsigned call_count;                               /* long ones; the last one follows them */
 	int callbacks;                                     /* callbacks of the program on the stack */
+	const void *callback_stack;                        /* address in the frame that called the innermost of them */
 	uint32_t sleeps;                                   /* sleeps so far; may wrap */
 	unsigned quick_waits;                              /* latest waits in a row that ended at once */
 	uint32_t entered, repeated; /* callbacks since the last sleep; those among them without an external cause */
@@ -99,6 +100,7 @@ static inline void weft_hook_record_signal(weft_id id)
  * next iteration. */
 struct weft_hook_frame {
 	weft_id running;
+	const void *stack;
 };
 
 #define WEFT_HOOK_FRAME __attribute__((cleanup(weft_hook_leave_callback))) struct weft_hook_frame
@@ -106,10 +108,11 @@ struct weft_hook_frame {
 /* Makes `id` the running promise; 0: the running promise stays, because the callback is unknown. */
 static inline struct weft_hook_frame weft_hook_enter_callback(weft_id id)
 {
-	struct weft_hook_frame frame = {weft__hook_thread.running};
+	struct weft_hook_frame frame = {weft__hook_thread.running, weft__hook_thread.callback_stack};
 	if (id)
 		weft__hook_thread.running = id;
 	weft__hook_thread.callbacks++;
+	weft__hook_thread.callback_stack = __builtin_frame_address(0);
 	weft__hook_thread.entered++;
 	return frame;
 }
@@ -119,6 +122,7 @@ static inline void weft_hook_leave_callback(struct weft_hook_frame *frame)
 {
 	weft__hook_thread.called_function = NULL;
 	weft__hook_thread.running = frame->running;
+	weft__hook_thread.callback_stack = frame->stack;
 	if (weft__hook_thread.callbacks > 0)
 		weft__hook_thread.callbacks--;
 }

@@ -1,6 +1,7 @@
 /* calls.c FAULT: functions that block a libuv loop, or each other; alarm() ends a hang after 3 s.
  *
  *   usleep, system, pclose   a timer's callback makes this call in a function of its own
+ *   nanosleep                the same, but a library makes the call for it
  *   computes                 a timer's callback uses the CPU for 300 ms
  *   order                    two threads take two locks in two orders
  *   pool                     the only thread of the pool waits for what other work of the pool should post
@@ -24,6 +25,12 @@ static volatile int calls; /* a call that ends a function would have no place in
 static __attribute__((noinline)) void nap(void)
 {
 	usleep(300000);
+	calls++;
+}
+
+static __attribute__((noinline)) void doze(void)
+{
+	uv_sleep(300);
 	calls++;
 }
 
@@ -54,6 +61,8 @@ static void on_timer(uv_timer_t *timer)
 		compute();
 	else if (!strcmp(fault, "usleep"))
 		nap();
+	else if (!strcmp(fault, "nanosleep"))
+		doze();
 	else if (!strcmp(fault, "system"))
 		run_command();
 	else
