@@ -100,6 +100,14 @@ static void report_death(struct weft__finder *f, const struct weft_death *death)
 	    signal, weft__format_duration(f, death->time_ns - start_ns));
 }
 
+/* Reports the promise as blocked if the recording stopped while it was in a call: then its code did not run. */
+static bool report_last_call(struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const uint16_t stream = m->run_streams ? m->run_streams[m->promises[p + 1].runs - 1] : m->promises[p].stream;
+	return weft__hang_call_report_last(f, p, stream);
+}
+
 void weft__find_crash(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -120,7 +128,7 @@ void weft__find_crash(struct weft__finder *f)
 	for (size_t i = 0; last && others && i < parts; i++) {
 		if (last[i] != WEFT_NONE && f->completeness[i].still_running)
 			f->reported[last[i]] = true; /* it did not hang either; the `saved` finding of the copy reports it */
-		else if (last[i] != WEFT_NONE && !f->reported[last[i]])
+		else if (last[i] != WEFT_NONE && !f->reported[last[i]] && !report_last_call(f, last[i]))
 			report_last_running(f, last[i], others[i]);
 		if (last[i] != WEFT_NONE)
 			f->reported[last[i]] = true; /* another finding tells why it did not go on */

@@ -248,6 +248,8 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 void weft__slow_peer_find(struct weft__finder *f, bool *is_late);
 /* Finds callbacks that never returned from a call.  Needs delays and root causes. */
 void weft__hang_call_find(struct weft__finder *f);
+/* Reports that p, which ran last on the thread of the stream, is blocked in a call; false: the thread is in no known call. */
+bool weft__hang_call_report_last(struct weft__finder *f, uint32_t p, uint16_t stream);
 /* Returns whether the stall is reported although no promise is known to be late. */
 bool weft__stall_is_told(const struct weft__finder *f, const struct weft__stall *s);
 /* Finds hangs of threads. */

@@ -14,14 +14,13 @@ enum {
 
 static const char blocked_in[] = "blocked in ";
 
-/* Returns the pause of the stall's thread that lasts until the end of the trace; NULL: the thread is not blocked in a known call.
- */
-static const struct weft_interval *find_open_call(const struct weft_model *m, const struct weft__stall *s)
+/* Returns the pause of a thread that lasts until the end of the trace; NULL: the thread is not blocked in a known call. */
+static const struct weft_interval *find_open_call(const struct weft_model *m, uint16_t stream)
 {
-	const int64_t until_ns = weft_model_stream_until(m, s->stream);
-	for (size_t i = m->pause_count; s->is_open && i-- > 0;) {
+	const int64_t until_ns = weft_model_stream_until(m, stream);
+	for (size_t i = m->pause_count; i-- > 0;) {
 		const struct weft_interval *pause = &m->pauses[i];
-		if (pause->stream != s->stream)
+		if (pause->stream != stream)
 			continue;
 		const struct weft_str text = weft_model_text(m, pause->text);
 		return pause->end_ns >= until_ns && weft_text_starts_with(text, blocked_in) &&
@@ -51,10 +50,10 @@ static const char *format_cause(struct weft__finder *f, uint32_t awaited)
 				   : weft__finding_text(f, ": it waits for %s", name);
 }
 
-static void report_call(struct weft__finder *f, const struct weft__stall *s, const struct weft_interval *call)
+static void report_call(struct weft__finder *f, uint32_t p, const struct weft_interval *call)
 {
 	const struct weft_model *m = f->model;
-	const uint32_t p = s->promise, awaited = find_awaited(f, p);
+	const uint32_t awaited = find_awaited(f, p);
 	const int64_t length_ns = call->end_ns - call->start_ns;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, p, call->start_ns, call->end_ns);
 	if (!finding)
@@ -76,7 +75,7 @@ static void report_call(struct weft__finder *f, const struct weft__stall *s, con
 	    "%s calls %s%s, which does not return before the end", name, in, weft__format_place(f, weft_model_place(m, call)));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "its event loop calls back nothing else meanwhile, on thread %s",
-	    weft__format_sanitized(f, m->trace->streams[s->stream].name));
+	    weft__format_sanitized(f, m->trace->streams[call->stream].name));
 	if (length_ns < LONG_STALLS * f->options.stall_ns)
 		weft__finding_doubt(f, "the call may have been about to return when the trace ended");
 }
@@ -87,7 +86,7 @@ void weft__hang_call_find(struct weft__finder *f)
 	for (size_t i = 0; i < f->delays.stalls.count && weft__finding_may_continue(f, i, f->delays.stalls.count); i++) {
 		const struct weft__stall *s = &f->delays.stalls.items[i];
 		const uint32_t p = s->promise;
-		const struct weft_interval *call = find_open_call(m, s);
+		const struct weft_interval *call = s->is_open ? find_open_call(m, s->stream) : NULL;
 		if (!call || p == WEFT_SYSTEM || !s->is_on_loop || m->is_whole ||
 		    call->end_ns - call->start_ns < HANG_STALLS * f->options.stall_ns ||
 		    weft__completeness_of(f->completeness, m, p)->lost)
@@ -96,6 +95,18 @@ void weft__hang_call_find(struct weft__finder *f)
 		const bool is_told = f->reported[p] || f->root_causes.verdict[p] == WEFT_VERDICT_CYCLE;
 		f->reported[p] = true;
 		if (!is_told)
-			report_call(f, s, call);
+			report_call(f, p, call);
 	}
+}
+
+bool weft__hang_call_report_last(struct weft__finder *f, uint32_t p, uint16_t stream)
+{
+	const struct weft_interval *call = find_open_call(f->model, stream);
+	const size_t told = f->findings.count;
+	if (!call)
+		return false;
+	report_call(f, p, call);
+	if (f->findings.count > told && !f->findings.items[told].sure)
+		f->findings.items[told].severity = WEFT_SEVERITY_INFORMATION;
+	return true;
 }
