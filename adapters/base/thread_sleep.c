@@ -87,7 +87,7 @@ static const void *find_line(const struct weft_hook_sleep *sleep)
 {
 	const struct weft_hook_thread *here = &weft__hook_thread;
 	const void *caller = weft__hook_outermost(sleep->caller);
-	return weft__hook_find_program_line(caller, here->callbacks > 0 ? here->callback_stack : NULL);
+	return weft__hook_find_blocking_line(caller, here->callbacks > 0 ? here->callback_stack : NULL);
 }
 
 void weft__hook_record_sleep(struct weft_hook_sleep *sleep)

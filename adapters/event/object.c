@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "adapters/event/common.h"
+#include "adapters/hook/frames.h"
 
 enum { MAX_ENDING = 64 };
 
@@ -69,9 +70,20 @@ void weft__ev_end(struct weft__ev_object *object, weft_id by)
 	weft_hook_object_remove(&objects, &object->object);
 }
 
+/* Returns the program's line behind a call that libevent makes inside a function without an adapter.  Objects that a loop
+ * creates by itself have none. */
+static const void *find_line(const void *caller)
+{
+	const struct weft_hook_thread *thread = &weft__hook_thread;
+	const bool is_in_loop = weft__ev_here.epoch == weft__hook_epoch && weft__ev_here.depth > 0;
+	if (!weft__ev_is_own(caller) || (is_in_loop && thread->callbacks == 0))
+		return caller;
+	return weft__hook_find_program_line(caller, thread->callbacks > 0 ? thread->callback_stack : NULL);
+}
+
 void weft__ev_begin(struct weft__ev_object *object, enum weft_kind kind, const void *caller)
 {
-	weft_hook_object_begin(&object->object, kind, caller);
+	weft_hook_object_begin(&object->object, kind, find_line(caller));
 }
 
 void weft__ev_record_label(struct weft__ev_object *object)

@@ -406,14 +406,26 @@ static __attribute__((noinline)) const void *walk(uint64_t stack_end)
 	return stack_end && libraries.count > 0 ? libraries.items[libraries.outermost].line : NULL;
 }
 
+/* Returns whether the return address is in a library, and not in this one. */
+static bool is_in_library(const void *caller)
+{
+	struct dl_find_object object;
+	return find_object && !weft__hook_is_recorder(caller) && !find_object((void *)(uintptr_t)caller, &object) &&
+	       !is_executable(object.dlfo_link_map);
+}
+
 const void *weft__hook_find_program_line(const void *caller, const void *stack_end)
+{
+	const void *line = is_in_library(caller) ? walk((uint64_t)(uintptr_t)stack_end) : NULL;
+	return line ? line : caller;
+}
+
+const void *weft__hook_find_blocking_line(const void *caller, const void *stack_end)
 {
 	static __thread struct {
 		uint64_t since, spent; /* of the trace's clock */
 	} walked __attribute__((tls_model("initial-exec")));
-	struct dl_find_object object;
-	if (!find_object || weft__hook_is_recorder(caller) || find_object((void *)(uintptr_t)caller, &object) ||
-	    is_executable(object.dlfo_link_map))
+	if (!is_in_library(caller))
 		return caller;
 	const uint64_t begin = weft_now();
 	walked.since = walked.since ? walked.since : begin;
@@ -427,6 +439,12 @@ const void *weft__hook_find_program_line(const void *caller, const void *stack_e
 #else
 
 const void *weft__hook_find_program_line(const void *caller, const void *stack_end)
+{
+	(void)stack_end;
+	return caller;
+}
+
+const void *weft__hook_find_blocking_line(const void *caller, const void *stack_end)
 {
 	(void)stack_end;
 	return caller;

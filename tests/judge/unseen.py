@@ -153,7 +153,8 @@ ALARMED = {
 FIRST = {
     ('jobd', 'connections'), ('jobd', 'retry'),
     ('fetch', 'silent'), ('fetch', 'unreturned'), ('fetch', 'swallowed'), ('fetch', 'locks'),
-    ('proxy', 'unanswered'), ('proxy', 'origin'), ('proxy', 'lockorder'), ('proxy', 'notify'), ('proxy', 'retry'),
+    ('proxy', 'unanswered'), ('proxy', 'origin'), ('proxy', 'lockorder'), ('proxy', 'notify'), ('proxy', 'connections'),
+    ('proxy', 'retry'),
     ('indexd', 'buffers'), ('indexd', 'join'),
     ('deploy', 'locks'), ('deploy', 'circle'), ('deploy', 'nested'),
 }
