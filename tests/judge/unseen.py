@@ -153,7 +153,7 @@ ALARMED = {
 FIRST = {
     ('jobd', 'connections'), ('jobd', 'retry'),
     ('fetch', 'silent'), ('fetch', 'unreturned'), ('fetch', 'swallowed'), ('fetch', 'locks'),
-    ('proxy', 'unanswered'), ('proxy', 'origin'), ('proxy', 'lockorder'), ('proxy', 'notify'), ('proxy', 'connections'),
+    ('proxy', 'unanswered'), ('proxy', 'origin'), ('proxy', 'lockorder'), ('proxy', 'notify'), ('proxy', 'timers'), ('proxy', 'connections'),
     ('proxy', 'retry'),
     ('indexd', 'buffers'), ('indexd', 'join'),
     ('deploy', 'locks'), ('deploy', 'circle'), ('deploy', 'nested'),

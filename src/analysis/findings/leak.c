@@ -18,7 +18,9 @@ struct type_group {
 	uint32_t seen;
 	uint32_t quarter[QUARTERS]; /* creations in each quarter of the time from first_ns to last_ns */
 	uint32_t old, used;         /* promises of the first two quarters; those of them that were active in the last quarter */
-	bool may_serve;             /* some promises may be needed by a connected client */
+	uint32_t makers, repeated; /* changes of the maker from one promise to the next; timers that have fired and are pending */
+	uint32_t last_maker;
+	bool may_serve; /* some promises may be needed by a connected client */
 };
 
 /* Returns whether the ring has overwritten the creation of p, and a checkpoint has its time. */
@@ -109,11 +111,19 @@ static uint32_t count_clients(const struct weft__finder *f)
 	return count;
 }
 
+/* Returns whether the group is of repeating timers, each of which another maker started and left behind: no time will end them,
+ * so it does not matter when they were created.  They may belong to connected clients. */
+static bool is_left_running(const struct type_group *type_group, uint32_t clients)
+{
+	return type_group->repeated >= type_group->alive / 2 && type_group->makers >= type_group->alive / 2 &&
+	       type_group->alive / 2 > clients;
+}
+
 /* Returns whether promises of the group are created all the time, and hardly any ends or is used. */
 static bool is_leak(const struct weft__finder *f, const struct type_group *type_group, uint32_t clients)
 {
 	if (type_group->alive < f->options.leak_count || type_group->ended > type_group->seen / 10 ||
-	    type_group->used > type_group->old / 2)
+	    (type_group->used > type_group->old / 2 && !is_left_running(type_group, clients)))
 		return false;
 	if (type_group->may_serve && type_group->alive / 2 <= clients)
 		return false;
@@ -121,6 +131,8 @@ static bool is_leak(const struct weft__finder *f, const struct type_group *type_
 	if (f->model->promises[type_group->first].flags & WEFT_PROMISE_CONNECTED &&
 	    type_group->types > type_group->alive / ENOUGH_TO_EACH)
 		return false;
+	if (is_left_running(type_group, clients))
+		return true;
 	/* A busy machine may leave one quarter without creations; a burst of creations is no leak. */
 	int quiet = 0;
 	for (int q = 0; q < QUARTERS; q++) {
@@ -211,6 +223,9 @@ static void count_alive(struct weft__finder *f, struct type_group *type_groups, 
 			type_group->last_ns = start_ns;
 		}
 		type_group->seen += !is_old(f, p);
+		type_group->repeated += is_forgotten(f, p) && m->promises[p + 1].runs > m->promises[p].runs;
+		type_group->makers += type_group->alive == 1 || m->promises[p].created_by != type_group->last_maker;
+		type_group->last_maker = m->promises[p].created_by;
 		type_group->may_serve |= may_serve(f, p);
 	}
 	for (size_t i = 0; i < f->wait_graph.pending.count && weft__finding_may_continue(f, i, f->wait_graph.pending.count);
