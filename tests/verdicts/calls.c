@@ -5,12 +5,17 @@
  *   computes                 a timer's callback uses the CPU for 300 ms
  *   order                    two threads take two locks in two orders
  *   pool                     the only thread of the pool waits for what other work of the pool should post
+ *   waitpid                  a loop on epoll gives a request to a thread, which waits for a child process
  *
  * SPDX-License-Identifier: ISC */
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -105,12 +110,59 @@ static __attribute__((noinline)) void do_whole(uv_work_t *work)
 	calls++;
 }
 
+static __attribute__((noinline)) void *wait_for_child(void *unused)
+{
+	const pid_t child = fork();
+	if (child == 0) {
+		execlp("sleep", "sleep", "4", NULL);
+		_exit(1);
+	}
+	waitpid(child, NULL, 0);
+	calls++;
+	return unused;
+}
+
+static void *ask(void *address)
+{
+	char answer;
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(fd, address, sizeof(struct sockaddr_in)) || send(fd, "add word\n", 9, 0) != 9 || recv(fd, &answer, 1, 0) > 0)
+		abort();
+	return NULL;
+}
+
+static int serve(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct epoll_event event = {.events = EPOLLIN};
+	socklen_t length = sizeof address;
+	const int poller = epoll_create1(EPOLL_CLOEXEC), listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	pthread_t client, worker;
+	char question[16];
+	if (bind(listener, (struct sockaddr *)&address, length) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&address, &length))
+		return 1;
+	event.data.fd = listener;
+	epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event);
+	pthread_create(&client, NULL, ask, &address);
+	while (epoll_wait(poller, &event, 1, -1) == 1)
+		if (event.data.fd == listener) {
+			event.data.fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+			epoll_ctl(poller, EPOLL_CTL_ADD, event.data.fd, &event);
+		} else if (recv(event.data.fd, question, sizeof question, 0) > 0) {
+			pthread_create(&worker, NULL, wait_for_child, NULL);
+		}
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	uv_timer_t timer;
 	pthread_t writer;
 	fault = argc > 1 ? argv[1] : "";
 	alarm(3);
+	if (!strcmp(fault, "waitpid"))
+		return serve();
 	if (!strcmp(fault, "order")) {
 		pthread_barrier_init(&both, NULL, 2);
 		pthread_create(&writer, NULL, write_pages, NULL);

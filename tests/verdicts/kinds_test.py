@@ -138,10 +138,18 @@ def pool_that_waits_for_itself_hangs():
     assert (first['finding'], first['sure']) == ('hang', True) and 'its only thread waits for ' in first['title'] and 'calls.c' in first['title'], first
 
 
+def threads_in_a_call_are_told_of_an_unanswered_request():
+    """A queue in plain memory leads from the loop to the worker, so that the request's own chain ends at the loop."""
+    first = record(calls, 'waitpid')[0]
+    assert first['finding'] == 'hang' and 'nothing was written to connection' in first['title'], first
+    assert [e for e in first['evidence'] if re.search(r' starts a call at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
+
+
 for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined, condition_waits_for_its_signaller,
              loop_is_run_for_a_promise_that_should_resolve, state_of_a_failed_promise_is_a_notice,
              files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak,
-             functions_that_block_have_names, callback_that_computes_has_a_name, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs):
+             functions_that_block_have_names, callback_that_computes_has_a_name, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs,
+             threads_in_a_call_are_told_of_an_unanswered_request):
     try:
         test()
     except BaseException:

@@ -257,6 +257,8 @@ void weft__hang_thread_find(struct weft__finder *f);
 /* Answers a question about a thread that hangs through no fault: since when it sleeps, and what it waits for.  Returns false if
  * the promise is no thread.  Linear in the number of sleeps. */
 bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Adds a line for each thread of p's process that is in a call since after p began: it may be the one that should end p. */
+void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p);
 /* Finds threads that sleep while they hold a lock. */
 void weft__lock_held_find(struct weft__finder *f);
 /* A thread that has waited for a condition since after the condition's last signal, a link number. */

@@ -227,6 +227,7 @@ static bool report_request(struct weft__finder *f, struct weft_finding *finding,
 	    f, "%s: nothing was written to %s after it came", what, weft__format_promise(f, m->promises[root].created_by));
 	finding->next = weft__finding_text(f, "find the path through the code on which nothing is answered%s", at);
 	report_origin(f, root);
+	weft__hang_thread_add_sleepers(f, root);
 	return true;
 }
 

@@ -455,6 +455,38 @@ static int64_t find_sleep_start(const struct weft_model *m, uint16_t stream)
 	return since_ns;
 }
 
+/* Returns the sleep in which a thread is at the end; NULL: it is awake, or waits for a promise. */
+static const struct weft_interval *find_last_sleep(const struct weft__finder *f, uint32_t thread, uint16_t stream)
+{
+	const struct weft_model *m = f->model;
+	if (weft__wait_graph_count(&f->wait_graph, thread) > 0)
+		return NULL;
+	for (size_t i = m->sleep_count; i-- > 0;)
+		if (m->sleeps[i].stream == stream)
+			return m->sleeps[i].end_ns == weft_model_stream_until(m, stream) ? &m->sleeps[i] : NULL;
+	return NULL;
+}
+
+void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	size_t shown = 0;
+	for (size_t i = 0; i < f->wait_graph.pending.count && shown < WEFT__MAX_LINES; i++) {
+		const uint32_t thread = f->wait_graph.pending.items[i];
+		if (!weft_kind_has(m->promises[thread].kind, WEFT_TRAIT_THREAD) || weft_part_of(m, thread) != weft_part_of(m, p))
+			continue;
+		const uint16_t stream = get_stream(m, thread);
+		const struct weft_interval *sleep = stream == UINT16_MAX ? NULL : find_last_sleep(f, thread, stream);
+		const uint32_t place =
+		    sleep && sleep->start_ns >= m->promises[p].start_ns ? weft_model_place(m, sleep) : WEFT_NONE;
+		if (place == WEFT_NONE)
+			continue;
+		shown++;
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, sleep->start_ns, thread,
+		    "%s starts a call%s, which has not returned", weft__format_promise(f, thread), weft__format_place(f, place));
+	}
+}
+
 bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
 	const struct weft_model *m = f->model;
