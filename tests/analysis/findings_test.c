@@ -1000,6 +1000,23 @@ static void next_request_from_a_callback_is_no_misuse(void **state)
 	forget();
 }
 
+/* The outside ends a request of source code, whose callback creates the next one, as an fs request of Node.js. */
+static void callback_after_an_end_from_outside_is_no_misuse(void **state)
+{
+	start_recording();
+	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_FS, WEFT_SITE()), second;
+	weft_resolve(WEFT_SYSTEM_ID, first);
+	weft_run(first);
+	second = weft_create(first, WEFT_KIND_FS, WEFT_SITE());
+	weft_await(first, second);
+	weft_resolve(WEFT_SYSTEM_ID, second);
+	weft_run(second);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+}
+
 /* The first test: its first recording has id 1. */
 static void unissued_id_is_reported(void **state)
 {
@@ -1389,6 +1406,7 @@ int main(void)
 	    cmocka_unit_test(label_follows_a_merged_promise),
 	    cmocka_unit_test(await_or_lock_after_the_end_is_misuse),
 	    cmocka_unit_test(next_request_from_a_callback_is_no_misuse),
+	    cmocka_unit_test(callback_after_an_end_from_outside_is_no_misuse),
 	    cmocka_unit_test(work_with_all_workers_asleep_is_a_lost_wakeup),
 	    cmocka_unit_test(released_lock_not_taken_by_its_sleeping_loop_hangs),
 	    cmocka_unit_test(failures_of_one_type_error_and_site_are_one_finding),

@@ -321,8 +321,8 @@ static const struct weft_finding_guide guides[] = {
 		"promise 501 was never created: task 1 \"page\" was the first to name it (forms.c:111)\n",
 	    .evidence =
 		"A promise began to wait for another promise, or took a lock, after its own end.\n"
-		"weft reports this only for promises that the program's own code records, and not for loops, threads and "
-		"connections.\n"
+		"weft reports this only for promises that the program's own code records, and not for loops, threads, "
+		"connections and requests that the outside ended.\n"
 		"An event that names an unknown id is reported only if the trace is complete from the first promise on.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "The promise may have been ended too early in the recording while the work rightly continues.\n"

@@ -24,6 +24,17 @@ static bool is_recorded_by_program(const struct weft_model *m, uint32_t p)
 	return site != WEFT_NONE && !weft_site_is_machine_code(&m->trace->sites[site]);
 }
 
+/* Returns whether the outside ended p: its callback follows, and runs as p. */
+static bool was_ended_from_outside(const struct weft__finder *f, uint32_t p)
+{
+	for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {
+		const struct weft_link *link = &f->model->links[f->link_index.in[i]];
+		if (link->kind == WEFT_LINK_RESOLVE && link->from == WEFT_SYSTEM)
+			return true;
+	}
+	return false;
+}
+
 /* Returns the promise that the link shows in use after its end, because it awaits another or takes a lock; else WEFT_NONE. */
 static uint32_t find_user_after_end(const struct weft__finder *f, const struct weft_link *link)
 {
@@ -34,7 +45,7 @@ static uint32_t find_user_after_end(const struct weft__finder *f, const struct w
 	uint32_t user = weft_kind_has(f->types.kinds[link->from], WEFT__TRAITS_HELD) ? link->to : link->from;
 	/* A stopped loop finishes its current turn.  Another part may handle a message after the end of its sender. */
 	if (!is_over(&m->promises[user], link->time_ns) || !is_recorded_by_program(m, user) ||
-	    weft_kind_has(m->promises[user].kind, WEFT__TRAITS_LASTING) ||
+	    weft_kind_has(m->promises[user].kind, WEFT__TRAITS_LASTING) || was_ended_from_outside(f, user) ||
 	    weft_part_of(m, link->from) != weft_part_of(m, link->to))
 		return WEFT_NONE;
 	return user;
