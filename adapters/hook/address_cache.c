@@ -12,6 +12,7 @@
 enum { TABLE_ENTRIES = WEFT__HOOK_MAX_SITES, MAX_PROBES = 32, NAME_BYTES = 48 };
 
 struct weft_record_place weft__hook_sites[TABLE_ENTRIES];
+struct weft_hook_language weft__hook_language;
 
 /* Returns the index at which an open-addressing table has the address, and adds the address if it is missing.  Returns -1 if the
  * probed entries are taken.  Sets *is_new. */

@@ -2,8 +2,9 @@
 #ifndef WEFT_HOOK_ADDRESS_CACHE_H
 #define WEFT_HOOK_ADDRESS_CACHE_H
 
-#include <stdint.h>
 #include <weft/record.h>
+
+#include "adapters/hook/hook.h"
 
 enum { WEFT__HOOK_MAX_SITES = 1024 };
 
@@ -23,6 +24,39 @@ static inline struct weft_record_place *weft_hook_site(const void *caller)
 {
 	struct weft_record_place *first = &weft__hook_sites[weft__hook_site_bucket(caller)];
 	return caller && __atomic_load_n(&first->address, __ATOMIC_ACQUIRE) == caller ? first : weft__hook_find_site(caller);
+}
+
+/* An adapter of a language's runtime tells which code of the program works.  All pointers are NULL without such a runtime.
+ * The functions keep errno. */
+struct weft_hook_language {
+	/* Returns the line of the program for which the calling thread works; NULL: unknown.  It stays valid. */
+	struct weft_record_site *(*find_line)(void);
+	/* Returns whether code in the language is on the calling thread's stack. */
+	bool (*runs_code)(void);
+	/* Returns whether the return address is in the runtime's module. */
+	bool (*is_runtime)(const void *caller);
+	/* Returns what a handle with that callback is to the program; NULL: the callback runs none of its code. */
+	const char *(*name_callback)(const char *handle, const void *function);
+};
+extern struct weft_hook_language weft__hook_language WEFT_HOOK_SHARED;
+
+static inline struct weft_record_site *weft_hook_find_line(void)
+{
+	return __builtin_expect(weft__hook_language.find_line != NULL, 0) ? weft__hook_language.find_line() : NULL;
+}
+
+/* Returns whether the runtime of a language calls for itself. */
+static inline bool weft_hook_is_internal(const void *caller)
+{
+	return __builtin_expect(weft__hook_language.is_runtime != NULL, 0) && weft__hook_language.is_runtime(caller) &&
+	       !weft__hook_language.runs_code();
+}
+
+static inline const char *weft_hook_name_callback(const char *handle, const void *function)
+{
+	return __builtin_expect(weft__hook_language.name_callback != NULL, 0)
+		   ? weft__hook_language.name_callback(handle, function)
+		   : NULL;
 }
 
 /* Returns the name of an exported function or variable; NULL if it has none or is a mangled C++ name.  The first call for an

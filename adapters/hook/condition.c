@@ -18,7 +18,8 @@ static weft_id current_promise(void)
  * program. */
 static bool is_runtime_internal(const void *caller)
 {
-	return weft__hook_is_recorder(caller) || (weft__hook_thread.callbacks == 0 && weft__hook_is_runtime(caller));
+	return weft__hook_is_recorder(caller) ||
+	       (weft__hook_thread.callbacks == 0 && (weft__hook_is_runtime(caller) || weft_hook_is_internal(caller)));
 }
 
 /* Returns the promise in *of, and creates it if there is none.  `by` (may be 0) signalled the object at time `when`, before it

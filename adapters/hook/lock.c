@@ -77,7 +77,8 @@ bool weft_hook_lock_begin_wait(const void *address, int owner, const void *calle
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
 	const weft_id me = current_promise();
 	const int saved = errno;
-	if (!me || !weft__hook_lock_matches(lock, address))
+	const bool is_internal = weft__hook_thread.callbacks == 0 && weft_hook_is_internal(weft__hook_outermost(caller));
+	if (!me || is_internal || !weft__hook_lock_matches(lock, address))
 		return false;
 	__atomic_add_fetch(&lock->waiters, 1, __ATOMIC_SEQ_CST);
 	const weft_id holder = get_certain_holder(lock, address, owner);

@@ -4,11 +4,14 @@
  * made. No JavaScript code, add-on or environment variable is needed, so the program sees nothing.  A hook in JavaScript would
  * change the result of a stack overflow.  SPDX-License-Identifier: ISC */
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "adapters/base/thread_sleep.h"
+#include "adapters/hook/address_cache.h"
 #include "adapters/hook/session.h"
 #include "adapters/node/common.h"
 
@@ -64,6 +67,44 @@ static bool handle_sleep(struct weft_hook_sleep *sleep)
 	return false;
 }
 
+/* Functions of Node.js that call the program's timers and its setImmediate(); NULL: unknown. */
+static const void *run_timers, *check_immediate;
+
+/* The code of Node.js, V8 and their libraries. */
+static struct {
+	uintptr_t base, begin, end;
+} own_text;
+
+static int find_own_text(struct dl_phdr_info *info, size_t size, void *data)
+{
+	if (info->dlpi_addr != own_text.base)
+		return 0;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		const uintptr_t begin = info->dlpi_addr + header->p_vaddr;
+		if (header->p_type != PT_LOAD || !(header->p_flags & PF_X))
+			continue;
+		own_text.begin = own_text.end ? own_text.begin : begin;
+		own_text.end = begin + header->p_memsz;
+	}
+	return own_text.end != 0;
+}
+
+static bool is_runtime(const void *caller)
+{
+	return (uintptr_t)caller - own_text.begin < own_text.end - own_text.begin;
+}
+
+/* Node.js has one timer for all timers of the program, and an idle handle that keeps the loop while setImmediate() is pending. */
+static const char *name_callback(const char *handle_kind, const void *function)
+{
+	if (function == run_timers)
+		return "timer";
+	if (function == check_immediate)
+		return "setImmediate";
+	return strcmp(handle_kind, "idle") == 0 && is_runtime(function) ? "setImmediate" : NULL;
+}
+
 #define V8__ENTRY(RESULT, FIELD, PARAMETERS, NAME) WEFT_HOOK_CALLED(NAME, weft__v8.FIELD),
 static const struct weft_hook_function functions[] = {
     WEFT_HOOK_TAKEN(_ZN2v87Isolate10InitializeEPS0_RKNS0_12CreateParamsE, initialize_isolate, initialize),
@@ -81,9 +122,19 @@ static bool is_node(const struct weft_hook_module *of, char *version, size_t siz
 	    {"_ZN2v812api_internal18GlobalizeReferenceEPNS_8internal7IsolateEm", &weft__v8.globalize_since_13}};
 	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
 		*(void **)changed[i].field = weft_hook_symbol(of, changed[i].name);
+	run_timers = weft_hook_symbol(of, "_ZN4node11Environment9RunTimersEP10uv_timer_s");
+	check_immediate = weft_hook_symbol(of, "_ZN4node11Environment14CheckImmediateEP10uv_check_s");
 	snprintf(version, size, "18 or later");
-	return weft_hook_symbol(of, "napi_create_function") && (weft__v8.begin_utf8 || weft__v8.begin_utf8_since_13) &&
-	       (weft__v8.globalize || weft__v8.globalize_since_13);
+	const bool is_it = weft_hook_symbol(of, "napi_create_function") &&
+			   (weft__v8.begin_utf8 || weft__v8.begin_utf8_since_13) &&
+			   (weft__v8.globalize || weft__v8.globalize_since_13);
+	if (!is_it)
+		return false;
+	own_text.base = of->base;
+	own_text.begin = own_text.end = 0;
+	dl_iterate_phdr(find_own_text, NULL);
+	weft__hook_language = (struct weft_hook_language){weft__node_find_line, weft__node_runs_code, is_runtime, name_callback};
+	return true;
 }
 
 const struct weft_hook_adapter weft_node_adapter = {

@@ -21,6 +21,8 @@ struct v8_registers {
 	const void *pc, *sp, *fp, *lr;
 };
 
+enum { V8_SCOPE_WORDS = 8 }; /* at least a v8::HandleScope */
+
 struct v8_maybe {
 	bool is_just, value;
 };
@@ -81,6 +83,12 @@ struct js_place {
 /* Returns the user's innermost place; NULL: there is none, or it is unknown.  *depth is the number of frames of others above it.
  * The caller has a scope. */
 struct js_place *weft__node_find_place(isolate isolate, unsigned *depth);
+/* Returns the user's innermost line; without one, that of the promise that runs; NULL: unknown. */
+struct weft_record_site *weft__node_find_line(void);
+/* Returns whether JavaScript is on the calling thread's stack. */
+bool weft__node_runs_code(void);
+/* Returns the place of the promise of JavaScript that runs; NULL: none runs. */
+struct js_place *weft__node_get_running_place(void);
 /* Frees the calling thread's tables after its isolate has ended. */
 void weft__node_forget_places(void);
 

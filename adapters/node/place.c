@@ -4,21 +4,25 @@
  * of its addresses is the key of a place.  Code moves in a full collection only, which empties the table of keys.
  * SPDX-License-Identifier: ISC */
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/hook/address_cache.h"
 #include "adapters/node/common.h"
 
 enum {
 	KEY_COUNT = 1 << 12,
-	KEY_FRAMES = 6,
+	NEAR_FRAMES = 8,       /* frames in which a promise searches its place */
+	FAR_FRAMES = 24,       /* the same for a handle or request, which code of Node.js makes */
 	PLACE_COUNT = 1 << 13, /* places of a thread; further ones are unknown */
-	MAX_FRAMES = 8,
 	FULL_COLLECTION = 4,
 	STACK_OPTIONS = 1 | 2 | 4 | 8 | 128, /* line, column, function, script, its id */
 	MAX_SOURCE_LENGTH = 1 << 20,         /* larger scripts take long to copy; their async functions are promises */
 	MAX_NAME_BYTES = 512,
-	SAMPLE_WORDS = 64 /* at least a v8::SampleInfo of each version */
+	SAMPLE_WORDS = 64, /* at least a v8::SampleInfo of each version */
+	SAMPLE_STATE = 4,  /* word of the state, since Node.js 18 */
+	STATE_EXTERNAL = 6 /* code in C++ that JavaScript has called */
 };
 
 struct key {
@@ -152,9 +156,9 @@ static struct js_place *find_frame(isolate of, handle frame)
 	return here->places[i] = place;
 }
 
-static struct js_place *search_stack(isolate of, unsigned *depth)
+static struct js_place *search_stack(isolate of, unsigned most, unsigned *depth)
 {
-	handle stack = weft__v8.capture_stack(of, MAX_FRAMES, STACK_OPTIONS);
+	handle stack = weft__v8.capture_stack(of, (int)most, STACK_OPTIONS);
 	const int count = stack ? weft__v8.count_frames(stack) : 0;
 	for (int i = 0; i < count; i++) {
 		handle frame = weft__v8.get_frame(stack, of, (uint32_t)i);
@@ -166,38 +170,98 @@ static struct js_place *search_stack(isolate of, unsigned *depth)
 	return NULL;
 }
 
-static __attribute__((noinline)) uint64_t compute_key(isolate of)
+struct sample {
+	uint64_t key;          /* 0: no JavaScript is on the stack, or a collection runs */
+	bool is_external_call; /* the heap may be used */
+};
+
+/* Allocates nothing.  The key is of as many frames as are searched, so that stacks with one key have one place. */
+static __attribute__((noinline)) struct sample take_sample(isolate of, unsigned most)
 {
 	const struct v8_registers registers = {
 	    __builtin_return_address(0), __builtin_frame_address(0), __builtin_frame_address(0), __builtin_return_address(0)};
-	void *frames[KEY_FRAMES] = {NULL};
-	uint64_t info[SAMPLE_WORDS] = {0}, key = 1;
-	weft__v8.sample_stack(of, &registers, frames, KEY_FRAMES, info);
-	for (size_t i = 0; i < info[0] && i < KEY_FRAMES; i++)
+	void *frames[FAR_FRAMES] = {NULL};
+	uint64_t info[SAMPLE_WORDS] = {0}, key = most;
+	weft__v8.sample_stack(of, &registers, frames, most, info);
+	for (size_t i = 0; i < info[0] && i < most; i++)
 		key = mix(key, (uint64_t)(uintptr_t)frames[i]);
-	return info[0] ? key | 1 : 0;
+	return (struct sample){info[0] ? key | 1 : 0, (uint16_t)info[SAMPLE_STATE] == STATE_EXTERNAL};
+}
+
+static bool attach_isolate(isolate of)
+{
+	if (!here && (here = calloc(1, sizeof *here))) {
+		here->of = of;
+		weft__v8.on_collection(of, forget_keys, here, FULL_COLLECTION);
+	}
+	return here && here->of == of;
+}
+
+static struct key *find_key(uint64_t key)
+{
+	return &here->keys[key >> 40 & (KEY_COUNT - 1)];
 }
 
 struct js_place *weft__node_find_place(isolate of, unsigned *depth)
 {
-	if (!here) {
-		here = calloc(1, sizeof *here);
-		if (!here)
-			return NULL;
-		here->of = of;
-		weft__v8.on_collection(of, forget_keys, here, FULL_COLLECTION);
-	}
 	*depth = 0;
-	if (here->of != of)
+	if (!attach_isolate(of))
 		return NULL;
-	const uint64_t key = compute_key(of);
-	struct key *known = &here->keys[key >> 40 & (KEY_COUNT - 1)];
+	const uint64_t key = take_sample(of, NEAR_FRAMES).key;
+	struct key *known = find_key(key);
 	if (key && known->key == key) {
 		*depth = known->depth;
 		return known->place;
 	}
-	struct js_place *place = search_stack(of, depth);
+	struct js_place *place = search_stack(of, NEAR_FRAMES, depth);
 	if (key)
 		*known = (struct key){key, place, *depth};
 	return place;
+}
+
+/* A stack trace uses the heap of JavaScript.  That is forbidden in a collection, and in the fast calls of optimized code, for
+ * which only a known place is found. */
+static struct js_place *find_caller(isolate of)
+{
+	const struct sample sample = take_sample(of, FAR_FRAMES);
+	unsigned depth = 0;
+	if (!sample.key || !attach_isolate(of))
+		return NULL;
+	struct key *known = find_key(sample.key);
+	if (known->key == sample.key)
+		return known->place;
+	if (!sample.is_external_call)
+		return NULL;
+	uintptr_t scope[V8_SCOPE_WORDS];
+	weft__v8.begin_scope(scope, of);
+	struct js_place *place = search_stack(of, FAR_FRAMES, &depth);
+	weft__v8.end_scope(scope);
+	*known = (struct key){sample.key, place, depth};
+	return place;
+}
+
+/* All functions of V8 are known, or none is: then this is no Node.js. */
+static isolate get_isolate(void)
+{
+	return weft__v8.try_get_current ? weft__v8.try_get_current() : NULL;
+}
+
+struct weft_record_site *weft__node_find_line(void)
+{
+	const int saved = errno;
+	isolate of = get_isolate();
+	struct js_place *place = of ? find_caller(of) : NULL;
+	if (!place)
+		place = weft__node_get_running_place();
+	errno = saved;
+	return place ? &place->site : NULL;
+}
+
+bool weft__node_runs_code(void)
+{
+	const int saved = errno;
+	isolate of = get_isolate();
+	const bool runs = of && take_sample(of, 1).key;
+	errno = saved;
+	return runs;
 }

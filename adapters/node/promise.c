@@ -15,7 +15,6 @@ enum { STATE_PENDING, STATE_FULFILLED, STATE_REJECTED };
 enum {
 	MAX_DEPTH = 256,
 	MAX_PENDING = 1 << 16, /* promises that wait; further ones are not recorded */
-	SCOPE_WORDS = 8,       /* at least a v8::HandleScope */
 	MEASURED_EVENTS = 64,  /* one of so many events is measured */
 	MAX_SHARE = 4          /* recording of promises ends when it takes a quarter of the thread's CPU time */
 };
@@ -63,6 +62,12 @@ static __thread struct thread {
 static struct promise *find_promise(weft_id id)
 {
 	return id > 0 ? weft__table_find(&here->pending, (uint64_t)id) : NULL;
+}
+
+struct js_place *weft__node_get_running_place(void)
+{
+	const struct promise *p = here && here->epoch == weft__hook_epoch ? find_promise(weft__hook_thread.running) : NULL;
+	return p ? p->place : NULL;
 }
 
 static handle globalize(isolate of, handle local)
@@ -332,7 +337,7 @@ static void handle_settled(handle promise, weft_id id)
 
 static void handle_event(isolate of, int type, handle promise, handle parent)
 {
-	uintptr_t scope[SCOPE_WORDS];
+	uintptr_t scope[V8_SCOPE_WORDS];
 	weft__v8.begin_scope(scope, of);
 	handle context = weft__v8.get_current_context(of);
 	if (context && begin_epoch(of) && !here->is_given_up) {

@@ -23,7 +23,7 @@ bool weft__uv_is_loop_pending(const struct weft__uv_here *here, weft_id loop)
 
 static void list_object(struct weft__uv_here *here, struct weft__uv_object *object)
 {
-	weft_pending_at(object->by, object->id, (enum weft_kind)object->kind, object->site, object->since, object->label.text);
+	weft__uv_repeat_promise(object);
 	if (object->is_expected)
 		weft_should_resolve(object->id);
 	if (object->is_restarted)
@@ -33,7 +33,11 @@ static void list_object(struct weft__uv_here *here, struct weft__uv_object *obje
 		weft_still_awaits(owner->id, object->id);
 	weft_hook_fd_still_connected(object->fd, object->id);
 	if (object->input) {
-		weft_pending_at(object->id, object->input, WEFT_KIND_STREAM_READ, object->read_site, object->input_since, NULL);
+		if (object->line)
+			weft_pending(object->id, object->input, WEFT_KIND_STREAM_READ, object->line, object->input_since, NULL);
+		else
+			weft_pending_at(
+			    object->id, object->input, WEFT_KIND_STREAM_READ, object->read_site, object->input_since, NULL);
 		weft_still_awaits(object->id, object->input);
 	}
 	if (object->awaited_by && weft__uv_is_loop_pending(here, object->awaited_by))
@@ -96,7 +100,8 @@ void weft__uv_attach_thread(void)
 {
 	struct weft__uv_here *here = &weft__uv_here;
 	here->epoch = weft__hook_epoch;
-	here->actor = 0;
+	here->actor = here->keeper = 0;
+	here->line = NULL;
 	here->nested_calls = 0;
 	memset(here->busy, 0, sizeof here->busy);
 	memset(here->turn_loop, 0, sizeof here->turn_loop);
@@ -129,6 +134,7 @@ void weft__uv_leave_callback(struct weft__uv_frame *frame)
 	weft__hook_thread.called_function = NULL;
 	weft__hook_thread.running = frame->running;
 	here->actor = frame->actor;
+	here->line = frame->line;
 	here->nested_calls = frame->nested_calls;
 	if (weft__hook_thread.callbacks > 0)
 		weft__hook_thread.callbacks--;
@@ -146,6 +152,7 @@ struct weft__uv_frame weft__uv_enter_handle_callback(struct weft__uv_object *obj
 	if (!repeats || weft_hook_count_repeat(&object->calls, object->id, true))
 		weft_hook_record_signal(object->id);
 	struct weft__uv_frame frame = weft__uv_enter_callback(object->id, weft__uv_tag_of(object));
+	weft__uv_here.line = object->line;
 	frame.own = object->id;
 	frame.handle = weft__uv_here.actor;
 	return frame;

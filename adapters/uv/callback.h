@@ -21,6 +21,7 @@ static inline bool weft__uv_should_record(const struct weft__uv_copy *copy, cons
 struct weft__uv_frame {
 	weft_id running;
 	weft__uv_tag actor;
+	struct weft_record_site *line;
 	weft__uv_tag datagram; /* datagram whose handler this callback is; 0: none */
 	weft_id own;           /* promise of the handle whose callback this is; 0: none */
 	weft__uv_tag handle;   /* that handle */
@@ -33,9 +34,10 @@ static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv
 {
 	struct weft__uv_here *here = &weft__uv_here;
 	struct weft__uv_frame frame = {
-	    .running = weft__hook_thread.running, .actor = here->actor, .nested_calls = here->nested_calls};
+	    .running = weft__hook_thread.running, .actor = here->actor, .line = here->line, .nested_calls = here->nested_calls};
 	weft__hook_thread.running = id;
 	here->actor = actor;
+	here->line = NULL;
 	here->nested_calls = 0;
 	weft__hook_thread.callbacks++;
 	weft__hook_thread.entered++;
@@ -43,6 +45,13 @@ static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv
 }
 
 void weft__uv_leave_callback(struct weft__uv_frame *frame);
+
+/* Returns the line of the program for which a handle or request is made: the one that runs, or that of the callback's owner. */
+static inline struct weft_record_site *weft__uv_find_line(void)
+{
+	struct weft_record_site *line = weft_hook_find_line();
+	return line ? line : weft__uv_here.line;
+}
 
 /* Enters the callback of a handle with an external cause.  If the handle is unknown, the running promise stays. */
 struct weft__uv_frame weft__uv_enter_signalled_handle(const void *handle);

@@ -70,6 +70,8 @@ struct weft__uv_object {
 	weft_id by; /* promise that made it; later the promise that closes it */
 	uint64_t since, input_since;
 	struct weft_record_place *site, *read_site;
+	struct weft_record_site *line; /* place in a language whose runtime contains libuv; NULL: `site` is the place */
+	weft_id part_of;               /* the promise that owns it, because only that runtime knows it; 0: none */
 	uint64_t what;     /* purpose of the handle's last start: hash of callback and time, signal, or hash of path */
 	uint32_t children; /* for a datagram: promises that must end before it */
 	bool is_restarted; /* for a timer: the restart has been noted */
@@ -165,9 +167,11 @@ struct weft__uv_run {
 
 /* State of a thread, beside struct weft_hook_thread. */
 struct weft__uv_here {
-	unsigned epoch;     /* 0: no call yet */
-	weft__uv_tag actor; /* running actor; 0: none */
-	int nested_calls;   /* depth of the adapter's own calls of libuv; calls from inside are libuv's */
+	unsigned epoch;                /* 0: no call yet */
+	weft__uv_tag actor;            /* running actor; 0: none */
+	struct weft_record_site *line; /* of the handle or request whose callback runs, in a language; NULL: none */
+	weft__uv_tag keeper;           /* idle handle by which a language's runtime keeps the loop; 0: none */
+	int nested_calls;              /* depth of the adapter's own calls of libuv; calls from inside are libuv's */
 	unsigned depth;
 	struct weft__uv_run runs[WEFT__UV_MAX_RUNS];
 	struct {
@@ -244,6 +248,10 @@ void weft__uv_fail_request(struct weft__uv_object *object, int status);
 
 /* Enters the callback of a request, which ends. */
 struct weft__uv_frame weft__uv_enter_request(const void *request, int status);
+
+/* Create the object's promise, or repeat it for a checkpoint, at its place. */
+weft_id weft__uv_create_promise(const struct weft__uv_object *object);
+void weft__uv_repeat_promise(const struct weft__uv_object *object);
 
 /* ---- The pool (pool.c) ---- */
 

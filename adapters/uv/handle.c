@@ -265,6 +265,30 @@ void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
 	}
 }
 
+/* ---- Handles of a language's runtime ---- */
+
+/* Makes a handle that only the runtime knows a part of the running loop, or of the thread before the loop starts. */
+static void fold_internal(struct weft__uv_object *object, const void *caller)
+{
+	const struct weft__uv_here *here = &weft__uv_here;
+	const weft_id loop = here->depth > 0 ? here->runs[here->depth - 1].id : 0;
+	if (object && !object->id && weft_hook_is_internal(caller))
+		object->part_of = loop ? loop : weft_hook_thread()->root;
+}
+
+/* Makes a part of the thread, or of a loop that has ended, a part of the running loop. */
+static void move_part(struct weft__uv_object *object)
+{
+	const struct weft__uv_here *here = &weft__uv_here;
+	const weft_id loop = here->depth > 0 ? here->runs[here->depth - 1].id : 0;
+	if (!object->part_of || !object->id || !loop || object->part_of == loop)
+		return;
+	weft_resolve(WEFT_SYSTEM_ID, object->id);
+	object->part_of = loop;
+	__atomic_store_n(&object->id, weft__uv_create_promise(object), __ATOMIC_RELAXED);
+	weft__uv_record_label(object);
+}
+
 /* ---- Starting and stopping ---- */
 
 #define HANDLE_INIT(name, parameters, arguments)                                                                                 \
@@ -346,6 +370,62 @@ HANDLE_STOP(signal)
 HANDLE_STOP(fs_event)
 HANDLE_STOP(fs_poll)
 
+/* ---- Timers of a language whose runtime has one handle for all of them ---- */
+
+/* A timer of the program that the handle was started for.  Another one that is due earlier may replace it. */
+struct shared_timer {
+	const uv_timer_t *handle;
+	uint64_t due_ms, ms, what;
+	struct weft_record_site *line;
+};
+
+enum { SHARED_TIMERS = 16 };
+static __thread struct {
+	struct shared_timer known[SHARED_TIMERS];
+	unsigned next;
+} shared_timers __attribute__((tls_model("initial-exec")));
+
+static struct shared_timer *add_shared_timer(const uv_timer_t *handle, uint64_t ms, uint64_t what)
+{
+	struct weft_record_site *line = weft__uv_find_line();
+	struct shared_timer *timer = &shared_timers.known[shared_timers.next++ % SHARED_TIMERS];
+	*timer = (struct shared_timer){handle, handle->timeout, ms, what ^ (uintptr_t)line << 8, line};
+	return timer;
+}
+
+/* Returns for which timer of the program the runtime starts the handle: one with this time, or the one whose callback has just
+ * started it again.  NULL: one that was never the next. */
+static struct shared_timer *find_shared_timer(const uv_timer_t *handle, const struct weft__uv_object *object)
+{
+	const uint64_t due_ms = handle->timeout;
+	for (struct shared_timer *t = shared_timers.known; t < shared_timers.known + SHARED_TIMERS; t++)
+		if (t->handle == handle && t->due_ms == due_ms)
+			return t;
+	for (struct shared_timer *t = shared_timers.known; t < shared_timers.known + SHARED_TIMERS; t++)
+		if (t->handle == handle && t->what == object->what && t->due_ms + t->ms <= due_ms &&
+		    due_ms <= handle->loop->time + t->ms) {
+			t->due_ms = due_ms;
+			return t;
+		}
+	return NULL;
+}
+
+static void start_shared_timer(
+    struct weft__uv_object *object, const void *caller, const uv_timer_t *handle, uint64_t what, uint64_t ms)
+{
+	const bool is_of_code = !weft_hook_is_internal(caller);
+	const struct shared_timer *timer = is_of_code ? add_shared_timer(handle, ms, what) : find_shared_timer(handle, object);
+	object->site = NULL;
+	object->line = timer ? timer->line : NULL;
+	if (!start_handle(object, WEFT_KIND_TIMER, NULL, timer ? timer->what : 1))
+		return;
+	if (is_of_code)
+		weft_hook_stack(object->id, caller);
+	weft__uv_append_ms(object, timer ? timer->ms : ms);
+	weft__uv_append(object, timer ? "" : " to the next timer");
+	weft__uv_record_label(object);
+}
+
 /* ---- Timers ---- */
 
 /* Returns a hash of the callback and the magnitude of the time (within a factor of 2), because a timer that is restarted for the
@@ -394,6 +474,11 @@ int weft__uv_timer_start(
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_start(handle, cb ? weft__uv_timer_slot(cb) : NULL, after_ms, every_ms));
 	struct weft__uv_object *object = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
 	const uint64_t what = hash_timer_start((void *)cb, after_ms, every_ms);
+	if (object && weft_hook_name_callback("timer", (void *)cb)) {
+		start_shared_timer(object, caller, handle, what, after_ms);
+		return status;
+	}
+	fold_internal(object, caller);
 	if (object)
 		continue_timer(object, caller, what);
 	if (object && start_handle(object, WEFT_KIND_TIMER, caller, what)) {
@@ -430,19 +515,63 @@ void weft__uv_timer_called(uv_timer_t *handle, unsigned slot)
 
 /* ---- Idle, check, prepare: called in each iteration ---- */
 
+static void begin_repeating(struct weft__uv_object *object, const char *what, const void *function)
+{
+	const char *name = weft_hook_name_callback(what, function);
+	if (object->id || !weft__uv_begin(object, WEFT_KIND_HANDLE, NULL))
+		return;
+	weft__uv_append(object, name ? name : what);
+	weft__uv_append_function(object, name ? NULL : function);
+	weft__uv_record_label(object);
+}
+
+static bool keeps_for_code(const char *what, const void *function)
+{
+	return what[0] == 'i' && weft_hook_name_callback(what, function);
+}
+
+/* A handle by which a language's runtime keeps the loop for code of the program begins at its start, at the line of that code.
+ * Other repeating handles of a runtime are internal. */
+static void place_repeating(struct weft__uv_object *object, const char *what, const void *caller, const void *function)
+{
+	struct weft_record_site *line = object ? weft__uv_find_line() : NULL;
+	if (!object)
+		return;
+	if (!keeps_for_code(what, function)) {
+		if (!object->id)
+			object->site = weft__uv_site(caller);
+		fold_internal(object, caller);
+		return;
+	}
+	if (object->id && line && line != object->line)
+		weft__uv_end(object, weft__hook_thread.running);
+	object->site = NULL;
+	object->line = line ? line : object->line;
+	weft__uv_here.keeper = weft__uv_tag_of(object);
+	begin_repeating(object, what, function);
+}
+
+/* Returns the object whose code the callback is.  If a callback of the runtime calls code of the program, that is the handle by
+ * which the runtime keeps the loop for it. */
+static struct weft__uv_object *find_repeating(const void *handle, const char *what, const void *function)
+{
+	struct weft__uv_object *keeper =
+	    what[0] != 'i' && weft_hook_name_callback(what, function) ? weft__uv_find(weft__uv_here.keeper) : NULL;
+	if (keeper && keeper->id && keeper->copy->real.uv_is_active((const uv_handle_t *)keeper->key))
+		return keeper;
+	return weft__uv_find_handle(handle);
+}
+
 /* Records the first calls only while nothing else happens, so that a busy loop causes few events.  Some runtimes do all work in
  * such a handle, so they cannot be left out. */
 static struct weft__uv_frame enter_repeating(const void *handle, const char *what, void *function)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	struct weft__uv_object *object = weft_is_on() ? find_repeating(handle, what, function) : NULL;
 	if (!object)
 		return weft__uv_enter_callback(weft__hook_thread.running, here->actor);
-	if (!object->id && weft__uv_begin(object, WEFT_KIND_HANDLE, NULL)) {
-		weft__uv_append(object, what);
-		weft__uv_append_function(object, function);
-		weft__uv_record_label(object);
-	}
+	begin_repeating(object, what, function);
+	move_part(object);
 	weft__uv_own(object);
 	/* An idle handle keeps the loop from sleeping. */
 	if (weft_hook_count_repeat(&object->calls, object->id, what[0] == 'i'))
@@ -455,9 +584,7 @@ static struct weft__uv_frame enter_repeating(const void *handle, const char *wha
 	{                                                                                                                        \
 		if (!cb || !weft__uv_should_record(copy, caller))                                                                \
 			return copy->real.uv_##name##_start(handle, cb);                                                         \
-		struct weft__uv_object *object = weft__uv_handle(copy, caller, handle);                                          \
-		if (object && !object->id)                                                                                       \
-			object->site = weft__uv_site(caller);                                                                    \
+		place_repeating(weft__uv_handle(copy, caller, handle), #name, caller, (const void *)cb);                         \
 		weft__uv_mark_loop_dirty();                                                                                      \
 		return WEFT__UV_INSIDE(copy->real.uv_##name##_start(handle, weft__uv_##name##_slot(cb)));                        \
 	}                                                                                                                        \
@@ -486,6 +613,7 @@ int weft__uv_async_init(struct weft__uv_copy *copy, const void *caller, uv_loop_
 	int status = WEFT__UV_INSIDE(copy->real.uv_async_init(loop, handle, weft__uv_async_slot_or_none(cb)));
 	if (status == 0) {
 		struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
+		fold_internal(object, caller);
 		if (weft__uv_begin(object, WEFT_KIND_CONDITION, caller)) {
 			weft__uv_append(object, "async");
 			weft__uv_append_function(object, (void *)cb);
@@ -516,6 +644,7 @@ void weft__uv_async_called(uv_async_t *handle, unsigned slot)
 	if (!user)
 		return;
 	if (object && object->id) {
+		move_part(object);
 		weft__uv_own(object);
 		if (!__atomic_load_n(&object->is_untouched, __ATOMIC_RELAXED) ||
 		    weft_hook_count_repeat(&object->calls, object->id, true))

@@ -111,6 +111,8 @@ static struct weft__uv_object *create_object(const void *key)
 	object->since = object->input_since = 0;
 	object->owner = 0;
 	object->site = object->read_site = NULL;
+	object->line = NULL;
+	object->part_of = 0;
 	object->what = 0;
 	object->children = 0;
 	object->calls = (struct weft_hook_calls){0};

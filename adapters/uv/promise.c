@@ -1,20 +1,24 @@
 /* promise.c: how the promise of a handle begins and ends, and the descriptor of a connection.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/promise.h"
 
-#include "adapters/hook/session.h"
+#include "adapters/uv/callback.h"
 
 void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle)
 {
 	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
-	if (object)
+	if (object) {
 		object->site = weft__uv_site(caller);
+		object->line = weft__uv_find_line();
+	}
 }
 
 struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const void *caller, const void *handle)
 {
 	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
-	if (object)
+	if (object) {
 		object->site = weft__uv_site(caller);
+		object->line = weft__uv_find_line();
+	}
 	return object;
 }
 
@@ -23,14 +27,41 @@ static bool is_part_of_request(enum weft_kind kind)
 	return kind == WEFT_KIND_CONNECTION || kind == WEFT_KIND_PROCESS;
 }
 
+weft_id weft__uv_create_promise(const struct weft__uv_object *object)
+{
+	const enum weft_kind kind = (enum weft_kind)object->kind;
+	if (object->part_of)
+		return weft_create_part(object->by, kind, object->site, object->part_of);
+	return object->line ? weft_create(object->by, kind, object->line) : weft_create_at(object->by, kind, object->site);
+}
+
+void weft__uv_repeat_promise(const struct weft__uv_object *object)
+{
+	const enum weft_kind kind = (enum weft_kind)object->kind;
+	if (object->part_of)
+		weft_belongs(object->id, object->part_of);
+	if (object->line)
+		weft_pending(object->by, object->id, kind, object->line, object->since, object->label.text);
+	else
+		weft_pending_at(object->by, object->id, kind, object->site, object->since, object->label.text);
+}
+
+/* A line that is known from earlier, such as that of a connection's server, stays without a better one. */
+static void set_place(struct weft__uv_object *object, const void *caller)
+{
+	struct weft_record_site *line = weft__uv_find_line();
+	object->site = weft__uv_site(caller);
+	object->line = line ? line : object->line;
+}
+
 void weft__uv_begin_new(struct weft__uv_object *object, enum weft_kind kind, const void *caller)
 {
 	struct weft__uv_here *here = &weft__uv_here;
 	object->kind = (uint8_t)kind;
 	object->by = weft__hook_thread.running;
 	if (caller)
-		object->site = weft__uv_site(caller);
-	object->id = weft_create_at(weft__hook_thread.running, kind, object->site);
+		set_place(object, caller);
+	object->id = weft__uv_create_promise(object);
 	if (caller)
 		weft_hook_stack(object->id, caller);
 	object->since = weft_is_on() ? weft__stream->last : 0;

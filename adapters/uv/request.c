@@ -25,16 +25,31 @@ static ALWAYS_INLINE struct weft__uv_object *make_request(struct weft__uv_copy *
 	object->kind = (uint8_t)kind;
 	object->by = weft__hook_thread.running;
 	object->site = weft__uv_site(caller);
+	object->line = weft__uv_find_line();
+	if (!object->line && owner)
+		object->line = owner->line;
 	object->owner = owner ? weft__uv_tag_of(owner) : weft__uv_here.actor;
 	return object;
+}
+
+static weft_id create_at_line(const struct weft__uv_object *object, weft_id waiter)
+{
+	const enum weft_kind kind = (enum weft_kind)object->kind;
+	const weft_id id = object->label.length
+			       ? weft__create_labelled(object->by, kind, object->line, object->label.text, object->label.length)
+			       : weft_create(object->by, kind, object->line);
+	weft_await(waiter, id);
+	return id;
 }
 
 /* Creates the promise with its label, if it has one. */
 static ALWAYS_INLINE void begin_request(struct weft__uv_object *object, const void *caller, const struct weft__uv_object *owner)
 {
 	const struct weft_hook_label *label = &object->label;
-	object->id = weft__create_awaited(object->by, (enum weft_kind)object->kind, object->site,
-	    owner && owner->id ? owner->id : object->by, label->length ? label->text : NULL, label->length);
+	const weft_id waiter = owner && owner->id ? owner->id : object->by;
+	object->id = object->line ? create_at_line(object, waiter)
+				  : weft__create_awaited(object->by, (enum weft_kind)object->kind, object->site, waiter,
+					label->length ? label->text : NULL, label->length);
 	object->since = weft_is_on() ? weft__stream->last : 0;
 	weft_hook_stack(object->id, caller);
 	struct weft__uv_object *actor = owner ? NULL : weft__uv_find(object->owner);
@@ -89,6 +104,7 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 	if (!object)
 		return weft__uv_enter_callback(weft__hook_thread.running, here->actor);
 	weft_id id = object->id;
+	struct weft_record_site *line = object->line;
 	weft__uv_tag tag = object->owner;
 	struct weft__uv_object *owner = weft__uv_find(tag);
 	bool has_owner = owner && owner->id;
@@ -113,6 +129,7 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 		weft_hook_record_running(id);
 		frame = weft__uv_enter_callback(id, 0);
 	}
+	here->line = line;
 	if (owner && owner->is_datagram)
 		frame.datagram = tag;
 	return frame;

@@ -124,6 +124,7 @@ static void pop_run(struct weft__uv_here *here, unsigned depth)
 	weft__hook_thread.callbacks = here->runs[depth].callbacks;
 	weft__hook_thread.running = here->runs[depth].outer;
 	here->actor = here->runs[depth].outer_actor;
+	here->line = NULL;
 }
 
 /* Returns whether a callback of another loop runs this loop, as Node.js does to wait for a child process. */
@@ -287,6 +288,7 @@ static struct weft__uv_run *restore_run(struct weft__uv_here *here, int epoll)
 		here->depth = depth;
 	weft__hook_thread.callbacks = run->callbacks;
 	here->nested_calls = 0;
+	here->line = NULL;
 	weft__hook_thread.running = run->id ? run->id : run->outer;
 	here->actor = run->id ? 0 : run->outer_actor;
 	return run;

@@ -110,7 +110,11 @@ int weft__uv_accept(struct weft__uv_copy *copy, const void *caller, uv_stream_t 
 	bool is_recorded = weft__uv_should_record(copy, caller);
 	int status = WEFT__UV_INSIDE(copy->real.uv_accept(server, client));
 	if (status == 0 && is_recorded && client->type != UV_UDP) {
-		struct weft__uv_object *object = get_stream(copy, caller, client, "from ");
+		const struct weft__uv_object *listener = weft__uv_find_handle(server);
+		struct weft__uv_object *object = weft__uv_handle(copy, caller, client);
+		if (object && listener && !object->line)
+			object->line = listener->line;
+		object = get_stream(copy, caller, client, "from ");
 		record_write(object, client, 0);
 	}
 	return status;
@@ -211,7 +215,11 @@ static void await_input(struct weft__uv_object *object)
 {
 	if (object->input || !object->id)
 		return;
-	object->input = weft__create_awaited(object->id, WEFT_KIND_STREAM_READ, object->read_site, object->id, NULL, 0);
+	if (object->line) {
+		object->input = weft_create(object->id, WEFT_KIND_STREAM_READ, object->line);
+		weft_await(object->id, object->input);
+	} else
+		object->input = weft__create_awaited(object->id, WEFT_KIND_STREAM_READ, object->read_site, object->id, NULL, 0);
 	object->input_since = weft_is_on() ? weft__stream->last : 0;
 }
 
@@ -274,6 +282,7 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 	end_input(object, got);
 	WEFT__UV_FRAME frame = weft__uv_enter_callback(object->id, tag);
 	(void)frame;
+	weft__uv_here.line = object->line;
 	user(stream, got, buf);
 	object = weft__uv_find(tag); /* the stream may be freed; its object says whether it still reads */
 	if (object && object->reads && !object->is_closing && weft_is_on())
@@ -334,7 +343,12 @@ static void record_finished_write(const void *caller, int bytes, const struct so
 	if (!socket)
 		return;
 	struct weft__uv_object text = {.copy = socket->copy};
-	text.id = weft_create_at(weft__hook_thread.running, WEFT_KIND_STREAM_WRITE, weft__uv_site(caller));
+	text.kind = WEFT_KIND_STREAM_WRITE;
+	text.by = weft__hook_thread.running;
+	text.site = weft__uv_site(caller);
+	text.line = weft__uv_find_line();
+	text.line = text.line ? text.line : socket->line;
+	text.id = weft__uv_create_promise(&text);
 	weft__uv_append_number(&text, (unsigned)bytes);
 	weft__uv_append(&text, to ? " bytes to " : " bytes");
 	if (to)
@@ -473,7 +487,8 @@ void weft__uv_udp_recv_called(
 	object->by = socket->id;
 	object->site = socket->read_site;
 	object->children = 1;
-	object->id = weft_create_at(socket->id, WEFT_KIND_REQUEST, object->site);
+	object->line = socket->line;
+	object->id = weft__uv_create_promise(object);
 	object->since = weft__stream->last;
 	if (from) {
 		weft__uv_append(object, "from ");

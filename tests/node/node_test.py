@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
-	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`
+	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `sites`
 
 SPDX-License-Identifier: ISC"""
 
@@ -89,6 +89,20 @@ async function leaf(i) { return i; }
 })();
 """
 
+SITES = """
+const fs = require('fs'), dns = require('dns'), http = require('http');
+setInterval(function beat() {}, 20000);
+fs.readFile(__filename, () => {});
+dns.lookup('localhost', () => {});
+require('child_process').exec('true', () => {});
+setTimeout(function later() { setImmediate(() => {}); }, 20);
+const server = http.createServer((req, res) => res.end());
+server.listen(0, () => {
+    http.get({ port: server.address().port, host: '127.0.0.1', agent: false }, res => res.resume().on('end', finish));
+});
+function finish() { setTimeout(() => fs.stat('.', () => process.exit(3)), 500); }
+"""
+
 
 def write(folder, name, text):
     path = os.path.join(folder, name)
@@ -165,6 +179,24 @@ def share(weft, folder):
         fail('the recording goes on')
 
 
+def sites(weft, folder):
+    """Handles and requests have the lines of JavaScript, a timer also after another was due earlier. Those of Node.js itself are left out."""
+    recording, trace = record(weft, folder, SITES)
+    expect(recording.status, 3, 'the status')
+    text = show(weft, 'dump', trace)
+    for what, line in ((r'timer .*"20 s"', 3), (r'fs .*"open .*"', 4), (r'fs .*"close .*"', 4), (r'getaddrinfo .*"localhost"', 5),
+                       (r'process .*"/bin/sh -c true"', 6), (r'timer .*"20 ms"', 7), (r'handle .*"setImmediate"', 7), (r'listen ', 9),
+                       (r'connection .*"from \S+"', 9), (r'connection .*"to \S+"', 10), (r'read ', 9), (r'fs .*"stat .*"', 12)):
+        if not re.search(rf'(?m)^promise \d+ {what}.* at \S*fault.js:{line}\b', text):
+            fail(f'no {what} is at line {line}: {text}')
+    last = [line for line in text.splitlines() if re.search(r'^promise \d+ timer .*"20 s"', line)][-1]
+    if ' pending ' not in last:
+        fail(f'the interval has ended: {last}')
+    for what in ('prepare', 'check', 'async', 'RunTimers', 'FunctionCallbackArguments', 'PlatformWorkerThread'):
+        if re.search(rf'(?m)^promise .*\b{what}\b', text):
+            fail(f'{what} of Node.js is recorded: {text}')
+
+
 def main():
     name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
     major = subprocess.run([need('node'), '-p', 'process.versions.node.split(".")[0]'], capture_output=True, text=True, check=False).stdout
@@ -175,7 +207,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'same': same, 'share': share}[name](weft, folder)
+            {'waits': waits, 'same': same, 'share': share, 'sites': sites}[name](weft, folder)
 
 
 main()
