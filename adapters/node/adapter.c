@@ -12,6 +12,7 @@
 
 #include "adapters/base/thread_sleep.h"
 #include "adapters/hook/address_cache.h"
+#include "adapters/hook/callers.h"
 #include "adapters/hook/session.h"
 #include "adapters/node/common.h"
 
@@ -59,11 +60,33 @@ static void dispose_isolate(isolate disposed)
 	weft__node_forget_places();
 }
 
+/* Threads that run JavaScript: the main thread and workers. */
+static __thread enum { THREAD_NEW, THREAD_STARTS, THREAD_HAS_STARTED } progress __attribute__((tls_model("initial-exec")));
+
+/* Returns whether Node.js or libuv waits for its own threads before the first wait of the thread's loop.  That is no sleep, since
+ * nothing can be late before the loop runs.  A wait that the program asks for is one: Atomics.wait(), or the loop of a
+ * synchronous call. */
+static bool is_starting(const struct weft_hook_sleep *sleep)
+{
+	if (progress == THREAD_NEW)
+		progress = gettid() == getpid() || weft__node_has_isolate() ? THREAD_STARTS : THREAD_HAS_STARTED;
+	if (progress == THREAD_HAS_STARTED)
+		return false;
+	const bool is_asked_for = weft__node_runs_code();
+	if (sleep->kind != WEFT_HOOK_SLEEP_FDS)
+		return !is_asked_for || weft__hook_is_runtime(weft__hook_outermost(sleep->caller));
+	if (sleep->epoll >= 0 && !is_asked_for)
+		progress = THREAD_HAS_STARTED;
+	return false;
+}
+
 static bool handle_sleep(struct weft_hook_sleep *sleep)
 {
 	weft__node_finish_settled();
 	if (sleep->kind == WEFT_HOOK_SLEEP_FDS && sleep->epoll >= 0)
 		weft__node_leave_all();
+	if (module && is_starting(sleep))
+		sleep->may_sleep = false;
 	return false;
 }
 

@@ -85,6 +85,8 @@ struct js_place {
 struct js_place *weft__node_find_place(isolate isolate, unsigned *depth);
 /* Returns the user's innermost line; without one, that of the promise that runs; NULL: unknown. */
 struct weft_record_site *weft__node_find_line(void);
+/* Returns whether an isolate is entered on the calling thread. */
+bool weft__node_has_isolate(void);
 /* Returns whether JavaScript is on the calling thread's stack. */
 bool weft__node_runs_code(void);
 /* Returns the place of the promise of JavaScript that runs; NULL: none runs. */

@@ -246,6 +246,11 @@ static isolate get_isolate(void)
 	return weft__v8.try_get_current ? weft__v8.try_get_current() : NULL;
 }
 
+bool weft__node_has_isolate(void)
+{
+	return get_isolate() != NULL;
+}
+
 struct weft_record_site *weft__node_find_line(void)
 {
 	const int saved = errno;

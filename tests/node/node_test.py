@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
-	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `sites`
+	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`
 
 SPDX-License-Identifier: ISC"""
 
@@ -87,6 +87,12 @@ async function leaf(i) { return i; }
     while (process.cpuUsage().user < 4e6)
         for (let i = 0; i < 1000; i++) await leaf(i);
 })();
+"""
+
+# The file is read while the script still runs.
+START = """
+require('fs').readFile(__filename, () => {});
+for (const end = Date.now() + 600; Date.now() < end;) {}
 """
 
 SITES = """
@@ -179,6 +185,16 @@ def share(weft, folder):
         fail('the recording goes on')
 
 
+def start(weft, folder):
+    """Before the first turn of the loop nothing is delayed."""
+    _, trace = record(weft, folder, START)
+    text = show(weft, 'explain', trace)
+    if re.search(r'(?m)^stall.*thread \d+ "main"', text):
+        fail(f'the start is a stall: {text}')
+    if not trace.promises('fs'):
+        fail('the file is not read')
+
+
 def sites(weft, folder):
     """Handles and requests have the lines of JavaScript, a timer also after another was due earlier. Those of Node.js itself are left out."""
     recording, trace = record(weft, folder, SITES)
@@ -207,7 +223,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'same': same, 'share': share, 'sites': sites}[name](weft, folder)
+            {'waits': waits, 'same': same, 'share': share, 'start': start, 'sites': sites}[name](weft, folder)
 
 
 main()
