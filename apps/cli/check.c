@@ -10,11 +10,13 @@
 #include "base/duration.h"
 #include "base/utf8.h"
 #include "cli.h"
+#include "rules.h"
 #include "trace/multi_open.h"
 
 struct checked_rule {
 	const char *text;
 	struct weft_rule rule;
+	struct weft_rule_window *window; /* NULL: the rule is about everything */
 	struct weft_rule_result checked;
 	char value[WEFT_DURATION_BYTES];
 };
@@ -25,11 +27,18 @@ static void put_json(const struct checked_rule *r)
 {
 	fputs("{\"rule\":", stdout);
 	cli_put_cstring(r->text);
-	printf(",\"outcome\":\"%s\",\"value%s\":", outcomes[r->checked.outcome], r->rule.is_time ? "_ns" : "");
+	printf(",\"outcome\":\"%s\",\"value%s\":", outcomes[r->checked.outcome],
+	    r->rule.is_time    ? "_ns"
+	    : r->rule.is_share ? "_percent"
+			       : "");
 	if (r->checked.outcome == WEFT_RULE_UNKNOWN)
 		fputs("null", stdout);
+	else if (r->rule.is_share)
+		printf("%" PRId64 ".%03" PRId64, r->checked.value / 1000, r->checked.value % 1000);
 	else
 		printf("%" PRId64, r->checked.value);
+	if (r->window)
+		printf(",\"times_broken\":%" PRIu64, r->checked.breaches);
 	fputs(",\"why\":", stdout);
 	cli_put_cstring(r->checked.why);
 	puts("}");
@@ -94,10 +103,7 @@ static int write_junit(const char *path, const char *trace, const struct checked
 
 static void put_rule(struct checked_rule *r, bool json)
 {
-	if (r->rule.is_time)
-		weft_duration_format(r->value, sizeof r->value, r->checked.value);
-	else
-		snprintf(r->value, sizeof r->value, "%" PRId64, r->checked.value);
+	weft_rule_format_value(r->value, &r->rule, r->checked.value);
 	(json ? put_json : put_text)(r);
 }
 
@@ -110,11 +116,22 @@ static int finish_check(const char *name, const struct checked_rule *rules, int 
 	return exit == CLI_OK ? cli_finish(broken ? CLI_FOUND : CLI_OK) : exit;
 }
 
+/* Checks a rule of a trace that has ended. */
+static int check_rule(struct checked_rule *r, const struct weft_model *model, struct weft_error *err)
+{
+	if (!r->window)
+		return weft_rule_check(&r->checked, model, &r->rule, err);
+	const int status = weft_rule_window_update(r->window, model, 0, err);
+	if (status == WEFT_OK)
+		r->checked = weft_rule_window_result(r->window, true);
+	return status;
+}
+
 static int check_trace(const struct cli_input *input, struct checked_rule *rules, int count, bool json, const char *junit)
 {
 	struct weft_error err;
 	for (int i = 0; i < count; i++) {
-		if (weft_rule_check(&rules[i].checked, input->model, &rules[i].rule, &err) < 0)
+		if (check_rule(&rules[i], input->model, &err) < 0)
 			return cli_fail_error(&err);
 		put_rule(&rules[i], json);
 	}
@@ -130,7 +147,19 @@ struct following {
 	struct weft_running_stats *stats;
 };
 
-/* Prints the rules whose outcome has changed. */
+/* Checks a rule up to now; `tally` counts for it, or is NULL. */
+static int check_followed_rule(
+    struct checked_rule *r, const struct cli_update *update, const struct weft_running_stats *tally, struct weft_error *err)
+{
+	if (!r->window)
+		return weft_rule_check_followed(&r->checked, update->model, &r->rule, tally, update->stats_span_ns, err);
+	const int status = weft_rule_window_update(r->window, update->model, 0, err);
+	if (status == WEFT_OK)
+		r->checked = weft_rule_window_result(r->window, false);
+	return status;
+}
+
+/* Prints the rules whose outcome has changed, and those that were broken again. */
 static int show_rules(void *ctx, const struct cli_update *update)
 {
 	struct following *f = ctx;
@@ -138,16 +167,31 @@ static int show_rules(void *ctx, const struct cli_update *update)
 	for (int i = 0, counted = 0; i < f->count; i++) {
 		struct checked_rule *r = &f->rules[i];
 		struct weft_running_stats asked;
-		const enum weft_rule_outcome before = r->checked.outcome;
-		const struct weft_running_stats *tally = weft_rule_running_stats(&asked, &r->rule) ? &f->stats[counted++] : NULL;
-		if (weft_rule_check_followed(&r->checked, update->model, &r->rule, tally, update->stats_span_ns, &err) < 0)
+		const struct weft_rule_result before = r->checked;
+		const struct weft_running_stats *tally =
+		    !r->window && weft_rule_running_stats(&asked, &r->rule) ? &f->stats[counted++] : NULL;
+		if (check_followed_rule(r, update, tally, &err) < 0)
 			return cli_fail_error(&err);
-		if (!f->has_printed || before != r->checked.outcome)
+		if (!f->has_printed || before.outcome != r->checked.outcome || before.breaches != r->checked.breaches)
 			put_rule(r, f->json);
 	}
 	fflush(stdout);
 	f->has_printed = true;
 	return -1;
+}
+
+/* An incomplete window counts if the traces ended before one was complete. */
+static void end_windows(const struct following *f)
+{
+	for (int i = 0; i < f->count; i++) {
+		struct checked_rule *r = &f->rules[i];
+		const enum weft_rule_outcome before = r->checked.outcome;
+		if (!r->window)
+			continue;
+		r->checked = weft_rule_window_result(r->window, true);
+		if (before != r->checked.outcome)
+			put_rule(r, f->json);
+	}
 }
 
 static int follow_rules(const struct cli_args *args, struct checked_rule *rules, int count, bool json, const char *junit)
@@ -157,9 +201,10 @@ static int follow_rules(const struct cli_args *args, struct checked_rule *rules,
 		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
 	struct weft_follower_options options = {.model.keep_binds = true, .stats = f.stats};
 	for (int i = 0; i < count; i++) {
-		options.stats_count += weft_rule_running_stats(&f.stats[options.stats_count], &rules[i].rule);
-		/* Findings need more than the new events, and kernel events arrive late. */
-		if (rules[i].rule.measure == WEFT_MEASURE_FINDINGS || rules[i].rule.measure == WEFT_MEASURE_OFFCPU) {
+		options.stats_count += !rules[i].window && weft_rule_running_stats(&f.stats[options.stats_count], &rules[i].rule);
+		/* Findings and stalls need more than the new events, and kernel events arrive late. */
+		if (rules[i].window || rules[i].rule.measure == WEFT_MEASURE_FINDINGS ||
+		    rules[i].rule.measure == WEFT_MEASURE_OFFCPU) {
 			options.window_ns = CLI_WINDOW_NS;
 			options.window_events = CLI_WINDOW_EVENTS;
 		}
@@ -167,76 +212,71 @@ static int follow_rules(const struct cli_args *args, struct checked_rule *rules,
 	char name[300];
 	int exit = cli_follow(args, &options, show_rules, &f);
 	if (exit < 0)
+		end_windows(&f);
+	if (exit < 0)
 		exit = finish_check(
 		    weft_multi_name(name, sizeof name, (const char *const *)args->argv, (size_t)args->argc), rules, count, junit);
 	free(f.stats);
 	return exit;
 }
 
-static void print_measures(bool as_markdown)
-{
-	static const char head[] = "A RULE is a measure, one of < <= = != >= >, and a number or a time.";
-	static const struct {
-		const char *name, *argument, *text;
-	} measures[] = {
-#define MEASURE(UPPER, name, needs_argument, is_time, text) {name, needs_argument ? "(LABEL)" : "", text},
-	    WEFT_MEASURES(MEASURE)
-#undef MEASURE
-	};
-	printf(as_markdown ? "## Rules\n%s\nMeasures are:\n" : "\n%s  measures:\n", head);
-	for (size_t i = 0; i < sizeof measures / sizeof *measures; i++) {
-		char name[24];
-		snprintf(name, sizeof name, "%s%s", measures[i].name, measures[i].argument);
-		printf(as_markdown ? "`%s`\n: %s\n" : "      %-18s %s\n", name, measures[i].text);
-	}
-}
-
-/* Counts the traces: operands after the first that are existing paths, not rules.  At least one rule must be left. */
-static int count_traces(const struct cli_args *args)
+/* Counts the traces: operands after the first that are existing paths, not rules.  At least one rule must be left, unless a file
+ * has rules. */
+static int count_traces(const struct cli_args *args, bool has_file)
 {
 	int count = 1;
-	while (count + 1 < args->argc && !strpbrk(args->argv[count], "<>=") && access(args->argv[count], F_OK) == 0)
+	while (count + !has_file < args->argc && !cli_rules_is_rule(args->argv[count]) && access(args->argv[count], F_OK) == 0)
 		count++;
 	return count;
+}
+
+static int check_traces(const struct cli_args *traces, struct checked_rule *rules, int count, bool json, const char *junit)
+{
+	struct cli_input input = {0};
+	int exit = cli_open_joined(&input, traces);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(&input, CLI_KEEP_BINDS);
+	if (exit < 0)
+		exit = check_trace(&input, rules, count, json, junit);
+	cli_close(&input);
+	return exit;
 }
 
 int cli_check(struct cli_args *args)
 {
 	bool json = false, follow = false;
 	const char *junit = NULL;
+	struct cli_rules rules = {0};
 	const struct cli_option options[] = {
+	    CLI_OPTIONS_RULES(&rules),
 	    CLI_OPTION_JSON(&json),
 	    {"junit", 0, CLI_TEXT, &junit, "FILE", "also write the outcomes as JUnit XML"},
 	    CLI_OPTION_FOLLOW(&follow),
 	    CLI_OPTION_END,
 	};
-	args->print_more = print_measures;
-	int exit = cli_parse(args, options, -2);
+	args->print_more = cli_rules_print_help;
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	struct cli_args traces = *args;
-	traces.argc = count_traces(args);
-	int count = args->argc - traces.argc;
-	struct checked_rule *rules = calloc((size_t)count, sizeof *rules);
-	if (!rules)
-		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
-	struct weft_error err;
-	for (int i = 0; i < count && exit < 0; i++) {
-		rules[i].text = args->argv[traces.argc + i];
-		if (weft_rule_parse(&rules[i].rule, rules[i].text, &err) < 0)
-			exit = cli_fail_verb("check", "%s", err.what);
-	}
-	struct cli_input input = {0};
-	if (exit < 0 && follow)
-		exit = follow_rules(&traces, rules, count, json, junit);
-	else if (exit < 0)
-		exit = cli_open_joined(&input, &traces);
-	if (exit < 0) {
-		exit = cli_build_model(&input, CLI_KEEP_BINDS);
-		if (exit < 0)
-			exit = check_trace(&input, rules, count, json, junit);
-		cli_close(&input);
-	}
-	free(rules);
+	traces.argc = count_traces(args, rules.file);
+	exit = cli_rules_read(&rules, "check", args->argv + traces.argc, args->argc - traces.argc);
+	if (exit < 0 && rules.all.count == 0)
+		exit = cli_fail_verb("check", "no rule; usage: weft check [OPTIONS] %s", args->operands);
+	const int count = (int)rules.all.count;
+	struct weft_rule_window **windows = exit < 0 ? cli_rule_windows_create(&rules) : NULL;
+	struct checked_rule *checked = calloc((size_t)count + 1, sizeof *checked);
+	if (exit < 0 && (!checked || !windows))
+		exit = cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	for (int i = 0; exit < 0 && i < count; i++)
+		checked[i] =
+		    (struct checked_rule){.text = rules.all.items[i].text, .rule = rules.all.items[i].rule, .window = windows[i]};
+	if (exit < 0)
+		exit = follow ? follow_rules(&traces, checked, count, json, junit)
+			      : check_traces(&traces, checked, count, json, junit);
+	free(checked);
+	cli_rule_windows_free(windows, &rules);
+	cli_rules_free(&rules);
 	return exit;
 }

@@ -24,6 +24,7 @@
 #include "cli.h"
 #include "inherited.h"
 #include "kernel/flight.h"
+#include "rules.h"
 #include "trace/follow.h"
 
 enum { TEXT_BYTES = 1024, TIMESTAMP_BYTES = 32, HOUR_S = 3600, RETRY_S = 60, CPU_SHARE_DIVISOR = 10 };
@@ -41,11 +42,20 @@ struct trouble {
 	time_t retry_at; /* earliest time of the next attempt after a failed save */
 };
 
+/* A rule about everything, for one trace. */
+struct watched_rule {
+	struct weft_rule_result checked; /* result of the last scan */
+	bool is_broken;
+	uint64_t times_broken; /* after it had held */
+	int64_t broken_utc_s;  /* when it was broken again; 0 of the first time, whose copy an earlier watcher may have saved */
+};
+
 struct followed_trace {
 	char *path;
 	struct weft_follower *follower;
-	struct weft_running_stats *stats; /* by rule */
-	struct weft_rule_result *checked; /* by rule: result of the last scan */
+	struct weft_running_stats *stats;  /* by rule that they can measure */
+	struct watched_rule *rules;        /* by rule */
+	struct weft_rule_window **windows; /* by rule; NULL: the rule is about everything */
 	bool was_recorded, has_ended, is_refused;
 	WEFT_VEC(struct trouble) troubles;
 };
@@ -55,10 +65,9 @@ struct options {
 	bool json;
 	int64_t patience_ns, window_ns;
 	uint64_t per_hour, max_bytes;
-	struct weft_rule *rules;
-	char **rule_texts;
-	int rule_count;
-	bool alerts_on_findings; /* a rule is about findings: each alarm is a separate trouble */
+	struct cli_rules rules;
+	/* A rule is about all certain findings, or about all uncertain ones: each alarm is a separate trouble. */
+	bool alerts_on_certain, alerts_on_uncertain;
 };
 
 struct watch {
@@ -339,16 +348,30 @@ static uint64_t hash_without_digits(const char *kind, const char *text)
 	return weft_hash_bytes(plain, length);
 }
 
+/* Returns whether the finding ended in the start of the process that does not count. */
+static bool is_in_warm_up(const struct scan *scan, const struct weft_finding *f)
+{
+	const int64_t after_ns = scan->watch->options.rules.after_ns;
+	int64_t oldest_ns = 0;
+	for (uint32_t p = 1; after_ns > 0 && p < scan->model->promise_count; p++)
+		oldest_ns = weft_min_ns(oldest_ns, scan->model->promises[p].start_ns);
+	return f->end_ns < oldest_ns + after_ns;
+}
+
 /* Returns whether a finding is trouble.  An uncertain alarm or a hang of a running program counts after --patience, since its
  * wait may still end. */
 static bool is_trouble(struct scan *scan, const struct weft_finding *f)
 {
+	const struct options *o = &scan->watch->options;
 	const uint64_t which[] = {f->kind, (uint64_t)scan->model->promises[f->promise].id};
-	const bool may_end = !f->sure || f->kind == WEFT_FINDING_HANG;
-	if (f->severity != WEFT_SEVERITY_ALARM || !may_end || scan->has_ended)
-		return f->severity == WEFT_SEVERITY_ALARM && f->sure;
+	const bool may_end = !f->sure || f->kind == WEFT_FINDING_HANG,
+		   is_asked = f->sure ? o->alerts_on_certain : o->alerts_on_uncertain;
+	if (f->severity != WEFT_SEVERITY_ALARM || !is_asked || is_in_warm_up(scan, f))
+		return false;
+	if (!may_end || scan->has_ended)
+		return true;
 	const struct trouble *t = note_trouble(scan, weft_hash_bytes((const char *)which, sizeof which), 0);
-	return t && now_ns() - t->first_seen_ns >= scan->watch->options.patience_ns;
+	return t && now_ns() - t->first_seen_ns >= o->patience_ns;
 }
 
 static void check_findings(struct scan *scan)
@@ -373,32 +396,72 @@ static void check_findings(struct scan *scan)
 	weft_findings_destroy(findings);
 }
 
+/* Reports that a rule is broken.  Each time has a trouble of its own, which utc_s names; 0: the first time. */
+static void report_rule(struct scan *scan, const struct cli_rule *rule, int64_t utc_s, int64_t value, const char *why)
+{
+	char number[WEFT_DURATION_BYTES], text[TEXT_BYTES];
+	snprintf(text, sizeof text, "%s is broken: %s%s%s%s", rule->text, weft_rule_format_value(number, &rule->rule, value),
+	    *why ? " (" : "", why, *why ? ")" : "");
+	struct trouble *t = note_trouble(scan, weft_hash_bytes(rule->text, strlen(rule->text)), utc_s);
+	if (t)
+		raise_alarm(scan, t, "rule", text, NULL);
+}
+
+/* Checks a rule about everything. */
+static void check_rule(
+    struct scan *scan, const struct cli_rule *rule, struct watched_rule *state, const struct weft_running_stats *tally)
+{
+	struct weft_error err;
+	const int64_t counted_ns = weft_follower_stats_span_ns(scan->followed_trace->follower);
+	if (weft_rule_check_followed(&state->checked, scan->model, &rule->rule, tally, counted_ns, &err) < 0)
+		return;
+	const bool was_broken = state->is_broken;
+	state->is_broken = state->checked.outcome == WEFT_RULE_VIOLATED;
+	if (!state->is_broken)
+		return;
+	if (!was_broken)
+		state->broken_utc_s = state->times_broken++ ? (int64_t)time(NULL) : 0;
+	report_rule(scan, rule, state->broken_utc_s, state->checked.value, state->checked.why);
+}
+
+/* Checks a rule over windows, and reports each time that it was broken. */
+static void check_windows(struct scan *scan, const struct cli_rule *rule, struct weft_rule_window *window)
+{
+	struct weft_error err;
+	size_t count;
+	const int64_t known_from_ns = weft_follower_window_start_ns(scan->followed_trace->follower);
+	if (weft_rule_window_update(window, scan->model, known_from_ns, &err) < 0)
+		return;
+	(void)weft_rule_window_result(window, scan->has_ended);
+	const struct weft_rule_breach *breaches = weft_rule_window_breaches(window, &count);
+	for (size_t i = 0; i < count; i++) {
+		char why[sizeof breaches->why + 64], when[WEFT_DURATION_BYTES];
+		snprintf(why, sizeof why, "at %s%s%s", weft_duration_text(when, breaches[i].time_ns),
+		    breaches[i].why[0] ? ": " : "", breaches[i].why);
+		report_rule(scan, rule, breaches[i].utc_ns / 1000000000, breaches[i].value, why);
+	}
+}
+
+/* Returns whether each finding that the rule counts is a trouble of its own. */
+static bool is_about_alarms(const struct cli_rule *rule)
+{
+	return rule->rule.measure == WEFT_MEASURE_FINDINGS && !rule->rule.has_argument && !rule->rule.window_ns;
+}
+
 static void check_rules(struct scan *scan)
 {
-	const struct options *o = &scan->watch->options;
+	const struct cli_rules *rules = &scan->watch->options.rules;
 	struct followed_trace *f = scan->followed_trace;
-	const int64_t counted_ns = weft_follower_stats_span_ns(f->follower);
-	for (int i = 0, counted = 0; i < o->rule_count; i++) {
-		struct weft_rule_result *checked = &f->checked[i];
+	for (size_t i = 0, counted = 0; i < rules->all.count; i++) {
+		const struct cli_rule *rule = &rules->all.items[i];
 		struct weft_running_stats asked;
-		const struct weft_running_stats *tally =
-		    weft_rule_running_stats(&asked, &o->rules[i]) ? &f->stats[counted++] : NULL;
-		struct weft_error err;
-		char value[WEFT_DURATION_BYTES], why[TEXT_BYTES];
-		if (o->rules[i].measure == WEFT_MEASURE_FINDINGS && !o->rules[i].has_argument)
+		if (is_about_alarms(rule))
 			continue;
-		if (weft_rule_check_followed(checked, scan->model, &o->rules[i], tally, counted_ns, &err) < 0 ||
-		    checked->outcome != WEFT_RULE_VIOLATED)
-			continue;
-		if (o->rules[i].is_time)
-			weft_duration_format(value, sizeof value, checked->value);
+		if (f->windows[i])
+			check_windows(scan, rule, f->windows[i]);
 		else
-			snprintf(value, sizeof value, "%" PRId64, checked->value);
-		snprintf(why, sizeof why, "%s is broken: %s%s%s%s", o->rule_texts[i], value, checked->why[0] ? " (" : "",
-		    checked->why, checked->why[0] ? ")" : "");
-		struct trouble *t = note_trouble(scan, weft_hash_bytes(o->rule_texts[i], strlen(o->rule_texts[i])), 0);
-		if (t)
-			raise_alarm(scan, t, "rule", why, NULL);
+			check_rule(
+			    scan, rule, &f->rules[i], weft_rule_running_stats(&asked, &rule->rule) ? &f->stats[counted++] : NULL);
 	}
 }
 
@@ -469,7 +532,7 @@ static void scan_trace(struct watch *w, struct followed_trace *f)
 		for (size_t i = 0; i < f->troubles.count; i++)
 			f->troubles.items[i].is_seen = false;
 		check_rules(&scan);
-		if (w->options.alerts_on_findings)
+		if (w->options.alerts_on_certain || w->options.alerts_on_uncertain)
 			check_findings(&scan);
 		check_snapshot_requests(&scan);
 		drop_past_troubles(f);
@@ -481,12 +544,13 @@ static void scan_trace(struct watch *w, struct followed_trace *f)
 	}
 }
 
-static void free_followed(struct followed_trace *f)
+static void free_followed(struct followed_trace *f, const struct cli_rules *rules)
 {
 	weft_follower_close(f->follower);
 	weft_vec_free(&f->troubles);
 	free(f->stats);
-	free(f->checked);
+	free(f->rules);
+	cli_rule_windows_free(f->windows, rules);
 	free(f->path);
 }
 
@@ -500,19 +564,24 @@ static struct followed_trace *follow_trace(struct watch *w, const char *path)
 		if (strcmp(w->all.items[i].path, path) == 0)
 			return &w->all.items[i];
 	struct followed_trace f = {.path = strdup(path),
-	    .stats = calloc((size_t)o->rule_count + 1, sizeof *f.stats),
-	    .checked = calloc((size_t)o->rule_count + 1, sizeof *f.checked)};
+	    .stats = calloc(o->rules.all.count + 1, sizeof *f.stats),
+	    .rules = calloc(o->rules.all.count + 1, sizeof *f.rules),
+	    .windows = cli_rule_windows_create(&o->rules)};
 	options.stats = f.stats;
-	for (int i = 0; f.stats && i < o->rule_count; i++)
-		options.stats_count += weft_rule_running_stats(&f.stats[options.stats_count], &o->rules[i]);
+	for (size_t i = 0; f.stats && f.windows && i < o->rules.all.count; i++) {
+		const struct weft_rule *rule = &o->rules.all.items[i].rule;
+		options.stats_count += !f.windows[i] && weft_rule_running_stats(&f.stats[options.stats_count], rule);
+		if (rule->measure == WEFT_MEASURE_FINDINGS)
+			options.window_ns = weft_max_ns(options.window_ns, rule->window_ns);
+	}
 	struct followed_trace *fresh =
-	    f.path && f.stats && f.checked && weft_follower_open(&f.follower, path, &options, &err) == WEFT_OK
+	    f.path && f.stats && f.rules && f.windows && weft_follower_open(&f.follower, path, &options, &err) == WEFT_OK
 		? weft_vec_push(&w->all)
 		: NULL;
 	if (fresh)
 		*fresh = f;
 	else
-		free_followed(&f);
+		free_followed(&f, &o->rules);
 	return fresh;
 }
 
@@ -601,26 +670,21 @@ static void sleep_and_reap(int64_t ns)
 		;
 }
 
-/* Parses the rules at the end of the operands. */
+/* Parses the rules at the end of the operands and in the file. */
 static int parse_rules(struct options *o, struct cli_args *args)
 {
-	struct weft_error err;
 	int paths = 0;
-	for (; paths < args->argc && (paths == 0 || !strpbrk(args->argv[paths], "<>=")); paths++)
+	for (; paths < args->argc && (paths == 0 || !cli_rules_is_rule(args->argv[paths])); paths++)
 		;
-	o->rule_count = args->argc - paths;
-	o->rule_texts = args->argv + paths;
-	o->rules = calloc((size_t)o->rule_count + 1, sizeof *o->rules);
-	if (!o->rules)
-		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
-	o->alerts_on_findings = o->rule_count == 0;
-	for (int i = 0; i < o->rule_count; i++) {
-		if (weft_rule_parse(&o->rules[i], o->rule_texts[i], &err) < 0)
-			return cli_fail_verb("watch", "%s", err.what);
-		o->alerts_on_findings |= o->rules[i].measure == WEFT_MEASURE_FINDINGS && !o->rules[i].has_argument;
+	const int exit = cli_rules_read(&o->rules, "watch", args->argv + paths, args->argc - paths);
+	o->alerts_on_certain = o->rules.all.count == 0;
+	for (size_t i = 0; i < o->rules.all.count; i++) {
+		const struct cli_rule *rule = &o->rules.all.items[i];
+		o->alerts_on_certain |= is_about_alarms(rule) && !rule->rule.is_uncertain;
+		o->alerts_on_uncertain |= is_about_alarms(rule) && rule->rule.is_uncertain;
 	}
 	args->argc = paths;
-	return -1;
+	return exit;
 }
 
 static int prepare_folder(const char *path)
@@ -675,12 +739,14 @@ int cli_watch(struct cli_args *args)
 	    {"every", 0, CLI_TIME, &every_ns, "TIME",
 		"refresh this often (default: 500ms), or less often to use at most a tenth of a CPU"},
 	    {"patience", 0, CLI_TIME, &w.options.patience_ns, "TIME",
-		"count an uncertain alarm of a running program after this time (default: 10s)"},
+		"report an uncertain alarm or a hang of a running program after this time (default: 10s)"},
 	    {"window", 0, CLI_TIME, &w.options.window_ns, "TIME",
 		"look for findings in the last TIME (default: 10s), at most in the last 262,144 events"},
+	    CLI_OPTIONS_RULES(&w.options.rules),
 	    CLI_OPTION_JSON(&w.options.json),
 	    CLI_OPTION_END,
 	};
+	args->print_more = cli_rules_print_help;
 	int exit = cli_parse(args, options, -1);
 	if (exit < 0 && per_hour && !cli_parse_number(per_hour, false, &w.options.per_hour))
 		exit = cli_fail_verb("watch", "not a number: --per-hour=%s", per_hour);
@@ -696,8 +762,8 @@ int cli_watch(struct cli_args *args)
 		exit = cli_finish(w.unsaved > 0 ? CLI_ERROR : w.found ? CLI_FOUND : CLI_OK);
 	}
 	for (size_t i = 0; i < w.all.count; i++)
-		free_followed(&w.all.items[i]);
+		free_followed(&w.all.items[i], &w.options.rules);
 	weft_vec_free(&w.all);
-	free(w.options.rules);
+	cli_rules_free(&w.options.rules);
 	return exit;
 }

@@ -132,6 +132,75 @@ with tempfile.TemporaryDirectory() as folder:
     for wrong in "pending", "pending=x", "stall<3", "p99<1s", "nothing=0", "p99(=1s", "stall(x)<1s", "lost=99999999999999999999":
         run(weft, "check", traces["good"], wrong, status=2)
     run(weft, "check", traces["good"], status=2)
+    for wrong in "stall<3ms/", "stall<3ms/5", "stall<3ms/99ms", "stall<3ms/0m", "count<1%", "failed<.5%", "failed<1%%", "lost=0/1s", "findings(nothing)=0":
+        run(weft, "check", traces["good"], wrong, status=2)
+
+    # Rules over windows, of a program whose times are known.  It blocks at 10 s, twice at 15 s, and at 20 s.
+    happened, number = [], 1
+
+    def happens(time, operation):
+        happened.append((round(time * 1000), operation))
+
+    for start, end in (10, 10.3), (15, 15.2), (15.5, 15.7), (20, 20.2):
+        happens(start, f"Creates -1 {number} task")
+        happens(start, f"Switch {number}")
+        happens(end, f"Resolves -1 {number}")
+        happens(end, "Switch -1")
+        number += 1
+    # It gets two hundred answers. Three are errors. A queue is long for 50 ms.
+    for batch in 30, 40:
+        for turn in range(100):
+            happens(batch + turn / 100, f"Creates -1 {number} task")
+            happens(batch + turn / 100, f"Label {number} get")
+            happens(batch + turn / 100 + 0.005, f"Resolves -1 {number}" + ("(refused)" if batch == 30 and 50 <= turn < 53 else ""))
+            number += 1
+    happens(33, "Increases -1 queue 5")
+    happens(33.05, "Increases -1 queue -5")
+    happens(44, "Switch -1")
+    windows = os.path.join(folder, "windows.sexp")
+    with open(windows, "w", encoding="ascii") as file:
+        file.writelines(f"((time {time / 1000})(op({operation})))\n" for time, operation in sorted(happened, key=lambda one: one[0]))
+    broken = {
+        "stall<100ms/1s": 3, "stall<100ms/10s": 1, "stall<100ms/3s": 3, "stall<=300ms/1m": 0, "count(get)<=100/1s": 0, "count(get)<100/1s": 2,
+        "count(get)>=1/5s": 2, "failed(get)<=6%/1s": 0, "failed(get)<6%/1s": 1, "failed(get)<4/1s": 0, "failed(get)<3/1s": 1, "pending(get)<2/1s": 0,
+        "pending(get)<1/1s": 2, "max(get)<5ms/1s": 2, "p50(get)<=5ms/1s": 0, "p99(get)<5ms/1s": 2, "counter(queue)<5/1s": 1, "counter(queue)<=5/1s": 0,
+        "counter(queue)>=0/1s": 0,
+    }
+
+    def told(*words):
+        done = subprocess.run([weft, *words], capture_output=True, text=True, timeout=120)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def count_broken(*words):
+        return {line["rule"]: line["times_broken"] for line in told("check", "--json", windows, *words)}
+
+    got = count_broken(*broken)
+    assert got == broken, {rule: (got[rule], broken[rule]) for rule in broken if got[rule] != broken[rule]}
+    late = count_broken("--after=2s", "stall<100ms/1s", "stall<100ms", "count(get)>=1/5s"), count_broken("--after=25s", *broken)
+    assert late[0] == {"stall<100ms/1s": 2, "stall<100ms": 1, "count(get)>=1/5s": 2}, late
+    assert late[1]["stall<100ms/1s"] == 0 and late[1]["count(get)>=1/5s"] == 1 and late[1]["failed(get)<3/1s"] == 0, late
+    assert count_broken("--after=200ms", "stall<101ms/1s") == {"stall<101ms/1s": 2}
+    told_whole = told("check", "--json", windows, "failed(get)<2%", "failed(get)<1.5%", "failed(get)<=6%/1s", "stall<100ms/1s")
+    assert [(line["outcome"], line.get("value_percent", line.get("value_ns"))) for line in told_whole] == \
+        [("ok", 1.5), ("broken", 1.5), ("ok", 6.0), ("broken", 300000000)], told_whole
+    # weft watch says the same, of a file of rules.
+    rules = os.path.join(folder, "rules")
+    with open(rules, "w", encoding="ascii") as file:
+        file.writelines("# A comment: stall<1ns\n\n" + "".join(f" {rule} \n" for rule in broken))
+    native = os.path.join(folder, "windows.weft")
+    run(weft, "convert", windows, "-o", native, "--to=native", status=0)
+    for after in [], ["--after=2s"], ["--after=25s"]:
+        watched = [line["why"].split(" is broken: ")[0] for line in told("watch", "--json", native, f"--rules={rules}", *after)]
+        wanted = count_broken(f"--rules={rules}", *after)
+        assert {rule: watched.count(rule) for rule in broken} == wanted, (after, watched, wanted)
+    with open(rules, "a", encoding="ascii") as file:
+        file.write("stall<\n")
+    for verb in "check", "watch":
+        done = subprocess.run([weft, verb, windows, f"--rules={rules}"], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (2, f"weft {verb}: {rules}:{len(broken) + 3}: stall<: a time such as 10ms must follow at the end\n"), done
+    # Certain and uncertain findings have names of their own.
+    lines = run(weft, "check", traces["bad"], "findings=0", "findings(uncertain)=0", "findings(hang)=0/1s", "findings(uncertain hang)=0", status=1).splitlines()
+    assert [line.split()[0] for line in lines] == ["broken", "ok", "broken", "ok"], lines
 
     # A picture marks the first finding; where there is none, it is the picture without.
     for how, marked in ("bad", True), ("good", False):

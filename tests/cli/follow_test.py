@@ -40,7 +40,8 @@ def run_weft_json(*words):
     return [json.loads(line) for line in got.stdout.splitlines()]
 
 
-RULES = ['count(request)<1500', 'count>0', 'failed=0', 'max(request)<3600s', 'p99(request)<3600s', 'p50(delayed)<1ns', 'stall<1ns', 'pending=0', 'counter(none)=0']
+RULES = ['count(request)<1500', 'count>0', 'failed=0', 'max(request)<3600s', 'p99(request)<3600s', 'p50(delayed)<1ns', 'stall<1ns', 'pending=0', 'counter(none)=0',
+         'count(request)<1/1s', 'failed<1%/1s', 'pending(request)<5/1s', 'stall<200ms/1s', 'p99(request)<3600s/1s', 'counter(none)=0/1s', 'findings(leak)=0/1s']
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
@@ -62,8 +63,9 @@ with tempfile.TemporaryDirectory() as place:
     until('its stall is told', lambda: [line for line in read('all') if line['rule'].startswith('p50') and line['outcome'] == 'broken'])
     end(program)
     expect('the exit status', rules.wait(timeout=PATIENCE), 1)
-    last = {line['rule']: line['outcome'] for line in read('all')}
-    expect('outcomes', last, {line['rule']: line['outcome'] for line in run_weft_json('check', 'grown', *RULES)})
+    last = {line['rule']: (line['outcome'], line.get('times_broken')) for line in read('all')}
+    expect('outcomes', last, {line['rule']: (line['outcome'], line.get('times_broken')) for line in run_weft_json('check', 'grown', *RULES)})
+    expect('the stall, in its window', last['stall<200ms/1s'][0], 'broken')
 
     # Several processes of a session, one of which starts late, in wrapping rings: the waits of each, and the counts of all.
     os.mkdir('session')
@@ -92,7 +94,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('outcomes of two', {line['rule']: line['outcome'] for line in read('all')}, {line['rule']: line['outcome'] for line in run_weft_json('check', 'grown-0', 'grown-1', *RULES)})
 
     # An ended process is read once; a trace that cannot be followed is reported.
-    expect('one that has ended', [line['outcome'] for line in run_weft_json('check', '--follow', 'grown', *RULES)], [last[rule] for rule in RULES])
+    expect('one that has ended', {line['rule']: (line['outcome'], line.get('times_broken')) for line in run_weft_json('check', '--follow', 'grown', *RULES)}, last)
     for words, message in (['waits', '--follow', 'nothing'], 'weft: nothing: No such file or directory\n'), (['waits', '--follow', 'grown', 'nothing'], 'weft: nothing: No such file or directory\n'), \
             (['waits', '--follow', '--dot', 'grown'], 'weft waits: --follow cannot be combined with --at or --dot\n'):
         got = subprocess.run([weft, *words], capture_output=True, text=True, check=False, timeout=PATIENCE)

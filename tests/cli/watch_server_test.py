@@ -7,12 +7,14 @@ import functools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
@@ -94,7 +96,7 @@ def servers():
     os.mkdir('all')
     # Reading a spin takes long, and a watcher rests for long after that.
     watched = ('all',), ('spin',)
-    options = 'stall<200ms', 'findings=0', '--save=kept', '--patience=1s', '--per-hour=100'
+    options = 'stall<200ms', 'findings=0', 'findings(uncertain)=0', '--save=kept', '--patience=1s', '--per-hour=100'
     busy = [Busy(fault, fault) for fault in reversed(FAULTS)]
     try:
         watchers = [watch(*places, *options) for places in watched]
@@ -153,9 +155,77 @@ def refused():
     expect('the one', [name.split('-')[0] for name in listed('theirs')], ['yours'])
 
 
+NODE = """
+function block() {
+    for (const end = Date.now() + 1500; Date.now() < end;) {}
+}
+const server = require('http').createServer((request, response) => {
+    if (request.url === '/block')
+        block();
+    if (request.url === '/end')
+        setTimeout(() => process.exit(0), 100);
+    response.end('done');
+});
+setTimeout(() => {
+    block();
+    server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+}, 5);
+"""
+RULES = """# A block of the start is no trouble.
+stall<1s/1s
+
+  # p99(none)<1s/1s has nothing to measure
+p99(none)<1s/1s
+"""
+
+
+def warmed():
+    """A Node.js server that blocks its loop in its start, and later three times: each later block is one trouble, in both verbs."""
+    if not shutil.which('node'):
+        print('no node can be run here')
+        return
+    for name, text in ('server.js', NODE), ('rules', RULES):
+        with open(name, 'w', encoding='utf-8') as file:
+            file.write(text)
+    began = time.monotonic()
+    server = subprocess.Popen([weft, 'record', '--mode=ring', '--size=16M', '-o', 'node', '--', 'node', 'server.js'], stdout=subprocess.PIPE, text=True, preexec_fn=dies_with_test)
+    port = int(server.stdout.readline())
+    # The first event comes after `began` and before the port, so that this time after the first event is over in as long again.
+    after = time.monotonic() - began
+    words = 'node', '--rules=rules', f'--after={after:.3f}s'
+    watcher = watch(*words, '--save=blocks', '--per-hour=100')
+    time.sleep(after)
+    for turn in range(3):
+        with urllib.request.urlopen(f'http://127.0.0.1:{port}/block', timeout=PATIENCE) as answer:
+            answer.read()
+        until('a block is kept', lambda turn=turn: len(listed('blocks')) > turn)
+        time.sleep(2.5)
+    watcher.kill()
+    watcher.communicate()
+    again = watch(*words, '--save=blocks', '--per-hour=100')
+    with urllib.request.urlopen(f'http://127.0.0.1:{port}/end', timeout=PATIENCE) as answer:
+        answer.read()
+    server.wait(timeout=PATIENCE)
+    time.sleep(2)
+    said = end(again)
+    expect('what a second watcher says', said[0], '')
+    reasons = [snapshot_texts('blocks/' + copy)[-1] for copy in listed('blocks')]
+    expect('what is kept', [reason for reason in reasons if not re.match(r'stall<1s/1s is broken: [\d.]+ s \(at ', reason)], [])
+    counts = []
+    for more in [words[2]], []:
+        got = subprocess.run([weft, 'check', '--json', *words[:2], *more], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        told = [json.loads(line) for line in got.stdout.splitlines()]
+        expect(f'weft check {more}', [line['outcome'] for line in told], ['broken', 'unknown'])
+        counts.append(told[0]['times_broken'])
+    # On a busy machine other blocks may be as long.
+    expect(f'both verbs say the same, {reasons}', len(reasons), counts[0])
+    expect(f'the blocks after the start, {reasons}', counts[0] >= 3, True)
+    expect('the block of the start', counts[1] > counts[0], True)
+
+
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    for part in refused, crowd, servers:
+    for part in refused, crowd, warmed, servers:
         began = time.monotonic()
         part()
         print(f'{part.__name__}: {time.monotonic() - began:.0f} s', flush=True)

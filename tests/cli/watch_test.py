@@ -31,8 +31,8 @@ def start(trace, *faults, size='4M'):
 
 
 def watch(*words):
-    """Waits long enough to see a single event: on a busy machine a refresh takes long."""
-    return start_process(weft, 'watch', *words, '--patience=1s', '--window=600s', stdout=subprocess.PIPE)
+    """Waits long enough to see a single event: on a busy machine a refresh takes long, and a stall is uncertain."""
+    return start_process(weft, 'watch', *words, 'findings=0', 'findings(uncertain)=0', '--patience=1s', '--window=600s', stdout=subprocess.PIPE)
 
 
 def end(programs):
@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as place:
     # Each server has its own session in one folder, and the copies are beside them; a watcher that starts too early reports that.
     os.mkdir('sessions')
     with open('early', 'w', encoding='utf-8') as out:
-        watcher = start_process(weft, 'watch', 'sessions', '--save=sessions/kept', '--patience=1s', '--window=600s', '--every=1ms', stdout=subprocess.PIPE, stderr=out)
+        watcher = start_process(weft, 'watch', 'sessions', 'findings=0', 'findings(uncertain)=0', '--save=sessions/kept', '--patience=1s', '--window=600s', '--every=1ms', stdout=subprocess.PIPE, stderr=out)
     until('nothing is there yet', lambda: read('early') == 'weft: sessions: no program records here yet\n')
     for name in 'one', 'two':
         os.mkdir('sessions/' + name)

@@ -10,6 +10,7 @@
 #include "analysis/index/delays.h"
 #include "analysis/index/link_index.h"
 #include "analysis/index/names.h"
+#include "analysis/queries/rule_private.h"
 #include "base/duration.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -53,6 +54,114 @@ static const char *parse_relation(const char *text, enum weft_comparison *out)
 	return NULL;
 }
 
+/* Parses "1%" or "0.125%" as thousandths of a percent. */
+static bool parse_share(const char *text, size_t len, int64_t *out)
+{
+	int64_t whole = 0, scale = 1000;
+	size_t i = 0;
+	if (len < 2 || len > 8 || text[len - 1] != '%' || text[0] == '.')
+		return false;
+	for (; i < len - 1 && text[i] >= '0' && text[i] <= '9'; i++)
+		whole = whole * 10 + (text[i] - '0');
+	whole *= scale;
+	i += text[i] == '.';
+	for (; i < len - 1 && text[i] >= '0' && text[i] <= '9' && scale > 1; i++)
+		whole += (text[i] - '0') * (scale /= 10);
+	*out = whole;
+	return i == len - 1;
+}
+
+/* Parses the length of a window, which may be in minutes, hours or days. */
+static bool parse_window(const char *text, int64_t *out)
+{
+	static const struct {
+		char unit;
+		int64_t ns;
+	} units[] = {{'m', 60}, {'h', 3600}, {'d', 86400}};
+	const size_t len = strlen(text), digits = strspn(text, "0123456789");
+	int64_t count = 0;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (digits > 0 && digits < 6 && digits + 1 == len && text[digits] == units[i].unit) {
+			*out = strtoll(text, NULL, 10) * units[i].ns * 1000000000;
+			return *out > 0;
+		}
+	if (!weft_duration_parse(text, len, &count) || count < WEFT_RULE_LEAST_WINDOW_NS)
+		return false;
+	*out = count;
+	return true;
+}
+
+static int parse_limit(struct weft_rule *rule, const char *text, const char *limit, struct weft_error *err)
+{
+	const size_t len = strcspn(limit, "/");
+	char number[24];
+	snprintf(number, sizeof number, "%.*s", (int)len, limit);
+	rule->is_share = rule->measure == WEFT_MEASURE_FAILED && len > 0 && limit[len - 1] == '%';
+	const bool is_read = rule->is_time    ? weft_duration_parse(limit, len, &rule->limit)
+			     : rule->is_share ? parse_share(limit, len, &rule->limit)
+					      : len < sizeof number && parse_number(number, &rule->limit);
+	if (!is_read)
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: %s must follow at the end", text,
+		    rule->is_time ? "a time such as 10ms" : "a number");
+	if (!limit[len])
+		return WEFT_OK;
+	if (!parse_window(limit + len + 1, &rule->window_ns))
+		return weft_error_set(
+		    err, WEFT_EINVAL, "%.80s: a window of at least 100ms such as 10s or 1m must follow \"/\"", text);
+	if (rule->measure == WEFT_MEASURE_LOST)
+		return weft_error_set(
+		    err, WEFT_EINVAL, "%.80s: the time of lost events is unknown, so this measure takes no window", text);
+	return WEFT_OK;
+}
+
+static bool is_finding_name(struct weft_str text)
+{
+	for (int kind = 0; kind < WEFT_FINDING_KINDS; kind++) {
+		const char *name = weft_finding_name((enum weft_finding_kind)kind);
+		if (weft_str_equal((struct weft_str){name, (uint32_t)strlen(name)}, text))
+			return true;
+	}
+	return false;
+}
+
+/* Reads "uncertain", a name, or both, in the parentheses of findings(). */
+static int parse_findings(struct weft_rule *rule, const char *text, struct weft_error *err)
+{
+	static const char word[] = "uncertain";
+	struct weft_str *name = &rule->argument;
+	const uint32_t len = sizeof word - 1;
+	if (name->len >= len && memcmp(name->ptr, word, len) == 0 && (name->len == len || name->ptr[len] == ' ')) {
+		rule->is_uncertain = true;
+		rule->has_argument = name->len > len;
+		*name = (struct weft_str){name->ptr + len + rule->has_argument, name->len - len - rule->has_argument};
+	}
+	if (rule->has_argument && !is_finding_name(*name))
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: no finding has this name; 'weft help findings' lists all", text);
+	return WEFT_OK;
+}
+
+/* Reads the label in parentheses, and moves *at behind it. */
+static int parse_argument(struct weft_rule *rule, const char **at, const char *text, struct weft_error *err)
+{
+	const bool needs_argument = measures[rule->measure].needs_argument;
+	if (**at == '(') {
+		/* A label may have parentheses in it, so the last ")" closes. */
+		const char *close = strrchr(*at, ')');
+		if (!close || close == *at + 1)
+			return weft_error_set(err, WEFT_EINVAL, "%.80s: a label and \")\" must follow \"(\"", text);
+		rule->has_argument = true;
+		rule->argument = (struct weft_str){*at + 1, (uint32_t)(close - *at - 1)};
+		*at = close + 1;
+	}
+	if (rule->has_argument &&
+	    (rule->measure == WEFT_MEASURE_LOST || rule->measure == WEFT_MEASURE_STALL || rule->measure == WEFT_MEASURE_OFFCPU))
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: this measure covers the whole trace, and takes no label", text);
+	if (!rule->has_argument && needs_argument)
+		return weft_error_set(
+		    err, WEFT_EINVAL, "%.80s: this measure needs a label: %s(LABEL)", text, measures[rule->measure].name);
+	return rule->measure == WEFT_MEASURE_FINDINGS && rule->has_argument ? parse_findings(rule, text, err) : WEFT_OK;
+}
+
 int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *err)
 {
 	struct weft_rule rule = {0};
@@ -65,35 +174,33 @@ int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *
 	rule.measure = (enum weft_measure)found;
 	rule.is_time = measures[found].is_time;
 	const char *at = text + len;
-	if (*at == '(') {
-		/* A label may have parentheses in it, so the last ")" closes. */
-		const char *close = strrchr(at, ')');
-		if (!close || close == at + 1)
-			return weft_error_set(err, WEFT_EINVAL, "%.80s: a label and \")\" must follow \"(\"", text);
-		rule.has_argument = true;
-		rule.argument = (struct weft_str){at + 1, (uint32_t)(close - at - 1)};
-		at = close + 1;
-	}
-	if (rule.has_argument &&
-	    (rule.measure == WEFT_MEASURE_LOST || rule.measure == WEFT_MEASURE_STALL || rule.measure == WEFT_MEASURE_OFFCPU))
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: this measure covers the whole trace, and takes no label", text);
-	if (!rule.has_argument && measures[found].needs_argument)
-		return weft_error_set(
-		    err, WEFT_EINVAL, "%.80s: this measure needs a label: %s(LABEL)", text, measures[found].name);
+	int status = parse_argument(&rule, &at, text, err);
+	if (status < 0)
+		return status;
 	const char *limit = parse_relation(at, &rule.relation);
 	if (!limit)
 		return weft_error_set(err, WEFT_EINVAL, "%.80s: <, <=, =, !=, >= or > is missing", text);
-	if (rule.is_time ? !weft_duration_parse(limit, strlen(limit), &rule.limit) : !parse_number(limit, &rule.limit))
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: %s must follow at the end", text,
-		    rule.is_time ? "a time such as 10ms" : "a number");
+	status = parse_limit(&rule, text, limit, err);
+	if (status < 0)
+		return status;
 	*out = rule;
 	return WEFT_OK;
 }
 
+const char *weft_rule_format_value(char buf[WEFT_DURATION_BYTES], const struct weft_rule *rule, int64_t value)
+{
+	if (rule->is_time)
+		return weft_duration_text(buf, value);
+	if (!rule->is_share)
+		snprintf(buf, WEFT_DURATION_BYTES, "%" PRId64, value);
+	else
+		snprintf(buf, WEFT_DURATION_BYTES, "%" PRId64 ".%03" PRId64 " %%", value / 1000, value % 1000);
+	return buf;
+}
+
 /* ---- Measuring ---- */
 
-/* Returns whether the rule covers the promise: it names no label, or the promise's first label. */
-static bool is_rule_about(const struct weft_model *m, const struct weft_rule *rule, uint32_t p)
+bool weft__rule_is_about(const struct weft_model *m, const struct weft_rule *rule, uint32_t p)
 {
 	uint32_t label = weft_first_label(m, p);
 	return !rule->has_argument || (label != WEFT_NONE && weft_str_equal(weft_model_text(m, label), rule->argument));
@@ -103,7 +210,7 @@ static bool is_counted(
     const struct weft_model *m, const struct weft_rule *rule, const struct weft_link_index *link_index, uint32_t p)
 {
 	const struct weft_promise *promise = &m->promises[p];
-	if (!is_rule_about(m, rule, p))
+	if (!weft__rule_is_about(m, rule, p))
 		return false;
 	switch (rule->measure) {
 	case WEFT_MEASURE_PENDING:
@@ -114,13 +221,32 @@ static bool is_counted(
 	}
 }
 
+int64_t weft__rule_share(const struct weft_rule *rule, uint64_t failed, uint64_t ended)
+{
+	/* Rounded so that the comparison with the limit is exact. */
+	const bool rounds_down = rule->relation == WEFT_LESS || rule->relation == WEFT_MORE_EQUAL;
+	return (int64_t)((failed * 100000 + (rounds_down ? 0 : ended - 1)) / ended);
+}
+
+/* Replaces the number of failed promises by their share of `ended` promises. */
+static void set_share(struct weft_rule_result *out, const struct weft_rule *rule, uint64_t ended)
+{
+	if (ended > 0)
+		out->value = weft__rule_share(rule, (uint64_t)out->value, ended);
+	else
+		out->outcome = WEFT_RULE_UNKNOWN;
+	snprintf(out->why, sizeof out->why, "of %" PRIu64 " promises that ended", ended);
+}
+
 static int count_promises(struct weft_rule_result *out, const struct weft_model *m, const struct weft_rule *rule)
 {
 	struct weft_link_index link_index;
 	if (weft_link_index_init(&link_index, m, WEFT_LINK_INDEX_NONE, NULL) < 0)
 		return WEFT_ENOMEM;
 	uint32_t first = WEFT_NONE;
+	uint64_t ended = 0;
 	for (uint32_t p = 1; p < m->promise_count; p++) {
+		ended += rule->is_share && link_index.ended_ns[p] != WEFT_NEVER && weft__rule_is_about(m, rule, p);
 		if (!is_counted(m, rule, &link_index, p))
 			continue;
 		out->value++;
@@ -130,8 +256,20 @@ static int count_promises(struct weft_rule_result *out, const struct weft_model 
 		char name[WEFT_NAME_BYTES];
 		snprintf(out->why, sizeof out->why, "the first: %s", weft_name_promise(m, first, name));
 	}
+	if (rule->is_share)
+		set_share(out, rule, ended);
 	weft_link_index_finish(&link_index);
 	return WEFT_OK;
+}
+
+bool weft__rule_counts_finding(const struct weft_rule *rule, const struct weft_finding *finding)
+{
+	const char *name = weft_finding_name(finding->kind);
+	if (finding->sure == rule->is_uncertain)
+		return false;
+	/* Without a name, a rule counts alarms only. */
+	return rule->has_argument ? weft_str_equal((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)
+				  : finding->severity == WEFT_SEVERITY_ALARM;
 }
 
 static int count_findings(
@@ -144,9 +282,7 @@ static int count_findings(
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weft_finding *finding = &findings->findings[i];
 		const char *name = weft_finding_name(finding->kind);
-		/* Without a name, a rule counts alarms only. */
-		if (!finding->sure || (!rule->has_argument && finding->severity != WEFT_SEVERITY_ALARM) ||
-		    (rule->has_argument && !weft_str_equal((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)))
+		if (!weft__rule_counts_finding(rule, finding))
 			continue;
 		if (out->value++ == 0)
 			snprintf(out->why, sizeof out->why, "%s: %.220s", name, finding->title);
@@ -200,7 +336,7 @@ static void measure_off_cpu(struct weft_rule_result *out, const struct weft_mode
 		}
 }
 
-static unsigned get_percentile(enum weft_measure measure)
+unsigned weft__rule_percentile(enum weft_measure measure)
 {
 	return measure == WEFT_MEASURE_P50 ? 50 : measure == WEFT_MEASURE_P90 ? 90 : measure == WEFT_MEASURE_P99 ? 99 : 100;
 }
@@ -213,7 +349,7 @@ static int measure_lifetimes(struct weft_rule_result *out, const struct weft_mod
 		return WEFT_ENOMEM;
 	bool ok = true;
 	for (uint32_t p = 1; ok && p < m->promise_count; p++) {
-		if (link_index.ended_ns[p] == WEFT_NEVER || !is_rule_about(m, rule, p))
+		if (link_index.ended_ns[p] == WEFT_NEVER || !weft__rule_is_about(m, rule, p))
 			continue;
 		int64_t *lifetime = weft_vec_push(&lifetimes);
 		if ((ok = lifetime))
@@ -221,7 +357,7 @@ static int measure_lifetimes(struct weft_rule_result *out, const struct weft_mod
 	}
 	weft_link_index_finish(&link_index);
 	if (ok && lifetimes.count > 0) {
-		const size_t percent = get_percentile(rule->measure);
+		const size_t percent = weft__rule_percentile(rule->measure);
 		weft_sort(lifetimes.items, lifetimes.count, sizeof *lifetimes.items, weft_compare_i64);
 		out->value = lifetimes.items[(lifetimes.count * percent + 99) / 100 - 1];
 		snprintf(out->why, sizeof out->why, "of %zu promises", lifetimes.count);
@@ -247,7 +383,7 @@ static void measure_counter(struct weft_rule_result *out, const struct weft_mode
 	}
 }
 
-static bool is_satisfied(enum weft_comparison relation, int64_t value, int64_t limit)
+bool weft__rule_is_satisfied(enum weft_comparison relation, int64_t value, int64_t limit)
 {
 	switch (relation) {
 	case WEFT_LESS: return value < limit;
@@ -261,7 +397,7 @@ static bool is_satisfied(enum weft_comparison relation, int64_t value, int64_t l
 
 static void set_outcome(struct weft_rule_result *checked, const struct weft_rule *rule)
 {
-	if (checked->outcome == WEFT_RULE_PASSED && !is_satisfied(rule->relation, checked->value, rule->limit))
+	if (checked->outcome == WEFT_RULE_PASSED && !weft__rule_is_satisfied(rule->relation, checked->value, rule->limit))
 		checked->outcome = WEFT_RULE_VIOLATED;
 }
 
@@ -316,10 +452,15 @@ static void check_running_stats(
 	weft_duration_format(span, sizeof span, counted_ns);
 	switch (rule->measure) {
 	case WEFT_MEASURE_PENDING: out->value = (int64_t)(stats->count - stats->ended); break;
-	case WEFT_MEASURE_FAILED: out->value = (int64_t)stats->failed; break;
+	case WEFT_MEASURE_FAILED:
+		out->value = (int64_t)stats->failed;
+		if (!rule->is_share)
+			break;
+		set_share(out, rule, stats->ended);
+		return;
 	case WEFT_MEASURE_COUNT: out->value = (int64_t)stats->count; break;
 	default:
-		out->value = weft_running_stats_lifetime(stats, get_percentile(rule->measure));
+		out->value = weft_running_stats_lifetime(stats, weft__rule_percentile(rule->measure));
 		out->outcome = stats->ended ? WEFT_RULE_PASSED : WEFT_RULE_UNKNOWN;
 		if (stats->ended)
 			snprintf(out->why, sizeof out->why, "of %" PRIu64 " promises in %s", stats->ended, span);

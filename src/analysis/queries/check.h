@@ -1,8 +1,10 @@
-/* check.h: rules for a trace, for CI: `pending=0`, `stall<10ms`, `p99(disk.read)<2ms`, `counter(errors)=0`.
- * SPDX-License-Identifier: ISC */
+/* check.h: rules for a trace: `pending=0`, `stall<10ms`, `p99(disk.read)<2ms`, `failed(connect)<1%/1m`.
+ *
+ * A rule with a window, such as `/1m`, must hold in each window of that length (rule_window.h).  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_QUERIES_CHECK_H
 #define WEFT_ANALYSIS_QUERIES_CHECK_H
 
+#include "base/duration.h"
 #include "model/model.h"
 #include "model/running_stats.h"
 
@@ -10,9 +12,11 @@
 #define WEFT_MEASURES(X)                                                                                                         \
 	X(PENDING, "pending", 0, 0,                                                                                              \
 	    "promises that should have resolved and did not; with (LABEL): all with that label that did not end")                \
-	X(FAILED, "failed", 0, 0, "promises that failed; with (LABEL): only those with that label")                              \
+	X(FAILED, "failed", 0, 0,                                                                                                \
+	    "promises that failed, with % their share of those that ended; with (LABEL): only those with that label")            \
 	X(COUNT, "count", 0, 0, "promises; with (LABEL): only those with that label")                                            \
-	X(FINDINGS, "findings", 0, 0, "certain findings of weft explain; with (NAME): of that name, such as findings(leak)")     \
+	X(FINDINGS, "findings", 0, 0,                                                                                            \
+	    "certain alarms of weft explain; with (NAME): findings of that name; with (uncertain): uncertain ones")              \
 	X(LOST, "lost", 0, 0, "events that are known to be missing")                                                             \
 	X(STALL, "stall", 0, 1,                                                                                                  \
 	    "the longest time that an event loop was blocked; without a loop, that a promise ran or a pause lasted")             \
@@ -30,6 +34,8 @@ enum weft_measure {
 	    WEFT_MEASURES_END
 };
 
+#define WEFT_RULE_LEAST_WINDOW_NS INT64_C(100000000)
+
 enum weft_comparison { WEFT_LESS, WEFT_LESS_EQUAL, WEFT_EQUAL, WEFT_NOT_EQUAL, WEFT_MORE_EQUAL, WEFT_MORE };
 
 struct weft_rule {
@@ -37,8 +43,10 @@ struct weft_rule {
 	enum weft_comparison relation;
 	bool has_argument;
 	struct weft_str argument; /* points into the text */
-	int64_t limit;            /* a number, or ns */
-	bool is_time;
+	int64_t limit;            /* a number, ns, or thousandths of a percent */
+	bool is_time, is_share;   /* the unit of limit and value: ns; thousandths of a percent */
+	bool is_uncertain;        /* of findings: it counts uncertain ones, not certain ones */
+	int64_t window_ns;        /* 0: the rule is about everything */
 };
 
 enum weft_rule_outcome { WEFT_RULE_PASSED, WEFT_RULE_VIOLATED, WEFT_RULE_UNKNOWN };
@@ -46,13 +54,18 @@ enum weft_rule_outcome { WEFT_RULE_PASSED, WEFT_RULE_VIOLATED, WEFT_RULE_UNKNOWN
 struct weft_rule_result {
 	enum weft_rule_outcome outcome; /* unknown: the trace has no such label or counter */
 	int64_t value;
-	char why[256]; /* a clause about the value, such as the first promise that was counted; or "" */
+	uint64_t breaches; /* of a rule over windows: how often it was broken after it had held */
+	char why[256];     /* a clause about the value, such as the first promise that was counted; or "" */
 };
 
 /* Reads a rule; the text must outlive the rule.  WEFT_EINVAL: `err` says what is wrong with the text, and *out is untouched. */
 int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *err);
 
-/* Measures a model, which should have been built without simplification.  WEFT_ENOMEM: *out is untouched. */
+/* Writes a value of the rule with its unit, such as "20 ms" or "1.5 %", and returns buf. */
+const char *weft_rule_format_value(char buf[WEFT_DURATION_BYTES], const struct weft_rule *rule, int64_t value);
+
+/* Measures a whole model, without regard to the rule's window.  The model should have been built without simplification.
+ * WEFT_ENOMEM: *out is untouched. */
 int weft_rule_check(
     struct weft_rule_result *out, const struct weft_model *model, const struct weft_rule *rule, struct weft_error *err);
 
