@@ -115,7 +115,7 @@ with tempfile.TemporaryDirectory() as place:
             subprocess.run([weft, 'record', '-o', name, '--', 'node', '-e', code], capture_output=True, check=False, timeout=PATIENCE)
         sorts = [row['sort'] for row in rows('later', 'sort')]
         expect('no two sorts have one name', sorted(set(sorts)), sorted(sorts))
-        expect('timers of two places', len([name for name in sorts if name.startswith('timer "* ms" at ')]), 2)
+        expect('timers of two places', len([name for name in sorts if name.startswith('timer "* ms')]), 2)
         wait, = [row for row in rows('later', 'waits') if 'main' in row['name']]
         expect('the end is the loop', (wait['root'] == wait['awaits'], 'loop' in wait['root_name']), (True, True))
         wait, = [row for row in rows('once', 'waits') if row['name'].startswith('timer')]
