@@ -207,8 +207,8 @@ static void begin_older_source(struct weft_hook_object *base_object, void *data)
 		weft__sd_label_source(object, NULL);
 }
 
-/* Attaches this thread at its first call or sleep in this recording.  Sources and loops may be older.  The first thread records
- * all sources; other threads take over their own at the next call. */
+/* Attaches this thread at its first call or sleep in this recording.  Sources and loops may have been created before.  The first
+ * thread records all sources; other threads take over their own at the next call. */
 static void attach_thread(void)
 {
 	weft_hook_object_table_each(&weft__sd_objects, begin_older_source, NULL);

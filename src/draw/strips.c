@@ -448,7 +448,7 @@ static void add_some_promises(
 struct lot {
 	double run_fraction; /* running part of their time */
 	bool important;      /* one of them went wrong */
-	bool is_whole;       /* all are completely visible, and no sleep is folded */
+	bool is_whole;       /* each of them is completely visible, and no sleep is folded */
 };
 
 static void add_row_part(

@@ -236,7 +236,7 @@ static void call_callback(struct weft_promise *t, const struct callbacks *on, vo
 		on->failure(ctx, &owner->failure);
 }
 
-/* Registers the callbacks for p's end, or calls them at once; takes p and ctx. */
+/* Registers the callbacks for p's end, or calls them at once.  Takes over the reference to p, and ctx. */
 static int call_when_ended(struct weft_record_site *site, enum weft_kind kind, struct weft_promise *p, const struct callbacks *on,
     void *ctx, weft_destroy_fn *destroy)
 {

@@ -48,7 +48,7 @@ struct weft_lifetime {
 	int64_t start_ns, end_ns;
 };
 
-/* Arrows of one class: numbers of links, in time order. */
+/* Arrows of one class: the indices of their links in the model, in the order of time. */
 struct weft_arrow_list {
 	uint32_t *links;
 	struct weft_slices slices;

@@ -259,13 +259,13 @@ static const struct weft_finding_guide guides[] = {
 		"An accepted connection owes an answer if it has read and not written since.\n"
 		"A connection that the program made waits for an answer if it has written and not read since.\n"
 		"weft reports a silence of at least 1 s that is 20 times as long as the slowest of at least 5 answers before.\n"
-		"If the thread of the connection sleeps at the end of the trace, 400 ms are enough.\n"
+		"If the thread of the connection sleeps at the end of the trace, a silence of 400 ms is enough.\n"
 		"If the connection itself waits for another connection, the finding names that one.\n"
 		"\n"
 		"The finding is informational if a connection is left open and silent while at least 16 others of the same "
 		"listener "
 		"are closed.\n"
-		"The silence must be at least 100 ms, and twice as long as any silence of the others.\n",
+		"The silence must be at least 100 ms, and twice as long as any silence of the other connections.\n",
 	    .doubt = "- An alarm is always uncertain because the trace does not tell what was said: the last message may need no "
 		     "answer.\n" MISSING_NAMES,
 	    .false_alarms = "One-way messages, notifications, subscriptions and long polls need no answer.\n"
