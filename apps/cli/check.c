@@ -267,14 +267,15 @@ int cli_check(struct cli_args *args)
 	const int count = (int)rules.all.count;
 	struct weft_rule_window **windows = exit < 0 ? cli_rule_windows_create(&rules) : NULL;
 	struct checked_rule *checked = calloc((size_t)count + 1, sizeof *checked);
-	if (exit < 0 && (!checked || !windows))
-		exit = cli_fail("%s", weft_status_string(WEFT_ENOMEM));
-	for (int i = 0; exit < 0 && i < count; i++)
-		checked[i] =
-		    (struct checked_rule){.text = rules.all.items[i].text, .rule = rules.all.items[i].rule, .window = windows[i]};
-	if (exit < 0)
+	if (exit < 0 && checked && windows) {
+		for (int i = 0; i < count; i++)
+			checked[i] = (struct checked_rule){
+			    .text = rules.all.items[i].text, .rule = rules.all.items[i].rule, .window = windows[i]};
 		exit = follow ? follow_rules(&traces, checked, count, json, junit)
 			      : check_traces(&traces, checked, count, json, junit);
+	} else if (exit < 0) {
+		exit = cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	}
 	free(checked);
 	cli_rule_windows_free(windows, &rules);
 	cli_rules_free(&rules);

@@ -17,17 +17,13 @@ bool cli_rules_is_rule(const char *operand)
 static int add_rule(struct cli_rules *rules, const char *verb, const char *where, const char *text)
 {
 	struct weft_error err;
-	struct cli_rule fresh = {.text = strdup(text)}, *rule;
-	if (fresh.text && weft_rule_parse(&fresh.rule, fresh.text, &err) < 0) {
-		free(fresh.text);
-		return cli_fail_verb(verb, "%s%s", where, err.what);
-	}
-	if (!fresh.text || !(rule = weft_vec_push(&rules->all))) {
-		free(fresh.text);
+	struct cli_rule *rule = weft_vec_push(&rules->all); /* cli_rules_free() frees its text */
+	if (!rule)
 		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
-	}
-	*rule = fresh;
-	return -1;
+	*rule = (struct cli_rule){.text = strdup(text)};
+	if (!rule->text)
+		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	return weft_rule_parse(&rule->rule, rule->text, &err) < 0 ? cli_fail_verb(verb, "%s%s", where, err.what) : -1;
 }
 
 static char *trim_blanks(char *line)
