@@ -109,6 +109,12 @@ server.listen(0, () => {
 function finish() { setTimeout(() => fs.stat('.', () => process.exit(3)), 500); }
 """
 
+INTERVAL = """const fs = require('fs');
+setInterval(function beat() {}, 20000);
+setTimeout(() => {}, 20);
+setTimeout(() => fs.stat('.', () => process.exit(3)), 200);
+"""
+
 
 def write(folder, name, text):
     path = os.path.join(folder, name)
@@ -205,12 +211,16 @@ def sites(weft, folder):
                        (r'connection .*"from \S+"', 9), (r'connection .*"to \S+"', 10), (r'read ', 9), (r'fs .*"stat .*"', 12)):
         if not re.search(rf'(?m)^promise \d+ {what}.* at \S*fault.js:{line}\b', text):
             fail(f'no {what} is at line {line}: {text}')
-    last = [line for line in text.splitlines() if re.search(r'^promise \d+ timer .*"20 s"', line)][-1]
-    if ' pending ' not in last:
-        fail(f'the interval has ended: {last}')
     for what in ('prepare', 'check', 'async', 'RunTimers', 'FunctionCallbackArguments', 'PlatformWorkerThread'):
         if re.search(rf'(?m)^promise .*\b{what}\b', text):
             fail(f'{what} of Node.js is recorded: {text}')
+    # HTTP has timers of its own, which may be the next ones, so another program shows the interval after earlier timers.
+    again = os.path.join(folder, 'again')
+    os.mkdir(again)
+    text = show(weft, 'dump', record(weft, again, INTERVAL)[1])
+    last = [line for line in text.splitlines() if re.search(r'^promise \d+ timer .*"20 s"', line)][-1]
+    if ' pending ' not in last or 'fault.js:2' not in last:
+        fail(f'the interval has ended: {last}')
 
 
 def main():
