@@ -133,6 +133,7 @@ void weft__uv_leave_callback(struct weft__uv_frame *frame)
 		end_replaced_promise(frame->handle, frame->own);
 	weft__hook_thread.called_function = NULL;
 	weft__hook_thread.running = frame->running;
+	weft__hook_thread.callback_stack = frame->stack;
 	here->actor = frame->actor;
 	here->line = frame->line;
 	here->nested_calls = frame->nested_calls;

@@ -26,6 +26,7 @@ struct weft__uv_frame {
 	weft_id own;           /* promise of the handle whose callback this is; 0: none */
 	weft__uv_tag handle;   /* that handle */
 	int nested_calls;
+	const void *stack; /* of the callback outside this one (adapters/hook/thread.h) */
 };
 
 #define WEFT__UV_FRAME __attribute__((cleanup(weft__uv_leave_callback))) struct weft__uv_frame
@@ -33,13 +34,18 @@ struct weft__uv_frame {
 static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv_tag actor)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	struct weft__uv_frame frame = {
-	    .running = weft__hook_thread.running, .actor = here->actor, .line = here->line, .nested_calls = here->nested_calls};
+	struct weft__uv_frame frame = {.running = weft__hook_thread.running,
+	    .actor = here->actor,
+	    .line = here->line,
+	    .nested_calls = here->nested_calls,
+	    .stack = weft__hook_thread.callback_stack};
 	weft__hook_thread.running = id;
 	here->actor = actor;
 	here->line = NULL;
 	here->nested_calls = 0;
 	weft__hook_thread.callbacks++;
+	/* Not the address of this frame: functions that enter may have returned when the callback runs. */
+	weft__hook_thread.callback_stack = __builtin_dwarf_cfa();
 	weft__hook_thread.entered++;
 	return frame;
 }

@@ -2,6 +2,7 @@
  *
  *   usleep, system, pclose   a timer's callback makes this call in a function of its own
  *   nanosleep                the same, but a library makes the call for it
+ *   plugin                   a library of the program's own starts the timer and makes the call
  *   computes                 a timer's callback uses the CPU for 300 ms
  *   order                    two threads take two locks in two orders
  *   pool                     the only thread of the pool waits for what other work of the pool should post
@@ -18,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
+
+void start_plugin(uv_loop_t *loop); /* plugin.c */
 
 static const char *fault;
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
@@ -172,6 +175,8 @@ int main(int argc, char **argv)
 		uv_sem_init(&part_is_done, 0);
 		uv_queue_work(uv_default_loop(), &whole, do_whole, on_done);
 		uv_queue_work(uv_default_loop(), &part, do_part, on_done);
+	} else if (!strcmp(fault, "plugin")) {
+		start_plugin(uv_default_loop());
 	} else {
 		uv_timer_init(uv_default_loop(), &timer);
 		uv_timer_start(&timer, on_timer, 1, 0);

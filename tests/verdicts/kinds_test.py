@@ -112,9 +112,9 @@ def piled_timers_are_a_leak():
 
 def functions_that_block_have_names():
     """A stall names the function that made the blocking call, also by a library, or in a program that records itself."""
-    for program, call, function in (calls, 'usleep', 'nap'), (calls, 'nanosleep', 'doze'), (calls, 'system', 'run_command'), (calls, 'pclose', 'close_pipe'), (naps, 'usleep', 'nap'):
-        first = record(program, call)[0]
-        assert first['finding'] == 'stall' and re.search(rf' in {call}\b.*\b(calls|naps)\.c:', first['title']), first
+    for program, fault, call, function in (calls, 'usleep', 'usleep', 'nap'), (calls, 'nanosleep', 'nanosleep', 'doze'), (calls, 'plugin', 'nanosleep', 'nap_in_plugin'), (calls, 'system', 'system', 'run_command'), (calls, 'pclose', 'pclose', 'close_pipe'), (naps, 'usleep', 'usleep', 'nap'):
+        first = record(program, fault)[0]
+        assert first['finding'] == 'stall' and re.search(rf' in {call}\b.*\b(calls|naps|plugin)\.c:', first['title']), first
         assert any(re.search(rf'call that blocks at {function} \(', e['text']) for e in first['evidence']), first
 
 
