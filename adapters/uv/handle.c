@@ -297,7 +297,7 @@ static void move_part(struct weft__uv_object *object)
 		bool is_recorded = weft__uv_should_record(copy, caller);                                                         \
 		int status = WEFT__UV_INSIDE(copy->real.uv_##name##_init arguments);                                             \
 		if (status == 0 && is_recorded)                                                                                  \
-			weft__uv_handle_init(copy, caller, handle);                                                              \
+			weft__uv_handle_create(copy, caller, handle);                                                            \
 		return status;                                                                                                   \
 	}
 #define HANDLE_INIT_PARAMETERS(type) (struct weft__uv_copy * copy, const void *caller, uv_loop_t *loop, uv_##type##_t *handle)
@@ -316,7 +316,7 @@ int weft__uv_poll_init_socket(struct weft__uv_copy *copy, const void *caller, uv
 	bool is_recorded = weft__uv_should_record(copy, caller);
 	int status = WEFT__UV_INSIDE(copy->real.uv_poll_init_socket(loop, handle, fd));
 	if (status == 0 && is_recorded)
-		weft__uv_handle_init(copy, caller, handle);
+		weft__uv_handle_create(copy, caller, handle);
 	return status;
 }
 

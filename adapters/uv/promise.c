@@ -3,15 +3,6 @@
 
 #include "adapters/uv/callback.h"
 
-void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle)
-{
-	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
-	if (object) {
-		object->site = weft__uv_site(caller);
-		object->line = weft__uv_find_line();
-	}
-}
-
 struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const void *caller, const void *handle)
 {
 	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);

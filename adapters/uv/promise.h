@@ -4,10 +4,8 @@
 
 #include "adapters/uv/object.h"
 
-/* Notes that the handle was initialised; an older object of its memory is not used any more. */
-void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle);
-
-/* Returns a new object for a handle that has none: it is older than the recording, or a copy of another one. */
+/* Returns a new object for a handle, which is initialised or has none: it is older than the recording, or a copy of another one.
+ * An older object of its memory is not used any more. */
 struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const void *caller, const void *handle);
 
 static inline struct weft__uv_object *weft__uv_handle(struct weft__uv_copy *copy, const void *caller, const void *handle)

@@ -9,7 +9,7 @@
 		bool is_recorded = weft__uv_should_record(copy, caller);                                                         \
 		int status = WEFT__UV_INSIDE(copy->real.uv_##function(loop, handle arguments));                                  \
 		if (status == 0 && is_recorded)                                                                                  \
-			weft__uv_handle_init(copy, caller, handle);                                                              \
+			weft__uv_handle_create(copy, caller, handle);                                                            \
 		return status;                                                                                                   \
 	}
 #define COMMA ,
