@@ -179,7 +179,10 @@ static int write_folded(const struct cli_input *input, const char *out, const ch
 {
 	struct weft_error err;
 	struct cli_file file;
-	const enum weft_folded_by which = by && strcmp(by, "wait") == 0 ? WEFT_FOLDED_BY_WAIT : WEFT_FOLDED_BY_RUN;
+	const enum weft_folded_by which = !by                           ? WEFT_FOLDED_BY_RUN
+					  : strcmp(by, "wait") == 0     ? WEFT_FOLDED_BY_WAIT
+					  : strcmp(by, "function") == 0 ? WEFT_FOLDED_BY_FUNCTION
+									: WEFT_FOLDED_BY_RUN;
 	int exit = cli_file_begin(&file, out);
 	return exit >= 0 ? exit : cli_file_end(&file, weft_folded(input->model, which, write_stack, &file, &err), &err);
 }
@@ -226,7 +229,8 @@ int cli_convert(struct cli_args *args)
 	    {"output", 'o', CLI_TEXT, &out, "OUT", "write to this file, or - for standard output; native: to this new directory"},
 	    {"to", 0, CLI_TEXT, &name, "mirage|native|perfetto|chrome|folded|sqlite",
 		"write this format: perfetto for ui.perfetto.dev, chrome for older tools, folded for flame graphs"},
-	    {"by", 0, CLI_TEXT, &by, "run|wait", "folded: measure how long promises ran, or how long they waited (default: run)"},
+	    {"by", 0, CLI_TEXT, &by, "run|wait|function",
+		"folded: measure how long promises ran (default), how long they waited, or which functions ran in long runs"},
 	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all", "perfetto: write these arrows (default: wakeups)"},
 	    CLI_OPTION_END,
 	};
@@ -245,8 +249,8 @@ int cli_convert(struct cli_args *args)
 		return cli_fail_verb("convert", "unknown value: --flows=%s; use wakeups, path:ID, none or all", flows);
 	if (by && format != FOLDED)
 		return cli_fail_verb("convert", "--by needs --to=folded");
-	if (by && strcmp(by, "run") != 0 && strcmp(by, "wait") != 0)
-		return cli_fail_verb("convert", "unknown value: --by=%s; use run or wait", by);
+	if (by && strcmp(by, "run") != 0 && strcmp(by, "wait") != 0 && strcmp(by, "function") != 0)
+		return cli_fail_verb("convert", "unknown value: --by=%s; use run, wait or function", by);
 	if (!out)
 		return cli_fail_verb("convert", "no output; use -o OUT");
 	if (format == NATIVE && strcmp(out, "-") == 0)

@@ -117,6 +117,20 @@ static void put_kernel_json(const struct weft_kernel_info *kernel)
 	    kernel->processors, kernel->events, kernel->bytes, kernel->lost, kernel->overwritten, kernel->bound_ns);
 }
 
+/* Says what there is of the stacks of long runs. */
+static void put_samples(const struct weft_trace_info *info)
+{
+	const struct weft_profile *p = &info->profile;
+	char period[CLI_DURATION_BYTES];
+	if (!p->sample_count)
+		return;
+	printf("samples    %zu of OS threads that ran one promise for long, %s apart", p->sample_count,
+	    cli_format_duration(period, p->period_ns));
+	if (p->lost)
+		printf("; lost: %" PRIu64, p->lost);
+	putchar('\n');
+}
+
 static void put_kernel(const struct weft_kernel_info *kernel)
 {
 	printf("kernel     level %s", level_names[kernel->level]);
@@ -211,6 +225,9 @@ static void put_json(
 	putchar(']');
 	if (kernel)
 		put_kernel_json(kernel);
+	if (info->profile.sample_count)
+		printf(",\"samples\":{\"count\":%zu,\"period_ns\":%" PRId64 ",\"lost\":%" PRIu64 "}", info->profile.sample_count,
+		    info->profile.period_ns, info->profile.lost);
 	printf(",\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"lost_no_stream\":%" PRIu64 ",\"skipped\":[",
 	    info->unfinished ? "true" : "false", info->wrapped ? "true" : "false", cli_count_lost(info), info->lost_no_stream);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_MAX_SKIPPED; i++) {
@@ -317,6 +334,7 @@ static void put_text(
 		printf("  lost: %" PRIu64 " of OS threads without a stream of their own\n", info->lost_no_stream);
 	if (kernel)
 		put_kernel(kernel);
+	put_samples(info);
 	put_gaps(model);
 	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_count_lost(info), info->skipped_count);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_MAX_SKIPPED; i++) {

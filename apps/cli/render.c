@@ -90,6 +90,18 @@ static int fill_table(struct table_below *out, const struct weft_model *model, c
 	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
+static bool find_measure(enum weft_folded_by *out, const char *name)
+{
+	static const char *const names[] = {
+	    [WEFT_FOLDED_BY_RUN] = "run", [WEFT_FOLDED_BY_WAIT] = "wait", [WEFT_FOLDED_BY_FUNCTION] = "function"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], name) == 0) {
+			*out = (enum weft_folded_by)i;
+			return true;
+		}
+	return false;
+}
+
 int cli_render(struct cli_args *args)
 {
 	struct weft_render_options render = {0};
@@ -97,7 +109,9 @@ int cli_render(struct cli_args *args)
 	const char *out = NULL;
 	const char *focus = NULL, *fold = NULL, *group = NULL;
 	static struct weft_folding folding;
-	bool dark = false, explain = false, parts = false, table = false, blame = false;
+	bool dark = false, explain = false, parts = false, table = false;
+	const char *blame = NULL;
+	enum weft_folded_by blame_by = WEFT_FOLDED_BY_WAIT;
 	static struct table_below below;
 	struct weft_stacks *stacks = NULL;
 	struct weft_blame_source blamed;
@@ -121,8 +135,9 @@ int cli_render(struct cli_args *args)
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlight the promises of the first finding of weft explain, and print its title"},
 	    {"table", 0, CLI_FLAG, &table, NULL, "draw a table of the number and duration of promises of each type"},
-	    {"blame", 0, CLI_FLAG, &blame, NULL,
-		"draw where waiting time went: each part is as wide as its share, and below its waiter"},
+	    {"blame", 0, CLI_WORD, &blame, "wait|run|function",
+		"draw where waiting time went (default), or running time, or which functions ran in long runs: each part is as "
+		"wide as its share"},
 	    CLI_OPTION_PARTS(&parts),
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave out the counters"},
 	    {"no-threads", 0, CLI_FLAG, &render.no_threads, NULL,
@@ -149,6 +164,8 @@ int cli_render(struct cli_args *args)
 		return cli_fail_verb("render", "empty search: --fold=%s", fold);
 	if (group && !weft_rows_by_parse(&folding.rows_by, group, strlen(group)))
 		return cli_fail_verb("render", "unknown value: --group=%s; use kind, site, library or thread", group);
+	if (blame && *blame && !find_measure(&blame_by, blame))
+		return cli_fail_verb("render", "unknown value: --blame=%s; use wait, run or function", blame);
 	render.folding = &folding;
 	render.has_from = render.from_ns >= 0;
 	render.has_to = render.to_ns >= 0;
@@ -179,10 +196,10 @@ int cli_render(struct cli_args *args)
 	weft_duration_set_ascii(false); /* pictures can show all characters */
 	if (exit < 0 && table && (exit = fill_table(&below, input.model, &render)) < 0)
 		render.sheet = &below.sheet;
-	if (exit < 0 && blame && weft_stacks_create(&stacks, input.model, WEFT_FOLDED_BY_WAIT, false, &err) < 0)
+	if (exit < 0 && blame && weft_stacks_create(&stacks, input.model, blame_by, false, &err) < 0)
 		exit = cli_fail_error(&err);
 	if (exit < 0 && blame) {
-		icicle = weft_blame_icicle(&blamed, stacks, WEFT_FOLDED_BY_WAIT);
+		icicle = weft_blame_icicle(&blamed, stacks, blame_by);
 		render.icicle = &icicle;
 	}
 	if (exit < 0) {

@@ -2,7 +2,8 @@
  *
  * A process that uses a CPU for most of 10 ms is examined: an OS thread that ran and recorded no event meanwhile has run one
  * promise for that long.  Only such a thread is stopped, for the time of copying its registers and the top of its stack.  Between
- * two samples nothing traces it.  The copies are unwound after the program has ended.  SPDX-License-Identifier: ISC */
+ * two samples nothing traces it.  The copies are unwound when there are many, or after the program has ended.
+ * SPDX-License-Identifier: ISC */
 #include "apps/control/profile.h"
 
 #include <dirent.h>
@@ -23,7 +24,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <weft/record_inline.h>
 
+#include "apps/control/profile_trace.h"
 #include "base/named.h"
 #include "base/vec.h"
 #include "cli/cli.h"
@@ -36,18 +39,16 @@
 
 #if defined(__x86_64__) && defined(WEFT_HAS_NAMES)
 
-/* MAX_SAMPLES bounds the memory to 8 MiB for each process. */
+/* MAX_COPIES bounds the memory to 4 MiB for each process, MAX_SAMPLES its part of the trace. */
 enum {
 	USUAL_MS = 10,
 	ALARM_MS = 5,
 	BUSY_PERCENT = 20, /* on a busy machine, a computing thread has its CPU only part of the time */
 	STACK_BYTES = 16 << 10,
-	MAX_SAMPLES = 512,
+	MAX_COPIES = 256,
+	MAX_SAMPLES = 16384,
 	MAX_PROCESSES = 32,
-	MIN_SAMPLES = 5,
-	MAX_LINES = 8,
-	MOST_PERCENT = 60,
-	MAX_BLOCKS = 4096
+	SAMPLES_AT_ONCE = 16 /* of one block, until half as many samples suffice */
 };
 
 struct watched_thread {
@@ -55,15 +56,12 @@ struct watched_thread {
 	int64_t cpu_ns;
 	uint64_t progress; /* grows with each recorded event */
 	bool is_busy;
-	/* The newest block; it lasts while the progress is the same, also if another program had the CPU meanwhile. */
-	size_t block;
+	/* The newest stretch in which it ran one promise; it lasts while the progress is the same, also if another program had
+	 * the CPU meanwhile. */
 	uint64_t block_progress; /* 0: there is none */
-};
-
-/* A stretch in which a thread ran one promise.  Threads may have blocks at the same time. */
-struct block {
-	int64_t begin_ns; /* of its first sample */
-	uint64_t samples;
+	unsigned block_samples;
+	int64_t next_ns; /* of that block: no sample before this time */
+	uint64_t python_state;
 };
 
 struct process {
@@ -77,10 +75,9 @@ struct process {
 	WEFT_VEC(struct watched_thread) threads;
 	struct weft_look_modules *modules;
 	char program[256]; /* path of the executable */
-	WEFT_VEC(struct weft_look_stack) samples;
-	WEFT_VEC(size_t) sample_blocks; /* by sample: an index into blocks */
-	WEFT_VEC(struct block) blocks;
-	uint64_t left_out; /* samples beyond MAX_SAMPLES */
+	WEFT_VEC(struct weft_look_stack) copies;
+	WEFT_VEC(struct profile_moment) moments; /* by copy */
+	struct profile_trace samples;            /* those of earlier copies */
 };
 
 struct profile {
@@ -88,7 +85,7 @@ struct profile {
 	pid_t command;
 	int stop_fd;
 	pthread_t thread;
-	int64_t begin_ns, seen_ns; /* seen_ns: time of the last round */
+	int64_t seen_ns; /* time of the last round */
 	int round;
 	WEFT_VEC(struct process) processes;
 };
@@ -123,14 +120,53 @@ static bool stop_thread(pid_t tid, pid_t command, struct user_regs_struct *regis
 	return true;
 }
 
-/* Lets a stopped thread go on, with the signal that it was about to get. */
-static void release_thread(pid_t tid)
+/* Returns whether a signal is about to be handled, so that an interrupted call has to end. */
+static bool has_signal(const struct process *p, pid_t tid)
+{
+	char path[64], text[4096];
+	unsigned long long own = 0, shared = 0, blocked = 0;
+	snprintf(path, sizeof path, "/proc/%ld/task/%ld", (long)p->pid, (long)tid);
+	const int folder = weft_users_folder(path);
+	const bool is_read = folder >= 0 && weft_named_text(folder, "status", text, sizeof text) > 0;
+	const char *at = is_read ? strstr(text, "\nSigPnd:") : NULL;
+	if (folder >= 0)
+		close(folder);
+	return !at || sscanf(at, " SigPnd: %llx ShdPnd: %llx SigBlk: %llx", &own, &shared, &blocked) != 3 ||
+	       ((own | shared) & ~blocked) != 0;
+}
+
+/* Lets a stopped thread go on, with the signal that it was about to get.  The kernel does not repeat epoll_wait() and a few other
+ * calls after a stop, but ends them as after a signal: such a call is made again here, so that the program sees nothing. */
+static void release_thread(const struct process *p, pid_t tid, const struct user_regs_struct *registers)
 {
 	siginfo_t why = {0};
 	long number = 0;
 	if (ptrace(PTRACE_GETSIGINFO, tid, NULL, &why) == 0 && why.si_code >> 8 != PTRACE_EVENT_STOP)
 		number = why.si_signo;
+	else if ((long long)registers->orig_rax >= 0 && (long long)registers->rax == -EINTR && !has_signal(p, tid)) {
+		enum { SYSCALL_BYTES = 2 };
+		struct user_regs_struct again = *registers;
+		again.rax = registers->orig_rax;
+		again.rip -= SYSCALL_BYTES;
+		(void)ptrace(PTRACE_SETREGS, tid, NULL, &again);
+	}
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)number);
+}
+
+/* ---- What was sampled ---- */
+
+/* Adds the stacks of the copies to the samples of the trace, and frees the copies. */
+static void unwind_copies(struct process *p)
+{
+	struct weft_look_request request = {.stacks = p->copies.items, .stack_count = p->copies.count, .has_no_names = true};
+	request.modules = weft_look_modules_list(p->modules, &request.module_count);
+	if (p->copies.count)
+		weft_stacks_find(&request);
+	for (size_t i = 0; i < p->copies.count; i++) {
+		profile_trace_add(&p->samples, p->modules, p->program, &p->copies.items[i], &p->moments.items[i]);
+		free((void *)(uintptr_t)p->copies.items[i].bytes);
+	}
+	p->copies.count = p->moments.count = 0;
 }
 
 static void copy_registers(uint64_t out[WEFT_LOOK_REGISTERS], const struct user_regs_struct *r)
@@ -140,12 +176,13 @@ static void copy_registers(uint64_t out[WEFT_LOOK_REGISTERS], const struct user_
 	memcpy(out, all, sizeof all);
 }
 
-static void sample_thread(struct profile *profile, struct process *p, const struct watched_thread *t)
+/* Takes a sample of a thread that ran a moment ago.  It may have entered a call meanwhile, which the stop then interrupts. */
+static void sample_thread(struct profile *profile, struct process *p, struct watched_thread *t)
 {
 	const pid_t tid = t->tid;
 	struct user_regs_struct registers;
-	if (p->samples.count == MAX_SAMPLES) {
-		p->left_out++;
+	if (p->samples.samples.count + p->copies.count >= MAX_SAMPLES) {
+		p->samples.lost++;
 		return;
 	}
 	unsigned char *bytes = malloc(STACK_BYTES);
@@ -154,6 +191,8 @@ static void sample_thread(struct profile *profile, struct process *p, const stru
 		free(bytes);
 		return;
 	}
+	const struct profile_moment moment = {
+	    .monotonic_ns = read_clock_ns(CLOCK_MONOTONIC), .counter = weft__counter(), .tid = (uint32_t)tid};
 	const struct iovec local = {bytes, STACK_BYTES};
 	ssize_t size = -1;
 	/* The end of a stack may be near: a read that reaches beyond it gets nothing of the last page. */
@@ -161,17 +200,27 @@ static void sample_thread(struct profile *profile, struct process *p, const stru
 		const struct iovec remote = {(void *)(uintptr_t)registers.rsp, wanted};
 		size = process_vm_readv(p->pid, &local, 1, &remote, 1, 0);
 	}
-	release_thread(tid);
-	size_t *block = size > 0 && weft_vec_reserve(&p->samples, p->samples.count + 1) ? weft_vec_push(&p->sample_blocks) : NULL;
-	struct weft_look_stack *sample = block ? weft_vec_push(&p->samples) : NULL;
-	if (!sample) {
+	struct weft_look_stack stack = {
+	    .has_registers = true, .bytes = bytes, .address = registers.rsp, .size = size > 0 ? (size_t)size : 0};
+	struct weft_look_source_frame frames[WEFT_LOOK_FRAMES];
+	const size_t frame_count = weft_look_python(p->modules, &stack, tid, &t->python_state, frames);
+	release_thread(p, tid, &registers);
+	profile_trace_add_sources(&p->samples, frames, frame_count, &moment);
+	for (size_t i = 0; i < frame_count; i++) {
+		free(frames[i].function);
+		free(frames[i].file);
+	}
+	const bool has_memory = size > 0 && !frame_count && weft_vec_reserve(&p->copies, 1) && weft_vec_reserve(&p->moments, 1);
+	if (!has_memory) {
 		free(bytes);
 		return;
 	}
-	*block = t->block;
-	p->blocks.items[t->block].samples++;
-	*sample = (struct weft_look_stack){.has_registers = true, .bytes = bytes, .address = registers.rsp, .size = (size_t)size};
-	copy_registers(sample->registers, &registers);
+	struct weft_look_stack *copy = &p->copies.items[p->copies.count++];
+	p->moments.items[p->moments.count++] = moment;
+	copy_registers(stack.registers, &registers);
+	*copy = stack;
+	if (p->copies.count == MAX_COPIES)
+		unwind_copies(p);
 }
 
 /* ---- When to sample ---- */
@@ -270,17 +319,19 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	t->progress = progress;
 	if (!is_long)
 		return false;
+	const int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
 	if (t->block_progress != progress) {
-		const struct block block = {.begin_ns = read_clock_ns(CLOCK_MONOTONIC)};
-		struct block *added = p->blocks.count < MAX_BLOCKS ? weft_vec_push(&p->blocks) : NULL;
-		if (!added)
-			return false;
-		*added = block;
-		t->block = p->blocks.count - 1;
 		t->block_progress = progress;
+		t->block_samples = 0;
+		t->next_ns = now_ns;
 		refresh_modules(p);
 	}
+	if (now_ns < t->next_ns)
+		return true;
 	sample_thread(profile, p, t);
+	/* A block of minutes needs no more samples than a few blocks of a second. */
+	const unsigned doublings = ++t->block_samples / SAMPLES_AT_ONCE;
+	t->next_ns = now_ns + (doublings ? (int64_t)ALARM_MS * 1000000 << (doublings < 10 ? doublings : 10) : 0);
 	return true;
 }
 
@@ -376,135 +427,14 @@ static void *run_profile(void *data)
 	return NULL;
 }
 
-/* ---- Words ---- */
-
-/* The functions of the program in a stack, the outermost first; a function that calls itself is there once. */
-struct chain {
-	const char *functions[WEFT_LOOK_FRAMES];
-	bool is_called_by_library[WEFT_LOOK_FRAMES];
-	size_t count;
-};
-
-static bool is_program(const struct process *p, const struct weft_look_frame *frame)
-{
-	const char *path = weft_look_modules_path(p->modules, frame->address);
-	return frame->function && path && strcmp(path, p->program) == 0;
-}
-
-static void read_chain(struct chain *out, const struct process *p, const struct weft_look_stack *sample)
-{
-	bool is_after_library = true;
-	out->count = 0;
-	for (size_t i = sample->frame_count; i-- > 0;) {
-		const struct weft_look_frame *frame = &sample->frames[i];
-		const char *last = out->count ? out->functions[out->count - 1] : "";
-		if (!is_program(p, frame)) {
-			is_after_library = true;
-			continue;
-		}
-		if (strcmp(last, frame->function) != 0) {
-			out->is_called_by_library[out->count] = is_after_library;
-			out->functions[out->count++] = frame->function;
-		}
-		is_after_library = false;
-	}
-}
-
-/* Returns the function that most chains have at a level, if a majority has one. */
-static const char *find_majority(const struct chain *chains, size_t count, size_t level)
-{
-	const char *found = NULL;
-	size_t lead = 0;
-	for (size_t i = 0; i < count; i++) {
-		const char *function = level < chains[i].count ? chains[i].functions[level] : "";
-		const bool is_same = lead && strcmp(found, function) == 0;
-		if (!lead)
-			found = function;
-		lead = lead && !is_same ? lead - 1 : lead + 1;
-	}
-	return found && *found ? found : NULL;
-}
-
-/* Moves the chains that have a function at a level to the front.  Returns their number. */
-static size_t keep_chains(struct chain *chains, size_t count, size_t level, const char *function)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < count; i++)
-		if (level < chains[i].count && strcmp(chains[i].functions[level], function) == 0)
-			chains[kept++] = chains[i];
-	return kept;
-}
-
-/* Prints the deepest function in which MOST_PERCENT of the samples of a block are. */
-static void print_block(const struct process *p, size_t block, struct chain *chains, int64_t origin_ns)
-{
-	const char *inner = NULL, *outer = "";
-	const size_t all = p->blocks.items[block].samples;
-	size_t count = 0, inside = 0;
-	for (size_t i = 0; i < p->samples.count; i++)
-		if (p->sample_blocks.items[i] == block)
-			read_chain(&chains[count++], p, &p->samples.items[i]);
-	for (size_t level = 0; level < WEFT_LOOK_FRAMES; level++) {
-		const char *function = find_majority(chains, count, level);
-		const size_t kept = function ? keep_chains(chains, count, level, function) : 0;
-		if (kept * 100 < all * MOST_PERCENT || !kept)
-			break;
-		inner = function;
-		outer = chains[0].is_called_by_library[level] ? function : outer;
-		inside = count = kept;
-	}
-	const int64_t ms = (p->blocks.items[block].begin_ns - origin_ns) / 1000000;
-	const bool is_called = inner && strcmp(inner, outer) != 0;
-	if (inner)
-		cli_note("  at %" PRId64 ".%03" PRId64 " s: %zu of %zu samples in %s()%s%s%s", ms / 1000, ms % 1000, inside, all,
-		    inner, is_called ? ", called by " : "", is_called ? outer : "", is_called ? "()" : "");
-}
-
-/* Prints the longest blocks in the order of time. */
-static void print_blocks(const struct process *p, int64_t origin_ns)
-{
-	struct chain *chains = calloc(p->samples.count, sizeof *chains);
-	size_t shown = 0;
-	cli_note("process %ld ran one promise for 10 ms or longer: %zu samples in %zu block%s; times are since the start",
-	    (long)p->pid, p->samples.count, p->blocks.count, p->blocks.count == 1 ? "" : "s");
-	for (size_t i = 0; chains && i < p->blocks.count; i++) {
-		size_t longer = 0;
-		for (size_t k = 0; k < p->blocks.count; k++)
-			longer += p->blocks.items[k].samples > p->blocks.items[i].samples ||
-				  (p->blocks.items[k].samples == p->blocks.items[i].samples && k < i);
-		if (longer < MAX_LINES && p->blocks.items[i].samples >= MIN_SAMPLES) {
-			print_block(p, i, chains, origin_ns);
-			shown++;
-		}
-	}
-	if (shown < p->blocks.count)
-		cli_note("  and %zu shorter blocks", p->blocks.count - shown);
-	if (p->left_out)
-		cli_note("  %" PRIu64 " later samples were not kept", p->left_out);
-	free(chains);
-}
-
-static void unwind_samples(struct process *p)
-{
-	struct weft_look_request request = {.stacks = p->samples.items, .stack_count = p->samples.count};
-	request.modules = weft_look_modules_list(p->modules, &request.module_count);
-	weft_stacks_find(&request);
-}
-
 static void free_process(struct process *p)
 {
-	for (size_t i = 0; i < p->samples.count; i++) {
-		struct weft_look_stack *s = &p->samples.items[i];
-		for (size_t k = 0; k < s->frame_count; k++)
-			free(s->frames[k].function);
-		free((void *)(uintptr_t)s->bytes);
-	}
 	for (size_t i = 0; i < p->streams.count; i++)
 		close(p->streams.items[i]);
 	weft_look_modules_free(p->modules);
-	weft_vec_free(&p->samples);
-	weft_vec_free(&p->sample_blocks);
-	weft_vec_free(&p->blocks);
+	weft_vec_free(&p->copies);
+	weft_vec_free(&p->moments);
+	profile_trace_free(&p->samples);
 	weft_vec_free(&p->streams);
 	weft_vec_free(&p->threads);
 	free(p->folder);
@@ -524,7 +454,6 @@ struct profile *profile_begin(const char *folder, pid_t command)
 		return NULL;
 	*profile = (struct profile){
 	    .folder = folder, .command = command, .stop_fd = eventfd(0, EFD_CLOEXEC), .seen_ns = read_clock_ns(CLOCK_MONOTONIC)};
-	profile->begin_ns = profile->seen_ns;
 	if (profile->stop_fd >= 0 && pthread_create(&profile->thread, NULL, run_profile, profile) == 0)
 		return profile;
 	if (profile->stop_fd >= 0)
@@ -536,22 +465,16 @@ struct profile *profile_begin(const char *folder, pid_t command)
 void profile_end(struct profile *profile)
 {
 	const uint64_t word = 1;
-	size_t sampled = 0;
 	if (!profile)
 		return;
 	if (write(profile->stop_fd, &word, sizeof word) == sizeof word)
 		pthread_join(profile->thread, NULL);
 	for (size_t i = 0; i < profile->processes.count; i++) {
 		struct process *p = &profile->processes.items[i];
-		if (p->samples.count) {
-			sampled++;
-			unwind_samples(p);
-			print_blocks(p, profile->begin_ns);
-		}
+		unwind_copies(p);
+		profile_trace_write(&p->samples, profile->folder, p->folder, (int64_t)ALARM_MS * 1000000);
 		free_process(p);
 	}
-	if (!sampled)
-		cli_note("--profile: no promise was seen to run for 10 ms");
 	weft_vec_free(&profile->processes);
 	close(profile->stop_fd);
 	free(profile);

@@ -14,7 +14,7 @@ bool profile_is_supported(void);
  * NULL without memory, which profile_end() accepts. */
 struct profile *profile_begin(const char *folder, pid_t command);
 
-/* Ends, and prints the functions that ran. */
+/* Ends, and adds the samples to the traces. */
 void profile_end(struct profile *profile);
 
 #endif

@@ -54,6 +54,7 @@ struct options {
 	const char *out, *rules, *kernel;
 	struct cli_ring ring;
 	bool overwrite, view, explain, is_flight, stands_by, is_profiled;
+	const char *profile;          /* --profile */
 	enum weft_kernel_level level; /* SELF: the highest available */
 };
 
@@ -122,10 +123,13 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--kernel needs one directory for all processes; use -o without %%p");
 	if (o->kernel && o->stands_by)
 		return cli_fail_verb("record", "--kernel and --standby cannot be combined");
-	if (o->is_profiled && strstr(o->out, "%p"))
+	if (o->profile && strcmp(o->profile, "auto") != 0 && strcmp(o->profile, "off") != 0)
+		return cli_fail_verb("record", "--profile is auto or off, not %s", o->profile);
+	if (o->profile && strcmp(o->profile, "auto") == 0 && strstr(o->out, "%p"))
 		return cli_fail_verb("record", "--profile needs one directory for all processes; use -o without %%p");
-	if (o->is_profiled && !profile_is_supported())
+	if (o->profile && strcmp(o->profile, "auto") == 0 && !profile_is_supported())
 		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
+	o->is_profiled = !(o->profile && strcmp(o->profile, "off") == 0) && !strstr(o->out, "%p") && profile_is_supported();
 	if (o->view && !cli_has_display())
 		return cli_fail_verb("record", "no display for --view; use weft serve %s to follow in a browser", o->out);
 	return o->rules ? check_rules(o->rules) : -1;
@@ -569,8 +573,8 @@ int cli_record(struct cli_args *args)
 	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all|flight",
 		"also record what the kernel does with the program's OS threads (default: the highest level that "
 		"the user may have); flight or own,flight keeps it in memory until the end or weft save"},
-	    {"profile", 0, CLI_FLAG, &o.is_profiled, NULL,
-		"sample threads that run one promise for 10 ms or longer, and print the functions at the end"},
+	    {"profile", 0, CLI_TEXT, &o.profile, "auto|off",
+		"sample the stacks of threads that run one promise for 10 ms or longer (auto, the default), or do not (off)"},
 	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "do not record before weft on, nor after weft off"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replace the traces in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "open a window that follows the recording"},

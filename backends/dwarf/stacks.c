@@ -188,7 +188,7 @@ static void unwind(struct unwinder *u, Dwfl *dwfl, size_t index)
 		s->frames[s->frame_count++] = (struct weft_look_frame){.address = s->registers[RIP]};
 	for (size_t i = 0; i < s->frame_count; i++)
 		put_answer(u, (struct answer){.address = s->frames[i].address, .index = (uint32_t)index},
-		    symbol_at(dwfl, s->frames[i].address - 1));
+		    u->request->has_no_names ? NULL : symbol_at(dwfl, s->frames[i].address - 1));
 }
 
 static void report_modules(struct unwinder *u, Dwfl *dwfl)

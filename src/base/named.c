@@ -53,6 +53,20 @@ int weft_named_file(int folder, const char *name, const struct weft_named_rule *
 	return rule->max_bytes && (uint64_t)st->st_size > rule->max_bytes ? refuse(fd, EFBIG) : fd;
 }
 
+#ifndef __wasm__ /* it has no users */
+int weft_named_create(int folder, const char *name, uid_t owner, gid_t group)
+{
+	const int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || owner == geteuid() || fchown(fd, owner, group) == 0)
+		return fd;
+	const int error = errno;
+	unlinkat(folder, name, 0);
+	close(fd);
+	errno = error;
+	return -1;
+}
+#endif
+
 int weft_named_folder(int folder, const char *name, uid_t owner)
 {
 	struct stat st;

@@ -28,6 +28,10 @@ struct weft_named_rule {
  * EFBIG (too large), or that of open(). */
 int weft_named_file(int folder, const char *name, const struct weft_named_rule *rule, struct stat *st);
 
+/* Creates a file in a folder for reading and writing, which only `owner` may open then.  Returns the descriptor, or -1 with
+ * errno: EEXIST, EPERM (the owner cannot be changed; the file does not stay), or that of open(). */
+int weft_named_create(int folder, const char *name, uid_t owner, gid_t group);
+
 /* Opens a folder in a folder, for reading.  `owner` as above.  Returns the descriptor, or -1 with errno: ELOOP or ENOTDIR (no
  * folder), EPERM, or that of open(). */
 int weft_named_folder(int folder, const char *name, uid_t owner);

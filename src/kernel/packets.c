@@ -208,11 +208,10 @@ static int open_packet(const struct weft_kernel_packets *f, struct weft_packet_h
 		return -1;
 	}
 	unlinkat(f->folder, hidden, 0);
-	int fd = openat(f->folder, hidden, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const int fd = weft_named_create(f->folder, hidden, f->user, f->group);
 	if (fd < 0)
 		return -1;
-	bool owned = f->user == geteuid() || fchown(fd, f->user, f->group) == 0;
-	if (owned && write_at(fd, h, sizeof *h, 0) && ftruncate(fd, PACKET_BYTES) == 0 &&
+	if (write_at(fd, h, sizeof *h, 0) && ftruncate(fd, PACKET_BYTES) == 0 &&
 	    renameat(f->folder, hidden, f->folder, name) == 0)
 		return fd;
 	unlinkat(f->folder, hidden, 0);

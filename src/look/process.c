@@ -412,10 +412,10 @@ const struct weft_look_module *weft_look_modules_list(const struct weft_look_mod
 	return modules ? modules->target.modules.items : NULL;
 }
 
-const char *weft_look_modules_path(const struct weft_look_modules *modules, uint64_t address)
+size_t weft_look_python(const struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid,
+    uint64_t *state, struct weft_look_source_frame out[WEFT_LOOK_FRAMES])
 {
-	const struct weft_look_module *module = modules ? weft__look_module(&modules->target, address) : NULL;
-	return module ? module->path : NULL;
+	return modules ? weft__look_read_python(&modules->target, stack, tid, state, out, WEFT_LOOK_FRAMES) : 0;
 }
 
 void weft_look_modules_free(struct weft_look_modules *modules)

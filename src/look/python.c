@@ -178,10 +178,10 @@ static bool add_frame(
 	if (!is_code(t, code) || !read_string(t, l, read_word(t, code + CODE_NAME), function) ||
 	    !read_string(t, l, read_word(t, code + CODE_FILE), file))
 		return false;
-	struct look_python_frame *slot = weft_vec_push(&thread->python);
+	struct weft_look_source_frame *slot = weft_vec_push(&thread->python);
 	if (!slot)
 		return false;
-	*slot = (struct look_python_frame){.function = strdup(function),
+	*slot = (struct weft_look_source_frame){.function = strdup(function),
 	    .file = strdup(file),
 	    .line = read_line(t, l, code, read_word(t, frame + l->instruction))};
 	return slot->function && slot->file;
@@ -197,23 +197,48 @@ static void read_frames(const struct look_target *t, const struct layout *l, str
 			break;
 }
 
+/* Finds the state of a thread on its C stack, and reads the frames; *state is the one found last, or 0. */
+static void read_thread(const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t *state)
+{
+	const struct weft_look_stack *s = &thread->stack;
+	uint64_t last = 0;
+	if (*state && read_word(t, *state + l->tid) == (uint64_t)thread->own_tid)
+		read_frames(t, l, thread, *state);
+	for (size_t at = 0; at + 8 <= s->size && at < SEARCHED_BYTES && !thread->python.count; at += 8) {
+		const uint64_t word = weft_load_u64(s->bytes + at);
+		const struct look_map *map = word > 4096 && word % 8 == 0 && word != last ? weft__look_map(t, word) : NULL;
+		if (!map || !map->is_writable)
+			continue;
+		last = word;
+		if (read_word(t, word + l->tid) != (uint64_t)thread->own_tid)
+			continue;
+		*state = word;
+		read_frames(t, l, thread, word);
+	}
+}
+
 bool weft__look_find_python(struct look_target *t)
 {
 	const struct layout *l = find_layout(t);
-	for (size_t i = 0; l && i < t->threads.count; i++) {
-		struct look_thread *thread = &t->threads.items[i];
-		const struct weft_look_stack *s = &thread->stack;
-		uint64_t last = 0;
-		for (size_t at = 0; at + 8 <= s->size && at < SEARCHED_BYTES && !thread->python.count; at += 8) {
-			const uint64_t word = weft_load_u64(s->bytes + at);
-			const struct look_map *map =
-			    word > 4096 && word % 8 == 0 && word != last ? weft__look_map(t, word) : NULL;
-			if (!map || !map->is_writable)
-				continue;
-			last = word;
-			if (read_word(t, word + l->tid) == (uint64_t)thread->own_tid)
-				read_frames(t, l, thread, word);
-		}
-	}
+	for (size_t i = 0; l && i < t->threads.count; i++)
+		read_thread(t, l, &t->threads.items[i], &(uint64_t){0});
 	return true;
+}
+
+size_t weft__look_read_python(const struct look_target *t, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
+    struct weft_look_source_frame *out, size_t capacity)
+{
+	const struct layout *l = find_layout(t);
+	struct look_thread thread = {.own_tid = tid, .stack = *stack};
+	if (l)
+		read_thread(t, l, &thread, state);
+	size_t count = 0;
+	for (; count < thread.python.count && count < capacity; count++)
+		out[count] = thread.python.items[count];
+	for (size_t i = count; i < thread.python.count; i++) {
+		free(thread.python.items[i].function);
+		free(thread.python.items[i].file);
+	}
+	weft_vec_free(&thread.python);
+	return count;
 }

@@ -23,12 +23,6 @@ struct look_map {
 	char *path; /* "": no file; owned */
 };
 
-/* A frame of Python, innermost first. */
-struct look_python_frame {
-	char *function, *file; /* owned */
-	uint32_t line;         /* 0: unknown */
-};
-
 struct look_thread {
 	int64_t tid;
 	int64_t own_tid; /* its number in its own namespace, which the words in its memory have */
@@ -41,8 +35,8 @@ struct look_thread {
 	int64_t since_ns; /* monotonic, about: it has been blocked since; 0: unknown */
 	uint64_t switches;
 	struct weft_look_stack stack;
-	unsigned char *stack_bytes; /* owned */
-	WEFT_VEC(struct look_python_frame) python;
+	unsigned char *stack_bytes;                     /* owned */
+	WEFT_VEC(struct weft_look_source_frame) python; /* innermost first */
 	unsigned char near[LOOK_NEAR_BEFORE + LOOK_NEAR_BEHIND];
 	bool has_near_before, has_near_behind;
 };

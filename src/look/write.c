@@ -139,7 +139,7 @@ static uint16_t find_site(struct writer *w, const struct look_thread *thread, si
 }
 
 /* Returns the key of a place in Python. */
-static uint16_t find_python(struct writer *w, const struct look_python_frame *frame)
+static uint16_t find_python(struct writer *w, const struct weft_look_source_frame *frame)
 {
 	const uint64_t hash = weft_hash_u64(weft_hash_bytes(frame->file, strlen(frame->file)) + frame->line) +
 			      weft_hash_bytes(frame->function, strlen(frame->function));

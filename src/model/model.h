@@ -236,6 +236,13 @@ enum weft_anomaly {
 	    WEFT_ANOMALY_COUNT
 };
 
+/* Where a thread was while it ran one promise for long. */
+struct weft_stack_sample {
+	int64_t time_ns;
+	uint32_t stack; /* index into trace->profile.stacks */
+	uint16_t stream;
+};
+
 struct weft_kernel;
 
 struct weft_model {
@@ -296,7 +303,9 @@ struct weft_model {
 	struct weft_interval *lulls;
 	size_t lull_count;
 	uint64_t anomalies[WEFT_ANOMALY_COUNT]; /* number of occurrences, by enum weft_anomaly */
-	struct weft_kernel *kernel; /* off-CPU times of threads (kernel.h); NULL: the trace has none.  `whole` shares it */
+	struct weft_kernel *kernel;        /* off-CPU times of threads (kernel.h); NULL: the trace has none.  `whole` shares it */
+	struct weft_stack_sample *samples; /* by stream, then in time order; `whole` has none */
+	size_t sample_count;
 	const struct weft_trace_info *trace; /* streams, sites, losses; valid until the trace is closed */
 	/* If events are missing from some time on: the model of the trace up to that time, where everything is known.  Its
 	 * promises have the same numbers; this model owns it.  NULL: nothing is missing, or the time is unknown. */
@@ -347,6 +356,10 @@ uint32_t weft_model_place(const struct weft_model *model, const struct weft_inte
 
 /* Returns the site of the function of p that was called at a time from..to; WEFT_NONE: unknown.  Logarithmic. */
 uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t from_ns, int64_t to_ns);
+
+/* Returns the samples of a stream's thread at a time from..to, and their number.  Logarithmic. */
+const struct weft_stack_sample *weft_model_samples(
+    const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns, size_t *count);
 
 /* Returns the call stack at a promise's creation; empty: unknown.  Logarithmic. */
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise);

@@ -164,6 +164,9 @@ int weft__compare_await_ends(const void *a, const void *b);
 /* Returns true if an error means that something was absent or had ended. */
 bool weft__model_is_absent(const struct weft_model *model, uint32_t failure);
 
+/* Reads the samples of the model's trace.  WEFT_ENOMEM. */
+int weft__model_read_profile(struct weft_model *model);
+
 /* Finishes the model after the last event: ends what is open and sorts the arrays.  WEFT_ENOMEM, WEFT_ETOOBIG. */
 int weft__model_finish(struct weft__build *b, bool keep_binds);
 

@@ -70,6 +70,8 @@ struct joined {
 	struct weft_site *sites;
 	struct weft_module *modules;
 	struct weft_gap *gaps;
+	struct weft_profile_stack *stacks;
+	struct weft_profile_sample *samples;
 	char *process;
 	struct weft_kernel_thread *threads; /* with the last names that kernel records have */
 	struct weft_event out[BATCH];
@@ -471,6 +473,8 @@ static void free_joined(struct joined *j)
 	free(j->sites);
 	free(j->modules);
 	free(j->gaps);
+	free(j->stacks);
+	free(j->samples);
 	free(j->process);
 	free(j->threads);
 	free(j);
@@ -661,6 +665,39 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 	return WEFT_OK;
 }
 
+/* Puts the samples of all parts together. */
+static int fill_profile(struct joined *j, struct weft_profile *out, struct weft_error *err)
+{
+	size_t stacks = 0, samples = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		stacks += j->parts[i].trace->info.profile.stack_count;
+		samples += j->parts[i].trace->info.profile.sample_count;
+	}
+	j->stacks = calloc(stacks + 1, sizeof *j->stacks);
+	j->samples = calloc(samples + 1, sizeof *j->samples);
+	if (!j->stacks || !j->samples || stacks >= WEFT_NO_STACK)
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	for (size_t i = 0; i < j->count; i++) {
+		const struct part *part = &j->parts[i];
+		const struct weft_profile *own = &part->trace->info.profile;
+		const uint32_t base = (uint32_t)out->stack_count;
+		for (size_t s = 0; s < own->stack_count; s++)
+			j->stacks[out->stack_count++] = (struct weft_profile_stack){.site = part->site_base + own->stacks[s].site,
+			    .caller = own->stacks[s].caller == WEFT_NO_STACK ? WEFT_NO_STACK : base + own->stacks[s].caller};
+		for (size_t s = 0; s < own->sample_count; s++)
+			j->samples[out->sample_count++] =
+			    (struct weft_profile_sample){.time_ns = convert_time(j, part, own->samples[s].time_ns),
+				.tid = own->samples[s].tid,
+				.stack = base + own->samples[s].stack,
+				.part = (uint32_t)i};
+		out->period_ns = weft_max_ns(out->period_ns, own->period_ns);
+		out->lost += own->lost;
+	}
+	out->stacks = j->stacks;
+	out->samples = j->samples;
+	return WEFT_OK;
+}
+
 /* Combines the properties of the parts; the joined trace lives as long as the last part. */
 static bool fill_info(struct joined *j, const struct weft_trace_info *first, struct weft_trace_info *info)
 {
@@ -848,6 +885,8 @@ int weft_trace_join(
 		weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	else if ((status = add_parts(j, parts, count, err)) == WEFT_OK)
 		status = fill_tables(j, &trace->info, err);
+	if (status == WEFT_OK)
+		status = fill_profile(j, &trace->info.profile, err);
 	if (status == WEFT_OK && !fill_info(j, &parts[0]->info, &trace->info))
 		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (status < 0) {

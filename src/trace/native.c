@@ -31,6 +31,9 @@ static void free_state(struct native *n)
 	weft_vec_free(&n->packets);
 	weft_vec_free(&n->definitions);
 	weft_vec_free(&n->kernel);
+	weft_vec_free(&n->profile);
+	weft_vec_free(&n->profile_stacks);
+	weft_vec_free(&n->profile_samples);
 	weft_vec_free(&n->changes);
 	weft_vec_free(&n->streams);
 	weft_vec_free(&n->cursors);

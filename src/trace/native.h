@@ -17,10 +17,10 @@ struct native_location {
 	size_t offset;  /* offset of its header in the blob */
 	uint64_t index; /* index of the packet in the blob */
 	uint32_t blob;  /* index of the blob */
-	bool is_definitions, is_kernel;
+	bool is_definitions, is_kernel, is_profile;
 };
 
-/* A packet of events, definitions or kernel records, as it was when the trace was opened. */
+/* A packet of events, definitions, kernel records or samples, as it was when the trace was opened. */
 struct native_packet {
 	const unsigned char *bytes; /* start of the header */
 	uint64_t begin;             /* ticks; no event is older */
@@ -122,7 +122,12 @@ struct native {
 	WEFT_VEC(struct native_packet) packets;     /* packets of events, sorted by instance, then sequence */
 	WEFT_VEC(struct native_packet) definitions; /* sorted by sequence */
 	WEFT_VEC(struct native_packet) kernel;      /* packets of kernel records, sorted by CPU, then sequence */
-	WEFT_VEC(struct native_change) changes;     /* sorted by instance, then time */
+	WEFT_VEC(struct native_packet) profile;     /* packets of samples, sorted by sequence */
+	WEFT_VEC(struct weft_profile_stack) profile_stacks;
+	WEFT_VEC(struct weft_profile_sample) profile_samples;
+	int64_t profile_period_ns;
+	uint64_t profile_lost;
+	WEFT_VEC(struct native_change) changes; /* sorted by instance, then time */
 	WEFT_VEC(struct weft_stream_info) streams;
 	WEFT_VEC(struct native_cursor) cursors;
 	WEFT_VEC(uint32_t) heap; /* cursors with an event, the earliest first */
@@ -177,8 +182,8 @@ void *weft__native_alloc(struct native *n, size_t bytes);
 bool weft__native_adopt(struct native *n, void *memory);
 /* Finds the packets of a blob, and adds them to n->locations. */
 int weft__native_find_packets(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err);
-/* Adds a packet of events, definitions or kernel records, as far as it can be read from the `there` bytes, which must stay
- * valid. */
+/* Adds a packet of events, definitions, kernel records or samples, as far as it can be read from the `there` bytes, which must
+ * stay valid. */
 int weft__native_add_packet(
     struct weft_trace *trace, const struct native_location *location, const unsigned char *bytes, size_t there);
 /* Returns a reader of the blob's present bytes; `live` must stay valid. */
@@ -213,6 +218,9 @@ void weft__native_add_gap(struct weft_trace *trace, struct weft_gap gap);
 /* native_kernel.c: implements weft_trace_kernel(). */
 int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info);
 
+/* native_profile.c: fills trace->info.profile, and adds the places to n->sites.  WEFT_ENOMEM. */
+int weft__native_read_profile(struct weft_trace *trace);
+
 /* native_save.c */
 int weft__native_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx);
 
@@ -225,6 +233,9 @@ struct native_copy {
 void weft__native_edit_events(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 void weft__native_edit_definitions(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 void weft__native_edit_kernel(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
+void weft__native_edit_profile(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
+/* Returns the first tick that is not before a time. */
+uint64_t weft__native_ticks(uint64_t hz, int64_t ns);
 void weft__native_edit_metadata(char *text, const struct weft_trace_edit *edit);
 
 /* Appends the edit's reason after all events of the trace.  WEFT_ENOMEM. */

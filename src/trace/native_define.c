@@ -476,6 +476,7 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 	}
 	trace->info.has_missing_names |= n->definitions.count == 0 && n->packets.count > 0;
 	whole = whole && (!trace->info.has_missing_names || weft__native_read_redefinitions(trace) == WEFT_OK);
+	whole = whole && weft__native_read_profile(trace) == WEFT_OK;
 	/* From here on n->modules does not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)
 		if (n->site_modules.items[i] != WEFT_NO_SITE)

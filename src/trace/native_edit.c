@@ -7,6 +7,7 @@
 
 #include "trace/native.h"
 #include "wire/kernel.h"
+#include "wire/profile.h"
 
 static void set_size(struct native_copy *copy, size_t size)
 {
@@ -174,6 +175,13 @@ static const struct named_form kernel_forms[] = {
 	{NULL, 0},
 };
 
+static const struct named_form profile_forms[] = {
+#define FORM(NAME, value, name, fields) {fields, value},
+    WEFT_PROFILE_OPS(FORM)
+#undef FORM
+	{NULL, 0},
+};
+
 static bool find_form(const struct native *n, const struct named_form *forms, uint8_t id, struct weft_wire_form *own,
     const struct weft_wire_form **out)
 {
@@ -221,6 +229,11 @@ void weft__native_edit_definitions(const struct native *n, struct native_copy *c
 void weft__native_edit_kernel(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit)
 {
 	edit_others(n, kernel_forms, copy, edit);
+}
+
+void weft__native_edit_profile(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit)
+{
+	edit_others(n, profile_forms, copy, edit);
 }
 
 /* ---- Metadata ---- */
@@ -281,17 +294,16 @@ void weft__native_edit_metadata(char *text, const struct weft_trace_edit *edit)
 
 /* ---- Cut ---- */
 
-/* Returns the first tick that is not before a time. */
-static uint64_t ns_to_ticks(const struct native *n, int64_t ns)
+uint64_t weft__native_ticks(uint64_t hz, int64_t ns)
 {
 	if (ns <= 0)
 		return 0;
-	if (n->clock.hz == 1000000000u)
+	if (hz == 1000000000u)
 		return (uint64_t)ns;
-	uint64_t ticks = (uint64_t)((double)ns * ((double)n->clock.hz / 1e9));
-	while (ticks > 0 && weft__ticks_ns(ticks - 1, n->clock.hz) >= ns)
+	uint64_t ticks = (uint64_t)((double)ns * ((double)hz / 1e9));
+	while (ticks > 0 && weft__ticks_ns(ticks - 1, hz) >= ns)
 		ticks--;
-	while (weft__ticks_ns(ticks, n->clock.hz) < ns)
+	while (weft__ticks_ns(ticks, hz) < ns)
 		ticks++;
 	return ticks;
 }
@@ -314,7 +326,7 @@ static size_t write_event(
 	    .kind = e->kind,
 	    .a = e->a,
 	    .b = e->b,
-	    .value = e->op == WEFT_OP_PENDING ? (int64_t)ns_to_ticks(n, e->value) : e->value,
+	    .value = e->op == WEFT_OP_PENDING ? (int64_t)weft__native_ticks(n->clock.hz, e->value) : e->value,
 	    .text = e->text.len ? e->text.ptr : "",
 	    .text_bytes = e->text.len};
 	if (e->site != WEFT_NO_SITE)
@@ -364,7 +376,7 @@ static void seek_to_position(
 int weft__native_cut(const struct native *n, const struct native_packet *p, unsigned first_stream, unsigned end_stream,
     const struct weft_trace_edit *edit, struct native_copy *out, uint64_t *more)
 {
-	uint64_t ticks = ns_to_ticks(n, edit->from_ns), last = p->begin, before = p->events_before;
+	uint64_t ticks = weft__native_ticks(n->clock.hz, edit->from_ns), last = p->begin, before = p->events_before;
 	struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
 	const unsigned char *from;
 	size_t bytes = p->header_bytes;

@@ -132,6 +132,7 @@ static int note_packet(struct weft_trace *trace, const struct native_location *l
 		*slot = *location;
 		slot->is_definitions = packet.stream_class == WEFT_CLASS_DEFINITIONS;
 		slot->is_kernel = packet.stream_class == WEFT_CLASS_KERNEL;
+		slot->is_profile = packet.stream_class == WEFT_CLASS_PROFILE;
 		if (fault == WEFT_PACKET_FINE)
 			learn_trace(n, &packet);
 	}
@@ -216,7 +217,8 @@ static size_t trim_content(struct weft_trace *trace, const struct native_locatio
 		    "zeros in place of events, as if a page had never reached the disk");
 	trace->info.has_missing_names |= location->is_definitions && whole < packet->content_bytes;
 	/* If a trace has several files, a truncated file loses its newest data only: the gap has a time. */
-	if (location->is_definitions || location->is_kernel || (whole >= packet->header_bytes && trace->source.blob_count > 1))
+	if (location->is_definitions || location->is_kernel || location->is_profile ||
+	    (whole >= packet->header_bytes && trace->source.blob_count > 1))
 		weft__trace_mark_placed(trace, trace->info.unplaced_count - before);
 	return whole;
 }
@@ -226,6 +228,7 @@ static int store_packet(struct native *n, const struct native_location *location
 {
 	struct native_packet *slot = location->is_definitions ? weft_vec_push(&n->definitions)
 				     : location->is_kernel    ? weft_vec_push(&n->kernel)
+				     : location->is_profile   ? weft_vec_push(&n->profile)
 							      : weft_vec_push(&n->packets);
 	if (!slot)
 		return WEFT_ENOMEM;
@@ -265,7 +268,7 @@ int weft__native_add_packet(
 	/* WEFT_PACKET_REUSED: the program died between INVALIDATE and VALIDATE. */
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
-	const struct weft_stream_position *reached = !n->from || location->is_definitions ? NULL
+	const struct weft_stream_position *reached = !n->from || location->is_definitions || location->is_profile ? NULL
 						     : location->is_kernel ? weft_position_of_kernel(n->from, packet.instance)
 									   : weft_position_of_stream(n->from, packet.instance);
 	if (reached && packet.sequence < reached->sequence)
@@ -641,6 +644,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	weft_sort(n->packets.items, n->packets.count, sizeof *n->packets.items, compare_packets);
 	weft_sort(n->definitions.items, n->definitions.count, sizeof *n->definitions.items, compare_packets);
 	weft_sort(n->kernel.items, n->kernel.count, sizeof *n->kernel.items, compare_packets);
+	weft_sort(n->profile.items, n->profile.count, sizeof *n->profile.items, compare_packets);
 	correct_clock(trace);
 	status = weft__native_definitions(trace, err);
 	return status < 0 ? status : make_streams(trace, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trace/native.h"
+#include "trace/profile_packet.h"
 
 /* Copies a packet without unused space, as the recorder leaves the last packet when it stops. */
 static int copy_packet(const struct native_packet *p, struct native_copy *copy)
@@ -117,6 +118,17 @@ static int save_kernel(const struct native *n, const struct weft_trace_edit *edi
 			status = save_packet(n, p, name, weft__native_edit_kernel, edit, file, ctx);
 	}
 	return status;
+}
+
+/* Saves the samples with the names that their places have now.  A cut trace keeps all of them: they are few. */
+static int save_profile(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	const struct native *n = trace->state;
+	if (!trace->info.profile.sample_count)
+		return WEFT_OK;
+	struct native_copy copy;
+	copy.bytes = weft_profile_packet(&trace->info, n->uuid, n->clock.hz, &copy.size);
+	return copy.bytes ? write_copy(n, &copy, "profile-0", weft__native_edit_profile, edit, file, ctx) : WEFT_ENOMEM;
 }
 
 /* Writes the metadata of a buffer, which has no capacity for it, with the layout, so that other readers understand the trace. */
@@ -253,6 +265,8 @@ int weft__native_save(const struct weft_trace *trace, const struct weft_trace_ed
 		status = save_streams(n, edit, file, ctx);
 	if (status == WEFT_OK)
 		status = save_kernel(n, edit, file, ctx);
+	if (status == WEFT_OK)
+		status = save_profile(trace, edit, file, ctx);
 	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;
 	if (status != WEFT_OK)
 		return status;

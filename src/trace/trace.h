@@ -25,6 +25,7 @@ struct weft_module {
 	struct weft_str build_id; /* hexadecimal digits; empty: none */
 	uint64_t address;         /* load address: the offset between the file's addresses and memory */
 	uint64_t size;
+	uint8_t role; /* enum weft_profile_role (wire/profile.h); a library if it is not known */
 };
 
 /* The place where a promise was created: in the source, or in machine code if the recorder had no source. */
@@ -41,6 +42,30 @@ static inline bool weft_site_is_machine_code(const struct weft_site *site)
 {
 	return site->offset || !site->line;
 }
+
+#define WEFT_NO_STACK UINT32_MAX
+
+/* A frame of a sampled thread's stack, and through its callers the stack. */
+struct weft_profile_stack {
+	uint32_t site;   /* the place in the code: an index into the trace's sites */
+	uint32_t caller; /* an index into the stacks, lower than that of this one; or WEFT_NO_STACK */
+};
+
+struct weft_profile_sample {
+	int64_t time_ns; /* as weft_event.time_ns */
+	uint32_t tid, stack;
+	uint32_t part; /* in a joined trace, index of the part; else 0 */
+};
+
+/* Where threads were while each ran one promise for long, seen from outside.  Short runs have no samples. */
+struct weft_profile {
+	const struct weft_profile_stack *stacks;
+	size_t stack_count;
+	const struct weft_profile_sample *samples; /* in the order of time in each part */
+	size_t sample_count;
+	int64_t period_ns; /* usual time between two samples of a thread */
+	uint64_t lost;     /* samples that were not kept */
+};
 
 /* An op that only the trace defines. */
 struct weft_form {
@@ -135,6 +160,7 @@ struct weft_trace_info {
 	size_t key_count;
 	const struct weft_module *modules;
 	size_t module_count;
+	struct weft_profile profile;
 	const struct weft_form *forms;
 	size_t form_count;
 	const struct weft_gap *gaps; /* in time order within each stream */

@@ -20,10 +20,13 @@ static struct weft_icicle_node node_of(void *ctx, size_t node)
 struct weft_icicle weft_blame_icicle(struct weft_blame_source *blamed, const struct weft_stacks *stacks, enum weft_folded_by by)
 {
 	char sum[WEFT_DURATION_BYTES], number[28];
-	const bool runs = by == WEFT_FOLDED_BY_RUN;
+	static const char *const titles[] = {[WEFT_FOLDED_BY_RUN] = "Running time: %s in total, of %s promises",
+	    [WEFT_FOLDED_BY_WAIT] = "Waiting time: %s in total, of %s promises",
+	    [WEFT_FOLDED_BY_FUNCTION] = "Functions in long runs: %s sampled, of %s promises"};
+	const bool runs = by != WEFT_FOLDED_BY_WAIT;
 	blamed->stacks = stacks;
-	snprintf(blamed->title, sizeof blamed->title, "%s time: %s in total, of %s promises", runs ? "Running" : "Waiting",
-	    weft_duration_text(sum, stacks->stacks[0].sum_ns), weft_number_text(number, stacks->stacks[0].promises));
+	snprintf(blamed->title, sizeof blamed->title, titles[by], weft_duration_text(sum, stacks->stacks[0].sum_ns),
+	    weft_number_text(number, stacks->stacks[0].promises));
 	return (struct weft_icicle){.count = stacks->count,
 	    .node = node_of,
 	    .ctx = blamed,
@@ -175,12 +178,14 @@ static void add_below(struct weft_rows *rows, const struct weft_viewer *v, uint3
 
 void weft__viewer_write_blame(struct weft_rows *rows, const struct weft_viewer *v)
 {
-	const bool runs = v->blame_by == WEFT_FOLDED_BY_RUN;
+	static const char *const measures[] = {[WEFT_FOLDED_BY_RUN] = "By running time",
+	    [WEFT_FOLDED_BY_WAIT] = "By waiting time",
+	    [WEFT_FOLDED_BY_FUNCTION] = "By function, in long runs"};
 	if (!v->blame_shown)
 		return;
 	weft__rows_set_topic(rows, WEFT_ROWS_OF_BLAME);
 	add_row(rows, WEFT_ROW_HEADING, TEXT("Where the time went"), 0, 0);
-	add_row(rows, WEFT_ROW_MORE, TEXT(runs ? "By running time" : "By waiting time"), 0, WEFT_NONE);
+	add_row(rows, WEFT_ROW_MORE, TEXT("%s", measures[v->blame_by]), 0, WEFT_NONE);
 	if (v->blame_root != 0)
 		add_row(rows, WEFT_ROW_MORE, TEXT("Below %s", weft_stack_name(v->stacks, v->blame_root)), 0, v->blame_root);
 	add_below(rows, v, v->blame_root);
@@ -188,7 +193,10 @@ void weft__viewer_write_blame(struct weft_rows *rows, const struct weft_viewer *
 
 void weft__viewer_press_blame_row(struct weft_viewer *v, const struct weft_row *row)
 {
-	const enum weft_folded_by other = v->blame_by == WEFT_FOLDED_BY_RUN ? WEFT_FOLDED_BY_WAIT : WEFT_FOLDED_BY_RUN;
+	const bool is_sampled = v->model && v->model->sample_count > 0;
+	const enum weft_folded_by other = v->blame_by == WEFT_FOLDED_BY_WAIT                ? WEFT_FOLDED_BY_RUN
+					  : v->blame_by == WEFT_FOLDED_BY_RUN && is_sampled ? WEFT_FOLDED_BY_FUNCTION
+											    : WEFT_FOLDED_BY_WAIT;
 	if (!v->blame_shown)
 		return;
 	if (row->line == WEFT_NONE)

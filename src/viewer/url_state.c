@@ -13,7 +13,8 @@
 
 #define MAX_MARKS 100 /* if more are highlighted, they are not listed */
 
-static const char *const blames[] = {[WEFT_FOLDED_BY_RUN] = "run", [WEFT_FOLDED_BY_WAIT] = "wait"};
+static const char *const blames[] = {
+    [WEFT_FOLDED_BY_RUN] = "run", [WEFT_FOLDED_BY_WAIT] = "wait", [WEFT_FOLDED_BY_FUNCTION] = "function"};
 
 /* ---- Writing ---- */
 
@@ -243,7 +244,7 @@ static bool parse_blame(struct place *p, const char *text, size_t len)
 			return false;
 		root = root * 10 + (uint32_t)(text[i] - '0');
 	}
-	for (int by = 0; by < 2; by++)
+	for (int by = 0; by < (int)(sizeof blames / sizeof *blames); by++)
 		if (strlen(blames[by]) == name && memcmp(blames[by], text, name) == 0) {
 			p->has_blame = true;
 			p->blame_by = (enum weft_folded_by)by;

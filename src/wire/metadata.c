@@ -1,5 +1,6 @@
 /* metadata.c: formats the description that a trace has of itself, in TSDL 1.8.  SPDX-License-Identifier: ISC */
 #include "wire/kernel.h"
+#include "wire/profile.h"
 #include "wire/wire.h"
 
 /* A text that may be longer than its buffer; `length` counts on.  Uses no libc, for the freestanding core. */
@@ -186,7 +187,8 @@ static const char clocked_types[] =
     "};\n"
     "stream { id = 0; packet.context := struct packet_context; event.header := struct event_header; };\n"
     "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n"
-    "stream { id = 3; packet.context := struct packet_context; event.header := struct event_header; };\n";
+    "stream { id = 3; packet.context := struct packet_context; event.header := struct event_header; };\n"
+    "stream { id = 4; packet.context := struct packet_context; event.header := struct event_header; };\n";
 
 static bool has_extra_form(const struct weft_metadata *m, unsigned stream_class, unsigned id)
 {
@@ -213,6 +215,7 @@ struct form_entry {
 static const struct form_entry definitions[] = {WEFT_DEFINITIONS(FORM_ENTRY)};
 /* The events that weft record may add beside the program's packets after this metadata was written. */
 static const struct form_entry kernel_ops[] = {WEFT_KERNEL_OPS(FORM_ENTRY)};
+static const struct form_entry profile_ops[] = {WEFT_PROFILE_OPS(FORM_ENTRY)};
 #undef FORM_ENTRY
 
 static void append_form_entries(
@@ -233,6 +236,7 @@ static void append_layout(struct text *t, const struct weft_metadata *m)
 	append_text(t, clocked_types);
 	append_form_entries(t, m, WEFT_CLASS_DEFINITIONS, definitions, sizeof definitions / sizeof *definitions);
 	append_form_entries(t, m, WEFT_CLASS_KERNEL, kernel_ops, sizeof kernel_ops / sizeof *kernel_ops);
+	append_form_entries(t, m, WEFT_CLASS_PROFILE, profile_ops, sizeof profile_ops / sizeof *profile_ops);
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++) {
 		weft__form_of_op(&form, (uint8_t)op);
 		if (!has_extra_form(m, WEFT_CLASS_EVENTS, op))

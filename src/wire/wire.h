@@ -18,7 +18,13 @@
 #define WEFT_THREAD_NAME_SIZE 16
 
 /* The stream class of a packet (.stream_id). */
-enum weft_stream_class { WEFT_CLASS_EVENTS = 0, WEFT_CLASS_DEFINITIONS = 1, WEFT_CLASS_METADATA = 2, WEFT_CLASS_KERNEL = 3 };
+enum weft_stream_class {
+	WEFT_CLASS_EVENTS = 0,
+	WEFT_CLASS_DEFINITIONS = 1,
+	WEFT_CLASS_METADATA = 2,
+	WEFT_CLASS_KERNEL = 3,
+	WEFT_CLASS_PROFILE = 4
+};
 
 typedef uint64_t weft_packet_word __attribute__((aligned(8)));
 

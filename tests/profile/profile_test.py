@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""weft record --profile names the function that blocked a loop, and changes nothing for the program.
+"""weft record samples threads that run one promise for long, and weft explain names the function; nothing changes for the program.
 
-	profile_test.py BLOCKS WEFT
+	profile_test.py BLOCKS COMPUTES WEFT
 
+BLOCKS: blocks.c; COMPUTES: computes.py.
 SPDX-License-Identifier: ISC"""
 
+import json
 import os
 import platform
 import re
@@ -16,75 +18,148 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import ENV, PATIENCE, closed_to_others, expect, fail
 
-BLOCKS, WEFT = sys.argv[1:3]
-ROUNDS = 3  # of the timer
+BLOCKS, COMPUTES, WEFT = sys.argv[1:4]
 NOBODY = 65534
-FOUND = r'(\d+) of (\d+) samples in parse_orders\(\), called by on_timer\(\)'
+FOUND = r'^(\d+) of (\d+) samples of its thread are in parse_orders \(blocks\.c:\d+\), called by on_timer \(blocks\.c:\d+\)$'
 
 
-def record(*command, status=0, user=None):
-    """Returns the output of the command, and that of weft record."""
-    with tempfile.TemporaryDirectory() as folder:
-        if user:
-            os.chown(folder, user, user)
-        ran = subprocess.run([WEFT, 'record', '--profile', '-o', f'{folder}/t', '--', *command], capture_output=True, text=True, env=ENV,
-                             timeout=PATIENCE, user=user, group=user, extra_groups=[] if user else None)
+def run(*command, status=0):
+    ran = subprocess.run(command, capture_output=True, text=True, env=ENV, timeout=PATIENCE)
+    if status is not None:
+        expect(ran.returncode, status, f'status of {command}: {ran.stderr}')
+    return ran.stdout
+
+
+def record(folder, *command, status=0, user=None, options=()):
+    """Returns the output of the command."""
+    if user:
+        os.chown(folder, user, user)
+    ran = subprocess.run([WEFT, 'record', *options, '-o', f'{folder}/t', '--', *command], capture_output=True, text=True, env=ENV,
+                         timeout=PATIENCE, user=user, group=user, extra_groups=[] if user else None)
     expect(ran.returncode, status, f'status of {command}: {ran.stderr}')
-    return ran.stdout, ran.stderr
+    return ran.stdout
 
 
-def is_named(text, what):
-    found = re.findall(FOUND, text)
-    if not found or len(found) > ROUNDS or any(int(inside) * 10 < int(count) * 9 for inside, count in found):
-        fail(f'{what}: {text}')
+def count_samples(folder):
+    return json.loads(run(WEFT, 'info', '--json', folder)).get('samples', {'count': 0})['count']
 
 
-def block_is_named():
-    out, text = record(BLOCKS)
-    expect(out, 'missing 0\n', 'output')
-    is_named(text, 'a block')
+def evidence(folder):
+    findings = [json.loads(line) for line in run(WEFT, 'explain', '--json', folder, status=None).splitlines()]
+    return [e['text'] for finding in findings if finding['finding'] == 'stall' for e in finding['evidence']]
 
 
-def block_of_child_is_named():
+def is_named(folder, what, pattern=FOUND):
+    texts = evidence(folder)
+    found = [match for match in (re.match(pattern, text) for text in texts) if match]
+    if not found or any(int(match[1]) * 10 < int(match[2]) * 9 for match in found):
+        fail(f'{what}: {texts}')
+
+
+def block_is_named(folder):
+    expect(record(folder, BLOCKS), 'missing 0\n', 'output')
+    is_named(f'{folder}/t', 'a block')
+    stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/t', '-o', '-')
+    if not re.search(r'^every \* ms;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
+        fail(f'folded stacks: {stacks}')
+
+
+def copy_has_names_of_its_own(folder):
+    """A copy names functions where the program's file does not exist."""
+    program = shutil.copy(BLOCKS, f'{folder}/program')
+    record(folder, program)
+    run(WEFT, 'save', '--names', f'{folder}/t', '-w', f'{folder}/copy')
+    os.remove(program)
+    is_named(f'{folder}/copy', 'a copy')
+    if count_samples(f'{folder}/copy') != count_samples(f'{folder}/t'):
+        fail('a copy has other samples')
+
+
+def joined_traces_keep_their_samples(folder):
+    record(folder, 'sh', '-c', f'{BLOCKS} & {BLOCKS}; wait')
+    texts = [text for text in evidence(f'{folder}/t') if re.match(FOUND, text)]
+    if len(texts) < 2:
+        fail(f'two processes as one: {texts}')
+
+
+def damaged_samples_are_left_out(folder):
+    record(folder, BLOCKS)
+    path = next(os.path.join(root, 'profile-0') for root, _, files in os.walk(folder) if 'profile-0' in files)
+    with open(path, 'r+b') as file:
+        whole = file.read()
+        for size in 0, 100, 170, len(whole) // 2, len(whole) - 3:
+            file.seek(0)
+            file.truncate(0)
+            file.write(whole[:size])
+            file.flush()
+            run(WEFT, 'explain', f'{folder}/t', status=None)
+            run(WEFT, 'info', f'{folder}/t')
+        for at in range(160, min(len(whole), 1500), 61):
+            file.seek(0)
+            file.truncate(0)
+            file.write(whole[:at] + b'\xff\xff\xff\xff' + whole[at + 4:])
+            file.flush()
+            run(WEFT, 'info', f'{folder}/t')
+
+
+def other_readers_accept_samples(folder):
+    if not shutil.which('babeltrace2'):
+        print('not with babeltrace2: it is not installed')
+        return
+    record(folder, BLOCKS)
+    if 'profile_sample' not in run('babeltrace2', f'{folder}/t'):
+        fail('babeltrace2 shows no sample')
+
+
+def block_of_child_is_named(folder):
     """The shell is the command; its child is sampled.  The status is the command's."""
-    _, text = record('sh', '-c', f'{BLOCKS}; exit 7', status=7)
-    is_named(text, 'a block of a child')
+    record(folder, 'sh', '-c', f'{BLOCKS}; exit 7', status=7)
+    is_named(f'{folder}/t', 'a block of a child')
 
 
-def short_callbacks_have_no_samples():
-    _, text = record(BLOCKS, 'still')
-    if 'no promise was seen to run for 10 ms' not in text:
-        fail(f'a healthy program: {text}')
+def python_is_named(folder):
+    record(folder, sys.executable, COMPUTES)
+    is_named(f'{folder}/t', 'Python', r'^(\d+) of (\d+) samples of its thread are in \S*computes\.py:\d+ in add_up, called by \S*computes\.py:\d+ in handle$')
 
 
-def signals_arrive():
-    out, text = record(BLOCKS, 'signals')
-    expect(out, 'missing 0\n', 'signals')
-    is_named(text, 'a block with signals')
+def short_callbacks_have_no_samples(folder):
+    record(folder, BLOCKS, 'still')
+    expect(count_samples(f'{folder}/t'), 0, 'samples of a healthy program')
 
 
-def ordinary_user_may_sample():
+def samples_can_be_refused(folder):
+    record(folder, BLOCKS, options=['--profile=off'])
+    expect(count_samples(f'{folder}/t'), 0, 'samples with --profile=off')
+
+
+def signals_arrive(folder):
+    expect(record(folder, BLOCKS, 'signals'), 'missing 0\n', 'signals')
+    is_named(f'{folder}/t', 'a block with signals')
+
+
+def ordinary_user_may_sample(folder):
     closed = closed_to_others(BLOCKS) or closed_to_others(WEFT)
     if os.getuid() or closed:
         print(f'not as another user: {closed or "this is not root"}')
         return
-    _, text = record(BLOCKS, user=NOBODY)
-    is_named(text, 'a block of an ordinary user')
+    record(folder, BLOCKS, user=NOBODY)
+    is_named(f'{folder}/t', 'a block of an ordinary user')
 
 
-def traced_program_is_left_alone():
+def traced_program_is_left_alone(folder):
     """A debugger has the program already: weft neither disturbs it nor finds anything."""
     if not shutil.which('strace'):
         print('not under a debugger: strace is not installed')
         return
-    _, text = record('strace', '-f', '-o', '/dev/null', BLOCKS)
-    if re.search(FOUND, text):
-        fail(f'a traced program was sampled: {text}')
+    record(folder, 'strace', '-f', '-o', '/dev/null', BLOCKS)
+    expect(count_samples(f'{folder}/t'), 0, 'samples of a traced program')
 
 
 if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
-for test in (block_is_named, block_of_child_is_named, short_callbacks_have_no_samples, signals_arrive, ordinary_user_may_sample,
-             traced_program_is_left_alone):
-    test()
+for test in (block_is_named, copy_has_names_of_its_own, joined_traces_keep_their_samples, damaged_samples_are_left_out,
+             other_readers_accept_samples, block_of_child_is_named, python_is_named, short_callbacks_have_no_samples,
+             samples_can_be_refused, signals_arrive, ordinary_user_may_sample, traced_program_is_left_alone):
+    with tempfile.TemporaryDirectory() as directory:
+        test(directory)

@@ -230,6 +230,11 @@ bool weft__finding_measure_steal(
     struct weft__finder *f, uint32_t promise, int64_t from_ns, int64_t to_ns, struct weft_steal *out);
 void weft__evidence_add_steal(struct weft__finder *f, const struct weft_steal *steal);
 
+/* Adds the function in which the thread of a promise was from start_ns on. */
+struct weft__hot_function;
+void weft__evidence_add_hot_function(struct weft__finder *f, enum weft_evidence_role role, int64_t start_ns, uint32_t promise,
+    const struct weft__hot_function *hot);
+
 /* ---- Reports that several checks share ---- */
 
 /* Reports where the time of an ended promise went: evidence, steps and the end of the title.  `path` is its critical path, which

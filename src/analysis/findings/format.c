@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/index/hot_function.h"
 #include "analysis/index/label_patterns.h"
 #include "analysis/index/names.h"
 #include "analysis/index/path_by_process.h"
@@ -392,6 +393,16 @@ void weft__evidence_add_steal(struct weft__finder *f, const struct weft_steal *s
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, steal->preempted ? steal->preempted->start_ns : WEFT_NO_TIME, thread,
 	    "%s, a CPU of that guest, waited for a CPU of the host for %s meanwhile%s", weft__format_promise(f, thread),
 	    weft__format_duration_range(f, steal->low_ns, steal->high_ns), who);
+}
+
+void weft__evidence_add_hot_function(struct weft__finder *f, enum weft_evidence_role role, int64_t start_ns, uint32_t promise,
+    const struct weft__hot_function *hot)
+{
+	const char *called = hot->caller == WEFT_NONE
+				 ? ""
+				 : weft__finding_text(f, ", called by%s", weft__format_place(f, hot->caller) + sizeof " at" - 1);
+	weft__finding_evidence(f, role, start_ns, promise, "%zu of %zu samples of its thread are in%s%s", hot->inside,
+	    hot->samples, weft__format_place(f, hot->site) + sizeof " at" - 1, called);
 }
 
 const char *weft__format_late_advice(struct weft__finder *f, uint32_t connection)

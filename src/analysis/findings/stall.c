@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/index/hot_function.h"
 #include "analysis/index/names.h"
 #include "base/duration.h"
 #include "base/known_strings.h"
@@ -590,6 +591,14 @@ static uint32_t get_callback(const struct weft__finder *f, const struct weft__st
 		   : weft_model_callback(f->model, s->promise, s->start_ns - slack_ns, s->is_pause ? s->start_ns : s->end_ns);
 }
 
+/* Finds the function in which the thread was, if it was sampled meanwhile, and did not sleep in a call. */
+static bool find_hot_function(struct weft__finder *f, const struct weft__stall *s, struct weft__hot_function *out)
+{
+	const int found = s->is_pause ? 0 : weft__hot_function_find(out, f->model, s->stream, s->start_ns, s->end_ns);
+	f->no_memory |= found < 0;
+	return found > 0;
+}
+
 /* Returns whether a stall that delayed no known promise is an alarm.  The loop had work, and the code meant to sleep, or the
  * stall is so long that a busy machine does not explain it. */
 static bool is_alarm_alone(const struct weft__finder *f, const struct weft__stall *s, bool has_work)
@@ -652,7 +661,10 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		   *made_at = nobody ? "" : weft__format_site_suffix(f, s->promise);
 	const uint32_t callback = get_callback(f, s);
 	const uint32_t call_site = nobody ? WEFT_NONE : get_call_site(f, s);
-	const char *at = format_suffix(f, call_site, format_suffix(f, callback, made_at));
+	struct weft__hot_function hot;
+	const bool is_sampled = call_site == WEFT_NONE && find_hot_function(f, s, &hot);
+	const char *at =
+	    format_suffix(f, call_site, format_suffix(f, is_sampled ? hot.site : WEFT_NONE, format_suffix(f, callback, made_at)));
 	const char *length = weft__format_duration(f, s->end_ns - s->start_ns), *breakdown = format_breakdown(f, s);
 	const char *subject = name, *pause_call = pause && !nobody ? format_pause(f, s) : format_request(f, s);
 	if (pause) {
@@ -695,6 +707,8 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	if (call_site != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "it makes the longest call that blocks%s",
 		    weft__format_place(f, call_site));
+	if (is_sampled)
+		weft__evidence_add_hot_function(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, &hot);
 	if (s->request != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[s->request].start_ns, s->request,
 		    "%s makes %s%s, and sleeps until the answer: no other callback runs", name,

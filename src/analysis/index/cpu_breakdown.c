@@ -30,6 +30,7 @@ struct round_sum {
 	struct weft_round round;
 	int64_t awake_ns, paused_ns;
 	uint64_t slept, paused; /* number of sleeps and of pauses */
+	size_t sampled;         /* number of stops for samples */
 };
 
 /* Sleeps, pauses and rounds, each sorted by stream and time. */
@@ -188,7 +189,7 @@ static void split_stall(struct weft__stall *s, const struct round_sum *sum, int6
 	const int64_t calls_ns = breakdown->calls_ns;
 	int64_t off_ns = weft_max_ns(weft_min_ns(lost_ns, covered_ns), weft_min_ns(calls_ns, covered_ns));
 	int64_t rest_ns = weft_max_ns(off_ns - calls_ns, 0);
-	const uint64_t known = sum->slept + sum->paused,
+	const uint64_t known = sum->slept + sum->paused + sum->sampled,
 		       blocks = counts->voluntary_switches > known ? counts->voluntary_switches - known : 0;
 	/* Time off CPU is subtracted if it is almost certainly runnable, or small. */
 	if ((counts->preemptions > 0 && blocks <= counts->preemptions / PREEMPTION_RATIO) ||
@@ -271,6 +272,8 @@ bool weft__delays_add_cpu_breakdowns(struct weft__delays *d)
 		if (!s->is_pause) {
 			add_calls(s, &all, m);
 			int64_t covered_ns = sum_rounds(&sum, s, &all);
+			/* weft record stopped the thread for each sample. */
+			(void)weft_model_samples(m, s->stream, s->start_ns, s->end_ns, &sum.sampled);
 			if (covered_ns >= (s->end_ns - s->start_ns) / 2)
 				split_stall(s, &sum, covered_ns);
 		}

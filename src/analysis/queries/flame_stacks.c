@@ -8,6 +8,7 @@
 #include "analysis/index/account.h"
 #include "analysis/index/label_patterns.h"
 #include "analysis/index/names.h"
+#include "analysis/index/timeline.h"
 #include "base/duration.h"
 #include "base/idmap.h"
 #include "base/intern.h"
@@ -306,8 +307,8 @@ static bool measure_promises(struct folding *f)
 	}
 	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
 		f->above[p] = f->above[p] == WEFT_NONE ? m->promises[p].created_by : f->above[p];
-		if (f->by == WEFT_FOLDED_BY_RUN)
-			f->out->priv->times_ns[p] = weft_account_ran_ns(m, p);
+		if (f->by != WEFT_FOLDED_BY_WAIT)
+			f->out->priv->times_ns[p] = f->by == WEFT_FOLDED_BY_RUN ? weft_account_ran_ns(m, p) : 0;
 	}
 	return ok;
 }
@@ -325,6 +326,81 @@ static bool sum_up_shared_waits(struct folding *f)
 		if (ok)
 			add_time(f, wait->to, stack, wait->end_ns - wait->start_ns);
 	}
+	return ok;
+}
+
+/* ---- Functions ---- */
+
+/* Writes the name of a function, without its line, so that all samples in it share a frame. */
+static void name_function(const struct weft_site *site, char out[WEFT_NAME_BYTES])
+{
+	struct weft_site function = *site;
+	function.line = 0;
+	weft_site_format(&function, out, WEFT_NAME_BYTES);
+	for (char *c = out; *c; c++)
+		*c = *c == ';' ? ',' : *c;
+	weft_utf8_sanitize(out);
+}
+
+static bool is_recorder(const struct weft_site *site)
+{
+	static const char name[] = "libweft-";
+	const struct weft_str module = weft_module_short_name(site->module);
+	return module.len >= sizeof name - 1 && memcmp(module.ptr, name, sizeof name - 1) == 0;
+}
+
+/* Returns whether a function starts all threads, or all programs, so that it says nothing of a sample. */
+static bool is_start(const struct weft_site *site)
+{
+	static const char *const names[] = {"_start", "__libc_start_", "clone", "start_thread"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (site->function.len >= strlen(names[i]) && memcmp(site->function.ptr, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Adds a sample below the promise that ran then. */
+static bool add_sample(struct folding *f, uint32_t promise, const struct weft_stack_sample *sample, int64_t ns)
+{
+	const struct weft_trace_info *info = f->model->trace;
+	uint32_t sites[MAX_FRAMES], stack = 0;
+	size_t depth = 0;
+	char name[WEFT_NAME_BYTES];
+	for (uint32_t at = sample->stack; at != WEFT_NO_STACK && depth < MAX_FRAMES; at = info->profile.stacks[at].caller)
+		if (!is_recorder(&info->sites[info->profile.stacks[at].site]))
+			sites[depth++] = info->profile.stacks[at].site;
+	while (depth > 1 && is_start(&info->sites[sites[depth - 1]]))
+		depth--;
+	bool ok = find_frame_stack(f, 0, f->frame_of[promise], &stack);
+	while (ok && depth-- > 0) {
+		name_function(&info->sites[sites[depth]], name);
+		const uint32_t frame = intern_frame(f->out->priv, name);
+		ok = frame != WEFT_INTERN_FAILED && find_frame_stack(f, stack, frame, &stack);
+	}
+	if (!ok)
+		return false;
+	f->stacks.items[stack].own_ns = add_ns_saturated(f->stacks.items[stack].own_ns, ns);
+	f->stacks.items[stack].promises += f->out->of[promise] == WEFT_NONE;
+	f->out->of[promise] = stack;
+	f->out->priv->times_ns[promise] = add_ns_saturated(f->out->priv->times_ns[promise], ns);
+	return true;
+}
+
+/* Adds all samples.  One that no promise ran belongs to the system. */
+static bool sum_up_samples(struct folding *f)
+{
+	const struct weft_model *m = f->model;
+	struct weft__timeline timeline;
+	bool ok = weft__timeline_init(&timeline, m);
+	memset(f->out->of, 0xff, m->promise_count * sizeof *f->out->of);
+	for (size_t i = 0; ok && i < m->sample_count; i++) {
+		const struct weft_stack_sample *s = &m->samples[i];
+		const uint32_t at = weft__timeline_first_run(&timeline, s->stream, s->time_ns);
+		const bool is_running =
+		    at < timeline.run_begin[s->stream + 1] && m->runs[timeline.runs[at].run].start_ns <= s->time_ns;
+		ok = add_sample(f, is_running ? timeline.runs[at].promise : WEFT_SYSTEM, s, m->trace->profile.period_ns);
+	}
+	weft__timeline_finish(&timeline);
 	return ok;
 }
 
@@ -409,7 +485,7 @@ int weft_stacks_create(
 	if (first && stacks && stacks->priv && stacks->priv->times_ns && stacks->of && f.frame_of && f.above && f.stack_of &&
 	    f.chain && f.waits && find_frames(&f) && measure_promises(&f)) {
 		memset(f.stack_of, 0xff, (count + 1) * sizeof *f.stack_of);
-		done = sum_up_promises(&f, with_system);
+		done = by == WEFT_FOLDED_BY_FUNCTION ? sum_up_samples(&f) : sum_up_promises(&f, with_system);
 	}
 	if (stacks) {
 		stacks->stacks = f.stacks.items;

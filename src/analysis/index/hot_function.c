@@ -1,0 +1,160 @@
+/* hot_function.c: see hot_function.h.  SPDX-License-Identifier: ISC */
+#include "analysis/index/hot_function.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/profile.h"
+
+enum { MIN_SAMPLES = 5, MOST_PERCENT = 60, MAX_FRAMES = 64 };
+
+/* The functions of the program in a stack, the outermost first; a function that calls itself is there once. */
+struct chain {
+	uint32_t sites[MAX_FRAMES];
+	bool is_called_by_library[MAX_FRAMES];
+	size_t count;
+};
+
+static bool starts_with(struct weft_str text, const char *start)
+{
+	const size_t size = strlen(start);
+	return text.len >= size && memcmp(text.ptr, start, size) == 0;
+}
+
+static bool contains(struct weft_str text, const char *part)
+{
+	return text.len && memmem(text.ptr, text.len, part, strlen(part)) != NULL;
+}
+
+/* Returns whether a place is in the program's own file, or in a library or source that no distribution installed. */
+static bool is_program(const struct weft_site *site)
+{
+	static const char *const system_folders[] = {"/lib", "/usr/lib", "/usr/local/lib", "<"};
+	const struct weft_module *module = site->module;
+	const struct weft_str path = module ? module->path : site->file;
+	if (module && module->role != WEFT_PROFILE_LIBRARY)
+		return module->role == WEFT_PROFILE_PROGRAM;
+	for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++)
+		if (starts_with(path, system_folders[i]))
+			return false;
+	if (!module)
+		return path.len && !contains(path, "/lib/python3") && !contains(path, "/dist-packages/");
+	return path.len && path.ptr[0] == '/' && !starts_with(weft_module_short_name(module), "libweft-");
+}
+
+static bool is_same_function(const struct weft_site *a, const struct weft_site *b)
+{
+	return a == b || (a->module == b->module && a->function.len && weft_str_equal(a->function, b->function) &&
+			     weft_str_equal(a->file, b->file));
+}
+
+static void read_chain(struct chain *out, const struct weft_model *m, uint32_t stack)
+{
+	const struct weft_trace_info *info = m->trace;
+	uint32_t frames[MAX_FRAMES];
+	size_t depth = 0;
+	/* The outermost frames of a deep stack are left out. */
+	for (uint32_t at = stack; at != WEFT_NO_STACK && depth < MAX_FRAMES; at = info->profile.stacks[at].caller)
+		frames[depth++] = info->profile.stacks[at].site;
+	bool is_after_library = true;
+	out->count = 0;
+	while (depth-- > 0) {
+		const uint32_t site = frames[depth];
+		if (!is_program(&info->sites[site])) {
+			is_after_library = true;
+			continue;
+		}
+		/* The innermost line of a recursion counts. */
+		if (out->count && is_same_function(&info->sites[out->sites[out->count - 1]], &info->sites[site])) {
+			out->sites[out->count - 1] = site;
+		} else {
+			out->is_called_by_library[out->count] = is_after_library;
+			out->sites[out->count++] = site;
+		}
+		is_after_library = false;
+	}
+}
+
+static bool has_function(const struct weft_model *m, const struct chain *chain, size_t level, uint32_t site)
+{
+	return level < chain->count && is_same_function(&m->trace->sites[chain->sites[level]], &m->trace->sites[site]);
+}
+
+/* Returns a place in the function that most chains have at a level, if a majority has one; otherwise any, or WEFT_NONE. */
+static uint32_t find_majority(const struct weft_model *m, const struct chain *chains, size_t count, size_t level)
+{
+	uint32_t found = WEFT_NONE;
+	size_t lead = 0;
+	for (size_t i = 0; i < count; i++) {
+		const bool is_deep = level < chains[i].count;
+		const bool is_same = found == WEFT_NONE ? !is_deep : has_function(m, &chains[i], level, found);
+		if (!lead)
+			found = is_deep ? chains[i].sites[level] : WEFT_NONE;
+		lead = lead && !is_same ? lead - 1 : lead + 1;
+	}
+	return found;
+}
+
+/* Moves the chains that have a function at a level to the front.  Returns their number. */
+static size_t keep_chains(const struct weft_model *m, struct chain *chains, size_t count, size_t level, uint32_t site)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++)
+		if (has_function(m, &chains[i], level, site))
+			chains[kept++] = chains[i];
+	return kept;
+}
+
+/* Returns the place that most chains have at a level. */
+static uint32_t find_usual_place(const struct chain *chains, size_t count, size_t level)
+{
+	uint32_t best = chains[0].sites[level];
+	size_t most = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t same = 0;
+		for (size_t k = i; k < count; k++)
+			same += chains[k].sites[level] == chains[i].sites[level];
+		if (same > most) {
+			most = same;
+			best = chains[i].sites[level];
+		}
+		if (most * 2 >= count)
+			break;
+	}
+	return best;
+}
+
+int weft__hot_function_find(
+    struct weft__hot_function *out, const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
+{
+	size_t all;
+	enum { MAX_SAMPLES = 1000 }; /* of one interval: more would not change the shares */
+	const struct weft_stack_sample *samples = weft_model_samples(m, stream, from_ns, to_ns, &all);
+	all = all < MAX_SAMPLES ? all : MAX_SAMPLES;
+	if (all < MIN_SAMPLES)
+		return 0;
+	struct chain *chains = malloc(all * sizeof *chains);
+	if (!chains)
+		return WEFT_ENOMEM;
+	for (size_t i = 0; i < all; i++)
+		read_chain(&chains[i], m, samples[i].stack);
+	*out = (struct weft__hot_function){.samples = all, .site = WEFT_NONE, .caller = WEFT_NONE};
+	size_t count = all;
+	for (size_t level = 0; level < MAX_FRAMES; level++) {
+		const uint32_t site = find_majority(m, chains, count, level);
+		const size_t kept = site == WEFT_NONE ? 0 : keep_chains(m, chains, count, level, site);
+		if (!kept || kept * 100 < all * MOST_PERCENT)
+			break;
+		out->inside = count = kept;
+		out->site = find_usual_place(chains, count, level);
+		if (chains[0].is_called_by_library[level])
+			out->caller = out->site;
+	}
+	/* A program with its own event loop calls everything from there. */
+	if (out->caller != WEFT_NONE && weft_str_equal(m->trace->sites[out->caller].function, (struct weft_str){"main", 4}))
+		out->caller = WEFT_NONE;
+	if (out->caller != WEFT_NONE && is_same_function(&m->trace->sites[out->caller], &m->trace->sites[out->site]))
+		out->caller = WEFT_NONE;
+	free(chains);
+	return out->site != WEFT_NONE;
+}

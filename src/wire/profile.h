@@ -1,0 +1,51 @@
+/* profile.h: the events of class WEFT_CLASS_PROFILE, which say in which functions the program's OS threads were.
+ *
+ * weft record writes them beside the program's own packets (docs/format.md, "The packets of samples").  All numbers are of one
+ * packet, and count from 1 in the order of their definition.  The event headers are those of all other events.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_WIRE_PROFILE_H
+#define WEFT_WIRE_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(NAME, value, "name", "fields") */
+#define WEFT_PROFILE_OPS(X)                                                                                                      \
+	X(PERIOD, 0, "profile_period", "period_ns: u64, lost: u64") /* time between samples of a thread; samples not kept */     \
+	X(MODULE, 1, "profile_module", "module: u32, role: u8, address: u64, size: u64, path: string, build_id: string")         \
+	X(PLACE, 2, "profile_place", "place: u32, module: u32, offset: u64") /* a return address; module 0: unknown */           \
+	X(STACK, 3, "profile_stack", "stack: u32, caller: u32, place: u32")  /* caller 0: the outermost frame */                 \
+	X(SAMPLE, 4, "profile_sample", "tid: u32, stack: u32")                                                                   \
+	X(SITE, 5, "profile_site", "place: u32, line: u32, file: string, function: string") /* name of an earlier place */
+
+/* The part of a module in the process. */
+enum weft_profile_role {
+	WEFT_PROFILE_LIBRARY = 0,
+	WEFT_PROFILE_PROGRAM = 1,    /* the executable */
+	WEFT_PROFILE_INTERPRETER = 2 /* an executable that runs programs of another language */
+};
+
+enum weft_profile_op {
+#define WEFT_PROFILE_ENUM(NAME, value, name, fields) WEFT_PROFILE_##NAME = value,
+	WEFT_PROFILE_OPS(WEFT_PROFILE_ENUM)
+#undef WEFT_PROFILE_ENUM
+};
+
+/* An event to write; the op decides which fields count. */
+struct weft_wire_profile {
+	uint8_t op;                /* enum weft_profile_op */
+	uint8_t role;              /* MODULE: enum weft_profile_role */
+	uint32_t number, other;    /* number: of a module, place or stack; tid.  other: module of a place, caller, stack, line */
+	uint32_t place;            /* STACK */
+	uint64_t a, b;             /* period_ns and lost; address and size; offset in a */
+	const char *text, *second; /* path and build-id; file and function */
+};
+
+/* Returns the size of the event with its header, in bytes. */
+size_t weft__profile_bytes(const struct weft_wire_profile *event);
+
+/* Writes header and payload; the caller must have checked the space.  Returns the end. */
+unsigned char *weft__profile_write(unsigned char *to, const struct weft_wire_profile *event, uint64_t time);
+
+#endif
