@@ -62,8 +62,14 @@ struct weft_follower {
 	struct window_start *compared;      /* the fingerprint covers what is behind this start; NULL: everything */
 	struct weft_position reached;
 	int64_t first_ns, last_ns; /* of all events that were read */
-	uint64_t events, restarts;
-	struct weft_running_stats *left; /* statistics of promises that have left */
+	/* The time of the last event that the observer knows from before all was read again, by a clock of this rate. */
+	int64_t observed_ns; /* INT64_MIN: nothing */
+	uint64_t observed_hz;
+	int64_t unread_ns;                        /* sum of the times that were overwritten before they were read */
+	int64_t longest_unread_ns;                /* the part of the present restart */
+	WEFT_VEC(bool) returned;                  /* by stream that existed before all was read again: it has an event again */
+	uint64_t events, restarts, events_before; /* events_before: those before the last restart */
+	struct weft_running_stats *left;          /* statistics of promises that have left */
 	WEFT_VEC(struct known_stream) streams;
 	WEFT_VEC(uint16_t) numbers; /* for each stream of the newest trace, its index in streams */
 	struct weft_trace *trace;
@@ -316,6 +322,23 @@ static bool is_numbered_alike(const struct weft_follower *f)
 	return i == f->numbers.count;
 }
 
+/* Measures what a thread lost when all is read again: the time until its first event. */
+static void measure_unread(struct weft_follower *f, const struct weft_event *events, size_t count)
+{
+	int64_t longest_ns = 0;
+	for (size_t i = 0; i < count && f->returned.count; i++) {
+		const uint16_t stream = events[i].stream < f->numbers.count ? f->numbers.items[events[i].stream] : 0;
+		if (stream >= f->returned.count || f->returned.items[stream])
+			continue;
+		f->returned.items[stream] = true;
+		longest_ns = weft_max_ns(longest_ns, events[i].time_ns - f->observed_ns);
+	}
+	if (longest_ns <= f->longest_unread_ns)
+		return;
+	f->unread_ns += longest_ns - f->longest_unread_ns;
+	f->longest_unread_ns = longest_ns;
+}
+
 /* Applies new events to the live state. may_move: the window may start later, because the trace need not include its start. */
 static int apply_new_events(struct weft_follower *f, struct weft_trace *trace, bool may_move)
 {
@@ -338,6 +361,7 @@ static int apply_new_events(struct weft_follower *f, struct weft_trace *trace, b
 		/* After a long pause the earlier event rate is meaningless. */
 		if (backlog.most && !backlog.events && events[0].time_ns - f->last_ns >= MIN_PACE_SPAN_NS)
 			backlog.most = f->options.window_events;
+		measure_unread(f, events, n);
 		f->first_ns = f->events ? f->first_ns : events[0].time_ns;
 		f->last_ns = events[n - 1].time_ns;
 		f->events += n;
@@ -346,11 +370,32 @@ static int apply_new_events(struct weft_follower *f, struct weft_trace *trace, b
 			status = start_window_here(f, trace);
 	}
 	weft_vec_free(&own);
+	f->returned.count = 0;
+	if (status == WEFT_OK)
+		status = weft_live_state_report_ends(f->standing);
 	return status == WEFT_OK ? weft_trace_end_position(trace, &f->reached) : status;
+}
+
+/* Remembers what the observer knows, before all is read again. */
+static void keep_observed(struct weft_follower *f)
+{
+	if (!f->standing || !f->options.observer || !f->events)
+		return;
+	(void)weft_live_state_report_ends(f->standing); /* without memory these ends are not counted */
+	f->observed_ns = f->last_ns;
+	f->observed_hz = f->reached.hz;
+	f->returned.count = 0;
+	for (size_t i = 0; i < f->streams.count; i++) {
+		bool *slot = weft_vec_push(&f->returned);
+		if (slot)
+			*slot = false;
+	}
 }
 
 static void reset_follower(struct weft_follower *f)
 {
+	keep_observed(f);
+	f->events_before += f->events;
 	weft_live_state_destroy(f->standing);
 	f->standing = NULL;
 	for (size_t i = 0; i < f->options.stats_count; i++)
@@ -447,6 +492,18 @@ static void set_clocks(struct weft_follower *f, const struct weft_position *now)
 	weft_position_set_clock(&f->reached, now);
 }
 
+static bool create_live_state(struct weft_follower *f, const struct weft_position *begin)
+{
+	f->standing = weft_live_state_create();
+	if (f->observed_ns != INT64_MIN && f->observed_hz && f->observed_hz != begin->hz)
+		f->observed_ns = weft_rescale_time(f->observed_ns, f->observed_hz, begin->hz);
+	f->observed_hz = begin->hz;
+	f->longest_unread_ns = 0;
+	if (f->standing)
+		weft_live_state_set_observer(f->standing, f->options.observer, f->observed_ns);
+	return f->standing;
+}
+
 /* Prepares to follow the trace.  Returns 1, 0 if the trace cannot be followed, or WEFT_ENOMEM. */
 static int prepare_follower(struct weft_follower *f, const struct weft_trace *trace)
 {
@@ -456,7 +513,7 @@ static int prepare_follower(struct weft_follower *f, const struct weft_trace *tr
 		reset_follower(f);
 		return status == WEFT_ENOTSUP ? 0 : status;
 	}
-	if (!f->standing && !(f->standing = weft_live_state_create())) {
+	if (!f->standing && !create_live_state(f, &begin)) {
 		weft_position_free(&begin);
 		return WEFT_ENOMEM;
 	}
@@ -620,6 +677,7 @@ int weft_follower_open(
 		left[i] = options->stats[i];
 	f->path = own;
 	f->left = left;
+	f->observed_ns = INT64_MIN;
 	f->options = options ? *options : (struct weft_follower_options){.window_ns = 0};
 	*out = f;
 	return WEFT_OK;
@@ -637,6 +695,7 @@ void weft_follower_close(struct weft_follower *f)
 		free(f->streams.items[i].name);
 	weft_vec_free(&f->streams);
 	weft_vec_free(&f->numbers);
+	weft_vec_free(&f->returned);
 	free(f->checkpoint);
 	free(f->left);
 	free(f->path);
@@ -792,6 +851,27 @@ uint64_t weft_follower_restarts(const struct weft_follower *f)
 uint64_t weft_follower_events(const struct weft_follower *f)
 {
 	return f->events;
+}
+
+uint64_t weft_follower_all_events(const struct weft_follower *f)
+{
+	return f->events_before + f->events;
+}
+
+int64_t weft_follower_unread_ns(const struct weft_follower *f)
+{
+	return f->unread_ns;
+}
+
+const struct weft_live_state *weft_follower_live_state(const struct weft_follower *f)
+{
+	return f->standing;
+}
+
+struct weft_str weft_follower_stream_name(const struct weft_follower *f, uint16_t stream)
+{
+	const char *name = stream < f->streams.count ? f->streams.items[stream].name : "";
+	return (struct weft_str){name, (uint32_t)strlen(name)};
 }
 
 /* ---- One of several followers ---- */

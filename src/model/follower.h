@@ -17,6 +17,7 @@
 #ifndef WEFT_MODEL_FOLLOWER_H
 #define WEFT_MODEL_FOLLOWER_H
 
+#include "model/live_state.h"
 #include "model/model.h"
 #include "model/running_stats.h"
 
@@ -40,6 +41,9 @@ struct weft_follower_options {
 	/* queries, owned by the caller; counted again after each refresh that finds something */
 	struct weft_running_stats *stats;
 	size_t stats_count;
+	/* Unless NULL: receives each end and each run once, whatever the window is, also after the ring was overwritten between
+	 * two refreshes.  Owned by the caller. */
+	const struct weft_live_observer *observer;
 };
 
 /* Creates a follower; reads nothing, and the path need not exist.  Free it with weft_follower_close().  `options` may be NULL.
@@ -118,5 +122,19 @@ uint64_t weft_follower_restarts(const struct weft_follower *follower);
 
 /* Returns the number of events read so far. */
 uint64_t weft_follower_events(const struct weft_follower *follower);
+
+/* Returns the same, with the events before the last restart. */
+uint64_t weft_follower_all_events(const struct weft_follower *follower);
+
+/* Returns for how long events were overwritten before they were read: the sum over all restarts of the longest time that a thread
+ * lost.  Needs an observer. */
+int64_t weft_follower_unread_ns(const struct weft_follower *follower);
+
+/* Returns the facts that hold after all events that were read; NULL: nothing was read yet, or the trace is read again as a whole.
+ * Valid until the next refresh or skip. */
+const struct weft_live_state *weft_follower_live_state(const struct weft_follower *follower);
+
+/* Returns the name of a stream of the live state and of the observer. */
+struct weft_str weft_follower_stream_name(const struct weft_follower *follower, uint16_t stream);
 
 #endif

@@ -40,11 +40,15 @@ struct pending {
 	bool has_run;       /* since its last await */
 	bool is_followed;   /* another promise became it */
 	bool is_referenced; /* an event named it after it had become another */
+	bool is_reported;   /* its end, to the observer */
+	uint8_t end_op;     /* the operation that ended it */
 };
 
 struct stream {
 	struct weft_event runs, pause;
+	int64_t since_ns; /* since when it runs what runs.a names, or sleeps */
 	bool has_run, is_paused;
+	bool has_slept, has_loop;
 };
 
 enum {
@@ -67,6 +71,8 @@ struct weft_live_state {
 	WEFT_VEC(struct weft_event) snapshots;
 	struct weft_running_stats *stats; /* owned by the caller: statistics of promises that have left */
 	size_t stats_count;
+	const struct weft_live_observer *observer; /* or NULL */
+	int64_t observed_ns;                       /* ends and runs until then are known to the observer */
 	size_t ended;
 	uint32_t generations;
 	bool owns_texts;
@@ -200,6 +206,25 @@ static void drop_facts(struct weft_live_state *s, struct pending *p)
 		drop_fact(s, &p->facts);
 }
 
+static struct stream *get_stream(struct weft_live_state *s, uint16_t number)
+{
+	while (s->streams.count <= number) {
+		struct stream *fresh = weft_vec_push(&s->streams);
+		if (!fresh)
+			return NULL;
+		*fresh = (struct stream){0};
+	}
+	return &s->streams.items[number];
+}
+
+static bool note_loop(struct weft_live_state *s, const struct weft_event *e)
+{
+	struct stream *stream = weft_kind_has(e->kind, WEFT_TRAIT_LOOP) ? get_stream(s, e->stream) : NULL;
+	if (stream)
+		stream->has_loop = true;
+	return stream || !weft_kind_has(e->kind, WEFT_TRAIT_LOOP);
+}
+
 static bool add_promise(struct weft_live_state *s, const struct weft_event *e)
 {
 	/* A repeated state dump may use an id from before the promise became another, or may not know yet that it has ended. */
@@ -224,7 +249,7 @@ static bool add_promise(struct weft_live_state *s, const struct weft_event *e)
 		slot->event.value = e->time_ns;
 		slot->event.text = (struct weft_str){"", 0};
 	}
-	return true;
+	return note_loop(s, e);
 }
 
 static bool is_same_fact(const struct weft_event *a, const struct weft_event *b)
@@ -402,6 +427,7 @@ static void apply_end(struct weft_live_state *s, const struct weft_event *e)
 	drop_facts(s, p);
 	p->has_ended = true;
 	p->has_failed = e->op != WEFT_OP_RESOLVE;
+	p->end_op = e->op;
 	p->ended_ns = e->time_ns;
 	s->ended++;
 }
@@ -430,23 +456,74 @@ static bool apply_become(struct weft_live_state *s, const struct weft_event *e)
 	return should.op != WEFT_OP_SHOULD_RESOLVE || set_fact(s, &should);
 }
 
+/* Returns the promise that the stream runs; the system: it sleeps. */
+static int64_t get_running_id(const struct stream *stream)
+{
+	return stream->runs.op == WEFT_OP_IDLE ? WEFT_SYSTEM_ID : stream->runs.a;
+}
+
+/* Reports what the stream did since since_ns. */
+static bool report_run(struct weft_live_state *s, const struct weft_event *e, const struct stream *stream)
+{
+	struct weft_ended_run run = {.start_ns = stream->since_ns,
+	    .end_ns = e->time_ns,
+	    .stream = e->stream,
+	    .kind = WEFT_KIND_UNKNOWN,
+	    .is_sleep = get_running_id(stream) == WEFT_SYSTEM_ID,
+	    .has_slept = stream->has_slept,
+	    .is_loop_thread = stream->has_loop};
+	const struct pending *p = run.is_sleep ? NULL : find_current(s, stream->runs.a);
+	if (p) {
+		run.kind = p->event.kind;
+		/* A promise that ended while it ran has run until its end. */
+		if (p->has_ended && p->ended_ns >= run.start_ns && p->ended_ns < run.end_ns)
+			run.end_ns = p->ended_ns;
+	}
+	return run.end_ns <= s->observed_ns || s->observer->add_run(s->observer->ctx, &run);
+}
+
+/* Reports a pause while no promise ran: otherwise it is a part of that promise's run. */
+static bool report_pause(struct weft_live_state *s, const struct weft_event *e, int64_t start_ns, const struct stream *stream)
+{
+	const bool runs = stream->has_run && get_running_id(stream) != WEFT_SYSTEM_ID;
+	const struct weft_ended_run pause = {.start_ns = start_ns,
+	    .end_ns = e->time_ns,
+	    .stream = e->stream,
+	    .kind = WEFT_KIND_UNKNOWN,
+	    .is_pause = true,
+	    .has_slept = stream->has_slept,
+	    .is_loop_thread = stream->has_loop};
+	return !s->observer || runs || e->time_ns <= s->observed_ns || s->observer->add_run(s->observer->ctx, &pause);
+}
+
+static bool apply_pause(struct weft_live_state *s, const struct weft_event *e)
+{
+	struct stream *stream = get_stream(s, e->stream);
+	if (!stream)
+		return false;
+	bool ok = true;
+	if (e->op == WEFT_OP_PAUSE)
+		return report_pause(s, e, e->time_ns - e->value, stream);
+	if (e->op == WEFT_OP_PAUSE_END && stream->is_paused)
+		ok = report_pause(s, e, stream->pause.time_ns, stream);
+	stream->is_paused = e->op == WEFT_OP_PAUSE_BEGIN;
+	stream->pause = *e;
+	return ok;
+}
+
 static bool apply_run(struct weft_live_state *s, const struct weft_event *e, int64_t id)
 {
-	while (s->streams.count <= e->stream) {
-		struct stream *fresh = weft_vec_push(&s->streams);
-		if (!fresh)
-			return false;
-		*fresh = (struct stream){0};
-	}
-	struct stream *stream = &s->streams.items[e->stream];
+	struct stream *stream = get_stream(s, e->stream);
+	if (!stream)
+		return false;
 	struct pending *p = find_referenced(s, id);
-	if (e->op == WEFT_OP_PAUSE_BEGIN || e->op == WEFT_OP_PAUSE_END) {
-		stream->is_paused = e->op == WEFT_OP_PAUSE_BEGIN;
-		stream->pause = *e;
-		return true;
-	}
 	if (p)
 		p->has_run = true;
+	const bool runs_on = stream->has_run && get_running_id(stream) == id;
+	if (s->observer && stream->has_run && !runs_on && !report_run(s, e, stream))
+		return false;
+	stream->since_ns = runs_on ? stream->since_ns : e->time_ns;
+	stream->has_slept |= id == WEFT_SYSTEM_ID;
 	stream->has_run = true;
 	if (e->op == WEFT_OP_IDLE)
 		stream->runs = *e;
@@ -574,14 +651,14 @@ static bool apply_event(struct weft_live_state *s, const struct weft_event *e)
 	case WEFT_OP_RESUME: return apply_run(s, e, e->a);
 	case WEFT_OP_SIGNAL: return apply_run(s, e, e->b);
 	case WEFT_OP_IDLE: return apply_run(s, e, WEFT_SYSTEM_ID);
+	case WEFT_OP_PAUSE:
 	case WEFT_OP_PAUSE_BEGIN:
-	case WEFT_OP_PAUSE_END: return apply_run(s, e, 0);
+	case WEFT_OP_PAUSE_END: return apply_pause(s, e);
 	case WEFT_OP_COUNTER:
 	case WEFT_OP_COUNTER_ADD: return apply_counter(s, e);
 	case WEFT_OP_DETAIL: return apply_detail(s, e);
 	case WEFT_OP_SENT:
 	case WEFT_OP_RECEIVED: apply_transfer(s, e); return true;
-	case WEFT_OP_PAUSE:
 	case WEFT_OP_SIGNAL_ONLY:
 	case WEFT_OP_COUNT:
 	default: return true;
@@ -629,6 +706,24 @@ static void add_to_stats(const struct weft_live_state *s, const struct pending *
 		if (!stats[i].has_label || weft_str_equal(stats[i].label, p->event.text))
 			weft_running_stats_add(&stats[i], p->event.value,
 			    end->has_ended && !end->has_become ? end->ended_ns : INT64_MAX, p->has_failed);
+}
+
+/* Reports the end of a promise, if it has ended and this was not reported. */
+static bool report_end(struct weft_live_state *s, struct pending *p)
+{
+	if (!s->observer || p->is_reported || !p->has_ended || !p->is_created || p->is_part)
+		return true;
+	const uint32_t last = resolve_alias(s, (uint32_t)(p - s->promises.items));
+	const struct pending *end = last == NONE ? p : &s->promises.items[last];
+	if (!end->has_ended || end->has_become)
+		return true;
+	p->is_reported = true;
+	const struct weft_ended_promise ended = {.label = p->event.text,
+	    .start_ns = p->event.value,
+	    .end_ns = end->ended_ns,
+	    .kind = p->event.kind,
+	    .op = end->end_op};
+	return ended.end_ns <= s->observed_ns || s->observer->add_end(s->observer->ctx, &ended);
 }
 
 /* Returns true if the last promise of a chain is pending. */
@@ -711,8 +806,10 @@ static bool compact_promises(struct weft_live_state *s)
 	for (size_t i = 0; ok && i < count; i++) {
 		const bool stays = is_chain_pending(s, lasts[i]) && !take_excess_alias(&excess_aliases, &s->promises.items[i]);
 		new_indices[i] = stays ? (uint32_t)retained++ : NONE;
-		if (new_indices[i] == NONE)
+		if (new_indices[i] == NONE) {
 			add_to_stats(s, &s->promises.items[i], s->stats);
+			ok = report_end(s, &s->promises.items[i]);
+		}
 	}
 	for (uint32_t i = 0; ok && i < count; i++) {
 		struct pending *p = &s->promises.items[i];
@@ -915,7 +1012,10 @@ void weft_live_state_rescale_times(struct weft_live_state *s, uint64_t hz, uint6
 	for (size_t i = 0; i < s->streams.count; i++) {
 		weft_event_rescale_times(&s->streams.items[i].runs, hz, now_hz);
 		weft_event_rescale_times(&s->streams.items[i].pause, hz, now_hz);
+		s->streams.items[i].since_ns = weft_rescale_time(s->streams.items[i].since_ns, hz, now_hz);
 	}
+	if (s->observed_ns != INT64_MIN)
+		s->observed_ns = weft_rescale_time(s->observed_ns, hz, now_hz);
 }
 
 const struct weft_event *weft_live_state_snapshots(const struct weft_live_state *s, size_t *count)
@@ -936,6 +1036,59 @@ void weft_live_state_sum_stats(const struct weft_live_state *s, struct weft_runn
 		out[i] = s->stats[i];
 	for (size_t i = 0; i < s->promises.count; i++)
 		add_to_stats(s, &s->promises.items[i], out);
+}
+
+void weft_live_state_set_observer(struct weft_live_state *s, const struct weft_live_observer *observer, int64_t after_ns)
+{
+	s->observer = observer;
+	s->observed_ns = after_ns;
+}
+
+int weft_live_state_report_ends(struct weft_live_state *s)
+{
+	bool ok = true;
+	for (size_t i = 0; ok && s->observer && i < s->promises.count; i++)
+		ok = report_end(s, &s->promises.items[i]);
+	return ok ? WEFT_OK : WEFT_ENOMEM;
+}
+
+void weft_live_state_each_pending(
+    const struct weft_live_state *s, bool (*add)(void *ctx, const struct weft_live_promise *promise), void *ctx)
+{
+	bool goes_on = true;
+	for (size_t i = 0; goes_on && i < s->promises.count; i++) {
+		const struct pending *p = &s->promises.items[i];
+		if (p->has_ended || !p->is_created || p->is_part)
+			continue;
+		struct weft_live_promise promise = {
+		    .label = p->event.text, .start_ns = p->event.value, .level = -1, .bound = -1, .kind = p->event.kind};
+		for (uint32_t at = p->facts; at != NONE; at = s->facts.items[at].next) {
+			const struct weft_event *e = &s->facts.items[at].event;
+			if (e->op == WEFT_OP_LEVEL)
+				promise.level = e->value;
+			else if (e->op == WEFT_OP_DETAIL && e->kind == WEFT_DETAIL_BOUND)
+				promise.bound = e->value;
+		}
+		goes_on = add(ctx, &promise);
+	}
+}
+
+const struct weft_event *weft_live_state_counters(const struct weft_live_state *s, size_t *count)
+{
+	*count = s->counters.count;
+	return s->counters.items;
+}
+
+size_t weft_live_state_stream_count(const struct weft_live_state *s)
+{
+	return s->streams.count;
+}
+
+int64_t weft_live_state_runs_since_ns(const struct weft_live_state *s, uint16_t stream, bool *is_loop_thread)
+{
+	const struct stream *at = &s->streams.items[stream];
+	*is_loop_thread = at->has_loop;
+	return at->has_run && get_running_id(at) != WEFT_SYSTEM_ID ? at->since_ns : INT64_MAX;
 }
 
 int weft_live_state_checkpoint(struct weft_live_state *s, struct weft_checkpoint *out)

@@ -13,6 +13,40 @@ struct weft_checkpoint {
 	WEFT_VEC(char *) texts;             /* texts that are stored nowhere else */
 };
 
+/* A promise that has ended, itself or as the promise that it became. */
+struct weft_ended_promise {
+	struct weft_str label; /* its first label, or "" */
+	int64_t start_ns, end_ns;
+	uint16_t kind;
+	uint8_t op; /* how it ended: WEFT_OP_RESOLVE, WEFT_OP_FAIL or WEFT_OP_CANCEL */
+};
+
+/* An interval in which a thread ran one promise, slept, or was paused while no promise ran. */
+struct weft_ended_run {
+	int64_t start_ns, end_ns;
+	uint16_t stream;
+	uint16_t kind;       /* of the promise; WEFT_KIND_UNKNOWN if that is unknown */
+	bool is_sleep;       /* the thread slept */
+	bool is_pause;       /* nothing could run */
+	bool has_slept;      /* the thread slept before */
+	bool is_loop_thread; /* an event loop runs on the thread, or did */
+};
+
+/* Receives each end and each run once, while events are applied.  Texts are valid during the call; false: out of memory. */
+struct weft_live_observer {
+	bool (*add_end)(void *ctx, const struct weft_ended_promise *promise);
+	bool (*add_run)(void *ctx, const struct weft_ended_run *run);
+	void *ctx;
+};
+
+/* A promise in flight. */
+struct weft_live_promise {
+	struct weft_str label; /* its first label, or "" */
+	int64_t start_ns;
+	int64_t level, bound; /* of a queue or pool: its elements, and how many it may have; -1: unknown */
+	uint16_t kind;
+};
+
 /* Facts that hold after all events applied so far.  Memory is proportional to what is pending at once. */
 struct weft_live_state;
 
@@ -47,6 +81,24 @@ void weft_live_state_set_stats(struct weft_live_state *standing, struct weft_run
 /* Adds the statistics of promises that have left and of those still known: all promises that ever existed.  Linear in what is
  * pending. */
 void weft_live_state_sum_stats(const struct weft_live_state *standing, struct weft_running_stats *out);
+
+/* Sets who observes ends and runs from now on; the observer outlives the state.  Ends and runs until after_ns are known already,
+ * and are not reported. */
+void weft_live_state_set_observer(struct weft_live_state *standing, const struct weft_live_observer *observer, int64_t after_ns);
+
+/* Reports the ends that are not reported yet: they are reported late, because a label may follow.  Linear in what is known. */
+int weft_live_state_report_ends(struct weft_live_state *standing);
+
+/* Calls add() for each pending promise; false of add() stops. */
+void weft_live_state_each_pending(
+    const struct weft_live_state *standing, bool (*add)(void *ctx, const struct weft_live_promise *promise), void *ctx);
+
+/* Returns the counters, with their sums as values; valid until the next weft_live_state_apply(). */
+const struct weft_event *weft_live_state_counters(const struct weft_live_state *standing, size_t *count);
+
+/* Returns since when a stream runs a promise; INT64_MAX: it sleeps, or that is unknown. */
+int64_t weft_live_state_runs_since_ns(const struct weft_live_state *standing, uint16_t stream, bool *is_loop_thread);
+size_t weft_live_state_stream_count(const struct weft_live_state *standing);
 
 /* Returns true if an earlier await still holds, or ended because one of the two ended; false: other awaits replaced it.  Linear
  * in the facts of the awaiting promise. */
