@@ -12,16 +12,17 @@
 
 #if defined(WEFT_HAS_PAGE) && defined(WEFT_HAS_SERVER)
 
-#include <arpa/inet.h>
 #include <inttypes.h>
-#include <microhttpd.h>
-#include <netdb.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "apps/web/page.h"
+#include "http.h"
+#include "metrics.h"
 #include "model/followers.h"
 #include "trace/join.h"
 #include "trace/multi_open.h"
@@ -31,6 +32,7 @@
 #define MAX_STRANGERS 32u /* of these, connections without the token so far */
 #define IDLE_SECONDS 60u
 #define STRANGER_SECONDS 10u
+#define METRICS_EVERY_NS 500000000
 #define LARGE_BYTES (32u * WEFT_FOLLOWER_WINDOW_EVENTS) /* twice the window's events, at 16 bytes each */
 
 /* The last read state of a trace; pending responses hold references. */
@@ -70,10 +72,10 @@ struct server {
 	size_t count;
 	cli_bytes index;
 	char token[2 * TOKEN_BYTES + 1];
-	char host[256]; /* host name as given or of the machine; browsers may use it besides addresses and localhost */
-	bool is_loopback;
-	int socket;
-	unsigned port;
+	struct cli_http_address address;
+	/* The thread that waits for signals follows the traces; the server's thread answers. */
+	struct cli_meters *meters; /* NULL: without --metrics */
+	pthread_mutex_t lock;      /* of the traces and the meters, with --metrics */
 };
 
 /* ---- traces: by the server's one OS thread, but for the first reading ---- */
@@ -192,46 +194,10 @@ static int refresh_trace(struct served *t, bool is_whole)
 
 /* ---- requests ---- */
 
-static const struct {
-	const char *name, *value;
-} headers[] = {
-    {"Cache-Control", "no-store"},
-    {"Content-Security-Policy", "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src blob:; "
-				"img-src data:; base-uri 'none'; "
-				"form-action 'none'; frame-ancestors 'none'"},
-    {"Cross-Origin-Opener-Policy", "same-origin"},
-    {"Cross-Origin-Resource-Policy", "same-origin"},
-    {"Referrer-Policy", "no-referrer"},
-    {"X-Content-Type-Options", "nosniff"},
-};
-
-/* Sends and releases the response; closes the connection if it is NULL. */
-static enum MHD_Result send_response(
-    struct MHD_Connection *connection, unsigned status, const char *type, struct MHD_Response *response)
-{
-	if (!response)
-		return MHD_NO;
-	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
-		MHD_add_response_header(response, headers[i].name, headers[i].value);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	enum MHD_Result result = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
-	return result;
-}
-
 static enum MHD_Result send_static(struct MHD_Connection *connection, const char *type, const void *bytes, size_t size)
 {
-	return send_response(connection, MHD_HTTP_OK, type,
+	return cli_http_send(connection, MHD_HTTP_OK, type,
 	    MHD_create_response_from_buffer(size, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT));
-}
-
-static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned status, const char *text)
-{
-	struct MHD_Response *response =
-	    MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
-	if (response && status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	return send_response(connection, status, "text/plain; charset=utf-8", response);
 }
 
 static enum MHD_Result send_trace(struct MHD_Connection *connection, struct served *t)
@@ -244,7 +210,7 @@ static enum MHD_Result send_trace(struct MHD_Connection *connection, struct serv
 	const bool is_whole = !is_recorded || MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "whole");
 	if (refresh_trace(t, is_whole) < 0 || !t->snapshot) {
 		weft_error_format(&t->err, text, sizeof text);
-		return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
+		return cli_http_send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
 	}
 	snprintf(etag, sizeof etag, "\"%016" PRIx64 "%s\"", t->fingerprint, t->snapshot->is_partial ? "-newest" : "");
 	const char *known = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
@@ -258,7 +224,47 @@ static enum MHD_Result send_trace(struct MHD_Connection *connection, struct serv
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, etag);
 		MHD_add_response_header(response, "Weft-Recorded", is_recorded ? "yes" : "no");
 	}
-	return send_response(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, "application/octet-stream", response);
+	return cli_http_send(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, "application/octet-stream", response);
+}
+
+/* ---- Metrics ---- */
+
+static enum MHD_Result send_metrics(struct MHD_Connection *connection, struct server *server)
+{
+	cli_bytes text = {0};
+	pthread_mutex_lock(&server->lock);
+	cli_meters_refresh(server->meters);
+	cli_meters_write(server->meters, &(struct weft_metrics_follower){.watches = false}, &text);
+	pthread_mutex_unlock(&server->lock);
+	struct MHD_Response *response = MHD_create_response_from_buffer(text.count, text.items, MHD_RESPMEM_MUST_COPY);
+	weft_vec_free(&text);
+	return cli_http_send(connection, MHD_HTTP_OK, WEFT_METRICS_CONTENT_TYPE, response);
+}
+
+/* Reads what is new, so that a ring is read before it is overwritten. */
+static void follow_metrics(struct server *server)
+{
+	pthread_mutex_lock(&server->lock);
+	for (size_t i = 0; i < server->count; i++) {
+		const struct served *t = &server->traces[i];
+		for (size_t k = 0; !t->is_read_once && k < t->picture->paths.count; k++)
+			cli_meters_follow(server->meters, t->picture->paths.items[k]);
+	}
+	cli_meters_refresh(server->meters);
+	pthread_mutex_unlock(&server->lock);
+}
+
+/* Waits for one of the signals. */
+static void wait_for_signal(struct server *server, const sigset_t *signals)
+{
+	const struct timespec every = {0, METRICS_EVERY_NS};
+	int got;
+	if (!server->meters)
+		sigwait(signals, &got);
+	else
+		do
+			follow_metrics(server);
+		while (sigtimedwait(signals, NULL, &every) < 0);
 }
 
 /* ---- Clients ---- */
@@ -309,54 +315,6 @@ static void accept_client(struct server *server, struct MHD_Connection *connecti
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
 }
 
-/* Returns whether a text is ":PORT" or empty. */
-static bool is_port(const char *text)
-{
-	const size_t digits = text[0] == ':' ? strspn(text + 1, "0123456789") : 0;
-	return text[0] == '\0' || (digits > 0 && digits <= 5 && text[1 + digits] == '\0' && atoi(text + 1) <= 65535);
-}
-
-/* Returns whether a Host header names this server.  A DNS rebinding page sends its own host name, which is neither an address nor
- * ours. */
-static bool is_our_host(const struct server *server, const char *header)
-{
-	char host[256];
-	unsigned char address[sizeof(struct in6_addr)];
-	const bool in_brackets = header[0] == '[';
-	const char *begin = header + in_brackets;
-	const size_t length = strcspn(begin, in_brackets ? "]" : ":");
-	const char *rest = begin + length;
-	if (length >= sizeof host || (in_brackets && *rest++ != ']') || !is_port(rest))
-		return false;
-	memcpy(host, begin, length);
-	host[length] = '\0';
-	if (in_brackets)
-		return inet_pton(AF_INET6, host, address) == 1;
-	return inet_pton(AF_INET, host, address) == 1 || strcasecmp(host, "localhost") == 0 ||
-	       (length > 0 && strcasecmp(host, server->host) == 0);
-}
-
-struct hosts {
-	const char *first;
-	int count;
-};
-
-static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-	struct hosts *hosts = ctx;
-	if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0)
-		hosts->first = hosts->count++ ? hosts->first : value;
-	return MHD_YES;
-}
-
-/* Requires exactly one Host header, since a proxy may interpret two differently. */
-static bool is_for_us(const struct server *server, struct MHD_Connection *connection)
-{
-	struct hosts hosts = {0};
-	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &hosts);
-	return hosts.count == 1 && hosts.first && is_our_host(server, hosts.first);
-}
-
 /* Checks the token in constant time. */
 static bool has_token(const struct server *server, const char *url)
 {
@@ -378,13 +336,16 @@ static enum MHD_Result answer_request(void *ctx, struct MHD_Connection *connecti
 		*request = server;
 		return MHD_YES;
 	}
-	if (!is_for_us(server, connection))
-		return send_text(connection, MHD_HTTP_FORBIDDEN, "This is not the name of this server.\n");
+	if (!cli_http_is_for_us(&server->address, connection))
+		return cli_http_send_text(connection, MHD_HTTP_FORBIDDEN, "This is not the name of this server.\n");
+	if (server->meters && only_reads && strcmp(url, "/metrics") == 0)
+		return send_metrics(connection, server);
 	if (!has_token(server, url))
-		return send_text(connection, MHD_HTTP_NOT_FOUND, "Not found: use the address that weft serve printed.\n");
+		return cli_http_send_text(
+		    connection, MHD_HTTP_NOT_FOUND, "Not found: use the address that weft serve printed.\n");
 	accept_client(server, connection);
 	if (!only_reads)
-		return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "This server only answers GET and HEAD.\n");
+		return cli_http_send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "This server only answers GET and HEAD.\n");
 	const char *name = url + sizeof server->token + 1;
 	if (*name == '\0')
 		return send_static(connection, "text/html; charset=utf-8", server->index.items, server->index.count);
@@ -395,85 +356,14 @@ static enum MHD_Result answer_request(void *ctx, struct MHD_Connection *connecti
 	}
 	for (size_t i = 0; i < server->count; i++) {
 		char own[WEFT_PAGE_NAME_BYTES];
-		if (strcmp(name, weft_page_trace_name(own, i, "")) == 0)
-			return send_trace(connection, &server->traces[i]);
+		if (strcmp(name, weft_page_trace_name(own, i, "")) != 0)
+			continue;
+		pthread_mutex_lock(&server->lock);
+		const enum MHD_Result result = send_trace(connection, &server->traces[i]);
+		pthread_mutex_unlock(&server->lock);
+		return result;
 	}
-	return send_text(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
-}
-
-/* ---- where to listen ---- */
-
-/* Parses [HOST][:PORT], with brackets around an IPv6 address that a port follows.  Returns false if the text is malformed. */
-static bool split_address(const char *listen, char host[256], char port[8])
-{
-	const bool in_brackets = listen[0] == '[';
-	const char *begin = listen + in_brackets, *colon = strchr(begin, ':');
-	size_t length = strcspn(begin, in_brackets ? "]" : ":");
-	if (!in_brackets && colon && strchr(colon + 1, ':'))
-		length = strlen(begin); // an IPv6 address without brackets
-	const char *rest = begin + length;
-	if (in_brackets && *rest++ != ']')
-		return false;
-	if (length >= 256 || (*rest && *rest != ':'))
-		return false;
-	if (length > 0)
-		snprintf(host, 256, "%.*s", (int)length, begin);
-	if (*rest) {
-		const size_t digits = strspn(++rest, "0123456789");
-		if (digits == 0 || digits > 5 || rest[digits] || atoi(rest) > 65535)
-			return false;
-		snprintf(port, 8, "%s", rest);
-	}
-	return true;
-}
-
-static bool is_loopback_address(const struct sockaddr *address)
-{
-	const struct sockaddr_in *v4 = (const void *)address;
-	const struct sockaddr_in6 *v6 = (const void *)address;
-	return address->sa_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == 127
-					     : address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
-static bool is_any_address(const struct sockaddr *address)
-{
-	const struct sockaddr_in *v4 = (const void *)address;
-	const struct sockaddr_in6 *v6 = (const void *)address;
-	return address->sa_family == AF_INET ? v4->sin_addr.s_addr == htonl(INADDR_ANY)
-					     : address->sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
-}
-
-/* Opens the socket and fills in the server's address.  Returns as cli_parse(). */
-static int open_socket(struct server *server, const char *listen_at)
-{
-	char host[256] = "127.0.0.1", service[8] = "0", number[8];
-	struct addrinfo *info, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-	struct sockaddr_storage bound = {0};
-	socklen_t size = sizeof bound;
-	if (!split_address(listen_at, host, service))
-		return cli_fail_verb("serve", "not an address: --listen=%s; use HOST, HOST:PORT or :PORT", listen_at);
-	int why = getaddrinfo(host, service, &hints, &info);
-	if (why != 0)
-		return cli_fail_verb("serve", "%s: %s", host, gai_strerror(why));
-	const int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
-		  bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, 16) == 0 &&
-		  getsockname(fd, (struct sockaddr *)&bound, &size) == 0 &&
-		  getnameinfo((struct sockaddr *)&bound, size, NULL, 0, number, sizeof number, NI_NUMERICSERV) == 0;
-	int error = errno;
-	freeaddrinfo(info);
-	if (!ok) {
-		if (fd >= 0)
-			close(fd);
-		return cli_fail_verb("serve", "cannot listen on %s: %s", listen_at, strerror(error));
-	}
-	server->socket = fd;
-	server->port = (unsigned)atoi(number);
-	server->is_loopback = is_loopback_address((struct sockaddr *)&bound);
-	if (is_any_address((struct sockaddr *)&bound))
-		gethostname(host, sizeof host - 1);
-	snprintf(server->host, sizeof server->host, "%s", host);
-	return -1;
+	return cli_http_send_text(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
 }
 
 static int make_token(char *token)
@@ -491,9 +381,8 @@ static int make_token(char *token)
 /* Serves until a signal arrives. */
 static int run_server(struct server *server, const char *listen_at)
 {
-	int got;
 	sigset_t signals;
-	int exit = open_socket(server, listen_at);
+	const int exit = cli_http_listen(&server->address, "serve", "listen", listen_at, "0");
 	if (exit >= 0)
 		return exit;
 	// blocked before the server's OS thread starts, which inherits the mask
@@ -502,22 +391,21 @@ static int run_server(struct server *server, const char *listen_at)
 	sigaddset(&signals, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL,
-	    answer_request, server, MHD_OPTION_LISTEN_SOCKET, server->socket, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
-	    MHD_OPTION_CONNECTION_TIMEOUT, STRANGER_SECONDS, MHD_OPTION_NOTIFY_CONNECTION, note_connection, server,
-	    MHD_OPTION_END);
+	    answer_request, server, MHD_OPTION_LISTEN_SOCKET, server->address.socket, MHD_OPTION_CONNECTION_LIMIT,
+	    MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, STRANGER_SECONDS, MHD_OPTION_NOTIFY_CONNECTION, note_connection,
+	    server, MHD_OPTION_END);
 	if (!daemon) {
-		close(server->socket);
+		close(server->address.socket);
 		return cli_fail_verb("serve", "cannot start the server");
 	}
-	const bool in_brackets = strchr(server->host, ':');
-	printf(
-	    "http://%s%s%s:%u/%s/\n", in_brackets ? "[" : "", server->host, in_brackets ? "]" : "", server->port, server->token);
+	char url[CLI_HTTP_URL_BYTES];
+	printf("%s/%s/\n", cli_http_format_url(&server->address, url), server->token);
 	fflush(stdout);
-	if (!server->is_loopback)
+	if (!server->address.is_loopback)
 		cli_note("the page is not encrypted: the address or the network traffic gives access to the trace");
 	if (isatty(STDERR_FILENO))
 		cli_note("open this address in a browser; stop with Ctrl+C");
-	sigwait(&signals, &got);
+	wait_for_signal(server, &signals);
 	// Wait for a trace that is being read; a second signal ends the program at once.
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 	MHD_stop_daemon(daemon);
@@ -554,10 +442,12 @@ static int prepare_page(struct server *server, struct open_plan **pictures)
 int cli_serve(struct cli_args *args)
 {
 	const char *listen_at = "127.0.0.1";
-	bool compare = false;
+	bool compare = false, has_metrics = false;
 	const struct cli_option options[] = {
 	    {"listen", 'l', CLI_TEXT, &listen_at, "HOST:PORT",
 		"listen at this address (default: a free port that only this machine can reach)"},
+	    {"metrics", 0, CLI_FLAG, &has_metrics, NULL,
+		"also answer /metrics, without the token, with numbers about the traces in OpenMetrics"},
 	    CLI_OPTION_COMPARE(&compare),
 	    CLI_OPTION_END,
 	};
@@ -565,7 +455,8 @@ int cli_serve(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	struct open_plan **pictures;
-	struct server server = {.count = cli_make_pictures(&pictures, args, compare)};
+	struct server server = {.count = cli_make_pictures(&pictures, args, compare), .lock = PTHREAD_MUTEX_INITIALIZER};
+	server.meters = has_metrics ? cli_meters_create() : NULL;
 	server.traces = calloc(server.count + 1, sizeof *server.traces);
 	exit = server.traces && server.count ? prepare_page(&server, pictures)
 					     : cli_fail_verb("serve", "%s", weft_status_string(WEFT_ENOMEM));
@@ -575,6 +466,7 @@ int cli_serve(struct cli_args *args)
 		release_snapshot(server.traces[i].snapshot);
 		weft_followers_close(server.traces[i].followers);
 	}
+	cli_meters_destroy(server.meters);
 	free(server.traces);
 	weft_vec_free(&server.index);
 	return exit;

@@ -24,10 +24,11 @@
 #include "cli.h"
 #include "inherited.h"
 #include "kernel/flight.h"
+#include "metrics.h"
 #include "rules.h"
 #include "trace/follow.h"
 
-enum { TEXT_BYTES = 1024, TIMESTAMP_BYTES = 32, HOUR_S = 3600, RETRY_S = 60, CPU_SHARE_DIVISOR = 10 };
+enum { TEXT_BYTES = 1024, TIMESTAMP_BYTES = 32, HOUR_S = 3600, RETRY_S = 60, CPU_PERCENT = 10 };
 
 /* A problem of a trace. */
 struct trouble {
@@ -61,10 +62,10 @@ struct followed_trace {
 };
 
 struct options {
-	const char *save, *exec;
+	const char *save, *exec, *metrics;
 	bool json;
 	int64_t patience_ns, window_ns;
-	uint64_t per_hour, max_bytes;
+	uint64_t per_hour, max_bytes, cpu_percent;
 	struct cli_rules rules;
 	/* A rule is about all certain findings, or about all uncertain ones: each alarm is a separate trouble. */
 	bool alerts_on_certain, alerts_on_uncertain;
@@ -74,7 +75,9 @@ struct watch {
 	struct options options;
 	WEFT_VEC(struct followed_trace) all;
 	bool has_scanned;
-	uint64_t found;
+	struct cli_meters *meters; /* NULL: without --metrics */
+	struct cli_metrics_server *server;
+	uint64_t found, saved;
 	int64_t unsaved; /* troubles whose copy failed */
 };
 
@@ -286,8 +289,10 @@ static void raise_alarm(const struct scan *scan, struct trouble *trouble, const 
 			mark_unsaved(scan, trouble, true);
 			trouble->retry_at = time(NULL) + RETRY_S;
 			return;
-		} else
+		} else {
 			saved = path;
+			scan->watch->saved++;
+		}
 		mark_unsaved(scan, trouble, false);
 	}
 	trouble->is_reported = true;
@@ -378,9 +383,11 @@ static void check_findings(struct scan *scan)
 {
 	struct weft_findings *findings;
 	struct weft_error err;
+	const struct options *o = &scan->watch->options;
 	if (weft_explain(&findings, scan->model, NULL, &err) < 0)
 		return;
-	for (size_t i = 0; i < findings->count; i++) {
+	cli_meters_add_findings(scan->watch->meters, scan->followed_trace->path, findings, scan->model);
+	for (size_t i = 0; (o->alerts_on_certain || o->alerts_on_uncertain) && i < findings->count; i++) {
 		const struct weft_finding *f = &findings->findings[i];
 		char promise_name[TEXT_BYTES / 2], why[TEXT_BYTES];
 		if (!is_trouble(scan, f))
@@ -532,16 +539,43 @@ static void scan_trace(struct watch *w, struct followed_trace *f)
 		for (size_t i = 0; i < f->troubles.count; i++)
 			f->troubles.items[i].is_seen = false;
 		check_rules(&scan);
-		if (w->options.alerts_on_certain || w->options.alerts_on_uncertain)
+		if (w->options.alerts_on_certain || w->options.alerts_on_uncertain || w->meters)
 			check_findings(&scan);
 		check_snapshot_requests(&scan);
 		drop_past_troubles(f);
 	}
 	f->has_ended = is_there && !is_recorded && session_is_trace(f->path);
 	if (f->has_ended) {
+		cli_meters_update(w->meters, f->path, f->follower, true);
 		weft_follower_close(f->follower);
 		f->follower = NULL;
 	}
+}
+
+/* ---- Metrics ---- */
+
+/* Reads what is new, and answers requests for metrics. */
+static void answer_metrics(struct watch *w)
+{
+	cli_bytes text = {0};
+	struct weft_error err;
+	for (size_t i = 0; i < w->all.count && !stopped; i++) {
+		struct followed_trace *f = &w->all.items[i];
+		if (f->has_ended)
+			continue;
+		(void)weft_follower_skip(f->follower, &err); /* the next scan reports errors */
+		cli_meters_update(w->meters, f->path, f->follower, false);
+	}
+	cli_meters_write(
+	    w->meters, &(struct weft_metrics_follower){.watches = true, .troubles = w->found, .saved = w->saved}, &text);
+	cli_metrics_server_answer(w->server, &text);
+}
+
+/* Answers requests that came during a scan. */
+static void answer_waiting(struct watch *w)
+{
+	if (w->server && cli_metrics_server_wait(w->server, 0))
+		answer_metrics(w);
 }
 
 static void free_followed(struct followed_trace *f, const struct cli_rules *rules)
@@ -568,6 +602,7 @@ static struct followed_trace *follow_trace(struct watch *w, const char *path)
 	    .rules = calloc(o->rules.all.count + 1, sizeof *f.rules),
 	    .windows = cli_rule_windows_create(&o->rules)};
 	options.stats = f.stats;
+	options.observer = w->meters && f.path ? cli_meters_add(w->meters, f.path) : NULL;
 	for (size_t i = 0; f.stats && f.windows && i < o->rules.all.count; i++) {
 		const struct weft_rule *rule = &o->rules.all.items[i].rule;
 		options.stats_count += !f.windows[i] && weft_rule_running_stats(&f.stats[options.stats_count], rule);
@@ -653,19 +688,24 @@ static bool scan_all(struct watch *w, char **paths, int count)
 		note_unreadable_in(w, paths[i]);
 		session_free(&session);
 	}
-	for (size_t i = 0; i < w->all.count && !stopped; i++)
+	for (size_t i = 0; i < w->all.count && !stopped; i++) {
 		if (!w->all.items[i].has_ended)
 			scan_trace(w, &w->all.items[i]);
+		answer_waiting(w);
+	}
 	w->has_scanned = true;
 	return is_pending && !stopped;
 }
 
 /* ---- The verb ---- */
 
-static void sleep_and_reap(int64_t ns)
+/* Sleeps, answers requests meanwhile, and reaps commands. */
+static void sleep_and_reap(struct watch *w, int64_t ns)
 {
-	const struct timespec time = {ns / 1000000000, ns % 1000000000};
-	nanosleep(&time, NULL);
+	const int64_t until_ns = now_ns() + ns;
+	for (int64_t left_ns = ns; left_ns > 0 && !stopped; left_ns = until_ns - now_ns())
+		if (cli_metrics_server_wait(w->server, left_ns))
+			answer_metrics(w);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 }
@@ -687,11 +727,30 @@ static int parse_rules(struct options *o, struct cli_args *args)
 	return exit;
 }
 
+static bool parse_percent(const char *text, uint64_t *percent)
+{
+	char number[8];
+	const size_t digits = strspn(text, "0123456789");
+	snprintf(number, sizeof number, "%.*s", (int)digits, text);
+	uint64_t value = 0;
+	const bool is_valid = digits > 0 && digits < sizeof number && (!text[digits] || !strcmp(text + digits, "%")) &&
+			      cli_parse_number(number, false, &value) && value >= 1 && value <= 100;
+	*percent = is_valid ? value : *percent;
+	return is_valid;
+}
+
 static int prepare_folder(const char *path)
 {
 	if (path && mkdir(path, 0700) != 0 && errno != EEXIST)
 		return cli_fail("%s: %s", path, strerror(errno));
 	return path && access(path, W_OK | X_OK) != 0 ? cli_fail("%s: %s", path, strerror(errno)) : -1;
+}
+
+static int prepare_metrics(struct watch *w)
+{
+	w->meters = cli_meters_create();
+	return w->meters ? cli_metrics_server_start(&w->server, "watch", w->options.metrics)
+			 : cli_fail_verb("watch", "%s", weft_status_string(WEFT_ENOMEM));
 }
 
 /* Waits for the next scan and skips events meanwhile, since a ring may be overwritten. */
@@ -700,7 +759,7 @@ static void wait_for_next_scan(struct watch *w, int64_t rest_ns, int64_t every_n
 	const int64_t last_seen_ns = now_ns() + rest_ns;
 	struct weft_error err;
 	for (int64_t left_ns = rest_ns; left_ns > 0 && !stopped; left_ns = last_seen_ns - now_ns()) {
-		sleep_and_reap(weft_min_ns(left_ns, every_ns));
+		sleep_and_reap(w, weft_min_ns(left_ns, every_ns));
 		for (size_t i = 0; i < w->all.count && left_ns > every_ns && !stopped; i++)
 			if (!w->all.items[i].has_ended)
 				(void)weft_follower_skip(w->all.items[i].follower, &err); /* the next scan reports errors */
@@ -715,8 +774,9 @@ static void watch_until_end(struct watch *w, struct cli_args *args, int64_t ever
 	for (bool more = true; more && cli_stdout_ok();) {
 		const int64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		more = scan_all(w, args->argv, args->argc);
-		/* Use at most a tenth of a CPU, however large the rings are. */
-		const int64_t rest_ns = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns) * (CPU_SHARE_DIVISOR - 1);
+		/* Scans use at most a share of a CPU, however large the rings are. */
+		const int64_t share = (int64_t)w->options.cpu_percent,
+			      rest_ns = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns) * (100 - share) / share;
 		if (more)
 			wait_for_next_scan(w, weft_max_ns(rest_ns, every_ns), every_ns);
 	}
@@ -726,9 +786,12 @@ static void watch_until_end(struct watch *w, struct cli_args *args, int64_t ever
 
 int cli_watch(struct cli_args *args)
 {
-	struct watch w = {
-	    .options = {.patience_ns = 10000000000, .window_ns = CLI_WINDOW_NS, .per_hour = 6, .max_bytes = UINT64_C(1) << 30}};
-	const char *per_hour = NULL, *max_size = NULL;
+	struct watch w = {.options = {.patience_ns = 10000000000,
+			      .window_ns = CLI_WINDOW_NS,
+			      .per_hour = 6,
+			      .max_bytes = UINT64_C(1) << 30,
+			      .cpu_percent = CPU_PERCENT}};
+	const char *per_hour = NULL, *max_size = NULL, *cpu = NULL;
 	int64_t every_ns = 500000000;
 	const struct cli_option options[] = {
 	    {"save", 0, CLI_TEXT, &w.options.save, "DIR", "save copies in DIR, a directory for each trouble; DIR is created"},
@@ -736,12 +799,15 @@ int cli_watch(struct cli_args *args)
 		"run this in a shell for each trouble, with a JSON object on its standard input"},
 	    {"per-hour", 0, CLI_TEXT, &per_hour, "N", "save at most N copies an hour (default: 6)"},
 	    {"most", 0, CLI_TEXT, &max_size, "SIZE", "stop saving when DIR holds this much, such as 500M (default: 1G)"},
-	    {"every", 0, CLI_TIME, &every_ns, "TIME",
-		"refresh this often (default: 500ms), or less often to use at most a tenth of a CPU"},
+	    {"every", 0, CLI_TIME, &every_ns, "TIME", "refresh this often (default: 500ms), or less often because of --cpu"},
+	    {"cpu", 0, CLI_TEXT, &cpu, "PERCENT", "check rules and findings with at most this share of a CPU (default: 10%)"},
 	    {"patience", 0, CLI_TIME, &w.options.patience_ns, "TIME",
 		"report an uncertain alarm or a hang of a running program after this time (default: 10s)"},
 	    {"window", 0, CLI_TIME, &w.options.window_ns, "TIME",
 		"look for findings in the last TIME (default: 10s), at most in the last 262,144 events"},
+	    {"metrics", 0, CLI_TEXT, &w.options.metrics, "HOST:PORT",
+		"answer http://HOST:PORT/metrics with numbers about all traces in OpenMetrics (default port: " CLI_METRICS_PORT
+		")"},
 	    CLI_OPTIONS_RULES(&w.options.rules),
 	    CLI_OPTION_JSON(&w.options.json),
 	    CLI_OPTION_END,
@@ -753,16 +819,22 @@ int cli_watch(struct cli_args *args)
 	if (exit < 0 && max_size && !cli_parse_number(max_size, true, &w.options.max_bytes))
 		exit =
 		    cli_fail_verb("watch", "not a size: --most=%s; use a number of bytes, optionally with K, M or G", max_size);
+	if (exit < 0 && cpu && !parse_percent(cpu, &w.options.cpu_percent))
+		exit = cli_fail_verb("watch", "not a share of a CPU: --cpu=%s; use 1%% to 100%%", cpu);
 	if (exit < 0)
 		exit = parse_rules(&w.options, args);
 	if (exit < 0)
 		exit = prepare_folder(w.options.save);
+	if (exit < 0 && w.options.metrics)
+		exit = prepare_metrics(&w);
 	if (exit < 0) {
 		watch_until_end(&w, args, every_ns);
 		exit = cli_finish(w.unsaved > 0 ? CLI_ERROR : w.found ? CLI_FOUND : CLI_OK);
 	}
 	for (size_t i = 0; i < w.all.count; i++)
 		free_followed(&w.all.items[i], &w.options.rules);
+	cli_metrics_server_stop(w.server);
+	cli_meters_destroy(w.meters);
 	weft_vec_free(&w.all);
 	cli_rules_free(&w.options.rules);
 	return exit;

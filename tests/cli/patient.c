@@ -1,6 +1,6 @@
 /* patient.c: patient FAULT...: a server that answers a request each millisecond until its standard input ends.  After the
- * hundredth request it commits each FAULT once and continues: stall, lost, spin (which never ends), snapshot, burst.  With
- * the word slowly it answers a request each 20 ms.
+ * hundredth request it commits each FAULT once and continues: stall, lost, spin (which never ends), snapshot, burst, names.
+ * With the word slowly it answers a request each 20 ms.
  * SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <string.h>
@@ -76,6 +76,25 @@ static void burst(weft_id loop)
 		answer(loop);
 }
 
+static void answer_as(weft_id loop, const char *name)
+{
+	weft_id request = WEFT_CREATE(WEFT_KIND_REQUEST);
+	weft_label(request, name);
+	weft_run(request);
+	weft_resolve(request, request);
+	weft_run(loop);
+}
+
+/* Requests with 300 different names, and one with a name that texts must escape. */
+static void use_names(weft_id loop)
+{
+	answer_as(loop, "quote \" backslash \\ line");
+	for (int i = 0; i < 300; i++) {
+		const char name[] = {'n', (char)('g' + i % 20), (char)('g' + i / 20), '\0'};
+		answer_as(loop, name);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct timespec pause = {0, 1000000};
@@ -99,6 +118,8 @@ int main(int argc, char **argv)
 				weft_snapshot("the queue is full");
 			else if (!strcmp(argv[i], "burst"))
 				burst(loop);
+			else if (!strcmp(argv[i], "names"))
+				use_names(loop);
 		}
 		answer(loop);
 		weft_idle(WEFT_IDLE_WAIT);
