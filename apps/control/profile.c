@@ -205,7 +205,8 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 	struct weft_look_source_frame frames[WEFT_LOOK_FRAMES];
 	const size_t frame_count = weft_look_python(p->modules, &stack, tid, &t->python_state, frames);
 	release_thread(p, tid, &registers);
-	profile_trace_add_sources(&p->samples, frames, frame_count, &moment);
+	if (frame_count)
+		profile_trace_add_sources(&p->samples, frames, frame_count, &moment);
 	for (size_t i = 0; i < frame_count; i++) {
 		free(frames[i].function);
 		free(frames[i].file);

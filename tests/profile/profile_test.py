@@ -111,6 +111,17 @@ def other_readers_accept_samples(folder):
         fail('babeltrace2 shows no sample')
 
 
+def endless_block_is_certain(folder):
+    """The program is killed in its callback.  The samples show that its thread ran all the time."""
+    record(folder, 'timeout', '2', BLOCKS, 'endless', status=124)
+    is_named(f'{folder}/t', 'an endless block')
+    first = json.loads(run(WEFT, 'explain', '--json', f'{folder}/t', status=None).splitlines()[0])
+    # Each sample shows 1 ms on a CPU, and a stall is twice 10 ms of it; a busy machine takes fewer samples.
+    is_certain = first['sure'] or count_samples(f'{folder}/t') < 25
+    if first['finding'] != 'stall' or 'until the end' not in first['title'] or not is_certain:
+        fail(f'an endless block: {first}')
+
+
 def block_of_child_is_named(folder):
     """The shell is the command; its child is sampled.  The status is the command's."""
     record(folder, 'sh', '-c', f'{BLOCKS}; exit 7', status=7)
@@ -159,7 +170,7 @@ if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
 for test in (block_is_named, copy_has_names_of_its_own, joined_traces_keep_their_samples, damaged_samples_are_left_out,
-             other_readers_accept_samples, block_of_child_is_named, python_is_named, short_callbacks_have_no_samples,
+             other_readers_accept_samples, endless_block_is_certain, block_of_child_is_named, python_is_named, short_callbacks_have_no_samples,
              samples_can_be_refused, signals_arrive, ordinary_user_may_sample, traced_program_is_left_alone):
     with tempfile.TemporaryDirectory() as directory:
         test(directory)

@@ -52,6 +52,7 @@ static void report_last_running(struct weft__finder *f, uint32_t p, size_t other
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, run->start_ns, p, "%s starts to run, and does not stop before the trace ends", name);
+	weft__evidence_find_hot_function(f, WEFT_EVIDENCE_CAUSE, p, run->start_ns, run->end_ns);
 	if (others > 0)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "%zu other promise%s ran on other threads",
 		    others, others == 1 ? "" : "s");
@@ -96,6 +97,7 @@ static void report_death(struct weft__finder *f, const struct weft_death *death)
 		return;
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, start_ns, p, "%s starts to run", runner);
+	weft__evidence_find_hot_function(f, WEFT_EVIDENCE_CAUSE, p, start_ns, death->time_ns);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, death->time_ns, p, "%s arrives %s later, and no handler catches it",
 	    signal, weft__format_duration(f, death->time_ns - start_ns));
 }

@@ -234,6 +234,9 @@ void weft__evidence_add_steal(struct weft__finder *f, const struct weft_steal *s
 struct weft__hot_function;
 void weft__evidence_add_hot_function(struct weft__finder *f, enum weft_evidence_role role, int64_t start_ns, uint32_t promise,
     const struct weft__hot_function *hot);
+/* Does the same for the function that is found in a time; nothing without enough samples. */
+void weft__evidence_find_hot_function(
+    struct weft__finder *f, enum weft_evidence_role role, uint32_t promise, int64_t from_ns, int64_t to_ns);
 
 /* ---- Reports that several checks share ---- */
 

@@ -405,6 +405,18 @@ void weft__evidence_add_hot_function(struct weft__finder *f, enum weft_evidence_
 	    hot->samples, weft__format_place(f, hot->site) + sizeof " at" - 1, called);
 }
 
+void weft__evidence_find_hot_function(
+    struct weft__finder *f, enum weft_evidence_role role, uint32_t promise, int64_t from_ns, int64_t to_ns)
+{
+	struct weft__hot_function hot;
+	const int found = promise == WEFT_NONE || promise == WEFT_SYSTEM
+			      ? 0
+			      : weft__hot_function_find(&hot, f->model, f->model->promises[promise].stream, from_ns, to_ns);
+	f->no_memory |= found < 0;
+	if (found > 0)
+		weft__evidence_add_hot_function(f, role, from_ns, promise, &hot);
+}
+
 const char *weft__format_late_advice(struct weft__finder *f, uint32_t connection)
 {
 	return weft__finding_text(

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/index/hot_function.h"
 #include "analysis/index/names.h"
 #include "analysis/index/path_by_process.h"
 #include "analysis/index/requests.h"
@@ -248,20 +247,6 @@ static int get_percent(int64_t part_ns, int64_t all_ns)
 	return (int)((double)part_ns * 100 / (double)all_ns + 0.5);
 }
 
-/* Adds the function that ran in a step, or while the step's promise was ready or late, if its thread was sampled then. */
-static void report_hot_function(struct weft__finder *f, const struct weft_path_step *step)
-{
-	const uint32_t ran = step->kind == WEFT_STEP_RUNNING ? step->promise : step->delayed_by;
-	struct weft__hot_function hot;
-	const int found =
-	    ran == WEFT_NONE || ran == WEFT_SYSTEM
-		? 0
-		: weft__hot_function_find(&hot, f->model, f->model->promises[ran].stream, step->start_ns, step->end_ns);
-	f->no_memory |= found < 0;
-	if (found > 0)
-		weft__evidence_add_hot_function(f, WEFT_EVIDENCE_TIME, step->start_ns, ran, &hot);
-}
-
 static void report_step_group(
     struct weft__finder *f, const struct step_group *step_group, int64_t all_ns, const struct step_group *usual, bool has_usual)
 {
@@ -275,7 +260,9 @@ static void report_step_group(
 	weft__finding_evidence(f, WEFT_EVIDENCE_TIME, step_group->longest.start_ns, weft_step_cause(&step_group->longest),
 	    "%s, %d%%: %s%s%s", weft__format_duration(f, step_group->sum_ns), get_percent(step_group->sum_ns, all_ns),
 	    format_step_group(f, step_group, true), times, other);
-	report_hot_function(f, &step_group->longest);
+	const struct weft_path_step *step = &step_group->longest;
+	weft__evidence_find_hot_function(f, WEFT_EVIDENCE_TIME,
+	    step->kind == WEFT_STEP_RUNNING ? step->promise : step->delayed_by, step->start_ns, step->end_ns);
 }
 
 /* A promise of the reported promise's type group that has ended, and whose start is known. */

@@ -259,6 +259,16 @@ static void apply_exact(struct weft__stall *s, const struct weft_model *m)
 	s->own_ns = s->end_ns - s->start_ns - breakdown->waiting_ns;
 }
 
+/* Returns for how long at least the thread was on CPU, by its samples; -1: unknown.  weft record samples a thread only if it used
+ * a CPU for a fifth of the time since it looked before. */
+static int64_t find_sampled_ns(const struct weft_model *m, const struct weft__stall *s)
+{
+	enum { MIN_SAMPLES = 5, SHARE = 5 };
+	size_t count;
+	(void)weft_model_samples(m, s->stream, s->start_ns, s->end_ns, &count);
+	return count < MIN_SAMPLES ? -1 : (int64_t)count * (m->trace->profile.period_ns / SHARE);
+}
+
 bool weft__delays_add_cpu_breakdowns(struct weft__delays *d)
 {
 	const struct weft_model *m = d->link_index->model;
@@ -277,6 +287,8 @@ bool weft__delays_add_cpu_breakdowns(struct weft__delays *d)
 			if (covered_ns >= (s->end_ns - s->start_ns) / 2)
 				split_stall(s, &sum, covered_ns);
 		}
+		if (s->own_ns < 0 && !s->is_pause)
+			s->own_ns = find_sampled_ns(m, s);
 		apply_exact(s, m);
 	}
 	free(all.sleeps);

@@ -42,10 +42,11 @@ static bool is_program(const struct weft_site *site)
 	return path.len && path.ptr[0] == '/' && !starts_with(weft_module_short_name(module), "libweft-");
 }
 
+/* Inlined code of a header has the function that contains it, and its own file. */
 static bool is_same_function(const struct weft_site *a, const struct weft_site *b)
 {
 	return a == b || (a->module == b->module && a->function.len && weft_str_equal(a->function, b->function) &&
-			     weft_str_equal(a->file, b->file));
+			     (a->module || weft_str_equal(a->file, b->file)));
 }
 
 static void read_chain(struct chain *out, const struct weft_model *m, uint32_t stack)
@@ -105,21 +106,23 @@ static size_t keep_chains(const struct weft_model *m, struct chain *chains, size
 	return kept;
 }
 
-/* Returns the place that most chains have at a level. */
-static uint32_t find_usual_place(const struct chain *chains, size_t count, size_t level)
+/* Returns the place that most chains have at a level, if possible outside the headers of the system. */
+static uint32_t find_usual_place(const struct weft_model *m, const struct chain *chains, size_t count, size_t level)
 {
 	uint32_t best = chains[0].sites[level];
 	size_t most = 0;
+	bool is_own = false;
 	for (size_t i = 0; i < count; i++) {
+		const uint32_t site = chains[i].sites[level];
+		const bool is_header = starts_with(m->trace->sites[site].file, "/usr/include/");
 		size_t same = 0;
 		for (size_t k = i; k < count; k++)
-			same += chains[k].sites[level] == chains[i].sites[level];
-		if (same > most) {
+			same += chains[k].sites[level] == site;
+		if ((!is_header && !is_own) || (is_header != is_own && same > most)) {
 			most = same;
-			best = chains[i].sites[level];
+			best = site;
+			is_own = !is_header;
 		}
-		if (most * 2 >= count)
-			break;
 	}
 	return best;
 }
@@ -128,7 +131,7 @@ int weft__hot_function_find(
     struct weft__hot_function *out, const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
 	size_t all;
-	enum { MAX_SAMPLES = 1000 }; /* of one interval: more would not change the shares */
+	enum { MAX_SAMPLES = 256 }; /* of one interval: more would not change the shares */
 	const struct weft_stack_sample *samples = weft_model_samples(m, stream, from_ns, to_ns, &all);
 	all = all < MAX_SAMPLES ? all : MAX_SAMPLES;
 	if (all < MIN_SAMPLES)
@@ -146,7 +149,7 @@ int weft__hot_function_find(
 		if (!kept || kept * 100 < all * MOST_PERCENT)
 			break;
 		out->inside = count = kept;
-		out->site = find_usual_place(chains, count, level);
+		out->site = find_usual_place(m, chains, count, level);
 		if (chains[0].is_called_by_library[level])
 			out->caller = out->site;
 	}

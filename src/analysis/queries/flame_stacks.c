@@ -398,7 +398,11 @@ static bool sum_up_samples(struct folding *f)
 		const uint32_t at = weft__timeline_first_run(&timeline, s->stream, s->time_ns);
 		const bool is_running =
 		    at < timeline.run_begin[s->stream + 1] && m->runs[timeline.runs[at].run].start_ns <= s->time_ns;
-		ok = add_sample(f, is_running ? timeline.runs[at].promise : WEFT_SYSTEM, s, m->trace->profile.period_ns);
+		/* A long run is sampled less and less often. */
+		const bool is_same_run =
+		    is_running && i > 0 && s[-1].stream == s->stream && s[-1].time_ns >= m->runs[timeline.runs[at].run].start_ns;
+		ok = add_sample(f, is_running ? timeline.runs[at].promise : WEFT_SYSTEM, s,
+		    is_same_run ? s->time_ns - s[-1].time_ns : m->trace->profile.period_ns);
 	}
 	weft__timeline_finish(&timeline);
 	return ok;

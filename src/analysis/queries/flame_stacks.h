@@ -9,7 +9,8 @@ enum weft_folded_by {
 	WEFT_FOLDED_BY_WAIT,    /* a stack is a promise that waits for no other, below its waiters; its time is the time that the
 				  promise did not run.  A lock, a condition or a pool never ends: its time is each waiter's wait */
 	WEFT_FOLDED_BY_FUNCTION /* a stack is a promise that ran for long, and the functions in which its thread was sampled
-				   meanwhile; its time is the number of samples times their usual distance */
+				   meanwhile; its time is
+				    the time since the sample before */
 };
 
 /* Receives the frames of a stack, the outermost first, and its total time; a non-zero result stops with WEFT_EIO.  Texts are
