@@ -279,6 +279,33 @@ int cli_directory_write(void *dir, const char *name, const void *bytes, size_t s
 /* Finishes the directory; returns as cli_file_end(). */
 int cli_directory_end(struct cli_directory *dir, int status, const struct weft_error *err);
 
+/* Removes a folder in an open folder: its files, and those of its folders, but nothing deeper.  No link is followed.  Returns
+ * whether it is gone. */
+bool cli_directory_remove(int parent, const char *name);
+
+/* ---- archive.c: archives ---- */
+
+#define CLI_TAR_BLOCK 512
+
+/* Writes a member of a ustar archive without owner and time, so that equal traces give equal bytes.  Returns the first result of
+ * `write` that is not 0. */
+int cli_tar_write(
+    int (*write)(void *ctx, const void *bytes, size_t size), void *ctx, const char *name, const void *bytes, size_t size);
+
+/* A tar archive, compressed by zstd. */
+struct cli_archive {
+	struct cli_file file;
+	void *zstd, *piece;
+};
+
+/* Returns whether this weft can compress: it was built with libzstd. */
+bool cli_archive_can(void);
+
+/* These three work as cli_file_begin_private(), cli_directory_write() and cli_file_end(). */
+int cli_archive_begin(struct cli_archive *archive, const char *path);
+int cli_archive_write(void *archive, const char *name, const void *bytes, size_t size);
+int cli_archive_end(struct cli_archive *archive, int status, const struct weft_error *err);
+
 /* Saves a native trace or joined ones as `edit` requires, with stand-ins from an empty `scrub` that the caller finishes.  Returns
  * as weft_trace_save(). */
 struct weft_scrub;

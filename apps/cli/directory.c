@@ -49,7 +49,8 @@ int cli_directory_write(void *ctx, const char *name, const void *bytes, size_t s
 	return written ? 0 : -1;
 }
 
-static void remove_folder(int parent, const char *name)
+/* Removes the files of a folder, and the folder. */
+static bool remove_flat(int parent, const char *name)
 {
 	const int fd = weft_named_folder(parent, name, WEFT_ANY_OWNER);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -58,7 +59,19 @@ static void remove_folder(int parent, const char *name)
 			unlinkat(fd, entry->d_name, 0);
 	if (dir)
 		closedir(dir);
-	unlinkat(parent, name, AT_REMOVEDIR);
+	return unlinkat(parent, name, AT_REMOVEDIR) == 0;
+}
+
+bool cli_directory_remove(int parent, const char *name)
+{
+	const int fd = weft_named_folder(parent, name, WEFT_ANY_OWNER);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.' && unlinkat(fd, entry->d_name, 0) < 0 && errno == EISDIR)
+			remove_flat(fd, entry->d_name);
+	if (dir)
+		closedir(dir);
+	return unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
 static void remove_directory(const char *path)
@@ -67,7 +80,7 @@ static void remove_directory(const char *path)
 	struct dirent *entry;
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno == EISDIR)
-			remove_folder(dirfd(dir), entry->d_name);
+			remove_flat(dirfd(dir), entry->d_name);
 	if (dir)
 		closedir(dir);
 	rmdir(path);

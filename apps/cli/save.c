@@ -8,8 +8,6 @@
 #include "model/live_state.h"
 #include "trace/trace.h"
 
-#define TAR_BLOCK 512
-
 /* A copy that is being written. */
 struct copy {
 	const char *out;
@@ -18,32 +16,6 @@ struct copy {
 	struct cli_file file;
 	int exit; /* exit status of an error that was printed; -1: none */
 };
-
-/* Writes a member of a ustar archive without owner and time, so that equal traces give equal bytes. */
-static int write_archive_entry(struct cli_file *file, const char *name, const void *bytes, size_t size)
-{
-	char header[TAR_BLOCK] = {0};
-	const char zeros[TAR_BLOCK] = {0};
-	unsigned sum = 0;
-	snprintf(header, 100, "%s", name);
-	memcpy(header + 100, "0000600", 8);
-	memcpy(header + 108, "0000000", 8);
-	memcpy(header + 116, "0000000", 8);
-	snprintf(header + 124, 12, "%011zo", size);
-	memcpy(header + 136, "00000000000", 12);
-	memset(header + 148, ' ', 8);
-	header[156] = '0';
-	memcpy(header + 257, "ustar\00000", 8);
-	for (int i = 0; i < TAR_BLOCK; i++)
-		sum += (unsigned char)header[i];
-	snprintf(header + 148, 8, "%06o", sum);
-	int failed = cli_file_write(file, header, sizeof header);
-	if (!failed)
-		failed = cli_file_write(file, bytes, size);
-	if (!failed && size % TAR_BLOCK)
-		failed = cli_file_write(file, zeros, TAR_BLOCK - size % TAR_BLOCK);
-	return failed;
-}
 
 /* Writes one file of the copy.  The first one decides whether the copy is a directory. */
 static int write_entry(void *ctx, const char *name, const void *bytes, size_t size)
@@ -60,7 +32,7 @@ static int write_entry(void *ctx, const char *name, const void *bytes, size_t si
 	}
 	if (copy->is_directory)
 		return cli_directory_write(&copy->directory, name, bytes, size);
-	return *name ? write_archive_entry(&copy->file, name, bytes, size) : cli_file_write(&copy->file, bytes, size);
+	return *name ? cli_tar_write(cli_file_write, &copy->file, name, bytes, size) : cli_file_write(&copy->file, bytes, size);
 }
 
 /* ---- What is other in the copy ---- */
@@ -129,7 +101,7 @@ int cli_save_scrubbed(const struct weft_trace *trace, struct weft_trace_edit *ed
 /* Saves the trace as `edit` requires; scrubs it if `scrub` is not NULL. */
 static int save_copy(const struct cli_input *input, struct weft_trace_edit *edit, struct weft_scrub *scrub, const char *out)
 {
-	static const char end[2 * TAR_BLOCK];
+	static const char end[2 * CLI_TAR_BLOCK];
 	struct weft_error err;
 	struct copy copy = {.out = out, .exit = -1};
 	cli_progress_begin("saving", input->name);

@@ -23,11 +23,14 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "inherited.h"
+#include "kept.h"
 #include "kernel/flight.h"
 #include "metrics.h"
 #include "rules.h"
 #include "trace/follow.h"
+#include "trace/position.h"
 
+#define ORDER_NS INT64_C(60000000000)
 enum { TEXT_BYTES = 1024, TIMESTAMP_BYTES = 32, HOUR_S = 3600, RETRY_S = 60, CPU_PERCENT = 10 };
 
 /* A problem of a trace. */
@@ -57,7 +60,10 @@ struct followed_trace {
 	struct weft_running_stats *stats;  /* by rule that they can measure */
 	struct watched_rule *rules;        /* by rule */
 	struct weft_rule_window **windows; /* by rule; NULL: the rule is about everything */
+	const char *folder;                /* the operand in which it was found; NULL: it is an operand */
 	bool was_recorded, has_ended, is_refused;
+	bool is_ring; /* it has ended, and its oldest events may be overwritten */
+	bool is_tidy; /* its directory was removed, or cannot be removed */
 	WEFT_VEC(struct trouble) troubles;
 };
 
@@ -65,7 +71,10 @@ struct options {
 	const char *save, *exec, *metrics;
 	bool json;
 	int64_t patience_ns, window_ns;
-	uint64_t per_hour, max_bytes, cpu_percent;
+	uint64_t per_hour, cpu_percent;
+	struct cli_kept_limits limits;
+	bool is_plain;  /* copies are directories */
+	int64_t tidy_s; /* remove rings of processes that ended so long ago; -1: never */
 	struct cli_rules rules;
 	/* A rule is about all certain findings, or about all uncertain ones: each alarm is a separate trouble. */
 	bool alerts_on_certain, alerts_on_uncertain;
@@ -78,7 +87,8 @@ struct watch {
 	struct cli_meters *meters; /* NULL: without --metrics */
 	struct cli_metrics_server *server;
 	uint64_t found, saved;
-	int64_t unsaved; /* troubles whose copy failed */
+	int64_t ordered_ns; /* when keep_order() last did something; 0: never */
+	int64_t unsaved;    /* troubles whose copy failed */
 };
 
 /* One scan of a trace. */
@@ -95,44 +105,6 @@ static void request_stop(int signal)
 {
 	(void)signal;
 	stopped = 1;
-}
-
-/* ---- What was kept ---- */
-
-static uint64_t count_bytes(const char *path)
-{
-	uint64_t bytes = 0;
-	DIR *dir = opendir(path);
-	struct stat st;
-	for (const struct dirent *entry; dir && (entry = readdir(dir));)
-		if (fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
-			bytes += (uint64_t)st.st_size;
-	if (dir)
-		closedir(dir);
-	return bytes;
-}
-
-/* Counts the copies of the last hour and the bytes of all copies, and looks for a copy with a prefix. */
-static void count_saved(const char *folder, const char *begin, uint64_t *saved_this_hour, uint64_t *bytes, bool *was_saved)
-{
-	DIR *dir = opendir(folder);
-	char path[PATH_MAX];
-	struct stat st;
-	*saved_this_hour = *bytes = 0;
-	*was_saved = false;
-	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-		if (entry->d_name[0] == '.' || snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path ||
-		    stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-			continue;
-		*bytes += count_bytes(path);
-		const size_t length = strlen(entry->d_name);
-		if (length > 4 && !strcmp(entry->d_name + length - 4, ".tmp"))
-			continue;
-		*saved_this_hour += st.st_mtime > time(NULL) - HOUR_S;
-		*was_saved |= !strncmp(entry->d_name, begin, strlen(begin));
-	}
-	if (dir)
-		closedir(dir);
 }
 
 /* ---- Telling ---- */
@@ -194,10 +166,24 @@ static void run_command(
 	fclose(file);
 }
 
+/* Saves an open trace as a compressed archive or as a directory.  Returns the exit status. */
+static int write_copy(
+    const struct options *o, const struct weft_trace *trace, const struct weft_trace_edit *edit, const char *path)
+{
+	struct cli_directory directory;
+	struct cli_archive archive;
+	struct weft_error err;
+	const int exit = o->is_plain ? cli_directory_begin(&directory, path) : cli_archive_begin(&archive, path);
+	if (exit >= 0)
+		return exit;
+	const int status = o->is_plain ? weft_trace_save(trace, edit, cli_directory_write, &directory, &err)
+				       : weft_trace_save(trace, edit, cli_archive_write, &archive, &err);
+	return o->is_plain ? cli_directory_end(&directory, status, &err) : cli_archive_end(&archive, status, &err);
+}
+
 /* Copies the trace with the reason.  Returns -1, or the exit status after printing an error. */
 static int save_trace(const struct scan *scan, const char *path, const char *why)
 {
-	struct cli_directory directory;
 	struct weft_trace *trace;
 	struct weft_error err;
 	struct weft_trace_edit edit = {.reason = why};
@@ -207,13 +193,12 @@ static int save_trace(const struct scan *scan, const char *path, const char *why
 		return cli_fail_error(&err);
 	/* Determined after the last read, so that a program that ends meanwhile counts as running. */
 	edit.runs_on = weft_trace_is_recorded(scan->followed_trace->path);
-	int exit = cli_directory_begin(&directory, path);
-	if (exit < 0) {
-		const int status = weft_trace_save(trace, &edit, cli_directory_write, &directory, &err);
-		exit = cli_directory_end(&directory, status, &err) == CLI_OK ? -1 : CLI_ERROR;
-	}
+	const int exit = write_copy(&scan->watch->options, trace, &edit, path);
 	weft_trace_close(trace);
-	return exit;
+	if (exit != CLI_OK)
+		return exit;
+	cli_kept_limit(scan->watch->options.save, &scan->watch->options.limits);
+	return -1;
 }
 
 enum { NAME_BYTES = 200 }; /* of a trace in the name of a copy; the rest of a name has at most 255 - NAME_BYTES */
@@ -244,7 +229,7 @@ static size_t format_copy_name(char out[NAME_MAX + 1], const struct scan *scan, 
 	strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
 	const int begin = snprintf(
 	    out, NAME_MAX + 1, "%.*s-%08" PRIx32 "-", length, base, (uint32_t)weft_hash_bytes((const char *)which, sizeof which));
-	snprintf(out + begin, NAME_MAX + 1 - (size_t)begin, "%s", when);
+	snprintf(out + begin, NAME_MAX + 1 - (size_t)begin, "%s%s", when, scan->watch->options.is_plain ? "" : CLI_KEPT_SUFFIX);
 	return (size_t)begin;
 }
 
@@ -261,28 +246,25 @@ static void raise_alarm(const struct scan *scan, struct trouble *trouble, const 
 {
 	const struct options *o = &scan->watch->options;
 	char name[NAME_MAX + 1], begin[NAME_MAX + 1], path[PATH_MAX];
-	uint64_t saved_this_hour = 0, bytes = 0;
-	bool was_saved = false;
+	struct cli_kept_count kept = {0};
 	const char *saved = NULL;
 	if (trouble->is_reported || time(NULL) < trouble->retry_at)
 		return;
 	if (o->save) {
 		const int around = trouble->request_utc_s != 0;
-		for (int second = -around; second <= around && !was_saved; second++) {
+		for (int second = -around; second <= around && !kept.has_copy; second++) {
 			const size_t length = format_copy_name(name, scan, trouble->key, trouble->request_utc_s + second);
 			snprintf(begin, sizeof begin, "%.*s", (int)length, name);
-			count_saved(o->save, begin, &saved_this_hour, &bytes, &was_saved);
+			kept = cli_kept_count(o->save, begin);
 		}
 		format_copy_name(name, scan, trouble->key, trouble->request_utc_s);
-		if (was_saved) {
+		if (kept.has_copy) {
 			trouble->is_reported = true;
 			return;
 		}
 		const bool fits = snprintf(path, sizeof path, "%s/%s", o->save, name) < (int)sizeof path;
-		if (saved_this_hour >= o->per_hour)
-			cli_note("%s: %" PRIu64 " copies were saved in this hour; not saved: %s", o->save, saved_this_hour, why);
-		else if (bytes >= o->max_bytes)
-			cli_note("%s: there are %" PRIu64 " MB already; not saved: %s", o->save, bytes >> 20, why);
+		if (kept.this_hour >= o->per_hour)
+			cli_note("%s: %" PRIu64 " copies were saved in this hour; not saved: %s", o->save, kept.this_hour, why);
 		else if (!fits || save_trace(scan, path, why) >= 0) {
 			if (!fits)
 				cli_note("%s: %s; not saved: %s", o->save, strerror(ENAMETOOLONG), why);
@@ -525,6 +507,15 @@ static void drop_past_troubles(struct followed_trace *f)
 	f->troubles.count = kept;
 }
 
+static bool is_ring(const struct weft_follower *follower)
+{
+	struct weft_position start = {.is_somewhere = false};
+	const struct weft_trace *trace = weft_follower_trace(follower);
+	const bool is_ring = trace && weft_trace_start_position(trace, &start) == WEFT_OK && !start.grows;
+	weft_position_free(&start);
+	return is_ring;
+}
+
 /* Scans a trace.  A trace that cannot be read yet is no error. */
 static void scan_trace(struct watch *w, struct followed_trace *f)
 {
@@ -547,6 +538,7 @@ static void scan_trace(struct watch *w, struct followed_trace *f)
 	f->has_ended = is_there && !is_recorded && session_is_trace(f->path);
 	if (f->has_ended) {
 		cli_meters_update(w->meters, f->path, f->follower, true);
+		f->is_ring = is_ring(f->follower);
 		weft_follower_close(f->follower);
 		f->follower = NULL;
 	}
@@ -588,7 +580,7 @@ static void free_followed(struct followed_trace *f, const struct cli_rules *rule
 	free(f->path);
 }
 
-static struct followed_trace *follow_trace(struct watch *w, const char *path)
+static struct followed_trace *follow_trace(struct watch *w, const char *path, const char *folder)
 {
 	const struct options *o = &w->options;
 	struct weft_follower_options options = {
@@ -598,6 +590,7 @@ static struct followed_trace *follow_trace(struct watch *w, const char *path)
 		if (strcmp(w->all.items[i].path, path) == 0)
 			return &w->all.items[i];
 	struct followed_trace f = {.path = strdup(path),
+	    .folder = folder,
 	    .stats = calloc(o->rules.all.count + 1, sizeof *f.stats),
 	    .rules = calloc(o->rules.all.count + 1, sizeof *f.rules),
 	    .windows = cli_rule_windows_create(&o->rules)};
@@ -626,7 +619,7 @@ static void note_unreadable(struct watch *w, const char *path)
 	struct stat st;
 	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || access(path, R_OK | X_OK) == 0)
 		return;
-	struct followed_trace *f = errno == EACCES ? follow_trace(w, path) : NULL;
+	struct followed_trace *f = errno == EACCES ? follow_trace(w, path, NULL) : NULL;
 	if (f && !f->is_refused)
 		cli_note("%s: %s", path, strerror(EACCES));
 	if (f)
@@ -676,12 +669,12 @@ static bool scan_all(struct watch *w, char **paths, int count)
 		struct session session = {0};
 		const bool is_there = access(paths[i], F_OK) == 0,
 			   is_several = session_read_all(&session, paths[i]) && !session_is_trace(paths[i]) && is_there;
-		struct followed_trace *f = is_several ? NULL : follow_trace(w, paths[i]);
+		struct followed_trace *f = is_several ? NULL : follow_trace(w, paths[i], NULL);
 		size_t found = !is_several && is_there;
 		drop_saved_copies(w, &session.traces);
 		session_drop_copies(&session.traces);
 		for (size_t k = 0; k < session.traces.count; k++)
-			found += follow_trace(w, session.traces.items[k]) != NULL;
+			found += follow_trace(w, session.traces.items[k], paths[i]) != NULL;
 		if (!found && !w->has_scanned)
 			cli_note("%s: no program records here yet", paths[i]);
 		is_pending |= is_several || (f && !f->has_ended);
@@ -695,6 +688,43 @@ static bool scan_all(struct watch *w, char **paths, int count)
 	}
 	w->has_scanned = true;
 	return is_pending && !stopped;
+}
+
+/* ---- Tidying ---- */
+
+static bool has_unsaved(const struct followed_trace *f)
+{
+	for (size_t i = 0; i < f->troubles.count; i++)
+		if (f->troubles.items[i].is_unsaved || !f->troubles.items[i].is_reported)
+			return true;
+	return false;
+}
+
+/* Removes the rings of ended processes that were found in folders and scanned to their end. */
+static void remove_ended_rings(struct watch *w)
+{
+	for (size_t i = 0; w->options.tidy_s >= 0 && i < w->all.count; i++) {
+		struct followed_trace *f = &w->all.items[i];
+		if (!f->has_ended || !f->is_ring || !f->folder || f->is_tidy || has_unsaved(f) || weft_trace_is_recorded(f->path))
+			continue;
+		const int64_t idle_s = cli_kept_idle_s(f->folder, f->path);
+		if (idle_s >= 0 && idle_s < w->options.tidy_s)
+			continue;
+		f->is_tidy = true;
+		if (idle_s >= 0 && !cli_kept_remove_trace(f->folder, f->path))
+			cli_note("%s: cannot be removed: %s", f->path, strerror(errno));
+	}
+}
+
+/* Keeps the folders within their limits, once a minute. */
+static void keep_order(struct watch *w)
+{
+	if (w->ordered_ns && now_ns() - w->ordered_ns < ORDER_NS)
+		return;
+	w->ordered_ns = now_ns();
+	if (w->options.save)
+		cli_kept_limit(w->options.save, &w->options.limits);
+	remove_ended_rings(w);
 }
 
 /* ---- The verb ---- */
@@ -739,6 +769,13 @@ static bool parse_percent(const char *text, uint64_t *percent)
 	return is_valid;
 }
 
+static int parse_age(const char *option, const char *text, int64_t *age_s)
+{
+	return !text || cli_kept_parse_age(text, age_s)
+		   ? -1
+		   : cli_fail_verb("watch", "not an age: --%s=%s; use a number with s, m, h or d", option, text);
+}
+
 static int prepare_folder(const char *path)
 {
 	if (path && mkdir(path, 0700) != 0 && errno != EEXIST)
@@ -774,6 +811,7 @@ static void watch_until_end(struct watch *w, struct cli_args *args, int64_t ever
 	for (bool more = true; more && cli_stdout_ok();) {
 		const int64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		more = scan_all(w, args->argv, args->argc);
+		keep_order(w);
 		/* Scans use at most a share of a CPU, however large the rings are. */
 		const int64_t share = (int64_t)w->options.cpu_percent,
 			      rest_ns = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns) * (100 - share) / share;
@@ -789,16 +827,25 @@ int cli_watch(struct cli_args *args)
 	struct watch w = {.options = {.patience_ns = 10000000000,
 			      .window_ns = CLI_WINDOW_NS,
 			      .per_hour = 6,
-			      .max_bytes = UINT64_C(1) << 30,
-			      .cpu_percent = CPU_PERCENT}};
-	const char *per_hour = NULL, *max_size = NULL, *cpu = NULL;
+			      .limits.max_bytes = UINT64_C(1) << 30,
+			      .cpu_percent = CPU_PERCENT,
+			      .tidy_s = -1}};
+	const char *per_hour = NULL, *max_size = NULL, *cpu = NULL, *keep = NULL, *keep_for = NULL, *tidy = NULL;
 	int64_t every_ns = 500000000;
 	const struct cli_option options[] = {
-	    {"save", 0, CLI_TEXT, &w.options.save, "DIR", "save copies in DIR, a directory for each trouble; DIR is created"},
+	    {"save", 0, CLI_TEXT, &w.options.save, "DIR", "save copies in DIR, one for each trouble; DIR is created"},
+	    {"plain", 0, CLI_FLAG, &w.options.is_plain, NULL, "save copies as directories, without compression"},
 	    {"exec", 0, CLI_TEXT, &w.options.exec, "COMMAND",
 		"run this in a shell for each trouble, with a JSON object on its standard input"},
 	    {"per-hour", 0, CLI_TEXT, &per_hour, "N", "save at most N copies an hour (default: 6)"},
-	    {"most", 0, CLI_TEXT, &max_size, "SIZE", "stop saving when DIR holds this much, such as 500M (default: 1G)"},
+	    {"most", 0, CLI_TEXT, &max_size, "SIZE",
+		"remove the oldest copies when all have more than SIZE, such as 500M (default: 1G)"},
+	    {"keep", 0, CLI_TEXT, &keep, "N", "keep the newest N copies, and remove older ones"},
+	    {"keep-for", 0, CLI_TEXT, &keep_for, "TIME",
+		"remove copies that are older than TIME, such as 36h or 7d, except the newest"},
+	    {"tidy", 0, CLI_TEXT, &tidy, "TIME",
+		"remove the ring of a process in TRACE that ended TIME ago, such as 1h, when it was scanned and its troubles "
+		"were saved"},
 	    {"every", 0, CLI_TIME, &every_ns, "TIME", "refresh this often (default: 500ms), or less often because of --cpu"},
 	    {"cpu", 0, CLI_TEXT, &cpu, "PERCENT", "check rules and findings with at most this share of a CPU (default: 10%)"},
 	    {"patience", 0, CLI_TIME, &w.options.patience_ns, "TIME",
@@ -816,9 +863,16 @@ int cli_watch(struct cli_args *args)
 	int exit = cli_parse(args, options, -1);
 	if (exit < 0 && per_hour && !cli_parse_number(per_hour, false, &w.options.per_hour))
 		exit = cli_fail_verb("watch", "not a number: --per-hour=%s", per_hour);
-	if (exit < 0 && max_size && !cli_parse_number(max_size, true, &w.options.max_bytes))
+	if (exit < 0 && max_size && !cli_parse_number(max_size, true, &w.options.limits.max_bytes))
 		exit =
 		    cli_fail_verb("watch", "not a size: --most=%s; use a number of bytes, optionally with K, M or G", max_size);
+	if (exit < 0 && keep && (!cli_parse_number(keep, false, &w.options.limits.max_count) || !w.options.limits.max_count))
+		exit = cli_fail_verb("watch", "not a number of copies: --keep=%s", keep);
+	if (exit < 0)
+		exit = parse_age("keep-for", keep_for, &w.options.limits.max_age_s);
+	if (exit < 0)
+		exit = parse_age("tidy", tidy, &w.options.tidy_s);
+	w.options.is_plain |= !cli_archive_can();
 	if (exit < 0 && cpu && !parse_percent(cpu, &w.options.cpu_percent))
 		exit = cli_fail_verb("watch", "not a share of a CPU: --cpu=%s; use 1%% to 100%%", cpu);
 	if (exit < 0)

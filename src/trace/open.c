@@ -17,8 +17,8 @@
 #include "base/vec.h"
 #include "trace/follow.h"
 #include "trace/format.h"
-#include "trace/gzip.h"
 #include "trace/image.h"
+#include "trace/packed.h"
 #include "trace/packet.h"
 
 static int fail_errno(struct weft_error *err, const char *path, int error)
@@ -93,7 +93,7 @@ static int read_bytes_to_end(byte_vec *bytes, int fd, bool is_fifo, const char *
 		bytes->count += (size_t)n;
 		if (!is_checked && bytes->count && (n == 0 || bytes->count >= 512)) {
 			is_checked = true;
-			if (!is_known(bytes->items, bytes->count) && !weft__gzip_is(bytes->items, bytes->count))
+			if (!is_known(bytes->items, bytes->count) && !weft__packed_is(bytes->items, bytes->count))
 				return weft_error_set(err, WEFT_EFORMAT, "%s", weft_status_string(WEFT_EFORMAT));
 		}
 		if (bytes->count > most)
@@ -282,17 +282,18 @@ static int load_file(struct weft_blob *out, int fd, const struct stat *st, const
 	return status;
 }
 
-static int unpack_gzip(struct weft_blob *blob, const char *path, struct weft_error *err)
+static int unpack_file(struct weft_blob *blob, const char *path, struct weft_error *err)
 {
 	const uint64_t most = get_max_bytes();
-	const int status = weft__gzip_unpack(blob, most, is_known);
+	const int status = weft__packed_unpack(blob, most, is_known);
 	if (status == WEFT_ETOOBIG)
 		weft_error_set(err, status,
 		    "unpacked, it is larger than the limit of %" PRIu64
-		    " MB, or than 64 times the file; use zcat FILE | weft ... -",
+		    " MB, or than 64 times the file; use zcat or zstdcat FILE | weft ... -",
 		    most >> 20);
 	else if (status == WEFT_EDAMAGED)
-		weft_error_set(err, status, "damaged gzip file; use zcat FILE | weft ... - to read the undamaged part");
+		weft_error_set(
+		    err, status, "damaged packed file; use zcat or zstdcat FILE | weft ... - to read the undamaged part");
 	else if (status < 0)
 		weft_error_set(err, status, "%s", strerror(ENOMEM));
 	if (status < 0)
@@ -333,7 +334,7 @@ static bool is_image(int fd, const struct stat *st)
 {
 	unsigned char first[512];
 	ssize_t got = S_ISREG(st->st_mode) && st->st_size > 4096 ? read_at(fd, first, sizeof first, 0) : 0;
-	return got > 0 && !is_known(first, (size_t)got) && !weft__gzip_is(first, (size_t)got);
+	return got > 0 && !is_known(first, (size_t)got) && !weft__packed_is(first, (size_t)got);
 }
 
 int weft__source_open_image(struct weft_source *out, const char *path, const char *uuid, struct weft_error *err)
@@ -547,9 +548,9 @@ static int open_whole(struct weft_source *out, int fd, const struct stat *st, co
 	struct weft_blob blob = {0};
 	struct weft_source source = {0};
 	int status = load_file(&blob, fd, st, NULL, name, err);
-	const bool is_packed = status == WEFT_OK && weft__gzip_is(blob.bytes, blob.size);
+	const bool is_packed = status == WEFT_OK && weft__packed_is(blob.bytes, blob.size);
 	if (is_packed) {
-		status = unpack_gzip(&blob, name, err);
+		status = unpack_file(&blob, name, err);
 		if (status < 0)
 			weft__blob_release(&blob);
 	}

@@ -88,6 +88,8 @@ const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size)
 		return "a CTF trace with the UUID of a format that weft does not read";
 	if (size >= 3 && memcmp(bytes, "\x1f\x8b\x08", 3) == 0)
 		return "a gzip file; unpack it: zcat FILE | weft ... -";
+	if (size >= 4 && memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0)
+		return "a zstd file; unpack it: zstdcat FILE | weft ... -";
 	if (size >= 14 && memcmp(bytes, "{\"traceEvents\"", 14) == 0)
 		return "a Chrome trace, which weft does not read; open it in ui.perfetto.dev";
 	if (size >= 10 && memcmp(bytes, "/* CTF 1.8", 10) == 0)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from waiting import PATIENCE, dies_with_test, expect, listed, until
 
@@ -51,6 +52,73 @@ def read(path):
         return ''
     with open(path, encoding='utf-8') as file:
         return file.read()
+
+
+def keep_the_newest():
+    """The oldest copies give place; nothing else in the folder does."""
+    def save(*options):
+        before = listed('few')
+        save.count += 1
+        run(weft, 'watch', 'all/fine1', f'count<{save.count}', '--save=few', '--per-hour=100', *options, status=1)
+        fresh, = set(listed('few')) - set(before)
+        # The time of a copy is that of its file; a second apart they have an order.
+        os.utime('few/' + fresh, (save.time, save.time))
+        save.time += 1
+        return fresh
+
+    save.count, save.time = 0, int(time.time()) - 1000
+    os.mkdir('few')
+    os.mkdir('few/own-00000000-folder')
+    with open('few/own.tar.zst', 'w', encoding='utf-8') as file:
+        file.write('of the user')
+    own = listed('few')
+    copies = [save() for _ in range(4)]
+    copies.append(save('--keep=3'))
+    expect('the newest three', listed('few'), sorted(own + copies[-3:]))
+    size = max(os.path.getsize('few/' + copy) for copy in copies[-3:])
+    copies.append(save(f'--most={size * 5 // 2}'))
+    expect('what fits into the budget', listed('few'), sorted(own + copies[-2:]))
+    copies.append(save('--most=1K'))
+    expect('the newest one stays', listed('few'), sorted(own + copies[-1:]))
+    expect('it is read as it is', [event['text'] for event in weft_json('events', 'few/' + copies[-1]) if event.get('what') == 'snapshot'][-1].split(' is')[0], f'count<{save.count}')
+    # The same by the age; and what a killed watcher left, unless another one may be writing it.
+    save.time = int(time.time()) - 900000
+    old = [save(), save()]
+    for copy, age in (copies[-1], 900000), (old[0] + '.1.tmp', 7200), (old[0] + '.2.tmp', 60):
+        with open('few/' + copy, 'a', encoding='utf-8'):
+            pass
+        os.utime('few/' + copy, (time.time() - age,) * 2)
+    save.time = int(time.time())
+    fresh = save('--keep-for=7d')
+    expect('what is younger than a week', listed('few'), sorted([*own, fresh]))
+    expect('what may still be written', [name for name in os.listdir('few') if name.endswith('.tmp')], [old[0] + '.2.tmp'])
+    # A damaged copy is read as far as possible, or refused.
+    with open('few/' + fresh, 'rb') as file:
+        packed = file.read()
+    for name, content in ('half', packed[:len(packed) // 2]), ('broken', packed[:300] + bytes(100) + packed[400:]):
+        with open(name, 'wb') as file:
+            file.write(content)
+        got = subprocess.run([weft, 'info', name], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        expect(f'weft info of {name}: {got.stderr}', got.returncode in (0, 2), True)
+    for options in ['--keep=0'], ['--keep-for=week'], ['--tidy=1w'], ['--cpu=0%']:
+        run(weft, 'watch', 'all/fine1', *options, status=2)
+
+
+def remove_ended_rings():
+    os.mkdir('tidy')
+    with start('tidy/ended') as ended:
+        ended.stdin.close()
+    with start('tidy/whole', size='4M,mode=grow') as whole:
+        whole.stdin.close()
+    running = start('tidy/running')
+    until('it records', lambda: os.path.exists('tidy/running/metadata'))
+    watcher = start_process(weft, 'watch', 'tidy', 'count<1', '--save=tidied', '--tidy=0s', stdout=subprocess.PIPE)
+    until('what has ended is removed', lambda: not os.path.exists('tidy/ended'))
+    watcher.send_signal(signal.SIGTERM)
+    watcher.communicate(timeout=PATIENCE)
+    expect('what stays', listed('tidy'), ['running', 'whole'])
+    expect('what was removed has a copy', [name for name in listed('tidied') if name.startswith('ended-')] != [], True)
+    end([running])
 
 
 FAULTS = {'stall': 'stall', 'lost': 'hang', 'spin': 'spin', 'snapshot': None}
@@ -126,8 +194,11 @@ with tempfile.TemporaryDirectory() as place:
     for trace, begin in (('all/fine1//', 'fine1-'), ('long/' + 'n' * 240, 'n' * 200 + '-')):
         run(weft, 'watch', trace, 'count(request)<10', '--save=named', status=1)
         copy, = [name for name in listed('named') if name.startswith(begin)]
-        modes = {oct(os.stat(path).st_mode & 0o777) for path in (f'named/{copy}', *(f'named/{copy}/{file}' for file in listed(f'named/{copy}')))}
-        expect('who may read the copy', modes, {'0o700', '0o600'})
+        expect('who may read the copy', oct(os.stat(f'named/{copy}').st_mode & 0o777), '0o600')
+        run(weft, 'watch', trace, 'count(request)<11', '--save=plain', '--plain', status=1)
+        copy, = [name for name in listed('plain') if name.startswith(begin)]
+        modes = {oct(os.stat(path).st_mode & 0o777) for path in (f'plain/{copy}', *(f'plain/{copy}/{file}' for file in listed(f'plain/{copy}')))}
+        expect('who may read the directory', modes, {'0o700', '0o600'})
     # A copy that cannot be saved is an error.
     deep = os.path.join(*['d' * 200] * 20, 'd' * 50)
     at = os.getcwd()
@@ -165,13 +236,13 @@ with tempfile.TemporaryDirectory() as place:
     # Not too often, and not too many bytes.
     limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<1', 'count<2', '--save=often', '--per-hour=1'], capture_output=True, text=True, check=False)
     expect('one an hour', (len(listed('often')), len(limited.stdout.splitlines()), 'weft: often: 1 copies were saved in this hour' in limited.stderr), (1, 2, True))
-    limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<3', '--save=often', '--most=1K'], capture_output=True, text=True, check=False)
-    expect('so much', (len(listed('often')), 'not saved' in limited.stderr), (1, True))
+    keep_the_newest()
+    remove_ended_rings()
     expect('no place', run(weft, 'watch', 'all/fine1', '--save=/dev/null/x', status=2), 'weft: /dev/null/x: Not a directory\n')
     expect('no rule', run(weft, 'watch', 'all/fine1', 'stall<', status=2), 'weft watch: stall<: a time such as 10ms must follow at the end\n')
 
     # The disk is full: weft watch reports that, also by its exit status, leaves no partial copy, and continues.
-    script = f'mkdir full && mount -t tmpfs -o size=64k none full && {weft} watch all/fine1 "count<1" --save=full/kept; echo $?; ls full/kept'
+    script = f'mkdir full && mount -t tmpfs -o size=12k none full && {weft} watch all/fine1 "count<1" --save=full/kept; echo $?; ls full/kept'
     full = subprocess.run(['unshare', '-rm', 'sh', '-c', script], capture_output=True, text=True, check=False)
     if 'mount' in full.stderr or 'unshare' in full.stderr:
         print('no disk could be made that is full')
