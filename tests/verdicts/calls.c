@@ -7,15 +7,23 @@
  *   order                    two threads take two locks in two orders
  *   pool                     the only thread of the pool waits for what other work of the pool should post
  *   waitpid                  a loop on epoll gives a request to a thread, which waits for a child process
+ *   talk                     a thread talks to the loop over a blocking socket; the loop answers eight times, then never
+ *   held-up                  a loop on epoll answers two threads, and before one answer it waits for a child process
+ *   zombies, waited-for      a thread starts ten child processes, and does not wait for them, or does
+ *   writable                 a loop on epoll watches for output that is always possible, beside a timer that it serves
  *
  * SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
 #include <pthread.h>
+#include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
@@ -125,13 +133,143 @@ static __attribute__((noinline)) void *wait_for_child(void *unused)
 	return unused;
 }
 
+/* ---- A thread that talks to the loop over a blocking socket ---- */
+
+enum { ANSWERED = 8 };
+
+static struct sockaddr_in here = {.sin_family = AF_INET};
+static uv_tcp_t server, client_end;
+static char question[16];
+
+static __attribute__((noinline)) void ask_for_pages(void *unused)
+{
+	char answer[16];
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	(void)unused;
+	if (connect(fd, (struct sockaddr *)&here, sizeof here))
+		abort();
+	for (;;)
+		if (send(fd, "page of news\n", 13, 0) != 13 || recv(fd, answer, sizeof answer, 0) <= 0)
+			abort();
+}
+
+static void give_question(uv_handle_t *handle, size_t size, uv_buf_t *into)
+{
+	(void)handle, (void)size;
+	*into = uv_buf_init(question, sizeof question);
+}
+
+static void on_question(uv_stream_t *stream, ssize_t size, const uv_buf_t *data)
+{
+	static int count;
+	uv_buf_t answer = uv_buf_init("news\n", 5);
+	(void)data;
+	if (size > 0 && ++count <= ANSWERED)
+		uv_try_write(stream, &answer, 1);
+}
+
+static void on_client(uv_stream_t *stream, int status)
+{
+	(void)status;
+	uv_tcp_init(stream->loop, &client_end);
+	uv_accept(stream, (uv_stream_t *)&client_end);
+	uv_read_start((uv_stream_t *)&client_end, give_question, on_question);
+}
+
+static int talk(void)
+{
+	int length = sizeof here;
+	uv_thread_t thread;
+	here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	uv_tcp_init(uv_default_loop(), &server);
+	uv_tcp_bind(&server, (struct sockaddr *)&here, 0);
+	uv_listen((uv_stream_t *)&server, 1, on_client);
+	uv_tcp_getsockname(&server, (struct sockaddr *)&here, &length);
+	uv_thread_create(&thread, ask_for_pages, NULL);
+	return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+}
+
+/* ---- Child processes ---- */
+
+extern char **environ;
+
+static __attribute__((noinline)) void *start_children(void *unused)
+{
+	enum { CHILDREN = 10 };
+	char *arguments[] = {"true", NULL}, byte;
+	for (int i = 0; i < CHILDREN; i++) {
+		int ends[2];
+		pid_t child;
+		if (pipe(ends) || posix_spawnp(&child, "true", NULL, NULL, arguments, environ))
+			abort();
+		close(ends[1]);
+		while (read(ends[0], &byte, 1) > 0) /* until the child has ended */
+			continue;
+		close(ends[0]);
+		if (!strcmp(fault, "waited-for"))
+			waitpid(child, NULL, 0);
+	}
+	usleep(100000);
+	return unused;
+}
+
+static int run_children(void)
+{
+	pthread_t thread;
+	return pthread_create(&thread, NULL, start_children, NULL) || pthread_join(thread, NULL);
+}
+
+/* ---- A loop that never sleeps ---- */
+
+static __attribute__((noinline)) int watch_output(void)
+{
+	enum { SERVED = 200 };
+	const struct itimerspec often = {{0, 2000000}, {0, 2000000}};
+	const int poller = epoll_create1(EPOLL_CLOEXEC), output = eventfd(0, EFD_CLOEXEC),
+		  timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	struct epoll_event events[2] = {{.events = EPOLLOUT, .data.fd = output}, {.events = EPOLLIN, .data.fd = timer}};
+	uint64_t times;
+	timerfd_settime(timer, 0, &often, NULL);
+	epoll_ctl(poller, EPOLL_CTL_ADD, output, &events[0]);
+	epoll_ctl(poller, EPOLL_CTL_ADD, timer, &events[1]);
+	for (int served = 0; served < SERVED;) {
+		const int count = epoll_wait(poller, events, 2, -1);
+		for (int i = 0; i < count; i++)
+			if (events[i].data.fd == timer && read(timer, &times, sizeof times) > 0)
+				served++;
+	}
+	return 0;
+}
+
+/* ---- A loop on epoll, and threads that ask it ---- */
+
+enum { QUESTIONS = 40, HELD_UP = 30, CLIENTS = 2 };
+
 static void *ask(void *address)
 {
 	char answer;
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (connect(fd, address, sizeof(struct sockaddr_in)) || send(fd, "add word\n", 9, 0) != 9 || recv(fd, &answer, 1, 0) > 0)
+	if (connect(fd, address, sizeof(struct sockaddr_in)))
 		abort();
+	for (int i = 0; i < QUESTIONS; i++)
+		if (send(fd, "add word\n", 9, 0) != 9 || recv(fd, &answer, 1, 0) < 0)
+			abort();
+	close(fd);
 	return NULL;
+}
+
+/* Returns whether the client has asked its last question. */
+static bool answer_client(int fd)
+{
+	static int count;
+	pthread_t worker;
+	if (recv(fd, question, sizeof question, 0) <= 0)
+		return close(fd) == 0;
+	if (!strcmp(fault, "waitpid"))
+		return pthread_create(&worker, NULL, wait_for_child, NULL) != 0;
+	if (++count == HELD_UP)
+		run_command();
+	return send(fd, "+", 1, 0) != 1;
 }
 
 static int serve(void)
@@ -140,22 +278,23 @@ static int serve(void)
 	struct epoll_event event = {.events = EPOLLIN};
 	socklen_t length = sizeof address;
 	const int poller = epoll_create1(EPOLL_CLOEXEC), listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	pthread_t client, worker;
-	char question[16];
-	if (bind(listener, (struct sockaddr *)&address, length) || listen(listener, 1) ||
+	const int count = strcmp(fault, "waitpid") ? CLIENTS : 1;
+	pthread_t client;
+	if (bind(listener, (struct sockaddr *)&address, length) || listen(listener, CLIENTS) ||
 	    getsockname(listener, (struct sockaddr *)&address, &length))
 		return 1;
 	event.data.fd = listener;
 	epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event);
-	pthread_create(&client, NULL, ask, &address);
-	while (epoll_wait(poller, &event, 1, -1) == 1)
+	for (int i = 0; i < count; i++)
+		pthread_create(&client, NULL, ask, &address);
+	for (int left = count; left > 0 && epoll_wait(poller, &event, 1, -1) == 1;)
 		if (event.data.fd == listener) {
 			event.data.fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 			epoll_ctl(poller, EPOLL_CTL_ADD, event.data.fd, &event);
-		} else if (recv(event.data.fd, question, sizeof question, 0) > 0) {
-			pthread_create(&worker, NULL, wait_for_child, NULL);
+		} else if (answer_client(event.data.fd)) {
+			left--;
 		}
-	return 1;
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -164,8 +303,14 @@ int main(int argc, char **argv)
 	pthread_t writer;
 	fault = argc > 1 ? argv[1] : "";
 	alarm(3);
-	if (!strcmp(fault, "waitpid"))
+	if (!strcmp(fault, "waitpid") || !strcmp(fault, "held-up"))
 		return serve();
+	if (!strcmp(fault, "talk"))
+		return talk();
+	if (!strcmp(fault, "zombies") || !strcmp(fault, "waited-for"))
+		return run_children();
+	if (!strcmp(fault, "writable"))
+		return watch_output();
 	if (!strcmp(fault, "order")) {
 		pthread_barrier_init(&both, NULL, 2);
 		pthread_create(&writer, NULL, write_pages, NULL);

@@ -1,10 +1,10 @@
-/* jobs.c [storm|backlog|orders|threads|gives-up|protected|errors]: a client that works through jobs, in weft's promises.
+/* jobs.c [storm|backlog|orders|threads|gives-up|protected|hasty|errors]: a client that works through jobs, in weft's promises.
  *
  * storm: the server does not listen, and the client retries every ms.  backlog, orders: jobs come three times as fast as they
  * are done.  threads: long computations hold all OS threads of the pool, so a file's size comes late.  gives-up: a timeout ends
- * the wait for a job, which continues.  protected: an answer that is protected from cancellation does not come.  Two runs are
- * healthy: without an argument each of these succeeds, and retries to a server that is down for a moment slow down; with
- * "errors" many users get the error that an object is missing.  SPDX-License-Identifier: ISC */
+ * the wait for a job, which continues.  hasty: each timeout is shorter than its job.  protected: an answer that is protected from
+ * cancellation does not come.  Two runs are healthy: without an argument each of these succeeds, and retries to a server that is
+ * down for a moment slow down; with "errors" many users get the error that an object is missing.  SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +214,14 @@ static void wait_at_most(void)
 		run(weft_uv_sleep(uv, 5));
 }
 
+static void wait_too_short(void)
+{
+	enum { TIMES = 12, LIMIT_MS = 30 };
+	const unsigned took_ms = strcmp(fault, "hasty") ? 2 : 4 * LIMIT_MS;
+	for (int i = 0; i < TIMES; i++)
+		run(weft_promise_catch(weft_uv_with_timeout(uv, LIMIT_MS, weft_uv_sleep(uv, took_ms)), give_up, NULL, NULL));
+}
+
 /* ---- answers ---- */
 
 static void wait_for_answer(void)
@@ -249,7 +257,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*job)(void);
 	} jobs[] = {{"storm", ask_again}, {"backlog", bring_and_work_off}, {"orders", take_and_serve}, {"threads", use_threads},
-	    {"gives-up", wait_at_most}, {"protected", wait_for_answer}, {"errors", ask_for_what_is_not_there}};
+	    {"gives-up", wait_at_most}, {"protected", wait_for_answer}, {"hasty", wait_too_short},
+	    {"errors", ask_for_what_is_not_there}};
 	if (argc > 1)
 		fault = argv[1];
 	uv = weft_uv_create(NULL);

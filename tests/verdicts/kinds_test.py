@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kinds_test.py WEFT PAIRS LOCKS ENDS POOL CHILD: faults and healthy runs of kinds that weft 0.2.0 got wrong, in one process and in two.
+"""kinds_test.py WEFT PAIRS LOCKS ENDS POOL CHILD CALLS NAPS JOBS: faults and healthy runs of kinds that weft 0.2.0 got wrong, in one process and in two.
 
 SPDX-License-Identifier: ISC"""
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, pairs, locks, ends, pool, child, calls, naps = map(os.path.abspath, sys.argv[1:9])
+weft, pairs, locks, ends, pool, child, calls, naps, jobs = map(os.path.abspath, sys.argv[1:10])
 folder = tempfile.mkdtemp(prefix='weft-kinds-')
 
 
@@ -64,6 +64,7 @@ def condition_waits_for_its_signaller():
         assert ' waits for condition ' in first['title'] and 'which its signaller ' in first['title'], first
         assert any(e['role'] == 'chain' and place in e['text'] for e in first['evidence']), first
         assert any('closes the cycle' in e['text'] for e in first['evidence']), first
+        assert any(re.search(r' took lock \d+ at \w+ .*, and has not released it$', e['text']) for e in first['evidence']), first
     assert record(locks, 'healthy') == []
 
 
@@ -136,20 +137,42 @@ def functions_of_a_deadlock_have_names():
 def pool_that_waits_for_itself_hangs():
     first = record(calls, 'pool')[0]
     assert (first['finding'], first['sure']) == ('hang', True) and 'its only thread waits for ' in first['title'] and 'calls.c' in first['title'], first
+    assert [e for e in first['evidence'] if re.search(r'^a thread of the pool waits for condition \d+ "semaphore" at do_whole \(calls\.c:\d+\)$', e['text'])], first
 
 
 def threads_in_a_call_are_told_of_an_unanswered_request():
     """A queue in plain memory leads from the loop to the worker, so that the request's own chain ends at the loop."""
-    first = record(calls, 'waitpid')[0]
+    found = record(calls, 'waitpid')
+    first = found[0]
+    assert not [f for f in found if 'has waited' in f['title']], found  # the client's wait is a part of the server's fault
     assert first['finding'] == 'hang' and 'nothing was written to connection' in first['title'], first
     assert [e for e in first['evidence'] if re.search(r' starts a call at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
+
+
+def stall_comes_before_what_it_delayed():
+    """The client's request waits for a loop that is blocked: it is no finding of its own."""
+    found = record(calls, 'held-up')
+    assert names(found)[0] == 'stall' and ' in system' in found[0]['title'] and 'slow' not in names(found), found
+
+
+def few_timers_that_repeat_are_informational():
+    found = [f for f in record(child, 'few') if f['finding'] == 'leak']
+    assert len(found) == 1 and found[0]['severity'] == 'information' and 'in add_timer' in found[0]['title'], found
+
+
+def timeout_that_is_always_first_is_told():
+    first = run_told(jobs, 'hasty')[0]
+    assert (first['finding'], first['severity']) == ('retries', 'information') and '12 of 12 promises ' in first['title'] and ' ended by their timeout' in first['title'], first
+    assert any(re.search(r'^timer \d+ .*wait_too_short', e['text']) for e in first['evidence']), first
 
 
 for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined, condition_waits_for_its_signaller,
              loop_is_run_for_a_promise_that_should_resolve, state_of_a_failed_promise_is_a_notice,
              files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak,
              functions_that_block_have_names, callback_that_computes_has_a_name, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs,
-             threads_in_a_call_are_told_of_an_unanswered_request):
+             threads_in_a_call_are_told_of_an_unanswered_request,
+             stall_comes_before_what_it_delayed, few_timers_that_repeat_are_informational,
+             timeout_that_is_always_first_is_told):
     try:
         test()
     except BaseException:

@@ -97,6 +97,10 @@ static void report_signaller(struct weft__finder *f, struct weft_finding *findin
 	finding->title = weft__finding_text(f, "%s waits for %s and holds %s, which its signaller %s needs%s", name, what,
 	    weft__format_promise(f, lock), weft__format_promise_id(f, signaller), at);
 	const char *closes = ", which closes the cycle";
+	const int64_t taken_ns = weft__wait_graph_since(w, lock, holds);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, taken_ns < waits_ns ? taken_ns : WEFT_NO_TIME, holder,
+	    "%s took %s%s, and has not released it", name, weft__format_promise(f, lock),
+	    weft__format_wait_place(f, lock, holder, taken_ns));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, waits_ns, holder, "%s waits for %s with %s held%s", name, what,
 	    weft__format_promise(f, lock), waits_ns > needs_ns ? closes : "");
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, needs_ns, signaller, "%s waits for %s%s%s", by,

@@ -272,6 +272,10 @@ static void report_locked(struct weft__finder *f, struct weft_finding *finding, 
 	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: %s for %s%s%s",
 	    weft__format_promise(f, full_interval->victim), weft__format_duration(f, full_interval->longest_ns), waiters, lock,
 	    holder, at);
+	const char *site = weft__format_site(f, full_interval->lock);
+	if (*site)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->start_ns, full_interval->lock,
+		    "a thread of the pool waits for %s at %s", lock, site);
 	if (!weft_kind_has(f->model->promises[full_interval->lock].kind, WEFT_TRAIT_LOCK))
 		finding->next = weft__finding_text(f,
 		    "do not wait on the pool for what other work of the pool provides%s, or enlarge the pool with "

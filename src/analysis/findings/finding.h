@@ -267,6 +267,8 @@ void weft__hang_thread_find(struct weft__finder *f);
 bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *finding, const char *what);
 /* Adds a line for each thread of p's process that is in a call since after p began: it may be the one that should end p. */
 void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p);
+/* Finds operations that their timeout always ends.  Needs types. */
+void weft__timed_out_find(struct weft__finder *f);
 /* Finds threads that sleep while they hold a lock. */
 void weft__lock_held_find(struct weft__finder *f);
 /* A thread that has waited for a condition since after the condition's last signal, a link number. */

@@ -357,17 +357,20 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_RETRIES] =
 	{
-	    .meaning = "An operation failed and was retried many times without a growing pause.",
-	    .title = "connect 1 failed 300 times in 478 ms, without a growing pause: connection refused (jobs.c:66 in call)\n",
-	    .evidence = "At least 30 tries of the same type failed with the same error.\n"
-			"On average, at most 50 ms passed between a failure and the next try.\n"
-			"The pause did not grow: the last one is at most 4 times as long as the first and the average together.\n"
-			"For connects, 10 tries in at least 1 s are enough, with pauses of at most 250 ms.\n"
-			"If a ring has overwritten the first tries, 16 are enough.\n"
-			"A try belongs to the one before if that one created it, or if its creator read the error.\n"
-			"Tries of one timer or one idle callback belong together, too.\n"
-			"So do connections of requests, if each request makes the next one.\n"
-			"Many clients that fail once each are not reported.\n",
+	    .meaning = "An operation failed and was retried many times without a growing pause, or its timeout always ends it.",
+	    .title = "connect 1 failed 300 times in 478 ms, without a growing pause: connection refused (jobs.c:66 in call)\n"
+		     "96 of 96 promises \"fetch message\" ended by their timeout: no answer came in time (fetch.c:272)\n",
+	    .evidence =
+		"At least 30 tries of the same type failed with the same error.\n"
+		"On average, at most 50 ms passed between a failure and the next try.\n"
+		"The pause did not grow: the last one is at most 4 times as long as the first and the average together.\n"
+		"For connects, 10 tries in at least 1 s are enough, with pauses of at most 250 ms.\n"
+		"If a ring has overwritten the first tries, 16 are enough.\n"
+		"A try belongs to the one before if that one created it, or if its creator read the error.\n"
+		"Tries of one timer or one idle callback belong together, too.\n"
+		"So do connections of requests, if each request makes the next one.\n"
+		"Many clients that fail once each are not reported.\n"
+		"The finding is informational if a timeout ended at least 10 promises of a type, and hardly any other ended.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms =
 		"A program that polls on purpose, for example for a server that is just starting, retries in the same way.\n",
@@ -538,8 +541,10 @@ static const struct weft_finding_guide guides[] = {
     [WEFT_FINDING_LEAK] =
 	{
 	    .meaning = "Promises of one type are created all the time and hardly any ends.",
-	    .title = "60 promises \"session\" are pending: one was created per 5.86 ms, and none ended (leak.c:16 in visitor)\n",
+	    .title =
+		"60 promises \"session\" are pending: one was created per 5.86 ms, and none ended (leak.c:16 in visitor)\n",
 	    .evidence = "At least 32 promises whose labels differ only in numbers are pending at the end.\n"
+			"From 16 on, repeating timers and connections that the program made are informational.\n"
 			"At most one has ended for every ten that are pending.\n"
 			"They were created over at least a quarter of the trace, and not in one burst.\n"
 			"At most half of the older ones did anything in the last quarter of the time.\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/index/path_by_process.h"
 
 enum { QUARTERS = 4, ENOUGH_TO_EACH = 8 };
 
@@ -99,14 +100,22 @@ static bool may_serve(const struct weft__finder *f, uint32_t p)
 							      maker != WEFT_NONE && f->link_index.ended_ns[maker] == WEFT_NEVER);
 }
 
+/* Returns whether the other end of a connection is one that the program made itself. */
+static bool is_own_client(const struct weft_model *m, uint32_t p)
+{
+	const uint32_t end = weft_other_end_of(m, p);
+	return end != WEFT_NONE && weft_part_of(m, end) == weft_part_of(m, p) && m->promises[end].flags & WEFT_PROMISE_CONNECTED;
+}
+
 /* Returns the number of open connections that clients made to the program. */
 static uint32_t count_clients(const struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
 	uint32_t count = 0;
 	for (size_t i = 0; i < f->wait_graph.pending.count; i++) {
-		const struct weft_promise *promise = &m->promises[f->wait_graph.pending.items[i]];
-		count += weft_kind_has(promise->kind, WEFT_TRAIT_CONNECTION) && !(promise->flags & WEFT_PROMISE_CONNECTED);
+		const uint32_t p = f->wait_graph.pending.items[i];
+		count += weft_kind_has(m->promises[p].kind, WEFT_TRAIT_CONNECTION) &&
+			 !(m->promises[p].flags & WEFT_PROMISE_CONNECTED) && !is_own_client(m, p);
 	}
 	return count;
 }
@@ -119,10 +128,27 @@ static bool is_left_running(const struct type_group *type_group, uint32_t client
 	       type_group->alive / 2 > clients;
 }
 
+/* Returns the number of pending promises from which their type is looked at. */
+static size_t get_least_count(const struct weft__finder *f)
+{
+	enum { FEW_DIVISOR = 2 };
+	return f->options.leak_count / FEW_DIVISOR;
+}
+
+/* Returns whether fewer promises of the group than usual are a leak, which is informational: each timer that repeats costs time
+ * for ever, and each connection a peer's, too. */
+static bool may_be_few(const struct weft__finder *f, const struct type_group *type_group, uint32_t clients)
+{
+	return is_left_running(type_group, clients) || is_piled_timer(f, type_group->first) ||
+	       f->model->promises[type_group->first].flags & WEFT_PROMISE_CONNECTED;
+}
+
 /* Returns whether promises of the group are created all the time, and hardly any ends or is used. */
 static bool is_leak(const struct weft__finder *f, const struct type_group *type_group, uint32_t clients)
 {
-	if (type_group->alive < f->options.leak_count || type_group->ended > type_group->seen / 10 ||
+	if (type_group->alive < get_least_count(f) ||
+	    (type_group->alive < f->options.leak_count && !may_be_few(f, type_group, clients)) ||
+	    type_group->ended > type_group->seen / 10 ||
 	    (type_group->used > type_group->old / 2 && !is_left_running(type_group, clients)))
 		return false;
 	if (type_group->may_serve && type_group->alive / 2 <= clients)
@@ -154,6 +180,8 @@ static void report_leak(struct weft__finder *f, const struct type_group *type_gr
 		   *at = weft__format_site_suffix(f, p);
 	const char *every = weft__format_duration(f, (type_group->last_ns - type_group->first_ns) / (type_group->alive - 1));
 	finding->weight = type_group->alive;
+	if (type_group->alive < f->options.leak_count)
+		finding->severity = WEFT_SEVERITY_INFORMATION;
 	finding->verdict = f->root_causes.verdict[p];
 	finding->title =
 	    ended == 0 ? weft__finding_text(f, "%" PRIu32 " promises %s are pending: one was created per %s, and none ended%s",
@@ -211,7 +239,7 @@ static void count_alive(struct weft__finder *f, struct type_group *type_groups, 
 	     i++) {
 		uint32_t p = f->wait_graph.pending.items[i];
 		struct type_group *type_group = &type_groups[first[f->types.of[p]]];
-		if (type_group->pending < f->options.leak_count || !may_leak(f, p))
+		if (type_group->pending < get_least_count(f) || !may_leak(f, p))
 			continue;
 		const int64_t start_ns = m->promises[p].start_ns;
 		if (type_group->alive++ == 0 || start_ns < type_group->first_ns) {
@@ -232,7 +260,7 @@ static void count_alive(struct weft__finder *f, struct type_group *type_groups, 
 	     i++) {
 		uint32_t p = f->wait_graph.pending.items[i];
 		struct type_group *type_group = &type_groups[first[f->types.of[p]]];
-		if (type_group->alive >= f->options.leak_count && may_leak(f, p))
+		if (type_group->alive >= get_least_count(f) && may_leak(f, p))
 			count_quarter(f, type_group, p);
 	}
 }
@@ -240,7 +268,7 @@ static void count_alive(struct weft__finder *f, struct type_group *type_groups, 
 void weft__find_leak(struct weft__finder *f)
 {
 	size_t count = f->types.items.count;
-	if (f->wait_graph.pending.count < f->options.leak_count)
+	if (f->wait_graph.pending.count < get_least_count(f))
 		return;
 	struct type_group *type_groups = weft__finding_alloc(f, count, sizeof *type_groups);
 	const uint32_t *first = weft__finding_patterns(f);

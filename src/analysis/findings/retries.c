@@ -283,6 +283,7 @@ static size_t find_suspects(struct weft__finder *f, uint32_t *out)
 void weft__find_retries(struct weft__finder *f)
 {
 	struct search s = {.finder = f};
+	weft__timed_out_find(f);
 	if (f->link_index.failed.count < MIN_CONNECTS)
 		return;
 	s.of_try = weft__finding_alloc(f, f->model->promise_count, sizeof *s.of_try);

@@ -4,6 +4,7 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/index/path.h"
+#include "analysis/index/path_by_process.h"
 #include "analysis/index/requests.h"
 #include "base/duration.h"
 #include "base/idmap.h"
@@ -577,6 +578,58 @@ static void find_dependencies(struct weft__finder *f, const struct reported *rep
 	}
 }
 
+/* Returns the connection that p reads, or on which p is asked or served; p itself if there is none. */
+static uint32_t find_connection(const struct weft__finder *f, uint32_t p)
+{
+	const uint32_t asked = weft__asked_connection(f, p);
+	const bool is_part = is_read_of_connection(f->model, p) || weft__is_served(f, p);
+	return asked != WEFT_NONE ? asked : is_part ? f->model->promises[p].created_by : p;
+}
+
+/* Returns the OS thread's stream on which the promise ran last before a time. */
+static uint16_t find_stream(const struct weft_model *m, uint32_t p, int64_t time_ns)
+{
+	const uint32_t run = weft_run_before(m, p, time_ns);
+	return run == WEFT_NONE || !m->run_streams ? m->promises[p].stream : m->run_streams[run];
+}
+
+/* Returns the number of the finding about the longest stall, if stalls took at least half of the time of finding `slow`: stalls
+ * of the event loop of its promise, or of the other end of its connection.  SIZE_MAX: there is none. */
+static size_t find_stall(const struct weft__finder *f, const struct weft_finding *slow)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t p = slow->promise, end = weft_other_end_of(m, find_connection(f, p));
+	int64_t stalled_ns = 0, longest_ns = 0;
+	size_t longest = SIZE_MAX;
+	for (size_t i = 0; i < f->findings.count; i++) {
+		const struct weft_finding *stall = &f->findings.items[i];
+		const int64_t ns = weft_min_ns(stall->end_ns, slow->end_ns) - weft_max_ns(stall->start_ns, slow->start_ns);
+		if (stall->kind != WEFT_FINDING_STALL || stall->promise == WEFT_SYSTEM || ns <= 0 ||
+		    weft__finding_is_covered(f, i))
+			continue;
+		const uint16_t stream = find_stream(m, stall->promise, stall->end_ns);
+		if (stream != m->promises[p].stream && (end == WEFT_NONE || stream != m->promises[end].stream))
+			continue;
+		stalled_ns += ns;
+		if (ns > longest_ns) {
+			longest_ns = ns;
+			longest = i;
+		}
+	}
+	return stalled_ns >= (slow->end_ns - slow->start_ns) / 2 ? longest : SIZE_MAX;
+}
+
+/* Covers slow promises that waited for something while the loop that should have brought it was blocked. */
+static void cover_by_stalls(struct weft__finder *f)
+{
+	for (size_t i = 0; i < f->findings.count; i++) {
+		const bool is_slow = f->findings.items[i].kind == WEFT_FINDING_SLOW && !weft__finding_is_covered(f, i);
+		const size_t stall = is_slow ? find_stall(f, &f->findings.items[i]) : SIZE_MAX;
+		if (stall != SIZE_MAX)
+			weft__finding_cover(f, i, stall);
+	}
+}
+
 void weft__find_slow(struct weft__finder *f)
 {
 	const size_t types = f->types.items.count;
@@ -602,6 +655,7 @@ void weft__find_slow(struct weft__finder *f)
 	}
 	if (has_memory)
 		find_dependencies(f, &reported);
+	cover_by_stalls(f);
 	free(reported.is_slow);
 	free(reported.is_late);
 	weft_vec_free(&times.site_groups);

@@ -404,6 +404,46 @@ static void report_left_open(struct weft__finder *f, const struct group *group, 
 	    "the trace does not show what was said, so the conversation may be over");
 }
 
+/* ---- Both ends in one program ---- */
+
+/* Returns the connection on which a finding says that an answer is due; WEFT_NONE: the finding says no such thing.  is_asker: the
+ * program waits for the answer there, and does not owe it. */
+static uint32_t find_connection(const struct weft__finder *f, const struct weft_finding *finding, bool *is_asker)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t p = finding->promise, root = finding->root;
+	const bool is_end = finding->kind == WEFT_FINDING_HANG || finding->kind == WEFT_FINDING_UNANSWERED;
+	*is_asker = false;
+	if (!is_end || p == WEFT_NONE || p == WEFT_SYSTEM)
+		return WEFT_NONE;
+	if (weft__is_served(f, p))
+		return m->promises[p].created_by;
+	const uint32_t at = f->types.kinds[p] == WEFT_KIND_CONNECTION ? p : root;
+	if (f->types.kinds[at] != WEFT_KIND_CONNECTION)
+		return WEFT_NONE;
+	const uint32_t maker = m->promises[at].created_by;
+	*is_asker = maker == WEFT_NONE || f->types.kinds[maker] != WEFT_KIND_LISTEN;
+	return at;
+}
+
+/* Covers findings about a client by that about its server, if both are in one program: the server has the question, and owes the
+ * answer. */
+static void cover_askers(struct weft__finder *f)
+{
+	for (size_t i = 0; i < f->findings.count; i++) {
+		bool is_asker, is_other_asker;
+		const uint32_t connection = find_connection(f, &f->findings.items[i], &is_asker);
+		for (size_t k = 0; connection != WEFT_NONE && is_asker && k < f->findings.count; k++) {
+			const uint32_t other = find_connection(f, &f->findings.items[k], &is_other_asker);
+			if (other == WEFT_NONE || is_other_asker || weft_other_end_of(f->model, other) != connection ||
+			    weft__finding_is_covered(f, k))
+				continue;
+			weft__finding_cover(f, i, k);
+			break;
+		}
+	}
+}
+
 void weft__find_unanswered(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -438,6 +478,7 @@ void weft__find_unanswered(struct weft__finder *f)
 		}
 	for (size_t i = 0; !f->no_memory && i < s.groups.count; i++)
 		report_left_open(f, &s.groups.items[i], s.has_requests);
+	cover_askers(f);
 	weft_idmap_finish(&s.group_of_key);
 	weft_vec_free(&s.groups);
 	weft_vec_free(&s.silent);

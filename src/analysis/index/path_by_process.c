@@ -20,12 +20,17 @@ uint32_t weft_part_of(const struct weft_model *m, uint32_t promise)
 	return weft_part_of_stream(m, m->promises[promise].stream);
 }
 
-uint32_t weft_peer_of(const struct weft_model *m, uint32_t connection)
+uint32_t weft_other_end_of(const struct weft_model *m, uint32_t connection)
 {
 	const struct weft_transfer *all = m->transfers;
 	const size_t after = WEFT_FIND_FIRST(i, 0, m->transfer_count, all[i].to > connection);
-	const bool is_known = after > 0 && all[after - 1].to == connection;
-	return is_known && weft_part_of(m, all[after - 1].from) != weft_part_of(m, connection) ? all[after - 1].from : WEFT_NONE;
+	return after > 0 && all[after - 1].to == connection ? all[after - 1].from : WEFT_NONE;
+}
+
+uint32_t weft_peer_of(const struct weft_model *m, uint32_t connection)
+{
+	const uint32_t end = weft_other_end_of(m, connection);
+	return end != WEFT_NONE && weft_part_of(m, end) != weft_part_of(m, connection) ? end : WEFT_NONE;
 }
 
 int64_t weft_clock_error_ns(const struct weft_model *m, uint32_t part, int64_t time_ns)

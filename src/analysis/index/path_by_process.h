@@ -25,7 +25,10 @@ struct weft_process_share weft_step_share(const struct weft_model *model, const 
 /* Returns the error bound of a part's clock at a time. */
 int64_t weft_clock_error_ns(const struct weft_model *model, uint32_t part, int64_t time_ns);
 
-/* Returns the other end of a connection, in another process, if bytes came from it; else WEFT_NONE.  Logarithmic. */
+/* Returns the other end of a connection, if bytes came from it; else WEFT_NONE.  Logarithmic. */
+uint32_t weft_other_end_of(const struct weft_model *model, uint32_t connection);
+
+/* The same, if the other end is in another process. */
 uint32_t weft_peer_of(const struct weft_model *model, uint32_t connection);
 
 /* Return the part of a promise, and of a stream; 0 if the trace is of one process. */
