@@ -98,7 +98,8 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 	 * their own. */
 	const bool is_own_wait = sleep->kind != WEFT_HOOK_SLEEP_FDS && sleep->kind != WEFT_HOOK_SLEEP_LOCK;
 	if (sleep->state == WEFT_HOOK_BLOCKED || is_own_wait)
-		weft_place(is_known_thread() ? weft__hook_thread.running : weft_running(), weft_hook_site(find_line(sleep)));
+		weft_call_place(is_known_thread() ? weft__hook_thread.running : weft_running(), weft_hook_site(find_line(sleep)),
+		    sleep->function);
 	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft_idle(WEFT_IDLE_WAIT);
 		weft__hook_record_calls();

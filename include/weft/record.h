@@ -259,6 +259,10 @@ static inline void weft_stack(weft_id promise, const void *const *addresses, uns
  * Findings then name the function.  place: as for weft_create_at(); NULL: records nothing. */
 static inline void weft_place(weft_id promise, struct weft_record_place *place);
 
+/* The same, with the name of the function that is called there, such as "waitpid": findings about a sleep name it.  call: not
+ * NULL and not empty; the recorder copies it. */
+static inline void weft_call_place(weft_id promise, struct weft_record_place *place, const char *call);
+
 /* Records that promise's code was called that many times since its OS thread last slept, although nothing happened to it: it
  * keeps a CPU busy.  Call it rarely, for example when the number has doubled. */
 static inline void weft_spins(weft_id promise, uint64_t calls);

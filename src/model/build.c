@@ -549,15 +549,24 @@ static int apply_inference(struct weft__build *b, const struct weft_event *ev, i
 	return status;
 }
 
+/* Notes where the next wait, hold, pause or sleep of the stream is called. */
+static int apply_place(struct weft__build *b, const struct weft_event *ev)
+{
+	static const struct weft_str unknown = {"at", 2};
+	struct weft__stream_state *s = &b->streams.items[ev->stream];
+	s->site = ev->site;
+	s->site_by = ev->a;
+	s->call = WEFT_NONE;
+	return ev->text.len == 0 || weft_str_equal(ev->text, unknown) ? WEFT_OK : intern_text(b, ev->text, &s->call);
+}
+
 static int apply_detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
 	if (ev->kind == WEFT_DETAIL_ROUND)
 		return add_round(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_PLACE) {
-		b->streams.items[ev->stream].site = ev->site;
-		b->streams.items[ev->stream].site_by = ev->a;
-		return WEFT_OK;
+		return apply_place(b, ev);
 	}
 	if (ev->kind == WEFT_DETAIL_CALLBACK)
 		return add_callback(b, ev, time_ns);
@@ -744,7 +753,8 @@ static int add_place(struct weft__build *b, uint16_t stream, int64_t start_ns)
 	const uint32_t site = take_site(b, stream, b->streams.items[stream].site_by);
 	struct weft_place *place = site == WEFT_NONE ? NULL : weft_vec_push(&b->places);
 	if (place)
-		*place = (struct weft_place){.time_ns = start_ns, .site = site, .stream = stream};
+		*place = (struct weft_place){
+		    .time_ns = start_ns, .site = site, .call = b->streams.items[stream].call, .stream = stream};
 	return site == WEFT_NONE || place ? WEFT_OK : WEFT_ENOMEM;
 }
 

@@ -167,13 +167,26 @@ int64_t weft_model_await_end(const struct weft_model *model, const struct weft_l
 	return found ? ends[first].time_ns : INT64_MAX;
 }
 
-uint32_t weft_model_place(const struct weft_model *model, const struct weft_interval *interval)
+/* Returns the place of a pause or sleep, or NULL. */
+static const struct weft_place *find_place(const struct weft_model *model, const struct weft_interval *interval)
 {
 	const struct weft_place *places = model->places;
 	const struct weft_place sought = {.time_ns = interval->start_ns, .stream = interval->stream};
 	const size_t first = WEFT_FIND_FIRST(i, 0, model->place_count, weft__compare_places(&places[i], &sought) >= 0);
 	const bool found = first < model->place_count && weft__compare_places(&places[first], &sought) == 0;
-	return found ? places[first].site : WEFT_NONE;
+	return found ? &places[first] : NULL;
+}
+
+uint32_t weft_model_place(const struct weft_model *model, const struct weft_interval *interval)
+{
+	const struct weft_place *place = find_place(model, interval);
+	return place ? place->site : WEFT_NONE;
+}
+
+uint32_t weft_model_call(const struct weft_model *model, const struct weft_interval *interval)
+{
+	const struct weft_place *place = find_place(model, interval);
+	return place ? place->call : WEFT_NONE;
 }
 
 uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t from_ns, int64_t to_ns)

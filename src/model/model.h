@@ -99,6 +99,7 @@ struct weft_stack {
 struct weft_place {
 	int64_t time_ns; /* start of the pause or sleep */
 	uint32_t site;
+	uint32_t call; /* name of the function that is called there; WEFT_NONE: unknown */
 	uint16_t stream;
 };
 
@@ -353,6 +354,9 @@ int64_t weft_model_await_end(const struct weft_model *model, const struct weft_l
 
 /* Returns the site of the call in which the interval's OS thread was blocked or slept; WEFT_NONE: unknown.  Logarithmic. */
 uint32_t weft_model_place(const struct weft_model *model, const struct weft_interval *interval);
+
+/* Returns the name of the function that was called there; WEFT_NONE: unknown.  Logarithmic. */
+uint32_t weft_model_call(const struct weft_model *model, const struct weft_interval *interval);
 
 /* Returns the site of the function of p that was called at a time from..to; WEFT_NONE: unknown.  Logarithmic. */
 uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t from_ns, int64_t to_ns);

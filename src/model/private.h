@@ -22,6 +22,7 @@ struct weft__stream_state {
 	size_t sleep;     /* index into sleeps, if the system is running */
 	uint32_t pause_depth, pause_text;
 	uint32_t site;   /* of its next wait, hold, pause or sleep; WEFT_NONE: unknown */
+	uint32_t call;   /* function that is called at `site`; WEFT_NONE: unknown */
 	int64_t site_by; /* id of the promise that waits, holds or is blocked there */
 	int64_t pause_ns;
 	int64_t transfer_ns; /* time of its last transfer of bytes; a claim reaches back to it */

@@ -34,6 +34,7 @@
 	X(slow_round, abi, suffix)                                                                                               \
 	X(slow_detail, abi, suffix)                                                                                              \
 	X(slow_place, abi, suffix)                                                                                               \
+	X(slow_call, abi, suffix)                                                                                                \
 	X(slow_callback, abi, suffix)                                                                                            \
 	X(slow_stack, abi, suffix)                                                                                               \
 	X(slow_text, abi, suffix)                                                                                                \

@@ -493,6 +493,11 @@ void weft__slow_place(weft_id promise, struct weft_record_place *place)
 	record_place(promise, WEFT_DETAIL_PLACE, "at", place, 0);
 }
 
+void weft__slow_call(weft_id promise, struct weft_record_place *place, const char *call)
+{
+	record_place(promise, WEFT_DETAIL_PLACE, call, place, 0);
+}
+
 void weft__slow_callback(weft_id promise, struct weft_record_place *place, uint64_t since)
 {
 	/* Without floating point, which a kernel lacks. */

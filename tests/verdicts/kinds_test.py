@@ -146,7 +146,7 @@ def threads_in_a_call_are_told_of_an_unanswered_request():
     first = found[0]
     assert not [f for f in found if 'has waited' in f['title']], found  # the client's wait is a part of the server's fault
     assert first['finding'] == 'hang' and 'nothing was written to connection' in first['title'], first
-    assert [e for e in first['evidence'] if re.search(r' starts a call at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
+    assert [e for e in first['evidence'] if re.search(r' calls waitpid at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
 
 
 def stall_comes_before_what_it_delayed():

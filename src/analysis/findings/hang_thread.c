@@ -467,6 +467,15 @@ static const struct weft_interval *find_last_sleep(const struct weft__finder *f,
 	return NULL;
 }
 
+/* Formats "calls waitpid at check_spelling (indexd.c:129)", for a sleep whose place is known. */
+static const char *format_call(struct weft__finder *f, const struct weft_interval *sleep)
+{
+	const uint32_t call = weft_model_call(f->model, sleep);
+	return weft__finding_text(f, "%s%s",
+	    call == WEFT_NONE ? "starts a call" : weft__finding_text(f, "calls %s", weft__format_text(f, call)),
+	    weft__format_place(f, weft_model_place(f->model, sleep)));
+}
+
 void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -482,8 +491,8 @@ void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p)
 		if (place == WEFT_NONE)
 			continue;
 		shown++;
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, sleep->start_ns, thread,
-		    "%s starts a call%s, which has not returned", weft__format_promise(f, thread), weft__format_place(f, place));
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, sleep->start_ns, thread, "%s %s, which has not returned",
+		    weft__format_promise(f, thread), format_call(f, sleep));
 	}
 }
 
