@@ -119,11 +119,11 @@ void weft__hook_record_wake(const struct weft_hook_sleep *sleep)
 		weft_pause_end();
 		if (weft__hook_after_block && weft__stream->last - sleep->since >= weft__stream->long_ticks)
 			weft__hook_after_block(sleep->function, sleep->since);
-	} else {
-		weft_resume(here->running);
-		here->recorded_running = here->running;
-		weft__loop_begin_turn();
+		return; /* a callback that waits for a child does not mean that its loop had nothing to do */
 	}
+	weft_resume(here->running);
+	here->recorded_running = here->running;
+	weft__loop_begin_turn();
 	if (sleep->kind == WEFT_HOOK_SLEEP_MUTEX) /* does not show whether the next wait will be short */
 		return;
 	if (weft__stream->last - sleep->since < QUICK_TICKS) {

@@ -67,13 +67,16 @@ static struct weft__glib_object *add_socket(GSocket *socket, enum weft_kind kind
 	return tracked;
 }
 
-/* The connection was accepted and has not been used yet. */
+/* The connection was accepted and has not been used yet.  The code that continues after another callback is not its own. */
 void weft__glib_begin_accepted(void)
 {
 	struct weft__glib_object *tracked = weft__glib_object_of(weft__glib_here.accepted);
+	const void *const asked = weft__glib_here.asked;
 	weft__glib_here.accepted = 0;
+	weft__glib_here.asked = NULL;
 	if (tracked && !tracked->id)
 		begin_connection(tracked, (GSocket *)tracked->key);
+	weft__glib_here.asked = asked;
 }
 
 /* Returns the object of a recorded connection; NULL: none.  Creates its promise. */

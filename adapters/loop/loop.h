@@ -66,7 +66,8 @@ static inline bool weft__loop_is_nothing(const struct weft__loop_fd *c)
 	return weft__loop_is_known(c) && __atomic_load_n(&c->role, __ATOMIC_RELAXED) == WEFT__LOOP_NOTHING;
 }
 
-extern unsigned weft__loop_epoch; /* the recording in which a thread of this process has a loop of its own; atomic */
+/* The recording in which a thread of this process has a loop of its own, or talks over a blocking socket; atomic. */
+extern unsigned weft__loop_epoch;
 
 /* Returns whether this thread's calls may belong to a loop of its own.  Recording must be on. */
 static inline bool weft__loop_is_watched(void)
@@ -78,6 +79,10 @@ static inline bool weft__loop_is_watched(void)
 /* Call before a wait or a call that blocks, if it is of no runtime and no callback is on the stack.  Returns false if the call
  * holds up the request that runs: then it is no sleep. */
 bool weft__loop_before_wait(const struct weft_hook_sleep *sleep);
+
+/* Call after a connect that succeeded: a thread without an event loop may talk over this blocking socket, and then it sleeps in
+ * the call that reads the answer. */
+void weft__loop_begin_talk(int fd, const void *caller);
 
 /* Call when a thread's own wait is over. */
 void weft__loop_begin_turn(void);

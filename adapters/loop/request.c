@@ -1,11 +1,13 @@
 /* request.c: connections of loops that belong to no runtime, and the requests on them.  SPDX-License-Identifier: ISC */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
@@ -131,6 +133,28 @@ static bool is_watched_call(const void *caller)
 		return false;
 	weft_hook_thread();
 	return true;
+}
+
+/* Lists this thread's connections in the checkpoints of a ring. */
+static void list_talks(void)
+{
+	static __thread unsigned listed __attribute__((tls_model("initial-exec"))); /* the recording */
+	if (listed != weft__hook_epoch)
+		weft_hook_register_list(weft__loop_list, &list_key);
+	listed = weft__hook_epoch;
+}
+
+/* The first thread of a program is left out: libraries connect to servers of the desktop there, before the loop begins. */
+void weft__loop_begin_talk(int fd, const void *caller)
+{
+	const int saved_errno = errno, flags = fcntl(fd, F_GETFL);
+	if (flags >= 0 && !(flags & O_NONBLOCK) && gettid() != getpid() &&
+	    weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_NOBODY && !weft__hook_is_runtime(caller) &&
+	    is_watched_call(caller) && is_stream(fd)) {
+		__atomic_store_n(&weft__loop_epoch, weft__hook_epoch, __ATOMIC_RELAXED);
+		list_talks();
+	}
+	errno = saved_errno;
 }
 
 static weft_id get_running(void)

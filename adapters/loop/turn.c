@@ -31,7 +31,8 @@ static __thread struct here {
 	const void *caller;                /* of its first wait */
 	uint32_t fd_uses;                  /* of the thread, before this turn */
 	uint64_t read_bytes;               /* by the thread, when has_read() last looked */
-	struct weft_hook_calls idle_turns; /* latest turns in a row in which no call had a result */
+	struct weft_hook_calls idle_turns; /* turns since the thread last slept in which no call had a result, and the others */
+	uint32_t useful_turns;
 	uint64_t turn_since, loop_since;
 	int running_fd;
 	uint32_t turn;
@@ -214,11 +215,16 @@ static bool has_read(void)
 	return before && now > before;
 }
 
-/* Counts turns in a row that a ready descriptor began and in which no call read, wrote or accepted anything: the descriptor stays
- * ready, so the thread never sleeps.  Turns of a wait without a timeout are the program's wish. */
+/* Counts turns that a ready descriptor began and in which no call read, wrote or accepted anything: the descriptor stays ready,
+ * so the thread never sleeps.  A few turns between them may be of use, such as those of a timer.  Turns of a wait without a
+ * timeout are the program's wish. */
 static void count_idle_turn(void)
 {
-	enum { MIN_NAMED = 1024 };
+	enum { MIN_NAMED = 1024, TIMES_USEFUL = 16 };
+	if (here.idle_turns.sleeps != weft__hook_thread.sleeps) {
+		here.idle_turns = (struct weft_hook_calls){.sleeps = weft__hook_thread.sleeps};
+		here.useful_turns = 0;
+	}
 	const unsigned count = here.idle_turns.count + 1;
 	bool is_idle = here.may_sleep && here.fd_uses == weft__hook_thread.fd_uses;
 	weft__hook_thread.entered++;
@@ -226,7 +232,8 @@ static void count_idle_turn(void)
 		is_idle = !has_read();
 	here.fd_uses = weft__hook_thread.fd_uses;
 	if (!is_idle) {
-		here.idle_turns.count = 0;
+		if (++here.useful_turns > here.idle_turns.count / TIMES_USEFUL)
+			here.useful_turns = here.idle_turns.count = 0;
 		return;
 	}
 	if (count >= MIN_NAMED)

@@ -149,10 +149,22 @@ def threads_in_a_call_are_told_of_an_unanswered_request():
     assert [e for e in first['evidence'] if re.search(r' calls waitpid at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
 
 
+def thread_with_a_blocking_socket_hangs_for_an_answer():
+    """The client of a libuv server is an OS thread, whose reads no runtime makes."""
+    first = record(calls, 'talk')[0]
+    said = first['title'] + ''.join(e['text'] for e in first['evidence'])
+    assert first['finding'] in ('hang', 'unanswered', 'stuck') and re.search(r'ask_for_pages|talk \(calls', said), first
+
+
 def stall_comes_before_what_it_delayed():
     """The client's request waits for a loop that is blocked: it is no finding of its own."""
     found = record(calls, 'held-up')
     assert names(found)[0] == 'stall' and ' in system' in found[0]['title'] and 'slow' not in names(found), found
+
+
+def timer_does_not_hide_a_spin():
+    found = record(calls, 'writable')
+    assert names(found)[0] == 'spin' and 'in watch_output' in found[0]['title'] + found[0]['evidence'][0]['text'], found
 
 
 def few_timers_that_repeat_are_informational():
@@ -170,8 +182,8 @@ for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined
              loop_is_run_for_a_promise_that_should_resolve, state_of_a_failed_promise_is_a_notice,
              files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak,
              functions_that_block_have_names, callback_that_computes_has_a_name, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs,
-             threads_in_a_call_are_told_of_an_unanswered_request,
-             stall_comes_before_what_it_delayed, few_timers_that_repeat_are_informational,
+             threads_in_a_call_are_told_of_an_unanswered_request, thread_with_a_blocking_socket_hangs_for_an_answer,
+             stall_comes_before_what_it_delayed, timer_does_not_hide_a_spin, few_timers_that_repeat_are_informational,
              timeout_that_is_always_first_is_told):
     try:
         test()
