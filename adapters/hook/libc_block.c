@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/callers.h"
+#include "adapters/hook/children.h"
 #include "adapters/hook/condition.h"
 #include "adapters/hook/libc.h"
 #include "adapters/hook/lock.h"
@@ -337,10 +338,18 @@ WRAP(sigtimedwait, int, SIGTIMEDWAIT, (set, info, timeout), false)
 	END_SLEEP;
 }
 
+/* Notes the result of a wait, unless the child may have stopped only, or stays as it is. */
+static void note_wait(pid_t child, int options)
+{
+	if (child > 0 && !(options & (WUNTRACED | WCONTINUED | WNOWAIT)))
+		weft__hook_child_ended(child);
+}
+
 WRAP(waitpid, pid_t, (pid_t pid, int *status, int options), (pid, status, options), false)
 {
 	BEGIN_SLEEP(waitpid, PROCESS, -1, !(options & WNOHANG), 0);
 	pid_t result = real.waitpid(pid, status, options);
+	note_wait(result, options);
 	END_SLEEP;
 }
 
@@ -348,6 +357,8 @@ WRAP(waitid, int, (idtype_t type, id_t id, siginfo_t *info, int options), (type,
 {
 	BEGIN_SLEEP(waitid, PROCESS, -1, !(options & WNOHANG), 0);
 	int result = real.waitid(type, id, info, options);
+	if (result == 0 && info)
+		note_wait(info->si_pid, options);
 	END_SLEEP;
 }
 
@@ -355,6 +366,7 @@ WRAP(wait3, pid_t, (int *status, int options, struct rusage *usage), (status, op
 {
 	BEGIN_SLEEP(wait3, PROCESS, -1, !(options & WNOHANG), 0);
 	pid_t result = real.wait3(status, options, usage);
+	note_wait(result, options);
 	END_SLEEP;
 }
 
@@ -362,6 +374,7 @@ WRAP(wait4, pid_t, (pid_t pid, int *status, int options, struct rusage *usage), 
 {
 	BEGIN_SLEEP(wait4, PROCESS, -1, !(options & WNOHANG), 0);
 	pid_t result = real.wait4(pid, status, options, usage);
+	note_wait(result, options);
 	END_SLEEP;
 }
 
@@ -409,7 +422,14 @@ WRAP_SIMPLE(clock_nanosleep, int, (clockid_t clock, int flags, const struct time
     (clock, flags, time, rest), TIME, false)
 WRAP_SIMPLE(usleep, int, (useconds_t time), (time), TIME, false)
 WRAP_SIMPLE(sleep, unsigned, (unsigned seconds), (seconds), TIME, false)
-WRAP_SIMPLE(wait, pid_t, (int *status), (status), PROCESS, false)
+WRAP(wait, pid_t, (int *status), (status), false)
+{
+	BEGIN_SLEEP(wait, PROCESS, -1, true, 0);
+	pid_t result = real.wait(status);
+	note_wait(result, 0);
+	END_SLEEP;
+}
+
 WRAP_SIMPLE(system, int, (const char *command), (command), PROCESS, false)
 WRAP_SIMPLE(pclose, int, (FILE * stream), (stream), PROCESS, false)
 

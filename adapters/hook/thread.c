@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/address_cache.h"
+#include "adapters/hook/children.h"
 #include "adapters/hook/state.h"
 #include "adapters/loop/loop.h"
 
@@ -152,6 +153,8 @@ static void end_thread(void *data)
 /* The program calls exit(): this thread worked until now. */
 static void record_program_end(void)
 {
+	if (weft_is_on())
+		weft__hook_children_check();
 	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)
 		weft__loop_end_program();
 	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)

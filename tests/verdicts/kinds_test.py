@@ -167,6 +167,12 @@ def timer_does_not_hide_a_spin():
     assert names(found)[0] == 'spin' and 'in watch_output' in found[0]['title'] + found[0]['evidence'][0]['text'], found
 
 
+def children_that_nobody_waits_for_are_zombies():
+    found = record(calls, 'zombies')
+    assert names(found)[0] == 'leak' and re.search(r'^\d+ child processes have ended, .* zombies \(calls\.c:\d+ in start_children\)$', found[0]['title']), found
+    assert 'leak' not in names(record(calls, 'waited-for'))
+
+
 def few_timers_that_repeat_are_informational():
     found = [f for f in record(child, 'few') if f['finding'] == 'leak']
     assert len(found) == 1 and found[0]['severity'] == 'information' and 'in add_timer' in found[0]['title'], found
@@ -183,7 +189,7 @@ for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined
              files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak,
              functions_that_block_have_names, callback_that_computes_has_a_name, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs,
              threads_in_a_call_are_told_of_an_unanswered_request, thread_with_a_blocking_socket_hangs_for_an_answer,
-             stall_comes_before_what_it_delayed, timer_does_not_hide_a_spin, few_timers_that_repeat_are_informational,
+             stall_comes_before_what_it_delayed, timer_does_not_hide_a_spin, few_timers_that_repeat_are_informational, children_that_nobody_waits_for_are_zombies,
              timeout_that_is_always_first_is_told):
     try:
         test()

@@ -269,6 +269,8 @@ bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *findi
 void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p);
 /* Finds operations that their timeout always ends.  Needs types. */
 void weft__timed_out_find(struct weft__finder *f);
+/* Finds child processes that the program did not wait for. */
+void weft__unwaited_find(struct weft__finder *f);
 /* Finds threads that sleep while they hold a lock. */
 void weft__lock_held_find(struct weft__finder *f);
 /* A thread that has waited for a condition since after the condition's last signal, a link number. */

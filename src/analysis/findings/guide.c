@@ -542,9 +542,11 @@ static const struct weft_finding_guide guides[] = {
 	{
 	    .meaning = "Promises of one type are created all the time and hardly any ends.",
 	    .title =
-		"60 promises \"session\" are pending: one was created per 5.86 ms, and none ended (leak.c:16 in visitor)\n",
+		"60 promises \"session\" are pending: one was created per 5.86 ms, and none ended (leak.c:16 in visitor)\n"
+		"10 child processes have ended, and the program did not wait for them: zombies (calls.c:160 in start_children)\n",
 	    .evidence = "At least 32 promises whose labels differ only in numbers are pending at the end.\n"
 			"From 16 on, repeating timers and connections that the program made are informational.\n"
+			"So are 8 child processes of one place that have ended without a wait; from 32 on they are an alarm.\n"
 			"At most one has ended for every ten that are pending.\n"
 			"They were created over at least a quarter of the trace, and not in one burst.\n"
 			"At most half of the older ones did anything in the last quarter of the time.\n"

@@ -268,6 +268,7 @@ static void count_alive(struct weft__finder *f, struct type_group *type_groups, 
 void weft__find_leak(struct weft__finder *f)
 {
 	size_t count = f->types.items.count;
+	weft__unwaited_find(f);
 	if (f->wait_graph.pending.count < get_least_count(f))
 		return;
 	struct type_group *type_groups = weft__finding_alloc(f, count, sizeof *type_groups);
