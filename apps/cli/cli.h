@@ -364,6 +364,11 @@ void cli_put_int(int64_t value);
 void cli_put_seen(const struct weft_model *m);
 void cli_put_seen_runners(const struct weft_model *m, const struct weft_waits *waits);
 
+/* Prints the sentences of analysis/queries/summary.h, a line each, or as the elements of a JSON array (summary.c).  `findings`
+ * may be NULL.  Returns -1 or an exit status. */
+struct weft_findings;
+int cli_put_summary(const struct weft_model *m, const struct weft_findings *findings, bool json);
+
 /* Lists the processes of this user that hang, never sleep or are stopped (waits_all.c); returns the exit status. */
 int cli_waits_all(void);
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "analysis/index/names.h"
-#include "analysis/queries/overview.h"
 #include "analysis/queries/waits.h"
 #include "base/duration.h"
 #include "cli.h"
@@ -126,16 +125,6 @@ static void put_text(const struct weft_finding *finding, const struct colours *c
 		printf("  %snext step%s\n    %s\n", c->faint, c->off, finding->next);
 }
 
-/* Prints a line about a promise: its duration, its name, its place. */
-static void put_promise_line(const struct weft_model *m, const char *what, int64_t ns, uint32_t p)
-{
-	char took[WEFT_DURATION_BYTES], name[WEFT_NAME_BYTES], location[WEFT_NAME_BYTES];
-	weft_duration_format(took, sizeof took, ns);
-	weft_name_site(m, p, location);
-	printf("  %-14s%s: %s%s%s%s\n", what, took, weft_name_promise(m, p, name), *location ? " (" : "", location,
-	    *location ? ")" : "");
-}
-
 /* Prints what each OS thread of a program that was seen once waits for. */
 static int put_threads(const struct cli_input *input)
 {
@@ -149,41 +138,31 @@ static int put_threads(const struct cli_input *input)
 	return CLI_OK;
 }
 
+/* Returns whether the trace shows a loop, or which callback ran. */
+static bool has_callbacks(const struct weft_model *m)
+{
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) ||
+		    (m->promises[p].runs < m->promises[p + 1].runs && !weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD)))
+			return true;
+	return false;
+}
+
 /* Prints what was looked at if there is no finding: an empty answer would leave open whether weft understood the program. */
 static int put_nothing(const struct cli_input *input, const struct weft_findings *findings)
 {
 	const struct weft_model *m = input->model;
-	const struct weft_trace_info *info = m->trace;
-	if (info->is_seen_once)
+	if (m->trace->is_seen_once)
 		return put_threads(input);
-	struct weft_overview o;
-	char span[WEFT_DURATION_BYTES], awake[WEFT_DURATION_BYTES], name[WEFT_NAME_BYTES];
-	if (weft_overview_find(&o, m) < 0)
-		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	char span[WEFT_DURATION_BYTES];
 	weft_duration_format(span, sizeof span, m->end_ns);
-	printf("nothing found: %" PRIu64 " events in %s, %zu promise%s, %zu event loop%s\n", m->events, span,
-	    m->promise_count - 1, m->promise_count == 2 ? "" : "s", o.loop_count, o.loop_count == 1 ? "" : "s");
-	printf("  %-14s%d checks (weft help findings); delays from 10 ms on\n", "looked for", WEFT_FINDING_KINDS);
-	if (o.loop_count == 0 && !o.has_callbacks)
-		printf("  %-14sno event loop that weft knows: it does not see which callback runs\n", "lacks");
-	if (findings->doubt)
-		printf("  %-14s%s\n", "lacks", findings->doubt);
-	if (info->missing_data.len > 0) {
-		printf("  %-14s", "lacks");
-		cli_put_text(info->missing_data);
-		putchar('\n');
-	}
-	for (size_t i = 0; i < o.slowest_count; i++)
-		put_promise_line(
-		    m, i ? "" : "slowest", m->promises[o.slowest[i]].end_ns - m->promises[o.slowest[i]].start_ns, o.slowest[i]);
-	if (o.busiest != WEFT_NONE) {
-		weft_duration_format(awake, sizeof awake, o.awake_ns);
-		weft_duration_format(span, sizeof span, o.loop_ns);
-		printf("  %-14s%s of %s: %s\n", "busiest loop", awake, span, weft_name_promise(m, o.busiest, name));
-	}
-	if (o.stall_ns > 0 && o.stall_promise != WEFT_SYSTEM)
-		put_promise_line(m, o.loop_count > 0 ? "longest stall" : "longest run", o.stall_ns, o.stall_promise);
-	return CLI_OK;
+	printf("nothing found: %" PRIu64 " events in %s, %zu promise%s\n", m->events, span, m->promise_count - 1,
+	    m->promise_count == 2 ? "" : "s");
+	printf("  %-12s%d checks (weft help findings); delays from 10 ms on\n", "looked for", WEFT_FINDING_KINDS);
+	if (!has_callbacks(m))
+		printf("  %-12sno event loop that weft knows: it does not see which callback runs\n", "lacks");
+	const int exit = cli_put_summary(m, findings, false);
+	return exit < 0 ? CLI_OK : exit;
 }
 
 static int put_findings(const struct cli_input *input, const struct weft_findings *findings, bool json, bool one)

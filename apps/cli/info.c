@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis/findings/explain.h"
 #include "cli.h"
 #include "trace/kernel.h"
 
@@ -242,7 +243,7 @@ static void put_json(
 		cli_put_cstring(s->where.what);
 		putchar('}');
 	}
-	printf("],\"skipped_count\":%zu}\n", info->skipped_count);
+	printf("],\"skipped_count\":%zu", info->skipped_count);
 }
 
 static void put_text_row(const char *name, struct weft_str text)
@@ -346,6 +347,24 @@ static void put_text(
 	}
 }
 
+/* Ends the description with the summary that window and page show; they do not model internal promises and the waits of binds. */
+static int put_summary(const struct cli_input *input, bool json)
+{
+	struct weft_findings *findings = NULL;
+	struct weft_model *model = NULL;
+	struct weft_error err;
+	weft_trace_rewind(input->trace);
+	int status = weft_model_build(&model, input->trace, NULL, &err);
+	if (status == WEFT_OK)
+		status = weft_explain(&findings, model, NULL, &err);
+	fputs(json ? ",\"summary\":[" : status == WEFT_OK ? "summary\n" : "", stdout);
+	const int exit = status == WEFT_OK ? cli_put_summary(model, findings, json) : cli_fail_error(&err);
+	fputs(json ? "]}\n" : "", stdout);
+	weft_findings_destroy(findings);
+	weft_model_destroy(model);
+	return exit < 0 ? CLI_OK : exit;
+}
+
 static int print_info(const char *path, bool json, bool is_last)
 {
 	struct cli_input input;
@@ -366,7 +385,7 @@ static int print_info(const char *path, bool json, bool is_last)
 	if (exit < 0) {
 		count_promises(input.model, &sum);
 		(json ? put_json : put_text)(input.name, input.model, &sum, kernel_status > 0 ? &kernel : NULL);
-		exit = CLI_OK;
+		exit = put_summary(&input, json);
 	}
 	if (is_last)
 		cli_close(&input);

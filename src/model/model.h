@@ -143,6 +143,8 @@ struct weft_request {
 	uint32_t by, last_by; /* promises that ran at the first and the last write */
 	uint16_t stream;      /* stream of the first write */
 	bool is_question;
+	int64_t
+	    heard_ns; /* first read since the write before; INT64_MIN: there was none.  A response answers what was read then */
 };
 
 /* A label of a promise. weft_model_label() makes the text of a label from a counter.  The error of a failed promise is its last

@@ -34,6 +34,7 @@ struct weft__end {
 	int64_t other_name; /* the key of its peer in end_named */
 	uint64_t sent, received;
 	int64_t sent_ns, received_ns;
+	int64_t heard_ns;              /* first read since the last write; INT64_MIN: none */
 	uint32_t by;                   /* promise that wrote last */
 	WEFT_VEC(struct write) writes; /* writes with bytes that may be unread, from `first` on */
 	size_t first;
@@ -146,6 +147,7 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 	    .received = parsed.received,
 	    .sent_ns = INT64_MIN,
 	    .received_ns = INT64_MIN,
+	    .heard_ns = INT64_MIN,
 	    .by = WEFT_NONE,
 	    .side = older == WEFT_IDMAP_NONE || b->ends.items[older].side == SIDE_UNKNOWN ? guess_side(b, promise, &parsed)
 											  : b->ends.items[older].side,
@@ -175,7 +177,9 @@ static int note_request_write(
 	struct weft_request *request = weft_vec_push(&b->requests);
 	if (!request)
 		return WEFT_ENOMEM;
-	*request = (struct weft_request){time_ns, time_ns, INT64_MAX, end->promise, by, by, ev->stream, end->side == SIDE_CLIENT};
+	*request = (struct weft_request){
+	    time_ns, time_ns, INT64_MAX, end->promise, by, by, ev->stream, end->side == SIDE_CLIENT, end->heard_ns};
+	end->heard_ns = INT64_MIN;
 	end->request = (uint32_t)(b->requests.count - 1);
 	end->request_begin = end->sent;
 	return WEFT_OK;
@@ -185,6 +189,7 @@ static int note_request_write(
 static void retract_request(struct weft__build *b, struct weft__end *end)
 {
 	b->requests.items[end->request].connection = WEFT_NONE;
+	end->heard_ns = b->requests.items[end->request].heard_ns;
 	end->request = WEFT_NONE;
 }
 
@@ -248,6 +253,7 @@ int weft__transfer_received(struct weft__build *b, uint32_t promise, const struc
 	end->received = weft_connection_position(from, ev->value);
 	if (end->received > from) {
 		end->received_ns = time_ns;
+		end->heard_ns = end->heard_ns == INT64_MIN ? time_ns : end->heard_ns;
 		end->side = end->side == SIDE_UNKNOWN ? SIDE_SERVER : end->side;
 		if (end->request != WEFT_NONE)
 			b->requests.items[end->request].answered_ns = time_ns;
@@ -330,7 +336,8 @@ static int note_answer(
 	struct weft_request *request = weft_vec_push(&b->requests);
 	if (!request)
 		return WEFT_ENOMEM;
-	*request = (struct weft_request){first->time_ns, last->time_ns, time_ns, promise, first->by, last->by, ev->stream, true};
+	*request = (struct weft_request){
+	    first->time_ns, last->time_ns, time_ns, promise, first->by, last->by, ev->stream, true, INT64_MIN};
 	return WEFT_OK;
 }
 
