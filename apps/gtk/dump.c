@@ -141,7 +141,9 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(window));
 	bool types = focus && gtk_widget_is_ancestor(focus, GTK_WIDGET(window->search_entry)) && gtk_widget_get_mapped(focus);
 	g_string_append_printf(out, "\"typing\":%s,", types ? "true" : "false");
-	g_string_append(out, "\"facts\":");
+	g_string_append(out, "\"summary\":");
+	weft_row_list_dump(window->summary, out);
+	g_string_append(out, ",\"facts\":");
 	weft_row_list_dump(window->panel, out);
 	g_string_append(out, ",\"findings\":");
 	weft_row_list_dump(window->findings, out);

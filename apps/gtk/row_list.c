@@ -150,17 +150,47 @@ static GtkWidget *more_new(WeftRowList *list, const struct weft_row *row, unsign
 	return button_new(list, number, label_new("name", row->name, NULL, false), row->name);
 }
 
+/* Creates a number with its name below it. */
+static GtkWidget *figure_new(const struct weft_row *row)
+{
+	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *value = label_new("value", row->value, "numeric", false);
+	gtk_box_append(GTK_BOX(box), value);
+	gtk_box_append(GTK_BOX(box), label_new("name", row->name, "dim-label", false));
+	return box;
+}
+
+static GtkWidget *sentence_new(WeftRowList *list, const struct weft_row *row, unsigned number)
+{
+	GtkWidget *label = label_new("name", row->name, row->tone == WEFT_TONE_DOUBT ? "warning" : NULL, true);
+	return row->leads ? whole_new(list, row, number, label) : label;
+}
+
+/* Severity is shown by an icon too, because not all users see its colour. */
+static const char *tone_icon(const struct weft_row *row)
+{
+	static const char *const icons[] = {[WEFT_TONE_PLAIN] = "dialog-information-symbolic",
+	    [WEFT_TONE_ALARM] = "dialog-error-symbolic",
+	    [WEFT_TONE_DOUBT] = "dialog-warning-symbolic",
+	    [WEFT_TONE_CALM] = "dialog-information-symbolic"};
+	return icons[row->tone];
+}
+
 static GtkWidget *finding_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 2);
 	GtkWidget *tag = label_new("value", row->value, tone_class(row), true), *title = label_new("name", row->name, NULL, true);
 	gtk_widget_add_css_class(tag, "caption-heading");
 	gtk_widget_set_visible(tag, row->value[0] != '\0');
+	GtkWidget *line = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), *icon = gtk_image_new_from_icon_name(tone_icon(row));
+	gtk_widget_add_css_class(icon, tone_class(row));
+	gtk_widget_set_visible(icon, row->topic == WEFT_ROWS_OF_FINDINGS);
+	gtk_box_append(GTK_BOX(line), icon);
+	gtk_box_append(GTK_BOX(line), tag);
 	if (!row->is_open) {
 		gtk_label_set_ellipsize(GTK_LABEL(title), PANGO_ELLIPSIZE_END);
 		gtk_label_set_lines(GTK_LABEL(title), 3);
 	}
-	gtk_box_append(GTK_BOX(box), tag);
+	gtk_box_append(GTK_BOX(box), line);
 	gtk_box_append(GTK_BOX(box), title);
 	GtkWidget *button = whole_new(list, row, number, box);
 	gtk_widget_set_sensitive(button, row->leads);
@@ -223,6 +253,8 @@ static GtkWidget *row_new(WeftRowList *list, const struct weft_row *row, unsigne
 	case WEFT_ROW_MORE: return more_new(list, row, number);
 	case WEFT_ROW_FINDING: return finding_new(list, row, number);
 	case WEFT_ROW_ENTRY: return entry_new(list, row, number);
+	case WEFT_ROW_FIGURE: return figure_new(row);
+	case WEFT_ROW_SENTENCE: return sentence_new(list, row, number);
 	case WEFT_ROW_EVIDENCE: return evidence_new(list, row, number);
 	case WEFT_ROW_NOTHING: return nothing_new(list, row, number);
 	case WEFT_ROW_ANSWER:
@@ -253,7 +285,7 @@ static GtkWidget *find_inner_button(GtkWidget *widget)
 static void each_row(WeftRowList *list, void (*call)(WeftRowList *, GtkWidget *, unsigned, void *), void *ctx)
 {
 	for (GtkWidget *part = gtk_widget_get_first_child(list->box); part; part = gtk_widget_get_next_sibling(part)) {
-		bool is_card = gtk_widget_has_css_class(part, "card-rows");
+		bool is_card = gtk_widget_has_css_class(part, "card-rows") || gtk_widget_has_css_class(part, "figures");
 		for (GtkWidget *row = is_card ? gtk_widget_get_first_child(part) : part; row;
 		     row = is_card ? gtk_widget_get_next_sibling(row) : NULL)
 			call(list, row, GPOINTER_TO_UINT(g_object_get_data(G_OBJECT(row), "row")) - 1, ctx);
@@ -306,6 +338,17 @@ static void find_pressed(WeftRowList *list, GtkWidget *widget, unsigned number, 
 	*(bool *)found |= button && gtk_widget_get_state_flags(button) & GTK_STATE_FLAG_ACTIVE;
 }
 
+/* Returns whether a row does not belong to the card above it. */
+static bool ends_card(const struct weft_row *row, GtkWidget *card)
+{
+	if (row->kind == WEFT_ROW_MORE || row->kind == WEFT_ROW_SUMMARY || row->kind == WEFT_ROW_WORKING ||
+	    row->kind == WEFT_ROW_SENTENCE)
+		return true;
+	if (row->kind == WEFT_ROW_HEADING && card && !gtk_widget_has_css_class(card, "open"))
+		return true;
+	return row->kind != WEFT_ROW_FIGURE && card && gtk_widget_has_css_class(card, "figures");
+}
+
 static void build_widgets(WeftRowList *list)
 {
 	GtkWidget *child, *card = NULL;
@@ -323,7 +366,12 @@ static void build_widgets(WeftRowList *list)
 			if (row->is_open)
 				gtk_widget_add_css_class(card, "open");
 			gtk_box_append(GTK_BOX(list->box), card);
-		} else if (row->kind == WEFT_ROW_MORE || row->kind == WEFT_ROW_SUMMARY || row->kind == WEFT_ROW_WORKING) {
+		} else if (row->kind == WEFT_ROW_FIGURE && !(card && gtk_widget_has_css_class(card, "figures"))) {
+			card = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
+			gtk_box_set_homogeneous(GTK_BOX(card), TRUE);
+			gtk_widget_add_css_class(card, "figures");
+			gtk_box_append(GTK_BOX(list->box), card);
+		} else if (ends_card(row, card)) {
 			card = NULL;
 		}
 		gtk_box_append(GTK_BOX(card ? card : list->box), widget);

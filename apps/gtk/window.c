@@ -16,6 +16,7 @@
 #include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
+#include "viewer/summary_panel.h"
 #include "viewer/table.h"
 #include "viewer/warnings.h"
 #include "window_private.h"
@@ -154,6 +155,12 @@ static void show_actions(WeftWindow *window)
 
 /* ---- Changes ---- */
 
+/* Returns whether a page of the side panel is visible; expensive pages are updated only then. */
+static bool is_page_visible(WeftWindow *window, WeftRowList *page)
+{
+	return gtk_stack_get_visible_child(window->side) == GTK_WIDGET(page) && weft_split_is_open(window->split);
+}
+
 static void show_panel(WeftWindow *window)
 {
 	const struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -161,6 +168,15 @@ static void show_panel(WeftWindow *window)
 		return;
 	weft_panel_fill(weft_row_list_next(window->panel), viewer, weft_panel_subject(viewer), NULL);
 	weft_row_list_show(window->panel);
+}
+
+static void show_summary(WeftWindow *window)
+{
+	const struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	if (!viewer || !is_page_visible(window, window->summary))
+		return;
+	weft_summary_fill(weft_row_list_next(window->summary), viewer, NULL);
+	weft_row_list_show(window->summary);
 }
 
 /* Lists the findings of the active trace; the number on the button counts those of all traces. */
@@ -182,12 +198,6 @@ static void show_findings(WeftWindow *window)
 	gtk_stack_page_set_title(gtk_stack_get_page(window->side, GTK_WIDGET(window->findings)), title);
 	g_free(title);
 	g_free(name);
-}
-
-/* Returns whether a page of the side panel is visible; expensive pages are updated only then. */
-static bool is_page_visible(WeftWindow *window, WeftRowList *page)
-{
-	return gtk_stack_get_visible_child(window->side) == GTK_WIDGET(page) && weft_split_is_open(window->split);
 }
 
 static void show_groups(WeftWindow *window)
@@ -212,6 +222,7 @@ static void show_live(WeftWindow *window)
 static void on_side(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	show_summary(window);
 	show_live(window);
 	if (!viewer || !is_page_visible(window, window->types))
 		return;
@@ -243,14 +254,30 @@ static void on_pressed(WeftRowList *list, unsigned number, WeftWindow *window)
 	/* A link of the panel is pressed by a user that reads the panel, so the focus returns to the picture. */
 	if (row->kind == WEFT_ROW_LINK && list == window->panel)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
+	const bool is_finding = list == window->summary && row->kind == WEFT_ROW_FINDING;
 	weft_viewer_press_row(viewer, row);
+	if (is_finding)
+		show_side(window, "findings");
 	weft_compare_follow(weft_stage_viewers(window->stage));
 	weft_stage_update(window->stage);
+}
+
+/* A selected promise is described instead of the trace, until nothing is selected. */
+static void turn_page(WeftWindow *window, const struct weft_viewer *viewer)
+{
+	const bool is_selected = viewer && viewer->selected != WEFT_NONE;
+	const char *from = is_selected ? "summary" : "promise";
+	if (g_strcmp0(gtk_stack_get_visible_child_name(window->side), from) == 0)
+		gtk_stack_set_visible_child_name(window->side, is_selected ? "promise" : "summary");
 }
 
 static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(stage);
+	if (changes & WEFT_CHANGED_SELECTION)
+		turn_page(window, viewer);
+	if (changes & (WEFT_CHANGED_FINDINGS | WEFT_CHANGED_SETTING | WEFT_CHANGED_SELECTION))
+		show_summary(window);
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_FINDINGS | WEFT_CHANGED_SETTING))
 		show_findings(window);
 	if (changes & WEFT_CHANGED_TABLE)
@@ -318,6 +345,7 @@ static void on_loaded(WeftStage *stage, WeftWindow *window)
 	show_actions(window);
 	describe_selection(window);
 	show_findings(window);
+	show_summary(window);
 	show_panel(window);
 	menus_update(window);
 	go_to_pending_place(window);
@@ -673,6 +701,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(split);
 	CHILD(stage);
 	CHILD(side);
+	CHILD(summary);
 	CHILD(panel);
 	CHILD(findings);
 	CHILD(types);
@@ -701,11 +730,13 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect_object(window->stage, "loaded", G_CALLBACK(on_loaded), window, 0);
 	g_signal_connect_object(window->stage, "live", G_CALLBACK(on_live), window, 0);
 	g_signal_connect_object(window->findings, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->summary, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->panel, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->types, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->live, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->matches, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->side, "notify::visible-child", G_CALLBACK(on_side), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->split, "notify::open", G_CALLBACK(show_summary), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->split, "notify::open", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->split, "notify::open", G_CALLBACK(show_live), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->stage, "failed", G_CALLBACK(on_failed), window, 0);

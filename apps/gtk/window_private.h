@@ -22,8 +22,8 @@ struct _WeftWindow {
 	GtkLabel *info_text;
 	WeftSplit *split;
 	WeftStage *stage;
-	GtkStack *side; /* pages of the side panel: "promise", "findings", "types", "live" */
-	WeftRowList *panel, *findings, *types, *live, *matches;
+	GtkStack *side; /* pages of the side panel: "summary", "promise", "findings", "types", "live" */
+	WeftRowList *summary, *panel, *findings, *types, *live, *matches;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;
 	char *place; /* place to go to after all traces have been read; or NULL */

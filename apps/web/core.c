@@ -19,6 +19,7 @@
 #include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
+#include "viewer/summary_panel.h"
 #include "viewer/table.h"
 #include "viewer/warnings.h"
 
@@ -329,15 +330,22 @@ EXPORT(describe) const char *page_describe(const struct weft_viewer *viewer)
 
 /* ---- Rows of the panel: a first call fills and counts them, further calls return a row each ---- */
 
-static struct weft_rows rows[6];
+static struct weft_rows rows[7];
 
-/* Rows of the selected promise, of findings, of notes about the trace, of types, of matches, and of promises in flight. */
-enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS, MATCH_ROWS, LIVE_ROWS };
+/* Rows of the selected promise, of findings, of notes about the trace, of types, of matches, of promises in flight, and of the
+ * summary. */
+enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS, MATCH_ROWS, LIVE_ROWS, SUMMARY_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
 {
 	weft_panel_fill(&rows[PANEL_ROWS], viewer, viewer->selected, &error);
 	return rows[PANEL_ROWS].count;
+}
+
+EXPORT(summarize) size_t page_summarize(const struct weft_viewer *viewer)
+{
+	weft_summary_fill(&rows[SUMMARY_ROWS], viewer, &error);
+	return rows[SUMMARY_ROWS].count;
 }
 
 EXPORT(findings) size_t page_findings(struct weft_viewer *viewer)

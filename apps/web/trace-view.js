@@ -2,7 +2,8 @@
 
 const {ENABLED, IS_SWITCH, ON} = STATE;
 const PRINT_RATIO = 3; /* pixels of the paper for each pixel of the screen */
-const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3, MATCHES: 4, LIVE: 5}; /* the order in core.c */
+const ROOMY_PX = 1100; /* from this width on, the panel is open from the start */
+const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3, MATCHES: 4, LIVE: 5, SUMMARY: 6}; /* the order in core.c */
 
 function closeButton(act) {
 	const button = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close", ariaLabel: "Close"});
@@ -101,6 +102,8 @@ class Stage {
 		this.showHeader();
 		this.placeTitles();
 		this.showNotes();
+		if (this.panel.hidden && !this.panelClosed && this.element.clientWidth >= ROOMY_PX)
+			this.togglePanel(true);
 		return true;
 	}
 
@@ -214,9 +217,9 @@ class Stage {
 		this.status = create("p", {className: "status"});
 		this.status.setAttribute("role", "status");
 		this.dialog = create("dialog");
-		this.about = create("section", {tabIndex: -1});
+		this.about = create("section", {className: "found", tabIndex: -1});
 		this.about.setAttribute("aria-live", "polite");
-		this.findings = create("section");
+		this.findings = create("section", {className: "found"});
 		this.groups = create("section");
 		this.inFlight = create("section", {ariaLabel: "Live"});
 		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings, this.groups, this.inFlight);
@@ -345,7 +348,7 @@ class Stage {
 			this.showHeader();
 		if (changes & (CHANGED.SEARCH | CHANGED.SELECTION))
 			this.showFound();
-		if (changes & (CHANGED.SELECTION | CHANGED.SETTING))
+		if (changes & (CHANGED.SELECTION | CHANGED.SETTING | CHANGED.FINDINGS))
 			this.showSelected();
 		if (changes & (CHANGED.SELECTION | CHANGED.SETTING | CHANGED.FINDINGS))
 			this.showFindings();
@@ -476,9 +479,14 @@ class Stage {
 		this.status.textContent = this.core.call.is_picked(viewer) ? this.surface.ask("describe", viewer) : "";
 		if (promise !== NONE && this.panel.hidden && !this.panelClosed)
 			this.togglePanel(true);
-		if (this.panel.hidden)
-			return;
-		this.showRows(this.about, ROWS.PANEL, "panel");
+		if (!this.panel.hidden)
+			this.showAbout();
+	}
+
+	/* Describes the selected promise; without one, the trace. */
+	showAbout() {
+		const isPicked = this.core.call.selected(this.surface.active) >>> 0 !== NONE;
+		this.showRows(this.about, ...(isPicked ? [ROWS.PANEL, "panel"] : [ROWS.SUMMARY, "summarize"]));
 	}
 
 	togglePanel(shown = this.panel.hidden) {
@@ -487,7 +495,7 @@ class Stage {
 		this.element.classList.toggle("with-panel", shown);
 		if (!shown || !this.surface.count)
 			return;
-		this.showRows(this.about, ROWS.PANEL, "panel");
+		this.showAbout();
 		this.showRows(this.groups, ROWS.TABLE, "types");
 		this.showInFlight();
 		this.showFindings();
@@ -511,9 +519,12 @@ class Stage {
 		const parts = [];
 		rows.forEach((row, number) => {
 			const made = this.row(viewer, which, number, ...row.split("\n"));
+			const isFigure = made.dataset.kind === "figure", inFigures = card?.className === "figures";
 			if (made.dataset.kind === "finding")
 				parts.push(card = create("div", {className: made.dataset.open ? "card open" : "card"}));
-			else if (["more", "summary", "working"].includes(made.dataset.kind))
+			else if (isFigure && !inFigures)
+				parts.push(card = create("div", {className: "figures"}));
+			else if (!isFigure && inFigures || ["more", "summary", "working", "sentence"].includes(made.dataset.kind) || made.dataset.kind === "heading" && !card?.matches(".open"))
 				card = null;
 			card ? card.append(made) : parts.push(made);
 		});
@@ -534,7 +545,7 @@ class Stage {
 		if (depth > 0)
 			made.style.marginLeft = `${depth * 12 - 6}px`;
 		const texts = [create("span", {className: "name", textContent: name}), create("span", {className: "value", textContent: value})];
-		made.append(...(["finding", "evidence"].includes(kind) ? texts.reverse() : texts));
+		made.append(...(["finding", "evidence", "figure"].includes(kind) ? texts.reverse() : texts));
 		const press = () => {
 			/* a live row or a type has the same key in the newer version of the trace */
 			const of = which === ROWS.LIVE || which === ROWS.TABLE && kind !== "link" ? this.surface.active : viewer;
@@ -542,6 +553,8 @@ class Stage {
 				return;
 			this.surface.act("press_row", of, which, number);
 			this.surface.actAll("weft_compare_follow");
+			if (which === ROWS.SUMMARY && kind === "finding")
+				this.findings.querySelector("[data-open]")?.scrollIntoView({block: "nearest"});
 		};
 		if (isButton) {
 			made.type = "button";

@@ -87,6 +87,7 @@ static void forget_answer(struct weft_viewer *v, enum weft_ask ask)
 	weft_findings_destroy(v->answers[ask]);
 	v->answers[ask] = NULL;
 	v->outdated[ask] = false;
+	weft__viewer_update_summary(v);
 	if (v->open_in == ask)
 		v->open_finding = WEFT_NONE;
 	show_lane(v);
@@ -159,6 +160,7 @@ void weft_viewer_answer(struct weft_viewer *v, enum weft_ask ask, struct weft_fi
 	forget_answer(v, ask);
 	v->questions[ask].state = WEFT_QUESTION_NONE;
 	v->answers[ask] = answer;
+	weft__viewer_update_summary(v);
 	show_lane(v);
 	if (open != WEFT_NONE)
 		open_finding(v, ask, open);
@@ -176,6 +178,7 @@ void weft__viewer_copy_answers(struct weft_viewer *v, struct weft_viewer *other)
 		v->outdated[a] = v->answers[a] != NULL;
 		other->answers[a] = NULL;
 	}
+	weft__viewer_update_summary(v);
 	v->open_in = other->open_in;
 	v->open_finding = other->open_finding;
 	v->findings_shown = other->findings_shown;
@@ -209,13 +212,18 @@ struct writer {
 #define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
 
 /* Writes "Hang", "Stall, uncertain"; for an answer without a problem only the doubt, because a heading names it. */
-static size_t write_tag(struct writer *w, const struct weft_finding *f)
+size_t weft__rows_add_tag(struct weft_rows *rows, const struct weft_finding *f)
 {
 	const char *name = f->kind == WEFT_FINDING_ANSWER ? "" : weft_finding_name(f->kind), *doubt = f->sure ? "" : "uncertain";
 	char first = name[0] >= 'a' && name[0] <= 'z' ? (char)(name[0] - 32) : name[0];
 	if (!name[0])
-		return TEXT("%s", doubt);
-	return TEXT("%c%s%s%s", first, name + 1, *doubt ? ", " : "", doubt);
+		return weft__rows_text(rows, "%s", doubt);
+	return weft__rows_text(rows, "%c%s%s%s", first, name + 1, *doubt ? ", " : "", doubt);
+}
+
+enum weft_row_tone weft__finding_tone(const struct weft_finding *f)
+{
+	return f->severity == WEFT_SEVERITY_INFORMATION ? WEFT_TONE_CALM : f->sure ? WEFT_TONE_ALARM : WEFT_TONE_DOUBT;
 }
 
 static void add_evidence(struct weft_rows *rows, const struct weft_finding *f, const struct weft__evidence_source *source,
@@ -265,8 +273,8 @@ static void write_finding(struct writer *w, uint32_t number)
 {
 	const struct weft_finding *f = &w->v->answers[w->in]->findings[number];
 	bool is_open = w->v->open_in == w->in && w->v->open_finding == number;
-	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_FINDING, TEXT("%s", f->title), write_tag(w, f));
-	row->tone = f->severity == WEFT_SEVERITY_INFORMATION ? WEFT_TONE_CALM : f->sure ? WEFT_TONE_ALARM : WEFT_TONE_DOUBT;
+	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_FINDING, TEXT("%s", f->title), weft__rows_add_tag(w->to, f));
+	row->tone = weft__finding_tone(f);
 	row->leads = !w->v->outdated[w->in];
 	row->is_open = is_open;
 	row->of_answer = w->in == WEFT_ASK_WHY;

@@ -92,6 +92,10 @@ uint64_t weft__group_key(
     const struct weft_model *model, const struct weft_table_row *sort); /* the same in other traces; never 0 */
 void weft__viewer_press_table_row(struct weft_viewer *viewer, const struct weft_row *row);
 
+/* summary_panel.c: handles a press; updates the summary when findings are known or forgotten. */
+void weft__viewer_press_summary_row(struct weft_viewer *viewer, const struct weft_row *row);
+void weft__viewer_update_summary(struct weft_viewer *viewer);
+
 /* live_panel.c */
 void weft__viewer_press_live_row(struct weft_viewer *viewer, const struct weft_row *row);
 

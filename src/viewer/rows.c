@@ -156,6 +156,7 @@ static void press_of(struct weft_viewer *v, const struct weft_row *row)
 	case WEFT_ROWS_OF_TABLE: weft__viewer_press_table_row(v, row); break;
 	case WEFT_ROWS_OF_BLAME: weft__viewer_press_blame_row(v, row); break;
 	case WEFT_ROWS_OF_LIVE: weft__viewer_press_live_row(v, row); break;
+	case WEFT_ROWS_OF_SUMMARY: weft__viewer_press_summary_row(v, row); break;
 	default: weft__viewer_press_finding_row(v, row);
 	}
 }

@@ -24,7 +24,9 @@
 	X(NOTE, "note")         /* a problem with the trace, and its consequence */                                              \
 	X(WORKING, "working")   /* work in progress, and its percentage; a press cancels it */                                   \
 	X(NOTHING, "nothing")   /* the only row of an empty list; a press may try again */                                       \
-	X(ENTRY, "entry")       /* a promise in flight or late, with details; a press selects it */
+	X(ENTRY, "entry")       /* a promise in flight or late, with details; a press selects it */                              \
+	X(FIGURE, "figure")     /* a number and its name; those that follow each other stand side by side */                     \
+	X(SENTENCE, "sentence") /* a sentence of the summary; a press goes to its subject */
 
 enum weft_row_kind {
 #define WEFT_ROW_ENUM(NAME, name) WEFT_ROW_##NAME,
@@ -53,7 +55,8 @@ enum weft_rows_topic {
 	WEFT_ROWS_OF_DIFF,     /* differences of two traces: `line` is the number of the difference */
 	WEFT_ROWS_OF_TABLE,    /* types: `key` is the type, `line` the bar of its histogram */
 	WEFT_ROWS_OF_BLAME,    /* times: `line` is the stack; WEFT_NONE switches between running and waiting time */
-	WEFT_ROWS_OF_LIVE      /* live tables: `finding` is the table, `key` the row */
+	WEFT_ROWS_OF_LIVE,     /* live tables: `finding` is the table, `key` the row */
+	WEFT_ROWS_OF_SUMMARY   /* the summary: `line` is the line */
 };
 
 struct weft_row {

@@ -25,6 +25,10 @@ __attribute__((format(printf, 2, 3))) size_t weft__rows_text(struct weft_rows *r
 /* Adds a row, which the caller must complete before the next is added.  Never returns NULL. */
 struct weft_row *weft__rows_add(struct weft_rows *rows, enum weft_row_kind kind, size_t name, size_t value);
 
+/* findings.c: adds the tag of a finding, such as "Stall, uncertain"; returns the tone of its row. */
+size_t weft__rows_add_tag(struct weft_rows *rows, const struct weft_finding *finding);
+enum weft_row_tone weft__finding_tone(const struct weft_finding *finding);
+
 /* The source of evidence. */
 struct weft__evidence_source {
 	const struct weft_model *model;

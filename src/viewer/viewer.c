@@ -1,6 +1,7 @@
 /* viewer.c: creates and destroys viewers, and draws their panes.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "analysis/queries/summary.h"
 #include "base/utf8.h"
 #include "draw/lane.h"
 #include "model/os_tracks.h"
@@ -22,6 +23,7 @@ static void free_all(struct weft_viewer *v)
 	weft_table_destroy(v->table);
 	weft_live_destroy(v->live);
 	weft_stacks_destroy(v->stacks);
+	weft_summary_destroy(v->summary);
 	weft_promise_info_destroy(v->facts);
 	weft__viewer_finish_subsets(v);
 	weft_view_destroy(v->view);
@@ -72,6 +74,8 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 		status = weft_overview_create(&v->overview, v->view, err);
 	if (status == WEFT_OK)
 		status = weft_promise_info_create(&v->facts, v->model, err);
+	if (status == WEFT_OK)
+		status = weft_summary_create(&v->summary, v->facts, err);
 	/* Fewer rows are never too low. */
 	if (status == WEFT_OK && v->layout->row_count > FEW_ROWS)
 		status = weft_folding_find_depth(&v->fold_depth, v->model, v->layout, err);

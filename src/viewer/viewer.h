@@ -127,6 +127,7 @@ struct weft_viewer {
 	struct weft_thinness thinness;
 	struct weft_lulls *lulls; /* sleep that can be folded; NULL: not computed yet */
 	struct weft_promise_info *facts;
+	struct weft_summary *summary;
 	struct weft_overview *overview;
 	double width_px, height_px, scale;
 

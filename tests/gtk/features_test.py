@@ -159,10 +159,16 @@ def pointer_shows_a_tip():
         app.shown()
         app.key('F9')
         viewer = app.settled()
-        app.at(*app.place(lost_in(viewer)))
-        app.until('the panel tells of what is under the pointer', lambda w: 'never resolved' in w['facts'] and w['viewers'][0]['selected'] is None)
+        lost = lost_in(viewer)
+        other = next(number for number, *_ in viewer['promises'] if number != lost)
+        app.click(*app.place(other))
+        app.until('the panel tells of the selected one', lambda w: w['facts'] and w['side'] == 'promise' and 'never resolved' not in w['facts'])
+        app.at(*app.place(lost))
+        app.until('the panel tells of what is under the pointer', lambda w: 'never resolved' in w['facts'] and w['viewers'][0]['selected'] == other)
         app.at(*app.empty_place())
-        app.until('and no longer', lambda w: w['facts'] == '')
+        app.until('and no longer', lambda w: 'never resolved' not in w['facts'])
+        app.key('Escape')
+        app.until('without a selection it summarizes the trace', lambda w: w['side'] == 'summary' and any(row[0] == 'sentence' for row in w['summary']))
 
 
 def panel_links_select_promises():

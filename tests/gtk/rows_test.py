@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# rows_test.py: window and page show the same findings and the same promises in flight, word for word.  SPDX-License-Identifier: ISC
+# rows_test.py: window and page show the same summary, findings and promises in flight, word for word, and weft info the same summary.  SPDX-License-Identifier: ISC
 """rows_test.py WEFT-VIEW WEFT ARP PLANTED DRIVER HTTP-SERVER EXAMPLE...
 
 The traces: the examples, and a program with each fault that can be planted, recorded whole, into a ring and cut short.  HTTP-SERVER may be
@@ -7,6 +7,7 @@ empty."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -58,20 +59,37 @@ def served(path, end):
 
 
 def of_window(path):
-    """Returns the rows of findings, then the same with each of the first few opened in turn; then the rows in flight at the end."""
+    """Returns the rows of the summary and of findings, then the latter with each of the first few opened in turn; then the rows in flight at the end."""
     with App(view, path) as app:
         app.shown()
+        app.key('F9')
+        app.until('it is explained', lambda w: w['explained'])
+        summary = app.until('the summary', lambda w: w['side'] == 'summary' and any(row[0] == 'heading' and row[4] == 'Findings' for row in w['summary']))['summary']
         app.key('e')
 
         def known(window):
             return window['rows'] and all(row[0] != 'working' for row in window['rows']) and window['side'] == 'findings'
         said = [app.until('findings', known)['rows']]
         names = [f'{row[5]}: {row[4]}' for row in said[0] if row[0] == 'finding']
+        said.insert(0, summary)
         for name in list(dict.fromkeys(names))[:OPENED]:
             app.press_first(name)
             said.append(app.until('it is open', lambda w, name=name: any(row[2] and f'{row[5]}: {row[4]}' == name for row in w['rows']))['rows'])
         app.key('F')
         return said + [app.until('what is in flight', lambda w: w['side'] == 'live' and w['in_flight'])['in_flight']]
+
+
+def compare_with_info(path, summary):
+    """weft info ends with the sentences of the panel, with the numbers and findings that the panel shows as such."""
+    info = subprocess.run([weft, 'info', path], check=True, capture_output=True, text=True, timeout=60).stdout
+    lines = info.split('\nsummary\n')[1]
+    for kind, _, _, _, name, value in summary:
+        if kind in ('sentence', 'finding') and not (kind == 'sentence' and '; slowest' in name):
+            assert name[1:] in lines, (path, name, lines)
+        if kind == 'figure':
+            assert value in lines, (path, value, lines)
+    if '/http-' in path:
+        assert re.search(r'served 2 requests .*: p50 .*, slowest .*: /(nothing|rows_test.py)|served 2 requests .*GET /', lines), lines
 
 
 def window_and_page_show_the_same_rows():
@@ -90,11 +108,12 @@ def window_and_page_show_the_same_rows():
     for path, page in zip(paths, of_pages):
         window = of_window(path)
         assert window == page, f'{path}\nwindow: {json.dumps(window, indent=1)}\npage: {json.dumps(page, indent=1)}'
+        compare_with_info(path, page[0])
         total += sum(map(len, page))
         kinds |= {row[0] for rows in page for row in rows}
         tones |= {row[1] for rows in page for row in rows}
     print(f'{len(paths)} traces, {total} rows, of kinds {sorted(kinds)}, in tones {sorted(tones)}')
-    assert {'summary', 'finding', 'heading', 'evidence', 'text', 'nothing', 'entry', 'fact'} <= kinds and {'alarm', 'doubt', 'plain'} <= tones
+    assert {'summary', 'finding', 'heading', 'evidence', 'text', 'nothing', 'entry', 'fact', 'title', 'sentence', 'figure'} <= kinds and {'alarm', 'doubt', 'plain'} <= tones
 
 
 sys.exit(run([window_and_page_show_the_same_rows]))

@@ -8,6 +8,7 @@
 #include "viewer/live_panel.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
+#include "viewer/summary_panel.h"
 #include "viewer/warnings.h"
 
 static struct mirage_writer w;
@@ -96,6 +97,8 @@ static int use(void)
 		status = weft_notes_fill(&notes, v->model, &err);
 	if (status >= 0)
 		status = explain(v, &found, &err);
+	if (status >= 0)
+		status = weft_summary_fill(&found, v, &err);
 	if (status >= 0)
 		status = look_at(v->model, &live, &err);
 	if (status >= 0)

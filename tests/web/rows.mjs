@@ -1,5 +1,5 @@
-// Rows of findings and of promises in flight in the page, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of findings, then the
-// same with each of the first few opened in turn, and those of what is in flight.  SPDX-License-Identifier: ISC
+// Rows of the page's panel, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of the summary and of findings, then the
+// latter with each of the first few opened in turn, and those of what is in flight.  SPDX-License-Identifier: ISC
 import {join, resolve} from "node:path";
 import {pathToFileURL} from "node:url";
 
@@ -31,8 +31,8 @@ for (const path of pages) {
 	await page.goto(pathToFileURL(resolve(path)).href);
 	await page.waitForSelector("[data-ready]", {state: "attached"});
 	await page.keyboard.press("e");
-	const said = [await known(page)];
-	const names = said[0].filter(([kind]) => kind === "finding").map(([, , , , name, value]) => `${value}: ${name}`);
+	const found = await known(page), said = [await rows(page, 0), found];
+	const names = found.filter(([kind]) => kind === "finding").map(([, , , , name, value]) => `${value}: ${name}`);
 	for (const name of [...new Set(names)].slice(0, OPENED)) {
 		await page.getByRole("button", {name, exact: true}).first().click();
 		await page.locator(".card.open").filter({hasText: name.slice(name.indexOf(": ") + 2)}).first().waitFor();
