@@ -175,6 +175,49 @@ static const char *tone_icon(const struct weft_row *row)
 	return icons[row->tone];
 }
 
+/* Creates the cells of a type side by side; the first stands for all in dumps. */
+static GtkWidget *cells_new(const char *text)
+{
+	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 4);
+	char **cells = g_strsplit(text, " \xc2\xb7 ", -1);
+	gtk_box_set_homogeneous(GTK_BOX(box), TRUE);
+	gtk_widget_add_css_class(box, "cells");
+	for (char **cell = cells; *cell; cell++) {
+		GtkWidget *label =
+		    label_new(cell == cells ? "value" : "cell", cell == cells ? *cell : strchr(*cell, ' ') + 1, "numeric", false);
+		gtk_label_set_xalign(GTK_LABEL(label), 1);
+		gtk_box_append(GTK_BOX(box), label);
+	}
+	g_strfreev(cells);
+	return box;
+}
+
+/* Creates a type: its name, and below it the numbers under the headings. */
+static GtkWidget *type_new(WeftRowList *list, const struct weft_row *row, unsigned number)
+{
+	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *name = label_new("name", row->name, NULL, row->is_open);
+	if (!row->is_open)
+		gtk_label_set_ellipsize(GTK_LABEL(name), PANGO_ELLIPSIZE_MIDDLE);
+	gtk_widget_set_tooltip_text(name, row->name);
+	gtk_box_append(GTK_BOX(box), name);
+	gtk_box_append(GTK_BOX(box), cells_new(row->value));
+	GtkWidget *button = whole_new(list, row, number, box);
+	gtk_accessible_update_state(GTK_ACCESSIBLE(button), GTK_ACCESSIBLE_STATE_EXPANDED, row->is_open, -1);
+	return button;
+}
+
+/* Creates the heading of a column. */
+static GtkWidget *column_new(WeftRowList *list, const struct weft_row *row, unsigned number)
+{
+	GtkWidget *label = label_new("name", row->name, row->is_open ? "accent" : "dim-label", false);
+	gtk_label_set_xalign(GTK_LABEL(label), 1);
+	GtkWidget *button = flat_new(list, number, label, row->value);
+	gtk_widget_set_tooltip_text(button, row->value);
+	if (row->is_open)
+		gtk_widget_add_css_class(button, "open");
+	return button;
+}
+
 static GtkWidget *finding_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 2);
@@ -251,7 +294,9 @@ static GtkWidget *row_new(WeftRowList *list, const struct weft_row *row, unsigne
 	case WEFT_ROW_TITLE: return title_new(list, row, number);
 	case WEFT_ROW_LINK: return link_new(list, row, number);
 	case WEFT_ROW_MORE: return more_new(list, row, number);
-	case WEFT_ROW_FINDING: return finding_new(list, row, number);
+	case WEFT_ROW_FINDING:
+		return row->topic == WEFT_ROWS_OF_TABLE ? type_new(list, row, number) : finding_new(list, row, number);
+	case WEFT_ROW_COLUMN: return column_new(list, row, number);
 	case WEFT_ROW_ENTRY: return entry_new(list, row, number);
 	case WEFT_ROW_FIGURE: return figure_new(row);
 	case WEFT_ROW_SENTENCE: return sentence_new(list, row, number);
@@ -285,7 +330,7 @@ static GtkWidget *find_inner_button(GtkWidget *widget)
 static void each_row(WeftRowList *list, void (*call)(WeftRowList *, GtkWidget *, unsigned, void *), void *ctx)
 {
 	for (GtkWidget *part = gtk_widget_get_first_child(list->box); part; part = gtk_widget_get_next_sibling(part)) {
-		bool is_card = gtk_widget_has_css_class(part, "card-rows") || gtk_widget_has_css_class(part, "figures");
+		bool is_card = gtk_widget_has_css_class(part, "card-rows") || gtk_widget_has_css_class(part, "side-by-side");
 		for (GtkWidget *row = is_card ? gtk_widget_get_first_child(part) : part; row;
 		     row = is_card ? gtk_widget_get_next_sibling(row) : NULL)
 			call(list, row, GPOINTER_TO_UINT(g_object_get_data(G_OBJECT(row), "row")) - 1, ctx);
@@ -338,6 +383,11 @@ static void find_pressed(WeftRowList *list, GtkWidget *widget, unsigned number, 
 	*(bool *)found |= button && gtk_widget_get_state_flags(button) & GTK_STATE_FLAG_ACTIVE;
 }
 
+static bool is_side_by_side(const struct weft_row *row)
+{
+	return row->kind == WEFT_ROW_FIGURE || row->kind == WEFT_ROW_COLUMN;
+}
+
 /* Returns whether a row does not belong to the card above it. */
 static bool ends_card(const struct weft_row *row, GtkWidget *card)
 {
@@ -346,7 +396,7 @@ static bool ends_card(const struct weft_row *row, GtkWidget *card)
 		return true;
 	if (row->kind == WEFT_ROW_HEADING && card && !gtk_widget_has_css_class(card, "open"))
 		return true;
-	return row->kind != WEFT_ROW_FIGURE && card && gtk_widget_has_css_class(card, "figures");
+	return !is_side_by_side(row) && card && gtk_widget_has_css_class(card, "side-by-side");
 }
 
 static void build_widgets(WeftRowList *list)
@@ -366,10 +416,11 @@ static void build_widgets(WeftRowList *list)
 			if (row->is_open)
 				gtk_widget_add_css_class(card, "open");
 			gtk_box_append(GTK_BOX(list->box), card);
-		} else if (row->kind == WEFT_ROW_FIGURE && !(card && gtk_widget_has_css_class(card, "figures"))) {
-			card = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
+		} else if (is_side_by_side(row) && !(card && gtk_widget_has_css_class(card, "side-by-side"))) {
+			card = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, row->kind == WEFT_ROW_FIGURE ? 6 : 4);
 			gtk_box_set_homogeneous(GTK_BOX(card), TRUE);
-			gtk_widget_add_css_class(card, "figures");
+			gtk_widget_add_css_class(card, "side-by-side");
+			gtk_widget_add_css_class(card, row->kind == WEFT_ROW_FIGURE ? "figures" : "columns");
 			gtk_box_append(GTK_BOX(list->box), card);
 		} else if (ends_card(row, card)) {
 			card = NULL;

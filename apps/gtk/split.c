@@ -1,4 +1,4 @@
-/* split.c: a picture with a side panel that slides in.  SPDX-License-Identifier: ISC */
+/* split.c: a picture with a side panel that slides in and that can be made wider.  SPDX-License-Identifier: ISC */
 #include "split.h"
 
 /* AdwFlap is deprecated since libadwaita 1.4, and AdwOverlaySplitView is new in it; this widget has the few abilities that are
@@ -7,8 +7,14 @@ struct _WeftSplit {
 	GtkWidget parent_instance;
 	GtkWidget *content;
 	GtkRevealer *revealer;
-	GtkBox *side; /* the line between, and the side */
+	GtkBox *side;   /* the line between, and the side */
+	int side_px;    /* width that the user gave to the side; 0: its natural width */
+	int edge_px;    /* where the side begins */
+	int dragged_px; /* width of the side when the drag of its edge began */
 };
+
+#define GRIP_PX 5 /* distance from the edge at which it can be dragged */
+#define LEAST_CONTENT_PX 240
 
 enum { CONTENT = 1, SIDE, OPEN };
 
@@ -47,12 +53,41 @@ static void size_allocate(GtkWidget *widget, int width, int height, int baseline
 	if (split->content)
 		gtk_widget_measure(split->content, GTK_ORIENTATION_HORIZONTAL, -1, &content_least, NULL, NULL, NULL);
 	gtk_widget_measure(GTK_WIDGET(split->revealer), GTK_ORIENTATION_HORIZONTAL, -1, NULL, &side, NULL, NULL);
+	side = split->side_px > 0 ? CLAMP(split->side_px, side, MAX(side, width - MAX(content_least, LEAST_CONTENT_PX))) : side;
 	side = MIN(side, width);
 	int content = content_least + side <= width ? width - side : width;
 	if (split->content)
 		gtk_widget_size_allocate(
 		    split->content, &(GtkAllocation){reversed ? width - content : 0, 0, content, height}, -1);
+	split->edge_px = reversed ? side : width - side;
 	gtk_widget_size_allocate(GTK_WIDGET(split->revealer), &(GtkAllocation){reversed ? 0 : width - side, 0, side, height}, -1);
+}
+
+static bool is_at_edge(WeftSplit *split, double x)
+{
+	return weft_split_is_open(split) && x >= split->edge_px - GRIP_PX && x <= split->edge_px + GRIP_PX;
+}
+
+static void on_drag_begin(GtkGestureDrag *drag, double x, double y, WeftSplit *split)
+{
+	if (!is_at_edge(split, x)) {
+		gtk_gesture_set_state(GTK_GESTURE(drag), GTK_EVENT_SEQUENCE_DENIED);
+		return;
+	}
+	split->dragged_px = gtk_widget_get_width(GTK_WIDGET(split->revealer));
+	gtk_gesture_set_state(GTK_GESTURE(drag), GTK_EVENT_SEQUENCE_CLAIMED);
+}
+
+static void on_drag_update(GtkGestureDrag *drag, double dx, double dy, WeftSplit *split)
+{
+	bool reversed = gtk_widget_get_direction(GTK_WIDGET(split)) == GTK_TEXT_DIR_RTL;
+	split->side_px = MAX(1, split->dragged_px + (int)(reversed ? dx : -dx));
+	gtk_widget_queue_resize(GTK_WIDGET(split));
+}
+
+static void on_motion(GtkEventControllerMotion *motion, double x, double y, WeftSplit *split)
+{
+	gtk_widget_set_cursor_from_name(GTK_WIDGET(split), is_at_edge(split, x) ? "col-resize" : NULL);
 }
 
 static void get_property(GObject *object, guint id, GValue *value, GParamSpec *spec)
@@ -112,4 +147,13 @@ static void weft_split_init(WeftSplit *split)
 	gtk_revealer_set_transition_type(split->revealer, GTK_REVEALER_TRANSITION_TYPE_SLIDE_LEFT);
 	gtk_revealer_set_child(split->revealer, GTK_WIDGET(split->side));
 	gtk_widget_set_parent(GTK_WIDGET(split->revealer), GTK_WIDGET(split));
+	/* The edge is narrow, so the press is caught before the widgets beside it get it. */
+	GtkGesture *drag = gtk_gesture_drag_new();
+	gtk_event_controller_set_propagation_phase(GTK_EVENT_CONTROLLER(drag), GTK_PHASE_CAPTURE);
+	g_signal_connect(drag, "drag-begin", G_CALLBACK(on_drag_begin), split);
+	g_signal_connect(drag, "drag-update", G_CALLBACK(on_drag_update), split);
+	gtk_widget_add_controller(GTK_WIDGET(split), GTK_EVENT_CONTROLLER(drag));
+	GtkEventController *motion = gtk_event_controller_motion_new();
+	g_signal_connect(motion, "motion", G_CALLBACK(on_motion), split);
+	gtk_widget_add_controller(GTK_WIDGET(split), motion);
 }

@@ -158,7 +158,9 @@ static void show_actions(WeftWindow *window)
 /* Returns whether a page of the side panel is visible; expensive pages are updated only then. */
 static bool is_page_visible(WeftWindow *window, WeftRowList *page)
 {
-	return gtk_stack_get_visible_child(window->side) == GTK_WIDGET(page) && weft_split_is_open(window->split);
+	GtkWidget *visible = gtk_stack_get_visible_child(window->side);
+	return weft_split_is_open(window->split) && visible &&
+	       (visible == GTK_WIDGET(page) || gtk_widget_is_ancestor(GTK_WIDGET(page), visible));
 }
 
 static void show_panel(WeftWindow *window)
@@ -230,6 +232,15 @@ static void on_side(WeftWindow *window)
 	weft_stage_update(window->stage);
 }
 
+static void on_filter_types(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	if (!viewer)
+		return;
+	weft_viewer_filter_table(viewer, gtk_editable_get_text(window->types_filter));
+	weft_stage_update(window->stage);
+}
+
 static void show_side(WeftWindow *window, const char *page)
 {
 	gtk_stack_set_visible_child_name(window->side, page);
@@ -280,6 +291,8 @@ static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 		show_summary(window);
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_FINDINGS | WEFT_CHANGED_SETTING))
 		show_findings(window);
+	if (changes & WEFT_CHANGED_SPAN && weft_split_is_open(window->split))
+		show_side(window, "types");
 	if (changes & WEFT_CHANGED_TABLE)
 		show_groups(window);
 	if (changes & (WEFT_CHANGED_LIVE | WEFT_CHANGED_SETTING))
@@ -705,6 +718,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(panel);
 	CHILD(findings);
 	CHILD(types);
+	CHILD(types_filter);
 	CHILD(live);
 	CHILD(matches);
 	CHILD(findings_button);
@@ -733,6 +747,7 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect_object(window->summary, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->panel, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->types, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->types_filter, "search-changed", G_CALLBACK(on_filter_types), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->live, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->matches, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->side, "notify::visible-child", G_CALLBACK(on_side), window, G_CONNECT_SWAPPED);

@@ -23,6 +23,7 @@ struct _WeftWindow {
 	WeftSplit *split;
 	WeftStage *stage;
 	GtkStack *side; /* pages of the side panel: "summary", "promise", "findings", "types", "live" */
+	GtkEditable *types_filter;
 	WeftRowList *summary, *panel, *findings, *types, *live, *matches;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;

@@ -354,6 +354,11 @@ EXPORT(findings) size_t page_findings(struct weft_viewer *viewer)
 	return rows[FINDING_ROWS].count;
 }
 
+EXPORT(filter_types) void page_filter_types(struct weft_viewer *viewer, const char *text)
+{
+	weft_viewer_filter_table(viewer, text);
+}
+
 EXPORT(types) size_t page_types(struct weft_viewer *viewer)
 {
 	weft_table_fill(&rows[TABLE_ROWS], viewer, &error);

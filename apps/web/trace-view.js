@@ -24,7 +24,7 @@ class Stage {
 		addEventListener("afterprint", () => this.paper?.remove(), {signal});
 		this.build();
 		element.classList.add("weft");
-		element.replaceChildren(this.header, this.surface.element, this.titles, this.message, this.menuButton, this.corner, this.finder, this.panel, this.popup,
+		element.replaceChildren(this.header, this.surface.element, this.titles, this.message, this.menuButton, this.corner, this.finder, this.panel, this.grip, this.popup,
 			this.dialog, this.status);
 		element.addEventListener("keydown", event => this.key(event), {signal});
 		/* a ring around the whole page is shown only while the Tab key is used */
@@ -220,9 +220,18 @@ class Stage {
 		this.about = create("section", {className: "found", tabIndex: -1});
 		this.about.setAttribute("aria-live", "polite");
 		this.findings = create("section", {className: "found"});
+		this.typeFilter = create("input", {type: "search", placeholder: "Filter types by name", ariaLabel: "Filter types by name", hidden: true});
+		this.typeFilter.addEventListener("keydown", event => event.stopPropagation());
+		this.typeFilter.addEventListener("input", () => this.core.withText(this.typeFilter.value, at => this.surface.act("filter_types", this.surface.active, at)));
 		this.groups = create("section");
 		this.inFlight = create("section", {ariaLabel: "Live"});
-		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings, this.groups, this.inFlight);
+		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings, this.typeFilter, this.groups, this.inFlight);
+		this.grip = create("div", {className: "grip"});
+		this.grip.addEventListener("pointerdown", event => this.grip.setPointerCapture(event.pointerId));
+		this.grip.addEventListener("pointermove", event => {
+			if (this.grip.hasPointerCapture(event.pointerId))
+				this.element.style.setProperty("--panel", `${this.widthOfPanel(event.clientX)}px`);
+		});
 		this.panel.setAttribute("aria-label", "The selected promise, and findings");
 		this.bar = create("div", {className: "bar", hidden: true});
 		this.bar.setAttribute("role", "status");
@@ -352,8 +361,10 @@ class Stage {
 			this.showSelected();
 		if (changes & (CHANGED.SELECTION | CHANGED.SETTING | CHANGED.FINDINGS))
 			this.showFindings();
+		if (changes & CHANGED.SPAN && !this.panel.hidden)
+			this.showGroups(false);
 		if (changes & CHANGED.TABLE && !this.panel.hidden)
-			this.showRowsWhenReleased(this.groups, ROWS.TABLE, "types");
+			this.showTypes();
 		if (changes & (CHANGED.LIVE | CHANGED.SETTING))
 			this.showInFlight();
 		if (changes & CHANGED.ANSWER)
@@ -489,6 +500,12 @@ class Stage {
 		this.showRows(this.about, ...(isPicked ? [ROWS.PANEL, "panel"] : [ROWS.SUMMARY, "summarize"]));
 	}
 
+	/* Returns the width of the panel if its edge were at x; both the panel and the picture stay visible. */
+	widthOfPanel(x) {
+		const {right, width} = this.element.getBoundingClientRect();
+		return Math.max(300, Math.min(right - x, width - 240));
+	}
+
 	togglePanel(shown = this.panel.hidden) {
 		this.panel.hidden = !shown;
 		this.panelClosed = !shown;
@@ -496,7 +513,7 @@ class Stage {
 		if (!shown || !this.surface.count)
 			return;
 		this.showAbout();
-		this.showRows(this.groups, ROWS.TABLE, "types");
+		this.showTypes();
 		this.showInFlight();
 		this.showFindings();
 	}
@@ -519,11 +536,11 @@ class Stage {
 		const parts = [];
 		rows.forEach((row, number) => {
 			const made = this.row(viewer, which, number, ...row.split("\n"));
-			const isFigure = made.dataset.kind === "figure", inFigures = card?.className === "figures";
-			if (made.dataset.kind === "finding")
+			const isFigure = ["figure", "column"].includes(made.dataset.kind), inFigures = card?.matches(".figures");
+			if (["finding", "type"].includes(made.dataset.kind))
 				parts.push(card = create("div", {className: made.dataset.open ? "card open" : "card"}));
 			else if (isFigure && !inFigures)
-				parts.push(card = create("div", {className: "figures"}));
+				parts.push(card = create("div", {className: `figures ${made.dataset.kind}s`}));
 			else if (!isFigure && inFigures || ["more", "summary", "working", "sentence"].includes(made.dataset.kind) || made.dataset.kind === "heading" && !card?.matches(".open"))
 				card = null;
 			card ? card.append(made) : parts.push(made);
@@ -544,8 +561,13 @@ class Stage {
 			made.dataset.open = "yes";
 		if (depth > 0)
 			made.style.marginLeft = `${depth * 12 - 6}px`;
-		const texts = [create("span", {className: "name", textContent: name}), create("span", {className: "value", textContent: value})];
-		made.append(...(["finding", "evidence", "figure"].includes(kind) ? texts.reverse() : texts));
+		const isType = which === ROWS.TABLE && kind === "finding", cells = value.split(" \u00b7 ");
+		if (isType)
+			made.dataset.kind = "type";
+		const texts = [create("span", {className: "name", textContent: name}),
+			isType ? create("span", {className: "value"}, ...cells.map((cell, at) => create("span", {textContent: at ? cell.slice(cell.indexOf(" ") + 1) : cell}))) :
+				create("span", {className: "value", textContent: kind === "column" ? "" : value})];
+		made.append(...(["finding", "evidence", "figure"].includes(kind) && !isType ? texts.reverse() : texts));
 		const press = () => {
 			/* a live row or a type has the same key in the newer version of the trace */
 			const of = which === ROWS.LIVE || which === ROWS.TABLE && kind !== "link" ? this.surface.active : viewer;
@@ -588,11 +610,17 @@ class Stage {
 	}
 
 	/* Opens the table of types, with the focus on the first. */
-	showGroups() {
+	showGroups(focuses = true) {
 		this.surface.act("weft_viewer_show_table", this.surface.active);
 		this.togglePanel(true);
 		this.groups.scrollIntoView();
-		this.groups.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
+		if (focuses)
+			this.groups.querySelector("[data-kind=type]")?.focus({preventScroll: true});
+	}
+
+	showTypes() {
+		this.showRowsWhenReleased(this.groups, ROWS.TABLE, "types");
+		this.typeFilter.hidden = !this.groups.querySelector("[data-kind=column]");
 	}
 
 	/* Like showRows(), for rows that change while a program is followed: a pressed button is kept until it is released. */

@@ -262,6 +262,7 @@ static void end_span(struct weft_viewer *v)
 	v->span_to_ns = from < to ? to : from;
 	v->has_span = from != to;
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
+	weft__viewer_span_changed(v);
 }
 
 /* Unfolds the line of a promise by removing the query that folded it.  Returns false if there is none. */

@@ -88,6 +88,8 @@ struct weft_draw_options weft__viewer_options(const struct weft_viewer *viewer);
 /* table.c: highlights all promises with much(promise) >= 0, and selects and reveals the one with the largest value. */
 void weft__viewer_go_to_weighted(struct weft_viewer *viewer, int64_t much(void *ctx, uint32_t promise), void *ctx);
 void weft__viewer_forget_table(struct weft_viewer *viewer);
+/* Must be called when the user has measured a span or dropped it: the table covers it. */
+void weft__viewer_span_changed(struct weft_viewer *viewer);
 uint64_t weft__group_key(
     const struct weft_model *model, const struct weft_table_row *sort); /* the same in other traces; never 0 */
 void weft__viewer_press_table_row(struct weft_viewer *viewer, const struct weft_row *row);

@@ -26,7 +26,8 @@
 	X(NOTHING, "nothing")   /* the only row of an empty list; a press may try again */                                       \
 	X(ENTRY, "entry")       /* a promise in flight or late, with details; a press selects it */                              \
 	X(FIGURE, "figure")     /* a number and its name; those that follow each other stand side by side */                     \
-	X(SENTENCE, "sentence") /* a sentence of the summary; a press goes to its subject */
+	X(SENTENCE, "sentence") /* a sentence of the summary; a press goes to its subject */                                     \
+	X(COLUMN, "column")     /* the heading of a column of the table; a press sorts by it */
 
 enum weft_row_kind {
 #define WEFT_ROW_ENUM(NAME, name) WEFT_ROW_##NAME,
@@ -53,16 +54,18 @@ enum weft_row_tone {
 enum weft_rows_topic {
 	WEFT_ROWS_OF_FINDINGS, /* and all that is not listed below */
 	WEFT_ROWS_OF_DIFF,     /* differences of two traces: `line` is the number of the difference */
-	WEFT_ROWS_OF_TABLE,    /* types: `key` is the type, `line` the bar of its histogram */
-	WEFT_ROWS_OF_BLAME,    /* times: `line` is the stack; WEFT_NONE switches between running and waiting time */
-	WEFT_ROWS_OF_LIVE,     /* live tables: `finding` is the table, `key` the row */
-	WEFT_ROWS_OF_SUMMARY   /* the summary: `line` is the line */
+	/* types: `key` is the type, `line` the bar of its histogram, or the order of a column.  The value of a type has the cells
+	 * of its columns, separated by " \xc2\xb7 ", each after the name of its column and a space; the first has no name. */
+	WEFT_ROWS_OF_TABLE,
+	WEFT_ROWS_OF_BLAME,  /* times: `line` is the stack; WEFT_NONE switches between running and waiting time */
+	WEFT_ROWS_OF_LIVE,   /* live tables: `finding` is the table, `key` the row */
+	WEFT_ROWS_OF_SUMMARY /* the summary: `line` is the line */
 };
 
 struct weft_row {
 	uint8_t kind, tone;       /* enum weft_row_kind, enum weft_row_tone */
 	bool leads;               /* a press has an effect */
-	bool is_open;             /* of a finding: its evidence is listed below */
+	bool is_open;             /* of a finding: its evidence is listed below; of a column: the table is sorted by it */
 	uint8_t topic;            /* enum weft_rows_topic */
 	bool of_answer;           /* of a finding and its evidence: in the answer, not in the trace's findings */
 	uint32_t promise;         /* of a link; else WEFT_NONE */

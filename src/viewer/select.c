@@ -130,6 +130,7 @@ void weft_viewer_measure_selected(struct weft_viewer *v)
 	v->span_to_ns = v->has_span ? weft_max_ns(v->span_to_ns, to_ns) : to_ns;
 	v->has_span = v->span_from_ns < v->span_to_ns;
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
+	weft__viewer_span_changed(v);
 }
 
 void weft__viewer_end_search(struct weft_viewer *v)
@@ -166,6 +167,7 @@ bool weft_viewer_clear(struct weft_viewer *v)
 	if (v->has_span) {
 		v->has_span = false;
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
+		weft__viewer_span_changed(v);
 	} else if (v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0]) {
 		weft__viewer_end_search(v);
 		weft_view_unhighlight(v->view);
@@ -308,6 +310,7 @@ void weft_viewer_copy_state(struct weft_viewer *v, struct weft_viewer *other)
 	if (other->blame_shown)
 		weft_viewer_show_blame(v, true, other->blame_by, 0);
 	v->table_order = other->table_order;
+	memcpy(v->table_filter, other->table_filter, sizeof v->table_filter);
 	v->table_scope = other->table_scope;
 	v->live_open_group = other->live_open_group;
 	memcpy(v->live_extra_rows, other->live_extra_rows, sizeof v->live_extra_rows);

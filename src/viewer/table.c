@@ -10,7 +10,7 @@
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
-#define SLOWEST 8
+#define SLOWEST 10
 #define BAR 20 /* maximum width of a histogram bar */
 
 uint64_t weft__group_key(const struct weft_model *model, const struct weft_table_row *sort)
@@ -130,19 +130,55 @@ static void write_open(struct weft__writer *w, const struct weft_table_row *sort
 	}
 }
 
-static void write_group(struct weft__writer *w, const struct weft_table_row *sort)
+/* The columns, in the order of the cells of a type. */
+static const struct {
+	const char *heading;
+	enum weft_table_order order;
+} columns[] = {{"count", WEFT_TABLE_COUNT}, {"p50", WEFT_TABLE_P50}, {"p99", WEFT_TABLE_P99}, {"max", WEFT_TABLE_MAX},
+    {"total", WEFT_TABLE_TOTAL}, {"ran", WEFT_TABLE_RUNNING}, {"ready", WEFT_TABLE_READY}, {"failed", WEFT_TABLE_FAILED}};
+
+static void write_columns(struct weft__writer *w)
 {
-	char name[192], p50[WEFT_DURATION_BYTES], p99[WEFT_DURATION_BYTES], max[WEFT_DURATION_BYTES], number[28];
+	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+		struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_COLUMN, WEFT__TEXT("%s", columns[i].heading),
+		    WEFT__TEXT("Sort by %s", weft_table_order_text(columns[i].order)));
+		row->line = columns[i].order;
+		row->is_open = w->v->table_order == columns[i].order;
+		row->leads = true;
+	}
+}
+
+/* Writes a duration, or a dash if there is none. */
+static const char *cell_text(char buf[WEFT_DURATION_BYTES], int64_t ns, bool has_any)
+{
+	if (!has_any)
+		strcpy(buf, "\xe2\x80\x93");
+	else
+		weft_duration_format(buf, WEFT_DURATION_BYTES, ns);
+	return buf;
+}
+
+static size_t write_cells(struct weft__writer *w, const struct weft_table_row *sort)
+{
+	char p50[WEFT_DURATION_BYTES], p99[WEFT_DURATION_BYTES], max[WEFT_DURATION_BYTES], total[WEFT_DURATION_BYTES],
+	    ran[WEFT_DURATION_BYTES], ready[WEFT_DURATION_BYTES], count[WEFT_NUMBER_BYTES], failed[WEFT_NUMBER_BYTES];
+	const bool has_ended = sort->ended > 0;
+	const int64_t total_ns = weft__add_ns(weft__add_ns(sort->waiting_ns, sort->ready_ns), sort->running_ns);
+	return WEFT__TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s \xc2\xb7 total %s \xc2\xb7 ran %s \xc2\xb7 ready "
+			  "%s \xc2\xb7 failed %s",
+	    weft_number_text(count, sort->count), cell_text(p50, sort->p50_ns, has_ended),
+	    cell_text(p99, sort->p99_ns, has_ended), cell_text(max, sort->max_ns, has_ended),
+	    cell_text(total, total_ns, total_ns > 0), cell_text(ran, sort->running_ns, sort->running_ns > 0),
+	    cell_text(ready, sort->ready_ns, sort->ready_ns > 0),
+	    sort->failed > 0 ? weft_number_text(failed, sort->failed) : "\xe2\x80\x93");
+}
+
+static void write_group(struct weft__writer *w, const struct weft_table_row *sort, const char *name)
+{
 	const uint64_t key = weft__group_key(w->v->model, sort);
 	const bool is_open = w->v->open_group_key == key;
-	size_t value = sort->ended == 0 ? WEFT__TEXT("%s, none ended", weft_number_text(number, sort->count))
-					: WEFT__TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s%s",
-					      weft_number_text(number, sort->count), weft_duration_text(p50, sort->p50_ns),
-					      weft_duration_text(p99, sort->p99_ns), weft_duration_text(max, sort->max_ns),
-					      sort->failed > 0 ? " \xc2\xb7 failures" : "");
-	struct weft_row *row =
-	    weft__rows_add(w->to, WEFT_ROW_FINDING, WEFT__TEXT("%s", weft_table_name(w->v->model, sort, name)), value);
-	row->tone = sort->failed > 0 ? WEFT_TONE_ALARM : WEFT_TONE_CALM;
+	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_FINDING, WEFT__TEXT("%s", name), write_cells(w, sort));
+	row->tone = sort->failed > 0 ? WEFT_TONE_ALARM : WEFT_TONE_PLAIN;
 	row->key = key;
 	row->is_open = is_open;
 	row->leads = true;
@@ -150,12 +186,49 @@ static void write_group(struct weft__writer *w, const struct weft_table_row *sor
 		write_open(w, sort);
 }
 
+/* Returns whether the text contains the other, whose ASCII letters are small; capital letters count as small ones. */
+static bool contains_text(const char *text, const char *part)
+{
+	const size_t length = strlen(part);
+	for (; strlen(text) >= length; text++) {
+		size_t same = 0;
+		while (same < length && (text[same] >= 'A' && text[same] <= 'Z' ? text[same] + 32 : text[same]) == part[same])
+			same++;
+		if (same == length)
+			return true;
+		if (!*text)
+			break;
+	}
+	return false;
+}
+
+/* Writes the types whose names contain the filter. */
+static void write_groups(struct weft__writer *w)
+{
+	size_t shown = 0, more = 0;
+	char number[28], name[192];
+	for (size_t i = 0; i < w->v->table->count; i++) {
+		const struct weft_table_row *sort = &w->v->table->rows[i];
+		if (!contains_text(weft_table_name(w->v->model, sort, name), w->v->table_filter))
+			continue;
+		if (shown < WEFT_TABLE_SHOWN) {
+			write_group(w, sort, name);
+			shown++;
+		} else {
+			more++;
+		}
+	}
+	if (more > 0)
+		weft__rows_add(w->to, WEFT_ROW_TEXT, WEFT__TEXT("and %s more types", weft_number_text(number, more)), 0);
+	else if (shown == 0)
+		weft__rows_add(w->to, WEFT_ROW_TEXT, WEFT__TEXT("No type has this text in its name"), 0);
+}
+
 int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)
 {
 	static const char *const scopes[] = {
 	    [WEFT_SCOPE_WHOLE] = "Whole trace", [WEFT_SCOPE_SEEN] = "Visible interval", [WEFT_SCOPE_SPAN] = "Measured span"};
 	struct weft__writer all = {v, rows}, *w = &all;
-	char number[28];
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	weft__viewer_write_blame(rows, v);
@@ -166,16 +239,9 @@ int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_e
 	if (status < 0)
 		return status;
 	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_MORE, WEFT__TEXT("%s", scopes[v->table_scope]), 0);
-	row->line = 0;
 	row->leads = true;
-	row = weft__rows_add(w->to, WEFT_ROW_MORE, WEFT__TEXT("Sorted by %s", weft_table_order_text(v->table_order)), 0);
-	row->line = 1;
-	row->leads = true;
-	for (size_t i = 0; i < v->table->count && i < WEFT_TABLE_SHOWN; i++)
-		write_group(w, &v->table->rows[i]);
-	if (v->table->count > WEFT_TABLE_SHOWN)
-		weft__rows_add(w->to, WEFT_ROW_TEXT,
-		    WEFT__TEXT("and %s more types", weft_number_text(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
+	write_columns(w);
+	write_groups(w);
 	return weft__rows_end(rows, err);
 }
 
@@ -189,6 +255,27 @@ void weft__viewer_forget_table(struct weft_viewer *v)
 	weft_table_destroy(v->table);
 	v->table = NULL;
 	mark_table_changed(v);
+}
+
+void weft_viewer_filter_table(struct weft_viewer *v, const char *text)
+{
+	snprintf(v->table_filter, sizeof v->table_filter, "%s", text);
+	for (char *at = v->table_filter; *at; at++)
+		*at = *at >= 'A' && *at <= 'Z' ? (char)(*at + 32) : *at;
+	mark_table_changed(v);
+}
+
+void weft__viewer_span_changed(struct weft_viewer *v)
+{
+	const enum weft_scope before = v->table_scope;
+	if (v->has_span)
+		v->table_scope = WEFT_SCOPE_SPAN;
+	else if (v->table_scope == WEFT_SCOPE_SPAN)
+		v->table_scope = WEFT_SCOPE_WHOLE;
+	if (v->table_scope != before || v->has_span)
+		weft__viewer_forget_table(v);
+	if (v->has_span)
+		weft__viewer_changed(v, WEFT_CHANGED_SPAN);
 }
 
 void weft_viewer_show_table(struct weft_viewer *v)
@@ -247,8 +334,8 @@ void weft__viewer_press_table_row(struct weft_viewer *v, const struct weft_row *
 		weft__viewer_go_to_weighted(v, duration_in_bucket, &(struct bar){v, type_of(v, row->key), (int)row->line});
 	} else if (row->kind == WEFT_ROW_FINDING) {
 		v->open_group_key = v->open_group_key == row->key ? 0 : row->key;
-	} else if (row->kind == WEFT_ROW_MORE && row->line == 1) {
-		v->table_order = (enum weft_table_order)((v->table_order + 1) % WEFT_TABLE_ORDER_COUNT);
+	} else if (row->kind == WEFT_ROW_COLUMN) {
+		v->table_order = (enum weft_table_order)row->line;
 		weft_table_sort(v->table, v->table_order);
 	} else if (row->kind == WEFT_ROW_MORE) {
 		v->table_scope = v->table_scope == WEFT_SCOPE_WHOLE                 ? WEFT_SCOPE_SEEN

@@ -7,7 +7,7 @@
 
 #define WEFT_TABLE_SHOWN 50u
 
-/* Fills rows with the scope and order of the table and with the types; the open type also has its histogram and its slowest
+/* Fills rows with the scope and columns of the table and with the types; the open type also has its histogram and its slowest
  * promises.  Creates the table if needed: 0.1 us a promise.  On failure (WEFT_ENOMEM) there are no rows. */
 int weft_table_fill(struct weft_rows *rows, struct weft_viewer *viewer, struct weft_error *err);
 

@@ -33,6 +33,7 @@ enum weft_changed {
 	WEFT_CHANGED_ANSWER = 512,   /* "why?" was answered: findings should be shown */
 	WEFT_CHANGED_TABLE = 2048,   /* the rows of table.h */
 	WEFT_CHANGED_LIVE = 4096,    /* the rows of live_panel.h */
+	WEFT_CHANGED_SPAN = 8192,    /* a span was measured: its table should be shown */
 	WEFT_CHANGED_MOVED = 1024    /* a place was added to the history */
 };
 
@@ -171,6 +172,7 @@ struct weft_viewer {
 	enum weft_table_order table_order;
 	enum weft_scope table_scope;
 	uint64_t open_group_key; /* key of the type that is open; 0: none */
+	char table_filter[64];   /* only types whose names contain it are listed, in small letters */
 
 	/* live_panel.h */
 	struct weft_live *live;      /* NULL: must be created */
@@ -332,6 +334,9 @@ bool weft_viewer_clear(struct weft_viewer *viewer);
 
 /* Opens the table of types: table.h. */
 void weft_viewer_show_table(struct weft_viewer *viewer);
+
+/* Lists only types whose names contain the text, without regard to the case of ASCII letters; "" lists all. */
+void weft_viewer_filter_table(struct weft_viewer *viewer, const char *text);
 
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
 void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);

@@ -358,6 +358,36 @@ def measured_span_is_zoomed_to():
         assert zoomed['from_ns'] <= min(measured['span']) + 1 and zoomed['to_ns'] >= max(measured['span']) - 1
 
 
+def table_is_sorted_filtered_and_measured():
+    """A heading sorts, a text filters, a measured span has its table at once, and the edge makes the panel wider."""
+    def names(window):
+        return [row[4] for row in window['types'] if row[0] == 'finding']
+
+    with App(view, generated('random', '20k')) as app:
+        app.shown()
+        app.key('q')
+        before = app.until('the table', lambda w: w['side'] == 'types' and len(names(w)) > 3)
+        assert [row[4] for row in before['types'] if row[0] == 'column'] == ['count', 'p50', 'p99', 'max', 'total', 'ran', 'ready', 'failed']
+        assert before['canvas'][2] > 640, before['canvas']
+        app.press_first('Sort by number of promises')
+
+        def counts(window):
+            return [int(row[5].replace(',', '')) for row in window['types'] if row[0] == 'finding']
+        app.until('the most frequent first', lambda w: counts(w) and counts(w) == sorted(counts(w), reverse=True) and names(w) != names(before))
+        viewer = app.settled()
+        app.drag(viewer['x'] + 200, viewer['y'] + 200, 100, 0, 'shift')
+        app.until('the table of the span', lambda w: w['types'][0][4] == 'Measured span' and sum(counts(w)) < sum(counts(before)))
+        app.focus_canvas()
+        app.key('Escape')
+        app.until('the whole trace again', lambda w: w['types'][0][4] == 'Whole trace')
+        wide = app.window()['canvas']
+        app.drag(wide[0] + wide[2] + 20, wide[1] + 300, -100, 0)
+        narrow = app.until('a wider panel', lambda w: w['canvas'][2] < wide[2] - 60)['canvas']
+        app.click(narrow[0] + narrow[2] + 120, narrow[1] + 65)  # the text field above the table
+        subprocess.run(['xdotool', 'type', 'CONDITION'], check=True, timeout=60)
+        app.until('only those', lambda w: names(w) and len(names(w)) < len(names(before)) and all('condition' in name for name in names(w)))
+
+
 def overview_moves_the_picture():
     with App(view, generated('random', '20k')) as app:
         app.shown()
@@ -567,6 +597,7 @@ sys.exit(run([
     menu_and_space_hide_metrics,
     thread_rows_have_names,
     measured_span_is_zoomed_to,
+    table_is_sorted_filtered_and_measured,
     overview_moves_the_picture,
     picture_is_exported,
     changed_file_is_reloaded,

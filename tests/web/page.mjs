@@ -280,6 +280,34 @@ export const tests = {
 		await close(page);
 	},
 
+	async "a wide page begins with a summary; a finding of it opens the list; headings sort the table, a text filters it"() {
+		const page = await open(file("one.html"), {viewport: {width: 1280, height: 720}});
+		const about = page.locator(".panel section").first();
+		await about.locator("[data-kind=title]").waitFor();
+		await about.getByRole("button", {name: /^Hang: Since .*, for .*: bind /}).click();
+		assert.equal(await page.locator(".panel section").nth(1).locator(".card.open").count(), 1);
+		assert.match(await about.locator("[data-kind=title] .name").textContent(), /^(?!.*recorded)/, "the panel tells of the promise that hangs");
+		await page.keyboard.press("Escape");
+		await page.keyboard.press("Escape");
+		await about.locator("[data-kind=sentence]").first().waitFor();
+		await page.keyboard.press("q");
+		const counts = async () => (await page.locator("[data-kind=type] .value span:first-child").allTextContents()).map(Number);
+		await page.getByRole("button", {name: "count, Sort by number of promises"}).click();
+		const all = await counts();
+		assert.deepEqual(all, all.toSorted((a, b) => b - a));
+		await page.getByRole("searchbox", {name: "Filter types by name"}).fill("CONDITION");
+		await eventually("fewer types", async () => (await counts()).length < all.length);
+		for (const name of await page.locator("[data-kind=type] .name").allTextContents())
+			assert.match(name, /condition/i);
+		const {width} = await page.locator(".panel").boundingBox();
+		await page.mouse.move(1280 - width, 300);
+		await page.mouse.down();
+		await page.mouse.move(1280 - width - 100, 300);
+		await page.mouse.up();
+		assert.ok((await page.locator(".panel").boundingBox()).width > width + 90);
+		await close(page);
+	},
+
 	async "the panel tells of the selected promise, its links lead on, findings name the lost wake-up"() {
 		const page = await open(file("one.html"));
 		await find(page, "failed");
