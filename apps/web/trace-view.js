@@ -51,7 +51,7 @@ class Stage {
 			this.paper.append(this.surface.renderWhole(PRINT_RATIO));
 			this.printing = false;
 			this.surface.drawSoon();
-			for (const [which, fill] of [[ROWS.PANEL, "panel"], [ROWS.FINDINGS, "findings"]])
+			for (const [which, fill] of [this.rowsOfAbout(), [ROWS.FINDINGS, "findings"]])
 				for (let count = this.core.call[fill](this.surface.active), i = 0; i < count; i++) {
 					const [kind, , , , name, value] = this.core.cstring(this.core.call.row(which, i)).split("\n");
 					if (["answer", "more", "nothing"].includes(kind))
@@ -494,10 +494,13 @@ class Stage {
 			this.showAbout();
 	}
 
-	/* Describes the selected promise; without one, the trace. */
+	/* Returns the rows that describe the selected promise; without one, the trace. */
+	rowsOfAbout() {
+		return this.core.call.selected(this.surface.active) >>> 0 === NONE ? [ROWS.SUMMARY, "summarize"] : [ROWS.PANEL, "panel"];
+	}
+
 	showAbout() {
-		const isPicked = this.core.call.selected(this.surface.active) >>> 0 !== NONE;
-		this.showRows(this.about, ...(isPicked ? [ROWS.PANEL, "panel"] : [ROWS.SUMMARY, "summarize"]));
+		this.showRows(this.about, ...this.rowsOfAbout());
 	}
 
 	/* Returns the width of the panel if its edge were at x; both the panel and the picture stay visible. */
