@@ -69,8 +69,10 @@ static int compress(struct cli_archive *archive, const void *bytes, size_t size,
 		left = ZSTD_compressStream2(archive->zstd, &out, &in, mode);
 		if (ZSTD_isError(left))
 			return -1;
-		if (out.pos && cli_file_write(&archive->file, archive->piece, out.pos))
+		if (out.pos && cli_file_write(&archive->file, archive->piece, out.pos)) {
+			archive->error = errno;
 			return -1;
+		}
 		if (mode == ZSTD_e_continue)
 			left = 0;
 	}
@@ -91,8 +93,10 @@ int cli_archive_end(struct cli_archive *archive, int status, const struct weft_e
 {
 	const char zeros[2 * CLI_TAR_BLOCK] = {0};
 	struct weft_error failed;
-	if (status >= 0 && compress(archive, zeros, sizeof zeros, ZSTD_e_end) != 0) {
-		status = weft_error_set(&failed, WEFT_EIO, "%s", strerror(errno));
+	const bool is_broken = status >= 0 && compress(archive, zeros, sizeof zeros, ZSTD_e_end) != 0;
+	if (is_broken || archive->error) {
+		status = weft_error_set(
+		    &failed, WEFT_EIO, "%s", archive->error ? strerror(archive->error) : weft_status_string(WEFT_EIO));
 		err = &failed;
 	}
 	ZSTD_freeCCtx(archive->zstd);

@@ -296,6 +296,7 @@ int cli_tar_write(
 struct cli_archive {
 	struct cli_file file;
 	void *zstd, *piece;
+	int error; /* errno of a failed write; 0: none failed */
 };
 
 /* Returns whether this weft can compress: it was built with libzstd. */

@@ -126,13 +126,17 @@ static size_t whole_characters(const char *text, size_t cut, size_t len)
 	return cut;
 }
 
-/* Returns whether a text is a name of C++ or Rust, which identifies the function at its end. */
-static bool is_scoped(const char *text, size_t len)
+/* Returns how many of `cut` bytes are kept of the end of a text: two thirds of a name of C++ or Rust, which identifies the
+ * function there, and the bound of a host's clock. */
+static size_t end_to_keep(const char *text, size_t len, size_t cut)
 {
-	for (size_t i = 0; i + 1 < len; i++)
+	for (size_t i = 0; i + 1 < len; i++) {
 		if (text[i] == ':' && text[i + 1] == ':')
-			return true;
-	return false;
+			return cut - cut / 3;
+		if (text[i] == '\xc2' && text[i + 1] == '\xb1')
+			return len - i < cut ? len - i : 0;
+	}
+	return 0;
 }
 
 size_t weft__text_fit(
@@ -152,10 +156,9 @@ size_t weft__text_fit(
 		cut--;
 	if ((cut < MIN_LETTERS && cut * 3 < len * 2) || cut + sizeof ellipsis > size)
 		return 0;
-	size_t head = cut, tail = 0;
-	if (is_scoped(text, len)) {
-		head = whole_characters(text, cut / 3, len);
-		tail = cut - head;
+	size_t head = cut, tail = end_to_keep(text, len, cut);
+	if (tail > 0) {
+		head = whole_characters(text, cut - tail, len);
 		while (tail > 0 &&
 		       (((unsigned char)text[len - tail] & 0xc0) == 0x80 ||
 			   weft__text_width(f, font, text, head) + dots + weft__text_width(f, font, text + len - tail, tail) >

@@ -24,7 +24,7 @@ OWN_FRONT = 'from '
 OWN_ADDRESS = '127.'
 MAGIC = 'weft'  # in the header of each packet
 # Numbers of the recorder and the kernel, names of libc calls.
-NUMBERS = ('round', 'stack', 'blocked', 'died')
+NUMBERS = ('round', 'stack', 'blocked', 'died', 'place')
 # Metadata values that describe the format.
 FORMAT = ('domain', 'tracer_name', 'clock_source', 'clock_measured', 'mode', 'state', 'stream_packets')
 

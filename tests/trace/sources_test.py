@@ -39,7 +39,7 @@ def expect_error(what, done, line):
 def events(path):
     """Returns the number of events in `weft info`, and of skipped parts."""
     done = run('info', path)
-    rows = dict(line.split(None, 1) for line in done.stdout.splitlines() if line and line[0] != ' ')
+    rows = dict(line.split(None, 1) for line in done.stdout.splitlines() if line and line[0] != ' ' and line != 'summary')
     return (rows.get('events'), rows.get('skipped')) if done.returncode == 0 else (done.returncode, done.stderr)
 
 

@@ -357,7 +357,7 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_RETRIES] =
 	{
-	    .meaning = "An operation failed and was retried many times without a growing pause, or its timeout always ends it.",
+	    .meaning = "An operation failed or timed out many times, without a growing pause.",
 	    .title = "connect 1 failed 300 times in 478 ms, without a growing pause: connection refused (jobs.c:66 in call)\n"
 		     "96 of 96 promises \"fetch message\" ended by their timeout: no answer came in time (fetch.c:272)\n",
 	    .evidence =
