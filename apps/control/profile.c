@@ -1,7 +1,7 @@
 /* profile.c: implements profile.h.
  *
- * A process that uses a CPU for most of 10 ms is examined: an OS thread that ran and recorded no event meanwhile has run one
- * promise for that long.  Only such a thread is stopped, for the time of copying its registers and the top of its stack.  Between
+ * A process that uses a CPU is examined each 10 ms: an OS thread that used one for 5 ms and recorded no event meanwhile runs one
+ * promise for long.  Only such a thread is stopped, for the time of copying its registers and the top of its stack.  Between
  * two samples nothing traces it.  The copies are unwound when there are many, or after the program has ended.
  * SPDX-License-Identifier: ISC */
 #include "apps/control/profile.h"
@@ -43,7 +43,8 @@
 enum {
 	USUAL_MS = 10,
 	ALARM_MS = 5,
-	BUSY_PERCENT = 20, /* on a busy machine, a computing thread has its CPU only part of the time */
+	LONG_CPU_MS = 5, /* of CPU since the last event: the thread runs one promise for long */
+	NEW_CPU_MS = 1,  /* of CPU since the last examination, without which nothing is examined or sampled */
 	STACK_BYTES = 16 << 10,
 	MAX_COPIES = 256,
 	MAX_SAMPLES = 16384,
@@ -53,9 +54,9 @@ enum {
 
 struct watched_thread {
 	pid_t tid;
-	int64_t cpu_ns;
-	uint64_t progress; /* grows with each recorded event */
-	bool is_busy;
+	int64_t cpu_ns;       /* CPU time at the last examination; -1: there was none */
+	int64_t quiet_cpu_ns; /* CPU time at the first examination since its last event */
+	uint64_t progress;    /* grows with each recorded event */
 	/* The newest stretch in which it ran one promise; it lasts while the progress is the same, also if another program had
 	 * the CPU meanwhile. */
 	uint64_t block_progress; /* 0: there is none */
@@ -85,7 +86,6 @@ struct profile {
 	pid_t command;
 	int stop_fd;
 	pthread_t thread;
-	int64_t seen_ns; /* time of the last round */
 	int round;
 	WEFT_VEC(struct process) processes;
 };
@@ -291,11 +291,6 @@ static int64_t read_thread_cpu_ns(int tasks, const char *name)
 	return cpu_ns;
 }
 
-static bool is_busy(int64_t cpu_ns, int64_t elapsed_ns)
-{
-	return cpu_ns * 100 >= elapsed_ns * BUSY_PERCENT;
-}
-
 /* Reads the modules again, since the program may have loaded more.  A process that ends meanwhile keeps the known ones. */
 static void refresh_modules(struct process *p)
 {
@@ -307,18 +302,20 @@ static void refresh_modules(struct process *p)
 }
 
 /* Samples a thread that ran since the last round and recorded nothing.  Returns whether it did. */
-static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, int64_t cpu_ns, int64_t elapsed_ns)
+static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, int64_t cpu_ns)
 {
-	const bool was_busy = t->is_busy;
-	t->is_busy = cpu_ns >= 0 && t->cpu_ns >= 0 && is_busy(cpu_ns - t->cpu_ns, elapsed_ns);
-	t->cpu_ns = cpu_ns;
-	if (!t->is_busy)
+	/* On a busy machine, a computing thread has a CPU only part of the time. */
+	const bool is_known = t->cpu_ns >= 0;
+	if (cpu_ns < 0 || (is_known && cpu_ns - t->cpu_ns < (int64_t)NEW_CPU_MS * 1000000))
 		return false;
+	t->cpu_ns = cpu_ns;
 	open_streams(p);
 	const uint64_t progress = get_progress(p, t->tid);
-	const bool is_long = was_busy && progress && progress == t->progress;
-	t->progress = progress;
-	if (!is_long)
+	if (!is_known || progress != t->progress) {
+		t->progress = progress;
+		t->quiet_cpu_ns = cpu_ns;
+	}
+	if (!progress || cpu_ns - t->quiet_cpu_ns < (int64_t)LONG_CPU_MS * 1000000)
 		return false;
 	const int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
 	if (t->block_progress != progress) {
@@ -336,28 +333,23 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	return true;
 }
 
-/* Forgets the CPU times of the threads, which are of an earlier round; and all threads if most of them have probably ended. */
-static void pause_threads(struct process *p)
+/* Forgets the threads if most of them have probably ended. */
+static void forget_threads(struct process *p)
 {
 	enum { MAX_KEPT = 256 };
 	if (p->threads.count > MAX_KEPT)
 		p->threads.count = 0;
-	for (size_t i = 0; i < p->threads.count; i++) {
-		p->threads.items[i].cpu_ns = -1;
-		p->threads.items[i].is_busy = false;
-	}
 }
 
 /* Returns whether a thread of the process was sampled. */
-static bool watch_process(struct profile *profile, struct process *p, int64_t elapsed_ns)
+static bool watch_process(struct profile *profile, struct process *p)
 {
-	const int64_t before_ns = p->cpu_ns;
-	p->cpu_ns = read_clock_ns(p->clock);
-	p->has_ended = p->cpu_ns < 0;
-	if (p->has_ended || !is_busy(p->cpu_ns - before_ns, elapsed_ns)) {
-		pause_threads(p);
+	const int64_t cpu_ns = read_clock_ns(p->clock);
+	p->has_ended = cpu_ns < 0;
+	if (p->has_ended || cpu_ns - p->cpu_ns < (int64_t)NEW_CPU_MS * 1000000)
 		return false;
-	}
+	p->cpu_ns = cpu_ns;
+	forget_threads(p);
 	char path[48];
 	snprintf(path, sizeof path, "/proc/%ld/task", (long)p->pid);
 	const int tasks = weft_users_folder(path);
@@ -367,7 +359,7 @@ static bool watch_process(struct profile *profile, struct process *p, int64_t el
 		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct watched_thread *t = tid > 0 ? get_thread(p, tid) : NULL;
 		if (t)
-			any |= watch_thread(profile, p, t, read_thread_cpu_ns(tasks, entry->d_name), elapsed_ns);
+			any |= watch_thread(profile, p, t, read_thread_cpu_ns(tasks, entry->d_name));
 	}
 	if (list)
 		closedir(list);
@@ -416,14 +408,12 @@ static void *run_profile(void *data)
 	struct pollfd stop = {.fd = profile->stop_fd, .events = POLLIN};
 	bool any = false;
 	while (poll(&stop, 1, any ? ALARM_MS : USUAL_MS) == 0) {
-		const int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC), elapsed_ns = now_ns - profile->seen_ns;
 		if (profile->round++ % FIND_EACH == 0 || !profile->processes.count)
 			find_processes(profile);
 		any = false;
 		for (size_t i = 0; i < profile->processes.count; i++)
 			if (!profile->processes.items[i].has_ended)
-				any |= watch_process(profile, &profile->processes.items[i], elapsed_ns);
-		profile->seen_ns = now_ns;
+				any |= watch_process(profile, &profile->processes.items[i]);
 	}
 	return NULL;
 }
@@ -453,8 +443,7 @@ struct profile *profile_begin(const char *folder, pid_t command)
 	struct profile *profile = calloc(1, sizeof *profile);
 	if (!profile)
 		return NULL;
-	*profile = (struct profile){
-	    .folder = folder, .command = command, .stop_fd = eventfd(0, EFD_CLOEXEC), .seen_ns = read_clock_ns(CLOCK_MONOTONIC)};
+	*profile = (struct profile){.folder = folder, .command = command, .stop_fd = eventfd(0, EFD_CLOEXEC)};
 	if (profile->stop_fd >= 0 && pthread_create(&profile->thread, NULL, run_profile, profile) == 0)
 		return profile;
 	if (profile->stop_fd >= 0)

@@ -500,7 +500,7 @@ class Stage {
 	}
 
 	showAbout() {
-		this.showRows(this.about, ...this.rowsOfAbout());
+		this.showRowsWhenReleased(this.about, () => this.rowsOfAbout());
 	}
 
 	/* Returns the width of the panel if its edge were at x; both the panel and the picture stay visible. */
@@ -608,7 +608,7 @@ class Stage {
 		this.findingsButton.hidden = found === "0";
 		this.findings.ariaBusy = String(this.surface.isAsking());
 		if (!this.panel.hidden)
-			this.showRows(this.findings, ROWS.FINDINGS, "findings");
+			this.showRowsWhenReleased(this.findings, () => [ROWS.FINDINGS, "findings"]);
 		this.focusFinding();
 	}
 
@@ -622,17 +622,18 @@ class Stage {
 	}
 
 	showTypes() {
-		this.showRowsWhenReleased(this.groups, ROWS.TABLE, "types");
+		this.showRowsWhenReleased(this.groups, () => [ROWS.TABLE, "types"]);
 		this.typeFilter.hidden = !this.groups.querySelector("[data-kind=column]");
 	}
 
-	/* Like showRows(), for rows that change while a program is followed: a pressed button is kept until it is released. */
-	showRowsWhenReleased(element, ...what) {
+	/* Like showRows(), for rows that change while a program is followed: a pressed button is kept, and stays where it is, until
+	 * it is released. */
+	showRowsWhenReleased(element, rows) {
 		clearTimeout(element.later);
-		if (element.matches(":active"))
-			element.later = setTimeout(() => this.surface.count && !this.panel.hidden && this.showRowsWhenReleased(element, ...what), 50);
+		if (this.panel.matches(":active"))
+			element.later = setTimeout(() => this.surface.count && !this.panel.hidden && this.showRowsWhenReleased(element, rows), 50);
 		else
-			this.showRows(element, ...what);
+			this.showRows(element, ...rows());
 	}
 
 	/* Shows promises in flight, once the user has asked for them; then the focus goes to the first. */
@@ -641,7 +642,7 @@ class Stage {
 			this.togglePanel(this.showsInFlight = true);
 		if (!this.showsInFlight || this.panel.hidden)
 			return;
-		this.showRowsWhenReleased(this.inFlight, ROWS.LIVE, "in_flight");
+		this.showRowsWhenReleased(this.inFlight, () => [ROWS.LIVE, "in_flight"]);
 		if (!asked)
 			return;
 		this.inFlight.scrollIntoView();

@@ -172,5 +172,11 @@ if platform.machine() != 'x86_64':
 for test in (block_is_named, copy_has_names_of_its_own, joined_traces_keep_their_samples, damaged_samples_are_left_out,
              other_readers_accept_samples, endless_block_is_certain, block_of_child_is_named, python_is_named, short_callbacks_have_no_samples,
              samples_can_be_refused, signals_arrive, ordinary_user_may_sample, traced_program_is_left_alone):
-    with tempfile.TemporaryDirectory() as directory:
-        test(directory)
+    for attempts_left in 2, 1, 0:  # a very busy machine gives a thread too little CPU for a sample
+        try:
+            with tempfile.TemporaryDirectory() as directory:
+                test(directory)
+            break
+        except SystemExit:
+            if not attempts_left:
+                raise

@@ -201,7 +201,9 @@ export const tests = {
 		await page.keyboard.press("Enter");
 		const first = await selected(page);
 		// a button that is held while the program goes on is the one that is let go
-		const other = flight.locator("[data-kind=entry]", {hasNotText: name}).first(), box = await other.boundingBox();
+		const other = flight.locator("[data-kind=entry]", {hasNotText: name}).first();
+		await other.scrollIntoViewIfNeeded();
+		const box = await other.boundingBox();
 		await page.mouse.move(box.x + 20, box.y + box.height / 2);
 		await page.mouse.down();
 		const before = await promises(page);

@@ -259,8 +259,8 @@ static void apply_exact(struct weft__stall *s, const struct weft_model *m)
 	s->own_ns = s->end_ns - s->start_ns - breakdown->waiting_ns;
 }
 
-/* Returns for how long at least the thread was on CPU, by its samples; -1: unknown.  weft record samples a thread only if it used
- * a CPU for a fifth of the time since it looked before. */
+/* Returns for how long at least the thread was on CPU, by its samples; -1: unknown.  weft record takes a sample only if the
+ * thread used a CPU for 1 ms since the one before, a fifth of the usual time between two. */
 static int64_t find_sampled_ns(const struct weft_model *m, const struct weft__stall *s)
 {
 	enum { MIN_SAMPLES = 5, SHARE = 5 };
