@@ -99,6 +99,8 @@ int weft_draw_frame(
 	if (!f.failed) {
 		/* If two texts need the same space, the first one gets it. */
 		weft__draw_bands(&f);
+		if (!f.options.names_beside)
+			weft__name_bands(&f, f.width / 3.0);
 		weft__draw_shades(&f);
 		weft__draw_grid(&f);
 		weft__draw_threads(&f);

@@ -173,6 +173,7 @@ export async function count(page, colour, selector) {
 	return pixels;
 }
 
+export const NAMES_PX = 192; // the width of the strip with the names of rows
 export const YELLOW = 0xffdd33; // what is highlighted
 export const RED = 0xb82029; // what failed or never resolved
 
