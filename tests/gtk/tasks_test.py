@@ -120,7 +120,7 @@ def slow_read_of_node_is_explained():
 def check_internals(app, path):
     """The locks and conditions of V8 and libuv share one row, until I gives each its own."""
     picture = os.path.join(folder, 'internals.svg')
-    subprocess.run([weft, 'render', path, '-o', picture], check=True, timeout=60)
+    subprocess.run([weft, 'render', path, '--size=1280x1600', '-o', picture], check=True, timeout=60)
     with open(picture, encoding='utf-8') as file:
         assert 'internals of node' in file.read()
     dumped = subprocess.run([weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout

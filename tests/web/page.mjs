@@ -459,6 +459,14 @@ export const tests = {
 		assert.ok(top.y > box.y && top.y < box.y + 60, `the title at ${top.y}, the dialog at ${box.y}`);
 		for (const text of ["Drag in the overview", "Find\u2026", "Next match", "Ctrl+Shift+o"])
 			assert.equal(await dialog.getByText(text, {exact: !text.startsWith("Ctrl")}).count(), 1, text);
+		// on a small screen all are seen at once, in groups, and can be searched
+		await page.setViewportSize({width: 1280, height: 720});
+		const small = await dialog.boundingBox();
+		assert.ok(small.y >= 0 && small.y + small.height <= 720 && await dialog.evaluate(element => element.scrollHeight <= element.clientHeight + 1), JSON.stringify(small));
+		assert.ok(await dialog.getByRole("heading", {level: 3}).count() >= 6);
+		await dialog.getByRole("searchbox").fill("next match");
+		assert.deepEqual(await dialog.locator("dd").allTextContents(), ["Next match"]);
+		await page.keyboard.press("Escape");
 		await page.keyboard.press("Escape");
 		await dialog.waitFor({state: "hidden"});
 		await close(page);
