@@ -1,4 +1,5 @@
-/* talks.c FAULT: a server and four clients in one libuv loop; a client sends ten requests, and waits for each response.
+/* talks.c FAULT [server|client]: a server and four clients in one libuv loop, or one of the two, which meet by a file "port" in
+ * the working directory.  A client sends ten requests, and waits for each response.
  *
  *   (none)   every request gets a response, and the clients close
  *   silent   one request gets no response
@@ -10,6 +11,7 @@
  *   late     the seventh response of each client takes half a second, and one takes 1.5 s
  *
  * The program ends after 2.5 s at the latest.  SPDX-License-Identifier: ISC */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -203,20 +205,44 @@ static void on_connect(uv_connect_t *connect, int status)
 	say(c, "well?");
 }
 
+/* Tells the port to a client in another process, or reads it there. */
+static void pass_port(struct sockaddr_in *address, bool reads)
+{
+	FILE *file = NULL;
+	int port = ntohs(address->sin_port);
+	for (int tries = 0; reads && !file && tries < 1000; tries++) {
+		file = fopen("port", "r");
+		if (!file)
+			usleep(10000);
+	}
+	if (!reads)
+		file = fopen("port.new", "w");
+	if (!file || (reads ? fscanf(file, "%d", &port) != 1 : fprintf(file, "%d", port) < 1) || fclose(file))
+		abort();
+	if (!reads && rename("port.new", "port"))
+		abort();
+	address->sin_port = htons((uint16_t)port);
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in address;
 	int length = sizeof address;
+	const bool is_server = argc > 2 && !strcmp(argv[2], "server"), is_client = argc > 2 && !is_server;
 	fault = argc > 1 ? argv[1] : "";
 	loop = uv_default_loop();
 	unlink("nobody-writes");
 	mkfifo("nobody-writes", 0600);
 	uv_ip4_addr("127.0.0.1", 0, &address);
-	uv_tcp_init(loop, &listener);
-	uv_tcp_bind(&listener, (struct sockaddr *)&address, 0);
-	uv_listen((uv_stream_t *)&listener, CLIENTS, on_connection);
-	uv_tcp_getsockname(&listener, (struct sockaddr *)&address, &length);
-	for (int i = 0; i < CLIENTS; i++) {
+	if (!is_client) {
+		uv_tcp_init(loop, &listener);
+		uv_tcp_bind(&listener, (struct sockaddr *)&address, 0);
+		uv_listen((uv_stream_t *)&listener, CLIENTS, on_connection);
+		uv_tcp_getsockname(&listener, (struct sockaddr *)&address, &length);
+	}
+	if (is_server || is_client)
+		pass_port(&address, is_client);
+	for (int i = 0; i < CLIENTS && !is_server; i++) {
 		uv_tcp_init(loop, &clients[i].tcp);
 		clients[i].tcp.data = clients[i].connect.data = &clients[i];
 		uv_tcp_connect(&clients[i].connect, &clients[i].tcp, (struct sockaddr *)&address, on_connect);
@@ -230,6 +256,6 @@ int main(int argc, char **argv)
 		uv_timer_start(&patience, lose_patience, 1500, 0);
 	}
 	uv_timer_init(loop, &end);
-	uv_timer_start(&end, stop, 2500, 0);
+	uv_timer_start(&end, stop, is_server ? 5000 : 2500, 0); /* the server is silent, and does not leave */
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
