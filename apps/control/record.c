@@ -129,7 +129,9 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--profile needs one directory for all processes; use -o without %%p");
 	if (o->profile && strcmp(o->profile, "auto") == 0 && !profile_is_supported())
 		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
-	o->is_profiled = !(o->profile && strcmp(o->profile, "off") == 0) && !strstr(o->out, "%p") && profile_is_supported();
+	/* A flight recorder does nothing until it is asked. */
+	o->is_profiled =
+	    (o->profile ? strcmp(o->profile, "off") != 0 : !o->is_flight) && !strstr(o->out, "%p") && profile_is_supported();
 	if (o->view && !cli_has_display())
 		return cli_fail_verb("record", "no display for --view; use weft serve %s to follow in a browser", o->out);
 	return o->rules ? check_rules(o->rules) : -1;
