@@ -15,9 +15,10 @@
 
 enum { MAX_STACKS = 1 << 16, MAX_METADATA_BYTES = 1 << 16 };
 
+/* An empty text, which most modules have as their build id, takes no memory. */
 static struct weft_str copy_text(const char *text)
 {
-	char *copy = strdup(text);
+	char *copy = *text ? strdup(text) : NULL;
 	return (struct weft_str){copy ? copy : "", copy ? (uint32_t)strlen(copy) : 0};
 }
 
