@@ -586,12 +586,14 @@ static int refresh_model(struct weft_follower *f, struct weft_error *err)
 	weft_model_destroy(f->model);
 	weft_trace_close(f->trace);
 	free(f->checkpoint);
+	/* Referenced before the old one is left: both may be the same. */
+	struct window_start *shown = ref_start(f->window);
 	unref_start(&f->shown);
+	f->shown = shown;
 	f->model = model;
 	f->trace = trace;
 	f->checkpoint = checkpoint;
 	f->checkpoint_count = checkpoint_count;
-	f->shown = ref_start(f->window);
 	f->fingerprint = now;
 	f->is_due = false;
 	f->has_refreshed = true;

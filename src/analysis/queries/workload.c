@@ -31,19 +31,19 @@ struct weft_workload_private {
 	bool *is_counted;           /* by promise: a connection that its group has counted */
 };
 
-static uint32_t find_group(struct weft_workload_private *w, bool is_served, uint32_t label)
+/* Returns the group of a label, which is added if it is new; NULL: out of memory. */
+static struct weft_workload_group *get_group(struct weft_workload_private *w, bool is_served, uint32_t label)
 {
 	const int64_t key = (int64_t)label << 1 | is_served;
 	const uint32_t known = weft_idmap_get(&w->group_of, key);
 	if (known != WEFT_IDMAP_NONE)
-		return known;
+		return &w->groups.items[known];
 	struct weft_workload_group *added = weft_vec_push(&w->groups);
-	const uint32_t number = (uint32_t)w->groups.count - 1;
-	if (!added || !weft_idmap_set(&w->group_of, key, number))
-		return WEFT_NONE;
+	if (!added || !weft_idmap_set(&w->group_of, key, (uint32_t)w->groups.count - 1))
+		return NULL;
 	*added = (struct weft_workload_group){
 	    .label = label, .is_served = is_served, .slowest = WEFT_NONE, .from_ns = INT64_MAX, .to_ns = INT64_MIN};
-	return number;
+	return added;
 }
 
 /* Returns the text that names the server of a connection: the label of its listener, or WEFT_NONE. */
@@ -57,11 +57,10 @@ static uint32_t find_listener_label(const struct weft_model *m, uint32_t connect
 static bool add_request(
     struct weft_workload_private *w, bool is_served, uint32_t connection, uint32_t promise, int64_t from_ns, int64_t to_ns)
 {
-	const uint32_t number =
-	    find_group(w, is_served, is_served ? find_listener_label(w->m, connection) : weft_first_label(w->m, connection));
-	if (number == WEFT_NONE)
+	struct weft_workload_group *group =
+	    get_group(w, is_served, is_served ? find_listener_label(w->m, connection) : weft_first_label(w->m, connection));
+	if (!group)
 		return false;
-	struct weft_workload_group *group = &w->groups.items[number];
 	group->has_names |= promise != connection;
 	group->connections += !w->is_counted[connection];
 	w->is_counted[connection] = true;
@@ -73,7 +72,7 @@ static bool add_request(
 	struct sample *sample = weft_vec_push(&w->samples);
 	if (!sample)
 		return false;
-	*sample = (struct sample){number, promise, from_ns, get_span_ns(from_ns, to_ns)};
+	*sample = (struct sample){(uint32_t)(group - w->groups.items), promise, from_ns, get_span_ns(from_ns, to_ns)};
 	group->to_ns = weft_max_ns(group->to_ns, to_ns);
 	return true;
 }
