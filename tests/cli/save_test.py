@@ -132,7 +132,8 @@ with tempfile.TemporaryDirectory() as place:
             run(weft, 'save', 'live', '-w', f'live.{i}')
             copies.append(run(weft, 'events', '--json', f'live.{i}'))
         for i, events in enumerate(copies):
-            if len(events.splitlines()) < 1000 or (i and events == copies[i - 1]):
+            # The ring has 16 packets of some 600 events.  A slow reader loses many to the recorder, and a part of one is too few.
+            if len(events.splitlines()) < 300 or (i and events == copies[i - 1]):
                 sys.exit(f'copy {i} has {len(events.splitlines())} events, or those of the one before')
             expect('a copy changes', run(weft, 'events', '--json', f'live.{i}'), events)
             told = subprocess.run([weft, 'events', f'live.{i}'], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
