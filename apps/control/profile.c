@@ -1,8 +1,8 @@
 /* profile.c: implements profile.h.
  *
- * A process that uses a CPU is examined each 10 ms: an OS thread that used one for 5 ms and recorded no event meanwhile runs one
- * promise for long.  Only such a thread is stopped, for the time of copying its registers and the top of its stack.  Between
- * two samples nothing traces it.  The copies are unwound when there are many, or after the program has ended.
+ * A process that uses a CPU is examined each 10 ms.  An OS thread runs one promise for long if it used a CPU for 5 ms since it
+ * last slept or began to run a promise.  Only such a thread is stopped, for the time of copying its registers and the top of its
+ * stack.  Between two samples nothing traces it.  The copies are unwound when there are many, or after the program has ended.
  * SPDX-License-Identifier: ISC */
 #include "apps/control/profile.h"
 
@@ -43,7 +43,7 @@
 enum {
 	USUAL_MS = 10,
 	ALARM_MS = 5,
-	LONG_CPU_MS = 5, /* of CPU since the last event: the thread runs one promise for long */
+	LONG_CPU_MS = 5, /* of CPU since its run began: the thread runs one promise for long */
 	NEW_CPU_MS = 1,  /* of CPU since the last examination, without which nothing is examined or sampled */
 	STACK_BYTES = 16 << 10,
 	MAX_COPIES = 256,
@@ -52,17 +52,23 @@ enum {
 	SAMPLES_AT_ONCE = 16 /* of one block, until half as many samples suffice */
 };
 
+/* Where the newest recorded event of an OS thread ends. */
+struct record_end {
+	int stream; /* a descriptor; -1: it records nothing */
+	uint64_t sequence, bits;
+};
+
 struct watched_thread {
 	pid_t tid;
 	int64_t cpu_ns;       /* CPU time at the last examination; -1: there was none */
-	int64_t quiet_cpu_ns; /* CPU time at the first examination since its last event */
-	uint64_t progress;    /* grows with each recorded event */
-	/* The newest stretch in which it ran one promise; it lasts while the progress is the same, also if another program had
-	 * the CPU meanwhile. */
-	uint64_t block_progress; /* 0: there is none */
+	int64_t quiet_cpu_ns; /* CPU time at the first examination of its run */
+	struct record_end end;
+	/* Counts its runs: stretches in which it neither sleeps nor runs another promise.  A run lasts also while another program
+	 * has the CPU. */
+	uint64_t run, block_run; /* block_run: the newest run that was long, or 0 */
 	unsigned block_samples;
 	int64_t next_ns; /* of that block: no sample before this time */
-	uint64_t python_state;
+	uint64_t source_state;
 };
 
 struct process {
@@ -202,8 +208,9 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 	}
 	struct weft_look_stack stack = {
 	    .has_registers = true, .bytes = bytes, .address = registers.rsp, .size = size > 0 ? (size_t)size : 0};
+	copy_registers(stack.registers, &registers);
 	struct weft_look_source_frame frames[WEFT_LOOK_FRAMES];
-	const size_t frame_count = weft_look_python(p->modules, &stack, tid, &t->python_state, frames);
+	const size_t frame_count = weft_look_sources(p->modules, &stack, tid, &t->source_state, frames);
 	release_thread(p, tid, &registers);
 	if (frame_count)
 		profile_trace_add_sources(&p->samples, frames, frame_count, &moment);
@@ -218,7 +225,6 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 	}
 	struct weft_look_stack *copy = &p->copies.items[p->copies.count++];
 	p->moments.items[p->moments.count++] = moment;
-	copy_registers(stack.registers, &registers);
 	*copy = stack;
 	if (p->copies.count == MAX_COPIES)
 		unwind_copies(p);
@@ -253,15 +259,56 @@ static void open_streams(struct process *p)
 		close(folder);
 }
 
-/* Returns a number that changes with each event of a thread; 0: it records nothing. */
-static uint64_t get_progress(const struct process *p, pid_t tid)
+static struct record_end find_record_end(const struct process *p, pid_t tid)
 {
-	uint64_t progress = 0;
+	struct record_end end = {.stream = -1};
 	struct weft_packet_header h;
-	for (size_t i = 0; i < p->streams.count; i++)
-		if (pread(p->streams.items[i], &h, sizeof h, 0) == sizeof h && h.tid == (uint64_t)tid)
-			progress += (h.sequence << 40) + h.content_size;
-	return progress;
+	for (size_t i = 0; i < p->streams.count; i++) {
+		const int stream = p->streams.items[i];
+		if (pread(stream, &h, sizeof h, 0) == sizeof h && h.tid == (uint64_t)tid &&
+		    (end.stream < 0 || h.sequence > end.sequence))
+			end = (struct record_end){stream, h.sequence, h.content_size};
+	}
+	return end;
+}
+
+/* Returns the bytes of the event that begins with an id, and whether it ends a run; 0: unknown. */
+static size_t read_event(const unsigned char *at, size_t left, bool *ends_run)
+{
+	const size_t header = *at == WEFT_ID_EXTENDED ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER;
+	if (left < header)
+		return 0;
+	const uint8_t id = *at == WEFT_ID_EXTENDED ? at[1] : *at, op = id & WEFT_ID_OP;
+	const unsigned payload = weft__payload_bytes(id);
+	size_t bytes = payload ? header + payload - 1 : 0;
+	if (!bytes || bytes > left)
+		return 0;
+	*ends_run = op == WEFT_OP_RUN || op == WEFT_OP_IDLE || op == WEFT_OP_RESUME;
+	if (!(id & WEFT_ID_INLINE))
+		return bytes;
+	const unsigned char *end = memchr(at + bytes, 0, left - bytes);
+	return end ? (size_t)(end - at) + 1 : 0;
+}
+
+/* Returns whether a thread has ended its run between two ends, or may have: the collector of a runtime takes locks meanwhile. */
+static bool has_ended_run(const struct record_end *before, const struct record_end *after)
+{
+	enum { MOST_BYTES = 4096 };
+	unsigned char bytes[MOST_BYTES];
+	if (before->stream < 0 || after->stream < 0 || before->sequence != after->sequence || before->bits > after->bits ||
+	    after->bits - before->bits > MOST_BYTES * 8)
+		return true;
+	const size_t count = (after->bits - before->bits) / 8;
+	if (pread(after->stream, bytes, count, (off_t)(before->bits / 8)) != (ssize_t)count)
+		return true;
+	for (size_t at = 0; at < count;) {
+		bool ends_run = false;
+		const size_t size = read_event(bytes + at, count - at, &ends_run);
+		if (!size || ends_run)
+			return true;
+		at += size;
+	}
+	return false;
 }
 
 static struct watched_thread *get_thread(struct process *p, pid_t tid)
@@ -301,7 +348,7 @@ static void refresh_modules(struct process *p)
 	p->modules = modules;
 }
 
-/* Samples a thread that ran since the last round and recorded nothing.  Returns whether it did. */
+/* Samples a thread that ran since the last round, and runs one promise for long.  Returns whether it does. */
 static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, int64_t cpu_ns)
 {
 	/* On a busy machine, a computing thread has a CPU only part of the time. */
@@ -310,16 +357,17 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 		return false;
 	t->cpu_ns = cpu_ns;
 	open_streams(p);
-	const uint64_t progress = get_progress(p, t->tid);
-	if (!is_known || progress != t->progress) {
-		t->progress = progress;
+	const struct record_end end = find_record_end(p, t->tid);
+	if (!is_known || has_ended_run(&t->end, &end)) {
+		t->run++;
 		t->quiet_cpu_ns = cpu_ns;
 	}
-	if (!progress || cpu_ns - t->quiet_cpu_ns < (int64_t)LONG_CPU_MS * 1000000)
+	t->end = end;
+	if (end.stream < 0 || cpu_ns - t->quiet_cpu_ns < (int64_t)LONG_CPU_MS * 1000000)
 		return false;
 	const int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
-	if (t->block_progress != progress) {
-		t->block_progress = progress;
+	if (t->block_run != t->run) {
+		t->block_run = t->run;
 		t->block_samples = 0;
 		t->next_ns = now_ns;
 		refresh_modules(p);
