@@ -82,11 +82,12 @@ struct weft_look_modules;
 struct weft_look_modules *weft_look_modules_read(long pid);
 const struct weft_look_module *weft_look_modules_list(const struct weft_look_modules *modules, size_t *count);
 
-/* Reads the Python stack of a thread that is stopped, innermost first, whose C stack was copied; CPython 3.11 to 3.13.  *state:
- * 0, or what an earlier call for that thread left, which makes this one faster.  Returns the number of frames, at most
- * WEFT_LOOK_FRAMES, whose texts become the caller's; 0: the thread runs no Python.  Costs 10 to 20 system calls a frame. */
-size_t weft_look_python(const struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid,
-    uint64_t *state, struct weft_look_source_frame out[WEFT_LOOK_FRAMES]);
+/* Reads the Python or JavaScript stack of a thread that is stopped, innermost first, whose C stack and registers were copied:
+ * CPython 3.11 to 3.13, and V8 where it exports its layout, as Node.js does.  *state: 0, or what an earlier call for that thread
+ * left, which makes this one faster.  Returns the number of frames, at most WEFT_LOOK_FRAMES, whose texts become the caller's; 0:
+ * the thread runs neither.  Costs 10 to 20 system calls a frame. */
+size_t weft_look_sources(struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
+    struct weft_look_source_frame out[WEFT_LOOK_FRAMES]);
 void weft_look_modules_free(struct weft_look_modules *modules);
 
 /* Returns whether bytes start an ELF core dump. */

@@ -20,6 +20,7 @@
 #include "look/loops.h"
 #include "look/python.h"
 #include "look/sources.h"
+#include "look/v8.h"
 
 enum { BETWEEN_MS = 50, FOLDER_NAME = 64 };
 
@@ -385,6 +386,8 @@ int weft_look_process(struct weft_trace **out, long pid, weft_look_unwind_fn *un
 
 struct weft_look_modules {
 	struct look_target target;
+	struct look_v8 *v8; /* NULL: none, or not yet looked for */
+	bool has_searched_v8;
 };
 
 struct weft_look_modules *weft_look_modules_read(long pid)
@@ -412,10 +415,18 @@ const struct weft_look_module *weft_look_modules_list(const struct weft_look_mod
 	return modules ? modules->target.modules.items : NULL;
 }
 
-size_t weft_look_python(const struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid,
-    uint64_t *state, struct weft_look_source_frame out[WEFT_LOOK_FRAMES])
+size_t weft_look_sources(struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
+    struct weft_look_source_frame out[WEFT_LOOK_FRAMES])
 {
-	return modules ? weft__look_read_python(&modules->target, stack, tid, state, out, WEFT_LOOK_FRAMES) : 0;
+	if (!modules)
+		return 0;
+	const size_t count = weft__look_read_python(&modules->target, stack, tid, state, out, WEFT_LOOK_FRAMES);
+	if (count)
+		return count;
+	if (!modules->has_searched_v8)
+		modules->v8 = weft__look_v8_create(&modules->target);
+	modules->has_searched_v8 = true;
+	return modules->v8 ? weft__look_v8_read(modules->v8, &modules->target, stack, out, WEFT_LOOK_FRAMES) : 0;
 }
 
 void weft_look_modules_free(struct weft_look_modules *modules)
@@ -423,5 +434,6 @@ void weft_look_modules_free(struct weft_look_modules *modules)
 	if (!modules)
 		return;
 	weft__look_free(&modules->target);
+	weft__look_v8_free(modules->v8);
 	free(modules);
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """weft record samples threads that run one promise for long, and weft explain names the function; nothing changes for the program.
 
-	profile_test.py BLOCKS COMPUTES WEFT
+	profile_test.py BLOCKS COMPUTES SERVES WEFT
 
-BLOCKS: blocks.c; COMPUTES: computes.py.
+BLOCKS: blocks.c; COMPUTES: computes.py; SERVES: computes.js.
 SPDX-License-Identifier: ISC"""
 
 import json
+import mmap
 import os
 import platform
 import re
@@ -18,7 +19,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import ENV, PATIENCE, closed_to_others, expect, fail
 
-BLOCKS, COMPUTES, WEFT = sys.argv[1:4]
+BLOCKS, COMPUTES, SERVES, WEFT = sys.argv[1:5]
 NOBODY = 65534
 FOUND = r'^(\d+) of (\d+) samples of its thread are in parse_orders \(blocks\.c:\d+\), called by on_timer \(blocks\.c:\d+\)$'
 
@@ -32,6 +33,7 @@ def run(*command, status=0):
 
 def record(folder, *command, status=0, user=None, options=()):
     """Returns the output of the command."""
+    os.makedirs(folder, exist_ok=True)
     if user:
         os.chown(folder, user, user)
     ran = subprocess.run([WEFT, 'record', *options, '-o', f'{folder}/t', '--', *command], capture_output=True, text=True, env=ENV,
@@ -133,6 +135,27 @@ def python_is_named(folder):
     is_named(f'{folder}/t', 'Python', r'^(\d+) of (\d+) samples of its thread are in \S*computes\.py:\d+ in add_up, called by \S*computes\.py:\d+ in handle$')
 
 
+def exports_layout(program):
+    """Returns whether a program exports V8's layout to debuggers."""
+    with open(program, 'rb') as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(b'v8dbg_off_fp_function') >= 0
+
+
+def javascript_is_named(folder):
+    """Compiled code, code during which the collector runs, and code that calls C++, are named by file, line and function."""
+    node = shutil.which('node')
+    if not node or not exports_layout(os.path.realpath(node)):
+        print(f'not JavaScript: {node} exports no layout of V8' if node else 'not JavaScript: no node is installed')
+        return
+    for way, function in {'compute': 'checksum', 'collect': 'render', 'read': 'readAll'}.items():
+        record(f'{folder}/{way}', node, SERVES, way)
+        caller = r', called by \S*computes\.js:\d+ in onRequest$'
+        is_named(f'{folder}/{way}/t', f'{way} in JavaScript', r'^(\d+) of (\d+) samples of its thread are in \S*computes\.js:\d+ in ' + function + caller)
+        stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/{way}/t', '-o', '-')
+        if not re.search(rf';onRequest \(computes\.js\);.*\b{function} \(computes\.js\)', stacks):
+            fail(f'folded stacks: {stacks}')
+
+
 def short_callbacks_have_no_samples(folder):
     record(folder, BLOCKS, 'still')
     expect(count_samples(f'{folder}/t'), 0, 'samples of a healthy program')
@@ -170,8 +193,8 @@ if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
 for test in (block_is_named, copy_has_names_of_its_own, joined_traces_keep_their_samples, damaged_samples_are_left_out,
-             other_readers_accept_samples, endless_block_is_certain, block_of_child_is_named, python_is_named, short_callbacks_have_no_samples,
-             samples_can_be_refused, signals_arrive, ordinary_user_may_sample, traced_program_is_left_alone):
+             other_readers_accept_samples, endless_block_is_certain, block_of_child_is_named, python_is_named, javascript_is_named,
+             short_callbacks_have_no_samples, samples_can_be_refused, signals_arrive, ordinary_user_may_sample, traced_program_is_left_alone):
     for attempts_left in 2, 1, 0:  # a very busy machine gives a thread too little CPU for a sample
         try:
             with tempfile.TemporaryDirectory() as directory:

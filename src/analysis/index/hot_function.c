@@ -29,7 +29,7 @@ static bool contains(struct weft_str text, const char *part)
 /* Returns whether a place is in the program's own file, or in a library or source that no distribution installed. */
 static bool is_program(const struct weft_site *site)
 {
-	static const char *const system_folders[] = {"/lib", "/usr/lib", "/usr/local/lib", "<"};
+	static const char *const system_folders[] = {"/lib", "/usr/lib", "/usr/local/lib", "<", "node:"};
 	const struct weft_module *module = site->module;
 	const struct weft_str path = module ? module->path : site->file;
 	if (module && module->role != WEFT_PROFILE_LIBRARY)
@@ -38,7 +38,8 @@ static bool is_program(const struct weft_site *site)
 		if (starts_with(path, system_folders[i]))
 			return false;
 	if (!module)
-		return path.len && !contains(path, "/lib/python3") && !contains(path, "/dist-packages/");
+		return path.len && !contains(path, "/lib/python3") && !contains(path, "/dist-packages/") &&
+		       !contains(path, "/node_modules/");
 	return path.len && path.ptr[0] == '/' && !starts_with(weft_module_short_name(module), "libweft-");
 }
 
