@@ -16,6 +16,7 @@
 #include "look/loops.h"
 #include "look/python.h"
 #include "look/sources.h"
+#include "look/v8.h"
 
 enum {
 	MAX_NOTES = 64 << 20, /* bytes; 8,192 threads with all vector registers have less */
@@ -310,7 +311,7 @@ static int look(struct look_target *t, struct core *core, struct weft_error *err
 	if (t->threads.count == 0)
 		return weft_error_set(err, WEFT_EFORMAT, "the core dump has no OS thread: it is cut off, or of a machine");
 	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
-	    !weft__look_find_contexts(t) || !weft__look_find_python(t))
+	    !weft__look_find_contexts(t) || !weft__look_find_python(t) || !weft__look_find_v8(t))
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	return WEFT_OK;
 }

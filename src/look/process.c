@@ -357,7 +357,7 @@ static int look(struct look_target *t, int folder, struct weft_error *err)
 	nanosleep(&pause, NULL);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);
 	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
-	    !weft__look_find_contexts(t) || !weft__look_find_python(t))
+	    !weft__look_find_contexts(t) || !weft__look_find_python(t) || !weft__look_find_v8(t))
 		return fail_memory(err);
 	look_again(t, folder);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);

@@ -178,7 +178,7 @@ static bool add_frame(
 	if (!is_code(t, code) || !read_string(t, l, read_word(t, code + CODE_NAME), function) ||
 	    !read_string(t, l, read_word(t, code + CODE_FILE), file))
 		return false;
-	struct weft_look_source_frame *slot = weft_vec_push(&thread->python);
+	struct weft_look_source_frame *slot = weft_vec_push(&thread->sources);
 	if (!slot)
 		return false;
 	*slot = (struct weft_look_source_frame){.function = strdup(function),
@@ -192,7 +192,7 @@ static void read_frames(const struct look_target *t, const struct layout *l, str
 	const uint64_t holder = l->frame_holder ? read_word(t, state + l->frame_holder) : state;
 	uint64_t frame = holder ? read_word(t, holder + l->frame) : 0;
 	/* A list may be circular. */
-	for (int left = 2 * WEFT_LOOK_FRAMES; left > 0 && frame && thread->python.count < WEFT_LOOK_FRAMES; left--)
+	for (int left = 2 * WEFT_LOOK_FRAMES; left > 0 && frame && thread->sources.count < WEFT_LOOK_FRAMES; left--)
 		if (!add_frame(t, l, thread, frame, &frame))
 			break;
 }
@@ -204,7 +204,7 @@ static void read_thread(const struct look_target *t, const struct layout *l, str
 	uint64_t last = 0;
 	if (*state && read_word(t, *state + l->tid) == (uint64_t)thread->own_tid)
 		read_frames(t, l, thread, *state);
-	for (size_t at = 0; at + 8 <= s->size && at < SEARCHED_BYTES && !thread->python.count; at += 8) {
+	for (size_t at = 0; at + 8 <= s->size && at < SEARCHED_BYTES && !thread->sources.count; at += 8) {
 		const uint64_t word = weft_load_u64(s->bytes + at);
 		const struct look_map *map = word > 4096 && word % 8 == 0 && word != last ? weft__look_map(t, word) : NULL;
 		if (!map || !map->is_writable)
@@ -233,12 +233,12 @@ size_t weft__look_read_python(const struct look_target *t, const struct weft_loo
 	if (l)
 		read_thread(t, l, &thread, state);
 	size_t count = 0;
-	for (; count < thread.python.count && count < capacity; count++)
-		out[count] = thread.python.items[count];
-	for (size_t i = count; i < thread.python.count; i++) {
-		free(thread.python.items[i].function);
-		free(thread.python.items[i].file);
+	for (; count < thread.sources.count && count < capacity; count++)
+		out[count] = thread.sources.items[count];
+	for (size_t i = count; i < thread.sources.count; i++) {
+		free(thread.sources.items[i].function);
+		free(thread.sources.items[i].file);
 	}
-	weft_vec_free(&thread.python);
+	weft_vec_free(&thread.sources);
 	return count;
 }

@@ -186,11 +186,11 @@ void weft__look_free(struct look_target *t)
 	for (size_t i = 0; i < t->threads.count; i++) {
 		struct look_thread *thread = &t->threads.items[i];
 		free(thread->stack_bytes);
-		for (size_t k = 0; k < thread->python.count; k++) {
-			free(thread->python.items[k].function);
-			free(thread->python.items[k].file);
+		for (size_t k = 0; k < thread->sources.count; k++) {
+			free(thread->sources.items[k].function);
+			free(thread->sources.items[k].file);
 		}
-		weft_vec_free(&thread->python);
+		weft_vec_free(&thread->sources);
 		for (size_t k = 0; k < thread->stack.frame_count; k++)
 			free(thread->stack.frames[k].function);
 	}

@@ -35,8 +35,8 @@ struct look_thread {
 	int64_t since_ns; /* monotonic, about: it has been blocked since; 0: unknown */
 	uint64_t switches;
 	struct weft_look_stack stack;
-	unsigned char *stack_bytes;                     /* owned */
-	WEFT_VEC(struct weft_look_source_frame) python; /* innermost first */
+	unsigned char *stack_bytes;                      /* owned */
+	WEFT_VEC(struct weft_look_source_frame) sources; /* of Python or JavaScript, innermost first */
 	unsigned char near[LOOK_NEAR_BEFORE + LOOK_NEAR_BEHIND];
 	bool has_near_before, has_near_behind;
 };

@@ -435,3 +435,27 @@ size_t weft__look_v8_read(struct look_v8 *v8, const struct look_target *t, const
 	}
 	return count;
 }
+
+bool weft__look_find_v8(struct look_target *t)
+{
+	struct look_v8 *v8 = weft__look_v8_create(t);
+	bool has_memory = true;
+	for (size_t i = 0; v8 && i < t->threads.count && has_memory; i++) {
+		struct look_thread *thread = &t->threads.items[i];
+		if (thread->sources.count)
+			continue;
+		struct weft_look_source_frame frames[WEFT_LOOK_FRAMES];
+		const size_t count = weft__look_v8_read(v8, t, &thread->stack, frames, WEFT_LOOK_FRAMES);
+		has_memory = !count || weft_vec_reserve(&thread->sources, count);
+		for (size_t k = 0; k < count; k++) {
+			if (has_memory) {
+				thread->sources.items[thread->sources.count++] = frames[k];
+			} else {
+				free(frames[k].function);
+				free(frames[k].file);
+			}
+		}
+	}
+	weft__look_v8_free(v8);
+	return has_memory;
+}

@@ -16,4 +16,8 @@ void weft__look_v8_free(struct look_v8 *v8);
 size_t weft__look_v8_read(struct look_v8 *v8, const struct look_target *target, const struct weft_look_stack *stack,
     struct weft_look_source_frame *out, size_t capacity);
 
+/* Reads the JavaScript stack of each thread that runs no Python.  A process that runs gives no registers: there only a thread
+ * that is blocked in a call has its stack.  False: no memory. */
+bool weft__look_find_v8(struct look_target *target);
+
 #endif

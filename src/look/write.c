@@ -138,8 +138,8 @@ static uint16_t find_site(struct writer *w, const struct look_thread *thread, si
 	return frame < thread->stack.frame_count ? find_address(w, thread->stack.frames[frame].address) : 0;
 }
 
-/* Returns the key of a place in Python. */
-static uint16_t find_python(struct writer *w, const struct weft_look_source_frame *frame)
+/* Returns the key of a place in a source. */
+static uint16_t find_source(struct writer *w, const struct weft_look_source_frame *frame)
 {
 	const uint64_t hash = weft_hash_u64(weft_hash_bytes(frame->file, strlen(frame->file)) + frame->line) +
 			      weft_hash_bytes(frame->function, strlen(frame->function));
@@ -161,10 +161,10 @@ static uint16_t find_python(struct writer *w, const struct weft_look_source_fram
 	return (uint16_t)w->site_count;
 }
 
-/* Returns the key of the place where a thread stands: its Python, or its machine code outside the C library. */
+/* Returns the key of the place where a thread stands: its Python or JavaScript, or its machine code outside the C library. */
 static uint16_t find_place(struct writer *w, const struct look_thread *thread, size_t frame)
 {
-	return thread->python.count ? find_python(w, &thread->python.items[0]) : find_site(w, thread, frame);
+	return thread->sources.count ? find_source(w, &thread->sources.items[0]) : find_site(w, thread, frame);
 }
 
 /* Adds the callers of the place of the previous event.  The frames of the C library say nothing. */
@@ -172,11 +172,11 @@ static void put_stack(struct writer *w, const struct look_thread *thread, int64_
 {
 	char text[STACK_TEXT] = "";
 	size_t length = 0, count = 0;
-	const size_t python = thread->python.count, end = python ? python : thread->stack.frame_count;
-	for (size_t i = python ? 1 : place + 1; place != SIZE_MAX && i < end; i++) {
-		if (!python && weft__look_is_libc(w->target, thread, i))
+	const size_t sources = thread->sources.count, end = sources ? sources : thread->stack.frame_count;
+	for (size_t i = sources ? 1 : place + 1; place != SIZE_MAX && i < end; i++) {
+		if (!sources && weft__look_is_libc(w->target, thread, i))
 			continue;
-		const uint16_t key = python ? find_python(w, &thread->python.items[i]) : find_site(w, thread, i);
+		const uint16_t key = sources ? find_source(w, &thread->sources.items[i]) : find_site(w, thread, i);
 		if (!key)
 			continue;
 		length += (size_t)snprintf(text + length, sizeof text - length, count ? " %u" : "%u", key);
