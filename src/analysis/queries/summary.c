@@ -9,6 +9,7 @@
 
 #include "analysis/index/account.h"
 #include "analysis/index/delays.h"
+#include "analysis/index/hot_function.h"
 #include "analysis/index/names.h"
 #include "analysis/queries/type_table.h"
 #include "analysis/queries/workload.h"
@@ -532,7 +533,7 @@ static int compare_loads(const void *a, const void *b)
 	return WEFT_ORDER(busy_y, busy_x) ?: WEFT_ORDER(y->whole_ns, x->whole_ns) ?: WEFT_ORDER(x->stream, y->stream);
 }
 
-/* Appends which code blocked the thread: the called function if the trace has it, else the promise. */
+/* Appends the promise that blocked the thread, and its function: the one that most samples have, else the callback. */
 static void append_block_name(struct text *to, const struct weft_model *m, const struct weft__stall *block)
 {
 	char name[WEFT_NAME_BYTES], place[WEFT_NAME_BYTES];
@@ -542,7 +543,10 @@ static void append_block_name(struct text *to, const struct weft_model *m, const
 		return;
 	}
 	append_promise_name(to, m, promise);
-	const uint32_t site = weft_model_callback(m, promise, block->start_ns, block->end_ns);
+	struct weft__hot_function hot;
+	const bool is_sampled =
+	    weft__hot_function_find(&hot, m, m->promises[promise].stream, block->start_ns, block->end_ns) > 0;
+	const uint32_t site = is_sampled ? hot.site : weft_model_callback(m, promise, block->start_ns, block->end_ns);
 	if (*weft_name_place(m, site, place))
 		append(to, ", in %s", place);
 }
