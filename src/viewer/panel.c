@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "analysis/index/account.h"
+#include "analysis/index/hot_function.h"
+#include "analysis/index/names.h"
 #include "base/utf8.h"
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
@@ -171,6 +173,33 @@ static void write_time(struct writer *w, const char *name, int64_t ns, int64_t a
 		add_row(w, WEFT_ROW_FACT, TEXT("%s", name), TEXT("%s, %d%%", text, percent));
 }
 
+static int64_t get_length_ns(const struct weft_run *run)
+{
+	int64_t length_ns;
+	return __builtin_sub_overflow(run->end_ns, run->start_ns, &length_ns) ? INT64_MAX : length_ns;
+}
+
+/* Writes the longest run of a promise if samples say in which function it was. */
+static void write_longest_run(struct writer *w, uint32_t promise)
+{
+	const struct weft_model *m = w->model;
+	size_t longest = m->promises[promise].runs;
+	const size_t end = m->promises[promise + 1].runs;
+	for (size_t i = longest; i < end; i++)
+		if (get_length_ns(&m->runs[i]) > get_length_ns(&m->runs[longest]))
+			longest = i;
+	if (longest >= end)
+		return;
+	const struct weft_run *run = &m->runs[longest];
+	struct weft__hot_function hot;
+	char length[80], place[WEFT_NAME_BYTES];
+	const uint16_t stream = m->run_streams ? m->run_streams[longest] : 0;
+	if (weft__hot_function_find(&hot, m, stream, run->start_ns, run->end_ns) > 0)
+		add_row(w, WEFT_ROW_FACT, TEXT("longest run"),
+		    TEXT("%s, %zu of %zu samples in %s", length_text(length, get_length_ns(run)), hot.inside, hot.samples,
+			weft_name_place(m, hot.site, place)));
+}
+
 static void write_times(struct writer *w, uint32_t promise)
 {
 	struct weft_state_times t = weft_promise_info_times(w->source->facts, promise);
@@ -181,6 +210,8 @@ static void write_times(struct writer *w, uint32_t promise)
 	write_time(w, "running", t.running_ns, all);
 	if (t.off_ns > 0)
 		write_time(w, "of that off CPU", t.off_ns, all);
+	if (w->model->sample_count)
+		write_longest_run(w, promise);
 }
 
 /* In the order of questions about a waiting promise. */

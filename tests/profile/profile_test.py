@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """weft record samples threads that run one promise for long, and weft explain names the function; nothing changes for the program.
 
-	profile_test.py BLOCKS COMPUTES SERVES WEFT
+	profile_test.py BLOCKS PANEL COMPUTES SERVES WEFT
 
-BLOCKS: blocks.c; COMPUTES: computes.py; SERVES: computes.js.
+BLOCKS: blocks.c; PANEL: panel.c; COMPUTES: computes.py; SERVES: computes.js.
 SPDX-License-Identifier: ISC"""
 
 import json
@@ -19,7 +19,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import ENV, PATIENCE, closed_to_others, expect, fail
 
-BLOCKS, COMPUTES, SERVES, WEFT = sys.argv[1:5]
+BLOCKS, PANEL, COMPUTES, SERVES, WEFT = sys.argv[1:6]
 NOBODY = 65534
 FOUND = r'^(\d+) of (\d+) samples of its thread are in parse_orders \(blocks\.c:\d+\), called by on_timer \(blocks\.c:\d+\)$'
 
@@ -46,6 +46,11 @@ def count_samples(folder):
     return json.loads(run(WEFT, 'info', '--json', folder)).get('samples', {'count': 0})['count']
 
 
+def only_trace_in(folder):
+    [trace] = [inner for inner, _, files in os.walk(folder) if 'metadata' in files]
+    return trace
+
+
 def evidence(folder):
     findings = [json.loads(line) for line in run(WEFT, 'explain', '--json', folder, status=None).splitlines()]
     return [e['text'] for finding in findings if finding['finding'] == 'stall' for e in finding['evidence']]
@@ -61,6 +66,9 @@ def is_named(folder, what, pattern=FOUND):
 def block_is_named(folder):
     expect(record(folder, BLOCKS), 'missing 0\n', 'output')
     is_named(f'{folder}/t', 'a block')
+    panels = run(PANEL, only_trace_in(f'{folder}/t'))  # the window and the page give it names
+    if not re.search(r'^longest run: [\d.]+ ms, (\d+) of (\d+) samples in \S*blocks\+0x[0-9a-f]+$', panels, re.M):
+        fail(f'panels: {panels}')
     stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/t', '-o', '-')
     if not re.search(r'^every \* ms;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
         fail(f'folded stacks: {stacks}')
