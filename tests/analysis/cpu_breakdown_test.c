@@ -214,10 +214,36 @@ static void sleeping_thread_is_not_descheduled(void **state)
 	forget();
 }
 
+/* A callback starts a child process, and sleeps in an unknown call until the child has got a CPU; or it starts none. */
+static void start_of_a_process_may_wait_for_a_cpu(void **state)
+{
+	for (int has_process = 0; has_process < 2; has_process++) {
+		tick_ns = 1;
+		start_recording();
+		weft_id beat = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE()),
+			slow = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+		sleep_for(5 * MS);
+		weft_signal(WEFT_SYSTEM_ID, slow);
+		weft_id process = has_process ? weft_create(slow, WEFT_KIND_PROCESS, WEFT_SITE()) : 0;
+		now_ns += 159 * MS;
+		weft__slow_detail(WEFT_SYSTEM_ID, WEFT_DETAIL_ROUND, 159 * MS, "50000 1 0 0 0");
+		if (has_process)
+			weft_resolve(slow, process);
+		weft_signal(WEFT_SYSTEM_ID, beat);
+		sleep_for(5 * MS);
+		explain(true);
+		const struct weft_finding *stall = &findings->findings[0];
+		assert_true(findings->count > 0 && stall->kind == WEFT_FINDING_STALL);
+		assert_int_equal(stall->severity, has_process ? I : A);
+		assert_int_equal(has(stall->doubt ? stall->doubt : "", "the machine was busy"), has_process);
+		forget();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stall_reports_its_cpu_breakdown),
 	    cmocka_unit_test(lock_wait_on_a_descheduled_thread_is_informational),
-	    cmocka_unit_test(sleeping_thread_is_not_descheduled)};
+	    cmocka_unit_test(sleeping_thread_is_not_descheduled), cmocka_unit_test(start_of_a_process_may_wait_for_a_cpu)};
 	return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
 }

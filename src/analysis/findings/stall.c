@@ -465,28 +465,30 @@ static bool is_machine_busy(struct weft__finder *f)
 	return false;
 }
 
-/* A request that was given to libuv's pool; sorted by stream and time. */
+/* A request that was given to libuv's pool, or a child process that was started; sorted by stream and time. */
 struct handed {
 	int64_t time_ns;
 	uint16_t stream;
+	bool is_process;
 };
 
 /* Facts of the whole trace. */
 struct context {
 	bool is_busy;
 	struct handed *handed;
-	size_t given_count;
+	size_t handed_count;
 };
 
-static bool is_for_pool(const struct weft_promise *p)
+static bool is_handed_over(const struct weft_promise *p)
 {
-	return p->kind == WEFT_KIND_WORK || p->kind == WEFT_KIND_FS || p->kind == WEFT_KIND_GETADDRINFO;
+	return p->kind == WEFT_KIND_WORK || p->kind == WEFT_KIND_FS || p->kind == WEFT_KIND_GETADDRINFO ||
+	       p->kind == WEFT_KIND_PROCESS;
 }
 
-static int compare_pool_requests(const void *a, const void *b)
+static int compare_handed(const void *a, const void *b)
 {
 	const struct handed *x = a, *y = b;
-	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->time_ns, y->time_ns);
+	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->is_process, y->is_process);
 }
 
 static void gather_context(struct weft__finder *f, struct context *context)
@@ -494,22 +496,27 @@ static void gather_context(struct weft__finder *f, struct context *context)
 	const struct weft_model *m = f->model;
 	size_t count = 0;
 	for (uint32_t p = 1; p < m->promise_count; p++)
-		count += is_for_pool(&m->promises[p]);
+		count += is_handed_over(&m->promises[p]);
 	*context = (struct context){is_machine_busy(f), weft__finding_alloc(f, count, sizeof *context->handed), count};
 	for (uint32_t p = 1, i = 0; context->handed && p < m->promise_count; p++)
-		if (is_for_pool(&m->promises[p]))
-			context->handed[i++] = (struct handed){m->promises[p].start_ns, m->promises[p].stream};
+		if (is_handed_over(&m->promises[p]))
+			context->handed[i++] = (struct handed){
+			    m->promises[p].start_ns, m->promises[p].stream, m->promises[p].kind == WEFT_KIND_PROCESS};
 	if (context->handed)
-		weft_sort(context->handed, count, sizeof *context->handed, compare_pool_requests);
+		weft_sort(context->handed, count, sizeof *context->handed, compare_handed);
 }
 
-/* Returns whether the stall gave a request to the pool: a thread of the pool may have held the pool's lock meanwhile. */
-static bool has_used_pool(const struct context *context, const struct weft__stall *s)
+/* Returns whether the stall gave work to others that it may have waited for.  A thread of the pool may have held the pool's lock
+ * meanwhile.  With `in_unknown_call`, a child process counts too: whoever starts it waits until it has got a CPU. */
+static bool has_handed_over(const struct context *context, const struct weft__stall *s, bool in_unknown_call)
 {
 	const struct handed *handed = context->handed;
-	const size_t i = WEFT_FIND_FIRST(g, 0, context->given_count,
-	    handed[g].stream > s->stream || (handed[g].stream == s->stream && handed[g].time_ns >= s->start_ns));
-	return i < context->given_count && handed[i].stream == s->stream && handed[i].time_ns <= s->end_ns;
+	bool found = false;
+	for (size_t i = WEFT_FIND_FIRST(g, 0, context->handed_count,
+		 handed[g].stream > s->stream || (handed[g].stream == s->stream && handed[g].time_ns >= s->start_ns));
+	     i < context->handed_count && handed[i].stream == s->stream && handed[i].time_ns <= s->end_ns && !found; i++)
+		found = !handed[i].is_process || in_unknown_call;
+	return found;
 }
 
 /* Returns whether the stall may be caused by a busy machine: the thread was off CPU, and is not known to have slept on purpose.
@@ -527,7 +534,7 @@ static bool may_be_starved(const struct weft__finder *f, const struct weft__stal
 	return (!breakdown->is_known && s->own_ns < 0) ||
 	       (breakdown->is_known && length_ns - off_ns < ALARM_OWN_STALLS * f->options.stall_ns &&
 		   (context->is_busy || breakdown->preemptions > 0 || breakdown->voluntary_switches == 0 ||
-		       has_used_pool(context, s)));
+		       has_handed_over(context, s, text == WEFT_NONE)));
 }
 
 /* Adds evidence, and perhaps advice and doubt, for a stall in a guest whose virtual CPU did not run. */
