@@ -507,7 +507,7 @@ static void gather_context(struct weft__finder *f, struct context *context)
 }
 
 /* Returns whether the stall gave work to others that it may have waited for.  A thread of the pool may have held the pool's lock
- * meanwhile.  With `in_unknown_call`, a child process counts too: whoever starts it waits until it has got a CPU. */
+ * meanwhile.  With `in_unknown_call`, a child process counts too: the thread that starts it waits until it has got a CPU. */
 static bool has_handed_over(const struct context *context, const struct weft__stall *s, bool in_unknown_call)
 {
 	const struct handed *handed = context->handed;

@@ -544,8 +544,7 @@ static void append_block_name(struct text *to, const struct weft_model *m, const
 	}
 	append_promise_name(to, m, promise);
 	struct weft__hot_function hot;
-	const bool is_sampled =
-	    weft__hot_function_find(&hot, m, m->promises[promise].stream, block->start_ns, block->end_ns) > 0;
+	const bool is_sampled = weft__hot_function_find(&hot, m, m->promises[promise].stream, block->start_ns, block->end_ns) > 0;
 	const uint32_t site = is_sampled ? hot.site : weft_model_callback(m, promise, block->start_ns, block->end_ns);
 	if (*weft_name_place(m, site, place))
 		append(to, ", in %s", place);
