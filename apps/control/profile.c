@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -67,7 +68,8 @@ struct watched_thread {
 	 * has the CPU. */
 	uint64_t run, block_run; /* block_run: the newest run that was long, or 0 */
 	unsigned block_samples;
-	int64_t next_ns; /* of that block: no sample before this time */
+	unsigned long long sleeps; /* voluntary context switches at the last examination of a long run */
+	int64_t next_ns;           /* of that block: no sample before this time */
 	uint64_t source_state;
 };
 
@@ -338,6 +340,21 @@ static int64_t read_thread_cpu_ns(int tasks, const char *name)
 	return cpu_ns;
 }
 
+/* Returns how often a thread has slept in a call, or ULLONG_MAX. */
+static unsigned long long read_sleeps(const struct process *p, pid_t tid)
+{
+	char path[64], text[4096];
+	unsigned long long count = ULLONG_MAX;
+	snprintf(path, sizeof path, "/proc/%ld/task/%ld", (long)p->pid, (long)tid);
+	const int folder = weft_users_folder(path);
+	const char *at = folder >= 0 && weft_named_text(folder, "status", text, sizeof text) > 0
+			     ? strstr(text, "\nvoluntary_ctxt_switches:")
+			     : NULL;
+	if (folder >= 0)
+		close(folder);
+	return at && sscanf(at, " voluntary_ctxt_switches: %llu", &count) == 1 ? count : ULLONG_MAX;
+}
+
 /* Reads the modules again, since the program may have loaded more.  A process that ends meanwhile keeps the known ones. */
 static void refresh_modules(struct process *p)
 {
@@ -373,6 +390,13 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 		refresh_modules(p);
 	}
 	if (now_ns < t->next_ns)
+		return true;
+	/* A thread that sleeps now and then may be about to: a stop makes a write() to a full pipe return early, which nothing
+	 * can undo. */
+	const unsigned long long sleeps = read_sleeps(p, t->tid);
+	const bool has_slept = sleeps != t->sleeps || sleeps == ULLONG_MAX;
+	t->sleeps = sleeps;
+	if (has_slept)
 		return true;
 	sample_thread(profile, p, t);
 	/* A block of minutes needs no more samples than a few blocks of a second. */

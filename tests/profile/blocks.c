@@ -1,7 +1,8 @@
-/* blocks.c [still|signals|endless]: a program of plain libuv whose timer computes for 200 ms of CPU time, three times.
+/* blocks.c [still|signals|endless|writes]: a program of plain libuv whose timer computes for 200 ms of CPU time, three times.
  *
  * `still`: for 1 ms, 200 times.  `endless`: for a minute.  `signals`: another thread sends signals to the timer's thread
- * meanwhile.  Prints the number of signals that were sent and not received.  SPDX-License-Identifier: ISC */
+ * meanwhile.  `writes`: the timer writes to a pipe that another thread reads.  Prints the number of signals that were sent and
+ * not received, or of writes that ended early.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -47,9 +48,27 @@ __attribute__((noinline)) static void parse_orders(void)
 			sum += (uint64_t)i * i;
 }
 
+static void *drain(void *data)
+{
+	static char bytes[4096];
+	while (read(*(int *)data, bytes, sizeof bytes) > 0)
+		sum += (uint64_t)bytes[0];
+	return NULL;
+}
+
+static void write_orders(int pipe)
+{
+	static char bytes[1 << 20];
+	for (const int64_t end = cpu_ms() + cost_ms; cpu_ms() < end;)
+		sent += write(pipe, bytes, sizeof bytes) != sizeof bytes;
+}
+
 __attribute__((noinline)) static void on_timer(uv_timer_t *timer)
 {
-	parse_orders();
+	if (timer->data)
+		write_orders(*(int *)timer->data);
+	else
+		parse_orders();
 	if (--left == 0)
 		uv_timer_stop(timer);
 }
@@ -58,15 +77,20 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 	const int is_still = strcmp(mode, "still") == 0, has_signals = strcmp(mode, "signals") == 0;
+	const int is_writing = strcmp(mode, "writes") == 0;
 	uv_timer_t timer;
 	pthread_t sender;
+	int pipes[2];
 	left = is_still ? 200 : 3;
 	cost_ms = is_still ? 1 : strcmp(mode, "endless") == 0 ? 60000 : 200;
 	computer = pthread_self();
 	signal(SIGRTMIN, on_signal);
 	if (has_signals && pthread_create(&sender, NULL, send_signals, NULL))
 		return 1;
+	if (is_writing && (pipe(pipes) || pthread_create(&sender, NULL, drain, &pipes[0])))
+		return 1;
 	uv_timer_init(uv_default_loop(), &timer);
+	timer.data = is_writing ? &pipes[1] : NULL;
 	uv_timer_start(&timer, on_timer, 5, 5);
 	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 	is_over = 1;

@@ -182,6 +182,11 @@ def signals_arrive(folder):
     is_named(f'{folder}/t', 'a block with signals')
 
 
+def writes_are_whole(folder):
+    """A stop never makes a call return early that other threads have to go on with."""
+    expect(record(folder, BLOCKS, 'writes'), 'missing 0\n', 'writes that ended early')
+
+
 def ordinary_user_may_sample(folder):
     closed = closed_to_others(BLOCKS) or closed_to_others(WEFT)
     if os.getuid() or closed:
@@ -205,7 +210,8 @@ if platform.machine() != 'x86_64':
     sys.exit(77)
 for test in (block_is_named, copy_has_names_of_its_own, joined_traces_keep_their_samples, damaged_samples_are_left_out,
              other_readers_accept_samples, endless_block_is_certain, block_of_child_is_named, python_is_named, javascript_is_named,
-             short_callbacks_have_no_samples, samples_can_be_refused, signals_arrive, ordinary_user_may_sample, traced_program_is_left_alone):
+             short_callbacks_have_no_samples, samples_can_be_refused, signals_arrive, writes_are_whole, ordinary_user_may_sample,
+             traced_program_is_left_alone):
     for attempts_left in 2, 1, 0:  # a very busy machine gives a thread too little CPU for a sample
         try:
             with tempfile.TemporaryDirectory() as directory:
