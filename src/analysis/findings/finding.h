@@ -271,6 +271,8 @@ void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p);
 void weft__timed_out_find(struct weft__finder *f);
 /* Finds child processes that the program did not wait for. */
 void weft__unwaited_find(struct weft__finder *f);
+/* Finds long queues for semaphores and pools.  Needs types. */
+void weft__slot_queue_find(struct weft__finder *f);
 /* Finds threads that sleep while they hold a lock. */
 void weft__lock_held_find(struct weft__finder *f);
 /* A thread that has waited for a condition since after the condition's last signal, a link number. */

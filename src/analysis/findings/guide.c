@@ -476,27 +476,33 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_EXHAUSTED] =
 	{
-	    .meaning = "All threads of libuv's thread pool were busy, and other requests waited.",
+	    .meaning = "All threads of libuv's thread pool, or all places of a semaphore or pool, were taken, and others waited.",
 	    .title = "fs 155 \"stat .\" waited 312 ms for a thread of the pool: all 4 threads compute (talks.c:105)\n"
-		     "fs 155 \"stat .\" waited 312 ms for a thread of the pool: 3 of 4 wait for lock 1025, held by work 132\n",
+		     "fs 155 \"stat .\" waited 312 ms for a thread of the pool: 3 of 4 wait for lock 1025, held by work 132\n"
+		     "14 promises queued for a semaphore, 14 at once, for up to 290 ms: 140 ms on average (queue.c:31)\n",
 	    .evidence =
 		"libuv runs file requests, name lookups and computations (`uv_queue_work()`) on one pool, which usually has 4 "
 		"threads.\n"
 		"weft knows when each computation runs, and therefore when all threads of the pool were busy.\n"
 		"It reports a request of another type that waited for at least 40 ms in such a time.\n"
 		"If most of the busy threads waited for one lock, the finding names the lock and its holder.\n"
-		"Computations that wait only for others of their own type are a batch, and are not reported.\n",
+		"Computations that wait only for others of their own type are a batch, and are not reported.\n"
+		"\n"
+		"A queue for a semaphore or a pool is informational, because the limit may be intended.\n"
+		"At least 8 promises got their place after a wait, 4 waited at once, and one of them for at least 100 ms.\n"
+		"Together they waited for at least half of their time.\n",
 	    .doubt =
 		"- The trace does not record whether the pool has more threads.\n"
 		"- The threads of the pool got hardly any CPU; the finding is then informational.\n" MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms =
 		"On a busy machine the computations take long because they get no CPU; the finding is then informational.\n"
-		"Requests that may be late, such as background reads, do no harm when they wait.\n",
-	    .fix =
-		"- Cut the computations into smaller pieces.\n"
-		"- Or run them on threads of their own instead of libuv's pool.\n"
-		"- Or enlarge the pool: set `UV_THREADPOOL_SIZE` in the environment.\n"
-		"- Threads that wait for a lock: hold the lock for less time, or take no lock in work that runs on the pool.\n",
+		"Requests that may be late, such as background reads, do no harm when they wait.\n"
+		"A limit that protects a slower service makes a queue on purpose.\n",
+	    .fix = "- Cut the computations into smaller pieces.\n"
+		   "- Or run them on threads of their own instead of libuv's pool.\n"
+		   "- Or enlarge the pool: set `UV_THREADPOOL_SIZE` in the environment.\n"
+		   "- Threads that wait for a lock: hold the lock for less time, or take no lock in work that runs on the pool.\n"
+		   "- Queue for a semaphore: find out what keeps the places for so long, or allow more at once.\n",
 	    .json = "`promise` is the request that waited longest, and `root` is one of the computations, or the lock.\n"
 		    "`end_ns` is the time at which a thread became free.\n"
 		    "`weight` is the waiting time of all requests, in nanoseconds.\n",
@@ -567,18 +573,26 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_UNDERWAY] =
 	{
-	    .meaning = "A promise that should resolve was still in progress at the end.",
-	    .title = "task 1 \"order\" had not resolved when the trace ended: timer 4 \"timeout\" was pending for 21.6 ms "
-		     "(choices.c:19)\n",
-	    .evidence = "A promise that should resolve is pending, and the promise at the end of its wait chain has waited no "
-			"longer than "
-			"usual.\n"
-			"A promise that waits longer than usual is a `hang`.\n",
-	    .doubt = NOT_ENDED MISSING_EVENTS MISSING_NAMES,
+	    .meaning = "A promise that should resolve, or a request without an answer, was still in progress at the end.",
+	    .title =
+		"task 1 \"order\" had not resolved when the trace ended: timer 4 \"timeout\" was pending for 21.6 ms "
+		"(choices.c:19)\n"
+		"connection 30 and 2 more had no answer when the program ended, 46.1 ms after the request came (flows.c:390)\n",
+	    .evidence =
+		"A promise that should resolve is pending, and the promise at the end of its wait chain has waited no "
+		"longer than "
+		"usual.\n"
+		"A promise that waits longer than usual is a `hang`.\n"
+		"\n"
+		"Connections count too if the program read a message, and ended before it wrote anything.\n"
+		"The connections of the same listener must have at least 5 answers, and as many as there are requests left.\n",
+	    .doubt = "- The trace does not show what was said: the last message may need no answer.\n" NOT_ENDED MISSING_EVENTS
+		MISSING_NAMES,
 	    .false_alarms =
 		"A program may end while requests are in progress: this finding is informational, and often normal.\n",
 	    .fix = "- If the program should finish its requests, it exits, or its loop returns, too early: wait for them before "
-		   "exit.\n",
+		   "exit.\n"
+		   "- Server: after SIGTERM, close the listener, answer what is in flight, and then exit.\n",
 	    .json =
 		"`promise` is the promise that is still in progress, and `root` is the promise at the end of its wait chain.\n"
 		"`verdict` is as for `hang`, and `weight` is the number of promises that wait for `root`.\n",
@@ -671,6 +685,40 @@ static const struct weft_finding_guide guides[] = {
 		"- Late connect: try a second address, and add a timeout.\n",
 	    .json = "`promise` and `root` are the slowest promise or the connection, and `weight` is its time in nanoseconds.\n"
 		    "For a connection, `start_ns` is the question and `end_ns` is the answer.\n",
+	},
+    [WEFT_FINDING_SEQUENCE] =
+	{
+	    .meaning = "An answer of the program waited for many other answers, one after the other.",
+	    .title = "connection 14 \"from 127.0.0.1:40112\" waited 52.6 ms of 53.1 ms for 12 answers one after the other "
+		     "(flows.c:300)\n",
+	    .evidence = "The program read a request, asked at least 8 questions on connections, and then wrote its answer.\n"
+			"Each question began after the answer to the one before.\n"
+			"Together they took at least half of the time until the answer.\n"
+			"A request counts only if its thread served no other one meanwhile, so that all questions are its own.\n",
+	    .doubt = MISSING_EVENTS,
+	    .false_alarms = "A question may need the answer before it, like each step of a login.\n"
+			    "The trace does not show what was asked, so this finding is informational.\n",
+	    .fix = "- Ask the questions side by side, on one connection or several.\n"
+		   "- Or ask one question for all: a list of keys, a join, a batch.\n",
+	    .json = "`promise` is the connection of the request, and `root` is the connection of the first question.\n"
+		    "`start_ns` is the read of the request, and `end_ns` is the write of its answer.\n"
+		    "`weight` is the time of all questions, in nanoseconds.\n",
+	},
+    [WEFT_FINDING_RECONNECTS] =
+	{
+	    .meaning = "The program made a connection for each request, although an earlier one was there.",
+	    .title = "24 connections \"to 127.0.0.1:41255\" had one request each: making them took 4.71 ms of 128 ms "
+		     "(flows.c:301)\n",
+	    .evidence = "At least 16 connections to one address had one request and one answer each.\n"
+			"More than half of them were made when an earlier one had its answer already.\n"
+			"Connections that are made side by side are not reported.\n"
+			"The evidence says how long it took until the connections could send their requests.\n",
+	    .doubt = MISSING_EVENTS MISSING_NAMES,
+	    .false_alarms = "Some protocols allow one request on a connection.\n"
+			    "The peer may close each connection itself; the trace does not show whether it would keep one.\n",
+	    .fix = "- Keep the connection after the answer, and send the next request on it.\n"
+		   "- HTTP: use one client object, with keep-alive, for all requests.\n",
+	    .json = "`promise` and `root` are the first of the connections, and `weight` is their number.\n",
 	},
     [WEFT_FINDING_ANSWER] =
 	{

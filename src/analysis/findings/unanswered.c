@@ -49,6 +49,8 @@ struct group {
 	int64_t gap_ns;       /* longest silence of closed connections */
 	uint32_t open;        /* open connections */
 	struct talk open_one; /* the open connection with the longest silence */
+	uint32_t asking;      /* open connections whose last message has no answer */
+	struct talk asker;    /* the one of them that has waited longest */
 };
 
 struct search {
@@ -185,6 +187,8 @@ static void add_talk(struct search *s, struct talk *t)
 	group->longest_ns = t->longest_ns > group->longest_ns ? t->longest_ns : group->longest_ns;
 	if (t->asked_ns == WEFT_NO_TIME)
 		return;
+	if (f->link_index.ended_ns[t->promise] == WEFT_NEVER && (group->asking++ == 0 || t->asked_ns < group->asker.asked_ns))
+		group->asker = *t;
 	struct talk *added = weft_vec_push(&s->silent);
 	f->no_memory |= !added;
 	if (added)
@@ -374,8 +378,8 @@ static void report_unanswered(struct search *s, const struct talk *t)
 }
 
 /* Reports a connection that is still open and silent although almost all others of its listener are closed, and none of them was
- * silent for that long. */
-static void report_left_open(struct weft__finder *f, const struct group *group, const bool *has_requests)
+ * silent for that long.  Returns false if there is none. */
+static bool report_left_open(struct weft__finder *f, const struct group *group, const bool *has_requests)
 {
 	const struct talk *t = &group->open_one;
 	const uint32_t p = t->promise;
@@ -386,11 +390,11 @@ static void report_left_open(struct weft__finder *f, const struct group *group, 
 	if (!t->is_accepted || has_requests[p] || group->is_reported || group->ended < enough || group->open == 0 ||
 	    group->open > group->ended / others || !f->idle_at_end[f->model->promises[p].stream] || silent_ns < MIN_LEFT_NS ||
 	    silent_ns / TIMES_GAP < group->gap_ns)
-		return;
+		return false;
 	struct weft_finding *finding =
 	    weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->last_ns, weft_model_until(f->model, p));
 	if (!finding)
-		return;
+		return false;
 	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
 	finding->severity = WEFT_SEVERITY_INFORMATION;
 	finding->title = weft__finding_text(f, "%s has been silent for %s: %" PRIu32 " others from this listener are closed%s",
@@ -402,6 +406,41 @@ static void report_left_open(struct weft__finder *f, const struct group *group, 
 	    "no closed connection was silent for longer than %s", weft__format_duration(f, group->gap_ns));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "the trace does not show what was said, so the conversation may be over");
+	return true;
+}
+
+/* Reports requests that were in flight when the program ended: it read them and wrote no answer, although its other connections
+ * were answered. */
+static void report_left_in_flight(struct weft__finder *f, const struct group *group, const bool *has_requests)
+{
+	const struct talk *t = &group->asker;
+	const uint32_t p = t->promise;
+	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, p);
+	const bool has_ended = !of->end_missing || of->died;
+	if (group->is_reported || group->asking == 0 || !t->is_accepted || has_requests[p] || !has_ended || of->lost ||
+	    f->model->is_whole || group->answers < ENOUGH_ANSWERS || group->answers < group->asking)
+		return;
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, t->asked_ns, weft_model_until(f->model, p));
+	if (!finding)
+		return;
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
+	const char *which = group->asking == 1 ? name : weft__finding_text(f, "%s and %" PRIu32 " more", name, group->asking - 1);
+	finding->weight = group->asking;
+	finding->title = weft__finding_text(f, "%s had no answer when the program ended, %s after the request came%s", which,
+	    weft__format_duration(f, weft_model_until(f->model, p) - t->asked_ns), at);
+	finding->next = "answer the requests that are in flight before the program exits, and accept no new ones meanwhile";
+	weft__finding_evidence(
+	    f, WEFT_EVIDENCE_CAUSE, t->asked_ns, p, "%s%s reads a message, and writes nothing after it", name, at);
+	const uint32_t input = find_awaited(f, t);
+	if (input != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, f->model->promises[input].start_ns, input, "%s waits for %s%s",
+		    name, weft__format_promise(f, input), weft__format_site_suffix(f, input));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, weft_model_until(f->model, p), WEFT_NONE, "the program ends");
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "%" PRIu32 " earlier answers on connections accepted there: the slowest took %s", group->answers,
+	    weft__format_duration(f, group->longest_ns));
+	weft__finding_doubt(f, "the trace does not show what was said, so the last message may need no answer");
 }
 
 /* ---- Both ends in one program ---- */
@@ -477,7 +516,8 @@ void weft__find_unanswered(struct weft__finder *f)
 			report_unanswered(&s, t);
 		}
 	for (size_t i = 0; !f->no_memory && i < s.groups.count; i++)
-		report_left_open(f, &s.groups.items[i], s.has_requests);
+		if (!report_left_open(f, &s.groups.items[i], s.has_requests))
+			report_left_in_flight(f, &s.groups.items[i], s.has_requests);
 	cover_askers(f);
 	weft_idmap_finish(&s.group_of_key);
 	weft_vec_free(&s.groups);
