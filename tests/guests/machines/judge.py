@@ -58,7 +58,8 @@ reads = [p for p in promises if p.get('kind') == 'read' and p.get('stream') == 0
 last = sorted(reads, key=lambda p: p['end_ns'])[-20:]
 slowest = max(last, key=lambda p: p['end_ns'] - p['start_ns'], default={'promise': 0})
 shows('the path of a slow answer goes to the disk there, and back', run_weft('path', *traces, f'--promise={slowest["promise"]}'),
-      r'of this, [\d.]+ ms in http-server@web, .* in transit', r'waiting for fs \d+ "read".* in http-server@web', 'in transit from http-server@web')
+      # A line names its machine only if the line before is of another one.
+      r'of this, [\d.]+ ms in http-server@web, .* in transit', r' in http-server@web(?s:.*) waiting for fs \d+ "read"', 'in transit from http-server@web')
 picture = os.path.join(work, 'machines.png')
 shows('they are one picture', subprocess.run([weft, 'render', *traces, '-o', picture], capture_output=True, text=True, check=False, timeout=120).stderr
       + f'{os.path.exists(picture) and os.path.getsize(picture)} bytes', r'\d{5,} bytes')
