@@ -24,11 +24,14 @@ def mask_variable_parts(output):
     output = re.sub(r"\d+\.\d %", "SHARE", output)
     # A busy machine takes the processor away from what ran for long, which is told.
     output = re.sub(r" \((on CPU|blocked) [^)]*LONG[^)]*\)(?=: )", "", output)
+    # The title is shorter then, so that it keeps its length.
+    output = re.sub(r" together(?= \()", "", output)
+    output = re.sub(r"^(stall: .*\(\w+\.c:\d+) in \w+\)$", r"\1)", output, flags=re.M)
     # A finding that is doubted for the machine's sake alone is the same finding.
     output, doubts = re.subn(r"uncertain because\n *the machine was busy, .*\n(?!    )", "", output)
     output = output.replace(" (uncertain)", "", doubts)
     output = re.sub(r"( *other facts\n)? *context switches around the stall: .*\n", "", output)
-    output = re.sub(r"(split the work into pieces|run less beside the program|record it again) .*", "ADVICE", output)
+    output = re.sub(r"(split the work into pieces|run less beside the program|record it again)\b.*", "ADVICE", output)
     output = re.sub(r"time: \d+, \d+, \d+ and \d+;", "time: QUARTERS;", output)
     return [re.sub(r" +", " ", line).strip() for line in output.splitlines()]
 
