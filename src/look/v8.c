@@ -75,7 +75,8 @@ enum {
 	MAX_INLINE_LOCALS = 74, /* more names of variables are in a table of their own */
 	MAX_SOURCE = 16 << 20,  /* bytes of a file in which lines are counted */
 	CHUNK = 64 << 10,
-	KNOWN_LINES = 256
+	KNOWN_LINES = 256,
+	KNOWN_FUNCTIONS = 256
 };
 
 /* The frames between JavaScript and the C++ code that it calls; versions have more or fewer of them. */
@@ -89,10 +90,17 @@ struct known_line {
 	uint32_t line;
 };
 
+/* A function that was read, by the addresses of three objects.  They may move, but no other function has all three then. */
+struct known_function {
+	uint64_t shared, scope, script; /* shared: 0 if empty */
+	struct weft_look_source_frame frame;
+};
+
 struct look_v8 {
 	int32_t is[CONSTANT_COUNT];
 	int32_t exits[EXIT_COUNT]; /* 0: this version has none of the name */
 	struct known_line lines[KNOWN_LINES];
+	struct known_function functions[KNOWN_FUNCTIONS];
 	unsigned char chunk[CHUNK];
 };
 
@@ -135,8 +143,16 @@ struct look_v8 *weft__look_v8_create(const struct look_target *t)
 	return NULL;
 }
 
+static void free_frame(struct weft_look_source_frame *frame)
+{
+	free(frame->function);
+	free(frame->file);
+}
+
 void weft__look_v8_free(struct look_v8 *v8)
 {
+	for (size_t i = 0; v8 && i < KNOWN_FUNCTIONS; i++)
+		free_frame(&v8->functions[i].frame);
 	free(v8);
 }
 
@@ -331,14 +347,22 @@ static const char *skip_scheme(const char *file)
 	return strncmp(file, scheme, sizeof scheme - 1) == 0 ? file + sizeof scheme - 1 : file;
 }
 
-/* Fills a frame with the function that a stack's slot has.  Returns false if it has none, or without memory. */
-static bool read_function(struct look_v8 *v8, const struct look_target *t, uint64_t function, struct weft_look_source_frame *out)
+/* Copies a frame.  Returns false without memory. */
+static bool copy_frame(struct weft_look_source_frame *out, const char *function, const char *file, uint32_t line)
+{
+	*out = (struct weft_look_source_frame){.function = strdup(function), .file = strdup(file), .line = line};
+	if (out->function && out->file)
+		return true;
+	free_frame(out);
+	*out = (struct weft_look_source_frame){.function = NULL};
+	return false;
+}
+
+/* Reads the function of a SharedFunctionInfo.  Returns false without memory. */
+static bool read_shared(
+    struct look_v8 *v8, const struct look_target *t, uint64_t scope, uint64_t script, struct weft_look_source_frame *out)
 {
 	char name[MAX_TEXT + 1] = "", file[MAX_TEXT + 1] = "";
-	const uint64_t shared = read_field(v8, t, function, FUNCTION_SHARED);
-	if (read_type(v8, t, shared) != v8->is[TYPE_SHARED])
-		return false;
-	const uint64_t scope = read_field(v8, t, shared, SHARED_NAME), script = read_field(v8, t, shared, SHARED_SCRIPT);
 	int64_t position = -1;
 	if (read_type(v8, t, scope) == v8->is[TYPE_SCOPE])
 		position = read_scope(v8, t, scope, name);
@@ -349,16 +373,28 @@ static bool read_function(struct look_v8 *v8, const struct look_target *t, uint6
 	uint32_t line = 0;
 	if (has_file && position >= 0 && position <= UINT32_MAX)
 		line = find_line(v8, t, script, file, (uint32_t)position);
-	*out = (struct weft_look_source_frame){.function = strdup(*name ? name : "<anonymous>"),
-	    .file = strdup(has_file     ? skip_scheme(file)
-			   : has_script ? "<evaluated>"
-					: "<built in>"),
-	    .line = line};
-	if (out->function && out->file)
-		return true;
-	free(out->function);
-	free(out->file);
-	return false;
+	return copy_frame(out, *name ? name : "<anonymous>",
+	    has_file     ? skip_scheme(file)
+	    : has_script ? "<evaluated>"
+			 : "<built in>",
+	    line);
+}
+
+/* Fills a frame with the function that a stack's slot has.  Returns false if it has none, or without memory.  The thread waits
+ * meanwhile, so a function that is known costs three reads instead of some twenty. */
+static bool read_function(struct look_v8 *v8, const struct look_target *t, uint64_t function, struct weft_look_source_frame *out)
+{
+	const uint64_t shared = read_field(v8, t, function, FUNCTION_SHARED);
+	const uint64_t scope = read_field(v8, t, shared, SHARED_NAME), script = read_field(v8, t, shared, SHARED_SCRIPT);
+	struct known_function *known = &v8->functions[weft_hash_u64(shared) % KNOWN_FUNCTIONS];
+	if (!shared || known->shared != shared || known->scope != scope || known->script != script) {
+		struct weft_look_source_frame frame;
+		if (read_type(v8, t, shared) != v8->is[TYPE_SHARED] || !read_shared(v8, t, scope, script, &frame))
+			return false;
+		free_frame(&known->frame);
+		*known = (struct known_function){shared, scope, script, frame};
+	}
+	return copy_frame(out, known->frame.function, known->frame.file, known->frame.line);
 }
 
 /* ---- Frames ---- */
