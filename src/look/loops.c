@@ -33,12 +33,6 @@ static bool read_all(const struct look_target *t, uint64_t address, void *to, si
 	return t->read(t, address, to, bytes) == bytes;
 }
 
-static uint64_t read_word(const struct look_target *t, uint64_t address)
-{
-	uint64_t word = 0;
-	return read_all(t, address, &word, sizeof word) ? word : 0;
-}
-
 static uint64_t address_of(const void *pointer)
 {
 	return (uint64_t)(uintptr_t)pointer;
@@ -52,7 +46,7 @@ static bool is_code(const struct look_target *t, uint64_t address)
 
 static bool is_loop(const struct look_target *t, uint64_t address, uv_loop_t *loop)
 {
-	return address % 8 == 0 && read_word(t, address + offsetof(uv_loop_t, wq_async.loop)) == address &&
+	return address % 8 == 0 && weft__look_word(t, address + offsetof(uv_loop_t, wq_async.loop)) == address &&
 	       read_all(t, address, loop, sizeof *loop) && address_of(loop->child_watcher.loop) == address &&
 	       loop->wq_async.type == UV_ASYNC && loop->child_watcher.type == UV_SIGNAL && loop->backend_fd >= 0;
 }
@@ -97,7 +91,7 @@ static void describe_stream(struct look_keeper *k, const struct look_target *t, 
 	add_fd(k, t, stream->io_watcher.fd);
 	if (stream->connect_req)
 		add_text(k, ", connects");
-	for (uint64_t q = read_word(t, queue); q && q != queue && writes < MAX_WRITES; q = read_word(t, q))
+	for (uint64_t q = weft__look_word(t, queue); q && q != queue && writes < MAX_WRITES; q = weft__look_word(t, q))
 		writes++;
 	if (writes)
 		add_text(k, ", %zu write%s wait%s", writes, writes == 1 ? "" : "s", writes == 1 ? "s" : "");
@@ -175,11 +169,11 @@ static bool find_handles(const struct look_target *t, struct look_loop *out, con
 	const uint64_t head = out->address + offsetof(uv_loop_t, handle_queue);
 	uint64_t before = head;
 	int left = MAX_HANDLES;
-	for (uint64_t q = read_word(t, head); q && q != head && left-- > 0; before = q, q = read_word(t, q)) {
+	for (uint64_t q = weft__look_word(t, head); q && q != head && left-- > 0; before = q, q = weft__look_word(t, q)) {
 		const uint64_t at = q - offsetof(uv_handle_t, handle_queue);
 		union handle h = {0};
 		/* A list leads back; what was freed or is being changed does not. */
-		if (read_word(t, q + 8) != before || t->read(t, at, &h, sizeof h) < sizeof(uv_handle_t) ||
+		if (weft__look_word(t, q + 8) != before || t->read(t, at, &h, sizeof h) < sizeof(uv_handle_t) ||
 		    address_of(h.handle.loop) != out->address)
 			break;
 		if ((h.handle.flags & (CLOSING | CLOSED | ACTIVE | REFERENCED)) != (ACTIVE | REFERENCED))
@@ -252,7 +246,7 @@ static bool add_request(struct look_target *t, uint64_t address, int64_t tid, bo
 	struct uv__work work;
 	const uint64_t link = address + offsetof(struct uv__work, wq);
 	if (address % 8 || !read_all(t, address, &work, sizeof work) || !is_code(t, (uint64_t)(uintptr_t)work.work) ||
-	    !is_code(t, (uint64_t)(uintptr_t)work.done) || read_word(t, link) != link)
+	    !is_code(t, (uint64_t)(uintptr_t)work.done) || weft__look_word(t, link) != link)
 		return false;
 	for (size_t i = 0; i < loops->count; i++) {
 		struct look_loop *loop = &loops->items[i];

@@ -41,12 +41,6 @@ enum {
 	MAX_TEXT = 255
 };
 
-static uint64_t read_word(const struct look_target *t, uint64_t address)
-{
-	uint64_t word = 0;
-	return t->read(t, address, &word, sizeof word) == sizeof word ? word : 0;
-}
-
 /* Returns the layout of the Python that the target has loaded; NULL: none that is known. */
 static const struct layout *find_layout(const struct look_target *t)
 {
@@ -67,7 +61,7 @@ static bool read_string(const struct look_target *t, const struct layout *l, uin
 {
 	enum { KIND_SHIFT = 2, KIND_MASK = 7, COMPACT = 1 << 5, ASCII = 1 << 6 };
 	uint32_t state = 0;
-	const uint64_t length = read_word(t, at + STRING_LENGTH);
+	const uint64_t length = weft__look_word(t, at + STRING_LENGTH);
 	if (!at || t->read(t, at + STRING_STATE, &state, sizeof state) < sizeof state || !(state & COMPACT) || !(state & ASCII) ||
 	    (state >> KIND_SHIFT & KIND_MASK) != 1)
 		return false;
@@ -137,7 +131,7 @@ static uint32_t find_line(struct weft_cursor in, uint32_t line, uint64_t instruc
 
 static uint32_t read_line(const struct look_target *t, const struct layout *l, uint64_t code, uint64_t instruction)
 {
-	const uint64_t table = read_word(t, code + CODE_LINES), length = read_word(t, table + BYTES_LENGTH),
+	const uint64_t table = weft__look_word(t, code + CODE_LINES), length = weft__look_word(t, table + BYTES_LENGTH),
 		       begin = code + l->code_begin;
 	uint32_t first = 0;
 	if (!table || !length || length > MAX_LINES || instruction < begin ||
@@ -156,7 +150,8 @@ static uint32_t read_line(const struct look_target *t, const struct layout *l, u
 static bool is_code(const struct look_target *t, uint64_t object)
 {
 	char name[5] = "";
-	const uint64_t type = object ? read_word(t, object + TYPE) : 0, at = type ? read_word(t, type + TYPE_NAME) : 0;
+	const uint64_t type = object ? weft__look_word(t, object + TYPE) : 0,
+		       at = type ? weft__look_word(t, type + TYPE_NAME) : 0;
 	if (at && t->read(t, at, name, sizeof name) == sizeof name)
 		return memcmp(name, "code", sizeof name) == 0;
 	/* A dump leaves constants of files out. */
@@ -169,28 +164,28 @@ static bool add_frame(
 {
 	char function[MAX_TEXT + 1], file[MAX_TEXT + 1];
 	uint8_t owner = 0;
-	const uint64_t code = read_word(t, frame + l->code);
-	*next = read_word(t, frame + l->before);
+	const uint64_t code = weft__look_word(t, frame + l->code);
+	*next = weft__look_word(t, frame + l->before);
 	if (t->read(t, frame + l->owner, &owner, 1) < 1)
 		return false;
 	if (owner == OWNED_BY_C)
 		return true;
-	if (!is_code(t, code) || !read_string(t, l, read_word(t, code + CODE_NAME), function) ||
-	    !read_string(t, l, read_word(t, code + CODE_FILE), file))
+	if (!is_code(t, code) || !read_string(t, l, weft__look_word(t, code + CODE_NAME), function) ||
+	    !read_string(t, l, weft__look_word(t, code + CODE_FILE), file))
 		return false;
 	struct weft_look_source_frame *slot = weft_vec_push(&thread->sources);
 	if (!slot)
 		return false;
 	*slot = (struct weft_look_source_frame){.function = strdup(function),
 	    .file = strdup(file),
-	    .line = read_line(t, l, code, read_word(t, frame + l->instruction))};
+	    .line = read_line(t, l, code, weft__look_word(t, frame + l->instruction))};
 	return slot->function && slot->file;
 }
 
 static void read_frames(const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t state)
 {
-	const uint64_t holder = l->frame_holder ? read_word(t, state + l->frame_holder) : state;
-	uint64_t frame = holder ? read_word(t, holder + l->frame) : 0;
+	const uint64_t holder = l->frame_holder ? weft__look_word(t, state + l->frame_holder) : state;
+	uint64_t frame = holder ? weft__look_word(t, holder + l->frame) : 0;
 	/* A list may be circular. */
 	for (int left = 2 * WEFT_LOOK_FRAMES; left > 0 && frame && thread->sources.count < WEFT_LOOK_FRAMES; left--)
 		if (!add_frame(t, l, thread, frame, &frame))
@@ -202,7 +197,7 @@ static void read_thread(const struct look_target *t, const struct layout *l, str
 {
 	const struct weft_look_stack *s = &thread->stack;
 	uint64_t last = 0;
-	if (*state && read_word(t, *state + l->tid) == (uint64_t)thread->own_tid)
+	if (*state && weft__look_word(t, *state + l->tid) == (uint64_t)thread->own_tid)
 		read_frames(t, l, thread, *state);
 	for (size_t at = 0; at + 8 <= s->size && at < SEARCHED_BYTES && !thread->sources.count; at += 8) {
 		const uint64_t word = weft_load_u64(s->bytes + at);
@@ -210,7 +205,7 @@ static void read_thread(const struct look_target *t, const struct layout *l, str
 		if (!map || !map->is_writable)
 			continue;
 		last = word;
-		if (read_word(t, word + l->tid) != (uint64_t)thread->own_tid)
+		if (weft__look_word(t, word + l->tid) != (uint64_t)thread->own_tid)
 			continue;
 		*state = word;
 		read_frames(t, l, thread, word);

@@ -32,24 +32,18 @@ enum {
 	MAX_LISTS = 1000
 };
 
-static uint64_t read_word(const struct look_target *t, uint64_t address)
-{
-	uint64_t word = 0;
-	return address && t->read(t, address, &word, sizeof word) == sizeof word ? word : 0;
-}
-
 static bool is_source(const struct look_target *t, uint64_t source, uint64_t context)
 {
 	uint32_t flags = 0;
-	return source && source % 8 == 0 && read_word(t, source + SOURCE_CONTEXT) == context &&
+	return source && source % 8 == 0 && weft__look_word(t, source + SOURCE_CONTEXT) == context &&
 	       t->read(t, source + SOURCE_FLAGS, &flags, sizeof flags) == sizeof flags && flags & IS_ACTIVE;
 }
 
 /* Returns the first source of a list: a list is an element of a queue itself (since GLib 2.62), or the data of an element. */
 static uint64_t first_source(const struct look_target *t, uint64_t node)
 {
-	const uint64_t list = read_word(t, node);
-	return list ? read_word(t, list == node ? node + QUEUE_LINK : list) : 0;
+	const uint64_t list = weft__look_word(t, node);
+	return list ? weft__look_word(t, list == node ? node + QUEUE_LINK : list) : 0;
 }
 
 /* Returns the first element of the context's lists of sources; 0: this is no context, or it has none. */
@@ -73,15 +67,16 @@ static void describe_source(struct look_keeper *k, const struct look_target *t, 
 {
 	char name[48] = "", fd_name[64];
 	int32_t fd = -1;
-	const uint64_t text = read_word(t, source + SOURCE_NAME), fds = read_word(t, source + SOURCE_FDS),
-		       private = read_word(t, source + SOURCE_PRIVATE), callback = read_word(t, source + SOURCE_DATA);
-	const int64_t ready_us = private ? (int64_t)read_word(t, private + READY_TIME) : -1;
+	const uint64_t text = weft__look_word(t, source + SOURCE_NAME), fds = weft__look_word(t, source + SOURCE_FDS),
+		       private = weft__look_word(t, source + SOURCE_PRIVATE), callback = weft__look_word(t, source + SOURCE_DATA);
+	const int64_t ready_us = private ? (int64_t)weft__look_word(t, private + READY_TIME) : -1;
 	if (text)
 		name[t->read(t, text, name, sizeof name - 1)] = 0;
 	for (char *c = name; *c; c++)
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?';
-	*k = (struct look_keeper){.kind = WEFT_KIND_HANDLE, .callback = callback ? read_word(t, callback + CALLBACK_CODE) : 0};
+	*k = (struct look_keeper){
+	    .kind = WEFT_KIND_HANDLE, .callback = callback ? weft__look_word(t, callback + CALLBACK_CODE) : 0};
 	size_t length = (size_t)snprintf(k->label, sizeof k->label, "%s", *name ? name : "source");
 	if (ready_us > 0) {
 		k->kind = WEFT_KIND_TIMER;
@@ -89,7 +84,7 @@ static void describe_source(struct look_keeper *k, const struct look_target *t, 
 				     : (size_t)snprintf(k->label + length, sizeof k->label - length, ", due in %" PRId64 " ms",
 					   ready_us / 1000 - t->now_ns / 1000000);
 	}
-	if (fds && t->read(t, read_word(t, fds), &fd, sizeof fd) == sizeof fd && fd >= 0) {
+	if (fds && t->read(t, weft__look_word(t, fds), &fd, sizeof fd) == sizeof fd && fd >= 0) {
 		k->kind = WEFT_KIND_POLL;
 		const bool has_name = t->name_fd && t->name_fd(t, fd, fd_name, sizeof fd_name);
 		snprintf(k->label + length, sizeof k->label - length, " of fd %" PRId32 "%s%s", fd, has_name ? ": " : "",
@@ -105,9 +100,9 @@ static bool add_context(struct look_target *t, const struct look_thread *thread,
 		return false;
 	*loop = (struct look_loop){.address = context, .tid = thread->tid, .awaited = thread->args[0], .runtime = "GLib"};
 	/* Lists of hostile memory may be circular. */
-	for (uint64_t node = lists; node && left-- > 0; node = read_word(t, node + LIST_NEXT))
+	for (uint64_t node = lists; node && left-- > 0; node = weft__look_word(t, node + LIST_NEXT))
 		for (uint64_t source = first_source(t, node); is_source(t, source, context) && loop->found_handles < MAX_SOURCES;
-		     source = read_word(t, source + SOURCE_NEXT)) {
+		     source = weft__look_word(t, source + SOURCE_NEXT)) {
 			struct look_keeper *k = weft_vec_push(&loop->keepers);
 			if (!k)
 				return false;
@@ -136,7 +131,7 @@ bool weft__look_find_contexts(struct look_target *t)
 			const uint64_t word = weft_load_u64(s->bytes + at);
 			const struct look_map *map = word > 4096 && word % 8 == 0 ? weft__look_map(t, word) : NULL;
 			/* The context itself, or a GMainLoop, which begins with it. */
-			const uint64_t contexts[] = {word, map && map->is_writable ? read_word(t, word) : 0};
+			const uint64_t contexts[] = {word, map && map->is_writable ? weft__look_word(t, word) : 0};
 			for (size_t k = 0; map && map->is_writable && !lists && k < 2; k++)
 				if ((lists = find_lists(t, contexts[k], thread->args[0])) &&
 				    !add_context(t, thread, contexts[k], lists))

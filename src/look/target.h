@@ -82,6 +82,13 @@ struct look_target {
 	const void *ctx;
 };
 
+/* Returns the word at an address; 0: it cannot be read. */
+static inline uint64_t weft__look_word(const struct look_target *target, uint64_t address)
+{
+	uint64_t word = 0;
+	return target->read(target, address, &word, sizeof word) == sizeof word ? word : 0;
+}
+
 /* Returns the mapping that contains an address, or NULL. */
 const struct look_map *weft__look_map(const struct look_target *target, uint64_t address);
 const struct weft_look_module *weft__look_module(const struct look_target *target, uint64_t address);

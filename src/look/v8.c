@@ -158,12 +158,6 @@ void weft__look_v8_free(struct look_v8 *v8)
 
 /* ---- Objects ---- */
 
-static uint64_t read_word(const struct look_target *t, uint64_t address)
-{
-	uint64_t word = 0;
-	return t->read(t, address, &word, sizeof word) == sizeof word ? word : 0;
-}
-
 static bool is_object(const struct look_v8 *v8, uint64_t value)
 {
 	return (value & 3) == (uint64_t)v8->is[HEAP_TAG] && value > 4096;
@@ -176,7 +170,7 @@ static uint64_t address_of(const struct look_v8 *v8, uint64_t object, enum const
 
 static uint64_t read_field(const struct look_v8 *v8, const struct look_target *t, uint64_t object, enum constant field)
 {
-	return is_object(v8, object) ? read_word(t, address_of(v8, object, field)) : 0;
+	return is_object(v8, object) ? weft__look_word(t, address_of(v8, object, field)) : 0;
 }
 
 /* Returns the type of an object, or -1. */
@@ -319,7 +313,7 @@ static int64_t read_scope(const struct look_v8 *v8, const struct look_target *t,
 	uint64_t fields[FIELDS];
 	const uint64_t first = address_of(v8, scope, MAP) + FIELD, positions = (uint64_t)v8->is[SCOPE_LOCALS] + 1;
 	const bool has_positions_first = v8->is[SCOPE_FIRST] >= v8->is[SCOPE_LOCALS] + 3;
-	const int64_t locals = get_integer(read_word(t, first + (uint64_t)v8->is[SCOPE_LOCALS] * FIELD));
+	const int64_t locals = get_integer(weft__look_word(t, first + (uint64_t)v8->is[SCOPE_LOCALS] * FIELD));
 	if (locals < 0 || locals > UINT16_MAX)
 		return -1;
 	const uint64_t skipped =
@@ -334,7 +328,7 @@ static int64_t read_scope(const struct look_v8 *v8, const struct look_target *t,
 		if (!read_text(v8, t, fields[i], name) && has_slot)
 			(void)read_text(v8, t, fields[i + 2], name);
 		const uint64_t begin =
-		    has_positions_first ? read_word(t, first + positions * FIELD) : fields[has_slot ? i + 3 : i + 1];
+		    has_positions_first ? weft__look_word(t, first + positions * FIELD) : fields[has_slot ? i + 3 : i + 1];
 		return is_small_integer(begin) ? get_integer(begin) : -1;
 	}
 	return -1;
