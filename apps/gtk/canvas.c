@@ -130,8 +130,9 @@ static void free_surface(gpointer surface)
 static bool is_picture(const WeftCanvas *canvas, const struct weft_pane *pane)
 {
 	for (size_t i = 0; i < canvas->viewers->count; i++)
-		if (pane->list == &canvas->viewers->viewers[i]->lists[WEFT_PANE_PICTURE])
-			return true;
+		for (int part = WEFT_PANE_PICTURE; part <= WEFT_PANE_GUTTER; part++)
+			if (pane->list == &canvas->viewers->viewers[i]->lists[part])
+				return true;
 	return false;
 }
 

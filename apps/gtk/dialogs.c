@@ -44,15 +44,7 @@ static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, s
 	struct weft_draw_list list = {0};
 	if (weft_cairo_create(&cairo) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for fonts");
-	struct weft_draw_options options = {.measure = weft_cairo_measure,
-	    .measure_ctx = cairo,
-	    .no_metrics = !viewer->metrics,
-	    .hidden_metrics = viewer->hidden_metrics,
-	    .clock = viewer->clock};
-	/* The window has the time axis above the picture; a file has it below. */
-	struct weft_view higher = *viewer->view;
-	higher.height_px += WEFT_DRAW_AXIS_PX;
-	int status = weft_draw_frame(&list, &higher, &options, err);
+	int status = weft_viewer_draw_file(viewer, &list, weft_cairo_measure, cairo, err);
 	if (status == WEFT_OK)
 		status = weft_cairo_write(cairo, &list, format, weft_canvas_theme(), write_some, file, err);
 	weft_draw_finish(&list);

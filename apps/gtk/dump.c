@@ -62,10 +62,11 @@ static void put_promises(GString *out, const struct weft_viewer *viewer, double 
 		double x0 = weft_view_x(viewer->view, p->start_ns) * viewer->scale;
 		double x1 = weft_view_x(viewer->view, p->end_ns) * viewer->scale;
 		double y = weft_view_y(viewer->view, weft_view_slot(viewer->view, viewer->layout->rows[i])) * viewer->scale;
-		if (x1 < 0 || x0 > viewer->width_px)
+		const double width = viewer->panes[WEFT_PANE_PICTURE].width_px;
+		if (x1 < 0 || x0 > width)
 			continue;
-		g_string_append_printf(out, "%s[%" PRId64 ",%.1f,%.1f,%.1f]", comma, p->id, left + MAX(x0, 0),
-		    left + MIN(x1, viewer->width_px), top + y);
+		g_string_append_printf(
+		    out, "%s[%" PRId64 ",%.1f,%.1f,%.1f]", comma, p->id, left + MAX(x0, 0), left + MIN(x1, width), top + y);
 		comma = ",";
 	}
 	g_string_append(out, "]");

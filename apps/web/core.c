@@ -215,7 +215,9 @@ EXPORT(image) const void *page_image(int width, int height, double ratio, enum w
 	const struct weft_pixels image = {
 	    .data = data, .stride = width * 4, .x1 = width, .y1 = height, .scale = 1, .is_rgba = true};
 	weft_pixels_fill(&image, theme, WEFT_PAINT_BACKGROUND);
-	for (size_t i = WEFT_PANE_PICTURE; i < all.count * WEFT_PANES; i += WEFT_PANES) {
+	for (size_t i = 0; i < all.count * WEFT_PANES; i++) {
+		if (i % WEFT_PANES > WEFT_PANE_GUTTER)
+			continue;
 		const struct weft_pixels part = part_of(&image, &panes[i], ratio);
 		in_image[i] = weft_pixels_draw(&part, panes[i].list, 0, theme);
 	}
@@ -479,9 +481,11 @@ static int append_bytes(void *ctx, const void *bytes, size_t size)
 EXPORT(svg) char *page_svg(struct weft_viewer *viewer, enum weft_theme theme)
 {
 	char_vec out = {0};
-	if (weft_viewer_draw(viewer, &error) == WEFT_OK &&
-	    weft_svg_write(viewer->panes[WEFT_PANE_PICTURE].list, theme, append_bytes, &out, &error) == WEFT_OK &&
-	    append_bytes(&out, "", 1) == 0)
+	struct weft_draw_list list = {0};
+	bool done = weft_viewer_draw_file(viewer, &list, viewer->measure, viewer->measure_ctx, &error) == WEFT_OK &&
+		    weft_svg_write(&list, theme, append_bytes, &out, &error) == WEFT_OK && append_bytes(&out, "", 1) == 0;
+	weft_draw_finish(&list);
+	if (done)
 		return out.items;
 	weft_vec_free(&out);
 	return NULL;

@@ -468,7 +468,7 @@ class Surface {
 			context.fillRect(0, 0, width, height);
 		}
 		for (let i = 0; i < panes; i++) {
-			if ((i % PANE.COUNT === PANE.PICTURE) !== pictures)
+			if ((i % PANE.COUNT <= PANE.GUTTER) !== pictures)
 				continue;
 			const [x, y, paneWidth, paneHeight, scale, prims, count, texts, inImage] = new Float64Array(core.bytes.buffer, core.call.pane(i) >>> 0, 9);
 			context.save();

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backends/cairo/cairo.h"
+#include "draw/gutter.h"
 #include "layout/focus.h"
 #include "view/fold.h"
 #include "view/sleep.h"
@@ -73,6 +74,11 @@ static int icicle_px(const struct weft_render_options *o)
 	return o->icicle ? (int)weft_icicle_px(o->icicle, (o->height_px ? o->height_px : 720) / 3.0) : 0;
 }
 
+static int width_of(const struct weft_render_options *o)
+{
+	return o->width_px ? o->width_px : 1280;
+}
+
 /* Returns the height for the promises: the total without the sheet and the icicle. */
 static int height_of(const struct weft_render_options *o)
 {
@@ -84,7 +90,9 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 {
 	struct weft_cairo *cairo;
 	struct weft_draw_list list = {0};
-	weft_view_resize(view, o->width_px ? o->width_px : 1280, height_of(o));
+	const int width_px = width_of(o);
+	const double gutter_px = weft_gutter_px(0, width_px);
+	weft_view_resize(view, width_px - gutter_px, height_of(o));
 	if (o->focus && !o->has_from && !o->has_to)
 		weft_view_show_promise(view, o->focus);
 	else if (o->has_from || o->has_to)
@@ -109,7 +117,7 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	if (status < 0)
 		return weft_error_set(err, status, "no memory for fonts");
 	options.measure_ctx = cairo;
-	status = weft_draw_frame(&list, view, &options, err);
+	status = weft_gutter_draw_both(&list, view, &options, gutter_px, err);
 	if (status == WEFT_OK && o->sheet)
 		status = weft_sheet_draw(&list, o->sheet, &options, err);
 	if (status == WEFT_OK && o->icicle) {
@@ -162,7 +170,7 @@ static int fold_thin(struct weft_layout **layout, struct weft_view **view, const
 	if (status < 0 || folding.depth == 0)
 		return status;
 	weft_thinness_measure(&thinness, *view);
-	weft_view_resize(*view, o->width_px ? o->width_px : 1280, height_of(o));
+	weft_view_resize(*view, width_of(o) - weft_gutter_px(0, width_of(o)), height_of(o));
 	if (o->has_from || o->has_to)
 		weft_view_show(*view, o->has_from ? o->from_ns : 0, o->has_to ? o->to_ns : model->end_ns);
 	if (!weft_thinness_at(&thinness, *view, weft_draw_lanes_px(model, &options, (*view)->height_px)))

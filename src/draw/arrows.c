@@ -391,6 +391,9 @@ static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 			all += counts[a];
 		draw_column(f, counts, x, (double)high / peak);
 	}
+	s->counted_arrows = all;
+	if (f->options.names_beside)
+		return;
 	char text[80], number[2][WEFT_NUMBER_BYTES];
 	int len = snprintf(text, sizeof text, "%s arrows, at most %s per pixel", weft_number_text(number[0], all),
 	    weft_number_text(number[1], peak));

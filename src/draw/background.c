@@ -17,7 +17,7 @@
 #define LEGEND_GAP_PX 40.0
 #define AXIS_PX 18
 
-enum { BAND_NAME = 260 };
+enum { BAND_NAME = 260, BAND_TEXT_PX = 12 };
 
 /* Top and bottom of a band, and the baseline of the text at its top. */
 struct extent {
@@ -30,7 +30,11 @@ static struct extent extent_of(const struct weft__frame *f, size_t band)
 	double y = weft_view_y(f->view, header);
 	int y0 = weft__floor(y), y1 = weft__floor(weft_view_y(f->view, end));
 	double height = weft_view_y(f->view, header + 1) - y0;
-	return (struct extent){header > 0 ? y0 : 0, end < f->view->slots ? y1 : f->height, weft__floor(y + height / 2 + 4)};
+	int text_y = weft__floor(y + height / 2 + 4);
+	/* Where rows are low, a text in the middle of the head would cross the border above it. */
+	if (f->options.names_beside && header > 0 && text_y < y0 + BAND_TEXT_PX)
+		text_y = y0 + BAND_TEXT_PX;
+	return (struct extent){header > 0 ? y0 : 0, end < f->view->slots ? y1 : f->height, text_y};
 }
 
 static void write_centred(
@@ -202,33 +206,35 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[BAND_NA
 	return len + (info ? name_bound(info, stream, text + len, 28) : 0);
 }
 
-static void draw_band_name(struct weft__frame *f, size_t b, struct extent e)
+static void draw_band_name(struct weft__frame *f, size_t b, struct extent e, double max_width)
 {
 	char text[BAND_NAME];
 	double width;
 	size_t len = e.text_y > 11 && e.y0 < f->height ? name_band(f, b, text) : 0;
-	len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
+	len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, max_width, &width);
 	if (len > 0 && !weft__text_blocked(f, WEFT_FONT_BOLD, 8, e.text_y, width))
 		weft__text_put(f, WEFT_PAINT_BAND_TEXT, 8, e.text_y, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
 }
 
-/* Draws the names of bands.  Those of low bands are drawn last, and only where there is space. */
-void weft__draw_bands(struct weft__frame *f)
+void weft__name_bands(struct weft__frame *f, bool are_low, double max_width)
 {
 	enum { LOW_PX = 24 };
-	const struct weft_layout *layout = f->layout;
-	if (weft_layout_headers(layout) == 0)
-		return;
-	for (int are_low = 0; are_low < 2; are_low++)
-		for (size_t b = 0; b < layout->band_count; b++) {
-			if (!weft_view_has_header(f->view, b))
-				continue;
-			const struct extent e = extent_of(f, b);
-			if ((e.y1 - e.y0 < LOW_PX) == are_low)
-				draw_band_name(f, b, e);
-			if (!are_low && e.y0 > 0)
-				weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);
-		}
+	const size_t headers = weft_layout_headers(f->layout);
+	for (size_t b = 0; b < headers; b++) {
+		const struct extent e = extent_of(f, b);
+		if (weft_view_has_header(f->view, b) && (e.y1 - e.y0 < LOW_PX) == are_low)
+			draw_band_name(f, b, e, max_width);
+	}
+}
+
+void weft__draw_bands(struct weft__frame *f)
+{
+	const size_t headers = weft_layout_headers(f->layout);
+	for (size_t b = 0; b < headers; b++) {
+		const struct extent e = extent_of(f, b);
+		if (weft_view_has_header(f->view, b) && e.y0 > 0)
+			weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);
+	}
 }
 
 static void draw_axis(struct weft__frame *f, const struct weft__ticks *t, double *legend_width)

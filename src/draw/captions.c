@@ -41,7 +41,7 @@ static bool is_address(const struct weft_site *site)
 						      memmem(site->function.ptr, site->function.len, "+0x", 3) != NULL);
 }
 
-static bool has_only_kind(const struct weft_model *m, uint32_t promise)
+bool weft__promise_has_only_kind(const struct weft_model *m, uint32_t promise)
 {
 	const uint32_t site = m->promises[promise].site;
 	return site != WEFT_NONE && is_address(&m->trace->sites[site]) && weft_model_name_text(m, promise) == WEFT_NONE;
@@ -73,6 +73,22 @@ static size_t name_unlabelled(const struct weft_model *m, uint32_t promise, char
 	return weft__text_clean(buf, size, raw, (size_t)len);
 }
 
+/* Writes the name of a folded track. */
+static size_t name_track(const struct weft__frame *f, const struct weft_fold *fold, char *buf, size_t size)
+{
+	uint32_t text = weft_model_name_text(f->model, fold->leader);
+	/* Without a label, the first actor in it says more than its site. */
+	for (uint32_t k = 1; k < fold->count && k < MAX_COMPARED_NAMES && text == WEFT_NONE; k++) {
+		uint32_t member = f->layout->folded[fold->first + k];
+		uint16_t kind = f->model->promises[member].kind;
+		if (weft_kind_has(kind, WEFT_TRAIT_ACTOR) && !weft_kind_has(kind, WEFT_TRAIT_REQUEST))
+			text = weft_model_name_text(f->model, member);
+	}
+	struct weft_str label = text != WEFT_NONE ? weft_model_text(f->model, text) : (struct weft_str){"", 0};
+	return text != WEFT_NONE ? weft__text_clean(buf, size, label.ptr, label.len)
+				 : name_unlabelled(f->model, fold->leader, buf, size);
+}
+
 size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_fold *fold = weft_layout_fold(f->layout, promise);
@@ -82,17 +98,7 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 	char number[WEFT_NUMBER_BYTES];
 	if (fold->is_track) {
 		char name[130];
-		uint32_t text = weft_model_name_text(f->model, promise);
-		/* Without a label, the first actor in it says more than its site. */
-		for (uint32_t k = 1; k < fold->count && k < MAX_COMPARED_NAMES && text == WEFT_NONE; k++) {
-			uint32_t member = f->layout->folded[fold->first + k];
-			uint16_t kind = f->model->promises[member].kind;
-			if (weft_kind_has(kind, WEFT_TRAIT_ACTOR) && !weft_kind_has(kind, WEFT_TRAIT_REQUEST))
-				text = weft_model_name_text(f->model, member);
-		}
-		struct weft_str label = text != WEFT_NONE ? weft_model_text(f->model, text) : (struct weft_str){"", 0};
-		size_t own = text != WEFT_NONE ? weft__text_clean(name, sizeof name, label.ptr, label.len)
-					       : name_unlabelled(f->model, promise, name, sizeof name);
+		size_t own = name_track(f, fold, name, sizeof name);
 		len = snprintf(buf, size, "%.*s \xc2\xb7 %s folded", (int)own, name, weft_number_text(number, fold->count - 1));
 	} else {
 		len = snprintf(buf, size, fold->is_group ? "%s \xc3\x97 %s" : "%s %ss", weft_number_text(number, fold->count),
@@ -111,8 +117,7 @@ static const struct weft_stream_info *namesake_of(const struct weft_model *m, ui
 	return m->namesakes[stream] && m->threads[stream] == promise ? &m->trace->streams[stream] : NULL;
 }
 
-/* Writes the name of a line, which is its first label that is not a counter's.  Returns its length. */
-static size_t name_of(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
+size_t weft__promise_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
 {
 	size_t fold_len = weft__fold_name(f, promise, buf, size);
 	if (fold_len > 0)
@@ -128,21 +133,29 @@ static size_t name_of(const struct weft__frame *f, uint32_t promise, char *buf, 
 	return len;
 }
 
-static bool is_labelled(const struct weft__frame *f, uint32_t promise)
+size_t weft__line_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
+{
+	const struct weft_fold *fold = weft_layout_fold(f->layout, promise);
+	return fold && fold->is_track ? name_track(f, fold, buf, size) : weft__promise_name(f, promise, buf, size);
+}
+
+bool weft__promise_is_labelled(const struct weft__frame *f, uint32_t promise)
 {
 	return weft_model_name_text(f->model, promise) != WEFT_NONE || weft_layout_fold(f->layout, promise);
 }
 
 static enum weft_paint paint_of(const struct weft__frame *f, const struct weft__caption *c)
 {
-	return c->important ? WEFT_PAINT_FAILED : is_labelled(f, c->promise) ? WEFT_PAINT_LABEL : WEFT_PAINT_LABEL_ID;
+	return c->important                               ? WEFT_PAINT_FAILED
+	       : weft__promise_is_labelled(f, c->promise) ? WEFT_PAINT_LABEL
+							  : WEFT_PAINT_LABEL_ID;
 }
 
 /* Writes a name as far left as there is space, if the row above is close or a wide run is in the way. */
 static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct space space)
 {
 	char text[176];
-	size_t len = name_of(f, c->promise, text, sizeof text);
+	size_t len = weft__promise_name(f, c->promise, text, sizeof text);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
 	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && space.from + width <= space.to;
 	     tried++, space.from += TIGHT_STEP_PX)
@@ -155,10 +168,10 @@ static void draw_tight(struct weft__frame *f, const struct weft__caption *c, str
 static double draw_name(struct weft__frame *f, const struct weft__caption *c, struct space space)
 {
 	char text[176];
-	size_t len = name_of(f, c->promise, text, sizeof text - 4);
+	size_t len = weft__promise_name(f, c->promise, text, sizeof text - 4);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), spare = 0;
 	/* A shortened id would be a different id. */
-	if (is_labelled(f, c->promise) || f->model->promises[c->promise].site != WEFT_NONE)
+	if (weft__promise_is_labelled(f, c->promise) || f->model->promises[c->promise].site != WEFT_NONE)
 		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, space.to - space.from, &width);
 	else
 		spare = ID_SPARE_PX;
@@ -216,7 +229,7 @@ static void draw_notes(struct weft__frame *f, const struct weft__caption *c, str
 static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 {
 	char text[176];
-	size_t len = name_of(f, c->promise, text, sizeof text);
+	size_t len = weft__promise_name(f, c->promise, text, sizeof text);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), x = c->x1 + BESIDE_GAP_PX, y = c->y + 4;
 	return len > 0 && width > c->x1 - c->x0 - 5 && x + width <= c->until &&
 	       !weft__line_blocks(f, WEFT_FONT_LABEL, x, y, width) &&
@@ -243,12 +256,17 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 	const bool is_fold = weft_layout_fold(f->layout, c->promise) != NULL;
 	if (space.from < 4)
 		space.from = 4;
+	if (f->options.names_beside && (c->alone || c->tight)) {
+		if (!kind && !is_fold && !c->tight)
+			draw_notes(f, c, space, space.from);
+		return;
+	}
 	if (kind) {
-		if (!is_fold && !has_only_kind(f->model, c->promise)) /* the name is the kind */
+		if (!is_fold && !weft__promise_has_only_kind(f->model, c->promise)) /* the name is the kind */
 			draw_kind(f, c, space);
 		return;
 	}
-	if (c->until > c->x1 && is_labelled(f, c->promise) && draw_beside(f, c))
+	if (c->until > c->x1 && weft__promise_is_labelled(f, c->promise) && draw_beside(f, c))
 		return;
 	if (c->tight) {
 		draw_tight(f, c, space);
@@ -261,8 +279,7 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 
 /* ---- Rows of promises that are all too short for names ---- */
 
-/* Writes what a sample of the promises have in common: name, site or kind.  Returns its length, or 0. */
-static size_t common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size)
+size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size)
 {
 	const struct weft_model *m = f->model;
 	const size_t step = (end - first) / CROWD_SAMPLE | 1; /* odd, so that alternating promises are noticed */
@@ -275,8 +292,8 @@ static size_t common_name(const struct weft__frame *f, size_t first, size_t end,
 		is_kind &= m->promises[p].kind == m->promises[one].kind;
 	}
 	const char *kind = weft_model_kind_name(m, m->promises[one].kind);
-	if (is_text && is_labelled(f, one))
-		return name_of(f, one, buf, size);
+	if (is_text && weft__promise_is_labelled(f, one))
+		return weft__promise_name(f, one, buf, size);
 	if (is_site && m->promises[one].site != WEFT_NONE)
 		return name_unlabelled(m, one, buf, size);
 	return is_kind ? weft__text_clean(buf, size, kind, strlen(kind)) : 0;
@@ -290,7 +307,7 @@ static void name_crowd(struct weft__frame *f, const struct weft__line *line)
 	char name[130], text[176], number[WEFT_NUMBER_BYTES];
 	if (end - first < 2)
 		return;
-	const size_t own = common_name(f, before + first, before + end, name, sizeof name);
+	const size_t own = weft__common_name(f, before + first, before + end, name, sizeof name);
 	const int n = snprintf(text, sizeof text - 4, "%s%s%s", weft_number_text(number, end - first),
 	    own > 0 ? " \xc3\x97 " : " promises", own > 0 ? name : "");
 	const size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
@@ -333,5 +350,6 @@ void weft__draw_captions(struct weft__frame *f)
 				draw_caption(f, c, rank == KIND);
 		}
 	}
-	draw_crowds(f);
+	if (!f->options.names_beside)
+		draw_crowds(f);
 }

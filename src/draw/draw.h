@@ -105,6 +105,7 @@ struct weft_draw_options {
 	bool no_metrics;               /* no lanes of counters: see weft_draw_lanes_px() */
 	bool no_threads;               /* no lanes of OS threads from kernel data */
 	bool no_axis;                  /* the axis is drawn elsewhere: see ruler.h */
+	bool names_beside;             /* the names of rows are drawn beside the frame: see gutter.h */
 	const uint8_t *hidden_metrics; /* by counter: non-zero hides it; or NULL */
 	struct weft_clock clock;
 };

@@ -99,6 +99,8 @@ int weft_draw_frame(
 	if (!f.failed) {
 		/* If two texts need the same space, the first one gets it. */
 		weft__draw_bands(&f);
+		for (int are_low = 0; are_low < 2 && !f.options.names_beside; are_low++)
+			weft__name_bands(&f, are_low, f.width / 3.0);
 		weft__draw_shades(&f);
 		weft__draw_grid(&f);
 		weft__draw_threads(&f);

@@ -34,6 +34,8 @@ enum weft_layer {
 
 /* Space below the lanes of counters, without and with an axis. */
 #define WEFT__BELOW_PX 4
+/* Space between names in a gutter and its right edge. */
+#define WEFT__GUTTER_EDGE_PX 9
 #define WEFT__AXIS_PX (WEFT__BELOW_PX + (int)WEFT_DRAW_AXIS_PX)
 
 /* A row that is high enough to be drawn as a line; lower rows are drawn together, in strips. */
@@ -53,6 +55,7 @@ struct weft__caption {
 	int until; /* if right of x1: the row is empty up to here, and the name may be there */
 	bool important, highlighted;
 	bool tight; /* the row above is close: a name fits only where that row is empty */
+	bool alone; /* nothing else is visible on its row */
 };
 
 struct weft__vertical {
@@ -92,6 +95,7 @@ struct weft_draw_scratch {
 	WEFT_VEC(uint32_t) buckets;
 	WEFT_VEC(uint32_t) columns;               /* numbers of arrows that are not drawn, by column and class */
 	int band_y0, band_y1;                     /* top and bottom of the band that shows them */
+	uint32_t counted_arrows;                  /* the sum of these numbers, if there are any */
 	int crumb_x1;                             /* right end of the crumb that names the current subset; 0: none is shown */
 	WEFT_VEC(int64_t) fold_times;             /* times of columns of pixels */
 	WEFT_VEC(struct weft_fold_sum) fold_sums; /* sums on a fold's line between these times */
@@ -183,7 +187,8 @@ void weft__triangle(
     struct weft__frame *f, struct weft__ink ink, double tip_x, double tip_y, double base_x, double base_y, double half_width);
 /* Adds a text without checking for overlap: see weft__text_put(). */
 void weft__list_text(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing);
-void weft__list_add(struct weft__frame *f, const struct weft_draw_list *list); /* all primitives of a list without texts */
+void weft__list_add(struct weft__frame *f, const struct weft_draw_list *list);    /* all primitives of a list without texts */
+void weft__list_append(struct weft__frame *f, const struct weft_draw_list *list); /* all of a list, in front */
 void weft__list_sort(struct weft__frame *f);
 
 /* text.c */
@@ -216,8 +221,11 @@ bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, dou
 void weft__draw_shades(struct weft__frame *f);
 void weft__draw_grid(struct weft__frame *f);
 void weft__draw_bands(struct weft__frame *f);
+void weft__name_bands(struct weft__frame *f, bool are_low, double max_width); /* only low bands, or only others */
 void weft__draw_threads(struct weft__frame *f);
 void weft__draw_metrics(struct weft__frame *f);
+void weft__name_metrics(struct weft__frame *f);                 /* in a gutter: names, and the values at top and bottom */
+void weft__name_threads(struct weft__frame *f);                 /* in a gutter */
 void weft__draw_values(struct weft__frame *f, int64_t time_ns); /* of counters, at that time */
 void weft__draw_promises(struct weft__frame *f);
 void weft__draw_arrows(struct weft__frame *f);
@@ -226,6 +234,17 @@ void weft__draw_legend(struct weft__frame *f);
 void weft__draw_crumb(struct weft__frame *f, const char *crumb);
 void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t count);
 void weft__draw_captions(struct weft__frame *f);
+
+/* Write the name of a promise's line, which is its first label that is not a counter's, or a substitute; and what a sample of
+ * the promises from position `first` up to `end` of by_row have in common: name, site or kind.  Return its length, or 0. */
+size_t weft__promise_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size);
+size_t weft__line_name(
+    const struct weft__frame *f, uint32_t promise, char *buf, size_t size); /* without a number of folded ones */
+size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size);
+
+/* Return whether the name of a promise is a label or the name of a fold; and whether it is only the kind. */
+bool weft__promise_is_labelled(const struct weft__frame *f, uint32_t promise);
+bool weft__promise_has_only_kind(const struct weft_model *model, uint32_t promise);
 
 /* Writes "7 signals" for the leader of a fold; returns 0 for any other promise. */
 size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size);

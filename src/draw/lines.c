@@ -275,7 +275,7 @@ static void draw_profile(
 }
 
 static void draw_promise(struct weft__frame *f, const struct weft__line *line, const struct style *style, uint32_t promise,
-    const struct span *span, double until)
+    const struct span *span, double until, bool alone)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
 	const struct weft_fold *fold = fold_by_hand(f, promise);
@@ -310,6 +310,7 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 	    .space = (int)line->pitch,
 	    .important = weft_promise_went_wrong(p) && !fold,
 	    .highlighted = highlighted,
+	    .alone = alone,
 	    .tight = tight};
 }
 
@@ -346,11 +347,12 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 	size_t i = weft__intervals_end_after(&row, 0, f->from_ns);
 	if (i > 0 && weft__intervals_end(&row, i - 1) == f->from_ns)
 		i--;
+	const bool alone = weft__intervals_start_from(&row, i, f->to_ns) - i < 2;
 	while (next_span(f, &row, f->cell, false, &i, &span)) {
 		if (span.level == 0) {
 			double until = i < row.count ? weft_view_x(f->view, weft__intervals_start(&row, i)) : f->width;
-			draw_promise(
-			    f, line, &style, f->layout->by_row[begin + span.first], &span, until < f->width ? until : f->width);
+			draw_promise(f, line, &style, f->layout->by_row[begin + span.first], &span,
+			    until < f->width ? until : f->width, alone);
 			continue;
 		}
 		draw_merged_failures(f, line, &style, begin + span.first, begin + span.end, &bar);

@@ -38,6 +38,23 @@ void weft__list_add(struct weft__frame *f, const struct weft_draw_list *list)
 	f->list->count += list->count;
 }
 
+void weft__list_append(struct weft__frame *f, const struct weft_draw_list *list)
+{
+	const size_t first = f->list->count;
+	const uint32_t texts = (uint32_t)f->list->text_bytes;
+	weft__list_add(f, list);
+	if (!f->failed && f->s->text_capacity - f->list->text_bytes < list->text_bytes &&
+	    !weft__vec_grow((void **)&f->list->text, &f->s->text_capacity, f->list->text_bytes + list->text_bytes, 1))
+		f->failed = true;
+	if (f->failed)
+		return;
+	for (size_t i = first; i < f->list->count; i++)
+		f->list->prims[i].first += f->list->prims[i].kind == WEFT_PRIM_TEXT ? texts : 0;
+	if (list->text_bytes > 0)
+		memcpy(f->list->text + texts, list->text, list->text_bytes);
+	f->list->text_bytes += list->text_bytes;
+}
+
 static struct weft_prim *add_prim(struct weft__frame *f, int kind, struct weft__ink ink)
 {
 	struct weft_draw_list *list = f->list;

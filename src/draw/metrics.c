@@ -166,12 +166,12 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 }
 
 static double write_at(struct weft__frame *f, enum weft_font font, enum weft_paint paint, double x, bool is_right, double y,
-    const char *bytes, size_t bytes_len)
+    const char *bytes, size_t bytes_len, double max_width)
 {
 	char text[128];
-	size_t len = weft__text_clean(text, sizeof text, bytes, bytes_len);
+	size_t len = weft__text_clean(text, sizeof text - 4, bytes, bytes_len);
 	double width;
-	len = weft__text_fit(f, font, text, len, sizeof text, f->width / 3.0, &width);
+	len = weft__text_fit(f, font, text, len, sizeof text, max_width, &width);
 	x -= is_right ? width : 0;
 	if (len == 0 || weft__text_blocked(f, font, x, y, width))
 		return 0;
@@ -181,15 +181,18 @@ static double write_at(struct weft__frame *f, enum weft_font font, enum weft_pai
 	return width;
 }
 
-static void draw_axis(struct weft__frame *f, const struct lane *l)
+/* Writes the values at the top and bottom of a lane from x on, or up to x.  Returns the width of the upper one. */
+static double draw_axis(struct weft__frame *f, const struct lane *l, double x, bool is_right)
 {
 	char buf[WEFT_NUMBER_BYTES];
 	const char *text = weft_number_text_signed(buf, l->counter->scale_max);
-	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y0 + 12, text, strlen(text));
+	const double width =
+	    write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, x, is_right, l->y0 + 12, text, strlen(text), f->width / 3.0);
 	if (l->y1 - l->y0 < AXIS_MIN_PX || l->counter->scale_min == l->counter->scale_max)
-		return;
+		return width;
 	text = weft_number_text_signed(buf, l->counter->scale_min);
-	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y1 - BELOW_PX, text, strlen(text));
+	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, x, is_right, l->y1 - BELOW_PX, text, strlen(text), f->width / 3.0);
+	return width;
 }
 
 /* Calls `see` for each lane in order; `hidden` is the number of counters that do not fit after it. */
@@ -217,19 +220,38 @@ static void each_lane(
 static void draw_lane(struct weft__frame *f, const struct lane *l, struct lanes lanes, size_t hidden)
 {
 	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, l->y0, f->width, l->y0 + 1);
-	draw_axis(f, l);
-	double width =
-	    write_at(f, WEFT_FONT_BOLD, l->paint, f->width - 8, true, l->y0 + 13, l->counter->name.ptr, l->counter->name.len);
+	double width = 0;
+	if (!f->options.names_beside) {
+		draw_axis(f, l, 6, false);
+		width = write_at(f, WEFT_FONT_BOLD, l->paint, f->width - 8, true, l->y0 + 13, l->counter->name.ptr,
+			    l->counter->name.len, f->width / 3.0) +
+			12;
+	}
 	static const char changes[] = "changes only";
 	if (f->model->trace->wrapped && !l->counter->is_absolute)
-		width += 12 + write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 20 - width, true, l->y0 + 13, changes,
-				  sizeof changes - 1);
+		width += 12 + write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 8 - width, true, l->y0 + 13, changes,
+				  sizeof changes - 1, f->width / 3.0);
 	if (hidden > 0) {
 		char more[48];
 		int len = snprintf(more, sizeof more, "and %zu more that do not fit", hidden);
-		write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 20 - width, true, l->y0 + 13, more, (size_t)len);
+		write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 8 - width, true, l->y0 + 13, more, (size_t)len,
+		    f->width / 3.0);
 	}
 	draw_curve(f, l, lanes.count);
+}
+
+static void name_lane(struct weft__frame *f, const struct lane *l, struct lanes lanes, size_t hidden)
+{
+	const double right = f->width - WEFT__GUTTER_EDGE_PX;
+	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, l->y0, f->width, l->y0 + 1);
+	const double values = draw_axis(f, l, right, true);
+	write_at(
+	    f, WEFT_FONT_BOLD, l->paint, 8, false, l->y0 + 13, l->counter->name.ptr, l->counter->name.len, right - values - 16);
+}
+
+void weft__name_metrics(struct weft__frame *f)
+{
+	each_lane(f, name_lane);
 }
 
 void weft__draw_metrics(struct weft__frame *f)
@@ -249,7 +271,7 @@ static void draw_value(struct weft__frame *f, const struct lane *l, struct lanes
 	int x = weft__floor(weft_view_x(f->view, f->from_ns));
 	bool is_right = x > f->width * 3 / 4;
 	write_at(f, WEFT_FONT_BOLD, l->paint, is_right ? x - 7 : x + 7, is_right, weft__floor((l->y0 + l->y1) / 2.0) + 4, text,
-	    strlen(text));
+	    strlen(text), f->width / 3.0);
 }
 
 void weft__draw_values(struct weft__frame *f, int64_t time_ns)

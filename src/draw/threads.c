@@ -415,7 +415,7 @@ size_t weft__thread_name(const struct weft_os_tracks *tracks, uint32_t track, ch
 	return (size_t)len < size ? (size_t)len : size - 1;
 }
 
-static void write_thread(struct weft__frame *f, const struct weft__threads *t, const struct lane *l)
+static void write_thread(struct weft__frame *f, const struct weft__threads *t, const struct lane *l, bool is_gutter)
 {
 	char text[160];
 	double width;
@@ -425,12 +425,13 @@ static void write_thread(struct weft__frame *f, const struct weft__threads *t, c
 		    text + len, sizeof text - len, ", and %zu more OS threads that do not fit", t->tracks->count - t->count);
 	if (!t->tracks->model->kernel->info.is_whole && l->track == 0)
 		len += (size_t)snprintf(text + len, sizeof text - len, " (kernel data is incomplete)");
-	const bool is_above = t->each_px >= ROOMY_PX;
+	const bool is_above = t->each_px >= ROOMY_PX && !is_gutter;
 	const int y = is_above ? l->bar_y0 - FAULT_PX : l->bar_y1 - 2;
-	len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, f->width / 2.0, &width);
+	len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text,
+	    is_gutter ? f->width - 8.0 - WEFT__GUTTER_EDGE_PX : f->width / 2.0, &width);
 	if (len == 0 || !weft__text_put(f, WEFT_PAINT_BAND_TEXT, 8, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
 		return;
-	if (!is_above)
+	if (!is_above && !is_gutter)
 		weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 224), 4, y - 10, (int)width + 12, y + 2);
 }
 
@@ -462,7 +463,8 @@ void weft__draw_threads(struct weft__frame *f)
 	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, t.y0, f->width, t.y0 + 1);
 	for (uint32_t i = 0; i < t.count; i++) {
 		const struct lane l = lane_of(&t, i);
-		write_thread(f, &t, &l);
+		if (!f->options.names_beside)
+			write_thread(f, &t, &l, false);
 		draw_track(f, &l, times_ns, column);
 		draw_faults(f, &l, column);
 		const struct weft_kernel *k = f->model->kernel;
@@ -471,6 +473,17 @@ void weft__draw_threads(struct weft__frame *f)
 		draw_spents(f, &l, k->collections, 0, k->collection_count);
 	}
 	weft__draw_wakes(f, &t, WEFT_NONE);
+}
+
+void weft__name_threads(struct weft__frame *f)
+{
+	const struct weft__threads t = weft__threads_in(f);
+	if (t.count > 0)
+		weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, t.y0, f->width, t.y0 + 1);
+	for (uint32_t i = 0; i < t.count; i++) {
+		const struct lane l = lane_of(&t, i);
+		write_thread(f, &t, &l, true);
+	}
 }
 
 uint32_t weft_draw_thread_at(const struct weft_view *view, const struct weft_draw_options *options, double y_px)

@@ -201,12 +201,12 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 		weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
 	switch (action) {
 	case WEFT_ACTION_SHOW_ALL: weft_viewer_show_all(v); break;
-	case WEFT_ACTION_ZOOM_IN: weft_viewer_zoom(v, ZOOM, v->width_px / 2); break;
-	case WEFT_ACTION_ZOOM_OUT: weft_viewer_zoom(v, 1 / ZOOM, v->width_px / 2); break;
+	case WEFT_ACTION_ZOOM_IN: weft_viewer_zoom(v, ZOOM, weft__viewer_middle(v)); break;
+	case WEFT_ACTION_ZOOM_OUT: weft_viewer_zoom(v, 1 / ZOOM, weft__viewer_middle(v)); break;
 	case WEFT_ACTION_PAN_LEFT: weft_viewer_pan(v, STEP_PX, 0); break;
 	case WEFT_ACTION_PAN_RIGHT: weft_viewer_pan(v, -STEP_PX, 0); break;
-	case WEFT_ACTION_PAGE_LEFT: weft_viewer_pan(v, v->width_px * 0.9, 0); break;
-	case WEFT_ACTION_PAGE_RIGHT: weft_viewer_pan(v, -v->width_px * 0.9, 0); break;
+	case WEFT_ACTION_PAGE_LEFT: weft_viewer_pan(v, v->panes[WEFT_PANE_PICTURE].width_px * 0.9, 0); break;
+	case WEFT_ACTION_PAGE_RIGHT: weft_viewer_pan(v, -v->panes[WEFT_PANE_PICTURE].width_px * 0.9, 0); break;
 	case WEFT_ACTION_ROWS_UP: weft_viewer_pan(v, 0, STEP_PX); break;
 	case WEFT_ACTION_ROWS_DOWN: weft_viewer_pan(v, 0, -STEP_PX); break;
 	case WEFT_ACTION_ZOOM_PROMISE: weft_viewer_show_promise(v, v->selected); break;
@@ -219,6 +219,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_FOLD_SLEEP: weft_viewer_fold_sleep(v, !v->view->lulls); break;
 	case WEFT_ACTION_BLAME: weft_viewer_show_blame(v, !v->blame_shown, v->blame_by, v->blame_root); break;
 	case WEFT_ACTION_LEGEND: weft_viewer_set_legend(v, !v->legend); break;
+	case WEFT_ACTION_NAMES: weft_viewer_set_names(v, !v->names_shown, v->names_px); break;
 	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;
 	case WEFT_ACTION_FOCUS: weft_viewer_focus(v, v->selected); break;

@@ -38,6 +38,7 @@
 	X(THREADS, "threads", CORE, SHOW, "OS threads: CPU states", "T", BOTH)                                                   \
 	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Keep rows in place", "k", MAIN)                                                   \
 	X(FOLD_SLEEP, "fold-sleep", CORE, SHOW, "Fold sleep", "S", MAIN)                                                         \
+	X(NAMES, "names", CORE, SHOW, "Names of rows at the left", "R", MAIN)                                                    \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(LEGEND, "legend", CORE, SHOW, "Legend of the signs", "L", MAIN)                                                        \
 	X(BLAME, "blame", CORE, SHOW, "Blame: where the time went", "W", MAIN)                                                   \
@@ -130,6 +131,7 @@ bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *mod
 	X("Double click", "Unfold a line, or highlight the promises it became or came from")                                     \
 	X("Right click, long press", "Open the menu of a promise")                                                               \
 	X("Shift + drag, drag in the ruler", "Measure a time span")                                                              \
+	X("Click on a name, on its triangle", "Select the promise of a row, fold or unfold the row")                             \
 	X("Drag in the overview", "Move the visible interval, or its edges")
 
 struct weft_gesture {

@@ -336,6 +336,8 @@ int weft_compare_act(struct weft_compare *c, enum weft_action action)
 			weft_viewer_hold_rows(v, active->view->holds_rows);
 		if (action == WEFT_ACTION_FOLD_SLEEP)
 			weft_viewer_fold_sleep(v, active->view->lulls != NULL);
+		if (action == WEFT_ACTION_NAMES)
+			weft_viewer_set_names(v, active->names_shown, active->names_px);
 		if (action == WEFT_ACTION_OVERVIEW)
 			weft_viewer_set_overview(v, active->overview_shown);
 		if (action == WEFT_ACTION_CLOCK)

@@ -19,7 +19,7 @@ void weft_viewer_pan(struct weft_viewer *v, double dx_px, double dy_px)
 
 void weft_viewer_zoom(struct weft_viewer *v, double factor, double x_px)
 {
-	weft_view_zoom(v->view, factor, x_px / v->scale);
+	weft_view_zoom(v->view, factor, (x_px - v->panes[WEFT_PANE_PICTURE].x_px) / v->scale);
 	weft__viewer_changed(v, MOVED);
 }
 

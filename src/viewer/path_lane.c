@@ -110,7 +110,7 @@ int weft__viewer_draw_lane(struct weft_viewer *v, struct weft_error *err)
 size_t weft__viewer_hit_lane(const struct weft_viewer *v, double x_px)
 {
 	struct weft_lane lane = lane_of(v);
-	return weft_lane_hit(v->view, &lane, x_px / v->scale);
+	return weft_lane_hit(v->view, &lane, (x_px - v->panes[WEFT_PANE_LANE].x_px) / v->scale);
 }
 
 void weft__viewer_press_lane(struct weft_viewer *v, double x_px)

@@ -7,6 +7,7 @@
 #define LINE_PX 3.0  /* this near its line, a promise takes precedence over an arrow that crosses it */
 #define PAN_PX 80.0  /* for a notch of the wheel */
 #define SNAP_PX 8.0  /* a measurement snaps to the start or end of a promise or run this near */
+#define GRIP_PX 4.0  /* half the width of the gutter's edge */
 #define NOTCH 0.25   /* zoom of a notch of the wheel */
 
 static const struct weft_arrow_hit no_arrow = {WEFT_NONE, 0};
@@ -14,7 +15,7 @@ static const struct weft_arrow_hit no_arrow = {WEFT_NONE, 0};
 /* Convert px of the viewer to px of the view. */
 static double view_x(const struct weft_viewer *v, double x_px)
 {
-	return x_px / v->scale;
+	return (x_px - v->panes[WEFT_PANE_PICTURE].x_px) / v->scale;
 }
 
 static double view_y(const struct weft_viewer *v, double y_px)
@@ -22,30 +23,49 @@ static double view_y(const struct weft_viewer *v, double y_px)
 	return (y_px - v->panes[WEFT_PANE_PICTURE].y_px) / v->scale;
 }
 
-static bool is_in(const struct weft_viewer *v, int pane, double y_px)
+static bool is_in(const struct weft_viewer *v, int pane, double x_px, double y_px)
 {
 	const struct weft_pane *p = &v->panes[pane];
-	return y_px >= p->y_px && y_px < p->y_px + p->height_px;
+	return y_px >= p->y_px && y_px < p->y_px + p->height_px && x_px >= p->x_px;
+}
+
+static bool is_in_gutter(const struct weft_viewer *v, double x_px, double y_px)
+{
+	const struct weft_pane *p = &v->panes[WEFT_PANE_GUTTER];
+	return p->height_px > 0 && is_in(v, WEFT_PANE_GUTTER, x_px, y_px) && x_px < p->width_px;
+}
+
+/* Returns whether a point is at the edge by which the gutter is dragged. */
+static bool is_at_gutter_edge(const struct weft_viewer *v, double x_px, double y_px)
+{
+	const struct weft_pane *p = &v->panes[WEFT_PANE_GUTTER];
+	return p->height_px > 0 && is_in(v, WEFT_PANE_GUTTER, 0, y_px) && x_px >= p->width_px - GRIP_PX &&
+	       x_px < p->width_px + GRIP_PX / 2;
 }
 
 static struct weft_spot spot_at(const struct weft_viewer *v, double x_px, double y_px)
 {
-	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
+	if (!is_in(v, WEFT_PANE_PICTURE, x_px, y_px))
 		return (struct weft_spot){.track = WEFT_NONE};
 	return weft__viewer_spot_at(v, view_x(v, x_px), view_y(v, y_px));
 }
 
 static uint32_t find_promise_at(const struct weft_viewer *v, double x_px, double y_px)
 {
+	if (is_in_gutter(v, x_px, y_px)) {
+		uint32_t promise =
+		    y_px >= v->panes[WEFT_PANE_PICTURE].y_px ? weft_gutter_promise_at(v->view, view_y(v, y_px)) : WEFT_NONE;
+		return weft__viewer_is_selectable(v, promise) ? promise : WEFT_NONE;
+	}
 	const struct weft_spot spot = spot_at(v, x_px, y_px);
 	if (spot.track != WEFT_NONE)
 		return weft__viewer_spot_promise(v, &spot);
-	size_t step = is_in(v, WEFT_PANE_LANE, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
+	size_t step = is_in(v, WEFT_PANE_LANE, x_px, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
 	if (step != SIZE_MAX) {
 		uint32_t cause = weft_step_cause(&weft__viewer_path(v)->steps[step]);
 		return weft__viewer_is_selectable(v, cause) ? cause : WEFT_NONE;
 	}
-	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
+	if (!is_in(v, WEFT_PANE_PICTURE, x_px, y_px))
 		return WEFT_NONE;
 	return weft_view_hit(v->view, view_x(v, x_px), view_y(v, y_px));
 }
@@ -62,7 +82,7 @@ static struct weft_arrow_hit arrow_at(const struct weft_viewer *v, double x_px, 
 	double x = view_x(v, x_px), y = view_y(v, y_px);
 	bool on_line = promise != WEFT_NONE && v->layout->rows[promise] != WEFT_NONE &&
 		       distance_px(y, weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[promise]))) < LINE_PX;
-	if (is_in(v, WEFT_PANE_PICTURE, y_px) && !on_line && !weft_draw_arrow_at(&v->lists[WEFT_PANE_MARKS], x, y, &hit))
+	if (is_in(v, WEFT_PANE_PICTURE, x_px, y_px) && !on_line && !weft_draw_arrow_at(&v->lists[WEFT_PANE_MARKS], x, y, &hit))
 		weft_draw_arrow_at(&v->lists[WEFT_PANE_PICTURE], x, y, &hit);
 	return hit;
 }
@@ -70,7 +90,7 @@ static struct weft_arrow_hit arrow_at(const struct weft_viewer *v, double x_px, 
 /* Marks the step of the lane under the pointer. */
 static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
 {
-	size_t step = is_in(v, WEFT_PANE_LANE, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
+	size_t step = is_in(v, WEFT_PANE_LANE, x_px, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
 	if (v->lane_marked == step)
 		return;
 	v->lane_marked = step;
@@ -121,8 +141,8 @@ void weft__viewer_set_guide(struct weft_viewer *v, bool shown, int64_t time_ns)
 
 static void drag_overview(struct weft_viewer *v, double from_x_px, double to_x_px)
 {
-	double width = view_x(v, v->width_px);
-	weft_overview_drag(v->overview, v->view, width, v->grip, view_x(v, from_x_px), view_x(v, to_x_px));
+	double width = v->width_px / v->scale;
+	weft_overview_drag(v->overview, v->view, width, v->grip, from_x_px / v->scale, to_x_px / v->scale);
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
 
@@ -141,7 +161,7 @@ static int64_t measured_at(const struct weft_viewer *v, double x_px, double y_px
 {
 	double x = view_x(v, x_px), best = SNAP_PX;
 	int64_t found_ns = weft_view_time(v->view, x), from_ns = weft_view_time(v->view, x - SNAP_PX);
-	uint32_t promise = is_in(v, WEFT_PANE_PICTURE, y_px) ? weft_view_hit(v->view, x, view_y(v, y_px)) : WEFT_NONE;
+	uint32_t promise = is_in(v, WEFT_PANE_PICTURE, x_px, y_px) ? weft_view_hit(v->view, x, view_y(v, y_px)) : WEFT_NONE;
 	if (promise == WEFT_NONE)
 		return found_ns;
 	const struct weft_promise *p = &v->model->promises[promise];
@@ -193,8 +213,14 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 		return;
 	}
 	v->pointer_clicks = button == WEFT_BUTTON_PRIMARY ? clicks : 0;
-	if (is_in(v, WEFT_PANE_OVERVIEW, y_px)) {
-		double width = view_x(v, v->width_px), x = view_x(v, x_px);
+	if (is_at_gutter_edge(v, x_px, y_px)) {
+		v->pointer = WEFT_POINTER_GUTTER;
+		if (v->pointer_clicks == 2)
+			weft_viewer_set_names(v, true, 0);
+		return;
+	}
+	if (is_in(v, WEFT_PANE_OVERVIEW, x_px, y_px)) {
+		double width = v->width_px / v->scale, x = x_px / v->scale;
 		v->pointer = WEFT_POINTER_OVERVIEW;
 		v->grip = weft_overview_grip(v->overview, v->view, width, x);
 		drag_overview(v, x_px, x_px);
@@ -202,14 +228,14 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 			v->grip = WEFT_GRIP_FRAME;
 		return;
 	}
-	if (is_in(v, WEFT_PANE_BLAME, y_px)) {
+	if (is_in(v, WEFT_PANE_BLAME, x_px, y_px)) {
 		weft__viewer_mark_blame(v, x_px, y_px);
 		weft__viewer_press_blame(v);
 		return;
 	}
 	v->drag_slot = weft_view_slot_at(v->view, view_y(v, y_px));
 	v->pointer = WEFT_POINTER_PRESSED;
-	bool in_ruler = is_in(v, WEFT_PANE_RULER, y_px);
+	bool in_ruler = is_in(v, WEFT_PANE_RULER, x_px, y_px);
 	if (button == WEFT_BUTTON_PRIMARY && (in_ruler || (modifiers & WEFT_SHIFT))) {
 		v->pointer = WEFT_POINTER_MEASURES;
 		v->has_span = true;
@@ -224,19 +250,25 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 	    (distance_px(x_px, v->press_x_px) >= CLICK_PX || distance_px(y_px, v->press_y_px) >= CLICK_PX))
 		v->pointer = WEFT_POINTER_DRAGS;
 	if (v->pointer == WEFT_POINTER_DRAGS) {
-		weft_view_pan(v->view, view_x(v, x_px - v->last_x_px));
+		weft_view_pan(v->view, (x_px - v->last_x_px) / v->scale);
 		weft_view_focus_slot_at_y(v->view, v->drag_slot, view_y(v, y_px));
 		v->last_x_px = x_px;
 		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 	} else if (v->pointer == WEFT_POINTER_MEASURES) {
 		v->span_to_ns = measured_at(v, x_px, y_px);
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
+	} else if (v->pointer == WEFT_POINTER_GUTTER) {
+		if (distance_px(x_px, v->press_x_px) > 0)
+			weft_viewer_set_names(v, true, x_px / v->scale);
+		v->last_x_px = x_px;
 	} else if (v->pointer == WEFT_POINTER_OVERVIEW) {
 		drag_overview(v, v->last_x_px, x_px);
 		v->last_x_px = x_px;
 	} else {
 		if (v->pointer == WEFT_POINTER_IDLE) {
 			/* The tip is beside the pointer, and only near the line. */
+			if (is_at_gutter_edge(v, x_px, y_px) != is_at_gutter_edge(v, v->last_x_px, v->last_y_px))
+				weft__viewer_changed(v, WEFT_CHANGED_OVERLAY); /* the cursor changes */
 			if ((v->hovered != WEFT_NONE || v->hovered_spot.track != WEFT_NONE) && v->last_y_px != y_px)
 				weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 			v->last_x_px = x_px;
@@ -250,8 +282,9 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 		if (v->blame_marked != SIZE_MAX && v->last_x_px != x_px)
 			weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 	}
-	bool in_overview =
-	    v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px) || is_in(v, WEFT_PANE_BLAME, y_px);
+	bool in_overview = v->pointer == WEFT_POINTER_OVERVIEW || v->pointer == WEFT_POINTER_GUTTER ||
+			   is_in(v, WEFT_PANE_OVERVIEW, x_px, y_px) || is_in(v, WEFT_PANE_BLAME, x_px, y_px) ||
+			   is_in_gutter(v, x_px, y_px);
 	show_guide(v, !in_overview || v->pointer == WEFT_POINTER_DRAGS || v->pointer == WEFT_POINTER_MEASURES, x_px);
 }
 
@@ -282,6 +315,24 @@ static bool unfold_promise(struct weft_viewer *v, uint32_t promise)
 	return weft_viewer_open_fold(v, promise);
 }
 
+/* Folds or unfolds the row at its triangle, or selects its promise. */
+static void press_name(struct weft_viewer *v, double x_px, double y_px)
+{
+	const uint32_t promise = find_promise_at(v, x_px, y_px);
+	const enum weft_gutter_fold fold = promise == WEFT_NONE ? WEFT_GUTTER_NO_FOLD : weft_gutter_fold_of(v->layout, promise);
+	const bool toggles = x_px < WEFT_GUTTER_FOLD_PX * v->scale || v->pointer_clicks == 2;
+	char text[WEFT_QUERY_BYTES + 1];
+	if (fold == WEFT_GUTTER_UNFOLDS && toggles && unfold_promise(v, promise))
+		return;
+	if (fold == WEFT_GUTTER_FOLDS && toggles && weft_viewer_open_fold(v, promise))
+		return;
+	if (fold == WEFT_GUTTER_FOLDS && toggles && weft_viewer_fold_query(v, promise, WEFT_FOLD_TRACK, text)) {
+		weft_viewer_fold(v, text);
+		return;
+	}
+	weft__viewer_select(v, promise);
+}
+
 void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 {
 	bool clicked = v->pointer == WEFT_POINTER_PRESSED && v->pointer_clicks > 0;
@@ -290,9 +341,11 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 	v->pointer = WEFT_POINTER_IDLE;
 	if (!clicked)
 		return;
-	if (is_in(v, WEFT_PANE_LANE, y_px))
+	if (is_in(v, WEFT_PANE_LANE, x_px, y_px))
 		weft__viewer_press_lane(v, x_px);
-	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
+	if (is_in_gutter(v, x_px, y_px))
+		press_name(v, x_px, y_px);
+	if (!is_in(v, WEFT_PANE_PICTURE, x_px, y_px))
 		return;
 	if (weft_draw_is_crumb_at(&v->lists[WEFT_PANE_GUIDES], view_x(v, x_px), view_y(v, y_px))) {
 		weft_viewer_focus(v, WEFT_NONE);
@@ -344,7 +397,7 @@ void weft_viewer_wheel(struct weft_viewer *v, double x_px, double y_px, double d
 	else if (modifiers & WEFT_CONTROL)
 		weft_viewer_pan(v, -dx * PAN_PX, -dy * PAN_PX);
 	else if (dy != 0)
-		weft_viewer_zoom(v, zoom_factor(dy), is_in(v, WEFT_PANE_OVERVIEW, y_px) ? v->width_px / 2 : x_px);
+		weft_viewer_zoom(v, zoom_factor(dy), is_in(v, WEFT_PANE_OVERVIEW, x_px, y_px) ? weft__viewer_middle(v) : x_px);
 	else
 		weft_viewer_pan(v, -dx * PAN_PX, 0);
 	if (v->has_pointer)
@@ -356,7 +409,7 @@ void weft_viewer_pinch(struct weft_viewer *v, double x_px, double y_px, double f
 	double slot = weft_view_slot_at(v->view, view_y(v, y_px - dy_px));
 	v->pointer = WEFT_POINTER_IDLE;
 	weft__viewer_begin_move(v, WEFT_MOVE_ZOOMS);
-	weft_view_pan(v->view, view_x(v, dx_px));
+	weft_view_pan(v->view, dx_px / v->scale);
 	weft_view_focus_slot_at_y(v->view, slot, view_y(v, y_px));
 	weft_viewer_zoom(v, factor, x_px);
 }
@@ -366,17 +419,20 @@ enum weft_cursor weft_viewer_cursor(const struct weft_viewer *v)
 	switch (v->pointer) {
 	case WEFT_POINTER_DRAGS: return WEFT_CURSOR_GRABBING;
 	case WEFT_POINTER_MEASURES: return WEFT_CURSOR_MEASURE;
+	case WEFT_POINTER_GUTTER: return WEFT_CURSOR_RESIZE;
 	case WEFT_POINTER_OVERVIEW: return v->grip == WEFT_GRIP_FRAME ? WEFT_CURSOR_GRABBING : WEFT_CURSOR_RESIZE;
 	default: break;
 	}
+	if (is_at_gutter_edge(v, v->last_x_px, v->last_y_px))
+		return WEFT_CURSOR_RESIZE;
 	bool on_crumb = v->has_pointer &&
 			weft_draw_is_crumb_at(&v->lists[WEFT_PANE_GUIDES], view_x(v, v->last_x_px), view_y(v, v->last_y_px));
 	if (v->hovered != WEFT_NONE || on_crumb || v->blame_marked != SIZE_MAX)
 		return WEFT_CURSOR_LINK;
-	if (v->has_pointer && is_in(v, WEFT_PANE_RULER, v->last_y_px))
+	if (v->has_pointer && is_in(v, WEFT_PANE_RULER, v->last_x_px, v->last_y_px))
 		return WEFT_CURSOR_MEASURE;
-	if (v->has_pointer || !is_in(v, WEFT_PANE_OVERVIEW, v->last_y_px))
+	if (v->has_pointer || !is_in(v, WEFT_PANE_OVERVIEW, v->last_x_px, v->last_y_px))
 		return WEFT_CURSOR_ARROW;
-	enum weft_grip grip = weft_overview_grip(v->overview, v->view, view_x(v, v->width_px), view_x(v, v->last_x_px));
+	enum weft_grip grip = weft_overview_grip(v->overview, v->view, v->width_px / v->scale, v->last_x_px / v->scale);
 	return grip == WEFT_GRIP_LEFT || grip == WEFT_GRIP_RIGHT ? WEFT_CURSOR_RESIZE : WEFT_CURSOR_ARROW;
 }

@@ -104,6 +104,13 @@ void weft__viewer_press_live_row(struct weft_viewer *viewer, const struct weft_r
 /* Sets the position of each pane. */
 void weft__viewer_place_panes(struct weft_viewer *viewer);
 
+/* Returns the x of the middle of the picture, in px of the viewer. */
+static inline double weft__viewer_middle(const struct weft_viewer *viewer)
+{
+	const struct weft_pane *picture = &viewer->panes[WEFT_PANE_PICTURE];
+	return picture->x_px + picture->width_px / 2;
+}
+
 /* Shows or hides the vertical line of the pointer at a time. */
 void weft__viewer_set_guide(struct weft_viewer *viewer, bool shown, int64_t time_ns);
 

@@ -194,6 +194,14 @@ void weft_viewer_set_overview(struct weft_viewer *v, bool shown)
 	weft__viewer_changed(v, WEFT_CHANGED_SETTING);
 }
 
+void weft_viewer_set_names(struct weft_viewer *v, bool shown, double width_px)
+{
+	v->names_shown = shown;
+	v->names_px = width_px > 0 ? weft_gutter_px(width_px, v->width_px / v->scale) : 0;
+	weft__viewer_place_panes(v);
+	weft__viewer_changed(v, WEFT_CHANGED_SETTING);
+}
+
 void weft_viewer_set_clock(struct weft_viewer *v, const struct weft_clock *clock)
 {
 	v->clock = *clock;
@@ -275,6 +283,7 @@ void weft_viewer_copy_state(struct weft_viewer *v, struct weft_viewer *other)
 	weft_viewer_hold_rows(v, other->view->holds_rows);
 	weft_viewer_fold_sleep(v, other->view->lulls != NULL);
 	weft_viewer_set_legend(v, other->legend);
+	weft_viewer_set_names(v, other->names_shown, other->names_px);
 	weft_viewer_times(other, &from, &to);
 	if (from > 0 || to < end) {
 		/* Times are relative to the first event, which may be a different one after a reload. */

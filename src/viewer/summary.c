@@ -160,10 +160,14 @@ bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 {
 	enum { NEAR_PX = 8 };
 	const struct weft_pane *picture = &v->panes[WEFT_PANE_PICTURE];
-	double x = v->last_x_px / v->scale, y = (v->last_y_px - picture->y_px) / v->scale;
+	double x = (v->last_x_px - picture->x_px) / v->scale, y = (v->last_y_px - picture->y_px) / v->scale;
 	uint32_t counts[WEFT_ARROWS];
 	if (weft__viewer_describe_blame(v, buf, WEFT_TIP_BYTES))
 		return true;
+	if (v->pointer == WEFT_POINTER_IDLE && v->hovered != WEFT_NONE && v->last_x_px < picture->x_px) {
+		describe_promise(v, v->hovered, buf, WEFT_TIP_BYTES);
+		return true;
+	}
 	if (!v->has_pointer || v->pointer != WEFT_POINTER_IDLE || v->last_y_px < picture->y_px)
 		return false;
 	if (weft__viewer_describe_spot(v, &v->hovered_spot, buf, WEFT_TIP_BYTES))

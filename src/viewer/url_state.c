@@ -139,6 +139,10 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	put_promise(&o, v, "sel", v->selected);
 	if (!v->metrics)
 		put_string(&o, "&metrics=0");
+	if (!v->names_shown || v->names_px > 0) {
+		snprintf(text, sizeof text, "&names=%d", v->names_shown ? (int)v->names_px : 0);
+		put_string(&o, text);
+	}
 	if (!v->threads)
 		put_string(&o, "&threads=0");
 	if (v->view->holds_rows)
@@ -176,9 +180,9 @@ struct place {
 	bool has_blame;
 	enum weft_folded_by blame_by;
 	uint32_t blame_root;
-	bool has_times, has_slot, filter, no_metrics, no_threads, no_sleep, holds_rows, is_thin;
+	bool has_times, has_slot, filter, no_metrics, no_threads, no_sleep, holds_rows, is_thin, no_names;
+	double slot, names_px;
 	int64_t from_ns, to_ns;
-	double slot;
 	uint32_t selected, focused, related;
 	char find[WEFT_QUERY_BYTES + 1];
 	struct weft_folding folding;
@@ -271,6 +275,19 @@ static bool parse_slot(struct place *p, const char *text, size_t len)
 	return i == len;
 }
 
+static bool parse_names(struct place *p, const char *text, size_t len)
+{
+	int px = 0;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9' || px > 100000)
+			return false;
+		px = px * 10 + (text[i] - '0');
+	}
+	p->no_names = px == 0;
+	p->names_px = px;
+	return len > 0;
+}
+
 static bool parse_id(const char *text, size_t len, int64_t *id)
 {
 	struct weft_query query;
@@ -359,6 +376,8 @@ static int parse_parameter(const struct weft_viewer *v, struct place *p, const c
 		p->filter = value_len == 1 && *value == '1';
 	if (IS("metrics"))
 		p->no_metrics = value_len == 1 && *value == '0';
+	if (IS("names") && !parse_names(p, value, value_len))
+		return weft_error_set(err, WEFT_EINVAL, "names=%.*s is not a width in pixels, or 0", shown, value);
 	if (IS("threads"))
 		p->no_threads = value_len == 1 && *value == '0';
 	if (IS("sleep"))
@@ -395,6 +414,7 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 	weft__viewer_set_folding(v, &p.folding);
 	if (v->blame_shown != p.has_blame || (p.has_blame && (v->blame_by != p.blame_by || v->blame_root != p.blame_root)))
 		weft_viewer_show_blame(v, p.has_blame, p.has_blame ? p.blame_by : v->blame_by, p.blame_root);
+	weft_viewer_set_names(v, !p.no_names, p.names_px);
 	weft_viewer_focus(v, p.focused);
 	weft_viewer_hold_rows(v, p.holds_rows);
 	weft_viewer_fold_sleep(v, p.no_sleep);

@@ -98,7 +98,7 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 	v->selected = v->hovered = v->focused = v->hovered_link = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
 	v->spot.track = v->hovered_spot.track = WEFT_NONE;
-	v->threads = v->metrics = v->overview_shown = v->folds_itself = true;
+	v->threads = v->metrics = v->overview_shown = v->folds_itself = v->names_shown = true;
 	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};
 	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
 	v->findings_shown = WEFT_FINDINGS_SHOWN;
@@ -146,11 +146,15 @@ void weft_viewer_set_name(struct weft_viewer *v, const char *name)
 	weft__viewer_changed(v, WEFT_CHANGED_FINDINGS);
 }
 
-/* Sets the position of a pane. */
-static void place_pane(struct weft_viewer *v, int pane, double y_px, double height_px)
+/* Sets the position of a pane, which extends to the right edge. */
+static void place_pane(struct weft_viewer *v, int pane, double x_px, double y_px, double height_px)
 {
-	v->panes[pane] = (struct weft_pane){
-	    .list = &v->lists[pane], .y_px = y_px, .width_px = v->width_px, .height_px = height_px, .scale = v->scale};
+	v->panes[pane] = (struct weft_pane){.list = &v->lists[pane],
+	    .x_px = x_px,
+	    .y_px = y_px,
+	    .width_px = v->width_px - x_px,
+	    .height_px = height_px,
+	    .scale = v->scale};
 }
 
 #define MIN_PICTURE_PX 160.0 /* with less space, the picture takes precedence over the overview */
@@ -171,14 +175,17 @@ void weft__viewer_place_panes(struct weft_viewer *v)
 	double blame =
 	    weft__viewer_blame_px(v, space < v->height_px / v->scale / 3 ? space : v->height_px / v->scale / 3) * v->scale;
 	double picture = v->height_px - top - blame;
-	place_pane(v, WEFT_PANE_OVERVIEW, 0, overview);
-	place_pane(v, WEFT_PANE_RULER, overview, ruler);
-	place_pane(v, WEFT_PANE_LANE, overview + ruler, lane);
-	place_pane(v, WEFT_PANE_PICTURE, top, picture);
-	place_pane(v, WEFT_PANE_MARKS, top, picture);
-	place_pane(v, WEFT_PANE_GUIDES, top, picture);
-	place_pane(v, WEFT_PANE_BLAME, top + picture, blame);
-	weft_view_resize(v->view, v->width_px / v->scale, picture / v->scale);
+	double gutter = v->names_shown ? weft_gutter_px(v->names_px, v->width_px / v->scale) * v->scale : 0;
+	place_pane(v, WEFT_PANE_OVERVIEW, 0, 0, overview);
+	place_pane(v, WEFT_PANE_RULER, gutter, overview, ruler);
+	place_pane(v, WEFT_PANE_LANE, gutter, overview + ruler, lane);
+	place_pane(v, WEFT_PANE_PICTURE, gutter, top, picture);
+	place_pane(v, WEFT_PANE_MARKS, gutter, top, picture);
+	place_pane(v, WEFT_PANE_GUIDES, gutter, top, picture);
+	place_pane(v, WEFT_PANE_BLAME, 0, top + picture, blame);
+	place_pane(v, WEFT_PANE_GUTTER, 0, overview, gutter > 0 ? top - overview + picture : 0);
+	v->panes[WEFT_PANE_GUTTER].width_px = gutter;
+	weft_view_resize(v->view, (v->width_px - gutter) / v->scale, picture / v->scale);
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
 
@@ -209,8 +216,20 @@ struct weft_draw_options weft__viewer_options(const struct weft_viewer *v)
 	    .no_metrics = !v->metrics,
 	    .no_threads = !v->threads,
 	    .no_axis = v->panes[WEFT_PANE_RULER].height_px > 0,
+	    .names_beside = v->panes[WEFT_PANE_GUTTER].height_px > 0,
 	    .hidden_metrics = v->hidden_metrics,
 	    .clock = v->clock};
+}
+
+static int draw_gutter(struct weft_viewer *v, const struct weft_draw_options *options, struct weft_error *err)
+{
+	const struct weft_pane *pane = &v->panes[WEFT_PANE_GUTTER];
+	if (pane->height_px <= 0) {
+		empty_list(&v->lists[WEFT_PANE_GUTTER]);
+		return WEFT_OK;
+	}
+	return weft_gutter_draw(&v->lists[WEFT_PANE_GUTTER], &v->lists[WEFT_PANE_PICTURE], v->view, options,
+	    pane->width_px / v->scale, (v->panes[WEFT_PANE_PICTURE].y_px - pane->y_px) / v->scale, err);
 }
 
 static int draw_picture(struct weft_viewer *v, struct weft_error *err)
@@ -219,6 +238,8 @@ static int draw_picture(struct weft_viewer *v, struct weft_error *err)
 	const struct weft_draw_options options = weft__viewer_options(v);
 	weft_view_reserve_lanes(v->view, weft_draw_lanes_px(v->model, &options, v->view->height_px));
 	int status = weft_draw_frame(&v->lists[WEFT_PANE_PICTURE], v->view, &options, err);
+	if (status == WEFT_OK)
+		status = draw_gutter(v, &options, err);
 	if (status < 0 || strip->height_px <= 0) {
 		empty_list(&v->lists[WEFT_PANE_OVERVIEW]);
 		return status;
@@ -253,7 +274,7 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 		/* The tip of the lowest pane is drawn above that pane. */
 		double lowest_px = v->panes[WEFT_PANE_BLAME].y_px, y_px = v->last_y_px < lowest_px ? v->last_y_px : lowest_px;
 		ruler.tip = tip;
-		ruler.tip_x_px = v->last_x_px / v->scale;
+		ruler.tip_x_px = (v->last_x_px - v->panes[WEFT_PANE_PICTURE].x_px) / v->scale;
 		ruler.tip_y_px = (y_px - v->panes[WEFT_PANE_PICTURE].y_px) / v->scale;
 	}
 	struct weft_marks marks = {.measure = v->measure,
@@ -303,6 +324,18 @@ int weft_viewer_draw(struct weft_viewer *v, struct weft_error *err)
 		empty_list(&v->lists[i]);
 	v->is_drawn &= status == WEFT_OK;
 	return status;
+}
+
+int weft_viewer_draw_file(
+    struct weft_viewer *v, struct weft_draw_list *list, weft_measure_fn *measure, void *measure_ctx, struct weft_error *err)
+{
+	struct weft_draw_options options = weft__viewer_options(v);
+	struct weft_view higher = *v->view;
+	options.measure = measure;
+	options.measure_ctx = measure_ctx;
+	options.no_axis = false;
+	higher.height_px += WEFT_DRAW_AXIS_PX;
+	return weft_gutter_draw_both(list, &higher, &options, v->panes[WEFT_PANE_GUTTER].width_px / v->scale, err);
 }
 
 unsigned weft_viewer_take_changes(struct weft_viewer *v)

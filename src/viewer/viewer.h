@@ -12,6 +12,7 @@
 #include "analysis/queries/type_table.h"
 #include "analysis/queries/walk.h"
 #include "base/vec.h"
+#include "draw/gutter.h"
 #include "draw/marks.h"
 #include "draw/overview.h"
 #include "draw/ruler.h"
@@ -44,10 +45,12 @@ struct weft_pane {
 	double x_px, y_px, width_px, height_px, scale;
 };
 
-/* From back to front: the picture, marks over it, the blame pane below it; the guides over the picture; and above it the lane of
- * a promise's path, the ruler and the overview.  A hidden pane has a height of 0 and an empty list. */
+/* From back to front: the picture, and left of it the gutter with the names of rows; marks over the picture, the blame pane below
+ * it; the guides over it; and above it the lane of a promise's path, the ruler and the overview.  A hidden pane has a height of 0
+ * and an empty list. */
 enum {
 	WEFT_PANE_PICTURE,
+	WEFT_PANE_GUTTER,
 	WEFT_PANE_MARKS,
 	WEFT_PANE_BLAME,
 	WEFT_PANE_GUIDES,
@@ -144,6 +147,8 @@ struct weft_viewer {
 	uint8_t *hidden_metrics;             /* by counter */
 	bool threads;                        /* OS threads are shown, if there is kernel data */
 	bool overview_shown, legend;
+	bool names_shown;        /* the gutter is shown, if the picture is wide enough */
+	double names_px;         /* its width, as dragged by the user, before `scale`; 0: the usual width */
 	struct weft_clock clock; /* format of times */
 	double menu_x_px, menu_y_px;
 
@@ -192,7 +197,8 @@ struct weft_viewer {
 		WEFT_POINTER_PRESSED,
 		WEFT_POINTER_DRAGS,
 		WEFT_POINTER_MEASURES,
-		WEFT_POINTER_OVERVIEW
+		WEFT_POINTER_OVERVIEW,
+		WEFT_POINTER_GUTTER, /* it drags the edge of the gutter */
 	} pointer;
 	enum weft_grip grip;
 	bool has_pointer; /* it is over the picture or the ruler, at this time */
@@ -245,6 +251,11 @@ void weft_viewer_set_measure(struct weft_viewer *viewer, weft_measure_fn *measur
  * (WEFT_ENOMEM) the lists are empty. */
 int weft_viewer_draw(struct weft_viewer *viewer, struct weft_error *err);
 
+/* Draws the picture as it is on the screen, with names and the time axis below it, into a list of the caller, for a file.  The
+ * texts are measured by `measure` if it is not NULL.  On failure (WEFT_ENOMEM) the list is empty. */
+int weft_viewer_draw_file(
+    struct weft_viewer *viewer, struct weft_draw_list *list, weft_measure_fn *measure, void *measure_ctx, struct weft_error *err);
+
 /* Returns the bits of enum weft_changed, and clears them. */
 unsigned weft_viewer_take_changes(struct weft_viewer *viewer);
 
@@ -285,8 +296,9 @@ enum weft_modifier { WEFT_SHIFT = 1, WEFT_CONTROL = 2, WEFT_ALT = 4 };
 
 /* Handles a press; `clicks` is 1, or 2 for the second press of a double click.  A drag pans; with Shift or in the ruler, it
  * measures a span; in the overview, it moves the visible interval.  A click selects; in the lane, it selects the promise that
- * took the time.  A double click unfolds a line or highlights the promises it became or came from.  The secondary button
- * requests the context menu. */
+ * took the time; in the gutter, it selects the promise of a row, or folds or unfolds the row at its triangle.  A drag of the
+ * gutter's edge changes its width.  A double click unfolds a line or highlights the promises it became or came from.  The
+ * secondary button requests the context menu. */
 void weft_viewer_press(
     struct weft_viewer *viewer, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks);
 void weft_viewer_motion(struct weft_viewer *viewer, double x_px, double y_px);
@@ -341,6 +353,9 @@ void weft_viewer_filter_table(struct weft_viewer *viewer, const char *text);
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
 void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_legend(struct weft_viewer *viewer, bool shown);
+
+/* Shows or hides the gutter; width_px before `scale`, 0: the usual width. */
+void weft_viewer_set_names(struct weft_viewer *viewer, bool shown, double width_px);
 void weft_viewer_set_clock(struct weft_viewer *viewer, const struct weft_clock *clock);
 
 /* Shows only the promises that belong to one (layout/focus.h), in a new layout, over its lifetime; WEFT_NONE shows all again, at

@@ -4,6 +4,8 @@
 
 #include "draw/crowded_trace.h"
 
+#include "draw/frame.h"
+#include "draw/gutter.h"
 #include "draw/marks.h"
 #include "draw/ruler.h"
 #include "view/sleep.h"
@@ -129,6 +131,87 @@ static void test_random_frames_are_valid(void **state)
 	assert_true(halos > 0);
 }
 
+/* Returns whether a row, or the header of a band, is at the height of a name. */
+static bool is_at_row(const struct weft_view *v, double y)
+{
+	for (uint32_t r = 0; r < v->layout->row_count; r++)
+		if (weft_view_is_shown(v, r) && (int)(weft_view_y(v, weft_view_slot(v, r)) + 4096) - 4096 + 5 == (int)y)
+			return true;
+	return false;
+}
+
+/* The names of rows are beside the frame: none floats over another row, and each is at the height of its row. */
+static void test_gutter_names_are_at_their_rows(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	size_t names = 0, kinds = 0;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct scene s;
+		struct weft_draw_list gutter = {0};
+		uint64_t r = seed;
+		const struct weft_draw_options options = {.names_beside = true};
+		write_random_trace(&w, seed);
+		open_scene_of(&s, w.bytes, w.size, (uint16_t)(seed % 3 ? 1 : 2 + seed % 7));
+		move_about(s.view, &r);
+		assert_int_equal(draw_scene(&s, &options), WEFT_OK);
+		assert_int_equal(weft_gutter_draw(&gutter, &s.list, s.view, &options, 192, 0, NULL), WEFT_OK);
+		check_primitives(&gutter);
+		check_texts(&gutter);
+		for (size_t i = 0; i < gutter.count; i++) {
+			const struct weft_prim *p = &gutter.prims[i];
+			const bool is_name =
+			    p->paint == WEFT_PAINT_LABEL || p->paint == WEFT_PAINT_LABEL_ID || p->paint == WEFT_PAINT_FAILED;
+			if (p->kind != WEFT_PRIM_TEXT || (!is_name && p->paint != WEFT_PAINT_KIND))
+				continue;
+			assert_true(is_at_row(s.view, (double)p->y0));
+			names += is_name;
+			kinds += !is_name;
+		}
+		weft_draw_finish(&gutter);
+		close_scene(&s);
+	}
+	assert_true(names > 300 && kinds > 100);
+}
+
+/* If rows are too low for all names, the row that ran most is named. */
+static void test_gutter_names_the_busiest_row(void **state)
+{
+	(void)state;
+	enum { ROWS = 200, BUSY = 137 };
+	static struct mirage_writer w;
+	struct scene s;
+	const struct weft_draw_options options = {.names_beside = true};
+	w.size = 0;
+	mw_packet(&w, 1);
+	for (int i = 0; i < ROWS; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "row %d", i);
+		mw_create(&w, 1000000 + i, -1, i, WEFT_KIND_WAIT);
+		mw_label(&w, 1000000 + i, i, name);
+	}
+	mw_op(&w, 2000000, WEFT_OP_RUN, BUSY);
+	mw_op(&w, 4000000, WEFT_OP_RUN, -1);
+	mw_op(&w, 5000000, WEFT_OP_RUN, 1);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	weft_view_resize(s.view, 800, 700);
+	for (int focus = 0; focus < ROWS; focus += 50) {
+		struct weft_draw_list gutter = {0};
+		weft_view_focus(s.view, focus);
+		assert_int_equal(draw_scene(&s, &options), WEFT_OK);
+		assert_int_equal(weft_gutter_draw(&gutter, &s.list, s.view, &options, 192, 0, NULL), WEFT_OK);
+		/* Only rows that are drawn as lines have names. */
+		for (size_t i = 0; i < s.list.scratch->lines.count; i++)
+			if (s.layout->by_row[s.layout->row_begin[s.list.scratch->lines.items[i].row]] ==
+			    weft_model_find(s.model, BUSY))
+				assert_true(has_text(&gutter, "row 137"));
+		assert_false(has_text(&s.list, "row 137"));
+		weft_draw_finish(&gutter);
+	}
+	close_scene(&s);
+}
+
 static void test_frames_match_goldens(void **state)
 {
 	(void)state;
@@ -138,6 +221,12 @@ static void test_frames_match_goldens(void **state)
 	open_scene(&s, w.bytes, w.size);
 	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	check_golden(&s.list, "signs");
+	weft_view_resize(s.view, s.view->width_px - 192, s.view->height_px);
+	weft_view_show_all(s.view);
+	assert_int_equal(weft_gutter_draw_both(&s.list, s.view, &(struct weft_draw_options){0}, 192, NULL), WEFT_OK);
+	check_golden(&s.list, "gutter");
+	weft_view_resize(s.view, s.view->width_px + 192, s.view->height_px);
+	weft_view_show_all(s.view);
 	weft_view_resize(s.view, 640, 360);
 	weft_view_show(s.view, 1000000, 1400000);
 	assert_int_equal(weft_view_find(s.view, "WRITE"), 1);
@@ -978,6 +1067,8 @@ int main(int argc, char **argv)
 	golden_dir = argc > 1 ? argv[1] : "golden";
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random_frames_are_valid),
+	    cmocka_unit_test(test_gutter_names_are_at_their_rows),
+	    cmocka_unit_test(test_gutter_names_the_busiest_row),
 	    cmocka_unit_test(test_frames_match_goldens),
 	    cmocka_unit_test(test_crowded_rows_are_summed),
 	    cmocka_unit_test(test_counter_lanes_are_below_rows),

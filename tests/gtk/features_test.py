@@ -570,6 +570,26 @@ def windows_close_while_they_load():
         until('20 windows', lambda: len(app.state()['windows']) == 20 and all(w['page'] == 'view' for w in app.state()['windows']), app, patience=240)
 
 
+def names_stand_at_the_left():
+    with App(view, record('bad'), width=1000) as app:
+        viewer = app.shown()
+        left = app.window()['canvas'][0]
+        gutter = viewer['x'] - left
+        assert 150 < gutter < 250 and viewer['width'] == app.window()['width'] - gutter, viewer
+        promise, _, _, y = next(p for p in viewer['promises'] if p[2] - p[1] > 100)
+        app.click(left + 60, y)
+        app.until_viewer('a click on a name selects', lambda v: v['selected'] is not None and abs(app.place(v['selected'])[1] - y) < 3)
+        app.at(left + 70, y)
+        app.until_viewer('the whole name is beside the pointer', lambda v: v['tip'] != '')
+        app.picture('names')
+        app.drag(viewer['x'] - 1, y, 90, 0)
+        app.until_viewer('the strip is as wide as it was dragged', lambda v: abs(v['x'] - left - gutter - 90) < 6)
+        app.key('R')
+        app.until_viewer('hidden', lambda v: v['x'] == left and v['width'] == app.window()['width'])
+        app.key('R')
+        app.until_viewer('shown again, as wide', lambda v: abs(v['x'] - left - gutter - 90) < 6)
+
+
 def shortcuts_are_listed():
     with App(view, record('bad')) as app:
         app.shown()
@@ -609,5 +629,6 @@ sys.exit(run([
     settings_are_kept,
     damage_is_reported,
     windows_close_while_they_load,
+    names_stand_at_the_left,
     shortcuts_are_listed,
 ]))

@@ -106,6 +106,12 @@ def findings_text(rows):
     return '\n'.join(lines)
 
 
+def reaches_the_edge(window):
+    """Returns whether the picture, right of the names of rows, reaches the right edge of its widget."""
+    viewer = window['viewers'][0]
+    return viewer['x'] + viewer['width'] == window['canvas'][0] + window['width']
+
+
 class App:
     """A weft-view and its windows."""
 
@@ -181,7 +187,7 @@ class App:
 
     def shown(self):
         """Waits until the trace is shown and the window has the keyboard; returns the viewer."""
-        self.until('a trace is shown', lambda w: w['page'] == 'view' and not w['loading'] and w['viewers'][0]['width'] == w['width'])
+        self.until('a trace is shown', lambda w: w['page'] == 'view' and not w['loading'] and reaches_the_edge(w))
         self.focus()
         return self.viewer()
 

@@ -834,6 +834,62 @@ static void test_actions_have_distinct_keys(void **state)
 	weft_viewer_destroy(v);
 }
 
+/* Presses the name of a promise in the gutter, `x` px from its left edge. */
+static void press_name(struct weft_viewer *v, uint32_t promise, double x)
+{
+	double line_x, y;
+	spot_of(v, promise, &line_x, &y);
+	weft_viewer_motion(v, x, y);
+	weft_viewer_press(v, x, y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_release(v, x, y);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+}
+
+static void test_gutter_selects_folds_and_resizes(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"names=0", "names=300"};
+	struct weft_viewer *v = open_text(SERVER);
+	const struct weft_pane *gutter = &v->panes[WEFT_PANE_GUTTER], *picture = &v->panes[WEFT_PANE_PICTURE];
+	const uint32_t loop = with_id(v, 1), request = with_id(v, 4);
+	char place[400], tip[WEFT_TIP_BYTES];
+	weft_viewer_set_names(v, true, 0);
+	weft_viewer_resize(v, 1000, 600, 1);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_true(near(gutter->width_px, 192, 1) && near(picture->x_px, 192, 1) && near(picture->width_px, 808, 1));
+	assert_true(has_text(gutter->list, "GET /never") && !has_text(picture->list, "GET /never"));
+	press_name(v, request, 100);
+	assert_int_equal(v->selected, request);
+	assert_true(weft_viewer_tip(v, tip) && strstr(tip, "GET /never"));
+	/* The triangle folds and unfolds. */
+	press_name(v, loop, 6);
+	assert_true(v->layout->rows[request] == v->layout->rows[loop]);
+	press_name(v, loop, 6);
+	assert_true(v->layout->rows[request] != v->layout->rows[loop]);
+	/* The edge is dragged; links have the width. */
+	for (int i = 0; i < 2; i++) {
+		weft_viewer_motion(v, gutter->width_px, 400);
+		assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_RESIZE);
+		weft_viewer_press(v, gutter->width_px, 400, WEFT_BUTTON_PRIMARY, 0, 1);
+		weft_viewer_motion(v, i ? 900 : 300, 400);
+		weft_viewer_release(v, i ? 900 : 300, 400);
+		assert_true(near(gutter->width_px, i ? 400 : 300, 1));
+	}
+	weft_viewer_set_names(v, true, 300);
+	for (int i = 1; i >= 0; i--) {
+		weft_viewer_place(v, place, sizeof place);
+		assert_non_null(strstr(place, words[i]));
+		weft_viewer_set_names(v, !i, 0);
+		assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
+		assert_true(near(picture->x_px, i ? 300 : 0, 1));
+		weft_viewer_act(v, WEFT_ACTION_NAMES);
+	}
+	/* A narrow viewer has no space for it. */
+	weft_viewer_resize(v, 440, 400, 1);
+	assert_true(near(picture->x_px, 0, 1));
+	weft_viewer_destroy(v);
+}
+
 static void test_menu_opens_at_the_selection(void **state)
 {
 	(void)state;
@@ -1418,6 +1474,7 @@ int main(void)
 	    cmocka_unit_test(test_place_restores_the_view),
 	    cmocka_unit_test(test_focus_shows_one_promise),
 	    cmocka_unit_test(test_actions_have_distinct_keys),
+	    cmocka_unit_test(test_gutter_selects_folds_and_resizes),
 	    cmocka_unit_test(test_menu_opens_at_the_selection),
 	    cmocka_unit_test(test_findings_open_with_evidence),
 	    cmocka_unit_test(test_findings_summary_names_limits),

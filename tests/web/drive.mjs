@@ -164,6 +164,12 @@ export function unpack(png) {
 	return {width, height, rgb};
 }
 
+// Returns whether two pictures are the same, but for the dither of Chromium, which is one step of a colour.
+export function areAlike(one, other) {
+	const [a, b] = [one, other].map(unpack);
+	return a.width === b.width && a.height === b.height && a.rgb.every((value, i) => Math.abs(value - b.rgb[i]) < 2);
+}
+
 // Returns the number of pixels of a colour, 0xrrggbb, within the tolerance of smoothing.
 export async function count(page, colour, selector) {
 	const {rgb} = unpack(await shot(page, selector));
@@ -173,6 +179,7 @@ export async function count(page, colour, selector) {
 	return pixels;
 }
 
+export const NAMES_PX = 192; // the width of the strip with the names of rows
 export const YELLOW = 0xffdd33; // what is highlighted
 export const RED = 0xb82029; // what failed or never resolved
 

@@ -47,38 +47,50 @@ static void print_prim(const struct weft_draw_list *list, const struct weft_prim
 	}
 }
 
-/* All of the picture up to its first text; returns which primitive that is. */
-static size_t print_pixels(const struct weft_viewer *v)
+static int round_px(double px)
 {
-	const struct weft_pane *pane = &v->panes[WEFT_PANE_PICTURE];
+	return (int)(px + 0.5);
+}
+
+/* The picture and the gutter, each up to its first text; sets which primitive that is. */
+static void print_pixels(const struct weft_viewer *v, size_t drawn[WEFT_PANES])
+{
 	const int width = (int)v->width_px, height = (int)v->height_px;
 	const size_t size = (size_t)width * (size_t)height * 4;
 	unsigned char *data = malloc(size);
 	if (!data)
-		return 0;
-	struct weft_pixels image = {.data = data, .stride = width * 4, .x1 = width, .y1 = height, .scale = 1, .is_rgba = true};
-	weft_pixels_fill(&image, WEFT_THEME_LIGHT, WEFT_PAINT_BACKGROUND);
-	image.y = image.y0 = (int)(pane->y_px + 0.5);
-	image.y1 = (int)(pane->y_px + pane->height_px + 0.5);
-	size_t drawn = weft_pixels_draw(&image, pane->list, 0, WEFT_THEME_LIGHT);
+		return;
+	const struct weft_pixels whole = {
+	    .data = data, .stride = width * 4, .x1 = width, .y1 = height, .scale = 1, .is_rgba = true};
+	weft_pixels_fill(&whole, WEFT_THEME_LIGHT, WEFT_PAINT_BACKGROUND);
+	for (int i = WEFT_PANE_PICTURE; i <= WEFT_PANE_GUTTER; i++) {
+		const struct weft_pane *pane = &v->panes[i];
+		struct weft_pixels part = whole;
+		part.x = part.x0 = round_px(pane->x_px);
+		part.x1 = round_px(pane->x_px + pane->width_px);
+		part.y = part.y0 = round_px(pane->y_px);
+		part.y1 = round_px(pane->y_px + pane->height_px);
+		drawn[i] = weft_pixels_draw(&part, pane->list, 0, WEFT_THEME_LIGHT);
+	}
 	uint32_t sum = 0;
 	for (size_t i = 0; i < size; i++)
 		sum = (sum ^ data[i]) * 16777619;
 	printf("pixels %d %d %u\n", width, height, sum);
 	free(data);
-	return drawn;
 }
 
-/* The page has two canvases: one for the picture and its ground, one for the rest. */
+/* The page has two canvases: one for the picture with the gutter and its ground, one for the rest. */
 static void print_canvas(const struct weft_viewer *v, bool picture)
 {
-	size_t drawn = picture ? print_pixels(v) : 0;
+	size_t drawn[WEFT_PANES] = {0};
+	if (picture)
+		print_pixels(v, drawn);
 	for (int i = 0; i < WEFT_PANES; i++) {
 		const struct weft_pane *pane = &v->panes[i];
-		if ((i == WEFT_PANE_PICTURE) != picture)
+		if ((i <= WEFT_PANE_GUTTER) != picture)
 			continue;
 		printf("at %.3f %.3f\n", pane->x_px, pane->y_px);
-		for (size_t k = drawn; k < pane->list->count; k++)
+		for (size_t k = drawn[i]; k < pane->list->count; k++)
 			print_prim(pane->list, &pane->list->prims[k]);
 	}
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {spawnSync} from "node:child_process";
 import {readFileSync, readdirSync, writeFileSync} from "node:fs";
-import {RED, YELLOW, at, canvas, close, count, dragFinger, drop, eventually, file, find, fingers, frame, generate, open, overhear, part, placed, promiseAt, record, redrawn, run, seen, selected, serveFolder, shot, still, unpack, until, weft} from "./drive.mjs";
+import {NAMES_PX, RED, YELLOW, at, canvas, close, count, dragFinger, drop, eventually, file, find, fingers, frame, generate, open, overhear, part, placed, promiseAt, record, redrawn, run, seen, selected, serveFolder, shot, still, unpack, until, weft} from "./drive.mjs";
 
 // Promises with labels that are not nice, each on its own.
 function hostileTrace() {
@@ -134,16 +134,16 @@ export const tests = {
 		await page.keyboard.press("S"); // sleep as long as it was
 		const whole = await seen(page);
 		let before = await shot(page);
-		await page.mouse.move(500, 300);
+		await page.mouse.move((NAMES_PX + 1000) / 2, 300);
 		await page.mouse.wheel(0, -300);
 		const zoomed = await seen(page, ({span}) => span < whole.span * 0.9);
 		assert.ok(Math.abs((zoomed.from - whole.from) / (whole.to - zoomed.to) - 1) < 0.1, "in the middle");
 		before = await redrawn(page, before);
 		await page.mouse.down();
-		await page.mouse.move(300, 300, {steps: 4});
+		await page.mouse.move((NAMES_PX + 1000) / 2 - 200, 300, {steps: 4});
 		await page.mouse.up();
 		const panned = await seen(page, ({from}) => from > zoomed.from);
-		assert.ok(Math.abs((panned.from - zoomed.from) / (zoomed.span * 0.2) - 1) < 0.1 && Math.abs(panned.span - zoomed.span) < 1e3);
+		assert.ok(Math.abs((panned.from - zoomed.from) / (zoomed.span * 200 / (1000 - NAMES_PX)) - 1) < 0.1 && Math.abs(panned.span - zoomed.span) < 1e3);
 		await redrawn(page, before);
 		await page.keyboard.press("Home");
 		await seen(page, ({from, to}) => from === whole.from && to === whole.to);
