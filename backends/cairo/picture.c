@@ -137,7 +137,7 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 static int lay_out(
     struct weft_layout **layout, const struct weft_model *model, const struct weft_render_options *o, struct weft_error *err)
 {
-	static const struct weft_folding nothing;
+	const struct weft_folding nothing = {.shows_internals = true};
 	uint64_t *only = NULL;
 	uint32_t *leader_of = NULL;
 	struct weft_layout *subset = NULL;
@@ -157,24 +157,25 @@ static int lay_out(
 	return status;
 }
 
-/* Folds tracks with rows that would be too low. */
+/* Folds tracks with rows that would be too low, and the internals of runtimes. */
 static int fold_thin(struct weft_layout **layout, struct weft_view **view, const struct weft_model *model,
     const struct weft_render_options *o, struct weft_error *err)
 {
-	struct weft_folding folding = {0};
+	struct weft_folding folding = {.shows_internals = o->unfolded};
 	struct weft_thinness thinness;
 	uint32_t *leader_of = NULL;
 	struct weft_layout *subset = NULL;
 	struct weft_draw_options options = {.no_metrics = o->no_metrics, .no_threads = o->no_threads};
 	int status = weft_folding_find_depth(&folding.depth, model, *layout, err);
-	if (status < 0 || folding.depth == 0)
+	if (status < 0)
 		return status;
-	weft_thinness_measure(&thinness, *view);
+	if (folding.depth > 0)
+		weft_thinness_measure(&thinness, *view);
 	weft_view_resize(*view, width_of(o) - weft_gutter_px(0, width_of(o)), height_of(o));
 	if (o->has_from || o->has_to)
 		weft_view_show(*view, o->has_from ? o->from_ns : 0, o->has_to ? o->to_ns : model->end_ns);
-	if (!weft_thinness_at(&thinness, *view, weft_draw_lanes_px(model, &options, (*view)->height_px)))
-		return WEFT_OK;
+	if (folding.depth > 0 && !weft_thinness_at(&thinness, *view, weft_draw_lanes_px(model, &options, (*view)->height_px)))
+		folding.depth = 0;
 	status = weft_folding_find(&leader_of, &folding, model, *layout, NULL, err);
 	if (status == WEFT_OK && leader_of)
 		status = weft_layout_create_folded(&subset, model, NULL, NULL, leader_of, err);

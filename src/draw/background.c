@@ -192,6 +192,11 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[BAND_NA
 		name = info->streams[stream].name;
 		tid = info->streams[stream].tid;
 	}
+	const uint16_t pool = info && stream < info->stream_count ? weft__pool_number(f, (uint16_t)stream) : 0;
+	if (pool > 0 && f->model->namesakes && f->model->namesakes[stream]) {
+		size_t before = name_process(info, stream, (struct weft_str){NULL, 0}, text);
+		return before + (size_t)snprintf(text + before, 28, "pool %u", pool);
+	}
 	if (f->model->threads && f->model->namesakes[stream])
 		name = own_name(f->model, f->model->threads[stream], name);
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);

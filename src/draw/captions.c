@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/search.h"
 #include "draw/frame.h"
+#include "model/roles.h"
 
 #define GAP_PX 5.0
 #define BESIDE_GAP_PX 6.0
@@ -89,6 +90,18 @@ static size_t name_track(const struct weft__frame *f, const struct weft_fold *fo
 				 : name_unlabelled(f->model, fold->leader, buf, size);
 }
 
+/* Users fold promises of one kind; only what a runtime made for itself has several kinds. */
+bool weft__is_internal_fold(const struct weft__frame *f, const struct weft_fold *fold)
+{
+	const struct weft_roles *roles;
+	const struct weft_promise *promises = f->model->promises;
+	bool is_mixed = false;
+	for (uint32_t k = 1; k < fold->count && !is_mixed; k++)
+		is_mixed = promises[f->layout->folded[fold->first + k]].kind != promises[fold->leader].kind;
+	return fold->is_group && is_mixed && weft_model_roles(f->model, &roles) == WEFT_OK &&
+	       weft_is_internal(roles, fold->leader);
+}
+
 size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_fold *fold = weft_layout_fold(f->layout, promise);
@@ -100,11 +113,21 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 		char name[130];
 		size_t own = name_track(f, fold, name, sizeof name);
 		len = snprintf(buf, size, "%.*s \xc2\xb7 %s folded", (int)own, name, weft_number_text(number, fold->count - 1));
+	} else if (weft__is_internal_fold(f, fold)) {
+		char name[130];
+		weft_process_name(f->model, promise, name, sizeof name);
+		len = snprintf(buf, size, name[0] ? "internals of %s" : "internals", name);
 	} else {
 		len = snprintf(buf, size, fold->is_group ? "%s \xc3\x97 %s" : "%s %ss", weft_number_text(number, fold->count),
 		    weft_model_kind_name(f->model, f->model->promises[promise].kind));
 	}
 	return len < (int)size ? (size_t)len : size - 1;
+}
+
+uint16_t weft__pool_number(const struct weft__frame *f, uint16_t stream)
+{
+	const struct weft_roles *roles;
+	return weft_model_roles(f->model, &roles) == WEFT_OK ? roles->pool_of[stream] : 0;
 }
 
 /* Returns the OS thread of a promise if other threads have the same name. */
@@ -128,6 +151,9 @@ size_t weft__promise_name(const struct weft__frame *f, uint32_t promise, char *b
 	struct weft_str name = weft_model_text(f->model, text);
 	size_t len = weft__text_clean(buf, size, name.ptr, name.len);
 	const struct weft_stream_info *shared = namesake_of(f->model, promise);
+	const uint16_t pool = shared ? weft__pool_number(f, f->model->run_streams[f->model->promises[promise].runs]) : 0;
+	if (pool > 0)
+		return (size_t)snprintf(buf, size, "pool %u", pool);
 	if (shared && weft_str_equal(name, shared->name) && len + TID_BYTES < size)
 		len += (size_t)snprintf(buf + len, size - len, " %" PRIu64, shared->tid);
 	return len;
@@ -284,14 +310,17 @@ size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, 
 	const struct weft_model *m = f->model;
 	const size_t step = (end - first) / CROWD_SAMPLE | 1; /* odd, so that alternating promises are noticed */
 	const uint32_t one = f->layout->by_row[first];
-	bool is_text = true, is_site = true, is_kind = true;
+	bool is_text = true, is_site = true, is_kind = true, has_fold = false;
 	for (size_t i = first; i < end; i += step) {
 		const uint32_t p = f->layout->by_row[i];
 		is_text &= weft_model_name_text(m, p) == weft_model_name_text(m, one);
+		has_fold |= weft_layout_fold(f->layout, p) != NULL;
 		is_site &= m->promises[p].site == m->promises[one].site;
 		is_kind &= m->promises[p].kind == m->promises[one].kind;
 	}
 	const char *kind = weft_model_kind_name(m, m->promises[one].kind);
+	if (has_fold)
+		return 0;
 	if (is_text && weft__promise_is_labelled(f, one))
 		return weft__promise_name(f, one, buf, size);
 	if (is_site && m->promises[one].site != WEFT_NONE)

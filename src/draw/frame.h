@@ -242,6 +242,12 @@ size_t weft__line_name(
     const struct weft__frame *f, uint32_t promise, char *buf, size_t size); /* without a number of folded ones */
 size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size);
 
+/* Returns whether a fold holds what a runtime made for itself (model/roles.h). */
+bool weft__is_internal_fold(const struct weft__frame *f, const struct weft_fold *fold);
+
+/* Returns the number of an OS thread in the pool of its process, or 0. */
+uint16_t weft__pool_number(const struct weft__frame *f, uint16_t stream);
+
 /* Return whether the name of a promise is a label or the name of a fold; and whether it is only the kind. */
 bool weft__promise_is_labelled(const struct weft__frame *f, uint32_t promise);
 bool weft__promise_has_only_kind(const struct weft_model *model, uint32_t promise);

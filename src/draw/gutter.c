@@ -132,7 +132,7 @@ static size_t write_remark(const struct weft__frame *f, const struct row_names *
 	bool same_kind = true;
 	for (size_t i = names->first; i < names->end && i < names->first + SAMPLE; i++)
 		same_kind &= f->model->promises[f->layout->by_row[i]].kind == kind;
-	if (fold && fold->is_track)
+	if (fold && (fold->is_track || weft__is_internal_fold(f, fold)))
 		len = snprintf(buf, size, "+%s", weft_number_text(number, fold->count - 1));
 	else if (count > 1 && weft__common_name(f, names->first, names->end, name, sizeof name) == 0)
 		len = snprintf(buf, size, count == 2 ? "%s other" : "%s others", weft_number_text(number, count - 1));
@@ -186,12 +186,15 @@ static int compare_wishes(const void *a, const void *b)
 
 typedef WEFT_VEC(struct wish) wish_vec;
 
-/* Rows that head many rows, and servers, come first; then rows with space for all names. */
+/* Rows that head many rows, servers, and the internals of runtimes come first; then rows with space for all names. */
 static int rank_of(const struct weft__frame *f, const struct weft__line *line, uint32_t promise)
 {
 	const struct weft_track *track = weft_layout_track(f->layout, promise);
 	const bool heads = track && track->around == WEFT_NONE && track->row_count > HEADED_ROWS;
-	return heads || f->model->promises[promise].kind == WEFT_KIND_LISTEN ? 0 : line->pitch >= ROOMY_PX ? 1 : 2;
+	const struct weft_fold *fold = weft_layout_fold(f->layout, promise);
+	return heads || f->model->promises[promise].kind == WEFT_KIND_LISTEN || (fold && weft__is_internal_fold(f, fold)) ? 0
+	       : line->pitch >= ROOMY_PX                                                                                  ? 1
+															  : 2;
 }
 
 static void add_wish(struct weft__frame *f, wish_vec *wishes, const struct weft__line *line)

@@ -14,10 +14,13 @@
 #include <string.h>
 
 #include "base/large.h"
+#include "model/roles.h"
+
 enum { MAX_DEPTH = 8, MAX_ANCESTORS = 64, TRAITS_MARK = WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST };
 
 struct search {
 	const struct weft_model *model;
+	const struct weft_roles *roles;
 	struct weft_layout *layout;
 	uint32_t *owner;            /* by promise: the actor that it belongs to, or WEFT_NONE; same array as layout->track_of */
 	uint32_t *scope;            /* by promise */
@@ -143,13 +146,23 @@ static bool adopt_orphans(struct search *s)
 	return true;
 }
 
+static bool is_in_pool(const struct search *s, const struct weft_promise *p)
+{
+	const struct weft_model *m = s->model;
+	return weft_kind_has(p->kind, WEFT_TRAIT_THREAD) && m->run_streams && p->runs < p[1].runs &&
+	       s->roles->pool_of[m->run_streams[p->runs]] > 0;
+}
+
 /* Returns the actor that a promise belongs to.  If the creator's actor has ended before the promise starts, the owner is the
- * actor around it.  A track never has promises of two streams. */
+ * actor around it.  A thread of a pool belongs to no request, although one made the pool start it.  A track never has promises of
+ * two streams. */
 static uint32_t owner_of(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises, *p = &promises[promise];
 	uint32_t owner = is_promise(p->created_by) ? s->scope[p->created_by] : s->waiter ? s->waiter[promise] : WEFT_NONE;
-	while (owner != WEFT_NONE && promises[owner].end_ns <= p->start_ns)
+	const bool serves_all = is_in_pool(s, p);
+	while (owner != WEFT_NONE &&
+	       (promises[owner].end_ns <= p->start_ns || (serves_all && !weft_kind_has(promises[owner].kind, WEFT_TRAIT_THREAD))))
 		owner = s->owner[owner];
 	return owner != WEFT_NONE && promises[owner].stream == p->stream ? owner : WEFT_NONE;
 }
@@ -244,7 +257,7 @@ bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *mode
 	}
 	s.depth = malloc(n);
 	s.scope = malloc(n * sizeof *s.scope);
-	bool done = s.depth && s.scope;
+	bool done = s.depth && s.scope && weft_model_roles(model, &s.roles) == WEFT_OK;
 	if (census->traits & TRAITS_MARK)
 		done = done && find_marks(&s);
 	if (census->flags & WEFT_PROMISE_START_UNKNOWN)

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "model/kernel.h"
 #include "model/private.h"
+#include "model/roles.h"
 
 void weft_model_destroy(struct weft_model *model)
 {
@@ -51,6 +52,7 @@ void weft_model_destroy(struct weft_model *model)
 	weft_idmap_finish(&model->priv->ids);
 	weft_intern_finish(&model->priv->texts);
 	weft_vec_free(&model->priv->counter_of_text);
+	weft__roles_free(model->priv->roles);
 	free(model->priv);
 	free(model);
 }

@@ -13,6 +13,7 @@ struct weft_model_private {
 	struct weft_intern texts;
 	WEFT_VEC(uint32_t) counter_of_text; /* index into weft_model.counters, or WEFT_NONE */
 	char kind_names[256][9];            /* "kind-77" */
+	struct weft_roles *roles;           /* NULL: not found yet (roles.h) */
 };
 
 /* The running promise and the open pause of a stream. */

@@ -12,6 +12,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "layout/group.h"
+#include "model/roles.h"
 #include "view/index.h"
 
 bool weft_folding_has(const struct weft_folding *folding, const char *query)
@@ -66,6 +67,8 @@ struct finding {
 	bool *folded;           /* by track */
 	uint32_t *track_leader; /* by track: the promise that its promises share a line with */
 	struct weft_idmap map;  /* from group_key() to the first promise of the group */
+	const struct weft_roles *roles;
+	uint32_t *internal_leader; /* by process: the internal promise that starts first; WEFT_NONE: fewer than two; or NULL */
 };
 
 static bool is_in(const struct finding *f, uint32_t promise)
@@ -100,12 +103,55 @@ static bool add_match(struct finding *f, uint32_t promise, uint64_t *matched)
 	return weft_idmap_set(&f->map, group_key(f, promise), promise);
 }
 
+static uint32_t process_of(const struct finding *f, uint32_t promise)
+{
+	const struct weft_trace_info *info = f->model->trace;
+	const uint16_t stream = f->model->promises[promise].stream;
+	return info && stream < info->stream_count ? f->roles->part_of[stream] : 0;
+}
+
+/* Finds the promises that lead the lines of what runtimes made for themselves.  Returns the number of such lines, or -1 when
+ * out of memory. */
+static int64_t find_internals(struct finding *f)
+{
+	const struct weft_trace_info *info = f->model->trace;
+	const size_t parts = info && info->part_count > 0 ? info->part_count : 1;
+	int64_t lines = 0;
+	if (weft_model_roles(f->model, &f->roles) < 0)
+		return -1;
+	if (f->roles->internal_count < 2)
+		return 0;
+	uint32_t *count = calloc(parts, sizeof *count);
+	f->internal_leader = malloc(parts * sizeof *f->internal_leader);
+	if (!count || !f->internal_leader) {
+		free(count);
+		return -1;
+	}
+	memset(f->internal_leader, 0xff, parts * sizeof *f->internal_leader); /* WEFT_NONE */
+	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++) {
+		if (!weft_is_internal(f->roles, p) || !is_in(f, p))
+			continue;
+		uint32_t *leader = &f->internal_leader[process_of(f, p)];
+		if (*leader == WEFT_NONE || f->model->promises[p].start_ns < f->model->promises[*leader].start_ns)
+			*leader = p;
+		count[process_of(f, p)]++;
+	}
+	for (size_t i = 0; i < parts; i++) {
+		lines += count[i] > 1;
+		f->internal_leader[i] = count[i] > 1 ? f->internal_leader[i] : WEFT_NONE;
+	}
+	free(count);
+	return lines;
+}
+
 static void find_leaders(struct finding *f, const uint64_t *matched)
 {
 	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++) {
 		uint32_t leader = f->whole->track_of[p] != WEFT_NONE ? f->track_leader[f->whole->track_of[p]] : WEFT_NONE;
 		if (leader == WEFT_NONE && matched[p / 64] >> p % 64 & 1)
 			leader = weft_idmap_get(&f->map, group_key(f, p));
+		if (leader == WEFT_NONE && f->internal_leader && weft_is_internal(f->roles, p) && is_in(f, p))
+			leader = f->internal_leader[process_of(f, p)];
 		if (leader != WEFT_NONE)
 			f->leader_of[p] = leader == p ? WEFT_NONE : leader;
 	}
@@ -201,19 +247,23 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 	struct finding f = {.model = model, .whole = whole, .only = only};
 	*leader_of = NULL;
 	bool is_grouped = folding->rows_by != WEFT_ROWS_BY_THREAD;
-	if (folding->count == 0 && (folding->depth == 0 || !whole->track_of || is_grouped))
+	const bool may_fold = folding->count > 0 || (folding->depth > 0 && whole->track_of && !is_grouped);
+	int64_t internals = folding->shows_internals || is_grouped || !whole->track_of ? 0 : find_internals(&f);
+	if (internals >= 0 && !may_fold && internals == 0) {
+		free(f.internal_leader);
 		return WEFT_OK;
+	}
 	if (is_grouped) {
 		size_t count;
 		bool is_rest;
 		int status = weft_groups_find(&f.group_of, &count, &is_rest, model, folding->rows_by, err);
 		if (status < 0)
-			return status;
+			return status; /* rows in groups have no internal leaders */
 	}
 	uint64_t *matched = calloc(model->promise_count / 64 + 1, sizeof *matched);
 	f.leader_of = malloc((model->promise_count + 1) * sizeof *f.leader_of);
 	f.folded = calloc(whole->track_count + 1, sizeof *f.folded);
-	bool done = matched && f.leader_of && f.folded;
+	bool done = matched && f.leader_of && f.folded && internals >= 0;
 	if (done)
 		memset(f.leader_of, 0xff, (model->promise_count + 1) * sizeof *f.leader_of); /* WEFT_NONE */
 	for (size_t i = 0; done && !only && i < whole->fold_count; i++)
@@ -237,12 +287,13 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 	free(f.folded);
 	free(f.track_leader);
 	free(f.group_of);
+	free(f.internal_leader);
 	weft_idmap_finish(&f.map);
 	if (!done) {
 		free(f.leader_of);
 		return weft_error_set(err, WEFT_ENOMEM, "no memory to fold %zu promises", model->promise_count);
 	}
-	if (folding->count == 0 && by_depth == 0) {
+	if (folding->count == 0 && by_depth == 0 && internals == 0) {
 		free(f.leader_of);
 		return WEFT_OK;
 	}
@@ -253,7 +304,7 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 int weft_folding_find_depth(int *depth, const struct weft_model *model, const struct weft_layout *whole, struct weft_error *err)
 {
 	enum { MAX_DEPTH = 3, ROWS_THAT_FIT = 40 };
-	struct weft_folding folding = {0};
+	struct weft_folding folding = {.shows_internals = true};
 	int found = 0;
 	for (int d = 1; d <= MAX_DEPTH && whole->track_count > 0; d++) {
 		struct weft_layout *layout = NULL;

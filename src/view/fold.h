@@ -22,6 +22,8 @@ struct weft_folding {
 		      track holds nearly all of its promises, which is 1; 0: none are folded */
 	int64_t opened[WEFT_MAX_OPENED_FOLDS]; /* ids of actors of tracks that are not folded by depth */
 	size_t opened_count;
+	bool shows_internals; /* what a runtime made for itself (model/roles.h) has rows; else it shares one line for each process
+			       */
 	enum weft_rows_by
 	    rows_by; /* if not by thread: there are no tracks, and matching promises fold if they are of one kind and group */
 };

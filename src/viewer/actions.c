@@ -146,6 +146,9 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_HOLD_ROWS: return switch_state(v->view->holds_rows);
 	case WEFT_ACTION_FOLD_SLEEP: return switch_state(v->view->lulls != NULL);
 	case WEFT_ACTION_FILTER: return switch_state(v->filter);
+	case WEFT_ACTION_NAMES: return switch_state(v->names_shown);
+	case WEFT_ACTION_INTERNALS:
+		return weft__viewer_has_internals(v) ? switch_state(v->folding.shows_internals) : (unsigned)WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_OVERVIEW: return switch_state(v->overview_shown);
 	case WEFT_ACTION_BLAME: return switch_state(v->blame_shown);
 	case WEFT_ACTION_LEGEND: return switch_state(v->legend);
@@ -167,7 +170,9 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_FOLD_LIBRARY: return enabled_if(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_LIBRARY, text));
 	case WEFT_ACTION_FOLD_KIND:
 	case WEFT_ACTION_FOLD_LIKE: return enabled_if(v->selected != WEFT_NONE);
-	case WEFT_ACTION_UNFOLD_ALL: return enabled_if(v->folding.count > 0 || v->view == v->coarse.view);
+	case WEFT_ACTION_UNFOLD_ALL:
+		return enabled_if(v->folding.count > 0 || v->view == v->coarse.view ||
+				  (weft__viewer_has_internals(v) && !v->folding.shows_internals));
 	case WEFT_ACTION_FOLD_THIN: return switch_state(v->folds_itself);
 	case WEFT_ACTION_UNFOCUS: return enabled_if(v->focused != WEFT_NONE);
 	case WEFT_ACTION_ZOOM_SPAN: return enabled_if(v->has_span);
@@ -219,6 +224,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_FOLD_SLEEP: weft_viewer_fold_sleep(v, !v->view->lulls); break;
 	case WEFT_ACTION_BLAME: weft_viewer_show_blame(v, !v->blame_shown, v->blame_by, v->blame_root); break;
 	case WEFT_ACTION_LEGEND: weft_viewer_set_legend(v, !v->legend); break;
+	case WEFT_ACTION_INTERNALS: weft_viewer_show_internals(v, !v->folding.shows_internals); break;
 	case WEFT_ACTION_NAMES: weft_viewer_set_names(v, !v->names_shown, v->names_px); break;
 	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;

@@ -39,6 +39,7 @@
 	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Keep rows in place", "k", MAIN)                                                   \
 	X(FOLD_SLEEP, "fold-sleep", CORE, SHOW, "Fold sleep", "S", MAIN)                                                         \
 	X(NAMES, "names", CORE, SHOW, "Names of rows at the left", "R", MAIN)                                                    \
+	X(INTERNALS, "internals", CORE, SHOW, "Rows for internals of runtimes", "I", MAIN)                                       \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(LEGEND, "legend", CORE, SHOW, "Legend of the signs", "L", MAIN)                                                        \
 	X(BLAME, "blame", CORE, SHOW, "Blame: where the time went", "W", MAIN)                                                   \

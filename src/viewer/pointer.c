@@ -312,7 +312,10 @@ static bool unfold_promise(struct weft_viewer *v, uint32_t promise)
 			weft_viewer_fold(v, text);
 			return true;
 		}
-	return weft_viewer_open_fold(v, promise);
+	if (weft_viewer_open_fold(v, promise))
+		return true;
+	weft_viewer_show_internals(v, true);
+	return true;
 }
 
 /* Folds or unfolds the row at its triangle, or selects its promise. */

@@ -33,6 +33,8 @@ void weft__viewer_go_to(struct weft_viewer *viewer, uint32_t promise, int64_t ti
 /* subset.c: chooses the layout to show for the visible interval and size, which may be folded automatically.  Returns whether
  * the view changed. */
 bool weft__viewer_choose_subset(struct weft_viewer *viewer);
+bool weft__viewer_has_internals(const struct weft_viewer *viewer); /* that can be folded */
+void weft__viewer_fold_internals(struct weft_viewer *viewer);      /* of a new viewer */
 void weft__viewer_finish_subsets(struct weft_viewer *viewer);
 
 /* Shows the same subset of a reloaded trace; applies the folding of a link. */

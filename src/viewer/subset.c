@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layout/focus.h"
+#include "model/roles.h"
 #include "viewer/private.h"
 
 static const struct weft_layout *whole_of(const struct weft_viewer *v)
@@ -124,6 +125,18 @@ bool weft__viewer_choose_subset(struct weft_viewer *v)
 	return v->view != before;
 }
 
+bool weft__viewer_has_internals(const struct weft_viewer *v)
+{
+	const struct weft_roles *roles;
+	return v->folding.rows_by == WEFT_ROWS_BY_THREAD && weft_model_roles(v->model, &roles) == WEFT_OK &&
+	       roles->internal_count > 1;
+}
+
+void weft__viewer_fold_internals(struct weft_viewer *v)
+{
+	create_subset(v, WEFT_NONE, &v->folding, &v->fine); /* without memory, all rows are shown */
+}
+
 /* Creates and shows the subset that belongs to `focused`, folded as `folding` says. */
 static bool show_subset(struct weft_viewer *v, uint32_t focused, const struct weft_folding *folding)
 {
@@ -184,12 +197,21 @@ void weft_viewer_unfold_all(struct weft_viewer *v)
 	struct weft_folding folding = v->folding;
 	bool folds_itself = v->folds_itself;
 	folding.count = folding.opened_count = 0;
+	folding.shows_internals = weft__viewer_has_internals(v);
 	/* Unfolding turns automatic folding off. */
 	v->folds_itself &= v->view != v->coarse.view;
 	if (show_subset(v, v->focused, &folding))
 		mark_changed(v);
 	else
 		v->folds_itself = folds_itself;
+}
+
+void weft_viewer_show_internals(struct weft_viewer *v, bool shown)
+{
+	struct weft_folding folding = v->folding;
+	folding.shows_internals = shown;
+	if (shown != v->folding.shows_internals && show_subset(v, v->focused, &folding))
+		mark_changed(v);
 }
 
 void weft_viewer_group(struct weft_viewer *v, enum weft_rows_by by)
@@ -274,7 +296,7 @@ void weft__viewer_copy_subset(struct weft_viewer *v, const struct weft_viewer *o
 void weft__viewer_set_folding(struct weft_viewer *v, const struct weft_folding *folding)
 {
 	bool same = v->folding.count == folding->count && v->folding.opened_count == folding->opened_count &&
-		    v->folding.rows_by == folding->rows_by;
+		    v->folding.rows_by == folding->rows_by && v->folding.shows_internals == folding->shows_internals;
 	for (size_t i = 0; same && i < folding->count; i++)
 		same = strcmp(v->folding.queries[i], folding->queries[i]) == 0;
 	for (size_t i = 0; same && i < folding->opened_count; i++)

@@ -158,6 +158,8 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 		put_name(&o, "fold");
 		put_encoded(&o, v->folding.queries[i]);
 	}
+	if (v->folding.shows_internals)
+		put_string(&o, "&internals=1");
 	if (!v->folds_itself)
 		put_string(&o, "&thin=1");
 	if (v->blame_shown) {
@@ -370,6 +372,8 @@ static int parse_parameter(const struct weft_viewer *v, struct place *p, const c
 	}
 	if (IS("blame") && !parse_blame(p, value, value_len))
 		return weft_error_set(err, WEFT_EINVAL, "blame=%.*s is not wait or run", shown, value);
+	if (IS("internals"))
+		p->folding.shows_internals = value_len == 1 && *value == '1';
 	if (IS("thin"))
 		p->is_thin = value_len == 1 && *value == '1';
 	if (IS("filter"))

@@ -107,6 +107,7 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
 	fold_sleep_at_start(v);
+	weft__viewer_fold_internals(v);
 	weft__viewer_choose_subset(v);
 	weft_view_focus_best(v->view);
 	*out = v;

@@ -373,6 +373,9 @@ void weft_viewer_set_folds_itself(struct weft_viewer *viewer, bool on);
 /* Opens the automatically folded track of a promise, or closes it again.  Returns false if it is neither. */
 bool weft_viewer_open_fold(struct weft_viewer *viewer, uint32_t promise);
 
+/* Gives rows to what runtimes made for themselves (model/roles.h), or folds it into one line for each process. */
+void weft_viewer_show_internals(struct weft_viewer *viewer, bool shown);
+
 /* Groups rows: viewer->folding.rows_by.  Without memory nothing changes. */
 void weft_viewer_group(struct weft_viewer *viewer, enum weft_rows_by by);
 

@@ -8,6 +8,7 @@
 #include "draw/gutter.h"
 #include "draw/marks.h"
 #include "draw/ruler.h"
+#include "view/fold.h"
 #include "view/sleep.h"
 
 /* Returns the pixels that a paint covers, ignoring other paints: hiding colours are never drawn over it. */
@@ -209,6 +210,70 @@ static void test_gutter_names_the_busiest_row(void **state)
 		assert_false(has_text(&s.list, "row 137"));
 		weft_draw_finish(&gutter);
 	}
+	close_scene(&s);
+}
+
+static struct weft_str str(const char *text)
+{
+	return (struct weft_str){text, (uint32_t)strlen(text)};
+}
+
+/* A runtime of JavaScript makes two locks, a condition and a handle; a task of the script waits for one of the locks. */
+static void test_internals_of_a_runtime_share_a_line(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	static struct weft_trace_info info;
+	struct weft_module program = {.path = str("/usr/bin/node")};
+	const struct weft_site sites[] = {{.file = str("/srv/server.js"), .function = str("serve"), .line = 7},
+	    {.function = str("v8::Lock"), .module = &program, .offset = 64}};
+	static const enum weft_kind kinds[] = {
+	    WEFT_KIND_TASK, WEFT_KIND_LOCK, WEFT_KIND_LOCK, WEFT_KIND_CONDITION, WEFT_KIND_HANDLE, WEFT_KIND_LISTEN};
+	enum { TASK, AWAITED, KINDS = sizeof kinds / sizeof *kinds };
+	struct scene s;
+	struct weft_folding folding = {0};
+	struct weft_layout *layout;
+	uint32_t *leader_of;
+	struct weft_draw_list gutter = {0};
+	const struct weft_draw_options options = {.names_beside = true};
+	w.size = 0;
+	mw_packet(&w, 1);
+	for (int i = 0; i < KINDS; i++)
+		mw_create(&w, 1000000 + i * 1000, -1, i, kinds[i]);
+	mw_op(&w, 1500000, WEFT_OP_RUN, TASK);
+	mw_link(&w, 1600000, WEFT_OP_AWAIT, TASK, AWAITED);
+	for (int i = 0; i < KINDS; i++)
+		mw_label(&w, 3000000, i, "still there");
+	mw_op(&w, 4000000, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	s = (struct scene){0};
+	assert_int_equal(weft_trace_open_memory(&s.trace, w.bytes, w.size, "test", NULL), WEFT_OK);
+	assert_int_equal(weft_model_build(&s.model, s.trace, NULL, NULL), WEFT_OK);
+	info = *s.model->trace;
+	info.sites = sites;
+	info.site_count = 2;
+	info.process = str("node");
+	s.model->trace = &info;
+	for (int i = 0; i < KINDS; i++)
+		s.model->promises[weft_model_find(s.model, i)].site = i != TASK;
+	assert_int_equal(weft_layout_create(&s.layout, s.model, NULL), WEFT_OK);
+	assert_int_equal(weft_folding_find(&leader_of, &folding, s.model, s.layout, NULL, NULL), WEFT_OK);
+	assert_non_null(leader_of);
+	for (int i = 0; i < KINDS; i++)
+		assert_int_equal(
+		    leader_of[weft_model_find(s.model, i)], i == 3 || i == 4 ? weft_model_find(s.model, 2) : WEFT_NONE);
+	assert_int_equal(weft_layout_create_folded(&layout, s.model, NULL, NULL, leader_of, NULL), WEFT_OK);
+	weft_layout_destroy(s.layout);
+	s.layout = layout;
+	assert_int_equal(weft_view_create(&s.view, s.model, layout, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, &options), WEFT_OK);
+	assert_int_equal(weft_gutter_draw(&gutter, &s.list, s.view, &options, 192, 0, NULL), WEFT_OK);
+	assert_true(has_text(&gutter, "internals of node") && has_text(&gutter, "+2"));
+	free(leader_of);
+	folding.shows_internals = true;
+	assert_int_equal(weft_folding_find(&leader_of, &folding, s.model, s.layout, NULL, NULL), WEFT_OK);
+	assert_null(leader_of);
+	weft_draw_finish(&gutter);
 	close_scene(&s);
 }
 
@@ -1069,6 +1134,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_random_frames_are_valid),
 	    cmocka_unit_test(test_gutter_names_are_at_their_rows),
 	    cmocka_unit_test(test_gutter_names_the_busiest_row),
+	    cmocka_unit_test(test_internals_of_a_runtime_share_a_line),
 	    cmocka_unit_test(test_frames_match_goldens),
 	    cmocka_unit_test(test_crowded_rows_are_summed),
 	    cmocka_unit_test(test_counter_lanes_are_below_rows),

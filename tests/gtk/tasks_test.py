@@ -113,6 +113,28 @@ def slow_read_of_node_is_explained():
             app.picture('why-node-' + case)
             app.click_on(found.string)
             app.until_viewer('the part leads to who took it', lambda v, culprit=int(found[found.lastindex]): v['selected'] == culprit)
+            if case == 'dependency':
+                check_internals(app, os.path.join(traces, os.listdir(traces)[0]))
+
+
+def check_internals(app, path):
+    """The locks and conditions of V8 and libuv share one row, until I gives each its own."""
+    picture = os.path.join(folder, 'internals.svg')
+    subprocess.run([weft, 'render', path, '-o', picture], check=True, timeout=60)
+    with open(picture, encoding='utf-8') as file:
+        assert 'internals of node' in file.read()
+    dumped = subprocess.run([weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout
+    internals = {int(line.split()[1]) for line in dumped.splitlines()
+                 if re.match(r'promise \d+ (lock|condition) ', line) and line.split('  at ')[-1].find('.js:') < 0}
+    assert len(internals) > 1, dumped
+
+    def rows(viewer):
+        return {p[3] for p in viewer['promises'] if p[0] in internals}
+    app.focus_canvas()
+    app.key('Home')
+    app.until_viewer('one row', lambda v: len(rows(v)) == 1)
+    app.key('I')
+    app.until_viewer('a row for each', lambda v: len(rows(v)) > 1)
 
 
 def focused_promise_shows_its_path():
