@@ -243,7 +243,7 @@ class Stage {
 	}
 
 	buildFinder() {
-		this.findText = create("input", {type: "search", placeholder: "Find: text, failed, pending, longer:5ms", spellcheck: false});
+		this.findText = create("input", {type: "search", placeholder: "Find: text, type:request, > 20ms, slowest:10, thread:pool, failed", spellcheck: false});
 		this.findText.setAttribute("aria-label", "Find promises");
 		this.findCount = create("output");
 		this.findError = create("p", {className: "wrong"});
@@ -251,7 +251,7 @@ class Stage {
 		this.results.setAttribute("role", "group");
 		this.finder = create("search", {className: "finder", hidden: true},
 			create("div", {className: "line"}, this.findText, this.findCount, this.actionButton("previous-match", {textContent: "\u2191"}),
-				this.actionButton("next-match", {textContent: "\u2193"}), this.actionButton("filter", {textContent: "Dim others"}), closeButton(() => this.closeFinder())),
+				this.actionButton("next-match", {textContent: "\u2193"}), this.actionButton("sort-matches", {textContent: "Sort"}), this.actionButton("filter", {textContent: "Dim others"}), closeButton(() => this.closeFinder())),
 			this.findError, this.results);
 		this.findText.addEventListener("input", () => this.find(this.findText.value));
 		this.finder.addEventListener("keydown", event => {

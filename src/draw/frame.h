@@ -38,6 +38,9 @@ enum weft_layer {
 #define WEFT__GUTTER_EDGE_PX 9
 #define WEFT__AXIS_PX (WEFT__BELOW_PX + (int)WEFT_DRAW_AXIS_PX)
 
+/* If more promises are highlighted, a thin line below each marks it: rings around all of them would hide the picture. */
+#define WEFT__MANY_FOUND 40
+
 /* A row that is high enough to be drawn as a line; lower rows are drawn together, in strips. */
 struct weft__line {
 	uint32_t row;

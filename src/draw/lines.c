@@ -463,8 +463,14 @@ static void highlight_line(struct weft__frame *f, const struct weft__line *line,
 			return;
 		seen_count[cell / 64] |= 1ull << cell % 64;
 	}
-	weft__rect(f, weft__ink(x1 - x0 < 8 ? WEFT_LAYER_MARK : WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0 - 3,
-	    line->y - half, x1 + 3, line->y + half + 2);
+	const enum weft_layer layer = x1 - x0 < 8 ? WEFT_LAYER_MARK : WEFT_LAYER_HIGHLIGHT;
+	if (f->view->found > WEFT__MANY_FOUND) {
+		const int below = line->y + style_of(line->pitch).line;
+		weft__rect(f, weft__ink(layer, WEFT_PAINT_HIGHLIGHT, 255), x0, below, x1 > x0 + 2 ? x1 : x0 + 2,
+		    below + (line->pitch >= 6 ? 2 : 1));
+		return;
+	}
+	weft__rect(f, weft__ink(layer, WEFT_PAINT_HIGHLIGHT, 255), x0 - 3, line->y - half, x1 + 3, line->y + half + 2);
 	uint32_t became = f->model->promises[promise].became;
 	if (became == WEFT_NONE || !weft_view_is_highlighted(f->view, became) || f->layout->rows[became] == WEFT_NONE)
 		return;

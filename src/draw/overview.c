@@ -19,6 +19,7 @@
 #define PROFILE_PX 12 /* below the areas: the profile of running time */
 #define MIN_FRAME_PX 4
 #define GRIP_PX 5
+#define FAINT 112       /* opacity of highlights if there are many */
 #define MAX_LINES 16    /* between bands */
 #define LINE_MAX_ROWS 4 /* rows of an area: with at most this many, each is visible */
 
@@ -32,6 +33,7 @@ struct weft_overview {
 	double rows_per_area;
 	int64_t *plane[PLANES];       /* [areas * (COLUMNS + 1)] */
 	bool used[PLANES][MAX_AREAS]; /* whether it has any values */
+	bool has_many_found;          /* of the highlights */
 	int64_t run[COLUMNS + 1], paused[COLUMNS + 1];
 	struct weft_draw_list
 	    strip; /* the last strip without the frame around the visible interval; empty: must be drawn again */
@@ -166,6 +168,7 @@ void weft_overview_destroy(struct weft_overview *o)
 
 void weft_overview_highlight(struct weft_overview *o, const struct weft_view *view)
 {
+	o->has_many_found = view->found > WEFT__MANY_FOUND;
 	o->strip.count = 0;
 	for (int area = 0; area < o->areas; area++) {
 		if (o->used[HIGHLIGHT][area])
@@ -320,7 +323,7 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 		if (in && plane == ALIVE)
 			alpha = alive_alpha(o, covered_fraction(row, c));
 		else if (in && row[c.end] > row[c.from])
-			alpha = plane == HIGHLIGHT ? 255 : wrong_alpha(o, plane, row, c);
+			alpha = plane == HIGHLIGHT ? (o->has_many_found ? FAINT : 255) : wrong_alpha(o, plane, row, c);
 		if (alpha == last)
 			continue;
 		if (last > 0)

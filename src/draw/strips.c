@@ -761,6 +761,8 @@ static void draw_mark(struct weft__frame *f, enum mark mark, int x0, int x1, int
 {
 	if (mark == FAILED)
 		weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y, x1, y + 2);
+	else if (f->view->found > WEFT__MANY_FOUND)
+		weft__rect(f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, 255), x0, y + 1, x1, y + 2);
 	else if (x1 - x0 < 8)
 		weft__rect(f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, 255), x0 - 1, y - 1, x1 + 1, y + 3);
 	else

@@ -38,6 +38,7 @@ size_t weft_view_find_query(struct weft_view *v, struct weft_query *query)
 	for (uint32_t p = WEFT_SYSTEM + 1; p < v->model->promise_count; p++)
 		if (weft_query_matches(query, v->model, p))
 			weft_view_set_highlight(v, p, true);
+	v->found = weft_query_keep_slowest(query, v->model, v->highlight, v->found);
 	return v->found;
 }
 

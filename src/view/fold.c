@@ -27,7 +27,8 @@ bool weft_folding_toggle(struct weft_folding *folding, const char *query)
 {
 	struct weft_query parsed;
 	size_t len = strlen(query), at = 0;
-	if (len == 0 || len > WEFT_QUERY_BYTES || weft_query_parse(&parsed, query, len, NULL) < 0 || parsed.count == 0)
+	if (len == 0 || len > WEFT_QUERY_BYTES || weft_query_parse(&parsed, query, len, NULL) < 0 || parsed.count == 0 ||
+	    parsed.slowest > 0)
 		return false;
 	while (at < folding->count && strcmp(folding->queries[at], query) != 0)
 		at++;

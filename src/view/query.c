@@ -7,7 +7,11 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/sort.h"
 #include "base/utf8.h"
+#include "model/roles.h"
+
+#define MAX_SLOWEST 1000000
 
 static const struct {
 	const char *name;
@@ -18,7 +22,10 @@ static const struct {
     {"kind", WEFT_TERM_KIND, NULL},
     {"site", WEFT_TERM_SITE, NULL},
     {"failure", WEFT_TERM_FAILURE, NULL},
+    {"type", WEFT_TERM_KIND, NULL},
     {"library", WEFT_TERM_LIBRARY, NULL},
+    {"thread", WEFT_TERM_THREAD, NULL},
+    {"slowest", WEFT_TERM_SLOWEST, "a number, for example slowest:10"},
     {"id", WEFT_TERM_ID, "a number, for example id:18"},
     {"longer", WEFT_TERM_LONGER, "a duration, for example longer:5ms"},
     {"shorter", WEFT_TERM_SHORTER, "a duration, for example shorter:5ms"},
@@ -112,7 +119,7 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 		example = fields[i].example;
 		from = w->colon + 1;
 	}
-	if (name && term.kind <= WEFT_TERM_LIBRARY && from < w->len && w->text[from] == '=') {
+	if (name && term.kind <= WEFT_TERM_THREAD && from < w->len && w->text[from] == '=') {
 		term.is_whole = true;
 		from++;
 	}
@@ -131,6 +138,12 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 		return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example ? example : "a text after the colon");
 	if (term.len == 0)
 		return WEFT_OK; /* "" matches everything */
+	if (term.kind == WEFT_TERM_SLOWEST) {
+		if (!term.is_number || number < 1 || number > MAX_SLOWEST)
+			return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example);
+		q->slowest = (uint32_t)number;
+		return WEFT_OK; /* it is no term of its own: it matches everything */
+	}
 	bool is_time = term.kind == WEFT_TERM_LONGER || term.kind == WEFT_TERM_SHORTER;
 	if ((term.kind == WEFT_TERM_ID && !term.is_number) || (is_time && !weft_duration_parse(value, term.len, &number)))
 		return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example);
@@ -147,6 +160,26 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 	return WEFT_OK;
 }
 
+/* Returns whether a word begins a comparison: ">", "<", ">20ms". */
+static bool is_comparison(const struct word *w)
+{
+	return !w->quoted && (*w->text == '>' || *w->text == '<') && (w->len == 1 || (w->text[1] >= '0' && w->text[1] <= '9'));
+}
+
+static int add_comparison(struct weft_query *q, const struct word *w, const char **at, const char *end, struct weft_error *err)
+{
+	struct word value = {.text = w->text + 1, .len = w->len - 1};
+	int64_t ns = 0;
+	if ((value.len == 0 && !next_word(at, end, &value)) || !weft_duration_parse(value.text, value.len, &ns))
+		return weft_error_set(err, WEFT_EINVAL, "%c needs a duration, for example %c 20ms", *w->text, *w->text);
+	if (q->count == WEFT_QUERY_TERMS)
+		return weft_error_set(err, WEFT_EINVAL, "a search has at most %d words", WEFT_QUERY_TERMS);
+	const uint8_t kind = *w->text == '>' ? WEFT_TERM_LONGER : WEFT_TERM_SHORTER;
+	q->of_kind[kind] |= 1u << q->count;
+	q->terms[q->count++] = (struct weft_term){.kind = kind, .value = ns};
+	return WEFT_OK;
+}
+
 int weft_query_parse(struct weft_query *out, const char *text, size_t len, struct weft_error *err)
 {
 	struct weft_query q;
@@ -157,10 +190,12 @@ int weft_query_parse(struct weft_query *out, const char *text, size_t len, struc
 	if (len > WEFT_QUERY_BYTES)
 		return weft_error_set(err, WEFT_EINVAL, "a search has at most %d bytes", WEFT_QUERY_BYTES);
 	while (next_word(&at, text + len, &w)) {
-		int status = add_term(&q, &used, &w, err);
+		int status = is_comparison(&w) ? add_comparison(&q, &w, &at, text + len, err) : add_term(&q, &used, &w, err);
 		if (status < 0)
 			return status;
 	}
+	if (q.slowest > 0 && q.count == 0)
+		q.is_any = true;
 	*out = q;
 	return WEFT_OK;
 }
@@ -169,7 +204,8 @@ void weft_query_finish(struct weft_query *q)
 {
 	free(q->texts);
 	free(q->sites);
-	q->texts = q->sites = NULL;
+	free(q->streams);
+	q->texts = q->sites = q->streams = NULL;
 }
 
 /* Returns whether a text matches a term. */
@@ -227,6 +263,51 @@ static uint32_t terms_in_site(struct weft_query *q, const struct weft_model *mod
 	if (!q->sites[site])
 		q->sites[site] = find_site_terms(q, s) | WEFT_QUERY_KNOWN;
 	return q->sites[site] & ~WEFT_QUERY_KNOWN;
+}
+
+static uint32_t find_stream_terms(const struct weft_query *q, const struct weft_model *model, uint16_t stream)
+{
+	const struct weft_trace_info *info = model->trace;
+	const struct weft_roles *roles;
+	char text[24];
+	uint32_t found = 0;
+	if (!info || stream >= info->stream_count)
+		return 0;
+	found = terms_in(q, info->streams[stream].name);
+	if (model->threads && model->threads[stream] != WEFT_NONE && model->threads[stream] != WEFT_SYSTEM) {
+		const uint32_t name = weft_model_name_text(model, model->threads[stream]);
+		found |= name == WEFT_NONE ? 0 : terms_in(q, weft_model_text(model, name));
+	}
+	int len = snprintf(text, sizeof text, "%" PRIu64, info->streams[stream].tid);
+	found |= terms_in(q, (struct weft_str){text, (uint32_t)len});
+	if (weft_model_roles(model, &roles) == WEFT_OK && roles->pool_of[stream] > 0) {
+		len = snprintf(text, sizeof text, "pool %u", roles->pool_of[stream]);
+		found |= terms_in(q, (struct weft_str){text, (uint32_t)len});
+	}
+	return found & q->of_kind[WEFT_TERM_THREAD];
+}
+
+static uint32_t terms_in_stream(struct weft_query *q, const struct weft_model *model, uint16_t stream)
+{
+	const size_t count = model->trace ? model->trace->stream_count : 0;
+	if (stream >= count)
+		return 0;
+	if (!q->streams)
+		q->streams = calloc(count, sizeof *q->streams);
+	if (!q->streams)
+		return find_stream_terms(q, model, stream);
+	if (!q->streams[stream])
+		q->streams[stream] = find_stream_terms(q, model, stream) | WEFT_QUERY_KNOWN;
+	return q->streams[stream] & ~WEFT_QUERY_KNOWN;
+}
+
+/* Returns the bits of the terms that an OS thread matches on which a promise was created or ran. */
+static uint32_t terms_in_threads(struct weft_query *q, const struct weft_model *model, const struct weft_promise *p)
+{
+	uint32_t found = terms_in_stream(q, model, p->stream);
+	for (size_t r = p->runs; model->run_streams && r < p[1].runs && found != q->of_kind[WEFT_TERM_THREAD]; r++)
+		found |= terms_in_stream(q, model, model->run_streams[r]);
+	return found;
 }
 
 static uint32_t terms_in_kind(struct weft_query *q, const struct weft_model *model, uint16_t kind)
@@ -299,7 +380,7 @@ bool weft_query_matches(struct weft_query *q, const struct weft_model *model, ui
 	const struct weft_promise *p = &model->promises[promise];
 	const uint32_t *terms_of = q->of_kind;
 	uint32_t all = (1u << q->count) - 1, texts = terms_of[WEFT_TERM_TEXT], found = 0;
-	if (q->count == 0 || promise == WEFT_SYSTEM)
+	if ((q->count == 0 && !q->is_any) || promise == WEFT_SYSTEM)
 		return false;
 	/* Cheapest checks first: most promises fail there. */
 	if (p->end == WEFT_END_FAILED)
@@ -311,6 +392,8 @@ bool weft_query_matches(struct weft_query *q, const struct weft_model *model, ui
 		found |= terms_of_numbers(q, p);
 	if ((all & ~found) & (numbers | terms_of[WEFT_TERM_FAILED] | terms_of[WEFT_TERM_PENDING]))
 		return false;
+	if (terms_of[WEFT_TERM_THREAD])
+		found |= terms_in_threads(q, model, p);
 	if (texts | terms_of[WEFT_TERM_KIND])
 		found |= terms_in_kind(q, model, p->kind) & (texts | terms_of[WEFT_TERM_KIND]);
 	if ((texts | terms_of[WEFT_TERM_FAILURE]) && p->failure != WEFT_NONE)
@@ -335,6 +418,7 @@ static bool term_implies(
 	case WEFT_TERM_SITE:
 	case WEFT_TERM_FAILURE:
 	case WEFT_TERM_LIBRARY:
+	case WEFT_TERM_THREAD:
 		return (s->kind == t->kind || (t->kind == WEFT_TERM_TEXT && s->kind <= WEFT_TERM_FAILURE)) &&
 		       (s->is_whole || !t->is_whole) && has_term(b, t, (struct weft_str){a->text + s->first, s->len});
 	case WEFT_TERM_ID: return s->kind == t->kind && s->value == t->value;
@@ -344,8 +428,45 @@ static bool term_implies(
 	}
 }
 
+/* A match, and how long it lasted. */
+struct lasting {
+	int64_t ns;
+	uint32_t promise;
+	bool is_endless;
+};
+
+static int compare_lasting(const void *a, const void *b)
+{
+	const struct lasting *x = a, *y = b;
+	return WEFT_ORDER(x->is_endless, y->is_endless) ?: WEFT_ORDER(y->ns, x->ns) ?: WEFT_ORDER(x->promise, y->promise);
+}
+
+size_t weft_query_keep_slowest(const struct weft_query *q, const struct weft_model *model, uint64_t *matches, size_t count)
+{
+	struct lasting *all = q->slowest > 0 && count > q->slowest ? malloc(count * sizeof *all) : NULL;
+	size_t n = 0;
+	if (!all)
+		return count;
+	for (uint32_t w = 0; w <= model->promise_count / 64; w++)
+		for (uint64_t bits = matches[w]; bits && n < count; bits &= bits - 1) {
+			const uint32_t promise = w * 64 + (uint32_t)__builtin_ctzll(bits);
+			const struct weft_promise *p = &model->promises[promise];
+			int64_t ns;
+			if (__builtin_sub_overflow(p->end_ns, p->start_ns, &ns))
+				ns = INT64_MAX;
+			all[n++] = (struct lasting){ns, promise, weft_kind_has(p->kind, WEFT_TRAIT_ENDLESS)};
+		}
+	weft_sort(all, n, sizeof *all, compare_lasting);
+	for (size_t i = q->slowest; i < n; i++)
+		matches[all[i].promise / 64] &= ~(1ull << all[i].promise % 64);
+	free(all);
+	return q->slowest;
+}
+
 bool weft_query_is_narrower(const struct weft_query *query, const struct weft_query *wider)
 {
+	if (wider->slowest > 0) /* its matches depend on each other */
+		return false;
 	if (wider->count == 0)
 		return query->count == 0;
 	for (unsigned t = 0; t < wider->count; t++) {

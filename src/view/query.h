@@ -7,7 +7,12 @@
  *   library:x                               the library that created it, or the folder of its source file
  *   id:18          the recorded id
  *   failed  pending                         it failed, or never resolved although it should have; it has no recorded end
- *   longer:5ms  shorter:5ms                 the duration from its start to its end
+ *   longer:5ms  shorter:5ms                 the duration from its start to its end; also  > 5ms  and  < 5ms
+ *   type:x                                  the same as kind:x
+ *   thread:x                                it was created or ran on an OS thread with this text in its name or number;
+ *                                           thread:pool is a thread of a pool, thread:"pool 2" one of them
+ *   slowest:10                              of the matches of all other words, those that lasted longest; promises that need
+ *                                           not end come last
  *
  * A word with any other name before a colon is an ordinary text, because labels contain colons too.
  * SPDX-License-Identifier: ISC */
@@ -26,6 +31,8 @@ enum weft_term_kind {
 	WEFT_TERM_SITE,
 	WEFT_TERM_FAILURE,
 	WEFT_TERM_LIBRARY,
+	WEFT_TERM_THREAD,
+	WEFT_TERM_SLOWEST,
 	WEFT_TERM_ID,
 	WEFT_TERM_FAILED,
 	WEFT_TERM_PENDING,
@@ -45,13 +52,16 @@ struct weft_term {
  * share it.  After matching promises of one model, a query must not be used for another model. */
 struct weft_query {
 	struct weft_term terms[WEFT_QUERY_TERMS];
-	unsigned count; /* 0: matches nothing */
+	unsigned count; /* 0: matches nothing, unless is_any */
+	bool is_any;    /* there are no words but slowest:N */
 	uint32_t of_kind[WEFT_TERM_KINDS];
 	uint32_t whole;   /* terms that must equal a whole text */
 	uint32_t changes; /* terms that may be part of a counter's change: "gntref+1" */
 	char text[WEFT_QUERY_BYTES];
 	uint32_t kinds[UINT8_MAX + 1]; /* by kind: matching terms and WEFT_QUERY_KNOWN; 0: not matched yet */
 	uint32_t *texts, *sites;       /* by text and by site (incl. its library), as in `kinds`; NULL: no cache */
+	uint32_t *streams;             /* by OS thread, as in `kinds`; NULL: no cache */
+	uint32_t slowest;              /* number of matches that are wanted: weft_query_keep_slowest(); 0: all */
 };
 
 #define WEFT_QUERY_KNOWN (1u << WEFT_QUERY_TERMS)
@@ -67,6 +77,10 @@ void weft_query_finish(struct weft_query *query);
 /* Returns whether a promise matches all terms; never true for the system promise.  Takes about 20 ns, and 10 ns a label.  The
  * first call allocates four bytes for each text of the model; without memory the result is the same, but matching is slower. */
 bool weft_query_matches(struct weft_query *query, const struct weft_model *model, uint32_t promise);
+
+/* Clears the bits of matches beyond query->slowest, those that lasted least, and returns the number of matches left.  `count` is
+ * the number of set bits.  Does nothing if the query wants all, or without memory.  n log n in matches. */
+size_t weft_query_keep_slowest(const struct weft_query *query, const struct weft_model *model, uint64_t *matches, size_t count);
 
 /* Returns whether every promise that `query` matches also matches `wider`, as after the user typed a letter at the end. */
 bool weft_query_is_narrower(const struct weft_query *query, const struct weft_query *wider);

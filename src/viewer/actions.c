@@ -177,6 +177,7 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_UNFOCUS: return enabled_if(v->focused != WEFT_NONE);
 	case WEFT_ACTION_ZOOM_SPAN: return enabled_if(v->has_span);
 	case WEFT_ACTION_NEXT_MATCH:
+	case WEFT_ACTION_SORT_MATCHES:
 	case WEFT_ACTION_PREVIOUS_MATCH: return enabled_if(v->view->found > 0);
 	case WEFT_ACTION_BACK: return enabled_if(weft_viewer_can_go_back(v));
 	case WEFT_ACTION_FORWARD: return enabled_if(weft_viewer_can_go_forward(v));
@@ -247,6 +248,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_GROUP: weft_viewer_group(v, (v->folding.rows_by + 1) % WEFT_ROWS_BYS); break;
 	case WEFT_ACTION_UNFOLD_ALL: weft_viewer_unfold_all(v); break;
 	case WEFT_ACTION_FOLD_THIN: weft_viewer_set_folds_itself(v, !v->folds_itself); break;
+	case WEFT_ACTION_SORT_MATCHES: weft_viewer_sort_matches(v, (v->match_order + 1) % WEFT_MATCH_ORDERS); break;
 	case WEFT_ACTION_FILTER: weft_viewer_set_filter(v, !v->filter); break;
 	case WEFT_ACTION_NEXT_MATCH: weft_viewer_next_match(v); break;
 	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;

@@ -49,6 +49,7 @@
 	X(FIND, "find", APP, FIND, "Find\xe2\x80\xa6", "/ Ctrl+f", BOTH)                                                         \
 	X(NEXT_MATCH, "next-match", CORE, FIND, "Next match", "n F3 Ctrl+g", MAIN)                                               \
 	X(PREVIOUS_MATCH, "previous-match", CORE, FIND, "Previous match", "N Shift+F3 Ctrl+Shift+g", MAIN)                       \
+	X(SORT_MATCHES, "sort-matches", CORE, FIND, "Sort matches by time, duration, name", "O", MAIN)                           \
 	X(FILTER, "filter", CORE, FIND, "Dim promises that do not match", "f", MAIN)                                             \
 	X(RELATED, "related", CORE, WALK, "Highlight the promises it became or came from", "h", BOTH)                            \
 	X(LIKE, "like", CORE, WALK, "Find similar promises", "l", BOTH)                                                          \

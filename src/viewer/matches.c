@@ -4,6 +4,10 @@
 #include <stdio.h>
 
 #include "base/duration.h"
+#include "base/number.h"
+#include "base/sort.h"
+#include "base/vec.h"
+#include "viewer/private.h"
 #include "viewer/rows_private.h"
 #include "viewer/search.h"
 
@@ -28,34 +32,56 @@ static void add_more(struct weft_rows *rows, size_t count, const char *where)
 		    rows, WEFT_ROW_MORE, weft__rows_text(rows, "%s more %s", weft_number_text(number, count), where), 0);
 }
 
-/* Returns the number of matches before a promise, in the order of promise numbers. */
-static size_t count_matches_before(const struct weft_viewer *v, uint32_t promise)
+/* Lists of more matches are in the order of promise numbers, which is nearly that of time: sorting would take too long. */
+#define MAX_SORTED 50000u
+
+struct match {
+	const struct weft_viewer *viewer; /* for the comparison */
+	uint32_t promise;
+};
+
+typedef WEFT_VEC(struct match) match_vec;
+
+static int compare_matches(const void *a, const void *b)
 {
-	size_t count = 0;
-	for (uint32_t w = 0; w < promise / 64; w++)
-		count += (size_t)__builtin_popcountll(v->view->highlight[w]);
-	return count + (size_t)__builtin_popcountll(v->view->highlight[promise / 64] & ((1ull << promise % 64) - 1));
+	const struct match *x = a, *y = b;
+	return x->promise == y->promise ? 0 : weft__match_is_before(x->viewer, x->promise, y->promise) ? -1 : 1;
+}
+
+static bool list_matches(match_vec *list, const struct weft_viewer *v)
+{
+	if (!weft_vec_reserve(list, v->view->found))
+		return false;
+	for (uint32_t w = 0; w <= v->model->promise_count / 64; w++)
+		for (uint64_t bits = v->view->highlight[w]; bits && list->count < v->view->found; bits &= bits - 1)
+			list->items[list->count++] = (struct match){v, w * 64 + (uint32_t)__builtin_ctzll(bits)};
+	return true;
 }
 
 int weft_matches_fill(struct weft_rows *rows, const struct weft_viewer *v, struct weft_error *err)
 {
-	size_t found = v->view->found, skipped = 0, number = 0;
+	match_vec list = {0};
+	size_t skipped = 0;
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a list of matches");
 	if (!v->search_text[0] || v->highlighting != WEFT_HIGHLIGHT_SEARCH)
 		return weft__rows_end(rows, err);
-	if (v->selected != WEFT_NONE && weft_view_is_highlighted(v->view, v->selected)) {
-		/* The list shows pages, so that it does not move while the user steps through it. */
-		skipped = count_matches_before(v, v->selected) / WEFT_MATCHES_SHOWN * WEFT_MATCHES_SHOWN;
-	}
+	if (!list_matches(&list, v))
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for a list of matches");
+	if (v->match_order != WEFT_MATCHES_BY_TIME && list.count > 1 && list.count <= MAX_SORTED)
+		weft_sort(list.items, list.count, sizeof *list.items, compare_matches);
+	/* The list shows pages, so that it does not move while the user steps through it. */
+	for (size_t i = 0; i < list.count && v->selected != WEFT_NONE; i++)
+		if (list.items[i].promise == v->selected)
+			skipped = i / WEFT_MATCHES_SHOWN * WEFT_MATCHES_SHOWN;
+	const size_t end = list.count - skipped > WEFT_MATCHES_SHOWN ? skipped + WEFT_MATCHES_SHOWN : list.count;
 	add_more(rows, skipped, "before these");
-	for (uint32_t w = 0; w <= v->model->promise_count / 64 && number < skipped + WEFT_MATCHES_SHOWN; w++)
-		for (uint64_t bits = v->view->highlight[w]; bits && number < skipped + WEFT_MATCHES_SHOWN; bits &= bits - 1)
-			if (number++ >= skipped)
-				add_match(rows, v, w * 64 + (uint32_t)__builtin_ctzll(bits));
+	for (size_t i = skipped; i < end; i++)
+		add_match(rows, v, list.items[i].promise);
 	/* During the search this number would change constantly. */
 	if (!weft_viewer_is_searching(v))
-		add_more(rows, found - number, "after these");
+		add_more(rows, list.count - end, "after these");
+	weft_vec_free(&list);
 	return weft__rows_end(rows, err);
 }
 
@@ -67,15 +93,18 @@ const char *weft_matches_count(const struct weft_compare *c, char buf[WEFT_MATCH
 	if (!active || !active->search_text[0])
 		return buf;
 	size_t found = weft_compare_found(c), number = weft_viewer_match_number(active);
+	static const char *const orders[] = {
+	    [WEFT_MATCHES_BY_TIME] = "", [WEFT_MATCHES_BY_DURATION] = ", longest first", [WEFT_MATCHES_BY_NAME] = ", by name"};
+	const char *order = found > 1 ? orders[active->match_order] : "";
 	const char *more = weft_viewer_is_searching(active) ? "\xe2\x80\xa6" : "";
 	for (size_t i = 0; number > 0 && i < c->active; i++)
 		number += c->viewers[i]->view->found;
 	if (found == 0)
 		snprintf(buf, WEFT_MATCHES_BYTES, "%s", *more ? more : "not found");
 	else if (number > 0)
-		snprintf(
-		    buf, WEFT_MATCHES_BYTES, "%s of %s%s", weft_number_text(one, number), weft_number_text(all, found), more);
+		snprintf(buf, WEFT_MATCHES_BYTES, "%s of %s%s%s", weft_number_text(one, number), weft_number_text(all, found),
+		    more, order);
 	else
-		snprintf(buf, WEFT_MATCHES_BYTES, "%s found%s", weft_number_text(all, found), more);
+		snprintf(buf, WEFT_MATCHES_BYTES, "%s found%s%s", weft_number_text(all, found), more, order);
 	return buf;
 }

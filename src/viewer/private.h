@@ -51,6 +51,9 @@ void weft__viewer_begin_move(struct weft_viewer *viewer, enum weft_move move);
 void weft__viewer_forget_history(struct weft_viewer *viewer);
 void weft__viewer_move_history(struct weft_viewer *viewer, struct weft_viewer *other);
 
+/* search.c: returns whether a match comes before another in the order of matches. */
+bool weft__match_is_before(const struct weft_viewer *viewer, uint32_t a, uint32_t b);
+
 /* Like the functions of that name, but as a part of a user action that has started. */
 int weft__viewer_search(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 void weft__viewer_select(struct weft_viewer *viewer, uint32_t promise);

@@ -33,13 +33,16 @@ int weft__viewer_search(struct weft_viewer *v, const char *text, struct weft_err
 	int status = weft_query_parse(query, len > WEFT_QUERY_BYTES ? text : v->search_text, len, err);
 	if (status < 0)
 		query->count = 0;
+	const bool is_empty = query->count == 0 && !query->is_any;
 	v->query_before = v->query;
 	v->query = query;
-	v->search_narrowing = was_whole && query->count > 0 && weft_query_is_narrower(query, v->query_before);
+	v->search_narrowing = was_whole && !is_empty && weft_query_is_narrower(query, v->query_before);
 	if (!v->search_narrowing)
 		weft_view_unhighlight(v->view);
-	v->search_at = query->count > 0 ? WEFT_SYSTEM + 1 : (uint32_t)v->model->promise_count;
-	v->highlighting = query->count > 0 ? WEFT_HIGHLIGHT_SEARCH : WEFT_HIGHLIGHT_NONE;
+	v->search_at = is_empty ? (uint32_t)v->model->promise_count : WEFT_SYSTEM + 1;
+	v->highlighting = is_empty ? WEFT_HIGHLIGHT_NONE : WEFT_HIGHLIGHT_SEARCH;
+	if (query->slowest > 0)
+		v->match_order = WEFT_MATCHES_BY_DURATION;
 	weft__viewer_highlighted(v);
 	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | WEFT_CHANGED_PLACE);
 	return status;
@@ -89,21 +92,50 @@ bool weft_viewer_search_step(struct weft_viewer *v, uint32_t promises)
 			if (weft_query_matches(v->query, v->model, p))
 				weft_view_set_highlight(v->view, p, true);
 	v->search_at = end;
+	if (end == count)
+		v->view->found = weft_query_keep_slowest(v->query, v->model, v->view->highlight, v->view->found);
 	weft__viewer_changed(v, WEFT_CHANGED_SEARCH);
 	if (found != v->view->found || end == count)
 		weft__viewer_highlighted(v);
 	return end < count;
 }
 
-/* A position in the order of starts. */
+/* A position in the order of matches: by time, by name from A to Z, or the longest first. */
 struct spot {
-	int64_t time_ns;
-	uint32_t promise;
+	int64_t key;
+	uint32_t promise; /* WEFT_SYSTEM: before all others of this key */
 };
 
-static bool is_before(struct spot a, struct spot b)
+static int64_t key_of(const struct weft_viewer *v, uint32_t promise)
 {
-	return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.promise < b.promise;
+	const struct weft_promise *p = &v->model->promises[promise];
+	int64_t length;
+	if (v->match_order != WEFT_MATCHES_BY_DURATION)
+		return p->start_ns;
+	return __builtin_sub_overflow(p->start_ns, p->end_ns, &length) ? INT64_MIN : length;
+}
+
+static int compare_names(const struct weft_viewer *v, uint32_t a, uint32_t b)
+{
+	char names[2][256];
+	weft_model_name(v->model, a, names[0], sizeof names[0]);
+	weft_model_name(v->model, b, names[1], sizeof names[1]);
+	return strcmp(names[0], names[1]);
+}
+
+static bool is_before(const struct weft_viewer *v, struct spot a, struct spot b)
+{
+	if (v->match_order == WEFT_MATCHES_BY_NAME && a.promise != WEFT_SYSTEM && b.promise != WEFT_SYSTEM) {
+		const int order = compare_names(v, a.promise, b.promise);
+		if (order != 0)
+			return order < 0;
+	}
+	return a.key != b.key ? a.key < b.key : a.promise < b.promise;
+}
+
+bool weft__match_is_before(const struct weft_viewer *v, uint32_t a, uint32_t b)
+{
+	return is_before(v, (struct spot){key_of(v, a), a}, (struct spot){key_of(v, b), b});
 }
 
 struct neighbours {
@@ -122,16 +154,16 @@ static struct neighbours find_neighbours(const struct weft_viewer *v, struct spo
 	for (size_t w = 0; w < words; w++) {
 		for (uint64_t bits = v->view->highlight[w]; bits; bits &= bits - 1) {
 			uint32_t promise = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(bits));
-			struct spot s = {v->model->promises[promise].start_ns, promise};
+			struct spot s = {key_of(v, promise), promise};
 			n.count++;
-			n.number += !is_before(at, s);
-			if (n.first.promise == WEFT_NONE || is_before(s, n.first))
+			n.number += !is_before(v, at, s);
+			if (n.first.promise == WEFT_NONE || is_before(v, s, n.first))
 				n.first = s;
-			if (n.last.promise == WEFT_NONE || is_before(n.last, s))
+			if (n.last.promise == WEFT_NONE || is_before(v, n.last, s))
 				n.last = s;
-			if (is_before(s, at) && (n.before.promise == WEFT_NONE || is_before(n.before, s)))
+			if (is_before(v, s, at) && (n.before.promise == WEFT_NONE || is_before(v, n.before, s)))
 				n.before = s;
-			if (is_before(at, s) && (n.after.promise == WEFT_NONE || is_before(s, n.after)))
+			if (is_before(v, at, s) && (n.after.promise == WEFT_NONE || is_before(v, s, n.after)))
 				n.after = s;
 		}
 	}
@@ -141,8 +173,8 @@ static struct neighbours find_neighbours(const struct weft_viewer *v, struct spo
 static struct spot spot_of(const struct weft_viewer *v)
 {
 	if (v->selected != WEFT_NONE)
-		return (struct spot){v->model->promises[v->selected].start_ns, v->selected};
-	return (struct spot){v->view->from_ns, 0};
+		return (struct spot){key_of(v, v->selected), v->selected};
+	return (struct spot){v->match_order == WEFT_MATCHES_BY_TIME ? v->view->from_ns : INT64_MIN, WEFT_SYSTEM};
 }
 
 static uint32_t go_to_match(struct weft_viewer *v, uint32_t promise)
@@ -162,6 +194,12 @@ uint32_t weft_viewer_previous_match(struct weft_viewer *v)
 {
 	struct neighbours n = find_neighbours(v, spot_of(v));
 	return go_to_match(v, n.before.promise != WEFT_NONE ? n.before.promise : n.last.promise);
+}
+
+void weft_viewer_sort_matches(struct weft_viewer *v, enum weft_match_order order)
+{
+	v->match_order = order;
+	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | WEFT_CHANGED_SETTING);
 }
 
 size_t weft_viewer_match_number(const struct weft_viewer *v)

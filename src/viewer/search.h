@@ -19,7 +19,10 @@ void weft_viewer_search_like(struct weft_viewer *viewer, uint32_t promise);
 bool weft_viewer_search_step(struct weft_viewer *viewer, uint32_t promises);
 bool weft_viewer_is_searching(const struct weft_viewer *viewer);
 
-/* Select and reveal the next or previous highlighted promise, in the order of starts, relative to the selected one or to the
+/* Sets the order of matches, in the list and for the steps below.  slowest:N sets the order by duration. */
+void weft_viewer_sort_matches(struct weft_viewer *viewer, enum weft_match_order order);
+
+/* Select and reveal the next or previous highlighted promise, in the order of matches, relative to the selected one or to the
  * visible interval; wrap around.  Return WEFT_NONE if there is none.  Linear in the highlighted promises: 5 ns each. */
 uint32_t weft_viewer_next_match(struct weft_viewer *viewer);
 uint32_t weft_viewer_previous_match(struct weft_viewer *viewer);

@@ -67,6 +67,8 @@ struct weft_range {
 
 enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLIGHT_RELATED, WEFT_HIGHLIGHT_FINDING };
 
+enum weft_match_order { WEFT_MATCHES_BY_TIME, WEFT_MATCHES_BY_DURATION, WEFT_MATCHES_BY_NAME, WEFT_MATCH_ORDERS };
+
 /* The interval that a table covers. */
 enum weft_scope { WEFT_SCOPE_WHOLE, WEFT_SCOPE_SEEN, WEFT_SCOPE_SPAN };
 
@@ -155,7 +157,8 @@ struct weft_viewer {
 	/* search.h */
 	char search_text[WEFT_QUERY_BYTES + 1];
 	struct weft_query *query, *query_before;
-	uint32_t search_at;    /* promises before it have been examined; model->promise_count after the search */
+	uint32_t search_at; /* promises before it have been examined; model->promise_count after the search */
+	enum weft_match_order match_order;
 	bool search_narrowing; /* only matches of the previous search are examined */
 
 	/* findings.h */

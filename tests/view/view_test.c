@@ -495,13 +495,18 @@ static void test_query_syntax(void **state)
 	    {"label:join", 0}, {"id:17", 1}, {"id:7", 0}, {"7", 1}, {"failed", 1}, {"\"failed\"", 0}, {"pending kind:join", 1},
 	    {"failure:not_", 1}, {"longer:250ms kind:task", 0}, {"shorter:150ms kind:wait", 1}, {"wait failed", 1},
 	    {"wait pending", 0}, {"a:b", 0}, {"\"irs", 1}, {"hits", 1}, {"its+2", 1}, {"label:=hits", 0}, {"label:=hits+2", 1},
-	    {"  \t", 0}, {"\"\"", 0}};
+	    {"  \t", 0}, {"\"\"", 0}, {"type:join", 1}, {"type:task > 250ms", 0}, {"kind:wait < 150ms", 1},
+	    {"kind:wait <150ms", 1}, {"slowest:1", 1}, {"slowest:1 failed", 1}, {"failed slowest:5", 1},
+	    {"kind:join slowest:2", 1}, {"thread:nobody", 0}};
 	for (size_t i = 0; i < sizeof finds / sizeof *finds; i++)
 		assert_int_equal(weft_view_find(s.view, finds[i].text), finds[i].found);
 	static const struct {
 		const char *text, *what;
 	} wrong[] = {{"id:", "id: needs a number, for example id:18"}, {"id:1x", "id: needs a number, for example id:18"},
-	    {"kind:", "kind: needs a text after the colon"}, {"longer:5", "longer: needs a duration, for example longer:5ms"},
+	    {"> 5", "> needs a duration, for example > 20ms"}, {"a <", "< needs a duration, for example < 20ms"},
+	    {"slowest:0", "slowest: needs a number, for example slowest:10"},
+	    {"slowest:x", "slowest: needs a number, for example slowest:10"}, {"kind:", "kind: needs a text after the colon"},
+	    {"longer:5", "longer: needs a duration, for example longer:5ms"},
 	    {"id:99999999999999999999", "id: needs a number, for example id:18"},
 	    {"a b c d e f g h i j k l m n o p q", "a search has at most 16 words"}};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -520,7 +525,8 @@ static void test_query_syntax(void **state)
 	    {"bind", "kind:bi", false}, {"kind:=bind", "kind:bin", true}, {"kind:bind", "kind:ind", false},
 	    {"kind:bind", "kind:=bind", false}, {"longer:5ms", "longer:1ms", true}, {"longer:1ms", "longer:5ms", false},
 	    {"shorter:1ms", "shorter:5ms", true}, {"failed a", "failed", true}, {"a", "failed", false}, {"id:18", "id:18 ", true},
-	    {"id:18", "18", false}, {"", "", true}, {"a", "", false}};
+	    {"id:18", "18", false}, {"", "", true}, {"a", "", false}, {"arp slowest:3", "arp", true},
+	    {"arp", "arp slowest:3", false}, {"arp x slowest:3", "arp slowest:3", false}, {"thread:pool", "thread:po", true}};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
 		assert_int_equal(weft_query_parse(&q, pairs[i].query, strlen(pairs[i].query), NULL), WEFT_OK);
 		assert_int_equal(weft_query_parse(&wider, pairs[i].wider, strlen(pairs[i].wider), NULL), WEFT_OK);

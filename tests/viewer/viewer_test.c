@@ -5,6 +5,7 @@
 #include "draw/frame.h"
 #include "viewer/actions.h"
 #include "viewer/findings.h"
+#include "viewer/matches.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "viewer/table.h"
@@ -890,6 +891,45 @@ static void test_gutter_selects_folds_and_resizes(void **state)
 	weft_viewer_destroy(v);
 }
 
+/* Returns the id of match number n of the list. */
+static int64_t listed_match(const struct weft_viewer *v, size_t n)
+{
+	assert_int_equal(weft_matches_fill(&rows, v, NULL), WEFT_OK);
+	assert_true(n < rows.count);
+	return v->model->promises[rows.rows[n].promise].id;
+}
+
+static void test_matches_are_sorted(void **state)
+{
+	(void)state;
+	/* By time, by duration, by name: 2 "GET /", 4 "GET /never", 6 "GET /fails". */
+	static const int64_t wanted[][3] = {{2, 4, 6}, {4, 2, 6}, {2, 6, 4}};
+	struct weft_viewer *v = open_text(SERVER);
+	struct weft_compare one = {.viewers = {v}, .count = 1};
+	char count[WEFT_MATCHES_BYTES];
+	assert_int_equal(weft_viewer_search(v, "GET", NULL), WEFT_OK);
+	while (weft_viewer_search_step(v, 2))
+		;
+	for (int order = 0; order < WEFT_MATCH_ORDERS; order++) {
+		weft_viewer_select(v, WEFT_NONE);
+		for (size_t i = 0; i < 3; i++) {
+			assert_int_equal(listed_match(v, i), wanted[order][i]);
+			assert_int_equal(v->model->promises[weft_viewer_next_match(v)].id, wanted[order][i]);
+			assert_int_equal(weft_viewer_match_number(v), i + 1);
+		}
+		assert_true((order == 1) == (strstr(weft_matches_count(&one, count), "longest first") != NULL));
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_SORT_MATCHES), WEFT_OK);
+	}
+	/* slowest:N keeps the longest of all others, and lists them so. */
+	weft_viewer_select(v, WEFT_NONE);
+	assert_int_equal(weft_viewer_search(v, "GET slowest:2", NULL), WEFT_OK);
+	while (weft_viewer_search_step(v, 2))
+		;
+	assert_true(v->view->found == 2 && listed_match(v, 0) == 4 && listed_match(v, 1) == 2);
+	assert_string_equal(weft_matches_count(&one, count), "2 found, longest first");
+	weft_viewer_destroy(v);
+}
+
 static void test_menu_opens_at_the_selection(void **state)
 {
 	(void)state;
@@ -1475,6 +1515,7 @@ int main(void)
 	    cmocka_unit_test(test_focus_shows_one_promise),
 	    cmocka_unit_test(test_actions_have_distinct_keys),
 	    cmocka_unit_test(test_gutter_selects_folds_and_resizes),
+	    cmocka_unit_test(test_matches_are_sorted),
 	    cmocka_unit_test(test_menu_opens_at_the_selection),
 	    cmocka_unit_test(test_findings_open_with_evidence),
 	    cmocka_unit_test(test_findings_summary_names_limits),
