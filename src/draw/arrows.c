@@ -1,9 +1,9 @@
 /* arrows.c: draws what promises do to each other as arrows.
  *
  * If a class has few arrows, all are drawn.  Arrows that start within a few px of each other and also end so are bundled: one
- * stronger arrow with their number.  If a class has too many arrows, or they are so close that they would hide everything, none
- * is drawn.  Instead a band below the rows shows the exact number of arrows in each column of pixels.  Arrows are never sampled.
- * Arrows inside one fold are counted in the band too; arrows between two folds are drawn, even on one row.
+ * stronger arrow; pointing at it tells their number.  If a class has too many arrows, or they are so close that they would hide
+ * everything, none is drawn.  Instead a band below the rows shows the exact number of arrows in each column of pixels.  Arrows
+ * are never sampled. Arrows inside one fold are counted in the band too; arrows between two folds are drawn, even on one row.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,6 @@
 #define MARKED_PX 8     /* if closer on average, they are drawn transparent, so that names stay readable */
 #define BAND_PX 20      /* height of the band of columns */
 #define LOW_BAND_PX 12  /* its height above an axis */
-#define MAX_NUMBERS 40
-#define MIN_NUMBER 5 /* fewer can be counted by eye after zooming in; twice that in a crowd */
 #define HEAD_PX 7.0
 #define SIGN_PX 16.0 /* shorter arrows have no space for a sign */
 #define SHORT_PX 3.0 /* shorter arrows are only a head */
@@ -144,19 +142,6 @@ static bool collect_arrows(struct weft__frame *f, enum weft_arrow arrow)
 	return true;
 }
 
-static void draw_number(struct weft__frame *f, const struct weft__bundle *b)
-{
-	char text[32];
-	int len = snprintf(text, sizeof text, "%u", b->count);
-	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len);
-	double x = (double)(b->x0 + 3 * b->x1) / 4 + 4, y = (double)(b->y0 + 3 * b->y1) / 4 + 3;
-	if (x < 2 || x + width > f->width - 2 || weft__text_blocked(f, WEFT_FONT_SMALL, x - 2, y, width + 4))
-		return;
-	int x0 = weft__floor(x) - 2, x1 = weft__floor(x + width) + 3;
-	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208), x0, weft__floor(y) - 8, x1, weft__floor(y) + 2);
-	weft__text_put(f, LOOK[b->arrow].paint, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, (size_t)len, width});
-}
-
 /* Returns whether rows at y are drawn one by one. */
 static bool is_line(const struct weft__frame *f, float y)
 {
@@ -217,35 +202,6 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, dou
 		    y1 - along_x * (half + 1), 2);
 		break;
 	default: break;
-	}
-}
-
-static bool is_numbered(const struct weft__frame *f, const struct weft__bundle *b)
-{
-	uint32_t least = f->s->bundles.count > MAX_BUNDLES / 3 ? 2 * MIN_NUMBER : MIN_NUMBER;
-	float dx = b->x1 - b->x0, dy = b->y1 - b->y0;
-	return b->count >= least && (dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy) > 12;
-}
-
-/* Draws the largest numbers, because there is no space for all. */
-static void draw_numbers(struct weft__frame *f)
-{
-	uint32_t most[MAX_NUMBERS]; /* in descending order */
-	size_t count = 0, left = MAX_NUMBERS;
-	const struct weft__bundle *bundles = f->s->bundles.items;
-	for (size_t i = 0; i < f->s->bundles.count; i++) {
-		if (!is_numbered(f, &bundles[i]) || (count == MAX_NUMBERS && bundles[i].count <= most[count - 1]))
-			continue;
-		size_t at = count < MAX_NUMBERS ? count++ : count - 1;
-		for (; at > 0 && most[at - 1] < bundles[i].count; at--)
-			most[at] = most[at - 1];
-		most[at] = bundles[i].count;
-	}
-	for (size_t i = 0; count > 0 && i < f->s->bundles.count && left > 0; i++) {
-		if (!is_numbered(f, &bundles[i]) || bundles[i].count < most[count - 1])
-			continue;
-		draw_number(f, &bundles[i]);
-		left--;
 	}
 }
 
@@ -420,7 +376,6 @@ void weft__draw_arrows(struct weft__frame *f)
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i],
 		    f->s->bundles.count > MAX_BUNDLES / 2 && f->s->bundles.items[i].count < 4 ? 0.6 : 0.9);
-	draw_numbers(f);
 	draw_density(f, is_many);
 }
 

@@ -133,6 +133,8 @@ static inline void check_primitives(const struct weft_draw_list *list)
 		const struct weft_prim *p = &list->prims[i];
 		assert_true(p->paint < WEFT_PAINT_COUNT && p->kind <= WEFT_PRIM_TEXT);
 		assert_true(i == 0 || list->prims[i - 1].layer <= p->layer);
+		/* Arrows have no numbers: many of them would hide the picture. */
+		assert_false(p->kind == WEFT_PRIM_TEXT && p->paint >= WEFT_PAINT_AWAIT && p->paint <= WEFT_PAINT_SIGNAL);
 		assert_true((float)(int)(p->x0 * 8) == p->x0 * 8 && (float)(int)(p->y0 * 8) == p->y0 * 8);
 		if (p->kind == WEFT_PRIM_RECT)
 			assert_true(
