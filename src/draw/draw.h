@@ -24,7 +24,7 @@
 	X(HIGHLIGHT, 0xffdd33, 0xb8930a)                                                                                         \
 	X(CREATION, 0x949dac, 0x667082)                                                                                          \
 	X(PROMISE, 0x465063, 0x8d97a8)                                                                                           \
-	X(RUN, 0x1f5fbf, 0xffffff)                                                                                               \
+	X(RUN, 0x1f5fbf, 0x7fb2ff)                                                                                               \
 	X(FAILED, 0xb82029, 0xff6b6b)                                                                                            \
 	X(AWAIT, 0x846a1a, 0xd9b648)                                                                                             \
 	X(READ, 0x3868d2, 0x74a0ff)                                                                                              \
