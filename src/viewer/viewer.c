@@ -42,15 +42,16 @@ static void free_all(struct weft_viewer *v)
 
 #define FEW_ROWS 32u
 #define MIN_AWAKE_NS 1000
-#define WIDER 10
+#define WIDER 1.25
 
-/* Folds sleep if it would leave only a few pixels for all activity.  A large share of sleep is not enough: if many promises wait
- * for a slow response, the length of the wait must be visible. */
+/* Folds sleep if it is more than half of the trace, and if that makes the rest visibly wider: many short sleeps between requests
+ * keep their lengths. */
 static void fold_sleep_at_start(struct weft_viewer *v)
 {
 	double px_per_ns = v->view->px_per_ns;
 	weft_viewer_fold_sleep(v, true);
-	if (v->lulls && (v->model->end_ns - weft_lulls_ns(v->lulls) < MIN_AWAKE_NS || v->view->px_per_ns < WIDER * px_per_ns))
+	const int64_t slept_ns = v->lulls ? weft_lulls_ns(v->lulls) : 0, awake_ns = v->model->end_ns - slept_ns;
+	if (v->lulls && (awake_ns < MIN_AWAKE_NS || awake_ns >= slept_ns || v->view->px_per_ns < WIDER * px_per_ns))
 		weft_viewer_fold_sleep(v, false);
 }
 

@@ -224,9 +224,10 @@ struct weft_viewer {
 
 /* ---- Life: viewer.c ---- */
 
-/* Reads the trace to its end, builds its model and layout, and shows all of it, 1280 x 720.  Sleep is folded if that makes the
- * rest at least ten times as wide.  May run in its own thread.  Options are those of weft_model_build(), or NULL.  The viewer
- * takes ownership of the trace.  On failure, as of weft_model_build(), *out is unchanged and the caller keeps the trace. */
+/* Reads the trace to its end, builds its model and layout, and shows all of it, 1280 x 720.  Sleep is folded if it is more than
+ * half of the trace and that makes the rest wider.  May run in its own thread.  Options are those of weft_model_build(), or NULL.
+ * The viewer takes ownership of the trace.  On failure, as of weft_model_build(), *out is unchanged and the caller keeps the
+ * trace. */
 int weft_viewer_open(
     struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
 
