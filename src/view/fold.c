@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: ISC */
 #include "view/fold.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,12 +24,27 @@ bool weft_folding_has(const struct weft_folding *folding, const char *query)
 	return false;
 }
 
-bool weft_folding_toggle(struct weft_folding *folding, const char *query)
+/* Returns whether a query tells for each promise alone whether it matches. */
+static bool is_usable(const char *query)
 {
 	struct weft_query parsed;
+	const size_t len = strlen(query);
+	return len > 0 && len <= WEFT_QUERY_BYTES && weft_query_parse(&parsed, query, len, NULL) == WEFT_OK && parsed.count > 0 &&
+	       parsed.slowest == 0;
+}
+
+bool weft_folding_hide(struct weft_folding *folding, const char *query)
+{
+	if (!is_usable(query) || folding->hidden_count == WEFT_MAX_HIDDEN)
+		return false;
+	snprintf(folding->hidden[folding->hidden_count++], WEFT_QUERY_BYTES + 1, "%s", query);
+	return true;
+}
+
+bool weft_folding_toggle(struct weft_folding *folding, const char *query)
+{
 	size_t len = strlen(query), at = 0;
-	if (len == 0 || len > WEFT_QUERY_BYTES || weft_query_parse(&parsed, query, len, NULL) < 0 || parsed.count == 0 ||
-	    parsed.slowest > 0)
+	if (!is_usable(query))
 		return false;
 	while (at < folding->count && strcmp(folding->queries[at], query) != 0)
 		at++;
@@ -55,6 +71,57 @@ bool weft_folding_toggle_opened(struct weft_folding *folding, int64_t id)
 	else
 		folding->opened[folding->opened_count++] = id;
 	return true;
+}
+
+/* ---- Finding the promises that have rows ---- */
+
+/* Clears the bits of promises that match a query, or of those that do not: a promise in the track of a matching actor matches
+ * too.  Returns false when out of memory. */
+static bool clear_matches(
+    uint64_t *only, const char *text, bool matching, const struct weft_model *model, const struct weft_layout *whole)
+{
+	struct weft_query query;
+	bool *in_track = calloc(whole->track_count + 1, sizeof *in_track);
+	if (!in_track || weft_query_parse(&query, text, strlen(text), NULL) < 0) {
+		free(in_track);
+		return in_track != NULL;
+	}
+	/* A track has a larger number than the one around it. */
+	for (size_t t = 0; t < whole->track_count; t++)
+		in_track[t] = (whole->tracks[t].around < t && in_track[whole->tracks[t].around]) ||
+			      weft_query_matches(&query, model, whole->tracks[t].actor);
+	for (uint32_t p = WEFT_SYSTEM + 1; p < model->promise_count; p++) {
+		const uint32_t track = whole->track_of ? whole->track_of[p] : WEFT_NONE;
+		const bool is_match = (track != WEFT_NONE && in_track[track]) || weft_query_matches(&query, model, p);
+		if (is_match == matching)
+			only[p / 64] &= ~(1ull << p % 64);
+	}
+	weft_query_finish(&query);
+	free(in_track);
+	return true;
+}
+
+int weft_folding_find_shown(uint64_t **only, const struct weft_folding *folding, const struct weft_model *model,
+    const struct weft_layout *whole, struct weft_error *err)
+{
+	const size_t words = model->promise_count / 64 + 1;
+	uint64_t any = 0, *bits = *only;
+	if (folding->hidden_count == 0 && !folding->only[0])
+		return WEFT_OK;
+	if (!bits && (bits = malloc(words * sizeof *bits))) {
+		memset(bits, 0xff, words * sizeof *bits);
+		bits[words - 1] = (1ull << model->promise_count % 64) - 1;
+	}
+	*only = bits;
+	bool done = bits && (!folding->only[0] || clear_matches(bits, folding->only, false, model, whole));
+	for (size_t i = 0; i < folding->hidden_count && done; i++)
+		done = clear_matches(bits, folding->hidden[i], true, model, whole);
+	if (!done)
+		return weft_error_set(err, WEFT_ENOMEM, "no memory to hide promises");
+	bits[0] &= ~1ull; /* the system */
+	for (size_t w = 0; w < words; w++)
+		any |= bits[w];
+	return any ? WEFT_OK : weft_error_set(err, WEFT_ENOTFOUND, "no promise would be left");
 }
 
 /* ---- Finding the promises that share a line ---- */

@@ -9,6 +9,7 @@
 
 #define WEFT_MAX_FOLDS 64
 #define WEFT_MAX_OPENED_FOLDS 32
+#define WEFT_MAX_HIDDEN 16
 #define WEFT_THIN_ROW_PX 3.0       /* lower rows cannot be distinguished */
 #define WEFT_CROWDED_ROW_PX 8.0    /* nor can lower rows on which */
 #define WEFT_NAMED_PROMISE_PX 48.0 /* promises are shorter than a name */
@@ -22,6 +23,11 @@ struct weft_folding {
 		      track holds nearly all of its promises, which is 1; 0: none are folded */
 	int64_t opened[WEFT_MAX_OPENED_FOLDS]; /* ids of actors of tracks that are not folded by depth */
 	size_t opened_count;
+	char hidden[WEFT_MAX_HIDDEN]
+		   [WEFT_QUERY_BYTES + 1]; /* queries for promises that have no rows, with the tracks of actors */
+	size_t hidden_count;
+	char only[WEFT_QUERY_BYTES +
+		  1];         /* a query for the promises that alone have rows, with the tracks of actors; "": all have */
 	bool shows_internals; /* what a runtime made for itself (model/roles.h) has rows; else it shares one line for each process
 			       */
 	enum weft_rows_by
@@ -49,6 +55,15 @@ bool weft_thinness_at(const struct weft_thinness *thinness, const struct weft_vi
  * long. */
 bool weft_folding_toggle(struct weft_folding *folding, const char *query);
 bool weft_folding_has(const struct weft_folding *folding, const char *query);
+
+/* Hides what matches a query.  Returns false as weft_folding_toggle() does. */
+bool weft_folding_hide(struct weft_folding *folding, const char *query);
+
+/* Clears the bits of hidden promises in *only, which has bits by promise as for weft_layout_create_folded(); if it is NULL, all
+ * are set first.  Does nothing if nothing is hidden.  The caller frees *only.  WEFT_ENOTFOUND: no promise would be left.
+ * WEFT_ENOMEM.  Linear in promises, for each query. */
+int weft_folding_find_shown(uint64_t **only, const struct weft_folding *folding, const struct weft_model *model,
+    const struct weft_layout *whole, struct weft_error *err);
 
 /* Finds leader_of for weft_layout_create_folded().  The caller frees *leader_of, which is NULL if nothing is folded.  `whole` is
  * the layout of all promises; its folds are kept.  Fails with WEFT_ENOMEM.  Linear in promises, for each query. */

@@ -168,13 +168,17 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_FOLD: return enabled_if(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_TRACK, text));
 	case WEFT_ACTION_FOLD_SITE: return enabled_if(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_SITE, text));
 	case WEFT_ACTION_FOLD_LIBRARY: return enabled_if(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_LIBRARY, text));
+	case WEFT_ACTION_HIDE_KIND:
+	case WEFT_ACTION_HIDE_LIKE:
+	case WEFT_ACTION_ONLY_KIND:
+	case WEFT_ACTION_ONLY_LIKE:
 	case WEFT_ACTION_FOLD_KIND:
 	case WEFT_ACTION_FOLD_LIKE: return enabled_if(v->selected != WEFT_NONE);
 	case WEFT_ACTION_UNFOLD_ALL:
 		return enabled_if(v->folding.count > 0 || v->view == v->coarse.view ||
 				  (weft__viewer_has_internals(v) && !v->folding.shows_internals));
 	case WEFT_ACTION_FOLD_THIN: return switch_state(v->folds_itself);
-	case WEFT_ACTION_UNFOCUS: return enabled_if(v->focused != WEFT_NONE);
+	case WEFT_ACTION_UNFOCUS: return enabled_if(v->focused != WEFT_NONE || weft_viewer_hides(v));
 	case WEFT_ACTION_ZOOM_SPAN: return enabled_if(v->has_span);
 	case WEFT_ACTION_NEXT_MATCH:
 	case WEFT_ACTION_SORT_MATCHES:
@@ -195,6 +199,14 @@ static void toggle_fold(struct weft_viewer *v, enum weft_fold_target what)
 		return;
 	if (weft_viewer_fold_query(v, v->selected, what, text))
 		weft_viewer_fold(v, text);
+}
+
+static void act_on_alike(
+    struct weft_viewer *v, enum weft_fold_target what, void act(struct weft_viewer *viewer, const char *query))
+{
+	char text[WEFT_QUERY_BYTES + 1];
+	if (weft_viewer_fold_query(v, v->selected, what, text))
+		act(v, text);
 }
 
 int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
@@ -230,7 +242,11 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;
 	case WEFT_ACTION_FOCUS: weft_viewer_focus(v, v->selected); break;
-	case WEFT_ACTION_UNFOCUS: weft_viewer_focus(v, WEFT_NONE); break;
+	case WEFT_ACTION_UNFOCUS: weft__viewer_show_everything(v); break;
+	case WEFT_ACTION_HIDE_KIND: act_on_alike(v, WEFT_FOLD_KIND, weft_viewer_hide); break;
+	case WEFT_ACTION_HIDE_LIKE: act_on_alike(v, WEFT_FOLD_LIKE, weft_viewer_hide); break;
+	case WEFT_ACTION_ONLY_KIND: act_on_alike(v, WEFT_FOLD_KIND, weft_viewer_show_only); break;
+	case WEFT_ACTION_ONLY_LIKE: act_on_alike(v, WEFT_FOLD_LIKE, weft_viewer_show_only); break;
 	case WEFT_ACTION_GO_AWAITED: weft_viewer_walk(v, WEFT_WALK_AWAITED); break;
 	case WEFT_ACTION_GO_RESOLVER: weft_viewer_walk(v, WEFT_WALK_RESOLVER); break;
 	case WEFT_ACTION_GO_CREATOR: weft_viewer_walk(v, WEFT_WALK_CREATOR); break;

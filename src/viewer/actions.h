@@ -67,6 +67,10 @@
 	X(MENU, "menu", CORE, WALK, "Open the menu of the promise", "ContextMenu Shift+F10", NONE)                               \
 	X(WHY, "why", CORE, WALK, "Why is it in this state?", "y Alt+y", BOTH)                                                   \
 	X(FOCUS, "focus", CORE, WALK, "Show only promises that belong to it", "i", BOTH)                                         \
+	X(HIDE_KIND, "hide-kind", CORE, WALK, "Hide all of its kind", "H", BOTH)                                                 \
+	X(HIDE_LIKE, "hide-like", CORE, WALK, "Hide similar promises", "D", BOTH)                                                \
+	X(ONLY_KIND, "only-kind", CORE, WALK, "Show only its kind", "E", BOTH)                                                   \
+	X(ONLY_LIKE, "only-like", CORE, WALK, "Show only similar promises", "X", BOTH)                                           \
 	X(UNFOCUS, "unfocus", CORE, WALK, "Show everything again", "u", BOTH)                                                    \
 	X(FOLD, "fold", CORE, WALK, "Fold or unfold its track", "b", BOTH)                                                       \
 	X(FOLD_KIND, "fold-kind", CORE, WALK, "Fold or unfold all of its kind", "B", BOTH)                                       \

@@ -33,6 +33,7 @@ void weft__viewer_go_to(struct weft_viewer *viewer, uint32_t promise, int64_t ti
 /* subset.c: chooses the layout to show for the visible interval and size, which may be folded automatically.  Returns whether
  * the view changed. */
 bool weft__viewer_choose_subset(struct weft_viewer *viewer);
+void weft__viewer_show_everything(struct weft_viewer *viewer);     /* ends the focus, or else shows what is hidden */
 bool weft__viewer_has_internals(const struct weft_viewer *viewer); /* that can be folded */
 void weft__viewer_fold_internals(struct weft_viewer *viewer);      /* of a new viewer */
 void weft__viewer_finish_subsets(struct weft_viewer *viewer);

@@ -53,6 +53,8 @@ static int create_subset(
 	if (focused != WEFT_NONE)
 		status = weft_focus_find(&only, NULL, v->model, whole_of(v), focused, NULL);
 	if (status == WEFT_OK)
+		status = weft_folding_find_shown(&only, folding, v->model, whole_of(v), NULL);
+	if (status == WEFT_OK)
 		status = weft_folding_find(&leader_of, folding, v->model, whole_of(v), only, NULL);
 	if (status == WEFT_OK && folding->rows_by != WEFT_ROWS_BY_THREAD)
 		status = weft_layout_create_grouped(&part->layout, v->model, folding->rows_by, only, leader_of, NULL);
@@ -123,6 +125,14 @@ bool weft__viewer_choose_subset(struct weft_viewer *v)
 	}
 	switch_to_view(v, coarse ? &v->coarse : &v->fine);
 	return v->view != before;
+}
+
+void weft__viewer_show_everything(struct weft_viewer *v)
+{
+	if (v->focused != WEFT_NONE)
+		weft_viewer_focus(v, WEFT_NONE);
+	else
+		weft_viewer_unhide_all(v);
 }
 
 bool weft__viewer_has_internals(const struct weft_viewer *v)
@@ -204,6 +214,35 @@ void weft_viewer_unfold_all(struct weft_viewer *v)
 		mark_changed(v);
 	else
 		v->folds_itself = folds_itself;
+}
+
+void weft_viewer_hide(struct weft_viewer *v, const char *query)
+{
+	struct weft_folding folding = v->folding;
+	if (weft_folding_hide(&folding, query) && show_subset(v, v->focused, &folding))
+		mark_changed(v);
+}
+
+void weft_viewer_show_only(struct weft_viewer *v, const char *query)
+{
+	struct weft_folding folding = v->folding;
+	snprintf(folding.only, sizeof folding.only, "%s", query);
+	if (show_subset(v, v->focused, &folding))
+		mark_changed(v);
+}
+
+bool weft_viewer_hides(const struct weft_viewer *v)
+{
+	return v->folding.hidden_count > 0 || v->folding.only[0];
+}
+
+void weft_viewer_unhide_all(struct weft_viewer *v)
+{
+	struct weft_folding folding = v->folding;
+	folding.hidden_count = 0;
+	folding.only[0] = '\0';
+	if (weft_viewer_hides(v) && show_subset(v, v->focused, &folding))
+		mark_changed(v);
 }
 
 void weft_viewer_show_internals(struct weft_viewer *v, bool shown)
@@ -299,6 +338,9 @@ void weft__viewer_set_folding(struct weft_viewer *v, const struct weft_folding *
 		    v->folding.rows_by == folding->rows_by && v->folding.shows_internals == folding->shows_internals;
 	for (size_t i = 0; same && i < folding->count; i++)
 		same = strcmp(v->folding.queries[i], folding->queries[i]) == 0;
+	same &= v->folding.hidden_count == folding->hidden_count && strcmp(v->folding.only, folding->only) == 0;
+	for (size_t i = 0; same && i < folding->hidden_count; i++)
+		same = strcmp(v->folding.hidden[i], folding->hidden[i]) == 0;
 	for (size_t i = 0; same && i < folding->opened_count; i++)
 		same = v->folding.opened[i] == folding->opened[i];
 	if (same || !show_subset(v, v->focused, folding))

@@ -100,6 +100,14 @@ const char *weft__viewer_promise_name(const struct weft_viewer *v, uint32_t prom
 bool weft_viewer_crumb(const struct weft_viewer *v, char buf[WEFT_CRUMB_BYTES])
 {
 	char name[200];
+	if (v->focused == WEFT_NONE && weft_viewer_hides(v)) {
+		size_t len = (size_t)snprintf(buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba %s%s%s",
+		    v->folding.only[0] ? "only " : "", v->folding.only, v->folding.hidden_count > 0 ? " without" : "");
+		for (size_t i = 0; i < v->folding.hidden_count && len < WEFT_CRUMB_BYTES; i++)
+			len +=
+			    (size_t)snprintf(buf + len, WEFT_CRUMB_BYTES - len, "%s %s", i > 0 ? "," : "", v->folding.hidden[i]);
+		return true;
+	}
 	if (v->focused == WEFT_NONE)
 		return false;
 	snprintf(

@@ -158,6 +158,14 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 		put_name(&o, "fold");
 		put_encoded(&o, v->folding.queries[i]);
 	}
+	for (size_t i = 0; i < v->folding.hidden_count; i++) {
+		put_name(&o, "hide");
+		put_encoded(&o, v->folding.hidden[i]);
+	}
+	if (v->folding.only[0]) {
+		put_name(&o, "only");
+		put_encoded(&o, v->folding.only);
+	}
 	if (v->folding.shows_internals)
 		put_string(&o, "&internals=1");
 	if (!v->folds_itself)
@@ -362,6 +370,16 @@ static int parse_parameter(const struct weft_viewer *v, struct place *p, const c
 		if (!decode_text(query, sizeof query, value, value_len) || weft_folding_has(&p->folding, query) ||
 		    !weft_folding_toggle(&p->folding, query))
 			return weft_error_set(err, WEFT_EINVAL, "fold=%.*s is not a query that can fold promises", shown, value);
+	}
+	if (IS("hide") || IS("only")) {
+		struct weft_folding *f = &p->folding;
+		char query[WEFT_QUERY_BYTES + 1];
+		bool is_known = decode_text(query, sizeof query, value, value_len) && weft_folding_hide(f, query);
+		if (!is_known)
+			return weft_error_set(
+			    err, WEFT_EINVAL, "%.*s=%.*s is not a query that can hide promises", (int)name, text, shown, value);
+		if (IS("only"))
+			memcpy(f->only, f->hidden[--f->hidden_count], sizeof f->only);
 	}
 	if (IS("group") && !weft_rows_by_parse(&p->folding.rows_by, value, value_len))
 		return weft_error_set(err, WEFT_EINVAL, "group=%.*s is not kind, site, library or thread", shown, value);

@@ -377,6 +377,13 @@ void weft_viewer_set_folds_itself(struct weft_viewer *viewer, bool on);
 /* Opens the automatically folded track of a promise, or closes it again.  Returns false if it is neither. */
 bool weft_viewer_open_fold(struct weft_viewer *viewer, uint32_t promise);
 
+/* Hide the promises that match a query, or all others, with the tracks of actors among them, until weft_viewer_unhide_all().
+ * Without memory, if the query is invalid or if no promise would be left, nothing changes. */
+void weft_viewer_hide(struct weft_viewer *viewer, const char *query);
+void weft_viewer_show_only(struct weft_viewer *viewer, const char *query);
+void weft_viewer_unhide_all(struct weft_viewer *viewer);
+bool weft_viewer_hides(const struct weft_viewer *viewer); /* whether anything is hidden */
+
 /* Gives rows to what runtimes made for themselves (model/roles.h), or folds it into one line for each process. */
 void weft_viewer_show_internals(struct weft_viewer *viewer, bool shown);
 

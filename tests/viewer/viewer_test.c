@@ -894,6 +894,43 @@ static void test_gutter_selects_folds_and_resizes(void **state)
 	weft_viewer_destroy(v);
 }
 
+static bool has_row(const struct weft_viewer *v, int64_t id)
+{
+	return v->layout->rows[with_id(v, id)] != WEFT_NONE;
+}
+
+static void test_promises_are_hidden(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	char place[600], crumb[WEFT_CRUMB_BYTES];
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HIDE_KIND), WEFT_EINVAL);
+	weft_viewer_select(v, with_id(v, 4)); /* a wait */
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HIDE_LIKE), WEFT_OK);
+	assert_true(!has_row(v, 4) && has_row(v, 2) && has_row(v, 6) && has_row(v, 3));
+	weft_viewer_select(v, with_id(v, 2));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HIDE_KIND), WEFT_OK);
+	assert_true(!has_row(v, 2) && !has_row(v, 6) && has_row(v, 3));
+	assert_true(weft_viewer_crumb(v, crumb) && strstr(crumb, "kind:=wait"));
+	weft_viewer_place(v, place, sizeof place);
+	assert_non_null(strstr(place, "hide=kind:%3Dwait"));
+	/* The history and links have what is hidden. */
+	assert_true(weft_viewer_back(v) && has_row(v, 2) && !has_row(v, 4));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOCUS), WEFT_OK);
+	assert_true(has_row(v, 4) && !weft_viewer_crumb(v, crumb));
+	assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
+	assert_true(!has_row(v, 2) && !has_row(v, 4) && has_row(v, 3));
+	weft_viewer_unhide_all(v);
+	weft_viewer_select(v, with_id(v, 6));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_ONLY_KIND), WEFT_OK);
+	assert_true(has_row(v, 2) && has_row(v, 4) && !has_row(v, 3) && !has_row(v, 1));
+	assert_true(weft_viewer_crumb(v, crumb) && strstr(crumb, "only kind:=wait"));
+	/* Nothing would be left. */
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HIDE_KIND), WEFT_OK);
+	assert_true(has_row(v, 2) && weft_viewer_draw(v, NULL) == WEFT_OK);
+	weft_viewer_destroy(v);
+}
+
 /* Returns the id of match number n of the list. */
 static int64_t listed_match(const struct weft_viewer *v, size_t n)
 {
@@ -1518,6 +1555,7 @@ int main(void)
 	    cmocka_unit_test(test_focus_shows_one_promise),
 	    cmocka_unit_test(test_actions_have_distinct_keys),
 	    cmocka_unit_test(test_gutter_selects_folds_and_resizes),
+	    cmocka_unit_test(test_promises_are_hidden),
 	    cmocka_unit_test(test_matches_are_sorted),
 	    cmocka_unit_test(test_menu_opens_at_the_selection),
 	    cmocka_unit_test(test_findings_open_with_evidence),
