@@ -90,7 +90,18 @@ struct question {
 	WeftWindow *window;
 	GtkEntry *entry;
 	GtkLabel *wrong;
-	bool start;
+	enum dialogs_time time;
+};
+
+/* By enum dialogs_time. */
+static const struct {
+	const char *name, *title, *hint;
+	int (*set)(struct weft_viewer *viewer, const char *text, struct weft_error *err);
+} times[] = {
+    [DIALOGS_START] = {"Start", "Start of the Picture", "Time since the first event, for example 1.5ms", weft_viewer_set_start},
+    [DIALOGS_MIDDLE] = {"Time", "Go to a Time", "Time since the first event, for example 4.2s", weft_viewer_go_to_time},
+    [DIALOGS_DURATION] = {"Duration", "Duration of the Picture", "Duration of the visible interval, for example 20ms",
+	weft_viewer_set_duration},
 };
 
 /* Each change of the entry takes effect at once, so that an error is shown while the dialog is still open. */
@@ -101,7 +112,7 @@ static void on_time(GtkEditable *entry, struct question *question)
 	const char *text = gtk_editable_get_text(entry);
 	if (!viewer)
 		return;
-	int status = question->start ? weft_viewer_set_start(viewer, text, &err) : weft_viewer_set_duration(viewer, text, &err);
+	int status = times[question->time].set(viewer, text, &err);
 	if (status == WEFT_OK) {
 		weft_compare_follow(weft_stage_viewers(question->window->stage));
 		weft_stage_update(question->window->stage);
@@ -109,27 +120,28 @@ static void on_time(GtkEditable *entry, struct question *question)
 	gtk_label_set_text(question->wrong, status == WEFT_OK ? "" : err.what);
 }
 
-void dialogs_ask_time(WeftWindow *window, bool start)
+void dialogs_ask_time(WeftWindow *window, enum dialogs_time time)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	struct question *question = g_new0(struct question, 1);
 	char now[WEFT_DURATION_BYTES];
 	int64_t from, to;
 	weft_viewer_times(viewer, &from, &to);
-	weft_duration_format_exact(now, sizeof now, start ? MAX(from, 0) : to - from);
+	weft_duration_format_exact(now, sizeof now,
+	    time == DIALOGS_DURATION ? to - from
+	    : time == DIALOGS_START  ? MAX(from, 0)
+				     : from / 2 + to / 2);
 
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6), *entry = gtk_entry_new(), *wrong = gtk_label_new("");
-	*question = (struct question){window, GTK_ENTRY(entry), GTK_LABEL(wrong), start};
+	*question = (struct question){window, GTK_ENTRY(entry), GTK_LABEL(wrong), time};
 	gtk_editable_set_text(GTK_EDITABLE(entry), now);
 	gtk_entry_set_activates_default(GTK_ENTRY(entry), TRUE);
-	gtk_accessible_update_property(GTK_ACCESSIBLE(entry), GTK_ACCESSIBLE_PROPERTY_LABEL, start ? "Start" : "Duration", -1);
+	gtk_accessible_update_property(GTK_ACCESSIBLE(entry), GTK_ACCESSIBLE_PROPERTY_LABEL, times[time].name, -1);
 	gtk_widget_add_css_class(wrong, "error");
 	gtk_box_append(GTK_BOX(box), entry);
 	gtk_box_append(GTK_BOX(box), wrong);
 	g_signal_connect_data(entry, "changed", G_CALLBACK(on_time), question, (GClosureNotify)(void (*)(void))g_free, 0);
-	compat_ask(GTK_WINDOW(window), start ? "Start of the Picture" : "Duration of the Picture",
-	    start ? "Time since the first event, for example 1.5ms" : "Duration of the visible interval, for example 20ms", box,
-	    entry);
+	compat_ask(GTK_WINDOW(window), times[time].title, times[time].hint, box, entry);
 }
 
 /* ---- Help ---- */
@@ -157,28 +169,45 @@ static void append_gesture(GString *xml, const struct weft_gesture *gesture)
 	g_free(effect);
 }
 
+#define SECTION_END "</object></child></object></child>"
+#define NEXT_COLUMN "</object></child><child><object class=\"GtkShortcutsGroup\">"
+#define COLUMN_ROWS 12
+
+/* A section of its own for each group: all groups together would be higher than a small screen. */
+static void begin_section(GString *xml, const char *title)
+{
+	g_string_append_printf(xml,
+	    "<child><object class=\"GtkShortcutsSection\"><property name=\"section-name\">%s</property><property "
+	    "name=\"title\">%s"
+	    "</property><property name=\"max-height\">14</property><child><object class=\"GtkShortcutsGroup\"><property "
+	    "name=\"title\">%s</property>",
+	    title, title, title);
+}
+
 /* Built from the tables of actions and gestures, so that it is complete. */
 void dialogs_shortcuts(WeftWindow *window)
 {
-	GString *xml =
-	    g_string_new("<interface><object class=\"GtkShortcutsWindow\" id=\"shortcuts\"><property name=\"modal\">1</property>"
-			 "<child><object class=\"GtkShortcutsSection\"><property name=\"section-name\">all</property>"
-			 "<property name=\"max-height\">14</property>");
+	GString *xml = g_string_new(
+	    "<interface><object class=\"GtkShortcutsWindow\" id=\"shortcuts\"><property name=\"modal\">1</property>");
 	for (int group = 0; group < WEFT_GROUPS; group++) {
-		g_string_append_printf(xml, "<child><object class=\"GtkShortcutsGroup\"><property name=\"title\">%s</property>",
-		    weft_action_group_label((enum weft_action_group)group));
-		for (int a = 0; a < WEFT_ACTION_COUNT; a++)
+		begin_section(xml, weft_action_group_label((enum weft_action_group)group));
+		for (int a = 0, rows = 0; a < WEFT_ACTION_COUNT; a++)
 			if (weft_action_info((enum weft_action)a)->group == group &&
-			    g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info((enum weft_action)a)->name))
+			    g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info((enum weft_action)a)->name)) {
+				if (rows++ == COLUMN_ROWS) {
+					g_string_append(xml, NEXT_COLUMN);
+					rows = 1;
+				}
 				append_shortcut(xml, (enum weft_action)a);
-		g_string_append(xml, "</object></child>");
+			}
+		g_string_append(xml, SECTION_END);
 	}
-	g_string_append(xml, "<child><object class=\"GtkShortcutsGroup\"><property name=\"title\">Pointer</property>");
+	begin_section(xml, "Pointer");
 	size_t count;
 	const struct weft_gesture *gestures = weft_gestures(&count);
 	for (size_t i = 0; i < count; i++)
 		append_gesture(xml, &gestures[i]);
-	g_string_append(xml, "</object></child></object></child></object></interface>");
+	g_string_append(xml, SECTION_END "</object></interface>");
 	GtkBuilder *builder = gtk_builder_new_from_string(xml->str, (gssize)xml->len);
 	GtkWindow *shortcuts = GTK_WINDOW(gtk_builder_get_object(builder, "shortcuts"));
 	gtk_window_set_transient_for(shortcuts, GTK_WINDOW(window));

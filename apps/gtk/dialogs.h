@@ -11,7 +11,9 @@ void dialogs_open(WeftWindow *window, bool compare);
 void dialogs_export(WeftWindow *window, const char *suffix);
 
 /* Asks for the start or the duration of the visible interval. */
-void dialogs_ask_time(WeftWindow *window, bool start);
+/* The time that a dialog asks for: the start, the middle or the duration of the visible interval. */
+enum dialogs_time { DIALOGS_START, DIALOGS_MIDDLE, DIALOGS_DURATION };
+void dialogs_ask_time(WeftWindow *window, enum dialogs_time time);
 
 void dialogs_shortcuts(WeftWindow *window);
 void dialogs_about(WeftWindow *window);

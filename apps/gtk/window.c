@@ -136,7 +136,7 @@ static void set_enabled(WeftWindow *window, const char *name, bool enabled)
 static void show_actions(WeftWindow *window)
 {
 	static const char *const of_viewer[] = {
-	    "export-svg", "export-png", "set-start", "set-duration", "find", "compare", "copy-link"};
+	    "export-svg", "export-png", "go-time", "set-start", "set-duration", "find", "compare", "copy-link"};
 	const struct weft_compare *viewers = weft_stage_viewers(window->stage);
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
 		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
@@ -474,8 +474,9 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 	case WEFT_ACTION_RELOAD: weft_stage_reload(window->stage); break;
 	case WEFT_ACTION_EXPORT_SVG: dialogs_export(window, "svg"); break;
 	case WEFT_ACTION_EXPORT_PNG: dialogs_export(window, "png"); break;
-	case WEFT_ACTION_SET_START: dialogs_ask_time(window, true); break;
-	case WEFT_ACTION_SET_DURATION: dialogs_ask_time(window, false); break;
+	case WEFT_ACTION_SET_START: dialogs_ask_time(window, DIALOGS_START); break;
+	case WEFT_ACTION_GO_TIME: dialogs_ask_time(window, DIALOGS_MIDDLE); break;
+	case WEFT_ACTION_SET_DURATION: dialogs_ask_time(window, DIALOGS_DURATION); break;
 	case WEFT_ACTION_FIND:
 		gtk_search_bar_set_search_mode(window->search_bar, TRUE);
 		gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));

@@ -289,6 +289,11 @@ EXPORT(set_start) const char *page_set_start(struct weft_viewer *viewer, const c
 	return weft_viewer_set_start(viewer, text, &error) < 0 ? error.what : "";
 }
 
+EXPORT(go_time) const char *page_go_time(struct weft_viewer *viewer, const char *text)
+{
+	return weft_viewer_go_to_time(viewer, text, &error) < 0 ? error.what : "";
+}
+
 EXPORT(set_duration) const char *page_set_duration(struct weft_viewer *viewer, const char *text)
 {
 	return weft_viewer_set_duration(viewer, text, &error) < 0 ? error.what : "";

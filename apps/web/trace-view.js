@@ -334,6 +334,7 @@ class Stage {
 			"export-svg": () => this.exportSvg(),
 			"export-png": () => this.exportPng(),
 			"copy-link": () => this.copyLink(),
+			"go-time": () => this.askTime("Go to", "go_time"),
 			"set-start": () => this.askTime("Start at", "set_start"),
 			"set-duration": () => this.askTime("Show a duration of", "set_duration"),
 			"panel": () => this.togglePanel(),
@@ -719,9 +720,18 @@ class Stage {
 	}
 
 	showKeys() {
-		const rows = [...this.gestures, ...this.actions.map(({keys, label}) => ({keys: keys.replaceAll(" ", ", "), label}))];
-		this.openDialog("Keys and gestures", create("dl", {className: "keys"},
-			...rows.flatMap(({keys, label}) => [create("dt", {}, create("kbd", {textContent: keys})), create("dd", {textContent: label})])));
+		const all = [...this.gestures.map(gesture => ({...gesture, group: "Pointer"})), ...this.actions.map(({keys, label, group}) => ({keys: keys.replaceAll(" ", ", "), label, group}))];
+		const filter = create("input", {type: "search", placeholder: "Search keys", spellcheck: false}), list = create("div", {className: "keys"});
+		const show = () => {
+			const found = all.filter(({keys, label}) => `${keys} ${label}`.toLowerCase().includes(filter.value.toLowerCase()));
+			list.replaceChildren(...[...new Set(found.map(({group}) => group))].map(group => create("section", {}, create("h3", {textContent: group}),
+				create("dl", {}, ...found.filter(row => row.group === group).map(({keys, label}) =>
+					create("div", {}, create("dt", {}, create("kbd", {textContent: keys})), create("dd", {textContent: label})))))));
+		};
+		filter.setAttribute("aria-label", "Search keys");
+		filter.addEventListener("input", show);
+		show();
+		this.openDialog("Keys and gestures", create("div", {}, filter, list));
 	}
 
 	/* ---- Files ---- */

@@ -90,16 +90,13 @@ static size_t name_track(const struct weft__frame *f, const struct weft_fold *fo
 				 : name_unlabelled(f->model, fold->leader, buf, size);
 }
 
-/* Users fold promises of one kind; only what a runtime made for itself has several kinds. */
 bool weft__is_internal_fold(const struct weft__frame *f, const struct weft_fold *fold)
 {
 	const struct weft_roles *roles;
-	const struct weft_promise *promises = f->model->promises;
-	bool is_mixed = false;
-	for (uint32_t k = 1; k < fold->count && !is_mixed; k++)
-		is_mixed = promises[f->layout->folded[fold->first + k]].kind != promises[fold->leader].kind;
-	return fold->is_group && is_mixed && weft_model_roles(f->model, &roles) == WEFT_OK &&
-	       weft_is_internal(roles, fold->leader);
+	bool is_internal = fold->is_group && weft_model_roles(f->model, &roles) == WEFT_OK;
+	for (uint32_t k = 0; k < fold->count && k < MAX_COMPARED_NAMES && is_internal; k++)
+		is_internal = weft_is_internal(roles, f->layout->folded[fold->first + k]);
+	return is_internal;
 }
 
 size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)

@@ -206,19 +206,30 @@ static void add_wish(struct weft__frame *f, wish_vec *wishes, const struct weft_
 		*wish = (struct wish){*line, names, rank_of(f, line, names.promise)};
 }
 
-/* Adds the rows of actors among rows that are drawn in strips, unless there are too many. */
+/* Adds a row if it is drawn in a strip. */
+static void add_strip_row(struct weft__frame *f, wish_vec *wishes, const struct weft_draw_scratch *frame, uint32_t row)
+{
+	const size_t lines = frame->lines.count;
+	if (row == WEFT_NONE || !weft_view_is_shown(f->view, row) ||
+	    (lines > 0 && row >= frame->lines.items[0].row && row <= frame->lines.items[lines - 1].row))
+		return;
+	add_wish(f, wishes, &(struct weft__line){.row = row, .y = weft__row_y(f, row)});
+}
+
+/* Adds the rows of actors and of internals of runtimes among rows that are drawn in strips, unless there are too many. */
 static void add_strip_rows(struct weft__frame *f, wish_vec *wishes, const struct weft_draw_scratch *frame)
 {
 	const struct weft_layout *layout = f->layout;
-	const uint32_t first = frame->lines.count > 0 ? frame->lines.items[0].row : layout->row_count,
-		       last = frame->lines.count > 0 ? frame->lines.items[frame->lines.count - 1].row : 0;
-	if (layout->track_count > MAX_STRIP_TRACKS)
+	if (layout->track_count > MAX_STRIP_TRACKS || layout->fold_count > MAX_STRIP_TRACKS)
 		return;
 	for (size_t t = 0; t < layout->track_count; t++) {
-		const uint32_t row = layout->tracks[t].first_row;
-		if (layout->tracks[t].row_count > 1 && (row < first || row > last) && weft_view_is_shown(f->view, row))
-			add_wish(f, wishes, &(struct weft__line){.row = row, .y = weft__row_y(f, row)});
+		const uint32_t actor = layout->tracks[t].actor;
+		if (layout->tracks[t].row_count > 1 || f->model->promises[actor].kind == WEFT_KIND_LISTEN)
+			add_strip_row(f, wishes, frame, layout->rows[actor]);
 	}
+	for (size_t i = 0; i < layout->fold_count; i++)
+		if (weft__is_internal_fold(f, &layout->folds[i]))
+			add_strip_row(f, wishes, frame, layout->rows[layout->folds[i].leader]);
 }
 
 /* Names rows and low bands.  A band is one of several threads, so the most important rows come first; but the bands do if they

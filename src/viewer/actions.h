@@ -32,6 +32,7 @@
 	X(ROWS_DOWN, "rows-down", CORE, VIEW, "Show rows further down", "ArrowDown", NONE)                                       \
 	X(ZOOM_PROMISE, "zoom-promise", CORE, VIEW, "Zoom to the promise", "z", BOTH)                                            \
 	X(ZOOM_SPAN, "zoom-span", CORE, VIEW, "Zoom to the measured span", "m", BOTH)                                            \
+	X(GO_TIME, "go-time", APP, VIEW, "Go to a time\xe2\x80\xa6", "@", MAIN)                                                  \
 	X(SET_START, "set-start", APP, VIEW, "Set the start\xe2\x80\xa6", "s", MAIN)                                             \
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \

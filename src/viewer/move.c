@@ -144,6 +144,19 @@ int weft_viewer_set_start(struct weft_viewer *v, const char *text, struct weft_e
 	return WEFT_OK;
 }
 
+int weft_viewer_go_to_time(struct weft_viewer *v, const char *text, struct weft_error *err)
+{
+	int64_t middle, from, to;
+	int status = parse_time("a time", text, &middle, err);
+	if (status < 0)
+		return status;
+	weft__viewer_begin_move(v, WEFT_MOVE_ACTS);
+	weft_viewer_times(v, &from, &to);
+	const int64_t half = to / 2 - from / 2;
+	weft_viewer_show(v, weft__add_ns(middle, -half), weft__add_ns(middle, half));
+	return WEFT_OK;
+}
+
 int weft_viewer_set_duration(struct weft_viewer *v, const char *text, struct weft_error *err)
 {
 	int64_t duration;

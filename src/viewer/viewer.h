@@ -279,9 +279,10 @@ void weft_viewer_show_span(struct weft_viewer *viewer);                      /* 
 /* Moves as little as needed to make a promise visible, without changing the scale. */
 void weft_viewer_reveal(struct weft_viewer *viewer, uint32_t promise);
 
-/* Set the start of the visible interval, without changing the scale unless it would extend beyond the end; and its duration,
- * without changing the start.  `text` is as in base/duration.h.  Return WEFT_EINVAL with a message if it is invalid. */
+/* Set the start or the middle of the visible interval, without changing the scale unless it would extend beyond the end; and its
+ * duration, without changing the start.  `text` is as in base/duration.h.  Return WEFT_EINVAL with a message if it is invalid. */
 int weft_viewer_set_start(struct weft_viewer *viewer, const char *text, struct weft_error *err);
+int weft_viewer_go_to_time(struct weft_viewer *viewer, const char *text, struct weft_error *err); /* to the middle */
 int weft_viewer_set_duration(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 
 /* Returns the times at the left and right edge. */

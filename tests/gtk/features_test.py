@@ -594,6 +594,9 @@ def shortcuts_are_listed():
         app.key('question')
         app.until('a window of keys', lambda w: w['dialogs'] == 1)
         app.picture('shortcuts')
+        keys = next(w for w in app.xwindows() if w != app.xwindow)
+        size = xdo('getwindowgeometry', '--shell', keys)
+        assert int(re.search(r'HEIGHT=(\d+)', size)[1]) <= 720, size
         app.key('Escape')
         app.until('closed', lambda w: w['dialogs'] == 0)
 

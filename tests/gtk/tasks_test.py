@@ -120,7 +120,7 @@ def slow_read_of_node_is_explained():
 def check_internals(app, path):
     """The locks and conditions of V8 and libuv share one row, until I gives each its own."""
     picture = os.path.join(folder, 'internals.svg')
-    subprocess.run([weft, 'render', path, '-o', picture], check=True, timeout=60)
+    subprocess.run([weft, 'render', path, '--size=1280x1600', '-o', picture], check=True, timeout=60)
     with open(picture, encoding='utf-8') as file:
         assert 'internals of node' in file.read()
     dumped = subprocess.run([weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout
@@ -272,9 +272,9 @@ def rows_are_grouped():
 def every_action_has_a_key():
     """Every action in the window of shortcuts has a visible effect, by its key and earlier keys alone."""
     one = ['shift+Down']  # the first promise in view is selected
-    actions = [([], key) for key in ('plus', 'space', 'S', 'o', 'L', 't', 'F9', 'slash', 'q', 'F', 'e', 'd', 's', 'question', 'G', 'shift+Down', 'ctrl+e')]
+    actions = [([], key) for key in ('plus', 'space', 'S', 'o', 'L', 't', 'R', 'F9', 'slash', 'q', 'F', 'e', 'd', 's', 'at', 'question', 'G', 'shift+Down', 'ctrl+e')]
     actions += [(['plus', 'plus', 'plus', 'Right', 'Right', 'Right'], key) for key in ('Home', 'minus', 'Left', 'Right', 'Prior', 'Next', 'alt+Left')]
-    actions += [(one, key) for key in ('z', 'h', 'l', 'M', 'i', 'b', 'B', 'j', 'J', 'K', 'Escape', 'shift+F10', 'y', 'shift+Down', 'ctrl+l')]
+    actions += [(one, key) for key in ('z', 'h', 'l', 'M', 'i', 'H', 'D', 'E', 'X', 'b', 'B', 'j', 'J', 'K', 'Escape', 'shift+F10', 'y', 'shift+Down', 'ctrl+l')]
     actions += [(one + before, key) for before, key in (
         (['i'], 'u'), (['b'], 'v'), (['l'], 'n'), (['l'], 'N'), (['l'], 'f'), (['M'], 'm'), (['shift+Down'], 'shift+Up'),
         (['shift+Down', 'shift+Down'], 'shift+Right'), (['shift+Down', 'shift+Down', 'shift+Right'], 'shift+Left'))]
@@ -301,7 +301,7 @@ def every_action_has_a_key():
             was = still()
             app.key(key)
             until(f'{key} after {before} does something', lambda was=was: seen() != was, app)
-            if key in ('space', 'S', 'o', 'L', 't', 'F9'):
+            if key in ('space', 'S', 'o', 'L', 't', 'R', 'F9'):
                 app.key(key)
             if key == 'G':
                 app.key('G', 'G', 'G')

@@ -116,6 +116,14 @@ def start_and_duration_accept_text():
         app.until_viewer('the start', lambda v: abs(v['from_ns'] - 5000) <= 1 and abs(span(v) - 20000) <= 1)
         app.key('Escape')
         app.until('closed', lambda w: w['dialogs'] == 0)
+        app.focus()
+        app.key('at')
+        app.until('a question', lambda w: w['dialogs'] == 1)
+        app.key('ctrl+a')
+        app.type('18us')
+        app.until_viewer('the time is in the middle', lambda v: abs((v['from_ns'] + v['to_ns']) / 2 - 18000) <= 2 and abs(span(v) - 20000) <= 2)
+        app.key('Return')
+        app.until('answered', lambda w: w['dialogs'] == 0)
         assert before['end_ns'] > 25000
 
 

@@ -483,10 +483,18 @@ export const tests = {
 		await page.keyboard.press("?");
 		const dialog = page.getByRole("dialog", {name: "Keys and gestures"});
 		await dialog.waitFor();
-		const top = await dialog.getByRole("heading").boundingBox(), box = await dialog.boundingBox();
+		const top = await dialog.getByRole("heading", {level: 2}).boundingBox(), box = await dialog.boundingBox();
 		assert.ok(top.y > box.y && top.y < box.y + 60, `the title at ${top.y}, the dialog at ${box.y}`);
 		for (const text of ["Drag in the overview", "Find\u2026", "Next match", "Ctrl+Shift+o"])
 			assert.equal(await dialog.getByText(text, {exact: !text.startsWith("Ctrl")}).count(), 1, text);
+		// on a small screen all are seen at once, in groups, and can be searched
+		await page.setViewportSize({width: 1280, height: 720});
+		const small = await dialog.boundingBox();
+		assert.ok(small.y >= 0 && small.y + small.height <= 720 && await dialog.evaluate(element => element.scrollHeight <= element.clientHeight + 1), JSON.stringify(small));
+		assert.ok(await dialog.getByRole("heading", {level: 3}).count() >= 6);
+		await dialog.getByRole("searchbox").fill("next match");
+		assert.deepEqual(await dialog.locator("dd").allTextContents(), ["Next match"]);
+		await page.keyboard.press("Escape");
 		await page.keyboard.press("Escape");
 		await dialog.waitFor({state: "hidden"});
 		await close(page);
