@@ -123,8 +123,15 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 
 uint16_t weft__pool_number(const struct weft__frame *f, uint16_t stream)
 {
+	const struct weft_trace_info *info = f->model->trace;
 	const struct weft_roles *roles;
-	return weft_model_roles(f->model, &roles) == WEFT_OK ? roles->pool_of[stream] : 0;
+	uint16_t first = 0;
+	if (!info || stream >= info->stream_count || weft_model_roles(f->model, &roles) < 0)
+		return 0;
+	while (roles->part_of[first] != roles->part_of[stream])
+		first++;
+	/* A thread with a name of its own keeps it. */
+	return weft_str_equal(info->streams[stream].name, info->streams[first].name) ? roles->pool_of[stream] : 0;
 }
 
 /* Returns the OS thread of a promise if other threads have the same name. */

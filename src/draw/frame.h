@@ -248,7 +248,7 @@ size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, 
 /* Returns whether a fold holds what a runtime made for itself (model/roles.h). */
 bool weft__is_internal_fold(const struct weft__frame *f, const struct weft_fold *fold);
 
-/* Returns the number of an OS thread in the pool of its process, or 0. */
+/* Returns the number of an OS thread in the pool of its process; 0 if it is in none or does not have the name of the process. */
 uint16_t weft__pool_number(const struct weft__frame *f, uint16_t stream);
 
 /* Return whether the name of a promise is a label or the name of a fold; and whether it is only the kind. */

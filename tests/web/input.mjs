@@ -121,7 +121,7 @@ export const tests = {
 		/* What this page has nothing for: another trace's axis, a program to follow, the kernel's events; what needs many rows. */
 		const elsewhere = ["OS threads: CPU states", "Next interval off CPU in a run", "Previous interval off CPU in a run", "Separate time axes", "Reload the trace", "Fold tracks when rows get too low", "Go to the promise it waits for", "Go to the promise that resolved it",
 			"Go to its creator", "Go to the promise it woke", "Keep rows in place", "Copy a link to this view", "Show rows further up", "Show rows further down",
-			"Next match", "Previous match", "Sort matches by time, duration, name", "Rows for internals of runtimes"];
+			"Next match", "Previous match", "Sort matches by time, duration, name", "Hide all of its kind", "Hide similar promises", "Show only its kind", "Show only similar promises", "Rows for internals of runtimes"];
 		const list = await open(file("by-key.html"));
 		await list.keyboard.press("?");
 		const labels = await list.locator("dialog dd").allTextContents(), keys = await list.locator("dialog dt").allTextContents();
