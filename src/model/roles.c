@@ -88,6 +88,13 @@ static bool is_of_program(const struct search *s, uint32_t promise)
 	       !is_of_runtime(s, p);
 }
 
+/* Returns whether the runtime of a language waits while it runs code of the program. */
+static bool is_wait_of_runtime(const struct search *s, const struct weft_link *wait)
+{
+	return s->has_scripts[part_of(s, &s->model->promises[wait->to])] && wait->site != WEFT_NONE &&
+	       weft_site_is_machine_code(&s->model->trace->sites[wait->site]);
+}
+
 static bool find_internals(struct search *s)
 {
 	const struct weft_model *m = s->model;
@@ -99,7 +106,8 @@ static bool find_internals(struct search *s)
 			bits[i / 64] |= 1ull << i % 64;
 	for (size_t i = 0; i < m->link_count; i++) {
 		const struct weft_link *link = &m->links[i];
-		if (link->kind == WEFT_LINK_AWAIT && weft_is_internal(s->roles, link->to) && is_of_program(s, link->from))
+		if (link->kind == WEFT_LINK_AWAIT && weft_is_internal(s->roles, link->to) && is_of_program(s, link->from) &&
+		    !is_wait_of_runtime(s, link))
 			bits[link->to / 64] &= ~(1ull << link->to % 64);
 	}
 	for (size_t w = 0; w <= m->promise_count / 64; w++)
