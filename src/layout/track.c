@@ -149,7 +149,7 @@ static bool adopt_orphans(struct search *s)
 static bool is_in_pool(const struct search *s, const struct weft_promise *p)
 {
 	const struct weft_model *m = s->model;
-	return weft_kind_has(p->kind, WEFT_TRAIT_THREAD) && m->run_streams && p->runs < p[1].runs &&
+	return weft_kind_has(p->kind, WEFT_TRAIT_THREAD) && m->run_streams && p->runs < p[1].runs && s->roles->pool_of &&
 	       s->roles->pool_of[m->run_streams[p->runs]] > 0;
 }
 

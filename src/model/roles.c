@@ -158,6 +158,11 @@ static bool find_parts(struct search *s)
 
 int weft_model_roles(const struct weft_model *model, const struct weft_roles **out)
 {
+	static const struct weft_roles none = {.internal_count = 0};
+	if (!model->priv) {
+		*out = &none;
+		return WEFT_OK;
+	}
 	struct weft_roles *roles = __atomic_load_n(&model->priv->roles, __ATOMIC_ACQUIRE);
 	if (!roles) {
 		struct search s = {.model = model, .roles = calloc(1, sizeof *s.roles)};

@@ -17,12 +17,12 @@ struct weft_roles {
 };
 
 /* Sets *out to the roles, which the model owns.  They are found at the first call, which may come from any thread; linear in
- * promises, runs and links.  Fails with WEFT_ENOMEM. */
+ * promises, runs and links.  A model that was not built from a trace has none: all arrays are NULL.  Fails with WEFT_ENOMEM. */
 int weft_model_roles(const struct weft_model *model, const struct weft_roles **out);
 
 static inline bool weft_is_internal(const struct weft_roles *roles, uint32_t promise)
 {
-	return roles->internals[promise / 64] >> promise % 64 & 1;
+	return roles->internals && (roles->internals[promise / 64] >> promise % 64 & 1);
 }
 
 /* Writes the name of the process of a promise. */

@@ -227,6 +227,7 @@ static struct weft_viewer *open_viewer(const char *kernel_events)
 	struct weft_viewer *v;
 	assert_int_equal(weft_viewer_open(&v, generate(THREADS, "40k", kernel_events), NULL, NULL), WEFT_OK);
 	weft_viewer_set_metrics(v, false);
+	weft_viewer_set_names(v, false, 0);
 	weft_viewer_resize(v, 1280, 1000, 1);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	return v;

@@ -242,6 +242,8 @@ static void test_path_lane_shows_all_steps(void **state)
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
 	uint32_t asked = with_id(v, 2), main_loop = with_id(v, 1);
+	weft_viewer_set_names(v, false, 0);
+	weft_viewer_fold_sleep(v, false);
 	double picture_px = v->panes[WEFT_PANE_PICTURE].height_px;
 	weft_viewer_select(v, asked);
 	weft_viewer_ask_why(v);
