@@ -14,7 +14,7 @@ static char *format_accelerator(enum weft_action action, int n)
 		const char *dom, *gtk;
 	} names[] = {{"ArrowLeft", "Left"}, {"ArrowRight", "Right"}, {"ArrowUp", "Up"}, {"ArrowDown", "Down"},
 	    {"PageUp", "Page_Up"}, {"PageDown", "Page_Down"}, {"Space", "space"}, {"Backspace", "BackSpace"}, {"/", "slash"},
-	    {"+", "plus"}, {"-", "minus"}, {"=", "equal"}, {"?", "question"}, {".", "period"}, {",", "comma"},
+	    {"+", "plus"}, {"-", "minus"}, {"=", "equal"}, {"?", "question"}, {"@", "at"}, {".", "period"}, {",", "comma"},
 	    {"ContextMenu", "Menu"}};
 	char key[16];
 	unsigned modifiers = 0;
