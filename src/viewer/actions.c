@@ -213,6 +213,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 {
 	if (table[action].who != WEFT_BY_CORE)
 		return WEFT_ENOTSUP;
+	weft__viewer_clear_refusal(v);
 	if (!(weft_viewer_action_state(v, action) & WEFT_ACTION_ENABLED))
 		return WEFT_EINVAL;
 	if (action != WEFT_ACTION_BACK && action != WEFT_ACTION_FORWARD)

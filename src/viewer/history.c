@@ -68,6 +68,7 @@ static void remember_now(struct weft_viewer *v)
 
 void weft__viewer_begin_move(struct weft_viewer *v, enum weft_move move)
 {
+	weft__viewer_clear_refusal(v);
 	bool continues = move != WEFT_MOVE_ACTS && v->last_move == move;
 	v->last_move = move;
 	if (continues)

@@ -351,6 +351,7 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 	if (!is_in(v, WEFT_PANE_PICTURE, x_px, y_px))
 		return;
 	if (weft_draw_is_crumb_at(&v->lists[WEFT_PANE_GUIDES], view_x(v, x_px), view_y(v, y_px))) {
+		weft__viewer_clear_refusal(v);
 		weft__viewer_show_everything(v);
 		return;
 	}

@@ -47,6 +47,9 @@ void weft__viewer_set_beside(struct weft_viewer *viewer, struct weft_viewer *bes
 void weft__viewer_write_differences(struct weft_rows *rows, struct weft_viewer *viewer);
 void weft__viewer_press_difference(struct weft_viewer *viewer, const struct weft_row *row);
 
+/* Shows no longer why the last action changed nothing. */
+void weft__viewer_clear_refusal(struct weft_viewer *viewer);
+
 /* history.c: must be called at the start of each user action. */
 void weft__viewer_begin_move(struct weft_viewer *viewer, enum weft_move move);
 void weft__viewer_forget_history(struct weft_viewer *viewer);

@@ -147,12 +147,29 @@ void weft__viewer_fold_internals(struct weft_viewer *v)
 	create_subset(v, WEFT_NONE, &v->folding, &v->fine); /* without memory, all rows are shown */
 }
 
+void weft__viewer_clear_refusal(struct weft_viewer *v)
+{
+	if (!v->refusal)
+		return;
+	v->refusal = NULL;
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
+}
+
+static void refuse(struct weft_viewer *v, const char *why)
+{
+	v->refusal = why;
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
+}
+
 /* Creates and shows the subset that belongs to `focused`, folded as `folding` says. */
 static bool show_subset(struct weft_viewer *v, uint32_t focused, const struct weft_folding *folding)
 {
 	static const struct weft_shown_subset all;
 	struct weft_shown_subset fine;
-	if (create_subset(v, focused, folding, &fine) < 0)
+	int status = create_subset(v, focused, folding, &fine);
+	if (status == WEFT_ENOTFOUND)
+		refuse(v, "Not hidden: no promise would be left");
+	if (status < 0)
 		return false;
 	uint32_t middle = in_focus(v);
 	switch_to_view(v, &all);

@@ -100,6 +100,10 @@ const char *weft__viewer_promise_name(const struct weft_viewer *v, uint32_t prom
 bool weft_viewer_crumb(const struct weft_viewer *v, char buf[WEFT_CRUMB_BYTES])
 {
 	char name[200];
+	if (v->refusal) {
+		snprintf(buf, WEFT_CRUMB_BYTES, "%s", v->refusal);
+		return true;
+	}
 	if (v->focused == WEFT_NONE && weft_viewer_hides(v)) {
 		size_t len = (size_t)snprintf(buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba %s%s%s",
 		    v->folding.only[0] ? "only " : "", v->folding.only, v->folding.hidden_count > 0 ? " without" : "");

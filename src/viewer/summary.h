@@ -13,8 +13,8 @@ const char *weft_viewer_summary(const struct weft_viewer *viewer, char buf[WEFT_
  * Returns `buf`. */
 const char *weft_viewer_describe(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
-/* Writes the shown subset: "Everything \xe2\x80\xba only promises of request 64 "GET /"".  Returns false if the whole trace is
- * shown. */
+/* Writes the shown subset: "Everything \xe2\x80\xba only promises of request 64 "GET /"".  Writes instead why the last
+ * action changed nothing, until the next action.  Returns false if the whole trace is shown. */
 #define WEFT_CRUMB_BYTES 300
 bool weft_viewer_crumb(const struct weft_viewer *viewer, char buf[WEFT_CRUMB_BYTES]);
 

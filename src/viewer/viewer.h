@@ -128,6 +128,7 @@ struct weft_viewer {
 	uint32_t focused; /* or WEFT_NONE */
 	struct weft_history_entry unfocused; /* view before focusing; without a place */
 	struct weft_folding folding;
+	const char *refusal; /* why the last action changed nothing; NULL: it did what it says */
 	bool folds_itself; /* tracks with too low rows are folded automatically, except those the user opened */
 	int fold_depth;    /* at this depth; 0: folding would not help */
 	struct weft_thinness thinness;

@@ -928,6 +928,9 @@ static void test_promises_are_hidden(void **state)
 	/* Nothing would be left. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HIDE_KIND), WEFT_OK);
 	assert_true(has_row(v, 2) && weft_viewer_draw(v, NULL) == WEFT_OK);
+	assert_true(weft_viewer_crumb(v, crumb) && strcmp(crumb, "Not hidden: no promise would be left") == 0);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_STEP_DOWN), WEFT_OK);
+	assert_true(weft_viewer_crumb(v, crumb) && strstr(crumb, "only kind:=wait"));
 	weft_viewer_destroy(v);
 }
 
