@@ -132,7 +132,8 @@ static size_t write_remark(const struct weft__frame *f, const struct row_names *
 	bool same_kind = true;
 	for (size_t i = names->first; i < names->end && i < names->first + SAMPLE; i++)
 		same_kind &= f->model->promises[f->layout->by_row[i]].kind == kind;
-	if (fold && (fold->is_track || weft__is_internal_fold(f, fold)))
+	/* A row of several folds has no remark of one of them. */
+	if (count < 2 && fold && (fold->is_track || weft__is_internal_fold(f, fold)))
 		len = snprintf(buf, size, "+%s", weft_number_text(number, fold->count - 1));
 	else if (count > 1 && weft__common_name(f, names->first, names->end, name, sizeof name) == 0)
 		len = snprintf(buf, size, count == 2 ? "%s other" : "%s others", weft_number_text(number, count - 1));

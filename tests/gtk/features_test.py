@@ -76,7 +76,7 @@ def other_promises_are_dimmed():
         app.find('failed')
         app.focus_canvas()
         app.settled()
-        # What ran is drawn below what is dimmed, and the lines of what matches above it; names at the left stay as they are.
+        # The runs are drawn below the dimmed lines, and matching lines above them.  Names at the left stay as they are.
         ran = app.share(BLUE)
         assert ran > 0.1, 'something ran'
         app.key('f')
