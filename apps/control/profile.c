@@ -50,13 +50,20 @@ enum {
 	MAX_COPIES = 256,
 	MAX_SAMPLES = 16384,
 	MAX_PROCESSES = 32,
-	SAMPLES_AT_ONCE = 16 /* of one block, until half as many samples suffice */
+	SAMPLES_AT_ONCE = 16, /* of one block, until half as many samples suffice */
+	COST_SHARE = 50       /* a sample that costs more than one part of so many doubles the time to the next one */
 };
 
 /* Where the newest recorded event of an OS thread ends. */
 struct record_end {
 	int stream; /* a descriptor; -1: it records nothing */
 	uint64_t sequence, bits;
+};
+
+/* Times since the thread began; -1: unknown, or it sleeps. */
+struct thread_times {
+	int64_t cpu_ns;    /* on a CPU */
+	int64_t waited_ns; /* for a CPU */
 };
 
 struct watched_thread {
@@ -69,7 +76,10 @@ struct watched_thread {
 	uint64_t run, block_run; /* block_run: the newest run that was long, or 0 */
 	unsigned block_samples;
 	unsigned long long sleeps; /* voluntary context switches at the last examination of a long run */
-	int64_t next_ns;           /* of that block: no sample before this time */
+	int64_t gap_ns, next_ns;   /* of that block: time between two samples, no sample before this time */
+	/* The newest sample, until its cost is known: when it was, how long the stop was, and the thread's wait for a CPU before.
+	 */
+	int64_t sampled_ns, stopped_ns, waited_ns;
 	uint64_t source_state;
 };
 
@@ -194,6 +204,8 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 		return;
 	}
 	unsigned char *bytes = malloc(STACK_BYTES);
+	const int64_t began_ns = read_clock_ns(CLOCK_MONOTONIC);
+	t->stopped_ns = 0;
 	/* A thread that a debugger traces is refused. */
 	if (!bytes || ptrace(PTRACE_SEIZE, tid, NULL, NULL) || !stop_thread(tid, profile->command, &registers)) {
 		free(bytes);
@@ -214,6 +226,7 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 	struct weft_look_source_frame frames[WEFT_LOOK_FRAMES];
 	const size_t frame_count = weft_look_sources(p->modules, &stack, tid, &t->source_state, frames);
 	release_thread(p, tid, &registers);
+	t->stopped_ns = read_clock_ns(CLOCK_MONOTONIC) - began_ns;
 	if (frame_count)
 		profile_trace_add_sources(&p->samples, frames, frame_count, &moment);
 	for (size_t i = 0; i < frame_count; i++) {
@@ -324,20 +337,21 @@ static struct watched_thread *get_thread(struct process *p, pid_t tid)
 	return added;
 }
 
-/* Returns the CPU time of a thread that is runnable, or -1.  The stop would interrupt the call of one that waits. */
-static int64_t read_thread_cpu_ns(int tasks, const char *name)
+/* Reads the times of a thread that is runnable.  The stop would interrupt the call of one that waits. */
+static struct thread_times read_thread_times(int tasks, const char *name)
 {
+	const struct thread_times none = {-1, -1};
+	struct thread_times times;
 	char text[512];
-	int64_t cpu_ns = -1;
 	const int task = weft_named_folder(tasks, name, WEFT_ANY_OWNER);
 	if (task < 0)
-		return -1;
+		return none;
 	const char *after = weft_named_text(task, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
 	if (!after || strncmp(after, ") R", 3) != 0 || weft_named_text(task, "schedstat", text, sizeof text) <= 0 ||
-	    sscanf(text, "%" SCNd64, &cpu_ns) != 1)
-		cpu_ns = -1;
+	    sscanf(text, "%" SCNd64 " %" SCNd64, &times.cpu_ns, &times.waited_ns) != 2)
+		times = none;
 	close(task);
-	return cpu_ns;
+	return times;
 }
 
 /* Returns how often a thread has slept in a call, or ULLONG_MAX. */
@@ -365,14 +379,31 @@ static void refresh_modules(struct process *p)
 	p->modules = modules;
 }
 
-/* Samples a thread that ran since the last round, and runs one promise for long.  Returns whether it does. */
-static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, int64_t cpu_ns)
+/* Delays the next sample if the newest one was dear.  On a busy machine, another program gets the CPU of a stopped thread, which
+ * then waits for its turn: that can be a hundred times as long as the stop.  The gaps only double, since a block of any length
+ * needs a few samples. */
+static void pay_for_sample(struct watched_thread *t, const struct thread_times *now)
 {
+	if (!t->sampled_ns)
+		return;
+	const int64_t wanted_ns = (t->stopped_ns + now->waited_ns - t->waited_ns) * COST_SHARE;
+	if (wanted_ns > t->gap_ns)
+		t->gap_ns = wanted_ns < 2 * t->gap_ns ? wanted_ns : 2 * t->gap_ns;
+	if (t->next_ns < t->sampled_ns + t->gap_ns)
+		t->next_ns = t->sampled_ns + t->gap_ns;
+	t->sampled_ns = 0;
+}
+
+/* Samples a thread that ran since the last round, and runs one promise for long.  Returns whether it does. */
+static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, struct thread_times now)
+{
+	const int64_t cpu_ns = now.cpu_ns;
 	/* On a busy machine, a computing thread has a CPU only part of the time. */
 	const bool is_known = t->cpu_ns >= 0;
 	if (cpu_ns < 0 || (is_known && cpu_ns - t->cpu_ns < (int64_t)NEW_CPU_MS * 1000000))
 		return false;
 	t->cpu_ns = cpu_ns;
+	pay_for_sample(t, &now);
 	open_streams(p);
 	const struct record_end end = find_record_end(p, t->tid);
 	if (!is_known || has_ended_run(&t->end, &end)) {
@@ -386,6 +417,7 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	if (t->block_run != t->run) {
 		t->block_run = t->run;
 		t->block_samples = 0;
+		t->gap_ns = (int64_t)ALARM_MS * 1000000;
 		t->next_ns = now_ns;
 		refresh_modules(p);
 	}
@@ -399,9 +431,13 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	if (has_slept)
 		return true;
 	sample_thread(profile, p, t);
+	t->sampled_ns = now_ns;
+	t->waited_ns = now.waited_ns;
 	/* A block of minutes needs no more samples than a few blocks of a second. */
-	const unsigned doublings = ++t->block_samples / SAMPLES_AT_ONCE;
-	t->next_ns = now_ns + (doublings ? (int64_t)ALARM_MS * 1000000 << (doublings < 10 ? doublings : 10) : 0);
+	const int64_t longest_ns = (int64_t)ALARM_MS * 1000000 << 10;
+	if (++t->block_samples % SAMPLES_AT_ONCE == 0 && t->gap_ns < longest_ns)
+		t->gap_ns *= 2;
+	t->next_ns = t->block_samples < SAMPLES_AT_ONCE ? 0 : now_ns + t->gap_ns;
 	return true;
 }
 
@@ -431,7 +467,7 @@ static bool watch_process(struct profile *profile, struct process *p)
 		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct watched_thread *t = tid > 0 ? get_thread(p, tid) : NULL;
 		if (t)
-			any |= watch_thread(profile, p, t, read_thread_cpu_ns(tasks, entry->d_name));
+			any |= watch_thread(profile, p, t, read_thread_times(tasks, entry->d_name));
 	}
 	if (list)
 		closedir(list);
