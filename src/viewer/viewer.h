@@ -129,8 +129,8 @@ struct weft_viewer {
 	struct weft_history_entry unfocused; /* view before focusing; without a place */
 	struct weft_folding folding;
 	const char *refusal; /* why the last action changed nothing; NULL: it did what it says */
-	bool folds_itself; /* tracks with too low rows are folded automatically, except those the user opened */
-	int fold_depth;    /* at this depth; 0: folding would not help */
+	bool folds_itself;   /* tracks with too low rows are folded automatically, except those the user opened */
+	int fold_depth;      /* at this depth; 0: folding would not help */
 	struct weft_thinness thinness;
 	struct weft_lulls *lulls; /* sleep that can be folded; NULL: not computed yet */
 	struct weft_promise_info *facts;
