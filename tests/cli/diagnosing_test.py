@@ -22,6 +22,8 @@ def mask_variable_parts(output):
     output = re.sub(r"\d+\.\d{9}", "TIME", output)
     output = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "LONG", output)
     output = re.sub(r"\d+\.\d %", "SHARE", output)
+    # How much CPU time a thread used is an event of each ms at most.
+    output = re.sub(r"\d+ events", "EVENTS", output)
     # A busy machine takes the processor away from what ran for long, which is told.
     output = re.sub(r" \((on CPU|blocked) [^)]*LONG[^)]*\)(?=: )", "", output)
     # The title is shorter then, so that it keeps its length.
