@@ -1,6 +1,7 @@
 /* captions.c: writes names above lines, and kinds below.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "base/search.h"
@@ -309,6 +310,38 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 
 /* ---- Rows of promises that are all too short for names ---- */
 
+/* Returns how many bytes two texts have in common at their starts, up to the end of a word or a part of a path. */
+static uint32_t find_common_stem(struct weft_str a, struct weft_str b)
+{
+	uint32_t same = 0;
+	while (same < a.len && same < b.len && a.ptr[same] == b.ptr[same])
+		same++;
+	while (same > 0 && !strchr(" /:", a.ptr[same - 1]))
+		same--;
+	return same;
+}
+
+/* Writes the common start of labels and an asterisk, as for "GET /orders" and "GET /users"; nothing if the labels begin with
+ * different words. */
+static size_t write_common_stem(const struct weft__frame *f, size_t first, size_t end, size_t step, char *buf, size_t size)
+{
+	enum { MIN_BYTES = 3 };
+	const struct weft_model *m = f->model;
+	struct weft_str stem = {"", 0};
+	for (size_t i = first; i < end; i += step) {
+		const uint32_t text = weft_model_name_text(m, f->layout->by_row[i]);
+		const struct weft_str label = text != WEFT_NONE ? weft_model_text(m, text) : (struct weft_str){"", 0};
+		stem = i == first ? label : stem;
+		stem.len = find_common_stem(stem, label);
+		if (stem.len < MIN_BYTES)
+			return 0;
+	}
+	size_t len = weft__text_clean(buf, size - 1, stem.ptr, stem.len);
+	buf[len++] = '*';
+	buf[len] = '\0';
+	return len;
+}
+
 size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size)
 {
 	const struct weft_model *m = f->model;
@@ -327,6 +360,9 @@ size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, 
 		return 0;
 	if (is_text && weft__promise_is_labelled(f, one))
 		return weft__promise_name(f, one, buf, size);
+	const size_t stem_len = is_kind ? write_common_stem(f, first, end, step, buf, size) : 0;
+	if (stem_len > 0)
+		return stem_len;
 	if (is_site && m->promises[one].site != WEFT_NONE)
 		return name_unlabelled(m, one, buf, size);
 	return is_kind ? weft__text_clean(buf, size, kind, strlen(kind)) : 0;
