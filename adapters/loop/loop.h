@@ -31,7 +31,8 @@ enum weft__loop_role {
 	WEFT__LOOP_EITHER /* older than the recording: the first question tells */
 };
 
-/* The state of a descriptor: a member of its entry (hook/fd_table.h).  Zero, or of an older epoch: nothing is known. */
+/* The state of a descriptor: a member of its entry (hook/fd_table.h).  Zero, or of an older epoch: nothing is known.  The adapter
+ * of a runtime may keep the requests of its own connection in a state of the role WEFT__LOOP_NOTHING (adapters/uv/question.c). */
 struct weft__loop_fd {
 	unsigned epoch;     /* atomic */
 	uint8_t is_busy;    /* a thread changes the other fields; atomic */
@@ -65,6 +66,20 @@ static inline bool weft__loop_is_nothing(const struct weft__loop_fd *c)
 {
 	return weft__loop_is_known(c) && __atomic_load_n(&c->role, __ATOMIC_RELAXED) == WEFT__LOOP_NOTHING;
 }
+
+/* Returns whether the caller may change the state now, which it releases then.  The state may be NULL. */
+static inline bool weft__loop_take(struct weft__loop_fd *c)
+{
+	return c && !__atomic_exchange_n(&c->is_busy, 1, __ATOMIC_ACQUIRE);
+}
+
+static inline void weft__loop_release(struct weft__loop_fd *c)
+{
+	__atomic_store_n(&c->is_busy, 0, __ATOMIC_RELEASE);
+}
+
+/* Resets a taken state for this recording. */
+void weft__loop_begin_entry(struct weft__loop_fd *c, enum weft__loop_role role);
 
 /* The recording in which a thread of this process has a loop of its own, or talks over a blocking socket; atomic. */
 extern unsigned weft__loop_epoch;

@@ -17,17 +17,7 @@
 #include "adapters/hook/socket.h"
 #include "adapters/loop/turn.h"
 
-/* ---- One owner of a descriptor's state at a time ---- */
-
-static bool take(struct weft__loop_fd *c)
-{
-	return c && !__atomic_exchange_n(&c->is_busy, 1, __ATOMIC_ACQUIRE);
-}
-
-static void release(struct weft__loop_fd *c)
-{
-	__atomic_store_n(&c->is_busy, 0, __ATOMIC_RELEASE);
-}
+/* ---- The state of a descriptor ---- */
 
 struct weft__loop_fd *weft__loop_find(int fd)
 {
@@ -46,7 +36,7 @@ static bool is_ours(int fd, const struct weft__loop_fd *c)
 
 static __thread char list_key __attribute__((tls_model("initial-exec"))); /* its address stands for this thread */
 
-static void begin_entry(struct weft__loop_fd *c, enum weft__loop_role role)
+void weft__loop_begin_entry(struct weft__loop_fd *c, enum weft__loop_role role)
 {
 	const size_t begin = offsetof(struct weft__loop_fd, role) + sizeof c->role;
 	memset((char *)c + begin, 0, sizeof *c - begin);
@@ -84,7 +74,7 @@ static bool is_stream(int fd)
 static void classify(int fd, struct weft__loop_fd *c, const void *caller)
 {
 	bool has_datagrams = false;
-	begin_entry(c, WEFT__LOOP_NOTHING);
+	weft__loop_begin_entry(c, WEFT__LOOP_NOTHING);
 	if (!is_stream(fd) || weft_hook_fd_promise(fd))
 		return;
 	const enum weft_kind kind = weft_hook_append_watched_fd(&c->label, fd, false, &has_datagrams);
@@ -101,13 +91,13 @@ static struct weft__loop_fd *know(int fd, const void *caller)
 	struct weft__hook_fd_info *info = weft__hook_fd_find(fd); /* of a duplicate: the entry of the original */
 	info = info ? info : weft__hook_fd_make(fd);
 	struct weft__loop_fd *c = info ? &info->loop : NULL;
-	if (!c || weft__loop_is_nothing(c) || !take(c))
+	if (!c || weft__loop_is_nothing(c) || !weft__loop_take(c))
 		return NULL;
 	if (!weft__loop_is_known(c))
 		classify(fd, c, caller);
 	if (c->role != WEFT__LOOP_NOTHING && is_ours(fd, c))
 		return c;
-	release(c);
+	weft__loop_release(c);
 	return NULL;
 }
 
@@ -121,7 +111,7 @@ void weft__loop_find_listeners(void)
 		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens)
 			c = know(fd, NULL);
 		if (c)
-			release(c);
+			weft__loop_release(c);
 	}
 }
 
@@ -173,17 +163,17 @@ void weft__loop_accepted(int listener, int fd, const void *caller)
 	if (from && weft__loop_is_late())
 		weft_signal_only(WEFT_SYSTEM_ID, from->connection);
 	if (from)
-		release(from);
-	if (take(&info->loop)) {
+		weft__loop_release(from);
+	if (weft__loop_take(&info->loop)) {
 		bool has_datagrams;
 		struct weft__loop_fd *c = &info->loop;
 		struct weft_hook_label peer = {0};
-		begin_entry(c, WEFT__LOOP_ACCEPTED);
+		weft__loop_begin_entry(c, WEFT__LOOP_ACCEPTED);
 		weft_hook_append_watched_fd(&peer, fd, true, &has_datagrams);
 		weft_hook_append(&c->label, "from ");
 		weft_hook_append(&c->label, peer.text);
 		begin_connection(fd, c, by, WEFT_KIND_CONNECTION, caller);
-		release(c);
+		weft__loop_release(c);
 	}
 out:
 	errno = saved_errno;
@@ -197,17 +187,17 @@ void weft__loop_connects(int fd, const struct sockaddr *to, socklen_t size, cons
 	if (!info || !is_watched_call(caller) || weft_hook_fd_promise(fd) || !is_stream(fd) ||
 	    !weft_hook_is_readable(to, sizeof to->sa_family))
 		goto out;
-	if ((to->sa_family != AF_INET && to->sa_family != AF_INET6 && to->sa_family != AF_UNIX) || !take(&info->loop))
+	if ((to->sa_family != AF_INET && to->sa_family != AF_INET6 && to->sa_family != AF_UNIX) || !weft__loop_take(&info->loop))
 		goto out;
 	struct weft__loop_fd *c = &info->loop;
 	memcpy(&address, to, size < sizeof address ? size : sizeof address);
-	begin_entry(c, WEFT__LOOP_CONNECTED);
+	weft__loop_begin_entry(c, WEFT__LOOP_CONNECTED);
 	weft_hook_append(&c->label, "to ");
 	weft_hook_append_address(&c->label, (const struct sockaddr *)&address);
 	c->maker_fd = weft__loop_running_fd();
 	c->maker = get_running();
 	begin_connection(fd, c, c->maker, WEFT_KIND_CONNECTION, caller);
-	release(c);
+	weft__loop_release(c);
 out:
 	errno = saved_errno;
 }
@@ -265,12 +255,12 @@ static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text
 void weft__loop_end_answered(int fd)
 {
 	struct weft__loop_fd *c = weft__loop_find(fd);
-	if (!take(c))
+	if (!weft__loop_take(c))
 		return;
 	c->is_used = false;
 	if (c->request && !c->asker && !c->is_unanswered && !c->is_cut)
 		end_request(fd, c, NULL);
-	release(c);
+	weft__loop_release(c);
 }
 
 /* Returns the first readable piece with bytes. */
@@ -338,7 +328,7 @@ void weft__loop_before_read(int fd, const void *caller)
 	const int saved_errno = errno;
 	struct weft__loop_fd *c = is_watched_call(caller) ? know(fd, caller) : NULL;
 	if (c)
-		release(c);
+		weft__loop_release(c);
 	errno = saved_errno;
 }
 
@@ -360,7 +350,7 @@ void weft__loop_after_read(int fd, const struct msghdr *message, ssize_t result,
 		handle_question(fd, c, piece, caller);
 	else if (c->role != WEFT__LOOP_LISTENER)
 		weft__loop_run(c->connection, fd);
-	release(c);
+	weft__loop_release(c);
 out:
 	errno = saved_errno;
 }
@@ -427,7 +417,7 @@ void weft__loop_before_write(int fd, const struct msghdr *message, const void *c
 			forget_protocol(c);
 		}
 	}
-	release(c);
+	weft__loop_release(c);
 out:
 	errno = saved_errno;
 }
@@ -437,7 +427,7 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 	const int saved_errno = errno;
 	fd = weft__hook_fd_original(fd);
 	struct weft__loop_fd *c = weft__loop_find(fd);
-	if (!c || !c->request || c->asker || !take(c))
+	if (!c || !c->connection || !c->request || c->asker || !weft__loop_take(c))
 		return;
 	if (c->request && !c->asker && c->is_unanswered && result > 0)
 		note_answer(c, message, (size_t)result);
@@ -450,7 +440,7 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 		else if (!c->is_used && !c->is_cut) /* no turn of a loop will end it */
 			end_request(fd, c, NULL);
 	}
-	release(c);
+	weft__loop_release(c);
 	errno = saved_errno;
 }
 
@@ -462,7 +452,7 @@ void weft__loop_closes(int fd)
 {
 	const int saved_errno = errno;
 	struct weft__loop_fd *c = weft__loop_find(fd);
-	if (!c || !take(c))
+	if (!weft__loop_take(c))
 		return;
 	const bool is_lost = c->request && c->is_unanswered && c->must_answer;
 	if (c->connection) {
@@ -478,7 +468,7 @@ void weft__loop_closes(int fd)
 	}
 	c->connection = 0;
 	__atomic_store_n(&c->epoch, 0, __ATOMIC_RELEASE);
-	release(c);
+	weft__loop_release(c);
 	errno = saved_errno;
 }
 
@@ -491,7 +481,7 @@ uint64_t weft__loop_list(void *data, uint64_t cursor, unsigned budget)
 	(void)data;
 	for (; fd < limit && budget > 0; fd++) {
 		struct weft__loop_fd *c = weft__loop_find(fd);
-		if (!c || !c->connection || c->list != &list_key || !take(c))
+		if (!c || !c->connection || c->list != &list_key || !weft__loop_take(c))
 			continue;
 		budget--;
 		weft_pending_at(c->by, c->connection, c->role == WEFT__LOOP_LISTENER ? WEFT_KIND_LISTEN : WEFT_KIND_CONNECTION,
@@ -507,7 +497,7 @@ uint64_t weft__loop_list(void *data, uint64_t cursor, unsigned budget)
 				weft_still_awaits(c->request, c->connection);
 			}
 		}
-		release(c);
+		weft__loop_release(c);
 	}
 	return fd < limit ? (uint64_t)fd : 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "adapters/uv/object.h"
+#include "adapters/uv/question.h"
 
 /* ---- Pending promises ---- */
 
@@ -40,6 +41,8 @@ static void list_object(struct weft__uv_here *here, struct weft__uv_object *obje
 			    object->id, object->input, WEFT_KIND_STREAM_READ, object->read_site, object->input_since, NULL);
 		weft_still_awaits(object->id, object->input);
 	}
+	if (object->is_accepted)
+		weft__uv_question_list(object);
 	if (object->awaited_by && weft__uv_is_loop_pending(here, object->awaited_by))
 		weft_still_awaits(object->awaited_by, object->id);
 }

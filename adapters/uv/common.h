@@ -62,6 +62,7 @@ struct weft__uv_object {
 	bool is_expected;   /* weft_should_resolve() has been recorded */
 	bool reads;         /* the program reads from the stream */
 	bool is_stopped, is_closing, in_pool;
+	bool is_accepted;   /* a connection whose other end asks (question.h) */
 	weft_id awaited_by; /* loop that awaits it in the trace */
 
 	/* Lookups and most callbacks need only the fields above: one cache line. */

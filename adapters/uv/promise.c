@@ -2,6 +2,7 @@
 #include "adapters/uv/promise.h"
 
 #include "adapters/uv/callback.h"
+#include "adapters/uv/question.h"
 
 struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const void *caller, const void *handle)
 {
@@ -81,6 +82,8 @@ void weft__uv_end(struct weft__uv_object *object, weft_id by)
 	weft__uv_drop_input(object);
 	if (!object->id)
 		return;
+	if (object->is_accepted)
+		weft__uv_question_end(object);
 	weft_hook_fd_detach(object->fd, object->id);
 	weft_resolve(by, object->id);
 	__atomic_store_n(&object->id, 0, __ATOMIC_RELAXED);

@@ -1,6 +1,7 @@
 /* stream.c: connections, listeners and datagrams.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/callback.h"
 #include "adapters/uv/promise.h"
+#include "adapters/uv/question.h"
 #include "adapters/uv/slots.h"
 
 #define STREAM_INIT(function, handle_type, parameters, arguments)                                                                \
@@ -116,6 +117,8 @@ int weft__uv_accept(struct weft__uv_copy *copy, const void *caller, uv_stream_t 
 			object->line = listener->line;
 		object = get_stream(copy, caller, client, "from ");
 		record_write(object, client, 0);
+		if (object)
+			object->is_accepted = true;
 	}
 	return status;
 }
@@ -279,17 +282,29 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 		return;
 	}
 	weft__uv_tag tag = weft__uv_tag_of(object);
+	const weft_id input = object->input;
 	end_input(object, got);
-	WEFT__UV_FRAME frame = weft__uv_enter_callback(object->id, tag);
+	const bool is_accepted = object->is_accepted;
+	const weft_id id = is_accepted ? weft__uv_question_read(object, input, buf, got) : object->id;
+	WEFT__UV_FRAME frame = weft__uv_enter_callback(id, tag);
 	(void)frame;
 	weft__uv_here.line = object->line;
 	user(stream, got, buf);
 	object = weft__uv_find(tag); /* the stream may be freed; its object says whether it still reads */
+	if (is_accepted && object && weft_is_on())
+		weft__uv_question_leave(object);
 	if (object && object->reads && !object->is_closing && weft_is_on())
 		await_input(object);
 }
 
 /* ---- Writing ---- */
+
+static void record_answer(const uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
+{
+	const struct weft__uv_object *object = weft__uv_find_handle(stream);
+	if (object && object->is_accepted && weft_is_on())
+		weft__uv_question_answer(object, bufs, count);
+}
 
 static struct weft__uv_object *begin_write(struct weft__uv_copy *copy, const void *caller, const uv_write_t *req,
     uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
@@ -309,6 +324,8 @@ int weft__uv_write(struct weft__uv_copy *copy, const void *caller, uv_write_t *r
 	if (status) {
 		weft__uv_fail_request(object, status);
 		retract_write(stream, bytes);
+	} else if (object) {
+		record_answer(stream, bufs, count);
 	}
 	return status;
 }
@@ -324,6 +341,8 @@ int weft__uv_write2(struct weft__uv_copy *copy, const void *caller, uv_write_t *
 	if (status) {
 		weft__uv_fail_request(object, status);
 		retract_write(stream, bytes);
+	} else if (object) {
+		record_answer(stream, bufs, count);
 	}
 	return status;
 }
@@ -373,6 +392,8 @@ int weft__uv_try_write(struct weft__uv_copy *copy, const void *caller, uv_stream
 	const size_t bytes = record_write(object, stream, count_bytes(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_try_write(stream, bufs, count));
 	record_try_write(caller, stream, object, bytes, status);
+	if (object && status > 0)
+		record_answer(stream, bufs, count);
 	return status;
 }
 
@@ -383,6 +404,8 @@ int weft__uv_try_write2(
 	const size_t bytes = record_write(object, stream, count_bytes(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_try_write2(stream, bufs, count, sent));
 	record_try_write(caller, stream, object, bytes, status);
+	if (object && status > 0)
+		record_answer(stream, bufs, count);
 	return status;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
-	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`
+	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`
 
 SPDX-License-Identifier: ISC"""
 
@@ -116,6 +116,36 @@ setTimeout(() => fs.stat('.', () => process.exit(3)), 200);
 """
 
 
+REQUESTS = """
+const http = require('http');
+const server = http.createServer((request, response) => {
+    const path = request.url.split('?')[0];
+    if (path.startsWith('/slow')) {
+        for (const end = Date.now() + 300; Date.now() < end;) {}
+        response.end('late');
+    } else if (path === '/lost') {
+        response.statusCode = 404;
+        setTimeout(() => response.end(), 10);
+    } else if (path === '/early') {
+        response.write('GET /first HTTP/1.1');
+        setTimeout(() => response.end('second'), 10);
+    } else if (path !== '/never') {
+        setTimeout(() => response.end('ok'), 20);
+    }
+});
+server.listen(0, '127.0.0.1', async () => {
+    const port = server.address().port;
+    const get = path => new Promise(done => http.get({port, path}, answer => answer.resume().on('end', done)));
+    await get('/quick?token=Hush8472');
+    await get('/slow/8472');
+    await get('/lost');
+    await get('/early');
+    http.get({port, path: '/never'}).on('error', () => {});
+    setTimeout(() => process.exit(), 300);
+});
+"""
+
+
 def write(folder, name, text):
     path = os.path.join(folder, name)
     with open(path, 'w', encoding='utf-8') as file:
@@ -132,7 +162,7 @@ def record(weft, folder, program, name='fault.js'):
 
 
 def show(weft, verb, trace):
-    run = subprocess.run([weft, verb, trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    run = subprocess.run([weft, *verb.split(), trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False)
     return run.stdout
 
 
@@ -223,6 +253,27 @@ def sites(weft, folder):
         fail(f'the interval has ended: {last}')
 
 
+def requests(weft, folder):
+    """Requests have their method and path, without the query string; findings and `explain --promise` name them."""
+    _, trace = record(weft, folder, REQUESTS)
+    dumped = show(weft, 'dump', trace)
+    for path, result in ('/quick', '"200"'), ('/slow/:id', '"200"'), ('/lost', '"404"'), ('/early', '"200"'):
+        if not re.search(rf'(?m)^promise \d+ request  .* resolved  .*"GET {path}"  {result}', dumped):
+            fail(f'the request {path}: {dumped}')
+    # A chunk after the answer's head is no request of its own.
+    expect(len(trace.promises('request')), 5, 'number of requests')
+    text = show(weft, 'explain', trace)
+    if not re.search(r'(?m)^stall( \(uncertain\))?: request \d+ "GET /slow/:id" blocked the event loop', text):
+        fail(f'the stall has no request: {text}')
+    if not re.search(r'(?m)^\w+( \(uncertain\))?: request \d+ "GET /never" ', text):
+        fail(f'the request without an answer: {text}')
+    quick = re.search(r'(?m)^promise (\d+) request .*"GET /quick"', dumped)[1]
+    why = show(weft, f'explain --promise={quick}', trace)
+    if 'waiting for timer' not in why:
+        fail(f'the request that waits: {why}')
+    refuse_values(trace)
+
+
 def main():
     name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
     major = subprocess.run([need('node'), '-p', 'process.versions.node.split(".")[0]'], capture_output=True, text=True, check=False).stdout
@@ -233,7 +284,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'same': same, 'share': share, 'start': start, 'sites': sites}[name](weft, folder)
+            {'waits': waits, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests}[name](weft, folder)
 
 
 main()

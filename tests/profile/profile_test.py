@@ -160,7 +160,7 @@ def javascript_is_named(folder):
         caller = r', called by \S*computes\.js:\d+ in onRequest$'
         is_named(f'{folder}/{way}/t', f'{way} in JavaScript', r'^(\d+) of (\d+) samples of its thread are in \S*computes\.js:\d+ in ' + function + caller)
         summary = run(WEFT, 'info', f'{folder}/{way}/t')
-        if not re.search(rf'longest block took .* m?s: connection .*, in \S*computes\.js:\d+ in {function}$', summary, re.M):
+        if not re.search(rf'longest block took .* m?s: GET /, in \S*computes\.js:\d+ in {function}$', summary, re.M):
             fail(f'summary: {summary}')
         stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/{way}/t', '-o', '-')
         if not re.search(rf';onRequest \(computes\.js\);.*\b{function} \(computes\.js\)', stacks):

@@ -174,21 +174,37 @@ static bool add_at_work(struct search *s, uint32_t asked, uint32_t from, uint32_
 	return add_wait(s, from, to, since_ns);
 }
 
-/* Adds pending promises that the connection, or one of its reads, created since the request came. */
+/* Returns the end for which a promise works: itself, or the connection of a read or of a request that began on it. */
+static uint32_t find_end(const struct search *s, uint32_t promise)
+{
+	const struct weft_promise *p = &s->link_index->model->promises[promise];
+	const bool is_part = p->kind == WEFT_KIND_STREAM_READ || p->kind == WEFT_KIND_REQUEST;
+	/* A datagram is a request that is an end itself. */
+	return is_part && p->created_by != WEFT_NONE && weft_idmap_get(&s->of, promise) == WEFT_IDMAP_NONE ? p->created_by
+													   : promise;
+}
+
+/* Returns the promise that waits for what another one made: a pending request, or the end for which that works. */
+static uint32_t find_waiter(const struct search *s, uint32_t maker)
+{
+	const struct weft_model *m = s->link_index->model;
+	const bool is_open = m->promises[maker].kind == WEFT_KIND_REQUEST && weft__wait_graph_is_pending(m, maker, s->time_ns);
+	return is_open ? maker : find_end(s, maker);
+}
+
+/* Adds pending promises that the connection, or one of its reads or requests, created since the request came. */
 static bool add_work(struct search *s)
 {
 	const struct weft_model *m = s->link_index->model;
 	bool has_memory = true;
 	for (uint32_t p = WEFT_SYSTEM + 1; p < m->promise_count && has_memory; p++) {
-		uint32_t maker = m->promises[p].created_by;
+		const uint32_t maker = m->promises[p].created_by;
 		if (maker == WEFT_NONE || m->promises[p].kind == WEFT_KIND_STREAM_READ)
 			continue;
-		if (m->promises[maker].kind == WEFT_KIND_STREAM_READ && m->promises[maker].created_by != WEFT_NONE)
-			maker = m->promises[maker].created_by;
-		const uint32_t at = weft_idmap_get(&s->of, maker);
+		const uint32_t at = weft_idmap_get(&s->of, find_end(s, maker));
 		if (at != WEFT_IDMAP_NONE && m->promises[p].start_ns >= s->asked.items[at].read_ns &&
 		    weft__wait_graph_is_pending(m, p, s->time_ns))
-			has_memory = add_at_work(s, at, maker, p, m->promises[p].start_ns);
+			has_memory = add_at_work(s, at, find_waiter(s, maker), p, m->promises[p].start_ns);
 	}
 	return has_memory;
 }
@@ -202,16 +218,15 @@ static bool add_questions(struct search *s)
 		const struct weft_request *request = &m->requests[i];
 		const bool is_open = request->is_question && request->last_ns <= s->time_ns &&
 				     (request->answered_ns == WEFT_NEVER || request->answered_ns > s->time_ns);
-		uint32_t by = is_open ? s->link_index->final[request->last_by] : WEFT_SYSTEM;
-		if (by != WEFT_SYSTEM && m->promises[by].kind == WEFT_KIND_STREAM_READ && m->promises[by].created_by != WEFT_NONE)
-			by = m->promises[by].created_by;
+		const uint32_t last_by = is_open ? s->link_index->final[request->last_by] : WEFT_SYSTEM,
+			       by = last_by == WEFT_SYSTEM ? last_by : find_end(s, last_by);
 		const uint32_t at = by == WEFT_SYSTEM ? WEFT_IDMAP_NONE : weft_idmap_get(&s->of, by);
 		if (at == WEFT_IDMAP_NONE || request->connection == by || request->last_ns < s->asked.items[at].read_ns ||
-		    m->promises[request->connection].created_by == by ||
+		    find_end(s, m->promises[request->connection].created_by) == by ||
 		    !weft__wait_graph_is_pending(m, request->connection, s->time_ns))
 			continue;
 		s->asked.items[at].is_at_work = true;
-		has_memory = add_wait(s, by, request->connection, request->last_ns);
+		has_memory = add_wait(s, find_waiter(s, last_by), request->connection, request->last_ns);
 	}
 	return has_memory;
 }
