@@ -567,18 +567,26 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_UNDERWAY] =
 	{
-	    .meaning = "A promise that should resolve was still in progress at the end.",
+	    .meaning = "A promise that should resolve, or a request, was in progress at the end.",
 	    .title = "task 1 \"order\" had not resolved when the trace ended: timer 4 \"timeout\" was pending for 21.6 ms "
-		     "(choices.c:19)\n",
+		     "(choices.c:19)\n"
+		     "connection 30 and 2 more had no answer when the program ended, 46.1 ms after the request (flows.c:390)\n",
 	    .evidence = "A promise that should resolve is pending, and the promise at the end of its wait chain has waited no "
 			"longer than "
 			"usual.\n"
-			"A promise that waits longer than usual is a `hang`.\n",
-	    .doubt = NOT_ENDED MISSING_EVENTS MISSING_NAMES,
+			"A promise that waits longer than usual is a `hang`.\n"
+			"\n"
+			"A connection counts, too, if the program read a message there, began something for it, and ended before "
+			"it wrote "
+			"anything.\n"
+			"The connections of its listener must have at least 5 answers, and as many as there are such requests.\n",
+	    .doubt = "- The trace does not show what was said: the last message may need no answer.\n" NOT_ENDED MISSING_EVENTS
+		MISSING_NAMES,
 	    .false_alarms =
 		"A program may end while requests are in progress: this finding is informational, and often normal.\n",
 	    .fix = "- If the program should finish its requests, it exits, or its loop returns, too early: wait for them before "
-		   "exit.\n",
+		   "exit.\n"
+		   "- Server: after SIGTERM, close the listener, answer what is in flight, and then exit.\n",
 	    .json =
 		"`promise` is the promise that is still in progress, and `root` is the promise at the end of its wait chain.\n"
 		"`verdict` is as for `hang`, and `weight` is the number of promises that wait for `root`.\n",

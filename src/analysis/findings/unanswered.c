@@ -49,6 +49,8 @@ struct group {
 	int64_t gap_ns;       /* longest silence of closed connections */
 	uint32_t open;        /* open connections */
 	struct talk open_one; /* the open connection with the longest silence */
+	uint32_t in_flight;   /* open connections with a request that the program was working on at the end */
+	struct talk oldest;   /* the one of them that has waited longest */
 };
 
 struct search {
@@ -374,8 +376,8 @@ static void report_unanswered(struct search *s, const struct talk *t)
 }
 
 /* Reports a connection that is still open and silent although almost all others of its listener are closed, and none of them was
- * silent for that long. */
-static void report_left_open(struct weft__finder *f, const struct group *group, const bool *has_requests)
+ * silent for that long.  Returns false if there is none. */
+static bool report_left_open(struct weft__finder *f, const struct group *group, const bool *has_requests)
 {
 	const struct talk *t = &group->open_one;
 	const uint32_t p = t->promise;
@@ -386,11 +388,11 @@ static void report_left_open(struct weft__finder *f, const struct group *group, 
 	if (!t->is_accepted || has_requests[p] || group->is_reported || group->ended < enough || group->open == 0 ||
 	    group->open > group->ended / others || !f->idle_at_end[f->model->promises[p].stream] || silent_ns < MIN_LEFT_NS ||
 	    silent_ns / TIMES_GAP < group->gap_ns)
-		return;
+		return false;
 	struct weft_finding *finding =
 	    weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->last_ns, weft_model_until(f->model, p));
 	if (!finding)
-		return;
+		return false;
 	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
 	finding->severity = WEFT_SEVERITY_INFORMATION;
 	finding->title = weft__finding_text(f, "%s has been silent for %s: %" PRIu32 " others from this listener are closed%s",
@@ -402,6 +404,78 @@ static void report_left_open(struct weft__finder *f, const struct group *group, 
 	    "no closed connection was silent for longer than %s", weft__format_duration(f, group->gap_ns));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "the trace does not show what was said, so the conversation may be over");
+	return true;
+}
+
+/* ---- Requests in flight at the end ---- */
+
+/* Returns, by promise, when it last began something that is pending at the end, other than a read: a timer, a file operation, a
+ * question to another peer.  WEFT_NO_TIME: nothing.  The caller frees the array; NULL: no memory, which is noted. */
+static int64_t *find_pending_work(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	int64_t *begun_ns = weft__finding_alloc(f, m->promise_count, sizeof *begun_ns);
+	for (uint32_t p = 0; begun_ns && p < m->promise_count; p++)
+		begun_ns[p] = WEFT_NO_TIME;
+	for (uint32_t p = 1; begun_ns && p < m->promise_count; p++) {
+		const uint32_t by = m->promises[p].created_by;
+		if (by != WEFT_NONE && f->link_index.ended_ns[p] == WEFT_NEVER && f->types.kinds[p] != WEFT_KIND_STREAM_READ)
+			begun_ns[by] = weft_max_ns(begun_ns[by], m->promises[p].start_ns);
+	}
+	for (size_t i = 0; begun_ns && i < m->request_count; i++)
+		if (m->requests[i].is_question && weft_request_until(m, &m->requests[i]) == WEFT_NEVER)
+			begun_ns[m->requests[i].by] = weft_max_ns(begun_ns[m->requests[i].by], m->requests[i].asked_ns);
+	return begun_ns;
+}
+
+/* Counts, by group, the connections with a request for which the program has begun something that is pending at the end. */
+static void count_in_flight(struct search *s)
+{
+	struct weft__finder *f = s->finder;
+	int64_t *begun_ns = s->silent.count ? find_pending_work(f) : NULL;
+	for (size_t i = 0; begun_ns && i < s->silent.count; i++) {
+		const struct talk *t = &s->silent.items[i];
+		struct group *group = &s->groups.items[t->group];
+		if (!t->is_accepted || s->has_requests[t->promise] || f->link_index.ended_ns[t->promise] != WEFT_NEVER ||
+		    begun_ns[t->promise] < t->asked_ns)
+			continue;
+		if (group->in_flight++ == 0 || t->asked_ns < group->oldest.asked_ns)
+			group->oldest = *t;
+	}
+	free(begun_ns);
+}
+
+/* Reports requests that were in flight when the program ended, if it usually answers those of their listener. */
+static void report_in_flight(struct weft__finder *f, const struct group *group)
+{
+	const struct talk *t = &group->oldest;
+	const uint32_t p = t->promise;
+	if (group->is_reported || group->in_flight == 0 || f->model->is_whole || group->answers < ENOUGH_ANSWERS ||
+	    group->answers < group->in_flight)
+		return;
+	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, p);
+	const int64_t until_ns = weft_model_until(f->model, p);
+	struct weft_finding *finding =
+	    of->end_missing && !of->died ? NULL : weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, t->asked_ns, until_ns);
+	if (!finding)
+		return;
+	const char *id = weft__format_promise_id(f, p), *at = weft__format_site_suffix(f, p);
+	const uint32_t input = find_awaited(f, t);
+	finding->weight = group->in_flight;
+	finding->title = weft__finding_text(f, "%s had no answer when the program ended, %s after the request%s",
+	    group->in_flight == 1 ? id : weft__finding_text(f, "%s and %" PRIu32 " more", id, group->in_flight - 1),
+	    weft__format_duration(f, until_ns - t->asked_ns), at);
+	finding->next = "accept no more requests, and answer those in flight, before the program exits";
+	if (input != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, f->model->promises[input].start_ns, input, "%s waits for %s%s", id,
+		    weft__format_promise(f, input), weft__format_site_suffix(f, input));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, t->asked_ns, p, "%s%s reads a message, and writes nothing after it",
+	    weft__format_promise(f, p), at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, until_ns, WEFT_NONE, "the program ends");
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "%" PRIu32 " earlier answer%s on connections accepted there: the slowest took %s", group->answers,
+	    weft__format_plural_s(group->answers), weft__format_duration(f, group->longest_ns));
+	weft__finding_doubt(f, "the trace does not show what was said, so the last message may need no answer");
 }
 
 /* ---- Both ends in one program ---- */
@@ -476,8 +550,10 @@ void weft__find_unanswered(struct weft__finder *f)
 			s.groups.items[t->group].is_reported = true;
 			report_unanswered(&s, t);
 		}
+	count_in_flight(&s);
 	for (size_t i = 0; !f->no_memory && i < s.groups.count; i++)
-		report_left_open(f, &s.groups.items[i], s.has_requests);
+		if (!report_left_open(f, &s.groups.items[i], s.has_requests))
+			report_in_flight(f, &s.groups.items[i]);
 	cover_askers(f);
 	weft_idmap_finish(&s.group_of_key);
 	weft_vec_free(&s.groups);

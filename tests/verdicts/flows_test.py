@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""flows_test.py WEFT FLOWS: requests that are left at exit, asked one after the other, made on new connections, or queued: each
+has a finding, and its healthy twins have no such finding.
+
+SPDX-License-Identifier: ISC"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+weft, flows = map(os.path.abspath, sys.argv[1:3])
+folder = tempfile.mkdtemp(prefix='weft-flows-')
+
+
+def explain(trace):
+    """Returns all findings, most serious first."""
+    said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert said.returncode in (0, 1), said
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def record_with_peer(fault):
+    """Records the program, unmodified, while its peer runs without a recording; returns all findings."""
+    place = os.path.join(folder, fault)
+    os.mkdir(place)
+    with subprocess.Popen([flows, fault, 'peer'], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:
+        try:
+            subprocess.run([weft, 'record', '-o', 'trace', '--', flows, fault], cwd=place, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        finally:
+            peer.kill()
+    return explain(os.path.join(place, 'trace'))
+
+
+def find(found, name, words):
+    """Returns the findings of a name whose title has the words; findings of these kinds are never alarms."""
+    fitting = [f for f in found if f['finding'] == name and re.search(words, f['title'])]
+    assert all(f['severity'] == 'information' for f in fitting), fitting
+    return fitting
+
+
+def no_alarm(found):
+    assert not [f for f in found if f['severity'] == 'alarm' and f['sure']], found
+
+
+def requests_in_flight_at_the_exit_have_a_finding():
+    found = record_with_peer('stop')
+    told = find(found, 'underway', r'^connection \d+ and 2 more had no answer when the program ended, .* after the request \(flows\.c:\d+')
+    assert len(told) == 1 and 'before the program exits' in told[0]['next'], found
+    assert any(e['role'] == 'chain' and 'waits for timer' in e['text'] for e in told[0]['evidence']), found
+    no_alarm(found)
+
+
+def exit_without_requests_in_flight_has_no_finding():
+    for fault in 'finish', 'notes':
+        found = record_with_peer(fault)
+        assert not find(found, 'underway', ''), found
+        no_alarm(found)
+
+
+for test in (requests_in_flight_at_the_exit_have_a_finding,
+             exit_without_requests_in_flight_has_no_finding):
+    try:
+        test()
+    except BaseException:
+        print('its traces are in', folder)
+        raise
+    print('ok   ', test.__name__, flush=True)
+shutil.rmtree(folder)
