@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""flows_test.py WEFT FLOWS: requests that are left at exit, asked one after the other, made on new connections, or queued: each
+"""flows_test.py WEFT FLOWS QUEUE: requests that are left at exit, asked one after the other, made on new connections, or queued: each
 has a finding, and its healthy twins have no such finding.
 
 SPDX-License-Identifier: ISC"""
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, flows = map(os.path.abspath, sys.argv[1:3])
+weft, flows, queue = map(os.path.abspath, sys.argv[1:4])
 folder = tempfile.mkdtemp(prefix='weft-flows-')
 
 
@@ -61,8 +61,27 @@ def exit_without_requests_in_flight_has_no_finding():
         no_alarm(found)
 
 
+def record_queue(fault):
+    trace = os.path.join(folder, 'queue-' + fault)
+    subprocess.run([queue, fault], env={**os.environ, 'WEFT_TRACE': trace}, check=True, timeout=60)
+    return explain(trace)
+
+
+def long_queue_for_one_place_has_a_finding():
+    for fault, what in ('one', 'a semaphore'), ('pool', r'pool \d+'):
+        found = record_queue(fault)
+        told = find(found, 'exhausted', rf'^19 promises queued for {what} for .* on average and .* at most, 19 at once \(queue\.c:\d+')
+        assert len(told) == 1, found
+        no_alarm(found)
+
+
+def enough_places_and_signals_have_no_queue():
+    for fault in 'enough', 'signal':
+        assert not find(record_queue(fault), 'exhausted', 'queued'), fault
+
+
 for test in (requests_in_flight_at_the_exit_have_a_finding,
-             exit_without_requests_in_flight_has_no_finding):
+             exit_without_requests_in_flight_has_no_finding, long_queue_for_one_place_has_a_finding, enough_places_and_signals_have_no_queue):
     try:
         test()
     except BaseException:

@@ -396,6 +396,7 @@ void weft__find_exhausted(struct weft__finder *f)
 {
 	enum { MAX_SCANNED = 16 }; /* the first intervals: a pool that is always full is full in each */
 	struct pool pool = {.finder = f};
+	weft__slot_queue_find(f);
 	if (!weft__promise_types_have(&f->types, WEFT_KIND_WORK) && !weft__promise_types_have(&f->types, WEFT_KIND_FS) &&
 	    !weft__promise_types_have(&f->types, WEFT_KIND_GETADDRINFO))
 		return;

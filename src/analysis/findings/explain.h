@@ -32,7 +32,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(STUCK, stuck, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                      \
 	    "a promise is pending although younger ones of its type ended")                                                      \
 	X(STALL, stall, ALARM, DELAYS | OBSERVED, "code blocked an event loop while promises were ready")                        \
-	X(EXHAUSTED, exhausted, ALARM, TYPES | OBSERVED, "all threads of a pool were busy, and other requests waited")           \
+	X(EXHAUSTED, exhausted, ALARM, TYPES | OBSERVED, "all threads or places were taken, and others waited")                  \
 	X(STARVATION, starvation, ALARM, DELAYS | TYPES | OBSERVED, "promises were ready for long while many others ran")        \
 	X(SPIN, spin, ALARM, 0, "code was called again and again, and its thread never slept")                                   \
 	X(LEAK, leak, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                        \

@@ -132,6 +132,27 @@ void weft__finder_reset(struct weft__finder *f);
 /* Sorts the findings and passes them to *out.  Frees the finder in any case.  Errors: WEFT_ENOMEM, WEFT_ECANCELLED. */
 int weft__findings_finish(struct weft__finder *f, struct weft_findings **out, struct weft_error *err);
 
+/* ---- spans.c: intervals that checks gather, group and count ---- */
+
+struct weft__span {
+	uint64_t group;
+	int64_t start_ns, end_ns;
+	uint32_t promise;
+	uint32_t number; /* for the check's use */
+};
+
+typedef WEFT_VEC(struct weft__span) weft__spans_vec;
+
+/* Adds a span; lack of memory is noted. */
+void weft__spans_add(struct weft__finder *f, weft__spans_vec *spans, struct weft__span span);
+/* Sorts by group, then start. */
+void weft__spans_sort(weft__spans_vec *spans);
+/* Returns the index after the last span of a group; the spans must be sorted. */
+size_t weft__spans_group_end(const weft__spans_vec *spans, size_t begin);
+/* Returns how many spans, sorted by start, overlap at most; one that ends when another starts does not overlap it.  0: lack of
+ * memory, which is noted. */
+uint32_t weft__spans_most_at_once(struct weft__finder *f, const struct weft__span *spans, size_t count);
+
 /* ---- cover.c ---- */
 
 /* Leaves a finding out, by its number in f->findings, if another is printed that explains it.  That one then names its promise in
@@ -271,6 +292,8 @@ void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p);
 void weft__timed_out_find(struct weft__finder *f);
 /* Finds child processes that the program did not wait for. */
 void weft__unwaited_find(struct weft__finder *f);
+/* Finds long queues for semaphores and pools.  Needs types. */
+void weft__slot_queue_find(struct weft__finder *f);
 /* Finds threads that sleep while they hold a lock. */
 void weft__lock_held_find(struct weft__finder *f);
 /* A thread that has waited for a condition since after the condition's last signal, a link number. */

@@ -476,30 +476,39 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_EXHAUSTED] =
 	{
-	    .meaning = "All threads of libuv's thread pool were busy, and other requests waited.",
+	    .meaning = "All threads or places of a pool were taken, and others waited.",
 	    .title = "fs 155 \"stat .\" waited 312 ms for a thread of the pool: all 4 threads compute (talks.c:105)\n"
-		     "fs 155 \"stat .\" waited 312 ms for a thread of the pool: 3 of 4 wait for lock 1025, held by work 132\n",
+		     "fs 155 \"stat .\" waited 312 ms for a thread of the pool: 3 of 4 wait for lock 1025, held by work 132\n"
+		     "19 promises queued for a semaphore for 301 ms on average and 573 ms at most, 19 at once (queue.c:59)\n",
 	    .evidence =
 		"libuv runs file requests, name lookups and computations (`uv_queue_work()`) on one pool, which usually has 4 "
 		"threads.\n"
 		"weft knows when each computation runs, and therefore when all threads of the pool were busy.\n"
 		"It reports a request of another type that waited for at least 40 ms in such a time.\n"
 		"If most of the busy threads waited for one lock, the finding names the lock and its holder.\n"
-		"Computations that wait only for others of their own type are a batch, and are not reported.\n",
+		"Computations that wait only for others of their own type are a batch, and are not reported.\n"
+		"\n"
+		"A queue for a semaphore or a pool of objects is informational, because the limit may be intended.\n"
+		"At least 8 promises got a place after a wait, 4 of them waited at once, and one waited for at least 100 ms.\n"
+		"All of them together waited for at least half of their time.\n"
+		"Promises that got a place must have given it back: a semaphore that only others release is a signal.\n"
+		"Semaphores of weft's promises have no number in the trace, so those of one place in the source count as one.\n",
 	    .doubt =
 		"- The trace does not record whether the pool has more threads.\n"
 		"- The threads of the pool got hardly any CPU; the finding is then informational.\n" MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms =
 		"On a busy machine the computations take long because they get no CPU; the finding is then informational.\n"
-		"Requests that may be late, such as background reads, do no harm when they wait.\n",
-	    .fix =
-		"- Cut the computations into smaller pieces.\n"
-		"- Or run them on threads of their own instead of libuv's pool.\n"
-		"- Or enlarge the pool: set `UV_THREADPOOL_SIZE` in the environment.\n"
-		"- Threads that wait for a lock: hold the lock for less time, or take no lock in work that runs on the pool.\n",
-	    .json = "`promise` is the request that waited longest, and `root` is one of the computations, or the lock.\n"
-		    "`end_ns` is the time at which a thread became free.\n"
-		    "`weight` is the waiting time of all requests, in nanoseconds.\n",
+		"Requests that may be late, such as background reads, do no harm when they wait.\n"
+		"A limit that protects a slower service makes promises queue on purpose.\n",
+	    .fix = "- Cut the computations into smaller pieces.\n"
+		   "- Or run them on threads of their own instead of libuv's pool.\n"
+		   "- Or enlarge the pool: set `UV_THREADPOOL_SIZE` in the environment.\n"
+		   "- Threads that wait for a lock: hold the lock for less time, or take no lock in work that runs on the pool.\n"
+		   "- Queue for a semaphore: use each place for less time, or allow more at once.\n",
+	    .json =
+		"`promise` is the request that waited longest, and `root` is one of the computations, the lock, or the pool.\n"
+		"`end_ns` is the time at which a thread became free.\n"
+		"`weight` is the waiting time of all requests, in nanoseconds.\n",
 	},
     [WEFT_FINDING_STARVATION] =
 	{

@@ -125,6 +125,14 @@ static bool is_on_path(const struct weft_path *path, uint32_t promise)
 	return false;
 }
 
+/* Returns whether the finding is about a queue for a semaphore or a pool, which delays only the promises in it. */
+static bool is_about_queue(const struct weft__finder *f, const struct weft_finding *finding)
+{
+	const uint16_t root = f->types.kinds[finding->root];
+	return finding->kind == WEFT_FINDING_EXHAUSTED && finding->severity == WEFT_SEVERITY_INFORMATION &&
+	       (root == WEFT_KIND_SEMAPHORE || root == WEFT_KIND_POOL);
+}
+
 /* Returns the finding of a delay that covers the largest part of the time of p, if such findings cover at least half of it.
  * SIZE_MAX: there is none. */
 static size_t find_delay(const struct weft__finder *f, const struct weft_path *path, uint32_t p, int64_t took_ns)
@@ -135,7 +143,8 @@ static size_t find_delay(const struct weft__finder *f, const struct weft_path *p
 	for (size_t i = 0; i < f->findings.count; i++) {
 		const struct weft_finding *finding = &f->findings.items[i];
 		const bool is_delay = finding->kind == WEFT_FINDING_STALL || finding->kind == WEFT_FINDING_STARVATION ||
-				      finding->kind == WEFT_FINDING_SPIN || finding->kind == WEFT_FINDING_EXHAUSTED ||
+				      finding->kind == WEFT_FINDING_SPIN ||
+				      (finding->kind == WEFT_FINDING_EXHAUSTED && !is_about_queue(f, finding)) ||
 				      (finding->kind == WEFT_FINDING_SLOW && is_on_path(path, finding->promise));
 		const int64_t ns = weft_min_ns(finding->end_ns, to_ns) - weft_max_ns(finding->start_ns, from_ns);
 		if (!is_delay || ns <= 0 || weft__finding_is_covered(f, i))
