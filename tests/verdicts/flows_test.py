@@ -46,6 +46,20 @@ def no_alarm(found):
     assert not [f for f in found if f['severity'] == 'alarm' and f['sure']], found
 
 
+def questions_one_after_the_other_have_a_finding():
+    found = record_with_peer('list')
+    told = find(found, 'sequence', r'^connection \d+ waited .* of .* for 12 answers one after the other; 2 similar findings \(flows\.c:\d+')
+    assert len(told) == 1 and 'side by side' in told[0]['next'], found
+    no_alarm(found)
+
+
+def questions_that_the_answer_does_not_wait_for_have_no_finding():
+    for fault in 'together', 'polls':
+        found = record_with_peer(fault)
+        assert not find(found, 'sequence', ''), found
+        no_alarm(found)
+
+
 def requests_in_flight_at_the_exit_have_a_finding():
     found = record_with_peer('stop')
     told = find(found, 'underway', r'^connection \d+ and 2 more had no answer when the program ended, .* after the request \(flows\.c:\d+')
@@ -80,7 +94,8 @@ def enough_places_and_signals_have_no_queue():
         assert not find(record_queue(fault), 'exhausted', 'queued'), fault
 
 
-for test in (requests_in_flight_at_the_exit_have_a_finding,
+for test in (questions_one_after_the_other_have_a_finding,
+             questions_that_the_answer_does_not_wait_for_have_no_finding, requests_in_flight_at_the_exit_have_a_finding,
              exit_without_requests_in_flight_has_no_finding, long_queue_for_one_place_has_a_finding, enough_places_and_signals_have_no_queue):
     try:
         test()

@@ -43,6 +43,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(ALIVE, alive, INFORMATION, WAIT_GRAPH | TYPES, "an event loop has not returned")                                       \
 	X(SAVED, saved, INFORMATION, 0, "why this copy was saved")                                                               \
 	X(SLOW, slow, INFORMATION, TYPES | OBSERVED, "a promise took far longer than others of its type")                        \
+	X(SEQUENCE, sequence, INFORMATION, OBSERVED, "an answer waited for many answers, one after the other")                   \
 	X(ANSWER, answer, INFORMATION, ROOT_CAUSES | TYPES | QUESTION, "how a promise ended, or why it is pending")
 
 enum weft_finding_kind {

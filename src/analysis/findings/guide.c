@@ -689,6 +689,26 @@ static const struct weft_finding_guide guides[] = {
 	    .json = "`promise` and `root` are the slowest promise or the connection, and `weight` is its time in nanoseconds.\n"
 		    "For a connection, `start_ns` is the question and `end_ns` is the answer.\n",
 	},
+    [WEFT_FINDING_SEQUENCE] =
+	{
+	    .meaning = "An answer of the program waited for many other answers, one after the other.",
+	    .title = "connection 14 waited 52.6 ms of 53.1 ms for 12 answers one after the other "
+		     "(flows.c:300)\n",
+	    .evidence =
+		"The program read a request, asked at least 8 questions on connections, and then wrote its answer.\n"
+		"Its thread did not sleep between an answer and the next question, nor between the last answer and its own: "
+		"each step followed from the one before.\n"
+		"Together the questions took at least half of the time until the answer.\n"
+		"A request does not count if its thread served another one meanwhile, because the questions may be of either.\n",
+	    .doubt = MISSING_EVENTS,
+	    .false_alarms = "A question may need the answer before it, like each step of a login.\n"
+			    "The trace does not show what was asked, so this finding is informational.\n",
+	    .fix = "- Ask the questions side by side, on one connection or several.\n"
+		   "- Or ask one question for all: a list of keys, a join, a batch.\n",
+	    .json = "`promise` is the connection of the request, and `root` is the connection of the first question.\n"
+		    "`start_ns` is the read of the request, and `end_ns` is the write of its answer.\n"
+		    "`weight` is the time of all questions, in nanoseconds.\n",
+	},
     [WEFT_FINDING_ANSWER] =
 	{
 	    .meaning = "How one promise came to its end, or why it is pending (--promise=ID).",

@@ -12,7 +12,7 @@ static bool is_merged_here(enum weft_finding_kind kind)
 	return kind == WEFT_FINDING_TWICE || kind == WEFT_FINDING_MISUSED || kind == WEFT_FINDING_FAILURE ||
 	       kind == WEFT_FINDING_RETRIES || kind == WEFT_FINDING_STALL || kind == WEFT_FINDING_EXHAUSTED ||
 	       kind == WEFT_FINDING_WASTED || kind == WEFT_FINDING_SLOW || kind == WEFT_FINDING_UNDERWAY ||
-	       kind == WEFT_FINDING_SPIN;
+	       kind == WEFT_FINDING_SPIN || kind == WEFT_FINDING_SEQUENCE;
 }
 
 static bool has_same_pattern(struct weft_str a, struct weft_str b)

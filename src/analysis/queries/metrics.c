@@ -184,6 +184,7 @@ static bool is_momentary(enum weft_finding_kind kind)
 	case WEFT_FINDING_STALL:
 	case WEFT_FINDING_EXHAUSTED:
 	case WEFT_FINDING_STARVATION:
+	case WEFT_FINDING_SEQUENCE:
 	case WEFT_FINDING_WASTED: return true;
 	default: return false;
 	}
