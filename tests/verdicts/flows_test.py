@@ -46,6 +46,20 @@ def no_alarm(found):
     assert not [f for f in found if f['severity'] == 'alarm' and f['sure']], found
 
 
+def made_connections_have_a_finding_if_each_has_one_request():
+    found = record_with_peer('reconnect')
+    told = find(found, 'reconnects', r'^2[0-4] connections "to 127\.0\.0\.1:\d+" had one request each: (19|2[0-3]) were made after the answer on an earlier one \(flows\.c:\d+')
+    assert len(told) == 1 and 'keep a connection open' in told[0]['next'], found
+    no_alarm(found)
+
+
+def needed_connections_have_no_finding():
+    for fault in 'keep', 'crowd', 'warm', 'closed':
+        found = record_with_peer(fault)
+        assert not find(found, 'reconnects', ''), found
+        no_alarm(found)
+
+
 def questions_one_after_the_other_have_a_finding():
     found = record_with_peer('list')
     told = find(found, 'sequence', r'^connection \d+ waited .* of .* for 12 answers one after the other; 2 similar findings \(flows\.c:\d+')
@@ -94,7 +108,7 @@ def enough_places_and_signals_have_no_queue():
         assert not find(record_queue(fault), 'exhausted', 'queued'), fault
 
 
-for test in (questions_one_after_the_other_have_a_finding,
+for test in (made_connections_have_a_finding_if_each_has_one_request, needed_connections_have_no_finding, questions_one_after_the_other_have_a_finding,
              questions_that_the_answer_does_not_wait_for_have_no_finding, requests_in_flight_at_the_exit_have_a_finding,
              exit_without_requests_in_flight_has_no_finding, long_queue_for_one_place_has_a_finding, enough_places_and_signals_have_no_queue):
     try:

@@ -44,6 +44,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(SAVED, saved, INFORMATION, 0, "why this copy was saved")                                                               \
 	X(SLOW, slow, INFORMATION, TYPES | OBSERVED, "a promise took far longer than others of its type")                        \
 	X(SEQUENCE, sequence, INFORMATION, OBSERVED, "an answer waited for many answers, one after the other")                   \
+	X(RECONNECTS, reconnects, INFORMATION, TYPES | OBSERVED, "each request had a connection of its own")                     \
 	X(ANSWER, answer, INFORMATION, ROOT_CAUSES | TYPES | QUESTION, "how a promise ended, or why it is pending")
 
 enum weft_finding_kind {

@@ -709,6 +709,26 @@ static const struct weft_finding_guide guides[] = {
 		    "`start_ns` is the read of the request, and `end_ns` is the write of its answer.\n"
 		    "`weight` is the time of all questions, in nanoseconds.\n",
 	},
+    [WEFT_FINDING_RECONNECTS] =
+	{
+	    .meaning = "Each request had a connection of its own, although an earlier one was free.",
+	    .title =
+		"24 connections \"to 127.0.0.1:41255\" had one request each: 23 were made after the answer on an earlier one "
+		"(flows.c:301)\n",
+	    .evidence = "One thread made at least 16 connections to one address, with one request and one answer each.\n"
+			"More than half of them would not be needed if each were used again after its answer.\n"
+			"Connections do not count if the peer closed them, or if the program kept them idle.\n"
+			"It kept them idle if it closed them more than 100 ms after the answer, and after more time than their "
+			"request took.\n"
+			"A handshake, such as that of TLS, is a request of its own: these connections are not reported.\n",
+	    .doubt = MISSING_EVENTS MISSING_NAMES,
+	    .false_alarms = "Some protocols allow one request on a connection.\n"
+			    "Only the recorders of libuv and GLib note that the peer closed a connection.\n",
+	    .fix = "- Keep the connection after the answer, and send the next request on it.\n"
+		   "- HTTP: use one client object, with keep-alive, for all requests.\n",
+	    .json = "`promise` and `root` are the first of the connections.\n"
+		    "`weight` is the number of connections that were made after the answer on an earlier one.\n",
+	},
     [WEFT_FINDING_ANSWER] =
 	{
 	    .meaning = "How one promise came to its end, or why it is pending (--promise=ID).",

@@ -30,7 +30,7 @@ static bool is_about_now(enum weft_finding_kind kind)
 static bool is_long_term(enum weft_finding_kind kind)
 {
 	return kind == WEFT_FINDING_BACKLOG || kind == WEFT_FINDING_STUCK || kind == WEFT_FINDING_LEAK ||
-	       kind == WEFT_FINDING_SLOW;
+	       kind == WEFT_FINDING_SLOW || kind == WEFT_FINDING_RECONNECTS;
 }
 
 /* A finding with times since the start of the trace, and ids instead of promise numbers. */
