@@ -197,7 +197,7 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[BAND_NA
 		size_t before = name_process(info, stream, (struct weft_str){NULL, 0}, text);
 		return before + (size_t)snprintf(text + before, 28, "pool %u", pool);
 	}
-	if (f->model->threads && f->model->namesakes[stream])
+	if (f->model->threads && f->model->namesakes && f->model->namesakes[stream])
 		name = own_name(f->model, f->model->threads[stream], name);
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
 	size_t len = info ? name_process(info, stream, name, text) : 0;

@@ -281,11 +281,11 @@ static void move_list(struct weft_draw_list *list, float dx, float dy)
 /* Makes space for the corner above the names, with the ruler's lower edge. */
 static void add_corner(struct weft__frame *f, double top_px)
 {
-	const int top = weft__floor(top_px), height = f->height;
+	const int top = weft__floor(top_px);
 	if (top <= 0)
 		return;
 	move_list(f->list, 0, (float)top);
-	f->height = height + top;
+	/* f->height stays: the bits of the frame have so many rows. */
 	f->list->height_px += (float)top;
 	weft__rect(f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f->width, top);
 	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, top - 1, f->width, top);

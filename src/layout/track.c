@@ -121,7 +121,7 @@ static bool adopt_orphans(struct search *s)
 	uint32_t first = 1;
 	while (first < m->promise_count && !is_orphan(&m->promises[first]))
 		first++;
-	if (first == m->promise_count)
+	if (first >= m->promise_count)
 		return true;
 	s->root = malloc(m->promise_count * sizeof *s->root);
 	s->waiter = malloc(m->promise_count * sizeof *s->waiter);
