@@ -316,6 +316,10 @@ static uint32_t find_common_stem(struct weft_str a, struct weft_str b)
 	uint32_t same = 0;
 	while (same < a.len && same < b.len && a.ptr[same] == b.ptr[same])
 		same++;
+	/* The parts of an IPv6 address are no words. */
+	const char *bracket = memchr(a.ptr, '[', same);
+	if (bracket && !memchr(bracket, ']', same - (size_t)(bracket - a.ptr)))
+		same = (uint32_t)(bracket - a.ptr);
 	while (same > 0 && !strchr(" /:", a.ptr[same - 1]))
 		same--;
 	return same;
