@@ -6,9 +6,9 @@
  *   crowd      asks for 24 pages at once, each over a connection of its own
  *   warm       asks for one page, and then for 23 at once, each over a connection of its own
  *   keep       asks for 24 pages one after the other over one connection
- *   stop       serves pages, and exits when it is told to stop, while three clients wait for a slow one
+ *   stop       serves pages, and exits after the message "stop", while three clients wait for a slow one
  *   finish     the same, but it answers these first
- *   notes      serves pages, and exits when it is told to stop, after three clients sent a note that has no answer
+ *   notes      serves pages, and exits after the message "stop", when three clients sent a note that has no answer
  *   list       serves lists; for each it asks for 12 pages one after the other
  *   together   the same, but it asks for all pages at once
  *   polls      the same, but a timer asks for the pages, which the list does not need
