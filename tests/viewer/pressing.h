@@ -32,4 +32,13 @@ static inline void explain(struct weft_viewer *v, enum weft_ask ask)
 	weft_viewer_answer(v, ask, findings);
 }
 
+/* Presses and releases the pointer on the line of a promise. */
+static inline void click(struct weft_viewer *v, uint32_t promise, int clicks)
+{
+	double x, y;
+	spot_of(v, promise, &x, &y);
+	weft_viewer_press(v, x, y, WEFT_BUTTON_PRIMARY, 0, clicks);
+	weft_viewer_release(v, x, y);
+}
+
 #endif
