@@ -263,6 +263,9 @@ static inline void weft_place(weft_id promise, struct weft_record_place *place);
  * NULL and not empty; the recorder copies it. */
 static inline void weft_call_place(weft_id promise, struct weft_record_place *place, const char *call);
 
+/* The same, for a place in the source of another language.  site: as for weft_create(); NULL: records nothing. */
+static inline void weft_call_site(weft_id promise, struct weft_record_site *site, const char *call);
+
 /* Records that promise's code was called that many times since its OS thread last slept, although nothing happened to it: it
  * keeps a CPU busy.  Call it rarely, for example when the number has doubled. */
 static inline void weft_spins(weft_id promise, uint64_t calls);

@@ -115,6 +115,8 @@ WEFT__API void weft__slow_callback(weft_id promise, struct weft_record_place *pl
     WEFT__NAMED("weft__slow_callback");
 WEFT__API void weft__slow_place(weft_id promise, struct weft_record_place *place) WEFT__NAMED("weft__slow_place");
 WEFT__API void weft__slow_call(weft_id promise, struct weft_record_place *place, const char *call) WEFT__NAMED("weft__slow_call");
+WEFT__API void weft__slow_call_site(weft_id promise, struct weft_record_site *site, const char *call)
+    WEFT__NAMED("weft__slow_call_site");
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count) WEFT__NAMED("weft__slow_stack");
 WEFT__API void weft__slow_text(enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned,
     const char *text, size_t bytes) WEFT__NAMED("weft__slow_text");
@@ -588,6 +590,12 @@ static inline void weft_call_place(weft_id promise, struct weft_record_place *pl
 {
 	if (WEFT__GATE() != WEFT__OFF && place)
 		weft__slow_call(promise, place, call);
+}
+
+static inline void weft_call_site(weft_id promise, struct weft_record_site *site, const char *call)
+{
+	if (WEFT__GATE() != WEFT__OFF && site)
+		weft__slow_call_site(promise, site, call);
 }
 
 WEFT__FAST void weft_spins(weft_id promise, uint64_t calls)

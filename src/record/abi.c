@@ -35,6 +35,7 @@
 	X(slow_detail, abi, suffix)                                                                                              \
 	X(slow_place, abi, suffix)                                                                                               \
 	X(slow_call, abi, suffix)                                                                                                \
+	X(slow_call_site, abi, suffix)                                                                                           \
 	X(slow_callback, abi, suffix)                                                                                            \
 	X(slow_stack, abi, suffix)                                                                                               \
 	X(slow_text, abi, suffix)                                                                                                \

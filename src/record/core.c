@@ -473,7 +473,8 @@ void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, co
 }
 
 /* Records a detail whose value is a key and a time.  babeltrace2 prints the text of an earlier event for an empty one. */
-static void record_place(weft_id promise, enum weft_detail what, const char *text, struct weft_record_place *place, uint64_t ns)
+static void record_place(weft_id promise, enum weft_detail what, const char *text, struct weft_record_site *site,
+    struct weft_record_place *place, uint64_t ns)
 {
 	enum { KEY_BITS = 16 };
 	int saved = ERRNO_GET();
@@ -481,7 +482,7 @@ static void record_place(weft_id promise, enum weft_detail what, const char *tex
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_DETAIL, .kind = (uint8_t)what, .a = promise, .text = text};
 		event.text_bytes = (uint32_t)__builtin_strlen(text);
-		event.value = (int64_t)(ns << KEY_BITS | weft__intern_place(s, place));
+		event.value = (int64_t)(ns << KEY_BITS | intern_location(s, site, place));
 		weft__record(s, &event);
 		slow_end(s, WEFT_OP_DETAIL);
 	}
@@ -490,12 +491,17 @@ static void record_place(weft_id promise, enum weft_detail what, const char *tex
 
 void weft__slow_place(weft_id promise, struct weft_record_place *place)
 {
-	record_place(promise, WEFT_DETAIL_PLACE, "at", place, 0);
+	record_place(promise, WEFT_DETAIL_PLACE, "at", NULL, place, 0);
 }
 
 void weft__slow_call(weft_id promise, struct weft_record_place *place, const char *call)
 {
-	record_place(promise, WEFT_DETAIL_PLACE, call, place, 0);
+	record_place(promise, WEFT_DETAIL_PLACE, call, NULL, place, 0);
+}
+
+void weft__slow_call_site(weft_id promise, struct weft_record_site *site, const char *call)
+{
+	record_place(promise, WEFT_DETAIL_PLACE, call, site, NULL, 0);
 }
 
 void weft__slow_callback(weft_id promise, struct weft_record_place *place, uint64_t since)
@@ -503,7 +509,7 @@ void weft__slow_callback(weft_id promise, struct weft_record_place *place, uint6
 	/* Without floating point, which a kernel lacks. */
 	const uint64_t age = weft__now() - since, hz = weft__recording.origin.clock_hz;
 	const uint64_t age_ns = hz ? age / hz * 1000000000u + age % hz * 1000000000u / hz : 0;
-	record_place(promise, WEFT_DETAIL_CALLBACK, "at", place, age_ns);
+	record_place(promise, WEFT_DETAIL_CALLBACK, "at", NULL, place, age_ns);
 }
 
 /* Records the keys of the callers' places as text: "12 7 31". */
