@@ -66,14 +66,45 @@ static int compare_loops(const void *a, const void *b)
 						   ?: WEFT_ORDER(x->promise, y->promise);
 }
 
+/* Returns whether a loop runs another one inside, and has keepers of its own.  The inner loop's handles say less: a library made
+ * them. */
+static bool has_own_keepers(const struct weft__finder *f, uint32_t loop)
+{
+	const struct weft__wait_graph *w = &f->wait_graph;
+	bool has_inner = false, has_own = false;
+	for (uint32_t i = w->begin[loop]; i < w->begin[loop + 1]; i++) {
+		const bool is_loop = weft_kind_has(f->model->promises[w->waits[i].to].kind, WEFT_TRAIT_LOOP);
+		has_inner |= is_loop;
+		has_own |= !is_loop;
+	}
+	return has_inner && has_own;
+}
+
+static bool is_keeper(const struct weft__finder *f, uint32_t loop, uint32_t p)
+{
+	return !weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_LOOP) || !has_own_keepers(f, loop);
+}
+
+static size_t count_keepers(const struct weft__finder *f, uint32_t loop)
+{
+	const struct weft__wait_graph *w = &f->wait_graph;
+	size_t count = 0;
+	for (uint32_t i = w->begin[loop]; i < w->begin[loop + 1]; i++)
+		count += is_keeper(f, loop, w->waits[i].to);
+	return count;
+}
+
 /* Returns the keepers of a loop, sorted; the caller frees them.  NULL: lack of memory, which is noted. */
 static struct keeper *sort_keepers(struct weft__finder *f, const struct loop *loop)
 {
-	const uint32_t begin = f->wait_graph.begin[loop->promise];
+	const struct weft__wait_graph *w = &f->wait_graph;
 	struct keeper *keepers = weft__finding_alloc(f, loop->keepers, sizeof *keepers);
-	for (size_t i = 0; keepers && i < loop->keepers; i++) {
-		uint32_t p = f->wait_graph.waits[begin + i].to;
-		keepers[i] = (struct keeper){weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_ENDLESS), f->types.of[p], p};
+	size_t count = 0;
+	for (uint32_t i = w->begin[loop->promise]; keepers && i < w->begin[loop->promise + 1] && count < loop->keepers; i++) {
+		const uint32_t p = w->waits[i].to;
+		if (is_keeper(f, loop->promise, p))
+			keepers[count++] =
+			    (struct keeper){weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_ENDLESS), f->types.of[p], p};
 	}
 	if (keepers)
 		weft_sort(keepers, loop->keepers, sizeof *keepers, compare_keepers);
@@ -167,7 +198,10 @@ static void report_alive(struct weft__finder *f, const struct loop *loops, size_
 	else
 		finding->title = weft__finding_text(
 		    f, "%s and %zu more have not returned: %s %s the first running%s", name, count - 1, keepers_text, keep, at);
-	finding->next = "close, stop or unreference the listed handles, unless the loop should run forever";
+	finding->next = m->promises[finding->root].kind == WEFT_KIND_TASK
+			    ? weft__finding_text(f, "find out why %s does not end, unless the loop should run forever",
+				  weft__format_promise(f, finding->root))
+			    : "close, stop or unreference the listed handles, unless the loop should run forever";
 	list_keepers(f, keepers, loops[0].keepers);
 	for (size_t i = 0; i < loops[0].keepers && !report_unread_output(f, finding, keepers[i].promise); i++)
 		;
@@ -223,10 +257,13 @@ void weft__find_alive(struct weft__finder *f)
 	for (size_t i = 0;
 	     loops && i < f->wait_graph.pending.count && weft__finding_may_continue(f, i, f->wait_graph.pending.count); i++) {
 		const uint32_t p = f->wait_graph.pending.items[i];
-		const size_t keepers = weft__wait_graph_count(&f->wait_graph, p);
+		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) || waiter_of[p] == WEFT_SYSTEM)
+			continue;
+		const size_t keepers = count_keepers(f, p);
+		const bool is_inner =
+		    weft_kind_has(m->promises[waiter_of[p]].kind, WEFT_TRAIT_LOOP) && has_own_keepers(f, waiter_of[p]);
 		/* A loop without keepers runs until the program stops it. */
-		if (waiter_of[p] != WEFT_SYSTEM && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) &&
-		    f->idle_at_end[m->promises[p].stream] && keepers && !is_helper(f, p, waiter_of))
+		if (f->idle_at_end[m->promises[p].stream] && keepers && !is_inner && !is_helper(f, p, waiter_of))
 			loops[count++] = (struct loop){f->types.of[p], m->promises[p].site, p, keepers};
 	}
 	if (count > 0)
