@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """expected/findings.md against weft: it shows each form of each title, in the words that weft has today, and the programs show it.
 
-usage: findings_test.py [--record | --guide] WEFT FINDINGS.MD TUTORIAL.MD RUNTIMES.MD FINDINGS PROGRAM...
-FINDINGS is the folder of the checks: the forms are read from their sources.  Forms that TUTORIAL.MD and RUNTIMES.MD show count as well: other tests see
+usage: findings_test.py [--record | --guide] WEFT FINDINGS.MD TUTORIAL.MD RUNTIMES.MD PYTHON.MD FINDINGS PROGRAM...
+FINDINGS is the folder of the checks: the forms are read from their sources.  Forms that TUTORIAL.MD, RUNTIMES.MD and PYTHON.MD show count as well: other tests see
 them in real programs.
 --record writes what weft prints into FINDINGS.MD.
 --guide lists the example titles of `weft help NAME` that fit no form.  SPDX-License-Identifier: ISC
@@ -16,13 +16,14 @@ import tempfile
 
 args = sys.argv[1:]
 record, guide = args[0] == '--record', args[0] == '--guide'
-weft, page, tutorial, runtimes, folder, *programs = args[1:] if record or guide else args
+weft, page, tutorial, runtimes, python, folder, *programs = args[1:] if record or guide else args
 with open(page, encoding='utf-8') as file:
     text = file.read()
 with open(tutorial, encoding='utf-8') as file:
     tutorial_text = file.read()
-with open(runtimes, encoding='utf-8') as file:
-    tutorial_text += file.read()
+for other in (runtimes, python):
+    with open(other, encoding='utf-8') as file:
+        tutorial_text += file.read()
 with open(os.path.join(folder, 'explain.h'), encoding='utf-8') as file:
     kinds = re.findall(r'^\tX\([A-Z]+, (\w+), (?:ALARM|INFORMATION), ', file.read(), re.M)
 BLOCK = re.compile(r'(```finding\n)((?:\$ [^\n]*\n)+)(.*?)```', re.S)

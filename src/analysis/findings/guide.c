@@ -200,6 +200,7 @@ static const struct weft_finding_guide guides[] = {
 		"I/O.\n"
 		"Threads need no marks: weft records the mutexes, conditions, semaphores, barriers and joins of any program.\n"
 		"A callback hangs if it is blocked in one call from 100 ms before the end on; sleeps are stalls.\n"
+		"A task hangs if another thread ended its input at least 1 s before the end, and the task did not run since.\n"
 		"At least 3 similar hangs are one finding.\n"
 		"Hangs with a lost wake-up or a lock come first, because other hangs may follow from them.\n",
 	    .doubt = NOT_ENDED "  A promise that did nothing for 1 s before the known death of the program is certain.\n"
@@ -224,6 +225,9 @@ static const struct weft_finding_guide guides[] = {
 		   "- Free lock: wake one waiter wherever the lock is released.\n"
 		   "- Creator failed: resolve the promise, or let it fail, on the creator's error path too.\n"
 		   "- Did not run: register the callback, or signal the condition, when the input resolves.\n"
+		   "- Event loop not woken: end the input in the thread of the loop, in Python with "
+		   "`call_soon_threadsafe()`.\n"
+		   "- Work that never starts: let no work wait for other work of its pool.\n"
 		   "- No answer from outside: look at the peer, and add a timeout.\n"
 		   "- Peer never read: find out why the other process started no read, or stopped it.\n"
 		   "- Several threads at one condition: wake all of them (broadcast), or let each woken thread wake the next.\n"

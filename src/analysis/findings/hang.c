@@ -88,7 +88,18 @@ static void report_creator_failed(struct weft__finder *f, struct weft_finding *f
 static void report_not_run(struct weft__finder *f, struct weft_finding *finding, const char *what, const char *it)
 {
 	uint32_t input = weft__root_causes_ready_input(&f->root_causes, finding->root);
+	const uint32_t other = weft__root_causes_other_thread(&f->root_causes, finding->root);
 	const char *name = weft__format_promise(f, input);
+	if (other != WEFT_NONE) {
+		const char *by = weft__format_promise(f, other), *at = weft__format_site_suffix(f, input);
+		finding->title = weft__finding_text(f, "%s: %s ended %s and did not wake the event loop%s", what, by, name, at);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->link_index.ended_ns[input], input,
+		    "%s ends %s from another thread; %s does not run afterwards", by, name,
+		    weft__format_promise(f, finding->root));
+		finding->next = weft__finding_text(
+		    f, "end %s in the thread of the loop, which call_soon_threadsafe() does in Python%s", name, at);
+		return;
+	}
 	finding->title = weft__finding_text(
 	    f, "%s: %s did not run after %s ended%s", what, it, name, weft__format_site_suffix(f, finding->root));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->link_index.ended_ns[input], input,

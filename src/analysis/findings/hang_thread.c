@@ -6,11 +6,13 @@
 #include "analysis/findings/finding.h"
 #include "analysis/index/path_by_process.h"
 
-/* Returns whether the place of a promise is in machine code, so that an unmodified program was recorded. */
-static bool is_unmodified(const struct weft_model *m, uint32_t p)
+/* Returns whether the wait is one of an unmodified program: the place of the wait is recorded, or that of the awaited promise is
+ * in machine code. */
+static bool is_unmodified(const struct weft_model *m, const struct weft__wait_edge *wait)
 {
-	const uint32_t site = m->promises[p].site;
-	return site != WEFT_NONE && weft_site_is_machine_code(&m->trace->sites[site]);
+	const uint32_t site = m->promises[wait->to].site;
+	return (site != WEFT_NONE && weft_site_is_machine_code(&m->trace->sites[site])) ||
+	       (wait->link != WEFT_NONE && m->links[wait->link].site != WEFT_NONE);
 }
 
 /* ---- Single threads ---- */
@@ -61,10 +63,10 @@ static void report_thread(
 
 /* Returns whether a thread that sleeps at a condition is missed.  A worker may sleep forever at an empty queue, because its
  * program ends without it.  It is a fault if a promise waits for the thread, or if the program records the condition itself. */
-static bool is_missed(const struct weft__finder *f, uint32_t thread, uint32_t condition)
+static bool is_missed(const struct weft__finder *f, uint32_t thread, const struct weft__wait_edge *wait)
 {
 	const struct weft_model *m = f->model;
-	bool is_missed = !is_unmodified(m, condition);
+	bool is_missed = !is_unmodified(m, wait);
 	for (uint32_t i = f->link_index.in_begin[thread]; i < f->link_index.in_begin[thread + 1] && !is_missed; i++) {
 		const struct weft_link *link = &m->links[f->link_index.in[i]];
 		is_missed = link->kind == WEFT_LINK_AWAIT && f->link_index.ended_ns[link->from] == WEFT_NEVER &&
@@ -108,7 +110,7 @@ static void find_single_threads(struct weft__finder *f)
 					      ? find_last_signal(f, wait->to)
 					      : WEFT_NONE;
 			int64_t since_ns = weft__wait_graph_since(&f->wait_graph, p, wait);
-			if (signal == WEFT_NONE || m->links[signal].time_ns > since_ns || !is_missed(f, p, wait->to))
+			if (signal == WEFT_NONE || m->links[signal].time_ns > since_ns || !is_missed(f, p, wait))
 				continue;
 			report_thread(f, p, wait->to, since_ns, &m->links[signal]);
 			break;
@@ -149,9 +151,10 @@ static struct signals count_signals(const struct weft__finder *f, uint32_t to, i
 	return signals;
 }
 
-/* A thread of a process, and its wait; NULL: the thread runs, or no other thread could end its wait. */
+/* A thread of a process, and its wait; NULL: the thread runs, or no other thread could end its wait.  The waiter is the thread,
+ * or the work that it was running. */
 struct sleeper {
-	uint32_t thread;
+	uint32_t thread, waiter;
 	const struct weft__wait_edge *wait;
 };
 
@@ -169,6 +172,12 @@ static uint16_t get_stream(const struct weft_model *m, uint32_t thread)
 	return run == WEFT_NONE || !m->run_streams ? UINT16_MAX : m->run_streams[run];
 }
 
+static int64_t get_last_run_end(const struct weft_model *m, uint32_t p)
+{
+	const uint32_t run = weft_run_before(m, p, INT64_MAX);
+	return run == WEFT_NONE ? INT64_MIN : m->runs[run].end_ns;
+}
+
 /* Returns the number of waiters that were woken from a time on. */
 static size_t count_woken(const struct weft__finder *f, uint32_t to, int64_t since_ns)
 {
@@ -182,28 +191,51 @@ static size_t count_woken(const struct weft__finder *f, uint32_t to, int64_t sin
 	return woken;
 }
 
-static const struct weft__wait_edge *find_sleep_wait(const struct weft__finder *f, uint32_t thread)
+static const struct weft__wait_edge *find_sleep_wait(const struct weft__finder *f, uint32_t waiter)
 {
 	const struct weft_model *m = f->model;
-	const uint16_t stream = get_stream(m, thread);
-	if (stream == UINT16_MAX || !f->idle_at_end[stream] || weft__wait_graph_count(&f->wait_graph, thread) != 1)
+	const uint16_t stream = get_stream(m, waiter);
+	if (stream == UINT16_MAX || !f->idle_at_end[stream] || weft__wait_graph_count(&f->wait_graph, waiter) != 1)
 		return NULL;
-	const struct weft__wait_edge *wait = &f->wait_graph.waits[f->wait_graph.begin[thread]];
+	const struct weft__wait_edge *wait = &f->wait_graph.waits[f->wait_graph.begin[waiter]];
 	const uint16_t kind = m->promises[wait->to].kind;
 	if (weft_kind_has(kind, WEFT_TRAIT_THREAD))
 		return wait;
-	if (!weft_kind_has(kind, WEFT_TRAIT_CONDITION | WEFT__TRAITS_HELD) || !is_unmodified(m, wait->to))
+	if (!is_unmodified(m, wait))
+		return NULL;
+	if (kind == WEFT_KIND_WORK)
+		return wait;
+	if (!weft_kind_has(kind, WEFT_TRAIT_CONDITION | WEFT__TRAITS_HELD))
 		return NULL;
 	/* A free lock is about to be taken. */
 	if (weft_kind_has(kind, WEFT__TRAITS_HELD) && weft__wait_graph_count(&f->wait_graph, wait->to) == 0 &&
 	    f->root_causes.verdict[wait->to] != WEFT_VERDICT_NOT_RELEASED)
 		return NULL;
-	const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, thread, wait);
+	const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, waiter, wait);
 	const struct signals signals = count_signals(f, wait->to, since_ns);
 	/* The thread that was signalled last may not have run since. */
-	return signals.since <= count_woken(f, wait->to, since_ns) || weft_model_until(m, thread) - signals.last_ns >= WAKEUP_NS
+	return signals.since <= count_woken(f, wait->to, since_ns) || weft_model_until(m, waiter) - signals.last_ns >= WAKEUP_NS
 		   ? wait
 		   : NULL;
+}
+
+/* Makes the work that a thread was running the waiter. */
+static void find_running_work(struct process *process, uint32_t part)
+{
+	struct weft__finder *f = process->finder;
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; i < f->wait_graph.pending.count; i++) {
+		const uint32_t p = f->wait_graph.pending.items[i];
+		if (m->promises[p].kind != WEFT_KIND_WORK || weft_part_of(m, p) != part)
+			continue;
+		const uint16_t stream = get_stream(m, p);
+		const uint32_t index = stream < m->trace->stream_count ? process->of_stream[stream] : WEFT_NONE;
+		struct sleeper *s = index == WEFT_NONE ? NULL : &process->threads[index];
+		if (s && get_last_run_end(m, p) > get_last_run_end(m, s->waiter)) {
+			s->waiter = p;
+			s->wait = find_sleep_wait(f, p);
+		}
+	}
 }
 
 static bool gather_threads(struct process *process, uint32_t part)
@@ -222,17 +254,24 @@ static bool gather_threads(struct process *process, uint32_t part)
 		const uint16_t stream = get_stream(m, p);
 		if (stream < m->trace->stream_count)
 			process->of_stream[stream] = (uint32_t)process->count;
-		process->threads[process->count++] = (struct sleeper){p, find_sleep_wait(f, p)};
+		process->threads[process->count++] = (struct sleeper){p, p, find_sleep_wait(f, p)};
 	}
+	find_running_work(process, part);
 	return process->count > 0;
 }
 
-/* Returns whether a thread is one of those that cannot continue. */
-static bool is_asleep(const struct process *process, uint32_t thread)
+/* Returns the thread that runs a promise, or is it, if that thread cannot continue; else NULL. */
+static const struct sleeper *find_sleeper(const struct process *process, uint32_t p)
 {
-	const uint16_t stream = get_stream(process->finder->model, thread);
+	const uint16_t stream = get_stream(process->finder->model, p);
 	const uint32_t i = stream == UINT16_MAX ? WEFT_NONE : process->of_stream[stream];
-	return i != WEFT_NONE && process->threads[i].thread == thread && process->threads[i].wait;
+	const struct sleeper *s = i == WEFT_NONE ? NULL : &process->threads[i];
+	return s && (s->thread == p || s->waiter == p) && s->wait ? s : NULL;
+}
+
+static bool is_asleep(const struct process *process, uint32_t p)
+{
+	return find_sleeper(process, p) != NULL;
 }
 
 /* Returns whether the thread that had a stream at a time can continue. */
@@ -252,6 +291,8 @@ static bool may_be_woken(const struct process *process, const struct sleeper *s,
 	const uint32_t to = s->wait->to;
 	if (weft_kind_has(m->promises[to].kind, WEFT_TRAIT_THREAD))
 		return !is_asleep(process, to);
+	if (m->promises[to].kind == WEFT_KIND_WORK)
+		return get_stream(m, to) == UINT16_MAX ? !all : !is_asleep(process, to);
 	for (uint32_t k = f->wait_graph.begin[to]; k < f->wait_graph.begin[to + 1]; k++)
 		if (!is_asleep(process, f->wait_graph.waits[k].to))
 			return true;
@@ -311,7 +352,7 @@ static uint32_t find_first_asleep(const struct process *process)
 	bool has_main = false;
 	for (size_t i = 0; i < process->count; i++) {
 		const struct sleeper *s = &process->threads[i];
-		const uint32_t p = s->thread, by = f->model->promises[p].created_by;
+		const uint32_t p = s->waiter, by = f->model->promises[s->thread].created_by;
 		if (!s->wait)
 			continue;
 		if (f->reported[p] || f->reported[f->root_causes.root[p]] || f->root_causes.verdict[p] == WEFT_VERDICT_CYCLE)
@@ -329,14 +370,14 @@ static void report_others(const struct process *process, uint32_t last)
 	size_t shown = 0;
 	for (size_t i = 0; i < process->count; i++) {
 		const struct sleeper *s = &process->threads[i];
-		if (s->thread == last || !s->wait)
+		if (s->waiter == last || !s->wait)
 			continue;
-		const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, s->thread, s->wait);
-		const char *at = weft__format_wait_place(f, s->thread, s->wait->to, since_ns);
-		f->reported[s->thread] = true;
+		const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, s->waiter, s->wait);
+		const char *at = weft__format_wait_place(f, s->waiter, s->wait->to, since_ns);
+		f->reported[s->thread] = f->reported[s->waiter] = true;
 		if (shown++ < WEFT__MAX_LINES)
-			weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, since_ns, s->thread, "%s%s waits for %s%s",
-			    weft__format_promise(f, s->thread), weft__format_site_suffix(f, s->thread),
+			weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, since_ns, s->waiter, "%s%s waits for %s%s",
+			    weft__format_promise(f, s->waiter), weft__format_site_suffix(f, s->waiter),
 			    weft__format_promise(f, s->wait->to), *at ? at : weft__format_site_suffix(f, s->wait->to));
 	}
 	if (shown > WEFT__MAX_LINES)
@@ -358,10 +399,19 @@ static uint32_t find_missing_thread(const struct process *process, uint32_t last
 		const struct sleeper *s = &process->threads[i];
 		if (s->wait && s->wait->to != barrier &&
 		    weft_kind_has(f->model->promises[s->wait->to].kind, WEFT_TRAIT_CONDITION) &&
-		    count_signals(f, s->wait->to, weft__wait_graph_since(&f->wait_graph, s->thread, s->wait)).since > 0)
-			return s->thread;
+		    count_signals(f, s->wait->to, weft__wait_graph_since(&f->wait_graph, s->waiter, s->wait)).since > 0)
+			return s->waiter;
 	}
 	return last;
+}
+
+/* Returns the number of threads that run work. */
+static size_t count_workers(const struct process *process)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < process->count; i++)
+		count += process->threads[i].waiter != process->threads[i].thread;
+	return count;
 }
 
 static void report_process(const struct process *process, uint32_t first)
@@ -372,9 +422,11 @@ static void report_process(const struct process *process, uint32_t first)
 	uint32_t last = first;
 	while (f->root_causes.next[last] != WEFT_NONE && f->root_causes.next[f->root_causes.next[last]] != WEFT_NONE)
 		last = f->root_causes.next[last];
-	if (is_asleep(process, last))
-		last = find_missing_thread(process, last, find_sleep_wait(f, last)->to);
-	const struct weft__wait_edge *wait = is_asleep(process, last) ? find_sleep_wait(f, last) : NULL;
+	const struct sleeper *sleeper = find_sleeper(process, last);
+	if (sleeper)
+		sleeper = find_sleeper(process, find_missing_thread(process, sleeper->waiter, sleeper->wait->to));
+	const struct weft__wait_edge *wait = sleeper ? sleeper->wait : NULL;
+	last = sleeper ? sleeper->waiter : last;
 	struct weft_finding *finding = wait ? weft__finding_begin(f, WEFT_FINDING_HANG, last,
 						  weft__wait_graph_since(&f->wait_graph, last, wait), weft_model_until(m, last))
 					    : NULL;
@@ -404,6 +456,11 @@ static void report_process(const struct process *process, uint32_t first)
 		    weft__format_promise(f, signals.by), weft__format_site_suffix(f, signals.by), what);
 		finding->next =
 		    weft__finding_text(f, "wake all waiters of %s (broadcast), or let each woken thread wake the next", what);
+	} else if (m->promises[root].kind == WEFT_KIND_WORK && get_stream(m, root) == UINT16_MAX) {
+		finding->title = weft__finding_text(
+		    f, "%s never starts: all %zu threads that could run it wait%s", what, count_workers(process), at);
+		finding->next =
+		    weft__finding_text(f, "let no work wait for other work of its pool, or give %s a pool of its own", what);
 	} else {
 		finding->title = weft__finding_text(f, "%s sleeps forever at %s: no awake thread can wake it%s", name, what, at);
 		finding->next = weft__finding_text(

@@ -270,10 +270,42 @@ static int compare_blocked(const void *a, const void *b)
 	return WEFT_ORDER(x->root, y->root) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
+uint32_t weft__root_causes_other_thread(const struct weft__root_causes *c, uint32_t p)
+{
+	const struct weft_link_index *x = c->link_index;
+	const struct weft_model *m = x->model;
+	const uint32_t input = weft__root_causes_ready_input(c, p), run = weft_run_before(m, p, INT64_MAX);
+	if (input == WEFT_NONE || run == WEFT_NONE || !m->run_streams)
+		return WEFT_NONE;
+	for (uint32_t i = x->in_begin[input + 1]; i-- > x->in_begin[input];) {
+		const struct weft_link *link = &m->links[x->in[i]];
+		if (link->kind == WEFT_LINK_RESOLVE)
+			return link->stream != m->run_streams[run] && link->from != WEFT_SYSTEM ? link->from : WEFT_NONE;
+	}
+	return WEFT_NONE;
+}
+
+/* Returns whether p waits for a task that is ready, and that the loop of another thread has left alone for long.  Such a loop
+ * runs what is ready whenever it wakes, so it has slept since. */
+static bool is_left_ready(const struct weft__root_causes *c, uint32_t p)
+{
+	enum { LONG_NS = 1000000000 };
+	const struct weft_model *m = c->link_index->model;
+	const uint32_t root = c->root[p];
+	if (m->promises[p].kind != WEFT_KIND_TASK || m->promises[root].kind != WEFT_KIND_TASK ||
+	    c->verdict[root] != WEFT_VERDICT_NOT_RUN || weft__root_causes_other_thread(c, root) == WEFT_NONE)
+		return false;
+	const int64_t ready_ns = c->link_index->ended_ns[weft__root_causes_ready_input(c, root)];
+	return weft_model_until(m, root) - ready_ns >= LONG_NS;
+}
+
 static bool list_blocked(struct weft__root_causes *c)
 {
-	for (size_t i = 0; i < c->wait_graph->should_end.count; i++) {
-		uint32_t p = c->wait_graph->should_end.items[i];
+	const struct weft__wait_graph *w = c->wait_graph;
+	for (size_t i = 0; i < w->pending.count; i++) {
+		const uint32_t p = w->pending.items[i];
+		if (!(c->link_index->model->promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED) && !is_left_ready(c, p))
+			continue;
 		struct weft__blocked_promise *added = weft_vec_push(&c->blocked);
 		if (!added)
 			return false;

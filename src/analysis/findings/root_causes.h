@@ -42,6 +42,9 @@ size_t weft__root_causes_blocked(const struct weft__root_causes *c, uint32_t roo
  * WEFT_NONE. */
 uint32_t weft__root_causes_ready_input(const struct weft__root_causes *c, uint32_t promise);
 
+/* Returns the promise of another thread that ended that input; WEFT_NONE: this thread did, or there is no such input. */
+uint32_t weft__root_causes_other_thread(const struct weft__root_causes *c, uint32_t promise);
+
 /* Returns the number of the link by which a lock was last held, or WEFT_NONE.  The holder is its .to, which may have become
  * another promise, and may have ended since. */
 uint32_t weft__root_causes_last_hold(const struct weft__root_causes *c, uint32_t lock);
