@@ -26,6 +26,12 @@ static inline struct weft_record_place *weft_hook_site(const void *caller)
 	return caller && __atomic_load_n(&first->address, __ATOMIC_ACQUIRE) == caller ? first : weft__hook_find_site(caller);
 }
 
+/* A call of a language's code that waits for another thread. */
+struct weft_hook_language_call {
+	struct weft_record_site *site; /* line of the program */
+	const char *function;          /* function of a library that the program calls there, such as "Queue.get"; NULL: none */
+};
+
 /* An adapter of a language's runtime tells which code of the program works.  All pointers are NULL without such a runtime.
  * The functions keep errno. */
 struct weft_hook_language {
@@ -37,12 +43,21 @@ struct weft_hook_language {
 	bool (*is_runtime)(const void *caller);
 	/* Returns what a handle with that callback is to the program; NULL: the callback runs none of its code. */
 	const char *(*name_callback)(const char *handle, const void *function);
+	/* Returns the call of the program for which the runtime asks for a lock or starts a thread; NULL: unknown.  It stays
+	 * valid.  *input: promise whose end the call waits for; 0: unknown. */
+	const struct weft_hook_language_call *(*find_call)(weft_id *input);
 };
 extern struct weft_hook_language weft__hook_language WEFT_HOOK_SHARED;
 
 static inline struct weft_record_site *weft_hook_find_line(void)
 {
 	return __builtin_expect(weft__hook_language.find_line != NULL, 0) ? weft__hook_language.find_line() : NULL;
+}
+
+static inline const struct weft_hook_language_call *weft_hook_find_call(weft_id *input)
+{
+	*input = 0;
+	return __builtin_expect(weft__hook_language.find_call != NULL, 0) ? weft__hook_language.find_call(input) : NULL;
 }
 
 /* Returns whether the runtime of a language calls for itself. */

@@ -132,17 +132,34 @@ static struct semaphore {
 	uint32_t waiters;
 	unsigned epoch;
 	bool is_busy;    /* spin lock */
+	bool is_of_call; /* `id` is the condition of one call in a language */
 	bool is_message; /* another thread than the holder posts tokens, or the holders are unknown: the semaphore is recorded as
 			    a condition */
 	struct holder holders[WEFT__HOOK_HOLDERS];
 } semaphores[WEFT__HOOK_SEMAPHORES];
+
+static struct semaphore *find_semaphore(const void *address)
+{
+	return &semaphores[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 54];
+}
+
+static void reset_semaphore(struct semaphore *s, const void *address)
+{
+	s->id = 0;
+	s->waiters = 0;
+	s->is_of_call = false;
+	__atomic_store_n(&s->is_message, false, __ATOMIC_RELAXED);
+	memset(s->holders, 0, sizeof s->holders);
+	s->epoch = weft__hook_epoch;
+	__atomic_store_n(&s->address, address, __ATOMIC_RELAXED);
+}
 
 /* Locks the entry of a semaphore.  Gives up after some spins, because a signal handler may have interrupted the owner; then the
  * holders become unknown. */
 static struct semaphore *lock_semaphore(const void *address)
 {
 	enum { MAX_SPINS = 200 };
-	struct semaphore *s = &semaphores[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 56];
+	struct semaphore *s = find_semaphore(address);
 	for (int i = 0; __atomic_exchange_n(&s->is_busy, true, __ATOMIC_ACQUIRE); i++)
 		if (i == MAX_SPINS) {
 			__atomic_store_n(&s->is_message, true, __ATOMIC_RELAXED);
@@ -152,12 +169,7 @@ static struct semaphore *lock_semaphore(const void *address)
 	if (s->address == address && !is_old)
 		return s;
 	if (is_old || s->waiters == 0) {
-		s->id = 0;
-		s->waiters = 0;
-		__atomic_store_n(&s->is_message, false, __ATOMIC_RELAXED);
-		memset(s->holders, 0, sizeof s->holders);
-		s->epoch = weft__hook_epoch;
-		s->address = address;
+		reset_semaphore(s, address);
 		return s;
 	}
 	__atomic_store_n(&s->is_busy, false, __ATOMIC_RELEASE);
@@ -212,19 +224,65 @@ static void convert_to_condition(struct semaphore *s)
 	s->id = 0;
 }
 
+/* The last failed attempt of this thread, and the call in a language that made it. */
+static __thread struct {
+	const void *semaphore;
+	const struct weft_hook_language_call *call;
+	weft_id input;
+} attempt __attribute__((tls_model("initial-exec")));
+
+void weft_hook_semaphore_note_attempt(const void *address)
+{
+	if (!weft__hook_language.find_call || !current_promise())
+		return;
+	const int saved = errno;
+	attempt.call = weft_hook_find_call(&attempt.input);
+	attempt.semaphore = address;
+	errno = saved;
+}
+
+/* Returns the call in a language that is about to wait for the semaphore; NULL: there is none. */
+static const struct weft_hook_language_call *take_call(const void *address, weft_id *input)
+{
+	const struct weft_hook_language_call *call = attempt.semaphore == address ? attempt.call : NULL;
+	*input = call ? attempt.input : 0;
+	attempt.semaphore = NULL;
+	return call;
+}
+
+/* Returns what a call in a language waits for: another call's result, a lock with a holder, or what another thread does. */
+static weft_id create_for_call(
+    struct semaphore *s, weft_id me, const struct weft_hook_language_call *call, weft_id input, bool has_holder)
+{
+	if (!input && !s->id) {
+		s->id = weft_create(WEFT_SYSTEM_ID, has_holder ? WEFT_KIND_LOCK : WEFT_KIND_CONDITION, call->site);
+		s->is_of_call = !has_holder;
+		if (call->function)
+			weft_label(s->id, call->function);
+	}
+	weft_call_site(me, call->site, call->function ? call->function : "acquire");
+	return input ? input : s->id;
+}
+
 weft_id weft_hook_semaphore_begin_wait(const void *address, const void *caller)
 {
 	const int saved = errno;
 	const weft_id me = current_promise();
+	weft_id input, id;
+	const struct weft_hook_language_call *call = take_call(address, &input);
 	caller = weft__hook_outermost(caller);
-	struct semaphore *s = me && !is_runtime_internal(caller) ? lock_semaphore(address) : NULL;
+	struct semaphore *s = me && (call || !is_runtime_internal(caller)) ? lock_semaphore(address) : NULL;
 	if (!s)
 		return 0;
 	const bool is_pool = !is_message(s) && (is_held_by_others(s, me) || s->waiters > 0);
 	if (!is_pool)
 		convert_to_condition(s);
-	const weft_id id = get_or_create(&s->id, is_pool ? WEFT_KIND_POOL : WEFT_KIND_CONDITION, "semaphore", caller, 0, 0);
-	weft_place(me, weft_hook_site(caller));
+	if (call) {
+		id = create_for_call(s, me, call, input, is_pool);
+	} else {
+		id = get_or_create(&s->id, is_pool ? WEFT_KIND_POOL : WEFT_KIND_CONDITION, "semaphore", caller, 0, 0);
+		weft_place(me, weft_hook_site(caller));
+	}
 	weft_await(me, id);
 	if (s->waiters++ == 0 && is_pool)
 		record_holders(s, true);
@@ -241,10 +299,26 @@ void weft_hook_semaphore_end_wait(const void *address, weft_id id)
 	if (!s)
 		return;
 	weft_awaits_no_more(me, id);
-	if (s->waiters > 0 && --s->waiters == 0 && !is_message(s))
-		record_holders(s, false);
+	if (s->waiters > 0 && --s->waiters == 0) {
+		if (!is_message(s)) {
+			record_holders(s, false);
+		} else if (s->is_of_call && s->id) {
+			weft_resolve(WEFT_SYSTEM_ID, s->id);
+			s->id = 0;
+		}
+	}
 	unlock_semaphore(s);
 	errno = saved;
+}
+
+void weft_hook_semaphore_forget(const void *address)
+{
+	struct semaphore *s = find_semaphore(address);
+	if (__atomic_load_n(&s->address, __ATOMIC_RELAXED) != address || !(s = lock_semaphore(address)))
+		return;
+	if (s->waiters == 0)
+		reset_semaphore(s, address);
+	unlock_semaphore(s);
 }
 
 void weft_hook_semaphore_acquire(const void *address)

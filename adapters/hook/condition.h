@@ -4,8 +4,10 @@
  * that lost wake-ups are visible; other signals cost a few ns.  Waits with a timeout are not recorded, because they end without a
  * signal.
  *
- * A semaphore is a pool or a condition.  It is a pool while only threads that hold a token post; its waiters then wait for the
- * holders.  It becomes a condition when a thread without a token posts.
+ * A semaphore by which the runtime of a language makes a lock is a lock or a condition, at a line in that language.
+ *
+ * Another semaphore is a pool or a condition.  It is a pool while only threads that hold a token post; its waiters then wait for
+ * the holders.  It becomes a condition when a thread without a token posts.
  *
  * Objects whose addresses have the same hash share an entry.  An object that loses its entry is no longer recorded.
  * SPDX-License-Identifier: ISC */
@@ -14,7 +16,7 @@
 
 #include "adapters/hook/thread.h"
 
-enum { WEFT__HOOK_CONDITIONS = 1024, WEFT__HOOK_SEMAPHORES = 256, WEFT__HOOK_HOLDERS = 16 };
+enum { WEFT__HOOK_CONDITIONS = 1024, WEFT__HOOK_SEMAPHORES = 1024, WEFT__HOOK_HOLDERS = 16 };
 
 struct weft__hook_condition {
 	const void *address;
@@ -62,6 +64,11 @@ static inline void weft_hook_condition_signal(const void *address, bool to_all, 
 weft_id weft_hook_semaphore_begin_wait(const void *address, const void *caller);
 void weft_hook_semaphore_end_wait(const void *address, weft_id id);
 void weft_hook_semaphore_acquire(const void *address);
+/* Call after a failed attempt without a wait.  The runtime of a language makes it before it waits, and only then its adapter can
+ * say for which line. */
+void weft_hook_semaphore_note_attempt(const void *address);
+/* Call when the semaphore is initialised: what was known of another one at its address is forgotten. */
+void weft_hook_semaphore_forget(const void *address);
 void weft_hook_semaphore_post(const void *address);
 
 #endif

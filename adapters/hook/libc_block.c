@@ -63,6 +63,7 @@
 	X(cnd_wait, int, (cnd_t *, mtx_t *), NULL)                                                                               \
 	X(cnd_timedwait, int, (cnd_t *, mtx_t *, const struct timespec *), NULL)                                                 \
 	X(pthread_barrier_wait, int, (pthread_barrier_t *), NULL)                                                                \
+	X(sem_init, int, (sem_t *, int, unsigned), NULL)                                                                         \
 	X(sem_clockwait, int, (sem_t *, clockid_t, const struct timespec *), NULL)                                               \
 	X(sem_post, int, (sem_t *), NULL)                                                                                        \
 	X(sem_trywait, int, (sem_t *), NULL)                                                                                     \
@@ -569,7 +570,15 @@ WRAP(sem_trywait, int, (sem_t * semaphore), (semaphore), false)
 	int result = real.sem_trywait(semaphore);
 	if (result == 0)
 		weft_hook_semaphore_acquire(semaphore);
+	else
+		weft_hook_semaphore_note_attempt(semaphore);
 	return result;
+}
+
+WRAP(sem_init, int, (sem_t * semaphore, int is_shared, unsigned value), (semaphore, is_shared, value), false)
+{
+	weft_hook_semaphore_forget(semaphore);
+	return real.sem_init(semaphore, is_shared, value);
 }
 
 WRAP(sem_post, int, (sem_t * semaphore), (semaphore), false)

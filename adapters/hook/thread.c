@@ -144,7 +144,10 @@ static void end_thread(void *data)
 		return;
 	weft__hook_thread_label(here);
 	weft__list_pending_beside(NULL, NULL);
-	weft_resolve(WEFT_SYSTEM_ID, here->root);
+	if (here->failure[0])
+		weft_fail(WEFT_SYSTEM_ID, here->root, here->failure);
+	else
+		weft_resolve(WEFT_SYSTEM_ID, here->root);
 	weft_idle(WEFT_IDLE_WAIT);
 	here->root = here->recorded_running = 0;
 	here->is_thread_attached = here->is_listed = false;

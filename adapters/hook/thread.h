@@ -35,6 +35,7 @@ struct weft_hook_thread {
 	unsigned list_count;
 	bool is_named; /* the promise has its label */
 	char name[16];
+	char failure[32];            /* error that ended the thread's function; "": none */
 	weft_id root;                /* promise of the thread */
 	weft_id by;                  /* promise that started the thread */
 	uint64_t since;              /* time of the start */

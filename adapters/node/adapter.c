@@ -156,7 +156,11 @@ static bool is_node(const struct weft_hook_module *of, char *version, size_t siz
 	own_text.base = of->base;
 	own_text.begin = own_text.end = 0;
 	dl_iterate_phdr(find_own_text, NULL);
-	weft__hook_language = (struct weft_hook_language){weft__node_find_line, weft__node_runs_code, is_runtime, name_callback};
+	weft__hook_language = (struct weft_hook_language){.find_line = weft__node_find_line,
+	    .runs_code = weft__node_runs_code,
+	    .is_runtime = is_runtime,
+	    .name_callback = name_callback,
+	    .find_call = weft__hook_language.find_call};
 	return true;
 }
 

@@ -1,7 +1,7 @@
-/* adapter.c: brings libweft-python.so into programs that contain Python 3.11 or later and import asyncio.
+/* adapter.c: brings libweft-python.so into programs that contain Python 3.11 or later and import asyncio or start threads.
  *
  * An audit hook sees each import.  Python frees an audit hook of an earlier time with another allocator, and aborts in its
- * development mode, so the hook is added when Python is initialised.  A Python without asyncio pays for the audit hook only.
+ * development mode, so the hook is added when Python is initialised.  Other programs pay for the audit hook only.
  * SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,9 +26,11 @@ static struct {
 	void *(*PyTuple_GetItem)(void *, intptr_t);
 	const char *(*PyUnicode_AsUTF8AndSize)(void *, intptr_t *);
 	void (*PyErr_Clear)(void);
+	void *(*PyGILState_GetThisThreadState)(void);
 } real;
 
 static const struct weft_hook_module *module;
+static void *(*get_running_thread)(void); /* Python's thread that has the interpreter's lock; NULL: no thread has it */
 static weft_python_on_import_fn *on_import;
 
 static bool begin_recording(void)
@@ -88,6 +90,27 @@ static void watch_blocks(void (*note)(const char *function, uint64_t since))
 	weft__hook_after_block = note;
 }
 
+static void watch_calls(const struct weft_hook_language_call *(*find)(weft_id *input))
+{
+	weft__hook_language.find_call = find;
+}
+
+static void name_thread(const char *name)
+{
+	struct weft_hook_thread *here = weft_hook_thread();
+	if (here->is_named)
+		return;
+	here->is_named = true;
+	snprintf(here->name, sizeof here->name, "%s", name);
+	weft_label(here->root, name);
+}
+
+static void fail_thread(const char *error)
+{
+	struct weft_hook_thread *here = weft_hook_thread();
+	snprintf(here->failure, sizeof here->failure, "%s", error);
+}
+
 static const struct weft_python_services services = {
     .begin = begin_recording,
     .get_epoch = get_epoch,
@@ -98,6 +121,9 @@ static const struct weft_python_services services = {
     .leave = leave_task,
     .register_list = weft_hook_register_list,
     .watch_blocks = watch_blocks,
+    .watch_calls = watch_calls,
+    .name_thread = name_thread,
+    .fail_thread = fail_thread,
 };
 
 /* The library is beside this one.  It does not load where the program hides Python's functions. */
@@ -115,23 +141,44 @@ static void load_library(void)
 		dlerror();
 }
 
+static void load_library_once(void)
+{
+	static bool is_tried;
+	if (!is_tried)
+		load_library();
+	is_tried = true;
+}
+
 static int audit(const char *event, void *arguments, void *data)
 {
 	if (strcmp(event, "import") != 0)
 		return 0;
 	const int saved = errno;
 	const char *name = real.PyUnicode_AsUTF8AndSize(real.PyTuple_GetItem(arguments, 0), NULL);
-	static bool is_tried;
 	if (!name)
 		real.PyErr_Clear();
-	else if (!is_tried && strcmp(name, "_asyncio") == 0) {
-		is_tried = true;
-		load_library();
-	}
+	else if (strcmp(name, "_asyncio") == 0 || strcmp(name, "concurrent.futures.thread") == 0)
+		load_library_once();
 	if (name && on_import)
 		on_import(&services, name);
 	errno = saved;
 	return 0;
+}
+
+/* A thread starts, or waits for a lock: the first time, this brings the library.  Python's module of threads may be older than
+ * the audit hook, so its import may be unseen. */
+static const struct weft_hook_language_call *find_first_call(weft_id *input)
+{
+	const void *own = get_running_thread ? real.PyGILState_GetThisThreadState() : NULL;
+	if (!own || own != get_running_thread())
+		return NULL;
+	const int saved = errno;
+	watch_calls(NULL);
+	load_library_once();
+	if (on_import)
+		on_import(&services, "threading");
+	errno = saved;
+	return weft_hook_find_call(input);
 }
 
 static struct status initialize_python(const void *config)
@@ -141,6 +188,7 @@ static struct status initialize_python(const void *config)
 	if (status.type == 0 && weft__hook_gate && !is_added) {
 		is_added = true;
 		real.PySys_AddAuditHook(audit, NULL);
+		watch_calls(find_first_call);
 	}
 	return status;
 }
@@ -149,7 +197,7 @@ static const struct weft_hook_function functions[] = {
     WEFT_HOOK_TAKEN(Py_InitializeFromConfig, initialize_python, real.Py_InitializeFromConfig),
     WEFT_HOOK_CALLED(PySys_AddAuditHook, real.PySys_AddAuditHook), WEFT_HOOK_CALLED(PyTuple_GetItem, real.PyTuple_GetItem),
     WEFT_HOOK_CALLED(PyUnicode_AsUTF8AndSize, real.PyUnicode_AsUTF8AndSize), WEFT_HOOK_CALLED(PyErr_Clear, real.PyErr_Clear),
-    {0}};
+    WEFT_HOOK_CALLED(PyGILState_GetThisThreadState, real.PyGILState_GetThisThreadState), {0}};
 
 /* Each version has a function that the one before lacks.  Tables rely on the interpreter's lock, so a build without it is left
  * alone. */
@@ -159,6 +207,10 @@ static bool is_supported_version(const struct weft_hook_module *of, char *versio
 	    {"PyType_GetDict", "3.12"}, {"PyFrame_GetLasti", "3.11"}, {NULL, "before 3.11"}};
 	const bool has_lock = !weft_hook_symbol(of, "PyUnstable_Module_SetGIL");
 	size_t i = 0;
+	void *getter = weft_hook_symbol(of, "PyThreadState_GetUnchecked"); /* since 3.13 */
+	if (!getter)
+		getter = weft_hook_symbol(of, "_PyThreadState_UncheckedGet");
+	memcpy(&get_running_thread, &getter, sizeof getter);
 	while (newest[i][0] && !weft_hook_symbol(of, newest[i][0]))
 		i++;
 	snprintf(version, size, "%s%s", newest[i][1], has_lock ? "" : " without the interpreter's lock");

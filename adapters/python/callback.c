@@ -1,13 +1,11 @@
 /* callback.c: functions of the user that a loop calls by itself, such as those of call_later().  SPDX-License-Identifier: ISC */
 #include "adapters/python/common.h"
 
-static PyObject *function_type, *method_type;
-
 /* Returns the code of the user's function behind a callback, borrowed; NULL: it is a library's or no function of Python. */
 static PyObject *find_user_code(PyObject *callback)
 {
-	PyObject *function = callback->type == method_type ? PyMethod_Function(callback) : callback;
-	PyObject *code = function && function->type == function_type ? PyFunction_GetCode(function) : NULL;
+	PyObject *function = callback->type == weft__python_types.method ? PyMethod_Function(callback) : callback;
+	PyObject *code = function && function->type == weft__python_types.function ? PyFunction_GetCode(function) : NULL;
 	return code && weft__python_is_of_user(code) ? code : NULL;
 }
 
@@ -35,17 +33,14 @@ static PyObject *run_in_context(PyObject *context, PyObject *const *arguments, i
 
 void weft__python_install_callbacks(void)
 {
-	PyObject *types = PyImport_ImportModule("types"), *variables = PyImport_ImportModule("contextvars"),
+	PyObject *variables = PyImport_ImportModule("contextvars"),
 		 *context = variables ? GET_ATTRIBUTE(variables, "Context") : NULL;
 	struct method *run = context ? weft__python_find_method(context, "run") : NULL;
-	function_type = types ? GET_ATTRIBUTE(types, "FunctionType") : NULL;
-	method_type = types ? GET_ATTRIBUTE(types, "MethodType") : NULL;
-	if (function_type && method_type && run && run->flags == (CALL_FAST | CALL_KEYWORDS)) {
+	if (run && run->flags == (CALL_FAST | CALL_KEYWORDS)) {
 		real_run = (fast_fn)(void *)run->function;
 		run->function = (one_fn)(void *)run_in_context;
 	}
 	release(context);
 	release(variables);
-	release(types);
 	PyErr_Clear();
 }

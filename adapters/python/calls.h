@@ -73,6 +73,7 @@ PYTHON(PyObject *, PyWeakref_NewRef, (PyObject *, PyObject *));
 PYTHON(PyObject *, PyTuple_GetItem, (PyObject *, intptr_t));
 PYTHON(intptr_t, PyTuple_Size, (PyObject *));
 PYTHON(PyObject *, PyDict_GetItemString, (PyObject *, const char *));
+PYTHON(void, PyDict_Clear, (PyObject *));
 PYTHON(long, PyLong_AsLong, (PyObject *));
 PYTHON(double, PyFloat_AsDouble, (PyObject *));
 PYTHON(PyObject *, PyEval_GetFrame, (void));
@@ -80,6 +81,8 @@ PYTHON(PyObject *, PyFunction_GetCode, (PyObject *));
 PYTHON(PyObject *, PyMethod_Function, (PyObject *));
 PYTHON(PyObject *, PyFrame_GetBack, (PyObject *));
 PYTHON(PyObject *, PyFrame_GetCode, (PyObject *));
+PYTHON(PyObject *, PyFrame_GetLocals, (PyObject *));
+PYTHON(PyObject *, PyFrame_GetVarString, (PyObject *, const char *)) __attribute__((weak)); /* since 3.12 */
 PYTHON(int, PyFrame_GetLasti, (PyObject *));
 PYTHON(int, PyFrame_GetLineNumber, (PyObject *));
 PYTHON(void, PyErr_Clear, (void));
@@ -87,8 +90,11 @@ PYTHON(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **));
 PYTHON(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *));
 PYTHON(int, PyErr_GivenExceptionMatches, (PyObject *, PyObject *));
 PYTHON(void *, PyInterpreterState_Get, (void));
+PYTHON(void *, PyGILState_GetThisThreadState, (void));
+PYTHON(void *, _PyThreadState_UncheckedGet, (void)) __attribute__((weak)); /* until 3.12 */
+PYTHON(void *, PyThreadState_GetUnchecked, (void)) __attribute__((weak));  /* since 3.13 */
 PYTHON(int, Py_AddPendingCall, (int (*)(void *), void *));
-extern PyObject *PyExc_StopIteration;
+extern PyObject *PyExc_StopIteration, *PyExc_SystemExit;
 extern PyObject PyFloat_Type, PyLong_Type, PySet_Type, PyTuple_Type, _Py_NoneStruct;
 #undef PYTHON
 

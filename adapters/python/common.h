@@ -18,7 +18,7 @@ static inline bool is_recording(void)
 
 /* Types of Python. */
 extern struct python_types {
-	PyObject *coroutine, *generator, *async_generator, *future, *task;
+	PyObject *coroutine, *generator, *async_generator, *function, *method, *cell, *future, *task;
 } weft__python_types;
 
 /* ---- place.c ---- */
@@ -33,11 +33,16 @@ struct code {
 	char *file, *name;
 };
 
-/* Finds the folders of the standard library, and how to read coroutines. */
-bool weft__python_init_places(void);
+/* Finds the folders of the standard library and of the program; returns false without the former. */
+bool weft__python_init_folders(void);
+/* Finds how to read coroutines. */
+bool weft__python_init_coroutines(void);
 
 /* Returns where the running code of the user is; NULL: the loop runs. */
 struct weft_record_site *weft__python_find_running_place(void);
+/* Returns the running line of the user's code, and what it calls there; NULL: none of its code runs.  *called: the frame of
+ * the function that it calls, a new reference; NULL: there is none. */
+const struct weft_hook_language_call *weft__python_find_running_call(PyObject **called);
 /* Returns whether the innermost running function has that name. */
 bool weft__python_is_running(const char *name);
 
@@ -67,7 +72,10 @@ void weft__python_copy_name(PyObject *object, char *name, size_t size);
 /* Returns the first object of the type that `of` refers to, borrowed: a local of a suspended coroutine. */
 PyObject *weft__python_find_local(PyObject *of, PyObject *type);
 
-/* ---- object.c: locks, semaphores, events, conditions, queues ---- */
+/* Returns an object that a callback of the future has in its closure, borrowed; NULL: none is wanted. */
+PyObject *weft__python_find_in_callbacks(PyObject *future, bool (*is_wanted)(PyObject *object));
+
+/* ---- object.c: asyncio's locks, semaphores, events, conditions, queues ---- */
 
 struct object;
 /* Wraps the classes of asyncio's modules that exist. */
@@ -91,14 +99,25 @@ void weft__python_install_unawaited(void);
 /* ---- job.c: functions that run in pools of threads ---- */
 
 void weft__python_install_jobs(void);
+/* Returns the job whose result the running function, with this frame, waits for; 0: none. */
+weft_id weft__python_job_of_frame(PyObject *frame);
 /* Returns the job whose result a future of asyncio gets; 0: none. */
 weft_id weft__python_job_of_wait(PyObject *future);
+
+/* ---- thread.c: threads, and what they wait for ---- */
+
+void weft__python_install_threads(void);
 
 /* ---- task.c ---- */
 
 bool weft__python_install_tasks(PyObject *asyncio);
 /* Returns a method of a type of C; NULL: there is none. */
 struct method *weft__python_find_method(PyObject *type, const char *name);
+/* Returns the method of a function of C: it is in the word after the function's head. */
+static inline struct method *weft__python_method_of_function(PyObject *function)
+{
+	return *(struct method **)(void *)(function + 1);
+}
 /* Returns the loop of this thread while it calls no task; 0: there is none. */
 weft_id weft__python_calling_loop(void);
 /* Returns the promise that acts now. */

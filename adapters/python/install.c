@@ -1,4 +1,4 @@
-/* install.c: finds what to wrap when asyncio is imported.  SPDX-License-Identifier: ISC */
+/* install.c: finds what to wrap when asyncio, threading or a pool of threads is imported.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/python/common.h"
@@ -17,18 +17,21 @@ static bool find_types(PyObject *asyncio)
 		t->coroutine = GET_ATTRIBUTE(types, "CoroutineType");
 		t->generator = GET_ATTRIBUTE(types, "GeneratorType");
 		t->async_generator = GET_ATTRIBUTE(types, "AsyncGeneratorType");
+		t->function = GET_ATTRIBUTE(types, "FunctionType");
+		t->method = GET_ATTRIBUTE(types, "MethodType");
+		t->cell = GET_ATTRIBUTE(types, "CellType");
 	}
 	t->future = GET_ATTRIBUTE(asyncio, "Future");
 	t->task = GET_ATTRIBUTE(asyncio, "Task");
 	release(types);
-	return t->coroutine && t->generator && t->async_generator && t->future && t->task;
+	return t->coroutine && t->generator && t->async_generator && t->function && t->method && t->cell && t->future && t->task;
 }
 
 static void install_core(void)
 {
-	weft__python_interpreter = PyInterpreterState_Get();
 	PyObject *asyncio = PyImport_ImportModule("_asyncio");
-	is_installed = asyncio && find_types(asyncio) && weft__python_init_places() && weft__python_install_tasks(asyncio);
+	is_installed = asyncio && find_types(asyncio) && weft__python_init_folders() && weft__python_init_coroutines() &&
+		       weft__python_install_tasks(asyncio);
 	release(asyncio);
 }
 
@@ -37,16 +40,23 @@ __attribute__((visibility("default"))) weft_python_on_import_fn weft_python_on_i
 /* asyncio's classes are complete when the module of its Unix loop is imported, the last one of the package. */
 void weft_python_on_import(const struct weft_python_services *services, const char *module)
 {
-	static bool is_busy, has_classes;
+	static bool is_busy, has_core, has_classes;
 	if (is_busy || (weft__python_interpreter && PyInterpreterState_Get() != weft__python_interpreter))
 		return;
 	is_busy = true;
 	weft__python_services = services;
 	PyObject *type, *value, *traceback;
 	PyErr_Fetch(&type, &value, &traceback);
-	if (!weft__python_interpreter && strcmp(module, "_asyncio") == 0)
+	if (!weft__python_interpreter) {
+		weft__python_interpreter = PyInterpreterState_Get();
+		weft__python_install_threads();
+	}
+	if (strcmp(module, "concurrent.futures.thread") == 0)
+		weft__python_install_jobs();
+	if (!has_core && strcmp(module, "_asyncio") == 0) {
+		has_core = true;
 		install_core();
-	else if (is_installed && !has_classes && strcmp(module, "asyncio.unix_events") == 0) {
+	} else if (is_installed && !has_classes && strcmp(module, "asyncio.unix_events") == 0) {
 		has_classes = true;
 		weft__python_install_objects();
 		weft__python_install_jobs();

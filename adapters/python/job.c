@@ -17,7 +17,8 @@ struct job {
 enum { MAX_WRAPPERS = 4 };
 
 static struct table jobs; /* by the future of concurrent.futures */
-static PyObject *future_type, *cell_type, *function_type;
+static PyObject *future_type;
+static PyObject *code_of_result; /* of Future.result() */
 static PyObject *name_state, *name_function;
 
 static __thread struct {
@@ -68,7 +69,8 @@ static void create_job(PyObject *future, PyObject *function)
 	weft_label(job->id, name);
 }
 
-/* The error is the type's name only: its text may contain values of the program. */
+/* The error is the type's name only: its text may contain values of the program.  result() may read an error without a call that
+ * the recorder sees, so no error counts as unread. */
 static void record_end(const struct job *job, PyObject *future, bool is_cancelled)
 {
 	const weft_id by = weft__python_acting();
@@ -79,8 +81,11 @@ static void record_end(const struct job *job, PyObject *future, bool is_cancelle
 	else if (error && error != &_Py_NoneStruct) {
 		weft__python_copy_name(error->type, name, sizeof name);
 		weft_fail(by, job->id, name);
-	} else
+	} else {
 		weft_resolve(by, job->id);
+	}
+	if (is_cancelled || (error && error != &_Py_NoneStruct))
+		weft_read_later(weft__python_services->get_root(), job->id);
 	release(error);
 }
 
@@ -155,49 +160,57 @@ static int set_state(PyObject *future, PyObject *name, PyObject *value)
 
 /* ---- Waits ---- */
 
-struct search {
-	unsigned depth, visits;
-	struct job *found;
-};
-
-/* The callback that joins the two futures refers to the other one in its closure. */
-static int visit_closure(PyObject *object, void *data)
+static bool is_future_of_job(PyObject *object)
 {
-	enum { MAX_DEPTH = 4, MAX_VISITS = 64 };
-	struct search *search = data;
-	if (!object || search->found || ++search->visits > MAX_VISITS)
-		return search->found || search->visits > MAX_VISITS;
-	if (PyType_IsSubtype(object->type, future_type))
-		search->found = weft__table_find(&jobs, table_key(object));
-	else if (search->depth < MAX_DEPTH &&
-		 (object->type == function_type || object->type == cell_type || object->type == &PyTuple_Type)) {
-		search->depth++;
-		((traverse_fn)PyType_GetSlot(object->type, SLOT_TRAVERSE))(object, visit_closure, search);
-		search->depth--;
-	}
-	return search->found != NULL;
+	return PyType_IsSubtype(object->type, future_type) && weft__table_find(&jobs, table_key(object));
 }
 
+/* The callback that joins the two futures refers to the other one in its closure. */
 weft_id weft__python_job_of_wait(PyObject *future)
 {
-	struct search search = {0};
-	const traverse_fn traverse = jobs.count ? (traverse_fn)PyType_GetSlot(future->type, SLOT_TRAVERSE) : NULL;
-	if (traverse)
-		traverse(future, visit_closure, &search);
-	return is_in_trace(search.found) ? search.found->id : 0;
+	PyObject *other = jobs.count ? weft__python_find_in_callbacks(future, is_future_of_job) : NULL;
+	const struct job *job = other ? weft__table_find(&jobs, table_key(other)) : NULL;
+	return is_in_trace(job) ? job->id : 0;
+}
+
+/* Before Python 3.12, a dictionary of the frame gets all of its variables.  It must keep none alive. */
+static PyObject *get_self(PyObject *frame)
+{
+	if (PyFrame_GetVarString)
+		return PyFrame_GetVarString(frame, "self");
+	PyObject *locals = PyFrame_GetLocals(frame), *self = locals ? PyDict_GetItemString(locals, "self") : NULL;
+	if (self)
+		Py_IncRef(self);
+	if (locals)
+		PyDict_Clear(locals);
+	release(locals);
+	return self;
+}
+
+weft_id weft__python_job_of_frame(PyObject *frame)
+{
+	PyObject *code = jobs.count ? PyFrame_GetCode(frame) : NULL;
+	PyObject *future = code && code == code_of_result ? get_self(frame) : NULL;
+	const struct job *job = future ? weft__table_find(&jobs, table_key(future)) : NULL;
+	release(code);
+	release(future);
+	PyErr_Clear();
+	return is_in_trace(job) ? job->id : 0;
 }
 
 void weft__python_install_jobs(void)
 {
-	PyObject *base = PyImport_ImportModule("concurrent.futures._base"), *types = PyImport_ImportModule("types");
+	if (future_type)
+		return;
+	PyObject *base = PyImport_ImportModule("concurrent.futures._base");
 	future_type = base ? GET_ATTRIBUTE(base, "Future") : NULL;
-	cell_type = types ? GET_ATTRIBUTE(types, "CellType") : NULL;
-	function_type = types ? GET_ATTRIBUTE(types, "FunctionType") : NULL;
+	PyObject *result = future_type ? GET_ATTRIBUTE(future_type, "result") : NULL;
+	code_of_result = result ? GET_ATTRIBUTE(result, "__code__") : NULL;
+	release(result);
 	name_state = PyUnicode_InternFromString("_state");
 	name_function = PyUnicode_InternFromString("fn");
-	if (future_type && cell_type && function_type && name_state && name_function)
+	if (future_type && name_state && name_function)
 		weft__python_wrap_setter(future_type, set_state);
-	release(types);
 	release(base);
 	PyErr_Clear();
 }

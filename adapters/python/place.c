@@ -18,7 +18,7 @@ struct level {
 	int instruction, line;
 };
 
-static struct table codes, sites, waits;
+static struct table codes, sites, calls, waits;
 static char library_folder[FOLDER_BYTES], asyncio_folder[FOLDER_BYTES], working_folder[FOLDER_BYTES];
 static struct {
 	getter_fn awaited, frame;
@@ -32,8 +32,10 @@ static getter_fn find_getter(PyObject *type, const char *name)
 	return g && g->name ? g->get : NULL;
 }
 
-bool weft__python_init_places(void)
+bool weft__python_init_folders(void)
 {
+	if (library_folder[0])
+		return true;
 	PyObject *os = PyImport_ImportModule("os"), *file = os ? GET_ATTRIBUTE(os, "__file__") : NULL;
 	const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL, *slash = path ? strrchr(path, '/') : NULL;
 	if (slash) {
@@ -47,6 +49,11 @@ bool weft__python_init_places(void)
 		working_folder[0] = 0;
 	else if (working_folder[1])
 		strcat(working_folder, "/");
+	return slash;
+}
+
+bool weft__python_init_coroutines(void)
+{
 	const struct python_types *t = &weft__python_types;
 	coroutine_getters.awaited = find_getter(t->coroutine, "cr_await");
 	coroutine_getters.frame = find_getter(t->coroutine, "cr_frame");
@@ -54,8 +61,8 @@ bool weft__python_init_places(void)
 	generator_getters.frame = find_getter(t->generator, "gi_frame");
 	async_generator_getters.awaited = find_getter(t->async_generator, "ag_await");
 	async_generator_getters.frame = find_getter(t->async_generator, "ag_frame");
-	return slash && coroutine_getters.awaited && coroutine_getters.frame && generator_getters.awaited &&
-	       generator_getters.frame && async_generator_getters.awaited && async_generator_getters.frame;
+	return coroutine_getters.awaited && coroutine_getters.frame && generator_getters.awaited && generator_getters.frame &&
+	       async_generator_getters.awaited && async_generator_getters.frame;
 }
 
 /* ---- Code ---- */
@@ -183,6 +190,48 @@ struct weft_record_site *weft__python_find_running_place(void)
 	return site;
 }
 
+/* Function names need no line of their own: `called` is the code of a library that the user's code calls; NULL: none. */
+static const struct weft_hook_language_call *find_call_at(
+    const struct code *code, const struct code *called, int instruction, int line)
+{
+	const uint64_t key = mix_keys(table_key(called), code, instruction);
+	struct weft_hook_language_call *call = weft__table_find(&calls, key);
+	if (call || calls.count >= MAX_PLACES || !(call = calloc(1, sizeof *call)))
+		return call;
+	call->site = find_site_at(code, instruction, line);
+	call->function = called ? called->name : NULL;
+	if (!call->site || !weft__table_set(&calls, key, call)) {
+		free(call);
+		return NULL;
+	}
+	return call;
+}
+
+const struct weft_hook_language_call *weft__python_find_running_call(PyObject **called)
+{
+	PyObject *frame = PyEval_GetFrame();
+	const struct weft_hook_language_call *call = NULL;
+	const struct code *inner = NULL;
+	*called = NULL;
+	if (frame)
+		Py_IncRef(frame);
+	while (frame) {
+		const struct code *code = find_code_of_frame(frame);
+		if (!code || code->runs_loop)
+			break;
+		if (code->owner == CODE_OF_USER) {
+			call = find_call_at(code, inner, PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame));
+			break;
+		}
+		release(*called);
+		*called = frame;
+		inner = code;
+		frame = PyFrame_GetBack(frame);
+	}
+	release(frame);
+	return call;
+}
+
 bool weft__python_is_running(const char *name)
 {
 	PyObject *frame = PyEval_GetFrame();
@@ -219,6 +268,39 @@ PyObject *weft__python_find_local(PyObject *of, PyObject *type)
 {
 	struct search search = {.types = {type}, .with_subtypes = true};
 	return find_referred(of, &search);
+}
+
+struct closure_search {
+	unsigned depth, visits;
+	bool (*is_wanted)(PyObject *object);
+	PyObject *found;
+};
+
+static int visit_closure(PyObject *object, void *data)
+{
+	enum { MAX_DEPTH = 4, MAX_VISITS = 64 };
+	const struct python_types *t = &weft__python_types;
+	struct closure_search *search = data;
+	if (!object || search->found || ++search->visits > MAX_VISITS)
+		return search->found || search->visits > MAX_VISITS;
+	if (search->is_wanted(object))
+		search->found = object;
+	else if (search->depth < MAX_DEPTH &&
+		 (object->type == t->function || object->type == t->cell || object->type == &PyTuple_Type)) {
+		search->depth++;
+		((traverse_fn)PyType_GetSlot(object->type, SLOT_TRAVERSE))(object, visit_closure, search);
+		search->depth--;
+	}
+	return search->found != NULL;
+}
+
+PyObject *weft__python_find_in_callbacks(PyObject *future, bool (*is_wanted)(PyObject *object))
+{
+	struct closure_search search = {.is_wanted = is_wanted};
+	const traverse_fn traverse = (traverse_fn)PyType_GetSlot(future->type, SLOT_TRAVERSE);
+	if (traverse)
+		traverse(future, visit_closure, &search);
+	return search.found;
 }
 
 /* Returns the coroutine inside the answer of __anext__(), __await__() and the like; borrowed. */

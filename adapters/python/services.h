@@ -3,6 +3,7 @@
 #ifndef WEFT_PYTHON_SERVICES_H
 #define WEFT_PYTHON_SERVICES_H
 
+#include "adapters/hook/address_cache.h"
 #include "adapters/hook/thread.h"
 
 struct weft_python_services {
@@ -17,9 +18,14 @@ struct weft_python_services {
 	void (*register_list)(weft_list_pending_fn *list, void *data);
 	/* Calls `note` after each long call that blocked a promise, on its thread, without the interpreter's lock. */
 	void (*watch_blocks)(void (*note)(const char *function, uint64_t since));
+	/* Calls `find` for locks and threads: struct weft_hook_language, find_call. */
+	void (*watch_calls)(const struct weft_hook_language_call *(*find)(weft_id *input));
+	void (*name_thread)(const char *name);  /* labels the promise of this thread, once */
+	void (*fail_thread)(const char *error); /* the promise of this thread fails when it ends */
 };
 
-/* Called with the interpreter's lock at each import, before the module is there.  Keeps a pending exception. */
+/* Called with the interpreter's lock at each import, before the module is there, and with "threading" when a thread is about to
+ * start.  Keeps a pending exception. */
 typedef void weft_python_on_import_fn(const struct weft_python_services *services, const char *module);
 
 #endif

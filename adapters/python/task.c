@@ -192,11 +192,20 @@ static struct task *find_pending_task(PyObject *python)
 	return t;
 }
 
-/* Returns the task that an object is, or the job whose result it gets; 0: it is neither, or has ended. */
+static bool is_pending_task(PyObject *python)
+{
+	const struct task *t = weft__table_find(&tasks, table_key(python));
+	return t && t->coroutine && t->python == python;
+}
+
+/* Returns the task that an object is, or whose result it gets, or the job; 0: it is none of them, or that has ended. */
 static weft_id find_input(PyObject *python)
 {
 	const struct task *t = find_pending_task(python);
-	return t ? t->id : python ? weft__python_job_of_wait(python) : 0;
+	const weft_id job = t || !python ? 0 : weft__python_job_of_wait(python);
+	if (!t && !job && python) /* shield() */
+		t = find_pending_task(weft__python_find_in_callbacks(python, is_pending_task));
+	return t ? t->id : job;
 }
 
 static void await_each(weft_id wait, PyObject *group)
@@ -226,6 +235,14 @@ static void label_sleep(weft_id wait, PyObject *coroutine, const struct wait_pla
 	weft_label(wait, text);
 }
 
+/* Waits for different tasks have different limits. */
+static void label_timed_wait(weft_id wait, const struct wait_place *place, const struct task *timed)
+{
+	char text[160];
+	snprintf(text, sizeof text, "%.60s(%s)", place->label.text, timed->label);
+	weft_label(wait, text);
+}
+
 static PyObject *find_group(const struct wait *w)
 {
 	PyObject *coroutines[] = {w->innermost, w->outer}, *module = PyImport_ImportModule("asyncio.taskgroups"), *found = NULL;
@@ -244,11 +261,13 @@ static PyObject *find_group(const struct wait *w)
 static void record_input(struct task *t, const struct wait *w, PyObject *future)
 {
 	weft_id input = find_input(future);
+	const struct task *timed = NULL;
 	PyObject *group = NULL;
 	switch (w->place->input) {
 	case INPUT_OBJECT: input = weft__python_object_of_wait(w->innermost, &t->object); break;
 	case INPUT_TASK:
-		input = input ? input : find_input(weft__python_find_local(w->innermost, weft__python_types.task));
+		timed = find_pending_task(weft__python_find_local(w->innermost, weft__python_types.task));
+		input = input ? input : timed ? timed->id : 0;
 		break;
 	case INPUT_SET:
 		if ((group = weft__python_find_local(w->innermost, &PySet_Type)))
@@ -272,6 +291,8 @@ static void record_input(struct task *t, const struct wait *w, PyObject *future)
 		label_sleep(t->wait, w->innermost, w->place);
 	else if (is_gather)
 		WEFT_LABEL(t->wait, "gather");
+	else if (timed)
+		label_timed_wait(t->wait, w->place, timed);
 	else
 		weft_label_text(t->wait, (struct weft_record_text *)&w->place->label);
 	if (input)
@@ -306,6 +327,28 @@ static void end_wait(struct task *t)
 	forget_future(t);
 }
 
+/* Returns whether the wait ends now by a timeout.  Until Python 3.11, one function ends a wait_for() whether the task has ended
+ * or its time is up. */
+static bool is_timed_out(const struct task *t)
+{
+	struct wait w;
+	if (weft__python_is_running("Timeout._on_timeout"))
+		return true;
+	return weft__python_is_running("_release_waiter") && weft__python_find_wait(t->coroutine, &w) &&
+	       w.place->input == INPUT_TASK && find_pending_task(weft__python_find_local(w.innermost, weft__python_types.task));
+}
+
+/* Records that a timer ends the wait, before what the wait is for. */
+static void time_out(weft_id wait)
+{
+	const weft_id timer = weft_create(weft__python_acting(), WEFT_KIND_TIMER, NULL);
+	WEFT_LABEL(timer, "timeout");
+	weft_signal_only(timer, wait);
+	WEFT_LABEL(wait, "cancelled");
+	WEFT_FAIL(timer, wait, "cancelled");
+	weft_resolve(timer, timer);
+}
+
 /* Records which promise ends the future that a task waits for. */
 static void end_future(PyObject *future, const char *error)
 {
@@ -314,7 +357,9 @@ static void end_future(PyObject *future, const char *error)
 		return;
 	t->is_wait_over = true;
 	weft__python_give_permit(t->object, t->id);
-	if (error)
+	if (is_timed_out(t))
+		time_out(t->wait);
+	else if (error)
 		weft_fail(weft__python_acting(), t->wait, error);
 	else
 		weft_resolve(weft__python_acting(), t->wait);
@@ -760,8 +805,8 @@ bool weft__python_install_tasks(PyObject *asyncio)
 	WRAP_METHOD(weft__python_find_method(t->future, "cancel"), cancel);
 	WRAP_METHOD(weft__python_find_method(t->task, "cancel"), task_cancel);
 	PyObject *function = GET_ATTRIBUTE(asyncio, "_set_running_loop");
-	if (function) /* the word after the head of a function of C is its method */
-		WRAP_METHOD(*(struct method **)(void *)(function + 1), loop);
+	if (function)
+		WRAP_METHOD(weft__python_method_of_function(function), loop);
 	release(function);
 	install_poll();
 	weft__python_services->watch_blocks(note_block);

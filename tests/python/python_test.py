@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Faults of asyncio programs: the first finding names the task, the lock and the line.
+"""Faults of programs with asyncio or threads: the first finding names the task, the lock and the line.
 
-	python_test.py NAME WEFT	the names are those of FAULTS, and `wakeable`, `jobs`, `uvloop`, `same`, `fork`
+	python_test.py NAME WEFT	the names are those of FAULTS and THREAD_FAULTS, and `threads`, `wakeable`, `jobs`, `uvloop`, `same`, `fork`
 
 SPDX-License-Identifier: ISC"""
 
@@ -114,6 +114,51 @@ async def handler():
 async def main():
     await asyncio.gather(beat(), handler())
 """, r'stall: task \d+ "handler" blocked the event loop for \d+ ms in clock_nanosleep', 'longest call that blocks at fault.py:13 in handler'),
+    'foreign': ("""
+async def main():
+    give_up()
+    answer = asyncio.get_running_loop().create_future()
+    def compute():
+        time.sleep(0.05)
+        answer.set_result(42)
+    threading.Thread(target=compute, name="clerk").start()
+    print(await answer)
+""", r'hang: task \d+ "main" is pending: thread \d+ "clerk" ended promise \d+ "await" and did not wake the event loop', 'fault.py:14 in main'),
+    'shield': ("""
+async def commit(ready):
+    await ready.wait()
+
+async def main():
+    give_up()
+    await asyncio.shield(asyncio.create_task(commit(asyncio.Event())))
+""", r'hang: .*nothing tried to resolve condition \d+ "Event"', 'fault.py:8 in commit'),
+    'timeout': ("""
+async def query():
+    await asyncio.sleep(0.5)
+
+async def main():
+    for n in range(12):
+        try:
+            async with asyncio.timeout(0.01):
+                await query()
+        except TimeoutError:
+            pass
+""", r'retries: 12 of 12 promises "sleep \* ms" ended by their timeout: no answer came in time', 'fault.py:8 in query'),
+    'wait_for': ("""
+async def query(delay):
+    await asyncio.sleep(delay)
+
+async def quick():
+    await asyncio.sleep(0)
+
+async def main():
+    for n in range(12):
+        await asyncio.wait_for(quick(), 30)
+        try:
+            await asyncio.wait_for(query(0.5), 0.01)
+        except asyncio.TimeoutError:
+            pass
+""", r'retries: 12 of 12 promises "wait_for\(query\)" ended by their timeout: no answer came in time', 'fault.py:17 in main'),
     'spin': ("""
 async def main():
     for _ in range(40000):
@@ -132,6 +177,110 @@ async def main():
     await beat()
 """, r'stall[^:]*: handle \d+ "later" blocked the event loop for \d+ ms in clock_nanosleep', 'fault.py:12 in later'),
 }
+
+THREADS_HEAD = """
+import queue, signal, threading, time
+
+def give_up():
+    signal.setitimer(signal.ITIMER_REAL, 1.5)
+"""
+
+# The same for programs with threads, which do not import asyncio.
+THREAD_FAULTS = {
+    'locks': ("""
+accounts, journal = threading.Lock(), threading.Lock()
+
+def move(first, second):
+    with first:
+        time.sleep(0.1)
+        with second:
+            pass
+
+def main():
+    give_up()
+    threads = [threading.Thread(target=move, args=locks) for locks in ((accounts, journal), (journal, accounts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+""", r'deadlock: thread \d+ "Thread-[12] \(move\)" holds lock \d+ and waits for lock \d+', 'waits for lock', 'fault.py:12 in move'),
+    'pool': ("""
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(max_workers=2)
+both = threading.Barrier(2)
+
+def leaf(n):
+    return n
+
+def node(n):
+    both.wait()
+    return pool.submit(leaf, n).result()
+
+def main():
+    give_up()
+    print([future.result() for future in [pool.submit(node, n) for n in range(2)]])
+""", r'hang: work \d+ "leaf" never starts: all 2 threads that could run it wait', 'fault.py:16 in node'),
+    'worker': ("""
+jobs, results = queue.Queue(), queue.Queue()
+
+def work():
+    while True:
+        if jobs.get() == 3:
+            raise ValueError("Hush8472")
+        results.put(1)
+
+def main():
+    give_up()
+    threading.Thread(target=work, name="clerk").start()
+    for n in range(5):
+        jobs.put(n)
+    for n in range(5):
+        results.get()
+""", r'hang: thread 1 "main" sleeps forever at condition \d+ "Queue.get"', 'fault.py:21 in main'),
+    'event': ("""
+ready = threading.Event()
+
+def main():
+    give_up()
+    threading.Thread(target=time.sleep, args=(0.01,)).start()
+    ready.wait()
+""", r'hang: thread 1 "main" sleeps forever at condition \d+ "Event.wait": no awake thread can wake it', 'fault.py:12 in main'),
+}
+
+# Programs with threads that do their work.
+HEALTHY_THREADS = """
+from concurrent.futures import ThreadPoolExecutor, wait
+jobs, results, lock = queue.Queue(2), queue.Queue(), threading.Lock()
+total = 0
+
+def work():
+    global total
+    for n in iter(jobs.get, None):
+        with lock:
+            total += n
+            time.sleep(0.001)
+        results.put(n)
+
+def fail(n):
+    if n % 2:
+        raise ValueError(n)
+    time.sleep(0.01)
+
+def main():
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    threading.Thread(target=queue.Queue().get, daemon=True).start()
+    for n in [*range(40), *(None for _ in threads)]:
+        jobs.put(n)
+    for thread in threads:
+        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(fail, n) for n in range(6)]
+        wait(futures)
+        print(total, results.qsize(), sum(future.exception() is not None for future in futures))
+        print(pool.submit(pow, 2, 5).result(), list(pool.map(str, range(3))))
+"""
 
 # Programs whose main task waits, but not in vain: a descriptor, a timer, a signal or an OS thread may wake the loop.
 WAKEABLE = {
@@ -248,21 +397,37 @@ def explain(weft, trace):
 
 
 def fault(weft, folder, name, start='asyncio.run(main())\n'):
-    program, title, place = FAULTS[name]
-    write(folder, HEAD + program + start)
+    program, title, *places = FAULTS[name] if name in FAULTS else THREAD_FAULTS[name]
+    write(folder, HEAD + program + start if name in FAULTS else THREADS_HEAD + program + 'main()\n')
     trace = Recording(weft, os.path.join(folder, name), [need(PYTHON), 'fault.py'], cwd=folder).trace('python3')
     text = explain(weft, trace)
     first = text.split('\n\n')[0]
     if not re.match(title, text):
         fail(f'the first finding is not {title}: {first}')
-    if place not in first:
-        fail(f'the first finding does not name {place}: {first}')
+    for place in places:
+        if place not in first:
+            fail(f'the first finding does not name {place}: {first}')
     for at, _, files in os.walk(trace.path):
         for file in files:
             with open(os.path.join(at, file), 'rb') as data:
                 if b'Hush8472' in data.read():
                     fail(f'{file} has a value of the program')
     return trace
+
+
+def threads(weft, folder):
+    """A thread whose error no code catches fails, and programs whose threads do their work have no finding."""
+    text = explain(weft, fault(weft, folder, 'worker'))
+    if not re.search(r'^failure: thread \d+ "clerk" failed, and no code read the error: ValueError', text, re.M):
+        fail(f'the thread that failed is not reported: {text}')
+    path = write(folder, THREADS_HEAD + HEALTHY_THREADS + 'main()\n')
+    plain = subprocess.run([need(PYTHON), path], env=ENV, capture_output=True, timeout=PATIENCE, check=False)
+    for i in range(5):
+        recording = Recording(weft, os.path.join(folder, f'healthy{i}'), [PYTHON, path])
+        expect((recording.status, recording.out), (0, plain.stdout), 'the program')
+        text = explain(weft, recording.trace('python3'))
+        if re.search(r'^(hang|deadlock|failure|underway|crash)\b', text, re.M):
+            fail(f'a program without a fault has a finding: {text}')
 
 
 def wakeable(weft, folder):
@@ -285,6 +450,10 @@ def uvloop(weft, folder):
         if name == 'deadlock':
             waits = subprocess.run([weft, 'waits', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
             expect(re.findall(r'^(.*)─ loop \d+ "(\w+)"', waits, re.M), [('└', 'Loop'), ('   └', 'uv_run')], 'the loops')
+    write(folder, f'{HEAD}\nimport uvloop\nasync def main():\n    give_up()\n    await asyncio.Event().wait()\nuvloop.install()\nasyncio.run(main())\n')
+    text = explain(weft, Recording(weft, os.path.join(folder, 'alive'), [PYTHON, 'fault.py'], cwd=folder).trace('python3'))
+    if not re.match(r'alive: loop \d+ "Loop" has not returned: task \d+ "main" keeps it running', text) or '"uv_run"' in text:
+        fail(f'the loop of Python is not the finding: {text}')
 
 
 def jobs(weft, folder):
@@ -332,10 +501,10 @@ def main():
         print('SKIPPED: Python is older than 3.11')
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
-        if name in FAULTS:
+        if name in FAULTS or name in THREAD_FAULTS:
             fault(weft, folder, name)
         else:
-            {'wakeable': wakeable, 'jobs': jobs, 'uvloop': uvloop, 'same': same, 'fork': fork}[name](weft, folder)
+            {'threads': threads, 'wakeable': wakeable, 'jobs': jobs, 'uvloop': uvloop, 'same': same, 'fork': fork}[name](weft, folder)
 
 
 main()

@@ -1,0 +1,106 @@
+/* thread.c: names and lines of threads, and of the calls by which they wait for each other.
+ *
+ * A lock of Python is a semaphore of libc.  Python tries to take it while it has the interpreter's lock; only then the line of
+ * the call can be read.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "adapters/python/common.h"
+
+static PyObject *name_ident;
+
+static bool has_interpreter_lock(void)
+{
+	const void *own = PyGILState_GetThisThreadState();
+	const void *running = PyThreadState_GetUnchecked    ? PyThreadState_GetUnchecked()
+			      : _PyThreadState_UncheckedGet ? _PyThreadState_UncheckedGet()
+							    : NULL;
+	return own && own == running && PyInterpreterState_Get() == weft__python_interpreter;
+}
+
+/* Thread sets the attribute when the thread begins. */
+static int set_ident(PyObject *thread, PyObject *name, PyObject *value)
+{
+	if (name == name_ident && value && is_recording()) {
+		PyObject *type, *error, *traceback;
+		PyErr_Fetch(&type, &error, &traceback);
+		PyObject *label = GET_ATTRIBUTE(thread, "_name");
+		const char *text = label ? PyUnicode_AsUTF8AndSize(label, NULL) : NULL;
+		if (text)
+			weft__python_services->name_thread(text);
+		release(label);
+		PyErr_Clear();
+		PyErr_Restore(type, error, traceback);
+	}
+	return PyObject_GenericSetAttr(thread, name, value);
+}
+
+/* Python calls it with the type of an error, and more, if no code of the thread caught the error. */
+static one_fn real_except_hook;
+
+static PyObject *except_hook(PyObject *module, PyObject *arguments)
+{
+	PyObject *error = is_recording() ? PyTuple_GetItem(arguments, 0) : NULL;
+	if (error && !PyErr_GivenExceptionMatches(error, PyExc_SystemExit)) {
+		char name[64];
+		weft__python_copy_name(error, name, sizeof name);
+		weft__python_services->fail_thread(name);
+	}
+	PyErr_Clear();
+	return real_except_hook(module, arguments);
+}
+
+static void wrap_except_hook(void)
+{
+	PyObject *module = PyImport_ImportModule("_thread"), *function = module ? GET_ATTRIBUTE(module, "_excepthook") : NULL;
+	struct method *method = function ? weft__python_method_of_function(function) : NULL;
+	if (method && method->flags == CALL_ONE) {
+		real_except_hook = method->function;
+		method->function = except_hook;
+	}
+	release(function);
+	release(module);
+}
+
+/* The class is there when the first thread starts, and not yet when its module is imported. */
+static void wrap_threads(void)
+{
+	static bool is_wrapped;
+	if (is_wrapped)
+		return;
+	PyObject *name = PyUnicode_InternFromString("threading"), *module = name ? PyImport_GetModule(name) : NULL,
+		 *class = module ? GET_ATTRIBUTE(module, "Thread") : NULL;
+	name_ident = PyUnicode_InternFromString("_ident");
+	if (class && name_ident) {
+		is_wrapped = true;
+		weft__python_wrap_setter(class, set_ident);
+		wrap_except_hook();
+	}
+	release(class);
+	release(module);
+	release(name);
+}
+
+static const struct weft_hook_language_call *find_call(weft_id *input)
+{
+	static __thread bool is_busy __attribute__((tls_model("initial-exec")));
+	if (is_busy || !has_interpreter_lock())
+		return NULL;
+	is_busy = true; /* an object that Python frees now may take a lock */
+	PyObject *type, *error, *traceback, *frame;
+	PyErr_Fetch(&type, &error, &traceback);
+	wrap_threads();
+	const struct weft_hook_language_call *call = weft__python_find_running_call(&frame);
+	if (call && call->function && strcmp(call->function, "Future.result") == 0)
+		*input = weft__python_job_of_frame(frame);
+	release(frame);
+	PyErr_Clear();
+	PyErr_Restore(type, error, traceback);
+	is_busy = false;
+	return call;
+}
+
+void weft__python_install_threads(void)
+{
+	if (weft__python_init_folders())
+		weft__python_services->watch_calls(find_call);
+}
