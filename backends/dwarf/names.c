@@ -236,6 +236,41 @@ static char *bounds_at(Dwfl_Module *module, const char *in, uint64_t offset)
 	return asprintf(&name, "%s+0x%" PRIx64, in, begin) < 0 ? NULL : name;
 }
 
+static bool is_system_header(const char *file)
+{
+	return strncmp(file, "/usr/include/", 13) == 0 || strncmp(file, "/usr/lib/", 9) == 0;
+}
+
+/* Sets *file and *line to the call of the innermost inlined function whose caller is outside of the system's headers, which
+ * inline parts of functions such as recv().  Leaves them if there is none. */
+static void skip_system_headers(Dwarf_Die *unit, Dwarf_Addr address, const char **file, int *line)
+{
+	Dwarf_Die *scopes = NULL, *parents = NULL;
+	Dwarf_Files *files = NULL;
+	size_t file_count = 0;
+	if (dwarf_getscopes(unit, address, &scopes) <= 0 || dwarf_getsrcfiles(unit, &files, &file_count) != 0) {
+		free(scopes);
+		return;
+	}
+	const int count = dwarf_getscopes_die(&scopes[0], &parents);
+	for (int i = 0; i < count; i++) {
+		Dwarf_Attribute attribute;
+		Dwarf_Word call_file, call_line;
+		if (dwarf_tag(&parents[i]) != DW_TAG_inlined_subroutine ||
+		    dwarf_formudata(dwarf_attr(&parents[i], DW_AT_call_file, &attribute), &call_file) != 0 ||
+		    dwarf_formudata(dwarf_attr(&parents[i], DW_AT_call_line, &attribute), &call_line) != 0)
+			continue;
+		const char *caller = call_file < file_count ? dwarf_filesrc(files, call_file, NULL, NULL) : NULL;
+		if (!caller || is_system_header(caller))
+			continue;
+		*file = caller;
+		*line = (int)call_line;
+		break;
+	}
+	free(parents);
+	free(scopes);
+}
+
 static void name_address(struct code_address *code_address, const char *in, struct examined *e)
 {
 	GElf_Addr bias;
@@ -248,8 +283,11 @@ static void name_address(struct code_address *code_address, const char *in, stru
 	Dwarf_Die *unit = find_unit(e, address, &unit_bias);
 	Dwarf_Line *line = unit ? dwarf_getsrc_die(unit, address - unit_bias) : NULL;
 	const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
-	if (file && dwarf_lineno(line, &code_address->line) == 0)
+	if (file && dwarf_lineno(line, &code_address->line) == 0) {
+		if (is_system_header(file))
+			skip_system_headers(unit, address - unit_bias, &file, &code_address->line);
 		code_address->file = strdup(file);
+	}
 	code_address->function = symbol_at(e, address);
 	if (!code_address->function)
 		code_address->function = subprogram_at(unit, address - unit_bias);
