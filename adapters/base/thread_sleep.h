@@ -12,7 +12,7 @@ enum weft_hook_sleep_kind {
 	WEFT_HOOK_SLEEP_FDS,     /* epoll, poll, select */
 	WEFT_HOOK_SLEEP_LOCK,    /* conditions, semaphores */
 	WEFT_HOOK_SLEEP_MUTEX,   /* locks that another thread holds, often briefly */
-	WEFT_HOOK_SLEEP_INPUT,   /* blocking read, recv, accept */
+	WEFT_HOOK_SLEEP_IO,      /* blocking read, recv, accept, write, send */
 	WEFT_HOOK_SLEEP_SIGNAL,  /* sigwait, ... */
 	WEFT_HOOK_SLEEP_THREAD,  /* pthread_join */
 	WEFT_HOOK_SLEEP_PROCESS, /* waitpid, ... */

@@ -17,6 +17,7 @@
 #include "adapters/hook/thread.h"
 
 struct weft__hook_fd_info weft__hook_fd_info[WEFT__HOOK_MAX_FDS];
+uint64_t weft__hook_fds_without_waits[WEFT__HOOK_MAX_FDS / 64];
 
 /* Entries of further descriptors. */
 enum { CHUNKS = 256 };
@@ -148,6 +149,7 @@ void weft__hook_fd_reset(int fd)
 {
 	struct weft__hook_fd_info *c = weft__hook_fd_at(fd);
 	const bool may_connect = __atomic_load_n(&weft__hook_connecting_count, __ATOMIC_RELAXED) > 0;
+	weft__hook_fd_may_wait(fd);
 	if (c && weft__loop_is_nothing(&c->loop))
 		__atomic_store_n(&c->loop.epoch, 0, __ATOMIC_RELAXED);
 	if (!c || (!state_of(c) && !c->is_client && !may_connect && !weft__loop_is_known(&c->loop)) || getpid() != owner_pid)
@@ -266,8 +268,7 @@ static bool is_memory_readable(const void *memory, size_t size)
 	       weft_hook_is_readable(memory, size);
 }
 
-/* Sums the lengths of the pieces.  Returns false if the list cannot be read; the real call then fails with EFAULT. */
-static bool count_bytes(const struct iovec *pieces, size_t count, size_t *bytes)
+bool weft__hook_count_bytes(const struct iovec *pieces, size_t count, size_t *bytes)
 {
 	enum { PIECES_PER_CHECK = 256 }; /* at most a page */
 	*bytes = 0;
@@ -312,7 +313,7 @@ size_t weft__hook_fd_before_write(struct weft__hook_fd_info *c, int fd, const st
 	weft_hook_is_own_write *is_own_write = __atomic_load_n(&c->is_own_write, __ATOMIC_RELAXED);
 	const int saved_errno = errno;
 	size_t bytes = 0, recorded = 0;
-	if ((is_own_write && !is_own_write()) || !count_bytes(message->msg_iov, message->msg_iovlen, &bytes)) {
+	if ((is_own_write && !is_own_write()) || !weft__hook_count_bytes(message->msg_iov, message->msg_iovlen, &bytes)) {
 		recorded = 0;
 	} else if (!weft__hook_fd_is_datagram(c) && bytes > 0 && ensure_identified(c, fd, 0)) {
 		record_sent(c, id, (int64_t)bytes);

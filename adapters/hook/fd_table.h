@@ -115,6 +115,9 @@ struct weft_digest weft_hook_digest(const struct iovec *pieces, size_t count);
 
 /* ---- For libc_*.c.  All functions keep errno ---- */
 
+/* Sums the lengths of the pieces.  Returns false if the list cannot be read; the real call then fails with EFAULT. */
+bool weft__hook_count_bytes(const struct iovec *pieces, size_t count, size_t *bytes);
+
 /* Call before a write.  The message must be readable; its list of pieces is checked.  Returns how many bytes were recorded. */
 size_t weft__hook_fd_before_write(struct weft__hook_fd_info *carried, int fd, const struct msghdr *message);
 void weft__hook_fd_short_write(struct weft__hook_fd_info *carried, size_t missing);
@@ -126,6 +129,27 @@ void weft__hook_fd_after_datagram(const struct weft__hook_fd_info *carried, int 
 static inline bool weft__hook_fd_is_datagram(const struct weft__hook_fd_info *carried)
 {
 	return __atomic_load_n(&carried->state, __ATOMIC_ACQUIRE) == WEFT__HOOK_FD_DATAGRAM;
+}
+
+/* Descriptors that are files or non-blocking: a bit each.  A read of another one may wait. */
+extern uint64_t weft__hook_fds_without_waits[WEFT__HOOK_MAX_FDS / 64] WEFT_HOOK_SHARED;
+
+static inline bool weft__hook_fd_never_waits(int fd)
+{
+	return (unsigned)fd < WEFT__HOOK_MAX_FDS &&
+	       __atomic_load_n(&weft__hook_fds_without_waits[fd / 64], __ATOMIC_RELAXED) >> fd % 64 & 1;
+}
+
+static inline void weft__hook_fd_note_no_waits(int fd)
+{
+	if ((unsigned)fd < WEFT__HOOK_MAX_FDS)
+		__atomic_or_fetch(&weft__hook_fds_without_waits[fd / 64], (uint64_t)1 << fd % 64, __ATOMIC_RELAXED);
+}
+
+static inline void weft__hook_fd_may_wait(int fd)
+{
+	if (weft__hook_fd_never_waits(fd))
+		__atomic_and_fetch(&weft__hook_fds_without_waits[fd / 64], ~((uint64_t)1 << fd % 64), __ATOMIC_RELAXED);
 }
 
 /* Forgets the descriptor: it is closed, or is about to name another file. */

@@ -25,6 +25,7 @@
 #include "adapters/hook/condition.h"
 #include "adapters/hook/libc.h"
 #include "adapters/hook/lock.h"
+#include "adapters/hook/state.h"
 #include "adapters/loop/loop.h"
 
 /* Version of the functions that programs link; libc keeps older ones that behave differently. */
@@ -398,6 +399,7 @@ EXPORTED long syscall(long number, ...)
 	va_end(list);
 	long operation = a[1] & FUTEX_CMD_MASK;
 	ENSURE_RESOLVED(syscall)
+	weft__hook_has_filter |= number == SYS_seccomp;
 	if (number == SYS_futex && (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) && is_recorded() &&
 	    !weft__hook_is_recorder(__builtin_return_address(0)))
 		return recorded_syscall(__builtin_return_address(0), a);

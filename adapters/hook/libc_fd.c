@@ -3,12 +3,14 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "adapters/hook/connect.h"
 #include "adapters/hook/fd_table.h"
 #include "adapters/hook/libc.h"
+#include "adapters/hook/state.h"
 #include "adapters/loop/loop.h"
 
 #define CALLS(X)                                                                                                                 \
@@ -21,6 +23,7 @@
 	X(dup, int, (int), NULL)                                                                                                 \
 	X(dup2, int, (int, int), NULL)                                                                                           \
 	X(dup3, int, (int, int, int), NULL)                                                                                      \
+	X(prctl, int, (int, ...), NULL)                                                                                          \
 	X(fcntl64, int, (int, int, ...), NULL)
 
 /* The original functions. */
@@ -116,8 +119,25 @@ EXPORTED int fcntl64(int fd, int operation, ...)
 	va_end(list);
 	ENSURE_RESOLVED(fcntl64)
 	const int result = real.fcntl64(fd, operation, argument);
+	if (operation == F_SETFL)
+		weft__hook_fd_may_wait(fd);
 	if ((operation == F_DUPFD || operation == F_DUPFD_CLOEXEC) && is_recorded())
 		weft__hook_fd_duplicate(result, fd);
 	return result;
 }
 ALIAS(fcntl64, "fcntl");
+
+/* ---- Filters of system calls ---- */
+
+EXPORTED int prctl(int operation, ...)
+{
+	va_list list;
+	va_start(list, operation);
+	unsigned long a[4];
+	for (int i = 0; i < 4; i++)
+		a[i] = va_arg(list, unsigned long);
+	va_end(list);
+	ENSURE_RESOLVED(prctl)
+	weft__hook_has_filter |= operation == PR_SET_SECCOMP;
+	return real.prctl(operation, a[0], a[1], a[2], a[3]);
+}

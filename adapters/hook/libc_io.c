@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "adapters/hook/connect.h"
 #include "adapters/hook/fd_table.h"
 #include "adapters/hook/libc.h"
+#include "adapters/hook/state.h"
 #include "adapters/hook/thread.h"
 #include "adapters/loop/loop.h"
 
@@ -59,14 +61,10 @@ __attribute__((constructor(101))) static void resolve_calls(void)
 
 /* ---- Input: waits for it, and what a program reads from connections by itself ---- */
 
-/* Returns whether a read would wait now.  Each thread remembers the descriptors that are files or non-blocking, to ask only about
- * others.  If such a number is reused for a blocking descriptor, its waits look like work. */
+/* Returns whether a read would wait now. */
 static bool would_read_block(int fd)
 {
-	enum { MAX_TRACKED_FDS = 1024 };
-	static __thread uint64_t is_nonblocking[MAX_TRACKED_FDS / 64] __attribute__((tls_model("initial-exec")));
-	bool is_small = fd >= 0 && fd < MAX_TRACKED_FDS;
-	if (is_small && is_nonblocking[fd / 64] >> fd % 64 & 1)
+	if (weft__hook_fd_never_waits(fd) || weft__hook_has_filter)
 		return false;
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 	struct stat what;
@@ -74,11 +72,42 @@ static bool would_read_block(int fd)
 	if (flags < 0)
 		return false;
 	if (flags & O_NONBLOCK || fstat(fd, &what) || S_ISREG(what.st_mode) || S_ISDIR(what.st_mode)) {
-		if (is_small)
-			is_nonblocking[fd / 64] |= (uint64_t)1 << fd % 64;
+		weft__hook_fd_note_no_waits(fd);
 		return false;
 	}
 	return real.poll && real.poll(&ready, 1, 0) == 0;
+}
+
+/* Returns whether a write may wait now.  A descriptor that poll() calls writable takes at least CHECKED_BYTES, so small writes
+ * are checked once for several.  A pipe may take fewer bytes than a large write has. */
+static bool may_write_block(int fd, const struct msghdr *message)
+{
+	enum { CHECKED_BYTES = 4096 };
+	static uint32_t free_bytes[WEFT__HOOK_MAX_FDS]; /* bytes that the descriptor takes for certain */
+	size_t size;
+	if (weft__hook_fd_never_waits(fd) || weft__hook_has_filter || (unsigned)fd >= WEFT__HOOK_MAX_FDS ||
+	    !weft__hook_count_bytes(message->msg_iov, message->msg_iovlen, &size))
+		return false;
+	const uint32_t left = __atomic_load_n(&free_bytes[fd], __ATOMIC_RELAXED);
+	if (size <= left) {
+		__atomic_store_n(&free_bytes[fd], left - (uint32_t)size, __ATOMIC_RELAXED);
+		return false;
+	}
+	struct stat what;
+	const int flags = fcntl(fd, F_GETFL);
+	if (flags < 0)
+		return false;
+	if (flags & O_NONBLOCK || fstat(fd, &what) || S_ISREG(what.st_mode) || S_ISDIR(what.st_mode)) {
+		weft__hook_fd_note_no_waits(fd);
+		return false;
+	}
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	int filled = 0;
+	if (!real.poll || real.poll(&ready, 1, 0) == 0)
+		return true;
+	__atomic_store_n(&free_bytes[fd], size < CHECKED_BYTES ? CHECKED_BYTES - (uint32_t)size : 0, __ATOMIC_RELAXED);
+	return size > CHECKED_BYTES && S_ISFIFO(what.st_mode) && ioctl(fd, FIONREAD, &filled) == 0 &&
+	       (size_t)filled + size > (size_t)fcntl(fd, F_GETPIPE_SZ);
 }
 
 /* Names of the C library.  NOLINTBEGIN(bugprone-reserved-identifier) */
@@ -137,7 +166,7 @@ static void note_accept(int fd, int result, const void *caller)
 			THEN;                                                                                                    \
 			return result;                                                                                           \
 		}                                                                                                                \
-		BEGIN_SLEEP(NAME, INPUT, -1, true, 0);                                                                           \
+		BEGIN_SLEEP(NAME, IO, -1, true, 0);                                                                              \
 		result = real.NAME ARGUMENTS;                                                                                    \
 		THEN;                                                                                                            \
 		END_SLEEP;                                                                                                       \
@@ -187,6 +216,12 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 /* Writes are recorded before the call, so that nothing is sent earlier than the trace says.  MSG_FASTOPEN also connects; the
  * kernel knows the positions then. */
 #define OUTPUT(NAME, PARAMETERS, ARGUMENTS, FLAGS, CAN_BE_READ, MESSAGE)                                                         \
+	static ssize_t wait_in_##NAME(const void *caller, LIST PARAMETERS)                                                       \
+	{                                                                                                                        \
+		BEGIN_SLEEP(NAME, IO, -1, true, 0);                                                                              \
+		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
+		END_SLEEP;                                                                                                       \
+	}                                                                                                                        \
 	WRAP(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
 	{                                                                                                                        \
 		const bool opens = ((FLAGS)&MSG_FASTOPEN) && (CAN_BE_READ);                                                      \
@@ -198,7 +233,11 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 			weft__hook_fd_mark_client(fd);                                                                           \
 		const size_t recorded =                                                                                          \
 		    fd_info && !opens && (CAN_BE_READ) ? weft__hook_fd_before_write(fd_info, fd, MESSAGE) : 0;                   \
-		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
+		int saved = errno;                                                                                               \
+		const bool waits =                                                                                               \
+		    (CAN_BE_READ) && !((FLAGS)&MSG_DONTWAIT) && !weft__hook_is_recorder(caller) && may_write_block(fd, MESSAGE); \
+		errno = saved;                                                                                                   \
+		const ssize_t result = waits ? wait_in_##NAME(caller, LIST ARGUMENTS) : real.NAME ARGUMENTS;                     \
 		const size_t accepted = result > 0 ? (size_t)result : 0;                                                         \
 		weft__hook_connect_check_io(fd, result, errno);                                                                  \
 		if (opens)                                                                                                       \
@@ -215,7 +254,7 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), 0, true, (&(struct msghdr){ONE_PIECE(from, size)}))
 OUTPUT(writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), 0, count > 0,
     (&(struct msghdr){PIECES(pieces, count)}))
-OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), 0, true,
+OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), flags &MSG_DONTWAIT, true,
     (&(struct msghdr){ONE_PIECE(from, size)}))
 OUTPUT(sendto, (int fd, const void *from, size_t size, int flags, const struct sockaddr *to, socklen_t bytes_of_to),
     (fd, from, size, flags, to, bytes_of_to), flags, true,

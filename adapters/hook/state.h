@@ -10,6 +10,9 @@ extern const struct weft_hook_adapter *const weft__hook_adapters[];
 /* 0 if this process can record nothing now. */
 extern unsigned weft__hook_gate;
 
+/* Whether this process has asked for a filter of system calls, which may end it for a call that it does not make itself. */
+extern bool weft__hook_has_filter;
+
 /* Whether this process is on standby: recording may start at any time, also while a loop runs. */
 extern bool weft__hook_is_standby;
 extern uint64_t weft__hook_standby_since; /* weft_now() at the start of standby, which is the time of all promises that are older
