@@ -67,7 +67,7 @@ def block_is_named(folder):
     expect(record(folder, BLOCKS), 'missing 0\n', 'output')
     is_named(f'{folder}/t', 'a block')
     panels = run(PANEL, only_trace_in(f'{folder}/t'))  # the window and the page give it names
-    if not re.search(r'^longest run: [\d.]+ ms, (\d+) of (\d+) samples in \S*blocks\+0x[0-9a-f]+$', panels, re.M):
+    if not re.search(r'^longest run: [\d.]+ m?s, (\d+) of (\d+) samples in \S*blocks\+0x[0-9a-f]+$', panels, re.M):
         fail(f'panels: {panels}')
     stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/t', '-o', '-')
     if not re.search(r'^every \* ms;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):

@@ -24,6 +24,7 @@ enum {
 	MAX_PEERS = 3,
 	MAX_TYPES = 3,
 	MAX_LOOPS = 3,
+	MAX_WAITS = 3,
 	MAX_POOLS = 2
 };
 
@@ -605,6 +606,75 @@ static void write_loads(writer *w)
 	w->failed |= !ok;
 }
 
+/* ---- Threads that wait at the end ---- */
+
+struct last_wait {
+	uint32_t thread;
+	const struct weft_interval *sleep;
+};
+
+static int compare_waits(const void *a, const void *b)
+{
+	const struct last_wait *x = a, *y = b;
+	return WEFT_ORDER(x->sleep->start_ns, y->sleep->start_ns) ?: WEFT_ORDER(x->thread, y->thread);
+}
+
+/* Returns, by stream, the sleep that lasts until the end of the stream, or NULL. */
+static const struct weft_interval **find_last_sleeps(const struct weft_model *m)
+{
+	const struct weft_interval **last = calloc(m->trace->stream_count + 1, sizeof *last);
+	for (size_t i = 0; last && i < m->sleep_count; i++)
+		if (m->sleeps[i].end_ns == weft_model_stream_until(m, m->sleeps[i].stream))
+			last[m->sleeps[i].stream] = &m->sleeps[i];
+	return last;
+}
+
+static void write_wait(writer *w, const struct last_wait *wait)
+{
+	const uint32_t call = weft_model_call(w->m, wait->sleep);
+	const int64_t length_ns = wait->sleep->end_ns - wait->sleep->start_ns;
+	struct text text = {0};
+	char name[WEFT_NAME_BYTES];
+	append_promise_name(&text, w->m, wait->thread);
+	append(&text, " was in %s", weft_name_text(w->m, call, name, sizeof name));
+	if (*weft_name_place(w->m, weft_model_place(w->m, wait->sleep), name))
+		append(&text, " at %s", name);
+	append(&text, " for the last ");
+	append_duration(&text, length_ns);
+	set_subject(add_line(w, WEFT_SUMMARY_WAITING, &text), wait->thread, wait->sleep->start_ns, length_ns);
+}
+
+/* Writes the calls in which threads had been for long at the end, the longest first. */
+static void write_waits(writer *w)
+{
+	enum { LONG_NS = 1000000000 };
+	const struct weft_model *m = w->m;
+	const struct weft_interval **last = m->run_streams && m->sleep_count ? find_last_sleeps(m) : NULL;
+	WEFT_VEC(struct last_wait) waits = {0};
+	for (uint32_t p = 1; last && p < m->promise_count; p++) {
+		const bool is_pending =
+		    m->promises[p].end == WEFT_END_PENDING && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD);
+		const uint32_t run = is_pending ? weft_run_before(m, p, INT64_MAX) : WEFT_NONE;
+		const struct weft_interval *sleep = run == WEFT_NONE ? NULL : last[m->run_streams[run]];
+		if (!sleep || sleep->end_ns - sleep->start_ns < LONG_NS || weft_model_call(m, sleep) == WEFT_NONE)
+			continue;
+		struct last_wait *added = weft_vec_push(&waits);
+		w->failed |= !added;
+		if (added)
+			*added = (struct last_wait){p, sleep};
+	}
+	weft_sort(waits.items, waits.count, sizeof *waits.items, compare_waits);
+	for (size_t i = 0; i < waits.count && i < MAX_WAITS; i++)
+		write_wait(w, &waits.items[i]);
+	if (waits.count > MAX_WAITS) {
+		struct text text = {0};
+		append(&text, "and %zu more thread%s", waits.count - MAX_WAITS, plural_s(waits.count - MAX_WAITS));
+		add_line(w, WEFT_SUMMARY_WAITING, &text);
+	}
+	weft_vec_free(&waits);
+	free(last);
+}
+
 /* ---- The thread pool ---- */
 
 static const char working_name[] = "thread pool: at work", waiting_name[] = "thread pool: requests";
@@ -832,6 +902,7 @@ int weft_summary_create(struct weft_summary **out, struct weft_promise_info *fac
 		write_program(w);
 		write_workload(w);
 		write_loads(w);
+		write_waits(w);
 		write_pools(w);
 		write_failures(w);
 		w->model_texts = w->texts.count;

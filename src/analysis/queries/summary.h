@@ -17,6 +17,7 @@
 	X(ANSWERS, "answers")   /* that the program waited for */                                                                \
 	X(LOOP, "event loop")   /* how busy a loop was, and its longest block */                                                 \
 	X(THREAD, "thread")     /* the same of the busiest thread, in a program without a loop */                                \
+	X(WAITING, "waiting")   /* in which calls threads were at the end */                                                     \
 	X(POOL, "thread pool")  /* its load */                                                                                   \
 	X(FAILURES, "failures")                                                                                                  \
 	X(MISSING, "missing") /* what the trace does not have */
