@@ -159,6 +159,18 @@ async def main():
         except asyncio.TimeoutError:
             pass
 """, r'retries: 12 of 12 promises "wait_for\(query\)" ended by their timeout: no answer came in time', 'fault.py:17 in main'),
+    'held': ("""
+lock = threading.Lock()
+
+def save():
+    with lock:
+        pass
+
+async def main():
+    give_up()
+    lock.acquire()
+    await asyncio.to_thread(save)
+""", r'deadlock: task \d+ "main" holds lock \d+ and waits for work \d+ "save", which waits for it', 'fault.py:10 in save'),
     'spin': ("""
 async def main():
     for _ in range(40000):

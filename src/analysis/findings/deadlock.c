@@ -9,6 +9,7 @@
 /* A lock of the cycle, its holder, and the lock that the holder waits for. */
 struct held {
 	uint32_t lock, holder, wanted;
+	uint32_t asker; /* the holder, or the promise that waits for the other lock while the holder waits for that promise */
 	int64_t taken_ns, waits_ns;
 };
 
@@ -28,10 +29,13 @@ static struct held get_held_lock(const struct weft__finder *f, uint32_t lock)
 	const struct weft__wait_edge *wait = find_wait_in_cycle(w, lock);
 	struct held held = {.lock = lock, .holder = wait->to, .taken_ns = weft__wait_graph_since(w, lock, wait)};
 	uint32_t p = wait->to;
+	held.asker = p;
 	while (!weft_kind_has(f->model->promises[p].kind, WEFT__TRAITS_HELD)) {
 		wait = find_wait_in_cycle(w, p);
 		held.waits_ns = weft__wait_graph_since(w, p, wait);
 		p = wait->to;
+		if (f->model->promises[p].kind != WEFT_KIND_WAIT && !weft_kind_has(f->model->promises[p].kind, WEFT__TRAITS_HELD))
+			held.asker = p;
 	}
 	held.wanted = p;
 	return held;
@@ -134,6 +138,9 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 	if (count == 1 && is_pool(f, lock))
 		finding->title = weft__finding_text(
 		    f, "%s holds 1 of %s and waits for another: no holder can return one%s", holder, first, at);
+	else if (count == 1 && held[0].asker != held[0].holder)
+		finding->title = weft__finding_text(f, "%s holds %s and waits for %s, which waits for it%s", holder, first,
+		    weft__format_promise(f, held[0].asker), at);
 	else if (count == 1)
 		finding->title = weft__finding_text(f, "%s waits for %s, which it already holds%s", holder, first, at);
 	else
@@ -145,8 +152,8 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 	for (uint32_t i = 0; i < listed_count; i++)
 		add_held_lock(f, &held[i], held[i].waits_ns == last.waits_ns);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last.waits_ns, last.holder, "%s waits for %s%s, which closes the cycle",
-	    weft__format_promise(f, last.holder), weft__format_promise(f, last.wanted),
-	    weft__format_wait_place(f, last.holder, last.wanted, last.waits_ns));
+	    weft__format_promise(f, last.asker), weft__format_promise(f, last.wanted),
+	    weft__format_wait_place(f, last.asker, last.wanted, last.waits_ns));
 	bool any_pool = false;
 	for (uint32_t i = 0; i < listed_count; i++)
 		any_pool |= is_pool(f, held[i].lock);
@@ -159,6 +166,9 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 		finding->next =
 		    count == 1 ? "take all needed items at once, or return one before you wait for the next"
 			       : "take these in the same order everywhere, or return the first before you wait for the second";
+	else if (count == 1 && held[0].asker != held[0].holder)
+		finding->next = weft__finding_text(
+		    f, "release %s before you wait for %s", first, weft__format_promise(f, held[0].asker));
 	else
 		finding->next =
 		    count == 1
