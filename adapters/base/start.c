@@ -124,10 +124,8 @@ static struct thread_start *prepare_start(const void *caller)
 	if (!thread_start)
 		return NULL;
 	thread_start->by = weft_hook_thread()->running;
-	weft_id input;
-	const struct weft_hook_language_call *call = weft_hook_find_call(&input);
-	thread_start->id = call ? weft_create(thread_start->by, WEFT_KIND_THREAD, call->site)
-				: weft_create_at(thread_start->by, WEFT_KIND_THREAD, weft_hook_site(caller));
+	struct weft_record_place *place;
+	thread_start->id = weft_hook_create(thread_start->by, WEFT_KIND_THREAD, caller, &place);
 	thread_start->since = weft__stream->last;
 	thread_start->epoch = weft__hook_epoch;
 	if (weft__hook_next_thread_name)

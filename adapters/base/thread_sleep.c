@@ -90,6 +90,17 @@ static const void *find_line(const struct weft_hook_sleep *sleep)
 	return weft__hook_find_blocking_line(caller, here->callbacks > 0 ? here->callback_stack : NULL);
 }
 
+static void record_place(const struct weft_hook_sleep *sleep)
+{
+	weft_id input;
+	const weft_id id = is_known_thread() ? weft__hook_thread.running : weft_running();
+	const struct weft_hook_language_call *call = weft_hook_find_call(&input);
+	if (call)
+		weft_call_site(id, call->site, sleep->function);
+	else
+		weft_call_place(id, weft_hook_site(find_line(sleep)), sleep->function);
+}
+
 void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 {
 	if (sleep->state == WEFT_HOOK_AWAKE)
@@ -98,8 +109,7 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 	 * their own. */
 	const bool is_own_wait = sleep->kind != WEFT_HOOK_SLEEP_FDS && sleep->kind != WEFT_HOOK_SLEEP_LOCK;
 	if (sleep->state == WEFT_HOOK_BLOCKED || is_own_wait)
-		weft_call_place(is_known_thread() ? weft__hook_thread.running : weft_running(), weft_hook_site(find_line(sleep)),
-		    sleep->function);
+		record_place(sleep);
 	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft_idle(WEFT_IDLE_WAIT);
 		weft__hook_record_calls();

@@ -60,6 +60,16 @@ static inline const struct weft_hook_language_call *weft_hook_find_call(weft_id 
 	return __builtin_expect(weft__hook_language.find_call != NULL, 0) ? weft__hook_language.find_call(input) : NULL;
 }
 
+/* Creates a promise at the line of a language's code, if that calls, or else at the call site.  *place: the call site; NULL: the
+ * promise has a line, or its place is unknown. */
+static inline weft_id weft_hook_create(weft_id by, enum weft_kind kind, const void *caller, struct weft_record_place **place)
+{
+	weft_id input;
+	const struct weft_hook_language_call *call = weft_hook_find_call(&input);
+	*place = call ? NULL : weft_hook_site(caller);
+	return call ? weft_create(by, kind, call->site) : *place ? weft_create_at(by, kind, *place) : weft_create(by, kind, NULL);
+}
+
 /* Returns whether the runtime of a language calls for itself. */
 static inline bool weft_hook_is_internal(const void *caller)
 {

@@ -109,7 +109,8 @@ static void begin_child(pid_t pid, const char *name, const void *caller)
 			continue;
 		child->epoch = weft__hook_epoch;
 		child->is_told = false;
-		child->id = weft_create_at(weft_hook_thread()->running, WEFT_KIND_PROCESS, weft_hook_site(caller));
+		struct weft_record_place *place;
+		child->id = weft_hook_create(weft_hook_thread()->running, WEFT_KIND_PROCESS, caller, &place);
 		if (name)
 			weft_hook_append(&label, name);
 		if (name)

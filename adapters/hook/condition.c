@@ -126,21 +126,26 @@ struct holder {
 	uint32_t count;
 };
 
-static struct semaphore {
+struct semaphore {
 	const void *address;
 	weft_id id;
 	uint32_t waiters;
 	unsigned epoch;
-	bool is_busy;    /* spin lock */
 	bool is_of_call; /* `id` is the condition of one call in a language */
 	bool is_message; /* another thread than the holder posts tokens, or the holders are unknown: the semaphore is recorded as
 			    a condition */
 	struct holder holders[WEFT__HOOK_HOLDERS];
-} semaphores[WEFT__HOOK_SEMAPHORES];
+};
 
-static struct semaphore *find_semaphore(const void *address)
+/* Semaphores whose addresses have the same hash. */
+static struct semaphore_set {
+	bool is_busy; /* spin lock */
+	struct semaphore semaphores[WEFT__HOOK_SEMAPHORES_OF_SET];
+} sets[WEFT__HOOK_SEMAPHORE_SETS];
+
+static struct semaphore_set *find_set(const void *address)
 {
-	return &semaphores[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 54];
+	return &sets[((uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 32) % WEFT__HOOK_SEMAPHORE_SETS];
 }
 
 static void reset_semaphore(struct semaphore *s, const void *address)
@@ -154,36 +159,73 @@ static void reset_semaphore(struct semaphore *s, const void *address)
 	__atomic_store_n(&s->address, address, __ATOMIC_RELAXED);
 }
 
-/* Locks the entry of a semaphore.  Gives up after some spins, because a signal handler may have interrupted the owner; then the
+static bool is_known(const struct semaphore *s, const void *address)
+{
+	return s->address == address && s->epoch == weft__hook_epoch;
+}
+
+static bool has_holder(const struct semaphore *s)
+{
+	for (const struct holder *h = s->holders; h < s->holders + WEFT__HOOK_HOLDERS; h++)
+		if (h->promise)
+			return true;
+	return false;
+}
+
+/* Returns how much is lost if another semaphore takes the entry. */
+static int get_loss(const struct semaphore *s)
+{
+	return s->epoch != weft__hook_epoch || !s->address ? 0 : s->waiters > 0 ? 3 : has_holder(s) ? 2 : 1;
+}
+
+/* Returns the entry of the semaphore, a new one if there is none; NULL: others wait for all semaphores of the set. */
+static struct semaphore *find_or_replace(struct semaphore_set *set, const void *address)
+{
+	struct semaphore *end = set->semaphores + WEFT__HOOK_SEMAPHORES_OF_SET, *best = set->semaphores;
+	for (struct semaphore *s = set->semaphores; s < end; s++) {
+		if (is_known(s, address))
+			return s;
+		if (get_loss(s) < get_loss(best))
+			best = s;
+	}
+	if (get_loss(best) == 3)
+		return NULL;
+	reset_semaphore(best, address);
+	return best;
+}
+
+static void unlock_set(struct semaphore_set *set)
+{
+	__atomic_store_n(&set->is_busy, false, __ATOMIC_RELEASE);
+}
+
+/* Locks the set of a semaphore.  Gives up after some spins, because a signal handler may have interrupted the owner; then the
  * holders become unknown. */
 static struct semaphore *lock_semaphore(const void *address)
 {
 	enum { MAX_SPINS = 200 };
-	struct semaphore *s = find_semaphore(address);
-	for (int i = 0; __atomic_exchange_n(&s->is_busy, true, __ATOMIC_ACQUIRE); i++)
+	struct semaphore_set *set = find_set(address);
+	for (int i = 0; __atomic_exchange_n(&set->is_busy, true, __ATOMIC_ACQUIRE); i++)
 		if (i == MAX_SPINS) {
-			__atomic_store_n(&s->is_message, true, __ATOMIC_RELAXED);
+			for (struct semaphore *s = set->semaphores; s < set->semaphores + WEFT__HOOK_SEMAPHORES_OF_SET; s++)
+				if (__atomic_load_n(&s->address, __ATOMIC_RELAXED) == address)
+					__atomic_store_n(&s->is_message, true, __ATOMIC_RELAXED);
 			return NULL;
 		}
-	const bool is_old = s->epoch != weft__hook_epoch;
-	if (s->address == address && !is_old)
-		return s;
-	if (is_old || s->waiters == 0) {
-		reset_semaphore(s, address);
-		return s;
-	}
-	__atomic_store_n(&s->is_busy, false, __ATOMIC_RELEASE);
-	return NULL;
+	struct semaphore *s = find_or_replace(set, address);
+	if (!s)
+		unlock_set(set);
+	return s;
+}
+
+static void unlock_semaphore(const struct semaphore *s)
+{
+	unlock_set(find_set(s->address));
 }
 
 static bool is_message(const struct semaphore *s)
 {
 	return __atomic_load_n(&s->is_message, __ATOMIC_RELAXED);
-}
-
-static void unlock_semaphore(struct semaphore *s)
-{
-	__atomic_store_n(&s->is_busy, false, __ATOMIC_RELEASE);
 }
 
 static struct holder *find_holder(struct semaphore *s, weft_id promise)
@@ -313,8 +355,12 @@ void weft_hook_semaphore_end_wait(const void *address, weft_id id)
 
 void weft_hook_semaphore_forget(const void *address)
 {
-	struct semaphore *s = find_semaphore(address);
-	if (__atomic_load_n(&s->address, __ATOMIC_RELAXED) != address || !(s = lock_semaphore(address)))
+	const struct semaphore_set *set = find_set(address);
+	bool is_there = false;
+	for (int i = 0; i < WEFT__HOOK_SEMAPHORES_OF_SET; i++)
+		is_there |= __atomic_load_n(&set->semaphores[i].address, __ATOMIC_RELAXED) == address;
+	struct semaphore *s = is_there ? lock_semaphore(address) : NULL;
+	if (!s)
 		return;
 	if (s->waiters == 0)
 		reset_semaphore(s, address);

@@ -9,14 +9,15 @@
  * Another semaphore is a pool or a condition.  It is a pool while only threads that hold a token post; its waiters then wait for
  * the holders.  It becomes a condition when a thread without a token posts.
  *
- * Objects whose addresses have the same hash share an entry.  An object that loses its entry is no longer recorded.
+ * Conditions whose addresses have the same hash share an entry, and semaphores share a few.  An object that loses its entry is no
+ * longer recorded.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_CONDITION_H
 #define WEFT_HOOK_CONDITION_H
 
 #include "adapters/hook/thread.h"
 
-enum { WEFT__HOOK_CONDITIONS = 1024, WEFT__HOOK_SEMAPHORES = 1024, WEFT__HOOK_HOLDERS = 16 };
+enum { WEFT__HOOK_CONDITIONS = 1024, WEFT__HOOK_SEMAPHORE_SETS = 128, WEFT__HOOK_SEMAPHORES_OF_SET = 8, WEFT__HOOK_HOLDERS = 16 };
 
 struct weft__hook_condition {
 	const void *address;

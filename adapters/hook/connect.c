@@ -95,12 +95,10 @@ static struct connecting *begin_connect(int fd, const struct sockaddr *to, sockl
 	c->epoch = weft__hook_epoch;
 	c->by = weft_hook_current_promise();
 	c->awaited_by = 0;
-	c->site = weft_hook_site(caller);
 	c->label = (struct weft_hook_label){0};
 	memcpy(&address, to, size < sizeof address ? size : sizeof address);
 	weft_hook_append_address(&c->label, (const struct sockaddr *)&address);
-	const weft_id id =
-	    c->site ? weft_create_at(c->by, WEFT_KIND_CONNECT, c->site) : weft_create(c->by, WEFT_KIND_CONNECT, NULL);
+	const weft_id id = weft_hook_create(c->by, WEFT_KIND_CONNECT, caller, &c->site);
 	c->since = weft_is_on() ? weft__stream->last : 0;
 	weft_hook_record_label(&c->label, id);
 	__atomic_add_fetch(&weft__hook_connecting_count, 1, __ATOMIC_RELAXED);

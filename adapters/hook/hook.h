@@ -85,7 +85,7 @@ enum weft_hook_fork { WEFT_HOOK_BEFORE_FORK, WEFT_HOOK_IN_PARENT, WEFT_HOOK_IN_C
 
 struct weft_hook_adapter {
 	const char *name;    /* name of the runtime in traces and messages: "libuv" */
-	const char *library; /* prefix of the file name of its library: "libuv.so" */
+	const char *library; /* prefix of the file name of its library: "libuv.so"; "/": none of its code is its own */
 	const char *prefix;  /* prefix of its functions: "uv_" */
 	const char *mark;    /* function that every copy of the runtime defines: "uv_run" */
 	/* The library has users that call no function of the adapter.  A copy is a runtime only once one is called. */

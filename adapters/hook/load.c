@@ -171,7 +171,9 @@ static void find_own_text(struct copy *c, const struct weft__symtab *table)
 {
 	const char *slash = strrchr(c->path, '/'), *file = slash ? slash + 1 : c->path;
 	struct text_range all = {.copy = c};
-	if (!strncmp(file, c->adapter->library, strlen(c->adapter->library))) {
+	if (c->adapter->library[0] == '/') {
+		/* The program asks libc for what its language's runtime asks. */
+	} else if (!strncmp(file, c->adapter->library, strlen(c->adapter->library))) {
 		all.begin = c->elf.text_begin;
 		all.end = c->elf.text_end;
 	} else if (table) {

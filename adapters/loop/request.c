@@ -53,8 +53,7 @@ static void set_role(struct weft__loop_fd *c, enum weft__loop_role role)
 static void begin_connection(int fd, struct weft__loop_fd *c, weft_id by, enum weft_kind kind, const void *caller)
 {
 	c->by = by;
-	c->site = weft_hook_site(caller);
-	c->connection = weft_create_at(by, kind, c->site);
+	c->connection = weft_hook_create(by, kind, caller, &c->site);
 	c->since = weft__stream->last;
 	weft_hook_record_label(&c->label, c->connection);
 	weft_hook_stack(c->connection, caller);
@@ -208,8 +207,7 @@ static void begin_request(
     struct weft__loop_fd *c, const struct weft_question *question, weft_id by, bool is_asker, const void *caller)
 {
 	weft__loop_begin_promise();
-	c->asked_site = weft_hook_site(caller);
-	c->request = weft_create_at(by, WEFT_KIND_REQUEST, c->asked_site);
+	c->request = weft_hook_create(by, WEFT_KIND_REQUEST, caller, &c->asked_site);
 	c->asked_since = weft__stream->last;
 	c->asker = is_asker ? by : 0;
 	c->asker_fd = is_asker ? weft__loop_running_fd() : -1;

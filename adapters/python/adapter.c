@@ -27,9 +27,12 @@ static struct {
 	const char *(*PyUnicode_AsUTF8AndSize)(void *, intptr_t *);
 	void (*PyErr_Clear)(void);
 	void *(*PyGILState_GetThisThreadState)(void);
+	void *(*PyEval_SaveThread)(void);
 } real;
 
 static const struct weft_hook_module *module;
+static void (*note_release)(void);        /* NULL until the library is there */
+static int minor;                         /* of Python 3 */
 static void *(*get_running_thread)(void); /* Python's thread that has the interpreter's lock; NULL: no thread has it */
 static weft_python_on_import_fn *on_import;
 
@@ -95,6 +98,25 @@ static void watch_calls(const struct weft_hook_language_call *(*find)(weft_id *i
 	weft__hook_language.find_call = find;
 }
 
+static int get_minor(void)
+{
+	return minor;
+}
+
+static void watch_releases(void (*note)(void))
+{
+	__atomic_store_n(&note_release, note, __ATOMIC_RELEASE);
+}
+
+/* Python releases its lock before a call of C that may wait. */
+static void *save_thread(void)
+{
+	void (*note)(void) = __atomic_load_n(&note_release, __ATOMIC_ACQUIRE);
+	if (note && weft_is_on())
+		note();
+	return real.PyEval_SaveThread();
+}
+
 static void name_thread(const char *name)
 {
 	struct weft_hook_thread *here = weft_hook_thread();
@@ -122,6 +144,8 @@ static const struct weft_python_services services = {
     .register_list = weft_hook_register_list,
     .watch_blocks = watch_blocks,
     .watch_calls = watch_calls,
+    .watch_releases = watch_releases,
+    .get_minor = get_minor,
     .name_thread = name_thread,
     .fail_thread = fail_thread,
 };
@@ -197,6 +221,7 @@ static const struct weft_hook_function functions[] = {
     WEFT_HOOK_TAKEN(Py_InitializeFromConfig, initialize_python, real.Py_InitializeFromConfig),
     WEFT_HOOK_CALLED(PySys_AddAuditHook, real.PySys_AddAuditHook), WEFT_HOOK_CALLED(PyTuple_GetItem, real.PyTuple_GetItem),
     WEFT_HOOK_CALLED(PyUnicode_AsUTF8AndSize, real.PyUnicode_AsUTF8AndSize), WEFT_HOOK_CALLED(PyErr_Clear, real.PyErr_Clear),
+    WEFT_HOOK_TAKEN(PyEval_SaveThread, save_thread, real.PyEval_SaveThread),
     WEFT_HOOK_CALLED(PyGILState_GetThisThreadState, real.PyGILState_GetThisThreadState), {0}};
 
 /* Each version has a function that the one before lacks.  Tables rely on the interpreter's lock, so a build without it is left
@@ -205,6 +230,7 @@ static bool is_supported_version(const struct weft_hook_module *of, char *versio
 {
 	static const char *const newest[][2] = {{"PyConfig_Get", "3.14"}, {"PyList_GetItemRef", "3.13"},
 	    {"PyType_GetDict", "3.12"}, {"PyFrame_GetLasti", "3.11"}, {NULL, "before 3.11"}};
+	static const int minors[] = {14, 13, 12, 11, 0};
 	const bool has_lock = !weft_hook_symbol(of, "PyUnstable_Module_SetGIL");
 	size_t i = 0;
 	void *getter = weft_hook_symbol(of, "PyThreadState_GetUnchecked"); /* since 3.13 */
@@ -213,6 +239,7 @@ static bool is_supported_version(const struct weft_hook_module *of, char *versio
 	memcpy(&get_running_thread, &getter, sizeof getter);
 	while (newest[i][0] && !weft_hook_symbol(of, newest[i][0]))
 		i++;
+	minor = minors[i];
 	snprintf(version, size, "%s%s", newest[i][1], has_lock ? "" : " without the interpreter's lock");
 	return newest[i][0] && has_lock;
 }

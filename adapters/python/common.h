@@ -43,6 +43,10 @@ struct weft_record_site *weft__python_find_running_place(void);
 /* Returns the running line of the user's code, and what it calls there; NULL: none of its code runs.  *called: the frame of
  * the function that it calls, a new reference; NULL: there is none. */
 const struct weft_hook_language_call *weft__python_find_running_call(PyObject **called);
+/* Does the same for a thread of Python, without objects for its frames, if the call is known already; otherwise returns false. */
+bool weft__python_find_known_call(const void *thread, const struct weft_hook_language_call **call);
+/* Returns whether the layout of frames is the expected one.  Call it while a function runs. */
+bool weft__python_can_read_frames(void);
 /* Returns whether the innermost running function has that name. */
 bool weft__python_is_running(const char *name);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "adapters/python/common.h"
@@ -231,6 +232,95 @@ const struct weft_hook_language_call *weft__python_find_running_call(PyObject **
 	release(frame);
 	return call;
 }
+
+/* ---- Frames without objects ---- */
+
+/* Offsets in bytes, as in src/look/python.c, which reads other processes. */
+static const struct frame_layout {
+	int minor;                          /* of Python 3 */
+	unsigned holder, frame;             /* of PyThreadState: what has the frame (0: itself), and where in it */
+	unsigned code, before, instruction; /* of _PyInterpreterFrame */
+	unsigned owner;                     /* of the same: who has the frame */
+	unsigned code_begin;                /* of PyCodeObject */
+} layouts[] = {{11, 56, 8, 32, 48, 56, 69, 184}, {12, 56, 0, 0, 8, 56, 70, 192}, {13, 0, 72, 0, 8, 56, 70, 200}};
+
+enum { OWNED_BY_C = 3, MAX_FRAMES = 64 };
+
+static const struct frame_layout *layout; /* NULL: unknown */
+
+static uintptr_t load_word(uintptr_t at)
+{
+	uintptr_t word;
+	memcpy(&word, (const void *)at, sizeof word);
+	return word;
+}
+
+static uintptr_t find_first_frame(const struct frame_layout *l, const void *thread, uintptr_t (*load)(uintptr_t))
+{
+	const uintptr_t holder = l->holder ? load((uintptr_t)thread + l->holder) : (uintptr_t)thread;
+	return holder ? load(holder + l->frame) : 0;
+}
+
+static bool is_owned_by_c(const struct frame_layout *l, uintptr_t frame)
+{
+	return *(const uint8_t *)(frame + l->owner) == OWNED_BY_C;
+}
+
+/* The tables have calls of an earlier time, so a wrong code or instruction finds none. */
+bool weft__python_find_known_call(const void *thread, const struct weft_hook_language_call **call)
+{
+	const struct code *inner = NULL;
+	*call = NULL;
+	if (!layout || !thread)
+		return false;
+	uintptr_t frame = find_first_frame(layout, thread, load_word);
+	for (int i = 0; frame && i < MAX_FRAMES; i++, frame = load_word(frame + layout->before)) {
+		if (is_owned_by_c(layout, frame))
+			continue;
+		const uintptr_t object = load_word(frame + layout->code);
+		const struct code *code = weft__table_find(&codes, object);
+		if (!code)
+			return false;
+		if (code->runs_loop)
+			return true;
+		if (code->owner == CODE_OF_USER) {
+			const int instruction = (int)(load_word(frame + layout->instruction) - object - layout->code_begin);
+			*call = weft__table_find(&calls, mix_keys(table_key(inner), code, instruction));
+			return *call != NULL;
+		}
+		inner = code;
+	}
+	return !frame;
+}
+
+/* Loads a word that may not be there; then returns 0. */
+static uintptr_t try_word(uintptr_t at)
+{
+	uintptr_t word = 0;
+	const struct iovec local = {&word, sizeof word}, remote = {(void *)at, sizeof word}; /* NOLINT: an address as a number */
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof word ? word : 0;
+}
+
+/* Compares the innermost frame with what Python says of it. */
+bool weft__python_can_read_frames(void)
+{
+	PyObject *frame = PyEval_GetFrame(), *code = frame ? PyFrame_GetCode(frame) : NULL;
+	const int instruction = frame ? PyFrame_GetLasti(frame) : -1;
+	const void *thread = PyGILState_GetThisThreadState();
+	for (size_t i = 0; code && thread && !layout && i < sizeof layouts / sizeof *layouts; i++) {
+		const struct frame_layout *l = &layouts[i];
+		uintptr_t at = l->minor == weft__python_services->get_minor() ? find_first_frame(l, thread, try_word) : 0;
+		while (at && (try_word(at + l->owner) & 0xff) == OWNED_BY_C)
+			at = try_word(at + l->before);
+		const uintptr_t object = at ? try_word(at + l->code) : 0;
+		if (object == (uintptr_t)code && (int)(try_word(at + l->instruction) - object - l->code_begin) == instruction)
+			layout = l;
+	}
+	release(code);
+	return layout != NULL;
+}
+
+/* ---- Names of running functions ---- */
 
 bool weft__python_is_running(const char *name)
 {

@@ -20,6 +20,9 @@ struct weft_python_services {
 	void (*watch_blocks)(void (*note)(const char *function, uint64_t since));
 	/* Calls `find` for locks and threads: struct weft_hook_language, find_call. */
 	void (*watch_calls)(const struct weft_hook_language_call *(*find)(weft_id *input));
+	/* Calls `note` before Python releases its lock for a call that may wait, on the thread that has it. */
+	void (*watch_releases)(void (*note)(void));
+	int (*get_minor)(void);                 /* 11 for Python 3.11 */
 	void (*name_thread)(const char *name);  /* labels the promise of this thread, once */
 	void (*fail_thread)(const char *error); /* the promise of this thread fails when it ends */
 };

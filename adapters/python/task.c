@@ -371,6 +371,7 @@ struct step {
 	struct task *task, *outer;
 	struct weft_hook_frame frame;
 	weft_id id;
+	unsigned epoch;
 };
 
 /* Returns false if the coroutine is no task, or its step runs already. */
@@ -384,7 +385,8 @@ static bool begin_step(struct step *step, PyObject *coroutine)
 	ensure_task(t);
 	t->thread = &here.mark;
 	*step = (struct step){t, here.running,
-	    t->wait ? weft__python_services->enter(t->id) : weft__python_services->enter_again(t->id, &t->steps), t->id};
+	    t->wait ? weft__python_services->enter(t->id) : weft__python_services->enter_again(t->id, &t->steps), t->id,
+	    t->epoch};
 	end_wait(t);
 	here.running = t;
 	return true;
@@ -438,12 +440,15 @@ static void end_step(struct step *step, PyObject *coroutine, int result, PyObjec
 {
 	struct task *t = weft__table_find(&tasks, table_key(coroutine));
 	if (t == step->task && t->id == step->id && weft_is_on()) {
+		ensure_task(t);
 		if (result == STEP_WAITS)
 			suspend_task(t, awaited);
 		else
 			end_task(t, result);
 	}
 	here.running = step->outer;
+	if (weft_is_on() && step->epoch != weft__python_services->get_epoch()) /* the step forked, and this is the child */
+		step->frame.running = weft__python_services->get_root();
 	weft__python_services->leave(&step->frame);
 }
 

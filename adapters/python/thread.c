@@ -80,11 +80,12 @@ static void wrap_threads(void)
 	release(name);
 }
 
-static const struct weft_hook_language_call *find_call(weft_id *input)
+/* The call for which this thread released the interpreter's lock last. */
+static __thread const struct weft_hook_language_call *released __attribute__((tls_model("initial-exec")));
+static __thread bool is_busy __attribute__((tls_model("initial-exec")));
+
+static const struct weft_hook_language_call *find_running_call(weft_id *input)
 {
-	static __thread bool is_busy __attribute__((tls_model("initial-exec")));
-	if (is_busy || !has_interpreter_lock())
-		return NULL;
 	is_busy = true; /* an object that Python frees now may take a lock */
 	PyObject *type, *error, *traceback, *frame;
 	PyErr_Fetch(&type, &error, &traceback);
@@ -99,8 +100,30 @@ static const struct weft_hook_language_call *find_call(weft_id *input)
 	return call;
 }
 
+static const struct weft_hook_language_call *find_call(weft_id *input)
+{
+	if (is_busy)
+		return NULL;
+	return has_interpreter_lock() ? find_running_call(input) : released;
+}
+
+/* A call that is new costs objects for its frames, others do not. */
+static void note_release(void)
+{
+	weft_id unused = 0;
+	if (is_busy)
+		return;
+	released = NULL;
+	if (PyInterpreterState_Get() == weft__python_interpreter &&
+	    !weft__python_find_known_call(PyGILState_GetThisThreadState(), &released))
+		released = find_running_call(&unused);
+}
+
 void weft__python_install_threads(void)
 {
-	if (weft__python_init_folders())
-		weft__python_services->watch_calls(find_call);
+	if (!weft__python_init_folders())
+		return;
+	weft__python_services->watch_calls(find_call);
+	if (weft__python_can_read_frames())
+		weft__python_services->watch_releases(note_release);
 }

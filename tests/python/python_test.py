@@ -249,6 +249,20 @@ def main():
     for n in range(5):
         results.get()
 """, r'hang: thread 1 "main" sleeps forever at condition \d+ "Queue.get"', 'fault.py:21 in main'),
+    'request': ("""
+import socket
+from urllib.request import urlopen
+silent = socket.create_server(("127.0.0.1", 0))
+
+def ask():
+    return urlopen(f"http://127.0.0.1:{silent.getsockname()[1]}/price?Hush8472").read()
+
+def main():
+    give_up()
+    clerk = threading.Thread(target=ask, name="clerk")
+    clerk.start()
+    clerk.join()
+""", r'hang \(uncertain\): request \d+ "GET /price" is pending: it has waited 1\.\d+ s for an answer', 'fault.py:12 in ask'),
     'event': ("""
 ready = threading.Event()
 

@@ -167,8 +167,8 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 		    count == 1 ? "take all needed items at once, or return one before you wait for the next"
 			       : "take these in the same order everywhere, or return the first before you wait for the second";
 	else if (count == 1 && held[0].asker != held[0].holder)
-		finding->next = weft__finding_text(
-		    f, "release %s before you wait for %s", first, weft__format_promise(f, held[0].asker));
+		finding->next =
+		    weft__finding_text(f, "release %s before you wait for %s", first, weft__format_promise(f, held[0].asker));
 	else
 		finding->next =
 		    count == 1

@@ -160,6 +160,14 @@ static void report_failure(const struct search *s, const struct group *group)
 	    name);
 }
 
+/* Returns whether a link says that code may see the error of its end.  A lock awaits its holder for itself. */
+static bool is_notice(const struct search *s, const struct weft_link *link)
+{
+	const bool is_wait =
+	    link->kind == WEFT_LINK_AWAIT && !weft_kind_has(s->f->model->promises[link->from].kind, WEFT__TRAITS_HELD);
+	return (is_wait || link->kind == WEFT_LINK_READ) && !ignores_result(s, link->from);
+}
+
 /* Finds the failed promises that another promise awaited or read. */
 static bool find_noticed(struct search *s)
 {
@@ -169,9 +177,7 @@ static bool find_noticed(struct search *s)
 	for (size_t i = 0; s->noticed && i < f->link_index.failed.count; i++)
 		s->noticed[f->link_index.failed.items[i]] = UNNOTICED;
 	for (size_t l = 0; s->noticed && l < m->link_count && weft__finding_may_continue(f, l, m->link_count); l++)
-		if (s->noticed[f->link_index.final[m->links[l].to]] == UNNOTICED &&
-		    (m->links[l].kind == WEFT_LINK_READ || m->links[l].kind == WEFT_LINK_AWAIT) &&
-		    !ignores_result(s, m->links[l].from))
+		if (s->noticed[f->link_index.final[m->links[l].to]] == UNNOTICED && is_notice(s, &m->links[l]))
 			s->noticed[f->link_index.final[m->links[l].to]] = NOTICED;
 	return s->noticed;
 }
