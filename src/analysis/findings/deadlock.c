@@ -22,6 +22,13 @@ static const struct weft__wait_edge *find_wait_in_cycle(const struct weft__wait_
 	return NULL;
 }
 
+/* Returns whether a promise of the cycle has a name, and is neither a lock nor only the wait of another promise. */
+static bool is_actor(const struct weft_model *m, uint32_t p)
+{
+	return weft_first_label(m, p) != WEFT_NONE && m->promises[p].kind != WEFT_KIND_WAIT &&
+	       !weft_kind_has(m->promises[p].kind, WEFT__TRAITS_HELD);
+}
+
 /* Follows the cycle from one lock to the next. */
 static struct held get_held_lock(const struct weft__finder *f, uint32_t lock)
 {
@@ -34,7 +41,7 @@ static struct held get_held_lock(const struct weft__finder *f, uint32_t lock)
 		wait = find_wait_in_cycle(w, p);
 		held.waits_ns = weft__wait_graph_since(w, p, wait);
 		p = wait->to;
-		if (f->model->promises[p].kind != WEFT_KIND_WAIT && !weft_kind_has(f->model->promises[p].kind, WEFT__TRAITS_HELD))
+		if (is_actor(f->model, p))
 			held.asker = p;
 	}
 	held.wanted = p;
