@@ -23,6 +23,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			abort();
 		if (state.held > sizeof state.head)
 			abort();
+		char host[WEFT_HOST_BYTES];
+		weft_protocol_host(bytes + at, count, host);
+		if (!memchr(host, 0, sizeof host))
+			abort();
 		weft_protocol_answer(&state, bytes + at, count, &answer);
 		if (!memchr(answer.result, 0, sizeof answer.result))
 			abort();

@@ -51,6 +51,7 @@ struct weft__loop_fd {
 	const void *list; /* the thread that repeats these promises for a ring's checkpoints */
 	uint64_t since, asked_since;
 	struct weft_record_place *site, *asked_site;
+	struct weft_record_site *asked_line; /* in a language; NULL: `asked_site` is the place */
 	struct weft_protocol_state protocol;
 	struct weft_hook_label label, name;
 };

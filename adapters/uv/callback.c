@@ -41,7 +41,7 @@ static void list_object(struct weft__uv_here *here, struct weft__uv_object *obje
 			    object->id, object->input, WEFT_KIND_STREAM_READ, object->read_site, object->input_since, NULL);
 		weft_still_awaits(object->id, object->input);
 	}
-	if (object->is_accepted)
+	if (object->is_accepted || object->asks)
 		weft__uv_question_list(object);
 	if (object->awaited_by && weft__uv_is_loop_pending(here, object->awaited_by))
 		weft_still_awaits(object->awaited_by, object->id);
@@ -104,6 +104,7 @@ void weft__uv_attach_thread(void)
 	struct weft__uv_here *here = &weft__uv_here;
 	here->epoch = weft__hook_epoch;
 	here->actor = here->keeper = 0;
+	here->answered = here->asked_by = 0;
 	here->line = NULL;
 	here->nested_calls = 0;
 	memset(here->busy, 0, sizeof here->busy);

@@ -63,6 +63,7 @@ struct weft__uv_object {
 	bool reads;         /* the program reads from the stream */
 	bool is_stopped, is_closing, in_pool;
 	bool is_accepted;   /* a connection whose other end asks (question.h) */
+	bool asks;          /* a connection whose own end asks */
 	weft_id awaited_by; /* loop that awaits it in the trace */
 
 	/* Lookups and most callbacks need only the fields above: one cache line. */
@@ -72,6 +73,8 @@ struct weft__uv_object {
 	uint64_t since, input_since;
 	struct weft_record_place *site, *read_site;
 	struct weft_record_site *line; /* place in a language whose runtime contains libuv; NULL: `site` is the place */
+	weft_id asker;                 /* for a stream: the promise for which it was made; 0: unknown, or it has asked */
+	weft__uv_tag asker_actor;      /* for a stream: the actor then; later that of its last request */
 	weft_id part_of;               /* the promise that owns it, because only that runtime knows it; 0: none */
 	uint64_t what;     /* purpose of the handle's last start: hash of callback and time, signal, or hash of path */
 	uint32_t children; /* for a datagram: promises that must end before it */
@@ -171,6 +174,7 @@ struct weft__uv_here {
 	unsigned epoch;                /* 0: no call yet */
 	weft__uv_tag actor;            /* running actor; 0: none */
 	struct weft_record_site *line; /* of the handle or request whose callback runs, in a language; NULL: none */
+	weft_id answered, asked_by;    /* a request of this end whose answer the callback reads, and the promise that asked */
 	weft__uv_tag keeper;           /* idle handle by which a language's runtime keeps the loop; 0: none */
 	int nested_calls;              /* depth of the adapter's own calls of libuv; calls from inside are libuv's */
 	unsigned depth;

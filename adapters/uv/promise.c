@@ -10,6 +10,8 @@ struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const
 	if (object) {
 		object->site = weft__uv_site(caller);
 		object->line = weft__uv_find_line();
+		object->asker = weft__uv_question_get_asker();
+		object->asker_actor = weft__uv_here.actor;
 	}
 	return object;
 }
@@ -38,10 +40,12 @@ void weft__uv_repeat_promise(const struct weft__uv_object *object)
 		weft_pending_at(object->by, object->id, kind, object->site, object->since, object->label.text);
 }
 
-/* A line that is known from earlier, such as that of a connection's server, stays without a better one. */
+/* A line that is known from earlier, such as that of a connection's server, stays without a better one.  That of a connection
+ * always does: a runtime may connect later than the program asks for it. */
 static void set_place(struct weft__uv_object *object, const void *caller)
 {
-	struct weft_record_site *line = weft__uv_find_line();
+	const bool is_kept = object->line && object->kind == WEFT_KIND_CONNECTION;
+	struct weft_record_site *line = is_kept ? NULL : weft__uv_find_line();
 	object->site = weft__uv_site(caller);
 	object->line = line ? line : object->line;
 }
@@ -82,7 +86,7 @@ void weft__uv_end(struct weft__uv_object *object, weft_id by)
 	weft__uv_drop_input(object);
 	if (!object->id)
 		return;
-	if (object->is_accepted)
+	if (object->is_accepted || object->asks)
 		weft__uv_question_end(object);
 	weft_hook_fd_detach(object->fd, object->id);
 	weft_resolve(by, object->id);

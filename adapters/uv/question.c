@@ -1,11 +1,14 @@
-/* question.c: requests that arrive on connections of libuv, and their answers.
+/* question.c: requests on connections of libuv, and their answers.
  *
  * The state is that of the connection's descriptor (hook/fd_table.h), which programs with an event loop of their own use, too.
  * SPDX-License-Identifier: ISC */
 #include "adapters/uv/question.h"
 
+#include <string.h>
+
 #include "adapters/hook/callers.h"
 #include "adapters/hook/fd_table.h"
+#include "adapters/uv/callback.h"
 
 /* Returns the taken state of the connection's descriptor; NULL: its requests are not recorded. */
 static struct weft__loop_fd *take_state(const struct weft__uv_object *connection)
@@ -22,21 +25,27 @@ static struct weft__loop_fd *take_state(const struct weft__uv_object *connection
 	return NULL;
 }
 
-static void create_request(
-    const struct weft__uv_object *connection, struct weft__loop_fd *c, const struct weft_question *question)
+/* The name and place are set. */
+static void create_request(struct weft__loop_fd *c, weft_id by, bool must_answer)
 {
-	/* The place of a language's runtime says nothing of the program. */
-	c->asked_site = weft__hook_language.find_line ? NULL : connection->read_site;
-	c->request = connection->line ? weft_create(connection->id, WEFT_KIND_REQUEST, connection->line)
-				      : weft_create_at(connection->id, WEFT_KIND_REQUEST, c->asked_site);
+	c->request = c->asked_line ? weft_create(by, WEFT_KIND_REQUEST, c->asked_line)
+				   : weft_create_at(by, WEFT_KIND_REQUEST, c->asked_site);
 	c->asked_since = weft__stream->last;
 	c->is_unanswered = true;
-	c->must_answer = question->must_answer;
-	c->name = (struct weft_hook_label){0};
-	weft_hook_append(&c->name, question->name);
+	c->must_answer = must_answer;
 	weft_hook_record_label(&c->name, c->request);
 	if (c->must_answer)
 		weft_should_resolve(c->request);
+}
+
+static void begin_request(const struct weft__uv_object *connection, struct weft__loop_fd *c, const struct weft_question *question)
+{
+	/* The place of a language's runtime says nothing of the program. */
+	c->asked_site = weft__hook_language.find_line ? NULL : connection->read_site;
+	c->asked_line = connection->line;
+	c->name = (struct weft_hook_label){0};
+	weft_hook_append(&c->name, question->name);
+	create_request(c, connection->id, question->must_answer);
 }
 
 static void end_request(struct weft__loop_fd *c, weft_id by, struct weft_record_text *error)
@@ -49,6 +58,9 @@ static void end_request(struct weft__loop_fd *c, weft_id by, struct weft_record_
 		weft_fail_text(by, request, error);
 	else
 		weft_resolve(by, request);
+	if (c->asker)
+		weft_read_later(c->asker, request);
+	c->asker = 0;
 }
 
 weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id input, const uv_buf_t *buf, ssize_t got)
@@ -62,7 +74,7 @@ weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id
 		c->is_at_end = true;
 	} else if (weft_protocol_question(&c->protocol, buf->base, (size_t)got, false, &question)) {
 		end_request(c, connection->id, NULL); /* the next question of a pipeline */
-		create_request(connection, c, &question);
+		begin_request(connection, c, &question);
 	}
 	const weft_id id = c->request ? c->request : connection->id;
 	const bool continues = c->request && c->request == before;
@@ -89,17 +101,23 @@ void weft__uv_question_leave(const struct weft__uv_object *connection)
 	weft__loop_release(c);
 }
 
+static const uv_buf_t *find_first(const uv_buf_t bufs[], unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (bufs[i].len > 0)
+			return &bufs[i];
+	return NULL;
+}
+
 void weft__uv_question_answer(const struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count)
 {
 	struct weft_answer answer;
 	struct weft__loop_fd *c = take_state(connection);
-	unsigned first = 0;
+	const uv_buf_t *first = find_first(bufs, count);
 	if (!c)
 		return;
-	while (first < count && bufs[first].len == 0)
-		first++;
-	if (c->request && c->is_unanswered && first < count) {
-		weft_protocol_answer(&c->protocol, bufs[first].base, bufs[first].len, &answer);
+	if (c->request && c->is_unanswered && first) {
+		weft_protocol_answer(&c->protocol, first->base, first->len, &answer);
 		if (answer.result[0])
 			weft_note(c->request, answer.result);
 		c->is_unanswered = answer.is_interim;
@@ -109,8 +127,134 @@ void weft__uv_question_answer(const struct weft__uv_object *connection, const uv
 	weft__loop_release(c);
 }
 
+/* ---- This end asks ---- */
+
+/* Returns the state of the accepted connection that is an actor, if its request is open; else NULL. */
+static const struct weft__loop_fd *find_open_request(weft__uv_tag actor)
+{
+	const struct weft__uv_object *object = weft__uv_find(actor);
+	const struct weft__hook_fd_info *info =
+	    object && object->is_accepted && object->fd >= 0 ? weft__hook_fd_find(object->fd) : NULL;
+	return info && weft__loop_is_nothing(&info->loop) && info->loop.request ? &info->loop : NULL;
+}
+
+weft_id weft__uv_question_get_asker(void)
+{
+	const struct weft__uv_here *here = &weft__uv_here;
+	const weft_id running = weft__hook_thread.running;
+	return here->answered && here->answered == running ? here->asked_by : running;
+}
+
+/* Finds the promise that asks.  The first question on a connection is asked by the promise for which that was made, and is
+ written
+
+ * when the connect has ended. */
+static weft_id find_asker(struct weft__uv_object *connection)
+{
+	const weft_id made_for = connection->asker, asker = weft__uv_question_get_asker();
+	connection->asker = 0;
+	if (made_for)
+		return made_for;
+	connection->asker_actor = weft__uv_here.actor;
+	return asker == connection->id ? 0 : asker;
+}
+
+/* Sets the name "GET http://host/path". */
+static void set_name(struct weft__loop_fd *c, const struct weft_question *question, const uv_buf_t *head)
+{
+	char host[WEFT_HOST_BYTES] = "";
+	char method[WEFT_QUESTION_BYTES] = "";
+	size_t length = 0;
+	if (c->protocol.protocol == WEFT_PROTOCOL_HTTP1)
+		weft_protocol_host(head->base, head->len, host);
+	while (host[0] && question->name[length] && question->name[length] != ' ')
+		length++;
+	const bool has_host = length && question->name[length + 1] == '/';
+	memcpy(method, question->name, has_host ? length : 0);
+	c->name = (struct weft_hook_label){0};
+	weft_hook_append(&c->name, method);
+	weft_hook_append(&c->name, has_host ? " http://" : "");
+	weft_hook_append(&c->name, has_host ? host : "");
+	weft_hook_append(&c->name, question->name + (has_host ? length + 1 : 0));
+}
+
+void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count)
+{
+	struct weft_question question;
+	struct weft__loop_fd *c = take_state(connection);
+	const uv_buf_t *first = find_first(bufs, count);
+	if (!c)
+		return;
+	const weft_id answered = c->request && !c->is_unanswered ? c->request : 0;
+	if ((c->request && !answered) || !first ||
+	    !weft_protocol_question(&c->protocol, first->base, first->len, false, &question)) {
+		weft__loop_release(c);
+		return;
+	}
+	const bool is_first = connection->asker != 0;
+	end_request(c, answered, NULL);
+	c->asker = find_asker(connection);
+	const struct weft__loop_fd *from = find_open_request(connection->asker_actor);
+	c->maker = from ? from->request : 0;
+	c->asked_line = is_first ? NULL : weft__uv_find_line();
+	c->asked_line = c->asked_line ? c->asked_line : connection->line;
+	c->asked_site = weft__hook_language.find_line ? NULL : connection->site;
+	set_name(c, &question, first);
+	create_request(c, c->asker ? c->asker : connection->id, question.must_answer);
+	if (c->asker)
+		weft_await(c->asker, c->request);
+	weft_await(c->request, connection->id);
+	weft__loop_release(c);
+}
+
+/* Reads the first bytes of an answer.  Returns the promise whose code is called for them. */
+static weft_id take_answer(
+    const struct weft__uv_object *connection, struct weft__loop_fd *c, const uv_buf_t *buf, size_t count, weft__uv_tag *actor)
+{
+	struct weft_answer answer;
+	const weft_id request = c->request, asker = c->asker;
+	weft_protocol_answer(&c->protocol, buf->base, count, &answer);
+	if (answer.result[0])
+		weft_note(request, answer.result);
+	if (answer.is_interim)
+		return connection->id;
+	c->is_unanswered = false;
+	const struct weft__loop_fd *from = find_open_request(connection->asker_actor);
+	if (!from || from->request != c->maker) {
+		weft_hook_record_running(request);
+		weft__uv_here.answered = request;
+		weft__uv_here.asked_by = asker;
+		return request; /* weft__uv_question_leave() ends it */
+	}
+	*actor = connection->asker_actor;
+	c->request = c->asker = 0;
+	weft_resolve(WEFT_SYSTEM_ID, request);
+	if (asker && asker != c->maker)
+		weft_read_later(asker, request);
+	weft_read(c->maker, request);
+	weft__hook_thread.recorded_running = c->maker;
+	return c->maker;
+}
+
+weft_id weft__uv_question_get_answer(
+    const struct weft__uv_object *connection, const uv_buf_t *buf, ssize_t got, weft__uv_tag *actor)
+{
+	struct weft__loop_fd *c = take_state(connection);
+	weft_id id = connection->id;
+	if (!c)
+		return id;
+	c->is_at_end |= got <= 0;
+	if (got > 0 && c->request && c->is_unanswered)
+		id = take_answer(connection, c, buf, (size_t)got, actor);
+	weft__loop_release(c);
+	return id;
+}
+
+/* ---- Ends and checkpoints ---- */
+
 static struct weft_record_text closed = WEFT_COUNTER("closed without an answer"),
-			       gone = WEFT_COUNTER("the other end hung up before the answer");
+			       gone = WEFT_COUNTER("the other end hung up before the answer"),
+			       given_up = WEFT_COUNTER("given up before the answer");
 
 void weft__uv_question_end(const struct weft__uv_object *connection)
 {
@@ -118,8 +262,27 @@ void weft__uv_question_end(const struct weft__uv_object *connection)
 	if (!c)
 		return;
 	const bool is_lost = c->is_unanswered && c->must_answer;
-	end_request(c, weft__hook_thread.running, is_lost ? c->is_at_end ? &gone : &closed : NULL);
+	end_request(c, weft__hook_thread.running,
+	    !is_lost           ? NULL
+	    : c->is_at_end     ? &gone
+	    : connection->asks ? &given_up
+			       : &closed);
 	weft__loop_release(c);
+}
+
+static void repeat_request(const struct weft__uv_object *connection, const struct weft__loop_fd *c)
+{
+	const weft_id by = c->asker ? c->asker : connection->id;
+	if (c->asked_line)
+		weft_pending(by, c->request, WEFT_KIND_REQUEST, c->asked_line, c->asked_since, c->name.text);
+	else
+		weft_pending_at(by, c->request, WEFT_KIND_REQUEST, c->asked_site, c->asked_since, c->name.text);
+	if (c->must_answer)
+		weft_should_resolve(c->request);
+	if (c->asker)
+		weft_still_awaits(c->asker, c->request);
+	if (connection->asks)
+		weft_still_awaits(c->request, connection->id);
 }
 
 void weft__uv_question_list(const struct weft__uv_object *connection)
@@ -127,11 +290,7 @@ void weft__uv_question_list(const struct weft__uv_object *connection)
 	struct weft__loop_fd *c = take_state(connection);
 	if (!c)
 		return;
-	if (c->request && connection->line)
-		weft_pending(connection->id, c->request, WEFT_KIND_REQUEST, connection->line, c->asked_since, c->name.text);
-	else if (c->request)
-		weft_pending_at(connection->id, c->request, WEFT_KIND_REQUEST, c->asked_site, c->asked_since, c->name.text);
-	if (c->request && c->must_answer)
-		weft_should_resolve(c->request);
+	if (c->request)
+		repeat_request(connection, c);
 	weft__loop_release(c);
 }

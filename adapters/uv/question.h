@@ -1,8 +1,10 @@
-/* question.h: requests that arrive on connections of libuv, and their answers (private to adapters/uv).
+/* question.h: requests on connections of libuv, and their answers (private to adapters/uv).
  *
  * A question on an accepted connection begins a promise of kind request, whose callback the read is.  The first bytes of the
- * answer end it; if the callback that read the question answers it, its end is the end of that callback.  Names are from
- * src/protocol.  SPDX-License-Identifier: ISC */
+ * answer end it; if the callback that read the question answers it, its end is the end of that callback.
+ *
+ * A question that the program writes begins a request of the promise that asks, which awaits it.  The first bytes of the answer
+ * end it.  Names are from src/protocol.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_UV_QUESTION_H
 #define WEFT_ADAPTERS_UV_QUESTION_H
 
@@ -12,8 +14,19 @@
  * for this input: the open request, or the connection. */
 weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id input, const uv_buf_t *buf, ssize_t got);
 
+/* Call when a connection that asks was read.  Returns the promise whose code is called for this input: the request of an accepted
+ * connection that asked and is still open, whose actor goes to *actor; or the answered request; or the connection. */
+weft_id weft__uv_question_get_answer(
+    const struct weft__uv_object *connection, const uv_buf_t *buf, ssize_t got, weft__uv_tag *actor);
+
 /* Call after that code.  The connection may have ended. */
 void weft__uv_question_leave(const struct weft__uv_object *connection);
+
+/* Call before a write to a connection that asks. */
+void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count);
+
+/* Returns the promise that asks if the program asks now: it is the one that runs, or that asked what is answered now. */
+weft_id weft__uv_question_get_asker(void);
 
 /* Call after a write that libuv has accepted. */
 void weft__uv_question_answer(const struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count);

@@ -140,7 +140,7 @@ int weft__uv_tcp_connect(struct weft__uv_copy *copy, const void *caller, uv_conn
 		weft__uv_record_label(object);
 	}
 	if (stream)
-		stream->connects = true;
+		stream->connects = stream->asks = true;
 	int status = WEFT__UV_INSIDE(copy->real.uv_tcp_connect(req, handle, to, weft__uv_connect_slot_or_none(cb)));
 	if (status)
 		weft__uv_fail_request(object, status);
@@ -162,7 +162,7 @@ static struct weft__uv_object *begin_pipe_connect(
 		weft__uv_record_label(object);
 	}
 	if (stream)
-		stream->connects = true;
+		stream->connects = stream->asks = true;
 	return object;
 }
 
@@ -284,20 +284,31 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 	weft__uv_tag tag = weft__uv_tag_of(object);
 	const weft_id input = object->input;
 	end_input(object, got);
-	const bool is_accepted = object->is_accepted;
-	const weft_id id = is_accepted ? weft__uv_question_read(object, input, buf, got) : object->id;
-	WEFT__UV_FRAME frame = weft__uv_enter_callback(id, tag);
+	const bool has_questions = object->is_accepted || object->asks;
+	weft__uv_tag actor = tag;
+	const weft_id id = object->is_accepted ? weft__uv_question_read(object, input, buf, got)
+			   : object->asks      ? weft__uv_question_get_answer(object, buf, got, &actor)
+					       : object->id;
+	WEFT__UV_FRAME frame = weft__uv_enter_callback(id, actor);
 	(void)frame;
 	weft__uv_here.line = object->line;
 	user(stream, got, buf);
 	object = weft__uv_find(tag); /* the stream may be freed; its object says whether it still reads */
-	if (is_accepted && object && weft_is_on())
+	if (has_questions && object && weft_is_on())
 		weft__uv_question_leave(object);
 	if (object && object->reads && !object->is_closing && weft_is_on())
 		await_input(object);
 }
 
 /* ---- Writing ---- */
+
+/* Call it before the original function, because libuv may write at once. */
+static void record_question(const uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
+{
+	struct weft__uv_object *object = weft__uv_find_handle(stream);
+	if (object && object->asks && weft_is_on())
+		weft__uv_question_ask(object, bufs, count);
+}
 
 static void record_answer(const uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
 {
@@ -310,6 +321,7 @@ static struct weft__uv_object *begin_write(struct weft__uv_copy *copy, const voi
     uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
 {
 	struct weft__uv_object *owner = get_stream(copy, caller, stream, "");
+	record_question(stream, bufs, count);
 	return owner ? weft__uv_write_request(copy, caller, req, owner, bufs, count) : NULL;
 }
 
@@ -389,6 +401,8 @@ static void record_try_write(
 int weft__uv_try_write(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
 {
 	struct weft__uv_object *object = weft__uv_should_record(copy, caller) ? get_stream(copy, caller, stream, "") : NULL;
+	if (object)
+		record_question(stream, bufs, count);
 	const size_t bytes = record_write(object, stream, count_bytes(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_try_write(stream, bufs, count));
 	record_try_write(caller, stream, object, bytes, status);
@@ -401,6 +415,8 @@ int weft__uv_try_write2(
     struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const uv_buf_t bufs[], unsigned count, uv_stream_t *sent)
 {
 	struct weft__uv_object *object = weft__uv_should_record(copy, caller) ? get_stream(copy, caller, stream, "") : NULL;
+	if (object)
+		record_question(stream, bufs, count);
 	const size_t bytes = record_write(object, stream, count_bytes(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_try_write2(stream, bufs, count, sent));
 	record_try_write(caller, stream, object, bytes, status);

@@ -160,10 +160,12 @@ static void put_text(const struct weft_model *m, const struct weft_path *path)
 			    name);
 			break;
 		default:
-			if (s->connection != WEFT_NONE)
+			if (s->connection != WEFT_NONE) {
 				printf("waiting for %s to %s", weft_name_promise(m, s->connection, name),
 				    s->is_asked ? "answer" : "send more");
-			else if (s->promise == WEFT_SYSTEM)
+				if (m->promises[s->promise].kind == WEFT_KIND_REQUEST)
+					printf(", for %s", weft_name_promise(m, s->promise, name));
+			} else if (s->promise == WEFT_SYSTEM)
 				fputs("waiting for something that the trace does not have", stdout);
 			else
 				printf("waiting for %s", name);

@@ -95,3 +95,39 @@ enum weft__parsed weft__parse_http(struct weft__input in, bool has_paths, struct
 	put_path(&name, path, at, has_paths);
 	return known == 8 ? WEFT__FOUND : WEFT__MORE;
 }
+
+static bool is_host_char(unsigned char c)
+{
+	return weft__is_letter(c) || weft__is_digit(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
+}
+
+void weft_protocol_host(const void *bytes, size_t count, char host[WEFT_HOST_BYTES])
+{
+	static const char field[] = "host:";
+	enum { FIELD_BYTES = sizeof field - 1 };
+	const unsigned char *at = bytes, *end = at + count;
+	size_t length = 0;
+	host[0] = 0;
+	while ((at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+		size_t same = 0;
+		at++;
+		if (at < end && (*at == '\r' || *at == '\n'))
+			return; /* the end of the head */
+		while (same < FIELD_BYTES && same < (size_t)(end - at) && (at[same] | 0x20) == (field[same] | 0x20))
+			same++;
+		if (same == FIELD_BYTES)
+			break;
+	}
+	if (!at)
+		return;
+	at += FIELD_BYTES;
+	while (at < end && (*at == ' ' || *at == '\t'))
+		at++;
+	while (at + length < end && is_host_char(at[length]))
+		length++;
+	const bool is_whole = at + length < end && (at[length] == '\r' || at[length] == '\n');
+	if (!is_whole || length >= WEFT_HOST_BYTES)
+		return;
+	memcpy(host, at, length);
+	host[length] = 0;
+}

@@ -28,7 +28,7 @@ struct weft_protocol_state {
 	unsigned char head[62];
 };
 
-enum { WEFT_QUESTION_BYTES = 80 };
+enum { WEFT_QUESTION_BYTES = 80, WEFT_HOST_BYTES = 40 };
 
 /* The name of a question, and what is expected of it. */
 struct weft_question {
@@ -41,6 +41,10 @@ struct weft_question {
  * fills *question.  Returns false for the rest of a question and for protocols without names.  Costs some ns. */
 bool weft_protocol_question(
     struct weft_protocol_state *state, const void *bytes, size_t count, bool has_paths, struct weft_question *question);
+
+/* Copies the host that an HTTP/1 request is for, such as "api.example:8080", with a NUL.  Empty: it is not in these bytes, which
+ * begin with the request, or is too long. */
+void weft_protocol_host(const void *bytes, size_t count, char host[WEFT_HOST_BYTES]);
 
 /* The result of an answer. */
 struct weft_answer {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
-	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`
+	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`,
+			`asks`
 
 SPDX-License-Identifier: ISC"""
 
@@ -146,6 +147,42 @@ server.listen(0, '127.0.0.1', async () => {
 """
 
 
+# The server asks another process, by http with a connection that is kept, and by fetch.
+ASKS = """
+const http = require('http'), agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+if (process.argv[2]) {
+    http.createServer((request, response) => {
+        if (request.url === '/lost')
+            request.socket.destroy();
+        else
+            setTimeout(() => response.end('ok'), request.url.startsWith('/slow') ? 300 : 5);
+    }).listen(0, '127.0.0.1', function () { process.send(this.address().port); });
+    process.on('disconnect', () => process.exit());
+} else {
+    const back = require('child_process').fork(__filename, ['back']);
+    back.on('message', port => {
+        const get = (path, port, agent) => new Promise(done =>
+            http.get({ port, host: '127.0.0.1', path, agent }, answer => answer.resume().on('end', done)).on('error', done));
+        const server = http.createServer(async (request, response) => {
+            if (request.url === '/fetched') {
+                await (await fetch(`http://127.0.0.1:${port}/slow/8472?token=Hush8472`)).text();
+            } else {
+                await get('/quick', port, agent);
+                await get('/slow/8472?token=Hush8472', port, agent);
+            }
+            response.end();
+        });
+        server.listen(0, '127.0.0.1', async () => {
+            await get('/got', server.address().port);
+            await get('/fetched', server.address().port);
+            await get('/lost', port, agent);
+            http.get({ port, path: '/slow/given-up' }).on('error', () => process.exit(3)).setTimeout(100, function () { this.destroy(); });
+        });
+    });
+}
+"""
+
+
 def write(folder, name, text):
     path = os.path.join(folder, name)
     with open(path, 'w', encoding='utf-8') as file:
@@ -261,7 +298,8 @@ def requests(weft, folder):
         if not re.search(rf'(?m)^promise \d+ request  .* resolved  .*"GET {path}"  {result}', dumped):
             fail(f'the request {path}: {dumped}')
     # A chunk after the answer's head is no request of its own.
-    expect(len(trace.promises('request')), 5, 'number of requests')
+    for start in '/', 'http://':
+        expect(len(re.findall(rf'(?m)^promise \d+ request .*"GET {start}', dumped)), 5, f'number of requests to {start}')
     text = show(weft, 'explain', trace)
     if not re.search(r'(?m)^stall( \(uncertain\))?: request \d+ "GET /slow/:id" blocked the event loop', text):
         fail(f'the stall has no request: {text}')
@@ -274,6 +312,40 @@ def requests(weft, folder):
     refuse_values(trace)
 
 
+def asks(weft, folder):
+    """A request that the program asks has a name, its asker awaits it, and `path` goes on into the process that answers."""
+    write(folder, 'fault.js', ASKS)
+    recording = Recording(weft, os.path.join(folder, 't'), [need('node'), 'fault.js'], cwd=folder)
+    expect(recording.status, 3, 'the status')
+    front, back = sorted(recording.all(), key=lambda trace: '"GET /got"' not in show(weft, 'dump', trace))
+    dumped = show(weft, 'dump', front)
+    for path, end, result in (('quick', 'resolved', '"200"'), ('slow/:id', 'resolved', '"200"'),
+                              ('lost', 'failed', '"the other end hung up before the answer"'), ('slow/given-up', 'failed', '"given up before the answer"')):
+        if not re.search(rf'(?m)^promise \d+ request .* {end} .*"GET http://[a-z0-9.]+:\d+/{path}"  {result}.* at \S*fault.js:\d+', dumped):
+            fail(f'no request {path}: {dumped}')
+    main = re.search(r'(?m)^promise (\d+) coroutine .* at \S*fault.js:25', dumped)[1]
+    for path in ('got', 'fetched', 'lost'):
+        if not re.search(rf'(?m)^promise \d+ request .* by {main} .*"GET http://127.0.0.1:\d+/{path}"', dumped):
+            fail(f'the coroutine {main} does not ask {path}: {dumped}')
+    for path in ('/got', '/fetched'):
+        promise = re.search(rf'(?m)^promise (\d+) request .*"GET {path}"', dumped)[1]
+        said = show(weft, f'explain --promise={promise}', front)
+        asked = re.search(r'(?m)^answer: .*% waiting for the answer to request (\d+) "GET http://127.0.0.1:\d+/slow/:id"', said)
+        if not asked:
+            fail(f'{path} does not wait for its request: {said}')
+        said = show(weft, f'explain --promise={asked[1]}', front)
+        if not re.search(r'(?m)^answer: .*% waiting for connection \d+ "to 127.0.0.1:\d+" to answer', said):
+            fail(f'the request does not wait for its connection: {said}')
+        both = subprocess.run([weft, 'dump', front.path, back.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+        promise = re.search(rf'(?m)^promise (\d+) request .*"GET {path}"', both)[1]
+        asked = re.search(rf'(?m)^promise (\d+) request .* by {promise} .*"GET http://127.0.0.1:\d+/slow/:id"', both) or \
+            re.search(r'(?m)^promise (\d+) request .* by (?!\d+1 )\d+ .*"GET http://127.0.0.1:\d+/slow/:id"', both)
+        went = subprocess.run([weft, 'path', f'--promise={asked[1]}', front.path, back.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+        if not re.search(r'(?m)timer \d+ ".*".* at \S*fault.js:8', went):
+            fail(f'the path of {path} stays in its process: {went}')
+    refuse_values(front)
+
+
 def main():
     name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
     major = subprocess.run([need('node'), '-p', 'process.versions.node.split(".")[0]'], capture_output=True, text=True, check=False).stdout
@@ -284,7 +356,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests}[name](weft, folder)
+            {'waits': waits, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
 
 
 main()

@@ -173,6 +173,27 @@ static void test_answers_have_results(void **test)
 	assert_string_equal(answer.result, "error");
 }
 
+static void expect_host(const char *bytes, size_t count, const char *want)
+{
+	char host[WEFT_HOST_BYTES], *copy = malloc(count);
+	assert_non_null(copy);
+	memcpy(copy, bytes, count);
+	weft_protocol_host(copy, count, host);
+	assert_string_equal(host, want);
+	free(copy);
+}
+
+static void test_requests_have_hosts(void **test)
+{
+	static const char head[] = "GET / HTTP/1.1\r\nAccept: */*\r\nhOST: \t[::1]:8080\r\n\r\nHost: body\r\n";
+	const size_t end = (size_t)(strstr(head, "8080\r") - head) + 5;
+	for (size_t count = 1; count < sizeof head; count++)
+		expect_host(head, count, count >= end ? "[::1]:8080" : "");
+	expect_host(BYTES("GET / HTTP/1.1\r\nHos: a\r\n\r\nHost: body\r\n"), "");
+	expect_host(BYTES("GET / HTTP/1.1\r\nHost: user@host\r\n"), "");
+	expect_host(BYTES("GET / HTTP/1.1\r\nHost: a234567890123456789012345678901234567890\r\n"), "");
+}
+
 static void test_dns_messages_have_names(void **test)
 {
 	static const char question[] = "\x12\x34\x01\0\0\x01\0\0\0\0\0\0\4some\4host\7example\0\0\x1c\0\1";
@@ -206,6 +227,7 @@ int main(void)
 	    cmocka_unit_test(test_a_long_target_in_pieces_is_cut),
 	    cmocka_unit_test(test_statements_have_keyword_and_table),
 	    cmocka_unit_test(test_answers_have_results),
+	    cmocka_unit_test(test_requests_have_hosts),
 	    cmocka_unit_test(test_dns_messages_have_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

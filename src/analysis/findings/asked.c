@@ -1,5 +1,6 @@
 /* asked.c: requests that a recorder names, and the connections on which they are asked.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
+#include "analysis/index/activation.h"
 #include "base/duration.h"
 
 static bool is_request(const struct weft__finder *f, uint32_t p)
@@ -22,15 +23,7 @@ uint32_t weft__asked_on(const struct weft__finder *f, uint32_t connection, int64
 
 uint32_t weft__asked_connection(const struct weft__finder *f, uint32_t request)
 {
-	const struct weft_model *m = f->model;
-	if (!is_request(f, request))
-		return WEFT_NONE;
-	for (uint32_t i = f->link_index.out_begin[request]; i < f->link_index.out_begin[request + 1]; i++) {
-		const struct weft_link *link = &m->links[f->link_index.out[i]];
-		if (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->to].kind, WEFT_TRAIT_CONNECTION))
-			return link->to;
-	}
-	return WEFT_NONE;
+	return is_request(f, request) ? weft__connection_asked_on(&f->link_index, request) : WEFT_NONE;
 }
 
 bool weft__is_served(const struct weft__finder *f, uint32_t p)

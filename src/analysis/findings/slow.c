@@ -18,6 +18,7 @@ struct step_group {
 	uint32_t type;          /* group of the promise's type, or of the lock's or the connection's */
 	bool is_lock, is_late;  /* waits for a lock; waits for a promise that is late because another ran */
 	bool is_own;            /* steps of the reported promise itself */
+	bool is_named;          /* waits for the answer to a request, whose promise has the steps */
 	int64_t sum_ns, off_ns; /* total duration; part of a run that was off CPU */
 	size_t count;
 	struct weft_path_step longest;
@@ -53,6 +54,12 @@ static bool is_request(const struct weft_path_step *s)
 	return s->connection != WEFT_NONE && s->delayed_by == WEFT_NONE;
 }
 
+/* Returns whether the step waits for the answer to a request with a promise of its own, which is not the reported one. */
+static bool is_named_request(const struct slow *slow, const struct weft_path_step *s)
+{
+	return is_request(s) && s->promise != slow->promise && weft__asked_connection(slow->f, s->promise) == s->connection;
+}
+
 static bool is_same_step_group(const struct step_group *a, const struct step_group *b)
 {
 	return a->type == b->type && a->is_lock == b->is_lock && is_request(&a->longest) == is_request(&b->longest) &&
@@ -63,9 +70,10 @@ static bool is_same_step_group(const struct step_group *a, const struct step_gro
 static struct step_group make_step_group(const struct slow *slow, const struct weft_path_step *s)
 {
 	return (struct step_group){.kind = s->kind,
-	    .type = slow->group[slow->f->types.of[s->lock != WEFT_NONE ? s->lock
-						  : is_request(s)      ? s->connection
-								       : s->promise]],
+	    .type = slow->group[slow->f->types.of[s->lock != WEFT_NONE                          ? s->lock
+						  : is_request(s) && !is_named_request(slow, s) ? s->connection
+												: s->promise]],
+	    .is_named = is_named_request(slow, s),
 	    .is_lock = s->lock != WEFT_NONE,
 	    .is_late = s->kind == WEFT_STEP_WAITING && s->delayed_by != WEFT_NONE,
 	    .is_own = s->promise == slow->promise || s->promise == slow->f->link_index.final[slow->promise],
@@ -229,6 +237,9 @@ static const char *format_step_group(struct weft__finder *f, const struct step_g
 			   : weft__finding_text(f, "%sready while %s ran", other, weft__format_promise(f, s->delayed_by));
 	default: break;
 	}
+	if (step_group->is_named)
+		return weft__finding_text(f, "waiting for %s to %s%s%s", s->is_asked ? "the answer" : "the rest of the answer",
+		    subject, with_details ? " from " : "", with_details ? weft__format_promise(f, s->connection) : "");
 	if (is_request(s))
 		return weft__finding_text(f, "waiting for %s%s to %s", weft__format_promise(f, s->connection),
 		    with_details ? format_peer(f, s->connection) : "", s->is_asked ? "answer" : "send more");
@@ -355,7 +366,7 @@ static void report_step_groups(
 	if (step_groups->count == 0)
 		return;
 	const struct step_group *most = &step_groups->items[0];
-	uint32_t cause = weft_step_cause(&most->longest);
+	uint32_t cause = most->is_named ? most->longest.promise : weft_step_cause(&most->longest);
 	const char *title = weft__finding_text(
 	    f, "%s: %d%% %s", finding->title, get_percent(most->sum_ns, all_ns), format_step_group(f, most, false));
 	finding->title = title;
@@ -364,7 +375,7 @@ static void report_step_groups(
 		weft__evidence_add_request(f, request);
 	if (most->kind == WEFT_STEP_READY && is_asleep(&most->longest))
 		finding->next = "find out why nothing woke the thread: wake it after each result, also while it handles others";
-	else if (is_request(&most->longest))
+	else if (is_request(&most->longest) && !most->is_named)
 		finding->next = most->longest.is_asked ? weft__format_late_advice(f, cause) : "";
 	else if (cause != promise && cause != WEFT_SYSTEM)
 		finding->next = weft__finding_text(f, "run weft explain --promise=%" PRId64 " to see why %s took so long",

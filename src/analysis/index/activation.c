@@ -85,10 +85,27 @@ const struct weft_transfer *weft__last_remote_transfer(
 														     : NULL;
 }
 
+uint32_t weft__connection_asked_on(const struct weft_link_index *link_index, uint32_t promise)
+{
+	const struct weft_model *m = link_index->model;
+	const uint32_t begin = link_index->out_begin[promise], end = link_index->out_begin[promise + 1];
+	for (uint32_t i = begin; weft_kind_has(m->promises[promise].kind, WEFT_TRAIT_REQUEST) && i < end; i++) {
+		const struct weft_link *link = &m->links[link_index->out[i]];
+		if (link->kind == WEFT_LINK_AWAIT &&
+		    weft_kind_has((enum weft_kind)m->promises[link->to].kind, WEFT_TRAIT_CONNECTION))
+			return link->to;
+	}
+	return WEFT_NONE;
+}
+
 const struct weft_request *weft__awaited_request(const struct weft_link_index *link_index, uint32_t promise, int64_t time_ns)
 {
 	const struct weft_model *m = link_index->model;
 	const int64_t since_ns = m->promises[promise].start_ns;
+	const uint32_t connection = m->request_count ? weft__connection_asked_on(link_index, promise) : WEFT_NONE;
+	const struct weft_request *asked = connection != WEFT_NONE ? weft_request_before(m, connection, time_ns) : NULL;
+	if (asked && asked->asked_ns >= since_ns)
+		return asked;
 	for (uint32_t i = link_index->in_begin[promise]; m->request_count && i < link_index->in_begin[promise + 1]; i++) {
 		const struct weft_link *link = &m->links[link_index->in[i]];
 		const bool is_read = link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ;
@@ -102,6 +119,11 @@ const struct weft_request *weft__awaited_request(const struct weft_link_index *l
 const struct weft_transfer *weft__awaited_transfer(const struct weft_link_index *link_index, uint32_t promise, int64_t time_ns)
 {
 	const struct weft_model *m = link_index->model;
+	const uint32_t connection = m->transfer_count ? weft__connection_asked_on(link_index, promise) : WEFT_NONE;
+	const struct weft_transfer *answer =
+	    connection != WEFT_NONE ? weft__last_remote_transfer(m, connection, m->promises[promise].start_ns, time_ns) : NULL;
+	if (answer)
+		return answer;
 	for (uint32_t i = link_index->in_begin[promise]; m->transfer_count && i < link_index->in_begin[promise + 1]; i++) {
 		const struct weft_link *link = &m->links[link_index->in[i]];
 		if (link->kind != WEFT_LINK_AWAIT && link->kind != WEFT_LINK_READ)

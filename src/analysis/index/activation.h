@@ -90,6 +90,9 @@ static inline bool weft__is_simplified(const struct weft_model *m, uint32_t prom
  * the bytes had left long before, so the write did not wait for the kernel. */
 const struct weft__moment *weft__answer_before_end(struct weft__activations *a, uint32_t write);
 
+/* Returns the connection that a request awaits, because this end asks; WEFT_NONE: it is no such request. */
+uint32_t weft__connection_asked_on(const struct weft_link_index *link_index, uint32_t promise);
+
 /* Returns the transfer, or the request written after the read started, for which the promise has waited since its creation; NULL:
  * none.  A connection may have a pending read all the time; its peer delays the read only from the request on. */
 const struct weft_transfer *weft__awaited_transfer(const struct weft_link_index *link_index, uint32_t promise, int64_t time_ns);
