@@ -64,6 +64,7 @@ struct weft__uv_object {
 	bool is_stopped, is_closing, in_pool;
 	bool is_accepted;   /* a connection whose other end asks (question.h) */
 	bool asks;          /* a connection whose own end asks */
+	bool is_encrypted;  /* its requests are in what a TLS library decrypts */
 	weft_id awaited_by; /* loop that awaits it in the trace */
 
 	/* Lookups and most callbacks need only the fields above: one cache line. */
@@ -75,6 +76,7 @@ struct weft__uv_object {
 	struct weft_record_site *line; /* place in a language whose runtime contains libuv; NULL: `site` is the place */
 	weft_id asker;                 /* for a stream: the promise for which it was made; 0: unknown, or it has asked */
 	weft__uv_tag asker_actor;      /* for a stream: the actor then; later that of its last request */
+	weft_id asker_request;         /* for a stream: the request of another end for which that actor worked; 0: none */
 	weft_id part_of;               /* the promise that owns it, because only that runtime knows it; 0: none */
 	uint64_t what;     /* purpose of the handle's last start: hash of callback and time, signal, or hash of path */
 	uint32_t children; /* for a datagram: promises that must end before it */
@@ -175,6 +177,7 @@ struct weft__uv_here {
 	weft__uv_tag actor;            /* running actor; 0: none */
 	struct weft_record_site *line; /* of the handle or request whose callback runs, in a language; NULL: none */
 	weft_id answered, asked_by;    /* a request of this end whose answer the callback reads, and the promise that asked */
+	weft__uv_tag encrypted;        /* connection whose read, in the running callback, begins a handshake of TLS; 0: none */
 	weft__uv_tag keeper;           /* idle handle by which a language's runtime keeps the loop; 0: none */
 	int nested_calls;              /* depth of the adapter's own calls of libuv; calls from inside are libuv's */
 	unsigned depth;

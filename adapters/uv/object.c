@@ -118,9 +118,10 @@ static struct weft__uv_object *create_object(const void *key)
 	object->calls = (struct weft_hook_calls){0};
 	object->fd = -1;
 	object->connects = object->is_untouched = false;
-	object->is_accepted = object->asks = false;
+	object->is_accepted = object->asks = object->is_encrypted = false;
 	object->asker = 0;
 	object->asker_actor = 0;
+	object->asker_request = 0;
 	object->kind = 0;
 	object->label.length = 0;
 	object->label.text[0] = 0;

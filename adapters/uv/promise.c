@@ -10,8 +10,7 @@ struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const
 	if (object) {
 		object->site = weft__uv_site(caller);
 		object->line = weft__uv_find_line();
-		object->asker = weft__uv_question_get_asker();
-		object->asker_actor = weft__uv_here.actor;
+		object->asker = weft__uv_question_note_asker(object);
 	}
 	return object;
 }

@@ -145,22 +145,28 @@ weft_id weft__uv_question_get_asker(void)
 	return here->answered && here->answered == running ? here->asked_by : running;
 }
 
-/* Finds the promise that asks.  The first question on a connection is asked by the promise for which that was made, and is
- written
+weft_id weft__uv_question_note_asker(struct weft__uv_object *stream)
+{
+	const struct weft__loop_fd *from = find_open_request(weft__uv_here.actor);
+	stream->asker_actor = weft__uv_here.actor;
+	stream->asker_request = from ? from->request : 0;
+	return weft__uv_question_get_asker();
+}
 
- * when the connect has ended. */
+/* Finds the promise that asks.  The first question on a connection is asked by the promise for which that was made, and is
+ * written when the connect has ended. */
 static weft_id find_asker(struct weft__uv_object *connection)
 {
-	const weft_id made_for = connection->asker, asker = weft__uv_question_get_asker();
+	const weft_id made_for = connection->asker;
 	connection->asker = 0;
 	if (made_for)
 		return made_for;
-	connection->asker_actor = weft__uv_here.actor;
+	const weft_id asker = weft__uv_question_note_asker(connection);
 	return asker == connection->id ? 0 : asker;
 }
 
-/* Sets the name "GET http://host/path". */
-static void set_name(struct weft__loop_fd *c, const struct weft_question *question, const uv_buf_t *head)
+/* Sets the name, such as "GET http://host/path". */
+static void set_name(struct weft__loop_fd *c, const struct weft_question *question, const uv_buf_t *head, bool is_encrypted)
 {
 	char host[WEFT_HOST_BYTES] = "";
 	char method[WEFT_QUESTION_BYTES] = "";
@@ -173,7 +179,7 @@ static void set_name(struct weft__loop_fd *c, const struct weft_question *questi
 	memcpy(method, question->name, has_host ? length : 0);
 	c->name = (struct weft_hook_label){0};
 	weft_hook_append(&c->name, method);
-	weft_hook_append(&c->name, has_host ? " http://" : "");
+	weft_hook_append(&c->name, !has_host ? "" : is_encrypted ? " https://" : " http://");
 	weft_hook_append(&c->name, has_host ? host : "");
 	weft_hook_append(&c->name, question->name + (has_host ? length + 1 : 0));
 }
@@ -194,12 +200,11 @@ void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bu
 	const bool is_first = connection->asker != 0;
 	end_request(c, answered, NULL);
 	c->asker = find_asker(connection);
-	const struct weft__loop_fd *from = find_open_request(connection->asker_actor);
-	c->maker = from ? from->request : 0;
+	c->maker = connection->asker_request;
 	c->asked_line = is_first ? NULL : weft__uv_find_line();
 	c->asked_line = c->asked_line ? c->asked_line : connection->line;
 	c->asked_site = weft__hook_language.find_line ? NULL : connection->site;
-	set_name(c, &question, first);
+	set_name(c, &question, first, connection->is_encrypted);
 	create_request(c, c->asker ? c->asker : connection->id, question.must_answer);
 	if (c->asker)
 		weft_await(c->asker, c->request);
@@ -209,18 +214,18 @@ void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bu
 
 /* Reads the first bytes of an answer.  Returns the promise whose code is called for them. */
 static weft_id take_answer(
-    const struct weft__uv_object *connection, struct weft__loop_fd *c, const uv_buf_t *buf, size_t count, weft__uv_tag *actor)
+    const struct weft__uv_object *connection, struct weft__loop_fd *c, const void *bytes, size_t count, weft__uv_tag *actor)
 {
 	struct weft_answer answer;
 	const weft_id request = c->request, asker = c->asker;
-	weft_protocol_answer(&c->protocol, buf->base, count, &answer);
+	weft_protocol_answer(&c->protocol, bytes, count, &answer);
 	if (answer.result[0])
 		weft_note(request, answer.result);
 	if (answer.is_interim)
 		return connection->id;
 	c->is_unanswered = false;
 	const struct weft__loop_fd *from = find_open_request(connection->asker_actor);
-	if (!from || from->request != c->maker) {
+	if (!from || from->request != c->maker) { /* the latter: it has been answered */
 		weft_hook_record_running(request);
 		weft__uv_here.answered = request;
 		weft__uv_here.asked_by = asker;
@@ -237,7 +242,7 @@ static weft_id take_answer(
 }
 
 weft_id weft__uv_question_get_answer(
-    const struct weft__uv_object *connection, const uv_buf_t *buf, ssize_t got, weft__uv_tag *actor)
+    const struct weft__uv_object *connection, const void *bytes, ssize_t got, weft__uv_tag *actor)
 {
 	struct weft__loop_fd *c = take_state(connection);
 	weft_id id = connection->id;
@@ -245,9 +250,36 @@ weft_id weft__uv_question_get_answer(
 		return id;
 	c->is_at_end |= got <= 0;
 	if (got > 0 && c->request && c->is_unanswered)
-		id = take_answer(connection, c, buf, (size_t)got, actor);
+		id = take_answer(connection, c, bytes, (size_t)got, actor);
 	weft__loop_release(c);
 	return id;
+}
+
+/* ---- TLS ---- */
+
+/* The bytes of the handshake are of no protocol. */
+void weft__uv_question_encrypt(struct weft__uv_object *connection)
+{
+	struct weft__loop_fd *c = take_state(connection);
+	if (!c)
+		return;
+	connection->is_encrypted = true;
+	c->protocol = (struct weft_protocol_state){0};
+	weft__loop_release(c);
+}
+
+void weft__uv_question_decrypted(const struct weft__uv_object *connection, const void *bytes, size_t got)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	const uv_buf_t buf = {.base = (char *)(uintptr_t)bytes, .len = got};
+	weft__uv_tag actor = weft__uv_tag_of(connection);
+	const bool is_in_callback = here->actor == actor;
+	const weft_id id = connection->asks ? weft__uv_question_get_answer(connection, bytes, (ssize_t)got, &actor)
+					    : weft__uv_question_read(connection, 0, &buf, (ssize_t)got);
+	if (is_in_callback) {
+		weft__hook_thread.running = id;
+		here->actor = actor;
+	}
 }
 
 /* ---- Ends and checkpoints ---- */

@@ -17,7 +17,7 @@ weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id
 /* Call when a connection that asks was read.  Returns the promise whose code is called for this input: the request of an accepted
  * connection that asked and is still open, whose actor goes to *actor; or the answered request; or the connection. */
 weft_id weft__uv_question_get_answer(
-    const struct weft__uv_object *connection, const uv_buf_t *buf, ssize_t got, weft__uv_tag *actor);
+    const struct weft__uv_object *connection, const void *bytes, ssize_t got, weft__uv_tag *actor);
 
 /* Call after that code.  The connection may have ended. */
 void weft__uv_question_leave(const struct weft__uv_object *connection);
@@ -25,11 +25,20 @@ void weft__uv_question_leave(const struct weft__uv_object *connection);
 /* Call before a write to a connection that asks. */
 void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count);
 
-/* Returns the promise that asks if the program asks now: it is the one that runs, or that asked what is answered now. */
+/* Returns the promise that asks if the program asks now: it is the one that runs, or that asked what is answered now.  note_asker
+ * also notes for a stream which actor works, and for which request. */
 weft_id weft__uv_question_get_asker(void);
+weft_id weft__uv_question_note_asker(struct weft__uv_object *stream);
 
 /* Call after a write that libuv has accepted. */
 void weft__uv_question_answer(const struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count);
+
+/* Notes that the connection is encrypted.  Then the other calls get what a TLS library decrypts and encrypts. */
+void weft__uv_question_encrypt(struct weft__uv_object *connection);
+
+/* Call when bytes of an encrypted connection were decrypted.  In the callback of its read the promise whose code is called for
+ * them runs from now on. */
+void weft__uv_question_decrypted(const struct weft__uv_object *connection, const void *bytes, size_t got);
 
 /* Ends the open request, since its connection ends. */
 void weft__uv_question_end(const struct weft__uv_object *connection);

@@ -273,6 +273,13 @@ static void end_input(struct weft__uv_object *object, ssize_t got)
 	weft__hook_thread.recorded_running = object->id;
 }
 
+/* Returns whether a read begins with a record of TLS's handshake. */
+static bool begins_handshake(const uv_buf_t *buf, ssize_t got)
+{
+	enum { HANDSHAKE = 22, VERSION = 3, RECORD_BYTES = 6 };
+	return got >= RECORD_BYTES && buf->base[0] == HANDSHAKE && buf->base[1] == VERSION;
+}
+
 void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf, unsigned slot)
 {
 	uv_read_cb user = weft__uv_read_user(slot);
@@ -284,15 +291,17 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 	weft__uv_tag tag = weft__uv_tag_of(object);
 	const weft_id input = object->input;
 	end_input(object, got);
-	const bool has_questions = object->is_accepted || object->asks;
+	const bool has_questions = object->is_accepted || object->asks, is_readable = !object->is_encrypted || got < 0;
 	weft__uv_tag actor = tag;
-	const weft_id id = object->is_accepted ? weft__uv_question_read(object, input, buf, got)
-			   : object->asks      ? weft__uv_question_get_answer(object, buf, got, &actor)
-					       : object->id;
+	const weft_id id = object->is_accepted && is_readable ? weft__uv_question_read(object, input, buf, got)
+			   : object->asks && is_readable      ? weft__uv_question_get_answer(object, buf->base, got, &actor)
+							      : object->id;
+	weft__uv_here.encrypted = has_questions && begins_handshake(buf, got) ? tag : 0;
 	WEFT__UV_FRAME frame = weft__uv_enter_callback(id, actor);
 	(void)frame;
 	weft__uv_here.line = object->line;
 	user(stream, got, buf);
+	weft__uv_here.encrypted = 0;
 	object = weft__uv_find(tag); /* the stream may be freed; its object says whether it still reads */
 	if (has_questions && object && weft_is_on())
 		weft__uv_question_leave(object);
@@ -306,14 +315,14 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 static void record_question(const uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
 {
 	struct weft__uv_object *object = weft__uv_find_handle(stream);
-	if (object && object->asks && weft_is_on())
+	if (object && object->asks && !object->is_encrypted && weft_is_on())
 		weft__uv_question_ask(object, bufs, count);
 }
 
 static void record_answer(const uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
 {
 	const struct weft__uv_object *object = weft__uv_find_handle(stream);
-	if (object && object->is_accepted && weft_is_on())
+	if (object && object->is_accepted && !object->is_encrypted && weft_is_on())
 		weft__uv_question_answer(object, bufs, count);
 }
 

@@ -2,7 +2,7 @@
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
 	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`,
-			`asks`
+			`asks`, `encrypted`
 
 SPDX-License-Identifier: ISC"""
 
@@ -149,9 +149,9 @@ server.listen(0, '127.0.0.1', async () => {
 
 # The server asks another process, by http with a connection that is kept, and by fetch.
 ASKS = """
-const http = require('http'), agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+const http = require('http'), server_options = {}, client_options = {}, agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 if (process.argv[2]) {
-    http.createServer((request, response) => {
+    http.createServer(server_options, (request, response) => {
         if (request.url === '/lost')
             request.socket.destroy();
         else
@@ -162,8 +162,8 @@ if (process.argv[2]) {
     const back = require('child_process').fork(__filename, ['back']);
     back.on('message', port => {
         const get = (path, port, agent) => new Promise(done =>
-            http.get({ port, host: '127.0.0.1', path, agent }, answer => answer.resume().on('end', done)).on('error', done));
-        const server = http.createServer(async (request, response) => {
+            http.get({ port, host: '127.0.0.1', path, agent, ...client_options }, answer => answer.resume().on('end', done)).on('error', done));
+        const server = http.createServer(server_options, async (request, response) => {
             if (request.url === '/fetched') {
                 await (await fetch(`http://127.0.0.1:${port}/slow/8472?token=Hush8472`)).text();
             } else {
@@ -176,11 +176,17 @@ if (process.argv[2]) {
             await get('/got', server.address().port);
             await get('/fetched', server.address().port);
             await get('/lost', port, agent);
-            http.get({ port, path: '/slow/given-up' }).on('error', () => process.exit(3)).setTimeout(100, function () { this.destroy(); });
+            http.get({ port, path: '/slow/given-up', ...client_options }).on('error', () => process.exit(3)).setTimeout(100, function () { this.destroy(); });
         });
     });
 }
 """
+
+# The same over TLS, which needs no certificate with a shared key.
+ENCRYPTED = ASKS.replace("require('http')", "require('https')").replace('server_options = {}, client_options = {}', """
+    key = Buffer.from('8472'), pskCallback = () => ({ psk: key, identity: 'a' }), ciphers = 'PSK',
+    server_options = { ciphers, pskCallback: () => key }, client_options = { ciphers, pskCallback, checkServerIdentity: () => {} }""".replace('\n', '')) \
+    .replace('await (await fetch(`http://127.0.0.1:${port}/slow/8472?token=Hush8472`)).text();', "await get('/slow/8472?token=Hush8472', port);")
 
 
 def write(folder, name, text):
@@ -312,25 +318,25 @@ def requests(weft, folder):
     refuse_values(trace)
 
 
-def asks(weft, folder):
+def asks(weft, folder, program=ASKS, scheme='http'):
     """A request that the program asks has a name, its asker awaits it, and `path` goes on into the process that answers."""
-    write(folder, 'fault.js', ASKS)
+    write(folder, 'fault.js', program)
     recording = Recording(weft, os.path.join(folder, 't'), [need('node'), 'fault.js'], cwd=folder)
     expect(recording.status, 3, 'the status')
     front, back = sorted(recording.all(), key=lambda trace: '"GET /got"' not in show(weft, 'dump', trace))
     dumped = show(weft, 'dump', front)
     for path, end, result in (('quick', 'resolved', '"200"'), ('slow/:id', 'resolved', '"200"'),
                               ('lost', 'failed', '"the other end hung up before the answer"'), ('slow/given-up', 'failed', '"given up before the answer"')):
-        if not re.search(rf'(?m)^promise \d+ request .* {end} .*"GET http://[a-z0-9.]+:\d+/{path}"  {result}.* at \S*fault.js:\d+', dumped):
+        if not re.search(rf'(?m)^promise \d+ request .* {end} .*"GET {scheme}://[a-z0-9.]+:\d+/{path}"  {result}.* at \S*fault.js:\d+', dumped):
             fail(f'no request {path}: {dumped}')
     main = re.search(r'(?m)^promise (\d+) coroutine .* at \S*fault.js:25', dumped)[1]
     for path in ('got', 'fetched', 'lost'):
-        if not re.search(rf'(?m)^promise \d+ request .* by {main} .*"GET http://127.0.0.1:\d+/{path}"', dumped):
+        if not re.search(rf'(?m)^promise \d+ request .* by {main} .*"GET {scheme}://127.0.0.1:\d+/{path}"', dumped):
             fail(f'the coroutine {main} does not ask {path}: {dumped}')
     for path in ('/got', '/fetched'):
         promise = re.search(rf'(?m)^promise (\d+) request .*"GET {path}"', dumped)[1]
         said = show(weft, f'explain --promise={promise}', front)
-        asked = re.search(r'(?m)^answer: .*% waiting for the answer to request (\d+) "GET http://127.0.0.1:\d+/slow/:id"', said)
+        asked = re.search(rf'(?m)^answer: .*% waiting for the answer to request (\d+) "GET {scheme}://127.0.0.1:\d+/slow/:id"', said)
         if not asked:
             fail(f'{path} does not wait for its request: {said}')
         said = show(weft, f'explain --promise={asked[1]}', front)
@@ -338,8 +344,8 @@ def asks(weft, folder):
             fail(f'the request does not wait for its connection: {said}')
         both = subprocess.run([weft, 'dump', front.path, back.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
         promise = re.search(rf'(?m)^promise (\d+) request .*"GET {path}"', both)[1]
-        asked = re.search(rf'(?m)^promise (\d+) request .* by {promise} .*"GET http://127.0.0.1:\d+/slow/:id"', both) or \
-            re.search(r'(?m)^promise (\d+) request .* by (?!\d+1 )\d+ .*"GET http://127.0.0.1:\d+/slow/:id"', both)
+        asked = re.search(rf'(?m)^promise (\d+) request .* by {promise} .*"GET {scheme}://127.0.0.1:\d+/slow/:id"', both) or \
+            re.search(rf'(?m)^promise (\d+) request .* by (?!\d+1 )\d+ .*"GET {scheme}://127.0.0.1:\d+/slow/:id"', both)
         went = subprocess.run([weft, 'path', f'--promise={asked[1]}', front.path, back.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
         if not re.search(r'(?m)timer \d+ ".*".* at \S*fault.js:8', went):
             fail(f'the path of {path} stays in its process: {went}')
@@ -356,7 +362,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
+            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
 
 
 main()
