@@ -106,6 +106,7 @@ void weft__uv_attach_thread(void)
 	here->actor = here->keeper = 0;
 	here->answered = here->asked_by = 0;
 	here->encrypted = 0;
+	here->read = 0;
 	here->line = NULL;
 	here->nested_calls = 0;
 	memset(here->busy, 0, sizeof here->busy);

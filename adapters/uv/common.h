@@ -177,6 +177,7 @@ struct weft__uv_here {
 	weft__uv_tag actor;            /* running actor; 0: none */
 	struct weft_record_site *line; /* of the handle or request whose callback runs, in a language; NULL: none */
 	weft_id answered, asked_by;    /* a request of this end whose answer the callback reads, and the promise that asked */
+	weft_id read;                  /* the read of a stream whose callback runs; 0: none */
 	weft__uv_tag encrypted;        /* connection whose read, in the running callback, begins a handshake of TLS; 0: none */
 	weft__uv_tag keeper;           /* idle handle by which a language's runtime keeps the loop; 0: none */
 	int nested_calls;              /* depth of the adapter's own calls of libuv; calls from inside are libuv's */

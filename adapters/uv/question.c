@@ -212,6 +212,19 @@ void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bu
 	weft__loop_release(c);
 }
 
+void weft__uv_question_run_answered(weft_id request, weft_id asker)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	here->answered = request;
+	here->asked_by = asker;
+	if (!here->read) {
+		weft_hook_record_running(request);
+		return;
+	}
+	weft_read(request, here->read);
+	weft__hook_thread.recorded_running = request;
+}
+
 /* Reads the first bytes of an answer.  Returns the promise whose code is called for them. */
 static weft_id take_answer(
     const struct weft__uv_object *connection, struct weft__loop_fd *c, const void *bytes, size_t count, weft__uv_tag *actor)
@@ -226,9 +239,7 @@ static weft_id take_answer(
 	c->is_unanswered = false;
 	const struct weft__loop_fd *from = find_open_request(connection->asker_actor);
 	if (!from || from->request != c->maker) { /* the latter: it has been answered */
-		weft_hook_record_running(request);
-		weft__uv_here.answered = request;
-		weft__uv_here.asked_by = asker;
+		weft__uv_question_run_answered(request, asker);
 		return request; /* weft__uv_question_leave() ends it */
 	}
 	*actor = connection->asker_actor;

@@ -40,6 +40,9 @@ void weft__uv_question_encrypt(struct weft__uv_object *connection);
  * them runs from now on. */
 void weft__uv_question_decrypted(const struct weft__uv_object *connection, const void *bytes, size_t got);
 
+/* Records that a request of this end runs, because its answer was read. */
+void weft__uv_question_run_answered(weft_id request, weft_id asker);
+
 /* Ends the open request, since its connection ends. */
 void weft__uv_question_end(const struct weft__uv_object *connection);
 

@@ -291,6 +291,7 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 	weft__uv_tag tag = weft__uv_tag_of(object);
 	const weft_id input = object->input;
 	end_input(object, got);
+	weft__uv_here.read = input;
 	const bool has_questions = object->is_accepted || object->asks, is_readable = !object->is_encrypted || got < 0;
 	weft__uv_tag actor = tag;
 	const weft_id id = object->is_accepted && is_readable ? weft__uv_question_read(object, input, buf, got)
@@ -302,6 +303,7 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 	weft__uv_here.line = object->line;
 	user(stream, got, buf);
 	weft__uv_here.encrypted = 0;
+	weft__uv_here.read = 0;
 	object = weft__uv_find(tag); /* the stream may be freed; its object says whether it still reads */
 	if (has_questions && object && weft_is_on())
 		weft__uv_question_leave(object);

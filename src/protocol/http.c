@@ -131,3 +131,30 @@ void weft_protocol_host(const void *bytes, size_t count, char host[WEFT_HOST_BYT
 	memcpy(host, at, length);
 	host[length] = 0;
 }
+
+/* Puts the text up to a character that names do not have. */
+static void put_until(struct weft__name *name, const char *text, bool (*is_allowed)(unsigned char))
+{
+	for (; text && *text && is_allowed((unsigned char)*text); text++)
+		weft__put(name, (unsigned char)*text);
+}
+
+void weft_protocol_http2_name(const struct weft_http2_head *head, char name_text[WEFT_QUESTION_BYTES])
+{
+	struct weft__name name = {name_text, 0};
+	const char *path = head->path ? head->path : "", *end = path;
+	name_text[0] = 0;
+	put_until(&name, head->method, weft__is_letter);
+	weft__put(&name, ' ');
+	const char *host = head->host ? head->host : "";
+	while (is_host_char((unsigned char)*host))
+		host++;
+	if (head->scheme && head->host && *head->host && !*host) {
+		put_until(&name, head->scheme, weft__is_letter);
+		weft__put_text(&name, "://");
+		weft__put_text(&name, head->host);
+	}
+	while (*end && !is_path_end((unsigned char)*end))
+		end++;
+	put_path(&name, (const unsigned char *)path, (const unsigned char *)end, false);
+}

@@ -46,6 +46,14 @@ bool weft_protocol_question(
  * begin with the request, or is too long. */
 void weft_protocol_host(const void *bytes, size_t count, char host[WEFT_HOST_BYTES]);
 
+/* The decoded head of an HTTP/2 request: strings, or NULL. */
+struct weft_http2_head {
+	const char *method, *path, *scheme, *host;
+};
+
+/* Writes the name of an HTTP/2 request: "GET /orders/:id", or "GET https://host/orders/:id" with a scheme and a host. */
+void weft_protocol_http2_name(const struct weft_http2_head *head, char name[WEFT_QUESTION_BYTES]);
+
 /* The result of an answer. */
 struct weft_answer {
 	char result[8];  /* with a NUL: "404", "error"; empty: unknown */

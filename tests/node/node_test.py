@@ -2,7 +2,7 @@
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
 	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`,
-			`asks`, `encrypted`
+			`asks`, `encrypted`, `http2`
 
 SPDX-License-Identifier: ISC"""
 
@@ -164,7 +164,7 @@ if (process.argv[2]) {
         const get = (path, port, agent) => new Promise(done =>
             http.get({ port, host: '127.0.0.1', path, agent, ...client_options }, answer => answer.resume().on('end', done)).on('error', done));
         const server = http.createServer(server_options, async (request, response) => {
-            if (request.url === '/fetched') {
+            if (request.url !== '/got') {
                 await (await fetch(`http://127.0.0.1:${port}/slow/8472?token=Hush8472`)).text();
             } else {
                 await get('/quick', port, agent);
@@ -173,8 +173,8 @@ if (process.argv[2]) {
             response.end();
         });
         server.listen(0, '127.0.0.1', async () => {
-            await get('/got', server.address().port);
-            await get('/fetched', server.address().port);
+            for (const path of ['/got', '/first', '/fetched']) /* the first fetch() compiles its parser */
+                await get(path, server.address().port);
             await get('/lost', port, agent);
             http.get({ port, path: '/slow/given-up', ...client_options }).on('error', () => process.exit(3)).setTimeout(100, function () { this.destroy(); });
         });
@@ -187,6 +187,28 @@ ENCRYPTED = ASKS.replace("require('http')", "require('https')").replace('server_
     key = Buffer.from('8472'), pskCallback = () => ({ psk: key, identity: 'a' }), ciphers = 'PSK',
     server_options = { ciphers, pskCallback: () => key }, client_options = { ciphers, pskCallback, checkServerIdentity: () => {} }""".replace('\n', '')) \
     .replace('await (await fetch(`http://127.0.0.1:${port}/slow/8472?token=Hush8472`)).text();', "await get('/slow/8472?token=Hush8472', port);")
+
+HTTP2 = """
+const http2 = require('http2'), server = http2.createServer();
+server.on('stream', (stream, headers) => {
+    const answer = status => { stream.respond({ ':status': status }); stream.end(); };
+    if (headers[':path'].startsWith('/slow'))
+        setTimeout(answer, 200, 201);
+    else if (headers[':path'] === '/block') {
+        for (const end = Date.now() + 300; Date.now() < end;) {}
+        answer(200);
+    } else if (headers[':path'] !== '/never')
+        answer(404);
+});
+server.listen(0, '127.0.0.1', async () => {
+    const client = http2.connect('http://127.0.0.1:' + server.address().port);
+    const get = path => new Promise(done => client.request({ ':path': path }).resume().on('end', done));
+    await Promise.all([get('/slow/8472?token=Hush8472'), get('/lost')]);
+    await get('/block');
+    get('/never');
+    setTimeout(() => process.exit(3), 300);
+});
+"""
 
 
 def write(folder, name, text):
@@ -333,6 +355,10 @@ def asks(weft, folder, program=ASKS, scheme='http'):
     for path in ('got', 'fetched', 'lost'):
         if not re.search(rf'(?m)^promise \d+ request .* by {main} .*"GET {scheme}://127.0.0.1:\d+/{path}"', dumped):
             fail(f'the coroutine {main} does not ask {path}: {dumped}')
+    got = re.search(rf'(?m)^promise (\d+) request .*"GET {scheme}://\S+/got"', dumped)[1]
+    said = show(weft, f'explain --promise={got}', front)
+    if not re.search(r'(?m)^answer: .*% waiting for read \d+ of connection \d+ "to 127.0.0.1:\d+"', said):
+        fail(f'the request of the first function does not wait for its connection: {said}')
     for path in ('/got', '/fetched'):
         promise = re.search(rf'(?m)^promise (\d+) request .*"GET {path}"', dumped)[1]
         said = show(weft, f'explain --promise={promise}', front)
@@ -352,6 +378,25 @@ def asks(weft, folder, program=ASKS, scheme='http'):
     refuse_values(front)
 
 
+def http2(weft, folder):
+    """Requests of HTTP/2 have names and results at both ends, also while a connection has several."""
+    recording, trace = record(weft, folder, HTTP2)
+    expect(recording.status, 3, 'the status')
+    dumped = show(weft, 'dump', trace)
+    for path, result in ('/slow/:id', '"201"'), ('/lost', '"404"'), ('/block', '"200"'):
+        for start in '', r'http://127.0.0.1:\d+':
+            if not re.search(rf'(?m)^promise \d+ request  .* resolved  .*"GET {start}{path}"  {result}', dumped):
+                fail(f'the request {start}{path}: {dumped}')
+    expect(len(trace.promises('request')), 8, 'number of requests')
+    if not re.search(r'(?m)^stall( \(uncertain\))?: request \d+ "GET /block" blocked the event loop', show(weft, 'explain', trace)):
+        fail('the stall has no request')
+    slow = re.search(r'(?m)^promise (\d+) request .*"GET http://\S+/slow/:id"', dumped)[1]
+    said = show(weft, f'explain --promise={slow}', trace)
+    if not re.search(r'(?m)^answer: .*% waiting for read \d+ of connection \d+ "to 127.0.0.1:\d+"', said):
+        fail(f'the request does not wait for its connection: {said}')
+    refuse_values(trace)
+
+
 def main():
     name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
     major = subprocess.run([need('node'), '-p', 'process.versions.node.split(".")[0]'], capture_output=True, text=True, check=False).stdout
@@ -362,7 +407,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
+            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'http2': http2, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
 
 
 main()

@@ -194,6 +194,24 @@ static void test_requests_have_hosts(void **test)
 	expect_host(BYTES("GET / HTTP/1.1\r\nHost: a234567890123456789012345678901234567890\r\n"), "");
 }
 
+static void test_requests_of_http2_have_names(void **test)
+{
+	char name[WEFT_QUESTION_BYTES], path[200];
+	weft_protocol_http2_name(&(struct weft_http2_head){"GET", "/orders/4711/x?secret", "https", "a.example:8080"}, name);
+	assert_string_equal(name, "GET https://a.example:8080/orders/:id/x");
+	weft_protocol_http2_name(&(struct weft_http2_head){.method = "POST", .path = "/orders#secret"}, name);
+	assert_string_equal(name, "POST /orders");
+	weft_protocol_http2_name(&(struct weft_http2_head){"GET", "/", "https", "user@host"}, name);
+	assert_string_equal(name, "GET /");
+	weft_protocol_http2_name(&(struct weft_http2_head){0}, name);
+	assert_string_equal(name, " ");
+	memset(path, 'a', sizeof path);
+	path[0] = '/';
+	path[sizeof path - 1] = 0;
+	weft_protocol_http2_name(&(struct weft_http2_head){.method = "GET", .path = path}, name);
+	assert_int_equal(strlen(name), WEFT_QUESTION_BYTES - 1);
+}
+
 static void test_dns_messages_have_names(void **test)
 {
 	static const char question[] = "\x12\x34\x01\0\0\x01\0\0\0\0\0\0\4some\4host\7example\0\0\x1c\0\1";
@@ -228,6 +246,7 @@ int main(void)
 	    cmocka_unit_test(test_statements_have_keyword_and_table),
 	    cmocka_unit_test(test_answers_have_results),
 	    cmocka_unit_test(test_requests_have_hosts),
+	    cmocka_unit_test(test_requests_of_http2_have_names),
 	    cmocka_unit_test(test_dns_messages_have_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,443 @@
+/* http2.c: requests of HTTP/2, from what nghttp2 decodes and is asked to send.
+ *
+ * A connection has many requests at a time, so they are kept by session and stream.  nghttp2 gets the bytes of a session in the
+ * callback of a read of libuv, directly or behind OpenSSL: that connection is the session's, unless code of the program runs
+ * already.  nghttp2's types are declared here as far as they are read.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/hook/address_cache.h"
+#include "adapters/hook/session.h"
+#include "adapters/python/table.h"
+#include "adapters/uv/callback.h"
+#include "adapters/uv/question.h"
+#include "protocol/protocol.h"
+
+enum { HEADERS = 1, MAX_STREAMS = 1 << 14 };
+enum { CATEGORY_REQUEST };
+
+struct frame {
+	size_t bytes;
+	int32_t stream;
+	uint8_t type, flags, reserved;
+	size_t padding;
+	int32_t depends_on, weight;
+	uint8_t is_exclusive;
+	void *fields;
+	size_t field_count;
+	int category;
+};
+
+struct field {
+	const uint8_t *name, *value;
+	size_t name_bytes, value_bytes;
+	uint8_t flags;
+};
+
+struct bytes {
+	const uint8_t *at;
+	size_t count;
+};
+
+typedef int begin_headers_fn(void *session, const struct frame *frame, void *user);
+typedef int header_fn(void *session, const struct frame *frame, void *name, void *value, uint8_t flags, void *user);
+typedef int frame_fn(void *session, const struct frame *frame, void *user);
+typedef int close_fn(void *session, int32_t stream, uint32_t error, void *user);
+
+/* An open request. */
+struct stream {
+	const void *session;
+	int32_t number;
+	weft_id id, by;   /* by: its connection, or the promise that asks */
+	weft_id asker;    /* if this end asks: the promise that awaits it; 0: none */
+	bool asks;        /* this end asks */
+	bool is_answered; /* by the code that its arrival runs */
+	uint64_t since;
+	struct weft_record_site *line;
+	struct weft_hook_label name;
+};
+
+static const struct weft_hook_module *module;
+static struct bytes (*get_bytes)(void *);
+
+static __thread struct {
+	unsigned epoch;
+	struct table streams;         /* by session and number */
+	struct table sessions;        /* tags of connections */
+	const struct stream *arrived; /* the request whose handler runs */
+	/* The head that is being decoded. */
+	const void *session;
+	int32_t stream;
+	struct weft_http2_head head;
+	char method[16], path[WEFT_QUESTION_BYTES], status[4];
+} here __attribute__((tls_model("initial-exec")));
+
+static uint64_t get_key(const void *session, int32_t number)
+{
+	return ((uint64_t)(uintptr_t)session * 0x9e3779b97f4a7c15u ^ (uint32_t)number) | (uint64_t)1 << 63;
+}
+
+static struct stream *find_stream(const void *session, int32_t number)
+{
+	struct stream *s = weft__table_find(&here.streams, get_key(session, number));
+	return s && s->session == session && s->number == number ? s : NULL;
+}
+
+static const struct weft__uv_object *find_connection(const void *session)
+{
+	return weft__uv_find((weft__uv_tag)(uintptr_t)weft__table_find(&here.sessions, table_key(session)));
+}
+
+static uint64_t list_streams(void *data, uint64_t cursor, unsigned budget)
+{
+	for (; cursor < here.streams.size && budget > 0; cursor++) {
+		const struct stream *s = here.streams.entries[cursor].value;
+		if (!here.streams.entries[cursor].key)
+			continue;
+		const struct weft__uv_object *connection = find_connection(s->session);
+		budget--;
+		if (s->line)
+			weft_pending(s->by, s->id, WEFT_KIND_REQUEST, s->line, s->since, s->name.text);
+		else
+			weft_pending_at(s->by, s->id, WEFT_KIND_REQUEST, NULL, s->since, s->name.text);
+		weft_should_resolve(s->id);
+		if (s->asker)
+			weft_still_awaits(s->asker, s->id);
+		if (s->asks && connection && connection->id)
+			weft_still_awaits(s->id, connection->id);
+	}
+	return cursor < here.streams.size ? cursor : 0;
+}
+
+static void forget(void)
+{
+	for (size_t i = 0; i < here.streams.size; i++)
+		free(here.streams.entries[i].value);
+	free(here.streams.entries);
+	free(here.sessions.entries);
+	here.streams = here.sessions = (struct table){0};
+	here.arrived = NULL;
+	here.session = NULL;
+}
+
+/* Returns whether this thread records. */
+static bool begin(void)
+{
+	if (!weft_is_on())
+		return false;
+	if (here.epoch == weft__hook_epoch)
+		return true;
+	forget();
+	here.epoch = weft__hook_epoch;
+	weft_hook_register_list(list_streams, &here);
+	return true;
+}
+
+static struct stream *create_stream(const void *session, int32_t number, weft_id by, struct weft_record_site *line)
+{
+	struct stream *s = here.streams.count < MAX_STREAMS ? calloc(1, sizeof *s) : NULL;
+	if (!s || find_stream(session, number) || !weft__table_set(&here.streams, get_key(session, number), s)) {
+		free(s);
+		return NULL;
+	}
+	char name[WEFT_QUESTION_BYTES];
+	weft_protocol_http2_name(&here.head, name);
+	s->session = session;
+	s->number = number;
+	s->by = by;
+	s->line = line;
+	s->id = line ? weft_create(by, WEFT_KIND_REQUEST, line) : weft_create_at(by, WEFT_KIND_REQUEST, NULL);
+	s->since = weft__stream->last;
+	weft_hook_append(&s->name, name);
+	weft_hook_record_label(&s->name, s->id);
+	weft_should_resolve(s->id);
+	return s;
+}
+
+static void end_stream(struct stream *s, weft_id by, struct weft_record_text *error)
+{
+	if (error)
+		weft_fail_text(by, s->id, error);
+	else
+		weft_resolve(by, s->id);
+	if (s->asker)
+		weft_read_later(s->asker, s->id);
+	weft__table_remove(&here.streams, get_key(s->session, s->number));
+	free(s);
+}
+
+/* ---- What the other end sends ---- */
+
+static header_fn *their_header;
+static begin_headers_fn *their_begin_headers;
+static frame_fn *their_frame;
+static close_fn *their_close;
+
+static int handle_begin_headers(void *session, const struct frame *frame, void *user)
+{
+	here.session = session;
+	here.stream = frame->stream;
+	here.method[0] = here.path[0] = here.status[0] = 0;
+	return their_begin_headers(session, frame, user);
+}
+
+static void copy(char *to, size_t size, struct bytes from)
+{
+	const size_t count = from.count < size ? from.count : size - 1;
+	memcpy(to, from.at, count);
+	to[count] = 0;
+}
+
+static bool is_field(struct bytes name, const char *wanted)
+{
+	return name.count == strlen(wanted) && !memcmp(name.at, wanted, name.count);
+}
+
+static int handle_header(void *session, const struct frame *frame, void *name, void *value, uint8_t flags, void *user)
+{
+	const struct bytes of = get_bytes(name);
+	if (here.session == session && here.stream == frame->stream && of.count > 1 && of.at[0] == ':') {
+		if (is_field(of, ":method"))
+			copy(here.method, sizeof here.method, get_bytes(value));
+		else if (is_field(of, ":path"))
+			copy(here.path, sizeof here.path, get_bytes(value));
+		else if (is_field(of, ":status"))
+			copy(here.status, sizeof here.status, get_bytes(value));
+	}
+	return their_header(session, frame, name, value, flags, user);
+}
+
+/* Returns the request that begins or is answered with a frame; NULL: none. */
+static struct stream *take_head(const void *session, const struct frame *frame)
+{
+	if (frame->type != HEADERS || here.session != session || here.stream != frame->stream || !begin())
+		return NULL;
+	here.session = NULL;
+	struct stream *s = find_stream(session, frame->stream);
+	if (s)
+		return s->asks && here.status[0] && here.status[0] != '1' ? s : NULL;
+	const struct weft__uv_object *connection = find_connection(session);
+	if (frame->category != CATEGORY_REQUEST || !connection || !connection->id || !here.method[0])
+		return NULL;
+	here.head = (struct weft_http2_head){.method = here.method, .path = here.path};
+	return create_stream(session, frame->stream, connection->id, connection->line);
+}
+
+static int handle_frame(void *session, const struct frame *frame, void *user)
+{
+	struct weft__uv_here *uv = &weft__uv_here;
+	const int saved = errno;
+	struct stream *s = take_head(session, frame);
+	const int32_t number = frame->stream;
+	errno = saved;
+	if (!s)
+		return their_frame(session, frame, user);
+	const struct stream *outer = here.arrived;
+	const weft_id before = weft__hook_thread.running, id = s->id, answered = uv->answered, asked_by = uv->asked_by;
+	s->is_answered = s->asks;
+	if (s->asks) {
+		weft_note(id, here.status);
+		weft__uv_question_run_answered(id, s->asker);
+	} else
+		weft_hook_record_running(id);
+	here.arrived = s;
+	weft__hook_thread.running = id;
+	const int status = their_frame(session, frame, user);
+	const int saved_after = errno;
+	here.arrived = outer;
+	uv->answered = answered;
+	uv->asked_by = asked_by;
+	s = weft_is_on() ? find_stream(session, number) : NULL;
+	if (s && s->id == id && s->is_answered)
+		end_stream(s, id, NULL);
+	weft__hook_thread.running = before;
+	if (weft_is_on())
+		weft_hook_record_running(before);
+	errno = saved_after;
+	return status;
+}
+
+static struct weft_record_text closed = WEFT_COUNTER("the stream was closed before the answer");
+
+static int handle_close(void *session, int32_t number, uint32_t error, void *user)
+{
+	struct stream *s = begin() ? find_stream(session, number) : NULL;
+	if (s && !s->is_answered)
+		end_stream(s, weft__hook_thread.running, &closed);
+	return their_close(session, number, error, user);
+}
+
+/* Programs with several users of nghttp2 have several such functions; those of the first one are wrapped. */
+#define DEFINE_SETTER(NAME, TYPE)                                                                                                \
+	static void (*set_##NAME)(void *, TYPE *);                                                                               \
+	static void wrap_set_##NAME(void *callbacks, TYPE *theirs)                                                               \
+	{                                                                                                                        \
+		if (theirs && !their_##NAME)                                                                                     \
+			their_##NAME = theirs;                                                                                   \
+		set_##NAME(callbacks, theirs &&theirs == their_##NAME ? handle_##NAME : theirs);                                 \
+	}
+DEFINE_SETTER(begin_headers, begin_headers_fn)
+DEFINE_SETTER(header, header_fn)
+DEFINE_SETTER(frame, frame_fn)
+DEFINE_SETTER(close, close_fn)
+
+/* ---- The connection of a session ---- */
+
+static void bind_session(const void *session)
+{
+	if (!begin() || find_connection(session) || weft__hook_language.runs_code())
+		return;
+	const struct weft__uv_object *connection = weft__uv_find(weft__uv_here.actor);
+	if (!connection || !(connection->is_accepted || connection->asks) ||
+	    !weft__table_set(&here.sessions, table_key(session), (void *)(uintptr_t)weft__uv_here.actor))
+		return;
+	for (size_t i = 0; i < here.streams.size; i++) {
+		const struct stream *s = here.streams.entries[i].value;
+		if (here.streams.entries[i].key && s->session == session && s->asks)
+			weft_await(s->id, connection->id);
+	}
+}
+
+#define DEFINE_RECEIVE(NAME)                                                                                                     \
+	static ssize_t (*NAME)(void *, const uint8_t *, size_t);                                                                 \
+	static ssize_t wrap_##NAME(void *session, const uint8_t *bytes, size_t count)                                            \
+	{                                                                                                                        \
+		const int saved = errno;                                                                                         \
+		bind_session(session);                                                                                           \
+		errno = saved;                                                                                                   \
+		return NAME(session, bytes, count);                                                                              \
+	}
+DEFINE_RECEIVE(receive)
+DEFINE_RECEIVE(receive_2)
+
+static void (*delete_session)(void *);
+
+static void wrap_delete(void *session)
+{
+	const int saved = errno;
+	for (size_t i = 0; begin() && i < here.streams.size; i++) {
+		struct stream *s = here.streams.entries[i].value;
+		if (here.streams.entries[i].key && s->session == session) {
+			end_stream(s, weft__hook_thread.running, &closed);
+			i = (size_t)-1; /* the entries have moved */
+		}
+	}
+	weft__table_remove(&here.sessions, table_key(session));
+	errno = saved;
+	delete_session(session);
+}
+
+/* ---- What this end sends ---- */
+
+static struct bytes find_value(const struct field fields[], size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_field((struct bytes){fields[i].name, fields[i].name_bytes}, name))
+			return (struct bytes){fields[i].value, fields[i].value_bytes};
+	return (struct bytes){(const uint8_t *)"", 0};
+}
+
+/* A request that is sent when its connection has connected is asked by the promise for which that was made. */
+static weft_id find_asker(void)
+{
+	const struct weft__uv_object *actor = weft__uv_find(weft__uv_here.actor);
+	const weft_id asker = weft__uv_question_get_asker();
+	return actor && actor->asks && actor->id == asker ? actor->asker : asker;
+}
+
+static void record_question(const void *session, int32_t number, const struct field fields[], size_t count)
+{
+	char scheme[8], host[WEFT_HOST_BYTES], method[sizeof here.method], path[WEFT_QUESTION_BYTES];
+	const struct weft__uv_object *connection = find_connection(session);
+	const weft_id asker = find_asker();
+	copy(scheme, sizeof scheme, find_value(fields, count, ":scheme"));
+	copy(host, sizeof host, find_value(fields, count, ":authority"));
+	copy(method, sizeof method, find_value(fields, count, ":method"));
+	copy(path, sizeof path, find_value(fields, count, ":path"));
+	here.head = (struct weft_http2_head){method, path, scheme, host};
+	struct stream *s = create_stream(session, number, asker ? asker : weft__hook_thread.running, weft__uv_find_line());
+	if (!s)
+		return;
+	s->asks = true;
+	s->asker = asker;
+	if (asker)
+		weft_await(asker, s->id);
+	if (connection && connection->id)
+		weft_await(s->id, connection->id);
+}
+
+#define DEFINE_REQUEST(NAME)                                                                                                     \
+	static int32_t (*NAME)(void *, const void *, const struct field *, size_t, const void *, void *);                        \
+	static int32_t wrap_##NAME(                                                                                              \
+	    void *session, const void *priority, const struct field *fields, size_t count, const void *body, void *user)         \
+	{                                                                                                                        \
+		const int32_t number = NAME(session, priority, fields, count, body, user);                                       \
+		const int saved = errno;                                                                                         \
+		if (number > 0 && begin())                                                                                       \
+			record_question(session, number, fields, count);                                                         \
+		errno = saved;                                                                                                   \
+		return number;                                                                                                   \
+	}
+DEFINE_REQUEST(submit_request)
+DEFINE_REQUEST(submit_request_2)
+
+static void record_answer(const void *session, int32_t number, const struct field fields[], size_t count)
+{
+	struct stream *s = find_stream(session, number);
+	char status[sizeof here.status];
+	if (!s || s->asks || s->is_answered)
+		return;
+	copy(status, sizeof status, find_value(fields, count, ":status"));
+	if (status[0])
+		weft_note(s->id, status);
+	s->is_answered = true;
+	if (s != here.arrived)
+		end_stream(s, weft__hook_thread.running, NULL);
+}
+
+#define DEFINE_RESPONSE(NAME)                                                                                                    \
+	static int (*NAME)(void *, int32_t, const struct field *, size_t, const void *);                                         \
+	static int wrap_##NAME(void *session, int32_t number, const struct field *fields, size_t count, const void *body)        \
+	{                                                                                                                        \
+		const int status = NAME(session, number, fields, count, body);                                                   \
+		const int saved = errno;                                                                                         \
+		if (status == 0 && begin())                                                                                      \
+			record_answer(session, number, fields, count);                                                           \
+		errno = saved;                                                                                                   \
+		return status;                                                                                                   \
+	}
+DEFINE_RESPONSE(submit_response)
+DEFINE_RESPONSE(submit_response_2)
+
+static const struct weft_hook_function functions[] = {WEFT_HOOK_CALLED(nghttp2_rcbuf_get_buf, get_bytes),
+    WEFT_HOOK_TAKEN(nghttp2_session_callbacks_set_on_begin_headers_callback, wrap_set_begin_headers, set_begin_headers),
+    WEFT_HOOK_TAKEN(nghttp2_session_callbacks_set_on_header_callback2, wrap_set_header, set_header),
+    WEFT_HOOK_TAKEN(nghttp2_session_callbacks_set_on_frame_recv_callback, wrap_set_frame, set_frame),
+    WEFT_HOOK_TAKEN(nghttp2_session_callbacks_set_on_stream_close_callback, wrap_set_close, set_close),
+    WEFT_HOOK_TAKEN(nghttp2_session_mem_recv, wrap_receive, receive),
+    WEFT_HOOK_TAKEN(nghttp2_session_mem_recv2, wrap_receive_2, receive_2),
+    WEFT_HOOK_TAKEN(nghttp2_session_del, wrap_delete, delete_session),
+    WEFT_HOOK_TAKEN(nghttp2_submit_request, wrap_submit_request, submit_request),
+    WEFT_HOOK_TAKEN(nghttp2_submit_request2, wrap_submit_request_2, submit_request_2),
+    WEFT_HOOK_TAKEN(nghttp2_submit_response, wrap_submit_response, submit_response),
+    WEFT_HOOK_TAKEN(nghttp2_submit_response2, wrap_submit_response_2, submit_response_2), {0}};
+
+/* Debian's Node.js uses the library of nghttp2; other packages contain it. */
+static bool is_of_node(const struct weft_hook_module *of, char *version, size_t size)
+{
+	version[0] = 0;
+	return (weft__hook_language.runs_code || weft_hook_symbol(of, "napi_create_function")) &&
+	       weft_hook_symbol(of, "nghttp2_rcbuf_get_buf");
+}
+
+const struct weft_hook_adapter weft_uv_http2_adapter = {
+    .name = "nghttp2 of Node.js",
+    .library = "libnghttp2.so",
+    .prefix = "nghttp2_",
+    .mark = "nghttp2_session_mem_recv",
+    .is_listed_when_called = true,
+    WEFT_HOOK_SETS((functions), (&module)),
+    .accepts = is_of_node,
+    .thread_ends = forget,
+};
