@@ -64,6 +64,8 @@ static void set_state(int now)
 	__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 }
 
+bool weft__hook_has_js_promises = true;
+
 static void parse_options(char *text)
 {
 	char *save = NULL;
@@ -75,6 +77,8 @@ static void parse_options(char *text)
 			requested.options.packets = (unsigned)strtoul(word + 8, NULL, 10);
 		else if (!strncmp(word, "stacks=", 7))
 			requested.stacks = weft__hook_stack_depth = (unsigned)strtoul(word + 7, NULL, 10);
+		else if (!strcmp(word, "js=off"))
+			weft__hook_has_js_promises = false;
 		else if (!strcmp(word, "standby"))
 			weft__hook_is_standby = true;
 		else if (!strcmp(word, "mode=grow"))

@@ -18,6 +18,9 @@ extern bool weft__hook_is_standby;
 extern uint64_t weft__hook_standby_since; /* weft_now() at the start of standby, which is the time of all promises that are older
 					     than a recording */
 
+/* Whether promises of JavaScript are recorded. */
+extern bool weft__hook_has_js_promises;
+
 /* The section of waits that continue after an interruption by `weft on` or `weft off` (wire/standby.h). */
 #define WEFT_HOOK_WAITS __attribute__((section("weft_waits")))
 extern const char weft__hook_waits_begin[] __asm__("__start_weft_waits"), weft__hook_waits_end[] __asm__("__stop_weft_waits");

@@ -14,6 +14,7 @@
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
 #include "adapters/hook/session.h"
+#include "adapters/hook/state.h"
 #include "adapters/node/common.h"
 
 struct v8_functions weft__v8;
@@ -43,7 +44,7 @@ static void initialize_isolate(isolate created, const void *parameters)
 	initialize(created, parameters);
 	const int saved = errno;
 	/* V8 calls the hook for each promise, also where nothing is recorded. */
-	if (weft_hook_begin()) {
+	if (weft__hook_has_js_promises && weft_hook_begin()) {
 		weft__v8.set_promise_hook(created, weft__node_handle_promise);
 		if (!__atomic_exchange_n(&is_registered, true, __ATOMIC_RELAXED))
 			atexit(finish_at_exit);

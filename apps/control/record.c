@@ -55,6 +55,7 @@ struct options {
 	struct cli_ring ring;
 	bool overwrite, view, explain, is_flight, stands_by, is_profiled;
 	const char *profile;          /* --profile */
+	const char *js;               /* --js */
 	enum weft_kernel_level level; /* SELF: the highest available */
 };
 
@@ -129,6 +130,8 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--profile needs one directory for all processes; use -o without %%p");
 	if (o->profile && strcmp(o->profile, "auto") == 0 && !profile_is_supported())
 		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
+	if (o->js && strcmp(o->js, "promises") != 0 && strcmp(o->js, "off") != 0)
+		return cli_fail_verb("record", "--js is promises or off, not %s", o->js);
 	/* A flight recorder does nothing until it is asked. */
 	o->is_profiled =
 	    (o->profile ? strcmp(o->profile, "off") != 0 : !o->is_flight) && !strstr(o->out, "%p") && profile_is_supported();
@@ -169,6 +172,8 @@ static int set_environment(const struct options *o, const char *command)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->ring.packet_count);
 	if (o->ring.stack_count && loads)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->ring.stack_count);
+	if (o->js)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",js=%s", o->js);
 	if (o->stands_by)
 		snprintf(text + n, sizeof text - n, ",standby");
 	unsetenv("WEFT_TRACE");
@@ -577,6 +582,8 @@ int cli_record(struct cli_args *args)
 		"the user may have); flight or own,flight keeps it in memory until the end or weft save"},
 	    {"profile", 0, CLI_TEXT, &o.profile, "auto|off",
 		"sample the stacks of threads that run one promise for 10 ms or longer (auto, the default), or do not (off)"},
+	    {"js", 0, CLI_TEXT, &o.js, "promises|off",
+		"record the async functions and promises of Node.js (promises, the default), or do not (off)"},
 	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "do not record before weft on, nor after weft off"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replace the traces in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "open a window that follows the recording"},

@@ -2,7 +2,7 @@
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
 	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`,
-			`asks`, `encrypted`, `http2`
+			`asks`, `encrypted`, `http2`, `off`
 
 SPDX-License-Identifier: ISC"""
 
@@ -397,6 +397,21 @@ def http2(weft, folder):
     refuse_values(trace)
 
 
+def off(weft, folder):
+    """Without promises of JavaScript, requests have names, and timers have lines."""
+    write(folder, 'fault.js', REQUESTS)
+    recording = Recording(weft, os.path.join(folder, 't'), [need('node'), 'fault.js'], cwd=folder, record=['--js=off'])
+    expect(recording.status, 0, 'the status')
+    dumped = show(weft, 'dump', recording.trace())
+    for what in (r'request .*"GET /slow/:id"', r'request .*"GET http://\S+/slow/:id"', r'timer .* at \S*fault.js:\d+'):
+        if not re.search(rf'(?m)^promise \d+ {what}', dumped):
+            fail(f'no {what}: {dumped}')
+    if re.search(r'(?m)^promise \d+ (coroutine|promise|wait|join) ', dumped):
+        fail(f'promises of JavaScript are recorded: {dumped}')
+    wrong = subprocess.run([weft, 'record', '--js=some', '-o', os.path.join(folder, 'u'), '--', 'true'], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    expect((wrong.returncode, wrong.stderr), (2, 'weft record: --js is promises or off, not some\n'), 'an unknown value')
+
+
 def main():
     name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
     major = subprocess.run([need('node'), '-p', 'process.versions.node.split(".")[0]'], capture_output=True, text=True, check=False).stdout
@@ -407,7 +422,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'http2': http2, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
+            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'http2': http2, 'off': off, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
 
 
 main()
