@@ -164,6 +164,8 @@ static void end_stream(struct stream *s, weft_id by, struct weft_record_text *er
 	if (s->asker)
 		weft_read_later(s->asker, s->id);
 	weft__table_remove(&here.streams, get_key(s->session, s->number));
+	if (here.arrived == s)
+		here.arrived = NULL;
 	free(s);
 }
 
