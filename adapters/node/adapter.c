@@ -43,6 +43,7 @@ static void initialize_isolate(isolate created, const void *parameters)
 	static bool is_registered;
 	initialize(created, parameters);
 	const int saved = errno;
+	weft__node_note_isolate();
 	/* V8 calls the hook for each promise, also where nothing is recorded. */
 	if (weft__hook_has_js_promises && weft_hook_begin()) {
 		weft__v8.set_promise_hook(created, weft__node_handle_promise);

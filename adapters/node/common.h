@@ -85,6 +85,8 @@ struct js_place {
 struct js_place *weft__node_find_place(isolate isolate, unsigned *depth);
 /* Returns the user's innermost line; without one, that of the promise that runs; NULL: unknown. */
 struct weft_record_site *weft__node_find_line(void);
+/* Notes that an isolate has been made.  Before that, V8's current isolate may be any value of the thread. */
+void weft__node_note_isolate(void);
 /* Returns whether an isolate is entered on the calling thread. */
 bool weft__node_has_isolate(void);
 /* Returns whether JavaScript is on the calling thread's stack. */

@@ -240,10 +240,16 @@ static struct js_place *find_caller(isolate of)
 	return place;
 }
 
-/* All functions of V8 are known, or none is: then this is no Node.js. */
+static bool has_isolates;
+
 static isolate get_isolate(void)
 {
-	return weft__v8.try_get_current ? weft__v8.try_get_current() : NULL;
+	return __atomic_load_n(&has_isolates, __ATOMIC_RELAXED) ? weft__v8.try_get_current() : NULL;
+}
+
+void weft__node_note_isolate(void)
+{
+	__atomic_store_n(&has_isolates, true, __ATOMIC_RELAXED);
 }
 
 bool weft__node_has_isolate(void)
