@@ -90,6 +90,8 @@ struct weft_hook_adapter {
 	const char *mark;    /* function that every copy of the runtime defines: "uv_run" */
 	/* The library has users that call no function of the adapter.  A copy is a runtime only once one is called. */
 	bool is_listed_when_called;
+	/* The runtime also serves other programs, so a copy that is not accepted is not reported. */
+	bool is_silent_when_refused;
 	unsigned sets;
 	const struct weft_hook_function *const *functions; /* one list for each set */
 	/* One pointer for each set: the module whose functions the set wraps, else NULL.  It is set before any wrapper runs. */

@@ -498,13 +498,14 @@ static void add_copy(
 	pthread_mutex_lock(&lock);
 	c->next = copies;
 	copies = c;
-	if (!c->accepted || !adapter->is_listed_when_called)
+	const bool is_silent = !c->accepted && adapter->is_silent_when_refused;
+	if (!is_silent && (!c->accepted || !adapter->is_listed_when_called))
 		list_copy(c);
 	pthread_mutex_unlock(&lock);
 	weft__hook_restore_signals(&signals);
 	char message[sizeof report_text];
 	snprintf(message, sizeof message, "%s %s in %s is not recorded: %s", adapter->name, c->version, c->path, c->refusal);
-	if (!c->accepted)
+	if (!c->accepted && !is_silent)
 		weft__hook_write_failure(message);
 }
 

@@ -61,6 +61,12 @@ struct stream {
 static const struct weft_hook_module *module;
 static struct bytes (*get_bytes)(void *);
 
+/* Callbacks of Node.js. */
+static header_fn *their_header;
+static begin_headers_fn *their_begin_headers;
+static frame_fn *their_frame;
+static close_fn *their_close;
+
 static __thread struct {
 	unsigned epoch;
 	struct table streams;         /* by session and number */
@@ -121,10 +127,11 @@ static void forget(void)
 	here.session = NULL;
 }
 
-/* Returns whether this thread records. */
+/* Returns whether this thread records.  The library of Debian's Node.js sets its callbacks before this library begins: then no
+ * answer would be seen. */
 static bool begin(void)
 {
-	if (!weft_is_on())
+	if (!weft_is_on() || !their_begin_headers || !their_header || !their_frame || !their_close)
 		return false;
 	if (here.epoch == weft__hook_epoch)
 		return true;
@@ -170,11 +177,6 @@ static void end_stream(struct stream *s, weft_id by, struct weft_record_text *er
 }
 
 /* ---- What the other end sends ---- */
-
-static header_fn *their_header;
-static begin_headers_fn *their_begin_headers;
-static frame_fn *their_frame;
-static close_fn *their_close;
 
 static int handle_begin_headers(void *session, const struct frame *frame, void *user)
 {
@@ -439,6 +441,7 @@ const struct weft_hook_adapter weft_uv_http2_adapter = {
     .prefix = "nghttp2_",
     .mark = "nghttp2_session_mem_recv",
     .is_listed_when_called = true,
+    .is_silent_when_refused = true,
     WEFT_HOOK_SETS((functions), (&module)),
     .accepts = is_of_node,
     .thread_ends = forget,

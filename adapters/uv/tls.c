@@ -88,6 +88,7 @@ const struct weft_hook_adapter weft_uv_tls_adapter = {
     .prefix = "SSL_",
     .mark = "SSL_read",
     .is_listed_when_called = true,
+    .is_silent_when_refused = true,
     WEFT_HOOK_SETS((functions), (&module)),
     .accepts = is_of_node,
     .thread_ends = end_thread,

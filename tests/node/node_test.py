@@ -2,7 +2,7 @@
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
 	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`,
-			`asks`, `encrypted`, `http2`, `off`
+			`asks`, `encrypted`, `http2`, `off`, `others`
 
 SPDX-License-Identifier: ISC"""
 
@@ -412,6 +412,14 @@ def off(weft, folder):
     expect((wrong.returncode, wrong.stderr), (2, 'weft record: --js is promises or off, not some\n'), 'an unknown value')
 
 
+def others(weft, folder):
+    """Another program with OpenSSL and nghttp2 is no Node.js, and weft says nothing of them."""
+    recording = Recording(weft, os.path.join(folder, 't'), [need('curl'), '--version'])
+    expect(recording.status, 0, 'the status')
+    if b'Node.js' in recording.err:
+        fail(f'libraries of another program: {recording.err}')
+
+
 def main():
     name, weft = sys.argv[1], os.path.abspath(sys.argv[2])
     major = subprocess.run([need('node'), '-p', 'process.versions.node.split(".")[0]'], capture_output=True, text=True, check=False).stdout
@@ -422,7 +430,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'http2': http2, 'off': off, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
+            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'http2': http2, 'off': off, 'others': others, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
 
 
 main()
