@@ -101,6 +101,46 @@ void weft__bufferevent_free(struct bufferevent *buffer)
 	weft__ev_real.bufferevent_free(buffer);
 }
 
+/* A connection ends with its descriptor: a bufferevent that loses it, as evhttp does before it connects again, may get another,
+ * for another promise. */
+static void end_connection(struct bufferevent *buffer, int fd)
+{
+	weft__ev_lock(buffer);
+	struct weft__ev_object *object = weft__ev_find(buffer);
+	if (object && object->fd >= 0 && object->fd != fd)
+		weft__ev_end(object, weft__hook_thread.running);
+	weft__ev_unlock(buffer);
+}
+
+/* evhttp makes a bufferevent without a descriptor, and sets that of the accepted connection. */
+static void begin_connection(struct bufferevent *buffer, int fd)
+{
+	weft__ev_lock(buffer);
+	struct weft__ev_object *object = find_or_create(buffer, fd, weft__ev_here.caller);
+	if (object && object->fd < 0) {
+		const int saved_errno = errno;
+		object->fd = fd;
+		weft_hook_append_fd(&object->label, fd);
+		weft__ev_record_label(object);
+		weft_hook_fd_attach(fd, object->id, NULL);
+		errno = saved_errno;
+	}
+	weft__ev_unlock(buffer);
+}
+
+int weft__bufferevent_setfd(struct bufferevent *buffer, int fd)
+{
+	WEFT__EV_CALL;
+	if (weft_is_on())
+		end_connection(buffer, fd);
+	const int status = weft__ev_real.bufferevent_setfd(buffer, fd);
+	if (status == 0 && fd >= 0 && weft__ev_should_record()) {
+		weft_hook_thread();
+		begin_connection(buffer, fd);
+	}
+	return status;
+}
+
 /* Without an address, libevent resolves a host name and calls this function again. */
 int weft__bufferevent_socket_connect(struct bufferevent *buffer, const struct sockaddr *address, int size)
 {

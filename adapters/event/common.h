@@ -63,6 +63,7 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	    (struct bufferevent * buffer, weft__ev_data_cb * *read, weft__ev_data_cb * *write, weft__ev_state_cb * *state,       \
 		void **data))                                                                                                    \
 	X(void, bufferevent_free, (struct bufferevent * buffer))                                                                 \
+	X(int, bufferevent_setfd, (struct bufferevent * buffer, int fd))                                                         \
 	X(int, bufferevent_socket_connect, (struct bufferevent * buffer, const struct sockaddr *address, int size))
 #define WEFT__EV_EXTRA(X)                                                                                                        \
 	X(int, evhttp_set_cb, (struct evhttp * http, const char *path, weft__ev_request_cb *cb, void *data))                     \

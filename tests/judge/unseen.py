@@ -146,9 +146,7 @@ INTENT = {
     ('indexd', 'nonotify'): 'the list of answers is plain memory',
 }
 # Healthy variants with a false alarm today, with the alarm; a test omits them.
-ALARMED = {
-    ('proxy', 'healthy-timeouts'): 'hang: a request to the origin whose client gave up and closed the connection counts as never resolved',
-}
+ALARMED = {}
 # Faults that do not depend on time, and are found first: a test runs them.
 FIRST = {
     ('jobd', 'connections'), ('jobd', 'retry'),

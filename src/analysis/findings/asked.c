@@ -1,6 +1,7 @@
 /* asked.c: requests that a recorder names, and the connections on which they are asked.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 #include "analysis/index/activation.h"
+#include "analysis/index/path_by_process.h"
 #include "base/duration.h"
 
 static bool is_request(const struct weft__finder *f, uint32_t p)
@@ -30,6 +31,13 @@ bool weft__is_served(const struct weft__finder *f, uint32_t p)
 {
 	const uint32_t by = f->model->promises[p].created_by;
 	return is_request(f, p) && by != WEFT_NONE && weft_kind_has(f->model->promises[by].kind, WEFT_TRAIT_CONNECTION);
+}
+
+bool weft__is_given_up(const struct weft__finder *f, uint32_t p)
+{
+	const uint32_t other_end =
+	    weft__is_served(f, p) ? weft_other_end_of(f->model, f->model->promises[p].created_by) : WEFT_NONE;
+	return other_end != WEFT_NONE && f->link_index.ended_ns[other_end] != WEFT_NEVER;
 }
 
 uint32_t weft__find_last_question(const struct weft__finder *f, uint32_t p)

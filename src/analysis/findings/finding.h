@@ -234,11 +234,13 @@ void weft__evidence_add_creation(struct weft__finder *f, uint32_t promise);
 void weft__evidence_add_peers(struct weft__finder *f, uint32_t promise); /* needs types */
 /* Requests that the recorder names (asked.c).  asked_on returns the last request that was asked on a connection by a time,
  * asked_connection the connection on which a request was asked, find_last_question the request that p asked and waited for during
- * most of its life; WEFT_NONE: there is none.  is_served: the request came on a connection of the program. */
+ * most of its life; WEFT_NONE: there is none.  is_served: the request came on a connection of the program.  is_given_up: it did,
+ * and the other end, in the same trace, is closed, so nothing waits for the answer. */
 uint32_t weft__asked_on(const struct weft__finder *f, uint32_t connection, int64_t time_ns);
 uint32_t weft__asked_connection(const struct weft__finder *f, uint32_t request);
 uint32_t weft__find_last_question(const struct weft__finder *f, uint32_t p);
 bool weft__is_served(const struct weft__finder *f, uint32_t p);
+bool weft__is_given_up(const struct weft__finder *f, uint32_t p);
 
 void weft__evidence_add_request(struct weft__finder *f, const struct weft_request *request);
 /* Advice for a connection whose other end is late. */

@@ -438,8 +438,8 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 		return is_overdue(f, asked)                                                                ? CERTAIN
 		       : weft_model_until(f->model, asked) - f->model->promises[asked].start_ns >= LONG_NS ? UNCERTAIN
 													   : IN_PROGRESS;
-	/* The program may end while it serves. */
-	if (weft__is_served(f, root) && age_ns < SOON_NS && !is_overdue(f, root))
+	/* The program may end while it serves, and take its time for an answer that nothing waits for. */
+	if (weft__is_given_up(f, root) || (weft__is_served(f, root) && age_ns < SOON_NS && !is_overdue(f, root)))
 		return IN_PROGRESS;
 	if (is_wakeup_recent(f, root) || was_progressing(f, root))
 		return IN_PROGRESS;
