@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""waits_test.py WEFT PAGES: a request that was given up is no hang.
+"""waits_test.py WEFT PAGES STARTS: start-up and a request that was given up have no finding.
 
 SPDX-License-Identifier: ISC"""
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, pages = map(os.path.abspath, sys.argv[1:3])
+weft, pages, starts = map(os.path.abspath, sys.argv[1:4])
 folder = tempfile.mkdtemp(prefix='weft-waits-')
 
 
@@ -22,6 +22,10 @@ def record(program, mode):
     said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
     assert said.returncode in (0, 1), said
     return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def texts(finding, role):
+    return [e['text'] for e in finding['evidence'] if e['role'] == role]
 
 
 def request_of_a_closed_connection_is_no_hang():
@@ -36,7 +40,12 @@ def request_of_an_open_connection_is_a_hang():
     assert len(found) == 1 and re.search(r'"GET /late".*: nothing was written to connection \d+ "(from )?127\.0\.0\.1', found[0]['title']), found
 
 
-for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang):
+def work_before_the_first_loop_is_no_stall():
+    found = record(starts, 'start')
+    assert not [f for f in found if f['finding'] == 'stall'], found
+
+
+for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall):
     try:
         test()
     except BaseException:

@@ -68,8 +68,19 @@ static bool has_loop(const struct stall_finder *f, uint16_t stream, int64_t star
 	return i > 0 && loops[i - 1].stream == stream && loops[i - 1].latest_end_ns >= end_ns;
 }
 
+/* Returns whether the stream has loops, and the first of them begins later: the thread sets up the program, and nothing is late.
+ */
+static bool is_before_loops(const struct stall_finder *f, uint16_t stream, int64_t start_ns)
+{
+	const struct loop *loops = f->loops.items;
+	const size_t first = WEFT_FIND_FIRST(k, 0, f->loops.count, loops[k].stream >= stream);
+	return first < f->loops.count && loops[first].stream == stream && loops[first].start_ns > start_ns;
+}
+
 static bool add_stall(struct stall_finder *f, struct weft__stall stall)
 {
+	if (is_before_loops(f, stall.stream, stall.start_ns))
+		return true;
 	struct weft__stall *added = weft_vec_push(f->list);
 	if (!added)
 		return false;
@@ -102,7 +113,7 @@ static bool find_long_runs(struct stall_finder *f)
 			continue;
 		const uint32_t p = (uint32_t)WEFT_FIND_FIRST(i, 0, m->promise_count, m->promises[i + 1].runs > r);
 		const uint16_t stream = m->run_streams ? m->run_streams[r] : m->promises[p].stream;
-		/* A thread that has not slept before sets up the program: its loop has not started, and nothing is late. */
+		/* The first sleep shows when a loop that weft does not know begins. */
 		const bool is_setting_up = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) &&
 					   (stream >= m->trace->stream_count || f->slept_ns[stream] >= run->start_ns);
 		if (p != WEFT_SYSTEM && !is_setting_up &&
