@@ -424,6 +424,10 @@ static void start_shared_timer(
 	weft__uv_append_ms(object, timer ? timer->ms : ms);
 	weft__uv_append(object, timer ? "" : " to the next timer");
 	weft__uv_record_label(object);
+	if (timer && ms < timer->ms && !object->is_restarted) { /* the timer is older than its promise */
+		object->is_restarted = true;
+		WEFT_NOTE(object->id, "started again");
+	}
 }
 
 /* ---- Timers ---- */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""waits_test.py WEFT PAGES STARTS: start-up and a request that was given up have no finding.
+"""waits_test.py WEFT PAGES STARTS: start-up and a request that was given up have no finding; a late timer has its delay.
 
 SPDX-License-Identifier: ISC"""
 
@@ -45,7 +45,26 @@ def work_before_the_first_loop_is_no_stall():
     assert not [f for f in found if f['finding'] == 'stall'], found
 
 
-for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall):
+def late_timer_has_its_delay():
+    """On a busy machine other promises may be late too."""
+    found = [f for f in record(starts, 'late') if f['finding'] == 'stall' and f['title'].startswith('timer 3 "1 ms" blocked the event loop for')]
+    late = texts(found[0], 'victim')
+    assert any(re.fullmatch(r'timer 4 "20 ms" is called back right after the stall, [\d.]+ ms after it was due', text) for text in late), found
+    if len(late) == 1:
+        assert ': 1 promise is late (' in found[0]['title'] and 'were due' not in (found[0]['doubt'] or ''), found
+
+
+def timer_that_is_not_due_is_not_late():
+    assert not [f for f in record(starts, 'early') if f['finding'] == 'stall' and f['severity'] == 'alarm']
+
+
+def event_without_a_due_time_is_perhaps_late():
+    found = [f for f in record(starts, 'turn') if f['finding'] == 'stall']
+    assert found and ' may be late (' in found[0]['title'], found
+
+
+for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
+             late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late):
     try:
         test()
     except BaseException:

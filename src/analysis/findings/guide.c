@@ -430,6 +430,8 @@ static const struct weft_finding_guide guides[] = {
 		"A promise ran, or a call blocked, for at least 10 ms (or `--stall=T`) while other promises were ready.\n"
 		"A promise is ready from the end of its input until it runs.\n"
 		"A blocked loop does not see timers and I/O, so for these the evidence has only an upper limit: \"up to\".\n"
+		"If the label of a timer shows when it was due, the evidence has its delay.\n"
+		"A thread that has not begun its first event loop sets up the program, which is no stall.\n"
 		"If no promise is known to be late, the stall must last 50 ms, and the loop must have much to do right after "
 		"it.\n"
 		"A stall of 100 ms is reported also without that; `weft check stall<T` reads the same list.\n"

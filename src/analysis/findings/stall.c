@@ -109,7 +109,7 @@ static struct behind *find_late_runners(struct weft__finder *f, const bool *is_w
 			if (!of || !is_wanted[s - f->delays.stalls.items] || !ran_after_stall(f, p, &m->runs[r], s))
 				continue;
 			if (of->count < MAX_LATE)
-				of->first[of->count] = (struct weft__late_promise){p, m->runs[r].start_ns, false};
+				of->first[of->count] = (struct weft__late_promise){p, m->runs[r].start_ns, WEFT_NO_TIME, false};
 			of->count++;
 			break; /* a promise counts for one stall */
 		}
@@ -651,6 +651,27 @@ static bool is_claimed(const struct weft_model *m, const struct weft__stall *s)
 	return false;
 }
 
+/* Returns whether the trace shows when each late promise was due. */
+static bool are_all_due(const struct weft__late_promise *late, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && i < MAX_LATE; i++)
+		if (late[i].due_ns == WEFT_NO_TIME)
+			return false;
+	return count > 0 && count <= MAX_LATE;
+}
+
+static void list_late(struct weft__finder *f, const struct weft__late_promise *late, const char *length)
+{
+	const char *name = weft__format_promise_at(f, late->promise), *what = late->ended ? "ends" : "is called back";
+	if (late->due_ns == WEFT_NO_TIME)
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late->time_ns, late->promise,
+		    "%s %s right after the stall: up to %s late", name, what, length);
+	else
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late->time_ns, late->promise,
+		    "%s %s right after the stall, %s after it was due", name, what,
+		    weft__format_duration(f, late->time_ns - late->due_ns));
+}
+
 static void report_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind, bool has_work,
     const struct context *context)
 {
@@ -660,6 +681,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		late_count = behind->count;
 		memcpy(late, behind->first, sizeof late);
 	}
+	const bool are_due = are_all_due(late, late_count);
 	bool pause = s->is_pause, nobody = s->promise == WEFT_SYSTEM;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STALL, s->promise, s->start_ns, s->end_ns);
 	if (!finding)
@@ -699,9 +721,12 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 			subject, length, pause_call, parts, s->victims, s->victims == 1 ? "" : "s",
 			weft__format_duration(f, s->delay_ns), s->victims == 1 || *parts ? "" : " together", at);
 	else if (late_count > 0)
-		finding->title =
-		    weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " promise%s may be late%s", subject,
-			length, pause_call, parts, late_count, weft__format_plural_s(late_count), at);
+		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " promise%s %s late%s",
+		    subject, length, pause_call, parts, late_count, weft__format_plural_s(late_count),
+		    !are_due          ? "may be"
+		    : late_count == 1 ? "is"
+				      : "are",
+		    at);
 	else
 		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s%s%s", subject, length, pause_call,
 		    parts, s->is_open ? ", until the end" : ": no promise is known to be late", at);
@@ -732,9 +757,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		blame_host(f, finding, s, &steal);
 	list_victims(f, s);
 	for (uint32_t i = 0; i < late_count && i < MAX_LATE; i++)
-		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late[i].time_ns, late[i].promise,
-		    "%s %s right after the stall: up to %s late", weft__format_promise_at(f, late[i].promise),
-		    late[i].ended ? "ends" : "is called back", length);
+		list_late(f, &late[i], length);
 	if (late_count > MAX_LATE)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, late_count - MAX_LATE, "");
 	if (!nobody && is_claimed(f->model, s))
@@ -767,8 +790,12 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 			finding->severity = WEFT_SEVERITY_INFORMATION;
 		return;
 	}
-	weft__finding_doubt(f, s->own_ns < 0 && !s->breakdown.is_known
-				   ? "the trace does not show when these were due, nor whether the thread was on CPU all the time"
+	const bool is_cpu_unknown = s->own_ns < 0 && !s->breakdown.is_known;
+	if (are_due && is_cpu_unknown)
+		weft__finding_doubt(f, "the trace does not show whether the thread was on CPU all the time");
+	else if (!are_due)
+		weft__finding_doubt(f,
+		    is_cpu_unknown ? "the trace does not show when these were due, nor whether the thread was on CPU all the time"
 				   : "the trace does not show when these were due");
 	/* A busy machine can preempt a thread for that long. */
 	if (!is_long(f, s))

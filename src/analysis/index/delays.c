@@ -182,14 +182,37 @@ static int64_t get_timeout_ns(const struct weft_model *m, uint32_t timer)
 	return weft_duration_parse(text, digits + end - unit, &timeout_ns) ? timeout_ns : -1;
 }
 
-bool weft__timer_is_restarted(const struct weft_model *m, uint32_t timer)
+static bool was_restarted(const struct weft_model *m, uint32_t timer, int64_t until_ns)
 {
 	enum { MAX_LABELS_SCANNED = 8 };
 	const uint32_t begin = m->promises[timer].labels, end = m->promises[timer + 1].labels;
-	for (uint32_t i = begin; i < end && i - begin < MAX_LABELS_SCANNED; i++)
+	for (uint32_t i = begin; i < end && i - begin < MAX_LABELS_SCANNED && m->labels[i].time_ns <= until_ns; i++)
 		if (weft_text_starts_with(weft_model_text(m, m->labels[i].text), WEFT_STRING_RESTARTED))
 			return true;
 	return false;
+}
+
+bool weft__timer_is_restarted(const struct weft_model *m, uint32_t timer)
+{
+	return was_restarted(m, timer, INT64_MAX);
+}
+
+int64_t weft__timer_due_ns(const struct weft_link_index *link_index, uint32_t timer, int64_t time_ns)
+{
+	enum { EXACT_NS = 1000000000 };
+	const struct weft_model *m = link_index->model;
+	const struct weft_promise *promise = &m->promises[timer];
+	if (promise->kind != WEFT_KIND_TIMER || promise->flags & WEFT_PROMISE_START_UNKNOWN || was_restarted(m, timer, time_ns))
+		return INT64_MIN;
+	for (uint32_t i = link_index->in_begin[timer]; i < link_index->in_begin[timer + 1]; i++) {
+		const struct weft_link *link = &m->links[link_index->in[i]];
+		if (link->time_ns >= time_ns)
+			break;
+		if (link->kind == WEFT_LINK_SIGNAL && link->from == WEFT_SYSTEM)
+			return INT64_MIN;
+	}
+	const int64_t timeout_ns = get_timeout_ns(m, timer);
+	return timeout_ns >= 0 && timeout_ns < EXACT_NS ? promise->start_ns + timeout_ns : INT64_MIN;
 }
 
 /* Returns whether a timer's first call since the start of the stall was due before its end, judged by the time between the two
@@ -231,6 +254,9 @@ uint32_t weft__delays_find_late(
 		const struct weft_link *link = &m->links[l];
 		if (!is_late(m, link, s))
 			continue;
+		const int64_t due_ns = weft__timer_due_ns(d->link_index, link->to, link->time_ns);
+		if (due_ns != INT64_MIN && due_ns > s->end_ns - d->least_ns)
+			continue;
 		if (link->time_ns > until_ns &&
 		    (m->promises[link->to].kind != WEFT_KIND_TIMER ||
 			(link->time_ns > s->end_ns + length_ns / TIMER_DIVISOR && !was_due(d->link_index, l, s))))
@@ -241,7 +267,8 @@ uint32_t weft__delays_find_late(
 		if (i < count && i < max_count)
 			continue;
 		if (count < max_count)
-			list[count] = (struct weft__late_promise){link->to, link->time_ns, link->kind == WEFT_LINK_RESOLVE};
+			list[count] =
+			    (struct weft__late_promise){link->to, link->time_ns, due_ns, link->kind == WEFT_LINK_RESOLVE};
 		count++;
 	}
 	return count;

@@ -113,8 +113,13 @@ bool weft__is_gc_pause(struct weft_str text);
 struct weft__late_promise {
 	uint32_t promise;
 	int64_t time_ns;
-	bool ended; /* false: it was called back and is pending, such as a repeating timer */
+	int64_t due_ns; /* INT64_MIN: unknown */
+	bool ended;     /* false: it was called back and is pending, such as a repeating timer */
 };
+
+/* Returns when a timer was due that was not called before time_ns: its label has the time since its creation.  INT64_MIN: the
+ * trace does not show it exactly. */
+int64_t weft__timer_due_ns(const struct weft_link_index *link_index, uint32_t timer, int64_t time_ns);
 
 /* Returns how many promises older than the stall got an external event between the stall and the next sleep of the thread, or are
  * timers that were due during the stall; writes the first max_count of them to `list`.  Repeated events of a promise count once
