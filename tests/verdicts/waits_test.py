@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""waits_test.py WEFT PAGES STARTS: start-up and a request that was given up have no finding; a late timer has its delay.
+"""waits_test.py WEFT PAGES STARTS PARTS: start-up and a request that was given up have no finding; a late timer has its delay; a part
+of an answer has a finding.
 
 SPDX-License-Identifier: ISC"""
 
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, pages, starts = map(os.path.abspath, sys.argv[1:4])
+weft, pages, starts, parts = map(os.path.abspath, sys.argv[1:5])
 folder = tempfile.mkdtemp(prefix='weft-waits-')
 
 
@@ -63,8 +64,22 @@ def event_without_a_due_time_is_perhaps_late():
     assert found and ' may be late (' in found[0]['title'], found
 
 
+def part_of_an_answer_has_a_finding():
+    found = [f for f in record(parts, 'part') if f['finding'] == 'unanswered']
+    assert len(found) == 1 and found[0]['severity'] == 'information', found
+    assert re.match(r'connection \d+ "to 127\.0\.0\.1:\d+" has waited for the rest of an answer for [23]\.\d+ s \(parts\.c:\d+', found[0]['title']), found
+    assert any('calls recv' in text and 'ask (' in text and 'to read more' in text for text in texts(found[0], 'cause')), found
+
+
+def whole_and_slow_answers_are_no_parts():
+    for mode in 'whole', 'slow':
+        found = record(parts, mode)
+        assert not [f for f in found if 'the rest of an answer' in f['title']], found
+
+
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
-             late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late):
+             late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late, part_of_an_answer_has_a_finding,
+             whole_and_slow_answers_are_no_parts):
     try:
         test()
     except BaseException:

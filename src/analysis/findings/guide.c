@@ -257,7 +257,8 @@ static const struct weft_finding_guide guides[] = {
 	    .meaning = "A connection is silent although its peer seems to expect an answer.",
 	    .title = "connection 18 \"from 127.0.0.1:47978\" has owed its peer an answer for 2.46 s (talks.c:150)\n"
 		     "connection 7 \"to 10.0.0.2:6379\" has waited for an answer for 3.01 s (client.c:52 in ask)\n"
-		     "connection 38 has been silent for 1.22 s: 19 others from this listener are closed (forms.c:169)\n",
+		     "connection 38 has been silent for 1.22 s: 19 others from this listener are closed (forms.c:169)\n"
+		     "connection 2049 \"to 127.0.0.1:40181\" has waited for the rest of an answer for 2.99 s (parts.c:42)\n",
 	    .evidence =
 		"weft does not know the protocol; it sees only when each end reads and writes.\n"
 		"An accepted connection owes an answer if it has read and not written since.\n"
@@ -269,7 +270,11 @@ static const struct weft_finding_guide guides[] = {
 		"The finding is informational if a connection is left open and silent while at least 16 others of the same "
 		"listener "
 		"are closed.\n"
-		"The silence must be at least 100 ms, and twice as long as any silence of the other connections.\n",
+		"The silence must be at least 100 ms, and twice as long as any silence of the other connections.\n"
+		"\n"
+		"The finding is informational, too, if a thread read an answer, and at once calls recv() or read() for more.\n"
+		"The call must last 1 s, and 20 times as long as any answer or pause before: perhaps the peer sent a part of "
+		"a message.\n",
 	    .doubt = "- An alarm is always uncertain because the trace does not tell what was said: the last message may need no "
 		     "answer.\n" MISSING_NAMES,
 	    .false_alarms = "One-way messages, notifications, subscriptions and long polls need no answer.\n"

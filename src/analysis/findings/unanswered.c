@@ -51,6 +51,9 @@ struct group {
 	struct talk open_one; /* the open connection with the longest silence */
 	uint32_t in_flight;   /* open connections with a request that the program was working on at the end */
 	struct talk oldest;   /* the one of them that has waited longest */
+	int64_t pause_ns;     /* longest time between two messages */
+	uint32_t unfinished;  /* open connections with find_read() */
+	struct talk first;    /* the one of them that has waited longest */
 };
 
 struct search {
@@ -58,6 +61,7 @@ struct search {
 	uint32_t listener;              /* the only listener of the trace, or WEFT_NONE */
 	struct weft_idmap group_of_key; /* group indexes by site and side */
 	WEFT_VEC(struct group) groups;
+	uint32_t *last_sleep;         /* by stream: its last sleep + 1, or 0 */
 	bool *has_requests;           /* by promise: the recorder names the requests of the connection */
 	WEFT_VEC(struct talk) silent; /* connections with an open request, in order of creation */
 };
@@ -160,6 +164,27 @@ static bool analyze_connection(const struct search *s, uint32_t p, struct talk *
 	return t->is_accepted || is_made;
 }
 
+/* Returns the sleep in which the thread of a connection that the program made waits to read more, right after it read an answer;
+ * NULL: there is none. */
+static const struct weft_interval *find_read(const struct search *s, const struct talk *t)
+{
+	const struct weft__finder *f = s->finder;
+	static const char *const reads[] = {"recv", "read"};
+	const struct weft_model *m = f->model;
+	const uint16_t stream = m->promises[t->promise].stream;
+	if (t->is_accepted || t->asked_ns != WEFT_NO_TIME || t->answers == 0 || !f->idle_at_end[stream] ||
+	    f->link_index.ended_ns[t->promise] != WEFT_NEVER || s->last_sleep[stream] == 0)
+		return NULL;
+	const struct weft_interval *sleep = &m->sleeps[s->last_sleep[stream] - 1]; /* it is in one */
+	const uint32_t call = weft_model_call(m, sleep);
+	if (call == WEFT_NONE || sleep->start_ns < t->last_ns || sleep->start_ns - t->last_ns > f->options.stall_ns / 10)
+		return NULL;
+	for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
+		if (weft_text_starts_with(weft_model_text(m, call), reads[i]))
+			return sleep;
+	return NULL;
+}
+
 static void add_talk(struct search *s, struct talk *t)
 {
 	struct weft__finder *f = s->finder;
@@ -177,6 +202,9 @@ static void add_talk(struct search *s, struct talk *t)
 	}
 	struct group *group = &s->groups.items[t->group];
 	group->answers += t->answers;
+	group->pause_ns = weft_max_ns(group->pause_ns, t->gap_ns);
+	if (find_read(s, t) && (group->unfinished++ == 0 || t->last_ns < group->first.last_ns))
+		group->first = *t;
 	if (f->link_index.ended_ns[t->promise] != WEFT_NEVER) {
 		note_gap(t, f->link_index.ended_ns[t->promise]);
 		group->gap_ns = weft_max_ns(group->gap_ns, t->gap_ns);
@@ -478,6 +506,64 @@ static void report_in_flight(struct weft__finder *f, const struct group *group)
 	weft__finding_doubt(f, "the trace does not show what was said, so the last message may need no answer");
 }
 
+/* ---- A part of an answer ---- */
+
+/* Returns whether the thread of p has another open connection, so that it may wait for that one. */
+static bool has_other_connection(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t q = 1; q < m->promise_count; q++)
+		if (q != p && m->promises[q].stream == m->promises[p].stream && f->types.kinds[q] == WEFT_KIND_CONNECTION &&
+		    f->link_index.ended_ns[q] == WEFT_NEVER)
+			return true;
+	return false;
+}
+
+/* Reports a thread that read an answer and at once waits to read more, far longer than any answer or pause before: perhaps its
+ * peer sent a part of a message. */
+static void report_unfinished(const struct search *s, const struct group *group)
+{
+	struct weft__finder *f = s->finder;
+	const struct talk *t = &group->first;
+	const struct weft_model *m = f->model;
+	const uint32_t p = t->promise;
+	if (group->unfinished == 0 || group->is_reported || group->answers < ENOUGH_ANSWERS || m->is_whole)
+		return;
+	const int64_t silent_ns = weft_model_until(m, p) - t->last_ns;
+	if (silent_ns < MIN_SILENCE_NS || silent_ns / TIMES_LONGER <= weft_max_ns(group->longest_ns, group->pause_ns) ||
+	    has_other_connection(f, p))
+		return;
+	const struct weft_interval *read = find_read(s, t);
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->last_ns, weft_model_until(m, p));
+	if (!finding || !read)
+		return;
+	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
+	const uint32_t other_end = weft_other_end_of(m, p);
+	finding->severity = WEFT_SEVERITY_INFORMATION;
+	finding->weight = group->unfinished;
+	finding->title = weft__finding_text(
+	    f, "%s has waited for the rest of an answer for %s%s", name, weft__format_duration(f, silent_ns), at);
+	finding->next = weft__finding_text(
+	    f, "find out whether the peer of %s sends the end of each message, and set a timeout", weft__format_promise_id(f, p));
+	weft__finding_evidence(
+	    f, WEFT_EVIDENCE_CAUSE, t->last_ns, p, "%s%s reads a message, and writes nothing after it", name, at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, read->start_ns, p,
+	    "its thread calls %s%s to read more, which has not returned", weft__format_text(f, weft_model_call(m, read)),
+	    weft__format_place(f, weft_model_place(m, read)));
+	if (other_end != WEFT_NONE && f->link_index.ended_ns[other_end] == WEFT_NEVER)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, other_end,
+		    "%s%s is the other end, and has sent no more", weft__format_promise(f, other_end),
+		    weft__format_site_suffix(f, other_end));
+	if (group->unfinished > 1)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%" PRIu32 " more connection%s made there wait%s in the same way", group->unfinished - 1,
+		    weft__format_plural_s(group->unfinished - 1), group->unfinished == 2 ? "s" : "");
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "%" PRIu32 " earlier answers on connections made there: the slowest took %s, and the longest pause was %s",
+	    group->answers, weft__format_duration(f, group->longest_ns), weft__format_duration(f, group->pause_ns));
+	weft__finding_doubt(f, "the trace does not show what was said, so the answer may be whole");
+}
+
 /* ---- Both ends in one program ---- */
 
 /* Returns the connection on which a finding says that an answer is due; WEFT_NONE: the finding says no such thing.  is_asker: the
@@ -526,8 +612,15 @@ void weft__find_unanswered(struct weft__finder *f)
 	if (!weft__promise_types_have(&f->types, WEFT_KIND_CONNECTION))
 		return;
 	s.has_requests = weft__finding_alloc(f, m->promise_count, sizeof *s.has_requests);
-	if (!s.has_requests)
+	s.last_sleep = weft__finding_alloc(f, m->trace->stream_count, sizeof *s.last_sleep);
+	if (!s.has_requests || !s.last_sleep) {
+		free(s.has_requests);
+		free(s.last_sleep);
 		return;
+	}
+	for (size_t i = 0; i < m->sleep_count; i++)
+		if (m->sleeps[i].stream < m->trace->stream_count)
+			s.last_sleep[m->sleeps[i].stream] = (uint32_t)i + 1;
 	for (uint32_t p = 1; p < m->promise_count; p++) {
 		const uint32_t on = weft__is_served(f, p) ? m->promises[p].created_by : weft__asked_connection(f, p);
 		if (on != WEFT_NONE)
@@ -552,11 +645,14 @@ void weft__find_unanswered(struct weft__finder *f)
 		}
 	count_in_flight(&s);
 	for (size_t i = 0; !f->no_memory && i < s.groups.count; i++)
-		if (!report_left_open(f, &s.groups.items[i], s.has_requests))
+		if (!report_left_open(f, &s.groups.items[i], s.has_requests)) {
 			report_in_flight(f, &s.groups.items[i]);
+			report_unfinished(&s, &s.groups.items[i]);
+		}
 	cover_askers(f);
 	weft_idmap_finish(&s.group_of_key);
 	weft_vec_free(&s.groups);
 	weft_vec_free(&s.silent);
 	free(s.has_requests);
+	free(s.last_sleep);
 }
