@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""waits_test.py WEFT PAGES STARTS PARTS: start-up and a request that was given up have no finding; a late timer has its delay; a part
-of an answer has a finding.
+"""waits_test.py WEFT PAGES STARTS PARTS LASTS: start-up and a request that was given up have no finding; a late timer has its delay; a part
+of an answer and a task without a result have a finding.
 
 SPDX-License-Identifier: ISC"""
 
@@ -12,14 +12,17 @@ import subprocess
 import sys
 import tempfile
 
-weft, pages, starts, parts = map(os.path.abspath, sys.argv[1:5])
+weft, pages, starts, parts, lasts = map(os.path.abspath, sys.argv[1:6])
 folder = tempfile.mkdtemp(prefix='weft-waits-')
 
 
 def record(program, mode):
     """Returns all findings of a recorded run, most serious first."""
     trace = os.path.join(folder, os.path.basename(program) + '-' + mode)
-    subprocess.run([weft, 'record', '-o', trace, '--', program, mode], check=False, stderr=subprocess.DEVNULL, timeout=60)
+    if program == lasts:
+        subprocess.run([program, mode], env={**os.environ, 'WEFT_TRACE': trace}, check=True, timeout=60)
+    else:
+        subprocess.run([weft, 'record', '-o', trace, '--', program, mode], check=False, stderr=subprocess.DEVNULL, timeout=60)
     said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
     assert said.returncode in (0, 1), said
     return [json.loads(line) for line in said.stdout.splitlines()]
@@ -77,9 +80,21 @@ def whole_and_slow_answers_are_no_parts():
         assert not [f for f in found if 'the rest of an answer' in f['title']], found
 
 
+def last_task_without_a_result_has_a_finding():
+    """Others of its type are older, and all of them have ended."""
+    found = [f for f in record(lasts, 'forgotten') if f['finding'] == 'stuck']
+    assert len(found) == 1 and found[0]['severity'] == 'information' and found[0]['sure'], found
+    assert re.match(r'task \d+ "fetch a message" has been pending for \d+ ms: 12 others of its type ended within ', found[0]['title']), found
+    assert any('acts for the last time' in text for text in texts(found[0], 'cause')), found
+
+
+def last_task_with_a_late_result_is_not_stuck():
+    assert not [f for f in record(lasts, 'late') if f['finding'] == 'stuck']
+
+
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
              late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late, part_of_an_answer_has_a_finding,
-             whole_and_slow_answers_are_no_parts):
+             whole_and_slow_answers_are_no_parts, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck):
     try:
         test()
     except BaseException:

@@ -404,10 +404,12 @@ static const struct weft_finding_guide guides[] = {
 		"If only 8 to 19 ended, 5 younger ones are enough.\n"
 		"The pending promise must then be 100 ms old, and 20 times as old as the others became.\n"
 		"\n"
-		"The finding is informational in three cases:\n"
+		"The finding is informational in four cases:\n"
 		"- The waiter got such promises before, like a consumer that takes items from a queue.\n"
 		"- The program ended, and a task or computation is left that is twice as old as any other of its type became.\n"
-		"- The callback that created the task did not end it, although it ended at least 8 others at once.\n",
+		"- The callback that created the task did not end it, although it ended at least 8 others at once.\n"
+		"- At least 8 tasks ended, and this one is 20 times as old as they became, and did nothing for most of that "
+		"time.\n",
 	    .doubt = "- The promise that it waits for is new, so it makes progress but takes longer than others.\n"
 		     "- Its waiter got such promises before, so perhaps no more items were to come.\n"
 		     "- Other code may end the task later.\n"

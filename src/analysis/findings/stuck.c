@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "base/duration.h"
 #include "base/search.h"
 
 enum {
@@ -24,6 +25,7 @@ struct progress {
 	bool is_sure;                   /* some promise is much older than the others became */
 	bool is_next;                   /* is_next() holds for `first` */
 	bool is_dropped;                /* is_dropped() holds for `first` */
+	bool is_silent;                 /* is_silent() holds for `first`, and nothing else */
 };
 
 /* Returns whether promises of the type can be stuck. */
@@ -132,6 +134,21 @@ static bool is_left_over(const struct weft__finder *f, const struct progress *pr
 	       age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns && age_ns / TIMES_OLDER_AT_END > type->longest_ns;
 }
 
+/* Returns whether p is one of few pending tasks of its type, has lasted far longer than the others, and has done nothing for most
+ * of that time: its callback returned without a result, or what it reads never came to its end.  Younger ones need not exist. */
+static bool is_silent(const struct weft__finder *f, uint32_t p, int64_t age_ns)
+{
+	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
+	const uint32_t root = f->root_causes.root[p];
+	const enum weft_verdict verdict = f->root_causes.verdict[p];
+	return may_be_dropped(type) && age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns &&
+	       age_ns / TIMES_OLDER_THAN_FEW > type->longest_ns && !is_next(f, p) &&
+	       (verdict == WEFT_VERDICT_NEVER_TRIED || verdict == WEFT_VERDICT_OUTSIDE) &&
+	       weft_model_until(f->model, p) -
+		       weft_max_ns(weft__finding_last_action_ns(f, p), f->model->promises[root].start_ns) >=
+		   age_ns / 4 * 3;
+}
+
 /* Returns whether enough is known of p: the trace has all its events, or a ring lost early ones but has its creation time, and p
  * has done nothing for at least half of its age. */
 static bool is_known(const struct weft__finder *f, uint32_t p)
@@ -160,18 +177,21 @@ static void check_stuck(const struct weft__finder *f, struct progress *progress,
 		return;
 	const bool is_late =
 	    age_ns >= least_ns && is_overtaken && age_ns / (few ? TIMES_OLDER_THAN_FEW : TIMES_OLDER) > type->longest_ns;
-	if (!is_late && !dropped && !is_left_over(f, progress, p, age_ns))
+	const bool silent = !dropped && is_silent(f, p, age_ns);
+	if (!is_late && !dropped && !silent && !is_left_over(f, progress, p, age_ns))
 		return;
 	/* A promise that waits for the outside may take any time, except a request, which has an answer. */
-	bool outside = f->root_causes.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
-	if (outside || weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) || !is_known(f, p) ||
+	const bool outside =
+	    f->root_causes.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
+	if ((outside && !silent) || weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) || !is_known(f, p) ||
 	    f->reported[f->root_causes.root[p]])
 		return;
-	const bool next = is_late && is_next(f, p), is_sure = is_late && !next;
+	const bool next = is_late && is_next(f, p), is_sure = is_late && !next && !outside;
 	if (progress->stuck++ == 0 || (is_sure && !progress->is_sure)) {
 		progress->first = p;
 		progress->is_next = next;
 		progress->is_dropped = dropped;
+		progress->is_silent = silent;
 	}
 	progress->is_sure |= is_sure;
 }
@@ -184,6 +204,20 @@ static void report_dropped(struct weft__finder *f, struct weft_finding *finding,
 	    weft__format_promise(f, p), by, f->types.items.items[f->types.of[p]].ended, at);
 	finding->next = weft__finding_text(f, "look for a path through the code on which it gets no result%s", at);
 	weft__finding_doubt(f, "other code may end the task later");
+}
+
+static void report_silent(struct weft__finder *f, uint32_t p)
+{
+	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
+	const uint32_t root = f->root_causes.root[p];
+	const int64_t since_ns = weft_max_ns(weft__finding_last_action_ns(f, p), f->model->promises[root].start_ns);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, p, "%s acts for the last time", weft__format_promise(f, p));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "%" PRIu32 " other promises %s ended, the slowest after %s", type->ended, weft__format_type(f, p),
+	    weft__format_duration(f, type->longest_ns));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "%s",
+	    f->root_causes.verdict[p] == WEFT_VERDICT_OUTSIDE ? "the trace does not show how long an answer may take"
+							      : "the trace does not show whether other code has yet to end it");
 }
 
 static void report_stuck(struct weft__finder *f, const struct progress *progress)
@@ -233,6 +267,8 @@ static void report_stuck(struct weft__finder *f, const struct progress *progress
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "%" PRIu32 " other promises %s ended, the slowest after %s; at least %d of them were created later",
 		    type->ended, weft__format_type(f, p), longest, type->ended < ENOUGH_OTHERS ? FEW_OVERTAKEN : OVERTAKEN);
+	else if (progress->is_silent)
+		report_silent(f, p);
 	else if (!progress->is_dropped)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "%" PRIu32 " other promises %s ended, the slowest after %s; the program ended without this one", type->ended,
