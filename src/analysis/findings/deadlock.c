@@ -65,14 +65,16 @@ static const char *format_held_lock(struct weft__finder *f, const struct held *h
 	    is_pool(f, held->lock) ? "1 of " : "", weft__format_promise(f, held->lock), weft__format_promise(f, held->wanted));
 }
 
-/* Adds where the lock was taken, and where its holder waits for the next one, unless that wait is the last one. */
-static void add_held_lock(struct weft__finder *f, const struct held *held, bool is_last)
+/* Adds where the lock was taken, and where its holder waits for the next one, unless that wait is the last one.  is_again: the
+ * holder waits for the lock that it holds. */
+static void add_held_lock(struct weft__finder *f, const struct held *held, bool is_last, bool is_again)
 {
 	const char *name = weft__format_promise(f, held->holder),
 		   *waits_at = is_last ? "" : weft__format_wait_place(f, held->holder, held->wanted, held->waits_ns);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->taken_ns, held->holder, "%s takes %s%s%s", name,
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->taken_ns, held->holder, "%s takes %s%s%s%s", name,
 	    is_pool(f, held->lock) ? "1 of " : "", weft__format_promise(f, held->lock),
-	    weft__format_wait_place(f, held->lock, held->holder, held->taken_ns));
+	    weft__format_wait_place(f, held->lock, held->holder, held->taken_ns),
+	    is_again ? ", and has not released it since" : "");
 	if (*waits_at)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->waits_ns, held->holder, "%s waits for %s%s", name,
 		    weft__format_promise(f, held->wanted), waits_at);
@@ -157,7 +159,7 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 	finding->start_ns = last.waits_ns;
 	weft_sort(held, listed_count, sizeof *held, compare_taken_ns);
 	for (uint32_t i = 0; i < listed_count; i++)
-		add_held_lock(f, &held[i], held[i].waits_ns == last.waits_ns);
+		add_held_lock(f, &held[i], held[i].waits_ns == last.waits_ns, count == 1 && !is_pool(f, lock));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last.waits_ns, last.holder, "%s waits for %s%s, which closes the cycle",
 	    weft__format_promise(f, last.asker), weft__format_promise(f, last.wanted),
 	    weft__format_wait_place(f, last.asker, last.wanted, last.waits_ns));

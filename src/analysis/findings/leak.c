@@ -173,6 +173,7 @@ static void report_leak(struct weft__finder *f, const struct type_group *type_gr
 {
 	const struct weft_model *m = f->model;
 	uint32_t p = type_group->first, root = f->root_causes.root[p], ended = type_group->ended;
+	const uint32_t maker = m->promises[p].created_by;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_LEAK, p, type_group->first_ns, m->end_ns);
 	if (!finding)
 		return;
@@ -191,8 +192,9 @@ static void report_leak(struct weft__finder *f, const struct type_group *type_gr
 			     type_group->alive, name, every, ended, weft_first_label(m, p) == WEFT_NONE ? "" : at);
 	finding->next =
 	    weft__finding_text(f, "find the code that should end these promises, starting where they are created%s", at);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, type_group->first_ns, p, "%s creates the first, %s%s",
-	    weft__format_promise(f, m->promises[p].created_by), weft__format_promise(f, p), at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, type_group->first_ns, p, "%s%s creates the first, %s%s",
+	    weft__format_promise(f, maker), maker == WEFT_NONE || maker == WEFT_SYSTEM ? "" : weft__format_site_suffix(f, maker),
+	    weft__format_promise(f, p), at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, type_group->last_ns, type_group->last, "%s creates the last, %s",
 	    weft__format_promise(f, m->promises[type_group->last].created_by), weft__format_promise(f, type_group->last));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
