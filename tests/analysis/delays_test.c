@@ -493,6 +493,44 @@ static void lock_there(void)
 	WEFT_PAUSE("blocked in pthread_mutex_lock", 20 * MS);
 }
 
+static weft_id new_thread;
+
+static void run_new_thread(void)
+{
+	weft_run(new_thread);
+}
+
+/* A busy machine may give no CPU to a thread that a callback makes and waits for. */
+static void wait_for_a_thread_that_starts_late_is_informational(void **state)
+{
+	for (int is_late = 0; is_late < 2; is_late++) {
+		start_recording();
+		begin_other_thread();
+		const weft_id work = worker_new();
+		const struct waiter w = waiter_new();
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, w.input);
+		new_thread = weft_create(work, WEFT_KIND_THREAD, WEFT_SITE());
+		if (!is_late)
+			on_other_thread(run_new_thread);
+		be_busy(work, 20 * MS);
+		if (is_late)
+			on_other_thread(run_new_thread);
+		on_other_thread(sleep_there);
+		WEFT_PAUSE("blocked in sem_wait", 20 * MS);
+		serve(w);
+		sleep_for(MS);
+		on_other_thread(NULL);
+		explain(true);
+		const struct weft_finding *stall = assert_finding(0, WEFT_FINDING_STALL, work, " ms in sem_wait: ");
+		const bool is_doubted =
+		    stall->doubt && strstr(stall->doubt, "another thread, for which this one may have waited");
+		assert_int_equal(is_doubted, is_late);
+		assert_int_equal(stall->severity, is_late ? WEFT_SEVERITY_INFORMATION : WEFT_SEVERITY_ALARM);
+		forget();
+	}
+}
+
 /* If no other OS thread was active during a lock wait, the wait may be due to the load of the machine. */
 static void lock_wait_is_a_stall_if_another_thread_was_active(void **state)
 {
@@ -917,6 +955,7 @@ int main(void)
 	    cmocka_unit_test(long_pause_is_reported_instead_of_its_run),
 	    cmocka_unit_test(pause_of_exactly_the_limit_is_a_stall),
 	    cmocka_unit_test(stall_delays_only_its_own_thread),
+	    cmocka_unit_test(wait_for_a_thread_that_starts_late_is_informational),
 	    cmocka_unit_test(lock_wait_is_a_stall_if_another_thread_was_active),
 	    cmocka_unit_test(ready_promise_is_delayed_by_its_own_thread),
 	    cmocka_unit_test(work_on_another_thread_is_no_stall),

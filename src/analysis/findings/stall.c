@@ -398,7 +398,7 @@ static void report_counts(struct weft__finder *f, const struct weft__stall *s, c
 /* Returns whether the text names a call that blocks until another thread continues, such as a lock. */
 static bool is_lock_call(const struct weft__finder *f, uint32_t text)
 {
-	static const char *const calls[] = {"blocked in pthread_", "blocked in syscall", "blocked in futex"};
+	static const char *const calls[] = {"blocked in pthread_", "blocked in sem_", "blocked in syscall", "blocked in futex"};
 	const struct weft_str call = weft_model_text(f->model, text);
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		if (call.len >= strlen(calls[i]) && memcmp(call.ptr, calls[i], strlen(calls[i])) == 0)
@@ -451,6 +451,26 @@ static bool is_other_thread_starved(const struct weft__finder *f, const struct w
 			return true;
 	}
 	return false;
+}
+
+/* Returns whether a thread that this thread made meanwhile, or right before, took at least half of the stall to start, as those
+ * of libuv's pool, for which its first request waits: a busy machine gives it no CPU. */
+static bool is_thread_starting(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft_model *m = f->model;
+	enum { MAX_SCANNED = 4096 };
+	int64_t longest_ns = 0;
+	const int64_t from_ns = s->start_ns - f->options.stall_ns;
+	const uint32_t first = (uint32_t)WEFT_FIND_FIRST(q, 1, m->promise_count, m->promises[q].start_ns >= from_ns);
+	for (uint32_t p = first; p < m->promise_count && p - first < MAX_SCANNED && m->promises[p].start_ns < s->end_ns; p++) {
+		const struct weft_promise *thread = &m->promises[p];
+		if (!weft_kind_has(thread->kind, WEFT_TRAIT_THREAD) || thread->stream != s->stream)
+			continue;
+		const int64_t began_ns = thread[1].runs > thread->runs ? m->runs[thread->runs].start_ns : s->end_ns;
+		longest_ns =
+		    weft_max_ns(longest_ns, weft_min_ns(began_ns, s->end_ns) - weft_max_ns(thread->start_ns, s->start_ns));
+	}
+	return longest_ns >= (s->end_ns - s->start_ns) / 2;
 }
 
 /* Returns whether the machine was overloaded: some thread was off CPU for long without a voluntary switch. */
@@ -770,7 +790,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "the thread was not on CPU all the time");
 	}
-	if (is_waiting_for_thread(f, s) && is_other_thread_starved(f, s)) {
+	if (is_waiting_for_thread(f, s) && (is_other_thread_starved(f, s) || is_thread_starting(f, s))) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "another thread, for which this one may have waited, got no CPU meanwhile");
 	} else if (s->is_pause && is_waiting_for_thread(f, s) && !is_other_thread_busy(f, s)) {
