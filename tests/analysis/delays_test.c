@@ -727,7 +727,7 @@ static void timer_that_was_due_by_its_label_is_late_after_a_long_sleep(void **st
 		size_t stalls = 0;
 		for (size_t k = 0; k < findings->count; k++)
 			stalls += findings->findings[k].kind == WEFT_FINDING_STALL &&
-				  strstr(findings->findings[k].title, ": 1 promise is late");
+				  strstr(findings->findings[k].title, ": 1 promise came late");
 		assert_int_equal(stalls, timers[i].is_due);
 		forget();
 	}

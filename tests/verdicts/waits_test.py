@@ -55,7 +55,7 @@ def late_timer_has_its_delay():
     late = texts(found[0], 'victim')
     assert any(re.fullmatch(r'timer 4 "20 ms" is called back right after the stall, [\d.]+ ms after it was due', text) for text in late), found
     if len(late) == 1:
-        assert ': 1 promise is late (' in found[0]['title'] and 'were due' not in (found[0]['doubt'] or ''), found
+        assert ': 1 promise came late (' in found[0]['title'] and 'were due' not in (found[0]['doubt'] or ''), found
 
 
 def timer_that_is_not_due_is_not_late():

@@ -740,13 +740,13 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		    weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRId64 " ready promise%s lost %s%s%s",
 			subject, length, pause_call, parts, s->victims, s->victims == 1 ? "" : "s",
 			weft__format_duration(f, s->delay_ns), s->victims == 1 || *parts ? "" : " together", at);
+	else if (late_count > 0 && are_due)
+		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " promise%s came late%s",
+		    subject, length, pause_call, parts, late_count, weft__format_plural_s(late_count), at);
 	else if (late_count > 0)
-		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " promise%s %s late%s",
-		    subject, length, pause_call, parts, late_count, weft__format_plural_s(late_count),
-		    !are_due          ? "may be"
-		    : late_count == 1 ? "is"
-				      : "are",
-		    at);
+		finding->title =
+		    weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " promise%s may be late%s", subject,
+			length, pause_call, parts, late_count, weft__format_plural_s(late_count), at);
 	else
 		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s%s%s", subject, length, pause_call,
 		    parts, s->is_open ? ", until the end" : ": no promise is known to be late", at);
