@@ -14,6 +14,7 @@
 
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
+#include "adapters/hook/exec.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/libc.h"
 #include "adapters/hook/thread.h"
@@ -121,20 +122,27 @@ static void begin_child(pid_t pid, const char *name, const void *caller)
 	errno = saved;
 }
 
-#define SPAWN(NAME)                                                                                                              \
-	WRAP(NAME, int,                                                                                                          \
-	    (pid_t * pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,      \
-		char *const *arguments, char *const *environment),                                                               \
-	    (pid, file, actions, attributes, arguments, environment), false)                                                     \
+/* Returns whether a name leads to the same program from any folder: actions may change the folder of the child. */
+static bool is_of_any_folder(const char *file, bool searches)
+{
+	return file && (*file == '/' || (searches && !strchr(file, '/')));
+}
+
+#define SPAWN(NAME, SEARCHES)                                                                                                    \
+	EXPORTED int NAME(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,                               \
+	    const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment)                               \
 	{                                                                                                                        \
+		ENSURE_RESOLVED(NAME)                                                                                            \
 		pid_t started = 0;                                                                                               \
+		if (!actions || is_of_any_folder(file, SEARCHES))                                                                \
+			weft__hook_note_program(file, SEARCHES);                                                                 \
 		const int result = real.NAME(pid ? pid : &started, file, actions, attributes, arguments, environment);           \
-		if (result == 0)                                                                                                 \
-			begin_child(pid ? *pid : started, file, caller);                                                         \
+		if (result == 0 && is_recorded())                                                                                \
+			begin_child(pid ? *pid : started, file, __builtin_return_address(0));                                    \
 		return result;                                                                                                   \
 	}
-SPAWN(posix_spawn)
-SPAWN(posix_spawnp)
+SPAWN(posix_spawn, false)
+SPAWN(posix_spawnp, true)
 
 EXPORTED pid_t fork(void)
 {

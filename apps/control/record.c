@@ -23,6 +23,7 @@
 #include "apps/control/profile.h"
 #include "apps/control/program.h"
 #include "base/named.h"
+#include "base/program_file.h"
 #include "cli/cli.h"
 #include "cli/feature_list.h"
 #include "cli/inherited.h"
@@ -454,6 +455,13 @@ static int run_command(char **command, const char *preload, const char *shown,
 
 /* ---- Afterwards ---- */
 
+/* Returns whether a message has this name, in the directory or in a user's folder. */
+static bool is_note(const char *path, const char *name)
+{
+	const size_t length = strlen(name);
+	return !strncmp(cli_base_name(path), name, length) && !strcmp(cli_base_name(path) + length, ".failed");
+}
+
 /* Prints a message that a process left in a file; removes the file. */
 static void note_failure(const char *session, const char *path)
 {
@@ -464,10 +472,41 @@ static void note_failure(const char *session, const char *path)
 		return;
 	if (weft_named_text(folder, name, text, sizeof text) > 0) {
 		text[strcspn(text, "\n")] = 0;
-		cli_note("%.*s: %s", (int)(strlen(path) - strlen(".failed")), path, text);
+		if (is_note(path, WEFT_NOTE_OF_OTHER_CHILD) || is_note(path, WEFT_NOTE_OF_STATIC_CHILD))
+			cli_note("%s", text);
+		else
+			cli_note("%.*s: %s", (int)(strlen(path) - strlen(".failed")), path, text);
 	}
 	unlinkat(folder, name, 0);
 	close(folder);
+}
+
+/* Prints the messages of processes, except about static programs.  Returns whether one is about a child of another C library. */
+static bool note_failures(const struct session *s)
+{
+	bool has_child = false;
+	for (size_t i = 0; i < s->failures.count; i++)
+		if (!is_note(s->failures.items[i], WEFT_NOTE_OF_STATIC_CHILD)) {
+			has_child |= is_note(s->failures.items[i], WEFT_NOTE_OF_OTHER_CHILD);
+			note_failure(s->path, s->failures.items[i]);
+		}
+	return has_child;
+}
+
+/* Handles the messages about static programs that a process started: prints or only removes them.  Returns whether it printed
+ * one. */
+static bool note_static_children(const struct session *s, bool is_printed)
+{
+	bool has_child = false;
+	for (size_t i = 0; i < s->failures.count; i++)
+		if (is_note(s->failures.items[i], WEFT_NOTE_OF_STATIC_CHILD)) {
+			has_child = true;
+			if (is_printed)
+				note_failure(s->path, s->failures.items[i]);
+			else
+				remove_below(s->path, s->failures.items[i], 0);
+		}
+	return has_child && is_printed;
 }
 
 /* Returns the first folder on the path that other users may not enter, or NULL. */
@@ -509,8 +548,7 @@ static void note_session(const struct session *s, const char *command, bool stoo
 	for (size_t i = 0; i < s->traces.count; i++)
 		if (session_is_ocaml_file(s->traces.items[i]))
 			ocaml_write_note(s->path, s->traces.items[i], 0);
-	for (size_t i = 0; i < s->failures.count; i++)
-		note_failure(s->path, s->failures.items[i]);
+	has_reported |= note_failures(s);
 	bool has_promises = s->traces.count > MAX_LISTED;
 	for (size_t i = 0; i < s->traces.count && i < MAX_LISTED; i++)
 		has_promises |= cli_note_trace(s->traces.items[i], false);
@@ -518,6 +556,7 @@ static void note_session(const struct session *s, const char *command, bool stoo
 		has_reported |= note_user(s->path, s->user_folders.items[i]);
 	if (s->traces.count > MAX_LISTED)
 		cli_note("and %zu more in %s", s->traces.count - MAX_LISTED, s->path);
+	has_reported |= note_static_children(s, !has_promises);
 	if (s->traces.count)
 		cli_note("show it: weft %s", s->traces.count == 1 ? s->traces.items[0] : s->path);
 	if (!has_promises && !has_reported && !stood_by)

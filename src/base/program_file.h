@@ -12,6 +12,10 @@
 
 enum { WEFT_LOADER_BYTES = 64 };
 
+/* Names, without ".failed", of the files in a session with a note about a program that a recorded process started. */
+#define WEFT_NOTE_OF_OTHER_CHILD "children" /* a program of another C library */
+#define WEFT_NOTE_OF_STATIC_CHILD "static"
+
 /* Writes the path of the program that execvp(name) runs.  Returns false if there is none, or if the path is too long. */
 static inline bool weft_find_program(char *out, size_t size, const char *name)
 {
