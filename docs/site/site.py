@@ -32,7 +32,7 @@ MENU = [
         ('docs/glossary.md', 'Glossary')]),
     ('The project', [
         ('CHANGELOG.md', 'Changes'), ('CONTRIBUTING.md', 'Contributing'), ('ARCHITECTURE.md', 'Architecture'), ('docs/dev/clocks.md', 'Clocks'),
-        ('docs/dev/following.md', 'Following'), ('docs/dev/testing.md', 'Testing'),
+        ('docs/dev/following.md', 'Following'), ('docs/dev/testing.md', 'Testing'), ('docs/dev/programs.md', 'Programs'),
         ('docs/dev/verdicts.md', 'Verdicts'), ('docs/dev/dependencies.md', 'Dependencies'), ('docs/dev/reference-differences.md', 'Differences'),
         ('SECURITY.md', 'Security'), ('LICENSE', 'License')]),
 ]
