@@ -73,15 +73,19 @@ static bool is_program(int fd, const Elf64_Ehdr *e)
 
 enum program_type { UNKNOWN, LOADS_LIBRARIES, OF_OTHER_LIBRARY, STATIC };
 
-/* Reads a program of 64 bits, and the file name of its loader. */
-static enum program_type read_program(const char *path, char loader[WEFT_LOADER_BYTES])
+/* Opens a program.  Nothing but a regular file is opened: the start of another one would fail, and to open it could have effects.
+ */
+static int open_program(const char *path)
 {
 	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+}
+
+/* Reads the file name of the loader of a program of 64 bits.  Takes over the descriptor. */
+static enum program_type read_elf(int fd, char loader[WEFT_LOADER_BYTES])
+{
 	Elf64_Ehdr e;
 	enum program_type type = UNKNOWN;
-	/* Nothing but a regular file is opened: the start of another one would fail, and to open it could have effects. */
-	const int fd =
-	    stat(path, &st) == 0 && S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 	if (fd < 0)
 		return UNKNOWN;
 	if (pread(fd, &e, sizeof e, 0) == sizeof e && weft_is_elf(&e, ELFCLASS64) && e.e_phentsize == sizeof(Elf64_Phdr)) {
@@ -92,6 +96,17 @@ static enum program_type read_program(const char *path, char loader[WEFT_LOADER_
 	}
 	close(fd);
 	return type;
+}
+
+/* Reads a program, or the interpreter of a script. */
+static enum program_type read_program(const char *path, char loader[WEFT_LOADER_BYTES])
+{
+	char interpreter[WEFT_INTERPRETER_BYTES];
+	const int fd = open_program(path);
+	if (fd < 0 || !weft_read_interpreter(fd, interpreter))
+		return read_elf(fd, loader);
+	close(fd);
+	return read_elf(open_program(interpreter), loader);
 }
 
 /* Not inlined, so that most calls need no path on the stack. */

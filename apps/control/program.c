@@ -66,23 +66,10 @@ static void read_headers(struct program *p, int fd)
 	p->has_msan = p->has_loader && e.e_shentsize == sizeof(Elf64_Shdr) && has_dynamic_name(fd, &e, "__msan_init");
 }
 
-/* Reads the interpreter of a script's first line.  Returns false if the file is not a script. */
-static bool read_interpreter(char out[PATH_MAX], int fd)
-{
-	char line[PATH_MAX + 2];
-	ssize_t n = pread(fd, line, sizeof line - 1, 0);
-	line[n < 0 ? 0 : n] = 0;
-	if (strncmp(line, "#!", 2) != 0)
-		return false;
-	char *name = line + 2 + strspn(line + 2, " \t");
-	name[strcspn(name, " \t\n")] = 0;
-	return snprintf(out, PATH_MAX, "%s", name) < PATH_MAX;
-}
-
 static struct program inspect_program(const char *command)
 {
 	struct program p = {0};
-	char path[PATH_MAX];
+	char path[WEFT_INTERPRETER_BYTES];
 	if (!weft_find_program(p.path, sizeof p.path, command))
 		return p;
 	for (int i = 0; i < MAX_INTERPRETERS; i++) {
@@ -92,7 +79,7 @@ static struct program inspect_program(const char *command)
 			break;
 		p.found = fstat(fd, &st) == 0;
 		p.is_elevated = p.found && (st.st_mode & (S_ISUID | S_ISGID)) != 0;
-		bool is_script = read_interpreter(path, fd);
+		bool is_script = weft_read_interpreter(fd, path);
 		if (!is_script)
 			read_headers(&p, fd);
 		close(fd);

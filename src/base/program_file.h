@@ -10,7 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WEFT_LOADER_BYTES = 64 };
+enum {
+	WEFT_LOADER_BYTES = 64,
+	WEFT_INTERPRETER_BYTES = 256, /* the kernel reads no more of a script's first line */
+};
 
 /* Names, without ".failed", of the files in a session with a note about a program that a recorded process started. */
 #define WEFT_NOTE_OF_OTHER_CHILD "children" /* a program of another C library */
@@ -31,6 +34,21 @@ static inline bool weft_find_program(char *out, size_t size, const char *name)
 		if (!*path)
 			return false;
 	}
+}
+
+/* Writes the path of the interpreter in the first line of a script.  Returns false if the file is no script. */
+static inline bool weft_read_interpreter(int fd, char path[WEFT_INTERPRETER_BYTES])
+{
+	char line[WEFT_INTERPRETER_BYTES + 1];
+	const ssize_t n = pread(fd, line, sizeof line - 1, 0);
+	line[n < 0 ? 0 : n] = 0;
+	if (strncmp(line, "#!", 2) != 0)
+		return false;
+	const char *name = line + 2 + strspn(line + 2, " \t");
+	const size_t length = strcspn(name, " \t\n");
+	memcpy(path, name, length);
+	path[length] = 0;
+	return true;
 }
 
 static inline bool weft_is_elf(const Elf64_Ehdr *e, unsigned char elf_class)

@@ -269,7 +269,7 @@ def test_musl(built):
     with open('script', 'w', encoding='utf-8') as file:
         file.write(f'#! {os.path.abspath("dynamic")} given\n')
     os.chmod('script', 0o755)
-    notes = {'dynamic': './dynamic was not recorded: its loader is ld-musl-', 'fixed': './fixed was not recorded: it is linked statically, ',
+    notes = {'dynamic': './dynamic was not recorded: its loader is ld-musl-', 'script': './script was not recorded: its loader is ld-musl-', 'fixed': './fixed was not recorded: it is linked statically, ',
              'fixed-pie': './fixed-pie was not recorded: it is linked statically, '}
     for program, reason in (('dynamic', 'its loader is ld-musl-'), ('script', 'its loader is ld-musl-'), ('fixed', 'linked statically'), ('fixed-pie', 'linked statically')):
         names(record('./' + program, 'word'), [])
