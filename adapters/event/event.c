@@ -102,6 +102,8 @@ void weft__ev_begin_older(const struct event *event)
 		object->has_datagrams = has_datagrams;
 		if (is_buffer)
 			weft_hook_fd_attach(object->fd, object->id, NULL);
+		if (kind == WEFT_KIND_LISTEN)
+			weft__loop_leave_listener(object->fd);
 		object->label = label;
 		if (kind == WEFT_KIND_TIMER) { /* its remaining time is unknown */
 			object->label = (struct weft_hook_label){0};
@@ -117,6 +119,8 @@ void weft__ev_begin_older(const struct event *event)
 /* Assigns the descriptor to the event's promise.  Only one of several events of a connection can have it. */
 static void attach_fd(struct weft__ev_object *object, const struct event *event)
 {
+	if (object->id && object->kind == WEFT_KIND_LISTEN)
+		weft__loop_leave_listener(object->fd);
 	if (!object->id || object->kind != WEFT_KIND_CONNECTION)
 		return;
 	if (!object->label.length && object->fd >= 0) {

@@ -371,6 +371,15 @@ void weft__g_source_add_child_source(GSource *source, GSource *child)
 	weft__glib_real.g_source_add_child_source(source, child);
 }
 
+/* Assigns the descriptor to the source's promise. */
+static void attach_fd(const struct weft__glib_object *tracked)
+{
+	if (tracked->kind == WEFT_KIND_CONNECTION)
+		weft_hook_fd_attach_if_free(tracked->fd, tracked->id, tracked->has_datagrams);
+	else if (tracked->kind == WEFT_KIND_LISTEN)
+		weft__loop_leave_listener(tracked->fd);
+}
+
 static void find_descriptor(struct weft__glib_object *tracked, const GSource *source)
 {
 	const struct weft__glib_here *here = &weft__glib_here;
@@ -405,8 +414,7 @@ static void begin_attached(GSource *source, const GMainContext *context, const v
 		weft__glib_begin_child(tracked, source, data);
 	else
 		begin_source(tracked, source, classify_source(table, tracked), data, site);
-	if (tracked->kind == WEFT_KIND_CONNECTION)
-		weft_hook_fd_attach_if_free(tracked->fd, tracked->id, tracked->has_datagrams);
+	attach_fd(tracked);
 	weft__glib_await_source(tracked);
 }
 
@@ -426,8 +434,7 @@ void weft__glib_begin_older_source(GSource *source)
 	weft__glib_here.watched.source = NULL;
 	find_descriptor(tracked, source);
 	weft__glib_create_older(tracked, classify_source(table, tracked), 0);
-	if (tracked->kind == WEFT_KIND_CONNECTION)
-		weft_hook_fd_attach_if_free(tracked->fd, tracked->id, tracked->has_datagrams);
+	attach_fd(tracked);
 	const char *library_label = get_library_label(source), *function = weft_hook_name((const void *)tracked->callback);
 	label_source(tracked,
 	    library_label             ? library_label

@@ -121,6 +121,9 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 void weft__loop_accepted(int listener, int fd, const void *caller);
 void weft__loop_connects(int fd, const struct sockaddr *to, socklen_t size, const void *caller);
 
+/* Call when a runtime has made the promise of a listening socket: a loop of another thread makes no second one. */
+void weft__loop_leave_listener(int fd);
+
 /* Call before a descriptor is closed or replaced. */
 void weft__loop_closes(int fd);
 

@@ -114,6 +114,16 @@ void weft__loop_find_listeners(void)
 	}
 }
 
+void weft__loop_leave_listener(int fd)
+{
+	struct weft__hook_fd_info *info = weft__hook_fd_make(fd);
+	if (!info || !weft__loop_take(&info->loop))
+		return;
+	if (!weft__loop_is_known(&info->loop))
+		weft__loop_begin_entry(&info->loop, WEFT__LOOP_NOTHING);
+	weft__loop_release(&info->loop);
+}
+
 /* Returns whether the call is of the program, on a thread that this source watches. */
 static bool is_watched_call(const void *caller)
 {

@@ -33,6 +33,8 @@ void weft__sd_attach_fd(const struct weft__sd_object *object)
 {
 	if (object->kind == WEFT_KIND_CONNECTION)
 		weft_hook_fd_attach_if_free(object->fd, object->id, object->has_datagrams);
+	else if (object->kind == WEFT_KIND_LISTEN)
+		weft__loop_leave_listener(object->fd);
 }
 
 /* ---- Labels ---- */

@@ -92,9 +92,12 @@ int weft__uv_listen(struct weft__uv_copy *copy, const void *caller, uv_stream_t 
 	int status = WEFT__UV_INSIDE(copy->real.uv_listen(stream, backlog, weft__uv_connection_slot(cb)));
 	struct weft__uv_object *object = status == 0 ? weft__uv_handle(copy, caller, stream) : NULL;
 	if (weft__uv_begin(object, WEFT_KIND_LISTEN, caller)) {
+		uv_os_fd_t fd;
 		weft__uv_append(object, "listen ");
 		weft__uv_append_handle(object, (uv_handle_t *)stream);
 		weft__uv_record_label(object);
+		if (copy->real.uv_fileno((uv_handle_t *)stream, &fd) == 0)
+			weft__loop_leave_listener(fd);
 	}
 	return status;
 }

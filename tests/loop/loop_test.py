@@ -267,7 +267,7 @@ def by_select():
 """
 
 
-SERVERS = {'odd': ['cc', 'odd.c', '-D_GNU_SOURCE'], 'turns': ['cc', 'turns.c', '-g'], 'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
+SERVERS = {'beside': ['cc', 'beside.c', '-luv', '-levent', '-pthread'], 'odd': ['cc', 'odd.c', '-D_GNU_SOURCE'], 'turns': ['cc', 'turns.c', '-g'], 'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
 
 
 def compiled(kind, folder):
@@ -331,7 +331,15 @@ def turns(weft, folder):
             first(trace, 'spin', r'loop \d+ .* turned \d+ times in .*, and its thread never slept .*turns\.c:\d+')
 
 
-TESTS = {'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
+def beside(weft, folder):
+    """A listening socket of a runtime has one promise, also if another thread has a loop of its own."""
+    [program] = compiled('beside', folder)
+    for runtime in 'uv', 'event':
+        trace = Recording(weft, os.path.join(folder, runtime), [program, runtime]).trace()
+        expect([(p['stream'], p['end']) for p in trace.promises('listen')], [(0, 'pending')], f'listening sockets of {runtime}')
+
+
+TESTS = {'beside': beside, 'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
 with tempfile.TemporaryDirectory(prefix='weft-loop-') as here:
     if sys.argv[1] in TESTS:
         TESTS[sys.argv[1]](sys.argv[2], here)
