@@ -457,9 +457,9 @@ def node_killed(weft, folder):
     until(lambda: all(is_asleep(pid) for pid in recording.ids('node')), 'node does not wait')
     recording.end('node', signal.SIGKILL)
     found = recording.trace('node').findings(LATE)
-    # On a busy machine the work has been under way for so long that it is a hang.
-    counts = [max(finding['count'], finding['weight']) for name in ('underway', 'hang') for finding in found.get(name, [])]
-    expect(counts, [8], 'how often the work in progress is reported, and of how many promises')
+    # On a busy machine the work has been under way for so long that it is a hang; then both findings may have a part of it.
+    counts = {name: [max(finding['count'], finding['weight']) for finding in found.get(name, [])] for name in ('underway', 'hang')}
+    expect((max(map(len, counts.values())), sum(map(sum, counts.values()))), (1, 8), f'how often the work in progress is reported, and of how many promises: {counts}')
 
 
 STORE = """
