@@ -182,6 +182,8 @@ def script(name, *command):
 
 def whole(name):
     inner = [folder for folder, _, files in os.walk(name) if 'metadata' in files]
+    if len(inner) > 1:  # uvloop of Debian 13 calls libuv in a child that is to start a program: its trace has the OS thread only
+        inner = [folder for folder in inner if len([line for line in weft_json('dump', folder) if line.get('promise', -1) > 0]) > 1]
     expect(f'{name}: traces', len(inner), 1)
     run(weft, 'save', '--scrub', inner[0], '-w', name + '.copy')
     is_scrubbed(inner[0], name + '.copy')
