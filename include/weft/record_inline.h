@@ -1,11 +1,11 @@
 /* record_inline.h: the bodies of record.h's calls; do not include it directly.
  *
- * The steps of an event, named as in the protocol's model (tests/proof/ring.pml):
+ * An event is written in three steps, which have the same names in tests/proof/ring.pml, the model of this protocol:
  *   reserve   reserves bytes in the packet, and a time, atomically for signal handlers;
  *   write     writes the bytes;
- *   publish   makes the event visible to readers.  A handler that interrupts another event leaves this step to that event.
- * Unusual cases (no stream yet, packet full, long gap, wide ids) go to weft__slow_*().
- * SPDX-License-Identifier: ISC */
+ * publish makes the event visible to readers.  If the event was made in a signal handler that interrupted another event, the code
+ * of the interrupted event does this step for both.  Rare cases (no stream yet, packet full, long time without events, ids over
+ * 32 bits) call weft__slow_*().  SPDX-License-Identifier: ISC */
 #ifndef WEFT_RECORD_INLINE_H
 #define WEFT_RECORD_INLINE_H
 
@@ -19,26 +19,28 @@ extern "C" {
 #define WEFT__API __attribute__((visibility("default")))
 #define WEFT__LIKELY(x) __builtin_expect(!!(x), 1)
 
-/* A stream: the destination of an OS thread's events.  Only the thread and its signal handlers write these fields, except that
- * others set limit to 0 to force the slow path. */
+/* A stream: the destination of an OS thread's events.  Only the OS thread and its signal handlers write these fields, but another
+ * thread may set `limit` to 0, which makes the next event call weft__slow_*(). */
 struct weft_stream {
-	weft_word next;      /* low half: used bytes of the packet; high half: number of events, so that no value repeats */
-	weft_word published; /* the part of next that readers can see; less than next while an event is being written */
-	uint64_t last;       /* time of the previous event */
+	weft_word next; /* low half: number of used bytes of the packet; high half: number of events, which makes each value of
+			   the word unique */
+	weft_word
+	    published; /* value of `next` up to which readers see the events; less than `next` while an event is being written */
+	uint64_t last; /* time of the previous event */
 	unsigned char *packet;
-	uint32_t limit; /* end of the packet's bytes for the fast path */
+	uint32_t limit; /* offset in the packet up to which events need no slow path */
 	uint32_t instance;
-	uint64_t generation; /* number of the recording, shifted left by 16; keys of interned texts and sites begin with it */
+	uint64_t generation; /* number of the recording, shifted left by 16; the upper 48 bits of all keys of texts and sites */
 	weft_id running;
-	weft_word next_id, end_id; /* reserved ids */
-	uint64_t awake_since;      /* end of the last sleep; 0: none was reported */
-	uint64_t long_ticks;       /* a sleep that begins this long after awake_since records the CPU time of the round */
-	uint64_t sample_due;       /* the first sleep that ends after this time samples the CPU time */
+	weft_word next_id, end_id; /* range of ids that only this stream gives to promises */
+	uint64_t awake_since;      /* time at which the OS thread's last sleep ended; 0: unknown */
+	uint64_t long_ticks; /* least time from awake_since to the next sleep for which the CPU use in between is recorded */
+	uint64_t sample_due; /* time after which the end of a sleep records the CPU use */
 };
 
 enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
 
-/* Offset of the content size in a packet, and sizes of events; src/record checks them against the format. */
+/* Offset of the content size in a packet, and sizes of events. src/record asserts that these numbers are those of src/wire. */
 enum {
 	WEFT__CONTENT_SIZE_AT = 48,
 	WEFT__HEADER = 5,
@@ -48,12 +50,12 @@ enum {
 	WEFT__AHEAD = 256
 };
 
-/* Value of the low half of weft_stream.next when the stream is closed: reservations fail. */
+/* Low half of weft_stream.next of a closed stream; with this value no event can be reserved. */
 #define WEFT__CLOSED UINT32_MAX
 
-/* The TLS model.  WEFT_TLS_DYNAMIC is for plugins of musl programs, with a library that was built with it too: musl cannot load a
- * library with static TLS while a program runs.  With dynamic TLS, glibc may allocate at an access, so signal handlers may not
- * record. */
+/* The TLS model.  WEFT_TLS_DYNAMIC is for plugins of programs with musl, which cannot load a library with static TLS while a
+ * program runs; the library weft-record must be built with it too.  With dynamic TLS, glibc may allocate memory at an access, so
+ * signal handlers may not record. */
 #if !__STDC_HOSTED__
 #define WEFT__PER_THREAD
 #define WEFT__PER_THREAD_MODEL
@@ -65,9 +67,10 @@ enum {
 #define WEFT__PER_THREAD_MODEL __attribute__((tls_model("initial-exec")))
 #endif
 
-/* The version of the memory that this header and the library share: struct weft_stream, the modes, struct weft_record_options,
- * packet offsets and event sizes.  A change must increment it, and add the previous number to src/record/abi.c.  Programs that
- * were built before then use symbols of their own, and nothing of them is recorded. */
+/* The version of the memory layout that this header and the library share: struct weft_stream, the modes, struct
+ * weft_record_options, packet offsets and event sizes.  A change of the layout must increment this number, and add the previous
+ * number to src/record/abi.c.  Programs that were built with an older number then use symbols of their own, and nothing of these
+ * programs is recorded. */
 #ifndef WEFT__ABI
 #define WEFT__ABI 0
 #endif
@@ -85,14 +88,14 @@ extern WEFT__API WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft_stream *wef
     "weft__stream"); /* never NULL */
 extern WEFT__API uint64_t (*weft__clock)(void) WEFT__NAMED("weft__clock");
 
-/* `bytes` is the size of the program's options; members that were added later are zero. */
+/* Does weft_start().  `bytes` is the size of the program's struct weft_record_options; members after this size count as 0. */
 WEFT__API int weft__start_as(const struct weft_record_options *options, size_t bytes) WEFT__NAMED("weft__start_as");
 WEFT__API const char *weft__start_error(void) WEFT__NAMED("weft__start_error");
 WEFT__API const char *weft__version(void) WEFT__NAMED("weft__version");
 WEFT__API void weft__stop(void) WEFT__NAMED("weft__stop");
 WEFT__API uint64_t weft__now(void) WEFT__NAMED("weft__now");
 WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data) WEFT__NAMED("weft__list_pending");
-/* Registers a list for libweft-hook.so, in addition to the program's own list. */
+/* Registers a weft_list_pending_fn of libweft-hook.so, in addition to the program's own. */
 WEFT__API void weft__list_pending_beside(weft_list_pending_fn *list, void *data) WEFT__NAMED("weft__list_pending_beside");
 WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b) WEFT__NAMED("weft__slow_ids");
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
@@ -125,13 +128,13 @@ WEFT__API weft_id weft__slow_pending(weft_id by, weft_id promise, enum weft_kind
 WEFT__API weft_id weft__slow_pending_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place,
     uint64_t since, const char *label) WEFT__NAMED("weft__slow_pending_at");
 
-/* The mode.  If it is a constant, everything below is dead code, also for compilers that do not optimize. */
+/* The mode of the recorder.  With WEFT_DISABLE it is a constant, so that compilers drop all calls even without optimization. */
 #ifdef WEFT_DISABLE
 #define WEFT__GATE() ((unsigned)WEFT__OFF)
 #define WEFT__IS_OFF(mode) true
 #else
 #define WEFT__IS_OFF(mode) ((mode) == WEFT__OFF)
-#ifndef WEFT__USUAL /* the mode that compilers treat as likely */
+#ifndef WEFT__USUAL /* the mode for which compilers optimize branches */
 #define WEFT__USUAL WEFT__OFF
 #endif
 #define WEFT__GATE() ((unsigned)__builtin_expect((long)__atomic_load_n(&weft__mode, __ATOMIC_RELAXED), WEFT__USUAL))
@@ -164,8 +167,8 @@ WEFT__FAST uint64_t weft__counter(void)
 #endif
 }
 
-/* Sets *word to `to` if it is `from`, atomically for the signal handlers of this thread.  No other thread writes the word, so the
- * CPU needs no bus lock. */
+/* Sets *word to `to` if *word is `from`, atomically for the signal handlers of this thread; returns whether *word was set.  No
+ * other thread writes the word, so the instruction needs no lock prefix. */
 WEFT__FAST bool weft__local_swap(weft_word *word, uint64_t from, uint64_t to)
 {
 #if defined(__x86_64__)
@@ -179,7 +182,7 @@ WEFT__FAST bool weft__local_swap(weft_word *word, uint64_t from, uint64_t to)
 #endif
 }
 
-/* Adds 1, atomically for the signal handlers of this thread; returns the previous value. */
+/* Adds 1 to *word, atomically for the signal handlers of this thread; returns the previous value. */
 WEFT__FAST int64_t weft__local_take(weft_word *word)
 {
 #if defined(__x86_64__)
@@ -193,26 +196,27 @@ WEFT__FAST int64_t weft__local_take(weft_word *word)
 
 struct weft__place {
 	struct weft_stream *stream;
-	unsigned char *packet; /* unchanged until publish: nested handlers find no space rather than change it */
-	unsigned char *at;     /* address of the bytes; of one event: after its header */
+	unsigned char *packet; /* the packet, which stays that of the stream until publish: a handler that finds the packet full
+				  records nothing */
+	unsigned char *at;     /* address of the reserved bytes; weft__reserve() advances it past the event's header */
 	uint64_t begin, end;
 };
 
-/* Step reserve: reserves `size` bytes for `events` with one time, whose low half is *low.  Returns false if the slow path is
- * needed.
+/* Step reserve: reserves `size` bytes for `events` events at one time, and stores the low half of the time in *low.  Returns
+ * false if the caller must call weft__slow_*().
  */
 WEFT__FAST bool weft__reserve_bytes(struct weft__place *place, unsigned mode, uint32_t events, uint32_t size, uint32_t *low)
 {
 	struct weft_stream *s = weft__stream;
 	uint64_t begin = __atomic_load_n(&s->next, __ATOMIC_RELAXED), end = begin + ((uint64_t)events << 32 | size);
 	__atomic_signal_fence(
-	    __ATOMIC_ACQUIRE); /* RETIRE sets limit to 0 first, then changes next: load them in the opposite order */
+	    __ATOMIC_ACQUIRE); /* RETIRE sets `limit` to 0 first, then changes `next`; so `next` must be loaded before `limit` */
 	if (__builtin_expect((uint32_t)begin + size > __atomic_load_n(&s->limit, __ATOMIC_RELAXED), 0))
 		return false;
 	uint64_t time = WEFT__LIKELY(mode == WEFT__COUNTER_CLOCK) ? weft__counter() : weft__clock();
 	if (__builtin_expect((time - s->last) >> WEFT__GAP_BITS != 0, 0))
 		return false;
-	/* Before the reservation: a handler in between takes a later time, and the swap fails. */
+	/* The time is taken before the reservation: if a signal handler records an event in between, the swap fails. */
 	s->last = time;
 	if (__builtin_expect(!weft__local_swap(&s->next, begin, end), 0))
 		return false;
@@ -227,7 +231,7 @@ WEFT__FAST bool weft__reserve_bytes(struct weft__place *place, unsigned mode, ui
 	return true;
 }
 
-/* Writes an event's header; returns the address after it. */
+/* Writes an event's header; returns the address after the header. */
 WEFT__FAST unsigned char *weft__put_header(unsigned char *at, uint8_t id, uint32_t low)
 {
 	at[0] = id;
@@ -235,7 +239,7 @@ WEFT__FAST unsigned char *weft__put_header(unsigned char *at, uint8_t id, uint32
 	return at + WEFT__HEADER;
 }
 
-/* Reserves and writes the header of one event. */
+/* Reserves one event and writes its header; returns false if the caller must call weft__slow_*(). */
 WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t id, uint32_t payload)
 {
 	uint32_t low;
@@ -254,16 +258,17 @@ WEFT__FAST void weft__publish(const struct weft__place *place)
 	weft_word *content = (weft_word *)(void *)(place->packet + WEFT__CONTENT_SIZE_AT);
 	uint64_t end = place->end;
 	for (;;) {
-		/* Pairs with the reader's acquire of the content size: a reader that sees the size sees the events. */
+		/* Pairs with the reader's acquire of the content size: a reader that sees this size sees the events too. */
 		__atomic_store_n(content, (uint64_t)(uint32_t)end * 8, __ATOMIC_RELEASE);
-		/* Pairs with RETIRE's acquire: all events of an idle stream are complete. */
+		/* Pairs with RETIRE's acquire: if `published` equals `next`, RETIRE sees all events complete. */
 		__atomic_store_n(&s->published, end, __ATOMIC_RELEASE);
-		/* A handler that ran before the line above left its event to this call. */
+		/* A signal handler that ran before this store left its event for this call to publish. */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		uint64_t next = __atomic_load_n(&s->next, __ATOMIC_RELAXED);
 		if (__builtin_expect(next == end, 1))
 			return;
-		/* A handler that ran after it published its own event, perhaps in another packet; or RETIRE closed the stream. */
+		/* A signal handler that ran after the store published its own event, perhaps in another packet; or RETIRE closed
+		 * the stream. */
 		if (__atomic_load_n(&s->published, __ATOMIC_RELAXED) != end || (uint32_t)next == WEFT__CLOSED)
 			return;
 		end = next;
@@ -287,7 +292,7 @@ WEFT__FAST void weft__put16(unsigned char *at, uint64_t v)
 	__builtin_memcpy(at, &word, 2);
 }
 
-/* Updates the running promise after an op. */
+/* Sets the running promise of the stream after an operation. */
 WEFT__FAST void weft__note_running(struct weft_stream *s, enum weft_op op, weft_id a, weft_id b)
 {
 	if (op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_RESUME)
@@ -329,14 +334,14 @@ WEFT__FAST void weft__two(enum weft_op op, weft_id a, weft_id b)
 	}
 }
 
-/* Loads a key; returns whether it belongs to this recording. */
+/* Loads the key of a text or site into *out; returns whether the key belongs to this recording. */
 WEFT__FAST bool weft__key(const weft_word *key, uint64_t *out)
 {
 	*out = __atomic_load_n(key, __ATOMIC_RELAXED);
 	return WEFT__LIKELY((*out ^ weft__stream->generation) >> 16 == 0);
 }
 
-/* Records an op with an interned text: [a] [b] [value] key. */
+/* Records an operation with a text that the trace stores once; the fields are [a] [b] [value] key. */
 WEFT__FAST void weft__texted(
     enum weft_op op, bool has_a, weft_id a, bool has_b, weft_id b, bool has_value, int64_t value, struct weft_record_text *text)
 {
@@ -361,7 +366,7 @@ WEFT__FAST void weft__texted(
 	}
 }
 
-/* Copies a short text.  For a memcpy of bounded size compilers emit rep movs, which is several times slower. */
+/* Copies a short text.  A memcpy() would become `rep movs`, which is several times slower. */
 WEFT__FAST void weft__copy(unsigned char *to, const char *from, size_t bytes)
 {
 	size_t i = 0;
@@ -381,7 +386,7 @@ WEFT__FAST void weft__copy(unsigned char *to, const char *from, size_t bytes)
 	}
 }
 
-/* Records an op with a copied text: a [b] text NUL. */
+/* Records an operation with a copy of the text; the fields are a [b] text NUL. */
 WEFT__FAST void weft__copied(enum weft_op op, weft_id a, bool has_b, weft_id b, const char *text)
 {
 	unsigned mode = WEFT__GATE();
@@ -447,8 +452,8 @@ WEFT__FAST weft_id weft_running(void)
 	return WEFT__GATE() == WEFT__OFF ? WEFT_SYSTEM_ID : weft__stream->running;
 }
 
-/* Returns a new id, and reserves its creation event.  If the slow path must write the event, *written is false, and the id may be
- * 0. */
+/* Returns the id of a new promise, and records its creation.  If the caller must call weft__slow_*() instead, sets *written to
+ * false; then the id may be 0. */
 WEFT__FAST weft_id weft__reserve_create(unsigned mode, weft_id by, enum weft_kind kind, const weft_word *where, bool *written)
 {
 	struct weft__place place;
@@ -557,7 +562,7 @@ static inline void weft_datagram_received(weft_id promise, int fd, const struct 
 }
 #endif
 
-/* A position has the size of a narrow id, whatever the first id is. */
+/* Records a position in 32 bits, also if the promises have ids of 64 bits. */
 WEFT__FAST void weft_sent(weft_id connection, uint64_t position)
 {
 	weft__two(WEFT_OP_SENT, connection, (int32_t)(uint32_t)position);
@@ -608,11 +613,11 @@ WEFT__FAST void weft_snapshot(const char *why)
 	weft__detail(WEFT_SYSTEM_ID, WEFT_DETAIL_SNAPSHOT, 0, why);
 }
 
-/* The wait that is recorded with a creation. */
+/* The wait that is recorded together with a creation: none, another promise for the new one, or the new one for another. */
 enum weft__wait { WEFT__WAITS_FOR_NOBODY, WEFT__IS_AWAITED, WEFT__AWAITS };
 
-/* Records a creation, a label unless it is NULL, and a wait for or by the promise, with one reservation.  Returns the same as
- * weft__reserve_create(). */
+/* Records a creation, a label unless `label` is NULL, and a wait for or by the new promise, with one reservation.  Returns the id
+ * and sets *written as weft__reserve_create() does. */
 WEFT__FAST weft_id weft__reserve_story(unsigned mode, weft_id by, enum weft_kind kind, const weft_word *where, const char *label,
     uint32_t bytes, enum weft__wait wait, weft_id other, bool *written)
 {
@@ -827,8 +832,8 @@ WEFT__FAST void weft_run(weft_id promise)
 	weft__one(WEFT_OP_RUN, promise);
 }
 
-/* Returns whether the ending round must be recorded.  For a thread that never reports the end of a sleep, returns whether a
- * sample is due. */
+/* Returns whether the CPU use since the last sleep must be recorded: the OS thread was awake for long.  If the ends of sleeps are
+ * not recorded, returns whether a sample is due. */
 WEFT__FAST bool weft__was_long(const struct weft_stream *s)
 {
 	return s->awake_since ? s->last - s->awake_since >= s->long_ticks : s->last >= s->sample_due;
@@ -852,7 +857,7 @@ WEFT__FAST void weft_idle(enum weft_idle why)
 	}
 }
 
-/* Ends a round of an event loop that does not sleep. */
+/* Ends one iteration of an event loop that does not sleep, and records the iteration's CPU use if it was long. */
 WEFT__FAST void weft__round(void)
 {
 	struct weft_stream *s = weft__stream;

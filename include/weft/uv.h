@@ -6,15 +6,16 @@
  *	weft_promise_unref(p);
  *	weft_uv_destroy(uv);
  *
- * Each iteration of the loop resumes the promises that paused, whether weft_uv_run() or uv_run() runs the loop.  The trace shows
- * when the program slept.
+ * Each iteration of the loop resolves the promises of weft_promise_pause(), whether weft_uv_run() or uv_run() runs the loop.  The
+ * trace shows when the program slept in the loop.
  *
- * Ownership is as in promise.h.  Streams, files, sockets and processes are counted references too.  The reference that a callback
- * gets belongs to the promise; weft_uv_stream_ref() keeps it longer.  A call borrows its stream, and holds a reference until the
- * operation has ended.  A stream without references is closed, so a cancelled program leaves nothing open.
+ * Ownership of promises is as in promise.h.  Streams, files, sockets and processes are counted references too.  A stream that is
+ * the value of a promise belongs to the promise; weft_uv_stream_ref() keeps the stream longer.  A stream that is an argument
+ * stays the caller's, and the operation holds a reference to the stream until its end.  A stream without references is closed, so
+ * a cancelled operation leaves nothing open.
  *
- * System errors have libuv's codes, such as UV_ECONNREFUSED, and libuv's texts.  All objects belong to the OS thread of their
- * loop.  SPDX-License-Identifier: ISC */
+ * Promises that fail by a system error have libuv's codes, such as UV_ECONNREFUSED, and libuv's texts.  All objects must be used
+ * on the OS thread of their loop.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_UV_H
 #define WEFT_UV_H
 
@@ -29,124 +30,140 @@ extern "C" {
 
 struct weft_uv;
 
-/* Adds promises to a loop, which stays the caller's and must outlive the result; NULL: makes a loop.  An OS thread can have one
- * such loop.  From now on the process ignores SIGPIPE, unless it handles the signal: a write to a closed connection then fails
- * with UV_EPIPE.  Returns NULL without memory, or if libuv cannot make a loop. */
+/* Returns an object with which this header's calls use `loop`; NULL stands for a new loop.  The loop stays the caller's, and must
+ * exist until weft_uv_destroy().  An OS thread can have one such object.  The process ignores SIGPIPE from now on, unless it
+ * handles this signal, so that a write to a closed connection fails with UV_EPIPE.  Returns NULL without memory, or if libuv
+ * cannot make a loop. */
 WEFT__API struct weft_uv *weft_uv_create(uv_loop_t *loop);
 
-/* Closes all open objects.  Promises that wait here stay pending, and child processes keep running.  Runs the loop until
- * everything is closed and every job on the thread pool has ended.  Must not be called in a callback of the loop.  NULL does
- * nothing. */
+/* Closes all objects that were made with uv.  Promises that wait for such objects stay pending, and child processes keep running.
+ * Runs the loop until all objects are closed and every job on the thread pool has ended.  Must not be called in a callback of the
+ * loop. uv may be NULL. */
 WEFT__API void weft_uv_destroy(struct weft_uv *uv);
 
+/* Returns the libuv loop of uv. */
 WEFT__API uv_loop_t *weft_uv_loop(struct weft_uv *uv);
 
-/* Runs the loop until p, which stays the caller's, has ended.  Without a limit, p should resolve, as after
- * weft_promise_should_resolve().  Returns WEFT_OK; WEFT_EBUSY: p is pending after limit_ms (0: no limit); WEFT_ENOTFOUND: the
- * loop has nothing left that could end p; WEFT_ENOMEM: the loop did not run. */
+/* Runs the loop until p has ended; p stays the caller's.  If limit_ms is 0 (no limit), does weft_promise_should_resolve() for p
+ * first.  Returns WEFT_OK when p has ended.  Returns WEFT_EBUSY if p is pending after limit_ms, WEFT_ENOTFOUND if the loop has
+ * nothing left that could end p, or WEFT_ENOMEM if the loop could not run. */
 WEFT__API int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint64_t limit_ms);
 
-/* Is resolved after that many ms.  Can be cancelled. */
+/* Returns a promise that is resolved after `ms` milliseconds, and that can be cancelled. */
 #define weft_uv_sleep(uv, ms) weft__uv_sleep(WEFT_SITE(), uv, ms)
-/* Fails after that many ms, with WEFT_PROMISE_TIMEOUT.  Can be cancelled. */
+/* Returns a promise that fails with WEFT_PROMISE_TIMEOUT after `ms` milliseconds, and that can be cancelled. */
 #define weft_uv_timeout(uv, ms) weft__uv_timeout(WEFT_SITE(), uv, ms)
-/* Ends as p does, or fails with WEFT_PROMISE_TIMEOUT after that many ms and cancels p. */
+/* Returns a promise that ends as p does.  If p is pending after `ms` milliseconds, cancels p, and the returned promise fails with
+ * WEFT_PROMISE_TIMEOUT. */
 #define weft_uv_with_timeout(uv, ms, p) weft__uv_with_timeout(WEFT_SITE(), uv, ms, p)
 
 /* ---- Streams: tcp connections and pipes ---- */
 
 struct weft_uv_stream;
-struct weft_uv_file; /* see below */
+struct weft_uv_file; /* a file; see weft_uv_open() */
 struct weft_uv_bytes {
 	size_t size;
 	char data[];
 };
 
+/* Returns the stream with one more reference, which the caller owns. */
 WEFT__API struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s);
-/* Drops a reference; NULL does nothing.  All unref functions take a void *, so that each can be a destructor. */
+/* Drops a reference to a stream; s may be NULL.  The parameter of each unref function is a void *, so that the function can be a
+ * destructor. */
 WEFT__API void weft_uv_stream_unref(void *s);
-/* Returns the handle, for libuv's own calls such as uv_tcp_getsockname(); valid until the stream is closed. */
+/* Returns libuv's handle of the stream, for calls such as uv_tcp_getsockname().  The handle is valid until the stream is
+ * closed. */
 WEFT__API uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s);
-/* Makes an unconnected pipe, for a child process; NULL without memory. */
+/* Makes an unconnected pipe for the standard input or output of a child process; returns NULL without memory. */
 WEFT__API struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv);
 
-/* Listen or connect; the value is a stream.  The promise of a listen has ended when the call returns; with port 0 the system
- * chooses a port.  Connect can be cancelled.  uv_ip4_addr() and uv_ip6_addr() make addresses, weft_uv_getaddrinfo() finds them.
+/* Listen at an address or connect to an address; the value of the returned promise is a stream.  The promise of a listen has
+ * ended when the call returns; port 0 stands for any free port.  The promise of a connect can be cancelled. uv_ip4_addr() and
+ * uv_ip6_addr() make addresses, weft_uv_getaddrinfo() looks up the addresses of a name.
  */
 #define weft_uv_tcp_listen(uv, address, backlog) weft__uv_tcp_listen(WEFT_SITE(), uv, address, backlog)
 #define weft_uv_pipe_listen(uv, path, backlog) weft__uv_pipe_listen(WEFT_SITE(), uv, path, backlog)
 #define weft_uv_tcp_connect(uv, address) weft__uv_tcp_connect(WEFT_SITE(), uv, address)
 #define weft_uv_pipe_connect(uv, path) weft__uv_pipe_connect(WEFT_SITE(), uv, path)
 
-/* Accepts the next connection; the value is a stream.  A concurrent second accept fails with UV_EBUSY.  Can be cancelled: no
- * connection is lost. */
+/* Accepts the next connection; the value of the returned promise is a stream.  An accept fails with UV_EBUSY while another accept
+ * of the same listener is pending.  Cancelling the promise loses no connection. */
 #define weft_uv_accept(listener) weft__uv_accept(WEFT_SITE(), listener)
 
-/* Reads the next bytes.  The value is a struct weft_uv_bytes of 1 to most_bytes bytes, or of 0 bytes when the peer has ended its
- * side.  A concurrent second read fails with UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled: no byte is lost. */
+/* Reads the next bytes of a stream.  The value of the returned promise is a struct weft_uv_bytes of 1 to most_bytes bytes, or of
+ * 0 bytes when the peer has ended its side.  The read fails with UV_EBUSY while another read of the stream is pending, and with
+ * UV_EINVAL if most_bytes is 0.  Cancelling the promise loses no byte. */
 #define weft_uv_read(s, most_bytes) weft__uv_read(WEFT_SITE(), s, most_bytes)
 
-/* Writes a copy of the bytes, after all earlier writes.  Cancelling closes the stream, since a part may have been sent. */
+/* Writes a copy of the bytes to a stream, after all earlier writes.  Cancelling the promise closes the stream, since some of the
+ * bytes may have been sent. */
 #define weft_uv_write(s, bytes, size) weft__uv_write(WEFT_SITE(), s, bytes, size)
-/* Writes without a copy: takes the bytes, and destroys them when they are written or the write has failed.  If destroy is NULL,
- * the bytes stay the caller's. */
+/* Does weft_uv_write() without a copy, and calls `destroy` with the bytes when they are written or the write has failed.  If
+ * destroy is NULL, the bytes stay the caller's. */
 #define weft_uv_write_owned(s, bytes, size, destroy) weft__uv_write_owned(WEFT_SITE(), s, bytes, size, destroy)
 
-/* Sends at most most_bytes bytes of a file, from an offset on, inside the kernel.  The value is a uint64_t: the number of bytes
- * sent, which is smaller if the file ends earlier.  Meanwhile writes and other sendfiles fail with UV_EBUSY; so does this call
- * during a write.  Cancelling closes the stream. */
+/* Sends at most most_bytes bytes of a file, from an offset on, without a copy in the program.  The value of the returned promise
+ * is a uint64_t: the number of bytes sent, below most_bytes if the file ends earlier.  Writes and other sendfiles of the stream
+ * fail with UV_EBUSY while a sendfile is pending.  A sendfile fails with UV_EBUSY while a write is pending.  Cancelling the
+ * promise closes the stream. */
 #define weft_uv_sendfile(s, file, offset, most_bytes) weft__uv_sendfile(WEFT_SITE(), s, file, offset, most_bytes)
 
-/* Waits for all writes, then ends this side of the connection.  Cancelling closes the stream. */
+/* Waits for all writes of the stream, then ends this side of the connection.  Cancelling the promise closes the stream. */
 #define weft_uv_shutdown(s) weft__uv_shutdown(WEFT_SITE(), s)
 
-/* Closes the stream: operations in progress fail with UV_ECANCELED, later calls with WEFT_PROMISE_CLOSED.  A second close does
- * nothing.  The reference stays the caller's. */
+/* Closes the stream: pending operations fail with UV_ECANCELED, later operations with WEFT_PROMISE_CLOSED.  A second close of a
+ * stream does nothing.  The reference to the stream stays the caller's. */
 #define weft_uv_close(s) weft__uv_close(WEFT_SITE(), s)
 
 /* ---- Files and directories ----
  *
- * These operations run on libuv's thread pool, and can be cancelled.  A job that runs already continues to its end, and its
- * result is dropped; a file that it opened is closed. */
+ * Operations on files and directories run on libuv's thread pool, and their promises can be cancelled.  If an operation was
+ * running when its promise was cancelled, the operation runs to its end, its result is dropped, and a file that was opened is
+ * closed. */
 
-/* Counted like a stream: a file without references is closed. */
+/* Returns the file with one more reference, which the caller owns.  A file without references is closed. */
 WEFT__API struct weft_uv_file *weft_uv_file_ref(struct weft_uv_file *file);
-/* Drops a reference; NULL does nothing. */
+/* Drops a reference to a file; the pointer may be NULL. */
 WEFT__API void weft_uv_file_unref(void *file);
-/* Returns the descriptor; -1 if the file is closed. */
+/* Returns the file descriptor of the file; -1 if the file is closed. */
 WEFT__API int weft_uv_file_descriptor(const struct weft_uv_file *file);
 
-/* Opens a file; flags and mode as for open(2).  The value is a struct weft_uv_file.  Child processes do not inherit it. */
+/* Opens a file with flags and mode of open(2).  The value of the returned promise is a struct weft_uv_file.  Child processes do
+ * not inherit the file. */
 #define weft_uv_open(uv, path, flags, mode) weft__uv_open(WEFT_SITE(), uv, path, flags, mode)
-/* Reads bytes.  The value is a struct weft_uv_bytes of at most most_bytes bytes, of 0 bytes at the end of the file.  Offset -1:
- * the file's own position. */
+/* Reads bytes of a file.  The value of the returned promise is a struct weft_uv_bytes of at most most_bytes bytes, of 0 bytes at
+ * the end of the file.  Offset -1 stands for the file's own position. */
 #define weft_uv_file_read(file, most_bytes, offset) weft__uv_file_read(WEFT_SITE(), file, most_bytes, offset)
-/* Writes a copy of all the bytes.  Offset -1: the file's own position. */
+/* Writes a copy of all the bytes to a file.  Offset -1 stands for the file's own position. */
 #define weft_uv_file_write(file, bytes, size, offset) weft__uv_file_write(WEFT_SITE(), file, bytes, size, offset)
-/* Is resolved when everything written so far is on the disk. */
+/* Returns a promise that is resolved when all bytes written to the file so far are on the disk. */
 #define weft_uv_file_sync(file) weft__uv_file_sync(WEFT_SITE(), file)
+/* Sets the size of a file, in bytes. */
 #define weft_uv_file_truncate(file, size) weft__uv_file_truncate(WEFT_SITE(), file, size)
-/* Queries the file; the value is a uv_stat_t. */
+/* Queries the file; the value of the returned promise is a uv_stat_t. */
 #define weft_uv_file_stat(file) weft__uv_file_stat(WEFT_SITE(), file)
-/* Closes the file, and fails if that fails, which the last unref cannot report.  UV_EBUSY: an operation is in progress.  Later
- * calls fail with WEFT_PROMISE_CLOSED.  The reference stays the caller's. */
+/* Closes the file.  The returned promise fails if the file cannot be closed; weft_uv_file_unref() cannot report this error.  The
+ * promise fails with UV_EBUSY if another operation on the file is pending.  Later operations on the file fail with
+ * WEFT_PROMISE_CLOSED.  The reference to the file stays the caller's. */
 #define weft_uv_file_close(file) weft__uv_file_close(WEFT_SITE(), file)
 
-/* Query a path; the value is a uv_stat_t.  lstat queries a symbolic link itself. */
+/* Query a path; the value of the returned promise is a uv_stat_t. weft_uv_lstat() does not follow a symbolic link. */
 #define weft_uv_stat(uv, path) weft__uv_stat(WEFT_SITE(), uv, path)
 #define weft_uv_lstat(uv, path) weft__uv_lstat(WEFT_SITE(), uv, path)
-/* Resolves links and dots in a path; the value is a char *. */
+/* Resolves symbolic links, "." and ".." in a path; the value of the returned promise is a char *. */
 #define weft_uv_realpath(uv, path) weft__uv_realpath(WEFT_SITE(), uv, path)
-/* Lists a directory without "." and ".."; the value is a struct weft_uv_entries. */
+/* Lists a directory without "." and ".."; the value of the returned promise is a struct weft_uv_entries. */
 #define weft_uv_scandir(uv, path) weft__uv_scandir(WEFT_SITE(), uv, path)
 struct weft_uv_entry {
-	uv_dirent_type_t type; /* UV_DIRENT_FILE and so on; UV_DIRENT_UNKNOWN on some file systems */
+	uv_dirent_type_t type; /* type of the file, such as UV_DIRENT_FILE; UV_DIRENT_UNKNOWN on some file systems */
 	char name[256];
 };
 struct weft_uv_entries {
 	size_t count;
-	struct weft_uv_entry entry[]; /* sorted by name */
+	struct weft_uv_entry entry[]; /* the entries, sorted by name */
 };
+/* Make a directory, remove an empty directory, remove a file, or rename a file, as mkdir(2), rmdir(2), unlink(2) and rename(2)
+ * do. */
 #define weft_uv_mkdir(uv, path, mode) weft__uv_mkdir(WEFT_SITE(), uv, path, mode)
 #define weft_uv_rmdir(uv, path) weft__uv_rmdir(WEFT_SITE(), uv, path)
 #define weft_uv_unlink(uv, path) weft__uv_unlink(WEFT_SITE(), uv, path)
@@ -154,90 +171,99 @@ struct weft_uv_entries {
 
 /* ---- Host names, and functions, on the thread pool ----
  *
- * Both can be cancelled, as above. */
+ * These promises can be cancelled; a lookup or function that runs already continues to its end, and its result is dropped. */
 
-/* Looks a host name up; the value is a struct addrinfo list, as for getaddrinfo(3). */
+/* Looks a host name up; the value of the returned promise is the list of struct addrinfo that getaddrinfo(3) finds. */
 #define weft_uv_getaddrinfo(uv, node, service, hints) weft__uv_getaddrinfo(WEFT_SITE(), uv, node, service, hints)
 
-/* Runs f on another OS thread; the value is the one that f returns.  f must not use promises of this OS thread.  Events that f
- * records go into the stream of its OS thread, where the promise runs meanwhile.  The ctx is destroyed on this OS thread. */
+/* Runs f on another OS thread; the value of the returned promise is the value that f returns. f must not use promises of the
+ * calling OS thread.  Events that f records go into the stream of the other OS thread, which also shows that the promise runs
+ * there.  The ctx is destroyed on the calling OS thread. */
 typedef struct weft_value weft_uv_work_fn(void *ctx);
 #define weft_uv_work(uv, f, ctx, destroy) weft__uv_work(WEFT_SITE(), uv, f, ctx, destroy)
 
 /* ---- Datagrams ---- */
 
-struct weft_uv_udp; /* counted, as a stream is */
+struct weft_uv_udp; /* a UDP socket, which is closed when it has no references */
+/* Returns the socket with one more reference, which the caller owns. */
 WEFT__API struct weft_uv_udp *weft_uv_udp_ref(struct weft_uv_udp *udp);
-/* Drops a reference; NULL does nothing. */
+/* Drops a reference to a socket; the pointer may be NULL. */
 WEFT__API void weft_uv_udp_unref(void *udp);
-/* Returns the handle, for libuv's own calls such as uv_udp_set_membership(); valid until the socket is closed. */
+/* Returns libuv's handle of the socket, for calls such as uv_udp_set_membership(). The handle is valid until the socket is
+ * closed. */
 WEFT__API uv_udp_t *weft_uv_udp_handle(struct weft_uv_udp *udp);
 
-/* Opens a socket; the value is a struct weft_uv_udp, and the promise has ended when the call returns.  With port 0 the system
- * chooses a port; with address NULL it chooses one at the first send. */
+/* Opens a UDP socket.  The promise has ended when the call returns; its value is a struct weft_uv_udp.  With port 0 the system
+ * chooses a port at once; with address NULL the system chooses a port at the first send. */
 #define weft_uv_udp_open(uv, address) weft__uv_udp_open(WEFT_SITE(), uv, address)
 struct weft_uv_datagram {
 	struct sockaddr_storage from;
-	bool cut; /* the datagram was longer than most_bytes */
+	bool cut; /* whether the datagram was longer than most_bytes, and was cut */
 	size_t size;
 	char data[];
 };
-/* Receives the next datagram; the value is a struct weft_uv_datagram of at most most_bytes bytes.  A concurrent second receive
- * fails with UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled without losing a datagram. */
+/* Receives the next datagram; the value of the returned promise is a struct weft_uv_datagram of at most most_bytes bytes.  The
+ * promise fails with UV_EBUSY while another receive of the socket is pending, and with UV_EINVAL if most_bytes is 0.  Cancelling
+ * the promise loses no datagram. */
 #define weft_uv_udp_receive(udp, most_bytes) weft__uv_udp_receive(WEFT_SITE(), udp, most_bytes)
-/* Sends a datagram; is resolved when the system has taken it.  `to` NULL: the address to which the socket is connected.  A
- * cancelled datagram may still be sent. */
+/* Returns a promise that is resolved when the system has accepted the datagram.  If `to` is NULL, the datagram goes to the
+ * address to which the socket is connected.  If the promise is cancelled, the datagram may still be sent. */
 #define weft_uv_udp_send(udp, bytes, size, to) weft__uv_udp_send(WEFT_SITE(), udp, bytes, size, to)
 /* Closes the socket, as weft_uv_close() closes a stream. */
 #define weft_uv_udp_close(udp) weft__uv_udp_close(WEFT_SITE(), udp)
 
 /* ---- Child processes ---- */
 
-/* Standard input, output or error of a child; zeroed: inherited from this process. */
+/* Standard input, output or error of a child process; all members 0: inherited from this process. */
 struct weft_uv_stdio {
-	struct weft_uv_stream *stream; /* made by weft_uv_pipe_create(); the child gets the other end */
+	struct weft_uv_stream *stream; /* pipe of weft_uv_pipe_create(), whose other end the child gets */
 	struct weft_uv_file *file;
-	bool none; /* /dev/null */
+	bool none; /* whether the child gets /dev/null */
 };
-/* Options.  Set the arguments; zero selects the default for every other field.  Everything in it stays the caller's. */
+/* Options of weft_uv_spawn().  Set `arguments`; 0 selects the default of every other field.  All objects in the struct stay the
+ * caller's. */
 struct weft_uv_spawn_options {
-	const char *const *arguments;   /* the program, which is searched in PATH, and its arguments; ends with NULL */
-	const char *const *environment; /* "NAME=value", ends with NULL; pointer NULL: as this process */
+	const char *const *arguments;   /* name of the program, which is searched in PATH, and its arguments; ends with NULL */
+	const char *const *environment; /* texts "NAME=value", ends with NULL; pointer NULL: the environment of this process */
 	const char *directory;          /* the working directory; NULL: that of this process */
 	struct weft_uv_stdio input, output, errors;
-	int cancel_signal; /* the signal that cancelling sends; 0: SIGKILL */
-	bool own_session;  /* ^C at the terminal does not reach the child */
+	int cancel_signal; /* signal that the child gets when the promise is cancelled; 0: SIGKILL */
+	bool own_session;  /* whether the child gets a session of its own, so that ^C at the terminal does not reach it */
 };
 struct weft_uv_exit {
-	int code;   /* the exit status */
-	int signal; /* the signal that ended the process, or 0 */
+	int code;   /* exit status */
+	int signal; /* signal that ended the process, or 0 */
 };
-struct weft_uv_process; /* counted, as a stream is */
+struct weft_uv_process; /* a child process; weft_uv_process_unref() drops a reference */
+/* Returns the process with one more reference, which the caller owns. */
 WEFT__API struct weft_uv_process *weft_uv_process_ref(struct weft_uv_process *process);
-/* Drops a reference; NULL does nothing.  The process keeps running. */
+/* Drops a reference to a process, which keeps running; the pointer may be NULL. */
 WEFT__API void weft_uv_process_unref(void *process);
+/* Returns the process id of the child. */
 WEFT__API int weft_uv_process_id(const struct weft_uv_process *process);
-/* Sends a signal.  Returns 0 or an error of libuv; UV_ESRCH: the process has exited. */
+/* Sends a signal to a process.  Returns 0 or an error of libuv, such as UV_ESRCH if the process has exited. */
 WEFT__API int weft_uv_process_kill(struct weft_uv_process *process, int signal);
-/* Starts a program; is resolved with a struct weft_uv_exit when the program exits.  *process becomes the caller's reference, or
- * NULL if the program did not start; `process` may be NULL.  Cancelling sends the cancel_signal. */
+/* Starts a program, and returns a promise that is resolved with a struct weft_uv_exit when the program exits.  *process becomes a
+ * reference that the caller owns, or NULL if the program did not start; `process` may be NULL.  Cancelling the promise sends the
+ * options' cancel_signal to the program. */
 #define weft_uv_spawn(uv, options, process) weft__uv_spawn(WEFT_SITE(), uv, options, process)
 
 /* ---- Signals ---- */
 
-/* Is resolved by the next signal of that number.  Can be cancelled.  After the end of the promise the signal has its previous
- * effect again. */
+/* Returns a promise that the next signal of this number resolves, and that can be cancelled.  After the end of the promise the
+ * signal has its previous effect again. */
 #define weft_uv_signal(uv, number) weft__uv_signal(WEFT_SITE(), uv, number)
 
-/* A series of signals; none is lost.  The value of weft_uv_signals() is a struct weft_uv_signals; its promise has ended
- * when the call returns. */
-struct weft_uv_signals; /* counted, as a stream is; without references the signal has its previous effect again */
+/* A receiver of all signals of one number from now on.  The value of weft_uv_signals() is a struct weft_uv_signals; the promise
+ * of weft_uv_signals() has ended when the call returns. */
+struct weft_uv_signals; /* a receiver of signals; without references the signal has its previous effect again */
+/* Returns the receiver with one more reference, which the caller owns. */
 WEFT__API struct weft_uv_signals *weft_uv_signals_ref(struct weft_uv_signals *signals);
-/* Drops a reference; NULL does nothing. */
+/* Drops a reference to a receiver of signals; the pointer may be NULL. */
 WEFT__API void weft_uv_signals_unref(void *signals);
 #define weft_uv_signals(uv, number) weft__uv_signals(WEFT_SITE(), uv, number)
-/* Is resolved when the signal comes; at once if it came since the last call, once or more often.  A concurrent second call fails
- * with UV_EBUSY.  Can be cancelled: no signal is lost. */
+/* Returns a promise that is resolved when the signal comes; at once if the signal came once or more often since the last call.
+ * The promise fails with UV_EBUSY while another promise of this receiver is pending.  Cancelling the promise loses no signal. */
 #define weft_uv_signals_next(signals) weft__uv_signals_next(WEFT_SITE(), signals)
 
 /* ---- What the macros call ---- */

@@ -154,7 +154,7 @@ assert (done.stdout, done.stderr) == (LINE + 'done\n', '') and not os.path.exist
 
 # The options of 0.1.0 ended before `runtimes`; the bytes behind them belong to the program.
 first_header = read('include', 'weft', 'record.h')
-without = re.sub(r'\t/\* Text for weft info: recorded runtimes.*?\*/\n\tconst char \*runtimes;\n', '', first_header, flags=re.S)
+without = re.sub(r'\t/\*(?:(?!\*/).)*\*/\n\tconst char \*runtimes;\n', '', first_header, flags=re.S)
 assert "const char *runtimes;" not in without
 for name in os.listdir(os.path.join(ROOT, 'include', 'weft')):
     write(f'first/weft/{name}', without if name == 'record.h' else read('include', 'weft', name).replace('weft__start_as(options, sizeof *options)', 'weft__start(options)').replace(
