@@ -121,7 +121,7 @@ WEFT__API struct weft_promise *weft_promise_fail(int code, const char *message);
 	weft__wait(WEFT_SITE(), WEFT_KIND_WAIT, label, __builtin_constant_p(label), resolver)
 #define weft_promise_named_task(label, resolver)                                                                                 \
 	weft__wait(WEFT_SITE(), WEFT_KIND_TASK, label, __builtin_constant_p(label), resolver)
-/* Makes a pending promise of any kind and its resolver, for libraries that add their own operations.  If cancellable,
+/* Makes a pending promise of any kind and its resolver, for libraries that add their own operations.  If `cancellable` is true,
  * weft_promise_cancel() ends the promise. */
 #define weft_promise_of_kind(kind, cancellable, label, resolver)                                                                 \
 	weft__make(WEFT_SITE(), kind, cancellable, label, __builtin_constant_p(label), resolver)
@@ -168,8 +168,8 @@ WEFT__API int weft_promise_on_cancel(struct weft_promise *p, weft_on_end_fn *f, 
 
 /* ---- Callbacks without a result ----
  *
- * Each of these macros calls its function when p ends, at once if p has ended already.  It returns 0 or WEFT_ENOMEM.  After
- * WEFT_ENOMEM no function is registered, ctx is destroyed and p is dropped. */
+ * Each of these macros calls its function when p ends, at once if p has ended already.  The macro returns 0, or WEFT_ENOMEM; then
+ * no function is registered, ctx is destroyed and p is dropped. */
 /* Calls f with the value when p is resolved. */
 #define weft_promise_on_success(p, f, ctx, destroy) weft__on(WEFT_SITE(), WEFT_KIND_ON_SUCCESS, p, f, NULL, NULL, ctx, destroy)
 /* Calls f with the error when p fails. */
@@ -186,21 +186,22 @@ WEFT__API int weft_promise_on_cancel(struct weft_promise *p, weft_on_end_fn *f, 
 /* Calls f in a new promise that no promise awaits.  If the promise that f returns fails, passes its error to the hook of
  * weft_promise_set_async_hook(). */
 #define weft_promise_async(f, ctx, destroy) weft__async(WEFT_SITE(), f, ctx, destroy)
-/* Sets the function that gets the errors of weft_promise_async() and weft_promise_ignore_result().  With NULL, the default, these
- * errors appear only in the trace. */
+/* Sets the function that gets the errors of weft_promise_async() and weft_promise_ignore_result().  With hook NULL, the default,
+ * these errors appear only in the trace. */
 WEFT__API void weft_promise_set_async_hook(weft_on_failure_fn *hook, void *ctx);
 
 /* ---- Combinations ----
  *
  * A call takes over the promises in its array; the array itself stays the caller's. */
 
-/* Returns a promise that ends as the first of the promises that ends.  If several have ended before the call, a fixed
- * pseudo-random sequence chooses one of them. */
+/* Returns a promise that ends as the first of the promises that ends.  If several of the promises have ended before the call, a
+ * fixed pseudo-random sequence chooses one of them. */
 #define weft_promise_choose(promises, count) weft__choose(WEFT_SITE(), WEFT_KIND_CHOOSE, promises, count)
 /* Returns a promise that ends as the first of the promises that ends, and then cancels the other promises. */
 #define weft_promise_pick(promises, count) weft__choose(WEFT_SITE(), WEFT_KIND_PICK, promises, count)
-/* Returns a promise that ends when at least one of the promises has ended.  Its value is a struct weft_values with the values of
- * all promises that are resolved by then.  If some have failed, its error is that of the first failed promise in array order. */
+/* Returns a promise that ends when at least one of the promises has ended.  The value of the returned promise is a struct
+ * weft_values with the values of all promises that are resolved by then.  If some promises have failed, the returned promise
+ * fails with the error of the first failed promise in array order. */
 #define weft_promise_nchoose(promises, count) weft__nchoose(WEFT_SITE(), WEFT_KIND_CHOOSE, promises, count)
 /* Does weft_promise_nchoose(), and then cancels the promises that are still pending. */
 #define weft_promise_npick(promises, count) weft__nchoose(WEFT_SITE(), WEFT_KIND_PICK, promises, count)
@@ -279,7 +280,7 @@ WEFT__API void weft_bounded_close(struct weft_bounded *b);
 /* Makes a mutex that has a label in traces; the label is copied.  Returns NULL without memory. */
 #define weft_mutex_create_named(label) weft__mutex_create(WEFT_SITE(), label)
 WEFT__API void weft_mutex_destroy(struct weft_mutex *m);
-/* Returns a promise that is resolved when its owner has the mutex. */
+/* Returns a promise that is resolved when the mutex is locked for its caller. */
 #define weft_mutex_lock(m) weft__mutex_lock(WEFT_SITE(), m)
 /* Unlocks the mutex, or passes it to the first waiter.  Does nothing if the mutex is not locked. */
 WEFT__API void weft_mutex_unlock(struct weft_mutex *m);
@@ -288,8 +289,8 @@ WEFT__API bool weft_mutex_is_locked(const struct weft_mutex *m);
  * of the mutex. */
 #define weft_mutex_with_lock(m, f, ctx, destroy) weft__mutex_with_lock(WEFT_SITE(), m, f, ctx, destroy)
 
-/* A semaphore.  A trace shows the promises that wait for a semaphore, but not its holders; for a pool (see below) it shows both.
- * */
+/* A semaphore.  A trace shows the promises that wait for a semaphore, but not its holders; for a struct weft_pool it shows
+ * both. */
 struct weft_semaphore;
 /* Makes a semaphore that `count` promises can acquire before a release; returns NULL without memory. */
 WEFT__API struct weft_semaphore *weft_semaphore_create(size_t count);
@@ -313,8 +314,8 @@ WEFT__API int weft_switch_add_hook(struct weft_switch *s, weft_start_fn *f, void
 
 /* A pool of at most `limit` objects that are expensive to make, such as connections. */
 struct weft_pool;
-/* Makes a pool; returns NULL without memory.  `make` returns a promise of a new object; the pool keeps this promise until
- * weft_pool_destroy(). */
+/* Makes a pool of objects; returns NULL without memory.  `make` returns a promise of a new object; the pool keeps this promise
+ * until weft_pool_destroy(). */
 #define weft_pool_create(limit, make, ctx, destroy) weft__pool_create(WEFT_SITE(), limit, make, ctx, destroy)
 /* Destroys the pool, and drops the objects that no promise uses. */
 WEFT__API void weft_pool_destroy(struct weft_pool *pool);
@@ -327,7 +328,7 @@ WEFT__API void weft_pool_destroy(struct weft_pool *pool);
 
 /* Labels the running promise; the text is copied. */
 WEFT__API void weft_promise_label(const char *text);
-/* Labels p; does nothing if p has ended.  The text is copied, and recorded again after a ring has overwritten it. */
+/* Labels p; does nothing if p has ended.  The text of the label is copied, and recorded again after a ring has overwritten it. */
 WEFT__API void weft_promise_set_label(struct weft_promise *p, const char *text);
 /* Declares that p must end: if p never ends, readers of the trace report a fault. */
 WEFT__API void weft_promise_should_resolve(const struct weft_promise *p);

@@ -125,10 +125,11 @@ struct weft_record_options {
 	uint64_t (*wall_ns)(void); /* time of day in ns since 1970; NULL: the system's clock, if any */
 	bool use_monotonic;        /* whether to use CLOCK_MONOTONIC even if the CPU's counter has a constant rate */
 	/* Whether `clock` is a hardware counter that no program can set: its rate relative to another host changes by at most 30
-	 * ppm within a second.  With such clocks, readers compute smaller error bounds of clock offsets between hosts. */
+	 * ppm within a second.  Readers compute smaller error bounds of clock offsets between hosts whose clocks are counters. */
 	bool is_counter;
 
-	/* Texts in the trace: names of the host and of the process, and the command line.  NULL: those that the system reports.
+	/* Texts in the trace: names of the host and of the process, and the command line.  NULL stands for the text that the
+	 * system reports.
 	 */
 	const char *host, *process, *command;
 	/* Recorded runtimes and functions, as a text that `weft info` prints; NULL: none.  The text is not copied, and must be
@@ -152,7 +153,7 @@ struct weft_record_options {
  * WEFT_EACCES (also: the directory is a symbolic link, belongs to another user, or is writable by others), WEFT_ENOENT, WEFT_EIO,
  * WEFT_ENOMEM, WEFT_ENOTSUP (compiled with WEFT_DISABLE, or the helper thread that opens the files cannot be started).  After
  * fork(), a call of weft_start() in the child starts a new trace for the child. weft_start() may be called on any OS thread, but
- * not in a signal handler.  It takes about 4 ms of CPU time, mostly to create files. */
+ * not in a signal handler.  A start takes about 4 ms of CPU time, mostly to create files. */
 static inline int weft_start(const struct weft_record_options *options);
 
 /* Returns the error of this process's last weft_start() as a text of one clause; "" if that call succeeded. */
@@ -190,8 +191,8 @@ static inline weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_r
 static inline weft_id weft_create_at(weft_id by, enum weft_kind kind, struct weft_record_place *place);
 
 /* Creates an internal promise of `owner`: a promise that a library needs to answer a call of the program.  Readers attribute
- * events of an internal promise to its owner, unless they are run with --parts. place may be NULL.  This call is slower than the
- * other creations. */
+ * events of an internal promise to its owner, unless they are run with --parts. place may be NULL.  weft_create_part() is slower
+ * than the other creations. */
 static inline weft_id weft_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner);
 
 /* Declares that `promise` is an internal promise of `owner`.  Must be called before weft_pending() for that promise. */
@@ -373,8 +374,8 @@ static inline void weft_pause_text(struct weft_record_text *why, uint64_t durati
 static inline void weft_note(weft_id promise, const char *text);
 static inline void weft_note_text(weft_id promise, struct weft_record_text *text);
 
-/* Requests a copy of the trace, with a short text as the reason.  `weft watch` saves the copy if it follows this trace.
- * Otherwise the call only records an event. */
+/* Requests a copy of the trace, with a short text as the reason.  `weft watch` saves the copy if it follows this trace.  If no
+ * `weft watch` follows the trace, the call only records an event. */
 static inline void weft_snapshot(const char *why);
 
 /* ---- Pending promises: recorded repeatedly, so that a ring keeps the oldest ones ---- */

@@ -221,7 +221,8 @@ WEFT__FAST bool weft__reserve_bytes(struct weft__place *place, unsigned mode, ui
 	if (__builtin_expect(!weft__local_swap(&s->next, begin, end), 0))
 		return false;
 	unsigned char *packet = s->packet, *at = packet + (uint32_t)begin;
-	__builtin_prefetch(at + WEFT__AHEAD, 1); /* in a real program these cache lines are cold when the stream reaches them */
+	__builtin_prefetch(at + WEFT__AHEAD,
+	    1); /* the next cache lines of the packet: in a real program, they are not in the cache when events reach them */
 	place->stream = s;
 	place->packet = packet;
 	place->at = at;

@@ -31,14 +31,14 @@ extern "C" {
 struct weft_uv;
 
 /* Returns an object with which this header's calls use `loop`; NULL stands for a new loop.  The loop stays the caller's, and must
- * exist until weft_uv_destroy().  An OS thread can have one such object.  The process ignores SIGPIPE from now on, unless it
+ * exist until weft_uv_destroy().  An OS thread can have one struct weft_uv.  The process ignores SIGPIPE from now on, unless it
  * handles this signal, so that a write to a closed connection fails with UV_EPIPE.  Returns NULL without memory, or if libuv
  * cannot make a loop. */
 WEFT__API struct weft_uv *weft_uv_create(uv_loop_t *loop);
 
-/* Closes all objects that were made with uv.  Promises that wait for such objects stay pending, and child processes keep running.
- * Runs the loop until all objects are closed and every job on the thread pool has ended.  Must not be called in a callback of the
- * loop. uv may be NULL. */
+/* Closes all objects that were made with uv.  Promises that wait for these objects stay pending, and child processes keep
+ * running.  Runs the loop until all objects are closed and every job on the thread pool has ended.  Must not be called in a
+ * callback of the loop. uv may be NULL. */
 WEFT__API void weft_uv_destroy(struct weft_uv *uv);
 
 /* Returns the libuv loop of uv. */

@@ -34,8 +34,8 @@ extern "C" {
  * commas.  References that do not fit into this node are in the nodes ring-ref-1, ring-ref-2 and so on. */
 #define WEFT_XEN_NODE "data/mprof/ring-ref"
 
-/* Operations that a guest implements.  Each function with a result returns WEFT_OK or a negative enum weft_status; data is
- * weft_xen.data. */
+/* Operations that a guest implements.  Each function with a result returns WEFT_OK or a negative enum weft_status; the argument
+ * data is weft_xen.data. */
 struct weft_xen_guest {
 	/* Lets `domain` read `pages` contiguous pages at *memory, and stores one grant reference for each page in refs.  If
 	 * *memory is NULL, the function allocates the pages and sets *memory.  After a failure no page is shared. */
