@@ -13,9 +13,9 @@
  * the reference that it returns; so calls nest.  A promise stays yours if the parameter is const, and in weft_promise_cancel(),
  * _on_cancel(), _set_label() and _ref().  To use a promise twice, give away weft_promise_ref(p).
  *
- * A value belongs to its promise, and to each promise that waited and was resolved with the same value.  When the last promise
- * with that value is freed, the value's destructor (may be NULL) is called once.  A callback may use its value until the callback
- * returns; to keep the value longer, keep a reference to the promise.
+ * A value belongs to all promises that were resolved with it: to one promise, and to others that waited and got the same value.
+ * When the last promise with that value is freed, the value's destructor (may be NULL) is called once.  A callback may use its
+ * value until the callback returns; to keep the value longer, keep a reference to the promise.
  *
  * A callback's `ctx` belongs to the promise that will call the callback.  The destructor of a `ctx` (may be NULL) is called once:
  * after the callback has returned, or when it is certain that the callback will never run.  If several callbacks share a ctx,
@@ -108,7 +108,7 @@ WEFT__API weft_id weft_promise_id(const struct weft_promise *p);
 WEFT__API struct weft_promise *weft_promise_return(void *value, weft_destroy_fn *destroy);
 /* Returns a promise that is resolved with NULL; needs no memory. */
 WEFT__API struct weft_promise *weft_promise_unit(void);
-/* Returns a failed promise with a copy of the message; without memory it keeps only the code. */
+/* Returns a failed promise with a copy of the message; without memory for the copy, the promise has only the code. */
 WEFT__API struct weft_promise *weft_promise_fail(int code, const char *message);
 
 /* Make a pending promise, and store in *resolver the object that ends the promise. weft_promise_cancel() ends a task, but not a
@@ -137,8 +137,8 @@ WEFT__API void weft_wakeup_later_error(struct weft_resolver *resolver, int code,
 /* Declares that no call will end the resolver's promise, and frees the resolver. */
 WEFT__API void weft_resolver_drop(struct weft_resolver *resolver);
 /* Calls f when the resolver's promise is cancelled, unless the resolver was freed before. f may give the resolver to
- * weft_wakeup() or weft_resolver_drop().  For libraries that add their own operations.  Returns 0, or WEFT_ENOMEM if f was not
- * registered. */
+ * weft_wakeup() or weft_resolver_drop().  Libraries that add their own operations use this function.  Returns 0, or WEFT_ENOMEM
+ * if f was not registered. */
 WEFT__API int weft_resolver_on_cancel(struct weft_resolver *resolver, weft_on_end_fn *f, void *ctx);
 
 /* Fails p with WEFT_PROMISE_CANCELLED if p is a task, and otherwise each task for which p waits, directly or through other
@@ -243,8 +243,8 @@ struct weft_condition;
 struct weft_mutex;
 WEFT__API struct weft_condition *weft_condition_create(const char *label);
 WEFT__API void weft_condition_destroy(struct weft_condition *c);
-/* Returns a promise that is resolved with the value of a signal or broadcast.  The mutex (may be NULL) is unlocked during the
- * wait. */
+/* Returns a promise that is resolved with the value of a signal or broadcast.  The mutex (may be NULL), which the caller has
+ * locked, is unlocked during the wait. */
 #define weft_condition_wait(c, mutex) weft__condition_wait(WEFT_SITE(), c, mutex)
 /* Wake the first waiter or all waiters of c with a value or an error.  If c has no waiter, the value is destroyed. */
 WEFT__API void weft_condition_signal(struct weft_condition *c, void *value, weft_destroy_fn *destroy);
@@ -285,8 +285,8 @@ WEFT__API void weft_mutex_destroy(struct weft_mutex *m);
 /* Unlocks the mutex, or passes it to the first waiter.  Does nothing if the mutex is not locked. */
 WEFT__API void weft_mutex_unlock(struct weft_mutex *m);
 WEFT__API bool weft_mutex_is_locked(const struct weft_mutex *m);
-/* Locks the mutex, calls f, and unlocks the mutex when the promise that f returns has ended.  Only this call records the holder
- * of the mutex. */
+/* Locks the mutex, calls f, and unlocks the mutex when the promise that f returns has ended.  Other calls that lock a mutex do
+ * not record its holder. */
 #define weft_mutex_with_lock(m, f, ctx, destroy) weft__mutex_with_lock(WEFT_SITE(), m, f, ctx, destroy)
 
 /* A semaphore.  A trace shows the promises that wait for a semaphore, but not its holders; for a struct weft_pool it shows
@@ -312,7 +312,7 @@ WEFT__API int weft_switch_add_hook(struct weft_switch *s, weft_start_fn *f, void
 /* Calls all hooks, and returns the weft_promise_join() of the promises that the hooks return. */
 #define weft_switch_turn_off(s) weft__switch_turn_off(WEFT_SITE(), s)
 
-/* A pool of at most `limit` objects that are expensive to make, such as connections. */
+/* A pool of objects that are expensive to make, such as connections; `limit` is the largest number of objects. */
 struct weft_pool;
 /* Makes a pool of objects; returns NULL without memory.  `make` returns a promise of a new object; the pool keeps this promise
  * until weft_pool_destroy(). */
@@ -362,7 +362,7 @@ struct weft_promise_memory {
 	void (*release)(void *ctx, void *memory, size_t bytes);
 	void *ctx;
 };
-/* Sets the allocator of this OS thread's promises, and copies the struct. Must be called before the first promise. */
+/* Sets the allocator of this OS thread's promises, and copies the struct.  Must be called before the first promise. */
 WEFT__API void weft_promise_set_memory(const struct weft_promise_memory *memory);
 /* Frees the memory that this OS thread keeps for future promises; call this function before the OS thread ends. */
 WEFT__API void weft_promise_trim(void);

@@ -76,8 +76,8 @@ struct weft_record_site {
 	uint32_t line;
 };
 
-/* A location in machine code, for recorders of programs without their source: the call that returns to `address` creates the
- * promise.  The trace stores each location once, as an offset in the program or library file, and readers find the name of the
+/* A location in machine code, used to record programs without their source: a promise is created by the call that returns to
+ * `address`.  The trace stores each location once, as an offset in the program or library file, and readers find the name of the
  * function there.  Set all members except `address` to 0, and do not move the struct.  If the library at `address` is unloaded,
  * set key to 0. */
 struct weft_record_place {
@@ -203,7 +203,7 @@ static inline void weft_belongs(weft_id promise, weft_id owner);
  * waits for the promise that handles it. */
 static inline void weft_message(weft_id promise, uint32_t number, const char *sender, bool is_handled);
 
-/* ---- Connections: join the traces of both ends ---- */
+/* ---- Connections: readers join the traces of both ends ---- */
 
 /* Numbers of bytes written to and read from a connection since the connection was made. */
 struct weft_positions {
@@ -234,7 +234,7 @@ static inline void weft_sent(weft_id connection, uint64_t position);
 /* Records that the bytes of a connection up to this position were read.  Call weft_received() after the system call. */
 static inline void weft_received(weft_id connection, uint64_t position);
 
-/* ---- UDP datagrams: order the sender before the receiver ---- */
+/* ---- UDP datagrams: readers order the sender before the receiver ---- */
 
 struct sockaddr;
 
@@ -384,8 +384,8 @@ static inline void weft_snapshot(const char *why);
 static inline uint64_t weft_now(void);
 
 /* Lists pending promises of this OS thread: calls weft_pending() and weft_still_awaits() for about `budget` promises, beginning
- * at `cursor`.  The cursor is 0 in the first call, and later the result of the previous call.  Returns 0 after the last
- * promise. */
+ * at `cursor`.  The cursor is 0 in the first call, and later the result of the previous call.  The function returns 0 after the
+ * last promise. */
 typedef uint64_t weft_list_pending_fn(void *data, uint64_t cursor, unsigned budget);
 
 /* Registers the function `list` for the pending promises of this OS thread.  The recorder calls `list` for all promises when

@@ -84,7 +84,8 @@ enum weft_trait {
 	X(HANDLE, 55, "handle", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_FOLDS)                                      \
 	X(UNKNOWN, 99, "unknown", WEFT_TRAIT_INPUTS)
 
-/* An enum weft_kind fits in 8 bits. A recorder may use a value N that is not listed; readers name this kind "kind-N". */
+/* Each value of enum weft_kind fits in 8 bits. A recorder may use a value N that is not listed; readers name this kind
+ * "kind-N". */
 enum weft_kind {
 #define WEFT_KIND_ENUM(NAME, value, name, traits) WEFT_KIND_##NAME = value,
 	WEFT_KINDS(WEFT_KIND_ENUM)
@@ -155,7 +156,8 @@ enum weft_op {
 				       since the call in the others */                                                           \
 	X(CLAIM, 16, "claim")       /* the OS thread worked for promise a since its last transfer or run; value 1: perhaps */
 
-/* An enum weft_detail fits in 8 bits. A recorder may use a value N that is not listed; readers name this detail "detail-N". */
+/* Each value of enum weft_detail fits in 8 bits. A recorder may use a value N that is not listed; readers name this detail
+ * "detail-N". */
 enum weft_detail {
 #define WEFT_DETAIL_ENUM(NAME, value, name) WEFT_DETAIL_##NAME = value,
 	WEFT_DETAILS(WEFT_DETAIL_ENUM)
