@@ -25,8 +25,8 @@
  * resolve it any more (its resolver was dropped), together with all promises that wait only for it.
  *
  * ERRORS: a call always returns a promise, which may fail.  Without memory a call drops all of its arguments and returns a
- * promise that has failed with WEFT_PROMISE_ENOMEM; this promise needs no memory.  An argument NULL stands for that failed
- * promise.
+ * promise that has failed with WEFT_PROMISE_ENOMEM; this promise needs no memory.  An argument NULL stands for a promise that
+ * failed with WEFT_PROMISE_ENOMEM.
  *
  * ORDER: callbacks of one promise run in the reverse order of their registration.  When a callback resolves another promise, all
  * waiters of that other promise run before the next callback.  The depth of the stack does not depend on the length of a chain of

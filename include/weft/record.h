@@ -108,8 +108,8 @@ struct weft_record_options {
 	uint64_t size_bytes; /* mode ring: size of each OS thread's ring, 0: 16 MiB; mode grow: limit of the trace, 0: none */
 	unsigned packets;    /* number of packets of a ring, 2 to 65536, 0: 16; a full ring loses one packet of events at once */
 	/* In mode grow: size of a file, 0: 1 MiB.  With a buffer: size of each packet, also of those for metadata and
-	 * definitions; 0: the buffer divided by `streams` and `packets`.  With 4096 and a page-aligned buffer, each page of a
-	 * memory image is readable alone. */
+	 * definitions; 0: the buffer divided by `streams` and `packets`.  With packet_bytes 4096 and a page-aligned buffer, each
+	 * page of a memory image is readable alone. */
 	uint64_t packet_bytes;
 
 	/* Memory of the caller that holds the trace instead of a directory: 8-byte aligned, valid until weft_stop() has

@@ -22,11 +22,9 @@ extern "C" {
 /* A stream: the destination of an OS thread's events.  Only the OS thread and its signal handlers write these fields, but another
  * thread may set `limit` to 0, which makes the next event call weft__slow_*(). */
 struct weft_stream {
-	weft_word next; /* low half: number of used bytes of the packet; high half: number of events, which makes each value of
-			   the word unique */
-	weft_word
-	    published; /* value of `next` up to which readers see the events; less than `next` while an event is being written */
-	uint64_t last; /* time of the previous event */
+	weft_word next;      /* low half: used bytes of the packet; high half: number of events, so that each value is unique */
+	weft_word published; /* value of `next` up to which readers see events; less than `next` while an event is written */
+	uint64_t last;       /* time of the previous event */
 	unsigned char *packet;
 	uint32_t limit; /* offset in the packet up to which events need no slow path */
 	uint32_t instance;

@@ -17,15 +17,13 @@ extern "C" {
 /* Traits that promises of a kind have; readers test traits instead of kinds (weft_kind_has() in src/model/model.h). */
 enum weft_trait {
 	WEFT_TRAIT_NONE = 0,
-	WEFT_TRAIT_ACTOR = 1 << 0,   /* owns the promises that its code creates: a connection, a loop, an OS thread */
-	WEFT_TRAIT_GATHERS = 1 << 1, /* waits for several promises at once; a run of its code does not end these waits */
-	WEFT_TRAIT_FIRST = 1 << 2,   /* ends when the first of the promises for which it waits ends */
-	WEFT_TRAIT_INPUTS = 1 << 3,  /* ends only by promises for which it waits: a trace without one is incomplete */
-	WEFT_TRAIT_WOKEN =
-	    1 << 4, /* runs first when the promise for which it waits ends; pictures may show it only from then on */
-	WEFT_TRAIT_FOLLOWS = 1 << 5, /* can end just because another promise ended */
-	WEFT_TRAIT_OUTSIDE =
-	    1 << 6, /* is ended from outside of the program's code: by a clock, a peer, the kernel, a thread pool */
+	WEFT_TRAIT_ACTOR = 1 << 0,       /* owns the promises that its code creates: a connection, a loop, an OS thread */
+	WEFT_TRAIT_GATHERS = 1 << 1,     /* waits for several promises at once; a run of its code does not end these waits */
+	WEFT_TRAIT_FIRST = 1 << 2,       /* ends when the first of the promises for which it waits ends */
+	WEFT_TRAIT_INPUTS = 1 << 3,      /* is ended by promises for which it waits; a trace without them is incomplete */
+	WEFT_TRAIT_WOKEN = 1 << 4,       /* is woken by the promise for which it waits; pictures may begin it at this time */
+	WEFT_TRAIT_FOLLOWS = 1 << 5,     /* can end just because another promise ended */
+	WEFT_TRAIT_OUTSIDE = 1 << 6,     /* is ended from outside of its code: by a clock, a peer, the kernel, a thread pool */
 	WEFT_TRAIT_ENDLESS = 1 << 7,     /* may be pending at the end of a trace without a fault */
 	WEFT_TRAIT_CONDITION = 1 << 8,   /* is a condition: other promises wait for its signal */
 	WEFT_TRAIT_LOCK = 1 << 9,        /* is a lock, which another promise holds */
