@@ -1,4 +1,4 @@
-/* background_work.c: runs each piece of work on an OS thread of its own, which ends with the work.  SPDX-License-Identifier: ISC
+/* background_work.c: runs each piece of work on its own OS thread, which ends with the work.  SPDX-License-Identifier: ISC
  */
 #include "base/background_work.h"
 

@@ -1,4 +1,4 @@
-/* background_work.h: runs work on an OS thread of its own while the caller does something else.  SPDX-License-Identifier: ISC */
+/* background_work.h: runs work on a separate OS thread while the caller does something else.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_BACKGROUND_WORK_H
 #define WEFT_BASE_BACKGROUND_WORK_H
 
@@ -16,11 +16,11 @@ struct weft_background_work {
 #endif
 };
 
-/* Starts the work, in about 50 us; its thread handles no signals.  Where no thread can be made, as in a web page,
- * weft_background_work_finish() does the work. */
+/* Starts the work on a new thread, which takes about 50 us; that thread handles no signals.  If no thread can be created, as in
+ * a web page, weft_background_work_finish() does the work. */
 void weft_background_work_start(struct weft_background_work *task);
 
-/* Returns when the work is done; does the work here if it has not started. */
+/* Waits until the work is done; does the work itself if it has not started. */
 void weft_background_work_finish(struct weft_background_work *task);
 
 #endif

@@ -70,17 +70,17 @@ static void limit_memory(size_t bytes)
 #ifndef WEFT_HAS_SANITIZER
 	setrlimit(RLIMIT_AS, &(struct rlimit){most, most});
 #else
-	(void)most; /* a sanitizer maps more than there is */
+	(void)most; /* a sanitizer maps more memory than the machine has, so there is no memory limit */
 #endif
 }
 
 #ifdef MACHINE
-/* System calls of reading, allocating and ending; libelf asks for flags and sizes of its descriptors. */
+/* System calls that read, allocate memory or end the process; libelf asks for the flags and sizes of its file descriptors. */
 static const int always[] = {SYS_read, SYS_pread64, SYS_write, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_fcntl, SYS_close,
     SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_futex, SYS_exit, SYS_exit_group, SYS_getrandom, SYS_rt_sigprocmask,
     SYS_rt_sigreturn, SYS_clock_gettime, SYS_sched_yield, SYS_getpid, SYS_gettid};
 
-/* More calls, for a reader of folders and its libraries. */
+/* Further system calls, for a process that reads folders and loads libraries. */
 static const int reading[] = {
     SYS_getdents64,
     SYS_readlinkat,
@@ -145,7 +145,7 @@ static void allow(struct filter *f, const int *calls, size_t count)
 	}
 }
 
-/* Allows a call if an argument has none of some bits. */
+/* Allows a system call if one of its arguments has none of the given bits. */
 static void allow_without(struct filter *f, int call, int argument, uint32_t bits)
 {
 	const size_t low = offsetof(struct seccomp_data, args) + (size_t)argument * sizeof(uint64_t);
@@ -188,7 +188,7 @@ bool weft_confine(size_t bytes, bool may_read)
 	prctl(PR_SET_PDEATHSIG, 9);
 	const bool is_fixed = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 #ifdef MACHINE
-	/* The runtime of a sanitizer makes system calls of its own, above all when the process ends. */
+	/* The runtime of a sanitizer makes its own system calls, above all when the process ends. */
 #ifdef WEFT_HAS_SANITIZER
 	const bool has_sanitizer = true;
 #else

@@ -1,4 +1,4 @@
-/* cursor.h: reads little-endian bytes and never reads beyond their end.  SPDX-License-Identifier: ISC */
+/* cursor.h: reads little-endian numbers from a buffer and never reads beyond its end.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_CURSOR_H
 #define WEFT_BASE_CURSOR_H
 
@@ -24,7 +24,7 @@ static inline uint64_t weft_load_u64(const unsigned char *p)
 	return weft_load_u32(p) | (uint64_t)weft_load_u32(p + 4) << 32;
 }
 
-/* A position in bytes.  Each read returns false and does not move if fewer bytes are left than it needs. */
+/* A position in bytes.  Each read function returns false and does not move the cursor if fewer bytes are left than it needs. */
 struct weft_cursor {
 	const unsigned char *at, *end;
 };
@@ -69,7 +69,7 @@ static inline bool weft_read_u64(struct weft_cursor *c, uint64_t *out)
 	return true;
 }
 
-/* Reads a string that ends in NUL; *out excludes the NUL.  Fails if the length does not fit in 32 bits. */
+/* Reads a string that ends in NUL; *out excludes the NUL.  Fails if the length of the string does not fit in 32 bits. */
 static inline bool weft_read_string(struct weft_cursor *c, struct weft_str *out)
 {
 	const unsigned char *nul = c->at == c->end ? NULL : memchr(c->at, 0, weft_cursor_left(c));

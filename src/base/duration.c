@@ -8,7 +8,7 @@
 static const struct unit {
 	const char *name;
 	int64_t ns;
-	int digits; /* digits of a fraction that are exact to the ns */
+	int digits; /* number of digits after the decimal point with which the value is exact to the ns */
 } units[] = {{"s", 1000000000, 9}, {"ms", 1000000, 6}, {"us", 1000, 3}, {"ns", 1, 0}};
 
 enum { UNITS = sizeof units / sizeof *units, MICRO = 2 };

@@ -51,7 +51,7 @@ static inline uint64_t finish_sip(struct sip *s)
 struct weft_hash_key weft_hash_key_new(void)
 {
 	struct weft_hash_key key;
-	if (getentropy(&key, sizeof key) < 0) /* the addresses, which the loader randomizes, are better than a fixed key */
+	if (getentropy(&key, sizeof key) < 0) /* addresses, which the loader randomizes, are a better key than a fixed one */
 		key = (struct weft_hash_key){{(uint64_t)(uintptr_t)&key, (uint64_t)(uintptr_t)&weft_hash_key_new}};
 	return key;
 }

@@ -1,7 +1,8 @@
-/* hash.h: fixed hashes and keyed hashes.
+/* hash.h: computes fixed hashes and keyed hashes.
  *
- * The author of a file chooses its contents, and could make them all collide under a fixed hash.  Tables of data from files
- * therefore hash with a random key.  No result depends on that key or on the order of a table.  SPDX-License-Identifier: ISC */
+ * The author of a file chooses its contents, and could make all of its keys collide under a fixed hash.  Hash tables of data
+ * from files therefore use a random key.  No result of weft depends on that key or on the order of items in a table.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_HASH_H
 #define WEFT_BASE_HASH_H
 
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ---- Fixed: the same in every process, for fingerprints and for data that no attacker chooses ---- */
+/* ---- Fixed hashes: the same in every process, for fingerprints and for data that no attacker chooses ---- */
 
 static inline uint64_t weft_hash_u64(uint64_t x)
 {
@@ -36,14 +37,14 @@ static inline uint64_t weft_hash_bytes(const char *bytes, size_t len)
 	return weft_hash_u64(hash);
 }
 
-/* ---- Keyed: for tables of data from files ---- */
+/* ---- Keyed hashes: for tables of data from files ---- */
 
-/* A key; each table has its own. */
+/* A random key for hashes; each table has its own key. */
 struct weft_hash_key {
 	uint64_t words[2];
 };
 
-/* Returns a random key.  Makes a system call, so call it once for each table. */
+/* Returns a random key.  Makes a system call, so it should be called only once for each table. */
 struct weft_hash_key weft_hash_key_new(void);
 
 /* Computes SipHash-1-3. */

@@ -6,8 +6,8 @@
 
 #include "base/vec.h"
 
-/* Returns the slot of an id, or the free slot where it would be.  Consecutive ids share cache lines: a search for one loads the
- * next ones too. */
+/* Returns the slot of an id, or the free slot in which it should be stored.  Consecutive ids share cache lines: a search for
+ * one of them also loads the next ones. */
 static struct weft_idmap_slot *find_slot(const struct weft_idmap *map, int64_t id)
 {
 	enum { GROUP_IDS = 8 };
@@ -46,7 +46,7 @@ static bool reserve_slots(struct weft_idmap *map, size_t n)
 	return true;
 }
 
-/* Adds an id that the hash table does not have yet; there must be space. */
+/* Adds an id that the hash table does not have yet; the table must have a free slot. */
 static void add_to_slots(struct weft_idmap *map, int64_t id, uint32_t number)
 {
 	map->slots_low = map->slots_used && map->slots_low < id ? map->slots_low : id;
@@ -55,7 +55,8 @@ static void add_to_slots(struct weft_idmap *map, int64_t id, uint32_t number)
 	*find_slot(map, id) = (struct weft_idmap_slot){id, number};
 }
 
-/* Moves the array to the current ids.  The first ids were exceptions, as in a ring that starts with a few old promises. */
+/* Moves the start of the array to the ids that come now.  The first ids were exceptions, as in a ring that starts with a few
+ * old promises. */
 static bool rebase_array(struct weft_idmap *map, int64_t id)
 {
 	if (!reserve_slots(map, map->dense_used))
@@ -69,22 +70,22 @@ static bool rebase_array(struct weft_idmap *map, int64_t id)
 	return true;
 }
 
-/* Extends the array so that it contains the offset. */
+/* Extends the array so that it contains the given offset. */
 static bool extend_array(struct weft_idmap *map, size_t offset)
 {
 	if (offset >= map->dense_capacity &&
 	    !weft__vec_grow((void **)&map->dense, &map->dense_capacity, offset + 1, sizeof *map->dense))
 		return false;
-	/* Grow by a little more than needed, so that growing is rare.  Do not clear the whole capacity: untouched memory costs
-	 * nothing. */
+	/* The array grows by a little more than needed, so that it grows rarely.  Only a part of the capacity is cleared,
+	 * because memory that is never touched costs nothing. */
 	size_t count = map->dense_capacity - offset > 1024 ? offset + 1024 : map->dense_capacity;
 	memset(map->dense + map->dense_count, 0, (count - map->dense_count) * sizeof *map->dense);
 	map->dense_count = count;
 	return true;
 }
 
-/* Extends the array downwards, for ids that decrease.  Doubles the array, so that moving it is rare, up to `max_count` entries.
- * Beyond max_count, or without memory, nothing changes. */
+/* Extends the array downwards, for ids that decrease.  The array is doubled, so that it is moved rarely, up to `max_count`
+ * entries.  If max_count is reached or memory runs out, nothing changes. */
 static void extend_array_down(struct weft_idmap *map, uint64_t below, size_t max_count)
 {
 	size_t max_more = max_count > map->dense_count ? max_count - map->dense_count : 0;
@@ -101,8 +102,8 @@ static void extend_array_down(struct weft_idmap *map, uint64_t below, size_t max
 	map->base -= more;
 }
 
-/* Moves the hash table's ids into the array if all of them now fit there; then lookups need no hash.  Ids far ahead of the others
- * fit as soon as the array has enough ids. */
+/* Moves the hash table's ids into the array if all of them fit there by now; then lookups need no hash.  Ids far ahead of the
+ * other ids fit as soon as the array has enough ids. */
 static void move_slots_to_array(struct weft_idmap *map, size_t max_count)
 {
 	size_t last = 0;
@@ -131,7 +132,7 @@ bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes)
 	return map->lanes;
 }
 
-/* Returns the lane of an id, and replaces *id by the id within that lane. */
+/* Returns the sub-map of the recorder that made an id, and replaces *id by the id within that sub-map. */
 static struct weft_idmap *find_lane(const struct weft_idmap *map, int64_t *id)
 {
 	const uint64_t size = *id < 0 ? 0 - (uint64_t)*id : (uint64_t)*id, left = size / map->lane_count;

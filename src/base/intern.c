@@ -22,7 +22,7 @@ static bool grow_slots(struct weft_intern *table)
 	return true;
 }
 
-/* Returns the slot of a string, or the free slot where it would be; the table must have slots. */
+/* Returns the slot of a string, or the free slot in which it should be stored; the table must have slots. */
 static size_t find_slot(const struct weft_intern *table, struct weft_str text, uint32_t hash)
 {
 	size_t at = hash & (table->slot_count - 1);

@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 
-/* Returns how many bytes from p on need no escape. */
+/* Returns the number of bytes from p on that need no escape in JSON. */
 static size_t count_plain_bytes(const unsigned char *p, size_t left)
 {
 	size_t i = 0;
@@ -24,7 +24,7 @@ static size_t count_plain_bytes(const unsigned char *p, size_t left)
 	return i;
 }
 
-/* Formats the n bytes at p as an escape; n is 0 if they are no character. */
+/* Formats the n bytes at p as a JSON escape; n is 0 if they are no valid character. */
 static size_t format_escape(char out[16], const unsigned char *p, size_t n)
 {
 	if (n == 0)

@@ -1,16 +1,16 @@
 /* known_strings.c: see known_strings.h.  SPDX-License-Identifier: ISC */
 #include "base/known_strings.h"
 
-#define ELLIPSIS "\xe2\x80\xa6" /* the rest of the text was cut */
+#define ELLIPSIS "\xe2\x80\xa6" /* shows that the rest of the text was cut */
 
 static const char *const marks[WEFT_MEANING_COUNT] = {
-    [WEFT_MEANING_CANCELLED] = "\xe2\x8a\x98", /* a circle with a slash */
+    [WEFT_MEANING_CANCELLED] = "\xe2\x8a\x98", /* the mark is a circle with a slash */
     [WEFT_MEANING_ABSENT] = "\xe2\x88\x85",    /* the empty set */
     [WEFT_MEANING_SLEEP] = "\xe2\x98\xbe",     /* a moon */
     [WEFT_MEANING_GC] = "\xe2\x99\xbb",        /* arrows in a circle */
 };
 
-/* Words in lower case.  Words of up to three letters serve as their own marks. */
+/* Words in lower case.  A word of up to three letters is replaced by itself. */
 static const struct {
 	const char *word;
 	enum weft_meaning meaning;
@@ -41,7 +41,7 @@ static bool is_known_word_at(struct weft_str text, uint32_t at, size_t i)
 	const uint32_t end = at + (uint32_t)strlen(known_words[i].word);
 	if (known_words[i].meaning == WEFT_MEANING_GC)
 		return at == 0 && (end == text.len || memchr(" ,:", text.ptr[end], 3));
-	/* A number must match as a whole: 14045 is not 404. */
+	/* A number must match as a whole: the text 14045 does not contain the error number 404. */
 	return !is_digit_at(text, at) || ((at == 0 || !is_digit_at(text, at - 1)) && !is_digit_at(text, end));
 }
 

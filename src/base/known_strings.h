@@ -1,4 +1,4 @@
-/* known_strings.h: the words by which weft recognises the meaning of a text.  SPDX-License-Identifier: ISC */
+/* known_strings.h: lists the words by which weft recognizes the meaning of a text.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_KNOWN_STRINGS_H
 #define WEFT_BASE_KNOWN_STRINGS_H
 
@@ -6,9 +6,9 @@
 
 enum weft_meaning {
 	WEFT_MEANING_CANCELLED,
-	WEFT_MEANING_ABSENT, /* not an error: the requested object does not exist */
+	WEFT_MEANING_ABSENT, /* the requested object does not exist, which is no error */
 	WEFT_MEANING_SLEEP,
-	WEFT_MEANING_GC, /* only at the beginning: "gc", "gc, minor", "garbage collection" */
+	WEFT_MEANING_GC, /* recognized only at the beginning of a text: "gc", "gc, minor", "garbage collection" */
 	WEFT_MEANING_COUNT
 };
 
@@ -20,18 +20,18 @@ enum weft_meaning {
 #define WEFT_STRING_FROM "from "
 #define WEFT_STRING_TO "to "
 
-/* Returns whether a text has a word of the meaning, or its mark.  Examines only the beginning: texts start with such words, and a
- * long text may be shared by many promises. */
+/* Returns whether a text has a word of the meaning, or the mark that replaces such a word in an anonymised trace.  Examines
+ * only the beginning of the text: texts start with such words, and many promises may share a long text. */
 bool weft_text_has_meaning(struct weft_str text, enum weft_meaning meaning);
 
-/* Returns whether a text begins with these words. */
+/* Returns whether a text begins with the given words. */
 bool weft_text_starts_with(struct weft_str text, const char *words);
 
-/* Returns whether the whole text is one that weft writes. */
+/* Returns whether the whole text is one of the texts that weft itself writes. */
 bool weft_text_is_builtin(struct weft_str text);
 
-/* Returns how many bytes at `at` carry a meaning; 0: none.  *mark is the sign of three bytes that replaces them in an anonymised
- * text; NULL: the bytes reveal nothing about the program and may stay. */
+/* Returns how many bytes at `at` carry a meaning; 0 if none do. *mark is the character of three bytes that replaces them in an
+ * anonymised text; NULL if the bytes reveal nothing about the program and may stay. */
 uint32_t weft_text_known_bytes_at(struct weft_str text, uint32_t at, const char **mark);
 
 #endif

@@ -1,4 +1,4 @@
-/* large.c: see large.h.  Uses transparent huge pages on Linux.  SPDX-License-Identifier: ISC */
+/* large.c: see large.h.  Large arrays are allocated in transparent huge pages on Linux.  SPDX-License-Identifier: ISC */
 #include "base/large.h"
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ void *weft_large_alloc(size_t count, size_t item_bytes)
 	if (count > SIZE_MAX / 2 / item_bytes)
 		return NULL;
 #ifdef MADV_HUGEPAGE
-	/* Round to the nearest page: a huge page that is little used wastes memory. */
+	/* The size is rounded to the nearest huge page, because a huge page that is little used wastes memory. */
 	const size_t bytes = count * item_bytes, pages_bytes = (bytes + PAGE_BYTES / 2) / PAGE_BYTES * PAGE_BYTES;
 	void *memory;
 	if (pages_bytes >= (size_t)MIN_PAGES * PAGE_BYTES) {

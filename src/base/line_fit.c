@@ -1,9 +1,9 @@
-/* line_fit.c: finds all straight lines between two clouds of points.
+/* line_fit.c: finds all straight lines that pass between two sets of points, one above and one below the line.
  *
- * For a slope s, the offset ranges from the greatest y - s x of the points below to the least of the points above.  Only two
- * hulls matter: the lower hull of the points above and the upper hull of the points below.  The code visits the slopes of all
- * hull edges in order; at each edge the relevant point of a hull changes.  The slopes end where the hulls meet.
- * SPDX-License-Identifier: ISC
+ * For a slope s, the offset of a line ranges from the largest y - s x of the points below to the smallest y - s x of the points
+ * above.  Only two convex hulls matter: the lower hull of the points above and the upper hull of the points below.  The code
+ * visits the slopes of all hull edges in order; at each edge the point of that hull which limits the offset changes.  The range
+ * of slopes ends where the two hulls touch.  SPDX-License-Identifier: ISC
  */
 #include "base/line_fit.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/sort.h"
 
-/* Largest distance from the origin: the sum of two products of differences then fits in 128 bits. */
+/* Largest distance of a point from the origin: the sum of two products of differences then fits in 128 bits. */
 #define MAX_DISTANCE ((int64_t)1 << 60)
 
 __extension__ typedef __int128 wide;
@@ -67,14 +67,15 @@ static int compare_slopes(struct weft_slope a, struct weft_slope b)
 	return WEFT_ORDER(left, right);
 }
 
-/* Returns > 0 if c is above the line from a to b; b must be to the right of a. */
+/* Returns a number above 0 if c is above the line from a to b; b must be to the right of a. */
 static int turn_direction(struct weft_line_fit_point a, struct weft_line_fit_point b, struct weft_line_fit_point c)
 {
 	wide cross_product = (wide)(b.x - a.x) * (c.y - a.y) - (wide)(b.y - a.y) * (c.x - a.x);
 	return (cross_product > 0) - (cross_product < 0);
 }
 
-/* Reduces the points to a hull, sorted by x: sign is 1 for the lower hull, -1 for the upper one; returns their number.
+/* Reduces the points to a convex hull, sorted by x, and returns the number of its points; sign is 1 for the lower hull, -1 for
+ * the upper hull.
  */
 static size_t reduce_to_hull(struct weft_line_fit_point *points, size_t count, int sign)
 {
@@ -82,7 +83,7 @@ static size_t reduce_to_hull(struct weft_line_fit_point *points, size_t count, i
 	weft_sort(points, count, sizeof *points, compare_points);
 	for (size_t i = 0; i < count; i++) {
 		struct weft_line_fit_point p = points[i];
-		/* Keep only the lowest, or the highest, of the points at one x. */
+		/* If several points have one x, only the lowest or the highest is kept. */
 		if (hull_count > 0 && points[hull_count - 1].x == p.x) {
 			if (sign > 0)
 				continue;
@@ -100,7 +101,7 @@ static struct weft_slope slope_between(struct weft_line_fit_point left, struct w
 	return (struct weft_slope){right.y - left.y, right.x - left.x};
 }
 
-/* Returns the sign of the vertical gap that a line of that slope has between the two points. */
+/* Returns the sign of the vertical gap between the points `above` and `below` at a line of the given slope. */
 static int gap_sign(struct weft_line_fit_point above, struct weft_line_fit_point below, struct weft_slope s)
 {
 	wide left = (wide)(above.y - below.y) * s.dx, right = (wide)(above.x - below.x) * s.dy;
@@ -131,7 +132,8 @@ int weft_line_fit_solve(struct weft_line_fit *fit)
 		return WEFT_EINVAL;
 	size_t a = 0, a_end = fit->above.count = reduce_to_hull(above, fit->above.count, 1);
 	size_t b = fit->below.count = reduce_to_hull(below, fit->below.count, -1);
-	/* A steeper line touches a point farther right of the upper cloud, and farther left of the lower one: below[b - 1]. */
+	/* A steeper line touches a point farther right in the upper set, and a point farther left in the lower set: below[b -
+	 * 1]. */
 	bool has_line = false;
 	for (struct weft_slope from = fit->least, to;; from = to) {
 		while (a + 1 < a_end && compare_slopes(slope_between(above[a], above[a + 1]), from) <= 0)
@@ -160,11 +162,11 @@ int weft_line_fit_solve(struct weft_line_fit *fit)
 	return has_line ? WEFT_OK : WEFT_EINVAL;
 }
 
-/* Returns the line's y at x, rounded down if towards is -1 and up if it is 1. */
+/* Returns the y of the line at x, rounded down if towards is -1 and up if it is 1. */
 static wide line_y_at(const struct weft_line_fit_line *line, wide x, int towards)
 {
 	const wide product = (x - line->through.x) * line->slope.dy;
-	const int64_t narrow = (int64_t)product; /* a 64-bit division is ten times as fast */
+	const int64_t narrow = (int64_t)product; /* a 64-bit division is ten times as fast as a 128-bit division */
 	wide y = narrow == product ? narrow / line->slope.dx : product / line->slope.dx;
 	const wide rest = product - y * line->slope.dx;
 	if (towards < 0 && rest < 0)
@@ -193,7 +195,7 @@ int64_t weft_line_fit_at(const struct weft_line_fit *fit, int64_t x, int64_t *lo
 		*low = clamp_to_i64(least + fit->y0);
 	if (high)
 		*high = clamp_to_i64(most + fit->y0);
-	/* The middle between the lines of the least and of the greatest slope belongs to the set. */
+	/* The middle between the line of the least slope and the line of the greatest slope is one of the possible lines. */
 	wide sum = line_y_at(&fit->lowest.items[0], at, -1) + line_y_at(&fit->highest.items[count - 1], at, -1);
 	return clamp_to_i64((sum >= 0 ? sum / 2 : -((1 - sum) / 2)) + fit->y0);
 }

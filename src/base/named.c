@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Not all systems have O_NOCTTY. */
+/* Some systems do not have O_NOCTTY. */
 #ifdef O_NOCTTY
 #define QUIETLY (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #else
 #define QUIETLY (O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #endif
 
-/* The page has no users. */
+/* A web page has no users. */
 static uid_t get_user(void)
 {
 #ifdef __wasi__
@@ -24,7 +24,7 @@ static uid_t get_user(void)
 #endif
 }
 
-/* Closes a descriptor and sets errno; returns -1. */
+/* Closes a file descriptor and sets errno; returns -1. */
 static int refuse(int fd, int error)
 {
 	close(fd);

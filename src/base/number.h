@@ -6,10 +6,10 @@
 
 #define WEFT_NUMBER_BYTES 28 /* enough for any number */
 
-/* Formats "1,234,567"; the result points into buf, not always at its beginning. */
+/* Formats a number with commas, "1,234,567"; the result points into buf, but not always to its beginning. */
 const char *weft_number_text(char buf[WEFT_NUMBER_BYTES], uint64_t number);
 
-/* Formats a signed number in the same way, with "-" if it is negative. */
+/* Formats a signed number with commas, with "-" if it is negative. */
 const char *weft_number_text_signed(char buf[WEFT_NUMBER_BYTES], int64_t number);
 
 #endif

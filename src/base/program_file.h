@@ -1,5 +1,5 @@
-/* program_file.h: finds a program as execvp() does, and reads which dynamic loader it needs.  Allocates nothing, and needs little
- * stack: a child of vfork() may call it.  SPDX-License-Identifier: ISC */
+/* program_file.h: finds a program as execvp() does, and reads which dynamic loader it needs.  Allocates no memory and needs
+ * little stack, so that a child of vfork() may call it.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_PROGRAM_FILE_H
 #define WEFT_BASE_PROGRAM_FILE_H
 
@@ -19,7 +19,8 @@ enum {
 #define WEFT_NOTE_OF_OTHER_CHILD "children" /* a program of another C library */
 #define WEFT_NOTE_OF_STATIC_CHILD "static"
 
-/* Writes the path of the program that execvp(name) runs.  Returns false if there is none, or if the path is too long. */
+/* Writes the path of the program that execvp(name) would run.  Returns false if there is no such program, or if its path is too
+ * long. */
 static inline bool weft_find_program(char *out, size_t size, const char *name)
 {
 	const char *path = getenv("PATH");
@@ -56,12 +57,13 @@ static inline bool weft_is_elf(const Elf64_Ehdr *e, unsigned char elf_class)
 	return memcmp(e->e_ident, ELFMAG, SELFMAG) == 0 && e->e_ident[EI_CLASS] == elf_class;
 }
 
-/* Returns whether a 64-bit program has a dynamic loader, and writes the loader's file name without its folder, such as
- * "ld-musl-x86_64.so.1"; "": unknown.  Loaders of one C library have the same name on every distribution, in different folders.
+/* Returns whether a 64-bit program has a dynamic loader.  Writes the loader's file name without its folder, such as
+ * "ld-musl-x86_64.so.1"; "" if it is unknown.  The loader of a C library has the same file name on every distribution, but in
+ * different folders.
  */
 static inline bool weft_read_loader(int fd, const Elf64_Ehdr *e, char loader[WEFT_LOADER_BYTES])
 {
-	enum { MAX_HEADERS = 65536 / sizeof(Elf64_Phdr) }; /* the kernel runs no program with more */
+	enum { MAX_HEADERS = 65536 / sizeof(Elf64_Phdr) }; /* the kernel runs no program with more headers */
 	Elf64_Phdr h = {0};
 	loader[0] = 0;
 	for (unsigned i = 0; h.p_type != PT_INTERP; i++)

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Returns the first `i` in first..end-1 for which `condition` holds, or `end`.  Once the condition holds, it must hold for all
- * later `i`.  The condition uses `i` as the index.
+/* Returns the first `i` in first..end-1 for which `condition` is true, or `end`.  If the condition is true for an `i`, it must
+ * be true for all later ones.  The condition uses `i` as the index.
  *
  *	size_t at = WEFT_FIND_FIRST(i, 0, count, items[i].time_ns >= time_ns); */
 #define WEFT_FIND_FIRST(i, first, end, condition)                                                                                \
@@ -21,7 +21,7 @@
 		weft__low;                                                                                                       \
 	})
 
-/* Finds the same `i` by doubling steps and then by halving: cheap if the result is near `first`. */
+/* Finds the same `i` as WEFT_FIND_FIRST by doubling steps and then by halving, which is fast if the result is near `first`. */
 #define WEFT_FIND_FIRST_NEAR(i, first, end, condition)                                                                           \
 	({                                                                                                                       \
 		size_t weft__near = (first), weft__end = (end), weft__far = weft__near;                                          \

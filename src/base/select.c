@@ -1,7 +1,8 @@
 /* select.c: see select.h.  SPDX-License-Identifier: ISC */
 #include "base/select.h"
 
-/* Selects by bytes, the highest first; moves numbers with another byte than the wanted one to the end. */
+/* Selects by the bytes of the numbers, the highest byte first; moves numbers whose byte differs from the wanted byte to the
+ * end. */
 int64_t weft_select_kth(int64_t *numbers, size_t count, size_t k)
 {
 	uint64_t all_bits = 0;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Add and multiply; return false, with *size unchanged, if the result does not fit in a size_t.  `more` and `times` have 64 bits
- * on every machine, since a size in a file may exceed the address space. */
+/* Add to *size, or multiply it; return false, with *size unchanged, if the result does not fit in a size_t.  `more` and `times`
+ * have 64 bits on every machine, because a size in a file may exceed the address space. */
 static inline bool weft_size_add(size_t *size, uint64_t more)
 {
 	size_t sum;
@@ -26,7 +26,7 @@ static inline bool weft_size_multiply(size_t *size, uint64_t times)
 	return true;
 }
 
-/* Returns whether `bytes` from `offset` on lie within `size` bytes. */
+/* Returns whether `bytes` bytes from `offset` on lie within `size` bytes. */
 static inline bool weft_size_within(uint64_t offset, uint64_t bytes, uint64_t size)
 {
 	return offset <= size && bytes <= size - offset;

@@ -1,5 +1,6 @@
-/* sort.c: see sort.h.  Implements Powersort (Munro and Wild): the border between two runs decides when they are merged.  The
- * merges cost nearly as little as in the best order, and few runs wait at a time.  SPDX-License-Identifier: ISC */
+/* sort.c: see sort.h.  Implements Powersort (Munro and Wild), a merge sort in which the border between two runs decides when
+ * they are merged.  The merges cost nearly as little as in the best order, and few runs wait to be merged at a time.
+ * SPDX-License-Identifier: ISC */
 #include "base/sort.h"
 
 #include <assert.h>
@@ -11,8 +12,8 @@
 #include "base/search.h"
 
 enum {
-	MIN_RUN_ITEMS = 12,    /* shorter runs are made this long by insertion */
-	MAX_WAITING_RUNS = 66, /* powers of waiting runs increase, and none is above 64 */
+	MIN_RUN_ITEMS = 12,    /* shortest run: a shorter run of sorted items is extended to this length by insertion sort */
+	MAX_WAITING_RUNS = 66, /* most runs that wait to be merged: their powers increase, and no power is above 64 */
 };
 
 struct sort {
@@ -23,7 +24,7 @@ struct sort {
 
 struct run {
 	size_t begin, end;
-	int power; /* of the border to the previous run */
+	int power; /* power of the border between this run and the previous run */
 };
 
 static unsigned char *item_at(const struct sort *s, size_t i)
@@ -31,7 +32,7 @@ static unsigned char *item_at(const struct sort *s, size_t i)
 	return s->items + i * s->bytes;
 }
 
-/* Copies an item; the frequent sizes need no call. */
+/* Copies an item; common sizes are copied without a function call. */
 static void copy_item(void *restrict to, const void *restrict from, size_t bytes)
 {
 	switch (bytes) {
@@ -51,7 +52,7 @@ static void swap_items(const struct sort *s, size_t a, size_t b)
 	copy_item(item_at(s, b), s->spare, s->bytes);
 }
 
-/* ---- Without memory: heap sort ---- */
+/* ---- Sort without memory: heap sort ---- */
 
 static void heap_sort(const struct sort *s, size_t count)
 {
@@ -70,9 +71,9 @@ static void heap_sort(const struct sort *s, size_t count)
 	}
 }
 
-/* ---- With memory: Powersort ---- */
+/* ---- Sort with memory: Powersort ---- */
 
-/* Returns the end of the run that begins at `begin`; reverses a descending run. */
+/* Returns the end of the sorted run that begins at `begin`; reverses the run if it is descending. */
 static size_t find_run(const struct sort *s, size_t begin, size_t count)
 {
 	size_t end = begin + 1;
@@ -130,8 +131,8 @@ static void merge_down(const struct sort *s, size_t begin, size_t middle, size_t
 	memcpy(item_at(s, begin), s->spare, (size_t)(right - s->spare));
 }
 
-/* Merges two adjacent runs.  Items that are already in place at both ends stay, so runs that hardly overlap cost little. The
- * smaller rest is set aside. */
+/* Merges two adjacent runs.  Items at both ends that are already in place are not moved, so that runs that hardly overlap cost
+ * little. The smaller of the two remaining parts is copied to the spare memory. */
 static void merge_ranges(const struct sort *s, size_t begin, size_t middle, size_t end)
 {
 	begin = WEFT_FIND_FIRST(i, begin, middle, s->compare(item_at(s, middle), item_at(s, i)) < 0);
@@ -144,7 +145,7 @@ static void merge_ranges(const struct sort *s, size_t begin, size_t middle, size
 		merge_down(s, begin, middle, end);
 }
 
-/* Returns the first binary digit in which the middles of two adjacent runs differ, as fractions of the whole. */
+/* Returns the first binary digit in which the middles of two adjacent runs differ, as fractions of the whole array. */
 static int border_power(const struct run *a, const struct run *b, size_t count)
 {
 	uint64_t x = (uint64_t)a->begin + a->end, y = (uint64_t)b->begin + b->end, whole = 2 * (uint64_t)count;

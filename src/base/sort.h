@@ -1,8 +1,8 @@
 /* sort.h: sorts arrays.
  *
- * Finds the runs that the input already has and merges them: at most n log n comparisons, n log k for k runs, n for sorted or
- * reversed input.  Allocates memory for half of the items; without memory it uses heap sort, so it never fails.  No recursion.
- * SPDX-License-Identifier: ISC */
+ * Finds the sorted runs that the input already has and merges them: at most n log n comparisons, n log k for k runs, and n for
+ * sorted or reversed input.  Allocates memory for half of the items; when out of memory it uses heap sort, so it never fails.
+ * No recursion.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_BASE_SORT_H
 #define WEFT_BASE_SORT_H
 
@@ -10,11 +10,11 @@
 
 #define WEFT_SORT_MAX_ITEM_BYTES 1024 /* of one item */
 
-/* Returns less than 0, 0 or more than 0, as for qsort(): a total order.  Items that compare equal may come out in any order, so
- * return 0 only for indistinguishable items. */
+/* Compares two items, as for qsort(): returns a number below, equal to or above 0; must be a total order.  Equal items may come
+ * out in any order, so the function should return 0 only for items that cannot be distinguished. */
 typedef int weft_compare_fn(const void *a, const void *b);
 
-/* Compares two numbers.  Comparators combine several by ?: to compare a first key, then a second key, ... */
+/* Compares two numbers.  Several comparisons are combined by ?: to compare a first key, then a second key, and so on. */
 #define WEFT_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* Compares two int64_t. */

@@ -28,7 +28,7 @@ static unsigned decode_char(const unsigned char *p, size_t n)
 	return code;
 }
 
-/* Returns whether a control character can begin with this byte; the other characters need no further check. */
+/* Returns whether a control character can begin with the byte; characters with other first bytes need no further check. */
 static bool can_be_control(unsigned char lead)
 {
 	return lead < 0x80 || lead == 0xc2 || lead == 0xd8 || lead == 0xe1 || lead == 0xe2 || lead == 0xef || lead == 0xf3;
@@ -36,8 +36,8 @@ static bool can_be_control(unsigned char lead)
 
 unsigned weft_utf8_control_code(const unsigned char *p, size_t n)
 {
-	/* Ranges by code: C0, C1, Arabic letter mark, Mongolian vowel separator, zero width space, direction marks, line ends and
-	 * embeddings, invisible operators and isolates, byte order mark, annotations, tags. */
+	/* Ranges of codes: C0, C1, Arabic letter mark, Mongolian vowel separator, zero width space, direction marks, line ends
+	 * and embeddings, invisible operators and isolates, byte order mark, annotations, tags. */
 	static const struct {
 		unsigned from, to;
 	} controls[] = {{0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},

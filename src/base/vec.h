@@ -6,14 +6,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* An array; zero-initialized, it is empty and owns nothing.  The owner of the array frees .items. */
+/* A growing array of T, which is empty and owns no memory when zero-initialized.  The owner of the array frees .items. */
 #define WEFT_VEC(T)                                                                                                              \
 	struct {                                                                                                                 \
 		T *items;                                                                                                        \
 		size_t count, capacity;                                                                                          \
 	}
 
-/* Makes *capacity at least `needed` and at least doubles it.  Returns false, with nothing changed, when out of memory. */
+/* Makes *capacity at least `needed`, and at least twice as large as before.  Returns false, with nothing changed, when out of
+ * memory. */
 bool weft__vec_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
 
 /* Makes space for n more elements; false when out of memory. */
@@ -21,7 +22,7 @@ bool weft__vec_grow(void **items, size_t *capacity, size_t needed, size_t item_b
 	((v)->capacity - (v)->count >= (size_t)(n) ||                                                                            \
 	    weft__vec_grow((void **)&(v)->items, &(v)->capacity, (v)->count + (size_t)(n), sizeof *(v)->items))
 
-/* Returns the address of one more element, uninitialised; NULL when out of memory. */
+/* Adds an uninitialized element and returns its address; NULL when out of memory. */
 #define weft_vec_push(v) (weft_vec_reserve(v, 1) ? &(v)->items[(v)->count++] : NULL)
 
 #define weft_vec_free(v)                                                                                                         \
