@@ -1,7 +1,7 @@
-/* kernel.h: the events of class WEFT_CLASS_KERNEL, which describe the program's OS threads as the kernel sees them.
+/* kernel.h: defines the events of class WEFT_CLASS_KERNEL, which describe the program's OS threads as the kernel sees them.
  *
- * weft record writes them beside the program's own packets (docs/format.md, "The kernel's packets").  Each CPU has a stream, with
- * the kernel's number of the CPU, on the clock of the trace.  The event headers are those of all other events.
+ * weft record writes them beside the program's own packets (docs/format.md, "The kernel's packets").  Each CPU has a stream with
+ * the kernel's number of the CPU, by the clock of the trace.  The headers of these events are those of all other events.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_WIRE_KERNEL_H
 #define WEFT_WIRE_KERNEL_H
@@ -12,18 +12,22 @@
 
 /* X(NAME, value, "name", "fields") */
 #define WEFT_KERNEL_OPS(X)                                                                                                       \
-	X(LEVEL, 0, "kernel_level", "level: u8, why: string")             /* level that was reached, and why not more */         \
-	X(THREAD, 1, "kernel_thread", "tid: u32, pid: u32, name: string") /* a tid in later events; pid 0: not the program's */  \
-	X(CLOCK, 2, "kernel_clock", "raw_ns: u64, bound_ns: u32") /* CLOCK_MONOTONIC_RAW at this time, with its error bound */   \
-	X(ON, 3, "kernel_on", "tid: u32")                         /* gets a CPU */                                               \
-	X(OFF, 4, "kernel_off", "tid: u32, why: u8, call: u8")    /* leaves its CPU by itself */                                 \
-	X(TAKEN, 5, "kernel_taken", "tid: u32, by: u32")          /* is preempted by `by` */                                     \
-	X(WAKE, 6, "kernel_wake", "tid: u32, by: u32")            /* becomes runnable; by 0: woken by an interrupt */            \
-	X(FAULT, 7, "kernel_fault", "tid: u32, page: u32")        /* a page fault: the address without its low 12 bits */        \
-	X(TEXT, 8, "kernel_text", "text: u32, name: string")      /* meaning of a text number in later events */                 \
-	X(IN, 9, "kernel_in", "tid: u32, ago_ns: u32, call: u8, sure: u8, fd: u32, text: u32") /* where it was blocked */        \
-	X(SPENT, 10, "kernel_spent",                                                                                             \
-	    "tid: u32, ago_ns: u32, on: u8, text: u32, ns: u64") /* other use of its CPU, for that many ns */
+	/* the level of recording that was reached, and why it is not higher */                                                  \
+	X(LEVEL, 0, "kernel_level", "level: u8, why: string")                                                                    \
+	/* name and process of a tid in later events; pid is 0 if the thread is not the program's */                             \
+	X(THREAD, 1, "kernel_thread", "tid: u32, pid: u32, name: string")                                                        \
+	/* CLOCK_MONOTONIC_RAW at the time of the event, with its error bound */                                                 \
+	X(CLOCK, 2, "kernel_clock", "raw_ns: u64, bound_ns: u32")                                                                \
+	X(ON, 3, "kernel_on", "tid: u32")                      /* the thread gets a CPU */                                       \
+	X(OFF, 4, "kernel_off", "tid: u32, why: u8, call: u8") /* the thread leaves its CPU by itself */                         \
+	X(TAKEN, 5, "kernel_taken", "tid: u32, by: u32")       /* the thread is preempted by the thread `by` */                  \
+	X(WAKE, 6, "kernel_wake", "tid: u32, by: u32")       /* the thread becomes runnable; by is 0 if an interrupt woke it */  \
+	X(FAULT, 7, "kernel_fault", "tid: u32, page: u32")   /* a page fault; page is the address without its low 12 bits */     \
+	X(TEXT, 8, "kernel_text", "text: u32, name: string") /* meaning of a text number in later events */                      \
+	/* the call and the file in which the thread was blocked */                                                              \
+	X(IN, 9, "kernel_in", "tid: u32, ago_ns: u32, call: u8, sure: u8, fd: u32, text: u32")                                   \
+	/* another use of the thread's CPU, for `ns` */                                                                          \
+	X(SPENT, 10, "kernel_spent", "tid: u32, ago_ns: u32, on: u8, text: u32, ns: u64")
 
 enum weft_kernel_op {
 #define WEFT_KERNEL_ENUM(NAME, value, name, fields) WEFT_KERNEL_##NAME = value,
@@ -32,23 +36,23 @@ enum weft_kernel_op {
 	    WEFT_KERNEL_OP_COUNT
 };
 
-/* The set of threads that the kernel records. */
+/* The set of threads whose events are recorded. */
 enum weft_kernel_level { WEFT_LEVEL_SELF = 0, WEFT_LEVEL_OWN = 1, WEFT_LEVEL_ALL = 2 };
 
-/* Why an OS thread left its CPU. */
+/* Reason why an OS thread left its CPU. */
 enum weft_kernel_why { WEFT_OFF_PREEMPTED = 0, WEFT_OFF_BLOCKED = 1, WEFT_OFF_DISK = 2 /* blocked, not interruptible */ };
 
 /* A use of the CPU that interrupted an OS thread. */
 enum weft_kernel_spent {
 	WEFT_SPENT_INTERRUPT = 0,
-	WEFT_SPENT_DEFERRED = 1, /* work that interrupts deferred: softirqs */
-	WEFT_SPENT_COLLECTOR = 2 /* the program's runtime collected garbage */
+	WEFT_SPENT_DEFERRED = 1, /* softirqs: work that interrupts deferred */
+	WEFT_SPENT_COLLECTOR = 2 /* a garbage collection of the program's runtime */
 };
 
 #define WEFT_KERNEL_NO_FD UINT32_MAX
 
-/* X(NAME, value, "name"): where an OS thread was blocked.  The numbers are weft's own, since system call numbers differ between
- * machines.  A value never changes its meaning. */
+/* X(NAME, value, "name"): calls of the kernel in which an OS thread was blocked.  The numbers are weft's own, because the
+ * numbers of system calls differ between machines.  The number of a call never changes its meaning. */
 #define WEFT_KERNEL_CALLS(X)                                                                                                     \
 	X(FAULT, 1, "a page fault")                                                                                              \
 	X(OTHER, 2, "another system call")                                                                                       \
@@ -163,16 +167,16 @@ enum weft_kernel_call {
 #undef WEFT_CALL_ENUM
 };
 
-/* Returns the name, such as "fsync"; NULL for a number that this version does not know. */
+/* Returns the name of a call, such as "fsync"; NULL for a number that this version does not know. */
 const char *weft_kernel_call_name(uint8_t call);
 
-/* An event to write; the op decides which fields count. */
+/* An event to write; its op decides which fields have a meaning. */
 struct weft_wire_kernel {
 	uint64_t raw_ns;     /* SPENT: ns */
-	uint32_t tid, other; /* other: pid, by, page, bound_ns or fd */
+	uint32_t tid, other; /* tid of the event's thread; second field of the event: pid, by, page, bound_ns or fd */
 	uint8_t op;          /* enum weft_kernel_op */
-	uint8_t why, call;   /* why: level of LEVEL, certainty of IN, enum weft_kernel_spent of SPENT */
-	uint64_t then;       /* IN and SPENT: the time in ticks, from which .ago_ns is computed */
+	uint8_t why, call;   /* level for LEVEL, certainty for IN, enum weft_kernel_spent for SPENT */
+	uint64_t then;       /* for IN and SPENT: the time in ticks, from which .ago_ns is computed */
 	uint32_t ago_ns;     /* IN and SPENT */
 	uint32_t number;     /* number of a text */
 	const char *text;    /* LEVEL, THREAD and TEXT */
@@ -182,10 +186,10 @@ struct weft_wire_kernel {
 /* Returns the size of the event after its header, in bytes. */
 size_t weft__kernel_payload(const struct weft_wire_kernel *event);
 
-/* Returns the size of the op's fixed fields, without its string; 0 for an unknown op. */
+/* Returns the size of the fixed fields of an op, without its string; 0 for an unknown op. */
 unsigned weft__kernel_fixed_bytes(uint8_t op);
 
-/* Writes header and payload; the caller must have checked the space.  Returns the end. */
+/* Writes the header and the fields of an event; the caller must have checked the space.  Returns the end. */
 unsigned char *weft__kernel_write(unsigned char *to, const struct weft_wire_kernel *event, uint64_t time, bool extended);
 
 #endif

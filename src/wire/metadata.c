@@ -1,9 +1,10 @@
-/* metadata.c: formats the description that a trace has of itself, in TSDL 1.8.  SPDX-License-Identifier: ISC */
+/* metadata.c: formats the description that a trace has of its own layout, in TSDL 1.8.  SPDX-License-Identifier: ISC */
 #include "wire/kernel.h"
 #include "wire/profile.h"
 #include "wire/wire.h"
 
-/* A text that may be longer than its buffer; `length` counts on.  Uses no libc, for the freestanding core. */
+/* A text that may be longer than its buffer; `length` counts the bytes that do not fit, too.  The file uses no libc, because
+ * the freestanding core includes it. */
 struct text {
 	char *buf;
 	size_t size, length;
@@ -137,7 +138,7 @@ static void append_field(struct text *t, const struct weft_wire_field *f, uint8_
 	append_text(t, f->type == WEFT_TYPE_TEXT && !(id & WEFT_ID_INLINE) ? "_key;" : ";");
 }
 
-/* Appends the event of a definition, or of one encoding of an op. */
+/* Appends the description of a definition, or of one encoding of an op. */
 static void append_event(struct text *t, const char *name, unsigned stream, uint8_t id, const struct weft_wire_form *form)
 {
 	append_text(t, "event { name = ");
@@ -205,7 +206,7 @@ static void append_op(struct text *t, const char *name, unsigned op, const struc
 			append_event(t, name, WEFT_CLASS_EVENTS, (uint8_t)(op | bits << 5), form);
 }
 
-/* An event type that has one encoding. */
+/* An event type that has only one encoding. */
 struct form_entry {
 	const char *name, *fields;
 	unsigned id;

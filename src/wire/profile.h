@@ -1,8 +1,8 @@
-/* profile.h: the events of class WEFT_CLASS_PROFILE, which say in which functions the program's OS threads were.
+/* profile.h: defines the events of class WEFT_CLASS_PROFILE, which say in which functions the program's OS threads were.
  *
- * weft record writes them beside the program's own packets (docs/format.md, "The packets of samples").  All numbers are of one
- * packet, and count from 1 in the order of their definition.  The event headers are those of all other events.
- * SPDX-License-Identifier: ISC */
+ * weft record writes them beside the program's own packets (docs/format.md, "The packets of samples").  All numbers are valid
+ * within one packet, and count from 1 in the order of their definition.  The headers of these events are those of all other
+ * events.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_WIRE_PROFILE_H
 #define WEFT_WIRE_PROFILE_H
 
@@ -12,14 +12,18 @@
 
 /* X(NAME, value, "name", "fields") */
 #define WEFT_PROFILE_OPS(X)                                                                                                      \
-	X(PERIOD, 0, "profile_period", "period_ns: u64, lost: u64") /* time between samples of a thread; samples not kept */     \
+	/* time between two samples of a thread; number of samples that were not kept */                                         \
+	X(PERIOD, 0, "profile_period", "period_ns: u64, lost: u64")                                                              \
 	X(MODULE, 1, "profile_module", "module: u32, role: u8, address: u64, size: u64, path: string, build_id: string")         \
-	X(PLACE, 2, "profile_place", "place: u32, module: u32, offset: u64") /* a return address; module 0: unknown */           \
-	X(STACK, 3, "profile_stack", "stack: u32, caller: u32, place: u32")  /* caller 0: the outermost frame */                 \
+	/* a return address; module is 0 if it is unknown */                                                                     \
+	X(PLACE, 2, "profile_place", "place: u32, module: u32, offset: u64")                                                     \
+	/* a frame of a stack; caller is 0 for the outermost frame */                                                            \
+	X(STACK, 3, "profile_stack", "stack: u32, caller: u32, place: u32")                                                      \
 	X(SAMPLE, 4, "profile_sample", "tid: u32, stack: u32")                                                                   \
-	X(SITE, 5, "profile_site", "place: u32, line: u32, file: string, function: string") /* name of an earlier place */
+	/* name of a place that was defined before */                                                                            \
+	X(SITE, 5, "profile_site", "place: u32, line: u32, file: string, function: string")
 
-/* The part of a module in the process. */
+/* The role of a module in the process. */
 enum weft_profile_role {
 	WEFT_PROFILE_LIBRARY = 0,
 	WEFT_PROFILE_PROGRAM = 1,    /* the executable */
@@ -32,20 +36,20 @@ enum weft_profile_op {
 #undef WEFT_PROFILE_ENUM
 };
 
-/* An event to write; the op decides which fields count. */
+/* An event to write; its op decides which fields have a meaning. */
 struct weft_wire_profile {
 	uint8_t op;                /* enum weft_profile_op */
 	uint8_t role;              /* MODULE: enum weft_profile_role */
-	uint32_t number, other;    /* number: of a module, place or stack; tid.  other: module of a place, caller, stack, line */
+	uint32_t number, other;    /* number of a module, place or stack, or tid; module of a place, caller, stack, or line */
 	uint32_t place;            /* STACK */
-	uint64_t a, b;             /* period_ns and lost; address and size; offset in a */
-	const char *text, *second; /* path and build-id; file and function */
+	uint64_t a, b;             /* period_ns and lost; or address and size; or offset in a */
+	const char *text, *second; /* path and build-id of a module; or file and function of a place */
 };
 
 /* Returns the size of the event with its header, in bytes. */
 size_t weft__profile_bytes(const struct weft_wire_profile *event);
 
-/* Writes header and payload; the caller must have checked the space.  Returns the end. */
+/* Writes the header and the fields of an event; the caller must have checked the space.  Returns the end. */
 unsigned char *weft__profile_write(unsigned char *to, const struct weft_wire_profile *event, uint64_t time);
 
 #endif
