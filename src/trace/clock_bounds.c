@@ -1,13 +1,13 @@
-/* clock_bounds.c: computes bounds of a clock offset as two envelopes.
+/* clock_bounds.c: computes the bounds of a clock offset as two envelopes of cones.
  *
- * Let d = other - mine.  A message sent at x and received at y implies d(x) <= y - x, and d(x + t) <= y - x + |t| / 2000 for
- * every t: a cone above its point.  The minimum of all cones is the upper bound; the maximum of the cones of the other direction
- * is the lower bound.  Cones that contain the point of another cone are dropped.  Only the nearest remaining cone on each side
- * of a time counts, so a binary search answers a query.
+ * Let d be the difference other clock - own clock.  A message that was sent at x and received at y implies d(x) <= y - x, and
+ * d(x + t) <= y - x + |t| / 2000 for every t: the area above a cone is excluded.  The minimum of all cones is the upper bound
+ * of d; the maximum of the cones of the messages in the other direction is the lower bound.  A cone that contains the tip of
+ * another cone is dropped.  At a time, only the nearest remaining cone on each side counts, so a binary search answers a query.
  *
- * A straight line between both sets of points would be narrower for steady clocks, but wrong for clocks with changing rates.
- * Counters have a steady rate for a while; the bounds of such lines are added as messages (clock_drift.h).
- * SPDX-License-Identifier: ISC */
+ * A straight line between both sets of points would give narrower bounds for steady clocks, but wrong bounds for clocks whose
+ * rate changes.  CPU counters have a steady rate for a while; the bounds of such lines are added as if they were messages
+ * (clock_drift.h).  SPDX-License-Identifier: ISC */
 #include "trace/clock_bounds.h"
 
 #include <inttypes.h>
@@ -22,20 +22,21 @@
 
 __extension__ typedef __int128 wide;
 
-/* A cone of one direction.  Values are in ns / WEFT_INVERSE_MAX_DRIFT, so that they are integers. */
+/* The cone of one message, for one direction.  Values are in ns / WEFT_INVERSE_MAX_DRIFT, so that they are integers. */
 struct cone {
 	int64_t x;
-	wide left, right; /* value at x = 0 of its left line and of its right line, extended */
+	wide left, right; /* value at x = 0 of the extended left line of the cone; of its extended right line */
 };
 
 struct side {
-	struct cone *cones; /* sorted by x; each is the minimum at its point, so `right` falls and `left` rises */
+	/* cones sorted by x; each is the minimum at its own tip, so `right` falls and `left` rises from cone to cone */
+	struct cone *cones;
 	size_t count;
 };
 
 struct weft_clock_bounds {
 	int64_t first_ns, last_ns, origin_ns;
-	struct side above, below; /* `below` is stored with changed signs */
+	struct side above, below; /* upper bound; lower bound, which is stored with changed signs */
 };
 
 static int compare_cones(const void *a, const void *b)
@@ -44,8 +45,8 @@ static int compare_cones(const void *a, const void *b)
 	return WEFT_ORDER(x->x, y->x);
 }
 
-/* Drops each cone that has its point inside another cone: it never is the minimum.  Most messages are slow, so most cones are
- * dropped. */
+/* Drops each cone whose tip is inside another cone, because such a cone is never the minimum.  Most messages are slow, so most
+ * cones are dropped. */
 static void drop_covered_cones(struct side *side)
 {
 	struct cone *cones = side->cones;
@@ -78,7 +79,7 @@ static size_t find_after(const struct side *side, int64_t x, size_t *hint)
 	return *hint = WEFT_FIND_FIRST(i, 0, side->count, side->cones[i].x > x);
 }
 
-/* Returns the minimum of the cones at x, in ns / WEFT_INVERSE_MAX_DRIFT. */
+/* Returns the minimum of all cones at x, in ns / WEFT_INVERSE_MAX_DRIFT. */
 static wide get_envelope(const struct side *side, int64_t x, size_t after)
 {
 	const wide from_left = after > 0 ? side->cones[after - 1].right + x : 0;
@@ -91,8 +92,8 @@ static int64_t clamp_to_i64(wide value)
 	return value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (int64_t)value;
 }
 
-/* Returns floor(value / by).  Divides 32 bits at a time: WebAssembly has no 128-bit division, and elsewhere it is ten times
- * slower. */
+/* Returns floor(value / by).  Divides 32 bits at a time: WebAssembly has no 128-bit division, and on other machines it is ten
+ * times slower. */
 static wide divide_floor(wide value, uint32_t by)
 {
 	const int64_t narrow = (int64_t)value;
@@ -114,7 +115,7 @@ static wide scale_down(wide value)
 	return divide_floor(value, WEFT_INVERSE_MAX_DRIFT);
 }
 
-/* Computes both bounds at x; returns their distance. */
+/* Computes the lower and the upper bound at x; returns their distance. */
 static wide find_bounds_from(
     const struct weft_clock_bounds *clock_bounds, int64_t x, struct weft_clock_bounds_cursor *cursor, wide *low, wide *high)
 {
@@ -141,7 +142,7 @@ int64_t weft_clock_bounds_time(const struct weft_clock_bounds *clock_bounds, int
 	return clamp_to_i64(scale_down((least + most) / 2) + ns);
 }
 
-/* Returns the end of the line that is the minimum at x; *by is its slope, 1 or -1. */
+/* Returns the end of the straight line that is the minimum at x; *by is the slope of the line, 1 or -1. */
 static int64_t find_line_end(const struct side *side, int64_t x, size_t after, int *by)
 {
 	const bool is_before = after == 0, is_last = after == side->count;
@@ -152,7 +153,8 @@ static int64_t find_line_end(const struct side *side, int64_t x, size_t after, i
 	return *by == 1 ? clamp_to_i64(crossing / 2 + (crossing % 2 > 0)) : side->cones[after].x;
 }
 
-/* Finds the line at x and its range.  Most events are a few ns after the previous event, on the same line. */
+/* Finds the straight line at x and the range in which it is valid.  Most events are a few ns after the previous event, and
+ * therefore on the same line. */
 static void find_line(const struct weft_clock_bounds *clock_bounds, int64_t x, struct weft_clock_bounds_cursor *cursor)
 {
 	enum { MAX_SUM_BITS = 60 };
@@ -181,7 +183,7 @@ int64_t weft_clock_bounds_time_from(
 		*left_ns = 1;
 		return clamp_to_i64(scale_down((least + most) / 2) + ns);
 	}
-	/* `middle` changes by at most 1 in each ns. */
+	/* The value of `middle` changes by at most 1 in each ns. */
 	const int64_t twice = cursor->scaled_sum + cursor->by * (x - cursor->from), middle = twice / 2;
 	const int64_t rest = middle % WEFT_INVERSE_MAX_DRIFT, above = rest < 0 ? rest + WEFT_INVERSE_MAX_DRIFT : rest;
 	const int64_t until = cursor->until - x, stays = cursor->by > 0   ? WEFT_INVERSE_MAX_DRIFT - above
@@ -191,8 +193,8 @@ int64_t weft_clock_bounds_time_from(
 	return clamp_to_i64((wide)(middle / WEFT_INVERSE_MAX_DRIFT - (rest < 0)) + ns);
 }
 
-/* Returns the minimum distance of the bounds.  Each envelope is a minimum of cones, so the distance is minimal at the point of a
- * cone. */
+/* Returns the minimum distance between the two bounds.  Each envelope is a minimum of cones, so the distance is smallest at the
+ * tip of a cone. */
 static wide find_min_width(const struct weft_clock_bounds *clock_bounds)
 {
 	struct weft_clock_bounds_cursor cursors[2] = {{0}};
@@ -233,7 +235,7 @@ static void add_message(struct weft_clock_bounds *clock_bounds, const struct wef
 	struct side *side = message->is_sent_locally ? &clock_bounds->above : &clock_bounds->below;
 	const int64_t x = clamp_to_i64((wide)message->local_ns - clock_bounds->origin_ns);
 	wide d = ((wide)message->remote_ns - message->local_ns) * WEFT_INVERSE_MAX_DRIFT;
-	/* Clocks are read in whole ns, rounded down. */
+	/* Clocks are read in whole ns, rounded down, so each message allows a little more. */
 	d = (message->is_sent_locally ? d : -d) + 2 * WEFT_INVERSE_MAX_DRIFT + 1;
 	side->cones[side->count++] = (struct cone){x, d + x, d - x};
 	clock_bounds->first_ns = x < clock_bounds->first_ns ? x : clock_bounds->first_ns;
@@ -266,7 +268,8 @@ static int create_bounds(
 	return WEFT_OK;
 }
 
-/* Narrows the bounds by steady rates of counters; if the clocks contradict such rates, the bounds stay unchanged. */
+/* Narrows the bounds by the steady rates of CPU counters; if the messages contradict steady rates, the bounds stay
+ * unchanged. */
 static int narrow_by_drift(struct weft_clock_bounds **clock_bounds, const struct weft_clock_message *messages, size_t count)
 {
 	weft_clock_messages more = {0};

@@ -1,9 +1,9 @@
-/* clock_bounds.h: bounds of the offset between two clocks, from messages.
+/* clock_bounds.h: computes bounds of the offset between two clocks from messages.
  *
- * A message that left at x by the sender's clock and arrived at y by the receiver's clock is an upper bound: the receiver's clock
- * showed at most y when the sender's showed x.  Messages in the other direction are lower bounds.  Two clocks drift by at most
- * 500 ppm, so each message bounds the offset at all times, less tightly at distant times.  Nothing else is assumed, except about
- * two counters (clock_drift.h): within these limits the rate of a clock may change freely.
+ * A message that left at x by the sender's clock and arrived at y by the receiver's clock gives an upper bound: the receiver's
+ * clock showed at most y when the sender's clock showed x.  Messages in the other direction give lower bounds.  Two clocks
+ * drift by at most 500 ppm, so each message bounds the offset at all times, but less tightly at distant times.  Nothing else is
+ * assumed, except about two counters (clock_drift.h): within these limits the rate of a clock may change freely.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_CLOCK_BOUNDS_H
 #define WEFT_TRACE_CLOCK_BOUNDS_H
@@ -18,41 +18,42 @@
 /* 1/WEFT_INVERSE_MAX_DRIFT is the maximum drift between two clocks: 500 ppm. */
 #define WEFT_INVERSE_MAX_DRIFT 2000
 
-/* Bytes that went from one host to another. local_ns is by the clock that is aligned, remote_ns by the other clock. */
+/* Bytes that went from one host to another. local_ns is a time of the clock that is aligned, remote_ns of the other clock. */
 struct weft_clock_message {
 	int64_t local_ns, remote_ns;
-	bool is_sent_locally; /* true: sent by the clock that is aligned */
+	bool is_sent_locally; /* true if the host with the aligned clock sent the bytes */
 };
 
 struct weft_clock_bounds;
 
-/* Bounds the offset of a clock by `count` messages in any order, which stay the caller's. have_counter_clocks: both clocks are
- * counters.
+/* Computes bounds of a clock's offset from `count` messages in any order, which the caller still owns. have_counter_clocks says
+ * that both clocks are CPU counters.
  *
- * A send time must not be later than the real sending, and a receive time not earlier than the real receipt.  WEFT_ENOTFOUND: one
- * direction has no messages.  WEFT_EINVAL: the messages contradict each other, because a round trip took negative time.
- * Possible reasons: a send time was taken after the call, a receive time before it, or a clock was set.  WEFT_ENOMEM. n log n. */
+ * A send time must not be later than the actual sending, and a receive time must not be earlier than the actual receipt.
+ * Returns WEFT_ENOTFOUND if one direction has no messages.  Returns WEFT_EINVAL if the messages contradict each other, because
+ * a round trip took negative time.  Possible reasons are that a send time was taken after the call, that a receive time was
+ * taken before the call, or that a clock was set.  WEFT_ENOMEM. n log n. */
 int weft_clock_bounds_create(struct weft_clock_bounds **out, const struct weft_clock_message *messages, size_t count,
     bool have_counter_clocks, struct weft_error *err);
 void weft_clock_bounds_destroy(struct weft_clock_bounds *clock_bounds);
 
-/* Converts a time of the aligned clock to the other clock: the true time is between *low and *high, either of which may be NULL.
- * The result is the middle: it never decreases as ns increases, and no message arrives more than 2 ns before it was sent.
- * Logarithmic. */
+/* Converts a time of the aligned clock to the other clock: the true time is between *low and *high, either of which may be
+ * NULL.  The result is the middle between the bounds: it never decreases as ns increases, and no message arrives more than 2 ns
+ * before it was sent.  Logarithmic. */
 int64_t weft_clock_bounds_time(const struct weft_clock_bounds *clock_bounds, int64_t ns, int64_t *low, int64_t *high);
 
-/* State for conversions of mostly increasing times; zero at first.  In increasing order each conversion takes constant time.
- * *left_ns is lowered to the number of ns for which the difference between ns and the result stays the same, the first ns
- * included. */
+/* State for conversions of mostly increasing times, which the caller initializes with zeros.  Conversions of increasing times
+ * take constant time each. *left_ns is lowered to the number of ns, counted from ns on, for which the result grows as fast as
+ * the converted time. */
 struct weft_clock_bounds_cursor {
 	size_t above, below;
-	int64_t from, until;    /* in this range the sum of both bounds is a line: */
-	int64_t scaled_sum, by; /* its value at `from` in ns / WEFT_INVERSE_MAX_DRIFT, and its slope per ns */
+	int64_t from, until;    /* range in which the sum of both bounds is a straight line */
+	int64_t scaled_sum, by; /* value of that line at `from` in ns / WEFT_INVERSE_MAX_DRIFT; its slope per ns */
 };
 int64_t weft_clock_bounds_time_from(
     const struct weft_clock_bounds *clock_bounds, int64_t ns, struct weft_clock_bounds_cursor *cursor, int64_t *left_ns);
 
-/* Computes the distance between the bounds: the minimum, and the average between the first and the last message. */
+/* Computes the distance between the bounds: its minimum, and its average between the first and the last message. */
 void weft_clock_bounds_width(const struct weft_clock_bounds *clock_bounds, int64_t *least_ns, int64_t *average_ns);
 
 #endif

@@ -1,8 +1,8 @@
-/* clock_drift.c: bounds the offset of two counters by lines (clock_drift.h).
+/* clock_drift.c: bounds the offset of two CPU counters by straight lines (clock_drift.h).
  *
- * Time is cut into steps.  A line that touches the clock in the middle of a step is wrong by at most rate * t^2 / 2 at distance
- * t. The bounds of messages are loosened by that error.  Only the tightest of messages that are near each other counts.
- * SPDX-License-Identifier: ISC */
+ * The time of the trace is divided into steps.  A line that touches the curve of the offset in the middle of a step is wrong by
+ * at most rate * t^2 / 2 at distance t. The bounds that messages give are loosened by that error.  Only the tightest of several
+ * messages that are near each other counts.  SPDX-License-Identifier: ISC */
 #include "trace/clock_drift.h"
 
 #include <stdlib.h>
@@ -13,17 +13,17 @@
 enum {
 	ROUNDING_NS = 2, /* clocks are read in whole ns, rounded down */
 	STEP_NS = 50000000,
-	BINS_PER_STEP = 4, /* bins of messages in a step */
-	/* number of steps on each side with messages that count; more distant messages add nothing, because the line may bend too
-	   much */
+	BINS_PER_STEP = 4, /* number of bins of messages in a step */
+	/* number of steps on each side whose messages count; more distant messages add nothing, because the line may bend too
+	 * much */
 	REACH_STEPS = 16,
-	POINTS_PER_STEP = 64 /* messages added for each step */
+	POINTS_PER_STEP = 64 /* number of messages that are added for each step */
 };
 
-#define MAX_SPAN_NS ((int64_t)400 * 1000000000) /* in steps of STEP_NS; longer spans have longer steps */
+#define MAX_SPAN_NS ((int64_t)400 * 1000000000) /* longest span with steps of STEP_NS; longer spans have longer steps */
 #define MAX_OFFSET_NS ((int64_t)1 << 60)        /* maximum offset of two clocks, and maximum time: more than 36 years */
 
-/* The tightest message of a time range: `other` - `mine` is at most, or at least, d. */
+/* The tightest message of a time range, by which `other` - `mine` is at most, or at least, d. */
 struct bin {
 	int64_t x, d;
 	bool is_known;
@@ -32,7 +32,7 @@ struct bin {
 struct steps {
 	int64_t first_ns, step_ns;
 	size_t count;
-	struct bin *sides[2]; /* lower bounds, upper bounds; BINS_PER_STEP bins for each step */
+	struct bin *sides[2]; /* bins for lower bounds, bins for upper bounds; BINS_PER_STEP bins for each step */
 };
 
 static bool is_tighter(const struct bin *bin, int64_t d, bool is_most)
@@ -53,15 +53,15 @@ static void fill_bins(struct steps *s, const struct weft_clock_message *messages
 	}
 }
 
-/* Returns the maximum error of a tangent line at that distance. */
+/* Returns the maximum error of a tangent line at a distance from its point of contact. */
 static int64_t bend_ns(int64_t distance_ns)
 {
-	/* the square fits: steps are shorter than a day */
+	/* the square does not overflow, because steps are shorter than a day */
 	const int64_t us = (distance_ns < 0 ? -distance_ns : distance_ns) / 1000 + 1;
 	return us * us / (2000000000 / WEFT_DRIFT_CHANGE_PPM) + 1;
 }
 
-/* Finds the bins within reach of the step's middle. */
+/* Finds the bins that are near enough to the middle of a step. */
 static void find_near_bins(const struct steps *s, size_t step, size_t *first, size_t *end)
 {
 	*first = step > REACH_STEPS ? (step - REACH_STEPS) * BINS_PER_STEP : 0;

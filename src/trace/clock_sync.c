@@ -1,8 +1,10 @@
-/* clock_sync.c: matches connections of several hosts by addresses, matches messages by bytes, and finds paths between clocks.
+/* clock_sync.c: matches connections of several hosts by addresses, matches messages by byte positions, and finds paths between
+ * clocks.
  *
- * The peer of an end has the same addresses in reverse order.  The first unmatched candidate counts that wrote at least as much
- * as was read.  So reused addresses are matched in time order.  A read is matched with the last write that has one of its bytes,
- * because that write gives the tightest bound. SPDX-License-Identifier: ISC */
+ * The peer of a connection end has the same addresses in reverse order.  The first unmatched candidate is taken that wrote at
+ * least as many bytes as this end read.  Therefore connections that reuse addresses are matched in order of time.  A read is
+ * matched with the last write that has one of its bytes, because that write gives the tightest bound.
+ * SPDX-License-Identifier: ISC */
 #include "trace/clock_sync.h"
 
 #include <assert.h>
@@ -22,27 +24,27 @@
 
 enum { NONE = UINT32_MAX };
 
-/* A write or read: bytes from `begin` to `end`. */
+/* A write or read of the bytes from `begin` to `end`. */
 struct step {
 	uint64_t begin, end;
-	int64_t ns, trace_ns; /* time of its clock in the trace, and original time of its clock */
+	int64_t ns, trace_ns; /* time by the clock that is aligned; original time by the clock of the trace */
 };
 
 typedef WEFT_VEC(struct step) steps;
 
 struct end {
-	uint32_t part, next; /* next: another end with the same addresses, or NONE */
+	uint32_t part, next; /* number of the part of this end; index of another end with the same addresses, or NONE */
 	int64_t other;       /* key of the peer's addresses */
 	uint32_t own, peer;  /* address numbers */
 	uint64_t sent, received;
-	uint64_t sent_before; /* bytes written before its first record */
+	uint64_t sent_before; /* number of bytes written before the first record of this end */
 	steps writes, reads;
-	bool is_matched, is_contradictory; /* it has a peer; it has a peer that contradicts it */
+	bool is_matched, is_contradictory; /* true if this end has a peer; true if its peer contradicts it */
 };
 
 struct pair {
-	WEFT_VEC(struct weft_clock_message) messages; /* local_ns is by the clock of the first */
-	/* from the first clock to the second, and from the second to the first */
+	WEFT_VEC(struct weft_clock_message) messages; /* messages between the two clocks; local_ns is by the first clock */
+	/* bounds for conversion from the first clock to the second; from the second to the first */
 	struct weft_clock_bounds *forward, *backward;
 	struct weft_clock_pair report;
 };
@@ -53,7 +55,7 @@ struct matching {
 	const double *rates;
 	WEFT_VEC(struct end) ends;
 	WEFT_VEC(struct pair) pairs;
-	struct weft_idmap named; /* the first end and the last end by addresses, so that lists keep their order */
+	struct weft_idmap named; /* the first and the last end with each pair of addresses, so that lists keep their order */
 	struct weft_idmap last;
 	struct weft_idmap pair_of;
 	struct weft_intern addresses;
@@ -74,7 +76,7 @@ static bool starts_with(struct weft_str text, const char *with)
 
 /* ---- Connections of each part ---- */
 
-/* Adds an end of a connection; of_part has the ends of the part by promise id. */
+/* Adds an end of a connection; of_part maps the promise ids of the part to its ends. */
 static int add_end(struct matching *m, uint32_t part, struct weft_idmap *of_part, const struct weft_event *e)
 {
 	struct weft_connection_detail parsed;
@@ -121,7 +123,7 @@ static int add_step(struct matching *m, const struct weft_idmap *of_part, const 
 	steps *all = is_sent ? &end->writes : &end->reads;
 	const uint64_t from = *position;
 	*position = weft_connection_position(from, e->value);
-	/* Remove bytes that the kernel did not accept. */
+	/* Bytes that the kernel did not accept are removed. */
 	while (all->count && all->items[all->count - 1].begin >= *position)
 		all->count--;
 	if (all->count && all->items[all->count - 1].end > *position)
@@ -143,7 +145,7 @@ static int compare_gaps(const void *a, const void *b)
 	return WEFT_ORDER(x->from_ns, y->from_ns);
 }
 
-/* Shortens writes after a gap: a write may have started in the gap.  Only the time of its last byte is certain. */
+/* Shortens the writes after a gap, because a write may have started in the gap.  Only the time of its last byte is certain. */
 static int cut_writes(struct matching *m, uint32_t part, size_t first_end)
 {
 	const struct weft_trace_info *info = &m->traces[part]->info;
@@ -226,7 +228,8 @@ static int check_clock(
 	    get_trace_name(m, from->part), get_trace_name(m, to->part), sent_ns - received_ns);
 }
 
-/* Matches each read with the last write that has one of its bytes. pair: the pair of their clocks; NULL: they share a clock. */
+/* Matches each read with the last write that has one of its bytes. pair is the pair of their clocks; NULL if they share a
+ * clock. */
 static int add_messages(struct matching *m, struct pair *pair, const struct end *from, const struct end *to, bool is_sent_locally)
 {
 	const steps *writes = &from->writes, *reads = &to->reads;
@@ -237,7 +240,7 @@ static int add_messages(struct matching *m, struct pair *pair, const struct end 
 		while (w + 1 < writes->count && writes->items[w + 1].begin < read->end)
 			w++;
 		const bool is_known = w < writes->count && writes->items[w].begin < read->end;
-		/* A ring has overwritten what came before its oldest event. */
+		/* A ring has overwritten the events before its oldest event. */
 		const bool is_before_trace = read->end <= from->sent_before || m->traces[from->part]->info.wrapped;
 		m->out->unwritten += is_known ? writes->items[w].end < read->end : !is_before_trace;
 		if (!is_known || writes->items[w].end <= read->begin)
@@ -272,7 +275,8 @@ static int connect_ends(struct matching *m, struct end *a, struct end *b)
 	return status == WEFT_OK ? add_messages(m, pair, b, a, false) : status;
 }
 
-/* Returns true if two ends can belong together.  One trace may end before the other, so later bytes may be unknown. */
+/* Returns true if two connection ends can be the ends of one connection.  The trace of one end may stop before the trace of the
+ * other end, so the last bytes may be unknown. */
 static bool may_be_ends(const struct end *a, const struct end *b)
 {
 	return a->next == NONE && b->next == NONE && (!a->reads.count || a->reads.items[0].end <= b->sent) &&
@@ -309,10 +313,10 @@ static int match_ends(struct matching *m, bool is_strict)
 	return status;
 }
 
-/* Counts ends without a peer, and ends with addresses that were changed on the way (NAT). */
+/* Counts ends without a peer, and ends whose addresses were changed on the way (NAT). */
 static int count_unmatched(struct matching *m)
 {
-	struct weft_idmap known = {0}; /* own addresses of unmatched ends */
+	struct weft_idmap known = {0}; /* own addresses of the connection ends without a peer */
 	bool has_memory = true;
 	for (size_t i = 0; i < m->ends.count && has_memory; i++)
 		has_memory = m->ends.items[i].is_matched || m->ends.items[i].is_contradictory ||
@@ -334,7 +338,7 @@ static int count_unmatched(struct matching *m)
 
 /* ---- Paths ---- */
 
-/* Bounds the drift of `other` between the first and the last message, in ppb. */
+/* Bounds the drift of the clock `other` between the first and the last message, in ppb. */
 static void set_drift(
     struct weft_clock_pair *report, const struct weft_clock_bounds *clock_bounds, int64_t first_ns, int64_t last_ns)
 {
@@ -348,7 +352,8 @@ static void set_drift(
 	report->rate_high_ppb = (int64_t)(span > 0 && rate_high < most ? rate_high : most);
 }
 
-/* Bounds a pair of clocks in both directions.  A pair with messages in one direction only is not connected. */
+/* Computes the bounds between two clocks in both directions.  Two clocks with messages in only one direction are not
+ * connected. */
 static int sync_pair(const struct matching *m, struct pair *pair)
 {
 	struct weft_error why;

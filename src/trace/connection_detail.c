@@ -1,4 +1,4 @@
-/* connection_detail.c: parses the detail of a connection: "PROTOCOL OWN PEER RECEIVED".
+/* connection_detail.c: parses the recorded detail of a connection: "PROTOCOL OWN PEER RECEIVED".
  * SPDX-License-Identifier: ISC */
 #include "trace/connection_detail.h"
 

@@ -1,5 +1,4 @@
-/* connection_detail.h: the recorded detail of a connection.
- * SPDX-License-Identifier: ISC */
+/* connection_detail.h: parses the recorded detail of a connection.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_CONNECTION_DETAIL_H
 #define WEFT_TRACE_CONNECTION_DETAIL_H
 
@@ -7,14 +6,15 @@
 
 /* One end of a connection; the strings are parts of the detail's text. */
 struct weft_connection_detail {
-	struct weft_str protocol, own, peer; /* the other end has the two addresses in reverse order */
+	/* protocol; own address; address of the peer, whose own detail has the two addresses in reverse order */
+	struct weft_str protocol, own, peer;
 	uint64_t received;
 };
 
-/* Returns false if the text is not such a detail; *out is unchanged then. */
+/* Parses a detail; returns false, with *out unchanged, if the text is not the detail of a connection. */
 bool weft_connection_detail_parse(struct weft_str text, struct weft_connection_detail *out);
 
-/* Returns the position nearest to `before` that has these low 32 bits. */
+/* Returns the byte position nearest to `before` that has the given low 32 bits. */
 static inline uint64_t weft_connection_position(uint64_t before, int64_t low)
 {
 	return before + (uint64_t)(int64_t)(int32_t)((uint32_t)low - (uint32_t)before);

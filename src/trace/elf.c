@@ -1,6 +1,6 @@
-/* elf.c: maps addresses to file offsets in core dumps of a process or machine.
+/* elf.c: finds the file offsets of memory addresses in core dumps of a process or a machine.
  *
- * It reads core dumps of Linux, gdb and QEMU (dump-guest-memory, virsh dump --memory-only), 32-bit and 64-bit.
+ * The file reads core dumps of Linux, gdb and QEMU (dump-guest-memory, virsh dump --memory-only), 32-bit and 64-bit.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static int compare_extents(const void *x, const void *y)
 	return WEFT_ORDER(a->address, b->address) ?: WEFT_ORDER(a->offset, b->offset);
 }
 
-/* Cuts sorted extents so that they do not overlap; returns the new count. */
+/* Cuts sorted extents so that they do not overlap; returns the new number of extents. */
 static size_t cut_overlaps(struct weft_extent *extents, size_t count)
 {
 	size_t retained = 0;
@@ -52,7 +52,7 @@ static size_t cut_overlaps(struct weft_extent *extents, size_t count)
 }
 
 /* Finds the trace directory among the files that the process had mapped.  The note has the number of files and the page size;
- * then for each file its start address, end address and offset in pages; then the names. */
+ * then for each file its start address, end address and offset in pages; then the file names. */
 static void read_files(struct weft_core *out, const struct layout *l, const unsigned char *at, size_t size)
 {
 	if (size < 2 * l->word)
@@ -97,7 +97,7 @@ static bool read_notes(
 	return true;
 }
 
-/* State of reading the program headers. */
+/* State of reading the program headers of a core dump. */
 struct headers {
 	const struct weft_image *image;
 	const struct layout *layout;
@@ -106,10 +106,11 @@ struct headers {
 	extent_vec extents;
 	struct weft_core core;
 	uint64_t used_bytes; /* sum of all extents */
-	bool has_virtual;    /* at least one header has a virtual address */
+	bool has_virtual;    /* true if at least one header has a virtual address */
 };
 
-/* Reads the program headers.  `physical`: use physical addresses, for the dump of a machine without virtual addresses. */
+/* Reads the program headers.  With `physical`, physical addresses are used, for the dump of a machine without virtual
+ * addresses. */
 static bool read_headers(struct headers *h, bool physical)
 {
 	const struct weft_image *image = h->image;
@@ -131,7 +132,7 @@ static bool read_headers(struct headers *h, bool physical)
 		h->has_virtual = h->has_virtual || load_field(l, p + l->vaddr);
 		uint64_t left = e.offset < image->bytes ? image->bytes - e.offset : 0, memory = load_field(l, p + l->memsz);
 		e.bytes = e.bytes < left ? e.bytes : left;
-		/* All extents together are at most as large as the file, so that overlapping extents add no work. */
+		/* All extents together must be at most as large as the file, so that overlapping extents add no work. */
 		left = image->bytes - h->used_bytes;
 		e.bytes = e.bytes < left ? e.bytes : left;
 		h->core.missing_bytes += memory > e.bytes ? memory - e.bytes : 0;
@@ -167,7 +168,7 @@ int weft__elf_read(struct weft_core *out, const struct weft_image *image, struct
 	}
 	if (headers.size < l->program || headers.at > image->bytes)
 		return 0;
-	/* The file has capacity for at most this many headers. */
+	/* The file is large enough for at most this many headers. */
 	uint64_t max_headers = (image->bytes - headers.at) / headers.size;
 	headers.count = headers.count < max_headers ? headers.count : max_headers;
 	if (!read_headers(&headers, false) || (!headers.has_virtual && !read_headers(&headers, true))) {

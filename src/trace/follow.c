@@ -1,8 +1,8 @@
-/* follow.c: detects that a trace has changed, without opening it.
+/* follow.c: detects that a trace has changed, without opening the trace.
  *
- * A recorder writes through mappings, and these writes do not change the times of its files.  So packet headers are compared too:
- * each event changes the content size in its packet's header, or a number in the ring header of an OCaml file.
- * SPDX-License-Identifier: ISC */
+ * A recorder writes to mapped files, which does not change the modification times of the files.  Therefore packet headers are
+ * compared too: each event changes the content size in the header of its packet, or a number in the ring header of an OCaml
+ * file.  SPDX-License-Identifier: ISC */
 #include "trace/follow.h"
 
 #include <dirent.h>
@@ -28,13 +28,13 @@
 #define PACKETS_MAX 4096
 #define OVERLAYFS 0x794c7630u
 
-/* Returns the packet's size in bytes; 0: this is not a packet header. */
+/* Returns the size of the packet in bytes; 0 if the bytes are no packet header. */
 static uint64_t packet_bytes(const unsigned char header[sizeof(struct weft_packet_header)])
 {
 	if (weft_load_u32(header) == WEFT_PACKET_MAGIC &&
 	    weft_load_u32(header + offsetof(struct weft_packet_header, mark)) == WEFT_PACKET_MARK)
 		return weft_load_u64(header + offsetof(struct weft_packet_header, packet_size)) / 8;
-	/* Mirage packets have a 32-bit size behind the magic and the UUID. */
+	/* Packets of mirage-profile have a 32-bit size behind the magic and the UUID. */
 	static const unsigned char mirage[] = {0xC1, 0x1F, 0xFC, 0xC1};
 	return memcmp(header, mirage, sizeof mirage) == 0 ? weft_load_u32(header + 20) / 8 : 0;
 }
@@ -44,7 +44,7 @@ static bool is_ocaml(int fd, unsigned char header[WEFT__OCAML_HEADER])
 	return pread(fd, header, WEFT__OCAML_HEADER, 0) == WEFT__OCAML_HEADER && weft__ocaml_is(header, WEFT__OCAML_HEADER);
 }
 
-/* Hashes the headers of OCaml's rings. */
+/* Hashes the headers of the rings in an OCaml file. */
 static uint64_t fingerprint_rings(int fd, const unsigned char *header, uint64_t hash)
 {
 	unsigned char ring[4096];
@@ -78,7 +78,7 @@ static uint64_t fingerprint_file(int fd, const struct stat *st)
 	return hash;
 }
 
-/* Adds up the hashes of the files, because the entries of a directory have no order. */
+/* The hashes of the files are added up, because the entries of a directory have no order. */
 static uint64_t fingerprint_directory(int fd, const struct weft_position *from, uint64_t hash)
 {
 	DIR *dir = fdopendir(fd);
@@ -114,7 +114,7 @@ uint64_t weft_trace_fingerprint_from(const char *path, const struct weft_positio
 		return 0;
 	if (stat(path, &st) < 0)
 		return (uint64_t)errno;
-	/* Opening a pipe or device could take bytes away from its reader. */
+	/* Pipes and devices are skipped, because opening them could take bytes away from their reader. */
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -143,9 +143,9 @@ static bool read_line(const char *path, char *out, size_t size)
 	return n > 0;
 }
 
-/* Returns true if the recorder is alive.  On overlayfs the recorder's lock ends at once, because closing the descriptor releases
- * it.  So the metadata has `recorder`, the process: "BOOT NAMESPACE PID START".  A process in another container cannot be checked
- * from here; its trace counts as being recorded. */
+/* Returns true if the process that records the trace is alive.  On overlayfs the recorder's lock ends at once, because closing
+ * the file descriptor releases it.  For this case the metadata names the process in `recorder`: "BOOT NAMESPACE PID START".  A
+ * process in another container cannot be checked; its trace counts as being recorded. */
 static bool is_recorder_alive(int metadata)
 {
 	char text[8192], boot[64], now[64], path[64], stat_line[1024], start[32];
@@ -165,7 +165,8 @@ static bool is_recorder_alive(int metadata)
 	snprintf(path, sizeof path, "/proc/%ld/stat", pid);
 	if (!read_line(path, stat_line, sizeof stat_line))
 		return false;
-	const char *field = strrchr(stat_line, ')'); /* the program name comes before it and may contain any character */
+	/* the program name, which may contain any character, ends with the last ")" */
+	const char *field = strrchr(stat_line, ')');
 	for (int i = 2; field && i < 22; i++)
 		field = strchr(field + 1, ' ');
 	return field && strncmp(field + 1, start, strlen(start)) == 0 && field[1 + strlen(start)] == ' ';
@@ -173,7 +174,7 @@ static bool is_recorder_alive(int metadata)
 
 #endif
 
-/* Returns true if the process that writes this OCaml file is alive: it has mapped the file. */
+/* Returns true if the process that writes this OCaml file is alive, because then it has mapped the file. */
 static bool is_mapped(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -205,7 +206,7 @@ bool weft_trace_is_recorded(const char *path)
 	}
 	if (metadata < 0)
 		return fd < 0 && is_mapped(path);
-	/* A recorder holds a lock on its metadata until it stops or dies. */
+	/* A recorder holds a lock on its metadata file until it stops or dies. */
 	bool locked = flock(metadata, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 #ifdef __linux__
 	struct statfs fs;

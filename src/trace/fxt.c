@@ -1,10 +1,11 @@
 /* fxt.c: reads Fuchsia traces that eio-trace made from OCaml's runtime events.
  *
- * They have fibers, contexts, operations and collections, but not which promise ends which: of promises, mutexes and semaphores
- * only the operations that waited for them remain.  Ring R is the thread with id 4R + 1, fiber F the one with id 4F + 2; a
- * wake-up of a fiber means that it runs.  The rings follow one another in pieces, so all items are sorted by time.
+ * Such a trace has fibers, contexts, operations and collections, but not which promise ends which: promises, mutexes and
+ * semaphores appear only in the operations that waited for them.  Ring R is the thread with id 4R + 1, fiber F the thread with
+ * id 4F + 2; a wake-up of a fiber means that it runs.  The rings are stored one after another in pieces, so all items are
+ * sorted by time.
  *
- * A record consists of 64-bit words, little-endian; the first word has type and length: `length << 4 | type`.
+ * A record consists of 64-bit words, little-endian; the first word has the type and the length: `length << 4 | type`.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,12 @@ enum { WORD = 8, STRINGS = 0x8000, THREADS = 256, RINGS = 4096, BATCH = 512, AHE
 enum { R_META, R_STRING = 2, R_THREAD, R_EVENT, R_OBJECT = 6, R_SCHEDULING = 8 };
 enum { E_INSTANT, E_BEGIN = 2, E_END };
 
-/* Items of a ring in addition to those of Eio. */
+/* Types of the items of a ring, in addition to those of Eio. */
 enum { DOMAIN_SPAWN = 200, DOMAIN_TERMINATE, GC_BEGIN, GC_END };
 
 struct item {
 	uint64_t time_ns;
-	/* ev.what: enum weft__eio_what, or one of the values above; the text of a GC phase is its name */
+	/* event; ev.what is enum weft__eio_what, or one of the values above; the text of a GC phase is its name */
 	struct weft__eio_event ev;
 	uint32_t order;
 	uint16_t stream;
@@ -37,14 +38,14 @@ struct fxt {
 	struct weft_idmap ring_of; /* by fiber */
 	struct weft_str strings[STRINGS];
 	uint64_t threads[THREADS], pid;
-	uint16_t stream_of[RINGS]; /* stream + 1; 0: nothing of the ring was read yet */
+	uint16_t stream_of[RINGS]; /* by ring: its stream + 1; 0 if no item of the ring was read yet */
 	uint32_t most;
 	struct weft_stream_info *streams;
 	char (*names)[NAME];
 	unsigned *depths; /* nesting depth of collections, by stream */
 	size_t stream_count, at;
 	uint16_t ring; /* ring of the newest event */
-	int64_t main;  /* the first fiber, or -1; the program ends with it */
+	int64_t main;  /* the first fiber, with which the program ends; or -1 */
 	bool is_eio, is_over;
 	struct weft_event batch[BATCH + WEFT__EIO_MAX_EVENTS];
 };
@@ -88,7 +89,7 @@ struct arguments {
 	struct weft_str text;
 };
 
-/* Reads the arguments that eio-trace writes; skips others. */
+/* Reads the arguments that eio-trace writes, and skips other arguments. */
 static bool read_arguments(struct fxt *x, struct weft_cursor *c, unsigned count, struct arguments *out)
 {
 	for (; count > 0; count--) {
@@ -131,7 +132,7 @@ static bool add_item(struct fxt *x, uint64_t time_ns, uint16_t ring, struct weft
 	return item != NULL;
 }
 
-/* Converts an event of eio-trace; .what is 0 if it has no meaning here. */
+/* Converts an event of eio-trace; .what of the result is 0 if the event has no meaning for weft. */
 static struct weft__eio_event convert_record(
     unsigned type, struct weft_str category, struct weft_str name, const struct arguments *a)
 {
@@ -144,7 +145,8 @@ static struct weft__eio_event convert_record(
 			  : str_equals(name, "domain-terminate") ? DOMAIN_TERMINATE
 								 : WEFT__EIO_NONE;
 	} else if (str_equals(category, "eio.suspend")) {
-		ev.what = type == E_BEGIN ? WEFT__EIO_SUSPEND_FIBER : WEFT__EIO_NONE; /* it ends when the fiber runs */
+		/* the suspension ends when the fiber runs */
+		ev.what = type == E_BEGIN ? WEFT__EIO_SUSPEND_FIBER : WEFT__EIO_NONE;
 		ev.text = name;
 	} else if (str_equals(category, "eio.span")) {
 		ev.what = type == E_BEGIN ? WEFT__EIO_ENTER_SPAN : WEFT__EIO_EXIT_SPAN;
@@ -193,7 +195,7 @@ static bool read_event(struct fxt *x, struct weft_cursor *c, uint64_t header)
 	x->is_eio |= category.len >= 3 && memcmp(category.ptr, "eio", 3) == 0;
 	x->ring = find_ring(x, thread);
 	if (ev.what == WEFT__EIO_CREATE_FIBER) {
-		/* A fiber has a wake-up at its creation and another when it runs. */
+		/* A fiber has a wake-up at its creation and another one when it runs. */
 		const struct item *last = x->items.count ? &x->items.items[x->items.count - 1] : NULL;
 		if (last && last->ev.what == WEFT__EIO_FIBER && last->ev.id == ev.id && last->time_ns == time_ns)
 			x->items.count--;
@@ -208,7 +210,7 @@ static bool read_event(struct fxt *x, struct weft_cursor *c, uint64_t header)
 	return ev.what == WEFT__EIO_NONE || add_item(x, time_ns, x->ring, ev);
 }
 
-/* Reads a wake-up: the fiber runs. */
+/* Reads a wake-up, which means that the fiber runs. */
 static bool read_wakeup(struct fxt *x, struct weft_cursor *c, uint64_t header)
 {
 	uint64_t time_ns, fiber;

@@ -1,8 +1,8 @@
-/* image.c: finds the packets of a ring in an image.
+/* image.c: finds the packets of a ring in an image of memory.
  *
- * First every packet header is noted, of all rings.  Then one ring is chosen and its packets are copied.  Event packets come
- * first and definitions last, so that the definitions cover all copied events even while the program records.
- * SPDX-License-Identifier: ISC */
+ * First, the packet headers of all rings are noted.  After the search, one ring is chosen and its packets are copied.  Packets
+ * of events are copied first and definitions last, so that the definitions cover all copied events even while the program
+ * records.  SPDX-License-Identifier: ISC */
 #include "trace/image.h"
 
 #include <assert.h>
@@ -23,29 +23,30 @@
 
 enum {
 	CHUNK = 1 << 20,             /* bytes read at once */
-	MAGIC_TO_MARK_BYTES = 32,    /* bytes from the magic to the end of the mark in a header */
-	MAX_FOUND_PACKETS = 1 << 20, /* packets; 4 GiB of packets of one page each */
+	MAGIC_TO_MARK_BYTES = 32,    /* number of bytes from the magic to the end of the mark in a packet header */
+	MAX_FOUND_PACKETS = 1 << 20, /* most packets that are found: 4 GiB of packets of one page each */
 	MAX_OTHERS_NOTED = 4,        /* rings */
 	BLOCK = 64,
 	PAGE = 4096
 };
 
-/* A packet header that was found. */
+/* A packet header that was found in the image. */
 struct found {
 	uint8_t uuid[16];
 	uint64_t address, sequence, content_bytes;
-	uint64_t wall_ns; /* start of the packet; 0: unknown */
+	uint64_t wall_ns; /* wall-clock time at the start of the packet; 0 if it is unknown */
 	uint64_t begin_ns;
 	uint32_t stream_class, instance;
-	bool is_odd; /* the packet is being reused, or is an incomplete copy */
+	bool is_odd; /* true if the packet's lock is odd: the packet is being reused, or is an incomplete copy */
 };
 
-/* An interval of packets[] with one UUID. */
+/* The range of packets[] that has one UUID. */
 struct ring {
 	size_t first, end;
 	uint64_t wall_ns, begin_ns; /* of the newest packet */
-	bool is_defined;            /* it has definitions or metadata, so it is not a damaged packet of another ring */
-	bool has_content;           /* false: only a header, as on the stack of a recording program */
+	/* true if the ring has definitions or metadata, so that it is not a damaged packet of another ring */
+	bool is_defined;
+	bool has_content; /* false if there are only headers without content, as on the stack of a recording program */
 };
 
 struct search {
@@ -53,13 +54,13 @@ struct search {
 	WEFT_VEC(struct found) packets;
 	WEFT_VEC(struct ring) rings;
 	unsigned char *buffer;
-	size_t chunk; /* bytes of the buffer: CHUNK, or the size of the image */
+	size_t chunk; /* size of the buffer in bytes: CHUNK, or the size of the image */
 	bool is_full;
 };
 
 /* ---- Reading by address ---- */
 
-/* Returns the extent that contains the address, or the first extent behind it, or the count. */
+/* Returns the index of the extent that contains the address, or of the first extent behind it, or the number of extents. */
 static size_t find_extent(const struct weft_image *image, uint64_t address)
 {
 	const struct weft_extent *extents = image->extents;
@@ -101,8 +102,8 @@ static bool is_magic(const unsigned char *p)
 	return weft_load_u32(p) == WEFT_PACKET_MAGIC && weft_load_u32(p + WEFT_PACKET_AT(mark)) == WEFT_PACKET_MARK;
 }
 
-/* Returns true if a packet may start at one of BLOCK positions.  The loop has no branches, so compilers vectorise it; memchr()
- * for one byte would stop at every 256th byte of a dense image. */
+/* Returns true if a packet may start at one of BLOCK positions.  The loop has no branches, so that compilers vectorize it;
+ * memchr() for one byte would stop at every 256th byte of a dense image. */
 static inline bool may_have_magic(const unsigned char *p)
 {
 	unsigned char any = 0;
@@ -111,7 +112,7 @@ static inline bool may_have_magic(const unsigned char *p)
 	return any;
 }
 
-/* Fills what is needed of a packet before it is copied. */
+/* Stores the facts about a packet that are needed before it is copied. */
 static void fill_found(struct found *out, const struct weft_packet *packet, uint64_t address)
 {
 	const uint64_t hz = packet->clock_hz, begin = packet->begin;
@@ -148,7 +149,7 @@ static bool note_packet(struct search *s, uint64_t address)
 	return slot || s->is_full;
 }
 
-/* Searches the positions of the buffer that have capacity for magic and mark. */
+/* Searches those positions of the buffer at which magic and mark lie inside the buffer. */
 static bool scan_buffer(struct search *s, size_t filled, uint64_t address)
 {
 	size_t positions = filled < MAGIC_TO_MARK_BYTES ? 0 : filled - MAGIC_TO_MARK_BYTES + 1;
@@ -167,7 +168,7 @@ static bool scan_buffer(struct search *s, size_t filled, uint64_t address)
 /* Searches the extents first to end - 1, which are adjacent. */
 static bool search_extents(struct search *s, size_t first, size_t end)
 {
-	size_t retained = 0; /* bytes at the start of the buffer that lie before `at` */
+	size_t retained = 0; /* number of bytes at the start of the buffer that lie before the address `at` */
 	for (size_t i = first; i < end; i++) {
 		const struct weft_extent *extent = &s->image->extents[i];
 		for (uint64_t at = 0; at < extent->bytes && !s->is_full;) {
@@ -186,7 +187,7 @@ static bool search_extents(struct search *s, size_t first, size_t end)
 			if (!scan_buffer(s, retained + got, extent->address + at - retained))
 				return false;
 			if (got < wanted) {
-				/* This page cannot be read; the next one may be readable. */
+				/* If a page of the image cannot be read, the next page may be readable. */
 				at = (at + got + PAGE) / PAGE * PAGE;
 				retained = 0;
 				continue;
@@ -220,7 +221,8 @@ static bool search_all(struct search *s)
 
 /* ---- Choice ---- */
 
-/* Compares by ring.  Among packets with one number the best comes first: complete, and with the most content. */
+/* Compares by ring.  The best of several packets with one number comes first: a complete packet, and then the packet with the
+ * most content. */
 static int compare_found(const void *x, const void *y)
 {
 	const struct found *a = x, *b = y;
@@ -297,7 +299,7 @@ __attribute__((format(printf, 4, 5))) static int fail_search(
 	return status;
 }
 
-/* Chooses the requested ring; sets its index or an error. */
+/* Chooses the requested ring; sets its index, or an error. */
 static int choose_ring(const struct search *s, const char *wanted, size_t *out, struct weft_error *err)
 {
 	size_t best = SIZE_MAX, matches = 0;
@@ -332,16 +334,16 @@ static size_t read_found(const void *ctx, uint64_t address, void *to, size_t byt
 	return weft__image_read(ctx, address, to, bytes);
 }
 
-/* Returns the maximum size of the packet at index i of packets[]: it ends at the next packet, whatever its header says. */
+/* Returns the maximum size of the packet with index i of packets[]: it ends at the next packet, whatever its header says. */
 static uint64_t get_max_packet_bytes(const struct search *s, const struct ring *ring, size_t i)
 {
 	return i + 1 < ring->end ? s->packets.items[i + 1].address - s->packets.items[i].address : UINT64_MAX;
 }
 
-/* Adds a packet copy to the source's blobs; the source owns it, on failure too. */
+/* Adds a copy of a packet to the source's blobs; the source owns the copy, on failure too. */
 static bool add_blob(const struct search *s, struct weft_source *source, uint64_t address, struct weft_packet_copy *copy)
 {
-	/* If all content was copied, the rest of the packet's capacity is not needed. */
+	/* If all content was copied, the unused rest of the packet is not needed. */
 	if (copy->size == copy->packet.content_bytes)
 		memcpy(copy->bytes + WEFT_PACKET_AT(packet_size), copy->bytes + WEFT_PACKET_AT(content_size), 8);
 	source->blobs[source->blob_count++] = (struct weft_blob){
@@ -356,7 +358,7 @@ static bool add_blob(const struct search *s, struct weft_source *source, uint64_
 	return source->blobs[source->blob_count - 1].name != NULL;
 }
 
-/* Copies the packets of a ring that belong to a class without events, in the order of addresses. */
+/* Copies the packets of a ring that belong to a class without events, in the order of their addresses. */
 static bool copy_class(
     const struct search *s, const struct ring *ring, enum weft_stream_class stream_class, struct weft_source *source)
 {
@@ -382,7 +384,7 @@ static bool copy_class(
 	return true;
 }
 
-/* Copies the packets with events: of each stream one contiguous snapshot, even while a program writes them. */
+/* Copies the packets with events: one contiguous snapshot of each stream, even while a program writes the packets. */
 static bool copy_events(const struct search *s, const struct ring *ring, struct weft_source *source)
 {
 	enum { ROUNDS = 8 };
@@ -413,7 +415,7 @@ static bool copy_events(const struct search *s, const struct ring *ring, struct 
 	return whole;
 }
 
-/* Keeps one packet of each number, and sorts by address. */
+/* Keeps one packet with each number, and sorts the packets by address. */
 static void drop_duplicates(struct search *s, struct ring *ring)
 {
 	struct found *packets = s->packets.items;
@@ -451,7 +453,7 @@ __attribute__((format(printf, 2, 3))) static bool add_note(struct weft_source *s
 	return true;
 }
 
-/* Notes rings that were not read. */
+/* Notes the rings that were not read. */
 static bool note_others(const struct search *s, size_t chosen, bool was_wanted, struct weft_source *source)
 {
 	size_t noted = 0;

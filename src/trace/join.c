@@ -1,5 +1,4 @@
-/* join.c: a format that merges the events of several open traces by time.
- * SPDX-License-Identifier: ISC */
+/* join.c: implements a format that merges the events of several open traces by time.  SPDX-License-Identifier: ISC */
 #include "trace/join.h"
 
 #include <inttypes.h>
@@ -13,8 +12,8 @@
 #include "trace/clock_sync.h"
 #include "trace/format.h"
 
-/* MAX_NAME_BYTES limits the process name in front of texts, so that a long name and a thousand counters do not become a thousand
- * long names. */
+/* Longest process name that is put in front of texts, so that a long name and a thousand counters do not become a thousand long
+ * names. */
 enum {
 	BATCH = 256,
 	MAX_PARTS = 1000,
@@ -26,29 +25,31 @@ enum {
 
 struct part {
 	struct weft_trace *trace;
-	/* Conversion of its times to the first part's clock: by clock ticks if both counted the ticks of one clock, else by
-	 * wall-clock time.  A part of another host is first converted to a clock of its host, then by clock_sync. */
+	/* Conversion of the part's times to the clock of the first part: by clock ticks if both counted the ticks of one clock,
+	 * otherwise by wall-clock time.  The times of a part of another host are first converted to a clock of its host, then
+	 * by clock_sync. */
 	double rate;
 	int64_t offset_ns;
 	struct weft_clock_bounds_cursor cursors[WEFT_CLOCK_SYNC_CURSORS];
-	/* Times in [since_ns, since_ns + stays_ns) become later by later_ns; most times are a few ns after the previous one. */
+	/* Times in [since_ns, since_ns + stays_ns) are converted by adding later_ns; most times are a few ns after the previous
+	 * time. */
 	int64_t since_ns, stays_ns, later_ns;
-	uint32_t clock; /* number in j->clock_sync; 0: the clock of the first part's host */
+	uint32_t clock; /* number of the part's clock in j->clock_sync; 0 for the clock of the first part's host */
 	uint32_t site_base;
 	uint16_t stream_base;
 	const struct weft_event *events; /* events read ahead */
 	size_t at, count;
-	size_t first_timed, timed; /* events [first_timed, timed) have converted times */
+	size_t first_timed, timed; /* range of events, [first_timed, timed), that have converted times */
 	int64_t times_ns[BATCH];
-	int64_t last_ns; /* time of its newest event so far, by the first part's clock */
+	int64_t last_ns; /* time of the part's newest event so far, by the clock of the first part */
 	bool has_events, is_ended;
 	char name[PART_NAME_BYTES];
-	struct weft_intern texts;        /* texts that only have a meaning within this process */
-	WEFT_VEC(struct weft_str) names; /* by number of the text: the text prefixed with the process name */
-	uint64_t unnamed;                /* events dropped because a promise id is too large */
+	struct weft_intern texts;        /* texts that have a meaning only within this process */
+	WEFT_VEC(struct weft_str) names; /* by number of the text: the text with the name of the process in front */
+	uint64_t unnamed;                /* number of events that were dropped because a promise id is too large */
 };
 
-/* The next event time of a part. */
+/* The time of the next event of a part. */
 struct turn {
 	int64_t time_ns;
 	uint32_t part;
@@ -58,13 +59,14 @@ struct joined {
 	struct weft_clock_sync clock_sync; /* for several hosts */
 	struct part *parts;
 	size_t count;
-	/* A tournament tree: part i is leaf `leaves` + i, the parent of leaf or node n is node n / 2, and each node has the loser
-	 * of its game; the winner is in node 0.  At equal times the lower part wins. */
+	/* A tournament tree that finds the part with the earliest event.  Part i is leaf `leaves` + i, the parent of leaf or
+	 * node n is node n / 2, each node has the loser of its game, and the winner is in node 0.  If two times are equal, the
+	 * part with the lower number wins. */
 	struct turn *turns;
 	size_t leaves;
-	int64_t limit_ns; /* the winner may emit events before this time */
+	int64_t limit_ns; /* the winner may emit its events that are before this time */
 	bool is_begun;
-	int64_t stride; /* a power of ten, at least the number of parts */
+	int64_t stride; /* factor of promise ids: a power of ten that is at least the number of parts */
 	struct weft_part *part_infos;
 	struct weft_stream_info *streams;
 	struct weft_site *sites;
@@ -73,7 +75,7 @@ struct joined {
 	struct weft_profile_stack *stacks;
 	struct weft_profile_sample *samples;
 	char *process;
-	struct weft_kernel_thread *threads; /* with the last names that kernel records have */
+	struct weft_kernel_thread *threads; /* threads of all parts, with the last names that kernel records have */
 	struct weft_event out[BATCH];
 };
 
@@ -95,7 +97,7 @@ static int64_t scale_time(const struct part *part, int64_t time_ns)
 	return ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
 }
 
-/* Converts a time from scale_time(); the result never decreases unless the part's clock does. */
+/* Converts a result of scale_time() to the first clock; the result never decreases unless the part's clock does. */
 static int64_t sync_time(const struct joined *j, const struct part *part, int64_t time_ns,
     struct weft_clock_bounds_cursor cursors[WEFT_CLOCK_SYNC_CURSORS], int64_t *left_ns)
 {
@@ -117,7 +119,7 @@ static bool is_safe_time(int64_t ns)
 	return ns > INT64_MIN / 4 && ns < INT64_MAX / 4;
 }
 
-/* Converts the time of an event that follows others, and remembers the range in which the same shift applies. */
+/* Converts the time of an event that follows others, and stores the range in which the same shift applies. */
 static int64_t convert_next_time(const struct joined *j, struct part *part, int64_t time_ns)
 {
 	int64_t left_ns = INT64_MAX / 4;
@@ -128,7 +130,7 @@ static int64_t convert_next_time(const struct joined *j, struct part *part, int6
 	return to_ns;
 }
 
-/* Prefixes a text with the name of its process; false: out of memory. */
+/* Puts the name of the process in front of a text; returns false when out of memory. */
 static bool prefix_process_name(struct part *part, struct weft_str *text)
 {
 	uint32_t number = weft_intern(&part->texts, *text), length = (uint32_t)strlen(part->name);
@@ -150,23 +152,24 @@ static bool prefix_process_name(struct part *part, struct weft_str *text)
 	return true;
 }
 
-/* Returns true for the name "main" of a thread or task: every process has one. */
+/* Returns true for the name "main" of a thread or task, which every process has. */
 static bool is_main_name(const struct weft_event *e)
 {
 	return (e->op == WEFT_OP_LABEL || e->op == WEFT_OP_PENDING) && e->text.len == 4 && !memcmp(e->text.ptr, "main", 4);
 }
 
-/* Renumbering of a part's events. */
+/* How the numbers in a part's events are changed. */
 struct numbers {
 	int64_t stride, number;
 	uint32_t site_base;
 	uint16_t stream_base;
 };
 
-/* Returns true if only the numbers of the event change, and the new ones fit.  Nearly all events are like that. */
+/* Returns true if only numbers of the event change, and the new numbers fit.  Nearly all events need no other change than new
+ * numbers. */
 static inline bool is_plain_event(const struct weft_event *e)
 {
-	enum { MAX_ID_BITS = 53 }; /* bits; an id times MAX_PARTS must fit */
+	enum { MAX_ID_BITS = 53 }; /* most bits of an id, so that an id times MAX_PARTS fits */
 	const uint32_t others = 1u << WEFT_OP_PENDING | 1u << WEFT_OP_DETAIL | 1u << WEFT_OP_COUNTER | 1u << WEFT_OP_COUNTER_ADD;
 	_Static_assert(WEFT_OP_COUNT <= 32, "a bit for each op");
 	return e->op < WEFT_OP_COUNT && !(others >> e->op & 1) && !(e->op == WEFT_OP_LABEL && e->text.len == 4) &&
@@ -188,7 +191,7 @@ static inline void convert_event(const struct weft_event *from, const struct num
 	to->site = from->site + (from->site != WEFT_NO_SITE ? as->site_base : 0);
 }
 
-/* Converts any event.  Returns 1, 0 if the event is dropped, or a negative error. */
+/* Converts any event.  Converts an event of any form; returns 1, 0 if the event is dropped, or a negative error. */
 static int convert_any_event(
     const struct joined *j, struct part *part, const struct weft_event *from, int64_t time_ns, struct weft_event *to)
 {
@@ -211,12 +214,12 @@ static int convert_any_event(
 
 /* ---- Merge ---- */
 
-/* The maximum event time; one value above it is needed. */
+/* The maximum time of an event; one larger value must exist. */
 #define LAST_TURN_NS (INT64_MAX - 2)
 #define NO_TURN_NS (INT64_MAX - 1)
 
-/* Replays the games from the winner's leaf to the root.  The result of a game is not predictable, so the loop has no branches on
- * it. */
+/* Replays the games of the tournament from the winner's leaf to the root.  The result of a game cannot be predicted, so the
+ * loop has no branches that depend on it. */
 static void update_tournament(struct joined *j, struct turn turn)
 {
 	struct turn *turns = j->turns;
@@ -245,7 +248,7 @@ static bool has_end(const struct part *part)
 	return part->has_events && info->stream_count > 0 && (!info->unfinished || info->has_died);
 }
 
-/* Converts the times of a part's next events, at most BATCH. */
+/* Converts the times of the next events of a part, of at most BATCH events. */
 static void find_times(const struct joined *j, struct part *part)
 {
 	const struct weft_event *events = part->events + part->at;
@@ -266,7 +269,7 @@ static void find_times(const struct joined *j, struct part *part)
 	}
 }
 
-/* Finds the time of a part's next event; NO_TURN_NS: it has none. */
+/* Finds the time of the next event of a part; NO_TURN_NS if it has none. */
 static int find_next_turn(const struct joined *j, struct part *part, int64_t *time_ns)
 {
 	if (part->at == part->count) {
@@ -295,7 +298,7 @@ static int init_turns(struct joined *j)
 {
 	for (size_t i = 0; i < j->leaves; i++)
 		j->turns[i] = (struct turn){INT64_MIN, UINT32_MAX};
-	/* The first part to reach a node waits there for its opponent; at the end no node waits. */
+	/* The first part that reaches a node waits there for its opponent; at the end no part waits. */
 	for (uint32_t i = 0; i < j->leaves; i++) {
 		struct turn turn = {NO_TURN_NS, i};
 		int status = i < j->count ? find_next_turn(j, &j->parts[i], &turn.time_ns) : WEFT_OK;
@@ -317,7 +320,8 @@ static int init_turns(struct joined *j)
 	return WEFT_OK;
 }
 
-/* Emits a part's events that have times and come before the next part's turn, as far as capacity permits. */
+/* Emits those events of a part that have times and come before the next event of any other part, as far as the buffer
+ * permits. */
 static int emit_run(struct joined *j, struct part *part, size_t *made)
 {
 	const struct weft_event *from = part->events + part->at;
@@ -355,7 +359,7 @@ static void emit_end(struct joined *j, struct part *part, int64_t time_ns, size_
 	part->is_ended = true;
 }
 
-/* Emits the winner's events before the next part's turn, as far as capacity permits. */
+/* Emits the winner's events that come before the next event of any other part, as far as the buffer permits. */
 static int emit_events(struct joined *j, size_t *made)
 {
 	struct turn turn = j->turns[0];
@@ -375,7 +379,7 @@ static int emit_events(struct joined *j, size_t *made)
 	return WEFT_OK;
 }
 
-/* Sums up gaps, skipped data and losses, which are known at the end. */
+/* Sums up gaps, skipped data and losses, which are known only at the end. */
 static int finish_info(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
@@ -488,7 +492,7 @@ static void join_close(struct weft_trace *trace)
 	free_joined(j);
 }
 
-/* Saves a part's files in a folder. */
+/* State of saving a part's files in a folder. */
 struct saving {
 	weft_trace_file_fn *file;
 	void *ctx;
@@ -503,7 +507,8 @@ static int save_in_folder(void *ctx, const char *name, const void *bytes, size_t
 	return s->file(s->ctx, path, bytes, size);
 }
 
-/* Saves each part in a folder.  Folder names start with the part's number, so sorting by name keeps the order. */
+/* Saves each part in its own folder.  The name of a folder starts with the number of the part, so that sorting by name keeps
+ * the order. */
 static int join_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	const struct joined *j = trace->state;
@@ -557,8 +562,8 @@ static int compare_threads(const void *x, const void *y)
 	return WEFT_ORDER(a->tid, b->tid) ?: WEFT_ORDER(b->pid, a->pid);
 }
 
-/* Adds the threads of a part's kernel records.  Two programs of one host may name the same thread; the thread's own program knows
- * more about it. */
+/* Adds the threads in the kernel records of a part.  Two programs of one host may name the same thread; the program that the
+ * thread belongs to knows more about it. */
 static bool add_threads(
     struct joined *j, const struct part *part, struct weft_kernel_info *all, const struct weft_kernel_info *part_kernel)
 {
@@ -618,7 +623,7 @@ static enum weft_confidence join_probe(const struct weft_source *source)
 static const struct weft_trace_format format = {
     "session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save, join_kernel, NULL};
 
-/* Fills all tables, part by part. */
+/* Fills all tables of the joined trace, part by part. */
 static int fill_tables(struct joined *j, struct weft_trace_info *info, struct weft_error *err)
 {
 	size_t streams = 0, sites = 0, modules = 0;
@@ -698,7 +703,7 @@ static int fill_profile(struct joined *j, struct weft_profile *out, struct weft_
 	return WEFT_OK;
 }
 
-/* Combines the properties of the parts; the joined trace lives as long as the last part. */
+/* Combines the properties of the parts; the joined trace ends when its last part ends. */
 static bool fill_info(struct joined *j, const struct weft_trace_info *first, struct weft_trace_info *info)
 {
 	info->host = first->host;
@@ -734,7 +739,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 	return true;
 }
 
-/* Returns the host of a part.  A part without a host name is assumed to be on the first part's host. */
+/* Returns the host of a part.  A part without a host name is assumed to be on the host of the first part. */
 static struct weft_str get_host(struct weft_trace *const *parts, size_t i)
 {
 	return parts[i]->info.host.len ? parts[i]->info.host : parts[0]->info.host;
@@ -746,7 +751,8 @@ static bool have_same_clock(const struct weft_trace *a, const struct weft_trace 
 	       a->clock_hz && b->clock_hz;
 }
 
-/* Aligns the clock of a part with that of another part of its host.  Returns NULL, or why that is impossible. */
+/* Aligns the clock of a part with the clock of another part of its host.  Returns NULL, or the reason why the clocks cannot be
+ * aligned. */
 static const char *align_clock(struct joined *j, size_t i, size_t to)
 {
 	const struct weft_trace *trace = j->parts[i].trace, *first = j->parts[to].trace;
@@ -773,7 +779,7 @@ static uint32_t find_first_of_host(struct weft_trace *const *parts, size_t i)
 	return first;
 }
 
-/* Aligns the clocks of several hosts with the first clock, by their messages. */
+/* Aligns the clocks of several hosts with the first clock, by the messages between the hosts. */
 static int sync_hosts(struct joined *j, struct weft_trace *const *parts, size_t clock_count, struct weft_error *err)
 {
 	uint32_t *clock_of = calloc(j->count, sizeof *clock_of), *get_host = calloc(j->count, sizeof *get_host);
@@ -808,7 +814,7 @@ static int sync_hosts(struct joined *j, struct weft_trace *const *parts, size_t 
 	return status;
 }
 
-/* Returns the shown prefix of a process name. */
+/* Returns the start of a process name that is shown in front of texts. */
 static struct weft_str shown_name(const struct part *part)
 {
 	struct weft_str name = part->trace->info.process;
@@ -816,8 +822,8 @@ static struct weft_str shown_name(const struct part *part)
 	return name;
 }
 
-/* Names a part for the texts of its process: the process name, with the pid if another process of its host has the same name, and
- * the host if there are several. */
+/* Makes the name of a part for the texts of its process.  The process name gets the pid if another process of its host has the
+ * same name, and the host if there are several hosts. */
 static void name_part(struct joined *j, size_t i, bool has_hosts)
 {
 	const struct weft_trace_info *info = &j->parts[i].trace->info;
@@ -913,7 +919,7 @@ int64_t weft_part_time(const struct weft_trace *joined, size_t number, int64_t o
 	return convert_time(j, &j->parts[number], own_ns);
 }
 
-/* Clocks have almost the same rate, so each step divides the error by about a thousand. */
+/* The clocks have almost the same rate, so each step divides the error by about a thousand. */
 int64_t weft_part_own_time(const struct weft_trace *joined, size_t number, int64_t time_ns)
 {
 	int64_t own_ns = time_ns;
@@ -946,7 +952,7 @@ struct weft_trace *weft_trace_part(const struct weft_trace *trace, size_t number
 	return j && number < j->count ? j->parts[number].trace : NULL;
 }
 
-/* Opens a part from the blobs [begin, end), removing the folder from their names; takes these blobs from *source. */
+/* Opens a part from the blobs [begin, end) and removes the folder from their names; takes these blobs from *source. */
 static int open_folder(struct weft_trace **out, struct weft_source *source, size_t begin, size_t end, struct weft_error *err)
 {
 	struct weft_source part = {.is_dir = true, .file = -1, .blobs = calloc(end - begin, sizeof *part.blobs)};
@@ -987,7 +993,8 @@ int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
 	for (size_t begin = 0; begin < source->blob_count && status == WEFT_OK;) {
-		const size_t end = end_of_folder(source, begin); /* sorted by name, the files of a folder are adjacent */
+		/* the blobs are sorted by name, so the files of a folder are adjacent */
+		const size_t end = end_of_folder(source, begin);
 		struct weft_trace *part = NULL;
 		if (end > begin)
 			status = open_folder(&part, source, begin, end, err);
@@ -997,7 +1004,7 @@ int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source
 	}
 	if (status == WEFT_OK)
 		status = weft_trace_join(out, parts, count, source->name, err);
-	if (status == WEFT_OK) { /* the memory of the parts' bytes */
+	if (status == WEFT_OK) { /* the memory that the bytes of all parts are in */
 		(*out)->source.archive = source->archive;
 		source->archive = (struct weft_blob){0};
 	}

@@ -5,9 +5,8 @@
  *	0        4                     20       24     26       30
  *	| magic  | UUID                | size   | count| content|
  *
- * Sizes are in bits and include the header.  An event is a u64 time in ns, a u8 operation, and the operands of the operation: see
- * decode_event().
- * SPDX-License-Identifier: ISC */
+ * Sizes are in bits and include the header.  An event is a u64 time in ns, a u8 operation, and the operands of the operation
+ * (see decode_event()).  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +22,7 @@ static const unsigned char magic[MAGIC_BYTES] = {
     0xC1, 0x1F, 0xFC, 0xC1, 0x05, 0x88, 0x3b, 0x8d, 0x52, 0x1a, 0x48, 0x7b, 0xb3, 0x97, 0x45, 0x6a, 0xb1, 0x50, 0x68, 0x0c};
 
 struct packet {
-	uint64_t offset, end; /* of its content, in the file; includes the header */
+	uint64_t offset, end; /* range of the packet's content in the file; includes the header */
 	uint64_t index;       /* in the file */
 	uint16_t count;
 };
@@ -46,11 +45,11 @@ static enum weft_confidence probe_source(const struct weft_source *source)
 	return has_magic ? WEFT_CONFIDENCE_SURE : WEFT_CONFIDENCE_NONE;
 }
 
-/* Finds the next packet header at or after `from`; returns the file's size if there is none. */
+/* Finds the next packet header at or after `from`; returns the size of the file if there is none. */
 static uint64_t find_header(const struct weft_blob *blob, uint64_t from)
 {
 	for (size_t at = from < blob->size ? (size_t)from : blob->size; at < blob->size;) {
-		/* Skip holes, which may be larger than memory. */
+		/* Holes of the file are skipped, because they may be larger than memory. */
 		const struct weft_span data = weft__blob_data(blob, at);
 		const unsigned char *found = memmem(blob->bytes + data.begin, data.end - data.begin, magic, MAGIC_BYTES);
 		if (found)
@@ -75,7 +74,7 @@ static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index
 	uint64_t size = weft_load_u32(header + 20) / 8, content = weft_load_u32(header + 26) / 8;
 	bool truncated = size > left;
 	if (size < HEADER_BYTES) {
-		/* The end is unknown, but not after the next header. */
+		/* The end of the packet is unknown, but not after the next header. */
 		*next = find_header(blob, offset + HEADER_BYTES);
 		size = *next - offset;
 		weft__trace_skip(
@@ -110,8 +109,8 @@ static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index
 	return WEFT_OK;
 }
 
-/* Moves the oldest packet to the front.  The ring is in order, except where it was being written; unused packets are not in the
- * list. */
+/* Moves the oldest packet to the front.  The packets of the ring are in order, except at the place that was being written;
+ * unused packets are not in the list. */
 static bool rotate_packets(struct mirage *m)
 {
 	size_t count = m->packets.count, oldest = 0;
@@ -198,14 +197,15 @@ static void skip_rest(struct weft_trace *trace, const unsigned char *event, cons
 	m->cursor.at = m->cursor.end;
 }
 
-/* Minimum number of operand bytes of each operation (including a string's NUL), and whether it ends with a string. */
+/* Minimum number of operand bytes of each operation (including the NUL of a string), and whether the operands end with a
+ * string. */
 static const struct {
 	uint8_t bytes;
 	bool text;
 } payloads[14] = {{17, false}, {16, false}, {16, false}, {17, true}, {16, false}, {9, true}, {17, true}, {8, false}, {8, false},
     {16, false}, {16, false}, {17, true}, {16, false}, {16, false}};
 
-/* Decodes one event; false: no complete event is left in the packet. */
+/* Decodes one event; returns false if no complete event is left in the packet. */
 static bool decode_event(struct weft_trace *trace, struct weft_event *ev)
 {
 	static const char should_resolve[] = "__should_resolve";
@@ -245,7 +245,7 @@ static bool decode_event(struct weft_trace *trace, struct weft_event *ev)
 	case WEFT_OP_AWAIT:
 	case WEFT_OP_READ_LATER: ev->b = (int64_t)weft_load_u64(payload + 8); break;
 	case WEFT_OP_SIGNAL:
-	case WEFT_OP_SIGNAL_ONLY: /* the receiver comes first in the file, because it runs */
+	case WEFT_OP_SIGNAL_ONLY: /* the receiver comes first in the file, because it is the promise that runs */
 		ev->b = ev->a;
 		ev->a = (int64_t)weft_load_u64(payload + 8);
 		break;
@@ -265,7 +265,7 @@ static bool decode_event(struct weft_trace *trace, struct weft_event *ev)
 	default: break;
 	}
 	if (time_ns < m->last_ns) {
-		/* The recorder increases the content size first, so an event that was not written is zeros. */
+		/* The recorder increases the content size first, so an event that was not written yet consists of zeros. */
 		if (time_ns == 0 && op == 0 && ev->a == 0 && ev->b == 0 && m->cursor.at == m->cursor.end &&
 		    m->at + 1 == m->packets.count) {
 			skip_rest(trace, event, "the last event was never written");

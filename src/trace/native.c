@@ -1,8 +1,7 @@
-/* native.c: weft's native format: a directory of packets, or consecutive packets in a file or in memory.
+/* native.c: reads weft's native format: a directory of packets, or consecutive packets in a file or in memory.
  *
  * native_index.c finds the packets, native_define.c reads definitions, native_decode.c decodes each stream, and this file merges
- * the streams.
- * SPDX-License-Identifier: ISC */
+ * the streams.  SPDX-License-Identifier: ISC */
 #include "trace/native.h"
 
 #include <string.h>
@@ -121,7 +120,7 @@ void weft__native_rewind_to(struct weft_trace *trace, const struct weft_position
 /* The requested position. */
 enum where { BEGIN, HERE, END };
 
-/* Finds the position of a cursor: at its start, at its next event, or at its end; false: unknown. */
+/* Finds the position of a cursor: at its start, at its next event, or at its end; returns false if it is unknown. */
 static bool find_cursor_position(
     const struct native *n, const struct native_cursor *c, enum where where, struct weft_stream_position *out)
 {
@@ -150,8 +149,8 @@ static struct weft_stream_position max_position(const struct weft_stream_positio
 	return is_behind ? *old : fresh;
 }
 
-/* Merges positions by instance: those found now, and earlier ones of instances without a packet, for example because it is being
- * reused. */
+/* Merges positions by instance: those that were found now, and earlier positions of instances that have no packet now, for
+ * example because it is being reused. */
 static size_t merge_positions(struct weft_stream_position *to, const struct weft_stream_position *found, size_t found_count,
     const struct weft_stream_position *old, size_t old_count)
 {
@@ -166,7 +165,7 @@ static size_t merge_positions(struct weft_stream_position *to, const struct weft
 	return count;
 }
 
-/* Finds the first packet of each CPU, or the last packet that starts until `until`, in ticks. */
+/* Finds the first packet of each CPU, or the last packet that starts before or at `until`, in ticks. */
 static size_t find_kernel_positions(const struct native *n, struct weft_stream_position *out, bool is_begin, uint64_t until)
 {
 	size_t count = 0;
@@ -235,7 +234,7 @@ int weft__native_current_position(const struct weft_trace *trace, struct weft_po
 	return find_position(trace, out, HERE);
 }
 
-/* Estimates the bytes of a batch that were not given yet. */
+/* Estimates the number of bytes of a batch whose events were not returned yet. */
 static uint64_t bytes_left_of_batch(const struct native_cursor *c)
 {
 	enum { USUAL = 16 };
@@ -348,7 +347,7 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	return WEFT_OK;
 }
 
-/* Loads the next batch of the top cursor when its batch is used up, and restores the heap. */
+/* When the batch of the top cursor is used up, loads its next batch and restores the heap. */
 static void refill_top(struct weft_trace *trace)
 {
 	struct native *n = trace->state;
@@ -373,7 +372,7 @@ static size_t run_length(const struct native *n)
 	if (n->heap.count > 2 && is_earlier(n, n->heap.items[2], second))
 		second = n->heap.items[2];
 	const struct native_cursor *other = &n->cursors.items[second];
-	/* At equal times the first stream comes first. */
+	/* If times are equal, the first stream comes first. */
 	const int64_t time_ns = other->batch[other->batch_at].time_ns, limit = time_ns + (top < second && time_ns < INT64_MAX);
 	size_t i = c->batch_at + 1;
 	while (i < c->batch_end && c->batch[i].time_ns < limit)
@@ -384,7 +383,7 @@ static size_t run_length(const struct native *n)
 static int read_events(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct native *n = trace->state;
-	/* The previous batch that was handed out may be the top cursor's own. */
+	/* The previous batch that was returned may be that of the top cursor. */
 	if (n->heap.count && n->cursors.items[n->heap.items[0]].batch_at == n->cursors.items[n->heap.items[0]].batch_end)
 		refill_top(trace);
 	size_t filled = 0;
@@ -409,7 +408,7 @@ static int read_events(struct weft_trace *trace, const struct weft_event **event
 	return filled != 0;
 }
 
-/* The web viewer cannot save, and every byte of code counts in its page. */
+/* The web viewer cannot save, and every byte of code makes its page larger. */
 #ifdef __wasm__
 #define SAVE NULL
 #else

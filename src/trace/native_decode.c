@@ -8,7 +8,7 @@
 #include "base/cursor.h"
 #include "trace/native.h"
 
-/* The fields of a plain event, masked ones included, are within this many bytes. */
+/* The fields of a plain event, including masked ones, are within this many bytes. */
 #define REACH 40
 
 /* Adds the forms of an op of this version. */
@@ -80,7 +80,7 @@ void weft__native_add_form(struct native *n, size_t extra)
 	}
 }
 
-/* Loads in host order on little-endian hosts: one instruction each. */
+/* Loads a value in host order on little-endian hosts: one instruction each. */
 static inline uint32_t load_u32(const unsigned char *p)
 {
 	return weft_load_u32(p);
@@ -97,7 +97,7 @@ static void mark_damage(struct weft_trace *trace, struct native_cursor *c, const
 	const struct native_packet *p = &n->packets.items[c->packet];
 	weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes),
 	    (uint64_t)(c->stop - at), "%s", what);
-	/* If the file is complete, bytes read before may be damaged too. */
+	/* If the file is complete, bytes that were read before may be damaged too. */
 	if (p->is_cut)
 		weft__trace_mark_placed(trace, 1);
 	c->at = c->stop;
@@ -109,7 +109,7 @@ static uint32_t get_site(const struct native *n, uint64_t key)
 	return n->site_index[key < n->key_count ? key : 0];
 }
 
-/* Returns true if an event consists of zeros.  It would create promise 0, which recorders never use. */
+/* Returns true if an event consists of zeros.  An event of zeros would create promise 0, which recorders never use. */
 static bool is_zeros(const struct weft_cursor *in)
 {
 	static const unsigned char zeros[WEFT_COMPACT_HEADER + 8];
@@ -172,7 +172,7 @@ bool weft__native_read_field(
 	}
 }
 
-/* Stores a field that this version knows too. */
+/* Stores a field that this version knows, too. */
 static void set_field(const struct native *n, struct weft_event *e, uint16_t bit, const struct weft_field *field)
 {
 	switch (bit) {
@@ -188,14 +188,14 @@ static void set_field(const struct native *n, struct weft_event *e, uint16_t bit
 	}
 }
 
-/* A place is the key of a site.  As a site it keeps its meaning in joined traces. */
+/* The place of an event is the key of a site.  Stored as a site, the place keeps its meaning in joined traces. */
 static void set_place(const struct native *n, struct weft_event *e)
 {
 	if (e->kind == WEFT_DETAIL_PLACE || e->kind == WEFT_DETAIL_CALLBACK)
 		e->site = get_site(n, (uint64_t)e->value & UINT16_MAX);
 }
 
-/* Decodes the fields of an event with a form that the trace defines; the header was read. */
+/* Decodes the fields of an event whose form the trace defines; its header was already read. */
 static bool decode_extra(
     const struct native *n, struct weft_cursor *in, const struct native_form *f, uint8_t id, struct weft_event *e)
 {
@@ -231,7 +231,7 @@ bool weft__native_field(const struct weft_trace *trace, const struct weft_event 
 	return index < form->count;
 }
 
-/* Decodes the fields of an event of this version; the header was read. */
+/* Decodes the fields of an event of this version; its header was already read. */
 static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id, struct weft_event *e)
 {
 	uint8_t byte;
@@ -289,7 +289,7 @@ static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id
 	return true;
 }
 
-/* Decodes an event of any form; false: damaged. */
+/* Decodes an event of any form; returns false if it is damaged. */
 static bool decode_any(
     const struct native *n, const struct native_forms *forms, struct weft_cursor *in, uint64_t *last, struct weft_event *e)
 {
@@ -339,7 +339,7 @@ bool weft__native_decode(
 	return true;
 }
 
-/* Returns how far a packet is known to have no event later than `cut`, without a search. */
+/* Returns how far a packet is already known to have no event later than `cut`. */
 static struct native_walk known_walk(const struct native *n, const struct weft_packet *packet, size_t size, uint64_t cut)
 {
 	const struct weft_position *const positions[] = {n->known, n->from};
@@ -361,7 +361,7 @@ size_t weft__native_end_at(const struct native *n, const struct weft_packet *pac
 	struct weft_cursor in = {bytes + walk->bytes, bytes + size};
 	while (in.at < in.end) {
 		uint64_t time = walk->time;
-		/* Leave damage to the reader, and events that only the trace's own definitions explain. */
+		/* Damage, and events that only the trace's own definitions explain, are left to the reader. */
 		if (is_zeros(&in) || !decode_any(n, &n->forms[packet->version - 1], &in, &time, &event))
 			break;
 		if (time > cut)
@@ -373,7 +373,7 @@ size_t weft__native_end_at(const struct native *n, const struct weft_packet *pac
 	return size;
 }
 
-/* Notes what is missing between the packet just read and the next one, or after the last one (`p` is NULL). */
+/* Notes what is missing between the packet that was just read and the next packet, or after the last packet (`p` is NULL). */
 static void note_gap(
     struct weft_trace *trace, const struct native_cursor *c, const struct native_packet *old, const struct native_packet *p)
 {
@@ -393,7 +393,7 @@ static void note_gap(
 	}
 }
 
-/* Moves to the next packet; false: there is none. */
+/* Moves to the next packet; returns false if there is none. */
 static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 {
 	struct native *n = trace->state;
@@ -420,7 +420,7 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 	c->at = p->bytes + p->header_bytes;
 	c->stop = p->bytes + p->content_bytes;
 	c->last = c->last > p->begin ? c->last : p->begin;
-	/* Later times do not fit in ns. */
+	/* Later times do not fit in 64-bit ns. */
 	const uint64_t latest = n->clock.hz < 1000000000 ? (uint64_t)INT64_MAX / 1000000000 * n->clock.hz : INT64_MAX;
 	c->until = c->packet + 1 < c->end ? n->packets.items[c->packet + 1].begin : latest;
 	if (c->until < p->begin || c->until > latest)
@@ -447,13 +447,13 @@ void weft__native_resume(struct weft_trace *trace, struct native_cursor *c, cons
 	if (p->sequence > reached->sequence)
 		return;
 	next_packet(trace, c);
-	/* Do not read again what was read before, even if new content is not visible yet. */
+	/* Bytes that were read before are not read again, even if new content is not visible yet. */
 	c->at = p->sequence == reached->sequence && p->content_bytes >= reached->bytes ? p->bytes + reached->bytes : c->stop;
 	c->last = reached->last;
 	c->decoded = reached->events - p->events_before;
 }
 
-/* Walks through the given events of the batch again, because the ends of events are not recorded. */
+/* Walks through the returned events of the batch again, because the ends of events are not recorded. */
 bool weft__native_mark_position(const struct native *n, const struct native_cursor *c, struct native_mark *out)
 {
 	struct native_mark m = c->batch_mark;
@@ -508,7 +508,7 @@ static const unsigned char *find_zero(const unsigned char *at, const unsigned ch
 	return found ? found : stop;
 }
 
-/* Decodes plain events as long as they come; returns their number. connections_only: skips events that do not concern
+/* Decodes plain events as long as there are any; returns their number. connections_only: skips events that do not concern
  * connections, plain or not. */
 static inline __attribute__((always_inline)) size_t decode_plain(
     const struct native *n, struct native_cursor *c, struct weft_event *out, size_t capacity, bool connections_only)
@@ -524,7 +524,8 @@ static inline __attribute__((always_inline)) size_t decode_plain(
 		const uint64_t time = last + (uint32_t)(low - (uint32_t)last);
 		if (!(bytes | other) || time > until)
 			break;
-		/* Zeros may be no event at all; weft__native_fill() checks.  A separate `if` compiles to one branch. */
+		/* Zeros may be no event at all, which weft__native_fill() checks.  A separate `if` compiles to a single
+		 * branch. */
 		if (__builtin_expect((id | low) == 0, 0))
 			break;
 		if (other) {
@@ -591,7 +592,7 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 		c->last = last;
 		c->at = in.at;
 		c->decoded++;
-		/* native_redefine.c has read it, if that was needed. */
+		/* native_redefine.c has already read this event, if that was needed. */
 		if (e->op == WEFT_OP_DETAIL && e->kind == WEFT_DETAIL_DEFINITION)
 			continue;
 		count++;

@@ -15,7 +15,7 @@ static const char *skip_string(const char *at)
 	return at + (*at == '"');
 }
 
-/* Returns the content of a block, or the end of the text; `name` includes the block's "{". */
+/* Returns the content of a block, or the end of the text; `name` includes the "{" of the block. */
 static const char *find_block(const char *text, const char *name)
 {
 	const size_t length = strlen(name);
@@ -24,7 +24,7 @@ static const char *find_block(const char *text, const char *name)
 	return *text ? text + length : text;
 }
 
-/* Returns the value of `name` = in a block, or NULL. */
+/* Returns the value after `name` = in a block, or NULL. */
 static const char *find_value(const char *text, const char *block, const char *name)
 {
 	static const char space[] = " \t\n", ends[] = " \t\n;{}=\"";
@@ -82,7 +82,7 @@ static bool is_word(struct weft_str s, const char *word)
 	return s.len == strlen(word) && memcmp(s.ptr, word, s.len) == 0;
 }
 
-/* Keeps the first words; if there are fewer, nothing. */
+/* Keeps the first words of a text; if there are fewer words, keeps nothing. */
 static void cut_words(struct weft_str *text, unsigned words)
 {
 	for (uint32_t at = 0; at < text->len; at++)
@@ -154,7 +154,7 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	if (trace->info.unfinished && find_number(text, "env {", "died_ns", &number))
 		n->died_wall_ns = number;
 	n->is_live = is_word(state, "recording") && !trace->source.is_frozen && (n->is_ring || trace->source.reload);
-	/* While a program records, it may have made more since. */
+	/* While a program records, it may have made more packets since. */
 	if (n->is_finished && find_number(text, "env {", "definitions", &number) && number > 0)
 		n->definitions_made = (uint64_t)number;
 	n->packets_made.count = 0;
@@ -166,8 +166,8 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	if (is_word(trace->counter, "caller") || is_word(trace->counter, "counter"))
 		trace->counter.len = 0;
 	trace->boot = find_string(n, text, "recorder");
-	/* "BOOT NAMESPACE PID START"; the monotonic clock may differ between containers, so the namespace belongs to the clock's
-	 * identity. */
+	/* The text is "BOOT NAMESPACE PID START"; the monotonic clock may differ between containers, so the namespace belongs
+	 * to the identity of that clock. */
 	cut_words(&trace->boot, is_word(trace->counter, "monotonic") ? 2 : 1);
 	n->has_rough_clock = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
@@ -199,7 +199,7 @@ bool weft__native_is_unknown(struct weft_str text)
 	return text.ptr == unknown;
 }
 
-/* Returns the text of a key, to be set; NULL: out of memory. */
+/* Returns the place where the text of a key is stored; NULL when out of memory. */
 static struct weft_str *text_at(struct native *n, uint16_t key)
 {
 	struct weft_str **page = &n->texts[key / NATIVE_PAGE_TEXTS];
@@ -251,7 +251,7 @@ void weft__native_end_keys(struct native *n)
 	free(n->site_index);
 }
 
-/* These functions return 1, 0 (damaged), or WEFT_ENOMEM. */
+/* Each of these functions returns 1, 0 if the definition is damaged, or WEFT_ENOMEM. */
 
 static int read_text(struct native *n, struct weft_cursor *in)
 {
@@ -266,7 +266,7 @@ static int read_text(struct native *n, struct weft_cursor *in)
 	return 1;
 }
 
-/* Adds a site; a later definition of a key replaces an earlier one. */
+/* Adds a site; a later definition of a key replaces an earlier definition. */
 static int add_site(struct native *n, uint16_t key, struct weft_site site, uint32_t module)
 {
 	if (!grow_sites(n, key))
@@ -375,11 +375,11 @@ static int read_form(struct native *n, struct weft_cursor *in)
 	if (!weft_read_u8(in, &extra.stream_class) || !weft_read_u8(in, &extra.id) || !weft_read_string(in, &name) ||
 	    !weft_read_string(in, &fields))
 		return 0;
-	/* A form that this version cannot parse: its events will count as damage. */
+	/* This version cannot parse the form, so events with the form will count as damaged. */
 	if (extra.stream_class > WEFT_CLASS_DEFINITIONS || (extra.stream_class == WEFT_CLASS_EVENTS && extra.id > WEFT_ID_OP) ||
 	    !weft__form_parse(&extra.form, fields.ptr, fields.len))
 		return 1;
-	/* Definitions of this version cannot be redefined. */
+	/* Definitions that this version knows cannot be redefined. */
 	if (extra.stream_class == WEFT_CLASS_DEFINITIONS && extra.id <= WEFT_DEFINE_FORM)
 		return 1;
 	extra.name = name.ptr;
@@ -440,7 +440,7 @@ static int read_definition(struct native *n, struct weft_cursor *in, unsigned ve
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
-	uint64_t expected = 0; /* sequence number of a packet */
+	uint64_t expected = 0; /* sequence number that the next packet must have */
 	bool whole = weft__native_begin_keys(n);
 	for (size_t i = 0; i < n->definitions.count && whole; i++) {
 		const struct native_packet *p = &n->definitions.items[i];
@@ -477,7 +477,7 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 	trace->info.has_missing_names |= n->definitions.count == 0 && n->packets.count > 0;
 	whole = whole && (!trace->info.has_missing_names || weft__native_read_redefinitions(trace) == WEFT_OK);
 	whole = whole && weft__native_read_profile(trace) == WEFT_OK;
-	/* From here on n->modules does not move any more. */
+	/* From here on, the items of n->modules do not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)
 		if (n->site_modules.items[i] != WEFT_NO_SITE)
 			n->sites.items[i].module = &n->modules.items[n->site_modules.items[i]];

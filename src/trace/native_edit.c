@@ -1,7 +1,7 @@
-/* native_edit.c: edited copies of a native trace's packets: with other texts, or cut at a time.
+/* native_edit.c: makes edited copies of the packets of a native trace: with other texts, or cut at a time.
  *
- * Packets keep their order, numbers and losses, so a copy is read like the original.  A cut trace is like a ring with less
- * capacity: facts that the cut removed and that still hold are recorded in front of the rest.
+ * Packets keep their order, numbers and losses, so that a copy is read like the original.  A cut trace is like a ring with less
+ * capacity: facts that were recorded in the removed part and are still in force are recorded again in front of the rest.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void set_size(struct native_copy *copy, size_t size)
 	memcpy(copy->bytes + WEFT_PACKET_AT(packet_size), &bits, sizeof bits);
 }
 
-/* Returns the content of a packet after its header. */
+/* Returns the content of a packet, which follows its header. */
 static struct weft_cursor get_content(const struct native_copy *copy)
 {
 	return (struct weft_cursor){
@@ -26,7 +26,7 @@ static struct weft_cursor get_content(const struct native_copy *copy)
 
 /* ---- Texts ---- */
 
-/* Edits a text if it is in the copy; other texts are in the definitions. */
+/* Edits a text if it is in the copy of the packet; other texts are in the definitions. */
 static void edit_text(const struct native_copy *copy, struct weft_str text, const struct weft_trace_edit *edit)
 {
 	const uintptr_t begin = (uintptr_t)copy->bytes, at = (uintptr_t)text.ptr;
@@ -34,7 +34,7 @@ static void edit_text(const struct native_copy *copy, struct weft_str text, cons
 		edit->text(edit->ctx, (char *)copy->bytes + (at - begin), text.len);
 }
 
-/* Returns the text after the `times`-th byte `mark`; "" if there are fewer. */
+/* Returns the text after the byte `mark` has occurred `times` times; "" if it occurs less often. */
 static struct weft_str skip_past(struct weft_str text, char mark, unsigned times)
 {
 	while (times-- > 0) {
@@ -65,9 +65,9 @@ static void edit_detail(const struct native_copy *copy, const struct weft_event 
 	case WEFT_DETAIL_BLOCKED:
 	case WEFT_DETAIL_PLACE:
 	case WEFT_DETAIL_CALLBACK:
-	case WEFT_DETAIL_DIED: return; /* numbers, and names from libc */
+	case WEFT_DETAIL_DIED: return; /* the text has only numbers, and names from libc */
 	case WEFT_DETAIL_DEFINITION: text = skip_past(text, '\n', count_leading_numbers(text)); break;
-	case WEFT_DETAIL_CONNECTION: /* protocol, two addresses, a number */
+	case WEFT_DETAIL_CONNECTION: /* the text has a protocol, two addresses and a number */
 		text = skip_past(text, ' ', 1);
 		while (text.len > 0 && text.ptr[text.len - 1] != ' ')
 			text.len--;
@@ -77,11 +77,11 @@ static void edit_detail(const struct native_copy *copy, const struct weft_event 
 	edit_text(copy, text, edit);
 }
 
-/* Edits a digest, so that the bytes cannot be found by trying until the digest fits.  The digest is replaced like a word, and its
- * placeholder makes another digest. */
+/* Edits a digest, so that the bytes of a message cannot be found by trying which bytes give the digest.  The digest is replaced
+ * like a word, and another digest is made of the replacement. */
 static void edit_digest(const struct native_copy *copy, size_t at, int64_t digest, const struct weft_trace_edit *edit)
 {
-	static const char letters[] = "bcdfghjklmnpqrst"; /* no known word consists of these letters */
+	static const char letters[] = "bcdfghjklmnpqrst"; /* no word of a known meaning consists of these letters */
 	char word[17] = "z";
 	uint64_t rest = digest < 0 ? 0 - (uint64_t)digest : (uint64_t)digest, sum = 0;
 	for (size_t i = 1; i < sizeof word; i++, rest /= 16)
@@ -93,7 +93,7 @@ static void edit_digest(const struct native_copy *copy, size_t at, int64_t diges
 	memcpy(copy->bytes + at, &edited, sizeof edited);
 }
 
-/* Edits the texts of an event with a form in the trace or in a table; `edit` may be NULL.  False: damaged. */
+/* Edits the texts of an event whose form is in the trace or in a table; `edit` may be NULL.  False: damaged. */
 static bool edit_fields(const struct native *n, const struct native_copy *copy, struct weft_cursor *in,
     const struct weft_wire_form *form, uint8_t id, const struct weft_trace_edit *edit)
 {
@@ -133,7 +133,7 @@ static bool edit_event(const struct native *n, const struct native_copy *copy, u
 	return true;
 }
 
-/* Edits the thread's name in the header. */
+/* Edits the name of the thread in the packet header. */
 static void edit_name(const struct native_copy *copy, const struct weft_trace_edit *edit)
 {
 	const char *name = (const char *)copy->bytes + WEFT_PACKET_AT(thread_name);
@@ -155,7 +155,7 @@ void weft__native_edit_events(const struct native *n, struct native_copy *copy, 
 	}
 }
 
-/* The form of an event of another class, by its id; the last entry of a table has no fields. */
+/* The form of an event of another class, with its id; the last entry of a table has no fields. */
 struct named_form {
 	const char *fields;
 	uint8_t id;
@@ -212,7 +212,7 @@ static void edit_others(
 		uint64_t time;
 		bool ok = weft_read_u8(&in, &id) && (id == WEFT_ID_EXTENDED ? weft_read_u8(&in, &id) && weft_read_u64(&in, &time)
 									    : weft_read_u32(&in, &low));
-		/* The names in the trace's own forms define what its events mean, so they stay. */
+		/* The names in the trace's own forms define the meaning of its events, so they are not changed. */
 		const bool is_form = forms == definition_forms && ok && id == WEFT_DEFINE_FORM;
 		if (!ok || !find_form(n, forms, id, &own, &form) || !edit_fields(n, copy, &in, form, id, is_form ? NULL : edit)) {
 			set_size(copy, whole);
@@ -248,7 +248,7 @@ static bool describes_format(const char *name, size_t bytes)
 	return false;
 }
 
-/* Edits a quoted string between its escapes; returns its end. */
+/* Edits a quoted string, but not its escapes; returns the end of the string. */
 static char *edit_quoted(char *at, bool is_retained, const struct weft_trace_edit *edit)
 {
 	while (*at && *at != '"') {
@@ -308,7 +308,7 @@ uint64_t weft__native_ticks(uint64_t hz, int64_t ns)
 	return ticks;
 }
 
-/* Returns the key of each site; the caller frees the result. */
+/* Returns the key of each site; the caller frees the array. */
 static uint16_t *map_sites_to_keys(const struct native *n)
 {
 	uint16_t *keys = calloc(n->sites.count + 1, sizeof *keys);
@@ -318,7 +318,7 @@ static uint16_t *map_sites_to_keys(const struct native *n)
 	return keys;
 }
 
-/* Writes an event at a time; returns its size, also if `to` is NULL. */
+/* Writes an event at a time; returns the size of the event, also if `to` is NULL. */
 static size_t write_event(
     const struct native *n, const struct weft_event *e, const uint16_t *keys, uint64_t ticks, unsigned char *to)
 {
@@ -337,7 +337,7 @@ static size_t write_event(
 	return WEFT_EXTENDED_HEADER + weft__event_payload(&event, id);
 }
 
-/* Sets the thread of an instance at that time: it may have changed since the packet's start. */
+/* Sets the thread to which an instance belonged at a time, because it may have changed since the start of the packet. */
 static void set_thread(const struct native *n, unsigned char *header, uint32_t instance, uint64_t ticks)
 {
 	const uint64_t begin = weft_load_u64(header + WEFT_PACKET_AT(timestamp_begin));
@@ -352,8 +352,8 @@ static void set_thread(const struct native *n, unsigned char *header, uint32_t i
 	}
 }
 
-/* Moves after the position reached in the packet.  The checkpoint's events must not be later than the first event that is kept,
- * because its time is stored as a difference to the previous one. */
+/* Moves behind the position that was reached in the packet.  The events of the checkpoint must not be later than the first
+ * event that is kept, because its time is stored as a difference to the previous event. */
 static void seek_to_position(
     const struct native *n, const struct native_packet *p, struct weft_cursor *in, uint64_t *ticks, uint64_t *before)
 {
@@ -424,7 +424,7 @@ int weft__native_cut(const struct native *n, const struct native_packet *p, unsi
 
 /* ---- Reason ---- */
 
-/* Returns the newest tick in any packet of events. */
+/* Returns the newest time, in ticks, in any packet of events. */
 static uint64_t last_tick(const struct native *n)
 {
 	uint64_t newest = 0;
@@ -451,7 +451,7 @@ int weft__native_append_reason(const struct native *n, struct native_copy *copy,
 	    .text = edit->reason,
 	    .text_bytes = (uint32_t)strlen(edit->reason)};
 	const uint8_t id = weft__event_id(&event);
-	/* Version 1 has no such event. */
+	/* Version 1 of the format has no such event. */
 	if (weft_load_u16(copy->bytes + WEFT_PACKET_AT(version)) < WEFT_WIRE_VERSION)
 		return WEFT_OK;
 	unsigned char *bytes = realloc(copy->bytes, copy->size + WEFT_EXTENDED_HEADER + weft__event_payload(&event, id));

@@ -1,8 +1,7 @@
-/* native_index.c: finds and sorts the packets of a native trace; does not decode events.
+/* native_index.c: finds and sorts the packets of a native trace, and does not decode events.
  *
- * A ring changes while its program runs and it is read.  Its packets are copied, each between two reads of its lock (packet.h); a
- * packet that is being reused is left out.
- * SPDX-License-Identifier: ISC */
+ * A ring changes if its program runs while the ring is read.  Therefore its packets are copied, each between two reads of its
+ * lock (packet.h); a packet that is being reused is left out.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -35,14 +34,14 @@ void *weft__native_alloc(struct native *n, size_t bytes)
 
 /* ---- Search for packets ---- */
 
-/* Finds the next packet at or after `from`; *zeros: the skipped bytes are zeros. */
+/* Finds the next packet at or after `from`; sets *zeros if all skipped bytes are zeros. */
 static size_t find_packet(const struct weft_blob *blob, size_t from, bool *zeros)
 {
 	const unsigned char *bytes = blob->bytes;
 	const size_t size = blob->size;
 	size_t at = from;
 	*zeros = true;
-	/* Large rings consist mostly of holes in their files, or zeros. */
+	/* Large rings consist mostly of holes in their files, or of zeros. */
 	while (at < size) {
 		if (at % WEFT_PACKET_PAGE == 0) {
 			at = weft__blob_data(blob, at).begin;
@@ -75,13 +74,13 @@ static size_t find_end(
 	const size_t claimed = is_inside ? offset + (size_t)packet->bytes : blob->size;
 	if (fault == WEFT_PACKET_SIZES)
 		return offset + WEFT_PACKET_HEADER;
-	/* If only the version field is damaged, another packet starts where this one claims to end. */
+	/* If only the version field is damaged, another packet starts at the end that this header gives. */
 	if (fault == WEFT_PACKET_VERSION && is_inside && !weft__packet_probe(blob->bytes + claimed, blob->size - claimed))
 		return claimed;
 	return fault == WEFT_PACKET_VERSION ? blob->size : claimed;
 }
 
-/* Takes the trace's UUID and clock from its first packet, if there is no metadata. */
+/* Takes the UUID and the clock of the trace from its first packet, if there is no metadata. */
 static void learn_trace(struct native *n, const struct weft_packet *packet)
 {
 	if (!n->has_uuid) {
@@ -96,7 +95,7 @@ static void learn_trace(struct native *n, const struct weft_packet *packet)
 	}
 }
 
-/* Notes the packet at location->offset; *end is its end. */
+/* Notes the packet at location->offset; *end is the end of the packet. */
 static int note_packet(struct weft_trace *trace, const struct native_location *location, size_t *end, struct weft_error *err)
 {
 	struct native *n = trace->state;
@@ -115,7 +114,7 @@ static int note_packet(struct weft_trace *trace, const struct native_location *l
 	else if (n->has_uuid && memcmp(packet.uuid, n->uuid, sizeof n->uuid) != 0)
 		weft__trace_skip(trace, blob, location->index, location->offset, size, "a packet of another trace");
 	else if (fault == WEFT_PACKET_CLASS) {
-		/* Later versions may add classes; the program's own events are not in them. */
+		/* Later versions of the format may add classes, which never contain the program's own events. */
 		weft__trace_skip(trace, blob, location->index, location->offset, size, "a packet of an unknown class");
 		weft__trace_mark_placed(trace, 1);
 	} else if (fault == WEFT_PACKET_FINE && packet.stream_class == WEFT_CLASS_METADATA) {
@@ -160,8 +159,8 @@ int weft__native_find_packets(struct weft_trace *trace, uint32_t blob_index, str
 			found = find_packet(blob, at, &zeros);
 		if (found != at && !zeros) {
 			weft__trace_skip(trace, blob, WEFT_NO_OFFSET, at, found - at, "bytes that are not a packet");
-			/* A file that ends within a header.  The recorder noted at the end how many packets there were, so gaps
-			 * are known. */
+			/* The file ends within a packet header.  The recorder noted at the end how many packets there were, so
+			 * gaps are known. */
 			if (blob->size < sizeof(struct weft_packet_header) && ((struct native *)trace->state)->is_finished)
 				weft__trace_mark_placed(trace, 1);
 		}
@@ -197,8 +196,8 @@ struct weft_packet_memory weft__native_memory(const struct native_live *live)
 	return (struct weft_packet_memory){weft__packet_read_own, live->source->blobs[live->blob].bytes};
 }
 
-/* Returns the number of content bytes that can be read, of `there` bytes; notes the rest.  The first `known` bytes were read
- * before.  The gap's time is found when the stream is decoded. */
+/* Returns the number of content bytes that can be read from the `there` available bytes; notes that the rest is missing.  The
+ * first `known` bytes of the packet were read before.  The time of the gap is found when the stream is decoded. */
 static size_t trim_content(struct weft_trace *trace, const struct native_location *location, const struct weft_packet *packet,
     const unsigned char *bytes, size_t there, size_t known)
 {
@@ -216,7 +215,7 @@ static size_t trim_content(struct weft_trace *trace, const struct native_locatio
 		weft__trace_skip(trace, blob, location->index, location->offset + whole, content - whole,
 		    "zeros in place of events, as if a page had never reached the disk");
 	trace->info.has_missing_names |= location->is_definitions && whole < packet->content_bytes;
-	/* If a trace has several files, a truncated file loses its newest data only: the gap has a time. */
+	/* If a trace has several files, a truncated file loses only its newest data, so the time of the gap is known. */
 	if (location->is_definitions || location->is_kernel || location->is_profile ||
 	    (whole >= packet->header_bytes && trace->source.blob_count > 1))
 		weft__trace_mark_placed(trace, trace->info.unplaced_count - before);
@@ -251,7 +250,7 @@ static int store_packet(struct native *n, const struct native_location *location
 	return WEFT_OK;
 }
 
-/* Adds the packet at a location to the index, as far as its `there` bytes can be read. */
+/* Adds the packet at a location to the index, as far as it can be read from its `there` available bytes. */
 int weft__native_add_packet(
     struct weft_trace *trace, const struct native_location *location, const unsigned char *bytes, size_t there)
 {
@@ -265,7 +264,7 @@ int weft__native_add_packet(
 		    trace, blob, location->index, location->offset, size, "a packet with an impossible content size");
 	else if (fault == WEFT_PACKET_TIME)
 		weft__trace_skip(trace, blob, location->index, location->offset, size, "a packet with an impossible time");
-	/* WEFT_PACKET_REUSED: the program died between INVALIDATE and VALIDATE. */
+	/* WEFT_PACKET_REUSED means that the program died between INVALIDATE and VALIDATE. */
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
 	const struct weft_stream_position *reached = !n->from || location->is_definitions || location->is_profile ? NULL
@@ -276,14 +275,14 @@ int weft__native_add_packet(
 	const size_t known = reached && packet.sequence == reached->sequence ? reached->bytes : 0;
 	const size_t content = trim_content(trace, location, &packet, bytes, there, known);
 	const bool is_cut = content < packet.content_bytes;
-	/* The saved packet will have no more content than this. */
+	/* The saved copy of the packet will not have more content than this. */
 	packet.content_bytes = content;
 	if (content < packet.header_bytes || weft__packet_is_unused(&packet))
 		return WEFT_OK;
 	return store_packet(n, location, &packet, bytes, is_cut);
 }
 
-/* Adds the packets as they were read. */
+/* Adds the packets to the index as they were read. */
 static int add_packets(struct weft_trace *trace, struct weft_error *err)
 {
 	const struct native *n = trace->state;
@@ -319,16 +318,16 @@ static struct weft_str get_thread_name(const struct native_packet *p)
 	return (struct weft_str){name, (uint32_t)strnlen(name, WEFT_THREAD_NAME_SIZE)};
 }
 
-/* State of creating streams: for each instance, one stream for each name of its threads. */
+/* State of creating streams: an instance has one stream for each name that its threads have. */
 struct making {
 	struct native *native;
 	struct weft_intern names;
-	WEFT_VEC(uint32_t) newest; /* by number of the name: the newest stream with that name */
+	WEFT_VEC(uint32_t) newest; /* by number of a name: the newest stream with the name */
 	size_t first;              /* first stream of the current instance */
 	uint32_t instance;
 };
 
-/* Returns the stream with that name; creates it if the instance has none. */
+/* Returns the stream with the given name; creates it if the instance has none. */
 static int get_stream(struct making *making, struct weft_str name, uint64_t tid, uint16_t *out)
 {
 	struct native *n = making->native;
@@ -343,7 +342,7 @@ static int get_stream(struct making *making, struct weft_str name, uint64_t tid,
 	}
 	uint32_t *newest = &making->newest.items[number];
 	if (*newest == UINT32_MAX || *newest < making->first) {
-		/* weft_event.stream has 16 bits; further streams share the last one. */
+		/* weft_event.stream has 16 bits, so all further streams share the last stream. */
 		if (n->streams.count <= UINT16_MAX) {
 			struct weft_stream_info *fresh = weft_vec_push(&n->streams);
 			if (!fresh)
@@ -364,13 +363,13 @@ void weft__native_add_gap(struct weft_trace *trace, struct weft_gap gap)
 	if (slot)
 		*slot = gap;
 	else if (!trace->is_end_reached)
-		trace->info.unplaced_count++; /* out of memory: the time of the gap is unknown */
+		trace->info.unplaced_count++; /* when out of memory: the time of the gap is unknown */
 	trace->info.gaps = n->gaps.items;
 	trace->info.gap_count = n->gaps.count;
 }
 
-/* Counts the instances in [next, end) that have no packet but must have had one.  Recorders number instances from 0; the last
- * numbers may be unused. */
+/* Counts the instances in [next, end) that have no packet although they must have had one.  Recorders number instances from 0;
+ * the last numbers may be unused. */
 static uint32_t count_missing(const struct native *n, uint32_t next, uint32_t end)
 {
 	const uint32_t counted = n->packets_made.count < end ? (uint32_t)n->packets_made.count : end;
@@ -488,8 +487,8 @@ static int make_instance(struct weft_trace *trace, struct making *making, size_t
 	return WEFT_OK;
 }
 
-/* Returns the end of the instances that are known.  While a program records, a thread may be getting its stream, so definitions
- * do not count. */
+/* Returns the end of the numbers of the instances that are known.  While a program records, a thread may be about to get its
+ * stream, so definitions do not count. */
 static uint32_t find_instances_end(const struct native *n)
 {
 	uint32_t end = (uint32_t)n->packets_made.count;
@@ -528,7 +527,7 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 		    "the program overwrites its ring faster than it can be read: its streams end at different times");
 		weft__trace_mark_placed(trace, 1);
 	}
-	/* The recorder sees every close in a runtime.  A promise library may drop a promise without an event. */
+	/* The recorder sees every close in a runtime, but a library of promises may drop a promise without an event. */
 	for (size_t i = 0; i < n->streams.count; i++)
 		n->streams.items[i].records_all_ends = trace->info.runtimes.len > 0;
 	n->gaps_at_open = n->gaps.count;
@@ -537,7 +536,8 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 	return status < 0 ? weft__native_no_memory(err) : WEFT_OK;
 }
 
-/* Improves a clock frequency that was measured in a hurry, with the first and last clock pairs; stores the last pair. */
+/* Improves a clock frequency that was measured in a hurry, by the first and the last pair of clock times; stores the last
+ * pair. */
 static void correct_clock(struct weft_trace *trace)
 {
 	struct native *n = trace->state;
@@ -570,7 +570,8 @@ static void correct_clock(struct weft_trace *trace)
 		 w1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_wall_ns));
 	p->pair_clock = c0;
 	p->pair_wall_ns = w0;
-	/* A trace opened from a position keeps the position's clock until the clock pairs span twice the time. */
+	/* A trace that is opened from a position keeps the clock of the position until the pairs of clock times span twice the
+	 * time. */
 	const bool is_due = !n->from || (w1 > w0 && (w1 - w0) / 2 >= p->span_ns);
 	if (is_due && w1 > w0)
 		p->span_ns = w1 - w0;
@@ -606,7 +607,7 @@ static int find_all_packets(struct weft_trace *trace, const struct weft_blob *me
 static bool is_written(const struct weft_trace *trace)
 {
 	const struct native *n = trace->state;
-	/* Words that are not aligned cannot be read atomically; callers pass such memory only if no process writes it. */
+	/* Words that are not aligned cannot be read atomically; callers pass such memory only if no process writes to it. */
 	bool can_be_read = trace->source.reread || (n->locations.count && (uintptr_t)trace->source.blobs[0].bytes % 8 == 0);
 	return n->is_live && can_be_read;
 }
@@ -630,7 +631,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	trace->is_resumed = n->from != NULL;
 	if (status == WEFT_OK)
 		status = is_written(trace) ? weft__native_read_live(trace, err) : add_packets(trace, err);
-	n->known = NULL; /* owned by the caller, only valid until the trace is open */
+	n->known = NULL; /* the caller owns it, and it is valid only until the trace is open */
 	if (status < 0)
 		return status;
 	if (!n->packets.count && !n->definitions.count && n->unknown_version)

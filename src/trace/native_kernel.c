@@ -10,11 +10,11 @@
 
 enum { BATCH = 1024 };
 
-/* Reading state of one CPU's packets. */
+/* State of reading the packets of one CPU. */
 struct cursor {
 	size_t packet, end; /* indices into native.kernel */
 	struct weft_cursor in;
-	uint64_t last, until; /* ticks; until: start of the next packet */
+	uint64_t last, until; /* time of the last event in ticks; start of the next packet in ticks */
 	struct weft_kernel_event head;
 };
 
@@ -22,7 +22,7 @@ struct reading {
 	struct weft_trace *trace;
 	struct native *native;
 	WEFT_VEC(struct cursor) cursors; /* cursors with an event */
-	struct cursor **heap;            /* the earliest first; at equal times the lowest CPU */
+	struct cursor **heap;            /* cursors, the earliest first; if times are equal, the lowest CPU first */
 	size_t heap_count;
 	WEFT_VEC(struct weft_kernel_thread) threads;
 	WEFT_VEC(const char *) texts;
@@ -105,7 +105,7 @@ static bool read_clock(const struct reading *r, struct weft_cursor *in)
 	return true;
 }
 
-/* Returns 1 if c->head has an event, 0 if the record is about the trace, or a negative number if it is damaged. */
+/* Reads an event; returns 1 if c->head has it, 0 if the record is about the trace, or a negative number if it is damaged. */
 static int read_event(struct reading *r, struct cursor *c)
 {
 	uint8_t op;
@@ -152,7 +152,7 @@ static void note_damage(struct reading *r, const struct native_packet *p, const 
 	r->info->is_whole = false;
 	if (r->native->is_kernel_read)
 		return;
-	/* The end of the program's events says nothing about kernel records: note these anyway. */
+	/* Even if the end of the program's events was reached before, damaged kernel records are noted. */
 	const bool was_whole = r->trace->is_end_reached;
 	r->trace->is_end_reached = false;
 	weft__trace_skip(r->trace, &r->trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes), left,
@@ -172,7 +172,7 @@ static bool begin_packet(struct reading *r, struct cursor *c)
 	return true;
 }
 
-/* Reads the next event into c->head; false: there is none. */
+/* Reads the next event into c->head; returns false if there is none. */
 static bool advance_cursor(struct reading *r, struct cursor *c)
 {
 	for (;;) {
@@ -207,7 +207,7 @@ static bool is_earlier(const struct cursor *a, const struct cursor *b)
 	return a->head.time_ns != b->head.time_ns ? a->head.time_ns < b->head.time_ns : a->packet < b->packet;
 }
 
-/* A heap, because a damaged trace may claim very many CPUs. */
+/* A heap is used because a damaged trace may claim very many CPUs. */
 static void sift_down(struct reading *r, size_t at)
 {
 	struct cursor **heap = r->heap, *moved = heap[at];
@@ -220,7 +220,7 @@ static void sift_down(struct reading *r, size_t at)
 	heap[at] = moved;
 }
 
-/* Gives the events of all CPUs in time order. */
+/* Calls `each` for the events of all CPUs in order of time. */
 static int merge_cursors(struct reading *r, weft_kernel_fn *each, void *ctx)
 {
 	int status = WEFT_OK;
@@ -265,7 +265,7 @@ static bool open_cursors(struct reading *r)
 		r->info->processors++;
 		r->info->lost += newest->lost_full;
 		r->info->overwritten += oldest->events_before;
-		/* If a CPU's ring has wrapped, nothing before its oldest packet is known. */
+		/* If the ring of a CPU was overwritten, nothing is known of the time before its oldest packet. */
 		const int64_t since_ns = oldest->sequence ? weft__ticks_ns(oldest->begin, n->clock.hz) : INT64_MIN;
 		r->info->since_ns = since_ns > r->info->since_ns ? since_ns : r->info->since_ns;
 		struct cursor *c = weft_vec_push(&r->cursors);
@@ -278,7 +278,7 @@ static bool open_cursors(struct reading *r)
 	return true;
 }
 
-/* Sorted with the last name first, so that the last one is kept. */
+/* Sorted with the last name of a thread first, so that the last name is kept. */
 struct named {
 	struct weft_kernel_thread thread;
 	size_t order;

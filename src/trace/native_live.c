@@ -1,9 +1,8 @@
 /* native_live.c: copies the packets of a trace that its program may be writing.
  *
- * Each stream is copied as a contiguous snapshot (ring_snapshot.h).  Streams are copied one after another, so a later copy has
- * events that earlier copies miss.  All are cut at a time up to which all are complete: the time of the newest event that existed
- * before the last refresh started.
- * SPDX-License-Identifier: ISC */
+ * Each stream is copied as a contiguous snapshot (ring_snapshot.h).  The streams are copied one after another, so a later copy
+ * has events whose predecessors are missing in earlier copies.  Therefore all copies are cut at a time up to which all are
+ * complete: the time of the newest event that existed before the last refresh started.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "trace/native.h"
@@ -11,20 +10,20 @@
 
 enum { MAX_ROUNDS = 8 };
 
-/* The locations of events, and their copies. */
+/* The locations of packets of events, and their copies. */
 struct live {
 	struct weft_trace *trace;
 	WEFT_VEC(struct weft_slot) slots;
 	WEFT_VEC(size_t) locations;         /* by slot: index into native.locations */
 	WEFT_VEC(struct native_walk) walks; /* by slot */
-	struct native_live *blobs;          /* by index of the blob: memory that slots read */
+	struct native_live *blobs;          /* by index of the blob: the memory that its slots read */
 	size_t blob_count, known_locations;
 	uint64_t step;
 };
 
 /* ---- Locations ---- */
 
-/* Sets the memory of slots, for all present blobs. */
+/* Sets the memory of the slots, for the blobs that exist now. */
 static bool point_to_blobs(struct live *live)
 {
 	struct native *n = live->trace->state;
@@ -40,8 +39,8 @@ static bool point_to_blobs(struct live *live)
 	return true;
 }
 
-/* Adds a slot for each location of events that has none.  Bytes already read are its first copy, unless they are the memory that
- * the program writes. */
+/* Adds a slot for each location of a packet of events that has none.  Bytes that were already read are the first copy of the
+ * packet, unless they are the memory to which the program writes. */
 static bool add_slots(struct live *live)
 {
 	struct native *n = live->trace->state;
@@ -68,7 +67,7 @@ static bool add_slots(struct live *live)
 	return point_to_blobs(live);
 }
 
-/* Updates the blob numbers of locations after files were added. */
+/* Updates the numbers of blobs in locations after files were added. */
 static void renumber_blobs(struct native *n, const struct weft_source *source, char *const *names)
 {
 	for (size_t i = 0; i < n->locations.count; i++)
@@ -124,8 +123,8 @@ static size_t count_streams(const struct live *live)
 	return streams;
 }
 
-/* Returns true if every stream is complete up to a time: none had all its packets before that time overwritten.  A single stream
- * is always complete. */
+/* Returns true if every stream is complete up to a time: no stream had all of its packets before that time overwritten.  If
+ * there is only one stream, it is always complete. */
 static bool covers_time(const struct live *live, uint64_t time)
 {
 	bool is_late = false;
@@ -136,14 +135,14 @@ static bool covers_time(const struct live *live, uint64_t time)
 	return !is_late || count_streams(live) < 2;
 }
 
-/* Refreshes all copies until they are complete up to one time, *cut, in ticks.  If that fails, the missing rest is noted as
- * doubtful. */
+/* Refreshes all copies until they are complete up to one time, *cut, in ticks.  If that fails, the events that may be missing
+ * are noted as doubtful. */
 static int copy_consistently(struct live *live, uint64_t *cut, struct weft_error *err)
 {
 	struct native *n = live->trace->state;
 	bool is_good = false;
 	for (int round = 0; round < MAX_ROUNDS && !is_good; round++) {
-		/* Events before this time already exist. */
+		/* All events before the newest time that was found already exist. */
 		*cut = round ? find_newest_time(live) : 0;
 		int status = find_new_files(live, err);
 		if (status < 0)
@@ -161,7 +160,7 @@ static int copy_consistently(struct live *live, uint64_t *cut, struct weft_error
 
 /* ---- Result ---- */
 
-/* Adds the bytes of a slot up to the cut; the trace owns them and may write into them. */
+/* Adds the bytes of a slot up to the cut; the trace owns the bytes and may write to them. */
 static int add_slot_packet(struct live *live, size_t number, uint64_t cut)
 {
 	struct native *n = live->trace->state;
@@ -194,7 +193,7 @@ static int add_event_packets(struct live *live, uint64_t cut)
 }
 
 /* Adds the other packets.  Definitions are copied last, so that they cover all events.  Kernel records are written by weft
- * record, for each CPU separately. */
+ * record, separately for each CPU. */
 static int add_other_packets(struct live *live)
 {
 	struct native *n = live->trace->state;
@@ -220,7 +219,7 @@ int weft__native_read_live(struct weft_trace *trace, struct weft_error *err)
 	struct live live = {.trace = trace};
 	uint64_t cut = UINT64_MAX;
 	int status = weft__native_begin_keys(n) ? copy_consistently(&live, &cut, err) : weft__native_no_memory(err);
-	/* Definitions may have needed another file meanwhile. */
+	/* Definitions may have been written to a new file meanwhile. */
 	if (status == WEFT_OK)
 		status = find_new_files(&live, err);
 	if (status == WEFT_OK && (!add_slots(&live) || add_event_packets(&live, cut) < 0 || add_other_packets(&live) < 0))

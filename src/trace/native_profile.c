@@ -1,6 +1,6 @@
-/* native_profile.c: reads the samples of packets of class WEFT_CLASS_PROFILE (wire/profile.h).
+/* native_profile.c: reads the samples in packets of class WEFT_CLASS_PROFILE (wire/profile.h).
  *
- * Their places become sites of the trace, so that names are found for them as for all other sites.
+ * The places of samples become sites of the trace, so that names are found for them as for all other sites.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "trace/native.h"
 #include "wire/profile.h"
 
-/* Reading state of a packet: numbers count from 1 in each. */
+/* State of reading a packet: numbers count from 1 in each packet. */
 struct reading {
 	struct native *native;
 	struct weft_cursor in;
 	uint64_t last;                 /* ticks */
-	size_t modules, sites, stacks; /* what the trace had before this packet */
+	size_t modules, sites, stacks; /* number of modules, sites and stacks that the trace had before this packet */
 };
 
 static bool read_header(struct reading *r, uint8_t *op)
@@ -34,7 +34,7 @@ static bool read_header(struct reading *r, uint8_t *op)
 	return r->last <= INT64_MAX;
 }
 
-/* These functions return 1, 0 (damaged), or WEFT_ENOMEM. */
+/* Each of these functions returns 1, 0 if the event is damaged, or WEFT_ENOMEM. */
 
 static int read_period(struct reading *r)
 {
@@ -77,7 +77,7 @@ static int read_place(struct reading *r)
 	return 1;
 }
 
-/* Names a place that was found before the trace was saved. */
+/* Reads the name of a place that was found before the trace was saved. */
 static int read_site(struct reading *r)
 {
 	struct native *n = r->native;

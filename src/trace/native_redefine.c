@@ -1,12 +1,11 @@
-/* native_redefine.c: restores names if definitions are truncated or lost: streams repeat each definition before they use it
- * first.
- * SPDX-License-Identifier: ISC */
+/* native_redefine.c: restores names if definitions are truncated or lost: a stream repeats each definition before it uses it
+ * for the first time.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/cursor.h"
 #include "trace/native.h"
 
-/* Takes the next line of a text; false: there is none. */
+/* Takes the next line from a text; returns false if there is none. */
 static bool next_line(struct weft_str *text, struct weft_str *out)
 {
 	const char *end = text->len ? memchr(text->ptr, '\n', text->len) : NULL;
@@ -39,7 +38,7 @@ static void set_text(struct weft_str text, const char **out, uint32_t *bytes)
 	*bytes = text.len;
 }
 
-/* Parses a detail that repeats a definition; false: it is damaged or cut. */
+/* Parses a detail that repeats a definition; returns false if the detail is damaged or cut. */
 static bool parse_redefinition(const struct weft_event *event, struct weft_wire_definition *out)
 {
 	struct weft_str text = event->text, second = {"", 0};
@@ -63,8 +62,8 @@ static bool parse_redefinition(const struct weft_event *event, struct weft_wire_
 
 enum pass { PASS_MODULES, PASS_OTHERS, PASS_UNKNOWN };
 
-/* Adds the definitions that a packet repeats, or searches it for a key without a definition.  Returns 1 (found), 0 or
- * WEFT_ENOMEM. */
+/* Adds the definitions that a packet repeats, or searches the packet for a key without a definition.  Returns 1 if such a key
+ * is found, 0 if not, or WEFT_ENOMEM. */
 static int scan_packet(struct native *n, const struct native_packet *p, enum pass pass)
 {
 	struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
@@ -86,7 +85,7 @@ int weft__native_read_redefinitions(struct weft_trace *trace)
 {
 	struct native *n = trace->state;
 	int found = 0;
-	/* Modules come first, because places name their modules. */
+	/* Modules are read first, because places name their modules. */
 	for (enum pass pass = PASS_MODULES; pass <= PASS_UNKNOWN; pass++)
 		for (size_t i = 0; i < n->packets.count && found == 0; i++)
 			found = scan_packet(n, &n->packets.items[i], pass);

@@ -1,4 +1,4 @@
-/* native_save.c: saves the packets of a native trace as files, as they were when it was opened.
+/* native_save.c: saves the packets of a native trace as files, as they were when the trace was opened.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include "trace/native.h"
 #include "trace/profile_packet.h"
 
-/* Copies a packet without unused space, as the recorder leaves the last packet when it stops. */
+/* Copies a packet without its unused space, as the recorder leaves the last packet when it stops. */
 static int copy_packet(const struct native_packet *p, struct native_copy *copy)
 {
 	copy->bytes = malloc(p->content_bytes);
@@ -24,7 +24,7 @@ static int copy_packet(const struct native_packet *p, struct native_copy *copy)
 
 typedef void edit_fn(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 
-/* Writes a copy and frees it. */
+/* Writes a copy of a packet and frees it. */
 static int write_copy(const struct native *n, struct native_copy *copy, const char *name, edit_fn *edit_texts,
     const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
@@ -64,7 +64,7 @@ static int save_instance(const struct native *n, size_t first, size_t end, unsig
 		while (first + 1 < end && weft__ticks_ns(n->packets.items[first + 1].begin, n->clock.hz) <= edit->from_ns)
 			first++;
 		is_cut = weft__ticks_ns(n->packets.items[first].begin, n->clock.hz) <= edit->from_ns;
-		/* Overwritten events were in packets before the first, so the first sequence number must not be 0. */
+		/* Overwritten events were in packets before the first packet, so the first sequence number must not be 0. */
 		later = is_cut && n->packets.items[first].sequence == 0;
 	}
 	for (size_t i = first; i < end && status == WEFT_OK; i++) {
@@ -112,7 +112,7 @@ static int save_kernel(const struct native *n, const struct weft_trace_edit *edi
 		const struct native_packet *p = &n->kernel.items[i];
 		number = i && p[-1].instance == p->instance ? number + 1 : 0;
 		snprintf(name, sizeof name, "kernel-%" PRIu32 "-%" PRIu64, p->instance, number);
-		/* Each kernel packet defines what its records name, so packets can be dropped independently. */
+		/* Each kernel packet defines what its records name, so packets can be dropped independently of each other. */
 		if (!edit || !edit->is_cut || i + 1 == n->kernel.count || p[1].instance != p->instance ||
 		    weft__ticks_ns(p[1].begin, n->clock.hz) > edit->from_ns)
 			status = save_packet(n, p, name, weft__native_edit_kernel, edit, file, ctx);
@@ -120,7 +120,7 @@ static int save_kernel(const struct native *n, const struct weft_trace_edit *edi
 	return status;
 }
 
-/* Saves the samples with the names that their places have now.  A cut trace keeps all of them: they are few. */
+/* Saves the samples with the names that their places have now.  A cut trace keeps all samples, because there are few. */
 static int save_profile(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	const struct native *n = trace->state;
@@ -131,7 +131,8 @@ static int save_profile(const struct weft_trace *trace, const struct weft_trace_
 	return copy.bytes ? write_copy(n, &copy, "profile-0", weft__native_edit_profile, edit, file, ctx) : WEFT_ENOMEM;
 }
 
-/* Writes the metadata of a buffer, which has no capacity for it, with the layout, so that other readers understand the trace. */
+/* Writes the metadata of a buffer, which cannot hold the layout, together with the layout, so that other readers understand the
+ * trace. */
 static int make_metadata(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	const struct native *n = trace->state;
@@ -182,7 +183,8 @@ static bool is_named_place(const struct weft_site *site)
 	return site->offset && (site->file.len || site->function.len);
 }
 
-/* Makes a plain site of a place that was named later.  If the source file is unknown, the module is used as the file. */
+/* Makes the definition of a plain site for a place that was named later.  If the source file is unknown, the module is used as
+ * the file. */
 static struct weft_wire_definition make_definition(const struct weft_site *site, uint32_t key)
 {
 	struct weft_str file = site->file.len ? site->file : weft_module_short_name(site->module);
@@ -196,7 +198,7 @@ static struct weft_wire_definition make_definition(const struct weft_site *site,
 }
 
 /* Saves the names that places were given later, in a packet after the definitions; a later definition of a key replaces an
- * earlier one. */
+ * earlier definition. */
 static int save_names(const struct native *n, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	size_t bytes = sizeof(struct weft_packet_header);
@@ -210,7 +212,7 @@ static int save_names(const struct native *n, const struct weft_trace_edit *edit
 	unsigned char *packet = malloc(bytes), *at = packet + sizeof(struct weft_packet_header);
 	if (!packet)
 		return WEFT_ENOMEM;
-	/* The last packet has the losses. */
+	/* packet headers; the last packet has the numbers of lost events */
 	struct weft_packet_header header, last;
 	memcpy(&last, n->definitions.items[n->definitions.count - 1].bytes, sizeof last);
 	header = last;

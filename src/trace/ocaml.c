@@ -1,8 +1,8 @@
 /* ocaml.c: reads the runtime events of OCaml 5.  Garbage collections become pauses, events of Eio and Lwt become promises
  * (ocaml_eio.c, ocaml_lwt.c), and events of other libraries become notes and counters.
  *
- * The rings of all domains have one clock.  They are merged by time; at equal times the lower ring comes first.
- * SPDX-License-Identifier: ISC */
+ * The rings of all domains have one clock.  The rings are merged by time; if times are equal, the event of the lower ring comes
+ * first.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct ring {
 	struct weft__ocaml_event ev; /* the next event */
 	uint64_t at;                 /* position after it */
 	int64_t last_ns;
-	uint16_t open[PHASES_OPEN]; /* open phases of the collector, the innermost last */
+	uint16_t open[PHASES_OPEN]; /* phases of the collector that have not ended, the innermost last */
 	unsigned depth;
 };
 
@@ -30,13 +30,13 @@ struct ocaml {
 	struct weft__lwt lwt;
 	int64_t first_ns;   /* time of the first event */
 	struct ring *rings; /* by stream */
-	uint16_t *heap;     /* streams with a next event, the earliest first */
+	uint16_t *heap;     /* streams that have a next event, the earliest first */
 	size_t heap_count;
 	struct weft_stream_info *streams;
 	char (*names)[STREAM_NAME];
 	WEFT_VEC(struct weft_gap) gaps;
-	uint8_t what_of[WEFT__OCAML_NAMES]; /* enum weft__eio_what of a user event, plus one; 0: not determined yet */
-	uint8_t lwt_of[WEFT__OCAML_NAMES];  /* enum weft__lwt_what in the same way */
+	uint8_t what_of[WEFT__OCAML_NAMES]; /* by name of a user event: its enum weft__eio_what + 1; 0 if not determined yet */
+	uint8_t lwt_of[WEFT__OCAML_NAMES];  /* by name of a user event: its enum weft__lwt_what + 1; 0 if not determined yet */
 	char *unread;                       /* text of weft_trace_info.unread */
 	struct weft_event batch[BATCH + WEFT__EIO_MAX_EVENTS];
 };
@@ -108,7 +108,7 @@ static enum weft__lwt_what get_lwt_type(void *ctx, uint16_t id)
 	return (enum weft__lwt_what)(o->lwt_of[id] - 1);
 }
 
-/* Returns whether something other than Lwt's code runs from this event on. */
+/* Returns whether code other than Lwt's runs from this event on. */
 static bool breaks_lwt(void *ctx, const struct weft__ocaml_event *ev)
 {
 	if (ev->what == WEFT__OCAML_LIFECYCLE)
@@ -139,7 +139,8 @@ static struct weft_str make_str(const char *text)
 	return (struct weft_str){text, (uint32_t)strlen(text)};
 }
 
-/* Returns why nothing runs in a phase.  For a phase in which all domains stop, the phases in it have the reason. */
+/* Returns the reason why nothing runs in a phase.  In a phase for which all domains stop, the phases inside it have the
+ * reason. */
 static const char *find_pause_reason(const struct ocaml *o, const struct ring *r, const struct weft__ocaml_phase *phase)
 {
 	struct weft__ocaml_event ev;
@@ -155,8 +156,8 @@ static const char *find_pause_reason(const struct ocaml *o, const struct ring *r
 	return "gc, all domains stop";
 }
 
-/* Converts a phase; an outermost phase is a pause.  The first end may have no start, if the recording started within the
- * phase. */
+/* Converts a phase; an outermost phase is a pause.  The first end of a phase may have no start, if the recording started within
+ * the phase. */
 static void convert_phase(struct ocaml *o, struct ring *r)
 {
 	const struct weft__ocaml_phase *phase = weft__ocaml_phase(&o->file, r->ev.id);
@@ -178,7 +179,7 @@ static void convert_phase(struct ocaml *o, struct ring *r)
 		}
 }
 
-/* Converts counters of live words and of words that minor collections keep.  Other counters only concern developers of the
+/* Converts the counters of live words and of words that minor collections keep.  Other counters concern only developers of the
  * runtime. */
 static void convert_counter(struct ocaml *o, const struct weft__ocaml_event *ev)
 {
@@ -211,7 +212,7 @@ static bool is_text(const unsigned char *bytes, size_t size)
 	return size > 0;
 }
 
-/* Returns the content of a custom event behind its name. */
+/* Returns the content of a custom event, which follows the event's name. */
 static struct weft_str format_custom(struct ocaml *o, struct weft_str name, const struct weft__ocaml_event *ev)
 {
 	char prefix[WEFT__OCAML_NAME + 3];
@@ -298,7 +299,7 @@ static int read_events(struct weft_trace *trace, const struct weft_event **event
 		if (o->heap_count > 1)
 			sift_down(o, 0);
 	}
-	/* Events behind damage may have ended any wait, so waits are reported only without gaps. */
+	/* Events behind a damaged place may have ended any wait, so waits are reported only if there are no gaps. */
 	for (bool more = o->heap_count == 0 && o->gaps.count == 0; more && n < BATCH; n += o->eio.count) {
 		o->eio.out = o->batch + n;
 		o->eio.count = 0;
@@ -330,7 +331,7 @@ static void close_trace(struct weft_trace *trace)
 	free(o);
 }
 
-/* Finds the largest number that Eio has assigned; *is_eio: the file has events of Eio. */
+/* Finds the largest number that Eio has assigned; sets *is_eio if the file has events of Eio. */
 static uint32_t find_max_number(struct ocaml *o, bool *is_eio)
 {
 	uint64_t most = 0;
@@ -345,7 +346,7 @@ static uint32_t find_max_number(struct ocaml *o, bool *is_eio)
 	return (uint32_t)(most ? most - 1 : 0);
 }
 
-/* Describes a ring; false: out of memory. */
+/* Adds the description of a ring as a stream; returns false when out of memory. */
 static bool describe_ring(struct weft_trace *trace, struct ocaml *o, size_t i)
 {
 	enum { WORDS_OF_AN_EVENT = 3 };
@@ -388,7 +389,7 @@ static int open_rings(struct weft_trace *trace, struct ocaml *o, bool *is_eio)
 	return status < 0 ? status : weft__lwt_init(&o->lwt, &o->file, &reader);
 }
 
-/* Counts, by name, the custom events that neither this reader nor a person can read; WEFT_ENOMEM. */
+/* Counts, by name, the custom events that neither this reader nor a person can read; returns WEFT_ENOMEM on failure. */
 static int count_unread(struct weft_trace *trace, struct ocaml *o)
 {
 	enum { MOST_NAMES = 16, NUMBER = 24 };
@@ -469,7 +470,7 @@ static void describe_runtimes(struct weft_trace *trace, bool is_eio, bool is_lwt
 							 : "OCaml 5");
 	if (is_eio || is_lwt)
 		trace->info.missing_data = make_str(is_eio && is_lwt ? EIO_LACKS "; " LWT_LACKS : is_eio ? EIO_LACKS : LWT_LACKS);
-	/* Lwt records each end of what it began; Eio does not for a promise that is not needed any more. */
+	/* Lwt records each end of what it began; Eio does not record the end of a promise that is no longer needed. */
 	for (size_t i = 0; i < o->file.ring_count; i++)
 		o->streams[i].records_all_ends = is_lwt && !is_eio;
 }

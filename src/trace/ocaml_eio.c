@@ -1,9 +1,9 @@
-/* ocaml_eio.c: converts events of Eio.
+/* ocaml_eio.c: converts events of Eio to promises.
  *
- * If Eio records which fiber ends a wait (promises, switches, semaphores, mutexes), that fiber ends it.  If not (full streams,
- * conditions, pools, and operations of the system), the operation is a promise of its own that the system ends: nothing is
- * guessed.  A fiber that reads something gets a READ, which also makes it run; a RUN before it would hide the reason.
- * SPDX-License-Identifier: ISC */
+ * If Eio records which fiber ends a wait (for promises, switches, semaphores and mutexes), that fiber ends the wait.  If Eio
+ * does not (for full streams, conditions, pools, and operations of the system), the operation is a separate promise that the
+ * system ends, so that nothing is guessed.  A fiber that reads a result gets a READ event, which also makes it run; a RUN event
+ * before it would hide the reason of the run.  SPDX-License-Identifier: ISC */
 #include "trace/ocaml_eio.h"
 
 #include <stdlib.h>
@@ -13,19 +13,19 @@
 
 enum { BLOCK_BYTES = 1 << 16, MAX_TEXT_BYTES = 1024, NAME_BYTES = 48, NO_ID = 0 };
 
-/* The entity of an Eio id.  Entities are named by their index plus one; 0: none. */
+/* The fiber, context or object with an Eio id.  Entities are named by their index plus one; 0 stands for none. */
 struct weft__eio_entity {
 	int64_t id;        /* id in weft */
-	int64_t waits_for; /* fiber: the promise that it waits for; 0: none, or the operation below */
+	int64_t waits_for; /* of a fiber: the promise for which it waits; 0 if none, or if it waits for the operation below */
 	union {
-		int64_t asleep_in; /* fiber: the promise of the operation that it sleeps in */
+		int64_t asleep_in; /* of a fiber: the promise of the operation in which it sleeps */
 		int64_t holder;    /* mutex */
 	};
-	uint32_t error, span; /* indices into eio->said, plus one; span: the newest open span of a fiber */
-	uint32_t within;      /* fiber: its context; context: the enclosing context */
+	uint32_t error, span; /* indexes into eio->said, plus one: the error; the newest span of a fiber that has not ended */
+	uint32_t within;      /* of a fiber: its context; of a context: the enclosing context */
 	uint32_t top;         /* fiber: its innermost context */
-	uint32_t acquire;     /* fiber: the acquire that it waits for; semaphore: the first acquire in its queue */
-	/* semaphore: the last acquire in its queue; fiber: the first fiber of the domain that it created */
+	uint32_t acquire;     /* of a fiber: the acquire for which it waits; of a semaphore: the first acquire in its queue */
+	/* of a semaphore: the last acquire in its queue; of a fiber: the first fiber of the domain that it created */
 	uint32_t last;
 	uint8_t what;
 	bool is_ended, is_root, is_cancelled, is_reported;
@@ -33,7 +33,7 @@ struct weft__eio_entity {
 
 enum { UNKNOWN, FIBER, CONTEXT, PROMISE, SEMAPHORE, STREAM, MUTEX };
 
-/* A fiber in the queue of a semaphore.  A fiber that was woken or cancelled stays in the list until its turn comes. */
+/* A fiber in the queue of a semaphore.  A fiber that was woken or cancelled stays in the queue until it becomes the first. */
 struct weft__eio_acquire {
 	int64_t id;
 	uint32_t fiber, next;
@@ -41,11 +41,11 @@ struct weft__eio_acquire {
 };
 
 struct weft__eio_ring {
-	int64_t domain;     /* promise of the thread; 0: not created yet */
+	int64_t domain;     /* promise of the domain's thread; 0 if not created yet */
 	int64_t guest;      /* weft__eio_set_guest() */
-	int64_t got;        /* promise that the running fiber has already read */
-	struct weft_str in; /* operation in which the last fiber was suspended */
-	uint32_t fiber;     /* the acting fiber, or 0 */
+	int64_t got;        /* promise whose result the running fiber has already read */
+	struct weft_str in; /* name of the operation in which the last fiber was suspended */
+	uint32_t fiber;     /* the fiber that acts on the ring's thread, or 0 */
 	uint32_t parent;    /* the fiber that created the domain, until the domain's first fiber starts */
 	uint32_t cancelled; /* a fiber that was resumed although its promise is pending, and that has done nothing since */
 	bool makes_domain;
@@ -94,7 +94,7 @@ bool weft__eio_decode(struct weft__eio_event *out, enum weft__eio_what what, con
 		return false;
 	if (ev->what != WEFT__OCAML_CUSTOM)
 		return what != WEFT__EIO_NONE && (ev->what != WEFT__OCAML_INT || ev->has_value);
-	/* Eio encodes little-endian on every machine. */
+	/* Eio encodes numbers in little-endian order on every machine. */
 	size_t at = 0;
 	if (what != WEFT__EIO_LOG && what != WEFT__EIO_ENTER_SPAN && what != WEFT__EIO_SUSPEND_FIBER) {
 		if (ev->size < 8)
@@ -148,7 +148,7 @@ static uint8_t get_operation_kind(struct weft_str op)
 	return WEFT_KIND_WAIT;
 }
 
-/* Returns true for operations with other events that show what they wait for. */
+/* Returns true for an operation for which other events show what it waits for. */
 static bool has_edges(struct weft_str op)
 {
 	static const char *const names[] = {"", "Promise.await", "Semaphore.acquire", "Mutex.lock", "Switch.await_idle"};
@@ -163,7 +163,7 @@ static bool has_edges(struct weft_str op)
 struct weft_event *weft__eio_put_event(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b)
 {
 	struct weft_event *out = &eio->out[eio->count];
-	/* an event becomes at most one less; the last element absorbs any excess */
+	/* one event of Eio becomes fewer events than the maximum; the last element takes any excess */
 	eio->count += eio->count < WEFT__EIO_MAX_EVENTS - 1;
 	*out = (struct weft_event){.time_ns = eio->now_ns, .a = a, .b = b, .site = WEFT_NO_SITE, .stream = eio->stream, .op = op};
 	return out;
@@ -194,7 +194,7 @@ static char *allocate_text(struct weft__eio *eio, size_t bytes, bool *is_there)
 
 struct weft_str weft__eio_join_text(struct weft__eio *eio, const char *prefix, struct weft_str text)
 {
-	/* Eio's own texts are shorter.  Limit others, because each event gets its own copy of a text. */
+	/* Eio's own texts are shorter than this limit.  Other texts are cut, because each event gets its own copy of a text. */
 	text.len = text.len < MAX_TEXT_BYTES ? text.len : MAX_TEXT_BYTES;
 	const size_t before = strlen(prefix), bytes = before + text.len;
 	bool is_there = true;
@@ -233,7 +233,7 @@ static struct weft_str format_numbered(struct weft__eio *eio, const char *what, 
 {
 	char text[NAME_BYTES];
 	size_t at = sizeof text;
-	uint32_t left = (uint32_t)number; /* 32 bits, as in make_id() */
+	uint32_t left = (uint32_t)number; /* the number has 32 bits, as in make_id() */
 	do
 		text[--at] = (char)('0' + left % 10);
 	while ((left /= 10) > 0);
@@ -263,7 +263,7 @@ static int64_t make_id(int64_t number)
 	return (int64_t)(uint32_t)number + 1;
 }
 
-/* Returns the index plus one of an entity, and creates it if it is unknown; 0: out of memory. */
+/* Returns the index plus one of an entity, and creates the entity if it is unknown; 0 when out of memory. */
 static uint32_t get_index(struct weft__eio *eio, int64_t number)
 {
 	const int64_t id = make_id(number);
@@ -334,7 +334,7 @@ bool weft__eio_is_in_fiber(struct weft__eio *eio)
 	return get_ring(eio)->fiber != 0;
 }
 
-/* Ends an entity once: for fork_promise, both `put` and `exit_fiber` end it. */
+/* Ends an entity only once: for fork_promise, both `put` and `exit_fiber` end the promise. */
 static void put_end(struct weft__eio *eio, int64_t by, struct weft__eio_entity *t, uint8_t op, struct weft_str text)
 {
 	if (t->is_ended)
@@ -477,7 +477,7 @@ static void exit_fiber(struct weft__eio *eio, const struct weft__eio_event *ev)
 		put_resolve(eio, t->id, t);
 	if (context) {
 		weft__eio_put_event(eio, WEFT_OP_READ_LATER, context->id, t->id);
-		if (context->is_root) /* no other event ends it */
+		if (context->is_root) /* no other event ends a root context */
 			put_resolve(eio, t->id, context);
 	}
 	ring->fiber = ring->cancelled = 0;
@@ -488,7 +488,8 @@ static void suspend_fiber(struct weft__eio *eio, const struct weft__eio_event *e
 {
 	struct weft__eio_ring *ring = get_ring(eio);
 	ring->in = ev->text;
-	ring->makes_domain = str_equals(ev->text, "run-domain"); /* the new domain creates what it waits for */
+	/* the new domain creates the promise for which this fiber waits */
+	ring->makes_domain = str_equals(ev->text, "run-domain");
 	if (!ring->fiber || ring->makes_domain || (eio->omits_wakers ? ev->text.len == 0 : has_edges(ev->text)))
 		return;
 	struct weft__eio_entity *t = get_entity(eio, ring->fiber);
@@ -526,11 +527,11 @@ static void exit_context(struct weft__eio *eio)
 	struct weft__eio_entity *t = get_entity(eio, fiber->top);
 	fiber->top = t->within;
 	put_resolve(eio, fiber->id, t);
-	if (eio->omits_wakers) /* else `get` shows which fiber takes its error */
+	if (eio->omits_wakers) /* otherwise, a `get` shows which fiber receives the error */
 		weft__eio_put_event(eio, WEFT_OP_READ_LATER, fiber->id, t->id);
 }
 
-/* Returns true if the fiber that cancelled its context ends next: then the error is its own. */
+/* Returns true if the fiber that cancelled its context ends next, so that the error is its own. */
 static bool ends_next(struct weft__eio *eio, const struct weft__eio_entity *fiber)
 {
 	enum { CONTEXTS = 8 };
@@ -574,7 +575,7 @@ static void create_object(struct weft__eio *eio, const struct weft__eio_event *e
 	switch (ev->type) {
 	case WEFT__EIO_PROMISE:
 		t->what = PROMISE;
-		/* A promise that cancels a domain; most are never used. */
+		/* The promise only serves to cancel a domain; most of these promises are never used. */
 		if (ring->makes_domain)
 			put_create(eio, by, t->id, WEFT_KIND_CONDITION, (struct weft_str){"cancellation of the domain", 26});
 		else
@@ -594,7 +595,7 @@ static void create_object(struct weft__eio *eio, const struct weft__eio_event *e
 	}
 }
 
-/* Infers the type of an entity that was created before the ring starts. */
+/* Infers the type of an entity that was created before the start of the ring. */
 static void infer_type(struct weft__eio *eio, struct weft__eio_entity *t)
 {
 	struct weft__eio_event next;
@@ -609,7 +610,7 @@ static void infer_type(struct weft__eio *eio, struct weft__eio_entity *t)
 		t->what = PROMISE;
 }
 
-/* Appends an acquire to a semaphore's queue, and returns its promise. */
+/* Appends an acquire to the queue of a semaphore, and returns the promise of the acquire. */
 static int64_t join_queue(struct weft__eio *eio, uint32_t semaphore, int64_t number)
 {
 	struct weft__eio_acquire *acquire = weft_vec_push(&eio->acquires);
@@ -703,7 +704,7 @@ static void handle_name(struct weft__eio *eio, const struct weft__eio_event *ev)
 		put_text(eio, WEFT_OP_LABEL, get_entity(eio, object)->id, ev->text);
 }
 
-/* Converts a named span to notes.  Other fibers run during a span; nesting is not represented. */
+/* Converts a named span to notes.  Other fibers run during a span, so spans are not shown as nested. */
 static void handle_span(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
 	const bool is_begin = ev->what == WEFT__EIO_ENTER_SPAN;
@@ -768,8 +769,8 @@ bool weft__eio_put_pending_wait(struct weft__eio *eio)
 
 int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most)
 {
-	/* The first id is a digit followed by zeros: easy to distinguish from Eio's numbers, and near enough that id tables have
-	 * no large holes. */
+	/* The first id is a digit followed by zeros: it is easy to distinguish from Eio's numbers, and near enough that id
+	 * tables have no large holes. */
 	int64_t step = 10000, first;
 	while (step <= ((int64_t)most + 1) / 10)
 		step *= 10;

@@ -1,9 +1,8 @@
-/* ocaml_eio.h: the meaning of Eio's events: fibers, what they wait for, and what ends the wait (private to src/trace).
+/* ocaml_eio.h: converts Eio's events: fibers, what they wait for, and what ends the wait (private to src/trace).
  *
- * Eio numbers fibers, contexts, promises and other objects in one sequence from 0. weft's ids are these numbers plus one, because
- * 0 means none.  Things without a number in Eio get ids above all of these: threads, operations in which a fiber sleeps, acquires
- * of semaphores.
- * SPDX-License-Identifier: ISC */
+ * Eio numbers fibers, contexts, promises and other objects in one sequence from 0. weft's ids are these numbers plus one,
+ * because 0 means none.  Threads, operations in which a fiber sleeps, and acquires of semaphores have no number in Eio, so they
+ * get ids above all of Eio's numbers.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_OCAML_EIO_H
 #define WEFT_TRACE_OCAML_EIO_H
 
@@ -11,7 +10,7 @@
 #include "base/vec.h"
 #include "trace/ocaml_ring.h"
 
-/* X(UPPER, "name", how it is recorded) */
+/* X(UPPER, "name", how the event is recorded) */
 #define WEFT__EIO_EVENTS(X)                                                                                                      \
 	X(CREATE_FIBER, "eio.create_fiber", CUSTOM)                                                                              \
 	X(CREATE_CC, "eio.create_cc", CUSTOM)                                                                                    \
@@ -38,7 +37,7 @@ enum weft__eio_what {
 #undef WEFT__EIO_ENUM
 };
 
-/* Types of objects and contexts, with Eio's numbers. */
+/* Types of objects and contexts, with the numbers that Eio uses. */
 enum {
 	WEFT__EIO_SWITCH = 3,
 	WEFT__EIO_PROTECT,
@@ -52,7 +51,7 @@ enum {
 };
 
 struct weft__eio_event {
-	int64_t id;    /* Eio's number of the subject */
+	int64_t id;    /* Eio's number of the entity that the event is about */
 	int64_t other; /* create_fiber: its context */
 	struct weft_str text;
 	uint8_t what; /* enum weft__eio_what */
@@ -60,19 +59,20 @@ struct weft__eio_event {
 	bool is_end;  /* suspend_domain: its end */
 };
 
-/* Returns the event type with this name. */
+/* Returns the event type with the given name. */
 enum weft__eio_what weft__eio_what(struct weft_str name);
 
-/* Returns a type's name, such as "mutex"; NULL: unknown to this reader. */
+/* Returns the name of an object's type, such as "mutex"; NULL if this reader does not know the type. */
 const char *weft__eio_type_name(enum weft__eio_what what, uint8_t type);
 
-/* Decodes an event; false: its content does not match its type. */
+/* Decodes an event; returns false if its content does not match its type. */
 bool weft__eio_decode(struct weft__eio_event *out, enum weft__eio_what what, const struct weft__ocaml_event *ev);
 
-/* Maximum number of events that one runtime event becomes. */
+/* Maximum number of weft's events that one runtime event becomes. */
 enum { WEFT__EIO_MAX_EVENTS = 16 };
 
-/* Returns the Eio event that is `nth` (from 0) after the current event in the same ring; false: it is too far away. */
+/* Returns the Eio event that is `nth` (from 0) after the current event in the same ring; returns false if that event is too far
+ * away. */
 typedef bool weft__eio_peek_fn(void *ctx, unsigned nth, struct weft__eio_event *out);
 
 struct weft__eio_ring;
@@ -83,15 +83,15 @@ struct weft__eio {
 	struct weft_idmap numbers;
 	WEFT_VEC(struct weft__eio_entity) entities;
 	WEFT_VEC(struct weft__eio_acquire) acquires;
-	WEFT_VEC(struct weft_str) said; /* errors and names of spans */
-	WEFT_VEC(char *) texts;         /* blocks; they outlive a rewind because models point into them */
+	WEFT_VEC(struct weft_str) said; /* texts of errors and names of spans */
+	WEFT_VEC(char *) texts;         /* memory blocks of texts, which are kept after a rewind because models point into them */
 	size_t text_block, text_used, text_written;
 	struct weft__eio_ring *rings;
 	size_t ring_count;
-	int64_t first_id, next_id; /* ids of things without a number */
+	int64_t first_id, next_id; /* ids for entities without a number in Eio: the first id; the next id */
 	size_t reported_count;     /* number of entities that weft__eio_put_pending_wait() has reported */
-	bool omits_wakers;         /* the trace does not record what ends waits */
-	int status;                /* WEFT_ENOMEM: an event was not converted */
+	bool omits_wakers;         /* true if the trace does not record what ends waits */
+	int status;                /* WEFT_ENOMEM if an event was not converted */
 
 	/* The current event: buffer for the converted events, time and stream. */
 	struct weft_event *out;
@@ -102,49 +102,49 @@ struct weft__eio {
 	void *peek_ctx;
 };
 
-/* Initialises the state; Eio's numbers are at most `most`.  WEFT_ENOMEM.  Call weft__eio_finish() in any case. */
+/* Initializes the state; Eio's numbers are at most `most`.  WEFT_ENOMEM.  The caller calls weft__eio_finish() in any case. */
 int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most);
 void weft__eio_finish(struct weft__eio *eio);
 
-/* Returns to the initial state. */
+/* Returns to the initial state, for reading the trace again. */
 void weft__eio_rewind(struct weft__eio *eio);
 
-/* Frees what is needed only while events come; call it after the last event.  A rewind starts again. */
+/* Frees memory that is needed only while events come; called after the last event.  A rewind starts again. */
 void weft__eio_clear(struct weft__eio *eio);
 
 /* Converts an event to at most WEFT__EIO_MAX_EVENTS events at eio->out, and counts them. */
 void weft__eio_convert(struct weft__eio *eio, const struct weft__eio_event *ev);
 
-/* After the last event: reports a fiber that still waits, with its context; false: no more. */
+/* Reports a fiber that still waits after the last event, with its context; returns false if there are no more. */
 bool weft__eio_put_pending_wait(struct weft__eio *eio);
 
-/* Starts a domain in the stream's ring; `parent`: Eio's number of the fiber that created it, or -1. */
+/* Starts a domain in the stream's ring; `parent` is Eio's number of the fiber that created the domain, or -1. */
 void weft__eio_domain_begins(struct weft__eio *eio, int64_t parent);
 void weft__eio_domain_ends(struct weft__eio *eio);
 
-/* Returns the promise of the thread of the stream's domain; creates it if it is unknown. */
+/* Returns the promise of the thread of the stream's domain; creates the promise if it is unknown. */
 int64_t weft__eio_domain(struct weft__eio *eio);
 
-/* Returns the acting promise of the stream: its guest, a fiber, or the thread of its domain. */
+/* Returns the promise that acts in the stream: its guest, a fiber, or the thread of its domain. */
 int64_t weft__eio_actor(struct weft__eio *eio);
 
-/* Sets the promise of another library (Lwt) that acts in the stream instead of its fiber; 0: none. */
+/* Sets the promise of another library (Lwt) that acts in the stream instead of its fiber; 0 for none. */
 void weft__eio_set_guest(struct weft__eio *eio, int64_t id);
 
-/* Returns whether a fiber runs in the stream. */
+/* Returns whether a fiber is running in the stream. */
 bool weft__eio_is_in_fiber(struct weft__eio *eio);
 
 /* Appends one event. */
 struct weft_event *weft__eio_put_event(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b);
 
-/* Joins a name and the digits of bytes: "own.state: 0a0b"; the result is valid until the trace is closed. */
+/* Joins a name and the hexadecimal digits of bytes: "own.state: 0a0b"; the result is valid until the trace is closed. */
 struct weft_str weft__eio_join_hex(struct weft__eio *eio, struct weft_str name, const unsigned char *bytes, size_t size);
 
 /* Joins two texts; the result is valid until the trace is closed. */
 struct weft_str weft__eio_join_text(struct weft__eio *eio, const char *prefix, struct weft_str text);
 
-/* Writes the file's events as OCaml's own reader prints them, one line each, without line ends.  A non-zero result of write_line
- * stops it. */
+/* Passes the events of the file to write_line as OCaml's own reader prints them, one line each, without line ends.  A non-zero
+ * result of write_line stops the output. */
 int weft__ocaml_lines(const struct weft__ocaml_file *file, weft_trace_line_fn *write_line, void *ctx);
 
 #endif

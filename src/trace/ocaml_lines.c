@@ -1,4 +1,4 @@
-/* ocaml_lines.c: prints runtime events as OCaml's own reader does: ring after ring, one line each.
+/* ocaml_lines.c: prints runtime events as OCaml's own reader does: one ring after another, one line for each event.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +10,8 @@
 #include "trace/ocaml_eio.h"
 #include "trace/ocaml_lwt.h"
 
-/* The longest line is an allocation of 20 numbers, or a text of 1,024 bytes with four characters each. */
+/* Size of the longest line: an allocation with 20 numbers, or a text of 1,024 bytes that are printed as four characters
+ * each. */
 enum { LINE = 8192 };
 
 struct line {
@@ -47,7 +48,7 @@ static void append_quoted(struct line *line, struct weft_str text)
 	append_format(line, "\"");
 }
 
-/* Appends a text as OCaml's %S prints it. */
+/* Appends a text in the form that OCaml's %S prints. */
 static void append_ocaml_string(struct line *line, struct weft_str text)
 {
 	append_format(line, "\"");

@@ -1,24 +1,25 @@
 /* ocaml_lwt.c: plans and converts events of Lwt.
  *
- * Starts without another event of Lwt between them are a group: the innermost wait comes first, because a function returns its
- * pending promise to the code that waits for it next.  So a start waits for the newest wait of its group that has no waiter yet,
- * and for others at the same line, as of Lwt_list.map_p.  This is a guess.  The ends confirm or refute it: the waiter of a wait
- * ends right behind the code that the end of that wait ran.  A wait whose code starts another one continues as that one.
+ * Starts of waits without another event of Lwt between them form a group.  In a group the innermost wait comes first, because a
+ * function returns its pending promise to the code that waits for it next.  Therefore a starting wait waits for the newest wait
+ * of its group that has no waiter yet, and for others that started at the same line, as in Lwt_list.map_p.  This is a guess.
+ * The ends of waits confirm or refute this: the waiter of a wait ends right behind the code that ran because that wait ended.
+ * A wait whose code starts another wait continues as that other wait.
  *
- * The same place may have several open waits.  Then the one ends whose callers end right behind it.  Where callers do not decide,
- * the first one ends first, and all that may have ended are marked, as are their callers.  Each of them may have started as early
- * as the first of them.
+ * Several waits at the same place may be open (not ended).  In this case an end belongs to the open wait whose callers end
+ * right behind it.  If the callers do not decide, the first open wait ends first, and all waits that may have ended are marked,
+ * and their callers too.  Each of the marked waits may have started as early as the first of them.
  *
- * A pool starts a wait for its next user while the code of the last one runs.  Earlier ends tell whose it is.
- * SPDX-License-Identifier: ISC */
+ * A pool starts a wait for its next user while the code of its last user runs.  Earlier ends show to which user such a wait
+ * belongs.  SPDX-License-Identifier: ISC */
 #include "trace/ocaml_lwt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	MAX_CHOICES = 64, /* open waits of a place among which an end chooses; bounds the work */
-	MAX_CALLERS = 8   /* callers of a wait that an end compares with the ends behind it */
+	MAX_CHOICES = 64, /* most open waits of a place among which an end chooses, which bounds the work */
+	MAX_CALLERS = 8   /* most callers of a wait that an end compares with the ends behind it */
 };
 
 static const char mixed_up[] = "several waits are open at this place, and Lwt does not tell which of them ended";
@@ -40,8 +41,8 @@ enum weft__lwt_what weft__lwt_what(struct weft_str name)
 	return WEFT__LWT_NONE;
 }
 
-/* Decodes the bytes of a wait: 'B' or 'E', the length of the context, the context, a line in two bytes, the length of the file's
- * name, the name.  Lwt cuts the bytes where the event has no more room. */
+/* Decodes the bytes of a wait: 'B' or 'E', the length of the context, the context, a line in two bytes, the length of the
+ * file's name, the name.  Lwt cuts the bytes at the largest size that an event can have. */
 static bool decode_trace(struct weft__lwt_event *out, const unsigned char *bytes, size_t size)
 {
 	enum { KIND, CONTEXT_LENGTH, CONTEXT, LINE = 2, NAME_LENGTH = 1 };
@@ -79,7 +80,7 @@ bool weft__lwt_decode(struct weft__lwt_event *out, enum weft__lwt_what what, con
 
 /* ---- Plan ---- */
 
-/* An event of a ring, as the plan needs it. */
+/* The facts about an event of a ring that the plan needs. */
 struct mark {
 	uint32_t place;
 	uint8_t what; /* enum what */
@@ -92,10 +93,10 @@ struct planning {
 	struct weft__lwt_plan *plan;
 	WEFT_VEC(struct mark) marks;
 	WEFT_VEC(uint32_t) tops; /* waits of the current group that have no waiter yet */
-	size_t at;               /* the current event in marks */
-	uint32_t running;        /* the wait whose code runs, or 0 */
-	uint32_t call;           /* the open call of Lwt_main.run, or 0 */
-	uint32_t finished;       /* the wait whose code ended last since the last round */
+	size_t at;               /* index of the current event in marks */
+	uint32_t running;        /* the wait whose code is running, or 0 */
+	uint32_t call;           /* the call of Lwt_main.run that has not ended, or 0 */
+	uint32_t finished;       /* the wait whose code ended last since the last round of the scheduler */
 	uint32_t group;          /* the first wait of the current group, or 0 */
 };
 
@@ -104,13 +105,13 @@ static struct weft__lwt_wait *get_wait(struct weft__lwt *lwt, uint32_t wait)
 	return &lwt->waits.items[wait - 1];
 }
 
-/* Returns the number of an event's place, and adds it if it is new; WEFT_INTERN_FAILED: out of memory. */
+/* Returns the number of an event's place, and adds the place if it is new; WEFT_INTERN_FAILED when out of memory. */
 static uint32_t get_place(struct weft__lwt *lwt, const struct weft__lwt_event *ev)
 {
 	const uint32_t place = weft_intern(&lwt->names, ev->place);
 	if (place == WEFT_INTERN_FAILED || place < lwt->places.count)
 		return place;
-	/* the line and the file stand behind the context */
+	/* the line and the file follow the context */
 	const uint32_t before = 1 + ev->context.len;
 	const uint32_t site = weft_intern(&lwt->labels, (struct weft_str){ev->place.ptr + before, ev->place.len - before});
 	if (site == WEFT_INTERN_FAILED)
@@ -130,7 +131,7 @@ static uint32_t get_place(struct weft__lwt *lwt, const struct weft__lwt_event *e
 	return place;
 }
 
-/* Adds a wait; 0: out of memory. */
+/* Adds a wait and returns it; 0 when out of memory. */
 static uint32_t add_wait(struct planning *p, uint32_t place)
 {
 	struct weft__lwt_wait *wait = p->lwt->waits.count < UINT32_MAX - 2 ? weft_vec_push(&p->lwt->waits) : NULL;
@@ -192,15 +193,15 @@ static void set_waiter(struct weft__lwt *lwt, uint32_t input, uint32_t waiter)
 	get_wait(lwt, waiter)->first_input = input;
 }
 
-/* Returns whether the line of a wait is not yet among what the top of its group waits for.  Else it rather starts something
- * beside the top, as a list of jobs does. */
+/* Returns whether the line of a wait differs from the lines of all waits for which the newest wait of its group waits.  If not,
+ * the wait rather starts something beside that newest wait, as a list of jobs does. */
 static bool is_line_new(struct weft__lwt *lwt, uint32_t wait, uint32_t top)
 {
 	return lwt->newest.items[get_place_of(lwt, wait)->site] < get_wait(lwt, top)->tree;
 }
 
-/* Returns whether a wait may wait for the top of its group: code that was called with the same context or within a context that
- * began there. */
+/* Returns whether a wait may wait for the newest wait of its group, whose code was called with the same context or within a
+ * context that began there. */
 static bool may_wait_for(struct weft__lwt *lwt, uint32_t waiter, uint32_t input)
 {
 	const struct weft__lwt_place *a = get_place_of(lwt, waiter), *b = get_place_of(lwt, input);
@@ -209,14 +210,15 @@ static bool may_wait_for(struct weft__lwt *lwt, uint32_t waiter, uint32_t input)
 	return is_line_new(lwt, waiter, input) && (!a->context.len || weft_str_equal(a->context, b->context));
 }
 
-/* Returns whether the context of the top of a group may be nested in that of a wait. */
+/* Returns whether the context of the newest wait of a group may be nested in the context of a wait. */
 static bool may_be_around(struct weft__lwt *lwt, uint32_t wait, uint32_t top)
 {
 	return get_place_of(lwt, wait) && get_place_of(lwt, top) && get_place_of(lwt, top)->context.len &&
 	       is_line_new(lwt, wait, top);
 }
 
-/* Gives the new wait its inputs, and makes it the newest top; false: out of memory. */
+/* Gives the new wait its inputs, and makes it the newest wait of its group without a waiter; returns false when out of
+ * memory. */
 static bool join_group(struct planning *p, uint32_t wait)
 {
 	struct weft__lwt *lwt = p->lwt;
@@ -240,7 +242,7 @@ static bool join_group(struct planning *p, uint32_t wait)
 	return true;
 }
 
-/* Remembers for the place where a sequence of waits began at which place its waiter was, which its end has confirmed. */
+/* Stores for the place where a sequence of waits began the place of its waiter, which the end of the sequence has confirmed. */
 static void learn_waiter(struct weft__lwt *lwt, uint32_t input, uint32_t waiter)
 {
 	struct weft__lwt_place *place = get_place_of(lwt, get_wait(lwt, input)->thread);
@@ -248,7 +250,7 @@ static void learn_waiter(struct weft__lwt *lwt, uint32_t input, uint32_t waiter)
 		place->waiter = get_wait(lwt, waiter)->place + 1;
 }
 
-/* Returns whether one of the newest inputs of a wait is open. */
+/* Returns whether one of the newest inputs of a wait has not ended. */
 static bool has_open_input(struct weft__lwt *lwt, uint32_t wait)
 {
 	uint32_t i = get_wait(lwt, wait)->first_input;
@@ -258,8 +260,9 @@ static bool has_open_input(struct weft__lwt *lwt, uint32_t wait)
 	return false;
 }
 
-/* Finds what waits for a wait that was started for another one than the code that started it, as by a pool: the first one at the
- * place of the usual waiter that waits for nothing else, and started before this group.  Returns whether one does. */
+/* Finds the waiter of a wait that was started for another wait than the one whose code started it, as by a pool.  The result is
+ * the first wait at the place of the usual waiter that waits for nothing else and started before this group.  Returns whether
+ * one does. */
 static bool find_other_waiter(struct weft__lwt *lwt, uint32_t wait)
 {
 	const struct weft__lwt_place *place = get_place_of(lwt, wait);
@@ -277,8 +280,8 @@ static bool find_other_waiter(struct weft__lwt *lwt, uint32_t wait)
 	return false;
 }
 
-/* Returns whether the outermost wait that the running code started was rather started for another one: usually the place of what
- * runs waits for it. */
+/* Returns whether the outermost wait that the running code started was rather started for another wait: usually the place of
+ * the running wait waits for such a wait. */
 static bool is_handed_on(const struct planning *p, uint32_t wait)
 {
 	const struct weft__lwt_place *place = get_place_of(p->lwt, wait);
@@ -286,7 +289,8 @@ static bool is_handed_on(const struct planning *p, uint32_t wait)
 	       find_other_waiter(p->lwt, wait);
 }
 
-/* Ends what runs: its code has continued as the outermost wait that it started, unless it woke `woken`, its only waiter. */
+/* Ends the wait whose code is running: the code has continued as the outermost wait that it started, unless it woke `woken`,
+ * its only waiter. */
 static void finish_run(struct planning *p, uint32_t woken)
 {
 	struct weft__lwt *lwt = p->lwt;
@@ -306,24 +310,24 @@ static void finish_run(struct planning *p, uint32_t woken)
 	p->tops.count = 0;
 }
 
-/* Refutes what a wait seemed to wait for: it ended without it. */
+/* Notes that a wait did not wait for what it seemed to wait for, because it ended before that. */
 static void refute_inputs(struct weft__lwt *lwt, uint32_t waiter)
 {
 	for (uint32_t i = get_wait(lwt, waiter)->first_input; i; i = get_wait(lwt, i)->next_input)
 		get_wait(lwt, i)->is_refuted = true;
 }
 
-/* Returns whether the waiter of what runs is a wait of this place that may end now.  The code may have started other waits
- * before, as a pool does that hands what it holds to the next user. */
+/* Returns whether the waiter of the running wait is a wait of this place that may end now.  The running code may have started
+ * other waits before, as a pool does that gives its item to the next user. */
 static bool is_waiter_woken(const struct planning *p, uint32_t place)
 {
 	const uint32_t waiter = p->running ? get_waiter(p->lwt, p->running) : 0;
 	return waiter && get_wait(p->lwt, waiter)->place == place && !get_wait(p->lwt, waiter)->is_ended;
 }
 
-/* Returns whether a wait may be woken by what runs, although its start did not show that: both sequences began in one group, as
- * those of let%lwt a = f () and b = g () in ..., and what seems to wait for what runs does not end.  Their contexts are the same,
- * or the one is nested in the other. */
+/* Returns whether the running wait may wake a wait although the start of that wait did not show it.  Both sequences of waits
+ * must have begun in one group, as in let%lwt a = f () and b = g () in ...  In addition, the wait that seems to wait for the
+ * running wait must not end.  Their contexts must be the same, or one must be nested in the other. */
 static bool may_be_woken(const struct planning *p, uint32_t wait)
 {
 	struct weft__lwt *lwt = p->lwt;
@@ -337,7 +341,8 @@ static bool may_be_woken(const struct planning *p, uint32_t wait)
 	       a->site != b->site && (!a->context.len || weft_str_equal(a->context, b->context));
 }
 
-/* Returns how many callers of a wait end right behind the current event, one after the other, or 1 if what runs may wake it. */
+/* Returns how many callers of a wait end right behind the current event, one after the other, or 1 if the running wait may wake
+ * it. */
 static unsigned count_ending_callers(const struct planning *p, uint32_t wait)
 {
 	unsigned count = 0;
@@ -350,7 +355,7 @@ static unsigned count_ending_callers(const struct planning *p, uint32_t wait)
 	return count ? count : may_be_woken(p, wait);
 }
 
-/* Replaces waits by those that wait for them and are open; returns their number. */
+/* Replaces waits by the waits that wait for them and have not ended; returns their number. */
 static unsigned replace_by_waiters(struct weft__lwt *lwt, uint32_t *waits, unsigned count)
 {
 	unsigned kept = 0;
@@ -362,7 +367,7 @@ static unsigned replace_by_waiters(struct weft__lwt *lwt, uint32_t *waits, unsig
 	return kept;
 }
 
-/* Marks waits that an event may have ended, and their callers: from then on each may be any other one. */
+/* Marks waits that an event may have ended, and their callers: from then on each of them may be any of the others. */
 static void mix_up(struct weft__lwt *lwt, uint32_t *waits, unsigned count)
 {
 	for (int caller = 0; caller <= MAX_CALLERS && count > 1; caller++) {
@@ -382,7 +387,7 @@ static void mix_up(struct weft__lwt *lwt, uint32_t *waits, unsigned count)
 	}
 }
 
-/* Chooses the open wait of a place that ends: the first of those with the most callers that end next; 0: none is open. */
+/* Chooses the open wait of a place that ends: the first wait with the most callers that end next; 0 if no wait is open. */
 static uint32_t choose_wait(struct planning *p, uint32_t place)
 {
 	uint32_t best[MAX_CHOICES];
@@ -404,7 +409,7 @@ static uint32_t choose_wait(struct planning *p, uint32_t place)
 	return chosen;
 }
 
-/* Marks a wait of a place with so many open waits that an end did not see all. */
+/* Marks a wait of a place that has so many open waits that an end did not examine all of them. */
 static void mix_up_crowd(struct weft__lwt *lwt, uint32_t wait)
 {
 	struct weft__lwt_place *place = get_place_of(lwt, wait);
@@ -419,7 +424,7 @@ static void mix_up_crowd(struct weft__lwt *lwt, uint32_t wait)
 	w->earliest = place->mixed_from < w->earliest ? place->mixed_from : w->earliest;
 }
 
-/* Plans an end; returns its wait, or 0: out of memory. */
+/* Plans the end of a wait; returns the wait, or 0 when out of memory. */
 static uint32_t plan_end(struct planning *p, uint32_t place)
 {
 	struct weft__lwt *lwt = p->lwt;
@@ -432,7 +437,7 @@ static uint32_t plan_end(struct planning *p, uint32_t place)
 	if (wait)
 		get_wait(lwt, wait)->is_ended = true;
 	finish_run(p, by);
-	if (!wait) { /* it started before the first event */
+	if (!wait) { /* the wait started before the first event */
 		wait = add_wait(p, place);
 		if (!wait)
 			return 0;
@@ -466,7 +471,7 @@ static void plan_call_end(struct planning *p)
 	p->call = 0;
 }
 
-/* Plans one event; false: out of memory. */
+/* Plans one event; returns false when out of memory. */
 static bool plan_mark(struct planning *p)
 {
 	const struct mark *mark = &p->marks.items[p->at];
@@ -506,7 +511,7 @@ static bool plan_mark(struct planning *p)
 	return planned != NULL;
 }
 
-/* Lists the events of a ring that matter; false: out of memory. */
+/* Lists the events of a ring that matter for Lwt; returns false when out of memory. */
 static bool list_marks(struct planning *p, const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring,
     const struct weft__lwt_reader *reader)
 {
@@ -533,8 +538,8 @@ static bool list_marks(struct planning *p, const struct weft__ocaml_file *file, 
 	return true;
 }
 
-/* Links two waits with different contexts that are both open since they started one after the other: the context of the first is
- * nested in that of the other. */
+/* Links two open waits with different contexts that started one after the other: the context of the first is nested in the
+ * context of the second. */
 static void link_nested(struct weft__lwt *lwt, uint32_t wait)
 {
 	struct weft__lwt_wait *w = get_wait(lwt, wait), *nested = w->nested ? get_wait(lwt, w->nested) : NULL;
@@ -545,8 +550,8 @@ static void link_nested(struct weft__lwt *lwt, uint32_t wait)
 	w->has_late_input = true;
 }
 
-/* Looks at a wait that is still open at the end: it does not wait for what has finished.  Lwt_main.run then waits for others that
- * started at the same line in its group, as of Lwt_list.iter_p. */
+/* Examines a wait that has not ended at the end of the trace: it does not wait for what has finished.  Lwt_main.run then waits
+ * for other waits of its group that started at the same line, as in Lwt_list.iter_p. */
 static void review_pending(struct weft__lwt *lwt, uint32_t wait)
 {
 	uint32_t site = WEFT_NO_SITE;
@@ -576,7 +581,7 @@ static bool plan_ring(struct weft__lwt *lwt, size_t i, const struct weft__ocaml_
 	bool ok = list_marks(&p, file, &file->rings[i], reader);
 	for (; ok && p.at < p.marks.count; p.at++)
 		ok = plan_mark(&p);
-	/* an end in another ring is not theirs */
+	/* an end in another ring does not belong to these waits */
 	for (uint32_t wait = first; wait <= lwt->waits.count; wait++) {
 		if (get_wait(lwt, wait)->is_ended)
 			continue;
@@ -644,7 +649,7 @@ static struct weft_str make_str(const char *text)
 	return (struct weft_str){text, (uint32_t)strlen(text)};
 }
 
-/* Marks a promise as inferred; `earlier_ns`: it may have started up to this time earlier. */
+/* Marks a promise as inferred; it may have started up to earlier_ns before its recorded start. */
 static void put_mark(struct weft__eio *eio, int64_t id, const char *why, int64_t earlier_ns)
 {
 	struct weft_event *out = weft__eio_put_event(eio, WEFT_OP_DETAIL, id, 0);
@@ -653,7 +658,7 @@ static void put_mark(struct weft__eio *eio, int64_t id, const char *why, int64_t
 	out->text = make_str(why);
 }
 
-/* Makes a promise run; 0: the thread, or the fiber that runs the scheduler. */
+/* Makes a promise run; 0 stands for the thread, or for the fiber that runs the scheduler. */
 static void put_run(struct weft__lwt_plan *plan, struct weft__eio *eio, int64_t id)
 {
 	if (plan->is_asleep)
@@ -663,7 +668,7 @@ static void put_run(struct weft__lwt_plan *plan, struct weft__eio *eio, int64_t 
 	weft__eio_put_event(eio, WEFT_OP_RUN, id ? id : weft__eio_actor(eio), 0);
 }
 
-/* Ends the wait whose code ran; `is_read`: the next wait reads it, else the scheduler runs on. */
+/* Ends the wait whose code ran; if `is_read`, the next wait reads its result, otherwise the scheduler continues. */
 static void put_finish(struct weft__lwt *lwt, struct weft__eio *eio, bool is_read)
 {
 	struct weft__lwt_plan *plan = &lwt->plans[eio->stream];
@@ -679,10 +684,11 @@ static void put_finish(struct weft__lwt *lwt, struct weft__eio *eio, bool is_rea
 		weft__eio_put_event(eio, WEFT_OP_BECOME, w->id, get_wait(lwt, w->becomes)->id);
 }
 
-/* Appends the awaits of a wait that starts, and what marks it.  Returns whether it waits for others. */
+/* Appends the awaits of a wait that starts, and the event that marks the wait as inferred.  Returns whether the wait waits for
+ * other waits. */
 static bool put_inputs(struct weft__lwt *lwt, struct weft__eio *eio, const struct weft__lwt_wait *w)
 {
-	enum { MOST = WEFT__EIO_MAX_EVENTS / 2 }; /* the last awaits of a wait for more are missing */
+	enum { MOST = WEFT__EIO_MAX_EVENTS / 2 }; /* most awaits of a wait that are written; further awaits are missing */
 	int count = 0;
 	for (uint32_t i = w->first_input; i && count < MOST; i = get_wait(lwt, i)->next_input)
 		if (!get_wait(lwt, i)->is_refuted && get_wait(lwt, i)->id) {
@@ -768,7 +774,7 @@ static void convert_call(struct weft__lwt *lwt, struct weft__eio *eio, struct we
 	w->id = plan->loop = eio->next_id++;
 	weft__eio_put_event(eio, WEFT_OP_CREATE, weft__eio_actor(eio), w->id)->kind = WEFT_KIND_LOOP;
 	put_label(eio, w->id, make_str("Lwt_main.run"));
-	/* A server whose main promise is none of these may well run for ever. */
+	/* A server whose main promise is not among these may run for ever. */
 	if (put_inputs(lwt, eio, w))
 		weft__eio_put_event(eio, WEFT_OP_SHOULD_RESOLVE, w->id, 0);
 	put_run(plan, eio, plan->loop);
@@ -780,7 +786,7 @@ static void convert_lap(struct weft__lwt *lwt, struct weft__eio *eio)
 	put_finish(lwt, eio, false);
 	if (plan->is_asleep)
 		put_run(plan, eio, plan->loop);
-	if (weft__eio_is_in_fiber(eio)) { /* Eio tells when the domain sleeps */
+	if (weft__eio_is_in_fiber(eio)) { /* Eio records when the domain sleeps */
 		put_run(plan, eio, 0);
 		return;
 	}
@@ -789,7 +795,7 @@ static void convert_lap(struct weft__lwt *lwt, struct weft__eio *eio)
 	plan->is_asleep = true;
 }
 
-/* Sets a counter.  Lwt repeats both in each round; only changes are kept. */
+/* Sets a counter.  Lwt repeats both counters in each round; only changes are kept. */
 static void put_counter(struct weft__eio *eio, const char *name, int64_t value, struct weft__lwt_count *last)
 {
 	if (last->is_known && last->value == value)
@@ -800,8 +806,8 @@ static void put_counter(struct weft__eio *eio, const char *name, int64_t value, 
 	out->value = value;
 }
 
-/* Begins the picture of a ring: its thread runs.  A scheduler without a call of Lwt_main.run began before the first event, or
- * belongs to another library. */
+/* Writes the first events of a ring: its thread runs.  A scheduler without a call of Lwt_main.run began before the first event,
+ * or belongs to another library. */
 static void begin_ring(struct weft__lwt_plan *plan, struct weft__eio *eio, const struct weft__lwt_event *ev)
 {
 	(void)weft__eio_domain(eio);

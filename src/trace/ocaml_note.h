@@ -1,8 +1,8 @@
-/* ocaml_note.h: the note that weft appends to a file of OCaml's runtime events, which has neither its clock's origin nor its
- * process.
+/* ocaml_note.h: describes the note that weft appends to a file of OCaml's runtime events, which itself has neither the origin
+ * of its clock nor its process.
  *
- * The note is the last WEFT_OCAML_NOTE_BYTES of the file, behind OCaml's data; OCaml's own readers ignore it.  Numbers have 8
- * bytes, little-endian.  Texts end with a NUL or where the next field starts.
+ * The note consists of the last WEFT_OCAML_NOTE_BYTES of the file, behind OCaml's data; OCaml's own readers ignore it.  Numbers
+ * in the note have 8 bytes, little-endian.  Texts end with a NUL or at the start of the next field.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_OCAML_NOTE_H
 #define WEFT_TRACE_OCAML_NOTE_H
@@ -13,8 +13,8 @@
 
 enum {
 	WEFT_OCAML_NOTE_CLOCK = 32,     /* a moment by the clock of the events, in ns */
-	WEFT_OCAML_NOTE_WALL = 40,      /* the same moment in ns since 1970 */
-	WEFT_OCAML_NOTE_DIED_WALL = 48, /* end of the process; 0: unknown */
+	WEFT_OCAML_NOTE_WALL = 40,      /* the same moment as in WEFT_OCAML_NOTE_CLOCK, in ns since 1970 */
+	WEFT_OCAML_NOTE_DIED_WALL = 48, /* time at which the process ended; 0 if it is unknown */
 	WEFT_OCAML_NOTE_HOST = 64,
 	WEFT_OCAML_NOTE_PROCESS = 128,
 	WEFT_OCAML_NOTE_COMMAND = 256,

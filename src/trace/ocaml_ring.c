@@ -9,7 +9,7 @@
 
 enum { HEADER = WEFT__OCAML_HEADER, RING_HEADER = 80, DOMAINS_MAX = 4096, WORD = 8 };
 
-/* Types of events, as numbered in the file. */
+/* Types of events, with the numbers that the file uses. */
 enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC, CUSTOM = 4 };
 
 /* ---- Names ---- */
@@ -19,7 +19,7 @@ enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC, CUSTOM = 4 };
 		name, "gc, " why, "gc, " why ", all domains stop"                                                                \
 	}
 
-/* Phases, as numbered by OCaml 5.3. */
+/* Phases of the collector, with the numbers that OCaml 5.3 uses. */
 static const struct weft__ocaml_phase phases[] = {
     ALONE("explicit_gc_set", "Gc.set"),
     ALONE("explicit_gc_stat", "Gc.stat"),
@@ -163,7 +163,7 @@ uint64_t weft__ocaml_rings_bytes(const unsigned char bytes[WEFT__OCAML_HEADER])
 	return size < most ? size : most;
 }
 
-/* Computes the size of a custom event.  Its last byte is the number of unused bytes before it. */
+/* Computes the size of a custom event.  The last byte of the event is the number of unused bytes before it. */
 static bool cut_custom(struct weft__ocaml_event *ev)
 {
 	const unsigned char unused = ev->size ? ev->bytes[ev->size - 1] : UINT8_MAX;
@@ -215,10 +215,10 @@ bool weft__ocaml_read(
 
 /* ---- Open ---- */
 
-/* The file's version is 1 in all releases, so the release is inferred: from counters that only 5.3 has, and from the counter
- * minor_promoted, which is set in the phase `minor`. */
+/* The file's version is 1 in all releases of OCaml, so the release is inferred: from counters that only 5.3 has, and from the
+ * counter minor_promoted, which is set in the phase `minor`. */
 struct versions {
-	uint16_t open[32]; /* open phases, the innermost last */
+	uint16_t open[32]; /* phases that have not ended, the innermost last */
 	unsigned depth;
 	bool is_decided;
 };
@@ -242,8 +242,8 @@ static void infer_version(struct weft__ocaml_file *file, struct versions *v, uns
 	}
 }
 
-/* Returns what is wrong with the event that has `item` as its first word; words_left: words up to the end or tail of the ring.
- * NULL: nothing. */
+/* Returns what is wrong with the event whose first word is `item`; words_left is the number of words up to the end or the tail
+ * of the ring.  NULL: nothing. */
 static const char *find_fault(uint64_t item, uint64_t words_left)
 {
 	const uint64_t length = item >> 54;
@@ -302,7 +302,7 @@ static void check_ring(
 	}
 }
 
-/* Reads the head again.  The head moves before anything is overwritten, so words after the new head were copied intact. */
+/* Reads the head again.  The head moves before words are overwritten, so words after the new head were copied intact. */
 static uint64_t read_head(struct weft_trace *trace, const struct weft_blob *blob, uint64_t header, bool is_big)
 {
 	unsigned char bytes[WORD];

@@ -32,7 +32,7 @@ static int fail_errno(struct weft_error *err, const char *path, int error)
 	return status;
 }
 
-/* Returns whether the first bytes belong to a known format, so that reading on makes sense. */
+/* Returns whether the first bytes belong to a known format, so that it makes sense to read on. */
 static bool is_known(const unsigned char *bytes, size_t size)
 {
 	struct weft_blob blob = {.name = (char *)"", .bytes = bytes, .size = size};
@@ -44,7 +44,7 @@ static bool is_known(const unsigned char *bytes, size_t size)
 
 enum { PIECE = 1 << 16, MAX_SILENCE_MS = 60000 };
 
-static uint64_t limit; /* 0: half of the machine's memory */
+static uint64_t limit; /* most bytes that are read; 0 stands for half of the machine's memory */
 
 void weft_source_limit(uint64_t bytes)
 {
@@ -58,8 +58,8 @@ static uint64_t get_max_bytes(void)
 	return limit ? limit : half;
 }
 
-/* Reads like read(), from a descriptor that may be non-blocking.  Waits for the writer of a FIFO until it closes or is silent for
- * MAX_SILENCE_MS: -1 with ETIMEDOUT. */
+/* Reads like read(), but from a file descriptor that may be non-blocking.  Waits until the writer of a FIFO closes it; if the
+ * writer is silent for MAX_SILENCE_MS, returns -1 with ETIMEDOUT. */
 static ssize_t read_some(int fd, void *to, size_t bytes)
 {
 	for (;;) {
@@ -118,7 +118,7 @@ static int read_to_end(struct weft_blob *out, int fd, const struct stat *st, con
 
 /* ---- Files ---- */
 
-/* Reads `bytes` bytes at `offset`, or up to the end of the file; returns their number, or -1. */
+/* Reads `bytes` bytes at `offset`, or up to the end of the file; returns the number of bytes read, or -1. */
 static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t offset)
 {
 	size_t got = 0;
@@ -145,9 +145,9 @@ static bool reread_file(const struct weft_source *source, const struct weft_blob
 	return got == (ssize_t)bytes;
 }
 
-/* Allocates zeroed memory for a blob.  A large blob is a mapping without reserved memory, so holes of a sparse file take no
- * memory.  A trace that is read whole uses large pages, which the kernel clears in a third of the time; with a position, a few
- * new events would cost a large page each. */
+/* Allocates zeroed memory for a blob.  A large blob is a mapping without reserved memory, so that holes of a sparse file take
+ * no memory.  A trace that is read as a whole uses large pages, which the kernel clears in a third of the time; with a
+ * position, each of a few new events would cost a large page. */
 static bool allocate_blob(struct weft_blob *blob, size_t bytes, const struct weft_position *from)
 {
 	enum { LARGE = 2 << 20 };
@@ -182,15 +182,15 @@ static bool add_span(span_vec *spans, size_t begin, size_t end)
 	return fresh != NULL;
 }
 
-/* Reads the data of the file from `at` on, without holes (most of a young ring is a hole), into zeroed memory.  Reduces *size if
- * the file became smaller.  Returns an errno, or 0. */
+/* Reads the data of the file from `at` on, without holes (most of a young ring is a hole), into zeroed memory.  Reduces *size
+ * if the file became smaller.  Returns 0 or an errno. */
 static int read_data(int fd, unsigned char *to, size_t at, size_t *size, span_vec *spans)
 {
 	while (at < *size) {
 		off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
 		if (data < 0 && errno == ENXIO)
 			break;
-		/* A file system that does not report holes has only data. */
+		/* A file system that does not report holes reports only data. */
 		size_t begin = data < 0 ? at : (size_t)data, end = hole <= data || (uint64_t)hole > *size ? *size : (size_t)hole;
 		if (begin >= *size)
 			break;
@@ -206,8 +206,8 @@ static int read_data(int fd, unsigned char *to, size_t at, size_t *size, span_ve
 	return 0;
 }
 
-/* Returns the range to read of a directory's file that starts with `first`.  A packet with events or kernel data is read from one
- * page before its first new byte up to the end of its content. */
+/* Returns the range that must be read of a directory's file with the first bytes `first`.  A packet with events or kernel data
+ * is read from one page before its first new byte up to the end of its content. */
 static struct weft_span wanted_span(const struct weft_position *from, const unsigned char *first, size_t there, size_t size)
 {
 	struct weft_packet packet;
@@ -225,7 +225,7 @@ static struct weft_span wanted_span(const struct weft_position *from, const unsi
 	return (struct weft_span){known > WEFT_PACKET_PAGE ? (known / WEFT_PACKET_PAGE - 1) * WEFT_PACKET_PAGE : 0, end};
 }
 
-/* Returns whether the file has something to read. */
+/* Returns whether anything must be read from the file. */
 static bool is_wanted(const struct weft_position *from, int fd)
 {
 	unsigned char first[WEFT_PACKET_HEADER];
@@ -233,8 +233,8 @@ static bool is_wanted(const struct weft_position *from, int fd)
 	return there < (ssize_t)sizeof first || wanted_span(from, first, sizeof first, SIZE_MAX).end > 0;
 }
 
-/* Reads the wanted range of a file's first `size` bytes into zeroed memory.  Reads the first page separately: the content that
- * the header of a growing packet announces is then complete when the rest is read. */
+/* Reads the needed range of a file's first `size` bytes into zeroed memory.  The first page is read separately and first, so
+ * that the content that the header of a growing packet announces is complete when the rest is read. */
 static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t size, const struct weft_position *from,
     const char *path, struct weft_error *err)
 {
@@ -264,7 +264,7 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 	return WEFT_OK;
 }
 
-/* Reads the present content of a regular file, or another file to its end; fd stays open. */
+/* Reads the present content of a regular file, or another file up to its end; fd stays open. */
 static int load_file(struct weft_blob *out, int fd, const struct stat *st, const struct weft_position *from, const char *path,
     struct weft_error *err)
 {
@@ -309,7 +309,7 @@ static size_t read_image(const struct weft_image *image, uint64_t offset, void *
 	return got < 0 ? 0 : (size_t)got;
 }
 
-/* Returns the next offset after a hole. */
+/* Returns the next offset that is not in a hole. */
 static uint64_t next_data(const struct weft_image *image, uint64_t offset, uint64_t *end)
 {
 	off_t data = lseek(image->file, (off_t)offset, SEEK_DATA);
@@ -328,8 +328,9 @@ static int search_file(
 	return weft__image_search(out, &image, uuid, err);
 }
 
-/* Returns whether a file is searched as an image instead of read whole: no format knows its first bytes.  An image may be larger
- * than memory and may change meanwhile.  Small files are read, because the reported size of a small file may be wrong. */
+/* Returns whether a file is searched as an image of memory instead of being read whole, because no format knows its first
+ * bytes.  An image may be larger than memory and may change meanwhile.  Small files are read whole, because the reported size
+ * of a small file may be wrong. */
 static bool is_image(int fd, const struct stat *st)
 {
 	unsigned char first[512];
@@ -356,7 +357,8 @@ int weft__source_open_image(struct weft_source *out, const char *path, const cha
 
 /* ---- Directories ---- */
 
-/* Adds the regular files that are not among the sorted blobs.  Returns 1 if it added any, 0, or an error. */
+/* Adds the regular files of a directory that are not yet among the sorted blobs.  Returns 1 if it added any file, 0 if not, or
+ * an error. */
 static int list_files(struct weft_source *source, DIR *dir, struct weft_error *err)
 {
 	WEFT_VEC(struct weft_blob) blobs = {source->blobs, source->blob_count, source->blob_count};
@@ -365,7 +367,7 @@ static int list_files(struct weft_source *source, DIR *dir, struct weft_error *e
 	rewinddir(dir);
 	while (status == WEFT_OK && (errno = 0, entry = readdir(dir))) {
 		struct stat st;
-		/* A hidden file is still being made. */
+		/* A hidden file is still being written. */
 		if (entry->d_name[0] == '.' || weft_source_find(source, entry->d_name) ||
 		    (source->from && weft_position_is_behind(source->from, entry->d_name)) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
@@ -388,7 +390,7 @@ static int list_files(struct weft_source *source, DIR *dir, struct weft_error *e
 	return status < 0 ? status : more;
 }
 
-/* Returns whether a format knows the first bytes of one of the files, so that weft does not read other large files. */
+/* Returns whether a format knows the first bytes of one of the files, so that weft does not read large files of other kinds. */
 static bool is_known_directory(const struct weft_source *source, DIR *dir)
 {
 	for (size_t i = 0; i < source->blob_count; i++) {
@@ -406,7 +408,7 @@ static bool is_known_directory(const struct weft_source *source, DIR *dir)
 	return false;
 }
 
-/* Reads one of the directory's files into the memory at blob->bytes or, if it grew, into new memory. */
+/* Reads one of the directory's files into the memory at blob->bytes or, if the file grew, into new memory. */
 static int load_listed(
     struct weft_blob *blob, DIR *dir, const struct weft_position *from, const char *path, struct weft_error *err)
 {
@@ -415,7 +417,8 @@ static int load_listed(
 	const struct weft_named_rule rule = {.owner = WEFT_ANY_OWNER};
 	int status = WEFT_OK, fd = weft_named_file(dirfd(dir), blob->name, &rule, &st);
 	if (fd < 0 && (errno == ENOENT || errno == EINVAL || errno == ELOOP || errno == ENXIO))
-		blob->bytes = NULL; /* it was deleted meanwhile, or no regular file has the name any more */
+		/* the file was deleted meanwhile, or the name now belongs to something other than a regular file */
+		blob->bytes = NULL;
 	else if (fd < 0)
 		status = fail_errno(err, blob->name, errno);
 	else if (!is_wanted(from, fd))
@@ -429,8 +432,8 @@ static int load_listed(
 	return status;
 }
 
-/* Returns when to read a file.  The metadata come first, so that a trace that they call finished is finished; the definitions
- * come last, so that they explain everything in the other files. */
+/* Returns in which phase of loading a file is read.  The metadata are read first, so that a trace that they call finished is
+ * finished.  The definitions are read last, so that they explain everything in the other files. */
 static int get_load_phase(const char *name)
 {
 	return strcmp(name, "metadata") == 0 ? 0 : strncmp(name, "definitions", 11) == 0 ? 2 : 1;
@@ -469,12 +472,12 @@ static void drop_absent(struct weft_source *source)
 	source->blob_count = retained;
 }
 
-/* Reads a directory that a program may be writing. */
+/* Reads a directory to which a program may be writing. */
 static int load_directory(struct weft_source *source, DIR *dir, struct weft_error *err)
 {
 	int status = 1;
 	source->is_dir = true;
-	/* One listing may miss a file that is just being renamed, and yet include a newer file. */
+	/* One listing may miss a file that is just being renamed, but include a newer file. */
 	for (int tries = 0; tries < 16 && status == 1; tries++)
 		status = list_files(source, dir, err);
 	if (status >= 0 && !is_known_directory(source, dir))
@@ -493,12 +496,13 @@ static int load_directory(struct weft_source *source, DIR *dir, struct weft_erro
 	return status < 0 ? status : WEFT_OK;
 }
 
-/* Adds the files that appeared since.  Opens the source's directory again for a directory stream of its own. */
+/* Adds the files that were created since the directory was read.  The directory is opened again, to get a separate directory
+ * stream. */
 static int reload_directory(struct weft_source *source, struct weft_error *err)
 {
 	DIR *dir = weft_named_list(source->file);
 	if (!dir)
-		return WEFT_OK; /* the directory was deleted: nothing can be added */
+		return WEFT_OK; /* the directory was deleted, so nothing can be added */
 	int status = list_files(source, dir, err);
 	for (size_t i = 0; i < source->blob_count && status >= 0; i++) {
 		struct weft_blob *blob = &source->blobs[i];
@@ -515,7 +519,7 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	return weft__source_open_from(out, path, NULL, err);
 }
 
-/* Reads the directory that fd is; fd stays open. */
+/* Reads the directory with the file descriptor fd, which stays open. */
 static int open_directory(
     struct weft_source *out, int fd, const char *name, const struct weft_position *from, struct weft_error *err)
 {
@@ -542,7 +546,7 @@ static int open_directory(
 	return status;
 }
 
-/* Reads a file, a pipe or a device, whole; fd stays open. */
+/* Reads a file, a pipe or a device as a whole; fd stays open. */
 static int open_whole(struct weft_source *out, int fd, const struct stat *st, const char *name, struct weft_error *err)
 {
 	struct weft_blob blob = {0};
@@ -565,7 +569,7 @@ static int open_whole(struct weft_source *out, int fd, const struct stat *st, co
 	return status;
 }
 
-/* Returns the id of the process whose memory the path is, or 0. */
+/* Returns the id of the process whose memory the path names, or 0. */
 static long parse_memory_path(const char *path)
 {
 	long pid;
@@ -603,7 +607,8 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Notes that the trace was being recorded at `wall_ns`.  OCaml's own files have no wall clock, but are of this boot. */
+/* Notes that the trace was being recorded at `wall_ns`.  OCaml's own files have no wall clock, but are of this boot of the
+ * machine. */
 static void note_living(struct weft_trace *trace, int64_t wall_ns)
 {
 	if (trace->format == &weft__format_ocaml && !trace->pair_wall_ns) {
@@ -645,7 +650,8 @@ int weft_trace_open_from(struct weft_trace **out, const char *path, const struct
 		source.known = known;
 	if (status == WEFT_OK)
 		status = weft__trace_from_source(out, &source, err);
-	/* Everything that was read is older than this time; only a recorder that is alive after it has lived until then. */
+	/* Everything that was read is older than this time; only a recorder that is alive afterwards has certainly lived until
+	 * then. */
 	int64_t now_ns = clock_ns(CLOCK_REALTIME);
 	if (status == WEFT_OK && (*out)->info.unfinished && !(*out)->info.has_died && weft_trace_is_recorded(path))
 		note_living(*out, now_ns);

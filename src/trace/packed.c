@@ -19,14 +19,14 @@
 
 enum { PIECE_BYTES = 1 << 18, PROBE_BYTES = 512, PAGE_BYTES = 4096 };
 
-/* Memory that unpacked bytes may take: a multiple of the packed bytes, beside what a trace with many idle threads needs. */
+/* Most memory for unpacked bytes: a multiple of the packed bytes, plus the memory that a trace with many idle threads needs. */
 enum { FREE_BYTES = 256 << 20, FILLED_PER_BYTE = 64 };
 
-/* Unpacked bytes in address space that takes memory only where they are not zero, since rings are mostly empty. */
+/* Unpacked bytes, in address space that takes memory only for pages that are not zero, because rings are mostly empty. */
 struct unpacked {
 	unsigned char *bytes;
 	size_t count, reserved;
-	uint64_t filled, max_filled; /* bytes in pages with other bytes than zeros */
+	uint64_t filled, max_filled; /* number of bytes in pages that have other bytes than zeros; its maximum */
 	uint64_t max_bytes;
 	bool (*is_known)(const unsigned char *bytes, size_t size);
 	bool is_checked; /* is_known was asked */
@@ -47,7 +47,7 @@ static bool reserve(struct unpacked *out, uint64_t max_bytes)
 	return false;
 }
 
-/* Adds bytes; leaves out pages of zeros. */
+/* Adds bytes, but leaves out pages of zeros. */
 static int append(struct unpacked *out, const unsigned char *bytes, size_t size)
 {
 	static const unsigned char zeros[PAGE_BYTES];
@@ -69,7 +69,7 @@ static int append(struct unpacked *out, const unsigned char *bytes, size_t size)
 	return WEFT_OK;
 }
 
-/* Adds unpacked bytes.  Returns 1 if no format knows the first ones: the rest is not wanted. */
+/* Adds unpacked bytes.  Adds unpacked bytes; returns 1 if no format knows the first of them, so that the rest is not needed. */
 static int add_piece(struct unpacked *out, const unsigned char *piece, size_t size)
 {
 	const int status = append(out, piece, size);
@@ -143,7 +143,7 @@ static bool is_zstd(const unsigned char *bytes, size_t size)
 }
 
 #ifdef WEFT_HAS_ZSTD
-/* Unpacks all frames; the library limits the memory of a frame's window to 128 MB. */
+/* Unpacks all frames; the library limits the memory for the window of a frame to 128 MB. */
 static int unpack_zstd(struct unpacked *out, unsigned char *piece, const struct weft_blob *blob)
 {
 	ZSTD_DStream *z = ZSTD_createDStream();
@@ -173,7 +173,7 @@ bool weft__packed_is(const unsigned char *bytes, size_t size)
 	return is_gzip(bytes, size) || is_zstd(bytes, size);
 }
 
-/* Gives back the address space behind the bytes. */
+/* Returns the address space behind the bytes to the system. */
 static void take_unpacked(struct weft_blob *blob, struct unpacked *out)
 {
 	const size_t used = (out->count + PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES;

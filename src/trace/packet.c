@@ -78,7 +78,7 @@ size_t weft__packet_read_own(const void *ctx, uint64_t at, void *to, size_t byte
 
 typedef WEFT_VEC(unsigned char) byte_vec;
 
-/* Reads the bytes that exist, in pieces: a damaged header may claim too many. */
+/* Reads the bytes that exist in pieces, because a damaged header may claim too many bytes. */
 static bool read_content(byte_vec *out, const struct weft_packet_memory *memory, uint64_t at, uint64_t bytes)
 {
 	while (out->count < bytes) {
@@ -87,7 +87,7 @@ static bool read_content(byte_vec *out, const struct weft_packet_memory *memory,
 		if (!weft_vec_reserve(out, wanted))
 			return false;
 		size_t got = memory->read(memory->ctx, at + before, out->items + before, wanted);
-		/* Only now can a page that started in the previous piece be recognised as zeros. */
+		/* A page that started in the previous piece can be recognized as zeros only when its rest was read. */
 		size_t from = before < WEFT_PACKET_PAGE ? 0 : before - WEFT_PACKET_PAGE;
 		out->count = weft__packet_lost_page(out->items, at, from, before + got);
 		if (out->count < before + wanted)
@@ -96,7 +96,7 @@ static bool read_content(byte_vec *out, const struct weft_packet_memory *memory,
 	return true;
 }
 
-/* Reads the header at `at`.  The fence makes later reads happen after it. */
+/* Reads the packet header at `at`.  The fence orders later reads after the read of the header. */
 static enum weft_packet_fault read_packet_header(
     struct weft_packet *out, unsigned char *header, const struct weft_packet_memory *memory, uint64_t at)
 {
@@ -105,7 +105,7 @@ static enum weft_packet_fault read_packet_header(
 	return is_there ? weft__packet_parse(out, header) : WEFT_PACKET_NONE;
 }
 
-/* Stores the bytes as a copy of the packet with that header; content that came later is not included. */
+/* Stores the bytes as a copy of the packet with the given header; content that came later is not included. */
 static void store_copy(
     struct weft_packet_copy *out, byte_vec *bytes, const struct weft_packet *packet, const unsigned char *header)
 {
@@ -131,8 +131,8 @@ int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_mem
 			weft_vec_free(&bytes);
 			return WEFT_ENOMEM;
 		}
-		/* Pairs with the fence after INVALIDATE: if any byte belonged to the next use, the lock read after it would
-		 * differ. */
+		/* The fence pairs with the fence after INVALIDATE: if any byte belonged to the next use of the packet, the lock
+		 * that is read after the fence would differ. */
 		WEFT__FENCE(__ATOMIC_ACQUIRE);
 		if (bytes.count >= WEFT_PACKET_HEADER && read_packet_header(&now, after, memory, at) != WEFT_PACKET_NONE &&
 		    now.lock == packet.lock) {

@@ -1,5 +1,4 @@
-/* position.c: positions in a trace (position.h).
- * SPDX-License-Identifier: ISC */
+/* position.c: stores and compares positions in a trace (position.h).  SPDX-License-Identifier: ISC */
 #include "trace/position.h"
 
 #include <stdlib.h>

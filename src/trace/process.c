@@ -17,8 +17,8 @@ struct process {
 	long pid;
 	WEFT_VEC(struct weft_extent) extents;
 	WEFT_VEC(bool) is_shared;  /* by extent */
-	bool is_last_extent;       /* smaps is describing the last extent */
-	char directory[PATH + 32]; /* trace directory of which the process maps files, or "" */
+	bool is_last_extent;       /* true if the line of smaps describes the last extent */
+	char directory[PATH + 32]; /* trace directory whose files the process has mapped, or "" */
 	int memory, pages;         /* file descriptors of /proc/PID/mem and pagemap, or -1 */
 	uint64_t page_bytes;
 };
@@ -33,15 +33,16 @@ static bool is_device(const char *path)
 	       strncmp(path, "anon_inode:", 11) == 0;
 }
 
-/* Parses a line of /proc/PID/smaps, which starts a mapping or describes the previous one.  Only writable mappings become extents,
- * because rings are writable.  False: out of memory. */
+/* Parses a line of /proc/PID/smaps, which starts a mapping or describes the previous mapping.  Only writable mappings become
+ * extents, because rings are writable.  False: out of memory. */
 static bool parse_smaps_line(struct process *p, char *line)
 {
 	uint64_t begin, end, inode;
 	char rights[8];
 	int path_at = 0;
 	if (strncmp(line, "VmFlags:", 8) == 0) {
-		/* io, pf: memory of a device. dd: excluded from core dumps, such as the terabytes of a sanitizer. */
+		/* The flags io and pf mark memory of a device; dd marks memory that is excluded from core dumps, such as the
+		 * terabytes of a sanitizer. */
 		if (p->is_last_extent && (strstr(line, " io") || strstr(line, " pf") || strstr(line, " dd"))) {
 			p->extents.count--;
 			p->is_shared.count--;
@@ -100,7 +101,7 @@ static int read_maps(struct process *p, struct weft_error *err)
 	return WEFT_OK;
 }
 
-/* Opens mem and pagemap; if that is forbidden, the error has the reason. */
+/* Opens mem and pagemap of the process; if that is forbidden, the error has the reason. */
 static int open_memory(struct process *p, struct weft_error *err)
 {
 	char path[64];
@@ -155,7 +156,7 @@ static uint64_t find_private_end(const struct process *p, uint64_t address)
 	return address;
 }
 
-/* Skips pages of private mappings that the process never touched, because reading such a page would allocate it. */
+/* Skips pages of private mappings that the process never accessed, because reading such a page would allocate it. */
 static uint64_t next_data(const struct weft_image *image, uint64_t address, uint64_t *end)
 {
 	enum { AT_ONCE = 512 };

@@ -6,12 +6,12 @@
 #include "trace/native.h"
 #include "wire/profile.h"
 
-/* The packet so far; without .bytes, only its size is counted. */
+/* The packet that is being written; without .bytes, only its size is counted. */
 struct packet {
 	const struct weft_trace_info *info;
 	unsigned char *bytes;
 	size_t size;
-	uint32_t *modules, *places; /* the number of each module and of each site; 0: none yet */
+	uint32_t *modules, *places; /* number in the packet of each module; of each site; 0 if it has none yet */
 	uint32_t module_count, place_count;
 	bool no_memory;
 };
@@ -102,7 +102,7 @@ static void append_all(struct packet *p, uint64_t clock_hz)
 		    weft__native_ticks(clock_hz, profile->samples[i].time_ns));
 }
 
-/* Counts or writes the events behind the header; false: out of memory. */
+/* Counts or writes the events behind the packet header; returns false when out of memory. */
 static bool append_events(struct packet *p, uint64_t clock_hz)
 {
 	const struct weft_trace_info *info = p->info;

@@ -5,9 +5,10 @@
 
 #include "trace/trace.h"
 
-/* Returns a packet with all samples of `info`, its header included, which the caller frees; of `info` only the samples, sites and
- * modules are read.  A site with a name is written as a position in the source, another one as a place in its module.  Samples of
- * a trace are in the order of time.  NULL: out of memory, or more than a packet can hold.  Linear. */
+/* Returns a packet with all samples of `info` and a header, which the caller frees; the function reads only the samples, sites
+ * and modules of `info`.  A site with a name is written as a position in the source code, another site as a place in its
+ * module.  The samples of a trace are in order of time.  Returns NULL when out of memory, or if there are more samples than a
+ * packet can hold.  Linear. */
 unsigned char *weft_profile_packet(const struct weft_trace_info *info, const uint8_t uuid[16], uint64_t clock_hz, size_t *size);
 
 #endif

@@ -14,17 +14,18 @@ bool weft__packet_is_unused(const struct weft_packet *packet)
 	       !packet->thread_name[0];
 }
 
-/* Returns true if the slot has a copy of the present use of the packet, which may have grown since; *now is its header. */
+/* Returns true if the slot has a copy of the present use of the packet, which may have grown since; *now is the packet's
+ * header. */
 static bool is_same_use(const struct weft_slot *slot, unsigned char header[WEFT_PACKET_HEADER], struct weft_packet *now)
 {
 	if (!slot->bytes || slot->memory.read(slot->memory.ctx, slot->at, header, WEFT_PACKET_HEADER) < WEFT_PACKET_HEADER)
 		return false;
-	/* As in weft__packet_copy(), an equal even lock means that nothing of the next use was copied. */
+	/* As in weft__packet_copy(), an equal even lock means that no byte of the next use was copied. */
 	return weft__packet_parse(now, header) == WEFT_PACKET_FINE && now->lock == slot->packet.lock &&
 	       now->sequence == slot->packet.sequence && memcmp(now->uuid, slot->packet.uuid, sizeof now->uuid) == 0;
 }
 
-/* Adds new content to the copy; false: copy it again. */
+/* Adds new content to the copy; returns false if the packet must be copied again. */
 static bool extend_copy(struct weft_slot *slot, const unsigned char header[WEFT_PACKET_HEADER], const struct weft_packet *now)
 {
 	unsigned char *bytes = (unsigned char *)(uintptr_t)slot->bytes;
@@ -79,7 +80,7 @@ static int refresh_slot(struct weft_slot *slot, uint64_t *step)
 	return WEFT_OK;
 }
 
-/* Sorts by stream, then with the newest packet first. */
+/* Sorts the slots by stream, and the slots of a stream with the newest packet first. */
 static int compare_slots(const void *x, const void *y)
 {
 	const struct weft_slot *a = *(struct weft_slot *const *)x, *b = *(struct weft_slot *const *)y;
@@ -93,8 +94,8 @@ static bool is_of_stream(const struct weft_slot *a, const struct weft_slot *b)
 	return a->packet.instance == b->packet.instance && memcmp(a->packet.uuid, b->packet.uuid, sizeof a->packet.uuid) == 0;
 }
 
-/* Keeps the newest packet and its contiguous predecessors.  A packet that was last read before its successor existed may have
- * grown since.  Such a packet is read again: then it is complete or gone. */
+/* Keeps the newest packet of a stream and its contiguous predecessors.  A packet that was last read before its successor
+ * existed may have grown since.  A packet that may have grown is read again, and is then either complete or overwritten. */
 static int select_retained(struct weft_slot **slots, size_t count, uint64_t *step)
 {
 	slots[0]->is_retained = true;
@@ -117,7 +118,7 @@ static int select_retained(struct weft_slot **slots, size_t count, uint64_t *ste
 	return WEFT_OK;
 }
 
-/* Selects among the slots of one stream, newest first. */
+/* Selects the packets to keep among the slots of one stream, the newest first. */
 static int select_retained_of_stream(struct weft_slot **slots, size_t count, uint64_t *step)
 {
 	bool is_changed = false;

@@ -24,7 +24,7 @@ struct sexp {
 /* State of parsing one line. */
 struct parser {
 	const char *at, *end;
-	const char *problem; /* the first problem, or NULL */
+	const char *problem; /* description of the first problem, or NULL */
 	struct weft_intern *unquoted;
 	bool no_memory;
 };
@@ -56,7 +56,7 @@ static bool expect_char(struct parser *p, char c)
 	return true;
 }
 
-/* Returns the byte of an escape sequence; *at is after the backslash, and is moved after the sequence. */
+/* Returns the byte that an escape sequence stands for; *at is after the backslash, and is moved behind the sequence. */
 static int unescape_char(const char **at, const char *end)
 {
 	const char *p = *at;
@@ -75,7 +75,7 @@ static int unescape_char(const char **at, const char *end)
 	}
 }
 
-/* Removes the escapes of a text; the result is kept in the table. */
+/* Removes the escapes from a text; the result is kept in the table of texts. */
 static bool unquote_string(struct parser *p, const char *from, const char *to, struct weft_str *out)
 {
 	char *bytes = malloc((size_t)(to - from));
@@ -154,7 +154,7 @@ static bool read_i64(struct parser *p, int64_t *out)
 	return true;
 }
 
-/* Parses decimal seconds, with an optional exponent, as ns.  The result is exact and rounded to whole ns. */
+/* Parses decimal seconds, with an optional exponent, as ns.  The result is exact, rounded to whole ns. */
 static bool read_seconds(struct parser *p, int64_t *out_ns)
 {
 	struct weft_str atom;

@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "trace/format.h"
 
-/* Texts that sites were given later, one block for each site. */
+/* Texts that sites were given after the trace was opened, one memory block for each site. */
 struct weft_site_texts {
 	struct weft_site_texts *next;
 	char bytes[];
@@ -32,7 +32,7 @@ int weft_trace_name_site(struct weft_trace *trace, uint32_t site, struct weft_st
 	memcpy(texts->bytes + file.len, function.len ? function.ptr : "", function.len);
 	texts->next = trace->texts;
 	trace->texts = texts;
-	/* The array belongs to the format, which allows names to be filled in. */
+	/* The array of sites belongs to the format, which allows names to be filled in. */
 	struct weft_site *named = (struct weft_site *)(uintptr_t)&trace->info.sites[site];
 	named->file = (struct weft_str){texts->bytes, file.len};
 	named->function = (struct weft_str){texts->bytes + file.len, function.len};
@@ -55,7 +55,7 @@ static void cut_at(struct weft_str *name, const char *mark)
 		name->len = (uint32_t)(at - name->ptr);
 }
 
-/* Cuts a version off, as in "libisc-9.18.49-Debian"; "x86-64" has none. */
+/* Cuts a version number off a name, as in "libisc-9.18.49-Debian"; "x86-64" contains no version. */
 static void cut_version(struct weft_str *name)
 {
 	for (uint32_t i = 1; i + 1 < name->len; i++)
@@ -66,7 +66,8 @@ static void cut_version(struct weft_str *name)
 		}
 }
 
-/* "loop.cpython-311-x86_64-linux-gnu.so" is "loop", "libuv.so.1.0.0" is "libuv", "libisc-9.18.49-Debian.so" is "libisc". */
+/* "loop.cpython-311-x86_64-linux-gnu.so" becomes "loop", "libuv.so.1.0.0" becomes "libuv", and "libisc-9.18.49-Debian.so"
+ * becomes "libisc". */
 struct weft_str weft_module_short_name(const struct weft_module *module)
 {
 	if (!module)

@@ -1,4 +1,4 @@
-/* source.c: makes sources of memory and of archives.  SPDX-License-Identifier: ISC */
+/* source.c: makes sources from memory and from archives.  SPDX-License-Identifier: ISC */
 #include "trace/source.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ const struct weft_blob *weft_source_find(const struct weft_source *source, const
 static int compare_names(const void *a, const void *b)
 {
 	const struct weft_blob *x = a, *y = b;
-	/* Two members of an archive may have the same name; sort these by position. */
+	/* Two members of an archive may have the same name, so these are sorted by position. */
 	return strcmp(x->name, y->name) ?: WEFT_ORDER(x->bytes, y->bytes);
 }
 
@@ -86,7 +86,7 @@ bool weft__source_is_tar(const unsigned char *bytes, size_t size)
 	return size >= TAR_BLOCK && memcmp(bytes + 257, "ustar", 5) == 0;
 }
 
-/* Parses a size field: octal digits or, if the first bit is set, a big-endian number. */
+/* Parses a size field of a tar header: octal digits or, if the first bit is set, a big-endian number. */
 static uint64_t parse_tar_number(const unsigned char *field, size_t len)
 {
 	uint64_t value = 0;
@@ -101,7 +101,7 @@ static uint64_t parse_tar_number(const unsigned char *field, size_t len)
 	return value;
 }
 
-/* Returns the member's whole name, which the caller frees; NULL without memory. */
+/* Returns the whole name of an archive member, which the caller frees; NULL when out of memory. */
 static char *make_tar_name(const unsigned char *header)
 {
 	size_t name_len = strnlen((const char *)header, 100);
@@ -124,7 +124,8 @@ static bool is_below(const char *name, const char *dir, size_t dir_len)
 	return strncmp(name, dir, dir_len) == 0 && !strchr(name + dir_len, '/');
 }
 
-/* Returns the length of a member's folder, with its slash, if the member makes its folder a trace; otherwise 0. */
+/* Returns the length of the folder in a member's name, with its slash, if the member shows that the folder is a trace;
+ * otherwise 0. */
 static size_t get_trace_folder_bytes(const struct weft_blob *blob)
 {
 	const char *slash = strrchr(blob->name, '/');
@@ -133,7 +134,7 @@ static size_t get_trace_folder_bytes(const struct weft_blob *blob)
 		   : 0;
 }
 
-/* Returns whether two folders, given with their slashes, have the same parent. */
+/* Returns whether two folders, given with their slashes, have the same parent folder. */
 static bool has_same_parent(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	const char *x = memrchr(a, '/', a_len - 1), *y = memrchr(b, '/', b_len - 1);
@@ -141,8 +142,8 @@ static bool has_same_parent(const char *a, size_t a_len, const char *b, size_t b
 	return length == (y ? (size_t)(y - b) : 0) && memcmp(a, b, length) == 0;
 }
 
-/* Keeps the members of one directory, with their names in it, and returns 0.  Returns 1 and keeps all members if there are
- * several traces; negative without memory. */
+/* Keeps the members of one directory of the archive, without the directory in their names, and returns 0.  Returns 1 and keeps
+ * all members if there are several traces; returns a negative status when out of memory. */
 static int select_directory(blob_vec *blobs)
 {
 	const struct weft_blob *first = NULL;

@@ -100,7 +100,7 @@ const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size)
 /* Sets the error that no format matches. */
 static int fail_unknown(struct weft_error *err, const struct weft_source *source)
 {
-	/* The source is an archive here: open.c rejects other directories. */
+	/* The source is an archive, because open.c rejects other directories. */
 	const char *what = source->is_dir ? "the directory has no trace in a format that weft reads"
 					  : weft__trace_unknown_text(source->blobs[0].bytes, source->blobs[0].size);
 	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, "%s", what);
@@ -134,7 +134,7 @@ static uint64_t next_data(const struct weft_image *image, uint64_t offset, uint6
 	return span.begin < span.end ? span.begin : UINT64_MAX;
 }
 
-/* Describes the source's only blob as an image: its file or memory as it is now, or the copy. */
+/* Describes the only blob of the source as an image: its file or memory as it is now, or the copy. */
 static struct weft_image make_image(const struct weft_source *source, bool is_copied)
 {
 	const struct weft_blob *blob = &source->blobs[0];
@@ -147,7 +147,7 @@ static struct weft_image make_image(const struct weft_source *source, bool is_co
 	};
 }
 
-/* Finds the format of a source.  Replaces a source without a format by the ring buffer in it, if there is one. */
+/* Finds the format of a source.  If the source has no known format, replaces it by the ring in it, if there is one. */
 static int find_format(const struct weft_trace_format **out, struct weft_source *source, struct weft_error *err)
 {
 	const bool is_alone = !source->is_dir && source->blob_count == 1 && !source->blobs[0].is_found;
@@ -172,7 +172,7 @@ static int find_format(const struct weft_trace_format **out, struct weft_source 
 	return status < 0 || *out ? status : fail_unknown(err, source);
 }
 
-/* Creates a trace, which on success owns the source. */
+/* Creates a trace, which owns the source if the function succeeds. */
 static int create_trace(
     struct weft_trace **out, const struct weft_trace_format *format, struct weft_source *source, struct weft_error *err)
 {
