@@ -1,8 +1,7 @@
 /* build.c: applies events to a model, one by one.
  *
- * Capacity for the most that a batch of events can add is reserved before the batch.  Applying one event then allocates only in
- * the tables of ids and texts, and in rarely used vectors.
- * SPDX-License-Identifier: ISC */
+ * Before a batch of events, memory is reserved for the most items that the batch can add.  Therefore, applying one event
+ * allocates memory only in the tables of ids and texts, and in rarely used arrays.  SPDX-License-Identifier: ISC */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +29,8 @@ static uint32_t add_promise(struct weft__build *b, int64_t id)
 	return p;
 }
 
-/* Finds the promise that has the id now, or adds it.  A promise without a recorded creation existed before the trace. */
+/* Finds the promise that has the event's id at that time, or adds it.  A promise without a recorded creation existed before the
+ * trace began. */
 static int get_promise(struct weft__build *b, const struct weft_event *ev, int64_t id, uint32_t *out)
 {
 	uint32_t p = id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, id);
@@ -50,8 +50,7 @@ static void note_activity(struct weft__build *b, uint32_t p, int64_t time_ns)
 		b->promises.items[p].weft__active_ns = time_ns;
 }
 
-/* Interns a text.  A literal usually has the same address in the trace each time; the cache of recent addresses saves hashing
- * it. */
+/* Interns a text.  A literal usually has the same address each time, so a cache of recent addresses saves hashing its text. */
 static int intern_text(struct weft__build *b, struct weft_str text, uint32_t *out)
 {
 	uintptr_t place = (uintptr_t)text.ptr;
@@ -122,7 +121,7 @@ static void update_lull(struct weft__build *b, int64_t time_ns, uint32_t from, u
 		    (struct weft_interval){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE};
 }
 
-/* Ends the run of the stream.  A promise that ended while it ran has run until its end. */
+/* Ends the current run of the stream.  If the promise ended while it ran, the run ends at the promise's end. */
 static void end_run(struct weft__build *b, const struct weft__stream_state *s, int64_t time_ns)
 {
 	const struct weft_promise *promise = &b->promises.items[s->running];
@@ -132,7 +131,7 @@ static void end_run(struct weft__build *b, const struct weft__stream_state *s, i
 		running->end_ns = max_time(running->start_ns, promise->end_ns);
 }
 
-/* Sets the promise that runs on a stream from now on; WEFT_NONE: unknown. */
+/* Sets the promise that runs on a stream from now on; WEFT_NONE if it is unknown. */
 static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_t next)
 {
 	struct weft__stream_state *s = &b->streams.items[stream];
@@ -161,7 +160,7 @@ static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns,
 	}
 }
 
-/* Ends the run of the stream, and begins another one of the same promise. */
+/* Ends the current run of the stream, and begins another run of the same promise. */
 static void split_run(struct weft__build *b, uint16_t stream, int64_t time_ns)
 {
 	struct weft__stream_state *s = &b->streams.items[stream];
@@ -173,7 +172,7 @@ static void split_run(struct weft__build *b, uint16_t stream, int64_t time_ns)
 		b->run_streams.items[b->run_streams.count++] = stream;
 }
 
-/* Ends the part that the stream belongs to: its streams neither run nor sleep any more. */
+/* Ends the part of the trace to which the stream belongs: its streams neither run nor sleep any more. */
 static int apply_part_end(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	const struct weft_trace_info *info = b->model->trace;
@@ -182,7 +181,7 @@ static int apply_part_end(struct weft__build *b, const struct weft_event *ev, in
 		return WEFT_OK;
 	}
 	b->has_ended_parts = true;
-	b->model->events--; /* the reader made this event; it was not recorded */
+	b->model->events--; /* the reader made this event, so it does not count as recorded */
 	if (!weft_vec_reserve(&b->lulls, info->stream_count))
 		return WEFT_ENOMEM;
 	for (size_t i = 0; i < b->streams.count; i++) {
@@ -201,8 +200,8 @@ static uint32_t get_known_site(const struct weft__build *b, const struct weft_ev
 	return ev->site < b->model->trace->site_count ? ev->site : WEFT_NONE;
 }
 
-/* Returns true for a promise that was named before its creation event.  With knows_pending an unknown promise that ends was
- * already over: its id is reused. */
+/* Returns true for a promise that an event named before its creation event came.  With knows_pending, an unknown promise that
+ * ends was already over: its id has been reused. */
 static bool may_still_be_created(const struct weft__build *b, const struct weft_promise *promise)
 {
 	return promise->flags & WEFT_PROMISE_START_UNKNOWN && !(b->knows_pending && promise->end != WEFT_END_PENDING);
@@ -245,8 +244,8 @@ static int apply_create(struct weft__build *b, const struct weft_event *ev, int6
 	return WEFT_OK;
 }
 
-/* Adds a promise from a state dump: the ring may have overwritten its creation. */
-/* Notes whether a connection's label says that it was made, not accepted. */
+/* Adds a promise from a state dump: a ring may have overwritten its creation. */
+/* Notes whether the label of a connection says that the program made it, instead of accepting it. */
 static void note_side(struct weft_promise *promise, struct weft_str label)
 {
 	if (promise->kind == WEFT_KIND_CONNECTION && weft_text_starts_with(label, WEFT_STRING_TO))
@@ -272,7 +271,7 @@ static int apply_pending(struct weft__build *b, const struct weft_event *ev, int
 		promise->weft__active_ns = time_ns;
 	else if (promise->start_ns > promise->end_ns)
 		promise->start_ns = promise->end_ns;
-	/* The creator may have ended long ago: do not add a promise for it. */
+	/* The creator may have ended long ago, so no promise is added for it. */
 	uint32_t creator = ev->a == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, ev->a);
 	struct weft__orphan *orphan = creator == WEFT_IDMAP_NONE ? weft_vec_push(&b->orphans) : NULL;
 	if (orphan)
@@ -302,7 +301,8 @@ static int64_t make_pair_key(uint32_t from, uint32_t to)
 	return (int64_t)((uint64_t)from << 32 | to);
 }
 
-/* Returns 1 if the await makes a new link, 0 if the pair is known.  State dumps repeat the awaits that hold. */
+/* Returns 1 if the await makes a new link, 0 if the pair of promises already has one.  State dumps repeat the awaits that are
+ * still in force. */
 static int index_await(struct weft__build *b, uint32_t from, uint32_t to)
 {
 	if (weft_idmap_get(&b->awaits, make_pair_key(from, to)) == 0)
@@ -310,7 +310,7 @@ static int index_await(struct weft__build *b, uint32_t from, uint32_t to)
 	return weft_idmap_set(&b->awaits, make_pair_key(from, to), 0) ? 1 : WEFT_ENOMEM;
 }
 
-/* Indexes the awaits so far.  The pairs are needed only in traces that repeat awaits or end them. */
+/* Indexes the awaits that were applied so far.  The pairs of promises are needed only in traces that repeat or end awaits. */
 static int index_awaits(struct weft__build *b)
 {
 	int status = WEFT_OK;
@@ -328,7 +328,7 @@ static int get_both_promises(struct weft__build *b, const struct weft_event *ev,
 	return status < 0 ? status : get_promise(b, ev, ev->b, second);
 }
 
-/* Adds an await from a state dump, unless the ring still has it. */
+/* Adds an await from a state dump, unless the model has it from an event in the ring. */
 static int apply_still_awaits(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t from, to;
@@ -362,7 +362,7 @@ static int apply_await_end(struct weft__build *b, const struct weft_event *ev, i
 	return end_await(b, time_ns, from, to);
 }
 
-/* Applies a hold or release: a lock awaits its holder. */
+/* Applies a hold or release of a lock: the lock awaits its holder. */
 static int apply_hold_or_release(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t holder, lock;
@@ -377,7 +377,8 @@ static int apply_hold_or_release(struct weft__build *b, const struct weft_event 
 	return WEFT_OK;
 }
 
-/* Applies a message.  Both ends record the same text and number; the sender awaits the handler. */
+/* Applies a message.  The sender and the handler of a message record the same text and number; the sender awaits the
+ * handler. */
 static int apply_message(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, text;
@@ -407,7 +408,7 @@ static int apply_message(struct weft__build *b, const struct weft_event *ev, int
 	return WEFT_OK;
 }
 
-/* Parses the decimal number at *at and moves *at behind the character that follows it. */
+/* Parses the decimal number at *at and moves *at behind the character that follows the number. */
 static uint64_t parse_number(struct weft_str text, size_t *at)
 {
 	uint64_t number = 0;
@@ -447,7 +448,7 @@ static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t
 	return death ? WEFT_OK : WEFT_ENOMEM;
 }
 
-/* Adds the reason of a snapshot.  A value <= 0 is only a request of the program for one. */
+/* Adds the reason for which a snapshot was made.  A value <= 0 means that the program only asked for a snapshot. */
 static int add_snapshot_reason(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t text;
@@ -460,8 +461,8 @@ static int add_snapshot_reason(struct weft__build *b, const struct weft_event *e
 	return status < 0 ? status : reason ? WEFT_OK : WEFT_ENOMEM;
 }
 
-/* Gives what the stream ran since its last transfer to the promise that claims it, unless the claim is only a doubt.  The rest
- * of the run, before that transfer, keeps its promise. */
+/* Gives the run of the stream since its last transfer to the promise that claims it, unless the claim only says that the owner
+ * is doubtful.  The part of the run before that transfer keeps its promise. */
 static int apply_claim(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	enum { IS_DOUBT = 1 };
@@ -483,7 +484,7 @@ static int apply_claim(struct weft__build *b, const struct weft_event *ev, int64
 		split_run(b, ev->stream, from_ns);
 	b->run_owners.items[s->run] = s->running = p;
 	note_activity(b, p, time_ns);
-	/* The next run is another one, so that a later claim does not reach back to this one. */
+	/* Begins another run, so that a later claim does not reach back to this one. */
 	split_run(b, ev->stream, time_ns);
 	return WEFT_OK;
 }
@@ -495,8 +496,8 @@ static int apply_connection(struct weft__build *b, const struct weft_event *ev)
 	return status < 0 ? status : weft__transfer_connection(b, p, ev);
 }
 
-/* Applies bytes that were written to or read from a connection.  The writer signals the end that read them; the signal is not
- * activity of the writer. */
+/* Applies bytes that were written to or read from a connection.  The writer signals the connection end that read its bytes;
+ * this signal does not count as activity of the writer. */
 static int apply_transfer(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, by = WEFT_NONE;
@@ -549,7 +550,7 @@ static int apply_inference(struct weft__build *b, const struct weft_event *ev, i
 	return status;
 }
 
-/* Notes where the next wait, hold, pause or sleep of the stream is called. */
+/* Notes the source location at which the stream calls its next wait, hold, pause or sleep. */
 static int apply_place(struct weft__build *b, const struct weft_event *ev)
 {
 	static const struct weft_str unknown = {"at", 2};
@@ -603,7 +604,7 @@ static int apply_detail(struct weft__build *b, const struct weft_event *ev, int6
 static int apply_link(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t from, to;
-	/* A read of the system has no meaning: recorders write it where a callback starts. */
+	/* A read by the system has no meaning: recorders write it where a callback starts. */
 	if (ev->b == WEFT_SYSTEM_ID && (ev->op == WEFT_OP_READ || ev->op == WEFT_OP_READ_LATER || ev->op == WEFT_OP_AWAIT))
 		return WEFT_OK;
 	int status = get_promise(b, ev, ev->a, &from);
@@ -653,7 +654,8 @@ static int apply_become(struct weft__build *b, const struct weft_event *ev, int6
 	if (p == WEFT_SYSTEM || main_promise == WEFT_SYSTEM)
 		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
 	else if (p == main_promise)
-		/* Two ids of one promise are normal: a recorder shortens its own chains.  One id twice is an anomaly. */
+		/* An event may say that one id of a promise becomes another id of the same promise, because a recorder shortens
+		 * its own chains.  An event by which an id becomes itself is an anomaly. */
 		b->model->anomalies[WEFT_ANOMALY_BECAME_ITSELF] += ev->a == ev->b;
 	else if (promise->end != WEFT_END_PENDING)
 		b->model->anomalies[WEFT_ANOMALY_ENDED_TWICE]++;
@@ -667,7 +669,7 @@ static int apply_become(struct weft__build *b, const struct weft_event *ev, int6
 	return WEFT_OK;
 }
 
-/* Finds the counter with this name, or adds it. */
+/* Finds the counter with the given name, or adds it. */
 static int get_counter(struct weft__build *b, struct weft_str name, bool is_absolute, uint32_t *text, struct weft_counter **out)
 {
 	int status = intern_text(b, name, text);
@@ -699,7 +701,7 @@ static int apply_counter(struct weft__build *b, const struct weft_event *ev, int
 	int status = get_promise(b, ev, ev->a, &p);
 	if (status < 0 || (status = get_counter(b, ev->text, ev->op == WEFT_OP_COUNTER, &text, &counter)) < 0)
 		return status;
-	/* The capacity of the samples doubles when their number is a power of two. */
+	/* The capacity of the samples is doubled when their number is a power of two. */
 	size_t n = counter->count;
 	if ((n & (n - 1)) == 0) {
 		size_t capacity = n;
@@ -747,7 +749,7 @@ static int apply_should_resolve(struct weft__build *b, const struct weft_event *
 	return WEFT_OK;
 }
 
-/* Adds the site of a pause or sleep that began at start_ns, if it was recorded. */
+/* Adds the site of the pause or sleep that began at start_ns, if the site was recorded. */
 static int add_place(struct weft__build *b, uint16_t stream, int64_t start_ns)
 {
 	const uint32_t site = take_site(b, stream, b->streams.items[stream].site_by);
@@ -795,7 +797,7 @@ static int apply_pause(struct weft__build *b, const struct weft_event *ev, int64
 			s->pause_text = text;
 		}
 	} else if (s->pause_depth == 0) {
-		/* If older events were overwritten, the pause started before the trace. */
+		/* If older events were overwritten, the pause began before the trace. */
 		b->model->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED] += !b->model->trace->wrapped;
 		add_pause(b, b->model->trace->wrapped ? 0 : time_ns, time_ns, text, ev->stream);
 	} else if (--s->pause_depth == 0)
@@ -803,7 +805,7 @@ static int apply_pause(struct weft__build *b, const struct weft_event *ev, int64
 	return WEFT_OK;
 }
 
-/* Maps the id of an internal promise to its owner.  An id that was named before keeps its promise. */
+/* Maps the id of an internal promise to the promise that owns it.  An id that an earlier event named keeps its promise. */
 static int apply_belongs(struct weft__build *b, const struct weft_event *ev)
 {
 	uint32_t owner;
@@ -820,8 +822,8 @@ static bool is_part(const struct weft__build *b, int64_t id)
 	return weft_idmap_get(&b->parts, id) != WEFT_IDMAP_NONE;
 }
 
-/* Rewrites an event for a model without internal promises; false: nothing of it remains.  A read or signal of an internal promise
- * only makes its owner run. */
+/* Rewrites an event for a model without internal promises; returns false if nothing of the event remains.  If an internal
+ * promise is read or signalled, only its owner is noted as running. */
 static bool filter_part_event(const struct weft__build *b, struct weft_event *ev)
 {
 	switch (ev->op) {
@@ -913,7 +915,7 @@ static int apply_event(struct weft__build *b, const struct weft_event *ev)
 	}
 }
 
-/* Reserves the most that `count` events can add, and what the end of the trace adds. */
+/* Reserves memory for the most items that `count` events, and then the end of the trace, can add. */
 static int reserve_space(struct weft__build *b, size_t count)
 {
 	enum { MOST_RUNS = 2 }; /* a claim begins two */
@@ -947,8 +949,8 @@ static void stop_stream(struct weft__build *b, uint16_t stream)
 		set_running(b, stream, b->model->end_ns, WEFT_NONE);
 }
 
-/* Ends the runs of streams that miss their events from here on.  A stream with a later event is stopped at the last event
- * before. */
+/* Ends the runs of the streams whose later events are missing.  The runs of such a stream end at the last event before the
+ * missing ones. */
 static void stop_absent_streams(struct weft__build *b, int64_t time_ns)
 {
 	const struct weft__complete_prefix *clip = b->clip;
@@ -958,7 +960,7 @@ static void stop_absent_streams(struct weft__build *b, int64_t time_ns)
 		stop_stream(b, clip->absent[b->absent_reached].stream);
 }
 
-/* Counts the leading events that are not later than the complete prefix. */
+/* Counts the events at the start of a batch that belong to the complete prefix. */
 static size_t count_complete_events(struct weft__build *b, const struct weft_event *events, size_t n)
 {
 	size_t count = 0;
@@ -1072,7 +1074,7 @@ static void mark_orphans(struct weft__build *b)
 			b->promises.items[b->orphans.items[i].promise].flags |= WEFT_PROMISE_ORPHAN;
 }
 
-/* Extends the model to the end of the process: a program that was killed or copied in its sleep slept until then. */
+/* Extends the model to the end of the process: a program that was killed or copied while it slept, slept until then. */
 static void extend_to_lifetime(struct weft_model *m)
 {
 	uint64_t lived_ns = (uint64_t)m->trace->until_ns - (uint64_t)m->start_ns;
@@ -1080,7 +1082,8 @@ static void extend_to_lifetime(struct weft_model *m)
 		m->end_ns = lived_ns > MAX_TIME_NS ? MAX_TIME_NS : (int64_t)lived_ns;
 }
 
-/* Builds a model up to `until` (NULL: all events).  Unless `clip` is NULL, finds the complete prefix of the trace. */
+/* Builds a model up to the time `until`; of all events if it is NULL.  If `clip` is not NULL, also finds the complete prefix of
+ * the trace. */
 static int build_model(struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options,
     const struct weft__complete_prefix *until, struct weft__complete_prefix *clip)
 {

@@ -1,9 +1,9 @@
-/* complete_prefix.c: finds the time up to which a trace is complete.
+/* complete_prefix.c: finds the time up to which no event of a trace is missing.
  *
- * After the end or a gap of a stream, the actions of its thread are unknown: a pending promise may have ended.  Up to the first
- * gap everything is known, as if the program had been killed then.  A gap of a worker thread does not end the prefix if only one
- * thread ends promises: workers only run what that thread creates.  The model names such workers as absent.
- * SPDX-License-Identifier: ISC */
+ * After the end of a stream, or after a gap in it, the actions of its thread are unknown: a pending promise may have ended.  Up
+ * to the first gap everything is known, as if the program had been killed at that time.  A gap in the stream of a worker thread
+ * does not end the complete prefix if only one thread ends promises: workers only run the promises that this thread creates.
+ * The model names such worker threads as absent.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 
 #include "base/sort.h"
@@ -18,9 +18,9 @@ static bool has_undated_losses(const struct weft_trace_info *info)
 	return hopeless;
 }
 
-/* The role of the thread of a stream with gaps, as its remaining events show it.  A worker only runs promises that others
+/* The role of a thread whose stream has gaps, as its remaining events show it.  A worker only runs promises that other threads
  * create. */
-enum role { ROLE_SILENT, ROLE_WORKER, ROLE_ACTOR }; /* ROLE_SILENT: no event of the stream is left */
+enum role { ROLE_SILENT, ROLE_WORKER, ROLE_ACTOR }; /* ROLE_SILENT means that the stream has no events */
 
 static enum role get_role(const struct weft__build *b, size_t stream)
 {
@@ -28,8 +28,8 @@ static enum role get_role(const struct weft__build *b, size_t stream)
 	return !s || (!s->acts && s->running == WEFT_NONE) ? ROLE_SILENT : s->acts ? ROLE_ACTOR : ROLE_WORKER;
 }
 
-/* Returns true if streams of this role are workers: at most one stream acts.  Silent streams count as workers if the trace has
- * other workers. */
+/* Returns true if streams of the role are worker threads: at most one stream acts on other promises.  Silent streams count as
+ * workers if the trace has other workers. */
 static bool are_workers(const struct weft__build *b, size_t stream_count, enum role role)
 {
 	size_t count[3] = {0};

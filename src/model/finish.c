@@ -1,5 +1,4 @@
-/* finish.c: makes the model from the state that all events left.
- * SPDX-License-Identifier: ISC */
+/* finish.c: completes the model after all events have been applied.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/duration.h"
@@ -44,7 +43,7 @@ static int end_open_intervals(struct weft__build *b)
 	return WEFT_OK;
 }
 
-/* Records the ends of the parts of a joined trace. */
+/* Records when each part of a joined trace ends. */
 static bool set_stream_ends(struct weft__build *b)
 {
 	if (!b->has_ended_parts)
@@ -80,9 +79,9 @@ static void extend_activity(struct weft_promise *promise, int64_t end_ns)
 		promise->weft__active_ns = end_ns - AFTERGLOW_NS;
 }
 
-/* Extends pending promises to the end of their process, if the trace would show their end.  If a ring has overwritten the
- * creation of a promise, its end may be overwritten too, so a named promise is not always pending.  A thread that never ended,
- * and what it awaits, existed until the end in any case. */
+/* Extends a pending promise to the end of its process, if the trace would show its earlier end.  If a ring has overwritten the
+ * creation of a promise, it may also have overwritten its end, so a promise that is only named may not be pending.  A thread
+ * that never ended, and the promises that it awaits, existed until the end in any case. */
 static void extend_pending(struct weft__build *b)
 {
 	const struct weft_trace_info *info = b->model->trace;
@@ -107,8 +106,8 @@ static void extend_pending(struct weft__build *b)
 	}
 }
 
-/* Ends the pending promises; the error of a failed promise becomes its last label.  The fields of the unions become the counts of
- * labels and runs. */
+/* Ends the pending promises; the error of a failed promise becomes its last label.  From here on, the fields of the unions have
+ * the numbers of labels and runs. */
 static int end_promises(struct weft__build *b)
 {
 	for (size_t p = 0; p < b->promises.count; p++) {
@@ -117,7 +116,7 @@ static int end_promises(struct weft__build *b)
 		if (p == WEFT_SYSTEM)
 			promise->end_ns = b->model->end_ns;
 		else if (b->knows_pending && promise->end == WEFT_END_PENDING && promise->flags & WEFT_PROMISE_START_UNKNOWN)
-			promise->end = WEFT_END_RESOLVED; /* its end_ns is its last activity */
+			promise->end = WEFT_END_RESOLVED; /* the promise's end_ns is the time of its last activity */
 		else if (promise->end == WEFT_END_PENDING)
 			promise->end_ns = promise->weft__active_ns + AFTERGLOW_NS;
 		if (promise->end != WEFT_END_FAILED)
@@ -134,7 +133,7 @@ static int end_promises(struct weft__build *b)
 	return WEFT_OK;
 }
 
-/* Removes the awaits that a read replaced. */
+/* Removes the awaits that a read has replaced. */
 static void remove_dropped_links(struct weft__build *b)
 {
 	size_t retained = 0;
@@ -146,13 +145,13 @@ static void remove_dropped_links(struct weft__build *b)
 	b->links.count = retained;
 }
 
-/* Indices of links, or WEFT_NONE: the first action of a promise, and the first await of it. */
+/* Numbers of links, or WEFT_NONE: the first action of a promise, and the first await of that promise. */
 struct firsts {
 	uint32_t link, await;
 };
 
-/* Returns true for a bind if its first action is to read its input.  Returns false if the bind had a label before, if another
- * promise awaited it, or if its creator became it. */
+/* Returns true if the first action of a bind is to read its input.  Returns false if the bind had a label before that, if
+ * another promise awaited it, or if its creator became it. */
 static bool waits_for_input(const struct weft__build *b, const struct firsts *first, uint32_t p)
 {
 	const struct weft_promise *promise = &b->promises.items[p];
@@ -167,9 +166,9 @@ static bool waits_for_input(const struct weft__build *b, const struct firsts *fi
 	return promise[0].labels == promise[1].labels || b->model->labels[promise->labels].time_ns >= read->time_ns;
 }
 
-/* Breaks cycles of parents: two binds that read each other would be drawn under each other.  In each cycle, promises under a
- * younger parent return to their creators, which are older.  The next round finds cycles that this closes; the last round puts
- * the rest under the system. */
+/* Breaks cycles of parents: two binds that read each other would each be drawn under the other.  In each cycle, promises under
+ * a younger parent move back under their creators, which are older.  A further round finds cycles that this closes; the last
+ * round puts the remaining promises under the system. */
 static bool break_parent_cycles(struct weft_promise *promises, size_t count)
 {
 	uint32_t *seen = malloc(count * sizeof *seen);
@@ -202,7 +201,8 @@ static bool break_parent_cycles(struct weft_promise *promises, size_t count)
 	return true;
 }
 
-/* Moves such binds: each starts where it was woken, under the promise that it read. */
+/* Simplifies the binds whose first action is to read their input: each starts where it was woken, under the promise that it
+ * read. */
 static bool simplify_binds(struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
@@ -233,14 +233,15 @@ static bool simplify_binds(struct weft__build *b)
 	return ok;
 }
 
-/* Labels and runs have 16 bytes each.  They are sorted by promise; the order within a promise stays. */
+/* A label or a run, each of which has 16 bytes.  Items are sorted by promise; items of one promise keep their order. */
 struct item {
 	uint64_t words[2];
 };
 _Static_assert(
     sizeof(struct item) == sizeof(struct weft_label) && sizeof(struct item) == sizeof(struct weft_run), "16 bytes each");
 
-/* Places items, starting with the last.  *next is the end of the promise's items before the call and their start after it. */
+/* Places items by promise, starting with the last item. *next is the end of the promise's items before the call, and their
+ * start after it. */
 static bool place_items(void *out, const void *items, const uint32_t *owners, size_t count, uint32_t *next, size_t stride)
 {
 	struct item *placed = malloc((count ? count : 1) * sizeof *placed);
@@ -254,7 +255,7 @@ static bool place_items(void *out, const void *items, const uint32_t *owners, si
 	return true;
 }
 
-/* Places the streams of the runs in the same way; the promises' ends of runs are restored. */
+/* Places the streams of the runs like the runs, and restores for each promise the end of its runs. */
 static bool place_run_streams(struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
@@ -271,7 +272,7 @@ static bool place_run_streams(struct weft__build *b)
 	return true;
 }
 
-/* Sorts labels and runs by promise with one counting sort: promises are many, so both share one pass over them. */
+/* Sorts labels and runs by promise with one counting sort: there are many promises, so one pass over them serves both. */
 static bool group_items(struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
@@ -280,7 +281,7 @@ static bool group_items(struct weft__build *b)
 		promises[b->label_owners.items[i]].labels++;
 	for (size_t i = 0; i < b->runs.count; i++)
 		promises[b->run_owners.items[i]].runs++;
-	/* Capacity for the sentinel is always reserved. */
+	/* Memory for the sentinel behind the last promise is always reserved. */
 	promises[b->promises.count] = (struct weft_promise){0};
 	for (size_t p = 0; p <= b->promises.count; p++) {
 		promises[p].labels = labels += promises[p].labels;
@@ -301,7 +302,7 @@ static bool group_items(struct weft__build *b)
 	return true;
 }
 
-/* A run with its stream. */
+/* A run of a promise, with the stream on which it ran. */
 struct placed_run {
 	struct weft_run run;
 	uint16_t stream;
@@ -339,8 +340,8 @@ static bool order_runs(struct weft__build *b)
 	return is_done;
 }
 
-/* Sorts labels by time: a label from a state dump is older than labels recorded before the dump.  The error of a failure stays
- * last. */
+/* Sorts labels by time: a label from a state dump is older than labels that were recorded before the dump.  The error of a
+ * failure stays the last label. */
 static void order_labels(struct weft__build *b)
 {
 	struct weft_label *labels = b->model->labels;
@@ -370,7 +371,7 @@ static int compare_counters(const void *a, const void *b)
 	return memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len) ?: WEFT_ORDER(x->len, y->len);
 }
 
-/* Raises a counter if only its changes are known, because a ring has overwritten its initial value: its minimum becomes 0. */
+/* Raises a counter until its minimum is 0, if only its changes are known because a ring has overwritten its initial value. */
 static void lift_counter(const struct weft__build *b, struct weft_counter *counter)
 {
 	int64_t least = 0;
@@ -382,7 +383,7 @@ static void lift_counter(const struct weft__build *b, struct weft_counter *count
 		counter->samples[k].value = (int64_t)((uint64_t)counter->samples[k].value - (uint64_t)least);
 }
 
-/* Returns the name that counters of one scale share: up to the last '#'. */
+/* Returns the name that counters with a common scale share: the part up to the last '#'. */
 static struct weft_str get_scale_name(struct weft_str name)
 {
 	for (uint32_t i = name.len; i-- > 0;)
@@ -409,7 +410,7 @@ static bool finish_counters(struct weft__build *b)
 			counter->min = value < counter->min ? value : counter->min;
 			counter->max = value > counter->max ? value : counter->max;
 		}
-		/* The name is known: weft_intern() returns its number. */
+		/* The text exists already, so weft_intern() only returns its number. */
 		uint32_t text = weft_intern(&b->priv->texts, counter->name);
 		b->priv->counter_of_text.items[text] = (uint32_t)i;
 		scale_of[i] = weft_intern(&scales, get_scale_name(counter->name));
@@ -484,14 +485,14 @@ static bool find_namesakes(struct weft__build *b)
 	return true;
 }
 
-/* Returns the thread on which the promise ran first; WEFT_NONE: it never ran. */
+/* Returns the stream of the thread on which the promise first ran; WEFT_NONE if it never ran. */
 static uint32_t find_first_run_stream(const struct weft_model *m, uint32_t promise)
 {
 	const uint32_t run = m->promises[promise].runs;
 	return run == m->promises[promise + 1].runs ? WEFT_NONE : m->run_streams ? m->run_streams[run] : 0;
 }
 
-/* Finds the promise that represents each thread: the promise runs on that thread. */
+/* Finds, for each thread, the promise that represents the thread: that promise runs on it. */
 static bool find_threads(struct weft_model *m)
 {
 	const size_t count = m->namesakes ? m->trace->stream_count : 0;
@@ -541,7 +542,7 @@ static int compare_stacks(const void *a, const void *b)
 	return WEFT_ORDER(x->promise, y->promise) ?: WEFT_ORDER(x->weft__order, y->weft__order);
 }
 
-/* Keeps the first stack of each promise. */
+/* Keeps the first call stack of each promise. */
 static void finish_stacks(struct weft__build *b)
 {
 	size_t retained = 0;
@@ -552,9 +553,9 @@ static void finish_stacks(struct weft__build *b)
 	b->stacks.count = retained;
 }
 
-/* Marks failures that are expected (weft_promise_went_wrong()).  A promise that read an error and did not fail itself has handled
- * the error.  The loop goes backwards in time, so that a promise that passed an error on is known before the promise that it
- * read. */
+/* Marks failures that are expected (weft_promise_went_wrong()).  A promise that read an error and did not itself fail has
+ * handled the error.  The loop goes backwards in time, so that a promise that passed an error on is examined before the promise
+ * whose error it read. */
 static void mark_expected_failures(const struct weft__build *b)
 {
 	struct weft_promise *promises = b->promises.items;
@@ -580,7 +581,7 @@ static void mark_expected_failures(const struct weft__build *b)
 	}
 }
 
-/* Moves the items of a vector into the model, which then owns them. */
+/* Moves the items of an array into the model, which then owns them. */
 #define HAND_OVER(vec, member)                                                                                                   \
 	do {                                                                                                                     \
 		model->member##s = (vec)->items;                                                                                 \
@@ -602,7 +603,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 		return WEFT_ENOMEM;
 	remove_dropped_links(b);
 	mark_expected_failures(b);
-	/* A pause is recorded when it ends. */
+	/* A pause is recorded when it ends, so pauses may not be in order of their start. */
 	weft_sort(b->pauses.items, b->pauses.count, sizeof *b->pauses.items, compare_intervals);
 	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_intervals);
 	if (!finish_counters(b) || !find_namesakes(b) || !group_items(b))

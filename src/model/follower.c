@@ -1,12 +1,12 @@
 /* follower.c: follows one live trace (follower.h).
  *
- * Windows start where a refresh ended: there the follower may save the position and a checkpoint.  The older of two such starts
- * begins the window; the younger takes over when it is old enough.  So each event is decoded once for the live state, and for
- * models about as often as there are refreshes in one and a half windows.
+ * A window starts where an earlier refresh ended: at its end, a refresh may save the position and a checkpoint.  The follower
+ * keeps two such starts: the older begins the present window; the younger replaces it when it is old enough.  Therefore each
+ * event is decoded once for the live state, and for models about as often as there are refreshes in the time of one and a half
+ * windows.
  *
- * If a refresh finds more events than a window has, it saves a start while it reads, one window before the end.  The model then
- * has only that window.
- * SPDX-License-Identifier: ISC */
+ * If a refresh finds more events than a window has, it saves a start while it reads, one window before the end.  After such a
+ * refresh the model has only that window.  SPDX-License-Identifier: ISC */
 #include "model/follower.h"
 
 #include <stdatomic.h>
@@ -23,20 +23,21 @@
 #include "trace/source.h"
 
 #define MAX_FILL_NS 2e9
-#define MIN_PACE_SPAN_NS 100000000 /* a shorter span gives no reliable event rate */
-#define SHORT_WINDOW_NS 1e9        /* a window that passes in less time than this is cut to its newest part: */
-#define SHORT_WINDOW_SHARE 5       /* its size is divided by this */
+#define MIN_PACE_SPAN_NS 100000000 /* shortest interval that gives a reliable event rate */
+#define SHORT_WINDOW_NS 1e9        /* a window that passes in less than this time is cut to its newest part */
+#define SHORT_WINDOW_SHARE 5       /* number by which the size of a short window is divided */
 #define MIN_REST_NS INT64_C(20000000)
 #define MAX_REST_NS INT64_C(400000000)
 #define REST_SHARE 4
 #define FAR_WINDOWS 1.25 /* windows */
-#define WHOLE_WINDOWS 2  /* windows; the first model shows up to so many windows completely */
+#define WHOLE_WINDOWS 2  /* number of windows of events that the first model shows completely at most */
 
-/* A place where a window may start.  Windows and models share it. */
+/* A position in the trace at which a window may start.  Windows and models share their starts. */
 struct window_start {
-	atomic_uint refcount; /* held by windows in one thread, and by detached models, perhaps in other threads */
+	/* number of references: of the follower's windows, and of detached models, which other threads may own */
+	atomic_uint refcount;
 	struct weft_position position;
-	struct weft_checkpoint checkpoint; /* uses the follower's stream numbers */
+	struct weft_checkpoint checkpoint; /* the facts in force at the start, with the follower's stream numbers */
 	char *texts;
 	int64_t time_ns; /* time of the last event before the start */
 	uint64_t events; /* number of events read up to the start */
@@ -52,32 +53,37 @@ struct weft_follower {
 	char *path;
 	struct weft_follower_options options;
 	uint64_t fingerprint;
-	bool is_due; /* refresh even if nothing has changed */
+	bool is_due; /* true if the next refresh must build a model even if nothing has changed */
 	bool has_refreshed;
-	bool wants_newest;                  /* a model of the newest window suffices, even if more events exist */
-	bool may_be_late, is_late;          /* the same after a ring was overwritten and all was read again */
-	struct weft_live_state *standing;   /* state after all events that were read */
+	bool wants_newest; /* true if a model of the newest window suffices, even if more events exist */
+	/* whether such a model suffices after a ring was overwritten, and whether that has happened */
+	bool may_be_late, is_late;
+	struct weft_live_state *standing;   /* the facts in force after all events that were read */
 	struct window_start *window, *next; /* or NULL */
-	struct window_start *shown;         /* start of the model's window, or NULL */
-	struct window_start *compared;      /* the fingerprint covers what is behind this start; NULL: everything */
+	struct window_start *shown;         /* start of the window that the newest model shows, or NULL */
+	/* the fingerprint covers the trace from this start on; NULL if it covers the whole trace */
+	struct window_start *compared;
 	struct weft_position reached;
-	int64_t first_ns, last_ns; /* of all events that were read */
-	/* The time of the last event that the observer knows from before all was read again, by a clock of this rate. */
+	int64_t first_ns, last_ns; /* times of the first and the last event that was read */
+	/* The time of the last event that the observer knew before the whole trace was read again, by a clock with the rate
+	 * observed_hz. */
 	int64_t observed_ns; /* INT64_MIN: nothing */
 	uint64_t observed_hz;
-	int64_t unread_ns;                        /* sum of the times that were overwritten before they were read */
-	int64_t longest_unread_ns;                /* the part of the present restart */
-	WEFT_VEC(bool) returned;                  /* by stream that existed before all was read again: it has an event again */
-	uint64_t events, restarts, events_before; /* events_before: those before the last restart */
-	struct weft_running_stats *left;          /* statistics of promises that have left */
+	int64_t unread_ns;         /* sum of the times whose events were overwritten before they were read */
+	int64_t longest_unread_ns; /* the longest such time of one thread since the last restart */
+	/* by stream that existed before the whole trace was read again: whether it has an event again */
+	WEFT_VEC(bool) returned;
+	/* number of events since the last restart; number of restarts; number of events before the last restart */
+	uint64_t events, restarts, events_before;
+	struct weft_running_stats *left; /* statistics of the promises that have left the live state */
 	WEFT_VEC(struct known_stream) streams;
 	WEFT_VEC(uint16_t) numbers; /* for each stream of the newest trace, its index in streams */
 	struct weft_trace *trace;
-	struct weft_event *checkpoint; /* checkpoint_count events given to the trace, after one extra event at [0] */
+	struct weft_event *checkpoint; /* checkpoint_count events that were given to the trace, behind one extra event at [0] */
 	size_t checkpoint_count;
 	struct weft_model *model;
-	bool is_part;  /* weft__follower_move_window() decides when its windows start */
-	bool is_moved; /* the window starts at the end of the last refresh */
+	bool is_part;  /* true if weft__follower_move_window() decides when windows start */
+	bool is_moved; /* true if the window starts at the end of the last refresh */
 };
 
 /* ---- Streams: their numbers differ between traces ---- */
@@ -109,7 +115,8 @@ static int number_streams(struct weft_follower *f, const struct weft_trace_info 
 	return WEFT_OK;
 }
 
-/* Returns the trace's stream for a follower's number.  If that stream is gone, returns one of the same process, else 0. */
+/* Returns the trace's number of a stream, given the follower's number.  If that stream no longer exists, returns another stream
+ * of the same process, else 0. */
 static uint16_t stream_in_trace(const struct weft_follower *f, const struct weft_trace_info *info, uint16_t number)
 {
 	uint16_t found = 0;
@@ -149,7 +156,7 @@ static int compare_events(const void *a, const void *b)
 	return WEFT_ORDER((*x)->time_ns, (*y)->time_ns) ?: WEFT_ORDER(*x, *y);
 }
 
-/* Sorts a checkpoint by time; events of one time keep their order. */
+/* Sorts the events of a checkpoint by time; events with the same time keep their order. */
 static bool sort_checkpoint(struct weft_checkpoint *checkpoint)
 {
 	const size_t count = checkpoint->events.count;
@@ -185,7 +192,7 @@ static bool copy_texts(struct window_start *window_start)
 	return window_start->texts != NULL;
 }
 
-/* Saves a position and the live state as a start of a window; NULL: out of memory. */
+/* Saves a position and the live state as a start of a window; returns NULL when out of memory. */
 static struct window_start *create_start_at(const struct weft_follower *f, const struct weft_position *position)
 {
 	struct window_start *window_start = calloc(1, sizeof *window_start);
@@ -204,8 +211,9 @@ static struct window_start *create_start(const struct weft_follower *f)
 	return create_start_at(f, &f->reached);
 }
 
-/* Gives the window's checkpoint to the trace, with the trace's stream numbers.  The first event has no meaning except its time,
- * the zero of all times.  With begins_at_window that time is the window's start, and so are all times of the checkpoint. */
+/* Gives the checkpoint of the window to the trace, with the stream numbers of the trace.  The first event only carries the time
+ * from which all times of the model are counted.  With begins_at_window that time is the start of the window, and all events of
+ * the checkpoint have that time. */
 static int set_checkpoint(const struct weft_follower *f, struct weft_trace *trace, struct weft_event **out, size_t *count)
 {
 	const struct weft_checkpoint *checkpoint = &f->window->checkpoint;
@@ -248,7 +256,7 @@ bool weft__window_is_filled(uint64_t most, uint64_t events, int64_t since_ns)
 	       (since_ns >= MIN_PACE_SPAN_NS && (double)events * MAX_FILL_NS >= (double)least * (double)since_ns);
 }
 
-/* Returns the number of events of a window, from the event rate since the window started. */
+/* Returns the number of events of a window, computed from the event rate since the window started. */
 static uint64_t window_events(const struct weft_follower *f)
 {
 	const uint64_t events = f->window ? f->events - f->window->events : 0;
@@ -256,14 +264,14 @@ static uint64_t window_events(const struct weft_follower *f)
 	return weft__window_events(&f->options, events, since_ns);
 }
 
-/* The new events that are still to be read. */
+/* The new events that must still be read. */
 struct backlog {
-	uint64_t most;              /* events of a window; 0: the window does not move */
-	uint64_t bytes;             /* new bytes at the start */
+	uint64_t most;              /* number of events of a window; 0 if the window does not move */
+	uint64_t bytes;             /* number of new bytes at the start of the refresh */
 	uint64_t events;            /* events read so far */
-	uint64_t next_check_events; /* number of events read at which to check again */
+	uint64_t next_check_events; /* number of read events at which the remaining size is checked again */
 	double least;               /* number of windows of new events from which on the window moves */
-	bool is_far, is_over;       /* is_far: more than a window was left; is_over: no check is needed any more */
+	bool is_far, is_over;       /* true if more than one window was left; true if no further check is needed */
 };
 
 /* Returns how many windows of events the first model may show completely. */
@@ -313,7 +321,7 @@ static int start_window_here(struct weft_follower *f, const struct weft_trace *t
 	return status == WEFT_ENOTSUP ? WEFT_OK : status;
 }
 
-/* Returns true if the trace's stream numbers equal the follower's. */
+/* Returns true if the trace's stream numbers equal the follower's stream numbers. */
 static bool is_numbered_alike(const struct weft_follower *f)
 {
 	size_t i = 0;
@@ -322,7 +330,7 @@ static bool is_numbered_alike(const struct weft_follower *f)
 	return i == f->numbers.count;
 }
 
-/* Measures what a thread lost when all is read again: the time until its first event. */
+/* Measures what a thread lost when the whole trace is read again: the time until its first event that still exists. */
 static void measure_unread(struct weft_follower *f, const struct weft_event *events, size_t count)
 {
 	int64_t longest_ns = 0;
@@ -339,7 +347,8 @@ static void measure_unread(struct weft_follower *f, const struct weft_event *eve
 	f->longest_unread_ns = longest_ns;
 }
 
-/* Applies new events to the live state. may_move: the window may start later, because the trace need not include its start. */
+/* Applies new events to the live state. may_move says that the window may start later, because the trace need not contain its
+ * start. */
 static int apply_new_events(struct weft_follower *f, struct weft_trace *trace, bool may_move)
 {
 	const struct weft_event *events;
@@ -358,7 +367,7 @@ static int apply_new_events(struct weft_follower *f, struct weft_trace *trace, b
 			own.items[i] = events[i];
 			own.items[i].stream = events[i].stream < f->numbers.count ? f->numbers.items[events[i].stream] : 0;
 		}
-		/* After a long pause the earlier event rate is meaningless. */
+		/* After a long pause the earlier event rate says nothing about the new events. */
 		if (backlog.most && !backlog.events && events[0].time_ns - f->last_ns >= MIN_PACE_SPAN_NS)
 			backlog.most = f->options.window_events;
 		measure_unread(f, events, n);
@@ -376,12 +385,12 @@ static int apply_new_events(struct weft_follower *f, struct weft_trace *trace, b
 	return status == WEFT_OK ? weft_trace_end_position(trace, &f->reached) : status;
 }
 
-/* Remembers what the observer knows, before all is read again. */
+/* Notes what the observer knows, before the whole trace is read again. */
 static void keep_observed(struct weft_follower *f)
 {
 	if (!f->standing || !f->options.observer || !f->events)
 		return;
-	(void)weft_live_state_report_ends(f->standing); /* without memory these ends are not counted */
+	(void)weft_live_state_report_ends(f->standing); /* when out of memory, these ends are not counted */
 	f->observed_ns = f->last_ns;
 	f->observed_hz = f->reached.hz;
 	f->returned.count = 0;
@@ -407,7 +416,7 @@ static void reset_follower(struct weft_follower *f)
 	f->events = 0;
 }
 
-/* Opens the trace from the start of a window; 1: the position was overwritten or is unknown. */
+/* Opens the trace from the start of a window; returns 1 if that position was overwritten or is unknown. */
 static int open_trace_at(
     struct weft_follower *f, struct window_start *window_start, struct weft_trace **out, struct weft_error *err)
 {
@@ -428,7 +437,7 @@ static int open_trace_at(
 	return WEFT_OK;
 }
 
-/* Opens as much of the window as exists, or the whole trace if events since the last refresh were overwritten. */
+/* Opens the part of the window that still exists, or the whole trace if events since the last refresh were overwritten. */
 static int open_trace(struct weft_follower *f, struct weft_trace **out, struct weft_error *err)
 {
 	int status = open_trace_at(f, f->window, out, err);
@@ -447,11 +456,12 @@ static int open_trace(struct weft_follower *f, struct weft_trace **out, struct w
 	return weft_trace_open(out, f->path, err);
 }
 
-/* Replaces the window's start by the next one when that is old enough. */
+/* Replaces the window's start by the next start, if that is old enough. */
 static int move_window(struct weft_follower *f)
 {
 	const struct weft_follower_options *o = &f->options;
-	const bool is_short = !o->window_ns && !o->window_events; /* the model shows only new events */
+	/* without window_ns and window_events the model shows only new events */
+	const bool is_short = !o->window_ns && !o->window_events;
 	const bool is_due = f->next && (f->last_ns - f->next->time_ns >= o->window_ns ||
 					   (o->window_events && f->events - f->next->events >= window_events(f)));
 	if (f->next && !is_due)
@@ -478,7 +488,7 @@ static void set_clock(struct window_start *window_start, const struct weft_posit
 	weft_position_set_clock(&window_start->position, now);
 }
 
-/* Rescales all times when the clock's rate is known better. */
+/* Rescales all times when the rate of the clock is known more exactly. */
 static void set_clocks(struct weft_follower *f, const struct weft_position *now)
 {
 	const uint64_t hz = f->reached.hz;
@@ -568,7 +578,7 @@ static int refresh_model(struct weft_follower *f, struct weft_error *err)
 	if (now == f->fingerprint && f->has_refreshed && !f->is_due)
 		return 0;
 	f->is_moved = false;
-	/* The next refresh compares what lies behind the same start. */
+	/* The next refresh compares the part of the trace behind the same start. */
 	unref_start(&f->compared);
 	f->compared = ref_start(f->window);
 	now = get_fingerprint(f);
@@ -587,7 +597,7 @@ static int refresh_model(struct weft_follower *f, struct weft_error *err)
 	weft_trace_close(f->trace);
 	free(f->checkpoint);
 	unref_start(&f->shown);
-	/* The analyzer does not count: it takes each end of a reference for that of the start.
+	/* Clang's analyzer does not count references: it takes the end of any reference for the end of the object.
 	 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 	f->shown = ref_start(f->window);
 	f->model = model;
@@ -600,12 +610,12 @@ static int refresh_model(struct weft_follower *f, struct weft_error *err)
 	if (f->standing)
 		weft_live_state_sum_stats(f->standing, f->options.stats);
 	if (f->standing && !f->is_part && !f->is_moved && move_window(f) < 0)
-		reset_follower(f); /* the next refresh reads everything again */
+		reset_follower(f); /* the next refresh reads the whole trace again */
 	return 1;
 }
 
-/* After a first read of everything, which takes long: refreshes again with a window of the events that came meanwhile.  Skipped
- * if the model shows everything or already has a window. */
+/* Refreshes again after a first read of the whole trace, which takes long, with a window of the events that came meanwhile.
+ * Does nothing if the model shows everything or already has a window. */
 static int refresh_newest_window(struct weft_follower *f, int status, struct weft_error *err)
 {
 	const bool is_made = f->model || f->options.makes_no_model;
@@ -630,7 +640,7 @@ int weft_follower_refresh(struct weft_follower *f, struct weft_error *err)
 	return f->is_late ? refresh_newest_window(f, status, err) : status;
 }
 
-/* Applies new events without a model; 1: they were overwritten, or the trace cannot be followed. */
+/* Applies new events without building a model; returns 1 if they were overwritten or the trace cannot be followed. */
 static int skip_new_events(struct weft_follower *f, struct weft_error *err)
 {
 	struct weft_trace *trace = NULL;
@@ -652,7 +662,7 @@ int weft_follower_skip(struct weft_follower *f, struct weft_error *err)
 {
 	const uint64_t before = f->events;
 	const int status = f->standing ? skip_new_events(f, err) : 1;
-	/* The next refresh reads the whole trace again if it cannot be followed. */
+	/* If the trace cannot be followed, the next refresh reads the whole trace again. */
 	if (status != WEFT_OK)
 		return status < 0 ? status : 0;
 	const uint64_t most = f->is_part ? 0 : window_events(f);
@@ -705,7 +715,7 @@ void weft_follower_close(struct weft_follower *f)
 }
 
 struct weft_followed_model_private {
-	struct weft_event *checkpoint; /* checkpoint_count events after one extra event at [0]; or NULL */
+	struct weft_event *checkpoint; /* checkpoint_count events behind one extra event at [0]; or NULL */
 	size_t checkpoint_count;
 	struct window_start *shown;
 	struct weft_followed_model **parts; /* models of the parts of a joined trace */
@@ -813,7 +823,7 @@ static int save_trace(struct weft_trace *trace, const struct weft_followed_model
 	return weft_trace_save(trace, p->checkpoint ? &edit : NULL, file, ctx, err);
 }
 
-/* The folder of one part, named as join.c names parts. */
+/* The folder for one part of a joined trace, named as join.c names parts. */
 struct folder {
 	weft_trace_file_fn *file;
 	void *ctx;
@@ -876,7 +886,7 @@ struct weft_str weft_follower_stream_name(const struct weft_follower *f, uint16_
 	return (struct weft_str){name, (uint32_t)strlen(name)};
 }
 
-/* ---- One of several followers ---- */
+/* ---- A follower that is one of several ---- */
 
 void weft__follower_set_part(struct weft_follower *f, bool is_part, bool makes_no_model)
 {

@@ -13,7 +13,7 @@
 #include "trace/join.h"
 #include "trace/multi_open.h"
 
-/* Minimum window if only new events are asked for: both ends of a message should be in one window. */
+/* Minimum length of the window if only new events are asked for: both ends of a message should be in one window. */
 #define MIN_WINDOW_NS INT64_C(1000000000)
 #define MIN_WINDOW_EVENTS (UINT64_C(1) << 14)
 
@@ -22,25 +22,25 @@ struct part {
 	char *path;
 	struct weft_follower *follower;
 	struct weft_running_stats *stats;
-	bool is_named;    /* the paths of this refresh name it */
-	bool is_recorded; /* its program was recording when the refresh started */
+	bool is_named;    /* true if the paths of the present refresh name this trace */
+	bool is_recorded; /* true if the program was still recording when the refresh started */
 	bool is_read;
-	bool is_over; /* its program ended before the window starts, and others still run */
+	bool is_over; /* true if the program ended before the window starts, while other programs still run */
 	bool is_joined;
-	struct weft_error why; /* why it could not be read */
+	struct weft_error why; /* the error that kept the trace from being read */
 };
 
 struct weft_followers {
 	struct weft_follower_options options;
 	WEFT_VEC(struct part) parts;
-	uint64_t made; /* number of parts ever made */
-	bool is_alone; /* there is one part, and its follower does everything */
+	uint64_t made; /* number of parts that were ever created */
+	bool is_alone; /* true if there is only one part, so that its follower does everything */
 	unsigned generation;
-	uint64_t composition; /* hash of the parts that were joined last */
-	bool has_next;        /* the start of the next window is saved */
+	uint64_t composition; /* hash of the set of parts that were joined last */
+	bool has_next;        /* true if the start of the next window is saved */
 	int64_t next_ns;      /* time of that start */
-	uint64_t restarts;    /* restarts of parts that are gone */
-	/* Results of the newest refresh of several traces. */
+	uint64_t restarts;    /* number of restarts of parts that no longer exist */
+	/* Result of the newest refresh of several traces. */
 	struct weft_followed_model *newest;
 	int64_t window_ns, since_ns;
 	uint64_t in_window;
@@ -169,7 +169,7 @@ static uint64_t window_events(const struct weft_followers *g)
 	return has_no_window(g) ? MIN_WINDOW_EVENTS : weft__window_events(&g->options, g->in_window, g->since_ns);
 }
 
-/* Starts new windows of all parts at once, when the next start is old enough. */
+/* Starts new windows of all parts at the same time, if the next start is old enough. */
 static bool move_windows(struct weft_followers *g, int64_t end_ns)
 {
 	const uint64_t most = window_events(g);
@@ -186,7 +186,8 @@ static bool move_windows(struct weft_followers *g, int64_t end_ns)
 	return true;
 }
 
-/* Applies new events without a model.  If the window has more events than two windows may, it starts here. */
+/* Applies new events without building a model.  If the present window has more events than two windows may have, a new window
+ * starts at the present end. */
 static bool skip_parts(struct weft_followers *g, struct weft_error *err)
 {
 	const uint64_t most = window_events(g);
@@ -220,7 +221,7 @@ static uint64_t first_events(const struct weft_follower_options *options)
 	return options->first_events > least ? options->first_events : least;
 }
 
-/* Refreshes one part; negative: no part can be read. */
+/* Refreshes one part; returns a negative status if no part can be read. */
 static int refresh_part(struct part *part, bool any_recorded, bool is_session, struct weft_error *err)
 {
 	const bool may_be_over = any_recorded && !part->is_recorded;
@@ -256,7 +257,7 @@ static int refresh_parts(struct weft_followers *g, bool is_session, struct weft_
 	return any_joined ? WEFT_OK : weft_error_set(err, WEFT_ENOENT, "no trace can be read yet");
 }
 
-/* Detaches the models of all joined parts. */
+/* Detaches the models of all joined parts from their followers. */
 static struct weft_followed_model *detach_parts(struct weft_followers *g, struct weft_error *err)
 {
 	struct weft_followed_model **detached = calloc(g->parts.count + 1, sizeof *detached), *all = NULL;
@@ -305,8 +306,8 @@ static int join_traces(struct weft_trace **out, const struct weft_followers *g, 
 	return status;
 }
 
-/* Sets the joined window's start: the latest start among parts with a checkpoint.  For pictures all checkpoints are moved to that
- * time. */
+/* Sets the start of the joined window: the latest start of the parts that have a checkpoint.  For pictures, the checkpoints of
+ * all parts are moved to that time. */
 static int set_window_times(
     struct weft_followers *g, struct weft_followed_model *const *parts, struct weft_trace *joined, int64_t *end_ns)
 {
@@ -348,7 +349,7 @@ static bool have_checkpoints(struct weft_followed_model *const *parts, const str
 	return true;
 }
 
-/* Joins the detached parts into one model. */
+/* Joins the detached models of the parts into one model. */
 static int join_parts(struct weft_followers *g, struct weft_followed_model *all, struct weft_error *err)
 {
 	struct weft_model_options options = g->options.model;
@@ -383,7 +384,7 @@ static int refresh_several(struct weft_followers *g, bool is_session, struct wef
 	if (!have_news(g))
 		return 0;
 	int status = refresh_parts(g, is_session, err);
-	/* After a first read of everything, which takes long, the window covers what came meanwhile. */
+	/* After a first read of the whole traces, which takes long, the window covers the events that came meanwhile. */
 	if (status == WEFT_OK && shows_newest(&g->options) && !g->has_next &&
 	    sum_progress(g).in_window > first_events(&g->options) && skip_parts(g, err))
 		status = refresh_parts(g, is_session, err);

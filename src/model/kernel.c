@@ -16,13 +16,13 @@
 
 #define MAX_TIME_NS (INT64_MAX / 4)
 
-/* Lists that each thread has. */
+/* The lists of records that each thread has. */
 enum list { LIST_OFFS, LIST_SPENTS, LIST_FAULTS, LISTS };
 
-/* The current state of a thread. */
+/* The state of a thread at the present record. */
 struct state {
 	uint32_t tid;
-	size_t off; /* the open off-CPU interval; SIZE_MAX: on CPU, or unknown */
+	size_t off; /* index of the off-CPU interval that has not ended; SIZE_MAX if the thread is on CPU or unknown */
 	size_t counts[LISTS];
 	int64_t first_ns;
 };
@@ -32,7 +32,8 @@ struct owned_off {
 	uint32_t owner; /* index into states */
 };
 
-/* The file that a thread waited on at then_ns; recorded a little later, when the recorder resolved the descriptor. */
+/* The file for which a thread waited at then_ns; it is recorded a little later, when the recorder resolves the file
+ * descriptor. */
 struct observation {
 	struct weft_kernel_event event;
 	int64_t then_ns;
@@ -56,7 +57,7 @@ struct kernel_builder {
 	WEFT_VEC(struct owned_fault) faults;
 	WEFT_VEC(struct weft_spent) collections;
 	WEFT_VEC(struct state) states;
-	struct weft_idmap numbers; /* tid to index into states */
+	struct weft_idmap numbers; /* index into states for each tid */
 	int64_t last_ns;
 };
 
@@ -74,7 +75,7 @@ static struct state *get_thread_state(struct kernel_builder *m, uint32_t tid)
 	return slot;
 }
 
-/* Ends the open off-CPU interval: the thread is on CPU from now on. */
+/* Ends the open off-CPU interval, because the thread is on CPU from now on. */
 static void end_off(struct kernel_builder *m, struct state *s, int64_t now)
 {
 	if (s->off == SIZE_MAX)
@@ -87,7 +88,7 @@ static void end_off(struct kernel_builder *m, struct state *s, int64_t now)
 
 static bool begin_off(struct kernel_builder *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
 {
-	/* If the end of an earlier interval was lost, the interval ends here. */
+	/* If the end of an earlier interval was lost, the interval ends at this record. */
 	end_off(m, s, now);
 	struct owned_off *slot = weft_vec_push(&m->offs);
 	if (!slot)
@@ -151,7 +152,7 @@ static int apply_kernel_events(void *ctx, const struct weft_kernel_event *events
 		int64_t now;
 		if (!s)
 			return 1;
-		/* Limit times, so that lengths of intervals cannot overflow in a damaged trace either. */
+		/* Times are limited, so that the lengths of intervals cannot overflow even in a damaged trace. */
 		if (__builtin_sub_overflow(e->time_ns, m->model->start_ns, &now) || now > MAX_TIME_NS || now < -MAX_TIME_NS)
 			continue;
 		m->last_ns = now > m->last_ns ? now : m->last_ns;
@@ -200,7 +201,7 @@ static int compare_threads(const void *x, const void *y)
 	return WEFT_ORDER(a->tid, b->tid);
 }
 
-/* Lists all threads that are named or that have records. */
+/* Lists all threads that have a name or records. */
 static bool list_threads(struct weft_kernel *k, const struct kernel_builder *m)
 {
 	const struct weft_kernel_info *info = &k->info;
@@ -256,8 +257,8 @@ static int compare_times(const void *x, const void *y)
 	return WEFT_ORDER(*(const int64_t *)x, *(const int64_t *)y);
 }
 
-/* Makes intervals of one thread disjoint: two traces may have records of the same thread, one after the other or at the same
- * time. */
+/* Makes the intervals of one thread disjoint: two traces may have records of the same thread, one after the other or at the
+ * same time. */
 static void separate_offs(struct weft_kernel *k, const struct weft_os_thread *thread)
 {
 	struct weft_off_cpu *offs = k->offs + thread->offs;
@@ -270,8 +271,8 @@ static void separate_offs(struct weft_kernel *k, const struct weft_os_thread *th
 	weft_sort(k->faults_ns + thread->faults, thread[1].faults - thread->faults, sizeof *k->faults_ns, compare_times);
 }
 
-/* Groups intervals, interrupts and faults by thread.  They are in time order, except interrupts, which are recorded when they
- * end. */
+/* Groups intervals, interrupts and faults by thread.  The records are in order of time, except interrupts, which are recorded
+ * when they end. */
 static bool order_lists(struct weft_kernel *k, const struct kernel_builder *m)
 {
 	size_t(*next)[LISTS] = malloc((m->states.count + 1) * sizeof *next);
@@ -307,7 +308,8 @@ static bool order_lists(struct weft_kernel *k, const struct kernel_builder *m)
 	return whole;
 }
 
-/* Names the files of off-CPU intervals; a later observation replaces an earlier one, unless only the earlier one is sure. */
+/* Sets the file names of off-CPU intervals; a later observation replaces an earlier one, unless only the earlier one is
+ * sure. */
 static void name_offs(struct weft_kernel *k, const struct kernel_builder *m)
 {
 	for (size_t i = 0; i < m->observation.count; i++) {
@@ -332,7 +334,7 @@ int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 	struct kernel_builder m = {.model = model, .last_ns = -MAX_TIME_NS};
 	struct weft_kernel *k = calloc(1, sizeof *k);
 	int got = k ? weft_trace_kernel(trace, apply_kernel_events, &m, &k->info) : WEFT_ENOMEM;
-	if (got == WEFT_EIO) /* apply_kernel_events() was out of memory */
+	if (got == WEFT_EIO) /* apply_kernel_events() ran out of memory */
 		got = WEFT_ENOMEM;
 	if (got > 0 && (!list_threads(k, &m) || !order_lists(k, &m)))
 		got = WEFT_ENOMEM;
@@ -388,7 +390,8 @@ uint32_t weft_kernel_of_stream(const struct weft_model *m, size_t stream)
 	return weft_kernel_thread(m->kernel, info->host ? weft_tid_at((uint32_t)info->tid, info->host) : info->tid);
 }
 
-/* Calls `each` for each off-CPU interval of that time, clipped to it; false: kernel records do not cover all of it. */
+/* Calls `each` for each off-CPU interval within a time range, clipped to the range; returns false if kernel records do not
+ * cover the whole range. */
 static bool visit_offs(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns,
     void (*each)(void *ctx, const struct weft_off_cpu *off, int64_t from_ns, int64_t to_ns), void *ctx)
 {
@@ -433,7 +436,7 @@ static void add_to_sum(void *ctx, const struct weft_off_cpu *off, int64_t from_n
 
 enum { MAX_NAMES = 16 };
 
-/* The names that account for the most time. */
+/* The names that account for the most time, in a table of fixed size. */
 struct name_times {
 	size_t count;
 	struct {
@@ -447,7 +450,7 @@ static void add_name_time(struct name_times *t, const char *name, int64_t ns, bo
 	size_t i = 0, least = 0;
 	for (; i < t->count && strcmp(t->entries[i].name, name) != 0; i++)
 		least = t->entries[i].ns < t->entries[least].ns ? i : least;
-	if (i == MAX_NAMES) { /* a frequent name survives the decrements */
+	if (i == MAX_NAMES) { /* the entry with the least time loses ns; a name with much time stays in the table */
 		t->entries[least].ns -= weft_min_ns(ns, t->entries[least].ns);
 		if (t->entries[least].ns > 0)
 			return;
@@ -463,7 +466,7 @@ static void add_name_time(struct name_times *t, const char *name, int64_t ns, bo
 	t->entries[i].sure_ns += is_sure ? ns : 0;
 }
 
-/* Returns the name with the most time; a NULL name: unknown. */
+/* Returns the name with the most time; the name is NULL if it is unknown. */
 static struct weft_wait_target find_longest_name(const struct name_times *t)
 {
 	struct weft_wait_target out = {0};
@@ -494,7 +497,7 @@ struct weft_wait_target weft_kernel_wait_target(
 	return visit_offs(m, stream, from_ns, to_ns, add_file, &w) ? find_longest_name(&w.files) : (struct weft_wait_target){0};
 }
 
-/* Older interrupts are not searched: nothing else runs during an interrupt, so it is short. */
+/* Interrupts that started longer ago are not searched: nothing else runs during an interrupt, so it is short. */
 #define MAX_INTERRUPT_NS 1000000000
 #define MAX_COLLECTION_NS 60000000000
 
@@ -503,7 +506,7 @@ static void add_interrupts(
 {
 	const size_t end = k->threads[thread + 1].spents;
 	size_t i = WEFT_FIND_FIRST(n, k->threads[thread].spents, end, k->spents[n].start_ns > from_ns - MAX_INTERRUPT_NS);
-	int64_t reached_ns = from_ns; /* time covered so far; nested interrupts count once */
+	int64_t reached_ns = from_ns; /* end of the time that was counted so far, so that nested interrupts count once */
 	struct name_times names = {0};
 	for (; i < end && k->spents[i].start_ns < to_ns; i++) {
 		const struct weft_spent *s = &k->spents[i];

@@ -1,9 +1,8 @@
-/* live_state.c: keeps the facts that hold after the events so far, as events.  A copy of a trace that starts later knows them
- * from a checkpoint, and a follower need not keep older events.
+/* live_state.c: keeps the facts in force after the events so far, in the form of events.  A copy of a trace that starts later
+ * gets these facts from a checkpoint, and a follower need not keep older events.
  *
- * The state is made of events, not of a model.  So a checkpoint repeats exactly what was recorded, including internal promises
- * and binds.
- * SPDX-License-Identifier: ISC */
+ * The state consists of events, not of a model.  Therefore a checkpoint repeats exactly what was recorded, including internal
+ * promises and binds.  SPDX-License-Identifier: ISC */
 #include "model/live_state.h"
 
 #include <assert.h>
@@ -19,34 +18,34 @@
 
 #define NONE UINT32_MAX
 
-/* A recorded event about a promise that still holds. */
+/* A recorded event about a promise that is still in force, such as an await. */
 struct fact {
 	struct weft_event event;
-	uint32_t next; /* the next older fact of the promise, or NONE */
-	/* generation of the promise that event.b names, because its id may be reused; 0: no promise had the id */
+	uint32_t next; /* index of the next older fact of the promise, or NONE */
+	/* generation of the promise that event.b names, because its id may be reused; 0 if no promise had the id */
 	uint32_t generation;
-	uint64_t received; /* of a connection: bytes received so far; its text has an older value */
+	uint64_t received; /* for a connection: number of bytes received so far; the event's text has an older value */
 };
 
 struct pending {
-	struct weft_event event; /* a WEFT_OP_PENDING event; its text is the first of its labels and notes */
-	int64_t ended_ns;        /* time when it ended or became another promise */
-	uint32_t facts;          /* the newest fact, or NONE */
-	uint32_t generation;     /* number among all promises that ever existed, from 1 */
-	uint32_t into;           /* if has_become: index of the other promise, or NONE if that is unknown */
-	bool is_created;         /* false: only its owner is known so far */
+	struct weft_event event; /* a WEFT_OP_PENDING event; its text is the first of the promise's labels and notes */
+	int64_t ended_ns;        /* time when the promise ended or became another promise */
+	uint32_t facts;          /* index of the newest fact about the promise, or NONE */
+	uint32_t generation;     /* number of the promise among all promises that ever existed, counted from 1 */
+	uint32_t into;           /* if has_become: index of the promise that it became, or NONE if that is unknown */
+	bool is_created;         /* false if only the owner of the promise is known so far */
 	bool is_part;
 	bool has_ended, has_become, has_failed;
 	bool has_run;       /* since its last await */
 	bool is_followed;   /* another promise became it */
-	bool is_referenced; /* an event named it after it had become another */
-	bool is_reported;   /* its end, to the observer */
-	uint8_t end_op;     /* the operation that ended it */
+	bool is_referenced; /* true if an event named the promise after it had become another promise */
+	bool is_reported;   /* true if the end of the promise was reported to the observer */
+	uint8_t end_op;     /* operation of the event that ended the promise */
 };
 
 struct stream {
 	struct weft_event runs, pause;
-	int64_t since_ns; /* since when it runs what runs.a names, or sleeps */
+	int64_t since_ns; /* time since which the stream runs the promise in runs.a, or sleeps */
 	bool has_run, is_paused;
 	bool has_slept, has_loop;
 };
@@ -61,22 +60,22 @@ enum {
 
 struct weft_live_state {
 	struct weft_checkpoint *out;
-	WEFT_VEC(struct pending) promises; /* in the order of creation */
+	WEFT_VEC(struct pending) promises; /* known promises in the order of their creation */
 	WEFT_VEC(struct fact) facts;
 	uint32_t free_facts;
 	struct weft_idmap numbers;
 	struct weft_intern names;
-	WEFT_VEC(struct weft_event) counters; /* by number of the name */
+	WEFT_VEC(struct weft_event) counters; /* counters, by number of their name */
 	WEFT_VEC(struct stream) streams;
 	WEFT_VEC(struct weft_event) snapshots;
-	struct weft_running_stats *stats; /* owned by the caller: statistics of promises that have left */
+	struct weft_running_stats *stats; /* statistics of the promises that have left the state; the caller owns them */
 	size_t stats_count;
 	const struct weft_live_observer *observer; /* or NULL */
-	int64_t observed_ns;                       /* ends and runs until then are known to the observer */
+	int64_t observed_ns;                       /* time until which the observer already knows ends and runs */
 	size_t ended;
 	uint32_t generations;
 	bool owns_texts;
-	WEFT_VEC(char *) text_blocks; /* storage of texts; the last block is used up to block_used */
+	WEFT_VEC(char *) text_blocks; /* memory of texts; the last block is used up to block_used */
 	size_t block_used, block_size, text_bytes, text_bytes_tidy;
 	WEFT_VEC(char *) counter_names;
 };
@@ -106,7 +105,7 @@ static bool store_text(struct weft_live_state *s, struct weft_str *text)
 	return true;
 }
 
-/* Copies the texts of facts that still hold to new blocks, and frees the old blocks. */
+/* Copies the texts of the facts that are still in force to new blocks, and frees the old blocks. */
 static bool compact_texts(struct weft_live_state *s)
 {
 	if (s->text_bytes < TEXT_BLOCK_BYTES || s->text_bytes / 2 < s->text_bytes_tidy)
@@ -135,7 +134,8 @@ static bool compact_texts(struct weft_live_state *s)
 
 /* ---- Facts ---- */
 
-/* Returns the promise that a promise has become by now; NONE: unknown.  Shortens the chain on the way. */
+/* Returns the promise that a promise has become by now; NONE if it is unknown.  Shortens the chain of promises that became each
+ * other on the way. */
 static uint32_t resolve_alias(const struct weft_live_state *s, uint32_t number)
 {
 	struct pending *promises = s->promises.items;
@@ -148,7 +148,7 @@ static uint32_t resolve_alias(const struct weft_live_state *s, uint32_t number)
 	return number;
 }
 
-/* Finds the promise with this id, or the one that it has become. */
+/* Finds the promise with the given id, or the promise that it has become. */
 static struct pending *find_current(const struct weft_live_state *s, int64_t id)
 {
 	const uint32_t number = weft_idmap_get(&s->numbers, id),
@@ -156,7 +156,7 @@ static struct pending *find_current(const struct weft_live_state *s, int64_t id)
 	return last == NONE ? NULL : &s->promises.items[last];
 }
 
-/* Finds it for an event that names the id. */
+/* Finds the promise for an event that names the id, and notes that the id is still in use. */
 static struct pending *find_referenced(struct weft_live_state *s, int64_t id)
 {
 	uint32_t number = weft_idmap_get(&s->numbers, id);
@@ -175,7 +175,7 @@ static struct pending *add_slot(struct weft_live_state *s, int64_t id)
 	const uint32_t number = weft_idmap_get(&s->numbers, id);
 	const struct pending *before = number == WEFT_IDMAP_NONE ? NULL : &s->promises.items[number];
 	if (before && before->has_become)
-		retarget_facts(s); /* awaits of a promise that has become another move to that one */
+		retarget_facts(s); /* awaits of a promise that has become another promise move to that other promise */
 	struct pending *slot = weft_vec_push(&s->promises);
 	if (!slot || !weft_idmap_set(&s->numbers, id, (uint32_t)s->promises.count - 1))
 		return NULL;
@@ -183,7 +183,7 @@ static struct pending *add_slot(struct weft_live_state *s, int64_t id)
 	return slot;
 }
 
-/* Finds the promise with this id, or adds one. */
+/* Finds the promise with the given id, or adds one. */
 static struct pending *get_promise(struct weft_live_state *s, int64_t id)
 {
 	const uint32_t number = weft_idmap_get(&s->numbers, id);
@@ -191,7 +191,7 @@ static struct pending *get_promise(struct weft_live_state *s, int64_t id)
 	return slot && !slot->has_ended ? slot : add_slot(s, id);
 }
 
-/* Removes the fact at *at. */
+/* Removes the fact with the index *at from its list. */
 static void drop_fact(struct weft_live_state *s, uint32_t *at)
 {
 	const uint32_t unused = *at;
@@ -227,14 +227,15 @@ static bool note_loop(struct weft_live_state *s, const struct weft_event *e)
 
 static bool add_promise(struct weft_live_state *s, const struct weft_event *e)
 {
-	/* A repeated state dump may use an id from before the promise became another, or may not know yet that it has ended. */
+	/* A repeated state dump may use an id from before the promise became another one, or may not know yet that the promise
+	 * has ended. */
 	const struct pending *known = e->op == WEFT_OP_PENDING ? find_referenced(s, e->b) : NULL;
 	if (known && known->is_created && (!known->has_ended || (!known->has_become && e->value <= known->ended_ns)))
 		return true;
 	struct pending *slot = get_promise(s, e->b);
 	if (!slot)
 		return false;
-	if (slot->is_created) { /* another promise takes over the id, so this one gets no more events */
+	if (slot->is_created) { /* another promise takes over the id, so this promise gets no more events */
 		drop_facts(s, slot);
 		slot->has_ended = slot->has_become = true;
 		slot->into = NONE;
@@ -257,7 +258,7 @@ static bool is_same_fact(const struct weft_event *a, const struct weft_event *b)
 	return a->op == b->op && a->kind == b->kind && a->b == b->b;
 }
 
-/* Removes facts equal to this one; false: there was none. */
+/* Removes the facts that are equal to the given event; returns false if there was none. */
 static bool remove_fact(struct weft_live_state *s, struct pending *p, const struct weft_event *like)
 {
 	bool was_there = false;
@@ -313,7 +314,7 @@ static bool add_fact(struct weft_live_state *s, const struct weft_event *e)
 	return true;
 }
 
-/* Sets a fact that holds once: the newest replaces older ones. */
+/* Sets a fact that a promise can have only once: the newest replaces the older ones. */
 static bool set_fact(struct weft_live_state *s, const struct weft_event *e)
 {
 	struct pending *p = find_referenced(s, e->a);
@@ -339,7 +340,7 @@ static bool apply_connection(struct weft_live_state *s, const struct weft_event 
 	return true;
 }
 
-/* Counts received bytes.  A reader that starts at the checkpoint continues from the recorded position. */
+/* Counts received bytes.  A reader of the trace that starts at the checkpoint continues from the recorded byte position. */
 static void apply_transfer(struct weft_live_state *s, const struct weft_event *e)
 {
 	const struct pending *p = find_referenced(s, e->a);
@@ -355,7 +356,7 @@ static void apply_transfer(struct weft_live_state *s, const struct weft_event *e
 		fact->received = weft_connection_position(fact->received, e->value);
 }
 
-/* Adds a label.  The first label is the name; of the others the newest are kept. */
+/* Adds a label.  The first label is the name of the promise; of the other labels the newest are kept. */
 static bool add_label(struct weft_live_state *s, const struct weft_event *e)
 {
 	enum { MAX_LABELS = 16 };
@@ -380,7 +381,7 @@ static bool add_label(struct weft_live_state *s, const struct weft_event *e)
 	return add_fact(s, e);
 }
 
-/* Returns true if the promise that a fact names has ended or has left. */
+/* Returns true if the promise that a fact names has ended or is no longer stored. */
 static bool is_about_ended(const struct weft_live_state *s, const struct fact *fact)
 {
 	const struct pending *other = find_current(s, fact->event.b);
@@ -392,7 +393,7 @@ static bool apply_await(struct weft_live_state *s, const struct weft_event *e)
 	struct pending *p = find_referenced(s, e->a);
 	struct weft_event still = *e;
 	still.op = WEFT_OP_STILL_AWAITS;
-	/* Apply the readers' rule: a promise that ran after an await now waits for something else. */
+	/* As in the model, a promise that ran after an await now waits for something else. */
 	if (p && p->has_run && !weft_kind_has(p->event.kind, WEFT_TRAIT_GATHERS))
 		for (uint32_t at = p->facts; at != NONE;) {
 			const struct fact *fact = &s->facts.items[at];
@@ -405,8 +406,8 @@ static bool apply_await(struct weft_live_state *s, const struct weft_event *e)
 		}
 	if (p)
 		p->has_run = false;
-	/* The wait lasts since its first record.  Some waits end without an event, such as a connection that awaits one read
-	 * after another; their facts are dropped here, else they would accumulate. */
+	/* If the same wait is recorded again, it counts from its first record.  Some waits end without an event, for example if
+	 * a connection awaits one read after another; their facts are dropped here, or else they would accumulate. */
 	for (uint32_t *at = p ? &p->facts : NULL; at && *at != NONE;) {
 		const struct fact *fact = &s->facts.items[*at];
 		if (is_same_fact(&fact->event, &still) && fact->generation == get_generation(s, e->b))
@@ -456,13 +457,13 @@ static bool apply_become(struct weft_live_state *s, const struct weft_event *e)
 	return should.op != WEFT_OP_SHOULD_RESOLVE || set_fact(s, &should);
 }
 
-/* Returns the promise that the stream runs; the system: it sleeps. */
+/* Returns the id of the promise that the stream runs; the system if it sleeps. */
 static int64_t get_running_id(const struct stream *stream)
 {
 	return stream->runs.op == WEFT_OP_IDLE ? WEFT_SYSTEM_ID : stream->runs.a;
 }
 
-/* Reports what the stream did since since_ns. */
+/* Reports to the observer what the stream did since since_ns. */
 static bool report_run(struct weft_live_state *s, const struct weft_event *e, const struct stream *stream)
 {
 	struct weft_ended_run run = {.start_ns = stream->since_ns,
@@ -475,14 +476,14 @@ static bool report_run(struct weft_live_state *s, const struct weft_event *e, co
 	const struct pending *p = run.is_sleep ? NULL : find_current(s, stream->runs.a);
 	if (p) {
 		run.kind = p->event.kind;
-		/* A promise that ended while it ran has run until its end. */
+		/* If the promise ended while it ran, the run ends at the promise's end. */
 		if (p->has_ended && p->ended_ns >= run.start_ns && p->ended_ns < run.end_ns)
 			run.end_ns = p->ended_ns;
 	}
 	return run.end_ns <= s->observed_ns || s->observer->add_run(s->observer->ctx, &run);
 }
 
-/* Reports a pause while no promise ran: otherwise it is a part of that promise's run. */
+/* Reports a pause if no promise ran; a pause while a promise runs is part of that promise's run. */
 static bool report_pause(struct weft_live_state *s, const struct weft_event *e, int64_t start_ns, const struct stream *stream)
 {
 	const bool runs = stream->has_run && get_running_id(stream) != WEFT_SYSTEM_ID;
@@ -553,7 +554,7 @@ static bool add_counter(struct weft_live_state *s, const struct weft_event *e)
 	return fresh != NULL;
 }
 
-/* Adds up changes of a counter; without an initial value the sum stays a change. */
+/* Adds up the changes of a counter; without an initial value the sum remains a change. */
 static bool apply_counter(struct weft_live_state *s, const struct weft_event *e)
 {
 	uint32_t number = weft_intern_find(&s->names, e->text);
@@ -603,7 +604,7 @@ static bool apply_detail(struct weft_live_state *s, const struct weft_event *e)
 	}
 }
 
-/* Applies an owner, which is recorded before the creation. */
+/* Applies the owner of a promise, which is recorded before the promise's creation. */
 static bool apply_belongs(struct weft_live_state *s, const struct weft_event *e)
 {
 	struct pending *p = get_promise(s, e->a);
@@ -665,9 +666,9 @@ static bool apply_event(struct weft_live_state *s, const struct weft_event *e)
 	}
 }
 
-/* ---- Promises that have left ---- */
+/* ---- Promises that have left the state ---- */
 
-/* Finds the pending promise that the id stands for now; NULL: it has ended. */
+/* Finds the pending promise that the id stands for now; NULL if it has ended. */
 static const struct pending *find_pending(const struct weft_live_state *s, int64_t id)
 {
 	const struct pending *p = find_current(s, id);
@@ -684,7 +685,7 @@ bool weft_live_state_has_await(const struct weft_live_state *s, const struct wef
 {
 	const struct pending *p = find_pending(s, sought->a), *other = find_pending(s, sought->b);
 	uint32_t at = p ? p->facts : NONE;
-	/* A promise that gathers awaits many promises, and no await replaces another. */
+	/* A promise that gathers results awaits many promises, and no await replaces another. */
 	if (!p || !other || weft_kind_has(p->event.kind, WEFT_TRAIT_GATHERS))
 		return true;
 	for (; at != NONE; at = s->facts.items[at].next) {
@@ -708,7 +709,7 @@ static void add_to_stats(const struct weft_live_state *s, const struct pending *
 			    end->has_ended && !end->has_become ? end->ended_ns : INT64_MAX, p->has_failed);
 }
 
-/* Reports the end of a promise, if it has ended and this was not reported. */
+/* Reports the end of a promise to the observer, if it has ended and the end is not reported yet. */
 static bool report_end(struct weft_live_state *s, struct pending *p)
 {
 	if (!s->observer || p->is_reported || !p->has_ended || !p->is_created || p->is_part)
@@ -726,7 +727,7 @@ static bool report_end(struct weft_live_state *s, struct pending *p)
 	return ended.end_ns <= s->observed_ns || s->observer->add_end(s->observer->ctx, &ended);
 }
 
-/* Returns true if the last promise of a chain is pending. */
+/* Returns true if the last promise of a chain of promises that became each other is pending. */
 static bool is_chain_pending(const struct weft_live_state *s, uint32_t last)
 {
 	return last != NONE && !s->promises.items[last].has_ended;
@@ -737,7 +738,7 @@ static bool is_pending(const struct weft_live_state *s, uint32_t number)
 	return is_chain_pending(s, resolve_alias(s, number));
 }
 
-/* Points awaits and locks to the promises that their targets have become, so that the targets need not be kept. */
+/* Makes awaits and locks refer to the promises that their targets have become, so that the targets need not be kept. */
 static void retarget_facts(struct weft_live_state *s)
 {
 	for (size_t i = 0; i < s->promises.count; i++)
@@ -751,14 +752,15 @@ static void retarget_facts(struct weft_live_state *s)
 		}
 }
 
-/* Returns true if events may still name a promise that became another: promise libraries keep naming one promise of a chain. */
+/* Returns true if events may still name a promise that became another one: libraries of promises keep naming one promise of a
+ * chain. */
 static bool may_be_referenced(const struct pending *p)
 {
 	return p->is_referenced || !p->is_followed;
 }
 
-/* Numbers of promises that became others and exceed the limits: a chain can have one for each turn of the program.  Only few of
- * those that were never named again are kept. */
+/* Numbers of the promises above the limits that became other promises: a chain can have one for each turn of the program's
+ * loop.  Only few of the promises that no event named again are kept. */
 struct excess_aliases {
 	size_t named, others;
 };
@@ -776,7 +778,7 @@ static struct excess_aliases count_excess_aliases(const struct weft_live_state *
 	    .others = others > MAX_OTHER_ALIASES ? others - MAX_OTHER_ALIASES : 0};
 }
 
-/* Removes one promise from the excess; false: it does not belong to it. */
+/* Counts one promise as removed from the excess; returns false if it does not belong to the excess. */
 static bool take_excess_alias(struct excess_aliases *excess_aliases, const struct pending *p)
 {
 	size_t *left = may_be_referenced(p) ? &excess_aliases->named : &excess_aliases->others;
@@ -786,7 +788,7 @@ static bool take_excess_alias(struct excess_aliases *excess_aliases, const struc
 	return true;
 }
 
-/* Drops ended promises now and then, so that memory is proportional to pending promises. */
+/* Drops ended promises now and then, so that memory is proportional to the number of pending promises. */
 static bool compact_promises(struct weft_live_state *s)
 {
 	if (!compact_texts(s))
@@ -796,7 +798,7 @@ static bool compact_promises(struct weft_live_state *s)
 	const size_t count = s->promises.count;
 	size_t retained = 0;
 	struct weft_idmap numbers = {0};
-	/* new_indices: index after compaction; lasts: what the promise has become. */
+	/* new_indices has each promise's index after the compaction; lasts has the promise that each has become. */
 	uint32_t *new_indices = malloc(2 * count * sizeof *new_indices), *lasts = new_indices ? new_indices + count : NULL;
 	bool ok = new_indices != NULL;
 	retarget_facts(s);
@@ -824,7 +826,7 @@ static bool compact_promises(struct weft_live_state *s)
 			p.into = new_indices[p.into];
 		s->promises.items[new_indices[i]] = p;
 	}
-	/* The map has an array for ids near the newest, where new ids will be too. */
+	/* The map has an array for ids near the newest id, where new ids will be too. */
 	weft_idmap_expect(&numbers, s->promises.items[count - 1].event.b);
 	for (size_t i = retained; ok && i-- > 0;) {
 		const int64_t id = s->promises.items[i].event.b;
@@ -858,7 +860,7 @@ static bool emit_belongs(struct weft_live_state *s, const struct pending *p)
 	return true;
 }
 
-/* Writes the current received position into the text of a connection. */
+/* Writes the current position of received bytes into the text of a connection. */
 static bool set_received_position(struct weft_live_state *s, struct weft_str *text, uint64_t received)
 {
 	struct weft_connection_detail parsed;
@@ -878,7 +880,7 @@ static bool set_received_position(struct weft_live_state *s, struct weft_str *te
 	return true;
 }
 
-/* Emits the facts of a promise, oldest first. */
+/* Emits the events of the facts of a promise, the oldest first. */
 static bool emit_facts(struct weft_live_state *s, const struct pending *p)
 {
 	const size_t begin = s->out->events.count;
@@ -905,11 +907,11 @@ static bool emit_facts(struct weft_live_state *s, const struct pending *p)
 	return true;
 }
 
-/* Emits a promise that became another and may be named again. */
+/* Emits an event for a promise that became another promise, if events may still name it. */
 static bool emit_become(struct weft_live_state *s, uint32_t number)
 {
 	const struct pending *p = &s->promises.items[number];
-	/* false: the id stands for a newer promise */
+	/* false if the id now stands for a newer promise */
 	const bool is_its_id = weft_idmap_get(&s->numbers, p->event.b) == number;
 	if (!p->has_become || !is_its_id || !may_be_referenced(p) || !is_pending(s, number))
 		return true;
@@ -928,16 +930,16 @@ static bool emit_all(struct weft_live_state *s)
 	bool ok = true;
 	for (size_t i = 0; ok && i < s->promises.count; i++) {
 		const struct pending *p = &s->promises.items[i];
-		/* The owner of an internal promise comes before its creation. */
+		/* The owner of an internal promise is emitted before the promise's creation. */
 		if (!p->has_ended)
 			ok = emit_belongs(s, p) && (!p->is_created || emit_event(s, p->event));
 	}
 	for (uint32_t i = 0; ok && i < s->promises.count; i++)
 		ok = emit_become(s, i);
-	/* Facts come after all promises, so that no promise is named before it exists. */
+	/* Facts are emitted after all promises, so that no promise is named before it exists. */
 	for (size_t i = 0; ok && i < s->promises.count; i++)
 		ok = !s->promises.items[i].is_created || emit_facts(s, &s->promises.items[i]);
-	/* Name no unknown promise: readers would take it for pending. */
+	/* A counter's event must not name an unknown promise: readers would take it for a pending promise. */
 	for (size_t i = 0; ok && i < s->counters.count; i++) {
 		struct weft_event counter = s->counters.items[i];
 		const struct pending *by = find_pending(s, counter.a);

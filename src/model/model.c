@@ -1,5 +1,4 @@
-/* model.c: queries on a model.
- * SPDX-License-Identifier: ISC */
+/* model.c: implements queries on a model.  SPDX-License-Identifier: ISC */
 #include "model/model.h"
 
 #include <inttypes.h>
@@ -78,7 +77,7 @@ uint32_t weft_model_find(const struct weft_model *model, int64_t id)
 	return id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&model->priv->ids, id);
 }
 
-/* Appends to buf at offset `at`, which may be beyond its end. */
+/* Appends formatted text to buf at offset `at`, which may be beyond the end of buf. */
 #define APPEND(buf, size, at, ...) snprintf((at) < (size) ? (buf) + (at) : NULL, (at) < (size) ? (size) - (at) : 0, __VA_ARGS__)
 
 int64_t weft_model_change(const struct weft_model *model, const struct weft_label *label)
@@ -96,7 +95,7 @@ size_t weft_model_label(const struct weft_model *model, const struct weft_label 
 
 uint32_t weft_model_name_text(const struct weft_model *model, uint32_t promise)
 {
-	/* Names come first.  Limit the search: a promise may have very many labels from counters. */
+	/* Names come first.  Only so many labels are searched, because a promise may have very many labels from counters. */
 	enum { MAX_LABELS_SCANNED = 64 };
 	const struct weft_promise *p = &model->promises[promise];
 	for (uint32_t i = p->labels; i < p[1].labels && i - p->labels < MAX_LABELS_SCANNED; i++) {
@@ -169,7 +168,7 @@ int64_t weft_model_await_end(const struct weft_model *model, const struct weft_l
 	return found ? ends[first].time_ns : INT64_MAX;
 }
 
-/* Returns the place of a pause or sleep, or NULL. */
+/* Returns the place at which a pause or sleep was called, or NULL. */
 static const struct weft_place *find_place(const struct weft_model *model, const struct weft_interval *interval)
 {
 	const struct weft_place *places = model->places;

@@ -32,7 +32,7 @@ static void add_track(struct weft_os_tracks *t, uint32_t thread)
 	const struct weft_os_thread *of = &k->threads[thread];
 	struct weft_os_track track = {.thread = thread, .since_ns = of->first_ns, .until_ns = k->until_ns};
 	track.since_ns = track.since_ns > k->since_ns ? track.since_ns : k->since_ns;
-	/* A thread that has called exit is not blocked, though it may be preempted once more before its end. */
+	/* A thread that has called exit is not blocked, although it may be preempted once more before its end. */
 	size_t last = of[1].offs;
 	while (last > of->offs && k->offs[last - 1].why == WEFT_OFF_PREEMPTED)
 		last--;
@@ -123,7 +123,7 @@ int weft_model_os_tracks(const struct weft_model *model, const struct weft_os_tr
 			weft__os_tracks_free(made);
 			return WEFT_ENOMEM;
 		}
-		/* Another thread may have built them first: use those. */
+		/* Another thread may have built the tracks first; then those are used. */
 		if (__atomic_compare_exchange_n(&k->tracks, &tracks, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			tracks = made;
 		else

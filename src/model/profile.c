@@ -1,4 +1,4 @@
-/* profile.c: gives each stream the samples of its thread.  SPDX-License-Identifier: ISC */
+/* profile.c: gives each stream the stack samples of its thread.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/search.h"
@@ -11,7 +11,7 @@ static int compare_samples(const void *x, const void *y)
 	return WEFT_ORDER(a->stream, b->stream) ?: WEFT_ORDER(a->time_ns, b->time_ns) ?: WEFT_ORDER(a->stack, b->stack);
 }
 
-/* Threads whose samples are looked up. */
+/* A thread whose samples are searched. */
 struct thread {
 	uint32_t part, tid;
 	uint16_t stream;
@@ -46,7 +46,7 @@ int weft__model_read_profile(struct weft_model *m)
 		const struct weft_profile_sample *s = &profile->samples[i];
 		const size_t at = WEFT_FIND_FIRST(n, 0, info->stream_count,
 		    threads[n].part > s->part || (threads[n].part == s->part && threads[n].tid >= s->tid));
-		/* A time outside the trace is damage. */
+		/* A sample with a time outside the trace is damaged. */
 		if (at < info->stream_count && threads[at].part == s->part && threads[at].tid == s->tid &&
 		    s->time_ns >= m->start_ns && s->time_ns - m->start_ns <= m->end_ns)
 			samples[count++] = (struct weft_stack_sample){s->time_ns - m->start_ns, s->stack, threads[at].stream};

@@ -1,4 +1,4 @@
-/* roles.c: finds what runtimes make for themselves, and threads of pools.  SPDX-License-Identifier: ISC */
+/* roles.c: finds the promises that runtimes make for themselves, and the threads of pools.  SPDX-License-Identifier: ISC */
 #include "model/roles.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool ends_with(struct weft_str text, const char *end)
 	return text.len >= len && memcmp(text.ptr + text.len - len, end, len) == 0;
 }
 
-/* Returns whether a site is a line of a language whose runtime executes the program: not machine code, and not the source of a
+/* Returns whether a site is a line of a language whose runtime executes the program: neither machine code, nor the source of a
  * compiled program that records itself. */
 static bool is_script(const struct weft_site *site)
 {
@@ -64,7 +64,8 @@ static const struct weft_site *site_of(const struct weft_model *m, const struct 
 	return p->site == WEFT_NONE ? NULL : &m->trace->sites[p->site];
 }
 
-/* Returns whether the code of a runtime or library created a promise: the recorder found no code of the program behind it. */
+/* Returns whether the code of a runtime or library created a promise: the recorder found no code of the program in the call
+ * stack. */
 static bool is_of_runtime(const struct search *s, const struct weft_promise *p)
 {
 	const struct weft_site *site = site_of(s->model, p);
@@ -79,7 +80,8 @@ static bool may_be_internal(const struct search *s, uint32_t promise)
 	       !(p->flags & WEFT_PROMISE_NEVER_RESOLVED) && is_of_runtime(s, p);
 }
 
-/* Returns whether code of the program waits: a promise of the program, and not a thread or a loop as a whole. */
+/* Returns whether a waiting promise belongs to code of the program: it is a promise of the program, and not a whole thread or
+ * loop. */
 static bool is_of_program(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *p = &s->model->promises[promise];
@@ -172,7 +174,7 @@ int weft_model_roles(const struct weft_model *model, const struct weft_roles **o
 			weft__roles_free(s.roles);
 			return WEFT_ENOMEM;
 		}
-		/* Another thread may have found them first: use those. */
+		/* Another thread may have found the roles first; then those are used. */
 		if (__atomic_compare_exchange_n(&model->priv->roles, &roles, s.roles, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			roles = s.roles;
 		else

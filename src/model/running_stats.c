@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: ISC */
 #include "model/running_stats.h"
 
-/* Returns the bucket of a lifetime: lifetimes below 64 ns have a bucket each, and above that each power of two has 64 buckets. */
+/* Returns the bucket of a lifetime: each lifetime below 64 ns has its own bucket, and above that each power of two has 64
+ * buckets. */
 static size_t get_bucket(int64_t life_ns)
 {
 	const uint64_t life = (uint64_t)life_ns;
@@ -12,7 +13,7 @@ static size_t get_bucket(int64_t life_ns)
 	return (size_t)shift * WEFT_STATS_STEPS + (size_t)(life >> shift);
 }
 
-/* Returns the longest lifetime of a bucket. */
+/* Returns the longest lifetime that belongs to a bucket. */
 static int64_t get_bucket_limit(size_t bucket)
 {
 	if (bucket < WEFT_STATS_STEPS)

@@ -1,14 +1,14 @@
-/* transfer.c: matches reads of connections with the writes at the other end.
+/* transfer.c: matches each read of a connection with the write at the other end.
  *
- * Both ends record the addresses of their connection and the byte positions of writes and reads.  A read may cover parts of
- * several writes.  It is matched with the last write that has one of its bytes, because the reader needed that write.
+ * Both ends of a connection record its addresses, and the byte positions of writes and reads.  A read may cover parts of
+ * several writes.  A read is matched with the last write that has one of its bytes, because the reader needed that write.
  *
- * For datagrams both ends record the destination and a digest.  A received datagram is matched with the newest one sent before.
- * A repeated datagram replaces the older copy for later receptions.  If another process may have sent the same datagram, nothing
- * is matched.  A question and an answer of sockets are matched if both went between the same two processes.
+ * Both ends of a datagram record its destination and a digest.  A received datagram is matched with the newest equal datagram
+ * that was sent before.  A repeated datagram replaces the older copy for later receptions.  If another process may have sent
+ * the same datagram, the received datagram is matched with none.  A question and an answer of sockets are matched if both went
+ * between the same two processes.
  *
- * Requests of a connection are known even if its other end is not in the trace.
- * SPDX-License-Identifier: ISC */
+ * The requests of a connection are known even if its other end is not in the trace.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,44 +17,47 @@
 #include "model/private.h"
 #include "trace/connection_detail.h"
 
-/* A write: bytes from `begin` to the start of the next write. */
+/* A write of the bytes from `begin` to the start of the next write. */
 struct write {
 	uint64_t begin;
 	int64_t time_ns;
 	uint32_t by;
 };
 
-/* The end that writes first is the client, unless the connection was accepted.  A pipe has no answers. */
+/* The side of a connection end: the end that writes first is the client, unless the connection was accepted.  A pipe has only
+ * one direction, so it has no answers. */
 enum side { SIDE_UNKNOWN, SIDE_CLIENT, SIDE_SERVER, SIDE_ONE_WAY };
 
 struct weft__end {
-	/* promise: the last of several that represent it in turn; peer: index of an end, or WEFT_NONE */
+	/* the last of several promises that represent the connection end one after another; index of the end's peer, or
+	 * WEFT_NONE */
 	uint32_t promise, peer;
-	uint32_t older;     /* another end with the same addresses, or WEFT_NONE */
-	int64_t other_name; /* the key of its peer in end_named */
+	uint32_t older;     /* index of another end with the same addresses, or WEFT_NONE */
+	int64_t other_name; /* the key of the end's peer in end_named */
 	uint64_t sent, received;
 	int64_t sent_ns, received_ns;
-	int64_t heard_ns;              /* first read since the last write; INT64_MIN: none */
+	int64_t heard_ns;              /* time of the first read since the last write; INT64_MIN if there was none */
 	uint32_t by;                   /* promise that wrote last */
-	WEFT_VEC(struct write) writes; /* writes with bytes that may be unread, from `first` on */
+	WEFT_VEC(struct write) writes; /* writes; those from index `first` on have bytes that may not have been read */
 	size_t first;
 	enum side side;
-	uint32_t request;       /* request without a response yet, or WEFT_NONE */
-	uint64_t request_begin; /* byte position where the request starts */
+	uint32_t request;       /* request that has no response yet, or WEFT_NONE */
+	uint64_t request_begin; /* byte position at which the request without a response starts */
 };
 
 struct weft__datagram {
 	uint32_t to; /* index in end_names */
 	int64_t time_ns;
 	uint32_t from, by;
-	uint32_t older;  /* another datagram with the same digest, or WEFT_NONE */
-	uint32_t reader; /* promise that read it last, or WEFT_NONE */
-	/* is_doubtful: others sent the same datagram, so it is unknown which of them arrived */
+	uint32_t older;  /* index of another datagram with the same digest, or WEFT_NONE */
+	uint32_t reader; /* promise that read the datagram last, or WEFT_NONE */
+	/* true if the datagram may have been received; true if others sent the same datagram, so that it is unknown which of
+	 * them was received */
 	bool may_have_come, is_doubtful;
 };
 
-/* A socket that sent datagrams: in `datagrams`, the first and last question to one address since the last reception; WEFT_NONE:
- * none. */
+/* A socket that sent datagrams.  The fields first and last are indexes in `datagrams` of the questions to one address since the
+ * last reception; WEFT_NONE if there is none. */
 struct weft__socket {
 	uint32_t promise, first, last;
 };
@@ -65,7 +68,7 @@ static struct weft__end *find_end(struct weft__build *b, uint32_t promise)
 	return at == WEFT_IDMAP_NONE ? NULL : &b->ends.items[at];
 }
 
-/* Returns the port of an address; -1: it has none. */
+/* Returns the port of an address; -1 if it has none. */
 static long parse_port(struct weft_str address)
 {
 	long port = 0, ten = 1;
@@ -75,8 +78,8 @@ static long parse_port(struct weft_str address)
 	return at > 0 && at < address.len && address.ptr[at - 1] == ':' ? port : -1;
 }
 
-/* Returns whether one of the newest labels says that the connection was accepted.  In a wrapped ring its maker is unknown, and
- * its label was just repeated. */
+/* Returns whether one of the newest labels says that the connection was accepted.  If a ring was overwritten, the creator of
+ * the connection is unknown, and its label was repeated recently. */
 static bool is_labelled_accepted(const struct weft__build *b, uint32_t promise)
 {
 	enum { NEWEST = 4 };
@@ -87,7 +90,8 @@ static bool is_labelled_accepted(const struct weft__build *b, uint32_t promise)
 	return false;
 }
 
-/* Guesses which end is the client.  The system assigns high ports to clients; two high ports do not decide it. */
+/* Guesses which end of the connection is the client.  The system assigns high ports to clients; if both ports are high, they do
+ * not decide it. */
 static enum side guess_side(const struct weft__build *b, uint32_t promise, const struct weft_connection_detail *parsed)
 {
 	enum { FIRST_EPHEMERAL_PORT = 32768 };
@@ -105,8 +109,9 @@ static enum side guess_side(const struct weft__build *b, uint32_t promise, const
 	return peer < FIRST_EPHEMERAL_PORT ? SIDE_CLIENT : SIDE_SERVER;
 }
 
-/* Returns true if a promise represents the same connection as the previous one.  A program that polls a file descriptor for each
- * read or write makes one promise after another.  A later connection with the same addresses starts at position 0. */
+/* Returns true if a promise represents the same connection as the previous promise.  A program that polls a file descriptor for
+ * each read or write makes one promise after another for it.  A later connection with the same addresses starts at position
+ * 0. */
 static bool is_continued_by(
     const struct weft__build *b, const struct weft__end *end, uint32_t promise, uint64_t sent, uint64_t received)
 {
@@ -155,14 +160,14 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 	return WEFT_OK;
 }
 
-/* Returns the promise that runs on the event's thread, or else the given promise. */
+/* Returns the promise that runs on the event's thread, or the given promise if none does. */
 static uint32_t get_running_promise(const struct weft__build *b, const struct weft_event *ev, uint32_t promise)
 {
 	const uint32_t running = b->streams.items[ev->stream].running;
 	return running == WEFT_NONE || running == WEFT_SYSTEM ? promise : running;
 }
 
-/* Starts or extends a request; called before end->sent advances. */
+/* Starts or extends a request; must be called before end->sent advances. */
 static int note_request_write(
     struct weft__build *b, struct weft__end *end, const struct weft_event *ev, int64_t time_ns, uint32_t by)
 {
@@ -199,7 +204,7 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 	if (!end)
 		return WEFT_OK;
 	const uint64_t position = weft_connection_position(end->sent, ev->value);
-	/* Remove writes that the kernel did not accept. */
+	/* Writes that the kernel did not accept are removed. */
 	while (end->writes.count > end->first && end->writes.items[end->writes.count - 1].begin >= position)
 		end->writes.count--;
 	if (position < end->sent && end->request != WEFT_NONE && position <= end->request_begin)
@@ -219,7 +224,8 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 	return WEFT_OK;
 }
 
-/* Finds the peer: among ends with the matching addresses, the newest without a peer that has sent enough bytes. */
+/* Finds the peer of a connection end: the newest end with the matching addresses that has no peer yet and has sent enough
+ * bytes. */
 static void find_peer(struct weft__build *b, struct weft__end *end)
 {
 	const uint32_t self = (uint32_t)(end - b->ends.items);
@@ -267,21 +273,21 @@ int weft__transfer_received(struct weft__build *b, uint32_t promise, const struc
 	const struct write *items = peer->writes.items;
 	while (peer->first + 1 < peer->writes.count && items[peer->first + 1].begin < end->received)
 		peer->first++;
-	/* More was read than written: these are not the two ends, or events are missing. */
+	/* More bytes were read than written: the two ends do not belong together, or events are missing. */
 	if (peer->first == peer->writes.count || items[peer->first].begin >= end->received || peer->sent < end->received)
 		return WEFT_OK;
 	*by = items[peer->first].by;
 	return add_transfer(b, items[peer->first].time_ns, *by, peer->promise, promise, time_ns);
 }
 
-/* Returns true if a datagram to one address can arrive at another; "*:53" is every address with that port. */
+/* Returns true if a datagram to one address can arrive at another address; "*:53" stands for every address with that port. */
 static bool can_arrive_at(struct weft_str sent_to, struct weft_str came_to)
 {
 	return came_to.len > 2 && !memcmp(came_to.ptr, "*:", 2) && sent_to.len >= came_to.len &&
 	       !memcmp(sent_to.ptr + sent_to.len - (came_to.len - 1), came_to.ptr + 1, came_to.len - 1);
 }
 
-/* Finds a socket, or adds it if is_sent.  NULL: it has sent nothing, or, with is_sent, out of memory. */
+/* Finds a socket, or adds it if is_sent.  Returns NULL if the socket has sent nothing or, with is_sent, when out of memory. */
 static struct weft__socket *get_socket(struct weft__build *b, uint32_t promise, bool is_sent)
 {
 	const uint32_t at = b->sockets.count ? weft_idmap_get(&b->socket_of, promise) : WEFT_IDMAP_NONE;
@@ -299,7 +305,8 @@ static bool is_socket(const struct weft__build *b, uint32_t promise)
 	return weft_kind_has((enum weft_kind)b->promises.items[promise].kind, WEFT_TRAIT_CONNECTION);
 }
 
-/* Notes a question.  Among questions to several addresses the last one counts, because an answer does not show its question. */
+/* Notes a question.  If there are questions to several addresses, the last question counts, because an answer does not show its
+ * question. */
 static bool note_question(struct weft__build *b, uint32_t promise, uint32_t datagram)
 {
 	struct weft__socket *socket = is_socket(b, promise) ? get_socket(b, promise, true) : NULL;
@@ -318,8 +325,8 @@ static bool are_in_other_parts(const struct weft_trace_info *info, const struct 
 	       info->streams[p->stream].part != info->streams[q->stream].part;
 }
 
-/* Notes a datagram that came to a socket after a question.  It is an answer only if the process that read the question sent it:
- * others may send to the socket too. */
+/* Notes a datagram that a socket received after it had sent a question.  The datagram is an answer only if the process that
+ * read the question sent it, because others may send to the socket too. */
 static int note_answer(
     struct weft__build *b, const struct weft__datagram *answer, const struct weft_event *ev, uint32_t promise, int64_t time_ns)
 {
@@ -341,8 +348,9 @@ static int note_answer(
 	return WEFT_OK;
 }
 
-/* Finds the sent datagram that arrived, starting with the newest.  NULL: none, or ambiguous.  If several processes sent the same
- * datagram at about the same time, one may be lost.  Then no sender is reported, but one is consumed for each that arrives. */
+/* Finds the sent datagram that was received; the search begins with the newest.  NULL: none, or ambiguous.  If several
+ * processes sent the same datagram at about the same time, one of the copies may have been lost.  In this case no sender is
+ * reported, but one copy is marked as received each time. */
 static struct weft__datagram *find_sent(const struct weft__build *b, uint32_t at, uint32_t to, struct weft_str came_to)
 {
 	enum { MAX_TRIES = 16 };
@@ -396,7 +404,7 @@ int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struc
 	return add_transfer(b, sent->time_ns, sent->by, sent->from, promise, time_ns);
 }
 
-/* Sorts transfers by receiver; they are already in time order. */
+/* Sorts transfers by receiver; they are already in order of time. */
 static bool sort_transfers(struct weft__build *b)
 {
 	const size_t count = b->transfers.count;
@@ -429,7 +437,7 @@ static int compare_requests(const void *a, const void *b)
 	return WEFT_ORDER(x->connection, y->connection) ?: WEFT_ORDER(x->asked_ns, y->asked_ns) ?: WEFT_ORDER(x->answered_ns, y->answered_ns);
 }
 
-/* Sorts requests and drops the removed ones, which sort last. */
+/* Sorts requests and drops the removed requests, which are last in the order. */
 static void sort_requests(struct weft__build *b)
 {
 	weft_sort(b->requests.items, b->requests.count, sizeof *b->requests.items, compare_requests);
@@ -437,7 +445,7 @@ static void sort_requests(struct weft__build *b)
 		b->requests.count--;
 }
 
-/* Finds the first write with a byte that the peer has not read. */
+/* Finds the first write that has a byte which the peer has not read. */
 static void find_unread(struct weft_connection_end *out, const struct weft__end *end, const struct weft__end *peer)
 {
 	size_t at = end->first;
@@ -447,7 +455,7 @@ static void find_unread(struct weft_connection_end *out, const struct weft__end 
 	out->unread_ns = out->unread_bytes && at < end->writes.count ? end->writes.items[at].time_ns : INT64_MAX;
 }
 
-/* Adds sockets that received nothing since their last question was read: they wait for its reader. */
+/* Adds sockets that received nothing since their last question was read: they wait for the promise that read it. */
 static bool add_waiting_sockets(struct weft__build *b)
 {
 	const struct weft_promise *all = b->model->promises;
@@ -475,7 +483,7 @@ bool weft__transfer_finish(struct weft__build *b)
 	if (!sort_transfers(b))
 		return false;
 	sort_requests(b);
-	for (size_t i = 0; i < b->ends.count; i++) /* ends from which nothing was ever read */
+	for (size_t i = 0; i < b->ends.count; i++) /* connection ends from which nothing was ever read */
 		if (b->ends.items[i].peer == WEFT_NONE)
 			find_peer(b, &b->ends.items[i]);
 	for (size_t i = 0; i < b->ends.count; i++) {
