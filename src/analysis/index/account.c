@@ -1,8 +1,8 @@
-/* account.c: attributes the time of promises and threads.
+/* account.c: computes what promises and threads spent their time on.
  *
- * The states of a promise are computed as a list of spans in which it ran or was ready; the rest of its life it waited.  A
- * promise is ready from the end of an input, or from what weft__activation_find() finds, until it runs.  SPDX-License-Identifier:
- * ISC */
+ * The states of a promise are computed as a list of spans in which it ran or was ready; in the rest of its life it waited.  A
+ * promise is ready from the end of an input, or from the time that weft__activation_find() finds, until it runs.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/index/account.h"
 
 #include <stdlib.h>
@@ -18,13 +18,13 @@
 
 enum { MAX_KEPT_SPANS = 2000000 };
 
-/* An interval in which a promise ran, or was ready. */
+/* An interval in which a promise ran or was ready. */
 struct span {
 	int64_t start_ns, end_ns;
 	enum weft_step_kind state;
 };
 
-/* Spans of one promise among those that are kept. */
+/* Position of one promise's spans in the array `kept`. */
 struct kept {
 	size_t begin, count;
 };
@@ -32,10 +32,12 @@ struct kept {
 struct weft_accounts {
 	const struct weft_link_index *link_index;
 	struct weft__activations activations;
-	WEFT_VEC(struct span) ran, ready, spans; /* of the promise that is measured; `spans` has both, in order of time */
-	WEFT_VEC(struct span) kept;              /* spans of the promises of routes */
+	/* spans of the promise that is measured: those in which it ran, those in which it was ready, and both in order of
+	 * time */
+	WEFT_VEC(struct span) ran, ready, spans;
+	WEFT_VEC(struct span) kept; /* spans of the promises on critical paths, kept for reuse */
 	WEFT_VEC(struct kept) kept_of;
-	struct weft_idmap kept_index; /* by promise: index in kept_of */
+	struct weft_idmap kept_index; /* by promise: its index in kept_of */
 	WEFT_VEC(struct weft_spent_time) list;
 };
 
@@ -81,7 +83,7 @@ static int compare_spans(const void *a, const void *b)
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->end_ns, y->end_ns);
 }
 
-/* Sorts spans, and merges those that overlap or touch; returns how many are left. */
+/* Sorts spans and merges those that overlap or touch; returns the number of spans that are left. */
 static size_t merge_spans(struct span *spans, size_t count)
 {
 	size_t kept_count = 0;
@@ -105,15 +107,16 @@ static bool find_ran(struct weft_accounts *a, uint32_t p)
 	return true;
 }
 
-/* Returns whether the promise ends the wait at its own end: it ends itself, or what ended it is unknown.  Another promise that
- * ends it is what it waited for. */
+/* Returns whether the wait of promise p for its input ends when p itself ends: p resolved itself, or no other promise is known
+ * to have resolved it.  If another promise resolved p, then p waited for that promise. */
 static bool ends_by_itself(const struct weft_link_index *index, uint32_t p)
 {
 	const struct weft_promise *promise = &index->model->promises[p];
 	const struct weft_link *by =
 	    weft_has_ended(promise) ? weft__link_at(index, p, promise->end_ns, WEFT_LINK_RESOLVE, true) : NULL;
 	const bool is_own = by && by->from == p;
-	/* The end of a connection's read lets other promises run.  A gathering promise needs all of its inputs. */
+	/* When a connection ends a read, other promises can run, but not the connection itself.  A promise that gathers results
+	 * needs all of its inputs. */
 	if (weft_kind_has(promise->kind, WEFT_TRAIT_CONNECTION))
 		return false;
 	if (weft_kind_has(promise->kind, WEFT_TRAIT_GATHERS))
@@ -121,7 +124,7 @@ static bool ends_by_itself(const struct weft_link_index *index, uint32_t p)
 	return !by || is_own || by->from == WEFT_SYSTEM;
 }
 
-/* Returns the start of the promise's first run from a time on; INT64_MAX: there is none. */
+/* Returns the start of the promise's first run from a time on; INT64_MAX if there is none. */
 static int64_t find_next_run(const struct weft_model *m, uint32_t p, int64_t time_ns)
 {
 	const uint32_t end = m->promises[p + 1].runs;
@@ -129,8 +132,8 @@ static int64_t find_next_run(const struct weft_model *m, uint32_t p, int64_t tim
 	return next < end ? m->runs[next].start_ns : INT64_MAX;
 }
 
-/* Adds the time from the end of an awaited promise to the next run, or the end of the promise.  given_up_ns: the time from which
- * the promise awaits others instead. */
+/* Adds the time from the end of an awaited promise to the next run of the waiting promise or, if earlier, to its end.
+ * given_up_ns is the time from which the waiting promise awaits others instead. */
 static bool add_ready_for_await(
     struct weft_accounts *a, uint32_t p, const struct weft_link *await, int64_t given_up_ns, bool ends_itself)
 {
@@ -144,8 +147,8 @@ static bool add_ready_for_await(
 	return add_span(a, false, from_ns, to_ns);
 }
 
-/* Adds the times in which the promise was ready because an input had ended.  A promise that ran, and then awaited another, has
- * given up the inputs from before, unless it gathers inputs. */
+/* Adds the times in which the promise was ready because an input had ended.  A promise that ran and then awaited another
+ * promise has given up its earlier inputs, unless it gathers the results of all inputs. */
 static bool find_ready_for_inputs(struct weft_accounts *a, uint32_t p)
 {
 	const struct weft_link_index *index = a->link_index;
@@ -181,7 +184,8 @@ static bool find_ready_for_inputs(struct weft_accounts *a, uint32_t p)
 	return true;
 }
 
-/* Adds the times in which the promise was ready for another reason: a signal, a message, its end, or code that interrupted it. */
+/* Adds the times in which the promise was ready for another reason: a signal, a message, its own end, or the end of code that
+ * had interrupted it. */
 static bool find_ready_for_runs(struct weft_accounts *a, uint32_t p)
 {
 	const struct weft_model *m = a->link_index->model;
@@ -212,7 +216,7 @@ static bool push_span(struct weft_accounts *a, struct span span)
 	return added || span.start_ns >= span.end_ns;
 }
 
-/* Fills a->spans: the promise was ready where it did not run. */
+/* Fills a->spans from a->ran and a->ready: where both overlap, the promise counts as running. */
 static bool join_spans(struct weft_accounts *a)
 {
 	const struct span *ran = a->ran.items;
@@ -232,7 +236,7 @@ static bool join_spans(struct weft_accounts *a)
 	return ok;
 }
 
-/* Fills a->spans with the spans of a promise; false when out of memory. */
+/* Fills a->spans with the spans of a promise; returns false when out of memory. */
 static bool find_spans(struct weft_accounts *a, uint32_t p)
 {
 	const struct weft_link_index *index = a->link_index;
@@ -247,7 +251,7 @@ static bool find_spans(struct weft_accounts *a, uint32_t p)
 	return find_ready_for_runs(a, p) && join_spans(a);
 }
 
-/* Sums the spans of a promise in an interval. */
+/* Sums the spans of a promise within an interval. */
 static struct weft_state_times sum_up_spans(
     const struct weft_model *m, uint32_t p, const struct span *spans, size_t count, int64_t from_ns, int64_t to_ns)
 {
@@ -263,7 +267,7 @@ static struct weft_state_times sum_up_spans(
 	return out;
 }
 
-/* Sets *spans to the spans of a promise; returns how many.  They stay valid until the next call. */
+/* Sets *spans to the spans of a promise and returns their number.  The spans stay valid until the next call. */
 static size_t get_spans(struct weft_accounts *a, uint32_t p, const struct span **spans)
 {
 	uint32_t number = weft_idmap_get(&a->kept_index, p);
@@ -363,7 +367,7 @@ bool weft_account_measure_life(struct weft_accounts *a, uint32_t p, struct weft_
 	const struct weft_model *m = a->link_index->model;
 	int64_t from_ns = INT64_MIN;
 	*out = (struct weft_state_times){0};
-	/* Each promise of the chain ends later than the one before, so the chain is no cycle. */
+	/* Each promise of the chain ends later than the promise before it, so the chain has no cycle. */
 	for (uint32_t at = p; at != WEFT_NONE; at = weft_account_continuation(m, at)) {
 		struct weft_state_times part;
 		if (!weft_account_measure_between(a, at, from_ns, INT64_MAX, &part))
@@ -391,7 +395,7 @@ static bool push_use(struct weft_accounts *a, enum weft_use use, uint32_t by, ui
 	return added;
 }
 
-/* Lists the time in which a thread ran: it was on CPU where the kernel's records do not say otherwise. */
+/* Lists the time in which a thread ran: it counts as on CPU unless the kernel's records say otherwise. */
 static bool list_running(struct weft_accounts *a, uint16_t stream, uint32_t by, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_model *m = a->link_index->model;
@@ -415,7 +419,7 @@ static bool list_running(struct weft_accounts *a, uint16_t stream, uint32_t by, 
 	return ok && push_use(a, WEFT_USE_RAN, by, 0, from_ns, to_ns);
 }
 
-/* Returns the stream of the run of p that is in progress at a time, or starts then; WEFT_NONE: none. */
+/* Returns the stream on which p is running at a time, or starts to run at that time; WEFT_NONE if it is not running. */
 static uint32_t get_run_stream(const struct weft_model *m, uint32_t p, int64_t time_ns)
 {
 	const uint32_t run = weft_run_before(m, p, time_ns + 1);
@@ -424,7 +428,7 @@ static uint32_t get_run_stream(const struct weft_model *m, uint32_t p, int64_t t
 	return m->run_streams ? m->run_streams[run] : m->promises[p].stream;
 }
 
-/* Lists the time in which a thread slept, or did something unknown. */
+/* Lists the time in which a thread slept or did something unknown. */
 static bool list_asleep(struct weft_accounts *a, const struct weft__timeline *t, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_interval *sleeps = t->model->sleeps;
@@ -440,7 +444,7 @@ static bool list_asleep(struct weft_accounts *a, const struct weft__timeline *t,
 	return ok && push_use(a, WEFT_USE_QUEUED, WEFT_NONE, 0, from_ns, to_ns);
 }
 
-/* Lists what the thread did while p was ready: it is the thread on which p runs next, or else the one that created p. */
+/* Lists what the thread of p did while p was ready: the thread on which p runs next, or else the thread that created p. */
 static bool list_ready(struct weft_accounts *a, uint32_t p, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_model *m = a->link_index->model;
@@ -464,8 +468,8 @@ static bool list_ready(struct weft_accounts *a, uint32_t p, int64_t from_ns, int
 	return ok && list_asleep(a, t, stream, from_ns, to_ns);
 }
 
-/* Returns the promise that p waits for at a time: what it awaited last before, and what has not ended; *since_ns is the start of
- * that wait.  WEFT_NONE: unknown. */
+/* Returns the promise for which p waits at a time: the promise that p awaited last, if it has not ended; *since_ns is the start
+ * of that wait.  WEFT_NONE: unknown. */
 static uint32_t find_awaited_at(const struct weft_accounts *a, uint32_t p, int64_t time_ns, int64_t *since_ns)
 {
 	enum { MAX_SCANNED = 64 };
@@ -484,7 +488,7 @@ static uint32_t find_awaited_at(const struct weft_accounts *a, uint32_t p, int64
 	return WEFT_NONE;
 }
 
-/* Returns the use of the time in which p itself waits for something that is no promise; *by is its cause. */
+/* Returns the use of the time in which p waits for something that is not a promise; *by is its cause. */
 static enum weft_use find_outside_use(const struct weft_accounts *a, uint32_t p, int64_t to_ns, uint32_t *by)
 {
 	const struct weft_model *m = a->link_index->model;
@@ -503,7 +507,7 @@ static enum weft_use find_outside_use(const struct weft_accounts *a, uint32_t p,
 	return weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) ? WEFT_USE_OUTSIDE : WEFT_USE_UNKNOWN;
 }
 
-/* Returns the other promise that ended p, or handled its message; WEFT_NONE: none. */
+/* Returns another promise that resolved p or handled p's message; WEFT_NONE if there is none. */
 static uint32_t find_resolver(struct weft_accounts *a, uint32_t p)
 {
 	const uint32_t handler = weft__handler_of(&a->activations, p);
@@ -514,7 +518,7 @@ static uint32_t find_resolver(struct weft_accounts *a, uint32_t p)
 	return handler != WEFT_NONE ? handler : by && by->from != WEFT_SYSTEM && by->from != p ? by->from : WEFT_NONE;
 }
 
-/* Lists what p waited for, backwards from the end of the wait, and then puts it in order. */
+/* Lists what p waited for, first backwards from the end of the wait, and then puts the list in order of time. */
 static bool list_waiting(struct weft_accounts *a, uint32_t p, int64_t from_ns, int64_t to_ns)
 {
 	enum { MAX_STEPS = 64 };

@@ -51,8 +51,8 @@ bool weft__are_apart(const struct weft_model *m, uint32_t p, uint32_t q)
 	return of_p < info->stream_count && of_q < info->stream_count && info->streams[of_p].part != info->streams[of_q].part;
 }
 
-/* Returns the last signal to the promise between the two times that did not run it at once, such as uv_async_send() of another
- * thread; or NULL. */
+/* Returns the last signal to the promise within an interval that did not run the promise at once, such as uv_async_send() from
+ * another thread; or NULL. */
 static const struct weft_link *find_last_signal(
     const struct weft_link_index *link_index, uint32_t promise, int64_t since_ns, int64_t time_ns)
 {
@@ -186,7 +186,8 @@ static bool find_arrivals(struct weft__activations *a)
 	return true;
 }
 
-/* Finds, by promise, the handler and the sender of its message, which may be in another process; false when out of memory. */
+/* Finds, by promise, the promise that handled its message and the promise that sent it, perhaps in another process; returns
+ * false when out of memory. */
 static bool find_message_ends(struct weft__activations *a)
 {
 	const struct weft_link_index *index = a->link_index;
@@ -207,7 +208,7 @@ static bool find_message_ends(struct weft__activations *a)
 		uint32_t from = index->final[message->other], to = index->final[message->promise];
 		if (m->promises[from].start_ns <= m->promises[to].start_ns)
 			a->sender[to] = from;
-		/* If there are several answers, the sender waited for the last one. */
+		/* If a message got several answers, its sender waited for the last one. */
 		uint32_t known = a->handler[from];
 		if (index->ended_ns[to] != WEFT_NEVER && index->ended_ns[to] <= index->ended_ns[from] &&
 		    (known == WEFT_NONE || index->ended_ns[to] > index->ended_ns[known]))
@@ -216,7 +217,7 @@ static bool find_message_ends(struct weft__activations *a)
 	return true;
 }
 
-/* Returns whether the ends of messages are known; without memory they are not, which is noted. */
+/* Returns whether the senders and handlers of messages are known; false when out of memory, which is noted. */
 static bool has_message_ends(struct weft__activations *a)
 {
 	if (!a->has_message_ends && !find_message_ends(a))
@@ -257,14 +258,14 @@ void weft__activations_finish(struct weft__activations *a)
 
 /* ---- Causes ---- */
 
-/* A run of a promise, by its start. */
+/* A run of a promise, given by its start. */
 struct start {
 	struct weft__activations *all;
 	uint32_t promise;
 	int64_t time_ns;
 };
 
-/* Returns the transfer from another process that is read in the run that starts now, as in sources of GLib; or NULL. */
+/* Returns the transfer from another process that is read in the run that starts now, as by sources of GLib; or NULL. */
 static const struct weft_transfer *find_transfer_read_in_run(const struct start *s)
 {
 	enum { MAX_SCANNED = 16 };
@@ -310,7 +311,8 @@ static const struct weft_request *find_request_answered_in_run(const struct star
 	return NULL;
 }
 
-/* Returns whether a thread slept between the two times; also true after MAX_SCANNED sleeps of other threads. */
+/* Returns whether a thread slept within an interval; also returns true if other threads slept more than MAX_SCANNED times in
+ * it. */
 static bool has_slept(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
 	enum { MAX_SCANNED = 64 };
@@ -321,15 +323,15 @@ static bool has_slept(const struct weft_model *m, uint16_t stream, int64_t from_
 	return false;
 }
 
-/* Returns the time between a message of the connection and a request, if one may have led to the other; else INT64_MAX.  The
- * first request after an incoming question belongs to that question, and the first answer that is sent after its answer came
- * belongs to it, too. */
+/* Returns the time between a message on the connection and a request, if one of them may have led to the other; else INT64_MAX.
+ * After an incoming question, the first request that is sent belongs to that question.  The first answer that is sent after the
+ * answer to that request belongs to the question, too. */
 static int64_t get_request_distance_ns(
     const struct weft_model *m, const struct weft_request *to, uint32_t connection, int64_t read_ns)
 {
 	const struct weft_request *all = m->requests, *end = all + m->request_count;
 	const struct weft_request *at = weft_request_before(m, connection, read_ns);
-	if (to->is_question) { /* find the incoming question whose answer was sent after it */
+	if (to->is_question) { /* find the incoming question whose answer was sent after this request's answer */
 		at = at ? at + 1 : &all[WEFT_FIND_FIRST(i, 0, m->request_count, all[i].connection >= connection)];
 		const bool is_next =
 		    at < end && at->connection == connection && !at->is_question && at->asked_ns >= to->answered_ns;
@@ -341,7 +343,7 @@ static int64_t get_request_distance_ns(
 											      : INT64_MAX;
 }
 
-/* Makes a->run_ends; false when out of memory, which is noted. */
+/* Makes the list a->run_ends; returns false when out of memory, which is noted. */
 static bool has_run_ends(struct weft__activations *a)
 {
 	if (!a->run_ends.count && !find_run_ends(a))
@@ -349,8 +351,9 @@ static bool has_run_ends(struct weft__activations *a)
 	return !a->no_memory;
 }
 
-/* Returns whether the write may have asked what the socket has received: it is a request that was answered by then, or the same
- * promise created both.  Datagrams of a peer that is not in the trace have no other evidence. */
+/* Returns whether the write may have sent the question whose answer the socket has received: the write is a request that was
+ * answered by then, or one promise created both.  For datagrams from a peer that is not in the trace there is no other
+ * evidence. */
 static bool may_have_asked(const struct weft_model *m, uint32_t write, uint32_t socket, int64_t read_ns)
 {
 	const struct weft_promise *asking = &m->promises[write];
@@ -389,9 +392,9 @@ const struct weft__moment *weft__answer_before_end(struct weft__activations *a, 
 	return NULL;
 }
 
-/* Returns the end of the run that left work for a check, prepare or idle handle, or NULL.  A loop calls these handles in each
- * turn, and they do work that callbacks of the same turn left: Knot Resolver sends its answers so.  Returns the last such run or,
- * if a route followed a request, the run that fits it best. */
+/* Returns the end of the run that left work for a check, prepare or idle handle of libuv, or NULL.  A loop calls these handles
+ * in each turn, and they do work that callbacks of the same turn left: Knot Resolver sends its answers in this way.  Returns
+ * the last such run or, if the search of a critical path followed a request, the run that fits that request best. */
 static const struct weft__moment *find_preceding_run(const struct start *s, const struct weft_request *followed)
 {
 	enum { MAX_SCANNED = 64 };
@@ -420,7 +423,7 @@ static const struct weft__moment *find_preceding_run(const struct start *s, cons
 	return best;
 }
 
-/* Returns the end of the last sleep of the thread that runs the promise now, at least since_ns. */
+/* Returns the end of the last sleep of the thread that runs the promise now; since_ns if it did not sleep since then. */
 static int64_t find_wake_time(const struct start *s, int64_t since_ns)
 {
 	const struct weft_model *m = s->all->link_index->model;
@@ -437,7 +440,7 @@ static int64_t find_wake_time(const struct start *s, int64_t since_ns)
 	return weft_max_ns(weft_min_ns(m->sleeps[timeline->sleeps[after - 1]].end_ns, s->time_ns), since_ns);
 }
 
-/* Sets the cause of a run that data from outside the process caused; false: none did. */
+/* Sets the cause of a run that was caused by data from outside the process; returns false if no such data caused it. */
 static bool find_outside_cause(const struct start *s, struct weft__activation *out)
 {
 	const struct weft_model *m = s->all->link_index->model;
@@ -451,7 +454,7 @@ static bool find_outside_cause(const struct start *s, struct weft__activation *o
 	return out->transfer || out->request;
 }
 
-/* Sets the cause of a run that nothing started at its own time. */
+/* Sets the cause of a run for which nothing happened at the time of its start. */
 static void find_early_cause(
     const struct start *s, uint32_t before, const struct weft_request *followed, struct weft__activation *out)
 {
@@ -468,8 +471,8 @@ static void find_early_cause(
 		out->ready_ns = left->time_ns;
 		return;
 	}
-	/* The promise continues after a nested call, or the cause of its run is unknown.  It was not ready while its thread
-	 * slept. */
+	/* The promise continues after a nested call, or the cause of its run is unknown.  The promise was not ready while its
+	 * thread slept. */
 	out->cause = before == WEFT_NONE ? WEFT__ACTIVATED_FIRST : WEFT__ACTIVATED_AGAIN;
 	if (before != WEFT_NONE)
 		out->ready_ns = find_wake_time(s, out->active_ns);

@@ -1,23 +1,25 @@
-/* cancel_token.h: progress and cancellation of a long computation.  Private to analysis/.  SPDX-License-Identifier: ISC */
+/* cancel_token.h: reports the progress of a long computation and lets its caller cancel it.  Private to analysis/.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_INDEX_CANCEL_TOKEN_H
 #define WEFT_ANALYSIS_INDEX_CANCEL_TOKEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One long computation in stages. */
+/* State of one long computation with several stages. */
 struct weft__cancel_token {
-	bool (*go_on)(void *ctx, unsigned percent); /* called with the progress; false cancels; NULL: it cannot be cancelled */
+	/* callback with the progress in percent, which returns false to cancel; NULL if the computation cannot be cancelled */
+	bool (*go_on)(void *ctx, unsigned percent);
 	void *ctx;
-	unsigned from, to; /* percentages at the start and the end of the current stage */
+	unsigned from, to; /* percentages at the start and at the end of the current stage */
 	unsigned last;     /* highest percentage that was passed to go_on */
 	bool was_cancelled;
 };
 
-/* Iterations of a loop between two calls of go_on: 3 ms at 100 ns an iteration. */
+/* Number of iterations of a loop between two calls of go_on: 3 ms at 100 ns an iteration. */
 #define WEFT__CANCEL_CHECK_ITERATIONS 32768u
 
-/* Calls go_on now; false if the computation was cancelled. */
+/* Calls go_on now; returns false if the computation was cancelled. */
 static inline bool weft__cancel_token_check(struct weft__cancel_token *cancel, unsigned percent)
 {
 	cancel->last = percent > cancel->last ? percent : cancel->last;
@@ -26,7 +28,8 @@ static inline bool weft__cancel_token_check(struct weft__cancel_token *cancel, u
 	return !cancel->was_cancelled;
 }
 
-/* Returns whether a loop may continue, in iteration `done` of `all`; calls go_on only now and then.  `cancel` may be NULL. */
+/* Returns whether a loop may continue after `done` of `all` iterations; calls go_on only once in many iterations.  `cancel` may
+ * be NULL. */
 static inline bool weft__cancel_token_may_continue(struct weft__cancel_token *cancel, size_t done, size_t all)
 {
 	if (!cancel)
@@ -36,7 +39,7 @@ static inline bool weft__cancel_token_may_continue(struct weft__cancel_token *ca
 	return weft__cancel_token_check(cancel, cancel->from + (unsigned)((cancel->to - cancel->from) * done / (all + 1)));
 }
 
-/* Begins a stage that ends at `to` percent; it starts where the previous stage ended. */
+/* Begins a stage that ends at `to` percent; it starts at the percentage where the previous stage ended. */
 static inline void weft__cancel_token_begin_stage(struct weft__cancel_token *cancel, unsigned to)
 {
 	cancel->from = cancel->to;

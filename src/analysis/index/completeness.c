@@ -5,8 +5,8 @@
 
 #include "analysis/index/path_by_process.h"
 
-/* Returns, by stream, the time of its first link; the caller frees the array.  Each thread has a ring of its own, and the first
- * link shows how far back that ring goes. */
+/* Returns, by stream, the time of its first link; the caller frees the array.  Each thread has its own ring of packets, and the
+ * first link shows how far back that ring reaches. */
 static int64_t *find_first_links(const struct weft_model *m)
 {
 	size_t left = m->trace->stream_count;
@@ -73,7 +73,7 @@ struct weft__completeness *weft__completeness_find(const struct weft_model *m)
 	for (size_t s = 0; s < info->stream_count; s++) {
 		const struct weft_stream_info *stream = &info->streams[s];
 		struct weft__completeness *of = &completeness[info->part_count ? stream->part : 0];
-		/* In a model of the complete prefix, all missing events come after its end. */
+		/* In a model of the complete prefix of a trace, all missing events come after the end of the model. */
 		const bool is_missing = stream->lost_overwritten > 0 && !m->is_whole;
 		const bool is_overwritten = (info->part_count ? info->parts[stream->part].wrapped : info->wrapped) || is_missing;
 		merge_completeness(of, &(struct weft__completeness){.unplaced = stream->lost_full > 0 || stream->lost_nested > 0,
@@ -90,7 +90,7 @@ struct weft__completeness *weft__completeness_find(const struct weft_model *m)
 			    .wrapped = completeness[i].wrapped,
 			    .horizon_ns = completeness[i].horizon_ns};
 		if (completeness[i].wrapped && completeness[i].horizon_ns == 0)
-			completeness[i].horizon_ns = 1; /* the subject of the first event may be older than that event */
+			completeness[i].horizon_ns = 1; /* the promise of the first event may be older than that event */
 		merge_completeness(&completeness[parts], &completeness[i]);
 	}
 	completeness[parts].still_running = completeness[parts].end_missing && all_cut_ran_on;

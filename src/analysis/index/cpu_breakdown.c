@@ -1,9 +1,9 @@
-/* cpu_breakdown.c: splits a long run into the times that its thread was on CPU, runnable, or blocked.
+/* cpu_breakdown.c: splits a long run into the times in which its thread was on CPU, runnable or blocked.
  *
- * The recorder reads the kernel's counters of the thread at both ends of a round, an interval that consists mostly of
- * the run. These counters do not contain the time that the thread was runnable: the kernel shows that only through a file
- * descriptor, which a recorder does not keep.  It follows from the others: a thread without voluntary switches was runnable
- * whenever it was off CPU. SPDX-License-Identifier: ISC */
+ * The recorder reads the kernel's counters of the thread at both ends of a round: an interval that consists mostly of the run.
+ * The kernel's counters do not include the time in which the thread was runnable: the kernel shows that time only through a
+ * file descriptor, which a recorder does not keep open.  The time can be derived: a thread without voluntary context switches
+ * was runnable whenever it was off CPU. SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,27 +13,29 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-/* Shortest sleep that counts as a context switch: in a shorter one the event may have been there already. */
+/* Shortest sleep that counts as a context switch: in a shorter sleep the awaited event may have occurred already. */
 #define MIN_SWITCH_NS 10000
-/* Other promises in a round do not matter if they ran for at most this part of the run, or for this time. */
+/* Other promises in a round do not matter if they ran for at most one OTHERS_DIVISOR-th of the run, or for at most
+ * OTHERS_NS. */
 #define OTHERS_DIVISOR 16
 #define OTHERS_NS 1200000
-/* A round counts if at least this part of the run is in it. */
+/* A round counts if at least one LITTLE_DIVISOR-th of the run is in it. */
 #define LITTLE_DIVISOR 200
-/* If other promises matter, a lower bound is reported if it is at least this part of the run. */
+/* If other promises matter, a lower bound is reported if it is at least one REPORTED_DIVISOR-th of the run. */
 #define REPORTED_DIVISOR 8
-/* Preemptions per voluntary switch from which time off CPU counts as runnable; one sleep may be two switches. */
+/* Number of preemptions per voluntary context switch from which time off CPU counts as runnable; one sleep may count as two
+ * switches. */
 #define PREEMPTION_RATIO 8
 
-/* The kernel's counters of a round, and what the trace has of it. */
+/* The kernel's counters for a round, and what the trace records of the same time. */
 struct round_sum {
 	struct weft_round round;
 	int64_t awake_ns, paused_ns;
-	uint64_t slept, paused; /* number of sleeps and of pauses */
-	size_t sampled;         /* number of stops for samples */
+	uint64_t slept, paused; /* number of sleeps; number of pauses */
+	size_t sampled;         /* number of times that the thread was stopped to take a sample */
 };
 
-/* Sleeps, pauses and rounds, each sorted by stream and time. */
+/* Sleeps, pauses and rounds, each list sorted by stream and time. */
 struct sorted_times {
 	struct weft_interval *sleeps, *pauses;
 	size_t sleep_count, pause_count;
@@ -66,8 +68,8 @@ static struct weft_interval *sort_intervals(const struct weft_interval *from, si
 	return out;
 }
 
-/* Returns how long the thread of a round spent in the intervals during that round.  *at is the current interval and only
- * advances. *times is the number of intervals that ended in the round and were at least least_ns long. */
+/* Returns for how long the thread of a round was in the given intervals during that round. *at is the current interval and only
+ * advances. *times is the number of intervals that ended in the round and lasted at least least_ns. */
 static int64_t sum_spent_ns(const struct weft_interval *intervals, size_t count, size_t *at, const struct weft_round *r,
     int64_t least_ns, uint64_t *times)
 {
@@ -80,7 +82,7 @@ static int64_t sum_spent_ns(const struct weft_interval *intervals, size_t count,
 		const struct weft_interval *s = &intervals[*at];
 		sum_ns += weft_min_ns(s->end_ns, r->end_ns) - weft_max_ns(s->start_ns, r->start_ns);
 		if (s->end_ns > r->end_ns)
-			break; /* the interval continues in the next round */
+			break; /* a sleep or pause that ends after the round continues in the next round */
 		*times += s->end_ns - s->start_ns >= least_ns;
 	}
 	return weft_max_ns(sum_ns, 0);
@@ -102,7 +104,7 @@ static bool sort_times(struct sorted_times *all, const struct weft_model *m)
 	for (size_t i = 0; i < all->round_sum_count; i++) {
 		struct round_sum *a = &all->round_sum[i];
 		struct weft_round *r = &a->round;
-		/* A round starts at the end of the one before; a damaged trace may say otherwise. */
+		/* A round starts at the end of the previous round; in a damaged trace it may not. */
 		if (i > 0 && r[0].stream == a[-1].round.stream)
 			r->start_ns = weft_max_ns(r->start_ns, a[-1].round.end_ns);
 		int64_t slept_ns = sum_spent_ns(all->sleeps, all->sleep_count, &sleep, r, MIN_SWITCH_NS, &a->slept);
@@ -112,13 +114,13 @@ static bool sort_times(struct sorted_times *all, const struct weft_model *m)
 	return true;
 }
 
-/* Returns whether a pause with that text is a garbage collection: "gc", "gc, minor", "garbage collection". */
+/* Returns whether a pause with the given text is a garbage collection: "gc", "gc, minor", "garbage collection". */
 bool weft__is_gc_pause(struct weft_str text)
 {
 	return weft_text_has_meaning(text, WEFT_MEANING_GC);
 }
 
-/* Adds the calls in which the thread was blocked during the stall, and its garbage collections. */
+/* Adds the calls in which the thread was blocked during the stall, and the garbage collections. */
 static void add_calls(struct weft__stall *s, const struct sorted_times *all, const struct weft_model *m)
 {
 	struct weft__cpu_breakdown *breakdown = &s->breakdown;
@@ -143,8 +145,8 @@ static void add_calls(struct weft__stall *s, const struct sorted_times *all, con
 	breakdown->blocked_ns = breakdown->calls_ns = weft_min_ns(breakdown->calls_ns, s->end_ns - s->start_ns);
 }
 
-/* Sums the rounds that the stall overlaps, and returns the length of the overlap.  A round that the stall overlaps only a little
- * does not count: the recorder reads the counters a moment before it records the next run. */
+/* Sums the counters of the rounds that the stall overlaps, and returns the total overlap.  A round that the stall overlaps only
+ * a little does not count: the recorder reads the counters a moment before it records the next run. */
 static int64_t sum_rounds(struct round_sum *sum, const struct weft__stall *s, const struct sorted_times *all)
 {
 	size_t i = WEFT_FIND_FIRST(k, 0, all->round_sum_count,
@@ -173,8 +175,8 @@ static int64_t sum_rounds(struct round_sum *sum, const struct weft__stall *s, co
 	return covered_ns;
 }
 
-/* Splits the run.  It was off CPU for at most as long as the whole round.  Nothing is known of the time outside the round, in
- * which the thread may have been preempted. */
+/* Splits the run.  The thread was off CPU in the run for at most as long as in the whole round.  Nothing is known of the time
+ * outside the round, in which the thread may have been preempted. */
 static void split_stall(struct weft__stall *s, const struct round_sum *sum, int64_t covered_ns)
 {
 	struct weft__cpu_breakdown *breakdown = &s->breakdown;
@@ -191,12 +193,12 @@ static void split_stall(struct weft__stall *s, const struct round_sum *sum, int6
 	int64_t rest_ns = weft_max_ns(off_ns - calls_ns, 0);
 	const uint64_t known = sum->slept + sum->paused + sum->sampled,
 		       blocks = counts->voluntary_switches > known ? counts->voluntary_switches - known : 0;
-	/* Time off CPU is subtracted if it is almost certainly runnable, or small. */
+	/* Time off CPU is subtracted from the own time of the stall if it is almost certainly runnable, or small. */
 	if ((counts->preemptions > 0 && blocks <= counts->preemptions / PREEMPTION_RATIO) ||
 	    lost_ns - sum->paused_ns <= sum->awake_ns / 4)
 		s->own_ns = weft_max_ns(length_ns - rest_ns - unknown_ns, 0);
 	if (breakdown->is_lower_bound) {
-		/* At most all of the round's time on CPU belongs to this run. */
+		/* At most the whole time on CPU of the round belongs to this run. */
 		off_ns = covered_ns - weft_min_ns(counts->on_cpu_ns, covered_ns);
 		rest_ns = weft_max_ns(off_ns - calls_ns, 0);
 		if (rest_ns < length_ns / REPORTED_DIVISOR)
@@ -216,7 +218,8 @@ static void split_stall(struct weft__stall *s, const struct round_sum *sum, int6
 		breakdown->blocked_ns += rest_ns;
 }
 
-/* Replaces the estimate by the kernel's records of each context switch, if the trace has them; these are exact, also for pauses.
+/* Replaces the estimate by the kernel's records of each context switch, if the trace has them; the records are exact, also for
+ * pauses.
  */
 static void apply_exact(struct weft__stall *s, const struct weft_model *m)
 {
@@ -238,7 +241,7 @@ static void apply_exact(struct weft__stall *s, const struct weft_model *m)
 	breakdown->interrupt = sum.interrupt;
 	breakdown->interrupt_ns = sum.interrupt_ns;
 	breakdown->first_interrupt_ns = sum.first_interrupt_ns;
-	/* The recorder's own count covers the whole round, and may be missing. */
+	/* The recorder's own count of page faults covers the whole round, and may be missing. */
 	breakdown->minor_faults = sum.faults > breakdown->major_faults ? sum.faults - breakdown->major_faults : 0;
 	breakdown->faulting_ns = sum.faulting_ns;
 	for (unsigned call = 1; call < 256; call++)
@@ -259,8 +262,8 @@ static void apply_exact(struct weft__stall *s, const struct weft_model *m)
 	s->own_ns = s->end_ns - s->start_ns - breakdown->waiting_ns;
 }
 
-/* Returns for how long at least the thread was on CPU, by its samples; -1: unknown.  weft record takes a sample only if the
- * thread used a CPU for 1 ms since the one before, a fifth of the usual time between two. */
+/* Returns the least time for which the thread was on CPU, as shown by its samples; -1 if unknown. weft record takes a sample
+ * only if the thread has used a CPU for 1 ms since the sample before, a fifth of the usual time between two samples. */
 static int64_t find_sampled_ns(const struct weft_model *m, const struct weft__stall *s)
 {
 	enum { MIN_SAMPLES = 5, SHARE = 5 };
@@ -282,7 +285,7 @@ bool weft__delays_add_cpu_breakdowns(struct weft__delays *d)
 		if (!s->is_pause) {
 			add_calls(s, &all, m);
 			int64_t covered_ns = sum_rounds(&sum, s, &all);
-			/* weft record stopped the thread for each sample. */
+			/* weft record stopped the thread for each sample, and each stop counts as a context switch. */
 			(void)weft_model_samples(m, s->stream, s->start_ns, s->end_ns, &sum.sampled);
 			if (covered_ns >= (s->end_ns - s->start_ns) / 2)
 				split_stall(s, &sum, covered_ns);

@@ -10,16 +10,16 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-/* Shortest sleep that shows that the loop had nothing to do. */
+/* Shortest sleep which shows that the loop had nothing to do. */
 #define MIN_SLEEP_NS 100000
 
-/* A timer that is called within this part of the stall's length after the stall was due during it. */
+/* A timer was due during a stall if it is called after the stall within one TIMER_DIVISOR-th of the stall's length. */
 #define TIMER_DIVISOR 20
 
 /* ---- Ready promises ---- */
 
-/* Returns when the reader was ready, before the read or before the run whose first action is the read, as far as its input had
- * ended. */
+/* Returns when the promise that reads was ready: before the read, or before the run whose first action is the read, but only
+ * after its input had ended. */
 static struct weft__ready get_ready_interval(
     const struct weft_link_index *link_index, const struct weft_link *read, int64_t last_action_ns)
 {
@@ -62,7 +62,7 @@ static bool find_ready(struct weft__delays *d, struct weft__cancel_token *cancel
 
 /* ---- Stalls ---- */
 
-/* Returns the index of the first stall of a stream that ends after the time. */
+/* Returns the index of the first stall of a stream that ends after a time. */
 static size_t find_first_stall_after(const struct weft__delays *d, uint16_t stream, int64_t time_ns)
 {
 	const struct weft__stall *stalls = d->stalls.items;
@@ -75,7 +75,7 @@ static int64_t charge_stalls(struct weft__delays *d, const struct weft__ready *r
 {
 	struct weft__stall *stalls = d->stalls.items;
 	size_t first = find_first_stall_after(d, r->stream, r->from_ns), last = find_first_stall_after(d, r->stream, r->to_ns);
-	/* The stall at `last` ends after the read, but may start before it. */
+	/* The stall at `last` ends after the read, but may start before the read. */
 	if (last < d->stalls.count && stalls[last].stream == r->stream && stalls[last].start_ns < r->to_ns)
 		last++;
 	int64_t taken_ns = 0;
@@ -102,7 +102,7 @@ static int64_t charge_stalls(struct weft__delays *d, const struct weft__ready *r
 	return taken_ns;
 }
 
-/* Sums up the lengths before each stall, for charge_stalls(). */
+/* Computes for each stall the total length of the stalls before it, which charge_stalls() needs. */
 static bool sum_up_lengths(struct weft__delays *d)
 {
 	for (size_t i = 1; i < d->stalls.count; i++) {
@@ -124,7 +124,7 @@ static void sum_up_stalls(struct weft__delays *d)
 	}
 }
 
-/* Returns the start of the next real sleep of a thread, at most until_ns. */
+/* Returns the start of the next real sleep of a thread, or until_ns if it is earlier. */
 static int64_t find_next_sleep(const struct weft_model *m, uint16_t stream, int64_t time_ns, int64_t until_ns)
 {
 	for (size_t s = weft_first_sleep_from(m, time_ns); s < m->sleep_count && m->sleeps[s].start_ns < until_ns; s++)
@@ -133,9 +133,10 @@ static int64_t find_next_sleep(const struct weft_model *m, uint16_t stream, int6
 	return until_ns;
 }
 
-/* Returns whether the link shows an external event that the stall may have delayed.  It ends or calls back a promise that existed
- * when the stall started, or that another thread created meanwhile.  The end of a thread is not late, nor is that of the timer
- * whose callback stalled, nor are handles that are called in each turn of the loop, such as libuv's check handles. */
+/* Returns whether the link shows an external event that the stall may have delayed.  The link of a delayed event ends or calls
+ * back a promise that existed when the stall started, or that another thread created meanwhile.  Some ends and calls are never
+ * late: the end of a thread, the end of the timer whose callback stalled, and handles that are called in each turn of the loop,
+ * such as libuv's check handles. */
 static bool is_late(const struct weft_model *m, const struct weft_link *link, const struct weft__stall *s)
 {
 	const struct weft_promise *p = &m->promises[link->to];
@@ -161,8 +162,8 @@ const struct weft__stall *weft__delays_stall_before(const struct weft__delays *d
 	return s > d->stalls.items && s[-1].stream == stream ? s - 1 : NULL;
 }
 
-/* Returns the time of a timer that is called once, with which the adapters begin its label: "50 ms" or "1.5 s retry"; -1:
- * unknown. Longer times are rounded in labels. */
+/* Returns the timeout of a one-shot timer, with which the adapters begin its label: "50 ms" or "1.5 s retry"; -1 if unknown.
+ * Timeouts of a longer duration are rounded in labels, so they are not exact. */
 static int64_t get_timeout_ns(const struct weft_model *m, uint32_t timer)
 {
 	enum { MAX_DIGITS = 8, UNIT_BYTES = 2 };
@@ -243,8 +244,8 @@ uint32_t weft__delays_find_late(
 {
 	const struct weft_model *m = d->link_index->model;
 	const int64_t length_ns = s->end_ns - s->start_ns, until_ns = weft__delays_late_until_ns(d, s);
-	/* libevent, and libuv since 1.45, compute the next sleep from the time before the callbacks.  Due timers are then called
-	 * one sleep later, and on a busy machine a sleep is long. */
+	/* libevent, and libuv since 1.45, compute the next sleep from the time before the callbacks.  Due timers are then
+	 * called one sleep later, and on a busy machine a sleep is long. */
 	int64_t timers_until_ns = s->end_ns + length_ns;
 	if ((size_t)(s - d->stalls.items) + 1 < d->stalls.count && s[1].stream == s->stream)
 		timers_until_ns = weft_min_ns(timers_until_ns, s[1].start_ns);
@@ -283,7 +284,8 @@ static int compare_ready(const void *a, const void *b)
 	       WEFT_ORDER(x->promise, y->promise) ?: WEFT_ORDER(x->input, y->input);
 }
 
-/* Combines starving promises whose waits overlap into periods; `longest` of a period is the one that was ready for longest. */
+/* Combines starving promises whose waits overlap into periods; `longest` of a period is the promise that was ready for
+ * longest. */
 static bool find_famines(struct weft__delays *d)
 {
 	weft_sort(d->starving, d->starving_count, sizeof *d->starving, compare_ready);

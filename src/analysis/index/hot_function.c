@@ -8,7 +8,7 @@
 
 enum { MIN_SAMPLES = 5, MOST_PERCENT = 60, MAX_FRAMES = 64 };
 
-/* The functions of the program in a stack, the outermost first; a function that calls itself is there once. */
+/* The program's functions in one stack sample, the outermost first; a recursive function is listed once. */
 struct chain {
 	uint32_t sites[MAX_FRAMES];
 	bool is_called_by_library[MAX_FRAMES];
@@ -26,7 +26,8 @@ static bool contains(struct weft_str text, const char *part)
 	return text.len && memmem(text.ptr, text.len, part, strlen(part)) != NULL;
 }
 
-/* Returns whether a place is in the program's own file, or in a library or source that no distribution installed. */
+/* Returns whether a source location is in the program's own file, or in a library or source file that no distribution
+ * installed. */
 static bool is_program(const struct weft_site *site)
 {
 	static const char *const system_folders[] = {"/lib", "/usr/lib", "/usr/local/lib", "<", "node:"};
@@ -43,7 +44,7 @@ static bool is_program(const struct weft_site *site)
 	return path.len && path.ptr[0] == '/' && !starts_with(weft_module_short_name(module), "libweft-");
 }
 
-/* Inlined code of a header has the function that contains it, and its own file. */
+/* Inlined code of a header has the name of the function that contains it, but its own file. */
 static bool is_same_function(const struct weft_site *a, const struct weft_site *b)
 {
 	return a == b || (a->module == b->module && a->function.len && weft_str_equal(a->function, b->function) &&
@@ -66,7 +67,7 @@ static void read_chain(struct chain *out, const struct weft_model *m, uint32_t s
 			is_after_library = true;
 			continue;
 		}
-		/* The innermost line of a recursion counts. */
+		/* For a recursive function, the line of its innermost call counts. */
 		if (out->count && is_same_function(&info->sites[out->sites[out->count - 1]], &info->sites[site])) {
 			out->sites[out->count - 1] = site;
 		} else {
@@ -82,7 +83,8 @@ static bool has_function(const struct weft_model *m, const struct chain *chain, 
 	return level < chain->count && is_same_function(&m->trace->sites[chain->sites[level]], &m->trace->sites[site]);
 }
 
-/* Returns a place in the function that most chains have at a level, if a majority has one; otherwise any, or WEFT_NONE. */
+/* Returns a source location in the function that most stacks have at a level, if one function has a majority; otherwise the
+ * location of any of them, or WEFT_NONE. */
 static uint32_t find_majority(const struct weft_model *m, const struct chain *chains, size_t count, size_t level)
 {
 	uint32_t found = WEFT_NONE;
@@ -97,7 +99,7 @@ static uint32_t find_majority(const struct weft_model *m, const struct chain *ch
 	return found;
 }
 
-/* Moves the chains that have a function at a level to the front.  Returns their number. */
+/* Moves the stacks that have a given function at a level to the front.  Returns their number. */
 static size_t keep_chains(const struct weft_model *m, struct chain *chains, size_t count, size_t level, uint32_t site)
 {
 	size_t kept = 0;
@@ -107,7 +109,7 @@ static size_t keep_chains(const struct weft_model *m, struct chain *chains, size
 	return kept;
 }
 
-/* Returns the place that most chains have at a level, if possible outside the headers of the system. */
+/* Returns the source location that most stacks have at a level, if possible outside the headers of the system. */
 static uint32_t find_usual_place(const struct weft_model *m, const struct chain *chains, size_t count, size_t level)
 {
 	uint32_t best = chains[0].sites[level];
@@ -132,7 +134,8 @@ int weft__hot_function_find(
     struct weft__hot_function *out, const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
 	size_t all;
-	enum { MAX_SAMPLES = 256 }; /* of one interval: more would not change the shares */
+	/* number of samples of one interval that are read: more samples would not change the shares */
+	enum { MAX_SAMPLES = 256 };
 	const struct weft_stack_sample *samples = weft_model_samples(m, stream, from_ns, to_ns, &all);
 	all = all < MAX_SAMPLES ? all : MAX_SAMPLES;
 	if (all < MIN_SAMPLES)
@@ -154,7 +157,7 @@ int weft__hot_function_find(
 		if (chains[0].is_called_by_library[level])
 			out->caller = out->site;
 	}
-	/* A program with its own event loop calls everything from there. */
+	/* In a program with its own event loop, every function is called from that loop, so such a caller says nothing. */
 	if (out->caller != WEFT_NONE && weft_str_equal(m->trace->sites[out->caller].function, (struct weft_str){"main", 4}))
 		out->caller = WEFT_NONE;
 	if (out->caller != WEFT_NONE && is_same_function(&m->trace->sites[out->caller], &m->trace->sites[out->site]))

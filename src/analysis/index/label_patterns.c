@@ -1,5 +1,5 @@
-/* label_patterns.c: groups types whose labels differ only in numbers, or whose places have one name.  SPDX-License-Identifier:
- * ISC */
+/* label_patterns.c: groups types whose labels differ only in numbers, or whose source locations have the same name.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/index/label_patterns.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static bool is_separator(char c)
 	return c == '.' || c == ':' || c == '-';
 }
 
-/* Returns the length of the word at `at`; sets *is_number if it is a number, also a hexadecimal one with a digit in it. */
+/* Returns the length of the word at `at`; sets *is_number if it is a number, or a hexadecimal number that contains a digit. */
 static size_t scan_word(struct weft_str text, size_t at, bool *is_number)
 {
 	size_t end = at;
@@ -52,7 +52,7 @@ bool weft__label_pattern(char *out, size_t size, struct weft_str text)
 		bool is_number, in_number = false;
 		size_t length = scan_word(text, at, &is_number);
 		if (is_number) {
-			/* 10.0.0.1:5123 counts as one number. */
+			/* An address such as 10.0.0.1:5123 counts as one number. */
 			size_t separator = used;
 			while (separator > 0 && is_separator(out[separator - 1]))
 				separator--;
@@ -64,7 +64,7 @@ bool weft__label_pattern(char *out, size_t size, struct weft_str text)
 			at += length;
 			continue;
 		}
-		/* In a word such as eth0, replace only the digits. */
+		/* In a word such as eth0, only the digits are replaced. */
 		for (size_t end = at + (length ? length : 1); at < end && used + 1 < size; at++) {
 			bool digit = is_digit(text.ptr[at]);
 			if (!digit || !in_number)
@@ -81,9 +81,9 @@ struct grouping {
 	const struct weft_model *m;
 	struct weft_intern patterns;
 	struct weft_intern places;
-	uint32_t *pattern_of;     /* by label: index of its pattern + 2; 1: it has no number; 0: not yet computed */
-	uint32_t *place_of;       /* by site: index of its name + 1; 0: not yet computed */
-	struct weft_idmap firsts; /* the first type, by pattern, kind and place */
+	uint32_t *pattern_of;     /* by label: index of its pattern + 2; 1 if the label has no number; 0 if not yet computed */
+	uint32_t *place_of;       /* by site: index of its name + 1; 0 if not yet computed */
+	struct weft_idmap firsts; /* the first type with each pattern, kind and source location */
 };
 
 /* Returns the number of a copy of the text; WEFT_INTERN_FAILED when out of memory. */
@@ -106,7 +106,7 @@ static void finish_intern(struct weft_intern *intern)
 	weft_intern_finish(intern);
 }
 
-/* Returns the value of pattern_of for a label; 0 when out of memory. */
+/* Returns the value of pattern_of for a label, which it computes if necessary; 0 when out of memory. */
 static uint32_t find_pattern(struct grouping *g, uint32_t label)
 {
 	char pattern[254];
@@ -116,8 +116,8 @@ static uint32_t find_pattern(struct grouping *g, uint32_t label)
 	return number == WEFT_INTERN_FAILED ? 0 : number + 2;
 }
 
-/* Returns a number that sites of one name share: two calls in a function without line numbers are one place to a reader.
- * WEFT_NONE without a site; WEFT_INTERN_FAILED when out of memory. */
+/* Returns a number that sites with one name share: two calls in a function without line numbers look like one place to a
+ * reader.  Returns WEFT_NONE without a site; WEFT_INTERN_FAILED when out of memory. */
 static uint32_t find_place(struct grouping *g, uint32_t site)
 {
 	char name[WEFT_NAME_BYTES];
@@ -132,7 +132,7 @@ static uint32_t find_place(struct grouping *g, uint32_t site)
 	return g->place_of[site];
 }
 
-/* Sets *first to the first type of the group of type s; false when out of memory. */
+/* Sets *first to the first type of the group of type s; returns false when out of memory. */
 static bool group_type(struct grouping *g, const struct weft__promise_type *type, uint32_t s, uint32_t *first)
 {
 	const uint32_t label = type->label, site = g->m->promises[type->first].site;

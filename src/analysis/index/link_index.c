@@ -1,4 +1,4 @@
-/* link_index.c: indexes links by promise, and finds the promise that each one became.  SPDX-License-Identifier: ISC */
+/* link_index.c: indexes links by promise, and finds the promise that each promise became.  SPDX-License-Identifier: ISC */
 #include "analysis/index/link_index.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include "analysis/index/account.h"
 #include "base/search.h"
 
-static const uint32_t UNKNOWN = WEFT_NONE, WALKED = WEFT_NONE - 1; /* no promise has these numbers */
+static const uint32_t UNKNOWN = WEFT_NONE, WALKED = WEFT_NONE - 1; /* numbers that no promise has */
 
-/* Sets final[] for `first` and the promises that it became, as of time_ns.  A chain may be as long as the trace, and may be a
- * cycle: each promise is visited at most twice. */
+/* Sets final[] as of time_ns for the promise `first` and for the promises that it became.  A chain of promises that became each
+ * other may be as long as the trace, and may be a cycle: each promise is visited at most twice. */
 static void follow_successors(const struct weft_model *m, int64_t time_ns, uint32_t *final, uint32_t first)
 {
 	uint32_t p = first;
@@ -59,7 +59,7 @@ static bool find_ends(struct weft_link_index *link_index, struct weft__cancel_to
 	return true;
 }
 
-/* Links by promise, in one direction; NULL if not wanted. */
+/* Numbers of links grouped by promise, in one direction; NULL if the caller does not want them. */
 struct list {
 	uint32_t *begin, *links;
 };
@@ -71,8 +71,8 @@ static bool alloc_list(struct list *list, const struct weft_model *m)
 	return list->begin && list->links;
 }
 
-/* Fills both lists by one counting sort, in two passes over the links.  During the second pass begin[p + 1] is the position of
- * p's next link; afterwards it is the start of p + 1. */
+/* Fills the lists of both directions by one counting sort with two passes over the links.  During the second pass begin[p + 1]
+ * is the position of p's next link; afterwards it is the start of the links of p + 1. */
 static bool sort_links(
     const struct weft_model *m, const struct list *out, const struct list *in, struct weft__cancel_token *cancel)
 {

@@ -1,4 +1,4 @@
-/* names.c: formats names of promises for sentences.  SPDX-License-Identifier: ISC */
+/* names.c: formats names of promises for use in sentences.  SPDX-License-Identifier: ISC */
 #include "analysis/index/names.h"
 
 #include <inttypes.h>
@@ -66,7 +66,7 @@ const char *weft_name_place(const struct weft_model *model, uint32_t number, cha
 		hide_controls(buf);
 		return buf;
 	}
-	/* The end of a path says more than its start. */
+	/* The end of a path says more than its start, so the start is cut. */
 	struct weft_str path = site->file;
 	if (path.len >= sizeof file) {
 		path.ptr += path.len - sizeof file + 1;

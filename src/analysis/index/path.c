@@ -1,4 +1,5 @@
-/* path.c: finds the critical path, by a walk from a promise's end back to its creation.  SPDX-License-Identifier: ISC */
+/* path.c: finds the critical path to the end of a promise by a walk backwards in time to its creation.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/index/path.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "base/vec.h"
 #include "model/kernel.h"
 
-/* The position of the walk is a time and a promise.  The mode is what the promise does at that time. */
+/* The position of the walk is a time and a promise.  The mode says what the promise does at that time. */
 enum mode {
 	ENDED,    /* the promise ends */
 	ACTING,   /* the promise runs, or acts on another promise */
@@ -29,14 +30,15 @@ struct walk {
 	int64_t low_ns, time_ns;
 	uint32_t promise;
 	enum mode mode;
-	uint32_t lock, waiter; /* lock for which `waiter` has waited since lock_ns, up to the current position; or WEFT_NONE */
+	/* the lock for which the promise `waiter` waited from lock_ns to the current position of the walk; or WEFT_NONE */
+	uint32_t lock, waiter;
 	int64_t lock_ns;
-	uint32_t sent_by, connection; /* copied to each added step; or WEFT_NONE */
+	uint32_t sent_by, connection; /* values that are copied to each step that the walk adds; or WEFT_NONE */
 	bool is_asked;
 	const struct weft_request *request; /* the request that the walk followed last, or NULL */
 	struct weft_accounts *accounts;
 	struct weft__activations *activations;
-	step_vec steps; /* in reverse order of time */
+	step_vec steps; /* the steps of the path in reverse order of time */
 	bool no_memory;
 };
 
@@ -46,7 +48,7 @@ static void fail_walk(struct walk *w)
 	w->mode = DONE;
 }
 
-/* Adds a step from start_ns to the current time, and moves the walk to start_ns. */
+/* Adds a step from start_ns to the walk's current time, and moves the walk to start_ns. */
 static void append_step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns)
 {
 	if (start_ns >= w->time_ns)
@@ -75,8 +77,9 @@ static void append_step(struct walk *w, enum weft_step_kind kind, uint32_t promi
 	w->time_ns = start_ns;
 }
 
-/* Adds a step from start_ns to the current time, moves the walk there, and sets its mode.  Steps before the wait for a lock
- * started did not delay the waiter: at that time the walk returns to the waiter. */
+/* Adds a step from start_ns to the walk's current time, moves the walk to start_ns, and sets its mode.  Steps of the lock's
+ * holder before the waiter began to wait did not delay the waiter: when the walk comes to that time, it returns to the
+ * waiter. */
 static void step_back(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns, enum mode next)
 {
 	start_ns = weft_max_ns(start_ns, w->low_ns);
@@ -91,7 +94,7 @@ static void step_back(struct walk *w, enum weft_step_kind kind, uint32_t promise
 	append_step(w, kind, promise, start_ns);
 }
 
-/* Like step_back(), for a message of another process that was in transit. */
+/* Adds a step like step_back(), in which a message of another process was in transit. */
 static void step_back_in_transit(struct walk *w, uint32_t sent_by, int64_t sent_ns, enum mode next)
 {
 	w->sent_by = sent_by;
@@ -99,7 +102,7 @@ static void step_back_in_transit(struct walk *w, uint32_t sent_by, int64_t sent_
 	w->sent_by = WEFT_NONE;
 }
 
-/* Ends the walk: earlier causes are unknown, or external. */
+/* Ends the walk because the earlier causes are unknown or external. */
 static void end_walk(struct walk *w)
 {
 	step_back(w, WEFT_STEP_WAITING, WEFT_SYSTEM, w->low_ns, DONE);
@@ -113,7 +116,7 @@ static void move_to(struct walk *w, uint32_t promise, enum mode mode)
 		end_walk(w);
 }
 
-/* Moves the walk to the time and the promise that sent the bytes. */
+/* Moves the walk to the promise that sent the bytes, and to the time at which it did. */
 static void follow_transfer(struct walk *w, const struct weft_transfer *got)
 {
 	step_back_in_transit(w, w->link_index->final[got->by], got->sent_ns, ACTING);
@@ -121,7 +124,7 @@ static void follow_transfer(struct walk *w, const struct weft_transfer *got)
 		move_to(w, w->link_index->final[got->by], ACTING);
 }
 
-/* Returns the datagram of another process for which the promise was created, or NULL. */
+/* Returns the datagram from another process for which the promise was created, or NULL. */
 static const struct weft_transfer *find_first_transfer(const struct walk *w)
 {
 	const struct weft_model *m = w->link_index->model;
@@ -154,7 +157,7 @@ static enum mode get_first_mode(const struct walk *w)
 	return weft__is_simplified(w->link_index->model, w->promise) ? STARTING : CREATED;
 }
 
-/* Notes the lock that the promise awaited, if any: until the promise ended, the holders of the lock determined the time. */
+/* Notes the lock that the promise awaited, if any: the promise had to wait for the holders of that lock. */
 static void note_lock(struct walk *w)
 {
 	const struct weft_model *m = w->link_index->model;
@@ -170,8 +173,8 @@ static void note_lock(struct walk *w)
 	}
 }
 
-/* Returns whether the promise only stands for the program's loop, as in traces of mirage: neither its creation nor the cause of
- * its run is known.  Promises that it resolves count as resolved from outside. */
+/* Returns whether the promise only stands for the program's event loop, as in traces of mirage: neither its creation nor the
+ * cause of its run is known.  Promises that a placeholder of the loop resolves count as resolved from outside. */
 static bool is_loop_placeholder(const struct walk *w, uint32_t promise)
 {
 	const struct weft_model *m = w->link_index->model;
@@ -198,8 +201,8 @@ static void follow_request(struct walk *w, const struct weft_request *request)
 		move_to(w, w->link_index->final[is_last ? request->last_by : request->by], ACTING);
 }
 
-/* Returns whether a third promise ended the awaited read, as when its connection is closed: then it does not explain the end of
- * its creator. */
+/* Returns whether a third promise ended the awaited read, as when its connection is closed: then the read does not explain why
+ * its creator ended. */
 static bool was_abandoned(const struct walk *w, uint32_t awaited)
 {
 	const struct weft_model *m = w->link_index->model;
@@ -213,8 +216,8 @@ static bool was_abandoned(const struct walk *w, uint32_t awaited)
 	return false;
 }
 
-/* Returns the awaited promise that ended last, after the last run of the promise; or WEFT_NONE.  A promise that then resolves
- * itself ended because of it. */
+/* Returns the awaited promise that ended last after the last run of the walk's promise; or WEFT_NONE.  If the walk's promise
+ * then resolves itself, it does so because of that awaited promise. */
 static uint32_t find_last_awaited(const struct walk *w)
 {
 	const struct weft_model *m = w->link_index->model;
@@ -234,7 +237,7 @@ static uint32_t find_last_awaited(const struct walk *w)
 	return last;
 }
 
-/* Returns whether the promise is a socket that read a message of another process since its creation. */
+/* Returns whether the promise is a socket that has read a message from another process since its creation. */
 static bool was_answered(const struct walk *w)
 {
 	const struct weft_promise *promise = &w->link_index->model->promises[w->promise];
@@ -253,7 +256,7 @@ static void step_end(struct walk *w)
 	}
 	const struct weft_link *by = weft__link_at(w->link_index, w->promise, w->time_ns, WEFT_LINK_RESOLVE, true);
 	note_lock(w);
-	/* A runtime ends an await by itself, because what was awaited has ended. */
+	/* A runtime ends an await itself when the awaited promise has ended. */
 	const bool is_await = by && by->from == WEFT_SYSTEM && w->link_index->model->promises[w->promise].kind == WEFT_KIND_WAIT;
 	const uint32_t last = (by && by->from == w->promise) || is_await ? find_last_awaited(w) : WEFT_NONE;
 	if (last != WEFT_NONE) {
@@ -294,13 +297,13 @@ static void step_action(struct walk *w)
 		w->mode = STARTING;
 		return;
 	}
-	/* The promise acted while it did not run: this program does not record what runs. */
+	/* The promise acted although no run of it is recorded: this program does not record which promise runs. */
 	const struct weft_promise *promise = &m->promises[w->promise];
 	int64_t since_ns = run != WEFT_NONE ? m->runs[run].end_ns : promise->start_ns;
 	step_back(w, WEFT_STEP_WAITING, w->promise, since_ns, run != WEFT_NONE ? ACTING : get_first_mode(w));
 }
 
-/* Moves to the promise and the time that made the promise ready. */
+/* Moves the walk to the promise, and the time, that made the current promise ready. */
 static void step_ready(struct walk *w, const struct weft__activation *a, uint32_t by)
 {
 	step_back(w, WEFT_STEP_READY, w->promise, a->ready_ns, ACTING);
@@ -308,7 +311,8 @@ static void step_ready(struct walk *w, const struct weft__activation *a, uint32_
 		move_to(w, by, ACTING);
 }
 
-/* Moves to the input that the run reads, if its end made the promise ready, or to the answer that came before a write ended. */
+/* Moves the walk to the input that the run reads if the end of that input made the promise ready, or to the answer that came
+ * before a write ended. */
 static void step_read(struct walk *w, const struct weft__activation *a)
 {
 	const int64_t ended_ns = w->link_index->ended_ns[a->link->to];
@@ -330,8 +334,8 @@ static void step_read(struct walk *w, const struct weft__activation *a)
 		move_to(w, input, ENDED);
 }
 
-/* Moves to the promise whose signal runs the promise now.  A timer waited from its start, or from its last callback; what is
- * called from outside waited from its start. */
+/* Moves the walk to the promise whose signal makes the current promise run.  A timer waited since it was started or since its
+ * last callback; another promise that is called from outside waited since its start. */
 static void step_signal(struct walk *w, const struct weft__activation *a)
 {
 	const enum weft_kind kind = (enum weft_kind)w->link_index->model->promises[w->promise].kind;
@@ -366,7 +370,7 @@ static void step_run_start(struct walk *w)
 
 static void run_walk(struct walk *w)
 {
-	/* With a coarse clock many events have one time, and the walk could run in a cycle among them. */
+	/* With a coarse clock many events have the same time, and the walk could run in a cycle among them. */
 	enum { MAX_STEPS_PER_MOMENT = 10000 };
 	int64_t last_ns = w->time_ns;
 	for (int step_count = 0; w->mode != DONE && w->time_ns > w->low_ns; step_count++) {
@@ -392,8 +396,8 @@ static bool is_same_subject(const struct weft_path_step *a, const struct weft_pa
 	return a->promise == b->promise && a->lock == b->lock && a->sent_by == b->sent_by && a->connection == b->connection;
 }
 
-/* Adds the pieces of a step, in reverse order of time: what its promise did is in its account.  A step for which bytes were in
- * transit, or a peer did something, is about the peer. */
+/* Divides a step into pieces by what its promise did according to its account, and adds them in reverse order of time.  A step
+ * in which bytes were in transit, or a peer did something, is not divided. */
 static bool settle_step(struct walk *w, const struct weft_path_step *s, step_vec *out)
 {
 	const bool is_own =
@@ -429,7 +433,7 @@ static bool settle_steps(struct walk *w)
 	return ok;
 }
 
-/* Fills w->steps with the path from low_ns to an action or the end of a promise; false when out of memory. */
+/* Fills w->steps with the path from low_ns to an action or the end of a promise; returns false when out of memory. */
 static bool find_path_to(struct walk *w, uint32_t promise, int64_t low_ns, int64_t time_ns, enum mode mode)
 {
 	w->steps.count = 0;
@@ -442,22 +446,22 @@ static bool find_path_to(struct walk *w, uint32_t promise, int64_t low_ns, int64
 	return !w->no_memory && settle_steps(w) && !weft_accounts_failed(w->accounts);
 }
 
-/* Fills w->steps with the path of a promise that has ended; false when out of memory. */
+/* Fills w->steps with the path of an ended promise; returns false when out of memory. */
 static bool find_path(struct walk *w, uint32_t promise)
 {
 	return find_path_to(
 	    w, promise, w->link_index->model->promises[promise].start_ns, w->link_index->ended_ns[promise], ENDED);
 }
 
-/* Returns whether the trace records sleeps of the thread. */
+/* Returns whether the trace records the sleeps of the thread. */
 static bool records_sleeps(const struct walk *w, uint16_t stream)
 {
 	const struct weft__timeline *t = weft__activations_timeline(w->activations);
 	return t && t->sleep_begin[stream] < t->sleep_begin[stream + 1];
 }
 
-/* Returns from when on the thread of a step that waits for the outside was awake, except for at most a hundredth of the time.
- * Returns the step's end if the thread slept until then, or if the trace does not record its sleeps. */
+/* Returns since when the thread of a step that waits for the outside was awake, except for at most a hundredth of the time.
+ * Returns the end of the step if the thread slept until then, or if the trace does not record its sleeps. */
 static int64_t find_awake_start(const struct walk *w, const struct weft_path_step *s)
 {
 	enum { MAX_SCANNED = 10000 };
@@ -483,15 +487,16 @@ static int64_t find_awake_start(const struct walk *w, const struct weft_path_ste
 	return was_awake ? s->start_ns : since_ns;
 }
 
-/* Returns whether a loop learns of the end of such a promise only by a poll. */
+/* Returns whether a loop notices the end of promises of the kind only when it polls. */
 static bool needs_poll(enum weft_kind kind)
 {
 	return kind == WEFT_KIND_STREAM_READ || kind == WEFT_KIND_FS || kind == WEFT_KIND_GETADDRINFO;
 }
 
-/* Returns a time after which the step's thread polled, and saw no end of the step's promise; from_ns: no such poll is known since
- * then.  A read that started and ended in the interval shows a poll between the two.  The last poll may be the one that ended the
- * step, so this is the start of a read that ended before another one started. */
+/* Returns a time after which the thread of the step polled without noticing the end of the step's promise; from_ns if no such
+ * poll is known since then.  A read that started and ended within the interval proves that a poll took place between its start
+ * and its end.  The last poll may be the poll that ended the step, so the result is the start of a read that ended before
+ * another read started. */
 static int64_t find_last_poll(const struct weft_model *m, const struct weft_path_step *s, int64_t from_ns)
 {
 	enum { MAX_SCANNED = 10000 };
@@ -511,7 +516,7 @@ static int64_t find_last_poll(const struct weft_model *m, const struct weft_path
 	return polled_ns;
 }
 
-/* Returns the promise that held the step's lock for longest during the step, or WEFT_NONE. */
+/* Returns the promise that held the lock of the step for longest during the step, or WEFT_NONE. */
 static uint32_t find_holder(const struct weft_link_index *link_index, const struct weft_path_step *s)
 {
 	const struct weft_model *m = link_index->model;
@@ -532,7 +537,8 @@ static uint32_t find_holder(const struct weft_link_index *link_index, const stru
 	return holder;
 }
 
-/* Returns the thread on which the promise of a ready step runs at the end of the step, or else the one that created it. */
+/* Returns the stream of the thread on which the promise of a ready step runs at the end of the step, or else of the thread that
+ * created the promise. */
 static uint16_t get_stream_at(const struct weft_model *m, const struct weft_path_step *s)
 {
 	const uint32_t run =
@@ -540,8 +546,8 @@ static uint16_t get_stream_at(const struct weft_model *m, const struct weft_path
 	return run != WEFT_NONE && m->runs[run].start_ns == s->end_ns ? m->run_streams[run] : m->promises[s->promise].stream;
 }
 
-/* Adds a step in order of time, with what delayed it.  A step that waited for the outside is split in two if its thread was awake
- * at the end, did not poll, and ran other promises for most of that time. */
+/* Adds a step, in order of time, together with what delayed it.  A step that waited for the outside is split in two if its
+ * thread was awake at the end of the step, did not poll, and ran other promises for most of that time. */
 static void add_step(struct weft_path *path, const struct walk *w, struct weft_path_step s)
 {
 	const struct weft_model *m = w->link_index->model;
@@ -552,7 +558,7 @@ static void add_step(struct weft_path *path, const struct walk *w, struct weft_p
 	struct weft_runner runner = {.promise = WEFT_NONE};
 	if (late_ns > 0 && s.promise != WEFT_SYSTEM)
 		runner = weft_account_runner(w->accounts, get_stream_at(m, &s), s.promise, from_ns, s.end_ns);
-	/* Each turn of a loop looks at the clock, so only one long run makes a timer late. */
+	/* Each turn of a loop reads the clock, so only a single long run makes a timer late. */
 	const int64_t busy_ns = m->promises[s.promise].kind == WEFT_KIND_TIMER ? runner.ran_ns : runner.sum_ns;
 	const bool is_late = s.kind == WEFT_STEP_WAITING && busy_ns > late_ns / 2 && late_ns > (s.end_ns - s.start_ns) / 20;
 	path->total_ns[s.kind] += s.end_ns - s.start_ns;
@@ -561,18 +567,18 @@ static void add_step(struct weft_path *path, const struct walk *w, struct weft_p
 	if (is_late && from_ns > s.start_ns) {
 		path->steps[path->count] = s;
 		path->steps[path->count++].end_ns = s.start_ns = from_ns;
-		s.sent_by = WEFT_NONE; /* the message had arrived, but was not read yet */
+		s.sent_by = WEFT_NONE; /* the message had arrived, but had not been read yet */
 	}
 	if (s.kind == WEFT_STEP_READY)
 		s.asleep_ns = weft_account_asleep_ns(w->accounts, s.promise, s.start_ns, s.end_ns);
-	/* A run that is short beside the sleep of the thread did not delay the promise. */
+	/* A run that is short compared with the sleep of the thread did not delay the promise. */
 	if (is_late || (s.kind == WEFT_STEP_READY && s.asleep_ns <= late_ns / 2))
 		s.delayed_by = runner.promise;
 	s.is_behind_more = is_late && runner.ran_ns <= runner.sum_ns / 2;
 	path->steps[path->count++] = s;
 }
 
-/* Puts the steps of the walk in order of time; false when out of memory. */
+/* Puts the steps of the walk in order of time; returns false when out of memory. */
 static bool finish_path(struct weft_path *path, const struct walk *w)
 {
 	path->steps = malloc((2 * w->steps.count + 1) * sizeof *path->steps);
@@ -581,7 +587,7 @@ static bool finish_path(struct weft_path *path, const struct walk *w)
 	return path->steps && !weft_accounts_failed(w->accounts);
 }
 
-/* Returns a walk that finds nothing yet. */
+/* Returns a walk that has not started yet. */
 static struct walk begin_walk(const struct weft_link_index *link_index)
 {
 	return (struct walk){.link_index = link_index,
@@ -656,14 +662,14 @@ void weft_path_destroy(struct weft_path *path)
 
 struct blame_count {
 	struct walk walk;
-	struct weft_idmap rows; /* from row_key() to an index in blames */
+	struct weft_idmap rows; /* index in `blames` for the key that row_key() returns */
 	WEFT_VEC(struct weft_blame) blames;
 	size_t promises;
 	int64_t sum_ns;
 };
 
-/* Returns a key that is equal for steps of one kind and one type of promise: the same first label; without a label, the same
- * site; without a site, the same kind. */
+/* Returns a key that is equal for steps of one kind and one type of promise: the first label or, without a label, the site or,
+ * without a site, the kind of the promise. */
 static int64_t row_key(const struct weft_model *m, const struct weft_path_step *s)
 {
 	uint32_t label = weft_first_label(m, s->promise), site = m->promises[s->promise].site;

@@ -1,4 +1,4 @@
-/* path_by_process.c: sums a path by process, with error bounds where it crosses from one clock to another.
+/* path_by_process.c: sums a critical path by process, with error bounds where it crosses from one clock to another.
  * SPDX-License-Identifier: ISC */
 #include "analysis/index/path_by_process.h"
 
@@ -58,8 +58,8 @@ struct crossing {
 	bool is_open, is_arrival;
 };
 
-/* Adds a message and returns what it adds to the error of the sum.  The error of a clock cancels itself between a departure and
- * an arrival, except for the drift between the two. */
+/* Adds a message and returns the error that it adds to the sum.  The error of a clock offset cancels out between a departure
+ * and an arrival, except for the drift between the two times. */
 static int64_t add_crossing(const struct weft_model *m, struct crossing *open, uint32_t part, int64_t time_ns, bool is_arrival)
 {
 	const struct crossing now = {time_ns, weft_clock_error_ns(m, part, time_ns), true, is_arrival};

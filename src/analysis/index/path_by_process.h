@@ -1,7 +1,7 @@
-/* path_by_process.h: where the time of a critical path went, by process, and how long messages were in transit.
+/* path_by_process.h: finds how much time of a critical path passed in each process, and how long messages were in transit.
  *
- * The time in one process is exact by its own clock.  The time in transit depends on two clocks, so it is an interval.
- * SPDX-License-Identifier: ISC */
+ * The time in one process is exact, because it is measured by one clock.  The time in transit is measured by two clocks, so the
+ * result is an interval.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_INDEX_PATH_BY_PROCESS_H
 #define WEFT_ANALYSIS_INDEX_PATH_BY_PROCESS_H
 
@@ -10,12 +10,12 @@
 #define WEFT_IN_TRANSIT UINT32_MAX
 
 struct weft_process_share {
-	uint32_t part;           /* index into weft_trace_info.parts, or WEFT_IN_TRANSIT */
+	uint32_t part;           /* index of the process in weft_trace_info.parts, or WEFT_IN_TRANSIT */
 	int64_t low_ns, high_ns; /* lower and upper bound */
 };
 
-/* Sets *out to the shares, the largest first; the caller frees it.  A round trip has a smaller error than its two directions:
- * only the drift between the clocks.  Returns WEFT_ENOMEM on failure. */
+/* Sets *out to the shares of the processes, the largest first; the caller frees the array.  A round trip has a smaller error
+ * than each of its two directions: only the drift between the clocks.  Returns WEFT_ENOMEM on failure. */
 int weft_path_by_process(
     struct weft_process_share **out, size_t *count, const struct weft_model *model, const struct weft_path *path);
 
@@ -25,13 +25,13 @@ struct weft_process_share weft_step_share(const struct weft_model *model, const 
 /* Returns the error bound of a part's clock at a time. */
 int64_t weft_clock_error_ns(const struct weft_model *model, uint32_t part, int64_t time_ns);
 
-/* Returns the other end of a connection, if bytes came from it; else WEFT_NONE.  Logarithmic. */
+/* Returns the other end of a connection, if bytes came from that end; else WEFT_NONE.  Logarithmic. */
 uint32_t weft_other_end_of(const struct weft_model *model, uint32_t connection);
 
-/* The same, if the other end is in another process. */
+/* Returns the other end of a connection, if it is in another process; else WEFT_NONE. */
 uint32_t weft_peer_of(const struct weft_model *model, uint32_t connection);
 
-/* Return the part of a promise, and of a stream; 0 if the trace is of one process. */
+/* Return the part to which a promise or a stream belongs; 0 if the trace is of one process. */
 uint32_t weft_part_of(const struct weft_model *model, uint32_t promise);
 uint32_t weft_part_of_stream(const struct weft_model *model, size_t stream);
 

@@ -5,7 +5,7 @@
 
 #include "base/idmap.h"
 
-/* Returns a number below count_name_keys() for p's label, or else its site; 0 if it has neither. */
+/* Returns a number below count_name_keys() for p's label or, without a label, for its site; 0 if p has neither. */
 static size_t get_name_key(const struct weft_model *m, uint32_t p, uint32_t label)
 {
 	const uint32_t site = m->promises[p].site;
@@ -39,8 +39,8 @@ static void add_member(struct weft__promise_type *type, const struct weft_link_i
 struct search {
 	struct weft__promise_types *types;
 	const struct weft_model *m;
-	uint32_t *latest_type;   /* by name key: the last type found + 1; most names have one type */
-	struct weft_idmap known; /* types of names with several types, by make_key() */
+	uint32_t *latest_type;   /* by name key: the type that was found last, + 1; most names have only one type */
+	struct weft_idmap known; /* types of names that have several types, found by make_key() */
 };
 
 static int64_t make_key(size_t name, uint16_t kind)
@@ -48,7 +48,7 @@ static int64_t make_key(size_t name, uint16_t kind)
 	return (int64_t)(name << 16 | kind);
 }
 
-/* Returns p's type; WEFT_NONE when out of memory. */
+/* Returns the type of p; WEFT_NONE when out of memory. */
 static uint32_t find_type(struct search *s, uint32_t p)
 {
 	const uint32_t label = weft_first_label(s->m, p);

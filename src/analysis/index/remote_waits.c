@@ -11,12 +11,12 @@
 
 enum { TIMES_LONGER = 20, MIN_SILENCE_NS = 400000000 };
 
-/* A connection end that got a request and has not answered it, or not completely. */
+/* One end of a connection that got a request and has not answered it, or not completely. */
 struct asked {
 	uint32_t promise;
-	int64_t read_ns; /* when it read the request; WEFT_NEVER: not yet */
-	/* It started to answer, or the promise that read a datagram has ended.  Then it owes more only if is_at_work: some
-	 * promise still works on the answer. */
+	int64_t read_ns; /* time at which this end read the request; WEFT_NEVER if it has not */
+	/* State of the answer: the connection end has begun to answer, or the promise that read a datagram has ended.  A
+	 * connection end that has begun to answer owes more only if is_at_work: some promise still works on the answer. */
 	bool has_begun, is_over, is_at_work;
 	uint32_t reader; /* the promise that waits for the answer */
 	int64_t since_ns;
@@ -27,8 +27,8 @@ struct search {
 	const struct weft_link_index *link_index;
 	int64_t time_ns;
 	WEFT_VEC(struct asked) asked;
-	struct weft_idmap of;      /* index into `asked`, by connection end */
-	struct weft_idmap read_of; /* index into `asked`, by read of that end */
+	struct weft_idmap of;      /* index into `asked` for each connection end */
+	struct weft_idmap read_of; /* index into `asked` for each read of a connection end */
 };
 
 const struct weft_transfer *weft__last_transfer_to(const struct weft_model *m, uint32_t to, int64_t time_ns)
@@ -46,8 +46,8 @@ const struct weft_connection_end *weft__remote_connection_end(const struct weft_
 	return is_end && weft_part_of(m, promise) != weft_part_of(m, m->ends[at].peer) ? &m->ends[at] : NULL;
 }
 
-/* Returns whether an answer came in pieces and then stopped for far longer than between two pieces.  A slow stream does not
- * count. */
+/* Returns whether an answer came in pieces and then stopped for far longer than the time between two pieces.  A slow stream of
+ * pieces does not count. */
 static bool has_stopped(const struct search *s, const struct weft_transfer *question, const struct weft_transfer *answer)
 {
 	const struct weft_model *m = s->link_index->model;
@@ -64,14 +64,15 @@ static bool has_stopped(const struct search *s, const struct weft_transfer *ques
 	return false;
 }
 
-/* Returns whether the connection sends requests to its peer, judged by the first message. */
+/* Returns whether the connection sends requests to its peer, judged by the direction of the first message. */
 static bool is_asking(const struct weft_model *m, uint32_t connection)
 {
 	const size_t at = WEFT_FIND_FIRST(i, 0, m->request_count, m->requests[i].connection >= connection);
 	return at < m->request_count && m->requests[at].connection == connection && m->requests[at].is_question;
 }
 
-/* Returns when an end sent a request whose answer started and then stopped; WEFT_NEVER: there is none. */
+/* Returns when a connection end sent a request whose answer started and then stopped; WEFT_NEVER if there is no such
+ * request. */
 static int64_t find_partial_answer_since(const struct search *s, const struct weft_connection_end *end)
 {
 	const struct weft_model *m = s->link_index->model;
@@ -85,7 +86,7 @@ static int64_t find_partial_answer_since(const struct search *s, const struct we
 		   : WEFT_NEVER;
 }
 
-/* Returns when an end sent its last request without an answer; WEFT_NEVER: it waits for none. */
+/* Returns when a connection end sent its last request without an answer; WEFT_NEVER if it waits for no answer. */
 static int64_t find_asked_since(const struct search *s, const struct weft_connection_end *end)
 {
 	const struct weft_model *m = s->link_index->model;
@@ -123,7 +124,8 @@ static bool has_label_from(const struct weft_model *m, uint32_t connection)
 	return label != WEFT_NONE && weft_text_starts_with(weft_model_text(m, label), WEFT_STRING_FROM);
 }
 
-/* Returns whether a connection was accepted.  Its maker, its label or its other end says so: a ring may have lost the others. */
+/* Returns whether a connection was accepted.  The promise that made it, its label or its other end shows that: a ring may have
+ * lost the others. */
 static bool is_accepted(const struct weft_model *m, uint32_t connection, uint32_t peer)
 {
 	const uint32_t maker = m->promises[connection].created_by;
@@ -133,7 +135,8 @@ static bool is_accepted(const struct weft_model *m, uint32_t connection, uint32_
 	       (maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN);
 }
 
-/* Returns whether the promise is a callback of libuv that got a datagram: work that it started may continue after its end. */
+/* Returns whether the promise is a callback of libuv that got a datagram: work that the callback started may continue after its
+ * end. */
 static bool has_handled_datagram(const struct weft_model *m, uint32_t promise)
 {
 	return !weft_kind_has((enum weft_kind)m->promises[promise].kind, WEFT_TRAIT_CONNECTION);
@@ -163,7 +166,7 @@ static bool add_end(struct search *s, const struct weft_connection_end *end)
 }
 
 /* Adds work that was started for a request.  After the start of an answer, a timer may belong to a persistent connection, and
- * another connection may be kept for reuse: these do not count as work. */
+ * another connection may be kept for reuse: neither counts as work. */
 static bool add_at_work(struct search *s, uint32_t asked, uint32_t from, uint32_t to, int64_t since_ns)
 {
 	const uint16_t kind = s->link_index->model->promises[to].kind;
@@ -174,17 +177,19 @@ static bool add_at_work(struct search *s, uint32_t asked, uint32_t from, uint32_
 	return add_wait(s, from, to, since_ns);
 }
 
-/* Returns the end for which a promise works: itself, or the connection of a read or of a request that began on it. */
+/* Returns the connection end for which a promise works: the promise itself, or the connection of a read or of a request that
+ * began on it. */
 static uint32_t find_end(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *p = &s->link_index->model->promises[promise];
 	const bool is_part = p->kind == WEFT_KIND_STREAM_READ || p->kind == WEFT_KIND_REQUEST;
-	/* A datagram is a request that is an end itself. */
+	/* A datagram counts as a request and as its own connection end. */
 	return is_part && p->created_by != WEFT_NONE && weft_idmap_get(&s->of, promise) == WEFT_IDMAP_NONE ? p->created_by
 													   : promise;
 }
 
-/* Returns the promise that waits for what another one made: a pending request, or the end for which that works. */
+/* Returns the promise that waits for a promise which `maker` created: a pending request, or the connection end for which the
+ * request works. */
 static uint32_t find_waiter(const struct search *s, uint32_t maker)
 {
 	const struct weft_model *m = s->link_index->model;
@@ -209,7 +214,7 @@ static bool add_work(struct search *s)
 	return has_memory;
 }
 
-/* Adds open requests that the end sent on older connections, such as those that a proxy keeps. */
+/* Adds open requests that this end sent on older connections, such as those that a proxy keeps open. */
 static bool add_questions(struct search *s)
 {
 	const struct weft_model *m = s->link_index->model;
@@ -231,7 +236,7 @@ static bool add_questions(struct search *s)
 	return has_memory;
 }
 
-/* Notes the reads of those ends that have ended since the request came; false when out of memory. */
+/* Notes those reads of the connection ends that have ended since the request came; returns false when out of memory. */
 static bool note_reads(struct search *s)
 {
 	const struct weft_link_index *link_index = s->link_index;

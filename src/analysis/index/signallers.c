@@ -1,11 +1,12 @@
-/* signallers.c: finds conditions that wait for a promise which waits for their waiter.  SPDX-License-Identifier: ISC */
+/* signallers.c: finds conditions that only one promise can signal, while that promise waits for a promise that waits for the
+ * condition.  SPDX-License-Identifier: ISC */
 #include "analysis/index/signallers.h"
 
 #include <stdlib.h>
 
 #include "analysis/index/path_by_process.h"
 
-/* Threads of the waiter's process, by stream. */
+/* State of a thread in the process of the waiting promise, by stream. */
 enum thread_state { ABSENT, CAN_RUN, WAITS_FOR_HOLDER };
 
 struct search {
@@ -16,14 +17,14 @@ struct search {
 	uint16_t signaller_stream;
 };
 
-/* Returns the stream of a thread's last run; UINT16_MAX: unknown. */
+/* Returns the stream of a thread's last run; UINT16_MAX if it is unknown. */
 static uint16_t get_stream(const struct weft_model *m, uint32_t thread)
 {
 	const uint32_t run = weft_run_before(m, thread, INT64_MAX);
 	return run == WEFT_NONE || !m->run_streams ? UINT16_MAX : m->run_streams[run];
 }
 
-/* Returns the wait for a condition that an event recorded; NULL: there is none. */
+/* Returns the wait for a condition that an event recorded; NULL if there is none. */
 static const struct weft__wait_edge *find_condition(const struct weft__wait_graph *w, uint32_t p)
 {
 	for (uint32_t i = w->begin[p]; i < w->begin[p + 1]; i++)
@@ -32,7 +33,7 @@ static const struct weft__wait_edge *find_condition(const struct weft__wait_grap
 	return NULL;
 }
 
-/* Returns the first wait of p for a lock that `holder` holds; NULL: there is none. */
+/* Returns the first wait of p for a lock that `holder` holds; NULL if there is none. */
 static const struct weft__wait_edge *find_held_lock(const struct weft__wait_graph *w, uint32_t p, uint32_t holder)
 {
 	for (uint32_t i = w->begin[p]; i < w->begin[p + 1]; i++) {
@@ -46,7 +47,7 @@ static const struct weft__wait_edge *find_held_lock(const struct weft__wait_grap
 	return NULL;
 }
 
-/* Sets the state of each thread of the holder's process, and the first promise that waits for the holder. */
+/* Sets the state of each thread in the holder's process, and the first promise that waits for the holder. */
 static void find_states(struct search *s, uint32_t holder, uint16_t own_stream)
 {
 	const struct weft__wait_graph *w = s->w;
@@ -73,7 +74,7 @@ static void find_states(struct search *s, uint32_t holder, uint16_t own_stream)
 	s->states[own_stream] = ABSENT;
 }
 
-/* Returns whether the signaller's thread alone has signalled the condition before. */
+/* Returns whether only the signaller's thread has signalled the condition before. */
 static bool is_only_signaller(const struct search *s, uint32_t condition)
 {
 	const struct weft_model *m = s->w->model;
@@ -87,7 +88,7 @@ static bool is_only_signaller(const struct search *s, uint32_t condition)
 	return count > 0;
 }
 
-/* Returns whether no other thread than those that wait for the holder can signal the condition. */
+/* Returns whether only threads that wait for the holder can signal the condition. */
 static bool is_needed(const struct search *s, uint32_t condition)
 {
 	bool any_runs = false;

@@ -6,9 +6,9 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-/* A loop, for the question whether one was running. */
+/* An event loop, kept to find out whether one was running at a time. */
 struct loop {
-	int64_t start_ns, latest_end_ns; /* the latest end of this loop and of those before it in the list */
+	int64_t start_ns, latest_end_ns; /* start of this loop; latest end of this loop and of the loops before it in the list */
 	uint16_t stream;
 };
 
@@ -17,7 +17,7 @@ struct stall_finder {
 	int64_t least_ns;
 	weft__stalls_vec *list;
 	WEFT_VEC(struct loop) loops; /* by stream and start */
-	int64_t *slept_ns;           /* by stream: its first sleep; INT64_MAX: none */
+	int64_t *slept_ns;           /* by stream: start of its first sleep; INT64_MAX if it never slept */
 	struct weft__cancel_token *cancel;
 };
 
@@ -144,7 +144,8 @@ static bool find_long_pauses(struct stall_finder *f)
 	return true;
 }
 
-/* Returns whether the outside called back a promise that is older than the interval: then the loop serves others too. */
+/* Returns whether an external event called back a promise that is older than the interval: then the loop serves other promises
+ * too. */
 static bool serves_older(const struct weft_model *m, uint16_t stream, int64_t start_ns, int64_t end_ns)
 {
 	for (size_t l = weft_first_link_from(m, start_ns + 1); l < m->link_count && m->links[l].time_ns < end_ns; l++) {
@@ -156,11 +157,12 @@ static bool serves_older(const struct weft_model *m, uint16_t stream, int64_t st
 	return false;
 }
 
-/* Returns a request that the promise made in a run and that had not ended when the next run began; WEFT_NONE: none. */
+/* Returns a request that the promise made in a run and that had not ended when the next run began; WEFT_NONE if there is
+ * none. */
 static uint32_t find_request(const struct weft_model *m, uint32_t by, const struct weft_run *run, int64_t until_ns)
 {
 	enum { MAX_SCANNED = 4096 };
-	/* Promises are numbered in the order of their creation, except those that a state dump repeats. */
+	/* Promises are numbered in the order of their creation, except promises that a state dump repeats. */
 	const uint32_t first = (uint32_t)WEFT_FIND_FIRST(p, by + 1, m->promise_count, m->promises[p].start_ns >= run->start_ns);
 	for (uint32_t q = first; q < m->promise_count && q - first < MAX_SCANNED; q++) {
 		const struct weft_promise *request = &m->promises[q];
@@ -185,7 +187,8 @@ static uint16_t get_stream(const struct weft_model *m, uint32_t p, uint32_t run)
 	return m->run_streams ? m->run_streams[run] : m->promises[p].stream;
 }
 
-/* Returns the next run of p on the same thread: parts of p may run on other threads meanwhile.  WEFT_NONE: none of the next ones.
+/* Returns the next run of p on the same thread: p may run on other threads meanwhile.  Returns WEFT_NONE if none of the next
+ * runs is on the same thread.
  */
 static uint32_t find_next_run(const struct weft_model *m, uint32_t p, uint32_t run)
 {
@@ -197,7 +200,8 @@ static uint32_t find_next_run(const struct weft_model *m, uint32_t p, uint32_t r
 	return WEFT_NONE;
 }
 
-/* Adds the stall of a callback that makes a request in a run and sleeps until it goes on in the next; false when out of memory.
+/* Adds the stall of a callback that makes a request in one run and sleeps until it continues in the next run; returns false
+ * when out of memory.
  */
 static bool add_synchronous_call(struct stall_finder *f, uint32_t p, uint32_t r, uint32_t next)
 {
@@ -217,7 +221,7 @@ static bool add_synchronous_call(struct stall_finder *f, uint32_t p, uint32_t r,
 }
 
 /* Finds callbacks that make a request and sleep until its answer comes, in a loop of their own that serves nothing else: a
- * synchronous D-Bus call.  The thread then sleeps in the middle of the callback. */
+ * synchronous D-Bus call.  The thread of such a callback sleeps in the middle of the callback. */
 static bool find_synchronous_calls(struct stall_finder *f)
 {
 	const struct weft_model *m = f->m;
@@ -235,8 +239,8 @@ static bool find_synchronous_calls(struct stall_finder *f)
 	return true;
 }
 
-/* Adds a stall to the list, or one of several that overlap: the first, or a pause or synchronous call that is at least half of
- * it.  The promise that ran meanwhile becomes the promise of the pause. */
+/* Adds a stall to the list of stalls that do not overlap.  If several stalls overlap, keeps one of them: the first, or a pause
+ * or synchronous call that lasts at least half as long.  A pause that overlaps a run gets the promise of the run. */
 static bool add_apart(weft__stalls_vec *list, struct weft__stall s)
 {
 	struct weft__stall *before = list->count ? &list->items[list->count - 1] : NULL;
@@ -256,7 +260,8 @@ static bool add_apart(weft__stalls_vec *list, struct weft__stall s)
 	return true;
 }
 
-/* Orders the stalls by stream and time, and keeps one of several that overlap.  Stalls are large: pointers to them are sorted. */
+/* Orders the stalls by stream and time, and keeps one of several stalls that overlap.  Pointers are sorted, because a stall is
+ * a large struct. */
 static bool sort_apart(weft__stalls_vec *list)
 {
 	weft__stalls_vec apart = {0};
@@ -284,7 +289,7 @@ int weft__stalls_find(weft__stalls_vec *out, const struct weft_model *m, int64_t
 	return ok ? WEFT_OK : cancel && cancel->was_cancelled ? WEFT_ECANCELLED : WEFT_ENOMEM;
 }
 
-/* Returns the length of the longest run or pause, or of the trace if it has loops: no stall is longer. */
+/* Returns an upper bound of the length of a stall: the longest run or pause, or the length of the trace if it has loops. */
 static int64_t find_longest_ns(const struct weft_model *m)
 {
 	int64_t longest_ns = 0;
@@ -305,7 +310,7 @@ int weft__stalls_find_longest(struct weft__stall *out, const struct weft_model *
 	int status = WEFT_OK;
 	for (uint32_t p = 1; p < m->promise_count && !has_loops; p++)
 		has_loops = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP);
-	/* Most runs are short: a list of all would be large. */
+	/* Most runs are short, so a list of all of them would be large. */
 	for (int64_t least_ns = find_longest_ns(m) / STEP; !is_found && status == WEFT_OK; least_ns /= STEP) {
 		weft__stalls_vec list = {0};
 		status = weft__stalls_find(&list, m, least_ns > 0 ? least_ns : 1, NULL);

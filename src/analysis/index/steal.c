@@ -10,11 +10,13 @@
 #include "base/search.h"
 #include "model/kernel.h"
 
-/* Shortest interval without a CPU in which an idle guest means anything, beyond the error of both clocks. */
+/* Shortest interval without a CPU in which the idleness of a guest proves anything, because the clocks of guest and host have
+ * errors. */
 #define MIN_IDLE_NS 1000000
 #define WINDOW_NS INT64_C(10000000000)
 
-/* Returns whether the stream is of a thread of QEMU that runs a virtual CPU: QEMU names it "CPU 0/TCG", with the accelerator. */
+/* Returns whether the stream is of a thread of QEMU that runs a virtual CPU: QEMU names such a thread "CPU 0/TCG", with the
+ * accelerator. */
 static bool is_vcpu_thread(const struct weft_model *m, uint16_t stream)
 {
 	static const char cpu[] = "CPU ";
@@ -31,13 +33,14 @@ static int64_t get_wanted_ns(const struct weft_off_cpu_sum *sum)
 	return sum->preempted_ns + sum->ready_ns;
 }
 
-/* Returns the error bound between the clocks of both parts. */
+/* Returns the error bound between the clocks of two parts of the trace. */
 static int64_t get_clock_error_ns(const struct weft_model *m, uint32_t part, uint32_t qemu, int64_t time_ns)
 {
 	return weft_clock_error_ns(m, part, time_ns) + weft_clock_error_ns(m, qemu, time_ns);
 }
 
-/* Returns whether the guest did anything while its only virtual CPU was not running: then this QEMU does not run the guest. */
+/* Returns whether the guest did anything while the only virtual CPU of this QEMU process was not running: then this process
+ * does not run the guest. */
 static bool was_guest_active(const struct weft_model *m, uint32_t part, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_kernel *k = m->kernel;
@@ -61,8 +64,8 @@ static bool was_guest_active(const struct weft_model *m, uint32_t part, uint16_t
 	return false;
 }
 
-/* Measures one process of QEMU; false: unknown, or none.  For several virtual CPUs the bounds are the least and the most that one
- * of them was runnable. */
+/* Measures the steal time in one process of QEMU; returns false if it is unknown or if there is none.  For several virtual
+ * CPUs, the bounds are the least and the most time for which one of them was runnable. */
 static bool measure_steal(
     const struct weft_model *m, uint32_t part, uint32_t qemu, int64_t from_ns, int64_t to_ns, struct weft_steal *out)
 {

@@ -23,14 +23,15 @@ static uint16_t get_stream(const struct weft_model *m, uint32_t run)
 	return m->run_streams ? m->run_streams[run] : 0;
 }
 
-/* Turns counts, each at the index after its stream's, into starts. */
+/* Replaces the counts of items of each stream, which are stored at the index of the next stream, by the start index of each
+ * stream. */
 static void counts_to_starts(uint32_t *begin, size_t streams)
 {
 	for (size_t s = 0; s < streams; s++)
 		begin[s + 1] += begin[s];
 }
 
-/* Moves the starts, which filling has moved to the next stream's, back. */
+/* Moves the start indexes back by one stream, after filling has moved each to the start of the next stream. */
 static void restore_starts(uint32_t *begin, size_t streams)
 {
 	for (size_t s = streams; s > 0; s--)

@@ -1,4 +1,4 @@
-/* wait_graph.c: builds the graph of waits at a moment, and finds its cycles.  SPDX-License-Identifier: ISC */
+/* wait_graph.c: builds the graph of waits between promises at a moment, and finds its cycles.  SPDX-License-Identifier: ISC */
 #include "analysis/index/wait_graph.h"
 
 #include <assert.h>
@@ -15,8 +15,10 @@ struct collector {
 	struct weft__wait_graph *w;
 	const struct weft_link_index *link_index;
 	const uint32_t *at;       /* by promise: the promise that it had become at that time */
-	uint32_t *seen_by, *seen; /* by promise: its last waiter that was found; index of that wait */
-	bool ahead, back;         /* some promise waits for a higher number, for a lower number; for itself sets both */
+	uint32_t *seen_by, *seen; /* by promise: the waiter whose wait for it was found last; index of that wait */
+	/* true if some promise waits for a promise with a higher number; with a lower number; a promise that waits for itself
+	 * sets both */
+	bool ahead, back;
 	WEFT_VEC(struct weft__wait_edge) waits;
 };
 
@@ -29,7 +31,8 @@ bool weft__wait_graph_is_pending(const struct weft_model *m, uint32_t p, int64_t
 	return !over || promise->end_ns > time_ns;
 }
 
-/* The same at the collector's time.  At the end of the trace most promises have ended, which the index shows quickly. */
+/* Returns whether p was pending at the time of the collector.  At the end of the trace most promises have ended, which the
+ * index shows quickly. */
 static bool is_pending(const struct collector *c, uint32_t p)
 {
 	return (c->w->time_ns != INT64_MAX || c->link_index->ended_ns[p] == WEFT_NEVER) &&
@@ -45,8 +48,8 @@ static size_t scan_for_wait(const struct collector *c, size_t first, uint32_t to
 	return first;
 }
 
-/* Returns the index of p's wait for `to`, where `first` is the index of p's first wait; c->waits.count if there is none; SIZE_MAX
- * when out of memory.  A few waits are scanned; many use an array. */
+/* Returns the index of p's wait for `to`; c->waits.count if there is none; SIZE_MAX when out of memory.  `first` is the index of
+ * p's first wait.  A few waits are scanned one by one; for many waits the function uses an array. */
 static size_t find_wait(struct collector *c, uint32_t p, size_t first, uint32_t to)
 {
 	const size_t count = c->waits.count, n = c->w->model->promise_count;
@@ -69,7 +72,7 @@ static size_t find_wait(struct collector *c, uint32_t p, size_t first, uint32_t 
 	return c->seen[to] = (uint32_t)count;
 }
 
-/* Adds a wait, or moves the start of a known one to an earlier await: links come in reverse order of time. */
+/* Adds a wait, or moves the start of a known wait to an earlier await: links come in reverse order of time. */
 static bool record_wait(struct collector *c, size_t at, uint32_t p, struct weft__wait_edge wait)
 {
 	if (at < c->waits.count) {
@@ -97,8 +100,8 @@ static bool add_pending(struct weft__wait_graph *w, uint32_t p)
 	return added && (listed || !should_end);
 }
 
-/* Returns whether another thread that waits for the lock recorded later that p holds it.  Then p no longer waits, although the
- * events of p's own thread that say so are missing. */
+/* Returns whether another thread that waits for the lock recorded later that p holds it.  If so, p no longer waits for the
+ * lock, although the events of p's own thread that say so are missing. */
 static bool has_acquired(const struct collector *c, uint32_t p, const struct weft_link *await)
 {
 	const struct weft_model *m = c->w->model;
@@ -124,7 +127,7 @@ static bool find_waits(struct collector *c, uint32_t p)
 		if (link->kind != WEFT_LINK_AWAIT)
 			continue;
 		if (!gathers && last && weft_run_before(m, p, link->time_ns) != weft_run_before(m, p, last->time_ns))
-			break; /* it ran in between, so it no longer waits for earlier inputs */
+			break; /* the promise ran since, so it no longer waits for earlier inputs */
 		last = link;
 		struct weft__wait_edge wait = {c->at[link->to], out[i]};
 		if (!is_pending(c, wait.to) || has_acquired(c, p, link))
@@ -139,7 +142,7 @@ static bool find_waits(struct collector *c, uint32_t p)
 		c->waits.items[low] = c->waits.items[high - 1];
 		c->waits.items[high - 1] = swap;
 	}
-	/* The promise waits for the input that it reads next, also if the model dropped that await. */
+	/* The promise waits for the input that it reads next, even if the model dropped that await. */
 	if (then == end || m->links[out[then]].kind != WEFT_LINK_READ)
 		return true;
 	uint32_t run = weft_run_before(m, p, c->w->time_ns);
@@ -161,13 +164,13 @@ int64_t weft__wait_graph_since(const struct weft__wait_graph *w, uint32_t p, con
 	}
 	if (m->links[wait->link].kind == WEFT_LINK_AWAIT)
 		return m->links[wait->link].time_ns;
-	/* The model dropped the await: the wait starts at the end of the last run. */
+	/* If the model dropped the await, the wait starts at the end of the promise's last run. */
 	uint32_t run = weft_run_before(m, p, w->time_ns);
 	int64_t since_ns = m->promises[p].start_ns;
 	return run != WEFT_NONE && m->runs[run].end_ns > since_ns ? m->runs[run].end_ns : since_ns;
 }
 
-/* Adds p's waits that no event records; false when out of memory. */
+/* Adds waits of p that no event records; returns false when out of memory. */
 static bool find_remote_waits(struct collector *c, uint32_t p, size_t *next)
 {
 	const size_t begin = c->w->begin[p];
@@ -183,7 +186,7 @@ static bool find_remote_waits(struct collector *c, uint32_t p, size_t *next)
 	return has_memory;
 }
 
-/* Collects the waits of all promises; false when out of memory, or cancelled. */
+/* Collects the waits of all promises; returns false when out of memory or if cancelled. */
 static bool collect_all(struct collector *c, struct weft__cancel_token *cancel)
 {
 	struct weft__wait_graph *w = c->w;
@@ -201,7 +204,7 @@ static bool collect_all(struct collector *c, struct weft__cancel_token *cancel)
 	return ok;
 }
 
-/* Collects all waits; sets *ahead if some promise waits for one with a higher number. */
+/* Collects all waits; sets *ahead if some promise waits for a promise with a higher number. */
 static bool collect_waits(
     struct weft__wait_graph *w, const struct weft_link_index *link_index, bool *ahead, struct weft__cancel_token *cancel)
 {
@@ -233,8 +236,8 @@ static bool collect_waits(
 
 /* ---- Components ---- */
 
-/* Orders the pending promises by number.  If all waits lead to higher numbers, or all to lower ones, there is no cycle, and that
- * is a valid order. */
+/* Orders the pending promises by number.  If all waits lead to promises with higher numbers, or all to lower ones, there is no
+ * cycle, and the order by number is a valid order of the components. */
 static void order_by_number(struct weft__wait_graph *w, bool ahead)
 {
 	size_t count = w->pending.count;
@@ -245,7 +248,7 @@ static void order_by_number(struct weft__wait_graph *w, bool ahead)
 	}
 }
 
-/* Tarjan's strongly connected components, without recursion. */
+/* State of Tarjan's algorithm for strongly connected components, without recursion. */
 struct walk {
 	struct weft__wait_graph *w;
 	uint32_t *seen, *low, *next, *path, *stack;
@@ -256,13 +259,14 @@ struct walk {
 	struct weft__cancel_token *cancel;
 };
 
-/* Returns whether p's wait for `to` can be part of a cycle: a promise that can still end is not blocked by a deadlocked input. */
+/* Returns whether p's wait for `to` can be part of a cycle: a promise that can still end is not blocked by a deadlocked
+ * input. */
 static bool can_block(const struct weft__wait_graph *w, uint32_t p, uint32_t to)
 {
 	return !w->deadlocked[to] || w->deadlocked[p];
 }
 
-/* Makes p a component of its own if it waits for nothing, as most do; else returns false. */
+/* Makes p a component of its own if p waits for nothing, as most promises do; else returns false. */
 static bool add_single_component(struct walk *k, uint32_t p)
 {
 	if (weft__wait_graph_count(k->w, p) > 0)
@@ -302,7 +306,7 @@ static void leave_promise(struct walk *k, uint32_t p)
 static bool visit_from(struct walk *k, uint32_t start)
 {
 	const struct weft__wait_graph *w = k->w;
-	assert(w->waits); /* the start waits for some promise */
+	assert(w->waits); /* the promise at which the walk starts waits for some promise */
 	enter_promise(k, start);
 	while (k->path_count > 0) {
 		uint32_t p = k->path[k->path_count - 1];
@@ -352,9 +356,9 @@ static bool find_components(struct weft__wait_graph *w, struct weft__cancel_toke
 
 /* ---- Cycles ---- */
 
-/* Finds the promises that cannot end.  A promise can end if it waits for nothing, or if all its inputs can end; one that needs
- * only the first of its inputs can end if any input can.  The search starts at the ends of all chains; promises that it does not
- * reach are deadlocked. */
+/* Finds the promises that can never end.  A promise can end if it waits for nothing, or if all its inputs can end; a promise
+ * that needs only the first of its inputs can end if any of them can.  The search starts at the ends of all wait chains;
+ * promises that it does not reach are deadlocked. */
 static bool find_deadlocked(struct weft__wait_graph *w)
 {
 	size_t n = w->model->promise_count, count = w->begin[n], todo = 0;
