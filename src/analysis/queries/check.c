@@ -1,4 +1,4 @@
-/* check.c: reads rules for a trace, and measures whether they hold.  SPDX-License-Identifier: ISC */
+/* check.c: parses rules for a trace, and measures whether a trace satisfies them.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/check.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static const struct {
 #undef MEASURE
 };
 
-/* ---- Reading a rule ---- */
+/* ---- Parsing a rule ---- */
 
 static bool parse_number(const char *text, int64_t *out)
 {
@@ -71,7 +71,7 @@ static bool parse_share(const char *text, size_t len, int64_t *out)
 	return i == len - 1;
 }
 
-/* Parses the length of a window, which may be in minutes, hours or days. */
+/* Parses the length of a window, which may have the unit minutes, hours or days. */
 static bool parse_window(const char *text, int64_t *out)
 {
 	static const struct {
@@ -124,7 +124,7 @@ static bool is_finding_name(struct weft_str text)
 	return false;
 }
 
-/* Reads "uncertain", a name, or both, in the parentheses of findings(). */
+/* Parses "uncertain", the name of a finding, or both, in the parentheses of findings(). */
 static int parse_findings(struct weft_rule *rule, const char *text, struct weft_error *err)
 {
 	static const char word[] = "uncertain";
@@ -140,12 +140,12 @@ static int parse_findings(struct weft_rule *rule, const char *text, struct weft_
 	return WEFT_OK;
 }
 
-/* Reads the label in parentheses, and moves *at behind it. */
+/* Parses the label in parentheses, and moves *at behind the closing parenthesis. */
 static int parse_argument(struct weft_rule *rule, const char **at, const char *text, struct weft_error *err)
 {
 	const bool needs_argument = measures[rule->measure].needs_argument;
 	if (**at == '(') {
-		/* A label may have parentheses in it, so the last ")" closes. */
+		/* A label may contain parentheses, so the last ")" of the text closes it. */
 		const char *close = strrchr(*at, ')');
 		if (!close || close == *at + 1)
 			return weft_error_set(err, WEFT_EINVAL, "%.80s: a label and \")\" must follow \"(\"", text);
@@ -223,7 +223,7 @@ static bool is_counted(
 
 int64_t weft__rule_share(const struct weft_rule *rule, uint64_t failed, uint64_t ended)
 {
-	/* Rounded so that the comparison with the limit is exact. */
+	/* The value is rounded so that the comparison with the limit is exact. */
 	const bool rounds_down = rule->relation == WEFT_LESS || rule->relation == WEFT_MORE_EQUAL;
 	return (int64_t)((failed * 100000 + (rounds_down ? 0 : ended - 1)) / ended);
 }
@@ -267,7 +267,7 @@ bool weft__rule_counts_finding(const struct weft_rule *rule, const struct weft_f
 	const char *name = weft_finding_name(finding->kind);
 	if (finding->sure == rule->is_uncertain)
 		return false;
-	/* Without a name, a rule counts alarms only. */
+	/* Without the name of a finding, a rule counts alarms only. */
 	return rule->has_argument ? weft_str_equal((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)
 				  : finding->severity == WEFT_SEVERITY_ALARM;
 }
@@ -483,7 +483,7 @@ int weft_rule_check_followed(struct weft_rule_result *checked, const struct weft
 		if (status < 0)
 			return status;
 	}
-	/* The worst value may be older than the model. */
+	/* The worst value may be from events that are older than the model. */
 	const bool has_worst_ever = rule->measure == WEFT_MEASURE_STALL || rule->measure == WEFT_MEASURE_OFFCPU ||
 				    rule->measure == WEFT_MEASURE_LOST || rule->measure == WEFT_MEASURE_FINDINGS;
 	if (!has_worst_ever || now.value >= checked->value)

@@ -1,6 +1,7 @@
-/* check.h: rules for a trace: `pending=0`, `stall<10ms`, `p99(disk.read)<2ms`, `failed(connect)<1%/1m`.
+/* check.h: checks rules for a trace: `pending=0`, `stall<10ms`, `p99(disk.read)<2ms`, `failed(connect)<1%/1m`.
  *
- * A rule with a window, such as `/1m`, must hold in each window of that length (rule_window.h).  SPDX-License-Identifier: ISC */
+ * A rule with a time window, such as `/1m`, must hold in each window of that length (rule_window.h).
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_QUERIES_CHECK_H
 #define WEFT_ANALYSIS_QUERIES_CHECK_H
 
@@ -8,7 +9,7 @@
 #include "model/model.h"
 #include "model/running_stats.h"
 
-/* X(NAME, "name", has an argument, is a time, "meaning") */
+/* X(NAME, "name", whether it has an argument, whether its value is a time, "meaning") */
 #define WEFT_MEASURES(X)                                                                                                         \
 	X(PENDING, "pending", 0, 0,                                                                                              \
 	    "promises that should have resolved and did not; with (LABEL): all with that label that did not end")                \
@@ -43,38 +44,40 @@ struct weft_rule {
 	enum weft_comparison relation;
 	bool has_argument;
 	struct weft_str argument; /* points into the text */
-	int64_t limit;            /* a number, ns, or thousandths of a percent */
-	bool is_time, is_share;   /* the unit of limit and value: ns; thousandths of a percent */
-	bool is_uncertain;        /* of findings: it counts uncertain ones, not certain ones */
-	int64_t window_ns;        /* 0: the rule is about everything */
+	int64_t limit;            /* limit of the rule: a number, ns, or thousandths of a percent */
+	/* unit of limit and value: ns if is_time, thousandths of a percent if is_share, else a number */
+	bool is_time, is_share;
+	bool is_uncertain; /* true if a rule about findings counts the uncertain findings instead of the certain ones */
+	int64_t window_ns; /* length of the window; 0 if the rule is about the whole trace */
 };
 
 enum weft_rule_outcome { WEFT_RULE_PASSED, WEFT_RULE_VIOLATED, WEFT_RULE_UNKNOWN };
 
 struct weft_rule_result {
-	enum weft_rule_outcome outcome; /* unknown: the trace has no such label or counter */
+	enum weft_rule_outcome outcome; /* whether the rule holds; unknown if the trace has no such label or counter */
 	int64_t value;
-	uint64_t breaches; /* of a rule over windows: how often it was broken after it had held */
+	uint64_t breaches; /* for a rule with a window: how often the rule was broken after it had held */
 	char why[256];     /* a clause about the value, such as the first promise that was counted; or "" */
 };
 
-/* Reads a rule; the text must outlive the rule.  WEFT_EINVAL: `err` says what is wrong with the text, and *out is untouched. */
+/* Parses a rule; the text must stay valid as long as the rule.  Returns WEFT_EINVAL if the text is wrong: then `err` says why,
+ * and *out is unchanged. */
 int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *err);
 
-/* Writes a value of the rule with its unit, such as "20 ms" or "1.5 %", and returns buf. */
+/* Formats a value of the rule with its unit, such as "20 ms" or "1.5 %", and returns buf. */
 const char *weft_rule_format_value(char buf[WEFT_DURATION_BYTES], const struct weft_rule *rule, int64_t value);
 
-/* Measures a whole model, without regard to the rule's window.  The model should have been built without simplification.
+/* Measures the rule for a whole model, ignoring the rule's window.  The model should have been built without simplification.
  * WEFT_ENOMEM: *out is untouched. */
 int weft_rule_check(
     struct weft_rule_result *out, const struct weft_model *model, const struct weft_rule *rule, struct weft_error *err);
 
-/* Returns whether running statistics can measure the rule; if so, sets *out to them.  *out points into the rule. */
+/* Returns whether running statistics can measure the rule; if so, initializes *out for the rule. *out points into the rule. */
 bool weft_rule_running_stats(struct weft_running_stats *out, const struct weft_rule *rule);
 
-/* The same for a followed trace, whose model has only the newest events.  *checked is the result of the last refresh (zeroed at
- * first), and becomes the result for all events so far.  The running statistics count what the rule measures, since counted_ns
- * before the last event, or are NULL.  WEFT_ENOMEM: *checked is untouched. */
+/* Measures the rule for a followed trace, whose model has only the newest events. *checked is the result of the last refresh
+ * (zeroed at first), and becomes the result for all events so far.  The running statistics count what the rule measures, from
+ * counted_ns before the last event on; they may be NULL.  WEFT_ENOMEM: *checked is untouched. */
 int weft_rule_check_followed(struct weft_rule_result *checked, const struct weft_model *model, const struct weft_rule *rule,
     const struct weft_running_stats *stats, int64_t counted_ns, struct weft_error *err);
 

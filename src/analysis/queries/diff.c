@@ -20,19 +20,20 @@
 #include "base/vec.h"
 
 enum {
-	MAX_LISTED = 20, /* listed differences of one kind; others are only counted */
+	MAX_LISTED = 20, /* most differences of one kind that are listed; further ones are only counted */
 	TEXT_BYTES = 1024,
-	MIN_LIFETIMES = 20 /* ended promises of a type in each run, without which latencies are not compared */
+	MIN_LIFETIMES = 20 /* fewest ended promises of a type in each run for a comparison of their durations */
 };
 
 struct run {
 	const struct weft_model *m;
 	struct weft_link_index link_index;
-	uint32_t *lines;                  /* by site: equal in both runs for the same site */
-	uint64_t *labels, *patterns;      /* by text: hashes of the label and of its pattern; 0: it is no first label */
-	int64_t *keys;                    /* by promise: aligned promises have the same key in both runs */
-	int64_t *types;                   /* by promise: equal in both runs for promises of one type */
-	struct weft_idmap promise_of_key; /* from a key to its promise */
+	uint32_t *lines; /* by site: a number that is equal in both runs for the same site */
+	/* by text: hash of the label; hash of its pattern; 0 if the text is not the first label of a promise */
+	uint64_t *labels, *patterns;
+	int64_t *keys;                    /* by promise: a key that is equal in both runs for aligned promises */
+	int64_t *types;                   /* by promise: a number that is equal in both runs for promises of one type */
+	struct weft_idmap promise_of_key; /* the promise of the run with each key */
 };
 
 struct differ {
@@ -49,7 +50,7 @@ static uint64_t mix_hash(uint64_t hash, uint64_t more)
 	return weft_hash_u64(hash ^ (more + 0x9e3779b97f4a7c15u + (hash << 6)));
 }
 
-/* Hashes only the length and the start of a text, because every promise may have the same label of a megabyte. */
+/* Hashes only the length and the start of a text, because each promise may have the same label of a megabyte. */
 static uint64_t mix_text_hash(uint64_t hash, struct weft_str text)
 {
 	enum { MAX_HASHED_BYTES = 1024 };
@@ -58,14 +59,14 @@ static uint64_t mix_text_hash(uint64_t hash, struct weft_str text)
 
 /* ---- Labels ---- */
 
-/* First labels of one pattern. */
+/* Counts of the first labels with one pattern. */
 struct label_count {
-	size_t labels[2], shared; /* different labels in each run, and in both */
+	size_t labels[2], shared; /* number of different labels in each run; number of labels that both runs have */
 };
 
 struct label_counts {
-	struct weft_idmap runs_of; /* by label: bits of the runs that have it */
-	struct weft_idmap numbers; /* by pattern: index in items */
+	struct weft_idmap runs_of; /* by label: bit set of the runs that have it */
+	struct weft_idmap numbers; /* by pattern: its index in items */
 	WEFT_VEC(struct label_count) items;
 };
 
@@ -82,7 +83,7 @@ static struct label_count *find_label_count(struct label_counts *c, uint64_t pat
 	return added;
 }
 
-/* Hashes a label and its pattern, and counts it; false when out of memory. */
+/* Hashes a label and its pattern, and counts the label; returns false when out of memory. */
 static bool count_label(struct label_counts *c, struct run *run, int r, uint32_t text)
 {
 	char pattern[WEFT_NAME_BYTES];
@@ -100,8 +101,8 @@ static bool count_label(struct label_counts *c, struct run *run, int r, uint32_t
 	return true;
 }
 
-/* Returns whether the numbers in a label tell promises apart in both runs: most labels of its pattern are in both.  Ports and
- * measured durations are others in each run. */
+/* Returns whether the numbers in a label identify promises in both runs: most labels of its pattern are in both runs.  Port
+ * numbers and measured durations differ from run to run, so they identify no promise. */
 static bool is_name(const struct label_counts *c, const struct run *run, uint32_t text)
 {
 	const struct label_count *count = &c->items.items[weft_idmap_get(&c->numbers, (int64_t)run->patterns[text])];
@@ -109,7 +110,7 @@ static bool is_name(const struct label_counts *c, const struct run *run, uint32_
 	return weft_idmap_get(&c->runs_of, (int64_t)run->labels[text]) == 3 && 2 * count->shared > fewer;
 }
 
-/* Fills the hashes of labels.  A label whose numbers differ by chance gets the hash of its pattern. */
+/* Computes the hashes of labels.  A label whose numbers differ by chance gets the hash of its pattern. */
 static bool hash_labels(struct differ *d)
 {
 	struct label_counts counts = {.items = {0}};
@@ -136,7 +137,7 @@ static bool hash_labels(struct differ *d)
 
 /* ---- Alignment ---- */
 
-/* Returns a hash of label, site and kind. */
+/* Returns a hash of a promise's label, site and kind. */
 static uint64_t hash_type(const struct run *run, uint32_t p)
 {
 	const struct weft_model *m = run->m;
@@ -189,7 +190,7 @@ __attribute__((format(printf, 7, 8))) static void add_difference(struct differ *
 	va_start(args, format);
 	vsnprintf(raw, sizeof raw, format, args);
 	va_end(args);
-	/* The name of a counter may have any bytes, and the text may be cut in the middle of a character. */
+	/* The name of a counter may contain any bytes, and the text may be cut in the middle of a character. */
 	weft_utf8_copy(line, sizeof line, (struct weft_str){raw, (uint32_t)strlen(raw)});
 	for (char *c = line; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -221,7 +222,7 @@ static int64_t finding_key(const struct run *run, const struct weft_finding *fin
 	return (int64_t)mix_hash((uint64_t)run->types[finding->promise], finding->kind);
 }
 
-/* Adds alarms that only one of the runs has. */
+/* Adds the alarms that only one of the runs has. */
 static void compare_findings(struct differ *d)
 {
 	struct weft_findings *findings[2] = {NULL, NULL};
@@ -283,8 +284,8 @@ static const char *format_action(const struct weft_model *m, const struct weft_l
 	return buf;
 }
 
-/* Returns when run `in`, from link `from` on, does the same action to the same promise, no matter which promise does it; -1:
- * never. */
+/* Returns when run `in`, from link `from` on, does the same action to the same promise, no matter which promise acts; -1 if it
+ * never does. */
 static int64_t find_action_time(const struct differ *d, int in, const struct weft_link *action, size_t from)
 {
 	const struct weft_model *m = d->runs[in].m;
@@ -320,7 +321,7 @@ static void compare_order(struct differ *d)
 		time_ns[r] = link->time_ns;
 		format_action(m[r], link, action[r]);
 		if (link->kind == WEFT_LINK_SIGNAL)
-			continue; /* a wait at a condition is a signal, too */
+			continue; /* a wait at a condition is recorded as a signal, too */
 		int64_t other_ns = find_action_time(d, 1 - r, link, l[1 - r]);
 		if (other_ns < 0)
 			snprintf(when[r], sizeof when[r], ", which the other run never does");
@@ -359,7 +360,8 @@ static const char *format_end(const struct run *run, uint32_t p, char buf[TEXT_B
 	return buf;
 }
 
-/* Returns 0: resolved, 1: failed, 2: pending, 3: pending although it should have resolved. */
+/* Returns the outcome of a promise: 0 if it resolved, 1 if it failed, 2 if it is pending, 3 if it is pending although it should
+ * have resolved. */
 static int get_outcome(const struct run *run, uint32_t p)
 {
 	const struct weft_promise *last = &run->m->promises[run->link_index.final[p]];
@@ -368,7 +370,7 @@ static int get_outcome(const struct run *run, uint32_t p)
 	return last->end == WEFT_END_FAILED;
 }
 
-/* Orders differences: promises that should resolve, then promises with a label, then others. */
+/* Orders differences by their promises: first promises that should resolve, then promises with a label, then others. */
 static int get_rank(const struct differ *d, uint32_t a, uint32_t b)
 {
 	if ((d->runs[0].m->promises[a].flags | d->runs[1].m->promises[b].flags) & WEFT_PROMISE_SHOULD_RESOLVE)
@@ -398,12 +400,13 @@ static void compare_ends(struct differ *d)
 /* ---- Types ---- */
 
 struct group {
-	uint32_t first[2];   /* the first promise in each run, or WEFT_NONE */
-	uint64_t label;      /* hash of the first label */
-	bool is_mixed;       /* the labels of the promises differ in numbers */
-	size_t count[2];     /* promises in each run */
-	size_t lifetimes[2]; /* how many of them ended; when the lives are filled in: where the next one goes, in the end their
-				end */
+	uint32_t first[2]; /* the first promise of the group in each run, or WEFT_NONE */
+	uint64_t label;    /* hash of the first label of its promises */
+	bool is_mixed;     /* true if the labels of the promises differ in numbers */
+	size_t count[2];   /* promises in each run */
+	/* number of ended promises of the group in each run; later the index at which the next duration is stored, at last the
+	 * end of the durations */
+	size_t lifetimes[2];
 };
 
 struct groups {
@@ -418,7 +421,7 @@ static uint64_t get_label_hash(const struct run *run, uint32_t p)
 	return text == WEFT_NONE ? 0 : run->labels[text];
 }
 
-/* Names the type of a group: by the pattern of its labels if they differ. */
+/* Formats the type of a group: with the pattern of its labels if they differ. */
 static const char *name_group(const struct differ *d, const struct group *group, char buf[WEFT_NAME_BYTES])
 {
 	const int in = group->first[0] != WEFT_NONE ? 0 : 1;
@@ -485,8 +488,8 @@ static void compare_counts(struct differ *d, const struct groups *groups)
 	}
 }
 
-/* Returns whether the durations in one of two sorted lists are longer than in the other, by the Mann-Whitney test, which compares
- * ranks: the difference is more than 3.5 standard deviations. */
+/* Returns whether the durations in one of two sorted lists are significantly longer than those in the other list.  Uses the
+ * Mann-Whitney test, which compares ranks: the difference must be more than 3.5 standard deviations. */
 static bool has_shifted(const int64_t *a, size_t n, const int64_t *b, size_t m)
 {
 	double u = 0;

@@ -1,4 +1,5 @@
-/* finding_history.c: keeps findings of a followed trace.  SPDX-License-Identifier: ISC */
+/* finding_history.c: keeps the findings of a followed trace after their events have left the model.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/queries/finding_history.h"
 
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 
 enum { MAX_RETAINED = 256, SAME_TIME_NS = 10000000 };
 
-/* Returns whether findings of the kind hold only at the moment: each model of the newest events shows whether they still hold. */
+/* Returns whether findings of the kind are about the present: each model of the newest events shows whether they are still
+ * right. */
 static bool is_about_now(enum weft_finding_kind kind)
 {
 	switch (kind) {
@@ -26,16 +28,17 @@ static bool is_about_now(enum weft_finding_kind kind)
 	}
 }
 
-/* Returns whether findings of the kind need many events: a later model with as many may show that they no longer hold. */
+/* Returns whether findings of the kind need many events: a later model with as many events may show that they are no longer
+ * right. */
 static bool is_long_term(enum weft_finding_kind kind)
 {
 	return kind == WEFT_FINDING_BACKLOG || kind == WEFT_FINDING_STUCK || kind == WEFT_FINDING_LEAK ||
 	       kind == WEFT_FINDING_SLOW || kind == WEFT_FINDING_RECONNECTS;
 }
 
-/* A finding with times since the start of the trace, and ids instead of promise numbers. */
+/* A finding whose times count from the start of the trace, and which has ids instead of promise numbers. */
 struct entry {
-	struct weft_finding finding; /* texts and evidence are in `memory` */
+	struct weft_finding finding; /* the finding; its texts and evidence are in `memory` */
 	int64_t promise, root, *evidence;
 	char *memory;
 };
@@ -84,8 +87,8 @@ static const char *copy_text(char **at, const char *text)
 	return memcpy(own, text, bytes);
 }
 
-/* Copies a finding into memory of the caller, which has capacity for its evidence and the bytes of its texts.  Does not copy
- * steps. */
+/* Copies a finding into the caller's memory, which must have capacity for its evidence and the bytes of its texts.  Does not
+ * copy steps. */
 static struct weft_finding copy_finding(const struct weft_finding *f, struct weft_evidence *evidence, char **at)
 {
 	struct weft_finding own = *f;
@@ -113,7 +116,7 @@ static uint32_t find_promise(const struct weft_model *m, int64_t id)
 	return promise == WEFT_NONE ? WEFT_SYSTEM : promise;
 }
 
-/* Moves all times of the finding by by_ns. */
+/* Adds by_ns to all times of the finding. */
 static void shift_times(struct weft_finding *f, int64_t by_ns)
 {
 	f->start_ns += by_ns;
@@ -149,7 +152,7 @@ static bool retain_finding(struct weft_finding_history *history, const struct we
 
 /* ---- Kept findings ---- */
 
-/* Returns whether both are the same finding; its times may differ, because a clock offset may be known better by now. */
+/* Returns whether both are the same finding; their times may differ, because a clock offset may have become more exact. */
 static bool is_same_finding(const struct entry *entry, const struct weft_finding *f, const struct weft_model *m)
 {
 	const int64_t by_ns = entry->finding.start_ns - (f->start_ns + m->start_ns);
@@ -157,7 +160,7 @@ static bool is_same_finding(const struct entry *entry, const struct weft_finding
 	       by_ns > -SAME_TIME_NS;
 }
 
-/* Drops kept findings that the new model has again, or that no longer hold. */
+/* Drops the kept findings that the new model has again or that are no longer right. */
 static void drop_outdated(
     struct weft_finding_history *history, const struct weft_findings *now, const struct weft_model *m, bool is_whole)
 {
@@ -184,7 +187,7 @@ static int compare_findings(const void *a, const void *b)
 	       strcmp(x->title, y->title);
 }
 
-/* Returns new and kept findings in one block of memory, as weft_findings without `priv` are; NULL: no memory. */
+/* Returns new and kept findings in one block of memory, like a weft_findings without `priv`; NULL when out of memory. */
 static struct weft_findings *merge_findings(
     const struct weft_finding_history *history, const struct weft_findings *now, const struct weft_model *m)
 {
@@ -231,7 +234,7 @@ int weft_finding_history_update(struct weft_finding_history *history, struct wef
 	for (size_t i = 0; i < now->count; i++)
 		if (!is_about_now(now->findings[i].kind) && (is_whole || !is_long_term(now->findings[i].kind)) &&
 		    !retain_finding(history, &now->findings[i], model))
-			break; /* without memory, the rest is not kept */
+			break; /* when out of memory, the remaining findings are not kept */
 	*out = all;
 	return WEFT_OK;
 }

@@ -18,7 +18,7 @@
 
 enum { MAX_FRAMES = 64 };
 
-/* Adds without overflow: in a damaged trace the total wait of many promises may exceed 292 years. */
+/* Adds two times without overflow: in a damaged trace the total wait of many promises may exceed 292 years. */
 static int64_t add_ns_saturated(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -31,7 +31,7 @@ struct weft_stacks_private {
 	int64_t *times_ns; /* by promise */
 };
 
-/* Time that a promise awaited a lock, a condition or a pool, none of which ends. */
+/* Time for which a promise awaited a lock, a condition or a pool: promises of these kinds never end. */
 struct shared_wait {
 	int64_t start_ns, end_ns;
 	uint32_t from, to;
@@ -42,11 +42,11 @@ struct folding {
 	enum weft_folded_by by;
 	struct weft_stacks *out;
 	uint32_t *frame_of;        /* by promise */
-	uint32_t *above;           /* by promise: the promise above it, or WEFT_NONE */
+	uint32_t *above;           /* by promise: the promise above it in its stack, or WEFT_NONE */
 	uint32_t *stack_of;        /* by promise: its stack, or WEFT_NONE until it is known */
-	uint32_t *chain;           /* promises whose stacks are being computed */
-	uint64_t *waits;           /* bit by promise: it waits for another */
-	struct weft_idmap numbers; /* stack numbers, by the stack above and the frame */
+	uint32_t *chain;           /* the promises whose stacks are being computed */
+	uint64_t *waits;           /* bit set by promise: whether it waits for another promise */
+	struct weft_idmap numbers; /* number of the stack with a given frame below a given stack */
 	WEFT_VEC(struct shared_wait) shared_waits;
 	WEFT_VEC(struct weft_stack_sum) stacks;
 };
@@ -132,7 +132,8 @@ static bool find_stack(struct folding *f, uint32_t above, uint32_t frame, uint32
 	return true;
 }
 
-/* Finds the stack of a frame below a stack: the same one for an equal frame, or if it is too deep. */
+/* Finds the stack with a frame below another stack: an existing one if it has an equal frame, or that other stack itself if it
+ * is too deep. */
 static bool find_frame_stack(struct folding *f, uint32_t above, uint32_t frame, uint32_t *out)
 {
 	const struct weft_stack_sum *s = &f->stacks.items[above];
@@ -140,8 +141,8 @@ static bool find_frame_stack(struct folding *f, uint32_t above, uint32_t frame, 
 	return s->frame == frame || s->depth >= MAX_FRAMES || find_stack(f, above, frame, out);
 }
 
-/* Sets the stack of each promise of a chain, from the first one above that has a stack.  A chain of waits may be a cycle, which
- * is cut at the first promise that repeats. */
+/* Sets the stack of each promise of a chain, starting at the first promise above that has a stack.  A chain of waits may be a
+ * cycle, which is cut at the first promise that occurs twice. */
 static bool find_promise_stack(struct folding *f, uint32_t promise)
 {
 	size_t count = 0;
@@ -200,7 +201,8 @@ static bool is_waiting(const struct folding *f, uint32_t promise)
 	return f->waits[promise / 64] >> promise % 64 & 1;
 }
 
-/* Returns whether the waiter stopped to await before the awaited promise ended, as a lock stops to await who released it. */
+/* Returns whether the waiter stopped waiting before the awaited promise ended, as a lock stops waiting for the holder that has
+ * released it. */
 static bool was_given_up(const struct weft_link_index *index, const struct weft_link *link)
 {
 	return link->kind == WEFT_LINK_AWAIT && weft_model_await_end(index->model, link) < index->ended_ns[link->to];
@@ -213,8 +215,8 @@ static void put_below_waiter(struct folding *f, const struct weft_link *link)
 		f->above[link->to] = link->from;
 }
 
-/* Returns when a wait ended: without a recorded end, at the next run of a waiter that waits for one thing at a time.  A callback
- * may await a lock after the end of its promise. */
+/* Returns when a wait ended.  If no end is recorded and the waiter waits for one thing at a time, the wait ended at the
+ * waiter's next run.  A callback may await a lock after its promise has ended. */
 static int64_t find_wait_end(const struct weft_model *m, const struct weft_link *await)
 {
 	const uint32_t end = m->promises[await->from + 1].runs;
@@ -235,8 +237,8 @@ static bool add_shared_wait(struct folding *f, const struct weft_link *await)
 	return added || await->time_ns >= end_ns;
 }
 
-/* Finds the waiter of each promise.  A wait for a lock or a condition is a part of the waiter's time, and the holders of the lock
- * change. Only a lock that is held to the end stands below its waiter, and its holder below the lock. */
+/* Finds the waiter of each promise.  A wait for a lock or a condition is part of the waiter's time, and the holders of the lock
+ * change meanwhile. Therefore only a lock that is held until the end stands below its waiter, and its holder below the lock. */
 static bool find_waiters(struct folding *f, const struct weft_link_index *index)
 {
 	const struct weft_model *m = f->model;
@@ -279,7 +281,7 @@ static bool move_shared_waits(struct folding *f, const struct weft_link_index *i
 	return ok;
 }
 
-/* Sets how long each promise did not run, without its waits for locks, and how long others waited for each lock. */
+/* Computes how long each promise did not run, without its waits for locks, and how long other promises waited for each lock. */
 static bool measure_waits(struct folding *f, const struct weft_link_index *index)
 {
 	const struct weft_model *m = f->model;
@@ -313,7 +315,8 @@ static bool measure_promises(struct folding *f)
 	return ok;
 }
 
-/* Adds the waits for locks, each below its waiter.  A lock belongs to the last stack of its waits. */
+/* Adds the waits for locks, each below the stack of its waiter.  A lock is assigned to the last stack in which it is
+ * awaited. */
 static bool sum_up_shared_waits(struct folding *f)
 {
 	bool ok = true;
@@ -331,7 +334,7 @@ static bool sum_up_shared_waits(struct folding *f)
 
 /* ---- Functions ---- */
 
-/* Writes the name of a function, without its line, so that all samples in it share a frame. */
+/* Writes the name of a function without its line, so that all samples in the function share a frame. */
 static void name_function(const struct weft_site *site, char out[WEFT_NAME_BYTES])
 {
 	struct weft_site function = *site;
@@ -349,7 +352,7 @@ static bool is_recorder(const struct weft_site *site)
 	return module.len >= sizeof name - 1 && memcmp(module.ptr, name, sizeof name - 1) == 0;
 }
 
-/* Returns whether a function starts all threads, or all programs, so that it says nothing of a sample. */
+/* Returns whether a function is at the start of every thread or every program, so that it tells nothing about a sample. */
 static bool is_start(const struct weft_site *site)
 {
 	static const char *const names[] = {"_start", "__libc_start_", "clone", "start_thread"};
@@ -359,7 +362,7 @@ static bool is_start(const struct weft_site *site)
 	return false;
 }
 
-/* Adds a sample below the promise that ran then. */
+/* Adds a stack sample below the promise that ran at that time. */
 static bool add_sample(struct folding *f, uint32_t promise, const struct weft_stack_sample *sample, int64_t ns)
 {
 	const struct weft_trace_info *info = f->model->trace;
@@ -386,7 +389,7 @@ static bool add_sample(struct folding *f, uint32_t promise, const struct weft_st
 	return true;
 }
 
-/* Adds all samples.  One that no promise ran belongs to the system. */
+/* Adds all samples.  A sample taken while no promise ran is added below the system. */
 static bool sum_up_samples(struct folding *f)
 {
 	const struct weft_model *m = f->model;
@@ -435,7 +438,7 @@ static int compare_stack_positions(const void *a, const void *b)
 	return by_above ? by_above : by_sum ? by_sum : WEFT_ORDER(x->stack, y->stack);
 }
 
-/* Orders stacks as a tree; a stack has a higher number than the one above it. */
+/* Orders the stacks as a tree, in which a stack has a higher number than the stack above it. */
 static bool order_stacks(struct weft_stacks *s)
 {
 	struct stack_position *positions = malloc(s->count * sizeof *positions);

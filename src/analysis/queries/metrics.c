@@ -1,4 +1,4 @@
-/* metrics.c: counts what a follower reads (metrics.h).  SPDX-License-Identifier: ISC */
+/* metrics.c: counts the events that a follower reads (metrics.h).  SPDX-License-Identifier: ISC */
 #include "analysis/queries/metrics.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/hash.h"
 
 enum { MAX_KNOWN_FINDINGS = 1024 };
-#define FORGET_NS INT64_C(600000000000) /* a finding that was not found for so long counts again */
+#define FORGET_NS INT64_C(600000000000) /* a finding that was not found for this long counts as a new finding */
 #define OTHER "(other)"
 
 /* ---- Histograms ---- */
@@ -33,7 +33,7 @@ static void add_to_histogram(struct weft__histogram *h, int64_t ns)
 
 /* ---- Names ---- */
 
-/* Returns whether promises of the kind last by nature, such as threads, handles and locks. */
+/* Returns whether promises of the kind last for ever by nature, such as threads, handles and locks. */
 static bool is_permanent(uint16_t kind)
 {
 	enum { HELD = WEFT_TRAIT_CONDITION | WEFT_TRAIT_LOCK | WEFT_TRAIT_QUEUE | WEFT_TRAIT_POOL };
@@ -52,7 +52,7 @@ static const char *get_kind_name(uint16_t kind)
 	}
 }
 
-/* Adds a name.  Returns its number; WEFT_INTERN_FAILED without memory. */
+/* Adds a name.  Adds a name and returns its number; WEFT_INTERN_FAILED when out of memory. */
 static uint32_t add_name(struct weft_metrics *m, const char *key, uint32_t key_bytes, uint16_t kind)
 {
 	char *own = malloc(key_bytes + 1u), **slot = own ? weft_vec_push(&m->key_texts) : NULL;
@@ -74,7 +74,7 @@ static uint32_t add_name(struct weft_metrics *m, const char *key, uint32_t key_b
 	return number;
 }
 
-/* Returns whether there is a place for one more name of the kind, and takes it. */
+/* Returns whether one more name of the kind is allowed and, if so, counts it. */
 static bool take_place(struct weft_metrics *m, uint16_t kind)
 {
 	size_t *used = weft_kind_has(kind, WEFT_TRAIT_REQUEST) ? &m->request_names : &m->other_names;
@@ -84,7 +84,7 @@ static bool take_place(struct weft_metrics *m, uint16_t kind)
 	return true;
 }
 
-/* The kind's bytes and the name, as a key. */
+/* Key of a name: the bytes of the kind, then the name. */
 struct name_key {
 	char bytes[sizeof(uint16_t) + WEFT__METRICS_NAME_BYTES];
 	uint32_t length;
@@ -100,14 +100,15 @@ static struct name_key make_key(uint16_t kind, const char *text)
 	return key;
 }
 
-/* Returns the number of a name, which is added if it is new; WEFT_INTERN_FAILED without memory. */
+/* Returns the number of a name, which is added if it is new; WEFT_INTERN_FAILED when out of memory. */
 static uint32_t get_name(struct weft_metrics *m, const struct name_key *key, uint16_t kind)
 {
 	const uint32_t known = weft_intern_find(&m->keys, (struct weft_str){key->bytes, key->length});
 	return known == WEFT_INTERN_FAILED ? add_name(m, key->bytes, key->length, kind) : known;
 }
 
-/* Returns the number of the name of a promise; WEFT_INTERN_FAILED without memory.  is_end: it is counted, not only looked at. */
+/* Returns the number of the name of a promise; WEFT_INTERN_FAILED when out of memory. is_end says that the promise is counted,
+ * not only looked up. */
 static uint32_t find_name(struct weft_metrics *m, uint16_t kind, struct weft_str label, bool is_end)
 {
 	char pattern[WEFT__METRICS_NAME_BYTES], text[WEFT__METRICS_NAME_BYTES] = "";
@@ -124,7 +125,7 @@ static uint32_t find_name(struct weft_metrics *m, uint16_t kind, struct weft_str
 	return get_name(m, &key, kind);
 }
 
-/* ---- What the follower reads ---- */
+/* ---- Events that the follower reads ---- */
 
 static bool add_end(void *ctx, const struct weft_ended_promise *promise)
 {
@@ -151,8 +152,8 @@ static struct weft__metrics_thread *get_thread(struct weft_metrics *m, uint16_t 
 	return &m->threads.items[stream];
 }
 
-/* A run is a delay of its loop, as the rule "stall" has it: in a program without a loop each run counts, but not the time in
- * which a thread sets up the program. */
+/* A run counts as a delay of its event loop, as in the rule "stall".  In a program without a loop each run counts, except the
+ * time in which a thread sets up the program. */
 static bool add_run(void *ctx, const struct weft_ended_run *run)
 {
 	struct weft_metrics *m = ctx;
@@ -174,7 +175,8 @@ static bool add_run(void *ctx, const struct weft_ended_run *run)
 
 /* ---- Findings ---- */
 
-/* Returns whether a finding of the kind is about a time, so that another one may follow; others last. */
+/* Returns whether a finding of the kind is about an interval, so that another such finding may follow; findings of other kinds
+ * are about a lasting state. */
 static bool is_momentary(enum weft_finding_kind kind)
 {
 	switch (kind) {
@@ -199,7 +201,8 @@ static void forget_findings(struct weft_metrics *m, int64_t now_utc_ns)
 	m->known_findings.count = kept;
 }
 
-/* Returns what is known of a finding; a new one has the time INT64_MIN.  NULL: without memory, or too many are known. */
+/* Returns the stored data about a finding; a new finding has the time INT64_MIN.  Returns NULL when out of memory, or if there
+ * are too many findings. */
 static struct weft__metrics_finding *get_known(struct weft_metrics *m, uint64_t key)
 {
 	for (size_t i = 0; i < m->known_findings.count; i++)
@@ -212,7 +215,7 @@ static struct weft__metrics_finding *get_known(struct weft_metrics *m, uint64_t 
 	return fresh;
 }
 
-/* Returns a number that findings of one kind, certainty, type and place share. */
+/* Returns a number that is equal for findings of the same kind, certainty, type and source location. */
 static uint64_t get_finding_key(const struct weft_finding *f, const struct weft_model *model)
 {
 	char name[WEFT_NAME_BYTES], pattern[WEFT_NAME_BYTES], site[WEFT_NAME_BYTES], all[3 * WEFT_NAME_BYTES];
@@ -223,7 +226,7 @@ static uint64_t get_finding_key(const struct weft_finding *f, const struct weft_
 	return weft_hash_bytes(all, (size_t)length);
 }
 
-/* Counts the findings that f combines and that are newer than those that were counted. */
+/* Counts those of the findings merged into f that are newer than the findings that were counted before. */
 static uint64_t count_new(const struct weft_finding *f, int64_t offset_ns, struct weft__metrics_finding *known)
 {
 	const bool is_first = known->newest_utc_ns == INT64_MIN;
@@ -315,7 +318,7 @@ static void update_threads(struct weft_metrics *m, const struct weft_follower *f
 	}
 }
 
-/* Numbers of a ring fall when the stream of an ended thread is reused; a counter must not. */
+/* Totals of a ring get smaller when the stream of an ended thread is reused, but a counter of OpenMetrics must never fall. */
 static void raise(uint64_t *number, uint64_t value)
 {
 	*number = value > *number ? value : *number;

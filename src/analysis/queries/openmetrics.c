@@ -1,6 +1,6 @@
-/* openmetrics.c: writes the numbers of processes in the text format of OpenMetrics 1.0, which Prometheus reads.
+/* openmetrics.c: writes the metrics of processes in the text format of OpenMetrics 1.0, which Prometheus reads.
  *
- * All samples of a metric stand together, so that the writer goes through the processes once for each metric.
+ * All samples of a metric must be written together, so the writer goes through the processes once for each metric.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void put_head(const struct writer *w, const char *name, const char *type,
 	put(w, "# HELP %s %s\n", name, help);
 }
 
-/* Writes a label's value between its quotation marks. */
+/* Writes the value of a label, without the quotation marks. */
 static void put_value(const struct writer *w, const char *text)
 {
 	char valid[LABEL_BYTES], escaped[2 * LABEL_BYTES];
@@ -53,7 +53,7 @@ static void put_value(const struct writer *w, const char *text)
 	w->write(w->ctx, escaped, length);
 }
 
-/* Begins a sample: its name, and the labels of its process. */
+/* Begins a sample: writes its name and the labels of its process. */
 static void begin_sample(const struct writer *w, const char *name, const struct weft_metrics_process *process)
 {
 	put(w, "%s{trace=\"", name);
@@ -88,7 +88,7 @@ static void end_with_seconds(const struct writer *w, uint64_t ns)
 
 /* ---- Histograms ---- */
 
-/* The labels of a histogram besides those of its process. */
+/* The labels of a histogram, apart from the labels of its process. */
 struct histogram_labels {
 	const char *kind, *name; /* NULL: none */
 };
@@ -165,7 +165,7 @@ static void put_ended(const struct writer *w)
 	FOR_EACH_PROCESS(w, p, m)
 	for (size_t i = 0; i < m->names.count; i++)
 		for (size_t r = 0; r < WEFT__METRICS_RESULTS; r++) {
-			/* A series that begins with 0 has a rate from its first failure on. */
+			/* A time series that begins with 0 shows a rate from its first failure on. */
 			if (m->names.items[i].is_permanent)
 				continue;
 			begin_named_sample(w, "weft_promises_total", p, &m->names.items[i]);
@@ -208,7 +208,7 @@ static void put_in_flight(const struct writer *w)
 	}
 }
 
-/* Returns whether an earlier thread with a loop has the same name. */
+/* Returns whether an earlier thread with an event loop has the same name. */
 static bool is_namesake(const struct weft_metrics *m, size_t thread)
 {
 	for (size_t i = 0; i < thread; i++)
@@ -223,7 +223,7 @@ static bool is_shown(const struct weft_metrics *m, size_t thread)
 	return (m->threads.items[thread].has_loop || !m->has_loop) && !is_namesake(m, thread);
 }
 
-/* Threads of one name share a series: a program may start and end any number of threads. */
+/* Threads of one name share a time series: a program may start and end any number of threads. */
 static void put_threads(const struct writer *w, const char *metric, bool is_busy)
 {
 	FOR_EACH_PROCESS(w, p, m)

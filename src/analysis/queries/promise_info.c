@@ -1,7 +1,7 @@
 /* promise_info.c: answers questions about one promise.
  *
- * Links are sorted twice, by promise, kind and time: once by the promise they come from, once by the promise they lead to. Binary
- * search finds the links of a promise, so no table by promise is needed.  SPDX-License-Identifier: ISC */
+ * Links are sorted twice by promise, kind and time: once by the promise from which they come, once by the promise to which they
+ * lead.  Binary search finds the links of a promise, so that no table by promise is needed.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/promise_info.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "analysis/queries/walk.h"
 
 struct measured {
-	int64_t end_ns; /* when it, or the promise that it became, ended */
+	int64_t end_ns; /* end of the promise, or of the promise that it became */
 	struct weft_state_times times;
 };
 
@@ -20,14 +20,14 @@ struct weft_promise_info {
 	const struct weft_model *model;
 	uint32_t *by_from, *by_to; /* link numbers, sorted */
 	uint32_t *created;         /* promises, sorted by creator */
-	uint32_t *predecessors;    /* promises that became another, sorted by that one */
+	uint32_t *predecessors;    /* promises that became another promise, sorted by the promise that they became */
 	size_t created_count, predecessor_count;
 	struct measured *measured; /* by promise */
 	uint32_t *type_of;         /* by promise, or NULL */
 	size_t type_count;
 };
 
-/* Turns counts into start positions. */
+/* Replaces an array of counts by the start positions that follow from them. */
 static void counts_to_offsets(uint32_t *begin, size_t count)
 {
 	uint32_t sum = 0;
@@ -60,7 +60,7 @@ static uint32_t get_successor(const struct weft_model *m, uint32_t promise)
 	return m->promises[promise].became;
 }
 
-/* Returns the promises that have a key, sorted by it. */
+/* Returns the promises that have a key, sorted by the key. */
 static size_t sort_promises(
     const struct weft_model *m, uint32_t *out, uint32_t *begin, uint32_t (*key)(const struct weft_model *m, uint32_t promise))
 {
@@ -156,15 +156,15 @@ int64_t weft_promise_info_end_ns(const struct weft_promise_info *f, uint32_t pro
 	return f->measured[promise].end_ns;
 }
 
-/* Returns whether a link is an await that was never given up, of a promise that was pending when the waiter ended.  A callback
- * may await a lock after the end of its promise. */
+/* Returns whether a link is an await that was never given up, if the awaited promise was still pending when the waiter ended.
+ * A callback may await a lock after its promise has ended. */
 static bool is_open_await(const struct weft_promise_info *f, const struct weft_link *link)
 {
 	return link->kind == WEFT_LINK_AWAIT && f->measured[link->to].end_ns > f->model->promises[link->from].end_ns &&
 	       weft_model_await_end(f->model, link) == INT64_MAX;
 }
 
-/* A range of a list of links or promises. */
+/* A range within a list of links or promises. */
 struct list {
 	const uint32_t *items;
 	size_t begin, end;
@@ -352,7 +352,7 @@ size_t weft_promise_info_links(const struct weft_promise_info *f, uint32_t promi
 	return end - begin;
 }
 
-/* Sets, by promise, the first type with its label pattern. */
+/* Sets, by promise, the first type with the promise's label pattern. */
 const uint32_t *weft_promise_info_types(struct weft_promise_info *f, size_t *count)
 {
 	const struct weft_model *m = f->model;

@@ -1,7 +1,7 @@
 /* rule_window.c: checks a rule over a moving window (rule_window.h).
  *
- * A window consists of panes, the steps in which it moves.  Each pane sums up what happened in it, so that memory does not grow
- * with the trace.  SPDX-License-Identifier: ISC */
+ * A window consists of panes: a pane is one of the steps in which the window moves.  Each pane has only sums of its samples, so
+ * that memory does not grow with the trace.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/rule_window.h"
 
 #include <inttypes.h>
@@ -19,25 +19,25 @@
 
 enum { PANES = 10, MAX_BREACHES = 64, WHY_BYTES = 160 };
 
-/* Something that a rule measures. */
+/* A value that a rule measures, with its time. */
 struct sample {
 	int64_t utc_ns;
-	int64_t value;    /* a time, a counter's value, or the change of a number in flight */
-	uint32_t promise; /* or the number of the finding */
+	int64_t value;    /* a duration, a counter's value, or the change of the number in flight */
+	uint32_t promise; /* the promise that was measured, or the number of the finding */
 	bool has_failed;
 };
 
-/* The samples of one step. */
+/* The samples of one step of the window. */
 struct pane {
-	int64_t number; /* the pane begins at number * pane_ns */
+	int64_t number; /* number of the step: the pane begins at number * pane_ns */
 	uint64_t count, failed;
-	int64_t worst; /* the most extreme value, if has_value */
+	int64_t worst; /* the most extreme value of the pane, if has_value */
 	bool has_value;
-	int64_t bad_ns; /* UTC time of the first sample that alone breaks the rule; INT64_MAX: none */
+	int64_t bad_ns; /* UTC time of the first sample that breaks the rule by itself; INT64_MAX if there is none */
 	char why[WHY_BYTES];
 };
 
-/* The start of a process. */
+/* The time at which a process started. */
 struct process_start {
 	uint64_t pid;
 	int64_t utc_ns;
@@ -46,31 +46,32 @@ struct process_start {
 struct weft_rule_window {
 	struct weft_rule rule;
 	int64_t after_ns;
-	int64_t pane_ns; /* 0: one pane has everything */
+	int64_t pane_ns; /* length of a pane; 0 if one pane has the samples of the whole trace */
 	int64_t pane_count;
 	struct pane panes[PANES];
-	struct weft_running_stats *stats; /* by pane, then one for sums; NULL: the rule is no percentile */
+	/* statistics by pane, then one item for sums; NULL if the rule is not about a percentile */
+	struct weft_running_stats *stats;
 	WEFT_VEC(struct process_start) starts;
 	WEFT_VEC(struct sample) samples; /* of the current update */
-	struct weft_findings *findings;  /* of the current update, or NULL */
+	struct weft_findings *findings;  /* findings of the current update, or NULL */
 	bool has_begun;
-	int64_t begin_ns;  /* UTC time since which the rule counts */
+	int64_t begin_ns;  /* UTC time since which samples count for the rule */
 	int64_t newest;    /* number of the newest pane */
 	int64_t idle;      /* number of panes since the last sample */
-	int64_t read_ns;   /* UTC time until which all was read; INT64_MIN: nothing was */
-	int64_t unseen_ns; /* time between models whose events are missing */
-	int64_t offset_ns; /* add to a time of the model to get UTC time */
+	int64_t read_ns;   /* UTC time until which all events were read; INT64_MIN if none were */
+	int64_t unseen_ns; /* total time between models for which no model had the events */
+	int64_t offset_ns; /* difference that makes a UTC time of a time of the model */
 	int64_t now_ns;    /* UTC time of the end of the newest model */
 	int64_t level;     /* number in flight, or value of the counter, after the newest sample */
 	bool has_level, is_measurable, was_checked, was_known, is_broken;
-	int64_t worst; /* worst value of a window, if was_known */
+	int64_t worst; /* worst value of a window so far, if was_known */
 	uint64_t worst_count;
-	char lack[96]; /* why nothing can be measured */
+	char lack[96]; /* the reason why the rule cannot be measured */
 	WEFT_VEC(struct weft_rule_breach) breaches;
 	uint64_t breach_count;
 };
 
-/* ---- What a rule is like ---- */
+/* ---- Properties of a rule ---- */
 
 static bool is_percentile(const struct weft_rule *rule)
 {
@@ -82,7 +83,7 @@ static bool is_level(const struct weft_rule *rule)
 	return rule->measure == WEFT_MEASURE_PENDING || rule->measure == WEFT_MEASURE_COUNTER;
 }
 
-/* Returns whether the rule is about the most extreme sample. */
+/* Returns whether the value of the rule is that of the most extreme sample. */
 static bool is_extreme(const struct weft_rule *rule)
 {
 	return is_level(rule) || rule->measure == WEFT_MEASURE_STALL || rule->measure == WEFT_MEASURE_OFFCPU ||
@@ -99,7 +100,7 @@ static bool is_lower_bound(const struct weft_rule *rule)
 	return rule->relation == WEFT_MORE || rule->relation == WEFT_MORE_EQUAL;
 }
 
-/* Returns whether the rule is about the number at the end, not the highest one. */
+/* Returns whether the rule is about the number at the end of the window, not about the highest number. */
 static bool is_about_end(const struct weft_rule_window *w)
 {
 	return is_level(&w->rule) && !w->pane_ns;
@@ -110,7 +111,7 @@ static bool takes_lowest(const struct weft_rule *rule)
 	return is_level(rule) && is_lower_bound(rule);
 }
 
-/* Returns whether a window that breaks the rule breaks it whatever else happens in it, so that it need not be complete. */
+/* Returns whether a window that breaks the rule stays broken whatever samples follow in it, so that it need not be complete. */
 static bool is_final_early(const struct weft_rule *rule)
 {
 	const bool has_upper_bound = rule->relation == WEFT_LESS || rule->relation == WEFT_LESS_EQUAL ||
@@ -118,7 +119,7 @@ static bool is_final_early(const struct weft_rule *rule)
 	return takes_lowest(rule) || (has_upper_bound && !is_percentile(rule) && !rule->is_share);
 }
 
-/* Returns whether a model shows again what earlier models showed, so that samples are taken again from all of it. */
+/* Returns whether each model contains again what earlier models showed, so that all of its samples are taken again. */
 static bool takes_all_again(const struct weft_rule *rule)
 {
 	return rule->measure == WEFT_MEASURE_STALL || rule->measure == WEFT_MEASURE_OFFCPU ||
@@ -154,7 +155,7 @@ static void clear_pane(struct weft_rule_window *w, int64_t number)
 		weft_running_stats_clear(&w->stats[index]);
 }
 
-/* Returns the pane of a time; NULL: it has left the window. */
+/* Returns the pane with a number; NULL if the pane has left the window. */
 static struct pane *find_pane(struct weft_rule_window *w, int64_t number)
 {
 	struct pane *pane = &w->panes[get_pane_index(w, number)];
@@ -163,12 +164,12 @@ static struct pane *find_pane(struct weft_rule_window *w, int64_t number)
 
 /* ---- The value of a window ---- */
 
-/* A window: the newest pane and those before it. */
+/* The measured value of a window: of the newest pane and the panes before it. */
 struct measured {
 	int64_t value;
 	bool is_known;
 	uint64_t count;
-	const struct pane *pane; /* the one with the value, or NULL */
+	const struct pane *pane; /* the pane that has the value, or NULL */
 };
 
 static int64_t find_percentile(struct weft_rule_window *w, uint64_t *count)
@@ -249,7 +250,7 @@ static bool add_breach(struct weft_rule_window *w, const struct measured *window
 	return true;
 }
 
-/* Checks the window that ends with the newest pane; false when out of memory. */
+/* Checks the window that ends with the newest pane; returns false when out of memory. */
 static bool check_window(struct weft_rule_window *w)
 {
 	const struct measured window = measure_window(w);
@@ -263,20 +264,21 @@ static bool check_window(struct weft_rule_window *w)
 	w->was_known |= window.is_known;
 	if (w->is_broken && !was_broken && !add_breach(w, &window))
 		return false;
-	/* The only pane of a rule about everything has one check after the other. */
+	/* A rule about the whole trace has a single pane, whose checks follow one another. */
 	if (!w->pane_ns)
 		w->panes[0].bad_ns = INT64_MAX;
 	return true;
 }
 
-/* Checks the window that ends now, when the newest pane is complete. */
+/* Checks the window that ends now, because the newest pane is complete. */
 static bool check_complete_window(struct weft_rule_window *w)
 {
 	const bool is_full = (w->newest + 1 - w->pane_count) * w->pane_ns >= w->begin_ns;
 	return (!is_full && !is_final_early(&w->rule)) || check_window(w);
 }
 
-/* Moves the window until a pane is its newest.  Windows without samples are alike, so that long silences are skipped. */
+/* Moves the window until the pane `number` is its newest pane.  Windows without samples have the same result, so long silences
+ * are skipped. */
 static bool advance_to(struct weft_rule_window *w, int64_t number)
 {
 	while (w->newest < number) {
@@ -311,7 +313,7 @@ static uint64_t get_pid(const struct weft_model *m, uint16_t stream)
 	return m->trace->parts[m->trace->streams[stream].part].pid;
 }
 
-/* A process is as old as its oldest promise.  One that is pending is known even if the ring has overwritten its creation. */
+/* A process is as old as its oldest promise.  A pending promise is known even if the ring has overwritten its creation. */
 static void find_starts(struct weft_rule_window *w, const struct weft_model *m)
 {
 	int64_t first_ns = INT64_MAX;
@@ -333,7 +335,7 @@ static void find_starts(struct weft_rule_window *w, const struct weft_model *m)
 	clear_pane(w, w->newest);
 }
 
-/* Returns the time of the model since which a thread's process counts. */
+/* Returns the time in the model from which on the process of a thread counts. */
 static int64_t find_begin(const struct weft_rule_window *w, const struct weft_model *m, uint16_t stream)
 {
 	const uint64_t pid = get_pid(m, stream);
@@ -358,7 +360,7 @@ static bool add_sample(struct weft_rule_window *w, int64_t time_ns, int64_t valu
 	return sample;
 }
 
-/* Adds the creation or the end of a promise. */
+/* Adds a sample for the creation or the end of a promise. */
 static bool sample_promise(struct weft_rule_window *w, const struct weft_model *m, uint32_t p, int64_t ended_ns)
 {
 	const struct weft_promise *promise = &m->promises[p];
@@ -370,7 +372,7 @@ static bool sample_promise(struct weft_rule_window *w, const struct weft_model *
 	return ended_ns == WEFT_NEVER || add_sample(w, ended_ns, ended_ns - promise->start_ns, p, has_failed);
 }
 
-/* Adds the changes of the number in flight, and counts those that were in flight before. */
+/* Adds samples for the changes of the number in flight, and counts the promises that were in flight before. */
 static bool sample_flight(struct weft_rule_window *w, const struct weft_model *m, uint32_t p, int64_t ended_ns)
 {
 	const struct weft_promise *promise = &m->promises[p];
@@ -415,7 +417,7 @@ static int sample_counter(struct weft_rule_window *w, const struct weft_model *m
 	return WEFT_OK;
 }
 
-/* Adds the part of an interval that lies after the start of its process. */
+/* Adds a sample for the part of an interval that lies after the start of its process. */
 static bool sample_interval(
     struct weft_rule_window *w, const struct weft_model *m, int64_t start_ns, int64_t end_ns, uint16_t stream, uint32_t p)
 {
@@ -427,7 +429,7 @@ static int sample_stalls(struct weft_rule_window *w, const struct weft_model *m)
 {
 	weft__stalls_vec list = {0};
 	struct weft__stall longest;
-	/* Only the longest one is worth a sample if all are far below the limit. */
+	/* If all intervals are far below the limit, only the longest one becomes a sample. */
 	const int64_t least_ns = weft_max_ns(w->rule.limit / 8, 1);
 	const int found = weft__stalls_find_longest(&longest, m);
 	w->is_measurable = true;
@@ -471,7 +473,7 @@ static int sample_findings(struct weft_rule_window *w, const struct weft_model *
 	const int status = weft_explain(&w->findings, m, NULL, err);
 	if (status < 0)
 		return status;
-	/* A finding may have changed, so that all are counted again. */
+	/* A finding may have changed, so all findings are counted again. */
 	for (size_t i = 0; i < PANES; i++) {
 		w->panes[i].count = 0;
 		w->panes[i].why[0] = '\0';
@@ -499,7 +501,8 @@ static int take_samples(struct weft_rule_window *w, const struct weft_model *m, 
 static int compare_samples(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
-	/* At the same time, an end comes before a creation, since the number in flight was not higher. */
+	/* If an end and a creation have the same time, the end is sorted first, because the number in flight did not rise in
+	 * between. */
 	return WEFT_ORDER(x->utc_ns, y->utc_ns) ?: WEFT_ORDER(x->value, y->value) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
@@ -518,7 +521,7 @@ static void name_sample(
 	    pane->why, sizeof pane->why, "%.90s%s%.60s", weft_name_promise(m, sample->promise, name), *site ? " at " : "", site);
 }
 
-/* Applies a sample to the number in flight or the counter. */
+/* Applies a sample to the number in flight or to the value of the counter. */
 static void move_level(struct weft_rule_window *w, const struct sample *sample)
 {
 	w->level = w->rule.measure == WEFT_MEASURE_PENDING ? w->level + sample->value : sample->value;
@@ -548,7 +551,7 @@ static bool put_sample(struct weft_rule_window *w, const struct weft_model *m, c
 	const bool is_before = sample->utc_ns < w->begin_ns;
 	if (is_level(&w->rule) && (is_before || !pane)) {
 		move_level(w, sample);
-		if (is_before) /* the first window starts with this number */
+		if (is_before) /* the first window starts with this number in flight */
 			clear_pane(w, w->newest);
 	}
 	if (is_before || !pane)

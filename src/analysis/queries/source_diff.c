@@ -1,4 +1,4 @@
-/* source_diff.c: finds sites that are the same place in two versions of a source.  SPDX-License-Identifier: ISC */
+/* source_diff.c: finds sites that are the same place in two versions of a source file.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/source_diff.h"
 
 #include <stdlib.h>
@@ -7,15 +7,16 @@
 #include "base/sort.h"
 #include "base/vec.h"
 
-enum { MAX_ALIGNED_SITES = 64 }; /* sites of one function in each run; with more, only equal lines are the same place */
+/* most sites of one function in each run that are aligned; if there are more, only sites on equal lines are the same place */
+enum { MAX_ALIGNED_SITES = 64 };
 
 struct used_site {
-	uint64_t function; /* a hash of the file and the function */
+	uint64_t function; /* hash of the file and of the function */
 	uint32_t line, site, kind;
 	int run;
 };
 
-/* Sites of one function that one run used. */
+/* The sites of one function that one run used. */
 struct side {
 	const struct used_site *used_sites;
 	size_t count;
@@ -57,21 +58,24 @@ static int64_t find_best_shift(struct side a, struct side b)
 	return best;
 }
 
-/* Returns the score of a pair of sites: highest if they have one kind, and are as far apart as most other pairs. */
+/* Returns the score of a pair of sites, which is highest if they have one kind and the distance of their lines is that of most
+ * other pairs. */
 static int score_pair(const struct used_site *a, const struct used_site *b, int64_t shift)
 {
 	return a->kind != b->kind ? 0 : 2 + (a->line + shift == b->line);
 }
 
-/* Numbers the sites of a function, by lines of the second run: pairs in the same order with the highest total score. */
+/* Numbers the sites of a function by the lines of the second run; sites are paired in order so that the total score is
+ * highest. */
 static void match_sites(struct side a, struct side b, uint32_t *const numbers[2])
 {
 	bool can_align = a.count <= MAX_ALIGNED_SITES && b.count <= MAX_ALIGNED_SITES;
 	int64_t shift = can_align ? find_best_shift(a, b) : 0;
-	int best[MAX_ALIGNED_SITES + 1][MAX_ALIGNED_SITES + 1]; /* best total score of the sites from there on */
+	int best[MAX_ALIGNED_SITES + 1][MAX_ALIGNED_SITES + 1]; /* best total score of the pairs from these two sites on */
 	for (size_t i = 0; i < a.count; i++)
 		numbers[0][a.used_sites[i].site] =
-		    can_align ? UINT32_MAX - a.used_sites[i].line /* no line of the second run */ : a.used_sites[i].line;
+		    can_align ? UINT32_MAX - a.used_sites[i].line /* a number that is no line of the second run */
+			      : a.used_sites[i].line;
 	for (size_t k = 0; k < b.count; k++)
 		numbers[1][b.used_sites[k].site] = b.used_sites[k].line;
 	if (!can_align)

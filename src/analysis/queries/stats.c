@@ -7,7 +7,7 @@
 #include "base/sort.h"
 #include "model/kernel.h"
 
-/* How a promise spent its time, and its group. */
+/* How one promise spent its time, and the group to which it belongs. */
 struct promise_times {
 	struct weft_state_times time;
 	uint32_t label, site;
@@ -27,8 +27,8 @@ static struct promise_times describe_promise(const struct weft_model *m, uint32_
 	return promise_times;
 }
 
-/* Adds to the times of each promise that became another one the rest of that one's times, and its end.  The times of promise p
- * are at index p - 1; `chain` has capacity for all promises.  Returns false when out of memory. */
+/* Adds, to the times of each promise that became another promise, the remaining times and the end of that other promise.  The
+ * times of promise p are at index p - 1; `chain` must have capacity for all promises.  Returns false when out of memory. */
 static bool follow_successors(struct weft_accounts *accounts, const struct weft_model *m, struct promise_times *all_times,
     struct weft_state_times *rests, uint32_t *chain)
 {
@@ -36,7 +36,7 @@ static bool follow_successors(struct weft_accounts *accounts, const struct weft_
 		size_t steps = 0;
 		uint32_t p = i;
 		while (all_times[p - 1].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE) {
-			all_times[p - 1].end = WEFT_END_PENDING; /* the value that stays in a cycle */
+			all_times[p - 1].end = WEFT_END_PENDING; /* a promise that became itself in a cycle stays pending */
 			chain[steps++] = p;
 			p = m->promises[p].became;
 		}
@@ -72,7 +72,7 @@ static struct weft_spread make_spread(int64_t *values, size_t count)
 	};
 }
 
-/* Sums up one group: promises of the same label, site and kind.  `values` has capacity for `count` numbers. */
+/* Sums up one group: the promises with the same label, site and kind.  `values` must have capacity for `count` numbers. */
 static struct weft_stat sum_up_group(
     const struct weft_model *m, const struct promise_times *all_times, size_t count, int64_t *values)
 {
@@ -99,12 +99,12 @@ static struct weft_stat sum_up_group(
 static int compare_stat(const void *a, const void *b)
 {
 	const struct weft_stat *x = a, *y = b;
-	/* Texts and sites are numbered by first use, so the group that was used first comes first. */
+	/* Texts and sites are numbered in the order of their first use, so the group that was used first comes first. */
 	return WEFT_ORDER(y->count, x->count) ?: WEFT_ORDER(x->label, y->label) ?: WEFT_ORDER(x->site, y->site) ?:
 	       WEFT_ORDER(x->kind, y->kind);
 }
 
-/* Sorts the lives into groups, and sums up each; false when out of memory. */
+/* Sorts the times of promises into groups and sums up each group; returns false when out of memory. */
 static bool group_promises(struct weft_stats *stats, const struct weft_model *m, struct promise_times *all_times, size_t count)
 {
 	weft_sort(all_times, count, sizeof *all_times, compare_promise_times);
@@ -131,7 +131,7 @@ static bool group_promises(struct weft_stats *stats, const struct weft_model *m,
 	return true;
 }
 
-/* Measures all promises; false when out of memory. */
+/* Measures the times of all promises; returns false when out of memory. */
 static bool measure_all(const struct weft_link_index *link_index, struct promise_times *all_times)
 {
 	const struct weft_model *m = link_index->model;

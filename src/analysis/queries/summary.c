@@ -20,7 +20,7 @@
 
 enum {
 	MAX_TEXT_BYTES = 700,
-	MAX_SERVERS = 2, /* lines about servers, peers, types of work, and event loops */
+	MAX_SERVERS = 2, /* most lines about servers, peers, types of work, and event loops */
 	MAX_PEERS = 3,
 	MAX_TYPES = 3,
 	MAX_LOOPS = 3,
@@ -33,10 +33,12 @@ typedef WEFT_VEC(struct weft_summary_line) lines_vec;
 struct weft_summary_private {
 	struct weft_promise_info *facts;
 	const struct weft_model *m;
-	lines_vec of_model, of_findings, all; /* in the order in which they were written; all: by topic */
-	lines_vec *to;                        /* where new lines go */
+	/* lines about the model and lines about findings in the order in which they were written; all lines in the order of
+	 * topics */
+	lines_vec of_model, of_findings, all;
+	lines_vec *to; /* where new lines go */
 	WEFT_VEC(char *) texts;
-	size_t model_texts; /* the later texts belong to the findings */
+	size_t model_texts; /* number of texts about the model; later texts belong to the findings */
 	bool failed;        /* out of memory */
 };
 
@@ -95,7 +97,7 @@ static const char *plural_s(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-/* Adds a line, which the caller may complete before the next is added.  Never returns NULL. */
+/* Adds a line, which the caller may complete before it adds the next line.  Never returns NULL. */
 static struct weft_summary_line *add_line(writer *w, enum weft_summary_topic topic, const struct text *text)
 {
 	static struct weft_summary_line lost;
@@ -135,7 +137,7 @@ static int get_percent(int64_t part, int64_t whole)
 
 /* ---- The program ---- */
 
-/* Appends the date and time of a moment in UTC. */
+/* Appends a UTC time as date and time of day. */
 static void append_utc(struct text *to, int64_t utc_ns)
 {
 	enum { DAYS_OF_ERA = 146097, DAYS_TO_EPOCH = 719468, SECONDS_OF_DAY = 86400 };
@@ -227,7 +229,7 @@ static void append_address(struct text *to, const struct weft_model *m, const st
 	append(to, "%s", *address ? address : group->is_served ? "the program" : "a peer");
 }
 
-/* Appends ": GET /report", the name of the slowest request; without one, its client and its time. */
+/* Appends ": GET /report", the name of the slowest request; if it has no name, its client and its time. */
 static void append_slowest(struct text *to, const struct weft_model *m, const struct weft_workload_group *g)
 {
 	char name[WEFT_NAME_BYTES];
@@ -243,7 +245,7 @@ static void append_slowest(struct text *to, const struct weft_model *m, const st
 	append_duration(to, g->slowest_from_ns);
 }
 
-/* Appends a number below 10^15 with one decimal; the page's printf() has no floating point. */
+/* Appends a number below 10^15 with one decimal, because the page's printf() has no floating point. */
 static void append_tenths(struct text *to, double number)
 {
 	const uint64_t tenths = (uint64_t)(number * 10 + 0.5);
@@ -297,7 +299,7 @@ static void set_subject(struct weft_summary_line *line, uint32_t promise, int64_
 		line->to_ns = INT64_MAX;
 }
 
-/* Appends how many requests there were, and the connections. */
+/* Appends the number of requests and of connections. */
 static void append_volume(struct text *to, const struct weft_workload_group *g)
 {
 	append_number(to, g->count);
@@ -310,7 +312,7 @@ static void append_volume(struct text *to, const struct weft_workload_group *g)
 	append(to, " connection%s", plural_s(g->connections));
 }
 
-/* Writes a group; the first one also has its figures. */
+/* Writes a line about a group of requests; the first line also gets the group's figures. */
 static void write_group(writer *w, const struct weft_workload_group *g, bool is_first)
 {
 	struct text text = {0}, rest = {0}, rate = {0};
@@ -347,14 +349,14 @@ static void write_group(writer *w, const struct weft_workload_group *g, bool is_
 	line->rest = keep_text(w, rest.bytes);
 }
 
-/* Returns whether users can recognize the peer: pipes and pairs of sockets inside a program have no address. */
+/* Returns whether users can recognize the peer: pipes and socket pairs inside a program have no address. */
 static bool is_worth_telling(const struct weft_model *m, const struct weft_workload_group *g)
 {
 	char name[WEFT_NAME_BYTES];
 	return g->is_served || strpbrk(find_address(m, g->label, name), ":/");
 }
 
-/* Writes the first groups of a side, and how many more there are. */
+/* Writes the first groups of requests, served or sent, and the number of the other groups. */
 static void write_groups(writer *w, const struct weft_workload *load, bool is_served, size_t most)
 {
 	size_t count = 0;
@@ -373,7 +375,8 @@ static void write_groups(writer *w, const struct weft_workload *load, bool is_se
 	add_line(w, is_served ? WEFT_SUMMARY_REQUESTS : WEFT_SUMMARY_ANSWERS, &text);
 }
 
-/* Returns how interesting a type is: code before operations of the system, then by total time; -1: it is no work. */
+/* Returns how interesting a type of promises is: the program's code before operations of the system, then by total time; -1 if
+ * the type is no work. */
 static double weigh_type(const struct weft_model *m, const struct weft_table_row *row)
 {
 	const uint16_t kind = m->promises[row->first].kind;
@@ -399,7 +402,7 @@ static void write_type(writer *w, const struct weft_table_row *row)
 	set_subject(add_line(w, WEFT_SUMMARY_WORK, &text), row->slowest, w->m->promises[row->slowest].start_ns, row->max_ns);
 }
 
-/* Returns the heaviest type that is not among the chosen ones, or NULL. */
+/* Returns the type with the highest weight that is not among the chosen ones, or NULL. */
 static const struct weft_table_row *find_heaviest(
     const struct weft_model *m, const struct weft_table *table, const struct weft_table_row *const *chosen, size_t count)
 {
@@ -420,7 +423,7 @@ static const struct weft_table_row *find_heaviest(
 
 static void write_work(writer *w)
 {
-	enum { LEAST_SHARE = 100 }; /* lighter types than this part of the heaviest are left out */
+	enum { LEAST_SHARE = 100 }; /* types with less than one LEAST_SHARE-th of the heaviest type's weight are left out */
 	struct weft_table *table;
 	const struct weft_table_row *chosen[MAX_TYPES];
 	if (weft_table_create(&table, w->facts, INT64_MIN, INT64_MAX, NULL) < 0) {
@@ -450,12 +453,12 @@ static void write_workload(writer *w)
 
 /* ---- Event loops and threads ---- */
 
-/* How a thread spent its time while its loops, or without one its promises, existed. */
+/* How a thread spent its time while its loops existed, or its promises if it has no loop. */
 struct load {
 	uint16_t stream;
 	bool has_loop;
 	int64_t from_ns, until_ns, whole_ns, awake_ns;
-	struct weft__stall block; /* the longest; end_ns is 0: none */
+	struct weft__stall block; /* the longest block of the thread; end_ns is 0 if there is none */
 };
 
 typedef WEFT_VEC(struct load) loads_vec;
@@ -471,7 +474,7 @@ static struct load *find_load(loads_vec *loads, uint16_t stream)
 	return added;
 }
 
-/* Adds the life of a loop to the load of its thread; what an earlier loop covers counts once. */
+/* Adds the lifetime of a loop to the load of its thread; a time that several loops cover counts once. */
 static bool add_life(writer *w, loads_vec *loads, struct weft_accounts *accounts, uint32_t p)
 {
 	const struct weft_promise *loop = &w->m->promises[p];
@@ -491,7 +494,7 @@ static bool add_life(writer *w, loads_vec *loads, struct weft_accounts *accounts
 
 static bool add_lives(writer *w, loads_vec *loads, enum weft_trait trait)
 {
-	enum { MAX_MEASURED = 4096 }; /* some programs run loops again and again */
+	enum { MAX_MEASURED = 4096 }; /* most loops that are measured, because some programs run loops again and again */
 	struct weft_link_index index;
 	size_t measured = 0;
 	if (weft_link_index_init(&index, w->m, WEFT_LINK_INDEX_ALL, NULL) < 0)
@@ -534,7 +537,7 @@ static int compare_loads(const void *a, const void *b)
 	return WEFT_ORDER(busy_y, busy_x) ?: WEFT_ORDER(y->whole_ns, x->whole_ns) ?: WEFT_ORDER(x->stream, y->stream);
 }
 
-/* Appends the promise that blocked the thread, and its function: the one that most samples have, else the callback. */
+/* Appends the promise that blocked the thread, and its function: the function in most samples, or else the callback. */
 static void append_block_name(struct text *to, const struct weft_model *m, const struct weft__stall *block)
 {
 	char name[WEFT_NAME_BYTES], place[WEFT_NAME_BYTES];
@@ -581,7 +584,7 @@ static void write_load(writer *w, const struct load *load)
 		set_subject(line, load->block.is_pause ? WEFT_NONE : load->block.promise, load->block.start_ns, block_ns);
 }
 
-/* Writes the busiest loops; without a loop, the busiest thread. */
+/* Writes lines about the busiest loops; if there is no loop, about the busiest thread. */
 static void write_loads(writer *w)
 {
 	loads_vec loads = {0};
@@ -711,7 +714,7 @@ static double average_counter(const struct weft_model *m, const struct weft_coun
 	return average < 0 ? 0 : average > 1e15 ? 1e15 : average;
 }
 
-/* Returns the largest number of requests that waited for a thread: all requests without those at work. */
+/* Returns the largest number of requests that waited for a thread of the pool: all requests minus those that a thread runs. */
 static int64_t find_longest_queue(const struct weft_counter *all, const struct weft_counter *working)
 {
 	int64_t longest = 0, at_work = 0;
@@ -745,7 +748,7 @@ static void write_pools(writer *w)
 
 /* ---- Failures ---- */
 
-/* Failures with one text, found with Boyer and Moore's majority vote, need no table. */
+/* The most frequent error text is found with Boyer and Moore's majority vote, which needs no table. */
 static void write_failures(writer *w)
 {
 	const struct weft_model *m = w->m;
@@ -850,7 +853,7 @@ static void write_missing(writer *w, const struct weft_findings *findings)
 
 /* ---- Life ---- */
 
-/* Puts the lines in the order of their topics; lines about the model come before those about findings. */
+/* Puts the lines in the order of their topics; lines about the model come before lines about findings. */
 static bool arrange_lines(struct weft_summary *summary)
 {
 	writer *w = summary->priv;

@@ -1,4 +1,4 @@
-/* top.c: summarizes promises in flight at a moment.  SPDX-License-Identifier: ISC */
+/* top.c: summarizes the promises in flight at a moment.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/top.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void add_promise(struct weft_top *top, struct weft_top_type *type, const 
 		type->failed += is_new && promise->end == WEFT_END_FAILED && weft_has_ended(promise);
 		return;
 	}
-	/* A promise that became another counts as that one. */
+	/* A promise that became another promise counts as that other promise. */
 	if (promise->end == WEFT_END_BECAME && promise->end_ns <= top->to_ns)
 		return;
 	top->is_in_flight[p / 64] |= UINT64_C(1) << p % 64;
@@ -101,7 +101,7 @@ static int add_types(struct weft_top *top, struct weft_promise_info *facts, stru
 	return status;
 }
 
-/* Returns the index of the first wait of a promise, or the count. */
+/* Returns the index of the first wait of a promise, or the number of waits if it has none. */
 static size_t find_first_wait(const struct weft_waits *waits, uint32_t from)
 {
 	return WEFT_FIND_FIRST(i, 0, waits->count, waits->waits[i].from >= from);
@@ -113,7 +113,8 @@ const struct weft_wait *weft_top_wait_of(const struct weft_top *top, uint32_t pr
 	return i < top->all_waits->count && top->all_waits->waits[i].from == promise ? &top->all_waits->waits[i] : NULL;
 }
 
-/* Returns the promise that p waits for; WEFT_NONE if it waits for none, is in a cycle, or waits for several, as a loop does. */
+/* Returns the promise for which p waits; WEFT_NONE if p waits for none, is in a cycle, or waits for several promises, as a loop
+ * does. */
 static uint32_t find_next_awaited(const struct weft_waits *waits, uint32_t p)
 {
 	const size_t i = find_first_wait(waits, p);
@@ -122,7 +123,8 @@ static uint32_t find_next_awaited(const struct weft_waits *waits, uint32_t p)
 	return waits_on ? waits->waits[i].to : WEFT_NONE;
 }
 
-/* Returns the end of the chain of waits; keeps all results on the way, so that the total is linear. */
+/* Returns the last promise of the wait chain; stores the results for all promises of the chain, so that all calls together take
+ * linear time. */
 static uint32_t find_root(const struct weft_waits *waits, uint32_t *roots, uint32_t p)
 {
 	uint32_t root = p, next;
@@ -202,7 +204,8 @@ static int add_streams(struct weft_top *top, const struct weft_model *m, struct 
 	if (!top->streams)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	for (size_t i = 0; i < top->stream_count; i++) {
-		/* A process of several may have ended earlier: its threads are not awake after that. */
+		/* In a trace of several processes, one process may have ended earlier: its threads do not count as awake after
+		 * its end. */
 		const int64_t until_ns = weft_model_stream_until(m, (uint16_t)i);
 		top->streams[i].stream = (uint16_t)i;
 		if (until_ns < m->end_ns)
@@ -212,7 +215,7 @@ static int add_streams(struct weft_top *top, const struct weft_model *m, struct 
 		const uint16_t stream = m->sleeps[i].stream;
 		if (stream >= top->stream_count)
 			continue;
-		/* A thread that sleeps at the end of the trace continues to sleep. */
+		/* A thread that sleeps at the end of the trace counts as sleeping afterwards. */
 		const int64_t end_ns = m->sleeps[i].end_ns < m->end_ns ? m->sleeps[i].end_ns : INT64_MAX,
 			      until_ns = weft_model_stream_until(m, stream);
 		top->streams[stream].slept_ns +=

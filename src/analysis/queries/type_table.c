@@ -41,7 +41,8 @@ int64_t weft_table_took(const struct weft_promise_info *facts, uint32_t promise)
 									    : 0;
 }
 
-/* Returns whether promises of the kind last as long as the program, such as threads and handles: their duration costs nothing. */
+/* Returns whether promises of the kind, such as threads and handles, last as long as the program, so that their duration is no
+ * cost. */
 static bool is_permanent_kind(uint16_t kind)
 {
 	enum { HELD = WEFT_TRAIT_CONDITION | WEFT_TRAIT_LOCK | WEFT_TRAIT_QUEUE | WEFT_TRAIT_POOL };
@@ -73,7 +74,7 @@ static void add_promise(struct weft_table_row *row, const struct weft_promise_in
 	row->max_ns = took_ns > row->max_ns ? took_ns : row->max_ns;
 }
 
-/* Fills the percentiles; durations are sorted by row. */
+/* Computes the percentiles; the durations must be sorted by row. */
 static bool compute_percentiles(struct weft_table *table, const struct weft_promise_info *facts, size_t promises)
 {
 	size_t *next_index = calloc(table->types + 1, sizeof *next_index), sum = 0;
@@ -105,7 +106,7 @@ static bool compute_percentiles(struct weft_table *table, const struct weft_prom
 }
 
 struct named {
-	uint64_t hash; /* hash of the name; a collision only makes a name longer */
+	uint64_t hash; /* hash of the name; a collision only makes a name longer than necessary */
 	size_t row;
 };
 

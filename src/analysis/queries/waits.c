@@ -1,4 +1,4 @@
-/* waits.c: builds the forest of waits at a moment.  SPDX-License-Identifier: ISC */
+/* waits.c: builds the forest of the waits between promises at a moment.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/waits.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static bool build_forest(struct forest *f)
 	bool ok = awaited && shown && stack;
 	for (size_t i = 0; ok && i < f->wait_graph.begin[n]; i++)
 		awaited[f->waits[i].to] = true;
-	/* Roots are promises without a waiter, and then cycles that no other promise leads to. */
+	/* Roots are the promises for which no promise waits, and then cycles to which no other promise leads. */
 	for (uint32_t p = 1; ok && p < n; p++)
 		if (!awaited[p] && f->wait_graph.begin[p] < f->wait_graph.begin[p + 1])
 			ok = add_tree(f, p, shown, stack);

@@ -9,7 +9,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 
-/* A request of a group. */
+/* A request that belongs to a group of requests. */
 struct sample {
 	uint32_t group, promise;
 	int64_t from_ns, took_ns;
@@ -27,11 +27,11 @@ struct weft_workload_private {
 	WEFT_VEC(struct weft_workload_group) groups;
 	WEFT_VEC(struct sample) samples;
 	struct weft_idmap group_of; /* by side and label */
-	bool *is_named;             /* by promise: a connection whose requests are promises */
-	bool *is_counted;           /* by promise: a connection that its group has counted */
+	bool *is_named;             /* by promise: whether it is a connection whose requests are promises */
+	bool *is_counted;           /* by promise: whether it is a connection that its group has counted */
 };
 
-/* Returns the group of a label, which is added if it is new; NULL: out of memory. */
+/* Returns the group of a label, which is added if it is new; NULL when out of memory. */
 static struct weft_workload_group *get_group(struct weft_workload_private *w, bool is_served, uint32_t label)
 {
 	const int64_t key = (int64_t)label << 1 | is_served;
@@ -96,7 +96,7 @@ static bool add_named(struct weft_workload_private *w)
 	return true;
 }
 
-/* Adds the requests that only reads and writes show. */
+/* Adds the requests that appear in the trace only as reads and writes. */
 static bool add_unnamed(struct weft_workload_private *w)
 {
 	for (size_t i = 0; i < w->m->request_count; i++) {
