@@ -1,4 +1,4 @@
-/* alive.c: finds event loops that have not returned, and what keeps them.  SPDX-License-Identifier: ISC */
+/* alive.c: finds event loops that have not returned, and the promises that keep them running.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "analysis/findings/finding.h"
@@ -7,7 +7,7 @@
 
 /* A promise that keeps a loop from returning. */
 struct keeper {
-	bool is_endless; /* a handle, not a request in progress */
+	bool is_endless; /* true: an event handle such as a listener or a timer; false: a request in progress */
 	uint32_t type, promise;
 };
 
@@ -17,7 +17,7 @@ static int compare_keepers(const void *a, const void *b)
 	return WEFT_ORDER(x->is_endless, y->is_endless) ?: WEFT_ORDER(x->type, y->type) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* Formats what a keeper waits for in turn: ", which waits for process 21 "cat"". */
+/* Formats what the promise that keeps a loop running waits for: ", which waits for process 21 "cat"". */
 static const char *format_awaited(struct weft__finder *f, uint32_t p)
 {
 	uint32_t to = p;
@@ -28,7 +28,7 @@ static const char *format_awaited(struct weft__finder *f, uint32_t p)
 			     f, ", which waits for %s%s", weft__format_promise(f, to), weft__format_site_suffix(f, to));
 }
 
-/* Adds a line for each type of keepers. */
+/* Adds a line of evidence for each type of promise that keeps a loop running. */
 static void list_keepers(struct weft__finder *f, const struct keeper *keepers, size_t count)
 {
 	const struct weft_promise *promises = f->model->promises;
@@ -53,7 +53,7 @@ static void list_keepers(struct weft__finder *f, const struct keeper *keepers, s
 	weft__evidence_add_more(f, WEFT_EVIDENCE_CHAIN, count - shown, "");
 }
 
-/* A loop that has not returned.  Loops of one type and place, like those of the workers of a server, are one finding. */
+/* A loop that has not returned.  Loops of one type and place, like those of the workers of a server, share one finding. */
 struct loop {
 	uint32_t type, site, promise;
 	size_t keepers;
@@ -66,8 +66,8 @@ static int compare_loops(const void *a, const void *b)
 						   ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* Returns whether a loop runs another one inside, and has keepers of its own.  The inner loop's handles say less: a library made
- * them. */
+/* Returns whether an event loop runs another loop inside itself, and other promises keep it running too.  The promises that
+ * keep the inner loop running explain less, because a library made them. */
 static bool has_own_keepers(const struct weft__finder *f, uint32_t loop)
 {
 	const struct weft__wait_graph *w = &f->wait_graph;
@@ -94,7 +94,8 @@ static size_t count_keepers(const struct weft__finder *f, uint32_t loop)
 	return count;
 }
 
-/* Returns the keepers of a loop, sorted; the caller frees them.  NULL: lack of memory, which is noted. */
+/* Returns the promises that keep a loop running, sorted; the caller frees the array.  Returns NULL on lack of memory, which is
+ * noted in the finder. */
 static struct keeper *sort_keepers(struct weft__finder *f, const struct loop *loop)
 {
 	const struct weft__wait_graph *w = &f->wait_graph;
@@ -111,7 +112,7 @@ static struct keeper *sort_keepers(struct weft__finder *f, const struct loop *lo
 	return keepers;
 }
 
-/* Formats timer 4 "every 1 s" (main.c:12) and 2 more. */
+/* Formats the promises that keep a loop running: timer 4 "every 1 s" (main.c:12) and 2 more. */
 static const char *format_keepers(struct weft__finder *f, const struct keeper *keepers, size_t count)
 {
 	const char *first = weft__format_promise(f, keepers[0].promise), *at = weft__format_site_suffix(f, keepers[0].promise);
@@ -119,14 +120,15 @@ static const char *format_keepers(struct weft__finder *f, const struct keeper *k
 			  : weft__finding_text(f, "%s%s and %zu more", first, at, count - 1);
 }
 
-/* Formats timer 4 "every 1 s" and 2 more. */
+/* Formats the names of promises that keep a loop running: timer 4 "every 1 s" and 2 more. */
 static const char *format_keeper_names(struct weft__finder *f, const struct keeper *keepers, size_t count)
 {
 	const char *first = weft__format_promise(f, keepers[0].promise);
 	return count == 1 ? first : weft__finding_text(f, "%s and %zu more", first, count - 1);
 }
 
-/* Returns the last read of a connection, which has ended; WEFT_NONE: a read is pending, its input has ended, or it never read. */
+/* Returns the last read of a connection if that read has ended; WEFT_NONE if a read is pending, if the input of the connection
+ * has ended, or if it was never read. */
 static uint32_t find_last_read(const struct weft__finder *f, uint32_t connection)
 {
 	const struct weft_model *m = f->model;
@@ -144,7 +146,8 @@ static uint32_t find_last_read(const struct weft__finder *f, uint32_t connection
 	return label != WEFT_NONE && weft_str_equal(weft_model_text(m, label), end) ? WEFT_NONE : last;
 }
 
-/* Returns whether a connection has the output of a child process: its label is "stdout of seq" for process "seq 1 9". */
+/* Returns whether a connection carries the output of a child process: the connection has the label "stdout of seq", and the
+ * process "seq 1 9". */
 static bool is_output_of(const struct weft_model *m, uint32_t connection, uint32_t process)
 {
 	static const char of[] = " of ";
@@ -158,7 +161,8 @@ static bool is_output_of(const struct weft_model *m, uint32_t connection, uint32
 	       text.len - skipped <= name.len && !memcmp(text.ptr + skipped, name.ptr, text.len - skipped);
 }
 
-/* Says that a child process may be blocked, because the program stopped reading its output.  Returns whether it is so. */
+/* Adds evidence that a child process may be blocked because the program stopped reading the child's output.  Returns whether
+ * the function added evidence. */
 static bool report_unread_output(struct weft__finder *f, struct weft_finding *finding, uint32_t process)
 {
 	const struct weft_model *m = f->model;
@@ -179,7 +183,7 @@ static bool report_unread_output(struct weft__finder *f, struct weft_finding *fi
 	return false;
 }
 
-/* Reports `count` loops, sorted by the number of keepers. */
+/* Reports `count` loops, sorted by the number of promises that keep them running. */
 static void report_alive(struct weft__finder *f, const struct loop *loops, size_t count)
 {
 	const struct weft_model *m = f->model;
@@ -218,8 +222,8 @@ static void report_alive(struct weft__finder *f, const struct loop *loops, size_
 	weft__finding_doubt_part(f, loop, false);
 }
 
-/* Returns, by promise, a promise that waits for it; WEFT_SYSTEM: there is none.  A loop without a waiter does not run: some loops
- * are called for one turn at a time. */
+/* Returns, by promise, one promise that waits for it; WEFT_SYSTEM if no promise waits for it.  A loop for which no promise
+ * waits may not be running: some programs call a loop for one turn at a time. */
 static uint32_t *find_waiters(struct weft__finder *f)
 {
 	const struct weft__wait_graph *w = &f->wait_graph;
@@ -230,8 +234,8 @@ static uint32_t *find_waiters(struct weft__finder *f)
 	return waiter_of;
 }
 
-/* Returns whether a loop only waits for messages of other threads, on a helper thread that no promise waits for: the program ends
- * without it. */
+/* Returns whether a loop runs on a helper thread that no promise waits for, and only waits for messages of other threads: the
+ * program can end without such a loop. */
 static bool is_helper(const struct weft__finder *f, uint32_t loop, const uint32_t *waiter_of)
 {
 	const struct weft__wait_graph *w = &f->wait_graph;
@@ -262,7 +266,7 @@ void weft__find_alive(struct weft__finder *f)
 		const size_t keepers = count_keepers(f, p);
 		const bool is_inner =
 		    weft_kind_has(m->promises[waiter_of[p]].kind, WEFT_TRAIT_LOOP) && has_own_keepers(f, waiter_of[p]);
-		/* A loop without keepers runs until the program stops it. */
+		/* A loop that no promise keeps alive runs until the program stops it. */
 		if (f->idle_at_end[m->promises[p].stream] && keepers && !is_inner && !is_helper(f, p, waiter_of))
 			loops[count++] = (struct loop){f->types.of[p], m->promises[p].site, p, keepers};
 	}

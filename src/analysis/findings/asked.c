@@ -1,4 +1,5 @@
-/* asked.c: requests that a recorder names, and the connections on which they are asked.  SPDX-License-Identifier: ISC */
+/* asked.c: finds the connection of a request that the recorder names, and the requests of a connection.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 #include "analysis/index/activation.h"
 #include "analysis/index/path_by_process.h"

@@ -1,8 +1,8 @@
-/* backlog.c: finds work that arrives faster than it is done, in counters of queued items and in pending promises.
+/* backlog.c: finds work that arrives faster than the program does it, in counters of queued items and in pending promises.
  *
- * A counter from which nothing is removed is a total.  A counter that rises while nearly all added items are removed is a growing
- * load.  Neither is a backlog.  A counter from which few items are removed, but regularly, may be a store or a queue.
- * SPDX-License-Identifier: ISC */
+ * A counter from which nothing is removed is a total, not a backlog.  A counter that rises while nearly all added items are
+ * removed shows a growing load, not a backlog.  Neither is a backlog.  A counter from which few items are removed, but
+ * regularly, may count a store or a queue.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,17 +12,18 @@
 enum {
 	QUARTERS = 4,
 	MIN_CHANGES = 64,
-	MIN_CHANGES_IN_RING = 24, /* for an absolute counter whose older changes a ring has overwritten */
-	LEFT_DIVISOR = 4,         /* at least this part of the added items is left */
-	TAKEN_DIVISOR = 8,        /* and at least this part of them was removed */
-	MIN_PEAK_LEAKS = 2,       /* a drained counter must have reached this multiple of leak_count */
-	LITTLE_DIVISOR = 64,      /* a drained counter, and one that may be a store, needs only this part removed */
-	MAX_TYPE_GROUPS = 16      /* groups of types that are checked closely, each in time linear in the trace */
+	MIN_CHANGES_IN_RING = 24, /* fewest changes of an absolute counter whose older changes a ring has overwritten */
+	LEFT_DIVISOR = 4,         /* a backlog still has at least one in LEFT_DIVISOR of the added items */
+	TAKEN_DIVISOR = 8,        /* at least one in TAKEN_DIVISOR of the items of a backlog was removed */
+	MIN_PEAK_LEAKS = 2,       /* lowest peak of a drained counter, in multiples of leak_count */
+	/* a drained counter, or one that may be a store, needs only one in LITTLE_DIVISOR items removed */
+	LITTLE_DIVISOR = 64,
+	MAX_TYPE_GROUPS = 16 /* most groups of types that are checked closely: each check takes time linear in the trace */
 };
 
 struct flow {
-	uint64_t came, went;   /* items added and removed in total */
-	int64_t low[QUARTERS]; /* the lowest value in each quarter of the changes */
+	uint64_t came, went;   /* number of items that were added; number of items that were removed */
+	int64_t low[QUARTERS]; /* the lowest value in each quarter of the list of changes */
 	int64_t most;
 };
 
@@ -45,8 +46,8 @@ static size_t get_min_changes(const struct weft_counter *c, int64_t from_ns)
 	return from_ns > 0 && c->is_absolute ? MIN_CHANGES_IN_RING : MIN_CHANGES;
 }
 
-/* Returns whether the counter kept growing, while at least one in `taken_divisor` of the added items was removed.  All its
- * changes since `from_ns` are known. */
+/* Returns whether the counter kept growing although at least one in `taken_divisor` of the added items was removed.  All
+ * changes of the counter since `from_ns` must be known. */
 static bool has_only_grown(
     const struct weft__finder *f, const struct weft_counter *c, const struct flow *flow, int64_t from_ns, uint64_t taken_divisor)
 {
@@ -66,7 +67,7 @@ static bool is_backlog(const struct weft__finder *f, const struct weft_counter *
 	return has_only_grown(f, c, flow, from_ns, TAKEN_DIVISOR);
 }
 
-/* Returns whether items were removed in each quarter of the time: then a consumer is active all the time, but too slow. */
+/* Returns whether items were removed in each quarter of the time: then the consumer is active all the time, but too slow. */
 static bool is_consumed(const struct weft_counter *c)
 {
 	const int64_t start_ns = c->samples[0].time_ns, span_ns = c->samples[c->count - 1].time_ns - start_ns;
@@ -78,8 +79,8 @@ static bool is_consumed(const struct weft_counter *c)
 	return seen == (1u << QUARTERS) - 1;
 }
 
-/* Returns whether the counter grew like a backlog up to its peak, but was drained in the end, because the program waited for that
- * before it exited. */
+/* Returns whether the counter grew like a backlog up to its peak and was drained in the end, because the program waited for its
+ * queue before it exited. */
 static bool is_drained(const struct weft__finder *f, const struct weft_counter *c)
 {
 	size_t peak = 0;
@@ -97,9 +98,9 @@ static bool is_drained(const struct weft__finder *f, const struct weft_counter *
 	       c->samples[c->count - 1].time_ns - c->samples[peak].time_ns >= c->samples[peak].time_ns - c->samples[0].time_ns;
 }
 
-/* Returns the part of a counter from `horizon_ns` on.  A ring loses the changes of each thread up to a different time; from the
- * horizon on all changes are known.  The lowest value counts as 0, unless the counter is absolute.  The caller frees the samples;
- * without any there was no memory. */
+/* Returns the part of a counter from `horizon_ns` on.  A ring buffer loses the changes of each thread up to a different time;
+ * from `horizon_ns` on the changes of all threads are known.  The lowest value of the counter is subtracted from all values,
+ * unless the counter is absolute.  The caller frees the samples; on lack of memory the result has no samples. */
 static struct weft_counter get_known_counter(struct weft__finder *f, const struct weft_counter *c, int64_t horizon_ns)
 {
 	struct weft_counter known = {.name = c->name, .is_absolute = c->is_absolute};
@@ -115,7 +116,7 @@ static struct weft_counter get_known_counter(struct weft__finder *f, const struc
 			known.samples[known.count++].value -= least;
 		}
 	if (known.count && c->is_absolute)
-		known.samples[0].delta = 0; /* this change belongs to the time before */
+		known.samples[0].delta = 0; /* this change happened before `horizon_ns` */
 	return known;
 }
 
@@ -125,7 +126,7 @@ static bool is_same_text(const struct weft_model *m, uint32_t number, struct wef
 	return other.len == text.len && memcmp(other.ptr, text.ptr, text.len) == 0;
 }
 
-/* Returns the last promise that added to the counter, or removed from it; WEFT_NONE: the system did. */
+/* Returns the last promise that added to the counter or removed from it; WEFT_NONE if the system did. */
 static uint32_t find_last_changer(struct weft__finder *f, const struct weft_counter *c, bool added)
 {
 	const struct weft_model *m = f->model;
@@ -153,7 +154,7 @@ static void report_changer(struct weft__finder *f, const struct weft_counter *c,
 		    "%s%s is the last promise that %s", weft__format_promise(f, p), weft__format_site_suffix(f, p), what);
 }
 
-/* Returns the average time between `count` events over the time of the counter. */
+/* Returns the average time between `count` events over the time that the counter's samples cover. */
 static int64_t get_interval_ns(const struct weft_counter *c, uint64_t count)
 {
 	return (int64_t)((double)(c->samples[c->count - 1].time_ns - c->samples[0].time_ns) / (double)(count ? count : 1));
@@ -183,7 +184,7 @@ static void report_backlog(struct weft__finder *f, const struct weft_counter *c,
 	size_t taken = c->count;
 	while (taken > 0 && c->samples[taken - 1].delta >= 0)
 		taken--;
-	/* A consumer that is only too slow removes items until the end. */
+	/* A consumer that is too slow, rather than stopped, removes items until the end of the trace. */
 	if (taken > 0 && c->samples[taken - 1].time_ns - first_ns < (last_ns - first_ns) / 2)
 		weft__finding_doubt(f, weft__finding_text(f, "nothing was removed for the last %s, so the consumer may hang",
 					   weft__format_duration(f, last_ns - c->samples[taken - 1].time_ns)));
@@ -213,22 +214,23 @@ static void report_drained(struct weft__finder *f, const struct weft_counter *c)
 
 /* ---- Promises ---- */
 
-/* Promises whose labels have one pattern.  Promises that are resolved from outside, such as timers and reads, are no work to be
- * done. */
+/* Promises whose labels have one pattern.  Promises that are resolved from outside the program, such as timers and reads, are
+ * no work that the program has to do. */
 struct type_group {
-	uint32_t types, most, most_left; /* number of types, and upper bounds of all promises and of pending ones */
+	/* number of types; upper bound of the number of promises; upper bound of the number of pending promises */
+	uint32_t types, most, most_left;
 	uint32_t came, went;
-	uint32_t oldest, last_done; /* the oldest pending promise, the last one that ended */
+	uint32_t oldest, last_done; /* the oldest pending promise; the last promise that ended */
 };
 
-/* Returns whether a promise counts: its creation is known, and it did not become another one. */
+/* Returns whether a promise counts as work: its creation is known, and it did not become another promise. */
 static bool is_countable(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 && promise->end != WEFT_END_BECAME;
 }
 
-/* Returns, by type, whether its group has as many promises, and as many pending ones, as a backlog. */
+/* Returns, by type, whether its group has enough promises, and enough pending promises, for a backlog. */
 static bool *find_suspects(struct weft__finder *f, const uint32_t *first, const struct type_group *type_groups)
 {
 	bool *is_suspect = weft__finding_alloc(f, f->types.items.count, sizeof *is_suspect);
@@ -252,7 +254,8 @@ static int compare_samples(const void *a, const void *b)
 	return WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(y->delta, x->delta);
 }
 
-/* Counts the pending promises over time.  The caller frees the samples; without any there was no memory. */
+/* Counts how many promises were pending over time.  The caller frees the samples; on lack of memory the result has no
+ * samples. */
 static struct weft_counter count_pending(struct weft__finder *f, const uint32_t *first, uint32_t group, size_t count)
 {
 	struct weft_counter c = {.samples = weft__finding_alloc(f, 2 * count, sizeof *c.samples)};
@@ -297,7 +300,7 @@ static void check_type_group(struct weft__finder *f, const uint32_t *first, uint
 {
 	uint32_t root = f->root_causes.root[type_group->oldest];
 	if (first[f->types.of[root]] != group || f->reported[root])
-		return; /* the promise waits for something else */
+		return; /* the promise waits for work of another group */
 	struct weft_counter c = count_pending(f, first, group, type_group->came);
 	if (c.count > 0) {
 		struct flow flow = measure_flow(&c);

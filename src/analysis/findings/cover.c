@@ -1,7 +1,7 @@
-/* cover.c: leaves out findings that another finding explains, if that one is printed.
+/* cover.c: leaves a finding out if a printed finding explains it.
  *
- * A check that leaves a finding out does so here, not before it writes the finding: the other finding may be dropped later, for
- * example because events are missing, and then this one is printed.  SPDX-License-Identifier: ISC */
+ * A check does not drop an explained finding itself: the finding that explains it may be dropped later, for example because
+ * events are missing, and then the explained finding is printed.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 #include "base/sort.h"
 
@@ -37,8 +37,8 @@ static bool is_dropped(const struct weft__finder *f, size_t i)
 	return f->findings.items[i].kind == WEFT_FINDING_KINDS;
 }
 
-/* Returns the finding that takes the place of `covered` in the end: what covers it may be covered too, or dropped.  SIZE_MAX:
- * none, so that `covered` is printed. */
+/* Returns the printed finding that explains `covered`: the finding that covers it may itself be covered or dropped.  Returns
+ * SIZE_MAX if no printed finding explains `covered`, so that it is printed itself. */
 static size_t find_printed(const struct weft__finder *f, size_t covered)
 {
 	size_t printed = SIZE_MAX;
@@ -64,8 +64,8 @@ static int compare_by(const void *a, const void *b)
 	return WEFT_ORDER(x->by, y->by) ?: WEFT_ORDER(x->covered, y->covered);
 }
 
-/* Adds the lines of one finding again, and a line for each finding that it covers and whose promise it does not name.  Covers
- * from *next on are about this finding or later ones. */
+/* Adds the lines of finding i again, and a line for each finding that finding i covers and whose promise its lines do not name.
+ * The entries of covers from *next on are about finding i or later findings. */
 static void add_lines(struct weft__finder *f, size_t i, size_t *next)
 {
 	struct weft_finding *finding = &f->findings.items[i];

@@ -5,7 +5,7 @@
 #include "analysis/findings/finding.h"
 #include "analysis/index/path_by_process.h"
 
-/* Loops, threads, locks and conditions are skipped: they say nothing about the crash. */
+/* Loops, threads, locks and conditions are skipped, because they explain no crash. */
 void weft__crash_find_last_running(struct weft__finder *f, uint32_t *last, size_t *others)
 {
 	const struct weft_model *m = f->model;
@@ -34,7 +34,7 @@ void weft__crash_find_last_running(struct weft__finder *f, uint32_t *last, size_
 	}
 }
 
-/* The running promise is known, but not what ended the program: another process may have killed it. */
+/* The running promise is known, but the cause of the program's end is not: another process may have killed the program. */
 static void report_last_running(struct weft__finder *f, uint32_t p, size_t others)
 {
 	const struct weft_model *m = f->model;
@@ -58,7 +58,7 @@ static void report_last_running(struct weft__finder *f, uint32_t p, size_t other
 		    others, others == 1 ? "" : "s");
 }
 
-/* The usual causes of a signal, and advice. */
+/* The usual cause of each signal, and the advice for it. */
 static const struct {
 	const char *signal, *meaning, *next;
 } reasons[] = {
@@ -102,7 +102,7 @@ static void report_death(struct weft__finder *f, const struct weft_death *death)
 	    signal, weft__format_duration(f, death->time_ns - start_ns));
 }
 
-/* Reports the promise as blocked if the recording stopped while it was in a call: then its code did not run. */
+/* Reports promise p as blocked if the recording stopped while p was in a system call, so that the code of p did not run. */
 static bool report_last_call(struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -118,7 +118,7 @@ void weft__find_crash(struct weft__finder *f)
 	size_t *others = weft__finding_alloc(f, parts, sizeof *others);
 	if (last && others)
 		weft__crash_find_last_running(f, last, others);
-	/* A callback that is blocked in a call did not crash, unless a signal tells that. */
+	/* A callback that is blocked in a call did not crash, unless a signal is recorded. */
 	for (size_t i = 0; i < m->death_count; i++)
 		f->reported[m->deaths[i].promise] = true;
 	weft__hang_call_find(f);
@@ -129,11 +129,11 @@ void weft__find_crash(struct weft__finder *f)
 	}
 	for (size_t i = 0; last && others && i < parts; i++) {
 		if (last[i] != WEFT_NONE && f->completeness[i].still_running)
-			f->reported[last[i]] = true; /* it did not hang either; the `saved` finding of the copy reports it */
+			f->reported[last[i]] = true; /* the promise did not hang; the `saved` finding of the copy reports it */
 		else if (last[i] != WEFT_NONE && !f->reported[last[i]] && !report_last_call(f, last[i]))
 			report_last_running(f, last[i], others[i]);
 		if (last[i] != WEFT_NONE)
-			f->reported[last[i]] = true; /* another finding tells why it did not go on */
+			f->reported[last[i]] = true; /* another finding explains why the promise did not continue */
 	}
 	free(last);
 	free(others);

@@ -1,10 +1,10 @@
 /* cycle.c: finds promises that wait for each other in a cycle.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 
-/* Finds the cycle that a promise leads to: its first member and its length. */
+/* Finds the cycle of waits that a promise leads to: its first member and its length. */
 static uint32_t find_cycle_start(const struct weft__finder *f, uint32_t first, uint32_t *start)
 {
-	/* Brent's algorithm needs no list of visited promises. */
+	/* Brent's cycle detection needs no list of visited promises. */
 	uint32_t slow = first, fast = weft__wait_graph_next_in_cycle(&f->wait_graph, first), power = 1, length = 1;
 	for (; slow != fast; length++, fast = weft__wait_graph_next_in_cycle(&f->wait_graph, fast))
 		if (power == length) {
@@ -32,15 +32,15 @@ static const char *format_title(struct weft__finder *f, uint32_t start, uint32_t
 	return weft__finding_text(f, "%s and %u more promises wait for each other in a cycle%s", name, length - 1, at);
 }
 
-/* Returns whether all inputs of a promise are known.  A promise that needs only the first of its inputs may have had another
- * input that the trace does not record. */
+/* Returns whether all inputs of a promise are known.  A promise that needs only the first of its inputs to end may have had
+ * another input that the trace does not record. */
 static bool is_known(const struct weft__finder *f, uint32_t promise)
 {
 	return !weft_kind_has(f->model->promises[promise].kind, WEFT_TRAIT_FIRST) ||
 	       weft__has_complete_history(f->completeness, f->model, promise);
 }
 
-/* Returns a lock or a pool in the cycle; WEFT_NONE: there is none. */
+/* Returns a lock or a pool of the cycle; WEFT_NONE if the cycle has none. */
 static uint32_t find_lock(const struct weft__finder *f, uint32_t start, uint32_t length)
 {
 	for (uint32_t p = start; length > 0; length--, p = weft__wait_graph_next_in_cycle(&f->wait_graph, p))

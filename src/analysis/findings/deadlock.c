@@ -1,4 +1,4 @@
-/* deadlock.c: reports cycles of promises that hold a lock, or an item of a pool, for which the next one waits.
+/* deadlock.c: reports cycles in which each promise holds a lock, or an item of a pool, that the next promise waits for.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
@@ -13,7 +13,7 @@ struct held {
 	int64_t taken_ns, waits_ns;
 };
 
-/* Returns the wait of a promise of the cycle for the next one. */
+/* Returns how a promise of the cycle waits for the next promise of the cycle. */
 static const struct weft__wait_edge *find_wait_in_cycle(const struct weft__wait_graph *w, uint32_t p)
 {
 	for (uint32_t i = w->begin[p]; i < w->begin[p + 1]; i++)
@@ -86,7 +86,7 @@ static int compare_taken_ns(const void *a, const void *b)
 	return (x->taken_ns > y->taken_ns) - (x->taken_ns < y->taken_ns);
 }
 
-/* Returns the condition in a cycle that waits for its signaller; WEFT_NONE: there is none. */
+/* Returns a condition of the cycle that waits for the promise that should signal it; WEFT_NONE if the cycle has none. */
 static uint32_t find_condition(const struct weft__finder *f, uint32_t lock, uint32_t length)
 {
 	for (uint32_t p = lock; length > 0; length--, p = weft__wait_graph_next_in_cycle(&f->wait_graph, p))
@@ -95,7 +95,8 @@ static uint32_t find_condition(const struct weft__finder *f, uint32_t lock, uint
 	return WEFT_NONE;
 }
 
-/* Reports a promise that waits for a condition and holds a lock that the condition's signaller needs. */
+/* Reports a promise that waits for a condition while it holds a lock, if the promise that should signal the condition needs
+ * that lock. */
 static void report_signaller(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t condition)
 {
 	const struct weft__wait_graph *w = &f->wait_graph;

@@ -1,28 +1,28 @@
 /* double_resolve.c: finds promises that were resolved again after their end.
  *
- * The first end counts, so the second has no effect on the promise.  Causes are an answer that is sent twice, a callback that
- * comes twice, or a use after the end.  SPDX-License-Identifier: ISC */
+ * Only the first end of a promise has an effect.  Typical causes are an answer that is sent twice, a callback that is called
+ * twice, or a use after free.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
 
-/* The double ends of one type. */
+/* The promises of one type that were resolved again after their end. */
 struct double_end {
 	uint32_t count, first_link;
 };
 
-/* Returns whether the link ends a promise that has ended before. */
+/* Returns whether the link resolves a promise that had already ended. */
 static bool is_double_end(const struct weft__finder *f, const struct weft_link *link)
 {
 	const struct weft_promise *p = &f->model->promises[link->to];
 	if (link->kind != WEFT_LINK_RESOLVE || link->to == WEFT_SYSTEM || p->end == WEFT_END_PENDING ||
 	    p->end == WEFT_END_BECAME ||
-	    weft_model_was_cancelled(f->model, p)) /* the result of a cancelled promise may still arrive */
+	    weft_model_was_cancelled(f->model, p)) /* the result of a cancelled operation may still arrive */
 		return false;
 	if (link->time_ns > p->end_ns)
 		return true;
-	/* If both have the same time, the first link is the end. */
+	/* If two links have the same time, the first of them ended the promise. */
 	for (uint32_t i = f->link_index.in_begin[link->to]; i < f->link_index.in_begin[link->to + 1]; i++) {
 		const struct weft_link *other = &f->model->links[f->link_index.in[i]];
 		if (other->kind == WEFT_LINK_RESOLVE)

@@ -1,10 +1,10 @@
-/* exhausted.c: finds times in which all threads of libuv's pool computed or waited for a lock, a condition or a semaphore, while
- * other requests waited for a thread.
+/* exhausted.c: finds times in which other requests waited because each thread of libuv's pool computed, or waited for a lock, a
+ * condition or a semaphore.
  *
- * The trace records when a computation runs, so the pool has at least as many threads as ever computed at the same time.  It has
- * no more if a computation waited meanwhile.  The trace does not record when a file request starts, so a file request waited if
- * it was in progress while the pool was full.  Computations that wait only for others of their type are a batch, which is no
- * fault.  SPDX-License-Identifier: ISC */
+ * The trace records when a computation runs, so the pool has at least as many threads as computations ever ran at the same
+ * time.  If another computation waited at that time, the pool has no more threads.  The trace does not record when a file
+ * request starts to run, so a file request that was in progress while the pool was full counts as waiting.  Computations that
+ * wait only for computations of their own type are a batch, which is no fault.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,36 +16,39 @@
 #include "base/sort.h"
 
 enum {
-	DEFAULT_POOL_SIZE = 4,   /* of the pool, unless UV_THREADPOOL_SIZE is set */
-	MIN_UNKNOWN_STALLS = 50, /* a computation that lasts this many stall limits surely got a CPU */
-	COMPUTED_STALLS = 2,     /* time on CPU, in stall limits, that counts as a computation */
-	STARVED_DIVISOR = 8,     /* threads on CPU for less than this part of an interval did not compute for long */
-	BREAK_DIVISOR = 4,     /* a gap of at most this part of an interval between two computations does not end the interval */
+	DEFAULT_POOL_SIZE = 4, /* number of threads of libuv's pool, unless UV_THREADPOOL_SIZE is set */
+	/* shortest computation, in stall limits, that surely used a CPU although its time on CPU is unknown */
+	MIN_UNKNOWN_STALLS = 50,
+	COMPUTED_STALLS = 2, /* least time on CPU, in stall limits, of a thread that computed */
+	/* threads that were on CPU for less than one STARVED_DIVISOR-th of an interval did not compute for long */
+	STARVED_DIVISOR = 8,
+	/* a gap between two computations of at most one BREAK_DIVISOR-th of the interval does not end the interval */
+	BREAK_DIVISOR = 4,
 	MIN_NAME_STALLS = 100, /* the same for names */
-	MIN_WAIT_STALLS = 4    /* promises that waited for fewer stall limits are no victims */
+	MIN_WAIT_STALLS = 4    /* shortest wait of a victim, in stall limits */
 };
 
-/* A computation takes a thread of the pool, or releases it. */
+/* A computation takes a thread of libuv's pool, or releases its thread. */
 struct pool_step {
 	int64_t time_ns;
-	int change;    /* 1: takes a thread, -1: releases it */
-	uint32_t part; /* the process: each process of a joined trace has a pool of its own */
+	int change;    /* 1 if the computation takes a thread, -1 if it releases its thread */
+	uint32_t part; /* process of the computation: each process of a joined trace has its own pool */
 };
 
-/* An interval in which all threads of the pool computed. */
+/* An interval in which all threads of libuv's pool computed. */
 struct full_interval {
 	int64_t start_ns, end_ns;
 	uint32_t holder; /* the first computation that ran in the interval */
 	uint32_t holders[WEFT__MAX_LINES], holder_count;
-	uint32_t victim;               /* the promise that waited longest */
-	int64_t longest_ns, waited_ns; /* waiting time of the victim; of all victims together */
+	uint32_t victim;               /* the promise that waited longest for a thread */
+	int64_t longest_ns, waited_ns; /* waiting time of the victim; sum of the waiting times of all victims */
 	size_t victims;
-	uint32_t lock;   /* the lock, condition or semaphore for which most holders of the pool wait; WEFT_NONE: they compute */
-	uint32_t locked; /* number of holders that wait for the lock */
-	int size;        /* size of the pool: number of computations */
+	uint32_t lock;   /* the lock, condition or semaphore for which most threads of the pool wait; WEFT_NONE if they compute */
+	uint32_t locked; /* number of computations that wait for `lock` */
+	int size;        /* number of threads of the pool, as far as known: the number of computations that ran at once */
 	uint32_t part;
-	bool is_names;  /* only the threads that may look up names are full */
-	bool is_proved; /* a computation waited too, so the size of the pool is known */
+	bool is_names;  /* true if only the threads that may look up names are busy */
+	bool is_proved; /* true if a further computation waited, which proves that the pool has no more threads */
 };
 
 struct pool {
@@ -60,15 +63,15 @@ static int compare_steps(const void *a, const void *b)
 	return WEFT_ORDER(x->part, y->part) ?: WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->change, y->change);
 }
 
-/* Returns whether promises of the kind need a thread of the pool. */
+/* Returns whether promises of the kind run on a thread of libuv's pool. */
 static bool is_pool_kind(uint16_t kind)
 {
 	return kind == WEFT_KIND_WORK || kind == WEFT_KIND_FS || kind == WEFT_KIND_GETADDRINFO;
 }
 
-/* Finds when a request ran on a thread of the pool: until its end there, or the end of the trace.  Returns false if it never
- * ran, or the trace does not record that.  The code that starts the computation, and the callback after its end, run in the loop,
- * on the thread that created it. */
+/* Finds the interval in which a request ran on a thread of the pool: until it ended there, or until the end of the trace.
+ * Returns false if the request never ran on a thread of the pool, or if the trace does not record it.  The thread of the loop,
+ * which created the request, runs the code that starts it and the callback after it; neither counts. */
 static bool find_work(const struct weft_model *m, uint32_t p, struct weft_run *work)
 {
 	const struct weft_promise *promise = &m->promises[p];
@@ -87,7 +90,8 @@ static bool find_work(const struct weft_model *m, uint32_t p, struct weft_run *w
 	return true;
 }
 
-/* Finds when p waited for a thread of the pool, as far as that is known.  Returns false if p needs none. */
+/* Finds the interval in which p waited for a thread of the pool, as far as the trace records it.  Returns false if p needs no
+ * thread of the pool. */
 static bool find_wait(const struct weft_model *m, uint32_t p, int64_t *start_ns, int64_t *end_ns)
 {
 	const struct weft_promise *promise = &m->promises[p];
@@ -97,7 +101,8 @@ static bool find_wait(const struct weft_model *m, uint32_t p, int64_t *start_ns,
 	return is_pool_kind(promise->kind) && !(promise->flags & WEFT_PROMISE_START_UNKNOWN);
 }
 
-/* Gathers the steps of all requests, or only of names: libuv looks up names with half of its threads. */
+/* Gathers when requests take and release threads: all requests, or only name lookups, because libuv uses at most half of its
+ * threads for name lookups. */
 static bool gather_steps(struct pool *pool, bool only_names)
 {
 	const struct weft_model *m = pool->finder->model;
@@ -119,7 +124,7 @@ static bool gather_steps(struct pool *pool, bool only_names)
 	return true;
 }
 
-/* Finds the intervals of one process in which as many computations ran as ever at the same time. */
+/* Finds the intervals in which a process ran the largest number of computations that it ever ran at once. */
 static bool gather_intervals(struct pool *pool, size_t begin, size_t limit, bool only_names)
 {
 	int now = 0, size = 0;
@@ -133,7 +138,7 @@ static bool gather_intervals(struct pool *pool, size_t begin, size_t limit, bool
 		now += s->change;
 		if (now != size)
 			continue;
-		int64_t end_ns = s[1].time_ns; /* a later step ends the interval */
+		int64_t end_ns = s[1].time_ns; /* end_ns is moved if a later step ends the interval */
 		if (last && last->part == s->part && last->is_names == only_names &&
 		    s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_DIVISOR) {
 			last->end_ns = end_ns;
@@ -165,8 +170,8 @@ static bool gather_all_intervals(struct pool *pool, bool only_names)
 	return ok;
 }
 
-/* Returns whether two computations are of one batch.  An unrolled loop makes the computations of a batch at several places of one
- * function. */
+/* Returns whether two computations belong to one batch.  A loop that the compiler unrolled creates the computations of a batch
+ * at several places of one function. */
 static bool is_of_batch(const struct weft__finder *f, uint32_t p, uint32_t holder)
 {
 	char location[WEFT_NAME_BYTES], holder_location[WEFT_NAME_BYTES];
@@ -176,8 +181,8 @@ static bool is_of_batch(const struct weft__finder *f, uint32_t p, uint32_t holde
 	       !strcmp(weft_name_site(f->model, p, location), weft_name_site(f->model, holder, holder_location)) && *location;
 }
 
-/* Notes whether a holder waited for a lock, condition or semaphore for at least half of the interval: such a holder does not
- * compute. */
+/* Notes whether a promise that holds a thread of the pool waited for a lock, condition or semaphore for at least half of the
+ * interval, so that it did not compute. */
 static void note_lock_wait(const struct weft__finder *f, struct full_interval *full_interval, uint32_t holder)
 {
 	const struct weft_model *m = f->model;
@@ -197,7 +202,7 @@ static void note_lock_wait(const struct weft__finder *f, struct full_interval *f
 	}
 }
 
-/* Returns the holder of a lock at a time; WEFT_NONE: unknown. */
+/* Returns the promise that held a lock at a time; WEFT_NONE if it is unknown. */
 static uint32_t find_holder(const struct weft__finder *f, uint32_t lock, int64_t time_ns)
 {
 	const struct weft_model *m = f->model;
@@ -210,7 +215,8 @@ static uint32_t find_holder(const struct weft__finder *f, uint32_t lock, int64_t
 	return holder;
 }
 
-/* Returns the shortest wait that counts.  Programs look up many names at once, which then wait for each other a little. */
+/* Returns the shortest wait that is worth a report.  Programs look up many names at once, so that name lookups always wait for
+ * each other a little. */
 static int64_t get_least_wait_ns(const struct weft__finder *f, const struct full_interval *full_interval)
 {
 	return (full_interval->is_names ? MIN_NAME_STALLS : MIN_WAIT_STALLS) * f->options.stall_ns;
@@ -242,7 +248,8 @@ static void find_victims(struct pool *pool, struct full_interval *full_interval)
 				(start_ns > full_interval->start_ns ? start_ns : full_interval->start_ns);
 		if (in_ns < get_least_wait_ns(f, full_interval) || in_ns < (end_ns - start_ns) / 10 * 8)
 			continue;
-		/* An idle thread of the pool takes a computation at once. */
+		/* An idle thread of the pool takes a waiting computation at once, so a computation that waited proves that all
+		 * threads were busy. */
 		full_interval->is_proved |=
 		    has_worked || (m->promises[p].kind == WEFT_KIND_WORK && in_ns >= MIN_UNKNOWN_STALLS * f->options.stall_ns);
 		if (full_interval->holder != WEFT_NONE && is_of_batch(f, p, full_interval->holder))
@@ -286,7 +293,8 @@ static void report_locked(struct weft__finder *f, struct weft_finding *finding, 
 		    weft__format_site_suffix(f, full_interval->lock));
 }
 
-/* Reports requests that hold the threads because they wait themselves: for a name server, or the other end of a FIFO. */
+/* Reports requests that hold the threads of the pool because they wait for something: for a name server, or for the other end
+ * of a FIFO. */
 static void report_blocked(struct weft__finder *f, struct weft_finding *finding, const struct full_interval *full_interval)
 {
 	const char *holder = weft__format_promise(f, full_interval->holder);
@@ -300,8 +308,8 @@ static void report_blocked(struct weft__finder *f, struct weft_finding *finding,
 		: weft__finding_text(f, "find out why %s takes so long, or enlarge the pool with UV_THREADPOOL_SIZE", holder);
 }
 
-/* Returns whether the threads of the pool got hardly any CPU in the interval, or the trace is incomplete and does not say.  Then
- * the machine may be at fault instead of the computations. */
+/* Returns whether the threads of the pool got hardly any CPU in the interval, or whether the trace is too incomplete to tell.
+ * If so, a busy machine may be the cause instead of the computations. */
 static bool are_starved(const struct weft__finder *f, const struct full_interval *full_interval)
 {
 	const struct weft_model *m = f->model;
@@ -332,7 +340,7 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	struct weft__finder *f = pool->finder;
 	const struct weft_promise *promises = f->model->promises;
 	uint32_t p = full_interval->victim;
-	/* All threads wait, and still do at the end. */
+	/* The pool hangs if all of its threads wait and still wait at the end of the trace. */
 	const bool is_hang = full_interval->locked == (uint32_t)full_interval->size &&
 			     full_interval->end_ns >= weft_model_until(f->model, full_interval->holder) &&
 			     full_interval->longest_ns >= MIN_UNKNOWN_STALLS * f->options.stall_ns;
@@ -394,7 +402,8 @@ static int get_default_size(const struct full_interval *full_interval)
 
 void weft__find_exhausted(struct weft__finder *f)
 {
-	enum { MAX_SCANNED = 16 }; /* the first intervals: a pool that is always full is full in each */
+	/* only the first intervals are examined, because a pool that is always too small fills up again and again */
+	enum { MAX_SCANNED = 16 };
 	struct pool pool = {.finder = f};
 	weft__slot_queue_find(f);
 	if (!weft__promise_types_have(&f->types, WEFT_KIND_WORK) && !weft__promise_types_have(&f->types, WEFT_KIND_FS) &&

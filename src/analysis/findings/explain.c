@@ -45,7 +45,7 @@ static unsigned get_needs(enum weft_finding_kind kind)
 	return checks[kind].needs;
 }
 
-/* Finds the streams on which no promise was running at the end: the thread slept, or its loop had returned. */
+/* Finds the streams on which no promise was running at the end, because the thread slept or its loop had returned. */
 static bool find_idle_streams(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -64,7 +64,7 @@ static bool find_idle_streams(struct weft__finder *f)
 	return true;
 }
 
-/* Finds labels for promises without one: a promise that became another passes its label on. */
+/* Finds labels for promises without a label: a promise that became another one passes its label to it. */
 static bool find_inherited_labels(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -84,7 +84,7 @@ static bool find_inherited_labels(struct weft__finder *f)
 	return true;
 }
 
-/* Computes the indexes that the applicable checks need, from progress `begin` on; this is most of `percent`.  Returns false on
+/* Computes the indexes that the applicable checks need; reports progress from `begin` on, most of `percent`.  Returns false on
  * lack of memory or when cancelled. */
 static bool compute_needed(struct weft__finder *f, unsigned begin, unsigned percent)
 {
@@ -116,7 +116,7 @@ static bool compute_needed(struct weft__finder *f, unsigned begin, unsigned perc
 	return ok;
 }
 
-/* Runs the checks on a model, which is `percent` of the work, from progress `begin` on. */
+/* Runs the checks on a model; reports progress from `begin` on, `percent` of the whole work. */
 static void run_checks(struct weft__finder *f, const struct weft_model *model, unsigned begin, unsigned percent)
 {
 	f->model = model;
@@ -125,7 +125,8 @@ static void run_checks(struct weft__finder *f, const struct weft_model *model, u
 	f->doubt = f->completeness ? weft__completeness_text(get_total_completeness(f)) : NULL;
 	weft__cancel_token_begin_stage(&f->cancel, begin + percent);
 	for (int i = 0; i < WEFT_FINDING_KINDS && f->completeness && weft__finding_may_continue(f, 0, 1); i++)
-		/* The complete prefix of the trace ends before the program died or the copy was saved. */
+		/* The complete prefix of the trace ends before the program died or the copy was saved, so these checks do not
+		 * run on it. */
 		if (is_check_applicable(f, checks[i].needs) &&
 		    !(model->is_whole && (i == WEFT_FINDING_CRASH || i == WEFT_FINDING_SAVED)))
 			checks[i].find(f);

@@ -1,20 +1,20 @@
 /* explain.h: explains what went wrong in a trace, with evidence.
  *
  * A finding has a title and evidence: a list of lines, each about a promise at a time, that a viewer can show and select.  A
- * finding states what the trace does not record; it never guesses.  SPDX-License-Identifier: ISC */
+ * finding says which facts the trace does not record, instead of guessing them.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_FINDINGS_EXPLAIN_H
 #define WEFT_ANALYSIS_FINDINGS_EXPLAIN_H
 
 #include "analysis/index/path.h"
 
-/* An alarm reports a fault, or what looks like one.  An informational finding reports a fact that may be no fault. */
+/* An alarm reports a fault or a probable fault.  An informational finding reports a fact that may be no fault. */
 enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 
-/* X(NAME, name, severity, needs, "meaning"): most serious first.
+/* X(NAME, name, severity, needs, "meaning"): the kinds of findings, most serious first.
  *
- * The checks run in this order, each as weft__find_NAME() of src/analysis/findings.  `needs` lists the indexes that the check
- * reads (enum weft__need, without WEFT__NEED_).  If several promises wait for one root, only the first check that finds the root
- * reports it. */
+ * The checks run in the order of this list; the check NAME is the function weft__find_NAME() in src/analysis/findings.  `needs`
+ * lists the indexes that the check reads, as names of enum weft__need without the prefix WEFT__NEED_.  If several promises wait
+ * for one unresolved promise (the root), only the first check that finds the root reports it. */
 #define WEFT_FINDINGS(X)                                                                                                         \
 	X(DEADLOCK, deadlock, ALARM, ROOT_CAUSES | UNREPORTED, "lock holders wait for each other's locks in a cycle")            \
 	X(CYCLE, cycle, ALARM, ROOT_CAUSES | UNREPORTED, "promises wait for each other in a cycle")                              \
@@ -54,18 +54,18 @@ enum weft_finding_kind {
 	    WEFT_FINDING_KINDS
 };
 
-/* X(NAME, "name"): the cause at the end of the wait chain of a hang or a stuck promise. */
+/* X(NAME, "name"): why the last promise of a wait chain, the root, was not resolved. */
 #define WEFT_VERDICTS(X)                                                                                                         \
 	X(NONE, "none")                                                                                                          \
-	X(LOST_WAKEUP, "lost-wakeup")       /* the condition was signalled before the promise waited, and not since */           \
-	X(CYCLE, "cycle")                   /* the promise waits for itself */                                                   \
-	X(CREATOR_FAILED, "creator-failed") /* the creator failed or was cancelled after the creation */                         \
-	X(NOT_RUN, "not-run")               /* the input ended, but the promise never ran again */                               \
-	X(NOT_RELEASED, "not-released")     /* the last holder of the lock ended without releasing it */                         \
-	X(NOT_HANDED_ON, "not-handed-on")   /* the lock is free, but its waiter was not woken */                                 \
-	X(NEVER_TRIED, "never-tried")       /* nothing ever tried to resolve the promise */                                      \
-	X(OUTSIDE, "outside")               /* a read, a timer, ...: no answer came from outside */                              \
-	X(UNKNOWN, "unknown")               /* the trace does not record enough */
+	X(LOST_WAKEUP, "lost-wakeup")       /* the condition was signalled only before the promise began to wait */              \
+	X(CYCLE, "cycle")                   /* the promise waits for itself, perhaps through other promises */                   \
+	X(CREATOR_FAILED, "creator-failed") /* the promise's creator failed or was cancelled after it had created the promise */ \
+	X(NOT_RUN, "not-run")               /* the promise's input ended, but the promise never ran again */                     \
+	X(NOT_RELEASED, "not-released")     /* the last holder of the lock ended without releasing the lock */                   \
+	X(NOT_HANDED_ON, "not-handed-on")   /* the lock is free, but no one woke its waiter */                                   \
+	X(NEVER_TRIED, "never-tried")       /* no code ever tried to resolve the promise */                                      \
+	X(OUTSIDE, "outside") /* the promise is a read, a timer or the like, and no answer came from outside the program */      \
+	X(UNKNOWN, "unknown") /* the trace records too little to tell the cause */
 
 enum weft_verdict {
 #define WEFT_VERDICT_ENUM(NAME, name) WEFT_VERDICT_##NAME,
@@ -75,19 +75,19 @@ enum weft_verdict {
 };
 
 enum weft_evidence_role {
-	WEFT_EVIDENCE_TIME,   /* where the time of an ended promise went, the longest part first */
-	WEFT_EVIDENCE_CHAIN,  /* the wait chain, from the promise that should resolve down to the root */
-	WEFT_EVIDENCE_CAUSE,  /* what happened, in time order */
+	WEFT_EVIDENCE_TIME,   /* a part of the time of an ended promise, and where it was spent; the longest part first */
+	WEFT_EVIDENCE_CHAIN,  /* a promise of the wait chain, from the promise that should resolve down to the root */
+	WEFT_EVIDENCE_CAUSE,  /* an event that led to the fault, in time order */
 	WEFT_EVIDENCE_VICTIM, /* delayed promises */
-	WEFT_EVIDENCE_LIKE,   /* a finding that was merged into this one: its promise and its duration */
-	WEFT_EVIDENCE_NOTE    /* other facts, and facts that the trace does not record */
+	WEFT_EVIDENCE_LIKE,   /* a similar finding that was merged into this one: its promise and its duration */
+	WEFT_EVIDENCE_NOTE    /* another fact, or a fact that the trace does not record */
 };
 
 struct weft_evidence {
 	int64_t time_ns;  /* or WEFT_NO_TIME */
 	uint32_t promise; /* or WEFT_NONE */
 	enum weft_evidence_role role;
-	const char *text; /* UTF-8 without control characters, as all texts here */
+	const char *text; /* text of this line in UTF-8 without control characters, like all texts of findings */
 };
 
 #define WEFT_NO_TIME INT64_MIN
@@ -96,49 +96,51 @@ struct weft_finding {
 	enum weft_finding_kind kind;
 	enum weft_verdict verdict;
 	enum weft_severity severity;
-	bool sure;         /* false: the finding is uncertain */
-	const char *doubt; /* the reason why the finding is uncertain, one clause; NULL if it is sure */
-	uint32_t count;    /* number of findings of one type, cause and site that this finding combines */
-	uint32_t promise;  /* subject of the worst of these findings; WEFT_SYSTEM for a pause */
-	uint32_t root;     /* the end of the wait chain; without a chain the same as `promise` */
-	int64_t start_ns;  /* start of the time range to look at */
-	int64_t end_ns;    /* end of the range: at most the end of the trace */
-	uint64_t weight;   /* ns lost, or a number: findings of a kind are sorted by it */
-	const char *title; /* headline: one sentence without a full stop */
-	const char *next;  /* advice: one imperative sentence, or empty */
+	bool sure;         /* false if the finding is uncertain */
+	const char *doubt; /* reason why the finding is uncertain, as one clause; NULL if the finding is certain */
+	/* number of similar findings that are merged into this one, itself included: they have one type, cause and site */
+	uint32_t count;
+	uint32_t promise;  /* promise that the worst of the merged findings is about; WEFT_SYSTEM for a pause */
+	uint32_t root;     /* last promise of the wait chain; the same as `promise` if there is no chain */
+	int64_t start_ns;  /* start of the time range that a viewer should show */
+	int64_t end_ns;    /* end of the time range that a viewer should show; at most the end of the trace */
+	uint64_t weight;   /* lost nanoseconds or another number, by which findings of one kind are sorted */
+	const char *title; /* headline of the finding: one sentence without a full stop */
+	const char *next;  /* advice to the programmer: one imperative sentence, or an empty string */
 	struct weft_evidence *evidence;
 	size_t evidence_count;
-	struct weft_path_step *steps; /* for an answer about an ended promise: its critical path */
+	struct weft_path_step *steps; /* critical path of the promise, if the finding answers a question about an ended promise */
 	size_t step_count;
 };
 
 struct weft_findings {
-	struct weft_finding *findings; /* most serious first, then by weight, then by start */
+	struct weft_finding *findings; /* array of findings: most serious first, then by weight, then by start */
 	size_t count;
-	size_t left_out;                    /* number of findings that were left out because their kind has too many */
-	const char *doubt;                  /* what is missing in the trace, one clause: "events were lost"; NULL: nothing */
-	struct weft_findings_private *priv; /* owner of the texts; NULL: the findings are one block of memory */
+	size_t left_out; /* number of findings that were left out because there were too many of their kind */
+	/* what is missing in the trace, as one clause such as "events were lost"; NULL if nothing is missing */
+	const char *doubt;
+	struct weft_findings_private *priv; /* owner of the memory of all texts; NULL if the findings are one block of memory */
 };
 
-/* Options; zero selects the default. */
+/* Options of weft_explain(); zero selects the default value. */
 struct weft_explain_options {
 	int64_t stall_ns;  /* shortest delay that is reported (default: 10 ms) */
 	size_t leak_count; /* smallest number of pending promises that is a leak (default: 32) */
-	/* NULL or a callback that runs every few ms on the explaining thread, with the progress; it returns false to cancel. */
+	/* NULL, or a callback that gets the progress every few ms on the thread that explains; it returns false to cancel. */
 	bool (*go_on)(void *ctx, unsigned percent);
 	void *ctx;
 };
 
-/* Explains a model.  A model that keeps binds where they were created gives the best findings; promises have the same numbers in
- * both kinds of models.
+/* Explains a model.  A model built with the option to keep binds where they were created gives the best findings; promises have
+ * the same numbers with and without that option.
  *
- * `options` may be NULL.  The findings must not outlive the model.  Time: near-linear.  On failure *out is unchanged:
- * WEFT_ENOMEM, WEFT_ECANCELLED. */
+ * `options` may be NULL.  The model must outlive the findings.  Time: near-linear.  On failure *out is unchanged and the result
+ * is WEFT_ENOMEM or WEFT_ECANCELLED. */
 int weft_explain(struct weft_findings **out, const struct weft_model *model, const struct weft_explain_options *options,
     struct weft_error *err);
 
-/* Explains the state of one promise: one finding of any kind that says what the promise waits for and why that does not come, or
- * how the promise ended.  Otherwise as weft_explain().  Returns WEFT_ENOTFOUND if the model has no such promise. */
+/* Explains the state of one promise with one finding of any kind: what the promise waits for and why it was not resolved, or
+ * how it ended.  Otherwise as weft_explain().  Returns WEFT_ENOTFOUND if the model has no such promise. */
 int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise,
     const struct weft_explain_options *options, struct weft_error *err);
 

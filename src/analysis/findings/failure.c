@@ -1,11 +1,11 @@
-/* failure.c: finds promises that failed and whose error no code read.  SPDX-License-Identifier: ISC */
+/* failure.c: finds failed promises whose error the program never read.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "base/idmap.h"
 
-/* Failures of one type with one error text. */
+/* Failed promises of one type with one error text. */
 struct group {
 	uint32_t first, count;
 };
@@ -14,11 +14,12 @@ enum notice { NOT_ASKED, UNNOTICED, NOTICED };
 
 struct search {
 	struct weft__finder *f;
-	uint32_t unasked; /* number of the text WEFT_UNASKED, or WEFT_NONE */
-	uint8_t *noticed; /* by promise: enum notice; NULL: not computed yet */
+	uint32_t unasked; /* number of the text WEFT_UNASKED in the model, or WEFT_NONE */
+	uint8_t *noticed; /* by promise: enum notice of its error; NULL if not computed yet */
 };
 
-/* Returns whether the error was passed on: a promise that only follows this one failed right after it, without a read event. */
+/* Returns whether the error of p was passed on: a promise that only takes over the result of p failed right after p, without a
+ * recorded read. */
 static bool is_passed_on(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -38,7 +39,7 @@ static bool is_passed_on(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Returns the promise from which the error came: walks back over promises that failed because they read one that had failed. */
+/* Returns the promise that failed first: follows the reads of failed promises back to the origin of the error of p. */
 static uint32_t find_origin(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -58,7 +59,7 @@ static uint32_t find_origin(const struct weft__finder *f, uint32_t p)
 	return p;
 }
 
-/* Returns whether the trace notes that the callback of a promise did not ask for its result. */
+/* Returns whether the trace notes that the callback of p did not ask for the result of p. */
 static bool is_result_unchecked(const struct search *s, uint32_t p)
 {
 	const struct weft_model *m = s->f->model;
@@ -68,14 +69,15 @@ static bool is_result_unchecked(const struct search *s, uint32_t p)
 	return false;
 }
 
-/* Returns whether a promise ignores the results that it waits for: weft_promise_ignore_result() without a hook for the error. */
+/* Returns whether a promise ignores the results that it waits for, because it was made by weft_promise_ignore_result() without
+ * an error hook. */
 static bool ignores_result(const struct search *s, uint32_t p)
 {
 	return s->f->types.kinds[p] == WEFT_KIND_IGNORE_RESULT && is_result_unchecked(s, p);
 }
 
-/* Returns the promise that ignores the result of p in this way, or WEFT_NONE.  It is p if the call ignored an error that had come
- * already. */
+/* Returns the promise that ignores the result of p by weft_promise_ignore_result(), or WEFT_NONE.  Returns p itself if the call
+ * ignored an error that had already occurred. */
 static uint32_t find_ignorer(const struct search *s, uint32_t p)
 {
 	const struct weft_link_index *link_index = &s->f->link_index;
@@ -89,7 +91,7 @@ static uint32_t find_ignorer(const struct search *s, uint32_t p)
 	return WEFT_NONE;
 }
 
-/* Reports a request from another program that got no answer. */
+/* Reports a request from another program that this program never answered. */
 static void report_lost_request(struct weft__finder *f, struct weft_finding *finding, const struct group *group)
 {
 	const struct weft_promise *promise = &f->model->promises[group->first];
@@ -182,7 +184,7 @@ static bool find_noticed(struct search *s)
 	return s->noticed;
 }
 
-/* Returns whether the program continued after the end of p, so that a reader of its result had time to run. */
+/* Returns whether the program ran for a while after the end of p, so that code that reads the result of p had time to run. */
 static bool has_continued(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, p);

@@ -49,7 +49,7 @@ __attribute__((format(printf, 2, 0))) static const char *write_text(struct weft_
 	char line[MAX_TEXT_BYTES], clean[MAX_TEXT_BYTES];
 	int length = vsnprintf(line, sizeof line, format, args);
 	uint32_t len = length < 0 ? 0 : length < MAX_TEXT_BYTES ? (uint32_t)length : MAX_TEXT_BYTES - 1;
-	/* A cut text may end in the middle of a character. */
+	/* A line that was cut may end in the middle of a UTF-8 character. */
 	weft_utf8_copy(clean, sizeof clean, (struct weft_str){line, len});
 	return store_text(f, clean, strlen(clean));
 }
@@ -110,8 +110,8 @@ void weft__finding_doubt(struct weft__finder *f, const char *why)
 		finding->doubt = why;
 }
 
-/* Returns whether the process is known to have lived on for long after the promise last did anything: an end that is missing then
- * leaves nothing open. */
+/* Returns whether the process lived on for long after promise p last did anything, so that a missing end of the program leaves
+ * no doubt. */
 static bool was_silent(const struct weft__finder *f, uint32_t p, bool has_died)
 {
 	enum { SILENT_STALLS = 100 };
@@ -163,7 +163,7 @@ int64_t weft__finding_last_action_ns(const struct weft__finder *f, uint32_t p)
 	int64_t action_ns = run == WEFT_NONE ? m->promises[p].start_ns : m->runs[run].end_ns;
 	for (uint32_t i = end; i > begin && end - i < MAX_SCANNED; i--) {
 		const struct weft_link *link = &m->links[f->link_index.out[i - 1]];
-		/* A state dump records which promise waits for which, but not since when. */
+		/* A state dump (checkpoint) records which promise waits for which, but not since when. */
 		const bool is_dumped = is_restated && link->kind == WEFT_LINK_AWAIT;
 		action_ns = weft_max_ns(action_ns, is_dumped ? m->promises[link->to].start_ns : link->time_ns);
 	}
@@ -191,23 +191,24 @@ const uint32_t *weft__finding_patterns(struct weft__finder *f)
 
 /* ---- Results ---- */
 
-/* Returns whether a finding is about delays.  The weight of these is the total delay, so the worst comes first, whatever its
- * kind. */
+/* Returns whether a finding is about delays.  The weight of such findings is the total delay, so they are sorted by it across
+ * their kinds. */
 static bool is_delay(const struct weft_finding *finding)
 {
 	return finding->kind == WEFT_FINDING_STALL || finding->kind == WEFT_FINDING_EXHAUSTED ||
 	       finding->kind == WEFT_FINDING_STARVATION;
 }
 
-/* Returns whether the cause of a hang is known better than "nothing resolved it".  Such hangs come first, because others may
- * follow from them. */
+/* Returns whether a finding is a hang with a more precise cause than "nothing resolved it".  Hangs with a precise cause come
+ * first, because the other hangs may follow from them. */
 static bool is_explained(const struct weft_finding *x)
 {
 	return x->verdict == WEFT_VERDICT_LOST_WAKEUP || x->verdict == WEFT_VERDICT_NOT_RELEASED ||
 	       x->verdict == WEFT_VERDICT_NOT_HANDED_ON;
 }
 
-/* Sorts the reason why a copy was saved first, then alarms, then certain findings, then in the order of WEFT_FINDINGS. */
+/* Puts the reason why a copy was saved first, then alarms before informational findings, then certain before uncertain
+ * findings, then uses the order of WEFT_FINDINGS. */
 static int compare_findings(const void *a, const void *b)
 {
 	const struct weft_finding *x = a, *y = b;
@@ -264,7 +265,7 @@ static void assign_evidence(struct weft__finder *f)
 	}
 }
 
-/* Drops findings that a filter rejected or that others cover, and sorts the rest. */
+/* Drops the findings that a filter rejected or that other findings cover, and sorts the rest. */
 static void drop_and_sort(struct weft__finder *f)
 {
 	size_t kept = 0;
@@ -288,7 +289,8 @@ static bool is_inferred(const struct weft__finder *f, uint32_t promise)
 	       f->model->promises[promise].flags & WEFT_PROMISE_INFERRED;
 }
 
-/* Marks findings as uncertain that depend on what the reader of the trace only infers.  The evidence must be assigned. */
+/* Marks findings as uncertain if they depend on facts that the reader of the trace only infers.  The evidence must already be
+ * assigned to the findings. */
 static void doubt_inferences(struct weft__finder *f)
 {
 	for (size_t i = 0; i < f->findings.count; i++) {

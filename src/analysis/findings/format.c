@@ -113,8 +113,8 @@ const char *weft__format_type_group(struct weft__finder *f, uint32_t promise, bo
 	return weft__finding_text(f, "\"%s\"", weft__format_sanitized(f, (struct weft_str){pattern, (uint32_t)strlen(pattern)}));
 }
 
-/* Returns the place "(FILE:LINE in FUNCTION)" that ends a title, perhaps before " in HOST"; `len` includes the brackets.  NULL:
- * the title ends without a place. */
+/* Returns the source location "(FILE:LINE in FUNCTION)" at the end of a title, also if " in HOST" follows; `len` includes the
+ * brackets.  Returns NULL if the title has no source location at its end. */
 static const char *find_place(const struct weft__finder *f, const char *title, size_t *len)
 {
 	const struct weft_trace_info *info = f->model->trace;
@@ -140,8 +140,8 @@ static const char *find_place(const struct weft__finder *f, const char *title, s
 	return begin > 1 && title[begin - 1] == ' ' && memchr(&title[begin], ':', *len) ? &title[begin] : NULL;
 }
 
-/* Formats a place without directories, and without its function unless `with_function`.  A place in machine code has the other
- * order: (FUNCTION (FILE:LINE)). */
+/* Formats a source location without directories; omits the function unless `with_function`.  A location in machine code has the
+ * function first: (FUNCTION (FILE:LINE)). */
 static const char *format_short_place(struct weft__finder *f, const char *place, size_t len, bool with_function)
 {
 	char text[2 * WEFT_NAME_BYTES];
@@ -270,7 +270,7 @@ const char *weft__format_promise_in_process(struct weft__finder *f, uint32_t pro
 	    info->part_count ? info->parts[weft_part_of(f->model, promise)].name : "itself");
 }
 
-/* Returns the other end of a connection if another process has it and its trace is present; else WEFT_NONE. */
+/* Returns the other end of a connection if that end is in another process whose trace is present; else WEFT_NONE. */
 static uint32_t find_peer(const struct weft_model *m, uint32_t connection)
 {
 	const struct weft_connection_end *end = weft__remote_connection_end(m, connection);
@@ -290,8 +290,8 @@ const char *weft__format_other_end(struct weft__finder *f, uint32_t connection)
 				 : weft__format_promise_in_process(f, peer);
 }
 
-/* Finds the longest step of the critical path to the writer of an answer.  Returns false if no step takes more than half of the
- * time. */
+/* Finds the longest step of the critical path that led to the promise that wrote an answer.  Returns false if no step takes
+ * more than half of the time. */
 static bool find_longest_step(struct weft__finder *f, uint32_t writer, int64_t from_ns, int64_t to_ns, struct weft_path_step *out)
 {
 	struct weft_path *path = NULL;
@@ -311,7 +311,7 @@ static bool find_longest_step(struct weft__finder *f, uint32_t writer, int64_t f
 	return found;
 }
 
-/* Adds evidence of what the other end did between request and answer, if its trace is present. */
+/* Adds evidence of what the other end of the connection did between request and answer, if its trace is present. */
 static void report_peer_work(struct weft__finder *f, const struct weft_request *request)
 {
 	const struct weft_model *m = f->model;

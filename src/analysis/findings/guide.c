@@ -1,4 +1,4 @@
-/* guide.c: the text of the guide, most serious findings first.  SPDX-License-Identifier: ISC */
+/* guide.c: the explanations of all findings, most serious first.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/guide.h"
 
 const char weft_finding_guide_intro[] =
@@ -34,7 +34,7 @@ const char weft_finding_guide_json[] =
     "- `like`: similar findings that were combined with this one.\n"
     "- `note`: other facts.\n";
 
-/* Reasons of doubt and JSON values that several findings share. */
+/* Reasons for doubt, and JSON values, that several findings share. */
 #define MISSING_EVENTS "- Events are missing in the trace, so the decisive event may be among them.\n"
 #define MISSING_NAMES "- Names are missing in the trace, so promises with the same label may be different things.\n"
 #define NOT_ENDED                                                                                                                \

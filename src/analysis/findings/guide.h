@@ -1,4 +1,4 @@
-/* guide.h: an explanation of each finding for users.
+/* guide.h: declares the explanation of each kind of finding for users.
  *
  * `weft help NAME` prints it, and tools/finding-pages writes docs/findings/ from it.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_FINDINGS_GUIDE_H
@@ -6,18 +6,18 @@
 
 #include "analysis/findings/explain.h"
 
-/* Texts are Markdown with one sentence a line: paragraphs, which an empty line separates, and lists of "- " lines.  Code stands
+/* The texts are Markdown with one sentence a line: paragraphs and lists of "- " lines, separated by empty lines.  Code stands
  * in backticks. */
 struct weft_finding_guide {
 	const char *name;
 	enum weft_severity severity; /* the severity that most findings of this kind have */
-	const char *meaning;         /* one sentence of at most 80 bytes */
-	const char *title;           /* example titles, one a line */
+	const char *meaning;         /* meaning of the finding in one sentence of at most 80 bytes */
+	const char *title;           /* examples of the finding's title, one in each line */
 	const char *evidence;        /* how weft knows */
-	const char *doubt;           /* when the finding is uncertain */
+	const char *doubt;           /* text that says when the finding is uncertain */
 	const char *false_alarms;
 	const char *fix;
-	const char *json; /* the JSON fields whose meaning depends on the kind */
+	const char *json; /* description of the JSON fields whose meaning depends on the kind of the finding */
 };
 
 /* Returns the guide of a kind of findings. */

@@ -36,7 +36,8 @@ static void report_lost_wakeup(struct weft__finder *f, struct weft_finding *find
 	for (uint32_t i = f->link_index.in_begin[condition]; i < f->link_index.in_begin[condition + 1]; i++) {
 		const struct weft_link *link = &m->links[f->link_index.in[i]];
 		if (link->kind == WEFT_LINK_SIGNAL && link->time_ns <= wait_ns)
-			waiter = link->from; /* the wait signals its condition itself when it is created */
+			/* a wait signals its condition itself when the wait is created, so such a signal does not count */
+			waiter = link->from;
 	}
 	for (uint32_t i = f->link_index.out_begin[condition]; i < f->link_index.out_begin[condition + 1]; i++) {
 		const struct weft_link *link = &m->links[f->link_index.out[i]];
@@ -64,7 +65,8 @@ static void report_lost_wakeup(struct weft__finder *f, struct weft_finding *find
 	    f, "check the condition before you wait, and do not await anything between the check and the wait%s", location);
 }
 
-/* Adds what is known of a root that is only pending: its creator, and how others of its type ended. */
+/* Adds what is known of a root for whose pending state no reason is known: its creator, and how other promises of its type
+ * ended. */
 static void report_origin(struct weft__finder *f, uint32_t root)
 {
 	weft__evidence_add_creation(f, root);
@@ -134,7 +136,7 @@ static void report_lock(struct weft__finder *f, struct weft_finding *finding, co
 	}
 }
 
-/* Reports a wait for a condition whose signals all came earlier and woke other waiters.  Returns false if the root is no such
+/* Reports a wait for a condition that began after all signals, which woke other waiters.  Returns false if the root is no such
  * wait. */
 static bool report_late_wait(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
@@ -146,7 +148,8 @@ static bool report_late_wait(struct weft__finder *f, struct weft_finding *findin
 		return false;
 	for (uint32_t i = f->link_index.in_begin[condition]; i < f->link_index.in_begin[condition + 1]; i++) {
 		const struct weft_link *link = &m->links[f->link_index.in[i]];
-		bool is_wait = false; /* a waiter signals the condition when its wait is made */
+		/* a waiter signals the condition when its wait is created, so such a signal does not count */
+		bool is_wait = false;
 		for (size_t l = f->link_index.in[i] + 1; l < m->link_count && m->links[l].time_ns == link->time_ns; l++)
 			is_wait |= m->links[l].kind == WEFT_LINK_AWAIT && m->links[l].from == link->from;
 		if (link->kind != WEFT_LINK_SIGNAL || link->time_ns >= wait_ns || is_wait)
@@ -168,7 +171,7 @@ static bool report_late_wait(struct weft__finder *f, struct weft_finding *findin
 	return true;
 }
 
-/* Adds a line for each lock that a promise holds. */
+/* Adds a line for each lock that promise p holds. */
 static void report_held_locks(struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -184,8 +187,8 @@ static void report_held_locks(struct weft__finder *f, uint32_t p)
 	}
 }
 
-/* Adds promises that have waited in vain since before the creation of the root, for promises of another type: their waiters may
- * be the missing resolver of the root.  The advice then starts with the first of them. */
+/* Adds promises of another type that were created before the root and are still pending: the promises that wait for them may be
+ * the ones that should resolve the root.  The advice then begins with the first of these older promises. */
 static void report_older(struct weft__finder *f, struct weft_finding *finding)
 {
 	enum { MAX_OLDER = 3 };
@@ -215,7 +218,8 @@ static void report_older(struct weft__finder *f, struct weft_finding *finding)
 	}
 }
 
-/* Reports a request that waits for an answer, or that the program itself never answers.  Returns false if the root is neither. */
+/* Reports a request that waits for an answer from outside, or a request to the program that the program never answers.  Returns
+ * false if the root is no such request. */
 static bool report_request(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
 	const struct weft_model *m = f->model;
@@ -246,7 +250,7 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 {
 	uint32_t root = finding->root;
 	const char *name = weft__format_promise(f, root), *at = weft__format_site_suffix(f, root);
-	/* If the promise waits only for itself, the title has named it already. */
+	/* If the promise waits only for itself, the title has already named it. */
 	const char *it = root == finding->promise ? "it" : name;
 	struct weft__late_waiter late;
 	uint32_t stuck;
@@ -300,7 +304,7 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 	}
 }
 
-/* Returns whether a promise that is resolved from outside took much less time before. */
+/* Returns whether a promise that is resolved from outside has been pending much longer than earlier promises of its type. */
 static bool is_overdue(const struct weft__finder *f, uint32_t root)
 {
 	enum { TIMES_LONGER = 5 };
@@ -309,7 +313,7 @@ static bool is_overdue(const struct weft__finder *f, uint32_t root)
 	return type->ended > 0 && age_ns / TIMES_LONGER > type->longest_ns && age_ns >= f->options.stall_ns;
 }
 
-/* Returns whether other waiters got the semaphore a short while ago, so that it is in use. */
+/* Returns whether other waiters got the semaphore shortly before the end, so that it is in use. */
 static bool is_in_use(const struct weft__finder *f, uint32_t root)
 {
 	uint32_t last = f->types.items.items[f->types.of[root]].last_resolved;
@@ -317,8 +321,8 @@ static bool is_in_use(const struct weft__finder *f, uint32_t root)
 	return last != WEFT_NONE && until_ns - f->link_index.ended_ns[last] < (until_ns - f->model->promises[root].start_ns) / 2;
 }
 
-/* Returns whether p holds a lock.  The lock counts if the thread of p sleeps, or if p has held it for long; otherwise p may be
- * about to release it. */
+/* Returns whether p holds a lock.  The lock counts if the thread of p sleeps, or if p has held the lock for long; otherwise p
+ * may release it soon. */
 static bool has_lock(const struct weft__finder *f, uint32_t p)
 {
 	enum { LONG_HELD_NS = 50000000 };
@@ -334,7 +338,7 @@ static bool has_lock(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Returns whether the root, or a promise that waits for it, holds a lock. */
+/* Returns whether the root, or a promise that waits for the root, holds a lock. */
 static bool has_lock_in_chain(const struct weft__finder *f, uint32_t root)
 {
 	enum { MAX_SCANNED = 64 };
@@ -349,7 +353,7 @@ static bool has_lock_in_chain(const struct weft__finder *f, uint32_t root)
 	return holds;
 }
 
-/* Groups the sleeps by thread, each in time order. */
+/* Groups the sleeps by thread, each group in time order. */
 static void sort_sleeps(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -362,15 +366,15 @@ static void sort_sleeps(struct weft__finder *f)
 		f->sleeps_begin[m->sleeps[i].stream + 1]++;
 	for (size_t s = 0; s < streams; s++)
 		f->sleeps_begin[s + 1] += f->sleeps_begin[s];
-	/* Backwards, so that the start of each group is also the place of its next item. */
+	/* The loop runs backwards, so that the start of a group is at the same time the place of its next item. */
 	for (size_t i = m->sleep_count; i-- > 0;)
 		f->sleeps[--f->sleeps_begin[m->sleeps[i].stream + 1]] = (uint32_t)i;
 	memmove(f->sleeps_begin, f->sleeps_begin + 1, streams * sizeof *f->sleeps_begin);
 	f->sleeps_begin[streams] = (uint32_t)m->sleep_count;
 }
 
-/* Returns whether, in a trace without an end, the root was active a short while ago, or it is work that waits for its turn in the
- * pool. */
+/* Returns whether the root was active shortly before the end of a trace of a program that has not ended, or is work that waits
+ * for a thread of the pool. */
 static bool was_progressing(const struct weft__finder *f, uint32_t root)
 {
 	const struct weft_promise *promises = f->model->promises;
@@ -387,10 +391,11 @@ static bool was_progressing(const struct weft__finder *f, uint32_t root)
 	       !has_lock_in_chain(f, root) && until_ns - weft__finding_last_action_ns(f, root) < age_ns / 4 * 3;
 }
 
-/* Returns whether the wake-up came so shortly before the end that the root had no turn yet: its thread has not slept since. */
+/* Returns whether the root was woken so shortly before the end that it could not run yet: its thread has not slept since. */
 static bool is_wakeup_recent(const struct weft__finder *f, uint32_t root)
 {
-	enum { STALLS_UNTIL_TAKEN = 50, ASLEEP_NS = 100000 }; /* a loop seems to sleep between two callbacks, too */
+	/* a sleep shorter than ASLEEP_NS does not count: a loop appears to sleep between two callbacks */
+	enum { STALLS_UNTIL_TAKEN = 50, ASLEEP_NS = 100000 };
 	const struct weft_model *m = f->model;
 	const uint16_t stream = m->promises[root].stream;
 	int64_t came_ns = INT64_MIN;
@@ -398,7 +403,7 @@ static bool is_wakeup_recent(const struct weft__finder *f, uint32_t root)
 		came_ns = f->link_index.ended_ns[weft__root_causes_ready_input(&f->root_causes, root)];
 	else if (f->root_causes.verdict[root] == WEFT_VERDICT_NOT_HANDED_ON)
 		came_ns = weft_model_await_end(m, &m->links[weft__root_causes_last_hold(&f->root_causes, root)]);
-	/* A waiter of a lock may be on another thread, which gets no CPU on a busy machine. */
+	/* The waiter of a lock may be on another thread, which gets no CPU on a busy machine. */
 	const bool is_cut = f->root_causes.verdict[root] == WEFT_VERDICT_NOT_HANDED_ON &&
 			    weft__completeness_of(f->completeness, m, root)->end_missing;
 	if (came_ns <= weft_model_until(m, root) - f->options.stall_ns * (is_cut ? STALLS_UNTIL_TAKEN : 1))
@@ -413,7 +418,7 @@ static bool is_wakeup_recent(const struct weft__finder *f, uint32_t root)
 	return true;
 }
 
-/* Returns whether other requests of the same pattern took as long, so that the answer may be on its way. */
+/* Returns whether other requests with the same label pattern took as long, so that the answer may still come. */
 static bool is_no_slower(const struct weft__finder *f, uint32_t root)
 {
 	const int64_t age_ns = weft_model_until(f->model, root) - f->model->promises[root].start_ns;
@@ -421,7 +426,8 @@ static bool is_no_slower(const struct weft__finder *f, uint32_t root)
 	       f->pattern_longest_ns[f->pattern_of[f->types.of[root]]] >= age_ns;
 }
 
-/* A pending promise is no fault while it is in progress.  The other values say how certain the fault is. */
+/* Whether a pending promise is a fault: a promise that is in progress is none.  UNCERTAIN and CERTAIN say how certain the fault
+ * is. */
 enum reason { IN_PROGRESS, UNCERTAIN, CERTAIN };
 
 static enum reason get_reason(const struct weft__finder *f, uint32_t root)
@@ -434,7 +440,7 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 	    weft_kind_has(promise->kind, WEFT_TRAIT_CONNECTION) ? weft__asked_on(f, root, INT64_MAX) : WEFT_NONE;
 	if (promise->kind == WEFT_KIND_SEMAPHORE && is_in_use(f, root))
 		return IN_PROGRESS;
-	if (asked != WEFT_NONE) /* the peer answers, not this program */
+	if (asked != WEFT_NONE) /* the peer of the connection must answer, not this program */
 		return is_overdue(f, asked)                                                                ? CERTAIN
 		       : weft_model_until(f->model, asked) - f->model->promises[asked].start_ns >= LONG_NS ? UNCERTAIN
 													   : IN_PROGRESS;
@@ -450,13 +456,14 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 		if (f->root_causes.verdict[root] == WEFT_VERDICT_NEVER_TRIED && is_no_slower(f, root) &&
 		    !has_lock_in_chain(f, root))
 			return IN_PROGRESS;
-		/* The program was killed, or the trace is read while it runs: a promise that is no older than others became is in
-		 * progress. */
+		/* The program was killed, or the trace is read while the program runs: a promise counts as in progress if it is
+		 * no older than other promises of its type became. */
 		if (of->end_missing && !is_overdue(f, root) && age_ns < SOON_NS && !has_lock_in_chain(f, root))
 			return IN_PROGRESS; /* fall through */
 	case WEFT_VERDICT_NOT_RELEASED:
 	case WEFT_VERDICT_NOT_HANDED_ON: return f->idle_at_end[promise->stream] ? CERTAIN : UNCERTAIN;
-	case WEFT_VERDICT_UNKNOWN: /* in an incomplete trace, a promise that is no older than others became is in progress */
+	/* in an incomplete trace, a promise counts as in progress if it is no older than other promises of its type became */
+	case WEFT_VERDICT_UNKNOWN:
 		return (!of->lost && !of->end_missing) || is_overdue(f, root) || age_ns >= LONG_NS ? CERTAIN : IN_PROGRESS;
 	default: return CERTAIN;
 	}
@@ -464,13 +471,14 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 
 /* ---- Similar hangs ---- */
 
-/* Roots with one label pattern, for which promises with one label pattern wait in the same way, are one finding if there are at
- * least this many: 200 orders that nothing serves are one fault. */
+/* If at least MIN_ALIKE roots have one label pattern, and promises with one label pattern wait for them in the same way, the
+ * roots share one finding.  For example, 200 orders that no code serves are one fault. */
 enum { MIN_ALIKE = 3 };
 
 struct alike {
-	const uint32_t *pattern_of; /* by type: label_patterns.h; NULL: there are too few hangs */
-	struct weft_idmap groups;   /* by key: number of roots */
+	/* by type: first type with the same label pattern (label_patterns.h); NULL if there are too few hangs */
+	const uint32_t *pattern_of;
+	struct weft_idmap groups; /* number of roots for each key */
 };
 
 static int64_t make_key(const struct weft__finder *f, const struct alike *alike, const struct weft__blocked_promise *blocked)
@@ -502,15 +510,15 @@ static void gather_alike(struct weft__finder *f, struct alike *alike)
 	}
 }
 
-/* Returns the number of roots that hang like this one, itself included, if they are one finding; otherwise 1.  0: they are
- * reported already. */
+/* Returns the number of roots that hang like this one, including itself, if they share one finding; 1 if they do not.  Returns 0
+ * if a finding has already reported them. */
 static uint32_t count_alike(const struct weft__finder *f, const struct alike *alike, const struct weft__blocked_promise *blocked)
 {
 	uint32_t count = alike->pattern_of ? weft_idmap_get(&alike->groups, make_key(f, alike, blocked)) : 1;
 	return count > 0 && count < MIN_ALIKE ? 1 : count;
 }
 
-/* Adds the roots after blocked[0] that hang like it. */
+/* Adds evidence for the other roots that hang like blocked[0]. */
 static void report_alike(
     struct weft__finder *f, const struct alike *alike, const struct weft__blocked_promise *blocked, uint32_t count)
 {
@@ -529,7 +537,7 @@ static void report_alike(
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, count - 1 - WEFT__MAX_LINES, "");
 }
 
-/* Reports promises that should resolve and wait for one root; `alike_count` roots hang in this way. */
+/* Reports the promises that should resolve and wait for one root; `alike_count` roots hang in the same way. */
 static void report_hang(struct weft__finder *f, enum reason reason, const struct weft__blocked_promise *blocked, size_t count,
     const struct alike *alike, uint32_t alike_count)
 {
@@ -541,7 +549,8 @@ static void report_hang(struct weft__finder *f, enum reason reason, const struct
 		return;
 	finding->root = root;
 	finding->verdict = f->root_causes.verdict[root];
-	/* A semaphore waits for its holders, so the cause of their wait comes first. */
+	/* A promise that waits for a semaphore depends on the semaphore's holders, so the finding about the holders comes
+	 * first. */
 	finding->weight = promises[root].kind == WEFT_KIND_SEMAPHORE ? 0 : alike_count > 1 ? alike_count : count;
 	bool is_open = weft__finding_doubt_part(f, p, true);
 	is_open |= weft__finding_doubt_part(f, root, true);
@@ -570,7 +579,7 @@ static void report_hang(struct weft__finder *f, enum reason reason, const struct
 		report_alike(f, alike, blocked, alike_count);
 }
 
-/* Leaves out waits that may last forever: for a signal of the operating system, or for a client. */
+/* Leaves out waits that may last forever: waits for a signal of the operating system, and waits for a client. */
 static void skip_endless_waits(struct weft__finder *f)
 {
 	for (size_t i = 0; i < f->root_causes.blocked.count; i++) {

@@ -1,4 +1,4 @@
-/* hang_call.c: finds callbacks that are blocked in a call when the trace ends: the loop has never returned to its poll.
+/* hang_call.c: finds callbacks that are blocked in a call when the trace ends, so that the event loop never continued.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -8,13 +8,13 @@
 #include "base/known_strings.h"
 
 enum {
-	HANG_STALLS = 10, /* shortest time in the call, in lengths of a stall */
-	LONG_STALLS = 100 /* from this time on, a busy machine does not explain it */
+	HANG_STALLS = 10, /* shortest reported time in the call, in stall limits */
+	LONG_STALLS = 100 /* time in the call, in stall limits, that a busy machine does not explain */
 };
 
 static const char blocked_in[] = "blocked in ";
 
-/* Returns the pause of a thread that lasts until the end of the trace; NULL: the thread is not blocked in a known call. */
+/* Returns the pause of a thread that lasts until the end of the trace; NULL if the thread is not blocked in a known call. */
 static const struct weft_interval *find_open_call(const struct weft_model *m, uint16_t stream)
 {
 	const int64_t until_ns = weft_model_stream_until(m, stream);
@@ -31,14 +31,14 @@ static const struct weft_interval *find_open_call(const struct weft_model *m, ui
 	return NULL;
 }
 
-/* Returns the lock, condition or other promise that p waits for at the end; WEFT_NONE: the trace does not record it. */
+/* Returns the lock, condition or other promise that p waits for at the end; WEFT_NONE if the trace does not record it. */
 static uint32_t find_awaited(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft__wait_graph *w = &f->wait_graph;
 	return w->begin[p] < w->begin[p + 1] ? w->waits[w->begin[p]].to : WEFT_NONE;
 }
 
-/* Returns ": lock 6 is held by thread 4 "ping"", as far as the trace tells. */
+/* Returns the end of a title ": lock 6 is held by thread 4 "ping""; "" if the trace does not record the cause. */
 static const char *format_cause(struct weft__finder *f, uint32_t awaited)
 {
 	if (awaited == WEFT_NONE)
@@ -91,7 +91,7 @@ void weft__hang_call_find(struct weft__finder *f)
 		    call->end_ns - call->start_ns < HANG_STALLS * f->options.stall_ns ||
 		    weft__completeness_of(f->completeness, m, p)->lost)
 			continue;
-		/* The cycle of a deadlock has been reported. */
+		/* The check for cycles has already reported a deadlock. */
 		const bool is_told = f->reported[p] || f->root_causes.verdict[p] == WEFT_VERDICT_CYCLE;
 		f->reported[p] = true;
 		if (!is_told)

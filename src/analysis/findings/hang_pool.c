@@ -1,12 +1,12 @@
-/* hang_pool.c: finds why nothing resolved a promise although others of its type were resolved.
+/* hang_pool.c: finds why a promise was never resolved although other promises of its type were.
  *
- * The threads that do such work sleep at a condition that was signalled too early, or the promise that resolved the last other
- * waits itself.  SPDX-License-Identifier: ISC */
+ * Either the threads that do such work sleep at a condition that was signalled too early, or the promise that resolved the last
+ * other promise of the type is itself waiting.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 
 enum { MAX_PEERS = 16, MAX_SCANNED = 4096, MAX_STREAMS = 64 };
 
-/* Returns the streams on which others of the type ran, a bit for each; 0: unknown. */
+/* Returns a bit set of the streams on which other promises of the type ran; 0 if they are unknown. */
 static uint64_t find_type_streams(const struct weft__finder *f, uint32_t root)
 {
 	const struct weft_model *m = f->model;
@@ -23,14 +23,14 @@ static uint64_t find_type_streams(const struct weft__finder *f, uint32_t root)
 	return streams;
 }
 
-/* Returns the stream of a thread; MAX_STREAMS: unknown. */
+/* Returns the stream of a thread; MAX_STREAMS if it is unknown. */
 static uint16_t get_thread_stream(const struct weft_model *m, uint32_t thread)
 {
 	uint32_t run = weft_run_before(m, thread, INT64_MAX);
 	return run == WEFT_NONE || m->run_streams[run] >= MAX_STREAMS ? MAX_STREAMS : m->run_streams[run];
 }
 
-/* Returns the condition that a thread waits for since after its last signal; WEFT_NONE: there is none. */
+/* Returns the condition for which a thread waits, if the wait began after the condition's last signal; else WEFT_NONE. */
 static uint32_t find_late_wait(const struct weft__finder *f, uint32_t thread, struct weft__late_waiter *late)
 {
 	const struct weft_model *m = f->model;
@@ -67,7 +67,7 @@ bool weft__hang_pool_find(const struct weft__finder *f, uint32_t root, struct we
 		if (stream == MAX_STREAMS || !(streams >> stream & 1) || !f->idle_at_end[stream] ||
 		    find_late_wait(f, p, &found) == WEFT_NONE)
 			continue;
-		/* The signal is for this work, or for later work. */
+		/* The last signal came after the creation of the work, so it was for this work or for later work. */
 		if (m->links[found.signal].time_ns >= m->promises[root].start_ns) {
 			asleep |= (uint64_t)1 << stream;
 			*late = found;
@@ -97,7 +97,7 @@ void weft__hang_pool_report(
 
 /* ---- Waiting resolvers ---- */
 
-/* Returns the last resolved promise of the same place and kind, whatever its label; WEFT_NONE: there is none. */
+/* Returns the last resolved promise of the same source location and kind, whatever its label; WEFT_NONE if there is none. */
 static uint32_t find_last_resolved(const struct weft__finder *f, uint32_t root)
 {
 	const struct weft_promise *promises = f->model->promises, *like = &promises[root];

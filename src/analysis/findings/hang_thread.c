@@ -1,4 +1,4 @@
-/* hang_thread.c: finds threads that sleep forever: one that no other thread will wake, or all threads of a process.
+/* hang_thread.c: finds threads that sleep forever: a single thread that no other thread will wake, or all threads of a process.
  * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "analysis/findings/finding.h"
 #include "analysis/index/path_by_process.h"
 
-/* Returns whether the wait is one of an unmodified program: the place of the wait is recorded, or that of the awaited promise is
- * in machine code. */
+/* Returns whether the wait was recorded in an unmodified program: the place of the wait is recorded, or the place of the
+ * awaited promise is in machine code. */
 static bool is_unmodified(const struct weft_model *m, const struct weft__wait_edge *wait)
 {
 	const uint32_t site = m->promises[wait->to].site;
@@ -17,8 +17,8 @@ static bool is_unmodified(const struct weft_model *m, const struct weft__wait_ed
 
 /* ---- Single threads ---- */
 
-/* Returns the last signal of a condition, if only threads have signalled it and all of them have ended, so that none is left that
- * could signal it.  Otherwise WEFT_NONE. */
+/* Returns the last signal of a condition, if only threads have signalled it and all of these threads have ended, so that no
+ * thread is left to signal it.  Otherwise WEFT_NONE. */
 static uint32_t find_last_signal(const struct weft__finder *f, uint32_t condition)
 {
 	const struct weft_model *m = f->model;
@@ -61,8 +61,9 @@ static void report_thread(
 	weft__finding_doubt_part(f, p, true);
 }
 
-/* Returns whether a thread that sleeps at a condition is missed.  A worker may sleep forever at an empty queue, because its
- * program ends without it.  It is a fault if a promise waits for the thread, or if the program records the condition itself. */
+/* Returns whether a thread that sleeps forever at a condition is a fault.  A worker thread that sleeps forever at an empty
+ * queue is no fault, because the program can end without its worker threads.  The sleep is a fault if a promise waits for the
+ * thread, or if the program's own code records the condition. */
 static bool is_missed(const struct weft__finder *f, uint32_t thread, const struct weft__wait_edge *wait)
 {
 	const struct weft_model *m = f->model;
@@ -120,16 +121,16 @@ static void find_single_threads(struct weft__finder *f)
 
 /* ---- Whole processes ---- */
 
-enum { WAKEUP_NS = 100000000 }; /* longest time that a signalled thread may take to run */
+enum { WAKEUP_NS = 100000000 }; /* longest time between the signal to a thread and its next run */
 
-/* Signals of a condition or a semaphore: the number since a time, and the last one. */
+/* Signals of a condition or a semaphore: the number of signals since a time, and the last signal. */
 struct signals {
 	size_t since;
-	uint32_t by; /* WEFT_NONE: there was no signal */
+	uint32_t by; /* the promise that signalled last; WEFT_NONE if there was no signal */
 	int64_t last_ns;
 };
 
-/* Returns the thread that signalled a condition before any wait: the creator of its promise. */
+/* Returns the thread that signalled a condition before any thread waited for it: the creator of the condition's promise. */
 static uint32_t find_first_signaller(const struct weft_model *m, uint32_t to)
 {
 	const uint32_t by = m->promises[to].created_by;
@@ -151,8 +152,8 @@ static struct signals count_signals(const struct weft__finder *f, uint32_t to, i
 	return signals;
 }
 
-/* A thread of a process, and its wait; NULL: the thread runs, or no other thread could end its wait.  The waiter is the thread,
- * or the work that it was running. */
+/* A thread of a process, and its wait; the wait is NULL if the thread runs or if no other thread could end the wait.  The
+ * waiter is the thread, or the work that the thread was running. */
 struct sleeper {
 	uint32_t thread, waiter;
 	const struct weft__wait_edge *wait;
@@ -160,9 +161,9 @@ struct sleeper {
 
 struct process {
 	struct weft__finder *finder;
-	struct sleeper *threads; /* threads that have not ended */
+	struct sleeper *threads; /* threads of the process that have not ended */
 	size_t count;
-	uint32_t *of_stream; /* by stream: index into threads, or WEFT_NONE */
+	uint32_t *of_stream; /* by stream: index of its thread in `threads`, or WEFT_NONE */
 	size_t asleep;       /* number of threads that only other sleeping threads could wake */
 };
 
@@ -178,7 +179,7 @@ static int64_t get_last_run_end(const struct weft_model *m, uint32_t p)
 	return run == WEFT_NONE ? INT64_MIN : m->runs[run].end_ns;
 }
 
-/* Returns the number of waiters that were woken from a time on. */
+/* Returns the number of waiters of `to` that were woken since a time. */
 static size_t count_woken(const struct weft__finder *f, uint32_t to, int64_t since_ns)
 {
 	const struct weft_model *m = f->model;
@@ -207,7 +208,7 @@ static const struct weft__wait_edge *find_sleep_wait(const struct weft__finder *
 		return wait;
 	if (!weft_kind_has(kind, WEFT_TRAIT_CONDITION | WEFT__TRAITS_HELD))
 		return NULL;
-	/* A free lock is about to be taken. */
+	/* A waiter will take a lock that is free, so it is about to wake up. */
 	if (weft_kind_has(kind, WEFT__TRAITS_HELD) && weft__wait_graph_count(&f->wait_graph, wait->to) == 0 &&
 	    f->root_causes.verdict[wait->to] != WEFT_VERDICT_NOT_RELEASED)
 		return NULL;
@@ -219,7 +220,7 @@ static const struct weft__wait_edge *find_sleep_wait(const struct weft__finder *
 		   : NULL;
 }
 
-/* Makes the work that a thread was running the waiter. */
+/* Makes the work that a thread was running the waiter instead of the thread. */
 static void find_running_work(struct process *process, uint32_t part)
 {
 	struct weft__finder *f = process->finder;
@@ -260,7 +261,7 @@ static bool gather_threads(struct process *process, uint32_t part)
 	return process->count > 0;
 }
 
-/* Returns the thread that runs a promise, or is it, if that thread cannot continue; else NULL. */
+/* Returns the thread that runs a promise, or that the promise represents, if that thread cannot continue; else NULL. */
 static const struct sleeper *find_sleeper(const struct process *process, uint32_t p)
 {
 	const uint16_t stream = get_stream(process->finder->model, p);
@@ -282,8 +283,8 @@ static bool is_awake(const struct process *process, uint16_t stream, int64_t tim
 	return i != WEFT_NONE && !process->threads[i].wait && m->promises[process->threads[i].thread].start_ns <= time_ns;
 }
 
-/* Returns whether a thread that can continue may wake the sleeper: it holds what the sleeper waits for, or signalled that before.
- * `all`: all threads of the process sleep. */
+/* Returns whether a thread that can continue may wake the sleeper, because it holds what the sleeper waits for or has signalled
+ * it before.  With `all`, all threads of the process sleep. */
 static bool may_be_woken(const struct process *process, const struct sleeper *s, bool all)
 {
 	const struct weft__finder *f = process->finder;
@@ -313,7 +314,7 @@ static bool may_be_woken(const struct process *process, const struct sleeper *s,
 	return !any; /* no thread is known that might signal it */
 }
 
-/* Keeps only the threads that wait for each other. */
+/* Keeps only the threads that can be woken only by each other. */
 static void drop_wakeable(struct process *process)
 {
 	bool changed = true;
@@ -343,8 +344,9 @@ static uint32_t get_depth(const struct weft__finder *f, uint32_t p)
 	return depth;
 }
 
-/* Returns the thread with the longest wait chain.  WEFT_NONE: the program does not need these threads, or their cause is reported
- * already.  Workers may sleep forever, but the first thread, with which the program ends, may not. */
+/* Returns the thread with the longest wait chain.  Returns WEFT_NONE if the program does not need these threads, or if their
+ * cause is already reported.  Workers may sleep forever, but the first thread may not, because the program ends when it
+ * ends. */
 static uint32_t find_first_asleep(const struct process *process)
 {
 	const struct weft__finder *f = process->finder;
@@ -391,7 +393,8 @@ static bool has_label(const struct weft_model *m, uint32_t p, const char *name)
 	return text.len == strlen(name) && !memcmp(text.ptr, name, text.len);
 }
 
-/* Returns the thread to blame for a barrier that is not complete: a thread whose signal woke another one, or else `last`. */
+/* Returns the thread to blame for an incomplete barrier: a thread that sleeps at a condition whose later signal woke another
+ * thread, or else `last`. */
 static uint32_t find_missing_thread(const struct process *process, uint32_t last, uint32_t barrier)
 {
 	const struct weft__finder *f = process->finder;
@@ -482,7 +485,7 @@ static void report_process(const struct process *process, uint32_t first)
 		weft__finding_doubt(f, "a signal handler may post the semaphore");
 }
 
-/* Finds processes in which each thread waits for another one, and none waits with a timeout or for I/O. */
+/* Finds processes in which each thread waits for another thread, and no thread waits with a timeout or for I/O. */
 static void find_whole_processes(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -502,7 +505,7 @@ static void find_whole_processes(struct weft__finder *f)
 
 /* ---- Answers ---- */
 
-/* Returns since when a thread has slept at the end; WEFT_NEVER: it was awake, or this is unknown. */
+/* Returns since when a thread has slept at the end; WEFT_NEVER if it was awake, or if that is unknown. */
 static int64_t find_sleep_start(const struct weft_model *m, uint16_t stream)
 {
 	int64_t since_ns = WEFT_NEVER;
@@ -512,7 +515,7 @@ static int64_t find_sleep_start(const struct weft_model *m, uint16_t stream)
 	return since_ns;
 }
 
-/* Returns the sleep in which a thread is at the end; NULL: it is awake, or waits for a promise. */
+/* Returns the sleep in which a thread is at the end of the trace; NULL if it is awake or waits for a promise. */
 static const struct weft_interval *find_last_sleep(const struct weft__finder *f, uint32_t thread, uint16_t stream)
 {
 	const struct weft_model *m = f->model;
@@ -524,7 +527,7 @@ static const struct weft_interval *find_last_sleep(const struct weft__finder *f,
 	return NULL;
 }
 
-/* Formats "calls waitpid at check_spelling (indexd.c:129)", for a sleep whose place is known. */
+/* Formats "calls waitpid at check_spelling (indexd.c:129)" for a sleep with a known source location. */
 static const char *format_call(struct weft__finder *f, const struct weft_interval *sleep)
 {
 	const uint32_t call = weft_model_call(f->model, sleep);

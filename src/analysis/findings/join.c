@@ -1,4 +1,4 @@
-/* join.c: merges similar findings into one that lists the others.  SPDX-License-Identifier: ISC */
+/* join.c: merges similar findings into one finding that lists the others.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "analysis/findings/finding.h"
@@ -6,7 +6,8 @@
 
 #define PATTERN_BYTES 256
 
-/* Returns whether similar findings of a kind are merged here.  The checks of the other kinds group their findings themselves. */
+/* Returns whether this file merges similar findings of the kind.  The checks of all other kinds group their findings
+ * themselves. */
 static bool is_merged_here(enum weft_finding_kind kind)
 {
 	return kind == WEFT_FINDING_TWICE || kind == WEFT_FINDING_MISUSED || kind == WEFT_FINDING_FAILURE ||
@@ -23,7 +24,7 @@ static bool has_same_pattern(struct weft_str a, struct weft_str b)
 	return strcmp(first, second) == 0;
 }
 
-/* Returns whether two promises have the same kind, place and error, and labels that differ only in numbers. */
+/* Returns whether two promises have the same kind, source location and error, and labels that differ only in numbers. */
 static bool is_alike(const struct weft_model *m, uint32_t p, uint32_t q)
 {
 	const struct weft_promise *a = &m->promises[p], *b = &m->promises[q];
@@ -33,7 +34,7 @@ static bool is_alike(const struct weft_model *m, uint32_t p, uint32_t q)
 	if (a->kind != b->kind || a->site != b->site || a->failure != b->failure ||
 	    (label_a == WEFT_NONE) != (label_b == WEFT_NONE))
 		return false;
-	/* Without a site, only labels distinguish types. */
+	/* Promises without a source location can be told apart only by their labels. */
 	return label_a == WEFT_NONE ? a->site != WEFT_NONE
 				    : has_same_pattern(weft_model_text(m, label_a), weft_model_text(m, label_b));
 }
@@ -42,18 +43,19 @@ static bool can_merge(const struct weft__finder *f, const struct weft_finding *a
 {
 	if (a->kind != b->kind || a->severity != b->severity)
 		return false;
-	/* A spin that another program interrupts ends without help, and goes on as the next one. */
+	/* A spin that another program interrupts ends without help and continues as the next spin, so its certainty does not
+	 * matter. */
 	if (a->sure != b->sure && a->kind != WEFT_FINDING_SPIN)
 		return false;
-	/* A pause has no promise: only its title describes it. */
+	/* A pause belongs to no promise: only its title describes it. */
 	if (a->promise == WEFT_SYSTEM || b->promise == WEFT_SYSTEM)
 		return a->promise == b->promise && has_same_pattern((struct weft_str){a->title, (uint32_t)strlen(a->title)},
 						       (struct weft_str){b->title, (uint32_t)strlen(b->title)});
 	return is_alike(f->model, a->promise, b->promise) && is_alike(f->model, a->root, b->root);
 }
 
-/* Adds finding i with its evidence and a line for each finding that was merged into it.  Returns false on lack of memory; the
- * finding is then left where it was. */
+/* Adds finding i with its evidence, and a line for each finding that was merged into it.  Returns false on lack of memory; then
+ * finding i stays where it was. */
 static bool append_merged(
     struct weft__finder *f, const struct weft_finding *old, const uint32_t *merged_into, size_t count, size_t i)
 {
@@ -89,7 +91,7 @@ static bool append_merged(
 		    weft__format_duration(f, old[k].end_ns - old[k].start_ns));
 	}
 	weft__evidence_add_more(f, WEFT_EVIDENCE_LIKE, others - listed, "");
-	if (merged->kind != WEFT_FINDING_SAVED) /* its title quotes a rule or the title of another finding */
+	if (merged->kind != WEFT_FINDING_SAVED) /* the title of a `saved` finding quotes a rule or the title of another finding */
 		merged->title = weft__format_title(f, merged->title, others);
 	return true;
 }

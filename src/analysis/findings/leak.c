@@ -1,6 +1,6 @@
 /* leak.c: reports promises of one type that are created all the time and hardly ever end.
  *
- * Labels that differ only in numbers count as one type.  SPDX-License-Identifier: ISC */
+ * Labels that differ only in numbers make one type.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,36 +9,39 @@
 
 enum { QUARTERS = 4, ENOUGH_TO_EACH = 8 };
 
-/* Types with one label pattern, and their promises that are pending at the end. */
+/* Types with one label pattern, and those of their promises that are pending at the end. */
 struct type_group {
-	uint32_t types, ended, pending; /* counts of all promises, whether they may leak or not */
-	int64_t first_ns, last_ns;      /* first and last creation of a promise that may leak */
-	uint32_t alive, first, last;    /* promises that may leak: count, oldest, youngest */
-	/* Number of `alive` promises whose creation is in the trace.  A checkpoint in a ring lists older promises that are
-	 * pending, but none that have ended. */
+	uint32_t types, ended, pending; /* counts of types, ended promises and pending promises, whether they may leak or not */
+	int64_t first_ns, last_ns;      /* first and last creation time of a promise that may leak */
+	uint32_t alive, first, last;    /* number of promises that may leak; the oldest of them; the youngest of them */
+	/* Number of `alive` promises whose creation is in the trace.  A checkpoint in a ring lists the older promises that are
+	 * pending, but no older promises that have ended. */
 	uint32_t seen;
-	uint32_t quarter[QUARTERS]; /* creations in each quarter of the time from first_ns to last_ns */
-	uint32_t old, used;         /* promises of the first two quarters; those of them that were active in the last quarter */
-	uint32_t makers, repeated; /* changes of the maker from one promise to the next; timers that have fired and are pending */
+	uint32_t quarter[QUARTERS]; /* number of promises created in each quarter of the time from first_ns to last_ns */
+	/* number of promises created in the first two quarters; number of those that were active in the last quarter */
+	uint32_t old, used;
+	/* number of times that the creator differs from the creator of the promise before; number of pending timers that have
+	 * already fired */
+	uint32_t makers, repeated;
 	uint32_t last_maker;
-	bool may_serve; /* some promises may be needed by a connected client */
+	bool may_serve; /* true if a connected client may need some of the promises */
 };
 
-/* Returns whether the ring has overwritten the creation of p, and a checkpoint has its time. */
+/* Returns whether a ring has overwritten the creation of p but a checkpoint still has its time. */
 static bool is_old(const struct weft__finder *f, uint32_t p)
 {
 	return weft__is_only_past_missing(f->completeness, f->model, p);
 }
 
-/* Returns whether the maker is a handle that runs all callbacks of a program, as in uvloop: it never ends, and so does not stop
- * its timers. */
+/* Returns whether the creator of a promise is a handle that runs all callbacks of a program, as in uvloop: such a handle never
+ * ends, so it does not stop its timers. */
 static bool is_pure_server(const struct weft_model *m, uint32_t maker)
 {
 	return weft_kind_has(m->promises[maker].kind, WEFT_TRAIT_ENDLESS) &&
 	       weft_kind_has(m->promises[maker].kind, WEFT_TRAIT_OUTSIDE);
 }
 
-/* Returns whether p is a timer that only a loop waits for, and whose maker has ended: no code is left that should stop it. */
+/* Returns whether p is a timer that only a loop waits for and whose creator has ended: no code is left that could stop it. */
 static bool is_forgotten(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -60,14 +63,14 @@ static bool is_forgotten(const struct weft__finder *f, uint32_t p)
 	return true;
 }
 
-/* Returns whether p is a connection that waits for nothing.  Where its other end is in the trace too, that end does not explain
- * why the program keeps it. */
+/* Returns whether p is a connection that waits for nothing.  If the trace also has the other end of the connection, that end
+ * does not explain why the program keeps the connection. */
 static bool is_unused_connection(const struct weft__finder *f, uint32_t p)
 {
 	return weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_CONNECTION) && f->root_causes.next[p] == WEFT_NONE;
 }
 
-/* Returns whether p is a repeating timer that another timer made: each call of the maker may add one. */
+/* Returns whether p is a repeating timer that another timer created: each call of that timer may add a further one. */
 static bool is_piled_timer(const struct weft__finder *f, uint32_t p)
 {
 	enum { REPEATED = 3 }; /* runs */
@@ -82,8 +85,8 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 	const struct weft_promise *promise = &f->model->promises[p];
 	if (is_forgotten(f, p) || is_piled_timer(f, p))
 		return true;
-	/* A promise that waits for a reported hang is part of that finding.  A connection that the program made counts although
-	 * it waits for the outside, because the program can close it at any time. */
+	/* A promise that waits for the root of a reported hang is part of that hang's finding.  A connection that the program
+	 * made may leak although it waits for the outside, because the program can close it at any time. */
 	return !f->reported[f->root_causes.root[p]] && promise->end == WEFT_END_PENDING &&
 	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && (promise->start_ns >= 0 || is_old(f, p)) &&
 	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
@@ -91,7 +94,8 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 		   promise->flags & (WEFT_PROMISE_CONNECTED | WEFT_PROMISE_SENT));
 }
 
-/* Returns whether p is a connection that the program made, or a timer whose maker is pending: a connected client may need it. */
+/* Returns whether a connected client may need p: p is a connection that the program made, or a timer whose creator is
+ * pending. */
 static bool may_serve(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
@@ -100,7 +104,7 @@ static bool may_serve(const struct weft__finder *f, uint32_t p)
 							      maker != WEFT_NONE && f->link_index.ended_ns[maker] == WEFT_NEVER);
 }
 
-/* Returns whether the other end of a connection is one that the program made itself. */
+/* Returns whether the program itself made the other end of connection p. */
 static bool is_own_client(const struct weft_model *m, uint32_t p)
 {
 	const uint32_t end = weft_other_end_of(m, p);
@@ -120,30 +124,30 @@ static uint32_t count_clients(const struct weft__finder *f)
 	return count;
 }
 
-/* Returns whether the group is of repeating timers, each of which another maker started and left behind: no time will end them,
- * so it does not matter when they were created.  They may belong to connected clients. */
+/* Returns whether the group consists of repeating timers, each started by a different creator that has ended: nothing will stop
+ * these timers, so the time of their creation does not matter.  Connected clients may need timers that were left running. */
 static bool is_left_running(const struct type_group *type_group, uint32_t clients)
 {
 	return type_group->repeated >= type_group->alive / 2 && type_group->makers >= type_group->alive / 2 &&
 	       type_group->alive / 2 > clients;
 }
 
-/* Returns the number of pending promises from which their type is looked at. */
+/* Returns the smallest number of pending promises with which a type is examined. */
 static size_t get_least_count(const struct weft__finder *f)
 {
 	enum { FEW_DIVISOR = 2 };
 	return f->options.leak_count / FEW_DIVISOR;
 }
 
-/* Returns whether fewer promises of the group than usual are a leak, which is informational: each timer that repeats costs time
- * for ever, and each connection a peer's, too. */
+/* Returns whether fewer promises than usual are a leak of this group, which is informational: a repeating timer costs CPU time
+ * for ever, and a connection also costs its peer. */
 static bool may_be_few(const struct weft__finder *f, const struct type_group *type_group, uint32_t clients)
 {
 	return is_left_running(type_group, clients) || is_piled_timer(f, type_group->first) ||
 	       f->model->promises[type_group->first].flags & WEFT_PROMISE_CONNECTED;
 }
 
-/* Returns whether promises of the group are created all the time, and hardly any ends or is used. */
+/* Returns whether promises of the group are created all the time, but hardly any of them ends or is used. */
 static bool is_leak(const struct weft__finder *f, const struct type_group *type_group, uint32_t clients)
 {
 	if (type_group->alive < get_least_count(f) ||
@@ -153,13 +157,13 @@ static bool is_leak(const struct weft__finder *f, const struct type_group *type_
 		return false;
 	if (type_group->may_serve && type_group->alive / 2 <= clients)
 		return false;
-	/* A program that connects to many different peers does so on purpose. */
+	/* A program that connects to many different peers intends it. */
 	if (f->model->promises[type_group->first].flags & WEFT_PROMISE_CONNECTED &&
 	    type_group->types > type_group->alive / ENOUGH_TO_EACH)
 		return false;
 	if (is_left_running(type_group, clients))
 		return true;
-	/* A busy machine may leave one quarter without creations; a burst of creations is no leak. */
+	/* On a busy machine, one quarter may have no creations; a burst of creations in one quarter is no leak. */
 	int quiet = 0;
 	for (int q = 0; q < QUARTERS; q++) {
 		quiet += type_group->quarter[q] < type_group->alive / (4 * QUARTERS);
@@ -224,7 +228,8 @@ static void count_quarter(const struct weft__finder *f, struct type_group *type_
 	type_group->used +=
 	    !is_piled_timer(f, p) &&
 	    (weft__finding_last_action_ns(f, p) > f->model->end_ns - (f->model->end_ns - type_group->first_ns) / QUARTERS ||
-		weft__timer_is_restarted(f->model, p)); /* it is in use, although it may never expire */
+		/* a timer that the program restarts is in use, although it may never expire */
+		weft__timer_is_restarted(f->model, p));
 }
 
 static void count_alive(struct weft__finder *f, struct type_group *type_groups, const uint32_t *first)
@@ -281,7 +286,7 @@ void weft__find_leak(struct weft__finder *f)
 		for (uint32_t s = 0; s < count && weft__finding_may_continue(f, s, count); s++) {
 			if (first[s] != s || !is_leak(f, &type_groups[s], clients))
 				continue;
-			/* Promises that wait for another leaking group are part of that group's finding. */
+			/* Promises that wait for another leaking group are part of the finding about that group. */
 			uint32_t root = f->root_causes.root[type_groups[s].last], other = first[f->types.of[root]];
 			if (other == s || !is_leak(f, &type_groups[other], clients))
 				report_leak(f, &type_groups[s]);

@@ -1,17 +1,17 @@
-/* lock_held.c: reports threads that sleep while they hold a lock for which others wait.  SPDX-License-Identifier: ISC */
+/* lock_held.c: reports threads that sleep while they hold a lock that other threads wait for.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
 #include "base/duration.h"
 
-enum { MIN_WAIT_STALLS = 10 }; /* shortest reported wait, in lengths of a stall */
+enum { MIN_WAIT_STALLS = 10 }; /* shortest reported wait, in stall limits */
 
 static int64_t get_overlap_ns(int64_t from_ns, int64_t to_ns, int64_t start_ns, int64_t end_ns)
 {
 	return weft_min_ns(to_ns, end_ns) - weft_max_ns(from_ns, start_ns);
 }
 
-/* Returns whether p waited for another promise for at least a quarter of the time: then that promise is the cause. */
+/* Returns whether p waited for another promise for at least a quarter of the time, so that the other promise is the cause. */
 static bool is_waiting(const struct weft__finder *f, uint32_t p, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_model *m = f->model;

@@ -1,13 +1,13 @@
-/* missing_events.c: decides which findings hold although events are missing.
+/* missing_events.c: decides which findings are right although events are missing.
  *
- * Up to the first missing event the trace is complete, as if the program had been killed then: its findings hold unless a later
- * event contradicts them.  After the first missing event, a finding holds only if the trace has all of its time range on its own
- * thread.  SPDX-License-Identifier: ISC */
+ * The trace is complete up to the first missing event, as if the program had been killed at that time: its findings up to then
+ * are right unless a later event contradicts them.  After the first missing event, a finding is right only if no event of its
+ * own thread is missing in its time range.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
 
-/* Returns whether findings of the kind say that something did not happen; it may have happened among the missing events. */
+/* Returns whether findings of the kind say that something did not happen, which a missing event may refute. */
 static bool is_about_end(enum weft_finding_kind kind)
 {
 	return kind == WEFT_FINDING_DEADLOCK || kind == WEFT_FINDING_CYCLE || kind == WEFT_FINDING_HANG ||
@@ -20,8 +20,9 @@ static size_t get_job_type(const struct weft_model *m, const struct weft_promise
 	return p->site < m->trace->site_count ? p->site : m->trace->site_count + p->kind;
 }
 
-/* Returns which promises are created by one thread and resolved by another: a thread whose events are missing may have resolved
- * them.  The flags are indexed by get_job_type().  The caller frees them.  NULL: no memory. */
+/* Returns, by job type, whether one thread creates the promises and another thread resolves them.  The missing events of a
+ * thread may have resolved such a promise.  get_job_type() returns the index of a promise into these flags.  The caller frees
+ * them.  NULL: no memory. */
 static bool *find_jobs(const struct weft_model *m)
 {
 	bool *ends = calloc(m->trace->site_count + WEFT_KIND_PREEXISTING + 1, sizeof *ends);
@@ -40,7 +41,7 @@ static bool has_ended_later(const struct weft_model *m, uint32_t p)
 	       promise->end_ns > m->whole->end_ns;
 }
 
-/* Returns whether another promise read p's error, or waited for p, after the complete prefix of the trace. */
+/* Returns whether another promise read the error of p or waited for p after the complete prefix of the trace. */
 static bool was_noticed_later(const struct weft_model *m, uint32_t p)
 {
 	for (size_t l = weft_first_link_from(m, m->whole->end_ns); l < m->link_count; l++)
@@ -49,7 +50,7 @@ static bool was_noticed_later(const struct weft_model *m, uint32_t p)
 	return false;
 }
 
-/* Returns the stream of the thread on which it happened; UINT16_MAX if it concerns several. */
+/* Returns the stream of the thread that a finding is about; UINT16_MAX if it concerns several threads. */
 static uint16_t get_stream(const struct weft_model *m, const struct weft_finding *finding)
 {
 	if (finding->promise == WEFT_SYSTEM || finding->kind == WEFT_FINDING_EXHAUSTED ||
@@ -83,7 +84,7 @@ static bool is_job(const struct weft_model *m, uint32_t p, const bool *jobs)
 	return jobs && jobs[get_job_type(m, &m->promises[p])];
 }
 
-/* Checks a finding of the complete prefix against the events after it. */
+/* Checks whether later events contradict a finding of the complete prefix. */
 static void filter_before(const struct weft_model *m, struct weft_finding *finding)
 {
 	if ((is_about_end(finding->kind) && (has_ended_later(m, finding->promise) || has_ended_later(m, finding->root))) ||
@@ -95,7 +96,7 @@ static void filter_before(const struct weft_model *m, struct weft_finding *findi
 		add_doubt(finding, "events are missing later in the trace, so the backlog may have shrunk again");
 }
 
-/* Drops a finding of the whole model if it depends on missing events, or if the complete prefix already has it. */
+/* Drops a finding of the whole model if it depends on missing events, or if the complete prefix has the same finding. */
 static void filter_after(struct weft__finder *f, size_t count, struct weft_finding *finding, bool was_seen)
 {
 	const struct weft_model *m = f->model;

@@ -1,12 +1,12 @@
-/* misused.c: reports promises that are used after their end, and ids that no promise ever had: both suggest freed or unset
- * memory.  SPDX-License-Identifier: ISC */
+/* misused.c: reports promises that are used after their end, and ids that no promise ever had: both suggest memory that is
+ * freed or not initialized.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
 #include "analysis/index/path_by_process.h"
 
-/* Uses after the end, of promises of one type. */
+/* The uses of promises of one type after their end. */
 struct misuse {
 	uint32_t count, first_link;
 };
@@ -16,15 +16,15 @@ static bool is_over(const struct weft_promise *p, int64_t time_ns)
 	return weft_has_ended(p) && p->end_ns < time_ns;
 }
 
-/* Returns whether the program's own code recorded p.  An adapter records a callback that continues after the end of its promise;
- * that is no fault of the program. */
+/* Returns whether the program's own code recorded p, rather than an adapter.  An adapter records a callback that continues
+ * after the end of its promise, which is no fault of the program. */
 static bool is_recorded_by_program(const struct weft_model *m, uint32_t p)
 {
 	uint32_t site = m->promises[p].site;
 	return site != WEFT_NONE && !weft_site_is_machine_code(&m->trace->sites[site]);
 }
 
-/* Returns whether the outside ended p: its callback follows, and runs as p. */
+/* Returns whether p was ended from outside the program: the callback of p then runs as p after the end. */
 static bool was_ended_from_outside(const struct weft__finder *f, uint32_t p)
 {
 	for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {
@@ -35,15 +35,17 @@ static bool was_ended_from_outside(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Returns the promise that the link shows in use after its end, because it awaits another or takes a lock; else WEFT_NONE. */
+/* Returns the promise that a link shows in use after its end, because it awaits another promise or takes a lock; else
+ * WEFT_NONE. */
 static uint32_t find_user_after_end(const struct weft__finder *f, const struct weft_link *link)
 {
 	const struct weft_model *m = f->model;
 	if (link->kind != WEFT_LINK_AWAIT || link->from == WEFT_SYSTEM || link->to == WEFT_SYSTEM ||
 	    (f->link_index.ended_ns[link->from] >= link->time_ns && f->link_index.ended_ns[link->to] >= link->time_ns))
-		return WEFT_NONE; /* neither has ended, nor has the promise that it became: nearly all links */
+		return WEFT_NONE; /* for nearly all links: the promise has not ended, nor has the promise that it became */
 	uint32_t user = weft_kind_has(f->types.kinds[link->from], WEFT__TRAITS_HELD) ? link->to : link->from;
-	/* A stopped loop finishes its current turn.  Another part may handle a message after the end of its sender. */
+	/* A stopped loop still finishes its current turn.  A message may be handled in another part of the trace after its
+	 * sender has ended. */
 	if (!is_over(&m->promises[user], link->time_ns) || !is_recorded_by_program(m, user) ||
 	    weft_kind_has(m->promises[user].kind, WEFT__TRAITS_LASTING) || was_ended_from_outside(f, user) ||
 	    weft_part_of(m, link->from) != weft_part_of(m, link->to))
@@ -95,8 +97,8 @@ static void find_used_after_end(struct weft__finder *f)
 	free(of_type);
 }
 
-/* Returns whether the trace has the creation of every promise.  Ids count from 1, and only while a trace is recorded: a trace
- * with promise 1 has all others. */
+/* Returns whether the trace has the creation of every promise.  Ids count from 1 while a trace is recorded, so a trace that has
+ * promise 1 has all promises. */
 static bool has_all_ids(const struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;

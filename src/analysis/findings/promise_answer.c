@@ -1,9 +1,9 @@
-/* promise_answer.c: explains how one promise ended, or why it is pending (`weft explain --promise=ID`).
+/* promise_answer.c: explains how one promise ended or why it is pending (`weft explain --promise=ID`).
  * SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 #include "analysis/index/account.h"
 
-/* Adds how the promise itself spent its time: the numbers of weft stats and weft path. */
+/* Adds how the promise spent its own time: the numbers of `weft stats` and `weft path`. */
 static void report_states(struct weft__finder *f, uint32_t p)
 {
 	struct weft_state_times own;
@@ -18,7 +18,7 @@ static void report_states(struct weft__finder *f, uint32_t p)
 	    weft__format_duration(f, own.running_ns));
 }
 
-/* Reports a promise that has ended. */
+/* Reports how a promise ended. */
 static void report_end(struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -53,11 +53,12 @@ static void report_end(struct weft__finder *f, uint32_t p)
 	}
 	if (readers > WEFT__MAX_LINES)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_NOTE, readers - WEFT__MAX_LINES, " that read its result");
-	if (readers == 0 && promise->end == WEFT_END_FAILED) /* most results need no reader; an error does */
+	if (readers == 0 && promise->end == WEFT_END_FAILED) /* most results need no reader, but an error needs one */
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "no code read its error");
 }
 
-/* Returns whether p is pending until the program closes it, such as a listener or a condition: that needs no cause. */
+/* Returns whether p, such as a listener or a condition, stays pending until the program closes it, so that its pending state
+ * needs no explanation. */
 static bool is_open_ended(const struct weft__finder *f, uint32_t p)
 {
 	const unsigned kind = f->model->promises[p].kind;
@@ -101,7 +102,7 @@ static void report_open_ended(struct weft__finder *f, uint32_t p)
 	weft__finding_doubt_part(f, p, true);
 }
 
-/* Reports a promise that is pending. */
+/* Reports why a promise is pending. */
 static void report_pending(struct weft__finder *f, uint32_t p)
 {
 	const struct weft__root_causes *c = &f->root_causes;

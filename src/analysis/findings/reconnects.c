@@ -1,8 +1,10 @@
-/* reconnects.c: reports connections that were made for one request each, although an earlier one could have carried the request.
+/* reconnects.c: reports connections that carried one request each although an earlier connection could have carried the
+ * request.
  *
- * An earlier connection could have carried it if the same thread had its answer, and the program did not keep the connection
- * idle for long before it closed it: a pool that drops idle connections is no fault.  A connection that the peer closed cannot be
- * used again.  Connections for requests side by side are needed.  SPDX-License-Identifier: ISC */
+ * An earlier connection could have carried the request if its own answer had come to the same thread, and if the program closed
+ * it soon after that answer.  A pool that drops a connection after a long idle time is no fault.  A connection that the peer
+ * closed cannot be used again.  Connections are needed if their requests are in progress at the same time.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
@@ -11,19 +13,19 @@
 
 enum {
 	MIN_CONNECTIONS = 16, /* fewer are no pattern */
-	TIMES_OTHERS = 8,     /* least ratio of connections with one request to requests on other connections */
-	MIN_IDLE_STALLS = 10  /* a connection that is kept for this many stall limits after its answer may be in a pool */
+	TIMES_OTHERS = 8,     /* least ratio of connections with one request to requests on reused connections */
+	MIN_IDLE_STALLS = 10  /* shortest idle time after the answer, in stall limits, of a connection that may be in a pool */
 };
 
-/* Connections that one thread made to one address. */
+/* The connections that one thread made to one address. */
 struct address {
-	struct weft__span *single; /* connections with one request each, in the order in which they were made */
+	struct weft__span *single; /* connections with one request each, in the order of creation */
 	uint32_t count;
 	uint32_t others; /* requests on other connections */
-	uint32_t late;   /* connections that an earlier one makes superfluous */
+	uint32_t late;   /* number of connections that were unnecessary because of an earlier connection */
 };
 
-/* Returns whether the program made the connection, and the trace has its address and its first request. */
+/* Returns whether the program made the connection of a request, and the trace has its address and its first request. */
 static bool is_made(const struct weft__finder *f, const struct weft_request *first)
 {
 	const uint32_t p = first->connection, label = weft__promise_types_label(&f->types, p);
@@ -32,7 +34,7 @@ static bool is_made(const struct weft__finder *f, const struct weft_request *fir
 	       weft_text_starts_with(weft_model_text(f->model, label), WEFT_STRING_TO);
 }
 
-/* Returns whether the connection found that the peer had closed it. */
+/* Returns whether the program read that the peer had closed the connection. */
 static bool has_read_end(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_str end = {WEFT_STRING_END, sizeof WEFT_STRING_END - 1};
@@ -45,8 +47,8 @@ static bool has_read_end(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Returns whether the program gave up a connection that it could have used again: it never closed it, or did so soon after the
- * answer, and before the peer. */
+/* Returns whether the program gave up a connection that it could have used again: it never closed the connection, or closed it
+ * soon after the answer and before the peer did. */
 static bool is_given_up(const struct weft__finder *f, const struct weft_request *only)
 {
 	const struct weft_model *m = f->model;
@@ -58,8 +60,8 @@ static bool is_given_up(const struct weft__finder *f, const struct weft_request 
 	       ended_ns - only->answered_ns <= weft_max_ns(only->answered_ns - start_ns, MIN_IDLE_STALLS * f->options.stall_ns);
 }
 
-/* Gathers the connections by address and thread, each from its creation to its first answer.  A span's number is 0 if the
- * connection was given up after its only request, or else the number of its requests. */
+/* Gathers the connections by address and thread as spans from the creation to the first answer.  The number of a span is the
+ * number of requests on its connection, or 0 if the program gave up the connection after its only request. */
 static void gather_connections(struct weft__finder *f, weft__spans_vec *made)
 {
 	const struct weft_model *m = f->model;
@@ -78,7 +80,7 @@ static void gather_connections(struct weft__finder *f, weft__spans_vec *made)
 	weft__spans_sort(made);
 }
 
-/* Moves the connections with one request to the front of the group. */
+/* Moves the connections with one request to the front of the group of connections. */
 static struct address measure_address(struct weft__finder *f, struct weft__span *group, size_t count)
 {
 	struct address of = {.single = group};

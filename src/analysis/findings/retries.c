@@ -1,11 +1,11 @@
-/* retries.c: reports operations that failed many times with the same error and were retried without a growing pause.
+/* retries.c: reports operations that failed many times with the same error and were retried without growing pauses.
  *
  * A try follows another try in three cases:
  * - The earlier try created it, directly or by a callback or a timer.
  * - Its creator read the earlier try's error.
  * - One promise created both, and that promise does one thing only.  Threads, listeners and other long-lived promises do many
- *   things: each client of a server fails on its own.  Such a promise may have created the later try's creator instead: the
- *   callback of a request makes the next request, and each request makes a connection.
+ *   independent things: each client of a server fails on its own.  A long-lived promise may have created the creator of the later
+ *   try instead: the callback of a request makes the next request, and each request makes a connection.
  *
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
@@ -18,28 +18,33 @@
 
 enum {
 	MIN_TRIES = 30,
-	MIN_TRIES_IN_RING = 16,  /* if a ring has overwritten earlier tries */
-	MAX_PERIODS = 4,         /* periods between the oldest event and the first try: earlier tries were probably overwritten */
-	MAX_PAUSE_NS = 50000000, /* average time from a failure to the next try */
-	/* Connects need fewer tries and may pause longer: a peer that refuses them for a second is not there. */
+	MIN_TRIES_IN_RING = 16, /* fewest tries if a ring has overwritten earlier tries */
+	/* if the first try came within this number of retry periods after the oldest event, earlier tries were probably
+	 * overwritten */
+	MAX_PERIODS = 4,
+	MAX_PAUSE_NS = 50000000, /* longest average time from a failure to the next try */
+	/* Connection attempts need fewer tries and may have longer pauses: a peer that refuses them for a second is not
+	 * there. */
 	MIN_CONNECTS = 10,
 	MIN_CONNECTS_NS = 1000000000,
 	MAX_CONNECT_PAUSE_NS = 250000000,
-	MAX_GROWTH = 4, /* ratio of the last pause to the first and the average: above it, the pauses grow */
-	MAX_STEPS = 6   /* creators between a try and the try before it */
+	/* largest ratio of the last pause to the mean of the first and the average pause, above which the pauses grow */
+	MAX_GROWTH = 4,
+	MAX_STEPS = 6 /* most creators between a try and the try before it */
 };
 
 /* Consecutive tries of one type that failed with the same error text. */
 struct series {
 	uint32_t first, last, count;
-	int64_t paused_ns;              /* sum of the pauses from each failure to the next try */
-	int64_t first_ns, latest_ns[2]; /* the first pause, and the last two */
+	int64_t paused_ns;              /* sum of the pauses between a failure and the next try */
+	int64_t first_ns, latest_ns[2]; /* length of the first pause; lengths of the last two pauses */
 };
 
 struct search {
 	struct weft__finder *finder;
-	uint32_t *of_try;           /* by promise: number of its series + 1, or 0 */
-	uint32_t *errors;           /* by promise: source of its error + 2; 1: the error is its own; 0: not yet computed */
+	uint32_t *of_try; /* by promise: index of its series of tries + 1, or 0 if it belongs to none */
+	/* by promise: number of the promise from which its error came + 2; 1 if the error is its own; 0 if not yet computed */
+	uint32_t *errors;
 	struct weft_idmap of_maker; /* series by make_maker_key() */
 	WEFT_VEC(struct series) series;
 };
@@ -49,8 +54,8 @@ static uint32_t get_series(const struct search *s, uint32_t p)
 	return s->of_try[p] > 0 ? s->of_try[p] - 1 : WEFT_IDMAP_NONE;
 }
 
-/* Returns the failed promise whose error p read and passed on; WEFT_NONE if the error is its own.  Only a promise that fails with
- * an error of its own is a try. */
+/* Returns the failed promise whose error p read and passed on; WEFT_NONE if the error first occurred in p.  Only a promise in
+ * which an error first occurs is a try. */
 static uint32_t find_error_source(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -70,14 +75,15 @@ static uint32_t get_error_source(const struct search *s, uint32_t p)
 	return s->errors[p] - 2;
 }
 
-/* Returns a key of the tries that `maker` created with p's type and error. */
+/* Returns a key for the tries with p's type and error that `maker` created. */
 static int64_t make_maker_key(const struct weft__finder *f, uint32_t maker, uint32_t p)
 {
 	const uint64_t of = (uint64_t)f->types.of[p] << 32 | f->model->promises[p].failure;
 	return (int64_t)((of * 0x9e3779b97f4a7c15u ^ f->link_index.final[maker]) & INT64_MAX);
 }
 
-/* Returns whether the maker does one thing only.  A timer or an idle callback does; other long-lived promises do many things. */
+/* Returns whether the creator of a promise does one thing only.  A timer or an idle callback does one thing only; other
+ * long-lived promises do many things. */
 static bool is_single_purpose(const struct weft__finder *f, uint32_t maker)
 {
 	if (maker == WEFT_NONE)
@@ -87,8 +93,8 @@ static bool is_single_purpose(const struct weft__finder *f, uint32_t maker)
 	       (maker != WEFT_SYSTEM && !weft_kind_has(kind, WEFT__TRAITS_LASTING));
 }
 
-/* Returns the series of the last try of p's type that `maker` read before p was created, directly or through promises that passed
- * its error on; WEFT_IDMAP_NONE if there is none.  Searches only the last MAX_LINKS actions of `maker`. */
+/* Returns the series of the last try of p's type whose error `maker` read before it created p, directly or through promises
+ * that passed the error on; WEFT_IDMAP_NONE if there is none.  Searches only the last MAX_LINKS actions of `maker`. */
 static uint32_t find_series_read_by(const struct search *s, uint32_t maker, uint32_t p)
 {
 	const struct weft__finder *f = s->finder;
@@ -121,8 +127,9 @@ static bool has_read(const struct weft__finder *f, uint32_t maker, uint32_t p)
 	return false;
 }
 
-/* Like find_series_read_by(), for a `maker` whose creation a ring has overwritten: it may be a thread that serves many clients,
- * or one that retries.  A maker that reads the error of the last try before it makes the next one retries. */
+/* Finds a series like find_series_read_by() for a `maker` whose creation a ring has overwritten: it may be a thread that serves
+ * many clients, or a thread that retries.  A promise that reads the error of the last try before it makes the next one retries
+ * the operation. */
 static uint32_t find_series_in_ring(const struct search *s, uint32_t maker, uint32_t p)
 {
 	const struct weft__finder *f = s->finder;
@@ -132,7 +139,8 @@ static uint32_t find_series_in_ring(const struct search *s, uint32_t maker, uint
 	return number < s->series.count && has_read(f, maker, s->series.items[number].last) ? number : WEFT_IDMAP_NONE;
 }
 
-/* Returns the series of the last try that p's creator made, or a promise that created it; WEFT_IDMAP_NONE if there is none. */
+/* Returns the series of the last try that was made by p's creator or by a creator of that creator; WEFT_IDMAP_NONE if there is
+ * none. */
 static uint32_t find_series_made_by(const struct search *s, uint32_t p)
 {
 	const struct weft_promise *promises = s->finder->model->promises;
@@ -144,7 +152,7 @@ static uint32_t find_series_made_by(const struct search *s, uint32_t p)
 	return number;
 }
 
-/* Returns the series of the try before p, or WEFT_IDMAP_NONE. */
+/* Returns the series of the try before p; WEFT_IDMAP_NONE if p is the first try. */
 static uint32_t find_series_before(const struct search *s, uint32_t p)
 {
 	const struct weft_model *m = s->finder->model;
@@ -158,18 +166,19 @@ static uint32_t find_series_before(const struct search *s, uint32_t p)
 			return number;
 		maker = m->promises[maker].created_by;
 	}
-	/* The maker is long-lived but saw the failure: for example, a timer that a failed connection started tries again. */
+	/* The creator is long-lived but read the failure: for example, a timer that a failed connection started tries again. */
 	if (maker != WEFT_NONE && maker != WEFT_SYSTEM && (number = find_series_read_by(s, maker, p)) != WEFT_IDMAP_NONE)
 		return number;
 	return is_single_purpose(s->finder, created_by) ? find_series_made_by(s, p) : find_series_in_ring(s, created_by, p);
 }
 
-/* Adds p to the series; false if p does not follow its last try, or has another error or type. */
+/* Adds p to the series; returns false if p does not follow the last try of the series, or has another error or type. */
 static bool extend_series(struct search *s, struct series *series, uint32_t p)
 {
 	const struct weft_promise *promises = s->finder->model->promises;
 	int64_t pause_ns = promises[p].start_ns - promises[series->last].end_ns;
-	if (pause_ns < 0 && promises[p].created_by == series->last) /* the last try ends after its callback, which tries again */
+	/* the last try ends only after its own callback has made the next try */
+	if (pause_ns < 0 && promises[p].created_by == series->last)
 		pause_ns = 0;
 	if (pause_ns < 0 || promises[p].failure != promises[series->last].failure ||
 	    s->finder->types.of[p] != s->finder->types.of[series->last])
@@ -201,7 +210,8 @@ static void add_try(struct search *s, uint32_t p)
 	    !weft_idmap_set(&s->of_maker, make_maker_key(s->finder, s->finder->model->promises[p].created_by, p), number);
 }
 
-/* Returns whether a ring may have overwritten earlier tries: their maker is older than the ring, or the ring begins with them. */
+/* Returns whether a ring may have overwritten earlier tries: the creator of the tries is older than the ring, or the first try
+ * is at the start of the ring. */
 static bool is_truncated(const struct weft__finder *f, const struct series *series)
 {
 	const struct weft_promise *promises = f->model->promises;
@@ -218,7 +228,7 @@ static bool is_storm(const struct weft__finder *f, const struct series *series)
 	const bool is_refused = f->types.kinds[series->first] == WEFT_KIND_CONNECT &&
 				promises[series->last].end_ns - promises[series->first].start_ns >= MIN_CONNECTS_NS;
 	const uint32_t least = is_refused ? MIN_CONNECTS : is_truncated(f, series) ? MIN_TRIES_IN_RING : MIN_TRIES;
-	/* A busy machine may cause one long pause at the end, so the shorter of the last two counts. */
+	/* A busy machine may cause one long pause at the end, so the shorter of the last two pauses counts. */
 	int64_t pauses = series->count - 1, latest_ns = weft_min_ns(series->latest_ns[0], series->latest_ns[1]);
 	return series->count >= least && series->paused_ns <= pauses * (is_refused ? MAX_CONNECT_PAUSE_NS : MAX_PAUSE_NS) &&
 	       latest_ns <= MAX_GROWTH * (series->first_ns + series->paused_ns / pauses);
@@ -254,8 +264,9 @@ static bool may_be_try(const struct weft__finder *f, uint32_t p)
 	       !weft_model_was_cancelled(f->model, promise);
 }
 
-/* Writes to `out` the failed promises if at least MIN_CONNECTS of them have the same type and error; returns how many.  `out` has
- * the capacity of link_index.failed.  Counts are kept by a hash of type and error, so a few too many may pass. */
+/* Writes to `out` each failed promise if at least MIN_CONNECTS failed promises have its type and error; returns their number.
+ * `out` must have capacity for link_index.failed promises.  Promises are counted by a hash of type and error, so collisions may
+ * let a few others pass. */
 static size_t find_suspects(struct weft__finder *f, uint32_t *out)
 {
 	enum { BITS = 16 };

@@ -1,4 +1,4 @@
-/* root_causes.c: finds the end of the wait chain of each pending promise.  SPDX-License-Identifier: ISC */
+/* root_causes.c: finds the last promise of the wait chain of each pending promise.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/root_causes.h"
 
 #include <string.h>
@@ -6,7 +6,8 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-/* Returns how much a verdict explains: if a promise waits for several others, the highest one is reported. */
+/* Returns how well a verdict explains a hang: a promise that waits for several others gets the verdict with the highest
+ * value. */
 static int get_badness(enum weft_verdict verdict)
 {
 	static const int order[WEFT_VERDICTS_COUNT] = {[WEFT_VERDICT_CYCLE] = 7,
@@ -28,7 +29,8 @@ static bool is_condition(const struct weft_model *m, uint32_t p)
 
 /* ---- Conditions ---- */
 
-/* Lists the promises that each condition created, which are its waiters.  Called only if a promise may have missed a signal. */
+/* Lists the promises that each condition created: they are the condition's waiters.  Called only if a promise may have missed a
+ * signal. */
 static bool list_condition_waiters(struct weft__root_causes *c)
 {
 	const struct weft_model *m = c->link_index->model;
@@ -52,8 +54,9 @@ static bool list_condition_waiters(struct weft__root_causes *c)
 	return true;
 }
 
-/* Lists the signals to a condition that woke no promise.  A signalled condition runs for a moment; if it neither resolves nor
- * creates a promise then, no promise waited there.  A wait is a signal too: the condition creates the waiter at it. */
+/* Lists the signals of a condition that woke no promise.  A signalled condition runs for a moment; if it neither resolves nor
+ * creates a promise meanwhile, no promise waited for it.  The start of a wait is recorded as a signal too, because the
+ * condition creates its waiter at that time. */
 static bool list_lost_signals(struct weft__root_causes *c, uint32_t condition)
 {
 	const struct weft_model *m = c->link_index->model;
@@ -92,7 +95,7 @@ static bool list_lost_signals(struct weft__root_causes *c, uint32_t condition)
 	return true;
 }
 
-/* Makes the list of lost signals of p's condition, if p has one; false when out of memory. */
+/* Makes the list of lost signals of the condition for which p waits, if there is one; returns false on lack of memory. */
 static bool find_lost_signals(struct weft__root_causes *c, uint32_t p)
 {
 	uint32_t condition = c->link_index->model->promises[p].created_by;
@@ -139,7 +142,7 @@ uint32_t weft__root_causes_last_hold(const struct weft__root_causes *c, uint32_t
 	return WEFT_NONE;
 }
 
-/* Returns the verdict for a lock or pool that has no known pending holder. */
+/* Returns the verdict for a lock or a pool without a known pending holder. */
 static enum weft_verdict get_lock_verdict(const struct weft__root_causes *c, uint32_t lock)
 {
 	const struct weft_model *m = c->link_index->model;
@@ -149,7 +152,8 @@ static enum weft_verdict get_lock_verdict(const struct weft__root_causes *c, uin
 	return weft_model_await_end(m, &m->links[hold]) == INT64_MAX ? WEFT_VERDICT_NOT_RELEASED : WEFT_VERDICT_NOT_HANDED_ON;
 }
 
-/* Returns whether the promise is resolved from outside.  A call to another process is, if the trace does not contain its server.
+/* Returns whether the promise is resolved from outside the program.  A call to another process is resolved from outside if the
+ * trace does not contain its server.
  */
 static bool is_from_outside(const struct weft_promise *promise)
 {
@@ -157,7 +161,7 @@ static bool is_from_outside(const struct weft_promise *promise)
 	       (weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST) && promise->flags & WEFT_PROMISE_SENT);
 }
 
-/* Returns the verdict for a pending promise that is not known to wait for another. */
+/* Returns the verdict for a pending promise that is not known to wait for another promise. */
 static enum weft_verdict get_root_verdict(const struct weft__root_causes *c, uint32_t p)
 {
 	const struct weft_model *m = c->link_index->model;
@@ -167,14 +171,15 @@ static enum weft_verdict get_root_verdict(const struct weft__root_causes *c, uin
 		return get_lock_verdict(c, p);
 	if (weft__root_causes_ready_input(c, p) != WEFT_NONE)
 		return WEFT_VERDICT_NOT_RUN;
-	if (weft__remote_connection_end(m, p)) /* another process waits for it, and the messages explain why */
+	/* another process waits for the connection, and the messages between the processes explain why */
+	if (weft__remote_connection_end(m, p))
 		return WEFT_VERDICT_OUTSIDE;
 	if (weft_kind_has(promise->kind, WEFT_TRAIT_INPUTS))
 		return WEFT_VERDICT_UNKNOWN;
 	/* A promise that is resolved from outside needs no signal: for example, a timer that a signalled callback started. */
 	if (!is_from_outside(promise) && weft__root_causes_lost_signals(c, p, &missed) > 0)
 		return WEFT_VERDICT_LOST_WAKEUP;
-	/* A creator older than the trace may be a condition that was signalled before. */
+	/* A creator that is older than the trace may be a condition that was signalled before the trace began. */
 	bool may_be_condition = is_condition(m, promise->created_by) || creator->kind == WEFT_KIND_PREEXISTING;
 	if (!weft__has_complete_history(c->completeness, m, p) ||
 	    (may_be_condition && !weft__has_complete_history(c->completeness, m, promise->created_by)))
@@ -184,7 +189,8 @@ static enum weft_verdict get_root_verdict(const struct weft__root_causes *c, uin
 	return is_from_outside(promise) ? WEFT_VERDICT_OUTSIDE : WEFT_VERDICT_NEVER_TRIED;
 }
 
-/* Sets next, root and verdict of p; those of the promises that p waits for must be set.  False when out of memory. */
+/* Sets next, root and verdict of p; the promises for which p waits must already have theirs.  Returns false on lack of
+ * memory. */
 static bool find_cause(struct weft__root_causes *c, uint32_t p)
 {
 	const struct weft__wait_graph *w = c->wait_graph;
@@ -211,9 +217,9 @@ static bool find_cause(struct weft__root_causes *c, uint32_t p)
 	return true;
 }
 
-/* Completes a strongly connected component that can still make progress, order[begin] to order[end - 1]: a promise that waits
- * only for others of the component gets their root.  Promises more than STEPS away from a root stay unknown, so that this is
- * linear. */
+/* Completes the strongly connected component order[begin] to order[end - 1], which can still make progress: a promise that
+ * waits only for others of the component gets the root of one of them.  Promises that are more than STEPS away from a root keep
+ * an unknown cause, so that the function takes linear time. */
 static void propagate_in_component(struct weft__root_causes *c, size_t begin, size_t end)
 {
 	enum { STEPS = 16 };
@@ -236,8 +242,8 @@ static void propagate_in_component(struct weft__root_causes *c, size_t begin, si
 	}
 }
 
-/* Computes the causes of all pending promises; false when out of memory or called off.  Components of the wait graph come after
- * those that they wait for. */
+/* Computes the causes of all pending promises; returns false on lack of memory or if the caller cancelled.  The components of
+ * the wait graph are sorted: each comes after the components for which it waits. */
 static bool find_causes(struct weft__root_causes *c, struct weft__cancel_token *cancel)
 {
 	const struct weft__wait_graph *w = c->wait_graph;
@@ -285,8 +291,8 @@ uint32_t weft__root_causes_other_thread(const struct weft__root_causes *c, uint3
 	return WEFT_NONE;
 }
 
-/* Returns whether p waits for a task that is ready, and that the loop of another thread has left alone for long.  Such a loop
- * runs what is ready whenever it wakes, so it has slept since. */
+/* Returns whether p waits for a task that is ready, and that the loop of another thread has left alone for long.  The loop runs
+ * ready tasks whenever it wakes, so it has slept since the task became ready. */
 static bool is_left_ready(const struct weft__root_causes *c, uint32_t p)
 {
 	enum { LONG_NS = 1000000000 };

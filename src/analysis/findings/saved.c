@@ -1,4 +1,5 @@
-/* saved.c: reports why `weft watch` saved this copy of a trace, and which promise was running then.  SPDX-License-Identifier: ISC
+/* saved.c: reports why `weft watch` saved this copy of a trace, and which promise was running at that moment.
+ * SPDX-License-Identifier: ISC
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,8 +8,8 @@
 #include "analysis/index/names.h"
 #include "analysis/index/path_by_process.h"
 
-/* Returns " at 2026-11-26 00:13:43 UTC", or "" if the trace does not have its clock's origin.  The date is computed in eras of
- * 400 years that start in March, so that a leap day is the last day of a year. */
+/* Returns " at 2026-11-26 00:13:43 UTC", or "" if the trace does not have the origin of its clock.  The date is computed in
+ * eras of 400 years that start in March, so that a leap day is the last day of a year. */
 static const char *format_date(struct weft__finder *f, int64_t time_ns)
 {
 	const struct weft_trace_info *info = f->model->trace;

@@ -1,9 +1,10 @@
-/* sequence.c: reports answers of the program that took long because it asked others many questions, one after the other.
+/* sequence.c: reports answers of the program that took long because it asked other programs many questions, one after the
+ * other.
  *
- * A thread that reads an answer and writes the next question before it sleeps goes on because of that answer.  If it writes its
- * own answer before it sleeps after the last of them, that answer waited for all of them.  The trace does not tell whether a
- * question needs the answer before it, so this is information.  Two requests that a thread serves at the same time may share its
- * questions, so they do not count.  SPDX-License-Identifier: ISC */
+ * A thread that reads an answer and writes the next question before it sleeps asks that question because of the answer.  If the
+ * thread also writes its own answer before it sleeps again, its answer waited for all of the questions.  The trace does not
+ * tell whether a question needs the answer before it, so the finding is informational.  If a thread serves two requests at the
+ * same time, its questions may belong to either, so neither request is reported.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,11 +14,11 @@
 
 enum {
 	MIN_QUESTIONS = 8,
-	MIN_SHARE_DIVISOR = 2 /* the questions must take at least this part of the time until the answer */
+	MIN_SHARE_DIVISOR = 2 /* the questions must take at least one MIN_SHARE_DIVISOR-th of the time until the answer */
 };
 
-/* A request that the program served, from its read to the first write of the answer, or a question that it asked, from its write
- * to the read of the answer. */
+/* A request that the program served, from its read to the first write of the answer; or a question that the program asked, from
+ * its write to the read of the answer. */
 struct step {
 	int64_t start_ns, end_ns;
 	uint32_t connection;
@@ -25,7 +26,7 @@ struct step {
 	bool is_question;
 };
 
-/* Questions that followed one another until the answer to a served request. */
+/* Questions that followed one another until the program answered a request. */
 struct chain {
 	const struct step *first, *last;
 	uint32_t count;
@@ -39,8 +40,8 @@ static int compare_steps(const void *a, const void *b)
 										    ?: WEFT_ORDER(x->connection, y->connection);
 }
 
-/* Writes the requests that were served, and the questions that were answered, to `out`, which has the capacity of
- * model->request_count; returns how many. */
+/* Writes the requests that the program answered, and the questions to which it got an answer, to `out`, which must have
+ * capacity for model->request_count steps; returns their number. */
 static size_t gather_steps(const struct weft_model *m, struct step *out)
 {
 	size_t count = 0;
@@ -62,8 +63,8 @@ static bool has_slept(struct weft__finder *f, const struct step *s, int64_t from
 	return slept_ns > 0 || f->no_memory;
 }
 
-/* Follows the questions that were asked after served[0] was read.  Returns false if another request was served, or two questions
- * were asked, at the same time. */
+/* Follows the questions that the thread asked after it had read the request served[0].  Returns false if the thread served
+ * another request, or asked two questions, at the same time. */
 static bool follow_questions(struct weft__finder *f, const struct step *served, const struct step *steps_end, struct chain *chain)
 {
 	*chain = (struct chain){.first = NULL};
@@ -72,7 +73,7 @@ static bool follow_questions(struct weft__finder *f, const struct step *served, 
 		if (!s->is_question || (chain->last && s->start_ns < chain->last->end_ns))
 			return false;
 		if (s->end_ns > served->end_ns)
-			continue; /* the answer does not need it */
+			continue; /* the program's answer does not need this question */
 		if (!chain->last || has_slept(f, s, chain->last->end_ns, s->start_ns))
 			*chain = (struct chain){.first = s};
 		chain->last = s;
@@ -108,7 +109,7 @@ static void report_sequence(struct weft__finder *f, const struct step *served, c
 	    "the trace does not show whether a question needed the answer before it");
 }
 
-/* Reports the request if its questions took most of its time. */
+/* Reports the served request if its questions took most of its time. */
 static void check_served(struct weft__finder *f, const struct step *served, const struct step *steps_end)
 {
 	const int64_t length_ns = served->end_ns - served->start_ns;
@@ -121,12 +122,12 @@ static void check_served(struct weft__finder *f, const struct step *served, cons
 void weft__find_sequence(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	/* Without sleeps the trace does not tell what a thread did because of an answer. */
+	/* Without recorded sleeps the trace does not tell what a thread did because of an answer. */
 	struct step *steps = m->request_count <= MIN_QUESTIONS || m->sleep_count == 0
 				 ? NULL
 				 : weft__finding_alloc(f, m->request_count, sizeof *steps);
 	const size_t count = steps ? gather_steps(m, steps) : 0;
-	int64_t busy_ns = INT64_MIN; /* until when the thread serves the requests before */
+	int64_t busy_ns = INT64_MIN; /* time until which the thread is busy with earlier requests */
 	for (size_t i = 0; i < count && weft__finding_may_continue(f, i, count); i++) {
 		const struct step *served = &steps[i];
 		if (i > 0 && served->stream != steps[i - 1].stream)

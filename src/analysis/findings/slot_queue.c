@@ -1,8 +1,9 @@
-/* slot_queue.c: finds long queues for a semaphore or a pool: many promises waited for a place, and mostly for longer than they
- * used it.
+/* slot_queue.c: finds long queues for a semaphore or a pool: many promises waited for an item, most of them for longer than
+ * they then used the item.
  *
- * Only promises that give their places back make a queue.  A semaphore that others post is a signal: its waiters have nothing to
- * do until then.  A limit may be intended, so this is information.  SPDX-License-Identifier: ISC */
+ * Only promises that give their items back can form such a queue.  A semaphore that other promises post is a signal: its
+ * waiters have nothing to do until it is posted.  The limit may be intended, so the finding is informational.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
@@ -11,20 +12,21 @@
 
 enum {
 	MIN_WAITS = 8,
-	MIN_AT_ONCE = 4,        /* promises that wait at the same time */
-	MIN_LONGEST_STALLS = 10 /* shorter waits are the work of a limit */
+	MIN_AT_ONCE = 4,        /* fewest promises that wait at the same time */
+	MIN_LONGEST_STALLS = 10 /* shortest reported wait, in stall limits: shorter waits are what a limit is for */
 };
 
-/* The waits for one pool, or for semaphores at one place. */
+/* The waits for one pool, or for the semaphores that were created at one site. */
 struct queue {
 	const struct weft__span *first, *longest;
 	uint32_t count, most;
-	uint32_t handed_on;          /* places that came from a promise that had got one */
-	uint32_t pool;               /* WEFT_NONE: the waits are for semaphores */
-	int64_t waited_ns, lived_ns; /* of all waits, and of the promises that waited, together */
+	uint32_t handed_on;          /* number of items that came from a promise which had itself waited for an item */
+	uint32_t pool;               /* the pool for which the promises wait; WEFT_NONE if they wait for semaphores */
+	int64_t waited_ns, lived_ns; /* sum of the durations of all waits; sum of the lifetimes of the promises that waited */
 };
 
-/* Gathers waits for semaphores that got a place; the others are hangs.  A type of such waits is a group. */
+/* Gathers the waits for semaphores that got an item; a wait that never got one is a hang.  The waits of one type form a
+ * group. */
 static void gather_semaphore_waits(struct weft__finder *f, weft__spans_vec *waits)
 {
 	const struct weft_promise *promises = f->model->promises;
@@ -35,7 +37,8 @@ static void gather_semaphore_waits(struct weft__finder *f, weft__spans_vec *wait
 			    f, waits, (struct weft__span){f->types.of[p], promises[p].start_ns, promises[p].end_ns, p, 0});
 }
 
-/* Returns when a wait for a pool got its object; WEFT_NEVER: not at all.  A promise that only waits ends then. */
+/* Returns when a wait for a pool got its item; WEFT_NEVER if it never did.  A promise that does nothing but wait ends when it
+ * gets the item. */
 static int64_t find_got_ns(const struct weft__finder *f, const struct weft_link *wait)
 {
 	const struct weft_promise *waiter = &f->model->promises[wait->from];
@@ -44,7 +47,7 @@ static int64_t find_got_ns(const struct weft__finder *f, const struct weft_link 
 	return weft_min_ns(weft_model_await_end(f->model, wait), f->link_index.ended_ns[wait->from]);
 }
 
-/* Gathers waits for pools.  A pool is a group. */
+/* Gathers waits for pools.  The waits for one pool form a group. */
 static void gather_pool_waits(struct weft__finder *f, weft__spans_vec *waits)
 {
 	const struct weft_model *m = f->model;
@@ -58,7 +61,7 @@ static void gather_pool_waits(struct weft__finder *f, weft__spans_vec *waits)
 	}
 }
 
-/* Returns the promise that uses the place for which p waited: for a semaphore the promise that read p's end. */
+/* Returns the promise that uses the item for which p waited: for a semaphore, the promise that read the result of p. */
 static uint32_t find_user(const struct weft__finder *f, uint32_t p)
 {
 	for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {
@@ -69,7 +72,7 @@ static uint32_t find_user(const struct weft__finder *f, uint32_t p)
 	return f->link_index.final[p];
 }
 
-/* Returns the promise that ended p; WEFT_NONE: the trace does not tell. */
+/* Returns the promise that ended p; WEFT_NONE if the trace does not tell. */
 static uint32_t find_resolver(const struct weft__finder *f, uint32_t p)
 {
 	for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {
@@ -80,8 +83,8 @@ static uint32_t find_resolver(const struct weft__finder *f, uint32_t p)
 	return WEFT_NONE;
 }
 
-/* Returns whether w got its place from a promise of `users`, which had got one.  The recorder of OS threads makes only semaphores
- * pools whose holders post, so threads always do. */
+/* Returns whether wait w got its item from one of the promises `users`, which had themselves got an item.  The recorder of OS
+ * threads records a semaphore as a pool only if its holders post it, so the waits of threads always count. */
 static bool is_handed_on(const struct weft__finder *f, const struct weft_idmap *users, const struct weft__span *w)
 {
 	const uint32_t resolver = find_resolver(f, w->promise);
@@ -91,7 +94,7 @@ static bool is_handed_on(const struct weft__finder *f, const struct weft_idmap *
 
 static void measure_waits(struct weft__finder *f, struct queue *q)
 {
-	struct weft_idmap users = {0}; /* promises that got a place */
+	struct weft_idmap users = {0}; /* the promises that got an item */
 	for (uint32_t i = 0; !f->no_memory && i < q->count; i++) {
 		const struct weft__span *w = &q->first[i];
 		const uint32_t user = find_user(f, w->promise);
@@ -108,8 +111,8 @@ static void measure_waits(struct weft__finder *f, struct queue *q)
 	weft_idmap_finish(&users);
 }
 
-/* Returns whether the waits ended in the order in which they began.  If not, they were for several semaphores, and the trace does
- * not tell them apart. */
+/* Returns whether the waits ended in the order in which they began.  If they did not, the waits were for several semaphores
+ * that the trace does not tell apart. */
 static bool are_in_order(const struct queue *q)
 {
 	for (uint32_t i = 1; i < q->count; i++)

@@ -1,5 +1,5 @@
-/* slow.c: reports where the time of an ended promise went, compared with the promise of its type that took the median time.
- * SPDX-License-Identifier: ISC */
+/* slow.c: reports where the time of an ended promise went, compared with the promise of the same type that took the median
+ * time.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
@@ -9,10 +9,11 @@
 #include "base/duration.h"
 #include "base/sort.h"
 
-#define OFF_CPU_DIVISOR 8 /* time off CPU is reported if it is at least this part of a run */
-#define MIN_PEERS 5u      /* fewer promises of a type have no meaningful median */
+#define OFF_CPU_DIVISOR 8 /* time off CPU is reported if it is at least one OFF_CPU_DIVISOR-th of a run */
+#define MIN_PEERS 5u      /* fewest promises of a type for a meaningful median */
 
-/* Steps that are reported as one: they do the same, or wait for the same, and their promises have one type. */
+/* Steps of a critical path that are reported as one: they are of one kind, wait for the same lock or connection if any, and
+ * their promises have one type. */
 struct step_group {
 	enum weft_step_kind kind;
 	uint32_t type;          /* group of the promise's type, or of the lock's or the connection's */
@@ -66,7 +67,7 @@ static bool is_same_step_group(const struct step_group *a, const struct step_gro
 	       (a->is_lock || (a->kind == b->kind && a->is_late == b->is_late));
 }
 
-/* Makes a group of one step.  A wait for a lock is one group, no matter what the holders do. */
+/* Makes a group that contains one step of a critical path.  All waits for one lock are one group, whatever the holders do. */
 static struct step_group make_step_group(const struct slow *slow, const struct weft_path_step *s)
 {
 	return (struct step_group){.kind = s->kind,
@@ -84,8 +85,8 @@ static struct step_group make_step_group(const struct slow *slow, const struct w
 	    .longest = *s};
 }
 
-/* Combines the steps of a path into groups, the longest first.  A long path has many steps but few groups.  Consecutive steps
- * with one lock and one holder count as one step. */
+/* Combines the steps of a path into groups, sorted by duration, the longest first.  A long path has many steps but few groups.
+ * Consecutive steps with the same lock and holder count as one step. */
 static void gather_step_groups(struct slow *slow, step_group_vec *step_groups, const struct weft_path *path)
 {
 	enum { MAX_STEP_GROUPS = 500 };
@@ -132,8 +133,8 @@ static const struct weft_request *find_request_in(const struct weft__finder *f, 
 	return is_unexplained_wait(f, step_group) ? weft_request_during(f->model, s->promise, s->start_ns, s->end_ns) : NULL;
 }
 
-/* Formats a wait with an unknown target: names a connection on which the promise or its thread had an open request meanwhile, and
- * `with_details` its answer. */
+/* Formats a wait whose target is unknown: names a connection on which the promise or its thread had an open request meanwhile
+ * and, with `with_details`, the answer to that request. */
 static const char *format_unexplained_wait(struct weft__finder *f, const struct step_group *step_group, bool with_details)
 {
 	const uint32_t promise = step_group->longest.promise;
@@ -152,7 +153,7 @@ static const char *format_unexplained_wait(struct weft__finder *f, const struct 
 	return weft__finding_text(f, request->by == promise ? "waiting for %s%s" : "waiting, maybe for %s%s", name, came);
 }
 
-/* Returns " of connection 3 "to 127.0.0.1:80"" for a read without a label of its own, else "". */
+/* Returns " of connection 3 "to 127.0.0.1:80"" for a read without its own label, else "". */
 static const char *format_read_connection(struct weft__finder *f, uint32_t promise)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
@@ -163,14 +164,15 @@ static const char *format_read_connection(struct weft__finder *f, uint32_t promi
 		   : "";
 }
 
-/* Returns whether the promise is in another process than the reported one. */
+/* Returns whether the promise is in another process than the reported promise. */
 static bool is_in_other_process(const struct weft__finder *f, uint32_t promise)
 {
 	return promise != WEFT_SYSTEM &&
 	       weft_part_of(f->model, promise) != weft_part_of(f->model, f->findings.items[f->findings.count - 1].promise);
 }
 
-/* Formats a promise; adds the process, and the site `with_site`, if it is in another process than the reported promise. */
+/* Formats a promise; if it is in another process than the reported promise, adds that process and, with `with_site`, the source
+ * location. */
 static const char *format_name(struct weft__finder *f, uint32_t promise, bool with_site)
 {
 	const char *name = weft__format_promise(f, promise);
@@ -200,7 +202,8 @@ static uint32_t find_write_connection(const struct weft__finder *f, uint32_t wri
 	return WEFT_NONE;
 }
 
-/* Returns a suffix for a wait for an external event.  A write takes long only if the peer does not read. */
+/* Returns the suffix of the text for a step that waits for an external event.  A write takes long only if the peer does not
+ * read. */
 static const char *format_outside(struct weft__finder *f, const struct weft_path_step *s)
 {
 	const bool is_write = f->model->promises[s->promise].kind == WEFT_KIND_STREAM_WRITE;
@@ -211,8 +214,8 @@ static const char *format_outside(struct weft__finder *f, const struct weft_path
 				       : weft__finding_text(f, ", while %s did not read", weft__format_other_end(f, connection));
 }
 
-/* Formats what the promise did in the steps: "waiting for timer 9 "db""; with_details adds the site, the peer and the like:
- * "waiting for timer 9 "db" (bank.c:12 in ask), an external event". */
+/* Formats what the promise did in the steps: "waiting for timer 9 "db"". with_details adds the source location, the peer and
+ * other facts: "waiting for timer 9 "db" (bank.c:12 in ask), an external event". */
 static const char *format_step_group(struct weft__finder *f, const struct step_group *step_group, bool with_details)
 {
 	const struct weft_path_step *s = &step_group->longest;
@@ -276,7 +279,7 @@ static void report_step_group(
 	    step->kind == WEFT_STEP_RUNNING ? step->promise : step->delayed_by, step->start_ns, step->end_ns);
 }
 
-/* A promise of the reported promise's type group that has ended, and whose start is known. */
+/* An ended promise that has the same type group as the reported promise and a known start. */
 struct peer {
 	int64_t took_ns;
 	uint32_t promise;
@@ -288,7 +291,8 @@ static int compare_peers(const void *a, const void *b)
 	return WEFT_ORDER(x->took_ns, y->took_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* Lists the peers of a promise by duration; the caller frees *out.  Returns how many; 0 if they are too few to compare with. */
+/* Lists the promises that are comparable with a promise, by duration; the caller frees *out.  Returns their number; 0 if there
+ * are too few to compare with. */
 static size_t find_peers(const struct slow *slow, uint32_t promise, struct peer **out)
 {
 	struct weft__finder *f = slow->f;
@@ -309,8 +313,8 @@ static size_t find_peers(const struct slow *slow, uint32_t promise, struct peer 
 	return count;
 }
 
-/* Adds evidence that compares the promise with others of its type; returns the promise that took the median time, or WEFT_NONE if
- * there are too few. */
+/* Adds evidence that compares the promise with others of its type; returns the promise that took the median time, or WEFT_NONE
+ * if there are too few others. */
 static uint32_t report_peers(const struct slow *slow, uint32_t promise, int64_t all_ns)
 {
 	struct weft__finder *f = slow->f;
@@ -348,8 +352,8 @@ static const struct step_group *find_same_step_group(const step_group_vec *step_
 	return NULL;
 }
 
-/* Adds evidence for each group, the longest first, and the longest one to the title.  Groups below half a percent of the time are
- * only counted. */
+/* Adds evidence for each group of steps, the longest first; adds the longest group to the title.  Groups of less than half a
+ * percent of the time are only counted. */
 static void report_step_groups(
     struct slow *slow, uint32_t promise, const step_group_vec *step_groups, const step_group_vec *usual)
 {
@@ -382,7 +386,7 @@ static void report_step_groups(
 		    f->model->promises[cause].id, format_name(f, cause, true));
 }
 
-/* Reports where the time of the promise went, given its critical path, which loses its steps to the finding. */
+/* Reports where the time of the promise went, given its critical path, whose steps move to the finding. */
 static void report_times(struct weft__finder *f, uint32_t promise, struct weft_path *path)
 {
 	struct slow slow = {f, weft__finding_patterns(f), promise};

@@ -14,31 +14,33 @@
 #include "base/vec.h"
 
 enum {
-	MIN_PEERS = 16,      /* fewer promises have no usual time */
-	TIMES_MEDIAN = 10,   /* multiple of the median from which a promise is slow */
-	TIMES_STALL = 10,    /* shortest slow promise, in lengths of a stall */
-	OUTLIER_DIVISOR = 5, /* if more than one in OUTLIER_DIVISOR promises is slow, that is usual */
-	TIMES_USUAL = 3,     /* multiple of the median for name lookups and connects, which are few */
+	MIN_PEERS = 16,      /* fewest promises that have a usual duration */
+	TIMES_MEDIAN = 10,   /* shortest duration of a slow promise, in multiples of the median */
+	TIMES_STALL = 10,    /* shortest duration of a slow promise, in stall limits */
+	OUTLIER_DIVISOR = 5, /* if more than one in OUTLIER_DIVISOR promises is slow, slowness is usual */
+	/* shortest duration of a slow name lookup or connect (a program makes few of them), in multiples of the median */
+	TIMES_USUAL = 3,
 	MAX_REPORTED = 8,
 	MAX_CANDIDATES = 32
 };
 
 /* Durations of promises of one type group and site. */
 struct site_group {
-	uint32_t group, site;    /* first type of the group, site */
-	size_t count, end;       /* its durations are times.ns[end - count] to times.ns[end - 1] */
-	int64_t longest_ns;      /* longest duration, except those that a late answer explains */
+	uint32_t group, site; /* first type of the type group; site of the promises */
+	/* number of durations; end index in times.ns: the group has times.ns[end - count] to times.ns[end - 1] */
+	size_t count, end;
+	int64_t longest_ns;      /* longest duration of the group, apart from durations that a late answer explains */
 	int64_t least_ns;        /* shortest slow duration */
-	uint32_t longest, found; /* slowest promise; index of the struct slowest, if any promise is slow */
+	uint32_t longest, found; /* slowest promise of the group; index of its struct slowest, if any promise is slow */
 };
 
 struct times {
 	WEFT_VEC(struct site_group) site_groups;
-	uint32_t *site_group_of; /* by promise: index of its site group + 1; 0 if it has no usual time */
-	int64_t *ns;             /* durations by site group, only of groups that may have a slow promise */
+	uint32_t *site_group_of; /* by promise: index of its site group + 1; 0 if the promise has no usual duration */
+	int64_t *ns;             /* durations sorted by site group, only of groups that may have a slow promise */
 };
 
-/* Slow promises and late answers that have findings of their own: promises that waited for them are not reported. */
+/* Slow promises and late answers that have their own findings: promises that waited for them are not reported. */
 struct reported {
 	bool *is_slow; /* by promise */
 	bool *is_late; /* by request */
@@ -56,14 +58,15 @@ static int compare_slowest(const void *a, const void *b)
 	return WEFT_ORDER(y->took_ns, x->took_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* Returns whether promises of the type take a usual time.  A timer takes as long as the program chose; a late timer is a stall.
+/* Returns whether promises of the type have a usual duration.  A timer takes as long as the program chose; a late timer is
+ * reported as a stall.
  */
 static bool type_has_usual_time(const struct weft__promise_type *type)
 {
 	return type->kind != WEFT_KIND_TIMER && type->named && !weft_kind_has(type->kind, WEFT__TRAITS_LASTING);
 }
 
-/* Returns whether p, of a type with a usual time, has ended in the ordinary way and has a known duration. */
+/* Returns whether p has a type with a usual duration, has ended in the ordinary way, and has a known duration. */
 static bool has_usual_time(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
@@ -84,15 +87,15 @@ static const struct weft_request *find_request(const struct weft__finder *f, uin
 														      : NULL;
 }
 
-/* Returns whether slow_peer.c covers p.  On a persistent connection a read starts long before the peer must write, so the
- * duration of the read says nothing; slow_peer.c measures from the request to the answer. */
+/* Returns whether slow_peer.c reports p if it is slow.  On a persistent connection a read starts long before the peer must
+ * write, so the duration of the read does not matter; slow_peer.c measures the time from the request to the answer. */
 static bool is_reported_by_requests(const struct weft__finder *f, uint32_t p, int64_t took_ns)
 {
 	const struct weft_request *request = find_request(f, p);
 	return request && (request->is_question || request->answered_ns - request->last_ns < took_ns / 2);
 }
 
-/* Returns whether p waited at least half of the time for a promise that has a finding of its own. */
+/* Returns whether p waited at least half of its time for a promise that has its own finding. */
 static bool has_waited_for_another(const struct weft__finder *f, uint32_t p, int64_t took_ns, const struct reported *reported)
 {
 	for (uint32_t i = f->link_index.out_begin[p]; i < f->link_index.out_begin[p + 1]; i++) {
@@ -106,7 +109,7 @@ static bool has_waited_for_another(const struct weft__finder *f, uint32_t p, int
 	return false;
 }
 
-/* Returns whether the promise or request that the step waits for has a finding of its own. */
+/* Returns whether the promise or request for which the step waits has its own finding. */
 static bool is_reported(
     const struct weft__finder *f, const struct weft_path_step *step, uint32_t p, const struct reported *reported)
 {
@@ -125,7 +128,7 @@ static bool is_on_path(const struct weft_path *path, uint32_t promise)
 	return false;
 }
 
-/* Returns whether the finding is about a queue for a semaphore or a pool, which delays only the promises in it. */
+/* Returns whether the finding is about a queue for a semaphore or a pool, which delays only the promises in the queue. */
 static bool is_about_queue(const struct weft__finder *f, const struct weft_finding *finding)
 {
 	const uint16_t root = f->types.kinds[finding->root];
@@ -133,8 +136,8 @@ static bool is_about_queue(const struct weft__finder *f, const struct weft_findi
 	       (root == WEFT_KIND_SEMAPHORE || root == WEFT_KIND_POOL);
 }
 
-/* Returns the finding of a delay that covers the largest part of the time of p, if such findings cover at least half of it.
- * SIZE_MAX: there is none. */
+/* Returns the delay finding that covers the largest part of the lifetime of p, if such findings together cover at least half of
+ * it.  SIZE_MAX: there is none. */
 static size_t find_delay(const struct weft__finder *f, const struct weft_path *path, uint32_t p, int64_t took_ns)
 {
 	const int64_t from_ns = f->model->promises[p].start_ns, to_ns = f->link_index.ended_ns[p];
@@ -158,7 +161,7 @@ static size_t find_delay(const struct weft__finder *f, const struct weft_path *p
 	return covered_ns >= took_ns / 2 ? longest : SIZE_MAX;
 }
 
-/* Returns whether p waited for most of the time for promises or peers that have findings of their own. */
+/* Returns whether p waited most of its time for promises or peers that have their own findings. */
 static bool is_caused_by_another(
     const struct weft__finder *f, const struct weft_path *path, uint32_t p, int64_t took_ns, const struct reported *reported)
 {
@@ -171,7 +174,8 @@ static bool is_caused_by_another(
 	return other_ns > took_ns / 2;
 }
 
-/* Returns whether p ran, or others ran before it, for most of the time: a stall or starvation, unless its thread slept. */
+/* Returns whether, for most of the time, p itself ran, or other promises ran while p was ready: a stall or starvation, unless
+ * the thread slept. */
 static bool is_held(const struct weft_path *path, int64_t took_ns)
 {
 	int64_t held_ns = 0;
@@ -184,7 +188,7 @@ static bool is_held(const struct weft_path *path, int64_t took_ns)
 	return held_ns > took_ns / 2;
 }
 
-/* Covers the newest finding, about p, by the finding of what delayed it.  Returns whether it did. */
+/* Marks the newest finding, about p, as covered by the finding of the delay that explains it.  Returns whether it did. */
 static bool cover_by_delay(struct weft__finder *f, size_t delay)
 {
 	if (delay != SIZE_MAX)
@@ -193,7 +197,7 @@ static bool cover_by_delay(struct weft__finder *f, size_t delay)
 }
 
 /* Returns whether p waited for something other than the connection for most of the time.  For example, a server's read of the
- * next request ends only after the client got its last answer. */
+ * next request ends only after the client has received its last answer. */
 static bool has_known_wait(const struct weft_path *path, uint32_t p, uint32_t connection, int64_t took_ns)
 {
 	int64_t other_ns = 0;
@@ -224,7 +228,7 @@ static bool is_read_of_connection(const struct weft_model *m, uint32_t p)
 	       weft_kind_has(m->promises[by].kind, WEFT_TRAIT_CONNECTION);
 }
 
-/* Returns whether p has a finding that another covers. */
+/* Returns whether p has a finding that another finding covers. */
 static bool has_covered_finding(const struct weft__finder *f, uint32_t p)
 {
 	for (size_t i = 0; i < f->covers.count; i++) {
@@ -235,7 +239,7 @@ static bool has_covered_finding(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Returns the wait that waits for an inferred one, or for the one that it continues; WEFT_NONE: there is none. */
+/* Returns the wait that waits for an inferred wait, or for the wait that it continues; WEFT_NONE if there is none. */
 static uint32_t find_caller(const struct weft__finder *f, uint32_t p)
 {
 	enum { MOST = 64 }; /* bounds the work */
@@ -253,7 +257,7 @@ static uint32_t find_caller(const struct weft__finder *f, uint32_t p)
 	return WEFT_NONE;
 }
 
-/* Adds where the code was called that waits, if the trace has it only as waits on each other that the reader infers. */
+/* Adds the call sites of the code that waits, if the trace has them only as waits for each other that the reader infers. */
 static void add_callers(struct weft__finder *f, uint32_t p)
 {
 	enum { MOST = 4 };
@@ -280,7 +284,7 @@ static int64_t find_earliest_start(const struct weft_model *m, uint32_t p)
 	return i < m->earlier_start_count && starts[i].promise == p ? starts[i].time_ns : m->promises[p].start_ns;
 }
 
-/* Returns whether it added a finding that no other covers. */
+/* Adds a finding for the slowest promise; returns whether no other finding covers the added finding. */
 static bool report_slowest(struct weft__finder *f, const struct slowest *s, const struct reported *reported)
 {
 	uint32_t p = s->promise;
@@ -321,8 +325,8 @@ static bool report_slowest(struct weft__finder *f, const struct slowest *s, cons
 	return is_told;
 }
 
-/* Returns the site group of a group and site, or a new one; NULL when out of memory.  Most types have one site, so `recent`
- * caches the index + 1 of the group that was found last for the type. */
+/* Returns the site group of a type group and a site, or a new one; NULL on lack of memory.  Most types have one site, so
+ * `recent` caches for each type the index + 1 of the site group that was found last. */
 static struct site_group *find_site_group(
     struct times *times, struct weft_idmap *map, uint32_t *recent, uint32_t group, uint32_t site)
 {
@@ -374,7 +378,8 @@ static bool may_be_slow(const struct weft__finder *f, const struct site_group *s
 	return site_group->count >= MIN_PEERS && site_group->longest_ns >= TIMES_STALL * f->options.stall_ns;
 }
 
-/* Fills times->ns with the durations of each site group; false if there are none, or no memory, which is noted in the finder. */
+/* Fills times->ns with the durations of each site group; returns false if there are no durations, or on lack of memory, which
+ * is noted in the finder. */
 static bool gather_times(struct weft__finder *f, struct times *times)
 {
 	const struct weft_model *m = f->model;
@@ -394,7 +399,7 @@ static bool gather_times(struct weft__finder *f, struct times *times)
 	return true;
 }
 
-/* Returns the shortest slow duration of the site group, or WEFT_NEVER if no promise is slow; also sets *median_ns. */
+/* Returns the shortest duration that is slow in the site group, or WEFT_NEVER if no promise is slow; also sets *median_ns. */
 static int64_t find_slow_threshold(
     const struct weft__finder *f, const struct times *times, const struct site_group *site_group, int64_t *median_ns)
 {
@@ -409,8 +414,8 @@ static int64_t find_slow_threshold(
 	return site_group->longest_ns >= least_ns && slow <= site_group->count / OUTLIER_DIVISOR ? least_ns : WEFT_NEVER;
 }
 
-/* Returns whether p is part of a spin.  The trace has one round for many equal calls of a spin, so a promise that was created in
- * each call seems to last as long as all of them. */
+/* Returns whether p is part of a spin.  The trace records many equal calls of a spin as one, so a promise that was created in
+ * each of these calls seems to last as long as all of them together. */
 static bool is_spinning(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -435,8 +440,8 @@ static void keep_reported(
 	}
 }
 
-/* Reports the slow promises that were left out because of others that are not reported either, the fastest first: a promise that
- * others waited for ended before them. */
+/* Reports slow promises that were left out because of other promises that are not reported either, the fastest first: a promise
+ * for which others waited ended before them. */
 static void report_left_out(struct weft__finder *f, const struct times *times, struct slowest *found, size_t count, size_t most,
     const struct reported *reported)
 {
@@ -505,7 +510,7 @@ static int compare_ns(const void *a, const void *b)
 
 typedef WEFT_VEC(uint32_t) promises_vec;
 
-/* Lists the promises of a kind that have a usual time; false when out of memory. */
+/* Lists the promises of a kind that have a usual duration; returns false on lack of memory. */
 static bool list_promises_of_kind(const struct weft__finder *f, enum weft_kind kind, promises_vec *list)
 {
 	for (uint32_t p = 1; p < f->model->promise_count && weft__promise_types_have(&f->types, kind); p++) {
@@ -520,7 +525,8 @@ static bool list_promises_of_kind(const struct weft__finder *f, enum weft_kind k
 	return true;
 }
 
-/* Returns their durations, sorted; the caller frees them.  NULL: there are none, or no memory, which is noted in the finder. */
+/* Returns the durations of the promises, sorted; the caller frees the array.  Returns NULL if there are none, or on lack of
+ * memory, which is noted in the finder. */
 static int64_t *list_durations(struct weft__finder *f, const promises_vec *list)
 {
 	int64_t *times = list->count > 0 ? weft__finding_alloc(f, list->count, sizeof *times) : NULL;
@@ -563,8 +569,8 @@ static bool report_dependency(
 	return is_told;
 }
 
-/* Reports slow name lookups and connects.  A program makes few of them, so one is reported if it is the only one, or if it took
- * TIMES_USUAL times the median. */
+/* Reports slow name lookups and connects.  A program makes few name lookups and connects, so one is reported if it is the only
+ * one, or if it took TIMES_USUAL times the median. */
 static void find_dependencies(struct weft__finder *f, const struct reported *reported)
 {
 	static const enum weft_kind kinds[] = {WEFT_KIND_GETADDRINFO, WEFT_KIND_CONNECT};
@@ -587,7 +593,7 @@ static void find_dependencies(struct weft__finder *f, const struct reported *rep
 	}
 }
 
-/* Returns the connection that p reads, or on which p is asked or served; p itself if there is none. */
+/* Returns the connection that p reads, or on which p is asked or served; p itself if there is no such connection. */
 static uint32_t find_connection(const struct weft__finder *f, uint32_t p)
 {
 	const uint32_t asked = weft__asked_connection(f, p);
@@ -595,15 +601,16 @@ static uint32_t find_connection(const struct weft__finder *f, uint32_t p)
 	return asked != WEFT_NONE ? asked : is_part ? f->model->promises[p].created_by : p;
 }
 
-/* Returns the OS thread's stream on which the promise ran last before a time. */
+/* Returns the stream of the OS thread on which the promise ran last before a time. */
 static uint16_t find_stream(const struct weft_model *m, uint32_t p, int64_t time_ns)
 {
 	const uint32_t run = weft_run_before(m, p, time_ns);
 	return run == WEFT_NONE || !m->run_streams ? m->promises[p].stream : m->run_streams[run];
 }
 
-/* Returns the number of the finding about the longest stall, if stalls took at least half of the time of finding `slow`: stalls
- * of the event loop of its promise, or of the other end of its connection.  SIZE_MAX: there is none. */
+/* Returns the number of the finding about the longest stall, if stalls took at least half of the time of the finding `slow`.
+ * Only stalls of the event loop of its promise, or of the loop at the other end of its connection, count.  SIZE_MAX: there is
+ * none. */
 static size_t find_stall(const struct weft__finder *f, const struct weft_finding *slow)
 {
 	const struct weft_model *m = f->model;
@@ -628,7 +635,7 @@ static size_t find_stall(const struct weft__finder *f, const struct weft_finding
 	return stalled_ns >= (slow->end_ns - slow->start_ns) / 2 ? longest : SIZE_MAX;
 }
 
-/* Covers slow promises that waited for something while the loop that should have brought it was blocked. */
+/* Marks slow promises as covered if they waited for something while the loop that should have delivered it was blocked. */
 static void cover_by_stalls(struct weft__finder *f)
 {
 	for (size_t i = 0; i < f->findings.count; i++) {

@@ -10,17 +10,19 @@
 #include "base/sort.h"
 
 enum {
-	MIN_ANSWERS = 5, /* fewer answers have no usual time */
+	MIN_ANSWERS = 5, /* fewest answers that have a usual time */
 	ENOUGH_ANSWERS = 16,
-	TIMES_MEDIAN = 10, /* multiple of the median from which an answer is late */
-	TIMES_FEW = 20,    /* the same multiple if there are fewer than ENOUGH_ANSWERS */
-	TIMES_STALL = 10,  /* shortest late answer, in lengths of a stall */
-	LATE_DIVISOR = 5,  /* if more than one in LATE_DIVISOR answers is late, that is usual */
+	TIMES_MEDIAN = 10, /* shortest time to a late answer, in multiples of the median */
+	/* shortest time to a late answer, in multiples of the median, if there are fewer than ENOUGH_ANSWERS */
+	TIMES_FEW = 20,
+	TIMES_STALL = 10, /* shortest time to a late answer, in stall limits */
+	LATE_DIVISOR = 5, /* if more than one in LATE_DIVISOR answers is late, lateness is usual */
 	MAX_REPORTED = 8,
 	MAX_CANDIDATES = 32
 };
 
-/* A request that was answered.  Connections with the same label lead to one address, so they share a usual time. */
+/* A request that a peer has answered.  Connections with the same label lead to one address, so they share a usual time to the
+ * answer. */
 struct answer {
 	uint64_t peer;
 	int64_t took_ns;
@@ -40,8 +42,8 @@ static uint64_t get_peer_key(const struct weft_model *m, uint32_t connection)
 	return part << 33 | (label == WEFT_NONE ? UINT64_C(1) << 32 | m->promises[connection].site : label);
 }
 
-/* Returns all answers, sorted by peer, the slowest first; the caller frees them.  NULL: there are none, or no memory, which is
- * noted in the finder. */
+/* Returns all answers, sorted by peer and then by time to the answer, the slowest first; the caller frees the array.  Returns
+ * NULL if there are none, or on lack of memory, which is noted in the finder. */
 static struct answer *gather_answers(struct weft__finder *f, size_t *count)
 {
 	const struct weft_model *m = f->model;
@@ -57,8 +59,8 @@ static struct answer *gather_answers(struct weft__finder *f, size_t *count)
 	return answers;
 }
 
-/* Returns whether more than half of the connection's answers around the request are late.  Then its requests differ from others
- * to that peer: for example, they wait for news. */
+/* Returns whether more than half of the connection's answers before and after the request are late.  The requests of such a
+ * connection differ from other requests to its peer: for example, they wait for news. */
 static bool is_usual_for_connection(const struct weft_model *m, size_t request, int64_t late_ns)
 {
 	enum { MAX_SCANNED = 100 };
@@ -71,8 +73,8 @@ static bool is_usual_for_connection(const struct weft_model *m, size_t request, 
 	return late > 1 && late > all / 2;
 }
 
-/* Returns whether the program itself caused the delay: it wrote the request for most of the time, or its own thread was not there
- * to read the answer. */
+/* Returns whether the program itself caused the delay: for most of the time it still wrote the request, or its own thread did
+ * not come to read the answer. */
 static bool is_caused_locally(const struct weft_model *m, const struct weft_request *t)
 {
 	const int64_t took_ns = t->answered_ns - t->asked_ns, silent_ns = t->answered_ns - t->last_ns;
@@ -102,7 +104,7 @@ static void report_slow_peer(struct weft__finder *f, const struct answer *a, siz
 		    late == 2 ? " was" : "s were");
 }
 
-/* Reports the slowest late answer of one peer and marks all that are late; returns whether it reported one. */
+/* Reports the slowest late answer of one peer and marks all late answers; returns whether it reported one. */
 static bool check_peer(struct weft__finder *f, const struct answer *answers, size_t count, bool *is_late)
 {
 	const struct weft_model *m = f->model;

@@ -1,4 +1,4 @@
-/* spans.c: intervals that checks gather, group and count.  SPDX-License-Identifier: ISC */
+/* spans.c: gathers, groups and counts intervals for the checks.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"

@@ -1,7 +1,7 @@
 /* spin.c: reports code that is called again and again without a sleep, such as an idle callback that is never stopped, or a
- * descriptor that is always ready and never read.
+ * file descriptor that is always ready and never read.
  *
- * The recorder writes the number of calls whenever it has doubled.  SPDX-License-Identifier: ISC */
+ * The recorder writes the number of calls each time the number has doubled.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
@@ -9,10 +9,10 @@
 
 enum {
 	MIN_CALLS = 8192,
-	MAX_CALL_NS = 50000 /* average time of a call; longer calls do useful work in small pieces */
+	MAX_CALL_NS = 50000 /* longest average call of a spin; longer calls do useful work in small pieces */
 };
 
-/* Calls of one promise without a sleep in between. */
+/* Calls of one promise without a sleep between them. */
 struct burst {
 	const struct weft_spin *first, *last;
 };
@@ -36,8 +36,8 @@ static bool is_spin(const struct burst *b)
 	return b->first && b->last->calls >= MIN_CALLS && b->last != b->first && get_call_ns(b) <= MAX_CALL_NS;
 }
 
-/* Estimates the time of the first call.  Early calls may have been faster than the measured ones, so the estimate is not before
- * the creation of the promise. */
+/* Estimates the time of the first call of a spin.  Early calls may have been faster than the measured calls, so the estimate is
+ * not before the creation of the promise. */
 static int64_t estimate_start(const struct weft_model *m, const struct burst *b)
 {
 	int64_t start = b->first->time_ns - get_call_ns(b) * (int64_t)b->first->calls,
@@ -46,7 +46,8 @@ static int64_t estimate_start(const struct weft_model *m, const struct burst *b)
 	return start > since ? start : since;
 }
 
-/* Covers stalls by the newest finding, a spin: the recorder writes few events of a spinning loop, so its promise seems to run on.
+/* Marks stalls as covered by the newest finding, a spin: the recorder writes few events of a spinning loop, so that its promise
+ * seems to run without a break.
  */
 static void cover_stalls(struct weft__finder *f, uint32_t p, int64_t start_ns)
 {
@@ -91,7 +92,7 @@ static void report_spin(struct weft__finder *f, const struct burst *b)
 		weft__finding_doubt(f, "the calls ended without help, so the code may have done its work in small pieces");
 }
 
-/* Reports the spins of loops, or of all other promises; returns how many it reported. */
+/* Reports the spins of loops, or the spins of all other promises; returns the number of findings. */
 static size_t report_spins(struct weft__finder *f, const struct weft_spin **order, bool of_loops)
 {
 	const struct weft_model *m = f->model;
@@ -121,8 +122,8 @@ static size_t report_spins(struct weft__finder *f, const struct weft_spin **orde
 	return reported;
 }
 
-/* A trace of weft record has the handle that keeps a loop awake, which says more than the loop: loops are reported only if no
- * other promise spins. */
+/* A trace of `weft record` also has the handle that keeps a loop awake, which explains more than the loop itself: loops are
+ * reported only if no other promise spins. */
 void weft__find_spin(struct weft__finder *f)
 {
 	const struct weft_spin **order = weft__finding_alloc(f, f->model->spin_count, sizeof *order);

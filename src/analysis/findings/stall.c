@@ -1,4 +1,4 @@
-/* stall.c: reports runs and pauses that delayed promises that were ready.  SPDX-License-Identifier: ISC */
+/* stall.c: reports runs and pauses that delayed promises which were ready to run.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,23 +11,27 @@
 #include "base/sort.h"
 #include "model/os_tracks.h"
 
-/* Limits for alarms are in lengths of a stall.  They are high because a busy machine makes a run, and the calls in which a pause
- * is blocked, longer. */
+/* Limits for alarms are in stall limits (the shortest reported delay).  The limits are high because a busy machine makes runs
+ * longer, and also the calls in which a pause is blocked. */
 enum {
 	MAX_LATE = 8,
 	ALARM_STALLS = 5,
-	ALARM_OWN_STALLS = 2,     /* on CPU or blocked, not runnable */
-	ALARM_BLOCKED_STALLS = 6, /* if the time on CPU is unknown */
-	ALARM_LONE_STALLS = 11,   /* if the time on CPU is unknown, and no promise is known to be late */
-	TOLD_STALLS = 10,         /* a stall that delayed no known promise is reported */
-	ALARM_TOLD_STALLS = 100,  /* it is an alarm although the code did not mean to sleep, if the loop had work */
-	MIN_SLEEPS = 16,          /* sleeps before a stall, without which count_waiting() does not count */
-	MIN_WAITING = 3,          /* loop turns without a sleep that show a stall */
-	AT_ONCE_NS = 60000,       /* longest sleep that counts as none */
-	BLOCK_RATIO = 8,          /* voluntary switches per preemption from which time off CPU counts as blocked */
-	REPORTED_DIVISOR = 8,     /* a part of the time is reported if it is at least this part of the run */
-	FAULT_NS = 1000,          /* approximate cost of the first access to a page */
-	MIN_FAULTS = 1000         /* fewer page faults are not reported */
+	ALARM_OWN_STALLS = 2, /* least length of an alarm in stall limits, without the time in which the thread was runnable */
+	ALARM_BLOCKED_STALLS = 6, /* least length of an alarm in stall limits, if the time on CPU is unknown */
+	/* least length of an alarm in stall limits, if the time on CPU is unknown and no promise is known to be late */
+	ALARM_LONE_STALLS = 11,
+	TOLD_STALLS = 10, /* least length, in stall limits, of a reported stall that delayed no known promise */
+	/* from this length on, in stall limits, a stall of a loop that had work is an alarm although the code did not mean to
+	   sleep */
+	ALARM_TOLD_STALLS = 100,
+	MIN_SLEEPS = 16,    /* count_waiting() counts only if the thread slept at least this often before the stall */
+	MIN_WAITING = 3,    /* least number of loop turns without a sleep that shows a stall */
+	AT_ONCE_NS = 60000, /* longest sleep, in ns, that does not count as a sleep */
+	/* time off CPU counts as blocked if there are at least this many voluntary context switches per preemption */
+	BLOCK_RATIO = 8,
+	REPORTED_DIVISOR = 8, /* a part of the time is reported if it is at least one REPORTED_DIVISOR-th of the run */
+	FAULT_NS = 1000,      /* approximate time of the page fault at the first access to a page */
+	MIN_FAULTS = 1000     /* fewest page faults that are reported */
 };
 
 static int64_t get_weight_ns(const struct weft__stall *s)
@@ -35,7 +39,7 @@ static int64_t get_weight_ns(const struct weft__stall *s)
 	return weft_max_ns(s->delay_ns, s->end_ns - s->start_ns);
 }
 
-/* Orders stalls with victims first, then by weight, descending. */
+/* Orders stalls: stalls with victims first, then by weight, descending. */
 static int compare_weights(const void *a, const void *b)
 {
 	const struct weft__stall *x = *(const struct weft__stall *const *)a, *y = *(const struct weft__stall *const *)b;
@@ -59,7 +63,7 @@ static void list_victims(struct weft__finder *f, const struct weft__stall *s)
 	weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, (size_t)s->victims - shown, "");
 }
 
-/* Promises that ran right after a long stall in a loop, if no promise is known to have waited for its end. */
+/* Promises that ran right after a long stall of a loop, if no promise is known to have waited for the end of the stall. */
 struct behind {
 	uint32_t count;
 	struct weft__late_promise first[MAX_LATE];
@@ -76,7 +80,7 @@ static bool is_long(const struct weft__finder *f, const struct weft__stall *s)
 	return length_ns >= times * f->options.stall_ns;
 }
 
-/* Returns whether p read a result that ended after the start of the stall: then the stall may not have delayed it. */
+/* Returns whether p read a result that ended after the start of the stall, so that the stall may not have delayed p. */
 static bool had_new_input(const struct weft__finder *f, uint32_t p, int64_t run_ns, const struct weft__stall *s)
 {
 	for (uint32_t i = f->link_index.out_begin[p + 1]; i-- > f->link_index.out_begin[p];) {
@@ -96,7 +100,7 @@ static bool ran_after_stall(const struct weft__finder *f, uint32_t p, const stru
 	       !weft_kind_has(promise->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD) && !had_new_input(f, p, run->start_ns, s);
 }
 
-/* Returns, by stall, the promises that ran right after it, for those stalls with is_wanted; the caller frees the array. */
+/* Returns, by stall, the promises that ran right after it, only for stalls with is_wanted; the caller frees the array. */
 static struct behind *find_late_runners(struct weft__finder *f, const bool *is_wanted)
 {
 	const struct weft_model *m = f->model;
@@ -111,7 +115,7 @@ static struct behind *find_late_runners(struct weft__finder *f, const bool *is_w
 			if (of->count < MAX_LATE)
 				of->first[of->count] = (struct weft__late_promise){p, m->runs[r].start_ns, WEFT_NO_TIME, false};
 			of->count++;
-			break; /* a promise counts for one stall */
+			break; /* a late promise counts for one stall only */
 		}
 	return behind;
 }
@@ -127,7 +131,8 @@ static bool *find_loops(struct weft__finder *f)
 	return has_loop;
 }
 
-/* Returns how many loop turns right after the stall did not really sleep: that many external events came during the stall. */
+/* Returns how many loop turns right after the stall did not really sleep: about so many external events came during the
+ * stall. */
 static uint32_t count_waiting(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
@@ -147,14 +152,15 @@ static uint32_t count_waiting(const struct weft__finder *f, const struct weft__s
 	return count;
 }
 
-/* Returns the call, with " and elsewhere" if the thread was blocked in other calls too. */
+/* Returns the name of the call in which the thread was blocked for longest, with " and elsewhere" if it was blocked in other
+ * calls too. */
 static const char *format_mostly(struct weft__finder *f, const struct weft__stall *s, const char *called)
 {
 	const bool is_all = s->breakdown.kernel_call_ns >= s->breakdown.blocked_ns - s->breakdown.blocked_ns / REPORTED_DIVISOR;
 	return is_all ? called : weft__finding_text(f, "%s and elsewhere", called);
 }
 
-/* Returns " on "/var/lib/x"", with ", probably" if !is_sure: the descriptor may have been reused since. */
+/* Returns " on "/var/lib/x"", with ", probably" if !is_sure, because the file descriptor may have been reused since. */
 static const char *format_file(struct weft__finder *f, const char *file, bool is_sure)
 {
 	if (!file)
@@ -164,9 +170,9 @@ static const char *format_file(struct weft__finder *f, const char *file, bool is
 	return weft__finding_text(f, is_name ? "%s on \"%s\"" : "%s on %s", is_sure ? "" : ", probably", text);
 }
 
-static const char blocked_in[] = "blocked in "; /* start of the text of a pause that is a call */
+static const char blocked_in[] = "blocked in "; /* start of the text of a pause in which a thread was blocked in a call */
 
-/* Returns " in CALL" for the call in which it was blocked for longest; "" if that is unknown. */
+/* Returns " in CALL", the call in which the thread was blocked for longest; "" if it is unknown. */
 static const char *format_call(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_wait_target *wait_target = &s->breakdown.wait_target;
@@ -199,7 +205,7 @@ static bool is_new_memory(const struct weft__stall *s)
 		   : (int64_t)(breakdown->minor_faults < INT32_MAX ? breakdown->minor_faults : INT32_MAX) * FAULT_NS > on_ns / 4;
 }
 
-/* Returns the time of GC, interrupts or page faults within the stall, if that is a large part of it; else "". */
+/* Returns the time of GC, interrupts or page faults during the stall, if it is a large part of the stall; else "". */
 static const char *format_other_time(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
@@ -219,7 +225,7 @@ static const char *join_parts(struct weft__finder *f, const char *first, const c
 	return !*first ? second : !*second ? first : weft__finding_text(f, "%s, %s", first, second);
 }
 
-/* Returns "on CPU 10 ms, runnable 12 ms", or "" if the thread was on CPU nearly all the time. */
+/* Returns "on CPU 10 ms, runnable 12 ms"; "" if the thread was on CPU nearly all the time. */
 static const char *format_breakdown(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
@@ -242,7 +248,7 @@ static const char *format_breakdown(struct weft__finder *f, const struct weft__s
 	return join_parts(f, text, format_other_time(f, s));
 }
 
-/* Returns the promise that the thread ran which ended the longest sleep, or WEFT_NONE. */
+/* Returns the promise that the waking thread was running when it ended the stall's longest sleep, or WEFT_NONE. */
 static uint32_t find_waker(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_off_cpu *longest_sleep = s->breakdown.longest_sleep;
@@ -254,7 +260,7 @@ static uint32_t find_waker(struct weft__finder *f, const struct weft__stall *s)
 
 static const char read_earlier[] = "read the file earlier, or on another thread: it waited for pages from a disk";
 
-/* Returns advice about the call that blocks; NULL: none that depends on the call. */
+/* Returns advice that depends on the call in which the thread is blocked; NULL if there is none. */
 static const char *get_call_advice(struct weft__finder *f, const struct weft__stall *s, const char *at)
 {
 	const uint32_t waker = find_waker(f, s);
@@ -287,7 +293,7 @@ static const char *get_call_advice(struct weft__finder *f, const struct weft__st
 	}
 }
 
-/* Returns the call of a pause, without "blocked in "; NULL: the pause is no call. */
+/* Returns the call of a pause without "blocked in "; NULL if the thread was not blocked in a call. */
 static const char *format_pause_call(struct weft__finder *f, const struct weft__stall *s)
 {
 	const char *text = s->is_pause ? weft__format_text(f, s->pause) : "";
@@ -332,13 +338,13 @@ static const char *get_advice(struct weft__finder *f, const struct weft__stall *
 	return weft__finding_text(f, "split the work into pieces with a pause between them, or move it to another thread%s", at);
 }
 
-/* Returns " in request 17 "org.x.Player.Ask"", the request of a synchronous call. */
+/* Returns " in request 17 "org.x.Player.Ask"": the request for whose answer a synchronous call waits. */
 static const char *format_request(struct weft__finder *f, const struct weft__stall *s)
 {
 	return s->request == WEFT_NONE ? "" : weft__finding_text(f, " in %s", weft__format_promise(f, s->request));
 }
 
-/* Adds evidence of preemptions, interrupts and the longest sleep. */
+/* Adds evidence of preemptions, interrupts and the longest sleep during the stall. */
 static void report_switches(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft__cpu_breakdown *p = &s->breakdown;
@@ -379,7 +385,7 @@ static void report_switches(struct weft__finder *f, const struct weft__stall *s)
 	    weft__format_os_thread(f, longest_sleep->woken_by), ran);
 }
 
-/* Adds evidence of context switches and page faults. */
+/* Adds evidence of the numbers of context switches and page faults during the stall. */
 static void report_counts(struct weft__finder *f, const struct weft__stall *s, const char *breakdown)
 {
 	const struct weft__cpu_breakdown *p = &s->breakdown;
@@ -395,7 +401,7 @@ static void report_counts(struct weft__finder *f, const struct weft__stall *s, c
 		    p->major_faults);
 }
 
-/* Returns whether the text names a call that blocks until another thread continues, such as a lock. */
+/* Returns whether the text names a call, such as a lock, that blocks until another thread continues. */
 static bool is_lock_call(const struct weft__finder *f, uint32_t text)
 {
 	static const char *const calls[] = {"blocked in pthread_", "blocked in sem_", "blocked in syscall", "blocked in futex"};
@@ -406,7 +412,8 @@ static bool is_lock_call(const struct weft__finder *f, uint32_t text)
 	return false;
 }
 
-/* Returns whether the stall may wait for another thread: it is blocked in a lock, or in an unknown call. */
+/* Returns whether the thread of the stall may wait for another thread, because it is blocked in a lock or in an unknown
+ * call. */
 static bool is_waiting_for_thread(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const uint32_t text = s->is_pause ? s->pause : s->breakdown.call;
@@ -415,7 +422,8 @@ static bool is_waiting_for_thread(const struct weft__finder *f, const struct wef
 	return is_lock_call(f, text);
 }
 
-/* Returns whether another thread was active for at least half of the stall: it may hold what this thread waits for. */
+/* Returns whether another thread, which may hold what the stalled thread waits for, was active for at least half of the
+ * stall. */
 static bool is_other_thread_busy(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
@@ -435,8 +443,8 @@ static bool is_other_thread_busy(const struct weft__finder *f, const struct weft
 	return false;
 }
 
-/* Returns whether another thread was runnable, but got no CPU, for at least half of the stall: a thread that waits for it is not
- * at fault. */
+/* Returns whether another thread was runnable without a CPU for at least half of the stall, so that a thread that waits for it
+ * is not at fault. */
 static bool is_other_thread_starved(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
@@ -485,14 +493,15 @@ static bool is_machine_busy(struct weft__finder *f)
 	return false;
 }
 
-/* A request that was given to libuv's pool, or a child process that was started; sorted by stream and time. */
+/* A request that was given to libuv's thread pool, or a child process that was started; an array of these is sorted by stream
+ * and time. */
 struct handed {
 	int64_t time_ns;
 	uint16_t stream;
 	bool is_process;
 };
 
-/* Facts of the whole trace. */
+/* Facts about the whole trace that the check of each stall needs. */
 struct context {
 	bool is_busy;
 	struct handed *handed;
@@ -526,8 +535,9 @@ static void gather_context(struct weft__finder *f, struct context *context)
 		weft_sort(context->handed, count, sizeof *context->handed, compare_handed);
 }
 
-/* Returns whether the stall gave work to others that it may have waited for.  A thread of the pool may have held the pool's lock
- * meanwhile.  With `in_unknown_call`, a child process counts too: the thread that starts it waits until it has got a CPU. */
+/* Returns whether the stalled thread gave work to other threads or processes and may have waited for them.  For example, a
+ * thread of the pool may have held the pool's lock meanwhile.  With `in_unknown_call`, a child process counts too: the thread
+ * that starts a child process waits until the child has got a CPU. */
 static bool has_handed_over(const struct context *context, const struct weft__stall *s, bool in_unknown_call)
 {
 	const struct handed *handed = context->handed;
@@ -539,7 +549,7 @@ static bool has_handed_over(const struct context *context, const struct weft__st
 	return found;
 }
 
-/* Returns whether the stall may be caused by a busy machine: the thread was off CPU, and is not known to have slept on purpose.
+/* Returns whether a busy machine may have caused the stall: the thread was off CPU, and is not known to have slept on purpose.
  */
 static bool may_be_starved(const struct weft__finder *f, const struct weft__stall *s, const struct context *context)
 {
@@ -571,7 +581,7 @@ static void blame_host(
 	weft__finding_doubt(f, "the host gave the guest no CPU for a part of the time");
 }
 
-/* Returns " in usleep", or " in a pause (gc)", for a pause. */
+/* Returns the text for a pause: " in usleep", or " in a pause (gc)". */
 static const char *format_pause(struct weft__finder *f, const struct weft__stall *s)
 {
 	const char *call = format_pause_call(f, s);
@@ -579,14 +589,15 @@ static const char *format_pause(struct weft__finder *f, const struct weft__stall
 		    : weft__finding_text(f, " in a pause (%s)", weft__format_text(f, s->pause));
 }
 
-/* Returns " (arp.c:12 in await_response)" for a site, or else `other`. */
+/* Returns " (arp.c:12 in await_response)" for a site, or `other` if the site is unknown. */
 static const char *format_suffix(struct weft__finder *f, uint32_t site, const char *other)
 {
 	char place[WEFT_NAME_BYTES];
 	return *weft_name_place(f->model, site, place) ? weft__finding_text(f, " (%s)", place) : other;
 }
 
-/* Returns the site of the promise that a language's recorder makes of a call that blocked: the promise begins with the pause. */
+/* Returns the site of the promise that a language's recorder creates for a blocking call: such a promise begins with the
+ * pause. */
 static uint32_t find_named_call(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
@@ -598,7 +609,8 @@ static uint32_t find_named_call(const struct weft__finder *f, const struct weft_
 	return WEFT_NONE;
 }
 
-/* Returns the site of the call that blocked for most of the stall; WEFT_NONE: there is none, or its site is unknown. */
+/* Returns the site of the call in which most of the stall was spent; WEFT_NONE if there is no such call or its site is
+ * unknown. */
 static uint32_t get_call_site(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_interval pause = {.start_ns = s->start_ns, .stream = s->stream};
@@ -608,8 +620,8 @@ static uint32_t get_call_site(const struct weft__finder *f, const struct weft__s
 	return s->breakdown.calls_ns >= (s->end_ns - s->start_ns) / 2 ? s->breakdown.call_site : WEFT_NONE;
 }
 
-/* Returns the function that the loop called and that blocked it; WEFT_NONE: unknown.  Its call is recorded with the time of the
- * event before it. */
+/* Returns the function that the loop called and that blocked it; WEFT_NONE if it is unknown.  The call of the function is
+ * recorded with the time of the event before it. */
 static uint32_t get_callback(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const int64_t slack_ns = f->options.stall_ns / 10;
@@ -618,7 +630,8 @@ static uint32_t get_callback(const struct weft__finder *f, const struct weft__st
 		   : weft_model_callback(f->model, s->promise, s->start_ns - slack_ns, s->is_pause ? s->start_ns : s->end_ns);
 }
 
-/* Finds the function in which the thread was, if it was sampled meanwhile, and did not sleep in a call. */
+/* Finds the function in which the thread was during the stall, if the thread was sampled meanwhile and did not sleep in a
+ * call. */
 static bool find_hot_function(struct weft__finder *f, const struct weft__stall *s, struct weft__hot_function *out)
 {
 	const int found = s->is_pause ? 0 : weft__hot_function_find(out, f->model, s->stream, s->start_ns, s->end_ns);
@@ -626,8 +639,8 @@ static bool find_hot_function(struct weft__finder *f, const struct weft__stall *
 	return found > 0;
 }
 
-/* Returns whether a stall that delayed no known promise is an alarm.  The loop had work, and the code meant to sleep, or the
- * stall is so long that a busy machine does not explain it. */
+/* Returns whether a stall that delayed no known promise is an alarm.  Such a stall is an alarm if the loop had work, and either
+ * the code meant to sleep or the stall is too long to be explained by a busy machine. */
 static bool is_alarm_alone(const struct weft__finder *f, const struct weft__stall *s, bool has_work)
 {
 	const uint32_t text = s->is_pause ? s->pause : s->breakdown.call;
@@ -638,7 +651,7 @@ static bool is_alarm_alone(const struct weft__finder *f, const struct weft__stal
 		   s->end_ns - s->start_ns >= ALARM_TOLD_STALLS * f->options.stall_ns);
 }
 
-/* Adds where code that runs once, behind a wait, waits next: this is how far it got during the stall. */
+/* Adds evidence of how far code that runs only once got during the stall: the place where it waits next. */
 static void add_next_waits(struct weft__finder *f, const struct weft__stall *s)
 {
 	enum { MOST = 4 };
@@ -659,7 +672,7 @@ static void add_next_waits(struct weft__finder *f, const struct weft__stall *s)
 		    "the code behind that line gets to a wait at %s", places);
 }
 
-/* Returns whether most of the stall was claimed later, or may have been another promise's. */
+/* Returns whether most of the stall was attributed to its promise only later, or may have been the time of another promise. */
 static bool is_claimed(const struct weft_model *m, const struct weft__stall *s)
 {
 	size_t i = WEFT_FIND_FIRST(c, 0, m->claim_count, m->claims[c].end_ns > s->start_ns);
@@ -785,7 +798,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	const bool is_alone = s->victims == 0 && late_count == 0 && waiting == 0, is_call = pause || s->request != WEFT_NONE;
 	/* A busy machine preempted the thread, or delayed what the thread waited for. */
 	if (is_alone && is_call)
-		; /* the call is known, and lasted at least as long as a delay of the machine */
+		; /* the call is known, and lasted at least as long as a delay that a busy machine causes */
 	else if (s->own_ns >= 0 ? s->own_ns < f->options.stall_ns : f->model->round_count && !is_long(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "the thread was not on CPU all the time");
@@ -817,16 +830,16 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		weft__finding_doubt(f,
 		    is_cpu_unknown ? "the trace does not show when these were due, nor whether the thread was on CPU all the time"
 				   : "the trace does not show when these were due");
-	/* A busy machine can preempt a thread for that long. */
+	/* A busy machine can preempt a thread for as long as this stall. */
 	if (!is_long(f, s))
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 }
 
-/* Returns whether the run is part of a spin, which is many calls and not one run, and is reported as a spin. */
+/* Returns whether the run belongs to a spin, which consists of many calls and is reported as a spin. */
 static bool is_spinning(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
-	enum { MAX_SCANNED = 64 }; /* a spin has about 20 records */
+	enum { MAX_SCANNED = 64 }; /* a spin has about 20 records in the trace */
 	size_t first = WEFT_FIND_FIRST(i, 0, m->spin_count, m->spins[i].time_ns >= s->start_ns);
 	for (size_t i = first; i < m->spin_count && i < first + MAX_SCANNED && m->spins[i].time_ns <= s->end_ns; i++)
 		if (m->spins[i].promise == s->promise && !s->is_pause)
@@ -834,7 +847,7 @@ static bool is_spinning(const struct weft__finder *f, const struct weft__stall *
 	return false;
 }
 
-/* Returns whether p is the promise of the stall, or the thread or loop that runs it. */
+/* Returns whether p is the promise of the stall, or the thread or loop that runs that promise. */
 static bool is_stalled(const struct weft__finder *f, uint32_t p, const struct weft__stall *s)
 {
 	if (p == s->promise || p == WEFT_NONE || !weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_THREAD | WEFT_TRAIT_LOOP))
@@ -843,8 +856,8 @@ static bool is_stalled(const struct weft__finder *f, uint32_t p, const struct we
 	return run != WEFT_NONE && f->model->run_streams && f->model->run_streams[run] == s->stream;
 }
 
-/* Returns the number of the finding about the end of the trace that has the stall in its wait chain: what the stall is blocked in
- * never ends.  SIZE_MAX: there is none. */
+/* Returns the number of the finding about the end of the trace whose wait chain contains the promise of the stall: the call
+ * that blocks the promise never ends.  SIZE_MAX: there is none. */
 static size_t find_end(const struct weft__finder *f, const struct weft__stall *s)
 {
 	for (size_t i = 0, line = 0; s->is_open && i < f->findings.count; i++) {
@@ -863,8 +876,8 @@ static size_t find_end(const struct weft__finder *f, const struct weft__stall *s
 	return SIZE_MAX;
 }
 
-/* Covers the newest finding, a stall, if another explains it.  A run that lasted so long is a stall without an end, not the place
- * of a crash. */
+/* Marks the newest finding, a stall, as covered if another finding explains it.  A run that lasted so long is a stall without
+ * an end, not the place of a crash. */
 static void cover_at_end(struct weft__finder *f, const struct weft__stall *s)
 {
 	const size_t stall = f->findings.count - 1, end = find_end(f, s);
@@ -892,8 +905,8 @@ static bool spans(const struct weft__finder *f, uint32_t p, const struct weft__s
 	return f->model->promises[p].start_ns < s->start_ns && f->link_index.ended_ns[p] >= s->end_ns;
 }
 
-/* Returns, by stall, whether its loop had other work: a timer, a connection or a request that was pending all the time.  The
- * caller frees the array. */
+/* Returns, by stall, whether the stalled loop had other work: a timer, a connection or a request that was pending all the time.
+ * The caller frees the array. */
 static bool *find_work(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;

@@ -1,18 +1,18 @@
-/* starvation.c: reports promises that were ready for long while many others ran first.  SPDX-License-Identifier: ISC */
+/* starvation.c: reports promises that were ready for long while many other promises ran first.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 #include "base/duration.h"
 #include "base/search.h"
 
 enum { MIN_OVERTAKERS = 20 };
 
-/* Promises of one type that ran instead. */
+/* The promises of one type that ran while the late promise was ready. */
 struct overtaker_type {
 	uint32_t type, first;
 	size_t count;
 	int64_t ran_ns;
 };
 
-/* Returns for how long p ran in its first run after from_ns, until until_ns. */
+/* Returns for how long p ran in its first run after from_ns, up to until_ns. */
 static int64_t measure_run(const struct weft_model *m, uint32_t p, int64_t from_ns, int64_t until_ns)
 {
 	const uint32_t end = m->promises[p + 1].runs;
@@ -22,8 +22,8 @@ static int64_t measure_run(const struct weft_model *m, uint32_t p, int64_t from_
 		   : 0;
 }
 
-/* Lists the types of the promises that ran instead, the longest running first.  Results that were read on the thread show which
- * promises ran. */
+/* Lists the types of the promises that ran while the late promise was ready, sorted by run time, the longest first.  The
+ * results that were read on the thread show which promises ran. */
 static size_t find_overtaker_types(
     const struct weft__finder *f, const struct weft__ready *r, struct overtaker_type list[WEFT__MAX_LINES])
 {

@@ -1,4 +1,5 @@
-/* stuck.c: reports promises that are pending although younger promises of their type have ended.  SPDX-License-Identifier: ISC */
+/* stuck.c: reports promises that are still pending although younger promises of their type have ended.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
@@ -9,20 +10,22 @@ enum {
 	ENOUGH_OTHERS = 20,
 	OVERTAKEN = 10,
 	TIMES_OLDER = 5,
-	FEW_OTHERS = 8, /* enough if the promise is much older, and FEW_OVERTAKEN younger ones ended */
+	/* fewest ended promises of the type, if the stuck promise is much older than they became and at least FEW_OVERTAKEN
+	 * younger ones ended */
+	FEW_OTHERS = 8,
 	FEW_OVERTAKEN = 5,
 	TIMES_OLDER_THAN_FEW = 20,
 	STALLS_OLDER_THAN_FEW = 10,
 	TIMES_OLDER_AT_END = 2
 };
 
-/* Ended and stuck promises of one type. */
+/* The ended promises and the stuck promises of one type. */
 struct progress {
-	int64_t late_starts[OVERTAKEN]; /* the latest creation times of ended promises, ascending */
+	int64_t late_starts[OVERTAKEN]; /* the latest creation times of ended promises, in ascending order */
 	uint32_t late_count;            /* number of valid late_starts */
-	uint32_t first, stuck;          /* first stuck promise, and how many are stuck */
-	bool has_later;                 /* some task was not ended by the run that created it */
-	bool is_sure;                   /* some promise is much older than the others became */
+	uint32_t first, stuck;          /* first stuck promise; number of stuck promises */
+	bool has_later;                 /* true if some task was not ended by the run that created it */
+	bool is_sure;                   /* true if some stuck promise is much older than ended promises of its type became */
 	bool is_next;                   /* is_next() holds for `first` */
 	bool is_dropped;                /* is_dropped() holds for `first` */
 	bool is_silent;                 /* is_silent() holds for `first`, and nothing else */
@@ -34,8 +37,8 @@ static bool is_suspect(const struct weft__promise_type *type)
 	return type->named && type->pending > 0 && type->ended >= FEW_OTHERS;
 }
 
-/* Returns, by type, the index of its struct progress, from 1 on, or 0.  The caller frees it.  NULL: there are none, or no memory,
- * which is noted in the finder. */
+/* Returns, by type, the index + 1 of its struct progress, or 0 if its promises cannot be stuck.  The caller frees it.  Returns
+ * NULL if no type is suspect, or on lack of memory, which is noted in the finder. */
 static uint32_t *number_suspects(struct weft__finder *f, uint32_t *count)
 {
 	uint32_t *progress_of = NULL;
@@ -55,7 +58,7 @@ static void add_late_start(struct progress *progress, int64_t start_ns)
 	if (progress->late_count == OVERTAKEN && start_ns <= progress->late_starts[0])
 		return;
 	uint32_t at = progress->late_count < OVERTAKEN ? progress->late_count++ : 0;
-	/* Insert a new element at the end, or replace the first one, and restore the order. */
+	/* Puts a new element at the end, or in place of the first one, and then moves it so that the order is ascending. */
 	for (; at + 1 < progress->late_count && progress->late_starts[at + 1] < start_ns; at++)
 		progress->late_starts[at] = progress->late_starts[at + 1];
 	for (; at > 0 && progress->late_starts[at - 1] > start_ns; at--)
@@ -73,7 +76,7 @@ static int64_t get_creation_end_ns(const struct weft__finder *f, uint32_t p)
 	return run == WEFT_NONE || m->runs[run].end_ns < m->promises[p].start_ns ? INT64_MAX : m->runs[run].end_ns;
 }
 
-/* Returns whether the run that created p also ended it. */
+/* Returns whether the run that created p also ended p. */
 static bool was_ended_at_once(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -87,14 +90,14 @@ static bool was_ended_at_once(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Returns whether all but a few tasks of the type have ended. */
+/* Returns whether nearly all tasks of the type have ended, so that a few may have been dropped on purpose. */
 static bool may_be_dropped(const struct weft__promise_type *type)
 {
 	return type->kind == WEFT_KIND_TASK && type->pending <= type->ended / FEW_OTHERS;
 }
 
-/* Returns whether p was not ended by the run that created it, although each other task of its type was: perhaps no other code has
- * a reference to p. */
+/* Returns whether p, unlike every other task of its type, was not ended by the run that created it: perhaps no other code has a
+ * reference to p. */
 static bool is_dropped(const struct weft__finder *f, const struct progress *progress, uint32_t p)
 {
 	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
@@ -103,11 +106,11 @@ static bool is_dropped(const struct weft__finder *f, const struct progress *prog
 	       weft_model_until(f->model, p) - over_ns >= f->options.stall_ns && !was_ended_at_once(f, p);
 }
 
-/* Returns whether the creator of p read a promise of the same type shortly before: it takes items one after the other, and
- * perhaps no more came. */
+/* Returns whether the creator of p read a promise of the same type shortly before it created p: it takes items one after the
+ * other, and perhaps no further item came. */
 static bool is_next(const struct weft__finder *f, uint32_t p)
 {
-	enum { MAX_SCANNED = 64 }; /* last actions of the creator, which may have done many */
+	enum { MAX_SCANNED = 64 }; /* only the last actions of the creator are examined, because it may have done many */
 	const struct weft_model *m = f->model;
 	const uint32_t creator = m->promises[p].created_by, *out = f->link_index.out;
 	if (m->promises[p].kind != WEFT_KIND_TASK || creator == WEFT_NONE || creator == WEFT_SYSTEM)
@@ -122,8 +125,8 @@ static bool is_next(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
-/* Returns whether the program ended normally while p, one of few pending tasks of its type, was pending although younger ones
- * ended. That may be intended. */
+/* Returns whether the program ended normally although p was still pending, if p is one of few pending tasks of its type and
+ * younger tasks have ended. That may be intended. */
 static bool is_left_over(const struct weft__finder *f, const struct progress *progress, uint32_t p, int64_t age_ns)
 {
 	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
@@ -159,7 +162,7 @@ static bool is_known(const struct weft__finder *f, uint32_t p)
 		   until_ns - weft__finding_last_action_ns(f, p) >= age_ns / 2);
 }
 
-/* Counts p if it is stuck. */
+/* Counts promise p in its type's progress if it is stuck. */
 static void check_stuck(const struct weft__finder *f, struct progress *progress, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
@@ -251,8 +254,8 @@ static void report_stuck(struct weft__finder *f, const struct progress *progress
 		    "%s stops; no code ever tried to end %s", weft__format_promise(f, m->promises[p].created_by), name);
 	if (!weft__has_complete_history(f->completeness, m, p))
 		weft__finding_doubt(f, "the ring was overwritten, so earlier promises of the type are not known");
-	/* A promise that retries with doubled pauses makes progress: its last pause is up to half of its age, and may have
-	 * started just before the end of the trace. */
+	/* A promise that retries with doubled pauses makes progress: its last pause is up to half as long as its age, and may
+	 * have begun just before the end of the trace. */
 	if (root != p && m->promises[root].start_ns - start_ns >= (weft_model_until(m, p) - start_ns) / 4)
 		weft__finding_doubt(f, "the promise that it waits for is new, so it makes progress but takes longer than others");
 	if (root != p)

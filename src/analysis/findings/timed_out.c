@@ -1,7 +1,7 @@
-/* timed_out.c: reports operations that their timeout always ends, so that no answer is ever in time.
+/* timed_out.c: reports operations that are always ended by their timeout, because no answer ever comes in time.
  *
- * A timeout ends an operation in two ways: the operation waits for the first of an answer and a timer, and the timer was first;
- * or the callback of a timer cancels it.  SPDX-License-Identifier: ISC */
+ * A timeout ends an operation in one of two ways: the operation waits for either an answer or a timer and the timer ends first,
+ * or the callback of a timer cancels the operation.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -9,14 +9,15 @@
 #include "base/known_strings.h"
 
 enum {
-	MIN_TIMED_OUT = 10, /* fewer timeouts may be a peer that is slow once */
-	TIMES_OTHERS = 16   /* least ratio of timeouts to other ends */
+	MIN_TIMED_OUT = 10, /* fewest timeouts: fewer may have a peer that was slow once */
+	TIMES_OTHERS = 16   /* least ratio of timeouts to operations that ended otherwise */
 };
 
-/* Promises of one label pattern. */
+/* The promises of one label pattern that a timeout ended. */
 struct timeouts {
 	uint32_t count, ended;
-	uint32_t first, last, timer; /* the first and last promise that timed out, and the timer of the first */
+	/* the first promise that timed out; the last promise that timed out; the timer of the first one */
+	uint32_t first, last, timer;
 };
 
 /* Returns whether a label of the promise says that it was cancelled. */
@@ -28,7 +29,7 @@ static bool is_marked_cancelled(const struct weft_model *m, uint32_t p, uint32_t
 	return false;
 }
 
-/* Returns the timer whose callback cancelled the failed promise; WEFT_NONE: no timer did.  `word`: the text "cancelled". */
+/* Returns the timer whose callback cancelled the failed promise; WEFT_NONE if no timer did.  `word`: the text "cancelled". */
 static uint32_t find_cancelling_timer(const struct weft__finder *f, uint32_t p, uint32_t word)
 {
 	const struct weft_model *m = f->model;
@@ -42,8 +43,8 @@ static uint32_t find_cancelling_timer(const struct weft__finder *f, uint32_t p, 
 	return WEFT_NONE;
 }
 
-/* Returns the timer that was first, for a failed promise that waited for the first of several; WEFT_NONE: it was no timer.  A
- * wait for a condition that nothing signals is no operation that could have an answer. */
+/* Returns the timer that ended first, if the failed promise waited for the first of several promises; WEFT_NONE if the first
+ * was no timer.  A wait for a condition that no code signals does not count: it is no operation that could get an answer. */
 static uint32_t find_first_timer(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
@@ -61,7 +62,7 @@ static uint32_t find_first_timer(const struct weft__finder *f, uint32_t p)
 	return timer;
 }
 
-/* Returns the outermost promise that failed because p did, with the same error, and that has a label or a place. */
+/* Returns the outermost promise that failed with the error of p because p failed, and that has a label or a source location. */
 static uint32_t find_outermost(const struct weft__finder *f, uint32_t p)
 {
 	enum { MAX_STEPS = 8 };
@@ -108,7 +109,7 @@ static void report_timeouts(struct weft__finder *f, const struct timeouts *of)
 	    weft__format_site_suffix(f, timer));
 }
 
-/* Adds p, which the timer ended, to the promises of its pattern. */
+/* Adds p, which the timer ended, to the timeouts of its label pattern. */
 static void add_timeout(struct weft__finder *f, struct timeouts *timeouts, bool *is_counted, uint32_t p, uint32_t timer)
 {
 	const uint32_t top = find_outermost(f, p);

@@ -1,8 +1,8 @@
 /* unanswered.c: reports connections on which an answer is due.
  *
- * weft does not know the protocol.  But if accepted connections always wrote soon after they read, or made connections always
- * read soon after they wrote, that is a rule.  A silence much longer than any before breaks the rule.  SPDX-License-Identifier:
- * ISC */
+ * weft does not know the protocol of the connections.  But if accepted connections always wrote soon after they read, or
+ * outgoing connections always read soon after they wrote, this is taken as the rule of the protocol.  A silence that is much
+ * longer than any earlier silence breaks the rule.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,33 +20,34 @@ enum {
 	ENOUGH_ANSWERS = 5,
 	TIMES_LONGER = 20,
 	MIN_SILENCE_NS = 1000000000,
-	MIN_IDLE_SILENCE_NS = 400000000, /* if the thread of the connection sleeps at the end, so no code is left to answer */
-	/* Limits for a connection that is left open when all others are closed. */
-	ENOUGH_ENDED = 16,       /* closed connections; also their least ratio to open ones */
-	ENOUGH_IN_RING = 4,      /* closed connections, if the trace is a ring */
-	OTHERS_IN_RING = 2,      /* ratio of closed to open ones, if the trace is a ring */
+	/* shortest silence if the thread of the connection sleeps at the end, so that no code is running that could answer */
+	MIN_IDLE_SILENCE_NS = 400000000,
+	/* Limits for a connection that is still open although all others are closed. */
+	ENOUGH_ENDED = 16,       /* fewest closed connections; also the least ratio of closed to open connections */
+	ENOUGH_IN_RING = 4,      /* fewest closed connections if the trace is a ring */
+	OTHERS_IN_RING = 2,      /* least ratio of closed to open connections if the trace is a ring */
 	MIN_LEFT_NS = 100000000, /* silence */
-	TIMES_GAP = 2            /* ratio of the silence to the longest silence of the others */
+	TIMES_GAP = 2            /* least ratio of the silence to the longest silence of the other connections */
 };
 
-/* One connection, seen from the end that the program accepted or made. */
+/* The messages of one connection, seen from the end that the program accepted or made. */
 struct talk {
 	uint32_t promise, group, maker;
 	bool is_accepted;
-	int64_t asked_ns;   /* last request without an answer; WEFT_NO_TIME: there is none */
+	int64_t asked_ns;   /* time of the last request without an answer; WEFT_NO_TIME if there is none */
 	int64_t longest_ns; /* longest time from a request to its answer */
 	int64_t last_ns;    /* last read or write */
 	int64_t gap_ns;     /* longest silence */
 	uint32_t answers;
 };
 
-/* Connections that were accepted by one listener, or made at one site. */
+/* The connections that were accepted by one listener, or made at one site. */
 struct group {
 	int64_t longest_ns;
 	uint32_t answers, silent;
 	bool is_reported;
 	uint32_t ended;       /* closed connections */
-	int64_t gap_ns;       /* longest silence of closed connections */
+	int64_t gap_ns;       /* longest silence of a closed connection */
 	uint32_t open;        /* open connections */
 	struct talk open_one; /* the open connection with the longest silence */
 	uint32_t in_flight;   /* open connections with a request that the program was working on at the end */
@@ -58,8 +59,8 @@ struct group {
 
 struct search {
 	struct weft__finder *finder;
-	uint32_t listener;              /* the only listener of the trace, or WEFT_NONE */
-	struct weft_idmap group_of_key; /* group indexes by site and side */
+	uint32_t listener;              /* the only listener of the trace; WEFT_NONE if there is not exactly one */
+	struct weft_idmap group_of_key; /* indexes of groups by site and side of the connection */
 	WEFT_VEC(struct group) groups;
 	uint32_t *last_sleep;         /* by stream: its last sleep + 1, or 0 */
 	bool *has_requests;           /* by promise: the recorder names the requests of the connection */
@@ -68,7 +69,7 @@ struct search {
 
 static void note_gap(struct talk *t, int64_t until_ns)
 {
-	if (t->last_ns != WEFT_NO_TIME) /* unset if a ring has overwritten the events before */
+	if (t->last_ns != WEFT_NO_TIME) /* unset if a ring has overwritten the earlier events */
 		t->gap_ns = weft_max_ns(t->gap_ns, until_ns - t->last_ns);
 	t->last_ns = until_ns;
 }
@@ -86,7 +87,7 @@ static void note_message(struct talk *t, bool is_question, int64_t time_ns)
 	}
 }
 
-/* Returns whether the read found that the peer had closed: libuv's adapter labels such a read. */
+/* Returns whether the read found that the peer had closed the connection: libuv's adapter gives such a read a label. */
 static bool is_end_of_stream(const struct weft_model *m, uint32_t read)
 {
 	uint32_t label = weft_first_label(m, read);
@@ -94,8 +95,8 @@ static bool is_end_of_stream(const struct weft_model *m, uint32_t read)
 	return label != WEFT_NONE && weft_str_equal(weft_model_text(m, label), end);
 }
 
-/* Returns the creator of a connection.  If a ring has overwritten it, a label "from ..." marks an accepted connection, which
- * belongs to the trace's only listener. */
+/* Returns the creator of a connection.  If a ring has overwritten the creation, a label "from ..." marks an accepted
+ * connection, which belongs to the trace's only listener. */
 static uint32_t find_maker(const struct search *s, uint32_t p, bool is_old)
 {
 	const struct weft_model *m = s->finder->model;
@@ -105,8 +106,8 @@ static uint32_t find_maker(const struct search *s, uint32_t p, bool is_old)
 	return weft_text_starts_with(weft_model_text(m, label), WEFT_STRING_FROM) ? s->listener : maker;
 }
 
-/* Notes the writes of the connection until until_ns that are no promises: programs also write with plain system calls, which the
- * trace has as requests.  Without has_reads it also notes the answers. */
+/* Notes writes of the connection until until_ns that are no promises: a program may write with plain system calls, which the
+ * trace records as requests.  Without has_reads the function also notes the answers. */
 static void note_requests(const struct weft_model *m, struct talk *t, size_t *request, bool has_reads, int64_t until_ns)
 {
 	for (; *request < m->request_count && m->requests[*request].connection == t->promise &&
@@ -119,7 +120,7 @@ static void note_requests(const struct weft_model *m, struct talk *t, size_t *re
 	}
 }
 
-/* Analyzes the reads and writes of a connection; false if it was neither accepted nor made by the program. */
+/* Analyzes the reads and writes of a connection; returns false if it was neither accepted nor made by the program. */
 static bool analyze_connection(const struct search *s, uint32_t p, struct talk *t)
 {
 	const struct weft__finder *f = s->finder;
@@ -129,7 +130,8 @@ static bool analyze_connection(const struct search *s, uint32_t p, struct talk *
 	const uint32_t maker = find_maker(s, p, is_old);
 	bool has_reads = false;
 	size_t request = WEFT_FIND_FIRST(i, 0, m->request_count, m->requests[i].connection >= p);
-	int64_t wrote_ns = INT64_MIN; /* a write has two links, the wait and the read of its result, but counts once */
+	/* time of the last write: a write has two links, its wait and the read of its result, but counts once */
+	int64_t wrote_ns = INT64_MIN;
 	*t = (struct talk){.promise = p, .maker = maker, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
 	t->is_accepted =
 	    maker != WEFT_NONE && f->types.kinds[maker] == WEFT_KIND_LISTEN && !(m->promises[p].flags & WEFT_PROMISE_CONNECTED);
@@ -221,7 +223,7 @@ static void add_talk(struct search *s, struct talk *t)
 		*added = *t;
 }
 
-/* Returns the time at which the connection was closed, or the end of the trace. */
+/* Returns the time at which the connection was closed, or the end of the trace if it was not. */
 static int64_t get_end_ns(const struct weft__finder *f, const struct talk *t)
 {
 	int64_t ended_ns = f->link_index.ended_ns[t->promise];
@@ -233,8 +235,8 @@ static int64_t get_silence_ns(const struct weft__finder *f, const struct talk *t
 	return get_end_ns(f, t) - t->asked_ns;
 }
 
-/* Returns whether the last message is a request that must be answered.  A recorder that names requests knows; those that the
- * program has to answer are reported as requests. */
+/* Returns whether the last message of the connection is a request that must be answered.  A recorder that names requests knows
+ * whether a request is open; requests that this program must answer are reported by another check. */
 static bool is_open_question(const struct search *s, const struct talk *t)
 {
 	const struct weft__finder *f = s->finder;
@@ -256,8 +258,8 @@ static bool is_answer_due(const struct search *s, const struct talk *t)
 	       silence_ns / TIMES_LONGER > group->longest_ns;
 }
 
-/* Returns the pending promise that the connection has awaited or created since the request, or WEFT_NONE: a connection that does
- * not answer may be blocked itself. */
+/* Returns the pending promise that the connection has awaited or created since the request, or WEFT_NONE: a connection that
+ * does not answer may itself be blocked. */
 static uint32_t find_awaited(const struct weft__finder *f, const struct talk *t)
 {
 	const struct weft_promise *promises = f->model->promises;
@@ -276,8 +278,8 @@ static uint32_t find_awaited(const struct weft__finder *f, const struct talk *t)
 	return found;
 }
 
-/* Returns a request on another connection since then that is not answered either, or NULL: one by the promise itself, or else the
- * first on its thread. */
+/* Returns an unanswered request that was made on another connection since then, or NULL: preferably a request by the promise
+ * itself, otherwise the first on its thread. */
 static const struct weft_request *find_open_request(const struct weft__finder *f, const struct talk *t)
 {
 	const struct weft_model *m = f->model;
@@ -309,7 +311,8 @@ static void report_others(struct search *s, const struct talk *first)
 		weft__evidence_add_more(s->finder, WEFT_EVIDENCE_VICTIM, others - shown, "");
 }
 
-/* Adds evidence about the other end, which another process recorded: whether it has read the message. */
+/* Adds evidence about the other end of the connection, which another process recorded: whether that end has read the
+ * message. */
 static void report_peer(struct weft__finder *f, const struct talk *t, uint32_t peer)
 {
 	const struct weft_model *m = f->model;
@@ -336,7 +339,7 @@ static const char *get_advice(struct weft__finder *f, uint32_t connection)
 				       f->model->trace->parts[weft_part_of(f->model, peer)].name);
 }
 
-/* Marks the group of a connection that is part of another finding, if it is the only silent one of the group. */
+/* Marks the group of a connection that is part of another finding, if the group has no other silent connection. */
 static void suppress_group(struct search *s, uint32_t connection)
 {
 	for (size_t i = 0; i < s->silent.count; i++)
@@ -360,7 +363,8 @@ static void report_unanswered(struct search *s, const struct talk *t)
 		name = weft__finding_text(
 		    f, "%s on %s", weft__format_promise(f, weft__asked_on(f, p, t->asked_ns)), weft__format_promise_id(f, p));
 	finding->weight =
-	    group->silent + (t->is_accepted ? (uint64_t)UINT32_MAX : 0); /* silent ends before their waiting peers */
+	    /* puts the connection that owes the answer before the peer that waits for it */
+	    group->silent + (t->is_accepted ? (uint64_t)UINT32_MAX : 0);
 	const uint32_t input = find_awaited(f, t);
 	const struct weft_request *asked = input == WEFT_NONE && t->is_accepted ? find_open_request(f, t) : NULL;
 	const char *waits = is_over ? " until it was closed" : "";
@@ -403,14 +407,14 @@ static void report_unanswered(struct search *s, const struct talk *t)
 	weft__finding_doubt(f, "the trace does not show what was said, so the last message may need no answer");
 }
 
-/* Reports a connection that is still open and silent although almost all others of its listener are closed, and none of them was
- * silent for that long.  Returns false if there is none. */
+/* Reports a connection that is still open and silent although almost all other connections of its listener are closed and none
+ * of them was silent for as long.  Returns false if there is no such connection. */
 static bool report_left_open(struct weft__finder *f, const struct group *group, const bool *has_requests)
 {
 	const struct talk *t = &group->open_one;
 	const uint32_t p = t->promise;
 	const int64_t silent_ns = weft_model_until(f->model, p) - t->last_ns;
-	/* A ring keeps few connections, so fewer are enough. */
+	/* A ring keeps few connections, so fewer of them are enough. */
 	const bool is_ring = weft__completeness_of(f->completeness, f->model, p)->wrapped;
 	const uint32_t enough = is_ring ? ENOUGH_IN_RING : ENOUGH_ENDED, others = is_ring ? OTHERS_IN_RING : ENOUGH_ENDED;
 	if (!t->is_accepted || has_requests[p] || group->is_reported || group->ended < enough || group->open == 0 ||
@@ -437,8 +441,9 @@ static bool report_left_open(struct weft__finder *f, const struct group *group, 
 
 /* ---- Requests in flight at the end ---- */
 
-/* Returns, by promise, when it last began something that is pending at the end, other than a read: a timer, a file operation, a
- * question to another peer.  WEFT_NO_TIME: nothing.  The caller frees the array; NULL: no memory, which is noted. */
+/* Returns, by promise, when it last began something other than a read that is pending at the end: a timer, a file operation, a
+ * question to another peer.  WEFT_NO_TIME: nothing.  The caller frees the array; NULL on lack of memory, which is noted in the
+ * finder. */
 static int64_t *find_pending_work(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -473,7 +478,8 @@ static void count_in_flight(struct search *s)
 	free(begun_ns);
 }
 
-/* Reports requests that were in flight when the program ended, if it usually answers those of their listener. */
+/* Reports requests that were in flight when the program ended, if the program usually answers the requests of their
+ * listener. */
 static void report_in_flight(struct weft__finder *f, const struct group *group)
 {
 	const struct talk *t = &group->oldest;
@@ -566,8 +572,8 @@ static void report_unfinished(const struct search *s, const struct group *group)
 
 /* ---- Both ends in one program ---- */
 
-/* Returns the connection on which a finding says that an answer is due; WEFT_NONE: the finding says no such thing.  is_asker: the
- * program waits for the answer there, and does not owe it. */
+/* Returns the connection on which, according to a finding, an answer is due; WEFT_NONE if the finding says no such thing.
+ * is_asker is set if the program waits for the answer, and unset if the program must give it. */
 static uint32_t find_connection(const struct weft__finder *f, const struct weft_finding *finding, bool *is_asker)
 {
 	const struct weft_model *m = f->model;
@@ -586,8 +592,8 @@ static uint32_t find_connection(const struct weft__finder *f, const struct weft_
 	return at;
 }
 
-/* Covers findings about a client by that about its server, if both are in one program: the server has the question, and owes the
- * answer. */
+/* If both ends of a connection are in one program, the finding about the server covers the finding about the client: the server
+ * has received the request and must answer. */
 static void cover_askers(struct weft__finder *f)
 {
 	for (size_t i = 0; i < f->findings.count; i++) {

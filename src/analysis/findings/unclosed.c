@@ -1,7 +1,7 @@
-/* unclosed.c: reports loops that were closed before their handles.  SPDX-License-Identifier: ISC */
+/* unclosed.c: reports event loops that were closed before their handles.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 
-/* Returns how many handles p awaited that were open when p ended; adds evidence for them if is_reporting. */
+/* Returns how many handles that p awaited were still open when p ended; adds evidence for them if is_reporting. */
 static size_t list_open_handles(struct weft__finder *f, uint32_t p, bool is_reporting)
 {
 	const struct weft_model *m = f->model;
@@ -22,7 +22,7 @@ static size_t list_open_handles(struct weft__finder *f, uint32_t p, bool is_repo
 	return count;
 }
 
-/* Reports the close of a loop with open handles.  A pending close was refused and not retried. */
+/* Reports that a loop with open handles was closed.  A close that is still pending was refused by libuv and not retried. */
 static void check_close(struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];

@@ -1,4 +1,5 @@
-/* underway.c: reports promises that should resolve and were in progress when the trace ended.  SPDX-License-Identifier: ISC */
+/* underway.c: reports promises that should resolve and were still in progress when the trace ended.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 
 void weft__find_underway(struct weft__finder *f)
@@ -25,7 +26,7 @@ void weft__find_underway(struct weft__finder *f)
 		    weft__format_duration(f, weft_model_until(f->model, root) - promises[root].start_ns),
 		    weft__format_site_suffix(f, root));
 		finding->next = "if the program should finish it, wait for it before the loop returns or the program exits";
-		/* The promise may have resolved in events that are missing. */
+		/* The promise may have been resolved by an event that is missing. */
 		weft__finding_doubt_part(f, p, true);
 		if (root != p)
 			weft__finding_doubt_part(f, root, true);

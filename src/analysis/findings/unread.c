@@ -1,4 +1,4 @@
-/* unread.c: reports a message that another process never read.  SPDX-License-Identifier: ISC */
+/* unread.c: reports data that another process had sent and that this process never read.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"

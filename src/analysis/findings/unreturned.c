@@ -1,4 +1,5 @@
-/* unreturned.c: reports tasks, calls and coroutines that were destroyed without a result.  SPDX-License-Identifier: ISC */
+/* unreturned.c: reports tasks, calls and coroutines that were destroyed before they returned a result.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static bool is_unreturned(const struct weft__finder *f, uint32_t p)
 	return text.len == strlen(WEFT_UNRETURNED) && memcmp(text.ptr, WEFT_UNRETURNED, text.len) == 0;
 }
 
-/* A coroutine that no code awaited has done nothing, unlike a task whose reference was lost. */
+/* A coroutine that no code awaited has never run, unlike a task whose reference was lost. */
 static void report_unawaited(struct weft__finder *f, struct weft_finding *finding, uint32_t p, uint32_t count)
 {
 	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p);
@@ -24,7 +25,7 @@ static void report_unawaited(struct weft__finder *f, struct weft_finding *findin
 	    "the last reference to %s is dropped: its code never ran", name);
 }
 
-/* Reports `count` promises of one type; p is the first of them. */
+/* Reports `count` promises of one type; p is the first of these promises. */
 static void report_unreturned(struct weft__finder *f, uint32_t p, uint32_t count)
 {
 	const struct weft_promise *promise = &f->model->promises[p];

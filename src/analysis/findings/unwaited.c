@@ -1,19 +1,20 @@
-/* unwaited.c: reports child processes that have ended and that the program did not wait for: the kernel keeps each as a zombie.
- * SPDX-License-Identifier: ISC */
+/* unwaited.c: reports child processes that have ended but that the program did not wait for, so that the kernel keeps each as a
+ * zombie.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
 #include "base/known_strings.h"
 
-enum { MIN_CHILDREN = 8 }; /* a program that is about to end may leave a few */
+enum { MIN_CHILDREN = 8 }; /* a program that is about to end may leave a few children without a wait */
 
-/* Children that were started at one place. */
+/* The children that were started at one place. */
 struct children {
 	uint32_t count, first, last;
 };
 
-/* Returns when the recorder found that the pending process had ended; WEFT_NEVER: it did not.  `word`: the text of its label. */
+/* Returns when the recorder found that the process of a pending promise had ended; WEFT_NEVER if it did not.  `word` is the
+ * text that marks the end in the label of the promise. */
 static int64_t find_end_ns(const struct weft_model *m, uint32_t p, uint32_t word)
 {
 	for (uint32_t l = m->promises[p].labels; l < m->promises[p + 1].labels; l++)

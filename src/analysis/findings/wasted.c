@@ -1,4 +1,5 @@
-/* wasted.c: reports work that continued although its last waiter was cancelled or failed, or although it was cancelled itself.
+/* wasted.c: reports work that continued although its last waiter was cancelled or failed, or although the work itself was
+ * cancelled.
  *
  * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
@@ -8,15 +9,16 @@
 
 /* Work without a waiter. */
 struct orphan {
-	uint32_t waiter, work; /* the last waiter, or the work itself if it was cancelled */
-	int64_t left_ns;       /* when the last waiter left */
-	int64_t end_ns;        /* end of the last run of the work */
-	int64_t ran_ns;        /* time that the work ran after left_ns */
+	/* the last promise that waited for the work, or the work itself if it was cancelled; the promise that does the work */
+	uint32_t waiter, work;
+	int64_t left_ns; /* time at which the last waiter stopped waiting */
+	int64_t end_ns;  /* end of the last run of the work */
+	int64_t ran_ns;  /* time for which the work ran after left_ns */
 };
 
 struct search {
 	struct weft__finder *finder;
-	uint32_t *of_work; /* by the promise that the work became: index + 1 of the orphan, or 0 */
+	uint32_t *of_work; /* by promise that the work became in the end: index of the orphan + 1, or 0 */
 	WEFT_VEC(struct orphan) orphans;
 };
 
@@ -55,7 +57,7 @@ static void add_orphan(struct search *s, uint32_t waiter, uint32_t work, int64_t
 	s->of_work[s->finder->link_index.final[work]] = (uint32_t)s->orphans.count;
 }
 
-/* Adds the inputs of `by`, and the inputs of these, as orphans: `waiter` waited for them until left_ns. */
+/* Adds the inputs of `by`, and the inputs of these inputs, as orphans: `waiter` waited for them until left_ns. */
 static void add_orphans(struct search *s, uint32_t waiter, uint32_t by, int64_t left_ns, int depth)
 {
 	struct weft__finder *f = s->finder;
@@ -74,15 +76,15 @@ static void add_orphans(struct search *s, uint32_t waiter, uint32_t by, int64_t 
 	}
 }
 
-/* Returns whether the failed promise p no longer needs its inputs: it was cancelled, or it needed only the first of them, for
- * example a result or a timeout. */
+/* Returns whether the failed promise p no longer needs its inputs: it was cancelled, or it needed only the first of them to
+ * end, for example a result or a timeout. */
 static bool has_abandoned(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return weft_kind_has(promise->kind, WEFT_TRAIT_FIRST) || weft_model_was_cancelled(f->model, promise);
 }
 
-/* Adds work that was cancelled itself: its runtime recorded a label for that. */
+/* Adds work that was itself cancelled: its runtime recorded a label that says so. */
 static void add_cancelled(struct search *s)
 {
 	static const char word[] = WEFT_STRING_CANCELLED;
