@@ -1,7 +1,7 @@
 /* start.c: records the start, end and join of threads.
  *
- * Work before a thread's first sleep would be missed without this, and so would a thread that never sleeps.
- * SPDX-License-Identifier: ISC */
+ * Without these records, the trace would miss the work of a thread before its first sleep, and all work of a thread that never
+ * sleeps.  SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Passed to the new thread, which frees it.  One of the two routines is set. */
+/* Arguments of a new thread, which frees them.  Either `routine` or `c11_routine` is set. */
 struct thread_start {
 	void *(*routine)(void *);
 	thrd_start_t c11_routine;
@@ -53,8 +53,9 @@ __attribute__((constructor(101))) static void resolve_calls(void)
 	errno = saved;
 }
 
-/* The promise of each thread, for its joiner, in a hash table.  The slot of a thread that is never joined stays used until
- * another thread needs it.  A replaced entry only loses the link from the join to the thread. */
+/* Hash table of the threads' promises, in which a join finds the promise of the thread that ended.  The slot of a thread that is
+ * never joined stays used until another thread needs the slot.  If a slot is overwritten, only the link from the join to the
+ * thread is lost. */
 enum { SLOT_COUNT = 4096, MAX_PROBES = 32 };
 
 static struct slot {
@@ -116,7 +117,7 @@ static int begin_c11_thread(void *data)
 	return thread_start.c11_routine(thread_start.data);
 }
 
-/* Returns NULL if the new thread is not recorded. */
+/* Returns the arguments of the new thread; NULL if the new thread is not recorded. */
 static struct thread_start *prepare_start(const void *caller)
 {
 	bool is_recorded = weft__hook_gate && weft_hook_begin() && !weft__hook_is_instrumented;
@@ -134,15 +135,15 @@ static struct thread_start *prepare_start(const void *caller)
 	return thread_start;
 }
 
-/* The caller's struct thread_start now belongs to the new thread, or has been freed. */
+/* Records the outcome of the call that starts a thread.  The struct thread_start of the call must not be used any more. */
 static void finish_start(weft_id id, const pthread_t *thread, int status)
 {
 	weft_id by = weft__hook_thread.running;
 	if (status) {
 		WEFT_FAIL(by, id, "no OS thread can be started");
-		weft_read_later(by, id); /* the caller gets the status */
+		weft_read_later(by, id); /* the caller of pthread_create() gets the error */
 	} else {
-		remember_thread(*thread, id); /* it may be joined before it has started */
+		remember_thread(*thread, id); /* another thread may join the new thread before it has started */
 	}
 }
 
@@ -180,7 +181,7 @@ EXPORTED int thrd_create(thrd_t *thread, thrd_start_t routine, void *data)
 	return status;
 }
 
-/* Wraps a join; CALL is the original call. */
+/* Defines a wrapper of a join function; CALL is the original call. */
 #define RECORD_JOIN(NAME, TEXT, CALL)                                                                                            \
 	if (!real.NAME)                                                                                                          \
 		resolve_calls();                                                                                                 \

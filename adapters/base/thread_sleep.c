@@ -1,14 +1,15 @@
 /* thread_sleep.c: records when threads sleep.
  *
- * For a program without a known runtime this is the whole recording: when each thread worked and slept.  The recording of such a
- * program does not start in a constructor: each `ls` and `sh` of a script would leave an empty trace.  It does not start at just
- * any sleep either: `sh` sleeps in waitpid(), `sleep` in nanosleep(), and a password prompt in a poll() of one descriptor.  It
- * starts at calls that only event loops and multithreaded programs make: epoll_wait() with a timeout, poll() or select() of
- * several descriptors, pthread_create(), waits for a condition or a semaphore.
+ * In a program without a runtime that weft knows, these sleeps are all that is recorded: when each thread worked and slept.  The
+ * recording of such a program does not start in a constructor, because each `ls` and `sh` of a script would then leave an empty
+ * trace.  The recording does not start at every kind of sleep either, because simple programs also sleep: `sh` in waitpid(),
+ * `sleep` in nanosleep(), a password prompt in poll().  The recording starts at calls that only event loops and multithreaded
+ * programs make: epoll_wait() with a timeout, poll() or select() of several descriptors, pthread_create(), waits for a condition
+ * or a semaphore.
  *
- * A call that returns at once is no sleep, but that is unknown before the call, and a sleep must be recorded before it, because
- * the process may be killed meanwhile.  So each wait is recorded.  After four waits that end at once, the next wait first tries
- * not to wait; then the trace of a busy server shows no sleeps.  SPDX-License-Identifier: ISC */
+ * A sleep must be recorded before the call, because the process may be killed meanwhile, although a call that returns at once is
+ * no sleep.  So each waiting call is recorded as a sleep.  After four waits that end at once, the next wait is first tried with
+ * a timeout of 0, so the trace of a busy server shows no sleeps.  SPDX-License-Identifier: ISC */
 #include "adapters/base/thread_sleep.h"
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
@@ -18,9 +19,11 @@
 #include "adapters/loop/loop.h"
 
 enum {
-	MAX_RUNNING_EVENTS = 32, /* per interval without a sleep, if callbacks repeat */
-	QUICK_WAITS = 4,         /* short waits in a row, after which the next one first tries not to wait */
-	QUICK_TICKS = 6000       /* of the trace's clock, some us: less than a sleep with its wake-up takes */
+	/* Maximum of running events that are recorded in an interval without a sleep, if callbacks repeat. */
+	MAX_RUNNING_EVENTS = 32,
+	/* Number of short waits in a row, after which the next wait is first tried with a timeout of 0. */
+	QUICK_WAITS = 4,
+	QUICK_TICKS = 6000 /* some us in ticks of the trace's clock; a real sleep with its wake-up takes longer */
 };
 
 void (*weft__hook_after_block)(const char *function, uint64_t since);
@@ -38,8 +41,8 @@ static bool is_known_thread(void)
 	return weft__hook_thread.root && weft__hook_thread.epoch == weft__hook_epoch;
 }
 
-/* Returns whether the call blocks a promise of an instrumented program, on a thread that no adapter knows.  Such a program
- * records its own sleeps, so waits that may be sleeps do not count. */
+/* Returns whether the call blocks a promise of an instrumented program on a thread that no adapter knows.  An instrumented
+ * program records its own sleeps, so the adapter does not record its waits as sleeps. */
 static bool blocks_instrumented(enum weft_hook_sleep_kind kind)
 {
 	const bool is_sleep = kind != WEFT_HOOK_SLEEP_TIME && kind != WEFT_HOOK_SLEEP_PROCESS && kind != WEFT_HOOK_SLEEP_MUTEX;
@@ -66,8 +69,8 @@ bool weft__hook_before_wait(struct weft_hook_sleep *sleep)
 		return false;
 	}
 	sleep->state = is_sleep ? WEFT_HOOK_ASLEEP : WEFT_HOOK_BLOCKED;
-	/* An iteration without a sleep: the previous callback has ended.  Repeating callbacks are recorded a limited number of
-	 * times; then the last recorded promise seems to run. */
+	/* If the iteration did not sleep, the previous callback has ended.  Repeating callbacks are recorded a limited number of
+	 * times; after that, the last recorded promise seems to run. */
 	if (is_sleep && here->quick_waits >= QUICK_WAITS && (here->repeated == 0 || here->running_events++ < MAX_RUNNING_EVENTS))
 		weft_hook_record_running(here->running);
 	return here->quick_waits >= QUICK_WAITS;
@@ -82,7 +85,7 @@ void weft__hook_record_turn(const struct weft_hook_sleep *sleep)
 	}
 }
 
-/* Returns the return address of the program's line: libraries make many of these calls. */
+/* Returns the address of the program's line that led to the call, because often a library makes the call itself. */
 static const void *find_line(const struct weft_hook_sleep *sleep)
 {
 	const struct weft_hook_thread *here = &weft__hook_thread;
@@ -105,8 +108,8 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 {
 	if (sleep->state == WEFT_HOOK_AWAKE)
 		return;
-	/* The waits of loops are frequent, and each is in the loop's own function; waits for locks and conditions have a place of
-	 * their own. */
+	/* The site of a loop's wait is not recorded, because the wait is frequent and is in the loop's own function.  Waits for
+	 * locks and conditions record their site elsewhere. */
 	const bool is_own_wait = sleep->kind != WEFT_HOOK_SLEEP_FDS && sleep->kind != WEFT_HOOK_SLEEP_LOCK;
 	if (sleep->state == WEFT_HOOK_BLOCKED || is_own_wait)
 		record_place(sleep);
@@ -129,12 +132,13 @@ void weft__hook_record_wake(const struct weft_hook_sleep *sleep)
 		weft_pause_end();
 		if (weft__hook_after_block && weft__stream->last - sleep->since >= weft__stream->long_ticks)
 			weft__hook_after_block(sleep->function, sleep->since);
-		return; /* a callback that waits for a child does not mean that its loop had nothing to do */
+		return; /* no idle time: a callback that waits for a child blocks its loop */
 	}
 	weft_resume(here->running);
 	here->recorded_running = here->running;
 	weft__loop_begin_turn();
-	if (sleep->kind == WEFT_HOOK_SLEEP_MUTEX) /* does not show whether the next wait will be short */
+	/* The duration of a wait for a mutex does not show whether the next wait will be short. */
+	if (sleep->kind == WEFT_HOOK_SLEEP_MUTEX)
 		return;
 	if (weft__stream->last - sleep->since < QUICK_TICKS) {
 		here->quick_waits++;

@@ -6,7 +6,7 @@
 #include "adapters/hook/session.h"
 #include "adapters/hook/thread.h"
 
-/* X(name, (parameters), (arguments), number of completions to wait for). */
+/* Lists the wrapped calls: X(name, (parameters), (arguments), number of completions to wait for). */
 #define CALLS(X)                                                                                                                 \
 	X(__io_uring_get_cqe, (void *ring, void **found, unsigned submit, unsigned count, void *mask),                           \
 	    (ring, found, submit, count, mask), count)                                                                           \
@@ -24,7 +24,8 @@ static struct {
 } real;
 
 static struct weft_record_text blocked_text = WEFT_COUNTER("blocked in io_uring");
-static __thread int nested_calls __attribute__((tls_model("initial-exec"))); /* one wrapped function may call another */
+/* Depth of nested calls, because one wrapped function may call another. */
+static __thread int nested_calls __attribute__((tls_model("initial-exec")));
 
 static bool begin_wait(struct weft_hook_sleep *sleep, unsigned count)
 {

@@ -1,7 +1,7 @@
-/* adapter.c: the tables of the libevent adapter, and the waits of its loops.
+/* adapter.c: tables of the functions that the libevent adapter wraps, and the waits of libevent's loops.
  *
- * Debian has libevent as one library, and also as two: the core, and the rest (HTTP, DNS).  So there are two tables; the complete
- * library matches both.  SPDX-License-Identifier: ISC */
+ * Debian ships libevent as one complete library, and also as two libraries: the core and the rest (HTTP, DNS).  So the adapter
+ * has two tables of functions, and both match the complete library.  SPDX-License-Identifier: ISC */
 #include "adapters/event/common.h"
 
 #include <stdio.h>
@@ -9,14 +9,15 @@
 
 #include "adapters/base/thread_sleep.h"
 
-/* libevent calls it with the base's lock held, if the base has one. */
+/* Callback of event_base_foreach_event(), which holds the base's lock, if the base has a lock. */
 static int begin_older_event(const struct event_base *base, const struct event *event, void *data)
 {
 	weft__ev_begin_older(event);
 	return 0;
 }
 
-/* Records older events.  Runs on the thread that runs the loop. */
+/* Records older events.  Runs on the thread that runs the loop; older events are those that the program added before the
+ * recording. */
 static void record_older(struct weft__ev_run *run)
 {
 	run->is_older = false;
@@ -28,7 +29,7 @@ static void record_older(struct weft__ev_run *run)
 		weft__ev_await_events(run->base, run->id);
 }
 
-/* Records the loop's promise when an iteration that the program asked for waits long. */
+/* Records the promise of a stepped loop when an iteration that the program asked for waits long. */
 static void await_turn(const struct weft_hook_sleep *sleep)
 {
 	struct weft__ev_run *run = &weft__ev_here.runs[weft__ev_here.depth - 1];
@@ -37,7 +38,7 @@ static void await_turn(const struct weft_hook_sleep *sleep)
 
 static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
-	enum { STILL_MS = 100 }; /* a busy loop never waits so long */
+	enum { STILL_MS = 100 }; /* longest wait of a busy loop */
 	struct weft__ev_here *here = &weft__ev_here;
 	if (here->depth > 0 && here->epoch != weft__hook_epoch && sleep->kind == WEFT_HOOK_SLEEP_FDS)
 		weft__ev_attach_thread();
@@ -69,7 +70,7 @@ static bool is_supported_library(const struct weft_hook_module *module, char *ve
 {
 	const char *slash = strrchr(module->path, '/'), *file = slash ? slash + 1 : module->path;
 	const char *dash = !strncmp(file, "libevent", 8) ? strchr(file, '-') : NULL;
-	/* In another module the code of libevent cannot be distinguished from other code. */
+	/* If libevent is linked into another module, its code cannot be distinguished from that module's code. */
 	snprintf(version, size, "%.*s", dash ? (int)strcspn(dash + 1, ".") + 2 : 11, dash ? dash + 1 : "(linked in)");
 	return dash && (!strcmp(version, "2.0") || !strcmp(version, "2.1"));
 }

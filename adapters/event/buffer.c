@@ -1,4 +1,4 @@
-/* buffer.c: bufferevents.  A bufferevent is a connection with buffers and two events; it has one promise.
+/* buffer.c: bufferevents.  A bufferevent, which is a connection with buffers and two events, has one promise.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,8 @@ WEFT_HOOK_CODE(weft__ev_state_called, 3, 256);
 static const struct weft_hook_slots data_slots = {weft__ev_data_called_code, data_users, SLOT_COUNT};
 static const struct weft_hook_slots state_slots = {weft__ev_state_called_code, state_users, SLOT_COUNT};
 
-/* Call it without our lock: libevent holds its own lock of the bufferevent when it calls the program's callbacks. */
+/* Call this function without the adapter's lock: libevent holds its own lock of the bufferevent when it calls the program's
+ * callbacks. */
 static int get_fd(struct bufferevent *buffer)
 {
 	const int saved_errno = errno, fd = weft__ev_real.bufferevent_getfd(buffer);
@@ -23,7 +24,7 @@ static int get_fd(struct bufferevent *buffer)
 	return fd;
 }
 
-/* Call with the lock held. */
+/* Call it with the object's lock held. */
 static struct weft__ev_object *find_or_create(struct bufferevent *buffer, int fd, const void *caller)
 {
 	struct weft__ev_object *object = weft__ev_find(buffer);
@@ -64,7 +65,7 @@ void weft__bufferevent_setcb(
     struct bufferevent *buffer, weft__ev_data_cb *read, weft__ev_data_cb *write, weft__ev_state_cb *state, void *data)
 {
 	WEFT__EV_CALL;
-	/* libevent itself removes the callbacks of a bufferevent that it frees. */
+	/* libevent itself removes the callbacks of a bufferevent that it frees, so its own calls are ignored. */
 	if (!weft__ev_is_own(__builtin_return_address(0)) && weft__ev_should_record()) {
 		weft_hook_thread();
 		const int fd = get_fd(buffer);
@@ -187,7 +188,8 @@ void weft__ev_data_called(struct bufferevent *buffer, void *data, unsigned slot)
 		weft__ev_lock(buffer);
 		struct weft__ev_object *object = weft__ev_find(buffer);
 		id = object ? object->id : 0;
-		if (object && object->connect) { /* data flows, and the program has no callback for events */
+		/* If data flows and the program has no callback for events, the connect has succeeded. */
+		if (object && object->connect) {
 			weft_resolve(WEFT_SYSTEM_ID, object->connect);
 			weft_read(id, object->connect);
 			weft__hook_thread.recorded_running = id;
@@ -205,7 +207,7 @@ void weft__ev_data_called(struct bufferevent *buffer, void *data, unsigned slot)
 void weft__ev_state_called(struct bufferevent *buffer, short what, void *data, unsigned slot)
 {
 	weft__ev_state_cb *user = (weft__ev_state_cb *)__atomic_load_n(&state_users[slot], __ATOMIC_ACQUIRE);
-	const int error = errno; /* libevent sets errno to the cause */
+	const int error = errno; /* libevent sets errno to the cause of a failed connect */
 	const char *description = error ? strerrordesc_np(error) : NULL, *why = description ? description : "cannot connect";
 	weft_id id = 0;
 	if (weft_is_on()) {

@@ -1,7 +1,7 @@
 /* common.h: declarations for the files of the libevent adapter (private to adapters/event).
  *
  * libevent 2.0 and 2.1 have the same functions and ABI as far as the adapter needs them.  The adapter reads no struct of
- * libevent, and needs no header.  SPDX-License-Identifier: ISC */
+ * libevent, and includes no header of libevent.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_EVENT_COMMON_H
 #define WEFT_ADAPTERS_EVENT_COMMON_H
 
@@ -38,7 +38,7 @@ typedef void weft__ev_address_cb(int error, struct addrinfo *found, void *data);
 
 enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_IS_PERSISTENT = 16 };
 
-/* X(result, name, (parameters)): wrapped functions of the core, and of the rest. */
+/* Lists the wrapped functions of libevent's core, and then of the rest, as X(result, name, (parameters)). */
 #define WEFT__EV_CORE(X)                                                                                                         \
 	X(int, event_base_loop, (struct event_base * base, int flags))                                                           \
 	X(void, event_base_free, (struct event_base * base))                                                                     \
@@ -80,7 +80,7 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	    (struct evdns_base * base, const char *node, const char *service, const struct addrinfo *hints,                      \
 		weft__ev_address_cb *cb, void *data))
 
-/* Functions that are only called. */
+/* Functions of libevent that the adapter calls and does not wrap. */
 #define WEFT__EV_CORE_CALLED(X)                                                                                                  \
 	X(struct event *, event_base_get_running_event, (struct event_base * base))                                              \
 	X(int, event_base_foreach_event,                                                                                         \
@@ -105,7 +105,7 @@ struct weft__ev_calls {
 
 extern struct weft__ev_calls weft__ev_real;
 
-/* The two libraries; NULL: not loaded. */
+/* Modules of libevent's core and of the rest; NULL: not loaded. */
 extern const struct weft_hook_module *weft__ev_core, *weft__ev_extra;
 
 /* Wrappers. */
@@ -114,54 +114,56 @@ WEFT__EV_CORE(WEFT__EV_WRAPPER)
 WEFT__EV_EXTRA(WEFT__EV_WRAPPER)
 #undef WEFT__EV_WRAPPER
 
-/* Returns whether the address is in libevent. */
+/* Returns whether the address is in libevent's code. */
 bool weft__ev_is_own(const void *caller);
 
 /* ---- Objects (object.c) ---- */
 
 struct weft__ev_object {
 	WEFT_HOOK_OBJECT;
-	weft_id connect; /* connect that a bufferevent awaits */
+	weft_id connect; /* promise of the connect that a bufferevent awaits */
 	const struct event_base *base;
 	const void *function; /* callback */
 	int fd;
-	bool is_allocated; /* made by event_new(): event_free() ends it */
+	bool is_allocated; /* whether event_new() made the event, so that event_free() ends it */
 	bool is_buffer;
-	bool is_asked;        /* a request that the program made, not one that it serves */
-	bool is_added;        /* added to its base, so that the loop does not end */
-	bool is_untouched;    /* its callback leaves the input of its descriptor unread */
-	bool is_run_by_turns; /* for a loop: the program steps it one iteration at a time */
-	bool is_ending;       /* ends when its loop sleeps, unless it is added again before */
+	bool is_asked;        /* whether an HTTP request is the program's own, and not one that the program serves */
+	bool is_added;        /* whether the event is added to its base; added events keep the loop from ending */
+	bool is_untouched;    /* whether the event's callback leaves the input of its descriptor unread */
+	bool is_run_by_turns; /* whether the program steps the loop one iteration at a time */
+	bool is_ending;       /* whether the object ends when its loop sleeps next; adding the event again prevents the end */
 	struct weft_hook_calls calls;
 };
 
-/* Lock the object with that key, until weft__ev_unlock() of the same key. */
+/* Lock and unlock the stripe that contains the object with the given key. */
 void weft__ev_lock(const void *key);
 void weft__ev_unlock(const void *key);
 
-/* Call with the lock held.  create returns NULL without memory. */
+/* Find or create the object of a key; call them with the lock of the key held. weft__ev_create() returns NULL without memory. */
 struct weft__ev_object *weft__ev_find(const void *key);
 struct weft__ev_object *weft__ev_create(const void *key);
 
-/* Ends the object's promise and frees the object.  Call with the lock held. */
+/* Ends the object's promise and frees the object.  Call it with the object's lock held. */
 void weft__ev_end(struct weft__ev_object *object, weft_id by);
 
-/* Creates the object's promise, by the running promise; record_label records its label.  Call with the lock held. */
+/* Creates the object's promise in the name of the running promise; weft__ev_record_label() records the label.  Call both with
+ * the object's lock held. */
 void weft__ev_begin(struct weft__ev_object *object, enum weft_kind kind, const void *caller);
 void weft__ev_record_label(struct weft__ev_object *object);
 
-/* Return the promise of a key (of a bufferevent only); 0: none.  Both take the lock. */
+/* Return the promise of the key's object, the second function only if the object is a bufferevent; 0: none.  Both take the
+ * lock. */
 weft_id weft__ev_id(const void *key);
 weft_id weft__ev_buffer_id(const void *key);
 
-/* Makes promise `loop` await all events that are added to the base. */
+/* Records that promise `loop` awaits all events that are added to the base. */
 void weft__ev_await_events(const struct event_base *base, weft_id loop);
 
-/* end_later ends an object when its loop sleeps next; end_delayed ends those objects. */
+/* weft__ev_end_later() marks an object to end when its loop sleeps next, and weft__ev_end_delayed() ends the marked objects. */
 void weft__ev_end_later(struct weft__ev_object *object);
 void weft__ev_end_delayed(void);
 
-/* event.c: records an event that was added before the recording. */
+/* Records an event that the program added before the recording began (event.c). */
 void weft__ev_begin_older(const struct event *event);
 
 uint64_t weft__ev_list(void *data, uint64_t cursor, unsigned budget);
@@ -175,34 +177,34 @@ enum { WEFT__EV_MAX_RUNS = 16 };
 struct weft__ev_run {
 	struct event_base *base;
 	const void *stack;
-	weft_id id, outer; /* promise of the loop (0 for a single iteration), and the promise that called it */
-	weft_id turns;     /* promise of a stepped loop, which `outer` awaits while this iteration waits long; 0: none */
+	weft_id id, outer; /* promise of the loop (0 for a single iteration), and the promise that called the loop */
+	weft_id turns;     /* promise of a stepped loop, which `outer` awaits while the current iteration waits long; 0: none */
 	int callbacks;
 	bool is_loop;
-	bool is_older; /* events that are older than the recording must still be recorded */
+	bool is_older; /* whether events that are older than the recording must still be recorded */
 	const void *caller;
 };
 
 struct weft__ev_here {
 	unsigned epoch, depth;
 	struct weft_hook_listed_loops older;
-	const void *caller; /* return address of the program's current call of libevent; NULL: none */
+	const void *caller; /* return address of the program's current call of libevent; NULL: no such call */
 	struct weft__ev_run runs[WEFT__EV_MAX_RUNS];
 };
 
 extern __thread struct weft__ev_here weft__ev_here __attribute__((tls_model("initial-exec")));
 
-/* Returns whether recording is on, and starts it if that is wanted. */
+/* Returns whether recording is on, and starts the recording if the user wants one. */
 bool weft__ev_should_record(void);
 
-/* Attaches this thread at its first call in this recording.  Loops may already run. */
+/* Attaches the current thread at its first call of libevent in this recording.  Loops may already run. */
 void weft__ev_attach_thread(void);
 
-/* Creates the loop's promise, which awaits the events that are added to the base; its key is the base.  All iterations of a
- * stepped loop have one promise, from the first long wait until the base is freed or run as a loop. */
+/* Creates the loop's promise, which awaits the events that are added to the base; the base is the key of the loop's object.  All
+ * iterations of a stepped loop share one promise, from the first long wait until the base is freed or run as a whole. */
 weft_id weft__ev_begin_loop_promise(const struct weft__ev_run *run, bool is_older);
 
-/* A call of the program; its call site is the site of what libevent creates inside. */
+/* State of a call of libevent by the program; objects that libevent creates inside of the call get the call's site. */
 struct weft__ev_call {
 	const void *before;
 };
@@ -213,7 +215,7 @@ void weft__ev_leave_call(struct weft__ev_call *call);
 	    weft__ev_enter_call(__builtin_return_address(0));                                                                    \
 	(void)call
 
-/* Makes promise `id` run for the rest of the block; 0: the running promise stays. */
+/* Makes promise `id` the running promise for the rest of the block; 0 keeps the running promise. */
 #define WEFT__EV_FRAME(id)                                                                                                       \
 	WEFT_HOOK_FRAME frame = weft_hook_enter_callback(id);                                                                    \
 	(void)frame

@@ -1,8 +1,9 @@
-/* event.c: events: descriptors, timers, signals, and events that the program activates.
+/* event.c: records libevent's events: descriptors, timers, signals, and events that the program activates.
  *
- * An event's promise begins when the event is added.  event_free() ends an event of event_new().  Other events are in structs of
- * the program, and no call says when they are freed: their promise ends if they are not added when the loop sleeps next.  So an
- * event that is deleted, changed and added again stays one promise.  SPDX-License-Identifier: ISC */
+ * An event's promise begins when the event is added. event_free() ends the promise of an event that event_new() made.  Other
+ * events are in structs of the program, and no call says when they are freed.  The promise of such an event ends if the event is
+ * not added when the loop sleeps next.  So an event that the program deletes, changes and adds again keeps its promise.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <poll.h>
 
@@ -37,7 +38,7 @@ static enum weft_kind classify_event(struct weft_hook_label *label, const struct
 		const enum weft_kind kind = weft_hook_append_watched_fd(label, fd, events & EV_IS_READ, has_datagrams);
 		if (kind != WEFT_KIND_POLL || !weft_hook_may_connect(fd))
 			return kind;
-		*label = (struct weft_hook_label){0}; /* labelled later, when it is connected */
+		*label = (struct weft_hook_label){0}; /* the label is set later, when the connection is established */
 		return WEFT_KIND_CONNECTION;
 	}
 	if (!has_time)
@@ -64,8 +65,8 @@ static void begin_event(
 	errno = saved_errno;
 }
 
-/* Returns the key of an older event's object, or NULL.  Records of libevent's own events only those of listeners, datagram
- * sockets and bufferevents; the others wake its loop. */
+/* Returns the key of the object for an event that is older than the recording, or NULL.  Among libevent's own events, only those
+ * of listeners, datagram sockets and bufferevents are recorded; the others only wake libevent's loop. */
 static const void *get_older_key(
     const struct event *event, const void *function, enum weft_kind kind, bool has_datagrams, bool *is_buffer)
 {
@@ -105,7 +106,7 @@ void weft__ev_begin_older(const struct event *event)
 		if (kind == WEFT_KIND_LISTEN)
 			weft__loop_leave_listener(object->fd);
 		object->label = label;
-		if (kind == WEFT_KIND_TIMER) { /* its remaining time is unknown */
+		if (kind == WEFT_KIND_TIMER) { /* no due time, because the remaining time of an older timer is unknown */
 			object->label = (struct weft_hook_label){0};
 			weft_hook_append(&object->label, "timer");
 			weft_hook_append_function(&object->label, function);
@@ -116,7 +117,8 @@ void weft__ev_begin_older(const struct event *event)
 	errno = saved_errno;
 }
 
-/* Assigns the descriptor to the event's promise.  Only one of several events of a connection can have it. */
+/* Assigns the event's descriptor to the event's promise.  If a connection has several events, only one of them can own the
+ * descriptor. */
 static void attach_fd(struct weft__ev_object *object, const struct event *event)
 {
 	if (object->id && object->kind == WEFT_KIND_LISTEN)
@@ -132,7 +134,7 @@ static void attach_fd(struct weft__ev_object *object, const struct event *event)
 
 /* ---- Calls ---- */
 
-/* Ends the object of that memory, unless it is the same event that only changes what it waits for. */
+/* Ends the older object at the event's address, unless the call only changes what the same event waits for. */
 int weft__event_assign(struct event *event, struct event_base *base, int fd, short events, weft__ev_event_cb *cb, void *data)
 {
 	if (weft_is_on()) {
@@ -195,7 +197,7 @@ void weft__event_free(struct event *event)
 	weft__ev_real.event_free(event);
 }
 
-/* The event's callback is never called again; only `cb` is. */
+/* After event_finalize() libevent never calls the event's callback again, but only `cb`. */
 int weft__event_finalize(unsigned flags, struct event *event, weft__ev_finalize_cb *cb)
 {
 	end_event(event);
@@ -211,7 +213,7 @@ int weft__event_free_finalize(unsigned flags, struct event *event, weft__ev_fina
 int weft__event_add(struct event *event, const struct timeval *timeout)
 {
 	WEFT__EV_CALL;
-	/* Events of a bufferevent belong to its promise. */
+	/* The events of a bufferevent belong to the bufferevent's promise. */
 	if (!weft__ev_should_record() || weft__ev_buffer_id(weft__ev_real.event_get_callback_arg(event)))
 		return weft__ev_real.event_add(event, timeout);
 	weft_hook_thread();
@@ -258,7 +260,7 @@ int weft__event_del(struct event *event)
 	}
 	const void *before = weft__hook_outer_caller;
 	weft__hook_outer_caller = weft__ev_here.caller ? weft__ev_here.caller : __builtin_return_address(0);
-	const int status = weft__ev_real.event_del(event); /* waits while another thread runs the callback */
+	const int status = weft__ev_real.event_del(event); /* event_del() waits while another thread runs the event's callback */
 	weft__hook_outer_caller = before;
 	return status;
 }
@@ -283,7 +285,7 @@ void weft__event_active(struct event *event, int what, short calls)
 
 /* ---- Callbacks ---- */
 
-/* Returns the event whose callback the loop runs; NULL: another caller. */
+/* Returns the event whose callback the loop runs; NULL if no event's callback is the caller. */
 static const struct event *get_running_event(void)
 {
 	const struct weft__ev_here *here = &weft__ev_here;
@@ -309,7 +311,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 			id = object->id;
 			object->owner_thread = &weft__hook_thread;
 			attach_fd(object, event);
-			/* A timer or an activated event has no external cause. */
+			/* A dispatch repeats if it has no external cause, as that of a timer or of an activated event. */
 			bool repeats = object->fd < 0 ? !(what & EV_IS_SIGNAL) : object->is_untouched;
 			if (object->fd >= 0 && !repeats)
 				weft_hook_count_call(&object->calls);

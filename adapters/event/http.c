@@ -1,4 +1,4 @@
-/* http.c: HTTP requests of servers and clients, and lookups of host names.  SPDX-License-Identifier: ISC */
+/* http.c: records HTTP requests of servers and clients, and lookups of host names.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,7 +96,7 @@ void weft__evhttp_send_reply_end(struct evhttp_request *request)
 
 struct evhttp_request *weft__evhttp_request_new(weft__ev_request_cb *cb, void *data)
 {
-	/* libevent creates a server's requests with its own callback. */
+	/* For a server's requests, libevent itself calls evhttp_request_new() with its own callback. */
 	bool is_own = weft__ev_is_own(__builtin_return_address(0));
 	return weft__ev_real.evhttp_request_new(
 	    cb && !is_own ? (weft__ev_request_cb *)weft_hook_slot(&client_slots, (void *)cb) : cb, data);
@@ -121,7 +121,7 @@ int weft__evhttp_make_request(struct evhttp_connection *connection, struct evhtt
 	return weft__ev_real.evhttp_make_request(connection, request, type, uri);
 }
 
-/* libevent frees a request that fails, and then calls back without it. */
+/* The request that libevent freed last: libevent frees a failed request and then calls back with NULL. */
 static __thread struct {
 	weft_id id, by;
 	unsigned epoch;
@@ -153,7 +153,7 @@ void weft__evhttp_cancel_request(struct evhttp_request *request)
 	is_cancelling = false;
 }
 
-/* Returns the request that the callback is about. */
+/* Ends the request that the callback reports, and returns its promise. */
 static weft_id end_asked(struct evhttp_request *request)
 {
 	weft_id id = 0, by = 0;
@@ -187,7 +187,7 @@ void weft__ev_answered(struct evhttp_request *request, void *data, unsigned slot
 
 /* ---- Host names ---- */
 
-/* libevent calls back exactly once. */
+/* Data of a host name's lookup; libevent calls back exactly once. */
 struct lookup {
 	weft__ev_address_cb *cb;
 	void *data;

@@ -1,4 +1,4 @@
-/* loop.c: loops that run on a thread.  SPDX-License-Identifier: ISC */
+/* loop.c: records libevent's loops.  SPDX-License-Identifier: ISC */
 #include "adapters/event/common.h"
 
 bool weft__ev_should_record(void)
@@ -13,13 +13,13 @@ bool weft__ev_should_record(void)
 static void pop_run(struct weft__ev_here *here, unsigned depth)
 {
 	here->depth = depth;
-	if (here->epoch != weft__hook_epoch) /* the caller's state belongs to another recording */
+	if (here->epoch != weft__hook_epoch) /* the thread's state belongs to an earlier recording */
 		return;
 	weft__hook_thread.callbacks = here->runs[depth].callbacks;
 	weft__hook_thread.running = here->runs[depth].outer;
 }
 
-/* Ends the wait of the promise that called the iteration. */
+/* Ends the calling promise's wait for the iteration. */
 static void end_loop_turn(const struct weft__ev_run *run)
 {
 	weft__ev_lock(run->base);
@@ -31,7 +31,7 @@ static void end_loop_turn(const struct weft__ev_run *run)
 	weft__ev_unlock(run->base);
 }
 
-/* Ends the run whose frame is at *stack, and the runs of frames that a longjmp has skipped. */
+/* Ends the loop whose frame is at *stack, and the inner loops whose frames a longjmp() has skipped. */
 static void handle_loop_return(const void **stack)
 {
 	struct weft__ev_here *here = &weft__ev_here;
@@ -136,7 +136,7 @@ int weft__event_base_loop(struct event_base *base, int flags)
 	const bool is_on = weft__ev_should_record();
 	if ((!is_on && !weft__hook_is_standby) || here->depth == WEFT__EV_MAX_RUNS)
 		return weft__ev_real.event_base_loop(base, flags);
-	/* Callbacks create what libevent creates while the loop runs, not this call. */
+	/* Callbacks, and not this call, create the objects that libevent makes while the loop runs. */
 	const void *before = here->caller;
 	here->caller = NULL;
 	__attribute__((cleanup(handle_loop_return))) const void *stack = __builtin_frame_address(0);

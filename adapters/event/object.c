@@ -1,4 +1,4 @@
-/* object.c: objects by address: events, bufferevents and requests.  SPDX-License-Identifier: ISC */
+/* object.c: finds the adapter's objects by address: events, bufferevents and requests.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 
 #include "adapters/event/common.h"
@@ -6,7 +6,7 @@
 
 enum { MAX_ENDING = 64 };
 
-/* A base and the promise of its loop. */
+/* Address of an event base, and the promise of its loop. */
 struct event_loop {
 	const struct event_base *base;
 	weft_id id;
@@ -19,7 +19,7 @@ static void list_connection(const struct weft_hook_object *base_object)
 
 static struct weft_hook_object_table objects = {.bytes = sizeof(struct weft__ev_object), .list_more = list_connection};
 
-/* Keys of this thread's objects that end when its loop sleeps. */
+/* Keys of the current thread's objects that end when its loop sleeps. */
 static __thread const void *ending[MAX_ENDING];
 static __thread unsigned ending_count;
 
@@ -43,7 +43,7 @@ struct weft__ev_object *weft__ev_create(const void *key)
 	return weft_hook_object_create(&objects, key);
 }
 
-/* Returns whether the descriptor has a peer.  Keeps errno. */
+/* Returns whether the socket is connected to a peer.  Keeps errno. */
 static bool is_connected(int fd)
 {
 	const int saved_errno = errno;
@@ -54,7 +54,7 @@ static bool is_connected(int fd)
 	return result;
 }
 
-/* A bufferevent without an event callback connects, too, without a call. */
+/* A bufferevent without an event callback gets no call when it is connected, so the socket is asked here. */
 void weft__ev_end(struct weft__ev_object *object, weft_id by)
 {
 	if (object->connect) {
@@ -70,8 +70,8 @@ void weft__ev_end(struct weft__ev_object *object, weft_id by)
 	weft_hook_object_remove(&objects, &object->object);
 }
 
-/* Returns the program's line behind a call that libevent makes inside a function without an adapter.  Objects that a loop
- * creates by itself have none. */
+/* Returns the program's line that led to a call which libevent makes inside of an unwrapped function.  Objects that a loop
+ * itself creates have no line of the program. */
 static const void *find_line(const void *caller)
 {
 	const struct weft_hook_thread *thread = &weft__hook_thread;
@@ -126,7 +126,7 @@ void weft__ev_end_later(struct weft__ev_object *object)
 {
 	if (object->is_ending)
 		return;
-	/* Outside a loop nothing ends them later, so only one may wait. */
+	/* Outside of a loop no sleep ends the waiting objects, so only one object may wait. */
 	if (ending_count < (weft__ev_here.depth > 0 ? MAX_ENDING : 1)) {
 		object->is_ending = true;
 		ending[ending_count++] = object->key;

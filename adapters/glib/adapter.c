@@ -1,5 +1,5 @@
-/* adapter.c: the tables of GLib's three libraries.  A process has one copy of each, because GLib's types allow no second.
- * SPDX-License-Identifier: ISC */
+/* adapter.c: tables of the functions that the adapter wraps in GLib's three libraries.  A process has one copy of each of GLib's
+ * libraries, because GLib's type system allows no second copy.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,10 +21,10 @@ static const struct weft_hook_function gobject_functions[] = {WEFT__GOBJECT_ONLY
 #define NAME_ENTRY(result, name, parameters, arguments) #name,
 static const char *const glib_from_outside[] = {WEFT__GLIB_LOCK_CALLS(NAME_ENTRY) NULL};
 
-/* Also labels sources that have no name when the loop sleeps. */
+/* Returns whether the wait is the sleep of a GLib loop; also labels sources that have no name when the loop sleeps. */
 static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
-	enum { STILL_MS = 100 }; /* a busy loop never waits so long */
+	enum { STILL_MS = 100 }; /* longest wait of a busy loop */
 	struct weft__glib_here *here = &weft__glib_here;
 	if (here->epoch != weft__hook_epoch && here->depth > 0) {
 		weft_hook_thread();
@@ -47,7 +47,7 @@ static bool is_loop_wait(struct weft_hook_sleep *sleep)
 	return true;
 }
 
-/* The file of GLib 2.74.6 is libglib-2.0.so.0.7400.6. */
+/* Gets the version from the file's name: GLib 2.74.6 is in libglib-2.0.so.0.7400.6. */
 static bool write_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	char target[256];
@@ -75,7 +75,7 @@ static void handle_fork(enum weft_hook_fork when)
 		clear_all();
 }
 
-/* This adapter's is_loop_wait() covers all three libraries. */
+/* is_loop_wait() of the libglib adapter also covers libgio and libgobject. */
 const struct weft_hook_adapter weft_glib_adapter = {
     .name = "GLib",
     .library = "libglib-2.0.so",

@@ -1,17 +1,18 @@
 /* calls.h: the functions of libglib and libgio that the adapter wraps or calls.
  *
- * X(result, name, (parameters), (arguments)): wrapped, if the library has it.  SPDX-License-Identifier: ISC */
+ * X(result, name, (parameters), (arguments)) lists a function that the adapter wraps if the library has it.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_GLIB_CALLS_H
 #define WEFT_ADAPTERS_GLIB_CALLS_H
 
 #include <gio/gio.h>
 #include <glib-unix.h>
 
-/* Macros of GLib have these names, the second one since 2.76. */
+/* GLib defines macros with the names of two functions, the second macro since GLib 2.76. */
 #undef g_task_set_source_tag
 #undef g_task_set_name
 
-/* Functions that make a source and attach it: their caller is the site of the source. */
+/* Functions that make a source and attach it; their caller becomes the site of the source. */
 #define WEFT__GLIB_SHORT_CALLS(X)                                                                                                \
 	X(guint, g_idle_add, (GSourceFunc f, gpointer data), (f, data))                                                          \
 	X(guint, g_idle_add_full, (gint priority, GSourceFunc f, gpointer data, GDestroyNotify notify),                          \
@@ -62,7 +63,7 @@
 	X(gboolean, g_thread_pool_push, (GThreadPool * pool, gpointer data, GError * *error), (pool, data, error))               \
 	X(void, g_thread_pool_free, (GThreadPool * pool, gboolean immediate, gboolean wait), (pool, immediate, wait))
 
-/* Wrapped for calls of the program only, because GLib's own locks are not recorded. */
+/* Functions that the adapter wraps for calls of the program only, because GLib's own locks are not recorded. */
 #define WEFT__GLIB_LOCK_CALLS(X)                                                                                                 \
 	X(void, g_mutex_lock, (GMutex * mutex), (mutex))                                                                         \
 	X(gboolean, g_mutex_trylock, (GMutex * mutex), (mutex))                                                                  \
@@ -72,7 +73,7 @@
 	X(void, g_cond_broadcast, (GCond * condition), (condition))                                                              \
 	X(gboolean, g_cond_wait_until, (GCond * condition, GMutex * mutex, gint64 end_time), (condition, mutex, end_time))
 
-/* Functions that return the result of a task. */
+/* Functions of libgio that return the result of a task. */
 #define WEFT__GIO_RESULT_CALLS(X)                                                                                                \
 	X(gpointer, g_task_propagate_pointer, (GTask * task, GError * *error), (task, error))                                    \
 	X(gssize, g_task_propagate_int, (GTask * task, GError * *error), (task, error))                                          \
@@ -132,7 +133,7 @@
 	X(void, g_dbus_method_invocation_return_dbus_error,                                                                      \
 	    (GDBusMethodInvocation * call, const gchar *name, const gchar *message), (call, name, message))
 
-/* Functions that make a listener of the program. */
+/* Functions of libgio that make a listening socket for the program. */
 #define WEFT__GIO_LISTENER_CALLS(X)                                                                                              \
 	X(gboolean, g_socket_listener_add_address,                                                                               \
 	    (GSocketListener * listener, GSocketAddress * address, GSocketType type, GSocketProtocol protocol, GObject * source, \
@@ -168,7 +169,7 @@
 	WEFT__GIO_SOCKET_CALLS(X)                                                                                                \
 	WEFT__GIO_DBUS_CALLS(X)
 
-/* Y(result, name, (parameters)): functions of libglib, libgobject and libgio that are only called. */
+/* Y(result, name, (parameters)) lists a function of GLib's libraries that the adapter calls and does not wrap. */
 #define WEFT__GLIB_ONLY_CALLED(Y)                                                                                                \
 	Y(GSource *, g_idle_source_new, (void))                                                                                  \
 	Y(void, g_source_unref, (GSource * source))                                                                              \

@@ -5,7 +5,7 @@
 
 enum { CHAIN_COUNT = 256, MAX_SPINS = 20000 };
 
-/* Chains of tasks, hashed by the address of their GCancellable. */
+/* Chains of tasks, in a hash table by the address of the tasks' GCancellable. */
 static struct chain {
 	uint32_t lock, first;
 } chains[CHAIN_COUNT];
@@ -58,7 +58,7 @@ void weft__glib_cancels_clear(void)
 	memset(chains, 0, sizeof chains);
 }
 
-/* Signals the tasks of the GCancellable; most end then. */
+/* Signals the tasks of the GCancellable; most tasks then end. */
 void weft__g_cancellable_cancel(GCancellable *cancellable)
 {
 	if (cancellable && weft__glib_is_recording() && !weft__glib_real.g_cancellable_is_cancelled(cancellable)) {

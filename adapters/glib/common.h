@@ -1,8 +1,9 @@
 /* common.h: declarations for the files of the GLib adapter (private to adapters/glib).
  *
- * An object describes one object of GLib: a task, source, running loop, served call or child process.  Most have a promise.  A
- * part is what libgio does to answer a call of the program: an internal promise, which belongs to the promise of the call and is
- * shown only on request.  A story is a task that runs in callbacks of other tasks or sources.  SPDX-License-Identifier: ISC */
+ * An "object" is the adapter's record of an object of GLib: a task, source, running loop, served call or child process.  Most
+ * have a promise.  A "part" is an internal promise for what libgio does to answer a call of the program.  A part belongs to the
+ * promise of that call, and is shown only on request.  A "story" is a task that runs in callbacks of other tasks or sources.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_GLIB_COMMON_H
 #define WEFT_ADAPTERS_GLIB_COMMON_H
 
@@ -14,7 +15,7 @@
 #include "adapters/hook/hook.h"
 #include "adapters/hook/thread.h"
 
-/* GLib's original functions; NULL: the library lacks it. */
+/* Pointers to GLib's original functions; NULL if the library lacks the function. */
 struct weft__glib_real {
 #define WEFT__GLIB_POINTER(result, name, parameters, arguments) result(*name) parameters;
 #define WEFT__GLIB_CALLED_POINTER(result, name, parameters) result(*name) parameters;
@@ -39,7 +40,7 @@ WEFT__GLIB_LOCK_CALLS(WEFT__GLIB_HANDLER)
 WEFT__GIO_CALLS(WEFT__GLIB_HANDLER)
 #undef WEFT__GLIB_HANDLER
 
-/* The three libraries; NULL: not loaded. */
+/* Modules of GLib's three libraries; NULL: not loaded. */
 struct weft__glib_modules {
 	const struct weft_hook_module *glib, *gobject, *gio;
 };
@@ -56,7 +57,7 @@ static inline bool weft__glib_is_gio(const void *address)
 	return weft__glib_is_in(weft__glib_modules.gio, address);
 }
 
-/* Returns whether the address is in one of the three libraries. */
+/* Returns whether the address is in the code of libglib, libgobject or libgio. */
 static inline bool weft__glib_is_own(const void *address)
 {
 	return weft__glib_is_gio(address) || weft__glib_is_in(weft__glib_modules.glib, address) ||
@@ -65,67 +66,68 @@ static inline bool weft__glib_is_own(const void *address)
 
 /* ---- Objects ---- */
 
-/* Index and generation of an object.  A tag of a freed object finds nothing, even if its memory is reused.  0: none. */
+/* Reference to an object: its index and its generation.  The tag of a freed object finds nothing, even if the object's memory is
+ * reused.  A tag of 0 refers to no object. */
 typedef uint64_t weft__glib_tag;
 
 enum weft__glib_type {
 	WEFT__GLIB_TASK = 1,
 	WEFT__GLIB_SOURCE,
-	WEFT__GLIB_LOOP,      /* key: GMainLoop or GApplication; for a stepped loop its context */
+	WEFT__GLIB_LOOP,      /* running loop; key: the GMainLoop or GApplication, for a stepped loop its context */
 	WEFT__GLIB_SERVED,    /* key: GDBusMethodInvocation */
-	WEFT__GLIB_CHILD,     /* key: GSubprocess; refers to the source that watches it */
+	WEFT__GLIB_CHILD,     /* child process; key: the GSubprocess; refers to the source that watches the process */
 	WEFT__GLIB_PUSHED,    /* item of a GThreadPool */
-	WEFT__GLIB_RECURRING, /* represents one-shot sources that recur */
+	WEFT__GLIB_RECURRING, /* representative of one-shot sources that recur */
 	WEFT__GLIB_SOCKET     /* connection or listener */
 };
 
 struct weft__glib_object {
-	const void *key; /* address of GLib's object; NULL: unused */
+	const void *key; /* address of GLib's object; NULL if the entry is unused */
 	uint32_t generation;
 	uint32_t index; /* own index, from 1 */
-	uint32_t next;  /* index of the next object in the chain; 0: none */
+	uint32_t next;  /* index of the next object in the hash chain; 0: none */
 	uint8_t type, kind;
 	bool is_part;
 	bool is_labelled;
-	bool is_returned;   /* a task has a result; work of a pool has started */
+	bool is_returned;   /* whether a task has a result, or a pool has started a pushed work item */
 	bool is_ended;      /* the end is recorded */
-	bool is_served;     /* a source that calls the method of `stands_for` */
-	bool is_untouched;  /* a source whose callback leaves its descriptor as it was */
-	bool is_ignored;    /* a socket that is recorded otherwise */
-	bool has_datagrams; /* a source whose descriptor is a datagram socket */
-	short events;       /* events that a source with a descriptor waits for, as in poll() */
+	bool is_served;     /* whether the source calls the D-Bus method of object `stands_for` */
+	bool is_untouched;  /* whether the source's callback leaves the input of its descriptor unread */
+	bool is_ignored;    /* whether the socket is recorded in another way */
+	bool has_datagrams; /* whether the source's descriptor is a datagram socket */
+	short events;       /* poll() events that a source with a descriptor waits for */
 	int fd;             /* descriptor; -1: none */
 	weft_id id;         /* promise; 0: none */
 	weft_id by, owner, awaited_by;
 	uint64_t since;
 	struct weft_record_place *site;
-	const void *owner_thread;  /* thread that repeats it for checkpoints */
-	weft__glib_tag stands_for; /* for a source: the object whose promise runs in it; for a connection: its listener */
-	weft__glib_tag waiter;     /* for a task: the task that awaits it */
-	weft__glib_tag child;      /* for a task: the process that it awaits */
+	const void *owner_thread;  /* thread that records the object again in checkpoints */
+	weft__glib_tag stands_for; /* object whose promise runs in the source; for a connection, its listener */
+	weft__glib_tag waiter;     /* task that awaits this task */
+	weft__glib_tag child;      /* object of the process that this task awaits */
 	union {
 		GAsyncReadyCallback ready; /* callback of a task */
 		GSourceFunc callback;      /* callback of a source */
 		const GThreadPool *pool;   /* pool of an item */
 	};
-	const GMainContext *context; /* context of a source; NULL: the default context */
+	const GMainContext *context; /* context of a source; NULL for the default context */
 	const GCancellable *cancellable;
-	uint32_t cancelled_next, cancelled_before; /* neighbours with the same GCancellable; indexes */
+	uint32_t cancelled_next, cancelled_before; /* indexes of the neighbours in the list of tasks with the same GCancellable */
 	struct weft_hook_calls calls;              /* calls without a sleep */
 	union {
-		weft_id returned_by; /* promise that returned a task whose callback has not run yet; 0: none */
-		weft_id input;       /* current read of a connection; 0: none */
+		weft_id returned_by; /* promise that returned the result of a task whose callback has not run yet; 0: none */
+		weft_id input;       /* promise of the current read of a connection; 0: none */
 	};
-	bool is_failed; /* the task failed with `error` */
-	bool is_asked;  /* the task's result was asked for */
+	bool is_failed; /* whether the task failed; its error is in `error` */
+	bool is_asked;  /* whether the program has asked for the task's result */
 	struct weft_hook_label label;
 	struct weft_hook_label error;
 };
 
-/* Objects are in chunks that are never freed. */
+/* Memory for objects is allocated in chunks that are never freed. */
 enum { WEFT__GLIB_CHUNK = 256, WEFT__GLIB_CHUNKS = 16384 };
 extern struct weft__glib_object *weft__glib_chunks[WEFT__GLIB_CHUNKS];
-extern uint32_t weft__glib_object_count; /* objects that have ever been used */
+extern uint32_t weft__glib_object_count; /* number of objects that have ever been used */
 
 static inline struct weft__glib_object *weft__glib_object_at(uint32_t index)
 {
@@ -154,53 +156,53 @@ static inline struct weft__glib_object *weft__glib_object_of(weft__glib_tag tag)
 
 enum { WEFT__GLIB_MAX_UNLABELLED = 32, WEFT__GLIB_MAX_RECENT = 16, WEFT__GLIB_MAX_RUNS = 8 };
 
-/* A running loop, and the state before it. */
+/* A running loop, and the thread's state before the loop began. */
 struct weft__glib_run {
-	const void *object; /* GMainLoop or GApplication; NULL: a single iteration of a context */
+	const void *object; /* GMainLoop or GApplication of the loop; NULL for a single iteration of a context */
 	GMainContext *context;
 	const void *stack, *caller;
 	const char *label;
 	weft_id outer, loop;
-	weft_id turns; /* promise of a stepped loop, which `outer` awaits while this iteration waits long; 0: none */
+	weft_id turns; /* promise of a stepped loop, which `outer` awaits while the current iteration waits long; 0: none */
 	bool is_in_loop;
 };
 
 /* State of a thread. */
 struct weft__glib_here {
 	unsigned epoch;
-	bool is_in_loop;      /* a loop of GLib runs here, between callbacks */
-	bool is_in_library;   /* the innermost callback is libgio's */
+	bool is_in_loop;      /* whether a GLib loop runs on this thread and no callback runs in it */
+	bool is_in_library;   /* whether the innermost running callback is libgio's */
 	weft__glib_tag story; /* running story; 0: none */
-	weft_id loop;         /* innermost running loop; 0: none */
+	weft_id loop;         /* promise of the innermost running loop; 0: none */
 	struct weft__glib_run runs[WEFT__GLIB_MAX_RUNS];
 	unsigned depth;
-	struct weft_hook_listed_loops older; /* contexts whose older sources are recorded */
+	struct weft_hook_listed_loops older; /* contexts for which sources older than the recording have been recorded */
 	struct {
 		GMainContext *context;
-		guint next, last; /* source ids that must still be checked */
+		guint next, last; /* range of source ids that must still be checked */
 	} unlisted;
 	const GSource *dispatched_source; /* source whose dispatch runs */
-	/* The source that got a descriptor last, and that descriptor. */
+	/* Source for which a descriptor was set last, and that descriptor. */
 	struct {
 		const GSource *source;
 		int fd;
 		short events;
 	} watched;
-	const void *site;          /* return address of the call that will attach a source */
-	const void *asked;         /* code of the program that continues after its last call of libgio in this callback */
+	const void *site;          /* return address of the program's call that will attach a source */
+	const void *asked;         /* code of the program that continues after its last call of libgio in the current callback */
 	weft__glib_tag accepted;   /* accepted connection that has no promise yet */
-	gsize pending_write_bytes; /* bytes that the current call writes to a connection; 0: no such call */
-	weft_id output;            /* write that waits for buffer space; 0: none */
-	/* The current D-Bus call, whose task is created next. */
+	gsize pending_write_bytes; /* number of bytes that the current call writes to a connection; 0: no such call */
+	weft_id output;            /* promise of the write that waits for buffer space; 0: none */
+	/* State of the current D-Bus call, for which GLib creates a task next. */
 	struct {
 		bool is_made;
 		weft_id id;
 		struct weft_hook_label label;
 	} call;
-	/* Attached sources that may still get a name. */
+	/* Attached sources that may still get a name from the program. */
 	weft__glib_tag unlabelled[WEFT__GLIB_MAX_UNLABELLED];
 	unsigned unlabelled_count;
-	/* Cache of the latest lookups: a task is looked up four times, mostly in a row. */
+	/* Cache of the latest lookups, because a task is looked up four times, mostly in a row. */
 	struct weft__glib_object *recent[WEFT__GLIB_MAX_RECENT];
 };
 
@@ -211,19 +213,19 @@ static inline struct weft__glib_object **weft__glib_recent(const void *key)
 	return &weft__glib_here.recent[((uintptr_t)key >> 4 ^ (uintptr_t)key >> 8) % WEFT__GLIB_MAX_RECENT];
 }
 
-/* Returns whether this thread already records. */
+/* Returns whether recording is on and this thread takes part. */
 static inline bool weft__glib_is_recording(void)
 {
 	return weft_is_on() && weft__glib_here.epoch == weft__hook_epoch;
 }
 
-/* Returns the promise that acts on this thread. */
+/* Returns the promise in whose name this thread acts: the running promise, or the system (the loop itself). */
 static inline weft_id weft__glib_current_promise(void)
 {
 	return weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID;
 }
 
-/* The state before a callback. */
+/* State of the thread before a callback. */
 struct weft__glib_frame {
 	struct weft_hook_frame hook;
 	weft__glib_tag story;
@@ -232,7 +234,8 @@ struct weft__glib_frame {
 
 #define WEFT__GLIB_FRAME __attribute__((cleanup(weft__glib_leave_callback))) struct weft__glib_frame
 
-/* Makes `id` the running promise; the caller records that.  `is_in_library`: the callback is libgio's. */
+/* Makes `id` the running promise of this thread; the caller of this function records the event.  `is_in_library`: whether the
+ * callback is libgio's. */
 static inline struct weft__glib_frame weft__glib_enter_callback(weft_id id, weft__glib_tag story, bool is_in_library)
 {
 	struct weft__glib_here *here = &weft__glib_here;
@@ -254,7 +257,7 @@ static inline void weft__glib_leave_callback(struct weft__glib_frame *frame)
 		weft_hook_record_running(weft__hook_thread.running);
 }
 
-/* Records that the promise has read the input and runs. */
+/* Records that the promise has read the result of `input` and now runs. */
 static inline void weft__glib_read(weft_id promise, weft_id input)
 {
 	weft_read(promise, input);
@@ -263,42 +266,42 @@ static inline void weft__glib_read(weft_id promise, weft_id input)
 
 /* ---- Functions of other files ---- */
 
-/* loop.c: records sources of the innermost loop that are older than the recording, some in each iteration. */
+/* Records sources of the innermost loop that are older than the recording, some of them in each iteration (loop.c). */
 void weft__glib_record_older(void);
-/* turn.c: is_turn returns whether the program itself called the iteration that sleeps, and awaits nothing yet.  await_sources
- * records the stepped loop's promise; it runs when the wait is long. */
+/* weft__glib_is_turn() returns whether the program itself called the sleeping iteration and awaits no loop yet;
+ * weft__glib_await_sources() records the stepped loop's promise when the wait is long (turn.c). */
 bool weft__glib_is_turn(void);
 void weft__glib_await_sources(const struct weft_hook_sleep *sleep);
-/* Makes the stepped loop of the source's context await the source. */
+/* Records that the stepped loop of the source's context awaits the source. */
 void weft__glib_await_source(struct weft__glib_object *source);
 /* Returns the stepped loop of the context; NULL: none. */
 struct weft__glib_object *weft__glib_find_turn_loop(const GMainContext *context);
 
-/* source.c: records a source that may be older than the recording and has no promise. */
+/* Records a source that has no promise and may be older than the recording (source.c). */
 void weft__glib_begin_older_source(GSource *source);
 
-/* source.c: labels sources without a name by their callbacks. */
+/* Labels the sources without a name by the names of their callbacks (source.c). */
 void weft__glib_label_sources(void);
 void weft__glib_sources_clear(void);
 
-/* process.c: records the process of a source that watches a child. */
+/* Records the child process that the source watches (process.c). */
 void weft__glib_begin_child(struct weft__glib_object *source, const GSource *watch, const void *data);
-/* Returns the source of a GSubprocess's process that has not ended; NULL: none. */
+/* Returns the source that watches a GSubprocess's running process; NULL: none. */
 struct weft__glib_object *weft__glib_child_of(const void *subprocess);
-/* Dispatches a source that watches a child, and notes how the child ended. */
+/* Dispatches a source that watches a child process, and remembers how the child ended. */
 gboolean weft__glib_dispatch_child_end(const struct weft__glib_object *tracked, GSource *source, GSourceFunc callback,
     gpointer data, gboolean (*dispatch)(GSource *, GSourceFunc, gpointer));
 
-/* cancel.c: assigns a task to its GCancellable. */
+/* Adds a task to the tasks of its GCancellable (cancel.c). */
 void weft__glib_cancel_add(struct weft__glib_object *task, const GCancellable *cancellable);
 void weft__glib_cancel_remove(struct weft__glib_object *task);
 void weft__glib_cancels_clear(void);
 
-/* socket.c: creates the promise of the accepted connection; this thread is about to sleep. */
+/* Creates the promise of an accepted connection before this thread sleeps (socket.c). */
 void weft__glib_begin_accepted(void);
 
-/* dbus.c: returns whether a source of libgio with that name calls the method of an incoming call.  `data` may be any pointer of
- * that source. */
+/* Returns whether the libgio source with that name calls the method of an incoming D-Bus call (dbus.c).  `data` may be any
+ * pointer that belongs to the source. */
 bool weft__glib_is_serving(const char *source_name, const void *data);
 void weft__glib_begin_served(struct weft__glib_object *source, GDBusMethodInvocation *call);
 

@@ -1,8 +1,8 @@
-/* dbus.c: D-Bus calls, and incoming calls that the program serves.
+/* dbus.c: records D-Bus calls of the program, and incoming D-Bus calls that the program serves.
  *
- * The first task that is created for a call is the promise of the call, whether the program or libgio creates it.  A served call
- * begins when the source is attached that will call the method.  Both ends record bus, sender and serial, so that readers of both
- * traces can join them.  SPDX-License-Identifier: ISC */
+ * The promise of a D-Bus call is the first task that the program or libgio creates for the call.  A served call begins when
+ * libgio attaches the source that will call the method.  Caller and server record bus, sender and serial number of the message,
+ * so that a reader of both traces can join the two ends.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/glib/object.h"
@@ -19,7 +19,7 @@ static void append_method(struct weft_hook_label *label, const char *interface, 
 	weft_hook_append(label, method ? method : "?");
 }
 
-/* Returns whether an outermost call begins. */
+/* Notes the start of a D-Bus call; returns false if it is nested in another D-Bus call. */
 static bool begin_call(const char *interface, const char *method, const char *destination)
 {
 	struct weft__glib_here *here = &weft__glib_here;
@@ -36,7 +36,7 @@ static bool begin_call(const char *interface, const char *method, const char *de
 	return true;
 }
 
-/* The text is "GUID :1.42"; between two peers without a bus it is "GUID client" or "GUID server". */
+/* The recorded text is "GUID :1.42"; between two peers without a bus it is "GUID client" or "GUID server". */
 static void record_message(weft_id id, GDBusConnection *connection, GDBusMessage *message, const char *sender, bool is_handled)
 {
 	const struct weft__glib_real *real = &weft__glib_real;
@@ -54,7 +54,7 @@ static const char *get_peer_role(GDBusConnection *connection, bool of_peer)
 	return is_server != of_peer ? "server" : "client";
 }
 
-/* Skips Hello, the first message to a bus: the connection has no name before its reply, and GLib would warn. */
+/* Skips Hello, the first message to a bus: the connection has no name before the reply to Hello, and GLib would warn. */
 static void record_sent(weft_id id, GDBusConnection *connection, GDBusMessage *message)
 {
 	const char *member = weft__glib_real.g_dbus_message_get_member(message);
@@ -82,7 +82,7 @@ void weft__g_dbus_connection_call_with_unix_fd_list(
 		weft__glib_here.call.is_made = false;
 }
 
-/* Synchronous calls use this function too. */
+/* Synchronous D-Bus calls use this function too. */
 void weft__g_dbus_connection_send_message_with_reply(GDBusConnection *connection, GDBusMessage *message,
     GDBusSendMessageFlags flags, gint timeout_ms, volatile guint32 *serial, GCancellable *cancellable,
     GAsyncReadyCallback callback, gpointer data)
@@ -101,7 +101,7 @@ void weft__g_dbus_connection_send_message_with_reply(GDBusConnection *connection
 
 /* ---- Served calls ---- */
 
-/* Sources that watch or own bus names have the same name and other data. */
+/* The name of the source is not enough: sources that watch or own bus names have the same name, but other data. */
 bool weft__glib_is_serving(const char *source_name, const void *data)
 {
 	static const char wanted[] = "] call_in_idle_cb";
@@ -116,7 +116,7 @@ bool weft__glib_is_serving(const char *source_name, const void *data)
 
 static void (*real_finalize)(GObject *);
 
-/* A call without an expected reply ends well without one. */
+/* Ends a served call; a call for which no reply is expected succeeds without a reply. */
 static void finalize_invocation(GObject *object)
 {
 	struct weft__glib_object *call = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SERVED, object) : NULL;
@@ -167,7 +167,7 @@ void weft__glib_begin_served(struct weft__glib_object *source, GDBusMethodInvoca
 	source->stands_for = weft__glib_tag_of(tracked);
 }
 
-/* GLib's nested call finds the promise ended. */
+/* If GLib's functions for replies call each other, the inner call finds that the promise has ended. */
 static void end_served(GDBusMethodInvocation *call, const char *error)
 {
 	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SERVED, call) : NULL;
@@ -175,7 +175,7 @@ static void end_served(GDBusMethodInvocation *call, const char *error)
 		return;
 	weft__glib_end(tracked, error);
 	if (error)
-		weft_read_later(WEFT_SYSTEM_ID, tracked->id); /* the peer gets the error */
+		weft_read_later(WEFT_SYSTEM_ID, tracked->id); /* the error goes to the peer, so it counts as handled */
 }
 
 void weft__g_dbus_method_invocation_return_value(GDBusMethodInvocation *call, GVariant *value)

@@ -1,5 +1,6 @@
-/* lock.c: records GMutex and GCond of the program.  Calls inside GLib are not wrapped and cost nothing.  GLib's recursive locks
- * and reader-writer locks use libc's (adapters/hook/libc_block.c).  SPDX-License-Identifier: ISC */
+/* lock.c: records the GMutex and GCond objects of the program.  Calls inside of GLib are not wrapped, so they cost nothing.
+ * GLib's recursive locks and reader-writer locks use libc's locks, which adapters/hook/libc_block.c records.
+ * SPDX-License-Identifier: ISC */
 #include "adapters/hook/lock.h"
 #include "adapters/glib/object.h"
 #include "adapters/glib/run.h"
@@ -36,7 +37,7 @@ void weft__g_mutex_unlock(GMutex *mutex)
 	weft__glib_real.g_mutex_unlock(mutex);
 }
 
-/* A waiter holds the mutex before and after the wait. */
+/* A thread that waits for a GCond holds the mutex before and after the wait. */
 void weft__g_cond_wait(GCond *condition, GMutex *mutex)
 {
 	bool is_recorded = weft_is_on();

@@ -1,6 +1,6 @@
 /* loop.c: running loops.
  *
- * A call of g_main_loop_run() is a promise: its caller awaits it, it runs between callbacks, and g_main_loop_quit() resolves it.
+ * Each call of g_main_loop_run() is a promise: the calling promise awaits it, and g_main_loop_quit() resolves it.
  * g_application_run(), which has no GMainLoop, is recorded in the same way.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -9,13 +9,13 @@
 #include "adapters/glib/run.h"
 #include "adapters/hook/address_cache.h"
 
-/* Returns NULL if nothing records or too many loops are nested. */
+/* Returns NULL if nothing records, or if too many loops are nested. */
 static struct weft__glib_run *push_run(const void *object, GMainContext *context, const char *label, const void *caller)
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	const void *stack = __builtin_frame_address(0);
 	const bool is_on = weft__glib_should_record();
-	/* A longjmp has skipped the frames of these runs. */
+	/* These loops have ended, because a longjmp() has skipped their frames. */
 	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack <= (uintptr_t)stack)
 		here->depth--;
 	if ((!is_on && !weft__hook_is_standby) || here->depth == WEFT__GLIB_MAX_RUNS)
@@ -30,7 +30,7 @@ static struct weft__glib_run *push_run(const void *object, GMainContext *context
 
 /* ---- Stepped loops: the program calls each iteration ---- */
 
-/* Ends the wait of the promise that called the iteration. */
+/* Ends the calling promise's wait for the iteration. */
 static void end_loop_turn(const struct weft__glib_run *run)
 {
 	struct weft__glib_object *loop = weft__glib_find_turn_loop(run->context);
@@ -40,7 +40,7 @@ static void end_loop_turn(const struct weft__glib_run *run)
 	loop->awaited_by = 0;
 }
 
-/* Ends the stepped loop of an earlier context at the same address. */
+/* Ends the stepped loop of a freed context that had the same address. */
 static GMainContext *end_stale_turn_loop(GMainContext *context)
 {
 	struct weft__glib_object *loop = weft__glib_is_recording() ? weft__glib_find_turn_loop(context) : NULL;
@@ -90,7 +90,7 @@ static void pop_run(const struct weft__glib_run *run)
 
 /* ---- Sources that are older than the recording ---- */
 
-/* A context cannot list its sources.  It numbers them from 1, and finds a source by its number. */
+/* A context cannot list its sources, but it numbers them from 1 and finds a source by its number. */
 void weft__glib_record_older(void)
 {
 	enum { IDS_PER_TURN = 20000 }; /* these take some ms */
@@ -143,14 +143,14 @@ int weft__g_application_run(GApplication *application, int argc, char **argv)
 	const struct weft__glib_run *run = push_run(application, NULL, "application", __builtin_return_address(0));
 	if (run)
 		weft__glib_here.is_in_loop =
-		    run->is_in_loop; /* the application starts first, and then calls g_main_context_iteration() */
+		    run->is_in_loop; /* the application starts before it calls g_main_context_iteration() for the first time */
 	int status = weft__glib_real.g_application_run(application, argc, argv);
 	if (run)
 		pop_run(run);
 	return status;
 }
 
-/* Records a step of an application before its loop runs, in which signal handlers run that no source calls. */
+/* Records a step of an application before its loop runs; signal handlers that no source calls run in this step. */
 static weft_id begin_step(const char *label, const void *caller)
 {
 	weft_id by = weft__glib_current_promise();
@@ -195,7 +195,7 @@ void weft__g_application_open(GApplication *application, GFile **files, gint cou
 	RECORD_STEP("open", weft__glib_real.g_application_open(application, files, count, hint));
 }
 
-/* After an iteration the calling promise runs again. */
+/* After the iteration, the promise that called it runs again. */
 gboolean weft__g_main_context_iteration(GMainContext *context, gboolean may_block)
 {
 	const struct weft__glib_run *run = push_run(NULL, context, NULL, __builtin_return_address(0));

@@ -1,9 +1,10 @@
 /* object.c: objects by address.
  *
- * GLib's structs have no space for a tag.  A hash table is divided into stripes, each with a lock that is held for a few
- * instructions.  A thread that does not get a lock soon gives up, and an event is lost: a signal handler may have interrupted the
- * owner.  Objects are in chunks that are never freed, so that a stale tag leads to valid memory.  Each stripe has its own free
- * objects.  SPDX-License-Identifier: ISC */
+ * GLib's structs have no space for a tag, so a hash table finds the object of an address.  The hash table is divided into
+ * stripes; the lock of a stripe is held for a few instructions.  A thread that does not get the lock soon gives up and loses an
+ * event, because the owner of the lock may be interrupted by a signal handler on this very thread.  Objects are in chunks that
+ * are never freed, so that a stale tag still points to valid memory.  Each stripe has its own list of free objects.
+ * SPDX-License-Identifier: ISC */
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static struct stripe *find_stripe(enum weft__glib_type type, const void *key, ui
 	return s;
 }
 
-/* Call with the stripe's lock held. */
+/* Call it with the stripe's lock held. */
 static struct weft__glib_object *find_in_chain(const uint32_t *chain, enum weft__glib_type type, const void *key)
 {
 	for (uint32_t index = *chain; index;) {
@@ -106,7 +107,7 @@ struct weft__glib_object *weft__glib_object_add(enum weft__glib_type type, const
 	if (!lock_stripe(s))
 		return NULL;
 	struct weft__glib_object *old = find_in_chain(chain, type, key);
-	if (old && old->cancellable) { /* its chain has its own lock */
+	if (old && old->cancellable) { /* the chain of a GCancellable has its own lock */
 		unlock_stripe(s);
 		weft__glib_cancel_remove(old);
 		if (!lock_stripe(s))
@@ -170,7 +171,8 @@ struct weft__glib_object *weft__glib_object_next(uint32_t *at)
 	return NULL;
 }
 
-/* Runs in a child after fork(), which has one thread, or when another recording starts.  Generations keep counting. */
+/* Removes all objects; runs in a child after fork(), which has one thread, or when another recording starts.  Generations keep
+ * counting. */
 void weft__glib_objects_clear(void)
 {
 	for (uint32_t i = 1; i <= weft__glib_object_count; i++) {

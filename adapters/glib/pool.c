@@ -1,8 +1,8 @@
 /* pool.c: GThreadPool, whose threads do work that the program pushes.
  *
- * Pushed work is a promise from the push to the return of the pool's function; it is ready until it first runs.  Its key is made
- * of its data and the pool's data.  If equal work is pushed again, up to 8 promises have numbers.  Work of libgio's pool is
- * recorded as tasks (task.c).  SPDX-License-Identifier: ISC */
+ * The promise of pushed work lasts from the push to the return of the pool's function; the promise is ready until the function
+ * runs.  The key of pushed work is made of its data and the pool's data.  If work with the same data is pushed again, numbers
+ * tell up to 8 promises apart.  Work of libgio's own pool is recorded as tasks (task.c).  SPDX-License-Identifier: ISC */
 #include "adapters/glib/object.h"
 #include "adapters/glib/run.h"
 #include "adapters/hook/address_cache.h"
@@ -20,17 +20,17 @@ static struct weft_record_text in_pool = WEFT_COUNTER("GThreadPool: requests"),
 
 enum { MAX_DUPLICATES = 8 };
 
-static uint32_t has_duplicates; /* 1 once equal work has been pushed twice */
+static uint32_t has_duplicates; /* 1 if work with the same data has ever been pushed twice, else 0 */
 static uint32_t is_pushing;
 
-/* Returns an odd number, which is no address of an object. */
+/* Returns an odd number as key, because no object has an odd address. */
 static const void *make_key(const void *data, const void *pool_data, unsigned duplicate)
 {
 	uintptr_t mixed = ((uintptr_t)data * 0x9e3779b97f4a7c15u ^ (uintptr_t)pool_data) * 0xff51afd7ed558ccdu;
 	return (const void *)((mixed + 2 * duplicate) | 1);
 }
 
-/* Returns the oldest equal work that has not started, and marks it as started; NULL: none is known. */
+/* Returns the oldest work with this data that has not started, and marks it as started; NULL: none is known. */
 static struct weft__glib_object *take_pushed(const void *data, const void *pool_data)
 {
 	struct weft__glib_object *first = NULL;
@@ -45,7 +45,7 @@ static struct weft__glib_object *take_pushed(const void *data, const void *pool_
 	return first && !__atomic_exchange_n(&first->is_returned, true, __ATOMIC_ACQ_REL) ? first : NULL;
 }
 
-/* Returns NULL if too much equal work is pending, or another thread is pushing now. */
+/* Returns NULL if too much work with the same data is pending, or another thread is pushing now. */
 static struct weft__glib_object *add_pushed(const void *data, const void *pool_data)
 {
 	struct weft__glib_object *tracked = NULL;
@@ -63,7 +63,7 @@ static struct weft__glib_object *add_pushed(const void *data, const void *pool_d
 	return tracked;
 }
 
-/* Runs on a thread of the pool, which runs nothing before and after. */
+/* Runs pushed work on a thread of the pool, which runs no other promise before and after. */
 void weft__glib_run_pooled(gpointer data, gpointer pool_data, unsigned slot)
 {
 	GFunc user = (GFunc)__atomic_load_n(&pooled_user[slot], __ATOMIC_ACQUIRE);
@@ -79,7 +79,8 @@ void weft__glib_run_pooled(gpointer data, gpointer pool_data, unsigned slot)
 	{
 		WEFT__GLIB_FRAME frame = weft__glib_enter_callback(id, 0, false);
 		(void)frame;
-		weft__hook_thread.callbacks = 0; /* blocking work delays no promise: record it as the thread's sleep */
+		/* Pushed work that blocks delays no other promise, so its waits are recorded as sleeps of the thread. */
+		weft__hook_thread.callbacks = 0;
 		weft_hook_set_called((const void *)user);
 		user(data, pool_data);
 	}
@@ -95,10 +96,10 @@ void weft__glib_run_pooled(gpointer data, gpointer pool_data, unsigned slot)
 	weft_hook_record_running(weft__hook_thread.root);
 }
 
-/* Set while g_thread_pool_new() calls g_thread_pool_new_full(), because that call seems to come from the program. */
+/* Whether g_thread_pool_new() runs; it calls g_thread_pool_new_full(), and that call seems to come from the program. */
 static __thread bool is_inside __attribute__((tls_model("initial-exec")));
 
-/* Returns the slot of the function if the program makes the pool; libraries' functions stay. */
+/* Returns the slot of the function if the program makes the pool, and the function itself if a library makes the pool. */
 static GFunc get_function(GFunc function, const void *caller)
 {
 	bool is_ours = function && !is_inside && !weft__glib_is_own(caller) && weft__glib_should_record();
@@ -127,7 +128,7 @@ gboolean weft__g_thread_pool_push(GThreadPool *pool, gpointer data, GError **err
 	GFunc user = pool ? (GFunc)weft_hook_user(&pooled_slots, (void *)pool->func) : NULL;
 	if (!user || user == pool->func || !weft__glib_should_record())
 		return weft__glib_real.g_thread_pool_push(pool, data, error);
-	/* Recorded before the call, because the work may end before it returns. */
+	/* The push is recorded before the original call, because the work may end before that call returns. */
 	struct weft__glib_object *tracked = add_pushed(data, pool->user_data);
 	if (tracked) {
 		tracked->pool = pool;
@@ -138,7 +139,7 @@ gboolean weft__g_thread_pool_push(GThreadPool *pool, gpointer data, GError **err
 	return weft__glib_real.g_thread_pool_push(pool, data, error);
 }
 
-/* Ends the work that the pool drops. */
+/* Ends the pushed work that the pool drops when it is freed. */
 void weft__g_thread_pool_free(GThreadPool *pool, gboolean immediate, gboolean wait)
 {
 	weft__glib_real.g_thread_pool_free(pool, immediate, wait);

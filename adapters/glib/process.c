@@ -1,5 +1,5 @@
-/* process.c: child processes, recorded by the sources that watch them, with and without GSubprocess.  SPDX-License-Identifier:
- * ISC */
+/* process.c: records child processes by the sources that watch them, with and without a GSubprocess.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "adapters/glib/object.h"
 #include "adapters/glib/run.h"
 
-static bool has_children; /* a GSubprocess has been recorded */
+static bool has_children; /* whether a GSubprocess has ever been recorded */
 
 static ssize_t read_file(const char *path, char *text, size_t size)
 {
@@ -22,7 +22,8 @@ static ssize_t read_file(const char *path, char *text, size_t size)
 	return n;
 }
 
-/* Appends the process's command line.  GLib has waited for its exec(). */
+/* Appends the process's command line to the label.  The command line is the child's own, because GLib has waited for the child's
+ * exec(). */
 static void append_command(struct weft_hook_label *label, GPid pid)
 {
 	char path[40], command[WEFT_HOOK_LABEL_BYTES];
@@ -50,7 +51,7 @@ static void append_command(struct weft_hook_label *label, GPid pid)
 	errno = saved;
 }
 
-/* GChildWatchSource (since 2.0) has the process id behind the GSource. */
+/* In a GChildWatchSource (since GLib 2.0) the process id follows the GSource. */
 void weft__glib_begin_child(struct weft__glib_object *source, const GSource *watch, const void *data)
 {
 	const struct {
@@ -80,7 +81,7 @@ struct weft__glib_object *weft__glib_child_of(const void *subprocess)
 	return source && source->id && !source->is_ended ? source : NULL;
 }
 
-/* The program's callback, which note_child_end() replaces. */
+/* Callback of the program for the child's end, which note_child_end() replaces. */
 static __thread struct {
 	GChildWatchFunc callback;
 	weft_id id;
@@ -126,7 +127,7 @@ GSubprocess *weft__g_subprocess_newv(const gchar *const *argv, GSubprocessFlags 
 	SPAWN(g_subprocess_newv, (argv, flags, error));
 }
 
-/* Passes the arguments on as an array on the stack. */
+/* Passes the variable arguments on as an array on the stack. */
 GSubprocess *weft__g_subprocess_new(GSubprocessFlags flags, GError **error, const gchar *first, ...)
 {
 	va_list more;

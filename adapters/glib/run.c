@@ -1,4 +1,4 @@
-/* run.c: how promises begin and end, and which loops run on a thread.  SPDX-License-Identifier: ISC */
+/* run.c: records how promises begin and end, and which loops run on a thread.  SPDX-License-Identifier: ISC */
 #include "adapters/glib/run.h"
 
 #include <string.h>
@@ -61,7 +61,8 @@ void weft__glib_end_by(weft_id by, struct weft__glib_object *tracked, const char
 void weft__glib_end(struct weft__glib_object *tracked, const char *error)
 {
 	weft_id by = weft__glib_current_promise();
-	weft__glib_end_by(by == tracked->id ? WEFT_SYSTEM_ID : by, tracked, error); /* the task ended itself, in its own thread */
+	/* An end in the task's own thread is recorded as the system's. */
+	weft__glib_end_by(by == tracked->id ? WEFT_SYSTEM_ID : by, tracked, error);
 }
 
 void weft__glib_label(struct weft__glib_object *tracked, const char *text)
@@ -124,7 +125,7 @@ static void list_object(struct weft__glib_object *tracked)
 		weft_still_awaits(tracked->id, child->id);
 }
 
-/* Repeats this thread's objects from index `cursor`, for weft_hook_register_list(). */
+/* Records the current thread's objects again, from index `cursor`; for weft_hook_register_list(). */
 static uint64_t list_objects(void *data, uint64_t cursor, unsigned budget)
 {
 	uint32_t at = (uint32_t)cursor;

@@ -1,4 +1,5 @@
-/* run.h: how promises begin and end, and which loops run on a thread (private to adapters/glib).  SPDX-License-Identifier: ISC */
+/* run.h: records how promises begin and end, and which loops run on a thread (private to adapters/glib).
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_GLIB_RUN_H
 #define WEFT_ADAPTERS_GLIB_RUN_H
 
@@ -7,7 +8,7 @@
 
 void weft__glib_attach_thread(void);
 
-/* Returns whether recording is on, and starts it if that is wanted. */
+/* Returns whether recording is on, and starts the recording if the user wants one. */
 static inline bool weft__glib_should_record(void)
 {
 	if (!weft_hook_begin())
@@ -18,21 +19,23 @@ static inline bool weft__glib_should_record(void)
 	return true;
 }
 
-/* Creates the object's promise, by the running promise.  `owner`: the call that a part belongs to.  `waiter` awaits it; 0: none.
+/* Creates the object's promise in the name of the running promise.  `owner` is the promise of the call that a part (an internal
+ * promise) belongs to.  The promise `waiter` awaits the new promise; 0: no waiter.
  */
 void weft__glib_create(
     struct weft__glib_object *tracked, enum weft_kind kind, const void *site, bool is_part, weft_id owner, weft_id waiter);
-/* Records a promise that is older than the recording.  `waiter` awaits it; 0: none. */
+/* Records the promise of an object that is older than the recording.  The promise `waiter` awaits it; 0: no waiter. */
 void weft__glib_create_older(struct weft__glib_object *tracked, enum weft_kind kind, weft_id waiter);
-/* Ends the object's promise, by the running promise.  error: NULL if it succeeded. */
+/* Ends the object's promise in the name of the running promise.  `error` is NULL if the promise succeeded. */
 void weft__glib_end(struct weft__glib_object *tracked, const char *error);
 void weft__glib_end_by(weft_id by, struct weft__glib_object *tracked, const char *error);
-/* Sets the object's first label.  Does nothing for NULL or "", or if it has one. */
+/* Sets the object's first label.  Does nothing if the text is NULL or "", or if the object has a label. */
 void weft__glib_label(struct weft__glib_object *tracked, const char *text);
 
 void weft__glib_thread_end(void);
 
-/* Creates the promise of the loop of `run`, which then runs.  `is_older`: the loop is older than the recording. */
+/* Creates the promise of the loop of `run`, and makes it the running loop.  `is_older`: whether the loop is older than the
+ * recording. */
 void weft__glib_begin_run(struct weft__glib_run *run, bool is_older);
 
 #endif

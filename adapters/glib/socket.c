@@ -1,8 +1,9 @@
-/* socket.c: connections of GSocket, which GIO's streams, services and clients use.
+/* socket.c: records connections of GSocket, which GIO's streams, services and clients use.
  *
- * A connection's promise begins when the connection is first read or written, or when the accepting thread sleeps: then the code
- * that uses it is known.  Its reads and writes are its own, as in libuv; those that need not wait begin and end at once.
- * Connections to message buses are recorded as D-Bus calls (dbus.c), not here.  SPDX-License-Identifier: ISC */
+ * A connection's promise begins at the first read or write, or when the thread that accepted the connection sleeps; by then the
+ * code that uses the connection is known.  Reads and writes of a connection are separate promises, as in libuv; a read or write
+ * that need not wait begins and ends at once.  Connections to D-Bus buses are not recorded here; dbus.c records their calls.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 
 /* ---- Promises of connections ---- */
 
-/* Returns the site of the code that continues after the current call of libgio; else of the code that made the listener. */
+/* Returns the site of the program's code that continues after the current call of libgio, or else the site of the listener. */
 static struct weft_record_place *get_site(const struct weft__glib_object *tracked)
 {
 	const struct weft__glib_object *listener = weft__glib_object_of(tracked->stands_for);
@@ -28,7 +29,7 @@ static void set_label(struct weft__glib_object *tracked, GSocket *socket, const 
 	weft__glib_label(tracked, text.text);
 }
 
-/* Records the connect that has just ended, read by the connection. */
+/* Records the connect that has just ended; the connection's promise reads its result. */
 static void record_connect(struct weft__glib_object *tracked)
 {
 	weft_id connect = tracked->site ? weft_create_at(tracked->id, WEFT_KIND_CONNECT, tracked->site)
@@ -50,7 +51,7 @@ static void begin_connection(struct weft__glib_object *tracked, GSocket *socket)
 	tracked->id =
 	    tracked->site ? weft_create_at(by, WEFT_KIND_CONNECTION, tracked->site) : weft_create(by, WEFT_KIND_CONNECTION, NULL);
 	tracked->since = weft_is_on() ? weft__stream->last : 0;
-	/* The listener may be closed by now. */
+	/* The listener that `stands_for` refers to may be closed by now. */
 	set_label(tracked, socket, tracked->stands_for ? "from " : "to ");
 	weft_hook_fd_attach(tracked->fd = get_fd(socket), tracked->id, NULL);
 	if (!tracked->stands_for)
@@ -67,7 +68,8 @@ static struct weft__glib_object *add_socket(GSocket *socket, enum weft_kind kind
 	return tracked;
 }
 
-/* The connection was accepted and has not been used yet.  The code that continues after another callback is not its own. */
+/* Creates the promise of a connection that was accepted and has not been used yet.  The site `asked` is cleared meanwhile,
+ * because it belongs to another callback. */
 void weft__glib_begin_accepted(void)
 {
 	struct weft__glib_object *tracked = weft__glib_object_of(weft__glib_here.accepted);
@@ -112,7 +114,7 @@ gboolean weft__g_socket_listen(GSocket *socket, GError **error)
 	return ok;
 }
 
-/* An unknown listener was inherited, or is older than the recording. */
+/* A listener without an object was inherited, or is older than the recording. */
 GSocket *weft__g_socket_accept(GSocket *socket, GCancellable *cancellable, GError **error)
 {
 	const void *caller = __builtin_return_address(0);
@@ -145,7 +147,7 @@ gboolean weft__g_socket_connect(GSocket *socket, GSocketAddress *address, GCance
 	return ok;
 }
 
-/* A connect in progress has ended. */
+/* Records the end of a connect that was in progress. */
 gboolean weft__g_socket_check_connect_result(GSocket *socket, GError **error)
 {
 	gboolean ok = weft__glib_real.g_socket_check_connect_result(socket, error);
@@ -154,7 +156,8 @@ gboolean weft__g_socket_check_connect_result(GSocket *socket, GError **error)
 	return ok;
 }
 
-/* Sets the call site of listeners: the program makes them, though libgio creates their sockets. */
+/* Defines wrappers that set the site of a listener to their caller: the program makes the listener, though libgio creates its
+ * socket. */
 #define LISTENER(result, name, parameters, arguments)                                                                            \
 	result weft__##name parameters                                                                                           \
 	{                                                                                                                        \
@@ -190,7 +193,7 @@ gssize weft__g_socket_receive_with_blocking(
 {
 	struct weft__glib_object *tracked = find_connection(socket);
 	weft__glib_tag tag = weft__glib_tag_of(tracked);
-	if (tracked) /* a read without data stays pending until data comes */
+	if (tracked) /* a read that finds no data stays pending until data comes */
 		await_input(tracked);
 	gssize got = weft__glib_real.g_socket_receive_with_blocking(socket, to, size, blocks, cancellable, error);
 	int saved = errno;
@@ -249,7 +252,8 @@ gssize weft__g_socket_send_with_blocking(
 	return sent;
 }
 
-/* Runs when a blocking call finds no data or no buffer space: the running promise awaits the connection, and a write begins. */
+/* Wraps the wait of a blocking call that finds no data or no buffer space: the running promise awaits the connection, and a
+ * write begins. */
 gboolean weft__g_socket_condition_timed_wait(
     GSocket *socket, GIOCondition condition, gint64 timeout_us, GCancellable *cancellable, GError **error)
 {
@@ -270,7 +274,7 @@ gboolean weft__g_socket_condition_timed_wait(
 	return ok;
 }
 
-/* The last unref calls it too. */
+/* The last g_object_unref() of a socket calls this function too. */
 gboolean weft__g_socket_close(GSocket *socket, GError **error)
 {
 	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SOCKET, socket) : NULL;

@@ -1,12 +1,13 @@
-/* source.c: sources of GLib's loops.
+/* source.c: records the sources of GLib's loops.
  *
- * A source is a promise from its attachment to its end; each dispatch is a signal of the system to it.  The loop calls `dispatch`
- * of the source's function table.  The adapter writes its own function into that table, because programs and GLib compare the
- * tables' addresses.  It does so when the first source of a table is attached, before the table is used.
+ * The promise of a source lasts from its attachment to its end; each dispatch of the source is recorded as a signal of the
+ * system to it.  GLib's loop calls `dispatch` in the source's function table.  The adapter writes its own functions into the
+ * program's table and does not replace the table, because programs and GLib compare the addresses of tables.  The adapter
+ * changes a table when the first source with that table is attached, before GLib uses the table.
  *
- * A one-shot source whose callback and data recur is one promise from the third time on, so that a frame clock is one row.  The
- * same is true for one with new data each time, if the thread does not sleep in between.  A source that only delivers a task's
- * result has no promise.  SPDX-License-Identifier: ISC */
+ * If a one-shot source with the same callback and data recurs, its third and later attachments share one promise, so that a
+ * frame clock is one row.  One-shot sources with new data each time also share a promise, if the thread does not sleep in
+ * between.  A source that only delivers a task's result has no promise.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/glib/object.h"
@@ -24,8 +25,8 @@ typedef void finalize_fn(GSource *);
 
 /* ---- Function tables ---- */
 
-/* Table n belongs to slot n, so the adapter's functions know their table even if they are called by another table's function.
- * Programs copy tables, and call functions of one table from another. */
+/* Table n belongs to slot n, so an adapter's function knows its table even if another table's function calls it.  Some programs
+ * copy tables, or call functions of one table from another. */
 static struct table {
 	const GSourceFuncs *funcs; /* NULL: unused */
 	dispatch_fn *dispatch;
@@ -75,7 +76,7 @@ static enum weft_kind classify_funcs(const GSourceFuncs *funcs)
 	return WEFT_KIND_POLL;
 }
 
-/* Writes the adapter's functions into the table.  An unloaded library may have had a table at the same address. */
+/* Writes the adapter's functions into the table.  A library that was unloaded may have had a table at the same address. */
 static struct table *hook_table(GSourceFuncs *funcs)
 {
 	static uint32_t lock;
@@ -83,7 +84,7 @@ static struct table *hook_table(GSourceFuncs *funcs)
 	if (!t || !funcs->dispatch || (t->funcs && funcs->dispatch == get_dispatch(t)))
 		return funcs->dispatch ? t : NULL;
 	if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
-		return NULL; /* another thread is doing so: this source is not recorded */
+		return NULL; /* another thread is changing the table now, so this source is not recorded */
 	dispatch_fn *dispatch = get_dispatch(t);
 	finalize_fn *finalize = get_finalize(t);
 	bool taken = t->funcs == funcs || !t->funcs;
@@ -101,7 +102,7 @@ static struct table *hook_table(GSourceFuncs *funcs)
 
 /* ---- Labels ---- */
 
-/* GTimeoutSource (since 2.0) has its interval behind the GSource. */
+/* In a GTimeoutSource (since GLib 2.0) the interval follows the GSource. */
 static void append_period(struct weft_hook_label *label, const GSource *source)
 {
 	const struct {
@@ -114,7 +115,7 @@ static void append_period(struct weft_hook_label *label, const GSource *source)
 	weft_hook_append_ms(label, timeout->is_seconds ? (uint64_t)timeout->interval * 1000 : timeout->interval);
 }
 
-/* Since 2.70 GLib names its own sources after their tables, which only repeats their kind. */
+/* Since GLib 2.70, GLib's own sources have the names of their tables, which only repeat their kind. */
 static const char *get_source_name(const GSource *source)
 {
 	static const char *const plain[] = {"GIdleSource", "GTimeoutSource", "GChildWatchSource", "GUnixSignalSource"};
@@ -124,7 +125,7 @@ static const char *get_source_name(const GSource *source)
 	return source->name;
 }
 
-/* Labels the source, if it has no label: by a name or its callback's name, and by a timer's period. */
+/* Labels a source that has no label, by its name or its callback's name, and by a timer's period. */
 static void label_source(struct weft__glib_object *tracked, const char *text, const GSource *source)
 {
 	struct weft_hook_label label = {0};
@@ -137,7 +138,7 @@ static void label_source(struct weft__glib_object *tracked, const char *text, co
 	weft__glib_label(tracked, label.text);
 }
 
-/* The code that attaches a source may name it later, but before it returns to the loop. */
+/* Remembers the source: its creator may still name it before the loop runs again. */
 static void label_later(struct weft__glib_object *tracked)
 {
 	struct weft__glib_here *here = &weft__glib_here;
@@ -146,7 +147,7 @@ static void label_later(struct weft__glib_object *tracked)
 	here->unlabelled[here->unlabelled_count++] = weft__glib_tag_of(tracked);
 }
 
-/* The sources may be freed by now, so only their objects are used. */
+/* The sources may be freed by now, so only the adapter's objects are used. */
 void weft__glib_label_sources(void)
 {
 	struct weft__glib_here *here = &weft__glib_here;
@@ -157,7 +158,7 @@ void weft__glib_label_sources(void)
 	}
 }
 
-/* A source that is not attached has no promise. */
+/* A source that is not attached to a context has no promise. */
 static __attribute__((noinline)) void relabel_source(GSource *source)
 {
 	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
@@ -196,8 +197,9 @@ void weft__glib_sources_clear(void)
 	memset(seen, 0, sizeof seen);
 }
 
-/* Counts a callback with its data.  From the third time on, returns the object that represents all its sources.  A source that is
- * attached while another is pending does not recur: it is an additional source. */
+/* Counts the attachments of one-shot sources with the same callback and data.  From the third attachment on, the function
+ * returns the object that represents all sources with the callback and data.  A source that is attached while an equal source is
+ * pending does not count as a recurrence. */
 static weft__glib_tag count_recurrence(
     const struct weft__glib_object *tracked, GSourceFunc callback, const void *data, bool *is_first)
 {
@@ -234,8 +236,9 @@ static weft__glib_tag count_recurrence(
 
 /* ---- Attachment ---- */
 
-/* Returns the kind of a source.  GLib's own sources for descriptors of the program may be connections.  GIO's sockets have
- * promises of their own when connected (socket.c); here they can only be datagram sockets. */
+/* Returns the promise kind of a source.  Sources for descriptors that GLib makes for the program may be connections.  GIO's
+ * connected sockets have promises of their own (socket.c), so a socket of GIO without a promise can only be a datagram
+ * socket. */
 static enum weft_kind classify_source(const struct table *table, struct weft__glib_object *tracked)
 {
 	struct weft_hook_label label = {0};
@@ -251,8 +254,9 @@ static enum weft_kind classify_source(const struct table *table, struct weft__gl
 	return tracked->has_datagrams ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL;
 }
 
-/* Returns whether equal data means the same purpose.  Data that is freed with the source is new each time, perhaps at the same
- * address.  GSourceCallback (since 2.0): count, callback, data, destroy function. */
+/* Returns whether the source's data lives on, so that equal data means the same purpose.  Data that is freed with its source is
+ * new each time, perhaps at the same address.  The struct copies GSourceCallback (since GLib 2.0): count, callback, data,
+ * destroy function. */
 static bool has_lasting_data(const GSource *source, GSourceFunc callback, const void *data)
 {
 	const struct {
@@ -276,7 +280,8 @@ static void get_callback(GSource *source, GSourceFunc *callback, gpointer *data)
 		source->callback_funcs->get(source->callback_data, source, callback, data);
 }
 
-/* Returns a label if libgio attaches the source to call code of the program, which is then no part; else NULL. */
+/* Returns a label if libgio attaches the source to call code of the program; such a source is no internal promise.  Otherwise it
+ * returns NULL. */
 static const char *get_library_label(const GSource *source)
 {
 	static const struct {
@@ -299,8 +304,8 @@ static const char *get_library_label(const GSource *source)
 	return NULL;
 }
 
-/* Returns whether the source continues the dispatched one: it is attached in that dispatch at the same site with new data, and
- * the thread does not sleep in between.  Then it takes over the count. */
+/* Returns whether the source continues the source that is being dispatched: it is attached in that dispatch, at the same site,
+ * with new data, and the thread does not sleep in between.  A source that continues another takes over its count. */
 static bool is_continued(struct weft__glib_object *tracked, enum weft_kind kind, const void *site)
 {
 	const struct weft__glib_object *last = weft__glib_object_find(WEFT__GLIB_SOURCE, weft__glib_here.dispatched_source);
@@ -311,7 +316,7 @@ static bool is_continued(struct weft__glib_object *tracked, enum weft_kind kind,
 	return weft_hook_is_spinning(&story->calls);
 }
 
-/* Creates the promise of a source, or of the object that represents it. */
+/* Creates the promise of a source, or of the object that represents recurring sources. */
 static void begin_source(struct weft__glib_object *tracked, GSource *source, enum weft_kind kind, gpointer data, const void *site)
 {
 	const struct weft__glib_object *task = weft__glib_object_find(WEFT__GLIB_TASK, data);
@@ -343,7 +348,8 @@ static void begin_source(struct weft__glib_object *tracked, GSource *source, enu
 		label_later(tracked);
 }
 
-/* Descriptors are added before the source is attached, often to a child source.  Only the last descriptor is known. */
+/* Programs add descriptors before they attach the source, often to a child source.  So the thread remembers only the descriptor
+ * that was added last. */
 static void set_watched_fd(const GSource *source, int fd, GIOCondition events)
 {
 	struct weft__glib_object *tracked = weft__glib_should_record() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
@@ -398,7 +404,7 @@ static void begin_attached(GSource *source, const GMainContext *context, const v
 	struct weft__glib_object *old = task && task->is_returned ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
 	if (old)
 		weft__glib_object_remove(old);
-	if (task && task->is_returned) /* the source delivers the task's result */
+	if (task && task->is_returned) /* the source delivers the result of the task */
 		return;
 	struct table *table = hook_table((GSourceFuncs *)source->source_funcs);
 	struct weft__glib_object *tracked = table ? weft__glib_object_add(WEFT__GLIB_SOURCE, source) : NULL;
@@ -418,7 +424,7 @@ static void begin_attached(GSource *source, const GMainContext *context, const v
 	weft__glib_await_source(tracked);
 }
 
-/* Another thread may free the source now, so check all signs of a valid source. */
+/* Another thread may free the source now, so the function checks all signs of a valid source. */
 void weft__glib_begin_older_source(GSource *source)
 {
 	gpointer data;
@@ -451,7 +457,7 @@ void weft__glib_begin_older_source(GSource *source)
 
 guint weft__g_source_attach(GSource *source, GMainContext *context)
 {
-	/* Recorded before the call, because another thread may dispatch it at once. */
+	/* The attachment is recorded before the original call, because another thread may dispatch the source at once. */
 	if (weft__glib_should_record() && source && !source->context)
 		begin_attached(source, context, __builtin_return_address(0));
 	return weft__glib_real.g_source_attach(source, context);
@@ -460,7 +466,7 @@ guint weft__g_source_attach(GSource *source, GMainContext *context)
 #define ADD_SOURCE(result, name, parameters, arguments)                                                                          \
 	result weft__##name parameters                                                                                           \
 	{                                                                                                                        \
-		/* Recording may start here, and clears `site`. */                                                               \
+		/* The recording may start here, which clears `site`, so `site` is set afterwards. */                            \
 		const void *outer = weft__glib_should_record() ? weft__glib_here.site : NULL;                                    \
 		if (!outer)                                                                                                      \
 			weft__glib_here.site = __builtin_return_address(0);                                                      \
@@ -482,7 +488,7 @@ static void end_source(struct weft__glib_object *tracked)
 	weft__glib_object_remove(tracked);
 }
 
-/* Returns whether the dispatch has an external cause, or counts as one of the first without a cause. */
+/* Returns whether the dispatch has an external cause, or is one of the first few without an external cause. */
 static bool should_record_dispatch(const struct weft__glib_object *source, struct weft__glib_object *story)
 {
 	bool has_fd = source->fd >= 0 && !source->is_untouched;
@@ -493,7 +499,7 @@ static bool should_record_dispatch(const struct weft__glib_object *source, struc
 	       weft_hook_count_repeat(&story->calls, story->id, true);
 }
 
-/* Runs the dispatch as the promise of `story`. */
+/* Runs the dispatch in the name of the promise of `story`. */
 static gboolean run_dispatch(struct weft__glib_object *tracked, struct weft__glib_object *story, GSource *source,
     GSourceFunc callback, gpointer data, dispatch_fn *dispatch)
 {
@@ -524,7 +530,7 @@ gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer d
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	const struct table *table = &tables[number];
-	/* A call by another table's function is part of the same dispatch. */
+	/* A call from another table's function belongs to the same dispatch. */
 	bool is_taken = here->dispatched_source != source && weft__glib_should_record();
 	struct weft__glib_object *tracked = is_taken ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
 	struct weft__glib_object *story = tracked && tracked->stands_for ? weft__glib_object_of(tracked->stands_for) : tracked;
@@ -548,7 +554,7 @@ void weft__g_source_destroy(GSource *source)
 	weft__glib_real.g_source_destroy(source);
 }
 
-/* Runs for sources that their context or the last unref ends. */
+/* Records the end of a source that its context or the last g_source_unref() ends. */
 void weft__glib_finalized(GSource *source, unsigned number)
 {
 	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;

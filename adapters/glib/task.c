@@ -1,10 +1,11 @@
-/* task.c: GTask, the result of every asynchronous operation of GIO.
+/* task.c: records GTask, the result of every asynchronous operation of GIO.
  *
- * A task is awaited by another task if the callback's data is that task or contains it in its first words, as is usual in GIO.
- * Otherwise the running story awaits it, or the loop.  The waiter reads the result and runs the callback, if the waiter is a task
- * that has not ended.  Otherwise the callback runs as the task itself, because "main ran for 60 ms" would not help a reader.
- * Operations that libgio starts to answer a call of the program are parts: their callbacks are in libgio, while the callback of
- * the call is the program's.  SPDX-License-Identifier: ISC */
+ * A task is awaited by another task if the callback's data is that other task or contains it in its first words, as is usual in
+ * GIO.  Otherwise the task is awaited by the running story (a task that runs in callbacks of others), or by the loop.  A waiter
+ * that is a task and has not ended reads the result and runs the callback.  Otherwise the callback runs in the name of the task
+ * itself, because "main ran for 60 ms" would not help a reader.  Operations that libgio starts to answer a call of the program
+ * are parts (internal promises): their callbacks are in libgio, while the callback of the call is in the program.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ static const struct weft_hook_slots ready_slots = {weft__glib_task_ready_code, r
 
 /* ---- Waiters ---- */
 
-/* Returns whether to search a callback's data for a task: not if the callback has never had one. */
+/* Returns whether to search a callback's data for a task; callbacks whose data has never had a task are skipped. */
 static bool may_have_task(GAsyncReadyCallback callback, bool was_found)
 {
 	enum { MAX_TRIES = 4, RETRY_INTERVAL = 64 };
@@ -45,7 +46,7 @@ static bool may_have_task(GAsyncReadyCallback callback, bool was_found)
 	return learned[at].found || ++learned[at].tries <= MAX_TRIES || learned[at].tries % RETRY_INTERVAL == 0;
 }
 
-/* The data may be no pointer. */
+/* The callback's data need not be a pointer. */
 static struct weft__glib_object *find_task_in_data(GAsyncReadyCallback callback, const void *data)
 {
 	struct weft__glib_object *task = (uintptr_t)data < 4096 ? NULL : weft__glib_object_find(WEFT__GLIB_TASK, data);
@@ -95,7 +96,7 @@ static void finalize_task(GObject *object)
 	real_finalize(object);
 }
 
-/* Replaces the finalize function of the class GTask. */
+/* Replaces the finalize function of the class GTask, to notice when a task is freed. */
 static void hook_finalize(GTask *task)
 {
 	GObjectClass *class = (GObjectClass *)((GTypeInstance *)task)->g_class;
@@ -111,8 +112,8 @@ static void hook_finalize(GTask *task)
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Some functions of libgio, as g_input_stream_read_async(), keep the program's callback and give the task their own.  Such a task
- * is no part.  libgio starts parts in its own callbacks, or for its own tasks. */
+/* Some functions of libgio, as g_input_stream_read_async(), keep the program's callback and give the task a callback of libgio.
+ * Such a task is no part (internal promise), because libgio starts parts in its own callbacks or for its own tasks. */
 static bool is_wrapped_callback(GAsyncReadyCallback callback, const struct weft__glib_object *waiter)
 {
 	return callback && !weft__glib_here.is_in_library && (!waiter || waiter->kind == WEFT_KIND_TASK);
@@ -130,7 +131,7 @@ static void begin_task(struct weft__glib_object *task, gpointer object, GCancell
 	    !is_call && weft__glib_is_own(callback ? (const void *)callback : caller) && !is_wrapped_callback(callback, waiter);
 	enum weft_kind kind = is_call ? WEFT_KIND_REQUEST : weft__glib_is_gio(caller) ? WEFT_KIND_WORK : WEFT_KIND_TASK;
 	weft_id waits = waiter ? waiter->id : get_waiter();
-	/* The site of a call of libgio is the program's callback, because libgio's frames hide the caller. */
+	/* The site of a call of libgio is the program's callback, because frames of libgio hide the caller. */
 	const void *site = callback && kind == WEFT_KIND_WORK && !weft__glib_is_own((const void *)callback)
 			       ? (const char *)callback + 1
 			       : caller;
@@ -166,8 +167,8 @@ GTask *weft__g_task_new(gpointer object, GCancellable *cancellable, GAsyncReadyC
 	return task;
 }
 
-/* Skips the library in names such as "[glib-networking] g_tls_connection_base_handshake_async": a label is short, and the type of
- * the task's object should fit in. */
+/* Skips the name of the library in "[glib-networking] g_tls_connection_base_handshake_async", because a label is short and must
+ * also hold the type of the task's object. */
 static const char *skip_library(const char *text)
 {
 	const char *end = text[0] == '[' ? strchr(text, ']') : NULL;
@@ -221,7 +222,7 @@ static bool is_cancelled(const struct weft__glib_object *tracked)
 	return tracked->cancellable && weft__glib_real.g_cancellable_is_cancelled((GCancellable *)tracked->cancellable);
 }
 
-/* Ends a task that runs its own callback after that callback, so that code in it has a promise. */
+/* Delays the end of a task that runs its own callback until the callback returns, so that code in the callback has a promise. */
 static void end_later(struct weft__glib_object *tracked, const char *error)
 {
 	weft_id by = weft__glib_current_promise();
@@ -232,11 +233,12 @@ static void end_later(struct weft__glib_object *tracked, const char *error)
 	}
 	if (by != tracked->id)
 		weft_signal_only(by, tracked->id);
-	else /* the task ran in a thread of the pool, which may return much later */
+	else /* the task ran in a thread of GLib's pool, whose function may return much later */
 		weft_hook_record_running(weft__hook_thread.root);
 }
 
-/* Labels a task without a name after its callback.  Remembers callbacks without a name, as most are static. */
+/* Labels a task that has no name by its callback.  Callbacks without a symbol name are remembered, because most callbacks are
+ * static functions. */
 static void name_by_callback(GTask *task, struct weft__glib_object *tracked)
 {
 	static uintptr_t nameless[MAX_NAMELESS];
@@ -251,7 +253,7 @@ static void name_by_callback(GTask *task, struct weft__glib_object *tracked)
 		__atomic_store_n(known, callback, __ATOMIC_RELAXED);
 }
 
-/* Call it before the original function, which may run the callback. */
+/* Records the return of a task; call it before the original function, which may run the callback. */
 static void record_return(GTask *task, const char *error)
 {
 	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_TASK, task) : NULL;
@@ -269,7 +271,7 @@ static void record_return(GTask *task, const char *error)
 		return;
 	}
 	weft__glib_end(tracked, error);
-	if (error && !tracked->ready) /* the error has no reader */
+	if (error && !tracked->ready) /* a task without a callback has no reader for its error */
 		weft_read_later(WEFT_SYSTEM_ID, tracked->id);
 }
 
@@ -297,7 +299,7 @@ void weft__g_task_return_value(GTask *task, GValue *result)
 	weft__glib_real.g_task_return_value(task, result);
 }
 
-/* Removes the prefix that GDBus puts before another process's error. */
+/* Returns the error's text without the prefix that GDBus puts before another process's error. */
 static const char *get_error_text(const GError *error)
 {
 	static const char unnamed[] = "GDBus.Error:org.gtk.GDBus.UnmappedGError.";
@@ -320,7 +322,7 @@ gboolean weft__g_task_return_error_if_cancelled(GTask *task)
 	return weft__glib_real.g_task_return_error_if_cancelled(task);
 }
 
-/* Notes that the program asks for the task's result. */
+/* Notes that the program has asked for the task's result. */
 static void mark_asked(gpointer task)
 {
 	struct weft__glib_object *tracked = weft__glib_is_recording() ? weft__glib_object_find(WEFT__GLIB_TASK, task) : NULL;
@@ -358,7 +360,7 @@ static void call_as_task(
 	user(object, result, data);
 }
 
-/* The callback may free the task. */
+/* The callback may free the task, so the task is found by its tag afterwards. */
 void weft__glib_task_ready(GObject *object, GAsyncResult *result, gpointer data, unsigned slot)
 {
 	GAsyncReadyCallback user = (GAsyncReadyCallback)__atomic_load_n(&ready_user[slot], __ATOMIC_ACQUIRE);
@@ -392,7 +394,7 @@ void weft__glib_task_ready(GObject *object, GAsyncResult *result, gpointer data,
 
 /* ---- Work in threads ---- */
 
-/* Runs on a thread of GLib's pool, which runs nothing before and after. */
+/* Runs a task's work on a thread of GLib's pool, which runs no other promise before and after. */
 void weft__glib_task_work(GTask *task, gpointer object, gpointer data, GCancellable *cancellable, unsigned slot)
 {
 	GTaskThreadFunc user = (GTaskThreadFunc)__atomic_load_n(&work_user[slot], __ATOMIC_ACQUIRE);
@@ -416,7 +418,7 @@ static GTaskThreadFunc get_work_slot(GTask *task, GTaskThreadFunc work)
 		return work;
 	if (!tracked->is_labelled)
 		label_task(task, tracked, weft_hook_name((const void *)work));
-	/* A stripped library has no name for its work, but the task that waits for it may have one. */
+	/* In a stripped library the work function has no name, but the task that waits for the work may have one. */
 	const struct weft__glib_object *waiter = tracked->is_labelled ? NULL : weft__glib_object_of(tracked->waiter);
 	if (waiter && waiter->is_labelled)
 		weft__glib_label(tracked, waiter->label.text);
@@ -428,7 +430,7 @@ void weft__g_task_run_in_thread(GTask *task, GTaskThreadFunc work)
 	weft__glib_real.g_task_run_in_thread(task, get_work_slot(task, work));
 }
 
-/* The calling thread waits for the task. */
+/* The calling thread blocks until the task ends. */
 void weft__g_task_run_in_thread_sync(GTask *task, GTaskThreadFunc work)
 {
 	GTaskThreadFunc slot = get_work_slot(task, work);

@@ -1,6 +1,6 @@
-/* turn.c: stepped loops: the program calls each iteration.
+/* turn.c: records stepped loops, in which the program calls each iteration.
  *
- * All iterations of a context have one promise, from the first long wait on; it awaits the context's sources.
+ * All iterations of a context share one promise from the first long wait on; this promise awaits the context's sources.
  * SPDX-License-Identifier: ISC */
 #include "adapters/glib/object.h"
 #include "adapters/glib/run.h"
@@ -10,7 +10,7 @@ static const GMainContext *resolve_context(const GMainContext *context)
 	return context ? context : weft__glib_real.g_main_context_default();
 }
 
-static bool has_turn_loops; /* whether there has been a stepped loop */
+static bool has_turn_loops; /* whether any stepped loop has been recorded */
 
 struct weft__glib_object *weft__glib_find_turn_loop(const GMainContext *context)
 {
@@ -35,7 +35,7 @@ void weft__glib_await_source(struct weft__glib_object *source)
 		await_source(loop, source);
 }
 
-/* An iteration in a callback awaits no loop, because the loop may await the callback's source. */
+/* An iteration that the program calls in a callback awaits no loop, because the loop may await the callback's source. */
 bool weft__glib_is_turn(void)
 {
 	const struct weft__glib_here *here = &weft__glib_here;

@@ -1,4 +1,5 @@
-/* request.c: connections of loops that belong to no runtime, and the requests on them.  SPDX-License-Identifier: ISC */
+/* request.c: records connections of loops that belong to no runtime, and the requests on these connections.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -26,7 +27,7 @@ struct weft__loop_fd *weft__loop_find(int fd)
 	return info && weft__loop_is_known(&info->loop) ? &info->loop : NULL;
 }
 
-/* Returns whether the descriptor's promise is still the one of this source: a runtime may have taken it over. */
+/* Returns whether the descriptor still has the promise that this file made; a runtime may have taken the descriptor over. */
 static bool is_ours(int fd, const struct weft__loop_fd *c)
 {
 	return c->connection && (c->role == WEFT__LOOP_LISTENER || weft_hook_fd_promise(fd) == c->connection);
@@ -34,7 +35,7 @@ static bool is_ours(int fd, const struct weft__loop_fd *c)
 
 /* ---- Connections ---- */
 
-static __thread char list_key __attribute__((tls_model("initial-exec"))); /* its address stands for this thread */
+static __thread char list_key __attribute__((tls_model("initial-exec"))); /* variable whose address identifies this thread */
 
 void weft__loop_begin_entry(struct weft__loop_fd *c, enum weft__loop_role role)
 {
@@ -69,7 +70,7 @@ static bool is_stream(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
-/* Finds out what a descriptor is that this source has not seen made. */
+/* Finds out the role of a descriptor whose creation was not recorded. */
 static void classify(int fd, struct weft__loop_fd *c, const void *caller)
 {
 	bool has_datagrams = false;
@@ -84,10 +85,10 @@ static void classify(int fd, struct weft__loop_fd *c, const void *caller)
 	begin_connection(fd, c, WEFT_SYSTEM_ID, kind, caller);
 }
 
-/* Returns the taken state of a descriptor; NULL: it is not recorded.  The caller releases it. */
+/* Returns the locked state of a descriptor; NULL if the descriptor is not recorded.  The caller releases it. */
 static struct weft__loop_fd *know(int fd, const void *caller)
 {
-	struct weft__hook_fd_info *info = weft__hook_fd_find(fd); /* of a duplicate: the entry of the original */
+	struct weft__hook_fd_info *info = weft__hook_fd_find(fd); /* for a duplicate descriptor: the entry of the original */
 	info = info ? info : weft__hook_fd_make(fd);
 	struct weft__loop_fd *c = info ? &info->loop : NULL;
 	if (!c || weft__loop_is_nothing(c) || !weft__loop_take(c))
@@ -134,7 +135,7 @@ static bool is_watched_call(const void *caller)
 	return true;
 }
 
-/* Lists this thread's connections in the checkpoints of a ring. */
+/* Registers this thread's connections for the checkpoints of a ring. */
 static void list_talks(void)
 {
 	static __thread unsigned listed __attribute__((tls_model("initial-exec"))); /* the recording */
@@ -143,7 +144,8 @@ static void list_talks(void)
 	listed = weft__hook_epoch;
 }
 
-/* The first thread of a program is left out: libraries connect to servers of the desktop there, before the loop begins. */
+/* The first thread of a program is excluded, because libraries connect to servers of the desktop there before the loop
+ * begins. */
 void weft__loop_begin_talk(int fd, const void *caller)
 {
 	const int saved_errno = errno, flags = fcntl(fd, F_GETFL);
@@ -241,7 +243,7 @@ static void begin_request(
 	}
 }
 
-/* Ends the request, if there is one.  `error`: why it has no answer; NULL: it has one. */
+/* Ends the request of the connection, if there is one.  `error` says why the request has no answer; NULL if it has an answer. */
 static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text *error)
 {
 	const weft_id request = c->request;
@@ -271,7 +273,7 @@ void weft__loop_end_answered(int fd)
 	weft__loop_release(c);
 }
 
-/* Returns the first readable piece with bytes. */
+/* Returns the first piece of the message that is not empty. */
 static struct iovec get_first_piece(const struct msghdr *message, size_t bytes)
 {
 	for (size_t i = 0; i < message->msg_iovlen; i++) {
@@ -282,7 +284,8 @@ static struct iovec get_first_piece(const struct msghdr *message, size_t bytes)
 	return (struct iovec){0};
 }
 
-/* Bytes of a connection that is older than the recording may be an answer: the protocol is still unknown. */
+/* The first bytes on a connection that is older than the recording may be an answer, so an unknown protocol is guessed again
+ * later. */
 static void forget_protocol(struct weft__loop_fd *c)
 {
 	if (c->protocol.protocol == WEFT_PROTOCOL_OTHER)
@@ -297,18 +300,18 @@ static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece,
 			set_role(c, WEFT__LOOP_ACCEPTED);
 		if (weft__loop_is_late())
 			weft_signal_only(WEFT_SYSTEM_ID, c->connection);
-		end_request(fd, c, NULL); /* the next question of a pipeline */
+		end_request(fd, c, NULL); /* the program has read the next question of a pipeline */
 		begin_request(c, &question, c->connection, false, caller);
 		weft__loop_enqueue(fd);
 	} else if (c->role == WEFT__LOOP_EITHER) {
 		forget_protocol(c);
 	} else if (c->request && !c->is_unanswered && !c->is_cut) {
-		end_request(fd, c, NULL); /* a farewell, which is no question */
+		end_request(fd, c, NULL); /* the client sent a farewell, which is no question */
 	}
 	weft__loop_run(c->request ? c->request : c->connection, fd);
 }
 
-/* The promise that asked continues, unless it has ended, or asked on another thread. */
+/* Ends the request by its answer.  The promise that asked then runs, unless it has ended, or it asked on another thread. */
 static void handle_answer(int fd, struct weft__loop_fd *c, struct iovec piece)
 {
 	struct weft_answer answer;
@@ -363,7 +366,7 @@ out:
 	errno = saved_errno;
 }
 
-/* Returns the promise that asks: a descriptor that was connected for a request, and is written to later, asks for that request.
+/* Returns the promise that asks: if a descriptor was connected for a request and is written to later, that request asks.
  */
 static weft_id find_asker(const struct weft__loop_fd *c)
 {
@@ -377,7 +380,7 @@ static weft_id find_asker(const struct weft__loop_fd *c)
 	return thread->running != c->connection ? thread->running : thread->root;
 }
 
-/* Notes the first bytes of an answer, which the kernel has taken. */
+/* Notes the first bytes of an answer that the kernel has taken. */
 static void note_answer(struct weft__loop_fd *c, const struct msghdr *message, size_t bytes)
 {
 	const struct iovec piece = get_first_piece(message, bytes);
@@ -389,7 +392,7 @@ static void note_answer(struct weft__loop_fd *c, const struct msghdr *message, s
 	c->is_unanswered = answer.is_interim;
 }
 
-/* Returns the first bytes that the program is about to write, at most a page; none if they cannot be read. */
+/* Returns the first bytes, at most a page, that the program is about to write; none if they cannot be read. */
 static struct iovec get_readable_piece(const struct msghdr *message)
 {
 	enum { PAGE_BYTES = 4096, MAX_PIECES = 8 };
@@ -398,7 +401,7 @@ static struct iovec get_readable_piece(const struct msghdr *message)
 	    .msg_iov = message->msg_iov, .msg_iovlen = message->msg_iovlen < MAX_PIECES ? message->msg_iovlen : MAX_PIECES};
 	const size_t bytes = first.msg_iovlen * sizeof *first.msg_iov;
 	const uintptr_t begin = (uintptr_t)first.msg_iov, end = begin + bytes - 1;
-	/* The list of a call with one piece is on the stack. */
+	/* The message's list must be readable, unless it is this library's own list for a call with one piece. */
 	if (bytes == 0 ||
 	    ((begin / PAGE_BYTES != here || end / PAGE_BYTES != here) && !weft_hook_is_readable(first.msg_iov, bytes)))
 		return (struct iovec){0};
@@ -445,7 +448,7 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 			weft__loop_dequeue(fd);
 		if (!c->is_used && weft__loop_use(fd))
 			c->is_used = true;
-		else if (!c->is_used && !c->is_cut) /* no turn of a loop will end it */
+		else if (!c->is_used && !c->is_cut) /* the request ends now, because no iteration of a loop will end it */
 			end_request(fd, c, NULL);
 	}
 	weft__loop_release(c);

@@ -1,8 +1,8 @@
-/* turn.c: the turns of loops that belong to no runtime, and what runs in them.
+/* turn.c: records the iterations ("turns") of loops that belong to no runtime, and what runs in them.
  *
- * A turn is the time from the return of a thread's own wait to its next call.  The wait is epoll if the thread waits for an epoll
- * descriptor, else poll or select of several descriptors.  Other calls that wait hold up the request that runs.
- * SPDX-License-Identifier: ISC */
+ * A turn is one iteration of a loop, from the return of the thread's own wait to its next wait.  A loop waits by epoll if the
+ * thread has waited for an epoll descriptor, or else by poll or select of several descriptors.  Other calls that wait delay the
+ * running request.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,23 +21,26 @@ unsigned weft__loop_epoch;
 
 static const char label_of_epoll[] = "epoll, turn by turn", label_of_poll[] = "poll, turn by turn";
 
-/* The loop of this thread. */
+/* State of the current thread's own loop. */
 static __thread struct here {
 	unsigned epoch;
-	bool is_epoll;                     /* its wait is epoll */
-	bool is_late;                      /* the turn before was long: what is ready now may have waited for its end */
-	bool may_sleep;                    /* the latest wait had a timeout */
-	weft_id loop;                      /* promise of the loop, from its first request on; 0: none */
-	const void *caller;                /* of its first wait */
-	uint32_t fd_uses;                  /* of the thread, before this turn */
-	uint64_t read_bytes;               /* by the thread, when has_read() last looked */
-	struct weft_hook_calls idle_turns; /* turns since the thread last slept in which no call had a result, and the others */
+	bool is_epoll; /* its wait is epoll */
+	/* Whether the previous iteration was long, so that what is ready now may have waited for its end. */
+	bool is_late;
+	bool may_sleep;      /* whether the latest wait had a timeout */
+	weft_id loop;        /* promise of the loop, which begins with the loop's first request; 0: none */
+	const void *caller;  /* of its first wait */
+	uint32_t fd_uses;    /* number of the thread's uses of descriptors before the current iteration */
+	uint64_t read_bytes; /* number of bytes that the thread had read when has_read() last looked */
+	/* Count of iterations since the last sleep in which no call had a result; useful_turns counts the others. */
+	struct weft_hook_calls idle_turns;
 	uint32_t useful_turns;
 	uint64_t turn_since, loop_since;
 	int running_fd;
 	uint32_t turn;
 	unsigned queued, used;
-	/* Descriptors with an unanswered question that were read since the loop last slept: who was read first is served first.
+	/* Descriptors with an unanswered question that were read since the loop last slept; the first question that was read is
+	 * served first.
 	 */
 	struct {
 		int fd;
@@ -81,7 +84,8 @@ void weft__loop_run(weft_id id, int fd)
 {
 	if (!has_loop())
 		return;
-	/* Nothing is recorded at the end of a request: the next call shows what runs then. */
+	/* The end of a request is not recorded as a change of the running promise, because the next call shows what runs
+	 * then. */
 	weft__hook_thread.running = id ? id : weft__hook_thread.root;
 	here.running_fd = id ? fd : -1;
 	if (id)
@@ -103,7 +107,7 @@ bool weft__loop_is_late(void)
 	return has_loop() && here.is_late;
 }
 
-/* A program without a request that weft knows has threads only. */
+/* Creates the loop's promise at its first request, so that a program without a known request shows only threads. */
 void weft__loop_begin_promise(void)
 {
 	if (!has_loop() || here.loop)
@@ -113,8 +117,8 @@ void weft__loop_begin_promise(void)
 	weft_label(here.loop, here.is_epoll ? label_of_epoll : label_of_poll);
 }
 
-/* Returns whether the request that runs was read in this turn: a program that answers in the turn in which it reads works for the
- * one that it read last. */
+/* Returns whether the running request was read in this iteration: a program that answers in the iteration in which it reads
+ * works for the request that it read last. */
 static bool is_running_new(void)
 {
 	for (unsigned i = 0; i < here.queued; i++)
@@ -145,8 +149,7 @@ void weft__loop_enqueue(int fd)
 	}
 }
 
-/* A signal handler may change the queue in the middle of this function: then an entry is lost, but none is written beyond the
- * array. */
+/* If a signal handler changes the queue while this function runs, an entry is lost, but no entry is written beyond the array. */
 static void remove_queued(unsigned i)
 {
 	const unsigned count = here.queued;
@@ -156,8 +159,8 @@ static void remove_queued(unsigned i)
 	here.queued = count - 1;
 }
 
-/* Returns the promise of the oldest unanswered question, if it was read in an earlier turn; 0: none.  A loop that answers in the
- * turn in which it reads has an order of its own. */
+/* Returns the promise of the oldest unanswered question, if the question was read in an earlier iteration; 0: none.  A loop that
+ * answers in the iteration in which it reads has an order of its own. */
 static weft_id find_next(int *fd)
 {
 	while (here.queued > 0) {
@@ -198,8 +201,8 @@ bool weft__loop_use(int fd)
 	return true;
 }
 
-/* Returns whether this thread has read something since the last call, also by calls inside libc that no wrapper sees.  The kernel
- * counts the bytes of its answer after it has written the answer. */
+/* Returns whether this thread has read something since the last call of this function, also by calls inside of libc that no
+ * wrapper sees.  The kernel counts the bytes of its own answer only after it has written the answer, so they are added here. */
 static bool has_read(void)
 {
 	char text[256] = "";
@@ -215,9 +218,9 @@ static bool has_read(void)
 	return before && now > before;
 }
 
-/* Counts turns that a ready descriptor began and in which no call read, wrote or accepted anything: the descriptor stays ready,
- * so the thread never sleeps.  A few turns between them may be of use, such as those of a timer.  Turns of a wait without a
- * timeout are the program's wish. */
+/* Counts iterations that began with a ready descriptor and in which no call read, wrote or accepted anything; the descriptor
+ * then stays ready, and the thread never sleeps.  A few useful iterations between the idle ones, such as those of a timer, do
+ * not reset the count.  Iterations after a wait with a timeout of 0 are not counted, because the program wanted not to sleep. */
 static void count_idle_turn(void)
 {
 	enum { MIN_NAMED = 1024, TIMES_USEFUL = 16 };
@@ -241,7 +244,8 @@ static void count_idle_turn(void)
 	weft_hook_count_repeat(&here.idle_turns, here.loop ? here.loop : weft__hook_thread.root, true);
 }
 
-/* Ends the turn: what it answered is over.  A loop that only asks whether something is ready goes on with what it read. */
+/* Ends the iteration, and with it the requests that it answered.  If the loop only polls with a timeout of 0, its queue of
+ * unanswered questions is kept. */
 static void end_turn(bool may_sleep)
 {
 	int fd = -1;
@@ -299,7 +303,7 @@ bool weft__loop_before_wait(const struct weft_hook_sleep *sleep)
 	if (!has_loop())
 		return true;
 	here.is_epoll |= is_epoll;
-	/* A loop without a request may wait for a thread or a signal, and its program may end so. */
+	/* A loop without a running request may wait for a thread or a signal, and its program may end during that wait. */
 	if (!is_loop || is_epoll != here.is_epoll)
 		return !(is_request_running() || (sleep->kind == WEFT_HOOK_SLEEP_TIME && here.loop));
 	end_turn(sleep->may_sleep);

@@ -1,12 +1,12 @@
-/* adapter.c: makes OCaml 5 programs record themselves: their runtime writes a ring of events if environment variables ask for it.
+/* adapter.c: makes OCaml 5 programs record themselves: OCaml's runtime writes a ring of events if environment variables ask for
+ * it.
  *
- * The adapter sets these variables while the runtime reads them, and restores the environment before the program runs, so that
- * children of the program are not affected.  The file PID.events is in a folder beside this process's traces; `weft record` adds
- * the clock to it.
+ * The adapter sets these variables only while OCaml's runtime reads them, so that children of the program do not inherit them.
+ * OCaml's ring is the file PID.events in a folder beside this process's traces; `weft record` adds clock values to the folder.
  *
- * OCaml ends a program that cannot make the file or map it, so the adapter asks only if both will succeed.  A child of a fork
- * that cannot reach the folder any more, as after chroot(), continues without a file.  If the user has set one of these
- * variables, the adapter does nothing.  SPDX-License-Identifier: ISC */
+ * OCaml ends a program that cannot make or map the file, so the adapter sets the variables only if both will succeed.  A child
+ * of a fork that cannot reach the folder any more, as after chroot(), continues without OCaml's file.  If the user has set one
+ * of the variables, the adapter does nothing.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,11 +20,12 @@
 #include "adapters/hook/directory.h"
 
 enum {
-	DEFAULT_LOG_WORDS = 16,     /* ring size unless the program sets one */
-	MIN_LOG_WORDS = 10,         /* smaller rings end the program at a long event */
-	MAX_LOG_WORDS = 20,         /* larger rings overflow OCaml's computation of the file's size */
-	MIN_FREE_DISK_MB = 256,     /* disk space that must be free: a store to a page without disk space ends the program */
-	MAX_OCAML_PATH_BYTES = 1000 /* capacity of OCaml's buffer for the path */
+	DEFAULT_LOG_WORDS = 16, /* ring size (as an exponent) unless the program sets one */
+	MIN_LOG_WORDS = 10,     /* smallest allowed ring size; with smaller rings OCaml ends the program at a long event */
+	MAX_LOG_WORDS = 20,     /* largest allowed ring size; larger sizes overflow OCaml's computation of the file's size */
+	/* Free disk space that is required, because a store to a page without disk space ends the program. */
+	MIN_FREE_DISK_MB = 256,
+	MAX_OCAML_PATH_BYTES = 1000 /* capacity of OCaml's buffer for the file's path */
 };
 
 static struct {
@@ -33,9 +34,9 @@ static struct {
 	void (*caml_runtime_events_pause)(void);
 } real;
 
-static char folder[PATH_MAX]; /* "" if nothing was asked for */
+static char folder[PATH_MAX]; /* folder for OCaml's rings; "" if OCaml was not asked to record */
 
-/* Returns whether OCAMLRUNPARAM=e=N,... sets a size that OCaml supports, and does not set the directory. */
+/* Returns whether OCAMLRUNPARAM=e=N,... sets a ring size that OCaml supports, and does not set the directory. */
 static bool has_supported_parameters(void)
 {
 	const char *text = secure_getenv("OCAMLRUNPARAM");
@@ -72,7 +73,7 @@ static bool is_requested_by_user(void)
 	return false;
 }
 
-/* Runs before the program's first line, with one thread. */
+/* Starts OCaml's events; runs before the program's first line, while there is one thread. */
 static void start_runtime_events(void)
 {
 	int saved = errno;
@@ -98,7 +99,8 @@ static void handle_post_fork(void)
 	int saved = errno;
 	const bool is_unreachable = folder[0] && !has_disk_space(folder);
 	if (is_unreachable)
-		real.caml_runtime_events_pause(); /* the child keeps its mapping of the parent's ring and does not write to it */
+		/* The child must not write to its parent's ring, which stays mapped in the child. */
+		real.caml_runtime_events_pause();
 	errno = saved;
 	if (!is_unreachable)
 		real.caml_runtime_events_post_fork();

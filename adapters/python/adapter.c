@@ -1,8 +1,8 @@
-/* adapter.c: brings libweft-python.so into programs that contain Python 3.11 or later and import asyncio or start threads.
+/* adapter.c: loads libweft-python.so into programs that contain Python 3.11 or later and import asyncio or start threads.
  *
- * An audit hook sees each import.  Python frees an audit hook of an earlier time with another allocator, and aborts in its
- * development mode, so the hook is added when Python is initialised.  Other programs pay for the audit hook only.
- * SPDX-License-Identifier: ISC */
+ * A Python audit hook of this adapter sees each import.  The hook is added when Python is initialised: Python frees a hook that
+ * was added earlier with another allocator, and aborts in its development mode.  Other Python programs pay only for the audit
+ * hook.  SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -73,7 +73,7 @@ static struct weft_hook_frame enter_again(weft_id task, struct weft_hook_calls *
 	return frame;
 }
 
-/* A wait of the job delays no loop: it is the thread's sleep. */
+/* Makes the job the running promise; a wait of a job delays no loop, so it is recorded as the thread's sleep. */
 static struct weft_hook_frame enter_job(weft_id job)
 {
 	const struct weft_hook_frame frame = enter_task(job);
@@ -150,7 +150,8 @@ static const struct weft_python_services services = {
     .fail_thread = fail_thread,
 };
 
-/* The library is beside this one.  It does not load where the program hides Python's functions. */
+/* libweft-python.so is in the same directory as this library.  libweft-python.so cannot be loaded if the program hides Python's
+ * functions. */
 static void load_library(void)
 {
 	Dl_info own;
@@ -189,8 +190,8 @@ static int audit(const char *event, void *arguments, void *data)
 	return 0;
 }
 
-/* A thread starts, or waits for a lock: the first time, this brings the library.  Python's module of threads may be older than
- * the audit hook, so its import may be unseen. */
+/* Loads libweft-python.so when a thread first starts or waits for a lock.  The import of Python's module `threading` may be
+ * older than the audit hook, and is then not seen. */
 static const struct weft_hook_language_call *find_first_call(weft_id *input)
 {
 	const void *own = get_running_thread ? real.PyGILState_GetThisThreadState() : NULL;
@@ -224,8 +225,8 @@ static const struct weft_hook_function functions[] = {
     WEFT_HOOK_TAKEN(PyEval_SaveThread, save_thread, real.PyEval_SaveThread),
     WEFT_HOOK_CALLED(PyGILState_GetThisThreadState, real.PyGILState_GetThisThreadState), {0}};
 
-/* Each version has a function that the one before lacks.  Tables rely on the interpreter's lock, so a build without it is left
- * alone. */
+/* The Python version is found by functions, because each version has a function that the version before lacks.  The adapter's
+ * tables rely on the interpreter's lock, so builds of Python without that lock are not recorded. */
 static bool is_supported_version(const struct weft_hook_module *of, char *version, size_t size)
 {
 	static const char *const newest[][2] = {{"PyConfig_Get", "3.14"}, {"PyList_GetItemRef", "3.13"},
@@ -246,7 +247,7 @@ static bool is_supported_version(const struct weft_hook_module *of, char *versio
 
 const struct weft_hook_adapter weft_python_adapter = {
     .name = "asyncio of Python",
-    .library = "/", /* what Python asks of libc, the program asks: none of its text is a runtime's own */
+    .library = "/", /* no library counts as Python's: what Python asks of libc counts as asked by the program */
     .prefix = "Py_",
     .mark = "Py_InitializeFromConfig",
     .is_listed_when_called = true,

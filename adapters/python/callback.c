@@ -1,7 +1,9 @@
-/* callback.c: functions of the user that a loop calls by itself, such as those of call_later().  SPDX-License-Identifier: ISC */
+/* callback.c: records functions of the user that asyncio's loop calls directly, such as those of call_later().
+ * SPDX-License-Identifier: ISC */
 #include "adapters/python/common.h"
 
-/* Returns the code of the user's function behind a callback, borrowed; NULL: it is a library's or no function of Python. */
+/* Returns the code object of the user's function behind a callback, as a borrowed reference; NULL if the function is a library's
+ * or not written in Python. */
 static PyObject *find_user_code(PyObject *callback)
 {
 	PyObject *function = callback->type == weft__python_types.method ? PyMethod_Function(callback) : callback;
@@ -11,7 +13,7 @@ static PyObject *find_user_code(PyObject *callback)
 
 static fast_fn real_run;
 
-/* The loop calls each callback by Context.run(); steps of tasks are no functions of Python. */
+/* asyncio's loop calls each callback by Context.run(); steps of tasks are no Python functions, so they do not count here. */
 static PyObject *run_in_context(PyObject *context, PyObject *const *arguments, intptr_t count, PyObject *names)
 {
 	const weft_id loop = weft__python_calling_loop();

@@ -1,5 +1,6 @@
-/* calls.h: what of Python's C interface is used (private to adapters/python).  One library serves all versions: it uses exported
- * functions only, and is linked with no Python.  SPDX-License-Identifier: ISC */
+/* calls.h: declares the parts of Python's C interface that the adapter uses (private to adapters/python).  One adapter library
+ * serves all versions of Python, because it uses exported functions only and is not linked with Python.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_PYTHON_CALLS_H
 #define WEFT_PYTHON_CALLS_H
 
@@ -37,7 +38,7 @@ struct getter {
 	void *closure;
 };
 
-/* Numbers of slots, results of a step, and flags of methods, which never change. */
+/* Constants of Python that never change: numbers of slots, results of a step, and flags of methods. */
 enum {
 	SLOT_INIT = 60,
 	SLOT_METHODS = 64,
@@ -104,8 +105,8 @@ static inline void release(PyObject *object)
 		Py_DecRef(object);
 }
 
-/* Returns a new reference to an attribute; NULL: there is none.  The name is interned once: other strings would displace entries
- * of the interpreter's cache. */
+/* Returns a new reference to an attribute of the object; NULL if the object has no such attribute.  The attribute's name is
+ * interned only once, because new strings would displace entries of the interpreter's cache. */
 #define GET_ATTRIBUTE(object, literal)                                                                                           \
 	({                                                                                                                       \
 		static PyObject *interned;                                                                                       \

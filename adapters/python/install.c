@@ -1,4 +1,5 @@
-/* install.c: finds what to wrap when asyncio, threading or a pool of threads is imported.  SPDX-License-Identifier: ISC */
+/* install.c: finds the functions of Python to wrap when asyncio, threading or a pool of threads is imported.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/python/common.h"
@@ -37,7 +38,7 @@ static void install_core(void)
 
 __attribute__((visibility("default"))) weft_python_on_import_fn weft_python_on_import;
 
-/* asyncio's classes are complete when the module of its Unix loop is imported, the last one of the package. */
+/* asyncio's classes are complete when the module of its Unix loop is imported, which is the last module of the package. */
 void weft_python_on_import(const struct weft_python_services *services, const char *module)
 {
 	static bool is_busy, has_core, has_classes;

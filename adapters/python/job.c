@@ -1,7 +1,8 @@
-/* job.c: what concurrent.futures runs in threads of its pools, for run_in_executor(), to_thread() and submit().
+/* job.c: records jobs, functions that concurrent.futures runs in threads of its pools for run_in_executor(), to_thread() and
+ * submit().
  *
- * The classes are written in Python; functions of this file stand in tp_setattro, and see a job's function and its state.
- * SPDX-License-Identifier: ISC */
+ * These classes are written in Python; functions of this file replace their tp_setattro (setter of attributes), and so see a
+ * job's function and state.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ struct job {
 
 enum { MAX_WRAPPERS = 4 };
 
-static struct table jobs; /* by the future of concurrent.futures */
+static struct table jobs; /* table of jobs, by the address of the concurrent.futures future */
 static PyObject *future_type;
 static PyObject *code_of_result; /* of Future.result() */
 static PyObject *name_state, *name_function;
@@ -37,7 +38,8 @@ static void forget_job(struct job *job)
 	free(job);
 }
 
-/* to_thread() wraps the function in a call of Context.run, and programs wrap theirs in partial(). */
+/* Copies the function's name without wrappers: to_thread() wraps the function in a call of Context.run, and programs use
+ * partial(). */
 static void copy_function_name(PyObject *function, unsigned most_wrappers, char *name, size_t size)
 {
 	PyObject *inner = most_wrappers ? GET_ATTRIBUTE(function, "func") : NULL, *arguments = NULL;
@@ -47,7 +49,7 @@ static void copy_function_name(PyObject *function, unsigned most_wrappers, char 
 		copy_function_name(PyTuple_GetItem(arguments, 0), most_wrappers - 1, name, size);
 	else if (inner)
 		copy_function_name(inner, most_wrappers - 1, name, size);
-	else if (strcmp(name, "?") == 0) /* an object that can be called */
+	else if (strcmp(name, "?") == 0) /* the job calls an object that is no function */
 		weft__python_copy_name(function->type, name, size);
 	release(arguments);
 	release(inner);
@@ -69,8 +71,8 @@ static void create_job(PyObject *future, PyObject *function)
 	weft_label(job->id, name);
 }
 
-/* The error is the type's name only: its text may contain values of the program.  result() may read an error without a call that
- * the recorder sees, so no error counts as unread. */
+/* The recorded error is only the type's name, because the error's text may contain secret values of the program.  result() may
+ * read an error without a call that the recorder sees, so no error counts as unread. */
 static void record_end(const struct job *job, PyObject *future, bool is_cancelled)
 {
 	const weft_id by = weft__python_acting();
@@ -108,7 +110,7 @@ static void change_state(struct job *job, PyObject *future, const char *state)
 		here.id = job->id;
 		here.frame = weft__python_services->enter_job(job->id);
 	} else if (strcmp(state, "PENDING") == 0) {
-		forget_job(job); /* another future was at this address */
+		forget_job(job); /* the table's entry is of an earlier future at the same address */
 	} else {
 		end_job(job, future, strcmp(state, "FINISHED") != 0);
 	}
@@ -127,7 +129,7 @@ static int set_function(PyObject *item, PyObject *name, PyObject *value)
 	return PyObject_GenericSetAttr(item, name, value);
 }
 
-/* The module of the pool is there when its first future begins, and the item with the function is not yet. */
+/* The pool's module exists when its first future begins, but its work item, which holds the function, is made later. */
 static void wrap_items(void)
 {
 	static bool is_wrapped;
@@ -165,7 +167,7 @@ static bool is_future_of_job(PyObject *object)
 	return PyType_IsSubtype(object->type, future_type) && weft__table_find(&jobs, table_key(object));
 }
 
-/* The callback that joins the two futures refers to the other one in its closure. */
+/* The callback that joins an asyncio future with a concurrent.futures future refers to the other future in its closure. */
 weft_id weft__python_job_of_wait(PyObject *future)
 {
 	PyObject *other = jobs.count ? weft__python_find_in_callbacks(future, is_future_of_job) : NULL;
@@ -173,7 +175,8 @@ weft_id weft__python_job_of_wait(PyObject *future)
 	return is_in_trace(job) ? job->id : 0;
 }
 
-/* Before Python 3.12, a dictionary of the frame gets all of its variables.  It must keep none alive. */
+/* Before Python 3.12, all variables of the frame must be copied into the frame's dictionary.  The dictionary is cleared, so that
+ * it keeps no object alive. */
 static PyObject *get_self(PyObject *frame)
 {
 	if (PyFrame_GetVarString)

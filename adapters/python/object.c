@@ -1,8 +1,9 @@
-/* object.c: asyncio's locks, semaphores, events, conditions and queues.
+/* object.c: records asyncio's locks, semaphores, events, conditions and queues.
  *
- * These classes are written in Python; a function of this file stands in tp_setattro of each, and sees the attribute that says
- * whether the object is free.  Reading stays as fast as before.  An object enters the trace when a task waits for it; until then
- * only its holders are known.  SPDX-License-Identifier: ISC */
+ * These classes are written in Python; a function of this file replaces tp_setattro (the setter of attributes) of each class,
+ * and sees changes of the attribute that says whether the object is free.  Reading attributes stays as fast as before.  An
+ * object is recorded when a task first waits for it; until then the adapter knows only its holders.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,16 @@ struct object {
 	PyObject *reference;
 	enum weft_kind kind;
 	struct weft_record_site *site;
-	weft_id id; /* 0: not in the trace */
+	weft_id id; /* promise of the object; 0 while the object is not in the trace */
 	unsigned epoch, holder_count;
 	weft_id holders[MAX_HOLDERS];
 	char label[64];
 };
 
-static struct table objects, references; /* by the object, by its weak reference */
-static PyObject *mixin;                  /* base class of what is bound to a loop */
-static struct object *given;             /* whose permit goes to the waiter that is woken next */
+/* Tables of the objects, one by the object's address and one by its weak reference's address. */
+static struct table objects, references;
+static PyObject *mixin;      /* base class of asyncio's objects that are bound to a loop */
+static struct object *given; /* object whose permit goes to the waiter that is woken next */
 
 static bool is_in_trace(const struct object *o)
 {
@@ -51,7 +53,7 @@ static PyObject *handle_end(PyObject *self, PyObject *reference)
 	return &_Py_NoneStruct;
 }
 
-/* A weak reference says when the object ends; its dictionary, which a program may copy or print, stays as it was. */
+/* A weak reference reports the object's end, and does not change the object's dictionary, which a program may copy or print. */
 static struct object *add_object(PyObject *python, enum weft_kind kind)
 {
 	static struct method method = {"handle_end", handle_end, CALL_ONE, NULL};
@@ -100,7 +102,7 @@ static void hold_object(struct object *o, weft_id by)
 		weft_hold(by, o->id);
 }
 
-/* Another task than the holder may release; then the oldest holder is taken. */
+/* A task that is not the holder may release the object; then the oldest holder is removed. */
 static void release_object(struct object *o, weft_id by)
 {
 	unsigned i = 0;
@@ -161,7 +163,7 @@ static void change_object(struct object *o, enum attribute attribute, long old, 
 		weft_signal_only(by, o->id);
 }
 
-/* The attribute of an object gets a value; the first one makes the object known. */
+/* Handles a new value of an object's attribute; the first value makes the object known. */
 static void set_attribute(enum attribute attribute, PyObject *python, PyObject *value)
 {
 	PyObject *type, *error, *traceback;

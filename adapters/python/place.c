@@ -1,8 +1,8 @@
-/* place.c: lines of the user's code, and names of what it waits for.
+/* place.c: finds the lines of the user's code, and names for what the code waits for.
  *
- * A suspended coroutine leads to the one that it awaits, and so on inwards.  The innermost one outside the standard library and
- * installed packages is the user's; the one that it awaits names the wait.  Places are kept by code and instruction, so only the
- * first wait at a place costs texts.  SPDX-License-Identifier: ISC */
+ * A suspended coroutine refers to the coroutine that it awaits, and so on inwards.  The innermost coroutine outside of the
+ * standard library and of installed packages is the user's; the coroutine that it awaits gives the wait its name.  Lines are
+ * cached by code object and instruction, so only the first wait at a line makes texts.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +191,7 @@ struct weft_record_site *weft__python_find_running_place(void)
 	return site;
 }
 
-/* Function names need no line of their own: `called` is the code of a library that the user's code calls; NULL: none. */
+/* Returns the call at a line of the user's code; `called` is the code of a library function that the line calls; NULL: none. */
 static const struct weft_hook_language_call *find_call_at(
     const struct code *code, const struct code *called, int instruction, int line)
 {
@@ -393,7 +393,7 @@ PyObject *weft__python_find_in_callbacks(PyObject *future, bool (*is_wanted)(PyO
 	return search.found;
 }
 
-/* Returns the coroutine inside the answer of __anext__(), __await__() and the like; borrowed. */
+/* Returns the coroutine inside of the object that __anext__(), __await__() and the like return, as a borrowed reference. */
 static PyObject *find_inner_coroutine(PyObject *of)
 {
 	const struct python_types *t = &weft__python_types;
@@ -423,7 +423,7 @@ static unsigned walk_coroutines(PyObject *object, struct level levels[MAX_LEVELS
 		if (code)
 			levels[count++] = (struct level){code, object, PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame)};
 		release(frame);
-		release(awaited); /* the suspended coroutine keeps it */
+		release(awaited); /* the reference may be dropped, because the suspended coroutine keeps the object */
 		object = awaited == &_Py_NoneStruct ? NULL : awaited;
 	}
 	return count;
@@ -433,7 +433,7 @@ static const struct recipe {
 	const char *function; /* of asyncio */
 	enum weft_kind kind;
 	enum wait_input input;
-	const char *label; /* NULL: what the user's code calls */
+	const char *label; /* name for the wait; NULL if the name is what the user's code calls */
 } recipes[] = {
     {"Lock.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
     {"Semaphore.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
@@ -465,7 +465,8 @@ static const struct recipe *find_recipe(const struct code *code)
 	return NULL;
 }
 
-/* Returns the index of the innermost level that the user wrote; without one, the innermost outside asyncio. */
+/* Returns the index of the innermost coroutine that the user wrote; if there is none, of the innermost coroutine outside of
+ * asyncio. */
 static unsigned find_user_level(const struct level *levels, unsigned count)
 {
 	unsigned best = 0;

@@ -1,4 +1,4 @@
-/* services.h: what libweft-hook.so offers to libweft-python.so, which it loads (private to adapters/python).
+/* services.h: functions of libweft-hook.so for libweft-python.so, which libweft-hook.so loads (private to adapters/python).
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_PYTHON_SERVICES_H
 #define WEFT_PYTHON_SERVICES_H
@@ -7,18 +7,20 @@
 #include "adapters/hook/thread.h"
 
 struct weft_python_services {
-	bool (*begin)(void); /* starts the recording if it is wanted; returns whether it is on and this thread is known */
+	/* Starts the recording if the user wants one; returns whether recording is on and this thread is known. */
+	bool (*begin)(void);
 	unsigned (*get_epoch)(void);
 	weft_id (*get_root)(void); /* promise of this thread */
 	struct weft_hook_frame (*enter)(weft_id task);
-	/* Enters a step that no event caused; only some are recorded if there are many. */
+	/* Enters a step of a task that no event caused; if there are many such steps, only some are recorded. */
 	struct weft_hook_frame (*enter_again)(weft_id task, struct weft_hook_calls *calls);
-	struct weft_hook_frame (*enter_job)(weft_id job); /* its waits delay no loop; leave() ends it, too */
+	struct weft_hook_frame (*enter_job)(weft_id job); /* enters a job, whose waits delay no loop; leave() also ends a job */
 	void (*leave)(struct weft_hook_frame *frame);
 	void (*register_list)(weft_list_pending_fn *list, void *data);
-	/* Calls `note` after each long call that blocked a promise, on its thread, without the interpreter's lock. */
+	/* Sets a callback `note` that runs after each long call that blocked a promise, on the promise's thread, without the
+	 * interpreter's lock. */
 	void (*watch_blocks)(void (*note)(const char *function, uint64_t since));
-	/* Calls `find` for locks and threads: struct weft_hook_language, find_call. */
+	/* Sets the function `find`, which is called for locks and threads, as find_call of struct weft_hook_language. */
 	void (*watch_calls)(const struct weft_hook_language_call *(*find)(weft_id *input));
 	/* Calls `note` before Python releases its lock for a call that may wait, on the thread that has it. */
 	void (*watch_releases)(void (*note)(void));
@@ -27,8 +29,8 @@ struct weft_python_services {
 	void (*fail_thread)(const char *error); /* the promise of this thread fails when it ends */
 };
 
-/* Called with the interpreter's lock at each import, before the module is there, and with "threading" when a thread is about to
- * start.  Keeps a pending exception. */
+/* Function that runs with the interpreter's lock at each import, before the module exists, and with "threading" when a thread is
+ * about to start.  Keeps a pending exception. */
 typedef void weft_python_on_import_fn(const struct weft_python_services *services, const char *module);
 
 #endif

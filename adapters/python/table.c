@@ -11,7 +11,7 @@ static size_t find_home(const struct table *table, uint64_t key)
 	return (size_t)(key * 0x9e3779b97f4a7c15u >> 24) & (table->size - 1);
 }
 
-/* Returns the index of the key, or of the free entry where it belongs.  The table has a free entry. */
+/* Returns the index of the key, or else of the free entry where the key belongs.  The table must have a free entry. */
 static size_t find_index(const struct table *table, uint64_t key)
 {
 	size_t i = find_home(table, key);

@@ -1,4 +1,4 @@
-/* table.h: a hash table by address (private to adapters/python).  The interpreter's lock protects it.
+/* table.h: a hash table by address (private to adapters/python).  The interpreter's lock protects the table.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_PYTHON_TABLE_H
 #define WEFT_PYTHON_TABLE_H
@@ -21,7 +21,7 @@ static inline uint64_t table_key(const void *pointer)
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-/* Returns NULL if the key is absent. */
+/* Returns the entry of the key; NULL: none. */
 void *weft__table_find(const struct table *table, uint64_t key);
 /* Returns false without memory. */
 int weft__table_set(struct table *table, uint64_t key, void *value);

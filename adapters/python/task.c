@@ -1,8 +1,8 @@
-/* task.c: steps of tasks, what they wait for, and how they end.
+/* task.c: records steps of asyncio tasks, what tasks wait for, and how tasks end.
  *
- * asyncio runs a step of a task by the slot am_send of its coroutine, once for each step; an await inside does not pass there. A
- * function of this file stands in that slot.  After the step the coroutine is suspended, and shows its line and its input.
- * SPDX-License-Identifier: ISC */
+ * asyncio runs each step of a task by the type slot am_send of the task's coroutine; an `await` inside of a coroutine does not
+ * use this slot. A function of this file replaces am_send.  After the step the coroutine is suspended, and shows its line and
+ * what it waits for.  SPDX-License-Identifier: ISC */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 #include "adapters/python/common.h"
 
 struct task {
-	PyObject *coroutine, *python; /* borrowed; coroutine is NULL once it has ended */
-	PyObject *future;             /* borrowed; what it waits for; NULL: nothing */
+	PyObject *coroutine, *python; /* borrowed references; `coroutine` is NULL after the coroutine has ended */
+	PyObject *future;             /* future that the task waits for, as a borrowed reference; NULL: none */
 	weft_id id, wait, shown_input;
-	struct object *object;                 /* lock or queue behind the wait */
-	const struct weft_record_site *thread; /* address of a variable of the thread that runs it */
+	struct object *object;                 /* lock or queue that the task waits for */
+	const struct weft_record_site *thread; /* address of a variable of the thread that runs the task */
 	struct weft_record_site *site;
 	unsigned epoch;
 	bool is_wait_over, is_used;
-	bool is_kept_by_loop;         /* the loop runs until it ends */
+	bool is_kept_by_loop;         /* whether the loop runs until this task ends */
 	struct weft_hook_calls steps; /* that no event caused */
 	uint64_t since;
 	struct task *next_free;
@@ -30,21 +30,21 @@ struct task {
 
 enum { CHUNK_TASKS = 256, MAX_CHUNKS = 4096 };
 
-/* Tasks are never freed, because a thread without the interpreter's lock may list them. */
+/* Tasks are never freed, because a thread without the interpreter's lock may read them. */
 static struct task *chunks[MAX_CHUNKS];
 static unsigned chunk_count; /* atomic */
 static struct task *free_tasks;
 
-static struct table tasks, waiters; /* by coroutine and by Task; by future */
+static struct table tasks, waiters; /* tables of tasks by coroutine and by Task object, and of waiting tasks by future */
 
 static __thread struct {
 	unsigned epoch;
 	struct task *running;
 	weft_id root, loop;
-	PyObject *python_loop;        /* borrowed; runs if there is a loop */
+	PyObject *python_loop;        /* Python's object of the running loop, as a borrowed reference; NULL if no loop runs */
 	struct weft_hook_frame outer; /* of uvloop's loop */
 	bool is_uvloop;
-	struct weft_record_site mark; /* its address stands for the thread */
+	struct weft_record_site mark; /* variable whose address identifies the thread */
 } here __attribute__((tls_model("initial-exec")));
 
 weft_id weft__python_acting(void)
@@ -96,7 +96,7 @@ static void free_task(struct task *t)
 	free_tasks = t;
 }
 
-/* Lists the tasks of this thread for a ring's checkpoint. */
+/* Lists the tasks of this thread for a checkpoint of the ring. */
 static uint64_t list_tasks(void *data, uint64_t cursor, unsigned budget)
 {
 	const uint64_t count = (uint64_t)__atomic_load_n(&chunk_count, __ATOMIC_ACQUIRE) * CHUNK_TASKS;
@@ -121,7 +121,7 @@ static void begin_thread(void)
 	weft__python_services->register_list(list_tasks, &here.mark);
 }
 
-/* Gives the task an id in this recording, for example in the child of a fork. */
+/* Gives the task an id in this recording, if it has none, as in the child of a fork. */
 static void ensure_task(struct task *t)
 {
 	const unsigned epoch = weft__python_services->get_epoch();
@@ -146,7 +146,8 @@ static void write_label(struct task *t, PyObject *name)
 	PyErr_Clear();
 }
 
-/* Libraries create tasks of the user's functions, too: those are told apart by their functions. */
+/* Returns where the task was created.  If a library creates tasks of the user's functions, the site is the function's
+ * definition, which tells the tasks apart. */
 static struct weft_record_site *find_origin(PyObject *coroutine)
 {
 	struct weft_record_site *site = weft__python_find_running_place();
@@ -198,7 +199,7 @@ static bool is_pending_task(PyObject *python)
 	return t && t->coroutine && t->python == python;
 }
 
-/* Returns the task that an object is, or whose result it gets, or the job; 0: it is none of them, or that has ended. */
+/* Returns the promise of a task, or of the task or job whose result the object gets; 0 if there is none, or it has ended. */
 static weft_id find_input(PyObject *python)
 {
 	const struct task *t = find_pending_task(python);
@@ -235,7 +236,7 @@ static void label_sleep(weft_id wait, PyObject *coroutine, const struct wait_pla
 	weft_label(wait, text);
 }
 
-/* Waits for different tasks have different limits. */
+/* The limit is part of the label, because the waits of different tasks have different limits. */
 static void label_timed_wait(weft_id wait, const struct wait_place *place, const struct task *timed)
 {
 	char text[160];
@@ -257,7 +258,7 @@ static PyObject *find_group(const struct wait *w)
 	return found;
 }
 
-/* Records what the wait is for. */
+/* Records what the task waits for. */
 static void record_input(struct task *t, const struct wait *w, PyObject *future)
 {
 	weft_id input = find_input(future);
@@ -305,7 +306,7 @@ static void suspend_task(struct task *t, PyObject *future)
 {
 	struct wait wait;
 	if (!future || future == &_Py_NoneStruct || !weft__python_find_wait(t->coroutine, &wait))
-		return; /* a bare yield: it runs again in the next turn */
+		return; /* the task yielded without a future, so it runs again in the loop's next iteration */
 	t->future = future;
 	t->is_wait_over = false;
 	t->object = NULL;
@@ -327,8 +328,8 @@ static void end_wait(struct task *t)
 	forget_future(t);
 }
 
-/* Returns whether the wait ends now by a timeout.  Until Python 3.11, one function ends a wait_for() whether the task has ended
- * or its time is up. */
+/* Returns whether the task's wait ends now by a timeout.  Until Python 3.11, the same function ends a wait_for() if the task has
+ * ended and if its time is up. */
 static bool is_timed_out(const struct task *t)
 {
 	struct wait w;
@@ -338,7 +339,7 @@ static bool is_timed_out(const struct task *t)
 	       w.place->input == INPUT_TASK && find_pending_task(weft__python_find_local(w.innermost, weft__python_types.task));
 }
 
-/* Records that a timer ends the wait, before what the wait is for. */
+/* Records that a timer ends the wait before the awaited promise ends. */
 static void time_out(weft_id wait)
 {
 	const weft_id timer = weft_create(weft__python_acting(), WEFT_KIND_TIMER, NULL);
@@ -374,7 +375,7 @@ struct step {
 	unsigned epoch;
 };
 
-/* Returns false if the coroutine is no task, or its step runs already. */
+/* Returns false if the coroutine is no task, or if its step runs already. */
 static bool begin_step(struct step *step, PyObject *coroutine)
 {
 	if (PyInterpreterState_Get() != weft__python_interpreter)
@@ -392,7 +393,7 @@ static bool begin_step(struct step *step, PyObject *coroutine)
 	return true;
 }
 
-/* The error is the type's name only: its text may contain values of the program. */
+/* The recorded error is only the type's name, because the error's text may contain secret values of the program. */
 static bool fail_task(struct task *t)
 {
 	static PyObject *cancelled;
@@ -420,7 +421,7 @@ static bool fail_task(struct task *t)
 	return !is_return && !is_cancelled;
 }
 
-/* A task with an error stays known until it goes, because code may ask for its error. */
+/* A task that failed stays known until its Task object is freed, because code may still ask for the error. */
 static void end_task(struct task *t, int result)
 {
 	bool has_failed = false;
@@ -474,7 +475,7 @@ static int send_generator(PyObject *coroutine, PyObject *value, PyObject **resul
 	return run_step(real_generator_send, coroutine, value, result);
 }
 
-/* A cancelled task continues with an exception. */
+/* Wrapper of throw(): asyncio continues a cancelled task with an exception. */
 static fast_fn real_throw;
 
 static PyObject *throw_into_coroutine(PyObject *coroutine, PyObject *const *arguments, intptr_t count, PyObject *unused)
@@ -489,8 +490,9 @@ static PyObject *throw_into_coroutine(PyObject *coroutine, PyObject *const *argu
 
 /* ---- Calls that block ---- */
 
-/* The last long call that blocked a task or a callback of the main thread's loop.  Its line is known once the function of C has
- * returned to the interpreter, in a pending call; to ask for the interpreter's lock here could be a deadlock. */
+/* The last long call that blocked a task or a callback of the main thread's loop.  The line of a long call is found later, in a
+ * pending call that runs when the C function has returned to the interpreter, because waiting for the interpreter's lock here
+ * could be a deadlock. */
 static struct {
 	const char *function;
 	uint64_t since;
@@ -599,7 +601,8 @@ static void end_loop(void)
 	here.loop = 0;
 }
 
-/* The loop runs a loop of libuv, which has a promise of its own below this one. */
+/* Returns whether the loop is uvloop's; such a loop runs a loop of libuv, which has a promise of its own below this loop's
+ * promise. */
 static bool is_uvloop(PyObject *loop)
 {
 	PyObject *module = GET_ATTRIBUTE(loop->type, "__module__");
@@ -610,7 +613,8 @@ static bool is_uvloop(PyObject *loop)
 	return is;
 }
 
-/* The loop of this thread begins, and waits for the tasks that were made for it; or it ends, if `loop` is None. */
+/* Notes that this thread's loop begins, and awaits the tasks that were made for it; or, if `loop` is None, that the loop
+ * ends. */
 static void note_loop(PyObject *module, PyObject *loop)
 {
 	if (here.epoch != weft__python_services->get_epoch())
@@ -636,9 +640,9 @@ static void note_loop(PyObject *module, PyObject *loop)
 	}
 }
 
-/* ---- Sleeps without an end ---- */
+/* ---- Sleeps without a timeout ---- */
 
-/* Returns whether the program handles a signal, which may wake the loop; an interrupt from the keyboard does not count. */
+/* Returns whether the program handles a signal, which may wake the loop; the keyboard interrupt does not count. */
 static bool has_signal_handler(void)
 {
 	static const int signals[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCHLD, SIGIO, SIGWINCH, SIGQUIT};
@@ -652,7 +656,8 @@ static bool has_signal_handler(void)
 
 static bool has_other_thread(void)
 {
-	enum { LINKS_OF_ONE_THREAD = 3 }; /* one for each folder in it, and two of its own */
+	/* Number of links of /proc/self/task with one thread: one for the thread's folder, and two of its own. */
+	enum { LINKS_OF_ONE_THREAD = 3 };
 	struct stat threads;
 	return stat("/proc/self/task", &threads) != 0 || threads.st_nlink != LINKS_OF_ONE_THREAD;
 }
@@ -667,8 +672,8 @@ static bool is_selector_of_loop(PyObject *epoll)
 	return is_own;
 }
 
-/* The loop sleeps.  If there is no limit, nothing else acts, and the only descriptor is the one by which the program wakes its
- * own loop, then the task that the loop runs for never ends: it hangs for certain. */
+/* The loop sleeps.  If the sleep has no timeout, nothing else acts, and the loop watches only the descriptor that wakes the loop
+ * itself, the task that the loop runs for hangs for certain. */
 static void note_sleep(PyObject *epoll, PyObject *limit, PyObject *descriptors)
 {
 	if (!here.loop || limit->type != &PyLong_Type || descriptors->type != &PyLong_Type || PyLong_AsLong(limit) >= 0 ||
@@ -691,7 +696,7 @@ static PyObject *poll_epoll(PyObject *self, PyObject *const *arguments, intptr_t
 	return real_poll(self, arguments, count, names);
 }
 
-/* The three ways in which versions of Python call these methods. */
+/* Defines a wrapper for each of the three ways in which versions of Python call these methods. */
 #define DEFINE_METHOD(NAME, NOTE)                                                                                                \
 	static one_fn real_##NAME;                                                                                               \
 	static PyObject *one_##NAME(PyObject *self, PyObject *argument)                                                          \
@@ -760,7 +765,7 @@ struct method *weft__python_find_method(PyObject *type, const char *name)
 	return m && m->name ? m : NULL;
 }
 
-/* super().__init__() of a subclass uses a copy of the slot, in the slot's wrapper. */
+/* Changes the slot's copy in a wrapper object, because super().__init__() of a subclass uses that copy. */
 static void change_wrapper(PyObject *wrapper, void *real, void *ours)
 {
 	enum { FIRST = 2, END = 8 };

@@ -17,7 +17,7 @@ static bool has_interpreter_lock(void)
 	return own && own == running && PyInterpreterState_Get() == weft__python_interpreter;
 }
 
-/* Thread sets the attribute when the thread begins. */
+/* Wraps the setter of attributes of class Thread, which sets the attribute `_ident` when the thread begins. */
 static int set_ident(PyObject *thread, PyObject *name, PyObject *value)
 {
 	if (name == name_ident && value && is_recording()) {
@@ -34,7 +34,7 @@ static int set_ident(PyObject *thread, PyObject *name, PyObject *value)
 	return PyObject_GenericSetAttr(thread, name, value);
 }
 
-/* Python calls it with the type of an error, and more, if no code of the thread caught the error. */
+/* Python's hook for errors that no code of the thread has caught; the arguments begin with the error's type. */
 static one_fn real_except_hook;
 
 static PyObject *except_hook(PyObject *module, PyObject *arguments)
@@ -61,7 +61,7 @@ static void wrap_except_hook(void)
 	release(module);
 }
 
-/* The class is there when the first thread starts, and not yet when its module is imported. */
+/* The class Thread exists when the first thread starts, but not yet when its module is imported. */
 static void wrap_threads(void)
 {
 	static bool is_wrapped;

@@ -1,10 +1,10 @@
-/* unawaited.c: coroutines that end without a first step.  Python itself tells the module `warnings` of each.
- * SPDX-License-Identifier: ISC */
+/* unawaited.c: records coroutines that end without a first step.  Python itself reports each such coroutine to the module
+ * `warnings`.  SPDX-License-Identifier: ISC */
 #include "adapters/python/common.h"
 
 static PyObject *real_warn;
 
-/* If the coroutine ends where it was made, the running place is the call without an await. */
+/* If the coroutine ends where it was made, the running line is the call that lacks an `await`. */
 static void record_coroutine(PyObject *coroutine)
 {
 	PyObject *type, *value, *traceback;

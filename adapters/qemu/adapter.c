@@ -13,7 +13,7 @@ static void handle_poll_return(const int *callbacks)
 	weft__qemu_here.callbacks = *callbacks;
 }
 
-/* aio_poll() is the loop of I/O threads; it also waits for the end of a request. */
+/* aio_poll() is the loop of I/O threads; other threads call it to wait for the end of a request. */
 bool weft__aio_poll(void *context, bool blocking)
 {
 	if (!blocking || !weft__qemu_should_record())
@@ -34,7 +34,7 @@ static bool is_loop_wait(struct weft_hook_sleep *sleep)
 
 /* ---- Threads ---- */
 
-/* QEMU passes thread names to the kernel only if a command-line option asks for it. */
+/* The wrapper notes the thread's name, because QEMU passes names to the kernel only if a command-line option asks for it. */
 void weft__qemu_thread_create(void *thread, const char *name, void *(*routine)(void *), void *data, int mode)
 {
 	weft__hook_next_thread_name = name;
@@ -45,7 +45,7 @@ void weft__qemu_thread_create(void *thread, const char *name, void *(*routine)(v
 /* ---- The adapter ---- */
 
 #define TAKEN(result, name, parameters, ...) WEFT_HOOK_TAKEN(name, weft__##name, weft__qemu_real.name),
-/* blk_co_pread() exists since 7.1; before, sizes had other types. */
+/* blk_co_pread() exists since QEMU 7.1; before, its sizes had other types. */
 static const struct weft_hook_function functions[] = {WEFT__QEMU_CALLS(TAKEN) WEFT__QEMU_CALLBACK_REQUESTS(TAKEN)
 							  WEFT__QEMU_COROUTINE_REQUESTS(TAKEN)
 							      WEFT_HOOK_REQUIRED(qemu_coroutine_switch),

@@ -1,4 +1,4 @@
-/* block.c: requests to block devices, and work of QEMU's thread pool.  SPDX-License-Identifier: ISC */
+/* block.c: records requests to block devices, and work of QEMU's thread pool.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static void set_device_name(const void *blk, const char *file)
 void *weft__blk_new(void *context, uint64_t permissions, uint64_t shared)
 {
 	void *blk = weft__qemu_real.blk_new(context, permissions, shared);
-	set_device_name(blk, NULL); /* another device may have been at this address */
+	set_device_name(blk, NULL); /* the table may hold the name of another device that was at this address */
 	return blk;
 }
 
@@ -124,7 +124,7 @@ static void finish_request(void *data, int result)
 		weft_hook_record_running(weft__hook_thread.running = before);
 }
 
-/* Returns NULL if the request is not recorded. */
+/* Creates the promise of a request; returns NULL if the request is not recorded. */
 static struct request *begin_request(
     const void *blk, const char *verb, int64_t offset, uint64_t bytes, weft__qemu_done *done, void *data, const void *caller)
 {
@@ -156,7 +156,8 @@ static struct request *begin_request(
 	}
 WEFT__QEMU_CALLBACK_REQUESTS(CALLBACK_REQUEST)
 
-/* Returns NULL if the request is not recorded: QEMU makes it while it answers another one. */
+/* Creates the promise of a request that QEMU makes for a callback; returns NULL if QEMU makes the request while it answers
+ * another request. */
 static __attribute__((noinline)) struct weft__qemu_object *begin_nested_request(
     const void *key, const void *blk, const char *verb, int64_t offset, uint64_t bytes, const void *caller)
 {
@@ -178,7 +179,7 @@ static __attribute__((noinline)) struct weft__qemu_object *begin_nested_request(
 	return object;
 }
 
-/* This may be another thread than the one that began the request. */
+/* The request may end on another thread than it began. */
 static __attribute__((noinline)) void end_nested_request(const void *key, weft_id by, weft_id id, unsigned epoch, int result)
 {
 	if (!weft_is_on() || epoch != weft__hook_epoch)
@@ -221,7 +222,7 @@ static bool is_recorded(const struct work *work)
 	return weft_is_on() && work->epoch == weft__hook_epoch;
 }
 
-/* Runs on a thread of the pool. */
+/* Runs pushed work on a thread of QEMU's pool. */
 static int run_work(void *data)
 {
 	struct work *work = data;
@@ -247,7 +248,7 @@ static void finish_work(void *data, int result)
 	copy.done(copy.data, result);
 }
 
-/* The arguments are (pool, function, argument, done, data); the pool is missing since 8.1. */
+/* The arguments are (pool, function, argument, done, data); since QEMU 8.1 there is no argument `pool`. */
 void *weft__thread_pool_submit_aio(void *a, void *b, void *c, void *d, void *e)
 {
 	bool has_pool = !weft__qemu_is_own(a);

@@ -1,12 +1,12 @@
 /* common.h: declarations for the files of the QEMU adapter (private to adapters/qemu).
  *
- * QEMU's programs export their functions for modules.  The adapter includes no header of QEMU, and reads only the size in a
- * QEMUIOVector.
+ * QEMU's programs export their functions for QEMU's modules, so the adapter finds them.  The adapter includes no header of QEMU,
+ * and of QEMU's structs reads only the size in a QEMUIOVector.
  *
- * A coroutine has a promise, which runs while the coroutine runs.  Each thread has a stack of running coroutines, since a
- * coroutine returns to the one that entered it.  A request to a block device is a promise that its caller awaits.  For a request
- * with a callback QEMU creates a coroutine, which has no promise of its own: it runs as the request.  SPDX-License-Identifier:
- * ISC */
+ * Each coroutine of QEMU has a promise, which runs while the coroutine runs.  Each thread has a stack of running coroutines,
+ * because a coroutine returns to the coroutine that entered it.  A request to a block device is a promise that the caller of the
+ * request awaits.  For a request with a callback, QEMU creates a coroutine, which gets no promise of its own; the request's
+ * promise runs in the coroutine.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_QEMU_COMMON_H
 #define WEFT_ADAPTERS_QEMU_COMMON_H
 
@@ -20,7 +20,7 @@ typedef void weft__qemu_entry(void *data);
 typedef void weft__qemu_done(void *data, int result);
 typedef int weft__qemu_work(void *data);
 
-/* The first fields of a QEMUIOVector. */
+/* Copy of the first fields of QEMU's struct QEMUIOVector. */
 struct weft__qemu_vector {
 	void *parts;
 	int count;
@@ -28,7 +28,7 @@ struct weft__qemu_vector {
 	size_t size;
 };
 
-/* X(result, name, (parameters), (arguments)): wrapped. */
+/* X(result, name, (parameters), (arguments)) lists a function that the adapter wraps. */
 #define WEFT__QEMU_CALLS(X)                                                                                                      \
 	X(void *, qemu_coroutine_create, (weft__qemu_entry * entry, void *data), (entry, data))                                  \
 	X(int, qemu_coroutine_switch, (void *from, void *to, int action), (from, to, action))                                    \
@@ -53,7 +53,7 @@ struct weft__qemu_vector {
 	X(void *, blk_aio_pdiscard, (void *blk, int64_t offset, int64_t bytes, weft__qemu_done *done, void *data),               \
 	    (blk, offset, bytes, done, data), "discard", offset, (uint64_t)bytes)                                                \
 	X(void *, blk_aio_flush, (void *blk, weft__qemu_done *done, void *data), (blk, done, data), "flush", -1, 0)
-/* Requests that a coroutine makes; it continues when they return. */
+/* Requests that a coroutine makes; the coroutine continues when the call returns. */
 #define WEFT__QEMU_COROUTINE_REQUESTS(X)                                                                                         \
 	X(int, blk_co_pread, (void *blk, int64_t offset, int64_t bytes, void *data, int flags),                                  \
 	    (blk, offset, bytes, data, flags), "read", offset, (uint64_t)bytes)                                                  \
@@ -86,7 +86,7 @@ struct weft__qemu_calls {
 
 extern struct weft__qemu_calls weft__qemu_real;
 
-/* NULL if the process is not QEMU. */
+/* Module of QEMU's program; NULL if the process is not QEMU. */
 extern const struct weft_hook_module *weft__qemu_program;
 
 /* Wrappers. */
@@ -96,24 +96,25 @@ WEFT__QEMU_CALLBACK_REQUESTS(WEFT__QEMU_WRAPPER)
 WEFT__QEMU_COROUTINE_REQUESTS(WEFT__QEMU_WRAPPER)
 #undef WEFT__QEMU_WRAPPER
 
-/* The key of a coroutine is its address; the key of a request or work is the adapter's own struct.  A device has no promise; its
- * key is its address and its label is its file's name. */
+/* Object that the adapter knows.  The key of a coroutine is its address; the key of a request or of work is the adapter's own
+ * struct.  A block device has no promise; its key is its address, and its label is the name of its file. */
 struct weft__qemu_object {
 	WEFT_HOOK_OBJECT;
-	weft_id running; /* promise that runs on a coroutine when the coroutine is entered again */
-	bool is_request; /* a coroutine that runs as a request, which ends elsewhere */
+	weft_id running; /* promise that will run when the coroutine is entered again */
+	bool is_request; /* whether the coroutine runs as a request, which ends elsewhere */
 };
 
 extern struct weft_hook_object_table weft__qemu_objects;
 
 enum { WEFT__QEMU_MAX_ENTERED = 32 };
 
-/* State of a thread.  A call inside a coroutine may return on another thread, so do not keep the address of thread-local
+/* State of a thread.  A call inside of a coroutine may return on another thread, so do not keep the address of thread-local
  * variables across such calls. */
 struct weft__qemu_here {
 	unsigned epoch, depth;
-	int polls, callbacks;    /* nested aio_poll() calls; callbacks on the stack at the innermost of them */
-	weft_id pending_request; /* request that the next coroutine will run */
+	/* Number of nested aio_poll() calls, and of callbacks on the stack at the innermost of these calls. */
+	int polls, callbacks;
+	weft_id pending_request; /* request that the next new coroutine will run */
 	struct {
 		struct weft__qemu_object *coroutine; /* NULL: unknown */
 		weft_id outer;                       /* promise that entered the coroutine */
@@ -122,10 +123,10 @@ struct weft__qemu_here {
 
 extern __thread struct weft__qemu_here weft__qemu_here __attribute__((tls_model("initial-exec")));
 
-/* Returns whether recording is on, and starts it if that is wanted. */
+/* Returns whether recording is on, and starts the recording if the user wants one. */
 bool weft__qemu_should_record(void);
 
-/* Returns whether the address is in QEMU's text. */
+/* Returns whether the address is in QEMU's code. */
 bool weft__qemu_is_own(const void *address);
 
 #endif

@@ -1,11 +1,11 @@
-/* coroutine.c: coroutines from their creation to their end.  SPDX-License-Identifier: ISC */
+/* coroutine.c: records QEMU's coroutines from their creation to their end.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/address_cache.h"
 #include "adapters/qemu/common.h"
 
 /* QEMU's numbers of actions. */
 enum { ACTION_YIELD = 1, ACTION_TERMINATE = 2, ACTION_ENTER = 3 };
 
-/* An older object at the address belongs to a coroutine that has ended. */
+/* If the table has an object at the coroutine's address, it belongs to a coroutine that has ended. */
 static void begin_coroutine(const void *coroutine, weft__qemu_entry *entry)
 {
 	struct weft__qemu_here *here = &weft__qemu_here;
@@ -73,7 +73,7 @@ static void leave_coroutine(bool has_ended)
 	weft_hook_record_running(weft__hook_thread.running = here->entered[here->depth].outer);
 }
 
-/* Everything is recorded before the switch, which may return on another thread. */
+/* Everything is recorded before the switch of coroutines, because the switch may return on another thread. */
 int weft__qemu_coroutine_switch(void *from, void *to, int action)
 {
 	if (weft_is_on() && weft__qemu_should_record()) {

@@ -1,4 +1,5 @@
-/* adapter.c: the tables of the sd-event adapter, with a set for each copy.  SPDX-License-Identifier: ISC */
+/* adapter.c: tables of functions that the sd-event adapter wraps, with one set for each copy of the library.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,8 +28,8 @@
 SET(0)
 SET(1)
 
-/* Supports files such as libsystemd.so.0.35.0 and libsystemd-shared-252.so.  In another module the code of systemd cannot be
- * distinguished from other code. */
+/* The adapter supports files such as libsystemd.so.0.35.0 and libsystemd-shared-252.so.  If systemd's code is linked into
+ * another module, it cannot be distinguished from other code. */
 static bool is_supported_library(const struct weft_hook_module *module, char *version, size_t size)
 {
 	char target[256];
@@ -41,7 +42,7 @@ static bool is_supported_library(const struct weft_hook_module *module, char *ve
 		snprintf(version, size, "(linked in)");
 	else if (shared)
 		snprintf(version, size, "%.*s", (int)strcspn(shared + 8, "."), shared + 8);
-	else /* each version of systemd names a version of symbols */
+	else /* the version is the largest number in names of symbol versions, because each version of systemd adds one */
 		snprintf(version, size, "%u", weft_hook_newest_name(module, "LIBSYSTEMD_"));
 	return is_known;
 }
@@ -53,7 +54,7 @@ static void clear_promise(struct weft_hook_object *base_object, void *data)
 	object->calls = (struct weft_hook_calls){0};
 }
 
-/* On standby, known sources stay known. */
+/* On standby, known sources stay known, because sd-event cannot list them. */
 static void clear_objects(void)
 {
 	if (weft__hook_is_standby)
@@ -74,7 +75,8 @@ const struct weft_hook_adapter weft_sd_adapter = {
     .library = "libsystemd",
     .prefix = "sd_",
     .mark = "sd_event_loop",
-    .is_listed_when_called = true, /* most programs with libsystemd only notify systemd, or write to its journal */
+    /* Most programs with libsystemd do not use sd-event: they only notify systemd, or write to its journal. */
+    .is_listed_when_called = true,
     WEFT_HOOK_SETS((functions_0, functions_1), (&weft__sd_copies[0].module, &weft__sd_copies[1].module)),
     .accepts = is_supported_library,
     .forget = clear_objects,

@@ -1,8 +1,9 @@
-/* bus.c: method calls of sd-bus, whose reply is waited for or passed to a handler.
+/* bus.c: records method calls of sd-bus for whose reply the program waits or has a handler.
  *
- * The key of a call with a handler is its slot; the call is given up with the last reference to the slot.  A call records bus,
- * sender and serial as soon as its message has a serial, so that traces of both ends can be joined.  Served calls are not
- * recorded, because handlers are in tables of the program.  SPDX-License-Identifier: ISC */
+ * The key of a call with a handler is its sd-bus slot; the call is given up when the last reference to the slot is dropped.  A
+ * call's bus, sender and serial are recorded as soon as its message has a serial, so that traces of both ends can be joined.
+ * Calls that the program serves are not recorded, because their handlers are in tables of the program.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/sd/common.h"
@@ -14,7 +15,7 @@ int weft__sd_answered(sd_bus_message *reply, void *data, sd_bus_error *error, un
 WEFT_HOOK_CODE(weft__sd_answered, 3, 256);
 static const struct weft_hook_slots slots = {weft__sd_answered_code, users, SLOT_COUNT};
 
-/* The call that is being sent. */
+/* The method call that is being sent. */
 static __thread struct {
 	const sd_bus_message *message;
 	weft_id id;
@@ -32,7 +33,7 @@ static void append_method(struct weft_hook_label *label, const struct weft__sd_c
 	weft_hook_append(label, destination ? destination : "");
 }
 
-/* Creates the call's promise, which the running promise awaits. */
+/* Creates the method call's promise, which the running promise awaits. */
 static void begin_call(struct weft__sd_object *call, struct weft__sd_copy *copy, sd_bus_message *message, const void *caller)
 {
 	call->references = 1;
@@ -47,7 +48,8 @@ static void begin_call(struct weft__sd_object *call, struct weft__sd_copy *copy,
 	sending.id = call->id;
 }
 
-/* The text is "GUID :1.42".  Skips the first message to a bus: asking for the name would wait for the bus. */
+/* The recorded text is "GUID :1.42": the bus's id and the connection's name.  The first message to a bus is skipped, because
+ * asking for the connection's name would wait for the bus. */
 static void record_message(const struct weft__sd_copy *copy, sd_bus_message *message, uint64_t cookie)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -145,7 +147,7 @@ sd_bus_slot *weft__sd_bus_slot_unref(struct weft__sd_copy *copy, const void *cal
 	return copy->real.sd_bus_slot_unref(slot);
 }
 
-/* Ends the call; its handler runs as the call. */
+/* Ends the method call, whose promise then runs the handler. */
 static weft_id end_call(const struct weft__sd_copy *copy, sd_bus_message *reply)
 {
 	const sd_bus_slot *slot = copy->real.sd_bus_get_current_slot(copy->real.sd_bus_message_get_bus(reply));

@@ -1,8 +1,8 @@
 /* common.h: declarations for the files of the sd-event adapter (private to adapters/sd).
  *
  * systemd contains sd-event and sd-bus twice: in libsystemd for all programs, and in libsystemd-shared for its own daemons.  A
- * process may have both; each is a copy.  The adapter reads no struct of systemd, and needs no header.  SPDX-License-Identifier:
- * ISC */
+ * process may contain both libraries; each of them is a copy.  The adapter reads no struct of systemd, and includes no header of
+ * systemd.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_SD_COMMON_H
 #define WEFT_ADAPTERS_SD_COMMON_H
 
@@ -29,7 +29,7 @@ typedef struct {
 	int need_free;
 } sd_bus_error;
 
-/* X(result, name, (parameters), (arguments)): wrapped.  Handlers have several types. */
+/* X(result, name, (parameters), (arguments)) lists a function that the adapter wraps.  Handlers have several types. */
 #define WEFT__SD_ADDS(X)                                                                                                         \
 	X(int, sd_event_add_io, (sd_event * event, sd_event_source * *source, int fd, uint32_t events, void *user, void *data),  \
 	    (event, source, fd, events, user, data))                                                                             \
@@ -82,7 +82,7 @@ typedef struct {
 	X(int, sd_bus_message_seal, (sd_bus_message * message, uint64_t cookie, uint64_t timeout_us),                            \
 	    (message, cookie, timeout_us))
 
-/* Y(result, name, (parameters)): functions that are only called. */
+/* Y(result, name, (parameters)) lists a function that the adapter calls and does not wrap. */
 #define WEFT__SD_ONLY_CALLED(Y)                                                                                                  \
 	Y(int, sd_event_source_set_floating, (sd_event_source * source, int yes))                                                \
 	Y(sd_event *, sd_event_source_get_event, (sd_event_source * source))                                                     \
@@ -117,13 +117,13 @@ enum { WEFT__SD_MAX_COPIES = 2 };
 
 extern WEFT_HOOK_SHARED struct weft__sd_copy weft__sd_copies[WEFT__SD_MAX_COPIES];
 
-/* Wrappers for a copy; `caller` is the return address of the call. */
+/* Wrappers of a copy's functions; `caller` is the return address of the program's call. */
 #define WEFT__SD_HANDLER(result, name, parameters, arguments)                                                                    \
 	result weft__##name(struct weft__sd_copy *copy, const void *caller, WEFT__SD_LIST parameters);
 WEFT__SD_CALLS(WEFT__SD_HANDLER)
 #undef WEFT__SD_HANDLER
 
-/* Returns the copy that contains the address; NULL: none. */
+/* Returns the copy of systemd's library that contains the address; NULL: none. */
 const struct weft__sd_copy *weft__sd_copy_of(const void *address);
 
 /* ---- Objects: sources, loops, and calls with a pending reply (by their slots) ---- */
@@ -131,17 +131,17 @@ const struct weft__sd_copy *weft__sd_copy_of(const void *address);
 struct weft__sd_object {
 	WEFT_HOOK_OBJECT;
 	const sd_event *event; /* loop of a source */
-	const void *function;  /* handler of the program; NULL: none */
-	weft_id ended_by;      /* promise that told a loop to exit */
-	unsigned references;   /* references to a source or slot */
-	int fd;                /* watched descriptor of a source; -1: none */
+	const void *function;  /* handler of the program for a source or call; NULL: none */
+	weft_id ended_by;      /* promise that made the loop exit */
+	unsigned references;   /* number of references to a source or slot */
+	int fd;                /* descriptor that a source watches; -1: none */
 	bool is_labelled;
 	bool is_enabled;
-	bool is_run_by_turns;    /* for a loop: the program steps it one iteration at a time */
-	bool comes_from_outside; /* the handler runs for an external cause: not for timers, nor for what the program asked itself
-				  */
-	bool spins;              /* a call of the handler keeps the thread from sleeping */
-	bool is_untouched;       /* the handler leaves its input unread */
+	bool is_run_by_turns; /* whether the program steps the loop one iteration at a time */
+	/* Whether the handler runs for an external cause, and not for a timer or for what the program itself asked. */
+	bool comes_from_outside;
+	bool spins;        /* whether a call of the handler keeps the thread from sleeping */
+	bool is_untouched; /* whether the handler leaves the input of its descriptor unread */
 	struct weft_hook_calls calls;
 };
 
@@ -157,41 +157,43 @@ static inline void weft__sd_unlock(const void *key)
 	weft_hook_object_table_unlock(&weft__sd_objects, key);
 }
 
-/* Returns the object of the key; NULL: none.  Call with the lock held. */
+/* Returns the object of the key; NULL: none.  Call it with the object's lock held. */
 static inline struct weft__sd_object *weft__sd_find(const void *key)
 {
 	return weft_hook_object_find(&weft__sd_objects, key);
 }
 
-/* Returns whether recording is on, and starts it if that is wanted. */
+/* Returns whether recording is on, and starts the recording if the user wants one. */
 bool weft__sd_should_record(void);
 
-/* Returns whether sources must be known: recording is on or may start later. */
+/* Returns whether sources must be remembered, because recording is on or may start later. */
 static inline bool weft__sd_should_track(void)
 {
 	return weft_is_on() || weft__hook_is_standby;
 }
 
-/* Returns whether the call is the wait of a loop. */
+/* Returns whether the waiting call is the wait of an sd-event loop. */
 bool weft__sd_is_loop_wait(struct weft_hook_sleep *sleep);
 
-/* Returns the promise of a loop; 0: it does not run.  Takes the lock. */
+/* Returns the promise of a loop; 0 if the loop does not run.  Takes the lock. */
 weft_id weft__sd_id(const void *key);
 
-/* Assigns the descriptor to the source's promise, if it is a connection.  Call with the lock held. */
+/* Assigns the source's descriptor to the source's promise, if the descriptor is a connection.  Call it with the source's lock
+ * held. */
 void weft__sd_attach_fd(const struct weft__sd_object *object);
 
-/* Labels a source that has no label, by its description (may be NULL) or its handler.  Call with the lock held. */
+/* Labels a source that has no label by its description (may be NULL) or its handler.  Call it with the source's lock held. */
 void weft__sd_label_source(struct weft__sd_object *object, const char *description);
 
-/* label_later adds a source of this thread that may get a description; label_all labels all of these; clear_unlabelled forgets
- * them. */
+/* label_later remembers a source of this thread that may get a description; label_all labels all remembered sources;
+ * clear_unlabelled forgets them. */
 void weft__sd_label_all(void);
 void weft__sd_label_key(const void *key, const char *description); /* takes the lock */
 void weft__sd_label_later(const void *key);
 void weft__sd_clear_unlabelled(void);
 
-/* Count references of a source or slot.  Without references its promise ends: it fails with `error`, or succeeds if that is NULL.
+/* Count the references to a source or slot.  When the last reference is dropped, the promise ends: it fails with `error`, or
+ * succeeds if `error` is NULL.
  */
 void weft__sd_add_reference(const void *key);
 void weft__sd_drop_reference(const void *key, const char *error);

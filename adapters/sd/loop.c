@@ -1,4 +1,4 @@
-/* loop.c: loops that run on a thread, and when they sleep.  SPDX-License-Identifier: ISC */
+/* loop.c: records sd-event loops that run on a thread, and when they sleep.  SPDX-License-Identifier: ISC */
 #include "adapters/sd/common.h"
 
 #include "adapters/base/thread_sleep.h"
@@ -13,8 +13,8 @@ static __thread struct run {
 	const void *caller;
 	unsigned epoch; /* recording that knows it */
 	weft_id id, outer;
-	weft_id turns; /* promise of a stepped loop, which `outer` awaits while this iteration waits long; 0: none */
-	bool is_loop;  /* sd_event_loop(), not a single iteration */
+	weft_id turns; /* promise of a stepped loop, which `outer` awaits while the current iteration waits long; 0: none */
+	bool is_loop;  /* true for sd_event_loop(), false for a single iteration */
 } runs[MAX_RUNS] __attribute__((tls_model("initial-exec")));
 static __thread unsigned run_depth __attribute__((tls_model("initial-exec")));
 
@@ -50,7 +50,7 @@ static void await_source(struct weft_hook_object *base_object, void *data)
 		weft_await(object->awaited_by = k->loop, object->id);
 }
 
-/* Ends the promise of a stepped loop.  Returns NULL.  Call with the lock held. */
+/* Ends the promise of a stepped loop.  Returns NULL.  Call it with the loop's lock held. */
 static struct weft__sd_object *end_turn_loop(struct weft__sd_object *loop)
 {
 	if (loop->id && weft_is_on())
@@ -59,8 +59,8 @@ static struct weft__sd_object *end_turn_loop(struct weft__sd_object *loop)
 	return NULL;
 }
 
-/* Creates the loop's promise, which awaits the enabled sources; its key is the loop.  All iterations of a stepped loop have one
- * promise, from the first long wait until the loop runs as a loop or its memory is reused. */
+/* Creates the loop's promise, which awaits the enabled sources; the loop's address is its key.  All iterations of a stepped loop
+ * share one promise, from the first long wait until the loop runs as a whole or its memory is reused. */
 static weft_id begin_loop_promise(const struct run *run, bool is_older)
 {
 	const sd_event *event = run->event;
@@ -92,7 +92,7 @@ static weft_id begin_loop_promise(const struct run *run, bool is_older)
 	return id;
 }
 
-/* Ends the wait of the promise that called the iteration. */
+/* Ends the calling promise's wait for the iteration. */
 static void end_loop_turn(const struct run *run)
 {
 	weft__sd_lock(run->event);
@@ -117,7 +117,7 @@ static void end_loop_promise(const sd_event *event, weft_id id, weft_id outer)
 	weft__hook_thread.recorded_running = outer;
 }
 
-/* Returns this thread's default loop for SD_EVENT_DEFAULT. */
+/* Returns the event loop, which for SD_EVENT_DEFAULT is this thread's default loop. */
 static const sd_event *resolve_event(struct weft__sd_copy *copy, sd_event *event)
 {
 	if ((uintptr_t)event != 1)
@@ -167,7 +167,7 @@ int weft__sd_event_loop(struct weft__sd_copy *copy, const void *caller, sd_event
 	return status;
 }
 
-/* Runs an iteration; sd_event_loop() calls it too. */
+/* Records an iteration of the loop; sd_event_loop() calls this function too. */
 int weft__sd_event_run(struct weft__sd_copy *copy, const void *caller, sd_event *event, uint64_t timeout_us)
 {
 	const bool is_on = weft__sd_should_record();
@@ -180,7 +180,7 @@ int weft__sd_event_run(struct weft__sd_copy *copy, const void *caller, sd_event 
 	return status;
 }
 
-/* Another loop may have been at this address. */
+/* The table may have the object of an earlier loop at this address. */
 int weft__sd_event_new(struct weft__sd_copy *copy, const void *caller, sd_event **event)
 {
 	int status = copy->real.sd_event_new(event);
@@ -197,7 +197,7 @@ int weft__sd_event_new(struct weft__sd_copy *copy, const void *caller, sd_event 
 static void begin_older_source(struct weft_hook_object *base_object, void *data)
 {
 	struct weft__sd_object *object = (struct weft__sd_object *)(void *)base_object;
-	if (object->id || !object->event) /* it is a loop or a call */
+	if (object->id || !object->event) /* the object is a loop or a call, and no source */
 		return;
 	weft_hook_object_begin_older(base_object, (enum weft_kind)object->kind);
 	weft__sd_attach_fd(object);
@@ -207,8 +207,8 @@ static void begin_older_source(struct weft_hook_object *base_object, void *data)
 		weft__sd_label_source(object, NULL);
 }
 
-/* Attaches this thread at its first call or sleep in this recording.  Sources and loops may have been created before.  The first
- * thread records all sources; other threads take over their own at the next call. */
+/* Attaches this thread at its first call or sleep in this recording.  Sources and loops may be older than the recording.  The
+ * first attached thread records all older sources; each other thread takes over its own sources at its next call. */
 static void attach_thread(void)
 {
 	weft_hook_object_table_each(&weft__sd_objects, begin_older_source, NULL);
@@ -243,10 +243,10 @@ static void await_turn(const struct weft_hook_sleep *sleep)
 		runs[run_depth - 1].turns = begin_loop_promise(&runs[run_depth - 1], false);
 }
 
-/* sd-event waits by epoll; nothing else in these libraries does. */
+/* sd-event waits by epoll, and nothing else in systemd's libraries does. */
 bool weft__sd_is_loop_wait(struct weft_hook_sleep *sleep)
 {
-	enum { STILL_MS = 100 }; /* a busy loop never waits so long */
+	enum { STILL_MS = 100 }; /* longest wait of a busy loop */
 	if (sleep->kind != WEFT_HOOK_SLEEP_FDS || sleep->epoll < 0 || (epoch != weft__hook_epoch && !weft__hook_is_standby))
 		return false;
 	const bool is_own = weft__sd_copy_of(sleep->caller) != NULL;

@@ -1,4 +1,4 @@
-/* object.c: sources, loops and calls by address: their references and labels.  SPDX-License-Identifier: ISC */
+/* object.c: sources, loops and calls of sd-event by address, with their references and labels.  SPDX-License-Identifier: ISC */
 #include "adapters/sd/common.h"
 
 enum { MAX_UNLABELLED = 32 };
@@ -39,7 +39,7 @@ void weft__sd_attach_fd(const struct weft__sd_object *object)
 
 /* ---- Labels ---- */
 
-/* Keys of this thread's sources that may still get a description. */
+/* Keys of this thread's sources that may still get a description from the program. */
 static __thread const void *unlabelled[MAX_UNLABELLED];
 static __thread unsigned unlabelled_count;
 

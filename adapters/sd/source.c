@@ -1,9 +1,9 @@
-/* source.c: sources: descriptors, timers, signals, child processes, watched files, and deferred calls.
+/* source.c: records sd-event's sources: descriptors, timers, signals, child processes, watched files, and deferred calls.
  *
- * On standby, sources are known too, without promises: sd-event cannot list them, and a daemon adds few.
+ * On standby, sources are remembered without promises, because sd-event cannot list its sources, and a daemon adds few.
  *
- * A source's promise begins when the source is added, and ends with the last reference to it.  A floating source belongs to its
- * loop, and the program gets no pointer to it; so the adapter adds it with a pointer, and then makes it floating.
+ * The promise of a source lasts from the call that adds the source to the drop of the last reference.  A floating source belongs
+ * to its loop, and the program gets no pointer to it; the adapter adds such a source with a pointer, and then makes it floating.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ static const struct weft_hook_slots plain_slots = {weft__sd_called_code, plain_u
 static const struct weft_hook_slots value_slots = {weft__sd_called_value_code, value_users, SLOT_COUNT};
 static const struct weft_hook_slots io_slots = {weft__sd_called_io_code, io_users, SLOT_COUNT};
 
-/* Without a handler the source makes the loop exit. */
+/* A source without a handler makes the loop exit. */
 static void *get_slot(const struct weft_hook_slots *slots, void *user)
 {
 	return user ? weft_hook_slot(slots, user) : NULL;
@@ -40,12 +40,14 @@ int weft__sd_event_source_set_description(
 
 /* ---- Adding ---- */
 
-/* A call that adds a source. */
+/* State of a call that adds a source. */
 struct adding {
 	struct weft__sd_copy *copy;
 	const void *caller;
 	sd_event_source *own_source, **wanted_at,
-	    **stored_at; /* where the program wants the pointer (NULL: floating source); where the call stores it */
+	    /* Variable of the program for the pointer (NULL for a floating source), and variable in which the call stores the
+	     * pointer. */
+	    **stored_at;
 	bool is_tracked;
 	enum weft_kind kind;
 	const void *function;
@@ -67,7 +69,7 @@ static void create_object(const struct adding *a, sd_event_source *source)
 	weft_id loop = is_on ? weft__sd_id(event) : 0;
 	weft__sd_lock(source);
 	struct weft__sd_object *object = weft__sd_find(source);
-	if (object) { /* a freed source had the same address */
+	if (object) { /* the old object at this address belongs to a source that was freed */
 		if (object->id)
 			weft_resolve(WEFT_SYSTEM_ID, object->id);
 		weft_hook_object_remove(&weft__sd_objects, &object->object);
@@ -134,13 +136,13 @@ int weft__sd_event_add_io(struct weft__sd_copy *copy, const void *caller, sd_eve
 	a.fd = fd;
 	if (a.is_tracked && fd >= 0)
 		a.kind = weft_hook_append_watched_fd(&a.label, fd, events & POLLIN || !(events & POLLOUT), &a.has_datagrams);
-	/* The descriptor of an sd-bus connection, whose calls are recorded. */
+	/* The descriptor belongs to an sd-bus connection, whose calls are recorded as promises. */
 	if (a.kind == WEFT_KIND_CONNECTION && !a.has_datagrams && weft__sd_copy_of(caller))
 		a.kind = WEFT_KIND_POLL;
 	return end_add(&a, copy->real.sd_event_add_io(event, a.stored_at, fd, events, get_slot(&io_slots, user), data));
 }
 
-/* The current call of sd_event_add_time_relative(), which calls sd_event_add_time(). */
+/* The current call of sd_event_add_time_relative(), which itself calls sd_event_add_time(). */
 static __thread struct {
 	const void *caller; /* NULL: none */
 	uint64_t in_us;
@@ -237,7 +239,7 @@ int weft__sd_event_add_defer(
 	return end_add(&a, copy->real.sd_event_add_defer(event, a.stored_at, get_slot(&plain_slots, user), data));
 }
 
-/* Runs after other sources, and does not keep the thread from sleeping. */
+/* A post source runs after other sources, and does not keep the thread from sleeping. */
 int weft__sd_event_add_post(
     struct weft__sd_copy *copy, const void *caller, sd_event *event, sd_event_source **source, void *user, void *data)
 {
@@ -268,7 +270,7 @@ sd_event_source *weft__sd_event_source_unref(struct weft__sd_copy *copy, const v
 	return copy->real.sd_event_source_unref(source);
 }
 
-/* The loop awaits enabled sources, except those that run after others or at exit. */
+/* The loop awaits enabled sources, except post sources and sources that run at exit. */
 static void set_enabled(sd_event_source *source, bool is_on)
 {
 	weft__sd_lock(source);
@@ -302,7 +304,7 @@ int weft__sd_event_source_set_enabled(struct weft__sd_copy *copy, const void *ca
 
 /* ---- Handlers ---- */
 
-/* Records the dispatch of a source.  Returns its promise; 0: unknown. */
+/* Records that a source is dispatched.  Returns the source's promise; 0: unknown. */
 static weft_id record_dispatch(const sd_event_source *source, bool *should_probe)
 {
 	weft_id id = 0;
@@ -336,7 +338,7 @@ int weft__sd_called(sd_event_source *source, void *data, unsigned slot)
 	return user(source, data);
 }
 
-/* The value is the time, or describes the signal, process or file. */
+/* The value is a time, or describes the signal, process or file. */
 int weft__sd_called_value(sd_event_source *source, uint64_t what, void *data, unsigned slot)
 {
 	int (*user)(sd_event_source *, uint64_t, void *) =

@@ -1,7 +1,9 @@
-/* linux.c: grants pages of /dev/xen/gntalloc, publishes them by libxenstore, and reads WEFT_XEN from the environment.
+/* linux.c: grants pages of /dev/xen/gntalloc to the host, publishes them by libxenstore, and reads WEFT_XEN from the
+ * environment.
  *
- * The kernel grants only pages that it has allocated.  It frees them when the last mapping and the last descriptor are gone.  A
- * fork inherits both, so a child process can keep the ring.  SPDX-License-Identifier: ISC */
+ * The kernel grants only pages that the kernel itself has allocated.  The kernel frees the pages when the last mapping and the
+ * last descriptor are gone.  A child inherits mapping and descriptor by fork(), so a child process can keep the ring alive.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +22,7 @@
 
 struct linux_guest {
 	int device;
-	uint64_t index; /* offset of the pages for mmap() */
+	uint64_t index; /* offset of the granted pages for mmap() */
 	struct xs_handle *store;
 	bool is_kept;
 };
@@ -55,7 +57,7 @@ static int grant_pages(void *data, unsigned domain, void **memory, size_t pages,
 	if (!request)
 		return WEFT_ENOMEM;
 	request->domid = (uint16_t)domain;
-	request->count = (uint32_t)pages; /* flags 0: the host may only read */
+	request->count = (uint32_t)pages; /* flags are 0, so that the host may only read */
 	int status = ioctl(guest->device, IOCTL_GNTALLOC_ALLOC_GREF, request) < 0 ? get_status(errno) : WEFT_OK;
 	if (status == WEFT_OK) {
 		guest->index = request->index;
@@ -87,7 +89,7 @@ static int write_node(void *data, const char *path, const char *value)
 static int remove_node(void *data, const char *path)
 {
 	const struct linux_guest *guest = data;
-	/* xenstored reports success for a missing node. */
+	/* xenstored reports success if a missing node is removed, so the node is read first. */
 	unsigned length;
 	void *there = xs_read(guest->store, XBT_NULL, path, &length);
 	if (!there)
@@ -132,12 +134,13 @@ int weft_xen_linux_open(struct weft_xen *xen, size_t bytes)
 	return WEFT_OK;
 }
 
-/* Calls only what is allowed between fork and exec: another thread may have held a lock. */
+/* Keeps the ring in a child process.  It calls only functions that are allowed between fork and exec, because another thread may
+ * have held a lock. */
 __attribute__((noreturn)) static void keep_forever(int device)
 {
 	prctl(PR_SET_NAME, "weft-xen-keep");
 	setsid();
-	/* A reader that waits for the end of a pipe must not wait for this process. */
+	/* All other descriptors are closed, so that no reader of a pipe waits for this process. */
 	if (device > 0)
 		close_range(0, (unsigned)device - 1, 0);
 	close_range((unsigned)device + 1, ~0u, 0);
@@ -150,7 +153,7 @@ __attribute__((noreturn)) static void keep_forever(int device)
 int weft_xen_linux_keep(struct weft_xen *xen)
 {
 	struct linux_guest *guest = xen->data;
-	/* A second fork, so that the program has no unknown child. */
+	/* The process forks twice, so that the program gets no child that it does not know. */
 	pid_t child = fork();
 	if (child == 0) {
 		pid_t keeper = fork();
@@ -190,7 +193,7 @@ void weft_xen_linux_close(struct weft_xen *xen)
 
 static struct weft_xen environment_ring;
 
-/* Parses SIZE[,packets=N][,streams=N][,keep].  Returns false if the text is invalid. */
+/* Parses SIZE[,packets=N][,streams=N][,keep].  Returns false if the text of WEFT_XEN is invalid. */
 static bool parse_options(const char *text, size_t *bytes, struct weft_record_options *options, bool *keep)
 {
 	char *end;
@@ -258,7 +261,7 @@ __attribute__((destructor)) static void stop_at_exit(void)
 {
 	if (!environment_ring.data)
 		return;
-	/* Before the pages are freed. */
+	/* Recording must stop before the pages are freed. */
 	weft_stop();
 	weft_xen_linux_close(&environment_ring);
 }

@@ -1,8 +1,8 @@
-/* share.c: shares a ring's pages and publishes their references.  Freestanding: a unikernel can compile this file alone.
- * SPDX-License-Identifier: ISC */
+/* share.c: shares a ring's pages with the host and publishes their references.  This file needs no operating system, so a
+ * unikernel can compile it alone.  SPDX-License-Identifier: ISC */
 #include <weft/xen.h>
 
-/* Capacity of a node's text: xenstored allows 2048 bytes for a node with its permissions by default. */
+/* Capacity of a node's text in bytes: by default, xenstored allows 2048 bytes for a node with its permissions. */
 #define NODE_BYTES 1920u
 #define NODES_MAX 4096u
 #define PACKET_BYTES 65536u
@@ -13,7 +13,7 @@ static int fail_with(struct weft_xen *xen, int status, const char *why)
 	return status;
 }
 
-/* Appends a decimal number at `at`.  Returns the new end. */
+/* Writes a decimal number at `at`.  Returns the new end. */
 static char *append_number(char *at, uint32_t number)
 {
 	char digits[10];
@@ -37,7 +37,8 @@ static void get_node_name(char out[sizeof WEFT_XEN_NODE + 11], unsigned index)
 	}
 }
 
-/* Writes as many references as fit into a node, from page `from` on.  Returns the first page that did not fit. */
+/* Writes references to pages into a node's text, from page `from` on, as many as fit.  Returns the first page that did not
+ * fit. */
 static size_t fill_node(const struct weft_xen *xen, size_t from, char text[NODE_BYTES])
 {
 	char *at = text;
@@ -69,7 +70,8 @@ int weft_xen_publish(struct weft_xen *xen)
 	char name[sizeof WEFT_XEN_NODE + 11], text[NODE_BYTES];
 	size_t first = fill_node(xen, 0, text);
 	unsigned node = 0;
-	/* Readers ignore the other nodes while the first is missing, so it is removed first and written last. */
+	/* Readers ignore the other nodes while the first node is missing, so the first node is removed first and written
+	 * last. */
 	int status = xen->guest->remove(xen->data, WEFT_XEN_NODE);
 	if (status < 0 && status != WEFT_ENOENT)
 		return fail_with(xen, status, "XenStore cannot remove " WEFT_XEN_NODE);
@@ -80,7 +82,7 @@ int weft_xen_publish(struct weft_xen *xen)
 		if (status < 0)
 			return fail_with(xen, status, "XenStore rejects so many references");
 	}
-	/* Remove nodes of an earlier, longer ring. */
+	/* The next nodes may belong to an earlier, longer ring, so they are removed. */
 	for (status = WEFT_OK; status == WEFT_OK && node < NODES_MAX;) {
 		get_node_name(name, ++node);
 		status = xen->guest->remove(xen->data, name);
@@ -115,7 +117,7 @@ int weft_xen_start(struct weft_xen *xen, const struct weft_record_options *optio
 	mine.directory = NULL;
 	mine.buffer = xen->memory;
 	mine.buffer_bytes = xen->pages * WEFT_XEN_PAGE;
-	/* Small packets, so that a reader of the first node alone finds whole packets. */
+	/* Packets are small, so that a reader that has only the first node finds whole packets. */
 	if (!mine.packets) {
 		size_t packets = mine.buffer_bytes / PACKET_BYTES;
 		mine.packets = packets < 16 ? 16 : packets > 65536 ? 65536 : (unsigned)packets;
