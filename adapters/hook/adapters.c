@@ -1,4 +1,4 @@
-/* adapters.c: the list of adapters.  SPDX-License-Identifier: ISC */
+/* adapters.c: the list of all adapters (tables of wrapped functions, one for each runtime).  SPDX-License-Identifier: ISC */
 #include "adapters/hook/state.h"
 
 extern const struct weft_hook_adapter weft_event_adapter, weft_event_extra_adapter, weft_gio_adapter, weft_glib_adapter,

@@ -1,5 +1,5 @@
-/* address_cache.c: call sites and names of addresses in the program; each address is looked up once and kept until the process
- * ends.  SPDX-License-Identifier: ISC */
+/* address_cache.c: caches call sites and names of addresses in the program; each address is looked up once and kept until the
+ * process ends.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/address_cache.h"
 
 #include <dlfcn.h>
@@ -14,8 +14,8 @@ enum { TABLE_ENTRIES = WEFT__HOOK_MAX_SITES, MAX_PROBES = 32, NAME_BYTES = 48 };
 struct weft_record_place weft__hook_sites[TABLE_ENTRIES];
 struct weft_hook_language weft__hook_language;
 
-/* Returns the index at which an open-addressing table has the address, and adds the address if it is missing.  Returns -1 if the
- * probed entries are taken.  Sets *is_new. */
+/* Returns the address's index in an open-addressing hash table, and adds the address if it is missing.  Returns -1 if all probed
+ * entries hold other addresses.  Sets *is_new. */
 static int find_or_add_address(uintptr_t table[], const void *address, bool *is_new)
 {
 	uintptr_t wanted = (uintptr_t)address;
@@ -34,8 +34,8 @@ static int find_or_add_address(uintptr_t table[], const void *address, bool *is_
 	return -1;
 }
 
-/* Returns the name of the symbol that contains the address, or NULL.  dladdr() returns the nearest symbol before an address, so
- * the symbol's size decides. */
+/* Returns the name of the symbol that contains the address, or NULL. dladdr() returns the nearest symbol before an address, so
+ * the symbol's size decides whether the address is inside. */
 static const char *find_symbol_name(const void *address, Dl_info *info)
 {
 	const ElfW(Sym) *symbol = NULL;
@@ -68,8 +68,9 @@ struct weft_record_place *weft__hook_find_site(const void *caller)
 {
 	static uintptr_t addresses[TABLE_ENTRIES];
 	bool is_new;
-	if (caller && weft__hook_is_recorder(caller)) { /* the callback jumped to the wrapper (tail call): use the callback's
-							   first instruction, plus 1 as for a return address */
+	/* The callback jumped to the wrapper (tail call), so the call site is the callback's first instruction, plus 1 as for a
+	 * return address. */
+	if (caller && weft__hook_is_recorder(caller)) {
 		caller = weft__hook_thread.called_function;
 		return caller ? weft_hook_site((const char *)caller + 1) : NULL;
 	}

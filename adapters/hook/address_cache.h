@@ -12,14 +12,14 @@ extern struct weft_record_place weft__hook_sites[WEFT__HOOK_MAX_SITES];
 
 struct weft_record_place *weft__hook_find_site(const void *caller);
 
-/* Returns the index at which a search for the address starts. */
+/* Returns the index of the hash table at which a search for the address starts. */
 static inline unsigned weft__hook_site_bucket(const void *address)
 {
 	return (unsigned)((uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 40) % WEFT__HOOK_MAX_SITES;
 }
 
-/* Returns the call site of a return address, for weft_create_at().  If the address is in this library, the running callback is
- * the site.  Returns NULL if the table is full or the site is unknown. */
+/* Returns the call site of a return address, for weft_create_at().  If the return address is in this library, the call site is
+ * the running callback.  Returns NULL if the table is full or the site is unknown. */
 static inline struct weft_record_place *weft_hook_site(const void *caller)
 {
 	struct weft_record_place *first = &weft__hook_sites[weft__hook_site_bucket(caller)];
@@ -32,19 +32,19 @@ struct weft_hook_language_call {
 	const char *function;          /* function of a library that the program calls there, such as "Queue.get"; NULL: none */
 };
 
-/* An adapter of a language's runtime tells which code of the program works.  All pointers are NULL without such a runtime.
- * The functions keep errno. */
+/* Functions by which the adapter of a language's runtime says what code of the program works.  All pointers are NULL if the
+ * process contains no runtime of a language.  The functions keep errno. */
 struct weft_hook_language {
 	/* Returns the line of the program for which the calling thread works; NULL: unknown.  It stays valid. */
 	struct weft_record_site *(*find_line)(void);
-	/* Returns whether code in the language is on the calling thread's stack. */
+	/* Returns whether the calling thread's stack contains code in the language. */
 	bool (*runs_code)(void);
-	/* Returns whether the return address is in the runtime's module. */
+	/* Returns whether the return address is in the module of the language's runtime. */
 	bool (*is_runtime)(const void *caller);
-	/* Returns what a handle with that callback is to the program; NULL: the callback runs none of its code. */
+	/* Returns what a libuv handle with that callback is to the program; NULL if the callback runs no code of the program. */
 	const char *(*name_callback)(const char *handle, const void *function);
-	/* Returns the call of the program for which the runtime asks for a lock or starts a thread; NULL: unknown.  It stays
-	 * valid.  *input: promise whose end the call waits for; 0: unknown. */
+	/* Returns the program's call for which the language's runtime asks for a lock or starts a thread; NULL: unknown.  The
+	 * result stays valid. *input is the promise for whose end the call waits; 0: unknown. */
 	const struct weft_hook_language_call *(*find_call)(weft_id *input);
 };
 extern struct weft_hook_language weft__hook_language WEFT_HOOK_SHARED;
@@ -84,7 +84,7 @@ static inline const char *weft_hook_name_callback(const char *handle, const void
 		   : NULL;
 }
 
-/* Returns the name of an exported function or variable; NULL if it has none or is a mangled C++ name.  The first call for an
+/* Returns the name of an exported function or variable; NULL if it has no name or a mangled C++ name.  The first call for an
  * address takes the loader's lock. */
 const char *weft_hook_name(const void *address);
 

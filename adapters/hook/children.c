@@ -1,7 +1,8 @@
-/* children.c: child processes that the program starts without a runtime, until it waits for them.
+/* children.c: records child processes that the program starts without a runtime, until the program waits for them.
  *
- * The kernel keeps a child that has ended until its parent waits for it.  When the program starts another child, and when it
- * ends, the children that ended before are looked up without taking their status from the program.  SPDX-License-Identifier: ISC
+ * The kernel keeps a child process that has ended until its parent waits for it.  When the program ends or starts another child,
+ * this file asks the kernel which earlier children have ended, and leaves their exit status to the program.
+ * SPDX-License-Identifier: ISC
  */
 #include "adapters/hook/children.h"
 
@@ -22,7 +23,8 @@
 
 enum { MAX_CHILDREN = 256 };
 
-/* A child that the program has not waited for.  pid 0: the entry is free; -1: a thread fills it. */
+/* A child process that the program has not waited for. pid 0 marks a free entry; pid -1 marks an entry that a thread is
+ * filling. */
 static struct child {
 	pid_t pid; /* atomic */
 	unsigned epoch;
@@ -73,7 +75,8 @@ void weft__hook_children_check(void)
 			child->is_told = true;
 			WEFT_LABEL(child->id, WEFT_STRING_NOT_WAITED_FOR);
 		} else if (status < 0 && errno == ECHILD) {
-			weft__hook_child_ended(pid); /* the program told the kernel to forget its children */
+			/* The program has told the kernel to forget its ended children, so no wait will report them. */
+			weft__hook_child_ended(pid);
 		}
 	}
 	errno = saved;
@@ -93,14 +96,14 @@ void weft__hook_child_ended(pid_t pid)
 	errno = saved;
 }
 
-/* Records a child that the program has just started; `name` may be NULL. */
+/* Records a child process that the program has just started; `name` may be NULL. */
 static void begin_child(pid_t pid, const char *name, const void *caller)
 {
 	const int saved = errno;
 	struct weft_hook_label label = {0};
 	if (weft__hook_is_instrumented || weft__hook_language.find_line || weft__hook_is_runtime(caller) ||
 	    weft__hook_is_recorder(caller))
-		return; /* a runtime records its own processes */
+		return; /* a runtime's adapter records the processes that the runtime starts */
 	weft__hook_children_check();
 	for (unsigned i = 0; i < MAX_CHILDREN; i++) {
 		struct child *child = &children[i];

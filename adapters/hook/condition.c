@@ -14,16 +14,16 @@ static weft_id current_promise(void)
 	return weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
 }
 
-/* Returns whether the wait or signal is internal to a runtime or the recorder.  Idle threads of a runtime say nothing about the
- * program. */
+/* Returns whether the wait or signal is internal to a runtime or to the recorder.  Internal waits of a runtime's idle threads
+ * are ignored, because they say nothing about the program. */
 static bool is_runtime_internal(const void *caller)
 {
 	return weft__hook_is_recorder(caller) ||
 	       (weft__hook_thread.callbacks == 0 && (weft__hook_is_runtime(caller) || weft_hook_is_internal(caller)));
 }
 
-/* Returns the promise in *of, and creates it if there is none.  `by` (may be 0) signalled the object at time `when`, before it
- * had a promise. */
+/* Returns the promise in *of; if there is no promise, creates it first.  If `by` is not 0, promise `by` signalled the object at
+ * time `when`, before the object had a promise. */
 static weft_id get_or_create(weft_id *of, enum weft_kind kind, const char *what, const void *caller, weft_id by, uint64_t when)
 {
 	weft_id id = __atomic_load_n(of, __ATOMIC_ACQUIRE), none = 0;
@@ -41,8 +41,8 @@ static weft_id get_or_create(weft_id *of, enum weft_kind kind, const char *what,
 
 /* ---- Conditions ---- */
 
-/* Assigns the entry to the object at `address`.  Returns false if the entry belongs to another object that still has recorded
- * state. */
+/* Assigns the table entry to the object at `address`.  Returns false if the entry belongs to another object that still has
+ * recorded state. */
 static bool claim_entry(struct weft__hook_condition *condition, const void *address, bool is_wait)
 {
 	if (weft__hook_condition_matches(condition, address))
@@ -79,7 +79,7 @@ weft_id weft_hook_condition_begin_wait(const void *address, const char *what, co
 	return id;
 }
 
-/* Does not count down if a fork or a new recording has reset the entry. */
+/* Does not decrement the count of waiters if a fork or a new recording has reset the entry. */
 void weft_hook_condition_end_wait(const void *address, weft_id id)
 {
 	struct weft__hook_condition *condition = weft__hook_condition_of(address);
@@ -244,7 +244,8 @@ static bool is_held_by_others(const struct semaphore *s, weft_id me)
 	return false;
 }
 
-/* Records the holders (`holds`) or their releases.  The trace knows the holders only while a promise waits. */
+/* Records the holders of a semaphore if `holds`, or else the releases of these holders.  The trace contains the holders only
+ * while a promise waits for the semaphore. */
 static void record_holders(const struct semaphore *s, bool holds)
 {
 	for (const struct holder *h = s->holders; h < s->holders + WEFT__HOOK_HOLDERS; h++)
@@ -266,7 +267,7 @@ static void convert_to_condition(struct semaphore *s)
 	s->id = 0;
 }
 
-/* The last failed attempt of this thread, and the call in a language that made it. */
+/* Last attempt of this thread to take a semaphore that failed, and the call in a language that made the attempt. */
 static __thread struct {
 	const void *semaphore;
 	const struct weft_hook_language_call *call;
@@ -283,7 +284,7 @@ void weft_hook_semaphore_note_attempt(const void *address)
 	errno = saved;
 }
 
-/* Returns the call in a language that is about to wait for the semaphore; NULL: there is none. */
+/* Returns the call in a language that is about to wait for the semaphore; NULL: none. */
 static const struct weft_hook_language_call *take_call(const void *address, weft_id *input)
 {
 	const struct weft_hook_language_call *call = attempt.semaphore == address ? attempt.call : NULL;
@@ -292,7 +293,8 @@ static const struct weft_hook_language_call *take_call(const void *address, weft
 	return call;
 }
 
-/* Returns what a call in a language waits for: another call's result, a lock with a holder, or what another thread does. */
+/* Creates the promise for which a call in a language waits: another call's result, a lock with a holder, or an action of another
+ * thread. */
 static weft_id create_for_call(
     struct semaphore *s, weft_id me, const struct weft_hook_language_call *call, weft_id input, bool has_holder)
 {

@@ -1,13 +1,13 @@
-/* condition.h: records waits that another thread must end: conditions, barriers, semaphores (private to adapters/).
+/* condition.h: records waits that another thread must end, for conditions, barriers and semaphores (private to adapters/).
  *
- * The trace gets each waiter and each signal that wakes one.  It gets only the first signal without a waiter after a wait, so
- * that lost wake-ups are visible; other signals cost a few ns.  Waits with a timeout are not recorded, because they end without a
- * signal.
+ * The trace contains each waiter of a condition, and each signal that wakes a waiter.  The trace contains only the first signal
+ * without a waiter after each wait, so that lost wake-ups are visible; other signals without a waiter cost a few ns.  Waits with
+ * a timeout are not recorded, because such waits can end without a signal.
  *
  * A semaphore by which the runtime of a language makes a lock is a lock or a condition, at a line in that language.
  *
- * Another semaphore is a pool or a condition.  It is a pool while only threads that hold a token post; its waiters then wait for
- * the holders.  It becomes a condition when a thread without a token posts.
+ * Another semaphore is a pool or a condition.  A semaphore is a pool as long as only threads that hold a token post; waiters of
+ * the pool then wait for its holders.  A pool becomes a condition when a thread without a token posts.
  *
  * Conditions whose addresses have the same hash share an entry, and semaphores share a few.  An object that loses its entry is no
  * longer recorded.
@@ -22,10 +22,10 @@ enum { WEFT__HOOK_CONDITIONS = 1024, WEFT__HOOK_SEMAPHORE_SETS = 128, WEFT__HOOK
 struct weft__hook_condition {
 	const void *address;
 	weft_id id;            /* promise of the condition; 0 before the first wait */
-	weft_id signalled_by;  /* promise that signalled it last while `id` was 0; 0: none */
+	weft_id signalled_by;  /* promise that signalled the condition last while `id` was 0; 0: none */
 	uint64_t signalled_at; /* weft_now() of that signal */
 	uint32_t waiters;      /* recorded waiters */
-	bool has_lost_signal;  /* a signal without a waiter is recorded, and no wait has begun since */
+	bool has_lost_signal;  /* whether a signal without a waiter was recorded and no wait has begun since */
 	unsigned epoch;
 } __attribute__((aligned(64)));
 
@@ -36,22 +36,23 @@ static inline struct weft__hook_condition *weft__hook_condition_of(const void *a
 	return &weft__hook_conditions[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 54];
 }
 
-/* Returns whether the entry belongs to the condition at `address`, in the current recording. */
+/* Returns whether the table entry belongs to the condition at `address` in the current recording. */
 static inline bool weft__hook_condition_matches(const struct weft__hook_condition *condition, const void *address)
 {
 	return __atomic_load_n(&condition->address, __ATOMIC_RELAXED) == address &&
 	       __atomic_load_n(&condition->epoch, __ATOMIC_RELAXED) == weft__hook_epoch;
 }
 
-/* Call begin_wait before and end_wait after a wait of the calling thread.  `what` is a label or NULL.  begin_wait returns the
- * promise that the thread awaits; if it returns 0, nothing is recorded and end_wait must not be called. */
+/* Record a wait of the calling thread: call begin_wait before the wait and end_wait after it.  `what` is a label or NULL.
+ * begin_wait returns the promise that the thread awaits; if it returns 0, nothing is recorded and end_wait must not be
+ * called. */
 weft_id weft_hook_condition_begin_wait(const void *address, const char *what, const void *caller);
 void weft_hook_condition_end_wait(const void *address, weft_id id);
 
 void weft__hook_condition_signal_slow(
     struct weft__hook_condition *condition, const void *address, bool to_all, const void *caller);
 
-/* Call before a signal to one waiter or to all.  Recording must be on. */
+/* Records a signal to one waiter or to all waiters of a condition; call it before the signal.  Recording must be on. */
 static inline void weft_hook_condition_signal(const void *address, bool to_all, const void *caller)
 {
 	struct weft__hook_condition *condition = weft__hook_condition_of(address);
@@ -61,14 +62,15 @@ static inline void weft_hook_condition_signal(const void *address, bool to_all, 
 	weft__hook_condition_signal_slow(condition, address, to_all, caller);
 }
 
-/* Do the same for a semaphore.  acquire: the calling thread got a token, with or without a wait.  post: it is about to post. */
+/* Record a semaphore's waits, as for conditions.  Call acquire when the calling thread has got a token, with or without a wait,
+ * and post before it posts. */
 weft_id weft_hook_semaphore_begin_wait(const void *address, const void *caller);
 void weft_hook_semaphore_end_wait(const void *address, weft_id id);
 void weft_hook_semaphore_acquire(const void *address);
-/* Call after a failed attempt without a wait.  The runtime of a language makes it before it waits, and only then its adapter can
- * say for which line. */
+/* Notes an attempt without a wait that has failed; call it after the attempt.  A language's runtime makes such an attempt before
+ * it waits, and only then its adapter can say for which line. */
 void weft_hook_semaphore_note_attempt(const void *address);
-/* Call when the semaphore is initialised: what was known of another one at its address is forgotten. */
+/* Forgets what was known of another semaphore at this address; call it when the semaphore is initialised. */
 void weft_hook_semaphore_forget(const void *address);
 void weft_hook_semaphore_post(const void *address);
 

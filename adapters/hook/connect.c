@@ -1,4 +1,4 @@
-/* connect.c: records connects that are in progress.  SPDX-License-Identifier: ISC */
+/* connect.c: records calls of connect() that are in progress.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/connect.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 
 unsigned weft__hook_connecting_count;
 
-/* Connects in progress, by file descriptor. */
+/* Connects in progress, indexed by file descriptor. */
 static struct connecting {
-	weft_id id; /* promise of the connect; 0: none is in progress */
+	weft_id id; /* promise of the connect; 0 if no connect is in progress */
 	unsigned epoch;
 	weft_id by, awaited_by;
 	uint64_t since;
@@ -50,7 +50,8 @@ static void end_connect(int fd, const char *error)
 		weft_fail(WEFT_SYSTEM_ID, id, error);
 	else
 		weft_resolve(WEFT_SYSTEM_ID, id);
-	/* If several events watch the descriptor, the awaiting promise may not be the one whose callback ran. */
+	/* If several events watch the descriptor, the promise that awaits the connect may differ from the promise whose callback
+	 * ran. */
 	if (waits && waits != running)
 		weft_read_later(waits, id);
 	weft_read_later(running, id);
@@ -63,7 +64,7 @@ static bool is_connected(int fd)
 	return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
 }
 
-/* Returns and clears the socket's pending error.  Call it only if the program cannot ask any more. */
+/* Returns the socket's pending error and clears it.  Call this function only if the program can no longer ask for the error. */
 static int get_socket_error(int fd)
 {
 	int error = 0;

@@ -1,8 +1,8 @@
-/* connect.h: records connects that the program makes by libc, and how each ends (private to adapters/hook).
+/* connect.h: records connects that the program makes through libc, and how each connect ends (private to adapters/hook).
  *
- * A connect that succeeds at once is not recorded.  A connect in progress is a promise that the promise of the connection awaits
- * (fd_table.h).  It ends when the program learns the result: by SO_ERROR, by another connect(), by a read or write, or by closing
- * the descriptor.  SPDX-License-Identifier: ISC */
+ * A connect() that succeeds at once is not recorded.  A connect in progress is a promise, which the promise of the connection
+ * awaits (fd_table.h).  The promise of a connect ends when the program learns the result: by SO_ERROR, by another connect(), by
+ * a read or write, or by closing the descriptor.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_CONNECT_H
 #define WEFT_HOOK_CONNECT_H
 
@@ -10,27 +10,29 @@
 
 #include "adapters/hook/label.h"
 
-extern unsigned weft__hook_connecting_count; /* upper bound of the connects in progress, mostly 0 */
+extern unsigned weft__hook_connecting_count; /* upper bound of the number of connects in progress, mostly 0 */
 
-/* Call after connect(), with its result and errno.  A connect of a runtime's own code only updates an earlier one, because
- * adapters record those.  `connection` is the promise of the descriptor; 0: none.  Keeps errno. */
+/* Records the result of a connect(); call it after connect(), with the result and errno.  A connect of a runtime's own code can
+ * only end an earlier connect, because adapters record the connects of runtimes.  `connection` is the promise of the descriptor;
+ * 0: none.  Keeps errno. */
 void weft__hook_connect_returned(
     int fd, const struct sockaddr *to, socklen_t size, int result, weft_id connection, const void *caller);
 
-/* Ends the connect of the descriptor with that error number; 0: success, if the socket is connected; below 0: asks the kernel. */
+/* Ends the descriptor's connect with error number `error`.  0 means success if the socket is connected; below 0, the function
+ * asks the kernel. */
 void weft__hook_connect_check_end(int fd, int error);
 
-/* Ends the connect of the descriptor if the result of a read or write shows its end. */
+/* Ends the connect of the descriptor if the result of a read or write shows that the connect has ended. */
 static inline void weft__hook_connect_check_io(int fd, ssize_t result, int error)
 {
 	if (__builtin_expect(__atomic_load_n(&weft__hook_connecting_count, __ATOMIC_RELAXED) > 0, 0))
 		weft__hook_connect_check_end(fd, result < 0 ? error : 0);
 }
 
-/* Makes promise `id` await the connect in progress on the descriptor. */
+/* Records that promise `id` awaits the connect in progress on the descriptor. */
 void weft__hook_connect_await(int fd, weft_id id);
 
-/* Repeats the connect that promise `id` awaits, for a checkpoint of the ring; call it after weft_pending() of `id`. */
+/* Records the connect that promise `id` awaits again, for a checkpoint of the ring; call it after weft_pending() of `id`. */
 void weft__hook_connect_list_pending(int fd, weft_id id);
 
 /* Appends the address that the descriptor is connecting to.  Returns false if no connect is in progress. */

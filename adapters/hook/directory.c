@@ -1,7 +1,8 @@
-/* directory.c: names and makes the directories of this process's traces.
+/* directory.c: names and makes the directories for the traces of this process.
  *
- * A process makes DIR/NAME-PID.  If that exists, because another program ran in the same process before, it makes DIR/NAME-PID.2.
- * In a session of root, a process of another user makes DIR/uid-USER/NAME-PID (user_change.c).  SPDX-License-Identifier: ISC */
+ * A process makes DIR/NAME-PID.  If the directory exists, because another program ran in the same process before, this file
+ * makes DIR/NAME-PID.2.  In a session of root, a process of another user makes its trace in DIR/uid-USER/NAME-PID
+ * (user_change.c).  SPDX-License-Identifier: ISC */
 #include "adapters/hook/directory.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ enum { MAX_TRACES_PER_PROCESS = 10000 };
 
 char weft__hook_directory[PATH_MAX];
 
-/* Reads the program's name, and replaces characters that have a meaning in the name of a trace. */
+/* Reads the program's name, and replaces characters that have a special meaning in names of traces. */
 static void get_program_name(char name[16])
 {
 	name[0] = 0;
@@ -32,10 +33,10 @@ static void get_program_name(char name[16])
 		memcpy(name, "program", 8);
 }
 
-/* Makes the directory, and `folder` if it is missing.  Returns 0 or an error number. */
+/* Makes a directory, and before it `folder` if that folder is missing.  Returns 0 or an error number. */
 static int make_directory_at(const char *path, const char *folder)
 {
-	/* Another `weft record` that ends may remove the folder if the folder is empty. */
+	/* Another `weft record` may remove the folder at its end if the folder is empty, so the creation is tried again. */
 	for (int tries = 0; mkdir(path, 0700); tries++) {
 		if (errno != ENOENT || tries == 4)
 			return errno;
@@ -50,7 +51,7 @@ bool weft__hook_user_folder(char path[PATH_MAX], uid_t user)
 	return snprintf(path, PATH_MAX, "%s/uid-%lu", weft__hook_directory, (unsigned long)user) < PATH_MAX;
 }
 
-/* Makes a directory that no other program run uses.  Returns 0 or an error number. */
+/* Makes a directory that no other run of a program uses.  Returns 0 or an error number. */
 static int make_unique_directory(const char *folder, const char *what, char path[PATH_MAX])
 {
 	char name[16];
@@ -81,7 +82,7 @@ bool weft__hook_make_folder(char path[PATH_MAX], const char *what)
 	return weft__hook_gate && !weft__hook_is_standby && make_unique_directory(weft__hook_directory, what, path) == 0;
 }
 
-/* `weft record` prints these lines; this library prints nothing in a recorded program. */
+/* The lines are written to a file, which `weft record` prints, because this library prints nothing in a recorded program. */
 void weft__hook_write_trace_failure(const char *path, const char *reason)
 {
 	char file[PATH_MAX + 16];

@@ -1,8 +1,9 @@
-/* entry.c: maps the memory of moved instructions, and writes jumps into text.
+/* entry.c: maps memory for moved instructions, and writes jumps into the text of functions.
  *
- * Slots are written to a memfd, which is then mapped as text.  The jump in a function is written through /proc/self/mem: the
- * kernel makes a private copy of the page and does not change its protection.  So processes that may not map writable and
- * executable memory (PR_SET_MDWE, systemd's MemoryDenyWriteExecute) can be patched too.  SPDX-License-Identifier: ISC */
+ * Slots (pieces of code with the moved instructions) are written to a memfd, which is then mapped as executable text.  The jump
+ * in a function is written through /proc/self/mem: the kernel makes a private copy of the page and does not change the page's
+ * protection.  So functions can also be patched in processes that may not map writable and executable memory (PR_SET_MDWE,
+ * systemd's MemoryDenyWriteExecute).  SPDX-License-Identifier: ISC */
 #include "adapters/hook/entry.h"
 
 #include <fcntl.h>
@@ -21,7 +22,7 @@ static bool has_shadow_stack(void)
 {
 #if defined(__x86_64__)
 	uint64_t pointer = 0;
-	__asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing without a shadow stack */
+	__asm__ volatile("rdsspq %0" : "+r"(pointer)); /* without a shadow stack, rdsspq does nothing */
 	return pointer != 0;
 #else
 	return false;
@@ -34,7 +35,8 @@ static void *reserve_address_space(uintptr_t begin, uintptr_t end, size_t bytes,
 	const uintptr_t step = 1 << 20, reach = WEFT__MOVE_REACH;
 	if (end - begin > reach - step)
 		return NULL;
-	/* First below the module, starting near it; then above it, starting far from it. */
+	/* The search tries addresses below the module first, from the nearest to the farthest, and then addresses above it, from
+	 * the farthest. */
 	for (uintptr_t below = page; below < reach - (end - begin) && begin > below + bytes; below += step) {
 		void *there = (void *)((begin - below - bytes) & -page);
 		void *got = mmap(there, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -54,7 +56,7 @@ static void *reserve_address_space(uintptr_t begin, uintptr_t end, size_t bytes,
 	return NULL;
 }
 
-/* Maps the bytes at `base` as executable text. */
+/* Maps the bytes at address `base` as executable text. */
 static bool map_text(void *base, const void *text, size_t bytes)
 {
 	int fd = memfd_create("weft", MFD_CLOEXEC | MFD_EXEC);
@@ -87,8 +89,9 @@ bool weft__write_protected(void *at, const void *bytes, size_t count)
 	return done;
 }
 
-/* Refuses each function whose first instructions are the target of a jump in another function, as in hand-written assembly.
- * Searches the bytes for jumps with a distance of 32 bits.  A false match only leaves a function unpatched; it is rare. */
+/* Refuses to patch a function if another function jumps into its first instructions, as in hand-written assembly.  The function
+ * searches the text's bytes for jumps with a 32-bit distance.  A false match, which is rare, only leaves a function
+ * unpatched. */
 static size_t refuse_shared(struct weft__entry *entries, size_t count, const struct weft__moved *moved)
 {
 	enum { MAX_SCANNED_BYTES = 4 << 20 };
@@ -119,7 +122,7 @@ static size_t refuse_shared(struct weft__entry *entries, size_t count, const str
 	return refused;
 }
 
-/* Makes the slots of all functions that can be moved.  Returns how many there are. */
+/* Makes the slots of all functions that can be moved, and returns how many there are. */
 static size_t move_all(
     struct weft__entry *entries, size_t count, uintptr_t text_end, struct weft__moved *moved, unsigned char *text, uintptr_t base)
 {
@@ -141,7 +144,7 @@ static size_t move_all(
 	return moved_count - refuse_shared(entries, count, moved);
 }
 
-/* Writes the jumps.  Returns how many functions are patched. */
+/* Writes the jumps.  Returns the number of patched functions. */
 static size_t patch_all(struct weft__entry *entries, size_t count, const struct weft__moved *moved, uintptr_t base)
 {
 	size_t taken = 0;

@@ -9,28 +9,29 @@
 
 struct weft__entry {
 	void *function;
-	size_t bytes; /* size of the function; 0: unknown */
+	size_t bytes; /* size of the function in bytes; 0: unknown */
 	void *wrapper;
-	void **original;     /* calls the original function; set before its first byte changes, unchanged if the function is not
-				patched */
-	const char *refusal; /* out: why the function is not patched (a literal); NULL: it is patched */
+	/* Out: address that calls the original function; set before the function's first byte changes, unchanged if the function
+	 * is not patched. */
+	void **original;
+	const char *refusal; /* out: reason for which the function is not patched (a literal); NULL if it is patched */
 };
 
-/* Memory of the slots of one module. */
+/* Memory of one module's slots (pieces of code with moved instructions). */
 struct weft__slots {
 	void *base;
 	size_t bytes;
 };
 
-/* Patches the `count` functions of one module whose text is from text_begin to text_end.  No other thread may run the functions
- * meanwhile.  Returns how many are patched.  Free *slots when the module has been unmapped.
+/* Patches `count` functions of one module, whose text lies from text_begin to text_end.  No other thread may run these functions
+ * meanwhile.  Returns the number of patched functions.  Free *slots when the module has been unmapped.
  *
- * No memory is writable and executable at the same time, and writable memory never becomes executable. */
+ * In this file, no memory is writable and executable at the same time, and writable memory never becomes executable. */
 size_t weft__entries_patch(
     struct weft__entry *entries, size_t count, uintptr_t text_begin, uintptr_t text_end, struct weft__slots *slots);
 void weft__slots_free(struct weft__slots *slots);
 
-/* Writes to memory of this process in spite of its protection.  Returns false on failure. */
+/* Writes to memory of this process even if the memory is write-protected.  Returns false on failure. */
 bool weft__write_protected(void *at, const void *bytes, size_t count);
 
 #endif

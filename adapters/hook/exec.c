@@ -24,14 +24,14 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Name, parameters, arguments, the program, whether it is searched on PATH. */
+/* Lists the calls: name, parameters, arguments, the program, whether the program is searched on PATH. */
 #define CALLS(X)                                                                                                                 \
 	X(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path, false)                   \
 	X(execv, (const char *path, char *const argv[]), (path, argv), path, false)                                              \
 	X(execvp, (const char *path, char *const argv[]), (path, argv), path, true)                                              \
 	X(execvpe, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path, true)
 
-/* The original functions, looked up early because a child of vfork() may call them. */
+/* Pointers to the original functions, looked up early because a child of vfork() may call them. */
 static struct {
 #define POINTER(NAME, PARAMETERS, ARGUMENTS, PROGRAM, SEARCHES) int(*NAME) PARAMETERS;
 	CALLS(POINTER)

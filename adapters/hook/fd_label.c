@@ -28,7 +28,7 @@ static bool append_socket_address(struct weft_hook_label *label, get_address_fn 
 	return label->length > before;
 }
 
-/* Cuts the inode number from "pipe:[4711]": it has no meaning for a reader. */
+/* Appends the target without the inode number in "pipe:[4711]", which has no meaning for a reader. */
 static bool append_link_target(struct weft_hook_label *label, int fd)
 {
 	char link[32] = "/proc/self/fd/", path[4096];
@@ -73,10 +73,10 @@ static bool is_listener(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
 }
 
-/* Omits the address of a socket without a port. */
+/* Appends the address of a datagram socket, unless the socket has no port. */
 static void append_datagram_socket(struct weft_hook_label *label, int fd)
 {
-	struct sockaddr_in6 own = {0}; /* the port is at the same offset as in sockaddr_in */
+	struct sockaddr_in6 own = {0}; /* sockaddr_in and sockaddr_in6 have the port at the same offset */
 	socklen_t size = sizeof own;
 	weft_hook_append(label, "udp ");
 	if (!append_socket_address(label, getpeername, fd) && getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
@@ -84,7 +84,7 @@ static void append_datagram_socket(struct weft_hook_label *label, int fd)
 		weft_hook_append_address(label, (const struct sockaddr *)&own);
 }
 
-/* Appends the peer's address, if it has one.  Returns whether the socket has a peer. */
+/* Appends the socket's peer address, if the socket has a peer.  Returns whether the socket has a peer. */
 static bool append_peer(struct weft_hook_label *label, int fd)
 {
 	struct sockaddr_storage peer = {0};
@@ -96,7 +96,7 @@ static bool append_peer(struct weft_hook_label *label, int fd)
 	return true;
 }
 
-/* Returns the local port; 0 if there is none. */
+/* Returns the local port of a socket; 0 if there is none. */
 static uint16_t get_own_port(int fd)
 {
 	struct sockaddr_storage own = {0};

@@ -1,4 +1,4 @@
-/* fd_table.c: records what goes through connections and datagram sockets.  SPDX-License-Identifier: ISC */
+/* fd_table.c: records the bytes that go through connections and datagram sockets.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/fd_table.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ uint64_t weft__hook_fds_without_waits[WEFT__HOOK_MAX_FDS / 64];
 /* Entries of further descriptors. */
 enum { CHUNKS = 256 };
 static struct weft__hook_fd_info *chunks[CHUNKS];
-static int limit; /* the highest descriptor with an entry, and 1: scans stop there and touch no other memory */
+static int limit; /* highest descriptor with an entry, plus 1; scans stop there and touch no other memory */
 
 static pid_t owner_pid;
 
@@ -33,7 +33,7 @@ struct weft__hook_fd_info *weft__hook_fd_beyond(int fd)
 	return first ? &first[(unsigned)fd % WEFT__HOOK_MAX_FDS] : NULL;
 }
 
-/* Maps memory, which may be done in signal handlers. */
+/* Returns the descriptor's entry and maps memory for it, which is also allowed in signal handlers. */
 struct weft__hook_fd_info *weft__hook_fd_make(int fd)
 {
 	const int chunk = fd / WEFT__HOOK_MAX_FDS;
@@ -79,15 +79,15 @@ static bool exchange_state(struct weft__hook_fd_info *c, fd_state from, fd_state
 
 /* ---- The promise of a descriptor ---- */
 
-/* Assigns the descriptor to promise `id`.  If another promise had it, the counts of bytes continue: only this table knows them if
- * the connection is not TCP. */
+/* Assigns the descriptor to promise `id`.  If the descriptor had another promise, the counts of bytes continue, because for
+ * connections other than TCP only this table knows the counts. */
 static void attach_promise(int fd, weft_id id, fd_state first, weft_hook_is_own_write *is_own_write)
 {
 	struct weft__hook_fd_info *c = weft__hook_fd_find(fd);
 	struct weft__hook_fd_info *own = weft__hook_fd_make(fd);
 	if (!id || !own)
 		return;
-	if (c != own) /* a duplicate descriptor that now has its own promise */
+	if (c != own) /* the descriptor is a duplicate that now has its own promise */
 		c = NULL;
 	const bool ensure_identified = c && first != WEFT__HOOK_FD_DATAGRAM &&
 				       (state_of(c) == WEFT__HOOK_FD_IDENTIFIED || state_of(c) == WEFT__HOOK_FD_REATTACHED);
@@ -144,7 +144,8 @@ void weft_hook_fd_detach(int fd, weft_id id)
 		set_state(c, WEFT__HOOK_FD_UNUSED);
 }
 
-/* Does nothing in the child of a vfork(), which closes its own descriptors in its parent's memory. */
+/* Forgets the descriptor; does nothing in the child of a vfork(), which closes its own descriptors but shares its parent's
+ * memory. */
 void weft__hook_fd_reset(int fd)
 {
 	struct weft__hook_fd_info *c = weft__hook_fd_at(fd);
@@ -194,15 +195,15 @@ void weft__hook_fd_mark_client(int fd)
 
 /* ---- Positions in connections ---- */
 
-/* Returns false under seccomp: a filter may kill the process for a system call that it does not expect. */
+/* Returns false under seccomp, because a filter may kill the process for an unexpected system call. */
 static bool has_no_seccomp(void)
 {
 	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0;
 }
 
-/* Returns whether the trace can identify the connection.  Records the connection's identity and positions the first time;
- * `just_read` bytes of the kernel's count are not recorded yet.  If another thread transfers bytes meanwhile, the positions are
- * unknown and a later call asks again. */
+/* Returns whether the trace can identify the connection.  At the first call, the function records the connection's identity and
+ * byte positions; `just_read` bytes of the kernel's count are not recorded yet.  If another thread transfers bytes meanwhile,
+ * the byte positions are unknown, and a later call asks the kernel again. */
 static bool ensure_identified(struct weft__hook_fd_info *c, int fd, size_t just_read)
 {
 	const weft_id id = __atomic_load_n(&c->id, __ATOMIC_RELAXED);
@@ -216,7 +217,7 @@ static bool ensure_identified(struct weft__hook_fd_info *c, int fd, size_t just_
 	    !exchange_state(c, before, WEFT__HOOK_FD_IDENTIFYING))
 		return false;
 	const bool is_one = before == WEFT__HOOK_FD_REATTACHED || weft_connection(id, fd, c->is_client, &found);
-	/* For TCP the kernel counts all bytes that were read; for other connections this is the first read. */
+	/* For TCP the kernel counts all bytes that were read; for other connections this must be the first read. */
 	const bool is_counted = before == WEFT__HOOK_FD_UNIDENTIFIED && just_read && found.received >= just_read;
 	if (is_one && is_counted)
 		found.received -= just_read;
@@ -259,7 +260,8 @@ void weft_hook_fd_still_connected(int fd, weft_id id)
 		weft_still_connected(id, fd, &c->positions);
 }
 
-/* Returns whether the memory can be read.  Most lists of pieces are on the stack, whose page needs no system call. */
+/* Returns whether the memory can be read.  Most lists of pieces are on the stack, and memory in the stack's current page needs
+ * no system call. */
 static bool is_memory_readable(const void *memory, size_t size)
 {
 	enum { MIN_PAGE_BYTES = 4096 };
@@ -282,7 +284,7 @@ bool weft__hook_count_bytes(const struct iovec *pieces, size_t count, size_t *by
 	return count <= IOV_MAX;
 }
 
-/* Computes the digest of the readable part of the pieces; the kernel rejects the rest. */
+/* Computes a digest of the readable part of the pieces; the kernel rejects unreadable pieces. */
 struct weft_digest weft_hook_digest(const struct iovec *pieces, size_t count)
 {
 	enum { MAX_DIGEST_BYTES = 64 };
@@ -297,7 +299,8 @@ struct weft_digest weft_hook_digest(const struct iovec *pieces, size_t count)
 	return digest;
 }
 
-/* Records a sent datagram.  The sender is the socket, as for connections; the trace knows the running promise. */
+/* Records a sent datagram.  The sender of the message is the promise of the socket, as for connections; the trace contains the
+ * running promise anyway. */
 static void record_datagram(weft_id socket, int fd, const struct msghdr *datagram)
 {
 	const struct sockaddr *to = datagram->msg_name;
@@ -318,7 +321,8 @@ size_t weft__hook_fd_before_write(struct weft__hook_fd_info *c, int fd, const st
 	} else if (!weft__hook_fd_is_datagram(c) && bytes > 0 && ensure_identified(c, fd, 0)) {
 		record_sent(c, id, (int64_t)bytes);
 		recorded = bytes;
-	} else if (weft__hook_fd_is_datagram(c)) { /* ensure_identified() may have found out just now */
+		/* ensure_identified() may have found out just now that the socket is a datagram socket. */
+	} else if (weft__hook_fd_is_datagram(c)) {
 		record_datagram(id, fd, message);
 	}
 	errno = saved_errno;
@@ -344,7 +348,7 @@ void weft__hook_fd_after_read(struct weft__hook_fd_info *c, int fd, size_t bytes
 	errno = saved_errno;
 }
 
-/* The kernel has just written the datagram to these pieces.  A truncated datagram cannot be identified. */
+/* Records a datagram that the kernel has just written to the pieces of `into`.  A truncated datagram cannot be identified. */
 void weft__hook_fd_after_datagram(const struct weft__hook_fd_info *c, int fd, const struct msghdr *into, size_t bytes)
 {
 	const int saved_errno = errno;

@@ -1,9 +1,9 @@
 /* frames.c: see frames.h.
  *
- * Libraries have no frame pointers, so the frames are found by the unwind tables that the loader has mapped (.eh_frame_hdr).
- * libgcc's unwinder is not used: it would have to be loaded into the program, or be a second copy beside the one that throws.
- * Callers need two registers only, and the rules that compilers and hand-written code use for them; any other rule ends the
- * search.  SPDX-License-Identifier: ISC */
+ * Libraries have no frame pointers, so this file finds frames by the unwind tables that the loader has mapped (.eh_frame_hdr).
+ * libgcc's unwinder is not used: it would have to be loaded into the program, or would be a second copy beside the copy that
+ * throws exceptions.  The search for callers needs only two registers and the common unwind rules of compilers and hand-written
+ * code; any other rule ends the search.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/frames.h"
 
 #include <dlfcn.h>
@@ -15,15 +15,15 @@
 #include "adapters/hook/callers.h"
 #include "adapters/hook/session.h"
 
-/* Since version 2.35, libc finds the unwind table of an address without a lock. */
+/* Since glibc 2.35, libc finds the unwind table of an address without a lock. */
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 
 enum {
 	MAX_FRAMES = 96,
 	MAX_REMEMBERED = 4,
-	MAX_STACK_BYTES = 1 << 20, /* of the frames that are searched */
+	MAX_STACK_BYTES = 1 << 20, /* maximum size of the searched frames */
 	PAGE_BYTES = 4096,
-	TIMES_REST = 64 /* the search takes at most this part of a thread's time */
+	TIMES_REST = 64 /* minimum ratio of a thread's other time to the time of its searches */
 };
 
 #if defined(__x86_64__)
@@ -32,7 +32,7 @@ enum { FRAME_POINTER = 6, STACK_POINTER = 7, RETURN_ADDRESS = 16 };
 #define READ_REGISTERS(PC, SP, FP) __asm__("lea 0(%%rip), %0\n mov %%rsp, %1\n mov %%rbp, %2" : "=r"(PC), "=r"(SP), "=r"(FP))
 #else
 enum { FRAME_POINTER = 29, RETURN_ADDRESS = 30, STACK_POINTER = 31 };
-#define ADDRESS_MASK (((uint64_t)1 << 48) - 1) /* without the signature of a return address */
+#define ADDRESS_MASK (((uint64_t)1 << 48) - 1) /* address bits of a pointer, without the signature of a return address */
 #define READ_REGISTERS(PC, SP, FP) __asm__("adr %0, .\n mov %1, sp\n mov %2, x29" : "=r"(PC), "=r"(SP), "=r"(FP))
 #endif
 
@@ -44,19 +44,19 @@ __attribute__((constructor(102))) static void resolve_find_object(void)
 	find_object = (find_object_fn *)dlsym(RTLD_DEFAULT, "_dl_find_object");
 }
 
-/* A frame: the registers of the function, and its module. */
+/* A stack frame: the registers of the function, and the function's module. */
 struct frame {
 	uint64_t pc, sp, fp;
 	const struct link_map *module;
 };
 
-/* Where a register of the caller is. */
+/* Rule that says where a register of the caller is saved. */
 struct rule {
 	enum { SAME, AT_OFFSET, UNKNOWN } kind;
-	int64_t offset; /* from the canonical frame address */
+	int64_t offset; /* distance from the canonical frame address */
 };
 
-/* The rules at an instruction. */
+/* Unwind rules that hold at an instruction. */
 struct row {
 	uint64_t cfa_register;
 	int64_t cfa_offset;
@@ -66,7 +66,7 @@ struct row {
 /* ---- Bytes of the unwind tables ---- */
 
 struct bytes {
-	const unsigned char *at, *end; /* `at` is NULL after a read beyond the end */
+	const unsigned char *at, *end; /* cursor into the bytes; `at` is NULL after a read beyond `end` */
 };
 
 static uint64_t read_fixed(struct bytes *b, unsigned size)
@@ -114,7 +114,7 @@ static void skip(struct bytes *b, uint64_t size)
 	b->at = b->at && size <= (uint64_t)(b->end - b->at) ? b->at + size : NULL;
 }
 
-/* Returns the record at `at`, behind its length. */
+/* Returns the content of the record at `at`, which follows its length. */
 static struct bytes open_record(const unsigned char *at)
 {
 	uint32_t length;
@@ -126,11 +126,11 @@ static struct bytes open_record(const unsigned char *at)
 
 /* ---- Rules ---- */
 
-/* Properties that the functions of one compiled file share. */
+/* Properties that the functions of one compiled file share (CIE). */
 struct common {
 	uint64_t code_unit;
 	int64_t data_unit;
-	bool has_data; /* the function's record has augmentation data */
+	bool has_data; /* whether records of functions have augmentation data */
 	struct bytes program;
 };
 
@@ -165,7 +165,7 @@ static bool read_common(const unsigned char *at, struct common *out)
 		else if (*c == 'P')
 			skip(&data, (read_fixed(&data, 1) & 7) == 3 ? 4 : 8);
 		else if (*c == 'S')
-			return false; /* the frame of a signal: what it interrupted is no caller */
+			return false; /* the frame belongs to a signal, and the interrupted function is no caller */
 	}
 	return is_known && data.at && out->program.at;
 }
@@ -183,7 +183,8 @@ static void restore_rule(struct row *row, const struct row *first, uint64_t reg)
 	set_rule(row, reg, reg == FRAME_POINTER ? first->fp : first->ra);
 }
 
-/* Runs the program of rules until it is beyond `pc`.  Returns false if it has an instruction that is not understood. */
+/* Runs the program of unwind rules until its location is beyond `pc`.  Returns false if the program has an unknown
+ * instruction. */
 static bool run_rules(
     struct bytes b, const struct common *common, uint64_t at, uint64_t pc, const struct row *first, struct row *row)
 {
@@ -253,7 +254,7 @@ static bool run_rules(
 	return b.at;
 }
 
-/* Returns the record of the function that contains `pc`, from the sorted table of its module; NULL: there is none. */
+/* Returns the unwind record of the function that contains `pc`, from the sorted table of the function's module; NULL: none. */
 static const unsigned char *find_function_record(const unsigned char *table, uint64_t pc)
 {
 	enum { HEADER_BYTES = 12, ENTRY_BYTES = 8 };
@@ -276,7 +277,7 @@ static const unsigned char *find_function_record(const unsigned char *table, uin
 	return entry[1] ? table + entry[1] : NULL;
 }
 
-/* Sets *row to the rules at `pc`. */
+/* Sets *row to the unwind rules at address `pc`. */
 static bool find_rules(const unsigned char *table, uint64_t pc, struct row *row)
 {
 	const unsigned char *record = find_function_record(table, pc);
@@ -306,7 +307,7 @@ static bool find_rules(const unsigned char *table, uint64_t pc, struct row *row)
 
 /* ---- Frames ---- */
 
-/* The part of the stack that may be read. */
+/* Part of the stack that may be read. */
 struct stack {
 	uint64_t begin, end, readable_page;
 };
@@ -327,11 +328,13 @@ static bool read_rule(struct stack *stack, struct rule rule, uint64_t cfa, uint6
 	return rule.kind == SAME || (rule.kind == AT_OFFSET && read_stack(stack, cfa + (uint64_t)rule.offset, value));
 }
 
-/* Finds the frame's module, and its rules if the module has a table.  Returns false if the module is unknown. */
+/* Finds the frame's module, and the frame's unwind rules if the module has an unwind table.  Returns false if the module is
+ * unknown. */
 static bool find_code(struct frame *frame, struct row *row, bool *has_rules)
 {
 	struct dl_find_object object;
-	const uint64_t pc = frame->pc - 1; /* a call may be the last instruction of its function */
+	/* A call may be the last instruction of its function, so the lookup uses the address before the return address. */
+	const uint64_t pc = frame->pc - 1;
 	if (find_object((void *)(uintptr_t)pc, &object))
 		return false;
 	frame->module = object.dlfo_link_map;
@@ -339,7 +342,7 @@ static bool find_code(struct frame *frame, struct row *row, bool *has_rules)
 	return true;
 }
 
-/* Replaces the frame by its caller's. */
+/* Replaces the frame by the frame of its caller. */
 static bool go_to_caller(struct frame *frame, const struct row *row, struct stack *stack)
 {
 	const uint64_t base = row->cfa_register == STACK_POINTER   ? frame->sp
@@ -360,7 +363,7 @@ static bool is_executable(const struct link_map *module)
 	return !module->l_name || !module->l_name[0];
 }
 
-/* The innermost return address of each library of the program, in the order of the stack. */
+/* Innermost return address in each library of the program, in the order of the stack. */
 struct libraries {
 	struct {
 		const struct link_map *module;
@@ -406,7 +409,7 @@ static __attribute__((noinline)) const void *walk(uint64_t stack_end)
 	return stack_end && libraries.count > 0 ? libraries.items[libraries.outermost].line : NULL;
 }
 
-/* Returns whether the return address is in a library, and not in this one. */
+/* Returns whether the return address is in a library other than this one. */
 static bool is_in_library(const void *caller)
 {
 	struct dl_find_object object;

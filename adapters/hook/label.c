@@ -30,7 +30,7 @@ void weft_hook_append_number(struct weft_hook_label *label, uint64_t number)
 	append_bytes(label, at, (size_t)(digits + sizeof digits - at));
 }
 
-/* Appends a duration in the largest unit that shows it exactly or with two digits: "100 s", "5 min", "1.5 s". */
+/* Appends a duration in the largest unit that shows the duration exactly or with two digits: "100 s", "5 min", "1.5 s". */
 void weft_hook_append_ms(struct weft_hook_label *label, uint64_t ms)
 {
 	enum { FAR_OFF_DAYS = 30 };
@@ -104,7 +104,7 @@ void weft_hook_record_label(struct weft_hook_label *label, weft_id id)
 {
 	while (label->length > 0 && label->text[label->length - 1] == ' ')
 		label->text[--label->length] = 0;
-	/* Removes a UTF-8 character that was cut. */
+	/* Removes a UTF-8 character that was cut at the label's end. */
 	for (unsigned i = 1; i < 4 && label->length == WEFT_HOOK_LABEL_BYTES - 1; i++) {
 		unsigned char byte = (unsigned char)label->text[label->length - i];
 		if (byte >= 0xc0)

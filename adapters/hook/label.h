@@ -1,6 +1,7 @@
-/* label.h: labels of promises (private to adapters/).
+/* label.h: builds labels of promises (private to adapters/).
  *
- * A label is built from parts and recorded when it is complete.  Text that does not fit is cut.  SPDX-License-Identifier: ISC */
+ * A label is built from parts, and recorded when all parts are appended.  Text that does not fit into the label is cut.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_LABEL_H
 #define WEFT_HOOK_LABEL_H
 
@@ -17,10 +18,12 @@ struct weft_hook_label {
 
 void weft_hook_append(struct weft_hook_label *label, const char *text);
 void weft_hook_append_number(struct weft_hook_label *label, uint64_t number);
-void weft_hook_append_ms(struct weft_hook_label *label, uint64_t ms);        /* "100 s", "5 min", "far off, 115 d" */
-void weft_hook_append_path(struct weft_hook_label *label, const char *path); /* the end of a long path */
+/* Appends a duration as "100 s", "5 min" or "far off, 115 d". */
+void weft_hook_append_ms(struct weft_hook_label *label, uint64_t ms);
+void weft_hook_append_path(struct weft_hook_label *label, const char *path); /* appends a path, of a long path only the end */
 void weft_hook_append_address(struct weft_hook_label *label, const struct sockaddr *address);
-void weft_hook_append_function(struct weft_hook_label *label, const void *function); /* " NAME" if the function has a name */
+/* Appends " NAME" if the function has a name. */
+void weft_hook_append_function(struct weft_hook_label *label, const void *function);
 
 /* Records the complete label of the promise. */
 void weft_hook_record_label(struct weft_hook_label *label, weft_id promise);

@@ -1,14 +1,17 @@
-/* libc.h: macros to wrap functions of libc (private to adapters/hook/libc_*.c).
+/* libc.h: macros that define wrappers of libc's functions (private to adapters/hook/libc_*.c).
  *
- * These wrappers are exported symbols.  Programs, libraries and runtimes call libc by pointers that the loader fills, and the
- * loader finds this library first.  Calls inside libc are not seen.  The originals are looked up when this library is loaded,
- * because some wrappers may run in signal handlers, where dlsym() is not allowed.
+ * The wrappers are exported symbols with the names of libc's functions.  Programs, libraries and runtimes call libc through
+ * pointers that the loader fills, and the loader finds this library's symbols first.  Calls inside of libc itself are not seen.
+ * The original functions are looked up when this library is loaded, because some wrappers may run in signal handlers, where
+ * dlsym() is not allowed.
  *
- * A wrapper consists of three functions.  The exported one jumps to the original while nothing may be recorded; that costs a load
- * and a branch.  Otherwise maybe_recorded_NAME() checks whether recording is on, and recorded_NAME() records the call.
+ * A wrapper consists of three functions.  The exported function jumps to the original while nothing may be recorded; that costs
+ * a load and a branch.  Otherwise the exported function calls maybe_recorded_NAME(), which checks whether recording is on, and
+ * recorded_NAME() then records the call.
  *
- * A file that wraps calls lists them in CALLS(X), as X(name, return type, (parameters), version).  It defines a struct `real`
- * with the originals (LIBC_POINTER), and resolve_calls(), which fills it (LIBC_RESOLVE).  SPDX-License-Identifier: ISC */
+ * A file that wraps calls lists them in CALLS(X), as X(name, return type, (parameters), version).  Each such file defines a
+ * struct `real` with pointers to the originals (LIBC_POINTER), and resolve_calls(), which fills the struct (LIBC_RESOLVE).
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_LIBC_H
 #define WEFT_HOOK_LIBC_H
 
@@ -20,7 +23,8 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Replaces a call that this libc lacks: the program may find it in this library only.  Ignores its arguments. */
+/* Replaces a function that this libc lacks, because the program may find the function in this library only.  Ignores its
+ * arguments. */
 static inline long fail_with_enosys(void)
 {
 	errno = ENOSYS;
@@ -39,7 +43,8 @@ static inline void *find_libc_symbol(const char *name, const char *version)
 #define LIBC_TEXT(NAME, RESULT, PARAMETERS, VERSION) struct weft_record_text NAME;
 #define LIBC_TEXT_VALUE(NAME, RESULT, PARAMETERS, VERSION) .NAME = WEFT_COUNTER("blocked in " #NAME),
 
-/* Looks up the originals if another library's constructor ran first.  Each pointer is set then, if only to fail_with_enosys(). */
+/* Looks up the original functions if another library's constructor called a wrapper first.  After the lookup each pointer is
+ * set, for missing functions to fail_with_enosys(). */
 #define ENSURE_RESOLVED(NAME)                                                                                                    \
 	if (__builtin_expect(!real.NAME, 0)) {                                                                                   \
 		resolve_calls();                                                                                                 \
@@ -52,7 +57,8 @@ static inline bool is_recorded(void)
 	return __atomic_load_n(&weft__hook_gate, __ATOMIC_RELAXED) && weft_is_on();
 }
 
-/* Begins a wrapper; the body of recorded_NAME() follows.  BEGINS: whether the call may start the recording (adapters/base). */
+/* Begins the definition of a wrapper; the body of recorded_NAME() follows.  BEGINS says whether the call may start the recording
+ * (adapters/base). */
 #define LIST(...) __VA_ARGS__
 #define WRAP(NAME, RESULT, PARAMETERS, ARGUMENTS, BEGINS)                                                                        \
 	static RESULT maybe_recorded_##NAME(const void *caller, LIST PARAMETERS);                                                \
@@ -71,8 +77,8 @@ static inline bool is_recorded(void)
 	}                                                                                                                        \
 	static RESULT recorded_##NAME(const void *caller, LIST PARAMETERS)
 
-/* Records the start of a sleep.  AT_ONCE: the same call without waiting, or 0 if there is none; its result is returned if it is
- * not 0. */
+/* Records the start of a sleep.  AT_ONCE is the same call without waiting, or 0 if there is none; a result other than 0 is
+ * returned without a sleep. */
 #define BEGIN_SLEEP(NAME, KIND, EPOLL, MAY_SLEEP, AT_ONCE)                                                                       \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \
 	    .function = #NAME,                                                                                                   \
@@ -95,7 +101,7 @@ static inline bool is_recorded(void)
 	}                                                                                                                        \
 	(void)0
 
-/* Returns the result of a call that does not wait, which is no sleep. */
+/* Returns the result of a call that does not wait, because such a call is no sleep. */
 #define RETURN_IF_NONBLOCKING(CALL)                                                                                              \
 	if (!s.may_sleep)                                                                                                        \
 	return CALL
@@ -106,7 +112,7 @@ static inline bool is_recorded(void)
 	errno = after;                                                                                                           \
 	return result
 
-/* With 64-bit file offsets both names are one function. */
+/* Defines a second name for a function: with 64-bit file offsets both names are one function. */
 #define ALIAS(NAME, OTHER) __asm__(".globl " OTHER "\n.type " OTHER ", %function\n.set " OTHER ", " #NAME)
 
 #endif

@@ -28,14 +28,14 @@
 #include "adapters/hook/state.h"
 #include "adapters/loop/loop.h"
 
-/* Version of the functions that programs link; libc keeps older ones that behave differently. */
+/* Version of the symbols that programs link today; libc keeps older versions that behave differently. */
 #if !defined(CONDITIONS) && defined(__x86_64__)
 #define CONDITIONS "GLIBC_2.3.2"
 #elif !defined(CONDITIONS)
 #define CONDITIONS NULL
 #endif
 
-/* Locks come first: a lookup may allocate memory, and an allocator may take locks. */
+/* The locks come first in the list: a symbol lookup may allocate memory, and an allocator may take locks. */
 #define CALLS(X)                                                                                                                 \
 	X(pthread_mutex_lock, int, (pthread_mutex_t *), NULL)                                                                    \
 	X(pthread_mutex_unlock, int, (pthread_mutex_t *), NULL)                                                                  \
@@ -91,7 +91,7 @@ static struct {
 	CALLS(LIBC_POINTER)
 } real;
 
-/* Functions that take a lock only if it is free. */
+/* Functions that take a lock only if the lock is free. */
 #define TRY_CALLS(X)                                                                                                             \
 	X(pthread_mutex_trylock, (pthread_mutex_t *))                                                                            \
 	X(mtx_trylock, (mtx_t *))                                                                                                \
@@ -133,7 +133,7 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Returns the rest of a timeout after a part of it has passed. */
+/* Returns the rest of a timeout in ms after `passed_ns` have passed. */
 static int get_remaining_ms(int timeout, uint64_t passed_ns)
 {
 	const uint64_t ms = passed_ns / 1000000;
@@ -153,9 +153,9 @@ static const struct timespec *get_remaining_time(const struct timespec *timeout,
 
 #define TIMESPEC timeout, mask, timeout = get_remaining_time(timeout, passed_ns, &rest)
 
-/* Begins a wrapper as WRAP() does, for a wait for descriptors.  On standby, a wait that was interrupted from outside checks
- * whether recording is on, and continues for the REST of its time.  IS_TIMED: it has a timeout.  MASK: it has a signal mask; such
- * programs want to see each EINTR, so the wait does not continue. */
+/* Begins a wrapper, as WRAP() does, for a wait for descriptors.  On standby, `weft on` interrupts a wait; the wrapper then
+ * checks whether recording is on, and waits for the REST of the time.  IS_TIMED says whether the wait has a timeout.  MASK is
+ * set if the call has a signal mask; programs with a mask want to see each EINTR, so an interrupted wait does not continue. */
 #define WRAP_WAIT(...) WRAP_WAIT_(__VA_ARGS__)
 #define WRAP_WAIT_(NAME, PARAMETERS, ARGUMENTS, BEGINS, IS_TIMED, MASK, REST)                                                    \
 	WEFT_HOOK_WAITS static int maybe_recorded_##NAME(const void *caller, LIST PARAMETERS);                                   \
@@ -200,7 +200,7 @@ static bool is_zero(const struct timespec *t)
 
 static const struct timespec zero_timeout;
 
-/* Splits a wait in two if the adapter asked for a callback; PART is the call, with the timeout `part`. */
+/* Splits a wait into two calls if the adapter has asked for a callback; PART is the call, with `part` as its timeout. */
 #define PARTS(PART, TYPE, IS_LONGER, FIRST, REST)                                                                                \
 	int result;                                                                                                              \
 	TYPE part = timeout;                                                                                                     \
@@ -278,7 +278,7 @@ WRAP_WAIT(poll, POLL, (fds, count, timeout), timeout != 0 && count > 1, timeout 
 	END_SLEEP;
 }
 
-/* Programs that are compiled with _FORTIFY_SOURCE call these. */
+/* Names that programs call which are compiled with _FORTIFY_SOURCE. */
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes);
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 
@@ -312,7 +312,7 @@ WRAP_WAIT(__ppoll_chk, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(t
 
 #define SELECT (int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout)
 #define SELECT_WAITS !(timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0)
-/* Linux updates the timeout itself. */
+/* Linux itself writes the remaining time to the timeout of select(). */
 WRAP_WAIT(select, SELECT, (count, in, out, other, timeout), SELECT_WAITS &&has_several_fds(count, in, out, other), false, false,
     (void)0)
 {
@@ -340,7 +340,7 @@ WRAP(sigtimedwait, int, SIGTIMEDWAIT, (set, info, timeout), false)
 	END_SLEEP;
 }
 
-/* Notes the result of a wait, unless the child may have stopped only, or stays as it is. */
+/* Notes that a wait has reported a child's end, unless the child may only have stopped, or the wait left the child waitable. */
 static void note_wait(pid_t child, int options)
 {
 	if (child > 0 && !(options & (WUNTRACED | WCONTINUED | WNOWAIT)))
@@ -380,8 +380,8 @@ WRAP(wait4, pid_t, (pid_t pid, int *status, int options, struct rusage *usage), 
 	END_SLEEP;
 }
 
-/* GLib and Rust wait for a futex by syscall().  It does not start the recording: a lock that is briefly taken does not show that
- * the program has a loop or threads. */
+/* GLib and Rust wait for futexes by syscall().  Such a wait does not start the recording: a lock that is briefly taken does not
+ * show that the program has a loop or threads. */
 static __attribute__((noinline)) long recorded_syscall(const void *caller, const long a[6])
 {
 	BEGIN_SLEEP(syscall, LOCK, -1, true, 0);
@@ -436,7 +436,7 @@ WRAP(wait, pid_t, (int *status), (status), false)
 WRAP_SIMPLE(system, int, (const char *command), (command), PROCESS, false)
 WRAP_SIMPLE(pclose, int, (FILE * stream), (stream), PROCESS, false)
 
-/* Flushing a file blocks a loop, and is the work of a thread that has none. */
+/* Flushing a file blocks an event loop; on a thread without a loop, flushing is the thread's work. */
 #define WRAP_SYNC(NAME)                                                                                                          \
 	WRAP(NAME, int, (int fd), (fd), false)                                                                                   \
 	{                                                                                                                        \
@@ -454,8 +454,8 @@ WRAP_SIMPLE(
     cnd_timedwait, int, (cnd_t * condition, mtx_t *mutex, const struct timespec *until), (condition, mutex, until), LOCK, true)
 WRAP_SIMPLE(thrd_sleep, int, (const struct timespec *time, struct timespec *rest), (time, rest), TIME, false)
 
-/* Waits for what another process may signal are not recorded.  Since glibc 2.25 these fields say so: the lowest bit of a
- * condition's count of waiters, and the word after a semaphore's value. */
+/* Returns whether another process may signal the condition; waits for such conditions are not recorded.  Since glibc 2.25 two
+ * fields show sharing: the lowest bit of a condition's count of waiters, and the word after a semaphore's value. */
 static bool is_shared_condition(const pthread_cond_t *condition)
 {
 	return condition->__data.__wrefs & 1;
@@ -468,12 +468,12 @@ static bool is_shared_semaphore(const sem_t *semaphore)
 	return shared != 0;
 }
 
-/* ---- Locks: taking a free one is no sleep ---- */
+/* ---- Locks: taking a free lock is no sleep ---- */
 
-/* A mutex stores the id of its owner. */
+/* The mutex itself contains the thread id of its owner. */
 WRAP(pthread_mutex_lock, int, (pthread_mutex_t * lock), (lock), false)
 {
-	/* The recorder's own locks must not be recorded. */
+	/* Locks of the recorder itself must not be recorded. */
 	if (weft__hook_is_recorder(caller))
 		return real.pthread_mutex_lock(lock);
 	int status = try_locks.pthread_mutex_trylock ? try_locks.pthread_mutex_trylock(lock) : EBUSY;
@@ -497,7 +497,7 @@ WRAP(pthread_mutex_lock, int, (pthread_mutex_t * lock), (lock), false)
 #define WRAP_LOCK(NAME, TYPE, TRY, BUSY)                                                                                         \
 	WRAP(NAME, int, (TYPE * lock), (lock), false)                                                                            \
 	{                                                                                                                        \
-		/* The recorder's own locks must not be recorded. */                                                             \
+		/* Locks of the recorder itself must not be recorded. */                                                         \
 		if (weft__hook_is_recorder(caller))                                                                              \
 			return real.NAME(lock);                                                                                  \
 		int status = try_locks.TRY ? try_locks.TRY(lock) : (BUSY);                                                       \
@@ -511,7 +511,7 @@ WRAP_LOCK(mtx_lock, mtx_t, mtx_trylock, thrd_busy)
 WRAP_LOCK(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, EBUSY)
 WRAP_LOCK(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, EBUSY)
 
-/* Only the last unlock of a recursive mutex releases it. */
+/* Only the last unlock of a recursive mutex releases the mutex. */
 WRAP(pthread_mutex_unlock, int, (pthread_mutex_t * lock), (lock), false)
 {
 	enum { KIND_MASK = 3 };
@@ -522,7 +522,8 @@ WRAP(pthread_mutex_unlock, int, (pthread_mutex_t * lock), (lock), false)
 
 /* ---- Waits that another thread ends: conditions, barriers, semaphores ---- */
 
-/* A waiter holds the mutex before and after the wait.  ID: the promise that it awaits. */
+/* Wraps a wait for a condition; the waiting thread holds the mutex before and after the wait.  ID is the promise that the thread
+ * awaits. */
 #define WRAP_CONDITION(NAME, PARAMETERS, ARGUMENTS, ID)                                                                          \
 	WRAP(NAME, int, PARAMETERS, ARGUMENTS, true)                                                                             \
 	{                                                                                                                        \
@@ -595,7 +596,7 @@ static bool is_semaphore_empty(sem_t *semaphore)
 	return sem_getvalue(semaphore, &value) == 0 && value == 0;
 }
 
-/* A free token is taken without a wait. */
+/* Taking a free token of a semaphore is no wait. */
 #define WRAP_SEMAPHORE(NAME, PARAMETERS, ARGUMENTS, ID)                                                                          \
 	WRAP(NAME, int, PARAMETERS, ARGUMENTS, is_semaphore_empty(semaphore))                                                    \
 	{                                                                                                                        \

@@ -52,7 +52,7 @@ WRAP(connect, int, (int fd, const struct sockaddr *to, socklen_t size), (fd, to,
 	return result;
 }
 
-/* A program asks here how a connect in progress ended. */
+/* By getsockopt(SO_ERROR), a program asks how a connect in progress ended. */
 WRAP(getsockopt, int, (int fd, int level, int name, void *restrict to, socklen_t *restrict size), (fd, level, name, to, size),
     false)
 {

@@ -18,7 +18,7 @@
 #include "adapters/hook/thread.h"
 #include "adapters/loop/loop.h"
 
-/* poll() is only called here. */
+/* poll() is called in this file, but not wrapped. */
 #define CALLS(X)                                                                                                                 \
 	X(poll, int, (struct pollfd *, nfds_t, int), NULL)                                                                       \
 	X(read, ssize_t, (int, void *, size_t), NULL)                                                                            \
@@ -59,7 +59,7 @@ __attribute__((constructor(101))) static void resolve_calls(void)
 	errno = saved;
 }
 
-/* ---- Input: waits for it, and what a program reads from connections by itself ---- */
+/* ---- Input: waits for input, and reads from connections ---- */
 
 /* Returns whether a read would wait now. */
 static bool would_read_block(int fd)
@@ -78,12 +78,12 @@ static bool would_read_block(int fd)
 	return real.poll && real.poll(&ready, 1, 0) == 0;
 }
 
-/* Returns whether a write may wait now.  A descriptor that poll() calls writable takes at least CHECKED_BYTES, so small writes
- * are checked once for several.  A pipe may take fewer bytes than a large write has. */
+/* Returns whether a write may wait now.  A descriptor that is writable according to poll() takes at least CHECKED_BYTES, so
+ * several small writes need only one check.  A pipe may take fewer bytes than a large write has. */
 static bool may_write_block(int fd, const struct msghdr *message)
 {
 	enum { CHECKED_BYTES = 4096 };
-	static uint32_t free_bytes[WEFT__HOOK_MAX_FDS]; /* bytes that the descriptor takes for certain */
+	static uint32_t free_bytes[WEFT__HOOK_MAX_FDS]; /* number of bytes that each descriptor certainly takes without a wait */
 	size_t size;
 	if (weft__hook_fd_never_waits(fd) || weft__hook_has_filter || (unsigned)fd >= WEFT__HOOK_MAX_FDS ||
 	    !weft__hook_count_bytes(message->msg_iov, message->msg_iovlen, &size))
@@ -110,14 +110,14 @@ static bool may_write_block(int fd, const struct msghdr *message)
 	       (size_t)filled + size > (size_t)fcntl(fd, F_GETPIPE_SZ);
 }
 
-/* Names of the C library.  NOLINTBEGIN(bugprone-reserved-identifier) */
+/* Names that programs call which are compiled with _FORTIFY_SOURCE.  NOLINTBEGIN(bugprone-reserved-identifier) */
 ssize_t __read_chk(int fd, void *to, size_t bytes, size_t buffer_bytes);
 ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t buffer_bytes, int flags);
 ssize_t __recvfrom_chk(int fd, void *to, size_t bytes, size_t buffer_bytes, int flags, struct sockaddr *from, socklen_t *size);
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-/* Records the result of a read.  Returns the descriptor's entry if a datagram (maybe empty) was received; the caller knows the
- * memory. */
+/* Records the result of a read.  If a datagram (maybe empty) was received, returns the descriptor's entry, so that the caller
+ * can record the datagram's memory; else NULL. */
 static const struct weft__hook_fd_info *note_read(int fd, ssize_t result)
 {
 	struct weft__hook_fd_info *fd_entry = result >= 0 ? weft__hook_fd_find(fd) : NULL;
@@ -153,7 +153,7 @@ static void note_accept(int fd, int result, const void *caller)
 #define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
 #define ONE_PIECE(FROM, SIZE) PIECES((&(struct iovec){(void *)(uintptr_t)(FROM), SIZE}), 1)
 
-/* THEN: statements that use `result`. */
+/* THEN contains statements that use `result`. */
 #define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT, THEN)                                                               \
 	WRAP(NAME, RESULT, PARAMETERS, ARGUMENTS, false)                                                                         \
 	{                                                                                                                        \
@@ -171,7 +171,7 @@ static void note_accept(int fd, int result, const void *caller)
 		THEN;                                                                                                            \
 		END_SLEEP;                                                                                                       \
 	}
-/* MESSAGE: the memory that was read into. */
+/* MESSAGE describes the memory that was read into. */
 #define READ(MESSAGE)                                                                                                            \
 	do {                                                                                                                     \
 		const bool is_watched = result >= 0 && weft__loop_is_watched();                                                  \
@@ -183,7 +183,8 @@ static void note_accept(int fd, int result, const void *caller)
 		if (is_watched)                                                                                                  \
 			weft__loop_after_read(fd, MESSAGE, result, caller);                                                      \
 	} while (0)
-/* Peeked data stays in the socket, and the error queue contains data that was sent. */
+/* With MSG_PEEK the data stays in the socket, and the error queue (MSG_ERRQUEUE) contains data that was sent, so neither counts
+ * as received. */
 #define RECEIVED(MESSAGE)                                                                                                        \
 	if (flags & (MSG_PEEK | MSG_ERRQUEUE))                                                                                   \
 		weft__hook_connect_check_io(fd, 0, 0);                                                                           \
@@ -213,8 +214,8 @@ INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags),
 
 /* ---- Output to connections ---- */
 
-/* Writes are recorded before the call, so that nothing is sent earlier than the trace says.  MSG_FASTOPEN also connects; the
- * kernel knows the positions then. */
+/* Writes are recorded before the call, so that no byte is sent earlier than the trace says.  A send with MSG_FASTOPEN also
+ * connects; the kernel then knows the byte positions. */
 #define OUTPUT(NAME, PARAMETERS, ARGUMENTS, FLAGS, CAN_BE_READ, MESSAGE)                                                         \
 	static ssize_t wait_in_##NAME(const void *caller, LIST PARAMETERS)                                                       \
 	{                                                                                                                        \

@@ -1,7 +1,8 @@
-/* libc_pool.c: wraps the calls of libc in which a thread of a runtime's pool waits long: names, and files that are opened.
+/* libc_pool.c: wraps the libc calls in which a thread of a runtime's pool waits long: lookups of names, and the opening of
+ * files.
  *
- * An adapter tells which request the call belongs to.  The request then runs on the pool's thread until the call returns, so that
- * the trace has what holds the thread.  SPDX-License-Identifier: ISC */
+ * The runtime's adapter says which request such a call belongs to.  The request is then recorded as running on the pool's thread
+ * until the call returns, so that the trace shows what occupies the thread.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <netdb.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ __attribute__((constructor(101))) static void resolve_calls(void)
 	errno = saved;
 }
 
-/* Returns the request that a runtime's call belongs to; 0: none. */
+/* Returns the request to which a libc call of a runtime belongs; 0: none. */
 static weft_id find_request(const void *caller, const char *path, const void *result)
 {
 	weft_id id = 0;
@@ -43,7 +44,8 @@ static weft_id find_request(const void *caller, const char *path, const void *re
 	return id;
 }
 
-/* Makes the request run on this thread of the pool, which does not delay a loop: its wait is the thread's sleep. */
+/* Makes the request the running promise of this pool thread; a pool thread delays no loop, so the wait is recorded as the
+ * thread's sleep. */
 static struct weft_hook_frame begin_request(weft_id id)
 {
 	weft_hook_thread();
@@ -89,11 +91,11 @@ static int open_recorded(const void *caller, const char *path, int flags, mode_t
 	END_SLEEP;
 }
 
-/* Only files that a pool opens are recorded: other threads open many. */
+/* Only files that a pool thread opens are recorded, because other threads open many files. */
 EXPORTED int open64(const char *path, int flags, ...)
 {
 	mode_t mode = 0;
-	if (flags & (O_CREAT | __O_TMPFILE)) { /* what glibc ignores is harmless */
+	if (flags & (O_CREAT | __O_TMPFILE)) { /* the mode is passed in any case; glibc ignores a mode without these flags */
 		va_list list;
 		va_start(list, flags);
 		mode = va_arg(list, mode_t);

@@ -1,11 +1,11 @@
 /* load.c: finds copies of runtimes in mapped modules, and wraps their functions.
  *
- * The loader calls the function r_debug.r_brk for debuggers when it has mapped modules, before it relocates them and before any
- * constructor.  This file patches that function too.  It does not wrap dlopen(), because the loader would search by the RUNPATH
- * of this library.
+ * When the loader has mapped modules, it calls the function r_debug.r_brk, which exists for debuggers, before it relocates the
+ * modules and before any constructor runs.  This file also patches r_debug.r_brk, to learn of new modules.  dlopen() is not
+ * wrapped, because the loader would then search by the RUNPATH of this library.
  *
- * If a function cannot be patched, the pointers by which other modules call it are changed instead.  Then calls inside the module
- * and calls by dlsym() are not seen.  SPDX-License-Identifier: ISC */
+ * If a function cannot be patched, load.c changes the pointers by which other modules call the function.  Such changed pointers
+ * miss calls inside the module and calls by dlsym().  SPDX-License-Identifier: ISC */
 #include "adapters/hook/load.h"
 
 #include <errno.h>
@@ -26,41 +26,45 @@
 
 enum { REFUSAL_BYTES = 192, MAX_EXTEND_PASSES = 16 };
 
-/* A copy of a runtime. */
+/* A mapped copy of a runtime. */
 struct copy {
 	struct weft_hook_module module;
 	struct weft__module elf;
 	const struct weft_hook_adapter *adapter;
 	char version[32];
 	bool accepted, has_outside;
-	bool is_from_start; /* mapped before this library was initialised: the loader searches it before later modules */
-	bool is_hidden;     /* the loader binds every call to an earlier copy */
+	/* Whether the module was mapped before this library was initialised; the loader searches such a module before later
+	 * modules. */
+	bool is_from_start;
+	bool is_hidden; /* whether the loader binds every call to an earlier copy */
 	size_t function_count, by_entry, by_symbol;
-	size_t redirected_modules;   /* modules, in the loader's order, whose calls from outside are redirected */
-	char refusal[REFUSAL_BYTES]; /* why the first function was not patched, or why the copy is not recorded */
+	size_t redirected_modules; /* number of modules, in the loader's order, whose pointers to the copy are redirected */
+	/* Reason for which the first function was not patched, or for which the copy is not recorded. */
+	char refusal[REFUSAL_BYTES];
 	struct weft__slots slots;
 	struct weft__entry *entries;      /* functions of the set that the copy has */
-	const struct weft__symtab *table; /* symbols that are not exported; set only while the copy is hooked */
+	const struct weft__symtab *table; /* symbols that are not exported; NULL unless the copy is being hooked */
 	struct copy *next;
 	char path[];
 };
 
-/* A module that has been searched. */
+/* A module that has been searched for runtimes. */
 struct known_module {
 	uintptr_t base;
 	const void *headers;
 	unsigned round;
 };
 
-/* Written by the constructor, and under the loader's lock; reports read it under `lock`. */
+/* Lock for reports; the constructor and holders of the loader's lock write the state below, and reports read it under `lock`. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct copy *copies;
 static struct known_module *known_module;
 static size_t known_module_count, known_module_capacity;
 static unsigned this_round;
-static bool was_single_threaded; /* no other thread can run mapped code */
+static bool was_single_threaded; /* whether no other thread can run mapped code */
 static bool has_symbols_only;
-static const char outside[] = "from outside"; /* refusal of an entry that is wrapped only for calls from outside */
+/* Refusal text of an entry that is wrapped only for calls from outside of the runtime. */
+static const char outside[] = "from outside";
 static char report_text[1024];
 
 static struct r_debug *debug;
@@ -85,7 +89,7 @@ static void add_function(struct copy *c, const struct weft_hook_function *f, con
 {
 	uintptr_t at = c->elf.base + s->st_value;
 	bool is_text = at >= c->elf.text_begin && at < c->elf.text_end;
-	/* A symbol table may contain a name twice. */
+	/* A symbol table may contain a name twice, so only the first entry counts. */
 	for (size_t i = 0; i < c->function_count; i++)
 		is_text &= c->entries[i].wrapper != f->wrapper;
 	if (is_text)
@@ -98,7 +102,8 @@ static bool is_from_outside(const struct weft__entry *e)
 	return e->refusal == outside;
 }
 
-/* Moves entries that are wrapped only for calls from outside to the end.  Returns how many others there are. */
+/* Moves the entries that are wrapped only for calls from outside of the runtime to the end.  Returns the number of the other
+ * entries. */
 static size_t sort_entries(struct copy *c)
 {
 	size_t count = 0;
@@ -120,7 +125,7 @@ static void collect_function(void *ctx, const char *name, const ElfW(Sym) * s)
 			add_function(c, f, s);
 }
 
-/* Fills `entries` with the functions of its set that the copy has. */
+/* Fills `entries` with the functions of the copy's set that the copy has. */
 static void collect_functions(struct copy *c, const struct weft__symtab *table)
 {
 	const struct weft_hook_function *functions = c->adapter->functions[c->module.set];
@@ -156,7 +161,8 @@ static void extend_by_symbols(void *ctx, const char *name, const ElfW(Sym) * s)
 			extend_range(g, s);
 }
 
-/* Extends the range by a function that is close to it.  The linker moves rarely used and exit code elsewhere. */
+/* Extends the range of the runtime's code by a function that is close to the range.  Functions far away do not count, because
+ * the linker moves rarely used code and exit code elsewhere. */
 static void extend_by_neighbour(void *ctx, const char *name, const ElfW(Sym) * s)
 {
 	enum { MAX_GAP_BYTES = 64 };
@@ -166,7 +172,7 @@ static void extend_by_neighbour(void *ctx, const char *name, const ElfW(Sym) * s
 		extend_range(g, s);
 }
 
-/* Sets the range of the runtime's own code. */
+/* Sets the address range of the runtime's own code. */
 static void find_own_text(struct copy *c, const struct weft__symtab *table)
 {
 	const char *slash = strrchr(c->path, '/'), *file = slash ? slash + 1 : c->path;
@@ -248,7 +254,7 @@ struct redirection_pass {
 struct redirection {
 	const struct weft__module *from;
 	const struct weft__entry *entry;
-	bool only_copy; /* a pointer that is not bound yet will be bound to this copy */
+	bool only_copy; /* whether a pointer that is not bound yet will be bound to this copy */
 	bool done;
 };
 
@@ -282,7 +288,8 @@ static void redirect_pointer(void *ctx, void **pointer)
 	r->done = true;
 }
 
-/* Searches each module once for calls from outside: graphical programs have many modules. */
+/* Redirects the pointers of a module to the wrappers; each module is searched once, because graphical programs have many
+ * modules. */
 static int redirect_module(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct redirection_pass *redirection_pass = ctx;
@@ -345,7 +352,7 @@ static const char *get_function_name(const struct copy *c, const struct weft__en
 	return f->symbol;
 }
 
-/* Returns a function that the adapter needs and the copy lacks; NULL: none. */
+/* Returns the name of a function that the adapter needs and the copy lacks; NULL: none. */
 static const char *find_missing_function(const struct copy *c)
 {
 	const struct weft_hook_function *f = c->adapter->functions[0];
@@ -354,7 +361,7 @@ static const char *find_missing_function(const struct copy *c)
 	return f->symbol;
 }
 
-/* Sets the pointers to functions that the set only calls. */
+/* Sets the pointers to the functions that the adapter calls and does not wrap. */
 static void resolve_called(const struct copy *c)
 {
 	for (const struct weft_hook_function *f = c->adapter->functions[c->module.set]; f->symbol; f++)
@@ -362,8 +369,8 @@ static void resolve_called(const struct copy *c)
 			*f->original = weft_hook_symbol(&c->module, f->symbol);
 }
 
-/* Returns whether all calls are bound to another copy.  Example: libevent_core, loaded by libevent_pthreads, in a program that
- * links libevent. */
+/* Returns whether the loader binds all calls to another copy of the runtime.  An example is libevent_core, loaded by
+ * libevent_pthreads, in a program that links libevent. */
 static bool is_hidden(const struct copy *c, const struct weft__symtab *table)
 {
 	const struct copy *other = table ? NULL : copies;
@@ -373,7 +380,7 @@ static bool is_hidden(const struct copy *c, const struct weft__symtab *table)
 	return other;
 }
 
-/* `fresh`: no code of the module has run yet. */
+/* Wraps the functions of a copy; `fresh` says whether no code of the module has run yet. */
 static void hook_copy(struct copy *c, const struct weft__symtab *table, bool fresh)
 {
 	bool is_known = c->adapter->accepts(&c->module, c->version, sizeof c->version);
@@ -415,7 +422,8 @@ static void hook_copy(struct copy *c, const struct weft__symtab *table, bool fre
 		if (!c->refusal[0])
 			snprintf(c->refusal, sizeof c->refusal, "%s: %s", get_function_name(c, e), e->refusal);
 		*e->original = e->function;
-		/* No pointers lead to static functions. */
+		/* Functions that only .symtab lists are static and are not called through pointers, so nothing is redirected for
+		 * them. */
 		if (!table) {
 			c->by_symbol++;
 			__atomic_store_n(&has_symbols_only, true, __ATOMIC_RELEASE);
@@ -423,12 +431,12 @@ static void hook_copy(struct copy *c, const struct weft__symtab *table, bool fre
 	}
 }
 
-/* Appends what was wrapped of the copy, or why nothing was. */
+/* Appends to the report which functions of the copy were wrapped, or why none was. */
 static void append_report(const struct copy *c)
 {
 	size_t length = strlen(report_text), capacity = sizeof report_text - length;
 	const char *separator = length ? "; " : "", *refusal = c->refusal[0] ? c->refusal : NULL;
-	if (c->accepted && c->function_count == 0) /* the adapter only calls functions of this library */
+	if (c->accepted && c->function_count == 0) /* the adapter wraps no function of this library */
 		return;
 	if (!c->accepted)
 		snprintf(report_text + length, capacity, "%s%s %s: not recorded: %s", separator, c->adapter->name, c->version,
@@ -439,7 +447,7 @@ static void append_report(const struct copy *c)
 		    refusal ? "; by symbol)" : "");
 }
 
-/* Call with the lock held. */
+/* Lists the copy as a runtime; call it with the lock held. */
 static void list_copy(struct copy *c)
 {
 	append_report(c);
@@ -590,7 +598,8 @@ static bool needs_recorder(const struct weft__module *m)
 	return false;
 }
 
-/* Returns whether the path is the kernel's page (no file), libc, the loader or this library. */
+/* Returns whether the path is the kernel's page (no file), libc, the loader or this library, none of which contains a
+ * runtime. */
 static bool has_no_runtime(const char *path)
 {
 	static const char *const names[] = {
@@ -679,7 +688,7 @@ static void hook_loader(void)
 	const ElfW(Sym) *s = weft__module_exports(&loader, "_dl_debug_state");
 	size_t bytes = s && loader.base + s->st_value == debug->r_brk ? s->st_size : 0;
 	struct weft__entry entry = {(void *)debug->r_brk, bytes, (void *)on_debug_state, (void **)&debug_original, NULL};
-	struct weft__slots slots; /* never freed, as the loader stays mapped */
+	struct weft__slots slots; /* memory of the loader's slot, never freed because the loader stays mapped */
 	weft__entries_patch(&entry, 1, loader.text_begin, loader.text_end, &slots);
 }
 
@@ -696,7 +705,7 @@ void weft__hook_lock_around_fork(enum weft_hook_fork when)
 		pthread_mutex_unlock(&lock);
 }
 
-/* The directory has one link for each thread and two of its own. */
+/* /proc/self/task has one link for each thread, and two links of its own. */
 static bool is_single_threaded(void)
 {
 	struct stat tasks;

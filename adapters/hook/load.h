@@ -5,15 +5,16 @@
 
 #include "adapters/hook/hook.h"
 
-/* Searches all mapped modules, and each module that the loader maps later. */
+/* Searches all mapped modules for runtimes, and later each module that the loader maps. */
 void weft__hook_load(void);
 
-/* Returns what was wrapped of each copy: "libuv 1.44.2: 74 of 74 calls; ...".  The text grows with each copy; "" without copies.
+/* Returns a text that says what was wrapped of each copy: "libuv 1.44.2: 74 of 74 calls; ...".  The text grows with each copy;
+ * it is "" without copies.
  */
 const char *weft__hook_report(void);
-/* Returns whether any copy is recorded. */
+/* Returns whether any copy of a runtime is recorded. */
 bool weft__hook_has_runtime(void);
-/* Redirects calls of modules that were mapped after a copy was hooked by symbol. */
+/* Redirects the calls of modules that were mapped after a copy was wrapped by changed pointers. */
 void weft__hook_redirect_pointers(void);
 void weft__hook_lock_around_fork(enum weft_hook_fork when);
 

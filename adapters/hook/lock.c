@@ -8,7 +8,7 @@
 
 struct weft__hook_lock weft__hook_locks[WEFT__HOOK_LOCKS];
 
-/* Assigns the entry to another lock, unless a thread waits for the present one. */
+/* Assigns the table entry to another lock, unless a thread waits for the entry's present lock. */
 void weft__hook_lock_replace(struct weft__hook_lock *lock, const void *address)
 {
 	if (__atomic_load_n(&lock->epoch, __ATOMIC_RELAXED) == weft__hook_epoch &&
@@ -22,7 +22,7 @@ void weft__hook_lock_replace(struct weft__hook_lock *lock, const void *address)
 	__atomic_store_n(&lock->address, address, __ATOMIC_RELEASE);
 }
 
-/* Records `holder_id` (0: none) as the only holder. */
+/* Records promise `holder_id` as the only holder of the lock; 0: no holder. */
 void weft__hook_lock_record_holder(struct weft__hook_lock *lock, weft_id holder_id)
 {
 	const weft_id id = __atomic_load_n(&lock->id, __ATOMIC_ACQUIRE);
@@ -42,7 +42,7 @@ static weft_id current_promise(void)
 	return weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
 }
 
-/* Returns the holder if it is certain; else 0. */
+/* Returns the lock's holder if the holder is certain; else 0. */
 static weft_id get_certain_holder(const struct weft__hook_lock *lock, const void *address, int owner)
 {
 	const uintptr_t check = __atomic_load_n(&lock->check, __ATOMIC_ACQUIRE);
@@ -61,8 +61,8 @@ static weft_id get_or_create_promise(struct weft__hook_lock *lock, const void *c
 	return __atomic_compare_exchange_n(&lock->id, &none, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? id : none;
 }
 
-/* Returns how many waited, including this one; 0 if the entry was assigned to another lock, or a fork or a new recording has
- * reset it. */
+/* Returns the number of waiting threads, including this one; 0 if the entry was assigned to another lock, or a fork or a new
+ * recording has reset the entry. */
 static uint32_t remove_waiter(struct weft__hook_lock *lock, const void *address)
 {
 	uint32_t waiters = __atomic_load_n(&lock->waiters, __ATOMIC_RELAXED);
@@ -94,7 +94,7 @@ bool weft_hook_lock_begin_wait(const void *address, int owner, const void *calle
 	return true;
 }
 
-/* While others wait, each new holder is recorded; the last waiter records none. */
+/* While other threads wait, each new holder of the lock is recorded; the last waiter records no holder. */
 void weft_hook_lock_end_wait(const void *address)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);

@@ -1,8 +1,9 @@
-/* lock.h: records holders and waiters of locks (private to adapters/).
+/* lock.h: records the holders and waiters of locks (private to adapters/).
  *
- * While no thread waits for a lock, nothing is recorded: its holder is written to a table by the lock's address, which takes a
- * few ns.  While a thread waits, the trace knows the holder, so that deadlocks and contention are visible.  Locks whose addresses
- * have the same hash share an entry.  A lock that loses its entry is not recorded.  SPDX-License-Identifier: ISC */
+ * While no thread waits for a lock, nothing is recorded, and the lock's holder is only written to a table by the lock's address,
+ * which takes a few ns.  While a thread waits for a lock, the trace contains the lock's holder, so that deadlocks and contention
+ * are visible.  Locks whose addresses have the same hash share a table entry.  A lock that loses its table entry is not
+ * recorded.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_LOCK_H
 #define WEFT_HOOK_LOCK_H
 
@@ -13,12 +14,12 @@ enum { WEFT__HOOK_LOCKS = 1024 };
 
 struct weft__hook_lock {
 	const void *address;
-	weft_id holder_id;       /* promise that took it last; 0: none holds it */
-	uintptr_t check;         /* XOR of address and holder: proves that both belong together */
+	weft_id holder_id;       /* promise that took the lock last; 0 if no promise holds it */
+	uintptr_t check;         /* XOR of address and holder, which proves that both values belong together */
 	weft_id id;              /* promise of the lock; 0 before the first wait */
-	weft_id recorded_holder; /* holder in the trace; 0: none */
-	const void *taken_at;    /* return address of the call by which holder_id took it */
-	int owner;               /* owner id that the lock itself stores; 0 if it stores none */
+	weft_id recorded_holder; /* holder of the lock according to the trace; 0: none */
+	const void *taken_at;    /* return address of the call by which holder_id took the lock */
+	int owner;               /* owner id that the lock itself stores; 0 if the lock stores none */
 	uint32_t waiters;        /* recorded waiters */
 	unsigned epoch;
 } __attribute__((aligned(64)));
@@ -30,7 +31,7 @@ static inline struct weft__hook_lock *weft__hook_lock_of(const void *address)
 	return &weft__hook_locks[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 54];
 }
 
-/* Returns whether the entry belongs to the lock at `address`, in the current recording. */
+/* Returns whether the table entry belongs to the lock at `address` in the current recording. */
 static inline bool weft__hook_lock_matches(const struct weft__hook_lock *lock, const void *address)
 {
 	return __atomic_load_n(&lock->address, __ATOMIC_ACQUIRE) == address &&
@@ -40,7 +41,7 @@ static inline bool weft__hook_lock_matches(const struct weft__hook_lock *lock, c
 void weft__hook_lock_record_holder(struct weft__hook_lock *lock, weft_id holder_id);
 void weft__hook_lock_replace(struct weft__hook_lock *lock, const void *address);
 
-/* Call after the calling thread has taken the lock; caller: the return address of the call.  Recording must be on. */
+/* Notes that the calling thread has taken the lock; `caller` is the return address of the call.  Recording must be on. */
 static inline void weft_hook_lock_acquire(const void *address, int owner, const void *caller)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
@@ -58,7 +59,7 @@ static inline void weft_hook_lock_acquire(const void *address, int owner, const 
 		weft__hook_lock_record_holder(lock, holder_id);
 }
 
-/* Call before the calling thread releases the lock. */
+/* Notes that the calling thread is about to release the lock. */
 static inline void weft_hook_lock_release(const void *address)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
@@ -69,8 +70,8 @@ static inline void weft_hook_lock_release(const void *address)
 		weft__hook_lock_record_holder(lock, 0);
 }
 
-/* Call begin_wait before and end_wait after a wait of the calling thread; `owner` is as in weft_hook_lock_acquire().  begin_wait
- * returns false if the holder is unknown; then end_wait must not be called. */
+/* Record a wait of the calling thread: call begin_wait before the wait and end_wait after it; `owner` is as in
+ * weft_hook_lock_acquire().  If the holder is unknown, begin_wait returns false, and end_wait must not be called. */
 bool weft_hook_lock_begin_wait(const void *address, int owner, const void *caller);
 void weft_hook_lock_end_wait(const void *address);
 

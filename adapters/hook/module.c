@@ -1,8 +1,8 @@
 /* module.c: reads ELF modules in memory, and .symtab in their files.
  *
  * dlsym() is no alternative: it may run code of the module (IFUNC), finds symbols of other modules, and does not work while the
- * loader maps a module.  The loader has already trusted what is in memory; reads of files are checked against the file's size.
- * SPDX-License-Identifier: ISC */
+ * loader maps a module.  Data in memory is trusted, as the loader has trusted it; reads of files are checked against the file's
+ * size.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/module.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ enum { JUMP_SLOT_RELOCATION = R_X86_64_JUMP_SLOT, DATA_RELOCATION = R_X86_64_GLO
 enum { JUMP_SLOT_RELOCATION = R_AARCH64_JUMP_SLOT, DATA_RELOCATION = R_AARCH64_GLOB_DAT, WORD_RELOCATION = R_AARCH64_ABS64 };
 #endif
 
-/* glibc has made these addresses absolute, except in modules whose dynamic section is read-only. */
+/* glibc has made the addresses in the dynamic section absolute, except in modules whose dynamic section is read-only. */
 static uintptr_t absolute_address(const struct weft__module *m, uintptr_t value)
 {
 	return value < m->base ? m->base + value : value;
@@ -131,7 +131,8 @@ const ElfW(Sym) * weft__module_exports(const struct weft__module *m, const char 
 	return m->gnu_hash ? find_by_gnu_hash(m, name) : find_by_sysv_hash(m, name);
 }
 
-/* Returns whether the file is the mapped one: compares its program headers and its notes, which include the build-id. */
+/* Returns whether the file is the one that is mapped, by a comparison of its program headers and of its notes, which include the
+ * build-id. */
 static bool is_mapped_file(const struct weft__module *m, const unsigned char *file, size_t size)
 {
 	const ElfW(Ehdr) *e = (const void *)file;
@@ -196,7 +197,7 @@ bool weft__symtab_open(struct weft__symtab *out, const struct weft__module *m)
 
 bool weft__symtab_has_name(const struct weft__symtab *t, const char *name)
 {
-	/* The name with a NUL before and after it. */
+	/* Searched text: the name with a NUL before and after it. */
 	char whole[128] = "";
 	size_t bytes = strlen(name) + 1;
 	if (bytes + 1 > sizeof whole)
@@ -204,7 +205,7 @@ bool weft__symtab_has_name(const struct weft__symtab *t, const char *name)
 	memcpy(whole + 1, name, bytes);
 	if (!memmem(t->names, t->names_bytes, whole, bytes + 1))
 		return false;
-	/* A program that links the library has the name as an undefined symbol. */
+	/* Undefined symbols do not count: a program that links the library has the name as an undefined symbol. */
 	for (size_t i = 0; i < t->count; i++) {
 		const ElfW(Sym) *s = &t->symbols[i];
 		if (s->st_shndx != SHN_UNDEF && s->st_name < t->names_bytes && !strcmp(t->names + s->st_name, name))

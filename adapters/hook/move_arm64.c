@@ -1,8 +1,9 @@
 /* move_arm64.c: moves instructions of AArch64.
  *
- * One instruction makes space for a jump.  Eight forms of instructions depend on their address, and a mask recognises each form
- * (Arm's manual, C4.1), so no decoder is needed.  x16 and x17 are free at a function's entry, where the linker's veneers use them
- * too.  This file is built for every CPU, so that it is also tested where a decoder is available.  SPDX-License-Identifier: ISC
+ * One AArch64 instruction is long enough for a jump.  Eight forms of instructions depend on their own address, and a bit mask
+ * recognises each form (Arm's manual, C4.1), so no decoder is needed. x16 and x17 are free at a function's entry, where the
+ * linker's veneers use them too.  This file is built for every CPU, so that tests can compare it with a decoder wherever one is
+ * available.  SPDX-License-Identifier: ISC
  */
 #include <string.h>
 
@@ -15,7 +16,7 @@ enum {
 	BTI_C = 0xd503245f,
 	PACIASP = 0xd503233f,
 	PACIBSP = 0xd503237f,
-	BTI_FIRST = 0xd503241f, /* bti, bti c, bti j, bti jc */
+	BTI_FIRST = 0xd503241f, /* encodings of bti, bti c, bti j and bti jc */
 	BTI_MASK = 0xffffff3f,
 	LDR_X17_8 = 0x58000051, /* ldr x17, .+8 */
 	BR_X17 = 0xd61f0220,
@@ -29,7 +30,7 @@ static uint32_t read_word(const struct weft__entry_code *e, size_t offset)
 	return word;
 }
 
-/* Returns the signed field of `bits` bits from bit `first`, as a distance in bytes. */
+/* Returns the signed bit field of `bits` bits from bit `first`, as a distance in bytes. */
 static int64_t get_distance(uint32_t word, unsigned first, unsigned bits)
 {
 	return ((int64_t)((uint64_t)(word >> first) << (64 - bits)) >> (64 - bits)) * WORD_BYTES;
@@ -58,7 +59,7 @@ static enum form get_form(uint32_t w)
 	return PLAIN;
 }
 
-/* Returns the address that an instruction refers to; 0 for PLAIN. */
+/* Returns the address that an instruction refers to; 0 if the instruction is PLAIN. */
 static uint64_t get_target(uint32_t w, uint64_t at)
 {
 	switch (get_form(w)) {
@@ -67,7 +68,7 @@ static uint64_t get_target(uint32_t w, uint64_t at)
 	case TEST_JUMP: return at + (uint64_t)get_distance(w, 5, 14);
 	case ADDRESS:
 	case PAGE: {
-		/* The immediate has 19 high bits and 2 low ones. */
+		/* The immediate of adr and adrp has 19 high bits and 2 low bits. */
 		int64_t value = get_distance(w, 5, 19) | (int64_t)(w >> 29 & 3);
 		return get_form(w) == PAGE ? (at & ~(uint64_t)4095) + ((uint64_t)value << 12) : at + (uint64_t)value;
 	}
@@ -91,7 +92,7 @@ static void append_word(struct move *m, uint32_t word)
 	m->to += WORD_BYTES;
 }
 
-/* Appends a load of a 64-bit value, which follows a jump over it. */
+/* Appends a load of a 64-bit value; the value follows, behind a jump that skips it. */
 static void append_load(struct move *m, unsigned reg, uint64_t value)
 {
 	append_word(m, 0x58000040 | reg); /* ldr reg, .+8 */
@@ -108,11 +109,12 @@ static void append_jump(struct move *m, uint64_t target)
 	append_word(m, (uint32_t)(target >> 32));
 }
 
-/* Replaces a load from a literal by a load from x17, which gets the literal's address. */
+/* Replaces a load from a literal's address by a load from x17, into which the literal's address is loaded first. */
 static const char *append_literal(struct move *m, uint32_t w, uint64_t target)
 {
-	static const uint32_t general[4] = {0xb9400000, 0xf9400000, 0xb9800000, NOP}; /* ldr w, ldr x, ldrsw, prfm */
-	static const uint32_t vector[4] = {0xbd400000, 0xfd400000, 0x3dc00000, 0};    /* ldr s, d, q */
+	/* Encodings of ldr w, ldr x, ldrsw; prfm becomes a nop. */
+	static const uint32_t general[4] = {0xb9400000, 0xf9400000, 0xb9800000, NOP};
+	static const uint32_t vector[4] = {0xbd400000, 0xfd400000, 0x3dc00000, 0}; /* ldr s, d, q */
 	uint32_t form = (w & 0x04000000 ? vector : general)[w >> 30];
 	if (!form)
 		return "an unknown instruction";
@@ -121,7 +123,7 @@ static const char *append_literal(struct move *m, uint32_t w, uint64_t target)
 	return NULL;
 }
 
-/* Appends the moved instruction.  Sets *ended if no instruction after it can run. */
+/* Appends the moved instruction.  Sets *ended if no instruction after the moved instruction can run. */
 static const char *move_instruction(struct move *m, uint32_t w, uint64_t at, bool *ended)
 {
 	uint64_t target = get_target(w, at);
@@ -140,9 +142,8 @@ static const char *move_instruction(struct move *m, uint32_t w, uint64_t at, boo
 		append_jump(m, target);
 		return NULL;
 	case JUMP_IF:
-	case COMPARE_JUMP: /* if the condition holds, jump two words on, to the long jump; else over it */
-		append_word(m, (w & ~(uint32_t)(0x7ffff << 5)) | 2 << 5);
-		break;
+	/* If the condition holds, the code jumps two words on, to the long jump; else it skips the long jump. */
+	case COMPARE_JUMP: append_word(m, (w & ~(uint32_t)(0x7ffff << 5)) | 2 << 5); break;
 	case TEST_JUMP: append_word(m, (w & ~(uint32_t)(0x3fff << 5)) | 2 << 5); break;
 	}
 	append_word(m, B_OPCODE | 5);
@@ -173,8 +174,8 @@ const char *weft__move_arm64(const struct weft__entry_code *e, struct weft__move
 		return "it is too short";
 	uint32_t first = read_word(e, 0);
 	bool is_pad = (first & BTI_MASK) == BTI_FIRST, signs = first == PACIASP || first == PACIBSP, ended = false;
-	/* Indirect calls may only land on a bti or a signing instruction.  A bti stays.  A signing instruction becomes a bti,
-	 * because the wrapper must see the unsigned return address. */
+	/* Indirect calls may only land on a bti instruction or on a signing instruction.  A bti stays.  A signing instruction is
+	 * replaced by a bti, because the wrapper must see the unsigned return address. */
 	unsigned words = is_pad || signs ? 2 : 1;
 	if (words == 2 && e->bytes && e->bytes < 2 * WORD_BYTES)
 		return "it is too short";

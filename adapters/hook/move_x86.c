@@ -31,18 +31,18 @@ void weft__move_close(void)
 	insn = NULL;
 }
 
-/* The state of one move. */
+/* State of the move of one function. */
 struct move {
 	const struct weft__entry_code *e;
 	struct weft__moved *out;
-	unsigned done; /* bytes of the function that are moved or stay */
+	unsigned done; /* number of the function's bytes that are moved or stay */
 	unsigned to;   /* offset of the next byte in the slot */
-	bool ended;    /* control never reaches the end of the slot's code */
+	bool ended;    /* whether control never reaches the end of the slot's code */
 };
 
 enum flow { FLOW_NEXT, FLOW_RETURN, FLOW_JUMP, FLOW_JUMP_IF, FLOW_CALL, FLOW_JUMP_INDIRECT, FLOW_CALL_INDIRECT, FLOW_REFUSED };
 
-/* Returns the offset of the opcode behind the prefixes. */
+/* Returns the offset of the opcode, which follows the prefixes. */
 static unsigned find_opcode(const uint8_t *bytes, unsigned count)
 {
 	unsigned i = 0;
@@ -77,7 +77,7 @@ static enum flow get_flow_by_bytes(void)
 	case 0xcc:
 	case 0xcd:
 	case 0xcf:
-	case 0xe0: /* loop, jrcxz: they have only a distance of eight bits */
+	case 0xe0: /* loop and jrcxz: these instructions have only an 8-bit distance */
 	case 0xe1:
 	case 0xe2:
 	case 0xe3:
@@ -87,7 +87,7 @@ static enum flow get_flow_by_bytes(void)
 	}
 }
 
-/* Refuses an instruction that only Capstone takes for a jump, call or return. */
+/* Returns the control flow of the instruction; refuses an instruction that only Capstone takes for a jump, call or return. */
 static enum flow get_flow(void)
 {
 	enum flow flow = get_flow_by_bytes();
@@ -96,7 +96,7 @@ static enum flow get_flow(void)
 	return flow == FLOW_NEXT && leaves ? FLOW_REFUSED : flow;
 }
 
-/* Decodes the instruction at that offset.  Returns false if it is unknown. */
+/* Decodes the instruction at that offset of the function.  Returns false if the instruction is unknown. */
 static bool decode_at(const struct weft__entry_code *e, size_t offset)
 {
 	if (offset >= e->readable_bytes || (!insn && !open_decoder()))
@@ -116,7 +116,7 @@ static const char *append_code(struct move *m, const void *bytes, size_t count)
 	return NULL;
 }
 
-/* Appends an opcode and the 32-bit distance to the target. */
+/* Appends a jump: an opcode and the 32-bit distance to the target. */
 static const char *append_jump(struct move *m, const void *opcode, size_t count, uint64_t target)
 {
 	const char *refusal = append_code(m, opcode, count);
@@ -127,7 +127,7 @@ static const char *append_jump(struct move *m, const void *opcode, size_t count,
 	return refusal ? refusal : append_code(m, &d, sizeof d);
 }
 
-/* Appends the instruction, with a corrected displacement if it is relative to rip. */
+/* Appends the instruction, with a corrected displacement if its operand is relative to rip. */
 static const char *append_copy(struct move *m, const uint8_t *bytes)
 {
 	const cs_x86 *x = &insn->detail->x86;
@@ -141,7 +141,7 @@ static const char *append_copy(struct move *m, const uint8_t *bytes)
 	}
 	uint8_t copy[MAX_INSTRUCTION_BYTES];
 	memcpy(copy, bytes, insn->size);
-	/* The encoding decides too: Capstone does not list the operands of every instruction. */
+	/* The encoding must also be checked, because Capstone does not list the operands of every instruction. */
 	bool encoded = (x->modrm & 0xc7) == 5 && x->encoding.modrm_offset != 0;
 	if (relative != encoded)
 		return "an unknown instruction";
@@ -160,7 +160,7 @@ static const char *append_copy(struct move *m, const uint8_t *bytes)
 	return append_code(m, copy, insn->size);
 }
 
-/* Appends code that pushes the return address and keeps the flags. */
+/* Appends code that pushes the return address and keeps the CPU's flags. */
 static const char *append_return_address(struct move *m)
 {
 	uint8_t code[] = {0x48, 0x8d, 0x64, 0x24, 0xf8, /* lea rsp, [rsp-8] */
@@ -173,7 +173,7 @@ static const char *append_return_address(struct move *m)
 	return append_code(m, code, sizeof code);
 }
 
-/* Appends a call.  It must be the last moved instruction, so that it returns behind the patch. */
+/* Appends a call.  The call must be the last moved instruction, so that it returns behind the patch. */
 static const char *append_call(struct move *m, enum flow flow)
 {
 	const cs_x86 *x = &insn->detail->x86;
@@ -223,8 +223,8 @@ static const char *move_instruction(struct move *m)
 	return append_copy(m, code);
 }
 
-/* Returns whether bytes of the function may be a jump into its first `moved` bytes.  Fast; it may be wrong only if it returns
- * true. */
+/* Returns whether bytes of the function may be a jump into its first `moved` bytes.  The check is fast; true may be wrong, false
+ * is certain. */
 static bool may_have_jump_back(const struct weft__entry_code *e, size_t from, size_t size, unsigned moved)
 {
 	for (size_t i = from; i < size; i++) {
@@ -243,7 +243,7 @@ static bool may_have_jump_back(const struct weft__entry_code *e, size_t from, si
 	return false;
 }
 
-/* Returns whether the function jumps into its first instructions, which the patch replaces. */
+/* Returns whether the function jumps into its own first instructions, which the patch replaces. */
 static bool has_jump_back(const struct weft__entry_code *e, const struct move *m)
 {
 	size_t size = e->bytes ? e->bytes : MAX_SCANNED_BYTES;
@@ -262,11 +262,11 @@ static bool has_jump_back(const struct weft__entry_code *e, const struct move *m
 	return false;
 }
 
-/* Returns the length of a nop or trap that compilers use for padding; else 0.  Works without the decoder, which is slow to open:
- * every process patches the loader's function, which is a single ret. */
+/* Returns the length of a nop or trap that compilers use as padding; 0 if the code is no padding.  The check works without the
+ * decoder, which is slow to open: every process patches the loader's function, which is a single ret. */
 static unsigned get_padding_bytes(const uint8_t *code, size_t readable_bytes)
 {
-	/* Operand bytes of 0f 1f, by the ModRM byte. */
+	/* Number of operand bytes of a nop (0f 1f), by its ModRM byte. */
 	static const uint8_t by_mode[256] = {[0x00] = 1, [0x40] = 2, [0x44] = 3, [0x80] = 5, [0x84] = 6};
 	unsigned i = 0;
 	while (i < readable_bytes && i < MAX_INSTRUCTION_BYTES - 8 && (code[i] == 0x66 || code[i] == 0x2e))
@@ -291,7 +291,7 @@ static bool is_padding(const struct weft__entry_code *e, unsigned from, unsigned
 
 const char *weft__move_x86(const struct weft__entry_code *e, struct weft__moved *out)
 {
-	static const uint8_t by_memory[6] = {0xff, 0x25}; /* jmp [rip+0]: the address follows */
+	static const uint8_t by_memory[6] = {0xff, 0x25}; /* jmp [rip+0], which the target's address follows */
 	memset(out, 0, sizeof *out);
 	memset(out->slot, 0xcc, sizeof out->slot);
 	memcpy(out->slot, by_memory, sizeof by_memory);

@@ -1,4 +1,4 @@
-/* object_table.c: hash tables of objects, in shards with a lock each.  SPDX-License-Identifier: ISC */
+/* object_table.c: hash tables of objects, divided into shards that each have a lock.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/object_table.h"
 
 #include <errno.h>
@@ -26,7 +26,8 @@ static struct weft_hook_object **bucket_of(struct weft_hook_object_table *table,
 	return &shard_of(table, key)->buckets[hash_key(key) / WEFT_HOOK_SHARDS % WEFT_HOOK_BUCKETS];
 }
 
-/* Locks that this thread holds.  If fork() finds one, a signal handler that forks has interrupted the owner. */
+/* Number of locks that this thread holds.  If fork() finds that this thread holds a lock, the fork comes from a signal handler
+ * that has interrupted the owner. */
 static __thread int held_locks __attribute__((tls_model("initial-exec")));
 
 static __attribute__((noinline)) void wait_for_lock(struct weft_hook_shard *shard)
@@ -44,7 +45,7 @@ static __attribute__((noinline)) void wake_waiter(struct weft_hook_shard *shard)
 	errno = saved_errno;
 }
 
-/* A lock is free (0), taken (1), or taken with waiters (2).  pthread_mutex_lock() is not used, because it would run this
+/* The lock's word is 0 (free), 1 (taken) or 2 (taken, with waiters). pthread_mutex_lock() is not used, because it would run this
  * library's wrapper. */
 static void acquire_lock(struct weft_hook_shard *shard)
 {
@@ -131,7 +132,7 @@ void weft_hook_object_remove(struct weft_hook_object_table *table, struct weft_h
 	struct weft_hook_object **at = bucket_of(table, object->key);
 	while (*at && *at != object)
 		at = &(*at)->next;
-	if (*at) /* a child forked meanwhile has cleared the table */
+	if (*at) /* a fork while the lock was held may have cleared the table in the child */
 		__atomic_store_n(at, object->next, __ATOMIC_RELAXED);
 	struct weft_hook_shard *shard = shard_of(table, object->key);
 	if (shard->spare_count >= WEFT_HOOK_SPARES) {
@@ -182,7 +183,8 @@ uint64_t weft_hook_object_table_list(struct weft_hook_object_table *table, uint6
 	enum { ALL_BUCKETS = WEFT_HOOK_SHARDS * WEFT_HOOK_BUCKETS };
 	for (; cursor < ALL_BUCKETS && budget > 0; cursor++) {
 		struct weft_hook_shard *shard = &table->shards[cursor / WEFT_HOOK_BUCKETS];
-		/* This may run inside an event that the lock's owner records, so it never waits.  Empty buckets need no lock. */
+		/* This function may run inside of an event that the lock's owner records, so it never waits for the lock.  Empty
+		 * buckets need no lock. */
 		if (!__atomic_load_n(&shard->buckets[cursor % WEFT_HOOK_BUCKETS], __ATOMIC_RELAXED) || !try_lock_shard(shard))
 			continue;
 		for (struct weft_hook_object *t = shard->buckets[cursor % WEFT_HOOK_BUCKETS]; t; t = t->next)
@@ -215,7 +217,8 @@ void weft_hook_object_table_clear(struct weft_hook_object_table *table)
 	}
 }
 
-/* The promises belong to the parent's trace.  Does not free: the signal handler that forked may have interrupted malloc(). */
+/* Clears the table in the child of a fork, because the promises belong to the parent's trace.  The function frees no memory,
+ * because the signal handler that forked may have interrupted malloc(). */
 static void clear_table(struct weft_hook_object_table *table)
 {
 	memset(table->shards, 0, sizeof table->shards);

@@ -1,7 +1,7 @@
 /* object_table.h: tables of a runtime's objects, by their addresses (private to adapters/).
  *
- * An object is what an adapter knows of one object of the program; most have a promise.  Each table belongs to one adapter, whose
- * objects may have more fields.  SPDX-License-Identifier: ISC */
+ * An object is what an adapter knows of one object of the runtime; most objects have a promise.  Each table belongs to one
+ * adapter, which may add fields to the objects.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_OBJECT_TABLE_H
 #define WEFT_HOOK_OBJECT_TABLE_H
 
@@ -9,17 +9,17 @@
 #include "adapters/hook/label.h"
 #include "adapters/hook/thread.h"
 
-/* The common first fields.  An adapter's struct starts with WEFT_HOOK_OBJECT, and its own fields follow. */
+/* The common first fields.  An adapter's struct starts with WEFT_HOOK_OBJECT, and the adapter's own fields follow. */
 #define WEFT_HOOK_OBJECT_FIELDS                                                                                                  \
 	struct weft_hook_object *next;                                                                                           \
 	const void *key;                                                                                                         \
 	weft_id id, by;                                                                                                          \
-	weft_id awaited_by; /* loop that awaits it; for a loop: the promise that awaits the loop */                              \
+	weft_id awaited_by; /* promise of the loop that awaits the object; for a loop: the promise that awaits the loop */       \
 	uint64_t since;                                                                                                          \
-	const struct weft_hook_thread *owner_thread; /* thread that repeats it for checkpoints */                                \
+	const struct weft_hook_thread *owner_thread; /* thread that records the object again in checkpoints */                   \
 	struct weft_record_place *site;                                                                                          \
 	uint8_t kind;                                                                                                            \
-	bool has_datagrams; /* it watches a datagram socket */                                                                   \
+	bool has_datagrams; /* whether the object watches a datagram socket */                                                   \
 	struct weft_hook_label label
 
 struct weft_hook_object {
@@ -37,8 +37,9 @@ struct weft_hook_object {
 enum { WEFT_HOOK_SHARDS = 64, WEFT_HOOK_BUCKETS = 256, WEFT_HOOK_SPARES = 16 };
 
 struct weft_hook_object_table {
-	size_t bytes;                                             /* size of an object */
-	void (*list_more)(const struct weft_hook_object *object); /* repeats more facts for a checkpoint, or NULL */
+	size_t bytes; /* size of an object */
+	/* Callback that records more facts for a checkpoint; may be NULL. */
+	void (*list_more)(const struct weft_hook_object *object);
 	struct weft_hook_shard {
 		uint32_t lock, spare_count;
 		struct weft_hook_object *spares; /* free objects */
@@ -56,33 +57,33 @@ struct weft_hook_object_table {
 void weft_hook_object_table_lock(struct weft_hook_object_table *table, const void *key);
 void weft_hook_object_table_unlock(struct weft_hook_object_table *table, const void *key);
 
-/* Returns whether this thread holds a lock of a table; a signal handler must not take one then. */
+/* Returns whether this thread holds the lock of any table; if so, a signal handler must not take a lock of a table. */
 bool weft_hook_object_table_is_locked(void);
 
-/* Call with the lock held.  create returns a zeroed object, or NULL without memory; the key must be new.  remove also frees the
- * object. */
+/* Find, create and remove an object; call them with the lock of the key held. create returns a zeroed object, or NULL without
+ * memory, and needs a new key; remove also frees the object. */
 void *weft_hook_object_find(struct weft_hook_object_table *table, const void *key);
 void *weft_hook_object_create(struct weft_hook_object_table *table, const void *key);
 void weft_hook_object_remove(struct weft_hook_object_table *table, struct weft_hook_object *object);
 
-/* Calls visit() for each object, with its lock held. */
+/* Calls visit() for each object, with the object's lock held. */
 void weft_hook_object_table_each(
     struct weft_hook_object_table *table, void (*visit)(struct weft_hook_object *object, void *data), void *data);
 
-/* Creates the object's promise, by the running promise, at the call site `caller`.  Its label may follow.  Call with the lock
- * held. */
+/* Creates the object's promise in the name of the running promise, with the call site `caller`.  Its label may follow.  Call
+ * this function with the object's lock held. */
 void weft_hook_object_begin(struct weft_hook_object *object, enum weft_kind kind, const void *caller);
 
-/* Records the promise of an object that is older than the recording; this thread repeats it for checkpoints. */
+/* Records the promise of an object that is older than the recording; this thread records the object again in checkpoints. */
 void weft_hook_object_begin_older(struct weft_hook_object *object, enum weft_kind kind);
 
-/* Repeats this thread's objects, for weft_hook_register_list(). */
+/* Records this thread's objects again; for weft_hook_register_list(). */
 uint64_t weft_hook_object_table_list(struct weft_hook_object_table *table, uint64_t cursor, unsigned budget);
 
 /* Frees all objects. */
 void weft_hook_object_table_clear(struct weft_hook_object_table *table);
 
-/* Handles fork() for an adapter. */
+/* Handles fork() for an adapter's table. */
 void weft_hook_object_table_fork(struct weft_hook_object_table *table, enum weft_hook_fork when);
 
 #endif

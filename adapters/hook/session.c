@@ -1,10 +1,10 @@
-/* session.c: starts the recording of this process, as WEFT_RECORD in the environment asks.
+/* session.c: starts the recording of this process as the environment variable WEFT_RECORD asks.
  *
  *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N][,stacks=N][,standby]
  *
- * `weft record` sets this variable, and all processes of the command inherit it.  A process that calls no adapter makes no file.
- * directory.c names the directories of traces.  On standby a process starts to record when `weft on` asks it to (wire/standby.h):
- * the state then becomes WAITING, and each recording makes a new directory.  SPDX-License-Identifier: ISC */
+ * `weft record` sets this variable, and all processes of the command inherit it.  A process that calls no wrapped function makes
+ * no file. directory.c names the directories of traces.  On standby a process starts to record when `weft on` asks it to
+ * (wire/standby.h).  The state then becomes WAITING, and each recording makes a new directory.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/session.h"
 
 #include <errno.h>
@@ -34,9 +34,9 @@ static struct {
 	unsigned stacks;
 } requested;
 
-static pid_t process; /* id of this process; the child of a vfork() has another */
+static pid_t process; /* id of this process, by which the child of a vfork() is recognised */
 
-/* The trace of this process. */
+/* The trace of this process, if one is recorded. */
 static struct {
 	char path[PATH_MAX];
 	pid_t process;
@@ -46,7 +46,7 @@ unsigned weft__hook_stack_depth;
 
 void weft__hook_stack(weft_id promise, const void *caller)
 {
-	enum { WRAPPER_FRAMES = 8 }; /* upper bound of the frames between a wrapper's caller and this function */
+	enum { WRAPPER_FRAMES = 8 }; /* upper bound of the number of frames between the caller of a wrapper and this function */
 	void *frames[WEFT_STACK_MAX + WRAPPER_FRAMES];
 	unsigned most = weft__hook_stack_depth < WEFT_STACK_MAX ? weft__hook_stack_depth : WEFT_STACK_MAX;
 	int saved = errno, count = backtrace(frames, (int)most + WRAPPER_FRAMES), first = 0;
@@ -86,7 +86,7 @@ static void parse_options(char *text)
 	}
 }
 
-/* Changes the owner of the files NAME0, NAME1, ...  Returns whether there is one. */
+/* Changes the owner of the trace's files NAME0, NAME1, ...  Returns whether there is any such file. */
 static bool give_files_to_user(const char *name, uid_t user)
 {
 	char path[PATH_MAX + 48];
@@ -102,8 +102,8 @@ void weft__hook_give_to_user(uid_t user)
 	int saved = errno;
 	char path[PATH_MAX];
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-	/* mkdir() must succeed: any user may have made an existing directory.  A daemon without the right to change owners lets
-	 * all users create files there, as in /tmp. */
+	/* mkdir() must succeed, because any user may have made a directory that exists already.  If a daemon has no right to
+	 * change owners, all users may create files in the folder, as in /tmp. */
 	if (now != DISABLED && weft__hook_user_folder(path, user) && mkdir(path, 0700) == 0 && lchown(path, user, (gid_t)-1) &&
 	    chmod(path, 01733))
 		rmdir(path);
@@ -117,12 +117,13 @@ void weft__hook_give_to_user(uid_t user)
 		snprintf(path, sizeof path, "%.*s/metadata", PATH_MAX - 16, session.path);
 		(void)!lchown(path, user, (gid_t)-1);
 		(void)!lchown(
-		    session.path, user, (gid_t)-1); /* comes last, so that no other user can change the directory before */
+		    /* The directory's owner is changed last, so that no other user can change the directory before. */
+		    session.path, user, (gid_t)-1);
 	}
 	errno = saved;
 }
 
-/* Returns the status of weft_start(), and sets *reason if it failed. */
+/* Returns the status of weft_start(), and sets *reason if the start failed. */
 static int start_with_options(const struct weft_record_options *options, const char **reason)
 {
 	char path[PATH_MAX];
@@ -131,7 +132,7 @@ static int start_with_options(const struct weft_record_options *options, const c
 		return WEFT_EACCES;
 	struct weft_record_options o = *options;
 	o.directory = path;
-	o.runtimes = weft__hook_report(); /* grows when more runtimes are loaded */
+	o.runtimes = weft__hook_report(); /* text that grows when more runtimes are loaded */
 	int status = weft_start(&o);
 	*reason = weft_start_error();
 	if (status < 0) {
@@ -166,7 +167,7 @@ static void handle_stop(bool again)
 	set_state(again ? WAITING : STANDBY);
 }
 
-/* The kernel reads the set of signals before it rejects the operation. */
+/* Returns whether the address is readable: rt_sigprocmask() reads the set of signals before it rejects an invalid operation. */
 static bool is_address_readable(uintptr_t address)
 {
 	enum { NO_OPERATION = -1, SET_BYTES = 8 };
@@ -211,7 +212,8 @@ bool weft__hook_begin(void)
 	pthread_mutex_lock(&lock);
 	bool begins = state == WAITING;
 	if (begins) {
-		/* The first call of backtrace() loads a library, which must not happen in a wrapper that interrupted other code.
+		/* The first call of backtrace() loads a library, which must not happen in a wrapper that interrupted other code,
+		 * so it is called here.
 		 */
 		void *frame;
 		if (weft__hook_stack_depth || weft__hook_is_standby)
@@ -259,11 +261,11 @@ static void in_child(void)
 	notify_adapters(WEFT_HOOK_IN_CHILD);
 }
 
-/* Defined in programs with MemorySanitizer.  Its functions for libc's check memory that this library wrote, which they believe to
- * be uninitialised, and end the program. */
-extern void __msan_init(void) __attribute__((weak)); // NOLINT(bugprone-reserved-identifier)
+/* A symbol that exists in programs with MemorySanitizer.  MemorySanitizer's versions of libc's functions check memory that this
+ * library wrote, take it for uninitialised, and end the program. */
+extern void __msan_init(void) __attribute__((weak)); /* NOLINT(bugprone-reserved-identifier) */
 
-/* Returns whether this process may record.  Without WEFT_RECORD this library does nothing. */
+/* Returns whether this process should record.  Without the environment variable WEFT_RECORD, this library does nothing. */
 static bool is_wanted(void)
 {
 	if (__msan_init)

@@ -7,7 +7,7 @@ void weft__hook_block_signals(sigset_t *before)
 {
 	sigset_t every;
 	sigfillset(&every);
-	sigdelset(&every, SIGBUS); /* the recorder's own, of a file that was truncated */
+	sigdelset(&every, SIGBUS); /* SIGBUS stays unblocked, because the recorder itself handles it for a truncated file */
 	pthread_sigmask(SIG_SETMASK, &every, before);
 }
 

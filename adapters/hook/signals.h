@@ -4,7 +4,8 @@
 
 #include <signal.h>
 
-/* Call them around a lock that the fork() handlers take too: a signal handler that forks must not interrupt the owner. */
+/* Block and restore signals around a lock that the fork() handlers take too, because a signal handler that forks must not
+ * interrupt the owner. */
 void weft__hook_block_signals(sigset_t *before);
 void weft__hook_restore_signals(const sigset_t *before);
 

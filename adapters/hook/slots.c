@@ -1,4 +1,4 @@
-/* slots.c: assigns slots to functions of the program.  SPDX-License-Identifier: ISC */
+/* slots.c: assigns slots (small functions) to callbacks of the program.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/slots.h"
 
 #include <stdint.h>
@@ -6,12 +6,12 @@
 
 static struct weft_record_text missed_callbacks = WEFT_COUNTER("callbacks not seen");
 
-/* An open-addressing hash table.  Entries are never removed, so readers need no lock. */
+/* An open-addressing hash table.  Entries of the table are never removed, so readers need no lock. */
 void *weft_hook_slot(const struct weft_hook_slots *slots, void *user)
 {
 	if ((uintptr_t)user - (uintptr_t)slots->code < (uintptr_t)slots->count * WEFT_HOOK_SLOT_BYTES)
 		return user;
-	/* No division: this runs whenever the program passes a callback. */
+	/* The hash uses no division, because this function runs whenever the program passes a callback. */
 	const uint64_t hash = (uint64_t)((uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 32;
 	unsigned slot = (unsigned)(hash * (slots->count - 1) >> 32);
 	for (unsigned i = 0; i < slots->count - 1; i++) {

@@ -1,13 +1,14 @@
-/* slots.h: small functions that a runtime calls instead of the program's callbacks (private to adapters/).
+/* slots.h: slots, small functions that a runtime calls instead of the program's callbacks (private to adapters/).
  *
- * Slot n of a set calls one C function, with n as an additional parameter.  So a program's callback is always found; at worst
- * nothing is recorded.  SPDX-License-Identifier: ISC */
+ * Slot n of a set calls one C function of the adapter, with n as an additional parameter.  So a slot always finds the program's
+ * callback; in the worst case nothing is recorded.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_SLOTS_H
 #define WEFT_HOOK_SLOTS_H
 
 #define WEFT_HOOK_SLOT_BYTES 16
 
-/* The register of parameter n, counted from 0.  A slot is a landing pad for indirect calls, a load of its number, and a jump. */
+/* Register of the parameter with number n, counted from 0.  The code of a slot is a landing pad for indirect calls, a load of
+ * the slot's number, and a jump. */
 #if defined(__x86_64__)
 #define WEFT_HOOK_REGISTER_1 "%esi"
 #define WEFT_HOOK_REGISTER_2 "%edx"
@@ -26,7 +27,7 @@
 #error "slots are for x86-64 and aarch64"
 #endif
 
-/* Defines name_code: `count` slots (a literal) of WEFT_HOOK_SLOT_BYTES each.  They have `parameters` parameters and jump to
+/* Defines name_code: `count` slots (a literal) of WEFT_HOOK_SLOT_BYTES each.  The slots have `parameters` parameters and jump to
  * name(). */
 #define WEFT_HOOK_CODE(name, parameters, count)                                                                                  \
 	__asm__(".pushsection .text\n"                                                                                           \
@@ -42,17 +43,18 @@
 										      ".popsection\n");                          \
 	extern const unsigned char name##_code[] __attribute__((visibility("hidden")))
 
-/* The functions of the program by slot.  Slot 0 is unused. */
+/* Slots, and the program's function of each slot.  Slot 0 is unused. */
 struct weft_hook_slots {
 	const unsigned char *code;
 	void **user;
 	unsigned count; /* a power of two */
 };
 
-/* Returns the slot of a function.  A slot's slot is itself.  Returns the function itself if no slot is free. */
+/* Returns the slot of the program's function `user`.  The slot of a slot is the slot itself.  Returns `user` itself if no slot
+ * is free. */
 void *weft_hook_slot(const struct weft_hook_slots *slots, void *user);
 
-/* Returns the program's function of a slot; any other function is returned as it is. */
+/* Returns the program's function of a slot, and any other function unchanged. */
 void *weft_hook_user(const struct weft_hook_slots *slots, void *function);
 
 #endif

@@ -6,11 +6,11 @@
 
 bool weft__hook_is_internet_socket(int fd);
 
-/* Returns the protocol; -1 if the descriptor is no socket.  IPPROTO_UDP is only returned for internet sockets, because other
+/* Returns the protocol; -1 if the descriptor is no socket.  IPPROTO_UDP is returned only for internet sockets, because other
  * families may use the same number. */
 int weft__hook_socket_protocol(int fd);
 
-/* Returns whether it is a UDP socket.  Keeps errno. */
+/* Returns whether the descriptor is a UDP socket.  Keeps errno. */
 bool weft_hook_has_datagrams(int fd);
 
 #endif

@@ -4,19 +4,20 @@
 
 #include "adapters/hook/hook.h"
 
-/* All adapters; the last entry is NULL (adapters.c). */
+/* Array of all adapters, ended by NULL (adapters.c). */
 extern const struct weft_hook_adapter *const weft__hook_adapters[];
 
-/* 0 if this process can record nothing now. */
+/* Whether this process may record something now; 0 if it cannot. */
 extern unsigned weft__hook_gate;
 
-/* Whether this process has asked for a filter of system calls, which may end it for a call that it does not make itself. */
+/* Whether this process has installed a seccomp filter, which may kill the process for a system call that the program itself does
+ * not make. */
 extern bool weft__hook_has_filter;
 
 /* Whether this process is on standby: recording may start at any time, also while a loop runs. */
 extern bool weft__hook_is_standby;
-extern uint64_t weft__hook_standby_since; /* weft_now() at the start of standby, which is the time of all promises that are older
-					     than a recording */
+/* weft_now() at the start of standby, which is the creation time of all promises that are older than a recording. */
+extern uint64_t weft__hook_standby_since;
 
 /* Whether promises of JavaScript are recorded. */
 extern bool weft__hook_has_js_promises;

@@ -1,4 +1,4 @@
-/* thread.c: the promise of each thread, and what a checkpoint repeats.  SPDX-License-Identifier: ISC */
+/* thread.c: the promise of each thread, and what a checkpoint records again.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/thread.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ void weft__hook_thread_label(struct weft_hook_thread *here)
 	weft_label(here->root, here->name);
 }
 
-/* May run in a signal handler that has interrupted this function. */
+/* The function may run in a signal handler that has interrupted this very function. */
 static void begin_root_promise(struct weft_hook_thread *here)
 {
 	if (here->is_thread_attached)
@@ -73,7 +73,8 @@ void weft_hook_register_list(weft_list_pending_fn *list, void *data)
 		return;
 	here->lists[here->list_count].list = list;
 	here->lists[here->list_count++].data = data;
-	weft__list_pending_beside(list_thread, here); /* again, because the objects of the list may be older than the recording */
+	/* Called again, because the objects of the list may be older than the recording. */
+	weft__list_pending_beside(list_thread, here);
 }
 
 static void reset_if_stale(struct weft_hook_thread *here)
@@ -153,7 +154,7 @@ static void end_thread(void *data)
 	here->is_thread_attached = here->is_listed = false;
 }
 
-/* The program calls exit(): this thread worked until now. */
+/* Records that the program calls exit(): this thread has worked until now. */
 static void record_program_end(void)
 {
 	if (weft_is_on())
@@ -174,7 +175,7 @@ void weft__hook_threads_begin(void)
 	done = true;
 }
 
-/* Must run before the recorder makes its own key, so that end_thread() runs before the recorder's destructor. */
+/* Must run before the recorder makes its own thread key, so that end_thread() runs before the recorder's destructor. */
 void weft__hook_threads_init(void)
 {
 	has_thread_key = pthread_key_create(&thread_key, end_thread) == 0;
