@@ -1,4 +1,4 @@
-/* check.c: implements weft check: rules for CI.  SPDX-License-Identifier: ISC */
+/* check.c: implements weft check, which checks rules in CI.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/check.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct checked_rule {
 	const char *text;
 	struct weft_rule rule;
-	struct weft_rule_window *window; /* NULL: the rule is about everything */
+	struct weft_rule_window *window; /* state of a rule over time windows; NULL if the rule is about the whole trace */
 	struct weft_rule_result checked;
 	char value[WEFT_DURATION_BYTES];
 };
@@ -57,7 +57,7 @@ static void put_text(const struct checked_rule *r)
 
 /* ---- JUnit ---- */
 
-/* XML 1.0 cannot express most control characters. */
+/* Replaces most control characters, which XML 1.0 cannot express. */
 static void put_xml(FILE *out, const char *text)
 {
 	char clean[1024];
@@ -116,7 +116,7 @@ static int finish_check(const char *name, const struct checked_rule *rules, int 
 	return exit == CLI_OK ? cli_finish(broken ? CLI_FOUND : CLI_OK) : exit;
 }
 
-/* Checks a rule of a trace that has ended. */
+/* Checks a rule on a trace that has ended. */
 static int check_rule(struct checked_rule *r, const struct weft_model *model, struct weft_error *err)
 {
 	if (!r->window)
@@ -138,7 +138,7 @@ static int check_trace(const struct cli_input *input, struct checked_rule *rules
 	return finish_check(input->name, rules, count, junit);
 }
 
-/* ---- Of a trace that is being recorded ---- */
+/* ---- Rules of a trace that is being recorded ---- */
 
 struct following {
 	struct checked_rule *rules;
@@ -147,7 +147,7 @@ struct following {
 	struct weft_running_stats *stats;
 };
 
-/* Checks a rule up to now; `tally` counts for it, or is NULL. */
+/* Checks a rule on the events so far; `tally`, which may be NULL, counts the outcomes. */
 static int check_followed_rule(
     struct checked_rule *r, const struct cli_update *update, const struct weft_running_stats *tally, struct weft_error *err)
 {
@@ -159,7 +159,7 @@ static int check_followed_rule(
 	return status;
 }
 
-/* Prints the rules whose outcome has changed, and those that were broken again. */
+/* Prints the rules whose outcome has changed, and the rules that were broken again. */
 static int show_rules(void *ctx, const struct cli_update *update)
 {
 	struct following *f = ctx;
@@ -180,7 +180,7 @@ static int show_rules(void *ctx, const struct cli_update *update)
 	return -1;
 }
 
-/* An incomplete window counts if the traces ended before one was complete. */
+/* Without a complete window, the incomplete last window of each trace counts. */
 static void end_windows(const struct following *f)
 {
 	for (int i = 0; i < f->count; i++) {
@@ -202,7 +202,8 @@ static int follow_rules(const struct cli_args *args, struct checked_rule *rules,
 	struct weft_follower_options options = {.model.keep_binds = true, .stats = f.stats};
 	for (int i = 0; i < count; i++) {
 		options.stats_count += !rules[i].window && weft_rule_running_stats(&f.stats[options.stats_count], &rules[i].rule);
-		/* Findings and stalls need more than the new events, and kernel events arrive late. */
+		/* Such rules need the whole trace: findings and stalls need more than the new events, and kernel events arrive
+		 * late. */
 		if (rules[i].window || rules[i].rule.measure == WEFT_MEASURE_FINDINGS ||
 		    rules[i].rule.measure == WEFT_MEASURE_OFFCPU) {
 			options.window_ns = CLI_WINDOW_NS;
@@ -220,8 +221,8 @@ static int follow_rules(const struct cli_args *args, struct checked_rule *rules,
 	return exit;
 }
 
-/* Counts the traces: operands after the first that are existing paths, not rules.  At least one rule must be left, unless a file
- * has rules. */
+/* Counts the traces among the operands: operands after the first that are existing paths, and not rules.  At least one operand
+ * must be left as a rule, unless a file has rules. */
 static int count_traces(const struct cli_args *args, bool has_file)
 {
 	int count = 1;

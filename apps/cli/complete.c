@@ -1,6 +1,6 @@
-/* complete.c: implements weft --complete -- WORD...: prints the completions of the last word, one a line, for shells.  The words
- * before it are those after `weft`.  A line @files, @directories or @commands asks the shell to complete these.
- * SPDX-License-Identifier: ISC */
+/* complete.c: implements weft --complete -- WORD..., by which shells complete the last word; prints one completion a line.  The
+ * other words are the words that the user typed after `weft`.  A line @files, @directories or @commands asks the shell to
+ * complete files, directories or commands.  SPDX-License-Identifier: ISC */
 #include "complete.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include "cli.h"
 #include "trace/source.h"
 
-/* The last word; NULL unless completing. */
+/* Word to complete, the last word; NULL if the command completes nothing. */
 static const char *current;
 
 void cli_complete_begin(const char *word)
@@ -45,9 +45,9 @@ static void complete_alternatives(const char *before, const char *words)
 	}
 }
 
-enum { MAX_BYTES = 16 << 20 }; /* of a trace, also unpacked */
+enum { MAX_BYTES = 16 << 20 }; /* largest size of a trace that is opened for completions, also when unpacked */
 
-/* Returns false for large traces, which would delay the TAB key. */
+/* Returns false for large traces, because reading one would delay the TAB key. */
 static bool is_small_trace(const char *path)
 {
 	int64_t bytes = 0;
@@ -93,7 +93,7 @@ static bool is_path_argument(const char *arg)
 	return !strcmp(arg, "OUT") || !strcmp(arg, "FILE") || !strcmp(arg, "PICTURE");
 }
 
-/* Completes the value of an option, according to its arg. */
+/* Completes the value of an option, according to the name of the value in --help. */
 static void complete_value(const struct cli_option *option, const char *before, const char *trace)
 {
 	if (strchr(option->arg, '|'))
@@ -113,7 +113,7 @@ static void complete_option(const struct cli_option *option)
 	cli_complete_word("--", name);
 }
 
-/* Completes the measure of a rule of weft check. */
+/* Completes the measure in a rule of weft check. */
 static void complete_rule(void)
 {
 #define MEASURE(UPPER, name, needs_argument, is_time, text) cli_complete_word(name, (needs_argument) ? "(" : "");
@@ -126,7 +126,7 @@ static void complete_rule(void)
 	}
 }
 
-/* Returns the option of a word, also with '=' and a value, or NULL. */
+/* Returns the option that a word names, also if '=' and a value follow; else NULL. */
 static const struct cli_option *find_option(const struct cli_option *options, const char *word)
 {
 	size_t length = word[0] == '-' && word[1] == '-' ? strcspn(word + 2, "=") : 0;
@@ -139,7 +139,7 @@ static const struct cli_option *find_option(const struct cli_option *options, co
 
 int cli_complete(const struct cli_args *args, const struct cli_option *options)
 {
-	const struct cli_option *waiting = NULL; /* option before the last word, if it needs a value */
+	const struct cli_option *waiting = NULL; /* option before the last word, if that option needs a value */
 	const char *trace = NULL;
 	const int last = args->argc - 1;
 	const bool runs = strncmp(args->operands, "-- ", 3) == 0;

@@ -4,17 +4,17 @@
 
 #include "cli.h"
 
-/* Makes the command only complete this word, the last of its arguments. */
+/* Makes the command complete this word, which is the last of its arguments, instead of running a verb. */
 void cli_complete_begin(const char *word);
 bool cli_is_completing(void);
 
-/* Prints before + word if it starts with the word to complete. */
+/* Prints before + word if that text starts with the word to complete. */
 void cli_complete_word(const char *before, const char *word);
 
-/* Completes the last of the arguments of a verb; returns the exit status. */
+/* Completes the last argument of a verb, and returns the exit status. */
 int cli_complete(const struct cli_args *args, const struct cli_option *options);
 
-/* standby.c: completes the programs that stand by, by process id and by name. */
+/* Completes the programs that are on standby, by process id and by name (standby.c). */
 void cli_complete_standby(void);
 
 #endif

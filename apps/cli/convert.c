@@ -11,7 +11,7 @@
 #include "export/export.h"
 #include "layout/layout.h"
 
-/* Prints one note about everything that the format cannot express. */
+/* Prints one note about everything of the trace that the format cannot express. */
 static void note_losses(const char *out, const char *format, const struct weft_losses *losses)
 {
 	char text[512];
@@ -36,7 +36,7 @@ static int export_chrome(const struct cli_input *input, struct cli_file *file, s
 	return weft_export_chrome(input->trace, input->model, cli_file_write, file, losses, err);
 }
 
-/* Writes one file.  Damaged parts are noted now if no model was built before. */
+/* Writes one file.  If no model was built before, the damaged parts of the trace are noted now. */
 static int write_file(const struct cli_input *input, const char *out, const char *format, export_fn *export)
 {
 	struct weft_losses losses;
@@ -76,7 +76,8 @@ static int write_native(const struct cli_input *input, const char *out)
 
 /* ---- Perfetto ---- */
 
-/* Finds the promises of a critical path as bits; `id` is the user's text.  Returns as cli_open(). */
+/* Finds the promises of the critical path that ends with promise `id` (the user's text), as bits of an array.  Returns as
+ * cli_open(). */
 static int find_critical_path(uint64_t **out, const struct cli_input *input, const char *id)
 {
 	const struct weft_model *m = input->model;
@@ -101,7 +102,7 @@ static int find_critical_path(uint64_t **out, const struct cli_input *input, con
 	return bits ? -1 : cli_fail("out of memory");
 }
 
-/* Lays out all promises unfolded.  Returns NULL after printing the error. */
+/* Computes the rows of all promises, without folds.  Returns NULL after printing the error. */
 static struct weft_layout *create_layout(const struct weft_model *m)
 {
 	struct weft_layout *layout = NULL;

@@ -1,4 +1,5 @@
-/* directory.c: writes directories, which only their user may read, as recorders make them.  SPDX-License-Identifier: ISC */
+/* directory.c: writes directories that only their owner may read, like the directories of a recording.
+ * SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ int cli_directory_write(void *ctx, const char *name, const void *bytes, size_t s
 	char *folder = strrchr(path + strlen(dir->temporary) + 1, '/');
 	if (folder) {
 		*folder = '\0';
-		mkdir(path, 0700); /* it may exist; another error appears when the file is created */
+		mkdir(path, 0700); /* the folder may exist; any other error appears again when the file is created */
 		*folder = '/';
 	}
 	FILE *file = cli_create_private(path);
@@ -49,7 +50,7 @@ int cli_directory_write(void *ctx, const char *name, const void *bytes, size_t s
 	return written ? 0 : -1;
 }
 
-/* Removes the files of a folder, and the folder. */
+/* Removes a folder and the files in it. */
 static bool remove_flat(int parent, const char *name)
 {
 	const int fd = weft_named_folder(parent, name, WEFT_ANY_OWNER);

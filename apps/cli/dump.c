@@ -9,8 +9,9 @@
 struct dump {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
-	uint32_t (*links)[WEFT_LINK_KINDS]; /* by promise: number of links from it */
-	uint32_t *awaits;                   /* indices of links; those of promise p are at [first_await[p], first_await[p + 1]) */
+	uint32_t (*links)[WEFT_LINK_KINDS]; /* number of links from each promise, by kind of link */
+	/* Indices of links, grouped by promise: those of promise p are at [first_await[p], first_await[p + 1]). */
+	uint32_t *awaits;
 	uint32_t *first_await;
 };
 
@@ -26,7 +27,7 @@ static void put_label(const struct dump *dump, const struct weft_label *label)
 	cli_put("\"");
 }
 
-/* Prints the recorded id of a promise, given by its index, or null. */
+/* Prints the recorded id of the promise with the given index, or null. */
 static void put_id(const struct dump *dump, uint32_t promise)
 {
 	if (promise == WEFT_NONE)
@@ -35,7 +36,7 @@ static void put_id(const struct dump *dump, uint32_t promise)
 		cli_put_int(dump->model->promises[promise].id);
 }
 
-/* Starts a field of a JSON object. */
+/* Prints the name of a field of a JSON object. */
 static void put_name(const char *name)
 {
 	cli_put(",\"");
@@ -52,7 +53,7 @@ static void put_pair(int64_t first, int64_t second)
 	cli_put("]");
 }
 
-/* Returns the actor of a promise's track. */
+/* Returns the actor to whose track the promise belongs. */
 static uint32_t find_actor(const struct dump *dump, uint32_t promise)
 {
 	uint32_t track = dump->layout->track_of[promise];
@@ -72,7 +73,7 @@ static void put_labels_json(const struct dump *dump, const struct weft_promise *
 		cli_put("]");
 	}
 	if (p->labels == p[1].labels) {
-		/* A promise without a label is named by its id, as in mirage-trace-viewer. */
+		/* A promise without a label is shown by its id, as in mirage-trace-viewer. */
 		cli_put("[");
 		cli_put_int(p->start_ns);
 		cli_put(",\"");
@@ -296,7 +297,7 @@ static bool is_open(const struct weft_promise *p)
 	return p->end == WEFT_END_PENDING || p->flags & WEFT_PROMISE_NEVER_RESOLVED;
 }
 
-/* Returns whether a pending promise still awaits another one at the end. */
+/* Returns whether the link is an await that a pending promise still waits for at the trace's end. */
 static bool is_waiting(const struct weft_model *model, const struct weft_link *link)
 {
 	return link->kind == WEFT_LINK_AWAIT && is_open(&model->promises[link->from]) && is_open(&model->promises[link->to]) &&
@@ -311,7 +312,7 @@ static bool find_awaits(struct dump *dump)
 	dump->awaits = malloc((model->link_count + 1) * sizeof *dump->awaits);
 	if (!dump->first_await || !dump->awaits)
 		return false;
-	/* Indices are shifted by two, so that filling the lists moves each start to its place. */
+	/* The index of each list's start is shifted by two, so that filling the lists moves each start to its final place. */
 	for (size_t l = 0; l < model->link_count; l++)
 		if (is_waiting(model, &model->links[l]))
 			dump->first_await[model->links[l].from + 2]++;

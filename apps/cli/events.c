@@ -1,4 +1,4 @@
-/* events.c: implements weft events: prints every event in the order of time, one a line.  SPDX-License-Identifier: ISC */
+/* events.c: implements weft events: prints every event, one a line, in the order of time.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -46,7 +46,7 @@ static void put_kind(const struct weft_event *e)
 	}
 }
 
-/* Starts a field of a JSON object. */
+/* Prints the name of a field of a JSON object. */
 static void put_name(const char *name)
 {
 	cli_put(",\"");
@@ -64,7 +64,7 @@ static void put_field(const struct weft_field *field)
 		cli_put_int(field->value);
 }
 
-/* Prints an operation that only the trace defines, with its fields. */
+/* Prints an operation that only this trace defines, with its fields. */
 static void put_unknown_op(const struct weft_trace *trace, const struct weft_event *e, bool json)
 {
 	const struct weft_form *form = &weft_trace_info(trace)->forms[e->value];
@@ -85,7 +85,7 @@ static void put_unknown_op(const struct weft_trace *trace, const struct weft_eve
 	cli_put(json ? "}\n" : "\n");
 }
 
-/* Prints the earliest and latest time of another host's event on the reference clock. */
+/* Prints the earliest and latest possible time of an event of another host, on the reference clock. */
 static void put_bounds(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
 {
 	const struct weft_part *part = info->part_count ? &info->parts[info->streams[e->stream].part] : NULL;
@@ -99,7 +99,7 @@ static void put_bounds(const struct weft_event *e, int64_t start_ns, const struc
 	cli_put_int(time_since(high, start_ns));
 }
 
-/* Field names are those of a native trace and of babeltrace2. */
+/* The names of fields are those of a native trace and of babeltrace2. */
 static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace *trace)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
@@ -158,7 +158,7 @@ static void put_json(const struct weft_event *e, int64_t start_ns, const struct 
 	cli_put("}\n");
 }
 
-/* Prints a name in a column. */
+/* Prints the name of an operation, padded to the column's width. */
 static void put_op(const char *name)
 {
 	static const char spaces[] = "              ";
@@ -190,7 +190,7 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 		return;
 	}
 	if (e->op == WEFT_EVENT_END) {
-		cli_put("  end\n"); /* end of one of several traces */
+		cli_put("  end\n"); /* this stream's trace ends here, while other joined traces continue */
 		return;
 	}
 	const struct weft_op_form *form = &weft__op_forms[e->op];
@@ -235,7 +235,7 @@ static int put_runtime_line(void *ctx, char *line)
 	return !cli_stdout_ok();
 }
 
-/* Prints the events of a runtime before weft converts them. */
+/* Prints the events of a language runtime as they were before weft converts them. */
 static int put_runtime_lines(struct cli_input *input)
 {
 	int exit;

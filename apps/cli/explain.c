@@ -1,4 +1,4 @@
-/* explain.c: implements weft explain: reports what went wrong, with evidence.  SPDX-License-Identifier: ISC */
+/* explain.c: implements weft explain: reports with evidence what went wrong in a program.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/explain.h"
 
 #include <inttypes.h>
@@ -22,7 +22,8 @@ static void put_id_json(const struct weft_model *model, const char *name, uint32
 		printf(",\"%s\":%" PRId64, name, model->promises[promise].id);
 }
 
-/* Prints the fragment of a viewer's URL that shows the time of the finding, a tenth more on each side, and selects its root. */
+/* Prints the fragment of a viewer's URL that selects the finding's root promise and shows the time of the finding, with a tenth
+ * more on each side. */
 static void put_link(const struct weft_model *model, const struct weft_finding *finding)
 {
 	char from[WEFT_DURATION_BYTES], to[WEFT_DURATION_BYTES];
@@ -125,7 +126,7 @@ static void put_text(const struct weft_finding *finding, const struct colours *c
 		printf("  %snext step%s\n    %s\n", c->faint, c->off, finding->next);
 }
 
-/* Prints what each OS thread of a program that was seen once waits for. */
+/* Prints for each OS thread of a program that was seen once what the thread waits for. */
 static int put_threads(const struct cli_input *input)
 {
 	struct weft_waits *waits;
@@ -138,7 +139,7 @@ static int put_threads(const struct cli_input *input)
 	return CLI_OK;
 }
 
-/* Returns whether the trace shows a loop, or which callback ran. */
+/* Returns whether the trace shows an event loop or a callback that ran. */
 static bool has_callbacks(const struct weft_model *m)
 {
 	for (uint32_t p = 1; p < m->promise_count; p++)
@@ -148,7 +149,8 @@ static bool has_callbacks(const struct weft_model *m)
 	return false;
 }
 
-/* Prints what was looked at if there is no finding: an empty answer would leave open whether weft understood the program. */
+/* Prints what was examined if there is no finding, because an empty answer would leave open whether weft understood the
+ * program. */
 static int put_nothing(const struct cli_input *input, const struct weft_findings *findings)
 {
 	const struct weft_model *m = input->model;
@@ -212,7 +214,7 @@ int cli_explain(struct cli_args *args)
 	if (explain.stall_ns < 0)
 		explain.stall_ns = 0;
 	struct cli_input input;
-	/* A bind waits from its creation on, wherever it is drawn. */
+	/* Binds are kept as recorded: a bind waits from its creation on, even if pictures draw it elsewhere. */
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS | (parts ? CLI_KEEP_PARTS : 0));
 	if (exit >= 0)
 		return exit;

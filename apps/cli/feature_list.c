@@ -1,4 +1,4 @@
-/* feature_list.c: lists the parts that this weft has, and the packages that bring the missing ones.  SPDX-License-Identifier: ISC
+/* feature_list.c: lists the optional parts of weft, and the packages that bring the missing parts.  SPDX-License-Identifier: ISC
  */
 #include "feature_list.h"
 
@@ -13,8 +13,9 @@
 static const struct feature {
 	const char *name;
 	bool is_built;
-	const char *package; /* what its part of the build needs, by its name in the distribution; "": another C library */
-	const char *program; /* the program that is the part, which may be installed apart; NULL if the command is the part */
+	const char *package; /* package of the distribution that the part's build needs; "" if the part needs another C library */
+	/* Name of the part's program, which may be installed separately; NULL if the part belongs to the command. */
+	const char *program;
 } features[CLI_FEATURE_COUNT] = {
     [CLI_FEATURE_RECORD] = {"record", WEFT_HOOK_BUILT, WEFT_HOOK_PACKAGE, "weft-hook"},
     [CLI_FEATURE_WINDOW] = {"window", WEFT_VIEW_BUILT, WEFT_VIEW_PACKAGE, "weft-view"},
@@ -28,7 +29,7 @@ static const struct feature {
     [CLI_FEATURE_XEN] = {"Xen", WEFT_XEN_BUILT, WEFT_XEN_PACKAGE, NULL},
 };
 
-/* Returns whether the program of a feature, which a distribution may install apart, is there. */
+/* Returns whether the program of a feature is installed; a distribution may install the program separately. */
 static bool has_program(const char *program)
 {
 	char path[PATH_MAX], hook[64];

@@ -18,10 +18,10 @@ enum cli_feature {
 	CLI_FEATURE_COUNT
 };
 
-/* Prints a line for each part: "yes", or the package that brings it. */
+/* Prints a line for each optional part: "yes", or the package that brings the part. */
 void cli_print_features(FILE *out);
 
-/* Prints one line that says that this weft lacks a part and which package brings it.  Returns the exit status of the verb. */
+/* Prints one line: this weft lacks the part, and a package brings the part.  Returns the exit status of the verb. */
 int cli_fail_without(const char *verb, enum cli_feature which);
 
 #endif

@@ -1,4 +1,4 @@
-/* follow.c: implements --follow: verbs that read traces while they are recorded.  SPDX-License-Identifier: ISC */
+/* follow.c: implements --follow, by which verbs read traces while programs record them.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "model/followers.h"
 #include "trace/multi_open.h"
 
-/* Short enough to show an event within a tenth of a second. */
+/* Interval between two looks at the traces, short enough to show an event within a tenth of a second. */
 #define POLL_NS INT64_C(50000000)
-enum { CPU_SHARE_DIVISOR = 10 }; /* complete reads use at most this fraction of a CPU */
+enum { CPU_SHARE_DIVISOR = 10 }; /* complete reads use at most one CPU divided by this number */
 
 static volatile sig_atomic_t stopped;
 
@@ -24,10 +24,10 @@ static void request_stop(int signal)
 }
 
 struct following {
-	struct open_plan *plan; /* the current traces of the operands */
+	struct open_plan *plan; /* plan for the current traces of the operands */
 	struct weft_followers *followers;
-	struct weft_followed_model *followed; /* owner of the model shown last, */
-	/* or the input of a complete read, if windows cannot be joined */
+	struct weft_followed_model *followed; /* owner of the model that was shown last */
+	/* input of a complete read, if the windows of the traces cannot be joined */
 	struct cli_input whole;
 	uint64_t fingerprint;
 	int64_t next_read_ns;
@@ -48,7 +48,7 @@ static void free_shown(struct following *l)
 	l->whole = (struct cli_input){.trace = NULL};
 }
 
-/* Reads completely, using at most a tenth of a CPU. */
+/* Reads the traces completely, with at most a tenth of a CPU. */
 static int read_whole(struct following *l, const struct weft_model_options *options, bool is_last, struct weft_error *err)
 {
 	const int64_t began_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -89,7 +89,7 @@ static int refresh_model(
 	return status;
 }
 
-/* Refreshes until the recording has ended.  Returns -1 or an exit status. */
+/* Refreshes the model until the recordings have ended.  Returns -1 or an exit status. */
 static int follow_until_end(struct following *l, const struct weft_model_options *options,
     int (*show)(void *ctx, const struct cli_update *update), void *ctx)
 {
@@ -106,7 +106,7 @@ static int follow_until_end(struct following *l, const struct weft_model_options
 			has_shown = true;
 			exit = show(ctx, &update);
 		}
-		/* A trace that has just been created cannot be read yet. */
+		/* A trace that has just been created may be unreadable for a moment, which is no error. */
 		if (status < 0 && !is_recorded && !has_shown)
 			return cli_fail_error(&err);
 		if (exit >= 0 || !is_recorded || stopped || !cli_stdout_ok())

@@ -1,4 +1,5 @@
-/* help.c: implements weft help FINDING: what a finding means and how to fix it.  SPDX-License-Identifier: ISC */
+/* help.c: implements weft help FINDING, which explains what a finding means and how to fix the fault.
+ * SPDX-License-Identifier: ISC */
 #include <stddef.h>
 #include <string.h>
 
@@ -65,7 +66,7 @@ static void put_text(const char *text)
 			text++;
 			continue;
 		}
-		/* A paragraph ends before an item or an empty line. */
+		/* A paragraph ends before a list item or an empty line. */
 		while (!is_item && end[1] && end[1] != '\n' && strncmp(end + 1, "- ", 2) != 0)
 			end = strchr(end + 1, '\n');
 		put_wrapped(begin, (size_t)(end - begin), is_item ? "- " : "");
@@ -111,7 +112,7 @@ static void print_findings(void)
 
 static const char generated[] = "<!-- tools/finding-pages writes this page from src/analysis/findings/guide.c. -->\n";
 
-/* A list needs an empty line before it. */
+/* In the output, a list needs an empty line before it. */
 static void write_text(const char *text)
 {
 	bool was_item = true;

@@ -10,13 +10,13 @@
 
 #ifdef WEFT_HAS_PAGE
 
-/* The trace of a picture and its bytes in the page. */
+/* A picture's trace, and the bytes of the trace in the page. */
 struct packed {
 	struct weft_trace *trace;
 	cli_bytes bytes;
 };
 
-/* Packs a picture; returns as cli_open(). */
+/* Packs the trace of a picture; the result is like that of cli_open(). */
 static int pack_picture(struct weft_page_trace *out, struct packed *packed, const struct open_plan *picture)
 {
 	struct weft_error err;
@@ -44,7 +44,7 @@ static int write_page(const struct weft_page_trace *traces, size_t count, const 
 
 struct directory {
 	const char *path;
-	int exit; /* exit status of a failed write, after its message */
+	int exit; /* exit status after a failed write whose error was printed */
 };
 
 static int write_page_file(void *ctx, const char *name, const void *bytes, size_t size)
@@ -66,7 +66,7 @@ static int write_page_file(void *ctx, const char *name, const void *bytes, size_
 	return directory->exit == CLI_OK ? 0 : -1;
 }
 
-/* An index.html that weft did not write is not overwritten. */
+/* An existing index.html that weft did not write is not overwritten. */
 static int check_directory(const char *out)
 {
 	char *path, start[2048] = "";

@@ -1,4 +1,4 @@
-/* http.c: what the HTTP servers of weft serve and weft watch share (http.h).  SPDX-License-Identifier: ISC */
+/* http.c: functions that the HTTP servers of weft serve and weft watch share (http.h).  SPDX-License-Identifier: ISC */
 #include "http.h"
 
 #ifdef WEFT_HAS_SERVER
@@ -16,15 +16,15 @@
 
 /* ---- The name of the server ---- */
 
-/* Returns whether a text is ":PORT" or empty. */
+/* Returns whether a text is empty or ":PORT". */
 static bool is_port(const char *text)
 {
 	const size_t digits = text[0] == ':' ? strspn(text + 1, "0123456789") : 0;
 	return text[0] == '\0' || (digits > 0 && digits <= 5 && text[1 + digits] == '\0' && atoi(text + 1) <= 65535);
 }
 
-/* Returns whether a Host header names this server.  A DNS rebinding page sends its own host name, which is neither an address nor
- * ours. */
+/* Returns whether a Host header names this server.  A web page that uses DNS rebinding sends its own host name, which is neither
+ * an address nor this server's name. */
 static bool is_our_host(const struct cli_http_address *own, const char *header)
 {
 	char host[256];
@@ -56,7 +56,7 @@ static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char
 	return MHD_YES;
 }
 
-/* Requires exactly one Host header, since a proxy may interpret two differently. */
+/* Requires exactly one Host header, because a proxy may interpret two Host headers differently. */
 bool cli_http_is_for_us(const struct cli_http_address *address, struct MHD_Connection *connection)
 {
 	struct hosts hosts = {0};
@@ -64,16 +64,16 @@ bool cli_http_is_for_us(const struct cli_http_address *address, struct MHD_Conne
 	return hosts.count == 1 && hosts.first && is_our_host(address, hosts.first);
 }
 
-/* ---- Where to listen ---- */
+/* ---- Address of the server's socket ---- */
 
-/* Parses [HOST][:PORT], with brackets around an IPv6 address that a port follows.  Returns false if the text is malformed. */
+/* Parses [HOST][:PORT], with brackets around an IPv6 address if a port follows.  Returns false if the text is malformed. */
 static bool split_address(const char *listen, char host[256], char port[8])
 {
 	const bool in_brackets = listen[0] == '[';
 	const char *begin = listen + in_brackets, *colon = strchr(begin, ':');
 	size_t length = strcspn(begin, in_brackets ? "]" : ":");
 	if (!in_brackets && colon && strchr(colon + 1, ':'))
-		length = strlen(begin); // an IPv6 address without brackets
+		length = strlen(begin); /* an IPv6 address without brackets has several colons */
 	const char *rest = begin + length;
 	if (in_brackets && *rest++ != ']')
 		return false;
@@ -106,7 +106,7 @@ static bool is_any_address(const struct sockaddr *address)
 					     : address->sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
 }
 
-/* Opens a listening socket; -1: errno says why not. */
+/* Opens a listening socket and returns it; -1 on failure, with errno. */
 static int open_socket(const struct addrinfo *info)
 {
 	const int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -7,7 +7,7 @@
 #include "cli.h"
 #include "trace/kernel.h"
 
-/* The last entry counts operations that only the trace defines. */
+/* The last entry is for operations that only the trace defines. */
 static const char *const op_names[WEFT_OP_COUNT + 1] = {
 #define NAME(NAME, value, name) [value] = name,
     WEFT_OPS(NAME)
@@ -62,7 +62,7 @@ static int64_t utc_ns(const struct weft_model *model)
 	return (int64_t)((uint64_t)model->start_ns + (uint64_t)model->trace->clock_origin_ns);
 }
 
-/* Converts a start or end of a gap to the model's time; unknown ones become the start or end of the trace. */
+/* Converts the start or end of a gap to the model's time; an unknown time becomes the start or end of the trace. */
 static int64_t clamp_gap_time(const struct weft_model *model, int64_t time_ns)
 {
 	if (time_ns <= model->start_ns)
@@ -105,7 +105,7 @@ static void put_gaps(const struct weft_model *model)
 	}
 }
 
-/* ---- What the kernel said ---- */
+/* ---- Kernel data of the trace ---- */
 
 static const char *const level_names[] = {[WEFT_LEVEL_SELF] = "self", [WEFT_LEVEL_OWN] = "own", [WEFT_LEVEL_ALL] = "all"};
 
@@ -118,7 +118,7 @@ static void put_kernel_json(const struct weft_kernel_info *kernel)
 	    kernel->processors, kernel->events, kernel->bytes, kernel->lost, kernel->overwritten, kernel->bound_ns);
 }
 
-/* Says what there is of the stacks of long runs. */
+/* Prints how many stack samples of long runs the trace has, or why it has none. */
 static void put_samples(const struct weft_trace_info *info)
 {
 	const struct weft_profile *p = &info->profile;
@@ -347,7 +347,8 @@ static void put_text(
 	}
 }
 
-/* Ends the description with the summary that window and page show; they do not model internal promises and the waits of binds. */
+/* Ends the description with the summary that the window and the page show; these do not model internal promises and the waits of
+ * binds. */
 static int put_summary(const struct cli_input *input, bool json)
 {
 	struct weft_findings *findings = NULL;

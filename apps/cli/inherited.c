@@ -1,5 +1,6 @@
-/* inherited.c: keeps what this process got from its parent.  Exec passes on which signals are ignored, so that a command of weft
- * would otherwise never die of SIGPIPE.  SPDX-License-Identifier: ISC */
+/* inherited.c: keeps the signal actions and descriptors that this process got from its parent.  A program started by exec
+ * inherits which signals are ignored, so without this file a command that weft starts would never die of SIGPIPE.
+ * SPDX-License-Identifier: ISC */
 #include "cli/inherited.h"
 
 #include <fcntl.h>
@@ -14,15 +15,16 @@ static struct {
 	bool is_changed;
 	struct sigaction before;
 } actions[] = {
-    /* Writing to a closed pipe then fails with EPIPE, so that `weft events | head` ends quietly with status 0. */
+    /* If SIGPIPE is ignored, writing to a closed pipe fails with EPIPE, so that `weft events | head` ends quietly with status
+     * 0. */
     {.number = SIGPIPE, .handler = SIG_IGN},
-    /* Where SIGCHLD is ignored, the kernel drops the exit status of children. */
+    /* If SIGCHLD were ignored, the kernel would drop the exit status of child processes. */
     {.number = SIGCHLD, .handler = SIG_DFL},
 };
 
 enum { ACTION_COUNT = sizeof actions / sizeof *actions };
 
-/* Opens the lowest free descriptors in the direction that fails, as calls on a closed descriptor do. */
+/* Opens closed standard descriptors in the wrong direction, so that reads and writes fail as on closed descriptors. */
 static void occupy_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -1,4 +1,4 @@
-/* input.c: opening traces, and what is said while they are read.  SPDX-License-Identifier: ISC */
+/* input.c: opens traces, and prints messages while they are read.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ static struct {
 	volatile sig_atomic_t seconds;
 } progress;
 
-/* Only what is allowed in a signal handler: the work goes on undisturbed, whatever it is. */
+/* The handler makes only calls that are allowed in a signal handler, so any interrupted work continues. */
 static void print_progress(int signal)
 {
 	char line[sizeof progress.text + 24];
@@ -72,7 +72,7 @@ static uint64_t count_bytes(const struct weft_trace *trace)
 	return bytes;
 }
 
-/* Opens what a plan names; the progress line calls it `action`.  Takes the plan.  Returns as cli_open(). */
+/* Opens the trace of a plan; `action` is the verb in the progress line.  Takes the plan.  Returns as cli_open(). */
 static int run_plan(struct cli_input *input, struct open_plan *plan, const char *action)
 {
 	struct weft_error err;
@@ -95,7 +95,7 @@ static int run_plan(struct cli_input *input, struct open_plan *plan, const char 
 	return exit;
 }
 
-/* Prints the traces of a session to a user who has to name one. */
+/* Lists the traces of a session, because the user must name one of them. */
 static int fail_several(struct open_plan *plan)
 {
 	open_note_copies(plan, cli_note);

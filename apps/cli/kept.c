@@ -1,4 +1,4 @@
-/* kept.c: counts and removes the copies that weft watch saved (kept.h).  SPDX-License-Identifier: ISC */
+/* kept.c: counts and removes the copies that weft watch has saved (kept.h).  SPDX-License-Identifier: ISC */
 #include "kept.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ struct copy {
 
 typedef WEFT_VEC(struct copy) copies;
 
-/* Returns whether the text ends with "-KEY-TIME", as names of copies do without their suffix. */
+/* Returns whether the text ends with "-KEY-TIME", like the name of a copy without its suffix. */
 static bool ends_with_key(const char *text, size_t length)
 {
 	static const char form[] = "-xxxxxxxx-ddddddddTddddddZ";
@@ -50,7 +50,7 @@ static bool is_copy(const char *name)
 	return ends_with_key(name, cut_suffix(name, strlen(name), CLI_KEPT_SUFFIX));
 }
 
-/* Returns whether a name is that of an incomplete copy: NAME.PID.tmp. */
+/* Returns whether a file name is that of an incomplete copy: NAME.PID.tmp. */
 static bool is_incomplete(const char *name)
 {
 	size_t length = strlen(name), rest = cut_suffix(name, length, ".tmp");
@@ -88,7 +88,7 @@ static void free_copies(copies *all)
 	weft_vec_free(all);
 }
 
-/* Lists names of one form, the oldest first.  Without memory some are left out. */
+/* Lists the copies whose names have a certain form, the oldest copy first.  Without memory, some copies are left out. */
 static void list_copies(copies *all, int folder, bool (*is_one)(const char *name))
 {
 	DIR *dir = folder < 0 ? NULL : weft_named_list(folder);
@@ -134,7 +134,8 @@ static bool remove_copy(int folder, const char *name)
 	return unlinkat(folder, name, 0) == 0 || (errno == EISDIR && cli_directory_remove(folder, name));
 }
 
-/* Removes what a killed watcher left.  Another watcher may be writing a copy into this folder. */
+/* Removes incomplete copies of a watcher that was killed.  Young files stay, because another watcher may be writing a copy into
+ * this folder. */
 static void remove_incomplete(int folder)
 {
 	copies parts = {0};

@@ -18,7 +18,7 @@ static const struct {
 #undef ENTRY
 };
 
-/* Implements weft --complete -- VERB WORD...: prints completions of the last word. */
+/* Implements weft --complete -- VERB WORD..., which prints completions of the last word. */
 static int complete_words(int argc, char **argv)
 {
 	if (argc < 2 || strcmp(argv[0], "--") != 0)
@@ -56,7 +56,7 @@ static int print_help(void)
 	return cli_finish(CLI_OK);
 }
 
-/* Recognizes weft -d NAME -w FILE, the form of older tools. */
+/* Recognizes weft -d NAME -w FILE, the command line of older tools. */
 static bool has_write_option(int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++)
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	cli_begin_process();
 	if (argc < 2)
 		return cli_fail("no verb; weft --help lists them");
-	/* weft help VERB equals weft VERB --help; tools/finding-pages and tools/manual use --markdown. */
+	/* weft help VERB is the same as weft VERB --help; tools/finding-pages and tools/manual use the option --markdown. */
 	static char help[] = "--help";
 	bool as_markdown = false;
 	char *of_verb[] = {argv[0], argc > 2 ? argv[2] : NULL, help};

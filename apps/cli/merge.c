@@ -1,11 +1,11 @@
-/* merge.c: implements weft merge: copies several traces into one directory.  SPDX-License-Identifier: ISC */
+/* merge.c: implements weft merge, which copies several traces into one directory.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "cli.h"
 #include "export/scrub.h"
 #include "trace/join.h"
 
-/* Copies all traces; with `is_scrubbed` all copies have the same stand-ins. */
+/* Copies all traces; with `is_scrubbed`, equal texts get equal stand-ins in all copies. */
 static int copy_traces(const struct weft_trace *trace, bool is_scrubbed, struct cli_directory *dir, struct weft_error *err)
 {
 	struct weft_trace_edit edit = {.text = NULL};
@@ -17,7 +17,7 @@ static int copy_traces(const struct weft_trace *trace, bool is_scrubbed, struct 
 	return status;
 }
 
-/* Rejects traces that cannot be scrubbed before anything is written.  Returns -1 or an exit status. */
+/* Rejects traces that cannot be scrubbed, before anything is written.  Returns -1 or an exit status. */
 static int check_formats(const struct weft_trace *trace)
 {
 	for (size_t i = 0; weft_trace_part(trace, i); i++) {

@@ -1,4 +1,4 @@
-/* metrics.c: metrics of several processes, and the server that sends them (metrics.h).  SPDX-License-Identifier: ISC */
+/* metrics.c: metrics of several processes, and the HTTP server that sends them (metrics.h).  SPDX-License-Identifier: ISC */
 #include "metrics.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct cli_metered {
 	char *path;
 	struct weft_metrics *metrics;
 	struct weft_follower *follower; /* of cli_meters_follow(), or NULL */
-	int64_t ended_ns;               /* by the monotonic clock; 0: the process still records */
+	int64_t ended_ns;               /* time of the process's end on the monotonic clock; 0 while the process records */
 };
 
 struct cli_meters {
@@ -60,7 +60,7 @@ void cli_meters_destroy(struct cli_meters *meters)
 	free(meters);
 }
 
-/* Forgets processes that ended some minutes ago. */
+/* Forgets the metrics of processes that ended some minutes ago. */
 static void drop_ended(struct cli_meters *meters)
 {
 	const int64_t oldest_ns = clock_ns(CLOCK_MONOTONIC) - KEPT_S * INT64_C(1000000000);
@@ -142,7 +142,7 @@ void cli_meters_refresh(struct cli_meters *meters)
 	}
 }
 
-/* Returns the memory of this process; 0: unknown. */
+/* Returns the memory size of this process; 0: unknown. */
 static uint64_t read_memory_bytes(void)
 {
 	unsigned long long size, resident = 0;
@@ -156,7 +156,8 @@ static uint64_t read_memory_bytes(void)
 
 static void write_text(void *out, const char *bytes, size_t size)
 {
-	(void)cli_bytes_append(out, bytes, size); /* a text that is cut has no "# EOF", so that its reader notices */
+	/* If memory is missing, the text lacks its final "# EOF", so that a reader notices the loss. */
+	(void)cli_bytes_append(out, bytes, size);
 }
 
 void cli_meters_write(struct cli_meters *meters, const struct weft_metrics_follower *follower, cli_bytes *out)
@@ -184,16 +185,16 @@ enum { MAX_CONNECTIONS = 64, IDLE_S = 30, ANSWER_S = 8 };
 struct cli_metrics_server {
 	struct cli_http_address address;
 	struct MHD_Daemon *daemon;
-	int wakes; /* an eventfd: a request came */
+	int wakes; /* eventfd that becomes readable when a request comes */
 	pthread_mutex_t lock;
 	pthread_cond_t answered;
 	/* with the lock: */
-	uint64_t asked, answers; /* numbers of the newest request, and of the newest one with an answer */
+	uint64_t asked, answers; /* number of the newest request, and number of the newest request that was answered */
 	cli_bytes text;
 };
 
-/* Waits for the answer to a new request: at most ANSWER_S, since a scan of large rings may take long.  Then an older text is
- * sent.
+/* Waits at most ANSWER_S for the answer to a new request, because a scan of large rings may take long.  After ANSWER_S, an older
+ * text is sent.
  */
 static struct MHD_Response *wait_for_answer(struct cli_metrics_server *s)
 {
@@ -218,7 +219,7 @@ static enum MHD_Result answer_request(void *ctx, struct MHD_Connection *connecti
 	struct cli_metrics_server *s = ctx;
 	(void)version, (void)upload, (void)upload_size;
 	const bool only_reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-	/* The library calls twice for a request; answering the first call would close the connection. */
+	/* libmicrohttpd calls twice for each request; an answer to the first call would close the connection. */
 	if (only_reads && !*request) {
 		*request = s;
 		return MHD_YES;
@@ -238,7 +239,7 @@ static bool start_daemon(struct cli_metrics_server *s)
 {
 	sigset_t all, before;
 	sigfillset(&all);
-	/* Signals are for the thread that follows the traces. */
+	/* Signals are blocked in the server's thread, because the thread that follows the traces handles them. */
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	s->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, answer_request, s,
 	    MHD_OPTION_LISTEN_SOCKET, s->address.socket, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
@@ -278,7 +279,7 @@ void cli_metrics_server_stop(struct cli_metrics_server *s)
 {
 	if (!s)
 		return;
-	/* Requests that wait end now. */
+	/* Requests that still wait end now. */
 	pthread_mutex_lock(&s->lock);
 	s->answers = UINT64_MAX;
 	pthread_cond_broadcast(&s->answered);

@@ -1,4 +1,4 @@
-/* multi_report.c: prints how several traces are joined: how their clocks are aligned and what has no counterpart.
+/* multi_report.c: prints how several traces are joined: how their clocks are aligned, and which messages have no counterpart.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static bool count_messages(const struct weft_model *m, size_t *messages, size_t 
 	for (size_t i = 0; all && i < *messages; i++) {
 		const struct weft_transfer back = {.from = all[i].to, .to = all[i].from};
 		const bool is_first = i == 0 || compare_transfers(&all[i - 1], &all[i]) != 0;
-		/* Count the two ends of a connection once. */
+		/* A connection has two ends, which count once. */
 		const bool is_counted = all[i].from > all[i].to && bsearch(&back, all, *messages, sizeof *all, compare_transfers);
 		*connections += is_first && !is_counted;
 	}

@@ -1,4 +1,4 @@
-/* names.c: resolves machine-code addresses before they are printed.  SPDX-License-Identifier: ISC */
+/* names.c: replaces machine-code addresses by names before they are printed.  SPDX-License-Identifier: ISC */
 #include "cli.h"
 
 #ifdef WEFT_HAS_NAMES
@@ -16,7 +16,7 @@ static bool is_before_deadline(void *ctx)
 	return now.tv_sec < end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec < end->tv_nsec);
 }
 
-/* Resolves names within timeout_ms and applies them to the trace.  The caller destroys the result, which may be NULL. */
+/* Finds names within timeout_ms and applies them to the trace.  The caller destroys the result, which may be NULL. */
 static struct weft_names *find_names(struct weft_trace *trace, bool ask_servers, int timeout_ms)
 {
 	struct weft_names *names = weft_names_create(weft_trace_info(trace));
@@ -30,7 +30,7 @@ static struct weft_names *find_names(struct weft_trace *trace, bool ask_servers,
 	struct weft_names_options options = {
 	    .ask_servers = ask_servers, .go_on = ask_servers ? NULL : is_before_deadline, .ctx = &end};
 	weft_names_find(names, &options);
-	/* Without memory the trace has no names. */
+	/* If memory is missing, the trace has no names. */
 	(void)weft_names_apply(names, trace);
 	return names;
 }
@@ -40,7 +40,7 @@ void cli_find_site_names_quickly(struct weft_trace *trace)
 	weft_names_destroy(find_names(trace, false, QUICK_LOOKUP_MS));
 }
 
-/* Names for traces that were read before, and the number of their sites then. */
+/* Names for traces that were read before, and the number of call sites that each trace had then. */
 static struct {
 	struct weft_names *found;
 	size_t sites;
@@ -84,7 +84,7 @@ void cli_names_clear(struct cli_names *names)
 	*names = (struct cli_names){NULL, 0};
 }
 
-/* Prints the note about missing files only for the first of several traces. */
+/* The note about missing files is printed only for the first of several traces. */
 void cli_find_site_names(struct cli_input *input, bool ask_servers)
 {
 	static bool has_noted_missing;
@@ -100,7 +100,7 @@ void cli_find_site_names(struct cli_input *input, bool ask_servers)
 	weft_names_destroy(names);
 }
 #else
-/* Names the first place in machine code, as findings print it, and what would name its function. */
+/* The note shows the first address in the form in which findings print it, and says what would name its function. */
 void cli_find_site_names(struct cli_input *input, bool ask_servers)
 {
 	static bool has_noted;

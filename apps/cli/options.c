@@ -10,7 +10,7 @@
 #include "trace/source.h"
 #include "xen/domain.h"
 
-/* Additional options of every verb that takes a TRACE. */
+/* Options that every verb with a TRACE has in addition to its own. */
 static const struct cli_option domain_option = {
     "domain", 'd', CLI_TEXT, NULL, "NAME|ID", "read the ring buffer that this Xen domain shares, instead of TRACE"};
 static const struct cli_option limit_option = {
@@ -142,7 +142,7 @@ static void write_option(const struct cli_option *o)
 	printf(": %s\n", o->help);
 }
 
-/* Writes the input of tools/manual for the page of the verb: operands, summary, options and the text after them. */
+/* Writes the input of tools/manual for the verb's page: operands, summary, options and the text after the options. */
 static void write_markdown(const struct cli_args *args, const struct cli_option *options)
 {
 	printf("%s\n%s\n", args->operands, args->summary);
@@ -167,7 +167,7 @@ static const struct cli_option *find_short(const struct cli_option *options, cha
 	return NULL;
 }
 
-/* Reports the first missing operand. */
+/* Reports the first operand that is missing. */
 static int fail_missing(const struct cli_args *args, int operands)
 {
 	const char *word = args->operands;
@@ -184,7 +184,7 @@ static int fail_missing(const struct cli_args *args, int operands)
 	    operands > 0 && strcmp(name, "trace") == 0 ? "second " : "", name, args->verb, args->operands);
 }
 
-/* Returns whether a word is the option: for d and domain these are -d, -dNAME, --domain and --domain=NAME. */
+/* Returns whether a word is the option: for the option "domain" with the letter d, -d, -dNAME, --domain and --domain=NAME. */
 static bool is_option(const struct cli_option *option, const char *word)
 {
 	if (word[1] != '-')
@@ -203,7 +203,8 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 		char *word = args->argv[i];
 		if (only_operands || word[0] != '-' || word[1] == '\0') {
 			args->argv[operands++] = word;
-			only_operands |= strncmp(args->operands, "-- ", 3) == 0; /* the next words are options of that command */
+			/* After the first operand, the words belong to the started command. */
+			only_operands |= strncmp(args->operands, "-- ", 3) == 0;
 			continue;
 		}
 		if (strcmp(word, "--") == 0) {
@@ -255,7 +256,7 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 			char *trace;
 			if (asprintf(&trace, DOMAIN_PREFIX "%s", value) < 0)
 				return cli_fail_verb(args->verb, "%s", weft_status_string(WEFT_ENOMEM));
-			args->argv[operands++] = trace; /* lives until the program ends, like argv */
+			args->argv[operands++] = trace; /* the text lives until the program ends, like argv */
 			continue;
 		}
 		int status = option == &limit_option ? apply_limit(args, value) : parse_value(args, option, value);

@@ -24,27 +24,28 @@ const char *const cli_link_names[WEFT_LINK_KINDS] = {
 
 /* ---- Texts ----
  *
- * A trace may name one long text in each of many short events: printed each time, a file of 300 kB would become 1 GB.  So the
- * bytes of long texts have a budget that grows with the input; when it is spent, texts are cut. */
+ * In a trace, many short events may refer to one long text.  If the text were printed each time, a file of 300 kB would give 1
+ * GB of output.  So the output of long texts has a budget in bytes that grows with the input; when the budget is spent, texts
+ * are cut. */
 
 enum {
-	MAX_ESCAPE_BYTES = 5,   /* maximum by which an escape is longer than its character */
-	CUT_BYTES = 256,        /* minimum length of a cut text */
-	BUDGET_BYTES = 4 << 20, /* for long texts, independent of the size of the input */
+	MAX_ESCAPE_BYTES = 5,   /* largest number of bytes by which an escape is longer than its character */
+	CUT_BYTES = 256,        /* number of bytes that remain of a cut text */
+	BUDGET_BYTES = 4 << 20, /* part of the budget for long texts that does not depend on the input's size */
 	BUDGET_PER_INPUT_BYTE = 32,
 };
 
 static struct {
 	bool is_limited;
-	uint64_t left, cut; /* bytes left for long texts, and number of texts that were cut */
+	uint64_t left, cut; /* number of bytes left for long texts, and number of texts that were cut */
 } budget;
 
-/* `verb` is NULL or follows "weft". */
+/* Prints the message after "weft" and, if it is not NULL, `verb`. */
 __attribute__((format(printf, 2, 0))) static void print_message(const char *verb, const char *format, va_list args)
 {
 	char text[1024];
 	vsnprintf(text, sizeof text, format, args);
-	weft_utf8_sanitize(text); // a path may contain any byte
+	weft_utf8_sanitize(text); /* a path may contain any byte, also invalid UTF-8 */
 	fprintf(stderr, "weft%s%s: %s\n", verb ? " " : "", verb ? verb : "", text);
 }
 
@@ -108,7 +109,7 @@ void cli_limit_texts(uint64_t input_bytes)
 	budget.is_limited = true;
 }
 
-/* Returns how many bytes of a text are printed. */
+/* Returns how many bytes of a text are printed; the rest is cut. */
 static size_t limit_length(struct weft_str text)
 {
 	if (text.len <= CUT_BYTES || !budget.is_limited || text.len <= budget.left)

@@ -1,4 +1,4 @@
-/* pack.c: packs a trace into one piece of bytes, for pages.  SPDX-License-Identifier: ISC */
+/* pack.c: packs a trace into one piece of bytes for pages.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ int cli_bytes_append(void *bytes, const void *more, size_t size)
 
 struct packing {
 	cli_bytes *bytes;
-	char folder[16]; /* folder of one of several traces; else empty */
+	char folder[16]; /* folder of the trace in the archive if there are several traces; else empty */
 };
 
 static int add_file(void *ctx, const char *name, const void *bytes, size_t size)
@@ -31,14 +31,15 @@ static int add_file(void *ctx, const char *name, const void *bytes, size_t size)
 	return weft_tar_file(cli_bytes_append, p->bytes, path, bytes, size, NULL) < 0 ? -1 : 0;
 }
 
-/* Returns whether the trace in memory is a consistent copy of files that a program was writing. */
+/* Returns whether the trace in memory is a consistent copy of files that a program was still writing. */
 static bool is_copied(const struct weft_trace *trace)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
 	return weft_trace_source(trace)->is_frozen || (strcmp(info->format, "native") == 0 && info->unfinished);
 }
 
-/* Packs the files without unused packets of a ring; a damaged trace is packed as it is, so that the page shows the damage. */
+/* Packs the trace's files without unused packets of a ring; a damaged trace is packed unchanged, so that the page shows the
+ * damage. */
 static int pack_files(struct packing *p, const struct weft_trace *trace, struct weft_error *err)
 {
 	const struct weft_source *source = weft_trace_source(trace);

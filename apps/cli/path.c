@@ -1,4 +1,4 @@
-/* path.c: implements weft path: the critical path that led to a promise's end.  SPDX-License-Identifier: ISC */
+/* path.c: implements weft path, which prints the critical path that led to a promise's end.  SPDX-License-Identifier: ISC */
 #include "analysis/index/path.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "cli.h"
 #include "model/kernel.h"
 
-#define DETAIL_DIVISOR 100 /* steps shorter than this fraction of the path are not examined */
+#define DETAIL_DIVISOR 100 /* steps shorter than the path's length divided by this number are not examined */
 
 static void put_id(const struct weft_model *m, uint32_t promise)
 {
@@ -54,7 +54,7 @@ static void put_json(const struct weft_model *m, const struct weft_path *path)
 	}
 }
 
-/* Prints "2.9 ms to 3.1 ms", or one time if it is exact. */
+/* Prints a time with its error, as "2.9 ms to 3.1 ms", or one time if it is exact. */
 static void put_range(int64_t low_ns, int64_t high_ns)
 {
 	char low[CLI_DURATION_BYTES], high[CLI_DURATION_BYTES];
@@ -63,7 +63,7 @@ static void put_range(int64_t low_ns, int64_t high_ns)
 	printf(strcmp(low, high) ? "%s to %s" : "%s", low, high);
 }
 
-/* Prints where the time went, by process.  Returns false without memory. */
+/* Prints how much of the path's time each process took.  Returns false without memory. */
 static bool put_shares(const struct weft_model *m, const struct weft_path *path)
 {
 	struct weft_process_share *shares;
@@ -84,7 +84,7 @@ static bool put_shares(const struct weft_model *m, const struct weft_path *path)
 	return true;
 }
 
-/* Prints the connection that had an open request during the step. */
+/* Prints the connection whose request was open during the step. */
 static void put_request(const struct weft_model *m, const struct weft_path_step *s)
 {
 	const struct weft_request *request = weft_request_during(m, s->promise, s->start_ns, s->end_ns);
@@ -98,8 +98,8 @@ static void put_request(const struct weft_model *m, const struct weft_path_step 
 		printf(", which answered %s later", cli_format_duration(length, request->answered_ns - request->asked_ns));
 }
 
-/* Prints how long the host of a guest took the CPU during the step, or during a transfer from or to the guest.  A step of the
- * system belongs to the process of the next step. */
+/* Prints the steal time of a guest during a step, or during a transfer from or to the guest.  A step of the system (the event
+ * loop) belongs to the process of the next step. */
 static void put_steal(const struct weft_model *m, const struct weft_path *path, size_t step)
 {
 	const struct weft_path_step *s = &path->steps[step];
@@ -117,7 +117,7 @@ static void put_steal(const struct weft_model *m, const struct weft_path *path, 
 	put_range(steal.low_ns, steal.high_ns);
 }
 
-/* Prints how the promise itself spent its time, and then the steps of its path. */
+/* Prints how the promise itself spent its time, and then the sums of its path's steps. */
 static void put_totals(const struct weft_path *path, int64_t all_ns)
 {
 	char length[CLI_DURATION_BYTES], waiting[CLI_DURATION_BYTES], ready[CLI_DURATION_BYTES], running[CLI_DURATION_BYTES];

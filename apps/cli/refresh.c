@@ -17,24 +17,24 @@
 #include "model/followers.h"
 #include "trace/multi_open.h"
 
-/* The pause between refreshes keeps them below a tenth of a CPU; analyses of the whole trace use 1/400.
+/* A pause between refreshes keeps the refresher below a tenth of a CPU; analyses of whole traces use 1/400 of a CPU.
  */
 enum {
 	CPU_SHARE_DIVISOR = 10,
 	WHOLE_SHARE_DIVISOR = 400,
-	FIRST_EVENTS = 1 << 19, /* events that are shown and explained completely at the start */
+	FIRST_EVENTS = 1 << 19, /* number of events that are shown and explained completely at the start */
 	WINDOW_EVENTS = 1 << 13,
 	HISTORY_EVENTS = WINDOW_EVENTS,
 	MAX_STEPS = 16,
 	RETAINED_HEAP_BYTES = 1 << 25
 };
 #define WHOLE_INTERVAL_NS INT64_C(10000000000)
-#define WHOLE_EVENT_NS 1000 /* estimated cost of explaining an event, until it is measured */
+#define WHOLE_EVENT_NS 1000 /* estimated cost in ns of explaining an event, until the real cost is measured */
 #define HISTORY_NS INT64_C(25000000000)
 #define MIN_LEAD_NS INT64_C(10000000)
 
 struct cli_refresher {
-	struct open_plan *plan; /* used by the thread alone: the current traces of the operands */
+	struct open_plan *plan; /* plan for the current traces of the operands, which only the refresher's thread uses */
 	int64_t every_ns;
 	int fd;
 	atomic_bool should_stop, is_quiet;
@@ -46,23 +46,23 @@ struct cli_refresher {
 	bool is_urgent, wants_all;
 	struct cli_snapshot *newest, *all;
 	struct weft_error err;
-	/* Used only by the refresher's OS thread. */
+	/* Fields that only the refresher's OS thread uses. */
 	uint64_t seen_fingerprint;
 	bool was_recorded;
 	struct weft_followers *followers;
 	unsigned generation;   /* of the newest snapshot */
-	uint64_t process_hash; /* hash of the processes in the newest snapshot */
+	uint64_t process_hash; /* hash of the list of processes in the newest snapshot */
 	struct weft_finding_history *history;
 	struct cli_names names;
-	int64_t whole_explained_ns; /* time of the last complete analysis, */
-	double whole_ns_per_event;  /* its cost per event, and the number of events in a full ring */
+	int64_t whole_explained_ns; /* time of the last complete analysis */
+	double whole_ns_per_event;  /* cost of the last complete analysis per event, and number of events in a full ring */
 	uint64_t max_ring_events;
-	int64_t snapshot_ns; /* time of the newest snapshot, and number of events until then */
+	int64_t snapshot_ns; /* time of the newest snapshot, and number of events until that time */
 	uint64_t snapshot_events;
 	uint64_t restarts;  /* restarts of the follower */
-	unsigned steps;     /* number of reads between two snapshots */
-	int64_t history_ns; /* length of a window that is cheap to read */
-	int64_t lead_ns;    /* time before a snapshot until which new events are skipped; 0: none */
+	unsigned steps;     /* number of reads of the traces between two snapshots */
+	int64_t history_ns; /* length of the window that is cheap to read */
+	int64_t lead_ns;    /* time before a snapshot from which on new events are not skipped; 0 if no events are skipped */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -99,7 +99,7 @@ static bool continue_explaining(void *refresher, unsigned percent)
 	return continue_reading(refresher, percent);
 }
 
-/* The promise that runs during a snapshot did not crash: removes such findings. */
+/* Removes findings that the promise running during a snapshot has crashed, because it may still run. */
 static void drop_crashes(struct weft_findings *findings)
 {
 	size_t kept = 0;
@@ -111,7 +111,7 @@ static void drop_crashes(struct weft_findings *findings)
 	findings->count = kept;
 }
 
-/* Computes the findings and the tables. */
+/* Computes the findings and the tables of a snapshot. */
 static int explain_snapshot(struct cli_refresher *l, struct cli_snapshot *snapshot, int64_t window_ns, struct weft_error *err)
 {
 	const struct weft_explain_options how = {.go_on = continue_explaining, .ctx = l};
@@ -171,9 +171,9 @@ static struct cli_snapshot *read_whole(struct cli_refresher *l, bool is_recorded
 
 /* ---- Following ---- */
 
-/* Chooses the window of the next snapshot.  For busy programs it has only the newest events: the events before it are skipped
- * without a model, by the follower of a single trace or here for several.  For idle programs it is longer, for the sake of
- * counters. */
+/* Chooses the window of the next snapshot.  For busy programs the window has only the newest events; earlier events are skipped
+ * without a model, by the follower of a single trace or here for several traces.  For idle programs the window is longer,
+ * because counters then show more. */
 static void update_pace(struct cli_refresher *l, uint64_t events)
 {
 	const int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -215,7 +215,7 @@ static bool start_following(struct cli_refresher *l)
 	return false;
 }
 
-/* Drops the history of findings when traces appeared or vanished, since ids have changed. */
+/* Forgets the history of findings when traces appear or vanish, because ids of promises change then. */
 static bool check_generation(struct cli_refresher *l)
 {
 	const unsigned generation = weft_followers_generation(l->followers);
@@ -228,7 +228,7 @@ static bool check_generation(struct cli_refresher *l)
 	return l->history;
 }
 
-/* Returns a hash of the processes and their order. */
+/* Returns a hash of the list of processes, which depends on their order. */
 static uint64_t hash_processes(const struct weft_trace *trace)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
@@ -252,7 +252,7 @@ static void note_whole_cost(struct cli_refresher *l, const struct cli_snapshot *
 	l->whole_explained_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Searches findings that need the whole trace, such as growth, rarely enough to use little CPU time. */
+/* Searches for findings that need the whole trace, such as growth, so rarely that it uses little CPU time. */
 static void explain_whole(struct cli_refresher *l)
 {
 	const int64_t now_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -273,7 +273,7 @@ static void explain_whole(struct cli_refresher *l)
 	cli_snapshot_free(snapshot);
 }
 
-/* Takes a snapshot of followed traces.  Returns NULL without an error if nothing is new. */
+/* Takes a snapshot of followed traces.  Returns NULL without an error if there are no new events. */
 static struct cli_snapshot *read_followed(struct cli_refresher *l, int64_t window_ns, struct weft_error *err)
 {
 	const int64_t used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -309,8 +309,8 @@ static struct cli_snapshot *read_followed(struct cli_refresher *l, int64_t windo
 	return snapshot;
 }
 
-/* Finds the current traces, whether they are being recorded and whether they can be followed.  Returns a hash that changes with
- * traces that cannot be followed. */
+/* Finds the current traces, and whether they are being recorded and can be followed.  Returns a hash that changes when traces
+ * that cannot be followed change. */
 static uint64_t scan_paths(struct cli_refresher *l, bool *is_recorded, bool *is_followed)
 {
 	struct open_plan *plan = l->plan;
@@ -327,7 +327,7 @@ static uint64_t scan_paths(struct cli_refresher *l, bool *is_recorded, bool *is_
 	return hash;
 }
 
-/* ---- The OS thread ---- */
+/* ---- The thread that takes snapshots ---- */
 
 static void publish_snapshot(
     struct cli_refresher *l, struct cli_snapshot *snapshot, struct cli_snapshot **to, const struct weft_error *err)
@@ -344,7 +344,7 @@ static void publish_snapshot(
 		return; /* it is already readable */
 }
 
-/* Sleeps.  Returns false if the thread shall stop. */
+/* Sleeps.  Returns false if the thread must stop. */
 static bool sleep_unless_stopped(struct cli_refresher *l, int64_t ns)
 {
 	struct timespec until;
@@ -362,7 +362,7 @@ static bool sleep_unless_stopped(struct cli_refresher *l, int64_t ns)
 	return is_running;
 }
 
-/* Reads more often after the ring was overwritten between two snapshots. */
+/* Makes the thread read more often if the ring was overwritten between two snapshots. */
 static void update_steps(struct cli_refresher *l)
 {
 	const uint64_t restarts = weft_followers_restarts(l->followers);
@@ -381,13 +381,13 @@ static bool wait_for_next_refresh(struct cli_refresher *l)
 	for (unsigned i = l->lead_ns ? 0 : 1; i < l->steps; i++) {
 		if (!sleep_unless_stopped(l, step_ns))
 			return false;
-		/* The next snapshot reports errors. */
+		/* An error is ignored here, because the next snapshot reports it. */
 		(void)weft_followers_skip(l->followers, &err);
 	}
 	return sleep_unless_stopped(l, l->lead_ns ? l->lead_ns : step_ns);
 }
 
-/* Reads the requests of the other thread: the window, and whether everything shall be read. */
+/* Reads the requests of the other thread: the length of the window, and whether to read all events. */
 static bool pop_requests(struct cli_refresher *l, int64_t *window_ns)
 {
 	pthread_mutex_lock(&l->mutex);
@@ -421,7 +421,7 @@ static void *run_refresher(void *refresher)
 				publish_snapshot(l, snapshot, &l->newest, &err);
 			not_before_ns = began_ns + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * CPU_SHARE_DIVISOR;
 		} else if (is_followed) {
-			/* Skip now, since the ring may be overwritten before the next snapshot. */
+			/* New events are skipped now, because the ring may be overwritten before the next snapshot. */
 			(void)weft_followers_skip(l->followers, &err);
 		}
 		atomic_store(&l->is_quiet, !snapshot);
@@ -439,7 +439,7 @@ int cli_refresher_start(struct cli_refresher **out, struct open_plan *plan, int6
 		return cli_fail("out of memory");
 	*l = (struct cli_refresher){
 	    .plan = plan, .every_ns = every_ns, .window_ns = window_ns, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-	/* Keep freed memory, since the next snapshot needs it again. */
+	/* Freed memory is not returned to the kernel, because the next snapshot needs it again. */
 #ifdef __GLIBC__
 	mallopt(M_MMAP_THRESHOLD, RETAINED_HEAP_BYTES / 8);
 	mallopt(M_TRIM_THRESHOLD, RETAINED_HEAP_BYTES);
@@ -449,7 +449,7 @@ int cli_refresher_start(struct cli_refresher **out, struct open_plan *plan, int6
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&l->wake, &monotonic);
 	pthread_mutex_init(&l->mutex, NULL);
-	/* Signals go to the thread that owns the terminal. */
+	/* Signals are blocked here, because the thread that owns the terminal handles them. */
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,4 @@
-/* render.c: implements weft render: draws the promises into a file.  SPDX-License-Identifier: ISC */
+/* render.c: implements weft render, which draws the promises into a picture file.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,10 +24,11 @@ static bool add_promise(number_vec *promises, uint32_t promise)
 	return added;
 }
 
-/* Finds the promises of the first finding and prints its title.  Returns as cli_open(). */
+/* Finds the promises of the first finding, and prints the finding's title.  Returns as cli_open(). */
 static int mark_first_finding(const struct cli_input *input, bool keep_parts, number_vec *promises)
 {
-	/* Findings need binds where they were created, pictures where they were woken; promise indices are the same. */
+	/* Two models are built: findings need binds where they were created, and pictures where they were woken; promise indices
+	 * are the same in both. */
 	struct weft_model *model = NULL;
 	struct weft_findings *findings = NULL;
 	struct weft_error err;
@@ -50,7 +51,7 @@ static int mark_first_finding(const struct cli_input *input, bool keep_parts, nu
 	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
-/* ---- The table below ---- */
+/* ---- The table below the picture ---- */
 
 enum { TABLE_ROWS = 13 };
 
@@ -60,7 +61,8 @@ struct table_below {
 	struct weft_sheet sheet;
 };
 
-/* Fills the table with the types of drawn promises that took longest, up to a third of the height.  Returns as cli_open(). */
+/* Fills the table below the picture with the drawn types of promises that took longest, up to a third of the picture's height.
+ * Returns as cli_open(). */
 static int fill_table(struct table_below *out, const struct weft_model *model, const struct weft_render_options *render)
 {
 	struct weft_promise_info *facts = NULL;
@@ -193,7 +195,7 @@ int cli_render(struct cli_args *args)
 		render.marked = marked.items;
 		render.marked_count = marked.count;
 	}
-	weft_duration_set_ascii(false); /* pictures can show all characters */
+	weft_duration_set_ascii(false); /* pictures can show all characters, unlike a terminal */
 	if (exit < 0 && table && (exit = fill_table(&below, input.model, &render)) < 0)
 		render.sheet = &below.sheet;
 	if (exit < 0 && blame && weft_stacks_create(&stacks, input.model, blame_by, false, &err) < 0)

@@ -13,7 +13,7 @@ bool cli_rules_is_rule(const char *operand)
 	return strpbrk(operand, "<>=") != NULL;
 }
 
-/* Adds a rule.  Returns -1, or the exit status after printing the error, which begins with `where`. */
+/* Adds a rule.  Returns -1, or the exit status after printing an error that begins with `where`. */
 static int add_rule(struct cli_rules *rules, const char *verb, const char *where, const char *text)
 {
 	struct weft_error err;

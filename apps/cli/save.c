@@ -1,4 +1,4 @@
-/* save.c: implements weft save: copies a trace.  SPDX-License-Identifier: ISC */
+/* save.c: implements weft save, which copies a trace.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +14,10 @@ struct copy {
 	bool is_directory, is_stream;
 	struct cli_directory directory;
 	struct cli_file file;
-	int exit; /* exit status of an error that was printed; -1: none */
+	int exit; /* exit status of an error that was printed; -1 without an error */
 };
 
-/* Writes one file of the copy.  The first one decides whether the copy is a directory. */
+/* Writes one file of the copied trace.  The first file decides whether the copy is a directory. */
 static int write_entry(void *ctx, const char *name, const void *bytes, size_t size)
 {
 	struct copy *copy = ctx;
@@ -35,7 +35,7 @@ static int write_entry(void *ctx, const char *name, const void *bytes, size_t si
 	return *name ? cli_tar_write(cli_file_write, &copy->file, name, bytes, size) : cli_file_write(&copy->file, bytes, size);
 }
 
-/* ---- What is other in the copy ---- */
+/* ---- Changes that the copy contains ---- */
 
 static void learn_text(void *scrub, char *text, uint32_t bytes)
 {
@@ -53,7 +53,7 @@ static int discard_file(void *ctx, const char *name, const void *bytes, size_t s
 	return 0;
 }
 
-/* Finds the end of the trace; rewinds it to its first event. */
+/* Finds the end time of the trace, and rewinds the trace to its first event. */
 static int find_end(struct weft_trace *trace, int64_t *end_ns)
 {
 	const struct weft_event *events;
@@ -69,7 +69,7 @@ static int find_end(struct weft_trace *trace, int64_t *end_ns)
 	return more;
 }
 
-/* Prepares a cut that keeps the last part of the trace; `state` gets the state at its start. */
+/* Prepares a copy of only the last part of the trace; `state` gets the program's state at the start of that part. */
 static int cut_trace(struct weft_trace_edit *edit, struct weft_checkpoint *state, struct weft_trace *trace, int64_t last_ns)
 {
 	int64_t end_ns;
@@ -98,7 +98,7 @@ int cli_save_scrubbed(const struct weft_trace *trace, struct weft_trace_edit *ed
 	return status;
 }
 
-/* Saves the trace as `edit` requires; scrubs it if `scrub` is not NULL. */
+/* Saves the trace with the changes in `edit`; scrubs it if `scrub` is not NULL. */
 static int save_copy(const struct cli_input *input, struct weft_trace_edit *edit, struct weft_scrub *scrub, const char *out)
 {
 	static const char end[2 * CLI_TAR_BLOCK];
@@ -120,7 +120,7 @@ static int save_copy(const struct cli_input *input, struct weft_trace_edit *edit
 	return cli_file_end(&copy.file, status, &err);
 }
 
-/* Saves the trace.  Without an edit it may have any format. */
+/* Saves the trace.  A trace that is saved without changes may have any format. */
 static int save_edited(const struct cli_input *input, bool is_scrubbed, int64_t last_ns, const char *out)
 {
 	struct weft_trace_edit edit = {.text = NULL};

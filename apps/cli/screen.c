@@ -22,7 +22,7 @@ static struct {
 	bool is_utf8, has_colours;
 } terminal;
 
-/* ---- Begin and end ---- */
+/* ---- Start and end of the screen ---- */
 
 bool screen_is_available(void)
 {
@@ -100,7 +100,7 @@ void screen_redraw(void)
 
 /* ---- Texts ---- */
 
-/* Returns the ASCII replacement of a character that weft draws. */
+/* Returns the ASCII replacement of a non-ASCII character that weft draws. */
 static char find_ascii_sign(wchar_t c)
 {
 	static const wchar_t signs[] = L"▁▂▃▄▅▆▇█░│├└…·●›—";
@@ -109,7 +109,7 @@ static char find_ascii_sign(wchar_t c)
 	return found && *found ? plain[found - signs] : '?';
 }
 
-/* Returns the next character of a text and the number of its columns. */
+/* Returns the next character of a text, and the number of terminal columns that it takes. */
 static wchar_t next_character(const char **text, int *cell_count)
 {
 	const unsigned char *p = (const unsigned char *)*text;
@@ -181,7 +181,7 @@ int screen_put_text(int row, int column, int width, enum screen_style style, boo
 	while (*text && left > 0) {
 		int cell_count;
 		wchar_t c[2] = {next_character(&text, &cell_count), 0};
-		/* Reserve the last column for the ellipsis of a cut text. */
+		/* The last column is reserved for the ellipsis of a cut text. */
 		const bool is_cut = all > width && cell_count > left - 1;
 		if (is_cut) {
 			c[0] = terminal.is_utf8 ? L'…' : L'~';

@@ -1,14 +1,14 @@
-/* screen.h: draws texts on a terminal and reads keys, with the key names of src/viewer.
+/* screen.h: draws texts on a terminal and reads keys, with the names of keys that src/viewer uses.
  *
- * It works without colours, characters beyond ASCII, and mouse if the terminal has none.  No byte of a text reaches the terminal
- * as a control character.  SPDX-License-Identifier: ISC */
+ * The screen works without colours, non-ASCII characters and mouse if the terminal lacks them.  No byte of a text reaches the
+ * terminal as a control character.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_CLI_SCREEN_H
 #define WEFT_CLI_SCREEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Styles of a text; all but ALARM, DOUBT and CALM differ without colours too. */
+/* Styles of texts; on a terminal without colours, all styles but ALARM, DOUBT and CALM still differ. */
 enum screen_style {
 	SCREEN_PLAIN,
 	SCREEN_DIM,
@@ -22,7 +22,7 @@ enum screen_style {
 	SCREEN_STYLES
 };
 
-/* Returns whether standard input and output are a terminal with cursor addressing. */
+/* Returns whether standard input and output are a terminal on which the cursor can be moved. */
 bool screen_is_available(void);
 
 void screen_begin(void);
@@ -33,26 +33,27 @@ int screen_columns(void);
 
 void screen_clear(void);
 void screen_show(void);
-void screen_redraw(void); /* redraws also what has not changed */
+void screen_redraw(void); /* redraws the whole screen, also what has not changed */
 
 /* Writes a text at a position in at most `width` columns, right-aligned if is_right; a longer text ends in an ellipsis.
- * is_cursor: the row has the cursor.  Returns the number of columns. */
+ * is_cursor says whether the row has the cursor.  Returns the number of columns that the text takes. */
 int screen_put_text(int row, int column, int width, enum screen_style style, bool is_cursor, bool is_right, const char *text);
 
-/* Return the columns of a text, and how many of its bytes fit into `width` columns. */
+/* Return the number of columns of a text, and the number of its bytes that fit into `width` columns. */
 int screen_width(const char *text);
 size_t screen_fitting_bytes(const char *text, int width);
 
-/* Gives all columns of a row the background of a style or of the cursor. */
+/* Gives all columns of a row the background of a style, or of the cursor. */
 void screen_fill(int row, enum screen_style style, bool is_cursor);
 
 struct screen_key {
-	char name[16];      /* as in src/viewer/actions.h; also "Mouse", "WheelUp", "WheelDown", "Resize"; "" for none */
+	/* Name of the key, as in src/viewer/actions.h; also "Mouse", "WheelUp", "WheelDown", "Resize"; "" without a key. */
+	char name[16];
 	unsigned modifiers; /* enum weft_modifier */
 	int row, column;    /* position of the mouse */
 };
 
-/* Reads the next key; its name is "" if there is none.  Returns false if the terminal is gone. */
+/* Reads the next key; the key's name is "" if no key was pressed.  Returns false if the terminal is gone. */
 bool screen_next_key(struct screen_key *key);
 
 #endif

@@ -1,4 +1,4 @@
-/* seen.c: what is printed of a program that was looked at once, without a recording.  SPDX-License-Identifier: ISC */
+/* seen.c: prints facts of a program that was seen once, without a recording.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <time.h>
 

@@ -1,8 +1,8 @@
-/* serve.c: implements weft serve: a web server for the page, which follows traces while they are recorded.
+/* serve.c: implements weft serve, an HTTP server for the page, which follows traces while programs record them.
  *
- * A browser requests a trace repeatedly with the ETag of its copy in If-None-Match; the ETag is the trace's fingerprint
- * (trace/follow.h).  For a large trace that is being recorded the server sends the newest events, which followers read
- * (model/followers.h), or all events for TRACE?whole=1.  SPDX-License-Identifier: ISC */
+ * A browser requests a trace repeatedly, with the ETag of its copy in If-None-Match; the ETag is the fingerprint of the trace
+ * (trace/follow.h).  If a large trace is being recorded, the server sends only its newest events, which followers read
+ * (model/followers.h); it sends all events for TRACE?whole=1.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +29,14 @@
 
 #define TOKEN_BYTES 16
 #define MAX_CONNECTIONS 256u
-#define MAX_STRANGERS 32u /* of these, connections without the token so far */
+#define MAX_STRANGERS 32u /* maximum number of connections that have not sent the token */
 #define IDLE_SECONDS 60u
 #define STRANGER_SECONDS 10u
 #define METRICS_EVERY_NS 500000000
-#define LARGE_BYTES (32u * WEFT_FOLLOWER_WINDOW_EVENTS) /* twice the window's events, at 16 bytes each */
+/* Size from which on a trace is large: twice the window's events, at 16 bytes each. */
+#define LARGE_BYTES (32u * WEFT_FOLLOWER_WINDOW_EVENTS)
 
-/* The last read state of a trace; pending responses hold references. */
+/* The last state of a trace that was read; pending responses hold references to it. */
 struct snapshot {
 	struct weft_trace *trace;
 	bool is_partial; /* only the newest events */
@@ -47,15 +48,15 @@ struct snapshot {
 
 struct served {
 	struct open_plan *picture;
-	bool is_read_once;                /* standard input or a FIFO, which cannot be read again */
-	uint64_t fingerprint;             /* fingerprint at the last attempt */
-	bool is_large;                    /* the whole trace is large */
-	struct weft_followers *followers; /* NULL until the trace is large */
-	struct snapshot *snapshot;        /* NULL if reading failed; then err has the reason */
+	bool is_read_once;                /* whether the trace is standard input or a FIFO, which cannot be read again */
+	uint64_t fingerprint;             /* fingerprint of the trace at the last attempt to read it */
+	bool is_large;                    /* whether the whole trace is large */
+	struct weft_followers *followers; /* followers of the trace's newest events; NULL until the trace is large */
+	struct snapshot *snapshot;        /* last snapshot; NULL if reading failed, and then err has the reason */
 	struct weft_error err;
 };
 
-/* A connection without the token so far; the oldest one is closed when there are too many. */
+/* A connection that has not sent the token; the oldest such connection is closed when there are too many. */
 struct stranger {
 	int socket;
 	struct stranger *older, *newer;
@@ -73,12 +74,12 @@ struct server {
 	cli_bytes index;
 	char token[2 * TOKEN_BYTES + 1];
 	struct cli_http_address address;
-	/* The thread that waits for signals follows the traces; the server's thread answers. */
+	/* Metrics: the thread that waits for signals follows the traces, and the server's thread answers. */
 	struct cli_meters *meters; /* NULL: without --metrics */
-	pthread_mutex_t lock;      /* of the traces and the meters, with --metrics */
+	pthread_mutex_t lock;      /* lock for the traces and, with --metrics, for the metrics */
 };
 
-/* ---- traces: by the server's one OS thread, but for the first reading ---- */
+/* ---- Traces: the server's one OS thread runs these functions, except for the first reading ---- */
 
 static void release_snapshot(void *ctx)
 {
@@ -100,7 +101,7 @@ static int pack_all(struct snapshot *s, struct served *t, struct weft_error *err
 	return status;
 }
 
-/* Names the places of a followed trace, in which followers open only the parts. */
+/* Replaces addresses by names in the parts of a followed trace, because followers open only the parts. */
 static void name_sites(struct weft_trace *trace)
 {
 	struct weft_trace *part;
@@ -111,7 +112,7 @@ static void name_sites(struct weft_trace *trace)
 		cli_find_site_names_again(trace);
 }
 
-/* Packs the newest events.  Returns 1 if all events must be packed instead. */
+/* Packs the newest events.  Returns 1 if all events must be packed instead of the newest ones. */
 static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *err)
 {
 	const struct weft_follower_options options = {.window_ns = INT64_MAX,
@@ -122,7 +123,7 @@ static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *
 	if (!t->followers && weft_followers_open(&t->followers, &options, err) < 0)
 		return 1;
 	weft_followers_mark_stale(t->followers);
-	/* If the whole ring was just overwritten, the window may be almost empty. */
+	/* If the whole ring was just overwritten, the window may contain almost no events. */
 	if (weft_followers_refresh(t->followers, p->paths.items, p->paths.count, p->is_session, err) <= 0 ||
 	    !weft_followers_are_incremental(t->followers))
 		return 1;
@@ -161,7 +162,7 @@ static int take_snapshot(struct snapshot **out, struct served *t, bool is_whole,
 	return WEFT_OK;
 }
 
-/* Returns a path whose opening may wait for a writer, or NULL. */
+/* Returns a path whose opening may block until another process opens it for writing, or NULL. */
 static const char *find_blocking_path(const struct open_plan *picture)
 {
 	struct stat there;
@@ -173,7 +174,7 @@ static const char *find_blocking_path(const struct open_plan *picture)
 	return NULL;
 }
 
-/* Reads the trace if it has changed, or if all events are wanted and only the newest are there. */
+/* Reads the trace if it has changed, or if all events are wanted and only the newest events are in memory. */
 static int refresh_trace(struct served *t, bool is_whole)
 {
 	const uint64_t now = weft_multi_fingerprint(t->picture->paths.items, t->picture->paths.count);
@@ -205,7 +206,7 @@ static enum MHD_Result send_trace(struct MHD_Connection *connection, struct serv
 	char etag[32], text[640];
 	if (!t->is_read_once && !open_reclassify(t->picture))
 		return MHD_NO;
-	// determined before reading, so that later events count as new
+	/* The order matters: events that come after this check count as new. */
 	const bool is_recorded = weft_multi_is_recorded(t->picture->paths.items, t->picture->paths.count);
 	const bool is_whole = !is_recorded || MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "whole");
 	if (refresh_trace(t, is_whole) < 0 || !t->snapshot) {
@@ -241,7 +242,7 @@ static enum MHD_Result send_metrics(struct MHD_Connection *connection, struct se
 	return cli_http_send(connection, MHD_HTTP_OK, WEFT_METRICS_CONTENT_TYPE, response);
 }
 
-/* Reads what is new, so that a ring is read before it is overwritten. */
+/* Reads the new events of all traces, so that a ring is read before it is overwritten. */
 static void follow_metrics(struct server *server)
 {
 	pthread_mutex_lock(&server->lock);
@@ -254,7 +255,7 @@ static void follow_metrics(struct server *server)
 	pthread_mutex_unlock(&server->lock);
 }
 
-/* Waits for one of the signals. */
+/* Waits for one of the signals that end the server. */
 static void wait_for_signal(struct server *server, const sigset_t *signals)
 {
 	const struct timespec every = {0, METRICS_EVERY_NS};
@@ -279,7 +280,8 @@ static void remove_stranger(struct strangers *list, struct stranger *client)
 	list->count--;
 }
 
-/* Handles a new or closed connection.  When there are too many connections without the token, the oldest one is closed. */
+/* Counts connections: runs for each new or closed connection.  If there are too many connections without the token, the oldest
+ * one of them is closed. */
 static void note_connection(
     void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode what)
 {
@@ -306,7 +308,7 @@ static void note_connection(
 	}
 }
 
-/* Marks a connection that has sent the token. */
+/* Marks a connection as one that has sent the token. */
 static void accept_client(struct server *server, struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -315,7 +317,7 @@ static void accept_client(struct server *server, struct MHD_Connection *connecti
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
 }
 
-/* Checks the token in constant time. */
+/* Compares the token in constant time, so that the time does not reveal a part of the token. */
 static bool has_token(const struct server *server, const char *url)
 {
 	unsigned char wrong = 0;
@@ -331,7 +333,7 @@ static enum MHD_Result answer_request(void *ctx, struct MHD_Connection *connecti
 {
 	struct server *server = ctx;
 	const bool only_reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-	// The library calls twice for a request; answering the first call would close the connection.
+	/* libmicrohttpd calls twice for each request; an answer to the first call would close the connection. */
 	if (only_reads && !*request) {
 		*request = server;
 		return MHD_YES;
@@ -385,7 +387,7 @@ static int run_server(struct server *server, const char *listen_at)
 	const int exit = cli_http_listen(&server->address, "serve", "listen", listen_at, "0");
 	if (exit >= 0)
 		return exit;
-	// blocked before the server's OS thread starts, which inherits the mask
+	/* The signals are blocked before the server's OS thread starts, because that thread inherits the mask. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
@@ -406,7 +408,7 @@ static int run_server(struct server *server, const char *listen_at)
 	if (isatty(STDERR_FILENO))
 		cli_note("open this address in a browser; stop with Ctrl+C");
 	wait_for_signal(server, &signals);
-	// Wait for a trace that is being read; a second signal ends the program at once.
+	/* The server waits for a trace that is being read; a second signal ends the program at once. */
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 	MHD_stop_daemon(daemon);
 	return CLI_OK;

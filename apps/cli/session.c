@@ -8,7 +8,7 @@
 #include "cli.h"
 #include "trace/multi_open.h"
 
-/* Returns whether the kind comes from libc: every program has OS threads and what they wait for. */
+/* Returns whether promises of the kind come from libc, as OS threads and their waits; every program has such promises. */
 static bool is_libc_kind(unsigned kind)
 {
 	return kind == WEFT_KIND_THREAD || kind == WEFT_KIND_LOCK || kind == WEFT_KIND_CONDITION || kind == WEFT_KIND_POOL;
@@ -18,7 +18,8 @@ bool cli_note_trace(const char *path, bool with_command)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
-	enum { COMMAND_BYTES = 120 }; /* weft info prints the whole command line */
+	/* Number of characters of the command line that are shown; weft info prints the whole command line. */
+	enum { COMMAND_BYTES = 120 };
 	const struct weft_event *events;
 	size_t count;
 	uint64_t all = 0;

@@ -1,7 +1,8 @@
 /* sqlite.c: implements sqlite.h.
  *
- * All rows are one transaction without a journal, since the file gets its name when it is complete.  Indices are created last,
- * which is several times faster than updating them for each row.  SPDX-License-Identifier: ISC */
+ * All rows are written in one transaction without a journal, because the file gets its final name only when it is complete.
+ * Indices are created last, because that is several times faster than updating them for each row.
+ * SPDX-License-Identifier: ISC */
 #include "apps/cli/sqlite.h"
 
 #include <inttypes.h>
@@ -13,12 +14,12 @@
 #include "base/utf8.h"
 #include "model/kernel.h"
 
-/* The schema version, and the application id by which file(1) recognizes the format: "WEFT". */
+/* Pragmas for the schema version, and for the application id "WEFT", by which file(1) recognizes the format. */
 #define BEGIN                                                                                                                    \
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"                                  \
 	"PRAGMA application_id = 0x57454654; PRAGMA user_version = 1; BEGIN;"
 
-/* X(NAME, "name", "columns", number of columns): docs/sql.md explains the columns. */
+/* X(NAME, "name", "columns", number of columns) lists a table; docs/sql.md explains the columns. */
 #define TABLES(X)                                                                                                                \
 	X(META, "meta", "key TEXT PRIMARY KEY, value", 2)                                                                        \
 	X(THREAD, "thread", "number INTEGER PRIMARY KEY, name TEXT, tid INTEGER, process TEXT, pid INTEGER", 5)                  \
@@ -95,9 +96,9 @@ struct writer {
 	const struct weft_model *model;
 	sqlite3 *db;
 	sqlite3_stmt *inserts[TABLE_COUNT];
-	sqlite3_stmt *row; /* statement of the current row, */
-	int column;        /* and its next column, from 1 */
-	int status;        /* SQLITE_OK, or the first error */
+	sqlite3_stmt *row; /* prepared statement that inserts the current row */
+	int column;        /* number of the row's next column, from 1 */
+	int status;        /* SQLITE_OK, or the code of the first error */
 	WEFT_VEC(char) text;
 };
 
@@ -122,7 +123,7 @@ static void bind_int(struct writer *w, int64_t value)
 
 static void bind_null(struct writer *w)
 {
-	w->column++; /* unbound columns are NULL, since rows are cleared */
+	w->column++; /* the column stays NULL, because all bindings are cleared after each row */
 }
 
 static void bind_int_or_null(struct writer *w, bool has, int64_t value)
@@ -144,10 +145,11 @@ static void bind_cstring(struct writer *w, const char *text)
 	w->column++;
 }
 
-/* Binds a text as valid UTF-8; an empty one as NULL. */
+/* Binds a text as valid UTF-8; an empty text becomes NULL. */
 static void bind_text(struct writer *w, struct weft_str text)
 {
-	const size_t capacity = (size_t)text.len * 3 + 1; /* an invalid byte becomes U+FFFD */
+	/* Maximum size, because each invalid byte becomes U+FFFD, which has three bytes. */
+	const size_t capacity = (size_t)text.len * 3 + 1;
 	w->text.count = 0;
 	if (!text.len || !weft_vec_reserve(&w->text, capacity)) {
 		note_status(w, text.len ? SQLITE_NOMEM : SQLITE_OK);
@@ -278,7 +280,7 @@ static void insert_promise(struct writer *w, const struct weft_layout *layout, c
 	}
 }
 
-/* Writes the links.  An await ends with the awaited promise, or with an event that ends it. */
+/* Writes the links.  An await ends when the awaited promise ends, or with an event that ends the wait. */
 static void insert_links(struct writer *w)
 {
 	const struct weft_model *m = w->model;

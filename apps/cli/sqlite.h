@@ -5,11 +5,11 @@
 #include "cli.h"
 #include "layout/layout.h"
 
-/* Returns NULL after printing an error. */
+/* Creates the layout; returns NULL after printing an error. */
 typedef struct weft_layout *cli_create_layout_fn(const struct weft_model *model);
 
-/* Writes a model, its layout and its findings as the database that docs/sql.md describes.  Creates the layout last, since the
- * analyses before need as much memory.  Returns the exit status after printing errors. */
+/* Writes a model, its layout and its findings as the SQLite database that docs/sql.md describes.  The layout is created last,
+ * because the analyses before it need as much memory.  Returns the exit status after printing errors. */
 int cli_write_sqlite(const struct weft_model *model, cli_create_layout_fn *create_layout, const char *out);
 
 #endif

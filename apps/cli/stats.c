@@ -1,5 +1,5 @@
-/* stats.c: implements weft stats: counts promises of each label and kind, and their time in each state.  SPDX-License-Identifier:
- * ISC */
+/* stats.c: implements weft stats, which counts the promises of each label and kind, and sums up their time in each state.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/queries/stats.h"
 
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static void put_text(const struct weft_model *model, const struct weft_stat *s)
 
 /* ---- Blame ---- */
 
-/* Prints the time off CPU of a running part and ends the line. */
+/* Prints how long a running promise was off CPU, and ends the line. */
 static void put_off(int64_t off_ns)
 {
 	char text[CLI_DURATION_BYTES];
@@ -182,7 +182,7 @@ static void put_table_row(const struct weft_model *model, const struct weft_tabl
 	put_off(row->off_ns);
 }
 
-/* Returns the order with a name, or WEFT_TABLE_ORDER_COUNT. */
+/* Returns the table order with that name, or WEFT_TABLE_ORDER_COUNT. */
 static enum weft_table_order find_order(const char *name)
 {
 	int order = 0;
@@ -239,7 +239,8 @@ int cli_stats(struct cli_args *args)
 	if (!table && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
 		return cli_fail_verb("stats", "--sort, --from and --to need --table");
 	struct cli_input input;
-	exit = cli_open_model(&input, args, CLI_KEEP_BINDS); // a bind waits from its creation on, wherever it is drawn
+	/* Binds are kept as recorded: a bind waits from its creation on, even if pictures draw it elsewhere. */
+	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
 	if (exit >= 0)
 		return exit;
 	if (table) {

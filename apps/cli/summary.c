@@ -1,4 +1,4 @@
-/* summary.c: prints a trace in a few sentences.  SPDX-License-Identifier: ISC */
+/* summary.c: prints a summary of a trace in a few sentences.  SPDX-License-Identifier: ISC */
 #include "analysis/queries/summary.h"
 
 #include <inttypes.h>

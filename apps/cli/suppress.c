@@ -1,4 +1,4 @@
-/* suppress.c: leaves out known findings that a file lists.
+/* suppress.c: removes known findings, which a file lists.
  *
  * A line has the name of a finding (or *), a colon, a shell pattern for a part of the title, and after " # " the required reason:
  * hang:connection*"to the printer"  # it waits for paper SPDX-License-Identifier: ISC */

@@ -1,4 +1,5 @@
-/* top.c: implements weft top: promises in progress, their waits, and the work of the last second.  SPDX-License-Identifier: ISC
+/* top.c: implements weft top, which shows promises in progress, what they wait for, and the work of the last second.
+ * SPDX-License-Identifier: ISC
  */
 #include "analysis/queries/top.h"
 
@@ -209,7 +210,8 @@ static void put_findings(const struct weft_findings *findings, const struct opti
 
 /* ---- The verb ---- */
 
-/* Returns whether a program is recording, as the screen does: a trace without an end may be of a killed program. */
+/* Returns whether a program is still recording, as the screen of weft top finds out: a trace without an end may belong to a
+ * killed program. */
 static bool is_being_recorded(const struct cli_input *input)
 {
 	const struct open_plan *plan = input->plan;

@@ -9,7 +9,7 @@
 
 enum { TEXT_BYTES = 600, MIN_NAME_COLUMNS = 8, KEY_COLUMNS = 11, MISSING_BYTES = 100 };
 
-/* ---- Where things are ---- */
+/* ---- Positions on the screen ---- */
 
 static bool has_breadcrumb(const struct top_ui *ui)
 {
@@ -47,7 +47,7 @@ enum weft_live_table top_find_tab(const struct top_ui *ui, int column)
 	return WEFT_LIVE_TABLE_COUNT;
 }
 
-/* Computes the width of each column on this screen. */
+/* Computes the width of each table column on this screen. */
 static size_t compute_widths(const struct top_ui *ui, int width[WEFT_LIVE_CELLS])
 {
 	size_t count;
@@ -78,9 +78,9 @@ unsigned top_find_column(const struct top_ui *ui, int at)
 	return WEFT_LIVE_CELLS;
 }
 
-/* ---- The lines above and below ---- */
+/* ---- Lines above and below the table ---- */
 
-/* Overwritten events of a ring are not counted as lost. */
+/* Formats the number of missing events.  Events that a ring overwrote are not counted as lost. */
 static void format_missing(const struct weft_trace_info *info, char out[MISSING_BYTES])
 {
 	char number[WEFT_NUMBER_BYTES];
@@ -121,14 +121,14 @@ static void draw_title(const struct top_ui *ui)
 		snprintf(process, sizeof process, "%.150s", ui->name);
 	weft_clock_print(time, sizeof time, ui->snapshot->input.model, &ui->clock, ui->live->top->to_ns, 1000000);
 	format_missing(info, missing);
-	/* The least important part is last, since a narrow screen cuts the end. */
+	/* The least important part of the line is last, because a narrow screen cuts the end. */
 	snprintf(text, sizeof text, "%s · %s · at %s · %s events%s", process, weft_live_format_flight(ui->live->top, flight),
 	    time, weft_number_text(events, ui->snapshot->events), missing);
 	screen_put_text(0, 0, screen_columns() - width - 1, SCREEN_BAR, false, false, text);
 	screen_put_text(0, screen_columns() - width, width, SCREEN_BAR, false, false, state);
 }
 
-/* Formats "node", or "node 4711" if several threads have the name. */
+/* Formats a thread's name as "node", or as "node 4711" if several threads have the name. */
 static void format_thread_name(char *name, size_t size, const struct top_ui *ui, size_t number)
 {
 	char clean[40], tid[24] = "";
@@ -144,7 +144,7 @@ static void format_thread_name(char *name, size_t size, const struct top_ui *ui,
 	snprintf(name, size, "%s%s", clean[0] ? clean : "OS thread", tid);
 }
 
-/* Draws the busiest OS threads that fit. */
+/* Draws the busiest OS threads, as many as fit. */
 static void draw_threads(const struct top_ui *ui)
 {
 	char text[TEXT_BYTES] = "", span[WEFT_DURATION_BYTES];
@@ -306,7 +306,7 @@ static void draw_detail(const struct top_ui *ui)
 	}
 }
 
-/* Formats the keys of an action for people, as many as fit. */
+/* Formats the keys of an action as text for people, as many keys as fit. */
 static void format_keys(enum top_action action, char out[KEY_COLUMNS + 1])
 {
 	const enum weft_action same = top_actions[action].same;
@@ -326,7 +326,7 @@ static void format_keys(enum top_action action, char out[KEY_COLUMNS + 1])
 
 static void draw_help(void)
 {
-	/* Use two columns if one would be too long. */
+	/* The help uses two columns if one column would be too long. */
 	const int half = (TOP_ACTION_COUNT + 1) / 2;
 	const bool is_long = TOP_ACTION_COUNT > screen_rows() - 2;
 	const int width = is_long ? screen_columns() / 2 : screen_columns();

@@ -30,7 +30,7 @@ static enum top_action find_action(const struct screen_key *key)
 
 /* ---- Going about ---- */
 
-/* Makes the cursor follow its row when rows move. */
+/* Keeps the cursor on its row when rows move. */
 static void pin_row(struct top_ui *ui)
 {
 	struct weft_live_row row;
@@ -275,7 +275,7 @@ static void ask_why(struct top_ui *ui)
 		snprintf(ui->message, sizeof ui->message, "No promise is selected");
 		return;
 	}
-	/* Pause, since the answer is about this moment. */
+	/* The display pauses, because the answer is about this moment. */
 	if (!ui->is_held)
 		toggle_hold(ui);
 	to.detail = TOP_ANSWER;
@@ -283,7 +283,7 @@ static void ask_why(struct top_ui *ui)
 	top_go_to(ui, &to);
 }
 
-/* ---- All of it ---- */
+/* ---- Actions and input events ---- */
 
 static void run_action(struct top_ui *ui, enum top_action action)
 {

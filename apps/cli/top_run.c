@@ -50,7 +50,7 @@ static void run_loop(struct top_ui *ui)
 			top_pop_snapshot(ui);
 		else
 			top_advance_age(ui);
-		/* Read keys after a signal too: the terminal may have a new size. */
+		/* Keys are read after a signal too, because the signal may mean that the terminal has a new size. */
 		read_keys(ui);
 	}
 }
@@ -73,7 +73,7 @@ int top_run(struct cli_args *args, int64_t window_ns)
 {
 	struct top_ui ui = {.name = args->argv[0], .window_ns = window_ns};
 	struct open_plan *plan = NULL;
-	/* Report errors that exist at the start on stderr, where they stay readable. */
+	/* Errors that exist at the start are printed on stderr, where they stay readable. */
 	struct weft_error err;
 	struct weft_trace *trace = NULL;
 	int status = open_classify(&plan, args->argv, args->argc, &err);

@@ -1,4 +1,5 @@
-/* top_state.c: updates the state of weft top for new snapshots and other places.  SPDX-License-Identifier: ISC */
+/* top_state.c: updates the state of weft top when a new snapshot arrives or another view is shown.
+ * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +27,7 @@ static void drop_live(struct top_ui *ui)
 	ui->owns_live = false;
 }
 
-/* Shows the snapshot's state at a moment since its first event. */
+/* Shows the snapshot's state at the time to_ns since its first event. */
 static void show_moment(struct top_ui *ui, int64_t to_ns)
 {
 	struct weft_live *live;
@@ -90,7 +91,7 @@ void top_move_to_time(struct top_ui *ui, int64_t at_ns)
 	const int64_t to_ns = weft_max_ns(0, weft_min_ns(at_ns - m->start_ns, m->end_ns));
 	ui->is_held = true;
 	ui->at_ns = m->start_ns + to_ns;
-	/* Older events may still be in the ring. */
+	/* Events that are older than the snapshot may still be in the ring. */
 	if (at_ns != INT64_MAX && to_ns - ui->window_ns < ui->snapshot->from_ns) {
 		if (!ui->wants_all)
 			cli_refresher_request_all(ui->refresher);
@@ -122,7 +123,7 @@ static void add_lines(struct top_ui *ui, const struct weft_rows *rows)
 		const struct weft_row *row = &rows->rows[i];
 		const bool has_name = row->kind == WEFT_ROW_FACT;
 		const int value = row->value[0] && !has_name ? screen_width(row->value) + 2 : 0;
-		/* Cut a long value, not the name. */
+		/* A long value is cut, so that the name stays complete. */
 		const int width = has_name ? columns : columns - 2 - (value > columns / 2 ? columns / 2 : value);
 		size_t from = 0;
 		do {
@@ -167,7 +168,7 @@ static void build_detail(struct top_ui *ui)
 		const struct weft_panel_source of = {m, ui->live->facts, &ui->clock, WEFT_NONE};
 		weft_live_chain(&ui->chain, ui->live, promise, &err);
 		weft_panel_fill_from(&ui->panel, &of, promise == WEFT_NONE ? WEFT_SYSTEM : promise, &err);
-		/* The title is first, then the wait chain. */
+		/* The title is the first line, and the wait chain follows. */
 		struct weft_rows title = {.rows = ui->panel.rows, .count = ui->panel.count > 0};
 		struct weft_rows rest = {.rows = ui->panel.rows + title.count, .count = ui->panel.count - title.count};
 		add_lines(ui, &title);
@@ -234,7 +235,7 @@ void top_rebuild(struct top_ui *ui)
 void top_go_to(struct top_ui *ui, const struct top_location *location)
 {
 	enum { MAX_HISTORY = 64 };
-	const struct top_location to = *location; /* a copy, since it may be in ui->past */
+	const struct top_location to = *location; /* a copy of the location, because the original may be in ui->past */
 	if (ui->history.count == MAX_HISTORY)
 		memmove(ui->history.items, ui->history.items + 1, --ui->history.count * sizeof *ui->history.items);
 	struct top_location *before = weft_vec_push(&ui->history);

@@ -1,5 +1,5 @@
-/* top_ui.h: declares the state of weft top in a terminal, which top_draw.c draws and top_keys.c changes. SPDX-License-Identifier:
- * ISC */
+/* top_ui.h: declares the state of weft top in a terminal; top_draw.c draws the state, and top_keys.c changes it.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_CLI_TOP_UI_H
 #define WEFT_CLI_TOP_UI_H
 
@@ -7,7 +7,7 @@
 #include "screen.h"
 #include "viewer/actions.h"
 
-/* X(NAME, equal action of src/viewer or COUNT, additional keys, "help") */
+/* X(NAME, equal action of src/viewer or COUNT, additional keys, "help") lists an action */
 #define TOP_ACTIONS(X)                                                                                                           \
 	X(SHORTCUTS, SHORTCUTS, "", "Show these keys")                                                                           \
 	X(QUIT, COUNT, "q", "Quit")                                                                                              \
@@ -59,38 +59,38 @@ extern const struct top_action_info top_actions[TOP_ACTION_COUNT];
 
 enum top_detail { TOP_TABLE, TOP_PROMISE, TOP_FINDING, TOP_ANSWER };
 
-/* A place to which Back can return. */
+/* A view and its cursor, to which the action Back can return. */
 struct top_location {
 	enum weft_live_table table;
 	unsigned orders[WEFT_LIVE_TABLE_COUNT];
 	bool is_reversed, filters, is_focused;
-	uint64_t sort; /* key of a promise type, or 0 */
+	uint64_t sort; /* key of the promise type that the view shows, or 0 */
 	char sort_name[WEFT_NAME_BYTES];
 	int64_t focus; /* id of a promise */
 	enum top_detail detail;
-	int64_t promise;      /* id, for TOP_PROMISE and TOP_ANSWER */
+	int64_t promise;      /* id of the promise that the view shows, for TOP_PROMISE and TOP_ANSWER */
 	uint64_t finding;     /* key, for TOP_FINDING */
-	uint64_t key;         /* key of the cursor's row; 0: always the first row */
-	size_t cursor, first; /* row of the cursor, and first visible row */
+	uint64_t key;         /* key of the row with the cursor; 0 means always the first row */
+	size_t cursor, first; /* row number of the cursor, and number of the first visible row */
 };
 
-/* A line of a row's details. */
+/* A line of the details of a row. */
 struct top_line {
 	const struct weft_row *row;
-	size_t from, length; /* part of the row's name; only the first line has a value */
+	size_t from, length; /* part of the row's name that is in this line; only the first line has a value */
 };
 
 struct top_ui {
 	const char *name; /* name of the trace */
 	struct cli_refresher *refresher;
-	struct cli_snapshot *snapshot; /* NULL until the first one was read */
+	struct cli_snapshot *snapshot; /* newest snapshot; NULL until the first snapshot was read */
 	struct cli_snapshot *next;     /* arrived while paused */
-	bool wants_all;                /* the requested moment is older than the snapshot */
-	struct weft_live *live;        /* state at the shown moment: that of the snapshot, or one that ui owns */
+	bool wants_all;                /* whether the requested moment is older than the snapshot */
+	struct weft_live *live;        /* state at the shown moment: the snapshot's own, or a state that ui owns */
 	bool owns_live, is_held, shows_help, should_quit;
-	int64_t at_ns, window_ns; /* the shown moment while paused, as weft_event.time_ns */
-	int64_t received_ns,
-	    aged_ns; /* clock times of the snapshot and of the last update of its age, and the cost of that update */
+	/* Shown moment while the display is paused, on the clock of weft_event.time_ns; and length of the window. */
+	int64_t at_ns, window_ns;
+	int64_t received_ns, aged_ns; /* clock times of the snapshot and of the last update of its age, and cost of that update */
 	int64_t age_took_ns;
 	struct weft_clock clock;
 	struct top_location location;
@@ -105,29 +105,29 @@ struct top_ui {
 	WEFT_VEC(struct top_line) lines;
 };
 
-/* top_run.c: runs until the user quits; returns the exit status.  Requires screen_is_available(). */
+/* Runs weft top until the user quits, and returns the exit status (top_run.c).  Requires screen_is_available(). */
 int top_run(struct cli_args *args, int64_t window_ns);
 
-/* top_state.c: recomputes what is shown after a change. */
+/* Functions that compute again what is shown, after a change (top_state.c). */
 void top_pop_snapshot(struct top_ui *ui); /* takes the refresher's snapshot */
 void top_set_snapshot(struct top_ui *ui, struct cli_snapshot *snapshot);
-void top_rebuild(struct top_ui *ui);                     /* computes the rows of the place */
+void top_rebuild(struct top_ui *ui);                     /* computes the rows of the current view */
 void top_move_to_time(struct top_ui *ui, int64_t at_ns); /* pauses there */
-void top_advance_age(struct top_ui *ui);                 /* updates ages while there are no new events */
+void top_advance_age(struct top_ui *ui);                 /* updates the shown ages while there are no new events */
 void top_go_to(struct top_ui *ui, const struct top_location *location);
-size_t top_count_lines(const struct top_ui *ui);        /* number of rows or lines */
-uint32_t top_selected_promise(const struct top_ui *ui); /* the promise of the cursor's row, or WEFT_NONE */
+size_t top_count_lines(const struct top_ui *ui);        /* returns the number of rows or lines */
+uint32_t top_selected_promise(const struct top_ui *ui); /* returns the promise of the cursor's row, or WEFT_NONE */
 void top_set_cursor(struct top_ui *ui, size_t row);
 int64_t top_clock_ns(void);
 
 /* top_draw.c */
 void top_draw(struct top_ui *ui);
-int top_count_body_rows(const struct top_ui *ui); /* number of table rows that fit */
+int top_count_body_rows(const struct top_ui *ui); /* returns the number of table rows that fit on the screen */
 
 /* top_keys.c */
 void top_handle_key(struct top_ui *ui, const struct screen_key *key);
 enum { TOP_TABS_ROW = 3, TOP_HEAD_ROW, TOP_BODY_ROW };
-/* Return the tab and the column at a screen column, or WEFT_LIVE_TABLE_COUNT and WEFT_LIVE_CELLS. */
+/* Return the tab and the table column at a screen column, or WEFT_LIVE_TABLE_COUNT and WEFT_LIVE_CELLS. */
 enum weft_live_table top_find_tab(const struct top_ui *ui, int column);
 unsigned top_find_column(const struct top_ui *ui, int column);
 

@@ -1,4 +1,4 @@
-/* view.c: implements weft view: starts the window, a separate program, so that the command needs no display.
+/* view.c: implements weft view: starts the window, which is a separate program, so that the command itself needs no display.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define PROGRAM "weft-view"
 
-/* Finds weft-view in the folder of this command, or else in the PATH. */
+/* Runs weft-view from the folder of this command, or else from the PATH. */
 void cli_exec_window(char **argv)
 {
 	argv[0] = (char *)PROGRAM;

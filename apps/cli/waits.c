@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "cli.h"
 
-/* Returns whether the trace does not tell the wait, but its reader infers it. */
+/* Returns whether the trace does not contain the wait, and its reader infers the wait. */
 static bool is_inferred(const struct weft_model *m, const struct weft_wait *wait)
 {
 	return m->promises[wait->from].flags & WEFT_PROMISE_INFERRED;
@@ -34,7 +34,7 @@ static void put_json(const struct weft_model *m, const struct weft_waits *waits)
 	}
 }
 
-/* Prints a graph for Graphviz, which reads names quoted as in C. */
+/* Prints the waits as a graph for Graphviz, which reads names quoted as in C. */
 static void put_dot(const struct weft_model *m, const struct weft_waits *waits)
 {
 	char name[WEFT_NAME_BYTES];
@@ -53,10 +53,10 @@ static void put_dot(const struct weft_model *m, const struct weft_waits *waits)
 	puts("}");
 }
 
-/* Up to this depth lines are drawn before the children of a node; deeper ones have a number. */
+/* Depth to which lines are drawn before the children of a node; a deeper node shows its depth as a number. */
 enum { MAX_DRAWN_DEPTH = 32 };
 
-/* Prints since when a wait lasts; of a program that was seen once, for how long. */
+/* Prints since when a wait lasts; for a program that was seen once, how long the wait has lasted. */
 static void put_since(const struct weft_model *m, int64_t since_ns)
 {
 	char lasts[WEFT_DURATION_BYTES];
@@ -68,7 +68,7 @@ static void put_since(const struct weft_model *m, int64_t since_ns)
 	}
 }
 
-/* Prints the callers of the place where an OS thread stands, in a program that was seen once. */
+/* Prints the callers of the code that an OS thread executes, in a program that was seen once. */
 static void put_callers(const struct weft_model *m, uint32_t p)
 {
 	enum { MAX_CALLERS = 5 };
@@ -126,7 +126,7 @@ void cli_put_wait_tree(const struct weft_model *m, const struct weft_waits *wait
 /* The last printed state. */
 struct following {
 	bool json;
-	uint64_t printed_hash; /* hash of the printed waits; 0: none */
+	uint64_t printed_hash; /* hash of the waits that were printed last; 0 if none were printed */
 };
 
 /* Prints the waits if they have changed. */

@@ -1,7 +1,8 @@
-/* waits_all.c: implements weft waits without a trace: lists the processes of this user that hang, never sleep or are stopped.
+/* waits_all.c: implements weft waits without a trace, which lists this user's processes that hang, never sleep or are stopped.
  *
- * A look at each of hundreds of processes would take a minute.  So /proc is asked first: which processes use a CPU all the time,
- * and in which an OS thread waits for a lock, or all wait without a limit of time.  SPDX-License-Identifier: ISC */
+ * A close look at each of hundreds of processes would take a minute.  So /proc is read first, to find the processes that use a
+ * CPU all the time, that have an OS thread waiting for a lock, or whose threads all wait without a time limit.
+ * SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,12 +25,12 @@ enum { BETWEEN_MS = 500, SPINS_PERCENT = 80, MAX_TASKS = 1000, NAME = 64 };
 struct process {
 	long pid;
 	uint64_t cpu_ticks;
-	uint64_t ready_ns; /* time in which its first OS thread ran, or could have run on a free CPU */
+	uint64_t ready_ns; /* time in which the process's first OS thread ran, or could have run on a free CPU */
 };
 
 typedef WEFT_VEC(struct process) process_list;
 
-/* Opens /proc/PID; -1: it has ended. */
+/* Opens the directory /proc/PID; returns -1 if the process has ended. */
 static int open_process(int proc, long pid)
 {
 	char name[NAME];
@@ -37,7 +38,7 @@ static int open_process(int proc, long pid)
 	return weft_named_folder(proc, name, WEFT_ANY_OWNER);
 }
 
-/* Reads state and CPU use.  Returns false if the process has ended or is a kernel thread. */
+/* Reads the state, the CPU use and the name of a process.  Returns false if the process has ended or is a kernel thread. */
 static bool read_use(int folder, char *state, uint64_t *ticks, char name[NAME])
 {
 	char text[1024];
@@ -68,7 +69,7 @@ static uint64_t read_ready_ns(int folder)
 	return run_ns + queued_ns;
 }
 
-/* Returns whether one OS thread waits for a lock, or all wait without a limit of time. */
+/* Returns whether one OS thread waits for a lock, or all OS threads wait without a time limit. */
 static bool may_hang(int folder)
 {
 	const int tasks = weft_named_folder(folder, "task", WEFT_ANY_OWNER);
@@ -99,7 +100,7 @@ static bool may_hang(int folder)
 	return count > 0 && (has_lock || are_all_endless);
 }
 
-/* Prints the first certain fault that a look at the process finds.  Returns false if there is none. */
+/* Prints the first certain fault that a look at the process finds.  Returns false if the process has no certain fault. */
 static bool put_fault(long pid, const char *name)
 {
 	char path[NAME];
@@ -158,7 +159,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Prints a line about a process that hangs, spins or is stopped.  Returns whether it is one of these. */
+/* Prints a line about a process that hangs, spins or is stopped.  Returns whether the process hangs, spins or is stopped. */
 static bool put_process(int proc, const struct process *p, uint64_t begin_ns)
 {
 	char state, name[NAME];

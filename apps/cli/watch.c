@@ -1,7 +1,7 @@
-/* watch.c: implements weft watch: follows traces and saves a copy for each trouble.
+/* watch.c: implements weft watch, which follows traces and saves a copy of the trace for each trouble.
  *
- * The name of a copy identifies its trouble.  A watcher that is started again therefore saves nothing twice, and counts earlier
- * copies.  SPDX-License-Identifier: ISC */
+ * The name of a copy identifies the trouble that caused it.  So a watcher that is started again saves no trouble twice, and
+ * counts earlier copies.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -33,37 +33,40 @@
 #define ORDER_NS INT64_C(60000000000)
 enum { TEXT_BYTES = 1024, TIMESTAMP_BYTES = 32, HOUR_S = 3600, RETRY_S = 60, CPU_PERCENT = 10 };
 
-/* A problem of a trace. */
+/* A trouble: a problem of a trace that may be reported and saved. */
 struct trouble {
-	uint64_t key;          /* identifies the trouble */
-	int64_t request_utc_s; /* UTC time of a snapshot request, which may be corrected by a second later; otherwise 0 */
-	bool is_seen;          /* seen in the current scan */
-	bool is_transient;     /* it is about past events; when these have left the window and it is seen again, it is not new */
-	int64_t first_seen_ns; /* time of the first sighting */
-	int64_t last_seen_ns;  /* time of the last sighting */
+	uint64_t key; /* identifies the trouble */
+	/* UTC time of a snapshot that the program requested, which may later be corrected by a second; 0 for other troubles. */
+	int64_t request_utc_s;
+	bool is_seen;          /* whether the current scan has found the trouble */
+	bool is_transient;     /* whether the trouble is about past events; it is over when these events have left the window */
+	int64_t first_seen_ns; /* time at which a scan first found the trouble */
+	int64_t last_seen_ns;  /* time at which a scan last found the trouble */
 	bool is_reported;
-	bool is_unsaved; /* a copy was tried and failed */
-	time_t retry_at; /* earliest time of the next attempt after a failed save */
+	bool is_unsaved; /* whether saving a copy was tried and has failed */
+	time_t retry_at; /* earliest time of the next attempt to save a copy */
 };
 
-/* A rule about everything, for one trace. */
+/* State for one trace of a rule about the whole trace. */
 struct watched_rule {
-	struct weft_rule_result checked; /* result of the last scan */
+	struct weft_rule_result checked; /* result of the rule at the last scan */
 	bool is_broken;
 	uint64_t times_broken; /* after it had held */
-	int64_t broken_utc_s;  /* when it was broken again; 0 of the first time, whose copy an earlier watcher may have saved */
+	/* UTC time at which the rule was broken again; 0 for the first time, whose copy an earlier watcher may have saved. */
+	int64_t broken_utc_s;
 };
 
 struct followed_trace {
 	char *path;
 	struct weft_follower *follower;
-	struct weft_running_stats *stats;  /* by rule that they can measure */
+	struct weft_running_stats *stats;  /* running statistics of each rule that they can measure, by rule */
 	struct watched_rule *rules;        /* by rule */
-	struct weft_rule_window **windows; /* by rule; NULL: the rule is about everything */
-	const char *folder;                /* the operand in which it was found; NULL: it is an operand */
+	struct weft_rule_window **windows; /* window state of each rule, by rule; NULL if the rule is about the whole trace */
+	/* Watched folder in which the trace was found; NULL if the trace itself is an operand. */
+	const char *folder;
 	bool was_recorded, has_ended, is_refused;
-	bool is_ring; /* it has ended, and its oldest events may be overwritten */
-	bool is_tidy; /* its directory was removed, or cannot be removed */
+	bool is_ring; /* whether the trace is a ring of an ended program, whose oldest events may have been overwritten */
+	bool is_tidy; /* whether the trace's directory was removed, or cannot be removed */
 	WEFT_VEC(struct trouble) troubles;
 };
 
@@ -74,9 +77,10 @@ struct options {
 	uint64_t per_hour, cpu_percent;
 	struct cli_kept_limits limits;
 	bool is_plain;  /* copies are directories */
-	int64_t tidy_s; /* remove rings of processes that ended so long ago; -1: never */
+	int64_t tidy_s; /* age in seconds at which rings of ended processes are removed; -1: never */
 	struct cli_rules rules;
-	/* A rule is about all certain findings, or about all uncertain ones: each alarm is a separate trouble. */
+	/* Whether a rule is about all certain findings, or about all uncertain findings; each of these findings is then a
+	 * separate trouble. */
 	bool alerts_on_certain, alerts_on_uncertain;
 };
 
@@ -87,11 +91,11 @@ struct watch {
 	struct cli_meters *meters; /* NULL: without --metrics */
 	struct cli_metrics_server *server;
 	uint64_t found, saved;
-	int64_t ordered_ns; /* when keep_order() last did something; 0: never */
+	int64_t ordered_ns; /* time at which keep_order() last did something; 0: never */
 	int64_t unsaved;    /* troubles whose copy failed */
 };
 
-/* One scan of a trace. */
+/* State of one scan of a trace. */
 struct scan {
 	struct watch *watch;
 	struct followed_trace *followed_trace;
@@ -121,7 +125,7 @@ static void write_json_text(FILE *out, const char *name, const char *text)
 	fputc('"', out);
 }
 
-/* Writes one line of JSON. */
+/* Writes the alert as one line of JSON. */
 static void write_alert_json(
     FILE *out, const struct scan *scan, const char *kind, const char *why, const char *saved, const char *next)
 {
@@ -137,7 +141,7 @@ static void write_alert_json(
 	fputs("}\n", out);
 }
 
-/* Runs the command with the object on its standard input, without waiting for it. */
+/* Runs the user's command with the alert's JSON on its standard input, and does not wait for its end. */
 static void run_command(
     const char *command, const struct scan *scan, const char *kind, const char *why, const char *saved, const char *next)
 {
@@ -166,7 +170,7 @@ static void run_command(
 	fclose(file);
 }
 
-/* Saves an open trace as a compressed archive or as a directory.  Returns the exit status. */
+/* Saves a copy of an open trace as a compressed archive or as a directory.  Returns the exit status. */
 static int write_copy(
     const struct options *o, const struct weft_trace *trace, const struct weft_trace_edit *edit, const char *path)
 {
@@ -181,17 +185,17 @@ static int write_copy(
 	return o->is_plain ? cli_directory_end(&directory, status, &err) : cli_archive_end(&archive, status, &err);
 }
 
-/* Copies the trace with the reason.  Returns -1, or the exit status after printing an error. */
+/* Saves a copy of the trace, with the reason for the copy.  Returns -1, or the exit status after printing an error. */
 static int save_trace(const struct scan *scan, const char *path, const char *why)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
 	struct weft_trace_edit edit = {.reason = why};
-	/* A flight recorder writes its events only on request. */
+	/* A flight recorder writes its kernel events only on request. */
 	weft_kernel_flight_request(scan->followed_trace->path, cli_note);
 	if (weft_trace_open(&trace, scan->followed_trace->path, &err) < 0)
 		return cli_fail_error(&err);
-	/* Determined after the last read, so that a program that ends meanwhile counts as running. */
+	/* The flag is determined after the last read, so that a program that ends meanwhile counts as running. */
 	edit.runs_on = weft_trace_is_recorded(scan->followed_trace->path);
 	const int exit = write_copy(&scan->watch->options, trace, &edit, path);
 	weft_trace_close(trace);
@@ -201,9 +205,10 @@ static int save_trace(const struct scan *scan, const char *path, const char *why
 	return -1;
 }
 
-enum { NAME_BYTES = 200 }; /* of a trace in the name of a copy; the rest of a name has at most 255 - NAME_BYTES */
+/* Maximum length of a trace's name in the name of a copy; 255 - NAME_BYTES characters are left for the rest. */
+enum { NAME_BYTES = 200 };
 
-/* Finds the last part of a path without slashes behind it; limits its length. */
+/* Finds the last component of a path, without slashes behind it, and limits its length. */
 static const char *find_last_part(const char *path, int *length)
 {
 	size_t end = strlen(path);
@@ -216,7 +221,8 @@ static const char *find_last_part(const char *path, int *length)
 	return path + begin;
 }
 
-/* Formats the name of a copy.  Returns the length of its first part, which all copies for this trouble share. */
+/* Formats the name of a copy of the trace.  Returns the length of the name's first part, which all copies for this trouble
+ * share. */
 static size_t format_copy_name(char out[NAME_MAX + 1], const struct scan *scan, uint64_t key, int64_t request_utc_s)
 {
 	const struct weft_trace_info *info = scan->model->trace;
@@ -233,7 +239,7 @@ static size_t format_copy_name(char out[NAME_MAX + 1], const struct scan *scan, 
 	return (size_t)begin;
 }
 
-/* Notes that a trouble has no copy, or has one now; the exit status reports troubles without a copy. */
+/* Notes that a trouble has no copy, or has one now; troubles without a copy change the exit status. */
 static void mark_unsaved(const struct scan *scan, struct trouble *trouble, bool is_unsaved)
 {
 	if (trouble->is_unsaved != is_unsaved)
@@ -241,7 +247,7 @@ static void mark_unsaved(const struct scan *scan, struct trouble *trouble, bool 
 	trouble->is_unsaved = is_unsaved;
 }
 
-/* Saves and reports the trouble unless this was done before or a limit is reached. */
+/* Saves and reports the trouble, unless that was done before or a limit is reached. */
 static void raise_alarm(const struct scan *scan, struct trouble *trouble, const char *kind, const char *why, const char *next)
 {
 	const struct options *o = &scan->watch->options;
@@ -304,7 +310,7 @@ static int64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Marks the trouble with a key as seen, creating it if necessary.  Returns NULL without memory. */
+/* Marks the trouble with the key as seen in this scan, and creates the trouble if necessary.  Returns NULL without memory. */
 static struct trouble *note_trouble(struct scan *scan, uint64_t key, int64_t request_utc_s)
 {
 	struct followed_trace *f = scan->followed_trace;
@@ -326,7 +332,7 @@ static struct trouble *note_trouble(struct scan *scan, uint64_t key, int64_t req
 
 static uint64_t hash_without_digits(const char *kind, const char *text)
 {
-	/* Skip digits, since numbers differ each time. */
+	/* Digits are skipped, because numbers differ each time. */
 	char plain[TEXT_BYTES];
 	size_t length = (size_t)snprintf(plain, sizeof plain, "%s ", kind);
 	for (; *text && length + 1 < sizeof plain; text++)
@@ -335,7 +341,7 @@ static uint64_t hash_without_digits(const char *kind, const char *text)
 	return weft_hash_bytes(plain, length);
 }
 
-/* Returns whether the finding ended in the start of the process that does not count. */
+/* Returns whether the finding ended before the time --after since the process's start, which does not count. */
 static bool is_in_warm_up(const struct scan *scan, const struct weft_finding *f)
 {
 	const int64_t after_ns = scan->watch->options.rules.after_ns;
@@ -345,8 +351,8 @@ static bool is_in_warm_up(const struct scan *scan, const struct weft_finding *f)
 	return f->end_ns < oldest_ns + after_ns;
 }
 
-/* Returns whether a finding is trouble.  An uncertain alarm or a hang of a running program counts after --patience, since its
- * wait may still end. */
+/* Returns whether a finding counts as a trouble.  An uncertain alarm, or a hang of a running program, counts only after the time
+ * of --patience, because its wait may still end. */
 static bool is_trouble(struct scan *scan, const struct weft_finding *f)
 {
 	const struct options *o = &scan->watch->options;
@@ -385,7 +391,8 @@ static void check_findings(struct scan *scan)
 	weft_findings_destroy(findings);
 }
 
-/* Reports that a rule is broken.  Each time has a trouble of its own, which utc_s names; 0: the first time. */
+/* Reports that a rule was broken.  Each time that the rule is broken is a separate trouble, identified by utc_s; 0 means the
+ * first time. */
 static void report_rule(struct scan *scan, const struct cli_rule *rule, int64_t utc_s, int64_t value, const char *why)
 {
 	char number[WEFT_DURATION_BYTES], text[TEXT_BYTES];
@@ -396,7 +403,7 @@ static void report_rule(struct scan *scan, const struct cli_rule *rule, int64_t 
 		raise_alarm(scan, t, "rule", text, NULL);
 }
 
-/* Checks a rule about everything. */
+/* Checks a rule about the whole trace. */
 static void check_rule(
     struct scan *scan, const struct cli_rule *rule, struct watched_rule *state, const struct weft_running_stats *tally)
 {
@@ -413,7 +420,7 @@ static void check_rule(
 	report_rule(scan, rule, state->broken_utc_s, state->checked.value, state->checked.why);
 }
 
-/* Checks a rule over windows, and reports each time that it was broken. */
+/* Checks a rule over time windows, and reports each time that the rule was broken. */
 static void check_windows(struct scan *scan, const struct cli_rule *rule, struct weft_rule_window *window)
 {
 	struct weft_error err;
@@ -431,7 +438,7 @@ static void check_windows(struct scan *scan, const struct cli_rule *rule, struct
 	}
 }
 
-/* Returns whether each finding that the rule counts is a trouble of its own. */
+/* Returns whether each finding that the rule counts is a separate trouble. */
 static bool is_about_alarms(const struct cli_rule *rule)
 {
 	return rule->rule.measure == WEFT_MEASURE_FINDINGS && !rule->rule.has_argument && !rule->rule.window_ns;
@@ -468,7 +475,7 @@ static void check_snapshot_request(struct scan *scan, const struct weft_event *e
 	raise_alarm(scan, t, "snapshot", why, NULL);
 }
 
-/* Handles the program's own requests: weft_snapshot(). */
+/* Handles snapshots that the program itself requested by weft_snapshot(). */
 static void check_snapshot_requests(struct scan *scan)
 {
 	struct weft_trace *trace = weft_follower_trace(scan->followed_trace->follower);
@@ -484,7 +491,7 @@ static void check_snapshot_requests(struct scan *scan)
 			check_snapshot_request(scan, &events[i]);
 }
 
-/* Returns whether a trouble is not reported yet, which needs a scan even without new events. */
+/* Returns whether a trouble is not reported yet; such a trouble needs a scan even without new events. */
 static bool has_unreported(const struct followed_trace *f)
 {
 	for (size_t i = 0; i < f->troubles.count; i++)
@@ -493,7 +500,7 @@ static bool has_unreported(const struct followed_trace *f)
 	return false;
 }
 
-/* Forgets troubles that are over, so that they can be reported again. */
+/* Forgets troubles that are over, so that they are reported if they come again. */
 static void drop_past_troubles(struct followed_trace *f)
 {
 	size_t kept = 0;
@@ -516,7 +523,7 @@ static bool is_ring(const struct weft_follower *follower)
 	return is_ring;
 }
 
-/* Scans a trace.  A trace that cannot be read yet is no error. */
+/* Scans a trace.  If a trace cannot be read yet, that is no error. */
 static void scan_trace(struct watch *w, struct followed_trace *f)
 {
 	const bool is_recorded = weft_trace_is_recorded(f->path), is_there = access(f->path, F_OK) == 0;
@@ -546,7 +553,7 @@ static void scan_trace(struct watch *w, struct followed_trace *f)
 
 /* ---- Metrics ---- */
 
-/* Reads what is new, and answers requests for metrics. */
+/* Reads the new events of all traces, and answers requests for metrics. */
 static void answer_metrics(struct watch *w)
 {
 	cli_bytes text = {0};
@@ -555,7 +562,7 @@ static void answer_metrics(struct watch *w)
 		struct followed_trace *f = &w->all.items[i];
 		if (f->has_ended)
 			continue;
-		(void)weft_follower_skip(f->follower, &err); /* the next scan reports errors */
+		(void)weft_follower_skip(f->follower, &err); /* an error is ignored here, because the next scan reports it */
 		cli_meters_update(w->meters, f->path, f->follower, false);
 	}
 	cli_meters_write(
@@ -563,7 +570,7 @@ static void answer_metrics(struct watch *w)
 	cli_metrics_server_answer(w->server, &text);
 }
 
-/* Answers requests that came during a scan. */
+/* Answers the requests for metrics that came during a scan. */
 static void answer_waiting(struct watch *w)
 {
 	if (w->server && cli_metrics_server_wait(w->server, 0))
@@ -613,7 +620,7 @@ static struct followed_trace *follow_trace(struct watch *w, const char *path, co
 	return fresh;
 }
 
-/* Notes once that a trace cannot be read by this user; it is scanned when it becomes readable. */
+/* Notes once that this user cannot read a trace; the trace is scanned when it becomes readable. */
 static void note_unreadable(struct watch *w, const char *path)
 {
 	struct stat st;
@@ -638,7 +645,7 @@ static void note_unreadable_in(struct watch *w, const char *folder)
 		closedir(dir);
 }
 
-/* Returns whether a trace is a saved copy, since DIR may be a watched directory. */
+/* Returns whether a trace is a copy that weft watch saved, because the folder for copies may itself be watched. */
 static bool is_saved_copy(const struct watch *w, const char *trace)
 {
 	char path[PATH_MAX];
@@ -661,7 +668,7 @@ static void drop_saved_copies(const struct watch *w, session_paths *traces)
 	traces->count = count;
 }
 
-/* Scans the current traces of the operands.  Returns false if all have ended. */
+/* Scans the current traces of all operands.  Returns false if all traces have ended. */
 static bool scan_all(struct watch *w, char **paths, int count)
 {
 	bool is_pending = false;
@@ -700,7 +707,7 @@ static bool has_unsaved(const struct followed_trace *f)
 	return false;
 }
 
-/* Removes the rings of ended processes that were found in folders and scanned to their end. */
+/* Removes the rings of ended processes that were found in watched folders and scanned to their end. */
 static void remove_ended_rings(struct watch *w)
 {
 	for (size_t i = 0; w->options.tidy_s >= 0 && i < w->all.count; i++) {
@@ -716,7 +723,7 @@ static void remove_ended_rings(struct watch *w)
 	}
 }
 
-/* Keeps the folders within their limits, once a minute. */
+/* Keeps the folders of copies within their limits, once a minute. */
 static void keep_order(struct watch *w)
 {
 	if (w->ordered_ns && now_ns() - w->ordered_ns < ORDER_NS)
@@ -729,7 +736,7 @@ static void keep_order(struct watch *w)
 
 /* ---- The verb ---- */
 
-/* Sleeps, answers requests meanwhile, and reaps commands. */
+/* Sleeps, answers requests for metrics meanwhile, and collects commands that have ended. */
 static void sleep_and_reap(struct watch *w, int64_t ns)
 {
 	const int64_t until_ns = now_ns() + ns;
@@ -740,7 +747,7 @@ static void sleep_and_reap(struct watch *w, int64_t ns)
 		;
 }
 
-/* Parses the rules at the end of the operands and in the file. */
+/* Parses the rules at the end of the operands and in the file of --rules. */
 static int parse_rules(struct options *o, struct cli_args *args)
 {
 	int paths = 0;
@@ -790,7 +797,7 @@ static int prepare_metrics(struct watch *w)
 			 : cli_fail_verb("watch", "%s", weft_status_string(WEFT_ENOMEM));
 }
 
-/* Waits for the next scan and skips events meanwhile, since a ring may be overwritten. */
+/* Waits for the next scan and skips new events meanwhile, because a ring may be overwritten. */
 static void wait_for_next_scan(struct watch *w, int64_t rest_ns, int64_t every_ns)
 {
 	const int64_t last_seen_ns = now_ns() + rest_ns;
@@ -799,7 +806,8 @@ static void wait_for_next_scan(struct watch *w, int64_t rest_ns, int64_t every_n
 		sleep_and_reap(w, weft_min_ns(left_ns, every_ns));
 		for (size_t i = 0; i < w->all.count && left_ns > every_ns && !stopped; i++)
 			if (!w->all.items[i].has_ended)
-				(void)weft_follower_skip(w->all.items[i].follower, &err); /* the next scan reports errors */
+				/* An error is ignored here, because the next scan reports it. */
+				(void)weft_follower_skip(w->all.items[i].follower, &err);
 	}
 }
 
@@ -812,7 +820,7 @@ static void watch_until_end(struct watch *w, struct cli_args *args, int64_t ever
 		const int64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		more = scan_all(w, args->argv, args->argc);
 		keep_order(w);
-		/* Scans use at most a share of a CPU, however large the rings are. */
+		/* Scans use at most a limited share of a CPU, however large the rings are. */
 		const int64_t share = (int64_t)w->options.cpu_percent,
 			      rest_ns = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns) * (100 - share) / share;
 		if (more)
