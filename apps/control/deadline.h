@@ -1,4 +1,4 @@
-/* deadline.h: bounds loops over the memory of other processes, which may be of any shape (private to apps).
+/* deadline.h: limits the time of loops over the memory of other processes, which may contain anything (private to apps).
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_CONTROL_DEADLINE_H
 #define WEFT_CONTROL_DEADLINE_H
@@ -15,7 +15,7 @@ static inline int64_t deadline_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Returns the moment in which `patience_ns` from now are over. */
+/* Returns the time at which `patience_ns` from now will have passed. */
 static inline int64_t deadline_after_ns(int64_t patience_ns)
 {
 	const int64_t now_ns = deadline_now_ns();

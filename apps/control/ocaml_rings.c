@@ -28,7 +28,7 @@ static void encode_number(unsigned char *to, int64_t number)
 		to[i] = (unsigned char)((uint64_t)number >> i * 8);
 }
 
-/* Reads both clocks at one moment; keeps the quickest of several tries. */
+/* Reads two clocks at nearly the same moment, by keeping the quickest of several tries. */
 static void encode_clocks(unsigned char *note)
 {
 	int64_t best = INT64_MAX;
@@ -71,7 +71,8 @@ static void read_name(const char *path, char *out, size_t size)
 	snprintf(out, size, "%.*s", end && end < file ? (int)(end - folder) : 0, folder);
 }
 
-/* Finds the end of a file of OCaml's without a note.  Returns false if it is not a complete file of OCaml's. */
+/* Finds the end of an OCaml events file, and whether the file has a note.  Returns false if the file is no complete OCaml events
+ * file. */
 static bool find_note(int fd, const struct stat *st, off_t *end, bool *is_noted)
 {
 	unsigned char bytes[WEFT_OCAML_NOTE_BYTES];
@@ -88,7 +89,7 @@ static void write_at(int fd, const unsigned char *bytes, size_t size, off_t at)
 	(void)!pwrite(fd, bytes, size, at);
 }
 
-/* Opens the file if it is of the folder's owner. */
+/* Opens the file if it belongs to the owner of its folder. */
 static int open_ring(const char *session, const char *path, struct stat *st)
 {
 	const char *name;
@@ -102,7 +103,7 @@ static int open_ring(const char *session, const char *path, struct stat *st)
 	return fd;
 }
 
-/* The write wakes the watcher of the folder, so it must be the last change. */
+/* Writing the note wakes the process that watches the folder, so it must be the last change of the file. */
 static void write_note(int fd, const struct stat *st, const char *path, int64_t died_wall_ns)
 {
 	unsigned char note[WEFT_OCAML_NOTE_BYTES] = WEFT_OCAML_NOTE_MARK, died[8];

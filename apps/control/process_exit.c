@@ -1,12 +1,12 @@
 /* process_exit.c: records when the processes of a session ended.
  *
- * The trace of a program that sleeps when it is killed ends with its last event, perhaps hours before.  weft record therefore
- * watches its directory (inotify) and each process that makes a trace there (pidfd), and writes the time of death into the
- * metadata of a trace that was not ended.  Without pidfds that time is missing.  A file that OCaml's runtime creates there gets
- * its note at once.
+ * If a sleeping program is killed, its trace ends with its last event, perhaps hours earlier.  So weft record watches its
+ * directory (inotify) and each process that makes a trace there (pidfd), and writes the time of death into the metadata of a
+ * trace that was not ended.  On systems without pidfds, the time of death is missing.  If an OCaml runtime creates an events
+ * file in the directory, the file gets its note at once.
  *
- * Each process costs a descriptor, and any user may make directories in the own folder.  So there only processes of that user
- * count, and only a share of the descriptors.  SPDX-License-Identifier: ISC */
+ * Each watched process costs a file descriptor, and any user may make directories in the folder for that user.  So in a user's
+ * folder only processes of that user are watched, with only a share of the descriptors.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,16 +31,16 @@
 enum {
 	MAX_METADATA_BYTES = 1 << 20,
 	MAX_FOLDERS = 64,
-	MAX_USERS_TRACES = 4096, /* in folders of other users */
-	USERS_SHARE_DIVISOR = 8, /* share of the descriptors for processes of other users */
+	MAX_USERS_TRACES = 4096, /* maximum number of traces in the folders of other users */
+	USERS_SHARE_DIVISOR = 8, /* processes of other users may use all descriptors divided by this number */
 	GRACE_MS = 50
 };
 
-/* A process that has traces. */
+/* A process that writes traces into the session. */
 struct process {
 	long id;
-	int fd;          /* pidfd; -1: the process has ended */
-	int64_t died_ns; /* time of death in UTC; 0: running */
+	int fd;          /* pidfd of the process; -1 after the process has ended */
+	int64_t died_ns; /* UTC time of the process's death; 0 while it runs */
 };
 
 struct watched {
@@ -51,7 +51,7 @@ struct watched {
 struct exit_watch {
 	const char *session;
 	int inotify_fd;
-	char *folders[MAX_FOLDERS]; /* by watch descriptor; NULL: none */
+	char *folders[MAX_FOLDERS]; /* watched folders, indexed by watch descriptor; NULL: none */
 	WEFT_VEC(struct process) processes;
 	WEFT_VEC(struct watched) all;
 	WEFT_VEC(struct pollfd) polled;
@@ -100,7 +100,7 @@ struct exit_watch *exit_watch_begin(const char *folder)
 	return w;
 }
 
-/* Parses PID of NAME-PID or NAME-PID.2; returns 0 for other names. */
+/* Parses the process id in a name like NAME-PID or NAME-PID.2; returns 0 for other names. */
 static long parse_process_id(const char *name)
 {
 	const char *dash = strrchr(name, '-');
@@ -118,7 +118,7 @@ static void note_ocaml_file(const struct exit_watch *w, const char *folder, cons
 	free(path);
 }
 
-/* Read existing entries, which may be older than the watch. */
+/* Existing entries of the folder are read too, because they may be older than the watch. */
 static void note_ocaml_files(const struct exit_watch *w, const char *path, int folder)
 {
 	DIR *dir = weft_named_list(folder);
@@ -128,7 +128,7 @@ static void note_ocaml_files(const struct exit_watch *w, const char *path, int f
 		closedir(dir);
 }
 
-/* Returns whether one of the process's user ids is this one. */
+/* Returns whether one of the process's user ids is `user`. */
 static bool is_process_of(long process, uid_t user)
 {
 	char path[64], line[128];
@@ -146,7 +146,7 @@ static bool is_process_of(long process, uid_t user)
 	return is;
 }
 
-/* Returns whether a user's folder may have one more trace, and one more process. */
+/* Returns whether the folder of a user may have one more trace, and one more watched process. */
 static bool may_add(struct exit_watch *w, long process, uid_t user, bool is_known)
 {
 	struct rlimit files = {.rlim_cur = 1024};
@@ -159,7 +159,7 @@ static bool may_add(struct exit_watch *w, long process, uid_t user, bool is_know
 	return true;
 }
 
-/* Returns the index of a running process, or SIZE_MAX. */
+/* Returns the index of the running process with that id, or SIZE_MAX. */
 static size_t find_process(const struct exit_watch *w, long id)
 {
 	for (size_t i = w->processes.count; i-- > 0;)
@@ -168,7 +168,8 @@ static size_t find_process(const struct exit_watch *w, long id)
 	return SIZE_MAX;
 }
 
-/* Watches the process of a trace, which is in a folder of `user`, or in the session's own (WEFT_ANY_OWNER).  Takes over the path.
+/* Watches the process of a trace, which is in a folder of `user`, or in the session's own folder (WEFT_ANY_OWNER).  Takes over
+ * the path.
  */
 static void watch_process(struct exit_watch *w, char *path, long id, uid_t user)
 {
@@ -206,7 +207,7 @@ static void add_trace(struct exit_watch *w, const char *folder, const char *name
 	const int fd = weft_named_below(w->session, path);
 	const bool is_folder = fd >= 0 && fstat(fd, &st) == 0, is_in_own = strcmp(folder, w->session) == 0;
 	if (is_folder && session_is_ocaml_folder(name)) {
-		/* The event of setting the file's size; the file stays open while it is mapped. */
+		/* The watch reports when the file's size is set, because the file stays open as long as it is mapped. */
 		watch_folder(w, path, IN_MODIFY);
 		note_ocaml_files(w, path, fd);
 	}
@@ -238,7 +239,8 @@ static void read_inotify_events(struct exit_watch *w)
 		}
 }
 
-/* Waits for an event within a limit and notes deaths.  Returns false if there was none or waiting failed. */
+/* Waits at most timeout_ms for an event, and notes the deaths of processes.  Returns false if there was no event, or if waiting
+ * failed. */
 static bool wait_for_exits(struct exit_watch *w, int command, int timeout_ms)
 {
 	w->polled.count = 0;
@@ -293,7 +295,7 @@ pid_t exit_watch_wait(struct exit_watch *w, pid_t child, int *status)
 
 /* ---- The end ---- */
 
-/* Returns whether the metadata are of this PID namespace, so that the process id is valid here. */
+/* Returns whether the metadata were written in this PID namespace, so that their process id is valid here. */
 static bool is_written_by(const char *text, long process)
 {
 	static const char key[] = "\trecorder = \"";
@@ -305,7 +307,7 @@ static bool is_written_by(const char *text, long process)
 	       stat("/proc/self/ns/pid", &st) == 0 && (unsigned long)st.st_ino == space;
 }
 
-/* Inserts a line after the state into the metadata; keeps the owner. */
+/* Inserts a line behind the state line of the metadata, and keeps the file's owner. */
 static void replace_metadata(int folder, const char *text, const char *behind, int64_t died_ns, const struct stat *st)
 {
 	static const char hidden[] = ".weft-metadata";
@@ -323,7 +325,7 @@ static void replace_metadata(int folder, const char *text, const char *behind, i
 		unlinkat(folder, hidden, 0);
 }
 
-/* Replaces the metadata in the folder if they are of this process and say that it records. */
+/* Replaces the metadata in the folder if they belong to this process and say that it is recording. */
 static void end_metadata(int folder, const char *path, const struct process *p)
 {
 	static const char state[] = "\tstate = \"recording\";\n";
@@ -357,7 +359,7 @@ static void record_exit(const struct exit_watch *e, const struct watched *w)
 	close(folder);
 }
 
-/* If a process ran several programs, its death ends the last trace of each recorder. */
+/* If one process ran several programs, its death ends the last trace of each recorder. */
 static bool is_last_trace(const struct exit_watch *w, size_t at)
 {
 	for (size_t i = at + 1; i < w->all.count; i++)

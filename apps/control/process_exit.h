@@ -6,16 +6,17 @@
 
 struct exit_watch;
 
-/* Starts to watch the directory, before the command starts.  Returns NULL without memory, which the other functions accept. */
+/* Starts to watch the session's directory; call it before the command starts.  Returns NULL without memory; the other functions
+ * accept NULL. */
 struct exit_watch *exit_watch_begin(const char *folder);
 
-/* Waits for the end of a child like waitpid(), but passes over the stops in which weft samples it. */
+/* Waits for the end of a child process like waitpid(), but ignores the stops by which weft samples the child. */
 pid_t exit_wait_child(pid_t child, int *status, int flags);
 
-/* Waits for the command like waitpid() and meanwhile notes new traces and deaths. */
+/* Waits for the command like waitpid(), and meanwhile notes new traces and the deaths of processes. */
 pid_t exit_watch_wait(struct exit_watch *exit_watch, pid_t child, int *status);
 
-/* Writes the time of death into the traces that their processes did not end. */
+/* Writes the time of death into the traces that their dead processes did not end. */
 void exit_watch_end(struct exit_watch *exit_watch);
 
 #endif

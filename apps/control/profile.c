@@ -1,9 +1,9 @@
 /* profile.c: implements profile.h.
  *
- * A process that uses a CPU is examined each 10 ms.  An OS thread runs one promise for long if it used a CPU for 5 ms since it
- * last slept or began to run a promise.  Only such a thread is stopped, for the time of copying its registers and the top of its
- * stack.  Between two samples nothing traces it.  The copies are unwound when there are many, or after the program has ended.
- * SPDX-License-Identifier: ISC */
+ * While a process uses a CPU, profile.c examines its threads every 10 ms.  An OS thread counts as running one promise for long
+ * if it has used a CPU for 5 ms since it last slept or began to run a promise.  Only such a thread is stopped, while its
+ * registers and the top of its stack are copied.  Between two samples, no thread is traced.  The copies of stacks are unwound
+ * when there are many, or after the program has ended.  SPDX-License-Identifier: ISC */
 #include "apps/control/profile.h"
 
 #include <dirent.h>
@@ -40,27 +40,27 @@
 
 #if defined(__x86_64__) && defined(WEFT_HAS_NAMES)
 
-/* MAX_COPIES bounds the memory to 4 MiB for each process, MAX_SAMPLES its part of the trace. */
+/* MAX_COPIES limits the memory to 4 MiB for each process, and MAX_SAMPLES limits the size of the samples in the trace. */
 enum {
 	USUAL_MS = 10,
 	ALARM_MS = 5,
-	LONG_CPU_MS = 5, /* of CPU since its run began: the thread runs one promise for long */
-	NEW_CPU_MS = 1,  /* of CPU since the last examination, without which nothing is examined or sampled */
+	LONG_CPU_MS = 5, /* CPU time since the start of a thread's run from which on the run is long */
+	NEW_CPU_MS = 1,  /* CPU time since the last examination that a thread must have used to be examined */
 	STACK_BYTES = 16 << 10,
 	MAX_COPIES = 256,
 	MAX_SAMPLES = 16384,
 	MAX_PROCESSES = 32,
-	SAMPLES_AT_ONCE = 16, /* of one block, until half as many samples suffice */
-	COST_SHARE = 50       /* a sample that costs more than one part of so many doubles the time to the next one */
+	SAMPLES_AT_ONCE = 16, /* number of samples of one run after which the time between its samples is doubled */
+	COST_SHARE = 50       /* if a sample costs more than this fraction of the time to the next sample, that time is doubled */
 };
 
-/* Where the newest recorded event of an OS thread ends. */
+/* Position at which the newest recorded event of an OS thread ends. */
 struct record_end {
-	int stream; /* a descriptor; -1: it records nothing */
+	int stream; /* descriptor of the thread's stream; -1 if the thread records nothing */
 	uint64_t sequence, bits;
 };
 
-/* Times since the thread began; -1: unknown, or it sleeps. */
+/* Times since a thread's start; -1 if a time is unknown or the thread sleeps. */
 struct thread_times {
 	int64_t cpu_ns;    /* on a CPU */
 	int64_t waited_ns; /* for a CPU */
@@ -68,16 +68,17 @@ struct thread_times {
 
 struct watched_thread {
 	pid_t tid;
-	int64_t cpu_ns;       /* CPU time at the last examination; -1: there was none */
-	int64_t quiet_cpu_ns; /* CPU time at the first examination of its run */
+	int64_t cpu_ns;       /* CPU time at the last examination; -1 if there was none */
+	int64_t quiet_cpu_ns; /* CPU time at the first examination of the thread's current run */
 	struct record_end end;
-	/* Counts its runs: stretches in which it neither sleeps nor runs another promise.  A run lasts also while another program
-	 * has the CPU. */
-	uint64_t run, block_run; /* block_run: the newest run that was long, or 0 */
+	/* Number of the thread's run: an interval in which the thread neither sleeps nor begins to run another promise.  A run
+	 * also includes the time in which another program has the CPU. */
+	uint64_t run, block_run; /* block_run: number of the newest run that was long, or 0 */
 	unsigned block_samples;
-	unsigned long long sleeps; /* voluntary context switches at the last examination of a long run */
-	int64_t gap_ns, next_ns;   /* of that block: time between two samples, no sample before this time */
-	/* The newest sample, until its cost is known: when it was, how long the stop was, and the thread's wait for a CPU before.
+	unsigned long long sleeps; /* number of voluntary context switches at the last examination of a long run */
+	int64_t gap_ns, next_ns;   /* time between two samples of that run, and earliest time of the next sample */
+	/* Data of the newest sample until its cost is known: its time, the duration of the stop, and the time that the thread
+	 * had waited for a CPU before.
 	 */
 	int64_t sampled_ns, stopped_ns, waited_ns;
 	uint64_t source_state;
@@ -89,7 +90,7 @@ struct process {
 	clockid_t clock;
 	int64_t cpu_ns;
 	bool has_ended;
-	struct timespec changed; /* of the folder, when its streams were opened */
+	struct timespec changed; /* time at which the folder had changed when its streams were opened */
 	WEFT_VEC(int) streams;
 	WEFT_VEC(struct watched_thread) threads;
 	struct weft_look_modules *modules;
@@ -116,8 +117,8 @@ static int64_t read_clock_ns(clockid_t clock)
 
 /* ---- One sample ---- */
 
-/* Waits until a thread has stopped, and reads its registers.  The stop is not waited for by waitpid(), since another thread of
- * this command may get it instead.  Returns false if the thread has ended. */
+/* Waits until a thread has stopped after PTRACE_INTERRUPT, and reads the thread's registers.  The function does not wait by
+ * waitpid(), because another thread of this command may get the stop instead.  Returns false if the thread has ended. */
 static bool stop_thread(pid_t tid, pid_t command, struct user_regs_struct *registers)
 {
 	enum { STOPPED = 0x7f };
@@ -126,7 +127,7 @@ static bool stop_thread(pid_t tid, pid_t command, struct user_regs_struct *regis
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
 		return false;
 	while (ptrace(PTRACE_GETREGS, tid, NULL, registers)) {
-		/* The command's end is for the thread of weft that waits for it. */
+		/* The end of the command itself is left for the thread of weft that waits for the command. */
 		siginfo_t end = {0};
 		const bool is_command = tid == command;
 		if (is_command ? waitid(P_PID, (id_t)tid, &end, WEXITED | WNOHANG | WNOWAIT) < 0 || end.si_code == CLD_EXITED ||
@@ -138,7 +139,7 @@ static bool stop_thread(pid_t tid, pid_t command, struct user_regs_struct *regis
 	return true;
 }
 
-/* Returns whether a signal is about to be handled, so that an interrupted call has to end. */
+/* Returns whether a signal is pending for the thread, so that an interrupted call has to end anyway. */
 static bool has_signal(const struct process *p, pid_t tid)
 {
 	char path[64], text[4096];
@@ -153,8 +154,9 @@ static bool has_signal(const struct process *p, pid_t tid)
 	       ((own | shared) & ~blocked) != 0;
 }
 
-/* Lets a stopped thread go on, with the signal that it was about to get.  The kernel does not repeat epoll_wait() and a few other
- * calls after a stop, but ends them as after a signal: such a call is made again here, so that the program sees nothing. */
+/* Lets a stopped thread continue, with the signal that the thread was about to get.  After a stop, the kernel does not repeat
+ * epoll_wait() and a few other calls, but ends them as after a signal; the function makes the thread repeat such a call, so that
+ * the program sees nothing. */
 static void release_thread(const struct process *p, pid_t tid, const struct user_regs_struct *registers)
 {
 	siginfo_t why = {0};
@@ -171,9 +173,9 @@ static void release_thread(const struct process *p, pid_t tid, const struct user
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)number);
 }
 
-/* ---- What was sampled ---- */
+/* ---- Samples of threads ---- */
 
-/* Adds the stacks of the copies to the samples of the trace, and frees the copies. */
+/* Unwinds the copied stacks, adds them to the samples of the trace, and frees the copies. */
 static void unwind_copies(struct process *p)
 {
 	struct weft_look_request request = {.stacks = p->copies.items, .stack_count = p->copies.count, .has_no_names = true};
@@ -194,7 +196,8 @@ static void copy_registers(uint64_t out[WEFT_LOOK_REGISTERS], const struct user_
 	memcpy(out, all, sizeof all);
 }
 
-/* Takes a sample of a thread that ran a moment ago.  It may have entered a call meanwhile, which the stop then interrupts. */
+/* Takes a sample of a thread that was running a moment ago.  If the thread has entered a call meanwhile, the stop interrupts
+ * that call. */
 static void sample_thread(struct profile *profile, struct process *p, struct watched_thread *t)
 {
 	const pid_t tid = t->tid;
@@ -206,7 +209,7 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 	unsigned char *bytes = malloc(STACK_BYTES);
 	const int64_t began_ns = read_clock_ns(CLOCK_MONOTONIC);
 	t->stopped_ns = 0;
-	/* A thread that a debugger traces is refused. */
+	/* The kernel refuses to trace a thread that a debugger traces. */
 	if (!bytes || ptrace(PTRACE_SEIZE, tid, NULL, NULL) || !stop_thread(tid, profile->command, &registers)) {
 		free(bytes);
 		return;
@@ -215,7 +218,8 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 	    .monotonic_ns = read_clock_ns(CLOCK_MONOTONIC), .counter = weft__counter(), .tid = (uint32_t)tid};
 	const struct iovec local = {bytes, STACK_BYTES};
 	ssize_t size = -1;
-	/* The end of a stack may be near: a read that reaches beyond it gets nothing of the last page. */
+	/* The end of the stack may be near, and a read that reaches beyond it gets nothing of the last page, so smaller sizes
+	 * are tried. */
 	for (size_t wanted = STACK_BYTES; size <= 0 && wanted >= 512; wanted /= 2) {
 		const struct iovec remote = {(void *)(uintptr_t)registers.rsp, wanted};
 		size = process_vm_readv(p->pid, &local, 1, &remote, 1, 0);
@@ -245,9 +249,9 @@ static void sample_thread(struct profile *profile, struct process *p, struct wat
 		unwind_copies(p);
 }
 
-/* ---- When to sample ---- */
+/* ---- Times at which threads are sampled ---- */
 
-/* Opens the files of a trace's streams again if there are new ones. */
+/* Opens the files of a trace's streams again if the trace has new streams. */
 static void open_streams(struct process *p)
 {
 	struct stat st;
@@ -287,7 +291,8 @@ static struct record_end find_record_end(const struct process *p, pid_t tid)
 	return end;
 }
 
-/* Returns the bytes of the event that begins with an id, and whether it ends a run; 0: unknown. */
+/* Returns the size in bytes of an event that begins with an id, 0 if unknown, and in *ends_run whether the event ends a thread's
+ * run. */
 static size_t read_event(const unsigned char *at, size_t left, bool *ends_run)
 {
 	const size_t header = *at == WEFT_ID_EXTENDED ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER;
@@ -305,7 +310,8 @@ static size_t read_event(const unsigned char *at, size_t left, bool *ends_run)
 	return end ? (size_t)(end - at) + 1 : 0;
 }
 
-/* Returns whether a thread has ended its run between two ends, or may have: the collector of a runtime takes locks meanwhile. */
+/* Returns whether a thread's run has or may have ended between two positions in its stream; a garbage collector's events for
+ * locks do not end a run. */
 static bool has_ended_run(const struct record_end *before, const struct record_end *after)
 {
 	enum { MOST_BYTES = 4096 };
@@ -337,7 +343,8 @@ static struct watched_thread *get_thread(struct process *p, pid_t tid)
 	return added;
 }
 
-/* Reads the times of a thread that is runnable.  The stop would interrupt the call of one that waits. */
+/* Reads the times of a runnable thread.  A thread that waits in a call is left alone, because a stop would interrupt the
+ * call. */
 static struct thread_times read_thread_times(int tasks, const char *name)
 {
 	const struct thread_times none = {-1, -1};
@@ -354,7 +361,7 @@ static struct thread_times read_thread_times(int tasks, const char *name)
 	return times;
 }
 
-/* Returns how often a thread has slept in a call, or ULLONG_MAX. */
+/* Returns the number of times that a thread has slept in a call, or ULLONG_MAX if it is unknown. */
 static unsigned long long read_sleeps(const struct process *p, pid_t tid)
 {
 	char path[64], text[4096];
@@ -369,7 +376,8 @@ static unsigned long long read_sleeps(const struct process *p, pid_t tid)
 	return at && sscanf(at, " voluntary_ctxt_switches: %llu", &count) == 1 ? count : ULLONG_MAX;
 }
 
-/* Reads the modules again, since the program may have loaded more.  A process that ends meanwhile keeps the known ones. */
+/* Reads the list of modules again, because the program may have loaded more.  If the process ends meanwhile, the known modules
+ * are kept. */
 static void refresh_modules(struct process *p)
 {
 	struct weft_look_modules *modules = weft_look_modules_read(p->pid);
@@ -379,9 +387,9 @@ static void refresh_modules(struct process *p)
 	p->modules = modules;
 }
 
-/* Delays the next sample if the newest one was dear.  On a busy machine, another program gets the CPU of a stopped thread, which
- * then waits for its turn: that can be a hundred times as long as the stop.  The gaps only double, since a block of any length
- * needs a few samples. */
+/* Delays the next sample if the newest sample was expensive.  On a busy machine, another program gets the CPU of a stopped
+ * thread, and the thread then waits for a CPU; this wait can be a hundred times as long as the stop.  The time between samples
+ * is only doubled, because even a long run needs a few samples. */
 static void pay_for_sample(struct watched_thread *t, const struct thread_times *now)
 {
 	if (!t->sampled_ns)
@@ -394,11 +402,11 @@ static void pay_for_sample(struct watched_thread *t, const struct thread_times *
 	t->sampled_ns = 0;
 }
 
-/* Samples a thread that ran since the last round, and runs one promise for long.  Returns whether it does. */
+/* Samples a thread that has run since the last examination and is running one promise for long.  Returns whether it does. */
 static bool watch_thread(struct profile *profile, struct process *p, struct watched_thread *t, struct thread_times now)
 {
 	const int64_t cpu_ns = now.cpu_ns;
-	/* On a busy machine, a computing thread has a CPU only part of the time. */
+	/* On a busy machine, a computing thread has a CPU only part of the time, so CPU time is measured. */
 	const bool is_known = t->cpu_ns >= 0;
 	if (cpu_ns < 0 || (is_known && cpu_ns - t->cpu_ns < (int64_t)NEW_CPU_MS * 1000000))
 		return false;
@@ -423,8 +431,8 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	}
 	if (now_ns < t->next_ns)
 		return true;
-	/* A thread that sleeps now and then may be about to: a stop makes a write() to a full pipe return early, which nothing
-	 * can undo. */
+	/* A thread that sleeps now and then may be about to sleep, and is not stopped: a stop makes a write() to a full pipe
+	 * return early, which cannot be undone. */
 	const unsigned long long sleeps = read_sleeps(p, t->tid);
 	const bool has_slept = sleeps != t->sleeps || sleeps == ULLONG_MAX;
 	t->sleeps = sleeps;
@@ -433,7 +441,7 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	sample_thread(profile, p, t);
 	t->sampled_ns = now_ns;
 	t->waited_ns = now.waited_ns;
-	/* A block of minutes needs no more samples than a few blocks of a second. */
+	/* A run of minutes needs no more samples than a few runs of a second. */
 	const int64_t longest_ns = (int64_t)ALARM_MS * 1000000 << 10;
 	if (++t->block_samples % SAMPLES_AT_ONCE == 0 && t->gap_ns < longest_ns)
 		t->gap_ns *= 2;
@@ -441,7 +449,7 @@ static bool watch_thread(struct profile *profile, struct process *p, struct watc
 	return true;
 }
 
-/* Forgets the threads if most of them have probably ended. */
+/* Forgets all threads of a process if most of them have probably ended. */
 static void forget_threads(struct process *p)
 {
 	enum { MAX_KEPT = 256 };
@@ -449,7 +457,7 @@ static void forget_threads(struct process *p)
 		p->threads.count = 0;
 }
 
-/* Returns whether a thread of the process was sampled. */
+/* Examines the threads of a process, and returns whether a thread was sampled. */
 static bool watch_process(struct profile *profile, struct process *p)
 {
 	const int64_t cpu_ns = read_clock_ns(p->clock);
@@ -476,7 +484,7 @@ static bool watch_process(struct profile *profile, struct process *p)
 	return any;
 }
 
-/* Adds the process of a trace, whose folder ends in its id. */
+/* Adds the process of a trace; the name of the trace's folder ends in the process id. */
 static void add_process(struct profile *profile, const char *folder)
 {
 	const char *dash = strrchr(folder, '-');

@@ -15,7 +15,7 @@
 
 enum { MAX_STACKS = 1 << 16, MAX_METADATA_BYTES = 1 << 16 };
 
-/* An empty text, which most modules have as their build id, takes no memory. */
+/* An empty text needs no memory; the build ids of most modules are empty here. */
 static struct weft_str copy_text(const char *text)
 {
 	char *copy = *text ? strdup(text) : NULL;
@@ -28,7 +28,7 @@ static void free_text(struct weft_str text)
 		free((char *)(uintptr_t)text.ptr);
 }
 
-/* Returns the index of a module, which is added if it is new; SIZE_MAX: without memory. */
+/* Returns the index of a module, which is added if it is new; SIZE_MAX without memory. */
 static size_t get_module(struct profile_trace *t, const struct weft_look_module *module, uint8_t role)
 {
 	for (size_t i = 0; i < t->modules.count; i++)
@@ -55,7 +55,7 @@ static const struct weft_look_module *find_module(const struct weft_look_modules
 	return NULL;
 }
 
-/* Returns whether a program runs others, whose functions are not its own. */
+/* Returns whether the program is an interpreter, whose functions are not those of the interpreted program. */
 static bool is_interpreter(const char *program)
 {
 	static const char *const names[] = {"node", "nodejs", "bun", "deno", "gjs-console", "python", "ruby", "perl", "java",
@@ -63,14 +63,14 @@ static bool is_interpreter(const char *program)
 	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const size_t length = strlen(names[i]);
-		/* A version follows in "python3.11" and "lua5.4". */
+		/* A version number may follow the name, as in "python3.11" and "lua5.4". */
 		if (strncmp(name, names[i], length) == 0 && strspn(name + length, "0123456789.") == strlen(name + length))
 			return true;
 	}
 	return false;
 }
 
-/* Returns the index of the site of a return address, or WEFT_IDMAP_NONE without memory. */
+/* Returns the index of a return address's call site, or WEFT_IDMAP_NONE without memory. */
 static uint32_t get_site(struct profile_trace *t, const struct weft_look_modules *modules, const char *program, uint64_t address)
 {
 	const uint32_t known = weft_idmap_get(&t->site_of, (int64_t)address);
@@ -118,7 +118,7 @@ void profile_trace_add(struct profile_trace *t, const struct weft_look_modules *
 	uint32_t at = WEFT_NO_STACK;
 	bool is_kept = stack->frame_count > 0;
 	for (size_t i = stack->frame_count; i-- > 0 && is_kept;) {
-		/* The innermost address is that of an instruction, and no return address. */
+		/* The innermost address is the address of an instruction, while the other addresses are return addresses. */
 		const uint32_t site = get_site(t, modules, program, stack->frames[i].address + (i == 0));
 		const uint32_t next = site == WEFT_IDMAP_NONE ? WEFT_IDMAP_NONE : get_stack(t, at, site);
 		is_kept = next != WEFT_IDMAP_NONE;
@@ -127,7 +127,7 @@ void profile_trace_add(struct profile_trace *t, const struct weft_look_modules *
 	add_sample(t, moment, is_kept, at);
 }
 
-/* Returns the index of the site of a position in a source, or WEFT_IDMAP_NONE without memory. */
+/* Returns the index of the call site for a position in a source file, or WEFT_IDMAP_NONE without memory. */
 static uint32_t get_source_site(struct profile_trace *t, const struct weft_look_source_frame *frame)
 {
 	char *key = NULL;
@@ -172,12 +172,12 @@ static int compare_moments(const void *x, const void *y)
 
 /* ---- Writing ---- */
 
-/* The folder of a trace, and the facts that it gives. */
+/* Folder of a trace, and the facts that the trace's metadata give. */
 struct target {
 	int folder;
 	struct stat st;
 	struct weft_packet_header first; /* of the definitions */
-	bool has_counter;                /* the clock is the CPU's counter */
+	bool has_counter;                /* whether the trace's clock is the CPU's cycle counter */
 };
 
 static bool read_target(struct target *t, const char *session, const char *path)
@@ -199,7 +199,7 @@ static bool read_target(struct target *t, const char *session, const char *path)
 	return is_known && is_there;
 }
 
-/* Creates a file of the folder's owner that has its name when it is complete. */
+/* Creates a file that belongs to the folder's owner and gets its name when it is complete. */
 static void write_file(const struct target *t, const char *name, const void *bytes, size_t size)
 {
 	static const char hidden[] = ".weft-profile";

@@ -14,18 +14,18 @@
 #include "cli/cli.h"
 
 enum {
-	MAX_INTERPRETERS = 4, /* an interpreter may be a script too */
+	MAX_INTERPRETERS = 4, /* maximum number of interpreters, because an interpreter may itself be a script */
 };
 
 /* Properties of the program's file. */
 struct program {
 	char path[PATH_MAX];
 	bool found;                     /* the file is readable */
-	bool is_elf;                    /* 64-bit, as the preloaded library */
+	bool is_elf;                    /* whether the file is a 64-bit ELF file, like the preloaded library */
 	bool is_32;                     /* 32-bit */
-	bool has_loader;                /* it has a dynamic loader */
+	bool has_loader;                /* whether the program has a dynamic loader */
 	bool is_elevated;               /* setuid or setgid */
-	char loader[WEFT_LOADER_BYTES]; /* file name of the dynamic loader, such as "ld-musl-x86_64.so.1"; "": unknown */
+	char loader[WEFT_LOADER_BYTES]; /* file name of the dynamic loader, such as "ld-musl-x86_64.so.1"; "" if unknown */
 	bool has_msan;                  /* built with MemorySanitizer */
 };
 
@@ -90,14 +90,14 @@ static struct program inspect_program(const char *command)
 	return p;
 }
 
-/* Copies the loader's name of this command, for which the library is built as well; "" if this command is linked statically. */
+/* Copies the name of this command's loader, which is also the library's loader; "" if this command is linked statically. */
 static void get_own_loader(char out[WEFT_LOADER_BYTES])
 {
 	const struct program own = inspect_program("/proc/self/exe");
 	memcpy(out, own.loader, WEFT_LOADER_BYTES);
 }
 
-/* Returns whether the program has another C library than this command. */
+/* Returns whether the program uses another C library than this command. */
 static bool has_other_loader(const struct program *p)
 {
 	char own[WEFT_LOADER_BYTES];
@@ -108,7 +108,7 @@ static bool has_other_loader(const struct program *p)
 bool program_loads_libraries(const char *command)
 {
 	struct program p = inspect_program(command);
-	/* A 32-bit loader would print an error about the library into the program's output, and the loader of another C library
+	/* A 32-bit loader would print an error about the library into the program's output, and a library for another C library
 	 * would end the program. */
 	return !p.is_32 && (!p.is_elf || p.has_loader) && !has_other_loader(&p);
 }

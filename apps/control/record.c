@@ -1,8 +1,8 @@
-/* record.c: implements weft record: runs an unmodified or linked command and records it and its children.
+/* record.c: implements weft record, which runs an unmodified or linked command and records the command and its children.
  *
- * LD_PRELOAD loads libweft-hook.so into every program that the command starts, and WEFT_RECORD names the directory in which each
- * process makes its own trace.  Programs without a loader, or of another C library, ignore LD_PRELOAD; WEFT_TRACE serves a
- * recorder that is linked into them.  SPDX-License-Identifier: ISC */
+ * LD_PRELOAD makes the loader load libweft-hook.so into every program that the command starts, and WEFT_RECORD names the
+ * directory in which each process makes its own trace.  Programs without a loader or with another C library ignore LD_PRELOAD;
+ * for them WEFT_TRACE is set, which a recorder linked into the program reads.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,21 +33,23 @@
 #include "kernel/recorder.h"
 
 #define LIBRARY "libweft-hook.so"
-/* A link to the folder of the library.  The runtime of AddressSanitizer, as a library, ends the program unless the name of the
- * library before it contains "libasan.so".  The check is for libraries that replace functions of libc; this one replaces only
- * some that the runtime does not.  To preload the runtime itself would change the program's children. */
+/* Name of a link to the folder of the library.  AddressSanitizer's runtime, if it is a library, ends the program unless the name
+ * of the library before it contains "libasan.so".  AddressSanitizer checks for libraries that replace functions of libc; our
+ * library replaces only functions that the runtime does not replace.  Preloading AddressSanitizer's runtime itself would change
+ * the children of the program. */
 #define ALIAS "before-libasan.so"
 
-/* Precedes the library's absolute path in LD_PRELOAD.  Only the loader of glibc replaces $LIB by the name of its folder, from
- * which the rest leads back to the root.  Another loader, such as that of musl, finds no such file and runs the program without
- * it; it would end a program whose preloaded library needs glibc.  So every child is safe, however it is started. */
+/* Prefix of the library's absolute path in LD_PRELOAD.  Only glibc's loader replaces $LIB by the name of its folder, from which
+ * the rest of the prefix leads back to the root.  Another loader, such as musl's, finds no such file and runs the program
+ * without the library; a library that needs glibc would end the program.  So every child program is safe, however it is
+ * started. */
 #ifdef __GLIBC__
 #define ONLY_GLIBC "/usr/$LIB/../../../../../../../.."
 #else
 #define ONLY_GLIBC ""
 #endif
 
-enum { MAX_LISTED = 12 }; /* traces that are listed one by one */
+enum { MAX_LISTED = 12 }; /* maximum number of traces that are listed one by one */
 
 static const char no_memory[] = "out of memory";
 
@@ -60,9 +62,9 @@ struct options {
 	enum weft_kernel_level level; /* SELF: the highest available */
 };
 
-/* ---- What is asked for ---- */
+/* ---- Options of the command line ---- */
 
-/* Rejects malformed rules before the command runs, which may take long. */
+/* Rejects malformed rules before the command runs, because the command may take long. */
 static int check_rules(const char *rules)
 {
 	char *copy = strdup(rules), *save = NULL;
@@ -76,7 +78,7 @@ static int check_rules(const char *rules)
 	return exit;
 }
 
-/* Parses "own", "all", "flight" or two of these with a comma.  Returns false for other values. */
+/* Parses the value "own", "all", "flight" or two of these separated by a comma.  Returns false for other values. */
 static bool parse_kernel_option(struct options *o)
 {
 	const char *at = o->kernel;
@@ -141,7 +143,7 @@ static int check_options(struct options *o)
 	return o->rules ? check_rules(o->rules) : -1;
 }
 
-/* Inserts the alias into the path of the library, if it exists. */
+/* Inserts the alias folder into the path of the library, if the alias exists. */
 static void insert_alias(char library[PATH_MAX])
 {
 	char path[PATH_MAX];
@@ -151,7 +153,7 @@ static void insert_alias(char library[PATH_MAX])
 		memcpy(library, path, (size_t)length + 1);
 }
 
-/* Makes the directory absolute, since the command may be a script that changes directory. */
+/* Makes the path of the directory absolute, because the command may be a script that changes its directory. */
 static char *make_absolute(const char *out)
 {
 	char *here = out[0] == '/' ? NULL : getcwd(NULL, 0), *path;
@@ -217,7 +219,7 @@ static int set_environment(const struct options *o, const char *command)
 	return status;
 }
 
-/* Restores LD_PRELOAD for commands that this command starts. */
+/* Restores LD_PRELOAD, for commands that weft itself starts. */
 static void clear_environment(const char *preload)
 {
 	unsetenv("WEFT_RECORD");
@@ -230,7 +232,7 @@ static void clear_environment(const char *preload)
 
 /* ---- The directory ---- */
 
-/* Removes the last part of a path below the session; `flag`: 0 or AT_REMOVEDIR. */
+/* Removes the last component of a path below the session; `flag` is 0 or AT_REMOVEDIR. */
 static bool remove_below(const char *session, const char *path, int flag)
 {
 	const char *name;
@@ -241,7 +243,7 @@ static bool remove_below(const char *session, const char *path, int flag)
 	return is_removed;
 }
 
-/* Removes the files of recorders from a trace's directory. */
+/* Removes the files that recorders wrote from a trace's directory. */
 static void remove_files(const char *session, const char *path)
 {
 	static const char *const ours[] = {
@@ -260,7 +262,7 @@ static void remove_files(const char *session, const char *path)
 		close(fd);
 }
 
-/* Removes a trace's directory that contains nothing but files of recorders or of OCaml. */
+/* Removes a trace's directory if it contains only files of recorders or of OCaml. */
 static void remove_trace(const char *session, const char *path)
 {
 	if (session_is_ocaml_file(path)) {
@@ -274,13 +276,14 @@ static void remove_trace(const char *session, const char *path)
 	remove_below(session, path, AT_REMOVEDIR);
 }
 
-/* Other users may pass through root's directory: processes that change their user record into a folder of that user in it. */
+/* Other users may enter root's directory, because processes that change their user record into a folder of that user below
+ * it. */
 static bool make_session(const char *path)
 {
 	return mkdir(path, 0700) == 0 && (geteuid() != 0 || chmod(path, 0711) == 0);
 }
 
-/* Creates parent directories; errors appear when the next one is created. */
+/* Creates the parent directories of a path; an error appears again when the next directory is created. */
 static void make_parents(const char *path)
 {
 	char *parent = strdup(path);
@@ -292,13 +295,13 @@ static void make_parents(const char *path)
 	free(parent);
 }
 
-/* Creates an empty directory at `out`, or prints why that failed. */
+/* Creates an empty directory at `out`, or prints why it cannot be created. */
 static int prepare_directory(const struct options *o)
 {
 	struct session old;
 	make_parents(o->out);
 	if (strstr(o->out, "%p"))
-		return -1; /* each process makes its own */
+		return -1; /* no directory is made for a trace, because each process makes its own */
 	if (make_session(o->out))
 		return -1;
 	if (errno != EEXIST)
@@ -330,7 +333,7 @@ static int prepare_directory(const struct options *o)
 
 /* ---- The command ---- */
 
-/* Opens a window that outlives this command. */
+/* Opens a viewer window that continues after this command ends. */
 static void open_window(const char *trace)
 {
 	if (fork() != 0)
@@ -342,7 +345,7 @@ static void open_window(const char *trace)
 	_exit(CLI_ERROR);
 }
 
-/* Waits until the command has ended, or one of its processes records and there is something to show. */
+/* Waits until the command has ended, or one of its processes is recording and has something to show. */
 static pid_t wait_for_trace(pid_t child, const char *out, int *status)
 {
 	pid_t ended = 0;
@@ -363,7 +366,8 @@ static pid_t wait_for_trace(pid_t child, const char *out, int *status)
 
 static volatile sig_atomic_t command_pid;
 
-/* Passes a signal on to the command if it was sent to this process; signals of the keyboard or the terminal reach both anyway. */
+/* Passes a signal that was sent to this process on to the command; signals of the keyboard or the terminal reach both processes
+ * anyway. */
 static void forward_signal(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -380,13 +384,13 @@ static void begin_forwarding(struct sigaction before[FORWARDED_COUNT])
 	struct sigaction action = {.sa_sigaction = forward_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
 	for (int i = 0; i < FORWARDED_COUNT; i++) {
 		sigaction(forwarded_signals[i], NULL, &before[i]);
-		/* Signals that are ignored, as under nohup or in the background, stay ignored. */
+		/* Signals that this process inherited as ignored, as under nohup or in the background, stay ignored. */
 		if (before[i].sa_handler != SIG_IGN)
 			sigaction(forwarded_signals[i], &action, NULL);
 	}
 }
 
-/* Prints why the command cannot run, and reports that to the parent. */
+/* Prints why the command cannot run, and reports the failure to the parent process. */
 static void fail_command(const char *name, int error, int failure_fd)
 {
 	cli_fail("%s: %s", name, strerror(error));
@@ -395,9 +399,9 @@ static void fail_command(const char *name, int error, int failure_fd)
 	_exit(CLI_ERROR);
 }
 
-/* Runs the command and returns its exit status as shells do; *ran: it could be executed.  `shown`: the directory for the window,
- * or NULL; `profiled`: the directory whose processes are sampled, or NULL.  The environment, with `preload`, is meant for the
- * command and restored for this process. */
+/* Runs the command and returns its exit status as shells do; *ran says whether the command could be executed.  `shown` is the
+ * directory for the window, or NULL; `profiled` is the directory whose processes are sampled, or NULL.  The environment, which
+ * contains `preload`, is meant for the command; this process restores its own. */
 static int run_command(char **command, const char *preload, const char *shown,
     const struct weft_kernel_recorder_options *recorder_options, const char *profiled, struct exit_watch *exit_watch, bool *ran)
 {
@@ -406,14 +410,14 @@ static int run_command(char **command, const char *preload, const char *shown,
 	if (pipe2(failure_pipe, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
 		return cli_fail("%s: %s", command[0], strerror(errno));
 	sigset_t every, mask;
-	int death_signal = 0; /* a child does not inherit it */
+	int death_signal = 0; /* parent-death signal, which a child process does not inherit */
 	struct sigaction before[FORWARDED_COUNT];
 	prctl(PR_GET_PDEATHSIG, &death_signal);
 	sigfillset(&every);
 	sigprocmask(SIG_SETMASK, &every, &mask);
 	pid_t child = fork();
 	if (child == 0) {
-		/* Open the kernel's events before there is something to record. */
+		/* The kernel's events are opened before the command starts, so that nothing is missed. */
 		char byte;
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 0)
@@ -524,8 +528,8 @@ static const char *find_barrier(const char *path, uid_t user, char folder[PATH_M
 	return NULL;
 }
 
-/* Handles the folder of a user to which a process changed.  Returns whether a note says that this user cannot record; removes an
- * empty folder. */
+/* Handles the folder that was made for a user to which a process changed.  Returns whether a note says that this user cannot
+ * record; an empty folder is removed. */
 static bool note_user(const char *session, const char *folder)
 {
 	char blocked[PATH_MAX], number[32];
@@ -563,7 +567,7 @@ static void note_session(const struct session *s, const char *command, bool stoo
 		program_note_why_not(command, s->traces.count > 0);
 }
 
-/* Runs a verb on a trace with its output on stderr; returns its exit status. */
+/* Runs a verb of weft on a trace, with the output on stderr, and returns the verb's exit status. */
 static int run_verb(const char *verb, const char *trace, const char *rules)
 {
 	char *words[64] = {(char *)"weft", (char *)verb, (char *)trace}, *copy = rules ? strdup(rules) : NULL, *save = NULL;
@@ -589,7 +593,7 @@ static int run_verb(const char *verb, const char *trace, const char *rules)
 	return ended ? WEXITSTATUS(status) : CLI_ERROR;
 }
 
-/* Explains and checks the traces; returns the command's exit status or, if that is 0, that of the rules. */
+/* Explains and checks the traces; returns the command's exit status or, if that is 0, the exit status of the rules. */
 static int check_traces(const struct session *s, const struct options *o, int exit)
 {
 	int checked = CLI_OK;

@@ -1,4 +1,4 @@
-/* standby.c: implements weft on and weft off: starts and stops recording in programs that stand by (wire/standby.h).
+/* standby.c: implements weft on and weft off, which start and stop recording in programs on standby (wire/standby.h).
  * SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
@@ -17,23 +17,24 @@
 #include "wire/standby.h"
 
 enum {
-	MAX_PAGE_BYTES = 1 << 18, /* largest page size: the mapping has a struct weft_standby and padding to a page */
-	MAX_STREAMS = 1 << 16,    /* the list is untrusted and may be circular */
+	MAX_PAGE_BYTES = 1 << 18, /* largest page size; the standby mapping has a struct weft_standby and padding to a page */
+	MAX_STREAMS = 1 << 16,    /* maximum length of the list of streams, which is untrusted and may be circular */
 	MAX_MAPPINGS = 1 << 20,
 	WAIT_MS = 5,
-	TRIES_PER_WAKE = 50 /* unanswered polls between two wake-ups */
+	TRIES_PER_WAKE = 50 /* number of unanswered polls between two attempts to wake the program */
 };
 
-/* Patience with one process and with all: a process may have a million mappings, and a user thousands of processes. */
+/* Time limits for one process and for all processes: a process may have a million mappings, and a user thousands of
+ * processes. */
 #define FIND_NS INT64_C(1000000000)
 #define FIND_ALL_NS INT64_C(10000000000)
-/* Least time for all OS threads of a process, also without patience. */
+/* Minimum time for all OS threads of a process, even if the limit has passed. */
 #define WALK_NS INT64_C(200000000)
 
-/* A process that stands by. */
+/* A process on standby. */
 struct standby_process {
 	long pid;
-	int memory_fd; /* /proc/PID/mem, which stays with this process if its id is reused */
+	int memory_fd; /* descriptor of /proc/PID/mem, which belongs to this process even if its id is reused */
 	uint64_t at;
 	char name[64];
 	struct weft_standby page;
@@ -62,7 +63,7 @@ static uint64_t read_pointer(const struct standby_process *s, uint64_t at)
 	return read_memory(s, at, &narrow, sizeof narrow) ? narrow : 0;
 }
 
-/* Reads the standby page; fails if the process has ended. */
+/* Reads the standby page of the process; fails if the process has ended. */
 static bool read_page(struct standby_process *s)
 {
 	return read_memory(s, s->at, &s->page, sizeof s->page) && !memcmp(s->page.mark, WEFT_STANDBY_MARK, sizeof s->page.mark) &&
@@ -81,7 +82,7 @@ static void read_name(struct standby_process *s)
 		fclose(file);
 }
 
-/* Returns 1 if the process stands by, 0 if not, or -errno. */
+/* Returns 1 if the process is on standby, 0 if it is not, or -errno. */
 static int find_standby(struct standby_process *s, long pid)
 {
 	char path[48], *line = NULL;
@@ -114,15 +115,15 @@ static int find_standby(struct standby_process *s, long pid)
 	return error ? -error : found;
 }
 
-/* ---- What is asked ---- */
+/* ---- Requests to a program ---- */
 
 static bool is_answered(struct standby_process *s, const struct weft_standby_request *r)
 {
-	/* The number is written last, so data read after it are complete. */
+	/* The process writes the answer's number last, so data that is read after the number is complete. */
 	return read_page(s) && s->page.answer.number == r->number && read_page(s);
 }
 
-/* Makes the next event of each OS thread take the slow path. */
+/* Makes the next event of each OS thread take the recorder's slow path, where requests are noticed. */
 static void send_to_slow_path(const struct standby_process *s, int64_t deadline_ns)
 {
 	const unsigned char on = (unsigned char)s->page.gate_on;
@@ -140,7 +141,7 @@ static void send_to_slow_path(const struct standby_process *s, int64_t deadline_
 	}
 }
 
-/* Sends a request.  Returns false if the process has no event in time, or has ended. */
+/* Sends a request.  Returns false if the process has ended, or has no event in time. */
 static bool send_request(struct standby_process *s, struct weft_standby_request *r, int64_t timeout_ns)
 {
 	while (!r->number)
@@ -150,14 +151,14 @@ static bool send_request(struct standby_process *s, struct weft_standby_request 
 	const uint64_t at = s->at + offsetof(struct weft_standby, request);
 	unsigned tries = 0;
 	for (const int64_t deadline_ns = deadline_after_ns(timeout_ns);;) {
-		/* Another command may have sent a request meanwhile. */
+		/* Another weft command may have sent a request meanwhile. */
 		if (!read_page(s) || (s->page.request.number != r->number && !write_memory(s, at, r, sizeof *r)))
 			return false;
 		const int64_t least_ns = deadline_after_ns(WALK_NS), walk_ns = least_ns > deadline_ns ? least_ns : deadline_ns;
 		send_to_slow_path(s, walk_ns);
 		usleep(WAIT_MS * 100);
 		bool has_answered = is_answered(s, r);
-		/* Each OS thread records its own pending promises, so wake all once recording is on. */
+		/* Each OS thread records its own pending promises, so all threads are woken once recording is on. */
 		if (has_answered ? r->verb == WEFT_STANDBY_ON : tries++ % TRIES_PER_WAKE == 0)
 			cli_wake_threads(s->pid, s->memory_fd, &s->page, s->at, walk_ns);
 		if (has_answered || is_answered(s, r))
@@ -168,7 +169,7 @@ static bool send_request(struct standby_process *s, struct weft_standby_request 
 	}
 }
 
-/* ---- What is said ---- */
+/* ---- Finding and controlling programs ---- */
 
 static int compare_pids(const void *a, const void *b)
 {
@@ -176,7 +177,7 @@ static int compare_pids(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Finds all programs that this user may control.  Returns false without memory. */
+/* Finds all programs on standby that this user may control.  Returns false without memory. */
 static bool find_all_standby(standby_processes *all)
 {
 	DIR *dir = opendir("/proc");
@@ -289,7 +290,7 @@ static int control_process(struct standby_process *s, struct weft_standby_reques
 	return CLI_OK;
 }
 
-/* Sends the request to the processes that an operand names. */
+/* Sends the request to the processes that an operand of the command names. */
 static int control_operand(const char *operand, const struct weft_standby_request *r, int64_t timeout_ns)
 {
 	uint64_t pid = 0;

@@ -1,7 +1,7 @@
 /* wake.c: interrupts the sleep of a program for weft on and weft off.
  *
- * OS threads mostly sleep in epoll_wait() or poll().  ptrace may interrupt such a call, which then returns EINTR.  That is done
- * only for calls by libweft-hook, which hides the interruption from the program.  SPDX-License-Identifier: ISC */
+ * OS threads mostly sleep in epoll_wait() or poll(). ptrace can interrupt such a call, which then returns EINTR.  Only calls by
+ * libweft-hook are interrupted, because libweft-hook hides the EINTR from the program.  SPDX-License-Identifier: ISC */
 #include "wake.h"
 
 #include <dirent.h>
@@ -27,7 +27,7 @@ struct sleeper {
 	int64_t deadline_ns;
 };
 
-/* Results of interrupted syscalls that the kernel restarts by itself. */
+/* Results of interrupted syscalls that the kernel itself restarts. */
 enum { RESTART_NO_HAND = 514, RESTART_BLOCK = 516 };
 
 static bool is_wait_call(long number)
@@ -49,7 +49,7 @@ static bool is_wait_call(long number)
 	return false;
 }
 
-/* Returns whether the thread waits in a call by libweft-hook, whose return address is then near the top of the stack. */
+/* Returns whether the thread waits in a call by libweft-hook; the return address of such a call is near the top of the stack. */
 static bool is_asleep(const struct sleeper *s)
 {
 	enum { STACK_WORDS = 32 };
@@ -70,7 +70,7 @@ static bool is_asleep(const struct sleeper *s)
 	return false;
 }
 
-/* Makes the syscall return EINTR.  epoll_wait() already does; the kernel would restart others. */
+/* Makes the syscall return EINTR. epoll_wait() returns EINTR anyway; the kernel would restart other calls. */
 static bool interrupt_call(const struct sleeper *s)
 {
 #ifdef __x86_64__
@@ -89,7 +89,7 @@ static bool interrupt_call(const struct sleeper *s)
 #endif
 }
 
-/* Waits until the thread has stopped.  Returns false if it has ended or is inside the kernel. */
+/* Waits until the thread has stopped.  Returns false if the thread has ended or is inside of the kernel. */
 static bool wait_for_stop(pid_t tid, int *status, int64_t deadline_ns)
 {
 	enum { TRIES = 200, WAIT_US = 500 };
@@ -111,15 +111,15 @@ static void wake_thread(const struct sleeper *s)
 	if (!is_asleep(s) || ptrace(PTRACE_SEIZE, tid, NULL, NULL))
 		return;
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || !wait_for_stop(tid, &status, s->deadline_ns))
-		return; /* the kernel releases it when this command ends */
+		return; /* the kernel releases the thread when this command ends */
 	const bool is_ours = status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
-	/* Interrupt the call before the thread runs again. */
+	/* The call must be interrupted before the thread runs again. */
 	if (is_ours && pread(s->memory_fd, &wakes, sizeof wakes, (off_t)at) == sizeof wakes) {
 		wakes++;
 		(void)!pwrite(s->memory_fd, &wakes, sizeof wakes, (off_t)at);
 		interrupt_call(s);
 	}
-	/* Pass on a signal that arrived meanwhile. */
+	/* A signal that arrived meanwhile is passed on to the thread. */
 	const long number = is_ours || status >> 16 ? 0 : WSTOPSIG(status);
 	ptrace(PTRACE_DETACH, tid, NULL, (void *)number);
 }

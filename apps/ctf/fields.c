@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The file decides how deeply structures nest. */
+/* The depth of nested structures is limited, because the file decides how deeply structures nest. */
 enum { MAX_DEPTH = 4, MAX_ELEMENTS = 16 };
 
 static void append_field(struct ctf_text *text, const bt_field *field, int depth);
@@ -21,7 +21,7 @@ void ctf_text_append(struct ctf_text *text, const char *bytes)
 	memcpy(text->bytes + text->length, bytes, fits);
 	text->length += fits;
 	if (fits < length) {
-		/* Do not cut a character. */
+		/* A UTF-8 character must not be cut in the middle. */
 		while (text->length > 0 && ((unsigned char)text->bytes[text->length - 1] & 0xc0) == 0x80)
 			text->length--;
 		if (text->length > 0 && (unsigned char)text->bytes[text->length - 1] >= 0xc0)
@@ -43,7 +43,7 @@ __attribute__((format(printf, 2, 3))) static void append_format(struct ctf_text 
 	ctf_text_append(text, piece);
 }
 
-/* The event's location already shows the OS thread. */
+/* Fields for the OS thread are left out, because the event's location already shows the thread. */
 static bool is_thread_field(const char *name)
 {
 	static const char *const names[] = {
@@ -54,7 +54,7 @@ static bool is_thread_field(const char *name)
 	return is;
 }
 
-/* CTF 1 writers put a length field before a sequence. */
+/* Length fields are left out: writers of CTF 1 put one before each sequence. */
 static bool is_length_field(const char *name)
 {
 	static const char end[] = "_length";
@@ -176,7 +176,7 @@ bool ctf_read_number(const bt_field *structure, const char *name, int64_t *out)
 	return true;
 }
 
-/* LTTng writes names as arrays of characters; print them as strings. */
+/* LTTng writes names as arrays of characters, which are read as strings here. */
 const char *ctf_read_string(const bt_field *structure, const char *name)
 {
 	const bt_field *field = find_member(structure, name);

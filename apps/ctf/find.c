@@ -10,10 +10,10 @@
 
 #include "base/named.h"
 
-/* LTTng's deepest path is SESSION/ust/uid/0/64-bit, below the host's folder for streamed traces. */
+/* LTTng's deepest path is SESSION/ust/uid/0/64-bit, in the host's folder if the trace was streamed. */
 enum { MAX_DEPTH = 8, MAX_FOLDERS = 1000, HEAD_BYTES = 4096 };
 
-/* Metadata may be text, text in packets, or CTF 2. */
+/* The metadata file may be text, text in packets, or CTF 2. */
 static bool is_ctf(const unsigned char *head, size_t size)
 {
 	static const char text[] = "/* CTF 1", ours[] = "tracer_name = \"weft\"";

@@ -36,7 +36,7 @@ bool foreign_find_installed(char path[PATH_MAX], const char *name)
 	return false;
 }
 
-/* Messages of the program go to a file, which unlike a pipe cannot fill up. */
+/* Starts weft-ctf; its messages go to a file, which unlike a pipe cannot fill up. */
 static int start_module(pid_t *child, const char *module, const char *path, int out, int stderr_fd)
 {
 	posix_spawn_file_actions_t files;
@@ -58,7 +58,7 @@ static int start_module(pid_t *child, const char *module, const char *path, int 
 	return error;
 }
 
-/* Waits for the program and reports its failure with the first line of its messages. */
+/* Waits for weft-ctf, and reports a failure with the first line of its messages. */
 static int wait_for_module(pid_t child, int stderr_fd, struct weft_error *err)
 {
 	char line[160];
@@ -91,10 +91,10 @@ static int read_foreign(struct weft_trace **out, const char *module, const char 
 	if (status == WEFT_OK) {
 		struct weft_error own;
 		const int opened = weft_trace_open_fd(&trace, ends[0], path, &own);
-		close(ends[0]); /* a longer output is not needed */
+		close(ends[0]); /* weft-ctf gets SIGPIPE if it writes more than is needed */
 		ends[0] = -1;
 		status = wait_for_module(child, stderr_fd, err);
-		/* Check the output even if the program reports success. */
+		/* The output is checked even if weft-ctf reports success. */
 		if (opened < 0 && (status == WEFT_OK || opened != WEFT_EFORMAT)) {
 			status = opened;
 			if (err)

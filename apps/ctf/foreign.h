@@ -1,7 +1,7 @@
 /* foreign.h: opens CTF traces of other tracers, such as LTTng.
  *
- * A separate program, weft-ctf, reads them with libbabeltrace2, which depends on GLib and is not made for untrusted files.
- * SPDX-License-Identifier: ISC */
+ * A separate program, weft-ctf, reads these traces with libbabeltrace2, which depends on GLib and is not made for untrusted
+ * files.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_CTF_FOREIGN_H
 #define WEFT_CTF_FOREIGN_H
 
@@ -9,11 +9,12 @@
 
 #include "trace/trace.h"
 
-/* Opens CTF of another tracer in or below a directory, like weft_trace_open().  WEFT_EFORMAT with *err unchanged: there is no
- * such CTF.  WEFT_ENOTSUP: weft-ctf is not installed. */
+/* Opens a CTF trace of another tracer in or below a directory, like weft_trace_open().  Returns WEFT_EFORMAT and leaves *err
+ * unchanged if there is no such trace.  Returns WEFT_ENOTSUP if weft-ctf is not installed. */
 int foreign_trace_open(struct weft_trace **out, const char *path, struct weft_error *err);
 
-/* Finds an auxiliary file of weft: beside the running program or where it is installed.  Returns false if it is in neither. */
+/* Finds an auxiliary file of weft, beside the running program or in the installation's folder.  Returns false if the file is in
+ * neither folder. */
 bool foreign_find_installed(char path[PATH_MAX], const char *name);
 
 #endif

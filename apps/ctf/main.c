@@ -1,8 +1,8 @@
-/* main.c: implements weft-ctf DIRECTORY: writes CTF of any tracer to standard output as an archive of a weft trace; foreign.c
- * runs it.
+/* main.c: implements weft-ctf DIRECTORY, which writes CTF of any tracer to standard output as an archive of a weft trace;
+ * foreign.c runs this program.
  *
- * The trace is a stranger's, so the process may only read files and write what it has open.  Exits with 0, or with 2 and one line
- * on standard error.  SPDX-License-Identifier: ISC */
+ * The trace is untrusted, so this process may only read files and write to descriptors that are already open.  Exits with status
+ * 0, or with status 2 and one line on standard error.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 
 #include "base/confine.h"
@@ -10,7 +10,7 @@
 #include "export/export.h"
 #include "export/tar.h"
 
-/* A few bytes of metadata can make libbabeltrace2 allocate any amount of memory. */
+/* Memory limit: a few bytes of metadata can make libbabeltrace2 allocate any amount of memory. */
 #define MEMORY_BYTES ((size_t)4 << 30)
 
 static int write_bytes(void *ctx, const void *bytes, size_t size)
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 	ctf_folders folders = {0};
 	if (argc != 2)
 		return print_failure("usage: weft-ctf DIRECTORY");
-	(void)weft_confine(MEMORY_BYTES, true); /* without filters the limits hold */
+	(void)weft_confine(MEMORY_BYTES, true); /* on systems without seccomp filters, at least the limits are set */
 	const int exit = !ctf_find_folders(&folders, argv[1]) ? print_failure("out of memory")
 			 : folders.count == 0                 ? print_failure("no CTF in this directory")
 							      : convert_folders(&folders, argv[1]);

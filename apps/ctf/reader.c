@@ -14,13 +14,14 @@
 #include "trace/format.h"
 
 enum {
-	MAX_KEPT_TEXTS = 4096, /* the writer keeps as many texts, up to MAX_KEPT_BYTES each; others live until the next batch */
+	/* Number of texts that the writer keeps, up to MAX_KEPT_BYTES each; other texts live until the next batch. */
+	MAX_KEPT_TEXTS = 4096,
 	MAX_KEPT_BYTES = 64,
 	MAX_THREADS = UINT16_MAX,
-	DATA_STREAM_IDS = 1 << 20, /* of these, ids below those of CPUs */
+	DATA_STREAM_IDS = 1 << 20, /* number of ids for data streams, which are below the ids of CPUs */
 };
 
-/* An OS thread or, without one, a CPU or a stream of the file to which events belong. */
+/* An OS thread to which events belong; if events have no thread, a CPU or a stream of the file. */
 struct thread {
 	int64_t last_ns;
 	bool runs;
@@ -38,14 +39,14 @@ struct ctf_reader {
 	WEFT_VEC(char *) owned;
 	WEFT_VEC(struct thread) threads;
 	WEFT_VEC(struct weft_stream_info) streams; /* indexed like threads */
-	struct weft_idmap thread_of;               /* by tid, or by -1 - CPU */
-	struct weft_idmap tid_of_cpu;              /* by CPU: tid of the running thread; 0: none */
+	struct weft_idmap thread_of;               /* map to threads from the tid, or from -1 - CPU */
+	struct weft_idmap tid_of_cpu;              /* map from a CPU to the tid of its running thread; 0: none */
 	struct weft_intern kept;
 };
 
 /* ---- Errors ---- */
 
-/* The first cause has the reason; the later ones only report the failure. */
+/* Only the first cause in libbabeltrace2's list contains the reason; later causes only repeat that it failed. */
 static void read_error(struct ctf_reader *r, const char *otherwise)
 {
 	const bt_error *error = bt_current_thread_take_error();
@@ -93,7 +94,7 @@ static bool own_text(struct ctf_reader *r, const char *text, struct weft_str *ou
 	return slot != NULL;
 }
 
-/* Returns the thread of an event, creating it if new.  Returns UINT32_MAX without memory. */
+/* Returns the thread of an event, and creates the thread if it is new.  Returns UINT32_MAX without memory. */
 static uint32_t get_thread(struct ctf_reader *r, int64_t id, const char *name, int64_t time_ns)
 {
 	uint32_t number = weft_idmap_get(&r->thread_of, id);
@@ -143,7 +144,7 @@ static bool add_note(struct ctf_reader *r, uint32_t number, int64_t time_ns, con
 	return slot && add_event(r, number, time_ns, WEFT_OP_NOTE, (int64_t)number + 1, (struct weft_str){copy, found.len});
 }
 
-/* ---- What the messages say ---- */
+/* ---- Messages of libbabeltrace2 ---- */
 
 static bool read_time(struct ctf_reader *r, const bt_clock_snapshot *snapshot, int64_t *out)
 {
@@ -177,7 +178,7 @@ static int64_t get_environment_number(const bt_trace *trace, const char *name)
 	return value && bt_value_is_signed_integer(value) ? bt_value_integer_signed_get(value) : 0;
 }
 
-/* Uses the first of several traces that has the value. */
+/* If there are several traces, the first one that has the value is used. */
 static bool read_trace_info(struct ctf_reader *r, const bt_trace *trace)
 {
 	struct weft_trace_info *info = &r->trace.info;
@@ -236,7 +237,7 @@ static void locate_event(const struct ctf_reader *r, const bt_event *event, stru
 	}
 	if (found && !out->name)
 		out->name = get_environment(bt_stream_borrow_trace_const(stream), "procname");
-	/* The idle task is not an OS thread: tid 0 exists once for each CPU. */
+	/* The idle task is no OS thread, because tid 0 exists once for each CPU. */
 	out->thread = found && id > 0 && id < UINT32_MAX ? id
 		      : out->cpu >= 0                    ? -1 - out->cpu
 				      : -1 - DATA_STREAM_IDS - (int64_t)(bt_stream_get_id(stream) % DATA_STREAM_IDS);
@@ -249,7 +250,7 @@ static bool is_named(const char *name, const char *word)
 	       (length == end || name[length - end - 1] == ':' || name[length - end - 1] == '_');
 }
 
-/* Handles a context switch; tid 0 is the idle task. */
+/* Records a context switch; tid 0 is the idle task. */
 static bool apply_switch(
     struct ctf_reader *r, const struct location *location, const bt_field *payload, int64_t time_ns, bool *failed)
 {
@@ -298,7 +299,7 @@ static bool apply_event(struct ctf_reader *r, const bt_message *message)
 	return number != UINT32_MAX && add_note(r, number, time_ns, &text);
 }
 
-/* Reports events that the tracer discarded where they are missing. */
+/* Records events that the tracer discarded, at the position where they are missing. */
 static bool apply_discarded(struct ctf_reader *r, const bt_message *message)
 {
 	const bt_stream *stream = bt_message_discarded_events_borrow_stream_const(message);
@@ -364,7 +365,7 @@ static const bt_plugin *find_plugin(const char *name)
 															 : NULL;
 }
 
-/* Adds the reader of a directory; each of its outputs gets an input of the muxer. */
+/* Adds the reader of a directory, and connects each of its outputs to an input of the muxer. */
 static bool add_source(struct ctf_reader *r, const bt_component_class_source *class, const bt_component_filter *muxer,
     const char *folder, size_t number)
 {
@@ -410,7 +411,7 @@ static bool make_graph(struct ctf_reader *r, const ctf_folders *folders, const b
 	return whole;
 }
 
-/* ---- As a trace ---- */
+/* ---- Reading as a trace of weft ---- */
 
 static void drop_batch(struct ctf_reader *r)
 {
@@ -420,7 +421,7 @@ static void drop_batch(struct ctf_reader *r)
 	r->batch.count = 0;
 }
 
-/* Ends threads without an exit event at their last event; a thread that is on CPU stays there until the end. */
+/* Ends threads without an exit event at their last event; a thread that is on CPU stays on CPU until the end. */
 static bool end_threads(struct ctf_reader *r)
 {
 	bool whole = true;

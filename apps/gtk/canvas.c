@@ -1,4 +1,5 @@
-/* canvas.c: the widget that draws viewers.  It keeps what it has drawn until something changes.  SPDX-License-Identifier: ISC */
+/* canvas.c: the GTK widget that draws viewers.  The widget keeps the drawn pictures until something changes.
+ * SPDX-License-Identifier: ISC */
 #include "canvas.h"
 
 #include <stdio.h>
@@ -13,11 +14,13 @@ struct _WeftCanvas {
 	struct weft_compare *viewers;
 	struct weft_cairo *cairo;
 	GdkTexture *picture,
-	    *above; /* the picture, and the overlay, which alone changes when the pointer moves; NULL: must be drawn */
+	    /* Textures of the picture, and of the overlay, which alone changes when the pointer moves; NULL if the texture must
+	     * be drawn. */
+	    *above;
 	double pointer_x, pointer_y;
 	double pinch;
 	enum weft_cursor cursor;
-	guint update; /* the source that calls emit_changes(), or 0 */
+	guint update; /* id of the idle source that calls emit_changes(), or 0 */
 	double times_ms[TIMES];
 	size_t time_count;
 	gint64 first_us;
@@ -79,8 +82,8 @@ static gboolean emit_changes(gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
-/* Reports changes later, because many pointer motions may come in sequence, and a handler of "changed" may change the viewers
- * again. */
+/* Reports changes later, because several pointer motions may come together, and a handler of "changed" may itself change the
+ * viewers. */
 void weft_canvas_update(WeftCanvas *canvas)
 {
 	if (!canvas->update)
@@ -136,7 +139,7 @@ static bool is_picture(const WeftCanvas *canvas, const struct weft_pane *pane)
 	return false;
 }
 
-/* Draws the panes that are pictures, on the background colour, or all other panes, on a transparent ground. */
+/* Draws either the panes that are pictures, on the background colour, or all other panes, on a transparent ground. */
 static GdkTexture *draw_panes(WeftCanvas *canvas, const struct weft_pane *panes, int count, bool pictures)
 {
 	int device = gtk_widget_get_scale_factor(GTK_WIDGET(canvas));
@@ -173,7 +176,7 @@ static GdkTexture *draw_panes(WeftCanvas *canvas, const struct weft_pane *panes,
 	return texture;
 }
 
-/* Returns the CPU time of this OS thread. */
+/* Returns the CPU time of this OS thread in ms. */
 static double cpu_ms(void)
 {
 	struct timespec now;
@@ -203,7 +206,7 @@ static GdkRGBA color_of(enum weft_paint paint, float alpha)
 	return (GdkRGBA){(float)(rgb >> 16) / 255, (float)(rgb >> 8 & 255) / 255, (float)(rgb & 255) / 255, alpha};
 }
 
-/* Draws the name of each trace into it, if there are several. */
+/* Draws the name of each trace into its picture, if there are several traces. */
 static void draw_names(WeftCanvas *canvas, GtkSnapshot *snapshot)
 {
 	const GdkRGBA ground = color_of(WEFT_PAINT_BACKGROUND, 0.9f), text = color_of(WEFT_PAINT_BAND_TEXT, 1);
@@ -256,7 +259,7 @@ static unsigned pressed_modifiers(gpointer controller)
 
 static void move_pointer(WeftCanvas *canvas, double x, double y)
 {
-	/* GTK also reports a motion when the widget moves below a pointer that does not move. */
+	/* GTK also reports a motion when the widget moves below a pointer that stands still. */
 	if (!canvas->viewers || (x == canvas->pointer_x && y == canvas->pointer_y))
 		return;
 	canvas->pointer_x = x;
@@ -303,7 +306,8 @@ static void on_press(GtkGestureClick *gesture, int clicks, double x, double y, W
 	weft_canvas_update(canvas);
 }
 
-/* All motion and release with a button pressed comes from the drag gesture: the click gesture gives up when a drag begins. */
+/* The drag gesture handles all motions and releases with a pressed button, because the click gesture gives up when a drag
+ * begins. */
 static void on_drag(GtkGestureDrag *gesture, double dx, double dy, WeftCanvas *canvas)
 {
 	double x = 0, y = 0;

@@ -1,4 +1,4 @@
-/* compat.c: dialogs in the way that the version of GTK and libadwaita has.  SPDX-License-Identifier: ISC */
+/* compat.c: shows dialogs with the functions that the version of GTK and libadwaita has.  SPDX-License-Identifier: ISC */
 #include "compat.h"
 
 /* ---- Files ---- */
@@ -18,7 +18,7 @@ static struct choice *new_choice(GtkWindow *window, compat_chosen_fn *chosen, co
 	return choice;
 }
 
-/* Takes the choice, and the file if there is one. */
+/* Ends and frees the choice, and takes over the file, which may be NULL. */
 static void end_choice(struct choice *choice, GFile *file)
 {
 	GtkWindow *window = g_weak_ref_get(&choice->window);

@@ -1,4 +1,4 @@
-/* dialogs.c: the dialogs of a window.  SPDX-License-Identifier: ISC */
+/* dialogs.c: the dialogs of the viewer's window.  SPDX-License-Identifier: ISC */
 #include "dialogs.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static int write_some(void *ctx, const void *bytes, size_t size)
 	return fwrite(bytes, 1, size, ctx) != size;
 }
 
-/* Writes the picture of the active viewer in its size on the screen, with the time axis below. */
+/* Writes the picture of the active viewer in its size on the screen, with the time axis below the picture. */
 static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, struct weft_error *err)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -173,7 +173,7 @@ static void append_gesture(GString *xml, const struct weft_gesture *gesture)
 #define NEXT_COLUMN "</object></child><child><object class=\"GtkShortcutsGroup\">"
 #define COLUMN_ROWS 12
 
-/* A section of its own for each group: all groups together would be higher than a small screen. */
+/* Each group of shortcuts is a section of its own, because all groups together would be higher than a small screen. */
 static void begin_section(GString *xml, const char *title)
 {
 	g_string_append_printf(xml,
@@ -184,7 +184,7 @@ static void begin_section(GString *xml, const char *title)
 	    title, title, title);
 }
 
-/* Built from the tables of actions and gestures, so that it is complete. */
+/* The list of shortcuts is made from the tables of actions and gestures, so that it is complete. */
 void dialogs_shortcuts(WeftWindow *window)
 {
 	GString *xml = g_string_new(

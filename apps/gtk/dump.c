@@ -1,4 +1,5 @@
-/* dump.c: writes the contents of a window as JSON, for tests that use the window like a user.  SPDX-License-Identifier: ISC */
+/* dump.c: writes the contents of a window as JSON, for tests that act on the window like a user.
+ * SPDX-License-Identifier: ISC */
 #include "dump.h"
 #include "place.h"
 
@@ -79,7 +80,7 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	double left = 0, top = 0;
 	int64_t from, to;
 	place_in(GTK_WIDGET(weft_stage_canvas(window->stage)), GTK_WIDGET(window), 0, viewers->tops_px[index], &left, &top);
-	/* A window may have a shadow around it. */
+	/* A window may have a shadow around it, which the position must exclude. */
 	double shadow_x = 0, shadow_y = 0;
 	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
 	const struct weft_pane *picture = &viewer->panes[WEFT_PANE_PICTURE];
@@ -155,7 +156,7 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	g_string_append(out, ",\"matches\":");
 	weft_row_list_dump(window->matches, out);
 	g_string_append_c(out, ',');
-	/* A window may have a shadow around it. */
+	/* A window may have a shadow around it, which the position must exclude. */
 	double x = 0, y = 0, shadow_x = 0, shadow_y = 0;
 	GtkWidget *canvas = GTK_WIDGET(weft_stage_canvas(window->stage));
 	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);

@@ -13,12 +13,14 @@ struct explainer {
 	uint32_t promise;
 	const struct explainer_calls *calls;
 	void *ctx;
-	/* Each is written by one side and read by the other.  No other memory depends on their order, so relaxed accesses
-	 * suffice. */
+	/* Each of these variables is written by one thread and read by the other.  No other memory depends on the order of these
+	 * writes, so relaxed accesses suffice. */
 	_Atomic unsigned percent;
 	atomic_bool stopped;
-	guint timer;          /* reports progress */
-	grefcount references; /* one for the caller of explainer_start(), one for the worker; both are dropped in the main loop */
+	guint timer; /* reports progress */
+	/* One reference for the caller of explainer_start(), and one for the worker thread; both are dropped in the main
+	 * loop. */
+	grefcount references;
 	struct weft_findings *findings;
 };
 

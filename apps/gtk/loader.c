@@ -31,7 +31,7 @@ char *loader_name_of(const char *const *paths)
 	return name;
 }
 
-/* Plans the opening of paths; leaves out traces that cannot be opened, if there are others. */
+/* Makes a plan for opening the paths; if some traces cannot be opened, only the others are in the plan. */
 static struct open_plan *create_plan(const char *const *paths)
 {
 	struct open_plan *plan;
@@ -58,23 +58,24 @@ uint64_t loader_take_fingerprint(const char *const *paths, bool *is_recorded)
 
 /* A followed trace. */
 struct loader_follow {
-	GMutex mutex; /* held by the loader that refreshes; one that was stopped may still be running */
+	GMutex mutex; /* held by the loader that refreshes; a loader that was stopped may still be running */
 	struct weft_followers *followers;
 	struct loader *loader; /* the loader that refreshes */
 	grefcount references;
 };
 
 struct loader {
-	char **paths;                 /* as named by the user */
-	struct open_plan *plan;       /* of the traces that the paths name; NULL until the worker runs */
+	char **paths;                 /* paths as the user named them */
+	struct open_plan *plan;       /* plan for the traces that the paths name; NULL until the worker thread runs */
 	struct loader_follow *follow; /* or NULL */
 	loader_done *done;
 	void *ctx;
-	/* The worker writes `events`, the main loop `stopped`.  No other memory depends on their order, so relaxed accesses
-	 * suffice. */
+	/* The worker thread writes `events`, and the main loop writes `stopped`.  No other memory depends on the order of these
+	 * writes, so relaxed accesses suffice. */
 	_Atomic uint64_t events;
 	atomic_bool stopped;
-	grefcount references; /* one for the caller of loader_start(), one for the worker; both are dropped in the main loop */
+	/* One reference for the caller of loader_start(), and one for the worker thread; both are dropped in the main loop. */
+	grefcount references;
 	struct weft_viewer *viewer;
 	struct weft_error error;
 	uint64_t fingerprint;
@@ -87,7 +88,7 @@ static gpointer destroy_viewer(gpointer viewer)
 	return NULL;
 }
 
-/* Number of holders of each viewer besides its owner; a viewer without other holders has no entry. */
+/* Number of holders of each viewer in addition to its owner; a viewer without other holders has no entry. */
 static GMutex holders_mutex;
 static GHashTable *holders;
 
@@ -182,12 +183,13 @@ static gboolean finish_loading(gpointer data)
 }
 
 #ifdef WEFT_HAS_NAMES
-/* A search for the names of machine-code addresses.  It runs in a separate OS thread, because a large debug file takes long. */
+/* A search for the names of machine-code addresses.  The search runs in a separate OS thread, because a large debug file takes
+ * long. */
 struct naming {
 	struct weft_names *names;
 	GMutex mutex;
 	GCond cond;
-	bool is_done, is_abandoned; /* is_abandoned: nothing waits for it any more */
+	bool is_done, is_abandoned; /* is_abandoned: no thread waits for the search any more */
 	grefcount references;
 };
 
@@ -222,7 +224,8 @@ static gpointer find_names(gpointer data)
 	return NULL;
 }
 
-/* Names the addresses of a trace that no other code uses yet.  If the search takes too long, names are left out. */
+/* Finds names for the addresses of a trace that no other code uses yet.  If the search takes too long, the names are left
+ * out. */
 static void name_addresses(struct loader *loader, struct weft_trace *trace)
 {
 	enum { MAX_WAIT_US = 300000, POLL_US = 50000 };
@@ -253,7 +256,7 @@ static void name_addresses(struct loader *loader, struct weft_trace *trace)
 }
 #endif
 
-/* Reads what is new since the last refresh, and returns a model of the newest events; NULL: everything must be read. */
+/* Reads the new events since the last refresh, and returns a model of the newest events; NULL if all events must be read. */
 static struct weft_followed_model *refresh_followed(struct loader *loader)
 {
 	struct loader_follow *follow = loader->follow;
@@ -264,7 +267,8 @@ static struct weft_followed_model *refresh_followed(struct loader *loader)
 	const struct open_plan *plan = loader->plan;
 	if (weft_followers_refresh(follow->followers, plan->paths.items, plan->paths.count, open_has_session(plan), NULL) > 0) {
 		loader->is_partial = weft_followers_window_start_ns(follow->followers) > 0;
-		/* If the whole ring was just overwritten, the window may cover almost no time: wait until it is filled. */
+		/* If the whole ring was just overwritten, the window may cover almost no time, so the loader waits until the
+		 * window is filled. */
 		if (!loader->is_partial || weft_followers_is_filled(follow->followers))
 			followed = weft_followers_detach(follow->followers);
 	}
@@ -306,7 +310,7 @@ static gpointer run_loader(gpointer data)
 	g_strlcpy(loader->plan->name, name, sizeof loader->plan->name);
 	if (open_run(&trace, loader->plan, &loader->error) == WEFT_OK) {
 		name_addresses(loader, trace);
-		/* The viewer owns the trace only if it could be opened. */
+		/* If the viewer could be opened, the viewer owns the trace. */
 		if (!continue_loading(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)
 			weft_trace_close(trace);
 	}

@@ -1,4 +1,4 @@
-/* loop_monitor.c: measures the duration of each turn of the main loop.  SPDX-License-Identifier: ISC */
+/* loop_monitor.c: measures the duration of each iteration of the main loop.  SPDX-License-Identifier: ISC */
 #include "loop_monitor.h"
 
 #include <fcntl.h>
@@ -12,9 +12,9 @@ static FILE *file;
 static int schedstat = -1;
 static struct moment {
 	double wall_ms, ran_ms, queued_ms;
-} back; /* when the last poll returned */
+} back; /* time at which the last poll returned */
 
-/* Reads the wall clock and, from Linux, the time this OS thread was on CPU and the time it was runnable but off CPU. */
+/* Reads the wall clock and, from Linux, the times that this OS thread was on CPU and was runnable but off CPU. */
 static struct moment read_moment(void)
 {
 	char text[64];
@@ -25,7 +25,7 @@ static struct moment read_moment(void)
 	return (struct moment){(double)g_get_monotonic_time() / 1e3, ran_ns / 1e6, queued_ns / 1e6};
 }
 
-/* Between two polls the loop works, and input waits. */
+/* Between two polls the loop is working, and input waits. */
 static gint wait_for_events(GPollFD *fds, guint count, gint timeout_ms)
 {
 	struct moment away = read_moment();

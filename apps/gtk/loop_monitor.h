@@ -2,9 +2,9 @@
 #ifndef WEFT_GTK_LOOP_MONITOR_H
 #define WEFT_GTK_LOOP_MONITOR_H
 
-/* If $WEFT_VIEW_TIMES names a file, appends a line to it for each turn of the main loop that takes 10 ms or longer: "turn AT MS
- * RAN QUEUED".  AT is the end of the turn, in us of the monotonic clock; MS is its duration; RAN and QUEUED are the times that
- * this OS thread was on CPU and runnable but off CPU.  Must be called once, before the loop. */
+/* If $WEFT_VIEW_TIMES names a file, appends a line "turn AT MS RAN QUEUED" to it for each iteration of the main loop that takes
+ * 10 ms or longer.  AT is the end of the iteration in us of the monotonic clock, and MS is its duration; RAN and QUEUED are the
+ * times that this OS thread was on CPU, and was runnable but off CPU.  Call this function once, before the loop. */
 void watch_start(void);
 
 #endif

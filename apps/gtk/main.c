@@ -1,4 +1,4 @@
-/* main.c: weft-view, the window that `weft view` starts.  SPDX-License-Identifier: ISC */
+/* main.c: weft-view, the program of the window that `weft view` starts.  SPDX-License-Identifier: ISC */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static struct {
 	char **paths;
 	gboolean compare, together, version;
 	char *place;
-	const char *dump; /* the file for tests, or NULL */
+	const char *dump; /* file for the contents of the window, which tests read; or NULL */
 	GString *dumped;
 	unsigned beats;
 } args;
@@ -28,8 +28,7 @@ static const GOptionEntry options[] = {
     {0},
 };
 
-/* Writes the number of times that the main loop was idle beside the dump, so that tests can distinguish an idle window from a
- * slow one. */
+/* Writes the number of times that the main loop was idle, so that tests can distinguish an idle window from a slow window. */
 static void write_beat(void)
 {
 	char *path = g_strconcat(args.dump, ".beat", NULL), *number = g_strdup_printf("%u", ++args.beats);
@@ -38,7 +37,7 @@ static void write_beat(void)
 	g_free(path);
 }
 
-/* Writes the contents of all windows when they change; the new file replaces the old one atomically. */
+/* Writes the contents of all windows to a file when they change; the new file replaces the old file atomically. */
 static gboolean write_dump(gpointer application)
 {
 	GString *out = g_string_new("{\"windows\":[");
@@ -87,7 +86,7 @@ static void on_activate(GtkApplication *application, gpointer data)
 		g_timeout_add_full(G_PRIORITY_LOW, DUMP_MS, write_dump, application, NULL);
 }
 
-/* Windows save their state when they are closed. */
+/* Windows save their state when they are closed, so they are closed before the program ends. */
 static void on_quit(GSimpleAction *action, GVariant *parameter, gpointer application)
 {
 	GList *windows = g_list_copy(gtk_application_get_windows(application));
@@ -131,7 +130,7 @@ int main(int argc, char **argv)
 	}
 	args.dump = getenv("WEFT_VIEW_DUMP");
 	watch_start();
-	/* Each call has its own process, because standard input and working directory differ. */
+	/* Each call of weft-view runs in its own process, because standard input and working directory differ. */
 	AdwApplication *application = adw_application_new("org.weft.View", G_APPLICATION_NON_UNIQUE);
 	g_signal_connect(application, "startup", G_CALLBACK(on_startup), NULL);
 	g_signal_connect(application, "activate", G_CALLBACK(on_activate), NULL);

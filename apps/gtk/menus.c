@@ -1,13 +1,13 @@
-/* menus.c: makes the menus from the table of actions.  SPDX-License-Identifier: ISC */
+/* menus.c: makes the menus of the window from the table of actions.  SPDX-License-Identifier: ISC */
 #include "menus.h"
 #include "place.h"
 
 #include "settings.h"
 #include "window_private.h"
 
-#define METRICS 200u /* maximum number of counters with a switch */
+#define METRICS 200u /* maximum number of counters that have a switch in the menu */
 
-/* Returns key number n of an action in GTK's notation, "<Control><Shift>g"; NULL if the action has fewer keys. */
+/* Returns the key with number n of an action in GTK's notation, as "<Control><Shift>g"; NULL if the action has fewer keys. */
 static char *format_accelerator(enum weft_action action, int n)
 {
 	static const struct {
@@ -54,7 +54,7 @@ static void append_action(GMenu *menu, enum weft_action action)
 	g_free(detailed);
 }
 
-/* Appends the actions of a group that belong in a menu, as a section; appends nothing if there are none. */
+/* Appends those actions of a group that belong in a menu, as a section; appends nothing if there are none. */
 static void append_group(WeftWindow *window, GMenu *menu, enum weft_action_group group, enum weft_menu which)
 {
 	GMenu *section = g_menu_new();
@@ -193,7 +193,7 @@ void menus_popup(WeftWindow *window, double x, double y)
 {
 	GtkWidget *canvas = GTK_WIDGET(weft_stage_canvas(window->stage));
 	GMenu *menu = context_menu(window);
-	/* The popover is a child of the window, because the canvas lays out no children. */
+	/* The popover is a child of the window and not of the canvas, because the canvas lays out no children. */
 	if (!window->popup) {
 		window->popup = gtk_popover_menu_new_from_model(NULL);
 		gtk_popover_set_has_arrow(GTK_POPOVER(window->popup), FALSE);

@@ -5,16 +5,16 @@
 
 #include "window.h"
 
-/* Builds the menus again, for the counters of another trace. */
+/* Builds the menus again, because another trace has other counters. */
 void menus_update(WeftWindow *window);
 
-/* Updates the switches of the counters. */
+/* Updates the switches of counters in the menu. */
 void menus_show_metrics(WeftWindow *window);
 
 /* Opens the context menu at a point of the canvas. */
 void menus_popup(WeftWindow *window, double x, double y);
 
-/* Returns the first max_keys keys of an action in GTK's notation, separated by spaces; the caller frees them. */
+/* Returns the first max_keys keys of an action in GTK's notation, separated by spaces; the caller frees the text. */
 char *menus_accelerators(enum weft_action action, int max_keys);
 
 #endif

@@ -1,11 +1,11 @@
-/* place.h: positions of one widget in another.  SPDX-License-Identifier: ISC */
+/* place.h: converts positions from one widget to another.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_GTK_PLACE_H
 #define WEFT_GTK_PLACE_H
 
 #include <gtk/gtk.h>
 
-/* Stores the position in `other` of the point (x, y) of a widget, in px.  Returns FALSE, and keeps the outputs, if they share no
- * window. */
+/* Stores the position in the widget `other` of the point (x, y) of `widget`, in px.  Returns FALSE and leaves the outputs
+ * unchanged if the widgets share no window. */
 static inline gboolean place_in(GtkWidget *widget, GtkWidget *other, double x, double y, double *other_x, double *other_y)
 {
 	graphene_point_t at;

@@ -10,15 +10,15 @@ struct _WeftRowList {
 	AdwBin parent_instance;
 	GtkWidget *scrolled, *box;
 	struct weft_rows shown, next;
-	bool is_limited; /* the height is limited, so long names are cut */
-	bool is_stale;   /* the list was hidden when it should have been built */
-	int wants_focus; /* kind of row to focus as soon as one can be pressed; or -1 */
+	bool is_limited; /* whether the height is limited, so that long names are cut */
+	bool is_stale;   /* whether the list must be built again, because it was hidden when its rows changed */
+	int wants_focus; /* kind of the row that gets the focus as soon as such a row can be pressed; or -1 */
 	guint build_later;
 };
 
 #define LIMITED_WIDTH_PX 440
 #define STEP_PX 12
-#define PRESSED_MS 50 /* interval of checks whether a button is still pressed */
+#define PRESSED_MS 50 /* interval in ms of the checks whether a button is still pressed */
 
 G_DEFINE_FINAL_TYPE(WeftRowList, weft_row_list, ADW_TYPE_BIN)
 
@@ -27,7 +27,7 @@ static guint signals[SIGNALS];
 
 /* ---- Rows ---- */
 
-/* Creates a label with a text of a row; `part` names it in dumps. */
+/* Creates a label with a text of a row; `part` names the label in dumps for tests. */
 static GtkWidget *label_new(const char *part, const char *text, const char *class, bool wraps)
 {
 	GtkWidget *label = gtk_label_new(text);
@@ -45,7 +45,7 @@ static void on_pressed(GtkWidget *button, WeftRowList *list)
 	g_signal_emit(list, signals[PRESSED], 0, GPOINTER_TO_UINT(g_object_get_data(G_OBJECT(button), "number")) - 1);
 }
 
-/* Creates a button that presses a row; it contains the text of the row, or is beside it. */
+/* Creates a button that presses a row; the button contains the row's text, or is beside the text. */
 static GtkWidget *button_new(WeftRowList *list, unsigned number, GtkWidget *inner, const char *name)
 {
 	GtkWidget *button = gtk_button_new();
@@ -63,7 +63,7 @@ static GtkWidget *flat_new(WeftRowList *list, unsigned number, GtkWidget *inner,
 	return button;
 }
 
-/* Creates a flat button that contains a whole row, with its text for assistive technology. */
+/* Creates a flat button that contains a whole row, with the row's text for assistive technology. */
 static GtkWidget *whole_new(WeftRowList *list, const struct weft_row *row, unsigned number, GtkWidget *inner)
 {
 	char name[WEFT_SPOKEN_BYTES];
@@ -98,7 +98,7 @@ static GtkWidget *title_new(WeftRowList *list, const struct weft_row *row, unsig
 	return both;
 }
 
-/* Creates name and value side by side.  For a fact the value wraps, for other rows the name. */
+/* Creates labels for a row's name and value side by side.  The value wraps if the row is a fact; otherwise the name wraps. */
 static GtkWidget *pair_new(const struct weft_row *row)
 {
 	bool is_fact = row->kind == WEFT_ROW_FACT;
@@ -150,7 +150,7 @@ static GtkWidget *more_new(WeftRowList *list, const struct weft_row *row, unsign
 	return button_new(list, number, label_new("name", row->name, NULL, false), row->name);
 }
 
-/* Creates a number with its name below it. */
+/* Creates a large number with its name below. */
 static GtkWidget *figure_new(const struct weft_row *row)
 {
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *value = label_new("value", row->value, "numeric", false);
@@ -165,7 +165,7 @@ static GtkWidget *sentence_new(WeftRowList *list, const struct weft_row *row, un
 	return row->leads ? whole_new(list, row, number, label) : label;
 }
 
-/* Severity is shown by an icon too, because not all users see its colour. */
+/* Severity is shown by an icon too, because not all users see the colour. */
 static const char *tone_icon(const struct weft_row *row)
 {
 	static const char *const icons[] = {[WEFT_TONE_PLAIN] = "dialog-information-symbolic",
@@ -175,7 +175,7 @@ static const char *tone_icon(const struct weft_row *row)
 	return icons[row->tone];
 }
 
-/* Creates the cells of a type side by side; the first stands for all in dumps. */
+/* Creates the table cells of a promise type side by side; in dumps, the first cell stands for all. */
 static GtkWidget *cells_new(const char *text)
 {
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 4);
@@ -192,7 +192,7 @@ static GtkWidget *cells_new(const char *text)
 	return box;
 }
 
-/* Creates a type: its name, and below it the numbers under the headings. */
+/* Creates the row of a promise type: the name, and below it the numbers under their headings. */
 static GtkWidget *type_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *name = label_new("name", row->name, NULL, row->is_open);
@@ -206,7 +206,7 @@ static GtkWidget *type_new(WeftRowList *list, const struct weft_row *row, unsign
 	return button;
 }
 
-/* Creates the heading of a column. */
+/* Creates the heading of a table column. */
 static GtkWidget *column_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	GtkWidget *label = label_new("name", row->name, row->is_open ? "accent" : "dim-label", false);
@@ -251,7 +251,7 @@ static GtkWidget *evidence_new(WeftRowList *list, const struct weft_row *row, un
 	return row->leads ? whole_new(list, row, number, box) : box;
 }
 
-/* Creates a text with a button at its right; its label names the effect of a press. */
+/* Creates a text with a button at its right; the button's label names the effect of a press. */
 static GtkWidget *header_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	bool works = row->kind == WEFT_ROW_WORKING;
@@ -326,7 +326,7 @@ static GtkWidget *find_inner_button(GtkWidget *widget)
 	return NULL;
 }
 
-/* Calls a function for the widget of each row, in a card or outside of cards. */
+/* Calls a function for the widget of each row, inside or outside of cards. */
 static void each_row(WeftRowList *list, void (*call)(WeftRowList *, GtkWidget *, unsigned, void *), void *ctx)
 {
 	for (GtkWidget *part = gtk_widget_get_first_child(list->box); part; part = gtk_widget_get_next_sibling(part)) {
@@ -358,7 +358,7 @@ static void find_focus(WeftRowList *list, GtkWidget *widget, unsigned number, vo
 }
 
 struct focus {
-	const struct weft_row *row; /* the row that had the focus; NULL: any row of a kind, preferably an open link */
+	const struct weft_row *row; /* row that had the focus; NULL for any row of a kind, preferably an open link */
 	int kind;
 	GtkWidget *button;
 	bool is_open;
@@ -388,7 +388,7 @@ static bool is_side_by_side(const struct weft_row *row)
 	return row->kind == WEFT_ROW_FIGURE || row->kind == WEFT_ROW_COLUMN;
 }
 
-/* Returns whether a row does not belong to the card above it. */
+/* Returns whether a row begins outside of the card above it. */
 static bool ends_card(const struct weft_row *row, GtkWidget *card)
 {
 	if (row->kind == WEFT_ROW_MORE || row->kind == WEFT_ROW_SUMMARY || row->kind == WEFT_ROW_WORKING ||
@@ -434,7 +434,7 @@ struct weft_rows *weft_row_list_next(WeftRowList *list)
 	return &list->next;
 }
 
-/* Scrolls to the open link after the rows have been laid out. */
+/* Scrolls to the open link after GTK has laid out the rows. */
 static gboolean reveal_open(GtkWidget *widget, GdkFrameClock *clock, gpointer data)
 {
 	WeftRowList *list = WEFT_ROW_LIST(widget);
@@ -454,7 +454,7 @@ static gboolean build_now(gpointer data)
 	struct focus focus = {.kind = list->wants_focus};
 	bool is_pressed = false;
 	each_row(list, find_pressed, &is_pressed);
-	if (is_pressed) { /* a pressed button must exist until it is released */
+	if (is_pressed) { /* the pressed button must exist until the user releases it, so the rows are built later */
 		list->build_later = g_timeout_add(PRESSED_MS, build_now, list);
 		return G_SOURCE_REMOVE;
 	}
@@ -462,7 +462,7 @@ static gboolean build_now(gpointer data)
 	list->build_later = 0;
 	each_row(list, find_focus, &focus.row);
 	list->shown = list->next;
-	list->next = before; /* kept so that the row that had the focus can be found in the new list */
+	list->next = before; /* the old rows are kept, so that the row that had the focus can be found in the new list */
 	build_widgets(list);
 	if (list->is_stale)
 		return G_SOURCE_REMOVE;

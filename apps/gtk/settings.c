@@ -1,4 +1,4 @@
-/* settings.c: settings, and the list of recent traces.  SPDX-License-Identifier: ISC */
+/* settings.c: stores settings, and the list of recent traces.  SPDX-License-Identifier: ISC */
 #include "settings.h"
 
 #define GROUP "window"
@@ -15,7 +15,7 @@ static char *path_of_file(void)
 static void save_settings(void)
 {
 	char *path = path_of_file(), *folder = g_path_get_dirname(path);
-	/* If the file cannot be written, the settings are lost; the user is not notified. */
+	/* If the settings file cannot be written, the settings are lost without a message. */
 	if (g_mkdir_with_parents(folder, 0700) == 0)
 		g_key_file_save_to_file(keys, path, NULL);
 	g_free(folder);

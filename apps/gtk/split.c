@@ -1,19 +1,19 @@
-/* split.c: a picture with a side panel that slides in and that can be made wider.  SPDX-License-Identifier: ISC */
+/* split.c: a widget with a picture and a side panel that slides in and can be made wider.  SPDX-License-Identifier: ISC */
 #include "split.h"
 
-/* AdwFlap is deprecated since libadwaita 1.4, and AdwOverlaySplitView is new in it; this widget has the few abilities that are
- * used. */
+/* AdwFlap is deprecated since libadwaita 1.4, and AdwOverlaySplitView exists only since then; this widget has the few abilities
+ * that weft uses. */
 struct _WeftSplit {
 	GtkWidget parent_instance;
 	GtkWidget *content;
 	GtkRevealer *revealer;
-	GtkBox *side;   /* the line between, and the side */
-	int side_px;    /* width that the user gave to the side; 0: its natural width */
+	GtkBox *side;   /* line between content and side panel, and the side panel */
+	int side_px;    /* width that the user gave to the side panel; 0 for the panel's natural width */
 	int edge_px;    /* where the side begins */
-	int dragged_px; /* width of the side when the drag of its edge began */
+	int dragged_px; /* width of the side panel when the drag of its edge began */
 };
 
-#define GRIP_PX 5 /* distance from the edge at which it can be dragged */
+#define GRIP_PX 5 /* distance in px from the edge within which a drag of the edge can begin */
 #define LEAST_CONTENT_PX 240
 
 enum { CONTENT = 1, SIDE, OPEN };
@@ -147,7 +147,7 @@ static void weft_split_init(WeftSplit *split)
 	gtk_revealer_set_transition_type(split->revealer, GTK_REVEALER_TRANSITION_TYPE_SLIDE_LEFT);
 	gtk_revealer_set_child(split->revealer, GTK_WIDGET(split->side));
 	gtk_widget_set_parent(GTK_WIDGET(split->revealer), GTK_WIDGET(split));
-	/* The edge is narrow, so the press is caught before the widgets beside it get it. */
+	/* The edge is narrow, so a press near it is caught before the widgets beside the edge get it. */
 	GtkGesture *drag = gtk_gesture_drag_new();
 	gtk_event_controller_set_propagation_phase(GTK_EVENT_CONTROLLER(drag), GTK_PHASE_CAPTURE);
 	g_signal_connect(drag, "drag-begin", G_CALLBACK(on_drag_begin), split);

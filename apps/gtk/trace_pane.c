@@ -9,31 +9,31 @@
 #include "model/follower.h"
 #include "viewer/search.h"
 
-#define PATIENCE_MS 150 /* progress is shown only after this time, because it would flicker otherwise */
+#define PATIENCE_MS 150 /* time after which progress is shown; earlier it would only flicker */
 #define SEARCH_STEP 50000u
-#define CHECK_MS 200 /* interval of checks whether a trace has changed */
+#define CHECK_MS 200 /* interval in ms of the checks whether a trace has changed */
 
-/* State of the viewer at the same index. */
+/* State of the viewer that has the same index. */
 struct shown {
 	char **paths;
-	uint64_t fingerprint;                    /* of the version that is shown or could not be read */
-	struct explainer *explainers[WEFT_ASKS]; /* one for each question that is being answered */
-	struct loader_follow *follow;            /* for a large trace that is being recorded; or NULL */
-	bool is_partial;                         /* only its newest events are shown */
+	uint64_t fingerprint;                    /* fingerprint of the trace's version that is shown or could not be read */
+	struct explainer *explainers[WEFT_ASKS]; /* one explainer for each question that is being answered */
+	struct loader_follow *follow;            /* state for following a large trace that is being recorded; or NULL */
+	bool is_partial;                         /* whether only the newest events of the trace are shown */
 };
 
-/* The trace that could not be read, if no other is shown. */
+/* The trace that could not be read, if no other trace is shown. */
 struct unread {
 	char **paths;         /* or NULL */
 	uint64_t fingerprint; /* when it was read */
-	bool may_retry;       /* false if the user cancelled */
+	bool may_retry;       /* whether the trace may be read again; false if the user cancelled */
 };
 
-/* A trace to read: a new one, or the one at a place again. */
+/* A trace to read: a new trace, or a trace that is shown and must be read again. */
 struct job {
 	char **paths;
-	int place;    /* from the top; -1: a new trace, below all others */
-	bool follows; /* only its newest events are needed */
+	int place;    /* position from the top; -1 for a new trace below all others */
+	bool follows; /* whether only the trace's newest events are needed */
 };
 
 struct _WeftStage {
@@ -49,14 +49,15 @@ struct _WeftStage {
 	struct shown shown[WEFT_MAX_COMPARED];
 	struct unread unread;
 	bool follows, is_live;
-	GTask *change_task; /* the task that checks for changes, or NULL */
+	GTask *change_task; /* task that checks for changes, or NULL */
 	guint check_timer, soon_timer;
 	gint64 load_ended, rest_us; /* us; pause between loads */
 	unsigned loads;
-	GQueue jobs; /* of struct job; the first is being read; one at a time, so that traces keep their order */
+	/* Queue of struct job, whose first job is being read; jobs run one at a time, so that traces keep their order. */
+	GQueue jobs;
 	struct loader *loader;
 	gint64 load_began, load_process_us,
-	    load_own_us; /* us; CPU time of the process at the start of the load, and during the load */
+	    load_own_us; /* CPU time of the process in us at the start of the load, and during the load */
 	guint progress_timer, search_idle;
 };
 
@@ -76,7 +77,7 @@ const char *const *weft_stage_paths(WeftStage *stage, size_t index)
 	return (const char *const *)paths;
 }
 
-/* Returns whether paths can be read again, which standard input cannot. */
+/* Returns whether all paths can be read again; standard input cannot. */
 static bool can_reread(char *const *paths)
 {
 	for (; *paths; paths++)
@@ -207,7 +208,7 @@ static void stop_asking(struct shown *shown)
 		g_clear_pointer(&shown->explainers[ask], explainer_stop);
 }
 
-/* Starts explainers for new questions of the viewers, and stops those of cancelled questions. */
+/* Starts explainers for the viewers' new questions, and stops the explainers of cancelled questions. */
 static void ask_questions(WeftStage *stage)
 {
 	static const struct explainer_calls calls = {on_progress, on_answer};
@@ -257,7 +258,7 @@ static void show_failure(WeftStage *stage, const char *text, bool is_cancelled)
 	g_free(escaped);
 }
 
-/* Shows a viewer that was read.  Returns false if there are too many. */
+/* Shows a viewer whose trace was read.  Returns false if there are too many viewers. */
 static bool show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *viewer)
 {
 	bool was_empty = stage->viewers.count == 0;
@@ -283,7 +284,7 @@ static bool show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *v
 	return true;
 }
 
-/* Fingerprints of traces.  A separate OS thread takes them, because there may be many files on a slow network. */
+/* Fingerprints of traces.  A separate OS thread computes the fingerprints, because there may be many files on a slow network. */
 struct change_check {
 	size_t count;
 	char **paths[WEFT_MAX_COMPARED];
@@ -307,7 +308,7 @@ static void free_change_check(gpointer data)
 	g_free(check);
 }
 
-/* Returns whether the end is not visible; then the visible events must stay, however old they are. */
+/* Returns whether the end of the trace is not visible; then the visible events must stay, however old they are. */
 static bool is_before_end(const struct weft_viewer *viewer)
 {
 	int64_t from_ns, to_ns;
@@ -315,8 +316,8 @@ static bool is_before_end(const struct weft_viewer *viewer)
 	return to_ns < viewer->model->end_ns;
 }
 
-/* Reads followed traces that have changed.  Waits until the previous version is explained, and until reading takes only a small
- * part of the time. */
+/* Reads followed traces again if they have changed.  The traces are read only after the previous version is explained, and so
+ * rarely that reading takes a small part of the time. */
 static void on_changes_checked(GObject *object, GAsyncResult *result, gpointer data)
 {
 	WeftStage *stage = WEFT_STAGE(object);
@@ -331,20 +332,20 @@ static void on_changes_checked(GObject *object, GAsyncResult *result, gpointer d
 	for (size_t i = 0; i < check->count && i < stage->viewers.count && !stage->loader; i++) {
 		bool is_new = can_reread(stage->shown[i].paths) && check->fingerprints[i] != stage->shown[i].fingerprint;
 		is_live |= is_new || check->recorded[i];
-		/* A trace that has ended is shown completely. */
+		/* A trace that has ended is read completely. */
 		is_new |= stage->shown[i].is_partial && !check->recorded[i];
 		if (is_new && stage->follows && may_read && !stage->shown[i].explainers[WEFT_ASK_TRACE])
 			add_job(stage, stage->shown[i].paths, (int)i,
 			    check->recorded[i] && !is_before_end(stage->viewers.viewers[i]));
 	}
-	/* While a trace is being read, its state is unknown. */
+	/* While a trace is being read, it is unknown whether it is being recorded. */
 	if (!stage->loader && stage->viewers.count > 0 && is_live != stage->is_live) {
 		stage->is_live = is_live;
 		g_signal_emit(stage, signals[LIVE], 0);
 	}
 }
 
-/* Starts a task that checks for changes. */
+/* Starts a task that checks whether traces have changed. */
 static gboolean check_changes(gpointer data)
 {
 	WeftStage *stage = data;
@@ -373,8 +374,8 @@ static gint64 process_cpu_us(void)
 
 static gboolean check_changes_soon(gpointer data);
 
-/* Schedules the next refresh of a followed trace, soon after the last one, but so that refreshing and drawing take a small part
- * of the time.  Drawing caused by the user does not delay it further. */
+/* Schedules the next refresh of a followed trace soon, but so that refreshing and drawing take a small part of the time.
+ * Drawing that the user causes does not delay the refresh further. */
 static void schedule_soon_check(WeftStage *stage)
 {
 	const gint64 used = MIN(process_cpu_us() - stage->load_process_us, 2 * stage->load_own_us);
@@ -422,7 +423,7 @@ bool weft_stage_is_live(WeftStage *stage)
 	return stage->is_live;
 }
 
-/* Starts to follow a large trace that is being recorded; later refreshes read only what is new. */
+/* Starts to follow a large trace that is being recorded; later refreshes read only the new events. */
 static void follow_large(WeftStage *stage, struct shown *shown, const struct weft_viewer *viewer)
 {
 	shown->is_partial = loader_is_partial(stage->loader);
@@ -436,7 +437,7 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 {
 	WeftStage *stage = ctx;
 	struct job *job = g_queue_pop_head(&stage->jobs);
-	/* A loader that was cancelled may still be running, and must not be used. */
+	/* A cancelled loader may still be running, and must not be used. */
 	uint64_t fingerprint = err->status == WEFT_ECANCELLED ? 0 : loader_fingerprint(stage->loader);
 	g_clear_handle_id(&stage->progress_timer, g_source_remove);
 	stage->loads++;
@@ -466,7 +467,7 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 		g_signal_emit(stage, signals[FAILED], 0, safe);
 		g_free(safe);
 	}
-	/* The picture is shown first, without some names; then the trace is read again with all names. */
+	/* The picture is first shown without some names; then the trace is read again with all names. */
 	if (lacks_names && job->place >= 0 && can_reread(job->paths))
 		add_job(stage, job->paths, job->place, job->follows);
 	free_job(job);

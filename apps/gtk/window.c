@@ -1,4 +1,4 @@
-/* window.c: a window, its actions, and its keys.  SPDX-License-Identifier: ISC */
+/* window.c: the viewer's window, its actions, and its keys.  SPDX-License-Identifier: ISC */
 #include "window.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 #include "viewer/warnings.h"
 #include "window_private.h"
 
-#define MATCHES_PX 300 /* maximum height of the list of matches, which leaves part of the picture visible */
+#define MATCHES_PX 300 /* maximum height in px of the list of matches, which leaves part of the picture visible */
 
 G_DEFINE_FINAL_TYPE(WeftWindow, weft_window, ADW_TYPE_APPLICATION_WINDOW)
 
@@ -80,7 +80,7 @@ static void show_notice(WeftWindow *window)
 	g_string_free(text, TRUE);
 }
 
-/* Shows the number of matches and the current one; the list is over the picture while the search bar is open. */
+/* Shows the number of matches and the current match; the list is over the picture while the search bar is open. */
 static void show_found(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -102,7 +102,7 @@ static void show_found(WeftWindow *window)
 	weft_row_list_show(window->matches);
 }
 
-/* The search may have been started elsewhere, such as by "Find similar promises". */
+/* The search may also have been started elsewhere, as by the action "Find similar promises". */
 static void show_search(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -113,7 +113,7 @@ static void show_search(WeftWindow *window)
 	}
 }
 
-/* Describes the selection for screen readers. */
+/* Describes the selected promise for screen readers. */
 static void describe_selection(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -155,7 +155,7 @@ static void show_actions(WeftWindow *window)
 
 /* ---- Changes ---- */
 
-/* Returns whether a page of the side panel is visible; expensive pages are updated only then. */
+/* Returns whether a page of the side panel is visible; pages that are expensive to compute are updated only then. */
 static bool is_page_visible(WeftWindow *window, WeftRowList *page)
 {
 	GtkWidget *visible = gtk_stack_get_visible_child(window->side);
@@ -181,7 +181,7 @@ static void show_summary(WeftWindow *window)
 	weft_row_list_show(window->summary);
 }
 
-/* Lists the findings of the active trace; the number on the button counts those of all traces. */
+/* Lists the findings of the active trace; the number on the button counts the findings of all traces. */
 static void show_findings(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -220,7 +220,7 @@ static void show_live(WeftWindow *window)
 	weft_row_list_show(window->live);
 }
 
-/* The table is created when the user opens its page. */
+/* The table of promise types is computed when the user opens its page. */
 static void on_side(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -262,7 +262,7 @@ static void on_pressed(WeftRowList *list, unsigned number, WeftWindow *window)
 	const struct weft_row *row = weft_row_list_row(list, number);
 	if (!viewer || !row)
 		return;
-	/* A link of the panel is pressed by a user that reads the panel, so the focus returns to the picture. */
+	/* A link in the panel is pressed by a user who reads the panel, so the focus returns to the picture. */
 	if (row->kind == WEFT_ROW_LINK && list == window->panel)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 	const bool is_finding = list == window->summary && row->kind == WEFT_ROW_FINDING;
@@ -273,7 +273,7 @@ static void on_pressed(WeftRowList *list, unsigned number, WeftWindow *window)
 	weft_stage_update(window->stage);
 }
 
-/* A selected promise is described instead of the trace, until nothing is selected. */
+/* The panel describes the selected promise instead of the trace, until no promise is selected. */
 static void turn_page(WeftWindow *window, const struct weft_viewer *viewer)
 {
 	const bool is_selected = viewer && viewer->selected != WEFT_NONE;
@@ -418,7 +418,7 @@ static void on_search_mode(WeftWindow *window)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 }
 
-/* Moves the focus from the text down into the list of matches; there, GTK's own keys work. */
+/* Moves the focus from the search text down into the list of matches, in which GTK's own keys work. */
 static gboolean on_search_key(GtkEventControllerKey *keys, guint key, guint code, GdkModifierType state, WeftWindow *window)
 {
 	if ((key != GDK_KEY_Down && key != GDK_KEY_KP_Down) || !gtk_widget_get_mapped(GTK_WIDGET(window->matches)))
@@ -447,12 +447,12 @@ static void on_previous_match(WeftWindow *window)
 
 static void perform_core_action(WeftWindow *window, enum weft_action action)
 {
-	/* Escape first closes the search, and clears its matches. */
+	/* The first press of Escape closes the search and clears its matches. */
 	if (action == WEFT_ACTION_CLEAR && gtk_search_bar_get_search_mode(window->search_bar)) {
 		gtk_search_bar_set_search_mode(window->search_bar, FALSE);
 		return;
 	}
-	/* Escape in the list of findings returns to the picture. */
+	/* In the list of findings, Escape returns to the picture. */
 	if (action == WEFT_ACTION_CLEAR)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 	perform_action(window, action);
@@ -587,7 +587,7 @@ static void add_actions(WeftWindow *window)
 
 /* ---- Keys ---- */
 
-/* Returns the name of a key for weft_action_of_key(), which is that of the DOM. */
+/* Returns the name of a key for weft_action_of_key(), which is the key's name in the DOM. */
 static const char *key_name(guint keyval, char buf[16])
 {
 	static const struct {
@@ -625,7 +625,8 @@ static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode,
 		return gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
 	if (action == WEFT_ACTION_COUNT || !g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info(action)->name))
 		return GDK_EVENT_PROPAGATE;
-	/* Bypasses the GAction, because its "enabled" is updated only after the main loop has handled all keys. */
+	/* The action is called without its GAction, because the GAction's "enabled" is updated only after the main loop has
+	 * handled all keys. */
 	if (weft_action_info(action)->who == WEFT_BY_CORE)
 		perform_core_action(window, action);
 	else

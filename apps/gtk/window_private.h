@@ -1,4 +1,4 @@
-/* window_private.h: declarations shared by the files of a window.  SPDX-License-Identifier: ISC */
+/* window_private.h: declarations that the files of a window share.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_GTK_WINDOW_PRIVATE_H
 #define WEFT_GTK_WINDOW_PRIVATE_H
 
@@ -27,12 +27,12 @@ struct _WeftWindow {
 	WeftRowList *summary, *panel, *findings, *types, *live, *matches;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;
-	char *place; /* place to go to after all traces have been read; or NULL */
+	char *place; /* place in the picture that is shown after all traces have been read; or NULL */
 	GtkToggleButton *follow_button;
-	GtkWidget *popup; /* the context menu; NULL until it is first opened */
+	GtkWidget *popup; /* context menu; NULL until the menu is first opened */
 	bool search_is_wrong;
-	char *toast, *error; /* the last message and the last error, for tests; or NULL */
-	char *notice;        /* text of the bar, even after the user closed it */
+	char *toast, *error; /* last message and last error, which tests read; or NULL */
+	char *notice;        /* text of the notice bar, kept even after the user closed the bar */
 };
 
 /* Searches for the text in the search bar. */
@@ -41,7 +41,7 @@ void weft__window_search(WeftWindow *window);
 /* Shows a message for a moment. */
 void weft__window_toast(WeftWindow *window, const char *text);
 
-/* Returns the switch of a counter, and creates it if there is none. */
+/* Returns the switch of a counter, and creates the switch if there is none. */
 GSimpleAction *weft__window_metric_action(WeftWindow *window, size_t counter);
 
 #endif

@@ -1,4 +1,4 @@
-/* classify.c: finds what the operands name.  SPDX-License-Identifier: ISC */
+/* classify.c: finds out what the operands of a verb name.  SPDX-License-Identifier: ISC */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ enum open_class open_class_of(const char *path)
 	return is_process(path) ? OPEN_PROCESS : OPEN_FILE;
 }
 
-/* Finds the directory in /proc/PID/maps: a recording process has the files of its trace mapped. */
+/* Finds the trace's directory in /proc/PID/maps, because a recording process has the files of its trace mapped. */
 char *open_directory_of_process(const char *pid)
 {
 	char line[PATH_MAX + 256], *found = NULL;
@@ -46,7 +46,7 @@ char *open_directory_of_process(const char *pid)
 	return found;
 }
 
-/* Takes over the path; fails if it is NULL (no memory). */
+/* Adds a part to the plan, and takes over `path`; fails if `path` is NULL, for lack of memory. */
 static bool add_part(struct open_plan *plan, enum open_class class, char *path)
 {
 	const bool has_memory = path && weft_vec_reserve(&plan->paths, 1) && weft_vec_reserve(&plan->classes, 1);
@@ -59,7 +59,7 @@ static bool add_part(struct open_plan *plan, enum open_class class, char *path)
 	return has_memory;
 }
 
-/* Adds the traces of a session without copies, or the operand itself. */
+/* Adds the traces of a session without copies, or the operand itself if it is no session. */
 static bool add_operand(struct open_plan *plan, const char *operand)
 {
 	const enum open_class class = open_class_of(operand);
@@ -97,7 +97,7 @@ static bool copy_operands(struct open_plan *plan, char *const *operands, int cou
 	return has_memory;
 }
 
-/* Messages name a part alone by its own path, a session and several operands by what the user typed. */
+/* In messages, a single part has its own path as its name; a session or several operands have the name that the user typed. */
 static void set_name(struct open_plan *plan, const char *first)
 {
 	if (plan->paths.count == 1)

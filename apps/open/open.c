@@ -1,4 +1,4 @@
-/* open.c: opens the parts of a plan and joins them.  SPDX-License-Identifier: ISC */
+/* open.c: opens the parts of a plan (the traces that operands name) and joins them.  SPDX-License-Identifier: ISC */
 #include "open/open.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static weft_look_unwind_fn *const unwind = weft_stacks_find;
 static weft_look_unwind_fn *const unwind = NULL;
 #endif
 
-/* Opens a ring in the memory of a process, or else what stands there. */
+/* Opens a ring in the memory of a process or, if there is none, shows what the process waits for. */
 static int open_process(struct weft_trace **out, long pid, const char *ring, struct weft_error *err)
 {
 	int status = weft_trace_open_process(out, pid, ring, err);
@@ -92,7 +92,7 @@ int open_part(struct weft_trace **out, const char *path, struct weft_error *err)
 	return open_as(out, open_class_of(path), path, NULL, err);
 }
 
-/* The parts of a plan that are open, and why others are not. */
+/* Parts of a plan that are open, and the reasons why other parts are not. */
 struct opening {
 	struct weft_trace **parts;
 	struct weft_error *left_out;
@@ -119,7 +119,7 @@ static int open_parts(struct opening *o, const struct open_plan *plan, struct we
 
 /* ---- Join ---- */
 
-/* On success the parts are the trace's. */
+/* If the join succeeds, the joined trace owns the parts. */
 static int join_parts(struct weft_trace **out, struct opening *o, const struct open_plan *plan, struct weft_error *err)
 {
 	int status = WEFT_OK;

@@ -1,5 +1,5 @@
-/* bytes.c: C library functions that process 16 bytes at once.  Those of wasi-libc process one, which is too slow for pixels.
- * SPDX-License-Identifier: ISC */
+/* bytes.c: functions of the C library that process 16 bytes at once.  The functions of wasi-libc process one byte at once, which
+ * is too slow for pixels.  SPDX-License-Identifier: ISC */
 #include <stdint.h>
 #include <string.h>
 #include <wasm_simd128.h>

@@ -1,7 +1,7 @@
-/* core.c: functions of the core for the page's scripts, which can pass only numbers and terminated texts.
+/* core.c: exports functions of the C core to the page's scripts, which can pass only numbers and terminated texts.
  *
- * Scripts call most functions of the core directly: see exports.txt.  A text returned here is valid until the next call.
- * SPDX-License-Identifier: ISC */
+ * Scripts call most functions of the core directly; exports.txt lists them.  A text that a function of this file returns is
+ * valid until the next call.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include "viewer/table.h"
 #include "viewer/warnings.h"
 
-/* A fuzz target that includes this file defines its own. */
+/* A fuzz target that includes this file defines its own EXPORT. */
 #ifndef EXPORT
 #define EXPORT(name) __attribute__((export_name(#name)))
 #define IMPORT(name) __attribute__((import_module("weft"), import_name(#name)))
@@ -32,7 +32,7 @@
 _Static_assert(sizeof(struct weft_prim) == 36 && offsetof(struct weft_prim, x0) == 8 && offsetof(struct weft_prim, first) == 28,
     "canvas.js reads primitives at these offsets");
 
-/* Reports the number of events read, or the percentage of a trace analysed. */
+/* Reports to the page the number of events read, or the analysed percentage of a trace. */
 IMPORT(progress) void page_progress(double done);
 
 IMPORT(measure) double page_measure(enum weft_font font, const char *text, size_t len);
@@ -69,7 +69,7 @@ EXPORT(gesture_count) size_t page_gesture_count(void)
 	return count;
 }
 
-/* Returns a gesture of the mouse or the keyboard and its effect, one line each. */
+/* Returns a gesture of the mouse or the keyboard and the gesture's effect, one line each. */
 EXPORT(gesture) const char *page_gesture(size_t number)
 {
 	size_t count;
@@ -78,7 +78,7 @@ EXPORT(gesture) const char *page_gesture(size_t number)
 	return answer;
 }
 
-/* Returns an action's name, label, keys and group, one line each, then its `who` (enum weft_action_who) and `menus` (enum
+/* Returns an action's name, label, keys and group, one line each, and then its `who` (enum weft_action_who) and `menus` (enum
  * weft_menu). */
 EXPORT(action) const char *page_action(enum weft_action action)
 {
@@ -88,7 +88,7 @@ EXPORT(action) const char *page_action(enum weft_action action)
 	return answer;
 }
 
-/* All viewers of this instance of the core. */
+/* List of all viewers of this instance of the core. */
 static struct weft_compare all;
 static struct weft_pane panes[WEFT_COMPARE_PANES];
 
@@ -109,8 +109,8 @@ static bool report_explaining(void *ctx, unsigned percent)
 	return true;
 }
 
-/* Reads a trace.  The caller keeps ownership of the bytes, which must outlive the viewer.  Returns NULL on failure: see
- * last_error(). */
+/* Reads a trace.  The caller keeps ownership of the trace's bytes, which must outlive the viewer.  Returns NULL on failure;
+ * last_error() returns the message. */
 EXPORT(load) struct weft_viewer *page_load(const unsigned char *bytes, size_t size, const char *name)
 {
 	struct weft_trace *trace;
@@ -135,8 +135,8 @@ EXPORT(adopt) bool page_adopt(uintptr_t from, uintptr_t to)
 	return memory_adopt(from, to);
 }
 
-/* Shows a viewer below the others, or in place of one, which is destroyed.  Returns a negative status on failure: see
- * last_error(). */
+/* Shows a viewer below the others, or in place of another viewer, which is destroyed.  Returns a negative status on failure;
+ * last_error() returns the message. */
 EXPORT(show) int page_show(struct weft_viewer *viewer, bool measured, size_t place)
 {
 	int status = WEFT_OK;
@@ -172,7 +172,7 @@ EXPORT(top) double page_top(size_t number)
 	return all.tops_px[number];
 }
 
-/* Updates the panes.  Returns their number, or a negative status. */
+/* Updates the panes.  Returns the number of panes, or a negative status. */
 EXPORT(draw) int page_draw(void)
 {
 	return weft_compare_draw(&all, panes, WEFT_COMPARE_PANES, &error);
@@ -198,8 +198,8 @@ static struct weft_pixels part_of(const struct weft_pixels *image, const struct 
 	return part;
 }
 
-/* Returns an image, for a canvas, of the panes that are pictures, each up to its first text.  It is valid until the next call.
- * Returns NULL without memory. */
+/* Returns an image, for a canvas, of the panes that are pictures, each drawn up to its first text.  The image is valid until the
+ * next call.  Returns NULL without memory. */
 EXPORT(image) const void *page_image(int width, int height, double ratio, enum weft_theme theme)
 {
 	static void *data;
@@ -225,7 +225,7 @@ EXPORT(image) const void *page_image(int width, int height, double ratio, enum w
 }
 
 /* Returns the x, y, width, height and scale of a pane, the address and number of its primitives, the address of their texts, and
- * the number of primitives that the image contains. */
+ * the number of primitives that the image already contains. */
 EXPORT(pane) const double *page_pane(int number)
 {
 	static double numbers[9];
@@ -242,7 +242,7 @@ EXPORT(pane) const double *page_pane(int number)
 	return numbers;
 }
 
-/* Returns a pane's draw list as text, for tests; the caller frees it. */
+/* Returns a pane's draw list as text, for tests; the caller frees the text. */
 EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 {
 	char *text = NULL;
@@ -252,7 +252,7 @@ EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 	return text;
 }
 
-/* Starts a search.  Returns an error message, or "". */
+/* Starts a search.  Returns an error message, or "" on success. */
 EXPORT(search) const char *page_search(const char *text)
 {
 	return weft_compare_search(&all, text, &error) < 0 ? error.what : "";
@@ -299,7 +299,7 @@ EXPORT(set_duration) const char *page_set_duration(struct weft_viewer *viewer, c
 	return weft_viewer_set_duration(viewer, text, &error) < 0 ? error.what : "";
 }
 
-/* Returns whether there is a selection to describe. */
+/* Returns whether a promise is selected that can be described. */
 EXPORT(is_picked) bool page_is_picked(const struct weft_viewer *viewer)
 {
 	return viewer->selected != WEFT_NONE || viewer->spot.track != WEFT_NONE;
@@ -339,8 +339,8 @@ EXPORT(describe) const char *page_describe(const struct weft_viewer *viewer)
 
 static struct weft_rows rows[7];
 
-/* Rows of the selected promise, of findings, of notes about the trace, of types, of matches, of promises in flight, and of the
- * summary. */
+/* Lists of rows: of the selected promise, of findings, of notes about the trace, of types, of matches, of promises in flight,
+ * and of the summary. */
 enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS, MATCH_ROWS, LIVE_ROWS, SUMMARY_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
@@ -390,8 +390,8 @@ EXPORT(in_flight) size_t page_in_flight(struct weft_viewer *viewer)
 	return rows[LIVE_ROWS].count;
 }
 
-/* Returns a row, one line for each of: kind, tone, whether a click has an effect, whether it is open, name, value, indentation,
- * a key that identifies it in later versions, and its text for screen readers. */
+/* Returns a row, with one line for each of these: kind, tone, whether a click has an effect, whether the row is open, name,
+ * value, indentation, a key that identifies the row in later versions, and the text for screen readers. */
 EXPORT(row) const char *page_row(int which, size_t number)
 {
 	const struct weft_row *row = &rows[which].rows[number];
@@ -412,7 +412,7 @@ EXPORT(press_row) void page_press_row(struct weft_viewer *viewer, int which, siz
 
 /* ---- Questions: analyses that the viewer requests and a worker performs ---- */
 
-/* Return the state of a question, and its promise. */
+/* Return the state of a question, and the promise that the question is about. */
 EXPORT(question) int page_question(const struct weft_viewer *viewer, enum weft_ask ask)
 {
 	return viewer->questions[ask].state;
@@ -423,8 +423,8 @@ EXPORT(question_promise) uint32_t page_question_promise(const struct weft_viewer
 	return viewer->questions[ask].promise;
 }
 
-/* Analyses the whole trace, or one promise.  Returns a parcel, which the caller frees; parcel_size() returns its size.  Returns
- * NULL without memory. */
+/* Analyses the whole trace, or one promise, to answer a question of the viewer.  Returns a parcel (findings in one block of
+ * memory), which the caller frees; parcel_size() returns its size.  Returns NULL without memory. */
 static size_t parcel_bytes;
 
 EXPORT(explain) void *page_explain(const struct weft_viewer *viewer, enum weft_ask ask, uint32_t promise)
@@ -447,7 +447,7 @@ EXPORT(parcel_size) size_t page_parcel_size(void)
 	return parcel_bytes;
 }
 
-/* Passes an answer to the viewer, which takes ownership of the parcel; NULL means that there is no answer. */
+/* Passes an answer to the viewer, and takes over the parcel; NULL means that there is no answer. */
 EXPORT(answer) void page_answer(struct weft_viewer *viewer, enum weft_ask ask, void *parcel)
 {
 	weft_viewer_answer(viewer, ask, parcel ? parcel_unpack(parcel) : NULL);
@@ -482,7 +482,8 @@ static int append_bytes(void *ctx, const void *bytes, size_t size)
 	return 0;
 }
 
-/* Returns the picture as SVG, terminated; the caller frees it.  Returns NULL on failure: see last_error(). */
+/* Returns the picture as terminated SVG text; the caller frees the text.  Returns NULL on failure; last_error() returns the
+ * message. */
 EXPORT(svg) char *page_svg(struct weft_viewer *viewer, enum weft_theme theme)
 {
 	char_vec out = {0};

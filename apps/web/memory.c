@@ -1,8 +1,9 @@
-/* memory.c: manages memory that another instance of the core has filled.
+/* memory.c: manages memory that another instance of the WebAssembly core has filled.
  *
- * A worker opens a trace in its own instance, with a heap that starts where this one's memory ends.  Its bytes are then copied to
- * the same addresses here, so that all pointers in them stay valid.  This instance's heap does not own those bytes: free() of an
- * address among them does nothing, and the whole region is reused after it was given up.
+ * A worker opens a trace in its own instance of the core, with a heap that starts at the address where this instance's memory
+ * ends.  The worker's bytes are then copied to the same addresses of this instance, so that all pointers in them stay valid.
+ * This instance's heap does not own the copied bytes: free() of an address among them does nothing, and the whole region is
+ * reused after it was given up.
  * SPDX-License-Identifier: ISC */
 #include "apps/web/memory.h"
 
@@ -20,7 +21,7 @@ static size_t count;
 
 bool memory_begin_at(uintptr_t start)
 {
-	free(malloc(1)); /* the first use of the heap claims all memory that exists now */
+	free(malloc(1)); /* the first use of the heap claims all memory that exists at that time */
 	size_t pages = __builtin_wasm_memory_size(0);
 	if (start / PAGE > pages && __builtin_wasm_memory_grow(0, start / PAGE - pages) == SIZE_MAX)
 		return false;
@@ -58,7 +59,7 @@ void memory_give_up(const void *address)
 		regions[i] = regions[--count];
 }
 
-/* The linker's option --wrap redirects all calls of free() and realloc() here. */
+/* The linker's option --wrap redirects all calls of free() and realloc() to the functions here. */
 void __real_free(void *block);
 void *__real_realloc(void *block, size_t size);
 void __wrap_free(void *block);

@@ -1,4 +1,4 @@
-/* page.c: fills the template of pack.py with traces.  SPDX-License-Identifier: ISC */
+/* page.c: inserts traces into the page template that pack.py made.  SPDX-License-Identifier: ISC */
 #include "page.h"
 
 #include <glib.h>
@@ -26,7 +26,7 @@ static void put_cstring(struct out *o, const char *text)
 	put_bytes(o, text, strlen(text));
 }
 
-/* Escapes a text for use inside an element or an attribute's value. */
+/* Escapes a text for use inside of an element or an attribute's value. */
 static void put_escaped(struct out *o, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;

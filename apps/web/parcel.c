@@ -5,11 +5,11 @@
 #include <string.h>
 
 struct packer {
-	char *block; /* NULL in the first pass, which only measures */
+	char *block; /* block of the parcel; NULL in the first pass, which only measures its size */
 	size_t at;
 };
 
-/* Copies bytes to an aligned position.  Returns its offset from the start. */
+/* Copies bytes to an aligned position in the block.  Returns the offset of the bytes from the start of the block. */
 static uintptr_t put_aligned(struct packer *p, const void *bytes, size_t size)
 {
 	size_t at = (p->at + 7) & ~(size_t)7;
@@ -24,7 +24,8 @@ static const char *put_text(struct packer *p, const char *text)
 	return text ? (const char *)put_aligned(p, text, strlen(text) + 1) : NULL;
 }
 
-/* Puts all findings.  A struct with pointers is put twice: first to reserve its place, then with the offsets of its contents. */
+/* Puts all findings.  A struct with pointers is written twice: first to reserve its place, and then with the offsets of its
+ * contents. */
 static void put_all(struct packer *p, const struct weft_findings *findings)
 {
 	struct weft_findings head = *findings;

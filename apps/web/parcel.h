@@ -5,11 +5,11 @@
 
 #include "analysis/findings/explain.h"
 
-/* Returns a copy of findings with pointers that are offsets from the copy's start; the caller frees it.  Returns NULL without
- * memory. */
+/* Returns a copy of the findings in one block, in which pointers are offsets from the block's start; the caller frees the block.
+ * Returns NULL without memory. */
 void *parcel_pack(const struct weft_findings *findings, size_t *size);
 
-/* Converts the offsets of a block, now in this instance's memory, to pointers. */
+/* Converts the offsets in a block, which is now in this instance's memory, to pointers. */
 struct weft_findings *parcel_unpack(void *parcel);
 
 #endif

@@ -1,4 +1,5 @@
-/* domain.c: finds a domain, its published grant references, and the trace in the pages.  SPDX-License-Identifier: ISC */
+/* domain.c: finds a Xen domain, the grant references that it has published, and the trace in its pages.
+ * SPDX-License-Identifier: ISC */
 #include "xen/domain.h"
 
 #include <errno.h>
@@ -8,10 +9,10 @@
 #include <string.h>
 
 #define RING_NODE "data/mprof/ring-ref"
-/* Number of pages mapped at once. */
+/* Number of pages that are mapped at once. */
 #define CHUNK_PAGES 1024u
 
-/* The domain's pages while a trace is made of them. */
+/* Pages of the domain, while a trace is made of them. */
 struct pages {
 	const struct domain_host *host;
 	size_t count;
@@ -57,7 +58,7 @@ static bool parse_id(const char *text, uint32_t *out)
 		id = id * 10 + (uint32_t)(*c - '0');
 	}
 	*out = id;
-	return *text && id < 0x7ff0; /* ids from here on are not domains */
+	return *text && id < 0x7ff0; /* numbers from 0x7ff0 on are not ids of domains */
 }
 
 static int fail_store(struct weft_error *err, int error)
@@ -69,7 +70,7 @@ static int fail_store(struct weft_error *err, int error)
 	return weft_error_set(err, WEFT_EIO, "XenStore: %s", strerror(error));
 }
 
-/* A number is first tried as an id, as in xl. */
+/* A number is first tried as a domain's id, as in xl. */
 static int find_domain(const struct domain_host *host, const char *wanted, uint32_t *out, struct weft_error *err)
 {
 	unsigned count = 0, length;
@@ -105,7 +106,7 @@ static int find_domain(const struct domain_host *host, const char *wanted, uint3
 	return weft_error_set(err, WEFT_ENOENT, "no such domain%s%s", existing[0] ? "; there are " : "", existing);
 }
 
-/* ---- What it published ---- */
+/* ---- Grant references that the domain published ---- */
 
 static int read_refs(const struct domain_host *host, uint32_t domain, domain_refs *refs, struct weft_error *err)
 {
@@ -176,7 +177,7 @@ static int map_pages(struct pages *pages, uint32_t domain, const domain_refs *re
 	return WEFT_OK;
 }
 
-/* Copies each byte once, since the domain may be changing it; memcpy may read a byte twice. */
+/* Copies each byte once, because the domain may be changing it; memcpy() may read a byte twice. */
 static void copy_volatile(unsigned char *to, const unsigned char *from, size_t bytes)
 {
 	for (; bytes && (uintptr_t)from % 8; bytes--)

@@ -19,7 +19,7 @@ struct hypervisor {
 	xengnttab_handle *grants;
 };
 
-/* Silences the library, which otherwise prints its own errors on stderr. */
+/* Ignores the library's messages, which it would otherwise print on stderr. */
 static void ignore_message(
     struct xentoollog_logger *logger, xentoollog_level level, int error, const char *context, const char *format, va_list args)
 {
