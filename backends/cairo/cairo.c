@@ -1,9 +1,9 @@
-/* cairo.c: draws primitives and text with Cairo.
+/* cairo.c: draws the primitives of a draw list with Cairo, and texts with Pango.
  *
  * On an image, everything except texts is written directly into the pixels (draw/pixels.h).  On other surfaces, rectangles of
- * one style form one path without antialiasing, which Cairo fills fast.  Slanted lines are one path each, because a path with
- * many of them is slow.  Plain ASCII is drawn as glyphs with numbers and advances that are looked up once; other text goes
- * through Pango, with cached layouts. SPDX-License-Identifier: ISC */
+ * one style form one path without antialiasing, which Cairo fills fast.  Each slanted line is a path of its own, because a path
+ * with many slanted lines is slow.  Plain ASCII text is drawn as glyphs, whose numbers and advances are looked up once; other
+ * text is drawn by Pango, with cached layouts. SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 
 #include <pango/pangocairo.h>
@@ -14,10 +14,11 @@
 
 #define LAYOUTS 512u
 #define HALO_PX 3
-#define RECTS_A_PATH 128 /* filling overlapping rectangles takes time quadratic in their number */
+/* Maximum number of rectangles in a path, because filling overlapping rectangles takes time quadratic in their number. */
+#define RECTS_A_PATH 128
 
 struct glyphs {
-	cairo_font_face_t *face; /* NULL: everything goes through Pango */
+	cairo_font_face_t *face; /* font face for ASCII text; NULL if Pango draws all text */
 	unsigned long index[128];
 	double advance[128];
 };
@@ -35,7 +36,7 @@ struct weft_cairo {
 	struct cached_layout layouts[LAYOUTS];
 };
 
-/* Finds the glyphs that Pango would use. */
+/* Finds the glyphs that Pango would use for ASCII characters. */
 static void find_glyphs(struct weft_cairo *c, PangoFontMap *map, enum weft_font font)
 {
 	struct glyphs *g = &c->glyphs[font];
@@ -151,7 +152,7 @@ double weft_cairo_measure(void *ctx, enum weft_font font, const char *text, size
 	return (double)width / PANGO_SCALE;
 }
 
-/* Draws a text at an offset from its position. */
+/* Draws a text, moved by an offset from its position. */
 static void draw_text_at(struct weft_cairo *c, cairo_t *cr, const char *text, const struct weft_prim *p, double dx, double dy,
     int *font_set, bool as_path)
 {
@@ -188,8 +189,8 @@ static void set_colour(cairo_t *cr, uint32_t rgb, uint8_t alpha)
 	cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha / 255.0);
 }
 
-/* Draws a text.  In pixels, a halo is the same text drawn around it, because cached glyphs are cheaper than outlines.  In a
- * document, it is an outline, so that a search finds the text once. */
+/* Draws a text.  In pixels, a halo is drawn as the same text several times around the text, because cached glyphs are cheaper
+ * than outlines.  In a document, the halo is an outline of the text, so that a search finds the text only once. */
 static void draw_text(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_list *list, const struct weft_prim *p,
     enum weft_theme theme, int *font_set)
 {
@@ -229,12 +230,12 @@ static void draw_shape(cairo_t *cr, const struct weft_prim *p)
 	cairo_fill(cr);
 }
 
-/* The pixels that a context draws on, if they are accessible.  For small rectangles, Cairo's overhead exceeds the cost of
- * filling. */
+/* Pixels on which a Cairo context draws, if they are accessible.  The pixels are written directly, because for small rectangles
+ * Cairo's overhead exceeds the cost of filling. */
 struct pixels {
 	cairo_surface_t *surface; /* NULL: not accessible */
 	struct weft_pixels image;
-	bool is_begun; /* pixels were written since Cairo's last drawing */
+	bool is_begun; /* whether pixels were written directly since Cairo's last drawing */
 };
 
 static void begin_pixels(struct pixels *px)
@@ -256,7 +257,7 @@ static bool is_whole(double x)
 	return x == (int)x;
 }
 
-/* Sets the clip rectangle; returns false if it is not one rectangle of whole pixels. */
+/* Sets the clip rectangle; returns false if the clip is not one rectangle of whole pixels. */
 static bool clip_to(struct weft_pixels *image, const cairo_rectangle_list_t *clip, int width, int height)
 {
 	if (clip->status != CAIRO_STATUS_SUCCESS || clip->num_rectangles != 1)
@@ -299,7 +300,7 @@ static struct pixels pixels_of(cairo_t *cr)
 	return plain ? p : (struct pixels){0};
 }
 
-/* Draws rectangles of one style. */
+/* Draws rectangles that all have the same style. */
 static void draw_rects(cairo_t *cr, const struct weft_prim *p, const struct weft_prim *end)
 {
 	int count = 0;

@@ -79,7 +79,7 @@ static int width_of(const struct weft_render_options *o)
 	return o->width_px ? o->width_px : 1280;
 }
 
-/* Returns the height for the promises: the total without the sheet and the icicle. */
+/* Returns the height that is left for the promises: the total without the table and the icicle graph. */
 static int height_of(const struct weft_render_options *o)
 {
 	return (o->height_px ? o->height_px : 720) - (o->sheet ? (int)weft_sheet_px(o->sheet) : 0) - icicle_px(o);
@@ -133,7 +133,7 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	return status;
 }
 
-/* Replaces the layout by one of the promises that belong to o->focus, or with folds. */
+/* Replaces the layout by a layout of only the promises that belong to o->focus, or by a layout with folds. */
 static int lay_out(
     struct weft_layout **layout, const struct weft_model *model, const struct weft_render_options *o, struct weft_error *err)
 {
@@ -157,7 +157,7 @@ static int lay_out(
 	return status;
 }
 
-/* Folds tracks with rows that would be too low, and the internals of runtimes. */
+/* Folds the internal promises of runtimes, and tracks whose rows would be too low. */
 static int fold_thin(struct weft_layout **layout, struct weft_view **view, const struct weft_model *model,
     const struct weft_render_options *o, struct weft_error *err)
 {
@@ -235,7 +235,7 @@ static int cannot_create(struct weft_error *err, int why)
 	    "cannot be created: %s", strerror(why));
 }
 
-/* Writes a temporary file beside the target, and renames it when it is complete. */
+/* Writes a temporary file beside the target file, and renames it when it is complete. */
 static int render_beside(const struct weft_model *model, const struct weft_render_options *o, const char *path, char *beside,
     size_t *found, struct weft_error *err)
 {
@@ -268,7 +268,8 @@ int weft_render_file(
 	static const char suffix[] = ".XXXXXX";
 	struct stat st;
 	size_t len = strlen(path);
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* /dev/stdout or a pipe: a temporary file beside it is impossible */
+	/* The target is /dev/stdout or a pipe, beside which no temporary file is possible. */
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		FILE *file = fopen(path, "wb");
 		if (!file)
 			return cannot_create(err, errno);

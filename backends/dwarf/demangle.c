@@ -1,4 +1,4 @@
-/* demangle.c: converts symbols to names as their language writes them.  SPDX-License-Identifier: ISC */
+/* demangle.c: converts mangled symbols to names as the source language writes them.  SPDX-License-Identifier: ISC */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include "names_private.h"
 
 /* From the C++ runtime. */
-char *__cxa_demangle(const char *mangled, char *buffer, size_t *size, int *status); // NOLINT(bugprone-reserved-identifier)
+char *__cxa_demangle(const char *mangled, char *buffer, size_t *size, int *status); /* NOLINT(bugprone-reserved-identifier) */
 
-/* Removes the hash at the end of older Rust names: "core::fmt::write::h0123456789abcdef". */
+/* Removes the hash at the end of older Rust names, as in "core::fmt::write::h0123456789abcdef". */
 static void cut_hash(char *name)
 {
 	enum { HASH = 19 };
@@ -17,15 +17,16 @@ static void cut_hash(char *name)
 		name[n - HASH] = 0;
 }
 
-/* Reduces "int ns::(anonymous namespace)::f<double>(char) const" to the qualified name.  Removes the return type,
- * which symbols of templates have, and the parameters, because the source line is more useful. */
+/* Reduces "int ns::(anonymous namespace)::f<double>(char) const" to the qualified name.  The return type, which symbols of
+ * templates have, and the parameters are removed, because the source line is more useful. */
 static void cut_parameters(char *name)
 {
 	char *begin = name, *open = NULL;
 	unsigned angles = 0, rounds = 0;
 	bool in_operator = false;
 	for (char *c = name; *c; c++) {
-		/* "operator<", "operator()", "operator new": the next characters are part of the name. */
+		/* After "operator", the next characters are part of the name, as in "operator<", "operator()" and "operator
+		 * new". */
 		if (!strncmp(c, "operator", 8) && (c == name || c[-1] == ':' || c[-1] == ' ')) {
 			in_operator = true;
 			c += 7 + (c[8] == '(' ? 2 : strspn(c + 8, "<>-"));
@@ -43,7 +44,7 @@ static void cut_parameters(char *name)
 			open = c;
 		if (*c == ')' && rounds)
 			rounds--;
-		/* The name continues after these parentheses. */
+		/* After these parentheses, the name continues, as in "(anonymous namespace)::f". */
 		if (*c == ':' && rounds == 0)
 			open = NULL;
 	}

@@ -1,4 +1,4 @@
-/* file.c: opens files that a trace names (see file.h).  SPDX-License-Identifier: ISC */
+/* file.c: opens the files whose paths a trace contains (see file.h).  SPDX-License-Identifier: ISC */
 #include "file.h"
 
 #include <elfutils/libdwelf.h>
@@ -22,7 +22,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses a build-id.  One of less than 8 bytes does not identify a file. */
+/* Parses a build-id.  A build-id of less than 8 bytes does not identify a file. */
 static size_t parse_id(unsigned char out[MAX_BUILD_ID], struct weft_str digits)
 {
 	size_t n = digits.len / 2;
@@ -46,7 +46,7 @@ bool weft__file_debug_path(char *out, size_t size, struct weft_str build_id)
 		   build_id.ptr + 2) < (int)size;
 }
 
-/* Returns whether a file is on a virtual file system of the kernel, where reading may have side effects. */
+/* Returns whether a file is on a virtual file system of the kernel, on which reading may have side effects. */
 static bool is_kernel_file(int fd)
 {
 	static const unsigned long kernels[] = {0x9fa0 /* proc */, 0x62656572 /* sysfs */, 0x64626720 /* debugfs */,
@@ -61,8 +61,8 @@ static bool is_kernel_file(int fd)
 	return false;
 }
 
-/* Opens a path for examination.  A link of /proc, such as /proc/self/cwd, leads out of the path that was recorded; no module is
- * there. */
+/* Opens a path with O_PATH, for an examination of the file.  A link of /proc, such as /proc/self/cwd, would lead out of the
+ * recorded path, and no module is there, so such links are not followed. */
 static int open_path(const char *path)
 {
 	static const char *const virtual[] = {"/proc/", "/sys/", "/dev/"};
@@ -78,7 +78,7 @@ static int open_path(const char *path)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* O_PATH is used first, because it does not wake a device or connect a FIFO. */
+/* The file is first opened with O_PATH, which neither wakes a device nor connects a FIFO. */
 int weft__file_open(const char *path)
 {
 	int path_fd = path[0] == '/' && !strstr(path, "//") ? open_path(path) : -1, fd = -1;
@@ -133,7 +133,7 @@ static bool read_at(const struct image *f, uint64_t at, void *to, size_t bytes)
 	return true;
 }
 
-/* Returns the file offset of an address. */
+/* Converts an address to the file's offset. */
 static bool find_offset(const struct image *f, uint64_t address, uint64_t *out)
 {
 	for (unsigned i = 0; i < f->head.e_phnum; i++) {
@@ -160,7 +160,8 @@ static bool find_table(const struct image *f, Elf64_Phdr *out)
 
 bool weft__file_function(const unsigned char *bytes, size_t size, uint64_t address, uint64_t *begin, uint64_t *end)
 {
-	/* The only format that linkers write: signed 4-byte pointers, relative to the table or to themselves. */
+	/* Encoding of the table: the only one that linkers write, with signed 4-byte pointers relative to the table or to
+	 * themselves. */
 	enum { TABLE = 0x3b, COUNT = 0x03, POINTER = 0x1b, HEAD = 12, ENTRY = 8 };
 	struct image f = {.bytes = bytes, .size = size};
 	Elf64_Phdr h;
@@ -173,7 +174,7 @@ bool weft__file_function(const unsigned char *bytes, size_t size, uint64_t addre
 	unsigned char entry[ENTRY], frame[16];
 	if (high > size / ENTRY)
 		return false;
-	/* Finds the last entry at or before the address. */
+	/* Finds the table's last entry at or before the address. */
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 		if (!read_at(&f, table + mid * ENTRY, entry, ENTRY))
@@ -186,7 +187,7 @@ bool weft__file_function(const unsigned char *bytes, size_t size, uint64_t addre
 	if (!low || !read_at(&f, table + (low - 1) * ENTRY, entry, ENTRY))
 		return false;
 	*begin = h.p_vaddr + (uint64_t)(int64_t)(int32_t)weft_load_u32(entry);
-	/* The entry points to an FDE: length, offset of the CIE, start, size. */
+	/* The entry points to the function's FDE: length, offset of the CIE, start, size. */
 	if (!find_offset(&f, h.p_vaddr + (uint64_t)(int64_t)(int32_t)weft_load_u32(entry + 4), &at) ||
 	    !read_at(&f, at, frame, sizeof frame))
 		return false;

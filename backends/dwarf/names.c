@@ -1,8 +1,8 @@
-/* names.c: finds names of addresses (see names.h).
+/* names.c: finds the names of machine-code addresses (see names.h).
  *
- * The files may be a stranger's, and elfutils parses them.  So this process opens the files, and a child without rights parses
- * them and answers through a pipe: one child for all files of a trace.  With ask_servers it keeps its rights, since it needs the
- * network. SPDX-License-Identifier: ISC */
+ * The debug files may come from a stranger, and elfutils parses them.  So this process opens the files, and a child process
+ * without rights parses them and answers through a pipe; one child handles all files of a trace.  With ask_servers, the child
+ * keeps its rights, because it needs the network. SPDX-License-Identifier: ISC */
 #include "names.h"
 
 #include <dwarf.h>
@@ -36,18 +36,18 @@ struct code_address {
 };
 
 struct module {
-	char *path, *build_id, *name; /* name: short, as in "name+0x18cb0" */
+	char *path, *build_id, *name; /* `name` is the module's short name, as in "name+0x18cb0" */
 	bool is_used;
-	int fd, debug_fd; /* while names are searched; -1: none */
+	int fd, debug_fd; /* descriptors of the files while names are searched; -1: none */
 };
 
-/* Addresses begin..end of the file are code of a compilation unit. */
+/* Addresses from `begin` to `end` of the file, which are code of one compilation unit. */
 struct unit_range {
 	uint64_t begin, end;
 	Dwarf_Die *unit;
 };
 
-/* The module that the child examines. */
+/* Module that the child process examines. */
 struct examined {
 	Dwfl_Module *module;
 	WEFT_VEC(struct unit_range) ranges; /* by begin, once has_ranges */
@@ -61,8 +61,8 @@ struct weft_names {
 	size_t module_count;
 	WEFT_VEC(char *) notes;
 	size_t used, absent; /* numbers of modules */
-	int debug_fd;        /* in the child: of the module that is being examined */
-	FILE *answers;       /* in the child: the pipe */
+	int debug_fd;        /* descriptor, in the child process, of the debug file of the examined module */
+	FILE *answers;       /* pipe in the child process for its answers */
 	bool ask_servers;
 };
 
@@ -137,7 +137,7 @@ static void add_note(struct weft_names *n, const struct module *m, const char *w
 		n->notes.count--;
 }
 
-/* Replaces the notes of all modules by one. */
+/* Replaces the notes about all absent modules by one note. */
 static void add_absent_note(struct weft_names *n)
 {
 	while (n->notes.count > 0)
@@ -149,7 +149,7 @@ static void add_absent_note(struct weft_names *n)
 
 /* ---- One module ---- */
 
-/* Finds debug information by its build-id only; a file from another place could belong to a different module. */
+/* Finds debug information only by its build-id, because a file from another place could belong to a different module. */
 static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *file, const char *link,
     GElf_Word crc, char **out)
 {
@@ -165,7 +165,7 @@ static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dw
 static const Dwfl_Callbacks callbacks = {
     .find_elf = dwfl_build_id_find_elf, .find_debuginfo = find_debuginfo, .section_address = dwfl_offline_section_address};
 
-/* Returns the symbol at an address. */
+/* Returns the name of the symbol at an address. */
 static char *symbol_at(struct examined *e, GElf_Addr address)
 {
 	const struct weft_symbol *symbol = weft__symbols_find(&e->symbols, e->module, address);
@@ -194,8 +194,8 @@ static void list_ranges(struct examined *e)
 	weft_sort(e->ranges.items, e->ranges.count, sizeof *e->ranges.items, compare_ranges);
 }
 
-/* Returns the compilation unit at an address; NULL: unknown.  libdwfl finds units by the section .debug_aranges alone, which
- * clang and rustc leave out: then the ranges of all units are listed. */
+/* Returns the compilation unit at an address; NULL: unknown. libdwfl finds units only by the section .debug_aranges, which clang
+ * and rustc leave out; in that case, the function lists the ranges of all units. */
 static Dwarf_Die *find_unit(struct examined *e, GElf_Addr address, Dwarf_Addr *bias)
 {
 	Dwarf_Die *unit = dwfl_module_addrdie(e->module, address, bias);
@@ -208,7 +208,7 @@ static Dwarf_Die *find_unit(struct examined *e, GElf_Addr address, Dwarf_Addr *b
 	return after > 0 && address < ranges[after - 1].end ? ranges[after - 1].unit : NULL;
 }
 
-/* Returns the function at an address from debug information, for files without a symbol table. */
+/* Returns the name of the function at an address from debug information, for files without a symbol table. */
 static char *subprogram_at(Dwarf_Die *unit, Dwarf_Addr address)
 {
 	Dwarf_Die *scopes = NULL;
@@ -222,7 +222,7 @@ static char *subprogram_at(Dwarf_Die *unit, Dwarf_Addr address)
 	return copy;
 }
 
-/* Returns "name+0x18cb0" with the start of a function that has exception data but no name. */
+/* Returns "name+0x18cb0", with the start of a function that has exception data but no name. */
 static char *bounds_at(Dwfl_Module *module, const char *in, uint64_t offset)
 {
 	GElf_Addr bias;
@@ -297,11 +297,11 @@ static void name_address(struct code_address *code_address, const char *in, stru
 
 /* ---- The child ---- */
 
-/* One answer of the child: the names of an address, or what is wrong with a module's file. */
+/* One answer of the child process: the names of an address, or the fault of a module's file. */
 struct answer {
-	uint32_t index, function_bytes, file_bytes; /* of an address; the texts follow */
+	uint32_t index, function_bytes, file_bytes; /* index and sizes of the texts for an address; the texts follow the struct */
 	int32_t line;
-	uint32_t module, fault; /* fault: enum weft_file_fault of this module; FINE in the answer of an address */
+	uint32_t module, fault; /* fault: enum weft_file_fault of this module; FINE in the answer for an address */
 };
 
 enum { MAX_TEXT = 1 << 16 };
@@ -348,7 +348,7 @@ static void name_addresses(struct weft_names *n, uint32_t index, int fd)
 	dwfl_end(dwfl);
 }
 
-/* Examines a module's file or, if that is missing, its installed debug file. */
+/* Examines the file of a module or, if that file is missing, its installed debug file. */
 static void name_module(struct weft_names *n, uint32_t index)
 {
 	struct module *m = &n->modules[index];
@@ -375,7 +375,8 @@ static void answer_all(struct weft_names *n, int *kept, size_t kept_count)
 	if (!n->ask_servers) {
 		weft_sort(kept, kept_count, sizeof *kept, weft__compare_descriptors);
 		weft_confine_descriptors(kept, kept_count);
-		(void)weft_confine(parser_bytes, false); /* without filters, the process has at least no other descriptors */
+		/* On systems without seccomp filters, the child process at least has no other descriptors. */
+		(void)weft_confine(parser_bytes, false);
 	}
 	for (uint32_t i = 0; i < n->module_count; i++)
 		if (n->modules[i].fd >= 0 || n->modules[i].debug_fd >= 0)
@@ -391,7 +392,7 @@ static bool may_continue(const struct weft_names_options *o)
 	return !o || !o->go_on || o->go_on(o->ctx);
 }
 
-/* Notes why a module has no names. */
+/* Notes why the addresses of a module have no names. */
 static void note_fault(struct weft_names *n, const struct module *m, enum weft_file_fault fault)
 {
 	n->absent += fault == WEFT_FILE_NONE;
@@ -401,7 +402,7 @@ static void note_fault(struct weft_names *n, const struct module *m, enum weft_f
 					: " is not a file with machine code");
 }
 
-/* Opens a module's file and its installed debug file.  Returns whether there is one. */
+/* Opens a module's file and its installed debug file.  Returns whether at least one of the files exists. */
 static bool open_module(struct weft_names *n, struct module *m)
 {
 	char debug[256];
@@ -425,7 +426,8 @@ static void close_module(struct module *m)
 	m->fd = m->debug_fd = -1;
 }
 
-/* Reads from the child while the caller waits.  Returns false at the end, or when the caller waits no more. */
+/* Reads an answer from the child process while the caller still waits.  Returns false at the end of the answers, or when the
+ * caller does not wait any more. */
 static bool read_all(int fd, void *to, size_t size, const struct weft_names_options *options)
 {
 	enum { PATIENCE_MS = 20 };
@@ -457,7 +459,7 @@ static bool read_text(int fd, char **text, uint32_t bytes, const struct weft_nam
 	return true;
 }
 
-/* Takes over one answer after checks of its fields. */
+/* Takes over one answer of the child process, after checks of the answer's fields. */
 static bool take_answer(struct weft_names *n, int fd, const struct weft_names_options *options)
 {
 	struct answer a;
@@ -474,7 +476,7 @@ static bool take_answer(struct weft_names *n, int fd, const struct weft_names_op
 	return read_text(fd, &c->function, a.function_bytes, options) && read_text(fd, &c->file, a.file_bytes, options);
 }
 
-/* Starts the child.  Returns its end of the pipe, or -1. */
+/* Starts the child.  Returns the parent's end of the pipe, or -1. */
 static int start_child(struct weft_names *n, pid_t *child)
 {
 	int ends[2];

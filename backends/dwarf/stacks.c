@@ -1,8 +1,8 @@
-/* stacks.c: unwinds stacks with libdwfl in a child without rights (see stacks.h).
+/* stacks.c: unwinds stacks with libdwfl in a child process without rights (see stacks.h).
  *
- * The kernel tells only stack pointer and program counter of a process.  That is enough where a frame's extent depends on the
- * stack pointer, as in the C library.  Where it depends on a frame pointer that no callee has saved, the pointer is searched for
- * on the stack.  SPDX-License-Identifier: ISC */
+ * The kernel shows only the stack pointer and the program counter of a running process.  These two registers suffice if a
+ * frame's extent depends on the stack pointer, as in the C library.  If the extent depends on a frame pointer that no called
+ * function has saved, the frame pointer is searched for on the stack.  SPDX-License-Identifier: ISC */
 #include "stacks.h"
 
 #include <elfutils/libdwfl.h>
@@ -40,18 +40,18 @@ struct unwinder {
 	struct weft_look_request *request;
 	struct file *files; /* by module */
 	struct weft_look_stack *current;
-	int tid; /* libdwfl's number of the current stack */
+	int tid; /* number of the current stack for libdwfl */
 	FILE *answers;
 };
 
-/* An answer of the child: a frame of a stack, or the symbol of a datum.  The text follows. */
+/* An answer of the child process: a frame of a stack, or the symbol of a datum.  The text follows. */
 struct answer {
 	uint64_t address;
 	uint32_t index, text_bytes;
 	bool is_datum;
 };
 
-/* ---- In the child ---- */
+/* ---- Code of the child process ---- */
 
 static int find_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *file, const char *link,
     GElf_Word crc, char **out)
@@ -146,15 +146,15 @@ static void put_answer(struct unwinder *u, struct answer a, const struct weft_sy
 	free(name);
 }
 
-/* Returns whether a word may be where a call returns to: code of a file. */
+/* Returns whether a word may be a return address, because it is in the code of a file. */
 static bool is_code(Dwfl *dwfl, uint64_t address)
 {
 	const struct weft_symbol *symbol = symbol_at(dwfl, address - 1);
 	return symbol && symbol->type == STT_FUNC && address - 1 > symbol->begin;
 }
 
-/* Searches the stack for the frame pointer that a stopped unwinding needs, and goes on with it: a word that leads further up the
- * stack, with a return address behind it.  Returns false if there is none. */
+/* Searches the stack for the frame pointer that a stopped unwinding needs, and continues with it: a word that points further up
+ * the stack, with a return address behind it.  Returns false if the stack contains no such word. */
 static bool guess_frame_pointer(Dwfl *dwfl, struct weft_look_stack *s)
 {
 	enum { MAX_SEARCHED = 4096 };
@@ -231,7 +231,7 @@ static void answer_all(struct unwinder *u, int *kept, size_t count)
 	_exit(0);
 }
 
-/* ---- In the parent ---- */
+/* ---- Code of the parent process ---- */
 
 static bool read_all(int fd, void *to, size_t size, const struct timespec *end)
 {
@@ -250,7 +250,7 @@ static bool read_all(int fd, void *to, size_t size, const struct timespec *end)
 	return true;
 }
 
-/* Takes over one answer after checks of its fields. */
+/* Takes over one answer of the child process, after checks of the answer's fields. */
 static bool take_answer(struct weft_look_request *r, int fd, const struct timespec *end)
 {
 	struct answer a;
@@ -304,7 +304,7 @@ static int start_child(struct unwinder *u, pid_t *child)
 	return -1;
 }
 
-/* Opens the file of a module, and its installed debug information. */
+/* Opens the file of a module, and the module's installed debug information. */
 static void open_file(struct file *f, const struct weft_look_module *m)
 {
 	char debug[256];

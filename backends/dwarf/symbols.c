@@ -4,7 +4,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-/* Several names of one function are common in libraries: libdwfl prefers the one that other files see, too. */
+/* In libraries, one function often has several names; libdwfl prefers the name that other files can also see. */
 static unsigned char get_preference(const GElf_Sym *symbol)
 {
 	switch (GELF_ST_BIND(symbol->st_info)) {
@@ -14,7 +14,7 @@ static unsigned char get_preference(const GElf_Sym *symbol)
 	}
 }
 
-/* Symbols without a section are names of versions. */
+/* Symbols without a section do not count, because they are names of symbol versions. */
 static bool is_place(const GElf_Sym *symbol, const char *name)
 {
 	const int type = GELF_ST_TYPE(symbol->st_info);
@@ -22,7 +22,7 @@ static bool is_place(const GElf_Sym *symbol, const char *name)
 	       type != STT_FILE && type != STT_TLS;
 }
 
-/* Puts the preferred symbol of an address last, where the search finds it first. */
+/* Orders symbols so that the preferred symbol of an address is last, where the search finds it first. */
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct weft_symbol *x = a, *y = b;
@@ -54,7 +54,7 @@ static void read_symbols(struct weft_symbols *s, Dwfl_Module *module)
 	weft_sort(s->items.items, s->items.count, sizeof *s->items.items, compare_symbols);
 	for (size_t i = 0; s->items.items && i < s->items.count; i++) {
 		struct weft_symbol *item = &s->items.items[i];
-		/* A hostile size may pass the end of the address space. */
+		/* In a hostile file, a symbol's size may lead beyond the end of the address space. */
 		const uint64_t end = item->size > UINT64_MAX - item->begin ? UINT64_MAX : item->begin + item->size;
 		reach = end > reach ? end : reach;
 		item->reach = reach;
