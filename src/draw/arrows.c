@@ -1,9 +1,10 @@
-/* arrows.c: draws what promises do to each other as arrows.
+/* arrows.c: draws as arrows what promises do to each other.
  *
- * If a class has few arrows, all are drawn.  Arrows that start within a few px of each other and also end so are bundled: one
- * stronger arrow; pointing at it tells their number.  If a class has too many arrows, or they are so close that they would hide
- * everything, none is drawn.  Instead a band below the rows shows the exact number of arrows in each column of pixels.  Arrows
- * are never sampled. Arrows inside one fold are counted in the band too; arrows between two folds are drawn, even on one row.
+ * Arrows belong to classes, such as awaits and signals.  If a class has few arrows, all of them are drawn.  Arrows whose starts
+ * are within a few px of each other, and whose ends are too, are bundled into one stronger arrow; a tooltip of the bundle tells
+ * their number.  If a class has too many arrows, or if they are so close that they would hide everything, none of them is drawn.
+ * Instead, a density band below the rows shows the exact number of arrows in each column of pixels.  Arrows are never sampled.
+ * Arrows inside of one fold are counted in the density band too; arrows between two folds are drawn, even on one row.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
@@ -11,28 +12,28 @@
 #include "base/number.h"
 #include "draw/frame.h"
 
-#define CELL_PX 2       /* ends this close are bundled */
-#define MAX_ARROWS 3000 /* a class with more is counted, not drawn */
-#define MAX_BUNDLES 500 /* as is the largest class, while there are more bundles */
-#define WALL 40         /* or a class with more arrows than this, if they */
-#define WALL_FRACTION 5 /* cover more than 1 / 5 of the area around them, */
-#define WALL_PX 16      /* measured in columns of this width */
-#define MAX_MARKED 1500 /* arrows of selected promises; with more, cells grow */
-#define MARKED_PX 8     /* if closer on average, they are drawn transparent, so that names stay readable */
-#define BAND_PX 20      /* height of the band of columns */
-#define LOW_BAND_PX 12  /* its height above an axis */
+#define CELL_PX 2       /* distance in px within which ends of arrows are bundled */
+#define MAX_ARROWS 3000 /* number of arrows of a class above which the class is counted and not drawn */
+#define MAX_BUNDLES 500 /* number of bundles above which the largest class is counted and not drawn */
+#define WALL 40         /* number of arrows in a class above which the class may hide everything */
+#define WALL_FRACTION 5 /* part (1 / WALL_FRACTION) of the area around a class's arrows that they may cover */
+#define WALL_PX 16      /* width in px of the columns in which the covered area is measured */
+#define MAX_MARKED 1500 /* number of selected promises' arrows above which arrows are bundled in larger cells */
+#define MARKED_PX 8     /* average distance in px below which these arrows are drawn transparent, so that names stay readable */
+#define BAND_PX 20      /* height in px of the density band */
+#define LOW_BAND_PX 12  /* height in px of the density band above an axis */
 #define HEAD_PX 7.0
-#define SIGN_PX 16.0 /* shorter arrows have no space for a sign */
-#define SHORT_PX 3.0 /* shorter arrows are only a head */
+#define SIGN_PX 16.0 /* length in px from which on an arrow has space for a sign */
+#define SHORT_PX 3.0 /* length in px below which an arrow is only a head */
 #define ARROW_HIT_PX 4.0
 
-/* The difference of classes in shape, for users that cannot distinguish the colours. */
+/* Signs by which the classes of arrows differ in shape, for users who cannot distinguish the colours. */
 enum sign { PLAIN, DOT /* at its start */, TWICE /* two heads */, BAR /* at its tip */ };
 
 static const struct {
 	enum weft_paint paint;
 	enum sign sign;
-	double length, width; /* of the head, as a factor */
+	double length, width; /* length and width of an arrow's head, as factors */
 } LOOK[] = {
     [WEFT_ARROW_AWAIT] = {WEFT_PAINT_AWAIT, DOT, 0.85, 0.85},
     [WEFT_ARROW_READ] = {WEFT_PAINT_READ, PLAIN, 1.3, 0.7},
@@ -41,7 +42,7 @@ static const struct {
     [WEFT_ARROW_READ_FAILED] = {WEFT_PAINT_READ_FAILED, BAR, 1, 1},
 };
 
-/* Returns the opacity of an arrow; one much longer than the screen is useless and invisible. */
+/* Returns the opacity of an arrow; an arrow much longer than the screen is useless and therefore invisible. */
 static double arrow_opacity(const struct weft__frame *f, double x0, double x1)
 {
 	double screens = (x1 > x0 ? x1 - x0 : x0 - x1) / f->width;
@@ -66,8 +67,9 @@ static bool same_bundle(const struct weft__bundle *a, const struct weft__bundle 
 	       weft__floor((double)a->y1 / cell) == weft__floor((double)b->y1 / cell);
 }
 
-/* Merges the bundles from index `first` on that have their ends in the same cells.  A merged bundle takes the position of one of
- * its arrows, so that it ends at a promise; the choice is pseudo-random, so that the cells do not show. */
+/* Merges the bundles from index `first` on whose starts are in the same cell and whose ends are in the same cell.  A merged
+ * bundle takes the position of one of its arrows, so that it ends at a promise; the arrow is chosen pseudo-randomly, so that no
+ * grid of cells is visible. */
 static void merge_bundles(struct weft__frame *f, size_t first, int cell)
 {
 	enum { BUCKETS = 4096 };
@@ -126,8 +128,8 @@ static void add_bundle(struct weft__frame *f, enum weft_arrow arrow, uint32_t li
 	    .arrow = (uint8_t)arrow};
 }
 
-/* Adds the visible arrows of a class; some of those that end right of the screen start on it.  Returns false if there are too
- * many. */
+/* Adds the visible arrows of a class; of the arrows that end right of the screen, some start on the screen.  Returns false if
+ * the class has too many arrows. */
 static bool collect_arrows(struct weft__frame *f, enum weft_arrow arrow)
 {
 	const struct weft_arrow_list *list = &f->index->arrows[arrow];
@@ -142,7 +144,7 @@ static bool collect_arrows(struct weft__frame *f, enum weft_arrow arrow)
 	return true;
 }
 
-/* Returns whether rows at y are drawn one by one. */
+/* Returns whether the rows at height y are drawn one by one. */
 static bool is_line(const struct weft__frame *f, float y)
 {
 	size_t count = f->s->lines.count;
@@ -151,7 +153,7 @@ static bool is_line(const struct weft__frame *f, float y)
 
 static double square_root(double x)
 {
-	return __builtin_sqrt(x); /* IEEE 754 rounds it exactly, like + and * */
+	return __builtin_sqrt(x); /* IEEE 754 defines the exact result of a square root, as for + and *, so all platforms agre */
 }
 
 static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, double strength)
@@ -170,8 +172,8 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, dou
 	double length = square_root(dx * dx + dy * dy);
 	double head = (HEAD_PX + width - 1) * LOOK[b->arrow].length, half = (3 + (width - 1) * 0.75) * LOOK[b->arrow].width;
 	if (length < SHORT_PX && !is_line(f, b->y1) && b->arrow != WEFT_ARROW_READ_FAILED)
-		return;          /* the density of its strip shows it */
-	if (length < SHORT_PX) { /* within one row and moment: only a head */
+		return;          /* the density of the strip already shows this arrow */
+	if (length < SHORT_PX) { /* both ends are in one row at one moment, so only the head is drawn */
 		weft__triangle(f, ink, x1, y1, x1 - head + 2, y1, 2.5);
 		return;
 	}
@@ -179,7 +181,7 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, dou
 		head = length * 0.7;
 	const double along_x = dx / length, along_y = dy / length;
 	double base_x = x1 - along_x * head, base_y = y1 - along_y * head;
-	if (dx > -0.75 && dx < 0.75) { /* vertical: a rectangle is sharp and cheap to paint */
+	if (dx > -0.75 && dx < 0.75) { /* a vertical line is drawn as a rectangle, which is sharp and cheap to paint */
 		int w = weft__floor(width + 0.5), x = weft__floor(x1) - w / 2;
 		weft__rect(f, ink, x, weft__floor(y0 < base_y ? y0 : base_y), x + w, weft__floor(y0 < base_y ? base_y : y0));
 		weft__cross_put(f, x, y0, x, base_y);
@@ -216,8 +218,8 @@ static void drop_arrows(struct weft__frame *f, size_t arrow, bool is_many[WEFT_A
 	is_many[arrow] = true;
 }
 
-/* Returns whether the arrows of a class would hide everything: in the columns where they end, they cover much of the height
- * between them. */
+/* Returns whether the arrows of a class would hide everything, because they cover much of the height in the columns in which
+ * they end. */
 static bool is_wall(const struct weft__frame *f, size_t arrow)
 {
 	enum { PLACES = 32768 / WALL_PX + 1 };
@@ -244,7 +246,8 @@ static bool is_wall(const struct weft__frame *f, size_t arrow)
 	return count > WALL && covered * WALL_FRACTION > area;
 }
 
-/* Drops the classes that would hide everything; then the largest class, again and again, until the rest is few enough. */
+/* Drops the classes of arrows that would hide everything, and then the largest class, again and again, until few enough arrows
+ * are left. */
 static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
 {
 	size_t counts[WEFT_ARROWS] = {0};
@@ -273,8 +276,8 @@ static void count_links(struct weft__frame *f, enum weft_arrow arrow, const stru
 	}
 }
 
-/* Counts the arrows of each class that end in each column, in f->s->columns, WEFT_ARROWS for each column.  Returns the largest
- * sum of a column. */
+/* Counts the arrows of each class that end in each column, in f->s->columns, with WEFT_ARROWS counts for each column.  Returns
+ * the largest number of arrows in one column. */
 static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 {
 	struct weft_draw_scratch *s = f->s;
@@ -301,7 +304,8 @@ static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARR
 	return peak;
 }
 
-/* Draws a column of the band, one class above the other; the topmost pixel is as opaque as it is covered. */
+/* Draws a column of the density band, with the classes above each other; the opacity of the topmost pixel is the part of it that
+ * is covered. */
 static void draw_column(struct weft__frame *f, const uint32_t *counts, int x, double px_each)
 {
 	const int bottom = f->s->band_y1;
@@ -329,7 +333,7 @@ static uint32_t arrows_within(const struct weft__frame *f, int x0, int x1)
 	return sum;
 }
 
-/* Draws the band of numbers of the classes that are not drawn, above the axis. */
+/* Draws the density band, which shows the numbers of arrows of the classes that are not drawn, above the axis. */
 static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 {
 	struct weft_draw_scratch *s = f->s;
@@ -356,7 +360,7 @@ static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len), y = s->band_y1 - 2, x = 6;
 	if (width + 12 > f->width)
 		return;
-	/* The text must not hide the columns. */
+	/* The text is at the side with fewer arrows, so that it does not hide the columns. */
 	if (arrows_within(f, 3, weft__floor(width) + 9) > arrows_within(f, f->width - weft__floor(width) - 9, f->width - 3))
 		x = f->width - width - 6;
 	if (weft__text_blocked(f, WEFT_FONT_SMALL, x, y, width))

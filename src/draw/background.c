@@ -1,4 +1,4 @@
-/* background.c: draws what is behind the promises: sleeps, pauses, the grid, and the bands of OS threads.
+/* background.c: draws what is behind the promises: sleeps, pauses, the grid, and the bands (rows) of OS threads.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 #include "view/sleep.h"
 
 #define PAUSE_MIN_PX 2
-#define NAME_PX 24 /* minimum width of an interval with a name */
+#define NAME_PX 24 /* minimum width in px of an interval in which a name is written */
 #define LEGEND_GAP_PX 40.0
 #define AXIS_PX 18
 
 enum { BAND_NAME = 260, BAND_TEXT_PX = 12 };
 
-/* Top and bottom of a band, and the baseline of the text at its top. */
+/* Top and bottom of a band (the rows of one stream), and the baseline of the text at its top. */
 struct extent {
 	int y0, y1, text_y;
 };
@@ -31,7 +31,7 @@ static struct extent extent_of(const struct weft__frame *f, size_t band)
 	int y0 = weft__floor(y), y1 = weft__floor(weft_view_y(f->view, end));
 	double height = weft_view_y(f->view, header + 1) - y0;
 	int text_y = weft__floor(y + height / 2 + 4);
-	/* Where rows are low, a text in the middle of the head would cross the border above it. */
+	/* Where rows are low, a text in the middle of the band's head would cross the border above it. */
 	if (f->options.names_beside && header > 0 && text_y < y0 + BAND_TEXT_PX)
 		text_y = y0 + BAND_TEXT_PX;
 	return (struct extent){header > 0 ? y0 : 0, end < f->view->slots ? y1 : f->height, text_y};
@@ -49,14 +49,14 @@ static void write_centred(
 		weft__text_put(f, paint, (x0 + x1 - width) / 2, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
-/* Returns the width of cells: with many bands, narrow intervals merge into wider cells. */
+/* Returns the width of cells; with many bands, narrow intervals merge into wider cells. */
 static int cell_of(const struct weft__frame *f)
 {
 	return f->index->band_count <= 4 ? WEFT__CELL_PX : f->index->band_count <= 12 ? 2 * WEFT__CELL_PX : 4 * WEFT__CELL_PX;
 }
 
-/* Writes a name in each interval that is wide enough: that of its `source`, or "sleeping".  Such an interval contains one of the
- * probed positions, which are NAME_PX apart. */
+/* Writes a name into each interval that is wide enough: the name of the interval's `source`, or "sleeping".  An interval that is
+ * wide enough contains one of the probed positions, which are NAME_PX apart. */
 static void name_intervals(
     struct weft__frame *f, enum weft_paint paint, const struct weft_intervals *t, const uint32_t *source, int y)
 {
@@ -87,7 +87,8 @@ static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
 	name_intervals(f, WEFT_PAINT_SLEEP_TEXT, t, NULL, e.text_y);
 }
 
-/* Draws pauses.  An isolated pause is visible at any scale; the opacity of many shows the part of the time that they cover. */
+/* Draws pauses.  An isolated pause is visible at any scale; the opacity of many narrow pauses shows the part of the time that
+ * they cover. */
 static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 {
 	static const int density[] = {255, 64, 128, 192, 255};
@@ -99,7 +100,7 @@ static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 	name_intervals(f, WEFT_PAINT_PAUSE_TEXT, t, source, e.text_y);
 }
 
-/* Draws folded sleep: a narrow gap between two lines, with its length. */
+/* Draws folded sleep as a narrow gap between two lines, with the length of the sleep. */
 static void draw_lulls(struct weft__frame *f)
 {
 	const struct weft_lulls *lulls = f->view->lulls;
@@ -138,7 +139,7 @@ void weft__draw_shades(struct weft__frame *f)
 	}
 }
 
-/* Writes the uncertainty of a stream's clock if it is known from messages: " ±7.36 us". */
+/* Writes the error bound of a stream's clock, as " ±7.36 us", if the clock offset is known from messages. */
 static size_t name_bound(const struct weft_trace_info *info, size_t stream, char *out, size_t size)
 {
 	const struct weft_stream_info *stream_info = stream < info->stream_count ? &info->streams[stream] : NULL;
@@ -148,18 +149,20 @@ static size_t name_bound(const struct weft_trace_info *info, size_t stream, char
 	return (size_t)snprintf(out, size, " \u00b1%s", weft_duration_text(bound, info->parts[stream_info->part].bound_ns));
 }
 
-/* Returns the name an OS thread was given after its recording started, which is more specific than a name shared with others. */
+/* Returns the name that an OS thread got after its recording started, which is more specific than a name that it shares with
+ * others. */
 static struct weft_str own_name(const struct weft_model *m, uint32_t thread, struct weft_str shared)
 {
 	const uint32_t text = thread == WEFT_NONE || thread == WEFT_SYSTEM ? WEFT_NONE : weft_model_name_text(m, thread);
 	const struct weft_str own = text == WEFT_NONE ? shared : weft_model_text(m, text);
-	/* "gio: main" in a picture of several processes. */
+	/* In a picture of several processes, the main thread is named "gio: main". */
 	const bool is_main =
 	    own.len >= 4 && memcmp(own.ptr + own.len - 4, "main", 4) == 0 && (own.len == 4 || own.ptr[own.len - 5] == ' ');
 	return is_main ? shared : own;
 }
 
-/* In a picture of several processes, writes "node-12: " before the name of a thread that does not contain its process's name. */
+/* In a picture of several processes, writes "node-12: " before the name of a thread whose name does not contain its process's
+ * name. */
 static size_t name_process(const struct weft_trace_info *info, size_t stream, struct weft_str name, char text[BAND_NAME])
 {
 	const uint32_t number = stream < info->stream_count ? info->streams[stream].part : UINT32_MAX;
@@ -172,7 +175,7 @@ static size_t name_process(const struct weft_trace_info *info, size_t stream, st
 	return len + 2;
 }
 
-/* Writes the name of a band: its OS thread, or the property shared by its promises. */
+/* Writes the name of a band: its OS thread's name, or a property that its promises share. */
 static size_t name_band(const struct weft__frame *f, size_t b, char text[BAND_NAME])
 {
 	const struct weft_layout *layout = f->layout;
@@ -205,7 +208,8 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[BAND_NA
 			    : weft__text_clean(text + len, 100, raw, (size_t)n);
 	const size_t digits = (size_t)snprintf(raw, sizeof raw, "%" PRIu64, tid);
 	const bool has_number =
-	    len >= digits && memcmp(text + len - digits, raw, digits) == 0; /* "gdbus-2909": the name ends with the tid */
+	    /* The name ends with the thread's id, as in "gdbus-2909". */
+	    len >= digits && memcmp(text + len - digits, raw, digits) == 0;
 	if (name.len > 0 && f->model->namesakes && f->model->namesakes[stream] && !has_number)
 		len += (size_t)snprintf(text + len, 28, " %" PRIu64, tid);
 	return len + (info ? name_bound(info, stream, text + len, 28) : 0);

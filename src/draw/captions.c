@@ -1,4 +1,4 @@
-/* captions.c: writes names above lines, and kinds below.  SPDX-License-Identifier: ISC */
+/* captions.c: writes names above the lines of promises, and kinds below the lines.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,19 +13,20 @@
 #define MAX_NOTES 48
 #define MARK_STEP_PX 4.0  /* minimum between marks */
 #define NOTE_AWAY_PX 30.0 /* maximum from its mark */
-#define ID_SPARE_PX 16.0  /* an id is written only on a line this much longer */
+#define ID_SPARE_PX 16.0  /* spare length in px that a line needs for an id as its name */
 #define TIGHT_STEP_PX 24.0
 #define TIGHT_TRIES 12
 #define MAX_COMPARED_NAMES 32u
-#define NAME_AND_KIND_PX 22 /* minimum height of a row for both */
-#define KIND_BELOW_PX 14    /* below its line: a ring around the line does not touch the kind */
+#define NAME_AND_KIND_PX 22 /* minimum height in px of a row with both a name and a kind */
+/* Distance in px of the kind below its line, so that a ring around the line does not touch the kind. */
+#define KIND_BELOW_PX 14
 #define TID_BYTES 24
-#define CROWD_ROW_PX 18 /* minimum height of a row that gets one name for all its promises */
-#define CROWD_SAMPLE 32 /* promises compared for a common name */
-#define NAMED_PX 40     /* a promise this long has its own name */
-#define KIND_AWAY_PX 2  /* to the text below, or they would be read as one */
+#define CROWD_ROW_PX 18 /* minimum height in px of a row that gets one name for all its promises */
+#define CROWD_SAMPLE 32 /* number of promises that are compared to find a common name */
+#define NAMED_PX 40     /* length in px from which on a promise has a name of its own */
+#define KIND_AWAY_PX 2  /* distance in px of the kind from the text below, because closer texts would be read as one */
 
-/* The interval that a label may take: the line of its promise, within the picture. */
+/* Interval in which a promise's label may be written: the promise's line within the picture. */
 struct space {
 	double from, to;
 };
@@ -36,7 +37,7 @@ static void draw_note_mark(struct weft__frame *f, double x, int y)
 	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), at, y - 3, at + 1, y);
 }
 
-/* Returns whether nothing readable is known of a site.  A function without a name is called by its start address. */
+/* Returns whether nothing readable is known of a call site.  A function without a name is shown by its start address. */
 static bool is_address(const struct weft_site *site)
 {
 	return weft_site_is_machine_code(site) && (site->function.len == 0 || weft_site_is_bridge(site) ||
@@ -49,7 +50,8 @@ bool weft__promise_has_only_kind(const struct weft_model *m, uint32_t promise)
 	return site != WEFT_NONE && is_address(&m->trace->sites[site]) && weft_model_name_text(m, promise) == WEFT_NONE;
 }
 
-/* Writes a substitute for a missing label: the function that created the promise, else the source line, else its kind or id. */
+/* Writes a substitute for a missing label: the function that created the promise, else the source line, else the promise's kind
+ * or id. */
 static size_t name_unlabelled(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_promise *p = &m->promises[promise];
@@ -75,11 +77,11 @@ static size_t name_unlabelled(const struct weft_model *m, uint32_t promise, char
 	return weft__text_clean(buf, size, raw, (size_t)len);
 }
 
-/* Writes the name of a folded track. */
+/* Writes the name of a track that is drawn as one line. */
 static size_t name_track(const struct weft__frame *f, const struct weft_fold *fold, char *buf, size_t size)
 {
 	uint32_t text = weft_model_name_text(f->model, fold->leader);
-	/* Without a label, the first actor in it says more than its site. */
+	/* If the track has no label, the label of the first actor in it says more than its call site. */
 	for (uint32_t k = 1; k < fold->count && k < MAX_COMPARED_NAMES && text == WEFT_NONE; k++) {
 		uint32_t member = f->layout->folded[fold->first + k];
 		uint16_t kind = f->model->promises[member].kind;
@@ -131,11 +133,11 @@ uint16_t weft__pool_number(const struct weft__frame *f, uint16_t stream)
 		return 0;
 	while (roles->part_of[first] != roles->part_of[stream])
 		first++;
-	/* A thread with a name of its own keeps it. */
+	/* A thread that has a name of its own keeps this name. */
 	return weft_str_equal(info->streams[stream].name, info->streams[first].name) ? roles->pool_of[stream] : 0;
 }
 
-/* Returns the OS thread of a promise if other threads have the same name. */
+/* Returns the OS thread of a promise if other threads have the same name; else NULL. */
 static const struct weft_stream_info *namesake_of(const struct weft_model *m, uint32_t promise)
 {
 	const struct weft_promise *p = &m->promises[promise];
@@ -195,13 +197,13 @@ static void draw_tight(struct weft__frame *f, const struct weft__caption *c, str
 			return;
 }
 
-/* Writes a name at the visible start of its line.  Returns its end, or its start if there is no space. */
+/* Writes a name at the visible start of its line.  Returns the end of the name, or its start if there is no space. */
 static double draw_name(struct weft__frame *f, const struct weft__caption *c, struct space space)
 {
 	char text[176];
 	size_t len = weft__promise_name(f, c->promise, text, sizeof text - 4);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), spare = 0;
-	/* A shortened id would be a different id. */
+	/* An id must not be shortened, because a shortened id would be a different id. */
 	if (weft__promise_is_labelled(f, c->promise) || f->model->promises[c->promise].site != WEFT_NONE)
 		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, space.to - space.from, &width);
 	else
@@ -218,7 +220,7 @@ static double draw_name(struct weft__frame *f, const struct weft__caption *c, st
 }
 
 /* Draws later labels and changes of counters as marks at their times, with small text beside a mark if there is space right of
- * `at`.  The error that a promise failed with is at its end. */
+ * `at`.  The error with which a promise failed is written at the promise's end. */
 static void draw_notes(struct weft__frame *f, const struct weft__caption *c, struct space space, double at)
 {
 	const struct weft_model *m = f->model;
@@ -235,7 +237,7 @@ static void draw_notes(struct weft__frame *f, const struct weft__caption *c, str
 			break;
 		size_t len = weft_model_label(m, label, raw, sizeof raw);
 		len = weft__text_clean(text, sizeof text - 4, raw, len < sizeof raw ? len : sizeof raw - 1);
-		name = is_name ? WEFT_NONE : name; /* a repetition of the name is a note */
+		name = is_name ? WEFT_NONE : name; /* a later label that repeats the promise's name is a note */
 		if (len > 0 && !is_name) {
 			width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 			if (is_error && from + width > space.to && space.to - width >= at)
@@ -243,20 +245,20 @@ static void draw_notes(struct weft__frame *f, const struct weft__caption *c, str
 			len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, space.to - from, &width);
 			if (!is_error)
 				draw_note_mark(f, x, c->y);
-			/* Farther from its mark, a note would seem to belong to another. */
+			/* A note that is farther from its mark would seem to belong to another mark. */
 			if (len > 0 && (is_error || from - x < NOTE_AWAY_PX) &&
 			    !weft__line_blocks(f, WEFT_FONT_SMALL, from, c->y - 4, width) &&
 			    weft__text_put(f, c->important && is_error ? WEFT_PAINT_FAILED : WEFT_PAINT_KIND, from, c->y - 4,
 				(struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
 				at = from + width + GAP_PX;
 		}
-		/* Skips to the next note with a separate mark. */
+		/* Notes whose marks would coincide with this mark are skipped. */
 		int64_t after = weft_view_time(f->view, x + MARK_STEP_PX);
 		l = (uint32_t)WEFT_FIND_FIRST_NEAR(i, l + 1, end, m->labels[i].time_ns >= after);
 	}
 }
 
-/* Writes the name of a short line to its right, if that space is free.  Returns whether it did. */
+/* Writes the name of a short line to the right of the line, if that space is free.  Returns whether it did. */
 static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 {
 	char text[176];
@@ -293,7 +295,8 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 		return;
 	}
 	if (kind) {
-		if (!is_fold && !weft__promise_has_only_kind(f->model, c->promise)) /* the name is the kind */
+		/* The name would be the kind, which is then not repeated. */
+		if (!is_fold && !weft__promise_has_only_kind(f->model, c->promise))
 			draw_kind(f, c, space);
 		return;
 	}
@@ -310,13 +313,13 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 
 /* ---- Rows of promises that are all too short for names ---- */
 
-/* Returns how many bytes two texts have in common at their starts, up to the end of a word or a part of a path. */
+/* Returns how many bytes two texts have in common at their starts, up to the end of a word or of a path component. */
 static uint32_t find_common_stem(struct weft_str a, struct weft_str b)
 {
 	uint32_t same = 0;
 	while (same < a.len && same < b.len && a.ptr[same] == b.ptr[same])
 		same++;
-	/* The parts of an IPv6 address are no words. */
+	/* The groups of an IPv6 address do not count as words. */
 	const char *bracket = memchr(a.ptr, '[', same);
 	if (bracket && !memchr(bracket, ']', same - (size_t)(bracket - a.ptr)))
 		same = (uint32_t)(bracket - a.ptr);
@@ -325,8 +328,8 @@ static uint32_t find_common_stem(struct weft_str a, struct weft_str b)
 	return same;
 }
 
-/* Writes the common start of labels and an asterisk, as for "GET /orders" and "GET /users"; nothing if the labels begin with
- * different words. */
+/* Writes the common start of labels and an asterisk, for example for "GET /orders" and "GET /users"; writes nothing if the
+ * labels begin with different words. */
 static size_t write_common_stem(const struct weft__frame *f, size_t first, size_t end, size_t step, char *buf, size_t size)
 {
 	enum { MIN_BYTES = 3 };
@@ -349,7 +352,8 @@ static size_t write_common_stem(const struct weft__frame *f, size_t first, size_
 size_t weft__common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size)
 {
 	const struct weft_model *m = f->model;
-	const size_t step = (end - first) / CROWD_SAMPLE | 1; /* odd, so that alternating promises are noticed */
+	/* The step is odd, so that promises that alternate between two names are noticed. */
+	const size_t step = (end - first) / CROWD_SAMPLE | 1;
 	const uint32_t one = f->layout->by_row[first];
 	bool is_text = true, is_site = true, is_kind = true, has_fold = false;
 	for (size_t i = first; i < end; i += step) {
@@ -409,7 +413,8 @@ static void draw_crowds(struct weft__frame *f)
 
 void weft__draw_captions(struct weft__frame *f)
 {
-	/* Highlighted promises first; kinds last, where names leave space. */
+	/* Order in which names get space: highlighted promises come first, and kinds come last, in the space that names
+	 * leave. */
 	enum { HIGHLIGHTED, IMPORTANT, PLAIN, BESIDE, TIGHT, KIND, RANKS };
 	for (int rank = 0; rank < RANKS; rank++) {
 		for (size_t i = 0; i < f->s->captions.count; i++) {

@@ -1,16 +1,16 @@
-/* draw.h: the picture of a view as a list of rectangles, lines and texts in pixels.
+/* draw.h: computes the picture of a view as a draw list: rectangles, lines and texts in pixels.
  *
- * The list is the same, byte for byte, on every platform if the widths of texts are the same.  It is ordered by layer; within a
- * layer it is ordered by paint if the order is not visible, because changing the colour is slow on some canvases.  Coordinates
- * are multiples of 1/8 px.  Details smaller than a pixel are merged, but important ones stay visible at any scale: failures,
- * promises that never resolved, highlights and pauses.
+ * The draw list is the same, byte for byte, on every platform if the widths of texts are the same.  The primitives are ordered
+ * by layer; within a layer they are ordered by paint where the order is not visible, because changing the colour is slow on some
+ * canvases.  Coordinates are multiples of 1/8 px.  Details smaller than a pixel are merged, but important details stay visible
+ * at any scale: failures, promises that never resolved, highlights and pauses.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_DRAW_DRAW_H
 #define WEFT_DRAW_DRAW_H
 
 #include "view/view.h"
 
-/* X(NAME, light rgb, dark rgb) */
+/* X(NAME, light rgb, dark rgb) lists a paint (colour) */
 #define WEFT_PAINTS(X)                                                                                                           \
 	X(BACKGROUND, 0xeff1f4, 0x1c1f26)                                                                                        \
 	X(SLEEP, 0xdcdfe5, 0x14161b)                                                                                             \
@@ -59,14 +59,15 @@ uint32_t weft_theme_rgb(enum weft_theme theme, enum weft_paint paint);
 
 enum weft_font { WEFT_FONT_LABEL, WEFT_FONT_SMALL, WEFT_FONT_BOLD, WEFT_FONT_COUNT };
 
-/* Returns the size of a font in px, the same for every backend. */
+/* Returns the size of a font in px, which is the same for every backend. */
 double weft_font_px(enum weft_font font);
 
 enum weft_prim_kind {
-	WEFT_PRIM_RECT,     /* x0 y0 x1 y1, filled; always whole px */
-	WEFT_PRIM_LINE,     /* x0 y0 to x1 y1, width */
-	WEFT_PRIM_TRIANGLE, /* head of an arrow: tip x0 y0, middle of its base x1 y1; width is half the width of the base */
-	WEFT_PRIM_TEXT      /* baseline starts at x0 y0; `width` px wide; `count` bytes from list->text[first], valid UTF-8 */
+	WEFT_PRIM_RECT,     /* filled rectangle with corners x0 y0 and x1 y1, always in whole px */
+	WEFT_PRIM_LINE,     /* line from x0 y0 to x1 y1, with `width` */
+	WEFT_PRIM_TRIANGLE, /* head of an arrow: tip x0 y0, middle of its base x1 y1; `width` is half the width of the base */
+	/* Text whose baseline starts at x0 y0; `width` px wide; `count` bytes from list->text[first], valid UTF-8. */
+	WEFT_PRIM_TEXT
 };
 
 struct weft_prim {
@@ -75,12 +76,12 @@ struct weft_prim {
 	uint8_t paint; /* enum weft_paint */
 	uint8_t alpha; /* 255 is opaque */
 	uint8_t font;  /* enum weft_font */
-	uint8_t halo;  /* a text with an outline in the background colour, because something crosses it */
+	uint8_t halo;  /* whether the text has an outline in the background colour, because something crosses it */
 	float x0, y0, x1, y1, width;
 	uint32_t first, count;
 };
 
-/* Initialise with {0}.  Reuse it for all frames, because it holds buffers and the cache of text widths. */
+/* Initialise with {0}.  Use the same list for all frames, because the list keeps buffers and a cache of text widths. */
 struct weft_draw_list {
 	struct weft_prim *prims;
 	size_t count;
@@ -90,57 +91,60 @@ struct weft_draw_list {
 	struct weft_draw_scratch *scratch;
 };
 
-/* Returns the advance width of valid UTF-8 text in px. */
+/* Returns the advance width in px of a valid UTF-8 text. */
 typedef double weft_measure_fn(void *ctx, enum weft_font font, const char *text, size_t len);
 
 /* The format of times. */
 struct weft_clock {
-	bool wall;            /* time of day, if the trace has it; otherwise time since its first event */
-	int32_t utc_offset_s; /* offset of the time of day from UTC */
+	/* Whether times are times of day, if the trace has them; otherwise times since the trace's first event. */
+	bool wall;
+	int32_t utc_offset_s; /* offset of the shown time of day from UTC */
 };
 
 struct weft_draw_options {
-	weft_measure_fn *measure; /* NULL: widths of a common sans serif, the same everywhere */
+	/* Function that measures texts; NULL uses widths of a common sans serif, the same on every platform. */
+	weft_measure_fn *measure;
 	void *measure_ctx;
-	bool no_metrics;               /* no lanes of counters: see weft_draw_lanes_px() */
-	bool no_threads;               /* no lanes of OS threads from kernel data */
-	bool no_axis;                  /* the axis is drawn elsewhere: see ruler.h */
-	bool names_beside;             /* the names of rows are drawn beside the frame: see gutter.h */
-	const uint8_t *hidden_metrics; /* by counter: non-zero hides it; or NULL */
+	bool no_metrics;               /* whether to draw no lanes of counters: see weft_draw_lanes_px() */
+	bool no_threads;               /* whether to draw no lanes of OS threads from kernel data */
+	bool no_axis;                  /* whether the time axis is drawn elsewhere: see ruler.h */
+	bool names_beside;             /* whether the names of rows are drawn beside the frame: see gutter.h */
+	const uint8_t *hidden_metrics; /* array by counter, in which a nonzero value hides the counter; or NULL */
 	struct weft_clock clock;
 };
 
-/* A frame with an axis is this much higher than one without, if the rest is to be at the same place. */
+/* Height that a frame with an axis needs in addition, so that the rest of the frame stays at the same place. */
 #define WEFT_DRAW_AXIS_PX 16.0
 
-/* Computes the other corners of a triangle. */
+/* Computes the two corners at the base of a triangle. */
 void weft_prim_head(const struct weft_prim *prim, float *left_x, float *left_y, float *right_x, float *right_y);
 
-/* Returns the height of the lanes of OS threads and counters, at most a third of height_px.  Pass it to
+/* Returns the height of the lanes of OS threads and counters, which is at most a third of height_px.  Pass the result to
  * weft_view_reserve_lanes() before drawing a frame.  `options` may be NULL. */
 double weft_draw_lanes_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px);
 
-/* Returns the OS thread with its lane at y_px in a frame with these options, as a track of model/os_tracks.h, or WEFT_NONE. */
+/* Returns the OS thread whose lane is at y_px in a frame with these options, as a track of model/os_tracks.h, or WEFT_NONE. */
 uint32_t weft_draw_thread_at(const struct weft_view *view, const struct weft_draw_options *options, double y_px);
 
-/* Replaces the contents of the list by one frame of the view.  On failure (WEFT_ENOMEM) the list is empty.  `options` may be
- * NULL.  The time and the length of the list are bounded by the size of the view in pixels, nearly independent of the trace. */
+/* Replaces the contents of the draw list by one frame of the view.  On failure (WEFT_ENOMEM) the draw list is empty.  `options`
+ * may be NULL.  The time and the length of the list are limited by the size of the view in pixels, nearly independent of the
+ * trace. */
 int weft_draw_frame(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_draw_options *options, struct weft_error *err);
 void weft_draw_finish(struct weft_draw_list *list);
 
-/* Finds the arrow of a frame, or of marks over it, within a few px of a point: the number of a link, and the number of arrows
- * drawn as one with it.  Returns false if there is none. */
+/* Finds the arrow of a frame, or of the marks over the frame, within a few px of a point: the number of a link, and the number
+ * of arrows that are drawn as one arrow with it.  Returns false if there is no arrow. */
 struct weft_arrow_hit {
 	uint32_t link, count;
 };
 bool weft_draw_arrow_at(const struct weft_draw_list *list, double x_px, double y_px, struct weft_arrow_hit *hit);
 
-/* Returns the numbers of arrows of each class in the band at a point; false if the point is not in the band. */
+/* Returns the numbers of arrows of each class in the density band at a point; false if the point is not in the band. */
 bool weft_draw_density_at(const struct weft_draw_list *list, double x_px, double y_px, uint32_t counts[WEFT_ARROWS]);
 
-/* Prints one line for each primitive, for comparison with other lists.  *out is terminated, and the caller frees it; it is
- * unchanged on failure. */
+/* Prints one line for each primitive, for comparison with other lists. *out is a terminated text that the caller frees; on
+ * failure *out is unchanged. */
 int weft_draw_dump(const struct weft_draw_list *list, char **out, size_t *out_bytes);
 
 #endif

@@ -1,11 +1,11 @@
-/* frame.c: draws one frame, from back to front.  SPDX-License-Identifier: ISC */
+/* frame.c: draws one frame of a view, from back to front.  SPDX-License-Identifier: ISC */
 #include "draw/frame.h"
 #include "model/os_tracks.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Keeps cached widths while the measuring function is the same. */
+/* Keeps the cached text widths as long as the measuring function is the same. */
 static void remember_measure(struct weft_draw_scratch *s, const struct weft_draw_options *options)
 {
 	if (s->measure == options->measure && s->measure_ctx == options->measure_ctx)
@@ -97,7 +97,7 @@ int weft_draw_frame(
 		f.options = *options;
 	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px) || weft_model_os_tracks(f.model, &f.tracks) < 0;
 	if (!f.failed) {
-		/* If two texts need the same space, the first one gets it. */
+		/* The order matters: if two texts need the same space, the first one gets it. */
 		weft__draw_bands(&f);
 		for (int are_low = 0; are_low < 2 && !f.options.names_beside; are_low++)
 			weft__name_bands(&f, are_low, f.width / 3.0);

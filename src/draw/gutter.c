@@ -1,4 +1,4 @@
-/* gutter.c: draws names left of a frame.  SPDX-License-Identifier: ISC */
+/* gutter.c: draws the gutter, a strip left of a frame with the names of rows.  SPDX-License-Identifier: ISC */
 #include "draw/gutter.h"
 
 #include <assert.h>
@@ -10,17 +10,17 @@
 #include "draw/lines.h"
 #include "model/os_tracks.h"
 
-#define MIN_FRAME_PX 400.0 /* with less space, the frame takes precedence over the gutter */
+#define MIN_FRAME_PX 400.0 /* width in px that the frame keeps; with less space, the gutter gets narrower */
 #define FRAME_FRACTION 0.6
-#define SAMPLE 64u    /* promises of a row that are examined */
+#define SAMPLE 64u    /* maximum number of promises of a row that are examined */
 #define GAP_PX 8.0    /* between name and kind */
-#define ROOMY_PX 13.0 /* rows at least this high have space for all names */
+#define ROOMY_PX 13.0 /* height in px from which on rows have space for all names */
 #define INDENT_PX 6.0
 #define MAX_INDENTS 3
-#define BASELINE_PX 5         /* below the top of a line */
-#define HEADED_ROWS 2u        /* a track with more rows is named first */
+#define BASELINE_PX 5         /* distance in px of a text's baseline below the top of a line */
+#define HEADED_ROWS 2u        /* number of rows from which on a track is named before other rows */
 #define MAX_STRIP_TRACKS 400u /* examined at most */
-#define TICK_PX 4             /* mark at the edge that leads from a name to a low row */
+#define TICK_PX 4             /* length in px of the mark that leads from a name to a low row */
 
 double weft_gutter_px(double wanted_px, double picture_px)
 {
@@ -32,11 +32,11 @@ double weft_gutter_px(double wanted_px, double picture_px)
 	return px >= WEFT_GUTTER_MIN_PX ? (double)weft__floor(px) : 0;
 }
 
-/* The visible promises of a row. */
+/* Summary of the visible promises of a row. */
 struct row_names {
-	uint32_t promise;  /* the one that ran most, then the one that lasts longest; WEFT_NONE: the row is empty */
+	uint32_t promise;  /* promise that ran most or, among equals, lasts longest; WEFT_NONE if the row is empty */
 	size_t first, end; /* positions in by_row */
-	double run_ns;     /* of all that were examined */
+	double run_ns;     /* running time of all promises that were examined */
 };
 
 static double clamp_to(double x, double low, double high)
@@ -99,7 +99,7 @@ static void draw_triangle(struct weft__frame *f, enum weft_gutter_fold fold, int
 		weft__triangle(f, ink, 7.5, y + 4, 7.5, y - 1, 3.5);
 }
 
-/* Returns how far a name is indented: by the number of tracks around it. */
+/* Returns the indentation of a name in px, by the number of tracks that contain the row. */
 static double indent_of(const struct weft__frame *f, uint32_t promise)
 {
 	int depth = 0;
@@ -109,7 +109,7 @@ static double indent_of(const struct weft__frame *f, uint32_t promise)
 	return depth * INDENT_PX;
 }
 
-/* Writes "12 x read", or only the longest name if the promises of the row have nothing in common. */
+/* Writes "12 x read", or only the longest promise's name if the promises of the row have nothing in common. */
 static size_t write_name(const struct weft__frame *f, const struct row_names *names, char *buf, size_t size)
 {
 	char name[130], number[WEFT_NUMBER_BYTES];
@@ -121,7 +121,8 @@ static size_t write_name(const struct weft__frame *f, const struct row_names *na
 	return len < 0 ? 0 : len < (int)size ? (size_t)len : size - 1;
 }
 
-/* Writes what stands at the right of a name: the number of promises folded into the row, or of others on it, or the kind. */
+/* Writes the remark at the right of a name: the number of promises folded into the row, or of other promises on the row, or the
+ * kind. */
 static size_t write_remark(const struct weft__frame *f, const struct row_names *names, char *buf, size_t size)
 {
 	char number[WEFT_NUMBER_BYTES], name[130];
@@ -132,7 +133,7 @@ static size_t write_remark(const struct weft__frame *f, const struct row_names *
 	bool same_kind = true;
 	for (size_t i = names->first; i < names->end && i < names->first + SAMPLE; i++)
 		same_kind &= f->model->promises[f->layout->by_row[i]].kind == kind;
-	/* A row of several folds has no remark of one of them. */
+	/* A row with several folds gets no remark about one of them. */
 	if (count < 2 && fold && (fold->is_track || weft__is_internal_fold(f, fold)))
 		len = snprintf(buf, size, "+%s", weft_number_text(number, fold->count - 1));
 	else if (count > 1 && weft__common_name(f, names->first, names->end, name, sizeof name) == 0)
@@ -150,7 +151,7 @@ static enum weft_paint paint_of(const struct weft__frame *f, uint32_t promise)
 										 : WEFT_PAINT_LABEL_ID;
 }
 
-/* Writes the name of a row at its height, unless another name is there. */
+/* Writes the name of a row at the row's height, unless another name is there. */
 static void name_row(struct weft__frame *f, const struct weft__line *line, const struct row_names *names)
 {
 	char text[176], remark[64];
@@ -172,7 +173,7 @@ static void name_row(struct weft__frame *f, const struct weft__line *line, const
 		    f->width - 1, line->y + 1);
 }
 
-/* A row that wants its name written. */
+/* A row whose name should be written. */
 struct wish {
 	struct weft__line line;
 	struct row_names names;
@@ -187,7 +188,8 @@ static int compare_wishes(const void *a, const void *b)
 
 typedef WEFT_VEC(struct wish) wish_vec;
 
-/* Rows that head many rows, servers, and the internals of runtimes come first; then rows with space for all names. */
+/* Returns the order of naming: rows that head many rows, servers, and internal promises of runtimes come first, and then rows
+ * with space for all names. */
 static int rank_of(const struct weft__frame *f, const struct weft__line *line, uint32_t promise)
 {
 	const struct weft_track *track = weft_layout_track(f->layout, promise);
@@ -207,7 +209,7 @@ static void add_wish(struct weft__frame *f, wish_vec *wishes, const struct weft_
 		*wish = (struct wish){*line, names, rank_of(f, line, names.promise)};
 }
 
-/* Adds a row if it is drawn in a strip. */
+/* Adds a row to the list of rows to be named, if the row is drawn in a strip. */
 static void add_strip_row(struct weft__frame *f, wish_vec *wishes, const struct weft_draw_scratch *frame, uint32_t row)
 {
 	const size_t lines = frame->lines.count;
@@ -217,7 +219,7 @@ static void add_strip_row(struct weft__frame *f, wish_vec *wishes, const struct 
 	add_wish(f, wishes, &(struct weft__line){.row = row, .y = weft__row_y(f, row)});
 }
 
-/* Adds the rows of actors and of internals of runtimes among rows that are drawn in strips, unless there are too many. */
+/* Adds the rows of actors and of internal promises from the rows that are drawn in strips, unless there are too many. */
 static void add_strip_rows(struct weft__frame *f, wish_vec *wishes, const struct weft_draw_scratch *frame)
 {
 	const struct weft_layout *layout = f->layout;
@@ -233,8 +235,8 @@ static void add_strip_rows(struct weft__frame *f, wish_vec *wishes, const struct
 			add_strip_row(f, wishes, frame, layout->rows[layout->folds[i].leader]);
 }
 
-/* Names rows and low bands.  A band is one of several threads, so the most important rows come first; but the bands do if they
- * tell processes apart. */
+/* Writes the names of rows and of low bands.  A band is only one of several threads, so the most important rows are named first;
+ * but the bands come first if they distinguish processes. */
 static void name_rows(struct weft__frame *f, const struct weft_draw_scratch *frame, double max_width)
 {
 	const bool are_processes = f->model->trace && f->model->trace->part_count > 1;
@@ -278,14 +280,14 @@ static void move_list(struct weft_draw_list *list, float dx, float dy)
 	}
 }
 
-/* Makes space for the corner above the names, with the ruler's lower edge. */
+/* Makes space above the names for a corner beside the ruler, and draws the ruler's lower edge there. */
 static void add_corner(struct weft__frame *f, double top_px)
 {
 	const int top = weft__floor(top_px);
 	if (top <= 0)
 		return;
 	move_list(f->list, 0, (float)top);
-	/* f->height stays: the bits of the frame have so many rows. */
+	/* f->height is not changed, because the bit maps of the frame have that number of rows */
 	f->list->height_px += (float)top;
 	weft__rect(f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f->width, top);
 	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, top - 1, f->width, top);
@@ -319,13 +321,13 @@ int weft_gutter_draw(struct weft_draw_list *list, const struct weft_draw_list *f
 	return weft__frame_end(&f, err);
 }
 
-/* Moves a frame to the right and adds its gutter. */
+/* Moves a frame to the right, and adds the gutter at its left. */
 static int join_lists(struct weft_draw_list *frame, const struct weft_draw_list *gutter, struct weft_error *err)
 {
 	struct weft__frame f = {.list = frame, .s = frame->scratch};
 	move_list(frame, gutter->width_px, 0);
 	frame->width_px += gutter->width_px;
-	/* The gutter hides the parts of the frame that reach into it. */
+	/* The gutter is drawn last, so that it hides the parts of the frame that reach into it. */
 	weft__list_append(&f, gutter);
 	if (!f.failed)
 		return WEFT_OK;

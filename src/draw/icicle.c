@@ -1,4 +1,4 @@
-/* icicle.c: draws icicles (see icicle.h).  SPDX-License-Identifier: ISC */
+/* icicle.c: draws icicle graphs, which are flame graphs upside down (see icicle.h).  SPDX-License-Identifier: ISC */
 #include "draw/icicle.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ double weft_icicle_px(const struct weft_icicle *icicle, double available_px)
 	return whole <= available_px ? whole : available_px > least ? available_px : least;
 }
 
-/* Returns the depth of the first row.  If not all rows fit, the root is on the second row. */
+/* Returns the depth of the nodes on the first row.  If not all rows fit, the root node is on the second row. */
 static uint32_t first_depth(const struct weft_icicle *icicle, double height_px)
 {
 	const uint32_t rows = (uint32_t)((height_px - TOP_PX) / ROW_PX), depth = icicle->node(icicle->ctx, icicle->root).depth;
@@ -49,7 +49,7 @@ static void draw_node(struct weft__frame *f, const struct weft_icicle *icicle, c
 	const int x0 = weft__floor(from), x1 = weft__floor(to);
 	if (node.depth < first || y + ROW_PX > f->height || to <= from)
 		return;
-	/* Children too narrow to be visible form one strip. */
+	/* Child nodes that are too narrow to be visible form one strip. */
 	const int below = weft__floor(x_of(root, f->width, node.start_ns + node.sum_ns - node.own_ns));
 	if (below > x0 && y + 2 * ROW_PX <= f->height)
 		weft__rect(

@@ -1,11 +1,11 @@
-/* lane.c: draws a strip of named intervals.  SPDX-License-Identifier: ISC */
+/* lane.c: draws a lane, a strip of named intervals.  SPDX-License-Identifier: ISC */
 #include "draw/lane.h"
 
 #include "base/search.h"
 #include "draw/frame.h"
 
 #define EDGE_PX 3  /* above and below intervals */
-#define NAME_PX 28 /* minimum width of an interval with a name */
+#define NAME_PX 28 /* minimum width in px of an interval in which a name is written */
 #define HIT_PX 4.0
 
 static void draw_name(struct weft__frame *f, const struct weft_lane *lane, size_t interval, int x0, int x1)
@@ -23,7 +23,7 @@ static void draw_name(struct weft__frame *f, const struct weft_lane *lane, size_
 		    (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
-/* Draws intervals; those that start in one pixel are drawn as the longest of them. */
+/* Draws intervals; of the intervals that start in one pixel, only the longest is drawn. */
 static void draw_lane_intervals(struct weft__frame *f, const struct weft_lane *lane)
 {
 	size_t i = WEFT_FIND_FIRST(k, 0, lane->count, lane->end(lane->ctx, k) > f->from_ns);
@@ -36,7 +36,7 @@ static void draw_lane_intervals(struct weft__frame *f, const struct weft_lane *l
 				longest = next;
 		int x1 = weft__floor(weft_view_x(f->view, lane->end(lane->ctx, next - 1)));
 		x1 = x1 > x0 ? x1 : x0 + 1;
-		/* A background-coloured line separates intervals that are wide enough. */
+		/* Between intervals that are wide enough, a line in the background colour is left. */
 		int gap = x1 - x0 > 4;
 		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, lane->paint(lane->ctx, longest), 255), x0, EDGE_PX, x1 - gap,
 		    f->height - EDGE_PX);

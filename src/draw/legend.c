@@ -1,4 +1,4 @@
-/* legend.c: draws the legend in a corner of the frame, and the crumb that names the shown subset.
+/* legend.c: draws the legend in a corner of the frame, and the breadcrumb that names the shown subset.
  * SPDX-License-Identifier: ISC */
 #include "draw/ruler.h"
 #include "draw/threads.h"
@@ -22,7 +22,7 @@ enum sign {
 	SIGN_SLEEP = SIGN_ARROWS + WEFT_ARROWS,
 	SIGN_PAUSE,
 	SIGNS,
-	SIGN_OS = SIGNS, /* shown if the trace has kernel data */
+	SIGN_OS = SIGNS, /* sign for OS threads, shown if the trace has kernel data */
 	SIGN_OS_FAULT = SIGN_OS + WEFT_OS_STATES,
 	SIGN_OS_SPENT,
 	SIGN_OS_WAKE,

@@ -1,4 +1,4 @@
-/* lines.c: draws promises on rows high enough to be distinguished: their lines, runs, ends and creators.
+/* lines.c: draws promises on rows that are high enough to be distinguished: their lines, runs, ends and creators.
  * SPDX-License-Identifier: ISC */
 #include "draw/lines.h"
 
@@ -8,27 +8,29 @@
 #include "base/sort.h"
 #include "draw/threads.h"
 
-#define LABEL_SPACE_PX 13  /* above a line, for its label */
-#define CROWD 4000         /* with more visible promises on rows drawn one by one, cells are wider */
-#define TIGHT_PX 48        /* a line this long gets a label even if the row above is close, where that row is empty */
-#define SHORT_PX 80        /* a shorter line may have its name beside it, */
-#define BESIDE_PX 30       /* if its row is empty for this long */
+#define LABEL_SPACE_PX 13 /* space in px above a line for the line's label */
+#define CROWD 4000        /* number of visible promises, on rows drawn one by one, above which cells are wider */
+/* Length in px from which on a line gets a label where the row above is empty, even if that row is close. */
+#define TIGHT_PX 48
+#define SHORT_PX 80        /* length in px below which a line may have its name beside it */
+#define BESIDE_PX 30       /* length in px for which the row must be empty for a name beside a line */
 #define BESIDE_PITCH_PX 10 /* and this high */
-#define PROFILE_PX 22      /* height of a fold's profile */
-#define BROAD_RUN_PX 8     /* a wider run would hide letters of a name below */
+#define PROFILE_PX 22      /* height in px of a fold's profile */
+#define BROAD_RUN_PX 8     /* width in px above which a run would hide letters of a name below */
 
-/* Opacity by the part of a cell that is covered, in quarters. */
+/* Opacity by the covered part of a cell, in quarters. */
 static const int DENSITY[] = {255, 90, 130, 185, 240};
 
-/* Intervals that are drawn together. */
+/* Intervals that are drawn together as one span. */
 struct span {
 	size_t first, end;
 	int x0, x1;
-	int level; /* 0: one interval at its exact place; else the number of quarters that are covered */
+	/* 0 if the span is one interval at its exact place; else the number of quarters of the cell that are covered. */
+	int level;
 };
 
-/* Finds the next visible span at or after interval *i; false if there is none.  A narrow interval that is alone in its cell is
- * drawn exactly, unless `always` asks for the covered part. */
+/* Finds the next visible span of intervals at or after interval *i; returns false if there is none.  A narrow interval that is
+ * alone in its cell is drawn exactly, unless `always` asks for the covered part. */
 static bool next_span(
     const struct weft__frame *f, const struct weft_intervals *t, int cell_px, bool always, size_t *i, struct span *span)
 {
@@ -45,7 +47,7 @@ static bool next_span(
 		int cell = weft__floor(x0 / cell_px) * cell_px;
 		int64_t from = weft_view_time(v, cell), to = weft_view_time(v, cell + cell_px);
 		span->end = weft__intervals_start_from(t, *i + 1, to);
-		/* The last interval that starts here may extend far beyond the cell. */
+		/* The last interval that starts in the cell may extend far beyond the cell. */
 		if (span->end > *i + 1 && weft_view_x(v, weft__intervals_end(t, span->end - 1)) -
 						  weft_view_x(v, weft__intervals_start(t, span->end - 1)) >=
 					      cell_px)
@@ -66,7 +68,7 @@ static bool next_span(
 	return true;
 }
 
-/* Adjacent spans of one density, merged into one rectangle. */
+/* Adjacent spans of the same density, merged into one rectangle. */
 struct block {
 	int x0, x1, level;
 };
@@ -79,7 +81,8 @@ static bool extend_block(struct block *s, const struct span *span)
 	return true;
 }
 
-/* Draws a block.  An isolated narrow block is opaque, because the part of the cell that it covers would be too pale to see. */
+/* Draws a block.  An isolated narrow block is opaque, because with the opacity of its covered part it would be too pale to
+ * see. */
 static void draw_block(
     struct weft__frame *f, const struct weft__interval_style *interval_style, const struct block *s, int before, int next)
 {
@@ -110,7 +113,7 @@ void weft__draw_intervals(
 	draw_block(f, interval_style, &s, before, f->width + interval_style->cell * 99);
 }
 
-/* Sizes of shapes on a row of a given height. */
+/* Sizes of the shapes on a row of a given height. */
 struct style {
 	int line, run_above, run_below, bar, head;
 };
@@ -135,14 +138,14 @@ struct weft_intervals weft__runs_of(const struct weft__frame *f, const struct we
 	};
 }
 
-/* Draws one run, split by whether its thread was on CPU. */
+/* Draws one run of a promise, split by whether its thread was on CPU. */
 static bool draw_run(struct weft__frame *f, const struct weft_promise *p, size_t run, int x0, int x1, int y0, int y1)
 {
 	const struct weft_model *m = f->model;
 	return f->tracks && weft__draw_run(f, m->run_streams ? m->run_streams[p->runs + run] : p->stream, x0, x1, y0, y1);
 }
 
-/* Draws runs as solid, thick parts of the line. */
+/* Draws the runs of a promise as solid, thick parts of its line. */
 static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y, const struct style *style)
 {
 	struct weft_intervals runs = weft__runs_of(f, p);
@@ -192,8 +195,8 @@ static void draw_bar(struct weft__frame *f, int x0, int x1, int y, const struct 
 	weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y - style->bar, x1, y + style->line + style->bar);
 }
 
-/* Draws a bar at the end, and red before it: on the whole line if it never resolved.  If the failure was expected, the bar is
- * not red. */
+/* Draws the failure of a promise: a bar at the promise's end, and red before the bar.  If the promise never resolved, its whole
+ * line is red.  If the failure was expected, the bar is not red. */
 static void draw_failure(struct weft__frame *f, const struct weft_promise *p, int x0, int x1, int y, const struct style *style)
 {
 	if (!weft_promise_went_wrong(p)) {
@@ -207,7 +210,7 @@ static void draw_failure(struct weft__frame *f, const struct weft_promise *p, in
 	draw_bar(f, x1 - 1, x1 + 1, y, style);
 }
 
-/* Returns the user-made fold that a promise leads, or NULL. */
+/* Returns the user-made fold that the promise leads (as its first promise), or NULL. */
 static const struct weft_fold *fold_by_hand(const struct weft__frame *f, uint32_t promise)
 {
 	if (!f->index->folds || !(f->layout->leaders[promise / 64] >> promise % 64 & 1))
@@ -228,7 +231,7 @@ static struct column column_of(const struct weft_fold_sum *sum, double peak, int
 	return (struct column){sum->alive > 0 && height < 1 ? 1 : height, run, sum->failed > 0};
 }
 
-/* Sums the line of a fold for each column of pixels.  Returns NULL when out of memory. */
+/* Computes the sums on a fold's line for each column of pixels.  Returns NULL without memory. */
 static const struct weft_fold_sum *sum_columns(struct weft__frame *f, size_t fold, int x0, int x1)
 {
 	struct weft_draw_scratch *s = f->s;
@@ -244,8 +247,8 @@ static const struct weft_fold_sum *sum_columns(struct weft__frame *f, size_t fol
 	return s->fold_sums.items;
 }
 
-/* Draws a fold's line pixel by pixel: above it the number in flight, relative to the visible maximum; on it the running share;
- * red where a promise failed. */
+/* Draws a fold's line pixel by pixel: above the line the number of promises in flight, relative to the visible maximum; on the
+ * line the running share; and red where a promise failed. */
 static void draw_profile(
     struct weft__frame *f, const struct weft__line *line, const struct style *style, const struct span *span, size_t fold)
 {
@@ -314,7 +317,7 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 	    .tight = tight};
 }
 
-/* Draws a bar at the end of each failed promise among merged ones; bars that touch merge. */
+/* Draws a bar at the end of each failed promise among merged promises; bars that touch are merged. */
 static void draw_merged_failures(
     struct weft__frame *f, const struct weft__line *line, const struct style *style, size_t from, size_t to, struct block *bar)
 {
@@ -365,7 +368,7 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 	draw_bar(f, bar.x0, bar.x1, line->y, &style);
 }
 
-/* Orders verticals by column, so that overlapping ones can be merged and the frame is the same on every platform. */
+/* Orders vertical lines by column, so that overlapping lines can be merged and the frame is the same on every platform. */
 static int compare_verticals(const void *a, const void *b)
 {
 	const struct weft__vertical *v = a, *w = b;
@@ -387,7 +390,7 @@ static void draw_verticals(struct weft__frame *f)
 		columns += merged == 0 || v[merged - 1].x != one.x;
 		v[merged++] = one;
 	}
-	/* Close together, they would hide everything. */
+	/* Vertical lines that are close together would hide everything, so they are drawn transparent. */
 	int close = f->width / 8 + 1;
 	assert(close > 0);
 	int alpha = columns <= close ? 255 : 255 * close / columns;
@@ -414,8 +417,8 @@ static bool is_high(const struct weft__frame *f, uint32_t rank)
 	return pitch_of(f, weft_view_row_of_rank(f->view, rank)) >= WEFT__ROW_PX;
 }
 
-/* Finds the rows that are high enough.  They are contiguous, around the focus; rows without height may be on either side of the
- * border. */
+/* Finds the rows that are high enough to be drawn one by one.  These rows are contiguous, around the focus; rows without height
+ * may be on either side of the border. */
 static void find_lines(struct weft__frame *f)
 {
 	uint32_t rows = f->layout->row_count, shown = weft_view_rank(f->view, rows), first, end;
@@ -423,7 +426,7 @@ static void find_lines(struct weft__frame *f)
 	size_t seen_count = 0;
 	f->cell = WEFT__CELL_PX;
 	f->s->lines.count = 0;
-	if (middle == WEFT_NONE) /* a header is in focus */
+	if (middle == WEFT_NONE) /* a header is in focus, and no row */
 		middle = weft_view_row_at(f->view, weft_view_y(f->view, f->view->focus + 1));
 	first = end = middle == WEFT_NONE ? 0 : weft_view_rank(f->view, middle);
 	while (first > 0 && is_high(f, first - 1))
@@ -449,7 +452,8 @@ static void find_lines(struct weft__frame *f)
 	f->cell = seen_count > CROWD ? 2 * WEFT__CELL_PX : WEFT__CELL_PX;
 }
 
-/* Draws a highlight on a row drawn by itself.  One too short to be visible behind its line is drawn in front of it. */
+/* Draws a highlight on a row that is drawn by itself.  A highlight that is too short to be visible behind its line is drawn in
+ * front of the line. */
 static void highlight_line(struct weft__frame *f, const struct weft__line *line, uint32_t promise, int64_t start_ns,
     int64_t end_ns, uint64_t *seen_count)
 {
@@ -492,7 +496,7 @@ static void highlight_on(
 		weft__strip_highlight(f, weft__row_y(f, row), weft_view_x(f->view, start_ns), weft_view_x(f->view, end_ns));
 }
 
-/* Draws the highlights of a low row from index i on; adjacent ones merge. */
+/* Draws the highlights of a low row from index i on; adjacent highlights are merged. */
 static void highlight_low_row(struct weft__frame *f, uint32_t row, const struct weft_intervals *t, size_t i)
 {
 	const uint32_t *promises = f->layout->by_row + f->layout->row_begin[row];
@@ -527,7 +531,8 @@ static void draw_highlights(struct weft__frame *f)
 	}
 	uint64_t *seen_count = f->s->highlighted.items;
 	memset(seen_count, 0, f->s->lines.count * cells * sizeof *seen_count);
-	/* A few are looked up one by one; if there are many, each row is searched for visible ones. */
+	/* A few highlighted promises are looked up one by one; if there are many, each row is searched for visible
+	 * highlights. */
 	if (f->view->found < f->index->count / 16) {
 		for (size_t w = 0; w < words; w++) {
 			for (uint64_t bits = f->view->highlight[w]; bits; bits &= bits - 1) {

@@ -88,7 +88,7 @@ void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int
 	}
 }
 
-/* Narrows the part t0..t1 of a line to where `at + t * step` is not negative. */
+/* Narrows the part t0..t1 of a line to the part in which `at + t * step` is not negative. */
 static bool clip_parameter(double at, double step, double *t0, double *t1)
 {
 	if (step == 0)
@@ -172,7 +172,7 @@ void weft_prim_head(const struct weft_prim *p, float *left_x, float *left_y, flo
 	*right_y = round_to_eighth((double)p->y1 - dx * side);
 }
 
-/* Sorts in two passes of a stable radix sort. */
+/* Sorts the draw list in two passes of a stable radix sort. */
 void weft__list_sort(struct weft__frame *f)
 {
 	struct weft_draw_list *list = f->list;
@@ -236,7 +236,7 @@ void weft_draw_finish(struct weft_draw_list *list)
 	*list = (struct weft_draw_list){0};
 }
 
-/* Prints eighths of a px without printf("%f"), which rounds differently on some platforms. */
+/* Prints a length in eighths of a px without printf("%f"), which rounds differently on some platforms. */
 static int print_eighths(char *buf, size_t size, float px)
 {
 	int e = (int)(px * 8);

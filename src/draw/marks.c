@@ -1,10 +1,10 @@
-/* marks.c: draws marks over a frame.  SPDX-License-Identifier: ISC */
+/* marks.c: draws marks over a frame, such as the selected promise.  SPDX-License-Identifier: ISC */
 #include "draw/marks.h"
 
 #include "draw/threads.h"
 
 #define VEIL 196    /* opacity */
-#define NAMED_PX 40 /* highlighted promises this long have their names on the veil */
+#define NAMED_PX 40 /* length in px from which on a highlighted promise has its name on the veil */
 #define NAMED_ROW_PX 12
 
 struct row {
@@ -36,7 +36,7 @@ static size_t name_of(const struct weft__frame *f, uint32_t promise, char *text,
 	return weft__text_clean(text, size, raw, len < sizeof raw ? len : sizeof raw - 1);
 }
 
-/* Promises of one row that are adjacent on the screen. */
+/* A group of promises on one row that are adjacent on the screen. */
 struct highlighted_row {
 	double x0, x1;
 	uint32_t promise; /* the longest */
@@ -118,8 +118,8 @@ static void draw_ring(struct weft__frame *f, int alpha, int x0, int y0, int x1, 
 	weft__rect(f, ink, x1 - width, y0 + width, x1, y1 - width);
 }
 
-/* Draws the name of the selected promise on a plate like a tab on its line, exactly where the frame has it; below the line if
- * there is no space above. */
+/* Draws the name of the selected promise on a plate, like a tab on the promise's line, exactly where the frame has the name; the
+ * name is below the line if there is no space above. */
 static void draw_name(struct weft__frame *f, uint32_t promise, double x0, const struct row *row)
 {
 	char text[176];
@@ -156,7 +156,7 @@ static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
 	}
 }
 
-/* Draws a ring around an interval of an OS thread, and the arrow from its waker. */
+/* Draws a ring around an interval of an OS thread, and the arrow from the thread that woke it. */
 static void draw_spot(
     struct weft__frame *f, const struct weft__threads *threads, uint32_t track, int64_t from_ns, int64_t to_ns, bool picked)
 {

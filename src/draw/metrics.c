@@ -1,4 +1,4 @@
-/* metrics.c: draws counters in lanes below the promises: step curves, or envelopes where a counter changes too often.
+/* metrics.c: draws counters in lanes below the promises: as step curves, or as envelopes where a counter changes too often.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "draw/threads.h"
 
 #define COLOURS 6u
-#define MARKS 6000              /* approximate maximum of shapes for all counters */
-#define ROWS_PX 200.0           /* minimum height that rows keep */
-#define MAX_HEIGHT_FRACTION 3.0 /* lanes get at most 1 / 3 of the height */
-#define LANE_PX 44.0            /* height, if there is space */
-#define MIN_LANE_PX 20.0        /* minimum height: a name fits */
+#define MARKS 6000              /* approximate maximum of the number of shapes for all counters */
+#define ROWS_PX 200.0           /* minimum height in px that is left for rows */
+#define MAX_HEIGHT_FRACTION 3.0 /* the lanes of counters get at most 1 / 3 of the height */
+#define LANE_PX 44.0            /* height in px of a lane, if there is space */
+#define MIN_LANE_PX 20.0        /* minimum height in px of a lane, into which a name fits */
 #define ABOVE_PX 5              /* space above the maximum */
 #define BELOW_PX WEFT__BELOW_PX /* space below the minimum */
-#define AXIS_MIN_PX 32          /* in lower lanes only the maximum is written */
+#define AXIS_MIN_PX 32          /* height in px below which only the maximum is written in a lane */
 
 struct lanes {
 	size_t count; /* lanes that fit */
@@ -48,7 +48,7 @@ static double max_lanes_px(double height_px)
 	return fraction < left ? fraction : left;
 }
 
-/* Returns the maximum height for OS threads; counters get at least half of the lanes. */
+/* Returns the maximum height in px for the lanes of OS threads; counters get at least half of all lanes. */
 double weft__lanes_max_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px)
 {
 	return max_lanes_px(height_px) / (count_shown(model, options) > 0 ? 2 : 1);
@@ -73,7 +73,7 @@ struct lane {
 	const struct weft_counter *counter;
 	const struct weft_counter_index *index;
 	enum weft_paint paint;
-	int y0, y1, zero; /* top and bottom of the lane; y of the value 0, or of the value nearest to it */
+	int y0, y1, zero; /* top and bottom of the lane, and y of the value 0 or of the value nearest to 0 */
 };
 
 static int y_of_value(const struct lane *l, int64_t value)
@@ -86,7 +86,7 @@ static int y_of_value(const struct lane *l, int64_t value)
 	return weft__floor(bottom - fraction * (bottom - top));
 }
 
-/* Tints from a line, or from an area between two heights, to 0. */
+/* Tints the lane from a line, or from the area between two heights, down to the value 0. */
 static void draw_tint(struct weft__frame *f, const struct lane *l, int x0, int x1, int top, int bottom)
 {
 	if (bottom < l->zero)
@@ -95,7 +95,7 @@ static void draw_tint(struct weft__frame *f, const struct lane *l, int x0, int x
 		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, l->zero, x1, top);
 }
 
-/* Draws a constant value: a line, and a tint down to 0. */
+/* Draws a constant value as a line, with a tint down to the value 0. */
 static void draw_level(struct weft__frame *f, const struct lane *l, int x0, int x1, int y)
 {
 	if (x1 <= x0)
@@ -104,7 +104,7 @@ static void draw_level(struct weft__frame *f, const struct lane *l, int x0, int 
 	draw_tint(f, l, x0, x1, y, y + 2);
 }
 
-/* Returns whether the value before the first sample was overwritten in the ring. */
+/* Returns whether the counter's value before its first sample was overwritten in the ring. */
 static bool is_forgotten(const struct weft__frame *f, const struct weft_counter *c)
 {
 	return f->model->trace->wrapped && c->is_absolute;
@@ -128,11 +128,11 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 	int64_t left = weft_view_time(f->view, 0);
 	size_t i = weft__counter_from(c, l->index, left);
 	int y = y_of_value(l, value_before(f, c, i));
-	/* Values before and after the trace are unknown. */
+	/* The counter's values before and after the trace are unknown. */
 	int first = weft__floor(weft_view_x(f->view, known_from(f, c)));
 	int last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
 	int since = first > 0 ? first : 0;
-	/* If a counter changes often, columns are wider. */
+	/* If a counter changes often, its columns are wider. */
 	size_t seen_samples = weft__counter_from(c, l->index, weft_view_time(f->view, f->width)) - i;
 	int marks = (int)(MARKS / lanes) + 1, column = 1;
 	if (seen_samples > 2 * (size_t)f->width || seen_samples > (size_t)marks) {
@@ -152,7 +152,7 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 		top = top < y ? top : y;
 		bottom = bottom > y ? bottom : y;
 		draw_level(f, l, since, x, y);
-		/* A column in which it rises and falls many times is a tint, not a line. */
+		/* A column in which the counter rises and falls many times is drawn as a tint, and not as a line. */
 		int moved = next > y ? next - y : y - next;
 		bool busy = end - i > 3 && bottom - top > moved + 4;
 		int wide = busy ? column : 2;
@@ -181,7 +181,8 @@ static double write_at(struct weft__frame *f, enum weft_font font, enum weft_pai
 	return width;
 }
 
-/* Writes the values at the top and bottom of a lane from x on, or up to x.  Returns the width of the upper one. */
+/* Writes the values at the top and bottom of a lane, starting at x, or ending at x if is_right.  Returns the width in px of the
+ * upper value. */
 static double draw_axis(struct weft__frame *f, const struct lane *l, double x, bool is_right)
 {
 	char buf[WEFT_NUMBER_BYTES];
@@ -195,7 +196,8 @@ static double draw_axis(struct weft__frame *f, const struct lane *l, double x, b
 	return width;
 }
 
-/* Calls `see` for each lane in order; `hidden` is the number of counters that do not fit after it. */
+/* Calls `see` for each lane in order; `hidden` is the number of counters without a lane, because they do not fit after this
+ * one. */
 static void each_lane(
     struct weft__frame *f, void (*see)(struct weft__frame *f, const struct lane *lane, struct lanes lanes, size_t hidden))
 {

@@ -1,8 +1,8 @@
-/* overview.c: sums up the trace in cells, once, and paints the strip from these.
+/* overview.c: sums up the whole trace in cells, once, and paints the overview strip from these sums.
  *
- * A cell is 1/2048 of the time and some rows.  An interval over many cells is added as a difference at both ends, so that long
- * and short promises cost the same.  Then each cell gets the sum of all cells before it, so that a pixel costs the same however
- * many cells it covers.
+ * A cell covers 1/2048 of the time and some rows.  An interval over many cells is added as a difference at both of its ends, so
+ * that long and short promises cost the same.  Afterwards each cell gets the sum of all cells before it, so that a pixel costs
+ * the same however many cells it covers.
  * SPDX-License-Identifier: ISC */
 #include "draw/overview.h"
 
@@ -12,16 +12,16 @@
 
 #define COLUMNS 2048
 #define MAX_AREAS 14
-#define UNIT 1024.0 /* one row over a whole cell */
+#define UNIT 1024.0 /* value of one row over a whole cell */
 #define CELL_PX 2
 
 #define TOP_PX 4      /* above the areas */
-#define PROFILE_PX 12 /* below the areas: the profile of running time */
+#define PROFILE_PX 12 /* height in px of the profile of running time, below the areas */
 #define MIN_FRAME_PX 4
 #define GRIP_PX 5
-#define FAINT 112       /* opacity of highlights if there are many */
+#define FAINT 112       /* opacity of highlights if there are many of them */
 #define MAX_LINES 16    /* between bands */
-#define LINE_MAX_ROWS 4 /* rows of an area: with at most this many, each is visible */
+#define LINE_MAX_ROWS 4 /* maximum number of rows of an area in which each row is visible */
 
 enum plane { ALIVE, NEVER, WRONG_ENDS, HIGHLIGHT, PLANES };
 
@@ -31,12 +31,13 @@ struct weft_overview {
 	double cells_per_ns, slots;
 	int areas;
 	double rows_per_area;
-	int64_t *plane[PLANES];       /* [areas * (COLUMNS + 1)] */
-	bool used[PLANES][MAX_AREAS]; /* whether it has any values */
+	int64_t *plane[PLANES];       /* for each plane, an array of areas * (COLUMNS + 1) sums */
+	bool used[PLANES][MAX_AREAS]; /* whether the plane of an area has any values */
 	bool has_many_found;          /* of the highlights */
 	int64_t run[COLUMNS + 1], paused[COLUMNS + 1];
 	struct weft_draw_list
-	    strip; /* the last strip without the frame around the visible interval; empty: must be drawn again */
+	    /* Draw list of the last strip, without the frame around the visible interval; empty if it must be drawn again. */
+	    strip;
 };
 
 static int area_of(const struct weft_overview *o, uint32_t row)
@@ -51,7 +52,7 @@ static int cell_of(const struct weft_overview *o, int64_t time_ns)
 	return at > 0 ? at < COLUMNS ? (int)at : COLUMNS - 1 : 0;
 }
 
-/* Adds an interval, as differences. */
+/* Adds an interval to the cells, as differences. */
 static void add_interval(const struct weft_overview *o, int64_t *row, int64_t start_ns, int64_t end_ns)
 {
 	double from = (double)start_ns * o->cells_per_ns * UNIT, to = (double)end_ns * o->cells_per_ns * UNIT;
@@ -71,7 +72,7 @@ static void add_interval(const struct weft_overview *o, int64_t *row, int64_t st
 	row[last + 1] -= ends;
 }
 
-/* Converts differences to sums of all cells before. */
+/* Converts differences to sums of all cells before each cell. */
 static void add_up(int64_t *row)
 {
 	int64_t cell = 0, sum = 0;
@@ -120,7 +121,7 @@ static void sum_up(struct weft_overview *o, const struct weft_view *view)
 	add_up_plane(o, ALIVE);
 	add_up_plane(o, NEVER);
 	add_up_plane(o, WRONG_ENDS);
-	/* Runs of the system promise are skipped: the program sleeps meanwhile. */
+	/* Runs of the system promise are skipped, because the program sleeps meanwhile. */
 	for (size_t i = o->model->promises[WEFT_SYSTEM + 1].runs; i < o->model->run_count; i++)
 		add_interval(o, o->run, o->model->runs[i].start_ns, o->model->runs[i].end_ns);
 	for (size_t i = 0; i < o->model->pause_count; i++)
@@ -138,7 +139,7 @@ int weft_overview_create(struct weft_overview **out, const struct weft_view *vie
 	o->model = view->model;
 	o->layout = view->layout;
 	o->cells_per_ns = COLUMNS / span;
-	/* All rows, whatever interval the view shows. */
+	/* The overview shows all rows, whatever interval the view shows. */
 	o->slots = (double)o->layout->row_count + (o->layout->band_count > 1 ? (double)o->layout->band_count : 0);
 	o->slots = o->slots > 1 ? o->slots : 1;
 	o->areas = o->slots < MAX_AREAS ? (int)o->slots : MAX_AREAS;
@@ -187,7 +188,7 @@ void weft_overview_highlight(struct weft_overview *o, const struct weft_view *vi
 	add_up_plane(o, HIGHLIGHT);
 }
 
-/* Returns the margin, which is that of a view of the whole trace, so that both have the same scale. */
+/* Returns the margin in px, which is that of a view of the whole trace, so that both have the same scale. */
 static double margin_of(double width_px)
 {
 	return width_px > 4 * WEFT_VIEW_MARGIN_PX ? WEFT_VIEW_MARGIN_PX : width_px / 4;
@@ -205,7 +206,7 @@ int64_t weft_overview_time(const struct weft_overview *o, double width_px, doubl
 	return at > -9e18 ? at < 9e18 ? (int64_t)at : INT64_MAX : INT64_MIN;
 }
 
-/* Finds the frame around the visible interval, at least wide enough to be seen and grabbed. */
+/* Computes the frame around the visible interval, which is at least wide enough to be seen and grabbed. */
 static void frame_of(const struct weft_overview *o, const struct weft_view *view, double width_px, double *x0, double *x1)
 {
 	*x0 = weft_overview_x(o, width_px, view->from_ns);
@@ -223,7 +224,7 @@ enum weft_grip weft_overview_grip(const struct weft_overview *o, const struct we
 {
 	double x0, x1;
 	frame_of(o, view, width_px, &x0, &x1);
-	/* Between the ends there is always space to grab the frame. */
+	/* Between the two ends there is always space to grab the frame itself. */
 	double within = (x1 - x0) / 4 < GRIP_PX ? (x1 - x0) / 4 : GRIP_PX;
 	if (!(x_px >= x0 - GRIP_PX && x_px <= x1 + GRIP_PX))
 		return WEFT_GRIP_NONE;
@@ -245,7 +246,7 @@ void weft_overview_drag(
 	}
 }
 
-/* The cells under a pixel cell of the strip, as whole cells and as exact positions. */
+/* Cells of the sums that are under a pixel cell of the strip, as whole cells and as exact positions. */
 struct cells {
 	int from, end;
 	double first, last;
@@ -271,20 +272,20 @@ static double sum_to(const int64_t *row, double at)
 	return (double)row[cell] + (cell < COLUMNS ? (at - cell) * (double)(row[cell + 1] - row[cell]) : 0);
 }
 
-/* Returns the average covered part of a pixel cell. */
+/* Returns the average part of a pixel cell that is covered. */
 static double covered_fraction(const int64_t *row, struct cells c)
 {
 	return c.last > c.first ? (sum_to(row, c.last) - sum_to(row, c.first)) / (UNIT * (c.last - c.first)) : 0;
 }
 
-/* Returns the opacity for the part of rows that are alive: each hundredth has its own shade. */
+/* Returns the opacity for the part of rows with a pending promise; each hundredth has its own shade. */
 static int alive_alpha(const struct weft_overview *o, double alive)
 {
 	int fraction = weft__floor(alive / o->rows_per_area * 100 + 0.5);
 	return alive > 0 ? 20 + 2 * (fraction < 100 ? fraction : 100) : 0;
 }
 
-/* Returns the opacity for the part of rows in which a promise failed or never resolved; a single one is visible. */
+/* Returns the opacity for the part of rows in which a promise failed or never resolved; a single such promise is visible. */
 static int wrong_alpha(const struct weft_overview *o, enum plane plane, const int64_t *row, struct cells c)
 {
 	const bool few = o->rows_per_area <= LINE_MAX_ROWS;
@@ -301,13 +302,13 @@ static struct area_bounds area_bounds_of(const struct weft_overview *o, const st
 {
 	int height = f->height - TOP_PX - PROFILE_PX - 4, y0 = TOP_PX + height * area / o->areas;
 	int y1 = TOP_PX + height * (area + 1) / o->areas;
-	/* A few rows are lines with space between them. */
+	/* If an area has few rows, they are drawn as lines with space between them. */
 	if (y1 - y0 > 2)
 		y1 = y0 + (y1 - y0 > 8 ? 4 : (y1 - y0 + 1) / 2);
 	return (struct area_bounds){y0, y1 > y0 + 1 ? y1 : y0 + 1};
 }
 
-/* Draws a plane of an area; equal cells form one rectangle. */
+/* Draws one plane of an area; equal cells form one rectangle. */
 static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum plane plane, int area, enum weft_layer layer,
     enum weft_paint paint)
 {
@@ -334,7 +335,7 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 	}
 }
 
-/* Returns the sum of pauses within `far` pixel cells of x. */
+/* Returns the total length of pauses within `far` pixel cells of x. */
 static int64_t paused_around(const struct weft_overview *o, const struct weft__frame *f, int x, int far)
 {
 	const int from = cells_at(x - far * CELL_PX, (double)f->list->width_px).from,
@@ -342,7 +343,7 @@ static int64_t paused_around(const struct weft_overview *o, const struct weft__f
 	return o->paused[end] - o->paused[from < end ? from : end];
 }
 
-/* Draws pauses with an opacity of their covered part; an isolated pause is always visible. */
+/* Draws pauses, with an opacity that shows the covered part; an isolated pause is always visible. */
 static void draw_pauses(struct weft__frame *f, const struct weft_overview *o, int x, struct cells c)
 {
 	const bool alone = paused_around(o, f, x, 4) == paused_around(o, f, x, 1);
@@ -352,8 +353,8 @@ static void draw_pauses(struct weft__frame *f, const struct weft_overview *o, in
 		    x + CELL_PX, f->height);
 }
 
-/* Draws pauses, and the part of the time in which any thread ran, as a filled curve; its topmost pixel is as opaque as it is
- * covered. */
+/* Draws pauses, and the part of the time in which any thread ran as a filled curve; the opacity of the curve's topmost pixel is
+ * the part of it that is covered. */
 static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
 {
 	enum { SHADES = 16 };
@@ -389,7 +390,7 @@ static void draw_bands(struct weft__frame *f, const struct weft_overview *o)
 	}
 }
 
-/* Draws the frame around the visible interval; the rest is dimmed, except marks. */
+/* Draws the frame around the visible interval; everything outside of the frame is dimmed, except marks. */
 static void draw_frame(struct weft__frame *f, const struct weft_overview *o)
 {
 	double left, right;
@@ -423,7 +424,8 @@ static int draw_strip(
 			draw_area(&f, o, WRONG_ENDS, area, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED);
 			if (view->found > 0)
 				draw_area(&f, o, HIGHLIGHT, area, WEFT_LAYER_FAILED,
-				    WEFT_PAINT_HIGHLIGHT); /* behind failures, because paints are sorted within a layer */
+				    /* This paint is drawn behind failures, because paints are sorted within a layer. */
+				    WEFT_PAINT_HIGHLIGHT);
 		}
 	}
 	return weft__frame_end(&f, err);

@@ -1,21 +1,22 @@
-/* pixels.c: paints rectangles without antialiasing, lines and heads of arrows with it.  SPDX-License-Identifier: ISC */
+/* pixels.c: paints rectangles without antialiasing, and lines and heads of arrows with antialiasing.
+ * SPDX-License-Identifier: ISC */
 #include "draw/pixels.h"
 
 #include <assert.h>
 #include <string.h>
 #include <wchar.h>
 
-#define AT_ONCE 32 /* px compared and filled together */
+#define AT_ONCE 32 /* number of px that are compared and filled together */
 #define MAX_BOXES 128
 
-/* Scales two channels at once, rounded as Cairo rounds. */
+/* Scales two colour channels at once, rounded as Cairo rounds. */
 static inline uint32_t scale_pair(uint32_t pair, uint32_t by)
 {
 	pair = (pair & 0xff00ff) * by + 0x800080;
 	return ((pair + (pair >> 8 & 0xff00ff)) >> 8) & 0xff00ff;
 }
 
-/* A colour, and its result on the last pixel value below it: most pixels below a rectangle have one colour. */
+/* A colour, and its result on the pixel value that was painted last, because most pixels below a rectangle have one colour. */
 struct glaze {
 	uint32_t rb, ag, rest, under, mixed;
 };
@@ -46,7 +47,7 @@ static void fill_line_part(uint32_t *at, int count, uint32_t colour)
 	wmemset((wchar_t *)(void *)at, (wchar_t)colour, (size_t)count);
 }
 
-/* Fills a line of a long rectangle. */
+/* Fills one line of pixels of a long rectangle. */
 static void fill_line(uint32_t *at, int count, struct glaze *g)
 {
 	if (g->rest == 0) {
@@ -64,7 +65,7 @@ static void fill_line(uint32_t *at, int count, struct glaze *g)
 		at[i] = mix_pixel(g, at[i]);
 }
 
-/* A clipped rectangle in pixels of the image. */
+/* A clipped rectangle, in pixels of the image. */
 struct box {
 	int x0, y0, x1, y1;
 };
@@ -96,7 +97,7 @@ static uint32_t *line_at(const struct weft_pixels *px, int x, int y)
 	return (uint32_t *)(void *)((unsigned char *)px->data + (ptrdiff_t)y * px->stride) + x;
 }
 
-/* Fills a part of a line, which may be short. */
+/* Fills a part of a line of pixels, which may be short. */
 static inline void fill_box_part(uint32_t *at, int count, struct glaze *g)
 {
 	if (count >= AT_ONCE)
@@ -112,8 +113,8 @@ static void fill_box(const struct weft_pixels *px, struct box b, struct glaze *g
 		fill_box_part(line_at(px, b.x0, y), b.x1 - b.x0, g);
 }
 
-/* Fills boxes within `all`.  If a line of pixels was equal to the line above before painting, copies that line's result: a copy
- * is cheaper than many narrow rectangles. */
+/* Fills boxes within `all`.  If a line of pixels was equal to the line above before painting, the function copies the result of
+ * that line, because a copy is cheaper than many narrow rectangles. */
 static void fill_same_colour(const struct weft_pixels *px, const struct box *boxes, size_t count, struct box all, struct glaze *g)
 {
 	const size_t bytes = (size_t)(all.x1 - all.x0) * sizeof(uint32_t);
@@ -129,11 +130,13 @@ static void fill_same_colour(const struct weft_pixels *px, const struct box *box
 	}
 }
 
-/* Fills rectangles of one colour with the same top and bottom; at most MAX_BOXES. */
+/* Fills rectangles of one colour that have the same top and bottom, at most MAX_BOXES. */
 static void fill_rects(const struct weft_pixels *px, const struct weft_prim *p, const struct weft_prim *end, struct glaze *g)
 {
 	enum {
-		COST = 48 /* cost of a rectangle on a line, in px that could be compared and copied */,
+		/* Cost of a rectangle on a line of pixels, as the number of px that could be compared and copied in that
+		 * time. */
+		COST = 48,
 		GLAZED_COST = 4 /* of its px */
 	};
 	struct box boxes[MAX_BOXES], all = box_of(px, p);
@@ -155,16 +158,16 @@ static void fill_rects(const struct weft_pixels *px, const struct weft_prim *p, 
 			fill_box(px, boxes[i], g);
 }
 
-/* A convex polygon in pixels of the image. */
+/* A convex polygon, in pixels of the image. */
 struct polygon {
 	double x[4], y[4];
 	int corners;
 };
 
-enum { HEIGHTS = 4 }; /* sampled heights within each line of pixels */
+enum { HEIGHTS = 4 }; /* number of heights that are sampled within each line of pixels */
 
-/* Finds the interval of a polygon at each sampled height; it is empty if from[k] > to[k].  Handles all heights at once, because
- * a division is slow. */
+/* Computes the interval of a polygon at each sampled height; the interval is empty if from[k] > to[k].  All heights are handled
+ * at once, because a division is slow. */
 static void cut_polygon(const struct polygon *p, int y, double from[HEIGHTS], double to[HEIGHTS])
 {
 	for (int k = 0; k < HEIGHTS; k++) {
@@ -185,7 +188,7 @@ static void cut_polygon(const struct polygon *p, int y, double from[HEIGHTS], do
 	}
 }
 
-/* Adds the part of each pixel from x0 on that an interval covers, in units of 1 / whole. */
+/* Adds the part of each pixel, from x0 on, that an interval covers, in units of 1 / whole. */
 static void add_coverage(uint32_t *covered, int x0, double from, double to, double whole)
 {
 	int first = (int)(from - x0), last = (int)(to - x0);
@@ -198,7 +201,7 @@ static void add_coverage(uint32_t *covered, int x0, double from, double to, doub
 		covered[last] += (uint32_t)((to - last) * whole);
 }
 
-/* Fills a polygon.  The covered part of each pixel, in 256ths, is summed over the sampled heights of its line. */
+/* Fills a polygon.  The covered part of each pixel, in 256ths, is the sum over the sampled heights of its line. */
 static void fill_polygon(const struct weft_pixels *px, const struct polygon *p, uint32_t rgb, uint32_t opacity)
 {
 	enum { WHOLE = 256 / HEIGHTS, PIECE = 256 };

@@ -1,4 +1,4 @@
-/* ruler.c: draws the ruler and the guides.  SPDX-License-Identifier: ISC */
+/* ruler.c: draws the ruler (time axis) and the guides over the frame.  SPDX-License-Identifier: ISC */
 #include "draw/ruler.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include "draw/ticks.h"
 
 #define EDGE_PX 8
-#define PLATE_PX 5 /* around a text on a plate */
+#define PLATE_PX 5 /* margin in px around a text on a plate */
 
 static struct weft__frame frame_of(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_ruler_options *options)
@@ -20,12 +20,12 @@ static struct weft__frame frame_of(
 		f.options.no_metrics = options->no_metrics;
 		f.options.no_threads = options->no_threads;
 		f.options.hidden_metrics = options->hidden_metrics;
-		f.options.no_axis = true; /* the ruler is the axis */
+		f.options.no_axis = true; /* the ruler is the axis, so the frame has none */
 	}
 	return f;
 }
 
-/* Draws a text on a plate as near to x as possible; false if another text is there. */
+/* Draws a text on a plate as near to x as possible; returns false if another text is there. */
 static bool draw_plate(struct weft__frame *f, enum weft_paint plate, double x, const char *text, size_t len)
 {
 	double width = weft__text_width(f, WEFT_FONT_SMALL, text, len), baseline = weft__floor(f->height / 2.0) + 3;
@@ -78,7 +78,7 @@ static void draw_span(struct weft__frame *f, const struct weft_ruler_options *o)
 	draw_plate(f, WEFT_PAINT_ACCENT, (x0 + x1) / 2, text, len);
 }
 
-/* Draws the day or the base time, always at the left. */
+/* Draws the day or the base time of the axis, always at the left. */
 static void draw_base(struct weft__frame *f, const struct weft__ticks *t)
 {
 	char text[96];
@@ -134,7 +134,7 @@ int weft_ruler_draw(struct weft_draw_list *list, const struct weft_view *view, d
 	return weft__frame_end(&f, err);
 }
 
-/* Draws the tip beside the pointer, where there is space. */
+/* Draws the tooltip beside the pointer, where there is space. */
 static void draw_tip(struct weft__frame *f, const struct weft_ruler_options *o)
 {
 	const struct weft__ink ground = weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 244),

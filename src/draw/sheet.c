@@ -34,7 +34,7 @@ static double width_of(struct weft__frame *f, const struct weft_sheet *sheet, si
 	return weft__text_width(f, font_of(row), text, strlen(text));
 }
 
-/* Draws a right-aligned column.  Returns the x of the next one. */
+/* Draws a right-aligned column.  Returns the x at which the next column begins. */
 static double draw_column(struct weft__frame *f, const struct weft_sheet *sheet, size_t column, double x, double top)
 {
 	double widest = 0;

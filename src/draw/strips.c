@@ -1,7 +1,7 @@
 /* strips.c: draws rows that are too low to be distinguished, as densities in strips of a few px.
  *
- * A box of promises is added as a whole if it fits into a cell, or if so many rows overlap that its gaps are not visible.
- * SPDX-License-Identifier: ISC */
+ * A box of promises is added as a whole if it fits into a cell, or if so many rows overlap that gaps between its promises are
+ * not visible.  SPDX-License-Identifier: ISC */
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "base/search.h"
 #include "draw/lines.h"
 
-/* Sums for each cell, stored as differences to the cell on the left until a strip is drawn; and marks, one bit for each cell. */
+/* Planes hold sums for each cell, stored as differences to the cell on the left until a strip is drawn; marks are one bit for
+ * each cell. */
 enum plane {
 	ALIVE = WEFT_SUM_ALIVE,
 	RUN = WEFT_SUM_RUN,
@@ -21,24 +22,26 @@ enum mark { FAILED, HIGHLIGHT, MARKS };
 
 static_assert(WEFT__BOX_FAN == 4, "WEFT__BOX_SIZE()");
 
-#define BLUR_CELLS 32  /* cells over which a box may be spread */
-#define EVEN 0.85      /* a box covered this much counts as fully covered */
-#define SPARSE_ROWS 4  /* rows in a strip: with at most this many, runs and relations of each promise show, */
-#define WIDE_PX 24     /* if it is this long */
-#define MAX_CHANGES 64 /* of alpha in one plane of a strip */
-#define MAX_GRAIN 4    /* maximum number of cells merged to reduce changes */
+#define BLUR_CELLS 32  /* maximum number of cells over which a box may be spread */
+#define EVEN 0.85      /* covered part from which on a box counts as fully covered */
+#define SPARSE_ROWS 4  /* maximum number of rows in a strip in which runs and relations of each promise are drawn */
+#define WIDE_PX 24     /* minimum length in px of a promise whose runs and relations are drawn */
+#define MAX_CHANGES 64 /* maximum number of changes of opacity in one plane of a strip */
+#define MAX_GRAIN 4    /* maximum number of cells that are merged to reduce changes of opacity */
 #define AT_ONCE 8      /* cells examined together */
-#define SLICE_PX 4     /* sums of wider slices of time would be blurred */
+#define SLICE_PX 4     /* width in px above which slices of time would make sums look blurred */
 
 struct strips {
-	uint32_t *planes; /* all planes of each strip in sequence; differences wrap around */
-	uint32_t unit;    /* one row over a whole cell */
-	uint64_t *marks;  /* one bit for each cell; all marks of each strip in sequence */
-	size_t words;     /* of one mark of a strip */
+	uint32_t *planes; /* all planes of all strips, strip after strip; differences wrap around */
+	uint32_t unit;    /* value of one row over a whole cell */
+	uint64_t *marks;  /* one bit for each cell; all marks of all strips, strip after strip */
+	size_t words;     /* number of words of one mark of a strip */
 	double *rows;     /* number in each strip */
-	uint32_t *begin;  /* first row of each strip, and the end */
-	int at;           /* the strip of the last query */
-	size_t columns;   /* cells, one more, and a flag that the plane is in use; if not, its contents are undefined */
+	uint32_t *begin;  /* first row of each strip; the last element is the end of all rows */
+	int at;           /* strip that the last query found */
+	/* Number of cells, plus one more and a flag that the plane is in use; without the flag, the plane's contents are
+	 * undefined. */
+	size_t columns;
 	int count;
 };
 
@@ -60,7 +63,8 @@ static int strip_at(int y)
 	return y < 0 ? 0 : y / WEFT__STRIP_PX;
 }
 
-/* Returns the strip of a row; `count` if it is below all.  Searches near the strip of the previous query. */
+/* Returns the strip that contains a row; `count` if the row is below all strips.  The search starts near the strip of the
+ * previous query. */
 static int strip_of(struct strips *s, uint32_t row)
 {
 	while (s->begin[s->at] > row)
@@ -70,7 +74,7 @@ static int strip_of(struct strips *s, uint32_t row)
 	return s->at;
 }
 
-/* Returns the first row at or below y.  No such row is above the row before the one at y. */
+/* Returns the first row at or below height y.  The result is at least `above`. */
 static uint32_t row_from(const struct weft__frame *f, uint32_t above, int y)
 {
 	uint32_t in = weft_view_row_at(f->view, y), rank = in == WEFT_NONE ? 0 : weft_view_rank(f->view, in);
@@ -79,8 +83,8 @@ static uint32_t row_from(const struct weft__frame *f, uint32_t above, int y)
 	return (uint32_t)WEFT_FIND_FIRST_NEAR(r, from, f->layout->row_count, weft__row_y(f, (uint32_t)r) >= y);
 }
 
-/* Returns whether a strip can be drawn from sums: it has enough rows to move its edges to blocks, or is the first or last with
- * rows, or has none beyond these; and so few that sums do not wrap around. */
+/* Returns whether a strip can be drawn from sums: it has enough rows to move its edges to blocks, or contains the first or last
+ * row; and it has so few rows that sums do not wrap around. */
 static bool is_summable(const struct strips *s, const struct weft_sums *sums, int strip)
 {
 	const double least = (double)(4u << sums->block_shift), most = (double)INT32_MAX / ((double)sums->slices * sums->unit);
@@ -89,7 +93,7 @@ static bool is_summable(const struct strips *s, const struct weft_sums *sums, in
 	return rows <= most && (is_outmost || (rows >= least && s->rows[strip] >= least));
 }
 
-/* Moves the first row of a strip, and of empty strips above it, to the nearest start of a block: by at most an eighth of a
+/* Moves the first row of a strip, and of the empty strips above it, to the nearest start of a block, by at most an eighth of a
  * strip. */
 static void snap_to_block(struct weft__frame *f, struct strips *s, int strip)
 {
@@ -102,8 +106,7 @@ static void snap_to_block(struct weft__frame *f, struct strips *s, int strip)
 	s->rows[strip] -= more;
 }
 
-/* Chooses the strips at the top and bottom, which have the most rows, to be drawn from sums, unless slices of time are too
- * wide. */
+/* Chooses strips at the top and bottom, which have the most rows, to be drawn from sums, unless slices of time are too wide. */
 static void choose_summed(struct weft__frame *f, struct strips *s)
 {
 	const struct weft_sums *sums = &f->index->sums;
@@ -118,8 +121,8 @@ static void choose_summed(struct weft__frame *f, struct strips *s)
 			snap_to_block(f, s, i);
 		for (int i = below + 1; i < s->count; i++)
 			snap_to_block(f, s, i);
-		/* The edge to the first strip that is not summable is not moved to a block, so the strip before it is not drawn
-		 * from sums. */
+		/* The edge to the first strip that is not summable is not moved to a block, so the strip before this edge is not
+		 * drawn from sums. */
 		above -= above > 0 && above < s->count;
 		below += below < s->count && above < below;
 	}
@@ -173,7 +176,7 @@ static uint32_t *row_of(const struct strips *s, enum plane plane, int strip)
 	return row;
 }
 
-/* Cells c0 to c1; `seen` if any is visible. */
+/* Range of cells from c0 to c1; `seen` says whether any of them is visible. */
 struct cells {
 	int c0, c1;
 	bool seen;
@@ -199,13 +202,13 @@ static inline void add_to(uint32_t *row, int last, struct cells c, uint32_t each
 	row[(c.c1 < last ? c.c1 : last) + 1] -= each;
 }
 
-/* Adds a value to each cell. */
+/* Adds a value to each cell of the range. */
 static void add_cells(const struct strips *s, enum plane plane, int strip, struct cells c, uint32_t each)
 {
 	add_to(row_of(s, plane, strip), (int)s->columns - 3, c, each);
 }
 
-/* Returns the share of each cell of `amount`, in rows times cells. */
+/* Returns the share of `amount`, in rows times cells, for each cell of the range. */
 static inline uint32_t cell_share(double unit, struct cells c, double amount)
 {
 	amount *= unit;
@@ -248,8 +251,8 @@ static inline void add_end(uint32_t *ends, unsigned cell, uint32_t amount)
 	ends[cell + 1] -= amount;
 }
 
-/* Adds a bar at the end of promises that failed, and the red line to it: the whole line if they never resolved, else only if
- * there is space for lines. */
+/* Adds a bar at the end of promises that failed, and the red line before it.  If the promises never resolved, the whole line is
+ * red; else the line is drawn only if there is space for lines. */
 static void add_failures_of(const struct strips *s, int strip, struct cells c, bool never_came, size_t count)
 {
 	int c0 = c.c1 - WEFT__FAILED_PX / WEFT__CELL_PX;
@@ -274,14 +277,14 @@ static bool is_line(const struct weft__frame *f, uint32_t row)
 	return row >= f->first_line_row && row < f->end_line_row;
 }
 
-/* Returns the bits of a word from bit i up to `end` or the end of the word. */
+/* Returns the bits of a word from bit i up to bit `end` or the end of the word. */
 static uint64_t bits_within(uint64_t word, size_t i, size_t end)
 {
 	word &= UINT64_MAX << i % 64;
 	return end < (i / 64 + 1) * 64 ? word & ((1ull << end % 64) - 1) : word;
 }
 
-/* Adds the failures among the promises at positions i up to `end`, all in one strip. */
+/* Adds the failures among the promises at positions i up to `end`, all of which are in one strip. */
 static void add_failures(struct weft__frame *f, struct strips *s, int strip, size_t i, size_t end)
 {
 	const struct weft_index *x = f->index;
@@ -297,8 +300,8 @@ static void add_failures(struct weft__frame *f, struct strips *s, int strip, siz
 	}
 }
 
-/* As add_failures(), for promises that are completely visible while no sleep is folded: nothing is clipped, and x is linear in
- * time.  This loop is hot if all promises fail. */
+/* Adds failures as add_failures() does, for promises that are completely visible while no sleep is folded: then nothing is
+ * clipped, and x is linear in time.  The speed of this loop matters if all promises fail. */
 static void add_whole_failures(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end)
 {
 	enum { LINE = WEFT__FAILED_PX / WEFT__CELL_PX };
@@ -321,7 +324,7 @@ static void add_whole_failures(struct weft__frame *f, const struct strips *s, in
 			}
 			add_end(ends, c1, s->unit);
 			if (dense || c0 == c1 || (c1 == last_c1 && c0 >= last_c0))
-				continue; /* there is no line to it, or another line covers it */
+				continue; /* the bar has no red line, or another line covers that line */
 			last_c0 = c0;
 			last_c1 = c1;
 			const unsigned first = c1 - c0 < LINE ? c0 : c1 - LINE;
@@ -336,7 +339,8 @@ static void add_whole_failures(struct weft__frame *f, const struct strips *s, in
 	}
 }
 
-/* Adds a box as a whole if that looks the same as adding its promises; each failure is still added by itself. */
+/* Adds a box of promises as a whole if that looks the same as adding its promises one by one; each failure is still added by
+ * itself. */
 static bool add_box(struct weft__frame *f, struct strips *s, int level, size_t at)
 {
 	const struct weft_box *box = &f->index->boxes[level][at];
@@ -349,7 +353,7 @@ static bool add_box(struct weft__frame *f, struct strips *s, int level, size_t a
 		return false;
 	double x0 = weft_view_x(f->view, box->start_ns), x1 = weft_view_x(f->view, box->end_ns);
 	double wide = WEFT__CELL_PX, rows = s->rows[strip];
-	/* Gaps are invisible if many rows share a strip, or if there are hardly any. */
+	/* Gaps between promises are invisible if many rows share a strip, or if there are hardly any gaps. */
 	if (rows > 2) {
 		wide *= rows < BLUR_CELLS ? rows : BLUR_CELLS;
 		if ((double)box->alive_ns >
@@ -358,7 +362,7 @@ static bool add_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	}
 	if (x1 - x0 > wide)
 		return false;
-	/* With folded sleep, the scale is an average over the box. */
+	/* If sleep is folded, the scale is an average over the box. */
 	double px_per_ns = f->view->lulls ? (x1 - x0) / ((double)box->end_ns - (double)box->start_ns) : f->view->px_per_ns;
 	double cells_per_ns = px_per_ns / WEFT__CELL_PX;
 	add_amount(s, ALIVE, strip, x0, x1, (double)box->alive_ns * cells_per_ns);
@@ -381,7 +385,7 @@ static bool add_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	return true;
 }
 
-/* Adds the creator and runs of one promise in a sparse strip. */
+/* Adds the creator and the runs of one promise in a strip with few rows. */
 static void add_details(struct weft__frame *f, struct strips *s, uint32_t promise, int strip, int y)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
@@ -398,9 +402,9 @@ static void add_details(struct weft__frame *f, struct strips *s, uint32_t promis
 	}
 }
 
-/* Adds promises of one row, at positions i up to `end`, in a strip of many rows.  All are completely visible and no sleep is
- * folded: nothing is clipped, and x is linear in time.  This loop is hot if there are many short promises.  `run_fraction` is
- * the running part of their time. */
+/* Adds promises of one row, at positions i up to `end`, to the sums of a strip with many rows.  All these promises are
+ * completely visible and no sleep is folded, so nothing is clipped, and x is linear in time.  The speed of this loop matters if
+ * there are many short promises.  `run_fraction` is the running part of the promises' time. */
 static void add_whole_row(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end, double run_fraction)
 {
 	const struct weft_lifetime *lives = f->index->lives;
@@ -422,7 +426,7 @@ static void add_whole_row(struct weft__frame *f, const struct strips *s, int str
 	}
 }
 
-/* Adds promises of one row, at positions i up to `end`, which may be partly visible, or in a strip of few rows. */
+/* Adds promises of one row, at positions i up to `end`, which may be partly visible or in a strip of few rows. */
 static void add_some_promises(
     struct weft__frame *f, struct strips *s, uint32_t row, int strip, size_t i, size_t end, double run_fraction)
 {
@@ -446,9 +450,9 @@ static void add_some_promises(
 
 /* Properties of adjacent promises. */
 struct lot {
-	double run_fraction; /* running part of their time */
-	bool important;      /* one of them went wrong */
-	bool is_whole;       /* each of them is completely visible, and no sleep is folded */
+	double run_fraction; /* running part of the promises' time */
+	bool important;      /* whether one of the promises went wrong */
+	bool is_whole;       /* whether each of the promises is completely visible and no sleep is folded */
 };
 
 static void add_row_part(
@@ -459,8 +463,8 @@ static void add_row_part(
 	add_some_promises(f, s, row, strip, i, end, lot->run_fraction);
 }
 
-/* Adds promises of one row, at positions i up to `end`.  They do not overlap, so visible ones are contiguous, and among these
- * the completely visible ones. */
+/* Adds promises of one row, at positions i up to `end`, to the sums of their strip.  Promises of one row do not overlap, so the
+ * visible promises are contiguous, and so are the completely visible ones among them. */
 static void add_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, const struct lot *lot)
 {
 	const struct weft_index *x = f->index;
@@ -509,21 +513,21 @@ static void add_promises(struct weft__frame *f, struct strips *s, size_t box)
 	}
 }
 
-/* Loads memory that will be needed soon, because waiting for it takes longer than all the rest.  A volatile load is used because
- * WebAssembly has no prefetch. */
+/* Loads memory that will be needed soon, because waiting for memory takes longer than all other work.  The function uses a
+ * volatile load, because WebAssembly has no prefetch instruction. */
 static inline void prefetch_sum(const int64_t *where)
 {
 	(void)*(const volatile int64_t *)where;
 }
 
-/* Boxes that must be examined.  They are scattered in memory, so many are loaded at once. */
+/* Queue of boxes that must be examined.  The boxes are scattered in memory, so many of them are loaded at once. */
 struct queue {
 	size_t boxes[32], count;
 };
 
 static void add_queue(struct weft__frame *f, struct strips *s, struct queue *q)
 {
-	enum { STEP = 4 }; /* lives in a cache line */
+	enum { STEP = 4 }; /* number of sums in a cache line */
 	const struct weft_index *x = f->index;
 	for (size_t k = 0; k < q->count; k++)
 		for (size_t i = 0; i < WEFT__BOX_PROMISES; i += STEP) {
@@ -570,7 +574,7 @@ static void add_boxes(struct weft__frame *f, struct strips *s)
 	add_queue(f, s, &queue);
 }
 
-/* Finds the slices of time in which cells start.  Returns false when out of memory. */
+/* Computes the slices of time in which cells start.  Returns false without memory. */
 static bool find_edges(struct weft__frame *f, const struct strips *s)
 {
 	const struct weft_sums *sums = &f->index->sums;
@@ -581,7 +585,7 @@ static bool find_edges(struct weft__frame *f, const struct strips *s)
 		return false;
 	}
 	for (size_t c = 0; c + 1 < s->columns; c++) {
-		/* A cell may be less than a ns wide. */
+		/* A cell may be shorter than a ns. */
 		const double x = (double)c * WEFT__CELL_PX, ns = f->view->lulls
 								     ? (double)weft_view_time(f->view, x)
 								     : (double)f->view->from_ns + x / f->view->px_per_ns;
@@ -596,7 +600,7 @@ static bool find_edges(struct weft__frame *f, const struct strips *s)
 	return true;
 }
 
-/* Returns the sum before an edge.  The sum of a slice is divided evenly, in whole units. */
+/* Returns the sum of all cells before an edge.  The sum of a slice of time is divided evenly among its cells, in whole units. */
 static inline uint32_t sum_before(const uint32_t *sums, const struct weft__edge *e)
 {
 	const uint32_t before = sums[e->slice], within = sums[e->slice + 1] - before;
@@ -638,7 +642,7 @@ static int alive_alpha(double rows_alive, double rows)
 	return rows_alive == 0 ? 0 : part < 1 / 8.0 ? 104 : part < 2 / 3.0 ? 140 : 176;
 }
 
-/* Returns the opacity of a cell with `sum` units of a plane. */
+/* Returns the opacity of a cell in which a plane has the sum `sum`. */
 static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit)
 {
 	double all = sum / unit;
@@ -649,8 +653,8 @@ static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit
 	return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
 }
 
-/* Merges the opacities of two neighbours: the maximum, but for failures the mean, so that one in a hundred does not look like
- * one in ten. */
+/* Merges the opacities of two neighbouring cells: the result is the maximum, but for failures the mean, so that one failure in a
+ * hundred does not look like one in ten. */
 static uint8_t merge_alphas(enum plane plane, uint8_t a, uint8_t b)
 {
 	enum { STEP = 8 };
@@ -658,7 +662,8 @@ static uint8_t merge_alphas(enum plane plane, uint8_t a, uint8_t b)
 	return plane < NEVER ? a > b ? a : b : (uint8_t)(mean < 255 ? mean : 255);
 }
 
-/* Merges neighbours repeatedly until a strip has few enough changes for the eye.  Returns the number of cells merged into one. */
+/* Merges neighbouring cells repeatedly, until a strip has few enough changes of opacity for the eye.  Returns the number of
+ * cells that are merged into one. */
 static size_t calm_alphas(enum plane plane, uint8_t *alphas, size_t count, size_t changes)
 {
 	size_t grain = 1;
@@ -674,7 +679,7 @@ static size_t calm_alphas(enum plane plane, uint8_t *alphas, size_t count, size_
 	return grain;
 }
 
-/* Returns whether nothing starts or ends in some cells. */
+/* Returns whether no promise starts or ends in these cells. */
 static bool is_empty(const uint32_t *row, size_t count)
 {
 	uint64_t any = 0, two;
@@ -685,7 +690,7 @@ static bool is_empty(const uint32_t *row, size_t count)
 	return !any;
 }
 
-/* Returns the end of the cells that look like the first. */
+/* Returns the end of the sequence of cells that look like the first cell. */
 static size_t end_of_run(const uint8_t *alphas, size_t first, size_t count)
 {
 	const uint64_t like_first = alphas[first] * 0x0101010101010101u;
@@ -715,7 +720,7 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 {
 	const uint32_t *row = s->planes + ((size_t)strip * PLANES + (size_t)plane) * s->columns;
 	const double rows = s->rows[strip];
-	/* If many rows share a strip, two cells are drawn as the fuller one. */
+	/* If many rows share a strip, two cells are drawn like the fuller one of them. */
 	size_t grain = rows > SPARSE_ROWS ? 2 : 1, end = s->columns - 2, count = (end + grain - 1) / grain, changes = 0;
 	if (!row[s->columns - 1])
 		return;
@@ -769,7 +774,7 @@ static void draw_mark(struct weft__frame *f, enum mark mark, int x0, int x1, int
 		weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0, y - 1, x1, y + 3);
 }
 
-/* Draws marked cells; adjacent ones merge, and in a dense strip also those with small gaps. */
+/* Draws the marked cells; adjacent cells are merged, and in a dense strip also cells with small gaps between them. */
 static void draw_marks(struct weft__frame *f, const struct strips *s, int strip, enum mark mark)
 {
 	const uint64_t *bits = marks_of(s, mark, strip);

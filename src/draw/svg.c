@@ -1,4 +1,4 @@
-/* svg.c: writes one path for each run of primitives of one style.  SPDX-License-Identifier: ISC */
+/* svg.c: writes a draw list as SVG, with one path for each sequence of primitives of one style.  SPDX-License-Identifier: ISC */
 #include "draw/svg.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void put_string(struct out *o, const char *text)
 		put_char(o, *text++);
 }
 
-/* Writes eighths of a px with as few digits as possible. */
+/* Writes a length in eighths of a px with as few digits as possible. */
 static void put_px(struct out *o, float px)
 {
 	static const char *const fraction[] = {"", ".125", ".25", ".375", ".5", ".625", ".75", ".875"};

@@ -4,11 +4,11 @@
 
 #include "draw/draw.h"
 
-/* Receives the bytes of a picture.  A non-zero return value stops the writing with WEFT_EIO. */
+/* Function that receives the bytes of a picture.  A nonzero return value stops the writing with WEFT_EIO. */
 typedef int weft_write_fn(void *ctx, const void *bytes, size_t size);
 
-/* Writes a list as SVG; equal lists give equal bytes.  Texts are fitted to their measured width, so that they never overlap
- * in another font.  Fails with WEFT_EIO or WEFT_ENOMEM. */
+/* Writes a draw list as SVG; equal lists give equal bytes.  Texts are fitted to their measured widths, so that they never
+ * overlap in another font.  Fails with WEFT_EIO or WEFT_ENOMEM. */
 int weft_svg_write(
     const struct weft_draw_list *list, enum weft_theme theme, weft_write_fn *write, void *write_ctx, struct weft_error *err);
 

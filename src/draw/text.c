@@ -8,9 +8,10 @@
 
 #define MIN_WIDTHS 256u
 #define MIN_LETTERS 6u
-#define MAX_WIDTHS 16384u /* capacity; at half of it, all widths are dropped */
+#define MAX_WIDTHS 16384u /* capacity of the cache of widths; when half of it is used, all widths are dropped */
 
-/* Widths of a common sans serif in 1/100 of its size, from the space on; any other character is as wide as an M. */
+/* Widths of the characters of a common sans serif in 1/100 of its size, from the space character on; any other character is as
+ * wide as an M. */
 static double own_width(enum weft_font font, const char *text, size_t len)
 {
 	static const uint8_t hundredths[95] = {32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64,
@@ -33,7 +34,7 @@ static double measure_text(struct weft__frame *f, enum weft_font font, const cha
 	return f->options.measure ? f->options.measure(f->options.measure_ctx, font, text, len) : own_width(font, text, len);
 }
 
-/* Makes space for one more width; drops all at the maximum capacity. */
+/* Makes space for one more width; at the maximum capacity, all widths are dropped. */
 static bool reserve_widths(struct weft_draw_scratch *s)
 {
 	const size_t had = s->widths.count;
@@ -55,7 +56,8 @@ static double measure_cached(struct weft__frame *f, enum weft_font font, const c
 	struct weft_draw_scratch *s = f->s;
 	if (s->widths.count == 0 && !reserve_widths(s))
 		return measure_text(f, font, text, len);
-	const uint64_t hash = (weft_hash_keyed(&s->width_key, text, len) ^ (uint64_t)font << 32) | 1; /* 0 marks an empty entry */
+	/* A hash of 0 marks an empty entry, so it is never used. */
+	const uint64_t hash = (weft_hash_keyed(&s->width_key, text, len) ^ (uint64_t)font << 32) | 1;
 	size_t at = (hash >> 20) % s->widths.count;
 	while (s->widths.items[at].hash && s->widths.items[at].hash != hash)
 		at = (at + 1) % s->widths.count;
@@ -85,7 +87,7 @@ double weft__text_width(struct weft__frame *f, enum weft_font font, const char *
 	return width;
 }
 
-/* Returns whether a character is a control character or a line or paragraph separator. */
+/* Returns whether a character is a control character, or a separator of lines or paragraphs. */
 static bool breaks_line(const unsigned char *s, size_t n)
 {
 	return (n == 1 && (*s < 32 || *s == 127)) || (n == 2 && *s == 0xc2 && s[1] < 0xa0) ||
@@ -118,7 +120,7 @@ size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len)
 	return at;
 }
 
-/* Returns at most `cut` bytes of text, without splitting a character. */
+/* Returns the length of at most `cut` bytes of text that splits no character. */
 static size_t whole_characters(const char *text, size_t cut, size_t len)
 {
 	while (cut > 0 && cut < len && ((unsigned char)text[cut] & 0xc0) == 0x80)
@@ -126,8 +128,8 @@ static size_t whole_characters(const char *text, size_t cut, size_t len)
 	return cut;
 }
 
-/* Returns how many of `cut` bytes are kept of the end of a text: two thirds of a name of C++ or Rust, which identifies the
- * function there, and the bound of a host's clock. */
+/* Returns how many of `cut` bytes are kept at the end of a text: two thirds of a C++ or Rust name, because its end identifies
+ * the function, and the error bound of a host's clock. */
 static size_t end_to_keep(const char *text, size_t len, size_t cut)
 {
 	for (size_t i = 0; i + 1 < len; i++) {
@@ -147,7 +149,7 @@ size_t weft__text_fit(
 	if (*width <= max_width)
 		return len;
 	double dots = weft__text_width(f, font, ellipsis, 3);
-	/* A text cut below six letters and two thirds of its length is not worth reading. */
+	/* A text that is cut below six letters and below two thirds of its length is not worth reading. */
 	size_t cut =
 	    WEFT_FIND_FIRST(i, 1, len + 1, weft__text_width(f, font, text, whole_characters(text, i, len)) + dots > max_width) -
 	    1;
@@ -173,7 +175,7 @@ size_t weft__text_fit(
 }
 
 struct text_box {
-	int x0, x1, y0, y1; /* x in units of 4 px */
+	int x0, x1, y0, y1; /* x coordinates, in units of 4 px */
 	size_t stride;
 };
 
@@ -188,7 +190,7 @@ static bool find_text_box(struct weft__frame *f, enum weft_font font, double x, 
 	return p->x0 >= 0 && p->y0 >= 0 && p->x1 <= f->width / 4 + 1 && p->y1 <= f->height;
 }
 
-/* Returns the bits of a box that are in one word. */
+/* Returns the bits of a text's box that are in one word of the bit map. */
 static uint64_t word_mask(const struct text_box *p, int word)
 {
 	int from = p->x0 > word * 64 ? p->x0 - word * 64 : 0, to = p->x1 < (word + 1) * 64 ? p->x1 - word * 64 : 64;
@@ -211,7 +213,7 @@ static void set_all(uint64_t *bits, const struct text_box *p)
 			bits[(size_t)row * p->stride + (size_t)w] |= word_mask(p, w);
 }
 
-/* Marks a line; a vertical one may have any width. */
+/* Marks the pixels of a line; a vertical line may have any width. */
 void weft__cross_put(struct weft__frame *f, double x0, double y0, double x1, double y1)
 {
 	const size_t stride = ((size_t)f->width / 4 + 1 + 63) / 64;
@@ -237,7 +239,8 @@ void weft__text_add_halos(struct weft__frame *f)
 	for (size_t i = 0; i < f->list->count; i++) {
 		struct weft_prim *t = &f->list->prims[i];
 		struct text_box p;
-		bool on_plate = t->paint == WEFT_PAINT_BACKGROUND; /* a halo would have the plate's colour */
+		/* No halo is drawn on a plate, because the halo would have the plate's colour. */
+		bool on_plate = t->paint == WEFT_PAINT_BACKGROUND;
 		if (t->kind == WEFT_PRIM_TEXT && !on_plate &&
 		    find_text_box(f, t->font, (double)t->x0, (double)t->y0, (double)t->width, &p))
 			t->halo = is_any_set(f->s->cross_bits.items, &p);
@@ -285,6 +288,7 @@ bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, dou
 	struct text_box p;
 	if (f->failed || !find_text_box(f, font, x, y, width, &p))
 		return true;
-	p.y0 = weft__floor(y - weft_font_px(font) * 0.62); /* tall letters may touch a line */
+	/* The top of the box is lowered, because tall letters may touch a line without harm. */
+	p.y0 = weft__floor(y - weft_font_px(font) * 0.62);
 	return is_any_set(f->s->line_bits.items, &p);
 }

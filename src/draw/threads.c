@@ -1,8 +1,8 @@
-/* threads.c: draws OS threads from kernel data, in lanes below the promises: solid while running, striped while preempted,
- * hollow while runnable, thin while blocked.
+/* threads.c: draws OS threads from kernel data in lanes below the promises: solid while running, striped while preempted, hollow
+ * while runnable, thin while blocked.
  *
- * Where states change too often to be distinguished, each column is filled in proportion to time.  The rounding error is carried
- * to the next column, so that the sum is exact.
+ * Where states change too often to be distinguished, each column is filled in proportion to the time in each state.  The
+ * rounding error of a column is carried to the next column, so that the sum is exact.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,25 +11,25 @@
 #include "base/search.h"
 #include "draw/threads.h"
 
-#define LANE_PX 32.0     /* height, if there is space: a name above a bar */
-#define MIN_LANE_PX 15.0 /* minimum height: the name is on the bar */
+#define LANE_PX 32.0     /* height in px of a lane, if there is space: a name above a bar */
+#define MIN_LANE_PX 15.0 /* minimum height in px of a lane, in which the name is on the bar */
 #define ROOMY_PX 25
 #define BAR_PX 16
 #define BELOW_PX 3 /* below a bar */
 #define FAULT_PX 3
-#define TEXT_PX 10 /* height of a name above a bar */
-#define MARKS 4000 /* approximate maximum of shapes for all threads */
-#define NAME_PX 32 /* minimum width of an interval with a name */
-#define RUN_PX 4   /* a shorter run of a promise is not split */
+#define TEXT_PX 10 /* height in px of a name above a bar */
+#define MARKS 4000 /* approximate maximum of the number of shapes for all threads */
+#define NAME_PX 32 /* minimum width in px of an interval in which a name is written */
+#define RUN_PX 4   /* width in px below which a run of a promise is not split by states */
 #define STRIPE_PX 2
 #define SPENT_PX 5
 #define MAX_SPENTS 20000  /* examined at most */
-#define EARLIER_SPENTS 64 /* examined before the visible interval */
+#define EARLIER_SPENTS 64 /* number of intervals before the visible interval that are examined */
 #define DISK_PX 3
-#define SHAPED_PX 4   /* narrower intervals have a colour, but no shape */
-#define FAINT 96      /* opacity of a run that waits for a CPU */
-#define MAX_WAKES 40  /* with more in view, only those of the promise under the pointer are drawn */
-#define MAX_OFFS 2000 /* examined at most for wakes */
+#define SHAPED_PX 4   /* width in px below which an interval has its state's colour, but not its shape */
+#define FAINT 96      /* opacity of a part of a run in which the thread waits for a CPU */
+#define MAX_WAKES 40  /* number of visible wake-ups above which only the wake-ups of the promise under the pointer are drawn */
+#define MAX_OFFS 2000 /* maximum number of off-CPU intervals that are examined for wake-ups */
 
 struct weft__threads weft__threads_of(
     const struct weft_model *model, const struct weft_draw_options *options, double available_px)
@@ -45,7 +45,7 @@ struct weft__threads weft__threads_of(
 	return t;
 }
 
-/* A lane of the frame. */
+/* Position of a thread's lane in the frame. */
 struct lane {
 	const struct weft_os_tracks *tracks;
 	uint32_t track;
@@ -67,7 +67,7 @@ static const struct weft_os_thread *thread_of(const struct weft_os_tracks *track
 
 /* ---- States ---- */
 
-/* Adjacent columns that look the same: one state, or the same height of each. */
+/* Adjacent columns that look the same: they have one state, or the same height of each state. */
 struct block {
 	int x0, x1;
 	int state; /* enum weft_os_state; WEFT_OS_STATES: several */
@@ -79,7 +79,7 @@ static void draw_bar(struct weft__frame *f, enum weft_paint paint, int alpha, in
 	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, alpha), x0, y0, x1, y1);
 }
 
-/* Draws horizontal stripes, so that a long interval needs no more rectangles than a short one. */
+/* Draws horizontal stripes, so that a long interval needs no more rectangles than a short interval. */
 static void draw_stripes(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
 {
 	const int count = (y1 - y0 + STRIPE_PX) / (2 * STRIPE_PX), last = y1 - y0 - STRIPE_PX;
@@ -119,7 +119,7 @@ static size_t name_block(const struct lane *l, const struct block *s, int64_t ti
 	return weft__text_clean(text, 76, name.ptr, name.len);
 }
 
-/* Writes a text in the middle of the visible part of an interval, if it fits. */
+/* Writes a text in the middle of the visible part of an interval, if the text fits. */
 static void write_on_bar(struct weft__frame *f, const struct lane *l, int x0, int x1, const char *text, size_t len, bool is_thin)
 {
 	x0 = x0 > 0 ? x0 : 0;
@@ -160,7 +160,7 @@ static struct weft__ink ink_of(int state)
 void weft__draw_os_state(struct weft__frame *f, enum weft_os_state state, int x0, int y0, int x1, int y1)
 {
 	struct weft__ink ink = ink_of(state);
-	/* An interval too narrow for its shape is drawn in its colour only. */
+	/* An interval that is too narrow for its state's shape is drawn in the state's colour only. */
 	if (state == WEFT_OS_BLOCKED) {
 		weft__rect(f, ink, x0, y1 - 1, x1, y1);
 	} else if (state == WEFT_OS_RUNS || x1 - x0 < SHAPED_PX) {
@@ -259,7 +259,7 @@ static void draw_track(struct weft__frame *f, const struct lane *l, const int64_
 
 bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int y0, int y1)
 {
-	/* Incomplete kernel data is not used for promises. */
+	/* Incomplete kernel data is not used for runs of promises. */
 	const uint32_t track =
 	    f->tracks && f->model->kernel->info.is_whole ? weft_os_track_of_stream(f->tracks, stream) : WEFT_NONE;
 	int64_t before[WEFT_OS_STATES], until[WEFT_OS_STATES];
@@ -304,7 +304,7 @@ bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int 
 	return true;
 }
 
-/* Draws a tick for each column with a page fault. */
+/* Draws a tick mark for each column that contains a page fault. */
 static void draw_faults(struct weft__frame *f, const struct lane *l, int column)
 {
 	const int64_t *faults_ns = f->model->kernel->faults_ns;
@@ -324,8 +324,8 @@ static void draw_faults(struct weft__frame *f, const struct lane *l, int column)
 	draw_bar(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
 }
 
-/* Draws interrupts and garbage collection on the CPU of a thread, if a pixel wide.  Shorter ones are too many, and count as
- * running. */
+/* Draws interrupts and garbage collections on the CPU of a thread, if they are at least a pixel wide.  Shorter ones are too many
+ * to be drawn, and look like running. */
 static void draw_spents(struct weft__frame *f, const struct lane *l, const struct weft_spent *spents, size_t first, size_t end)
 {
 	const uint32_t tid = thread_of(l->tracks, l->track)->tid;

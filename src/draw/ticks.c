@@ -1,4 +1,4 @@
-/* ticks.c: chooses round times, and formats times.  SPDX-License-Identifier: ISC */
+/* ticks.c: chooses round times for the ticks of an axis, and formats times.  SPDX-License-Identifier: ISC */
 #include "draw/ticks.h"
 
 #include "view/sleep.h"
@@ -8,9 +8,10 @@
 
 #include "draw/ruler.h"
 
-#define DIVISION_PX 70.0           /* minimum between ticks */
-#define GAP_PX 18.0                /* minimum between their times */
-#define MAX_STEPS_FROM_ZERO 400000 /* a time of more steps would be too long to write at each tick */
+#define DIVISION_PX 70.0 /* minimum between ticks */
+#define GAP_PX 18.0      /* minimum between their times */
+/* Maximum number of steps in a time, because a time of more steps is too long to write at each tick. */
+#define MAX_STEPS_FROM_ZERO 400000
 #define SECOND 1000000000ll
 #define MINUTE (60 * SECOND)
 #define DAY (86400 * SECOND)
@@ -47,7 +48,7 @@ static int64_t minor_of(int64_t step)
 	return step;
 }
 
-/* Computes the wall-clock time at time 0, in ns since 1970; false if it is unknown. */
+/* Computes the time of day at trace time 0, in ns since 1970; returns false if it is unknown. */
 static bool wall_shift(const struct weft_model *model, const struct weft_clock *clock, int64_t *shift)
 {
 	int64_t at;
@@ -70,7 +71,7 @@ static int64_t floor_to(int64_t time, int64_t unit)
 	return __builtin_sub_overflow(time, rest, &down) ? time + (unit - rest) : down;
 }
 
-/* Returns the number of decimals of a unit, a power of ten, that show `rest` and multiples of `step` exactly. */
+/* Returns the number of decimals of a unit (a power of ten) that show `rest` and multiples of `step` exactly. */
 static int decimals_of(int digits, int64_t rest, int64_t step)
 {
 	for (int64_t unit = 10; digits > 0 && step % unit == 0 && rest % unit == 0; unit *= 10)
@@ -124,7 +125,8 @@ size_t weft_duration_print(char *buf, size_t size, int64_t ns, int64_t step)
 	    drop_digits(rest, units[u].digits, decimals), units[u].name);
 }
 
-/* Prints the Gregorian day, from days since 1970-01-01; years start in March here, so that leap days are last. */
+/* Prints a day of the Gregorian calendar, from days since 1970-01-01; in the computation years start in March, so that leap days
+ * are last. */
 static size_t print_day(char *buf, size_t size, int64_t days)
 {
 	int64_t since = days + 719468, era = floor_to(since, 146097) / 146097, day = since - era * 146097;
@@ -137,7 +139,7 @@ static size_t print_day(char *buf, size_t size, int64_t days)
 	return (size_t)snprintf(buf, size, "%04" PRId64 "-%02" PRId64 "-%02" PRId64, year, month, day);
 }
 
-/* Prints a time of day, or a day if steps are days. */
+/* Prints a time of day, or a date if the steps are whole days. */
 static size_t print_wall(char *buf, size_t size, int64_t wall, int64_t step)
 {
 	int64_t in_day = wall - floor_to(wall, DAY), seconds = in_day / SECOND, rest = in_day % SECOND;
@@ -201,7 +203,8 @@ size_t weft__ticks_print_base(const struct weft__ticks *t, char *buf, size_t siz
 	return 0;
 }
 
-/* Chooses the base that times count from: a round time at or before the left edge, if full times would be too long. */
+/* Chooses the base time from which the ticks' times count: a round time at or before the left edge, if full times would be too
+ * long. */
 static void choose_base(struct weft__ticks *t, int64_t left, int64_t right)
 {
 	int64_t far = right < 0 ? -(right + 1) : right, unit = 1, at;
@@ -228,7 +231,7 @@ struct weft__ticks weft__ticks_choose(struct weft__frame *f)
 	struct weft__ticks t = {.model = f->model, .clock = f->options.clock};
 	int64_t left = f->view->from_ns, right = weft_view_time(f->view, f->width), ignored;
 	if (f->view->lulls && left < 0)
-		left = 0; /* the scale is that of the trace: a step may be much shorter than the margin */
+		left = 0; /* the left edge is limited to the trace, because a step may be much shorter than the margin */
 	if (!t.clock.wall || !wall_shift(f->model, &t.clock, &t.shift_ns) || __builtin_add_overflow(left, t.shift_ns, &ignored) ||
 	    __builtin_add_overflow(right, t.shift_ns, &ignored)) {
 		t.clock.wall = false;
