@@ -1,4 +1,4 @@
-/* budget.c: limits the bytes of long texts (budget.h).
+/* budget.c: limits the number of bytes of long texts (budget.h).
  * SPDX-License-Identifier: ISC */
 #include "export/budget.h"
 

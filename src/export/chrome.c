@@ -1,8 +1,9 @@
 /* chrome.c: writes a model in the trace event format of Chrome's old tracing page, which many tools read
  * (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
  *
- * Promises are asynchronous slices with one id each, because slices with one id must not overlap.  Runs are on the tracks of
- * threads.  The format's arrows only connect runs and are left out; perfetto.c writes all arrows.
+ * Promises are asynchronous slices, each with an id of its own, because slices with the same id must not overlap.  Runs of
+ * promises are slices on the tracks of threads.  Arrows are left out, because the format's arrows only connect runs; perfetto.c
+ * writes all arrows.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -81,7 +82,7 @@ static void put_field(struct writer *w, const char *name, struct weft_str text)
 	put_string(w, text);
 }
 
-/* Writes a time in us with three decimals; a floating-point number would lose them. */
+/* Writes a time in us with three decimals, which a floating-point number would lose. */
 static void put_time(struct writer *w, const char *name, int64_t ns)
 {
 	const uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
@@ -109,8 +110,8 @@ static void end_event(struct writer *w)
 	put_format(w, "}");
 }
 
-/* Begins an event on a stream, with the ids of its process and thread.  A thread with an unknown tid gets a number that no thread
- * has. */
+/* Begins an event on a stream, with the ids of its process and thread.  If the tid of a thread is unknown, the thread gets a
+ * number that no thread has. */
 static void begin_on(struct writer *w, char phase, size_t stream)
 {
 	const struct weft_trace_info *info = w->model->trace;
@@ -152,7 +153,7 @@ static void put_name(struct writer *w, uint32_t promise)
 	put_field(w, "name", text != WEFT_NONE ? weft_model_text(w->model, text) : str_of(name));
 }
 
-/* Begins an event of a promise: its start, its end, or a label. */
+/* Begins an event of a promise: the promise's start, its end, or a label. */
 static void begin_of_promise(struct writer *w, char phase, uint32_t promise, int64_t time_ns)
 {
 	const struct weft_promise *p = &w->model->promises[promise];
@@ -202,7 +203,7 @@ static void put_promise(struct writer *w, uint32_t promise)
 	}
 }
 
-/* A pause may start in one run and end in another, so it is asynchronous too. */
+/* A pause may start in one run and end in another run, so it is written as an asynchronous slice too. */
 static void put_pauses(struct writer *w)
 {
 	const struct weft_model *m = w->model;

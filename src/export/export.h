@@ -6,7 +6,7 @@
 #include "model/model.h"
 #include "trace/trace.h"
 
-/* X(NAME, "description, printed after its number"): things that a format may be unable to store. */
+/* X(NAME, "description, printed after its number") lists a loss: something that a format may be unable to store. */
 #define WEFT_LOSSES(X)                                                                                                           \
 	X(NOTE, "notes")                                                                                                         \
 	X(PENDING, "entries of state dumps")                                                                                     \
@@ -31,7 +31,7 @@ enum weft_loss {
 	    WEFT_LOSS_COUNT
 };
 
-/* Returns the description of a loss, such as "notes", to be printed after its number. */
+/* Returns the description of a loss, such as "notes", which is printed after the number of losses. */
 const char *weft_loss_text(enum weft_loss loss);
 
 /* Numbers of dropped things. */
@@ -39,37 +39,37 @@ struct weft_losses {
 	uint64_t counts[WEFT_LOSS_COUNT];
 };
 
-/* Receives the bytes of a file in order.  A non-zero result stops the export with WEFT_EIO. */
+/* Function that receives the bytes of a file in order.  A nonzero result stops the export with WEFT_EIO. */
 typedef int weft_export_write_fn(void *ctx, const void *bytes, size_t size);
 
-/* Writes the events from the trace's position to its end as a mirage-profile trace: consecutive packets, all used.  The events of
- * all threads become one stream.
+/* Writes the events from the trace's position to its end as a mirage-profile trace of consecutive packets, all of which are
+ * used.  The events of all threads become one stream.
  *
- * WEFT_EIO, WEFT_ENOMEM.  *losses is filled on success. */
+ * Fails with WEFT_EIO or WEFT_ENOMEM. *losses is filled on success. */
 int weft_export_mirage(
     struct weft_trace *trace, weft_export_write_fn *write, void *write_ctx, struct weft_losses *losses, struct weft_error *err);
 
-/* Receives a complete file of the trace's directory.  A non-zero result stops the export with WEFT_EIO. */
+/* Function that receives a complete file of the trace's directory.  A nonzero result stops the export with WEFT_EIO. */
 typedef int weft_export_file_fn(void *ctx, const char *name, const void *bytes, size_t size);
 
-/* Writes the events from the trace's position to its end as a native trace with a clock in ns.  The metadata comes last:
- * without it a directory is not a trace.  The output is the same for the same trace.  If the first event's time is negative,
- * times are relative to it.
+/* Writes the events from the trace's position to its end as a native trace whose clock counts ns.  The metadata are written
+ * last, because a directory without metadata is no trace.  Equal traces give equal output.  If the time of the first event is
+ * negative, all times become relative to this event.
  *
- * WEFT_EIO, WEFT_ENOMEM.  *losses is filled on success. */
+ * Fails with WEFT_EIO or WEFT_ENOMEM. *losses is filled on success. */
 int weft_export_native(
     struct weft_trace *trace, weft_export_file_fn *file, void *file_ctx, struct weft_losses *losses, struct weft_error *err);
 
-/* The links that become arrows in Perfetto. */
+/* Types of links that become arrows in Perfetto. */
 enum weft_flows {
 	WEFT_FLOWS_WAKEUPS, /* reads and signals */
 	WEFT_FLOWS_NONE,
 	WEFT_FLOWS_ALL /* also resolves */
 };
 
-/* The rows of promises in a layout. */
+/* Rows of promises in a layout, for Perfetto. */
 struct weft_perfetto_rows {
-	const uint32_t *order; /* promises sorted by row, then by start; promises of one row do not overlap */
+	const uint32_t *order; /* promises sorted by row, then by start; promises of one row do not overlap in time */
 	size_t count;
 	const uint32_t *row_of; /* by promise */
 	uint32_t row_count;
@@ -77,13 +77,14 @@ struct weft_perfetto_rows {
 
 struct weft_perfetto_stats {
 	uint64_t slices, arrows;
-	uint32_t largest; /* maximum number of slices that arrows connect */
+	uint32_t largest; /* maximum number of slices that arrows connect with each other */
 };
 
-/* Writes a model for ui.perfetto.dev: a packet for each start and end of a promise, of its runs and of its waits; a track for
- * each thread and each counter. only: a bit for each promise that may have arrows; NULL: all.
+/* Writes a model for ui.perfetto.dev, with a packet for each start and end of a promise, of its runs and of its waits, and with
+ * a track for each thread and each counter.  `only` has a bit for each promise that may have arrows; NULL means all promises.
  *
- * WEFT_EIO, WEFT_ENOMEM.  *losses and *stats are filled on success.  Linear, except for sorting the runs of threads. */
+ * Fails with WEFT_EIO or WEFT_ENOMEM. *losses and *stats are filled on success.  The time is linear, except for sorting the runs
+ * of threads. */
 int weft_export_perfetto(const struct weft_trace *trace, const struct weft_model *model, const struct weft_perfetto_rows *rows,
     enum weft_flows flows, const uint64_t *only, weft_export_write_fn *write, void *write_ctx, struct weft_losses *losses,
     struct weft_perfetto_stats *stats, struct weft_error *err);
@@ -91,7 +92,7 @@ int weft_export_perfetto(const struct weft_trace *trace, const struct weft_model
 /* Writes a model as JSON in the trace event format of Chrome's old tracing page: promises, runs of each thread, pauses and
  * counters.
  *
- * WEFT_EIO, WEFT_ENOMEM.  *losses is filled on success.  Linear. */
+ * Fails with WEFT_EIO or WEFT_ENOMEM. *losses is filled on success.  Linear. */
 int weft_export_chrome(const struct weft_trace *trace, const struct weft_model *model, weft_export_write_fn *write,
     void *write_ctx, struct weft_losses *losses, struct weft_error *err);
 

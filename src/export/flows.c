@@ -1,15 +1,16 @@
-/* flows.c: chooses the links that become arrows (flows.h).
+/* flows.c: chooses the links that become arrows in Perfetto (flows.h).
  * SPDX-License-Identifier: ISC */
 #include "export/flows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum number of arrows from a promise that was read; more would fill its set. */
+/* Maximum number of arrows from a promise whose result was read; more arrows would use up the size limit of the promise's
+ * set. */
 enum { MAX_FAN_OUT = 100 };
 
-/* Disjoint sets of slices: slices of promises, then their runs.  A root has minus the size of its set; other entries have a
- * parent nearer to the root. */
+/* Disjoint sets of slices (union-find): first the slices of promises, then their runs.  The entry of a root is minus the size of
+ * its set; other entries are the number of a parent nearer to the root. */
 struct sets {
 	int32_t *parent_or_size;
 };
@@ -25,7 +26,7 @@ static uint32_t root_of(const struct sets *sets, uint32_t slice)
 	return slice;
 }
 
-/* Unites the sets of two slices.  Returns the size of the new set, or 0 if it would be too large. */
+/* Unites the sets of two slices.  Returns the size of the united set, or 0 if that set would be too large. */
 static uint32_t unite_sets(const struct sets *sets, uint32_t a, uint32_t b)
 {
 	a = root_of(sets, a);
@@ -60,7 +61,7 @@ static bool is_in(const uint64_t *only, uint32_t promise)
 	return !only || only[promise / 64] >> promise % 64 & 1;
 }
 
-/* Returns true if a link should be an arrow, apart from the size limit of sets. */
+/* Returns whether a link should be an arrow, apart from the size limit of sets. */
 static bool is_wanted(const struct weft_model *m, const struct weft_link *link, enum weft_flows which, const uint64_t *only)
 {
 	return which != WEFT_FLOWS_NONE && link->kind != WEFT_LINK_AWAIT &&
@@ -74,8 +75,8 @@ static bool is_alive(const struct weft_model *m, uint32_t promise, int64_t time_
 	return p->start_ns <= time_ns && (p->end == WEFT_END_PENDING || time_ns <= p->end_ns);
 }
 
-/* Chooses arrows.  A read connects the input's slice with a run of the reader; other links are arrows between two marks, which
- * connect no slices. */
+/* Chooses arrows.  An arrow of a read connects the slice of the input with a run of the reader; other arrows are between two
+ * marks, and connect no slices. */
 static void choose_arrows(struct weft__flows *f, const struct sets *sets, uint32_t *fan_out, const struct weft_model *m,
     enum weft_flows which, const uint64_t *only)
 {
@@ -85,7 +86,7 @@ static void choose_arrows(struct weft__flows *f, const struct sets *sets, uint32
 			f->resolved_by[link->to] = link->from;
 		if (!is_wanted(m, link, which, only))
 			continue;
-		/* At equal times the importer may read an end before a start. */
+		/* If the times are equal, Perfetto's importer may read an end before a start. */
 		if (m->promises[link->to].start_ns >= link->time_ns || !is_alive(m, link->from, link->time_ns) ||
 		    (link->kind != WEFT_LINK_READ && !is_alive(m, link->to, link->time_ns))) {
 			f->left_out++;
@@ -93,7 +94,7 @@ static void choose_arrows(struct weft__flows *f, const struct sets *sets, uint32
 		}
 		if (link->kind == WEFT_LINK_READ) {
 			const uint32_t run = weft__run_at(m, link->from, link->time_ns);
-			uint32_t size = 2; /* a slice and its mark */
+			uint32_t size = 2; /* size of a set with a slice and its mark */
 			if (fan_out[link->to] == MAX_FAN_OUT ||
 			    (weft__flows_enters_run(m, link, run) &&
 				!(size = unite_sets(sets, link->to, (uint32_t)m->promise_count + run)))) {
@@ -107,7 +108,7 @@ static void choose_arrows(struct weft__flows *f, const struct sets *sets, uint32
 	}
 }
 
-/* Turns counts, stored one place later, into offsets. */
+/* Converts counts, each stored one index later, into offsets. */
 static void sum_up(uint32_t *begin, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -145,7 +146,7 @@ int weft__flows_find(struct weft__flows *out, const struct weft_model *m, enum w
 		out->by_to = malloc(((size_t)out->to_begin[promises] + 1) * sizeof *out->by_to);
 		done = out->by_from && out->by_to;
 	}
-	/* From here fan_out has the index of each promise's next link. */
+	/* From here on, fan_out has the index of each promise's next link. */
 	for (int side = 0; done && side < 2; side++) {
 		memcpy(fan_out, side ? out->to_begin : out->from_begin, promises * sizeof *fan_out);
 		for (uint32_t i = 0; i < m->link_count; i++) {

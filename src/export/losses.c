@@ -1,4 +1,4 @@
-/* losses.c: descriptions of losses for users.
+/* losses.c: describes for users what an export could not store.
  * SPDX-License-Identifier: ISC */
 #include "export/export.h"
 

@@ -9,14 +9,14 @@
 
 enum {
 	HEADER_BYTES = 30,
-	PACKET_BYTES = 64 * 1024,      /* maximum size, unless a packet has a single larger event */
-	TEXT_BYTES = 256 * 1024 * 1024 /* sizes are stored as 32-bit numbers of bits */
+	PACKET_BYTES = 64 * 1024,      /* maximum size of a packet, unless a packet has a single larger event */
+	TEXT_BYTES = 256 * 1024 * 1024 /* maximum size of texts, because sizes are stored as 32-bit numbers of bits */
 };
 
 static const unsigned char magic_and_uuid[20] = {
     0xC1, 0x1F, 0xFC, 0xC1, 0x05, 0x88, 0x3b, 0x8d, 0x52, 0x1a, 0x48, 0x7b, 0xb3, 0x97, 0x45, 0x6a, 0xb1, 0x50, 0x68, 0x0c};
 
-/* The pause of a stream, if one is open. */
+/* State of the pause of a stream, if a pause is open. */
 struct pause {
 	int64_t begin_ns;
 	bool open;
@@ -38,7 +38,7 @@ static void put_uint(struct writer *w, uint64_t value, unsigned bytes)
 		w->packet.items[w->packet.count++] = (unsigned char)(value >> 8 * i);
 }
 
-/* Writes a text up to its first NUL, because the format ends texts with NUL. */
+/* Writes a text up to its first NUL, because NUL ends a text in this format. */
 static void put_text(struct writer *w, struct weft_str text)
 {
 	const char *nul = text.len > 0 ? memchr(text.ptr, 0, text.len) : NULL;
@@ -95,7 +95,7 @@ static void put_id(struct writer *w, const struct weft_event *e, enum weft_op op
 	put_uint(w, (uint64_t)id, 8);
 }
 
-/* Writes a pause as a GC, the only pause of the format. */
+/* Writes a pause as a garbage collection, the only pause that the format has. */
 static void put_gc(struct writer *w, const struct weft_event *e, int64_t duration_ns)
 {
 	put_head(w, e, WEFT_OP_PAUSE);
@@ -108,7 +108,7 @@ static void count_reason(struct writer *w, struct weft_str why)
 		w->losses.counts[WEFT_LOSS_PAUSE]++;
 }
 
-/* Notes the start of a pause, or writes the pause at its end, with its length. */
+/* Notes the start of a pause, or writes the whole pause at its end, with its length. */
 static int put_pause_bound(struct writer *w, const struct weft_event *e)
 {
 	while (w->pauses.count <= e->stream) {
@@ -133,7 +133,7 @@ static int put_pause_bound(struct writer *w, const struct weft_event *e)
 
 static int put_event(struct writer *w, const struct weft_event *e)
 {
-	enum { LONGEST = 9 + 17 }; // without a text
+	enum { LONGEST = 9 + 17 }; /* without a text */
 	const struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
 	size_t needed_bytes = LONGEST + (size_t)text.len + 17;
 	if (w->packet.count + needed_bytes > PACKET_BYTES && w->packet.count > HEADER_BYTES) {
@@ -159,7 +159,8 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_AWAIT:
 	case WEFT_OP_READ_LATER: put_ids(w, e, (enum weft_op)e->op, e->a, e->b); break;
 	case WEFT_OP_SIGNAL:
-	case WEFT_OP_SIGNAL_ONLY: put_ids(w, e, (enum weft_op)e->op, e->b, e->a); break; // the promise that runs then comes first
+	/* The promise that then runs is written first. */
+	case WEFT_OP_SIGNAL_ONLY: put_ids(w, e, (enum weft_op)e->op, e->b, e->a); break;
 	case WEFT_OP_FAIL:
 		put_ids(w, e, WEFT_OP_FAIL, e->a, e->b);
 		put_text(w, text);
@@ -206,7 +207,8 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_RECEIVED:
 	case WEFT_OP_DETAIL:
 	case WEFT_OP_COUNT:
-	default: w->losses.counts[WEFT_LOSS_OTHER]++; break; // also ops that only the trace defines
+	/* Other events, also operations that only the trace defines, are lost. */
+	default: w->losses.counts[WEFT_LOSS_OTHER]++; break;
 	}
 	return WEFT_OK;
 }

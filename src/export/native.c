@@ -11,18 +11,18 @@
 #include "wire/wire.h"
 
 enum {
-	PACKET_BYTES = 1024 * 1024, /* maximum size, unless a packet has a single larger event */
-	KEYED_TEXTS = 4096,         /* maximum number of texts that are written once and then named by a key */
-	KEYED_BYTES = 64,           /* maximum length of such a text */
+	PACKET_BYTES = 1024 * 1024, /* maximum size of a packet in bytes, unless a packet has a single larger event */
+	KEYED_TEXTS = 4096,         /* maximum number of texts that are written once and then referred to by a key */
+	KEYED_BYTES = 64,           /* maximum length in bytes of a text that is referred to by a key */
 	KEYED_SITES = UINT16_MAX - KEYED_TEXTS,
-	KEYED_CALLERS = 1024, /* maximum number of callers of a stack; recorders write 16 */
-	KEY_BYTES = 6,        /* maximum size of a caller in a stack's text: a space and a key */
+	KEYED_CALLERS = 1024, /* maximum number of callers in a stack; recorders write 16 */
+	KEY_BYTES = 6,        /* maximum size in bytes of a caller in a stack's text: a space and a key */
 };
 
 struct stream {
-	WEFT_VEC(unsigned char) packet; /* empty: no packet is open */
+	WEFT_VEC(unsigned char) packet; /* bytes of the open packet; empty if no packet is open */
 	enum weft_stream_class class;
-	uint64_t last; /* time of its last event */
+	uint64_t last; /* time of the stream's last event */
 	uint64_t sequence, events, events_before;
 };
 
@@ -33,10 +33,10 @@ struct writer {
 	struct weft_losses losses;
 	struct stream definitions;
 	WEFT_VEC(struct stream) streams;
-	struct weft_intern texts; /* the key of a text is its number + 1 */
-	uint32_t sites;           /* number of defined sites; their keys start at KEYED_TEXTS + 1 */
-	uint32_t modules;         /* number of defined modules; their keys start at 1 */
-	/* trace time that becomes 0: the first event's time if that is negative, else 0; packets store no negative times */
+	struct weft_intern texts; /* texts that have keys; the key of a text is its number + 1 */
+	uint32_t sites;           /* number of defined call sites; the keys of sites start at KEYED_TEXTS + 1 */
+	uint32_t modules;         /* number of defined modules; the keys of modules start at 1 */
+	/* trace time that becomes 0: the first event's time if that is negative, else 0; packets cannot store negative times */
 	int64_t origin_ns;
 	char stack[KEYED_CALLERS * KEY_BYTES + 1]; /* buffer for the text of one stack */
 	uint8_t uuid[16];
@@ -83,7 +83,7 @@ static int end_packet(struct writer *w, struct stream *s, unsigned instance)
 	return w->file(w->file_ctx, name, s->packet.items, s->packet.count) == 0 ? WEFT_OK : WEFT_EIO;
 }
 
-/* Reserves `bytes` bytes in the open packet or in a new one. */
+/* Reserves `bytes` bytes in the stream's open packet, or in a new packet. */
 static int reserve_bytes(struct writer *w, struct stream *s, unsigned instance, size_t bytes, uint64_t time)
 {
 	int status = WEFT_OK;
@@ -110,7 +110,7 @@ static int write_definition(struct writer *w, const struct weft_wire_definition 
 	return status;
 }
 
-/* Finds the key of a text, or defines it; 0: the text is written in full. */
+/* Finds the key of a text, or defines a key; 0 means that the text is written in full. */
 static int find_key(struct writer *w, struct weft_str text, uint64_t time, uint16_t *key)
 {
 	*key = 0;
@@ -168,7 +168,7 @@ static int define_site(struct writer *w, const struct weft_site *site, uint16_t 
 	    time);
 }
 
-/* Defines the sites that the trace has named so far, after the modules that they may be in. */
+/* Defines the call sites that the trace has named so far, after the modules to which they may belong. */
 static int define_sites(struct writer *w, uint64_t time)
 {
 	int status = WEFT_OK;
@@ -179,7 +179,7 @@ static int define_sites(struct writer *w, uint64_t time)
 	return status;
 }
 
-/* Rewrites the text of a stack: site keys differ between traces. */
+/* Rewrites the text of a stack with new keys, because the keys of sites differ between traces. */
 static struct weft_str put_stack(struct writer *w, struct weft_str text)
 {
 	uint32_t sites[KEYED_CALLERS], length = 0;
@@ -195,7 +195,8 @@ static struct weft_str put_stack(struct writer *w, struct weft_str text)
 	return (struct weft_str){w->stack, length};
 }
 
-/* Prepares the text of an event.  The text of a stack is cut between keys, because a part of a key would be another key. */
+/* Prepares the text of an event for writing.  The text of a stack is cut between two keys, because a part of a key would be
+ * another key. */
 static int find_text(struct writer *w, const struct weft_event *e, struct weft_wire_event *event, uint64_t time)
 {
 	struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
@@ -215,7 +216,7 @@ static int find_text(struct writer *w, const struct weft_event *e, struct weft_w
 	return status;
 }
 
-/* Returns the time in the new trace, limited to the maximum that packets can store. */
+/* Returns the event's time in the new trace, limited to the maximum that packets can store. */
 static uint64_t time_of(const struct writer *w, const struct weft_event *e)
 {
 	const uint64_t time = (uint64_t)e->time_ns - (uint64_t)w->origin_ns;
@@ -263,7 +264,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	size_t payload = weft__event_payload(&event, id);
 	if ((status = reserve_bytes(w, s, e->stream, WEFT_EXTENDED_HEADER + payload, time)) < 0)
 		return status;
-	/* An event of zero bytes only would look like one that was never written. */
+	/* An event that consists of zero bytes would look like an event that was never written. */
 	bool extended = (time - s->last) >> WEFT_COMPACT_GAP_BITS != 0 || (uint32_t)time == 0;
 	unsigned char *end = weft__event_write(s->packet.items + s->packet.count, &event, id, time, extended);
 	s->packet.count = (size_t)(end - s->packet.items);
@@ -272,7 +273,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	return WEFT_OK;
 }
 
-/* Makes a UUID from the trace: conversions of one trace get the same UUID, other traces get others. */
+/* Makes a UUID from the trace, so that conversions of one trace get the same UUID, and other traces get other UUIDs. */
 static void make_uuid(uint8_t uuid[16], const struct weft_trace_info *info, int64_t first_ns)
 {
 	uint64_t hash[2] = {0xcbf29ce484222325, 0x9e3779b97f4a7c15};
@@ -285,7 +286,7 @@ static void make_uuid(uint8_t uuid[16], const struct weft_trace_info *info, int6
 	}
 	for (int i = 0; i < 16; i++)
 		uuid[i] = (uint8_t)(hash[i / 8] >> i % 8 * 8);
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); // version 8: custom content
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: custom content */
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
@@ -360,7 +361,7 @@ int weft_export_native(
 	}
 	if (status == WEFT_OK)
 		status = more;
-	/* A trace has at least one packet. */
+	/* A trace must have at least one packet, so an empty one is written. */
 	if (status == WEFT_OK && w.streams.count == 0)
 		status = begin_packet(&w, &w.definitions, 0, 0);
 	for (unsigned i = 0; i < w.streams.count && status == WEFT_OK; i++)

@@ -1,12 +1,14 @@
 /* perfetto.c: writes a model as a trace for ui.perfetto.dev.
  *
- * Field numbers are those of perfetto_trace.proto (https://perfetto.dev/docs/reference/trace-packet-proto).  The importer
- * silently drops packets that break its rules.  Each event packet names its sequence.  Names are defined before their numbers are
- * used.  An end closes the newest start of its track.  Packets with one time keep their order, so ends are written before starts
- * of the same time.  To keep these rules, tracks are written one after another, each in time order.
+ * The field numbers are those of perfetto_trace.proto (https://perfetto.dev/docs/reference/trace-packet-proto).  Perfetto's
+ * importer silently drops packets that break its rules, which are these.  Each event packet contains the id of its sequence.
+ * Names are defined before packets refer to them by number.  An end event closes the newest open start event of its track.
+ * Packets with equal times keep their order, so ends are written before starts of the same time.  To keep these rules, tracks
+ * are written one after another, each in time order.
  *
- * A row of the layout is a track.  Rows of one thread are merged into one track, as deep as the number of promises alive.  A
- * pending promise has its own track: it never ends, so later promises on its row would nest in it.
+ * Each row of the layout becomes a track.  Perfetto merges the rows of one thread into one track, which is as deep as the number
+ * of pending promises.  A promise that never ends has a track of its own, because later promises on its row would be nested in
+ * it.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,7 +70,7 @@ enum annotation_field { ANNOTATION_NAME_NUMBER = 1, ANNOTATION_INT = 4, ANNOTATI
 enum source_field { SOURCE_FILE = 2, SOURCE_FUNCTION = 3, SOURCE_LINE = 4 };
 enum interned_field { INTERNED_EVENTS = 2, INTERNED_ANNOTATIONS = 3, INTERNED_NUMBER = 1, INTERNED_NAME = 2 };
 
-/* Names defined in the first packet; texts of the model have the numbers after them. */
+/* Names that the first packet defines; the numbers of the model's texts follow after these. */
 enum name {
 	NAME_RUNNING = 1,
 	NAME_READS,
@@ -97,7 +99,7 @@ static const char *const notes[NOTES] = {[NOTE_PROMISE] = "promise",
     [NOTE_CREATED_BY] = "created by",
     [NOTE_RESOLVED_BY] = "resolved by"};
 
-/* Track numbers have 64 bits; the upper half is the type of track. */
+/* Types of tracks, which are the upper half of a 64-bit track number. */
 enum track { OF_PROCESS = 1, OF_THREAD, OF_BAND, OF_ROW, OF_COUNTER, OF_PAUSES, OF_PROCESSOR, OF_PENDING };
 
 struct writer {
@@ -108,7 +110,7 @@ struct writer {
 	void *write_ctx;
 	struct weft__proto out, packet, event, part, inner;
 	WEFT_VEC(char) text;
-	uint64_t *stats; /* by text of the model: its number is defined */
+	uint64_t *stats; /* bits by text of the model, set if the text's number is defined */
 	int64_t shift_ns;
 	uint64_t budget;
 	struct weft_losses losses;
@@ -160,10 +162,11 @@ static void put_interned(
 	weft__proto_message(to, field, inner);
 }
 
-/* Returns the text as valid UTF-8; valid until the next call. */
+/* Returns the text as valid UTF-8; the result is valid until the next call. */
 static const char *clean_text(struct writer *w, struct weft_str text)
 {
-	enum { GROWTH = 3 }; /* an invalid byte becomes U+FFFD */
+	/* Factor by which a text may grow, because each invalid byte becomes U+FFFD, which has three bytes. */
+	enum { GROWTH = 3 };
 	text = weft__export_text(text, &w->budget, &w->losses);
 	w->text.count = 0;
 	if (!weft_vec_reserve(&w->text, (size_t)text.len * GROWTH + 1)) {
@@ -174,7 +177,7 @@ static const char *clean_text(struct writer *w, struct weft_str text)
 	return w->text.items;
 }
 
-/* Writes the first packet: numbered names and the wall-clock time. */
+/* Writes the first packet of the trace, with numbered names and the wall-clock time. */
 static void put_begin(struct writer *w)
 {
 	begin_packet(w, 0);
@@ -223,7 +226,7 @@ static uint64_t pid_of(const struct weft_trace_info *info, uint32_t part)
 	return pid && pid <= INT32_MAX ? pid : 1 + part;
 }
 
-/* Returns the tid of a stream.  A thread with an unknown tid gets a number that no thread has. */
+/* Returns the tid of a stream.  If the tid of a thread is unknown, the thread gets a number that no thread has. */
 static uint64_t tid_of(const struct weft_trace_info *info, size_t stream)
 {
 	const uint64_t tid = info->streams[stream].tid;
@@ -259,7 +262,8 @@ static void put_thread(struct writer *w, uint16_t stream)
 		weft__proto_text(&w->inner, THREAD_NAME, clean_text(w, info->streams[stream].name));
 	weft__proto_message(&w->part, TRACK_THREAD, &w->inner);
 	end_track(w);
-	/* Tracks below the track of a process or thread are drawn beside it, so promises get a track that groups them. */
+	/* Perfetto draws tracks below the track of a process or thread beside that track, so promises get a track that groups
+	 * them. */
 	snprintf(name, sizeof name, "promises of %.200s",
 	    info->streams[stream].name.len ? clean_text(w, info->streams[stream].name) : "a thread");
 	begin_track(w, track_uuid(OF_BAND, stream), track_uuid(OF_PROCESS, part_of(info, stream)));
@@ -275,7 +279,7 @@ static void put_named_track(struct writer *w, uint64_t number, uint64_t parent, 
 	end_track(w);
 }
 
-/* Writes a track for one line of a band; lines of one band share a merge key. */
+/* Writes a track for one line of a band (the rows of one thread); the lines of one band have the same merge key. */
 static void put_line(struct writer *w, uint64_t number, uint16_t stream, uint32_t rank)
 {
 	char key[32];
@@ -311,7 +315,7 @@ static void put_end(struct writer *w, int64_t time_ns, uint64_t track)
 	end_event(w);
 }
 
-/* Writes the name of an event as a number; defines the number at the first use of the text. */
+/* Writes the name of an event as a number, which is defined at the first use of the text. */
 static void put_text_name(struct writer *w, uint32_t text)
 {
 	const uint64_t number = (uint64_t)NAMES + text, bit = UINT64_C(1) << text % 64;
@@ -407,17 +411,17 @@ static void put_promise_begin(struct writer *w, uint32_t promise, uint64_t track
 	end_event(w);
 }
 
-/* Cursor over what happens to one promise, in time order. */
+/* Cursor over the events of one promise, in time order. */
 struct line {
 	uint32_t promise;
 	uint64_t track;
-	uint32_t from, to, label; /* index of the next link from it, link to it, and label */
-	uint32_t awaits;          /* number of awaits since it last ran */
-	uint32_t awaited;         /* the promise of the newest await */
+	uint32_t from, to, label; /* indexes of the promise's next outgoing link, next incoming link, and next label */
+	uint32_t awaits;          /* number of awaits since the promise last ran */
+	uint32_t awaited;         /* promise of the newest await */
 };
 
-/* Writes a mark with a flow.  Both ends of a link have the same time; the order in which the importer reads them depends on their
- * tracks.  So each end is written as a flow that continues, unless is_last. */
+/* Writes a mark (an instant event) with an end of an arrow.  Both ends of an arrow have the same time, and the order in which
+ * the importer reads them depends on their tracks.  So each end is written as a flow that continues, unless is_last. */
 static void put_mark(struct writer *w, const struct line *line, int64_t time_ns, enum name name, uint32_t link, bool is_last)
 {
 	begin_event(w, time_ns, EVENT_INSTANT, line->track);
@@ -435,7 +439,7 @@ static void put_label(struct writer *w, const struct line *line, const struct we
 	end_event(w);
 }
 
-/* Writes the marks up to a time, within a run, or outside of runs if run is WEFT_NONE. */
+/* Writes the marks of a promise up to a time, either within a run, or outside of runs if `run` is WEFT_NONE. */
 static void put_marks(struct writer *w, struct line *line, int64_t until_ns, uint32_t run)
 {
 	const struct weft_model *m = w->model;
@@ -466,7 +470,8 @@ static void put_marks(struct writer *w, struct line *line, int64_t until_ns, uin
 			put_mark(w, line, to_ns, to->kind == WEFT_LINK_SIGNAL ? NAME_SIGNALLED : NAME_RESOLVED, link, false);
 			w->arrows++;
 		} else if (label && label_ns <= until_ns) {
-			/* The first label is the promise's name, and counters have their own tracks. */
+			/* The first label is skipped because it is the promise's name, and counters are skipped because they
+			 * have tracks of their own. */
 			if (!label->is_counter && label->text != weft_model_name_text(m, line->promise))
 				put_label(w, line, label);
 			line->label++;
@@ -476,7 +481,8 @@ static void put_marks(struct writer *w, struct line *line, int64_t until_ns, uin
 	}
 }
 
-/* Writes the interval between two runs, before the first, or after the last; is_open: after the last run of a pending promise. */
+/* Writes the interval between two runs of a promise, before the first run, or after the last run. is_open means that it follows
+ * the last run of a pending promise. */
 static void put_gap(struct writer *w, struct line *line, int64_t from_ns, int64_t to_ns, bool is_last, bool is_open)
 {
 	const bool waits = line->awaits > 0 && (to_ns > from_ns || is_open);
@@ -585,7 +591,7 @@ static int compare_intervals(const void *x, const void *y)
 		   ?: WEFT_ORDER(a->start_ns, b->start_ns) ?: WEFT_ORDER(b->end_ns, a->end_ns) ?: WEFT_ORDER(a->what, b->what);
 }
 
-/* Writes the promises that ran on each thread. */
+/* Writes for each thread the promises that ran on it. */
 static void put_runs(struct writer *w)
 {
 	const struct weft_model *m = w->model;
@@ -725,7 +731,7 @@ static void put_all(struct writer *w)
 	for (size_t i = 0; i < w->rows->count; i++)
 		if (m->promises[w->rows->order[i]].start_ns < min_ns)
 			min_ns = m->promises[w->rows->order[i]].start_ns;
-	/* The importer takes a time of 0 for a missing time. */
+	/* Perfetto's importer takes a time of 0 for a missing time. */
 	if (__builtin_sub_overflow((int64_t)START, min_ns, &w->shift_ns))
 		w->shift_ns = START;
 	put_begin(w);

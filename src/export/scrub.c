@@ -1,4 +1,4 @@
-/* scrub.c: replaces words by placeholders (scrub.h).
+/* scrub.c: replaces words of texts by placeholders (scrub.h).
  * SPDX-License-Identifier: ISC */
 #include "export/scrub.h"
 
@@ -7,14 +7,14 @@
 
 #include "base/known_strings.h"
 
-enum { SHORT = 3 }; /* a word of more letters is removed from every copy */
+enum { SHORT = 3 }; /* maximum number of letters of a word that may stay in a copy */
 
 static char to_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-/* Returns the number of bytes at that position that keep their text, or become its mark, because weft knows their meaning. */
+/* Returns the number of bytes at position `at` that keep their text, or get a mark, because weft knows their meaning. */
 static uint32_t known_at(const char *text, uint32_t bytes, uint32_t at)
 {
 	const char *mark;
@@ -36,7 +36,8 @@ static bool is_word(char c)
 	return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || (unsigned char)c >= 0x80;
 }
 
-/* Returns true for a number, by the rule of src/analysis/index/label_patterns.c: hexadecimal, with at least one digit. */
+/* Returns whether a text is a number, by the rule of src/analysis/index/label_patterns.c: hexadecimal digits, with at least one
+ * decimal digit. */
 static bool is_number(const char *text, uint32_t bytes)
 {
 	bool digit = false;
@@ -55,8 +56,8 @@ static uint32_t end_of_word(const char *text, uint32_t bytes, uint32_t at)
 	return at;
 }
 
-/* Finds the next word at or after *at: [*at, returned).  An address is one word: numbers joined by '.', ':' and '-'. Empty: no
- * word is left. */
+/* Finds the next word at or after *at, in the range [*at, returned).  An address counts as one word: numbers that are joined by
+ * '.', ':' and '-'. If no word is left, the range is empty. */
 static uint32_t next_word(const char *text, uint32_t bytes, uint32_t *at)
 {
 	uint32_t known;
@@ -72,8 +73,8 @@ static uint32_t next_word(const char *text, uint32_t bytes, uint32_t *at)
 	return end;
 }
 
-/* Returns true if a text has only short words.  Such a text is replaced as one word, so that its placeholder cannot equal another
- * text. */
+/* Returns whether a text has only short words.  Such a text is replaced as one word, so that its placeholder cannot equal
+ * another text. */
 static bool is_one_word(const char *text, uint32_t bytes)
 {
 	enum { LONGEST = 64 };
@@ -123,7 +124,7 @@ static uint32_t number_of(struct weft_scrub *s, const char *word, uint32_t bytes
 
 static const char *placeholder_of(struct weft_scrub *s, uint32_t number);
 
-/* Returns the end of the letters or of the digits that start at `at`. */
+/* Returns the end of the sequence of letters, or of digits, that starts at `at`. */
 static uint32_t end_of_run(const char *word, uint32_t bytes, uint32_t at)
 {
 	uint32_t end = at + 1;
@@ -132,7 +133,7 @@ static uint32_t end_of_run(const char *word, uint32_t bytes, uint32_t at)
 	return end;
 }
 
-/* The style of a placeholder; styles are tried in this order. */
+/* Style of a placeholder; the styles are tried in this order. */
 enum style { READS_WELL, ANY_LETTERS, HEXADECIMAL };
 
 static char random_letter(char c, unsigned any, bool number, bool vowel, enum style style)
@@ -150,10 +151,11 @@ static char random_letter(char c, unsigned any, bool number, bool vowel, enum st
 	return (char)((vowel ? vowels[any % 5] : consonants[any % 14]) + upper);
 }
 
-/* Makes a candidate of the same length.  Signs stay, unless the word has only signs. */
+/* Makes a candidate for a placeholder, of the same length as the word.  Punctuation stays, unless the word has nothing else. */
 static void make_placeholder(char *out, const char *word, uint32_t bytes, uint64_t seed, enum style style)
 {
-	static const char own[] = "127.", signs[] = "+-=*~.:"; /* 127.*: loopback addresses identify no machine */
+	/* Loopback addresses (127.*) are kept, because they identify no machine. */
+	static const char own[] = "127.", signs[] = "+-=*~.:";
 	const bool number = is_number(word, bytes), is_own = bytes > 4 && memcmp(word, own, 4) == 0;
 	bool vowel = false, has_word = false;
 	for (uint32_t i = 0; i < bytes; i++)
@@ -171,8 +173,8 @@ static void make_placeholder(char *out, const char *word, uint32_t bytes, uint64
 	}
 }
 
-/* Uses the placeholder of each part that has only letters: worker1 and worker10 have one label pattern, and so must their
- * placeholders. */
+/* Replaces each part of a word that has only letters by that part's own placeholder, because worker1 and worker10 have the same
+ * label pattern, and so must their placeholders. */
 static bool add_letters(struct weft_scrub *s, char *out, const char *word, uint32_t bytes)
 {
 	for (uint32_t at = 0, end; at < bytes; at = end) {
@@ -188,7 +190,7 @@ static bool add_letters(struct weft_scrub *s, char *out, const char *word, uint3
 	return true;
 }
 
-/* Returns true if the two texts have numbers at the same positions. */
+/* Returns whether the two texts have numbers at the same positions. */
 static bool has_same_shape(const char *word, const char *out, uint32_t bytes)
 {
 	for (uint32_t at = 0, end; at < bytes; at = end + 1) {
@@ -206,10 +208,10 @@ static bool is_of_texts(const struct weft_scrub *s, const char *word, uint32_t b
 	return number != WEFT_INTERN_FAILED && number < s->word_count;
 }
 
-/* Returns true if a candidate contains a word of the texts. */
+/* Returns whether a candidate for a placeholder contains a word of the original texts. */
 static bool has_original(const struct weft_scrub *s, const char *out, uint32_t bytes)
 {
-	enum { LONGEST = 32 }; /* a longer word is not hit by chance */
+	enum { LONGEST = 32 }; /* maximum length of words that are searched, because a longer word is not hit by chance */
 	for (uint32_t at = 0; at + SHORT < bytes; at++)
 		for (uint32_t length = SHORT + 1; length <= LONGEST && at + length <= bytes; length++)
 			if (is_of_texts(s, out + at, length))
@@ -230,7 +232,7 @@ static bool is_allowed(const struct weft_scrub *s, const char *word, const char 
 	return may_collide || !has_original(s, out, bytes);
 }
 
-/* Chooses the best placeholder available; false: out of memory. */
+/* Chooses the best placeholder that is available; returns false without memory. */
 static bool choose_placeholder(struct weft_scrub *s, char *out, struct weft_str word)
 {
 	enum { TRIES = 800 };
@@ -267,8 +269,8 @@ static const char *placeholder_of(struct weft_scrub *s, uint32_t number)
 	return s->words.texts.items[placeholder].ptr;
 }
 
-/* Adds every substring that a reader may take for a word, so that no placeholder contains it.  A substring may be several words,
- * or a part of one, when it is replaced. */
+/* Adds every substring that a reader may take for a word to the original words, so that no placeholder contains it.  A substring
+ * may consist of several words, or be a part of one word, when the text is replaced. */
 static void avoid_parts(struct weft_scrub *s, const char *text, uint32_t bytes)
 {
 	for (uint32_t at = 0, end; at < bytes; at = end) {
@@ -303,7 +305,7 @@ static void replace_word(struct weft_scrub *s, char *text, uint32_t bytes)
 {
 	const uint32_t number = number_of(s, text, bytes);
 	const char *placeholder = number == WEFT_INTERN_FAILED ? NULL : placeholder_of(s, number);
-	/* Out of memory the trace is not saved; scrubbed text cannot get out before that is known. */
+	/* Without memory the trace is not saved, so no text leaves unscrubbed. */
 	if (placeholder)
 		memcpy(text, placeholder, bytes);
 	else

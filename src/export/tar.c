@@ -1,4 +1,4 @@
-/* tar.c: writes POSIX.1-2001 ustar, as in pax(1); sizes beyond 8 GiB use the GNU encoding.
+/* tar.c: writes archives in the format ustar of POSIX.1-2001, as in pax(1); sizes beyond 8 GiB use the GNU encoding.
  * SPDX-License-Identifier: ISC */
 #include "export/tar.h"
 
