@@ -1,8 +1,8 @@
 /* bpf.c: implements bpf.h.
  *
- * The kernel describes its own types (BTF): the offsets of the fields that the programs read, and its tracepoints.  The programs
- * are assembled here for that kernel.  A map has the ids of the recorded processes; forks and exits update it.
- * SPDX-License-Identifier: ISC */
+ * The kernel describes its own types in BTF, from which this file takes the offsets of the fields that the BPF programs read,
+ * and the tracepoints.  The BPF programs are assembled here for the running kernel.  A BPF map contains the ids of the recorded
+ * processes; the programs update it at forks and exits.  SPDX-License-Identifier: ISC */
 #include "kernel/bpf.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "base/vec.h"
 
-/* Registers of an OS thread with the syscall number and its first argument. */
+/* Registers of an OS thread that contain the syscall number and the syscall's first argument. */
 #if defined __x86_64__
 #define CALL_REGISTER "orig_ax"
 #define ARGUMENT_REGISTER "di"
@@ -29,9 +29,13 @@
 #define ARGUMENT_REGISTER ""
 #endif
 
-enum { MAX_PROCESSES = 1 << 14, SOFTIRQS = 16, MIN_SWITCH_ARGUMENTS = 5 /* number of arguments of sched_switch since 5.18 */ };
+enum {
+	MAX_PROCESSES = 1 << 14,
+	SOFTIRQS = 16,
+	MIN_SWITCH_ARGUMENTS = 5 /* number of arguments of the tracepoint sched_switch since Linux 5.18 */
+};
 
-/* From linux/bpf.h, which may be older than the kernel. */
+/* Constants of linux/bpf.h, which may be older than the running kernel. */
 enum { TASK_PT_REGS = 175 };
 
 /* Offsets of kernel fields. */
@@ -51,13 +55,13 @@ static const char *const tracepoint_types[TRACEPOINTS] = {[SWITCH] = "btf_trace_
 
 struct weft_kernel_bpf {
 	struct fields fields;
-	uint32_t type_ids[TRACEPOINTS]; /* BTF type ids; 0: not found */
+	uint32_t type_ids[TRACEPOINTS]; /* BTF type ids of the tracepoints; 0 if a tracepoint was not found */
 	unsigned switch_arguments;
 	int processes, softirqs, events; /* maps */
 	int programs[TRACEPOINTS], links[TRACEPOINTS];
 };
 
-/* ---- What the kernel says of its types ---- */
+/* ---- Types of the running kernel ---- */
 
 struct type {
 	uint32_t name, info, size_or_type;
@@ -101,7 +105,7 @@ static void note_field_offset(struct fields *f, const char *of, const char *name
 		}
 }
 
-/* Reads types and their names.  Returns false if a needed one is missing. */
+/* Reads the kernel's types and their names.  Returns false if a type that is needed is missing. */
 static bool find_types(struct weft_kernel_bpf *b, const unsigned char *types, size_t size, const char *names, size_t names_size)
 {
 	WEFT_VEC(const unsigned char *) all = {0};
@@ -128,7 +132,7 @@ static bool find_types(struct weft_kernel_bpf *b, const unsigned char *types, si
 		}
 		at += sizeof t + count_trailing_bytes(&t);
 	}
-	/* Count the arguments of the function that the typedef points to; programs do not get the first one. */
+	/* The arguments of the function to which the typedef points are counted; BPF programs do not get the first argument. */
 	uint32_t number = b->type_ids[SWITCH];
 	for (int depth = 0; whole && depth < 3 && number && number < all.count; depth++) {
 		struct type t;
@@ -217,7 +221,7 @@ static void emit_call(struct code *c, int function)
 	emit_instruction(c, BPF_JMP | BPF_CALL, 0, 0, 0, function);
 }
 
-/* Emits a jump; patch_jump() sets its target. */
+/* Emits a jump instruction, whose target patch_jump() sets later. */
 static size_t emit_jump(struct code *c, unsigned condition, unsigned left, int32_t right)
 {
 	emit_instruction(c, BPF_JMP | condition | BPF_K, left, 0, 0, right);
@@ -239,7 +243,7 @@ enum { KEY_OFFSET = -64, VALUE_OFFSET = -72, RECORD_OFFSET = -56 };
 
 #define RECORD_FIELD(field) (RECORD_OFFSET + (int)offsetof(struct weft_kernel_bpf_record, field))
 
-/* Emits a lookup: R0 = pointer to the map's value for the key on the stack, or 0. */
+/* Emits a lookup in a BPF map: R0 becomes a pointer to the value of the key on the stack, or 0. */
 static void emit_lookup(struct code *c, int map)
 {
 	emit_load_map(c, R1, map);
@@ -248,7 +252,7 @@ static void emit_lookup(struct code *c, int map)
 	emit_call(c, BPF_FUNC_map_lookup_elem);
 }
 
-/* Emits a test: R0 != 0 if the OS thread in `task` belongs to a recorded process. */
+/* Emits a test: R0 becomes nonzero if the OS thread in register `task` belongs to a recorded process. */
 static void emit_check_process(struct code *c, const struct weft_kernel_bpf *b, unsigned task)
 {
 	emit_load(c, BPF_W, R1, task, b->fields.tgid);
@@ -266,7 +270,7 @@ static void emit_clear_record(struct code *c, enum weft_kernel_bpf_type event_ty
 	emit_instruction(c, BPF_ST | BPF_MEM | BPF_W, FP, 0, RECORD_FIELD(event_type), (int32_t)event_type);
 }
 
-/* Emits the output of the record; R6 is the program's context. */
+/* Emits the output of the record; register R6 contains the program's context. */
 static void emit_output(struct code *c, const struct weft_kernel_bpf *b)
 {
 	emit_move(c, R1, R6);
@@ -278,7 +282,8 @@ static void emit_output(struct code *c, const struct weft_kernel_bpf *b)
 	emit_call(c, BPF_FUNC_perf_event_output);
 }
 
-/* Emits the fields of a thread that leaves the CPU: the syscall if it blocks, or the next thread if it is preempted. */
+/* Emits code for a thread that leaves the CPU: the record gets the syscall if the thread blocks, or the next thread if it is
+ * preempted. */
 static void emit_off_cpu(struct code *c, const struct weft_kernel_bpf *b)
 {
 	emit_load(c, BPF_W, R1, R7, b->fields.pid);
@@ -323,8 +328,8 @@ static void emit_off_cpu(struct code *c, const struct weft_kernel_bpf *b)
 	patch_jump(c, is_recorded);
 }
 
-/* Emits the program for sched_switch(preempted, R7: previous thread, R8: next thread, state).  It records only switches away from
- * the program's threads; kernels also omit others. */
+/* Emits the BPF program for sched_switch(preempted, R7: previous thread, R8: next thread, state).  The program records only
+ * switches away from the recorded threads; kernels also omit other switches. */
 static void emit_switch_program(struct code *c, const struct weft_kernel_bpf *b)
 {
 	emit_move(c, R6, R1);
@@ -340,7 +345,7 @@ static void emit_switch_program(struct code *c, const struct weft_kernel_bpf *b)
 	emit_exit(c);
 }
 
-/* Emits an update: stores the value on the stack for the key on the stack. */
+/* Emits an update of a BPF map, which stores the value on the stack for the key on the stack. */
 static void emit_update(struct code *c, const struct weft_kernel_bpf *b)
 {
 	emit_load_map(c, R1, b->processes);
@@ -352,8 +357,8 @@ static void emit_update(struct code *c, const struct weft_kernel_bpf *b)
 	emit_call(c, BPF_FUNC_map_update_elem);
 }
 
-/* Emits sched_process_fork(parent, child), which adds children of recorded processes, or sched_process_exec(task), which adds the
- * first process. */
+/* Emits the BPF program for sched_process_fork(parent, child), which adds children of recorded processes, or for
+ * sched_process_exec(task), which adds the first process. */
 static void emit_process_program(struct code *c, const struct weft_kernel_bpf *b, bool is_fork)
 {
 	emit_load(c, BPF_DW, R7, R1, 0);
@@ -375,7 +380,7 @@ static void emit_process_program(struct code *c, const struct weft_kernel_bpf *b
 	emit_exit(c);
 }
 
-/* Emits sched_process_free(task), which removes a process; its first OS thread is freed last. */
+/* Emits the BPF program for sched_process_free(task), which removes a process; the process's first OS thread is freed last. */
 static void emit_free_program(struct code *c, const struct weft_kernel_bpf *b)
 {
 	emit_load(c, BPF_DW, R7, R1, 0);
@@ -391,13 +396,14 @@ static void emit_free_program(struct code *c, const struct weft_kernel_bpf *b)
 	emit_exit(c);
 }
 
-/* Per-CPU state of each softirq. */
+/* State of each softirq on each CPU. */
 struct softirq_time {
 	uint64_t begin_ns, sum_ns;
-	uint64_t owner; /* tid and pid of the interrupted thread */
+	uint64_t owner; /* tid and pid of the thread that the softirq interrupted */
 };
 
-/* Emits softirq_entry(number) and softirq_exit(number) while R7 (tid and pid) is on CPU.  R9 points to the softirq's state. */
+/* Emits the BPF programs for softirq_entry(number) and softirq_exit(number), which record while R7 (tid and pid) is on CPU.
+ * Register R9 points to the state of the softirq. */
 static void emit_softirq_program(struct code *c, const struct weft_kernel_bpf *b, bool is_end)
 {
 	emit_move(c, R6, R1);
@@ -502,7 +508,7 @@ static bool load_program(struct weft_kernel_bpf *b, enum tracepoint tracepoint)
 	return b->links[tracepoint] >= 0;
 }
 
-/* Returns whether this is the first PID namespace, whose ids the programs see. */
+/* Returns whether this is the first PID namespace, whose ids the BPF programs see. */
 static bool is_first_namespace(void)
 {
 	enum { FIRST = 0xeffffffc };

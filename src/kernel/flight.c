@@ -13,7 +13,7 @@ enum { TIMEOUT_MS = 10000, BACKLOG = 8 };
 
 static const char socket_name[] = ".weft-flight";
 
-/* Names the folder by its descriptor, since its path may be longer than a socket address. */
+/* The socket's address names the folder by its descriptor, because the folder's path may be longer than a socket address. */
 static struct sockaddr_un socket_address(int folder)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -62,16 +62,16 @@ void weft_kernel_flight_close(int s, const char *path)
 	close(s);
 }
 
-/* Returns whether this user, root or the owner of the folder may be answering.  A folder that all may write to, such as /tmp,
- * has no such owner. */
+/* Returns whether the process that answers belongs to this user, to root, or to the owner of the folder.  The owner of a folder
+ * to which all users may write, such as /tmp, is not trusted. */
 static bool is_trusted(int folder, uid_t user)
 {
 	struct stat st;
 	return user == 0 || user == geteuid() || (fstat(folder, &st) == 0 && !(st.st_mode & S_IWOTH) && st.st_uid == user);
 }
 
-/* Connects to the recording of a folder.  Both the file and the process behind it are examined, since anyone may have put a link
- * there. */
+/* Connects to the recording that listens in a folder.  Both the socket file and the process behind it are examined, because
+ * anyone may have put a link there. */
 static bool connect_trusted(int s, int folder)
 {
 	const struct sockaddr_un address = socket_address(folder);
@@ -84,7 +84,7 @@ static bool connect_trusted(int s, int folder)
 	return getsockopt(s, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && is_trusted(folder, peer.uid);
 }
 
-/* Requests the events from the recording of a folder.  Returns whether there is one. */
+/* Requests the kernel events from the recording that listens in a folder.  Returns whether a recording listens there. */
 static bool request_flush(int folder, const char *path, kernel_note_fn *note)
 {
 	const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -99,7 +99,7 @@ static bool request_flush(int folder, const char *path, kernel_note_fn *note)
 
 bool weft_kernel_flight_request(const char *path, kernel_note_fn *note)
 {
-	/* The trace is in the session's folder, or in another user's folder below it. */
+	/* The trace is in the session's folder, or in another user's folder below the session's folder. */
 	int folder = open_folder(AT_FDCWD, path);
 	bool is_there = false;
 	for (int i = 0; folder >= 0 && i < 3 && !(is_there = request_flush(folder, path, note)); i++) {

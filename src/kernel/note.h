@@ -2,7 +2,7 @@
 #ifndef WEFT_KERNEL_NOTE_H
 #define WEFT_KERNEL_NOTE_H
 
-/* Prints one line for the user in printf's format.  May be called from any thread. */
+/* Function that prints one line for the user, in printf's format.  Any thread may call the function. */
 typedef __attribute__((format(printf, 1, 2))) void kernel_note_fn(const char *format, ...);
 
 #endif

@@ -1,8 +1,8 @@
-/* packets.c: writes kernel events into the trace of their process.
+/* packets.c: writes kernel events into the traces of the processes to which the events belong.
  *
- * The folder may belong to another user, who may change anything in it: links are not followed, and files are not mapped.  Each
- * packet is a file.  pwrite() writes the events first and then the header that counts them, so that readers see complete packets
- * even if this command is killed.  SPDX-License-Identifier: ISC */
+ * The folder of a trace may belong to another user, who may change anything in it, so links are not followed and files are not
+ * mapped.  Each packet is a file. pwrite() writes first the events and then the header that counts them, so that readers see
+ * complete packets even if this command is killed.  SPDX-License-Identifier: ISC */
 #include "kernel/packets.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "base/vec.h"
 #include "wire/wire.h"
 
-/* RESERVED_BYTES: space for two names, a text, an event and the clock, each with the long header. */
+/* RESERVED_BYTES is the space for two names, a text, an event and the clock, each with the long header. */
 enum {
 	NAME_BYTES = 48,
 	PACKET_BYTES = 256 << 10,
@@ -36,13 +36,14 @@ struct stream {
 	struct weft_packet_header header;
 	unsigned char *bytes;             /* bytes of the packet */
 	size_t used, written;             /* including the header */
-	uint64_t packets, earlier_events; /* packets so far, and events that readers saw in earlier packets */
-	uint64_t first;                   /* oldest packet that was not dropped */
-	uint64_t events, visible_events;  /* events of this packet, and those that readers see */
-	uint64_t last_ticks, last_raw_ns; /* times of the newest event */
-	bool is_fresh;                    /* there are events after the last clock */
-	bool is_full;                     /* a growing trace has reached its limit */
-	/* Maps from a tid, and from a text's number, to the low bits of the last packet that has the name or text. */
+	uint64_t packets, earlier_events; /* number of packets so far, and number of events that readers saw in earlier packets */
+	uint64_t first;                   /* number of the oldest packet that was not dropped */
+	uint64_t events, visible_events;  /* number of events in this packet, and number of those that readers see */
+	uint64_t last_ticks, last_raw_ns; /* time of the newest event, on both clocks */
+	bool is_fresh;                    /* whether events follow the last clock event */
+	bool is_full;                     /* whether a growing trace has reached its size limit */
+	/* Maps from a tid, and from a text's number, to the low bits of the number of the last packet that contains the name or
+	 * text. */
 	struct weft_idmap name_packets, text_packets;
 };
 
@@ -54,7 +55,7 @@ struct weft_kernel_packets {
 	char why[128];
 	uint8_t uuid[16];
 	uint64_t clock_hz, start_ticks;
-	uint64_t packets, total_bytes; /* packets: number of a ring's packets */
+	uint64_t packets, total_bytes; /* packets: number of packets in a ring */
 	WEFT_VEC(struct stream) streams;
 };
 
@@ -70,8 +71,8 @@ static ssize_t read_file(int folder, const char *name, void *to, size_t size)
 	return n;
 }
 
-/* Reads "recorder" of the metadata: "BOOT NAMESPACE PID START".  Fails for another PID namespace, whose ids differ from the
- * kernel's here. */
+/* Reads the field "recorder" of the metadata: "BOOT NAMESPACE PID START".  Fails if the recorder runs in another PID namespace,
+ * whose ids differ from the kernel's ids here. */
 static bool read_pid(const char *metadata, uint32_t *pid)
 {
 	static const char key[] = "\trecorder = \"";
@@ -172,20 +173,21 @@ static void format_packet_name(char name[NAME_BYTES], const struct stream *s, ui
 	snprintf(name, NAME_BYTES, "kernel-%u-%llu", s->cpu, (unsigned long long)slot);
 }
 
-/* Returns whether the file is a packet of this trace.  The owner of the folder may have put another file there. */
+/* Returns whether the file is a packet of this trace.  The check is needed because the folder's owner may have put another file
+ * there. */
 static bool is_own_packet(const struct weft_kernel_packets *f, int fd, struct weft_packet_header *found)
 {
 	return pread(fd, found, sizeof *found, 0) == sizeof *found && found->stream_id == WEFT_CLASS_KERNEL &&
 	       memcmp(found->uuid, f->uuid, sizeof found->uuid) == 0;
 }
 
-/* Opens a packet that may be written. */
+/* Opens a packet's file for writing, if it is a packet of this trace. */
 static int open_own_packet(const struct weft_kernel_packets *f, const char *name)
 {
 	return weft_named_file(f->folder, name, &(struct weft_named_rule){.owner = f->user, .is_changed = true}, NULL);
 }
 
-/* Opens the file of a new packet.  A new file gets its name when its header is complete; a reused one is first marked as empty.
+/* Opens the file of a new packet.  A new file gets its name when its header is complete; a reused file is first marked as empty.
  */
 static int open_packet(const struct weft_kernel_packets *f, struct weft_packet_header *h, bool is_reused, const char *name)
 {
@@ -219,7 +221,7 @@ static int open_packet(const struct weft_kernel_packets *f, struct weft_packet_h
 	return -1;
 }
 
-/* Makes the events visible to readers; `is_last`: also truncates the rest of the file. */
+/* Makes the packet's events visible to readers; `is_last` says whether to cut off the rest of the file. */
 static void publish_packet(struct stream *s, bool is_last)
 {
 	if (s->fd < 0)
@@ -233,11 +235,11 @@ static void publish_packet(struct stream *s, bool is_last)
 		s->written = s->used;
 		s->visible_events = s->events;
 		if (is_last && ftruncate(s->fd, (off_t)s->used)) {
-			/* a longer file is harmless: the header has the size */
+			/* a file that stays too long is harmless, because the header has the size */
 		}
 		return;
 	}
-	/* The disk is full: count the events as lost. */
+	/* If the disk is full, the events count as lost. */
 	s->header.lost_full += s->events - s->visible_events;
 	close(s->fd);
 	s->fd = -1;
@@ -246,7 +248,8 @@ static void publish_packet(struct stream *s, bool is_last)
 static void append_event(
     const struct weft_kernel_packets *f, struct stream *s, uint64_t ticks, const struct weft_wire_kernel *event)
 {
-	/* Times may decrease slightly: a switch gets its time before its place in the ring, and an interrupt may come between. */
+	/* Times may decrease slightly, because a switch gets its time before its place in the ring, and an interrupt may come
+	 * between. */
 	const uint64_t time = ticks > s->last_ticks ? ticks : s->last_ticks;
 	const bool extended = (time - s->last_ticks) >> 32 != 0;
 	struct weft_wire_kernel copy = *event;
@@ -302,7 +305,7 @@ void weft_kernel_packets_reserve(struct weft_kernel_packets *f, uint32_t cpu, ui
 	struct stream *s = get_stream(f, cpu);
 	if (!s)
 		return;
-	/* Try again to start a packet that failed before. */
+	/* A packet that could not be started before is tried again. */
 	if (!s->is_full && (s->fd < 0 || PACKET_BYTES - s->used < RESERVED_BYTES))
 		begin_packet(f, s, ticks);
 	s->last_raw_ns = raw_ns > s->last_raw_ns ? raw_ns : s->last_raw_ns;
@@ -368,7 +371,7 @@ void weft_kernel_packets_restart(struct weft_kernel_packets *f, uint32_t cpu, ui
 		if (fd >= 0)
 			close(fd);
 	}
-	/* Skip a packet number, so that readers notice the gap. */
+	/* A packet number is skipped, so that readers notice the gap. */
 	s->first = ++s->packets;
 	s->earlier_events += s->visible_events + events;
 	s->events = s->visible_events = 0;

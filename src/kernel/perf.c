@@ -1,17 +1,20 @@
 /* perf.c: reads the kernel's perf events of a command's OS threads.
  *
- * The base is one event on each CPU, which every user may open for own processes if perf_event_paranoid is at most 2: it records
- * page faults and each context switch.  Root and users with CAP_PERFMON also get the scheduler's tracepoints: which thread took
- * the CPU, in which syscall a thread blocked (from the kernel's call chain, since a record for each syscall would cost most), and
- * which thread woke another one, which needs an event on the whole machine.  Tracepoints omit some switches (idle CPUs, switches
- * from other programs), so they add detail to the switch records and never replace them.
+ * The basic level has one event on each CPU, which records page faults and each context switch.  Every user may open it for own
+ * processes if perf_event_paranoid is at most 2.  Root and users with CAP_PERFMON also get the scheduler's tracepoints.  These
+ * say which thread took the CPU, in which syscall a thread blocked, and which thread woke another one.  The syscall comes from
+ * the kernel's call chain, because a record for each syscall would cost most; wake-ups need an event on the whole machine.
+ * Tracepoints omit some switches (idle CPUs, switches from other programs), so they add details to the switch records and never
+ * replace them.
  *
- * If the kernel accepts BPF programs (bpf.h), these record the thread that took the CPU, the syscall and softirqs instead.
+ * If the kernel accepts BPF programs (bpf.h), the programs record the thread that took the CPU, the syscall and softirqs instead
+ * of tracepoints.
  *
- * In flight mode the events are not read continuously: the kernel writes each ring backwards over its oldest records.  A reader
- * goes from the newest record to the oldest one left.  Stopping the rings would lose events, so they are copied, and records that
- * were overwritten during the copy are dropped.  Names are recorded only once and have rings of their own.  Wake-ups too, since
- * most are of other programs and would displace this program's events.  SPDX-License-Identifier: ISC */
+ * In flight mode the events are not read continuously: the kernel writes each ring backwards over the ring's oldest records.  A
+ * reader of such a ring goes from the newest record to the oldest record that is left.  Stopping the rings would lose events, so
+ * the rings are copied, and records that were overwritten during the copy are dropped.  Names of threads are recorded only once
+ * and have rings of their own.  Wake-ups also have rings of their own, because most of them belong to other programs and would
+ * displace this program's events.  SPDX-License-Identifier: ISC */
 #include "kernel/perf.h"
 
 #include <dirent.h>
@@ -39,21 +42,21 @@
 #include "kernel/syscall_args.h"
 
 enum {
-	MAX_EVENT_BYTES = 1024 /* approximate size of a large record of ours */,
+	MAX_EVENT_BYTES = 1024 /* approximate size of a large record of this program */,
 	MAX_RECORD_BYTES = 65536,
 	MAX_RING_BYTES = 4 << 20,
 	MIN_RING_BYTES = 64 << 10,
 	MAX_FLIGHT_BYTES = 64 << 20,
 	NAMES_RING_BYTES = 64 << 10,
-	UNFINISHED_BYTES = 8 << 10, /* maximum that the kernel may be writing at the moment */
+	UNFINISHED_BYTES = 8 << 10, /* maximum number of bytes that the kernel may be writing at the moment */
 	MAX_FRAMES = 48,
 	CALL_CACHE_SLOTS = 256,
-	MAX_SYSCALLS = 512, /* syscall numbers with a name here */
+	MAX_SYSCALLS = 512, /* number of syscall numbers that may have a name here */
 	MAX_PROBES = 16,
 	MAX_GC_MARKS = 1 << 16
 };
 
-/* Mask of PERF_SAMPLE_REGS_USER for the register with the first argument of a syscall. */
+/* Mask of PERF_SAMPLE_REGS_USER for the register with a syscall's first argument. */
 #if defined __x86_64__
 #define FIRST_ARGUMENT 0x20u /* rdi */
 #elif defined __aarch64__
@@ -69,7 +72,7 @@ enum source {
 	SOURCE_SLEEP,  /* blocked, with its syscall */
 	SOURCE_WAKING,
 	SOURCE_BPF, /* from the BPF program */
-	SOURCE_IRQ, /* start; the other ones also come in pairs of start and end */
+	SOURCE_IRQ, /* start of an interrupt; this and the next sources come in pairs of start and end */
 	SOURCE_IRQ_END,
 	SOURCE_TICK,
 	SOURCE_TICK_END,
@@ -79,7 +82,7 @@ enum source {
 	SOURCE_PROBE_END
 };
 
-/* Tracepoints of interrupts; a kernel may not have all. */
+/* Tracepoints of interrupts; a kernel may lack some of them. */
 static const struct {
 	const char *system, *name, *field; /* field with the name or number of the interrupt */
 	enum source source;
@@ -94,28 +97,29 @@ static const struct {
 
 enum { INTERRUPT_COUNT = sizeof interrupts / sizeof *interrupts };
 
-/* Names of softirqs by number. */
+/* Names of softirqs, indexed by number. */
 static const char *const softirq_names[] = {
     "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"};
 
-/* An interrupt that is being handled; at most one of each type, since they nest. */
+/* An interrupt that is being handled; at most one of each type is open, because interrupts nest. */
 struct open_interrupt {
 	uint64_t time_ns; /* 0: none */
 	char name[16];
 };
 
 struct ring {
-	int fd; /* descriptor of the event that owns the ring; other events write into it too */
+	int fd; /* descriptor of the event that owns the ring; other events write into the ring too */
 	uint32_t cpu;
 	struct perf_event_mmap_page *page;
 	unsigned char *data;
 	uint64_t size;
-	uint64_t last_ns;          /* time of the newest record */
-	uint64_t read_head;        /* flight mode: position of the newest record at the last read */
-	bool has_names;            /* flight mode: it has only names */
+	uint64_t last_ns;          /* time of the ring's newest record */
+	uint64_t read_head;        /* position of the newest record at the last read, in flight mode */
+	bool has_names;            /* whether the ring has only names of threads, in flight mode */
 	uint32_t switched_off_tid; /* tid of the thread whose switch a tracepoint or BPF record has just described; the switch
 				      record follows */
-	struct weft_kernel_perf_event bpf_event; /* last BPF record of a thread that has ended, which has no switch record */
+	/* Last BPF record of a thread that has ended, because its last switch has no switch record. */
+	struct weft_kernel_perf_event bpf_event;
 	struct open_interrupt open_interrupt[(SOURCE_PROBE - SOURCE_IRQ) / 2];
 };
 
@@ -128,10 +132,10 @@ struct event {
 
 /* Copy of a ring in flight mode. */
 struct ring_copy {
-	unsigned char *bytes;   /* bytes from the newest record on; NULL: none */
-	uint64_t head, written; /* position of the newest record, and bytes written since the last read */
-	uint64_t left;          /* of these, the bytes that were copied */
-	WEFT_VEC(size_t) found; /* offsets of records, the newest first */
+	unsigned char *bytes;   /* bytes of the ring from the newest record on; NULL: none */
+	uint64_t head, written; /* position of the newest record, and number of bytes that were written since the last read */
+	uint64_t left;          /* number of the written bytes that were copied */
+	WEFT_VEC(size_t) found; /* offsets of the records that were found, the newest first */
 };
 
 /* Start or end of a garbage collection, which may end on another CPU. */
@@ -142,16 +146,16 @@ struct gc_mark {
 	const char *runtime;
 };
 
-/* A loaded file and its probes. */
+/* A file that a process has loaded, and the probes in it. */
 struct loaded {
 	char *path;
-	uint32_t pid; /* process that alone is probed; 0: all that load the file */
-	int fd;       /* the file, while its threads may become more; -1: closed */
+	uint32_t pid; /* id of the only process that is probed; 0 if all processes that load the file are probed */
+	int fd;       /* descriptor of the file, while its process may start more threads; -1: closed */
 	struct weft_kernel_probe probes[MAX_PROBES];
 	size_t probe_count;
 };
 
-/* A kernel function of a syscall, or of page faults. */
+/* A kernel function that implements a syscall or handles page faults. */
 struct kernel_symbol {
 	uint64_t begin, end;
 	uint8_t call;
@@ -168,16 +172,17 @@ struct tracepoints {
 struct weft_kernel_perf {
 	enum weft_kernel_level level;
 	struct weft_kernel_perf_options options;
-	WEFT_VEC(struct ring) rings, names, wakes; /* names and wakes: flight mode only */
+	WEFT_VEC(struct ring) rings, names, wakes; /* rings of each CPU; `names` and `wakes` exist only in flight mode */
 	WEFT_VEC(struct event) events;
-	struct weft_idmap by_id;           /* perf id to index of events */
+	struct weft_idmap by_id;           /* map from a perf id to an index of `events` */
 	WEFT_VEC(struct gc_mark) gc_marks; /* unpaired starts and ends */
 	WEFT_VEC(struct loaded) loaded;
-	size_t open_files, thread_events;              /* files that are probed for one process, and events of such probes */
-	int probe_type;                                /* type of perf's uprobe PMU; 0: not available */
+	/* Number of files that are probed for one process, and number of events of such probes. */
+	size_t open_files, thread_events;
+	int probe_type;                                /* type number of perf's uprobe PMU; 0 if not available */
 	WEFT_VEC(struct kernel_symbol) kernel_symbols; /* sorted by address */
 	struct tracepoints tracepoints;
-	struct weft_kernel_bpf *bpf; /* NULL: tracepoints record why a thread left the CPU */
+	struct weft_kernel_bpf *bpf; /* BPF programs; NULL if tracepoints record why a thread left the CPU */
 	uint8_t calls[MAX_SYSCALLS];
 	struct {
 		uint64_t address;
@@ -187,7 +192,7 @@ struct weft_kernel_perf {
 	struct ring_copy own_copy, wakes_copy;
 };
 
-/* ---- What this kernel calls things ---- */
+/* ---- Symbols and tracepoints of this kernel ---- */
 
 static int compare_symbols(const void *x, const void *y)
 {
@@ -205,7 +210,7 @@ static uint8_t parse_syscall_symbol(const char *symbol)
 	    WEFT_KERNEL_CALLS(CALL)
 #undef CALL
 	};
-	/* If a compiler ends the syscall's function with a tail call, only the called function is in the chain. */
+	/* If a compiler ends the syscall's function with a tail call, only the called function is in the call chain. */
 	static const struct {
 		const char *name;
 		uint8_t call;
@@ -239,7 +244,8 @@ static uint8_t parse_syscall_symbol(const char *symbol)
 	return WEFT_CALL_UNKNOWN;
 }
 
-/* Reads the address ranges of syscalls.  Users without the right to know them see addresses of 0. */
+/* Reads the address ranges of the kernel functions that implement syscalls.  Users without the right to know these addresses see
+ * addresses of 0. */
 static void read_symbols(struct weft_kernel_perf *p)
 {
 	char line[512], type, name[256];
@@ -283,7 +289,7 @@ static uint8_t find_syscall_at(const struct weft_kernel_perf *p, uint64_t addres
 	return low && address < p->kernel_symbols.items[low - 1].end ? p->kernel_symbols.items[low - 1].call : WEFT_CALL_UNKNOWN;
 }
 
-/* Returns the id of a tracepoint, or the offset of one of its fields; 0 if it does not exist. */
+/* Returns the id of a tracepoint, or the offset of one of its fields; 0 if the tracepoint does not exist. */
 static unsigned read_tracepoint_format(const char *system, const char *point, const char *field)
 {
 	char path[160], line[512];
@@ -327,7 +333,7 @@ static bool read_tracepoints(struct tracepoints *p)
 	return p->switch_id && p->waking_id && p->prev_pid && p->prev_state && p->next_pid && p->next_comm && p->waking_pid;
 }
 
-/* Reads the tracepoints.  If tracefs is not mounted, a child mounts it in a namespace of its own. */
+/* Reads the tracepoints.  If tracefs is not mounted, a child process mounts it in a namespace of its own. */
 static bool find_tracepoints(struct tracepoints *out)
 {
 	int result_pipe[2], status;
@@ -353,7 +359,7 @@ static bool find_tracepoints(struct tracepoints *out)
 
 /* ---- Opening ---- */
 
-/* Attributes of all events.  PERF_SAMPLE_IDENTIFIER puts the id first in samples and last in all other records. */
+/* Attributes of all events.  The flag PERF_SAMPLE_IDENTIFIER puts the id first in samples and last in all other records. */
 static struct perf_event_attr make_attributes(uint32_t type, uint64_t config)
 {
 	return (struct perf_event_attr){
@@ -396,7 +402,7 @@ static int open_event(struct weft_kernel_perf *p, struct perf_event_attr *attr, 
 	return fd;
 }
 
-/* Maps a ring as large as the user's limit allows; a read-only ring is overwritten by the kernel. */
+/* Maps a ring as large as the user's limit allows; the kernel overwrites a ring that is mapped read-only. */
 static bool map_ring(struct ring *ring, int fd, uint32_t cpu, size_t max_bytes, bool is_overwritten)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -413,7 +419,7 @@ static bool map_ring(struct ring *ring, int fd, uint32_t cpu, size_t max_bytes, 
 	return at != MAP_FAILED;
 }
 
-/* Opens an event for names, forks and loaded files. */
+/* Opens an event for names of threads, forks and loaded files. */
 static bool open_names(struct weft_kernel_perf *p, pid_t pid, int cpu)
 {
 	struct perf_event_attr attr = make_attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
@@ -430,7 +436,7 @@ static bool open_names(struct weft_kernel_perf *p, pid_t pid, int cpu)
 	return false;
 }
 
-/* Opens switches and page faults of the process on each CPU, with a ring each. */
+/* Opens events for switches and page faults of the process on each CPU, each with a ring. */
 static bool open_own_events(struct weft_kernel_perf *p, pid_t pid)
 {
 	struct perf_event_attr attr = make_attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
@@ -453,7 +459,8 @@ static bool open_own_events(struct weft_kernel_perf *p, pid_t pid)
 		struct ring *ring = weft_vec_push(&p->rings);
 		if (!ring || !map_ring(ring, fd, (uint32_t)i, asked < MAX_FLIGHT_BYTES ? asked : MAX_FLIGHT_BYTES, is_flight)) {
 			p->rings.count -= ring != NULL;
-			errno = ENOMEM; /* independent of mmap()'s errno: the event was allowed, but not its memory */
+			/* Set independently of mmap()'s errno: the event was allowed, but not the memory for it. */
+			errno = ENOMEM;
 			return false;
 		}
 		error = 0;
@@ -476,7 +483,8 @@ static bool open_on_all_cpus(
 	return true;
 }
 
-/* Opens a tracepoint on each CPU, into the existing rings.  `pid` -1: of all processes; `filter`: a kernel filter, or NULL. */
+/* Opens a tracepoint on each CPU, whose records go into the existing rings.  `pid` is -1 for all processes; `filter` is a kernel
+ * filter, or NULL. */
 static bool open_tracepoint(struct weft_kernel_perf *p, int number, pid_t pid, enum source source, const char *filter)
 {
 	struct perf_event_attr attr = make_attributes(PERF_TYPE_TRACEPOINT, (uint64_t)number);
@@ -491,7 +499,7 @@ static bool open_tracepoint(struct weft_kernel_perf *p, int number, pid_t pid, e
 	return open_on_all_cpus(p, &attr, pid, source, filter);
 }
 
-/* Opens wake-ups on the whole machine. */
+/* Opens events for wake-ups on the whole machine. */
 static bool open_wakes(struct weft_kernel_perf *p)
 {
 	if (!p->options.is_flight)
@@ -505,7 +513,7 @@ static bool open_wakes(struct weft_kernel_perf *p)
 		if (!ring)
 			return false;
 		if (!map_ring(ring, fd, own->cpu, (size_t)own->size, true)) {
-			/* The user's memory limit is reached. */
+			/* The ring is dropped, because the user's memory limit is reached. */
 			p->wakes.count--;
 			if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, own->fd))
 				return false;
@@ -515,7 +523,7 @@ static bool open_wakes(struct weft_kernel_perf *p)
 	return true;
 }
 
-/* Opens the output of the BPF program. */
+/* Opens the event that receives the BPF programs' records. */
 static bool open_bpf_output(struct weft_kernel_perf *p)
 {
 	struct perf_event_attr attr = make_attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
@@ -529,7 +537,7 @@ static bool open_bpf_output(struct weft_kernel_perf *p)
 	return whole;
 }
 
-/* Only blocking switches get the expensive call chain; it is useless for preempted threads. */
+/* Only blocking switches get the expensive call chain, because it is useless for preempted threads. */
 static bool open_switches(struct weft_kernel_perf *p, pid_t pid)
 {
 	return open_tracepoint(p, p->tracepoints.switch_id, pid, SOURCE_SWITCH, "!(prev_state & 255)") &&
@@ -551,7 +559,7 @@ static void close_events(struct weft_kernel_perf *p, size_t from)
 		close(p->events.items[--p->events.count].fd);
 }
 
-/* Opens interrupts while the program's OS threads are on CPU; they are optional. */
+/* Opens tracepoints of interrupts while the program's OS threads are on CPU; these events are optional. */
 static void open_interrupts(struct weft_kernel_perf *p, pid_t pid)
 {
 	for (int i = 0; i + 1 < INTERRUPT_COUNT; i += 2) {
@@ -581,7 +589,8 @@ static void format_open_failure(char *why, size_t size, int error)
 static bool open_machine_events(struct weft_kernel_perf *p, pid_t pid, char *why, size_t why_size)
 {
 	const size_t before = p->events.count;
-	/* Only root can read tracepoint ids.  Test first whether this user may use one, since that is what can be changed.
+	/* Only root can read the ids of tracepoints.  The function first tests whether this user may use one tracepoint, because
+	 * that permission is what can be changed.
 	 */
 	struct perf_event_attr probe = make_attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
 	int fd = (int)syscall(SYS_perf_event_open, &probe, -1, (int)p->rings.items[0].cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -650,7 +659,8 @@ struct weft_kernel_perf *weft_kernel_perf_open(
 	p->options = *options;
 	p->bpf = options->max_level == WEFT_LEVEL_OWN ? NULL : weft_kernel_bpf_open(pid);
 	open_events(p, pid, why, why_size);
-	if (p->bpf && p->level != WEFT_LEVEL_ALL) { /* without the other events of this level, switches would have no reason */
+	/* Without the other events of this level, switches would have no reason, so the BPF programs are closed. */
+	if (p->bpf && p->level != WEFT_LEVEL_ALL) {
 		weft_kernel_bpf_close(p->bpf);
 		p->bpf = NULL;
 		close_rings(p);
@@ -723,8 +733,8 @@ static uint8_t find_syscall(struct weft_kernel_perf *p, const unsigned char *fra
 	return WEFT_CALL_UNKNOWN;
 }
 
-/* Handles a switch.  prev_state: bit 0 is an interruptible sleep, bit 1 an uninterruptible one; without a low bit the thread is
- * still runnable. */
+/* Handles a switch of a thread.  In prev_state, bit 0 is an interruptible sleep, and bit 1 is an uninterruptible sleep; without
+ * a low bit the thread is still runnable. */
 static void parse_switch(struct weft_kernel_perf *p, struct ring *ring, struct weft_kernel_perf_event *s, enum source source,
     const unsigned char *at, const unsigned char *end, weft_kernel_perf_fn *emit, void *ctx)
 {
@@ -786,12 +796,13 @@ static void parse_interrupt(struct weft_kernel_perf *p, struct ring *ring, struc
 		snprintf(open_interrupt->name, sizeof open_interrupt->name, "timer");
 	else if (source == SOURCE_SOFTIRQ && value < sizeof softirq_names / sizeof *softirq_names)
 		snprintf(open_interrupt->name, sizeof open_interrupt->name, "%s", softirq_names[value]);
-	else if (source == SOURCE_IRQ && (value & 0xffff) < size) /* low half: offset of the text; high half: its length */
+	/* Low half: offset of the text; high half: length of the text. */
+	else if (source == SOURCE_IRQ && (value & 0xffff) < size)
 		snprintf(open_interrupt->name, sizeof open_interrupt->name, "%.*s", (int)(size - (value & 0xffff)),
 		    (const char *)at + (value & 0xffff));
 }
 
-/* Handles a record of the BPF program about the thread that leaves the CPU. */
+/* Handles a BPF record about a thread that leaves the CPU. */
 static void parse_bpf_record(struct weft_kernel_perf *p, struct ring *ring, const struct weft_kernel_perf_event *seen,
     const unsigned char *at, uint32_t size, weft_kernel_perf_fn *emit, void *ctx)
 {
@@ -843,7 +854,7 @@ static void parse_sample(struct weft_kernel_perf *p, struct ring *ring, const un
 	const struct event *event = &p->events.items[number];
 	ring->last_ns = s.time_ns;
 	at += 24;
-	if (event->source == SOURCE_OWN) { /* the address precedes the CPU */
+	if (event->source == SOURCE_OWN) { /* in samples of page faults, the address precedes the CPU */
 		s.event_type = WEFT_PERF_FAULT;
 		s.number = get64(at);
 		emit(ctx, &s);
@@ -883,15 +894,15 @@ static void parse_sample(struct weft_kernel_perf *p, struct ring *ring, const un
 	emit(ctx, &s);
 }
 
-/* Opens the probes of an open file, for a thread or, if tid is -1, for all processes that execute the file.  Inheritance would
- * reach all threads of a process, but the kernel fails to inherit a probe, and with it fails the program's fork. */
+/* Opens the probes of an open file, for a thread or, if tid is -1, for all processes that execute the file.  Inherited probes
+ * would reach all threads of a process, but the kernel fails to inherit a probe, and then the program's fork fails too. */
 static void open_probes(struct weft_kernel_perf *p, const struct loaded *loaded, pid_t tid)
 {
 	char path[32];
 	snprintf(path, sizeof path, "/proc/self/fd/%d", loaded->fd);
 	for (size_t i = 0; i < loaded->probe_count; i++) {
 		const struct weft_kernel_probe *probe = &loaded->probes[i];
-		/* The kernel increments the semaphore; some probes are silent without it. */
+		/* The kernel increments the probe's semaphore, because some probes are silent otherwise. */
 		struct perf_event_attr attr = make_attributes((uint32_t)p->probe_type, probe->semaphore << 32);
 		attr.config1 = (uint64_t)(uintptr_t)path;
 		attr.config2 = probe->offset;
@@ -905,7 +916,7 @@ static void open_probes(struct weft_kernel_perf *p, const struct loaded *loaded,
 	}
 }
 
-/* Opens the probes of a process's file for one of its threads, within a share of the descriptors. */
+/* Opens the probes of a process's file for one of the process's threads, within a share of the descriptors. */
 static void open_thread_probes(struct weft_kernel_perf *p, const struct loaded *loaded, pid_t tid)
 {
 	enum { MAX_THREAD_EVENTS = 256 };
@@ -928,7 +939,7 @@ static void open_process_probes(struct weft_kernel_perf *p, const struct loaded 
 		closedir(dir);
 }
 
-/* Handles a new thread: where only a process is probed, each of its threads needs probes of its own. */
+/* Handles a new thread: if only one process is probed, each of its threads needs probes of its own. */
 static void open_new_thread_probes(struct weft_kernel_perf *p, uint32_t pid, uint32_t tid)
 {
 	for (size_t i = 0; i < p->loaded.count; i++)
@@ -936,10 +947,10 @@ static void open_new_thread_probes(struct weft_kernel_perf *p, uint32_t pid, uin
 			open_thread_probes(p, &p->loaded.items[i], (pid_t)tid);
 }
 
-/* Adds a loaded file; takes over the path and, if the file is probed for the process alone, the descriptor. */
+/* Adds a loaded file; takes over the path and, if the file is probed for one process only, the descriptor. */
 static void add_loaded(struct weft_kernel_perf *p, char *path, uint32_t pid, int fd, enum weft_kernel_scope scope)
 {
-	enum { MAX_OPEN = 32 }; /* files that are probed for one process */
+	enum { MAX_OPEN = 32 }; /* maximum number of files that are probed for one process */
 	struct loaded *slot = weft_vec_push(&p->loaded);
 	if (!slot) {
 		free(path);
@@ -960,7 +971,7 @@ static void add_loaded(struct weft_kernel_perf *p, char *path, uint32_t pid, int
 	slot->fd = -1;
 }
 
-/* Handles an executable file that a process has loaded, under its own path. */
+/* Handles an executable file that a process has loaded, under the process's own path. */
 static void open_loaded_probes(struct weft_kernel_perf *p, uint32_t pid, const char *path)
 {
 	enum { MAX_LOADED = 4096 };
@@ -985,8 +996,8 @@ static int compare_gc_marks(const void *x, const void *y)
 	       WEFT_ORDER(a->cpu, b->cpu);
 }
 
-/* Reports complete garbage collections.  A collection that two events report is one.  Marks newer than `until_ns` are kept, since
- * the other end may be in a ring that was drained too early. */
+/* Reports complete garbage collections.  A garbage collection that two events report counts as one.  Marks that are newer than
+ * `until_ns` are kept, because the other end may be in a ring that was drained too early. */
 static void pair_gc_marks(struct weft_kernel_perf *p, uint64_t until_ns, weft_kernel_perf_fn *emit, void *ctx)
 {
 	enum { TWICE_NS = 100000 };
@@ -1061,7 +1072,7 @@ static void parse_record(
 		s.tid = get32(at + 4);
 		snprintf(s.name, sizeof s.name, "%.15s", (const char *)at + 8);
 		break;
-	case PERF_RECORD_FORK: /* a new thread has the name of its parent until it gets another one */
+	case PERF_RECORD_FORK: /* a new thread has the name of its parent until it gets another name */
 		if (p->options.is_flight && !ring->has_names)
 			return;
 		s.event_type = WEFT_PERF_NAME;
@@ -1104,7 +1115,7 @@ static void drain_ring(struct weft_kernel_perf *p, struct ring *ring, weft_kerne
 		const size_t at = (size_t)(tail & (ring->size - 1));
 		const unsigned char *bytes = ring->data + at;
 		struct perf_event_header h;
-		memcpy(&h, bytes, sizeof h); /* never wraps, since records are multiples of 8 */
+		memcpy(&h, bytes, sizeof h); /* the header never wraps around, because the sizes of records are multiples of 8 */
 		if (h.size < sizeof h || h.size > head - tail)
 			break;
 		if (at + h.size > ring->size) {
@@ -1117,7 +1128,8 @@ static void drain_ring(struct weft_kernel_perf *p, struct ring *ring, weft_kerne
 		tail += h.size;
 	}
 	__atomic_store_n(&ring->page->data_tail, tail, __ATOMIC_RELEASE);
-	/* The kernel reports the number of lost records with the next record, which may never come; at least one was lost. */
+	/* The kernel reports the number of lost records with the next record, which may never come, so at least one lost record
+	 * is counted. */
 	if (was_full && !ring->has_names)
 		emit(ctx, &(struct weft_kernel_perf_event){
 			      .event_type = WEFT_PERF_LOST, .cpu = ring->cpu, .number = 1, .time_ns = ring->last_ns});
@@ -1137,7 +1149,7 @@ static void find_records(struct ring_copy *c)
 	}
 }
 
-/* Copies what the kernel has written since the last read, or nothing without memory. */
+/* Copies the bytes that the kernel has written into the ring since the last read; without memory it copies nothing. */
 static void copy_ring(struct ring *ring, struct ring_copy *c)
 {
 	c->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
@@ -1157,7 +1169,7 @@ static void copy_ring(struct ring *ring, struct ring_copy *c)
 	find_records(c);
 }
 
-/* Returns the time of a record; samples have it at another offset. */
+/* Returns the time of a record, which in samples is at another offset than in other records. */
 static uint64_t get_record_time(const struct ring_copy *c, size_t number)
 {
 	const unsigned char *at = c->bytes + c->found.items[number];
@@ -1166,7 +1178,7 @@ static uint64_t get_record_time(const struct ring_copy *c, size_t number)
 	return h.type == PERF_RECORD_SAMPLE ? get64(at + sizeof h + 16) : get64(at + h.size - 24);
 }
 
-/* Returns the bytes of the records that were found. */
+/* Returns the total size in bytes of the records that were found. */
 static uint64_t count_record_bytes(const struct ring_copy *c)
 {
 	struct perf_event_header oldest;
@@ -1184,8 +1196,8 @@ static uint64_t now_ns(const struct weft_kernel_perf *p)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Copies wake-ups on a CPU from `since_ns` to `until_ns`; later ones are read the next time.  Returns the index of the newest
- * one. */
+/* Copies the wake-ups on a CPU from `since_ns` to `until_ns`; later wake-ups are read the next time.  Returns the index of the
+ * newest wake-up. */
 static size_t copy_wakes(struct weft_kernel_perf *p, uint32_t cpu, uint64_t since_ns, uint64_t until_ns)
 {
 	struct ring_copy *c = &p->wakes_copy;
@@ -1227,7 +1239,7 @@ static void read_flight(struct weft_kernel_perf *p, struct ring *ring, weft_kern
 			      .time_ns = since_ns});
 	}
 	const size_t newest = copy_wakes(p, ring->cpu, since_ns, until_ns);
-	/* Merge both by time, since a packet must be in order. */
+	/* Both lists are merged by time, because a packet must be in order. */
 	size_t left = wakes->found.count;
 	for (size_t i = count; i-- > 0;) {
 		for (; left > newest && get_record_time(wakes, left - 1) <= get_record_time(own, i); left--)

@@ -1,4 +1,5 @@
-/* probes.c: implements probes.h.  The file belongs to the program and is not trusted.  SPDX-License-Identifier: ISC
+/* probes.c: implements probes.h.  The file belongs to the program, so its contents are not trusted.
+ * SPDX-License-Identifier: ISC
  */
 #include "kernel/probes.h"
 
@@ -25,7 +26,7 @@ static const struct {
 
 struct elf {
 	int fd;
-	uint64_t size, notes_left; /* bytes of notes that may still be read */
+	uint64_t size, notes_left; /* size of the file, and number of bytes of notes that may still be read */
 	Elf64_Ehdr header;
 	Elf64_Phdr *segments;
 	Elf64_Shdr *sections;
@@ -70,7 +71,7 @@ static bool is_section_named(const struct elf *e, const Elf64_Shdr *section, con
 	return section->sh_name < e->names_size && !strcmp(e->names + section->sh_name, name);
 }
 
-/* Returns the file offset of an address; 0 if it has none. */
+/* Converts an address to an offset in the file; returns 0 if the address is in no segment of the file. */
 static uint64_t to_file_offset(const struct elf *e, uint64_t address)
 {
 	for (int i = 0; i < e->header.e_phnum; i++) {
@@ -81,7 +82,7 @@ static uint64_t to_file_offset(const struct elf *e, uint64_t address)
 	return 0;
 }
 
-/* Reads a note: the address, the base for which it was linked, the semaphore, the provider and the name. */
+/* Reads a SystemTap note: the address, the base for which it was linked, the semaphore, the provider and the name. */
 static void parse_note(
     const struct elf *e, uint64_t base, const char *at, size_t size, struct weft_kernel_probe *out, size_t limit, size_t *count)
 {
@@ -124,7 +125,7 @@ static void read_notes(
 	free(notes);
 }
 
-/* Returns whether one of the process's user ids is this one. */
+/* Returns whether one of the process's user ids is `user`. */
 static bool is_process_of(int process, uid_t user)
 {
 	char text[4096];

@@ -1,5 +1,5 @@
-/* probes.h: finds the places where a runtime starts and ends garbage collections: static probes (SystemTap notes) in its machine
- * code.  SPDX-License-Identifier: ISC */
+/* probes.h: finds static probes (SystemTap notes) in a runtime's machine code, where the runtime starts and ends garbage
+ * collections.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_KERNEL_PROBES_H
 #define WEFT_KERNEL_PROBES_H
 
@@ -8,25 +8,26 @@
 #include <stdint.h>
 
 struct weft_kernel_probe {
-	const char *runtime;        /* "Python" */
-	uint64_t offset, semaphore; /* offsets in the file; the semaphore counts tracers; 0: none */
+	const char *runtime; /* "Python" */
+	/* Offsets of the probe and of its semaphore in the file; the semaphore counts tracers; 0: none. */
+	uint64_t offset, semaphore;
 	bool is_end;
 };
 
-/* Which processes may be probed through a file. */
+/* Processes that may be probed through a loaded file. */
 enum weft_kernel_scope {
 	WEFT_SCOPE_NONE,
-	WEFT_SCOPE_PROCESS, /* the process that loaded it, whose user or root may change it */
-	WEFT_SCOPE_ALL      /* all that load it: root's, and writable for root only */
+	WEFT_SCOPE_PROCESS, /* only the process that loaded the file, because its user may change the file */
+	WEFT_SCOPE_ALL      /* all processes that load the file, because it belongs to root and only root may write it */
 };
 
-/* Opens the file that a process loaded under a path of its own.  No link is followed, since the path of a loaded file has none.
- * Returns the descriptor, and in *scope who may be probed; or -1.  The caller hands the same descriptor to the kernel, since the
- * path may name another file at any moment. */
+/* Opens the file that a process has loaded under a path of its own.  No link is followed, because the path of a loaded file
+ * contains no link.  Returns the descriptor, and in *scope the processes that may be probed; or -1.  The caller passes the same
+ * descriptor to the kernel, because the path may name another file at any moment. */
 int weft_kernel_open_loaded(uint32_t pid, const char *path, enum weft_kernel_scope *scope);
 
-/* Finds the probes of an open ELF file.  Reads at most 5 MB of it.  Returns how many were put into `out`; 0 for a malformed
- * file. */
+/* Finds the probes for garbage collections in an open ELF file.  Reads at most 5 MB of the file.  Returns the number of probes
+ * that were put into `out`; 0 for a malformed file. */
 size_t weft_kernel_read_probes(int fd, struct weft_kernel_probe *out, size_t limit);
 
 #endif

@@ -1,8 +1,9 @@
-/* recorder.c: records kernel events of a command's processes into their traces.
+/* recorder.c: records kernel events of a command's processes into the traces of these processes.
  *
- * An OS thread of this command drains the kernel's rings.  Events of a process go into the trace that this process makes; until
- * it is ready, a few are kept.  Times become ticks of the CPU's counter, which the program's own events have.  MONOTONIC_RAW is
- * never slewed and therefore linear in the counter; each drain reads both clocks before and after it.
+ * An OS thread of this command reads the kernel's rings.  The events of a process go into the trace that this process makes;
+ * until that trace is ready, a few events are kept.  The events' times are converted to ticks of the CPU's counter, which the
+ * program's own events use.  CLOCK_MONOTONIC_RAW is never slewed, so it is linear in the counter; each read of the rings reads
+ * both clocks before and after.
  *
  * In flight mode the rings are read only on request (flight.h) or at the end; until then the thread sleeps.
  * SPDX-License-Identifier: ISC */
@@ -42,15 +43,15 @@ enum {
 	CLOCK_TRIES = 12,
 	MAX_QUEUED = 1 << 18,
 	RESCAN_NS = 1000000000,
-	LONG_BLOCK_NS = 5000000, /* threads that are blocked longer are inspected */
-	MAX_INSPECTIONS = 32,    /* maximum of inspected OS threads in a drain */
-	MAX_DESCRIPTORS = 64,    /* maximum of inspected descriptors in a drain */
+	LONG_BLOCK_NS = 5000000, /* time after which a blocked thread is inspected */
+	MAX_INSPECTIONS = 32,    /* maximum number of OS threads that are inspected in one read of the rings */
+	MAX_DESCRIPTORS = 64,    /* maximum number of descriptors that are inspected in one read of the rings */
 	MAX_MAPPINGS = 64,
-	MAX_MAPS_READ = 4, /* maximum of processes whose mappings are read in a drain */
+	MAX_MAPS_READ = 4, /* maximum number of processes whose mappings are read in one read of the rings */
 	MAX_TEXTS = 1 << 16
 };
 
-/* One clock read between two readings of the other. */
+/* Value of one clock that was read between two readings of the other clock. */
 struct clock_pair {
 	uint64_t before, raw_ns, after;
 };
@@ -59,52 +60,53 @@ struct os_thread {
 	uint32_t tid, pid;
 	char text[16];
 	uint64_t named_ns; /* time of that name */
-	uint64_t fault;    /* newest address of a page fault */
-	/* For the program's threads, from the newest switch: */
-	uint64_t switch_ns, off_ns; /* off_ns: start of the block; 0: not blocked */
+	uint64_t fault;    /* address of the newest page fault */
+	/* Times of the newest switch of a thread of the program: */
+	uint64_t switch_ns, off_ns; /* off_ns: time at which the thread was blocked; 0 if it is not blocked */
 	uint32_t cpu;
 	uint8_t call;
 	bool is_inspected; /* inspected since off_ns */
 };
 
-/* The observed wait of an OS thread, valid if it was not switched in between `off_ns` and `seen_ns`. */
+/* The observed wait of an OS thread, which is valid if the thread was not switched in between `off_ns` and `seen_ns`. */
 struct inspection {
 	struct weft_kernel_blocked_call target;
 	uint32_t thread_index;           /* index of names */
-	uint64_t off_ns, seen_ns, on_ns; /* on_ns: when it was on CPU again; 0: not yet */
+	uint64_t off_ns, seen_ns, on_ns; /* on_ns: time at which the thread was on CPU again; 0 if it was not yet */
 };
 
-/* The meaning of a process's descriptor during this drain. */
+/* Meaning of a process's descriptor, cached during one read of the rings. */
 struct descriptor {
 	uint32_t pid, fd, text;
 };
 
-/* The file of a process's mapping during this drain. */
+/* File of a process's mapping, cached during one read of the rings. */
 struct mapping {
 	uint32_t pid, text;
 	uint64_t begin, end;
 };
 
-/* An event and its time on the trace's clock. */
+/* An event, and its time on the trace's clock. */
 struct timed_event {
 	struct weft_kernel_perf_event event;
 	uint64_t ticks;
 	struct {
-		uint64_t ticks; /* time of the inspection; 0: unknown call */
+		uint64_t ticks; /* time of the inspection; 0 if the call is unknown */
 		uint32_t fd, text;
 		bool is_sure;
 	} blocked_in;
 };
 
-/* A process and the destination of its events. */
+/* A process, and the destination of its events. */
 struct process {
 	uint32_t pid;
-	struct weft_kernel_packets *file; /* NULL without a trace so far */
+	struct weft_kernel_packets *file; /* trace that gets the events; NULL while the process has no trace */
 	WEFT_VEC(struct timed_event) queued;
-	uint64_t dropped, dropped_until; /* number of queued events that were dropped, and time of the newest one, in ticks */
+	/* Number of queued events that were dropped, and time of the newest dropped event in ticks. */
+	uint64_t dropped, dropped_until;
 };
 
-/* Overwritten events of a CPU. */
+/* Events of a CPU that were overwritten. */
 struct gap {
 	uint32_t cpu;
 	uint64_t ticks, raw_ns, events;
@@ -120,33 +122,34 @@ struct weft_kernel_recorder {
 	struct clock_pair clock_pairs[MAX_CLOCK_PAIRS];
 	size_t clock_pair_count;
 	struct weft_line_fit line_fit;
-	bool has_line_fit, has_counter; /* has_counter: the recorder's clock is the CPU's counter */
+	bool has_line_fit, has_counter; /* has_counter: whether the recorder's clock is the CPU's counter */
 	uint32_t bound_ns;
-	uint64_t from_raw_ns, from_ticks; /* the line from the previous drain to this one */
+	uint64_t from_raw_ns, from_ticks; /* start of the line from the previous clock pair to this one */
 	double slope;
 	WEFT_VEC(struct process) processes;
 	WEFT_VEC(struct weft_kernel_packets *) files;
 	WEFT_VEC(char *) folders;          /* folders of known traces */
 	size_t users_traces;               /* traces of other users */
 	WEFT_VEC(struct timed_event) lost; /* lost events of unknown processes, which count for every process */
-	WEFT_VEC(struct gap) gaps;         /* flight mode: newest gap of each CPU */
+	WEFT_VEC(struct gap) gaps;         /* newest gap of each CPU, in flight mode */
 	WEFT_VEC(struct os_thread) os_threads;
-	struct weft_idmap threads, pids; /* tid to index of names, pid to index of processes */
-	struct weft_intern texts;        /* own copies; their number in traces is the index + 1 */
+	struct weft_idmap threads, pids; /* maps from a tid to an index of names, and from a pid to an index of processes */
+	struct weft_intern texts;        /* copies of texts; the number of a text in traces is its index + 1 */
 	WEFT_VEC(struct inspection) inspections;
 	struct descriptor descriptors[MAX_DESCRIPTORS];
 	size_t descriptor_count;
 	struct mapping mappings[MAX_MAPPINGS];
 	size_t mapping_count;
-	int maps_read;                  /* maps files read in this drain */
+	int maps_read;                  /* number of maps files that were read in this read of the rings */
 	uint32_t next_inspected;        /* index of names */
-	struct timespec folder_changed; /* modification time of the session's folder when it was read */
+	struct timespec folder_changed; /* modification time of the session's folder when the folder was read */
 	uint64_t scanned_ns;
 };
 
 /* ---- Clocks ---- */
 
-/* Returns whether the CPU's counter is a clock, by the recorder's rule: one with variable speed is not. */
+/* Returns whether the CPU's counter may be used as a clock, by the same rule as the recorder: a counter with variable speed may
+ * not. */
 static bool has_invariant_counter(void)
 {
 #if defined __x86_64__ || defined __i386__
@@ -162,7 +165,7 @@ static clockid_t get_clock_id(const struct weft_kernel_recorder *k)
 	return k->has_counter ? CLOCK_MONOTONIC_RAW : CLOCK_MONOTONIC;
 }
 
-/* Returns the time on the clock of kernel events. */
+/* Returns the current time on the clock of kernel events. */
 static uint64_t get_raw_ns(const struct weft_kernel_recorder *k)
 {
 	struct timespec t;
@@ -170,7 +173,7 @@ static uint64_t get_raw_ns(const struct weft_kernel_recorder *k)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Measures a clock pair; keeps the tightest of several tries. */
+/* Measures a clock pair, and keeps the tightest of several tries. */
 static void measure_clock_pair(struct weft_kernel_recorder *k)
 {
 	struct clock_pair best = {0, 0, UINT64_MAX};
@@ -181,29 +184,30 @@ static void measure_clock_pair(struct weft_kernel_recorder *k)
 		if (p.after - p.before < best.after - best.before)
 			best = p;
 	}
-	const size_t first = k->options.is_flight; /* in flight mode the oldest pair is kept, since events may be as old */
+	/* In flight mode the oldest pair is kept, because events may be as old as it is. */
+	const size_t first = k->options.is_flight;
 	if (k->clock_pair_count == MAX_CLOCK_PAIRS)
 		memmove(
 		    k->clock_pairs + first, k->clock_pairs + first + 1, (--k->clock_pair_count - first) * sizeof *k->clock_pairs);
 	k->clock_pairs[k->clock_pair_count++] = best;
 }
 
-/* Fits a line through the recent clock pairs; drained events are between two of these. */
+/* Fits a line through the recent clock pairs; the events that are read lie between two of these pairs. */
 static bool fit_clock_line(struct weft_kernel_recorder *k)
 {
-	if (!k->has_counter) { /* the trace has the same clock */
+	if (!k->has_counter) { /* the trace has the same clock as the kernel events */
 		k->bound_ns = 1;
 		return true;
 	}
 	const struct clock_pair *first = &k->clock_pairs[0], *last = &k->clock_pairs[k->clock_pair_count - 1];
 	if (k->has_line_fit)
 		weft_line_fit_finish(&k->line_fit);
-	/* The counter's speed is between 10 MHz and 100 GHz. */
+	/* The speed of the counter is between 10 MHz and 100 GHz. */
 	weft_line_fit_init(&k->line_fit, (int64_t)first->raw_ns, (int64_t)first->before, (struct weft_slope){1, 100},
 	    (struct weft_slope){100, 1});
 	k->has_line_fit = true;
 	for (size_t i = 0; i < k->clock_pair_count; i++) {
-		/* The clock has whole ns: it showed raw_ns at `after`, and did not show the next value at `before`. */
+		/* The clock has whole ns: it showed raw_ns at `after`, and did not yet show the next value at `before`. */
 		const struct clock_pair *p = &k->clock_pairs[i];
 		if (weft_line_fit_add_above(&k->line_fit, (int64_t)p->raw_ns, (int64_t)p->after) < 0 ||
 		    weft_line_fit_add_below(&k->line_fit, (int64_t)p->raw_ns + 1, (int64_t)p->before) < 0)
@@ -211,7 +215,8 @@ static bool fit_clock_line(struct weft_kernel_recorder *k)
 	}
 	if (weft_line_fit_solve(&k->line_fit) < 0)
 		return false;
-	/* Drained events are between the previous pair and this one, where the line is straight: one multiplication each.
+	/* The events that are read lie between the previous pair and this pair, where the line is straight, so each event needs
+	 * one multiplication.
 	 */
 	const struct clock_pair *before = k->options.is_flight ? first : last - 1;
 	int64_t low, high, least, most;
@@ -255,13 +260,13 @@ static void set_thread_name(struct weft_kernel_recorder *k, uint32_t tid, uint32
 		snprintf(slot->text, sizeof slot->text, "%s", text);
 }
 
-/* Finds the name of an OS thread; one without a recorded name gets its current name, if it still exists. */
+/* Finds the name of an OS thread; a thread without a recorded name gets its current name, if the thread still exists. */
 static const struct os_thread *find_or_name_thread(struct weft_kernel_recorder *k, uint32_t tid)
 {
 	const struct os_thread *known = find_thread(k, tid);
 	if (known && known->text[0])
 		return known;
-	/* It has the name of its process if that was recorded on another CPU. */
+	/* The thread has the name of its process, if that name was recorded on another CPU. */
 	const struct os_thread *process = known && known->pid ? find_thread(k, known->pid) : NULL;
 	if (process && process->text[0])
 		return process;
@@ -276,7 +281,7 @@ static const struct os_thread *find_or_name_thread(struct weft_kernel_recorder *
 	return find_thread(k, tid);
 }
 
-/* ---- Where it goes ---- */
+/* ---- Destinations of the events ---- */
 
 static struct process *get_process(struct weft_kernel_recorder *k, uint32_t pid)
 {
@@ -306,7 +311,7 @@ static void write_thread_name(
 			.text_bytes = (uint32_t)strlen(name->text)});
 }
 
-/* Returns the number of a text; 0 for none. */
+/* Returns the number of a text; 0 for NULL or an empty text. */
 static uint32_t intern_text(struct weft_kernel_recorder *k, const char *text)
 {
 	if (!*text)
@@ -410,9 +415,9 @@ static void deliver_event(struct weft_kernel_recorder *k, uint32_t pid, const st
 		*slot = *timed_event;
 }
 
-/* ---- What it waits for ---- */
+/* ---- Waits of blocked threads ---- */
 
-/* Returns the meaning of a descriptor; looks it up once in a drain. */
+/* Returns the meaning of a descriptor as a text's number, which is looked up once in each read of the rings. */
 static uint32_t get_descriptor_text(struct weft_kernel_recorder *k, uint32_t pid, uint32_t fd)
 {
 	char text[WEFT_KERNEL_TARGET_BYTES] = "";
@@ -427,7 +432,7 @@ static uint32_t get_descriptor_text(struct weft_kernel_recorder *k, uint32_t pid
 	return number;
 }
 
-/* Returns the file of a page fault's address. */
+/* Returns the file that is mapped at the address of a page fault, as a text's number. */
 static uint32_t get_mapping_text(struct weft_kernel_recorder *k, uint32_t pid, uint64_t address)
 {
 	struct weft_kernel_mapping found;
@@ -444,7 +449,8 @@ static uint32_t get_mapping_text(struct weft_kernel_recorder *k, uint32_t pid, u
 	return number;
 }
 
-/* Notes since when a thread is blocked.  CPUs are drained one after the other, so an older switch may come later. */
+/* Notes the time since which a thread is blocked.  The CPUs are read one after the other, so a switch that is older may come
+ * later. */
 static void note_switch(struct weft_kernel_recorder *k, const struct weft_kernel_perf_event *s)
 {
 	const uint32_t at = weft_idmap_get(&k->threads, s->tid);
@@ -468,7 +474,7 @@ static void note_switch(struct weft_kernel_recorder *k, const struct weft_kernel
 	name->is_inspected = false;
 }
 
-/* Reports inspected threads that were blocked all the time, which is known only after the next drain. */
+/* Reports the inspected threads that were blocked all the time, which is known only after the next read of the rings. */
 static void write_inspections(struct weft_kernel_recorder *k)
 {
 	for (size_t i = 0; i < k->inspections.count; i++) {
@@ -490,14 +496,15 @@ static void write_inspections(struct weft_kernel_recorder *k)
 	k->inspections.count = 0;
 }
 
-/* Returns whether the call waits for nothing with a name, or for something that the program's own events describe better. */
+/* Returns whether the syscall waits for nothing that has a name, or for something that the program's own events describe
+ * better. */
 static bool is_generic_wait(uint8_t call)
 {
 	return call == WEFT_CALL_EPOLL_WAIT || call == WEFT_CALL_EPOLL_PWAIT || call == WEFT_CALL_EPOLL_PWAIT2 ||
 	       call == WEFT_CALL_FUTEX || call == WEFT_CALL_NANOSLEEP || call == WEFT_CALL_CLOCK_NANOSLEEP;
 }
 
-/* Inspects threads that have been blocked for a while. */
+/* Inspects threads that have been blocked for a while, to find out what they wait for. */
 static void inspect_blocked(struct weft_kernel_recorder *k)
 {
 	const uint64_t now_ns = get_raw_ns(k);
@@ -522,7 +529,7 @@ static void inspect_blocked(struct weft_kernel_recorder *k)
 	}
 }
 
-/* Events before the start of the trace are not missing. */
+/* Events before the start of the trace do not count as missing. */
 static void write_gap(struct weft_kernel_packets *file, const struct gap *gap)
 {
 	if (gap->ticks > weft_kernel_packets_start(file))
@@ -566,7 +573,7 @@ static void apply_event(void *ctx, const struct weft_kernel_perf_event *s)
 		return;
 	}
 	if (s->event_type == WEFT_PERF_NAME) {
-		/* CPUs are drained one after the other: an older name may come later. */
+		/* The CPUs are read one after the other, so a name that is older may come later. */
 		const struct os_thread *known = find_thread(k, s->tid), *parent = s->other ? find_thread(k, s->other) : NULL;
 		if (known && known->named_ns > s->time_ns)
 			return;
@@ -583,9 +590,9 @@ static void apply_event(void *ctx, const struct weft_kernel_perf_event *s)
 	}
 	uint32_t pid = s->pid;
 	if (s->tid == 0 || s->tid == UINT32_MAX || pid == UINT32_MAX)
-		return; /* a thread that has ended has no id */
+		return; /* the thread has ended and has no id any more */
 	if (s->event_type == WEFT_PERF_WAKE ||
-	    s->event_type == WEFT_PERF_SPENT) { /* recorded for all programs; drop those of others */
+	    s->event_type == WEFT_PERF_SPENT) { /* recorded for all programs; the events of other programs are dropped */
 		const struct os_thread *name = find_thread(k, s->tid);
 		if (!name || !name->pid)
 			return;
@@ -612,7 +619,8 @@ static void apply_event(void *ctx, const struct weft_kernel_perf_event *s)
 	deliver_event(k, pid, &timed_event);
 }
 
-/* Returns whether a trace may cost descriptors: any user may make folders in the own folder. */
+/* Returns whether a trace may use descriptors of this process; the number is limited, because any user may make folders in that
+ * user's folder. */
 static bool may_add(struct weft_kernel_recorder *k, const struct weft_kernel_packets *file)
 {
 	enum { USERS_TRACES = 128 };
@@ -623,7 +631,7 @@ static bool may_add(struct weft_kernel_recorder *k, const struct weft_kernel_pac
 	return k->users_traces++ < USERS_TRACES;
 }
 
-/* Adds a new trace, which then gets the events of its process. */
+/* Adds a new trace, which from now on gets the events of its process. */
 static void add_trace(struct weft_kernel_recorder *k, const char *path)
 {
 	for (size_t i = 0; i < k->folders.count; i++)
@@ -659,7 +667,7 @@ static void add_trace(struct weft_kernel_recorder *k, const char *path)
 	if (!p)
 		return;
 	p->file = file;
-	/* A trace has the level even if it has no kernel events. */
+	/* The trace gets the recording level even if it has no kernel events. */
 	const struct clock_pair *newest = &k->clock_pairs[k->clock_pair_count - 1];
 	if (weft_kernel_perf_level(k->perf) == WEFT_LEVEL_SELF)
 		weft_kernel_packets_reserve(file, 0, k->has_counter ? newest->before : newest->raw_ns, newest->raw_ns);
@@ -668,7 +676,7 @@ static void add_trace(struct weft_kernel_recorder *k, const char *path)
 	for (size_t i = 0; i < p->queued.count; i++)
 		write_event(k, file, &p->queued.items[i]);
 	weft_vec_free(&p->queued);
-	/* Events before the start of the trace are not missing. */
+	/* Events before the start of the trace do not count as missing. */
 	const uint64_t begun = weft_kernel_packets_start(file);
 	if (p->dropped && p->dropped_until >= begun)
 		weft_kernel_packets_add_lost(file, 0, p->dropped);
@@ -685,7 +693,8 @@ static bool has_untraced_process(const struct weft_kernel_recorder *k)
 	return false;
 }
 
-/* Finds new traces: after a change of the folder and, since metadata come a little later, every second while a process has none.
+/* Finds new traces, after a change of the folder and, because metadata come a little later, every second while a process has no
+ * trace.
  */
 static void find_traces(struct weft_kernel_recorder *k, bool always)
 {
@@ -701,7 +710,7 @@ static void find_traces(struct weft_kernel_recorder *k, bool always)
 	if (session_read(&s, k->options.folder)) {
 		for (size_t i = 0; i < s.traces.count; i++)
 			add_trace(k, s.traces.items[i]);
-		/* A trace without metadata is invisible: treat the folder as changed for a second. */
+		/* A trace without metadata is invisible, so the folder counts as changed for a second. */
 		struct timespec wall;
 		clock_gettime(CLOCK_REALTIME, &wall);
 		if (wall.tv_sec - st.st_mtim.tv_sec > 1)
@@ -710,7 +719,7 @@ static void find_traces(struct weft_kernel_recorder *k, bool always)
 	session_free(&s);
 }
 
-/* Fit the line before writing drained events; events after the last pair stay in the kernel's rings. */
+/* The line is fitted before the events are written; events after the last clock pair stay in the kernel's rings. */
 static void drain_events(struct weft_kernel_recorder *k, bool is_last)
 {
 	const bool is_flight = k->options.is_flight;
@@ -747,7 +756,7 @@ static void *run_recorder(void *data)
 	}
 }
 
-/* Notes the level and what a higher one needs. */
+/* Notes the recording level for the user, and what a higher level needs. */
 static void note_level(const struct weft_kernel_recorder *k)
 {
 	switch (weft_kernel_perf_level(k->perf)) {
@@ -785,7 +794,7 @@ struct weft_kernel_recorder *weft_kernel_recorder_begin(const struct weft_kernel
 		return NULL;
 	}
 	note_level(k);
-	/* Each process has a file for each CPU; the command already has its own limit. */
+	/* Each process needs an open file for each CPU; the command already has its own limit. */
 	struct rlimit files;
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
 		files.rlim_cur = files.rlim_max;
@@ -794,7 +803,7 @@ struct weft_kernel_recorder *weft_kernel_recorder_begin(const struct weft_kernel
 	for (int i = 0; i < MAX_CLOCK_PAIRS / 2; i++)
 		measure_clock_pair(k);
 	k->flight_socket = options->is_flight ? weft_kernel_flight_listen(options->folder) : -1;
-	/* Signals go to the OS thread that waits for the command. */
+	/* Signals are blocked in this thread, because the OS thread that waits for the command handles them. */
 	sigset_t every, mask;
 	sigfillset(&every);
 	pthread_sigmask(SIG_SETMASK, &every, &mask);

@@ -1,7 +1,7 @@
 /* syscall_args.c: implements syscall_args.h.
  *
- * Everything is read from /proc without touching the program.  Descriptors are not duplicated, since a copy would keep a file
- * open that the program closes.  SPDX-License-Identifier: ISC */
+ * All facts are read from /proc, without touching the program.  Descriptors of the program are not duplicated, because a copy
+ * would keep a file open after the program closes it.  SPDX-License-Identifier: ISC */
 #include "kernel/syscall_args.h"
 
 #include <arpa/inet.h>
@@ -114,7 +114,7 @@ static const struct syscall_info {
 #ifdef SYS_futex_waitv
     {SYS_futex_waitv, WEFT_CALL_FUTEX_WAITV, NO_TARGET},
 #endif
-#ifdef SYS_open /* newer architectures have only the calls with "at" */
+#ifdef SYS_open /* newer architectures have only the variants with "at", such as openat() */
     {SYS_open, WEFT_CALL_OPEN, PATH_0},
     {SYS_stat, WEFT_CALL_STAT, PATH_0},
     {SYS_lstat, WEFT_CALL_LSTAT, PATH_0},
@@ -152,7 +152,7 @@ bool weft_kernel_call_has_fd(uint8_t call)
 	return false;
 }
 
-/* Converts "0100007F:1F90" of a socket table into "127.0.0.1:8080"; the words are in host byte order. */
+/* Converts an address such as "0100007F:1F90" in a socket table into "127.0.0.1:8080"; its words are in host byte order. */
 static void format_address(const char *hex, char text[WEFT_KERNEL_TARGET_BYTES])
 {
 	uint32_t words[4] = {0};
@@ -166,7 +166,8 @@ static void format_address(const char *hex, char text[WEFT_KERNEL_TARGET_BYTES])
 	snprintf(text, WEFT_KERNEL_TARGET_BYTES, digits > 8 ? "[%s]:%u" : "%s:%u", address, port);
 }
 
-/* Finds the peer of a socket in the process's network namespace; for a Unix socket, which has none there, its own name. */
+/* Finds the peer of a socket in the process's network namespace; for a Unix socket, whose peer is not listed there, the socket's
+ * own name. */
 static bool find_peer(uint32_t pid, unsigned long inode, char text[WEFT_KERNEL_TARGET_BYTES])
 {
 	static const char *const tables[] = {"tcp", "tcp6", "udp", "udp6", "unix"};
@@ -215,7 +216,7 @@ bool weft_kernel_describe_fd(uint32_t pid, uint32_t fd, bool deep, char text[WEF
 	return true;
 }
 
-/* The process may make mappings while they are read. */
+/* The number of lines is limited, because the process may make mappings while they are read. */
 enum { MAX_MAPPING_LINES = 1 << 20 };
 
 bool weft_kernel_find_mapping(uint32_t pid, uint64_t address, struct weft_kernel_mapping *out)
@@ -243,7 +244,7 @@ static void read_path(uint32_t pid, uint64_t address, char text[WEFT_KERNEL_TARG
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%" PRIu32 "/mem", pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	/* The next page may be unmapped. */
+	/* The read stops at the page's end, because the next page may be unmapped. */
 	const size_t max_bytes = WEFT_KERNEL_TARGET_BYTES - 1, left = 4096 - (size_t)(address & 4095);
 	ssize_t got = fd < 0 ? -1 : pread(fd, text, left < max_bytes ? left : max_bytes, (off_t)address);
 	if (got > 0 && (size_t)got == left && left < max_bytes && !memchr(text, 0, left)) {
@@ -255,7 +256,8 @@ static void read_path(uint32_t pid, uint64_t address, char text[WEFT_KERNEL_TARG
 		close(fd);
 }
 
-/* Parses "NUMBER ARGUMENT..." of a thread that is blocked in a syscall, "-1 ..." of one that is blocked otherwise, or "running".
+/* Parses "NUMBER ARGUMENT..." for a thread that is blocked in a syscall, "-1 ..." for a thread that is blocked otherwise, or
+ * "running".
  */
 static bool read_current_call(uint32_t pid, uint32_t tid, int *number, uint64_t arguments[2])
 {
