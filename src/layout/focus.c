@@ -1,6 +1,6 @@
-/* focus.c: finds the promises that one promise created in one walk over all promises, and their waits in one walk over the
- * links.  If these promises include sockets that may be pooled, a walk before it finds who else uses them.
- * SPDX-License-Identifier: ISC */
+/* focus.c: finds the promises that belong to one promise: what it created, in one walk over all promises, and what these waited
+ * for, in one walk over the links.  If these promises include sockets that may be pooled, an earlier walk finds out which other
+ * promises use these sockets.  SPDX-License-Identifier: ISC */
 #include "layout/focus.h"
 
 #include <stdlib.h>
@@ -10,17 +10,19 @@
 #include "base/vec.h"
 
 enum {
-	/* Everything that waits for a promise of these kinds meets there, so their own waits lead to most of the program. */
+	/* Traits of promises at which many unrelated promises meet, such as locks; following their own waits would lead to most
+	 * of the program. */
 	TRAITS_SHARED = WEFT_TRAIT_LOCK | WEFT_TRAIT_QUEUE | WEFT_TRAIT_POOL | WEFT_TRAIT_CONDITION,
-	/* These serve many promises, except those that created them. */
+	/* Traits of promises that serve many promises; the search does not follow them, unless the promise in focus created
+	 * them. */
 	TRAITS_SERVES = WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD | WEFT_TRAIT_CONNECTION
 };
 
 struct search {
 	const struct weft_model *model;
-	uint64_t *bits, *pooled;     /* pooled: sockets that other promises use too; NULL: none */
-	uint32_t *found;             /* promises with their bits set; the waits of the first `done` of them have been followed */
-	size_t count, done, created; /* the first `created` are those that the promise in focus created */
+	uint64_t *bits, *pooled;     /* pooled: bits of sockets that other promises use too; NULL: none */
+	uint32_t *found;             /* promises whose bits are set; the waits of the first `done` of them have been followed */
+	size_t count, done, created; /* the first `created` promises are those that the promise in focus created */
 };
 
 static bool get_bit(const uint64_t *bits, uint32_t i)
@@ -46,7 +48,8 @@ static void add_promise(struct search *s, uint32_t promise)
 	s->found[s->count++] = promise;
 }
 
-/* Adds a promise that is not added yet.  Has no branch: a branch predictor would often be wrong here. */
+/* Adds a promise that has not been added yet, if `is_it`.  The function has no branch, because a branch predictor would often be
+ * wrong here. */
 static inline void add_if(struct search *s, uint32_t promise, bool is_it)
 {
 	s->bits[promise / 64] |= (uint64_t)is_it << promise % 64;
@@ -61,7 +64,7 @@ static bool is_in_track(const struct weft_layout *layout, uint32_t t, uint32_t t
 	return t == track;
 }
 
-/* Adds all promises of a track and of the tracks in it, except the track's actor.  Returns false when out of memory. */
+/* Adds all promises of a track and of the tracks nested in it, except the track's actor.  Returns false without memory. */
 static bool add_track(struct search *s, const struct weft_layout *layout, uint32_t promise, uint32_t track)
 {
 	bool *is_in = malloc(layout->track_count * sizeof *is_in);
@@ -96,7 +99,8 @@ static bool is_wait(const struct weft_link *link)
 	return link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ;
 }
 
-/* Returns whether a promise is a socket that the program connected.  One that it accepted serves its peer only. */
+/* Returns whether a promise is a socket that the program itself connected.  A socket that the program accepted serves only its
+ * peer. */
 static bool is_connected(const struct weft_promise *p)
 {
 	return weft_kind_has(p->kind, WEFT_TRAIT_CONNECTION) && p->flags & WEFT_PROMISE_CONNECTED;
@@ -108,15 +112,16 @@ static uint32_t actor_of(const struct weft_layout *layout, uint32_t promise)
 	return weft_layout_track(layout, promise) || track == WEFT_NONE ? promise : layout->tracks[track].actor;
 }
 
-/* Returns whether a promise is not in the created ones, and works for itself: loops and threads wait for all. */
+/* Returns whether a promise was not created by the promise in focus and works for itself; loops and threads wait for all
+ * promises, so they do not count. */
 static bool is_outside(const struct search *s, uint32_t promise)
 {
 	return may_add(s, promise) &&
 	       !(weft_kind_traits(s->model->promises[promise].kind) & (WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD | TRAITS_SHARED));
 }
 
-/* Marks the socket of a wait, if the wait shows that others use it: its code waits for input or output that others began, or
- * others wait for what its code began. */
+/* Marks the socket of a wait as pooled, if the wait shows that others use the socket: its code waits for input or output that
+ * others began, or others wait for what its code began. */
 static void mark_pooled(struct search *s, const struct weft_layout *layout, const struct weft_link *link, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises, *to = &promises[link->to];
@@ -136,7 +141,8 @@ static bool is_in_pooled(const struct search *s, const struct weft_layout *layou
 	return t != WEFT_NONE;
 }
 
-/* Removes what the code of pooled sockets created: most of it is for others.  Returns false when out of memory. */
+/* Removes the promises that the code of pooled sockets created, because most of them are for others.  Returns false without
+ * memory. */
 static bool leave_out_pooled(struct search *s, const struct weft_layout *layout, uint32_t promise)
 {
 	const struct weft_model *m = s->model;
@@ -161,7 +167,7 @@ static bool leave_out_pooled(struct search *s, const struct weft_layout *layout,
 
 /* ---- Waits ---- */
 
-/* Returns whether many others use a promise that was found, so that the search stops there. */
+/* Returns whether many other promises use a found promise, so that the search stops at it. */
 static bool is_shared(const struct search *s, size_t found, uint32_t promise)
 {
 	const uint32_t p = s->found[found], traits = weft_kind_traits(s->model->promises[p].kind);
@@ -170,14 +176,14 @@ static bool is_shared(const struct search *s, size_t found, uint32_t promise)
 	return traits & TRAITS_SHARED || (traits & TRAITS_SERVES && found >= s->created) || (s->pooled && get_bit(s->pooled, p));
 }
 
-/* A promise that was awaited or read, and the index in waits.items of the previous wait of the same waiter. */
+/* A promise that was awaited or read, and the index in waits.items of the same waiter's previous wait. */
 struct wait {
 	uint32_t to, before;
 };
 
-/* The waits up to a time, without those for promises that are already added. */
+/* The waits up to a time, without waits for promises that have already been added. */
 struct waits {
-	uint32_t *last; /* by promise: index in `items` of its latest wait, or WEFT_NONE */
+	uint32_t *last; /* for each promise: index in `items` of its latest wait, or WEFT_NONE */
 	WEFT_VEC(struct wait) items;
 	WEFT_VEC(uint32_t) readers; /* promises that await or read the promise in focus */
 };
@@ -226,7 +232,7 @@ int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, c
 		for (uint32_t i = is_shared(&s, s.done, promise) ? WEFT_NONE : waits.last[s.found[s.done]]; i != WEFT_NONE;
 		     i = waits.items.items[i].before)
 			add_promise(&s, waits.items.items[i].to);
-	/* Added last: the other waits of these promises are not followed. */
+	/* These promises are added last, so that their other waits are not followed. */
 	for (size_t i = 0; done && i < waits.readers.count; i++)
 		add_promise(&s, waits.readers.items[i]);
 	if (done && count)

@@ -1,5 +1,5 @@
-/* fold.c: collects idle promises, sorts them by the properties that a fold's promises share, and starts a new fold wherever none
- * is alive.
+/* fold.c: collects idle promises, sorts them by the properties that a fold's promises share, and starts a new fold at each
+ * moment at which none of them is alive.
  * SPDX-License-Identifier: ISC */
 #include "layout/fold.h"
 
@@ -27,7 +27,8 @@ static int compare_folds(const void *a, const void *b)
 	return WEFT_ORDER(x->leader, y->leader);
 }
 
-/* Returns whether the promise itself does nothing.  A run after its end does not count: a handle runs its close callback then. */
+/* Returns whether the promise itself does nothing, so that it may be folded.  A run after the promise's end does not count,
+ * because a handle then runs its close callback. */
 static bool may_fold(const struct weft_model *m, uint32_t promise)
 {
 	const struct weft_promise *p = &m->promises[promise];
@@ -41,15 +42,15 @@ static void set_bit(uint64_t *bits, uint32_t promise)
 		bits[promise / 64] |= 1ull << promise % 64;
 }
 
-/* Returns whether a link is no reason to draw its target on a line of its own: the link that ends it, and a loop's wait for
- * it. */
+/* Returns whether a link is no reason to draw its target on a line of its own: the link that ends the target, and a loop's wait
+ * for the target. */
 static bool is_unimportant_link(const struct weft_model *m, const struct weft_link *link)
 {
 	return link->kind == WEFT_LINK_RESOLVE ||
 	       (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOOP));
 }
 
-/* Sets the bits of promises that other promises or links refer to. */
+/* Sets the bits of promises to which other promises or links refer. */
 static void find_named(const struct weft_model *m, uint64_t *named)
 {
 	for (uint32_t p = 0; p < m->promise_count; p++) {
@@ -150,7 +151,8 @@ bool weft__folds_from_leaders(
 {
 	size_t members = 0, leaders = 0;
 	uint32_t *counts =
-	    calloc(m->promise_count + 1, sizeof *counts); /* by leader: number of its followers, later the index of its fold */
+	    /* For each leader: number of its followers, later the index of its fold. */
+	    calloc(m->promise_count + 1, sizeof *counts);
 	if (!counts)
 		return false;
 	for (uint32_t p = 1; p < m->promise_count; p++)

@@ -1,4 +1,5 @@
-/* group.c: groups rows by kind, site or library.  Each site and each kind is examined once.  SPDX-License-Identifier: ISC */
+/* group.c: groups rows by the kind, call site or library of their promises.  Each call site and each kind is examined only once.
+ * SPDX-License-Identifier: ISC */
 #include "layout/group.h"
 
 #include <stdio.h>
@@ -46,9 +47,9 @@ size_t weft_group_name(const struct weft_model *m, uint32_t promise, enum weft_r
 	return len < (int)size ? (size_t)len : size - 1;
 }
 
-/* Keys of groups, as small numbers: the kind, the site + 1, or the library + 1.  0 is unknown. */
+/* Keys of groups, as small numbers: the kind, the site + 1, or the library + 1.  A key of 0 means unknown. */
 struct keys {
-	uint32_t *of_site; /* by site: the key of its library; NULL if rows are not grouped by library */
+	uint32_t *of_site; /* for each site: the key of its library; NULL if rows are not grouped by library */
 	size_t count;
 };
 
@@ -80,7 +81,7 @@ static uint32_t key_of(const struct keys *keys, const struct weft_promise *p, en
 }
 
 struct group {
-	uint32_t key, promises, order; /* order: of the groups by their first promises */
+	uint32_t key, promises, order; /* order: rank of the group among the groups by their first promises */
 };
 
 static int compare_sizes(const void *a, const void *b)
@@ -95,7 +96,7 @@ static int compare_orders(const void *a, const void *b)
 	return WEFT_ORDER(x->order, y->order);
 }
 
-/* Replaces the number of promises of each key by the number of its group.  Returns the number of groups. */
+/* Replaces the number of promises of each key by the number of the key's group.  Returns the number of groups. */
 static size_t number_groups(uint32_t *by_key, struct group *groups, size_t count)
 {
 	size_t own = count > WEFT_MAX_GROUPS ? WEFT_MAX_GROUPS - 1 : count;
@@ -112,7 +113,8 @@ int weft_groups_find(
 	struct keys keys = {0};
 	uint16_t *group_of = malloc((m->promise_count + 1) * sizeof *group_of);
 	bool done = group_of && find_keys(&keys, m, by);
-	uint32_t *by_key = done ? calloc(keys.count, sizeof *by_key) : NULL; /* number of promises, later the group */
+	/* For each key: number of its promises, later its group. */
+	uint32_t *by_key = done ? calloc(keys.count, sizeof *by_key) : NULL;
 	struct group *groups = done ? calloc(keys.count, sizeof *groups) : NULL;
 	size_t count = 0;
 	done = by_key && groups;

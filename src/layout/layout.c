@@ -1,7 +1,7 @@
-/* layout.c: sorts promises by start, then groups them into tracks and gives them rows.
+/* layout.c: computes a layout: sorts promises by start, groups them into tracks, and gives them rows.
  *
- * Only the leader of a fold is placed, with the time span of the whole fold; the others get the leader's row at the end.
- * SPDX-License-Identifier: ISC */
+ * Only the leader (first promise) of a fold is placed, with the time span of the whole fold; the other promises get the leader's
+ * row at the end.  SPDX-License-Identifier: ISC */
 #include "layout/layout.h"
 
 #include <stdlib.h>
@@ -17,16 +17,17 @@
 #include "layout/pack.h"
 #include "layout/track.h"
 
-enum { THREAD_MIN_PROMISES = 100000 /* from this number of promises on, a second OS thread pays */ };
+enum { THREAD_MIN_PROMISES = 100000 /* number of promises from which on a second OS thread pays */ };
 
 struct sorting {
 	const struct weft_model *model;
-	const uint64_t *only; /* bits by promise: only these are drawn; NULL: all are */
+	const uint64_t *only; /* one bit for each promise, set if the promise is drawn; NULL if all promises are drawn */
 	struct weft_layout *layout;
-	struct weft__item *order; /* by stream, start and number; without the system promise and without followers in folds */
+	/* Promises by stream, start and number; without the system promise and without followers in folds. */
+	struct weft__item *order;
 	size_t count;
-	uint64_t *parents;  /* bits by promise: set if others are drawn under it */
-	uint16_t *group_of; /* by promise: key of its band; NULL: bands are made by stream */
+	uint64_t *parents;  /* one bit for each promise, set if other promises are drawn under it */
+	uint16_t *group_of; /* for each promise: key of its band; NULL if each stream is a band */
 	struct weft__census census;
 	bool several_streams;
 };
@@ -43,7 +44,7 @@ static int compare_items(const void *a, const void *b)
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* Returns the first promise at or after `promise` that is drawn, or promise_count (or more) if there is none. */
+/* Returns the first promise at or after `promise` that is drawn, or a number of at least promise_count if there is none. */
 static inline uint32_t next_drawn(const struct sorting *s, uint32_t promise)
 {
 	if (!s->only || promise >= s->model->promise_count)
@@ -55,10 +56,10 @@ static inline uint32_t next_drawn(const struct sorting *s, uint32_t promise)
 	return bits ? (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits) : (uint32_t)s->model->promise_count;
 }
 
-/* Sorts promises by start.  They are numbered in the order of their creation, so nearly all are in order already; but a bind
+/* Sorts promises by start.  Promises are numbered in the order of their creation, so nearly all are in order already; but a bind
  * starts when its input is resolved, long after its creation.  A promise that is out of order by a few positions is inserted in
- * place.  If a few promises before it are late, these are set aside; otherwise it is itself set aside.  Those set aside are
- * sorted and merged at the end. */
+ * place.  If a few promises before it are late, these are set aside; otherwise the promise itself is set aside.  The promises
+ * that were set aside are sorted and merged at the end. */
 static bool sort_by_start(struct sorting *s)
 {
 	enum { LITTLE = 4, MAX_STEPS_BACK = 16 };
@@ -113,7 +114,7 @@ static bool sort_by_start(struct sorting *s)
 	return done;
 }
 
-/* Sorts by stream; the sort is stable. */
+/* Sorts the promises by stream; the sort is stable. */
 static bool sort_by_stream(struct sorting *s)
 {
 	enum { STREAMS = UINT16_MAX + 1 };
@@ -136,8 +137,8 @@ static bool sort_by_stream(struct sorting *s)
 	return done;
 }
 
-/* Removes the followers of folds from s->order, and sets the end of each leader to that of its fold.  No promise has a row yet,
- * so any row marks a follower. */
+/* Removes the followers of folds from s->order, and sets the end of each leader to the end of its fold.  No promise has a row
+ * yet, so any row marks a follower. */
 static bool drop_followers(struct sorting *s)
 {
 	uint32_t *rows = s->layout->rows;
@@ -181,7 +182,7 @@ static bool find_tracks(const struct sorting *s, const struct weft_layout *whole
 				       : weft__tracks_find(s->layout, s->model, s->group_of ? &no_actors : &s->census);
 }
 
-/* Work of a background thread: restricts tracks to a subset while its promises are sorted. */
+/* Work of a background thread, which restricts tracks to a subset while the promises of the subset are sorted. */
 struct track_work {
 	const struct sorting *sorting;
 	const struct weft_layout *whole;
@@ -201,7 +202,8 @@ static int create_layout(struct weft_layout **out, struct sorting *s, const stru
 	struct weft_layout *layout = s->layout;
 	struct track_work track_work = {s, whole, false};
 	struct weft_background_work meanwhile = {.work = restrict_tracks, .ctx = &track_work};
-	const bool restricts_early = s->only && !s->group_of && !leader_of; /* folds need not be known first */
+	/* Tracks can be restricted early, because no folds must be known first. */
+	const bool restricts_early = s->only && !s->group_of && !leader_of;
 	s->order = weft_large_alloc(n + 1, sizeof *s->order);
 	s->parents = calloc(n / 64 + 1, sizeof *s->parents);
 	layout->rows = weft_large_alloc(n + 1, sizeof *layout->rows);

@@ -1,12 +1,13 @@
-/* pack.c: packs promises into rows, one band at a time.  The innermost tracks are packed first, each on rows of its own from 0
- * on; then a track is a block in the track around it.
+/* pack.c: packs promises into rows, one band (the rows of one thread) at a time.  The innermost tracks are packed first, each on
+ * rows of its own from 0 on; a packed track is then a block in the track that contains it.
  *
- * In a track, promises are placed in the order of their starts.  Each takes the first free row below its anchor: the first of
- * its ancestors that does not end before it.  So a callee is drawn below its caller.  A promise that outlives its creator
- * keeps the creator's row, such as the iterations of a loop that create each other.
+ * Within a track, promises are placed in the order of their starts.  Each promise takes the first free row below its anchor,
+ * which is the first of its ancestors that does not end before the promise.  So the promise of a called function is drawn below
+ * the promise of its caller.  A promise that outlives its creator keeps the creator's row, as do the iterations of a loop that
+ * create each other.
  *
- * A group is packed together: the promises of a block, or those of a band that are in no block.  There may be millions of
- * promises, so the code makes as few walks over them as it can.
+ * A group is packed together: the promises of one block, or those promises of a band that are in no block.  There may be
+ * millions of promises, so the code walks over them as rarely as it can.
  * SPDX-License-Identifier: ISC */
 #include "layout/pack.h"
 
@@ -21,24 +22,24 @@
 #include "layout/rows.h"
 
 enum {
-	STEPS = 64,        /* ancestors examined for an anchor */
-	TRIES = 64,        /* positions examined for a block */
-	MIN_MOMENTS = 256, /* moments at which a band's living promises are counted */
+	STEPS = 64,        /* maximum number of ancestors that are examined for an anchor */
+	TRIES = 64,        /* maximum number of positions that are examined for a block */
+	MIN_MOMENTS = 256, /* minimum number of moments at which a band's living promises are counted */
 	MAX_MOMENTS = 65536,
-	NEAR_MOMENTS = 8,       /* up to this distance, moments are found by stepping, not by division */
-	FEW_TRACKS = 64,        /* up to this number of tracks, nearly all bands have enough rows */
-	MANY_PROMISES = 200000, /* from this number of promises on, a second OS thread pays */
+	NEAR_MOMENTS = 8,       /* distance up to which moments are found by stepping, and not by division */
+	FEW_TRACKS = 64,        /* number of tracks up to which nearly all bands have enough rows */
+	MANY_PROMISES = 200000, /* number of promises from which on a second OS thread pays */
 	AHEAD = 12,
-	ALL_BLOCKS = UINT8_MAX, /* tracks with a depth below the level are blocks */
+	ALL_BLOCKS = UINT8_MAX, /* level at which all tracks are blocks; tracks with a depth below the level are blocks */
 	OUTERMOST_BLOCKS = 1,
 	NO_BLOCKS = 0
 };
 
-/* A promise that has its row, and has others drawn under it. */
+/* A promise that has got its row, and under which other promises are drawn. */
 struct placed {
-	int64_t until_ns; /* end of the time for which it takes its row */
+	int64_t until_ns; /* end of the time for which the promise takes its row */
 	uint32_t anchor;
-	uint32_t pack_round; /* round in which it was placed; packing one group is one round */
+	uint32_t pack_round; /* number of the round in which the promise was placed; packing one group is one round */
 };
 
 struct pack {
@@ -47,33 +48,34 @@ struct pack {
 	const uint16_t *group_of;
 	const struct weft__item *order;
 	size_t count;
-	const uint64_t *parents; /* bits by promise: set if others are drawn under it */
-	size_t *band_begin;      /* by band: index of its first promise in `order` */
-	struct placed *placed;   /* by promise; valid if its bit in was_placed is set */
+	const uint64_t *parents; /* one bit for each promise, set if other promises are drawn under it */
+	size_t *band_begin;      /* for each band: index of its first promise in `order` */
+	struct placed *placed;   /* for each promise: its placement, valid if its bit in was_placed is set */
 	uint64_t *was_placed;
 	uint32_t pack_round;
-	uint32_t *places;         /* indices in `order` of a band, by group, then by start; uses the memory of layout->by_row */
-	uint32_t *depth;          /* by track: number of tracks around it */
-	uint32_t *sorted;         /* tracks by band, outermost first */
-	uint32_t *own;            /* by track: number of its own promises */
-	uint32_t *block;          /* by track: the track with the block that holds its promises, or WEFT_NONE */
-	uint32_t *outermost;      /* by track: the outermost track around it, or itself */
-	uint32_t *items_end;      /* by track that is a block: end of its items in `places` */
-	bool has_equal_starts;    /* two promises of a band with tracks start at the same time */
-	bool begins_early;        /* a track of the band starts before its actor */
-	atomic_bool is_cancelled; /* the result of the packing is no longer needed */
+	/* Indices in `order` of a band, by group and then by start; the array uses the memory of layout->by_row. */
+	uint32_t *places;
+	uint32_t *depth;          /* for each track: number of tracks around it */
+	uint32_t *sorted;         /* tracks sorted by band, outermost tracks first */
+	uint32_t *own;            /* for each track: number of its own promises */
+	uint32_t *block;          /* for each track: the track with the block that holds its promises, or WEFT_NONE */
+	uint32_t *outermost;      /* for each track: the outermost track around it, or the track itself */
+	uint32_t *items_end;      /* for each track that is a block: end of its items in `places` */
+	bool has_equal_starts;    /* whether two promises of a band with tracks start at the same time */
+	bool begins_early;        /* whether a track of the band starts before its actor */
+	atomic_bool is_cancelled; /* whether the result of the packing is no longer needed */
 	struct weft__rows rows;
 };
 
-/* The state of packing one band. */
+/* State of the packing of one band. */
 struct packed {
 	struct weft_band *band;
-	size_t begin, end;              /* range in `order` and `places` */
+	size_t begin, end;              /* range of the band's promises in `order` and `places` */
 	const uint32_t *tracks;         /* its range of `sorted` */
-	size_t track_count, loose_from; /* promises from this index on are in no block */
+	size_t track_count, loose_from; /* number of tracks, and index from which on promises are in no block */
 	uint64_t bound;                 /* maximum number of rows, unless all tracks are loose */
-	bool bound_is_rough;            /* the exact bound may be higher */
-	bool is_hopeless;               /* even the outermost tracks cannot be blocks */
+	bool bound_is_rough;            /* whether the exact bound may be higher than `bound` */
+	bool is_hopeless;               /* whether even the outermost tracks cannot be blocks */
 	unsigned level;
 };
 
@@ -140,13 +142,13 @@ static size_t band_of_track(const struct pack *p, uint32_t track)
 	return l->band_count == 1 ? 0 : band_of(l, p->model->promises[l->tracks[track].actor].stream);
 }
 
-/* Ranks tracks by band, then by depth. */
+/* Returns the sort key of a track: by band, then by depth. */
 static size_t rank_of_track(const struct pack *p, uint32_t track, uint32_t deepest)
 {
 	return band_of_track(p, track) * ((size_t)deepest + 1) + p->depth[track];
 }
 
-/* Sets the depths of tracks, and sorts tracks into packing order. */
+/* Sets the depths of tracks, and sorts the tracks into the order of packing. */
 static bool sort_tracks(struct pack *p)
 {
 	const struct weft_track *tracks = p->layout->tracks;
@@ -177,13 +179,13 @@ static bool sort_tracks(struct pack *p)
 
 /* ---- The maximum height of a band ---- */
 
-/* Moments `step` apart, so close that the maximum between two of them hardly differs. */
+/* Moments at a distance of `step`, so close that the maximum between two moments hardly differs. */
 struct moments {
 	uint64_t step;
 	size_t count;
 };
 
-/* The moments in a time span: from `first` up to, not including, `end`. */
+/* The moments in a time span, from `first` up to, not including, `end`. */
 struct moments_in {
 	uint32_t first, end;
 };
@@ -195,7 +197,7 @@ static struct moments moments_of(const struct pack *p, const struct packed *b)
 	return (struct moments){(uint64_t)p->model->end_ns / count + 1, count};
 }
 
-/* Returns the first moment at or after a time.  The caller guarantees that it is not before `from`. */
+/* Returns the first moment at or after a time.  The caller guarantees that this moment is not before `from`. */
 static inline size_t moment_at(const struct moments *m, size_t from, int64_t time_ns)
 {
 	const uint64_t time = time_ns <= 0 ? 0 : (uint64_t)time_ns;
@@ -225,8 +227,8 @@ static void widen_track(struct weft_track *track, struct span span)
 	track->end_ns = span.end_ns > track->end_ns ? span.end_ns : track->end_ns;
 }
 
-/* Measures the time spans of a band's tracks, and the number of promises in each.  Sets the bound from the middle moment only,
- * which suffices for most bands. */
+/* Measures the time spans of a band's tracks, and the number of promises in each track.  Computes the bound from the middle
+ * moment only, which suffices for most bands. */
 static void measure_tracks(struct pack *p, struct packed *b)
 {
 	struct weft_track *tracks = p->layout->tracks;
@@ -264,18 +266,18 @@ static void measure_tracks(struct pack *p, struct packed *b)
 	b->bound_is_rough = true;
 }
 
-/* Changes at a moment against the moment before: living promises, living tracks, and the minimum of rows if the outermost tracks
- * are blocks. */
+/* Changes at a moment, compared with the moment before: living promises, living tracks, and the minimum of rows if the outermost
+ * tracks are blocks. */
 struct change {
 	int32_t promises, tracks, rows;
 };
 
-/* Living promises of an outermost track, now and at most.  Its block needs at least `most` rows. */
+/* Number of living promises of an outermost track, now and at most.  The block of that track needs at least `most` rows. */
 struct crowd {
 	uint32_t alive, most;
 };
 
-/* The moments at which a promise is alive, and its outermost track; WEFT_NONE: no track, or alive at no moment. */
+/* The moments at which a promise is alive, and its outermost track; WEFT_NONE if it is in no track, or alive at no moment. */
 struct counted {
 	struct moments_in in;
 	uint32_t track;
@@ -286,10 +288,10 @@ struct counts {
 	struct moments m;
 	struct change *changes; /* by moment */
 	struct crowd *crowds;   /* by track */
-	struct counted *items;  /* by promise of the band */
-	uint32_t *gone; /* outermost tracks, one entry for each of their promises, ordered by the moment at which the promise has
-			   ended */
-	uint32_t *gone_begin; /* by moment: its first entry in `gone` */
+	struct counted *items;  /* for each promise of the band: its moments and its outermost track */
+	/* Outermost tracks, with one entry for each of their promises, ordered by the moment at which the promise has ended. */
+	uint32_t *gone;
+	uint32_t *gone_begin; /* for each moment: index of its first entry in `gone` */
 };
 
 static bool allocate_counts(struct counts *c, const struct pack *p, const struct packed *b)
@@ -313,11 +315,11 @@ static void free_counts(struct counts *c)
 	free(c->gone_begin);
 }
 
-/* Finds the largest number of promises alive at once in each outermost track.  A promise alive at some moment has ended at a
- * later one. */
+/* Finds the largest number of promises alive at once in each outermost track.  A promise that is alive at some moment has ended
+ * at a later moment. */
 static void count_crowds(struct counts *c, size_t n)
 {
-	uint32_t *next = c->gone_begin + 1; /* by moment: next index to fill; finally the start of the next moment */
+	uint32_t *next = c->gone_begin + 1; /* for each moment: next index to fill; in the end, the start of the next moment */
 	for (size_t i = 0; i < n; i++)
 		if (c->items[i].track != WEFT_NONE)
 			next[c->items[i].in.end + 1]++;
@@ -337,8 +339,8 @@ static void count_crowds(struct counts *c, size_t n)
 	}
 }
 
-/* Sets the exact bound, that of the busiest moment, and whether even the outermost tracks cannot be blocks.  Returns false when
- * out of memory. */
+/* Sets the exact bound, which is that of the busiest moment, and whether even the outermost tracks cannot be blocks.  Returns
+ * false without memory. */
 static bool find_bound(struct pack *p, struct packed *b)
 {
 	const struct weft_layout *l = p->layout;
@@ -360,7 +362,7 @@ static bool find_bound(struct pack *p, struct packed *b)
 		c.changes[in.end].rows -= is_loose;
 		c.items[i - b->begin] =
 		    (struct counted){in, track != WEFT_NONE && in.first < in.end ? p->outermost[track] : WEFT_NONE};
-		from = in.first; /* no later promise starts before this moment */
+		from = in.first; /* no later promise starts before this moment, so counting can start here */
 	}
 	if (done)
 		count_crowds(&c, b->end - b->begin);
@@ -418,7 +420,7 @@ static void sort_into_groups(struct pack *p, struct packed *b)
 			p->items_end[p->block[b->tracks[i]]] += p->own[b->tracks[i]];
 	for (size_t i = 0; i < b->track_count; i++) {
 		uint32_t t = b->tracks[i], count = p->items_end[t];
-		p->items_end[t] = (uint32_t)next; /* next index to fill; finally the end of the group's items */
+		p->items_end[t] = (uint32_t)next; /* next index to fill; in the end, the end of the group's items */
 		next += count;
 	}
 	b->loose_from = next;
@@ -434,7 +436,7 @@ static bool is_placed(const struct pack *p, uint32_t promise)
 	return p->was_placed[promise / 64] >> promise % 64 & 1 && p->placed[promise].pack_round == p->pack_round;
 }
 
-/* Returns the nearest ancestor of the same group that takes its row at least until end_ns; `above` is the parent. */
+/* Returns the nearest ancestor of the same group that takes its row at least until end_ns; `above` is the promise's parent. */
 static uint32_t anchor_of(const struct pack *p, uint32_t above, int64_t end_ns)
 {
 	for (int i = 0; i < STEPS && above != WEFT_NONE && is_placed(p, above); i++) {
@@ -445,14 +447,15 @@ static uint32_t anchor_of(const struct pack *p, uint32_t above, int64_t end_ns)
 	return WEFT_NONE;
 }
 
-/* Returns the height of a promise: 1, or that of its block if it is the actor of one.  The block is packed before. */
+/* Returns the number of rows of a promise: 1, or that of its block if it is the actor of a block.  If the promise is the actor
+ * of a block, the block must already be packed. */
 static uint32_t height_of(const struct pack *p, uint32_t promise)
 {
 	const struct weft_track *track = weft_layout_track(p->layout, promise);
 	return track && track->row_count > 0 ? track->row_count : 1;
 }
 
-/* Finds rows for a promise or, if it is the actor of a block, for the block. */
+/* Finds rows for a promise or, if the promise is the actor of a block, for the block. */
 static bool place_item(struct pack *p, bool has_blocks, const struct weft__item *item)
 {
 	const uint32_t promise = item->promise;
@@ -490,7 +493,7 @@ static int fits_bound(struct pack *p, struct packed *b)
 	return weft__rows_count(&p->rows) <= b->bound;
 }
 
-/* Packs one group and sets its number of rows.  Returns a status as fits_bound() does. */
+/* Packs one group and sets the group's number of rows.  Returns 1, 0 or WEFT_ENOMEM, like fits_bound(). */
 static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t begin, size_t end, uint32_t *row_count)
 {
 	const uint32_t *places = is_in_order(p, b) ? NULL : p->places;
@@ -500,7 +503,8 @@ static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t b
 	if (group != WEFT_NONE && !weft__rows_occupy(&p->rows, 0, INT64_MAX)) /* the actor's row */
 		return WEFT_ENOMEM;
 	for (size_t i = begin; i < end; i++) {
-		/* The items of a group are scattered in memory that is larger than the CPU's cache. */
+		/* The items of a group are scattered in memory that is larger than the CPU's cache, so later items are
+		 * prefetched. */
 		if (places)
 			__builtin_prefetch(&p->order[places[i + AHEAD < end ? i + AHEAD : i]]);
 		if (!place_item(p, b->level != NO_BLOCKS, &p->order[places ? places[i] : i]))
@@ -523,8 +527,8 @@ static int compare_begins(const void *a, const void *b)
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->rank, y->rank);
 }
 
-/* Sorts items by the starts of their tracks, the order in which they take rows.  Any other order would use more rows than are
- * taken at once.  Returns false when out of memory. */
+/* Sorts items by the starts of their tracks, which is the order in which they take rows.  With any other order, more rows would
+ * be used than are taken at once.  Returns false without memory. */
 static bool sort_by_tracks(struct pack *p, size_t begin, size_t end)
 {
 	struct begin *begins = malloc((end - begin + 1) * sizeof *begins);
@@ -538,7 +542,8 @@ static bool sort_by_tracks(struct pack *p, size_t begin, size_t end)
 	return begins;
 }
 
-/* Packs all groups of a band.  Sets rows relative to the group.  Returns a status as fits_bound() does. */
+/* Packs all groups of a band.  The rows that it sets are relative to the group.  Returns 1, 0 or WEFT_ENOMEM, like
+ * fits_bound(). */
 static int pack_groups(struct pack *p, struct packed *b)
 {
 	struct weft_track *tracks = p->layout->tracks;
@@ -559,7 +564,7 @@ static int pack_groups(struct pack *p, struct packed *b)
 	return status > 0 ? pack_group(p, b, WEFT_NONE, b->loose_from, b->end, &b->band->row_count) : status;
 }
 
-/* A packing of a band without blocks, started before the band is known to need it. */
+/* A packing of a band without blocks, which is started before the band is known to need it. */
 struct guess {
 	struct pack *pack;
 	struct packed band;
@@ -573,8 +578,8 @@ static void pack_guess(void *ctx)
 		guess->status = pack_groups(guess->pack, &guess->band);
 }
 
-/* Finds the bound, then packs the band.  Meanwhile another OS thread packs it without blocks, in case that is needed.  Returns a
- * status as fits_bound() does. */
+/* Finds the bound of a large band, and then packs the band.  Meanwhile another OS thread packs the band without blocks, in case
+ * that is needed.  Returns 1, 0 or WEFT_ENOMEM, like fits_bound(). */
 static int pack_large(struct pack *p, struct packed *b)
 {
 	struct guess guess = {p, *b, 0};
@@ -621,14 +626,14 @@ static bool pack_bands(struct pack *p)
 	return true;
 }
 
-/* Returns the first row of a promise's block or, if it is in no block, of its band. */
+/* Returns the first row of the block that contains a promise or, if it is in no block, of its band. */
 static uint32_t first_row_of(const struct pack *p, const struct weft_band *band, uint32_t promise)
 {
 	uint32_t group = group_of(p, promise);
 	return group == WEFT_NONE ? band->first_row : p->layout->tracks[group].first_row;
 }
 
-/* Converts rows in a group to rows of the layout, and counts the promises of each row in `counts`. */
+/* Converts rows within a group to rows of the layout, and counts the promises of each row in `counts`. */
 static void move_to_final_rows(struct pack *p, uint32_t *counts)
 {
 	struct weft_layout *l = p->layout;
@@ -645,8 +650,8 @@ static void move_to_final_rows(struct pack *p, uint32_t *counts)
 		}
 }
 
-/* Moves a promise behind those of zero length that start at the same time on its row.  The order is wrong only on rows that
- * several groups share. */
+/* Moves a promise behind promises of zero length that start at the same time on its row.  The order can be wrong only on rows
+ * that several groups share. */
 static void put_behind_points(struct pack *p, uint32_t promise)
 {
 	struct weft_layout *l = p->layout;
@@ -672,13 +677,13 @@ static bool list_rows(struct pack *p)
 	l->row_begin = calloc((size_t)l->row_count + 2, sizeof *l->row_begin);
 	if (!l->row_begin)
 		return false;
-	uint32_t *next = l->row_begin + 1; /* by row: next index to fill; finally the start of the next row */
+	uint32_t *next = l->row_begin + 1; /* for each row: next index to fill; in the end, the start of the next row */
 	move_to_final_rows(p, next + 1);
 	for (uint32_t r = 0; r < l->row_count; r++)
 		next[r + 1] += next[r];
 	for (size_t i = 0; i < p->count; i++)
 		l->by_row[next[l->rows[p->order[i].promise]]++] = p->order[i].promise;
-	/* Only one of the promises that start at one time on a row has a length, so each other one is passed once. */
+	/* Only one of the promises that start at the same time on a row has a length, so each of the others is passed once. */
 	for (size_t i = 1; i < p->count && p->has_equal_starts; i++) {
 		const struct span span = span_of_item(&p->order[i - 1]);
 		if (span.start_ns == p->order[i].start_ns && span.end_ns > span.start_ns)

@@ -1,4 +1,4 @@
-/* rows.c: keeps the times of rows in a tree of fan-out 8 stored in arrays, which grows at its right end.
+/* rows.c: keeps the times of rows in a tree with 8 children for each node, stored in arrays, which grows at its right end.
  * SPDX-License-Identifier: ISC */
 #include "layout/rows.h"
 
@@ -17,8 +17,8 @@ void weft__rows_finish(struct weft__rows *rows)
 		weft_vec_free(&rows->level[l]);
 }
 
-/* Returns bits of the items below item i of a level that are at most `time`.  Has no branch: a branch predictor would often be
- * wrong here. */
+/* Returns a bit for each of the 8 items below item i of a level, set if the item is at most `time`.  The function has no branch,
+ * because a branch predictor would often be wrong here. */
 static inline unsigned free_below(const struct weft__rows *rows, int level, size_t i, int64_t time)
 {
 	const int64_t *t = rows->level[level - 1].items + i * WEFT__ROWS_FAN;
@@ -71,7 +71,7 @@ static inline int64_t min_time(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the minimum of the items below item i of level l. */
+/* Returns the minimum of the 8 items below item i of level l. */
 static inline int64_t min_time_below(const struct weft__rows *rows, int l, size_t i)
 {
 	const int64_t *t = rows->level[l - 1].items + i * WEFT__ROWS_FAN;
@@ -82,7 +82,7 @@ static inline int64_t min_time_below(const struct weft__rows *rows, int l, size_
 bool weft__rows_occupy(struct weft__rows *rows, uint32_t row, int64_t time)
 {
 	size_t i = row;
-	int64_t was = INT64_MAX; /* previous value of the item below */
+	int64_t was = INT64_MAX; /* previous value of the item on the level below */
 	for (int l = 0; l < WEFT__ROWS_LEVELS; l++, i /= WEFT__ROWS_FAN) {
 		int64_t now = time;
 		if (i == rows->level[l].count) {

@@ -1,12 +1,12 @@
-/* track.c: assigns promises to actors in one walk in the order of their numbers, in which a creator comes before the promises it
- * creates.
+/* track.c: assigns promises to actors in one walk in the order of their numbers, in which a creator comes before the promises
+ * that it creates.
  *
- * Each promise has a scope: the actor that owns the promises it creates.  The scope of an actor is itself; the scope of another
- * promise is its owner.  A connection or a request may be only a mark: a promise that its server creates and ends, while the
- * server's own promises do all the work.  A promise that creates such a mark has the mark as its scope while the mark is
- * pending.
+ * Each promise has a scope, which is the actor that owns the promises it creates.  The scope of an actor is the actor itself;
+ * the scope of another promise is that promise's owner.  A connection or a request may be only a mark: its server creates and
+ * ends it, while the server's own promises do all the work.  If a promise creates such a mark, the mark is the promise's scope
+ * while the mark is pending.
  *
- * Marks, promises with unknown creators and folds are rare; traces without them skip the walks they need.
+ * Marks, promises with unknown creators, and folds are rare; for traces without them, the walks that they need are skipped.
  * SPDX-License-Identifier: ISC */
 #include "layout/track.h"
 
@@ -22,12 +22,16 @@ struct search {
 	const struct weft_model *model;
 	const struct weft_roles *roles;
 	struct weft_layout *layout;
-	uint32_t *owner;            /* by promise: the actor that it belongs to, or WEFT_NONE; same array as layout->track_of */
-	uint32_t *scope;            /* by promise */
-	uint8_t *depth;             /* by actor: number of tracks around it */
-	uint64_t *creates, *shares; /* bits: created a promise; created two marks of one kind that were pending at once */
-	uint32_t *root, *waiter; /* by promise, only if some creators are unknown: its first known ancestor; for such an ancestor,
-				    the actor that waits for it */
+	/* For each promise: the actor to which it belongs, or WEFT_NONE; the same array as layout->track_of. */
+	uint32_t *owner;
+	uint32_t *scope; /* by promise */
+	uint8_t *depth;  /* for each actor: number of tracks around it */
+	/* Bits of promises that have created a promise, and of promises that have created two marks of one kind that were
+	 * pending at once. */
+	uint64_t *creates, *shares;
+	/* For each promise, only if some creators are unknown: its first known ancestor; for such an ancestor, the actor that
+	 * waits for it. */
+	uint32_t *root, *waiter;
 };
 
 static void set_bit(uint64_t *bits, uint32_t i)
@@ -63,12 +67,13 @@ static bool is_orphan(const struct weft_promise *p)
 	return (p->flags & WEFT_PROMISE_START_UNKNOWN) && !is_promise(p->created_by);
 }
 
-/* Finds the creators of marks.  A server with several marks pending at once does not record which of them its work is for. */
+/* Finds the promises that create marks.  If a server has several marks pending at once, the trace does not show for which of
+ * them the server works. */
 static bool find_marks(struct search *s)
 {
 	const struct weft_promise *promises = s->model->promises;
 	const uint32_t n = (uint32_t)s->model->promise_count;
-	uint32_t first = 1, *last = s->scope; /* by creator: its latest mark */
+	uint32_t first = 1, *last = s->scope; /* for each creator: its latest mark */
 	s->creates = calloc(n / 64 + 1, sizeof *s->creates);
 	s->shares = calloc(n / 64 + 1, sizeof *s->shares);
 	if (!s->creates || !s->shares)
@@ -91,7 +96,8 @@ static bool find_marks(struct search *s)
 	return true;
 }
 
-/* Returns the first ancestor; if that has a waiter, continues with the waiter's first ancestor, and so on. */
+/* Returns the first ancestor of a promise; if an actor waits for that ancestor, continues with the first ancestor of the actor,
+ * and so on. */
 static uint32_t first_of(struct search *s, uint32_t promise)
 {
 	uint32_t r = s->root[promise];
@@ -113,7 +119,7 @@ static uint32_t actor_above(const struct search *s, uint32_t promise)
 	return WEFT_NONE;
 }
 
-/* Gives promises with a creator that was overwritten in the ring to the actor that waits for them or for a promise they created.
+/* Gives a promise whose creator was overwritten in the ring to the actor that waits for it or for a promise that it created.
  */
 static bool adopt_orphans(struct search *s)
 {
@@ -128,7 +134,7 @@ static bool adopt_orphans(struct search *s)
 	if (!s->root || !s->waiter)
 		return false;
 	memset(s->waiter, 0xff, m->promise_count * sizeof *s->waiter);
-	/* A waiter may have a larger number than its orphan, so owners and depths are not known yet. */
+	/* The waiter may have a larger number than the promise, so owners and depths are not known yet. */
 	memset(s->owner, 0xff, m->promise_count * sizeof *s->owner);
 	memset(s->depth, 0, m->promise_count);
 	for (uint32_t i = 0; i < m->promise_count; i++)
@@ -153,9 +159,9 @@ static bool is_in_pool(const struct search *s, const struct weft_promise *p)
 	       s->roles->pool_of[m->run_streams[p->runs]] > 0;
 }
 
-/* Returns the actor that a promise belongs to.  If the creator's actor has ended before the promise starts, the owner is the
- * actor around it.  A thread of a pool belongs to no request, although one made the pool start it.  A track never has promises of
- * two streams. */
+/* Returns the actor to which a promise belongs.  If the creator's actor has ended before the promise starts, the promise belongs
+ * to the actor around that actor.  A thread of a pool belongs to no request, although a request made the pool start the thread.
+ * A track never has promises of two streams. */
 static uint32_t owner_of(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises, *p = &promises[promise];
@@ -167,7 +173,7 @@ static uint32_t owner_of(const struct search *s, uint32_t promise)
 	return owner != WEFT_NONE && promises[owner].stream == p->stream ? owner : WEFT_NONE;
 }
 
-/* Gives the promises of a fold to the owner of their leader. */
+/* Gives the promises of a fold to the owner of the fold's leader. */
 static void follow_leaders(const struct weft_layout *layout, uint32_t *owner)
 {
 	for (size_t i = 0; i < layout->fold_count; i++)
@@ -194,7 +200,7 @@ static void find_owners(struct search *s)
 	follow_leaders(s->layout, s->owner);
 }
 
-/* Creates tracks for the actors with their bits set. */
+/* Creates tracks for the actors whose bits are set. */
 static bool list_actors(struct weft_layout *layout, uint32_t words)
 {
 	uint32_t count = 0;
@@ -221,12 +227,12 @@ static void nest_tracks(struct weft_layout *layout)
 		layout->tracks[t].around = layout->track_of[layout->tracks[t].actor];
 }
 
-/* Creates tracks for the actors that own promises. */
+/* Creates tracks for those actors that own promises. */
 static bool list_tracks(struct search *s)
 {
 	struct weft_layout *layout = s->layout;
 	const uint32_t n = (uint32_t)s->model->promise_count, words = n / 64 + 1;
-	uint32_t *track = s->scope; /* by actor; uses the memory of s->scope */
+	uint32_t *track = s->scope; /* for each actor: its track; the array uses the memory of s->scope */
 	layout->actors = calloc(words, sizeof *layout->actors);
 	if (!layout->actors)
 		return false;
@@ -275,7 +281,7 @@ bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *mode
 	return done;
 }
 
-/* A promise with an actor that is left out belongs to the actor around it. */
+/* A promise whose actor is left out belongs to the actor around it. */
 bool weft__tracks_restrict(
     struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only)
 {
@@ -287,7 +293,8 @@ bool weft__tracks_restrict(
 	if (whole->track_count == 0)
 		return true;
 	uint32_t *near = malloc(
-	    whole->track_count * sizeof *near); /* by track of the whole: the nearest one around it, or itself, that is kept */
+	    /* For each track of the whole layout: the nearest kept track around it, or the track itself. */
+	    whole->track_count * sizeof *near);
 	layout->actors = calloc(n / 64 + 1, sizeof *layout->actors);
 	bool done = near && layout->actors;
 	for (uint32_t i = 0; done && i < whole->track_count; i++) {
