@@ -1,7 +1,7 @@
-/* core.c: looks at a core dump of a process, written by the kernel or by gcore.
+/* core.c: makes a trace of a core dump, which the kernel or gcore wrote.
  *
- * Headers and notes are a stranger's bytes: every number is checked, and what a dump may make this file allocate is limited.
- * SPDX-License-Identifier: ISC */
+ * Headers and notes of a dump are a stranger's bytes: every number is checked, and the memory that a dump may make this file
+ * allocate is limited.  SPDX-License-Identifier: ISC */
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -19,13 +19,13 @@
 #include "look/v8.h"
 
 enum {
-	MAX_NOTES = 64 << 20, /* bytes; 8,192 threads with all vector registers have less */
+	MAX_NOTES = 64 << 20, /* maximum size of notes in bytes; 8,192 threads with all vector registers need less */
 	MAX_HEADERS = 1 << 20,
 	NOTE_HEAD = 12,
-	MOMENT_NS = 1000000000 /* the trace's time of the moment: a dump has no monotonic clock */
+	MOMENT_NS = 1000000000 /* time of the dump's moment in the trace, because a dump contains no monotonic clock */
 };
 
-/* A piece of memory that the dump has. */
+/* A piece of memory that the dump contains. */
 struct piece {
 	uint64_t begin, bytes, offset;
 };
@@ -73,8 +73,8 @@ static size_t read_core(const struct look_target *t, uint64_t address, void *to,
 /* ---- Notes ---- */
 
 #ifdef __x86_64__
-/* Offsets in struct elf_prstatus, and in its registers: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs
- * flags rsp ss and five segments. */
+/* Offsets in struct elf_prstatus, and numbers of its registers: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi
+ * orig_rax rip cs flags rsp ss and five segments. */
 enum { STATUS_PID = 32, STATUS_REGISTERS = 112, STATUS_BYTES = 336, STATUS_WORDS = 27 };
 enum { MACHINE = EM_X86_64 };
 
@@ -83,7 +83,7 @@ static void fill_registers(struct look_thread *thread, const uint64_t r[STATUS_W
 	enum { RAX = 10, ORIG_RAX = 15 };
 	static const uint8_t dwarf[WEFT_LOOK_REGISTERS] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16},
 			     args[6] = {14, 13, 12, 7, 9, 8};
-	/* A call that the dump interrupted waits for its restart; another one has returned. */
+	/* A syscall that the dump interrupted waits for its restart; any other syscall has returned. */
 	const int64_t result = (int64_t)r[RAX], number = (int64_t)r[ORIG_RAX];
 	const bool is_blocked = result == -4 || result == -512 || result == -513 || result == -514 || result == -516;
 	for (int i = 0; i < WEFT_LOOK_REGISTERS; i++)
@@ -97,7 +97,8 @@ static void fill_registers(struct look_thread *thread, const uint64_t r[STATUS_W
 enum { STATUS_PID = 32, STATUS_REGISTERS = 112, STATUS_BYTES = 392, STATUS_WORDS = 34 };
 enum { MACHINE = EM_AARCH64 };
 
-/* x0 to x30, sp, pc, pstate.  The first argument is lost where the result has replaced it. */
+/* On AArch64, the registers are x0 to x30, sp, pc, pstate.  The first argument of a syscall is lost if the syscall's result has
+ * replaced it. */
 static void fill_registers(struct look_thread *thread, const uint64_t r[STATUS_WORDS])
 {
 	const int64_t result = (int64_t)r[0];
@@ -110,7 +111,7 @@ static void fill_registers(struct look_thread *thread, const uint64_t r[STATUS_W
 }
 #endif
 
-/* Reads NT_PRSTATUS: an OS thread. */
+/* Reads a note NT_PRSTATUS, which describes an OS thread. */
 static bool read_status(struct look_target *t, const unsigned char *bytes, size_t size)
 {
 	uint64_t registers[STATUS_WORDS];
@@ -145,7 +146,8 @@ static void read_process_info(struct look_target *t, const unsigned char *bytes,
 		t->command[--n] = 0;
 }
 
-/* Reads NT_FILE: which files are mapped.  The path of a mapping without any memory in the dump is kept, too. */
+/* Reads the note NT_FILE, which lists the mapped files.  The path of a mapping is kept even if the dump contains no memory of
+ * the mapping. */
 static bool read_files(struct look_target *t, const unsigned char *bytes, size_t size)
 {
 	enum { HEAD = 16, ENTRY = 24 };
@@ -209,7 +211,7 @@ static int compare_pieces(const void *a, const void *b)
 	return WEFT_ORDER(x->begin, y->begin) ?: WEFT_ORDER(x->offset, y->offset);
 }
 
-/* Keeps sorted pieces that do not overlap an earlier one. */
+/* Removes those of the sorted pieces that overlap an earlier piece. */
 static void drop_overlaps(struct core *core)
 {
 	size_t kept = 0;
@@ -221,7 +223,8 @@ static void drop_overlaps(struct core *core)
 	core->pieces.count = kept;
 }
 
-/* Gives the mappings of files the rights that the headers have, and adds the others.  A dump leaves memory out, but no header. */
+/* Gives the mappings of files the access rights that the headers say, and adds all other mappings.  A dump may leave out a
+ * segment's memory, but not its header. */
 static bool add_segment(struct look_target *t, size_t files, const Elf64_Phdr *p)
 {
 	struct look_map map = {.begin = p->p_vaddr,
@@ -257,7 +260,7 @@ static bool add_piece(struct core *core, const Elf64_Phdr *p)
 	return slot != NULL;
 }
 
-/* Reads all headers twice: first notes and pieces, then the rights of the mappings that the notes name. */
+/* Reads all headers twice: first the notes and pieces, then the access rights of the mappings that the notes name. */
 static bool read_headers(struct look_target *t, struct core *core, const Elf64_Ehdr *head)
 {
 	uint64_t count = head->e_phnum;

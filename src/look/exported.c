@@ -1,5 +1,5 @@
-/* exported.c: implements exported.h with the GNU hash table, which every file of the last twenty years has.
- * The memory of a target is untrusted: each walk has a limit.  SPDX-License-Identifier: ISC */
+/* exported.c: finds exported symbols in the GNU hash table, which every file of the last twenty years has (exported.h).
+ * The memory of a target is untrusted, so each walk through it has a limit.  SPDX-License-Identifier: ISC */
 #include "look/exported.h"
 
 #include <elf.h>
@@ -12,7 +12,7 @@ static bool read_exactly(const struct look_target *t, uint64_t address, void *to
 	return t->read(t, address, to, bytes) == bytes;
 }
 
-/* Returns the address of the dynamic section, or 0. */
+/* Returns the address of a module's dynamic section, or 0. */
 static uint64_t find_dynamic(const struct look_target *t, const struct weft_look_module *module)
 {
 	Elf64_Ehdr head;
@@ -37,7 +37,7 @@ bool weft__look_exports_read(struct look_exports *out, const struct look_target 
 	for (unsigned i = 0; dynamic && i < MAX_ENTRIES; i++) {
 		if (!read_exactly(t, dynamic + (uint64_t)i * sizeof entry, &entry, sizeof entry) || entry.d_tag == DT_NULL)
 			break;
-		/* glibc's linker adds the bias to the table in place, musl's does not. */
+		/* glibc's dynamic linker adds the bias to the dynamic section in place, and musl's does not. */
 		const uint64_t value = entry.d_un.d_ptr, address = value < module->begin ? value + module->bias : value;
 		if (entry.d_tag == DT_SYMTAB)
 			out->symbols = address;
@@ -57,7 +57,7 @@ static uint32_t hash_name(const char *name)
 	return hash;
 }
 
-/* Returns the address of a symbol if it has this name and a definition, or 0. */
+/* Returns the address of a symbol if the symbol has this name and a definition, or 0. */
 static uint64_t match_symbol(const struct look_exports *e, const struct look_target *t, uint32_t index, const char *name)
 {
 	Elf64_Sym symbol;
@@ -81,7 +81,7 @@ uint64_t weft__look_exports_find(const struct look_exports *e, const struct look
 		return 0;
 	const uint64_t filters = e->hash + sizeof head, buckets = filters + (uint64_t)head.filter_words * sizeof filter,
 		       chains = buckets + (uint64_t)head.buckets * sizeof index;
-	/* Most files that lack a name say so by two bits. */
+	/* For most names that a file lacks, two bits of the table's filter show it. */
 	if (!read_exactly(t, filters + hash / 64 % head.filter_words * sizeof filter, &filter, sizeof filter) ||
 	    !(filter >> hash % 64 & 1) || !(filter >> (hash >> (head.shift & 31)) % 64 & 1) ||
 	    !read_exactly(t, buckets + (uint64_t)(hash % head.buckets) * sizeof index, &index, sizeof index) ||

@@ -1,8 +1,8 @@
-/* look.h: makes a trace of what stands in the memory of a process, or in a core dump, without a recorder.
+/* look.h: makes a trace of the present state of a process, or of a core dump, without a recorder.
  *
- * Nothing is stopped, written or injected: a process is read through process_vm_readv and /proc, twice.  The trace is native and
- * has one moment.  Its OS threads have names, the call in which each one is blocked, and the places of its stack; glibc's
- * mutexes have their owners.  weft_trace_info.is_seen_once is set.
+ * The process is not stopped, written or injected into: it is read twice, through process_vm_readv and /proc.  The trace has
+ * weft's native format, and contains a single moment.  The trace's OS threads have names, the syscall in which each thread is
+ * blocked, and the code addresses of its stack; glibc's mutexes have their owners. weft_trace_info.is_seen_once is set.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_LOOK_LOOK_H
 #define WEFT_LOOK_LOOK_H
@@ -14,32 +14,33 @@
 #include "trace/trace.h"
 
 enum {
-	WEFT_LOOK_FRAMES = 64,   /* most frames of a stack */
-	WEFT_LOOK_REGISTERS = 17 /* of x86-64, in DWARF's order: rax rdx rcx rbx rsi rdi rbp rsp r8 to r15 rip */
+	WEFT_LOOK_FRAMES = 64, /* maximum number of frames of a stack */
+	/* Number of registers of x86-64, in DWARF's order: rax rdx rcx rbx rsi rdi rbp rsp r8 to r15 rip. */
+	WEFT_LOOK_REGISTERS = 17
 };
 
-/* A file of machine code in the target.  The texts live as long as the request. */
+/* A file of machine code that the target has mapped.  The struct's texts live as long as the request. */
 struct weft_look_module {
 	const char *path, *build_id; /* hexadecimal digits; "": unknown */
-	uint64_t bias;               /* offset between the file's addresses and memory */
+	uint64_t bias;               /* difference between addresses in memory and addresses in the file */
 	uint64_t begin, end;         /* addresses in memory */
 };
 
 struct weft_look_frame {
-	uint64_t address; /* where the call returns to */
+	uint64_t address; /* return address: the instruction to which the call returns */
 	char *function;   /* a symbol; NULL: unknown */
 };
 
-/* A frame of a language that is interpreted. */
+/* A frame of code in an interpreted language. */
 struct weft_look_source_frame {
 	char *function, *file; /* owned */
 	uint32_t line;         /* 0: unknown */
 };
 
-/* An OS thread, and then its stack. */
+/* An OS thread as input; its unwound stack as output. */
 struct weft_look_stack {
 	uint64_t registers[WEFT_LOOK_REGISTERS];
-	bool has_registers; /* all of them; else only rsp and rip */
+	bool has_registers; /* whether all registers are known; otherwise only rsp and rip */
 	const unsigned char *bytes;
 	uint64_t address; /* of the bytes */
 	size_t size;
@@ -47,7 +48,7 @@ struct weft_look_stack {
 	size_t frame_count;
 };
 
-/* An address of data, and then the symbol that contains it. */
+/* An address of data as input; the symbol that contains the address as output. */
 struct weft_look_datum {
 	uint64_t address;
 	char *symbol; /* NULL: unknown */
@@ -60,37 +61,39 @@ struct weft_look_request {
 	size_t stack_count;
 	struct weft_look_datum *data;
 	size_t datum_count;
-	bool has_no_names; /* the functions of frames are not wanted */
+	bool has_no_names; /* whether the names of the frames' functions are not wanted */
 };
 
-/* Fills frames and symbols, which are allocated and become the request's, as far as they are found in a bounded time. */
+/* Callback that fills in frames and symbols, as far as they are found in a limited time; the request owns the allocated
+ * memory. */
 typedef void weft_look_unwind_fn(struct weft_look_request *request);
 
-/* Looks at a process.  `unwind` may be NULL: then there are no stacks.  The caller closes *out with weft_trace_close().
- * WEFT_ENOENT (no such process), WEFT_EACCES (the error says which rule refuses, and what works), WEFT_ENOTSUP (another
- * architecture), WEFT_ENOMEM.  Takes 50 ms, and the time of `unwind`. */
+/* Looks at a process.  If `unwind` is NULL, the trace has no stacks.  The caller closes *out with weft_trace_close().  Fails
+ * with WEFT_ENOENT (no such process), WEFT_EACCES (the error says which rule refuses access, and what works), WEFT_ENOTSUP
+ * (another architecture) or WEFT_ENOMEM.  The function takes 50 ms, and the time of `unwind`. */
 int weft_look_process(struct weft_trace **out, long pid, weft_look_unwind_fn *unwind, struct weft_error *err);
 
-/* Looks at an ELF core dump of a process, of the kernel or of gcore.  As above; WEFT_EFORMAT (no core dump, or without any
- * thread), WEFT_EIO.  The descriptor stays the caller's. */
+/* Makes a trace of an ELF core dump of a process, which the kernel or gcore wrote.  Fails like weft_look_process(), or with
+ * WEFT_EFORMAT (no core dump, or without any thread) or WEFT_EIO.  The caller keeps the descriptor. */
 int weft_look_core(struct weft_trace **out, int file, const char *name, weft_look_unwind_fn *unwind, struct weft_error *err);
 
-/* The files of machine code that a process has mapped. */
+/* Files of machine code that a process has mapped. */
 struct weft_look_modules;
 
-/* Returns NULL without memory, or if the kernel refuses; the other functions accept that. */
+/* Reads the modules of a process.  Returns NULL without memory, or if the kernel refuses access; the other functions accept
+ * NULL. */
 struct weft_look_modules *weft_look_modules_read(long pid);
 const struct weft_look_module *weft_look_modules_list(const struct weft_look_modules *modules, size_t *count);
 
-/* Reads the Python or JavaScript stack of a thread that is stopped, innermost first, whose C stack and registers were copied:
- * CPython 3.11 to 3.13, and V8 where it exports its layout, as Node.js does.  *state: 0, or what an earlier call for that thread
- * left, which makes this one faster.  Returns the number of frames, at most WEFT_LOOK_FRAMES, whose texts become the caller's; 0:
- * the thread runs neither.  Costs 10 to 20 system calls a frame. */
+/* Reads the Python or JavaScript stack of a stopped thread whose C stack and registers were copied, innermost frame first:
+ * CPython 3.11 to 3.13, and V8 if it exports its layout, as in Node.js. *state is 0, or the value that an earlier call for that
+ * thread left, which makes this call faster.  Returns the number of frames, at most WEFT_LOOK_FRAMES, whose texts the caller
+ * then owns; 0 if the thread runs neither language.  The function costs 10 to 20 system calls for each frame. */
 size_t weft_look_sources(struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
     struct weft_look_source_frame out[WEFT_LOOK_FRAMES]);
 void weft_look_modules_free(struct weft_look_modules *modules);
 
-/* Returns whether bytes start an ELF core dump. */
+/* Returns whether the bytes are the start of an ELF core dump. */
 bool weft_look_is_core(const unsigned char *bytes, size_t size);
 
 #endif

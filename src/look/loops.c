@@ -1,8 +1,9 @@
-/* loops.c: finds the loops of libuv, whatever file they are in and without symbols.
+/* loops.c: finds the event loops of libuv in a process's memory, whatever file contains libuv's code, and without symbols.
  *
- * An OS thread that runs a loop has the loop's address on its stack, and a loop contains its own address in two handles.  The
- * structs are in libuv's public headers, and the same from 1.20 to 1.51; the flags of handles are private, and the same since
- * 1.19.  A loop counts its active handles and requests, which tells whether all were found.  SPDX-License-Identifier: ISC */
+ * An OS thread that runs a libuv loop has the loop's address on its stack, and a loop contains its own address in two handles.
+ * The structs of libuv are in its public headers, and have not changed from 1.20 to 1.51; the flags of handles are private, and
+ * have not changed since 1.19.  A loop counts its active handles and requests, which shows whether all of them were found.
+ * SPDX-License-Identifier: ISC */
 #include "look/loops.h"
 
 #ifdef WEFT_HAS_UV
@@ -21,7 +22,7 @@ enum {
 	CLOSED = 2,
 	ACTIVE = 4,
 	REFERENCED = 8,
-	SEARCHED_BYTES = 24 << 10, /* of a stack: uv__io_poll() has 12 KiB of events there */
+	SEARCHED_BYTES = 24 << 10, /* searched bytes of a stack, because uv__io_poll() has 12 KiB of events there */
 	MAX_HANDLES = 100000,
 	MAX_KEEPERS = 1000,
 	MAX_LOOPS = 1000,
@@ -163,7 +164,7 @@ static void describe_handle(
 	}
 }
 
-/* Adds the handles that keep the loop alive: those that are active and referenced. */
+/* Adds the handles that keep the loop alive, which are the active and referenced handles. */
 static bool find_handles(const struct look_target *t, struct look_loop *out, const uv_loop_t *loop)
 {
 	const uint64_t head = out->address + offsetof(uv_loop_t, handle_queue);
@@ -172,7 +173,7 @@ static bool find_handles(const struct look_target *t, struct look_loop *out, con
 	for (uint64_t q = weft__look_word(t, head); q && q != head && left-- > 0; before = q, q = weft__look_word(t, q)) {
 		const uint64_t at = q - offsetof(uv_handle_t, handle_queue);
 		union handle h = {0};
-		/* A list leads back; what was freed or is being changed does not. */
+		/* An intact list leads back to its start; memory that was freed or is being changed does not. */
 		if (weft__look_word(t, q + 8) != before || t->read(t, at, &h, sizeof h) < sizeof(uv_handle_t) ||
 		    address_of(h.handle.loop) != out->address)
 			break;
@@ -215,7 +216,7 @@ static void describe_fs(struct look_keeper *k, const struct look_target *t, cons
 		add_text(k, " of fd %d", fs->file);
 }
 
-/* Describes the request that contains a struct uv__work: its type tells where the request begins. */
+/* Describes the request that contains a struct uv__work; the type of the work shows where the request begins. */
 static void describe_request(struct look_keeper *k, const struct look_target *t, uint64_t work, uint64_t loop)
 {
 	uv_fs_t fs;
@@ -238,8 +239,8 @@ static void describe_request(struct look_keeper *k, const struct look_target *t,
 	}
 }
 
-/* Adds the request at an address to its loop, if there is one: work, done, loop, and a link that leads to itself while a thread
- * runs the request.  Returns whether there is one. */
+/* Adds the request at an address to its loop, if there is a request: work, done, loop, and a link that points to itself while a
+ * thread runs the request.  Returns whether there is a request at the address. */
 static bool add_request(struct look_target *t, uint64_t address, int64_t tid, bool *has_memory)
 {
 	const look_loops *loops = &t->loops;
@@ -270,7 +271,7 @@ static bool add_request(struct look_target *t, uint64_t address, int64_t tid, bo
 
 /* ---- Stacks ---- */
 
-/* Returns the next word on a thread's stack that points into writable memory outside that stack; 0: there is none. */
+/* Returns the next word on a thread's stack that points into writable memory outside of that stack; 0: none. */
 static uint64_t next_pointer(const struct look_target *t, const struct look_thread *thread, size_t *at)
 {
 	const struct weft_look_stack *s = &thread->stack;
@@ -296,7 +297,8 @@ static bool find_loop_of(struct look_target *t, const struct look_thread *thread
 			is_known |= out->items[i].address == pointer;
 		if (is_known || out->count == MAX_LOOPS || !is_loop(t, pointer, &loop))
 			continue;
-		/* Another thread's stack has the loop, too, where it sends to the loop; only one waits for its descriptor. */
+		/* Another thread that sends to the loop also has the loop on its stack, but only one thread waits for the loop's
+		 * descriptor. */
 		if (thread->call >= 0 && thread->args[0] != (uint64_t)loop.backend_fd)
 			continue;
 		struct look_loop *slot = weft_vec_push(out);
@@ -316,7 +318,8 @@ static bool find_loop_of(struct look_target *t, const struct look_thread *thread
 
 bool weft__look_find_loops(struct look_target *t)
 {
-	/* A thread of the pool has the work on its stack, or its link, or its request: the compiler chooses. */
+	/* A thread of libuv's pool has on its stack the address of the work, of its link, or of its request, as the compiler
+	 * chose. */
 	static const size_t offsets[] = {0, -offsetof(struct uv__work, wq), offsetof(uv_fs_t, work_req),
 	    offsetof(uv_getaddrinfo_t, work_req), offsetof(uv_work_t, work_req)};
 	bool has_memory = true;
@@ -325,7 +328,7 @@ bool weft__look_find_loops(struct look_target *t)
 	for (size_t i = 0; i < t->threads.count && has_memory && t->loops.count; i++) {
 		const struct look_thread *thread = &t->threads.items[i];
 		uint64_t pointer;
-		/* An idle thread of the pool has remains of its last request on its stack. */
+		/* An idle thread of libuv's pool is skipped, because its stack has remains of its last request. */
 		if (thread->call == SYS_futex)
 			continue;
 		bool is_found = false;

@@ -1,8 +1,8 @@
-/* process.c: looks at a process that runs or hangs.
+/* process.c: makes a trace of a process that runs or hangs, without stopping it.
  *
- * A thread that did not run between two readings stood still meanwhile: the kernel counts its switches.  Memory is copied
- * between them, so what all such threads wait for is true of one moment, although nothing is stopped.
- * SPDX-License-Identifier: ISC */
+ * The kernel counts a thread's context switches, so a thread that did not run between two readings is recognized.  The memory is
+ * copied between the two readings, so the waits of all threads that did not run belong to one moment, although nothing is
+ * stopped.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int yama_scope(void)
 	return text[0] - '0';
 }
 
-/* Says which rule refuses to look at the process, and what works. */
+/* Reports which rule forbids access to the process, and what works. */
 static int fail_rights(long pid, int folder, struct weft_error *err)
 {
 	struct stat st;
@@ -129,7 +129,7 @@ static void cut_line(char *text)
 	text[strcspn(text, "\n")] = 0;
 }
 
-/* Reads the state of a thread and its start time. */
+/* Reads the state of a thread, and the thread's start time. */
 static void read_stat(struct look_thread *thread, int folder)
 {
 	char text[1024];
@@ -138,7 +138,7 @@ static void read_stat(struct look_thread *thread, int folder)
 	thread->state = '?';
 	if (weft_named_text(folder, "stat", text, sizeof text) <= 0)
 		return;
-	/* A name may contain anything, so the fields begin behind its last parenthesis. */
+	/* A name may contain any characters, so the fields begin behind the text's last parenthesis. */
 	const char *after = strrchr(text, ')');
 	if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
 			  &thread->state, &start) != 2)
@@ -146,7 +146,7 @@ static void read_stat(struct look_thread *thread, int folder)
 	thread->start_ns = start && hz > 0 && start < INT64_MAX / 1000000000 ? (int64_t)(start * (uint64_t)(1000000000 / hz)) : 0;
 }
 
-/* Reads how often a thread was switched, and its number in the innermost namespace, which a container has. */
+/* Reads the number of a thread's context switches, and the thread's id in the innermost PID namespace, as in a container. */
 static void read_status(struct look_thread *thread, int folder)
 {
 	char text[4096];
@@ -168,7 +168,7 @@ static void read_status(struct look_thread *thread, int folder)
 	thread->switches = voluntary + others;
 }
 
-/* Returns when a thread ran last, by the scheduler's clock; 0: unknown. */
+/* Returns the time at which a thread last ran, on the scheduler's clock; 0: unknown. */
 static int64_t read_last_run_ns(int folder)
 {
 	char text[4096];
@@ -181,7 +181,7 @@ static int64_t read_last_run_ns(int folder)
 	return (int64_t)(ms * 1000000 + rest % 1000000);
 }
 
-/* Returns what to add to the scheduler's clock to get the monotonic one: this thread runs now. */
+/* Returns the offset from the scheduler's clock to the monotonic clock, found by this thread, which runs now. */
 static int64_t get_clock_offset_ns(void)
 {
 	const int folder = open("/proc/thread-self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -191,7 +191,7 @@ static int64_t get_clock_offset_ns(void)
 	return now_ns(CLOCK_MONOTONIC) - last_ns;
 }
 
-/* Returns false if the kernel refuses. */
+/* Returns false if the kernel refuses access. */
 static bool read_thread(struct look_thread *thread, int folder)
 {
 	char text[256];
@@ -248,7 +248,7 @@ static int read_threads(struct look_target *t, int folder, struct weft_error *er
 	return status;
 }
 
-/* Reads the threads a second time, and marks those that stood still. */
+/* Reads the threads a second time, and marks those that did not run meanwhile. */
 static void look_again(struct look_target *t, int folder)
 {
 	const int tasks = weft_named_folder(folder, "task", WEFT_ANY_OWNER);
@@ -289,7 +289,7 @@ static void read_names(struct look_target *t, int folder)
 
 /* ---- Descriptors ---- */
 
-/* Writes the addresses of a TCP or UDP socket.  Returns false if the table lacks it. */
+/* Writes the addresses of a TCP or UDP socket from the kernel's table.  Returns false if the table lacks the socket. */
 static bool name_socket(const struct look_target *t, const char *table, unsigned long inode, char *out, size_t size)
 {
 	const int *folder = t->ctx;
@@ -386,7 +386,7 @@ int weft_look_process(struct weft_trace **out, long pid, weft_look_unwind_fn *un
 
 struct weft_look_modules {
 	struct look_target target;
-	struct look_v8 *v8; /* NULL: none, or not yet looked for */
+	struct look_v8 *v8; /* layout of V8 in the target; NULL if there is none, or it was not searched yet */
 	bool has_searched_v8;
 };
 

@@ -1,8 +1,8 @@
-/* python.c: reads the Python stack of each OS thread from CPython's frames.
+/* python.c: reads the Python stack of each OS thread from CPython's frames in memory.
  *
- * A thread that runs Python has its PyThreadState on its C stack, and that has the thread's number.  Layouts are private and
- * differ by version, so they are in one table, the version is that of the loaded file, and what is read must have the type
- * "code".  SPDX-License-Identifier: ISC */
+ * A thread that runs Python has the address of its PyThreadState on its C stack, and the PyThreadState contains the thread's id.
+ * CPython's layouts are private and differ by version, so they are in one table, the version is that of the loaded file, and an
+ * object is accepted only if its type is named "code".  SPDX-License-Identifier: ISC */
 #include "look/python.h"
 
 #include <stdio.h>
@@ -12,11 +12,13 @@
 
 /* Offsets in bytes. */
 struct layout {
-	int minor;                             /* of 3.N */
-	unsigned tid, frame_holder, frame;     /* of PyThreadState: the thread; what has the frame (0: itself), and where in it */
+	int minor; /* of 3.N */
+	/* Offsets in PyThreadState: the thread's id, the object that has the frame (0: PyThreadState itself), and the frame in
+	 * that object. */
+	unsigned tid, frame_holder, frame;
 	unsigned code, before, instruction;    /* of _PyInterpreterFrame */
-	unsigned owner;                        /* of the same: who has the frame */
-	unsigned first_line, code_begin, text; /* of PyCodeObject, and of the bytes of a string */
+	unsigned owner;                        /* offset in the frame of the field that names the frame's owner */
+	unsigned first_line, code_begin, text; /* offsets in PyCodeObject, and offset of the bytes in a string */
 };
 
 static const struct layout layouts[] = {
@@ -36,12 +38,12 @@ enum {
 	BYTES_LENGTH = 16,
 	BYTES_DATA = 32,
 	OWNED_BY_C = 3,
-	MAX_LINES = 1 << 20, /* bytes of a table of lines */
+	MAX_LINES = 1 << 20, /* maximum size in bytes of a table of lines */
 	SEARCHED_BYTES = 64 << 10,
 	MAX_TEXT = 255
 };
 
-/* Returns the layout of the Python that the target has loaded; NULL: none that is known. */
+/* Returns the layout of the Python version that the target has loaded; NULL if that version is unknown. */
 static const struct layout *find_layout(const struct look_target *t)
 {
 	for (size_t i = 0; i < t->modules.count; i++) {
@@ -56,7 +58,8 @@ static const struct layout *find_layout(const struct look_target *t)
 	return NULL;
 }
 
-/* Reads a compact string; other characters than ASCII become question marks.  Returns false if it is none. */
+/* Reads a compact string of Python; non-ASCII characters become question marks.  Returns false if the object is no compact
+ * string of Python. */
 static bool read_string(const struct look_target *t, const struct layout *l, uint64_t at, char out[MAX_TEXT + 1])
 {
 	enum { KIND_SHIFT = 2, KIND_MASK = 7, COMPACT = 1 << 5, ASCII = 1 << 6 };
@@ -97,8 +100,8 @@ static bool read_signed(struct weft_cursor *in, int32_t *out)
 	return is_whole;
 }
 
-/* Returns the line of an instruction, a number of code units, from a table of locations; 0: unknown.
- * An entry begins with a bit, four bits of its form and three of its length in code units. */
+/* Returns the source line of an instruction (a number of code units) from a location table; 0: unknown.
+ * An entry of the table begins with a set bit, four bits for its form and three bits for its length in code units. */
 static uint32_t find_line(struct weft_cursor in, uint32_t line, uint64_t instruction)
 {
 	enum { LENGTH_MASK = 7, FORM_SHIFT = 3, FORM_MASK = 15, ONE_LINE = 10, NO_COLUMN = 13, LONG = 14, NONE = 15 };
@@ -154,11 +157,12 @@ static bool is_code(const struct look_target *t, uint64_t object)
 		       at = type ? weft__look_word(t, type + TYPE_NAME) : 0;
 	if (at && t->read(t, at, name, sizeof name) == sizeof name)
 		return memcmp(name, "code", sizeof name) == 0;
-	/* A dump leaves constants of files out. */
+	/* A core dump leaves out constants that are in files. */
 	return t->is_core && at && weft__look_module(t, at);
 }
 
-/* Adds the frame at an address; *next is its caller.  Returns false if it is none. */
+/* Adds the frame at an address; *next gets the address of the frame's caller.  Returns false if there is no frame at the
+ * address. */
 static bool add_frame(
     const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t frame, uint64_t *next)
 {
@@ -186,13 +190,14 @@ static void read_frames(const struct look_target *t, const struct layout *l, str
 {
 	const uint64_t holder = l->frame_holder ? weft__look_word(t, state + l->frame_holder) : state;
 	uint64_t frame = holder ? weft__look_word(t, holder + l->frame) : 0;
-	/* A list may be circular. */
+	/* The number of frames is limited, because a list in untrusted memory may be circular. */
 	for (int left = 2 * WEFT_LOOK_FRAMES; left > 0 && frame && thread->sources.count < WEFT_LOOK_FRAMES; left--)
 		if (!add_frame(t, l, thread, frame, &frame))
 			break;
 }
 
-/* Finds the state of a thread on its C stack, and reads the frames; *state is the one found last, or 0. */
+/* Finds the PyThreadState of a thread on its C stack, and reads the frames; *state is the PyThreadState that was found last, or
+ * 0. */
 static void read_thread(const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t *state)
 {
 	const struct weft_look_stack *s = &thread->stack;

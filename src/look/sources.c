@@ -1,8 +1,9 @@
-/* sources.c: finds the main contexts of GLib, whatever file they are in and without symbols.
+/* sources.c: finds the main contexts of GLib in a process's memory, whatever file contains GLib's code, and without symbols.
  *
- * A thread that sleeps in a context has the context's address on its stack, and the context has the address of the array that the
- * thread polls.  GSource is in GLib's public headers; its lists are found by sources that name the context.  The due time and the
- * callback are private, and the same from 2.74 to 2.84.  SPDX-License-Identifier: ISC */
+ * A thread that sleeps in a context has the context's address on its stack, and the context contains the address of the array
+ * that the thread polls.  The struct GSource is in GLib's public headers; the context's lists of sources are found by sources
+ * that point to the context.  The due time and the callback of a source are private, and have not changed from GLib 2.74 to
+ * 2.84.  SPDX-License-Identifier: ISC */
 #include "look/sources.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ enum {
 	READY_TIME = 16,   /* of GSourcePrivate */
 	CALLBACK_CODE = 8, /* of GSourceCallback */
 	LIST_NEXT = 8,
-	QUEUE_LINK = 24, /* bytes of the link in a list of sources */
+	QUEUE_LINK = 24, /* size in bytes of the link in a list of sources */
 	CONTEXT_WORDS = 40,
 	IS_ACTIVE = 1,
 	SEARCHED_BYTES = 16 << 10,
@@ -39,14 +40,15 @@ static bool is_source(const struct look_target *t, uint64_t source, uint64_t con
 	       t->read(t, source + SOURCE_FLAGS, &flags, sizeof flags) == sizeof flags && flags & IS_ACTIVE;
 }
 
-/* Returns the first source of a list: a list is an element of a queue itself (since GLib 2.62), or the data of an element. */
+/* Returns the first source of a list; since GLib 2.62 the list is an element of a queue itself, before it is the data of an
+ * element. */
 static uint64_t first_source(const struct look_target *t, uint64_t node)
 {
 	const uint64_t list = weft__look_word(t, node);
 	return list ? weft__look_word(t, list == node ? node + QUEUE_LINK : list) : 0;
 }
 
-/* Returns the first element of the context's lists of sources; 0: this is no context, or it has none. */
+/* Returns the first element of the context's lists of sources; 0 if this is no context, or the context has no source. */
 static uint64_t find_lists(const struct look_target *t, uint64_t context, uint64_t polled)
 {
 	unsigned char bytes[CONTEXT_WORDS * 8];
@@ -99,7 +101,7 @@ static bool add_context(struct look_target *t, const struct look_thread *thread,
 	if (!loop)
 		return false;
 	*loop = (struct look_loop){.address = context, .tid = thread->tid, .awaited = thread->args[0], .runtime = "GLib"};
-	/* Lists of hostile memory may be circular. */
+	/* The number of elements is limited, because lists in hostile memory may be circular. */
 	for (uint64_t node = lists; node && left-- > 0; node = weft__look_word(t, node + LIST_NEXT))
 		for (uint64_t source = first_source(t, node); is_source(t, source, context) && loop->found_handles < MAX_SOURCES;
 		     source = weft__look_word(t, source + SOURCE_NEXT)) {
@@ -130,7 +132,8 @@ bool weft__look_find_contexts(struct look_target *t)
 		for (size_t at = 0; is_polling(thread) && !lists && at + 8 <= s->size && at < SEARCHED_BYTES; at += 8) {
 			const uint64_t word = weft_load_u64(s->bytes + at);
 			const struct look_map *map = word > 4096 && word % 8 == 0 ? weft__look_map(t, word) : NULL;
-			/* The context itself, or a GMainLoop, which begins with it. */
+			/* The word is the address of the context itself, or of a GMainLoop, which begins with the context's
+			 * address. */
 			const uint64_t contexts[] = {word, map && map->is_writable ? weft__look_word(t, word) : 0};
 			for (size_t k = 0; map && map->is_writable && !lists && k < 2; k++)
 				if ((lists = find_lists(t, contexts[k], thread->args[0])) &&

@@ -1,4 +1,4 @@
-/* target.c: mappings, modules and copies of memory, of a process and of a core dump alike.  SPDX-License-Identifier: ISC */
+/* target.c: reads mappings, modules and copies of memory, for a process and a core dump alike.  SPDX-License-Identifier: ISC */
 #include "look/target.h"
 
 #include "look/loops.h"
@@ -55,7 +55,7 @@ static int compare_maps(const void *a, const void *b)
 
 enum { MAX_HEADERS = 64, MAX_NOTES = 4096, MAX_BUILD_ID = 64, NOTE_HEAD = 12 };
 
-/* Finds the build-id in the notes of a module, in memory. */
+/* Finds the build-id in the notes of a module, in the target's memory. */
 static void read_build_id(const struct look_target *t, uint64_t at, uint64_t size, char *out)
 {
 	unsigned char notes[MAX_NOTES];
@@ -76,7 +76,7 @@ static void read_build_id(const struct look_target *t, uint64_t at, uint64_t siz
 	}
 }
 
-/* Reads the ELF headers of a module in memory.  Returns false if there are none. */
+/* Reads the ELF headers of a module in the target's memory.  Returns false if there are no ELF headers. */
 static bool read_headers(const struct look_target *t, uint64_t begin, uint64_t *bias, char build_id[2 * MAX_BUILD_ID + 1])
 {
 	Elf64_Ehdr head;
@@ -127,7 +127,7 @@ bool weft__look_find_modules(struct look_target *t)
 			continue;
 		while (end < t->maps.count && strcmp(maps[end].path, maps[i].path) == 0 && maps[end].offset)
 			end++;
-		/* The zeroed data of a module follow its file. */
+		/* The zeroed data of a module follow the mapping of its file. */
 		const size_t files = end;
 		if (end < t->maps.count && !maps[end].path[0] && maps[end].begin == maps[end - 1].end && maps[end].is_writable)
 			end++;

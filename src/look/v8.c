@@ -1,9 +1,9 @@
-/* v8.c: reads the JavaScript stack of an OS thread from V8's frames.
+/* v8.c: reads the JavaScript stack of an OS thread from V8's frames in memory.
  *
- * Node.js exports V8's layout to debuggers, as constants whose names begin with v8dbg_.  They are read from the target's memory,
- * so that no version is listed here.  Code of JavaScript keeps the frame pointer, whether it is interpreted or compiled, and so
- * does the C++ code of Node.js.  A frame belongs to JavaScript if what it has as its function leads to an object of the type
- * SharedFunctionInfo.  SPDX-License-Identifier: ISC */
+ * Node.js exports V8's layout for debuggers, as constants whose names begin with v8dbg_.  These constants are read from the
+ * target's memory, so this file lists no versions.  JavaScript code keeps the frame pointer, whether it is interpreted or
+ * compiled, and so does the C++ code of Node.js.  A frame belongs to JavaScript if its function slot points to an object that
+ * leads to a SharedFunctionInfo.  SPDX-License-Identifier: ISC */
 #include "look/v8.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "look/exported.h"
 
-/* The constants that are read: offsets in bytes from an object's tagged address are those of the fields less the tag. */
+/* V8's constants that are read; offsets in bytes from an object's tagged address are the fields' offsets less the tag. */
 #define CONSTANTS(X)                                                                                                             \
 	X(TAGGED_SIZE, "TaggedSize")                                                                                             \
 	X(HEAP_TAG, "HeapObjectTag")                                                                                             \
@@ -55,7 +55,7 @@ enum constant { CONSTANTS(NUMBER) SHARED_NAME, SHARED_SCRIPT, CONSTANT_COUNT };
 static const char *const names[] = {CONSTANTS(NAME)};
 #undef NAME
 
-/* The type of these fields has changed, and with it their names. */
+/* The type of these fields has changed between versions, and with the type their names. */
 static const struct renamed_constant {
 	enum constant constant;
 	const char *name;
@@ -70,27 +70,28 @@ static const struct renamed_constant {
 
 enum {
 	MAX_TEXT = 255,
-	MAX_LINKS = 1024,       /* of a chain of frames */
-	MAX_PARTS = 8,          /* of a string that was put together */
-	MAX_INLINE_LOCALS = 74, /* more names of variables are in a table of their own */
-	MAX_SOURCE = 16 << 20,  /* bytes of a file in which lines are counted */
+	MAX_LINKS = 1024,       /* maximum number of frames in a chain */
+	MAX_PARTS = 8,          /* maximum number of parts of a string that was concatenated */
+	MAX_INLINE_LOCALS = 74, /* number of variables above which the variables' names are in a table of their own */
+	MAX_SOURCE = 16 << 20,  /* maximum number of bytes of a source file in which lines are counted */
 	CHUNK = 64 << 10,
 	KNOWN_LINES = 256,
 	KNOWN_FUNCTIONS = 256
 };
 
-/* The frames between JavaScript and the C++ code that it calls; versions have more or fewer of them. */
+/* Types of the frames between JavaScript and the C++ code that it calls; some V8 versions lack some of them. */
 static const char *const exits[] = {
     "frametype_ExitFrame", "frametype_BuiltinExitFrame", "frametype_ApiCallbackExitFrame", "frametype_ApiAccessorExitFrame"};
 
 enum { EXIT_COUNT = sizeof exits / sizeof *exits };
 
 struct known_line {
-	uint64_t key; /* of the file and the position; 0: empty */
+	uint64_t key; /* hash of the file and the position; 0 if the entry is empty */
 	uint32_t line;
 };
 
-/* A function that was read, by the addresses of three objects.  They may move, but no other function has all three then. */
+/* A function that was read before, identified by the addresses of three objects.  V8 may move these objects, but no other
+ * function then has all three addresses. */
 struct known_function {
 	uint64_t shared, scope, script; /* shared: 0 if empty */
 	struct weft_look_source_frame frame;
@@ -98,7 +99,7 @@ struct known_function {
 
 struct look_v8 {
 	int32_t is[CONSTANT_COUNT];
-	int32_t exits[EXIT_COUNT]; /* 0: this version has none of the name */
+	int32_t exits[EXIT_COUNT]; /* frame types of this version; 0 if this version lacks the name */
 	struct known_line lines[KNOWN_LINES];
 	struct known_function functions[KNOWN_FUNCTIONS];
 	unsigned char chunk[CHUNK];
@@ -126,7 +127,7 @@ static bool read_layout(struct look_v8 *v8, const struct look_target *t, const s
 	}
 	for (size_t i = 0; i < EXIT_COUNT; i++)
 		(void)read_constant(e, t, exits[i], &v8->exits[i]);
-	/* Browsers compress pointers; they export nothing either. */
+	/* Browsers compress pointers, which is not supported; they do not export the layout either. */
 	return has_renamed[SHARED_NAME] && has_renamed[SHARED_SCRIPT] && v8->is[TAGGED_SIZE] == sizeof(uint64_t) &&
 	       v8->is[SMI_SHIFT] + v8->is[SMI_VALUE_SHIFT] == 32;
 }
@@ -173,7 +174,7 @@ static uint64_t read_field(const struct look_v8 *v8, const struct look_target *t
 	return is_object(v8, object) ? weft__look_word(t, address_of(v8, object, field)) : 0;
 }
 
-/* Returns the type of an object, or -1. */
+/* Returns the type of a JavaScript object, or -1. */
 static int read_type(const struct look_v8 *v8, const struct look_target *t, uint64_t object)
 {
 	uint16_t type;
@@ -193,14 +194,14 @@ static int64_t get_integer(uint64_t value)
 
 /* ---- Strings ---- */
 
-/* Characters that lie one behind the other. */
+/* Characters of a string that are contiguous in memory. */
 struct characters {
 	uint64_t address;
 	uint32_t count;
 	bool is_one_byte;
 };
 
-/* Finds the characters of a string that is in one piece. */
+/* Finds the characters of a string that is stored in one piece. */
 static bool find_characters(const struct look_v8 *v8, const struct look_target *t, uint64_t string, struct characters *out)
 {
 	int type = read_type(v8, t, string);
@@ -218,7 +219,7 @@ static bool find_characters(const struct look_v8 *v8, const struct look_target *
 	return true;
 }
 
-/* Appends a character in UTF-8 if it fits.  Half of a pair becomes a question mark. */
+/* Appends a character in UTF-8, if there is space.  Half of a surrogate pair becomes a question mark. */
 static void append_character(char text[MAX_TEXT + 1], size_t *size, unsigned code)
 {
 	enum { LAST_OF_ONE = 0x7f, LAST_OF_TWO = 0x7ff, FIRST_HALF = 0xd800, LAST_HALF = 0xdfff, BITS = 6, LOW = 0x3f };
@@ -248,7 +249,7 @@ static void append_characters(const struct look_target *t, const struct characte
 		append_character(text, size, c->is_one_byte ? bytes[i] : bytes[i] | (unsigned)bytes[i + 1] << 8);
 }
 
-/* Reads a string, and returns whether it has a character. */
+/* Reads a string, and returns whether it has at least one character. */
 static bool read_text(const struct look_v8 *v8, const struct look_target *t, uint64_t string, char text[MAX_TEXT + 1])
 {
 	uint64_t left[MAX_PARTS] = {string};
@@ -274,7 +275,7 @@ static bool read_text(const struct look_v8 *v8, const struct look_target *t, uin
 
 /* ---- Lines ---- */
 
-/* Returns the line, from 1, of a position in a source; 0: unknown. */
+/* Returns the line, counted from 1, of a position in a source text; 0: unknown. */
 static uint32_t count_lines(struct look_v8 *v8, const struct look_target *t, uint64_t source, uint32_t position)
 {
 	struct characters c;
@@ -292,7 +293,8 @@ static uint32_t count_lines(struct look_v8 *v8, const struct look_target *t, uin
 	return line;
 }
 
-/* Objects move, so the file's name stands for the source: a stack of many frames asks for the same lines again. */
+/* V8 moves objects, so the cache identifies a source by its file's name; a stack of many frames asks for the same lines
+ * again. */
 static uint32_t find_line(struct look_v8 *v8, const struct look_target *t, uint64_t script, const char *file, uint32_t position)
 {
 	const uint64_t key = weft_hash_bytes(file, strlen(file)) ^ weft_hash_u64(position + UINT64_C(1));
@@ -304,9 +306,9 @@ static uint32_t find_line(struct look_v8 *v8, const struct look_target *t, uint6
 
 /* ---- Functions ---- */
 
-/* Reads the name of a function, and where it begins, from its ScopeInfo.  Variables precede the name, which is a string and the
- * slot of a variable; a name that V8 has inferred, or something else, follows.  Its start and end follow, or precede the
- * variables since V8 13.  Returns the position of the start, or -1. */
+/* Reads a function's name and its start position from its ScopeInfo.  In a ScopeInfo, the variables precede the name, which is a
+ * string and the slot of a variable; a name that V8 has inferred, or another value, follows.  The start and end of the function
+ * follow these values or, since V8 13, precede the variables.  Returns the position of the function's start, or -1. */
 static int64_t read_scope(const struct look_v8 *v8, const struct look_target *t, uint64_t scope, char name[MAX_TEXT + 1])
 {
 	enum { MAX_SEARCHED = 4, FIELDS = MAX_SEARCHED + 5, FIELD = 8 };
@@ -334,7 +336,7 @@ static int64_t read_scope(const struct look_v8 *v8, const struct look_target *t,
 	return -1;
 }
 
-/* The scheme of a module's address says nothing that its path does not. */
+/* The scheme of a module's URL is skipped, because it says nothing that the path does not say. */
 static const char *skip_scheme(const char *file)
 {
 	static const char scheme[] = "file://";
@@ -352,7 +354,7 @@ static bool copy_frame(struct weft_look_source_frame *out, const char *function,
 	return false;
 }
 
-/* Reads the function of a SharedFunctionInfo.  Returns false without memory. */
+/* Reads the function that a SharedFunctionInfo describes.  Returns false without memory. */
 static bool read_shared(
     struct look_v8 *v8, const struct look_target *t, uint64_t scope, uint64_t script, struct weft_look_source_frame *out)
 {
@@ -374,8 +376,9 @@ static bool read_shared(
 	    line);
 }
 
-/* Fills a frame with the function that a stack's slot has.  Returns false if it has none, or without memory.  The thread waits
- * meanwhile, so a function that is known costs three reads instead of some twenty. */
+/* Fills in a frame with the function to which the frame's slot points.  Returns false if the slot points to no function, or
+ * without memory.  The thread is stopped meanwhile, so the cache of known functions matters: it reduces about twenty reads to
+ * three. */
 static bool read_function(struct look_v8 *v8, const struct look_target *t, uint64_t function, struct weft_look_source_frame *out)
 {
 	const uint64_t shared = read_field(v8, t, function, FUNCTION_SHARED);
@@ -402,7 +405,7 @@ static bool read_stack(const struct weft_look_stack *s, uint64_t address, uint64
 	return true;
 }
 
-/* Returns the frame that called the one at an address, or 0. */
+/* Returns the caller's frame of the frame at an address, or 0. */
 static uint64_t get_outer(const struct weft_look_stack *s, uint64_t frame)
 {
 	uint64_t outer;
@@ -416,8 +419,8 @@ static bool returns_to_code(const struct look_target *t, const struct weft_look_
 	return map && map->is_executable;
 }
 
-/* Returns whether a frame is one through which JavaScript called C++ and that is in use: it has a number of its type, and the
- * place on the stack of the call, where the return address is still there. */
+/* Returns whether a frame is an active frame through which JavaScript called C++: it contains the number of a known type, and
+ * the stack position of a call whose return address is still there. */
 static bool is_exit(const struct look_v8 *v8, const struct look_target *t, const struct weft_look_stack *s, uint64_t frame)
 {
 	uint64_t type, top;
@@ -430,7 +433,7 @@ static bool is_exit(const struct look_v8 *v8, const struct look_target *t, const
 	return false;
 }
 
-/* Returns the first of these frames from an address on, or 0. */
+/* Returns the first such exit frame from an address on, or 0. */
 static uint64_t find_exit(
     const struct look_v8 *v8, const struct look_target *t, const struct weft_look_stack *s, uint64_t address)
 {
@@ -440,7 +443,7 @@ static uint64_t find_exit(
 	return 0;
 }
 
-/* Returns the innermost frame.  Some libraries keep no frame pointer, so that the register may have anything in them. */
+/* Returns the innermost frame.  Some libraries keep no frame pointer, so the frame pointer register may have any value. */
 static uint64_t find_innermost(const struct look_v8 *v8, const struct look_target *t, const struct weft_look_stack *s)
 {
 	enum { RBP = 6 };
@@ -455,7 +458,7 @@ size_t weft__look_v8_read(struct look_v8 *v8, const struct look_target *t, const
 	uint64_t frame = find_innermost(v8, t, s);
 	for (int left = MAX_LINKS; left > 0 && frame && count < capacity; left--) {
 		uint64_t function, context;
-		/* Other frames of V8 have a number where JavaScript's have a context. */
+		/* Other frames of V8 have a number in the slot in which JavaScript's frames have a context. */
 		if (read_stack(s, frame + (uint64_t)(int64_t)v8->is[FRAME_FUNCTION], &function) &&
 		    read_stack(s, frame + (uint64_t)(int64_t)v8->is[FRAME_CONTEXT], &context) && is_object(v8, function) &&
 		    is_object(v8, context))

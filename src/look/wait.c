@@ -1,7 +1,8 @@
-/* wait.c: finds out what a blocked call waits for.
+/* wait.c: finds out what a blocked syscall waits for.
  *
- * The function around the call says what a futex is; without symbols, the arguments and the words around it do.  Layouts are
- * those of glibc's pthread.h, which are ABI, and of the condition since glibc 2.25.
+ * The function that contains the syscall shows what a futex is; without symbols, the syscall's arguments and the words around
+ * the futex show it.  The layouts are those of glibc's pthread.h, which are part of the ABI, and of the condition variable since
+ * glibc 2.25.
  * SPDX-License-Identifier: ISC */
 #include "look/wait.h"
 
@@ -14,7 +15,7 @@
 
 #include "base/cursor.h"
 
-/* The meaning of the first argument of a call. */
+/* Meaning of a syscall's first argument. */
 enum argument { NOTHING, DESCRIPTOR, POLLED, PATH, SECOND_PATH, CHILD };
 
 struct call {
@@ -22,8 +23,9 @@ struct call {
 	const char *name;
 	enum weft_kind kind;
 	enum argument argument;
-	int limit; /* n: argument n is a limit in ms, negative without one; -n: a pointer, NULL without one; 0: the call has none
-		    */
+	/* N: argument n is a timeout in ms, none if it is negative; -n: argument n is a pointer to a timeout, none if it is
+	 * NULL; 0: the syscall has no timeout. */
+	int limit;
 };
 
 #define CALL(name, kind, argument, limit)                                                                                        \
@@ -83,7 +85,7 @@ static const struct call calls[] = {
 
 enum sort { OTHER, MUTEX, CONDITION, RWLOCK, SEMAPHORE, JOIN, BARRIER, ONCE, INTERNAL };
 
-/* Start of a function's name: what its futex is.  The first match decides. */
+/* Starts of names of functions, and the type of the futex in each function.  The first match decides. */
 static const struct {
 	const char *name;
 	enum sort sort;
@@ -191,7 +193,7 @@ static void add_path(struct look_wait *out, const struct look_target *t, uint64_
 		add_text(out->label, " \"%s\"", path);
 }
 
-/* Adds the first of the descriptors that a call polls; they were copied with the memory near its first argument. */
+/* Adds the first descriptors that a syscall polls; the array was copied with the memory near the syscall's first argument. */
 static void add_polled(struct look_wait *out, const struct look_target *t, const struct look_thread *thread)
 {
 	enum { ENTRY = 8, MAX_NAMED = 4 };
@@ -258,8 +260,8 @@ static bool is_thread(const struct look_target *t, uint32_t own_tid)
 	return own_tid && weft__look_thread(t, own_tid) != NULL;
 }
 
-/* Returns whether the words at a futex are those of a taken mutex with waiters: owner, users and kind are plausible, too.  In a
- * container the numbers of threads are as small as states and counters are. */
+/* Returns whether the words at a futex are those of a taken mutex with waiters; owner, users and kind must be plausible too.  In
+ * a container the ids of threads are as small as the values of states and counters. */
 static bool is_mutex(const struct look_target *t, const struct look_thread *thread)
 {
 	enum { OWNER = 8, USERS = 12, KIND = 16, MAX_KIND = 0x7f, TAKEN_WITH_WAITERS = 2 };
@@ -268,9 +270,9 @@ static bool is_mutex(const struct look_target *t, const struct look_thread *thre
 	       users <= 2 * t->threads.count && near_word(thread, KIND) <= MAX_KIND;
 }
 
-/* Returns whether a futex is the word of a thread that is joined: the kernel clears it and wakes its waiters when that thread
- * ends, so the wake is shared.  It lies in the memory of that thread's stack.  For the first thread, the descriptor around it
- * is known by its pointers to itself, at the place that glibc has on x86-64. */
+/* Returns whether a futex is the word of a thread that is being joined: the kernel clears this word and wakes its waiters when
+ * the thread ends, so the wake-up is shared.  The word is in the memory of the joined thread's stack.  For the first thread, the
+ * thread's descriptor is recognized by its pointers to itself, at the offset that glibc has on x86-64. */
 static bool is_join(const struct look_target *t, const struct look_thread *thread)
 {
 	enum { TID = 720, SELF = 16, WORDS = 3 };
@@ -294,7 +296,8 @@ static enum sort find_sort(const struct look_target *t, const struct look_thread
 		for (size_t k = 0; *name && k < sizeof functions / sizeof *functions; k++) {
 			const enum sort sort = functions[k].sort;
 			if (starts_with(sort == INTERNAL ? name : skip_underscores(name), functions[k].name))
-				/* A woken waiter of a condition takes its mutex again, inside of the same function. */
+				/* A woken waiter of a condition takes the condition's mutex again, inside of the same
+				 * function. */
 				return sort == CONDITION && is_mutex(t, thread) ? MUTEX : sort;
 		}
 	}
@@ -315,7 +318,8 @@ static void describe_mutex(
     struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
 	enum { OWNER = 8, KIND = 16, IS_ROBUST = 0x10, IS_INHERITING = 0x20, TID_BITS = 0x3fffffff };
-	/* The word of a robust mutex, or of one with priority inheritance, is its owner's number; that of another one is a state.
+	/* The futex word of a robust mutex, or of a mutex with priority inheritance, is the owner's id; the word of any other
+	 * mutex is a state.
 	 */
 	const bool has_word = near_word(thread, KIND) & (IS_ROBUST | IS_INHERITING);
 	out->kind = WEFT_KIND_LOCK;
@@ -324,7 +328,7 @@ static void describe_mutex(
 	name_object(out, "mutex", symbol);
 }
 
-/* The words of the waiters of one condition are two, for its two groups; the word before them counts references. */
+/* The waiters of one condition use two futex words, one for each of its two groups; the word before them counts references. */
 static void describe_condition(
     struct look_wait *out, const struct look_target *t, const struct look_thread *thread, const char *symbol)
 {
@@ -343,7 +347,7 @@ static void describe_rwlock(
 	out->kind = WEFT_KIND_LOCK;
 	out->object = thread->args[0] - (is_second ? WRITERS : PHASE);
 	out->owner = is_first ? near_word(thread, CURRENT - PHASE) : is_second ? near_word(thread, CURRENT - WRITERS) : 0;
-	/* A word that tells whether the lock is shared between processes could be taken for a thread. */
+	/* A word that says whether the lock is shared between processes could be mistaken for a thread's id. */
 	if (!(thread->args[1] & FUTEX_PRIVATE_FLAG))
 		out->owner = 0;
 	name_object(out, "rwlock", symbol);
@@ -392,7 +396,7 @@ static void describe_futex(
 	describe_untimed(out, t, thread, symbol);
 	if (!out->is_awaited || !thread->args[LIMIT])
 		return;
-	/* A wait that ends by itself is no link of a deadlock. */
+	/* A wait with a timeout ends by itself, so it is no link of a deadlock. */
 	if (out->joined)
 		snprintf(out->label, LOOK_LABEL, "thread %" PRId64, out->joined);
 	add_text(out->label, ", or a limit of time");
@@ -401,7 +405,7 @@ static void describe_futex(
 	out->owner = out->joined = 0;
 }
 
-/* Returns the call that a wait resumes after a stop: its arguments stand, but its number is replaced. */
+/* Returns the syscall that a restarted wait resumes after a stop: its arguments are unchanged, but its number is replaced. */
 static long find_restarted(const struct look_thread *thread)
 {
 	enum { INNERMOST = 4 };

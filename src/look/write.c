@@ -1,6 +1,6 @@
-/* write.c: makes the trace of a target: one stream for each OS thread, with what it waits for.
+/* write.c: writes the trace of a target, with one stream for each OS thread, and what the thread waits for.
  *
- * A thread's id is its number in the system; locks, conditions and calls get the numbers that no thread has.
+ * The promise id of a thread is its tid; locks, conditions and syscalls get numbers that no thread has.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,13 +18,13 @@ struct writer {
 	struct look_target *target;
 	WEFT_VEC(unsigned char) bytes;
 	WEFT_VEC(unsigned char) definitions;
-	size_t packet; /* offset of the open packet */
+	size_t packet; /* offset of the packet that is being written */
 	uint8_t uuid[16];
-	struct weft_idmap sites;   /* by address: key - 1 */
-	struct weft_idmap modules; /* by index: number - 1 */
+	struct weft_idmap sites;   /* map from an address to a site's key - 1 */
+	struct weft_idmap modules; /* map from a module's index to its number - 1 */
 	uint32_t site_count, module_count;
 	struct weft_idmap threads; /* by tid: index */
-	struct weft_idmap objects; /* by address: index into object_ids */
+	struct weft_idmap objects; /* map from an object's address to an index in object_ids */
 	WEFT_VEC(int64_t) object_ids;
 	int64_t *ids; /* of the threads' promises */
 	int64_t next_id;
@@ -58,7 +58,7 @@ static void end_packet(struct writer *w)
 {
 	if (!w->has_memory)
 		return;
-	/* A packet is a whole number of words. */
+	/* The size of a packet must be a multiple of 8 bytes. */
 	const size_t content = w->bytes.count - w->packet, padding = -content & 7;
 	w->has_memory = weft_vec_reserve(&w->bytes, padding);
 	if (!w->has_memory)
@@ -115,7 +115,7 @@ static uint16_t find_module(struct writer *w, const struct weft_look_module *mod
 	return (uint16_t)w->module_count;
 }
 
-/* Returns the key of a place in machine code; 0: it is in no file, or there are too many. */
+/* Returns the key of a machine-code address; 0 if the address is in no file, or there are too many keys. */
 static uint16_t find_address(struct writer *w, uint64_t address)
 {
 	const struct weft_look_module *module = weft__look_module(w->target, address);
@@ -138,7 +138,7 @@ static uint16_t find_site(struct writer *w, const struct look_thread *thread, si
 	return frame < thread->stack.frame_count ? find_address(w, thread->stack.frames[frame].address) : 0;
 }
 
-/* Returns the key of a place in a source. */
+/* Returns the key of a line in a source file. */
 static uint16_t find_source(struct writer *w, const struct weft_look_source_frame *frame)
 {
 	const uint64_t hash = weft_hash_u64(weft_hash_bytes(frame->file, strlen(frame->file)) + frame->line) +
@@ -161,13 +161,15 @@ static uint16_t find_source(struct writer *w, const struct weft_look_source_fram
 	return (uint16_t)w->site_count;
 }
 
-/* Returns the key of the place where a thread stands: its Python or JavaScript, or its machine code outside the C library. */
+/* Returns the key of the code that a thread executes: its Python or JavaScript line, or its machine code outside of the C
+ * library. */
 static uint16_t find_place(struct writer *w, const struct look_thread *thread, size_t frame)
 {
 	return thread->sources.count ? find_source(w, &thread->sources.items[0]) : find_site(w, thread, frame);
 }
 
-/* Adds the callers of the place of the previous event.  The frames of the C library say nothing. */
+/* Adds the callers of the code of the previous event.  Frames of the C library are left out, because they say nothing about the
+ * program. */
 static void put_stack(struct writer *w, const struct look_thread *thread, int64_t id, size_t place, int64_t time_ns)
 {
 	char text[STACK_TEXT] = "";
@@ -198,7 +200,7 @@ static int64_t new_id(struct writer *w)
 	return w->next_id;
 }
 
-/* Numbers the threads.  A dump may give a number twice, or one that is none. */
+/* Numbers the threads.  A core dump may contain a number twice, or a number that is no thread's id. */
 static bool number_threads(struct writer *w)
 {
 	struct look_target *t = w->target;
@@ -216,7 +218,7 @@ static bool number_threads(struct writer *w)
 	return w->ids != NULL;
 }
 
-/* Returns the promise of what a thread waits for. */
+/* Returns the promise that stands for what a thread waits for. */
 static int64_t find_object(struct writer *w, const struct look_wait *wait)
 {
 	if (wait->joined) {
@@ -255,7 +257,7 @@ static void put_wait(
 		put_event(w, time_ns, (struct weft_wire_event){.op = WEFT_OP_HOLD, .a = w->ids[owner], .b = object});
 }
 
-/* Returns the loop for whose descriptor a thread waits, or NULL. */
+/* Returns the event loop for whose descriptor a thread waits, or NULL. */
 static const struct look_loop *find_loop(
     const struct look_target *t, const struct look_thread *thread, const struct look_wait *wait)
 {
@@ -266,8 +268,8 @@ static const struct look_loop *find_loop(
 	return NULL;
 }
 
-/* Writes that a thread waits in its loop, and what keeps the loop alive.  The thread that runs a request is only named: another
- * handle may wake the loop, so the request is no link of a deadlock. */
+/* Records that a thread waits in its event loop, and what keeps the loop alive.  The thread that runs a request of the pool is
+ * only named, because another handle may wake the loop, so the request is no link of a deadlock. */
 static void put_loop(struct writer *w, const struct look_thread *thread, const struct look_loop *loop,
     const struct look_wait *wait, int64_t id, int64_t time_ns)
 {
@@ -299,7 +301,8 @@ static void put_loop(struct writer *w, const struct look_thread *thread, const s
 			.a = object,
 			.b = keeper,
 			.kind = (uint8_t)k->kind,
-			/* The place of a call is behind it, so that of a function is behind its first byte. */
+			/* A call is identified by its return address, so a function is identified by the address behind its
+			 * first byte. */
 			.site = k->callback ? find_address(w, k->callback + 1) : 0,
 			.value = time_ns,
 			.text = label});
@@ -307,7 +310,7 @@ static void put_loop(struct writer *w, const struct look_thread *thread, const s
 	}
 }
 
-/* A name that a thread has from its creator says less than the function in which it started. */
+/* A name that a thread inherited from its creator says less than the function in which the thread started. */
 static const char *name_thread(const struct look_target *t, const struct look_thread *thread)
 {
 	const char *start = weft__look_start_function(t, thread);
@@ -322,8 +325,8 @@ static int64_t get_start_ns(const struct writer *w, int64_t tid)
 	return index == WEFT_IDMAP_NONE ? 0 : w->target->threads.items[index].start_ns;
 }
 
-/* Returns since when a thread waits, as the trace has it: not before the threads that the wait names, since the kernel rounds
- * their start. */
+/* Returns the time since which a thread waits, as recorded in the trace: not before the starts of the threads that the wait
+ * names, because the kernel rounds these starts. */
 static int64_t get_since_ns(const struct writer *w, const struct look_thread *thread, const struct look_wait *wait)
 {
 	const int64_t starts[] = {get_start_ns(w, wait->owner), get_start_ns(w, wait->joined), thread->start_ns};
@@ -420,7 +423,7 @@ static void put_definitions(struct writer *w)
 	end_packet(w);
 }
 
-/* Asks for stacks, and for the symbols of all futexes. */
+/* Requests the stacks of all threads, and the symbols of all futexes. */
 static bool find_names(struct look_target *t, weft_look_unwind_fn *unwind, struct weft_look_datum *data)
 {
 	struct weft_look_request request = {.modules = t->modules.items, .module_count = t->modules.count, .data = data};
