@@ -1,5 +1,5 @@
-/* channel.c: mvars and bounded streams: values wait for readers, and writers wait for free capacity.  SPDX-License-Identifier:
- * ISC
+/* channel.c: mvars and bounded streams, in which values wait for readers, and writers wait for free capacity.
+ * SPDX-License-Identifier: ISC
  */
 #include "promise/core.h"
 
@@ -12,14 +12,14 @@ struct channel {
 	struct weft_value value[]; /* a ring */
 };
 
-/* A writer that waits to put its value. */
+/* A writer that waits for space to put its value. */
 struct writer {
 	struct weft__link link;
 	struct weft_promise *task; /* counted */
 	struct weft_value value;
 };
 
-/* The public types are these structs. */
+/* These structs are the public types. */
 struct weft_mvar {
 	struct channel channel;
 };
@@ -70,7 +70,7 @@ static void channel_add(struct channel *c, struct weft_value value)
 	c->value[(c->first + c->count++) % c->capacity] = value;
 }
 
-/* Removes a writer whose task was cancelled. */
+/* Removes a writer whose waiting promise was cancelled. */
 static void cancel_writer(void *pointer)
 {
 	struct writer *w = pointer;
@@ -124,7 +124,7 @@ static struct weft_promise *channel_put(struct weft_record_site *site, struct ch
 	return &weft__unit;
 }
 
-/* Lets the first pending writer put its value after capacity became free. */
+/* Lets the first waiting writer put its value, after capacity became free. */
 static void channel_refill(struct channel *c)
 {
 	while (!weft__list_is_empty(&c->writers)) {
@@ -151,7 +151,7 @@ static struct weft_promise *channel_take(struct weft_record_site *site, struct c
 			weft__label(task, c->take_label);
 		return weft__arg(task);
 	}
-	/* Allocate before a value is taken, so that lack of memory loses no value. */
+	/* The promise is allocated before a value is removed, so that lack of memory loses no value. */
 	struct weft_promise *result = weft__make_blank();
 	if (!result)
 		return &weft__no_memory;

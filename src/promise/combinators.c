@@ -1,4 +1,4 @@
-/* combinators.c: promises that wait for several promises.  SPDX-License-Identifier: ISC */
+/* combinators.c: makes promises that wait for several promises.  SPDX-License-Identifier: ISC */
 #include "promise/core.h"
 
 /* ---- Values of several promises ---- */
@@ -11,7 +11,8 @@ static struct weft_values *values_of(struct weft__gathered *gathered)
 static struct weft__gathered *new_gathered(size_t capacity)
 {
 	struct weft__gathered *gathered =
-	    capacity > SIZE_MAX / 64 ? NULL : weft__allocate(weft__gathered_bytes(capacity)); /* no sum below can overflow */
+	    /* The limit prevents that a sum below overflows. */
+	    capacity > SIZE_MAX / 64 ? NULL : weft__allocate(weft__gathered_bytes(capacity));
 	if (!gathered)
 		return NULL;
 	gathered->capacity = capacity;
@@ -74,7 +75,7 @@ static size_t count_ended(struct weft_promise *const *promises, size_t count)
 	return ended;
 }
 
-/* Makes a promise that awaits all inputs; its waiters are not linked yet.  NULL without memory. */
+/* Makes a promise that awaits all inputs, whose waiters the caller must link.  NULL without memory. */
 static struct weft_promise *make_awaiting_all(struct weft_record_site *site, enum weft_kind kind, enum weft__react react,
     struct weft_promise *const *promises, size_t count, bool with_values)
 {
@@ -131,7 +132,7 @@ static size_t random_below(size_t limit)
 	return (size_t)(x % limit);
 }
 
-/* Returns an input that has ended, one of them if there are several; if pick, cancels the pending inputs before it. */
+/* Returns one of the inputs that have ended; if `pick`, cancels all other inputs. */
 static struct weft_promise *choose_ended(struct weft_promise *const *promises, size_t count, size_t ended, bool pick)
 {
 	size_t skip = ended == 1 ? 0 : random_below(ended), i = 0;
@@ -159,7 +160,7 @@ struct weft_promise *weft__choose(
 	return link_all(make_awaiting_all(site, kind, react, promises, count, false), promises, count);
 }
 
-/* Collects the values of all resolved inputs; returns the first failed input, if any. */
+/* Collects the values of all resolved inputs; returns the first failed input, if there is one. */
 static struct weft_promise *gather_ended(
     struct weft__gathered *gathered, struct weft_promise *const *promises, size_t count, bool note)
 {
@@ -238,7 +239,7 @@ void weft__fire_choose(struct weft_promise *p, struct weft_promise *input)
 	weft_id before = weft__thread_state.current;
 	weft__thread_state.current = weft__id(weft__repr(p));
 	note_choice(inputs, input);
-	/* Choose before the others are cancelled, since cancelling may end more of them. */
+	/* The input is chosen before the others are cancelled, because cancelling may end more inputs. */
 	struct weft_values *values = one ? NULL : values_of(inputs->values);
 	size_t ended = 0;
 	for (size_t i = 0; !one && !failed && i < inputs->count; i++) {

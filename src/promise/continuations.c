@@ -1,4 +1,4 @@
-/* continuations.c: promises that wait for one promise.  SPDX-License-Identifier: ISC */
+/* continuations.c: makes promises that wait for one promise.  SPDX-License-Identifier: ISC */
 #include "promise/core.h"
 
 static void end_closure(void *ctx, weft_destroy_fn *destroy)
@@ -10,7 +10,7 @@ static void end_closure(void *ctx, weft_destroy_fn *destroy)
 static struct weft_promise *make_awaiting(struct weft_record_site *site, struct weft_promise *p, union weft__code code, void *ctx,
     weft_destroy_fn *destroy, enum weft__react react);
 
-/* The rare case is a tail call, so that the frequent case needs no stack frame. */
+/* The rare case, in which memory must grow, is a tail call, so that the frequent case needs no stack frame. */
 static __attribute__((noinline)) struct weft_promise *make_awaiting_after_growing(struct weft_record_site *site,
     struct weft_promise *p, union weft__code code, void *ctx, weft_destroy_fn *destroy, enum weft__react react)
 {
@@ -35,7 +35,7 @@ static __attribute__((always_inline)) inline struct weft_promise *unref_and_retu
 	return result;
 }
 
-/* Makes a promise that awaits p (pending, taken) and then calls code. */
+/* Makes a promise that awaits p (pending; the reference is taken over) and then calls code. */
 static struct weft_promise *make_awaiting(struct weft_record_site *site, struct weft_promise *p, union weft__code code, void *ctx,
     weft_destroy_fn *destroy, enum weft__react react)
 {
@@ -57,7 +57,7 @@ static struct weft_promise *make_awaiting(struct weft_record_site *site, struct 
 	return unref_and_return(p, result);
 }
 
-/* Binds to p (taken), whose end t has ended already. */
+/* Binds a callback to p (whose reference is taken over); p's end t has already ended. */
 static __attribute__((noinline)) struct weft_promise *bind_ended(
     struct weft_promise *t, struct weft_promise *p, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
@@ -145,7 +145,7 @@ static void unref_promise(void *p)
 	weft__unref(p);
 }
 
-/* Ends as t did when `cleanup` is resolved. */
+/* Makes a promise that ends as t did when `cleanup` is resolved. */
 static struct weft_promise *after_cleanup(struct weft_promise *cleanup, struct weft_promise *t)
 {
 	return weft__bind(NULL, cleanup, end_like, weft__ref(t), unref_promise);
@@ -201,7 +201,7 @@ void weft__report_lost_error(const struct weft_failure *failure)
 		weft__thread_state.hook(weft__thread_state.hook_ctx, failure);
 }
 
-/* Makes a callback for the end of t (pending); only the trace sees it as a promise. */
+/* Makes a callback for the end of t (pending); the callback is a promise only in the trace. */
 static struct weft_promise *make_watcher(struct weft_record_site *site, enum weft_kind kind, enum weft__react react,
     struct weft_promise *t, void *ctx, weft_destroy_fn *destroy)
 {
@@ -218,7 +218,7 @@ static struct weft_promise *make_watcher(struct weft_record_site *site, enum wef
 	return p;
 }
 
-/* Callbacks for the end of a promise: `end` is called in any case, else the one for its state. */
+/* Callbacks for the end of a promise: `end` is always called; of the others, only the one for the promise's state. */
 struct callbacks {
 	weft_on_value_fn *value;
 	weft_on_failure_fn *failure;
@@ -236,7 +236,8 @@ static void call_callback(struct weft_promise *t, const struct callbacks *on, vo
 		on->failure(ctx, &owner->failure);
 }
 
-/* Registers the callbacks for p's end, or calls them at once.  Takes over the reference to p, and ctx. */
+/* Registers the callbacks for the end of p, or calls them at once if p has ended.  The function takes over the reference to p,
+ * and ctx. */
 static int call_when_ended(struct weft_record_site *site, enum weft_kind kind, struct weft_promise *p, const struct callbacks *on,
     void *ctx, weft_destroy_fn *destroy)
 {
@@ -275,7 +276,8 @@ static void report_lost(void *ctx, const struct weft_failure *failure)
 	weft__report_lost_error(failure);
 }
 
-/* Reports an ignored error, as the promise that ignores it.  Without a hook only the trace gets the error, with a note. */
+/* Reports an error that the program ignores, in the name of the promise that ignores it.  Without a hook of the program, the
+ * error is only recorded in the trace, with a note. */
 static void report_lost_later(void *ctx, const struct weft_failure *failure)
 {
 	if (!weft__thread_state.hook)
@@ -283,8 +285,8 @@ static void report_lost_later(void *ctx, const struct weft_failure *failure)
 	weft__report_lost_error(failure);
 }
 
-/* Records an error that was ignored after it had come, as a promise of the call that ignores it: a promise that has failed from
- * the start has no event of its own. */
+/* Records an error that had come before it was ignored, as a promise of the call that ignores it, because a promise that has
+ * failed from the start has no event of its own. */
 static void record_ignored(struct weft_record_site *site, struct weft_promise *t)
 {
 	if (t->state != WEFT_FAILED || weft__thread_state.hook || !WEFT__IS_RECORDING())

@@ -1,4 +1,4 @@
-/* core.c: references, states, wakeups and cancelling.  SPDX-License-Identifier: ISC */
+/* core.c: references, states, wake-ups and cancelling of promises.  SPDX-License-Identifier: ISC */
 #include "promise/core.h"
 
 #if __STDC_HOSTED__
@@ -107,7 +107,7 @@ static void free_slot(struct weft_promise *p)
 	weft__thread_state.spare_count++;
 }
 
-/* Frees the chunks without a used slot. */
+/* Frees the chunks of promises in which no slot is used. */
 static void sweep_chunks(void)
 {
 	struct weft__thread_state *world = &weft__thread_state;
@@ -129,7 +129,8 @@ static void sweep_chunks(void)
 				free_slot(&chunk->slot[i]);
 		total += WEFT__CHUNK;
 	}
-	/* Sweep again when as many promises have been freed as this sweep visited: the cost stays proportional. */
+	/* The next sweep comes when as many promises have been freed as this sweep visited, so that the cost stays
+	 * proportional. */
 	world->sweep_at = world->spare_count + (total > MIN_SWEEP_SLOTS ? total : MIN_SWEEP_SLOTS);
 }
 
@@ -203,7 +204,7 @@ void weft__weak_unref_last(struct weft_promise *p)
 {
 	do {
 		struct weft_promise *into = p->state == WEFT__PROXY ? p->into : NULL;
-		if (WEFT__CHUNK == 1) /* chunks of one promise are freed at once */
+		if (WEFT__CHUNK == 1) /* a chunk that holds one promise is freed at once */
 			release_chunk((struct weft__chunk *)(void *)p - 1);
 		else
 			free_slot(p);
@@ -224,7 +225,7 @@ void weft__drop_closure(struct weft_promise *p)
 	}
 }
 
-/* Drops the list of inputs that a cancel would reach, which an ended promise does not need. */
+/* Drops the list of inputs that a cancel would reach, because an ended promise does not need the list. */
 static void drop_cancel_targets(struct weft_promise *p)
 {
 	if (p->cancel == WEFT__CANCEL_ONE)
@@ -249,7 +250,7 @@ static void drop_handlers(struct weft_promise *p)
 
 static void destroy_one(struct weft_promise *p)
 {
-	/* Nothing can resolve this promise any more, so its waiters will never wake. */
+	/* Nothing can resolve this promise any more, so its waiters will never wake up. */
 	while (!weft__list_is_empty(&p->waiters)) {
 		struct weft__waiter *w = WEFT__CONTAINER(weft__list_pop(&p->waiters), struct weft__waiter, link);
 		weft__unref(w->to);
@@ -257,7 +258,7 @@ static void destroy_one(struct weft_promise *p)
 	drop_handlers(p);
 	switch (p->state) {
 	case WEFT_PENDING: drop_cancel_targets(p); break;
-	case WEFT__PROXY: /* a static promise never becomes another promise */
+	case WEFT__PROXY: /* a static promise is never a proxy, because it never becomes another promise */
 		weft__weak_ref(p->into);
 		weft__unref(p->into);
 		break;
@@ -314,7 +315,7 @@ struct weft_promise *weft__end_of_proxies(struct weft_promise *p)
 {
 	if (p->into->state != WEFT__PROXY)
 		return p->into;
-	/* Reverse the links on the way to the end of the chain, then restore them on the way back. */
+	/* The links are reversed on the way to the end of the chain, and restored on the way back. */
 	struct weft_promise *back = NULL, *end = p;
 	while (end->state == WEFT__PROXY) {
 		struct weft_promise *into = end->into;
@@ -346,14 +347,14 @@ bool weft__is_pending(const struct weft_promise *p)
 	return weft__repr(weft__arg(p))->state == WEFT_PENDING;
 }
 
-/* Returns the error; NULL unless the promise failed. */
+/* Returns the error of a promise; NULL if the promise has not failed. */
 static const struct weft_failure *get_failure(struct weft_promise *p)
 {
 	struct weft_promise *t = weft__repr(p);
 	return t->state == WEFT_FAILED ? &weft__owner(t)->failure : NULL;
 }
 
-/* Records a read of an error that the program asks for, once. */
+/* Records a read of an error that the program asks for, only once for each promise. */
 static void notice_failure(struct weft_promise *p)
 {
 	if (p->state != WEFT_FAILED || p->is_noticed || p->id <= 0)
@@ -480,7 +481,7 @@ struct weft_promise *weft__make_pending(struct weft_record_site *site, enum weft
 }
 
 #ifndef WEFT_DISABLE
-/* Copies a label that is no literal into a handler of p.  Without memory p has no label. */
+/* Copies a label that is no string literal into a handler of p.  Without memory, p gets no label. */
 static void label_by_copy(struct weft_promise *p, const char *label, size_t bytes)
 {
 	struct weft__handler *h = allocate_label(bytes + 1);
@@ -508,7 +509,7 @@ static __attribute__((noinline)) struct weft_promise *make_recorded(struct weft_
 
 #endif
 
-/* The rare case is a tail call, so that the frequent case needs no stack frame. */
+/* The rare case, in which memory must grow, is a tail call, so that the frequent case needs no stack frame. */
 static __attribute__((noinline)) struct weft_promise *make_after_growing(struct weft_record_site *site, enum weft_kind kind,
     bool cancellable, const char *label, bool literal, struct weft_resolver **resolver)
 {
@@ -542,8 +543,8 @@ struct weft_promise *weft__wait(
 
 /* ---- Running waiters ---- */
 
-/* Pushes an ended promise on the stack to run.  Promises that a waiter ends run before the next waiter.  Each wakeup on the C
- * stack runs only what was pushed after its start. */
+/* Pushes an ended promise on the stack of promises whose waiters must run.  The waiters of a promise that a waiter ends run
+ * before the next waiter.  Each wake-up on the C stack runs only the promises that were pushed after its start. */
 static void push_to_run(struct weft_promise *p)
 {
 	p->next = weft__thread_state.to_run;
@@ -668,8 +669,8 @@ void weft__connect(struct weft_promise *p, struct weft_promise *with)
 	if (two->state != WEFT_PENDING) {
 		weft__end_as(one, two);
 	} else if (one != two) {
-		/* `one` is kept, since it may be held for long, as the result of a loop, and `two` was never visible to the
-		 * program. */
+		/* `one` is kept as the recorded promise, because the program may hold it for long, as the result of a loop, and
+		 * `two` was never visible to the program. */
 		weft__note_become(one, two);
 #ifndef WEFT_DISABLE
 		if (!one->label)
@@ -773,8 +774,8 @@ static void end_as_cancelled(struct weft_promise *p, uint64_t stamp)
 	weft__note_end(p, &p->failure);
 }
 
-/* Cancels all tasks on which p depends, in the order in which they are found; searches several inputs from left to right. Returns
- * the tasks, the last found first.  Visits each promise once. */
+/* Cancels all tasks on which p depends, in the order in which they are found; several inputs are searched from left to right.
+ * Returns the tasks as a list, with the task that was found last at its head.  Visits each promise once. */
 static struct weft_promise *collect_tasks(struct weft_promise *p)
 {
 	struct weft_promise *several = NULL, *found = NULL;
@@ -825,7 +826,7 @@ void weft_promise_cancel(struct weft_promise *p)
 	leave_wakeup(wakeup);
 }
 
-/* Returns a new handler; NULL without memory. */
+/* Returns a new handler for p; NULL without memory. */
 static struct weft__handler *new_handler(struct weft_promise *p, enum weft__handler_type type, weft_on_end_fn *f, void *ctx)
 {
 	struct weft__handler *h = weft__allocate(sizeof *h);
@@ -894,7 +895,7 @@ struct weft_promise *weft__queue_pop(struct weft__link *queue)
 		struct weft_promise *p = WEFT__CONTAINER(weft__list_pop(queue), struct weft_promise, queued);
 		if (weft__repr(p)->state == WEFT_PENDING)
 			return p;
-		weft__unref(p); /* cancelled, but its handlers have not run yet */
+		weft__unref(p); /* the promise was cancelled, but its handlers have not run yet */
 	}
 	return NULL;
 }
@@ -972,7 +973,7 @@ void weft_promise_set_label(struct weft_promise *p, const char *text)
 	label_by_copy(p, text, __builtin_strlen(text));
 	weft__round_flush_if_any();
 	if (WEFT__IS_RECORDING())
-		weft_label(weft__id(p), text); /* record it even without memory to keep it */
+		weft_label(weft__id(p), text); /* the label is recorded even if there is no memory to keep it */
 #endif
 }
 

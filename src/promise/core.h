@@ -1,4 +1,4 @@
-/* core.h: the structure of promises, for the files of this folder.
+/* core.h: declares the structure of promises for the files of this folder.
  *
  * References (=> counted, -> weak):
  *
@@ -8,9 +8,9 @@
  *	proxy => its promise           the promise that it became (weak once the proxy itself is only weakly held)
  *	result => owner                the promise whose value or error it shares
  *
- * A promise without counted references is emptied; its memory stays while weak references exist.  Nothing here recurses on the
- * length of a chain.  Running, destroying, cancelling and finding the end of a chain of proxies are loops over links inside the
- * promises, so they need no memory either.  SPDX-License-Identifier: ISC */
+ * A promise without counted references is emptied; its memory stays while weak references exist.  No function of this folder
+ * recurses along a chain of promises.  Running, destroying, cancelling and finding the end of a chain of proxies are loops over
+ * links inside of the promises, so these operations need no memory either.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_PROMISE_CORE_H
 #define WEFT_PROMISE_CORE_H
 
@@ -20,13 +20,13 @@ struct weft__link {
 	struct weft__link *prev, *next; /* NULL: in no list */
 };
 
-/* A state in addition to the public ones: this promise has become another one. */
+/* State in addition to the public states: the promise has become another promise. */
 enum { WEFT__PROXY = 3 };
 
-/* The effect of cancelling a pending promise. */
+/* Effect of cancelling a pending promise. */
 enum weft__cancel { WEFT__CANCEL_NO, WEFT__CANCEL_ME, WEFT__CANCEL_ONE, WEFT__CANCEL_MANY };
 
-/* The reaction of a promise to the end of an input. */
+/* Reaction of a promise to the end of its input. */
 enum weft__react {
 	WEFT__REACT_NONE,
 	WEFT__REACT_BIND,
@@ -45,7 +45,7 @@ enum weft__react {
 	WEFT__REACT_JOIN,
 };
 
-/* A callback like weft_then_fn, called however the input ends, with the promise that has the value or error. */
+/* Callback like weft_then_fn that is called however the input ends, with the promise that owns the value or error. */
 typedef struct weft_promise *weft__owner_fn(void *ctx, struct weft_promise *owner);
 
 union weft__code {
@@ -57,23 +57,23 @@ union weft__code {
 };
 
 struct weft__waiter {
-	struct weft__link link;  /* in the input's list of waiters */
+	struct weft__link link;  /* link in the input's list of waiters */
 	struct weft_promise *to; /* counted while linked */
-	weft_id input_id;        /* id of the input when this waiter was made */
+	weft_id input_id;        /* id of the input at the time when this waiter was made */
 };
 
 enum weft__handler_type {
 	WEFT__HANDLER_CALL,
 	WEFT__HANDLER_OF_RESOLVER,
 	WEFT__HANDLER_LEAVE_QUEUE,
-	WEFT__HANDLER_LABEL /* does nothing; a copied label follows this handler and is freed with it */
+	WEFT__HANDLER_LABEL /* a handler that does nothing; a copied label follows the handler and is freed with it */
 };
 
-/* An action at the cancellation of a promise. */
+/* An action that runs when a promise is cancelled. */
 struct weft__handler {
 	struct weft__link link;
 	enum weft__handler_type type;
-	weft_id as; /* the running promise during the action */
+	weft_id as; /* promise in whose name the action runs */
 	weft_on_end_fn *f;
 	void *ctx;
 	union {
@@ -87,10 +87,10 @@ struct weft__input {
 	struct weft_promise *promise; /* weak */
 };
 
-/* The value of nchoose; followed by a struct weft_values, then by `capacity` pointers. */
+/* The value of weft_promise_nchoose(); a struct weft_values follows, and then `capacity` pointers. */
 struct weft__gathered {
 	size_t capacity;
-	struct weft_promise **owners; /* counted references; NULL for a value without an owner */
+	struct weft_promise **owners; /* counted references to the owners of the values; NULL for a value without an owner */
 };
 
 static inline size_t weft__gathered_bytes(size_t capacity)
@@ -99,22 +99,23 @@ static inline size_t weft__gathered_bytes(size_t capacity)
 	       capacity * (sizeof(void *) + sizeof(struct weft_promise *));
 }
 
-/* A use of a pool's object; weak. */
+/* Use of an object of a pool by a promise, as a weak reference. */
 struct weft__holding {
 	struct weft__link link;
 	struct weft_promise *holder;
 };
 
-/* The inputs of a promise with several inputs. */
+/* The inputs of a promise that has several inputs. */
 struct weft__inputs {
 	uint32_t refs;
 	size_t count, missing;
 	struct weft_promise *failed;   /* join: counted */
-	struct weft__gathered *values; /* nchoose: memory for the result */
+	struct weft__gathered *values; /* memory for the result of weft_promise_nchoose() */
 	struct weft__input input[];
 };
 
-/* Number of promises in a chunk.  Promises are allocated in chunks, so that all pending ones can be found without a list. */
+/* Number of promises in an allocated chunk.  Promises are allocated in chunks, so that all pending promises can be found without
+ * a list. */
 #ifndef WEFT__CHUNK
 #define WEFT__CHUNK 32
 #if defined(__SANITIZE_ADDRESS__)
@@ -129,13 +130,15 @@ struct weft__inputs {
 #endif
 
 struct weft_promise {
-	uint32_t refs, weak; /* all counted references together hold one weak one; at weak 0 the memory is free */
+	/* Numbers of counted and weak references; all counted references together hold one weak reference, and with 0 weak
+	 * references the memory is freed. */
+	uint32_t refs, weak;
 	uint8_t state, cancel, react, kind;
 	bool has_closure, own_message, cancelled, should_resolve;
-	weft_id id;                /* 0: nothing has recorded since the promise was made */
-	bool is_noticed;           /* it failed, and the program asked for its state or error */
-	bool waits_for_lock;       /* a task in the queue of a mutex or a pool: .lock is valid */
-	struct weft__link waiters; /* the handler that was registered last comes first */
+	weft_id id;                /* recorded id; 0 if nothing has recorded since the promise was made */
+	bool is_noticed;           /* whether the promise failed, and the program has asked for its state or error */
+	bool waits_for_lock;       /* whether the promise is a task in the queue of a mutex or a pool, so that .lock is valid */
+	struct weft__link waiters; /* list of waiters; the handler that was registered last comes first */
 	struct weft__link handlers;
 	union {
 		struct weft_promise *input;  /* pending, CANCEL_ONE */
@@ -145,18 +148,20 @@ struct weft_promise {
 		struct weft_failure failure;
 	};
 	union {
-		struct weft_promise *owner; /* after the end: the promise that has the value or error; NULL: this one */
-		uint64_t since;             /* while pending and recorded: time of creation */
+		struct weft_promise *owner; /* after the end: promise that owns the value or error; NULL if it is this promise */
+		uint64_t since;             /* while pending and recorded: time of the promise's creation */
 	};
 	union {
-		uint64_t stamp; /* after the end: number of this end; promises that end together share it */
+		uint64_t stamp; /* after the end: number of the end, which is the same for promises that end together */
 		struct {
-			uint32_t mark, index; /* while pending: used by the search of cancel */
+			uint32_t mark, index; /* while pending: used by the search for promises to cancel */
 		};
-		struct weft_promise *holder; /* of a mutex, which cannot be cancelled: the holder, weak, if known */
-		struct weft__link *holders;  /* of a pool: struct weft__holding */
+		/* For a mutex, which cannot be cancelled: weak reference to the holder, if it is known. */
+		struct weft_promise *holder;
+		struct weft__link *holders; /* for a pool: list of struct weft__holding */
 	};
-	struct weft_promise *next; /* next in its only list: to run, run later, destroy, cancel or reuse */
+	/* Next promise in the only list that contains this promise: to run, run later, destroy, cancel or reuse. */
+	struct weft_promise *next;
 	union {
 		struct { /* react != NONE */
 			struct weft__waiter waiter;
@@ -173,17 +178,18 @@ struct weft_promise {
 			void *ctx;
 			weft_destroy_fn *destroy;
 		};
-		struct { /* a task in a queue */
+		struct { /* fields of a task in a queue */
 			struct weft__link queued;
 			struct weft__handler leave;
-			struct weft_promise *lock; /* promise of the mutex or pool that the task waits for */
+			struct weft_promise *lock; /* promise of the mutex or pool for which the task waits */
 		};
 	};
 #ifndef WEFT_DISABLE
-	/* Facts that are recorded again while the promise is pending: a recording may start later, and a ring overwrites them. */
+	/* Facts that are recorded again while the promise is pending, because a recording may start later, and a ring overwrites
+	 * old events. */
 	struct weft_record_site *site;
 	const char *label; /* NULL: none */
-	weft_id by;        /* creator, if it was recorded */
+	weft_id by;        /* promise that created this one, if it was recorded */
 #endif
 };
 
@@ -192,37 +198,39 @@ struct weft__chunk {
 	struct weft_promise *slot; /* address after this struct, in the same allocation */
 };
 
-/* The current round: events since the paused promises were woken, which are compared with the previous round (spin_compress.c).
+/* A round: the events since the paused promises were woken, which are compared with the previous round's events
+ * (spin_compress.c).
  */
 enum { WEFT__ROUND_STEPS = 32, WEFT__ROUND_MADE = 8 };
 
 struct weft__round {
-	weft_word next; /* position of the stream at the start of the round */
+	weft_word next; /* position in the stream at the start of the round */
 	weft_id running;
 	uint64_t shape;
 	unsigned step_count, made_count;
 	bool is_deferring;
-	bool has_other_events; /* events were recorded that cannot be compared */
+	bool has_other_events; /* whether events were recorded that cannot be compared */
 	struct weft__step {
 		uint8_t op, kind;
 		weft_id a, b;
 		struct weft_record_site *site;
 	} steps[WEFT__ROUND_STEPS];
 	weft_id made[WEFT__ROUND_MADE];
-	struct weft_promise *promises[WEFT__ROUND_MADE]; /* weak, while events are deferred */
+	/* Weak references to the promises made in the round, while its events are deferred. */
+	struct weft_promise *promises[WEFT__ROUND_MADE];
 };
 
 struct weft__rounds {
 	uint64_t shape, last, generation;
 	uint64_t same_rounds; /* number of consecutive equal rounds that were recorded */
-	uint64_t spin_rounds; /* number of equal rounds since the program spins */
+	uint64_t spin_rounds; /* number of equal rounds since the program began to spin */
 	unsigned slowness;
-	weft_id made[WEFT__ROUND_MADE]; /* ids made in the last recorded round */
+	weft_id made[WEFT__ROUND_MADE]; /* ids of the promises made in the last recorded round */
 	unsigned made_count;
 };
 
 struct weft__thread_state {
-	weft_id current; /* the running promise; the trace learns it a little later */
+	weft_id current; /* the running promise, which the trace learns a little later */
 	bool waking, is_destroying;
 	struct weft_promise *to_run, *later, *later_last, *to_destroy;
 	uint64_t stamp;
@@ -239,10 +247,10 @@ struct weft__thread_state {
 	struct weft__link *labels; /* free labels */
 	size_t label_count;
 #ifndef WEFT_DISABLE
-	struct weft__round *round; /* NULL: no paused promise is being woken */
+	struct weft__round *round; /* round that is in progress; NULL if no paused promise is being woken */
 	struct weft__rounds rounds;
 #endif
-	struct weft__link *list_chunk; /* position of the state dump: chunk, and slot in it */
+	struct weft__link *list_chunk; /* position in the listing of pending promises: a chunk, and a slot in it */
 	size_t list_slot;
 };
 
@@ -278,7 +286,7 @@ static inline void weft__unlink(struct weft__link *link)
 	link->prev = link->next = NULL;
 }
 
-/* Removes and returns the first element of a list that is not empty. */
+/* Removes the first element of a list that is not empty, and returns the element. */
 static inline struct weft__link *weft__list_pop(struct weft__link *list)
 {
 	struct weft__link *first = list->next;
@@ -288,7 +296,7 @@ static inline struct weft__link *weft__list_pop(struct weft__link *list)
 	return first;
 }
 
-/* Moves all elements of `from` to the end of list. */
+/* Moves all elements of the list `from` to the end of `list`. */
 static inline void weft__list_append(struct weft__link *list, struct weft__link *from)
 {
 	if (weft__list_is_empty(from))
@@ -306,13 +314,13 @@ static inline void weft__list_append(struct weft__link *list, struct weft__link 
 
 WEFT__HIDDEN void *weft__allocate(size_t bytes);
 WEFT__HIDDEN void weft__release(void *memory, size_t bytes);
-/* Returns a copy, or NULL. */
+/* Returns an allocated copy of the text, or NULL. */
 WEFT__HIDDEN char *weft__copy_text(const char *prefix, const char *text);
 WEFT__HIDDEN size_t weft__text_bytes(const char *text);
 WEFT__HIDDEN void weft__destroy(struct weft_promise *p);
 WEFT__HIDDEN void weft__weak_unref_last(struct weft_promise *p);
 
-#define WEFT__FOREVER UINT32_MAX /* the reference count of a static promise */
+#define WEFT__FOREVER UINT32_MAX /* reference count of a static promise, which is never freed */
 
 static inline struct weft_promise *weft__ref(struct weft_promise *p)
 {
@@ -342,7 +350,7 @@ static inline void weft__weak_unref(struct weft_promise *p)
 
 /* ---- States (core.c) ---- */
 
-/* Returns the promise that p has become; shortens the chain of proxies. */
+/* Returns the promise that p has become in the end, and shortens the chain of proxies. */
 WEFT__HIDDEN struct weft_promise *weft__end_of_proxies(struct weft_promise *p);
 
 static inline struct weft_promise *weft__repr(struct weft_promise *p)
@@ -350,7 +358,7 @@ static inline struct weft_promise *weft__repr(struct weft_promise *p)
 	return p->state == WEFT__PROXY ? weft__end_of_proxies(p) : p;
 }
 
-/* Returns a promise argument; NULL means that there was no memory for it. */
+/* Returns the promise that was passed as an argument; NULL stands for a promise for which there was no memory. */
 static inline struct weft_promise *weft__arg(const struct weft_promise *p)
 {
 	return p ? (struct weft_promise *)(uintptr_t)p : &weft__no_memory;
@@ -361,36 +369,36 @@ static inline struct weft_promise *weft__owner(struct weft_promise *p)
 	return p->owner ? p->owner : p;
 }
 
-/* Makes a promise that is resolved with NULL and not recorded; NULL without memory. */
+/* Makes a promise that is resolved with NULL and is not recorded; NULL without memory. */
 WEFT__HIDDEN struct weft_promise *weft__make_blank(void);
-/* Gives such a promise a value, as weft_promise_return() does. */
+/* Gives a promise of weft__make_blank() a value, as weft_promise_return() does. */
 WEFT__HIDDEN void weft__become_value(struct weft_promise *p, struct weft_value value);
-/* Makes a pending promise, created by the running one; NULL without memory. */
+/* Makes a pending promise, recorded as created by the running promise; NULL without memory. */
 WEFT__HIDDEN struct weft_promise *weft__make_pending(
     struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel);
-/* Makes a promise that has ended as p has, and is not recorded. */
+/* Makes a promise that has ended as p has, and that is not recorded. */
 WEFT__HIDDEN struct weft_promise *weft__promise_ended_as(struct weft_promise *p);
 
-/* Makes p react to input through p->waiter, its only waiter, which holds a reference to p. */
+/* Makes p react to the end of `input` through p->waiter, its only waiter, which holds a reference to p. */
 static inline void weft__wait_for(struct weft_promise *p, struct weft_promise *input)
 {
 	p->waiter.to = weft__ref(p);
 	p->waiter.input_id = input->id;
 	weft__link_after(&input->waiters, &p->waiter.link);
 }
-/* Ends p (pending) as `as` (ended) did; pushes p's waiters on the stack to run. */
+/* Ends p (pending) as `as` (ended) did, and pushes p's waiters on the stack of waiters to run. */
 WEFT__HIDDEN void weft__end_as(struct weft_promise *p, struct weft_promise *as);
-/* Ends p (pending) with a given value. */
+/* Ends p (pending) with the given value. */
 WEFT__HIDDEN void weft__end_with(struct weft_promise *p, void *value, weft_destroy_fn *destroy);
-/* Makes p one with `with`, the promise that p's callback returned; takes `with`. */
+/* Merges p with `with`, the promise that p's callback returned; takes over the reference to `with`. */
 WEFT__HIDDEN void weft__connect(struct weft_promise *p, struct weft_promise *with);
-/* Wakes p up as weft_wakeup() does, but p ends as `as` did; the reference to `as` stays the caller's. */
+/* Wakes p up as weft_wakeup() does, but p ends as `as` did; the caller keeps its reference to `as`. */
 WEFT__HIDDEN void weft__wakeup_as(struct weft_promise *p, struct weft_promise *as, bool later);
-/* Registers f for the cancellation of p; f runs as the promise that runs now.  WEFT_ENOMEM: nothing is registered, and ctx is not
- * destroyed. */
+/* Registers f for the cancellation of p; when f runs, the promise that runs now is the running promise.  On failure
+ * (WEFT_ENOMEM), nothing is registered, and ctx is not destroyed. */
 WEFT__HIDDEN int weft__add_handler(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy);
-/* Makes w->to react to the end of its input.  Defined in continuations.c.  w is unlinked, and the callee takes its reference to
- * w->to. */
+/* Makes the promise w->to react to the end of its input.  weft__fire() is in continuations.c; w must be unlinked, and the
+ * function takes over w's reference to w->to. */
 WEFT__HIDDEN void weft__fire(struct weft__waiter *w, struct weft_promise *input);
 WEFT__HIDDEN void weft__fire_choose(struct weft_promise *p, struct weft_promise *input);
 WEFT__HIDDEN void weft__fire_join(struct weft_promise *p, struct weft__waiter *w, struct weft_promise *input);
@@ -398,10 +406,10 @@ WEFT__HIDDEN void weft__drop_inputs(struct weft__inputs *inputs);
 WEFT__HIDDEN void weft__drop_closure(struct weft_promise *p);
 WEFT__HIDDEN void weft__report_lost_error(const struct weft_failure *failure);
 
-/* Allocates free slots; false without memory. */
+/* Allocates memory for more promises; returns false without memory. */
 WEFT__HIDDEN bool weft__grow(void);
 
-/* Takes a free slot; there must be one. */
+/* Takes a free slot for a promise; there must be a free slot. */
 static inline struct weft_promise *weft__pop_slot(enum weft_promise_state state, enum weft__cancel cancel)
 {
 	struct weft_promise *p = weft__thread_state.spare;
@@ -440,26 +448,27 @@ static inline struct weft_promise *weft__make_unrecorded(
 
 /* ---- For the other files of promises (continuations.c) ---- */
 
-/* Binds a function that is called however p ends, and may keep the promise that has the value. */
+/* Binds a callback to p that is called however p ends, and that may keep the promise that owns the value. */
 WEFT__HIDDEN struct weft_promise *weft__bind_owner(
     struct weft_record_site *site, struct weft_promise *p, weft__owner_fn *f, void *ctx, weft_destroy_fn *destroy);
-/* Binds such a function to p, a task in a queue.  Without memory, p leaves the queue. */
+/* Binds such a callback to p, a task in a queue.  Without memory, p leaves the queue. */
 WEFT__HIDDEN struct weft_promise *weft__bind_owner_of_task(
     struct weft_record_site *site, struct weft_promise *p, weft__owner_fn *f, void *ctx, weft_destroy_fn *destroy);
 
 /* ---- Queues of tasks that can be cancelled (core.c) ---- */
 
-/* Adds a new task to the end of the queue, which holds it as a resolver does; NULL without memory. */
+/* Adds a new task to the end of the queue, which holds the task as a resolver does; NULL without memory. */
 WEFT__HIDDEN struct weft_promise *weft__queue_add_task(
     struct weft_record_site *site, enum weft_kind kind, struct weft__link *queue);
-/* Takes the first pending task, with its reference; NULL if there is none. */
+/* Removes the first pending task from the queue, and passes on its reference; NULL if there is none. */
 WEFT__HIDDEN struct weft_promise *weft__queue_pop(struct weft__link *queue);
-/* Drops the queue.  Its tasks stay pending; their shared label is freed. */
+/* Drops the queue.  The tasks of the queue stay pending, and the label that they share is freed. */
 WEFT__HIDDEN void weft__queue_drop(struct weft__link *queue, const char *label);
 
 /* ---- Recording, by the rules of the traced Lwt ---- */
 
-/* Returns the same as weft_is_on(), as one comparison with memory and a branch: compilers load a register first. */
+/* Returns the same as weft_is_on(), as one comparison with memory and a branch, because compilers would load a register
+ * first. */
 #if defined(__x86_64__) && !defined(WEFT_DISABLE)
 static inline __attribute__((always_inline)) bool weft__is_recording(void)
 {
@@ -476,8 +485,8 @@ static inline bool weft__is_recording(void)
 #endif
 #define WEFT__IS_RECORDING() __builtin_expect(weft__is_recording(), false)
 
-/* The check is inline, the recording is not: while nothing records, a call costs a load and a branch and no register.  A promise
- * that was made before the recording gets its id at its first event. */
+/* The check whether something records is inline, and the recording is not: while nothing records, a call costs a load and a
+ * branch, and no register.  A promise that was made before the recording gets its id at its first recorded event. */
 WEFT__HIDDEN void weft__record_created(struct weft_promise *p);
 WEFT__HIDDEN void weft__record_created_labelled(struct weft_promise *p, const char *label, size_t bytes);
 WEFT__HIDDEN struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input);
@@ -492,19 +501,19 @@ WEFT__HIDDEN void weft__record_label(struct weft_promise *p);
 WEFT__HIDDEN void weft__record_hold(struct weft_promise *holder, struct weft_promise *lock);
 WEFT__HIDDEN void weft__record_release(struct weft_promise *holder, struct weft_promise *lock);
 WEFT__HIDDEN void weft__record_counter(struct weft_counter *counter);
-/* Returns the promise's id; assigns one if something records. */
+/* Returns the promise's id; if something records and the promise has no id, assigns an id. */
 WEFT__HIDDEN weft_id weft__record_id(struct weft_promise *p);
-/* Registers or unregisters the listing of this OS thread's pending promises. */
+/* Registers or unregisters the function that lists this OS thread's pending promises. */
 WEFT__HIDDEN void weft__set_pending_listing(bool on);
 
 #ifndef WEFT_DISABLE
 WEFT__HIDDEN void weft__round_begin(struct weft__round *round);
 WEFT__HIDDEN void weft__round_end(struct weft__round *round);
-/* Records the deferred events, before an event that cannot be compared. */
+/* Records the round's deferred events; call it before an event that cannot be compared. */
 WEFT__HIDDEN void weft__round_flush(void);
-/* Defers an event; returns false if the caller must record it. */
+/* Defers an event of the round; returns false if the caller must record the event. */
 WEFT__HIDDEN bool weft__round_step(enum weft_op op, weft_id a, weft_id b);
-/* Records or defers a creation; input 0: it awaits no promise. */
+/* Records or defers the creation of a promise; `input` is 0 if the promise awaits none. */
 WEFT__HIDDEN weft_id weft__round_create(struct weft_promise *p, weft_id input);
 #endif
 
@@ -578,7 +587,7 @@ static inline weft_id weft__id(struct weft_promise *p)
 	return WEFT__IS_RECORDING() && p->id == 0 ? weft__record_id(p) : p->id;
 }
 
-/* Sets the label, which must stay valid while p is pending, or until weft__unlabel. */
+/* Sets the label, whose text must stay valid while p is pending, or until weft__unlabel(). */
 static inline void weft__label(struct weft_promise *p, const char *label)
 {
 #ifndef WEFT_DISABLE
@@ -588,7 +597,7 @@ static inline void weft__label(struct weft_promise *p, const char *label)
 #endif
 }
 
-/* Removes a label from each promise that has it, before its memory is freed. */
+/* Removes a label from each promise that has it, before the label's memory is freed. */
 static inline void weft__unlabel(struct weft_promise *p, const char *label)
 {
 #ifndef WEFT_DISABLE

@@ -1,14 +1,16 @@
-/* spin_compress.c: counts identical rounds of promises that pause.
+/* spin_compress.c: records identical rounds of pausing promises as a count.
  *
- * A promise that pauses until a condition holds makes its main loop run without sleeping.  Each such round records the same
- * events, which soon fill a ring.  So after RECORDED_ROUNDS equal rounds the events of a round are deferred.  If another event
- * follows, the deferred events are recorded.  If the next round is equal, they are dropped, and the round's promises take the ids
- * of the corresponding promises of the last recorded round, as if that round still lasted.
+ * A promise that pauses again and again until a condition holds makes its main loop run without sleeping.  Each such round
+ * records the same events, which would soon fill a ring.  So after RECORDED_ROUNDS equal rounds, the events of a round are
+ * deferred.  If a different event follows, the deferred events are recorded.  If the next round is equal, the deferred events
+ * are dropped, and the round's promises take the ids of the corresponding promises of the last recorded round, as if that round
+ * still lasted.
  *
- * A round is compared with the previous one by a hash of its events.  The hash contains each promise as a number: the n-th
- * promise that this round made, the n-th that the previous round made, or another promise by its id.
+ * A round is compared with the previous round by a hash of its events.  In the hash, each promise is a number: the n-th promise
+ * that this round made, the n-th that the previous round made, or another promise by its id.
  *
- * If several rounds take long, all are recorded, so that a program that works in pieces is visible.  SPDX-License-Identifier: ISC
+ * If several rounds take long, all rounds are recorded, so that a program that works in pieces is visible.
+ * SPDX-License-Identifier: ISC
  */
 #include "promise/core.h"
 
@@ -16,9 +18,9 @@
 
 enum {
 	RECORDED_ROUNDS = 64,
-	MIN_COUNTED_ROUNDS = 1024, /* rounds before their number is recorded */
-	SLOW_DIVISOR = 8,          /* divisor of the recorder's limit of a long round, which is 1 ms */
-	SLOW_STEP = 16,            /* one preempted round is followed by many quick ones */
+	MIN_COUNTED_ROUNDS = 1024, /* number of rounds from which on their count is recorded */
+	SLOW_DIVISOR = 8,          /* divisor of the recorder's limit for a long round, which is 1 ms */
+	SLOW_STEP = 16,            /* number of quick rounds that follow a single preempted round */
 	MAX_SLOWNESS = 32
 };
 
@@ -145,7 +147,7 @@ void weft__round_begin(struct weft__round *r)
 	weft__thread_state.round = r;
 }
 
-/* Gives the round's promises the ids of the previous round. */
+/* Gives the round's promises the ids of the previous round's promises. */
 static void adopt_previous_ids(struct weft__round *r)
 {
 	const weft_id *before = weft__thread_state.rounds.made;
@@ -173,7 +175,8 @@ static bool is_unresolved(const struct weft__round *r, weft_id id)
 	return does;
 }
 
-/* Records the number of rounds for the promises that ran and did not end; if all ended, for the promise that was made last. */
+/* Records the number of rounds for the promises that ran and did not end; if all of them ended, for the promise that was made
+ * last. */
 static void record_spins(const struct weft__round *r)
 {
 	const struct weft__rounds *rounds = &weft__thread_state.rounds;

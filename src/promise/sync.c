@@ -1,13 +1,13 @@
-/* sync.c: conditions, mutexes, semaphores, switches and pools.  SPDX-License-Identifier: ISC */
+/* sync.c: implements conditions, mutexes, semaphores, switches and pools.  SPDX-License-Identifier: ISC */
 #include "promise/core.h"
 
-/* Casts a queue's task to its resolver: they are one object. */
+/* Casts a task in a queue to its resolver, because both are one object. */
 static struct weft_resolver *as_resolver(struct weft_promise *task)
 {
 	return (struct weft_resolver *)task;
 }
 
-/* Gives the reference of a queue's task away, as a call's result. */
+/* Passes on the reference of a task in a queue, as the result of a call. */
 static struct weft_promise *task_or_error(struct weft_promise *task)
 {
 	return task ? task : &weft__no_memory;
@@ -51,7 +51,7 @@ void weft_condition_destroy(struct weft_condition *c)
 	weft__release(c, sizeof *c);
 }
 
-/* Makes the condition the running promise; returns the previous one. */
+/* Makes the condition the running promise, and returns the previous running promise. */
 static weft_id enter_condition(const struct weft_condition *c)
 {
 	weft_id before = weft__thread_state.current;
@@ -237,10 +237,10 @@ static struct weft_promise *run_with_lock(void *pointer, struct weft_promise *lo
 	struct with_lock *with = pointer;
 	if (lock->state == WEFT_FAILED)
 		return weft__promise_ended_as(lock);
-	/* Used as a destructor, unlock_mutex runs however the promise ends. */
+	/* unlock_mutex() is the callback's destructor, so it runs however the promise ends. */
 	struct weft_mutex *mutex = with->mutex;
 	struct weft_promise *result = weft__finalize(with->site, with->f(with->ctx), return_unit, mutex, unlock_mutex);
-	/* If it ended at once, the mutex is unlocked already, and another promise may hold it. */
+	/* If the result ended at once, the mutex is unlocked already, and another promise may hold it. */
 	if (weft__is_pending(result)) {
 		mutex->self->holder = weft__weak_ref(result);
 		weft__note_hold(result, mutex->self);
@@ -316,7 +316,7 @@ struct weft_switch {
 	bool off;
 	size_t count, capacity;
 	struct hook *hooks;
-	struct weft_promise **results; /* as many elements as hooks, so that turning off needs no memory */
+	struct weft_promise **results; /* array with as many elements as hooks, so that turning off needs no memory */
 };
 
 struct weft_switch *weft_switch_create(void)
@@ -409,11 +409,11 @@ struct weft_pool {
 	weft_start_fn *make;
 	void *ctx;
 	weft_destroy_fn *destroy;
-	size_t limit, count;           /* number of objects, including those in use */
+	size_t limit, count;           /* limit, and current number, of the pool's objects, including objects in use */
 	size_t idle;                   /* number of idle objects in the array below, the longest idle first */
 	struct weft_promise *self;     /* pending for ever */
-	struct weft__link held;        /* struct weft__holding of uses that are known to have an object */
-	struct weft_promise *object[]; /* resolved with an object, which it owns */
+	struct weft__link held;        /* list of struct weft__holding of the uses that are known to have an object */
+	struct weft_promise *object[]; /* promises, each of which is resolved with an object and owns it */
 };
 
 static size_t pool_bytes(size_t limit)
@@ -440,7 +440,7 @@ struct weft_pool *weft__pool_create(
 	return pool;
 }
 
-/* The entry point for programs that were built with the first record.h. */
+/* The function is the entry point for programs that were built with the first record.h. */
 struct weft_pool *(weft_pool_create)(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy)
 {
 	return weft__pool_create(NULL, limit, make, ctx, destroy);
@@ -460,7 +460,7 @@ void weft_pool_destroy(struct weft_pool *pool)
 	weft__release(pool, pool_bytes(pool->limit));
 }
 
-/* Gives the object to the first waiting promise, or makes it idle. */
+/* Gives the object to the first waiting promise, or makes the object idle. */
 static void return_object(struct weft_pool *pool, struct weft_promise *object)
 {
 	struct weft_promise *task = weft__queue_pop(&pool->waiting);
@@ -501,7 +501,7 @@ static void order_destroy(void *pointer)
 	weft__release(order, sizeof *order);
 }
 
-/* Makes another object for a waiting promise after one was thrown away. */
+/* Makes another object for a waiting promise, after an object was thrown away. */
 static void make_replacement(struct weft_pool *pool)
 {
 	struct weft_promise *task = weft__queue_pop(&pool->waiting);
@@ -523,9 +523,10 @@ static void make_replacement(struct weft_pool *pool)
 struct use {
 	unsigned refs;
 	struct weft_pool *pool;
-	bool making;                 /* the pool counts the object from now on, before it is made */
+	bool making;                 /* from now on, the pool counts the object that will be made */
 	struct weft_promise *object; /* counted */
-	struct weft__holding held;   /* .holder: the promise that f returned, if it has the object for longer than the call */
+	/* Use of the object; .holder is the promise that f returned, if it has the object for longer than the call. */
+	struct weft__holding held;
 	weft_then_fn *f;
 	void *ctx;
 	weft_destroy_fn *destroy;
@@ -600,7 +601,7 @@ struct weft_promise *weft__pool_use(
 	*use = (struct use){.refs = 1, .pool = pool, .f = f, .ctx = ctx, .destroy = destroy};
 	struct weft_promise *object;
 	if (pool->idle > 0) {
-		/* The user of the object waits for a new promise, not for the one that made the object long ago. */
+		/* The user of the object gets a new promise, and not the promise that made the object long ago. */
 		object = weft__promise_ended_as(pool->object[0]);
 		if (object != &weft__no_memory) {
 			weft__unref(pool->object[0]);

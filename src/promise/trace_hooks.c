@@ -1,8 +1,8 @@
-/* trace_hooks.c: records the events of the traced Lwt, and lists pending promises.  SPDX-License-Identifier: ISC
+/* trace_hooks.c: records the same events as the traced Lwt, and lists pending promises.  SPDX-License-Identifier: ISC
  */
 #include "promise/core.h"
 
-/* Returns the running promise; WEFT_SYSTEM_ID if it was made while nothing recorded. */
+/* Returns the id of the running promise; WEFT_SYSTEM_ID if the promise was made while nothing recorded. */
 static weft_id current_id(void)
 {
 	return weft__thread_state.current ? weft__thread_state.current : WEFT_SYSTEM_ID;
@@ -24,7 +24,8 @@ static void record_pending(struct weft_promise *p)
 
 static void record_still_awaits(struct weft_promise *p, struct weft_promise *input)
 {
-	while (input->state == WEFT__PROXY) /* read only: nothing may change while the recorder calls this */
+	/* The promises are only read, because nothing may change while the recorder calls this function. */
+	while (input->state == WEFT__PROXY)
 		input = input->into;
 	if (input->state == WEFT_PENDING)
 		weft_still_awaits(p->id, weft__id(input));
@@ -46,7 +47,7 @@ static void record_pending_and_awaits(struct weft_promise *p)
 		record_still_awaits(p, p->inputs->input[i].promise);
 }
 
-/* Free slots that count as one promise in the budget, since visiting them takes time. */
+/* Number of free slots that count as one promise in the budget, because visiting them takes time. */
 enum { SLOTS_PER_PROMISE = 32 };
 
 static uint64_t list_pending_promises(void *nothing, uint64_t cursor, unsigned budget)
@@ -98,7 +99,8 @@ weft_id weft__record_id(struct weft_promise *p)
 
 /* ---- Events ----
  *
- * Called while something records.  The recorder keeps the running promise: running_id() is weft_running() without its check.
+ * Called while something records.  The recorder keeps the running promise: running_id() returns the same as weft_running(), but
+ * without its check.
  */
 
 static inline weft_id running_id(void)
@@ -169,7 +171,7 @@ static void record_read_by(weft_id by, weft_id input)
 
 void weft__record_enter(struct weft_promise *waiting, const struct weft_promise *ended)
 {
-	/* The input may be older than the recording; it gets its id here. */
+	/* The input may be older than the recording, and then gets its id here. */
 	weft_id id = ensure_id(weft__repr(waiting)), input = waiting->waiter.input_id ? waiting->waiter.input_id : ended->id;
 	weft__thread_state.current = id;
 	if (__builtin_expect(input != id, 1))
@@ -192,7 +194,7 @@ void weft__record_read(weft_id input)
 		record_read_by(current, input);
 #ifndef WEFT_DISABLE
 	else if (running_id() != current && weft__stream->generation)
-		weft__stream->running = current; /* without an event: the next creation records the running promise */
+		weft__stream->running = current; /* the running promise changes without an event; the next creation records it */
 #endif
 }
 
@@ -222,7 +224,7 @@ void weft__record_end(struct weft_promise *p, const struct weft_failure *failure
 #ifndef WEFT_DISABLE
 	if (p->id == 0) {
 		weft__round_flush_if_any();
-		record_pending(p); /* the promise was pending until now */
+		record_pending(p); /* the promise was pending until now, and is recorded before its end */
 	}
 #endif
 	if (failure) {

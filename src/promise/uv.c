@@ -1,4 +1,4 @@
-/* uv.c: promises on a libuv loop.  SPDX-License-Identifier: ISC */
+/* uv.c: runs promises on a libuv loop.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <signal.h>
@@ -133,7 +133,7 @@ static void find_active_idle(uv_handle_t *handle, void *found)
 	*(bool *)found |= handle->type == UV_IDLE && uv_is_active(handle);
 }
 
-/* Records that the loop spins, if a handle of the program keeps it awake; this file's idle handle is not active. */
+/* Records that the loop spins, if a handle of the program keeps it awake; the idle handle of this file is then not active. */
 static void record_spin(struct weft_uv *uv)
 {
 	if (!uv->spin) {
@@ -144,16 +144,16 @@ static void record_spin(struct weft_uv *uv)
 	}
 	if (uv->spin_end)
 		weft_spins(weft_promise_id(uv->spin), uv->turns);
-	uv->recorded_position = get_recorded_position(); /* events recorded here do not count as activity */
+	uv->recorded_position = get_recorded_position(); /* the events recorded in this function do not count as activity */
 }
 
-/* Returns whether this turn is one of many without sleep and without events.  Such turns are recorded by their number, as
- * adapters/hook does, so that a ring keeps earlier events. */
+/* Returns whether this iteration is one of many without sleep and without events.  Such iterations are recorded as a count, as
+ * in adapters/hook, so that a ring keeps earlier events. */
 static bool is_spinning(struct weft_uv *uv)
 {
 	enum { RECORDED_TURNS = 64, MIN_COUNTED_TURNS = 1024 };
 	bool is_empty = uv->recorded_position == get_recorded_position();
-	if (!is_empty && uv->turns == 0) /* the usual case, which must be cheap */
+	if (!is_empty && uv->turns == 0) /* this case is the usual one, which must be cheap */
 		return false;
 	if (!weft_is_on() || uv_backend_timeout(uv->loop) != 0) {
 		end_spin(uv);
@@ -176,8 +176,8 @@ static void before_sleep(uv_prepare_t *handle)
 	bool pauses = weft_promise_paused_count() > 0;
 	if (!pauses)
 		uv_idle_stop(&uv->idle);
-	/* uv_backend_timeout() also returns 0 when a new handle is to be watched, and then the loop sleeps.  So a loop that seems
-	 * to spin is kept awake for this turn, after which the handle is watched. */
+	/* uv_backend_timeout() also returns 0 if a new handle must be watched, and then the loop sleeps.  So a loop that seems
+	 * to spin is kept awake for this iteration, after which the handle is watched. */
 	bool spinning = !pauses && is_spinning(uv);
 	uv->slept = !pauses && !spinning;
 	if (uv->slept) {
@@ -199,7 +199,7 @@ static void after_sleep(uv_check_t *handle)
 		uv_idle_stop(&uv->idle);
 }
 
-/* Ignores SIGPIPE: a write to a closed connection would kill the program, and libuv does not prevent that. */
+/* Ignores SIGPIPE, because a write to a closed connection would kill the program, which libuv does not prevent. */
 static void ignore_sigpipe(void)
 {
 	struct sigaction now;
@@ -218,7 +218,7 @@ struct weft_uv *weft_uv_create(uv_loop_t *loop)
 	}
 	ignore_sigpipe();
 	uv->loop = loop ? loop : &uv->own;
-	/* libuv documents that these never fail. */
+	/* libuv documents that these functions never fail. */
 	uv_prepare_init(uv->loop, &uv->prepare);
 	uv_check_init(uv->loop, &uv->check);
 	uv_idle_init(uv->loop, &uv->idle);
@@ -246,7 +246,7 @@ void weft_uv_destroy(struct weft_uv *uv)
 	uv_close((uv_handle_t *)&uv->prepare, on_handle_closed);
 	uv_close((uv_handle_t *)&uv->check, on_handle_closed);
 	uv_close((uv_handle_t *)&uv->idle, on_handle_closed);
-	/* Wait for jobs on the thread pool. */
+	/* The loop runs until the jobs on the thread pool have ended. */
 	do {
 		while (uv->objects)
 			uv->objects->end(uv->objects);
@@ -324,7 +324,7 @@ static void free_timer(uv_handle_t *handle)
 	free(timer);
 }
 
-/* Closes the timer; returns its resolver, which is now the caller's. */
+/* Closes the timer, and returns its resolver, which the caller then owns. */
 static struct weft_resolver *close_timer(struct timer *timer)
 {
 	weft__uv_object_unlist(&timer->object);

@@ -1,7 +1,7 @@
-/* uv_connection.c: records connections, sockets and listeners, so that both ends of a connection can be joined.
+/* uv_connection.c: records connections, sockets and listeners, so that a reader can join both ends of a connection.
  *
- * Under `weft record` an adapter records each libuv handle, also those of this library: then this file only records bytes that
- * are sent without libuv.  SPDX-License-Identifier: ISC */
+ * Under `weft record`, an adapter records each libuv handle, also the handles of this library; then this file records only bytes
+ * that are sent without libuv.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,8 @@ typedef void adapter_fn(int fd, int64_t bytes);
 static WEFT__PER_THREAD struct weft__uv_connection *all_connections, *next_listed;
 static WEFT__PER_THREAD bool is_listed;
 
-/* Returns the adapter's function for bytes that are about to be written to a descriptor, or were not; NULL: no adapter. */
+/* Returns the adapter's function for bytes that are about to be written to a descriptor, or were not written; NULL without an
+ * adapter. */
 static adapter_fn *find_adapter(void)
 {
 	static adapter_fn *found;
@@ -40,7 +41,7 @@ union address {
 	struct sockaddr_un local;
 };
 
-/* Formats an address; returns false if it has none. */
+/* Formats an address; returns false if there is no address. */
 static bool format_address(char *out, size_t capacity, const union address *from)
 {
 	char host[INET6_ADDRSTRLEN] = "?";

@@ -1,4 +1,4 @@
-/* uv_file.c: files and directories as promises, on libuv's thread pool.  SPDX-License-Identifier: ISC */
+/* uv_file.c: makes promises for operations on files and directories, on libuv's thread pool.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 
 struct weft_uv_file {
 	struct weft__uv_object object; /* while it is open */
-	unsigned refs, busy;           /* busy: number of jobs that use the file */
-	bool ending;                   /* weft_uv_destroy() was called: close the file when it is not busy */
+	unsigned refs, busy;           /* busy: number of jobs that are using the file */
+	bool ending;                   /* whether weft_uv_destroy() was called, so that the file is closed when it is not busy */
 	uv_file fd;                    /* -1: closed */
 };
 
@@ -17,7 +17,7 @@ struct fs {
 	struct weft__job job;
 	uv_fs_t request;
 	struct weft_uv_file *file;
-	struct weft_uv_bytes *bytes; /* bytes to read or write */
+	struct weft_uv_bytes *bytes; /* buffer with the bytes to read or write */
 	size_t done;                 /* bytes written so far */
 	int64_t offset;
 	uv_file closing; /* descriptor to close */
@@ -87,12 +87,13 @@ static struct fs *start_request(struct weft_record_site *site, struct weft_uv *u
 	return weft__job_start(site, uv, WEFT_KIND_FS, label, sizeof(struct fs), offsetof(struct fs, request), p);
 }
 
-/* Starts a request with the path in its label. */
+/* Starts a file request, with the path in its label. */
 static struct fs *start_path_request(
     struct weft_record_site *site, struct weft_uv *uv, const char *verb, const char *path, struct weft_promise **p)
 {
 	char label[256];
-	if (weft_is_on()) { /* snprintf() would cost more than all recorder calls for this operation */
+	/* The label is built by hand, because snprintf() would cost more than all recorder calls of this operation. */
+	if (weft_is_on()) {
 		char *at = stpcpy(stpcpy(label, verb), " ");
 		size_t bytes = strnlen(path, (size_t)(label + sizeof label - at) - 1);
 		memcpy(at, path, bytes);
@@ -101,7 +102,7 @@ static struct fs *start_path_request(
 	return start_request(site, uv, weft_is_on() ? label : NULL, p);
 }
 
-/* Starts a request on a file. */
+/* Starts a request on an open file. */
 static struct fs *start_file_request(
     struct weft_record_site *site, struct weft_uv_file *file, const char *label, struct weft_promise **p)
 {
@@ -126,7 +127,7 @@ static void finish_request(struct fs *fs, int status, void *value, weft_destroy_
 	weft__job_end(&fs->job, status, value, destroy);
 }
 
-/* Finishes a request that libuv refused: libuv does not call back then. */
+/* Finishes a request that libuv refused, because libuv does not call back for it. */
 static struct weft_promise *finish_if_failed(struct fs *fs, int status, struct weft_promise *p)
 {
 	if (status < 0)
@@ -134,7 +135,7 @@ static struct weft_promise *finish_if_failed(struct fs *fs, int status, struct w
 	return p;
 }
 
-/* Finishes a request with a copy of the value, unless it failed. */
+/* Finishes a request with a copy of the value, unless the request failed. */
 static void finish_with_copy(struct fs *fs, const void *value, size_t bytes)
 {
 	int status = (int)fs->request.result;
@@ -179,7 +180,7 @@ struct weft_promise *weft__uv_open(struct weft_record_site *site, struct weft_uv
 static void on_closed(uv_fs_t *request)
 {
 	struct fs *fs = request->data;
-	/* The job was cancelled before it ran. */
+	/* UV_ECANCELED means that the job was cancelled before it ran. */
 	if (request->result == UV_ECANCELED)
 		close(fs->closing);
 	finish_request(fs, (int)request->result, NULL, NULL);
@@ -195,7 +196,7 @@ struct weft_promise *weft__uv_file_close(struct weft_record_site *site, struct w
 		return p;
 	uv_loop_t *loop = file->object.uv->loop;
 	fs->closing = detach_fd(file);
-	uv_fs_close(loop, &fs->request, fs->closing, on_closed); /* fails only without memory for a path */
+	uv_fs_close(loop, &fs->request, fs->closing, on_closed); /* uv_fs_close() fails only if there is no memory for a path */
 	return p;
 }
 
@@ -333,7 +334,7 @@ static void on_scanned(uv_fs_t *request)
 	uv_dirent_t next;
 	if (status == 0 && !(found = calloc(1, sizeof *found + count * sizeof *found->entry)))
 		status = WEFT_PROMISE_ENOMEM;
-	/* Read to the end: libuv frees the last entry only then. */
+	/* The directory is read to its end, because libuv frees the last entry only then. */
 	while (uv_fs_scandir_next(request, &next) == 0) {
 		if (!found || found->count == count)
 			continue;

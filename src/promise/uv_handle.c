@@ -1,11 +1,12 @@
-/* uv_handle.c: lifetime of the program's handles on a loop, and the promises that wait for them.  SPDX-License-Identifier: ISC
+/* uv_handle.c: ends and frees the program's handles on a loop, and wakes the promises that wait for them.
+ * SPDX-License-Identifier: ISC
  */
 #include "promise/loop.h"
 
 #include <assert.h>
 #include <limits.h>
 
-/* Removes and returns a handle's resolver. */
+/* Removes a handle's resolver from the handle, and returns it. */
 static struct weft_resolver *detach_resolver(struct weft_resolver **resolver)
 {
 	struct weft_resolver *detached = *resolver;

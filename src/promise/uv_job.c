@@ -1,5 +1,5 @@
-/* uv_job.c: jobs on libuv's thread pool: host names and functions.  uv_file.c has the file operations.  SPDX-License-Identifier:
- * ISC */
+/* uv_job.c: runs jobs on libuv's thread pool: lookups of host names, and functions. uv_file.c has the file operations.
+ * SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 struct lookup {
@@ -19,7 +19,7 @@ struct work {
 
 /* ---- Jobs ---- */
 
-/* Cancels a job; one that runs already continues to its end, and its result is destroyed. */
+/* Cancels a job; a job that is already running continues to its end, and its result is destroyed. */
 static void cancel_job(void *ctx)
 {
 	struct weft__job *job = ctx;
@@ -70,7 +70,7 @@ static void free_addresses(void *addresses)
 
 static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 {
-	/* libuv has an error code of its own for a cancelled getaddrinfo. */
+	/* libuv has a separate error code for a cancelled getaddrinfo(). */
 	weft__job_end(request->data, status == UV_EAI_CANCELED ? UV_ECANCELED : status, addresses, free_addresses);
 }
 
@@ -90,7 +90,8 @@ struct weft_promise *weft__uv_getaddrinfo(
 
 /* ---- Functions ---- */
 
-/* Runs on the pool: the function records into the stream of its OS thread, and the promise runs there. */
+/* Runs a function on the pool: it records into the stream of the pool's OS thread, and its promise is the running promise
+ * there. */
 static void do_work(uv_work_t *request)
 {
 	struct work *work = request->data;
@@ -122,6 +123,6 @@ struct weft_promise *weft__uv_work(
 	work->f = f;
 	work->ctx = ctx;
 	work->destroy = destroy;
-	uv_queue_work(uv->loop, &work->request, do_work, on_work_done); /* fails only if do_work is NULL */
+	uv_queue_work(uv->loop, &work->request, do_work, on_work_done); /* uv_queue_work() fails only if do_work is NULL */
 	return p;
 }

@@ -1,11 +1,11 @@
-/* uv_process.c: child processes as promises.  SPDX-License-Identifier: ISC */
+/* uv_process.c: makes promises for child processes.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <signal.h>
 #include <string.h>
 
 struct weft_uv_process {
-	struct weft__handle h; /* the promise holds a reference until the process has exited */
+	struct weft__handle h; /* handle; the promise holds a reference to it until the process has exited */
 	uv_process_t process;
 	struct weft_resolver *resolver;
 	struct weft_uv_exit *result;
@@ -55,7 +55,7 @@ static void on_exited(uv_process_t *handle, int64_t code, int signal)
 	weft_uv_process_unref(process);
 }
 
-/* Abandons a process when weft_uv_destroy() is called: the process keeps running, and its end stays unknown. */
+/* Abandons a process when weft_uv_destroy() is called: the process keeps running, and the time of its end stays unknown. */
 static void abandon_process(struct weft__handle *h)
 {
 	struct weft_uv_process *process = (struct weft_uv_process *)h;
@@ -67,7 +67,7 @@ static void abandon_process(struct weft__handle *h)
 	weft_uv_process_unref(process);
 }
 
-/* Fills in a standard stream of the child; returns a status. */
+/* Fills in a standard stream of the child process, and returns a status. */
 static int fill_stdio(const struct weft_uv_stdio *from, int number, uv_stdio_container_t *to)
 {
 	uv_os_fd_t fd;
@@ -102,7 +102,7 @@ static int fill_all_stdio(const struct weft_uv_spawn_options *options, uv_stdio_
 	return status < 0 ? status : fill_stdio(&options->errors, 2, &to[2]);
 }
 
-/* Starts the process; it has started, or failed to, when this returns. */
+/* Starts the process; when the function returns, the process has started, or has failed to start. */
 static int start_process(struct weft_uv_process *process, struct weft_uv *uv, const struct weft_uv_spawn_options *options,
     uv_stdio_container_t stdio[3])
 {

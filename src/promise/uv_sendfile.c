@@ -1,7 +1,7 @@
-/* uv_sendfile.c: sends a part of a file into a stream, inside the kernel.
+/* uv_sendfile.c: sends a part of a file into a stream, inside of the kernel.
  *
- * The thread pool reads the disk and sends as much as the stream takes.  Until the stream takes more, the loop polls a duplicate
- * of the descriptor, since libuv watches each descriptor only once.  SPDX-License-Identifier: ISC */
+ * A job on the thread pool reads the disk and sends as many bytes as the stream takes.  Until the stream takes more, the loop
+ * polls a duplicate of the descriptor, because libuv watches each descriptor only once.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 #include <sys/sendfile.h>
 #endif
 
-#define CHUNK_BYTES (4u << 20) /* bytes that one job sends, so that other jobs of the pool run in between */
+#define CHUNK_BYTES (4u << 20) /* number of bytes that one job sends, so that other jobs of the pool run in between */
 
 struct sending {
 	struct weft__uv_object object;
 	uv_work_t request;
-	ssize_t result; /* of the request: bytes, or -errno */
+	ssize_t result; /* result of the request: number of bytes, or -errno */
 	uv_poll_t poll;
 	bool on_pool, polls, ended;
 	int out, in;
@@ -40,13 +40,13 @@ static void on_poll_closed(uv_handle_t *handle)
 	free_sending(handle->data);
 }
 
-/* Ends the sendfile; none of its jobs runs on the pool. */
+/* Ends the sendfile when none of its jobs runs on the pool. */
 static void finish_sendfile(struct sending *sending, int status)
 {
 	struct weft_uv *uv = sending->object.uv;
 	struct weft_resolver *resolver = sending->resolver;
 	uint64_t *sent = sending->sent;
-	/* The woken promise often uses the stream next: keep it. */
+	/* The stream is kept alive, because the woken promise often uses it next. */
 	struct weft_uv_stream *s = weft_uv_stream_ref(sending->stream);
 	weft__uv_object_unlist(&sending->object);
 	weft__file_release(sending->file);
@@ -59,7 +59,8 @@ static void finish_sendfile(struct sending *sending, int status)
 	weft_uv_stream_unref(s);
 }
 
-/* Handles the closing of the stream: the sendfile was cancelled, the stream was closed, or weft_uv_destroy() was called. */
+/* Handles the closing of the stream, because the sendfile was cancelled, the stream was closed, or weft_uv_destroy() was
+ * called. */
 static void on_stream_closed(void *ctx)
 {
 	struct sending *sending = ctx;
@@ -89,7 +90,7 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 {
 	struct sending *sending = poll->data;
 	uv_poll_stop(poll);
-	send_chunk(sending); /* after an error the next try finds the same error */
+	send_chunk(sending); /* after an error, the next try finds the same error */
 }
 
 static void wait_until_writable(struct sending *sending)
@@ -104,7 +105,7 @@ static void wait_until_writable(struct sending *sending)
 		finish_sendfile(sending, status);
 }
 
-/* Copies bytes of a file that sendfile(2) refuses. */
+/* Copies bytes of a file for which sendfile(2) is refused. */
 static ssize_t copy_chunk(int out, int in, int64_t offset, size_t size)
 {
 	char bytes[16384];
@@ -112,13 +113,13 @@ static ssize_t copy_chunk(int out, int in, int64_t offset, size_t size)
 	return got > 0 ? write(out, bytes, (size_t)got) : got;
 }
 
-/* Returns the size of one job; a file may end earlier. */
+/* Returns the number of bytes for one job; the file may end earlier. */
 static size_t next_chunk_bytes(const struct sending *sending)
 {
 	return sending->left < CHUNK_BYTES ? (size_t)sending->left : CHUNK_BYTES;
 }
 
-/* Runs on the pool.  uv_fs_sendfile() would block the pool's OS thread until the peer reads. */
+/* Sends bytes on a thread of the pool. uv_fs_sendfile() is not used, because it would block the thread until the peer reads. */
 static void do_send(uv_work_t *request)
 {
 	struct sending *sending = request->data;
@@ -157,10 +158,11 @@ static void send_chunk(struct sending *sending)
 {
 	sending->on_pool = true;
 	weft__stream_note_write(sending->stream, (int64_t)next_chunk_bytes(sending));
-	uv_queue_work(sending->object.uv->loop, &sending->request, do_send, on_sent); /* fails only if do_send is NULL */
+	/* uv_queue_work() fails only if do_send is NULL. */
+	uv_queue_work(sending->object.uv->loop, &sending->request, do_send, on_sent);
 }
 
-/* Borrows file and stream for this sendfile; returns a status. */
+/* Borrows the file and the stream for this sendfile, and returns a status. */
 static int borrow_stream_and_file(struct sending *sending, struct weft_uv **uv)
 {
 	int status;

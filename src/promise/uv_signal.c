@@ -1,13 +1,13 @@
-/* uv_signal.c: system signals as promises.  SPDX-License-Identifier: ISC */
+/* uv_signal.c: makes promises for system signals.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <string.h>
 
 struct weft_uv_signals {
-	struct weft__handle h; /* waits for the next signal */
+	struct weft__handle h; /* handle, which waits for the next signal */
 	uv_signal_t handle;
 	int number;
-	bool has_pending_signal; /* a signal came while no promise waited */
+	bool has_pending_signal; /* whether a signal came while no promise waited */
 };
 
 struct weft_uv_signals *weft_uv_signals_ref(struct weft_uv_signals *signals)
@@ -70,6 +70,6 @@ struct weft_promise *weft__uv_signal(struct weft_record_site *site, struct weft_
 	int status;
 	struct weft_uv_signals *signals = new_signals(uv, number, &status);
 	struct weft_promise *p = status < 0 ? weft__uv_failed(status) : weft__uv_signals_next(site, signals);
-	weft_uv_signals_unref(signals); /* the waiting promise keeps a reference */
+	weft_uv_signals_unref(signals); /* the promise that waits for a signal keeps a reference */
 	return p;
 }

@@ -1,11 +1,11 @@
-/* uv_stream.c: tcp connections and pipes as promises.  SPDX-License-Identifier: ISC */
+/* uv_stream.c: makes promises for TCP connections and pipes.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
 #include <string.h>
 #include <sys/un.h>
 
 struct weft_uv_stream {
-	struct weft__handle h; /* its waiter waits for a read or a new connection */
+	struct weft__handle h; /* handle, whose waiter waits for a read or a new connection */
 	union {
 		uv_handle_t handle;
 		uv_stream_t stream;
@@ -13,16 +13,16 @@ struct weft_uv_stream {
 		uv_pipe_t pipe;
 	};
 	bool ended;
-	/* libuv is reading.  Between two reads libuv keeps reading, since stopping would cost system calls; it stops when bytes
-	 * come that no promise waits for. */
+	/* libuv is reading.  Between two reads libuv keeps reading, because stopping would cost system calls; it stops when
+	 * bytes come for which no promise waits. */
 	bool reading;
-	bool has_pending_connection; /* libuv has a connection to accept */
-	void *borrower;              /* the sendfile that writes to the descriptor */
+	bool has_pending_connection; /* whether libuv has a connection that can be accepted */
+	void *borrower;              /* sendfile that writes to the stream's descriptor */
 	void (*borrowed_closed)(void *borrower);
 	struct weft__uv_connection connection;
-	struct weft_record_site *accept_site; /* site of the promise that waits for a connection */
-	size_t most_bytes;                    /* limit of the waiting read */
-	struct weft_uv_bytes *buffer;         /* set only while libuv fills it */
+	struct weft_record_site *accept_site; /* call site of the promise that waits for a connection */
+	size_t most_bytes;                    /* maximum number of bytes that the waiting read takes */
+	struct weft_uv_bytes *buffer;         /* buffer that libuv fills; NULL at other times */
 };
 
 static struct weft_uv_bytes end_of_input;
@@ -133,7 +133,8 @@ static void on_connection(uv_stream_t *stream, int status)
 {
 	struct weft_uv_stream *listener = stream->data;
 	if (status == 0)
-		listener->has_pending_connection = true; /* libuv accepts no further connection until this one is accepted */
+		/* Libuv accepts no further connection until this connection is accepted. */
+		listener->has_pending_connection = true;
 	if (!listener->h.waiter)
 		return;
 	if (status < 0)
@@ -142,7 +143,7 @@ static void on_connection(uv_stream_t *stream, int status)
 		accept_now(listener);
 }
 
-/* Ends a listen promise; takes s. */
+/* Ends a promise of a listen call, and takes over the reference s. */
 static struct weft_promise *listen_now(struct weft_record_site *site, struct weft_uv_stream *s, int status, int backlog)
 {
 	if (status == 0)
@@ -174,7 +175,7 @@ struct weft_promise *weft__uv_accept(struct weft_record_site *site, struct weft_
 	return p;
 }
 
-/* Starts to record a stream that was neither accepted nor connected, such as a child's, at its first use. */
+/* Starts to record a stream that was neither accepted nor connected, such as a child's standard stream, at its first use. */
 static void note_stream(struct weft_record_site *site, struct weft_uv_stream *s)
 {
 	if (!s->connection.h && !s->h.closing && weft_is_on())
@@ -258,7 +259,7 @@ struct request {
 	char copied[];
 };
 
-/* Makes a request; takes the reference, also without memory. */
+/* Makes a request, and takes over the reference `counted`, even without memory. */
 static struct request *new_request(struct weft_uv_stream *counted, size_t copied_bytes)
 {
 	struct request *r = calloc(1, sizeof *r + copied_bytes);
@@ -269,7 +270,7 @@ static struct request *new_request(struct weft_uv_stream *counted, size_t copied
 	return r;
 }
 
-/* Frees the request; returns its stream, whose reference the caller drops. */
+/* Frees the request, and returns its stream, whose reference the caller drops. */
 static struct weft_uv_stream *free_request(struct request *r)
 {
 	struct weft_uv_stream *counted = r->stream;
@@ -290,7 +291,7 @@ static void on_connected(uv_connect_t *connect, int status)
 	weft__uv_wakeup(s->h.object.uv, resolver, status, s, weft_uv_stream_unref);
 }
 
-/* Starts a request on a new stream, which is taken; NULL: the caller returns *p. */
+/* Starts a request on a new stream, whose reference is taken over; if the result is NULL, the caller returns *p. */
 static struct request *start_connect(struct weft_record_site *site, struct weft_uv_stream *s, struct weft_promise **p)
 {
 	struct request *r = s ? new_request(s, 0) : NULL;
@@ -339,7 +340,7 @@ static void end_request(struct request *r, int status)
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
 	weft__uv_wakeup(s->h.object.uv, resolver, status, NULL, NULL);
-	weft_uv_stream_unref(s); /* only now: the woken promise often uses the stream next */
+	weft_uv_stream_unref(s); /* dropped as late as here, because the woken promise often uses the stream next */
 }
 
 static void on_written(uv_write_t *write, int status)
@@ -352,7 +353,7 @@ static void on_shut_down(uv_shutdown_t *shutdown, int status)
 	end_request(shutdown->data, status);
 }
 
-/* Queues the rest of a write in libuv.  Bytes are copied or, with an owner, taken in any case. */
+/* Queues the rest of a write in libuv.  The bytes are copied or, if they have an owner, taken over in any case. */
 static struct weft_promise *write_later(
     struct weft_record_site *site, struct weft_uv_stream *s, const char *rest, size_t size, bool copy, struct weft_value owner)
 {
@@ -396,7 +397,8 @@ static struct weft_promise *write_bytes(
 		weft_uv_stream_ref(s);
 		struct weft_promise *p = write_later(site, s, bytes + done, size - done, copy, owner);
 		if (done > 0 && !weft__is_pending(p)) /* it failed at once */
-			weft__handle_close(s);        /* a part was sent already */
+			/* A part of the bytes was sent already, so the stream cannot be used any more. */
+			weft__handle_close(s);
 		weft_uv_stream_unref(s);
 		return p;
 	}

@@ -7,8 +7,8 @@ struct weft_uv_udp {
 	struct weft__handle h; /* libuv receives for it */
 	uv_udp_t udp;
 	struct weft__uv_connection connection;
-	size_t most_bytes;               /* limit of the waiting receive */
-	struct weft_uv_datagram *buffer; /* set only while libuv fills it */
+	size_t most_bytes;               /* maximum number of bytes that the waiting receive takes */
+	struct weft_uv_datagram *buffer; /* datagram that libuv fills; NULL at other times */
 };
 
 struct sending {
@@ -75,7 +75,7 @@ static void on_received(uv_udp_t *handle, ssize_t size, const uv_buf_t *buf, con
 	struct weft_uv_udp *udp = handle->data;
 	struct weft_uv_datagram *datagram = udp->buffer;
 	udp->buffer = NULL;
-	/* There was no datagram (an empty datagram has a sender), or no promise waits for one. */
+	/* There was no datagram (an empty datagram has a sender), or no promise waits for a datagram. */
 	if ((size == 0 && !from) || !udp->h.waiter) {
 		free(datagram);
 		if (!udp->h.waiter)
@@ -113,7 +113,7 @@ struct weft_promise *weft__uv_udp_receive(struct weft_record_site *site, struct 
 
 /* ---- Sending ---- */
 
-/* Does nothing: a datagram that is being sent cannot be recalled. */
+/* Ignores the cancellation, because a datagram that is being sent cannot be recalled. */
 static void ignore_cancel(void *ctx)
 {
 }
@@ -132,7 +132,7 @@ static void on_sent(uv_udp_send_t *request, int status)
 	end_sending(request->data, status);
 }
 
-/* Sends later, since the socket's buffer is full. */
+/* Sends a datagram later, because the socket's buffer is full. */
 static struct weft_promise *send_later(
     struct weft_record_site *site, struct weft_uv_udp *udp, const void *bytes, size_t size, const struct sockaddr *to)
 {
