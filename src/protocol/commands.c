@@ -1,4 +1,4 @@
-/* commands.c: commands of redis, memcached, and protocols of lines.  SPDX-License-Identifier: ISC */
+/* commands.c: finds names in commands of redis, memcached, and line-based protocols.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "protocol/private.h"
@@ -12,7 +12,7 @@ static bool is_word_byte(unsigned char c)
 
 /* ---- redis ---- */
 
-/* Reads a number and the end of its line.  Returns WEFT__MORE if the bytes end before. */
+/* Reads a number and the end of the number's line.  Returns WEFT__MORE if the bytes end too early. */
 static enum weft__parsed read_number(struct weft__input *in, unsigned *number)
 {
 	enum { MAX_DIGITS = 9 };
@@ -27,7 +27,7 @@ static enum weft__parsed read_number(struct weft__input *in, unsigned *number)
 	return WEFT__FOUND;
 }
 
-/* Reads "$3\r\nGET\r\n" up to the text; *text has its bytes, as many as there are. */
+/* Reads a bulk string such as "$3\r\nGET\r\n" up to its text; *text gets the text's bytes, as many as there are. */
 static enum weft__parsed read_bulk(struct weft__input *in, struct weft__input *text)
 {
 	unsigned length;
@@ -57,7 +57,7 @@ static enum weft__parsed read_array(struct weft__input *in, unsigned *arguments)
 	return read_number(in, arguments);
 }
 
-/* Appends a command word in capitals.  Returns false if it is none. */
+/* Appends a command word in capital letters.  Returns false if the text is no command word. */
 static bool put_command(struct weft__name *name, struct weft__input text)
 {
 	if (text.at == text.end || text.end - text.at > MAX_WORD)
@@ -85,10 +85,10 @@ static unsigned count_commands(struct weft__input in)
 	return count;
 }
 
-/* Commands whose second word is a command, too, not an argument of the user. */
+/* Commands whose second word is a part of the command too, and no argument of the user. */
 static const char with_subcommand[] =
     "ACL CLIENT CLUSTER COMMAND CONFIG DEBUG FUNCTION LATENCY MEMORY MODULE OBJECT PUBSUB SCRIPT SLOWLOG XGROUP XINFO";
-/* Commands that wait for others, or whose answers are a stream or the end of the connection. */
+/* Commands that wait for other clients, or whose answer is a stream or the end of the connection. */
 static const char without_answer[] =
     "SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR SYNC PSYNC REPLCONF SHUTDOWN QUIT BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN "
     "BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF";
@@ -126,7 +126,7 @@ enum weft__parsed weft__parse_resp(struct weft__input in, bool has_paths, struct
 
 /* ---- Words at the beginning of a line ---- */
 
-/* Reads a word of a list at the beginning of a line. */
+/* Reads a word at the beginning of a line, if the word is in a list. */
 static enum weft__parsed read_listed_word(
     struct weft__input in, const char *list, bool ignores_case, struct weft_question *question)
 {
@@ -134,7 +134,7 @@ static enum weft__parsed read_listed_word(
 	const unsigned char *at = in.at;
 	for (; at < in.end && at - in.at < MAX_WORD && is_word_byte(*at); at++)
 		weft__put(&name, ignores_case ? weft__to_upper(*at) : *at);
-	if (at == in.end) /* the word may go on */
+	if (at == in.end) /* the word may continue in the next bytes */
 		return name.length < MAX_WORD ? WEFT__MORE : WEFT__NOT;
 	const bool is_end = *at == ' ' || *at == '\r' || *at == '\n';
 	if (is_end && weft__is_listed(list, question->name, name.length))
@@ -160,7 +160,7 @@ enum weft__parsed weft__parse_memcached(struct weft__input in, bool has_paths, s
 	return parsed;
 }
 
-/* Only listed words: other lines of these protocols may be secrets. */
+/* Only these words are named, because other lines of these protocols may contain secrets. */
 static const char line_words[] =
     "HELO EHLO LHLO MAIL RCPT DATA RSET NOOP QUIT AUTH STARTTLS VRFY EXPN HELP USER PASS STAT LIST RETR DELE TOP UIDL CAPA APOP "
     "CWD PWD PASV EPSV PORT EPRT TYPE STOR NLST SIZE MDTM FEAT SYST";
@@ -168,6 +168,6 @@ static const char line_words[] =
 enum weft__parsed weft__parse_lines(struct weft__input in, bool has_paths, struct weft_question *question)
 {
 	(void)has_paths;
-	question->must_answer = false; /* the other end may speak first, and a line may go on */
+	question->must_answer = false; /* the other end may speak first, and a line may continue */
 	return read_listed_word(in, line_words, true, question);
 }

@@ -1,4 +1,4 @@
-/* dns.c: questions and answers of DNS over UDP.  SPDX-License-Identifier: ISC */
+/* dns.c: reads questions and answers of DNS over UDP.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "protocol/private.h"
@@ -22,7 +22,7 @@ bool weft_protocol_dns(const void *bytes, size_t count, struct weft_dns *dns)
 	const unsigned char *at = bytes, *end = at + count;
 	*dns = (struct weft_dns){0};
 	struct weft__name name = {dns->name, 0};
-	/* one question, and no operation but a query */
+	/* the message must have one question, and its operation must be a query */
 	if (count < HEADER + 5 || at[2] & OPCODE || at[4] != 0 || at[5] != 1)
 		return false;
 	dns->number = (uint16_t)(at[0] << 8 | at[1]);

@@ -1,4 +1,4 @@
-/* http.c: request lines of HTTP/1.  SPDX-License-Identifier: ISC */
+/* http.c: reads request lines of HTTP/1.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "protocol/private.h"
@@ -10,8 +10,8 @@ static bool is_hex(unsigned char c)
 	return weft__is_digit(c) || (unsigned char)((c | 0x20) - 'a') < 6;
 }
 
-/* Returns whether a part of a path names one thing of many: digits, a UUID, long hex with a digit, or a long mix of letters and
- * digits, as tokens are. */
+/* Returns whether a path component is an identifier: digits, a UUID, long hexadecimal text with a digit, or a long mix of
+ * letters and digits, as tokens are. */
 static bool is_id(const unsigned char *at, size_t count)
 {
 	enum { MIN_TOKEN = 20 };
@@ -50,7 +50,7 @@ static void put_path(struct weft__name *name, const unsigned char *at, const uns
 	}
 }
 
-/* Skips "http://user@host" of a request to a proxy: the user may have a password. */
+/* Skips "http://user@host" in a request to a proxy, because the user part may contain a password. */
 static const unsigned char *skip_authority(const unsigned char *at, const unsigned char *end)
 {
 	const unsigned char *colon = memchr(at, ':', (size_t)(end - at));
@@ -82,7 +82,8 @@ enum weft__parsed weft__parse_http(struct weft__input in, bool has_paths, struct
 	const bool is_connect = !strcmp(question->name, "CONNECT "), is_local = *target == '/' || *target == '*';
 	if (!is_local && !is_connect && *target != 'h')
 		return WEFT__NOT;
-	/* A command of another protocol may look like a method and a path: the version tells, if these bytes have it. */
+	/* A command of another protocol may look like a method and a path, so the HTTP version decides, if these bytes contain
+	 * it. */
 	const unsigned char *version = at;
 	while (version<in.end && * version> ' ')
 		version++;

@@ -1,4 +1,4 @@
-/* postgres.c: messages of PostgreSQL's clients.  SPDX-License-Identifier: ISC */
+/* postgres.c: reads messages of PostgreSQL's clients.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "protocol/private.h"
@@ -24,7 +24,7 @@ enum weft__parsed weft__parse_postgres_start(struct weft__input in, struct weft_
 	return WEFT__FOUND;
 }
 
-/* A connection may be older than the recording: then its first question has a type. */
+/* If the connection is older than the recording, the first message that is seen has a type byte. */
 bool weft__is_postgres_query(struct weft__input in)
 {
 	enum { HEADER = 5 };
@@ -37,8 +37,8 @@ static bool is_name_byte(unsigned char c)
 	return weft__is_letter(c) || weft__is_digit(c) || c == '_' || c == '.';
 }
 
-/* Reads the next word of a statement outside of texts and comments, in capitals if `capitals`.  Returns false at the end, and
- * where a text begins that this function cannot skip. */
+/* Reads the next word of a statement outside of string literals and comments, in capital letters if `capitals`.  Returns false
+ * at the statement's end, or where a literal begins that this function cannot skip. */
 static bool read_word(struct weft__input *in, struct weft__name *word, bool capitals)
 {
 	word->length = 0;
@@ -59,11 +59,11 @@ static bool read_word(struct weft__input *in, struct weft__name *word, bool capi
 	}
 	for (; in->at < in->end && is_name_byte(*in->at); in->at++)
 		weft__put(word, capitals ? weft__to_upper(*in->at) : *in->at);
-	/* A text may follow directly: E'...' */
+	/* A string literal may follow the word directly, as in E'...' */
 	return word->length > 0 && !(in->at < in->end && *in->at == '\'');
 }
 
-/* Appends the keyword and the table: what follows FROM, INTO or UPDATE. */
+/* Appends the statement's keyword and its table, which is the word after FROM, INTO or UPDATE. */
 static void put_statement(struct weft__name *name, struct weft__input in)
 {
 	enum { MAX_WORDS = 64, MAX_KEYWORD = 16 };
@@ -86,7 +86,8 @@ static void put_statement(struct weft__name *name, struct weft__input in)
 	for (unsigned i = 0; (before || is_next) && i < MAX_WORDS && read_word(&in, &word, true); i++) {
 		if (!is_next && strcmp(text, before) != 0)
 			continue;
-		/* A name in quotation marks has no limits of its own; the query of a parenthesis is no table. */
+		/* A table name in quotation marks may contain any characters, and a query in parentheses is no table, so neither
+		 * is used. */
 		while (!is_next && in.at < in.end && (*in.at == ' ' || *in.at == '\n' || *in.at == '\t'))
 			in.at++;
 		if (!is_next && (in.at == in.end || !(weft__is_letter(*in.at) || *in.at == '_') || !read_word(&in, &word, false)))
@@ -117,7 +118,7 @@ enum weft__parsed weft__parse_postgres(struct weft__input in, bool has_paths, st
 		weft__put_text(&name, type == 'F' ? "function call" : "execute");
 		return WEFT__FOUND;
 	}
-	if (type == 'P') { /* skip the name of the prepared statement */
+	if (type == 'P') { /* the name of the prepared statement is skipped */
 		const unsigned char *end = memchr(in.at, 0, (size_t)(in.end - in.at));
 		in.at = end ? end + 1 : in.end;
 	}

@@ -1,4 +1,4 @@
-/* protocol.c: finds the protocol of a connection, and questions in pieces.  SPDX-License-Identifier: ISC */
+/* protocol.c: finds the protocol of a connection, and joins questions that arrive in pieces.  SPDX-License-Identifier: ISC */
 #include "protocol/protocol.h"
 
 #include <string.h>
@@ -26,7 +26,8 @@ static weft__parse_fn *const parsers[] = {[WEFT_PROTOCOL_HTTP1] = weft__parse_ht
 
 enum { PARSERS = sizeof parsers / sizeof *parsers };
 
-/* Tries all protocols.  None begins like another; a protocol with a name in these bytes is preferred to one that may have one. */
+/* Tries all protocols.  No two protocols begin in the same way; a protocol whose name is complete in these bytes is preferred to
+ * a protocol whose name may follow. */
 static enum weft__parsed guess(
     struct weft_protocol_state *state, struct weft__input in, bool has_paths, struct weft_question *question)
 {
@@ -68,7 +69,7 @@ bool weft_protocol_question(
 	state->held = 0;
 	if (parsed == WEFT__FOUND)
 		return true;
-	/* The target of an HTTP request may be longer than the memory: its name is cut. */
+	/* The target of an HTTP request may be longer than the memory for held bytes, and its name is then cut. */
 	const bool may_be_http = state->protocol == WEFT_PROTOCOL_UNKNOWN || state->protocol == WEFT_PROTOCOL_HTTP1;
 	if (parsed == WEFT__MORE && may_be_http && weft__parse_http(in, has_paths, question) == WEFT__MORE &&
 	    strchr(question->name, ' ')) {

@@ -28,7 +28,7 @@ bool session_is_ocaml_file(const char *name)
 	return digits > 0 && strcmp(base + digits, file_mark) == 0;
 }
 
-/* Sort OCaml's files last: the first trace is the reference clock, and OCaml's clock is known only to a few us.
+/* OCaml's files are sorted last, because the first trace is the reference clock, and OCaml's clock is known only to a few us.
  */
 static int compare_paths(const void *a, const void *b)
 {
@@ -51,7 +51,7 @@ bool session_is_trace(const char *path)
 	return is;
 }
 
-/* Adds a name and takes ownership of it.  Returns false without memory. */
+/* Adds a name to the list, and takes over its memory.  Returns false without memory. */
 static bool append_path(session_paths *list, char *name)
 {
 	char **slot = weft_vec_push(list);
@@ -62,7 +62,7 @@ static bool append_path(session_paths *list, char *name)
 	return slot != NULL;
 }
 
-/* Adds the files of OCaml's runtime in a folder.  Returns false without memory. */
+/* Adds the event files of OCaml's runtime that are in a folder.  Returns false without memory. */
 static bool read_ocaml_folder(struct session *s, int folder, const char *path)
 {
 	DIR *dir = weft_named_list(folder);
@@ -84,7 +84,8 @@ static bool has_user_name(const char *name)
 	return !strncmp(name, SESSION_USER_FOLDER, strlen(SESSION_USER_FOLDER));
 }
 
-/* Opens an entry as a folder: a real one, or the target of a link that this user made, but not as another user's folder. */
+/* Opens an entry as a folder: a real folder, or the target of a link that this user made; links in another user's folder are not
+ * followed. */
 static int open_entry(int folder, const struct dirent *entry, bool is_users)
 {
 	if (entry->d_type == DT_REG)
@@ -93,7 +94,8 @@ static int open_entry(int folder, const struct dirent *entry, bool is_users)
 	return fd < 0 && !is_users && !has_user_name(entry->d_name) ? weft_own_link(folder, entry->d_name) : fd;
 }
 
-/* Returns whether a folder is of the user in its name, or of the owner of the directory, who makes it if he cannot give it away.
+/* Returns whether a folder belongs to the user in its name, or to the owner of the directory, who makes the folder if he cannot
+ * change its owner.
  */
 static bool is_user_folder(const char *name, int fd, int parent)
 {
@@ -104,7 +106,8 @@ static bool is_user_folder(const char *name, int fd, int parent)
 	return st.st_uid == user || st.st_uid == of_parent.st_uid || st.st_uid == geteuid();
 }
 
-/* Adds an entry of the directory, or of a user's folder in it; takes over its name.  Returns false without memory. */
+/* Adds an entry of the session's directory, or of a user's folder in it; takes over the entry's name.  Returns false without
+ * memory. */
 static bool read_entry(struct session *s, int folder, const struct dirent *entry, char *name, bool is_users)
 {
 	static const char failed[] = ".failed";
@@ -125,7 +128,7 @@ static bool read_entry(struct session *s, int folder, const struct dirent *entry
 	return whole;
 }
 
-/* Adds the entries of the directory, or of a user's folder in it.  Returns false without memory. */
+/* Adds the entries of the session's directory, or of a user's folder in it.  Returns false without memory. */
 static bool read_folder(struct session *s, int folder, const char *path, bool is_users)
 {
 	DIR *dir = weft_named_list(folder);
@@ -140,7 +143,7 @@ static bool read_folder(struct session *s, int folder, const char *path, bool is
 	return whole;
 }
 
-/* Reads the folder of another user. */
+/* Reads the folder of another user in the session's directory. */
 static bool read_user_folder(struct session *s, const char *path)
 {
 	const int folder = weft_named_below(s->path, path);
@@ -176,7 +179,7 @@ static void read_front(char front[FRONT_BYTES], const char *trace)
 	close(folder);
 }
 
-/* Not the trace of another tracer, which may have more traces below its directory. */
+/* Returns whether a directory is a trace of weft; a trace of another tracer may have more traces below its directory. */
 static bool is_weft_trace(const char *trace)
 {
 	char front[FRONT_BYTES];
@@ -186,7 +189,7 @@ static bool is_weft_trace(const char *trace)
 	return strstr(front, "tracer_name = \"weft\"") != NULL;
 }
 
-/* Adds the traces of a session in a folder.  Returns false without memory. */
+/* Adds the traces of a session that is in a folder of this session.  Returns false without memory. */
 static bool read_subsession(struct session *s, const char *path)
 {
 	struct session inner;
@@ -233,8 +236,9 @@ enum { UUID_BYTES = 36 };
 
 struct identity {
 	char uuid[UUID_BYTES + 1]; /* empty: unknown */
-	bool has_process;          /* its name ends in the process id, as recorders name traces; copies need not */
-	uint64_t bytes;            /* bytes of its streams; a copy of a part has fewer */
+	/* Whether the trace's name ends in the process id, as recorders name traces; names of copies may not. */
+	bool has_process;
+	uint64_t bytes; /* number of bytes in the trace's streams; a copy of a part has fewer */
 	size_t index;
 };
 
@@ -256,7 +260,7 @@ static uint64_t count_stream_bytes(const char *trace)
 
 static struct identity read_identity(const char *trace, size_t index)
 {
-	/* Texts in the metadata have no line breaks. */
+	/* These marks are reliable, because texts in the metadata contain no line breaks. */
 	static const char uuid_mark[] = "\n\tuuid = \"", process_mark[] = "\n\tvpid = ";
 	struct identity id = {.index = index};
 	char front[FRONT_BYTES];
