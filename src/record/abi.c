@@ -1,7 +1,7 @@
-/* abi.c: symbols for programs that were built with an older record_inline.h, which has another memory layout.
+/* abi.c: defines symbols for programs that were built with an older record_inline.h, which has another memory layout.
  *
- * Such programs find variables and functions of their own here, and nothing of them is recorded.  The first event prints a
- * message; later events cost no time.
+ * Such programs find variables and functions of their own ABI here, and nothing of them is recorded.  The first event of such a
+ * program prints a message; later events cost no time.
  *
  * SPDX-License-Identifier: ISC */
 #include "record/abi.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* X(name, suffix): the suffix of the names of each older ABI.  ABI 0 has none; ABI 1 has "_abi1". */
+/* X(name, suffix) lists an older ABI, with the suffix of the ABI's names.  ABI 0 has no suffix; ABI 1 has the suffix "_abi1". */
 #define OLD_ABIS(X) X(abi0, "")
 
 #define SLOW_CALLS(X, abi, suffix)                                                                                               \
@@ -45,7 +45,7 @@
 static const char mismatch_message[] =
     "the program was built with another version of weft/record.h than the loaded library " WEFT_VERSION "; rebuild the program";
 
-/* A stream that is full, whatever size streams had: every event takes the slow path. */
+/* A stream that is always full, whatever size streams had in that ABI, so every event takes the slow path. */
 static uint64_t full_stream[64];
 
 #define DEFINE_STATE(abi, suffix)                                                                                                \
@@ -73,7 +73,7 @@ void weft__abi_end(void)
 	set_modes(WEFT__OFF);
 }
 
-/* Stands for every slow call; returns 0, which is neither a promise nor a time. */
+/* Replaces every slow call; returns 0, which is neither a promise nor a time. */
 static long report_once(void)
 {
 	const int error = errno;

@@ -1,4 +1,4 @@
-/* buffer.c: divides the caller's memory into packets: the metadata, the definitions, then a ring for each OS thread.
+/* buffer.c: divides the caller's memory into packets: the metadata, the definitions, and then a ring for each OS thread.
  *
  * SPDX-License-Identifier: ISC */
 #include "record/core.h"
@@ -9,7 +9,8 @@
 static struct {
 	unsigned char *buffer, *rings;
 	size_t ring_bytes, packet_bytes, metadata_bytes, definitions_bytes;
-	unsigned streams, packets, definitions; /* packets: of one ring; definitions: packets of the definitions stream */
+	/* Packets: number of packets in one ring; definitions: number of packets of the definitions stream. */
+	unsigned streams, packets, definitions;
 } layout;
 
 int weft__ring_check(uint64_t size, unsigned packets, uint64_t min_packet_bytes, const char **why)
@@ -40,7 +41,7 @@ void weft__buffer_metadata(const struct weft_metadata *metadata)
 	h->clock_hz = weft__recording.origin.clock_hz;
 }
 
-/* Continues the definitions in the next packet. */
+/* Continues the definitions stream in the next packet. */
 static bool open_next_definitions(struct weft__stream *s)
 {
 	if (s->slot + 1 >= layout.definitions)
@@ -50,7 +51,7 @@ static bool open_next_definitions(struct weft__stream *s)
 	return true;
 }
 
-/* Plans packets of options->packet_bytes each, so that a page holds whole packets, also those of metadata and definitions. */
+/* Plans packets of options->packet_bytes each, so that a page contains whole packets, also those of metadata and definitions. */
 static int plan_pages(const struct weft_record_options *o, size_t size, unsigned streams, const char **why)
 {
 	uint64_t packet = o->packet_bytes;

@@ -1,4 +1,4 @@
-/* clock.c: chooses the clock and determines its frequency.  SPDX-License-Identifier: ISC */
+/* clock.c: chooses the clock of a recording, and determines the clock's frequency.  SPDX-License-Identifier: ISC */
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -30,7 +30,7 @@ uint64_t weft__wall_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
-/* Reads both clocks; *ns is the reading of `other` that is enclosed most tightly by two readings of `clock`. */
+/* Reads both clocks; *ns is the reading of `other` that two readings of `clock` enclose most tightly. */
 static void read_clock_pair(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t best = UINT64_MAX;
@@ -65,7 +65,7 @@ static bool is_invariant(void)
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
 }
 
-/* Returns the frequency that the kernel itself uses, which perf events report. */
+/* Returns the counter's frequency that the kernel itself uses, which perf events report. */
 static uint64_t read_perf_hz(void)
 {
 	struct perf_event_attr attr = {
@@ -85,11 +85,12 @@ static uint64_t read_perf_hz(void)
 	return hz;
 }
 
-static uint64_t kernel_hz; /* constant while the machine runs */
+static uint64_t kernel_hz; /* frequency of the counter, constant while the machine runs */
 
 void weft__clock_query_hz(void)
 {
-	/* A system call filter may kill the caller of perf_event_open(), as those of systemd do: with a filter, do not call it.
+	/* A seccomp filter may kill the caller of perf_event_open(), as the filters of systemd do, so the call is not made under
+	 * a filter.
 	 */
 	if (!kernel_hz && is_invariant() && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
 		kernel_hz = read_perf_hz();
@@ -103,7 +104,7 @@ static uint64_t read_cpuid_hz(void)
 	return 0;
 }
 
-/* Measures the frequency in 2 ms, with an error of about 20 ppm. */
+/* Measures the counter's frequency in 2 ms, with an error of about 20 ppm. */
 static uint64_t measure_hz(void)
 {
 	uint64_t t0 = 0, n0 = 0, t1 = 0, n1 = 0;
@@ -121,7 +122,7 @@ bool weft__clock_has_counter(void)
 
 void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic)
 {
-	/* The frequency is constant while the machine runs. */
+	/* Cached choice of the counter, whose frequency is constant while the machine runs. */
 	static struct weft__clock_choice counter_choice;
 	if (!use_monotonic && is_invariant()) {
 		if (!counter_choice.hz) {

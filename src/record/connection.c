@@ -1,7 +1,7 @@
-/* connection.c: records the identity of a connection, and the target of a datagram, so that the traces of both ends can be
- * joined.
+/* connection.c: records the identity of a connection, and the target of a datagram, so that a reader can join the traces of both
+ * ends.
  *
- * Both ends use the same name: two TCP addresses, the inodes of two unix sockets, or the inode of a pipe.
+ * Both ends record the same identity: two TCP addresses, the inodes of two unix sockets, or the inode of a pipe.
  * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static bool format_address(char *out, const union address *from)
 	char host[INET6_ADDRSTRLEN];
 	const bool is_v4 = from->any.sa_family == AF_INET;
 	const struct in6_addr *v6 = &from->v6.sin6_addr;
-	/* An IPv6 socket may have an IPv4 peer. */
+	/* An IPv6 socket may have an IPv4 peer, whose address is then mapped. */
 	const bool is_mapped = !is_v4 && IN6_IS_ADDR_V4MAPPED(v6);
 	const void *bytes = is_v4 ? (const void *)&from->v4.sin_addr : is_mapped ? (const void *)&v6->s6_addr[12] : v6;
 	if (!inet_ntop(is_v4 || is_mapped ? AF_INET : AF_INET6, bytes, host, sizeof host))
@@ -50,8 +50,9 @@ static bool format_address(char *out, const union address *from)
 	return true;
 }
 
-/* Returns whether this end initiated the connection.  Since 4.19 the kernel also counts the sent bytes without the initial byte,
- * and the difference shows the initiator.  If the counts contradict each other, as after a send error, returns did_connect. */
+/* Returns whether this end initiated the connection.  Since Linux 4.19 the kernel also counts the sent bytes without the initial
+ * byte, and the difference shows which end is the initiator.  If the counts contradict each other, as after a send error, the
+ * function returns did_connect. */
 static bool did_initiate(const struct tcp_info *info, socklen_t bytes, uint64_t written, bool did_connect)
 {
 	const uint64_t sent = info->tcpi_bytes_sent - info->tcpi_bytes_retrans + info->tcpi_notsent_bytes;
@@ -59,18 +60,19 @@ static bool did_initiate(const struct tcp_info *info, socklen_t bytes, uint64_t 
 	return is_reported && written - sent <= 1 ? written > sent : did_connect;
 }
 
-/* Computes the bytes written and read.  The kernel counts one byte for the start of a connection, at the end that initiated it,
- * and one byte for the peer's end of data. */
+/* Computes the numbers of bytes that were written and read.  The kernel counts one byte more for the start of a connection, at
+ * the end that initiated it, and one byte for the peer's end of data. */
 static bool query_positions(int fd, bool did_connect, struct weft_positions *out)
 {
-	/* States of TCP, by the kernel's numbers; <netinet/tcp.h> has them too, but an older tcp_info. */
+	/* TCP states, by the kernel's numbers; <netinet/tcp.h> also defines them, but has an older tcp_info. */
 	enum { TIME_WAIT = 6, CLOSE_WAIT = 8, LAST_ACK = 9, CLOSING = 11 };
 	enum { FIN_CAME = 1 << TIME_WAIT | 1 << CLOSE_WAIT | 1 << LAST_ACK | 1 << CLOSING };
 	enum { TRIES = 8 };
 	struct tcp_info info = {0}, before;
 	int unread = 0, unacknowledged = 0, tries = 0;
 	socklen_t bytes;
-	/* Bytes that arrive between two calls would count in only one of them: repeat until nothing arrived. */
+	/* Bytes that arrive between the two calls would be counted by only one of them, so the calls are repeated until nothing
+	 * arrived. */
 	do {
 		socklen_t after_bytes = sizeof info;
 		bytes = sizeof info;
@@ -98,12 +100,12 @@ static bool format_tcp_name(char *name, const union address *local, int fd)
 	return true;
 }
 
-/* The inodes of two connected unix sockets. */
+/* The inodes of the two ends of a connection of unix sockets. */
 struct inodes {
 	uint32_t own, peer; /* 0: unknown */
 };
 
-/* Asks the kernel for the peer's inode; the netlink socket never enters the program's descriptor table. */
+/* Asks the kernel for the inode of the peer's socket; the netlink socket never enters the program's descriptor table. */
 static int query_peer_on_fd_thread(void *data)
 {
 	struct inodes *inodes = data;
@@ -122,7 +124,8 @@ static int query_peer_on_fd_thread(void *data)
 	if (kernel < 0)
 		return WEFT_ENOTSUP;
 	if (send(kernel, &request, sizeof request, MSG_DONTWAIT) == (ssize_t)sizeof request)
-		got = recv(kernel, answer, sizeof answer, MSG_DONTWAIT); /* the kernel has answered when send() returns */
+		/* The answer is ready, because the kernel has answered when send() returns. */
+		got = recv(kernel, answer, sizeof answer, MSG_DONTWAIT);
 	close(kernel);
 	const struct nlmsghdr *header = (const struct nlmsghdr *)(const void *)answer;
 	const size_t fixed = NLMSG_LENGTH(sizeof(struct unix_diag_msg));
@@ -142,8 +145,8 @@ static int query_peer_on_fd_thread(void *data)
 	return WEFT_ENOTSUP;
 }
 
-/* Returns whether another query is allowed.  The caller waits for a query, and a server may accept thousands of connections per
- * second; so 100 per second are queried, in bursts of at most 20. */
+/* Returns whether another query of the kernel is allowed now.  The program waits during a query, and a server may accept
+ * thousands of connections per second, so at most 100 per second are queried, in bursts of at most 20. */
 static bool may_query(void)
 {
 	enum { MIN_INTERVAL_NS = 10000000, MAX_BURST = 20 };
@@ -159,7 +162,7 @@ static bool may_query(void)
 	return true;
 }
 
-/* Formats the name of a unix stream socket.  *peer is the inode of the other socket; 0: query it. */
+/* Formats the name of a unix stream socket. *peer is the inode of the other end's socket; 0 if it must be queried. */
 static bool format_unix_name(char *name, int fd, uint32_t *peer)
 {
 	struct stat about;
@@ -188,7 +191,7 @@ static bool format_pipe_name(char *name, int fd)
 	return true;
 }
 
-/* Returns whether a system call filter is active: it may kill the caller of an unexpected call. */
+/* Returns whether a seccomp filter is active, which may kill the caller of an unexpected system call. */
 static bool has_seccomp_filter(void)
 {
 	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
@@ -238,7 +241,7 @@ void weft__still_connected(weft_id promise, int fd, const struct weft_positions 
 
 /* ---- Datagrams ---- */
 
-/* Finds the datagram's target: `to`, or else the socket's peer (sent) or own address (received). */
+/* Finds the datagram's target: `to` or else the socket's peer if it is sent, the socket's own address if it is received. */
 static bool find_target(union address *out, int fd, const struct sockaddr *to, bool is_sent)
 {
 	socklen_t bytes = sizeof *out;
@@ -251,7 +254,8 @@ static bool find_target(union address *out, int fd, const struct sockaddr *to, b
 	return true;
 }
 
-/* Formats the target.  A socket that receives for all addresses of the machine does not know the target address: "*:53". */
+/* Formats the target.  A socket that receives on all addresses of the machine does not know the target's address, so the text is
+ * "*:53". */
 static bool format_target(char *out, const union address *target)
 {
 	if (target->any.sa_family != AF_INET && target->any.sa_family != AF_INET6)

@@ -1,8 +1,8 @@
-/* core.c: the slow path of events, and the change of packets.
+/* core.c: the slow path of events, and the change to the next packet.
  *
- * One OS thread, and the signal handlers that interrupt it, write a stream; others read its packets at any moment.  The steps
- * have the names of the protocol's model (tests/proof/ring.pml): RESERVE, WRITE, PUBLISH (record_inline.h), INVALIDATE, REFILL,
- * VALIDATE (here), RETIRE (start.c).  SPDX-License-Identifier: ISC */
+ * A stream is written by one OS thread and by the signal handlers that interrupt the thread; readers read the stream's packets
+ * at any moment.  The steps have the names that the protocol's model uses (tests/proof/ring.pml): RESERVE, WRITE, PUBLISH
+ * (record_inline.h), INVALIDATE, REFILL, VALIDATE (this file), RETIRE (start.c).  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
 #if __STDC_HOSTED__
@@ -19,8 +19,8 @@ _Static_assert((int)WEFT_COMPACT_HEADER == (int)WEFT__HEADER, "record_inline.h k
 _Static_assert((int)WEFT_COMPACT_GAP_BITS == (int)WEFT__GAP_BITS, "record_inline.h knows it");
 _Static_assert((int)WEFT_ID_INLINE == (int)WEFT__INLINE, "record_inline.h knows it");
 
-/* Programs contain these offsets in their machine code.  A change of an offset must increment WEFT__ABI; new members that
- * programs need not know go to the end.
+/* Programs contain these offsets in their machine code, so the offsets must not change.  A change of an offset must increment
+ * WEFT__ABI; new members that programs need not know are appended at the end.
  */
 _Static_assert(sizeof(void *) != 8 ||
 		   (offsetof(struct weft_stream, packet) == 24 && offsetof(struct weft_stream, limit) == 32 &&
@@ -64,7 +64,7 @@ static bool has_list(const struct weft__pending *p)
 	return p->lists.of[WEFT__PENDING_OF_PROGRAM].list || p->lists.of[WEFT__PENDING_OF_ADAPTER].list;
 }
 
-/* Sets how much of the packet the fast path may use now. */
+/* Sets up to which byte of the packet the fast path may write now. */
 static void set_limit(struct weft__stream *s)
 {
 	uint32_t limit = s->soft_end;
@@ -73,7 +73,7 @@ static void set_limit(struct weft__stream *s)
 	if (has_list(&s->pending) && s->pending.active && s->pending.urgent)
 		limit = 0;
 	__atomic_store_n(&s->hot.limit, limit, __ATOMIC_SEQ_CST);
-	/* RETIRE sets retired, then limit; whichever of the two stores comes last, limit ends as 0. */
+	/* RETIRE sets `retired` and then `limit`; whichever store to `limit` comes last, `limit` is 0 in the end. */
 	if (__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST) || __atomic_load_n(&s->is_broken, __ATOMIC_SEQ_CST))
 		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_SEQ_CST);
 }
@@ -108,7 +108,7 @@ void weft__packet_prepare(struct weft__stream *s, unsigned char *packet)
 	fill_header(s, h, weft__time());
 }
 
-/* Starts to use `packet`.  The caller keeps signal handlers out. */
+/* Starts to use `packet`.  Signal handlers must not run meanwhile; the caller blocks them. */
 static void start_packet(struct weft__stream *s, unsigned char *packet)
 {
 	struct weft_packet_header *h = (struct weft_packet_header *)(void *)packet;
@@ -116,7 +116,8 @@ static void start_packet(struct weft__stream *s, unsigned char *packet)
 	if ((int64_t)(time - s->hot.last) < 0)
 		time = s->hot.last;
 
-	/* INVALIDATE: a reader that sees any byte written below sees the odd lock, or the next even one, after it. */
+	/* INVALIDATE: a reader that sees any byte written below also sees the odd value of the lock, or the next even value
+	 * after it. */
 	uint32_t lock = __atomic_load_n(&h->lock, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->lock, lock | 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->content_size, sizeof *h * 8, __ATOMIC_RELAXED);
@@ -128,7 +129,7 @@ static void start_packet(struct weft__stream *s, unsigned char *packet)
 	fill_header(s, &fresh, time);
 	*h = fresh;
 
-	/* VALIDATE: pairs with the reader's acquire of lock. */
+	/* VALIDATE: this store pairs with the reader's acquire of the lock. */
 	__atomic_store_n(&h->lock, (lock | 1) + 1, __ATOMIC_RELEASE);
 
 	s->hot.packet = packet;
@@ -157,7 +158,8 @@ void weft__stream_reset(struct weft__stream *s)
 	*s = (struct weft__stream){
 	    .hot = {.running = WEFT_SYSTEM_ID, WEFT__NO_SAMPLING}, .host = s->host, .origin = weft__recording.origin};
 	s->pending = (struct weft__pending){.lists = pending.lists, .inside = pending.inside};
-	/* No value of next repeats: a handler may start a recording in the middle of its OS thread's next event. */
+	/* No value of `next` repeats, because a signal handler may start a recording in the middle of its OS thread's next
+	 * event. */
 	s->hot.next = s->hot.published = ((next >> 32) + 1) << 32;
 }
 
@@ -180,33 +182,36 @@ void weft__write_lost_no_stream(void)
 void weft__count_lost_no_stream(void)
 {
 	__atomic_fetch_add(&weft__recording.lost_no_stream, 1, __ATOMIC_RELAXED);
-	/* If the lock is taken, the next loss, or the stop, writes the count. */
+	/* If another thread holds the lock, the next loss or the stop writes the count of lost events. */
 	if (weft__define_lock(1)) {
-		/* A stop may just have removed the packets. */
+		/* A stop of the recording may just have removed the packets. */
 		if (weft__recording.definitions.storage.base)
 			weft__write_lost_no_stream();
 		weft__define_unlock();
 	}
 }
 
-/* Changes to the next packet, unless a handler did so since hot.next was `seen`; returns false if there is none. */
+/* Changes to the stream's next packet, unless a signal handler did so since hot.next was `seen`; returns false if there is no
+ * packet. */
 static bool switch_packet(struct weft__stream *s, uint64_t seen)
 {
 	bool done = true;
 	uint64_t state = block_handlers();
 	if (s->hot.next == seen) {
 		s->switching = true;
-		/* Signal handlers that run nevertheless find no space. */
+		/* A signal handler that runs nevertheless finds no space in the packet. */
 		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		struct weft__storage *storage = &s->storage;
 		uint64_t events = (uint32_t)((s->hot.next >> 32) - (s->begin_next >> 32));
-		/* Update the counts before a new file gets its name: readers read it from then on, even if the process dies. */
+		/* The counts are updated before a new file gets its name, because readers read the file from then on, even if
+		 * the process dies. */
 		s->sequence++;
 		s->events_before += events;
 		if (storage->grow ? storage->grow(s) : !storage->once || s->slot + 1 < storage->count) {
 			if (s->slot + 1 == storage->count && storage->count < storage->most) {
-				/* A ring in its first lap grows; if it cannot grow, it reuses the packets that it has. */
+				/* A ring in its first lap grows by a packet; if it cannot grow, it reuses the packets that it
+				 * has. */
 				if (storage->extend(s))
 					storage->count++;
 				else
@@ -250,7 +255,7 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 		size_t end_limit = s->switching ? 0 : nested ? s->storage.packet_bytes : s->soft_end;
 		if ((uint32_t)begin + size > end_limit) {
 			if (nested) {
-				/* A handler ran between the two loads: this event is not nested. */
+				/* If a signal handler ran between the two loads, this event is not nested. */
 				if (!s->switching && __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) != begin)
 					continue;
 				s->lost_nested++;
@@ -270,8 +275,8 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 		uint64_t end = begin + ((uint64_t)1 << 32 | size);
 		if (!weft__local_swap(&s->hot.next, begin, end)) /* RESERVE */
 			continue;
-		/* Not before RESERVE: a handler in between would write a compact timestamp relative to an event that does not
-		 * exist. */
+		/* The time `last` must not be stored before RESERVE: a signal handler in between would write a compact timestamp
+		 * relative to an event that does not exist. */
 		if (extended)
 			s->hot.last = time;
 		weft__event_write(s->hot.packet + (uint32_t)begin, event, id, time, extended); /* WRITE */
@@ -284,7 +289,7 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 void weft__pending_begin(struct weft__pending *p, const struct weft__pending_lists *lists)
 {
 	const bool inside = p->inside;
-	p->inside = true; /* events of signal handlers come here too */
+	p->inside = true; /* events of signal handlers also reach this function, which must not be entered twice */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*p = (struct weft__pending){.lists = *lists, .budget = 1, .inside = true};
 	p->active = p->urgent = has_list(p);
@@ -292,10 +297,10 @@ void weft__pending_begin(struct weft__pending *p, const struct weft__pending_lis
 	p->inside = inside;
 }
 
-/* Lists some pending promises; returns false after the last one. */
+/* Lists some pending promises; returns false after the last promise. */
 static bool list_some_pending(struct weft__pending *p)
 {
-	while (!p->lists.of[p->at].list) /* at least one list exists */
+	while (!p->lists.of[p->at].list) /* the loop ends, because at least one list exists */
 		p->at = (p->at + 1) % WEFT__PENDING_LISTS;
 	const struct weft__pending_list *list = &p->lists.of[p->at];
 	p->inside = true;
@@ -306,7 +311,7 @@ static bool list_some_pending(struct weft__pending *p)
 	return p->cursor || p->at;
 }
 
-/* Lists some pending promises, if that is due. */
+/* Lists some pending promises in the stream, if the next step is due. */
 static void list_pending_step(struct weft__stream *s, enum weft_op op)
 {
 	struct weft__pending *p = &s->pending;
@@ -314,7 +319,7 @@ static void list_pending_step(struct weft__stream *s, enum weft_op op)
 	    op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_SIGNAL || op == WEFT_OP_IDLE || op == WEFT_OP_RESUME;
 	if (!has_list(p) || p->inside || s->hot.next != s->hot.published)
 		return;
-	/* All pending promises must be listed once in half a lap. */
+	/* All pending promises must be listed once in every half lap of the ring. */
 	const uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / 2;
 	const uint64_t at = s->sequence * s->storage.packet_bytes + (uint32_t)s->hot.next;
 	bool due = (uint32_t)s->hot.next >= s->checkpoint || s->checkpoint > s->soft_end;
@@ -325,7 +330,7 @@ static void list_pending_step(struct weft__stream *s, enum weft_op op)
 			p->began = at;
 		if (!list_some_pending(p)) {
 			p->active = p->urgent = false;
-			/* The round ended early: smaller steps suffice. */
+			/* If the listing ended early, smaller steps suffice. */
 			if (p->budget > 1 && at - p->began < half_lap / 4)
 				p->budget /= 2;
 		}
@@ -344,20 +349,21 @@ static void list_pending_step(struct weft__stream *s, enum weft_op op)
 			p->urgent = half_lap <= WEFT__PENDING_SMALL_BYTES;
 		}
 	}
-	/* The pending promises may need more than the ring: leave the rest of the ring to new events. */
+	/* If the pending promises need more space than half of the ring, the rest of the ring is left to new events. */
 	if ((p->cursor || p->at) && at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING)
 		p->urgent = false;
 	set_limit(s);
 }
 
-/* Returns this OS thread's stream, in the slow path until slow_end(); NULL: the caller counts the loss and returns. */
+/* Returns this OS thread's stream, which is in the slow path until slow_end(); NULL means that the caller counts the event as
+ * lost and returns. */
 static struct weft__stream *slow_begin(void)
 {
 	if (weft__slow_path_hook)
 		weft__slow_path_hook();
 	struct weft__stream *s = (struct weft__stream *)(void *)weft__stream;
 	if (weft__stream != &weft__no_stream) {
-		/* Pairs with RETIRE: either RETIRE sees in_slow, or this thread sees retired. */
+		/* This store pairs with RETIRE: either RETIRE sees in_slow, or this thread sees `retired`. */
 		__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
 		if (s->storage.base && !__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST) && !s->is_broken)
 			return s;
@@ -397,7 +403,7 @@ static weft_id allocate_id(struct weft__stream *s)
 	weft_id end = (weft_id)s->hot.end_id, id = end ? weft__local_take(&s->hot.next_id) : 0;
 	if (id < end)
 		return id;
-	/* A handler that takes a block too leaves one of the two blocks unused. */
+	/* If a signal handler takes a block of ids too, one of the two blocks stays unused. */
 	uint64_t state = block_handlers();
 	id = __atomic_fetch_add(&weft__recording.next_id, ID_BLOCK, __ATOMIC_RELAXED);
 	s->hot.next_id = (uint64_t)id + 1;
@@ -406,7 +412,7 @@ static weft_id allocate_id(struct weft__stream *s)
 	return id;
 }
 
-/* Returns the key of the place, the site, or 0 if both are NULL. */
+/* Returns the key of the place (call site) or of the site; 0 if both are NULL. */
 static uint16_t intern_location(struct weft__stream *s, struct weft_record_site *site, struct weft_record_place *place)
 {
 	return place ? weft__intern_place(s, place) : site ? weft__intern_site(s, site) : 0;
@@ -439,8 +445,8 @@ weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, s
 	return record_create(by, promise, kind, NULL, place);
 }
 
-/* Creates a promise that is internal to its owner.  The ownership precedes the creation, so that a reader that omits internal
- * promises knows before it sees the promise. */
+/* Creates an internal promise, which belongs to its owner.  The ownership is recorded before the creation, so that a reader that
+ * omits internal promises knows it before it sees the promise. */
 weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner)
 {
 	int saved = ERRNO_GET();
@@ -472,7 +478,7 @@ void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, co
 	ERRNO_SET(saved);
 }
 
-/* Records a detail whose value is a key and a time.  babeltrace2 prints the text of an earlier event for an empty one. */
+/* Records a detail whose value is a key and a time. babeltrace2 prints the text of an earlier event if a text is empty. */
 static void record_place(weft_id promise, enum weft_detail what, const char *text, struct weft_record_site *site,
     struct weft_record_place *place, uint64_t ns)
 {
@@ -506,13 +512,13 @@ void weft__slow_call_site(weft_id promise, struct weft_record_site *site, const 
 
 void weft__slow_callback(weft_id promise, struct weft_record_place *place, uint64_t since)
 {
-	/* Without floating point, which a kernel lacks. */
+	/* The computation uses no floating point, because a kernel has none. */
 	const uint64_t age = weft__now() - since, hz = weft__recording.origin.clock_hz;
 	const uint64_t age_ns = hz ? age / hz * 1000000000u + age % hz * 1000000000u / hz : 0;
 	record_place(promise, WEFT_DETAIL_CALLBACK, "at", NULL, place, age_ns);
 }
 
-/* Records the keys of the callers' places as text: "12 7 31". */
+/* Records the keys of the callers' call sites as text, such as "12 7 31". */
 void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count)
 {
 	int saved = ERRNO_GET();

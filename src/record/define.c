@@ -1,12 +1,12 @@
-/* define.c: the definitions stream: texts, sites and OS threads, which a ring must not overwrite.
+/* define.c: writes the definitions stream, with texts, sites and OS threads, which a ring must not overwrite.
  *
- * Every OS thread writes it, under a lock.  A thread that does not get the lock at once writes the text into its event.  A new
- * key is also repeated, as an event, in the stream that uses it first.  So a trace whose definitions are truncated or lost has
- * names as far as its streams go.  SPDX-License-Identifier: ISC */
+ * Every OS thread writes into the definitions stream, under a lock.  A thread that does not get the lock at once writes the text
+ * into its event instead.  A new key is also repeated, as an event, in the stream that uses the key first.  So a trace whose
+ * definitions are truncated or lost has names as far as its streams reach.  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
-/* A text that gets no key is written into its event, but a site or place that gets none is lost.  So these try for some 10 us: a
- * thread defines a key once, and holds the lock for about 1 us unless it loses its CPU. */
+/* If a text gets no key, the text is written into the event; but if a site or place gets no key, it is lost.  So a thread tries
+ * for about 10 us to define a site: it defines a key only once, and holds the lock for about 1 us unless it loses its CPU. */
 enum { TEXT_TRIES = 1, SITE_TRIES = 1000 };
 
 bool weft__define_lock(unsigned tries)
@@ -62,7 +62,7 @@ static uint32_t text_length(const char *text)
 	return n < 65536 ? (uint32_t)n : 65536;
 }
 
-/* Returns the key in the current recording; 0: none. */
+/* Returns the key in the current recording; 0 if there is none. */
 static uint16_t current_key(const weft_word *key)
 {
 	uint64_t known = __atomic_load_n(key, __ATOMIC_ACQUIRE);
@@ -88,8 +88,8 @@ static uint32_t append_hex_line(char *to, uint32_t at, uint64_t number)
 	return append_line(to, at, digits + n, sizeof digits - n);
 }
 
-/* Repeats a definition in the stream that uses it, if its packet has space.  In the caller's buffer all streams share one memory
- * block, so definitions are not lost alone.  The caller holds the lock. */
+/* Repeats a definition in the stream that uses it, if the stream's packet has space.  In a caller's buffer all streams share one
+ * memory block, so definitions are not lost alone and need no repetition.  The caller holds the definitions' lock. */
 static void repeat_definition(struct weft__stream *s, const struct weft_wire_definition *d)
 {
 	static char text[MAX_PATH_BYTES + 2 * MAX_BUILD_ID_BYTES + 64];
@@ -114,13 +114,13 @@ static void repeat_definition(struct weft__stream *s, const struct weft_wire_def
 	    .text_bytes = n - 1};
 	const uint64_t next = __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED);
 	const size_t bytes = weft__event_payload(&event, weft__event_id(&event)) + WEFT_EXTENDED_HEADER;
-	/* A repetition is worth neither a new packet nor a loss: a nested handler has little space. */
+	/* A repetition is worth neither a new packet nor a lost event, and a nested signal handler has little space. */
 	if (next == __atomic_load_n(&s->hot.published, __ATOMIC_RELAXED) && !s->switching &&
 	    (uint32_t)next + bytes <= s->soft_end)
 		weft__record(s, &event);
 }
 
-/* Writes the definition with the next key, and stores the key in *key.  The caller holds the lock. */
+/* Writes the definition with the next free key, and stores the key in *key.  The caller holds the definitions' lock. */
 static uint16_t add_key(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d)
 {
 	d->key = (uint16_t)weft__recording.next_key;
@@ -132,7 +132,7 @@ static uint16_t add_key(struct weft__stream *s, weft_word *key, struct weft_wire
 	return d->key;
 }
 
-/* Returns the key at *key in the current recording; writes the definition if there is none yet. */
+/* Returns the key at *key in the current recording; if there is none yet, writes the definition. */
 static uint16_t intern_key(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d, unsigned tries)
 {
 	uint16_t known = current_key(key);
@@ -170,15 +170,16 @@ enum { MAX_MODULES = 1024, CALLER_SLOTS = 2048 };
 enum { MAX_MODULES = 1, CALLER_SLOTS = 256 };
 #endif
 
-/* The modules of this recording: number + 1 is the key.  Protected by the lock. */
+/* Modules of this recording; the key of a module is its number + 1.  Protected by the lock. */
 static struct {
 	uint64_t tags[MAX_MODULES];
 	uint64_t generation;
 	unsigned count;
 } modules;
 
-/* Return addresses of stacks, by hash.  The tag identifies the file at that address: after an unload another file may have the
- * address.  Written under the lock; key is 0 during the write, and readers load it first and last. */
+/* Return addresses of stacks, in a hash table.  The tag identifies the file at an address, because after an unload another file
+ * may have the address.  An entry is written under the lock; its key is 0 during the write, and readers load the key first and
+ * last. */
 static struct {
 	weft_word key, address, tag;
 } callers[CALLER_SLOTS];
@@ -200,7 +201,7 @@ static uint64_t module_tag(const struct weft__module *m)
 	return hash;
 }
 
-/* Returns the key of a module, and defines it if it is new.  The caller holds the lock. */
+/* Returns the key of a module, and defines the module if it is new.  The caller holds the definitions' lock. */
 static uint16_t define_module(struct weft__stream *s, const struct weft__module *m, uint64_t tag)
 {
 	if (modules.generation != weft__recording.generation)
@@ -238,7 +239,7 @@ static uint16_t define_module(struct weft__stream *s, const struct weft__module 
 	return d.key;
 }
 
-/* Defines the place of an address; m is its module, or NULL.  The caller holds the lock. */
+/* Defines the place (call site) of an address; m is the address's module, or NULL.  The caller holds the definitions' lock. */
 static uint16_t define_place(
     struct weft__stream *s, weft_word *key, const void *address, const struct weft__module *m, uint64_t tag)
 {
@@ -281,7 +282,7 @@ uint16_t weft__intern_address(struct weft__stream *s, const void *address)
 		if (!weft__define_lock(SITE_TRIES))
 			return 0;
 		uint16_t made = 0;
-		/* Another thread may have been faster. */
+		/* Another thread may have defined the address meanwhile. */
 		if (known == current_key(&callers[at].key)) {
 			__atomic_store_n(&callers[at].key, 0, __ATOMIC_RELEASE);
 			__atomic_store_n(&callers[at].address, wanted, __ATOMIC_RELEASE);

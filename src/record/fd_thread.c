@@ -1,19 +1,20 @@
-/* fd_thread.c: runs work that needs file descriptors with a descriptor table of its own.
+/* fd_thread.c: runs work that needs file descriptors in a thread with a descriptor table of its own.
  *
- * All OS threads of a process share a descriptor table.  Any thread may close unknown descriptors, as daemons do with
- * close_range(3, ~0), and the next open() of another thread reuses the number.  Code that then uses or closes the number works on
- * a file of the program.  A check does not help, since the number may change its meaning right after it.  So the recorder never
- * has a descriptor in the program's table, not even for a moment.  A short-lived OS thread does the work: it first gives itself
- * an empty table (CLOSE_RANGE_UNSHARE), and the caller waits for its end.  Mappings remain, since they belong to the process.
+ * All OS threads of a process normally share one descriptor table.  Any thread may close descriptors that it does not know, as
+ * daemons do with close_range(3, ~0), and the next open() of another thread reuses the number.  Code that then uses or closes
+ * the number acts on a file of the program.  A check does not help, because the number may change its meaning right after the
+ * check.  So the recorder never has a descriptor in the program's table, not even for a moment.  A short-lived OS thread does
+ * the work: it first gives itself an empty table (CLOSE_RANGE_UNSHARE), and the caller waits for its end.  Mappings that the
+ * thread makes remain, because they belong to the process.
  *
- * That thread has no state of the C library: it uses the thread-local storage (errno) of the caller, which sleeps meanwhile.  All
- * signals are blocked in it; a SIGXFSZ of a file that exceeds RLIMIT_FSIZE goes to this thread and ends with it.  Its working
- * directory and umask are copies too, where the system allows that.  The thread has ended when the caller continues, so a program
- * with one OS thread keeps having one.
+ * The thread has no C library state of its own: it uses the thread-local storage (errno) of the caller, which sleeps meanwhile.
+ * All signals are blocked in the thread; the SIGXFSZ of a file that exceeds RLIMIT_FSIZE goes to the thread and vanishes with
+ * it.  Its working directory and umask are copies too, where the system allows that.  The thread has ended when the caller
+ * continues, so a program with one OS thread still has one.
  *
  * A child process would be worse: the program's wait() might return it, and it could not map files for its parent.  A permanent
- * table would need a permanent OS thread, and a program with one OS thread may make calls that others may not (unshare, setns).
- * SPDX-License-Identifier: ISC */
+ * table would need a permanent OS thread, and a program with one OS thread may make calls that are forbidden with several
+ * threads (unshare, setns).  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -30,7 +31,8 @@
 #define SYS_close_range 436
 #endif
 
-/* glibc's other name of clone(): sanitizers and tracers replace clone() by a function that treats every clone as a fork. */
+/* glibc's second name of clone(), which is used because sanitizers and tracers replace clone() by a function that treats every
+ * clone as a fork. */
 #ifdef __GLIBC__
 int weft__clone(int (*run_task)(void *), void *stack, int flags, void *arg, ...) __asm__("__clone");
 #else
@@ -38,7 +40,7 @@ int weft__clone(int (*run_task)(void *), void *stack, int flags, void *arg, ...)
 #endif
 
 #define STACK_BYTES 65536u
-/* Exactly the flags of pthread_create(), which system call filters allow. */
+/* Exactly the flags of pthread_create(), because seccomp filters allow these. */
 #define CLONE_FLAGS                                                                                                              \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_PARENT_SETTID |                \
 	    CLONE_CHILD_CLEARTID)
@@ -49,7 +51,7 @@ static struct {
 	int (*work)(void *);
 	void *data;
 	int result;
-	int tid; /* set when the thread starts, cleared by the kernel when it ends */
+	int tid; /* tid of the thread, set when the thread starts and cleared by the kernel when it ends */
 } task;
 
 static int run_task(void *arg)
@@ -63,7 +65,8 @@ static int run_task(void *arg)
 	return 0;
 }
 
-/* Returns the flag that passes the thread pointer to clone(), where that is simple; elsewhere the thread inherits it anyway. */
+/* Returns the flag that passes the thread pointer to clone(), where that is simple; on other CPUs the thread inherits the
+ * pointer anyway. */
 static int get_tls_flag(void **pointer)
 {
 #if defined(__x86_64__) && defined(__LP64__)
@@ -83,7 +86,7 @@ static void wait_for_exit(int tid)
 	int running_tid;
 	while ((running_tid = __atomic_load_n(&task.tid, __ATOMIC_ACQUIRE)))
 		syscall(SYS_futex, &task.tid, FUTEX_WAIT, running_tid, NULL, NULL, 0);
-	/* The thread no longer uses this memory; wait until it is no thread of this process any more. */
+	/* The thread no longer uses this memory, but the caller waits until it is no thread of this process any more. */
 	while (syscall(SYS_tgkill, getpid(), tid, 0) == 0)
 		sched_yield();
 }
@@ -94,9 +97,10 @@ int weft__fd_thread_run(int (*work)(void *), void *data)
 	memset(all_signals, 0xff, sizeof all_signals);
 	size_t size = _NSIG / 8 < sizeof all_signals ? _NSIG / 8 : sizeof all_signals;
 	int cancel, saved = errno;
-	/* The work's system calls check the caller's thread-local storage for cancellation. */
+	/* Cancellation is disabled, because system calls of the work check the caller's thread-local storage for
+	 * cancellation. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	/* Not sigprocmask(), which leaves out the signals that the C library reserves. */
+	/* sigprocmask() cannot be used, because it leaves out the signals that the C library reserves. */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, all_signals, before, size);
 	pthread_mutex_lock(&lock);
 	task.work = work;

@@ -1,10 +1,10 @@
-/* freestanding.c: replaces thread.c and start.c where there is no operating system: one stream in the caller's buffer, with a
- * clock of the caller's.  SPDX-License-Identifier: ISC */
+/* freestanding.c: replaces thread.c and start.c on systems without an operating system, with one stream in the caller's buffer,
+ * and a clock of the caller.  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
 struct weft_stream *weft__stream = &weft__no_stream;
 
-/* Without an operating system, running code always has the CPU. */
+/* Without an operating system, running code always has the CPU, so nothing is recorded. */
 void weft__slow_awake(void)
 {
 }
@@ -19,7 +19,7 @@ static const char *failure = "";
 static struct weft_metadata metadata;
 static struct weft__pending_lists pending_lists;
 
-/* Finds no module: there is one file, and its addresses are memory addresses. */
+/* Finds no module, because there is only one file, and its addresses are memory addresses. */
 bool weft__find_module(struct weft__module *out, const void *address)
 {
 	(void)out;

@@ -1,7 +1,7 @@
 /* module.c: finds the file of machine code that contains an address.
  *
- * glibc's _dl_find_object() takes no lock and may be called in a signal handler.  Elsewhere dl_iterate_phdr() is used, which
- * waits while another OS thread loads a file.  SPDX-License-Identifier: ISC */
+ * glibc's _dl_find_object() takes no lock, and signal handlers may call it.  With other C libraries, dl_iterate_phdr() is used,
+ * which waits while another OS thread loads a file.  SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #include "record/host.h"
 
-/* Paths at the start of the recording: later the program may not be allowed to query them. */
+/* Paths that are read at the start of the recording, because later the program may not be allowed to query them. */
 static char program_path[1024], start_folder[1024];
 
 void weft__modules_start(void)
@@ -41,7 +41,7 @@ static bool find_build_id(struct weft__module *out, const unsigned char *at, siz
 	return false;
 }
 
-/* Reads size and build id from the program headers of a file at `base`. */
+/* Reads the size and the build-id from the program headers of a file at `base`. */
 static void read_program_headers(struct weft__module *out, const ElfW(Phdr) * headers, size_t count, uintptr_t base)
 {
 	out->address = base;
@@ -64,7 +64,7 @@ static void set_path(struct weft__module *out, const char *name)
 bool weft__find_module(struct weft__module *out, const void *address)
 {
 	struct dl_find_object found;
-	/* The parameter is a pointer to non-const memory, but the call writes nothing there. */
+	/* The parameter is a pointer to non-const memory, but the function writes nothing there. */
 	if (_dl_find_object((void *)(uintptr_t)address, &found))
 		return false;
 	const ElfW(Ehdr) *head = found.dlfo_map_start;
@@ -75,7 +75,7 @@ bool weft__find_module(struct weft__module *out, const void *address)
 	    head->e_phoff <= bytes && head->e_phnum <= (bytes - head->e_phoff) / sizeof(ElfW(Phdr)))
 		read_program_headers(out, (const ElfW(Phdr) *)((uintptr_t)head + head->e_phoff), head->e_phnum, out->address);
 	else if (!found.dlfo_link_map->l_name[0])
-		/* A program with gaps between its segments is found by segment; the kernel knows where its headers are. */
+		/* A program with gaps between its segments is found by segment, so the kernel is asked where its headers are. */
 		read_program_headers(out, (const ElfW(Phdr) *)getauxval(AT_PHDR), getauxval(AT_PHNUM), out->address);
 	return true;
 }

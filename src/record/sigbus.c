@@ -1,19 +1,20 @@
 /* sigbus.c: keeps the program alive when a trace file is truncated, and records fatal signals.
  *
- * Trace files are mapped.  If a file is truncated, or its disk vanishes, the next store into it raises SIGBUS, which would kill
- * the program.  Nothing prevents that: the owner of a named file can truncate it, a private mapping is lost with the process, and
- * a sealed memfd has no name and is lost too.  So a handler replaces the packet by memory of the process and ends the recording
- * of that OS thread; its later events count as lost.
+ * Trace files are mapped.  If a mapped trace file is truncated, or its disk vanishes, the next store into the file raises
+ * SIGBUS, which would kill the program.  This cannot be prevented: the owner of a named file can truncate it, a private mapping
+ * is lost with the process, and a sealed memfd has no name and is lost too.  So a SIGBUS handler replaces the packet by memory
+ * of the process and ends the recording of that OS thread; the thread's later events count as lost.
  *
- * The handler must not disturb the program.  While a trace is recorded into a directory, the handler precedes the program's
- * SIGBUS action, and passes other signals on to that action with its flags and its mask.  If the program sets another action
- * later, this handler runs only if that action passes unknown signals on.  weft_stop() restores the old action, unless another
- * action has replaced this one.
+ * The handler must not disturb the program's own signal handling.  While a trace is recorded into a directory, this handler
+ * precedes the program's SIGBUS action, and passes other SIGBUS signals on to that action with its flags and its mask.  If the
+ * program sets another action later, this handler runs only if that action passes unknown signals on. weft_stop() restores the
+ * old action, unless another action has replaced this handler.
  *
- * The handler does not help if a later action of the program does not pass the signal on.  It does not help either in an OS
- * thread that blocks SIGBUS after its first event, which unblocks SIGBUS.
+ * The handler does not help if a later action of the program does not pass the signal on.  The handler does not help either in
+ * an OS thread that blocks SIGBUS after its first event, which unblocks SIGBUS.
  *
- * If a signal ends the program, the trace says which signal, and which promise ran.  SPDX-License-Identifier: ISC */
+ * If a signal ends the program, the trace says which signal it was, and which promise was running.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,7 +28,7 @@
 static struct sigaction program_action; /* the program's action */
 static bool is_installed;
 
-/* Replaces the packet at `address` by memory of the process; returns false if no packet of a file is there. */
+/* Replaces the packet at `address` by memory of the process; returns false if no file's packet is there. */
 static bool replace_packet(unsigned char *address)
 {
 	struct weft__stream *s = weft__stream_at(address);
@@ -58,7 +59,8 @@ static void record_death(int number)
 			weft__slow_detail(weft_running(), WEFT_DETAIL_DIED, number, fatal_signals[i].name);
 }
 
-/* Sends the signal again.  With a system call filter, uses the call of abort() and raise(), which filters allow. */
+/* Sends the signal again.  Under a seccomp filter, the function uses the same system call as abort() and raise(), which filters
+ * allow. */
 static void resend_signal(int number, siginfo_t *info)
 {
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0)
@@ -67,8 +69,9 @@ static void resend_signal(int number, siginfo_t *info)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info);
 }
 
-/* Handles a fatal signal; installed only if the program had no action.  A faulting instruction repeats on return without a
- * handler, so that a core dump shows it.  A sent signal is sent again; so is SIGTRAP, since the breakpoint has passed. */
+/* Handles a fatal signal; the handler is installed only if the program had no action for the signal.  After the handler was
+ * removed, a faulting instruction repeats on return, so that a core dump shows it.  A signal that another process sent is sent
+ * again; so is SIGTRAP, because the breakpoint has passed. */
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -101,7 +104,7 @@ static void set_fatal_handlers(bool enable)
 
 /* ---- Trace files that were truncated ---- */
 
-/* Does what the kernel would have done without this handler. */
+/* Does what the kernel would have done without the recorder's handler. */
 static void pass_signal_on(int number, siginfo_t *info, void *context)
 {
 	struct sigaction action = program_action;
@@ -109,7 +112,7 @@ static void pass_signal_on(int number, siginfo_t *info, void *context)
 	if (!(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN && is_sent)
 		return;
 	if (!(action.sa_flags & SA_SIGINFO) && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) {
-		/* A faulting instruction repeats on return without a handler; a sent signal is sent again. */
+		/* After the handler was removed, a faulting instruction repeats on return; a sent signal is sent again. */
 		action.sa_handler = SIG_DFL;
 		sigaction(SIGBUS, &action, NULL);
 		record_death(number);

@@ -1,12 +1,12 @@
 /* standby.c: lets another process start and stop the recording of this program (wire/standby.h).
  *
- * The other process writes into this program's memory.  The OS thread that makes the next event does the requested work before
- * that event.  So standby needs no waiting, no OS thread and no descriptor, and while nothing records, a call costs the usual
- * load and branch.
+ * The other process writes a request into this program's memory.  The OS thread that makes the next event does the requested
+ * work before that event.  So standby needs no waiting, no OS thread and no descriptor, and while nothing records, a call costs
+ * the usual load and branch.
  *
- * The next event may come from a signal handler that interrupted any code.  If it interrupted an event of the same OS thread, or
- * a holder of the definitions' lock, it leaves the work to a later event.  All other critical sections block signals.
- * SPDX-License-Identifier: ISC */
+ * The next event may come from a signal handler that interrupted any code.  If the handler interrupted an event of the same OS
+ * thread, or a holder of the definitions' lock, it leaves the work to a later event.  All other critical sections of the
+ * recorder block signals.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@
 enum { MAX_TRACES = 100000 }; /* of one name */
 
 static struct weft_standby *page;
-static uint32_t busy; /* 1: an OS thread handles the request */
+static uint32_t busy; /* 1 while an OS thread handles a request, else 0 */
 
 /* Options of a recording whose request sets no others. */
 static struct weft_record_options default_options;
@@ -36,7 +36,7 @@ static void make_page(void)
 	if (pages == MAP_FAILED || mprotect(pages + one, bytes, PROT_READ | PROT_WRITE) < 0)
 		return;
 #ifdef MADV_WIPEONFORK
-	madvise(pages + one, bytes, MADV_WIPEONFORK); /* a child has a page of its own, or none */
+	madvise(pages + one, bytes, MADV_WIPEONFORK); /* a child process has a standby page of its own, or none */
 #endif
 	struct weft_standby *p = (struct weft_standby *)(void *)(pages + one);
 	p->self = (uintptr_t)p;
@@ -70,7 +70,7 @@ static void write_answer(const struct weft_standby_request *r, int status, const
 	__atomic_store_n(&page->answer.number, r->number, __ATOMIC_RELEASE);
 }
 
-/* Returns whether there is a complete request without an answer. */
+/* Returns whether there is a complete request that has no answer yet. */
 static bool has_pending_request(struct weft_standby_request *r)
 {
 	const uint64_t answered = __atomic_load_n(&page->answer.number, __ATOMIC_ACQUIRE);
@@ -89,7 +89,8 @@ static void apply_request_options(struct weft_record_options *o, const struct we
 
 /* ---- Requests ---- */
 
-/* Starts the next trace; the caller holds the lock.  Earlier traces, also those of a parent, stay: DIR.2 follows DIR. */
+/* Starts the next trace of this program; the caller holds the lock.  Earlier traces stay, also those of a parent process: the
+ * directory DIR.2 follows DIR. */
 static int start_next_trace(const struct weft_standby_request *r)
 {
 	char name[sizeof directory + 16];
@@ -108,7 +109,7 @@ static int start_next_trace(const struct weft_standby_request *r)
 	return WEFT_EEXIST;
 }
 
-/* Handles the request; the caller holds the lock and is in no event. */
+/* Handles the request; the caller holds the lock and is not in an event. */
 static void handle_request(void)
 {
 	struct weft_standby_request r;
@@ -117,7 +118,7 @@ static void handle_request(void)
 	bool was_on = weft__target != WEFT__TARGET_NONE;
 	if (was_on)
 		weft__stop_locked();
-	/* Keep other threads out until the recording has started. */
+	/* Other threads are kept out of events until the recording has started. */
 	__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_SEQ_CST);
 	if (host && was_on)
 		host->stopped(r.verb == WEFT_STANDBY_ON);
@@ -149,7 +150,7 @@ static void poll_request(void)
 	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
 		return;
 	weft__threads_lock();
-	/* The interrupted code may hold the definitions' lock. */
+	/* The interrupted code may hold the definitions' lock, so it is only tested here. */
 	bool is_free = !__atomic_load_n(&weft__recording.define_lock, __ATOMIC_ACQUIRE);
 	if (is_free)
 		handle_request();
@@ -169,7 +170,7 @@ static void enter_standby(void)
 
 bool weft__standby_enable(const struct weft_record_options *options)
 {
-	/* Make the path absolute: the program may change its directory before the request. */
+	/* The path is made absolute, because the program may change its directory before the request. */
 	size_t n = 0;
 	if (options->directory[0] != '/') {
 		if (!getcwd(directory, sizeof directory - 1) || directory[0] != '/')

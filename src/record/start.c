@@ -1,4 +1,4 @@
-/* start.c: starts and stops the recording, by a call or by the environment.  SPDX-License-Identifier: ISC */
+/* start.c: starts and stops the recording, by a call or by environment variables.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@ static struct {
 	struct weft_metadata metadata;
 	char host[256];
 	struct weft__process_info process_info;
-	bool exact;                          /* the clock's frequency is exact */
-	uint64_t begin_clock, begin_wall_ns; /* both clocks at the start */
+	bool exact;                          /* whether the clock's frequency is exact */
+	uint64_t begin_clock, begin_wall_ns; /* readings of both clocks at the start */
 } recording_info;
 
 static char failure[512];
 
-/* Memory for WEFT_TRACE=memory; stays until the process ends, so that a core dump contains it. */
+/* Memory for WEFT_TRACE=memory, which stays until the process ends, so that a core dump contains it. */
 static unsigned char *memory_buffer;
 
 static void fill_metadata(const struct weft_record_options *o)
@@ -85,8 +85,8 @@ static int check_options(const struct weft_record_options *o)
 	return WEFT_OK;
 }
 
-/* Starts the definitions.  An OS thread that notices late that the previous recording ended may still count its losses there,
- * under the lock. */
+/* Starts the definitions.  An OS thread that notices late that the previous recording has ended may still count its losses
+ * there, under the lock. */
 static int start_definitions(const struct weft_record_options *o)
 {
 	const char *why = NULL;
@@ -128,9 +128,9 @@ int weft__start_locked(const struct weft_record_options *o)
 	weft__modules_start();
 	if ((status = start_definitions(o)) < 0)
 		return status;
-	/* Only into a directory: readers of this host use the CPU times. */
+	/* CPU times are recorded only into a directory, because only readers of this host use them. */
 	r->long_ticks = weft__target == WEFT__TARGET_DIRECTORY ? r->origin.clock_hz / 1000 : 0;
-	/* Make the first stream now, with all of its space, so that a full disk is an error here. */
+	/* The first stream is made now, with all of its space, so that a full disk is an error of the start. */
 	errno = ENOSPC;
 	if (!weft__attach_locked(true)) {
 		snprintf(failure, sizeof failure, "%s%sno space for the first ring: %s", o->directory ? o->directory : "",
@@ -152,8 +152,8 @@ int weft__start_locked(const struct weft_record_options *o)
 	return WEFT_OK;
 }
 
-/* Replaces a frequency that was measured in a hurry: half a second gives a better one.  A difference of more than a thousandth
- * means that the wall clock was set meanwhile. */
+/* Replaces a frequency that was measured in 2 ms, because half a second gives a better frequency.  A difference of more than a
+ * thousandth means that the wall clock was set meanwhile. */
 static void improve_frequency(uint64_t clock, uint64_t wall_ns)
 {
 	struct weft_metadata *m = &recording_info.metadata;
@@ -168,8 +168,9 @@ static void improve_frequency(uint64_t clock, uint64_t wall_ns)
 	m->clock_origin_ns = (int64_t)recording_info.begin_wall_ns - weft__ticks_ns(recording_info.begin_clock, m->clock_hz);
 }
 
-/* Ends the recording; `is_exiting`: the process ends.  Its other OS threads still run although destructors have run, so the
- * process must exit as fast as without a recording.  Unmapping rings takes milliseconds, and the kernel does it anyway. */
+/* Ends the recording; `is_exiting` says whether the process ends.  At the end of a process, its other OS threads still run
+ * although destructors have run, so the process must exit as fast as without a recording.  Rings are then not unmapped, because
+ * that takes milliseconds, and the kernel does it anyway. */
 static void finish_recording(bool is_exiting)
 {
 	if (weft__target == WEFT__TARGET_NONE)
@@ -227,7 +228,7 @@ int weft__start_as(const struct weft_record_options *options, size_t bytes)
 	return status;
 }
 
-/* The entry point of the header of 0.1.0, whose options end before `runtimes`. */
+/* Entry point of the header of version 0.1.0, whose options end before `runtimes`. */
 WEFT__API int weft__start(const struct weft_record_options *options);
 int weft__start(const struct weft_record_options *options)
 {
@@ -298,10 +299,11 @@ static bool parse_size(const char *text, uint64_t *out)
 	return true;
 }
 
-/* Maps pages, which use no memory until they are written. */
+/* Maps memory for the trace; its pages use no memory until they are written. */
 static int allocate_memory(struct weft_record_options *o)
 {
-	enum { DEFAULT_STREAMS = 16, OVERHEAD_BYTES = 2 << 20 }; /* space besides the rings: metadata, definitions */
+	/* Space in addition to the rings, for metadata and definitions. */
+	enum { DEFAULT_STREAMS = 16, OVERHEAD_BYTES = 2 << 20 };
 	const uint64_t ring_default = 4 << 20, most = SIZE_MAX / 2;
 	uint64_t ring = o->size_bytes ? o->size_bytes : ring_default;
 	o->streams = o->streams ? o->streams : DEFAULT_STREAMS;
@@ -374,12 +376,13 @@ __attribute__((constructor)) static void on_load(void)
 	weft__recording.leave = weft__signals_restore;
 	weft__threads_init();
 	const char *wanted = secure_getenv("WEFT_TRACE");
-	/* The only message that the library ever prints: WEFT_TRACE has no other way to report an error. */
+	/* The message below is the only message that the library ever prints, because WEFT_TRACE has no other way to report an
+	 * error. */
 	if (wanted && *wanted && start_by_environment(wanted) < 0)
 		dprintf(STDERR_FILENO, "weft: WEFT_TRACE: %s\n", failure);
 }
 
-/* Runs at exit: the library is never unloaded (-z nodelete). */
+/* The destructor runs at exit, because the library is never unloaded (-z nodelete). */
 __attribute__((destructor)) static void on_unload(void)
 {
 	stop_recording(true);

@@ -1,8 +1,9 @@
-/* thread.c: assigns streams to OS threads.
+/* thread.c: assigns streams of the trace to OS threads.
  *
- * An OS thread gets a stream at its first event.  When the thread ends, the next thread that needs a stream reuses its packets,
- * preferably a thread with the same name; the definitions record when each writer starts.  Only its own OS thread unmaps a
- * stream's memory, since only that thread knows that it is not in the middle of an event.  SPDX-License-Identifier: ISC
+ * An OS thread gets a stream at its first event.  When a thread ends, the next thread that needs a stream reuses its packets,
+ * preferably a thread with the same name; the definitions record when each writer starts.  Only the stream's own OS thread
+ * unmaps the stream's memory, because only that thread knows that it is not in the middle of an event.
+ * SPDX-License-Identifier: ISC
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,7 +27,7 @@ __thread struct weft_stream *weft__stream = &weft__no_stream;
 #endif
 
 static __thread struct weft__thread *my_thread;
-static __thread uint64_t refused_generation; /* recording in which this OS thread got no stream */
+static __thread uint64_t refused_generation; /* number of the recording in which this OS thread got no stream */
 static __thread struct weft__pending_lists my_pending_lists;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,10 +35,12 @@ static struct weft__thread *all_threads, *free_threads;
 static unsigned next_instance;
 static pthread_key_t exit_key;
 static pid_t recording_pid;
-static uint32_t *fork_stamp; /* 1; 0 in a child that has a copy of this memory.  NULL: the kernel does not support that */
+/* Points to 1, and to 0 in a child process that has a copy of this memory.  NULL if the kernel does not support
+ * MADV_WIPEONFORK. */
+static uint32_t *fork_stamp;
 static __thread bool holds_lock;
 
-/* Blocks all signals but SIGBUS by thread-directed system calls only; returns the state to restore. */
+/* Blocks all signals except SIGBUS, by thread-directed system calls only; returns the state to restore. */
 uint64_t weft__signals_block(void)
 {
 	sigset_t all_signals, before;
@@ -120,7 +123,7 @@ static struct weft__thread *make_thread(void)
 	if (pages == MAP_FAILED)
 		return NULL;
 #ifdef MADV_WIPEONFORK
-	/* In any child the stream is all zeros, so nothing can be recorded into the parent's trace. */
+	/* In any child process the stream is all zeros, so nothing can be recorded into the parent's trace. */
 	madvise(pages, page, MADV_WIPEONFORK);
 #endif
 	struct weft__thread *t = (struct weft__thread *)(void *)(pages + page);
@@ -131,11 +134,11 @@ static struct weft__thread *make_thread(void)
 	return t;
 }
 
-/* A stream has four mappings, and an OS thread of the program two.  The kernel allows a process 65,530 (vm.max_map_count).  The
- * limit leaves half of them to the program. */
+/* A stream has four mappings, and an OS thread of the program has two.  The kernel allows a process 65,530 mappings
+ * (vm.max_map_count).  MAX_STREAMS leaves half of these mappings to the program. */
 enum { MAX_STREAMS = 8192 };
 
-/* Takes an unused stream; prefers one of this recording whose OS thread had that name. */
+/* Takes an unused stream, preferably a stream of this recording whose OS thread had that name. */
 static struct weft__thread *pop_free_thread(const char *name)
 {
 	struct weft__thread **best = NULL;
@@ -163,7 +166,7 @@ static void push_free_thread(struct weft__thread *t)
 	free_threads = t;
 }
 
-/* Removes what the stream has of an earlier recording. */
+/* Removes everything that belongs to an earlier recording from the stream. */
 static void reset_thread(struct weft__thread *t)
 {
 	weft__storage_unmap(t);
@@ -171,7 +174,7 @@ static void reset_thread(struct weft__thread *t)
 	t->is_spare = false;
 }
 
-/* Makes the stream's packets, if it has none in this recording. */
+/* Makes the packets of the stream, if the stream has none in this recording. */
 static bool make_storage(struct weft__thread *t, bool whole)
 {
 	if (t->generation == weft__recording.generation)
@@ -191,7 +194,7 @@ static bool make_storage(struct weft__thread *t, bool whole)
 	return true;
 }
 
-/* Returns whether other OS threads recorded before: each of them will return to its own stream. */
+/* Returns whether other OS threads have recorded before, each of which will return to its own stream. */
 static bool has_other_threads(void)
 {
 	for (const struct weft__thread *t = all_threads; t; t = t->next)
@@ -207,7 +210,7 @@ static void make_spares(unsigned most)
 	while (count < most && (spares[count] = pop_free_thread("")) != NULL)
 		reset_thread(spares[count++]);
 	unsigned made = weft__trace_dir_make_spares(spares, count, next_instance);
-	/* Push the last one first, so that streams are numbered in the order of OS threads. */
+	/* The last stream is pushed first, so that streams are numbered in the order of OS threads. */
 	while (count--) {
 		struct weft__thread *t = spares[count];
 		t->is_spare = count < made;
@@ -221,19 +224,20 @@ static void make_spares(unsigned most)
 
 void weft__threads_make_spares(void)
 {
-	/* Streams are numbered in order of use: an unused spare before them would look like a lost stream. */
+	/* No spares are made then, because streams are numbered in order of use, and an unused spare before them would look like
+	 * a lost stream. */
 	make_spares(has_other_threads() ? 0 : WEFT__SPARE_STREAMS);
 }
 
-/* Makes spares where no stream is free.  A program with many OS threads would otherwise wait for a thread with a descriptor table
- * for each of them.  At most one stream in eight is unused in the end. */
+/* Makes spare streams when no stream is free.  Otherwise a program with many OS threads would wait for a thread with a
+ * descriptor table for each of them.  In the end, at most one stream in eight is unused. */
 static void make_more_spares(void)
 {
 	enum { USED_PER_SPARE = 8 };
 	unsigned most = next_instance / USED_PER_SPARE;
 	if (free_threads || most < 2 || weft__target != WEFT__TARGET_DIRECTORY)
 		return;
-	/* OS threads of an earlier recording get later numbers when they return. */
+	/* OS threads of an earlier recording get later numbers when they return to their streams. */
 	for (const struct weft__thread *t = all_threads; t; t = t->next)
 		if (t->generation != weft__recording.generation)
 			return;
@@ -274,7 +278,8 @@ bool weft__attach_locked(bool whole)
 	if (fresh) {
 		weft__stream_begin(s);
 	} else {
-		/* With the same name the next packet's header suffices: definitions do not grow with each OS thread. */
+		/* If the name is the same, the next packet's header suffices, so that definitions do not grow with each OS
+		 * thread. */
 		if (renamed)
 			weft__define_thread(s);
 		weft__stream_open(s);
@@ -295,13 +300,13 @@ struct weft__stream *weft__attach(void)
 	}
 	struct weft__stream *s = NULL;
 	weft__threads_lock();
-	if (weft__target == WEFT__TARGET_NONE) /* another process requested a recording, and has vanished */
+	if (weft__target == WEFT__TARGET_NONE) /* another process requested a recording, and has vanished before the start */
 		__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF) {
 		bool is_broken = my_thread && my_thread->stream->is_broken && my_thread->generation == weft__recording.generation;
 		if (!is_broken && weft__attach_locked(false)) {
 			s = my_thread->stream;
-			/* Must precede any check by a stop. */
+			/* This increment of in_slow must precede any check by a stop. */
 			__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
 		} else {
 			weft__stream = &weft__no_stream;
@@ -315,7 +320,8 @@ struct weft__stream *weft__attach(void)
 	return s;
 }
 
-/* Releases the stream when an OS thread ends.  Its signal handlers may still record: they attach again. */
+/* Releases the stream when its OS thread ends.  Signal handlers of the ending thread may still record events; they attach
+ * again. */
 static void on_thread_exit(void *arg)
 {
 	weft__threads_lock();
@@ -340,7 +346,7 @@ static bool is_busy(const struct weft__stream *s)
 	       __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) != __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE);
 }
 
-/* Makes every running OS thread pass a full memory barrier before this returns. */
+/* Makes every running OS thread pass a full memory barrier before the function returns. */
 static void membarrier_all_threads(void)
 {
 #ifdef SYS_membarrier
@@ -361,13 +367,13 @@ static bool wait_until_idle(const struct weft__stream *s, int *tries_left)
 	return true;
 }
 
-/* RETIRE of one stream whose limit is 0.  Its owner may have read the limit before and still be about to RESERVE, for an
- * unlimited time.  That RESERVE must fail, so this changes the value that the owner expects.  The owner's swap is not locked and
- * may overwrite this change, which shows after the barrier.  tests/proof/stop.pml is the model.  Returns false if the owner did
- * not leave in time. */
+/* Retires one stream whose limit is 0 (step RETIRE).  The stream's thread may have read the limit earlier, and may still be
+ * about to RESERVE, for an unlimited time.  That RESERVE must fail, so this function changes the value that the stream's thread
+ * expects.  The thread's swap is not locked and may overwrite this change, which the function sees after the barrier.
+ * tests/proof/stop.pml is the model.  Returns false if the thread did not leave the stream in time. */
 static bool close_stream(struct weft__stream *s)
 {
-	/* In the caller's buffer no write may come later; a late write into a directory's files is harmless. */
+	/* No write may come late into a caller's buffer, while a late write into a directory's files is harmless. */
 	int tries_left = weft__target == WEFT__TARGET_BUFFER ? 100000 : WEFT__PATIENCE;
 	while (wait_until_idle(s, &tries_left)) {
 		uint64_t rest = __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE), spoilt = rest | WEFT__CLOSED;
@@ -380,8 +386,8 @@ static bool close_stream(struct weft__stream *s)
 	return false;
 }
 
-/* RETIRE: makes every OS thread leave its stream.  A thread that does not leave in time keeps its memory and may finish its event
- * there. */
+/* Makes every OS thread leave its stream (step RETIRE).  A thread that does not leave in time keeps its memory, and may finish
+ * its event there. */
 void weft__threads_retire(void)
 {
 	for (struct weft__thread *t = all_threads; t; t = t->next)
@@ -393,7 +399,8 @@ void weft__threads_retire(void)
 	for (struct weft__thread *t = all_threads; t; t = t->next) {
 		if (t->generation != weft__recording.generation)
 			continue;
-		/* Our own too: a signal handler that ends the recording may have interrupted an event's RESERVE. */
+		/* This thread's own stream is closed too, because a signal handler that ends the recording may have interrupted
+		 * an event's RESERVE. */
 		t->is_closed = t->is_free || (t == my_thread && is_busy(t->stream)) || close_stream(t->stream);
 		if (t == my_thread)
 			weft__stream = &weft__no_stream;
@@ -444,11 +451,12 @@ bool weft__is_unannounced_child(void)
 	return fork_stamp ? !*fork_stamp : getpid() != __atomic_load_n(&recording_pid, __ATOMIC_RELAXED);
 }
 
-/* Stops recording in a child until it starts again.  The locks are new too: if the child was made without pthread_atfork(),
- * another OS thread of its parent may have held them. */
+/* Stops recording in a child process until the child starts again.  The locks are new too, because another OS thread of the
+ * parent may have held them if the child was made without pthread_atfork(). */
 void weft__reset_after_fork(void)
 {
-	/* If an event is in progress around the fork, because one of its signal handlers forked, it ends in memory of the child.
+	/* If an event was in progress around the fork, because a signal handler inside of the event forked, the event ends in
+	 * memory of the child.
 	 */
 	for (struct weft__thread *t = all_threads; t; t = t->next)
 		t->generation = 0;

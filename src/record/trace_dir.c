@@ -2,17 +2,19 @@
  *
  * Its rules:
  *
- * 1. No descriptor is ever in the program's table: every function that has one (static, named *_on_fd_thread, or called by such a
- * function) runs by weft__fd_thread_run().  Between two such runs only mappings and the directory's absolute path are kept.
+ * 1. No descriptor is ever in the program's table: every function that has one (static, named *_on_fd_thread, or called by such
+ * a function) runs through weft__fd_thread_run().  Between two such runs only mappings and the directory's absolute path are
+ * kept.
  *
- * 2. The directory must belong to this user, must not be a symbolic link, and must not be writable by others.  Later its
- * `metadata` identifies it: that file stays mapped while the program records, so that no other file can get its device and inode.
- * If the path no longer leads to it (renamed, deleted, another root), nothing is created, changed or removed any more.
+ * 2. The directory must belong to this user, must not be a symbolic link, and must not be writable by others.  While the program
+ * records, the directory is identified by its file `metadata`, which stays mapped, so that no other file can get its device and
+ * inode.  If the path no longer leads to this directory (renamed, deleted, another root), nothing is created, changed or removed
+ * any more.
  *
  * 3. A process locks the directory (flock) while it starts a trace, and holds a lock on `metadata` while it records.  The lock
- * belongs to the open file, which the mapping keeps open until it is unmapped or the process ends in any way.  A child does not
- * inherit that mapping.  Only on overlayfs a mapping does not keep the file open: there the metadata names the recording process,
- * and /proc shows whether it is alive.
+ * belongs to the open file, which the mapping keeps open until the mapping is removed or the process ends in any way.  A child
+ * process does not inherit that mapping.  Only on overlayfs, a mapping does not keep the file open; there the metadata names the
+ * recording process, and /proc shows whether that process is alive.
  *
  * 4. `overwrite` removes only a trace that no process records: all files are checked before the first is removed.
  *
@@ -20,7 +22,7 @@
  * directory find only whole packets.  An opened file may be a pipe or a device: O_NONBLOCK, O_NOFOLLOW.
  *
  * 6. Trace files are mapped and shared, so that the kernel keeps them when the process dies.  This file never accesses the
- * mappings: a truncated file is read and written by system calls, which fail.
+ * mappings, because a file may be truncated; it reads and writes files by system calls, which then fail.
  *
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
@@ -44,23 +46,24 @@
 #define DEFAULT_RING_BYTES (16u << 20)
 #define DEFAULT_FILE_BYTES (1u << 20)
 #define METADATA_BYTES 65536u
-#define MAX_LISTED_STREAMS 1024u /* the metadata omits the lengths of further streams */
+#define MAX_LISTED_STREAMS 1024u /* maximum number of streams whose lengths are in the metadata */
 #define NAME_SIZE 48
 #define OVERLAYFS 0x794c7630
 
 static struct {
-	uint64_t generation; /* recording that uses this directory; 0: none.  Changes only on the fd thread */
+	/* Number of the recording that uses this directory; 0: none.  Only the fd thread changes the number. */
+	uint64_t generation;
 	enum weft_record_mode mode;
 	uint64_t packet_bytes;
 	unsigned packets;
-	uint64_t limit, used; /* grow mode: bytes of files; 0: no limit */
+	uint64_t limit, used; /* for grow mode: maximum and current number of bytes in files; 0: no limit */
 	unsigned definitions;
-	bool made;   /* this recording created the directory */
-	void *claim; /* one page of `metadata`, mapped: keeps its lock and its inode */
+	bool made;   /* whether this recording created the directory */
+	void *claim; /* mapping of one page of `metadata`, which keeps the file's lock and inode */
 	size_t page;
 	dev_t device; /* device of `metadata` */
 	ino_t inode;
-	int seccomp; /* mode of system call filters at the start of the recording */
+	int seccomp; /* mode of seccomp filters at the start of the recording */
 	char path[4096];
 } trace_dir;
 
@@ -98,7 +101,7 @@ static enum file_type classify_file(const char *name)
 	return word && name[word + strspn(name + word, "-0123456789")] == 0 ? FILE_PACKET : FILE_OTHER;
 }
 
-/* Opens a regular file of this user; returns -1 for anything else. */
+/* Opens a regular file of this user; returns -1 for any other file. */
 static int open_own_file(int dir, const char *name, int flags)
 {
 	int fd = openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -111,7 +114,7 @@ static int open_own_file(int dir, const char *name, int flags)
 	return fd;
 }
 
-/* Returns whether weft wrote the file.  A file without contents counts if its name is one of weft's. */
+/* Returns whether weft wrote the file.  A file without contents counts if its name is a name that weft uses. */
 static bool is_trace_file(int dir, const char *name)
 {
 	char text[512] = "";
@@ -130,11 +133,11 @@ static bool is_trace_file(int dir, const char *name)
 		return false;
 	memcpy(&h, text, sizeof h);
 	static const struct weft_packet_header zeros;
-	/* All zeros: the machine stopped before the disk had the file's bytes. */
+	/* A header of zeros means that the machine stopped before the disk had the file's bytes. */
 	return (h.magic == WEFT_PACKET_MAGIC && h.mark == WEFT_PACKET_MARK) || !memcmp(&h, &zeros, sizeof h);
 }
 
-/* Calls visit for each name; returns 0, or the first other result. */
+/* Calls `visit` for each name in the directory; returns 0, or the first result other than 0. */
 static int for_each_name(int dir, int (*visit)(int dir, const char *name))
 {
 	struct {
@@ -187,14 +190,14 @@ static size_t read_file(const char *path, char *out, size_t size)
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* Reads the start time of process `pid` as /proc has it; returns false if there is no such process. */
+/* Reads the start time of process `pid` as /proc shows it; returns false if there is no such process. */
 static bool read_start_time(long pid, char out[24])
 {
 	char path[40], text[1024];
 	snprintf(path, sizeof path, "/proc/%ld/stat", pid);
 	if (!read_file(path, text, sizeof text))
 		return false;
-	const char *at = strrchr(text, ')'); /* the process name before it may contain anything */
+	const char *at = strrchr(text, ')'); /* the process name before this position may contain any characters */
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	if (!at)
@@ -203,7 +206,7 @@ static bool read_start_time(long pid, char out[24])
 	return true;
 }
 
-/* Formats "BOOT NAMESPACE PID START", which is unique across boots and containers; "": unknown. */
+/* Formats "BOOT NAMESPACE PID START", which is unique across boots and containers; "" if unknown. */
 static void format_process_name(char *out, size_t size, long pid)
 {
 	char boot[40], start[24];
@@ -216,7 +219,7 @@ static void format_process_name(char *out, size_t size, long pid)
 	snprintf(out, size, "%s %lu %ld %s", boot, (unsigned long)st.st_ino, pid, start);
 }
 
-/* Finds the value of a line in the metadata's env. */
+/* Finds the value of a variable in the block `env` of the metadata. */
 static bool find_env(const char *text, const char *name, char *out, size_t size)
 {
 	char key[32];
@@ -230,7 +233,7 @@ static bool find_env(const char *text, const char *name, char *out, size_t size)
 	return true;
 }
 
-/* Returns whether a process records into the directory; *pid is that process, 0: unknown. */
+/* Returns whether a process records into the directory; *pid is that process, or 0 if it is unknown. */
 static bool is_recorded(int dir, long *pid)
 {
 	char text[8192], word[128], now[128];
@@ -250,13 +253,13 @@ static bool is_recorded(int dir, long *pid)
 		return locked;
 	format_process_name(now, sizeof now, *pid);
 	if (!find_env(text, "recorder", word, sizeof word) || !word[0])
-		return true; /* cannot be determined: assume yes */
+		return true; /* it cannot be determined whether the process records, so assume that it does */
 	size_t boot = strcspn(word, " "), space = boot + 1 + strcspn(word + boot + (word[boot] != 0), " ");
 	char self_name[128];
 	format_process_name(self_name, sizeof self_name, (long)getpid());
 	if (strncmp(word, self_name, boot) != 0)
 		return false; /* the machine was rebooted */
-	/* A process of another container cannot be checked: assume yes. */
+	/* A process of another container cannot be checked, so the function assumes that it records. */
 	return strncmp(word, self_name, space) != 0 || strcmp(word, now) == 0;
 }
 
@@ -282,15 +285,15 @@ static int create_file(int dir, const char *name)
 {
 	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 	int fd = openat(dir, name, flags, 0600);
-	/* The file was left by a recorder that was killed. */
+	/* The existing file was left by a recorder that was killed. */
 	if (fd < 0 && errno == EEXIST && name[0] == '.' && unlinkat(dir, name, 0) == 0)
 		fd = openat(dir, name, flags, 0600);
 	if (fd >= 0)
-		fchmod(fd, 0600); /* in case the umask is the program's */
+		fchmod(fd, 0600); /* the mode is set again, because the umask may be the program's */
 	return fd;
 }
 
-/* Makes and maps the file of one packet, with its header, at `at` (NULL: anywhere); returns errno, or 0. */
+/* Makes and maps the file of one packet, with its header, at address `at` (NULL: at any address); returns errno, or 0. */
 static int make_packet(int dir, const char *name, const struct weft_packet_header *header, void *at, unsigned char **out)
 {
 	char hidden[NAME_SIZE + 6];
@@ -305,11 +308,11 @@ static int make_packet(int dir, const char *name, const struct weft_packet_heade
 	void *map = MAP_FAILED;
 	if (!error && renameat(dir, hidden, dir, name))
 		error = errno;
-	/* Populate small files at once: the first lap is then as fast as later laps. */
+	/* Small files are populated at once, so that the first lap is as fast as later laps. */
 	int flags = MAP_SHARED | (bytes <= 1u << 17 ? MAP_POPULATE : 0);
 	if (!error && (map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0)) == MAP_FAILED)
 		error = errno;
-	/* Map elsewhere first: if that fails, the previous packet stays mapped, for the count of lost events. */
+	/* The file is first mapped elsewhere: if that fails, the previous packet stays mapped, for the count of lost events. */
 	if (!error && at && mremap(map, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
 		error = errno;
 	if (error) {
@@ -334,7 +337,7 @@ static void format_definitions_name(char name[NAME_SIZE], unsigned file)
 	snprintf(name, NAME_SIZE, "definitions-%u", file);
 }
 
-/* Writes the metadata under its hidden name; returns a descriptor, or -1. */
+/* Writes the metadata under a hidden name; returns a descriptor, or -1. */
 static int write_metadata(int dir, const char *text)
 {
 	int fd = create_file(dir, ".weft-metadata");
@@ -354,7 +357,7 @@ static int write_metadata(int dir, const char *text)
 	return fd;
 }
 
-/* Opens the directory if it is still the recording's; returns -1 and errno otherwise. */
+/* Opens the directory if it is still the recording's directory; otherwise returns -1 and sets errno. */
 static int open_trace_dir(uint64_t generation)
 {
 	struct stat st;
@@ -373,8 +376,8 @@ static int open_trace_dir(uint64_t generation)
 	return -1;
 }
 
-/* Returns whether a filter was installed since the recording started: it may kill the caller of open().  Each new OS thread calls
- * prctl() anyway. */
+/* Returns whether a seccomp filter was installed after the recording started; such a filter may kill the caller of open().  The
+ * check by prctl() is safe, because each new OS thread calls prctl() anyway. */
 static bool has_new_seccomp_filter(void)
 {
 	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != trace_dir.seccomp;
@@ -389,7 +392,7 @@ struct begin_request {
 	bool overwrite;
 	unsigned char *base; /* address of the definitions */
 	int error;
-	char why[96]; /* problem, if errno does not describe it */
+	char why[96]; /* description of the problem, if errno does not describe it */
 };
 
 static int refuse_directory(struct begin_request *b, int error, const char *why)
@@ -399,7 +402,7 @@ static int refuse_directory(struct begin_request *b, int error, const char *why)
 	return -1;
 }
 
-/* Creates or opens the directory, and locks it; returns -1 if that fails. */
+/* Creates or opens the directory, and locks it; returns -1 on failure. */
 static int open_and_lock_directory(struct begin_request *b)
 {
 	struct stat st, again;
@@ -418,7 +421,8 @@ static int open_and_lock_directory(struct begin_request *b)
 			return -1;
 		}
 		bool is_busy = flock(dir, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-		/* A process that could not start removes the directory that it made: do not use that one. */
+		/* If the path leads to another directory now, this one must not be used: a process that could not start removes
+		 * the directory that it made. */
 		if (fstat(dir, &st) < 0 || lstat(trace_dir.path, &again) < 0 || st.st_dev != again.st_dev ||
 		    st.st_ino != again.st_ino) {
 			close(dir);
@@ -437,11 +441,11 @@ static int open_and_lock_directory(struct begin_request *b)
 	return refuse_directory(b, EBUSY, "other programs keep creating and removing it");
 }
 
-/* Empties the directory, if that is allowed and safe; returns -1 otherwise. */
+/* Empties the directory if that is allowed and safe; otherwise returns -1. */
 static int empty_directory(int dir, struct begin_request *b)
 {
 	int error = for_each_name(dir, visit_any);
-	/* Check a new directory too: another process may have locked it first, and may record into it now. */
+	/* A new directory is checked too, because another process may have locked it first, and may record into it now. */
 	if (error)
 		trace_dir.made = false;
 	if (error == EEXIST && !b->overwrite)
@@ -456,7 +460,7 @@ static int empty_directory(int dir, struct begin_request *b)
 		error = for_each_name(dir, visit_to_check);
 		if (error == EEXIST)
 			return refuse_directory(b, EEXIST, "exists already and is not a trace");
-		/* Names may be skipped while others are removed: repeat until none is left. */
+		/* Names may be skipped while others are removed, so the loop repeats until no name is left. */
 		for (int tries = 0; tries < 1000 && !error && (error = for_each_name(dir, visit_any)) == EEXIST; tries++)
 			error = for_each_name(dir, visit_to_remove);
 	}
@@ -464,7 +468,7 @@ static int empty_directory(int dir, struct begin_request *b)
 	return error ? -1 : 0;
 }
 
-/* Writes the metadata, maps, locks and names it. */
+/* Writes, maps and locks the metadata, and gives the file its name. */
 static int claim_directory(int dir, const char *text)
 {
 	struct stat st;
@@ -528,7 +532,7 @@ static int begin_on_fd_thread(void *data)
 	return b->error ? status_from_errno(b->error) : WEFT_OK;
 }
 
-/* Expands the path: absolute, with %p replaced; returns false if it is too long. */
+/* Makes the path absolute, and replaces %p by the process id; returns false if the path is too long. */
 static bool expand_path(char *out, size_t size, const char *path)
 {
 	size_t n = 0;
@@ -551,13 +555,13 @@ static bool expand_path(char *out, size_t size, const char *path)
 			return false;
 	}
 	out[n] = 0;
-	/* "DIR/" would follow a symbolic link. */
+	/* A slash at the end is removed, because "DIR/" would follow a symbolic link. */
 	while (n > begin + 1 && out[n - 1] == '/')
 		out[--n] = 0;
 	return n != begin;
 }
 
-/* Plans the sizes of files by the options. */
+/* Plans the sizes of files according to the options. */
 static int plan_files(const struct weft_record_options *o, const char **why)
 {
 	trace_dir.mode = o->mode;
@@ -664,17 +668,18 @@ void weft__trace_dir_abandon(void)
 struct packet_request {
 	uint64_t generation;
 	char name[NAME_SIZE];
-	unsigned instance, first, count; /* range of packets in a stream; count 0: the packet of that name */
-	uint64_t extra_bytes;            /* space that the disk must have in addition, for packets made later */
+	unsigned instance, first, count; /* range of packets in a stream; a count of 0 means the single packet with that name */
+	uint64_t extra_bytes;            /* additional space that the disk must have, for packets that are made later */
 	const struct weft_packet_header *header;
-	unsigned char *base; /* address of the first packet; NULL: anywhere, and the result */
+	unsigned char *base; /* address of the first packet; NULL allows any address, which is then stored here */
 	unsigned made;
 	int error;
-	struct packet_request *next_request; /* next request in the same run of the fd thread; each succeeds or fails alone */
+	/* Next request that the same run of the fd thread handles; each request succeeds or fails alone. */
+	struct packet_request *next_request;
 };
 
-/* Returns whether the disk has space.  Only checks: making a file takes a millisecond on a busy disk, and a ring whose disk is
- * full in its first lap reuses the packets that it has. */
+/* Returns whether the disk has enough space.  Space is only checked and not reserved: making a file takes a millisecond on a
+ * busy disk, and a ring whose disk is full in its first lap reuses the packets that it has. */
 static bool has_disk_space(int dir, uint64_t bytes)
 {
 	struct statfs fs;
@@ -716,7 +721,7 @@ static int make_on_fd_thread(void *data)
 	return first->error ? status_from_errno(first->error) : WEFT_OK;
 }
 
-/* Makes packets as m says, with the stream's current header; returns false, and errno. */
+/* Makes packets as m says, with the stream's current header; on failure returns false, with errno. */
 static bool request_packets(struct weft__stream *s, struct packet_request *m)
 {
 	struct weft_packet_header header = {0};
@@ -732,7 +737,7 @@ static bool request_packets(struct weft__stream *s, struct packet_request *m)
 	return status == WEFT_OK;
 }
 
-/* Grow mode: subtracts a file's bytes from the limit; returns whether enough was left. */
+/* Subtracts a file's bytes from the limit of a trace in grow mode; returns whether enough was left. */
 static bool consume_quota(void)
 {
 	if (!trace_dir.limit)
@@ -776,7 +781,7 @@ static bool add_definitions_file(struct weft__stream *s)
 	return true;
 }
 
-/* Reserves addresses for a stream, and plans its packets; returns a negative enum weft_status. */
+/* Reserves addresses for a stream, and plans its packets; on failure returns a negative enum weft_status. */
 static int reserve_storage(struct weft__thread *t, struct packet_request *m, unsigned instance, unsigned count)
 {
 	struct weft__stream *s = t->stream;
@@ -816,11 +821,11 @@ int weft__trace_dir_make_storage(struct weft__thread *t, unsigned instance, bool
 
 unsigned weft__trace_dir_make_spares(struct weft__thread *const threads[], unsigned count, unsigned instance)
 {
-	/* Not on the stack, which the caller may have little of. */
+	/* The array is not on the stack, because the caller may have little stack space. */
 	static struct packet_request all[WEFT__MAX_SPARE_STREAMS];
 	static struct weft_packet_header headers[WEFT__MAX_SPARE_STREAMS];
 	unsigned wanted = 0, made = 0;
-	/* A limited trace spends no bytes on streams that may stay unused. */
+	/* A trace with a limit spends no bytes on streams that may stay unused. */
 	if (trace_dir.limit || has_new_seccomp_filter())
 		return 0;
 	for (; wanted < count && reserve_storage(threads[wanted], &all[wanted], instance + wanted, 1) == WEFT_OK; wanted++) {
@@ -835,7 +840,7 @@ unsigned weft__trace_dir_make_spares(struct weft__thread *const threads[], unsig
 		weft__fd_thread_run(make_on_fd_thread, &all[0]);
 	while (made < wanted && !all[made].error)
 		made++;
-	/* Streams after a failed one stay unused: otherwise numbers would be missing. */
+	/* Streams after a failed one stay unused, because otherwise stream numbers would be missing. */
 	for (unsigned i = made; i < wanted; i++)
 		weft__storage_unmap(threads[i]);
 	return made;
@@ -843,8 +848,8 @@ unsigned weft__trace_dir_make_spares(struct weft__thread *const threads[], unsig
 
 /* ---- Stopping ---- */
 
-/* Replaces a packet's file by one with the length of its contents; a reader that has the old file open keeps it.  An OS thread
- * that was about to record at the stop may still write into the old file, behind the copied bytes. */
+/* Replaces a packet's file by a file with the length of its contents; a reader that has the old file open keeps it.  An OS
+ * thread that was about to record at the stop may still write into the old file, behind the copied bytes. */
 static void shorten_file(int dir, const char *name)
 {
 	struct weft_packet_header h;
@@ -873,7 +878,8 @@ static void shorten_file(int dir, const char *name)
 	close(from);
 }
 
-/* Frees the space that the stream did not use, unless its OS thread did not leave it in time and may still use it. */
+/* Frees the space that the stream did not use, unless its OS thread did not leave the stream in time and may still use the
+ * space. */
 static void trim_stream(int dir, const struct weft__thread *t)
 {
 	const struct weft__stream *s = t->stream;
@@ -894,7 +900,7 @@ static void trim_stream(int dir, const struct weft__thread *t)
 	shorten_file(dir, name);
 }
 
-/* Counts the packets of each stream; unknown for an OS thread that did not leave its stream in time. */
+/* Counts the packets of each stream; the count is unknown if an OS thread did not leave its stream in time. */
 static void count_packets(struct weft_metadata *metadata, const struct weft__thread *threads)
 {
 	static uint64_t packets[MAX_LISTED_STREAMS];
@@ -957,7 +963,7 @@ void weft__trace_dir_end(const struct weft_metadata *metadata, const struct weft
 	weft__trace_dir_release();
 }
 
-/* Makes nothing more here, and releases the trace. */
+/* Makes no more files in the directory, and releases the trace. */
 void weft__trace_dir_release(void)
 {
 	weft__fd_thread_lock();

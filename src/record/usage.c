@@ -1,8 +1,8 @@
 /* usage.c: measures how long an OS thread had a CPU.
  *
- * A long round of an event loop is recorded with its CPU time.  The kernel is queried when a sleep is over, at most a thousand
- * times per second, and when a long round ends.  So the measured interval is that round, plus up to a millisecond if the loop
- * hardly sleeps.  SPDX-License-Identifier: ISC */
+ * If an iteration of an event loop takes long, its CPU time is recorded.  The kernel is queried when a sleep is over, at most a
+ * thousand times per second, and when a long iteration ends.  So the measured interval is the iteration, plus up to a
+ * millisecond if the loop hardly sleeps.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -10,11 +10,11 @@
 
 #include "record/host.h"
 
-/* Largest age of a sample, in lengths of a long round; then the kernel is queried in any case.  For a thread that never reports
- * the end of a sleep, the time awake is unknown. */
+/* Largest age of a CPU time sample, as a multiple of the length of a long iteration; an older sample is always renewed by a
+ * query.  For a thread that never reports the end of a sleep, the time awake is unknown. */
 enum { MAX_SAMPLE_AGE_ROUNDS = 10 };
 
-/* Appends a decimal number and a terminator; returns the end. */
+/* Appends a decimal number and a terminator; returns the end of the text. */
 static char *append_number(char *at, uint64_t number, char terminator)
 {
 	char digits[20];
@@ -28,14 +28,14 @@ static char *append_number(char *at, uint64_t number, char terminator)
 	return at;
 }
 
-/* Queries the usage of the calling OS thread.  Uses no descriptor, so the time that the thread was runnable but not on CPU is
- * unknown. */
+/* Queries the CPU usage of the calling OS thread.  The function uses no descriptor, so it cannot learn how long the thread was
+ * runnable but not on CPU. */
 static bool read_usage(struct weft__usage *out)
 {
 	struct timespec cpu_time;
 	struct rusage used;
 	int saved = errno;
-	/* A system call filter may kill the caller of an unexpected call. */
+	/* A seccomp filter may kill the caller of an unexpected system call. */
 	bool is_known = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 && clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_time) == 0 &&
 			getrusage(RUSAGE_THREAD, &used) == 0;
 	errno = saved;
@@ -49,8 +49,8 @@ static bool read_usage(struct weft__usage *out)
 	return true;
 }
 
-/* Stores the current usage.  If a query is slow, queries less often: at most one percent of the time.  The cost is the least time
- * that a query ever took, since longer ones may include preemption. */
+/* Stores the current usage.  If a query of the CPU usage is slow, queries become rarer, so that they take at most one percent of
+ * the time.  The cost of a query is the shortest time that a query ever took, because longer times may include preemption. */
 static bool sample_usage(struct weft__stream *s)
 {
 	uint64_t now = weft__time(), cost_ticks = s->usage.time ? s->usage.cost_ticks : UINT64_MAX;
