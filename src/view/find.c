@@ -63,7 +63,8 @@ size_t weft_view_find_related(struct weft_view *v, uint32_t promise)
 		return 0;
 	for (uint32_t p = promise; p != WEFT_NONE && !weft_view_is_highlighted(v, p); p = model->promises[p].became)
 		weft_view_set_highlight(v, p, true);
-	/* Backwards: `first` and `next` list for each promise those that became it, and newly found promises go on a stack. */
+	/* Backwards, `first` and `next` list for each promise the promises that became it; newly found promises go on a
+	 * stack. */
 	size_t n = model->promise_count;
 	uint32_t *first = malloc(n * sizeof *first), *next = malloc(n * sizeof *next), *stack = malloc(n * sizeof *stack);
 	if (first && next && stack) {

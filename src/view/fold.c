@@ -1,7 +1,7 @@
-/* fold.c: finds the promises that share a line, and sums over the promises on a line.
+/* fold.c: finds the promises that share a line, and computes sums over the promises on a line.
  *
- * For the promises of a fold, starts and ends are sorted separately, with prefix sums.  The time that promises were alive before
- * a given time is the difference of two sums.
+ * For the promises of a fold, starts and ends are sorted separately, with prefix sums.  The total time that promises were alive
+ * before a given time is the difference of two such sums.
  * SPDX-License-Identifier: ISC */
 #include "view/fold.h"
 
@@ -24,7 +24,7 @@ bool weft_folding_has(const struct weft_folding *folding, const char *query)
 	return false;
 }
 
-/* Returns whether a query tells for each promise alone whether it matches. */
+/* Returns whether the query decides for each promise alone whether the promise matches. */
 static bool is_usable(const char *query)
 {
 	struct weft_query parsed;
@@ -75,8 +75,8 @@ bool weft_folding_toggle_opened(struct weft_folding *folding, int64_t id)
 
 /* ---- Finding the promises that have rows ---- */
 
-/* Clears the bits of promises that match a query, or of those that do not: a promise in the track of a matching actor matches
- * too.  Returns false when out of memory. */
+/* Clears the bits of promises that match a query, or of those that do not; a promise in the track of a matching actor matches
+ * too.  Returns false without memory. */
 static bool clear_matches(
     uint64_t *only, const char *text, bool matching, const struct weft_model *model, const struct weft_layout *whole)
 {
@@ -86,7 +86,7 @@ static bool clear_matches(
 		free(in_track);
 		return in_track != NULL;
 	}
-	/* A track has a larger number than the one around it. */
+	/* A track has a larger number than the track that contains it. */
 	for (size_t t = 0; t < whole->track_count; t++)
 		in_track[t] = (whole->tracks[t].around < t && in_track[whole->tracks[t].around]) ||
 			      weft_query_matches(&query, model, whole->tracks[t].actor);
@@ -131,12 +131,13 @@ struct finding {
 	const struct weft_layout *whole;
 	const uint64_t *only;
 	uint32_t *leader_of;
-	uint16_t *group_of;     /* by promise, if rows are in groups; or NULL */
+	uint16_t *group_of;     /* for each promise, if rows are in groups: its group; or NULL */
 	bool *folded;           /* by track */
-	uint32_t *track_leader; /* by track: the promise that its promises share a line with */
-	struct weft_idmap map;  /* from group_key() to the first promise of the group */
+	uint32_t *track_leader; /* for each track: the promise with which the track's promises share a line */
+	struct weft_idmap map;  /* map from group_key() to the first promise of the group */
 	const struct weft_roles *roles;
-	uint32_t *internal_leader; /* by process: the internal promise that starts first; WEFT_NONE: fewer than two; or NULL */
+	/* For each process: its internal promise that starts first; WEFT_NONE if there are fewer than two; or NULL. */
+	uint32_t *internal_leader;
 };
 
 static bool is_in(const struct finding *f, uint32_t promise)
@@ -152,8 +153,8 @@ static int64_t group_key(const struct finding *f, uint32_t promise)
 	return (int64_t)((uint64_t)(f->whole->track_of[promise] + 1) << 32 | (uint64_t)p->stream << 16 | p->kind);
 }
 
-/* Adds a matching promise: as the actor of a folded track, or as a member of a group; the leader is the one that starts
- * first. */
+/* Adds a matching promise, as the actor of a folded track or as a member of a group; the leader of a group is its promise that
+ * starts first. */
 static bool add_match(struct finding *f, uint32_t promise, uint64_t *matched)
 {
 	const struct weft_track *track = f->group_of ? NULL : weft_layout_track(f->whole, promise);
@@ -178,8 +179,8 @@ static uint32_t process_of(const struct finding *f, uint32_t promise)
 	return info && stream < info->stream_count ? f->roles->part_of[stream] : 0;
 }
 
-/* Finds the promises that lead the lines of what runtimes made for themselves.  Returns the number of such lines, or -1 when
- * out of memory. */
+/* Finds the promises that lead the lines of internal promises, which runtimes made for themselves.  Returns the number of such
+ * lines, or -1 without memory. */
 static int64_t find_internals(struct finding *f)
 {
 	const struct weft_trace_info *info = f->model->trace;
@@ -223,21 +224,21 @@ static void find_leaders(struct finding *f, const uint64_t *matched)
 		if (leader != WEFT_NONE)
 			f->leader_of[p] = leader == p ? WEFT_NONE : leader;
 	}
-	/* The leader of a fold of the whole layout may itself share another promise's line now. */
+	/* The leader of a fold of the whole layout may now itself share another promise's line. */
 	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++)
 		if (f->leader_of[p] != WEFT_NONE && f->leader_of[f->leader_of[p]] != WEFT_NONE)
 			f->leader_of[p] = f->leader_of[f->leader_of[p]];
 }
 
-/* Promises in the tracks of one OS thread at one depth. */
+/* Number of promises in the tracks of one OS thread at one depth. */
 struct level {
-	uint64_t all, most; /* most: in the largest track */
+	uint64_t all, most; /* all: number in all tracks; most: number in the largest track */
 };
 
 enum { LEVELS = 16 };
 
-/* Returns the smallest depth at which the promises of an OS thread are spread over several tracks, or 0.  At smaller depths one
- * track holds nearly all of them: a loop, a listener, the only connection. */
+/* Returns the smallest depth at which the promises of an OS thread are spread over several tracks, or 0.  At smaller depths, one
+ * track contains nearly all promises: the track of a loop, a listener, or the only connection. */
 static uint32_t first_spread(const struct level *levels)
 {
 	for (uint32_t d = 1; d < LEVELS; d++)
@@ -246,8 +247,8 @@ static uint32_t first_spread(const struct level *levels)
 	return 0;
 }
 
-/* Folds the tracks at the depth of a folding, except those that the user opened.  A track has a larger number than the one
- * around it.  Returns the number of folded tracks, or -1 when out of memory. */
+/* Folds the tracks at the depth of a folding, except those that the user opened.  A track has a larger number than the track
+ * that contains it.  Returns the number of folded tracks, or -1 without memory. */
 static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 {
 	const struct weft_layout *whole = f->whole;
@@ -294,7 +295,8 @@ static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 	return folded;
 }
 
-/* Sets for each track the actor of the outermost folded track around it, or its own if it is folded. */
+/* Sets for each track the actor of the outermost folded track around it, or its own actor if it is itself the outermost folded
+ * one. */
 static bool find_track_leaders(struct finding *f)
 {
 	const struct weft_layout *whole = f->whole;
@@ -326,7 +328,7 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 		bool is_rest;
 		int status = weft_groups_find(&f.group_of, &count, &is_rest, model, folding->rows_by, err);
 		if (status < 0)
-			return status; /* rows in groups have no internal leaders */
+			return status; /* rows in groups have no leaders of internal promises */
 	}
 	uint64_t *matched = calloc(model->promise_count / 64 + 1, sizeof *matched);
 	f.leader_of = malloc((model->promise_count + 1) * sizeof *f.leader_of);
@@ -434,7 +436,7 @@ bool weft_thinness_at(const struct weft_thinness *t, const struct weft_view *v, 
 		length *= 2;
 		scale++;
 	}
-	/* Next: the part of the width that each promise has on its row. */
+	/* `promises` becomes the part of the width that each promise has on its row. */
 	double promises = t->promises, rows = t->rows[scale];
 	for (int i = 0; i < scale; i++)
 		promises /= 2;
@@ -444,14 +446,14 @@ bool weft_thinness_at(const struct weft_thinness *t, const struct weft_view *v, 
 
 /* ---- Sums over the promises of a fold ---- */
 
-/* Sorted times; sums[i] is the sum of the times before i.  Sums may wrap around; their differences are exact. */
+/* Sorted times; sums[i] is the sum of the times before i.  The sums may wrap around; their differences are exact. */
 struct times {
 	int64_t *times;
 	uint64_t *sums;
 };
 
 struct weft_fold_index {
-	size_t *lives, *runs, *failures; /* by fold: start of its times; one more entry for the end */
+	size_t *lives, *runs, *failures; /* for each fold: index at which its times start; one more entry marks the end */
 	struct times start, end, run_start, run_end;
 	int64_t *failed;
 };
@@ -474,7 +476,7 @@ static void sum_up(struct times *t, const size_t *begin, size_t folds)
 	}
 }
 
-/* A walk over the times of one fold, in order. */
+/* A walk over the times of one fold, in time order. */
 struct walk {
 	const struct times *times;
 	size_t first, end, at, sums;
@@ -499,7 +501,7 @@ static bool has_failed(const struct weft_promise *p)
 	return weft_promise_went_wrong(p);
 }
 
-/* The actor of a track is not counted as one of its promises, but its runs are. */
+/* The actor of a track does not count as one of the track's promises, but the actor's runs count. */
 static void add_fold(struct weft_fold_index *x, const struct weft_model *m, const struct weft_layout *layout, size_t fold)
 {
 	const struct weft_fold *f = &layout->folds[fold];
@@ -588,7 +590,7 @@ void weft_view_sum_fold(const struct weft_view *v, size_t fold, const int64_t *t
 	uint64_t alive_before = 0, running_before = 0;
 	size_t failed_before = 0;
 	for (size_t i = 0; i <= count; i++) {
-		/* Sums may wrap around; their differences are exact. */
+		/* The sums may wrap around; their differences are exact. */
 		uint64_t alive = time_before(&begun, times_ns[i]) - time_before(&ended, times_ns[i]);
 		uint64_t running = time_before(&run, times_ns[i]) - time_before(&rested, times_ns[i]);
 		failed = WEFT_FIND_FIRST_NEAR(k, failed, failures_end, x->failed[k] >= times_ns[i]);

@@ -8,7 +8,7 @@
 #include "base/large.h"
 #include "base/search.h"
 
-enum { THREAD_MIN_LINKS = 100000 /* from this number of links on, a second OS thread pays */ };
+enum { THREAD_MIN_LINKS = 100000 /* number of links from which on a second OS thread pays */ };
 
 static uint64_t interval_length(int64_t start, int64_t end)
 {
@@ -31,7 +31,7 @@ static bool index_runs(struct weft_index *x, const struct weft_model *model)
 	return true;
 }
 
-/* Widens a box by promises with these smallest and largest starts and ends. */
+/* Widens a box so that it contains promises with these smallest and largest starts and ends. */
 static void widen_box(struct weft_box *box, int64_t start_ns, int64_t end_ns, int64_t last_start_ns, int64_t first_end_ns)
 {
 	box->start_ns = start_ns < box->start_ns ? start_ns : box->start_ns;
@@ -40,7 +40,7 @@ static void widen_box(struct weft_box *box, int64_t start_ns, int64_t end_ns, in
 	box->first_end_ns = first_end_ns < box->first_end_ns ? first_end_ns : box->first_end_ns;
 }
 
-/* Sets the fields of one position from its promise. */
+/* Sets the fields of one position (of a promise on its row) from the promise. */
 static inline void fill_position(
     struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout, uint32_t place)
 {
@@ -52,12 +52,12 @@ static inline void fill_position(
 	x->never[place / 64] |= (uint64_t)(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? 1 : 0) << place % 64;
 }
 
-/* Fills positions in the order of promise numbers, the order in which promises lie in memory; the promises take much more memory
- * than the positions.  The order on a row is nearly the same; a promise that is late on its row is filled together with the next
- * one. */
+/* Fills the positions in the order of promise numbers, in which the promises lie in memory, because the promises take much more
+ * memory than the positions.  The order of promises on a row is nearly the same; a promise that is late on its row is filled
+ * together with the next one. */
 static bool fill_positions(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
-	uint32_t *next = malloc(((size_t)layout->row_count + 1) * sizeof *next); /* by row: the next position to fill */
+	uint32_t *next = malloc(((size_t)layout->row_count + 1) * sizeof *next); /* for each row: next position to fill */
 	if (!next)
 		return false;
 	memcpy(next, layout->row_begin, layout->row_count * sizeof *next);
@@ -109,7 +109,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	return true;
 }
 
-/* Must be called after index_promises(). */
+/* Lists the promises that went wrong; call it after index_promises(). */
 static bool index_went_wrong(struct weft_index *x)
 {
 	size_t words = x->count / 64 + 1, count = 0;
@@ -173,7 +173,7 @@ bool weft__is_inside_fold(const struct weft_index *x, const struct weft_link *li
 	return x->fold_of && x->fold_of[link->from] != WEFT_NONE && x->fold_of[link->from] == x->fold_of[link->to];
 }
 
-/* Actions of the system promise and links of a promise to itself are not drawn. */
+/* Actions of the system promise, and links of a promise to itself, are not drawn. */
 bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *link)
 {
 	return link->from != link->to && link->from != WEFT_SYSTEM && link->to != WEFT_SYSTEM && link->from != WEFT_NONE &&
@@ -203,8 +203,8 @@ static bool make_list(struct weft_arrow_list *list, const struct weft_model *mod
 	       weft__slices_create(&list->slices, model->links[0].time_ns, model->links[model->link_count - 1].time_ns, count);
 }
 
-/* Adds an arrow if is_in.  Has no branch: a branch predictor would often be wrong here.  The next call overwrites an arrow that
- * was not added. */
+/* Adds an arrow to the list if is_in.  The function has no branch, because a branch predictor would often be wrong here.  The
+ * next call overwrites an arrow that was not added. */
 static inline void add_arrow(struct weft_arrow_list *list, size_t link, int64_t time_ns, bool is_in)
 {
 	weft__slices_put(&list->slices, list->count, time_ns, is_in);
@@ -212,7 +212,7 @@ static inline void add_arrow(struct weft_arrow_list *list, size_t link, int64_t 
 	list->count += is_in;
 }
 
-/* Returns a bit for each promise that has a row.  Unlike rows, the bits fit in a CPU's cache. */
+/* Returns a bit for each promise, set if the promise has a row.  The bits fit in a CPU's cache, while the rows do not. */
 static uint64_t *placed_bits(const struct weft_model *model, const struct weft_layout *layout)
 {
 	uint64_t *bits = calloc(model->promise_count / 64 + 1, sizeof *bits);
@@ -226,12 +226,12 @@ static bool has_bit(const uint64_t *bits, uint32_t i)
 	return bits[i / 64] >> i % 64 & 1;
 }
 
-enum { PREFETCH_DISTANCE = 16 /* items ahead of the current one that are prefetched */ };
+enum { PREFETCH_DISTANCE = 16 /* number of items ahead of the current item that are prefetched */ };
 
-/* All lists of arrows of an index: first those between folds, then those inside folds. */
+/* Numbers of the arrow lists of an index: first the lists of arrows between folds, then those of arrows inside of folds. */
 enum { INSIDE_FOLDS = WEFT_ARROWS, LISTS = 2 * WEFT_ARROWS };
 
-/* Lists the arrows of `whole` that have both ends in this layout. */
+/* Lists those arrows of `whole` that have both ends in this layout. */
 static bool restrict_arrows(struct weft_index *x, struct weft_arrow_list *lists, const struct weft_model *model,
     const struct weft_layout *layout, const struct weft_index *whole)
 {
@@ -286,7 +286,8 @@ struct arrow_work {
 	bool done;
 };
 
-/* Fills lists on the stack, not in the index: other threads write nearby fields of the index, which would slow this one down. */
+/* The lists are filled on the stack and not in the index, because other threads write nearby fields of the index, which would
+ * slow this thread down. */
 static void index_arrows(void *ctx)
 {
 	struct arrow_work *w = ctx;
@@ -310,15 +311,15 @@ static size_t band_of(const struct bands *bands, const struct weft_interval *int
 	return bands->count > 1 ? bands->by_stream[interval->stream] : 0;
 }
 
-/* Buffers that intervals are stored in. */
+/* Buffers in which intervals are stored. */
 struct interval_buffers {
 	int64_t *times;
 	uint64_t *busy;
-	uint32_t *source; /* number of each interval; NULL: not needed */
+	uint32_t *source; /* number of the source of each interval; NULL if it is not needed */
 };
 
-/* Stores the intervals of each band, and cuts off overlaps with earlier ones, so that the intervals of a band never overlap
- * whatever the trace holds.  Returns false when out of memory. */
+/* Stores the intervals of each band, and cuts off overlaps with earlier intervals, so that the intervals of a band never
+ * overlap, whatever the trace contains.  Returns false without memory. */
 static bool index_intervals(struct weft_intervals *tracks, const struct bands *bands, const struct weft_interval *items,
     size_t count, const struct interval_buffers *buffers)
 {
@@ -358,7 +359,7 @@ static bool index_intervals(struct weft_intervals *tracks, const struct bands *b
 
 static bool index_sleeps(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
-	/* A group has no OS thread of its own. */
+	/* A group of rows has no OS thread of its own. */
 	size_t bands = layout->band_count > 1 && layout->rows_by == WEFT_ROWS_BY_THREAD ? layout->band_count : 1;
 	bool merged = bands == 1 && model->trace->stream_count > 1;
 	const struct weft_interval *sleeps = merged ? model->lulls : model->sleeps;

@@ -1,4 +1,4 @@
-/* query.c: parses search queries and matches promises against them.  SPDX-License-Identifier: ISC */
+/* query.c: parses search queries, and matches promises against them.  SPDX-License-Identifier: ISC */
 #include "view/query.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 static const struct {
 	const char *name;
 	uint8_t kind;
-	const char *example; /* example of a value that must be a number or a duration */
+	const char *example; /* example of a value, which must be a number or a duration */
 } fields[] = {
     {"label", WEFT_TERM_LABEL, NULL},
     {"kind", WEFT_TERM_KIND, NULL},
@@ -53,14 +53,14 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* One word of the text, with quotes. */
+/* One word of the query's text, with its quotation marks. */
 struct word {
 	const char *text;
-	size_t len, colon; /* colon: index of the first colon outside quotes, or len */
+	size_t len, colon; /* colon: index of the first colon outside of quotation marks, or len */
 	bool quoted;
 };
 
-/* Reads a word.  A quote that is not closed, as while the user types, extends to the end. */
+/* Reads a word.  A quotation that is not closed, as while the user types, extends to the end of the text. */
 static bool next_word(const char **at, const char *end, struct word *w)
 {
 	while (*at < end && is_space(**at))
@@ -142,7 +142,7 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 		if (!term.is_number || number < 1 || number > MAX_SLOWEST)
 			return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example);
 		q->slowest = (uint32_t)number;
-		return WEFT_OK; /* it is no term of its own: it matches everything */
+		return WEFT_OK; /* this word is no term of its own, because it matches every promise */
 	}
 	bool is_time = term.kind == WEFT_TERM_LONGER || term.kind == WEFT_TERM_SHORTER;
 	if ((term.kind == WEFT_TERM_ID && !term.is_number) || (is_time && !weft_duration_parse(value, term.len, &number)))
@@ -160,7 +160,7 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 	return WEFT_OK;
 }
 
-/* Returns whether a word begins a comparison: ">", "<", ">20ms". */
+/* Returns whether a word begins a comparison, as ">", "<" or ">20ms" do. */
 static bool is_comparison(const struct word *w)
 {
 	return !w->quoted && (*w->text == '>' || *w->text == '<') && (w->len == 1 || (w->text[1] >= '0' && w->text[1] <= '9'));
@@ -208,7 +208,7 @@ void weft_query_finish(struct weft_query *q)
 	q->texts = q->sites = q->streams = NULL;
 }
 
-/* Returns whether a text matches a term. */
+/* Returns whether a text matches a term of the query. */
 static bool has_term(const struct weft_query *q, const struct weft_term *term, struct weft_str text)
 {
 	if (term->is_whole && text.len != term->len)
@@ -242,7 +242,7 @@ static uint32_t terms_in_text(struct weft_query *q, const struct weft_model *mod
 
 static uint32_t find_site_terms(const struct weft_query *q, const struct weft_site *s)
 {
-	char place[512], own[512]; /* "file.c:12 function", and the usual form "function (file.c:12)" */
+	char place[512], own[512]; /* call site as "file.c:12 function", and in the usual form "function (file.c:12)" */
 	int len = snprintf(place, sizeof place, "%.*s:%" PRIu32 " %.*s", (int)s->file.len, s->file.len ? s->file.ptr : "",
 	    s->line, (int)s->function.len, s->function.len ? s->function.ptr : "");
 	len = len < (int)sizeof place ? len : (int)sizeof place - 1;
@@ -301,7 +301,7 @@ static uint32_t terms_in_stream(struct weft_query *q, const struct weft_model *m
 	return q->streams[stream] & ~WEFT_QUERY_KNOWN;
 }
 
-/* Returns the bits of the terms that an OS thread matches on which a promise was created or ran. */
+/* Returns the bits of the terms that match an OS thread on which the promise was created or ran. */
 static uint32_t terms_in_threads(struct weft_query *q, const struct weft_model *model, const struct weft_promise *p)
 {
 	uint32_t found = terms_in_stream(q, model, p->stream);
@@ -329,8 +329,8 @@ static uint32_t terms_in_labels(struct weft_query *q, const struct weft_model *m
 			found |= terms_in_text(q, model, model->labels[l].text);
 			continue;
 		}
-		/* The counter's name suffices for most terms and is matched once.  The text with the change is built only if a
-		 * term may need it. */
+		/* For most terms the counter's name suffices, which is matched only once.  The text with the counter's change is
+		 * built only if a term may need it. */
 		found |= terms_in_text(q, model, model->labels[l].text) & ~q->whole;
 		if (!(q->changes & (q->of_kind[WEFT_TERM_TEXT] | q->of_kind[WEFT_TERM_LABEL])))
 			continue;
@@ -340,7 +340,7 @@ static uint32_t terms_in_labels(struct weft_query *q, const struct weft_model *m
 	return found;
 }
 
-/* Returns the bits of number terms with digits that occur in an id. */
+/* Returns the bits of the number terms whose digits occur in an id. */
 static uint32_t terms_in_id(const struct weft_query *q, int64_t id)
 {
 	char digits[24];
@@ -382,7 +382,7 @@ bool weft_query_matches(struct weft_query *q, const struct weft_model *model, ui
 	uint32_t all = (1u << q->count) - 1, texts = terms_of[WEFT_TERM_TEXT], found = 0;
 	if ((q->count == 0 && !q->is_any) || promise == WEFT_SYSTEM)
 		return false;
-	/* Cheapest checks first: most promises fail there. */
+	/* The cheapest checks come first, because most promises fail there. */
 	if (p->end == WEFT_END_FAILED)
 		found |= terms_of[WEFT_TERM_FAILED];
 	if (p->end == WEFT_END_PENDING)
@@ -428,7 +428,7 @@ static bool term_implies(
 	}
 }
 
-/* A match, and how long it lasted. */
+/* A matching promise, and how long it lasted. */
 struct lasting {
 	int64_t ns;
 	uint32_t promise;
@@ -465,7 +465,7 @@ size_t weft_query_keep_slowest(const struct weft_query *q, const struct weft_mod
 
 bool weft_query_is_narrower(const struct weft_query *query, const struct weft_query *wider)
 {
-	if (wider->slowest > 0) /* its matches depend on each other */
+	if (wider->slowest > 0) /* the matches of slowest:N depend on each other, so no query is narrower */
 		return false;
 	if (wider->count == 0)
 		return query->count == 0;
@@ -479,7 +479,8 @@ bool weft_query_is_narrower(const struct weft_query *query, const struct weft_qu
 	return true;
 }
 
-/* Appends name:=text.  If the text is too long or cannot be written on one line, appends name:prefix without '='. */
+/* Appends name:=text.  If the text is too long or cannot be written on one line, the function appends name:prefix without
+ * '='. */
 static size_t add_like(char *buf, size_t at, const char *name, struct weft_str text)
 {
 	size_t len = 0, step, max_len = (WEFT_QUERY_BYTES - at) / 2;

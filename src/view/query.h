@@ -48,48 +48,54 @@ struct weft_term {
 	int64_t value;       /* an id, or ns */
 };
 
-/* A parsed query.  It caches which terms match each text, site and kind, so that each is matched once however many promises
- * share it.  After matching promises of one model, a query must not be used for another model. */
+/* A parsed query.  The query caches which terms match each text, site and kind, so that each of these is matched only once,
+ * however many promises share it.  After a query has matched promises of one model, it must not be used for another model. */
 struct weft_query {
 	struct weft_term terms[WEFT_QUERY_TERMS];
-	unsigned count; /* 0: matches nothing, unless is_any */
-	bool is_any;    /* there are no words but slowest:N */
+	unsigned count; /* number of terms; 0 matches no promise, unless is_any */
+	bool is_any;    /* whether the query has no words except slowest:N */
 	uint32_t of_kind[WEFT_TERM_KINDS];
-	uint32_t whole;   /* terms that must equal a whole text */
-	uint32_t changes; /* terms that may be part of a counter's change: "gntref+1" */
+	uint32_t whole;   /* bits of the terms that must equal a whole text */
+	uint32_t changes; /* bits of the terms that may be part of a counter's change, as in "gntref+1" */
 	char text[WEFT_QUERY_BYTES];
-	uint32_t kinds[UINT8_MAX + 1]; /* by kind: matching terms and WEFT_QUERY_KNOWN; 0: not matched yet */
-	uint32_t *texts, *sites;       /* by text and by site (incl. its library), as in `kinds`; NULL: no cache */
-	uint32_t *streams;             /* by OS thread, as in `kinds`; NULL: no cache */
-	uint32_t slowest;              /* number of matches that are wanted: weft_query_keep_slowest(); 0: all */
+	/* For each kind: bits of the matching terms and WEFT_QUERY_KNOWN; 0 if the kind was not matched yet. */
+	uint32_t kinds[UINT8_MAX + 1];
+	/* For each text, and for each site (including its library): bits as in `kinds`; NULL without a cache. */
+	uint32_t *texts, *sites;
+	uint32_t *streams; /* for each OS thread: bits as in `kinds`; NULL without a cache */
+	uint32_t slowest;  /* number of matches to keep (weft_query_keep_slowest()); 0 keeps all */
 };
 
 #define WEFT_QUERY_KNOWN (1u << WEFT_QUERY_TERMS)
 
-/* Parses a text of len bytes into *out, which is overwritten without being freed: see weft_query_finish().  Fails with
+/* Parses a text of len bytes into *out, which is overwritten without being freed; see weft_query_finish().  Fails with
  * WEFT_EINVAL and leaves *out unchanged if a number or duration is invalid, if nothing follows a colon, or if the text has too
  * many words or bytes. */
 int weft_query_parse(struct weft_query *out, const char *text, size_t len, struct weft_error *err);
 
-/* Frees the cache, which a query has only after it was matched against a model.  The query can be used again. */
+/* Frees the cache of a query, which exists only after the query was matched against a model.  The query can be used again
+ * afterwards. */
 void weft_query_finish(struct weft_query *query);
 
-/* Returns whether a promise matches all terms; never true for the system promise.  Takes about 20 ns, and 10 ns a label.  The
- * first call allocates four bytes for each text of the model; without memory the result is the same, but matching is slower. */
+/* Returns whether a promise matches all terms of the query; the system promise never matches.  A match takes about 20 ns, and 10
+ * ns for each label.  The first call allocates four bytes for each text of the model; without memory the result is the same, but
+ * matching is slower. */
 bool weft_query_matches(struct weft_query *query, const struct weft_model *model, uint32_t promise);
 
-/* Clears the bits of matches beyond query->slowest, those that lasted least, and returns the number of matches left.  `count` is
- * the number of set bits.  Does nothing if the query wants all, or without memory.  n log n in matches. */
+/* Clears the bits of all matches except the query->slowest ones that lasted longest, and returns the number of matches left.
+ * `count` is the number of bits that are set.  Does nothing if the query keeps all matches, or without memory.  The time is n
+ * log n in matches. */
 size_t weft_query_keep_slowest(const struct weft_query *query, const struct weft_model *model, uint64_t *matches, size_t count);
 
-/* Returns whether every promise that `query` matches also matches `wider`, as after the user typed a letter at the end. */
+/* Returns whether every promise that `query` matches also matches `wider`, as after the user has typed a letter at the end. */
 bool weft_query_is_narrower(const struct weft_query *query, const struct weft_query *wider);
 
-/* Writes a query that finds all promises with the same label and kind or, without a label, the same site and kind.  The query is
- * terminated and at most WEFT_QUERY_BYTES long.  Returns its length. */
+/* Writes a query that finds all promises with the same label and kind or, if there is no label, with the same call site and
+ * kind.  The query is terminated, and at most WEFT_QUERY_BYTES long.  Returns its length. */
 size_t weft_query_for_similar(const struct weft_model *model, uint32_t promise, char buf[WEFT_QUERY_BYTES + 1]);
 
-/* Writes a query that finds all promises of the same site, or of the same library.  Returns false if the site is unknown. */
+/* Writes a query that finds all promises of the same call site, or of the same library.  Returns false if the call site is
+ * unknown. */
 bool weft_query_for_site(const struct weft_model *model, uint32_t promise, bool library, char buf[WEFT_QUERY_BYTES + 1]);
 
 #endif

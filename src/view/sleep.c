@@ -1,7 +1,7 @@
 /* sleep.c: folds sleep.
  *
- * The width that a lull loses depends on the scale.  Sums over the lulls before each lull are computed again when the scale
- * changes.
+ * The width by which a folded lull gets shorter depends on the scale.  So the sums over the lulls before each lull are computed
+ * again when the scale changes.
  * SPDX-License-Identifier: ISC */
 #include "view/sleep.h"
 
@@ -14,10 +14,10 @@
 
 /* ---- Finding lulls ---- */
 
-/* The trace divided into cells, with the first and the last moment of activity in each. */
+/* The trace divided into cells, with the first and the last moment of activity in each cell. */
 struct activity {
 	int64_t first_ns[CELLS], last_ns[CELLS];
-	int32_t covered[CELLS + 1]; /* as differences: number of intervals that cover the whole cell */
+	int32_t covered[CELLS + 1]; /* number of intervals that cover the whole cell, as differences between neighbouring cells */
 	double cells_per_ns;
 	int64_t end_ns;
 };
@@ -56,7 +56,7 @@ static void collect_activity(struct activity *a, const struct weft_model *m)
 		a->first_ns[c] = INT64_MAX;
 		a->last_ns[c] = INT64_MIN;
 	}
-	/* Runs of the system promise are skipped: the program sleeps meanwhile. */
+	/* Runs of the system promise are skipped, because the program sleeps meanwhile. */
 	for (size_t r = m->promises[WEFT_SYSTEM + 1].runs; r < m->run_count; r++)
 		add_interval(a, m->runs[r].start_ns, m->runs[r].end_ns);
 	for (size_t i = 0; i < m->pause_count; i++)
@@ -70,7 +70,7 @@ static void collect_activity(struct activity *a, const struct weft_model *m)
 		add_moment(a, m->links[l].time_ns);
 }
 
-/* Adds the time between two moments if it is long enough to be a lull. */
+/* Adds the time between two moments as a lull, if it is long enough. */
 static void add_lull(struct weft_lulls *lulls, const struct activity *a, int64_t start_ns, int64_t end_ns)
 {
 	if ((double)(end_ns - start_ns) * a->cells_per_ns > 2)
@@ -104,7 +104,7 @@ int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, str
 	}
 	add_lull(lulls, a, since_ns, model->end_ns);
 	free(a);
-	/* If the trace has no activity at all, folding everything would leave no linear part. */
+	/* If the trace has no activity at all, folding all of it would leave no linear part, so nothing is folded. */
 	if (weft_lulls_ns(lulls) == model->end_ns)
 		lulls->count = 0;
 	*out = lulls;
@@ -145,8 +145,8 @@ static double width_of(const struct weft_view *v, const struct weft_lull *lull)
 	return px < WEFT_LULL_PX ? px : WEFT_LULL_PX;
 }
 
-/* Updates the sums.  They add up the shown width, not the width that lulls lose: a lull may last years, where a pixel is months,
- * and positions must still be exact to the ns. */
+/* Updates the sums.  The sums are of shown widths, and not of the widths that lulls lose: a lull may last years, where a pixel
+ * is months, and positions must still be exact to the ns. */
 void weft__sleep_update_scale(struct weft_view *v)
 {
 	double shown = 0;
@@ -161,13 +161,13 @@ void weft__sleep_update_scale(struct weft_view *v)
 	v->shown_px[v->lulls->count] = shown;
 }
 
-/* Returns the end of the lull before lull i, or of the last lull. */
+/* Returns the end time of the lull before lull i, or of the last lull. */
 static double end_before(const struct weft_lulls *lulls, size_t i)
 {
 	return i > 0 ? (double)lulls->items[i - 1].end_ns : 0;
 }
 
-/* Returns the distance in px of a time from time 0. */
+/* Returns the distance in px from time 0 to a time. */
 static double shown_at(const struct weft_view *v, int64_t time_ns)
 {
 	const struct weft_lulls *lulls = v->lulls;
@@ -223,7 +223,7 @@ static double width_at(const struct weft_view *v, size_t first, int64_t from_ns,
 	const struct weft_lulls *lulls = v->lulls;
 	double ns = 0, px = 0;
 	int64_t last_ns =
-	    from_ns; /* sums the time between lulls: subtracting lulls of years from the total would lose precision */
+	    from_ns; /* sums up the time between lulls, because subtracting lulls of years from the total would lose precision */
 	for (size_t i = first; i < lulls->count && lulls->items[i].start_ns < to_ns; i++) {
 		const struct weft_lull *g = &lulls->items[i];
 		const int64_t start = g->start_ns > from_ns ? g->start_ns : from_ns, end = g->end_ns < to_ns ? g->end_ns : to_ns;
@@ -240,8 +240,8 @@ static double width_at(const struct weft_view *v, size_t first, int64_t from_ns,
 	return ns * scale + px;
 }
 
-/* Finds the scale by Newton's method, because the width is a piecewise linear function of the scale; bisects if a step leaves
- * the known interval. */
+/* Finds the scale by Newton's method, because the width is a piecewise linear function of the scale; if a step leaves the known
+ * interval, the interval is bisected. */
 double weft__sleep_scale_for(const struct weft_view *v, int64_t from_ns, int64_t to_ns, double width_px)
 {
 	enum { STEPS = 100 };

@@ -1,4 +1,4 @@
-/* slices.c: divides time into slices.  SPDX-License-Identifier: ISC */
+/* slices.c: divides time into slices, for fast searches.  SPDX-License-Identifier: ISC */
 #include "view/slices.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define SLICE_ITEMS 8
 #define TIME_BITS 16
-#define LINEAR_SEARCH_ITEMS 32 /* up to this number, a linear search is faster than a binary one */
+#define LINEAR_SEARCH_ITEMS 32 /* number of items up to which a linear search is faster than a binary search */
 
 bool weft__slices_create(struct weft_slices *slices, int64_t first_ns, int64_t last_ns, size_t max_items)
 {

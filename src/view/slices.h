@@ -9,24 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Time is divided into slices of about eight items.  16 bits of each item's time are kept, which distinguish it from nearly all
- * other items of its slice. */
+/* Time is divided into slices of about eight items.  For each item, 16 bits of its time are kept, which distinguish it from
+ * nearly all other items of its slice. */
 struct weft_slices {
 	int64_t first_ns, last_ns;
 	unsigned slice_shift, time_bits_shift;
 	size_t count;
-	uint32_t *begin;     /* [count + 1]: first position of each slice */
+	uint32_t *begin;     /* array of count + 1 positions: first position of each slice */
 	uint16_t *time_bits; /* by position */
 };
 
-/* Creates slices for up to max_items items from first_ns to last_ns.  Put the items in, then call weft__slices_end().  Returns
- * false when out of memory, with nothing to free. */
+/* Creates slices for up to max_items items, with times from first_ns to last_ns.  Put all items in, and then call
+ * weft__slices_end().  Returns false without memory; then there is nothing to free. */
 bool weft__slices_create(struct weft_slices *slices, int64_t first_ns, int64_t last_ns, size_t max_items);
 void weft__slices_end(struct weft_slices *slices);
 void weft__slices_free(struct weft_slices *slices);
 
-/* Stores the item at a position; its time must not be before that of the previous position.  If is_kept is false, the next item
- * takes the same position. */
+/* Stores the item at a position; its time must not be before the time at the previous position.  If is_kept is false, the next
+ * item takes the same position. */
 static inline void weft__slices_put(struct weft_slices *slices, size_t place, int64_t time_ns, bool is_kept)
 {
 	const uint64_t since = (uint64_t)time_ns - (uint64_t)slices->first_ns;
@@ -35,7 +35,8 @@ static inline void weft__slices_put(struct weft_slices *slices, size_t place, in
 	slices->begin[(since >> slices->slice_shift) + 1] = (uint32_t)(place + is_kept);
 }
 
-/* Items before `first` are before a time, items from `end` on are not; items between them must be compared. */
+/* Result of a search: items before `first` are before the time, items from `end` on are not, and items between them must be
+ * compared. */
 struct weft_index_range {
 	size_t first, end;
 };

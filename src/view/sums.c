@@ -1,4 +1,4 @@
-/* sums.c: builds the sums, once, with the index.  SPDX-License-Identifier: ISC */
+/* sums.c: builds the sums of activity, once, together with the index.  SPDX-License-Identifier: ISC */
 #include "view/sums.h"
 
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 
 #define MAX_SLICES 2048
 #define MIN_ROWS_BITS 4  /* rows of a block */
-#define MIN_BLOCKS 256   /* fewer blocks would be too coarse */
-#define PROMISE_BYTES 32 /* upper limit of memory for each promise */
-#define POSITION_BITS 16 /* bits of a position within a slice */
-#define WEIGHT 256       /* weight of a promise that is alive */
+#define MIN_BLOCKS 256   /* minimum number of blocks, because fewer blocks would be too coarse */
+#define PROMISE_BYTES 32 /* maximum number of bytes of memory for each promise */
+#define POSITION_BITS 16 /* number of bits of a position within a slice */
+#define WEIGHT 256       /* weight of a living promise in the sums */
 
-/* Starts and ends in the slices of one block. */
+/* Starts and ends of promises in the slices of one block. */
 struct block {
-	uint64_t *within; /* sums for partly covered slices; a row is 2^POSITION_BITS * WEIGHT */
-	uint64_t *whole;  /* differences, for fully covered slices */
+	uint64_t *within; /* sums for partly covered slices, in which one row counts 2^POSITION_BITS * WEIGHT */
+	uint64_t *whole;  /* sums for fully covered slices, as differences between neighbouring slices */
 	uint32_t *count;
 };
 
@@ -82,7 +82,7 @@ static void add_up(const struct weft_sums *s, struct block *b, const uint32_t *a
 	}
 }
 
-/* Returns false if sums would not be worth their memory. */
+/* Chooses the number of rows in a block; returns false if sums would not be worth their memory. */
 static bool choose_block_size(struct weft_sums *s, const struct weft_index *x, const struct weft_layout *layout)
 {
 	const struct weft_box *all = x->count > 0 ? &x->boxes[x->box_levels - 1][0] : NULL;

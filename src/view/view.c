@@ -9,9 +9,9 @@
 #include "view/sleep.h"
 
 #define MIN_SPAN_NS 200.0
-#define NAMED_PX 13.0       /* minimum height of a row with its name */
-#define COMFORTABLE_PX 25.0 /* height of a row with name and kind */
-#define MAX_ROW_PX 96.0     /* maximum height of a row */
+#define NAMED_PX 13.0       /* minimum height in px of a row that shows its name */
+#define COMFORTABLE_PX 25.0 /* height in px of a row that shows name and kind */
+#define MAX_ROW_PX 96.0     /* maximum height in px of a row */
 #define HIT_PX 16.0
 #define HIT_ROWS 64u
 
@@ -25,7 +25,7 @@ static int64_t saturate_ns(double x)
 	return x >= 9.2e18 ? INT64_MAX : x <= -9.2e18 ? INT64_MIN : (int64_t)x;
 }
 
-/* Returns the end of the time that can be shown; a trace of zero length gets a little time after it. */
+/* Returns the end of the time that can be shown; after a trace of zero length, a little time is shown. */
 static double span_ns(const struct weft_view *v)
 {
 	return v->end_ns > (int64_t)MIN_SPAN_NS ? (double)v->end_ns : MIN_SPAN_NS;
@@ -42,7 +42,8 @@ static double inner_height(const struct weft_view *v)
 	return h > 16 ? h : 16;
 }
 
-/* Maps to -1 ..  1, steepest at 0.  Any sigmoid would do; this one is exact on every platform. */
+/* Maps any number to -1 .. 1, with the steepest slope at 0.  Any sigmoid function would do; this one is exact on every
+ * platform. */
 static double squash_offset(double x)
 {
 	return x / (1 + (x < 0 ? -x : x));
@@ -53,8 +54,8 @@ static double squashed_range(const struct weft_view *v, double focus, double cur
 	return squash_offset((v->slots - focus) / curve) + squash_offset(focus / curve);
 }
 
-/* Returns the share of the height that is divided evenly among rows, so that distant rows keep their shape.  It grows with the
- * number of rows. */
+/* Returns the share of the height that is divided evenly among rows, so that distant rows keep their shape.  The share grows
+ * with the number of rows. */
 static double even_share(const struct weft_view *v)
 {
 	return 0.35 + 0.4 * v->slots / (v->slots + 1000);
@@ -71,8 +72,9 @@ static double even_pitch(const struct weft_view *v)
 	return inner_height(v) / (v->slots > 0 ? v->slots : 1);
 }
 
-/* Finds the curve that makes rows at the focus comfortably high while the first row stays at the top and the last at the bottom.
- * If rows are only a little too low for names, the curve is weak: a strong one would take names from as many rows as it gives. */
+/* Finds the curve that makes rows at the focus comfortably high, while the first row stays at the top and the last row at the
+ * bottom.  If rows are only a little too low for names, the curve is weak, because a strong curve would take names from as many
+ * rows as it gives. */
 static double curve_for(const struct weft_view *v, double focus)
 {
 	double low = 0.01, high = v->slots * 64, wanted = clamp(3 * NAMED_PX - 2 * even_pitch(v), NAMED_PX, COMFORTABLE_PX);
@@ -90,7 +92,8 @@ static void update_projection(struct weft_view *v)
 {
 	double linear = even_pitch(v);
 	v->focus = clamp(v->focus, 0, v->slots);
-	v->focus = (double)(int64_t)(v->focus * 1000 + 0.5) / 1000; /* as precise as a URL stores it */
+	/* Rounded to the precision with which a URL stores the focus. */
+	v->focus = (double)(int64_t)(v->focus * 1000 + 0.5) / 1000;
 	if (linear >= NAMED_PX || v->slots < 1) {
 		v->curve = 0;
 		v->pitch_px = linear < MAX_ROW_PX ? linear : MAX_ROW_PX;
@@ -110,7 +113,7 @@ static void set_scale(struct weft_view *v, double px_per_ns)
 		weft__sleep_update_scale(v);
 }
 
-/* Returns the scale at which from..to is width_px wide. */
+/* Returns the scale at which the interval from..to is width_px wide. */
 static double scale_for(const struct weft_view *v, double from_ns, double to_ns, double width_px)
 {
 	return v->lulls ? weft__sleep_scale_for(v, saturate_ns(from_ns), saturate_ns(to_ns), width_px)
@@ -139,7 +142,7 @@ static void settle_scale(struct weft_view *v)
 		v->px_per_ns = v->width_px / (double)(int64_t)span;
 }
 
-/* Limits scrolling to a margin on either side. */
+/* Limits scrolling to a margin on either side of the trace. */
 static void clamp_folded(struct weft_view *v)
 {
 	double margin = (v->width_px - inner_width(v)) / 2, at = weft_view_shown_ns(v, v->from_ns) * v->px_per_ns;
@@ -180,7 +183,8 @@ static void show_rows(uint64_t *shown, uint32_t first, uint32_t last)
 	}
 }
 
-/* Shows the rows of promises i up to end, which starts on `row`, that are alive from..to; promises of one row do not overlap. */
+/* Gives height to the rows of those promises i up to end that are alive in from..to, beginning with `row`; promises of one row
+ * do not overlap. */
 static void show_alive_of(struct weft_view *v, uint32_t row, size_t i, size_t end, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_index *x = v->index;
@@ -195,7 +199,8 @@ static void show_alive_of(struct weft_view *v, uint32_t row, size_t i, size_t en
 	}
 }
 
-/* Shows the rows on which a promise is alive from..to; if all promises of a box are, shows all its rows at once. */
+/* Gives height to the rows on which a promise is alive in from..to; if all promises of a box are, all rows of the box at
+ * once. */
 static void show_alive(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_index *x = v->index;
@@ -235,7 +240,7 @@ static uint32_t shown_rows(const struct weft_view *v)
 	return weft_view_rank(v, v->layout->row_count);
 }
 
-/* Returns whether an OS thread has a visible pause, which shows its header even if no promise is alive on it. */
+/* Returns whether an OS thread has a visible pause, which shows the thread's header even if no promise is alive on it. */
 static bool has_pause(const struct weft_view *v, size_t band, int64_t from_ns, int64_t to_ns)
 {
 	if (v->index->band_count < 2)
@@ -262,8 +267,8 @@ static uint32_t headers_before(const struct weft_view *v, size_t band)
 	return weft_layout_headers(v->layout) == 0 ? 0 : v->shown ? v->headers_before[band] : (uint32_t)band;
 }
 
-/* Finds the rows with anything in the visible interval.  The row in focus stays in focus, or the next one that is shown.  Linear
- * in the visible promises and in rows / 64.  Without memory all rows are shown. */
+/* Finds the rows that have anything to show in the visible interval.  The row in focus stays in focus, or the next row that is
+ * shown.  The time is linear in the visible promises and in rows / 64.  Without memory all rows are shown. */
 static void choose_rows(struct weft_view *v)
 {
 	const struct weft_layout *l = v->layout;
@@ -348,7 +353,7 @@ void weft_view_destroy(struct weft_view *v)
 void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 {
 	width_px = clamp(width_px, 16, 32767);
-	v->height_px = clamp(height_px, 64, 32767); /* a smaller view has no space for rows */
+	v->height_px = clamp(height_px, 64, 32767); /* minimum height, because a lower view has no space for rows */
 	if (v->lulls)
 		set_scale(v, scale_for(v, (double)v->from_ns, (double)weft_view_time(v, v->width_px), width_px));
 	else
@@ -483,7 +488,7 @@ void weft_view_focus_best(struct weft_view *v)
 	double low = 0, high = v->slots;
 	if (v->curve == 0)
 		return;
-	/* Narrows the range around the place where rows have the most labels; nearby rows count in proportion to their height. */
+	/* Each step narrows the range around the rows with the most labels; nearby rows count in proportion to their height. */
 	for (int level = 0; level < 6 && high - low > 2; level++) {
 		double weight[BUCKETS] = {0}, best = 0, step = (high - low) / BUCKETS, at = (low + high) / 2;
 		uint32_t r = weft_view_row_at(v, weft_view_y(v, low));
@@ -526,7 +531,7 @@ int64_t weft_view_time(const struct weft_view *v, double x_px)
 	return saturate_ns((double)v->from_ns + since);
 }
 
-/* Returns the band of a row. */
+/* Returns the number of the band that contains a row. */
 static size_t band_of(const struct weft_layout *layout, uint32_t row)
 {
 	return WEFT_FIND_FIRST(i, 1, layout->band_count, layout->bands[i].first_row > row) - 1;
@@ -556,8 +561,8 @@ double weft_view_slot_at(const struct weft_view *v, double y_px)
 		return clamp((y_px - WEFT_VIEW_TOP_PX) / v->pitch_px, 0, v->slots);
 	if (!(y_px > WEFT_VIEW_TOP_PX))
 		return 0;
-	/* d is the distance from the focus in px, t the distance in curves.  On each side d = a t + c t / (1 + t), a quadratic
-	 * equation in t. */
+	/* d is the distance from the focus in px, and t is the distance as a multiple of the curve.  On each side d = a t + c t
+	 * / (1 + t), which is a quadratic equation in t. */
 	double a = v->even_px * v->curve, c = v->curved_px;
 	double d = y_px - WEFT_VIEW_TOP_PX - v->even_px * v->focus - c * v->above, side = d < 0 ? -1 : 1;
 	d *= side;
@@ -599,7 +604,7 @@ uint32_t weft_view_next_shown(const struct weft_view *v, uint32_t row)
 	return bits ? (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits) : v->layout->row_count;
 }
 
-/* Returns the row of a slot; WEFT_NONE if there is none or the slot is a header. */
+/* Returns the row of a slot; WEFT_NONE if there is none, or the slot is a header. */
 static uint32_t row_of_slot(const struct weft_view *v, double slot)
 {
 	const struct weft_layout *layout = v->layout;
@@ -641,7 +646,7 @@ uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 		dy = dy < 0 ? -dy : dy;
 		if (dy >= best_distance)
 			continue;
-		/* The promise under the point, else the nearest on either side. */
+		/* The result is the promise under the point, or else the nearest promise on either side. */
 		size_t i = weft__intervals_end_after(&row, 0, weft_view_time(v, x_px));
 		for (size_t n = i > 0 ? i - 1 : 0; n <= i && n < row.count; n++) {
 			double left = weft_view_x(v, weft__intervals_start(&row, n)),
