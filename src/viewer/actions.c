@@ -1,4 +1,4 @@
-/* actions.c: implements the actions of actions.h.  SPDX-License-Identifier: ISC */
+/* actions.c: implements the table of actions (actions.h).  SPDX-License-Identifier: ISC */
 #include "viewer/actions.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *mod
 	return true;
 }
 
-/* Removes modifiers that a key does not need: the character of a sign or letter already depends on Shift. */
+/* Removes modifiers that a key does not need, because the character of a sign or letter already depends on Shift. */
 static unsigned relevant_modifiers(const char *key, unsigned modifiers)
 {
 	bool is_sign = key[0] != '\0' && key[1] == '\0' && key[0] != ' ';

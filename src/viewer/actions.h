@@ -1,5 +1,5 @@
-/* actions.h: all actions of a viewer in one table.  Menus, keys, the window of shortcuts and the help of the web page are made
- * from it.
+/* actions.h: lists all actions of a viewer in one table.  Menus, keys, the window of shortcuts and the help of the web page are
+ * made from this table.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_ACTIONS_H
 #define WEFT_VIEWER_ACTIONS_H
@@ -11,9 +11,9 @@
  * who: CORE: weft_viewer_act() implements it; APP: the application does (a dialog, a file).
  *
  * keys: names as in the DOM's KeyboardEvent.key ("Space" for ' '), prefixed with Ctrl+ Alt+ Shift+, separated by spaces.  Signs
- * and letters have no Shift+: the character depends on Shift.  Help shows the first key.
+ * and letters have no Shift+, because the character itself depends on Shift.  The help shows the first key.
  *
- * menus: MAIN, BOTH (the context menu too) or NONE. */
+ * menus: MAIN, BOTH (also in the context menu) or NONE. */
 #define WEFT_ACTIONS(X)                                                                                                          \
 	X(OPEN, "open", APP, FILE, "Open a trace\xe2\x80\xa6", "Ctrl+o", MAIN)                                                   \
 	X(RELOAD, "reload", APP, FILE, "Reload the trace", "F5 Ctrl+r", MAIN)                                                    \
@@ -110,25 +110,25 @@ enum weft_action_group {
 enum weft_menu { WEFT_IN_NONE = 0, WEFT_IN_MAIN = 1, WEFT_IN_CONTEXT = 2, WEFT_IN_BOTH = 3 }; /* bits */
 
 struct weft_action_info {
-	const char *name;  /* "zoom-in": for action maps and scripts */
+	const char *name;  /* name of the action for action maps and scripts, such as "zoom-in" */
 	const char *label; /* UTF-8 */
 	const char *keys;
 	uint8_t who, group, menus;
 };
 
-/* Returns the row of the table for an action, which must not be WEFT_ACTION_COUNT. */
+/* Returns the table's row for an action, which must not be WEFT_ACTION_COUNT. */
 const struct weft_action_info *weft_action_info(enum weft_action action);
 const char *weft_action_group_label(enum weft_action_group group);
 
-/* Return the action with a name, or with a key ("ArrowLeft" with WEFT_ALT), or WEFT_ACTION_COUNT.  ASCII letters of a key are
- * case-sensitive, as typed. */
+/* Return the action with a name, or with a key (such as "ArrowLeft" with WEFT_ALT); WEFT_ACTION_COUNT if there is none.  ASCII
+ * letters of a key are case-sensitive, as typed. */
 enum weft_action weft_action_find(const char *name);
 enum weft_action weft_action_of_key(const char *key, unsigned modifiers);
 
-/* Writes the name and modifiers of key number n, from 0, of an action.  Returns false if the action has fewer keys. */
+/* Writes the name and the modifiers of an action's key number n, counted from 0.  Returns false if the action has fewer keys. */
 bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *modifiers);
 
-/* X("gesture", "effect"): for the help; pointer.c implements them. */
+/* X("gesture", "effect") lists a gesture for the help; pointer.c implements the gestures. */
 #define WEFT_GESTURES(X)                                                                                                         \
 	X("Drag", "Move the picture in time and rows")                                                                           \
 	X("Wheel, pinch", "Zoom at the pointer")                                                                                 \
@@ -151,8 +151,8 @@ enum weft_action_state { WEFT_ACTION_ENABLED = 1, WEFT_ACTION_IS_SWITCH = 2, WEF
 /* Returns the current bits of enum weft_action_state; APP actions are always enabled. */
 unsigned weft_viewer_action_state(const struct weft_viewer *viewer, enum weft_action action);
 
-/* Performs a CORE action if it is enabled.  Returns WEFT_ENOTSUP for APP actions and for FREE_AXES, which compare.h implements,
- * and WEFT_EINVAL if the action is disabled. */
+/* Performs a CORE action if the action is enabled.  Returns WEFT_ENOTSUP for APP actions and for FREE_AXES, which compare.h
+ * implements, and WEFT_EINVAL if the action is disabled. */
 int weft_viewer_act(struct weft_viewer *viewer, enum weft_action action);
 
 #endif

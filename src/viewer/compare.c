@@ -14,7 +14,7 @@ struct weft_viewer *weft_compare_active(const struct weft_compare *c)
 	return c->count > 0 ? c->viewers[c->active] : NULL;
 }
 
-/* Sets sizes of viewers, and the ends of their time axes. */
+/* Sets the sizes of the viewers, and the ends of their time axes. */
 static void place_viewers(struct weft_compare *c)
 {
 	double gaps = c->count > 1 ? WEFT_COMPARE_GAP_PX * (double)(c->count - 1) : 0;
@@ -145,7 +145,7 @@ void weft_compare_set_free(struct weft_compare *c, bool free)
 	weft_compare_follow(c);
 }
 
-/* Returns the viewer at a height, and converts *y_px to px from its top. */
+/* Returns the viewer at a height, and converts *y_px to px from that viewer's top. */
 static size_t viewer_at(const struct weft_compare *c, double *y_px)
 {
 	size_t i = c->count - 1;
@@ -179,7 +179,7 @@ void weft_compare_motion(struct weft_compare *c, double x_px, double y_px)
 {
 	if (c->count == 0)
 		return;
-	/* A viewer that was pressed keeps the pointer until the release. */
+	/* A viewer that was pressed keeps the pointer until the button is released. */
 	if (c->viewers[c->active]->pointer != WEFT_POINTER_IDLE) {
 		weft_viewer_motion(c->viewers[c->active], x_px, y_px - c->tops_px[c->active]);
 		weft_compare_follow(c);
@@ -209,7 +209,7 @@ void weft_compare_leave(struct weft_compare *c)
 		weft_viewer_leave(c->viewers[i]);
 }
 
-/* Makes the other viewers follow the one that moved, without making it the active one; only a press does that. */
+/* Makes the other viewers follow the viewer that moved, without making it the active viewer; only a press does that. */
 static void follow_another(struct weft_compare *c, size_t index)
 {
 	size_t active = c->active;
@@ -285,7 +285,7 @@ static bool is_for_matches(enum weft_action action)
 	return action == WEFT_ACTION_NEXT_MATCH || action == WEFT_ACTION_PREVIOUS_MATCH;
 }
 
-/* Returns the viewer that provides the matches: the active one or, if it has none, another one that has some. */
+/* Returns the viewer that provides the matches: the active viewer or, if it has none, another viewer that has some. */
 static size_t with_match(const struct weft_compare *c)
 {
 	for (size_t i = 0; i < c->count; i++) {
@@ -366,7 +366,7 @@ size_t weft_compare_place(const struct weft_compare *c, char *buf, size_t size)
 	return len;
 }
 
-/* The value of a part of a place, one digit; -1 if it has none. */
+/* Returns the value of a parameter of a place, which is one digit; -1 if the place lacks the parameter. */
 static int digit_of(const char *place, const char *name)
 {
 	size_t len = strlen(name);

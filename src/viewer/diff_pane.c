@@ -1,12 +1,13 @@
-/* diff_pane.c: lists the differences between two traces shown one above the other; a press on a row leads to the place in both.
+/* diff_pane.c: lists the differences between two traces that are shown one above the other; a press on a row leads to the
+ * difference in both traces.
  *
- * The upper viewer owns the result.  Small traces are compared as soon as the rows are needed, large ones on request.
- * SPDX-License-Identifier: ISC */
+ * The upper viewer owns the result of the comparison.  Small traces are compared as soon as the rows are needed, and large
+ * traces on request.  SPDX-License-Identifier: ISC */
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
 #define SHOWN 8u
-#define AT_ONCE 200000 /* promises of both traces; comparing this many takes 0.1 s */
+#define AT_ONCE 200000 /* number of promises in both traces up to which they are compared at once, which takes 0.1 s */
 
 static struct weft_viewer *first_of(struct weft_viewer *v)
 {
@@ -34,14 +35,14 @@ static bool is_busy(const struct weft_viewer *v)
 	return false;
 }
 
-/* Builds a model that is not simplified.  Its promises have the same numbers as in the model shown. */
+/* Builds a model that is not simplified.  The promises of this model have the same numbers as in the model that is shown. */
 static int build_whole(struct weft_model **out, const struct weft_viewer *v)
 {
 	weft_trace_rewind(v->trace);
 	return weft_model_build(out, v->trace, &(struct weft_model_options){.keep_binds = true}, NULL);
 }
 
-/* Compares the traces.  Without memory there is no result. */
+/* Compares the traces.  Without memory the comparison has no result. */
 static void find_differences(struct weft_viewer *first)
 {
 	struct weft_model *a = NULL, *b = NULL;
@@ -83,7 +84,7 @@ void weft__viewer_write_differences(struct weft_rows *rows, struct weft_viewer *
 	}
 }
 
-/* Selects a promise if it exists. */
+/* Selects a promise if the promise exists. */
 static void select_if_shown(struct weft_viewer *v, uint32_t promise)
 {
 	if (weft__viewer_is_selectable(v, promise))

@@ -1,4 +1,4 @@
-/* findings.c: lists findings as rows.  SPDX-License-Identifier: ISC */
+/* findings.c: lists the findings of a viewer as rows.  SPDX-License-Identifier: ISC */
 #include "viewer/findings.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void highlight_finding(struct weft_viewer *v, const struct weft_finding *
 	weft__viewer_highlighted(v);
 }
 
-/* Shows the interval of a finding with a margin, and selects the root of its chain. */
+/* Shows the interval of a finding with a margin, and selects the root promise of its chain. */
 static void go_to_finding(struct weft_viewer *v, const struct weft_finding *finding)
 {
 	int64_t margin_ns = (finding->end_ns - finding->start_ns) / 10 + 1000;
@@ -54,7 +54,7 @@ void weft__viewer_go_to(struct weft_viewer *v, uint32_t promise, int64_t time_ns
 	weft_viewer_times(v, &from, &to);
 	if (time_ns < from || time_ns > to)
 		weft_viewer_show(v, weft__add_ns(time_ns, -(to - from) / 2), weft__add_ns(time_ns, (to - from) / 2));
-	/* The line of the pointer stays there until the pointer moves. */
+	/* The pointer's line stays at this time until the pointer moves. */
 	weft__viewer_set_guide(v, true, time_ns);
 }
 
@@ -106,7 +106,7 @@ void weft_viewer_ask_why(struct weft_viewer *v)
 		ask_question(v, WEFT_ASK_WHY, v->selected, false);
 }
 
-/* Returns whether the user asked, and the answer is still to come, or is about the focused promise. */
+/* Returns whether the user has asked a question whose answer is still to come, or is about the focused promise. */
 static bool has_own_question(const struct weft_viewer *v)
 {
 	const struct weft_question *q = &v->questions[WEFT_ASK_WHY];
@@ -119,7 +119,7 @@ static bool has_own_question(const struct weft_viewer *v)
 void weft__viewer_ask_path(struct weft_viewer *v)
 {
 	if (has_own_question(v))
-		return; /* its answer must reach the user, and the lane shows it too */
+		return; /* the answer to that question must reach the user, and the lane shows it too */
 	if (v->focused != WEFT_NONE && weft_promise_info_end_ns(v->facts, v->focused) != INT64_MAX) {
 		ask_question(v, WEFT_ASK_WHY, v->focused, true);
 		v->questions[WEFT_ASK_WHY].quiet = true;
@@ -142,7 +142,7 @@ void weft_viewer_progress(struct weft_viewer *v, enum weft_ask ask, unsigned per
 	mark_findings_changed(v);
 }
 
-/* Returns the finding with a given title. */
+/* Returns the index of the finding with the given title. */
 static uint32_t same_finding(const struct weft_findings *findings, const char *title)
 {
 	for (size_t i = 0; i < findings->count; i++)
@@ -211,7 +211,8 @@ struct writer {
 
 #define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
 
-/* Writes "Hang", "Stall, uncertain"; for an answer without a problem only the doubt, because a heading names it. */
+/* Writes the tag of a finding, as "Hang" or "Stall, uncertain"; for an answer without a problem only the doubt, because a
+ * heading names it. */
 size_t weft__rows_add_tag(struct weft_rows *rows, const struct weft_finding *f)
 {
 	const char *name = f->kind == WEFT_FINDING_ANSWER ? "" : weft_finding_name(f->kind), *doubt = f->sure ? "" : "uncertain";
@@ -285,7 +286,8 @@ static void write_finding(struct writer *w, uint32_t number)
 		weft__rows_add_evidence(w->to, f, &source);
 }
 
-/* Writes a row while the question is being answered.  Returns false if it is not, or if an old answer is shown meanwhile. */
+/* Writes a row that says that the question is being answered.  Returns false if the question is not being answered, or if an old
+ * answer is shown meanwhile. */
 static bool write_working(struct writer *w, const char *text)
 {
 	const struct weft_question *q = &w->v->questions[w->in];
@@ -370,7 +372,7 @@ int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct wef
 
 /* ---- Presses ---- */
 
-/* Returns the finding of a row, or NULL if it no longer exists. */
+/* Returns the finding of a row, or NULL if the finding no longer exists. */
 static const struct weft_finding *finding_of(const struct weft_viewer *v, const struct weft_row *row)
 {
 	enum weft_ask in = row->of_answer ? WEFT_ASK_WHY : WEFT_ASK_TRACE;

@@ -1,4 +1,4 @@
-/* flame_pane.c: shows stacks of times (see flame_pane.h).  SPDX-License-Identifier: ISC */
+/* flame_pane.c: shows sums of time as stacks, like a flame graph (see flame_pane.h).  SPDX-License-Identifier: ISC */
 #include "viewer/flame_pane.h"
 
 #include <stdio.h>
@@ -126,8 +126,8 @@ static int64_t time_below(void *ctx, uint32_t promise)
 	return weft_stack_contains(v->stacks, v->blame_root, promise) ? weft_stack_time(v->stacks, promise) : -1;
 }
 
-/* Shows a stack over the full width or, if it is already, the stack above it.  Highlights its promises and goes to the one with
- * the longest time. */
+/* Shows a stack over the full width or, if it already has the full width, the stack above it.  Highlights the promises of the
+ * stack, and goes to the promise with the longest time. */
 static void press_stack(struct weft_viewer *v, uint32_t stack)
 {
 	const bool is_root = stack == v->blame_root && stack != 0;

@@ -1,5 +1,5 @@
-/* flame_pane.h: the time of all promises, as stacks (analysis/queries/flame_stacks.h), in a pane below the picture and as rows
- * (table.h).
+/* flame_pane.h: shows the time of all promises as stacks (analysis/queries/flame_stacks.h), in a pane below the picture and as
+ * rows (table.h).
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_FLAME_PANE_H
 #define WEFT_VIEWER_FLAME_PANE_H
@@ -8,11 +8,11 @@
 #include "draw/icicle.h"
 #include "viewer/viewer.h"
 
-/* Shows or hides the pane; `root` is the stack that takes the full width, or 0 if there is no such stack.  Computes the stacks
- * if needed: 0.3 us a promise.  Without memory nothing changes. */
+/* Shows or hides the pane of stacks; `root` is the stack that takes the full width, or 0 if there is none.  If needed, the
+ * function computes the stacks, which takes 0.3 us for each promise.  Without memory nothing changes. */
 void weft_viewer_show_blame(struct weft_viewer *viewer, bool shown, enum weft_folded_by by, uint32_t root);
 
-/* Returns an icicle of all stacks, which is valid while `stacks` and `blamed` are. */
+/* Returns an icicle graph of all stacks, which is valid as long as `stacks` and `blamed` are. */
 struct weft_blame_source {
 	const struct weft_stacks *stacks;
 	char title[200];

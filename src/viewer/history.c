@@ -1,14 +1,14 @@
-/* history.c: remembers places that the user can go back to.
+/* history.c: remembers the places (states of the viewer) to which the user can go back.
  *
- * Before each action of the user, the current place is stored, unless the action continues the last one, such as the next notch
- * of a wheel.  A place is a link (url_state.h), with exact values of the scale and the focus.
+ * Before each action of the user, the current place is stored, unless the action continues the last action, such as the next
+ * notch of a wheel.  A place is stored as a link (url_state.h), with exact values of the scale and the focus.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "viewer/private.h"
 #include "viewer/url_state.h"
 
-#define MAX_HISTORY 1000 /* places kept; beyond this, the older half is dropped */
+#define MAX_HISTORY 1000 /* maximum number of places; when it is reached, the older half is dropped */
 
 static bool describe_now(const struct weft_viewer *v, struct weft_history_entry *entry)
 {
@@ -24,7 +24,7 @@ static bool describe_now(const struct weft_viewer *v, struct weft_history_entry 
 	return entry->place;
 }
 
-/* Returns whether the viewer is at a place. */
+/* Returns whether the viewer is at the place of a history entry. */
 static bool is_here(const struct weft_viewer *v, const struct weft_history_entry *entry)
 {
 	struct weft_history_entry now;
@@ -39,7 +39,7 @@ static void forget_from(struct weft_viewer *v, size_t at)
 		free(v->history.items[--v->history.count].place);
 }
 
-/* Stores the current place.  Without memory, it is not stored. */
+/* Stores the current place.  Without memory, the place is not stored. */
 static void remember_now(struct weft_viewer *v)
 {
 	struct weft_history_entry now;
@@ -96,7 +96,7 @@ void weft__viewer_move_history(struct weft_viewer *v, struct weft_viewer *other)
 static void go_to_entry(struct weft_viewer *v, size_t at)
 {
 	const struct weft_history_entry *entry = &v->history.items[at];
-	bool exact = entry->width_px == v->view->width_px && entry->height_px == v->view->height_px; // NOLINT: the same window
+	bool exact = entry->width_px == v->view->width_px && entry->height_px == v->view->height_px; /* NOLINT: the same window */
 	v->history_at = at;
 	v->last_move = WEFT_MOVE_NONE;
 	weft_viewer_go(v, entry->place, NULL);

@@ -1,4 +1,4 @@
-/* live.c: selects and sorts the rows of the tables of live.h.  SPDX-License-Identifier: ISC */
+/* live.c: selects and sorts the rows of the live tables (live.h).  SPDX-License-Identifier: ISC */
 #include "viewer/live.h"
 
 #include <stdio.h>
@@ -163,7 +163,7 @@ struct row_filter {
 	struct weft_query query;
 	bool has_query;
 	uint32_t sort;   /* or WEFT_NONE: all */
-	uint64_t *focus; /* bits by promise; NULL: all */
+	uint64_t *focus; /* bits of the promises that are shown; NULL: all promises */
 };
 
 static uint64_t promise_key(const struct weft_live *live, uint32_t promise)
@@ -175,7 +175,7 @@ static int find_focus(struct row_filter *w, const struct weft_live *live, int64_
 {
 	const uint32_t promise = weft_model_find(live->model, id);
 	struct weft_layout *layout = NULL;
-	/* If the promise no longer exists, nothing belongs to it. */
+	/* If the promise in focus no longer exists, no promise belongs to it. */
 	if (promise == WEFT_NONE)
 		return (w->focus = calloc(live->model->promise_count / 64 + 1, sizeof *w->focus)) ? WEFT_OK : no_memory(err);
 	int status = weft_layout_create(&layout, live->model, err);
@@ -209,7 +209,7 @@ static int row_filter_init(
 	return status;
 }
 
-/* Returns whether a cell of a row contains a text. */
+/* Returns whether a cell of a row contains the text. */
 static bool has_text(const struct weft_live_row *row, const char *text)
 {
 	for (size_t i = 0; i < WEFT_LIVE_CELLS; i++)
@@ -231,7 +231,7 @@ static bool is_wanted(struct row_filter *w, uint32_t promise)
 
 /* ---- Tables ---- */
 
-/* A line with its sort key. */
+/* A line of a table, with its sort key. */
 struct draft {
 	struct weft_live_line line;
 	int64_t weight;
@@ -331,7 +331,7 @@ static bool add_others(drafts *to, const struct weft_live *live, enum weft_live_
 	return done;
 }
 
-/* Removes rows without a promise that do not contain a text. */
+/* Removes the rows without a promise that do not contain the text. */
 static void drop_unmatched(weft__live_lines *lines, const struct weft_live *live, const char *only)
 {
 	struct weft_live_row row;
@@ -347,8 +347,8 @@ static void drop_unmatched(weft__live_lines *lines, const struct weft_live *live
 /* ---- The tree ---- */
 
 struct tree {
-	uint32_t *above;        /* by promise: its nearest ancestor in the table, or WEFT_NONE */
-	uint32_t *child, *next; /* by promise: its first child; its next sibling */
+	uint32_t *above;        /* for each promise: its nearest ancestor in the table, or WEFT_NONE */
+	uint32_t *child, *next; /* for each promise: its first child, and its next sibling */
 	uint32_t first;
 };
 
@@ -356,7 +356,7 @@ struct tree {
 static void drop_unmatched_branches(drafts *all, struct row_filter *w, const struct tree *t)
 {
 	size_t kept_count = all->count;
-	/* A creator has a smaller number, so in this loop descendants come before it. */
+	/* A creator has a smaller number than the promises that it creates, so this loop reaches descendants first. */
 	for (size_t i = all->count; i-- > 0;) {
 		const struct draft *d = &all->items[i];
 		const uint32_t p = d->line.promise;
@@ -371,7 +371,7 @@ static void drop_unmatched_branches(drafts *all, struct row_filter *w, const str
 	memset(t->child, 0xff, w->live->model->promise_count * sizeof *t->child);
 }
 
-/* Appends each promise with its children below it, in order; without recursion. */
+/* Appends each promise with its children below it, in order and without recursion. */
 static bool append_tree(weft__live_lines *lines, const struct weft_live *live, const drafts *all, struct tree *t)
 {
 	t->first = WEFT_NONE;
@@ -423,7 +423,7 @@ static bool make_tree(weft__live_lines *lines, drafts *all, struct row_filter *w
 				     : weft_top_is_in_flight(live->top, by) && is_in_scope(w, by) ? by
 												  : t.above[by];
 		}
-		/* Promises of one type are a list, not a tree. */
+		/* The promises of one type are shown as a list, and not as a tree. */
 		if (w->request->sort)
 			memset(t.above, 0xff, n * sizeof *t.above);
 		if (w->has_query)
@@ -492,7 +492,7 @@ int weft_live_build_rows(struct weft_live *live, const struct weft_live_request 
 	live->priv->lines = lines;
 	live->lines = lines.items;
 	live->count = lines.count;
-	/* The caller's pointers are not valid after this call. */
+	/* The pointers that the caller has passed are not valid after this call. */
 	live->request.only = NULL;
 	live->request.focus = NULL;
 	return WEFT_OK;

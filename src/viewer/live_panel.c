@@ -1,4 +1,4 @@
-/* live_panel.c: fills the panel with live tables (see live_panel.h).  SPDX-License-Identifier: ISC */
+/* live_panel.c: fills the side panel with live tables (see live_panel.h).  SPDX-License-Identifier: ISC */
 #include "viewer/live_panel.h"
 
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "viewer/rows_private.h"
 
 enum { MORE_ROWS = 50, GROUP_ROWS = 10, MAX_DEPTH = 12, TABLES = WEFT_LIVE_FINDINGS };
-#define LAST_NS INT64_C(1000000000) /* interval before the moment, as in weft top */
+#define LAST_NS INT64_C(1000000000) /* length in ns of the interval before the moment, as in weft top */
 
-/* Rows of each table listed at first. */
+/* Number of rows of each table that are listed at first. */
 static const uint8_t first[TABLES] = {[WEFT_LIVE_GROUPS] = 6,
     [WEFT_LIVE_TREE] = 10,
     [WEFT_LIVE_WAITS] = 8,
@@ -33,7 +33,7 @@ static int build_table(const struct weft_viewer *v, enum weft_live_table table, 
 	return weft_live_build_rows(v->live, &request, err);
 }
 
-/* Returns the promise of row i of the table built last, or WEFT_NONE. */
+/* Returns the promise of row i of the table that was built last, or WEFT_NONE. */
 static uint32_t promise_of(const struct weft_viewer *v, const struct weft_live_row *row, size_t i)
 {
 	const struct weft_live *live = v->live;
@@ -42,7 +42,7 @@ static uint32_t promise_of(const struct weft_viewer *v, const struct weft_live_r
 	return weft__viewer_is_selectable(v, promise) ? promise : WEFT_NONE;
 }
 
-/* Returns the column with the name of a row. */
+/* Returns the number of the column that contains the name of a row. */
 static size_t name_of(enum weft_live_table table)
 {
 	size_t c = 0, count;
@@ -52,14 +52,14 @@ static size_t name_of(enum weft_live_table table)
 	return c;
 }
 
-/* Returns whether a cell says something; a count of 0 does not. */
+/* Returns whether a cell says something to the user; a count of 0 does not. */
 static bool is_worth_writing(const struct weft_live_column *column, const char *cell)
 {
 	const bool is_count = column->before && column->after[0];
 	return column->before && cell[0] && strcmp(cell, "?") != 0 && !(is_count && strcmp(cell, "0") == 0);
 }
 
-/* Writes "12 in flight · 3 ended". */
+/* Writes the cells of a row as text, such as "12 in flight · 3 ended". */
 static size_t write_cells(struct weft__writer *w, const struct weft_live_row *row)
 {
 	char text[600] = "";
@@ -93,7 +93,7 @@ static void write_row(struct weft__writer *w, size_t i, bool is_of_group)
 	to->depth = (uint8_t)(row.depth < MAX_DEPTH ? row.depth : MAX_DEPTH);
 }
 
-/* Writes promises in flight of the open type, then builds the table of types again. */
+/* Writes the promises in flight of the open type, and then builds the table of types again. */
 static int write_open(struct weft__writer *w, struct weft_error *err)
 {
 	char number[WEFT_NUMBER_BYTES];
@@ -131,7 +131,7 @@ static int write_table(struct weft__writer *w, enum weft_live_table table, struc
 	return status;
 }
 
-/* If there are several parts, one running part suffices. */
+/* If the trace has several parts, one running part suffices. */
 static bool may_run(const struct weft_trace_info *info)
 {
 	bool runs = info->part_count == 0 && info->unfinished && !info->has_died;
@@ -169,7 +169,7 @@ int weft_live_panel_fill(struct weft_rows *rows, struct weft_viewer *v, struct w
 	return status == WEFT_OK ? weft__rows_end(rows, err) : status;
 }
 
-/* Finds the promise of a row by its key, because the row may be of an earlier moment. */
+/* Finds the promise of a row by the row's key, because the row may be from an earlier moment. */
 static uint32_t find_promise(struct weft_viewer *v, const struct weft_row *row)
 {
 	struct weft_live_row found;

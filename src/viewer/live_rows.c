@@ -1,4 +1,4 @@
-/* live_rows.c: formats the rows of the tables of live.h.  SPDX-License-Identifier: ISC */
+/* live_rows.c: formats the rows of the live tables (live.h).  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static void format_group(const struct weft_live *live, const struct weft_top_typ
 	row->tone = s->failed ? WEFT_TONE_ALARM : WEFT_TONE_PLAIN;
 }
 
-/* Writes the branch before a promise in a tree. */
+/* Writes the characters that draw the tree's branch before a promise. */
 static void put_branch(cell to, const weft__live_lines *lines, const struct weft_live_line *line)
 {
 	const char *parts[DRAWN_DEPTH + 1];
@@ -195,7 +195,7 @@ static void format_thread(const struct weft_live *live, uint32_t number, struct 
 		put_name(row->cells[6], live, last);
 }
 
-/* Writes the maximum of each of the last HISTORY intervals before the moment. */
+/* Writes the maximum of the counter in each of the last HISTORY intervals before the moment. */
 static void put_history(cell to, const struct weft_live *live, const struct weft_counter *c)
 {
 	static const char *const signs[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

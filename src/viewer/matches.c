@@ -32,7 +32,8 @@ static void add_more(struct weft_rows *rows, size_t count, const char *where)
 		    rows, WEFT_ROW_MORE, weft__rows_text(rows, "%s more %s", weft_number_text(number, count), where), 0);
 }
 
-/* Lists of more matches are in the order of promise numbers, which is nearly that of time: sorting would take too long. */
+/* Maximum number of matches that are sorted; longer lists are in the order of promise numbers, which is nearly that of time,
+ * because sorting would take too long. */
 #define MAX_SORTED 50000u
 
 struct match {
@@ -70,7 +71,7 @@ int weft_matches_fill(struct weft_rows *rows, const struct weft_viewer *v, struc
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a list of matches");
 	if (v->match_order != WEFT_MATCHES_BY_TIME && list.count > 1 && list.count <= MAX_SORTED)
 		weft_sort(list.items, list.count, sizeof *list.items, compare_matches);
-	/* The list shows pages, so that it does not move while the user steps through it. */
+	/* The list shows whole pages, so that it does not move while the user steps through it. */
 	for (size_t i = 0; i < list.count && v->selected != WEFT_NONE; i++)
 		if (list.items[i].promise == v->selected)
 			skipped = i / WEFT_MATCHES_SHOWN * WEFT_MATCHES_SHOWN;
@@ -78,7 +79,7 @@ int weft_matches_fill(struct weft_rows *rows, const struct weft_viewer *v, struc
 	add_more(rows, skipped, "before these");
 	for (size_t i = skipped; i < end; i++)
 		add_match(rows, v, list.items[i].promise);
-	/* During the search this number would change constantly. */
+	/* During the search, the number of matches would change constantly. */
 	if (!weft_viewer_is_searching(v))
 		add_more(rows, list.count - end, "after these");
 	weft_vec_free(&list);

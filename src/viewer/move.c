@@ -1,4 +1,4 @@
-/* move.c: moves the visible interval and rows.  SPDX-License-Identifier: ISC */
+/* move.c: moves the visible interval and the rows.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/duration.h"
@@ -12,7 +12,7 @@ void weft_viewer_pan(struct weft_viewer *v, double dx_px, double dy_px)
 	if (dx_px != 0)
 		weft_view_pan(view, dx_px / v->scale);
 	if (dy_px != 0 && view->curve > 0)
-		/* Moves by as many rows as this height holds at the pitch of the row in focus. */
+		/* The focus moves by as many rows as this height contains at the height of the row in focus. */
 		weft_view_focus(view, view->focus - dy_px / v->scale / view->pitch_px);
 	weft__viewer_changed(v, MOVED);
 }
@@ -23,7 +23,7 @@ void weft_viewer_zoom(struct weft_viewer *v, double factor, double x_px)
 	weft__viewer_changed(v, MOVED);
 }
 
-/* Limits times so that the difference of any two fits an int64_t. */
+/* Limits times so that the difference of any two fits into an int64_t. */
 static int64_t clamp_time(int64_t time_ns)
 {
 	const int64_t far_ns = INT64_MAX / 2;
@@ -73,10 +73,11 @@ void weft_viewer_show_span(struct weft_viewer *v)
 		weft_viewer_show(v, v->span_from_ns, v->span_to_ns);
 }
 
-#define REVEAL_MARGIN_PX 40.0 /* distance from the edges that a revealed promise gets */
-#define REVEAL_PITCH_PX 14.0  /* lower rows have no names */
+#define REVEAL_MARGIN_PX 40.0 /* distance in px from the edges at which a revealed promise is placed */
+#define REVEAL_PITCH_PX 14.0  /* height in px below which rows have no names */
 
-/* Moves sideways as little as needed.  A promise longer than the picture counts as visible if it covers part of the middle. */
+/* Moves the picture sideways as little as needed.  A promise that is longer than the picture counts as visible if it covers a
+ * part of the middle. */
 static void reveal_time(struct weft_viewer *v, const struct weft_promise *p)
 {
 	struct weft_view *view = v->view;
@@ -117,7 +118,7 @@ void weft_viewer_reveal(struct weft_viewer *v, uint32_t promise)
 
 void weft_viewer_times(const struct weft_viewer *v, int64_t *from_ns, int64_t *to_ns)
 {
-	/* Rounded, so that showing exactly this interval restores it. */
+	/* The span is rounded, so that showing exactly this interval restores it. */
 	double span = v->view->width_px / v->view->px_per_ns + 0.5;
 	*from_ns = v->view->from_ns;
 	*to_ns = v->view->lulls ? weft_view_time(v->view, v->view->width_px)
@@ -175,7 +176,7 @@ struct weft_range weft_viewer_range_x(const struct weft_viewer *v)
 	double margin = WEFT_VIEW_MARGIN_PX / v->view->px_per_ns, page = v->view->width_px / v->view->px_per_ns;
 	struct weft_range r = {
 	    -margin, weft_view_shown_ns(v->view, v->model->end_ns) + margin, weft_view_shown_ns(v->view, v->view->from_ns), page};
-	/* The duration may extend beyond the trace. */
+	/* The visible interval may extend beyond the trace. */
 	r.lower = r.value < r.lower ? r.value : r.lower;
 	r.upper = r.value + page > r.upper ? r.value + page : r.upper;
 	return r;
@@ -186,10 +187,11 @@ struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
 	const struct weft_view *view = v->view;
 	double inner = view->height_px - view->lanes_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
 	if (view->curve == 0 || inner <= 0) {
-		double slots = view->slots > 1 ? view->slots : 1; /* if no promise is alive, no row is shown */
+		/* If no promise is alive, no row is shown, and the division needs at least one slot. */
+		double slots = view->slots > 1 ? view->slots : 1;
 		return (struct weft_range){0, slots, 0, slots};
 	}
-	/* The number of rows that would fit at the pitch of the row in focus. */
+	/* The page is the number of rows that would fit at the height of the row in focus. */
 	double page = inner / view->pitch_px;
 	page = page < view->slots / 2 ? page : view->slots / 2;
 	return (struct weft_range){-page / 2, view->slots + page / 2, view->focus - page / 2, page};

@@ -1,4 +1,4 @@
-/* panel.c: fills the side panel for a promise.  SPDX-License-Identifier: ISC */
+/* panel.c: fills the side panel with the details of a promise.  SPDX-License-Identifier: ISC */
 #include "viewer/panel.h"
 
 #include <inttypes.h>
@@ -87,7 +87,7 @@ static void write_labels(struct writer *w, const struct weft_promise *p)
 	enum { SHOWN = 5 };
 	char text[300], time[80];
 	uint32_t count = p[1].labels - p->labels, first = count > SHOWN ? p[1].labels - SHOWN : p->labels;
-	if (count < 2 + (p->failure != WEFT_NONE)) /* the first label is the title */
+	if (count < 2 + (p->failure != WEFT_NONE)) /* the first label is the panel's title, so it is not listed again */
 		return;
 	for (uint32_t l = first; l < p[1].labels; l++) {
 		char raw[300];
@@ -179,7 +179,7 @@ static int64_t get_length_ns(const struct weft_run *run)
 	return __builtin_sub_overflow(run->end_ns, run->start_ns, &length_ns) ? INT64_MAX : length_ns;
 }
 
-/* Writes the longest run of a promise if samples say in which function it was. */
+/* Writes the longest run of a promise, if samples say in which function the run was. */
 static void write_longest_run(struct writer *w, uint32_t promise)
 {
 	const struct weft_model *m = w->model;
@@ -214,11 +214,11 @@ static void write_times(struct writer *w, uint32_t promise)
 		write_longest_run(w, promise);
 }
 
-/* In the order of questions about a waiting promise. */
+/* Sections of the panel, in the order of questions about a waiting promise. */
 static const struct section {
 	enum weft_relation relation;
 	const char *heading;
-	bool last; /* the last links are more useful than the first */
+	bool last; /* whether to show the last links, because they are more useful than the first ones */
 } sections[] = {
     {WEFT_RELATION_AWAITS, "Waits for", true},
     {WEFT_RELATION_READ, "Awaited and read", true},

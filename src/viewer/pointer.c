@@ -3,12 +3,13 @@
 #include "viewer/findings.h"
 #include "viewer/private.h"
 
-#define CLICK_PX 4.0 /* a press that moves less is a click */
-#define LINE_PX 3.0  /* this near its line, a promise takes precedence over an arrow that crosses it */
-#define PAN_PX 80.0  /* for a notch of the wheel */
-#define SNAP_PX 8.0  /* a measurement snaps to the start or end of a promise or run this near */
-#define GRIP_PX 4.0  /* half the width of the gutter's edge */
-#define NOTCH 0.25   /* zoom of a notch of the wheel */
+#define CLICK_PX 4.0 /* distance in px below which a press and a release are a click */
+/* Distance in px from a promise's line within which the promise takes precedence over an arrow that crosses it. */
+#define LINE_PX 3.0
+#define PAN_PX 80.0 /* distance in px by which a notch of the wheel pans */
+#define SNAP_PX 8.0 /* distance in px within which a measurement snaps to the start or end of a promise or run */
+#define GRIP_PX 4.0 /* half the width in px of the gutter's edge */
+#define NOTCH 0.25  /* part by which a notch of the wheel zooms */
 
 static const struct weft_arrow_hit no_arrow = {WEFT_NONE, 0};
 
@@ -35,7 +36,7 @@ static bool is_in_gutter(const struct weft_viewer *v, double x_px, double y_px)
 	return p->height_px > 0 && is_in(v, WEFT_PANE_GUTTER, x_px, y_px) && x_px < p->width_px;
 }
 
-/* Returns whether a point is at the edge by which the gutter is dragged. */
+/* Returns whether a point is at the edge by which the user drags the gutter. */
 static bool is_at_gutter_edge(const struct weft_viewer *v, double x_px, double y_px)
 {
 	const struct weft_pane *p = &v->panes[WEFT_PANE_GUTTER];
@@ -87,7 +88,7 @@ static struct weft_arrow_hit arrow_at(const struct weft_viewer *v, double x_px, 
 	return hit;
 }
 
-/* Marks the step of the lane under the pointer. */
+/* Marks the step of the path lane that is under the pointer. */
 static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
 {
 	size_t step = is_in(v, WEFT_PANE_LANE, x_px, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
@@ -123,7 +124,7 @@ void weft__viewer_refresh_pointer(struct weft_viewer *v)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_HOVER);
 }
 
-/* Shows the vertical line under the pointer. */
+/* Shows the vertical line at the pointer. */
 static void show_guide(struct weft_viewer *v, bool shown, double x_px)
 {
 	int64_t time_ns = weft_view_time(v->view, view_x(v, x_px));
@@ -155,8 +156,8 @@ static void snap_to(const struct weft_viewer *v, int64_t time_ns, double x, doub
 	}
 }
 
-/* Returns the time to measure from or to: the start or end of the line under the pointer or of one of its runs, if near; else
- * the time under the pointer. */
+/* Returns the time from or to which the user measures: the start or end of the line under the pointer, or of one of the line's
+ * runs, if near; else the time under the pointer. */
 static int64_t measured_at(const struct weft_viewer *v, double x_px, double y_px)
 {
 	double x = view_x(v, x_px), best = SNAP_PX;
@@ -224,7 +225,7 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 		v->pointer = WEFT_POINTER_OVERVIEW;
 		v->grip = weft_overview_grip(v->overview, v->view, width, x);
 		drag_overview(v, x_px, x_px);
-		if (v->grip == WEFT_GRIP_NONE) /* the frame moved to the pointer and follows it from now on */
+		if (v->grip == WEFT_GRIP_NONE) /* the frame has moved to the pointer, and follows the pointer from now on */
 			v->grip = WEFT_GRIP_FRAME;
 		return;
 	}
@@ -266,7 +267,7 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 		v->last_x_px = x_px;
 	} else {
 		if (v->pointer == WEFT_POINTER_IDLE) {
-			/* The tip is beside the pointer, and only near the line. */
+			/* The tooltip is beside the pointer, and shown only near the line. */
 			if (is_at_gutter_edge(v, x_px, y_px) != is_at_gutter_edge(v, v->last_x_px, v->last_y_px))
 				weft__viewer_changed(v, WEFT_CHANGED_OVERLAY); /* the cursor changes */
 			if ((v->hovered != WEFT_NONE || v->hovered_spot.track != WEFT_NONE) && v->last_y_px != y_px)
@@ -298,7 +299,7 @@ static void end_span(struct weft_viewer *v)
 	weft__viewer_span_changed(v);
 }
 
-/* Unfolds the line of a promise by removing the query that folded it.  Returns false if there is none. */
+/* Unfolds the line of a promise, by removing the query that folded it.  Returns false if no query folded the line. */
 static bool unfold_promise(struct weft_viewer *v, uint32_t promise)
 {
 	static const enum weft_fold_target all[] = {
@@ -318,7 +319,7 @@ static bool unfold_promise(struct weft_viewer *v, uint32_t promise)
 	return true;
 }
 
-/* Folds or unfolds the row at its triangle, or selects its promise. */
+/* Folds or unfolds the row if its triangle was pressed; otherwise selects its promise. */
 static void press_name(struct weft_viewer *v, double x_px, double y_px)
 {
 	const uint32_t promise = find_promise_at(v, x_px, y_px);
@@ -377,8 +378,8 @@ void weft_viewer_leave(struct weft_viewer *v)
 	weft__viewer_set_guide(v, false, 0);
 }
 
-/* Returns 1.25 to the power of `notches`, interpolated between whole numbers, and equal on every platform.  A busy machine may
- * report several notches at once, which has the same result. */
+/* Returns 1.25 to the power of `notches`, interpolated between whole numbers, with equal results on every platform.  On a busy
+ * machine several notches may be reported at once, which has the same result. */
 static double zoom_factor(double notches)
 {
 	const double size = notches < 0 ? -notches : notches;

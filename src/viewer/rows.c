@@ -1,4 +1,4 @@
-/* rows.c: builds rows, with their texts in one block of memory.  SPDX-License-Identifier: ISC */
+/* rows.c: builds rows, whose texts are in one block of memory.  SPDX-License-Identifier: ISC */
 #include "viewer/rows.h"
 
 #include <stdarg.h>
@@ -9,17 +9,17 @@
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
-/* A row with offsets of its texts in the block, which may move while it grows. */
+/* A row that is being built, with offsets of its texts in the block, because the block may move while it grows. */
 struct draft {
 	struct weft_row row;
 	size_t name, value;
 };
 
 struct weft_rows_private {
-	WEFT_VEC(char) bytes; /* the text "" is at 0 */
+	WEFT_VEC(char) bytes; /* texts of the rows, with the text "" at offset 0 */
 	WEFT_VEC(struct draft) drafts;
 	WEFT_VEC(struct weft_row) rows;
-	struct weft_row lost; /* returned without memory; never shown */
+	struct weft_row lost; /* row that is returned without memory, and never shown */
 	enum weft_rows_topic topic;
 	bool failed;
 };
@@ -65,7 +65,7 @@ size_t weft__rows_text(struct weft_rows *rows, const char *format, ...)
 	int n = vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	size_t len = n < 0 ? 0 : n < (int)sizeof text ? (size_t)n : sizeof text - 1;
-	if (n >= (int)sizeof text) { /* the last character may be incomplete: it is removed */
+	if (n >= (int)sizeof text) { /* the last character may be incomplete, so it is removed */
 		while (len > 0 && ((unsigned char)text[len - 1] & 0xc0) == 0x80)
 			len--;
 		len -= len > 0 && (unsigned char)text[len - 1] >= 0xc0;
@@ -132,7 +132,7 @@ const char *weft_row_tone_name(enum weft_row_tone tone)
 	return WEFT_NAME_OF(names, tone);
 }
 
-/* Returns whether a row has a tag such as "hang", which is spoken before its title. */
+/* Returns whether a row has a tag such as "hang", which a screen reader speaks before its title. */
 static bool has_tag(const struct weft_row *row)
 {
 	return row->kind == WEFT_ROW_FINDING && row->topic == WEFT_ROWS_OF_FINDINGS && row->value[0];

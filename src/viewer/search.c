@@ -1,4 +1,4 @@
-/* search.c: finds promises while the user types.  SPDX-License-Identifier: ISC */
+/* search.c: finds promises while the user types a query.  SPDX-License-Identifier: ISC */
 #include "viewer/search.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ bool weft_viewer_is_searching(const struct weft_viewer *v)
 	return v->search_at < v->model->promise_count;
 }
 
-/* Removes earlier matches that no longer match; 64 promises without a match are skipped at once. */
+/* Removes the highlights of earlier matches that no longer match; 64 promises without a match are skipped at once. */
 static void narrow_highlights(struct weft_viewer *v, uint32_t end)
 {
 	for (uint32_t p = v->search_at; p < end;) {
@@ -100,10 +100,10 @@ bool weft_viewer_search_step(struct weft_viewer *v, uint32_t promises)
 	return end < count;
 }
 
-/* A position in the order of matches: by time, by name from A to Z, or the longest first. */
+/* A position in the order of matches: by time, by name from A to Z, or by length with the longest match first. */
 struct spot {
 	int64_t key;
-	uint32_t promise; /* WEFT_SYSTEM: before all others of this key */
+	uint32_t promise; /* promise at the position; WEFT_SYSTEM means before all other promises with this key */
 };
 
 static int64_t key_of(const struct weft_viewer *v, uint32_t promise)
@@ -140,10 +140,10 @@ bool weft__match_is_before(const struct weft_viewer *v, uint32_t a, uint32_t b)
 
 struct neighbours {
 	struct spot before, after, first, last;
-	size_t number, count; /* matches up to the spot; all matches */
+	size_t number, count; /* number of matches up to the position, and number of all matches */
 };
 
-/* Finds the highlighted promises nearest to a spot. */
+/* Finds the highlighted promises that are nearest to a position. */
 static struct neighbours find_neighbours(const struct weft_viewer *v, struct spot at)
 {
 	struct neighbours n = {.before = {INT64_MIN, WEFT_NONE},

@@ -29,8 +29,8 @@ void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
 	weft__viewer_select(v, promise);
 }
 
-/* Reveals a promise that was selected without the pointer, and clears the hovered one, so that the panel shows the selected
- * one. */
+/* Reveals a promise that was selected without the pointer, and clears the hovered promise, so that the panel shows the selected
+ * promise. */
 static void reveal_promise(struct weft_viewer *v, uint32_t promise)
 {
 	if (v->hovered != WEFT_NONE || v->hovered_spot.track != WEFT_NONE)
@@ -60,12 +60,12 @@ bool weft_viewer_walk(struct weft_viewer *v, enum weft_walk_step step)
 	return true;
 }
 
-/* Returns the line of a row at a time, or the nearest one; WEFT_NONE if the row is empty. */
+/* Returns the line of a row at a time, or the nearest line; WEFT_NONE if the row is empty. */
 static uint32_t line_at(const struct weft_viewer *v, uint32_t row, int64_t time_ns)
 {
 	const struct weft_layout *l = v->layout;
 	const size_t begin = l->row_begin[row], end = l->row_begin[row + 1];
-	/* On a row, starts and ends never decrease. */
+	/* Along a row, starts and ends of lines never decrease, so a binary search is possible. */
 	size_t at = WEFT_FIND_FIRST(i, begin, end, weft_layout_end(l, v->model, l->by_row[i]) >= time_ns);
 	if (at == end)
 		at = end - 1;
@@ -78,7 +78,7 @@ static uint32_t line_at(const struct weft_viewer *v, uint32_t row, int64_t time_
 	return begin < end ? l->by_row[at] : WEFT_NONE;
 }
 
-/* Returns the line of a promise: its own or that of its fold. */
+/* Returns the line of a promise: the promise's own line, or that of its fold. */
 static size_t line_of(const struct weft_viewer *v, uint32_t promise)
 {
 	const struct weft_layout *l = v->layout;
@@ -248,7 +248,7 @@ void weft_viewer_set_metric(struct weft_viewer *v, size_t counter, bool shown)
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
 }
 
-/* Counters are sorted by name. */
+/* Both lists of counters are sorted by name. */
 static void copy_metrics(struct weft_viewer *v, const struct weft_viewer *other)
 {
 	weft_viewer_set_metrics(v, other->metrics);
@@ -259,7 +259,7 @@ static void copy_metrics(struct weft_viewer *v, const struct weft_viewer *other)
 	}
 }
 
-/* Copies highlights of a finding; a search is run again instead. */
+/* Copies the highlights of a finding; a search is run again instead of copied. */
 static void copy_highlights(struct weft_viewer *v, const struct weft_viewer *other)
 {
 	for (uint32_t p = 0; p < other->model->promise_count; p++) {
@@ -286,7 +286,7 @@ void weft_viewer_copy_state(struct weft_viewer *v, struct weft_viewer *other)
 	weft_viewer_set_names(v, other->names_shown, other->names_px);
 	weft_viewer_times(other, &from, &to);
 	if (from > 0 || to < end) {
-		/* Times are relative to the first event, which may be a different one after a reload. */
+		/* Times are relative to the first event, which may be a different event after a reload. */
 		int64_t later;
 		if (to >= end)
 			later = v->model->end_ns - end;

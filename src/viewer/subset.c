@@ -1,4 +1,4 @@
-/* subset.c: shows all promises or those that belong to one promise, with or without folds.  SPDX-License-Identifier: ISC */
+/* subset.c: shows all promises, or those that belong to one promise, with or without folds.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ void weft__viewer_finish_subsets(struct weft_viewer *v)
 	destroy_subset(&v->coarse);
 }
 
-/* Creates the layout and view of a subset; both are NULL if it is the whole trace. */
+/* Creates the layout and view of a subset; both are NULL if the subset is the whole trace. */
 static int create_subset(
     const struct weft_viewer *v, uint32_t focused, const struct weft_folding *folding, struct weft_shown_subset *part)
 {
@@ -75,7 +75,7 @@ static void focus_on(struct weft_viewer *v, uint32_t promise)
 		weft_view_focus(v->view, weft_view_slot(v->view, v->layout->rows[promise]));
 }
 
-/* Returns a promise in the focus of the view: the selected one, if it is visible. */
+/* Returns a promise in the focus of the view, which is the selected promise if it is visible. */
 static uint32_t in_focus(const struct weft_viewer *v)
 {
 	uint32_t row = weft_view_row_at(v->view, weft_view_y(v->view, v->view->focus));
@@ -87,7 +87,7 @@ static uint32_t in_focus(const struct weft_viewer *v)
 		   : v->layout->by_row[v->layout->row_begin[row]];
 }
 
-/* Shows a subset, or the whole trace if it has no view, over the same interval; the row in focus stays in focus. */
+/* Shows a subset, or the whole trace if the subset has no view, over the same interval; the row in focus stays in focus. */
 static void switch_to_view(struct weft_viewer *v, const struct weft_shown_subset *part)
 {
 	struct weft_view *from = v->view, *to = part->view ? part->view : v->whole_view ? v->whole_view : v->view;
@@ -121,7 +121,7 @@ bool weft__viewer_choose_subset(struct weft_viewer *v)
 		struct weft_folding folding = v->folding;
 		folding.depth = v->fold_depth;
 		coarse = create_subset(v, WEFT_NONE, &folding, &v->coarse) == WEFT_OK && v->coarse.view;
-		v->fold_depth = coarse ? v->fold_depth : 0; /* out of memory, or nothing to fold */
+		v->fold_depth = coarse ? v->fold_depth : 0; /* the depth is 0 without memory, or if there is nothing to fold */
 	}
 	switch_to_view(v, coarse ? &v->coarse : &v->fine);
 	return v->view != before;
@@ -161,7 +161,7 @@ static void refuse(struct weft_viewer *v, const char *why)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 }
 
-/* Creates and shows the subset that belongs to `focused`, folded as `folding` says. */
+/* Creates and shows the subset that belongs to the promise `focused`, with the folds of `folding`. */
 static bool show_subset(struct weft_viewer *v, uint32_t focused, const struct weft_folding *folding)
 {
 	static const struct weft_shown_subset all;
@@ -225,7 +225,7 @@ void weft_viewer_unfold_all(struct weft_viewer *v)
 	bool folds_itself = v->folds_itself;
 	folding.count = folding.opened_count = 0;
 	folding.shows_internals = weft__viewer_has_internals(v);
-	/* Unfolding turns automatic folding off. */
+	/* When the user unfolds, automatic folding is turned off. */
 	v->folds_itself &= v->view != v->coarse.view;
 	if (show_subset(v, v->focused, &folding))
 		mark_changed(v);

@@ -1,4 +1,4 @@
-/* summary.h: one-line descriptions of a trace and of a promise.  SPDX-License-Identifier: ISC */
+/* summary.h: writes one-line descriptions of a trace and of a promise.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_SUMMARY_H
 #define WEFT_VIEWER_SUMMARY_H
 
@@ -6,20 +6,21 @@
 
 #define WEFT_SUMMARY_BYTES 600
 
-/* Writes "1,234 events · 56 promises · 2.3 s", with ", awake for 0.2 s; sleep is folded (S)" if it is.  Returns `buf`. */
+/* Writes a summary such as "1,234 events · 56 promises · 2.3 s", and if sleep is folded, ", awake for 0.2 s; sleep is folded
+ * (S)".  Returns `buf`. */
 const char *weft_viewer_summary(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
-/* Describes the selected promise, or else the one under the pointer, for users that cannot see it: name, kind, id, start and end.
- * Returns `buf`. */
+/* Describes the selected promise, or else the promise under the pointer, for users who cannot see the picture: name, kind, id,
+ * start and end.  Returns `buf`. */
 const char *weft_viewer_describe(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
-/* Writes the shown subset: "Everything \xe2\x80\xba only promises of request 64 "GET /"".  Writes instead why the last
- * action changed nothing, until the next action.  Returns false if the whole trace is shown. */
+/* Writes which subset is shown, as "Everything \xe2\x80\xba only promises of request 64 "GET /"".  If the last action changed
+ * nothing, the reason for that is written instead, until the next action.  Returns false if the whole trace is shown. */
 #define WEFT_CRUMB_BYTES 300
 bool weft_viewer_crumb(const struct weft_viewer *viewer, char buf[WEFT_CRUMB_BYTES]);
 
 /* Writes a sentence about the item under the pointer: an arrow, numbers of arrows that are not drawn, or a promise.  Returns
- * false if there is none. */
+ * false if there is no item under the pointer. */
 #define WEFT_TIP_BYTES 500
 bool weft_viewer_tip(const struct weft_viewer *viewer, char buf[WEFT_TIP_BYTES]);
 

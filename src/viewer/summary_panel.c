@@ -14,7 +14,7 @@ struct writer {
 
 #define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
 
-/* Adds a text that begins with a capital letter. */
+/* Adds the text as a row, beginning with a capital letter. */
 static size_t add_sentence(struct writer *w, const char *text)
 {
 	const char first = text[0] >= 'a' && text[0] <= 'z' ? (char)(text[0] - 32) : text[0];
@@ -92,6 +92,6 @@ void weft__viewer_press_summary_row(struct weft_viewer *v, const struct weft_row
 
 void weft__viewer_update_summary(struct weft_viewer *v)
 {
-	/* Without memory the summary has no findings; the list of findings has them. */
+	/* Without memory the summary has no findings, but the list of findings has them. */
 	weft_summary_set_findings(v->summary, v->answers[WEFT_ASK_TRACE]);
 }

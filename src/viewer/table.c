@@ -1,4 +1,4 @@
-/* table.c: lists types of promises as rows.  SPDX-License-Identifier: ISC */
+/* table.c: lists the types of promises as rows.  SPDX-License-Identifier: ISC */
 #include "viewer/table.h"
 
 #include <stdio.h>
@@ -11,19 +11,19 @@
 #include "viewer/rows_private.h"
 
 #define SLOWEST 10
-#define BAR 20 /* maximum width of a histogram bar */
+#define BAR 20 /* maximum width of a histogram bar in characters */
 
 uint64_t weft__group_key(const struct weft_model *model, const struct weft_table_row *sort)
 {
 	char name[192];
 	const uint32_t site = model->promises[sort->first].site;
-	/* Types of one name may have different sites. */
+	/* Types with the same name may have different call sites, so the call site is added. */
 	const struct weft_site *place = site == WEFT_NONE ? NULL : &model->trace->sites[site];
 	weft_table_name(model, sort, name);
 	return weft_hash_u64(weft_hash_bytes(name, strlen(name)) + (place ? place->offset + place->line : 0)) | 1;
 }
 
-/* Sets the interval of the table. */
+/* Sets the interval that the table covers. */
 static void range_of(const struct weft_viewer *v, int64_t *from_ns, int64_t *to_ns)
 {
 	*from_ns = INT64_MIN;
@@ -54,7 +54,7 @@ static size_t duration_text(struct weft__writer *w, int64_t ns)
 	return WEFT__TEXT("%s", weft_duration_text(text, ns));
 }
 
-/* Finds the promises of a type with the longest durations, longest first. */
+/* Finds the promises of a type that lasted longest, the longest first. */
 static size_t find_slowest(const struct weft_viewer *v, uint32_t sort, uint32_t slowest[SLOWEST])
 {
 	size_t count = 0;
@@ -130,7 +130,7 @@ static void write_open(struct weft__writer *w, const struct weft_table_row *sort
 	}
 }
 
-/* The columns, in the order of the cells of a type. */
+/* Columns of the table, in the order of the cells of a type. */
 static const struct {
 	const char *heading;
 	enum weft_table_order order;
@@ -186,7 +186,7 @@ static void write_group(struct weft__writer *w, const struct weft_table_row *sor
 		write_open(w, sort);
 }
 
-/* Returns whether the text contains the other, whose ASCII letters are small; capital letters count as small ones. */
+/* Returns whether `text` contains `part`, in which ASCII letters are small; capital letters in `text` count as small letters. */
 static bool contains_text(const char *text, const char *part)
 {
 	const size_t length = strlen(part);
@@ -202,7 +202,7 @@ static bool contains_text(const char *text, const char *part)
 	return false;
 }
 
-/* Writes the types whose names contain the filter. */
+/* Writes the types whose names contain the filter text. */
 static void write_groups(struct weft__writer *w)
 {
 	size_t shown = 0, more = 0;
@@ -317,7 +317,7 @@ static int64_t duration_in_bucket(void *ctx, uint32_t promise)
 	return took_ns >= 0 && weft_table_bucket(took_ns) == bar->bucket ? took_ns : -1;
 }
 
-/* Returns the number of the type with a key, or WEFT_NONE if it no longer exists. */
+/* Returns the number of the type with a key, or WEFT_NONE if the type no longer exists. */
 static uint32_t type_of(const struct weft_viewer *v, uint64_t key)
 {
 	for (size_t i = 0; i < v->table->count; i++)

@@ -10,7 +10,7 @@
 #include "viewer/private.h"
 #include "viewer/summary.h"
 
-#define SINGLE_PX 2.0 /* narrower intervals are described together with their neighbours */
+#define SINGLE_PX 2.0 /* width in px below which intervals are described together with their neighbours */
 
 const struct weft_os_tracks *weft__viewer_tracks(const struct weft_viewer *v)
 {
@@ -30,7 +30,7 @@ void weft_viewer_set_threads(struct weft_viewer *v, bool shown)
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
 }
 
-/* Returns the interval of an OS thread at a time. */
+/* Returns the interval of an OS thread at a time, as a spot. */
 static struct weft_spot spot_at(const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns)
 {
 	struct weft_spot spot = {.track = track};
@@ -47,7 +47,7 @@ struct weft_spot weft__viewer_spot_at(const struct weft_viewer *v, double x, dou
 		return spot;
 	const double left = (double)(int64_t)x;
 	const int64_t from_ns = weft_view_time(v->view, left), to_ns = weft_view_time(v->view, left + 1);
-	/* A wide interval contains this pixel or starts in it. */
+	/* An interval that is wide enough contains this pixel or starts in it. */
 	for (int end = 0; end < 2; end++) {
 		const struct weft_spot whole = spot_at(tracks, spot.track, end ? to_ns : weft_view_time(v->view, x));
 		if (weft_view_x(v->view, whole.to_ns) - weft_view_x(v->view, whole.from_ns) >= SINGLE_PX)

@@ -11,7 +11,7 @@
 #include "viewer/private.h"
 #include "viewer/search.h"
 
-#define MAX_MARKS 100 /* if more are highlighted, they are not listed */
+#define MAX_MARKS 100 /* number of highlighted promises above which they are not listed */
 
 static const char *const blames[] = {
     [WEFT_FOLDED_BY_RUN] = "run", [WEFT_FOLDED_BY_WAIT] = "wait", [WEFT_FOLDED_BY_FUNCTION] = "function"};
@@ -20,7 +20,7 @@ static const char *const blames[] = {
 
 struct out {
 	char *buf;
-	size_t size, at; /* at: the length so far, even beyond `size` */
+	size_t size, at; /* at: length of the text so far, which may exceed `size` */
 };
 
 static void put_char(struct out *o, char c)
@@ -63,7 +63,7 @@ static void put_encoded(struct out *o, const char *text)
 	}
 }
 
-/* Rounds a span to 47 bits, so that showing it gives the same span again: a scale has 53 bits. */
+/* Rounds a time span to 47 bits, so that showing it gives the same span again, because a scale has 53 bits. */
 static int64_t stable_end(int64_t from_ns, int64_t to_ns)
 {
 	uint64_t span = (uint64_t)to_ns - (uint64_t)from_ns, grain = 1;
@@ -92,7 +92,7 @@ static void put_promise(struct out *o, const struct weft_viewer *v, const char *
 	put_id(o, v, promise);
 }
 
-/* Writes highlights that are not of a search: of a related promise or of a finding. */
+/* Writes the highlights that do not belong to a search, but to a related promise or a finding. */
 static void put_marks(struct out *o, const struct weft_viewer *v)
 {
 	if (v->highlighting == WEFT_HIGHLIGHT_RELATED)
@@ -205,7 +205,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Returns false if the text is too long or not URL-encoded. */
+/* Decodes URL-encoded text; returns false if the text is too long or not URL-encoded. */
 static bool decode_text(char *out, size_t size, const char *text, size_t len)
 {
 	size_t at = 0;
@@ -267,7 +267,7 @@ static bool parse_blame(struct place *p, const char *text, size_t len)
 	return p->has_blame;
 }
 
-/* Parses digits, with up to three decimals. */
+/* Parses digits with up to three decimals. */
 static bool parse_slot(struct place *p, const char *text, size_t len)
 {
 	int64_t thousandths = 0, each = 100;

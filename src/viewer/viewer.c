@@ -44,8 +44,8 @@ static void free_all(struct weft_viewer *v)
 #define MIN_AWAKE_NS 1000
 #define WIDER 1.25
 
-/* Folds sleep if it is more than half of the trace, and if that makes the rest visibly wider: many short sleeps between requests
- * keep their lengths. */
+/* Folds sleep if sleep is more than half of the trace and folding makes the rest visibly wider; many short sleeps between
+ * requests keep their lengths. */
 static void fold_sleep_at_start(struct weft_viewer *v)
 {
 	double px_per_ns = v->view->px_per_ns;
@@ -63,7 +63,7 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
 	int status = WEFT_OK;
 	v->model = model;
-	/* Computed here, because no frame is waiting for it. */
+	/* The tracks are computed now, because no frame is waiting for them. */
 	const struct weft_os_tracks *tracks;
 	if (weft_model_os_tracks(v->model, &tracks) < 0)
 		status = weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
@@ -77,7 +77,7 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 		status = weft_promise_info_create(&v->facts, v->model, err);
 	if (status == WEFT_OK)
 		status = weft_summary_create(&v->summary, v->facts, err);
-	/* Fewer rows are never too low. */
+	/* If there are only a few rows, they are never too low. */
 	if (status == WEFT_OK && v->layout->row_count > FEW_ROWS)
 		status = weft_folding_find_depth(&v->fold_depth, v->model, v->layout, err);
 	if (status == WEFT_OK && v->fold_depth > 0)
@@ -159,8 +159,8 @@ static void place_pane(struct weft_viewer *v, int pane, double x_px, double y_px
 	    .scale = v->scale};
 }
 
-#define MIN_PICTURE_PX 160.0 /* with less space, the picture takes precedence over the overview */
-#define ROOMY_PX 440.0       /* with less space, the overview is lower */
+#define MIN_PICTURE_PX 160.0 /* height in px below which the picture takes precedence over the overview */
+#define ROOMY_PX 440.0       /* height in px below which the overview is lower */
 #define LOW_OVERVIEW_PX 36.0
 
 void weft__viewer_place_panes(struct weft_viewer *v)
@@ -246,7 +246,7 @@ static int draw_picture(struct weft_viewer *v, struct weft_error *err)
 		empty_list(&v->lists[WEFT_PANE_OVERVIEW]);
 		return status;
 	}
-	/* During a search, the highlights would be summed up again and again. */
+	/* During a search, the overview would sum up the highlights again and again, so it is updated afterwards. */
 	if (v->overview_is_stale && v->search_at >= v->model->promise_count) {
 		weft_overview_highlight(v->overview, v->view);
 		v->overview_is_stale = false;
@@ -273,7 +273,7 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	ruler.legend = v->legend;
 	ruler.crumb = weft_viewer_crumb(v, crumb) ? crumb : NULL;
 	if (weft_viewer_tip(v, tip)) {
-		/* The tip of the lowest pane is drawn above that pane. */
+		/* The tooltip of the lowest pane is drawn above that pane. */
 		double lowest_px = v->panes[WEFT_PANE_BLAME].y_px, y_px = v->last_y_px < lowest_px ? v->last_y_px : lowest_px;
 		ruler.tip = tip;
 		ruler.tip_x_px = (v->last_x_px - v->panes[WEFT_PANE_PICTURE].x_px) / v->scale;

@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "viewer/rows_private.h"
 
-/* Writes serious notes in the first of two passes, the others in the second. */
+/* Writes rows in two passes, serious notes in the first pass and other notes in the second. */
 struct writer {
 	struct weft_rows *to;
 	bool serious;
@@ -55,7 +55,7 @@ static void add_skipped(struct writer *w, const struct weft_trace_info *info)
 	for (size_t i = 0; i < listed; i++)
 		sum += info->skipped[i].bytes;
 	weft_error_format(&info->skipped[0].where, where, sizeof where);
-	weft_utf8_sanitize(where); /* a file name may have any bytes */
+	weft_utf8_sanitize(where); /* a file name may contain any bytes, also invalid UTF-8 */
 	static const char meaning[] = "Events there are missing: promises may look pending, or older than they are.";
 	if (info->skipped_count == 1)
 		ADD(true, meaning, "One part could not be read, %s bytes: %s.", weft_number_text(bytes, sum), where);
