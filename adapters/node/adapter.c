@@ -1,8 +1,8 @@
 /* adapter.c: records promises of JavaScript in Node.js.
  *
- * V8 calls a C function at each event of a promise, if an isolate has one.  The adapter gives one to each isolate when it is
- * made. No JavaScript code, add-on or environment variable is needed, so the program sees nothing.  A hook in JavaScript would
- * change the result of a stack overflow.  SPDX-License-Identifier: ISC */
+ * V8 calls a C function at each event of a promise, if the isolate has such a hook.  The adapter sets a hook in each isolate
+ * when the isolate is made. No JavaScript code, add-on or environment variable is needed, so the program sees nothing of the
+ * recording.  A hook written in JavaScript would change the result of a stack overflow.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <link.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ bool weft__node_begin(void)
 	return true;
 }
 
-/* A program that calls process.exit() disposes of no isolate. */
+/* A program that calls process.exit() disposes of no isolate, so the isolate is ended at exit. */
 static void finish_at_exit(void)
 {
 	weft__node_finish_settled();
@@ -56,18 +56,19 @@ static void initialize_isolate(isolate created, const void *parameters)
 static void dispose_isolate(isolate disposed)
 {
 	const int saved = errno;
-	weft__node_end_isolate(gettid() == getpid()); /* a worker may be terminated */
+	/* The thread of a worker may be terminated, so its promises may still be pending. */
+	weft__node_end_isolate(gettid() == getpid());
 	errno = saved;
 	dispose(disposed);
 	weft__node_forget_places();
 }
 
-/* Threads that run JavaScript: the main thread and workers. */
+/* Progress of a thread that runs JavaScript, which is the main thread or a worker. */
 static __thread enum { THREAD_NEW, THREAD_STARTS, THREAD_HAS_STARTED } progress __attribute__((tls_model("initial-exec")));
 
-/* Returns whether Node.js or libuv waits for its own threads before the first wait of the thread's loop.  That is no sleep, since
- * nothing can be late before the loop runs.  A wait that the program asks for is one: Atomics.wait(), or the loop of a
- * synchronous call. */
+/* Returns whether Node.js or libuv waits for its own threads before the first wait of this thread's loop.  Such a wait is
+ * recorded as no sleep, because nothing can be late before the loop runs.  A wait that the program asks for is a sleep:
+ * Atomics.wait(), or the loop of a synchronous call. */
 static bool is_starting(const struct weft_hook_sleep *sleep)
 {
 	if (progress == THREAD_NEW)
@@ -92,10 +93,10 @@ static bool handle_sleep(struct weft_hook_sleep *sleep)
 	return false;
 }
 
-/* Functions of Node.js that call the program's timers and its setImmediate(); NULL: unknown. */
+/* Functions of Node.js that call the program's timers and its setImmediate() callbacks; NULL: unknown. */
 static const void *run_timers, *check_immediate;
 
-/* The code of Node.js, V8 and their libraries. */
+/* Address range of the code of Node.js, V8 and their libraries. */
 static struct {
 	uintptr_t base, begin, end;
 } own_text;
@@ -120,7 +121,8 @@ static bool is_runtime(const void *caller)
 	return (uintptr_t)caller - own_text.begin < own_text.end - own_text.begin;
 }
 
-/* Node.js has one timer for all timers of the program, and an idle handle that keeps the loop while setImmediate() is pending. */
+/* Node.js has one libuv timer for all timers of the program, and an idle handle that keeps the loop alive while setImmediate()
+ * is pending. */
 static const char *name_callback(const char *handle_kind, const void *function)
 {
 	if (function == run_timers)
@@ -135,7 +137,7 @@ static const struct weft_hook_function functions[] = {
     WEFT_HOOK_TAKEN(_ZN2v87Isolate10InitializeEPS0_RKNS0_12CreateParamsE, initialize_isolate, initialize),
     WEFT_HOOK_TAKEN(_ZN2v87Isolate7DisposeEv, dispose_isolate, dispose), V8_FUNCTIONS(V8__ENTRY){0}};
 
-/* Other programs with V8 have other loops. */
+/* Other programs that contain V8 are not supported, because they have other event loops. */
 static bool is_node(const struct weft_hook_module *of, char *version, size_t size)
 {
 	const struct {
@@ -168,7 +170,7 @@ static bool is_node(const struct weft_hook_module *of, char *version, size_t siz
 
 const struct weft_hook_adapter weft_node_adapter = {
     .name = "promises of Node.js",
-    .library = "/", /* what JavaScript asks of libc, the program asks */
+    .library = "/", /* no library counts as Node.js's: what JavaScript asks of libc counts as asked by the program */
     .prefix = "_ZN2v87Isolate10Initialize",
     .mark = "_ZN2v87Isolate10InitializeEPS0_RKNS0_12CreateParamsE",
     .is_listed_when_called = true,

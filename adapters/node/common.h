@@ -1,5 +1,5 @@
-/* common.h: V8's functions, and what the files of this folder share.  V8's classes are opaque: a handle is one pointer, which its
- * C++ functions get and return as a C function does.  SPDX-License-Identifier: ISC */
+/* common.h: declares V8's functions, and what the files of the Node.js adapter share.  V8's classes are opaque here: a handle is
+ * one pointer, which V8's C++ functions take and return as C functions would.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_NODE_COMMON_H
 #define WEFT_NODE_COMMON_H
 
@@ -10,13 +10,13 @@ typedef uintptr_t *handle; /* v8::Local<T>; NULL: empty */
 
 typedef void promise_hook_fn(int type, handle promise, handle parent);
 
-/* v8::String::Utf8Value, whose length is an int or a size_t. */
+/* Copy of v8::String::Utf8Value, whose length is an int or a size_t, depending on the version. */
 struct utf8 {
 	char *text;
 	size_t length;
 };
 
-/* v8::RegisterState, as far as it is read. */
+/* Copy of v8::RegisterState, as far as V8 reads it. */
 struct v8_registers {
 	const void *pc, *sp, *fp, *lr;
 };
@@ -64,47 +64,47 @@ struct v8_maybe {
 #define V8__FIELD(RESULT, FIELD, PARAMETERS, NAME) RESULT(*FIELD) PARAMETERS;
 extern struct v8_functions {
 	V8_FUNCTIONS(V8__FIELD)
-	/* One of each two: V8 13 changed their parameters. */
+	/* Only one function of each pair exists, because V8 13 changed the parameters. */
 	void (*begin_utf8)(struct utf8 *, isolate, handle);
 	void (*begin_utf8_since_13)(struct utf8 *, isolate, handle, int);
 	handle (*globalize)(isolate, handle);
 	handle (*globalize_since_13)(isolate, uintptr_t);
 } weft__v8 WEFT_HOOK_SHARED;
 
-/* A place of JavaScript code, which is kept. */
+/* A place (line and column) in JavaScript code, which is never freed. */
 struct js_place {
 	uint64_t key;
 	struct weft_record_site site;
-	bool is_entry;   /* an async function begins there */
-	bool is_derived; /* then(), catch(), all() or the like is called there */
-	bool is_join;    /* all(), race() or any() is called there */
+	bool is_entry;   /* whether an async function begins at this place */
+	bool is_derived; /* whether then(), catch(), all() or the like is called at this place */
+	bool is_join;    /* whether all(), race() or any() is called at this place */
 };
 
-/* Returns the user's innermost place; NULL: there is none, or it is unknown.  *depth is the number of frames of others above it.
- * The caller has a scope. */
+/* Returns the innermost place of the user's code; NULL if there is none, or it is unknown. *depth is the number of frames of
+ * other code above it.  The caller must have opened a handle scope of V8. */
 struct js_place *weft__node_find_place(isolate isolate, unsigned *depth);
-/* Returns the user's innermost line; without one, that of the promise that runs; NULL: unknown. */
+/* Returns the innermost line of the user's code or, if there is none, the line of the promise that runs; NULL: unknown. */
 struct weft_record_site *weft__node_find_line(void);
 /* Notes that an isolate has been made.  Before that, V8's current isolate may be any value of the thread. */
 void weft__node_note_isolate(void);
 /* Returns whether an isolate is entered on the calling thread. */
 bool weft__node_has_isolate(void);
-/* Returns whether JavaScript is on the calling thread's stack. */
+/* Returns whether the calling thread's stack contains JavaScript code. */
 bool weft__node_runs_code(void);
-/* Returns the place of the promise of JavaScript that runs; NULL: none runs. */
+/* Returns the place of the JavaScript promise that runs; NULL if none runs. */
 struct js_place *weft__node_get_running_place(void);
 /* Frees the calling thread's tables after its isolate has ended. */
 void weft__node_forget_places(void);
 
 promise_hook_fn weft__node_handle_promise;
-/* Records the end of the promise that was settled last, since its state is set after the event. */
+/* Records the end of the promise that was settled last, because V8 sets the promise's state after the event. */
 void weft__node_finish_settled(void);
-/* The loop of the calling thread is about to sleep. */
+/* Ends all running promises, because the loop of the calling thread is about to sleep. */
 void weft__node_leave_all(void);
-/* The isolate of the calling thread ends.  `loop_is_empty`: no promise can be settled any more. */
+/* Handles the end of the calling thread's isolate.  `loop_is_empty` says whether no promise can be settled any more. */
 void weft__node_end_isolate(bool loop_is_empty);
 
-/* Returns whether this process records, and starts that if it is wanted. */
+/* Returns whether this process records, and starts the recording if the user wants one. */
 bool weft__node_begin(void);
 
 #endif

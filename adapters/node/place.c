@@ -1,8 +1,8 @@
-/* place.c: where the user's JavaScript code is.
+/* place.c: finds the place in the user's JavaScript code that runs.
  *
- * A stack trace of V8 takes microseconds.  A sample of the stack, which V8 makes for profilers, takes a fraction of that: a hash
- * of its addresses is the key of a place.  Code moves in a full collection only, which empties the table of keys.
- * SPDX-License-Identifier: ISC */
+ * A stack trace of V8 takes microseconds.  A sample of the stack, which V8 offers for profilers, takes a fraction of that time;
+ * a hash of the sample's addresses is the key by which a place is found.  V8 moves code only in a full garbage collection, which
+ * empties the table of keys.  SPDX-License-Identifier: ISC */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,16 +13,18 @@
 
 enum {
 	KEY_COUNT = 1 << 12,
-	NEAR_FRAMES = 8,       /* frames in which a promise searches its place */
-	FAR_FRAMES = 24,       /* the same for a handle or request, which code of Node.js makes */
-	PLACE_COUNT = 1 << 13, /* places of a thread; further ones are unknown */
+	NEAR_FRAMES = 8, /* number of frames in which the place of a promise is searched */
+	/* Number of frames in which the place of a handle or request is searched, which code of Node.js makes. */
+	FAR_FRAMES = 24,
+	PLACE_COUNT = 1 << 13, /* maximum number of places of a thread; further places are unknown */
 	FULL_COLLECTION = 4,
-	STACK_OPTIONS = 1 | 2 | 4 | 8 | 128, /* line, column, function, script, its id */
-	MAX_SOURCE_LENGTH = 1 << 20,         /* larger scripts take long to copy; their async functions are promises */
+	STACK_OPTIONS = 1 | 2 | 4 | 8 | 128, /* flags for line, column, function, script, and id of the script */
+	/* Maximum size of a searched script, because larger scripts take long to copy; their async functions are promises. */
+	MAX_SOURCE_LENGTH = 1 << 20,
 	MAX_NAME_BYTES = 512,
-	SAMPLE_WORDS = 64, /* at least a v8::SampleInfo of each version */
-	SAMPLE_STATE = 4,  /* word of the state, since Node.js 18 */
-	STATE_EXTERNAL = 6 /* code in C++ that JavaScript has called */
+	SAMPLE_WORDS = 64, /* size that is at least that of v8::SampleInfo in each version */
+	SAMPLE_STATE = 4,  /* index of the word with the state, since Node.js 18 */
+	STATE_EXTERNAL = 6 /* state of a thread in C++ code that JavaScript has called */
 };
 
 struct key {
@@ -36,7 +38,7 @@ static __thread struct thread_places {
 	struct key keys[KEY_COUNT];
 	struct js_place *places[PLACE_COUNT];
 	unsigned count;
-	int source_script; /* script whose text is kept */
+	int source_script; /* id of the script whose text is kept */
 	char *source;
 } * here __attribute__((tls_model("initial-exec")));
 
@@ -52,7 +54,7 @@ static void forget_keys(isolate of, int type, int flags, void *data)
 	memset(places->keys, 0, sizeof places->keys);
 }
 
-/* Places stay where they are, because the recorder and other threads may know their addresses. */
+/* The places themselves are not freed, because the recorder and other threads may know their addresses. */
 void weft__node_forget_places(void)
 {
 	if (here) {
@@ -62,10 +64,11 @@ void weft__node_forget_places(void)
 	here = NULL;
 }
 
-/* Returns a copy of a string, of at most `max` bytes; NULL: there is none. */
+/* Returns a copy of a string, of at most `max` bytes; NULL if there is no string. */
 static char *copy_string(isolate of, handle string, size_t max)
 {
-	struct utf8 words[4] = {{NULL, 0}}, *utf8 = words; /* later versions may have more members */
+	/* The array leaves space, because later versions of the class may have more members. */
+	struct utf8 words[4] = {{NULL, 0}}, *utf8 = words;
 	if (!string)
 		return NULL;
 	if (weft__v8.begin_utf8)
@@ -82,7 +85,7 @@ static bool is_of_user(const char *file)
 	return file && *file && strncmp(file, "node:", 5) != 0 && !strstr(file, "/node_modules/");
 }
 
-/* Returns the text at a place, from the line's column on; NULL: unknown. */
+/* Returns the source text of a place, from the column on; NULL: unknown. */
 static const char *find_text(isolate of, handle frame, int script, uint32_t line, uint32_t column)
 {
 	if (!here->source || here->source_script != script) {
@@ -101,7 +104,7 @@ static const char *find_text(isolate of, handle frame, int script, uint32_t line
 	return text && strlen(text) >= column ? text + column : NULL;
 }
 
-/* An async function begins at its parameters, and an await has the place of the last call in its statement. */
+/* The place of an async function is at its parameters, and the place of an `await` is that of the last call in its statement. */
 static void read_text(struct js_place *place, const char *text)
 {
 	static const char *const derived[] = {"then", "catch", "finally", "all", "race", "any"};
@@ -134,7 +137,7 @@ static struct js_place *create_place(isolate of, handle frame, int script, uint6
 	return place;
 }
 
-/* Returns the place of a frame; NULL: it is not the user's. */
+/* Returns the place of a frame; NULL if the frame is not the user's code. */
 static struct js_place *find_frame(isolate of, handle frame)
 {
 	const uint64_t location = weft__v8.get_location(frame);
@@ -171,11 +174,12 @@ static struct js_place *search_stack(isolate of, unsigned most, unsigned *depth)
 }
 
 struct sample {
-	uint64_t key;          /* 0: no JavaScript is on the stack, or a collection runs */
-	bool is_external_call; /* the heap may be used */
+	uint64_t key;          /* hash of the frames; 0 if no JavaScript is on the stack, or a garbage collection runs */
+	bool is_external_call; /* whether the heap of JavaScript may be used */
 };
 
-/* Allocates nothing.  The key is of as many frames as are searched, so that stacks with one key have one place. */
+/* Allocates nothing.  The key is a hash of as many frames as are searched, so that stacks with the same key have the same
+ * place. */
 static __attribute__((noinline)) struct sample take_sample(isolate of, unsigned most)
 {
 	const struct v8_registers registers = {
@@ -219,8 +223,8 @@ struct js_place *weft__node_find_place(isolate of, unsigned *depth)
 	return place;
 }
 
-/* A stack trace uses the heap of JavaScript.  That is forbidden in a collection, and in the fast calls of optimized code, for
- * which only a known place is found. */
+/* A stack trace uses the heap of JavaScript.  The heap must not be used in a garbage collection, nor in the fast calls of
+ * optimized code; for these only a known place is found. */
 static struct js_place *find_caller(isolate of)
 {
 	const struct sample sample = take_sample(of, FAR_FRAMES);

@@ -1,8 +1,9 @@
-/* promise.c: promises and async functions, from V8's events.
+/* promise.c: records promises and async functions of JavaScript, from V8's events.
  *
- * An async function begins with a promise without a parent, its result.  At an `await`, V8 makes another promise, whose parent is
- * the awaited one, and tells before the function goes on that this one runs.  So the functions that run are kept on a stack: an
- * await is of the innermost one.  A promise that no code of the user makes is not recorded.  SPDX-License-Identifier: ISC */
+ * An async function begins with a promise that has no parent, which is its result.  At an `await`, V8 makes another promise,
+ * whose parent is the awaited promise, and before the function continues, V8 reports that this other promise runs.  So the
+ * running functions are kept on a stack, and an `await` belongs to the innermost function.  A promise that no code of the user
+ * makes is not recorded.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,27 +15,27 @@ enum { EVENT_INIT, EVENT_SETTLED, EVENT_BEFORE, EVENT_AFTER };
 enum { STATE_PENDING, STATE_FULFILLED, STATE_REJECTED };
 enum {
 	MAX_DEPTH = 256,
-	MAX_PENDING = 1 << 16, /* promises that wait; further ones are not recorded */
-	MEASURED_EVENTS = 64,  /* one of so many events is measured */
-	MAX_SHARE = 4          /* recording of promises ends when it takes a quarter of the thread's CPU time */
+	MAX_PENDING = 1 << 16, /* maximum number of waiting promises; further promises are not recorded */
+	MEASURED_EVENTS = 64,  /* of so many events, one is measured */
+	MAX_SHARE = 4          /* recording of promises ends when it takes the thread's CPU time divided by this number */
 };
 
 struct promise {
-	weft_id id, input, owner; /* owner: the async function whose await it is; 0: none */
+	weft_id id, input, owner; /* owner: promise of the async function to which the await belongs; 0: none */
 	enum weft_kind kind;
-	bool is_module; /* an await at the top level of a module */
+	bool is_module; /* whether it is an await at the top level of a module */
 	struct js_place *place;
 	uint64_t since;
 };
 
 struct function {
-	weft_id id, before; /* the function's promise, and the one that ran before it */
+	weft_id id, before; /* the function's promise, and the promise that ran before the function */
 };
 
-/* A callback of a promise that runs. */
+/* A running callback (reaction) of a promise. */
 struct reaction {
 	weft_id before;
-	unsigned base; /* functions on the stack below it */
+	unsigned base; /* number of functions on the stack below the callback */
 };
 
 static __thread struct thread {
@@ -45,17 +46,20 @@ static __thread struct thread {
 	struct function functions[MAX_DEPTH];
 	struct reaction reactions[MAX_DEPTH];
 	unsigned function_count, reaction_count, base;
-	/* Promises that were made last: without a parent, and by then() or the like.  An await of one has the same place. */
+	/* Promises that were made last: one without a parent, and one by then() or the like.  An await of such a promise has the
+	 * same place. */
 	struct made {
 		weft_id id;
 		const struct js_place *place;
 	} plain, derived;
-	/* The promise that was settled last, and the one that ran then. */
+	/* The promise that was settled last, and the promise that ran at that time. */
 	handle settled;
 	weft_id settled_id, settled_by;
 	unsigned events;
 	uint64_t spent_ns,
-	    window_ns; /* CPU time of this file in the window; CPU time of the thread when the window began, 0: no window */
+	    /* CPU time of this file's code in the current window, and CPU time of the thread when the window began (0: no
+	     * window). */
+	    window_ns;
 	bool is_given_up;
 } * here __attribute__((tls_model("initial-exec")));
 
@@ -121,7 +125,7 @@ static void forget_promises(struct thread *t)
 	t->settled = NULL;
 }
 
-/* A new private symbol for each recording makes the ids of an earlier one invisible. */
+/* A new private symbol for each recording makes the ids of an earlier recording invisible. */
 static bool begin_epoch(isolate of)
 {
 	const unsigned epoch = weft__hook_epoch;
@@ -194,7 +198,8 @@ void weft__node_finish_settled(void)
 	const int state = weft__v8.get_state(here->settled);
 	weft__v8.dispose_global(here->settled);
 	here->settled = NULL;
-	if (state != STATE_PENDING && find_promise(here->settled_id)) /* pending: it has become another promise */
+	/* If the promise is pending, it has become another promise. */
+	if (state != STATE_PENDING && find_promise(here->settled_id))
 		end_promise(here->settled_id, here->settled_by, state == STATE_REJECTED);
 }
 
@@ -210,13 +215,13 @@ static void leave_function(void)
 	run(here->functions[--here->function_count].before);
 }
 
-/* The function awaits: the promise that V8 makes is the await at its line. */
+/* Records that the running function awaits: the promise that V8 makes is the await at its line. */
 static void begin_await(handle context, handle promise, weft_id parent, struct js_place *place)
 {
 	const weft_id owner = here->functions[here->function_count - 1].id;
 	struct promise *function = find_promise(owner);
 	if (parent == owner && owner)
-		return; /* a value is made a promise first; its await follows */
+		return; /* V8 first makes a promise of an awaited value; the await itself follows */
 	struct promise *p = create_promise(context, promise, WEFT_KIND_WAIT, place);
 	if (p) {
 		p->owner = owner;
@@ -361,7 +366,8 @@ static uint64_t read_cpu_time(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* The program comes first: promises that are still pending wait for nothing known from now on. */
+/* Stops recording promises, because the program comes first; promises that are still pending then wait for nothing that is
+ * known. */
 static void give_up(void)
 {
 	if (here->function_count)
@@ -401,7 +407,8 @@ void weft__node_handle_promise(int type, handle promise, handle parent)
 		check_share(begin_ns);
 }
 
-/* No JavaScript runs when the loop sleeps.  A function that a terminated script or a wrong guess left is dropped. */
+/* No JavaScript runs when the loop sleeps.  So functions that a terminated script or a wrong guess has left on the stack are
+ * dropped. */
 void weft__node_leave_all(void)
 {
 	if (here && !weft__hook_thread.callbacks)
@@ -421,7 +428,7 @@ void weft__node_end_isolate(bool loop_is_empty)
 				weft_should_resolve(p->id);
 		}
 	}
-	/* Its handles end with the isolate. */
+	/* The handles of the isolate end together with the isolate. */
 	here->settled = here->private = NULL;
 	here->of = NULL;
 	forget_promises(here);

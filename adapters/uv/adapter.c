@@ -9,8 +9,8 @@ static struct weft__uv_copy copies[WEFT__UV_MAX_COPIES];
 
 /* ---- Wrappers ---- */
 
-/* Returns whether libuv calls itself, which is not recorded.  uv_run() is an exception: it corrects the count that a longjmp has
- * left. */
+/* Returns whether libuv calls itself, because such calls are not recorded. uv_run() is an exception: it corrects the count that
+ * a longjmp() has left. */
 #define IS_NESTED(name)                                                                                                          \
 	(offsetof(struct weft__uv_calls, name) != offsetof(struct weft__uv_calls, uv_run) &&                                     \
 	    __builtin_expect(weft__uv_here.nested_calls > 0, 0))
@@ -57,8 +57,8 @@ DEFINE_SET(2)
 
 /* ---- The adapter ---- */
 
-/* All versions 1.x have the same public structs; incompatible forks (Julia's) have version 2.  A program that contains libuv may
- * lack uv_version(); then uv_loop_init() shows that it is 1.x. */
+/* All versions 1.x of libuv have the same public structs; incompatible forks (Julia's) have version 2.  A program that contains
+ * libuv may lack uv_version(); in that case uv_loop_init() shows that the version is 1.x. */
 static bool is_supported_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	unsigned (*uv_version)(void) = (unsigned (*)(void))weft_hook_symbol(module, "uv_version");
@@ -93,7 +93,7 @@ static void handle_fork(enum weft_hook_fork when)
 	}
 	if (when == WEFT_HOOK_IN_CHILD) {
 		weft__uv_objects_clear();
-		weft__uv_here.depth = 0; /* the child usually does not continue the parent's loops */
+		weft__uv_here.depth = 0; /* a child of a fork usually does not continue the parent's loops */
 	}
 	weft__uv_objects_unlock();
 }

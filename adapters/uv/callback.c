@@ -1,8 +1,8 @@
-/* callback.c: the running promise of a thread, and what a checkpoint repeats.
+/* callback.c: records the running promise of a thread, and what a checkpoint records again.
  *
- * Callbacks nest, because a program may run a loop in a callback.  longjmp() or an exception may leave them.  An exception
- * unwinds the adapter's frames.  After a longjmp the state is wrong only until the next iteration of a loop, which sets the
- * running promise.  SPDX-License-Identifier: ISC */
+ * Callbacks nest, because a program may run a loop in a callback. longjmp() or an exception may leave callbacks.  An exception
+ * unwinds the adapter's frames, which restore the state.  After a longjmp() the state is wrong only until the next iteration of
+ * a loop, which sets the running promise.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/callback.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static void list_object(struct weft__uv_here *here, struct weft__uv_object *obje
 		weft_still_awaits(object->awaited_by, object->id);
 }
 
-/* Repeats the loops, then this thread's objects from index `cursor`, for weft_hook_register_list(). */
+/* Records the loops again, and then this thread's objects from index `cursor`; for weft_hook_register_list(). */
 static uint64_t list_pending(void *data, uint64_t cursor, unsigned budget)
 {
 	struct weft__uv_here *here = data;
@@ -80,7 +80,7 @@ static uint64_t list_pending(void *data, uint64_t cursor, unsigned budget)
 	return weft__uv_own_next(&(uint32_t){at}) ? at : 0;
 }
 
-/* Attaches a loop that has run since before the recording. */
+/* Records a loop that has been running since before the recording. */
 static void adopt_run(struct weft__uv_run *run)
 {
 	struct weft_hook_thread *thread = weft_hook_thread();
@@ -131,7 +131,7 @@ static void end_replaced_promise(weft__uv_tag handle, weft_id id)
 		weft_resolve(id, id);
 }
 
-/* Between callbacks of a loop nothing is recorded: the next callback or the sleep will. */
+/* Between two callbacks of a loop nothing is recorded, because the next callback or the loop's sleep records what runs. */
 void weft__uv_leave_callback(struct weft__uv_frame *frame)
 {
 	struct weft__uv_here *here = &weft__uv_here;

@@ -1,4 +1,4 @@
-/* callback.h: the running promise of a thread (private to adapters/uv).  SPDX-License-Identifier: ISC */
+/* callback.h: keeps the running promise of a thread (private to adapters/uv).  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_UV_CALLBACK_H
 #define WEFT_ADAPTERS_UV_CALLBACK_H
 
@@ -7,7 +7,7 @@
 
 void weft__uv_attach_thread(void); /* attaches this thread at its first call in this recording, or since a fork */
 
-/* Returns whether the call comes from the program and is recorded. */
+/* Returns whether the call comes from the program and must be recorded. */
 static inline bool weft__uv_should_record(const struct weft__uv_copy *copy, const void *caller)
 {
 	if (__builtin_expect(!weft_hook_begin() || weft__uv_here.nested_calls > 0 || weft_hook_is_own(copy->module, caller), 0))
@@ -17,16 +17,17 @@ static inline bool weft__uv_should_record(const struct weft__uv_copy *copy, cons
 	return true;
 }
 
-/* The state before a callback, which weft__uv_leave_callback() restores; a longjmp skips that, an exception does not. */
+/* State of the thread before a callback, which weft__uv_leave_callback() restores; a longjmp() skips that, but an exception does
+ * not. */
 struct weft__uv_frame {
 	weft_id running;
 	weft__uv_tag actor;
 	struct weft_record_site *line;
-	weft__uv_tag datagram; /* datagram whose handler this callback is; 0: none */
-	weft_id own;           /* promise of the handle whose callback this is; 0: none */
+	weft__uv_tag datagram; /* datagram whose handler is the callback; 0: none */
+	weft_id own;           /* promise of the handle to which the callback belongs; 0: none */
 	weft__uv_tag handle;   /* that handle */
 	int nested_calls;
-	const void *stack; /* of the callback outside this one (adapters/hook/thread.h) */
+	const void *stack; /* stack address of the callback that contains this callback (adapters/hook/thread.h) */
 };
 
 #define WEFT__UV_FRAME __attribute__((cleanup(weft__uv_leave_callback))) struct weft__uv_frame
@@ -44,7 +45,8 @@ static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv
 	here->line = NULL;
 	here->nested_calls = 0;
 	weft__hook_thread.callbacks++;
-	/* Not the address of this frame: functions that enter may have returned when the callback runs. */
+	/* This is not the address of this function's own frame, because functions that enter may have returned when the callback
+	 * runs. */
 	weft__hook_thread.callback_stack = __builtin_dwarf_cfa();
 	weft__hook_thread.entered++;
 	return frame;
@@ -52,18 +54,18 @@ static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv
 
 void weft__uv_leave_callback(struct weft__uv_frame *frame);
 
-/* Returns the line of the program for which a handle or request is made: the one that runs, or that of the callback's owner. */
+/* Returns the line of the program for which a handle or request is made: the line that runs, or that of the callback's owner. */
 static inline struct weft_record_site *weft__uv_find_line(void)
 {
 	struct weft_record_site *line = weft_hook_find_line();
 	return line ? line : weft__uv_here.line;
 }
 
-/* Enters the callback of a handle with an external cause.  If the handle is unknown, the running promise stays. */
+/* Enters the callback of a handle, which has an external cause.  If the handle is unknown, the running promise stays. */
 struct weft__uv_frame weft__uv_enter_signalled_handle(const void *handle);
 
-/* Does the same for an object, which may be NULL.  repeats: the callback has no external cause or does not use its input
- * (adapters/hook/thread.h). */
+/* Enters the callback of a handle's object, which may be NULL. `repeats` says that the callback has no external cause or does
+ * not use its input (adapters/hook/thread.h). */
 struct weft__uv_frame weft__uv_enter_handle_callback(struct weft__uv_object *object, bool repeats);
 
 /* Returns whether the promise of a loop is pending. */

@@ -1,8 +1,8 @@
 /* calls.h: the list of functions of libuv that the adapter wraps or calls.
  *
- * X(since, result, name, (parameters), (arguments)): wrapped.  `since` is the first version of libuv with the function, 0 for
- * 1.0; a copy may lack it.  Types are those of <uv.h>; its public structs are the same in all versions 1.x.
- * SPDX-License-Identifier: ISC */
+ * X(since, result, name, (parameters), (arguments)) lists a function that the adapter wraps.  `since` is the first version of
+ * libuv that has the function, or 0 for 1.0; a copy may lack the function.  Types are those of <uv.h>, whose public structs are
+ * the same in all versions 1.x.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_UV_CALLS_H
 #define WEFT_ADAPTERS_UV_CALLS_H
 
@@ -10,7 +10,7 @@
 
 #define WEFT__UV_SINCE(minor) (0x010000 | (minor) << 8)
 
-/* uv_default_loop() has no parameters, so it is not in this list. */
+/* uv_default_loop() is not in this list, because it has no parameters. */
 #define WEFT__UV_LOOP_CALLS(X)                                                                                                   \
 	X(0, int, uv_loop_init, (uv_loop_t * loop), (loop))                                                                      \
 	X(0, int, uv_loop_close, (uv_loop_t * loop), (loop))                                                                     \
@@ -114,8 +114,8 @@
 	    (loop, req, bytes, size, flags, cb))                                                                                 \
 	X(0, int, uv_cancel, (uv_req_t * req), (req))
 
-/* F(since, name, file, (parameters), (arguments)): the loop and request before, and the callback behind, are left out.  `file` is
- * what the label shows: PATH for parameter `path`, FD for parameter `fd`, or NONE. */
+/* F(since, name, file, (parameters), (arguments)) lists a file operation; the loop and request before, and the callback behind,
+ * are left out.  `file` is what the label shows: PATH for the parameter `path`, FD for the parameter `fd`, or NONE. */
 #define WEFT__UV_FS_CALLS(F)                                                                                                     \
 	F(0, open, PATH, (const char *path, int flags, int mode), (path, flags, mode))                                           \
 	F(0, close, FD, (uv_file fd), (fd))                                                                                      \
@@ -167,12 +167,12 @@
 
 #define WEFT__UV_LIST(...) __VA_ARGS__
 
-/* Turns an entry of WEFT__UV_FS_CALLS into an entry of the other lists. */
+/* Converts an entry of WEFT__UV_FS_CALLS into an entry of the other lists. */
 #define WEFT__UV_FS_AS_X(X, since, name, file, parameters, arguments)                                                            \
 	X(since, int, uv_fs_##name, (uv_loop_t * loop, uv_fs_t * req, WEFT__UV_LIST parameters, uv_fs_cb cb),                    \
 	    (loop, req, WEFT__UV_LIST arguments, cb))
 
-/* All wrapped functions; F(since, name, file, parameters, arguments) is for file operations. */
+/* Lists all wrapped functions; F(since, name, file, parameters, arguments) is for file operations. */
 #define WEFT__UV_CALLS(X, F)                                                                                                     \
 	WEFT__UV_LOOP_CALLS(X)                                                                                                   \
 	WEFT__UV_STREAM_CALLS(X)                                                                                                 \
@@ -182,7 +182,7 @@
 	WEFT__UV_SYNC_CALLS(X)                                                                                                   \
 	WEFT__UV_FS_CALLS(F)
 
-/* Y(result, name, (parameters)): functions that are only called. */
+/* Y(result, name, (parameters)) lists a function that the adapter calls and does not wrap. */
 #define WEFT__UV_ONLY_CALLED(Y)                                                                                                  \
 	Y(int, uv_is_active, (const uv_handle_t *handle))                                                                        \
 	Y(int, uv_is_closing, (const uv_handle_t *handle))                                                                       \

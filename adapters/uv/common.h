@@ -1,8 +1,9 @@
 /* common.h: declarations for the files of the libuv adapter (private to adapters/uv).
  *
- * An object describes a handle or request of the program while that exists; most objects have a promise.  An actor is an object
- * whose code runs in many callbacks: a connection, a timer, the handling of a datagram.  A copy is one libuv in the process.  A
- * slot is a small function that libuv calls instead of a callback of the program (slots.h).  SPDX-License-Identifier: ISC */
+ * An object describes a handle or request of the program as long as the handle or request exists; most objects have a promise.
+ * An actor is an object whose code runs in many callbacks: a connection, a timer, the handling of a datagram.  A copy is one
+ * libuv library in the process.  A slot is a small function that libuv calls instead of a callback of the program (slots.h).
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_UV_COMMON_H
 #define WEFT_ADAPTERS_UV_COMMON_H
 
@@ -17,7 +18,7 @@
 
 enum { WEFT__UV_MAX_COPIES = 3 };
 
-/* Original functions of a copy; NULL: the copy lacks it. */
+/* Pointers to the original functions of a copy; NULL if the copy lacks the function. */
 struct weft__uv_calls {
 #define WEFT__UV_POINTER(since, result, name, parameters, arguments) result(*name) parameters;
 #define WEFT__UV_FS_POINTER(...) WEFT__UV_FS_AS_X(WEFT__UV_POINTER, __VA_ARGS__)
@@ -35,7 +36,7 @@ struct weft__uv_copy {
 	const struct weft_hook_module *module;
 };
 
-/* Wrappers; `caller` is the return address of the call. */
+/* Wrappers of libuv's functions; `caller` is the return address of the call. */
 #define WEFT__UV_HANDLER(since, result, name, parameters, arguments)                                                             \
 	result weft__##name(struct weft__uv_copy *copy, const void *caller, WEFT__UV_LIST parameters);
 #define WEFT__UV_FS_HANDLER(...) WEFT__UV_FS_AS_X(WEFT__UV_HANDLER, __VA_ARGS__)
@@ -44,33 +45,35 @@ uv_loop_t *weft__uv_default_loop(struct weft__uv_copy *copy, const void *caller)
 
 /* ---- Objects ---- */
 
-/* Index and generation of an object.  A tag of a freed object finds nothing, even if its memory is reused.  0: none. */
+/* Reference to an object: its index and its generation.  The tag of a freed object finds nothing, even if the object's memory is
+ * reused.  A tag of 0 refers to no object. */
 typedef uint64_t weft__uv_tag;
 
 struct weft__uv_object {
-	const void *key; /* address of the handle or request; NULL: unused; for a datagram: the object itself */
+	const void *key; /* address of the handle or request; NULL if unused; for a datagram: the address of the object itself */
 	uint32_t generation;
-	uint32_t index;           /* own index, from 1; for a free object: index of the next one, 0: none */
+	/* Index of the object, counted from 1; for a free object: index of the next free one, 0: none. */
+	uint32_t index;
 	weft_id id;               /* promise; 0: none yet */
-	weft_id input;            /* read that a stream awaits */
+	weft_id input;            /* promise of the read that a stream awaits */
 	weft__uv_tag owner;       /* for a request: the object that awaits it; for a handle: the datagram whose handler made it */
-	const void *owner_thread; /* thread that repeats it for checkpoints */
+	const void *owner_thread; /* thread that records the object again in checkpoints */
 	uint8_t kind;
 	bool is_request, is_datagram;
-	bool opens_file;    /* pool.c knows that the request opens a file */
-	bool has_datagrams; /* for a poll handle: the descriptor is a datagram socket */
+	bool opens_file;    /* whether pool.c knows that the request opens a file */
+	bool has_datagrams; /* for a poll handle: whether the descriptor is a datagram socket */
 	bool is_expected;   /* weft_should_resolve() has been recorded */
-	bool reads;         /* the program reads from the stream */
+	bool reads;         /* whether the program reads from the stream */
 	bool is_stopped, is_closing, in_pool;
 	bool is_accepted;   /* a connection whose other end asks (question.h) */
 	bool asks;          /* a connection whose own end asks */
 	bool is_encrypted;  /* its requests are in what a TLS library decrypts */
 	weft_id awaited_by; /* loop that awaits it in the trace */
 
-	/* Lookups and most callbacks need only the fields above: one cache line. */
+	/* Lookups and most callbacks need only the fields above, which are in one cache line. */
 	struct weft__uv_copy *copy;
 	uv_loop_t *loop;
-	weft_id by; /* promise that made it; later the promise that closes it */
+	weft_id by; /* promise that made the object; later the promise that closes it */
 	uint64_t since, input_since;
 	struct weft_record_place *site, *read_site;
 	struct weft_record_site *line; /* place in a language whose runtime contains libuv; NULL: `site` is the place */
@@ -79,20 +82,21 @@ struct weft__uv_object {
 	weft_id asker_request;         /* for a stream: the request of another end for which that actor worked; 0: none */
 	weft_id part_of;               /* the promise that owns it, because only that runtime knows it; 0: none */
 	uint64_t what;     /* purpose of the handle's last start: hash of callback and time, signal, or hash of path */
-	uint32_t children; /* for a datagram: promises that must end before it */
-	bool is_restarted; /* for a timer: the restart has been noted */
+	uint32_t children; /* for a datagram: number of promises that must end before it */
+	bool is_restarted; /* for a timer: whether its restart has been noted */
 	struct weft_hook_calls calls;
 	int fd; /* descriptor of a socket in fd_table.h; -1: none */
 	bool connects;
-	bool is_untouched; /* for a poll handle: its callback leaves the descriptor as it was; for an async: it was sent by its
-			      own callback */
+	/* For a poll handle: whether its callback leaves the descriptor's input unread; for an async handle: whether its own
+	 * callback has sent it. */
+	bool is_untouched;
 	struct weft_hook_label label;
 } __attribute__((aligned(64)));
 
 enum { WEFT__UV_CHUNK = 256, WEFT__UV_CHUNKS = 4096 };
 
 extern struct weft__uv_object *weft__uv_chunks[WEFT__UV_CHUNKS];
-extern uint32_t weft__uv_object_count; /* objects given to threads so far */
+extern uint32_t weft__uv_object_count; /* number of objects that were given to threads so far */
 extern uint64_t weft__uv_secret;
 
 /* Returns the object of an index, which counts from 1. */
@@ -157,21 +161,22 @@ struct weft__uv_run {
 	struct weft__uv_copy *copy;
 	uv_loop_t *loop;
 	const void *stack; /* address of its frame */
-	weft_id id;        /* promise of the loop; 0: a single iteration */
-	weft_id turns;     /* promise of a stepped loop, which `outer` awaits while this iteration waits long (run.c); 0: none */
+	weft_id id;        /* promise of the loop; 0 for a single iteration */
+	/* Promise of a stepped loop, which `outer` awaits while the current iteration waits long (run.c); 0: none. */
+	weft_id turns;
 	uint64_t since;
-	uint64_t blocks_since_ns; /* start of a run that blocks an outer loop; 0: it blocks none */
+	uint64_t blocks_since_ns; /* start time of a run that blocks an outer loop; 0 if it blocks none */
 	weft_id outer;            /* promise that called uv_run() */
 	weft__uv_tag outer_actor;
 	struct weft_record_place *site;
 	int epoll;
 	int callbacks;
 	uv_run_mode mode;
-	bool is_dirty; /* what keeps the loop alive may have changed since it was recorded */
-	bool is_older; /* handles that are older than the recording must still be recorded */
+	bool is_dirty; /* whether the objects that keep the loop alive may have changed since they were recorded */
+	bool is_older; /* whether handles that are older than the recording must still be recorded */
 };
 
-/* State of a thread, beside struct weft_hook_thread. */
+/* State of a thread, in addition to struct weft_hook_thread. */
 struct weft__uv_here {
 	unsigned epoch;                /* 0: no call yet */
 	weft__uv_tag actor;            /* running actor; 0: none */
@@ -198,12 +203,13 @@ struct weft__uv_here {
 	struct weft_hook_listed_loops older;
 	uint32_t free_first, free_count; /* this thread's free objects */
 	bool has_refilled;
-	uint64_t chunks[WEFT__UV_CHUNKS / 64]; /* bits of the chunks with objects that this thread has owned */
+	uint64_t chunks[WEFT__UV_CHUNKS / 64]; /* bits of the chunks that contain objects which this thread has owned */
 };
 
 extern __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
 
-/* Makes the running thread repeat the object for checkpoints.  A signal handler may interrupt it and do the same. */
+/* Makes the running thread record the object again in checkpoints.  A signal handler may interrupt the function and do the
+ * same. */
 static inline void weft__uv_own(struct weft__uv_object *object)
 {
 	struct weft__uv_here *here = &weft__uv_here;
@@ -214,7 +220,7 @@ static inline void weft__uv_own(struct weft__uv_object *object)
 		__atomic_fetch_or(&here->chunks[chunk / 64], bit, __ATOMIC_RELAXED);
 }
 
-/* Notes that what keeps the running loop alive may have changed. */
+/* Notes that the objects that keep the running loop alive may have changed. */
 static inline void weft__uv_mark_loop_dirty(void)
 {
 	if (weft__uv_here.depth > 0)
@@ -225,7 +231,7 @@ bool weft__uv_is_loop_wait(struct weft_hook_sleep *sleep);
 
 /* ---- Handles and requests (handle.c, request.c) ---- */
 
-/* Makes a call of libuv; calls from inside it are not the program's. */
+/* Makes a call of libuv; calls from inside of this call are not the program's. */
 #define WEFT__UV_INSIDE(call)                                                                                                    \
 	(__extension__({                                                                                                         \
 		weft__uv_here.nested_calls++;                                                                                    \
@@ -237,40 +243,41 @@ bool weft__uv_is_loop_wait(struct weft_hook_sleep *sleep);
 /* Creates the promise of an active handle whose start was not seen. */
 void weft__uv_begin_unseen(struct weft__uv_object *object, const uv_handle_t *handle);
 
-/* Records a handle that is older than the recording, and its pending requests; its callbacks are recorded from now on.  Call it
- * on the loop's thread. */
+/* Records a handle that is older than the recording, and its pending requests; the handle's callbacks are recorded from now on.
+ * Call this function on the loop's thread. */
 void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle);
 
-/* Returns whether a stream connects or has pending writes. */
+/* Returns whether a stream is connecting or has pending writes. */
 bool weft__uv_has_requests(uv_handle_t *handle);
 
-/* Creates a request, whose label may follow.  `owner` awaits it; NULL: the running promise does.  Returns NULL without memory. */
+/* Creates a request, whose label may follow.  The object `owner` awaits the request; NULL means that the running promise awaits
+ * it.  Returns NULL without memory. */
 struct weft__uv_object *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
     enum weft_kind kind, const struct weft__uv_object *owner);
 
-/* Creates a write to a stream, with its label. */
+/* Creates the request of a write to a stream, with its label. */
 struct weft__uv_object *weft__uv_write_request(struct weft__uv_copy *copy, const void *caller, const uv_write_t *request,
     const struct weft__uv_object *stream, const uv_buf_t bufs[], unsigned count);
 
-/* Ends a request that libuv has rejected: its callback will not run. */
+/* Ends a request that libuv has rejected, whose callback will not run. */
 void weft__uv_fail_request(struct weft__uv_object *object, int status);
 
-/* Enters the callback of a request, which ends. */
+/* Ends a request, and enters its callback. */
 struct weft__uv_frame weft__uv_enter_request(const void *request, int status);
 
-/* Create the object's promise, or repeat it for a checkpoint, at its place. */
+/* Create the object's promise, or record the promise again for a checkpoint, with the object's place. */
 weft_id weft__uv_create_promise(const struct weft__uv_object *object);
 void weft__uv_repeat_promise(const struct weft__uv_object *object);
 
 /* ---- The pool (pool.c) ---- */
 
-/* will_open: the request opens a file on the pool; forget: it has ended. */
+/* will_open notes that the request opens a file on the pool; forget notes that the request has ended. */
 void weft__uv_pool_will_open(weft_id id, const char *path);
 void weft__uv_pool_forget(weft_id id);
 
 weft_id weft__uv_pool_call(const void *caller, const char *path, const void *result);
 
-/* Returns whether the address is in a copy of libuv. */
+/* Returns whether the address is in the code of a copy of libuv. */
 bool weft__uv_is_own(const void *caller);
 
 /* ---- Labels and sites (adapters/hook/label.h; label.c) ---- */
@@ -287,11 +294,12 @@ bool weft__uv_is_own(const void *caller);
 
 void weft__uv_append_bytes(struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);
 void weft__uv_label_bytes(
-    struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);             /* the same for an empty label */
+    /* The same function for an object whose label is empty. */
+    struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);
 void weft__uv_append_handle(struct weft__uv_object *object, const uv_handle_t *handle); /* what the descriptor is */
 
-/* request.c: record_pause records a long blocking call in a callback.  `begin_ns`: weft__uv_now_ns() before the call; 0: not in a
- * callback. */
+/* weft__uv_record_pause() records a long blocking call in a callback (request.c).  `begin_ns` is weft__uv_now_ns() before the
+ * call; 0 if it is not in a callback. */
 uint64_t weft__uv_now_ns(void);
 void weft__uv_record_pause(struct weft_record_text *what, struct weft_record_place *place, uint64_t begin_ns);
 

@@ -1,8 +1,9 @@
-/* handle.c: handles: timers, idle, check and prepare handles, asyncs, polls, signals, watchers, processes.
+/* handle.c: records handles: timers, idle, check and prepare handles, asyncs, polls, signals, watchers, processes.
  *
- * A handle's promise begins when the handle is first used, because many are never used, and ends when it is closed.  If it is
- * stopped and started for the same purpose, it stays one promise, with notes.  For another purpose it becomes another promise:
- * some runtimes use one timer for all of their timers.  SPDX-License-Identifier: ISC */
+ * The promise of a handle begins when the handle is first used, because many handles are never used, and ends when the handle is
+ * closed.  If the handle is stopped and started for the same purpose, it keeps its promise, which gets notes.  For another
+ * purpose the handle gets another promise, because some runtimes use one timer for all of their timers.
+ * SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "adapters/uv/promise.h"
 #include "adapters/uv/slots.h"
 
-/* Returns the kind of a handle, and the start of its label.  If the start ends with a space, the description of its descriptor
- * follows. */
+/* Returns the promise kind of a handle, and the start of its label.  If the start of the label ends with a space, the
+ * description of the handle's descriptor follows. */
 static enum weft_kind classify_handle(const uv_handle_t *handle, const char **label)
 {
 	static const struct {
@@ -54,8 +55,8 @@ void weft__uv_begin_unseen(struct weft__uv_object *object, const uv_handle_t *ha
 
 /* ---- Handles that are older than the recording ---- */
 
-/* Replaces the callback at *callback, which is in a public struct of libuv, by its slot.  Runs on the loop's thread.  Returns the
- * program's callback. */
+/* Replaces the callback at *callback, which is in a public struct of libuv, by its slot.  The function runs on the loop's
+ * thread.  Returns the program's callback. */
 #define REPLACE_CALLBACK(name, callback) replace_callback(&weft__uv_##name##_pool, (void **)(void *)(callback))
 
 static void *replace_callback(struct weft__uv_pool *pool, void **callback)
@@ -85,8 +86,8 @@ static void append_timer(struct weft__uv_object *object, const uv_timer_t *timer
 	weft__uv_append_function(object, function);
 }
 
-/* Replaces the stream's callbacks.  Returns the kind of its promise, and in *label what the caller still has to append to the
- * label. */
+/* Replaces the stream's callbacks.  Returns the kind of the stream's promise, and in *label what the caller still has to append
+ * to the label. */
 static enum weft_kind replace_stream_callbacks(
     struct weft__uv_object *object, uv_stream_t *stream, enum weft_kind kind, const char **label)
 {
@@ -174,7 +175,7 @@ static struct weft__uv_object *begin_older_request(struct weft__uv_object *strea
 	return object;
 }
 
-/* Pending requests are in the public struct of the stream. */
+/* The pending requests are found in the public struct of the stream. */
 static void begin_older_requests(struct weft__uv_object *object, uv_stream_t *stream)
 {
 	unsigned left = 1000;
@@ -244,8 +245,9 @@ int weft__uv_tcp_close_reset(struct weft__uv_copy *copy, const void *caller, uv_
 	return WEFT__UV_INSIDE(copy->real.uv_tcp_close_reset(handle, is_recorded ? weft__uv_close_slot_or_none(cb) : cb));
 }
 
-/* The object is freed before the callback, which may free or reuse the handle's memory.  The call has no cause but uv_close(), so
- * it must not hide that its loop spins: since libuv 1.45 a loop calls it between two timers of 0 ms. */
+/* The object is freed before the callback, because the callback may free or reuse the handle's memory.  The callback has no
+ * cause but uv_close(), so it must not hide that its loop spins: since libuv 1.45, a loop calls it between two timers of 0
+ * ms. */
 void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
 {
 	uv_close_cb user = weft__uv_close_user(slot);
@@ -267,7 +269,8 @@ void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
 
 /* ---- Handles of a language's runtime ---- */
 
-/* Makes a handle that only the runtime knows a part of the running loop, or of the thread before the loop starts. */
+/* Makes the promise of a handle that only the runtime knows a part of the running loop, or of the thread before the loop
+ * starts. */
 static void fold_internal(struct weft__uv_object *object, const void *caller)
 {
 	const struct weft__uv_here *here = &weft__uv_here;
@@ -320,14 +323,14 @@ int weft__uv_poll_init_socket(struct weft__uv_copy *copy, const void *caller, uv
 	return status;
 }
 
-/* Records that the handle starts for the purpose `what`.  Returns whether its promise begins; its label may follow. */
+/* Records that the handle starts for the purpose `what`.  Returns whether the handle's promise begins; its label may follow. */
 static bool start_handle(struct weft__uv_object *object, enum weft_kind kind, const void *caller, uint64_t what)
 {
 	weft__uv_mark_loop_dirty();
 	if (!object)
 		return false;
 	if (object->id && object->what != what) {
-		/* In the handle's own callback the old promise ends with the callback. */
+		/* In the handle's own callback the old promise ends together with the callback. */
 		if (weft__uv_here.actor == weft__uv_tag_of(object))
 			object->id = 0;
 		else
@@ -335,7 +338,7 @@ static bool start_handle(struct weft__uv_object *object, enum weft_kind kind, co
 	}
 	object->what = what;
 	bool begins = weft__uv_begin(object, kind, caller);
-	/* Note only the first restart of a timer that is always restarted before it fires. */
+	/* If a timer is always restarted before it fires, only its first restart is noted. */
 	const bool is_timer_reset = kind == WEFT_KIND_TIMER && !object->is_restarted;
 	if (!begins && (object->is_stopped || is_timer_reset))
 		WEFT_NOTE(object->id, "started again");
@@ -372,7 +375,7 @@ HANDLE_STOP(fs_poll)
 
 /* ---- Timers of a language whose runtime has one handle for all of them ---- */
 
-/* A timer of the program that the handle was started for.  Another one that is due earlier may replace it. */
+/* A timer of the program for which the runtime started its only handle.  Another timer that is due earlier may replace it. */
 struct shared_timer {
 	const uv_timer_t *handle;
 	uint64_t due_ms, ms, what;
@@ -393,8 +396,8 @@ static struct shared_timer *add_shared_timer(const uv_timer_t *handle, uint64_t 
 	return timer;
 }
 
-/* Returns for which timer of the program the runtime starts the handle: one with this time, or the one whose callback has just
- * started it again.  NULL: one that was never the next. */
+/* Returns the timer of the program for which the runtime starts the handle: a timer with this time, or the timer whose callback
+ * has just started it again.  Returns NULL for a timer that was never the next one to fire. */
 static struct shared_timer *find_shared_timer(const uv_timer_t *handle, const struct weft__uv_object *object)
 {
 	const uint64_t due_ms = handle->timeout;
@@ -440,7 +443,7 @@ static uint64_t hash_timer_start(const void *function, uint64_t ms, uint64_t eve
 	return (uint64_t)(uintptr_t)function << 8 | magnitude << 1 | (every_ms != 0);
 }
 
-/* Returns whether the timer has no delay.  If its callback restarts it, the loop never sleeps. */
+/* Returns whether the timer has no delay.  If the callback of such a timer restarts the timer, the loop never sleeps. */
 static bool has_no_delay(uint64_t what)
 {
 	return what && (what & 0xff) == 0;
@@ -534,8 +537,8 @@ static bool keeps_for_code(const char *what, const void *function)
 	return what[0] == 'i' && weft_hook_name_callback(what, function);
 }
 
-/* A handle by which a language's runtime keeps the loop for code of the program begins at its start, at the line of that code.
- * Other repeating handles of a runtime are internal. */
+/* A handle by which a language's runtime keeps the loop alive for code of the program begins at its start, at the line of that
+ * code.  Other repeating handles of a language's runtime are internal. */
 static void place_repeating(struct weft__uv_object *object, const char *what, const void *caller, const void *function)
 {
 	struct weft_record_site *line = object ? weft__uv_find_line() : NULL;
@@ -555,8 +558,8 @@ static void place_repeating(struct weft__uv_object *object, const char *what, co
 	begin_repeating(object, what, function);
 }
 
-/* Returns the object whose code the callback is.  If a callback of the runtime calls code of the program, that is the handle by
- * which the runtime keeps the loop for it. */
+/* Returns the object to whose code the callback belongs.  If a callback of the runtime calls code of the program, this is the
+ * handle by which the runtime keeps the loop alive for that code. */
 static struct weft__uv_object *find_repeating(const void *handle, const char *what, const void *function)
 {
 	struct weft__uv_object *keeper =
@@ -566,8 +569,8 @@ static struct weft__uv_object *find_repeating(const void *handle, const char *wh
 	return weft__uv_find_handle(handle);
 }
 
-/* Records the first calls only while nothing else happens, so that a busy loop causes few events.  Some runtimes do all work in
- * such a handle, so they cannot be left out. */
+/* Records only the first calls of a repeating handle while nothing else happens, so that a busy loop causes few events.  These
+ * handles cannot be left out, because some runtimes do all of their work in them. */
 static struct weft__uv_frame enter_repeating(const void *handle, const char *what, void *function)
 {
 	struct weft__uv_here *here = &weft__uv_here;
@@ -627,7 +630,7 @@ int weft__uv_async_init(struct weft__uv_copy *copy, const void *caller, uv_loop_
 	return status;
 }
 
-/* May run in a signal handler that has interrupted the recorder, so it allocates nothing and takes no lock. */
+/* The function may run in a signal handler that has interrupted the recorder, so it allocates nothing and takes no lock. */
 int weft__uv_async_send(struct weft__uv_copy *copy, const void *caller, uv_async_t *handle)
 {
 	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
@@ -701,7 +704,7 @@ void weft__uv_poll_called(uv_poll_t *handle, int status, int events, unsigned sl
 		(void)frame;
 		weft__uv_poll_user(slot)(handle, status, events);
 	}
-	if (should_probe && (object = weft__uv_find(tag))) /* the handle may be freed */
+	if (should_probe && (object = weft__uv_find(tag))) /* the callback may have freed the handle */
 		object->is_untouched = weft_hook_is_fd_untouched(fd, events & UV_READABLE ? POLLIN : POLLOUT, before);
 }
 
@@ -803,7 +806,7 @@ static void label_process(struct weft__uv_object *object, const uv_process_optio
 	weft__uv_record_label(object);
 }
 
-/* Labels the parent's ends of the pipes: "stdout of sh". */
+/* Labels the parent's ends of the pipes to a child, as "stdout of sh". */
 static void label_pipes(struct weft__uv_copy *copy, const void *caller, const uv_process_options_t *options)
 {
 	static const char *const names[] = {"stdin of ", "stdout of ", "stderr of "};
@@ -843,7 +846,7 @@ int weft__uv_spawn(
 	} else if (object && object->id) {
 		weft_id id = object->id;
 		weft_fail(weft__hook_thread.running, id, copy->real.uv_strerror(status));
-		weft_read_later(weft__hook_thread.running, id); /* the caller gets the status */
+		weft_read_later(weft__hook_thread.running, id); /* the caller of the function gets the error status */
 		object->id = 0;
 		weft__uv_datagram_release(object->owner);
 		object->owner = 0;
@@ -851,7 +854,7 @@ int weft__uv_spawn(
 	return status;
 }
 
-/* An exit status is no failure, because many programs answer by it. */
+/* An exit status other than 0 is no failure, because many programs answer by their exit status. */
 static void note_exit(struct weft__uv_object *object, int64_t status, int number)
 {
 	const char *name = number ? sigabbrev_np(number) : NULL;

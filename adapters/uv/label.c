@@ -1,4 +1,4 @@
-/* label.c: labels from libuv's types.  SPDX-License-Identifier: ISC */
+/* label.c: builds labels from values of libuv's types.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/uv/common.h"
@@ -12,7 +12,7 @@ void weft__uv_append_bytes(struct weft__uv_object *object, const uv_buf_t bufs[]
 	weft__uv_append(object, " bytes");
 }
 
-/* Caches the latest label, because consecutive writes often have the same length. */
+/* The latest label is cached, because consecutive writes often have the same length. */
 void weft__uv_label_bytes(struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count)
 {
 	static __thread struct {

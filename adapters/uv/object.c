@@ -1,16 +1,16 @@
-/* object.c: objects by handle or request.
+/* object.c: finds the adapter's objects by handle or request.
  *
- * Every handle has four reserved pointers and every request six.  libuv on Unix does not use them, except the first one of a
- * handle (1.0 to 1.51).  The last pointer contains the object's tag, so one load finds the object, without a table or a lock,
- * also in signal handlers.  The memory is the program's: the program may copy or reuse it, and the tag may never have been
- * written.  So a tag is valid only if it names a used object of the tag's generation whose handle or request has just this
- * address.
+ * Every handle of libuv has four reserved pointers, and every request six. libuv on Unix does not use them, except the first one
+ * of a handle (1.0 to 1.51).  The last reserved pointer contains the object's tag, so one load finds the object, without a table
+ * or a lock, also in signal handlers.  The memory belongs to the program, which may copy or reuse it, and the tag may never have
+ * been written.  So a tag is valid only if it names a used object of the tag's generation whose handle or request has exactly
+ * this address.
  *
- * Objects are in chunks that are never freed, so that a stale tag leads to valid memory.  Each thread has free objects, and
- * returns some if it has too many.  Threads that use few objects share a chunk.
+ * Objects are in chunks that are never freed, so that a stale tag still points to valid memory.  Each thread has a list of free
+ * objects, and returns some of them if it has too many.  Threads that use few objects share a chunk.
  *
- * A process may have thousands of threads with a loop each, so no thread visits the objects of all: a thread notes the chunks of
- * its objects, and each chunk the loops of its requests.  SPDX-License-Identifier: ISC */
+ * A process may have thousands of threads that each run a loop, so no thread visits the objects of all threads: a thread notes
+ * the chunks of its objects, and each chunk notes the loops of its requests.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/object.h"
 
 #include <pthread.h>
@@ -21,8 +21,8 @@
 
 enum { CHUNK_OBJECTS = WEFT__UV_CHUNK, MAX_CHUNKS = WEFT__UV_CHUNKS, BATCH_OBJECTS = 128, FIRST_BATCH_OBJECTS = 16 };
 
-static uint32_t free_first;                   /* first object of the shared free list; an index from 1, 0: none */
-static uint64_t chunk_loops[WEFT__UV_CHUNKS]; /* bits of hashed loops whose requests the chunk has had */
+static uint32_t free_first;                   /* index of the first object in the shared free list, counted from 1; 0: none */
+static uint64_t chunk_loops[WEFT__UV_CHUNKS]; /* bits of hashed loops whose requests the chunk has contained */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void return_free_batch(struct weft__uv_here *here, uint32_t count)
@@ -50,7 +50,7 @@ void weft__uv_thread_end(void)
 	here->epoch = 0;
 }
 
-/* Puts the objects of a new chunk into the shared free list. */
+/* Adds the objects of a new chunk to the shared free list. */
 static void make_chunk(void)
 {
 	const uint32_t count = weft__uv_object_count;
@@ -68,7 +68,7 @@ static void make_chunk(void)
 	__atomic_store_n(&weft__uv_object_count, count + CHUNK_OBJECTS, __ATOMIC_RELEASE);
 }
 
-/* Gets free objects for this thread: few at first, since most threads need few. */
+/* Gets free objects for this thread, at first only a few, because most threads need few objects. */
 static void refill_free_list(struct weft__uv_here *here)
 {
 	sigset_t signals;
@@ -102,7 +102,7 @@ static struct weft__uv_object *create_object(const void *key)
 	here->free_first = object->index;
 	here->free_count--;
 	generation = object->generation + 1;
-	/* Single stores, because compilers turn a memset of this size into slow code. */
+	/* The fields are stored one by one, because compilers turn a memset() of this size into slow code. */
 	object->copy = NULL;
 	object->loop = NULL;
 	object->index = index;
@@ -143,7 +143,7 @@ struct weft__uv_object *weft__uv_object_of_handle(struct weft__uv_copy *copy, co
 	return object;
 }
 
-/* Returns the bit of a loop in `chunk_loops`. */
+/* Returns the bit that represents a loop in `chunk_loops`. */
 static uint64_t hash_loop(const uv_loop_t *loop)
 {
 	return (uint64_t)1 << ((uint64_t)(uintptr_t)loop * 0x9e3779b97f4a7c15u >> 58);
@@ -186,7 +186,7 @@ void weft__uv_object_free(struct weft__uv_object *object)
 		return_free_batch(here, BATCH_OBJECTS);
 }
 
-/* Returns the next used object after index *at in the chunks that `words` or, without `words`, `loop` selects. */
+/* Returns the next used object after index *at in the chunks that `words` selects or, without `words`, that `loop` selects. */
 static struct weft__uv_object *find_next(const uint64_t *words, uint64_t loop, uint32_t *at)
 {
 	const uint32_t end = __atomic_load_n(&weft__uv_object_count, __ATOMIC_ACQUIRE);
@@ -232,8 +232,8 @@ void weft__uv_objects_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Runs in a child after fork(), or when another recording starts, with the lock held.  Chunks stay and are reused from the first;
- * generations keep counting, and the new secret makes old tags invalid. */
+/* Frees all objects; runs in a child after fork(), or when another recording starts, with the lock held.  The chunks stay, and
+ * are reused from the first one on; generations keep counting, and the new secret makes old tags invalid. */
 void weft__uv_objects_clear(void)
 {
 	weft__uv_secret = weft__uv_secret * 6364136223846793005u + 1442695040888963407u;

@@ -1,7 +1,8 @@
-/* pool.c: which request a thread of libuv's pool works on, told from the arguments of its call of libc.
+/* pool.c: finds the request on which a thread of libuv's pool works, from the arguments of the thread's call of libc.
  *
- * A request for a name contains the place of the result.  A file is opened with a copy of the request's path: the oldest request
- * with such a path is taken, as the pool takes the oldest one.  SPDX-License-Identifier: ISC */
+ * A request for a host name contains the variable for the result, whose address is such an argument.  A file is opened with a
+ * copy of the request's path; of the requests with such a path, the oldest is chosen, because the pool also starts the oldest
+ * one.  SPDX-License-Identifier: ISC */
 #include <stddef.h>
 
 #include "adapters/uv/callback.h"
@@ -36,7 +37,7 @@ void weft__uv_pool_will_open(weft_id id, const char *path)
 		if (get_id(o) && o->epoch == weft__hook_epoch)
 			continue;
 		none = get_id(o);
-		/* -1 reserves the entry; its other fields must be set before others find its id. */
+		/* An id of -1 reserves the entry, because its other fields must be set before other threads find its id. */
 		if (none == -1 || !__atomic_compare_exchange_n(&o->id, &none, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			continue;
 		o->path = hash_path(path);
@@ -69,7 +70,8 @@ static struct opening *find_oldest(uint64_t hash, weft_id *id)
 	return oldest;
 }
 
-/* Threads that open the same path at the same time may find the same request.  One gets it, and the others search again. */
+/* Threads that open the same path at the same time may find the same request.  Then one thread gets the request, and the others
+ * search again. */
 static weft_id take_opening(const char *path)
 {
 	const uint64_t hash = hash_path(path);
@@ -84,7 +86,7 @@ static weft_id take_opening(const char *path)
 	return 0;
 }
 
-/* Returns the request that contains the place of a name's addresses. */
+/* Returns the request that contains the variable for a name's addresses. */
 static weft_id find_name_request(const void *result)
 {
 	const uv_getaddrinfo_t *request =
@@ -95,7 +97,7 @@ static weft_id find_name_request(const void *result)
 	return object && object->kind == WEFT_KIND_GETADDRINFO ? object->id : 0;
 }
 
-/* A thread with a running loop is none of the pool. */
+/* A thread that runs a loop is no thread of the pool. */
 weft_id weft__uv_pool_call(const void *caller, const char *path, const void *result)
 {
 	const bool in_loop = weft__uv_here.epoch == weft__hook_epoch && weft__uv_here.depth > 0;

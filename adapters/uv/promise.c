@@ -1,4 +1,5 @@
-/* promise.c: how the promise of a handle begins and ends, and the descriptor of a connection.  SPDX-License-Identifier: ISC */
+/* promise.c: begins and ends the promises of handles, and assigns the descriptors of connections.
+ * SPDX-License-Identifier: ISC */
 #include "adapters/uv/promise.h"
 
 #include "adapters/uv/callback.h"
@@ -94,7 +95,8 @@ void weft__uv_end(struct weft__uv_object *object, weft_id by)
 	object->owner = 0;
 }
 
-/* The program itself writes to the connection, as uvloop does.  Only writes in callbacks count, because libuv writes by libc too.
+/* Returns whether the program itself writes to the connection through libc, as uvloop does.  Only writes in callbacks count,
+ * because libuv itself writes through libc too.
  */
 static bool is_own_write(void)
 {

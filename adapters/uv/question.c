@@ -1,7 +1,7 @@
 /* question.c: requests on connections of libuv, and their answers.
  *
- * The state is that of the connection's descriptor (hook/fd_table.h), which programs with an event loop of their own use, too.
- * SPDX-License-Identifier: ISC */
+ * The state of a request is that of the connection's descriptor (hook/fd_table.h), which is also used for programs with an event
+ * loop of their own.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/question.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "adapters/hook/fd_table.h"
 #include "adapters/uv/callback.h"
 
-/* Returns the taken state of the connection's descriptor; NULL: its requests are not recorded. */
+/* Returns the locked state of the connection's descriptor; NULL if the connection's requests are not recorded. */
 static struct weft__loop_fd *take_state(const struct weft__uv_object *connection)
 {
 	struct weft__hook_fd_info *info = connection->fd >= 0 ? weft__hook_fd_find(connection->fd) : NULL;
@@ -81,7 +81,7 @@ weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id
 	c->is_used = c->request != 0;
 	weft__loop_release(c);
 	if (continues && input) {
-		/* A part of the request that came later than its head, such as a body. */
+		/* This input is a part of the request that came later than the request's head, such as a body. */
 		weft_read(id, input);
 		weft__hook_thread.recorded_running = id;
 	} else if (id != connection->id) {

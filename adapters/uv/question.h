@@ -10,8 +10,8 @@
 
 #include "adapters/uv/common.h"
 
-/* Call when an accepted connection was read; `input` is the promise of that read, or 0.  Returns the promise whose code is called
- * for this input: the open request, or the connection. */
+/* Records what was read from an accepted connection; call it after the read.  `input` is the promise of that read, or 0.
+ * Returns the promise whose code is called for this input, which is the open request or the connection. */
 weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id input, const uv_buf_t *buf, ssize_t got);
 
 /* Call when a connection that asks was read.  Returns the promise whose code is called for this input: the request of an accepted
@@ -46,7 +46,7 @@ void weft__uv_question_run_answered(weft_id request, weft_id asker);
 /* Ends the open request, since its connection ends. */
 void weft__uv_question_end(const struct weft__uv_object *connection);
 
-/* Repeats the open request for a checkpoint of the ring. */
+/* Records the open request again, for a checkpoint of the ring. */
 void weft__uv_question_list(const struct weft__uv_object *connection);
 
 #endif

@@ -1,9 +1,9 @@
-/* request.c: requests, and work of the thread pool.
+/* request.c: records requests of libuv, and work of its thread pool.
  *
- * The running promise creates a request; its owner awaits it: the stream of a stream's request, otherwise the running promise.
- * The request ends when its callback begins.  The callback runs as the owner, so that a connection is one row.  If the owner is
- * no actor (a thread, an earlier request) or has ended, the callback runs as the request itself, because "main ran for 60 ms"
- * would not help a reader.  SPDX-License-Identifier: ISC */
+ * The running promise creates a request, and the request's owner awaits it: the owner is the stream for a stream's request, and
+ * otherwise the running promise.  The request ends when its callback begins.  The callback runs in the name of the owner, so
+ * that a connection is one row.  If the owner is no actor (a thread, an earlier request) or has ended, the callback runs in the
+ * name of the request itself, because "main ran for 60 ms" would not help a reader.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/uv/callback.h"
@@ -42,7 +42,7 @@ static weft_id create_at_line(const struct weft__uv_object *object, weft_id wait
 	return id;
 }
 
-/* Creates the promise with its label, if it has one. */
+/* Creates the promise of a request, with its label if it has one. */
 static ALWAYS_INLINE void begin_request(struct weft__uv_object *object, const void *caller, const struct weft__uv_object *owner)
 {
 	const struct weft_hook_label *label = &object->label;
@@ -90,7 +90,7 @@ void weft__uv_fail_request(struct weft__uv_object *object, int status)
 	if (!object)
 		return;
 	weft_fail(weft__hook_thread.running, object->id, object->copy->real.uv_strerror(status));
-	weft_read_later(weft__hook_thread.running, object->id); /* the caller gets the status */
+	weft_read_later(weft__hook_thread.running, object->id); /* the caller of the function gets the error status */
 	leave_pool(object);
 	weft__uv_tag datagram = object->owner;
 	weft__uv_object_free(object);
@@ -115,7 +115,7 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 	else
 		weft_resolve(WEFT_SYSTEM_ID, id);
 	leave_pool(object);
-	weft__uv_object_free(object); /* before the callback, which may free or reuse the memory */
+	weft__uv_object_free(object); /* freed before the callback, which may free or reuse the request's memory */
 	weft__uv_mark_loop_dirty();
 	struct weft__uv_frame frame;
 	if (has_owner) {
@@ -148,7 +148,7 @@ int weft__uv_queue_work(
 {
 	if (!work || !weft__uv_should_record(copy, caller))
 		return copy->real.uv_queue_work(loop, req, work, after);
-	/* Created before the call, because the work may end before it returns. */
+	/* The request is created before the original call, because the work may end before that call returns. */
 	struct weft__uv_object *object = weft__uv_request(copy, caller, req, loop, WEFT_KIND_WORK, NULL);
 	if (object) {
 		enter_pool(object);
@@ -162,7 +162,7 @@ int weft__uv_queue_work(
 	return status;
 }
 
-/* Runs on a thread of the pool. */
+/* Runs work on a thread of the pool. */
 void weft__uv_work_called(uv_work_t *req, unsigned slot)
 {
 	uv_work_cb user = weft__uv_work_user(slot);
@@ -177,7 +177,8 @@ void weft__uv_work_called(uv_work_t *req, unsigned slot)
 	weft_counter_add(id, &working_requests, 1);
 	{
 		WEFT__UV_FRAME frame = weft__uv_enter_callback(id, 0);
-		here->callbacks = 0; /* blocking work delays no promise: record it as the thread's sleep */
+		/* Work that blocks delays no other promise, so its waits are recorded as sleeps of the thread. */
+		here->callbacks = 0;
 		user(req);
 		(void)frame;
 	}
@@ -339,7 +340,7 @@ static struct weft__uv_object *begin_fs_request(
 	}
 WEFT__UV_FS_CALLS(DEFINE_FS_CALL)
 
-/* A missing or an existing file is an answer, because many programs ask just that. */
+/* A missing or an existing file counts as an answer and not as a failure, because many programs ask just that. */
 void weft__uv_fs_called(uv_fs_t *req, unsigned slot)
 {
 	ssize_t result = req->result;

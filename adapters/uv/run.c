@@ -1,8 +1,9 @@
-/* run.c: loops: when they sleep, and what keeps them alive.
+/* run.c: records libuv's loops: when they sleep, and which objects keep them alive.
  *
- * A uv_run() that runs until nothing is left has a promise.  Its caller awaits it, and it awaits what keeps the loop alive.  Some
- * programs step their loop (UV_RUN_ONCE).  Such a loop has a promise from its first long wait until it is closed; the caller of
- * an iteration awaits it while that iteration waits long.  SPDX-License-Identifier: ISC */
+ * A call of uv_run() that runs until nothing is left has a promise.  The caller of uv_run() awaits this promise, which awaits
+ * the objects that keep the loop alive.  Some programs step their loop (UV_RUN_ONCE).  A stepped loop has a promise from its
+ * first long wait until it is closed; the caller of an iteration awaits this promise while the iteration waits long.
+ * SPDX-License-Identifier: ISC */
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -12,14 +13,14 @@
 #include "adapters/uv/callback.h"
 #include "adapters/uv/object.h"
 
-/* A wait that is longer records what the loop waits for.  A busy loop never waits so long. */
+/* Length in ms of a wait from which on the objects that keep the loop alive are recorded.  A busy loop never waits so long. */
 enum { STILL_MS = 100 };
 
 /* ---- Loops ---- */
 
 int weft__uv_loop_init(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
 {
-	/* Another loop may have been at this address. */
+	/* The table may have an earlier loop that was at this address. */
 	struct weft__uv_here *here = &weft__uv_here;
 	for (unsigned i = 0; i < WEFT__UV_MAX_BUSY_LOOPS; i++)
 		if (here->busy[i].loop == loop)
@@ -52,14 +53,14 @@ static bool is_keeping_loop(const struct weft__uv_calls *real, const uv_handle_t
 	return real->uv_is_active(handle) && real->uv_has_ref(handle) && !real->uv_is_closing(handle);
 }
 
-/* Visits the handles of a loop in the order of their creation, by libuv's public structs.  uv_walk() would write to all of them,
- * and a program may have freed a handle without closing it, which libuv notices later.  Stops at memory that is no handle of the
- * loop any more. */
+/* Visits the handles of a loop in the order of their creation, through libuv's public structs. uv_walk() is not used, because it
+ * would write to all handles, and a program may have freed a handle without closing it, which libuv notices later.  The visit
+ * stops at memory that is no handle of the loop any more. */
 static void visit_handles(uv_loop_t *loop, void (*visit)(uv_handle_t *handle, void *data), void *data)
 {
 	enum {
-		EXTRA_HANDLES = 1024,       /* handles that may be unknown to the adapter */
-		INTERNAL_HANDLE_FLAG = 0x10 /* since libuv 1.19: internal handles, like those inside uv_loop_t */
+		EXTRA_HANDLES = 1024,       /* number of handles that may be unknown to the adapter */
+		INTERNAL_HANDLE_FLAG = 0x10 /* flag since libuv 1.19 of internal handles, such as those inside of uv_loop_t */
 	};
 	uint32_t left = __atomic_load_n(&weft__uv_object_count, __ATOMIC_ACQUIRE) + EXTRA_HANDLES;
 	void *const *head = (void *const *)&loop->handle_queue, *const *at = head;
@@ -72,7 +73,7 @@ static void visit_handles(uv_loop_t *loop, void (*visit)(uv_handle_t *handle, vo
 	}
 }
 
-/* Returns the promise that awaits what keeps the loop alive. */
+/* Returns the promise that awaits the objects that keep the loop alive. */
 static weft_id get_loop_promise(const struct weft__uv_run *run)
 {
 	return run->id ? run->id : run->turns;
@@ -100,7 +101,7 @@ static void record_handle(uv_handle_t *handle, void *data)
 	}
 }
 
-/* Records what the loop waits for.  A request in flight should end now: libuv guarantees its callback. */
+/* Records for which objects the loop waits.  A request in flight should end, because libuv guarantees its callback. */
 static void record_keepers(struct weft__uv_run *run)
 {
 	run->is_dirty = false;
@@ -119,7 +120,7 @@ static void record_keepers(struct weft__uv_run *run)
 static void pop_run(struct weft__uv_here *here, unsigned depth)
 {
 	here->depth = depth;
-	if (here->epoch != weft__hook_epoch) /* the caller's state belongs to another recording */
+	if (here->epoch != weft__hook_epoch) /* the thread's state belongs to an earlier recording */
 		return;
 	weft__hook_thread.callbacks = here->runs[depth].callbacks;
 	weft__hook_thread.running = here->runs[depth].outer;
@@ -134,7 +135,7 @@ static bool is_blocking_outer_loop(const struct weft__uv_here *here, const uv_lo
 	return outer && outer->loop != loop && weft__hook_thread.callbacks > outer->callbacks;
 }
 
-/* Ends the run whose frame is at *stack, and the runs of frames that a longjmp has skipped. */
+/* Ends the call of uv_run() whose frame is at *stack, and the inner calls whose frames a longjmp() has skipped. */
 static void handle_run_return(const void **stack)
 {
 	struct weft__uv_here *here = &weft__uv_here;
@@ -167,7 +168,7 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	const bool is_on = weft_hook_begin();
 	if ((!is_on && !weft__hook_is_standby) || weft_hook_is_own(copy->module, caller))
 		return copy->real.uv_run(loop, mode);
-	here->nested_calls = 0; /* libuv does not call uv_run(), so a longjmp has left the count */
+	here->nested_calls = 0; /* libuv itself does not call uv_run(), so a longjmp() has left the count */
 	if (is_on)
 		weft__uv_should_record(copy, caller);
 	__attribute__((cleanup(handle_run_return))) const void *stack = __builtin_frame_address(0);
@@ -219,8 +220,8 @@ static void record_open_handle(uv_handle_t *handle, void *data)
 		weft_await(busy->id, object->id);
 }
 
-/* uv_loop_close() rejects a loop with open handles.  Many programs then close these and try again.  The promise is pending until
- * that succeeds, so that the open handles are known if it never does. */
+/* uv_loop_close() rejects a loop with open handles.  Many programs then close these handles and try again.  The promise of the
+ * closing is pending until a try succeeds, so that the open handles are known if none ever does. */
 int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
 {
 	struct weft__uv_here *here = &weft__uv_here;
@@ -264,8 +265,8 @@ static void call_walk(uv_handle_t *handle, void *data)
 	walk->cb(handle, walk->data);
 }
 
-/* Uses a callback of the adapter.  If the program's callback ends with a call of libuv, as uv_close(), compilers make that a
- * jump, and the call would seem to come from libuv. */
+/* Walks over the handles with a callback of the adapter.  If the program's callback ends with a call of libuv, such as
+ * uv_close(), compilers make that call a jump, and it would seem to come from libuv. */
 void weft__uv_walk(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_walk_cb cb, void *data)
 {
 	struct walk walk = {cb, data};
@@ -275,7 +276,7 @@ void weft__uv_walk(struct weft__uv_copy *copy, const void *caller, uv_loop_t *lo
 
 /* ---- Sleep ---- */
 
-/* Returns the run of the loop with that epoll descriptor.  A longjmp has skipped the runs above it. */
+/* Returns the run of the loop that has this epoll descriptor.  Runs above it have been skipped by a longjmp(), and are ended. */
 static struct weft__uv_run *restore_run(struct weft__uv_here *here, int epoll)
 {
 	unsigned depth = here->depth;
@@ -294,7 +295,7 @@ static struct weft__uv_run *restore_run(struct weft__uv_here *here, int epoll)
 	return run;
 }
 
-/* Returns the promise of a stepped loop, and creates it if there is none. */
+/* Returns the promise of a stepped loop, and creates the promise if there is none. */
 static weft_id get_turn_promise(struct weft__uv_here *here, const struct weft__uv_run *run)
 {
 	struct weft__uv_turn_loop *turn_loop = here->turn_loop, *end = turn_loop + WEFT__UV_MAX_TURN_LOOPS;
@@ -303,7 +304,7 @@ static weft_id get_turn_promise(struct weft__uv_here *here, const struct weft__u
 	if (turn_loop == end) {
 		turn_loop = &here->turn_loop[here->next_turn_loop++ % WEFT__UV_MAX_TURN_LOOPS];
 		if (turn_loop->id)
-			weft_resolve(WEFT_SYSTEM_ID, turn_loop->id); /* of another loop, which is not recorded any more */
+			weft_resolve(WEFT_SYSTEM_ID, turn_loop->id); /* promise of another loop, which is not recorded any more */
 		weft_id id = weft_create_at(run->outer, WEFT_KIND_LOOP, run->site);
 		*turn_loop = (struct weft__uv_turn_loop){run->loop, id, run->outer, weft__stream->last, run->site};
 		WEFT_LABEL(id, "uv_run, turn by turn");
@@ -332,10 +333,10 @@ static void record_older_handle(uv_handle_t *handle, void *data)
 	weft__uv_begin_older(older->run->copy, handle);
 }
 
-/* Notes how many older requests are pending.  libuv only counts them, and does not say which ones its thread pool runs. */
+/* Notes how many older requests are pending. libuv only counts requests, and does not say which of them its thread pool runs. */
 static void note_older_requests(const struct weft__uv_run *run)
 {
-	enum { MAX_REQUESTS = 1000000 }; /* before libuv 1.19 the field is no number */
+	enum { MAX_REQUESTS = 1000000 }; /* before libuv 1.19 the field contains no number */
 	const unsigned all = run->loop->active_reqs.count;
 	unsigned recorded = 0;
 	uint32_t at = 0;
@@ -350,8 +351,8 @@ static void note_older_requests(const struct weft__uv_run *run)
 	weft_note(run->id ? run->id : run->outer, text.text);
 }
 
-/* Records at most `budget` older handles, which takes some ms.  The rest follows in later iterations, or when the loop has
- * nothing to do. */
+/* Records at most `budget` older handles, which takes some ms.  The other handles follow in later iterations, or when the loop
+ * has nothing to do. */
 static void record_older(struct weft__uv_run *run, unsigned budget)
 {
 	run->is_older = false;

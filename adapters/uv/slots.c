@@ -1,9 +1,10 @@
-/* slots.c: the code of the slots, and the assignment of slots to callbacks.  SPDX-License-Identifier: ISC */
+/* slots.c: contains the code of the slots, and assigns slots to callbacks.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/slots.h"
 
 #include <weft/record.h>
 
-/* The register of parameter n, counted from 0.  A slot is a landing pad for indirect calls, a load of its number, and a jump. */
+/* Register of the parameter with number n, counted from 0.  The code of a slot is a landing pad for indirect calls, a load of
+ * the slot's number, and a jump. */
 #if defined(__x86_64__)
 #define REGISTER_1 "%esi"
 #define REGISTER_2 "%edx"
@@ -22,7 +23,7 @@
 #error "slots are for x86-64 and aarch64"
 #endif
 
-/* The assembly repeats WEFT__UV_SLOTS slots of WEFT__UV_SLOT_BYTES. */
+/* The assembly code repeats WEFT__UV_SLOTS slots of WEFT__UV_SLOT_BYTES each. */
 #define DEFINE_POOL(name, count, type, parameters)                                                                               \
 	__asm__(".pushsection .text\n"                                                                                           \
 		".hidden weft__uv_" #name "_called\n"                                                                            \
@@ -42,7 +43,7 @@ WEFT__UV_POOLS(DEFINE_POOL)
 
 static struct weft_record_text missed_callbacks = WEFT_COUNTER("libuv callbacks not seen");
 
-/* An open-addressing hash table.  Entries are never removed, so readers need no lock. */
+/* An open-addressing hash table.  Entries of the table are never removed, so readers need no lock. */
 void *weft__uv_slot_assign(struct weft__uv_pool *pool, void *user)
 {
 	if (!user)

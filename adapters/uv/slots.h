@@ -1,12 +1,13 @@
-/* slots.h: small functions that libuv calls instead of the program's callbacks (private to adapters/uv).
+/* slots.h: slots, small functions that libuv calls instead of the program's callbacks (private to adapters/uv).
  *
- * libuv stores a callback in its handle or request.  The adapter passes a slot instead: slot n of a pool calls callback n of the
- * program.  So the program's callback is found without the object of the request; at worst nothing is recorded.  Programs have
- * few callbacks of a type (1 to 6 in measured programs).  If a pool is full, libuv gets the callback itself, and the trace counts
- * that.
+ * libuv stores a callback in its handle or request.  The adapter passes a slot instead of the callback: slot n of a pool calls
+ * callback n of the program.  So the program's callback is found without the object of the request; in the worst case nothing is
+ * recorded.  Programs have few callbacks of a type (1 to 6 in measured programs).  If a pool of slots is full, libuv gets the
+ * callback itself, and the trace counts such callbacks.
  *
- * A slot is a few bytes of code.  It loads its number into the register behind the callback's parameters, and jumps to a C
- * function.  So no table of 6,000 pointers must be relocated whenever a process starts.  SPDX-License-Identifier: ISC */
+ * A slot consists of a few bytes of machine code.  The slot loads its number into the register behind the callback's parameters,
+ * and jumps to a C function.  So no table of 6,000 pointers must be relocated whenever a process starts.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ADAPTERS_UV_SLOTS_H
 #define WEFT_ADAPTERS_UV_SLOTS_H
 
@@ -19,7 +20,8 @@
 
 enum { WEFT__UV_SLOTS = 256, WEFT__UV_SLOT_BYTES = 16 };
 
-/* X(name, number of parameters, type, (parameters)): types of callbacks; name_called() has the slot as an additional parameter.
+/* X(name, number of parameters, type, (parameters)) lists a type of callbacks; name_called() has the slot as an additional
+ * parameter.
  */
 #define WEFT__UV_POOLS(X)                                                                                                        \
 	X(read, 3, uv_read_cb, (uv_stream_t * stream, ssize_t got, const uv_buf_t *buf, unsigned slot))                          \
@@ -55,7 +57,7 @@ struct weft__uv_pool {
 	void *user[WEFT__UV_SLOTS];
 };
 
-/* Returns the slot at which a search for the callback starts, from 1. */
+/* Returns the slot at which a search for the callback starts, counted from 1. */
 static inline unsigned weft__uv_slot_first(const void *user)
 {
 	unsigned hash = (unsigned)(((uint64_t)(uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 56);
@@ -64,8 +66,8 @@ static inline unsigned weft__uv_slot_first(const void *user)
 
 void *weft__uv_slot_assign(struct weft__uv_pool *pool, void *user);
 
-/* Returns the slot of a callback.  A slot's slot is itself (uv_timer_again() passes what libuv has stored); the slot of NULL is
- * 0.  Returns the callback itself if no slot is free. */
+/* Returns the slot of a callback.  The slot of a slot is the slot itself (uv_timer_again() passes what libuv has stored); the
+ * slot of NULL is 0.  Returns the callback itself if no slot is free. */
 static inline void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
 {
 	unsigned first = weft__uv_slot_first(user);
@@ -75,7 +77,7 @@ static inline void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
 }
 
 /* Declares for each pool: the pool; the function that its slots call; the slot of a callback; the callback of a slot that is
- * about to be called.  name_slot_or_none() returns slot 0 for NULL, if libuv allows no callback; name_slot() returns NULL, which
+ * about to be called. name_slot_or_none() returns slot 0 for NULL, if libuv allows no callback; name_slot() returns NULL, which
  * libuv rejects. */
 #define WEFT__UV_POOL_DECLARE(name, count, type, parameters)                                                                     \
 	extern struct weft__uv_pool weft__uv_##name##_pool;                                                                      \

@@ -1,4 +1,4 @@
-/* stream.c: connections, listeners and datagrams.  SPDX-License-Identifier: ISC */
+/* stream.c: records connections, listeners and datagrams of libuv.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/callback.h"
 #include "adapters/uv/promise.h"
 #include "adapters/uv/question.h"
@@ -52,8 +52,8 @@ static size_t count_bytes(const uv_buf_t bufs[], unsigned count)
 	return bytes;
 }
 
-/* Call it before the original function, because libuv may write at once.  Returns the bytes that were recorded, for
- * retract_write(). */
+/* Records a write; call it before the original function, because libuv may write at once.  Returns the number of recorded bytes,
+ * for retract_write(). */
 static size_t record_write(struct weft__uv_object *object, const uv_stream_t *stream, size_t bytes)
 {
 	if (!object || !weft_is_on())
@@ -63,7 +63,7 @@ static size_t record_write(struct weft__uv_object *object, const uv_stream_t *st
 	return bytes;
 }
 
-/* Retracts bytes that were not written. */
+/* Retracts recorded bytes that were not written. */
 static void retract_write(const uv_stream_t *stream, size_t bytes)
 {
 	const struct weft__uv_object *object = bytes ? weft__uv_find_handle(stream) : NULL;
@@ -71,8 +71,8 @@ static void retract_write(const uv_stream_t *stream, size_t bytes)
 		weft_hook_fd_retract_write(object->fd, object->id, bytes);
 }
 
-/* libweft-uv calls it when it sends files without libuv, and records no connections itself then.  `bytes` will be written; below
- * 0: -bytes were not. */
+/* libweft-uv calls this function when it sends files without libuv; libweft-uv then records no connections itself.  `bytes` is
+ * the number of bytes that will be written; a negative number means that so many bytes were not written. */
 __attribute__((visibility("default"))) void weft_hook_sends_past_libuv(int fd, int64_t bytes);
 
 void weft_hook_sends_past_libuv(int fd, int64_t bytes)
@@ -187,7 +187,7 @@ int weft__uv_pipe_connect2(struct weft__uv_copy *copy, const void *caller, uv_co
 {
 	if (!weft__uv_should_record(copy, caller))
 		return copy->real.uv_pipe_connect2(req, handle, name, length, flags, cb);
-	char text[WEFT_HOOK_LABEL_BYTES] = ""; /* the name may lack a terminating NUL, and start with NUL */
+	char text[WEFT_HOOK_LABEL_BYTES] = ""; /* the name may lack a terminating NUL, and may start with a NUL */
 	for (size_t i = 0; i < length && i < sizeof text - 1; i++)
 		text[i] = name[i] ? name[i] : '@';
 	struct weft__uv_object *object = begin_pipe_connect(copy, caller, req, handle, text);
@@ -206,7 +206,7 @@ void weft__uv_connect_called(uv_connect_t *req, int status, unsigned slot)
 	struct weft__uv_object *stream = weft_is_on() ? weft__uv_find_handle(req->handle) : NULL;
 	if (stream) {
 		stream->connects = false;
-		/* Writes that were queued before the connect start now. */
+		/* Writes that were queued before the connect ended start now. */
 		if (status == 0)
 			record_write(stream, req->handle, req->handle->write_queue_size);
 	}
@@ -216,7 +216,7 @@ void weft__uv_connect_called(uv_connect_t *req, int status, unsigned slot)
 
 /* ---- Reading ---- */
 
-/* Begins a read, which is pending until the next data. */
+/* Begins a read, which is pending until the next data arrives. */
 static void await_input(struct weft__uv_object *object)
 {
 	if (object->input || !object->id)
@@ -462,14 +462,14 @@ void weft__uv_shutdown_called(uv_shutdown_t *req, int status, unsigned slot)
 
 /* ---- Datagrams ---- */
 
-/* Call it before the original function. */
+/* Records a datagram that is sent; call it before the original function. */
 static void record_datagram_sent(const struct weft__uv_object *object, weft_id promise, const uv_udp_t *handle,
     const uv_buf_t bufs[], unsigned count, const struct sockaddr *to)
 {
 	uv_os_fd_t fd;
 	if (!promise || (!to && object->copy->real.uv_fileno((const uv_handle_t *)handle, &fd)))
 		return;
-	/* uv_buf_t has the layout of struct iovec. */
+	/* uv_buf_t has the same layout as struct iovec. */
 	const struct weft_digest digest = weft_hook_digest((const struct iovec *)(const void *)bufs, count);
 	weft_datagram_sent(promise, to ? -1 : fd, to, &digest);
 }
@@ -485,7 +485,7 @@ static void record_datagram_received(
 	weft_datagram_received(promise, fd, &digest);
 }
 
-/* Begins the promise of a socket.  A socket without an own address is labelled by its first destination. */
+/* Begins the promise of a UDP socket.  A socket without an address of its own is labelled by its first destination. */
 static struct weft__uv_object *begin_udp_socket(
     struct weft__uv_copy *copy, const void *caller, const uv_udp_t *handle, const struct sockaddr *to)
 {
@@ -524,8 +524,8 @@ int weft__uv_udp_recv_stop(struct weft__uv_copy *copy, const void *caller, uv_ud
 	return status;
 }
 
-/* Each datagram is a request that ends when all that its handler started has ended; the handler counts as the first child.  libuv
- * passes got == 0 without an address when there are no more datagrams. */
+/* Each datagram is a request that ends when everything that its handler started has ended; the handler counts as the first
+ * child. libuv passes got == 0 without an address when there are no more datagrams. */
 void weft__uv_udp_recv_called(
     uv_udp_t *handle, ssize_t got, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags, unsigned slot)
 {

@@ -1,7 +1,8 @@
-/* sync.c: locks, conditions, semaphores and barriers of libuv.
+/* sync.c: wraps locks, conditions, semaphores and barriers of libuv.
  *
- * libuv calls the functions of libpthread, which adapters/hook records.  Here only the caller is noted, so that the recorded
- * place is in the program, and a wait on a thread of the program is not taken for libuv's own.  SPDX-License-Identifier: ISC */
+ * libuv calls the functions of libpthread, which adapters/hook records.  The wrappers only note their caller, so that the
+ * recorded place is in the program, and a wait on a thread of the program is not taken for libuv's own wait.
+ * SPDX-License-Identifier: ISC */
 #include "adapters/hook/callers.h"
 #include "adapters/uv/common.h"
 
