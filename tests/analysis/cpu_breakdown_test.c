@@ -20,9 +20,9 @@ struct scene {
 };
 
 #define CUT "split the work into pieces"
-#define FULL "run less beside the program"
+#define FULL "run fewer other programs"
 #define BLOCKS "move the blocking call to another thread"
-#define MAY "record it again on an idle machine"
+#define MAY "record the program again on an idle machine"
 #define HAD(on) " ms (on CPU " on
 #define A WEFT_SEVERITY_ALARM
 #define I WEFT_SEVERITY_INFORMATION
@@ -45,7 +45,7 @@ static const struct scene scenes[] = {
     {"both", 0, {{80 * MS, 0, 80 * MS, "10050000 3 5 0 0"}}, 0, HAD("10.0 ms, blocked or runnable 69.9 ms)"), MAY, NULL, I},
     {"both, but blocked far more often", 0, {{80 * MS, 0, 80 * MS, "10050000 80 5 0 0"}}, 0,
 	HAD("10.0 ms, blocked or runnable 69.9 ms)"), BLOCKS, NULL, I},
-    {"page faults", 0, {{80 * MS, 0, 80 * MS, "80000000 0 0 60000 0"}}, 0, NULL, "reuse the memory",
+    {"page faults", 0, {{80 * MS, 0, 80 * MS, "80000000 0 0 60000 0"}}, 0, NULL, "reuse memory",
 	"page faults around the stall: 60000; 0 read from a disk", A},
     {"too few page faults", 0, {{80 * MS, 0, 80 * MS, "80000000 0 0 10000 0"}}, 0, NULL, CUT,
 	"page faults around the stall: 10000", A},

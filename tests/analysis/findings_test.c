@@ -529,7 +529,7 @@ static void wait_after_the_last_signal_reports_the_delay(void **state)
 	assert_int_equal(hang->verdict, WEFT_VERDICT_NEVER_TRIED);
 	assert_non_null(strstr(hang->title, "\"ready\" was signalled 3.00 ms before the wait"));
 	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, WEFT_SYSTEM_ID, "for the last time");
-	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, second, "starts to wait for it 3.00 ms too late: lost wake-up");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, second, "starts to wait for this condition 3.00 ms too late: lost wake-up");
 	forget();
 }
 
@@ -1038,7 +1038,7 @@ static void unissued_id_is_reported(void **state)
 			assert_int_equal(p, 1);
 			const struct weft_finding *finding = only(WEFT_FINDING_MISUSED, before);
 			assert_non_null(strstr(finding->title, "promise 77777 was never created"));
-			assert_line(finding, WEFT_EVIDENCE_CAUSE, 0, p, "is the first to name it");
+			assert_line(finding, WEFT_EVIDENCE_CAUSE, 0, p, "is the first to use this id");
 		} else {
 			assert_int_equal(findings->count, 0);
 		}
@@ -1350,8 +1350,8 @@ static void semaphore_holder_is_named(void **state)
 	bool ended = false;
 	for (size_t i = 0; line_of(hang, WEFT_EVIDENCE_NOTE, i); i++) {
 		const struct weft_evidence *line = line_of(hang, WEFT_EVIDENCE_NOTE, i);
-		note = strstr(line->text, "got the semaphore then") ? line : note;
-		ended |= strstr(line->text, "1 promise that got it has ended") != NULL;
+		note = strstr(line->text, "got the semaphore at this time") ? line : note;
+		ended |= strstr(line->text, "1 promise that got the semaphore has ended") != NULL;
 	}
 	assert_non_null(note);
 	assert_int_equal(model->promises[note->promise].id, user[1]);

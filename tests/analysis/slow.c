@@ -261,12 +261,12 @@ static bool is_right(enum which which, bool keep_binds)
 		all_ns += f->steps[i].end_ns - f->steps[i].start_ns;
 	}
 	weft_id leads_to = which == DEPENDENCY || which == DATA ? waited_for : culprit;
-	bool right =
-	    (which != ASLEEP || is_told(model)) && first->role == WEFT_EVIDENCE_TIME && strstr(first->text, wanted) &&
-	    strstr(first->text, ends[which]) && strncmp(first->text, "30.", 3) == 0 && strstr(first->text, " ms, 9") &&
-	    model->promises[first->promise].id == leads_to && joined &&
-	    all_ns == model->promises[f->promise].end_ns - model->promises[f->promise].start_ns &&
-	    strstr(usual->text, " times as long as usual: the median of 61 \"GET /item/*\" is 1.20 ms, none took longer");
+	bool right = (which != ASLEEP || is_told(model)) && first->role == WEFT_EVIDENCE_TIME && strstr(first->text, wanted) &&
+		     strstr(first->text, ends[which]) && strncmp(first->text, "30.", 3) == 0 && strstr(first->text, " ms, 9") &&
+		     model->promises[first->promise].id == leads_to && joined &&
+		     all_ns == model->promises[f->promise].end_ns - model->promises[f->promise].start_ns &&
+		     strstr(usual->text,
+			 " times as long as usual: the median of 61 promises \"GET /item/*\" is 1.20 ms; none took longer");
 	printf("%s: %s\n", names[which], f->title);
 	for (size_t i = 0; i < f->evidence_count && (!right || i < 2); i++)
 		printf("  %s\n", f->evidence[i].text);

@@ -334,7 +334,7 @@ with tempfile.TemporaryDirectory() as tmp:
     again = record_run('again', 'from [::ffff:127.0.0.1]:51002', 'from [::ffff:127.0.0.1]:51018', '912 ms', *workers)
     fewer = record_run('fewer', 'from [::ffff:127.0.0.1]:39870', '912 ms', workers[0], workers[2])
     check(differences(first, again) == [], 'weft diff: ports and durations are no differences', differences(first, again))
-    check(differences(first, fewer) == ['"from [::ffff:*]:*": 2 in the first run, 1 in the second', '"worker 2": 1 in the first run, 0 in the second'],
+    check(differences(first, fewer) == ['"from [::ffff:*]:*": the first run has 2, the second run has 1', '"worker 2": the first run has 1, the second run has 0'],
           'weft diff: a missing promise of a pattern, and one with a name', differences(first, fewer))
 
 # --- trouble with the input

@@ -33,7 +33,7 @@ def mask_variable_parts(output):
     output, doubts = re.subn(r"uncertain because\n *the machine was busy, .*\n(?!    )", "", output)
     output = output.replace(" (uncertain)", "", doubts)
     output = re.sub(r"( *other facts\n)? *context switches around the stall: .*\n", "", output)
-    output = re.sub(r"(split the work into pieces|run less beside the program|record it again)\b.*", "ADVICE", output)
+    output = re.sub(r"(split the work into pieces|run fewer other programs|record the program again)\b.*", "ADVICE", output)
     output = re.sub(r"time: \d+, \d+, \d+ and \d+;", "time: QUARTERS;", output)
     return [re.sub(r" +", " ", line).strip() for line in output.splitlines()]
 

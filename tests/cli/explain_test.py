@@ -113,7 +113,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert ends[0]["second"] == int(main) and "never resolves, although it should" in ends[0]["text"], ends
     assert any(part["second"] == first["root"] for part in ends), ends
     counters = [part["text"] for part in parts if part["difference"] == "counter"]
-    assert counters == ['counter "tcp-to-ip" ends as 0 in the first run, as 1 in the second'], counters
+    assert counters == ['counter "tcp-to-ip" has the last value 0 in the first run, 1 in the second'], counters
 
     # Rules: each has a line and its figure; one that is broken decides the exit status.
     junit = os.path.join(folder, "junit.xml")
@@ -197,7 +197,7 @@ with tempfile.TemporaryDirectory() as folder:
         file.write("stall<\n")
     for verb in "check", "watch":
         done = subprocess.run([weft, verb, windows, f"--rules={rules}"], capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stderr) == (2, f"weft {verb}: {rules}:{len(broken) + 3}: stall<: a time such as 10ms must follow at the end\n"), done
+        assert (done.returncode, done.stderr) == (2, f"weft {verb}: {rules}:{len(broken) + 3}: stall<: the rule must end with a time, such as 10ms\n"), done
     # Certain and uncertain findings have names of their own.
     lines = run(weft, "check", traces["bad"], "findings=0", "findings(uncertain)=0", "findings(hang)=0/1s", "findings(uncertain hang)=0", status=1).splitlines()
     assert [line.split()[0] for line in lines] == ["broken", "ok", "broken", "ok"], lines

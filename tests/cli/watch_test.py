@@ -173,10 +173,10 @@ with tempfile.TemporaryDirectory() as place:
         first, *others = weft_json('explain', 'kept/' + name)
         expect(f'what {name} begins with', (first['finding'], first['severity'], first['title'].endswith(' UTC because ' + reason)), ('saved', 'information', True))
         expect(f'when {name} was kept', re.match(r'this copy was saved at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC', first['title']) is not None, True)
-        expect(f'who ran on in {name}', [line['text'] for line in first['evidence'] if line['text'].endswith('the copy is made, and the program continues: promises that are pending here may have ended since')] != [], True)
+        expect(f'who ran on in {name}', [line['text'] for line in first['evidence'] if line['text'].endswith('the copy is made, and the program continues: promises that are pending in the copy may have ended since')] != [], True)
         expect(f'who died in {name}', [finding for finding in others if finding['finding'] == 'crash'], [])
         if fault == 'spin':
-            expect('who ran still', [line['text'].split(' (')[0] for line in first['evidence'] if line['text'].endswith(' starts to run, and still runs')], ['handle 102 "busy"'])
+            expect('who ran still', [line['text'].split(' (')[0] for line in first['evidence'] if line['text'].endswith(' starts to run, and still ran when the copy was made')], ['handle 102 "busy"'])
         said = run(weft, 'info', 'kept/' + name)
         expect(f'weft info of {name}', ('\nstate      not finished: the program still ran when this copy was made\n' in said, '\nsaved for  ' + reason.replace('"', '\\"') + '\n' in said), (True, True))
     told = [json.loads(line) for line in read('told').splitlines()]
@@ -239,7 +239,7 @@ with tempfile.TemporaryDirectory() as place:
     keep_the_newest()
     remove_ended_rings()
     expect('no place', run(weft, 'watch', 'all/fine1', '--save=/dev/null/x', status=2), 'weft: /dev/null/x: Not a directory\n')
-    expect('no rule', run(weft, 'watch', 'all/fine1', 'stall<', status=2), 'weft watch: stall<: a time such as 10ms must follow at the end\n')
+    expect('no rule', run(weft, 'watch', 'all/fine1', 'stall<', status=2), 'weft watch: stall<: the rule must end with a time, such as 10ms\n')
 
     # The disk is full: weft watch reports that, also by its exit status, leaves no partial copy, and continues.
     script = f'mkdir full && mount -t tmpfs -o size=12k none full && {weft} watch all/fine1 "count<1" --save=full/kept; echo $?; ls full/kept'

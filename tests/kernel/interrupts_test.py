@@ -73,9 +73,9 @@ def check_interrupts(trace, stall, folder):
     """The sentence, the packets and the picture say the same."""
     told = ms(re.search('interrupts ' + SPAN, stall['title']))
     whole = ms(re.search('blocked the event loop for ' + SPAN, stall['title']))
-    line = [line for line in stall['evidence'] if 'interrupts used its CPU' in line['text']]
+    line = [line for line in stall['evidence'] if 'interrupts used the CPU of the thread' in line['text']]
     expect(len(line), 1, f'who it was: {stall["evidence"]}')
-    who = re.search(r'interrupts used its CPU (\d+) times? from here on: (\w+) for ' + SPAN, line[0]['text'])
+    who = re.search(r'interrupts used the CPU of the thread (\d+) times? from this time on: (\w+) for ' + SPAN, line[0]['text'])
     expect(who[2], 'net_rx', line[0]['text'])
     if not shutil.which('babeltrace2'):
         print('skipped: what the packets say, for lack of babeltrace2')

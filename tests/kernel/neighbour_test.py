@@ -123,7 +123,7 @@ try:
                         if re.search('split the work|move the blocking call', stall['next']):
                             print(f'{stall["title"]}: {stall["next"]}')
                         count += 1
-                        held += 'run less beside the program' in stall['next'] or 'move the interrupts' in stall['next']
+                        held += 'run fewer other programs' in stall['next'] or 'move the interrupts' in stall['next']
                 # A neighbour may have come between two things of one round, of which the kernel was asked together.
                 if held < count * 0.8:
                     fail(f'{name}{level}: {count} times it took long, {held} of which are said to be the neighbours\'')

@@ -20,7 +20,7 @@ from recorded import Recording, closed_to_others, expect, fail, refuse
 
 FAULT_NS = 5000  # more than a fault takes without a host that maps the page first
 SLACK_MS = 1.2  # of earlier rounds, which the recorder may count in
-ADVICE = {'on': 'split the work', 'memory': 'reuse the memory', 'waiting': 'run less beside the program',
+ADVICE = {'on': 'split the work', 'memory': 'reuse memory', 'waiting': 'run fewer other programs',
           'blocked': 'move the blocking call to another thread', 'read': 'pages from a disk', 'unknown': 'on an idle machine',
           'pause': 'move the blocking call to another thread'}
 SPAN = r'(?:at most |at least )?([\d.]+) (us|ms|s)'
@@ -142,7 +142,7 @@ def check_kernel_evidence(scene, stall, truth, level):
             print(f'{scene}: level {level}: another part was the largest, since the machine did other things, too: {title}')
             return
     # Where the host of this machine takes the processor, faults are not most of what it did.
-    if scene == 'touch' and truth['cpu'] < FAULT_NS * truth['minor'] and not ('the memory that it touches' in lines and 'page faults up to' in title):
+    if scene == 'touch' and truth['cpu'] < FAULT_NS * truth['minor'] and not ('reuse memory instead' in lines and 'page faults up to' in title):
         fail(f'{scene}: {title}: {lines}')
     if scene in NAMED and level == 'all':
         what, why = NAMED[scene]

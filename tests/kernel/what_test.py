@@ -76,7 +76,7 @@ def record(weft, slow, folder, level, scene, place, release, wanted, user):
         return
     said = all_texts(explain(weft, trace)[0])
     expect(f' on "{wanted}"' in said and 'probably' not in said, True, f'{scene}, level {level}: {wanted}: {said}')
-    print(f'{scene}, level {level}: {re.search(r"its thread slept .*?, here for|its thread slept .*? for", said)[0]}')
+    print(f'{scene}, level {level}: {re.search(r"the thread slept .*?, this time for|the thread slept .*? for", said)[0]}')
 
 
 def check_pages(weft, slow, folder, left=5):
@@ -191,7 +191,7 @@ def check_made(weft, folder):
     timer = text(0, 3, b'net_rx')
     # Nested intervals count once.
     check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS), spent(35 * MS, 1, 34 * MS, 1, 3, 24 * MS)],
-                '(interrupts 24.0 ms)', 'interrupts used its CPU 1 time from here on: net_rx for 24.0 ms', 'move the interrupts to another CPU')
+                '(interrupts 24.0 ms)', 'interrupts used the CPU of the thread 1 time from this time on: net_rx for 24.0 ms', 'move the interrupts to another CPU')
     check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS)], 'split the work', lacks='interrupts')
     check_words(weft, folder, [text(0, 4, b'Python'), spent(41 * MS, 1, 30 * MS, 2, 4, 25 * MS)], '(Python GC 25.0 ms)',
                 'make less garbage')

@@ -328,7 +328,7 @@ def turns(weft, folder):
         if fault in ('works', 'stdio'):
             expect([f['finding'] for f in trace.findings() if f['finding'] == 'spin'], [], 'spins of a loop that works')
         else:
-            first(trace, 'spin', r'loop \d+ .* turned \d+ times in .*, and its thread never slept .*turns\.c:\d+')
+            first(trace, 'spin', r'loop \d+ .* iterated \d+ times in .*, and its thread never slept .*turns\.c:\d+')
 
 
 def beside(weft, folder):

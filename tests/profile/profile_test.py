@@ -21,7 +21,7 @@ from recorded import ENV, PATIENCE, closed_to_others, expect, fail
 
 BLOCKS, PANEL, COMPUTES, SERVES, WEFT = sys.argv[1:6]
 NOBODY = 65534
-FOUND = r'^(\d+) of (\d+) samples of its thread are in parse_orders \(blocks\.c:\d+\), called by on_timer \(blocks\.c:\d+\)$'
+FOUND = r'^(\d+) of (\d+) stack samples of the thread are in parse_orders \(blocks\.c:\d+\), called by on_timer \(blocks\.c:\d+\)$'
 
 
 def run(*command, status=0):
@@ -140,7 +140,7 @@ def block_of_child_is_named(folder):
 
 def python_is_named(folder):
     record(folder, sys.executable, COMPUTES)
-    is_named(f'{folder}/t', 'Python', r'^(\d+) of (\d+) samples of its thread are in \S*computes\.py:\d+ in add_up, called by \S*computes\.py:\d+ in handle$')
+    is_named(f'{folder}/t', 'Python', r'^(\d+) of (\d+) stack samples of the thread are in \S*computes\.py:\d+ in add_up, called by \S*computes\.py:\d+ in handle$')
 
 
 def exports_layout(program):
@@ -158,9 +158,9 @@ def javascript_is_named(folder):
     for way, function in {'compute': 'checksum', 'collect': 'render', 'read': 'readAll'}.items():
         record(f'{folder}/{way}', node, SERVES, way)
         caller = r', called by \S*computes\.js:\d+ in onRequest$'
-        is_named(f'{folder}/{way}/t', f'{way} in JavaScript', r'^(\d+) of (\d+) samples of its thread are in \S*computes\.js:\d+ in ' + function + caller)
+        is_named(f'{folder}/{way}/t', f'{way} in JavaScript', r'^(\d+) of (\d+) stack samples of the thread are in \S*computes\.js:\d+ in ' + function + caller)
         summary = run(WEFT, 'info', f'{folder}/{way}/t')
-        if not re.search(rf'longest block took .* m?s: GET /, in \S*computes\.js:\d+ in {function}$', summary, re.M):
+        if not re.search(rf'it was blocked for at most .* m?s: GET /, in \S*computes\.js:\d+ in {function}$', summary, re.M):
             fail(f'summary: {summary}')
         stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/{way}/t', '-o', '-')
         if not re.search(rf';onRequest \(computes\.js\);.*\b{function} \(computes\.js\)', stacks):

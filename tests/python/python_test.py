@@ -113,7 +113,7 @@ async def handler():
 
 async def main():
     await asyncio.gather(beat(), handler())
-""", r'stall: task \d+ "handler" blocked the event loop for \d+ ms in clock_nanosleep', 'longest call that blocks at fault.py:13 in handler'),
+""", r'stall: task \d+ "handler" blocked the event loop for \d+ ms in clock_nanosleep', 'longest blocking call at fault.py:13 in handler'),
     'foreign': ("""
 async def main():
     give_up()

@@ -590,7 +590,11 @@ static void unanswered_request_is_reported_for_the_end_that_owes_it(void **state
 		const struct weft_finding *finding = &findings->findings[i];
 		for (size_t e = 0; finding->kind == WEFT_FINDING_UNANSWERED && e < finding->evidence_count; e++) {
 			const char *text = finding->evidence[e].text;
-			seen |= strstr(text, "\"asks\"") && strstr(text, " in client@here is the other end, and waits") ? 1 : 0;
+			seen |=
+			    strstr(text, "\"asks\"") &&
+				    strstr(text, " in client@here is the other end of the connection, and waits for the answer")
+				? 1
+				: 0;
 		}
 		count += finding->kind == WEFT_FINDING_UNANSWERED;
 	}

@@ -91,7 +91,7 @@ def real_server_is_explained(folder):
     least, most = int(re.search(r'took at least (\d+) ms', slow)[1]), int(re.search(r'may have taken up to (\d+) ms', said)[1])
     assert 100 <= least <= 200 <= most, (least, most)  # the program slept 200 ms there
     assert '(server.ml:6) was called at server.ml:10, called at server.ml:17' in said, said
-    assert 'gets to a wait at server.ml:6, called at server.ml:10, called at server.ml:17' in run('explain', path)
+    assert 'runs on to the next wait, at server.ml:6, called at server.ml:10, called at server.ml:17' in run('explain', path)
 
 
 def real_contexts_are_named(folder):

@@ -63,7 +63,7 @@ def needed_connections_have_no_finding():
 def questions_one_after_the_other_have_a_finding():
     found = record_with_peer('list')
     told = find(found, 'sequence', r'^connection \d+ waited .* of .* for 12 answers one after the other; 2 similar findings \(flows\.c:\d+')
-    assert len(told) == 1 and 'side by side' in told[0]['next'], found
+    assert len(told) == 1 and 'in parallel' in told[0]['next'], found
     no_alarm(found)
 
 

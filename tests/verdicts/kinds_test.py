@@ -91,9 +91,9 @@ def files_that_block_exhaust_the_pool():
     """The end of the trace does not free a thread."""
     fifo = os.path.join(folder, 'fifo')
     os.mkfifo(fifo)
-    for args, says in ((), 'becomes free'), (('end',), 'no thread of the pool is free at the end'):
+    for args, says in ((), 'becomes free'), (('end',), 'no thread of the pool becomes free before the end'):
         found = [f for f in record(pool, fifo, *args, name='pool-' + '-'.join(args)) if f['finding'] == 'exhausted']
-        assert len(found) == 1 and '"open /dev/null" waited ' in found[0]['title'] and 'all 4 are in fs ' in found[0]['title'], found
+        assert len(found) == 1 and '"open /dev/null" waited ' in found[0]['title'] and 'all 4 run fs ' in found[0]['title'], found
         assert any(says in e['text'] for e in found[0]['evidence']), found
         assert found[0]['sure'] == (not args), found
 
@@ -101,7 +101,7 @@ def files_that_block_exhaust_the_pool():
 def loops_that_run_on_are_explained():
     """The loop of a helper thread that waits for messages does not keep a program."""
     first = record(child, 'unread')[0]
-    assert first['finding'] == 'alive' and '"yes" runs on: reading of connection ' in first['title'] and '"stdout of yes" stopped at ' in first['title'], first
+    assert first['finding'] == 'alive' and '"yes" still runs: the program stopped reading connection ' in first['title'] and '"stdout of yes" at ' in first['title'], first
     alive = [f for f in record(child, 'helper') if f['finding'] == 'alive']
     assert len(alive) == 1 and 'timer' in alive[0]['title'], alive
 
@@ -116,13 +116,13 @@ def functions_that_block_have_names():
     for program, fault, call, function in (calls, 'usleep', 'usleep', 'nap'), (calls, 'nanosleep', 'nanosleep', 'doze'), (calls, 'plugin', 'nanosleep', 'nap_in_plugin'), (calls, 'system', 'system', 'run_command'), (calls, 'pclose', 'pclose', 'close_pipe'), (naps, 'usleep', 'usleep', 'nap'):
         first = record(program, fault)[0]
         assert first['finding'] == 'stall' and re.search(rf' in {call}\b.*\b(calls|naps|plugin)\.c:', first['title']), first
-        assert any(re.search(rf'call that blocks at {function} \(', e['text']) for e in first['evidence']), first
+        assert any(re.search(rf'longest blocking call at {function} \(', e['text']) for e in first['evidence']), first
 
 
 def callback_that_computes_has_a_name():
     """Beside a busy machine, the stall may not be certain."""
     stalls = [f for f in record(calls, 'computes') if f['finding'] == 'stall']
-    assert any(re.search(r'^the loop called on_timer \(calls\.c:\d+\) for it$', e['text']) for e in stalls[0]['evidence']), stalls
+    assert any(re.search(r'^the loop called on_timer \(calls\.c:\d+\) for this promise$', e['text']) for e in stalls[0]['evidence']), stalls
 
 
 def functions_of_a_deadlock_have_names():
@@ -145,7 +145,7 @@ def threads_in_a_call_are_told_of_an_unanswered_request():
     found = record(calls, 'waitpid')
     first = found[0]
     assert not [f for f in found if 'has waited' in f['title']], found  # the client's wait is a part of the server's fault
-    assert first['finding'] == 'hang' and 'nothing was written to connection' in first['title'], first
+    assert first['finding'] == 'hang' and 'the program wrote no answer to connection' in first['title'], first
     assert [e for e in first['evidence'] if re.search(r' calls waitpid at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
 
 

@@ -226,7 +226,7 @@ def added_lines_make_no_difference():
     found = differences([shop], [edited_shop])
     assert not {'end', 'counter'} & {d['difference'] for d in found}, found
     missing = [d for d in found if d['difference'] == 'missing']
-    assert len(missing) == 1 and missing[0]['text'].startswith('wait at ') and ': 0 in the first run, 1 in the second' in missing[0]['text'], found
+    assert len(missing) == 1 and missing[0]['text'].startswith('wait at ') and ': the first run has 0, the second run has 1' in missing[0]['text'], found
 
 
 def protected_promise_shows_its_wait():

@@ -171,13 +171,13 @@ static bool report_unread_output(struct weft__finder *f, struct weft_finding *fi
 		const uint32_t read = is_output_of(m, p, process) ? find_last_read(f, p) : WEFT_NONE;
 		if (read == WEFT_NONE)
 			continue;
-		finding->title = weft__finding_text(f, "%s runs on: reading of %s stopped at %s and was not begun again%s",
+		finding->title = weft__finding_text(f, "%s still runs: the program stopped reading %s at %s%s",
 		    weft__format_promise(f, process), weft__format_promise(f, p),
 		    weft__format_duration(f, m->promises[read].end_ns), weft__format_site_suffix(f, process));
 		finding->next =
 		    weft__finding_text(f, "read %s to its end, or give the process no pipe", weft__format_promise(f, p));
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[read].end_ns, p,
-		    "%s gets the last data; a full pipe blocks the process", weft__format_promise(f, p));
+		    "%s delivers its last data; once the pipe is full, the process blocks", weft__format_promise(f, p));
 		return true;
 	}
 	return false;
@@ -214,7 +214,8 @@ static void report_alive(struct weft__finder *f, const struct loop *loops, size_
 		finding->weight += loops[i].keepers;
 	for (size_t i = 1; i < count && i <= WEFT__MAX_LINES && (keepers = sort_keepers(f, &loops[i])); i++) {
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[loops[i].promise].start_ns, loops[i].promise,
-		    "%s is kept by %s", weft__format_promise(f, loops[i].promise), format_keepers(f, keepers, loops[i].keepers));
+		    "%s is kept running by %s", weft__format_promise(f, loops[i].promise),
+		    format_keepers(f, keepers, loops[i].keepers));
 		free(keepers);
 	}
 	if (count > WEFT__MAX_LINES + 1)

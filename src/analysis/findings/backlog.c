@@ -178,9 +178,9 @@ static void report_backlog(struct weft__finder *f, const struct weft_counter *c,
 	    "counter \"%s\" grew to %" PRId64 ": %" PRIu64 " added, one per %s, and %" PRIu64 " removed, one per %s",
 	    weft__format_sanitized(f, c->name), end, flow->came, weft__format_duration(f, get_interval_ns(c, flow->came)),
 	    flow->went, weft__format_duration(f, get_interval_ns(c, flow->went)));
-	finding->next = "limit the queue so that the producer waits while it is full, or make the consumer faster";
-	report_changer(f, c, true, "added to it");
-	report_changer(f, c, false, "removed from it");
+	finding->next = "limit the queue so that the producer waits while the queue is full, or make the consumer faster";
+	report_changer(f, c, true, "added to the counter");
+	report_changer(f, c, false, "removed from the counter");
 	size_t taken = c->count;
 	while (taken > 0 && c->samples[taken - 1].delta >= 0)
 		taken--;
@@ -189,8 +189,8 @@ static void report_backlog(struct weft__finder *f, const struct weft_counter *c,
 		weft__finding_doubt(f, weft__finding_text(f, "nothing was removed for the last %s, so the consumer may hang",
 					   weft__format_duration(f, last_ns - c->samples[taken - 1].time_ns)));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "its lowest value in each quarter of the changes: %" PRId64 ", %" PRId64 ", %" PRId64 " and %" PRId64, flow->low[0],
-	    flow->low[1], flow->low[2], flow->low[3]);
+	    "lowest value of the counter in each quarter of its changes: %" PRId64 ", %" PRId64 ", %" PRId64 " and %" PRId64,
+	    flow->low[0], flow->low[1], flow->low[2], flow->low[3]);
 }
 
 static void report_drained(struct weft__finder *f, const struct weft_counter *c)
@@ -208,8 +208,8 @@ static void report_drained(struct weft__finder *f, const struct weft_counter *c)
 	    weft__format_sanitized(f, c->name), c->samples[peak].value, weft__format_duration(f, peak_ns - first_ns),
 	    weft__format_duration(f, last_ns - peak_ns), c->samples[c->count - 1].value);
 	finding->next = "limit the queue, or make the consumer faster, if items must not wait so long";
-	report_changer(f, c, true, "added to it");
-	report_changer(f, c, false, "removed from it");
+	report_changer(f, c, true, "added to the counter");
+	report_changer(f, c, false, "removed from the counter");
 }
 
 /* ---- Promises ---- */
@@ -281,18 +281,18 @@ static void report_pending(struct weft__finder *f, const struct type_group *type
 	if (!finding)
 		return;
 	finding->weight = type_group->came - type_group->went;
-	finding->title =
-	    weft__finding_text(f, "%" PRIu32 " of %" PRIu32 " promises %s are not done: one came per %s, one was done per %s%s",
-		type_group->came - type_group->went, type_group->came, weft__format_type_group(f, p, type_group->types == 1),
-		weft__format_duration(f, get_interval_ns(c, type_group->came)),
-		weft__format_duration(f, get_interval_ns(c, type_group->went)),
-		weft_first_label(m, p) == WEFT_NONE ? "" : weft__format_site_suffix(f, p));
-	finding->next = "let the code that creates them wait while too many are pending, or make their work faster";
+	finding->title = weft__finding_text(f,
+	    "%" PRIu32 " of %" PRIu32 " promises %s are pending: one was created per %s, one ended per %s%s",
+	    type_group->came - type_group->went, type_group->came, weft__format_type_group(f, p, type_group->types == 1),
+	    weft__format_duration(f, get_interval_ns(c, type_group->came)),
+	    weft__format_duration(f, get_interval_ns(c, type_group->went)),
+	    weft_first_label(m, p) == WEFT_NONE ? "" : weft__format_site_suffix(f, p));
+	finding->next = "let the code that creates these promises wait while too many are pending, or make each end sooner";
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[p].start_ns, p,
-	    "%s creates %s%s, which is the oldest that is not done", weft__format_promise(f, m->promises[p].created_by),
+	    "%s creates %s%s, which is the oldest that has not ended", weft__format_promise(f, m->promises[p].created_by),
 	    weft__format_promise(f, p), weft__format_site_suffix(f, p));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->link_index.ended_ns[last], last,
-	    "%s is the last that was done, %s after its creation", weft__format_promise(f, last),
+	    "%s is the last that ended, %s after its creation", weft__format_promise(f, last),
 	    weft__format_duration(f, f->link_index.ended_ns[last] - m->promises[last].start_ns));
 }
 

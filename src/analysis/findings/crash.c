@@ -51,11 +51,11 @@ static void report_last_running(struct weft__finder *f, uint32_t p, size_t other
 	finding->next = "open the core dump, unless another process killed the program or it is still running";
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, run->start_ns, p, "%s starts to run, and does not stop before the trace ends", name);
+	    f, WEFT_EVIDENCE_CAUSE, run->start_ns, p, "%s starts to run, and still runs when the trace ends", name);
 	weft__evidence_find_hot_function(f, WEFT_EVIDENCE_CAUSE, p, run->start_ns, run->end_ns);
 	if (others > 0)
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "%zu other promise%s ran on other threads",
-		    others, others == 1 ? "" : "s");
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%zu other promise%s ran on other threads at that time", others, others == 1 ? "" : "s");
 }
 
 /* The usual cause of each signal, and the advice for it. */
@@ -63,12 +63,14 @@ static const struct {
 	const char *signal, *meaning, *next;
 } reasons[] = {
     {"SIGABRT", "abort or failed assertion",
-	"look for abort() or a failed assertion in the code that it calls, and read the standard error of the program"},
-    {"SIGTRAP", "trap, such as g_error()", "look for g_error(), a breakpoint or a trap of a sanitizer in the code that it calls"},
+	"look for abort() or a failed assertion in the code that the promise runs, and read the standard error of the program"},
+    {"SIGTRAP", "trap, such as g_error()",
+	"look for g_error(), a breakpoint or a trap of a sanitizer in the code that the promise runs"},
     {"SIGSEGV", "access to unmapped memory", "open the core dump, and look for a NULL pointer or a pointer to freed memory"},
     {"SIGBUS", "access to a truncated mapped file", "find the mapped file, and the code that truncates it"},
-    {"SIGFPE", "division by zero", "look for a division in the code that it calls"},
-    {"SIGILL", "illegal instruction", "look for __builtin_trap() or a damaged function pointer in the code that it calls"},
+    {"SIGFPE", "division by zero", "look for an integer division in the code that the promise runs"},
+    {"SIGILL", "illegal instruction",
+	"look for __builtin_trap() or a damaged function pointer in the code that the promise runs"},
 };
 
 static void report_death(struct weft__finder *f, const struct weft_death *death)
@@ -92,7 +94,7 @@ static void report_death(struct weft__finder *f, const struct weft_death *death)
 	const char *runner = p == WEFT_SYSTEM ? "no promise" : weft__format_promise(f, p),
 		   *at = p == WEFT_SYSTEM ? "" : weft__format_site_suffix(f, p);
 	finding->title = weft__finding_text(f, "%s was running when the program died of %s%s%s", runner, signal, meaning, at);
-	finding->next = next ? next : "open the core dump, which has the place";
+	finding->next = next ? next : "open the core dump, which shows the exact line";
 	if (p == WEFT_SYSTEM)
 		return;
 	weft__evidence_add_creation(f, p);

@@ -111,9 +111,10 @@ void weft__cycle_report(struct weft__finder *f, uint32_t first)
 		finding->start_ns = promises[last].start_ns;
 		finding->next =
 		    length == 1
-			? "move the code that needs its result out of the code that produces the result"
+			? "move the code that waits for the result of the promise out of the code that produces this result"
 			: weft__finding_text(f,
-			      "let one of them continue without waiting for the next, for example %s%s, which closed the cycle",
+			      "let one promise of the cycle continue without waiting for the next, for example %s%s, which "
+			      "closed the cycle",
 			      weft__format_promise(f, last), weft__format_site_suffix(f, last));
 	}
 	list_blocked(f, blocked, blocked_count);

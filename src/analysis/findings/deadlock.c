@@ -121,7 +121,8 @@ static void report_signaller(struct weft__finder *f, struct weft_finding *findin
 	    weft__format_promise(f, lock), waits_ns > needs_ns ? "" : closes, weft__format_site_suffix(f, lock));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, condition,
 	    "no thread that can run signals %s, so the wait ends only when %s continues", what, by);
-	finding->next = weft__finding_text(f, "release %s before the wait, or signal without it", weft__format_promise(f, lock));
+	finding->next = weft__finding_text(
+	    f, "release %s before the wait, or let the signaller work without this lock", weft__format_promise(f, lock));
 }
 
 void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t length)
@@ -173,16 +174,16 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 			    "%" PRIu32 " promises hold 1 of %s, and none of them can return it", count_holders(f, held[i].lock),
 			    weft__format_promise(f, held[i].lock));
 	if (any_pool)
-		finding->next =
-		    count == 1 ? "take all needed items at once, or return one before you wait for the next"
-			       : "take these in the same order everywhere, or return the first before you wait for the second";
+		finding->next = count == 1 ? "take all needed items at once, or return one before you wait for the next"
+					   : "take these locks and pool items in the same order everywhere, or return the first "
+					     "before you wait for the second";
 	else if (count == 1 && held[0].asker != held[0].holder)
 		finding->next =
 		    weft__finding_text(f, "release %s before you wait for %s", first, weft__format_promise(f, held[0].asker));
 	else
 		finding->next =
 		    count == 1
-			? "release the lock before you take it again, or pass on the fact that it is held"
+			? "release the lock before you take it again, or let the called code know that the lock is held"
 			: "take these locks in the same order everywhere, or release the first before you wait for the second";
 }
 

@@ -49,12 +49,12 @@ static void report_double_end(struct weft__finder *f, const struct double_end *d
 	else
 		finding->title = weft__finding_text(f, "%s and %" PRIu32 " more were resolved a second time, %s after its end%s",
 		    name, double_end->count - 1, late, at);
-	finding->next = weft__finding_text(
-	    f, "find the two code paths that end it, and check that the second does not answer or free memory twice%s", at);
+	finding->next = weft__finding_text(f,
+	    "find the two code paths that end the promise, and check that the second does not answer or free memory again%s", at);
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, end_ns, p, "%s ends", name);
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, link->time_ns, link->from, "%s%s ends it again", by, weft__format_site_suffix(f, link->from));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, link->time_ns, link->from, "%s%s ends this promise again", by,
+	    weft__format_site_suffix(f, link->from));
 	weft__finding_doubt_part(f, p, false);
 }
 

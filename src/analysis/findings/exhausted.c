@@ -285,12 +285,13 @@ static void report_locked(struct weft__finder *f, struct weft_finding *finding, 
 		    "a thread of the pool waits for %s at %s", lock, site);
 	if (!weft_kind_has(f->model->promises[full_interval->lock].kind, WEFT_TRAIT_LOCK))
 		finding->next = weft__finding_text(f,
-		    "do not wait on the pool for what other work of the pool provides%s, or enlarge the pool with "
+		    "do not let a thread of the pool wait for a result that other work of the pool produces%s, or enlarge the "
+		    "pool with "
 		    "UV_THREADPOOL_SIZE",
 		    weft__format_site_suffix(f, full_interval->lock));
 	else
-		finding->next = weft__finding_text(f, "hold %s%s for less time, or take no lock on the pool", lock,
-		    weft__format_site_suffix(f, full_interval->lock));
+		finding->next = weft__finding_text(f, "hold %s%s for less time, or take no lock in work that runs on the pool",
+		    lock, weft__format_site_suffix(f, full_interval->lock));
 }
 
 /* Reports requests that hold the threads of the pool because they wait for something: for a name server, or for the other end
@@ -298,7 +299,7 @@ static void report_locked(struct weft__finder *f, struct weft_finding *finding, 
 static void report_blocked(struct weft__finder *f, struct weft_finding *finding, const struct full_interval *full_interval)
 {
 	const char *holder = weft__format_promise(f, full_interval->holder);
-	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: all %d%s are in %s and others%s",
+	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: all %d%s run %s and others%s",
 	    weft__format_promise(f, full_interval->victim), weft__format_duration(f, full_interval->longest_ns),
 	    full_interval->size, full_interval->is_names ? " for names" : "", holder,
 	    weft__format_site_suffix(f, full_interval->holder));
@@ -373,12 +374,12 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	for (uint32_t i = 0; i < full_interval->holder_count; i++)
 		if (full_interval->holders[i] != full_interval->holder)
 			weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->start_ns, full_interval->holders[i],
-			    "%s%s has another", weft__format_promise(f, full_interval->holders[i]),
+			    "%s%s keeps another thread busy", weft__format_promise(f, full_interval->holders[i]),
 			    weft__format_site_suffix(f, full_interval->holders[i]));
 	const char *length = weft__format_duration(f, full_interval->end_ns - full_interval->start_ns);
 	if (full_interval->end_ns >= weft_model_until(f->model, full_interval->holder))
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full_interval->end_ns, WEFT_NONE,
-		    "no thread of the pool is free at the end of the trace, %s later", length);
+		    "no thread of the pool becomes free before the end of the trace, %s later", length);
 	else
 		weft__finding_evidence(
 		    f, WEFT_EVIDENCE_CAUSE, full_interval->end_ns, WEFT_NONE, "one of the threads becomes free %s later", length);
@@ -389,7 +390,7 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	if (full_interval->lock == WEFT_NONE && computes && are_starved(f, full_interval)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(
-		    f, "the threads of the pool got hardly any CPU in that time, or the trace does not record how much");
+		    f, "the threads of the pool got hardly any CPU during the wait, or the trace does not record how much");
 	}
 	if (!full_interval->is_proved)
 		weft__finding_doubt(f, "the trace does not record whether the pool has more threads");

@@ -20,10 +20,10 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(CYCLE, cycle, ALARM, ROOT_CAUSES | UNREPORTED, "promises wait for each other in a cycle")                              \
 	X(CRASH, crash, ALARM, ROOT_CAUSES | DELAYS | UNREPORTED, "a promise was running when the program died")                 \
 	X(BACKLOG, backlog, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                  \
-	    "work arrives faster than it is done, until the end")                                                                \
+	    "work arrives faster than it is done, until the end of the trace")                                                   \
 	X(HANG, hang, ALARM, ROOT_CAUSES | TYPES | UNREPORTED, "a promise that should resolve never did")                        \
 	X(UNCLOSED, unclosed, ALARM, WAIT_GRAPH | UNREPORTED, "a loop was closed while its handles were open")                   \
-	X(UNANSWERED, unanswered, ALARM, TYPES | COMPLETE, "a connection is silent although an answer is due")                   \
+	X(UNANSWERED, unanswered, ALARM, TYPES | COMPLETE, "a connection is silent although its peer seems to expect an answer") \
 	X(UNRETURNED, unreturned, ALARM, TYPES | UNREPORTED | COMPLETE, "a promise can never resolve: its task was destroyed")   \
 	X(TWICE, twice, ALARM, TYPES | OBSERVED, "a promise was resolved again after its end")                                   \
 	X(MISUSED, misused, ALARM, TYPES | COMPLETE, "a promise was used after its end, or never created")                       \
@@ -32,19 +32,21 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(STUCK, stuck, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                      \
 	    "a promise is pending although younger ones of its type ended")                                                      \
 	X(STALL, stall, ALARM, DELAYS | OBSERVED, "code blocked an event loop while promises were ready")                        \
-	X(EXHAUSTED, exhausted, ALARM, TYPES | OBSERVED, "all threads or places were taken, and others waited")                  \
+	X(EXHAUSTED, exhausted, ALARM, TYPES | OBSERVED,                                                                         \
+	    "all threads of a pool or places of a semaphore were taken, and others waited")                                      \
 	X(STARVATION, starvation, ALARM, DELAYS | TYPES | OBSERVED, "promises were ready for long while many others ran")        \
 	X(SPIN, spin, ALARM, 0, "code was called again and again, and its thread never slept")                                   \
 	X(LEAK, leak, ALARM, ROOT_CAUSES | TYPES | UNREPORTED | COMPLETE,                                                        \
-	    "promises of one type are created and hardly any ends")                                                              \
+	    "promises of one type are created all the time and hardly any ends")                                                 \
 	X(UNDERWAY, underway, INFORMATION, ROOT_CAUSES | TYPES | UNREPORTED,                                                     \
 	    "a promise that should resolve was in progress at the end")                                                          \
-	X(WASTED, wasted, INFORMATION, OBSERVED, "work continued although its waiter was cancelled")                             \
+	X(WASTED, wasted, INFORMATION, OBSERVED, "work continued although the promise that waited for it was cancelled")         \
 	X(ALIVE, alive, INFORMATION, WAIT_GRAPH | TYPES, "an event loop has not returned")                                       \
-	X(SAVED, saved, INFORMATION, 0, "why this copy was saved")                                                               \
+	X(SAVED, saved, INFORMATION, 0, "why weft watch saved this copy of a trace")                                             \
 	X(SLOW, slow, INFORMATION, TYPES | OBSERVED, "a promise took far longer than others of its type")                        \
 	X(SEQUENCE, sequence, INFORMATION, OBSERVED, "an answer waited for many answers, one after the other")                   \
-	X(RECONNECTS, reconnects, INFORMATION, TYPES | OBSERVED, "each request had a connection of its own")                     \
+	X(RECONNECTS, reconnects, INFORMATION, TYPES | OBSERVED,                                                                 \
+	    "each request had a connection of its own, although an earlier one was free")                                        \
 	X(ANSWER, answer, INFORMATION, ROOT_CAUSES | TYPES | QUESTION, "how a promise ended, or why it is pending")
 
 enum weft_finding_kind {

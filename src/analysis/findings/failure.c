@@ -108,14 +108,14 @@ static void report_lost_request(struct weft__finder *f, struct weft_finding *fin
 	if (connection != WEFT_NONE) {
 		finding->root = connection;
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[question].start_ns, question,
-		    "it writes %s to %s, and waits for the answer", weft__format_promise(f, question),
+		    "the program writes %s to %s, and waits for the answer", weft__format_promise(f, question),
 		    weft__format_promise(f, connection));
 	}
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, promise->end_ns, group->first, "%s ends: %s", name, text);
 	finding->next = connection != WEFT_NONE
 			    ? weft__finding_text(f, "find out why the peer of %s is silent, or set a timeout",
 				  weft__format_promise(f, connection))
-			    : weft__finding_text(f, "find the path through the code on which nothing is answered%s", at);
+			    : weft__finding_text(f, "find the path through the code on which no answer is written%s", at);
 }
 
 static void report_failure(const struct search *s, const struct group *group)
@@ -148,8 +148,9 @@ static void report_failure(const struct search *s, const struct group *group)
 					      "set a hook with weft_promise_set_async_hook(), or handle the error with "
 					      "weft_promise_dont_wait()%s",
 					      weft__format_site_suffix(f, by))
-			: unasked       ? weft__finding_text(f, "ask for the result in the callback, and handle the error%s", at)
-				  : weft__finding_text(f, "wait for it where it is created, or handle its error there%s", at);
+			: unasked
+			    ? weft__finding_text(f, "ask for the result in the callback, and handle the error%s", at)
+			    : weft__finding_text(f, "wait for the promise where it is created, or handle its error there%s", at);
 	weft__evidence_add_creation(f, p);
 	if (origin != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[origin].end_ns, origin,
@@ -158,7 +159,7 @@ static void report_failure(const struct search *s, const struct group *group)
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p,
 	    by != WEFT_NONE ? "%s fails; its result is ignored, and no hook gets the error"
 	    : unasked       ? "%s fails; its callback does not ask for the result"
-			    : "%s fails; no promise awaited it before, and none reads it afterwards",
+			    : "%s fails; no promise awaited its end before, and none reads its result afterwards",
 	    name);
 }
 

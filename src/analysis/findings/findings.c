@@ -300,8 +300,7 @@ static void doubt_inferences(struct weft__finder *f)
 			doubts = is_inferred(f, finding->evidence[e].promise);
 		if (doubts && finding->sure) {
 			finding->sure = false;
-			finding->doubt =
-			    "the trace does not record these waits on each other: weft infers them from the order of events";
+			finding->doubt = "the trace does not record these waits: weft infers them from the order of events";
 		}
 	}
 }

@@ -387,11 +387,12 @@ bool weft__finding_measure_steal(struct weft__finder *f, uint32_t promise, int64
 void weft__evidence_add_steal(struct weft__finder *f, const struct weft_steal *steal)
 {
 	const uint32_t thread = f->model->threads[steal->stream], by = steal->preempted ? steal->preempted->by : WEFT_NO_TID;
-	const char *who = by == WEFT_NO_TID ? ""
-					    : weft__finding_text(f, "; on this host %s used that CPU, and may have passed it on",
-						  weft__format_os_thread(f, by));
+	const char *who = by == WEFT_NO_TID
+			      ? ""
+			      : weft__finding_text(f, "; %s used this CPU of the host, and other threads may have followed",
+				    weft__format_os_thread(f, by));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, steal->preempted ? steal->preempted->start_ns : WEFT_NO_TIME, thread,
-	    "%s, a CPU of that guest, waited for a CPU of the host for %s meanwhile%s", weft__format_promise(f, thread),
+	    "%s, a virtual CPU of the guest, had no CPU of the host for %s during this time%s", weft__format_promise(f, thread),
 	    weft__format_duration_range(f, steal->low_ns, steal->high_ns), who);
 }
 
@@ -401,7 +402,7 @@ void weft__evidence_add_hot_function(struct weft__finder *f, enum weft_evidence_
 	const char *called = hot->caller == WEFT_NONE
 				 ? ""
 				 : weft__finding_text(f, ", called by%s", weft__format_place(f, hot->caller) + sizeof " at" - 1);
-	weft__finding_evidence(f, role, start_ns, promise, "%zu of %zu samples of its thread are in%s%s", hot->inside,
+	weft__finding_evidence(f, role, start_ns, promise, "%zu of %zu stack samples of the thread are in%s%s", hot->inside,
 	    hot->samples, weft__format_place(f, hot->site) + sizeof " at" - 1, called);
 }
 

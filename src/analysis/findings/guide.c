@@ -5,8 +5,8 @@ const char weft_finding_guide_intro[] =
     "`weft explain TRACE` prints findings: what went wrong in a recorded program, with evidence and advice.\n"
     "A finding is an alarm or informational: an alarm reports a fault, an informational finding reports a fact that may be no "
     "fault.\n"
-    "A finding is marked as uncertain if the trace leaves room for another cause, and it says why.\n"
-    "If events are missing in the trace, weft leaves out the findings that they could change.\n"
+    "A finding is marked as uncertain if the trace leaves room for another cause; the finding then gives the reason.\n"
+    "If events are missing in the trace, weft leaves out each finding that the missing events could refute.\n"
     "The exit status of `weft explain` is 1 if at least one alarm is certain, and otherwise 0.\n"
     "To hide a known finding, write a line `NAME:PATTERN # REASON` into a file and pass `--suppress=FILE`.\n";
 
@@ -16,7 +16,7 @@ const char weft_finding_guide_json[] =
     "- `severity`: `alarm` or `information`.\n"
     "- `sure`: true if the finding is certain.\n"
     "- `doubt`: the reason why the finding is uncertain, or null.\n"
-    "- `verdict`: the cause at the end of a wait chain, or null; `weft help hang` lists the verdicts.\n"
+    "- `verdict`: why the promise at the end of the wait chain does not resolve, or null; `weft help hang` lists the verdicts.\n"
     "- `promise`: id of the promise that the finding is about; -1 stands for the program as a whole.\n"
     "- `root`: id of the promise at the end of the wait chain or, without a chain, the same as `promise`.\n"
     "- `count`: number of findings or failures that this finding combines.\n"
@@ -80,17 +80,17 @@ static const struct weft_finding_guide guides[] = {
 	    .evidence =
 		"The trace records which promise waits for which.\n"
 		"weft follows the waits until it reaches the same promise again.\n"
-		"A promise that needs only the first of several inputs is part of a cycle only if none of its inputs can "
-		"resolve.\n"
+		"A promise that needs only one of several inputs is part of a cycle only if none of these inputs can resolve.\n"
 		"The evidence lists the members of the cycle and the promises that should resolve and are blocked by it.\n",
-	    .doubt = MISSING_EVENTS "- The ring was overwritten, and a member that needs only the first of its inputs is older "
-				    "than the ring: it may have another input.\n",
+	    .doubt = MISSING_EVENTS "- The ring buffer was overwritten, and the creation of a member that needs only one of its "
+				    "inputs is lost: the member may have another input.\n",
 	    .false_alarms = "Code outside the cycle may still resolve or cancel one of the promises.\n"
 			    "weft reports only cycles that last until the end of the trace.\n",
-	    .fix = "- Let one promise of the cycle continue without waiting for the next.\n"
-		   "- Start with the promise that the advice names: it was created last, and its wait closed the cycle.\n"
-		   "- If a promise waits for itself, move the code that needs the result out of the code that produces it.\n"
-		   "- Run `weft waits TRACE` to see every promise that the cycle blocks.\n",
+	    .fix =
+		"- Let one promise of the cycle continue without waiting for the next.\n"
+		"- Start with the promise that the advice names: this promise was created last, and its wait closed the cycle.\n"
+		"- If a promise waits for itself, move the code that needs the result out of the code that produces it.\n"
+		"- Run `weft waits TRACE` to see every promise that the cycle blocks.\n",
 	    .json = "`promise` and `root` are a member of the cycle, and `start_ns` is the creation of the youngest member.\n"
 		    "`verdict` is `cycle`.\n"
 		    "`weight` is 1 plus the number of promises that should resolve and that the cycle blocks.\n",
@@ -105,16 +105,17 @@ static const struct weft_finding_guide guides[] = {
 		"It names the promise that was running on the thread that received the signal.\n"
 		"If no signal is recorded, weft names the promise that started to run last and was still running at the end of "
 		"the trace.\n"
-		"A callback that is blocked in a call then is a hang or a deadlock, and one that ran for 100 ms is a stall.\n"
-		"The finding is then informational, because another process may have killed the program.\n",
+		"If this promise is a callback that is blocked in a call, weft reports a hang or a deadlock instead.\n"
+		"If it is a callback that ran for at least 100 ms, weft reports a stall instead.\n"
+		"Without a recorded signal the finding is informational, because another process may have killed the program.\n",
 	    .doubt = "This finding is never marked as uncertain.\n"
 		     "Without a recorded signal it is informational.\n",
 	    .false_alarms =
 		"A program that was killed with SIGKILL, by the out-of-memory killer or by a debugger did not crash in the "
 		"named promise.\n"
-		"A trace of a program that is still running looks the same.\n"
+		"A trace of a program that is still running gives the same finding.\n"
 		"The named promise may also be a victim: another thread may have corrupted the memory.\n",
-	    .fix = "- Open the core dump: it has the exact line and the stack.\n"
+	    .fix = "- Open the core dump, which has the exact line and the stack.\n"
 		   "- SIGABRT: look for `abort()` or a failed assertion, and read the program's standard error.\n"
 		   "- SIGTRAP: look for `g_error()`, a breakpoint, or a trap of a sanitizer.\n"
 		   "- SIGSEGV: look for a NULL pointer or a pointer to freed memory.\n"
@@ -128,34 +129,37 @@ static const struct weft_finding_guide guides[] = {
     [WEFT_FINDING_BACKLOG] =
 	{
 	    .meaning = "Work arrives faster than it is done, until the end of the trace.",
-	    .title = "counter \"jobs in the queue\" grew to 200: 300 added, one per 739 us, and 100 removed, one per 2.21 ms\n"
-		     "200 of 300 promises \"order *\" are not done: one came per 808 us, one was done per 2.42 ms (jobs.c:153)\n"
-		     "counter \"lines to write\" grew to 151 in 2.23 us and took 236 ms to fall to 0\n",
-	    .evidence = "A counter is a backlog if it changed at least 64 times and its lowest value rose in each quarter of the "
-			"changes.\n"
-			"At the end, at least 32 items and a quarter of all added items must be left.\n"
-			"At least an eighth must have been removed.\n"
-			"weft counts pending promises in the same way if their labels differ only in numbers.\n"
-			"Timers, reads and other promises that the outside resolves do not count.\n"
-			"\n"
-			"The finding is informational in two cases:\n"
-			"- A counter grew to at least 64 in this way, but was drained in the end, and draining took longer than "
-			"growing.\n"
-			"- Less than an eighth was removed, but at least one item in 64, and some in each quarter of the time.\n",
-	    .doubt = "- So little was removed that the counter may be a store that is meant to grow.\n"
+	    .title =
+		"counter \"jobs in the queue\" grew to 200: 300 added, one per 739 us, and 100 removed, one per 2.21 ms\n"
+		"200 of 300 promises \"order *\" are pending: one was created per 808 us, one ended per 2.42 ms (jobs.c:153)\n"
+		"counter \"lines to write\" grew to 151 in 2.23 us and took 236 ms to fall to 0\n",
+	    .evidence =
+		"A counter is a backlog if it changed at least 64 times and its lowest value rose from each quarter of the "
+		"changes to the next.\n"
+		"At the end of the trace, at least 32 items and a quarter of all added items must be left.\n"
+		"At least an eighth of the added items must have been removed.\n"
+		"The number of pending promises with labels that differ only in numbers is judged like a counter.\n"
+		"Timers, reads and other promises that an event from outside the program resolves do not count.\n"
+		"\n"
+		"The finding is informational in two cases:\n"
+		"- A counter grew to at least 64 in this way, but fell again, and its fall took at least as long as its growth.\n"
+		"- Less than an eighth of the items was removed, but at least one item in 64, and at least one in each quarter "
+		"of the time.\n",
+	    .doubt = "- So few items were removed that the counter may be a store that is meant to grow.\n"
 		     "- Nothing was removed in the second half of the time, so the consumer may hang.\n"
-		     "- The ring was overwritten, so the trace shows only the last changes of the counter.\n"
+		     "- The ring buffer was overwritten, so the trace shows only the last changes of the counter.\n"
 		     "- Events are missing later in the trace, so the counter may have fallen "
 		     "again.\n" MISSING_NAMES,
 	    .false_alarms = "A cache, a pool or a log that is meant to grow has the same shape as a backlog.\n"
 			    "A batch program that adds all its work first, and is recorded only at its start, looks the same.\n",
 	    .fix = "- Make the producer wait while the queue is full: give the queue a limit.\n"
 		   "- Or make the consumer faster, or run more consumers.\n"
-		   "- If the removals stopped, explain the consumer: the evidence names the last promise that removed an item, "
-		   "for `weft explain --promise=ID`.\n",
-	    .json = "For a counter, `promise` is -1 and `weight` is the last value of the counter, or its highest if it was "
-		    "drained.\n"
-		    "For promises, `promise` is the oldest one that is not done, and `weight` is the number of these.\n"
+		   "- If the removals stopped, run `weft explain --promise=ID` with the promise that removed the last item; the "
+		   "evidence names it.\n",
+	    .json = "For a counter, `promise` is -1, and `weight` is the last value of the counter, or its highest value if it "
+		    "fell again.\n"
+		    "For promises, `promise` is the oldest one that has not ended, and `weight` is the number of those that have "
+		    "not ended.\n"
 		    "For a counter, `start_ns` and `end_ns` are its first and last change; for promises, they are the first "
 		    "creation and the end of the trace.\n",
 	},
@@ -190,48 +194,49 @@ static const struct weft_finding_guide guides[] = {
 		"- `not-handed-on`: a lock is free, but the promise that waits for it was not woken.\n"
 		"- `creator-failed`: the code that created the promise failed or was cancelled before it resolved the promise.\n"
 		"- `not-run`: the input of the promise has resolved, but the promise did not run again.\n"
-		"- `outside`: no answer came for a read, a timer or a peer, for 1 s, or for more than 5 times as long as the "
-		"slowest other of "
-		"its type took.\n"
+		"- `outside`: an event from outside, such as data for a read, did not come for 1 s, or for 5 times the longest "
+		"time of its type.\n"
 		"- `cycle`: the chain ends in a cycle; see `weft help cycle`.\n"
 		"- `unknown`: the trace does not record what the promise waits for.\n"
 		"\n"
 		"A thread hangs if every thread that could wake it sleeps as well, and none of them waits with a timeout or for "
 		"I/O.\n"
 		"Threads need no marks: weft records the mutexes, conditions, semaphores, barriers and joins of any program.\n"
-		"A callback hangs if it is blocked in one call from 100 ms before the end on; sleeps are stalls.\n"
-		"A task hangs if another thread ended its input at least 1 s before the end, and the task did not run since.\n"
-		"At least 3 similar hangs are one finding.\n"
+		"A callback hangs if it was blocked in one call for at least the last 100 ms of the trace; a call that sleeps is "
+		"a stall.\n"
+		"A task hangs if another thread ended its input at least 1 s before the end of the trace, and the task did not "
+		"run since.\n"
+		"weft combines 3 or more similar hangs in one finding.\n"
 		"Hangs with a lost wake-up or a lock come first, because other hangs may follow from them.\n",
-	    .doubt = NOT_ENDED "  A promise that did nothing for 1 s before the known death of the program is certain.\n"
-			       "- A promise was still running at the end, and it might have resolved the promise that hangs.\n"
-			       "- The trace does not record how long an answer may take.\n"
-			       "- The trace does not record what the promise waits for.\n"
-			       "- A thread that never signalled the condition may still do so, or a signal handler may post the "
-			       "semaphore.\n"
-			       "- Events are missing in the trace; the finding is then informational.\n" MISSING_NAMES,
-	    .false_alarms =
-		"A wait for a user, a long poll or a subscription may take as long as it likes; its verdict is `outside`.\n"
-		"A promise that the program drops on purpose hangs forever: cancel it, or do not mark it with "
-		"`weft_should_resolve()`.\n"
-		"A promise that was only in progress when the program ended is an `underway` finding, not a hang.\n",
-	    .fix = "- Lost wake-up: check the condition before you wait, with the lock held, and again after each wake-up.\n"
-		   "- Lost wake-up in a single thread: do not await anything between the check and the wait.\n"
-		   "- Nothing tried to resolve it: read the code at the named place; it was never called, or it dropped the "
-		   "resolver "
-		   "on some path.\n"
-		   "- If the evidence names an older wait, start there: its waiter may be the missing resolver.\n"
-		   "- Lock held by an exited thread: release the lock on every path out of the holder, also on error paths.\n"
-		   "- Free lock: wake one waiter wherever the lock is released.\n"
-		   "- Creator failed: resolve the promise, or let it fail, on the creator's error path too.\n"
-		   "- Did not run: register the callback, or signal the condition, when the input resolves.\n"
-		   "- Event loop not woken: end the input in the thread of the loop, in Python with "
-		   "`call_soon_threadsafe()`.\n"
-		   "- Work that never starts: let no work wait for other work of its pool.\n"
-		   "- No answer from outside: look at the peer, and add a timeout.\n"
-		   "- Peer never read: find out why the other process started no read, or stopped it.\n"
-		   "- Several threads at one condition: wake all of them (broadcast), or let each woken thread wake the next.\n"
-		   "- Unknown: record the wait with `weft_await()`.\n",
+	    .doubt = NOT_ENDED
+	    "  A hang is certain nevertheless if the death of the program is recorded and the promise did nothing in the last 1 "
+	    "s before it.\n"
+	    "- Another promise was running at the end of the trace, and it might have resolved the promise that hangs.\n"
+	    "- The trace does not record how long an answer may take.\n"
+	    "- The trace does not record what the promise waits for.\n"
+	    "- A thread that never signalled the condition may still signal it, or a signal handler may post the semaphore.\n"
+	    "- Events are missing in the trace; the finding is then informational.\n" MISSING_NAMES,
+	    .false_alarms = "A wait for a user, a long poll or a subscription may take any time; its verdict is `outside`.\n"
+			    "A promise that the program drops on purpose hangs forever: cancel it, or do not mark it with "
+			    "`weft_should_resolve()`.\n"
+			    "A promise that was only in progress when the program ended is an `underway` finding, not a hang.\n",
+	    .fix =
+		"- Lost wake-up: check the condition before you wait, with the lock held, and again after each wake-up.\n"
+		"- Lost wake-up in a single thread: do not await anything between the check and the wait.\n"
+		"- Nothing tried to resolve the promise: read the code at the named place; this code was never called, or "
+		"dropped the resolver on some path.\n"
+		"- If the evidence names an older wait, start there: the promise that waits may be the one that should resolve "
+		"the others.\n"
+		"- Lock held by an exited thread: release the lock on every path out of the holder, also on error paths.\n"
+		"- Free lock: wake one waiter wherever the lock is released.\n"
+		"- Creator failed: resolve the promise, or let it fail, on the creator's error path too.\n"
+		"- Did not run after its input ended: register the callback, or signal the condition, when the input resolves.\n"
+		"- Event loop not woken: end the input in the thread of the loop, in Python with `call_soon_threadsafe()`.\n"
+		"- Work that never starts: let no work wait for other work of its pool.\n"
+		"- No answer from outside: look at the peer, and add a timeout.\n"
+		"- Peer never read: find out why the other process started no read, or stopped it.\n"
+		"- Several threads at one condition: wake all of them (broadcast), or let each woken thread wake the next.\n"
+		"- Unknown: record the wait with `weft_await()`.\n",
 	    .json = "`promise` is the promise that hangs, and `root` is the promise at the end of its wait chain.\n"
 		    "`verdict` is one of the causes above.\n"
 		    "`weight` is the number of promises that wait for `root`, or the number of similar hangs; it is 0 for a "
@@ -246,8 +251,10 @@ static const struct weft_finding_guide guides[] = {
 	    .evidence = "`uv_loop_close()` returned `UV_EBUSY`, and the program did not call it again with success.\n"
 			"The evidence lists the open handles, with the place where each was created.\n",
 	    .doubt = MISSING_EVENTS,
-	    .false_alarms = "A program that exits right after the refused call loses nothing that the kernel does not free.\n"
-			    "The close callbacks of its handles never run, so memory that these callbacks free is leaked.\n",
+	    .false_alarms =
+		"A program that exits right after the refused call does no harm, because the kernel frees all of its memory.\n"
+		"In a program that continues, the close callbacks of the handles never run, so memory that these callbacks free "
+		"is leaked.\n",
 	    .fix = "- Call `uv_close()` for each listed handle.\n"
 		   "- Then call `uv_run()` until all close callbacks have run, and only then `uv_loop_close()`.\n",
 	    .json = "`promise` and `root` are the refused close, and `weight` is the number of open handles.\n",
@@ -261,9 +268,10 @@ static const struct weft_finding_guide guides[] = {
 		     "connection 2049 \"to 127.0.0.1:40181\" has waited for the rest of an answer for 2.99 s (parts.c:42)\n",
 	    .evidence =
 		"weft does not know the protocol; it sees only when each end reads and writes.\n"
-		"An accepted connection owes an answer if it has read and not written since.\n"
-		"A connection that the program made waits for an answer if it has written and not read since.\n"
-		"weft reports a silence of at least 1 s that is 20 times as long as the slowest of at least 5 answers before.\n"
+		"An accepted connection owes an answer if the program has read from it and has not written to it since.\n"
+		"A connection that the program made waits for an answer if the program has written to it and has not read from "
+		"it since.\n"
+		"weft reports a silence of at least 1 s that is 20 times as long as the slowest of at least 5 earlier answers.\n"
 		"If the thread of the connection sleeps at the end of the trace, a silence of 400 ms is enough.\n"
 		"If the connection itself waits for another connection, the finding names that one.\n"
 		"\n"
@@ -275,11 +283,11 @@ static const struct weft_finding_guide guides[] = {
 		"The finding is informational, too, if a thread read an answer, and at once calls recv() or read() for more.\n"
 		"The call must last 1 s, and 20 times as long as any answer or pause before: perhaps the peer sent a part of "
 		"a message.\n",
-	    .doubt = "- An alarm is always uncertain because the trace does not tell what was said: the last message may need no "
-		     "answer.\n" MISSING_NAMES,
+	    .doubt = "- An alarm is always uncertain, because the trace does not show the content of messages: the last one may "
+		     "need no answer.\n" MISSING_NAMES,
 	    .false_alarms = "One-way messages, notifications, subscriptions and long polls need no answer.\n"
-			    "A client that only keeps its connection open owes nothing.\n",
-	    .fix = "- Accepted connection: find the path through the reading code on which nothing is written.\n"
+			    "A client that only keeps its connection open expects no answer.\n",
+	    .fix = "- Accepted connection: find the path on which the code reads a message and writes no answer.\n"
 		   "- If the finding names another connection that does not answer, look at that peer first.\n"
 		   "- Connection that the program made: look at the peer, and add a timeout.\n"
 		   "- Connection left open: look for a forgotten answer, or for a read that was stopped and not started again.\n",
@@ -290,12 +298,12 @@ static const struct weft_finding_guide guides[] = {
 	{
 	    .meaning = "A task, a D-Bus call or a coroutine was destroyed without a result.",
 	    .title = "task 134 \"load font\" was finalized without a result (desk.c:145 in load_font)\n",
-	    .evidence =
-		"The last reference to a `GTask` was dropped before the program returned a value or an error.\n"
-		"The same can happen to a D-Bus call that the program serves, and to a task of asyncio.\n"
-		"A coroutine of Python that no code awaited never ran; its place is where the last reference was dropped.\n"
-		"Code that waits for the task or the call gets no result.\n"
-		"Tasks of the same type are one finding.\n",
+	    .evidence = "The last reference to a `GTask` was dropped before the program returned a value or an error.\n"
+			"The same can happen to a D-Bus call that the program serves, and to a task of asyncio.\n"
+			"A coroutine of Python that no code awaited never ran; the finding names the line that dropped the last "
+			"reference.\n"
+			"Code that waits for the task or the call gets no result.\n"
+			"Tasks of the same type are one finding.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "A task without a callback, for which no code waits, does no harm.\n",
 	    .fix = "- Call one function of `g_task_return_...()` on every path, also on error paths.\n"
@@ -310,12 +318,12 @@ static const struct weft_finding_guide guides[] = {
 	    .meaning = "A promise was resolved, or failed, a second time after its end.",
 	    .title = "request 19 \"query 3\" was resolved a second time, 461 ns after its end (names.c:373 in on_query)\n",
 	    .evidence = "The trace has two events that end the same promise.\n"
-			"The first one counts, and the second has no effect on the promise.\n"
+			"The first event ends the promise, and the second event has no effect.\n"
 			"A cancelled promise is left out, because its result may still arrive.\n"
 			"The evidence names the code that ended the promise the second time.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "Code that races two results on purpose, and ignores the later one, ends its promise twice.\n"
-			    "Let such code check whether the promise is pending before it ends it.\n",
+			    "Let such code check that the promise is still pending before a second end.\n",
 	    .fix = "- Find the two code paths that end the promise; the finding names the second.\n"
 		   "- Check that the second path does not send a second answer, or free memory again.\n"
 		   "- For a callback that came twice, remove one of the two registrations.\n",
@@ -327,15 +335,15 @@ static const struct weft_finding_guide guides[] = {
 	    .meaning = "A promise was used after its end, or used without ever being created.",
 	    .title =
 		"task 143 \"block 37\" waits for task 146 \"block 38\" 421 ns after its own end (syncd.c:272 in begin_block)\n"
-		"promise 501 was never created: task 1 \"page\" was the first to name it (forms.c:111)\n",
+		"promise 501 was never created: task 1 \"page\" was the first to use its id (forms.c:111)\n",
 	    .evidence =
 		"A promise began to wait for another promise, or took a lock, after its own end.\n"
 		"weft reports this only for promises that the program's own code records, and not for loops, threads, "
-		"connections and requests that the outside ended.\n"
+		"connections and requests that an event from outside ended.\n"
 		"An event that names an unknown id is reported only if the trace is complete from the first promise on.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "The promise may have been ended too early in the recording while the work rightly continues.\n"
-			    "Then move the call that ends the promise.\n",
+			    "In this case, move the call that ends the promise behind the last use.\n",
 	    .fix = "- Find the code that still uses the promise after its end: it may use freed memory.\n"
 		   "- For an unknown id, look for memory that is used after it was freed, or before an id was stored in it.\n"
 		   "- Run the program with AddressSanitizer or valgrind to confirm.\n",
@@ -366,20 +374,21 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_RETRIES] =
 	{
-	    .meaning = "An operation failed or timed out many times, without a growing pause.",
+	    .meaning = "An operation was retried many times without a growing pause, and failed.",
 	    .title = "connect 1 failed 300 times in 478 ms, without a growing pause: connection refused (jobs.c:66 in call)\n"
 		     "96 of 96 promises \"fetch message\" ended by their timeout: no answer came in time (fetch.c:272)\n",
-	    .evidence =
-		"At least 30 tries of the same type failed with the same error.\n"
-		"On average, at most 50 ms passed between a failure and the next try.\n"
-		"The pause did not grow: the last one is at most 4 times as long as the first and the average together.\n"
-		"For connects, 10 tries in at least 1 s are enough, with pauses of at most 250 ms.\n"
-		"If a ring has overwritten the first tries, 16 are enough.\n"
-		"A try belongs to the one before if that one created it, or if its creator read the error.\n"
-		"Tries of one timer or one idle callback belong together, too.\n"
-		"So do connections of requests, if each request makes the next one.\n"
-		"Many clients that fail once each are not reported.\n"
-		"The finding is informational if a timeout ended at least 10 promises of a type, and hardly any other ended.\n",
+	    .evidence = "At least 30 tries of the same type failed with the same error.\n"
+			"On average, at most 50 ms passed between a failure and the next try.\n"
+			"The pause did not grow: the last one is at most 4 times as long as the first and the average together.\n"
+			"For connects, 10 tries in at least 1 s are enough, with pauses of at most 250 ms.\n"
+			"If the ring buffer was overwritten and the first tries are lost, 16 tries are enough.\n"
+			"A try follows an earlier try if the earlier try created it, or if its creator read the error of the "
+			"earlier try.\n"
+			"Tries that one timer or one idle callback makes are one series, too.\n"
+			"Connections of requests are one series if each request makes the next connection.\n"
+			"Many clients that fail once each are not reported.\n"
+			"The finding is informational if a timeout ended at least 10 promises of a type, and hardly any other "
+			"promise of this type ended.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms =
 		"A program that polls on purpose, for example for a server that is just starting, retries in the same way.\n",
@@ -401,48 +410,52 @@ static const struct weft_finding_guide guides[] = {
 		"creation.\n"
 		"At least 20 promises of the type ended, 10 of them younger than this one.\n"
 		"The pending promise is at least 10 ms old, and 5 times as old as any of the others became.\n"
-		"If only 8 to 19 ended, 5 younger ones are enough.\n"
-		"The pending promise must then be 100 ms old, and 20 times as old as the others became.\n"
+		"If only 8 to 19 promises ended, 5 younger ones are enough.\n"
+		"In this case the pending promise must be 100 ms old, and 20 times as old as the others became.\n"
 		"\n"
 		"The finding is informational in four cases:\n"
-		"- The waiter got such promises before, like a consumer that takes items from a queue.\n"
+		"- The promise that waits for the pending one got others of its type before, like a consumer that takes items "
+		"from a queue.\n"
 		"- The program ended, and a task or computation is left that is twice as old as any other of its type became.\n"
 		"- The callback that created the task did not end it, although it ended at least 8 others at once.\n"
 		"- At least 8 tasks ended, and this one is 20 times as old as they became, and did nothing for most of that "
 		"time.\n",
-	    .doubt = "- The promise that it waits for is new, so it makes progress but takes longer than others.\n"
-		     "- Its waiter got such promises before, so perhaps no more items were to come.\n"
-		     "- Other code may end the task later.\n"
-		     "- The ring was overwritten, so earlier promises of the type are not known.\n" MISSING_NAMES,
+	    .doubt =
+		"- The promise waits for one that was created recently, so it may make progress, but more slowly than others.\n"
+		"- The promise that waits for it got others of its type before, so perhaps no more items were to come.\n"
+		"- Other code may end the task later.\n"
+		"- The ring buffer was overwritten, so earlier promises of the type are not known.\n" MISSING_NAMES,
 	    .false_alarms = "Promises with one label but different work, such as a long download among small pages: give them "
 			    "different labels.\n"
 			    "Long polls and streams last longer than other requests on purpose.\n",
 	    .fix = "- Run `weft explain --promise=ID TRACE`, which says what the promise waits for.\n"
-		   "- If its creator did not end it, look for a path through the code on which it gets no result.\n",
-	    .json = "`promise` is the stuck promise, `root` is the promise that it waits for in the end, and `verdict` is as for "
+		   "- If its creator did not end it, look for a path through the code on which the promise gets no result.\n",
+	    .json = "`promise` is the stuck promise, `root` is the promise at the end of its wait chain, and `verdict` is as for "
 		    "`hang`.\n"
 		    "`weight` is the number of stuck promises of the type.\n",
 	},
     [WEFT_FINDING_STALL] =
 	{
-	    .meaning = "Code blocked an event loop: it did not return to its poll.",
+	    .meaning = "Code blocked an event loop: it did not return to the loop's poll for long.",
 	    .title =
 		"bind 5 \"report\" blocked the event loop for 80.0 ms: 3 ready promises lost 240 ms together (stall.c:31)\n"
 		"timer 3 \"3 ms\" blocked the event loop for 150 ms in usleep: 2 promises may be late (turns.c:28 in main)\n"
-		"task 1 \"report\" blocked the event loop for 200 ms (on CPU 43.8 ms, runnable 156 ms): 40 late loop turns "
+		"task 1 \"report\" blocked the event loop for 200 ms (on CPU 43.8 ms, runnable 156 ms): 40 late iterations "
 		"(x.c:9)\n"
 		"timer 2 \"50 ms\" blocked the event loop for 150 ms in usleep: no promise is known to be late (stops.c:61)\n"
 		"thread 4 \"convert\" slept for 248 ms with lock 3074: 3 others waited for it (convert.c:109 in count)\n",
 	    .evidence =
 		"A promise ran, or a call blocked, for at least 10 ms (or `--stall=T`) while other promises were ready.\n"
 		"A promise is ready from the end of its input until it runs.\n"
-		"A blocked loop does not see timers and I/O, so for these the evidence has only an upper limit: \"up to\".\n"
+		"A blocked loop does not see timers and I/O, so the evidence gives only an upper limit of their delay: \"up "
+		"to\".\n"
 		"If the label of a timer shows when it was due, the evidence has its delay.\n"
 		"A thread that has not begun its first event loop sets up the program, which is no stall.\n"
-		"If no promise is known to be late, the stall must last 50 ms, and the loop must have much to do right after "
-		"it.\n"
-		"A stall of 100 ms is reported also without that; `weft check stall<T` reads the same list.\n"
-		"It is an alarm if the loop had other work and the call meant to sleep, or if it lasted 1 s in a known call.\n"
+		"If no promise is known to be late, the stall must last 50 ms, and the loop must have much to do right after the "
+		"stall.\n"
+		"A stall of 100 ms is always reported; `weft check 'stall<T'` checks the same stalls.\n"
+		"Such a stall is an alarm if the loop had other work and the call was a sleep, or if one known call blocked for "
+		"1 s.\n"
 		"A callback that makes a request and sleeps until the answer, as a synchronous D-Bus call does, is a stall, "
 		"too.\n"
 		"\n"
@@ -459,14 +472,14 @@ static const struct weft_finding_guide guides[] = {
 		"or ended the wait.\n"
 		"It also has interrupts, GC and page faults.\n"
 		"A thread that sleeps for at least 100 ms while it holds a lock for which others wait is informational.\n",
-	    .doubt = "- The trace does not tell when a timer or I/O was due; below 50 ms the stall is then "
-		     "informational.\n"
-		     "- The thread was not on CPU all the time, and its own part is below the limit; the finding is then "
-		     "informational.\n"
-		     "- Another thread, for which this one may have waited, got no CPU; the finding is then informational.\n"
-		     "- The machine was busy; the finding is then informational.\n"
-		     "- The host gave the guest no CPU; the finding is then informational.\n"
-		     "- Events are missing in the trace.\n",
+	    .doubt =
+		"- The trace does not tell when a timer or I/O was due; below 50 ms the stall is then "
+		"informational.\n"
+		"- The thread was on CPU for less time than the limit of a stall; the finding is then informational.\n"
+		"- Another thread, for which the stalled thread may have waited, got no CPU; the finding is then informational.\n"
+		"- The machine was busy and may have delayed the thread; the finding is then informational.\n"
+		"- The host gave the guest no CPU; the finding is then informational.\n"
+		"- Events are missing in the trace.\n",
 	    .false_alarms =
 		"On a busy machine the code is not at fault: if runnable is the largest part, record on an idle machine.\n"
 		"Start-up work that runs before the program serves anyone does no harm.\n",
@@ -477,7 +490,7 @@ static const struct weft_finding_guide guides[] = {
 		   "- Blocked in a socket call: make the socket non-blocking, and wait for readiness in the event loop.\n"
 		   "- Blocked in a sleep: use a timer of the loop.\n"
 		   "- Blocked in a lock: hold the lock for less time where the evidence says it is held.\n"
-		   "- Runnable: run less beside the program, or give it a CPU of its own.\n"
+		   "- Runnable without a CPU: run fewer other programs on the machine, or give the program a CPU of its own.\n"
 		   "- GC: make less garbage, or collect while no request waits.\n"
 		   "- Page faults: reuse memory, or read the file earlier.\n"
 		   "- Unknown: record again with `weft record --kernel`.\n",
@@ -489,7 +502,7 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_EXHAUSTED] =
 	{
-	    .meaning = "All threads or places of a pool were taken, and others waited.",
+	    .meaning = "All threads of a pool or places of a semaphore were taken; promises waited.",
 	    .title = "fs 155 \"stat .\" waited 312 ms for a thread of the pool: all 4 threads compute (talks.c:105)\n"
 		     "fs 155 \"stat .\" waited 312 ms for a thread of the pool: 3 of 4 wait for lock 1025, held by work 132\n"
 		     "19 promises queued for a semaphore for 301 ms on average and 573 ms at most, 19 at once (queue.c:59)\n",
@@ -497,14 +510,16 @@ static const struct weft_finding_guide guides[] = {
 		"libuv runs file requests, name lookups and computations (`uv_queue_work()`) on one pool, which usually has 4 "
 		"threads.\n"
 		"weft knows when each computation runs, and therefore when all threads of the pool were busy.\n"
-		"It reports a request of another type that waited for at least 40 ms in such a time.\n"
+		"weft reports a request of another type that waited for at least 40 ms while all threads were busy.\n"
 		"If most of the busy threads waited for one lock, the finding names the lock and its holder.\n"
 		"Computations that wait only for others of their own type are a batch, and are not reported.\n"
 		"\n"
 		"A queue for a semaphore or a pool of objects is informational, because the limit may be intended.\n"
-		"At least 8 promises got a place after a wait, 4 of them waited at once, and one waited for at least 100 ms.\n"
-		"All of them together waited for at least half of their time.\n"
-		"Promises that got a place must have given it back: a semaphore that only others release is a signal.\n"
+		"At least 8 promises got a place after a wait, 4 of them waited at the same time, and one waited for at least "
+		"100 ms.\n"
+		"Together these promises waited for at least half of their lives.\n"
+		"Promises that got a place must have given it back: a semaphore that only other promises release is used as a "
+		"signal.\n"
 		"Semaphores of weft's promises have no number in the trace, so those of one place in the source count as one.\n",
 	    .doubt =
 		"- The trace does not record whether the pool has more threads.\n"
@@ -517,7 +532,7 @@ static const struct weft_finding_guide guides[] = {
 		   "- Or run them on threads of their own instead of libuv's pool.\n"
 		   "- Or enlarge the pool: set `UV_THREADPOOL_SIZE` in the environment.\n"
 		   "- Threads that wait for a lock: hold the lock for less time, or take no lock in work that runs on the pool.\n"
-		   "- Queue for a semaphore: use each place for less time, or allow more at once.\n",
+		   "- Queue for a semaphore: hold each place of the semaphore for less time, or add places.\n",
 	    .json =
 		"`promise` is the request that waited longest, and `root` is one of the computations, the lock, or the pool.\n"
 		"`end_ns` is the time at which a thread became free.\n"
@@ -537,8 +552,7 @@ static const struct weft_finding_guide guides[] = {
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "A scheduler with priorities lets unimportant work wait on purpose.\n",
 	    .fix = "- Run promises in the order in which they became ready.\n"
-		   "- Let code that wakes others again and again yield a turn: call `weft_promise_pause()`, or use an idle "
-		   "callback.\n",
+		   "- Let code that wakes others again and again pause: call `weft_promise_pause()`, or use an idle callback.\n",
 	    .json =
 		"`promise` and `root` are the promise that was ready for longest, and `start_ns` and `end_ns` span its wait.\n"
 		"`weight` is the waiting time of all starved promises, in nanoseconds.\n",
@@ -551,7 +565,7 @@ static const struct weft_finding_guide guides[] = {
 			"Each call took at most 50 us on average.\n"
 			"A server under load is not reported, because each of its calls has an event from outside.\n"
 			"To keep the trace small, weft records the number of such calls only when it has doubled.\n",
-	    .doubt = "- The calls ended without help, so the code may have done its work in small pieces.\n",
+	    .doubt = "- The calls stopped by themselves, so the code may have done its work in small pieces.\n",
 	    .false_alarms = "An idle callback that does background work in small pieces looks the same while it works.\n"
 			    "A program that polls a device on purpose never sleeps.\n",
 	    .fix = "- Idle callback: stop it when its work is done (`uv_idle_stop()`, or return `G_SOURCE_REMOVE`).\n"
@@ -567,29 +581,31 @@ static const struct weft_finding_guide guides[] = {
 		"60 promises \"session\" are pending: one was created per 5.86 ms, and none ended (leak.c:16 in visitor)\n"
 		"10 child processes have ended, and the program did not wait for them: zombies (calls.c:160 in start_children)\n",
 	    .evidence = "At least 32 promises whose labels differ only in numbers are pending at the end.\n"
-			"From 16 on, repeating timers and connections that the program made are informational.\n"
-			"So are 8 child processes of one place that have ended without a wait; from 32 on they are an alarm.\n"
-			"At most one has ended for every ten that are pending.\n"
-			"They were created over at least a quarter of the trace, and not in one burst.\n"
+			"For repeating timers and for connections that the program made, 16 are enough; the finding is then "
+			"informational.\n"
+			"Child processes of one place that have ended without a wait are informational from 8 on, and an alarm "
+			"from 32 on.\n"
+			"At most one promise of the type has ended for every ten that are pending.\n"
+			"The promises were created over at least a quarter of the trace, and not in one burst.\n"
 			"At most half of the older ones did anything in the last quarter of the time.\n"
 			"A timer counts if the code that should stop it has ended.\n"
 			"A connection counts if the program made it, to one of few peers.\n"
 			"Timers and connections do not count while at least half as many clients are connected.\n",
-	    .doubt = "- The ring was overwritten, so promises that ended before are not known.\n"
-		     "- The first of them waits for another promise, and the program was killed or still "
-		     "runs.\n" MISSING_NAMES,
+	    .doubt =
+		"- The ring buffer was overwritten, so promises that ended before are not known.\n"
+		"- The first of these promises waits for another one, and the program was killed or still runs.\n" MISSING_NAMES,
 	    .false_alarms = "A cache, or a server whose clients stay connected, grows until it is full: record for longer.\n"
 			    "A program that creates all its work first, and is killed before it is done, looks the same.\n",
 	    .fix = "- Find the code that should end these promises; start at the place where they are created.\n"
 		   "- Look at the error paths: a promise is often dropped where an operation fails.\n"
 		   "- In a test, set a limit: `weft check TRACE 'pending(LABEL)<10'`.\n",
-	    .json = "`promise` is the first that is pending, and `root` is the same.\n"
+	    .json = "`promise` and `root` are the first pending promise.\n"
 		    "`start_ns` is its creation, and `end_ns` is the end of the trace.\n"
 		    "`verdict` is the cause for which it waits, as for `hang`, and `weight` is the number of pending promises.\n",
 	},
     [WEFT_FINDING_UNDERWAY] =
 	{
-	    .meaning = "A promise that should resolve, or a request, was in progress at the end.",
+	    .meaning = "A promise that should resolve, or a request, was unfinished at the end.",
 	    .title = "task 1 \"order\" had not resolved when the trace ended: timer 4 \"timeout\" was pending for 21.6 ms "
 		     "(choices.c:19)\n"
 		     "connection 30 and 2 more had no answer when the program ended, 46.1 ms after the request (flows.c:390)\n",
@@ -602,8 +618,8 @@ static const struct weft_finding_guide guides[] = {
 			"it wrote "
 			"anything.\n"
 			"The connections of its listener must have at least 5 answers, and as many as there are such requests.\n",
-	    .doubt = "- The trace does not show what was said: the last message may need no answer.\n" NOT_ENDED MISSING_EVENTS
-		MISSING_NAMES,
+	    .doubt = "- The trace does not show the content of messages: the last message may need no answer.\n" NOT_ENDED
+		MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms =
 		"A program may end while requests are in progress: this finding is informational, and often normal.\n",
 	    .fix = "- If the program should finish its requests, it exits, or its loop returns, too early: wait for them before "
@@ -620,11 +636,12 @@ static const struct weft_finding_guide guides[] = {
 		"bind 2 ran for 93.6 ms after task 3, the last that waited for it, was cancelled (jobs.c:211 in wait_at_most)\n"
 		"task 144 \"spell\" ran for 705 ms after it was cancelled (desk.c:187 in spell_document)\n"
 		"bind 135 ran for 224 ms after pick 138, the last that waited for it, failed: timeout (orders.c:234)\n",
-	    .evidence = "The last promise that waited for the work was cancelled.\n"
-			"Or that promise needed only the first of several inputs and failed, for example after a timeout.\n"
-			"The work ran for at least 10 ms after that.\n"
-			"Work that was cancelled itself is reported if it ran for at least 50 ms after its cancellation.\n"
-			"Time in which the work slept or waited does not count.\n",
+	    .evidence =
+		"The last promise that waited for the work was cancelled.\n"
+		"Or the last promise that waited needed only one of several inputs and failed, for example after a timeout.\n"
+		"The work ran for at least 10 ms after this cancellation or failure.\n"
+		"Work that was cancelled itself is reported if it ran for at least 50 ms after its cancellation.\n"
+		"Time in which the work slept or waited does not count.\n",
 	    .doubt = MISSING_EVENTS,
 	    .false_alarms = "Work with a side effect, such as filling a cache, may be useful without a waiter.\n"
 			    "Work that cannot be interrupted, such as a single library call, cannot stop earlier.\n",
@@ -641,7 +658,7 @@ static const struct weft_finding_guide guides[] = {
 		     "loop 2 \"loop of a worker\" and 2 more have not returned: timer 3 \"every 1 s\" keeps the first running "
 		     "(forms.c:221)\n",
 	    .evidence = "The loop is pending, its thread sleeps, and the loop waits for handles or requests that are active.\n"
-			"Handles that were unreferenced do not keep a loop, and are not listed.\n"
+			"Handles that were unreferenced do not keep a loop running, and are not listed.\n"
 			"Requests come before handles in the list, and each line has the place of creation and the age.\n"
 			"Loops of one type and place, like those of workers, are one finding.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
@@ -676,47 +693,48 @@ static const struct weft_finding_guide guides[] = {
 		     "getaddrinfo 1 \"shop.example\" took 154 ms: the name server answered late (forms.c:120 in look_up)\n",
 	    .evidence =
 		"A promise took at least 100 ms, and 10 times the median of at least 16 promises of its type and place.\n"
-		"If more than one in 5 takes as long, that is usual, and not reported.\n"
+		"If more than one promise in 5 takes as long, this time is usual and not reported.\n"
 		"The evidence says where the time went, from the critical path, compared with a promise that took the median "
 		"time.\n"
 		"\n"
 		"A connection that the program made is reported if its peer answered late.\n"
-		"Late is 10 times the median of at least 16 answers, or 20 times the median of 5 to 15 answers.\n"
+		"An answer is late if it took 10 times the median of at least 16 answers, or 20 times the median of 5 to 15 "
+		"answers.\n"
 		"Two kinds of answers are left out: those that waited for the program itself, and those on connections that are "
 		"always slow.\n"
 		"A single name lookup or connect is reported from 100 ms on, or from 3 times the median on if there are "
 		"several.\n"
 		"A timer is never slow.\n",
 	    .doubt =
-		"- The title says \"maybe\" where the trace does not tell which request asked the connection.\n" MISSING_EVENTS
+		"- The title says \"maybe\" where the trace does not record which request used the connection.\n" MISSING_EVENTS
 		    MISSING_NAMES,
 	    .false_alarms = "Promises with one label but different work: give them different labels.\n"
 			    "The first request of a program often fills caches.\n"
 			    "A connection that waits for news, such as a subscription, is slow by design.\n",
-	    .fix =
-		"- Read where the time went, and run `weft path --promise=ID TRACE` for every step.\n"
-		"- Ready while its thread slept: a wake-up was lost; write to the eventfd or call the loop after each result.\n"
-		"- Late peer: find out what the peer did at that time, and add a timeout.\n"
-		"- Late name server: check the servers in `/etc/resolv.conf` and their order, and cache the answers.\n"
-		"- Late connect: try a second address, and add a timeout.\n",
+	    .fix = "- Read where the time went, and run `weft path --promise=ID TRACE` for every step.\n"
+		   "- Ready while its thread slept: a wake-up was lost; wake the loop after each result, for example through an "
+		   "eventfd.\n"
+		   "- Late peer: find out what the peer did at that time, and add a timeout.\n"
+		   "- Late name server: check the servers in `/etc/resolv.conf` and their order, and cache the answers.\n"
+		   "- Late connect: try a second address, and add a timeout.\n",
 	    .json = "`promise` and `root` are the slowest promise or the connection, and `weight` is its time in nanoseconds.\n"
 		    "For a connection, `start_ns` is the question and `end_ns` is the answer.\n",
 	},
     [WEFT_FINDING_SEQUENCE] =
 	{
-	    .meaning = "An answer of the program waited for many other answers, one after the other.",
+	    .meaning = "An answer of the program waited for many answers of peers, one after another.",
 	    .title = "connection 14 waited 52.6 ms of 53.1 ms for 12 answers one after the other "
 		     "(flows.c:300)\n",
-	    .evidence =
-		"The program read a request, asked at least 8 questions on connections, and then wrote its answer.\n"
-		"Its thread did not sleep between an answer and the next question, nor between the last answer and its own: "
-		"each step followed from the one before.\n"
-		"Together the questions took at least half of the time until the answer.\n"
-		"A request does not count if its thread served another one meanwhile, because the questions may be of either.\n",
+	    .evidence = "The program read a request, asked at least 8 questions on connections, and then wrote its answer.\n"
+			"Its thread did not sleep between an answer and the next question, nor between the last answer and the "
+			"program's own answer.\n"
+			"Together the questions took at least half of the time until the answer.\n"
+			"A request does not count if its thread served another one meanwhile, because the questions may belong "
+			"to the other request.\n",
 	    .doubt = MISSING_EVENTS,
-	    .false_alarms = "A question may need the answer before it, like each step of a login.\n"
+	    .false_alarms = "A question may need an earlier answer, as each step of a login does.\n"
 			    "The trace does not show what was asked, so this finding is informational.\n",
-	    .fix = "- Ask the questions side by side, on one connection or several.\n"
+	    .fix = "- Ask the questions in parallel, on one connection or several.\n"
 		   "- Or ask one question for all: a list of keys, a join, a batch.\n",
 	    .json = "`promise` is the connection of the request, and `root` is the connection of the first question.\n"
 		    "`start_ns` is the read of the request, and `end_ns` is the write of its answer.\n"
@@ -729,10 +747,10 @@ static const struct weft_finding_guide guides[] = {
 		"24 connections \"to 127.0.0.1:41255\" had one request each: 23 were made after the answer on an earlier one "
 		"(flows.c:301)\n",
 	    .evidence = "One thread made at least 16 connections to one address, with one request and one answer each.\n"
-			"More than half of them would not be needed if each were used again after its answer.\n"
+			"More than half of these connections would not be needed if each were used again after its answer.\n"
 			"Connections do not count if the peer closed them, or if the program kept them idle.\n"
-			"It kept them idle if it closed them more than 100 ms after the answer, and after more time than their "
-			"request took.\n"
+			"A connection was kept idle if the program closed it more than 100 ms after the answer, and after more "
+			"time than the request took.\n"
 			"A handshake, such as that of TLS, is a request of its own: these connections are not reported.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "Some protocols allow one request on a connection.\n"
@@ -764,8 +782,10 @@ static const struct weft_finding_guide guides[] = {
 		"A listener, a condition, a signal and a watched descriptor stay pending until the program closes them.\n",
 	    .fix = "- Ended promise: start with the longest part.\n"
 		   "- Pending promise: look at the last line of the chain, and find the code that should end it.\n"
-		   "- Sleeping thread: record with `weft record --kernel`, which has the system call in which it sleeps.\n",
-	    .json = "`promise` is the promise that you asked for, and `root` is its last form or the end of its chain.\n"
+		   "- Sleeping thread: record with `weft record --kernel`, which shows the system call in which the thread "
+		   "sleeps.\n",
+	    .json = "`promise` is the promise that you asked for, and `root` is the promise that it became, or the end of its "
+		    "wait chain.\n"
 		    "`verdict` is as for `hang`.\n",
 	},
 };

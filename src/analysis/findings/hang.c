@@ -164,8 +164,8 @@ static bool report_late_wait(struct weft__finder *f, struct weft_finding *findin
 	finding->title = weft__finding_text(f, "%s: %s was signalled %s before the wait%s", what, name, early, location);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last_ns, by, "%s%s signals %s for the last time",
 	    weft__format_promise(f, by), weft__format_site_suffix(f, by), name);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, wait_ns, root, "%s%s starts to wait for it %s too late: lost wake-up",
-	    weft__format_promise(f, root), location, early);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, wait_ns, root,
+	    "%s%s starts to wait for this condition %s too late: lost wake-up", weft__format_promise(f, root), location, early);
 	finding->next = weft__finding_text(
 	    f, "check the condition before you wait, and do not await anything between the check and the wait%s", location);
 	return true;
@@ -182,7 +182,7 @@ static void report_held_locks(struct weft__finder *f, uint32_t p)
 		    weft_model_await_end(m, link) < weft_model_until(m, p))
 			continue;
 		reported++;
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, link->time_ns, link->from, "%s holds %s%s since then",
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, link->time_ns, link->from, "%s has held %s%s since this time",
 		    weft__format_promise(f, p), weft__format_promise(f, link->from), weft__format_host_suffix(f, link->from));
 	}
 }
@@ -209,11 +209,12 @@ static void report_older(struct weft__finder *f, struct weft_finding *finding)
 			continue;
 		if (reported == 0)
 			finding->next = weft__finding_text(f,
-			    "find the code that should resolve %s%s, since its waiter may be the missing resolver of %s",
+			    "find the code that should resolve %s%s: the promise that waits for it may be the one that should "
+			    "resolve %s",
 			    weft__format_promise(f, q), weft__format_site_suffix(f, q), weft__format_promise(f, root));
 		types[reported++] = f->types.of[q];
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, promises[q].start_ns, q,
-		    "%s%s has waited since before for %s%s, which nothing tried to resolve either", weft__format_promise(f, p),
+		    "%s%s has waited even longer for %s%s, which nothing tried to resolve either", weft__format_promise(f, p),
 		    weft__format_site_suffix(f, p), weft__format_promise(f, q), weft__format_site_suffix(f, q));
 	}
 }
@@ -239,8 +240,8 @@ static bool report_request(struct weft__finder *f, struct weft_finding *finding,
 	if (!weft__is_served(f, root) || finding->verdict != WEFT_VERDICT_NEVER_TRIED)
 		return false;
 	finding->title = weft__finding_text(
-	    f, "%s: nothing was written to %s after it came", what, weft__format_promise(f, m->promises[root].created_by));
-	finding->next = weft__finding_text(f, "find the path through the code on which nothing is answered%s", at);
+	    f, "%s: the program wrote no answer to %s", what, weft__format_promise(f, m->promises[root].created_by));
+	finding->next = weft__finding_text(f, "find the path through the code on which no answer is written%s", at);
 	report_origin(f, root);
 	weft__hang_thread_add_sleepers(f, root);
 	return true;
@@ -278,7 +279,7 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 			return;
 		finding->title = weft__finding_text(f, "%s: nothing tried to resolve %s%s", what, it, at);
 		finding->next = weft__finding_text(
-		    f, "find the code that should resolve %s%s, which was never called or dropped the resolver", name, at);
+		    f, "find the code that should resolve %s%s; this code was never called, or dropped the resolver", name, at);
 		report_origin(f, root);
 		report_held_locks(f, root);
 		report_older(f, finding);
@@ -296,9 +297,10 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 	default:
 		finding->verdict = WEFT_VERDICT_UNKNOWN;
 		finding->title = weft__finding_text(f, "%s: the trace does not record what %s waits for%s", what, it, at);
-		finding->next = f->model->promises[root].flags & WEFT_PROMISE_START_UNKNOWN
-				    ? "record with a larger ring, which holds its start, or with state dumps"
-				    : "record the wait with weft_await()";
+		finding->next =
+		    f->model->promises[root].flags & WEFT_PROMISE_START_UNKNOWN
+			? "record with a larger ring buffer, which keeps the creation of the promise, or with state dumps"
+			: "record the wait with weft_await()";
 		if (!weft__finding_doubt_part(f, root, true))
 			weft__finding_doubt(f, f->doubt ? f->doubt : "the trace does not record what the promise waits for");
 	}

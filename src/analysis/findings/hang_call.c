@@ -69,12 +69,13 @@ static void report_call(struct weft__finder *f, uint32_t p, const struct weft_in
 	}
 	finding->title = weft__finding_text(f, "%s has not returned from %s for %s%s%s", name, in,
 	    weft__format_duration(f, length_ns), format_cause(f, awaited), at);
-	finding->next = weft__finding_text(f, "find out what should end the call, and make it outside of the event loop%s", at);
+	finding->next =
+	    weft__finding_text(f, "find out what should end the call, and make the call outside of the event loop%s", at);
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, call->start_ns, awaited,
 	    "%s calls %s%s, which does not return before the end", name, in, weft__format_place(f, weft_model_place(m, call)));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "its event loop calls back nothing else meanwhile, on thread %s",
+	    "its event loop makes no other callback meanwhile, on thread %s",
 	    weft__format_sanitized(f, m->trace->streams[call->stream].name));
 	if (length_ns < LONG_STALLS * f->options.stall_ns)
 		weft__finding_doubt(f, "the call may have been about to return when the trace ended");

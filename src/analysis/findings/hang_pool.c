@@ -91,7 +91,8 @@ void weft__hang_pool_report(
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, signal->time_ns, signal->from, "%s%s signals %s for the last time",
 	    weft__format_promise(f, signal->from), weft__format_site_suffix(f, signal->from), name);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, late->since_ns, late->thread,
-	    "%s%s starts to wait for it %s too late: lost wake-up", thread, weft__format_site_suffix(f, late->thread), early);
+	    "%s%s starts to wait for this condition %s too late: lost wake-up", thread, weft__format_site_suffix(f, late->thread),
+	    early);
 	finding->next = "check the condition before the wait, with the lock held, and again after each wake-up";
 }
 
@@ -157,14 +158,14 @@ void weft__hang_pool_report_tokens(struct weft__finder *f, uint32_t semaphore)
 			ended++;
 		else if (reported++ < WEFT__MAX_LINES)
 			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[p].end_ns, has,
-			    "%s%s got the semaphore then, and has not ended", weft__format_promise(f, has),
+			    "%s%s got the semaphore at this time, and has not ended", weft__format_promise(f, has),
 			    weft__format_site_suffix(f, has));
 		else
 			more++;
 	}
-	weft__evidence_add_more(f, WEFT_EVIDENCE_NOTE, more, " that got it and have not ended");
+	weft__evidence_add_more(f, WEFT_EVIDENCE_NOTE, more, " that got the semaphore and have not ended");
 	if (ended > 0)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "%zu promise%s that got it ha%s ended, and must have released it", ended, weft__format_plural_s(ended),
-		    ended == 1 ? "s" : "ve");
+		    "%zu promise%s that got the semaphore ha%s ended, and must have released it", ended,
+		    weft__format_plural_s(ended), ended == 1 ? "s" : "ve");
 }

@@ -55,7 +55,8 @@ static void report_thread(
 	    weft__format_site_suffix(f, signal->from), what);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->link_index.ended_ns[signal->from], signal->from,
 	    "%s ends; no other thread ever signalled %s", by, what);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, p, "%s starts to wait for it%s %s too late: lost wake-up", name,
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, p,
+	    "%s starts to wait for this condition%s %s too late: lost wake-up", name,
 	    weft__format_wait_place(f, p, condition, since_ns), early);
 	finding->next = "check the condition before the wait, with the lock held, and again after each wake-up";
 	weft__finding_doubt_part(f, p, true);
@@ -467,7 +468,7 @@ static void report_process(const struct process *process, uint32_t first)
 	} else {
 		finding->title = weft__finding_text(f, "%s sleeps forever at %s: no awake thread can wake it%s", name, what, at);
 		finding->next = weft__finding_text(
-		    f, "find the thread that should signal or reach %s, and the path through its code that does not", what);
+		    f, "find the thread that should signal or reach %s, and the path through its code that does neither", what);
 	}
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, last, "%s starts to wait for %s%s%s", name, what,
 	    weft__format_wait_place(f, last, root, since_ns),
@@ -480,7 +481,7 @@ static void report_process(const struct process *process, uint32_t first)
 	if (weft__finding_doubt_part(f, last, false))
 		return;
 	if (!all)
-		weft__finding_doubt(f, "a thread that has not signalled it so far may still do so");
+		weft__finding_doubt(f, "a thread that never signalled the condition may still signal it");
 	else if (has_label(m, root, "semaphore"))
 		weft__finding_doubt(f, "a signal handler may post the semaphore");
 }
@@ -572,12 +573,11 @@ bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *findi
 	if (is_awake || (root == p && since_ns == WEFT_NEVER)) {
 		finding->title = weft__finding_text(
 		    f, "%s: %s", what, is_awake ? "it was awake when the trace ended" : "the trace does not record what it does");
-		finding->next = "record with weft record --kernel, which shows what the kernel did with it";
+		finding->next = "record with weft record --kernel, which shows when the kernel ran the thread";
 	} else if (root == p) {
 		finding->title = weft__finding_text(f, "%s: %s, and the trace does not record why", what, slept);
-		finding->next =
-		    "record with weft record --kernel, which shows the system call in which it sleeps, unless it is an "
-		    "idle thread of a pool";
+		finding->next = "record with weft record --kernel, which shows the system call in which the thread sleeps, "
+				"unless it is an idle thread of a pool";
 	} else {
 		const char *in = next == root || !weft_kind_has(m->promises[next].kind, WEFT_TRAIT_LOOP)
 				     ? ""

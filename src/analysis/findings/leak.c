@@ -196,22 +196,25 @@ static void report_leak(struct weft__finder *f, const struct type_group *type_gr
 			     type_group->alive, name, every, ended, weft_first_label(m, p) == WEFT_NONE ? "" : at);
 	finding->next =
 	    weft__finding_text(f, "find the code that should end these promises, starting where they are created%s", at);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, type_group->first_ns, p, "%s%s creates the first, %s%s",
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, type_group->first_ns, p, "%s%s creates the first of these promises, %s%s",
 	    weft__format_promise(f, maker), maker == WEFT_NONE || maker == WEFT_SYSTEM ? "" : weft__format_site_suffix(f, maker),
 	    weft__format_promise(f, p), at);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, type_group->last_ns, type_group->last, "%s creates the last, %s",
-	    weft__format_promise(f, m->promises[type_group->last].created_by), weft__format_promise(f, type_group->last));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, type_group->last_ns, type_group->last,
+	    "%s creates the last of these promises, %s", weft__format_promise(f, m->promises[type_group->last].created_by),
+	    weft__format_promise(f, type_group->last));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "promises created in each quarter of that time: %" PRIu32 ", %" PRIu32 ", %" PRIu32 " and %" PRIu32 "; %" PRIu32
 	    " ended in all",
 	    type_group->quarter[0], type_group->quarter[1], type_group->quarter[2], type_group->quarter[3], ended);
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[root].start_ns, root,
-		    "the wait chain of the first ends at %s%s", weft__format_promise(f, root), weft__format_site_suffix(f, root));
+		    "the wait chain of the first promise ends at %s%s", weft__format_promise(f, root),
+		    weft__format_site_suffix(f, root));
 	if (type_group->seen < type_group->alive && type_group->seen < f->options.leak_count)
-		weft__finding_doubt(f, "the ring was overwritten, so promises that ended before are not known");
+		weft__finding_doubt(f, "the ring buffer was overwritten, so promises that ended before are not known");
 	if (root != p && weft__completeness_of(f->completeness, m, p)->end_missing)
-		weft__finding_doubt(f, "the first waits for another promise, and the program was killed or still runs");
+		weft__finding_doubt(
+		    f, "the first of these promises waits for another one, and the program was killed or still runs");
 }
 
 static void count_quarter(const struct weft__finder *f, struct type_group *type_group, uint32_t p)

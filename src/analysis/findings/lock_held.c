@@ -65,9 +65,9 @@ static void report_held_lock(struct weft__finder *f, const struct held *held)
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->from_ns, held->holder, "%s%s has taken %s%s, and others wait for it",
 	    name, weft__format_site_suffix(f, held->holder), lock,
 	    weft__format_wait_place(f, held->lock, held->holder, held->from_ns));
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->to_ns, held->holder, "%s releases it, %s later", name,
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, held->to_ns, held->holder, "%s releases the lock, %s later", name,
 	    weft__format_duration(f, held->to_ns - held->from_ns));
-	weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, held->from_ns, held->victim, "%s%s waited for it for %s%s",
+	weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, held->from_ns, held->victim, "%s%s waited for the lock for %s%s",
 	    weft__format_promise(f, held->victim), weft__format_site_suffix(f, held->victim), longest,
 	    weft__format_wait_place(f, held->victim, held->lock, held->victim_ns));
 	if (held->victims > 1)

@@ -130,12 +130,12 @@ static void find_never_created(struct weft__finder *f)
 	const char *user = use ? weft__format_promise(f, use->from) : "", *at = use ? weft__format_site_suffix(f, use->from) : "";
 	finding->title = weft__finding_text(f, "promise %" PRId64 "%s never created%s", m->promises[first].id,
 	    count == 1 ? " was" : weft__finding_text(f, " and %" PRIu32 " more were", count - 1),
-	    use ? weft__finding_text(f, ": %s was the first to name it%s", user, at) : "");
+	    use ? weft__finding_text(f, ": %s was the first to use its id%s", user, at) : "");
 	finding->next = "look for memory that is used after it was freed, or before an id was stored in it";
 	if (use)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, use->time_ns, use->from, "%s%s is the first to name it", user, at);
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "the trace has the creation of every promise since the first");
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, use->time_ns, use->from, "%s%s is the first to use this id", user, at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "the trace records the creation of every promise");
 	weft__finding_doubt_part(f, first, false);
 }
 

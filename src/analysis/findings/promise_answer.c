@@ -13,9 +13,9 @@ static void report_states(struct weft__finder *f, uint32_t p)
 		f->no_memory = true;
 		return;
 	}
-	weft__finding_evidence(f, WEFT_EVIDENCE_TIME, WEFT_NO_TIME, p, "it was waiting for %s, ready for %s and running for %s",
-	    weft__format_duration(f, own.waiting_ns), weft__format_duration(f, own.ready_ns),
-	    weft__format_duration(f, own.running_ns));
+	weft__finding_evidence(f, WEFT_EVIDENCE_TIME, WEFT_NO_TIME, p,
+	    "the promise was waiting for %s, ready for %s and running for %s", weft__format_duration(f, own.waiting_ns),
+	    weft__format_duration(f, own.ready_ns), weft__format_duration(f, own.running_ns));
 }
 
 /* Reports how a promise ended. */
@@ -81,7 +81,7 @@ static void report_open_ended(struct weft__finder *f, uint32_t p)
 						 weft__format_duration(f, until_ns - m->runs[run].end_ns));
 	finding->title = weft__finding_text(
 	    f, "%s is pending at the end, which is normal for its kind; it %s%s", name, ran, weft__format_site_suffix(f, p));
-	finding->next = "if it should have ended, find the code that should have closed it";
+	finding->next = "if the promise should have ended, find the code that should have closed it";
 	uint32_t last = WEFT_NONE;
 	size_t waiters = 0;
 	for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {

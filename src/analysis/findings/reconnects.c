@@ -107,10 +107,10 @@ static void report_address(struct weft__finder *f, const struct address *of)
 	    of->count, weft__format_type(f, first->promise), of->late, at);
 	finding->next = weft__finding_text(f, "keep a connection open, and send the next request on it%s", at);
 	weft__evidence_add_creation(f, first->promise);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, first->end_ns, first->promise, "%s has its only answer",
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, first->end_ns, first->promise, "%s receives its only answer",
 	    weft__format_promise_id(f, first->promise));
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last->start_ns, last->promise, "%s is the last to be made",
-	    weft__format_promise_id(f, last->promise));
+	weft__finding_evidence(
+	    f, WEFT_EVIDENCE_CAUSE, last->start_ns, last->promise, "%s is made last", weft__format_promise_id(f, last->promise));
 	if (of->others > 0)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "%" PRIu32 " request%s to this address went over other connections", of->others,

@@ -40,15 +40,16 @@ static void report_saved(struct weft__finder *f, const struct weft_snapshot_reas
 	if (last != WEFT_NONE) {
 		const struct weft_run *run = &f->model->runs[f->model->promises[last + 1].runs - 1];
 		weft__evidence_add_creation(f, last);
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, run->start_ns, last, "%s%s starts to run, and still runs",
-		    weft__format_promise(f, last), weft__format_site_suffix(f, last));
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, run->start_ns, last,
+		    "%s%s starts to run, and still ran when the copy was made", weft__format_promise(f, last),
+		    weft__format_site_suffix(f, last));
 	}
 	if (others > 0)
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "%zu other%s ran on other threads", others,
-		    weft__format_plural_s(others));
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "%zu other promise%s ran on other threads",
+		    others, weft__format_plural_s(others));
 	if (reason->runs_on)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, reason->time_ns, WEFT_NONE,
-		    "the copy is made, and the program continues: promises that are pending here may have ended since");
+		    "the copy is made, and the program continues: promises that are pending in the copy may have ended since");
 }
 
 void weft__find_saved(struct weft__finder *f)

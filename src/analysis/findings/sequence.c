@@ -95,8 +95,8 @@ static void report_sequence(struct weft__finder *f, const struct step *served, c
 	finding->weight = (uint64_t)chain->waited_ns;
 	finding->title = weft__finding_text(f, "%s waited %s of %s for %" PRIu32 " answers one after the other%s", id,
 	    weft__format_duration(f, chain->waited_ns), weft__format_duration(f, length_ns), chain->count, at);
-	finding->next = weft__finding_text(
-	    f, "ask for them side by side, or all at once, where no question needs the answer before it%s", at);
+	finding->next =
+	    weft__finding_text(f, "ask questions that need no earlier answer in parallel, or ask one question for all%s", at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, served->start_ns, p, "%s%s reads a request", weft__format_promise(f, p),
 	    weft__format_site_suffix(f, p));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, chain->first->start_ns, asked,
@@ -106,7 +106,7 @@ static void report_sequence(struct weft__finder *f, const struct step *served, c
 	    "the last of %" PRIu32 " answers comes from %s", chain->count, weft__format_promise(f, chain->last->connection));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, served->end_ns, p, "%s writes its answer", id);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "the trace does not show whether a question needed the answer before it");
+	    "the trace does not show whether a question needed an earlier answer");
 }
 
 /* Reports the served request if its questions took most of its time. */

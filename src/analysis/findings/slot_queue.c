@@ -143,13 +143,13 @@ static void report_queue(struct weft__finder *f, const struct queue *q)
 	    weft__finding_text(f, "%" PRIu32 " promises queued for %s for %s on average and %s at most, %" PRIu32 " at once%s",
 		q->count, q->pool == WEFT_NONE ? "a semaphore" : weft__format_promise(f, q->pool),
 		weft__format_duration(f, q->waited_ns / q->count), longest, q->most, at);
-	finding->next = weft__finding_text(f, "use each place for less time, or allow more at once%s", at);
+	finding->next = weft__finding_text(f, "hold each place of the semaphore for less time, or add places%s", at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, q->first->start_ns, q->first->promise, "%s is the first that waits",
 	    weft__format_promise(f, q->first->promise));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, w->start_ns, w->promise, "%s%s starts to wait", name, at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, w->end_ns, w->promise, "%s gets its place %s later", name, longest);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "the promises that waited did so for %" PRId64 "%% of their time",
+	    "the promises that waited spent %" PRId64 "%% of their time in this queue",
 	    100 * (q->waited_ns / 1000) / (q->lived_ns / 1000 + 1));
 }
 

@@ -336,7 +336,7 @@ static uint32_t report_peers(const struct slow *slow, uint32_t promise, int64_t 
 					? weft__finding_text(f, ", %lld.%lld times as long as usual", tenths / 10, tenths % 10)
 					: weft__finding_text(f, ", %lld times as long as usual", (tenths + 5) / 10);
 		weft__finding_evidence(f, WEFT_EVIDENCE_TIME, f->model->promises[median].start_ns, median,
-		    "%s in all%s: the median of %zu %s is %s, %s", weft__format_duration(f, all_ns), times, count,
+		    "%s in all%s: the median of %zu promises %s is %s; %s", weft__format_duration(f, all_ns), times, count,
 		    weft__format_type_group(f, promise, weft_first_label(f->model, promise) == WEFT_NONE),
 		    weft__format_duration(f, middle->took_ns), rank);
 	}
@@ -378,7 +378,8 @@ static void report_step_groups(
 	if (request)
 		weft__evidence_add_request(f, request);
 	if (most->kind == WEFT_STEP_READY && is_asleep(&most->longest))
-		finding->next = "find out why nothing woke the thread: wake it after each result, also while it handles others";
+		finding->next = "find out why nothing woke the thread: wake the thread after each result, also while it handles "
+				"other results";
 	else if (is_request(&most->longest) && !most->is_named)
 		finding->next = most->longest.is_asked ? weft__format_late_advice(f, cause) : "";
 	else if (cause != promise && cause != WEFT_SYSTEM)

@@ -216,8 +216,8 @@ static void report_peer(struct weft__finder *f, struct weft_finding *finding, ui
 	const struct weft_promise *promises = f->model->promises;
 	const uint32_t connection = promises[p].created_by;
 	const char *name = weft__format_promise(f, connection);
-	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, connection, "the data came late from the other end of %s%s",
-	    name, weft__format_site_suffix(f, connection));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, connection, "the other end of %s sent its data late%s", name,
+	    weft__format_site_suffix(f, connection));
 	finding->next = weft__format_late_advice(f, connection);
 }
 
@@ -272,8 +272,8 @@ static void add_callers(struct weft__finder *f, uint32_t p)
 	}
 	if (outermost != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, f->model->promises[outermost].start_ns, outermost,
-		    "%s waits for it: the wait%s was %s", weft__format_promise(f, outermost), weft__format_site_suffix(f, p),
-		    places);
+		    "%s waits for this promise: the wait%s was %s", weft__format_promise(f, outermost),
+		    weft__format_site_suffix(f, p), places);
 }
 
 /* Returns the earliest time at which the promise may have started. */
@@ -303,20 +303,20 @@ static bool report_slowest(struct weft__finder *f, const struct slowest *s, cons
 		finding->title = weft__finding_text(f, "%s took %s%s (median of %" PRIu32 ": %s)", name,
 		    most_ns > s->took_ns ? "at least " : "", weft__format_duration(f, s->took_ns), s->peers,
 		    weft__format_duration(f, s->median_ns));
-		finding->next = weft__finding_text(f, "find out what was different this time%s", at);
+		finding->next = weft__finding_text(f, "find out why this promise took longer than others of its type%s", at);
 		weft__evidence_add_creation(f, p);
 		add_callers(f, p);
 		if (most_ns > s->took_ns)
 			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, earliest_ns, WEFT_NONE,
-			    "it may have taken up to %s: several waits were open at that place, and the trace does not tell "
-			    "which one ended",
+			    "the promise may have taken up to %s: several waits were open at its line, and the trace does not "
+			    "record which of them ended",
 			    weft__format_duration(f, most_ns));
 		const bool is_by_peer =
 		    is_read_of_connection(f->model, p) && !has_known_wait(path, p, f->model->promises[p].created_by, s->took_ns);
 		weft__slow_report_times(f, p, path);
 		if (s->count > 1)
 			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-			    "%" PRIu32 " more of its type %s slow", s->count - 1, s->count == 2 ? "was" : "were");
+			    "%" PRIu32 " more promises of its type %s slow", s->count - 1, s->count == 2 ? "was" : "were");
 		if (is_by_peer)
 			report_peer(f, finding, p);
 	}

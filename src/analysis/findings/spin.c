@@ -74,22 +74,23 @@ static void report_spin(struct weft__finder *f, const struct burst *b)
 	finding->weight = b->last->calls;
 	const bool is_loop = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP);
 	const char *time = weft__format_duration(f, end - start);
-	finding->title = is_loop ? weft__finding_text(f, "%s turned %" PRIu64 " times in %s, and its thread never slept%s", name,
-				       b->last->calls, time, at)
+	finding->title = is_loop ? weft__finding_text(f, "%s iterated %" PRIu64 " times in %s, and its thread never slept%s",
+				       name, b->last->calls, time, at)
 				 : weft__finding_text(f, "%s was called %" PRIu64 " times in %s, and its thread never slept%s",
 				       name, b->last->calls, time, at);
 	finding->next =
-	    "let it wait for an event: stop the idle callback, read or close the descriptor, or give the timer a time";
+	    "let the promise wait for an event: stop the idle callback, read or close the descriptor, or give the timer a time";
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, start, p,
-	    is_loop ? "%s takes a turn, and the next as soon as it is over" : "%s is called, and again as soon as it returns",
+	    is_loop ? "%s begins an iteration, and the next one right after it"
+		    : "%s is called, and called again as soon as it returns",
 	    name);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, end, p,
-	    is_loop ? "%s has turned %" PRIu64 " times, once per %s" : "%s has been called %" PRIu64 " times, once per %s", name,
-	    b->last->calls, each);
+	    is_loop ? "%s has iterated %" PRIu64 " times, once per %s" : "%s has been called %" PRIu64 " times, once per %s",
+	    name, b->last->calls, each);
 	/* The next event would have recorded twice as many calls. */
 	if (weft_model_until(m, p) - end > 2 * (end - start))
-		weft__finding_doubt(f, "the calls ended without help, so the code may have done its work in small pieces");
+		weft__finding_doubt(f, "the calls stopped by themselves, so the code may have done its work in small pieces");
 }
 
 /* Reports the spins of loops, or the spins of all other promises; returns the number of findings. */

@@ -258,7 +258,7 @@ static uint32_t find_waker(struct weft__finder *f, const struct weft__stall *s)
 	return waker;
 }
 
-static const char read_earlier[] = "read the file earlier, or on another thread: it waited for pages from a disk";
+static const char read_earlier[] = "read the file earlier, or on another thread: the code waited for pages from a disk";
 
 /* Returns advice that depends on the call in which the thread is blocked; NULL if there is none. */
 static const char *get_call_advice(struct weft__finder *f, const struct weft__stall *s, const char *at)
@@ -278,9 +278,9 @@ static const char *get_call_advice(struct weft__finder *f, const struct weft__st
 	case WEFT_CALL_FUTEX_WAIT:
 	case WEFT_CALL_FUTEX_WAITV:
 		if (waker == WEFT_NONE)
-			return weft__finding_text(f, "find the thread that kept it waiting%s", at);
-		return weft__finding_text(
-		    f, "find out why %s kept it waiting%s", weft__format_promise(f, waker), weft__format_site_suffix(f, waker));
+			return weft__finding_text(f, "find the thread for which the stalled thread waited%s", at);
+		return weft__finding_text(f, "find out why %s let the stalled thread wait%s", weft__format_promise(f, waker),
+		    weft__format_site_suffix(f, waker));
 	case WEFT_CALL_CONNECT:
 	case WEFT_CALL_ACCEPT:
 	case WEFT_CALL_ACCEPT4:
@@ -311,7 +311,7 @@ static const char *get_advice(struct weft__finder *f, const struct weft__stall *
 	if (is_collected && breakdown->waiting_ns <= length_ns - breakdown->waiting_ns)
 		return "make less garbage, or collect it while no request waits";
 	if (breakdown->interrupts_ns > on_ns - breakdown->interrupts_ns && breakdown->interrupts_ns > off_ns)
-		return "move the interrupts to another CPU, or pin the program to another one";
+		return "move the interrupts to another CPU, or pin the program to another CPU";
 	const char *advice =
 	    breakdown->is_exact && breakdown->blocked_ns > on_ns && breakdown->blocked_ns >= breakdown->waiting_ns
 		? get_call_advice(f, s, at)
@@ -325,16 +325,16 @@ static const char *get_advice(struct weft__finder *f, const struct weft__stall *
 	if (s->request != WEFT_NONE)
 		return weft__finding_text(f, "make the call asynchronous: %s%s", weft__format_promise(f, s->request), at);
 	if (breakdown->waiting_ns > on_ns && breakdown->waiting_ns >= breakdown->blocked_ns)
-		return "run less beside the program, or give it a CPU of its own";
+		return "run fewer other programs on the machine, or give the program a CPU of its own";
 	const bool unknown_is_blocked = breakdown->voluntary_switches / BLOCK_RATIO >= breakdown->preemptions;
 	if (breakdown->blocked_ns + (unknown_is_blocked ? unknown_ns : 0) > on_ns)
 		return breakdown->major_faults > 0 && breakdown->call == WEFT_NONE
 			   ? read_earlier
 			   : weft__finding_text(f, "move the blocking call to another thread, or make it non-blocking%s", at);
 	if (unknown_ns > on_ns)
-		return "record it again on an idle machine, or with weft record --kernel";
+		return "record the program again on an idle machine, or with weft record --kernel";
 	if (is_new_memory(s))
-		return weft__finding_text(f, "reuse the memory that it touches for the first time%s", at);
+		return weft__finding_text(f, "reuse memory instead of allocating new memory%s", at);
 	return weft__finding_text(f, "split the work into pieces with a pause between them, or move it to another thread%s", at);
 }
 
@@ -352,16 +352,16 @@ static void report_switches(struct weft__finder *f, const struct weft__stall *s)
 	const int64_t reported_ns = (s->end_ns - s->start_ns) / REPORTED_DIVISOR;
 	if (longest_preemption && p->waiting_ns >= reported_ns)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, longest_preemption->start_ns, WEFT_NONE,
-		    "its thread was preempted %" PRIu64 " time%s, here for %s%s%s%s", p->preemptions,
+		    "the thread was preempted %" PRIu64 " time%s, here for %s%s%s%s", p->preemptions,
 		    weft__format_plural_s(p->preemptions),
 		    weft__format_duration(f, longest_preemption->end_ns - longest_preemption->start_ns),
 		    longest_preemption->by == WEFT_NO_TID ? "" : " by ",
 		    longest_preemption->by == WEFT_NO_TID ? "" : weft__format_os_thread(f, longest_preemption->by),
-		    longest_preemption->by == WEFT_NO_TID ? "" : ", which may have passed the CPU on");
+		    longest_preemption->by == WEFT_NO_TID ? "" : ", after which other threads may have had the CPU");
 	if (p->interrupts && p->interrupts_ns >= reported_ns)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, p->first_interrupt_ns, WEFT_NONE,
-		    p->interrupt ? "interrupts used its CPU %" PRIu32 " time%s from here on: %s for %s"
-				 : "interrupts used its CPU %" PRIu32 " time%s from here on",
+		    p->interrupt ? "interrupts used the CPU of the thread %" PRIu32 " time%s from this time on: %s for %s"
+				 : "interrupts used the CPU of the thread %" PRIu32 " time%s from this time on",
 		    p->interrupts, weft__format_plural_s(p->interrupts), p->interrupt, weft__format_duration(f, p->interrupt_ns));
 	if (!longest_sleep || p->blocked_ns < reported_ns)
 		return;
@@ -370,7 +370,7 @@ static void report_switches(struct weft__finder *f, const struct weft__stall *s)
 	    called ? weft__finding_text(f, " in %s%s", called, format_file(f, longest_sleep->file, longest_sleep->is_sure)) : "";
 	if (longest_sleep->woken_by == WEFT_NO_TID) {
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, longest_sleep->start_ns, WEFT_NONE,
-		    "its thread slept%s, here for %s%s", in,
+		    "the thread slept%s, this time for %s%s", in,
 		    weft__format_duration(f, longest_sleep->ready_ns - longest_sleep->start_ns),
 		    longest_sleep->by_interrupt ? ", until an interrupt" : "");
 		return;
@@ -380,7 +380,7 @@ static void report_switches(struct weft__finder *f, const struct weft__stall *s)
 					     : weft__finding_text(f, ", which ran %s%s", weft__format_promise(f, waker),
 						   weft__format_site_suffix(f, waker));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, longest_sleep->ready_ns, waker,
-	    "its thread slept%s for %s, and was woken by %s%s", in,
+	    "the thread slept%s for %s, and was woken by %s%s", in,
 	    weft__format_duration(f, longest_sleep->ready_ns - longest_sleep->start_ns),
 	    weft__format_os_thread(f, longest_sleep->woken_by), ran);
 }
@@ -574,11 +574,11 @@ static void blame_host(
 	const int64_t length_ns = s->end_ns - s->start_ns;
 	weft__evidence_add_steal(f, steal);
 	if (steal->low_ns > length_ns / 2)
-		finding->next = "run less beside the guest, or give the guest a CPU of its own";
+		finding->next = "run fewer other programs on the host, or give the guest a CPU of its own";
 	if ((s->own_ns >= 0 ? s->own_ns : length_ns) - steal->low_ns >= f->options.stall_ns)
 		return;
 	finding->severity = WEFT_SEVERITY_INFORMATION;
-	weft__finding_doubt(f, "the host gave the guest no CPU for a part of the time");
+	weft__finding_doubt(f, "the host gave the guest no CPU for a part of the stall");
 }
 
 /* Returns the text for a pause: " in usleep", or " in a pause (gc)". */
@@ -669,7 +669,7 @@ static void add_next_waits(struct weft__finder *f, const struct weft__stall *s)
 	}
 	if (first != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[first].start_ns, first,
-		    "the code behind that line gets to a wait at %s", places);
+		    "the code after this wait runs on to the next wait, at %s", places);
 }
 
 /* Returns whether most of the stall was attributed to its promise only later, or may have been the time of another promise. */
@@ -746,7 +746,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	finding->weight = (uint64_t)get_weight_ns(s);
 	const uint32_t waiting = s->victims == 0 && late_count == 0 ? count_waiting(f, s) : 0;
 	if (waiting > 0)
-		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " late loop turn%s%s",
+		finding->title = weft__finding_text(f, "%s blocked the event loop for %s%s%s: %" PRIu32 " late iteration%s%s",
 		    subject, length, pause_call, parts, waiting, weft__format_plural_s(waiting), at);
 	else if (s->victims > 0)
 		finding->title =
@@ -767,16 +767,16 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s starts" : "%s%s starts to run", name, made_at);
 	if (callback != WEFT_NONE)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "the loop called%s for it",
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "the loop called%s for this promise",
 		    weft__format_place(f, callback) + sizeof " at" - 1);
 	if (call_site != WEFT_NONE)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "it makes the longest call that blocks%s",
-		    weft__format_place(f, call_site));
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise,
+		    "the code makes its longest blocking call%s", weft__format_place(f, call_site));
 	if (is_sampled)
 		weft__evidence_add_hot_function(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, &hot);
 	if (s->request != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[s->request].start_ns, s->request,
-		    "%s makes %s%s, and sleeps until the answer: no other callback runs", name,
+		    "%s makes %s%s, and sleeps until the answer; no other callback runs meanwhile", name,
 		    weft__format_promise(f, s->request), weft__format_site_suffix(f, s->request));
 	if (!nobody)
 		add_next_waits(f, s);
@@ -785,7 +785,8 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	report_counts(f, s, breakdown);
 	if (waiting > 0)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, s->end_ns, WEFT_NONE,
-		    "the loop then turned %" PRIu32 " times without a sleep: that many events had come meanwhile", waiting);
+		    "the loop then iterated %" PRIu32 " times without a sleep: so many events had arrived during the stall",
+		    waiting);
 	if (is_stolen)
 		blame_host(f, finding, s, &steal);
 	list_victims(f, s);
@@ -794,27 +795,29 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	if (late_count > MAX_LATE)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, late_count - MAX_LATE, "");
 	if (!nobody && is_claimed(f->model, s))
-		weft__finding_doubt(f, "the program does not say for which request it worked: this one was answered next");
+		weft__finding_doubt(f,
+		    "the trace does not record for which request the code worked: weft names the request that was answered next");
 	const bool is_alone = s->victims == 0 && late_count == 0 && waiting == 0, is_call = pause || s->request != WEFT_NONE;
 	/* A busy machine preempted the thread, or delayed what the thread waited for. */
 	if (is_alone && is_call)
 		; /* the call is known, and lasted at least as long as a delay that a busy machine causes */
 	else if (s->own_ns >= 0 ? s->own_ns < f->options.stall_ns : f->model->round_count && !is_long(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(f, "the thread was not on CPU all the time");
+		weft__finding_doubt(f, "the thread was not on CPU during the whole stall");
 	}
 	if (is_waiting_for_thread(f, s) && (is_other_thread_starved(f, s) || is_thread_starting(f, s))) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(f, "another thread, for which this one may have waited, got no CPU meanwhile");
+		weft__finding_doubt(f, "another thread, for which the stalled thread may have waited, got no CPU meanwhile");
 	} else if (s->is_pause && is_waiting_for_thread(f, s) && !is_other_thread_busy(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(f, "no other thread is known to have run meanwhile, so perhaps none got a CPU");
+		weft__finding_doubt(f, "no other thread is known to have run during the stall, so perhaps none got a CPU");
 	}
 	if (may_be_starved(f, s, context)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
-		weft__finding_doubt(f, s->breakdown.is_known
-					   ? "the machine was busy, and may have delayed it, or what it waited for"
-					   : "the trace does not show whether the thread was on CPU all the time");
+		weft__finding_doubt(
+		    f, s->breakdown.is_known
+			   ? "the machine was busy, and may have delayed the thread or another thread for which it waited"
+			   : "the trace does not show whether the thread was on CPU during the whole stall");
 	}
 	if (s->victims > 0)
 		return;
@@ -825,11 +828,12 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	}
 	const bool is_cpu_unknown = s->own_ns < 0 && !s->breakdown.is_known;
 	if (are_due && is_cpu_unknown)
-		weft__finding_doubt(f, "the trace does not show whether the thread was on CPU all the time");
+		weft__finding_doubt(f, "the trace does not show whether the thread was on CPU during the whole stall");
 	else if (!are_due)
-		weft__finding_doubt(f,
-		    is_cpu_unknown ? "the trace does not show when these were due, nor whether the thread was on CPU all the time"
-				   : "the trace does not show when these were due");
+		weft__finding_doubt(f, is_cpu_unknown
+					   ? "the trace does not show when the late promises were due, nor whether the "
+					     "thread was on CPU during the whole stall"
+					   : "the trace does not show when the late promises were due");
 	/* A busy machine can preempt a thread for as long as this stall. */
 	if (!is_long(f, s))
 		finding->severity = WEFT_SEVERITY_INFORMATION;

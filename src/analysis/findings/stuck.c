@@ -205,7 +205,7 @@ static void report_dropped(struct weft__finder *f, struct weft_finding *finding,
 	const char *at = weft__format_site_suffix(f, p), *by = weft__format_promise(f, creator);
 	finding->title = weft__finding_text(f, "%s was not resolved by %s, its creator: %" PRIu32 " others of its type were%s",
 	    weft__format_promise(f, p), by, f->types.items.items[f->types.of[p]].ended, at);
-	finding->next = weft__finding_text(f, "look for a path through the code on which it gets no result%s", at);
+	finding->next = weft__finding_text(f, "look for a path through the code on which the promise gets no result%s", at);
 	weft__finding_doubt(f, "other code may end the task later");
 }
 
@@ -237,7 +237,7 @@ static void report_stuck(struct weft__finder *f, const struct progress *progress
 	const char *age = weft__format_duration(f, weft_model_until(m, p) - start_ns);
 	finding->root = root;
 	finding->next =
-	    weft__finding_text(f, "run weft explain --promise=%" PRId64 " to see what it waits for", m->promises[p].id);
+	    weft__finding_text(f, "run weft explain --promise=%" PRId64 " to see what the promise waits for", m->promises[p].id);
 	finding->verdict = f->root_causes.verdict[p];
 	if (!progress->is_sure)
 		finding->severity = WEFT_SEVERITY_INFORMATION;
@@ -253,19 +253,23 @@ static void report_stuck(struct weft__finder *f, const struct progress *progress
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, get_creation_end_ns(f, p), m->promises[p].created_by,
 		    "%s stops; no code ever tried to end %s", weft__format_promise(f, m->promises[p].created_by), name);
 	if (!weft__has_complete_history(f->completeness, m, p))
-		weft__finding_doubt(f, "the ring was overwritten, so earlier promises of the type are not known");
+		weft__finding_doubt(f, "the ring buffer was overwritten, so earlier promises of the type are not known");
 	/* A promise that retries with doubled pauses makes progress: its last pause is up to half as long as its age, and may
 	 * have begun just before the end of the trace. */
 	if (root != p && m->promises[root].start_ns - start_ns >= (weft_model_until(m, p) - start_ns) / 4)
-		weft__finding_doubt(f, "the promise that it waits for is new, so it makes progress but takes longer than others");
+		weft__finding_doubt(f,
+		    "the promise waits for one that was created recently, so it may make progress, but more slowly than others");
 	if (root != p)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "its wait chain ends at %s%s",
-		    weft__format_promise(f, root), weft__format_site_suffix(f, root));
+		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root,
+		    "the wait chain of the promise ends at %s%s", weft__format_promise(f, root),
+		    weft__format_site_suffix(f, root));
 	if (progress->stuck > 1)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "%" PRIu32 " more of its type %s stuck, too", progress->stuck - 1, progress->stuck == 2 ? "is" : "are");
+		    "%" PRIu32 " more promises of its type %s stuck, too", progress->stuck - 1,
+		    progress->stuck == 2 ? "is" : "are");
 	if (!progress->is_sure && progress->is_next)
-		weft__finding_doubt(f, "its waiter got such promises before, so perhaps no more items were to come");
+		weft__finding_doubt(
+		    f, "the promise that waits for it got others of its type before, so perhaps no more items were to come");
 	if (progress->is_sure || progress->is_next)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "%" PRIu32 " other promises %s ended, the slowest after %s; at least %d of them were created later",

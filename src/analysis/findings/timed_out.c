@@ -101,10 +101,11 @@ static void report_timeouts(struct weft__finder *f, const struct timeouts *of)
 	    of->count, of->ended, type, of->count == of->ended ? "no answer" : "hardly any answer", at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[p].start_ns, p, "%s is created%s", weft__format_promise(f, p),
 	    weft__format_site_suffix(f, p));
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[p].end_ns, timer, "%s%s ends it, %s later, before an answer",
-	    weft__format_promise(f, timer), weft__format_site_suffix(f, timer), limit);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[of->last].end_ns, of->last, "%s is the last to end so",
-	    weft__format_promise(f, of->last));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[p].end_ns, timer,
+	    "%s%s ends this promise %s later, before an answer came", weft__format_promise(f, timer),
+	    weft__format_site_suffix(f, timer), limit);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[of->last].end_ns, of->last,
+	    "%s is the last promise that its timeout ended", weft__format_promise(f, of->last));
 	finding->next = weft__finding_text(f, "find out why the answers take longer than the timeout, or set a longer one%s",
 	    weft__format_site_suffix(f, timer));
 }

@@ -323,11 +323,12 @@ static void report_peer(struct weft__finder *f, const struct talk *t, uint32_t p
 	const struct weft_transfer *last = after > 0 ? &m->transfers[after - 1] : NULL;
 	const bool has_come = last && last->to == (t->is_accepted ? t->promise : peer) && last->received_ns >= t->asked_ns;
 	if (t->is_accepted)
-		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, WEFT_NO_TIME, peer, "%s is the other end, and waits", there);
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, WEFT_NO_TIME, peer,
+		    "%s is the other end of the connection, and waits for the answer", there);
 	else if (has_come)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last->received_ns, peer, "%s has read it", there);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last->received_ns, peer, "%s has read the message", there);
 	else
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, WEFT_NO_TIME, peer, "%s has not read it", there);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, WEFT_NO_TIME, peer, "%s has not read the message", there);
 }
 
 static const char *get_advice(struct weft__finder *f, uint32_t connection)
@@ -394,17 +395,18 @@ static void report_unanswered(struct search *s, const struct talk *t)
 	if (input != WEFT_NONE)
 		finding->next = weft__finding_text(f, "find out why %s does not end", weft__format_promise(f, input));
 	else if (t->is_accepted && !asked)
-		finding->next = weft__finding_text(f, "find the path through the reading code on which nothing is written%s", at);
+		finding->next =
+		    weft__finding_text(f, "find the path on which the code reads a message and writes no answer%s", at);
 	else
 		finding->next = get_advice(f, asked ? asked->connection : p);
 	if (group->answers > 0)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "%" PRIu32 " earlier answers on connections %s there: the slowest took %s", group->answers,
+		    "%" PRIu32 " earlier answers on connections %s at the same place: the slowest took %s", group->answers,
 		    t->is_accepted ? "accepted" : "made", weft__format_duration(f, group->longest_ns));
 	report_others(s, t);
 	if (is_named)
 		return;
-	weft__finding_doubt(f, "the trace does not show what was said, so the last message may need no answer");
+	weft__finding_doubt(f, "the trace does not show the content of messages, so the last one may need no answer");
 }
 
 /* Reports a connection that is still open and silent although almost all other connections of its listener are closed and none
@@ -435,7 +437,7 @@ static bool report_left_open(struct weft__finder *f, const struct group *group, 
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "no closed connection was silent for longer than %s", weft__format_duration(f, group->gap_ns));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "the trace does not show what was said, so the conversation may be over");
+	    "the trace does not show the content of messages, so the conversation may be over");
 	return true;
 }
 
@@ -507,9 +509,9 @@ static void report_in_flight(struct weft__finder *f, const struct group *group)
 	    weft__format_promise(f, p), at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, until_ns, WEFT_NONE, "the program ends");
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "%" PRIu32 " earlier answer%s on connections accepted there: the slowest took %s", group->answers,
+	    "%" PRIu32 " earlier answer%s on connections accepted at the same place: the slowest took %s", group->answers,
 	    weft__format_plural_s(group->answers), weft__format_duration(f, group->longest_ns));
-	weft__finding_doubt(f, "the trace does not show what was said, so the last message may need no answer");
+	weft__finding_doubt(f, "the trace does not show the content of messages, so the last one may need no answer");
 }
 
 /* ---- A part of an answer ---- */

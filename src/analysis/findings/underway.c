@@ -25,7 +25,7 @@ void weft__find_underway(struct weft__finder *f)
 		    count == 1 ? name : weft__finding_text(f, "%s and %zu more", name, count - 1), weft__format_promise(f, root),
 		    weft__format_duration(f, weft_model_until(f->model, root) - promises[root].start_ns),
 		    weft__format_site_suffix(f, root));
-		finding->next = "if the program should finish it, wait for it before the loop returns or the program exits";
+		finding->next = "if the promise should finish, wait for it before the loop returns or the program exits";
 		/* The promise may have been resolved by an event that is missing. */
 		weft__finding_doubt_part(f, p, true);
 		if (root != p)

@@ -19,8 +19,8 @@ bool weft__unread_report(struct weft__finder *f, struct weft_finding *finding, c
 	    weft__finding_text(f, "%s: %s%s never read what %s%s had sent", what, name, weft__format_host_suffix(f, root),
 		weft__format_promise_id(f, peer->promise), weft__format_host_suffix(f, peer->promise));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, peer->unread_ns, peer->by == WEFT_NONE ? peer->promise : peer->by,
-	    "%" PRIu64 " bytes are written to %s, and not read at the other end for %s, until the end", peer->unread_bytes,
-	    writer, weft__format_duration(f, age_ns));
+	    "%" PRIu64 " bytes are written to %s, and not read at the other end for %s, until the end of the trace",
+	    peer->unread_bytes, writer, weft__format_duration(f, age_ns));
 	if (own->received_ns > INT64_MIN)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, own->received_ns, root, "%s reads for the last time", name);
 	weft__evidence_add_creation(f, root);

@@ -41,7 +41,8 @@ static void report_unreturned(struct weft__finder *f, uint32_t p, uint32_t count
 	}
 	finding->title = weft__finding_text(f, "%s%s finalized without a result%s", name,
 	    count == 1 ? " was" : weft__finding_text(f, " and %" PRIu32 " more were", count - 1), at);
-	finding->next = weft__finding_text(f, "find the path through its code that returns neither a value nor an error%s", at);
+	finding->next =
+	    weft__finding_text(f, "find the path through the code of the task that returns neither a value nor an error%s", at);
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p, "the last reference to %s is dropped: its waiter gets no result", name);

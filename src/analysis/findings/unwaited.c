@@ -38,10 +38,10 @@ static void report_children(struct weft__finder *f, const struct children *of, u
 	    f, "%" PRIu32 " child processes have ended, and the program did not wait for them: zombies%s", of->count, at);
 	finding->next = weft__finding_text(f, "call waitpid() for each child, or ignore SIGCHLD%s", at);
 	weft__evidence_add_creation(f, p);
-	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, find_end_ns(m, p, word), p, "%s has ended by then, and is kept", weft__format_promise(f, p));
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[of->last].start_ns, of->last, "%s is the last that starts",
-	    weft__format_promise(f, of->last));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, find_end_ns(m, p, word), p,
+	    "%s has ended by then, and the kernel keeps it as a zombie", weft__format_promise(f, p));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[of->last].start_ns, of->last,
+	    "%s is the last of these children to start", weft__format_promise(f, of->last));
 }
 
 void weft__unwaited_find(struct weft__finder *f)

@@ -138,16 +138,17 @@ static void report_wasted(struct weft__finder *f, const struct orphan *o)
 		finding->title = weft__finding_text(
 		    f, "%s ran for %s after %s, the last that waited for it, failed: %s%s", name, ran, waiter, reason, at);
 	finding->next = weft__finding_text(
-	    f, "pass the cancellation on to the work, or let it check between two steps whether it is needed%s", at);
+	    f, "pass the cancellation on to the work, or let the work check between two steps whether it is needed%s", at);
 	weft__evidence_add_creation(f, p);
 	if (o->waiter == p)
-		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, o->left_ns, p, "%s is cancelled, but does not check that", name);
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, o->left_ns, p, "%s is cancelled, but its code does not check for that", name);
 	else
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, o->left_ns, o->waiter,
 		    "%s%s fails: %s; it was the last that waited for %s", waiter, weft__format_site_suffix(f, o->waiter), reason,
 		    name);
 	weft__finding_evidence(
-	    f, WEFT_EVIDENCE_CAUSE, o->end_ns, p, "%s stops, %s later; it ran for %s of that", name, until, ran);
+	    f, WEFT_EVIDENCE_CAUSE, o->end_ns, p, "%s stops, %s later; it ran for %s of this time", name, until, ran);
 }
 
 void weft__find_wasted(struct weft__finder *f)

@@ -101,16 +101,16 @@ static int parse_limit(struct weft_rule *rule, const char *text, const char *lim
 			     : rule->is_share ? parse_share(limit, len, &rule->limit)
 					      : len < sizeof number && parse_number(number, &rule->limit);
 	if (!is_read)
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: %s must follow at the end", text,
-		    rule->is_time ? "a time such as 10ms" : "a number");
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: the rule must end with %s", text,
+		    rule->is_time ? "a time, such as 10ms" : "a number");
 	if (!limit[len])
 		return WEFT_OK;
 	if (!parse_window(limit + len + 1, &rule->window_ns))
 		return weft_error_set(
-		    err, WEFT_EINVAL, "%.80s: a window of at least 100ms such as 10s or 1m must follow \"/\"", text);
+		    err, WEFT_EINVAL, "%.80s: after \"/\" a window of at least 100ms is missing, such as 10s or 1m", text);
 	if (rule->measure == WEFT_MEASURE_LOST)
 		return weft_error_set(
-		    err, WEFT_EINVAL, "%.80s: the time of lost events is unknown, so this measure takes no window", text);
+		    err, WEFT_EINVAL, "%.80s: this measure takes no window, since the time of lost events is unknown", text);
 	return WEFT_OK;
 }
 
@@ -136,7 +136,8 @@ static int parse_findings(struct weft_rule *rule, const char *text, struct weft_
 		*name = (struct weft_str){name->ptr + len + rule->has_argument, name->len - len - rule->has_argument};
 	}
 	if (rule->has_argument && !is_finding_name(*name))
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: no finding has this name; 'weft help findings' lists all", text);
+		return weft_error_set(
+		    err, WEFT_EINVAL, "%.80s: no finding has this name; 'weft help findings' lists all names", text);
 	return WEFT_OK;
 }
 
@@ -148,14 +149,14 @@ static int parse_argument(struct weft_rule *rule, const char **at, const char *t
 		/* A label may contain parentheses, so the last ")" of the text closes it. */
 		const char *close = strrchr(*at, ')');
 		if (!close || close == *at + 1)
-			return weft_error_set(err, WEFT_EINVAL, "%.80s: a label and \")\" must follow \"(\"", text);
+			return weft_error_set(err, WEFT_EINVAL, "%.80s: after \"(\" a label and \")\" are missing", text);
 		rule->has_argument = true;
 		rule->argument = (struct weft_str){*at + 1, (uint32_t)(close - *at - 1)};
 		*at = close + 1;
 	}
 	if (rule->has_argument &&
 	    (rule->measure == WEFT_MEASURE_LOST || rule->measure == WEFT_MEASURE_STALL || rule->measure == WEFT_MEASURE_OFFCPU))
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: this measure covers the whole trace, and takes no label", text);
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: this measure covers the whole trace and takes no label", text);
 	if (!rule->has_argument && needs_argument)
 		return weft_error_set(
 		    err, WEFT_EINVAL, "%.80s: this measure needs a label: %s(LABEL)", text, measures[rule->measure].name);
@@ -170,7 +171,7 @@ int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *
 	    found < WEFT_MEASURES_END && (strlen(measures[found].name) != len || strncmp(measures[found].name, text, len) != 0))
 		found++;
 	if (found == WEFT_MEASURES_END)
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: unknown measure; 'weft check --help' lists all", text);
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: unknown measure; 'weft check --help' lists all measures", text);
 	rule.measure = (enum weft_measure)found;
 	rule.is_time = measures[found].is_time;
 	const char *at = text + len;
@@ -179,7 +180,7 @@ int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *
 		return status;
 	const char *limit = parse_relation(at, &rule.relation);
 	if (!limit)
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: <, <=, =, !=, >= or > is missing", text);
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: a comparison is missing: <, <=, =, !=, >= or >", text);
 	status = parse_limit(&rule, text, limit, err);
 	if (status < 0)
 		return status;

@@ -12,21 +12,23 @@
 /* X(NAME, "name", whether it has an argument, whether its value is a time, "meaning") */
 #define WEFT_MEASURES(X)                                                                                                         \
 	X(PENDING, "pending", 0, 0,                                                                                              \
-	    "promises that should have resolved and did not; with (LABEL): all with that label that did not end")                \
+	    "number of promises that should have resolved and did not; with (LABEL): all promises with that label that did not " \
+	    "end")                                                                                                               \
 	X(FAILED, "failed", 0, 0,                                                                                                \
-	    "promises that failed, with % their share of those that ended; with (LABEL): only those with that label")            \
-	X(COUNT, "count", 0, 0, "promises; with (LABEL): only those with that label")                                            \
+	    "number of promises that failed, or with % their share of the promises that ended; with (LABEL): only promises "     \
+	    "with that label")                                                                                                   \
+	X(COUNT, "count", 0, 0, "number of promises; with (LABEL): only promises with that label")                               \
 	X(FINDINGS, "findings", 0, 0,                                                                                            \
-	    "certain alarms of weft explain; with (NAME): findings of that name; with (uncertain): uncertain ones")              \
-	X(LOST, "lost", 0, 0, "events that are known to be missing")                                                             \
+	    "number of certain alarms of weft explain; with (NAME): findings of that name; with (uncertain): uncertain alarms")  \
+	X(LOST, "lost", 0, 0, "number of events that are known to be missing")                                                   \
 	X(STALL, "stall", 0, 1,                                                                                                  \
-	    "the longest time that an event loop was blocked; without a loop, that a promise ran or a pause lasted")             \
-	X(OFFCPU, "offcpu", 0, 1, "the longest time that a running promise was off CPU; needs weft record --kernel")             \
+	    "longest time that an event loop was blocked or, in a trace without a loop, that a promise ran or a pause lasted")   \
+	X(OFFCPU, "offcpu", 0, 1, "longest time that a running promise was off CPU; needs weft record --kernel")                 \
 	X(P50, "p50", 1, 1, "median time from creation to end of promises with that label")                                      \
-	X(P90, "p90", 1, 1, "the 90th percentile of these times, by nearest rank")                                               \
-	X(P99, "p99", 1, 1, "the 99th percentile of these times, by nearest rank")                                               \
-	X(MAX, "max", 1, 1, "the longest of these times")                                                                        \
-	X(COUNTER, "counter", 1, 0, "the last value of the counter of that name")
+	X(P90, "p90", 1, 1, "90th percentile of the time from creation to end of promises with that label, by nearest rank")     \
+	X(P99, "p99", 1, 1, "99th percentile of the time from creation to end of promises with that label, by nearest rank")     \
+	X(MAX, "max", 1, 1, "longest time from creation to end of a promise with that label")                                    \
+	X(COUNTER, "counter", 1, 0, "last value of the counter of that name")
 
 enum weft_measure {
 #define WEFT_MEASURE_ENUM(NAME, name, argument, time, text) WEFT_MEASURE_##NAME,

@@ -324,9 +324,9 @@ static void compare_order(struct differ *d)
 			continue; /* a wait at a condition is recorded as a signal, too */
 		int64_t other_ns = find_action_time(d, 1 - r, link, l[1 - r]);
 		if (other_ns < 0)
-			snprintf(when[r], sizeof when[r], ", which the other run never does");
+			snprintf(when[r], sizeof when[r], " (the other run never does this)");
 		else
-			snprintf(when[r], sizeof when[r], ", which the other run does %s later",
+			snprintf(when[r], sizeof when[r], " (the other run does this %s later)",
 			    format_span(gap, other_ns - (over[1 - r] ? other_ns : m[1 - r]->links[l[1 - r]].time_ns)));
 	}
 	char first[48] = "first action is";
@@ -335,12 +335,13 @@ static void compare_order(struct differ *d)
 	if (same)
 		add_difference(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
 		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
-		    "the %s the same%s %s; then, in the first run, %s%s; in the second %s%s", first,
+		    "the %s the same%s %s; then, in the first run, %s%s; in the second, %s%s", first,
 		    same > 1 ? ", the last:" : ":", format_action(m[0], last[0], before), action[0], when[0], action[1], when[1]);
 	else
 		add_difference(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
 		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
-		    "from the start: in the first run %s%s; in the second %s%s", action[0], when[0], action[1], when[1]);
+		    "the first actions differ: in the first run, %s%s; in the second, %s%s", action[0], when[0], action[1],
+		    when[1]);
 }
 
 /* ---- Ends ---- */
@@ -392,7 +393,7 @@ static void compare_ends(struct differ *d)
 			char name[WEFT_NAME_BYTES], location[WEFT_NAME_BYTES], first[TEXT_BYTES / 2], second[TEXT_BYTES / 2];
 			weft_name_site(a->m, p, location);
 			add_difference(d, WEFT_DIFFERENCE_END, p, q, a->m->promises[p].start_ns, b->m->promises[q].start_ns,
-			    "%s%s%s: in the first run it %s; in the second it %s", weft_name_promise(a->m, p, name),
+			    "%s%s%s: in the first run, this promise %s; in the second, it %s", weft_name_promise(a->m, p, name),
 			    *location ? " at " : "", location, format_end(a, p, first), format_end(b, q, second));
 		}
 }
@@ -484,7 +485,8 @@ static void compare_counts(struct differ *d, const struct groups *groups)
 		for (int r = 0; r < 2; r++)
 			at[r] = group->first[r] == WEFT_NONE ? -1 : d->runs[r].m->promises[group->first[r]].start_ns;
 		add_difference(d, WEFT_DIFFERENCE_MISSING, group->first[0], group->first[1], at[0], at[1],
-		    "%s: %zu in the first run, %zu in the second", name_group(d, group, name), group->count[0], group->count[1]);
+		    "%s: the first run has %zu, the second run has %zu", name_group(d, group, name), group->count[0],
+		    group->count[1]);
 	}
 }
 
@@ -529,7 +531,7 @@ static void compare_lifetimes(struct differ *d, const struct groups *groups)
 		char name[WEFT_NAME_BYTES], first[WEFT_DURATION_BYTES], second[WEFT_DURATION_BYTES];
 		add_difference(d, WEFT_DIFFERENCE_LATENCY, group->first[0], group->first[1],
 		    d->runs[0].m->promises[group->first[0]].start_ns, d->runs[1].m->promises[group->first[1]].start_ns,
-		    "%s: half of them end within %s in the first run (of %zu), within %s in the second (of %zu)",
+		    "%s: half of these promises end within %s in the first run (of %zu), within %s in the second run (of %zu)",
 		    name_group(d, group, name), format_span(first, a_ns), count[0], format_span(second, b_ns), count[1]);
 	}
 }
@@ -564,7 +566,7 @@ static void compare_counters(struct differ *d)
 		if (y)
 			snprintf(values[1], sizeof values[1], "%" PRId64, y->value);
 		add_difference(d, WEFT_DIFFERENCE_COUNTER, WEFT_NONE, WEFT_NONE, x ? x->time_ns : -1, y ? y->time_ns : -1,
-		    "counter \"%.*s\" ends as %s in the first run, as %s in the second",
+		    "counter \"%.*s\" has the last value %s in the first run, %s in the second",
 		    (int)(either->name.len < 100 ? either->name.len : 100), either->name.ptr, values[0], values[1]);
 	}
 }

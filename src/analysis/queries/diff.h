@@ -11,12 +11,12 @@
 
 /* X(NAME, "name", "meaning"): the kinds of differences, the most significant first. */
 #define WEFT_DIFFERENCES(X)                                                                                                      \
-	X(FINDING, "finding", "an alarm of weft explain that only one run has")                                                  \
-	X(ORDER, "order", "the first place where the order of events differs")                                                   \
+	X(FINDING, "finding", "an alarm of weft explain that only one of the two runs has")                                      \
+	X(ORDER, "order", "the first action at which the order of the two runs differs")                                         \
 	X(END, "end", "a promise ends differently")                                                                              \
-	X(MISSING, "missing", "one run has more promises of a type")                                                             \
+	X(MISSING, "missing", "the two runs have different numbers of promises of a type")                                       \
 	X(COUNTER, "counter", "a counter's last value")                                                                          \
-	X(LATENCY, "latency", "how long promises of a type take")
+	X(LATENCY, "latency", "the median time of promises of a type differs")
 
 enum weft_difference_kind {
 #define WEFT_DIFFERENCE_ENUM(NAME, name, text) WEFT_DIFFERENCE_##NAME,

@@ -199,8 +199,8 @@ static void put_in_flight(const struct writer *w)
 		begin_named_sample(w, "weft_promise_oldest_seconds", p, name);
 		end_with_seconds(w, name->oldest_start_ns < m->now_ns ? (uint64_t)(m->now_ns - name->oldest_start_ns) : 0);
 	}
-	put_head(
-	    w, "weft_names_cut", "counter", "", "Promises that count as name \"(other)\", because there are too many names.");
+	put_head(w, "weft_names_cut", "counter", "",
+	    "Promises that are counted under the name \"(other)\", because there are too many names.");
 	FOR_EACH_PROCESS(w, p, m)
 	{
 		begin_sample(w, "weft_names_cut_total", p);
@@ -248,13 +248,13 @@ static void put_threads(const struct writer *w, const char *metric, bool is_busy
 static void put_loops(const struct writer *w)
 {
 	put_head(w, "weft_loop_busy_seconds", "counter", "seconds",
-	    "Time in which the thread of an event loop did not sleep; its rate is the busy share.");
+	    "Time in which the thread of an event loop did not sleep; the rate of this counter is the share of busy time.");
 	put_threads(w, "weft_loop_busy_seconds_total", true);
-	put_head(
-	    w, "weft_loop_blocked_seconds", "gauge", "seconds", "How long the callback that runs now has kept its event loop.");
+	put_head(w, "weft_loop_blocked_seconds", "gauge", "seconds",
+	    "Time for which the callback that runs now has blocked its event loop so far.");
 	put_threads(w, "weft_loop_blocked_seconds", false);
 	put_head(w, "weft_loop_delay_seconds", "histogram", "seconds",
-	    "Time for which one callback, or one pause, kept its event loop from all others.");
+	    "Time for which one callback, or one pause, blocked its event loop.");
 	FOR_EACH_PROCESS(w, p, m)
 	put_histogram(w, "weft_loop_delay_seconds", p, &(struct histogram_labels){NULL, NULL}, &m->delays);
 }
@@ -316,7 +316,8 @@ static void put_losses(const struct writer *w)
 		end_with_number(w, m->events);
 	}
 	put_head(w, "weft_unread_seconds", "counter", "seconds",
-	    "Time whose events the ring overwrote before they were read; promises that ended then are not counted.");
+	    "Time for which the ring buffer lost the events before they were read; promises that ended in this time are not "
+	    "counted.");
 	FOR_EACH_PROCESS(w, p, m)
 	{
 		begin_sample(w, "weft_unread_seconds_total", p);
@@ -337,9 +338,9 @@ static void put_follower(const struct writer *w, const struct weft_metrics_follo
 	put(w, "weft_follower_processes_left_out %" PRIu64 "\n", f->left_out);
 	if (!f->watches)
 		return;
-	put_head(w, "weft_watch_troubles", "counter", "", "Troubles that weft watch reported.");
+	put_head(w, "weft_watch_troubles", "counter", "", "Findings and broken rules that weft watch reported.");
 	put(w, "weft_watch_troubles_total %" PRIu64 "\n", f->troubles);
-	put_head(w, "weft_watch_copies", "counter", "", "Copies that weft watch saved.");
+	put_head(w, "weft_watch_copies", "counter", "", "Copies of traces that weft watch saved.");
 	put(w, "weft_watch_copies_total %" PRIu64 "\n", f->saved);
 }
 

@@ -681,7 +681,7 @@ struct weft_rule_result weft_rule_window_result(struct weft_rule_window *w, bool
 		snprintf(out.why, sizeof out.why, "of %" PRIu64 " promises", w->worst_count);
 	const size_t len = strlen(out.why);
 	if (w->unseen_ns > 0)
-		snprintf(out.why + len, sizeof out.why - len, "%sevents of %s were not seen", len ? "; " : "",
+		snprintf(out.why + len, sizeof out.why - len, "%sthe events of %s are missing", len ? "; " : "",
 		    weft_duration_text(text, w->unseen_ns));
 	return out;
 }

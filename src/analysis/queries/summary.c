@@ -177,10 +177,10 @@ static const char *describe_end(const struct weft_model *m)
 	const struct weft_trace_info *info = m->trace;
 	const size_t reasons = m->snapshot_reason_count;
 	if (info->has_died)
-		return "it was killed, or exited without ending the trace";
+		return "the program was killed, or exited without ending the trace";
 	if (reasons > 0 && m->snapshot_reasons[reasons - 1].runs_on)
-		return "it still ran when this copy was made";
-	return info->unfinished ? "it still runs, or was killed" : "";
+		return "the program still ran when this copy was made";
+	return info->unfinished ? "the program still runs, or was killed" : "";
 }
 
 static void write_program(writer *w)
@@ -333,8 +333,8 @@ static void write_group(writer *w, const struct weft_workload_group *g, bool is_
 		append_slowest(&rest, w->m, g);
 	}
 	if (g->open > 0) {
-		append(&text, "; %zu had no answer at the end", g->open);
-		append(&rest, "; %zu had no answer at the end", g->open);
+		append(&text, "; %zu had no answer at the end of the trace", g->open);
+		append(&rest, "; %zu had no answer at the end of the trace", g->open);
 	}
 	struct weft_summary_line *line = add_line(w, g->is_served ? WEFT_SUMMARY_REQUESTS : WEFT_SUMMARY_ANSWERS, &text);
 	if (g->count > 0)
@@ -398,7 +398,7 @@ static void write_type(writer *w, const struct weft_table_row *row)
 	append(&text, "%s%s", weft_table_name(w->m, row, name), row->ended > 1 ? ": " : " ");
 	append_spread(&text, row->ended, row->p50_ns, row->p99_ns, row->max_ns);
 	if (row->pending > 0)
-		append(&text, "; %zu had not ended", row->pending);
+		append(&text, "; %zu pending at the end of the trace", row->pending);
 	set_subject(add_line(w, WEFT_SUMMARY_WORK, &text), row->slowest, w->m->promises[row->slowest].start_ns, row->max_ns);
 }
 
@@ -574,7 +574,7 @@ static void write_load(writer *w, const struct load *load)
 		append(&text, " was busy for %d%% of ", percent);
 	append_duration(&text, load->whole_ns);
 	if (block_ns > 0) {
-		append(&text, load->has_loop ? "; its longest block took " : "; its longest run took ");
+		append(&text, load->has_loop ? "; it was blocked for at most " : "; its longest run took ");
 		append_duration(&text, block_ns);
 		append(&text, ": ");
 		append_block_name(&text, w->m, &load->block);
@@ -602,7 +602,8 @@ static void write_loads(writer *w)
 	}
 	if (ok && has_loop && loads.count > shown) {
 		struct text text = {0};
-		append(&text, "and %zu more loop%s that hardly worked", loads.count - shown, plural_s(loads.count - shown));
+		append(&text, "and %zu more event loop%s, busy for less than 1%%", loads.count - shown,
+		    plural_s(loads.count - shown));
 		add_line(w, WEFT_SUMMARY_LOOP, &text);
 	}
 	weft_vec_free(&loads);

@@ -32,7 +32,7 @@ struct weft_table {
 
 /* X(NAME, "name", "sort key of the rows") */
 #define WEFT_TABLE_ORDERS(X)                                                                                                     \
-	X(TOTAL, "total", "total time; types that last by nature come last")                                                     \
+	X(TOTAL, "total", "total time; types without an end, such as listeners, come last")                                      \
 	X(MAX, "max", "longest time")                                                                                            \
 	X(P99, "p99", "the 99th percentile")                                                                                     \
 	X(P50, "p50", "the median")                                                                                              \

@@ -31,7 +31,7 @@ shows('what he recorded says so too', 'denied', 'info', 'level self: perf_event_
 shows('the stall is found all the same', 'denied', 'explain', 'stall.*nanosleep')
 shows('with paranoid at 2 he has the switches, and nothing is lost', 'allowed', 'info', 'level own', r'clock offset known to \d+ ns', r'lost +0 events',
       lacks='no space')
-shows('and the stall says what its OS thread did', 'allowed', 'explain', 'stall.*nanosleep', 'its thread slept')
+shows('and the stall says what its OS thread did', 'allowed', 'explain', 'stall.*nanosleep', 'the thread slept')
 shows('root has all, by programs in the kernel, without tracefs being mounted', 'root', 'info', 'level all: softirqs are recorded from 20 us on', r'lost +0 events', lacks='no space')
 shows('and in which call', 'root', 'explain', 'slept in (clock_)?nanosleep')
 for line in failed:
