@@ -22,7 +22,8 @@ static struct {
 static const GOptionEntry options[] = {
     {"compare", 'c', 0, G_OPTION_ARG_NONE, &args.compare, "Show the traces one above the other, in one window", NULL},
     {"together", 't', 0, G_OPTION_ARG_NONE, &args.together, "Show the traces as one picture", NULL},
-    {"place", 'p', 0, G_OPTION_ARG_STRING, &args.place, "Show the place of a link from weft explain or from a viewer", "LINK"},
+    {"place", 'p', 0, G_OPTION_ARG_STRING, &args.place,
+	"Show the time and the promise of a link from weft explain or from a viewer", "LINK"},
     {"version", 0, 0, G_OPTION_ARG_NONE, &args.version, "Print the version", NULL},
     {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &args.paths, NULL, "TRACE..."},
     {0},

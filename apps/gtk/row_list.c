@@ -92,7 +92,7 @@ static GtkWidget *title_new(WeftRowList *list, const struct weft_row *row, unsig
 	if (row->leads) {
 		GtkWidget *why = button_new(list, number, gtk_label_new("Why?"), "Why?");
 		gtk_widget_set_valign(why, GTK_ALIGN_START);
-		gtk_widget_set_tooltip_text(why, "Why Is It in This State?");
+		gtk_widget_set_tooltip_text(why, "Why Is the Promise in This State?");
 		gtk_box_append(GTK_BOX(both), why);
 	}
 	return both;

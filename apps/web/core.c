@@ -30,7 +30,7 @@
 #endif
 
 _Static_assert(sizeof(struct weft_prim) == 36 && offsetof(struct weft_prim, x0) == 8 && offsetof(struct weft_prim, first) == 28,
-    "canvas.js reads primitives at these offsets");
+    "canvas.js reads the fields of a primitive at these offsets");
 
 /* Reports to the page the number of events read, or the analysed percentage of a trace. */
 IMPORT(progress) void page_progress(double done);

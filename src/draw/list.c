@@ -186,7 +186,8 @@ void weft__list_sort(struct weft__frame *f)
 	for (int pass = 0; pass < 2; pass++) {
 		uint32_t next[512] = {0};
 #define KEY(p) (pass ? (uint32_t)(p).layer << 5 | (p).paint : (uint32_t)(p).alpha >> 4 << 3 | (p).kind)
-		_Static_assert(WEFT_PAINT_COUNT <= 32 && WEFT_LAYER_COUNT <= 16, "they fit into a key");
+		_Static_assert(
+		    WEFT_PAINT_COUNT <= 32 && WEFT_LAYER_COUNT <= 16, "paints and layers fit into the bits of the key");
 		for (size_t i = 0; i < list->count; i++)
 			next[KEY(from[i])]++;
 		for (uint32_t k = 0, sum = 0; k < 512; k++) {

@@ -235,7 +235,7 @@ static void draw_lane(struct weft__frame *f, const struct lane *l, struct lanes 
 				  sizeof changes - 1, f->width / 3.0);
 	if (hidden > 0) {
 		char more[48];
-		int len = snprintf(more, sizeof more, "and %zu more that do not fit", hidden);
+		int len = snprintf(more, sizeof more, "and %zu more lanes that do not fit", hidden);
 		write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 8 - width, true, l->y0 + 13, more, (size_t)len,
 		    f->width / 3.0);
 	}

@@ -43,7 +43,7 @@ static bool has_one_colour(const uint32_t *at, int count)
 
 static void fill_line_part(uint32_t *at, int count, uint32_t colour)
 {
-	static_assert(sizeof(wchar_t) == sizeof *at, "wmemset fills pixels, with the widest instructions available");
+	static_assert(sizeof(wchar_t) == sizeof *at, "a wchar_t has the size of a pixel, so that wmemset can fill pixels");
 	wmemset((wchar_t *)(void *)at, (wchar_t)colour, (size_t)count);
 }
 

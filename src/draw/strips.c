@@ -305,7 +305,7 @@ static void add_failures(struct weft__frame *f, struct strips *s, int strip, siz
 static void add_whole_failures(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end)
 {
 	enum { LINE = WEFT__FAILED_PX / WEFT__CELL_PX };
-	static_assert(LINE < 64, "it is in two words at most");
+	static_assert(LINE < 64, "a line of a failure is in two words at most");
 	const struct weft_index *x = f->index;
 	const struct weft_lifetime *life = x->went_wrong + weft__went_wrong_before(x, i);
 	const int64_t from_ns = f->view->from_ns;

@@ -306,13 +306,14 @@ static int look(struct look_target *t, struct core *core, struct weft_error *err
 	Elf64_Ehdr head;
 	if (read_file(core, 0, &head, sizeof head) < sizeof head ||
 	    !weft_look_is_core((const unsigned char *)&head, sizeof head) || head.e_phentsize != sizeof(Elf64_Phdr))
-		return weft_error_set(err, WEFT_EFORMAT, "it is not a 64-bit core dump of a process");
+		return weft_error_set(err, WEFT_EFORMAT, "the file is not a 64-bit core dump of a process");
 	if (head.e_machine != MACHINE || head.e_ident[EI_DATA] != ELFDATA2LSB)
 		return weft_error_set(err, WEFT_ENOTSUP, "a core dump of another architecture; read it on such a machine");
 	if (!read_headers(t, core, &head))
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (t->threads.count == 0)
-		return weft_error_set(err, WEFT_EFORMAT, "the core dump has no OS thread: it is cut off, or of a machine");
+		return weft_error_set(
+		    err, WEFT_EFORMAT, "the core dump has no OS thread: the file is cut off, or is a dump of a virtual machine");
 	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
 	    !weft__look_find_contexts(t) || !weft__look_find_python(t) || !weft__look_find_v8(t))
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");

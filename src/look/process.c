@@ -60,7 +60,9 @@ static int fail_rights(long pid, int folder, struct weft_error *err)
 	const int scope = yama_scope();
 	if (geteuid() == 0)
 		return weft_error_set(err, WEFT_EACCES,
-		    "process %ld: the kernel refuses its memory even to this root: use root outside the container", pid);
+		    "process %ld: the kernel denies access to its memory even to root of this container: run the command as root "
+		    "outside of the container",
+		    pid);
 	if (has_owner && st.st_uid != geteuid())
 		return weft_error_set(err, WEFT_EACCES, "process %ld belongs to %s%s: run the same command with sudo", pid,
 		    owner ? "user " : "another user", owner ? owner->pw_name : "");
@@ -70,7 +72,7 @@ static int fail_rights(long pid, int folder, struct weft_error *err)
 		    pid, scope);
 	if (scope >= 3)
 		return weft_error_set(err, WEFT_EACCES,
-		    "process %ld: kernel.yama.ptrace_scope is 3, which nobody may undo before the next boot", pid);
+		    "process %ld: kernel.yama.ptrace_scope is 3, which forbids reading its memory until the next boot", pid);
 	return weft_error_set(err, WEFT_EACCES,
 	    "process %ld has rights that this user lacks, or forbids to read its memory: run the same command with sudo", pid);
 }

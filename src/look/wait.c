@@ -399,7 +399,7 @@ static void describe_futex(
 	/* A wait with a timeout ends by itself, so it is no link of a deadlock. */
 	if (out->joined)
 		snprintf(out->label, LOOK_LABEL, "thread %" PRId64, out->joined);
-	add_text(out->label, ", or a limit of time");
+	add_text(out->label, ", or a timeout");
 	out->kind = WEFT_KIND_TIMER;
 	out->is_shared = false;
 	out->owner = out->joined = 0;
@@ -440,7 +440,8 @@ void weft__look_wait(struct look_wait *out, const struct look_target *t, const s
 	if (thread->state == 'T' || thread->state == 't') {
 		*out = (struct look_wait){.kind = WEFT_KIND_OS_SIGNAL, .is_awaited = true, .place = out->place};
 		snprintf(out->label, LOOK_LABEL, "%s",
-		    thread->state == 'T' ? "SIGCONT: a signal has stopped it" : "its debugger, which has stopped it");
+		    thread->state == 'T' ? "SIGCONT: a signal has stopped the thread"
+					 : "the debugger that has stopped the thread");
 		return;
 	}
 	if (thread->call == SYS_futex)

@@ -171,7 +171,7 @@ static inline bool is_plain_event(const struct weft_event *e)
 {
 	enum { MAX_ID_BITS = 53 }; /* most bits of an id, so that an id times MAX_PARTS fits */
 	const uint32_t others = 1u << WEFT_OP_PENDING | 1u << WEFT_OP_DETAIL | 1u << WEFT_OP_COUNTER | 1u << WEFT_OP_COUNTER_ADD;
-	_Static_assert(WEFT_OP_COUNT <= 32, "a bit for each op");
+	_Static_assert(WEFT_OP_COUNT <= 32, "a mask of 32 bits has a bit for each op");
 	return e->op < WEFT_OP_COUNT && !(others >> e->op & 1) && !(e->op == WEFT_OP_LABEL && e->text.len == 4) &&
 	       (((uint64_t)e->a + 1) | ((uint64_t)e->b + 1)) >> MAX_ID_BITS == 0;
 }
@@ -764,10 +764,11 @@ static const char *align_clock(struct joined *j, size_t i, size_t to)
 		return NULL;
 	}
 	if (to != 0)
-		return "its clock differs from that of the first process of its host";
-	return !trace->info.has_origin || !first->info.has_origin ? "it or the first trace does not record the wall-clock time"
+		return "the clock of this trace differs from that of the first process of its host";
+	return !trace->info.has_origin || !first->info.has_origin
+		   ? "this trace or the first one does not record the wall-clock time"
 	       : __builtin_sub_overflow(trace->info.clock_origin_ns, first->info.clock_origin_ns, &part->offset_ns)
-		   ? "its clock origin is too far from that of the first trace"
+		   ? "the clock origin of this trace is too far from that of the first trace"
 		   : NULL;
 }
 
@@ -807,7 +808,7 @@ static int sync_hosts(struct joined *j, struct weft_trace *const *parts, size_t 
 			    "%.40s is on another host and cannot be joined: no connection has both ends recorded and "
 			    "bytes in both directions%s",
 			    parts[i]->source.name,
-			    j->clock_sync.contradictory ? "; on one, more bytes were read than written"
+			    j->clock_sync.contradictory ? "; on one connection, more bytes were read than written"
 			    : j->clock_sync.renamed     ? " (NAT?)"
 							: "");
 	}

@@ -66,7 +66,7 @@ struct native_form {
 	uint16_t extra;
 	uint32_t value_sign;
 };
-_Static_assert(sizeof(struct native_form) == 32, "a shift finds the form of an event; a multiplication costs 7%");
+_Static_assert(sizeof(struct native_form) == 32, "the size is a power of two, so that a shift finds the form of an event");
 
 /* The layouts of the events in one version of the format. */
 struct native_forms {

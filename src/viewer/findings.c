@@ -305,7 +305,7 @@ static void write_answer(struct writer *w)
 	w->in = WEFT_ASK_WHY;
 	if (write_working(w, "Analysing the promise\xe2\x80\xa6") || !answer)
 		return;
-	weft__rows_add(w->to, WEFT_ROW_ANSWER, TEXT("Why it is in this state"), TEXT("Close the answer"))->leads = true;
+	weft__rows_add(w->to, WEFT_ROW_ANSWER, TEXT("Why the promise is in this state"), TEXT("Close the answer"))->leads = true;
 	for (size_t i = 0; i < answer->count; i++)
 		write_finding(w, (uint32_t)i);
 }
@@ -316,7 +316,8 @@ static void write_nothing(struct writer *w, const struct weft_findings *findings
 		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Not analysed"), TEXT("The analysis of the trace was cancelled"))
 		    ->leads = true;
 	else if (!findings)
-		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Not analysed"), TEXT("There was no memory to analyse the trace"));
+		weft__rows_add(
+		    w->to, WEFT_ROW_NOTHING, TEXT("Not analysed"), TEXT("There was not enough memory to analyse the trace"));
 	else if (findings->doubt)
 		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"),
 		    TEXT("This trace shows no problem, but it is not complete: %s", findings->doubt));
@@ -355,7 +356,7 @@ static void write_findings(struct writer *w)
 		    ->leads = true;
 	else if (findings->left_out > 0)
 		weft__rows_add(w->to, WEFT_ROW_MORE,
-		    TEXT("%s more of these kinds are not listed", weft_number_text(number, findings->left_out)), 0);
+		    TEXT("%s more findings of these types are not listed", weft_number_text(number, findings->left_out)), 0);
 }
 
 int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)

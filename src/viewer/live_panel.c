@@ -152,7 +152,8 @@ static void write_moment(struct weft__writer *w)
 	weft__rows_add(w->to, WEFT_ROW_TITLE, WEFT__TEXT(may_run(m->trace) ? "Now" : "At the end"),
 	    WEFT__TEXT("%s: %s", time, weft_live_format_flight(top, flight)));
 	weft__rows_add(w->to, WEFT_ROW_TEXT,
-	    WEFT__TEXT("Ended, ran, late: during the last %s", weft_duration_text(span, top->to_ns - top->from_ns)), 0);
+	    WEFT__TEXT("The columns ended, ran and late cover the last %s", weft_duration_text(span, top->to_ns - top->from_ns)),
+	    0);
 }
 
 int weft_live_panel_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)

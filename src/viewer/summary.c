@@ -114,8 +114,8 @@ bool weft_viewer_crumb(const struct weft_viewer *v, char buf[WEFT_CRUMB_BYTES])
 	}
 	if (v->focused == WEFT_NONE)
 		return false;
-	snprintf(
-	    buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba only promises of %s", weft__viewer_promise_name(v, v->focused, name));
+	snprintf(buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba only promises that belong to %s",
+	    weft__viewer_promise_name(v, v->focused, name));
 	return true;
 }
 
@@ -148,7 +148,7 @@ static void describe_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES]
 	default: len = snprintf(buf, WEFT_TIP_BYTES, "%s sent %s a message at %s", a, b, at);
 	}
 	if (v->hovered_links > 1 && len < WEFT_TIP_BYTES)
-		snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; and %" PRIu32 " more arrows here", v->hovered_links - 1);
+		snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; %" PRIu32 " more arrows are here", v->hovered_links - 1);
 }
 
 static bool describe_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_TIP_BYTES])
@@ -164,7 +164,7 @@ static bool describe_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_T
 		if (counts[i] > 0)
 			len += snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "%s %" PRIu32 " %s", class_count++ ? "," : "",
 			    counts[i], did[i]);
-	snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; point at a promise to see its own arrows");
+	snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; point at a promise to see only its arrows");
 	return class_count > 0;
 }
 

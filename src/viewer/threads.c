@@ -148,11 +148,11 @@ static void describe_off(
 		const uint32_t waker = weft_os_track_of_tid(tracks, off->woken_by);
 		append_text(w, "; ");
 		append_thread(w, k, off->woken_by);
-		append_text(w, " woke it");
+		append_text(w, " woke the thread");
 		append_promise(w, v, " while it ran ",
 		    waker == WEFT_NONE ? WEFT_NONE : weft_os_promise_at(tracks, waker, off->ready_ns), "");
 	} else if (off->by_interrupt) {
-		append_text(w, "; an interrupt woke it");
+		append_text(w, "; an interrupt woke the thread");
 	}
 }
 
@@ -198,7 +198,7 @@ bool weft__viewer_describe_spot(const struct weft_viewer *v, const struct weft_s
 		describe_pixel(&w, tracks, spot);
 	} else if (middle_ns < track->since_ns || middle_ns >= track->until_ns) {
 		append_text(&w, middle_ns < track->since_ns ? ": kernel data exists only from "
-							    : ": it ended, or has no kernel data, after ");
+							    : ": the thread ended, or has no kernel data, after ");
 		append_ns(&w, middle_ns < track->since_ns ? track->since_ns : track->until_ns);
 		if (middle_ns < track->since_ns)
 			append_text(&w, " on");
@@ -213,7 +213,7 @@ bool weft__viewer_describe_spot(const struct weft_viewer *v, const struct weft_s
 	if (faults > 0)
 		append_text(&w, "; %zu page fault%s", faults, faults == 1 ? "" : "s");
 	if (!v->model->kernel->info.is_whole)
-		append_text(&w, "; some kernel data was lost");
+		append_text(&w, "; some kernel records were lost");
 	return true;
 }
 

@@ -356,7 +356,7 @@ static int parse_parameter(const struct weft_viewer *v, struct place *p, const c
 	if (IS("y") && !parse_slot(p, value, value_len))
 		return weft_error_set(err, WEFT_EINVAL, "y=%.*s is not a row, for example 12.5", shown, value);
 	if (IS("find") && !decode_text(p->find, sizeof p->find, value, value_len))
-		return weft_error_set(err, WEFT_EINVAL, "find=%.*s is not URL-encoded, or too long", shown, value);
+		return weft_error_set(err, WEFT_EINVAL, "find=%.*s is not URL-encoded, or is too long", shown, value);
 	if (IS("sel"))
 		return parse_promise(v, "sel", &p->selected, (struct weft_str){value, (uint32_t)value_len}, err);
 	if (IS("focus"))
@@ -382,14 +382,14 @@ static int parse_parameter(const struct weft_viewer *v, struct place *p, const c
 			memcpy(f->only, f->hidden[--f->hidden_count], sizeof f->only);
 	}
 	if (IS("group") && !weft_rows_by_parse(&p->folding.rows_by, value, value_len))
-		return weft_error_set(err, WEFT_EINVAL, "group=%.*s is not kind, site, library or thread", shown, value);
+		return weft_error_set(err, WEFT_EINVAL, "group=%.*s is none of kind, site, library and thread", shown, value);
 	if (IS("open")) {
 		int64_t id;
 		if (!parse_id(value, value_len, &id) || !weft_folding_toggle_opened(&p->folding, id))
 			return weft_error_set(err, WEFT_EINVAL, "open=%.*s is not the id of a promise", shown, value);
 	}
 	if (IS("blame") && !parse_blame(p, value, value_len))
-		return weft_error_set(err, WEFT_EINVAL, "blame=%.*s is not wait or run", shown, value);
+		return weft_error_set(err, WEFT_EINVAL, "blame=%.*s is neither wait nor run", shown, value);
 	if (IS("internals"))
 		p->folding.shows_internals = value_len == 1 && *value == '1';
 	if (IS("thin"))
@@ -399,7 +399,7 @@ static int parse_parameter(const struct weft_viewer *v, struct place *p, const c
 	if (IS("metrics"))
 		p->no_metrics = value_len == 1 && *value == '0';
 	if (IS("names") && !parse_names(p, value, value_len))
-		return weft_error_set(err, WEFT_EINVAL, "names=%.*s is not a width in pixels, or 0", shown, value);
+		return weft_error_set(err, WEFT_EINVAL, "names=%.*s is neither a width in pixels nor 0", shown, value);
 	if (IS("threads"))
 		p->no_threads = value_len == 1 && *value == '0';
 	if (IS("sleep"))

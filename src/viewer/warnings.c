@@ -24,7 +24,7 @@ static void add_note(struct writer *w, size_t text, size_t meaning)
 static void add_lost(struct writer *w, const struct weft_trace_info *info)
 {
 	static const char begins[] =
-	    "The picture starts with the oldest event left; for older promises, only later events are known.";
+	    "The picture starts with the oldest event that is left; of older promises only later events are known.";
 	uint64_t no_room = 0, nested = 0, overwritten = 0;
 	char number[28];
 	for (size_t i = 0; i < info->stream_count; i++) {
@@ -36,7 +36,7 @@ static void add_lost(struct writer *w, const struct weft_trace_info *info)
 		ADD(true, "Promises that ended may look pending, and links, labels and running times may be missing.",
 		    "%s events were lost while the trace was recorded.", weft_number_text(number, no_room + nested));
 	if (info->lost_no_stream > 0)
-		ADD(true, "Events of those threads are missing; promises that waited for them may look pending.",
+		ADD(true, "Events of some OS threads are missing; promises that waited for these threads may look pending.",
 		    "%s events of OS threads were not recorded: there were too many threads.",
 		    weft_number_text(number, info->lost_no_stream));
 	if (overwritten > 0)
@@ -56,7 +56,8 @@ static void add_skipped(struct writer *w, const struct weft_trace_info *info)
 		sum += info->skipped[i].bytes;
 	weft_error_format(&info->skipped[0].where, where, sizeof where);
 	weft_utf8_sanitize(where); /* a file name may contain any bytes, also invalid UTF-8 */
-	static const char meaning[] = "Events there are missing: promises may look pending, or older than they are.";
+	static const char meaning[] =
+	    "The events of unreadable parts are missing: promises may look pending, or older than they are.";
 	if (info->skipped_count == 1)
 		ADD(true, meaning, "One part could not be read, %s bytes: %s.", weft_number_text(bytes, sum), where);
 	else
@@ -69,7 +70,7 @@ static void add_anomalies(struct writer *w, const struct weft_model *model)
 	char number[28];
 	for (int i = 0; i < WEFT_ANOMALY_COUNT; i++)
 		if (model->anomalies[i] > 0)
-			ADD(false, "Where two events contradict each other, the picture follows the first.",
+			ADD(false, "Where two events contradict each other, the picture shows what the first event says.",
 			    "The trace contradicts itself: %s %s.", weft_number_text(number, model->anomalies[i]),
 			    weft_anomaly_text((enum weft_anomaly)i));
 }
@@ -89,8 +90,10 @@ int weft_notes_fill(struct weft_rows *rows, const struct weft_model *model, stru
 			ADD(false, "Promises pending at the right edge may have ended since.",
 			    "This trace is a snapshot: the program was still running.");
 		else if (model->trace->is_seen_once)
-			ADD(false, "It shows what each OS thread waits for at the right edge; what happened before is not known.",
-			    "This program was seen once, without a recording.");
+			ADD(false,
+			    "The right edge of the picture shows what each OS thread waits for; what happened before is not "
+			    "known.",
+			    "weft read the memory of this program once, without a recording.");
 		else if (model->trace->unfinished)
 			ADD(false, "Promises pending at the right edge may have ended since.",
 			    "The program did not finish this trace: it is still running, or was killed.");

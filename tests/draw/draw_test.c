@@ -396,7 +396,7 @@ static void test_counter_lanes_are_below_rows(void **state)
 		}
 		assert_true(any && lowest > 0 && lowest <= lanes);
 		assert_true(has_text(&s.list, "counter 0") && has_text(&s.list, value));
-		assert_true(has_text(&s.list, "and 28 more that do not fit") == (counters == COUNTERS));
+		assert_true(has_text(&s.list, "and 28 more lanes that do not fit") == (counters == COUNTERS));
 		struct weft_ruler_options at = {.has_pointer = true, .pointer_ns = s.model->end_ns};
 		assert_int_equal(weft_ruler_guides(&s.list, s.view, &at, NULL), WEFT_OK);
 		assert_true(has_text(&s.list, value) && !has_text(&s.list, "counter 0"));

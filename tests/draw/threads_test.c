@@ -285,8 +285,8 @@ static void test_intervals_have_tips(void **state)
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
 	char tip[WEFT_TIP_BYTES], said[WEFT_SUMMARY_BYTES];
-	static const char *const words[] = {"; gcc (tid 99) had the CPU", " was blocked for ", " in fsync", " woke it",
-	    "an interrupt woke it", " ran for ", "page fault"};
+	static const char *const words[] = {"; gcc (tid 99) had the CPU", " was blocked for ", " in fsync", " woke the thread",
+	    "an interrupt woke the thread", " ran for ", "page fault"};
 	bool heard[sizeof words / sizeof *words] = {false};
 	weft_viewer_show(v, v->model->end_ns / 2, v->model->end_ns / 2 + v->model->end_ns / 20);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);

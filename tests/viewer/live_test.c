@@ -46,7 +46,7 @@ static void test_promises_in_flight_are_listed(void **state)
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
 	assert_string_equal(said(v), "title: At the end|1.000 ms: 3 in flight\n"
-				     "text: Ended, ran, late: during the last 1.00 ms|\n"
+				     "text: The columns ended, ran and late cover the last 1.00 ms|\n"
 				     "summary: Types (6)|\n"
 				     "finding> task \"main loop\"|1 in flight" DOT "oldest 1.00 ms" DOT "ran 207 \xc2\xb5s\n"
 				     "finding> bind \"answer\"|1 in flight" DOT "oldest 898 \xc2\xb5s" DOT "ran 198 \xc2\xb5s\n"

@@ -327,10 +327,10 @@ static void test_legend_and_filter_corners(void **state)
 	struct weft_viewer *v = open_text(SERVER);
 	const struct weft_draw_list *guides = &v->lists[WEFT_PANE_GUIDES], *picture = &v->lists[WEFT_PANE_PICTURE];
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	assert_false(has_text(guides, "its code runs"));
+	assert_false(has_text(guides, "code of the promise runs"));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_LEGEND), WEFT_OK);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	assert_true(has_text(guides, "its code runs") && has_text(guides, "waits for a promise"));
+	assert_true(has_text(guides, "code of the promise runs") && has_text(guides, "waits for a promise"));
 	for (size_t i = 0; i < picture->count; i++) {
 		const struct weft_prim *p = &picture->prims[i];
 		bool is_sign = (p->paint >= WEFT_PAINT_CREATION && p->paint <= WEFT_PAINT_SIGNAL) || p->paint == WEFT_PAINT_SLEEP;
@@ -342,7 +342,7 @@ static void test_legend_and_filter_corners(void **state)
 	weft_viewer_act(v, WEFT_ACTION_LEGEND);
 	weft_viewer_focus(v, with_id(v, 4));
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	assert_false(has_text(guides, "its code runs"));
+	assert_false(has_text(guides, "code of the promise runs"));
 	double x = 60, y = v->panes[WEFT_PANE_PICTURE].y_px + 12;
 	weft_viewer_motion(v, x, y);
 	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_LINK);
@@ -697,9 +697,9 @@ static void test_place_restores_the_view(void **state)
 	    {"sel=99", "there is no promise 99 in this trace"},
 	    {"mark=4,99", "there is no promise 99 in this trace"},
 	    {"related=what", "related=what is not the id of a promise"},
-	    {"group=colour", "group=colour is not kind, site, library or thread"},
+	    {"group=colour", "group=colour is none of kind, site, library and thread"},
 	    {"sel=x&t=1ms..2ms", "sel=x is not the id of a promise"},
-	    {"find=%4", "find=%4 is not URL-encoded, or too long"},
+	    {"find=%4", "find=%4 is not URL-encoded, or is too long"},
 	    {"find=id:x", "id: needs a number, for example id:18"},
 	    {"y=-1", "y=-1 is not a row, for example 12.5"},
 	};
@@ -1090,7 +1090,7 @@ static void test_findings_summary_names_limits(void **state)
 	assert_string_equal(summary(v, 0, "events were lost"), wanted);
 	snprintf(wanted, sizeof wanted, "%zu findings", count + 4);
 	assert_string_equal(summary(v, 4, NULL), wanted);
-	assert_string_equal(rows.rows[rows.count - 1].name, "4 more of these kinds are not listed");
+	assert_string_equal(rows.rows[rows.count - 1].name, "4 more findings of these types are not listed");
 	assert_int_equal(weft_findings_count(v), count + 4);
 	weft_viewer_answer(v, WEFT_ASK_TRACE, NULL);
 	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);

@@ -322,7 +322,7 @@ export const tests = {
 		await page.keyboard.press("Alt+ArrowLeft");
 		await selected(page, id => id === before);
 		await page.getByRole("button", {name: "Why?"}).click();
-		await page.getByText("Why it is in this state", {exact: true}).waitFor();
+		await page.getByText("Why the promise is in this state", {exact: true}).waitFor();
 		assert.equal(await finding.count(), 2, "the answer, and the finding");
 		await page.getByRole("button", {name: "Close the answer"}).click();
 		await eventually("one", async () => await finding.count() === 1);
