@@ -114,7 +114,7 @@ bool cli_archive_can(void)
 int cli_archive_begin(struct cli_archive *archive, const char *path)
 {
 	(void)archive;
-	return cli_fail("%s: this weft cannot compress", path);
+	return cli_fail("%s: this weft was built without compression", path);
 }
 
 int cli_archive_write(void *ctx, const char *name, const void *bytes, size_t size)

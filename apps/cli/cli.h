@@ -30,17 +30,19 @@ enum cli_exit { CLI_OK = 0, CLI_FOUND = 1, CLI_ERROR = 2 };
 	X(stats, "TRACE...", "print how many promises of each type there are, and how long they waited and ran")                 \
 	X(explain, "TRACE...", "report what went wrong, with evidence; exit status 1 if an alarm is certain")                    \
 	X(waits, "[TRACE...]", "print which promise waits for which at one moment, as a tree")                                   \
-	X(path, "TRACE... --promise=ID", "print the critical path that led to a promise's end")                                  \
-	X(diff, "TRACE TRACE", "report where two runs differ; exit status 1 if they do")                                         \
-	X(check, "TRACE... RULE...", "check rules for CI, such as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")  \
-	X(top, "TRACE...", "show what is in progress, the longest waits and the work of the last second")                        \
-	X(watch, "TRACE... [RULE...]", "follow traces, and save a copy when a rule is broken or there is an alarm")              \
+	X(path, "TRACE... --promise=ID", "print the critical path to the end of a promise: what it waited for, step by step")    \
+	X(diff, "TRACE TRACE", "report where two runs of a program differ; exit status 1 if they differ")                        \
+	X(check, "TRACE... RULE...",                                                                                             \
+	    "check rules for CI, such as 'stall<10ms' or 'pending=0'; exit status 1 if a rule is broken")                        \
+	X(top, "TRACE...", "show the promises in progress, the longest waits and the work of the last second")                   \
+	X(watch, "TRACE... [RULE...]", "follow traces, and save a copy of a trace that breaks a rule or has an alarm")           \
 	X(render, "TRACE... -o PICTURE", "draw the promises as SVG, PNG or PDF")                                                 \
 	X(html, "TRACE... -o OUT", "write a web page that shows the traces: one file, or a directory")                           \
 	X(serve, "TRACE...", "serve the page of weft html, which follows the traces while they are recorded")                    \
 	X(convert, "TRACE... -o OUT --to=FORMAT", "write the trace in another format")                                           \
 	X(record, "-- COMMAND...", "run a command and record it; exit with the command's status")                                \
-	X(on, "[PID|NAME...]", "start recording in programs that stand by; list them if none is named")                          \
+	X(on, "[PID|NAME...]",                                                                                                   \
+	    "start recording in programs that stand by (record --standby); without a name, list these programs")                 \
 	X(off, "PID|NAME...", "stop recording in programs that stand by")                                                        \
 	X(merge, "TRACE... -o DIR", "copy traces into one directory, which every verb reads as one trace")                       \
 	X(save, "TRACE -w OUT", "copy a trace, also while it is being recorded")

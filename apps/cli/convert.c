@@ -232,7 +232,8 @@ int cli_convert(struct cli_args *args)
 		"write this format: perfetto for ui.perfetto.dev, chrome for older tools, folded for flame graphs"},
 	    {"by", 0, CLI_TEXT, &by, "run|wait|function",
 		"folded: measure how long promises ran (default), how long they waited, or which functions ran in long runs"},
-	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all", "perfetto: write these arrows (default: wakeups)"},
+	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all",
+		"perfetto: choose the arrows that are written (default: wakeups)"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -260,7 +261,7 @@ int cli_convert(struct cli_args *args)
 	struct cli_input input;
 	const bool has_model = format != MIRAGE && format != NATIVE;
 	if (!has_model && args->argc > 1)
-		return cli_fail_verb("convert", "--to=%s holds only one trace; use weft merge to join several", name);
+		return cli_fail_verb("convert", "--to=%s can hold only one trace; use weft merge to join several traces", name);
 	exit = has_model ? cli_open_model(&input, args, CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
 	if (exit < 0 && !has_model)
 		exit = cli_check_events(&input);

@@ -352,7 +352,7 @@ int cli_dump(struct cli_args *args)
 	bool json = false, no_simplify = false, parts = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"no-simplify", 0, CLI_FLAG, &no_simplify, NULL, "leave each bind where it was created"},
+	    {"no-simplify", 0, CLI_FLAG, &no_simplify, NULL, "start each bind at its creation, not at its first read"},
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};

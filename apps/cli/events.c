@@ -255,7 +255,8 @@ int cli_events(struct cli_args *args)
 	bool json = false, absolute = false, recorded = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"absolute", 0, CLI_FLAG, &absolute, NULL, "print times in UTC, or of the trace's clock if UTC is unknown"},
+	    {"absolute", 0, CLI_FLAG, &absolute, NULL,
+		"print times of day in UTC, or times of the trace's clock if UTC is unknown"},
 	    {"recorded", 0, CLI_FLAG, &recorded, NULL,
 		"print the events that OCaml 5 recorded as they are in the file, ring after ring"},
 	    CLI_OPTION_END,

@@ -133,7 +133,7 @@ static int put_threads(const struct cli_input *input)
 	struct weft_error err;
 	if (weft_waits_create(&waits, input->model, input->model->end_ns, &err) < 0)
 		return cli_fail_error(&err);
-	puts("no certain fault; this is what its OS threads do:");
+	puts("no certain fault; the OS threads of the process do this:");
 	cli_put_wait_tree(input->model, waits);
 	weft_waits_destroy(waits);
 	return CLI_OK;
@@ -162,7 +162,7 @@ static int put_nothing(const struct cli_input *input, const struct weft_findings
 	    m->promise_count == 2 ? "" : "s");
 	printf("  %-12s%d checks (weft help findings); delays from 10 ms on\n", "looked for", WEFT_FINDING_KINDS);
 	if (!has_callbacks(m))
-		printf("  %-12sno event loop that weft knows: it does not see which callback runs\n", "lacks");
+		printf("  %-12sno event loop that weft knows: weft does not see which callback runs\n", "lacks");
 	const int exit = cli_put_summary(m, findings, false);
 	return exit < 0 ? CLI_OK : exit;
 }
@@ -189,7 +189,8 @@ static int put_findings(const struct cli_input *input, const struct weft_finding
 	if (findings->left_out)
 		cli_note("%s: %zu more findings of these types are not shown", input->name, findings->left_out);
 	if (findings->doubt && !one)
-		cli_note("%s: %s; findings that this could change are left out or uncertain", input->name, findings->doubt);
+		cli_note(
+		    "%s: %s; findings that this could refute are left out or marked as uncertain", input->name, findings->doubt);
 	return cli_finish(found ? CLI_FOUND : CLI_OK);
 }
 

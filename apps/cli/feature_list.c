@@ -53,9 +53,9 @@ void cli_print_features(FILE *out)
 		else if (!*package)
 			fputs("no (it needs glibc)\n", out);
 		else if (strchr(package, ' '))
-			fprintf(out, "no (packages %s bring it)\n", package);
+			fprintf(out, "no (the packages %s add this part)\n", package);
 		else
-			fprintf(out, "no (package %s brings it)\n", package);
+			fprintf(out, "no (the package %s adds this part)\n", package);
 	}
 }
 
@@ -66,6 +66,7 @@ int cli_fail_without(const char *verb, enum cli_feature which)
 	if (which == CLI_FEATURE_SERVER && !WEFT_PAGE_BUILT)
 		f = &features[CLI_FEATURE_PAGE];
 	if (!*f->package)
-		return cli_fail_verb(verb, "this weft is built without a part: %s; it needs glibc", f->name);
-	return cli_fail_verb(verb, "this weft is built without a part: %s; install %s and build weft again", f->name, f->package);
+		return cli_fail_verb(verb, "this weft was built without the part %s; this part needs glibc", f->name);
+	return cli_fail_verb(
+	    verb, "this weft was built without the part %s; install %s and build weft again", f->name, f->package);
 }

@@ -89,7 +89,7 @@ static void put_gaps(const struct weft_model *model)
 	const struct weft_trace_info *info = model->trace;
 	if (info->gap_count == 0)
 		return;
-	printf("gaps       %zu intervals without events\n", info->gap_count);
+	printf("gaps       %zu intervals with missing events\n", info->gap_count);
 	for (size_t i = 0; i < info->gap_count && i < WEFT_MAX_SKIPPED; i++) {
 		const struct weft_gap *gap = &info->gaps[i];
 		printf("  #%u  from ", gap->stream);
@@ -125,7 +125,7 @@ static void put_samples(const struct weft_trace_info *info)
 	char period[CLI_DURATION_BYTES];
 	if (!p->sample_count)
 		return;
-	printf("samples    %zu of OS threads that ran one promise for long, %s apart", p->sample_count,
+	printf("samples    %zu stack samples of OS threads that ran one promise for long, one per %s", p->sample_count,
 	    cli_format_duration(period, p->period_ns));
 	if (p->lost)
 		printf("; lost: %" PRIu64, p->lost);
@@ -140,14 +140,14 @@ static void put_kernel(const struct weft_kernel_info *kernel)
 		cli_put_text(kernel->why);
 	}
 	if (kernel->level == WEFT_LEVEL_SELF)
-		fputs("; more needs root or sysctl kernel.perf_event_paranoid=2", stdout);
+		fputs("; a higher level needs root or sysctl kernel.perf_event_paranoid=2", stdout);
 	putchar('\n');
 	if (kernel->level == WEFT_LEVEL_SELF)
 		return;
 	printf("  %" PRIu64 " events of %" PRIu32 " CPU%s, %" PRIu64 " bytes", kernel->events, kernel->processors,
 	    kernel->processors == 1 ? "" : "s", kernel->bytes);
 	if (kernel->lost + kernel->overwritten > 0)
-		printf(", lost: %" PRIu64 " no space, %" PRIu64 " overwritten", kernel->lost, kernel->overwritten);
+		printf(", lost: %" PRIu64 " for lack of space, %" PRIu64 " overwritten", kernel->lost, kernel->overwritten);
 	if (kernel->bound_ns)
 		printf("; clock offset known to %" PRIu32 " ns", kernel->bound_ns);
 	putchar('\n');
@@ -285,7 +285,7 @@ static void put_text(
 	const struct weft_snapshot_reason *kept =
 	    model->snapshot_reason_count ? &model->snapshot_reasons[model->snapshot_reason_count - 1] : NULL;
 	if (info->is_seen_once)
-		puts("state      seen once: memory was looked at, without a recording");
+		puts("state      seen once: weft read the memory of the process, without a recording");
 	else if (info->unfinished)
 		printf(
 		    "state      not finished: the program %s\n", info->has_died ? "was killed, or exited without ending the trace"
@@ -327,12 +327,12 @@ static void put_text(
 			printf(" tid %" PRIu64, s->tid);
 		printf("  %" PRIu64 " packet%s, %" PRIu64 " bytes", s->packets, s->packets == 1 ? "" : "s", s->bytes);
 		if (s->lost_full + s->lost_nested + s->lost_overwritten > 0)
-			printf(", lost: %" PRIu64 " no space, %" PRIu64 " nested too deep, %" PRIu64 " overwritten", s->lost_full,
-			    s->lost_nested, s->lost_overwritten);
+			printf(", lost: %" PRIu64 " for lack of space, %" PRIu64 " nested too deep, %" PRIu64 " overwritten",
+			    s->lost_full, s->lost_nested, s->lost_overwritten);
 		putchar('\n');
 	}
 	if (info->lost_no_stream)
-		printf("  lost: %" PRIu64 " of OS threads without a stream of their own\n", info->lost_no_stream);
+		printf("  lost: %" PRIu64 " events of OS threads that have no stream of their own\n", info->lost_no_stream);
 	if (kernel)
 		put_kernel(kernel);
 	put_samples(info);

@@ -36,7 +36,7 @@ int cli_merge(struct cli_args *args)
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "DIR", "write the copies into this new directory"},
 	    {"scrub", 0, CLI_FLAG, &scrub, NULL,
-		"replace names, labels, notes, errors, paths and addresses by stand-ins, the same in all copies"},
+		"replace names, labels, notes, errors, paths and addresses by placeholders, the same in all copies"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);

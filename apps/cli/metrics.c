@@ -225,14 +225,15 @@ static enum MHD_Result answer_request(void *ctx, struct MHD_Connection *connecti
 		return MHD_YES;
 	}
 	if (!cli_http_is_for_us(&s->address, connection))
-		return cli_http_send_text(connection, MHD_HTTP_FORBIDDEN, "This is not the name of this server.\n");
+		return cli_http_send_text(connection, MHD_HTTP_FORBIDDEN, "The Host header does not name this server.\n");
 	if (!only_reads)
 		return cli_http_send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "This server only answers GET and HEAD.\n");
 	if (strcmp(url, "/metrics") != 0)
 		return cli_http_send_text(connection, MHD_HTTP_NOT_FOUND, "Not found: the metrics are at /metrics.\n");
 	struct MHD_Response *response = wait_for_answer(s);
 	return response ? cli_http_send(connection, MHD_HTTP_OK, WEFT_METRICS_CONTENT_TYPE, response)
-			: cli_http_send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "The traces are being read; ask again.\n");
+			: cli_http_send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			      "The server is still reading the traces; try again later.\n");
 }
 
 static bool start_daemon(struct cli_metrics_server *s)

@@ -107,10 +107,10 @@ static void put_clock_pair(const struct weft_trace_info *info, const struct weft
 	put_name(&info->parts[pair->parts[0]]);
 	fputs(" and ", stdout);
 	put_name(&info->parts[pair->parts[1]]);
-	printf(": %zu connection%s, %zu messages to the second, %zu back", pair->connections, pair->connections == 1 ? "" : "s",
-	    pair->messages[0], pair->messages[1]);
+	printf(": %zu connection%s, %zu messages from the first to the second, %zu back", pair->connections,
+	    pair->connections == 1 ? "" : "s", pair->messages[0], pair->messages[1]);
 	if (!pair->has_bounds) {
-		puts(": not aligned, since messages went only one way");
+		puts(": clocks not aligned, since messages went only one way");
 		return;
 	}
 	printf(": +-%s on average, +-%s at best; the second clock gains %+.2f to %+.2f ppm\n",
@@ -132,9 +132,10 @@ static void put_text(
 			printf("  another host, aligned by messages: +-%s on average\n",
 			    cli_format_duration(bound, info->parts[i].bound_ns));
 		else
-			puts(i == 0                         ? "  the reference clock"
-			     : info->parts[i].is_same_clock ? "  the same clock: exact"
-							    : "  aligned by wall time: a few us, if wall time was not set");
+			puts(i == 0 ? "  the reference clock"
+			     : info->parts[i].is_same_clock
+				 ? "  the same clock: exact"
+				 : "  aligned by wall time: to a few us, if the wall clock was not set meanwhile");
 	}
 	if (!clock_sync)
 		return;
@@ -144,12 +145,12 @@ static void put_text(
 	if (clock_sync->unmatched)
 		printf("unmatched  %zu end%s of connections, such as %s: no trace has the other end%s\n", clock_sync->unmatched,
 		    clock_sync->unmatched == 1 ? "" : "s", clock_sync->example,
-		    clock_sync->renamed ? ", or NAT or a proxy changes addresses" : "");
+		    clock_sync->renamed ? ", or NAT or a proxy changes the addresses" : "");
 	if (clock_sync->contradictory)
 		printf("wrong      %zu connection%s, such as %s: one end read bytes that the other never wrote\n",
 		    clock_sync->contradictory, clock_sync->contradictory == 1 ? "" : "s", clock_sync->contradiction);
 	if (clock_sync->unwritten)
-		printf("unwritten  %zu reads of bytes that no trace has as written: events are missing, "
+		printf("unwritten  %zu reads of bytes that no trace records as written: events are missing, "
 		       "positions are wrong, or the traces were read while the programs still ran\n",
 		    clock_sync->unwritten);
 }

@@ -111,7 +111,7 @@ void cli_find_site_names(struct cli_input *input, bool ask_servers)
 			continue;
 		char place[256];
 		weft_site_format(site, place, sizeof place);
-		cli_note("%s: build weft with libdw for function names", place);
+		cli_note("%s: function names need a weft that was built with libdw", place);
 		has_noted = true;
 	}
 }

@@ -166,7 +166,7 @@ static void put_text(const struct weft_model *m, const struct weft_path *path)
 				if (m->promises[s->promise].kind == WEFT_KIND_REQUEST)
 					printf(", for %s", weft_name_promise(m, s->promise, name));
 			} else if (s->promise == WEFT_SYSTEM)
-				fputs("waiting for something that the trace does not have", stdout);
+				fputs("waiting for something that the trace does not record", stdout);
 			else
 				printf("waiting for %s", name);
 			if (s->connection == WEFT_NONE && s->end_ns - s->start_ns >= all_ns / DETAIL_DIVISOR)

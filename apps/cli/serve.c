@@ -339,7 +339,7 @@ static enum MHD_Result answer_request(void *ctx, struct MHD_Connection *connecti
 		return MHD_YES;
 	}
 	if (!cli_http_is_for_us(&server->address, connection))
-		return cli_http_send_text(connection, MHD_HTTP_FORBIDDEN, "This is not the name of this server.\n");
+		return cli_http_send_text(connection, MHD_HTTP_FORBIDDEN, "The Host header does not name this server.\n");
 	if (server->meters && only_reads && strcmp(url, "/metrics") == 0)
 		return send_metrics(connection, server);
 	if (!has_token(server, url))
@@ -404,7 +404,8 @@ static int run_server(struct server *server, const char *listen_at)
 	printf("%s/%s/\n", cli_http_format_url(&server->address, url), server->token);
 	fflush(stdout);
 	if (!server->address.is_loopback)
-		cli_note("the page is not encrypted: the address or the network traffic gives access to the trace");
+		cli_note(
+		    "the page is not encrypted: everyone who knows the address or reads the network traffic can read the trace");
 	if (isatty(STDERR_FILENO))
 		cli_note("open this address in a browser; stop with Ctrl+C");
 	wait_for_signal(server, &signals);
@@ -449,7 +450,7 @@ int cli_serve(struct cli_args *args)
 	    {"listen", 'l', CLI_TEXT, &listen_at, "HOST:PORT",
 		"listen at this address (default: a free port that only this machine can reach)"},
 	    {"metrics", 0, CLI_FLAG, &has_metrics, NULL,
-		"also answer /metrics, without the token, with numbers about the traces in OpenMetrics"},
+		"also serve /metrics: numbers about the traces in the OpenMetrics format, without the token"},
 	    CLI_OPTION_COMPARE(&compare),
 	    CLI_OPTION_END,
 	};

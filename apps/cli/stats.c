@@ -104,7 +104,7 @@ static void put_blames(const struct weft_model *model, const struct weft_blames 
 		double share = blames->sum_ns ? 100.0 * (double)blame->sum_ns / (double)blames->sum_ns : 0;
 		printf("%5.1f %%  %8s  ", share, cli_format_duration(sum, blame->sum_ns));
 		if (blame->promise == WEFT_SYSTEM)
-			fputs("waiting for something that the trace does not have", stdout);
+			fputs("waiting for something that the trace does not record", stdout);
 		else
 			printf("%s%s",
 			    blame->kind == WEFT_STEP_RUNNING ? "running "

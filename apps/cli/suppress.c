@@ -56,7 +56,7 @@ static int apply_line(
 	if (!*text || *text == '#')
 		return -1;
 	if (!reason || !*trim_spaces(reason + 2))
-		return cli_fail("%s:%u: no reason; write it after \" # \"", path, number);
+		return cli_fail("%s:%u: the reason is missing; write it after \" # \"", path, number);
 	*reason = '\0';
 	if (!colon || colon > reason)
 		return cli_fail("%s:%u: expected FINDING:PATTERN # REASON", path, number);

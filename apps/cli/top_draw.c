@@ -332,7 +332,7 @@ static void draw_help(void)
 	const int width = is_long ? screen_columns() / 2 : screen_columns();
 	screen_fill(0, SCREEN_BAR, false);
 	screen_put_text(0, 0, screen_columns(), SCREEN_BAR, false, false,
-	    "Keys are those of the window and the page; the mouse selects, opens, sorts and scrolls");
+	    "The keys are those of weft view and weft serve; the mouse selects, opens, sorts and scrolls");
 	for (int i = 0; i < TOP_ACTION_COUNT; i++) {
 		char keys[KEY_COLUMNS + 1];
 		const int row = 1 + (is_long ? i % half : i), column = is_long && i >= half ? width : 0;

@@ -222,7 +222,7 @@ static void find_similar(struct top_ui *ui)
 	weft_query_for_similar(ui->snapshot->input.model, promise, text);
 	snprintf(ui->search, sizeof ui->search, "%.255s", text);
 	search_rows(ui, ui->location.cursor, true);
-	snprintf(ui->message, sizeof ui->message, "n and N go to the others, f hides the rest");
+	snprintf(ui->message, sizeof ui->message, "n and N go to the other matches; f hides all other rows");
 }
 
 static void begin_search(struct top_ui *ui)
@@ -235,7 +235,7 @@ static void begin_search(struct top_ui *ui)
 static void toggle_filter(struct top_ui *ui)
 {
 	if (!ui->search[0] && !ui->location.filters) {
-		snprintf(ui->message, sizeof ui->message, "Search with / first; f hides what does not match");
+		snprintf(ui->message, sizeof ui->message, "Search with / first; then f hides the rows that do not match");
 		return;
 	}
 	ui->location.filters = !ui->location.filters;

@@ -13,7 +13,7 @@
 	X(QUIT, COUNT, "q", "Quit")                                                                                              \
 	X(OPEN, COUNT, "Enter", "Show the details of the row")                                                                   \
 	X(BACK, BACK, "Escape", "Go back")                                                                                       \
-	X(NEXT_TABLE, COUNT, "Tab", "Next table; also 1 to 7")                                                                   \
+	X(NEXT_TABLE, COUNT, "Tab", "Next table (or 1 to 7)")                                                                    \
 	X(TABLE_BEFORE, COUNT, "BackTab", "Previous table")                                                                      \
 	X(UP, ROWS_UP, "", "One row up")                                                                                         \
 	X(DOWN, ROWS_DOWN, "", "One row down")                                                                                   \
@@ -24,18 +24,18 @@
 	X(ORDER, COUNT, ">", "Sort by the next column")                                                                          \
 	X(ORDER_BEFORE, COUNT, "<", "Sort by the previous column")                                                               \
 	X(REVERSE, COUNT, "R", "Reverse the order")                                                                              \
-	X(FIND, FIND, "", "Search, as in the window")                                                                            \
+	X(FIND, FIND, "", "Search for a text or query")                                                                          \
 	X(NEXT_MATCH, NEXT_MATCH, "", "Next match")                                                                              \
 	X(PREVIOUS_MATCH, PREVIOUS_MATCH, "", "Previous match")                                                                  \
 	X(FILTER, FILTER, "", "Show only matches, or all")                                                                       \
-	X(LIKE, LIKE, "", "Find all of the same type")                                                                           \
-	X(FOCUS, FOCUS, "", "Show only what belongs to it")                                                                      \
+	X(LIKE, LIKE, "", "Find rows of the same type")                                                                          \
+	X(FOCUS, FOCUS, "", "Show only the row's parts")                                                                         \
 	X(UNFOCUS, UNFOCUS, "", "Show everything again")                                                                         \
-	X(WHY, WHY, "", "Explain its state")                                                                                     \
-	X(AWAITED, GO_AWAITED, "", "Go to what it waits for")                                                                    \
-	X(RESOLVER, GO_RESOLVER, "", "Go to its resolver")                                                                       \
-	X(CREATOR, GO_CREATOR, "", "Go to its creator")                                                                          \
-	X(WOKEN, GO_WOKEN, "", "Go to what it woke")                                                                             \
+	X(WHY, WHY, "", "Explain the row's state")                                                                               \
+	X(AWAITED, GO_AWAITED, "", "Go to what the row awaits")                                                                  \
+	X(RESOLVER, GO_RESOLVER, "", "Go to the row's resolver")                                                                 \
+	X(CREATOR, GO_CREATOR, "", "Go to the row's creator")                                                                    \
+	X(WOKEN, GO_WOKEN, "", "Go to what the row woke")                                                                        \
 	X(HOLD, COUNT, "Space", "Pause or resume")                                                                               \
 	X(EARLIER, PAN_LEFT, "", "Go back in time and pause")                                                                    \
 	X(LATER, PAN_RIGHT, "", "Go forward in time")                                                                            \

@@ -66,7 +66,8 @@ int cli_view(struct cli_args *args)
 	const char *place = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_COMPARE(&compare),
-	    {"place", 0, CLI_TEXT, &place, "LINK", "show this place: a link of weft explain --json, or one copied in a viewer"},
+	    {"place", 0, CLI_TEXT, &place, "LINK",
+		"show the time and the promise of this link, which weft explain --json prints and viewers copy"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);

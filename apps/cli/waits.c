@@ -183,8 +183,9 @@ int cli_waits(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	if (args->argc == 0)
-		return follow || dot || json || at_ns >= 0 || parts ? cli_fail_verb("waits", "these options need a TRACE")
-								    : cli_waits_all();
+		return follow || dot || json || at_ns >= 0 || parts
+			   ? cli_fail_verb("waits", "no trace; --follow, --dot, --json, --parts and --at need a TRACE")
+			   : cli_waits_all();
 	if (follow && (dot || at_ns >= 0))
 		return cli_fail_verb("waits", "--follow cannot be combined with --at or --dot");
 	if (follow)

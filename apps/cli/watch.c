@@ -841,19 +841,18 @@ int cli_watch(struct cli_args *args)
 	const char *per_hour = NULL, *max_size = NULL, *cpu = NULL, *keep = NULL, *keep_for = NULL, *tidy = NULL;
 	int64_t every_ns = 500000000;
 	const struct cli_option options[] = {
-	    {"save", 0, CLI_TEXT, &w.options.save, "DIR", "save copies in DIR, one for each trouble; DIR is created"},
+	    {"save", 0, CLI_TEXT, &w.options.save, "DIR", "save a copy in DIR for each broken rule or alarm; DIR is created"},
 	    {"plain", 0, CLI_FLAG, &w.options.is_plain, NULL, "save copies as directories, without compression"},
 	    {"exec", 0, CLI_TEXT, &w.options.exec, "COMMAND",
-		"run this in a shell for each trouble, with a JSON object on its standard input"},
+		"run this shell command for each broken rule or alarm, with a JSON object on its standard input"},
 	    {"per-hour", 0, CLI_TEXT, &per_hour, "N", "save at most N copies an hour (default: 6)"},
 	    {"most", 0, CLI_TEXT, &max_size, "SIZE",
-		"remove the oldest copies when all have more than SIZE, such as 500M (default: 1G)"},
+		"remove the oldest copies when all together are larger than SIZE, such as 500M (default: 1G)"},
 	    {"keep", 0, CLI_TEXT, &keep, "N", "keep the newest N copies, and remove older ones"},
 	    {"keep-for", 0, CLI_TEXT, &keep_for, "TIME",
 		"remove copies that are older than TIME, such as 36h or 7d, except the newest"},
 	    {"tidy", 0, CLI_TEXT, &tidy, "TIME",
-		"remove the ring of a process in TRACE that ended TIME ago, such as 1h, when it was scanned and its troubles "
-		"were saved"},
+		"remove the trace of a process that ended TIME ago, such as 1h, after weft checked it and saved its copies"},
 	    {"every", 0, CLI_TIME, &every_ns, "TIME", "refresh this often (default: 500ms), or less often because of --cpu"},
 	    {"cpu", 0, CLI_TEXT, &cpu, "PERCENT", "check rules and findings with at most this share of a CPU (default: 10%)"},
 	    {"patience", 0, CLI_TIME, &w.options.patience_ns, "TIME",
@@ -861,8 +860,8 @@ int cli_watch(struct cli_args *args)
 	    {"window", 0, CLI_TIME, &w.options.window_ns, "TIME",
 		"look for findings in the last TIME (default: 10s), at most in the last 262,144 events"},
 	    {"metrics", 0, CLI_TEXT, &w.options.metrics, "HOST:PORT",
-		"answer http://HOST:PORT/metrics with numbers about all traces in OpenMetrics (default port: " CLI_METRICS_PORT
-		")"},
+		"serve http://HOST:PORT/metrics: numbers about all traces in the OpenMetrics format (default "
+		"port: " CLI_METRICS_PORT ")"},
 	    CLI_OPTIONS_RULES(&w.options.rules),
 	    CLI_OPTION_JSON(&w.options.json),
 	    CLI_OPTION_END,

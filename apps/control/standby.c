@@ -281,7 +281,8 @@ static int control_process(struct standby_process *s, struct weft_standby_reques
 	if (!has_answered && !read_page(s))
 		return cli_fail("process %ld has ended", s->pid);
 	if (!has_answered) {
-		cli_note("process %ld has no event now; it %s with its next event", s->pid, is_on ? "starts to record" : "stops");
+		cli_note("process %ld has recorded no event since the request; it %s with its next event", s->pid,
+		    is_on ? "starts to record" : "stops");
 		return CLI_OK;
 	}
 	if (a->status < 0)
@@ -305,7 +306,7 @@ static int control_operand(const char *operand, const struct weft_standby_reques
 					"kernel.yama.ptrace_scope is greater than 0",
 			    operand, strerror(-found));
 		if (!found)
-			return cli_fail("process %s does not stand by; weft on lists those that do", operand);
+			return cli_fail("process %s does not stand by; weft on lists the processes that do", operand);
 		exit = control_process(&s, *r, timeout_ns);
 		close(s.memory_fd);
 		return exit;
@@ -321,7 +322,8 @@ static int control_operand(const char *operand, const struct weft_standby_reques
 	free_processes(&all);
 	if (!whole)
 		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
-	return any ? exit : cli_fail("no program of this user stands by as %s; weft on lists those that do", operand);
+	return any ? exit
+		   : cli_fail("no program of this user with the name %s stands by; weft on lists the programs that do", operand);
 }
 
 static int control_operands(const struct cli_args *args, const struct weft_standby_request *r, int64_t timeout_ns)
@@ -352,7 +354,7 @@ int cli_on(struct cli_args *args)
 	    {"mode", 0, CLI_TEXT, &ring.mode, "ring|grow", "keep the newest events (ring) or all up to --size (grow)"},
 	    {"packets", 0, CLI_TEXT, &ring.packets, "N", "divide each ring buffer into N packets"},
 	    {"stacks", 0, CLI_TEXT, &ring.stacks, "N",
-		"record N callers of each promise's creation, in a program under weft record"},
+		"record N callers of the code that creates a promise, in a program under weft record"},
 	    OPTION_WAIT(&timeout_ns),
 	    CLI_OPTION_JSON(&json),
 	    CLI_OPTION_END,

@@ -161,7 +161,7 @@ int open_run(struct weft_trace **out, const struct open_plan *plan, struct weft_
 void open_note_copies(const struct open_plan *plan, open_note_fn *note)
 {
 	if (plan->copies)
-		note("%zu %s of these traces %s left out", plan->copies, plan->copies == 1 ? "copy" : "copies",
+		note("%zu %s of other given traces %s left out", plan->copies, plan->copies == 1 ? "copy" : "copies",
 		    plan->copies == 1 ? "is" : "are");
 }
 
@@ -185,6 +185,6 @@ void open_note_clocks(const struct open_plan *plan, const struct weft_trace *tra
 	const struct weft_clock_sync *clock_sync = weft_trace_clock_sync(trace);
 	if (clock_sync && clock_sync->contradictory)
 		note("%s: in %zu connection%s between hosts, such as %s, one end read bytes that the other never wrote; "
-		     "they cannot align the clocks",
+		     "these connections cannot align the clocks",
 		    plan->name, clock_sync->contradictory, clock_sync->contradictory == 1 ? "" : "s", clock_sync->contradiction);
 }

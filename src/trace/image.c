@@ -319,10 +319,11 @@ static int choose_ring(const struct search *s, const char *wanted, size_t *out, 
 		unsigned char first[512];
 		size_t got = s->image->read(s->image, 0, first, sizeof first);
 		return fail_search(s, err, WEFT_EFORMAT, "%s",
-		    wanted && s->rings.count ? "it contains no ring with that UUID" : weft__trace_unknown_text(first, got));
+		    wanted && s->rings.count ? "the image contains no ring buffer with that UUID"
+					     : weft__trace_unknown_text(first, got));
 	}
 	if (wanted && matches > 1)
-		return fail_search(s, err, WEFT_EINVAL, "the UUID prefix matches several rings; use more digits");
+		return fail_search(s, err, WEFT_EINVAL, "the UUID prefix matches several ring buffers; use more digits");
 	*out = best;
 	return WEFT_OK;
 }
@@ -464,13 +465,15 @@ static bool note_others(const struct search *s, size_t chosen, bool was_wanted, 
 			continue;
 		format_uuid(uuid, get_uuid(s, ring));
 		size_t packets = ring->end - ring->first;
-		if (!add_note(source, "it also contains %s ring of %zu packet%s; to extract it: weft save --ring=%s",
+		if (!add_note(source,
+			"the image also contains %s ring buffer of %zu packet%s; to extract it: weft save --ring=%s",
 			was_wanted || !ring->is_defined ? "another" : "an older", packets, packets == 1 ? "" : "s", uuid))
 			return false;
 	}
-	if (noted > MAX_OTHERS_NOTED && !add_note(source, "it also contains remains of %zu more rings", noted - MAX_OTHERS_NOTED))
+	if (noted > MAX_OTHERS_NOTED &&
+	    !add_note(source, "the image also contains remains of %zu more ring buffers", noted - MAX_OTHERS_NOTED))
 		return false;
-	return !s->is_full || add_note(source, "it has more than %d packets; the rest was not read", MAX_FOUND_PACKETS);
+	return !s->is_full || add_note(source, "the image has more than %d packets; the rest was not read", MAX_FOUND_PACKETS);
 }
 
 static int search_rings(struct search *s, const char *uuid, struct weft_source *out, struct weft_error *err)
@@ -495,7 +498,7 @@ static int search_rings(struct search *s, const char *uuid, struct weft_source *
 	}
 	if (!source.blob_count) {
 		weft_source_close(&source);
-		return fail_search(s, err, WEFT_EFORMAT, "it contains no readable packet");
+		return fail_search(s, err, WEFT_EFORMAT, "the image contains no readable packet");
 	}
 	*out = source;
 	return WEFT_OK;
@@ -537,10 +540,11 @@ int weft__image_search(struct weft_source *out, const struct weft_image *image, 
 	int status = search_rings(&s, uuid, out, err);
 	if (status == WEFT_EFORMAT && !uuid && core.directory[0])
 		status = fail_search(&s, err, WEFT_ENOENT,
-		    "the core dump contains no ring; its process recorded into %.100s: open that directory", core.directory);
+		    "the core dump contains no ring buffer; its process recorded into %.100s: open that directory",
+		    core.directory);
 	else if (status == WEFT_EFORMAT && !uuid && core.missing_bytes)
 		fail_search(&s, err, WEFT_EFORMAT,
-		    "the core dump contains no ring, but does not include all memory: see coredump_filter in core(5)");
+		    "the core dump contains no ring buffer, but does not include all memory: see coredump_filter in core(5)");
 	weft_vec_free(&s.packets);
 	weft_vec_free(&s.rings);
 	free(s.buffer);

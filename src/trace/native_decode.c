@@ -412,7 +412,7 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 			n->streams.items[p->stream].lost_overwritten += p->events_before - expected;
 		else if (p->events_before < expected)
 			weft__trace_skip(trace, &trace->source.blobs[old->blob], old->index, old->offset, 0,
-			    "this packet has %llu more events than the next packet counts",
+			    "this packet has %llu more events than the header of the next packet counts",
 			    (unsigned long long)(expected - p->events_before));
 	}
 	const struct native_packet *p = &n->packets.items[c->packet];

@@ -639,7 +639,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		    "written in version %u of the format; this weft reads versions 1 and %d", n->unknown_version,
 		    WEFT_WIRE_VERSION);
 	if (!n->packets.count && !n->definitions.count)
-		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, "it contains no readable packet");
+		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, "the trace contains no readable packet");
 	if (!n->clock.hz)
 		n->clock.hz = 1000000000;
 	weft_sort(n->packets.items, n->packets.count, sizeof *n->packets.items, compare_packets);

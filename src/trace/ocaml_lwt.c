@@ -22,9 +22,9 @@ enum {
 	MAX_CALLERS = 8   /* most callers of a wait that an end compares with the ends behind it */
 };
 
-static const char mixed_up[] = "several waits are open at this place, and Lwt does not tell which of them ended";
-static const char told_apart[] = "several waits are open at this place, and the callers that end next tell which of them ended";
-static const char edge[] = "the order of the events tells what this waits for, and what continues it";
+static const char mixed_up[] = "several waits are open at this line, and Lwt does not record which of them ended";
+static const char told_apart[] = "several waits are open at this line; the callers that end next show which of them ended";
+static const char edge[] = "the order of the events shows what this promise waits for, and what continues it";
 
 /* ---- Events ---- */
 

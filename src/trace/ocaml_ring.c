@@ -251,7 +251,7 @@ static const char *find_fault(uint64_t item, uint64_t words_left)
 	if (length == 0)
 		return "no event here";
 	if (length > words_left)
-		return "an event is longer than the rest of the ring";
+		return "an event is longer than the rest of the ring buffer";
 	return length < 2 && !is_filler ? "an event without a time" : NULL;
 }
 
@@ -272,7 +272,7 @@ static void check_ring(
 		const char *fault = words_left ? find_fault(item, words_left) : "the file ends here";
 		if (fault) {
 			weft__trace_skip(trace, file->blob, ring->number, offset, (ring->tail - at) * WORD,
-			    "%s; the rest of the ring is skipped", fault);
+			    "%s; the rest of the ring buffer is skipped", fault);
 			ring->tail = at;
 			ring->is_damaged = true;
 			break;
@@ -324,7 +324,7 @@ static void add_ring(struct weft__ocaml_file *file, struct weft_trace *trace, co
 	*ring = (struct weft__ocaml_ring){
 	    .words = blob->bytes + (data < blob->size ? data : blob->size), .head = head, .tail = tail, .number = number};
 	if (tail < head || tail - head > h->words || tail > UINT64_MAX / WORD) {
-		weft__trace_skip(trace, blob, number, header, 0, "impossible bounds of a ring: word %llu to word %llu",
+		weft__trace_skip(trace, blob, number, header, 0, "impossible bounds of a ring buffer: word %llu to word %llu",
 		    (unsigned long long)head, (unsigned long long)tail);
 		ring->head = ring->tail = 0;
 		ring->is_damaged = true;

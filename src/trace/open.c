@@ -85,7 +85,8 @@ static int read_bytes_to_end(byte_vec *bytes, int fd, bool is_fifo, const char *
 			return fail_errno(err, path, ENOMEM);
 		ssize_t n = read_some(fd, bytes->items + bytes->count, bytes->capacity - bytes->count);
 		if (n < 0 && errno == ETIMEDOUT)
-			return weft_error_set(err, WEFT_EIO, "its writer has sent nothing for %d s", MAX_SILENCE_MS / 1000);
+			return weft_error_set(
+			    err, WEFT_EIO, "the writer of the pipe has sent nothing for %d s", MAX_SILENCE_MS / 1000);
 		if (n < 0)
 			return fail_errno(err, path, errno);
 		if (n == 0 && bytes->count == 0 && is_fifo)
@@ -484,7 +485,7 @@ static int load_directory(struct weft_source *source, DIR *dir, struct weft_erro
 		status =
 		    weft__trace_fail(err, WEFT_EFORMAT, source, NULL, "the directory has no trace in a format that weft reads");
 	if (status >= 0 && !allocate_archive(source))
-		status = weft__trace_fail(err, WEFT_ENOMEM, source, NULL, "not enough memory for its files");
+		status = weft__trace_fail(err, WEFT_ENOMEM, source, NULL, "not enough memory for the files of the directory");
 	for (int phase = 0; phase < 3; phase++) {
 		if (phase == 2 && status >= 0)
 			status = list_files(source, dir, err);

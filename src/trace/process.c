@@ -198,7 +198,8 @@ static int search_process(struct weft_source *out, struct process *p, const char
 	};
 	int status = p->extents.count ? weft__image_search(out, &image, uuid, err) : WEFT_EFORMAT;
 	if (status == WEFT_EFORMAT && !uuid)
-		return weft_error_set(err, WEFT_EFORMAT, "process %ld is not recording: its memory contains no ring", p->pid);
+		return weft_error_set(
+		    err, WEFT_EFORMAT, "process %ld is not recording: its memory contains no ring buffer", p->pid);
 	return status;
 }
 

@@ -118,7 +118,7 @@ static bool read_atom(struct parser *p, struct weft_str *out)
 			return fail_parse(p, "a quoted atom has no closing quote");
 		const char *to = p->at++;
 		if ((uint64_t)(to - from) > UINT32_MAX)
-			return fail_parse(p, "an atom of 4 GB");
+			return fail_parse(p, "an atom is longer than 4 GB");
 		if (escaped)
 			return unquote_string(p, from, to, out);
 		*out = (struct weft_str){from, (uint32_t)(to - from)};
@@ -130,7 +130,7 @@ static bool read_atom(struct parser *p, struct weft_str *out)
 	if (p->at == from)
 		return fail_parse(p, "expected an atom");
 	if ((uint64_t)(p->at - from) > UINT32_MAX)
-		return fail_parse(p, "an atom of 4 GB");
+		return fail_parse(p, "an atom is longer than 4 GB");
 	*out = (struct weft_str){from, (uint32_t)(p->at - from)};
 	return true;
 }
@@ -147,7 +147,7 @@ static bool read_i64(struct parser *p, int64_t *out)
 		if (digit > 9)
 			return fail_parse(p, "expected a number");
 		if (value > (limit - digit) / 10)
-			return fail_parse(p, "a number of more than 64 bits");
+			return fail_parse(p, "a number has more than 64 bits");
 		value = value * 10 + digit;
 	}
 	*out = (int64_t)(negative ? 0 - value : value);
@@ -190,13 +190,13 @@ static bool read_seconds(struct parser *p, int64_t *out_ns)
 		return fail_parse(p, "expected a time");
 	for (; mantissa && exponent > 0; exponent--) {
 		if (mantissa > INT64_MAX / 10)
-			return fail_parse(p, "a time out of range");
+			return fail_parse(p, "a time is out of range");
 		mantissa *= 10;
 	}
 	for (; mantissa && exponent < 0; exponent++)
 		mantissa = mantissa / 10 + (exponent == -1 && mantissa % 10 >= 5);
 	if (mantissa > INT64_MAX)
-		return fail_parse(p, "a time out of range");
+		return fail_parse(p, "a time is out of range");
 	*out_ns = atom.ptr[0] == '-' ? -(int64_t)mantissa : (int64_t)mantissa;
 	return true;
 }

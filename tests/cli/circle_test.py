@@ -15,7 +15,7 @@ with subprocess.Popen([circle], stdout=subprocess.PIPE, text=True) as program:
             sys.exit('the program cannot make its page')
         for verb in 'off', 'on':
             got = subprocess.run([weft, verb, '--wait=5s', str(program.pid)], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-            if got.returncode != 0 or 'has no event now' not in got.stderr:
+            if got.returncode != 0 or 'has recorded no event since the request' not in got.stderr:
                 sys.exit(f'weft {verb}: exit status {got.returncode}: {got.stdout}{got.stderr}')
     except subprocess.TimeoutExpired:
         sys.exit(f'weft {verb} did not end in {PATIENCE_S} s')

@@ -118,7 +118,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('no UUID', run(weft, 'save', 'memory', '--ring=x', '-w', 'x', status=2),
            'weft: not the UUID of a ring buffer: x; weft info lists them\n')
     expect('another UUID', run(weft, 'save', 'memory', '--ring=0000-1', '-w', 'x', status=2),
-           'weft: memory: it contains no ring with that UUID\n')
+           'weft: memory: the image contains no ring buffer with that UUID\n')
 
     # Copies of wrapping rings: each is complete, and does not change.
     recorder = subprocess.Popen([program, '4000000000'], env={**os.environ, 'WEFT_TRACE': 'live,size=128k,packets=16'})

@@ -235,7 +235,7 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', recorded[0], '-w', 'both-of/kept')
     run(weft, 'save', '--last=1ms', recorded[1], '-w', 'both-of/session/a-cut')
     expect('what is read', sorted(one['trace'] for one in weft_json('info', 'both-of') if 'trace' in one), sorted(recorded))
-    expect('that copies are there', re.search(r'^weft: .*copies of these traces.*$', subprocess.run([weft, 'stats', 'both-of'], capture_output=True, text=True, check=True).stderr, re.M)[0], 'weft: 3 copies of these traces are left out')
+    expect('that copies are there', re.search(r'^weft: .*copies of other given traces.*$', subprocess.run([weft, 'stats', 'both-of'], capture_output=True, text=True, check=True).stderr, re.M)[0], 'weft: 3 copies of other given traces are left out')
     expect('all of it', len([one for one in weft_json('events', 'both-of') if one['op'] != 'end']), sum(events))
     expect('the one of a session is opened', weft_json('dump', 'both-of/session')[0]['trace']['events'], events[1])
 

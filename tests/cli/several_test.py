@@ -119,7 +119,7 @@ def test_info_reports_clock_bounds():
     for pair in told['clocks']:
         check('a bound', 0 < pair['narrowest_ns'] <= pair['bound_ns'] and pair['rate_ppb'][0] < pair['rate_ppb'][1], pair)
     people = run(weft, 'info', 'all/0', 'all/1', 'all/2')[0]
-    for words in 'together   3 traces of 3 hosts', 'program@host0  the reference clock', 'another host, aligned by messages: +-', ' messages to the second, ', ' ppm':
+    for words in 'together   3 traces of 3 hosts', 'program@host0  the reference clock', 'another host, aligned by messages: +-', ' messages from the first to the second, ', ' ppm':
         check(words, words in people, people[-900:])
     told = parse_json_lines(run(weft, 'info', '--json', 'all/0', 'all/1')[0])[-1]
     check('one is alone', told['unmatched'] > 0 and re.fullmatch(r'10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+', told['example']), told)
@@ -148,7 +148,7 @@ def test_unusable_traces_are_reported():
     said = run(weft, 'merge', 'all/0', '-o', 'never', status=2)[1]
     check('one alone', 'use weft save' in said, said)
     said = run(weft, 'convert', 'all/0', 'all/1', '-o', 'never', '--to=mirage', status=2)[1]
-    check('no place for two', 'holds only one trace' in said, said)
+    check('no place for two', 'can hold only one trace' in said, said)
 
 
 def test_equal_boot_ids_on_two_machines():

@@ -92,7 +92,7 @@ def programs_are_recorded_one_after_another():
         expect('again', run('off', pid).stderr, f'weft: process {pid} is not recording\n')
         # It sleeps: it starts recording with its next event.
         told = run('on', pid, '--wait=1ms')
-        expect('it sleeps', (told.returncode, 'has no event now' in told.stderr), (0, True))
+        expect('it sleeps', (told.returncode, 'has recorded no event since the request' in told.stderr), (0, True))
         program.ask(get('/f.txt'))
         until('it began', lambda: standby_row(pid)['on'])
         program.end()
@@ -138,7 +138,7 @@ def killed_programs_leave_readable_traces():
 
 def unknown_and_foreign_processes_are_refused():
     expect('no process', run('on', 4194305).stderr, 'weft: no such process: 4194305\n')
-    expect('one that does not', run('on', os.getpid()).stderr, f'weft: process {os.getpid()} does not stand by; weft on lists those that do\n')
+    expect('one that does not', run('on', os.getpid()).stderr, f'weft: process {os.getpid()} does not stand by; weft on lists the processes that do\n')
     if os.geteuid() == 0:
         with Server(server, '.', trace='strangers,standby') as program:
             try:

@@ -175,7 +175,7 @@ def every_key_acts():
 
         # Keys are listed; an impossible action prints a message.
         t.type('?')
-        t.until('the keys', 'Go to what it waits for')
+        t.until('the keys', 'Go to what the row awaits')
         t.type('x')
         t.until('back', '● live')
         t.type('5', 'Enter')

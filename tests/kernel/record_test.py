@@ -259,7 +259,7 @@ def check_denied(known, weft, folder, user):
     expect((run.process.returncode, told['level'], told['why'][:22]), (0, 'self', 'perf_event_paranoid is'), run.err)
     expect('kernel.perf_event_paranoid=2' in run.err and told['why'] in run.err, True, f'what to do about it: {run.err}')
     text = subprocess.run([weft, 'info', trace.path], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
-    expect('more needs root or sysctl kernel.perf_event_paranoid=2' in text, True, text)
+    expect('a higher level needs root or sysctl kernel.perf_event_paranoid=2' in text, True, text)
     expect(info['promises'] > 0 and not info['skipped_count'], True, 'the program is recorded all the same')
 
 

@@ -276,7 +276,7 @@ static void newest_ring_is_read(void **state)
 		struct seen seen = look_at_memory(image, SIZE, "new");
 		assert_int_equal(seen.events, 404);
 		assert_int_equal(seen.skipped, 1);
-		snprintf(wanted, sizeof wanted, "image: it also contains an older ring of ");
+		snprintf(wanted, sizeof wanted, "image: the image also contains an older ring buffer of ");
 		assert_memory_equal(seen.note, wanted, strlen(wanted));
 		assert_non_null(strcasestr(seen.note, uuid[0]));
 		int fd = make_file();
@@ -287,9 +287,9 @@ static void newest_ring_is_read(void **state)
 			assert_int_equal(look(trace, names[i]).events, 400 + 4 * i);
 		}
 		assert_int_equal(weft_trace_open_image(&trace, path, "", &err), WEFT_EINVAL);
-		assert_string_equal(err.what, "the UUID prefix matches several rings; use more digits");
+		assert_string_equal(err.what, "the UUID prefix matches several ring buffers; use more digits");
 		assert_int_equal(weft_trace_open_image(&trace, path, "00000000-1111-2222", &err), WEFT_EFORMAT);
-		assert_string_equal(err.what, "it contains no ring with that UUID");
+		assert_string_equal(err.what, "the image contains no ring buffer with that UUID");
 	}
 	free(image);
 }
@@ -345,7 +345,7 @@ static void single_packet_is_no_ring(void **state)
 	struct seen seen = look_at_memory(image, 2 * sizeof ring, "name"), alone = look_at_memory(ring, sizeof ring, "name");
 	assert_true(seen.events > 1000 && seen.events < 1200);
 	assert_int_equal(alone.events, seen.events);
-	assert_non_null(strstr(seen.note, "it also contains another ring of 1 packet; "));
+	assert_non_null(strstr(seen.note, "the image also contains another ring buffer of 1 packet; "));
 	assert_non_null(strstr(alone.note, "a packet of another trace"));
 	free(image);
 }
@@ -363,7 +363,8 @@ static void remains_of_an_old_ring_are_ignored(void **state)
 	struct seen seen = look_at_memory(image, SIZE, "new");
 	assert_int_equal(seen.events, 200);
 	assert_int_equal(seen.skipped, 1);
-	assert_non_null(strstr(seen.note, "it also contains an older ring of 45 packets; to extract it: weft save --ring="));
+	assert_non_null(
+	    strstr(seen.note, "the image also contains an older ring buffer of 45 packets; to extract it: weft save --ring="));
 	free(image);
 }
 
@@ -614,7 +615,7 @@ static void hung_process_is_read(void **state)
 			assert_int_equal(seen.events, 2000);
 			assert_int_equal(seen.last, 999);
 			/* The remains of other tests' rings are in it too. */
-			assert_true(!seen.skipped || strstr(seen.note, "it also contains "));
+			assert_true(!seen.skipped || strstr(seen.note, "the image also contains "));
 		}
 		munmap(empty, bytes);
 		munmap(memory, 1 << 20);
@@ -640,7 +641,7 @@ static void process_without_a_ring_is_refused(void **state)
 	close(until_exec[0]);
 	assert_int_equal(weft_trace_open_process(&trace, child, NULL, &err), WEFT_EFORMAT);
 	end(child);
-	assert_non_null(strstr(err.what, "is not recording: its memory contains no ring"));
+	assert_non_null(strstr(err.what, "is not recording: its memory contains no ring buffer"));
 	assert_int_equal(weft_trace_open_process(&trace, child, NULL, &err), WEFT_ENOENT);
 	weft_error_format(&err, text, sizeof text);
 	assert_memory_equal(text, "no process ", 11);

@@ -121,7 +121,7 @@ def files_whose_sizes_wrap_are_refused():
         shutil.copy(f'{trace}/stream-0-0', f'{trace}/stream-{i}-0')
         os.truncate(f'{trace}/stream-{i}-0', 1 << 62)
     for verb, *more in (['info'], ['explain'], ['save', '-w', 'copy'], ['html', '-o', 'page.html'], ['check', 'pending<1000']):
-        expect_error(f'{verb} of 2^64 bytes', run(verb, trace, *more), f'{trace}: not enough memory for its files')
+        expect_error(f'{verb} of 2^64 bytes', run(verb, trace, *more), f'{trace}: not enough memory for the files of the directory')
 
 
 def sparse_file_costs_only_its_data():

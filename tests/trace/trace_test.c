@@ -367,7 +367,7 @@ static void sexp_skips_bad_lines(void **state)
 		const char *line, *what;
 	} cases[] = {{"((time 2)(op(Dance 1)))", "unknown operation"}, {"((time 2)(op(Switch)))", "expected an atom"},
 	    {"((time 2)(op(Switch one)))", "expected a number"}, {"((time 2)(op(Switch 1 2)))", "expected ')'"},
-	    {"((time 2)(op(Switch 99999999999999999999)))", "a number of more than 64 bits"},
+	    {"((time 2)(op(Switch 99999999999999999999)))", "a number has more than 64 bits"},
 	    {"((time 2)(op(Switch 1))", "expected ')'"}, {"((tune 2)(op(Switch 1)))", "expected (time SECONDS)"},
 	    {"((time 2)(ap(Switch 1)))", "expected (op ...)"}, {"junk", "expected '('"},
 	    {"((time 2)(op(Label 1\"abc)))", "a quoted atom has no closing quote"},

@@ -56,7 +56,7 @@ enum weft_step_kind {
 	X(PEER, WAITING, "waiting for a peer")         /* by: the connection */                                                  \
 	X(TIMER, WAITING, "waiting for a time")        /* it is a timer */                                                       \
 	X(OUTSIDE, WAITING, "waiting for an external event")                                                                     \
-	X(UNKNOWN, WAITING, "waiting for something that the trace does not have")
+	X(UNKNOWN, WAITING, "waiting for something that the trace does not record")
 
 enum weft_use {
 #define WEFT_USE_ENUM(NAME, STATE, text) WEFT_USE_##NAME,
