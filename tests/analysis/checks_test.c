@@ -156,7 +156,7 @@ static void work_ignoring_its_cancellation_is_wasted(void **state)
 
 static weft_id condition, signaller;
 
-static void signal_and_end(void)
+static void signal_and_end_the_thread(void)
 {
 	signaller = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
 	weft_run(signaller);
@@ -177,7 +177,7 @@ static void thread_without_a_remaining_signaller_hangs(void **state)
 		condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
 		weft_run(waiter);
 		begin_other_thread();
-		on_other_thread(signal_and_end);
+		on_other_thread(signal_and_end_the_thread);
 		now_ns += 3 * MS;
 		weft_await(waiter, condition);
 		weft_idle(WEFT_IDLE_WAIT);
@@ -224,16 +224,16 @@ static void untaken_lock_shortly_before_a_kill_is_not_a_hang(void **state)
 
 static weft_id contended, taker;
 
-static void wait_for_it(void)
+static void wait_for_the_signal(void)
 {
 	taker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
 	weft_run(taker);
 	weft_await(taker, contended);
 }
 
-static void hold_it_itself(void)
+static void wait_for_the_own_lock(void)
 {
-	wait_for_it();
+	wait_for_the_signal();
 	weft_hold(taker, contended);
 }
 
@@ -246,7 +246,7 @@ static void lock_owner_waiting_for_its_lock_is_not_a_deadlock(void **state)
 		contended = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
 		weft_id waiter = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
 		begin_other_thread();
-		on_other_thread(itself ? hold_it_itself : wait_for_it);
+		on_other_thread(itself ? wait_for_the_own_lock : wait_for_the_signal);
 		weft_run(waiter);
 		weft_await(waiter, contended);
 		if (!itself)
@@ -476,7 +476,7 @@ static size_t count_storms(int tries, bool reads)
 	return count;
 }
 
-static void retry_storm_is_found_without_its_start(void **state)
+static void retries_without_a_recorded_start_are_found(void **state)
 {
 	assert_int_equal(count_storms(16, true), 1);
 	assert_int_equal(count_storms(15, true), 0);
@@ -765,7 +765,7 @@ int main(void)
 	    cmocka_unit_test(idle_wait_of_a_repeating_consumer_is_informational),
 	    cmocka_unit_test(drained_backlog_is_informational),
 	    cmocka_unit_test(counter_overwritten_on_one_thread_is_no_backlog),
-	    cmocka_unit_test(retry_storm_is_found_without_its_start),
+	    cmocka_unit_test(retries_without_a_recorded_start_are_found),
 	    cmocka_unit_test(lock_owner_waiting_for_its_lock_is_not_a_deadlock),
 	    cmocka_unit_test(each_stall_lists_its_own_victims),
 	    cmocka_unit_test(timer_shortly_after_a_stall_is_late),

@@ -65,7 +65,7 @@ static void deadlock_covers_the_stall_of_a_member(void **state)
 }
 
 /* Without the deadlock, the same callback is reported. */
-static void stall_is_told_if_nothing_covers_it(void **state)
+static void stall_is_reported_if_no_finding_covers_it(void **state)
 {
 	begin_desk();
 	WEFT_PAUSE_BEGIN("blocked in usleep");
@@ -146,7 +146,7 @@ static void end_query(void)
 }
 
 /* Two slow promises at the same time do not explain each other, unless one waited for the other. */
-static void slow_promises_at_the_same_time_are_both_told(void **state)
+static void slow_promises_at_the_same_time_are_both_reported(void **state)
 {
 	start_recording();
 	begin_other_thread();
@@ -174,10 +174,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(deadlock_covers_the_stall_of_a_member),
-	    cmocka_unit_test(stall_is_told_if_nothing_covers_it),
+	    cmocka_unit_test(stall_is_reported_if_no_finding_covers_it),
 	    cmocka_unit_test(spin_covers_the_stall_of_its_calls),
 	    cmocka_unit_test(stall_names_the_slow_promise_that_it_covers),
-	    cmocka_unit_test(slow_promises_at_the_same_time_are_both_told),
+	    cmocka_unit_test(slow_promises_at_the_same_time_are_both_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -483,7 +483,7 @@ static void sleep_there(void)
 	WEFT_PAUSE("blocked in usleep", 20 * MS);
 }
 
-static void sleep_shortly_there(void)
+static void sleep_on_another_thread(void)
 {
 	WEFT_PAUSE("blocked in usleep", 8 * MS);
 }
@@ -534,7 +534,7 @@ static void wait_for_a_thread_that_starts_late_is_informational(void **state)
 /* If no other OS thread was active during a lock wait, the wait may be due to the load of the machine. */
 static void lock_wait_is_a_stall_if_another_thread_was_active(void **state)
 {
-	static void (*const meanwhile[])(void) = {sleep_there, sleep_shortly_there, lock_there};
+	static void (*const meanwhile[])(void) = {sleep_there, sleep_on_another_thread, lock_there};
 	for (size_t i = 0; i < sizeof meanwhile / sizeof *meanwhile; i++) {
 		start_recording();
 		begin_other_thread();
@@ -833,7 +833,7 @@ static bool is_exhausted_after(unsigned times)
 	return found;
 }
 
-static void first_16_times_of_a_full_pool_are_examined(void **state)
+static void only_the_first_16_intervals_of_a_full_pool_are_examined(void **state)
 {
 	assert_true(is_exhausted_after(0));
 	assert_true(is_exhausted_after(15));
@@ -963,7 +963,7 @@ int main(void)
 	    cmocka_unit_test(timer_that_was_due_by_its_label_is_late_after_a_long_sleep),
 	    cmocka_unit_test(run_before_the_first_sleep_is_no_stall),
 	    cmocka_unit_test(backlog_is_reported_for_the_first_16_types),
-	    cmocka_unit_test(first_16_times_of_a_full_pool_are_examined),
+	    cmocka_unit_test(only_the_first_16_intervals_of_a_full_pool_are_examined),
 	    cmocka_unit_test(promise_overtaken_by_many_starves),
 	    cmocka_unit_test(promises_starving_together_are_one_finding),
 	};

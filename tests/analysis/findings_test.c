@@ -208,7 +208,7 @@ static void longest_of_several_spins_is_reported(void **state)
 }
 
 /* Its first calls are not recorded: their time is computed from the later ones. */
-static void spin_starts_no_earlier_than_its_promise(void **state)
+static void spin_starts_after_the_creation_of_its_promise(void **state)
 {
 	start_recording();
 	weft_run(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE()));
@@ -348,7 +348,7 @@ static void long_starvation_comes_before_a_short_stall(void **state)
 	forget();
 }
 
-static void label_follows_a_merged_promise(void **state)
+static void label_of_a_merged_promise_names_its_target(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -1018,7 +1018,7 @@ static void callback_after_an_end_from_outside_is_no_misuse(void **state)
 }
 
 /* The first test: its first recording has id 1. */
-static void unissued_id_is_reported(void **state)
+static void use_of_an_id_never_created_is_reported(void **state)
 {
 	for (int kept = 0; kept < 2; kept++) {
 		weft_id before = kept ? 0 : 77777, p;
@@ -1386,14 +1386,14 @@ static void recently_active_promise_at_a_kill_is_in_flight(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(unissued_id_is_reported),
+	    cmocka_unit_test(use_of_an_id_never_created_is_reported),
 	    cmocka_unit_test(sleeping_loop_lists_the_handles_keeping_it_alive),
 	    cmocka_unit_test(running_or_returned_loop_is_no_finding),
 	    cmocka_unit_test(loop_closed_before_its_handles_is_an_alarm),
 	    cmocka_unit_test(endlessly_called_handle_spins),
 	    cmocka_unit_test(finished_spin_is_uncertain),
 	    cmocka_unit_test(longest_of_several_spins_is_reported),
-	    cmocka_unit_test(spin_starts_no_earlier_than_its_promise),
+	    cmocka_unit_test(spin_starts_after_the_creation_of_its_promise),
 	    cmocka_unit_test(few_or_long_calls_are_no_spin),
 	    cmocka_unit_test(unreturned_tasks_of_one_type_are_one_finding),
 	    cmocka_unit_test(unanswered_message_names_its_receiver),
@@ -1403,7 +1403,7 @@ int main(void)
 	    cmocka_unit_test(unresolved_promise_is_certain_if_nothing_runs_at_the_end),
 	    cmocka_unit_test(many_hangs_of_one_type_are_one_finding),
 	    cmocka_unit_test(long_starvation_comes_before_a_short_stall),
-	    cmocka_unit_test(label_follows_a_merged_promise),
+	    cmocka_unit_test(label_of_a_merged_promise_names_its_target),
 	    cmocka_unit_test(await_or_lock_after_the_end_is_misuse),
 	    cmocka_unit_test(next_request_from_a_callback_is_no_misuse),
 	    cmocka_unit_test(callback_after_an_end_from_outside_is_no_misuse),

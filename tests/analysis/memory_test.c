@@ -130,7 +130,7 @@ static int teardown(void **state)
 	} while (0)
 
 /* With any single failing allocation, weft_explain finds the same as with all memory, or returns an error. */
-static void explain_while_one_fails(const struct weft_findings *whole)
+static void explain_with_one_failing_allocation(const struct weft_findings *whole)
 {
 	bool failed = true;
 	only_one_fails = true;
@@ -164,7 +164,7 @@ static void test_explain(void **state)
 	}
 	assert_true(seen[WEFT_FINDING_CYCLE] && seen[WEFT_FINDING_HANG] && seen[WEFT_FINDING_FAILURE] &&
 		    seen[WEFT_FINDING_STALL] && seen[WEFT_FINDING_LEAK]);
-	explain_while_one_fails(findings);
+	explain_with_one_failing_allocation(findings);
 	weft_findings_destroy(findings);
 	weft_findings_destroy(NULL);
 	for (uint32_t p = 0; p < model->promise_count; p++) {

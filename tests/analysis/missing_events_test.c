@@ -194,7 +194,7 @@ static void finding_before_the_cut_is_certain(void **state)
 }
 
 /* The cut is inside an event or between two events. */
-static void every_cut_is_noticed(void **state)
+static void every_cut_is_reported_as_missing_events(void **state)
 {
 	record_files();
 	fail_unread("prefetch");
@@ -212,7 +212,7 @@ static void every_cut_is_noticed(void **state)
 }
 
 /* The file of a killed program has unused space for further events. */
-static void cut_of_unused_space_loses_nothing(void **state)
+static void cut_in_unused_space_loses_no_event(void **state)
 {
 	record_files();
 	fail_unread("prefetch");
@@ -342,7 +342,7 @@ static void *do_deed(void *action)
 }
 
 /* Runs a function on a new OS thread, which then ends. */
-static void on_new_thread(void (*action)(void))
+static void run_on_a_new_thread(void (*action)(void))
 {
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, do_deed, &action), 0);
@@ -367,7 +367,7 @@ static void lost_thread_is_judged_like_its_siblings(void **state)
 		sleep_for(MS);
 		begin_other_thread();
 		on_other_thread(acts ? end_shared : work_a_little);
-		on_new_thread(work_a_little);
+		run_on_a_new_thread(work_a_little);
 		on_other_thread(NULL);
 		fail_unread("prefetch");
 		weft_stop();
@@ -430,7 +430,7 @@ static void file_with_a_cut_header_counts_as_missing(void **state)
 	begin_shared();
 	begin_other_thread();
 	on_other_thread(work_a_little);
-	on_new_thread(work_a_little);
+	run_on_a_new_thread(work_a_little);
 	on_other_thread(NULL);
 	fail_unread("prefetch");
 	weft_stop();
@@ -498,7 +498,7 @@ static void stall_recorded_before_the_cut_is_found(void **state)
 	end_files();
 }
 
-static void go_on_for_long(void)
+static void continue_for_a_long_time(void)
 {
 	weft_id beat = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
 	for (int i = 0; i < 20; i++) {
@@ -517,7 +517,7 @@ static void run_at_the_end_of_a_cut_trace_is_no_stall(void **state)
 	for (int i = 0; i < 200; i++)
 		weft_signal_only(shared, shared);
 	begin_other_thread();
-	on_other_thread(go_on_for_long);
+	on_other_thread(continue_for_a_long_time);
 	on_other_thread(NULL);
 	weft_stop();
 	copy_files();
@@ -571,8 +571,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(finding_before_the_cut_is_certain),
-	    cmocka_unit_test(every_cut_is_noticed),
-	    cmocka_unit_test(cut_of_unused_space_loses_nothing),
+	    cmocka_unit_test(every_cut_is_reported_as_missing_events),
+	    cmocka_unit_test(cut_in_unused_space_loses_no_event),
 	    cmocka_unit_test(lost_names_are_defined_again),
 	    cmocka_unit_test(findings_without_names_are_uncertain),
 	    cmocka_unit_test(promise_pending_at_the_cut_is_uncertain),

@@ -349,7 +349,7 @@ static struct weft_path_step read_file_in_busy_loop(bool polls, bool *is_whole)
 
 /* A loop that runs 40 tasks in one turn sees the end of a read late, although no task runs for long.  A loop that polls meanwhile
  * sees it in time. */
-static void test_busy_turn_delays_a_file(void **state)
+static void test_busy_loop_iteration_delays_a_file_request(void **state)
 {
 	bool is_whole;
 	struct weft_path_step late = read_file_in_busy_loop(false, &is_whole);
@@ -594,7 +594,7 @@ int main(void)
 	    cmocka_unit_test(test_pending_read_waits_for_the_queried_peer),
 	    cmocka_unit_test(test_handle_is_ready_since_the_wakeup),
 	    cmocka_unit_test(test_restarted_timer_waits_since_its_last_callback),
-	    cmocka_unit_test(test_busy_turn_delays_a_file),
+	    cmocka_unit_test(test_busy_loop_iteration_delays_a_file_request),
 	    cmocka_unit_test(test_released_holder_leaves_the_chain_of_waits),
 	    cmocka_unit_test(test_path_of_random_trace_is_gapless),
 	};

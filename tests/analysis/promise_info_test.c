@@ -78,7 +78,7 @@ static struct weft_related_promise only(uint32_t promise, enum weft_relation rel
 	return fact[0];
 }
 
-static void test_walk_of_arp(void **state)
+static void test_links_of_the_arp_trace_are_listed(void **state)
 {
 	(void)state;
 	open_arp();
@@ -142,7 +142,7 @@ static size_t brute_force(uint32_t promise, enum weft_relation relation, struct 
 	return count;
 }
 
-static void test_relations_of_random_traces(void **state)
+static void test_relations_of_random_traces_match_the_links(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -201,8 +201,8 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_walk_of_arp),
-	    cmocka_unit_test(test_relations_of_random_traces),
+	    cmocka_unit_test(test_links_of_the_arp_trace_are_listed),
+	    cmocka_unit_test(test_relations_of_random_traces_match_the_links),
 	    cmocka_unit_test(test_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

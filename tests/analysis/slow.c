@@ -116,7 +116,7 @@ static void report(void)
 	weft_run(WEFT_SYSTEM_ID);
 }
 
-static void behind_a_lock(void)
+static void wait_behind_a_lock(void)
 {
 	culprit = begin("GET /export");
 	weft_hold(culprit, cache);
@@ -160,7 +160,7 @@ static void run_case(enum which which)
 	for (int i = 0; i < 30; i++)
 		healthy(i);
 	if (which == LOCK) {
-		behind_a_lock();
+		wait_behind_a_lock();
 	} else {
 		asked = begin("GET /item/1000");
 		waited_for =

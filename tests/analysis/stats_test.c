@@ -64,7 +64,7 @@ static void assert_times(const char *label, int64_t waiting_ns, int64_t ready_ns
 }
 
 /* The promise awaits an input, the input resolves, and the promise runs later. */
-static void awaited_time_is_split(void **state)
+static void awaited_time_is_split_into_waiting_and_ready(void **state)
 {
 	begin();
 	mw_create(&w, 100, -1, 1, WEFT_KIND_TASK);
@@ -310,7 +310,7 @@ static void failed_allocation_reports_enomem(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(awaited_time_is_split),
+	    cmocka_unit_test(awaited_time_is_split_into_waiting_and_ready),
 	    cmocka_unit_test(connection_is_never_ready),
 	    cmocka_unit_test(bind_is_ready_from_the_end_of_its_input),
 	    cmocka_unit_test(merged_input_ends_with_its_target),

@@ -108,7 +108,7 @@ static void go_on(int count, const char *label)
 /* ---- Tests ---- */
 
 /* As many as fit into half a lap, from the first lap on, since a program that hangs early has only that lap. */
-static void each_lap_repeats_all_pending_promises(void **state)
+static void each_lap_of_the_ring_repeats_pending_promises(void **state)
 {
 	record_ring(64 << 10);
 	for (int i = 0; i < 100; i++)
@@ -123,7 +123,7 @@ static void each_lap_repeats_all_pending_promises(void **state)
 	forget();
 }
 
-static void overtaken_promise_is_stuck(void **state)
+static void promise_overtaken_by_its_type_is_stuck(void **state)
 {
 	record_ring(64 << 10);
 	weft_id stuck = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "deliver");
@@ -219,7 +219,7 @@ static void promise_older_than_the_ring_is_slow(void **state)
 }
 
 /* The ring has the last of 200 tries; a program with so many tries and no more is not reported. */
-static void retries_older_than_the_ring_are_a_storm(void **state)
+static void retries_older_than_the_ring_are_reported(void **state)
 {
 	for (int are_more = 0; are_more < 2; are_more++) {
 		record_ring(16 << 10);
@@ -319,15 +319,15 @@ static void silent_open_connection_is_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_lap_repeats_all_pending_promises),
-	    cmocka_unit_test(overtaken_promise_is_stuck),
+	    cmocka_unit_test(each_lap_of_the_ring_repeats_pending_promises),
+	    cmocka_unit_test(promise_overtaken_by_its_type_is_stuck),
 	    cmocka_unit_test(growing_number_of_timers_is_a_leak),
 	    cmocka_unit_test(rearmed_timers_are_no_leak),
 	    cmocka_unit_test(long_lived_promises_are_no_leak),
 	    cmocka_unit_test(promise_older_than_the_ring_is_slow),
 	    cmocka_unit_test(rising_counter_is_a_backlog),
 	    cmocka_unit_test(silent_open_connection_is_reported),
-	    cmocka_unit_test(retries_older_than_the_ring_are_a_storm),
+	    cmocka_unit_test(retries_older_than_the_ring_are_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ void *__wrap_malloc(size_t size)
 	return no_memory ? NULL : __real_malloc(size);
 }
 
-static void vec_growth_keeps_items(void **state)
+static void vec_keeps_items_when_it_grows(void **state)
 {
 	WEFT_VEC(int) v = {0};
 	for (int i = 0; i < 1000; i++) {
@@ -110,7 +110,7 @@ static void idmap_with_expected_ids_finds_all(void **state)
 
 /* Ten lanes at unequal distances: each id has its number, ids of other lanes have none, and consecutive ids take little memory.
  */
-static void idmap_lanes_are_separate(void **state)
+static void idmap_keys_of_different_lanes_are_separate(void **state)
 {
 	enum { LANES = 10, COUNT = 20000 };
 	struct weft_idmap map = {0};
@@ -178,7 +178,7 @@ static void idmap_size_is_bounded_for_hostile_ids(void **state)
 	weft_idmap_finish(&map);
 }
 
-static void intern_gives_equal_strings_one_number(void **state)
+static void intern_numbers_equal_strings_equally(void **state)
 {
 	struct weft_intern table = {0};
 	char texts[500][12];
@@ -200,7 +200,7 @@ static void intern_gives_equal_strings_one_number(void **state)
 }
 
 /* The values of CPython 3.11 with PYTHONHASHSEED=0, which is SipHash-1-3 with a key of zeros. */
-static void keyed_hashes_are_siphash(void **state)
+static void keyed_hash_equals_siphash_vectors(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -326,7 +326,7 @@ static size_t check_sort(enum shape shape, uint32_t count)
 
 static const uint32_t counts[] = {0, 1, 2, 3, 11, 12, 13, 24, 25, 100, 1000, 4096, 50000};
 
-static void sort_puts_any_shape_in_order(void **state)
+static void sort_orders_inputs_of_any_shape(void **state)
 {
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
@@ -475,7 +475,7 @@ static int wants_large_pages(const void *at)
 	return wants;
 }
 
-static void large_memory_wants_large_pages(void **state)
+static void large_memory_asks_for_huge_pages(void **state)
 {
 	(void)state;
 	FILE *has_large_pages = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
@@ -490,7 +490,7 @@ static void large_memory_wants_large_pages(void **state)
 }
 #endif
 
-static void sizes_never_wrap(void **state)
+static void size_arithmetic_reports_overflow(void **state)
 {
 	size_t size = SIZE_MAX - 1;
 	assert_false(weft_size_add(&size, 2));
@@ -507,7 +507,7 @@ static void sizes_never_wrap(void **state)
 	assert_false(weft_size_within(2, UINT64_MAX, 7));
 }
 
-static void cursor_never_passes_the_end(void **state)
+static void cursor_reads_never_pass_the_end(void **state)
 {
 	const unsigned char bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 0x80, 'h', 'i', 0, 'x'};
 	struct weft_cursor c = {bytes, bytes + sizeof bytes};
@@ -546,7 +546,7 @@ static size_t encode(unsigned code, unsigned char out[4])
 }
 
 /* Checks every code point: a control character is recognised by its code, whatever bytes it starts with. */
-static void utf8_controls_are_known(void **state)
+static void utf8_control_characters_are_found(void **state)
 {
 	static const unsigned ranges[][2] = {{0x01, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b},
 	    {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
@@ -698,28 +698,28 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_durations),
 	    cmocka_unit_test(test_numbers),
-	    cmocka_unit_test(vec_growth_keeps_items),
+	    cmocka_unit_test(vec_keeps_items_when_it_grows),
 	    cmocka_unit_test(vec_refuses_impossible_sizes),
 	    cmocka_unit_test(idmap_finds_only_inserted_ids),
 	    cmocka_unit_test(idmap_with_expected_ids_finds_all),
-	    cmocka_unit_test(idmap_lanes_are_separate),
+	    cmocka_unit_test(idmap_keys_of_different_lanes_are_separate),
 	    cmocka_unit_test(idmap_stores_any_id_pattern),
 	    cmocka_unit_test(idmap_size_is_bounded_for_hostile_ids),
-	    cmocka_unit_test(intern_gives_equal_strings_one_number),
-	    cmocka_unit_test(keyed_hashes_are_siphash),
+	    cmocka_unit_test(intern_numbers_equal_strings_equally),
+	    cmocka_unit_test(keyed_hash_equals_siphash_vectors),
 	    cmocka_unit_test(hostile_ids_do_not_collide),
-	    cmocka_unit_test(sort_puts_any_shape_in_order),
+	    cmocka_unit_test(sort_orders_inputs_of_any_shape),
 	    cmocka_unit_test(sort_needs_no_memory),
 	    cmocka_unit_test(sort_moves_items_of_any_size),
 	    cmocka_unit_test(select_matches_sorting),
 	    cmocka_unit_test(search_finds_the_first),
-	    cmocka_unit_test(sizes_never_wrap),
+	    cmocka_unit_test(size_arithmetic_reports_overflow),
 	    cmocka_unit_test(large_memory_is_writable_to_its_end),
 #ifdef __linux__
-	    cmocka_unit_test(large_memory_wants_large_pages),
+	    cmocka_unit_test(large_memory_asks_for_huge_pages),
 #endif
-	    cmocka_unit_test(cursor_never_passes_the_end),
-	    cmocka_unit_test(utf8_controls_are_known),
+	    cmocka_unit_test(cursor_reads_never_pass_the_end),
+	    cmocka_unit_test(utf8_control_characters_are_found),
 	    cmocka_unit_test(json_texts_are_escaped),
 	    cmocka_unit_test(utf8_is_valid_and_cut_at_characters),
 	    cmocka_unit_test(errors_name_the_file_and_offset),

@@ -374,7 +374,7 @@ with open('/dev/full', 'wb') as full:
 check((got.returncode, got.stderr) == (2, b'weft: standard output: No space left on device\n'), 'a full disk', got)
 
 
-def to_closed_pipe(*args):
+def write_to_closed_pipe(*args):
     """A reader that has closed the pipe before the first byte."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -386,9 +386,9 @@ def to_closed_pipe(*args):
 
 
 for args in [['events'], ['dump', '--json'], ['info'], ['stats'], ['convert', '--to=mirage', '-o-']]:
-    got = to_closed_pipe(*args, 'small.sexp')
+    got = write_to_closed_pipe(*args, 'small.sexp')
     check((got.returncode, got.stderr) == (0, b''), f'weft {args[0]} ends quietly on a closed pipe', got)
-got = to_closed_pipe('--help')
+got = write_to_closed_pipe('--help')
 check((got.returncode, got.stderr) == (0, b''), 'weft --help ends quietly on a closed pipe', got)
 
 # --- progress: on a terminal only, and only after some time

@@ -217,7 +217,7 @@ def prometheus_agrees_with_stats():
     watcher.end()
 
 
-def ring_is_counted_once():
+def events_of_a_ring_are_counted_once():
     """The ring has space for less than a second, and a burst that no reader follows."""
     os.mkdir('small')
     watcher = Watch('small', '--every=50ms')
@@ -238,7 +238,7 @@ def ring_is_counted_once():
     watcher.end()
 
 
-def names_have_an_end():
+def label_names_are_limited_in_number():
     os.mkdir('names')
     watcher = Watch('names')
     program = start(patient, 'names', stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'names/many,size=16M'})
@@ -274,6 +274,6 @@ def names_have_an_end():
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     prometheus_agrees_with_stats()
-    ring_is_counted_once()
-    names_have_an_end()
+    events_of_a_ring_are_counted_once()
+    label_names_are_limited_in_number()
     os.chdir('/')

@@ -29,7 +29,7 @@ def waits_of(path):
     return [(wait['name'], wait['awaited']) for wait in waits]
 
 
-def place_of_gate(path):
+def find_gate_site(path):
     gates = [promise for promise in map(json.loads, weft('dump', '--json', path).splitlines()) if promise.get('kind') == 'condition']
     assert len(gates) == 1, gates
     return gates[0]['site']
@@ -94,9 +94,9 @@ def check_newest_events(program, server):
     assert waits_of('newest') == waits_of('ring') == [('task 1 "client"', 'condition 2 "gate"')], (waits_of('newest'), waits_of('ring'))
     assert not server.get('trace-1?whole=1', 'whole')
     assert events_of('whole') == many
-    if place_of_gate('ring')['function']:  # weft can name functions; a browser has no file of the program
+    if find_gate_site('ring')['function']:  # weft can name functions; a browser has no file of the program
         os.rename(PROGRAM, PROGRAM + '.gone')
-        places = [place_of_gate(path)['function'] for path in ('newest', 'whole')]
+        places = [find_gate_site(path)['function'] for path in ('newest', 'whole')]
         os.rename(PROGRAM + '.gone', PROGRAM)
         assert places == ['steps_begin'] * 2, places
     assert os.path.getsize('whole') > 2 * os.path.getsize('newest')

@@ -7,7 +7,7 @@ import subprocess
 LINE = re.compile(r'^\[(\d+)\.(\d+)\].* kernel_(off|taken|wake|on): .*\{ tid = (\d+)(?:, why = (\d+), call = \d+)?(?:, by = (\d+))? \}$')
 
 
-def can_be_told():
+def has_babeltrace2():
     return shutil.which('babeltrace2') is not None
 
 

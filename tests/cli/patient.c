@@ -45,7 +45,7 @@ static void stall(weft_id loop)
 }
 
 /* It waits for a condition that was signalled before. */
-static void lose_wake_up(weft_id loop)
+static void lose_a_wakeup(weft_id loop)
 {
 	weft_id condition = WEFT_CREATE(WEFT_KIND_CONDITION), waiter = WEFT_CREATE(WEFT_KIND_TASK);
 	WEFT_LABEL(condition, "go");
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 			if (!strcmp(argv[i], "stall"))
 				stall(loop);
 			else if (!strcmp(argv[i], "lost"))
-				lose_wake_up(loop);
+				lose_a_wakeup(loop);
 			else if (!strcmp(argv[i], "spin"))
 				spin(loop, &input);
 			else if (!strcmp(argv[i], "snapshot"))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from off_stretches import can_be_told, off_stretches
+from off_stretches import has_babeltrace2, off_stretches
 
 weft, generate, arp = map(os.path.abspath, sys.argv[1:4])
 folder = tempfile.mkdtemp(prefix='perfetto-')
@@ -199,7 +199,7 @@ def compare(trace, *more):
     return picture, dump
 
 
-def test_promises_runs_counters():
+def test_promises_runs_and_counters_are_written():
     for shape in ('random', 'short', 'tail', 'alive', 'deep', 'waits', 'flock', 'crowd', 'odd'):
         for seed in (1, 2):
             trace = os.path.join(folder, f'{shape}-{seed}')
@@ -230,7 +230,7 @@ def test_arrows_match_the_trace():
     assert found > 100, found
 
 
-def test_many_readers_of_one_promise():
+def test_arrows_of_a_promise_with_many_readers_are_limited():
     """A click on a promise with a thousand readers reaches 100; the others are counted."""
     trace = os.path.join(folder, 'flock-1')
     done = run('convert', trace, '--to=perfetto', '-o', os.path.join(folder, 'x'))
@@ -238,7 +238,7 @@ def test_many_readers_of_one_promise():
     assert b'would connect more than 200 slices' in done.stderr, done.stderr
 
 
-def test_path_only():
+def test_flows_path_writes_only_path_arrows():
     trace = os.path.join(folder, 'arp')
     subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': trace}, check=True, stdout=subprocess.DEVNULL, timeout=60)
     whole, dump = compare(trace)
@@ -258,7 +258,7 @@ def of_kind(picture, kind):
     return [(picture.tracks[s['track']][2][0], s['begin'], s['end'], s['name']) for s in picture.slices if s['kind'] == kind]
 
 
-def test_pauses_and_kernel_events():
+def test_pauses_and_kernel_events_are_slices():
     trace = os.path.join(folder, 'kernel')
     subprocess.run([generate, 'crowd', '--events=8k', '--kernel=300', '--format=native', '-o', trace], check=True)
     picture, _ = compare(trace)
@@ -268,7 +268,7 @@ def test_pauses_and_kernel_events():
             until = e['time_ns']
             want.append(('pauses', e['time_ns'] - e['duration_ns'], until, e['why']))
     assert of_kind(picture, 'pause') == want and len(want) > 50, (of_kind(picture, 'pause')[:3], want[:3])
-    if not can_be_told():
+    if not has_babeltrace2():
         return
     want = []
     for tid, since, ready, until, why in off_stretches(trace):

@@ -151,7 +151,7 @@ def test_unusable_traces_are_reported():
     check('no place for two', 'can hold only one trace' in said, said)
 
 
-def test_equal_boot_ids_on_two_machines():
+def test_two_machines_with_equal_boot_ids_are_refused():
     """Containers have their own names and the clock of their machine; two machines with one boot id have different clocks."""
     for folder, fault in ('containers', 'same-clock'), ('clones', 'sound'):
         run(make_fleet, folder, '2', '60', '9', fault)
@@ -168,7 +168,7 @@ def test_equal_boot_ids_on_two_machines():
     check('clones', 'one boot id, but bytes arrived' in said, said)
 
 
-def test_kernel_events_of_two_hosts():
+def test_kernel_events_of_two_hosts_are_aligned():
     """An OS thread has the same number on both machines: kernel events of one machine do not belong to the other."""
     run(make_fleet, 'kernels', '2', '60', '5')
     for i in range(2):

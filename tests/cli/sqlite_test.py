@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from off_stretches import can_be_told, off_stretches
+from off_stretches import has_babeltrace2, off_stretches
 
 weft, generate, arp, docs = map(os.path.abspath, sys.argv[1:5])
 folder = tempfile.mkdtemp(prefix='sqlite-')
@@ -75,7 +75,7 @@ subprocess.run([generate, 'crowd', '--events=20k', '--kernel=500', '--format=nat
 db = compare('kernel')
 offs = db.execute('SELECT tid, start_ns, ready_ns, end_ns, why FROM off ORDER BY tid, start_ns').fetchall()
 assert len(offs) > 100 and {off[4] for off in offs} == {'preempted', 'blocked', 'disk'}
-if can_be_told():
+if has_babeltrace2():
     assert offs == [(tid, since, since if why == 'preempted' else ready, until, why) for tid, since, ready, until, why in off_stretches('kernel')]
 assert sorted(db.execute('SELECT tid, pid, name FROM os_thread').fetchall()) == [(99, None, 'gcc'), (1000, 1000, 'main')]
 assert db.execute("SELECT DISTINCT name FROM os_thread JOIN off ON os_thread.tid = taken_by WHERE why = 'preempted'").fetchall() == [('gcc',)]

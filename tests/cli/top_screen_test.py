@@ -59,7 +59,7 @@ def at(shown):
     return float(number) * {'ms': 1, 's': 1000, None: 0}[unit]
 
 
-def every_key_acts():
+def every_key_has_an_effect():
     """The effect of each key on a running program."""
     with Program('keys', 5), Terminal(110, 30) as t:
         t.start(weft, 'top', 'keys')
@@ -258,7 +258,7 @@ def ended_programs_and_lost_traces_are_shown():
         t.until('one line', lambda s: 'ended: 2' in s and s.startswith('weft: there/is/none: '))
 
 
-def crowd_of_promises_is_summed():
+def many_promises_are_summed_up():
     """100,000 promises in flight."""
     with Program('crowd', 100000) as program, Terminal(100, 24) as t:
         t.start(weft, 'top', 'crowd')
@@ -312,6 +312,6 @@ def threads_of_one_name_are_separate():
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     os.mkdir('all')
-    for part in every_key_acts, mouse_selects_and_scrolls, every_terminal_size_is_drawn, ended_programs_and_lost_traces_are_shown, crowd_of_promises_is_summed, wrapping_ring_is_followed, threads_of_one_name_are_separate:
+    for part in every_key_has_an_effect, mouse_selects_and_scrolls, every_terminal_size_is_drawn, ended_programs_and_lost_traces_are_shown, many_promises_are_summed_up, wrapping_ring_is_followed, threads_of_one_name_are_separate:
         part()
         print(part.__name__, 'as a person expects it', flush=True)

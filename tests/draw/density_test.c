@@ -175,7 +175,7 @@ static void take(const struct scene *s, const struct weft_promise *p, int strip)
 		wrong[strip][(int)end]++;
 }
 
-static void look_at_strips(const struct scene *s)
+static void compare_strips(const struct scene *s)
 {
 	memset(alive_alpha, 0, sizeof alive_alpha);
 	memset(wrong_alpha, 0, sizeof wrong_alpha);
@@ -217,7 +217,7 @@ static size_t check_strips(const struct scene *s)
 	memset(taken, 0, sizeof taken);
 	memset(wrong, 0, sizeof wrong);
 	memset(rows_of, 0, sizeof rows_of);
-	look_at_strips(s);
+	compare_strips(s);
 	for (uint32_t r = 0; r < s->layout->row_count; r++) {
 		int strip = strip_of(s, r);
 		rows_of[strip] += weft_view_is_shown(s->view, r);

@@ -329,7 +329,7 @@ static void test_crowded_rows_are_summed(void **state)
 	free(bytes);
 }
 
-static void test_every_sign_is_drawn(void **state)
+static void test_legend_draws_every_sign(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -489,7 +489,7 @@ static void test_only_unexpected_failures_are_red(void **state)
 }
 
 /* Counters get a third of the height if rows keep 200 px; each gets its full height if there is space. */
-static void test_counter_lanes_height(void **state)
+static void test_counter_lanes_share_the_height(void **state)
 {
 	(void)state;
 	static const struct {
@@ -507,7 +507,7 @@ static void test_counter_lanes_height(void **state)
 }
 
 /* Idle handles share one line, whose name counts them; a handle that runs has its own line and name. */
-static void test_idle_handles_are_one_line(void **state)
+static void test_idle_handles_share_one_line(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -600,7 +600,7 @@ static int marked_alpha(int waits)
 }
 
 /* Names stay readable through the arrows of a connection that waited for thousands of reads. */
-static void test_arrows_of_busy_promise_are_pale(void **state)
+static void test_arrows_of_a_promise_with_many_arrows_are_pale(void **state)
 {
 	(void)state;
 	assert_true(marked_alpha(10) > 200);
@@ -609,7 +609,7 @@ static void test_arrows_of_busy_promise_are_pale(void **state)
 }
 
 /* The name of the selected promise is where the frame has it, on a plate that hides the background. */
-static void test_selected_name_hides_its_background(void **state)
+static void test_name_of_selected_promise_has_an_opaque_background(void **state)
 {
 	(void)state;
 	static const char *const names[] = {"main", "read a block", "nobody signals", "write it"};
@@ -1049,7 +1049,7 @@ static double red_of_pending(int of_ten)
 }
 
 /* In very low rows, few failures are less red than failures everywhere. */
-static void test_red_is_the_failed_share(void **state)
+static void test_red_part_shows_the_share_of_failures(void **state)
 {
 	(void)state;
 	const double few = red_of(20), all = red_of(1), six = red_of_pending(6), ten = red_of_pending(10);
@@ -1082,7 +1082,7 @@ static double pink_of(int64_t us)
 }
 
 /* The colour of pauses is their share, too, if many pauses are in a pixel. */
-static void test_pause_colour_is_the_paused_share(void **state)
+static void test_pause_colour_shows_the_share_of_paused_time(void **state)
 {
 	(void)state;
 	const double few = pink_of(50), half = pink_of(450), nearly_all = pink_of(950);
@@ -1139,12 +1139,12 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_crowded_rows_are_summed),
 	    cmocka_unit_test(test_counter_lanes_are_below_rows),
 	    cmocka_unit_test(test_counters_of_wrapped_ring_have_values),
-	    cmocka_unit_test(test_counter_lanes_height),
-	    cmocka_unit_test(test_every_sign_is_drawn),
+	    cmocka_unit_test(test_counter_lanes_share_the_height),
+	    cmocka_unit_test(test_legend_draws_every_sign),
 	    cmocka_unit_test(test_only_unexpected_failures_are_red),
-	    cmocka_unit_test(test_idle_handles_are_one_line),
-	    cmocka_unit_test(test_selected_name_hides_its_background),
-	    cmocka_unit_test(test_arrows_of_busy_promise_are_pale),
+	    cmocka_unit_test(test_idle_handles_share_one_line),
+	    cmocka_unit_test(test_name_of_selected_promise_has_an_opaque_background),
+	    cmocka_unit_test(test_arrows_of_a_promise_with_many_arrows_are_pale),
 	    cmocka_unit_test(test_names_do_not_overlap_runs),
 	    cmocka_unit_test(test_long_names_are_cut_in_the_middle),
 	    cmocka_unit_test(test_dense_arrows_are_counted),
@@ -1154,8 +1154,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_svg_is_escaped),
 	    cmocka_unit_test(test_frame_size_is_bounded),
 	    cmocka_unit_test(test_rows_of_short_promises_show_counts),
-	    cmocka_unit_test(test_red_is_the_failed_share),
-	    cmocka_unit_test(test_pause_colour_is_the_paused_share),
+	    cmocka_unit_test(test_red_part_shows_the_share_of_failures),
+	    cmocka_unit_test(test_pause_colour_shows_the_share_of_paused_time),
 	    cmocka_unit_test(test_themes_have_enough_contrast),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

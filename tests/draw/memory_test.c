@@ -64,7 +64,7 @@ static int draw(const struct weft_model *model)
 	return status;
 }
 
-static void draw_with_ever_more_memory(struct weft_trace *trace)
+static void draw_with_one_more_allocation_each_time(struct weft_trace *trace)
 {
 	struct weft_model *model;
 	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
@@ -89,13 +89,13 @@ static void test_every_allocation_can_fail(void **state)
 	struct weft_trace *trace;
 	write_random_trace(&w, 7);
 	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
-	draw_with_ever_more_memory(trace);
+	draw_with_one_more_allocation_each_time(trace);
 	assert_int_equal(weft_trace_open(&trace, WEFT_CORPUS "/native/kernel", NULL), WEFT_OK);
-	draw_with_ever_more_memory(trace);
+	draw_with_one_more_allocation_each_time(trace);
 	size_t size;
 	unsigned char *bytes = crowded_trace(&size);
 	assert_int_equal(weft_trace_open_memory(&trace, bytes, size, "test", NULL), WEFT_OK);
-	draw_with_ever_more_memory(trace);
+	draw_with_one_more_allocation_each_time(trace);
 	free(bytes);
 }
 

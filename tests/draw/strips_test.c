@@ -16,7 +16,7 @@ static void check_clock(const struct weft_model *model, bool wall, int64_t time_
 	assert_int_equal(len, strlen(text));
 }
 
-static void test_time_axis_formats(void **state)
+static void test_time_axis_labels_have_the_expected_formats(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -161,7 +161,7 @@ static void test_overview_is_valid_anywhere(void **state)
 	weft_overview_destroy(NULL);
 }
 
-static void test_overview_grips(void **state)
+static void test_overview_grips_move_the_interval(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -232,10 +232,10 @@ int main(int argc, char **argv)
 {
 	golden_dir = argc > 1 ? argv[1] : "golden";
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_time_axis_formats),
+	    cmocka_unit_test(test_time_axis_labels_have_the_expected_formats),
 	    cmocka_unit_test(test_ruler_ticks_are_valid_anywhere),
 	    cmocka_unit_test(test_overview_is_valid_anywhere),
-	    cmocka_unit_test(test_overview_grips),
+	    cmocka_unit_test(test_overview_grips_move_the_interval),
 	    cmocka_unit_test(test_strips_match_goldens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

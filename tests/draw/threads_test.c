@@ -184,7 +184,7 @@ static void test_lane_colours_match_kernel_times(void **state)
 }
 
 /* A frame of many threads has a bounded number of shapes; a frame without lanes equals one without threads. */
-static void test_many_threads_need_few_shapes(void **state)
+static void test_lanes_of_many_threads_need_few_primitives(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -246,7 +246,7 @@ static double part_of(const char *tip, const char *what)
 }
 
 /* The tip of a pixel sums up the states in it. */
-static void test_tip_sums_up_its_pixel(void **state)
+static void test_tip_of_a_dense_pixel_sums_up_states(void **state)
 {
 	(void)state;
 	static int64_t times_ns[4001];
@@ -395,8 +395,8 @@ int main(int argc, char **argv)
 	generator = argv[1];
 	golden_dir = argv[2];
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lane_colours_match_kernel_times),
-	    cmocka_unit_test(test_many_threads_need_few_shapes), cmocka_unit_test(test_thread_lanes_match_golden),
-	    cmocka_unit_test(test_tip_sums_up_its_pixel), cmocka_unit_test(test_intervals_have_tips),
+	    cmocka_unit_test(test_lanes_of_many_threads_need_few_primitives), cmocka_unit_test(test_thread_lanes_match_golden),
+	    cmocka_unit_test(test_tip_of_a_dense_pixel_sums_up_states), cmocka_unit_test(test_intervals_have_tips),
 	    cmocka_unit_test(test_wakeups_are_drawn_for_few_or_selected), cmocka_unit_test(test_lanes_can_be_hidden)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -282,7 +282,7 @@ static void long_texts_are_kept(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-static void native_keeps_everything(void **state)
+static void native_export_keeps_every_event(void **state)
 {
 	struct given given;
 	struct weft_trace trace = give(&given, all, COUNT(all)), *again;
@@ -360,7 +360,7 @@ static void assert_callers(const char *stack, uint32_t stack_len, uint64_t befor
 	weft_trace_close(again);
 }
 
-static void callers_keep_their_sites(void **state)
+static void exported_callers_keep_their_sites(void **state)
 {
 	assert_callers("22 2 9 0 2", 10, 0, (const uint32_t[]){0, 1, WEFT_NO_SITE, WEFT_NO_SITE, 1}, 5);
 	assert_callers("", 0, 0, NULL, 0);
@@ -385,7 +385,7 @@ static void trace_without_events_is_readable(void **state)
 }
 
 /* Packets have no time before 0, and none that needs 64 bits. */
-static void times_before_zero_move_the_clock(void **state)
+static void negative_times_move_the_clock_origin(void **state)
 {
 	static struct weft_event events[] = {{.time_ns = INT64_MIN, .op = WEFT_OP_RUN, .a = 1, NO},
 	    {.time_ns = -1, .op = WEFT_OP_RUN, .a = 2, NO}, {.time_ns = 3, .op = WEFT_OP_RUN, .a = 3, NO}};
@@ -420,7 +420,7 @@ static void event_of_zeros_is_kept(void **state)
 	weft_trace_close(again);
 }
 
-static void nul_in_a_text_is_counted(void **state)
+static void texts_with_nul_are_counted_as_loss(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_OP_LABEL, .a = 1, .text = STR("a\0b"), NO}};
 	struct given given;
@@ -435,7 +435,7 @@ static void nul_in_a_text_is_counted(void **state)
 }
 
 /* Writing, reading or an allocation fails at every possible place: the call returns an error and leaves *losses unchanged. */
-static void failure_at_any_step_is_reported(void **state)
+static void failed_write_at_any_step_is_reported(void **state)
 {
 	struct weft_losses losses, before;
 	struct weft_error err;
@@ -570,13 +570,13 @@ int main(void)
 	    cmocka_unit_test(mirage_keeps_supported_events),
 	    cmocka_unit_test(mirage_counts_dropped_events),
 	    cmocka_unit_test(long_texts_are_kept),
-	    cmocka_unit_test(native_keeps_everything),
-	    cmocka_unit_test(callers_keep_their_sites),
+	    cmocka_unit_test(native_export_keeps_every_event),
+	    cmocka_unit_test(exported_callers_keep_their_sites),
 	    cmocka_unit_test(trace_without_events_is_readable),
-	    cmocka_unit_test(times_before_zero_move_the_clock),
+	    cmocka_unit_test(negative_times_move_the_clock_origin),
 	    cmocka_unit_test(event_of_zeros_is_kept),
-	    cmocka_unit_test(nul_in_a_text_is_counted),
-	    cmocka_unit_test(failure_at_any_step_is_reported),
+	    cmocka_unit_test(texts_with_nul_are_counted_as_loss),
+	    cmocka_unit_test(failed_write_at_any_step_is_reported),
 	    cmocka_unit_test(checkpoint_is_complete_or_fails_with_enomem),
 	    cmocka_unit_test(placeholders_keep_the_length_and_hide_the_text),
 	    cmocka_unit_test(scrubbed_numbers_stay_distinct),

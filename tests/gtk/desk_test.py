@@ -87,7 +87,7 @@ def live_recording_is_followed():
         program.wait()
 
 
-def window_follows_a_command():
+def window_opened_by_record_follows_the_command():
     """weft record --view: the window is there while the command runs, and after it."""
     path, dump = traces.path('watched'), traces.path('watched.json')
     command = subprocess.Popen([weft, 'record', '--view', '-o', path, '--', arp, 'bad'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -99,14 +99,14 @@ def window_follows_a_command():
         with open(dump, encoding='utf-8') as file:
             return next(iter(json.load(file)['windows']), None)
 
-    def all_is_seen():
+    def is_everything_visible():
         now = window()
         return now and now['viewers'] and now['viewers'][0]['events'] == events and not now['live'] and not now['loading']
     until('a window opens', window)
     command.wait(60)
     name, = os.listdir(path)
     events = events_of(os.path.join(path, name))
-    until('it has seen the whole', all_is_seen)
+    until('it has seen the whole', is_everything_visible)
     seen = subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', f'^{name}$'], capture_output=True, text=True, check=True).stdout.split()
     xdo('windowfocus', '--sync', seen[-1])
     until('it has the focus', lambda: window()['focused'])
@@ -303,7 +303,7 @@ def colours_are_chosen():
         app.until('still dark', lambda w: w['dark'])
 
 
-def each_metric_has_a_switch():
+def each_metric_can_be_hidden():
     with App(view, generated('crowd', '5k')) as app:
         app.shown()
         app.click_on('Main Menu')
@@ -382,7 +382,7 @@ sys.exit(run([
     dropped_file_is_opened,
     recent_traces_are_listed,
     live_recording_is_followed,
-    window_follows_a_command,
+    window_opened_by_record_follows_the_command,
     newest_part_of_a_large_ring_is_followed,
     link_restores_the_view,
     two_traces_share_one_picture,
@@ -391,7 +391,7 @@ sys.exit(run([
     window_closes_while_reading,
     shown_trace_survives_file_changes,
     colours_are_chosen,
-    each_metric_has_a_switch,
+    each_metric_can_be_hidden,
     times_of_day_are_shown,
     pictures_match_goldens,
 ]))

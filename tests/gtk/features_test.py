@@ -524,7 +524,7 @@ def text_size_follows_the_desktop():
         desktop.wait()
 
 
-def dense_screen_has_dense_pictures():
+def high_dpi_screen_has_sharp_pictures():
     with App(view, record('bad'), env={'GDK_SCALE': '2'}, width=550, height=350) as app:
         app.until('shown', lambda w: w['page'] == 'view' and w['device_scale'] == 2)
         app.shown()
@@ -568,7 +568,7 @@ def windows_close_while_they_load():
         until('20 windows', lambda: len(app.state()['windows']) == 20 and all(w['page'] == 'view' for w in app.state()['windows']), app, patience=240)
 
 
-def names_stand_at_the_left():
+def row_names_are_at_the_left():
     with App(view, record('bad'), width=1000) as app:
         viewer = app.shown()
         left = app.window()['canvas'][0]
@@ -626,10 +626,10 @@ sys.exit(run([
     two_traces_are_compared,
     dark_theme_follows_the_desktop,
     text_size_follows_the_desktop,
-    dense_screen_has_dense_pictures,
+    high_dpi_screen_has_sharp_pictures,
     settings_are_kept,
     damage_is_reported,
     windows_close_while_they_load,
-    names_stand_at_the_left,
+    row_names_are_at_the_left,
     shortcuts_are_listed,
 ]))

@@ -167,7 +167,7 @@ def labelled(path, label):
     return int(line_of(path, label).split()[1])
 
 
-def arrow_explains_itself():
+def pointed_arrow_shows_a_tip():
     """The tip of an arrow, and of a line, explains it."""
     path = trace('lock')
     disk = labelled(path, 'disk')
@@ -445,7 +445,7 @@ def first_difference_of_two_runs_is_found():
         app.picture('parted')
 
 
-def ten_moves_are_undone():
+def back_undoes_ten_moves():
     path = trace('lock')
     one = labelled(path, 'GET /item/1000')
     with App(view, path) as app:
@@ -489,7 +489,7 @@ def most_expensive_type_is_found():
         app.picture('table')
 
 
-sys.exit(run([slowest_request_is_explained, slow_read_of_node_is_explained, arrow_explains_itself, total_waiting_time_is_attributed, focused_promise_shows_its_path, promises_of_a_kind_are_folded, rows_are_grouped, every_action_has_a_key,
+sys.exit(run([slowest_request_is_explained, slow_read_of_node_is_explained, pointed_arrow_shows_a_tip, total_waiting_time_is_attributed, focused_promise_shows_its_path, promises_of_a_kind_are_folded, rows_are_grouped, every_action_has_a_key,
               assistive_technology_reads_the_picture,
               focus_shows_one_connection, all_reads_are_folded, time_between_two_events_is_measured, first_difference_of_two_runs_is_found,
-              short_work_in_long_sleep_is_visible, ten_moves_are_undone, most_expensive_type_is_found]))
+              short_work_in_long_sleep_is_visible, back_undoes_ten_moves, most_expensive_type_is_found]))

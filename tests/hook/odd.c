@@ -98,7 +98,7 @@ static void double_fork(void)
 		puts("all have ended");
 }
 
-static void daemon_closes_all(void)
+static void daemon_closes_all_descriptors(void)
 {
 	const int kept = dup(1);
 	for (int fd = 0; fd < 1024; fd++)
@@ -110,7 +110,7 @@ static void daemon_closes_all(void)
 	printf("next descriptor: %d\n", open("/dev/null", O_RDONLY));
 }
 
-static void root_elsewhere(void)
+static void root_is_changed_to_a_procfs_folder(void)
 {
 	if (chroot("/proc/self/fdinfo") && errno == EPERM)
 		puts("not permitted");
@@ -143,7 +143,7 @@ static void little_memory(void)
 	free(large);
 }
 
-static void no_core_no_cpu(void)
+static void cpu_limit_kills_without_core_dump(void)
 {
 	setrlimit(RLIMIT_CPU, &(struct rlimit){1, 2});
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
@@ -192,7 +192,7 @@ static int recurse(volatile char *before, int depth)
 	return depth < depth_limit ? recurse(bytes, depth + 1) + bytes[0] : 0;
 }
 
-static void overflow_on_own_stack(void)
+static void stack_overflow_is_handled_on_another_stack(void)
 {
 	static char stack[65536];
 	struct sigaction action = {.sa_handler = overflow_handler, .sa_flags = SA_ONSTACK};
@@ -208,7 +208,7 @@ static void *exit_here(void *data)
 	exit(12);
 }
 
-static void exit_in_thread(void)
+static void exit_in_a_thread_ends_the_process(void)
 {
 	pthread_t thread;
 	pthread_create(&thread, NULL, exit_here, NULL);
@@ -221,7 +221,7 @@ static void *loop_here(void *data)
 	return NULL;
 }
 
-static void main_thread_leaves(void)
+static void main_thread_exits_before_the_loop(void)
 {
 	pthread_t thread;
 	pthread_create(&thread, NULL, loop_here, NULL);
@@ -249,7 +249,7 @@ static void broken_pipe(void)
 	puts("not killed");
 }
 
-static void stopped_and_continued(void)
+static void child_is_stopped_and_continued(void)
 {
 	fflush(stdout);
 	const pid_t child = fork();
@@ -322,7 +322,7 @@ static void locked_memory(void)
 	run_loop();
 }
 
-static void folder_is_gone(void)
+static void working_directory_is_removed(void)
 {
 	char text[4096], path[] = "gone-XXXXXX";
 	if (!mkdtemp(path) || chdir(path) || rmdir("../gone-XXXXXX") == 0)
@@ -333,7 +333,7 @@ static void folder_is_gone(void)
 	puts(getcwd(text, sizeof text) ? "here" : strerror(errno));
 }
 
-static void output_is_closed(void)
+static void standard_output_is_closed(void)
 {
 	run_loop();
 	fclose(stdout);
@@ -359,7 +359,7 @@ static void process_shares_memory(void)
 	printf("it ran: %d\n", has_run);
 }
 
-static void signal_by_mask(void)
+static void blocked_signal_is_taken_by_sigwaitinfo(void)
 {
 	sigset_t set;
 	siginfo_t info;
@@ -384,7 +384,7 @@ static void loop_at_exit(void)
 	exit(13);
 }
 
-static void quick_exit_is_quick(void)
+static void quick_exit_calls_no_exit_handlers(void)
 {
 	at_quick_exit(at_exit_handler);
 	run_loop();
@@ -410,7 +410,7 @@ static void bad_address(void)
 	*(volatile int *)nowhere = 1;
 }
 
-static void group_is_killed(void)
+static void process_group_is_killed(void)
 {
 	setpgid(0, 0);
 	run_loop();
@@ -426,13 +426,15 @@ static const struct {
 	{                                                                                                                        \
 #name, name                                                                                                      \
 	}
-    MOOD(only_loop), MOOD(child_of_vfork), MOOD(double_fork), MOOD(daemon_closes_all), MOOD(root_elsewhere), MOOD(strict_seccomp),
-    MOOD(few_descriptors), MOOD(little_memory), MOOD(no_core_no_cpu), MOOD(profiled), MOOD(interrupted_sleep),
-    MOOD(overflow_on_own_stack), MOOD(exit_in_thread), MOOD(main_thread_leaves), MOOD(aborted), MOOD(killed), MOOD(broken_pipe),
-    MOOD(stopped_and_continued), MOOD(traced_child), MOOD(children_ignored), MOOD(no_environment), MOOD(print_environment),
-    MOOD(cleared_environment), MOOD(locked_memory), MOOD(folder_is_gone), MOOD(output_is_closed), MOOD(process_shares_memory),
-    MOOD(signal_by_mask), MOOD(loop_at_exit), MOOD(quick_exit_is_quick), MOOD(divided_by_zero), MOOD(bad_address),
-    MOOD(group_is_killed)};
+    MOOD(only_loop), MOOD(child_of_vfork), MOOD(double_fork), MOOD(daemon_closes_all_descriptors),
+    MOOD(root_is_changed_to_a_procfs_folder), MOOD(strict_seccomp), MOOD(few_descriptors), MOOD(little_memory),
+    MOOD(cpu_limit_kills_without_core_dump), MOOD(profiled), MOOD(interrupted_sleep),
+    MOOD(stack_overflow_is_handled_on_another_stack), MOOD(exit_in_a_thread_ends_the_process),
+    MOOD(main_thread_exits_before_the_loop), MOOD(aborted), MOOD(killed), MOOD(broken_pipe), MOOD(child_is_stopped_and_continued),
+    MOOD(traced_child), MOOD(children_ignored), MOOD(no_environment), MOOD(print_environment), MOOD(cleared_environment),
+    MOOD(locked_memory), MOOD(working_directory_is_removed), MOOD(standard_output_is_closed), MOOD(process_shares_memory),
+    MOOD(blocked_signal_is_taken_by_sigwaitinfo), MOOD(loop_at_exit), MOOD(quick_exit_calls_no_exit_handlers),
+    MOOD(divided_by_zero), MOOD(bad_address), MOOD(process_group_is_killed)};
 
 int main(int argc, char **argv)
 {

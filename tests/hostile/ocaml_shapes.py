@@ -79,32 +79,32 @@ def ocaml_fibers(size):
 
 
 @shape
-def ocaml_numbers_anywhere(size):
+def ocaml_random_fiber_numbers(size):
     rng = random.Random(7)
     return ring(size, lambda i: fiber(i, rng.getrandbits(64) - (1 << 63), rng.getrandbits(64) - (1 << 63)) + number(i, 'fiber', rng.getrandbits(32)))
 
 
 @shape
-def ocaml_of_itself(size):
+def ocaml_fiber_that_awaits_and_creates_itself(size):
     """A fiber that is its own context and its own promise, waits for itself, and is created again and again."""
     return ring(size, lambda i: fiber(i, 1, 1) + number(i, 'fiber', 1) + thing(i, 'create_cc', 1, SWITCH) + number(i, 'try_get', 1) +
                 number(i, 'get', 1) + text(i, 'error', 1, b'why') + unit(i, 'exit_cc'))
 
 
 @shape
-def ocaml_contexts_in_contexts(size):
+def ocaml_deeply_nested_contexts(size):
     return ring(size // 2, lambda i: thing(i, 'create_cc', i + 2, SWITCH)) if size < 1000 else ring(
         size, lambda i: thing(i, 'create_cc', i + 2, SWITCH) if 32 * i < size // 2 else unit(i, 'exit_cc'))
 
 
 @shape
-def ocaml_errors_in_contexts(size):
+def ocaml_many_cancelled_contexts(size):
     """The reader searches the following events for the end of the promise that cancelled its context."""
     return ring(size, lambda i: text(i, 'error', 0, b'why') if i % 16 < 8 else filler(100))
 
 
 @shape
-def ocaml_turns_that_are_given_up(size):
+def ocaml_cancelled_waiters_of_a_semaphore(size):
     """A waiter stays in the queue of the semaphore until its turn, although it gave up."""
     def make(i):
         if i % 3 == 2 and i > size // 80:
@@ -115,7 +115,7 @@ def ocaml_turns_that_are_given_up(size):
 
 
 @shape
-def ocaml_mutex_in_turns(size):
+def ocaml_many_fibers_share_one_mutex(size):
     return ring(size, lambda i: (thing(i, 'create_obj', 2, MUTEX) if i == 0 else b'') + number(i, 'fiber', i % 1000 + 3) +
                 number(i, 'try_get', 2) + number(i, 'get', 2) + (number(i, 'put', 2) if i % 3 else b''))
 
@@ -128,7 +128,7 @@ def ocaml_long_texts(size):
 
 
 @shape
-def ocaml_names_of_others(size):
+def ocaml_many_long_event_names(size):
     """Each event has one of 8,192 long names."""
     names = NAMES + [f'{i:0127d}' for i in range(min(8192 - len(NAMES), size // 300))]
     return file([until(size - 128 * len(names) if size > 256 * len(names) else size // 2,
@@ -136,12 +136,12 @@ def ocaml_names_of_others(size):
 
 
 @shape
-def ocaml_phases_that_nest(size):
+def ocaml_deeply_nested_gc_phases(size):
     return ring(size, lambda i: own(10 * i, BEGIN, i * 7 % 48) if 16 * i < size // 2 else own(10 * i, END, i * 5 % 48))
 
 
 @shape
-def ocaml_stops_without_a_reason(size):
+def ocaml_many_world_stops_without_a_reason(size):
     """The reader searches the events after a stop-the-world phase for its reason: here is none."""
     return ring(size, lambda i: own(i, BEGIN, STOP_ALL) + filler(50) * 4 + own(i, COUNTER, 30, i) + own(i, END, STOP_ALL))
 
@@ -157,12 +157,12 @@ def ocaml_times_far_apart(size):
 
 
 @shape
-def ocaml_domains_without_end(size):
+def ocaml_domain_spawns_many_times(size):
     return ring(size, lambda i: own(i, LIFE, 6, 1) + number(i, 'domain_spawn', 1) + (own(i, LIFE, 7, 1) if i % 2 else b''))
 
 
 @shape
-def ocaml_rings_of_one_event(size):
+def ocaml_many_rings_with_one_event_each(size):
     """The maximum number of domains, each of which starts before the previous one."""
     count = min(4096, max(2, size // 120))
     return file([until(size // count - 100, lambda i, d=d: number(count - d + i, 'fiber', d * 1024 + i)) for d in range(count)], lost=1)
@@ -174,14 +174,14 @@ def ocaml_fillers(size):
 
 
 @shape
-def ocaml_lengths_that_lie(size):
+def ocaml_events_longer_than_their_ring(size):
     """Each ring ends in its second event, which exceeds it."""
     count = min(4096, max(2, size // 150))
     return file([number(d, 'fiber', d) + struct.pack('<Q', 1023 << 54) + bytes(8) for d in range(count)])
 
 
 @shape
-def ocaml_payloads_that_are_none(size):
+def ocaml_random_event_payloads(size):
     rng = random.Random(5)
     return ring(size, lambda i: event(i, 1, rng.choice((1, 4, 4, 4, 9)), i % len(NAMES), *(rng.getrandbits(64) for _ in range(rng.randrange(4)))))
 
@@ -201,32 +201,32 @@ def call(time, kind):
 
 
 @shape
-def lwt_waits_at_one_line(size):
+def lwt_many_open_waits_at_one_line(size):
     """All are open at once, then all end."""
     return ring(size, lambda i: wait(i, b'B' if 48 * i < size // 2 else b'E', 1))
 
 
 @shape
-def lwt_one_chain(size):
+def lwt_long_chain_of_pending_waits(size):
     """Each wait waits for the one before, and all are pending."""
     return ring(size, lambda i: wait(i, b'B', i))
 
 
 @shape
-def lwt_chain_that_unwinds(size):
+def lwt_long_chain_of_waits_ends(size):
     count = max(2, min(65000, (size - 3000) // 96))
     return ring(size, lambda i: wait(i, b'B', i) if i < count else lap(i) if i == count else wait(i, b'E', i - count - 1))
 
 
 @shape
-def lwt_chains_beside_each_other(size):
+def lwt_two_interleaved_chains_of_waits(size):
     """Two lines in turn: an end looks among the open waits of its line for the one whose waiter ends next."""
     half = size // 80
     return ring(size, lambda i: wait(i, b'B', i % 2) + (lap(i) if i % 2 else b'') if i < half else wait(i, b'E', i % 2))
 
 
 @shape
-def lwt_loop_without_end(size):
+def lwt_endless_loop_of_waits(size):
     """Each wait continues as the next one."""
     return ring(size, lambda i: wait(i, b'B', 1) if i == 0 else lap(i) + wait(i, b'E', 1) + wait(i, b'B', 1))
 
@@ -238,40 +238,40 @@ def lwt_one_waits_for_all(size):
 
 
 @shape
-def lwt_calls_in_calls(size):
+def lwt_waits_with_nested_callers(size):
     return ring(size, lambda i: wait(i, b'B', i % 7) + call(i, 2 + i % 5 // 4) + lap(i) + wait(i, b'E', i % 7))
 
 
 @shape
-def lwt_contexts_of_one_use(size):
+def lwt_many_long_contexts_used_once(size):
     return ring(size, lambda i: wait(i, b'B', i, b'%0250d' % i) + lap(i) + wait(i, b'E', i, b'%0250d' % i))
 
 
 @shape
-def lwt_files_of_one_use(size):
+def lwt_many_long_file_names_used_once(size):
     return ring(size, lambda i: wait(i, b'BE'[i % 2:i % 2 + 1], i, b'', b'%0250d' % (i // 2)))
 
 
 @shape
-def lwt_lengths_that_lie(size):
+def lwt_random_event_lengths(size):
     rng = random.Random(13)
     return ring(size, lambda i: custom(i, 'lwt-trace', rng.choice((b'B', b'E', b'X')) + rng.randbytes(rng.randrange(40))))
 
 
 @shape
-def lwt_ends_without_a_start(size):
+def lwt_many_wait_ends_without_a_start(size):
     return ring(size, lambda i: wait(i, b'E', i))
 
 
 @shape
-def lwt_rings_of_few_waits(size):
+def lwt_many_rings_with_few_waits_each(size):
     """The maximum number of domains, each with other waits that stay open."""
     count = min(4096, max(2, size // 400))
     return file([until(max(size // count - 250, 60), lambda i, d=d: wait(i, b'B', d * 7 + i)) for d in range(count)])
 
 
 @shape
-def lwt_runs_with_fibers(size):
+def lwt_and_eio_alternate_in_one_ring(size):
     """A fiber of Eio and code of Lwt take turns in one ring."""
     return ring(size, lambda i: wait(10 * i, b'B', i % 5) + number(10 * i, 'fiber', i % 3 + 1) + wait(10 * i, b'E', i % 5) + lap(10 * i))
 
@@ -321,7 +321,7 @@ def fxt_long_texts(size):
 
 
 @shape
-def fxt_rings_in_turns(size):
+def fxt_events_of_many_rings_alternate(size):
     """The next event of a ring is far behind, among events of other rings."""
     return fxt(size, lambda i: woken(i, i, i % 4095) if i % 2 else said(i, 'eio', 'error', ring=i % 4095, id=i))
 
@@ -332,13 +332,13 @@ def fxt_times_backwards(size):
 
 
 @shape
-def fxt_arguments_that_lie(size):
+def fxt_random_argument_lengths(size):
     rng = random.Random(9)
     return fxt(size, lambda i: record(4, rng.getrandbits(32) << 32 | 15 << 20, i, 1, 5, tail=rng.randbytes(8 * rng.randrange(20))))
 
 
 @shape
-def fxt_strings_anywhere(size):
+def fxt_random_string_references(size):
     rng = random.Random(11)
     return fxt(size, lambda i: string(rng.randrange(1, 32768), rng.randbytes(20)) if i % 2 else
                record(4, rng.randrange(32768) << 48 | STRINGS['eio'] << 32, i, 1, 5))

@@ -170,17 +170,17 @@ def ids_downwards(size):
 
 
 @shape
-def ids_far_apart(size):
+def ids_with_huge_distances(size):
     return native(size, lambda i: wide(AWAIT, i, i << 32, (i << 32) + (1 << 60)))
 
 
 @shape
-def ids_in_two_heaps(size):
+def ids_in_two_distant_ranges(size):
     return native(size, lambda i: wide(READ, i, i if i % 2 else (1 << 50) - i, 1))
 
 
 @shape
-def ids_used_again(size):
+def one_id_is_created_many_times(size):
     return native(size, lambda i: create(3 * i, -1, 1) + two(RESOLVE, 3 * i + 1, -1, 1))
 
 
@@ -192,7 +192,7 @@ def texts_colliding(size):
 
 
 @shape
-def texts_of_many_promises_colliding(size):
+def label_hashes_of_many_promises_collide(size):
     return native(size, lambda i: create(2 * i, -1, i + 1) + label(2 * i + 1, i + 1, colliding_text(i)))
 
 
@@ -203,13 +203,13 @@ def text_bomb(size):
 
 
 @shape
-def text_bomb_of_many_promises(size):
+def one_huge_label_of_many_promises(size):
     long = string(1, 'é'.encode() * (size // 6))
     return native(size, lambda i: create(2 * i, -1, i + 1) + keyed(LABEL, 2 * i + 1, i + 1, 1), long)
 
 
 @shape
-def text_bomb_of_failures(size):
+def one_huge_error_of_many_promises(size):
     long = string(1, b'\x01\x02"' * (size // 9))
     return native(size, lambda i: create(2 * i, -1, i + 1) + struct.pack('<BIiiH', FAIL, 2 * i + 1, -1, i + 1, 1), long)
 
@@ -221,7 +221,7 @@ def texts_alike(size):
 
 
 @shape
-def long_texts_in_turns(size):
+def two_huge_labels_alternate(size):
     """Two long texts whose numbers differ by 1024: a cache of 1024 answers by number remembers neither."""
     texts = {1: b'x' * (size // 4), 1025: b'y' * (size // 4)}
     known = [string(i, texts.get(i, b'%d' % i)) for i in range(1, 1026)]
@@ -231,46 +231,46 @@ def long_texts_in_turns(size):
 
 
 @shape
-def texts_that_are_no_utf8(size):
+def labels_with_invalid_utf8(size):
     return native(size, lambda i: label(i, i + 1, b'\xff\xfe\xe2\x80\xae"\\\n' * 3))
 
 
 @shape
-def labels_on_one(size):
+def many_labels_of_one_promise(size):
     return native(size, lambda i: label(i, 1, b'%d' % i))
 
 
 @shape
-def notes_on_one(size):
+def many_notes_of_one_promise(size):
     return native(size, lambda i: keyed(NOTE, 1000 * i, 1, 1), string(1, b'note'))
 
 
 # ---- Counters ----
 
 @shape
-def counter_on_one(size):
+def many_values_of_one_counter(size):
     return native(size, lambda i: counter(COUNTER, i, 1, i * 7919 % 1000, b'c'))
 
 
 @shape
-def counters_of_many_names(size):
+def many_counters_with_one_value(size):
     return native(size, lambda i: counter(COUNTER_ADD, i, 1, 1, b'c%d' % i))
 
 
 @shape
-def counters_of_many_scales(size):
+def many_counters_of_different_scales(size):
     return native(size, lambda i: counter(COUNTER, i, i + 1, i, b'#' * (i % 50) + b'c%d#%d' % (i % 500, i)))
 
 
 @shape
-def counter_before_the_name(size):
+def promise_gets_its_label_after_many_counter_changes(size):
     """All promises wait for, and so name, a promise that gets its label only after very many changes of a counter."""
     half = until(size // 2, lambda i: counter(COUNTER_ADD, i, 1, 1, b'c'))
     return packet(half + label(1 << 30, 1, b'at last') + until(size // 2, lambda i: create((1 << 30) + i, -1, i + 2) + two(AWAIT, (1 << 30) + i, i + 2, 1)))
 
 
 @shape
-def counters_that_overflow(size):
+def counter_sums_overflow_64_bits(size):
     return native(size, lambda i: struct.pack('<BIqq', COUNTER_ADD | INLINE | WIDE, i, 1, -(1 << 63) + i % 3) + b'c%d\0' % (i % 5))
 
 
@@ -294,18 +294,18 @@ def switched_on(time, tid):
 
 
 @shape
-def processors_of_one_event(size):
+def many_cpus_with_one_event_each(size):
     return native(size // 10, lambda i: one(RUN, i, i + 1)) + until(
         size, lambda i: packet(LEVEL + switched_on(i * 7919 % size, 1), KERNEL, stream=i))
 
 
 @shape
-def os_threads_of_one_switch(size):
+def many_os_threads_with_one_switch_each(size):
     return native(size // 10, lambda i: one(RUN, i, i + 1)) + packet(LEVEL + until(size, lambda i: switched_off(i, i * 7919 & MASK)), KERNEL)
 
 
 @shape
-def runs_without_a_processor(size):
+def long_runs_off_cpu(size):
     """Each run of 20 ms is a stall; its sleep ends by a wake-up from an OS thread that also runs promises."""
     def said(i):
         return switched_off(i * 20000000 + 1000, 1, i % 106) + woken(i * 20000000 + 19000000, 1, 2) + switched_on(i * 20000000 + 19000100, 1)
@@ -314,7 +314,7 @@ def runs_without_a_processor(size):
 
 
 @shape
-def sleeps_that_are_named_later(size):
+def sleep_reasons_recorded_at_the_end(size):
     """The reasons of all sleeps are recorded at the end, for any time; interrupts and collections are nested."""
     def slept(i):
         return switched_off(i * 2000, 1, 0) + switched_on(i * 2000 + 1000, 1)
@@ -331,7 +331,7 @@ def streams(size):
 
 
 @shape
-def streams_of_two_packets(size):
+def many_streams_with_two_packets_each(size):
     return until(size, lambda i: packet(two(AWAIT, i, i % 97 + 1, i + 1), stream=i // 2, sequence=i % 2, before=i % 2, name=b't%d' % i, begin=i))
 
 
@@ -342,30 +342,30 @@ def stream_names(size):
 
 
 @shape
-def stream_names_backwards(size):
+def stream_names_at_decreasing_times(size):
     changes = until(size // 2, lambda i: thread(size - i, 0, b't%d' % (i % 3)))
     return packet(changes, DEFINITIONS) + native(size - len(changes), lambda i: one(RUN, i, i + 1))
 
 
 @shape
-def stream_names_of_many_streams(size):
+def names_of_many_streams_change_often(size):
     changes = until(size // 2, lambda i: thread(i % 7, i * 7919 % 1000, b'n%d' % (i % 5)))
     return packet(changes, DEFINITIONS) + until(size // 2, lambda i: packet(one(RUN, i, i + 1), stream=i % 1000, sequence=i, before=i // 1000))
 
 
 @shape
-def stream_names_colliding(size):
+def stream_name_hashes_collide(size):
     return until(size, lambda i: packet(one(RUN, i, i + 1), stream=i, name=colliding_text(i)))
 
 
 @shape
-def stream_name_bomb(size):
+def one_huge_stream_name(size):
     change = packet(thread(0, 0, b'n' * (size // 2)), DEFINITIONS)
     return change + native(size // 2, lambda i: create(i, -1, i + 1))
 
 
 @shape
-def packets_without_events(size):
+def many_packets_without_events(size):
     return packet(one(RUN, 0, 1)) + until(size, lambda i: packet(b'', sequence=i + 1, before=1))
 
 
@@ -376,45 +376,45 @@ def packets_backwards(size):
 
 
 @shape
-def packets_of_one_number(size):
+def many_packets_with_one_sequence_number(size):
     return until(size, lambda i: packet(one(RUN, i, i + 1)))
 
 
 @shape
-def packets_in_disorder(size):
+def packets_with_random_sequence_numbers(size):
     rng = random.Random(2)
     return until(size, lambda i: packet(one(RUN, i, i + 1), sequence=rng.getrandbits(40), stream=rng.getrandbits(6), begin=rng.getrandbits(30)))
 
 
 @shape
-def packets_of_other_traces(size):
+def many_packets_with_other_trace_uuids(size):
     return packet(one(RUN, 0, 1)) + until(size, lambda i: packet(one(RUN, i, i + 1), uuid=struct.pack('<QQ', i, i)))
 
 
 @shape
-def packets_in_packets(size):
+def each_packet_claims_the_rest_of_the_file(size):
     """Each packet claims to reach to the end."""
     return until(size, lambda i: packet(one(RUN, i, i + 1), sequence=i, before=i, size=8 * max(HEADER + 9, size - i * (HEADER + 9))))
 
 
 @shape
-def beginnings_of_packets(size):
+def many_truncated_packet_headers(size):
     start = packet(b'')[:36]
     return packet(one(RUN, 0, 1)) + (start * (size // len(start)))
 
 
 @shape
-def events_that_are_none(size):
+def packets_with_invalid_events(size):
     return until(size, lambda i: packet(one(RUN, i, i + 1) + b'\x1f' * 20, sequence=i, before=i))
 
 
 @shape
-def definitions_that_are_none(size):
+def packets_with_invalid_definitions(size):
     return packet(one(RUN, 0, 1)) + until(size, lambda i: packet(string(1, b'a') + b'\x30' * 20, DEFINITIONS, sequence=i))
 
 
 @shape
-def definitions_of_one_key(size):
+def one_string_key_is_redefined_many_times(size):
     return native(size, lambda i: keyed(LABEL, i, i + 1, 65535), until(size // 2, lambda i: string(65535 - i % 2, b'a%d' % i)))
 
 
@@ -431,12 +431,12 @@ def times_equal(size):
 
 
 @shape
-def times_far_apart(size):
+def events_with_huge_time_gaps(size):
     return native(size, lambda i: struct.pack('<BBQii', 255, AWAIT, min(i << 50, (1 << 63) - 1), i + 1, i + 2))
 
 
 @shape
-def times_of_streams_equal(size):
+def equal_event_times_in_many_streams(size):
     def stream(i):
         return packet(until(1000, lambda k: one(RUN, 7 * k, 1000 * i + k + 1)), stream=i)
     return until(size, stream)
@@ -445,37 +445,37 @@ def times_of_streams_equal(size):
 # ---- Links ----
 
 @shape
-def awaits_of_one(size):
+def many_promises_await_one(size):
     return native(size, lambda i: create(2 * i, -1, i + 2) + two(AWAIT, 2 * i + 1, i + 2, 1))
 
 
 @shape
-def one_awaits_all(size):
+def one_promise_awaits_many(size):
     return native(size, lambda i: create(2 * i, -1, i + 2, JOIN) + two(AWAIT, 2 * i + 1, 1, i + 2))
 
 
 @shape
-def awaits_in_a_chain(size):
+def long_chain_of_awaits(size):
     return native(size, lambda i: create(2 * i, -1, i + 1) + two(AWAIT, 2 * i + 1, i + 1, i + 2))
 
 
 @shape
-def awaits_in_a_circle(size):
+def one_long_cycle_of_awaits(size):
     return counted(size, 29, lambda n: [create(2 * i, -1, i + 1) + two(AWAIT, 2 * i + 1, i + 1, (i + 1) % n + 1) for i in range(n)])
 
 
 @shape
-def awaits_in_many_circles(size):
+def many_short_cycles_of_awaits(size):
     return native(size, lambda i: two(AWAIT, i, i + 1, i + 2 if i % 3 < 2 else i - 1))
 
 
 @shape
-def awaits_of_all_by_all(size):
+def each_promise_awaits_all_others(size):
     return counted(size, 13, lambda n: [two(AWAIT, i, i % int(n ** 0.5) + 1, i // int(n ** 0.5) + 1) for i in range(n)])
 
 
 @shape
-def awaits_on_ever_more_ways(size):
+def number_of_await_paths_doubles(size):
     """Each of two promises awaits both of the next two: the number of paths doubles with each pair."""
     return counted(size, 58, lambda n: [
         create(8 * i + k, -1, 2 * i + k + 1, JOIN) + two(AWAIT, 8 * i + 2 + k, 2 * i + k + 1, 2 * i + 3) +
@@ -483,12 +483,12 @@ def awaits_on_ever_more_ways(size):
 
 
 @shape
-def awaits_the_same_again(size):
+def one_await_is_repeated_many_times(size):
     return native(size, lambda i: two(AWAIT, i, i % 2 + 1, 3))
 
 
 @shape
-def chain_that_resolves(size):
+def long_await_chain_resolves_from_its_end(size):
     """Created forwards, resolved backwards, each by its successor."""
     def events(n):
         return [create(i, -1, i + 1, BIND) + two(AWAIT, i, i + 1, i + 2) for i in range(n)] + \
@@ -512,7 +512,7 @@ def becomes_one(size):
 
 
 @shape
-def becomes_in_pairs(size):
+def deep_tree_of_merged_promises(size):
     """A tree of merges of maximal depth: equal subtrees become each other repeatedly."""
     def events(n):
         step, parts = 1, []
@@ -524,31 +524,31 @@ def becomes_in_pairs(size):
 
 
 @shape
-def binds_that_read_each_other(size):
+def binds_read_other_binds(size):
     return counted(size, 29, lambda n: [create(i, -1, i + 1, BIND) for i in range(n)] +
                    [two(READ, n + i, i + 1, (i * 7919 + 1) % n + 1) for i in range(n)])
 
 
 @shape
-def binds_in_nested_circles(size):
+def nested_cycles_of_bind_reads(size):
     return counted(size, 29, lambda n: [create(i, max(i - 1, -1), i + 1, BIND) for i in range(n)] +
                    [two(READ, n + i, i + 1, i + 2 if (i + 2) & (i + 1) else 1) for i in range(n)])
 
 
 @shape
-def signals_to_one(size):
+def many_signals_to_one_promise(size):
     return native(size, lambda i: two(SIGNAL, i, i % 50 + 2, 1))
 
 
 @shape
-def waiters_at_a_condition(size):
+def many_waiters_of_one_condition(size):
     def turn(i):
         return create(4 * i, 1, i + 2, WAIT) + two(AWAIT, 4 * i + 1, i + 2, 1) + (two(SIGNAL_ONLY, 4 * i + 2, -1, 1) if i % 5 == 0 else b'')
     return native(size, lambda i: create(0, -1, 1, CONDITION) if i == 0 else turn(i))
 
 
 @shape
-def locks_in_turns(size):
+def tasks_take_locks_in_different_orders(size):
     """Tasks that take locks in different orders, all of them waiting at the end."""
     return native(size, lambda i: create(4 * i, -1, 2 * i + 100, LOCK if i < 40 else TASK) +
                   two(AWAIT, 4 * i + 1, 2 * i + 100, 100 + 2 * (i * 31 % 40)) + two(AWAIT, 4 * i + 2, 2 * i + 100, 100 + 2 * (i * 17 % 40)))
@@ -560,69 +560,69 @@ def choices(size):
 
 
 @shape
-def resolved_by_one(size):
+def one_promise_resolves_many(size):
     return native(size, lambda i: create(2 * i, 1, i + 2, REQUEST) + two(RESOLVE, 2 * i + 1, 1, i + 2))
 
 
 @shape
-def resolved_again(size):
+def one_promise_is_resolved_many_times(size):
     return native(size, lambda i: two(RESOLVE, i, i % 3 + 2, 1))
 
 
 @shape
-def failures_of_many_causes(size):
+def many_failures_with_different_errors(size):
     return native(size, lambda i: create(2 * i, -1, i + 1) + fail(2 * i + 1, max(i, 1), i + 1, b'error %d' % i))
 
 
 @shape
-def failures_that_travel(size):
+def one_error_passes_along_a_long_chain(size):
     return native(size, lambda i: create(3 * i, max(i, 1), i + 1, BIND) + two(AWAIT, 3 * i + 1, i + 1, i + 2) + fail(3 * i + 2, i + 2, i + 1, b'error'))
 
 
 @shape
-def tasks_that_should_resolve(size):
+def many_tasks_that_should_resolve(size):
     return native(size, lambda i: create(2 * i, -1, i + 1) + one(SHOULD_RESOLVE, 2 * i + 1, i + 1))
 
 
 # ---- Creators, runs, rows ----
 
 @shape
-def created_in_a_chain(size):
+def each_promise_creates_the_next(size):
     return native(size, lambda i: create(i, i, i + 1))
 
 
 @shape
-def created_by_one(size):
+def one_promise_creates_many(size):
     return native(size, lambda i: create(i, 1, i + 2))
 
 
 @shape
-def alive_in_a_comb(size):
+def every_second_promise_stays_pending(size):
     return native(size, lambda i: create(3 * i, -1, i + 1) + (two(RESOLVE, 3 * i + 1, -1, i + 1) if i % 2 else b''))
 
 
 @shape
-def alive_in_nests(size):
+def nested_lifetimes(size):
     return counted(size, 29, lambda n: [create(i, -1, i + 1) for i in range(n)] + [two(RESOLVE, n + i, -1, n - i) for i in range(n)])
 
 
 @shape
-def alive_in_stairs(size):
+def lifetimes_overlap_like_stairs(size):
     return counted(size, 29, lambda n: [create(2 * i, max(i - 1, -1), i + 1) + (two(RESOLVE, 2 * i + 1, -1, i - n // 2) if i > n // 2 + 1 else b'') for i in range(n)])
 
 
 @shape
-def families_of_all_sizes(size):
+def creation_trees_of_all_sizes(size):
     return native(size, lambda i: create(2 * i, i & (i + 1) or -1, i + 1) + (two(RESOLVE, 2 * i + 1, -1, i * 7919 % (i + 1) + 1)))
 
 
 @shape
-def runs_in_turns(size):
+def two_promises_run_alternately(size):
     return native(size, lambda i: one(RUN, 10 * i, i % 2 + 1))
 
 
 @shape
-def runs_too_long(size):
+def many_stalls_with_one_victim_each(size):
     """Stalls, each with a promise that waits through it."""
     def turn(i):
         t = 200000000 * i
@@ -631,14 +631,14 @@ def runs_too_long(size):
 
 
 @shape
-def ready_and_never_run(size):
+def many_ready_promises_never_run(size):
     def turn(i):
         return create(4 * i, -1, 2 * i + 2) + create(4 * i, -1, 2 * i + 3) + two(AWAIT, 4 * i + 1, 2 * i + 2, 2 * i + 3) + two(RESOLVE, 4 * i + 2, 1, 2 * i + 3)
     return native(size, turn)
 
 
 @shape
-def leaks_of_many_sorts(size):
+def many_types_of_leaked_requests(size):
     return native(size, lambda i: create(50000 * i, -1, i + 1, REQUEST) + label(50000 * i, i + 1, b'sort %d of it' % (i % 900)))
 
 
@@ -650,25 +650,25 @@ def sleeps(size):
 
 
 @shape
-def sleeps_of_streams(size):
+def many_streams_that_sleep_often(size):
     def stream(i):
         return packet(until(2000, lambda k: struct.pack('<BIB', IDLE, 1000 * k + i, 0) + one(RESUME, 1000 * k + i + 500, i + 1)), stream=i)
     return until(size, stream)
 
 
 @shape
-def pauses_that_nest(size):
+def deeply_nested_pauses(size):
     half = until(size // 2, lambda i: struct.pack('<BIH', PAUSE_BEGIN, i, 1))
     return native(size // 2, lambda i: half if i == 0 else struct.pack('<BI', PAUSE_END, size + i), string(1, b'gc'))
 
 
 @shape
-def pauses_that_overlap(size):
+def many_overlapping_pauses(size):
     return native(size, lambda i: struct.pack('<BIiH', PAUSE, 10 * i, 10 * i, 1), string(1, b'gc'))
 
 
 @shape
-def pauses_that_never_began(size):
+def many_pause_ends_without_a_begin(size):
     return native(size, lambda i: struct.pack('<BI', PAUSE_END, i))
 
 
@@ -696,12 +696,12 @@ def pending_backwards(size):
 
 
 @shape
-def still_awaits_of_all(size):
+def checkpoint_awaits_of_many_pairs(size):
     return counted(size, 13, lambda n: [two(STILL_AWAITS, i, i % int(n ** 0.5) + 1, i * 7919 % n + 1) for i in range(n)])
 
 
 @shape
-def still_awaits_again(size):
+def checkpoint_repeats_known_awaits(size):
     return native(size, lambda i: two(AWAIT, i, 1, 2) if i % 3 == 0 else two(STILL_AWAITS, i, i % 50 + 1, i % 49 + 2))
 
 
@@ -713,12 +713,12 @@ def mirage_packet(content, count):
 
 
 @shape
-def mirage_ids_colliding(size):
+def mirage_id_hashes_collide(size):
     return mirage_packet(until(size, lambda i: struct.pack('<QBqq', i, AWAIT, colliding_id(2 * i), colliding_id(2 * i + 1))), 0)
 
 
 @shape
-def mirage_texts_colliding(size):
+def mirage_text_hashes_collide(size):
     return mirage_packet(until(size, lambda i: struct.pack('<QBq', i, LABEL, 1) + colliding_text(i) + b'\0'), 0)
 
 
@@ -728,7 +728,7 @@ def mirage_packets(size):
 
 
 @shape
-def mirage_packets_backwards(size):
+def mirage_packets_in_reverse_order(size):
     return until(size, lambda i: mirage_packet(struct.pack('<QBq', size - i, RUN, i + 1), -i))
 
 
@@ -741,12 +741,12 @@ SEXP = b'((time 0.1)(op(Creates -1 1 Task)))\n'
 
 
 @shape
-def sexp_texts_colliding(size):
+def sexp_text_hashes_collide(size):
     return SEXP + until(size, lambda i: b'((time %d)(op(Label 1 "\\"%s")))\n' % (i, colliding_text(i).replace(b'\n', b' ')))
 
 
 @shape
-def sexp_texts_with_escapes(size):
+def sexp_labels_with_escape_sequences(size):
     return SEXP + until(size, lambda i: b'((time %d)(op(Label %d "\\n\\065%d")))\n' % (i, i, i))
 
 
@@ -756,7 +756,7 @@ def sexp_parentheses(size):
 
 
 @shape
-def sexp_lines_of_nothing(size):
+def sexp_many_empty_lists(size):
     return SEXP + b'()\n' * (size // 3)
 
 
@@ -766,12 +766,12 @@ def sexp_one_long_line(size):
 
 
 @shape
-def sexp_quotes_that_do_not_end(size):
+def sexp_many_unclosed_quotes(size):
     return SEXP + b'((time 1)(op(Label 1 "' * (size // 22)
 
 
 @shape
-def sexp_awaits_of_one(size):
+def sexp_many_reads_of_one_promise(size):
     return SEXP + until(size, lambda i: b'((time %d)(op(Reads %d 1)))\n' % (i, i + 2))
 
 
@@ -784,7 +784,7 @@ def elf_core(segments, total):
 
 
 @shape
-def image_of_rings(size):
+def image_with_many_rings(size):
     def ring(i):
         return bytes(8) + packet(b'', kind=2, uuid=struct.pack('<QQ', i, 1)) + packet(one(RUN, i, i + 1), uuid=struct.pack('<QQ', i, 1))
     def aligned(i):
@@ -794,26 +794,26 @@ def image_of_rings(size):
 
 
 @shape
-def image_of_one_packet_again(size):
+def image_with_many_copies_of_one_packet(size):
     part = packet(one(RUN, 0, 1))
     return bytes(64) + (part + bytes(-len(part) % 8)) * (size // 176)
 
 
 @shape
-def image_of_beginnings(size):
+def image_with_many_truncated_packets(size):
     part = packet(b'', size=8 << 30)[:40]
     return bytes(64) + part * (size // 40) + packet(one(RUN, 0, 1))
 
 
 @shape
-def core_of_small_extents(size):
+def core_dump_with_many_small_segments(size):
     count = min(size // 120, 65000)
     part = packet(one(RUN, 0, 1))
     return elf_core([(4096 + 64 * i, 64 + 56 * count + 64 * i, 64) for i in range(count)], part * (64 * count // len(part)))
 
 
 @shape
-def core_of_extents_on_one_place(size):
+def core_dump_segments_share_one_file_range(size):
     count = min(size // 60, 65000)
     return elf_core([(4096 * i, 64 + 56 * count, 4 * count) for i in range(count)], packet(one(RUN, 0, 1)) * (4 * count // HEADER + 1))
 
@@ -831,28 +831,28 @@ def tar(files):
 
 
 @shape
-def archive_of_small_files(size):
+def archive_with_many_small_files(size):
     return tar([(f'stream-0-{i}', packet(one(RUN, i, i + 1), sequence=i, before=i)) for i in range(max(2, size // 1024))])
 
 
 @shape
-def archive_of_one_name(size):
+def archive_with_many_files_of_one_name(size):
     return tar([('stream-0-0', packet(one(RUN, i, i + 1), sequence=i, before=i)) for i in range(max(2, size // 1024))])
 
 
 @shape
-def archive_of_long_names(size):
+def archive_with_long_file_names(size):
     return tar([('n' * 3000 + str(i), packet(one(RUN, i, i + 1), sequence=i, before=i)) for i in range(max(2, size // 6000))])
 
 
 @shape
-def archive_of_directories(size):
+def archive_with_many_directories(size):
     return tar([(f'd{i}/{name}', content) for i in range(max(2, size // 2048))
                 for name, content in (('metadata', b'/* CTF 1.8 */'), ('stream-0-0', packet(one(RUN, i, i + 1))))])
 
 
 @shape
-def directory_of_small_files(size):
+def directory_with_many_small_files(size):
     return {f'stream-0-{i}': packet(one(RUN, i, i + 1), sequence=i, before=i) for i in range(max(2, size // 180))} | {'metadata': b'/* CTF 1.8 */'}
 
 

@@ -320,7 +320,7 @@ static void test_parent_cycle_terminates(void **state)
 	free(m.promises);
 }
 
-static void test_extreme_shapes_waste_few_rows(void **state)
+static void test_layouts_of_extreme_traces_waste_few_rows(void **state)
 {
 	(void)state;
 	enum { MANY = 1000000 };
@@ -484,7 +484,7 @@ static struct weft_model stair_with_children(size_t more)
 	return m;
 }
 
-static void test_stairs_are_as_high_as_the_live_promises(void **state)
+static void test_overlapping_promises_need_as_many_rows_as_are_alive(void **state)
 {
 	(void)state;
 	struct weft_model m = stair_with_children(0);
@@ -497,7 +497,7 @@ static void test_stairs_are_as_high_as_the_live_promises(void **state)
 }
 
 /* A loop in which each iteration creates the next one just before it ends. */
-static void test_million_iterations_need_few_rows(void **state)
+static void test_million_sequential_promises_need_few_rows(void **state)
 {
 	(void)state;
 	enum { TURNS = 1000000 };
@@ -578,7 +578,7 @@ static void test_promises_belong_to_their_actor(void **state)
 }
 
 /* A connection and a request that the server's code only creates and ends. */
-static void test_marks_own_promises_of_their_creator(void **state)
+static void test_connections_and_requests_own_promises_of_their_creator(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(9);
@@ -624,7 +624,7 @@ static uint32_t rows_of_a_connection(uint32_t burst, uint32_t passing)
 }
 
 /* Many lasting connections, each of which creates its promises one after the other. */
-static void test_block_is_as_high_as_its_live_promises(void **state)
+static void test_rows_of_a_block_equal_its_live_promises(void **state)
 {
 	(void)state;
 	enum { CONNECTIONS = 200, READS = 30 };
@@ -655,7 +655,7 @@ static void test_blocks_are_kept_if_the_peak_fits(void **state)
 }
 
 /* If a ring has overwritten the creator of a loop, its waiter is still known. */
-static void test_orphans_belong_to_their_waiters(void **state)
+static void test_promises_without_a_creator_belong_to_their_waiters(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(6);
@@ -834,7 +834,7 @@ static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
 	return lay_out(&m);
 }
 
-static void test_server_is_as_high_as_its_concurrency(void **state)
+static void test_rows_of_a_server_equal_its_concurrent_requests(void **state)
 {
 	(void)state;
 	assert_int_equal(serve(12, 10, false), 12 * 5);
@@ -846,7 +846,7 @@ static void test_server_is_as_high_as_its_concurrency(void **state)
 }
 
 /* For so many promises, other OS threads do a part of the work. */
-static void test_one_connection_of_many_requests(void **state)
+static void test_focus_on_a_connection_shows_all_its_requests(void **state)
 {
 	(void)state;
 	struct weft_model m = server_of(2, MANY, false);
@@ -892,7 +892,7 @@ static void test_empty_model_has_no_rows(void **state)
 	assert_int_equal(lay_out(&m), 0);
 }
 
-static void test_layout_of_net_ctf(void **state)
+static void test_layout_of_net_ctf_matches_known_rows(void **state)
 {
 	(void)state;
 	char path[4096];
@@ -923,23 +923,23 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_earlier_promises_are_placed_first),
 	    cmocka_unit_test(test_children_before_parents_are_placed),
 	    cmocka_unit_test(test_parent_cycle_terminates),
-	    cmocka_unit_test(test_extreme_shapes_waste_few_rows),
+	    cmocka_unit_test(test_layouts_of_extreme_traces_waste_few_rows),
 	    cmocka_unit_test(test_idle_handles_are_folded),
-	    cmocka_unit_test(test_stairs_are_as_high_as_the_live_promises),
-	    cmocka_unit_test(test_million_iterations_need_few_rows),
+	    cmocka_unit_test(test_overlapping_promises_need_as_many_rows_as_are_alive),
+	    cmocka_unit_test(test_million_sequential_promises_need_few_rows),
 	    cmocka_unit_test(test_callers_are_above_callees),
 	    cmocka_unit_test(test_promises_belong_to_their_actor),
-	    cmocka_unit_test(test_marks_own_promises_of_their_creator),
-	    cmocka_unit_test(test_block_is_as_high_as_its_live_promises),
+	    cmocka_unit_test(test_connections_and_requests_own_promises_of_their_creator),
+	    cmocka_unit_test(test_rows_of_a_block_equal_its_live_promises),
 	    cmocka_unit_test(test_blocks_are_kept_if_the_peak_fits),
-	    cmocka_unit_test(test_orphans_belong_to_their_waiters),
+	    cmocka_unit_test(test_promises_without_a_creator_belong_to_their_waiters),
 	    cmocka_unit_test(test_focus_selects_related_promises),
 	    cmocka_unit_test(test_focus_stops_at_shared_promises),
-	    cmocka_unit_test(test_server_is_as_high_as_its_concurrency),
-	    cmocka_unit_test(test_one_connection_of_many_requests),
+	    cmocka_unit_test(test_rows_of_a_server_equal_its_concurrent_requests),
+	    cmocka_unit_test(test_focus_on_a_connection_shows_all_its_requests),
 	    cmocka_unit_test(test_start_times_differing_in_one_bit_are_sorted),
 	    cmocka_unit_test(test_empty_model_has_no_rows),
-	    cmocka_unit_test(test_layout_of_net_ctf),
+	    cmocka_unit_test(test_layout_of_net_ctf_matches_known_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ def first(trace, kind, pattern, stall='10ms'):
         fail(f'the first finding is not {kind} {pattern}: {said}')
 
 
-def has_no_secret(folder):
+def check_texts_contain_no_secret(folder):
     """Searches the trace, except for the command line, which the user gave."""
     for where, _, names in os.walk(folder):
         for name in set(names) - {'metadata'}:
@@ -87,7 +87,7 @@ def redis(weft, folder):
     expect(requests(trace), sorted(['CONFIG GET', 'DEBUG SLEEP', 'EVAL', 'GET', 'NOSUCH', 'PING', 'SET', 'SET', 'SHUTDOWN', 'SUBSCRIBE']), 'names of requests')
     first(trace, 'stall', r'request \d+ "DEBUG SLEEP" blocked the event loop for 3\d\d ms in nanosleep')
     expect(set(trace.findings('100ms')) - {'stall'}, set(), 'findings')
-    has_no_secret(recording.folder)
+    check_texts_contain_no_secret(recording.folder)
 
 
 SERVER = """
@@ -131,7 +131,7 @@ def asyncio(weft, folder):
             first(trace, 'stall', rf'request \d+ "GET {path}" blocked the event loop for (?:299|3\d\d) ms in clock_nanosleep')
         else:
             expect(trace.findings('100ms'), {}, 'findings about an idle connection and a server that is ended')
-        has_no_secret(place)
+        check_texts_contain_no_secret(place)
 
 
 def nginx(weft, folder):
@@ -177,7 +177,7 @@ def nginx(weft, folder):
                 lost = trace.findings('100ms')['failure'][0]['title']
                 if not re.search(rf'request \d+ "GET {path}" got no answer in 1.\d+ s: it waited for connection \d+ "to 127.0.0.1:{upstream}"', lost):
                     fail(f'what became of the request: {lost}')
-            has_no_secret(place)
+            check_texts_contain_no_secret(place)
     finally:
         behind.kill()
         behind.wait()
@@ -195,7 +195,7 @@ def curl(weft, folder):
         time.sleep(1.4)
         recording.end('curl', signal.SIGINT)
         first(recording.trace('curl'), 'hang', rf'request \d+ "GET /never" is pending: it has waited \S+ m?s for an answer from connection \d+ "to 127.0.0.1:{port}"')
-        has_no_secret(os.path.join(folder, 'traces'))
+        check_texts_contain_no_secret(os.path.join(folder, 'traces'))
 
 
 def benchmark(weft, folder):
@@ -306,7 +306,7 @@ def loops(weft, folder, kind):
     if kind != 'workers':
         first(trace, 'stall', r'request \d+ "GET /block" blocked the event loop for 3\d\d ms' + ('' if kind in SERVERS else ' in clock_nanosleep'))
     expect(trace.lost(), 0, 'events lost')
-    has_no_secret(recording.folder)
+    check_texts_contain_no_secret(recording.folder)
 
 
 def odd(weft, folder):

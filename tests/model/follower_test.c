@@ -483,7 +483,7 @@ static void snapshots_are_not_skipped(void **state)
 	weft_follower_close(follower);
 }
 
-static void window_as_large_as_the_trace(void **state)
+static void window_as_large_as_the_trace_loses_no_event(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = INT64_MAX}, 60, 40, 3, false);
@@ -556,7 +556,7 @@ static size_t memory_in_use(void)
 	return info.uordblks + info.hblkhd;
 }
 
-static void ended_promises_take_no_memory(void **state)
+static void ended_promises_outside_of_the_window_take_no_memory(void **state)
 {
 	const struct weft_record_options record = {
 	    .mode = WEFT_RECORD_RING, .size_bytes = 65536, .packets = 4, .directory = path, .use_monotonic = true};
@@ -589,11 +589,11 @@ int main(void)
 	    CASE(first_window_has_existing_events),
 	    CASE(late_refresh_builds_only_a_window),
 	    CASE(snapshots_are_not_skipped),
-	    CASE(window_as_large_as_the_trace),
+	    CASE(window_as_large_as_the_trace_loses_no_event),
 	    CASE(wrapping_ring_is_followed),
 	    CASE(ring_shorter_than_the_window_is_followed),
 	    CASE(merged_chain_keeps_its_first_id),
-	    CASE(ended_promises_take_no_memory),
+	    CASE(ended_promises_outside_of_the_window_take_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void check_equal(const struct weft_model *m, const struct weft_model *who
 
 /* Opens and models a trace while ever later allocations fail, until none does.  A failed call reports the reason and leaks
  * nothing (sanitizers check that); a successful call has lost no events. */
-static void while_memory_is_short(const char *path, const void *bytes, size_t size, bool one)
+static void run_with_failing_allocations(const char *path, const void *bytes, size_t size, bool one)
 {
 	struct weft_trace *whole_trace = NULL;
 	struct weft_model *whole = NULL;
@@ -112,10 +112,10 @@ static void while_memory_is_short(const char *path, const void *bytes, size_t si
 	assert_true(n > 10);
 }
 
-static void with_ever_more_memory(const char *path, const void *bytes, size_t size)
+static void run_with_one_more_allocation_each_time(const char *path, const void *bytes, size_t size)
 {
-	while_memory_is_short(path, bytes, size, false);
-	while_memory_is_short(path, bytes, size, true);
+	run_with_failing_allocations(path, bytes, size, false);
+	run_with_failing_allocations(path, bytes, size, true);
 }
 
 static struct mirage_writer w;
@@ -150,7 +150,7 @@ static void write_mirage(void)
 static void mirage_trace_survives_failed_allocations(void **state)
 {
 	write_mirage();
-	with_ever_more_memory(NULL, w.bytes, w.size);
+	run_with_one_more_allocation_each_time(NULL, w.bytes, w.size);
 }
 
 static void sexp_trace_survives_failed_allocations(void **state)
@@ -160,7 +160,7 @@ static void sexp_trace_survives_failed_allocations(void **state)
 	for (int i = 0; i < 100; i++)
 		len +=
 		    (size_t)snprintf(text + len, sizeof text - len, "((time %d)(op(Label %d \"a \\\"%d\\\"\")))\n", i, i, i % 50);
-	with_ever_more_memory(NULL, text, len);
+	run_with_one_more_allocation_each_time(NULL, text, len);
 }
 
 #ifndef __wasi__ /* WASI has no processes, and the core of the page no files */
@@ -174,12 +174,12 @@ static void files_survive_failed_allocations(void **state)
 	assert_non_null(file);
 	assert_int_equal(fwrite(w.bytes, 1, w.size, file), w.size);
 	fclose(file);
-	with_ever_more_memory(path, NULL, 0);
-	with_ever_more_memory(dir, NULL, 0);
+	run_with_one_more_allocation_each_time(path, NULL, 0);
+	run_with_one_more_allocation_each_time(dir, NULL, 0);
 	snprintf(command, sizeof command, "cd %s && tar cf t.tar t.ctf", dir);
 	assert_int_equal(system(command), 0);
 	snprintf(path, sizeof path, "%s/t.tar", dir);
-	with_ever_more_memory(path, NULL, 0);
+	run_with_one_more_allocation_each_time(path, NULL, 0);
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
 }
@@ -281,20 +281,20 @@ static void follower_survives_failed_allocations(void **state)
 /* The first corpus files of the fuzzers: a whole directory as an archive, and consecutive packets. */
 static void native_trace_survives_failed_allocations(void **state)
 {
-	with_ever_more_memory(WEFT_CORPUS "/native/directory", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/native/packets-random-300", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/native/sleeps", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/native/directory", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/native/packets-random-300", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/native/sleeps", NULL, 0);
 }
 
 /* Fibers in two domains, with all recorded details: names, errors, waits at a semaphore. */
 static void ocaml_trace_survives_failed_allocations(void **state)
 {
-	with_ever_more_memory(WEFT_CORPUS "/ocaml/cancelled", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/ocaml/domains", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/ocaml/hang", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/ocaml/lwt-eio", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/ocaml/lwt-server", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/fxt/two-fibers", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/ocaml/cancelled", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/ocaml/domains", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/ocaml/hang", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/ocaml/lwt-eio", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/ocaml/lwt-server", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/fxt/two-fibers", NULL, 0);
 }
 
 static void make(enum weft_op op, int64_t a, int64_t b, uint8_t kind)
@@ -320,15 +320,15 @@ static void details_survive_failed_allocations(void **state)
 	for (size_t k = 0; k < sizeof kinds; k++)
 		for (int i = 1; i <= COUNT; i++)
 			make(WEFT_OP_DETAIL, i, 0, kinds[k]);
-	with_ever_more_memory(NULL, NULL, 0);
+	run_with_one_more_allocation_each_time(NULL, NULL, 0);
 }
 
 static void images_survive_failed_allocations(void **state)
 {
-	with_ever_more_memory(WEFT_CORPUS "/native/kernel", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/image/two", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/image/scattered", NULL, 0);
-	with_ever_more_memory(WEFT_CORPUS "/image/core", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/native/kernel", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/image/two", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/image/scattered", NULL, 0);
+	run_with_one_more_allocation_each_time(WEFT_CORPUS "/image/core", NULL, 0);
 }
 
 int main(void)

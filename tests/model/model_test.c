@@ -210,7 +210,7 @@ static void runs_switch_between_promises(void **state)
 	assert_life(3, 0, 80 + 1000, WEFT_END_PENDING);
 }
 
-static void read_replaces_the_wait_right_before_it(void **state)
+static void read_right_after_an_await_replaces_the_await(void **state)
 {
 	mw_link(&w, 1, WEFT_OP_AWAIT, 1, 2);
 	mw_link(&w, 2, WEFT_OP_AWAIT, 3, 2);
@@ -243,7 +243,7 @@ static void later_events_apply_to_the_merged_promise(void **state)
 	assert_nothing_odd();
 }
 
-static void circular_become_is_legal(void **state)
+static void promises_becoming_each_other_are_no_anomaly(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_BIND);
 	mw_create(&w, 1, -1, 5, WEFT_KIND_BIND);
@@ -269,7 +269,7 @@ static void promise_becoming_itself_is_an_anomaly(void **state)
 	assert_odd(WEFT_ANOMALY_BECAME_ITSELF, 1);
 }
 
-static void first_end_counts(void **state)
+static void only_the_first_end_of_a_promise_counts(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_link(&w, 1, WEFT_OP_RESOLVE, 2, 1);
@@ -282,7 +282,7 @@ static void first_end_counts(void **state)
 	assert_odd(WEFT_ANOMALY_ENDED_TWICE, 3);
 }
 
-static void id_created_twice_is_a_new_promise(void **state)
+static void second_creation_of_an_id_is_a_new_promise(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_link(&w, 1, WEFT_OP_RESOLVE, -1, 1);
@@ -295,7 +295,7 @@ static void id_created_twice_is_a_new_promise(void **state)
 	assert_odd(WEFT_ANOMALY_CREATED_TWICE, 1);
 }
 
-static void promise_used_before_its_creation(void **state)
+static void promise_used_before_its_creation_is_an_anomaly(void **state)
 {
 	mw_op(&w, 0, WEFT_OP_RUN, 1);
 	mw_link(&w, 1, WEFT_OP_READ, 1, 2);
@@ -315,7 +315,7 @@ static void promise_used_before_its_creation(void **state)
 	assert_odd(WEFT_ANOMALY_CREATED_LATE, 4);
 }
 
-static void system_promise_has_no_start_and_end(void **state)
+static void system_promise_has_neither_start_nor_end(void **state)
 {
 	mw_create(&w, 0, -1, -1, WEFT_KIND_TASK);
 	mw_link(&w, 1, WEFT_OP_RESOLVE, 1, -1);
@@ -354,7 +354,7 @@ static void extreme_values_are_kept(void **state)
 	assert_odd(WEFT_ANOMALY_PAUSE_UNMATCHED, 1);
 }
 
-static void counters_are_labels_and_samples(void **state)
+static void counter_changes_are_labels_and_samples(void **state)
 {
 	mw_text(&w, 0, WEFT_OP_COUNTER, 1, 5, "buf#2");
 	mw_text(&w, 1, WEFT_OP_COUNTER_ADD, 1, -7, "buf#2");
@@ -382,7 +382,7 @@ static void counters_are_labels_and_samples(void **state)
 	assert_label(-1, 0, 3, "a+3");
 }
 
-static void unresolved_required_promise_has_failed(void **state)
+static void pending_promise_that_should_resolve_counts_as_failed(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_label(&w, 1, 1, "__should_resolve");
@@ -405,7 +405,7 @@ static void unresolved_required_promise_has_failed(void **state)
 	assert_true(get(4)->flags & WEFT_PROMISE_NEVER_RESOLVED);
 }
 
-static void error_is_the_last_label(void **state)
+static void error_of_a_failure_is_the_last_label(void **state)
 {
 	mw_label(&w, 0, 1, "a");
 	mw_text(&w, 1, WEFT_OP_FAIL, -1, 1, "");
@@ -482,7 +482,7 @@ static void bind_merged_with_its_creator_is_not_moved(void **state)
 	assert_moved(false);
 }
 
-static void binds_are_not_moved_with_the_option(void **state)
+static void keep_binds_option_moves_no_bind(void **state)
 {
 	bind();
 	mw_link(&w, 40, WEFT_OP_READ, 2, 3);
@@ -573,25 +573,25 @@ int main(void)
 	    TEST(promises_have_lifetimes),
 	    TEST(promises_have_names),
 	    TEST(runs_switch_between_promises),
-	    TEST(read_replaces_the_wait_right_before_it),
+	    TEST(read_right_after_an_await_replaces_the_await),
 	    TEST(later_events_apply_to_the_merged_promise),
-	    TEST(circular_become_is_legal),
+	    TEST(promises_becoming_each_other_are_no_anomaly),
 	    TEST(promise_becoming_itself_is_an_anomaly),
-	    TEST(first_end_counts),
-	    TEST(id_created_twice_is_a_new_promise),
-	    TEST(promise_used_before_its_creation),
-	    TEST(system_promise_has_no_start_and_end),
+	    TEST(only_the_first_end_of_a_promise_counts),
+	    TEST(second_creation_of_an_id_is_a_new_promise),
+	    TEST(promise_used_before_its_creation_is_an_anomaly),
+	    TEST(system_promise_has_neither_start_nor_end),
 	    TEST(extreme_values_are_kept),
-	    TEST(counters_are_labels_and_samples),
-	    TEST(unresolved_required_promise_has_failed),
-	    TEST(error_is_the_last_label),
+	    TEST(counter_changes_are_labels_and_samples),
+	    TEST(pending_promise_that_should_resolve_counts_as_failed),
+	    TEST(error_of_a_failure_is_the_last_label),
 	    TEST(bind_starts_at_its_first_read),
 	    TEST(bind_awaiting_its_input_starts_at_its_read),
 	    TEST(labelled_bind_is_not_moved),
 	    TEST(awaited_bind_is_not_moved),
 	    TEST(bind_with_an_earlier_event_is_not_moved),
 	    TEST(bind_merged_with_its_creator_is_not_moved),
-	    TEST(binds_are_not_moved_with_the_option),
+	    TEST(keep_binds_option_moves_no_bind),
 	    TEST(cycles_of_binds_are_cut),
 	    TEST(pauses_are_sorted),
 	    TEST(trace_without_events_is_refused),

@@ -339,7 +339,7 @@ static void wrapping_rings(void **test)
 	play_often((struct play){"random", .counts = true, .packets = 6, .stride = 100, .cuts = true, .changes = true});
 }
 
-static void mostly_skipped_events(void **test)
+static void play_with_most_events_skipped(void **test)
 {
 	play_often((struct play){"random", .packets = 4, .stride = 150, .skips = true, .counts = true, .changes = true,
 	    .options = {.window_ns = INT64_MAX, .window_events = 50}});
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
 	    CASE(odd_events),
 	    CASE(lost_events),
 	    CASE(wrapping_rings),
-	    CASE(mostly_skipped_events),
+	    CASE(play_with_most_events_skipped),
 	    CASE(rings_wrapping_between_two_refreshes),
 	};
 	if (argc > 2)

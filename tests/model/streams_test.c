@@ -124,7 +124,7 @@ static void each_thread_has_its_own_runs(void **state)
 	assert_int_equal(m->links[m->link_count - 1].stream, 700);
 }
 
-static void lull_needs_all_threads_asleep(void **state)
+static void lull_begins_when_all_threads_sleep(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1, .stream = 0},
@@ -366,7 +366,7 @@ static void fatal_signal_is_recorded(void **state)
 }
 
 /* Requests 2 and 3 are read in one turn; the loop works for 2 from time 30 on, and then for 3. */
-static void claims_move_the_time_before_an_answer(void **state)
+static void answer_claims_the_run_time_before_it(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
@@ -436,7 +436,7 @@ static void cancellation_ends_a_promise(void **state)
 	assert_true(weft_model_text(m, get(1)->failure).len == 9);
 }
 
-static void first_stack_belongs_to_the_creation(void **state)
+static void first_recorded_stack_is_that_of_the_creation(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_STACK, .text = TEXT("3 4")},
@@ -499,7 +499,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 	    TEST(each_thread_has_its_own_runs),
-	    TEST(lull_needs_all_threads_asleep),
+	    TEST(lull_begins_when_all_threads_sleep),
 	    TEST(sleeps_have_reasons_and_texts),
 	    TEST(pauses_have_a_start_and_an_end),
 	    TEST(site_names_unlabelled_promise),
@@ -509,10 +509,10 @@ int main(void)
 	    TEST(await_has_an_end),
 	    TEST(ended_await_can_start_again),
 	    TEST(fatal_signal_is_recorded),
-	    TEST(claims_move_the_time_before_an_answer),
+	    TEST(answer_claims_the_run_time_before_it),
 	    TEST(claimed_runs_are_in_time_order),
 	    TEST(cancellation_ends_a_promise),
-	    TEST(first_stack_belongs_to_the_creation),
+	    TEST(first_recorded_stack_is_that_of_the_creation),
 	    TEST(internal_promises_are_merged_into_their_owners),
 	    TEST(internal_promises_appear_with_parts_option),
 	};

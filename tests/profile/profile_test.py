@@ -63,7 +63,7 @@ def is_named(folder, what, pattern=FOUND):
         fail(f'{what}: {texts}')
 
 
-def block_is_named(folder):
+def function_of_a_blocked_loop_is_named(folder):
     expect(record(folder, BLOCKS), 'missing 0\n', 'output')
     is_named(f'{folder}/t', 'a block')
     panels = run(PANEL, only_trace_in(f'{folder}/t'))  # the window and the page give it names
@@ -74,7 +74,7 @@ def block_is_named(folder):
         fail(f'folded stacks: {stacks}')
 
 
-def copy_has_names_of_its_own(folder):
+def saved_copy_contains_function_names(folder):
     """A copy names functions where the program's file does not exist."""
     program = shutil.copy(BLOCKS, f'{folder}/program')
     record(folder, program)
@@ -121,7 +121,7 @@ def other_readers_accept_samples(folder):
         fail('babeltrace2 shows no sample')
 
 
-def endless_block_is_certain(folder):
+def block_until_the_end_is_certain(folder):
     """The program is killed in its callback.  The samples show that its thread ran all the time."""
     record(folder, 'timeout', '2', BLOCKS, 'endless', status=124)
     is_named(f'{folder}/t', 'an endless block')
@@ -138,7 +138,7 @@ def block_of_child_is_named(folder):
     is_named(f'{folder}/t', 'a block of a child')
 
 
-def python_is_named(folder):
+def function_of_python_is_named(folder):
     record(folder, sys.executable, COMPUTES)
     is_named(f'{folder}/t', 'Python', r'^(\d+) of (\d+) stack samples of the thread are in \S*computes\.py:\d+ in add_up, called by \S*computes\.py:\d+ in handle$')
 
@@ -149,7 +149,7 @@ def exports_layout(program):
         return content.find(b'v8dbg_off_fp_function') >= 0
 
 
-def javascript_is_named(folder):
+def function_of_javascript_is_named(folder):
     """Compiled code, code during which the collector runs, and code that calls C++, are named by file, line and function."""
     node = shutil.which('node')
     if not node or not exports_layout(os.path.realpath(node)):
@@ -182,7 +182,7 @@ def signals_arrive(folder):
     is_named(f'{folder}/t', 'a block with signals')
 
 
-def writes_are_whole(folder):
+def sampling_ends_no_write_early(folder):
     """A stop never makes a call return early that other threads have to go on with."""
     expect(record(folder, BLOCKS, 'writes'), 'missing 0\n', 'writes that ended early')
 
@@ -208,9 +208,9 @@ def traced_program_is_left_alone(folder):
 if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
-for test in (block_is_named, copy_has_names_of_its_own, joined_traces_keep_their_samples, damaged_samples_are_left_out,
-             other_readers_accept_samples, endless_block_is_certain, block_of_child_is_named, python_is_named, javascript_is_named,
-             short_callbacks_have_no_samples, samples_can_be_refused, signals_arrive, writes_are_whole, ordinary_user_may_sample,
+for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, joined_traces_keep_their_samples, damaged_samples_are_left_out,
+             other_readers_accept_samples, block_until_the_end_is_certain, block_of_child_is_named, function_of_python_is_named, function_of_javascript_is_named,
+             short_callbacks_have_no_samples, samples_can_be_refused, signals_arrive, sampling_ends_no_write_early, ordinary_user_may_sample,
              traced_program_is_left_alone):
     for attempts_left in 2, 1, 0:  # a very busy machine gives a thread too little CPU for a sample
         try:

@@ -21,8 +21,8 @@ WHERE = sys.argv[1]
 ROOT, WEFT, RECORDER, HOOK, FOLDER = (os.path.abspath(path) for path in sys.argv[2:])
 CC = {'i686': 'i686-linux-gnu-gcc', 'musl': 'musl-gcc', 'aarch64': 'aarch64-linux-gnu-gcc'}[WHERE]
 EVENTS = 60000
-CONDITIONS = ['daemon_closes_all', 'numbers_are_as_ever', 'large_files', 'files_truncated', 'files_replaced', 'own_bus_handler_first',
-              'children_of_all_sorts', 'children_that_record', 'exec_itself', 'small_stacks', 'signals_in_every_call', 'limit_comes_later',
+CONDITIONS = ['daemon_closes_all_descriptors', 'recording_keeps_descriptor_numbers', 'large_file_of_the_program_keeps_its_limit', 'truncated_trace_files_do_not_stop_the_program', 'replaced_trace_files_do_not_stop_the_program', 'bus_handler_set_before_recording_is_called',
+              'children_of_each_call_have_their_exit_status', 'recording_children_exit_with_status_0', 'exec_itself', 'small_stacks', 'signals_interrupt_every_call', 'file_size_limit_set_while_recording_is_kept',
               'ordinary_work', 'growing files']
 FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-ffunction-sections',
          '-I' + os.path.join(ROOT, 'include'), '-I' + os.path.join(ROOT, 'src')]
@@ -105,7 +105,7 @@ OF_THE_EMULATOR = {
     'test_creation_has_its_site': 'a process is called qemu-aarch64',
     'test_fork_without_handlers_does_not_record': 'MADV_WIPEONFORK is accepted and does nothing',
     'test_long_iterations_have_their_cpu_times': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
-    'test_iterations_without_resume_are_limited': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
+    'test_recorded_iterations_without_resume_are_limited': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
 }
 
 

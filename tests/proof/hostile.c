@@ -78,7 +78,7 @@ static int make_file(const char *name, const char *text)
 
 /* ---- Descriptors ---- */
 
-static void daemon_closes_all(void)
+static void daemon_closes_all_descriptors(void)
 {
 	record(100);
 	syscall(SYS_close_range, 3, ~0u, 0);
@@ -96,7 +96,7 @@ static void daemon_closes_all(void)
 }
 
 /* Creates files in the directory with the names of trace files. */
-static void directory_gets_the_number(void)
+static void directory_gets_the_number_of_a_closed_trace_file(void)
 {
 	record(100);
 	syscall(SYS_close_range, 3, ~0u, 0);
@@ -112,7 +112,7 @@ static void directory_gets_the_number(void)
 	list_descriptors();
 }
 
-static void sockets_of_workers(void)
+static void sockets_get_the_numbers_of_closed_trace_files(void)
 {
 	syscall(SYS_close_range, 3, ~0u, 0);
 	int pair[8][2];
@@ -155,7 +155,7 @@ static void *make_streams(void *arg)
 }
 
 /* While OS threads create their streams, another thread closes all descriptors that it does not know, and opens its own. */
-static void descriptors_change_hands(void)
+static void descriptors_are_closed_while_streams_are_created(void)
 {
 	pthread_t maker;
 	need(pthread_create(&maker, NULL, make_streams, NULL) == 0, "pthread_create");
@@ -175,7 +175,7 @@ static void descriptors_change_hands(void)
 	pthread_join(maker, NULL);
 }
 
-static void numbers_are_as_ever(void)
+static void recording_keeps_descriptor_numbers(void)
 {
 	list_descriptors();
 	one_thread(record_once);
@@ -232,12 +232,12 @@ static void harm_files(void (*harm)(const char *name), int rounds)
 	puts("all OS threads came to their end");
 }
 
-static void truncate_to_nothing(const char *name)
+static void truncate_file_to_zero(const char *name)
 {
 	need(truncate(name, 0) == 0 || errno == ENOENT, name);
 }
 
-static void truncate_in_the_middle(const char *name)
+static void truncate_file_to_half(const char *name)
 {
 	need(truncate(name, 6000) == 0 || errno == ENOENT, name);
 }
@@ -255,27 +255,27 @@ static void delete (const char *name)
 	need(unlink(name) == 0 || errno == ENOENT, name);
 }
 
-static void files_truncated(void)
+static void truncated_trace_files_do_not_stop_the_program(void)
 {
-	harm_files(truncate_to_nothing, 10);
+	harm_files(truncate_file_to_zero, 10);
 }
 
-static void files_cut_in_the_middle(void)
+static void half_truncated_trace_files_do_not_stop_the_program(void)
 {
-	harm_files(truncate_in_the_middle, 10);
+	harm_files(truncate_file_to_half, 10);
 }
 
-static void files_replaced(void)
+static void replaced_trace_files_do_not_stop_the_program(void)
 {
 	harm_files(replace, 4);
 }
 
-static void files_deleted(void)
+static void deleted_trace_files_do_not_stop_the_program(void)
 {
 	harm_files(delete, 4);
 }
 
-static void directory_moved_away(void)
+static void moved_trace_directory_leaves_new_files_unchanged(void)
 {
 	const char *trace = getenv("HOSTILE_TRACE");
 	char path[4096];
@@ -332,7 +332,7 @@ static void set_handler(void)
 	sigaction(SIGBUS, &mine, NULL);
 }
 
-static void own_bus_handler_first(void)
+static void bus_handler_set_before_recording_is_called(void)
 {
 	weft_stop();
 	set_handler();
@@ -349,7 +349,7 @@ static void own_bus_handler_first(void)
 	printf("%d\n", (int)bus_errors);
 }
 
-static void own_bus_handler_later(void)
+static void bus_handler_set_while_recording_is_called(void)
 {
 	record(100);
 	set_handler();
@@ -359,13 +359,13 @@ static void own_bus_handler_later(void)
 	printf("%d\n", (int)bus_errors);
 }
 
-static void bus_error_kills(void)
+static void unhandled_bus_error_kills_the_program(void)
 {
 	record(100);
 	raise_bus_error();
 }
 
-static void bus_error_sent(void)
+static void sent_bus_signal_kills_the_program(void)
 {
 	record(100);
 	fflush(stdout);
@@ -373,7 +373,7 @@ static void bus_error_sent(void)
 	pause();
 }
 
-static void bus_error_ignored(void)
+static void ignored_bus_signal_stays_ignored(void)
 {
 	weft_stop();
 	signal(SIGBUS, SIG_IGN);
@@ -408,7 +408,7 @@ static int tell_status(const char *what, pid_t child)
 	return status;
 }
 
-static void children_of_all_sorts(void)
+static void children_of_each_call_have_their_exit_status(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 	char *const arguments[] = {myself, (char[]){"print"}, NULL};
@@ -441,7 +441,7 @@ static void children_of_all_sorts(void)
 }
 
 /* Children start their own traces, also while other OS threads of the parent are anywhere in the recorder. */
-static void children_that_record(void)
+static void recording_children_exit_with_status_0(void)
 {
 	pthread_t maker;
 	need(pthread_create(&maker, NULL, record_on, NULL) == 0, "pthread_create");
@@ -477,7 +477,7 @@ static void *leave(void *arg)
 	return arg;
 }
 
-static void exit_from_an_os_thread(void)
+static void exit_in_an_os_thread_ends_the_process(void)
 {
 	pthread_t threads[3];
 	for (int i = 0; i < 2; i++)
@@ -486,7 +486,7 @@ static void exit_from_an_os_thread(void)
 	pthread_exit(NULL);
 }
 
-static void alone_after_all(void)
+static void unshare_needs_a_single_os_thread(void)
 {
 	/* Only a process with one OS thread may call it. */
 	int status = unshare(CLONE_NEWUSER);
@@ -495,7 +495,7 @@ static void alone_after_all(void)
 	one_thread(record_once);
 }
 
-static void another_root(void)
+static void recording_continues_after_chroot(void)
 {
 	record(100);
 	need(mkdir("jail", 0755) == 0, "mkdir");
@@ -506,7 +506,7 @@ static void another_root(void)
 	close(make_file("in-jail", "mine\n"));
 }
 
-static void other_namespaces(void)
+static void recording_continues_in_new_namespaces(void)
 {
 	record(100);
 	printf("unshare: %d\n", unshare(CLONE_NEWNS | CLONE_FILES | CLONE_FS));
@@ -567,7 +567,7 @@ static void on_tick(int number)
 	weft_run(WEFT_CREATE(WEFT_KIND_TIMER));
 }
 
-static void signals_in_every_call(void)
+static void signals_interrupt_every_call(void)
 {
 	struct sigaction tick = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
 	struct itimerval fast = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
@@ -598,7 +598,7 @@ static void ordinary_work(void)
 }
 
 /* A file of 2 GiB: with a 32-bit off_t it cannot grow further. */
-static void large_files(void)
+static void large_file_of_the_program_keeps_its_limit(void)
 {
 	static const char text[64] = "the program's";
 	struct stat st = {0};
@@ -617,7 +617,7 @@ static void large_files(void)
 	unlink("large");
 }
 
-static void limit_comes_later(void)
+static void file_size_limit_set_while_recording_is_kept(void)
 {
 	struct rlimit limit = {100, RLIM_INFINITY};
 	record(100);
@@ -662,7 +662,7 @@ static void disk_vanishes(void)
 	puts("work is done");
 }
 
-static void is_it_recorded(void)
+static void print_whether_recorded(void)
 {
 	puts(weft_trace_is_recorded(getenv("HOSTILE_TRACE")) ? "it is" : "it is not");
 }
@@ -684,15 +684,20 @@ static const struct {
 	{                                                                                                                        \
 #f, f                                                                                                            \
 	}
-    CONDITION(daemon_closes_all), CONDITION(directory_gets_the_number), CONDITION(sockets_of_workers),
-    CONDITION(descriptors_change_hands), CONDITION(numbers_are_as_ever), CONDITION(files_truncated),
-    CONDITION(files_cut_in_the_middle), CONDITION(files_replaced), CONDITION(files_deleted), CONDITION(directory_moved_away),
-    CONDITION(own_bus_handler_first), CONDITION(own_bus_handler_later), CONDITION(bus_error_kills), CONDITION(bus_error_sent),
-    CONDITION(bus_error_ignored), CONDITION(children_of_all_sorts), CONDITION(children_that_record), CONDITION(exec_itself),
-    CONDITION(exit_from_an_os_thread), CONDITION(alone_after_all), CONDITION(another_root), CONDITION(other_namespaces),
-    CONDITION(small_stacks), CONDITION(cancelled_threads), CONDITION(signals_in_every_call), CONDITION(ordinary_work),
-    CONDITION(large_files), CONDITION(limit_comes_later), CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input),
-    CONDITION(is_it_recorded)};
+    CONDITION(daemon_closes_all_descriptors), CONDITION(directory_gets_the_number_of_a_closed_trace_file),
+    CONDITION(sockets_get_the_numbers_of_closed_trace_files), CONDITION(descriptors_are_closed_while_streams_are_created),
+    CONDITION(recording_keeps_descriptor_numbers), CONDITION(truncated_trace_files_do_not_stop_the_program),
+    CONDITION(half_truncated_trace_files_do_not_stop_the_program), CONDITION(replaced_trace_files_do_not_stop_the_program),
+    CONDITION(deleted_trace_files_do_not_stop_the_program), CONDITION(moved_trace_directory_leaves_new_files_unchanged),
+    CONDITION(bus_handler_set_before_recording_is_called), CONDITION(bus_handler_set_while_recording_is_called),
+    CONDITION(unhandled_bus_error_kills_the_program), CONDITION(sent_bus_signal_kills_the_program),
+    CONDITION(ignored_bus_signal_stays_ignored), CONDITION(children_of_each_call_have_their_exit_status),
+    CONDITION(recording_children_exit_with_status_0), CONDITION(exec_itself), CONDITION(exit_in_an_os_thread_ends_the_process),
+    CONDITION(unshare_needs_a_single_os_thread), CONDITION(recording_continues_after_chroot),
+    CONDITION(recording_continues_in_new_namespaces), CONDITION(small_stacks), CONDITION(cancelled_threads),
+    CONDITION(signals_interrupt_every_call), CONDITION(ordinary_work), CONDITION(large_file_of_the_program_keeps_its_limit),
+    CONDITION(file_size_limit_set_while_recording_is_kept), CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input),
+    CONDITION(print_whether_recorded)};
 
 int main(int argc, char **argv)
 {
@@ -702,7 +707,7 @@ int main(int argc, char **argv)
 			conditions[i].run();
 			return 0;
 		} else if (argc == 1 && conditions[i].run != print && conditions[i].run != wait_for_input &&
-			   conditions[i].run != is_it_recorded) {
+			   conditions[i].run != print_whether_recorded) {
 			puts(conditions[i].name);
 		}
 	return argc == 1 ? 0 : 2;

@@ -113,7 +113,7 @@ def link(folder):
     return kept
 
 
-def pipe_in_the_way(name):
+def put_pipe_in_place_of_a_trace_file(name):
     def place(folder):
         os.mkdir(os.path.join(folder, 'trace'), 0o700)
         os.mkfifo(os.path.join(folder, 'trace', name))
@@ -139,9 +139,9 @@ def places():
     condition('a trace with another file', place=lambda f: a_trace(f, notes='mine\n'), options=',overwrite', **both)
     condition('a trace, one file of it replaced', place=lambda f: a_trace(f, stream_0_0='mine\n' * 100), options=',overwrite', **both)
     condition('a trace, no overwrite', place=a_trace, **both)
-    condition('a pipe .weft-metadata', place=pipe_in_the_way('.weft-metadata'), options=',overwrite', **both)
-    condition('a pipe metadata', place=pipe_in_the_way('metadata'), options=',overwrite', **both)
-    condition('a pipe stream-0-0', place=pipe_in_the_way('stream-0-0'), options=',overwrite', **both)
+    condition('a pipe .weft-metadata', place=put_pipe_in_place_of_a_trace_file('.weft-metadata'), options=',overwrite', **both)
+    condition('a pipe metadata', place=put_pipe_in_place_of_a_trace_file('metadata'), options=',overwrite', **both)
+    condition('a pipe stream-0-0', place=put_pipe_in_place_of_a_trace_file('stream-0-0'), options=',overwrite', **both)
     condition('a file in place of the directory', place=lambda f: open(os.path.join(f, 'trace'), 'w', encoding='utf-8').close(), **both)
     if os.getuid() == 0:
         condition('a directory of another user', place=lambda f: keeping(f, 'trace', {}), preexec_fn=other_user, **both)
@@ -155,7 +155,7 @@ def inherited_overwrite():
         return
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, 'trace')
-        run(folder, ['children_of_all_sorts'], {'WEFT_TRACE': trace + ',overwrite'})
+        run(folder, ['children_of_each_call_have_their_exit_status'], {'WEFT_TRACE': trace + ',overwrite'})
         what = read(trace)
         report(name, '' if re.match(r'[67]\d\d events, 0', what) else f'the parent recorded about 600 events, there are: {what}', what)
 
@@ -222,16 +222,16 @@ def disks():
                 report(name, problem, f'refused: {refused[1]}' if refused else (' '.join(re.findall(r'\nevents +(.*)', info.read())) or 'no') + ' events')
 
 
-def told_to_be_recorded(folder):
+def check_directory_in_use_is_refused(folder):
     """While a program records here, no other program can, and weft reports it as live; after its death, both change.  Returns an error or None."""
     trace = os.path.join(folder, 'trace')
     environment = {**os.environ, 'WEFT_TRACE': trace + ',overwrite'}
     with subprocess.Popen([program, 'wait_for_input'], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
         recorder.stdout.readline()
         second = subprocess.run([program, 'print'], env=environment, capture_output=True, text=True, check=False)
-        looks = [subprocess.run([program, 'is_it_recorded'], env={**os.environ, 'HOSTILE_TRACE': trace}, capture_output=True, text=True, check=True).stdout]
+        looks = [subprocess.run([program, 'print_whether_recorded'], env={**os.environ, 'HOSTILE_TRACE': trace}, capture_output=True, text=True, check=True).stdout]
         recorder.kill()
-    looks += [subprocess.run([program, 'is_it_recorded'], env={**os.environ, 'HOSTILE_TRACE': trace}, capture_output=True, text=True, check=True).stdout]
+    looks += [subprocess.run([program, 'print_whether_recorded'], env={**os.environ, 'HOSTILE_TRACE': trace}, capture_output=True, text=True, check=True).stdout]
     after = subprocess.run([program, 'print'], env=environment, capture_output=True, text=True, check=False)
     if f'process {recorder.pid} records into it' not in second.stderr or looks != ['it is\n', 'it is not\n']:
         return f'while it records: {second.stderr!r}, {looks}'
@@ -241,9 +241,9 @@ def told_to_be_recorded(folder):
 def live_traces():
     with tempfile.TemporaryDirectory() as folder:
         if not only or 'who records' in only:
-            report('who records', told_to_be_recorded(folder), 'refused while the recorder lives')
+            report('who records', check_directory_in_use_is_refused(folder), 'refused while the recorder lives')
     if os.environ.get('WEFT_TEST_OVERLAY'):
-        problem = told_to_be_recorded(os.environ['WEFT_TEST_OVERLAY'])
+        problem = check_directory_in_use_is_refused(os.environ['WEFT_TEST_OVERLAY'])
         sys.exit(problem)
     if os.getuid() or (only and 'who records, overlayfs' not in only):
         return
@@ -259,14 +259,14 @@ def live_traces():
 
 live_traces()
 for name in subprocess.run([program], capture_output=True, text=True, check=True).stdout.split():
-    if name in ('another_root', 'other_namespaces') and os.getuid():
+    if name in ('recording_continues_after_chroot', 'recording_continues_in_new_namespaces') and os.getuid():
         table.append((name, 'skipped', 'needs root'))
         continue
     # Children with the same WEFT_TRACE are refused, each with a line.
-    condition(name, may_refuse=name in ('children_of_all_sorts', 'exec_itself'))
+    condition(name, may_refuse=name in ('children_of_each_call_have_their_exit_status', 'exec_itself'))
 condition('growing files', ['ordinary_work'], ',mode=grow')
-condition('growing files truncated', ['files_truncated'], ',mode=grow,size=64M')
-condition('growing files after a limit', ['limit_comes_later'], ',mode=grow')
+condition('growing files truncated', ['truncated_trace_files_do_not_stop_the_program'], ',mode=grow,size=64M')
+condition('growing files after a limit', ['file_size_limit_set_while_recording_is_kept'], ',mode=grow')
 for limit in ('as', 'core', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile', 'nproc', 'rss', 'rtprio', 'rttime', 'sigpending'):
     # With less memory or fewer descriptors the program itself does not start.  Some limits do not hold for root.
     least = {'as': 9000000, 'data': 1000000, 'nofile': 4}.get(limit, 0)

@@ -90,7 +90,7 @@ static void test_questions_have_names(void **test)
 }
 
 /* A program may read its input byte by byte. */
-static void test_questions_in_pieces_have_the_same_names(void **test)
+static void test_request_read_in_pieces_has_the_same_name(void **test)
 {
 	for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
 		for (size_t first = 1; first < examples[i].count && !examples[i].only_whole; first++) {
@@ -110,7 +110,7 @@ static void test_questions_in_pieces_have_the_same_names(void **test)
 		}
 }
 
-static void test_paths_are_kept_where_they_are_wanted(void **test)
+static void test_request_paths_are_kept_if_wanted(void **test)
 {
 	struct weft_protocol_state state = {0};
 	struct weft_question question;
@@ -118,7 +118,7 @@ static void test_paths_are_kept_where_they_are_wanted(void **test)
 	assert_string_equal(question.name, "GET /orders/4711");
 }
 
-static void test_a_long_target_in_pieces_is_cut(void **test)
+static void test_long_request_target_in_pieces_is_cut(void **test)
 {
 	struct weft_protocol_state state = {0};
 	struct weft_question question;
@@ -240,9 +240,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_questions_have_names),
-	    cmocka_unit_test(test_questions_in_pieces_have_the_same_names),
-	    cmocka_unit_test(test_paths_are_kept_where_they_are_wanted),
-	    cmocka_unit_test(test_a_long_target_in_pieces_is_cut),
+	    cmocka_unit_test(test_request_read_in_pieces_has_the_same_name),
+	    cmocka_unit_test(test_request_paths_are_kept_if_wanted),
+	    cmocka_unit_test(test_long_request_target_in_pieces_is_cut),
 	    cmocka_unit_test(test_statements_have_keyword_and_table),
 	    cmocka_unit_test(test_answers_have_results),
 	    cmocka_unit_test(test_requests_have_hosts),

@@ -141,7 +141,7 @@ static void ipv6_positions_come_from_the_kernel(void **state)
 	tcp_of(AF_INET6);
 }
 
-static void bytes_in_full_queues_count_as_sent(void **state)
+static void bytes_queued_in_the_kernel_count_as_sent(void **state)
 {
 	struct weft_positions first = {0}, second = {0};
 	int asks, answers;
@@ -276,7 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(tcp_positions_come_from_the_kernel),
 	    TEST(ipv6_positions_come_from_the_kernel),
-	    TEST(bytes_in_full_queues_count_as_sent),
+	    TEST(bytes_queued_in_the_kernel_count_as_sent),
 	    TEST(unix_sockets_and_pipes_have_inodes),
 	    TEST(known_positions_are_recorded_again),
 	    TEST(other_descriptors_are_not_recorded),

@@ -35,7 +35,7 @@ static void interrupt_after_a_long_time(void)
 	weft_run(1000);
 }
 
-static void test_interrupted_while_reserving(void **state)
+static void test_handler_interrupting_a_reservation_keeps_both_events(void **state)
 {
 	ticks = 500;
 	start((struct weft_record_options){.clock = fake_clock, .clock_hz = 1000000000, .size_bytes = 65536, .packets = 2});
@@ -168,7 +168,7 @@ static void on_signal(int number)
 	signals = signals + 1;
 }
 
-static void test_signal_handlers(void **state)
+static void test_events_of_signal_handlers_are_recorded(void **state)
 {
 	signals = 0;
 	struct sigaction action = {.sa_handler = on_signal}, before;
@@ -218,10 +218,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_interrupted_while_reserving),
+	    TEST(test_handler_interrupting_a_reservation_keeps_both_events),
 	    TEST(test_events_lost_in_handlers_are_counted),
 	    TEST(test_handler_filling_the_packet_loses_the_rest),
-	    TEST(test_signal_handlers),
+	    TEST(test_events_of_signal_handlers_are_recorded),
 	    TEST(test_program_signals_are_unblocked_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ static void say_one(int which, int i)
 }
 
 /* For every kind of event: an OS thread that is not inside the recorder at the stop has its packets counted. */
-static void test_missing_last_file_is_a_gap(void **state)
+static void test_missing_last_trace_file_is_a_gap(void **state)
 {
 	for (int which = 0; which < 4; which++) {
 		char name[256];
@@ -320,7 +320,7 @@ static void test_invalid_options_are_refused(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void test_ring_keeps_the_newest(void **state)
+static void test_full_ring_keeps_the_newest_events(void **state)
 {
 	enum { COUNT = 40000 };
 	start((struct weft_record_options){.size_bytes = 65536, .packets = 4});
@@ -337,7 +337,7 @@ static void test_ring_keeps_the_newest(void **state)
 	forget(&r);
 }
 
-static void test_growing_keeps_the_oldest(void **state)
+static void test_full_growing_trace_keeps_the_oldest_events(void **state)
 {
 	enum { COUNT = 40000 };
 	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .size_bytes = 1 << 17, .packet_bytes = 1 << 15});
@@ -353,7 +353,7 @@ static void test_growing_keeps_the_oldest(void **state)
 	forget(&r);
 }
 
-static void test_growing_fills_a_buffer_and_keeps_the_oldest(void **state)
+static void test_growing_trace_in_a_buffer_keeps_the_oldest_events(void **state)
 {
 	static uint64_t buffer[8192];
 	enum { EVENTS = 20000 };
@@ -400,7 +400,7 @@ static uint64_t fake_clock(void)
 	return ticks;
 }
 
-static void test_clock_gaps_and_steps_are_kept(void **state)
+static void test_large_and_negative_clock_steps_are_kept(void **state)
 {
 	const uint64_t times[] = {1000, 1001, 1001 + ((uint64_t)1 << 29), (uint64_t)1 << 32, ((uint64_t)1 << 32) + 1,
 	    (uint64_t)1 << 45, ((uint64_t)1 << 45) - 77, ((uint64_t)1 << 45) + 1};
@@ -467,7 +467,7 @@ static void say_measured(uint64_t *buffer, const char *how)
 	assert_true(h->content_size <= h->packet_size);
 }
 
-static void test_hasty_frequency_is_corrected_by_time_of_day(void **state)
+static void test_badly_measured_clock_frequency_is_corrected_by_wall_time(void **state)
 {
 	const struct {
 		const char *measured;
@@ -1129,7 +1129,7 @@ static void test_short_iterations_are_not_recorded(void **state)
 }
 
 /* A program that never records the end of a sleep gets a record every 10 ms at most, except for its first iteration. */
-static void test_iterations_without_resume_are_limited(void **state)
+static void test_recorded_iterations_without_resume_are_limited(void **state)
 {
 	start((struct weft_record_options){0});
 	int64_t begin_ns = now_ns(CLOCK_MONOTONIC_RAW);
@@ -1303,7 +1303,7 @@ static uint64_t list_one(void *data, uint64_t cursor, unsigned budget)
 }
 
 /* The pending list of the program and the list of libweft-hook.so for its libuv both stay in the ring. */
-static void test_both_pending_lists_are_recorded(void **state)
+static void test_pending_promises_of_both_lists_are_recorded(void **state)
 {
 	weft_list_pending(list_ten, NULL);
 	weft__list_pending_beside(list_one, NULL);
@@ -1357,7 +1357,7 @@ static uint64_t note_where(void *data, uint64_t cursor, unsigned budget)
 	return 0;
 }
 
-static void test_pending_is_listed_only_at_rest(void **state)
+static void test_pending_promises_are_not_listed_in_await_resolve_or_label(void **state)
 {
 	static const enum weft_op at_rest[] = {WEFT_OP_RUN, WEFT_OP_READ, WEFT_OP_SIGNAL, WEFT_OP_IDLE, WEFT_OP_RESUME};
 	for (size_t k = 0; k < sizeof at_rest / sizeof *at_rest; k++) {
@@ -1395,7 +1395,7 @@ static void *create_two(void *ids)
 	return NULL;
 }
 
-static void test_ids_differ_without_a_stream(void **state)
+static void test_threads_without_a_stream_get_different_ids(void **state)
 {
 	static uint64_t buffer[8192];
 	weft_id ids[2];
@@ -1417,21 +1417,21 @@ int main(int argc, char **argv)
 	    TEST(test_creation_without_a_site_has_none),
 	    TEST(test_internal_promise_has_owner_and_site),
 	    TEST(test_callers_have_sites),
-	    TEST(test_missing_last_file_is_a_gap),
+	    TEST(test_missing_last_trace_file_is_a_gap),
 	    TEST(test_ids_beyond_32_bits_are_kept),
 	    TEST(test_invalid_options_are_refused),
-	    TEST(test_ring_keeps_the_newest),
-	    TEST(test_growing_keeps_the_oldest),
-	    TEST(test_growing_fills_a_buffer_and_keeps_the_oldest),
+	    TEST(test_full_ring_keeps_the_newest_events),
+	    TEST(test_full_growing_trace_keeps_the_oldest_events),
+	    TEST(test_growing_trace_in_a_buffer_keeps_the_oldest_events),
 	    TEST(test_caller_buffer_is_used),
-	    TEST(test_clock_gaps_and_steps_are_kept),
+	    TEST(test_large_and_negative_clock_steps_are_kept),
 	    TEST(test_packet_headers_have_the_time_of_day),
-	    TEST(test_hasty_frequency_is_corrected_by_time_of_day),
+	    TEST(test_badly_measured_clock_frequency_is_corrected_by_wall_time),
 	    TEST(test_packet_is_locked_before_reuse),
 	    TEST(test_short_threads_reuse_streams),
 	    TEST(test_stop_releases_space_of_idle_threads),
 	    TEST(test_thread_without_a_stream_counts_losses),
-	    TEST(test_ids_differ_without_a_stream),
+	    TEST(test_threads_without_a_stream_get_different_ids),
 	    TEST(test_fork_child_does_not_record),
 	    TEST(test_fork_without_handlers_does_not_record),
 	    TEST(test_full_disk_fails_the_start),
@@ -1443,15 +1443,15 @@ int main(int argc, char **argv)
 	    TEST(test_killed_program_leaves_its_events),
 	    TEST(test_long_iterations_have_their_cpu_times),
 	    TEST(test_short_iterations_are_not_recorded),
-	    TEST(test_iterations_without_resume_are_limited),
+	    TEST(test_recorded_iterations_without_resume_are_limited),
 	    TEST(test_fatal_signal_is_recorded),
 	    TEST(test_repeated_start_and_stop_work),
 	    TEST(test_long_and_invalid_texts_are_kept),
 	    TEST(test_errno_is_preserved),
 	    TEST(test_ring_repeats_pending_promises),
-	    TEST(test_both_pending_lists_are_recorded),
+	    TEST(test_pending_promises_of_both_lists_are_recorded),
 	    TEST(test_start_records_all_pending_promises),
-	    TEST(test_pending_is_listed_only_at_rest),
+	    TEST(test_pending_promises_are_not_listed_in_await_resolve_or_label),
 	};
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

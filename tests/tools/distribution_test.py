@@ -79,7 +79,7 @@ COMMANDS = {
 }
 
 
-def install_chooses_the_command_of_each_family():
+def install_uses_the_package_manager_of_each_distribution():
     for column, (family, stubs) in enumerate(STUBS.items()):
         for user, groups in (('1000', ('demo', 'build')), ('0', ('build',))):
             lines = [cells[column].split('|')[0] for name in groups for cells in group(name) if len(cells) > column]
@@ -108,7 +108,7 @@ def install_chooses_the_command_of_each_family():
                 assert names.split() == [next(cells[column] for cells in group('build') if cells[0] == 'libdw-dev')], (family, names)
 
 
-def one_alternative_suffices():
+def one_of_several_alternative_packages_suffices():
     with tempfile.TemporaryDirectory() as folder:
         system = System(folder)
         named = [cells[0].split('|')[-1] for cells in group('demo')]
@@ -132,7 +132,7 @@ def llvm_is_found_with_any_version():
         assert system.run(find, 'clang') == (0, f'{folder}/clang\n')
 
 
-def no_tool_has_a_version_in_its_name():
+def no_file_names_a_tool_with_a_version():
     """Only tools/packages may name a version, as an alternative."""
     files = subprocess.run(['git', '-C', SOURCE, 'ls-files', 'tools', 'tests', 'apps', 'Makefile', 'meson.build', 'debian'],
                            stdout=subprocess.PIPE, text=True, check=False).stdout.split()
@@ -242,7 +242,7 @@ def command_compiles_with_musl():
         assert compiled > 35, f'only {compiled} of {len(sources)} files compile'
 
 
-for test in (install_chooses_the_command_of_each_family, one_alternative_suffices, llvm_is_found_with_any_version, no_tool_has_a_version_in_its_name,
+for test in (install_uses_the_package_manager_of_each_distribution, one_of_several_alternative_packages_suffices, llvm_is_found_with_any_version, no_file_names_a_tool_with_a_version,
              build_dependencies_are_installed, documented_groups_suffice, recipes_name_the_packages_of_each_family, check_distribution_refuses_what_it_does_not_know,
              adapters_compile_where_functions_are_macros, command_compiles_with_musl):
     test()

@@ -100,7 +100,7 @@ def split_command(command):
         return command.split()
 
 
-def reason_to_leave_out(command, verbs):
+def get_reason_to_skip(command, verbs):
     first = split_command(command)
     if not first or first[0] in LEFT_OUT:
         return 'changes the machine, or takes long'
@@ -130,7 +130,7 @@ def run_commands(commands, weft, verbs, running, errors):
         for name in ('DISPLAY', 'WAYLAND_DISPLAY'):
             env.pop(name, None)
         for command, shown in commands:
-            if reason_to_leave_out(command, verbs):
+            if get_reason_to_skip(command, verbs):
                 continue
             stopped = '^C' in shown
             shown = [line for line in shown if line != '^C']
@@ -168,7 +168,7 @@ def main():
     said = subprocess.run([weft, '--help'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
     verbs = set(re.findall(r'\b[a-z]+\b', said))
     for command, _ in commands:
-        reason = reason_to_leave_out(command, verbs)
+        reason = get_reason_to_skip(command, verbs)
         if reason:
             print(f'not run: {command}: it {reason}')
         elif missing_program(command):
@@ -182,7 +182,7 @@ def main():
             for process in running or []:
                 stop(process)
         if not faults:
-            compared = sum(len(shown) for command, shown in commands if not reason_to_leave_out(command, verbs))
+            compared = sum(len(shown) for command, shown in commands if not get_reason_to_skip(command, verbs))
             print(f'{len(commands)} commands of README.md, {compared} lines of output')
             return 0
     print('\n'.join(faults))

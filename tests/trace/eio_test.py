@@ -69,7 +69,7 @@ def assert_domains_joined(path):
     assert '#0 domain 0' in info and '#1 domain 1' in info, info
 
 
-def collections_are_blamed(folder):
+def garbage_collections_are_named_as_cause(folder):
     path = os.path.join(folder, 'garbage.events')
     subprocess.run([generator, 'garbage', path], check=True, timeout=60)
     said = run('explain', path, status=1)
@@ -179,5 +179,5 @@ def unknown_input_is_reported(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-eio-') as folder:
-    for test in real_recordings, generated, collections_are_blamed, fxt_has_the_same_fibers, gzip_trace_is_read_like_the_original, unknown_input_is_reported:
+    for test in real_recordings, generated, garbage_collections_are_named_as_cause, fxt_has_the_same_fibers, gzip_trace_is_read_like_the_original, unknown_input_is_reported:
         test(folder)

@@ -42,7 +42,7 @@ static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes
 }
 
 /* All kinds of clocks, rings that wrap, missing packets. */
-static void true_time_is_within_the_bounds(void **state)
+static void true_clock_offset_is_within_the_bounds(void **state)
 {
 	enum { SOUND = 1, COUNTERS = 2, LOST = 4, WAYS = 6 };
 	size_t gaps = 0, unwritten = 0;
@@ -118,7 +118,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(true_time_is_within_the_bounds),
+	    cmocka_unit_test(true_clock_offset_is_within_the_bounds),
 	    cmocka_unit_test(faulty_host_is_refused_with_a_reason),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

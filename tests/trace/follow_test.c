@@ -59,7 +59,7 @@ static bool has_changed(void)
 	return last != before;
 }
 
-static void each_event_is_noticed(struct weft_record_options options)
+static void each_new_event_changes_the_fingerprint(struct weft_record_options options)
 {
 	has_changed();
 	start(options);
@@ -80,12 +80,12 @@ static void each_event_is_noticed(struct weft_record_options options)
 
 static void new_ring_events_change_the_fingerprint(void **state)
 {
-	each_event_is_noticed((struct weft_record_options){.size_bytes = 16384, .packets = 4});
+	each_new_event_changes_the_fingerprint((struct weft_record_options){.size_bytes = 16384, .packets = 4});
 }
 
 static void new_file_events_change_the_fingerprint(void **state)
 {
-	each_event_is_noticed((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096});
+	each_new_event_changes_the_fingerprint((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096});
 	assert_int_equal(open_and_count(), 3000);
 }
 
@@ -211,7 +211,7 @@ static void shrinking_files_cause_no_signal(void **state)
 	assert_true(WIFSIGNALED(status));
 }
 
-static void fingerprint_of_special_and_image_files(void **state)
+static void special_and_image_files_have_a_fingerprint(void **state)
 {
 	static uint64_t buffer[4096];
 	assert_int_equal(weft_trace_fingerprint("-"), 0);
@@ -245,7 +245,7 @@ int main(void)
 	    TEST(killed_program_records_no_more),
 	    TEST(open_trace_survives_file_changes),
 	    TEST(shrinking_files_cause_no_signal),
-	    TEST(fingerprint_of_special_and_image_files),
+	    TEST(special_and_image_files_have_a_fingerprint),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

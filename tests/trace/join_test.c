@@ -361,7 +361,7 @@ static void change_metadata(const char *trace, const char *what, const char *wit
 
 /* Two processes read one counter.  One of them measured twice its frequency, and the wall clock was set forward by an hour
  * between them. */
-static void shared_counter_needs_no_wall_clock(void **state)
+static void traces_with_one_clock_need_no_wall_clock(void **state)
 {
 	struct weft_trace *parts[2], *trace = NULL;
 	struct weft_event ev[16];
@@ -785,7 +785,7 @@ int main(void)
 	    cmocka_unit_test(events_of_two_processes_share_one_clock),
 	    cmocka_unit_test(path_of_a_call_passes_through_its_server),
 	    cmocka_unit_test(process_ends_with_its_recording),
-	    cmocka_unit_test_setup_teardown(shared_counter_needs_no_wall_clock, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(traces_with_one_clock_need_no_wall_clock, set_up, tear_down),
 	    cmocka_unit_test(clocks_of_two_hosts_are_aligned_by_messages),
 	    cmocka_unit_test(bytes_before_the_first_record_are_no_loss),
 	    cmocka_unit_test(unanswered_request_is_reported_for_the_end_that_owes_it),

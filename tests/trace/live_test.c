@@ -321,7 +321,7 @@ static void zeros_in_the_middle_are_reported_as_gap(void **state)
 	}
 }
 
-static void zeros_at_the_end_are_an_open_gap(void **state)
+static void zeros_at_the_end_are_a_gap_without_an_end(void **state)
 {
 	static const char zeros[300];
 	record_files();
@@ -443,7 +443,7 @@ static void record_one(void)
 	weft_stop();
 }
 
-static void bytes_behind_a_trace_are_counted(void **state)
+static void bytes_after_the_end_of_a_trace_are_counted(void **state)
 {
 	enum { TAIL = 1000 };
 	static _Alignas(8) unsigned char both[sizeof buffer + TAIL];
@@ -462,7 +462,7 @@ static void bytes_behind_a_trace_are_counted(void **state)
 	weft_trace_close(trace);
 }
 
-static void packets_without_metadata_name_no_process(void **state)
+static void trace_without_metadata_has_no_process_name(void **state)
 {
 	struct weft_trace *trace;
 	record_files();
@@ -515,7 +515,7 @@ static void read_in_memory(const void *bytes, size_t size)
 }
 
 /* An unreadable page follows a trace that is cut, or that has other bytes at its end. */
-static void no_byte_behind_the_end_is_read(void **state)
+static void no_byte_after_the_end_is_read(void **state)
 {
 	enum { PAGE = 4096, ROOM = 16 * PAGE, TAIL = 200 };
 	static const char *const names[] = {"definitions-0", "stream-0-0"};
@@ -556,13 +556,13 @@ int main(void)
 	    TEST(missing_middle_file_is_a_gap),
 	    TEST(missing_first_file_is_a_gap),
 	    TEST(zeros_in_the_middle_are_reported_as_gap),
-	    TEST(zeros_at_the_end_are_an_open_gap),
+	    TEST(zeros_at_the_end_are_a_gap_without_an_end),
 	    TEST(missing_stream_is_a_gap),
 	    TEST(definitions_list_the_threads_of_a_killed_program),
-	    TEST(bytes_behind_a_trace_are_counted),
-	    TEST(packets_without_metadata_name_no_process),
+	    TEST(bytes_after_the_end_of_a_trace_are_counted),
+	    TEST(trace_without_metadata_has_no_process_name),
 	    TEST(streams_beyond_the_maximum_share_the_last),
-	    TEST(no_byte_behind_the_end_is_read),
+	    TEST(no_byte_after_the_end_is_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ def slow_lookup_and_stall_are_found(folder):
     assert 'event loop ' in run('explain', generate('lwt-contexts', os.path.join(folder, 'c'), '--count=1'))
 
 
-def callers_tell_waits_of_one_place_apart(folder):
+def callers_identify_waits_at_one_line(folder):
     """The slow wait has the callers that end behind it, although others at its line began later and ended before."""
     path = generate('lwt-callers', os.path.join(folder, 'callers'), '--count=30')
     slow, = explain(path)
@@ -138,7 +138,7 @@ def callers_tell_waits_of_one_place_apart(folder):
     assert not any('may have taken' in t for t in texts), texts
 
 
-def equal_requests_have_bounds(folder):
+def times_of_equal_requests_have_bounds(folder):
     """Requests of the same lines without contexts: the slowest took 240 ms, and all that is known is a range."""
     path = generate('lwt-requests', os.path.join(folder, 'requests'), '--count=30')
     slow, = explain(path)
@@ -147,7 +147,7 @@ def equal_requests_have_bounds(folder):
     assert any('may have taken up to 240 ms' in t for t in texts) and any('called at site.ml:17' in t for t in texts), texts
 
 
-def contexts_are_labels(folder):
+def names_of_contexts_become_labels(folder):
     path = generate('lwt-contexts', os.path.join(folder, 'contexts'), '--count=20')
     (kind, title), = titles(path)
     assert kind == 'slow' and '"job "0""' in title and 'jobs.ml:3' in title, title
@@ -163,7 +163,7 @@ def siblings_do_not_wait_for_each_other(folder):
     assert len([p for p in marked if p['kind'] == 'wait']) == 5, marked
 
 
-def ends_tell_the_inputs_of_one_line_apart(folder):
+def order_of_ends_identifies_waits_at_one_line(folder):
     """The start of let%lwt a = f () and b = g () in looks as if it waited for g; the end of f wakes it."""
     path = generate('lwt-both', os.path.join(folder, 'both'))
     lines = {p['promise']: p['site']['line'] for p in promises(path) if p['kind'] == 'wait'}
@@ -174,7 +174,7 @@ def ends_tell_the_inputs_of_one_line_apart(folder):
     assert titles(path) == [], titles(path)
 
 
-def one_of_many_jobs_hangs(folder):
+def one_hanging_job_of_many_is_named(folder):
     """The jobs that ended are not what Lwt_main.run waits for."""
     path = generate('lwt-jobs', os.path.join(folder, 'jobs'), '--count=20')
     hang, = explain(path)
@@ -183,7 +183,7 @@ def one_of_many_jobs_hangs(folder):
     assert [line.split('  since')[0].split('at ')[-1] for line in waits.splitlines()[1:]] == ['jobs.ml:5', 'jobs.ml:2'], waits
 
 
-def chain_of_hang(path):
+def explain_hang_and_its_waits(path):
     """Returns the title of the only finding, and the places of the tree of waits."""
     hang, = explain(path)
     assert hang['finding'] == 'hang' and not hang['sure'], hang
@@ -194,7 +194,7 @@ def nested_context_is_waited_for(folder):
     """A request with a context waits for a query that has a context of its own."""
     for count in 0, 5:  # the first request hangs, or a later one
         path = generate('lwt-nested', os.path.join(folder, 'nested'), f'--count={count}')
-        title, places = chain_of_hang(path)
+        title, places = explain_hang_and_its_waits(path)
         assert '"query" (shop.ml:4)' in title and places == ['shop.ml:9', 'shop.ml:4'], (title, places)
     lines = {p['promise']: p['site']['line'] for p in promises(path) if p['kind'] == 'wait'}
     links = [json.loads(line) for line in run('events', '--json', path).splitlines() if '"op":"read"' in line]
@@ -210,7 +210,7 @@ def cancelled_work_is_no_finding(folder):
 def user_of_a_pool_hangs(folder):
     """A query never ends; the user that waits for it is the next one of the pool, and not the one whose end started it."""
     for count in 1, 5, 6:
-        title, places = chain_of_hang(generate('lwt-pool', os.path.join(folder, 'pool'), f'--count={count}'))
+        title, places = explain_hang_and_its_waits(generate('lwt-pool', os.path.join(folder, 'pool'), f'--count={count}'))
         assert '(pool.ml:3)' in title and places == ['pool.ml:12', 'pool.ml:3', 'pool.ml:12', 'pool.ml:12'], (count, title, places)
 
 
@@ -232,7 +232,7 @@ def overwritten_start_is_no_error(folder):
     for shape in 'lwt-callers', 'lwt-requests', 'lwt-pick':
         path = generate(shape, os.path.join(folder, 'wrapped'), '--words=256', '--count=100')
         assert all('took' in title and kind == 'slow' for kind, title in titles(path)), titles(path)
-    title, _ = chain_of_hang(generate('lwt-pool', os.path.join(folder, 'wrapped'), '--words=2048', '--count=60'))
+    title, _ = explain_hang_and_its_waits(generate('lwt-pool', os.path.join(folder, 'wrapped'), '--words=2048', '--count=60'))
     assert 'pool.ml:3' in title, title
 
 
@@ -263,7 +263,7 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_and_stall_are_found, callers_tell_waits_of_one_place_apart, equal_requests_have_bounds, contexts_are_labels, siblings_do_not_wait_for_each_other, ends_tell_the_inputs_of_one_line_apart, one_of_many_jobs_hangs,
+                 slow_lookup_and_stall_are_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
                  nested_context_is_waited_for, cancelled_work_is_no_finding, user_of_a_pool_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
                  bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
         test(scratch)

@@ -208,7 +208,7 @@ static void mirage_notes_damage_between_packets(void **state)
 	weft_trace_close(trace);
 }
 
-static void mirage_truncated_anywhere(void **state)
+static void mirage_file_truncated_anywhere_is_read(void **state)
 {
 	two_packets();
 	second_packet();
@@ -337,7 +337,7 @@ static void sexp_decodes_every_operation(void **state)
 	weft_trace_close(trace);
 }
 
-static void sexp_times_are_exact(void **state)
+static void sexp_decimal_times_are_exact(void **state)
 {
 	static const struct {
 		const char *seconds;
@@ -595,13 +595,13 @@ int main(void)
 	    cmocka_unit_test(mirage_puts_the_oldest_packet_first),
 	    cmocka_unit_test(mirage_reads_complete_events),
 	    cmocka_unit_test(mirage_notes_damage_between_packets),
-	    cmocka_unit_test(mirage_truncated_anywhere),
+	    cmocka_unit_test(mirage_file_truncated_anywhere_is_read),
 	    cmocka_unit_test(mirage_unknown_operation_ends_its_packet),
 	    cmocka_unit_test(mirage_time_never_goes_back),
 	    cmocka_unit_test(mirage_drops_a_last_event_of_zeros),
 	    cmocka_unit_test(list_of_skipped_parts_is_bounded),
 	    cmocka_unit_test(sexp_decodes_every_operation),
-	    cmocka_unit_test(sexp_times_are_exact),
+	    cmocka_unit_test(sexp_decimal_times_are_exact),
 	    cmocka_unit_test(sexp_skips_bad_lines),
 	    cmocka_unit_test(unknown_bytes_are_refused),
 #ifdef __wasi__

@@ -195,12 +195,12 @@ static void work(uv_work_t *req)
 	__atomic_add_fetch(&worked, 1, __ATOMIC_RELAXED);
 }
 
-static void waits_at_gate(uv_work_t *req)
+static void wait_at_the_gate(uv_work_t *req)
 {
 	uv_sem_wait(&gate);
 }
 
-static void work_is_over(uv_work_t *req, int status)
+static void on_work_done(uv_work_t *req, int status)
 {
 	over += status == 0 ? 1 : status == UV_ECANCELED ? 100 : 10000;
 	free(req);
@@ -222,10 +222,10 @@ static void requests(void)
 	enum { HELD = 4, BEHIND = 20, CANCELLED = 9 };
 	uv_sem_init(&gate, 0);
 	for (int i = 0; i < HELD; i++)
-		uv_queue_work(loop, malloc(sizeof(uv_work_t)), waits_at_gate, work_is_over);
+		uv_queue_work(loop, malloc(sizeof(uv_work_t)), wait_at_the_gate, on_work_done);
 	uv_work_t *behind[BEHIND], lone;
 	for (int i = 0; i < BEHIND; i++)
-		uv_queue_work(loop, behind[i] = malloc(sizeof(uv_work_t)), work, work_is_over);
+		uv_queue_work(loop, behind[i] = malloc(sizeof(uv_work_t)), work, on_work_done);
 	uv_queue_work(loop, &lone, work, NULL);
 	for (int i = 0; i < CANCELLED; i++)
 		expect("work can be cancelled", uv_cancel((uv_req_t *)behind[i]), 0);
@@ -363,7 +363,7 @@ static void runs_loop(uv_timer_t *timer)
 	uv_run(loop, UV_RUN_NOWAIT);
 }
 
-static void jumps_and_loops(void)
+static void jump_out_of_a_nested_loop(void)
 {
 	uv_timer_t timer;
 	volatile unsigned jumped = 0;
@@ -469,7 +469,7 @@ static void fires(uv_timer_t *timer)
 }
 
 /* A program gives back a handle's memory and never closed it.  libuv does not look at the handle again, and lives. */
-static void forgets_to_close(void)
+static void free_handles_without_closing(void)
 {
 	enum { PAGE = 4096 };
 	uv_timer_t first, *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), last;
@@ -523,11 +523,11 @@ int main(int argc, char **argv)
 	requests();
 	streams();
 	messages();
-	jumps_and_loops();
+	jump_out_of_a_nested_loop();
 	children();
 	if (argc == 3)
 		plugin(argv[2]);
-	forgets_to_close();
+	free_handles_without_closing();
 	ends();
 	return failed;
 }

@@ -67,7 +67,7 @@ def questions_one_after_the_other_have_a_finding():
     no_alarm(found)
 
 
-def questions_that_the_answer_does_not_wait_for_have_no_finding():
+def questions_not_needed_by_the_answer_have_no_finding():
     for fault in 'together', 'polls':
         found = record_with_peer(fault)
         assert not find(found, 'sequence', ''), found
@@ -103,14 +103,14 @@ def long_queue_for_one_place_has_a_finding():
         no_alarm(found)
 
 
-def enough_places_and_signals_have_no_queue():
+def free_semaphore_places_and_signals_are_no_queue():
     for fault in 'enough', 'signal':
         assert not find(record_queue(fault), 'exhausted', 'queued'), fault
 
 
 for test in (made_connections_have_a_finding_if_each_has_one_request, needed_connections_have_no_finding, questions_one_after_the_other_have_a_finding,
-             questions_that_the_answer_does_not_wait_for_have_no_finding, requests_in_flight_at_the_exit_have_a_finding,
-             exit_without_requests_in_flight_has_no_finding, long_queue_for_one_place_has_a_finding, enough_places_and_signals_have_no_queue):
+             questions_not_needed_by_the_answer_have_no_finding, requests_in_flight_at_the_exit_have_a_finding,
+             exit_without_requests_in_flight_has_no_finding, long_queue_for_one_place_has_a_finding, free_semaphore_places_and_signals_are_no_queue):
     try:
         test()
     except BaseException:

@@ -245,7 +245,7 @@ static struct weft_promise *not_there(void *ctx, void *unused)
 	return weft_promise_fail(NOT_FOUND, "404 not found");
 }
 
-static void ask_for_what_is_not_there(void)
+static void request_missing_pages(void)
 {
 	for (int i = 0; i < 200; i++)
 		run(weft_promise_catch(weft_promise_bind(weft_uv_sleep(uv, 1), not_there, &i, NULL), give_up, NULL, NULL));
@@ -258,7 +258,7 @@ int main(int argc, char **argv)
 		void (*job)(void);
 	} jobs[] = {{"storm", ask_again}, {"backlog", bring_and_work_off}, {"orders", take_and_serve}, {"threads", use_threads},
 	    {"gives-up", wait_at_most}, {"protected", wait_for_answer}, {"hasty", wait_too_short},
-	    {"errors", ask_for_what_is_not_there}};
+	    {"errors", request_missing_pages}};
 	if (argc > 1)
 		fault = argv[1];
 	uv = weft_uv_create(NULL);

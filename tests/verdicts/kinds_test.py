@@ -41,7 +41,7 @@ def names(found):
     return [f['finding'] for f in found]
 
 
-def end_that_answered_waits_for_nothing():
+def connection_that_answered_is_in_no_cycle():
     """A ring lost who accepted the connection; its label still says so.  It waits for requests, and none is owed."""
     found = explain(record_pair('idle', 'server', 'client'))
     assert 'cycle' not in names(found) and 'deadlock' not in names(found), found
@@ -55,7 +55,7 @@ def leak_is_found_alone_and_joined():
         assert 'leak' in names(found), (trace, found)
 
 
-def condition_waits_for_its_signaller():
+def hang_of_a_condition_names_the_blocked_signaller():
     """The place of libuv's conditions and locks is that of the program's call.  The deadlock takes the place of its members' stalls."""
     for fault, place in ('condition', 'close_log'), ('uv', 'uv_close_log'):
         found = record(locks, fault)
@@ -75,19 +75,19 @@ def run_told(program, *args):
     return explain(trace)
 
 
-def loop_is_run_for_a_promise_that_should_resolve():
+def loop_that_runs_until_a_promise_resolves_hangs():
     first = run_told(ends, 'waits')[0]
     assert (first['finding'], first['sure']) == ('hang', True) and '"page"' in first['title'], first
 
 
-def state_of_a_failed_promise_is_a_notice():
+def failed_promise_is_reported_unless_its_state_is_read():
     assert names(run_told(ends, 'ignored')) == ['failure']
     dropped = run_told(ends, 'dropped')
     assert names(dropped) == ['failure', 'failure'] and any('no space for the page' in f['title'] for f in dropped), dropped
     assert run_told(ends, 'looked-at') == []
 
 
-def files_that_block_exhaust_the_pool():
+def blocking_file_requests_exhaust_the_pool():
     """The end of the trace does not free a thread."""
     fifo = os.path.join(folder, 'fifo')
     os.mkfifo(fifo)
@@ -98,7 +98,7 @@ def files_that_block_exhaust_the_pool():
         assert found[0]['sure'] == (not args), found
 
 
-def loops_that_run_on_are_explained():
+def unreturned_loops_name_their_handles():
     """The loop of a helper thread that waits for messages does not keep a program."""
     first = record(child, 'unread')[0]
     assert first['finding'] == 'alive' and '"yes" still runs: the program stopped reading connection ' in first['title'] and '"stdout of yes" at ' in first['title'], first
@@ -106,12 +106,12 @@ def loops_that_run_on_are_explained():
     assert len(alive) == 1 and 'timer' in alive[0]['title'], alive
 
 
-def piled_timers_are_a_leak():
+def timers_that_are_never_stopped_are_a_leak():
     found = [f for f in record(child, 'timers') if f['finding'] == 'leak']
     assert len(found) == 1 and '"every 20 ms" are pending' in found[0]['title'] and 'in add_timer' in found[0]['title'], found
 
 
-def functions_that_block_have_names():
+def blocking_functions_are_named():
     """A stall names the function that made the blocking call, also by a library, or in a program that records itself."""
     for program, fault, call, function in (calls, 'usleep', 'usleep', 'nap'), (calls, 'nanosleep', 'nanosleep', 'doze'), (calls, 'plugin', 'nanosleep', 'nap_in_plugin'), (calls, 'system', 'system', 'run_command'), (calls, 'pclose', 'pclose', 'close_pipe'), (naps, 'usleep', 'usleep', 'nap'):
         first = record(program, fault)[0]
@@ -119,13 +119,13 @@ def functions_that_block_have_names():
         assert any(re.search(rf'longest blocking call at {function} \(', e['text']) for e in first['evidence']), first
 
 
-def callback_that_computes_has_a_name():
+def computing_callback_is_named():
     """Beside a busy machine, the stall may not be certain."""
     stalls = [f for f in record(calls, 'computes') if f['finding'] == 'stall']
     assert any(re.search(r'^the loop called on_timer \(calls\.c:\d+\) for this promise$', e['text']) for e in stalls[0]['evidence']), stalls
 
 
-def functions_of_a_deadlock_have_names():
+def deadlock_names_the_locking_functions():
     first = record(calls, 'order')[0]
     assert (first['finding'], first['sure']) == ('deadlock', True), first
     texts = [e['text'] for e in first['evidence']]
@@ -134,13 +134,13 @@ def functions_of_a_deadlock_have_names():
         assert any(re.search(rf' waits for lock \d+ at {function}\b', text) for text in texts), texts
 
 
-def pool_that_waits_for_itself_hangs():
+def pool_waiting_for_its_own_work_hangs():
     first = record(calls, 'pool')[0]
     assert (first['finding'], first['sure']) == ('hang', True) and 'its only thread waits for ' in first['title'] and 'calls.c' in first['title'], first
     assert [e for e in first['evidence'] if re.search(r'^a thread of the pool waits for condition \d+ "semaphore" at do_whole \(calls\.c:\d+\)$', e['text'])], first
 
 
-def threads_in_a_call_are_told_of_an_unanswered_request():
+def unanswered_request_lists_threads_blocked_in_calls():
     """A queue in plain memory leads from the loop to the worker, so that the request's own chain ends at the loop."""
     found = record(calls, 'waitpid')
     first = found[0]
@@ -156,7 +156,7 @@ def thread_with_a_blocking_socket_hangs_for_an_answer():
     assert first['finding'] in ('hang', 'unanswered', 'stuck') and re.search(r'ask_for_pages|talk \(calls', said), first
 
 
-def stall_comes_before_what_it_delayed():
+def stall_is_listed_before_its_victims():
     """The client's request waits for a loop that is blocked: it is no finding of its own."""
     found = record(calls, 'held-up')
     assert names(found)[0] == 'stall' and ' in system' in found[0]['title'] and 'slow' not in names(found), found
@@ -167,30 +167,30 @@ def timer_does_not_hide_a_spin():
     assert names(found)[0] == 'spin' and 'in watch_output' in found[0]['title'] + found[0]['evidence'][0]['text'], found
 
 
-def children_that_nobody_waits_for_are_zombies():
+def children_without_waitpid_are_zombies():
     found = record(calls, 'zombies')
     assert names(found)[0] == 'leak' and re.search(r'^\d+ child processes have ended, .* zombies \(calls\.c:\d+ in start_children\)$', found[0]['title']), found
     assert 'leak' not in names(record(calls, 'waited-for'))
 
 
-def few_timers_that_repeat_are_informational():
+def few_repeating_timers_are_informational():
     found = [f for f in record(child, 'few') if f['finding'] == 'leak']
     assert len(found) == 1 and found[0]['severity'] == 'information' and 'in add_timer' in found[0]['title'], found
 
 
-def timeout_that_is_always_first_is_told():
+def timeout_that_ends_every_promise_is_reported():
     first = run_told(jobs, 'hasty')[0]
     assert (first['finding'], first['severity']) == ('retries', 'information') and '12 of 12 promises ' in first['title'] and ' ended by their timeout' in first['title'], first
     assert any(re.search(r'^timer \d+ .*wait_too_short', e['text']) for e in first['evidence']), first
 
 
-for test in (end_that_answered_waits_for_nothing, leak_is_found_alone_and_joined, condition_waits_for_its_signaller,
-             loop_is_run_for_a_promise_that_should_resolve, state_of_a_failed_promise_is_a_notice,
-             files_that_block_exhaust_the_pool, loops_that_run_on_are_explained, piled_timers_are_a_leak,
-             functions_that_block_have_names, callback_that_computes_has_a_name, functions_of_a_deadlock_have_names, pool_that_waits_for_itself_hangs,
-             threads_in_a_call_are_told_of_an_unanswered_request, thread_with_a_blocking_socket_hangs_for_an_answer,
-             stall_comes_before_what_it_delayed, timer_does_not_hide_a_spin, few_timers_that_repeat_are_informational, children_that_nobody_waits_for_are_zombies,
-             timeout_that_is_always_first_is_told):
+for test in (connection_that_answered_is_in_no_cycle, leak_is_found_alone_and_joined, hang_of_a_condition_names_the_blocked_signaller,
+             loop_that_runs_until_a_promise_resolves_hangs, failed_promise_is_reported_unless_its_state_is_read,
+             blocking_file_requests_exhaust_the_pool, unreturned_loops_name_their_handles, timers_that_are_never_stopped_are_a_leak,
+             blocking_functions_are_named, computing_callback_is_named, deadlock_names_the_locking_functions, pool_waiting_for_its_own_work_hangs,
+             unanswered_request_lists_threads_blocked_in_calls, thread_with_a_blocking_socket_hangs_for_an_answer,
+             stall_is_listed_before_its_victims, timer_does_not_hide_a_spin, few_repeating_timers_are_informational, children_without_waitpid_are_zombies,
+             timeout_that_ends_every_promise_is_reported):
     try:
         test()
     except BaseException:

@@ -57,7 +57,7 @@ def work_on_the_pool_is_no_stall():
     expect(not any(re.match(r'stall.*: work ', line) for line in said), said)
 
 
-def leaks_are_growth():
+def growing_promise_count_is_a_leak():
     """Each connection has its own label."""
     status, said = ask('explain', record('clients', 'leak'))
     expect(status == 1 and said[0].startswith('leak: 80 promises '), status, said)
@@ -96,7 +96,7 @@ def mirage_sleep_is_not_queued():
                'queued' not in said[-1], words, status, said)
 
 
-def cancelled_is_not_failed():
+def cancelled_promise_does_not_count_as_failed():
     path = os.path.join(folder, 'cancelled.ctf')
     with open(path, 'wb') as file:
         file.write(mirage((0, RUN, 0), *(event for i in range(10, 20) for event in ((10 * i, CREATE, 0, i, bytes([TASK])), (10 * i + 1, FAIL, 0, i, b'Lwt.Canceled\0'))),
@@ -105,7 +105,7 @@ def cancelled_is_not_failed():
     expect((status, said) == (0, []), status, said)
 
 
-def run_without_part(trace, name, at=None):
+def explain_without_part(trace, name, at=None):
     """Explains a trace without a file, or with a page of zeros, as if that had never reached the disk."""
     part = os.path.join(folder, 'part')
     shutil.copytree(trace, part)
@@ -120,14 +120,14 @@ def run_without_part(trace, name, at=None):
     return said
 
 
-def page_of_zeros_is_noticed():
+def page_of_zeros_is_reported_as_missing():
     """No finding is certain, and no time exceeds the trace."""
     trace = record('jobs', how=',mode=grow')
     largest = max(os.listdir(trace), key=lambda name: os.path.getsize(os.path.join(trace, name)))
     size = os.path.getsize(os.path.join(trace, largest))
     expect(size > 20 * PAGE, size)
     for at in range(PAGE, size - PAGE, 4 * PAGE):
-        status, said = run_without_part(trace, largest, at)
+        status, said = explain_without_part(trace, largest, at)
         expect(status == 0 and not any(re.search(r'stall.*blocked the event loop for [\d.]+ s\b', line) for line in said), at, status, said)
 
 
@@ -139,7 +139,7 @@ def missing_stream_is_noticed():
         streams = [name for name in os.listdir(trace) if name.startswith('stream')]
         expect(len(streams) == 2, streams)
         for name in streams:
-            expect(run_without_part(trace, name)[0] == 0, name, run_without_part(trace, name))
+            expect(explain_without_part(trace, name)[0] == 0, name, explain_without_part(trace, name))
 
 
 def stats_continue_to_the_end():
@@ -149,7 +149,7 @@ def stats_continue_to_the_end():
     expect(len(tries) == 1 and tries[0]['failures'] == tries[0]['count'] and tries[0]['waiting']['max_ns'] > 299 * 1000000, tries)
 
 
-def stall_is_a_difference():
+def stall_in_one_run_is_a_difference():
     status, said = ask('diff', record('shop'), record('shop', 'stall'))
     expect(status == 1 and 'only the second run has a stall' in said[0], status, said)
 
@@ -178,9 +178,9 @@ def join_is_named_by_its_input():
     expect(any(re.match(r'\w+: join \d+ of "transfer A to B" and others', line) for line in said), said)
 
 
-for test in (promise_in_flight_is_no_hang, cycle_is_reported_only_if_all_branches_are_stuck, work_on_the_pool_is_no_stall, leaks_are_growth, growing_counters_are_reported,
-             mirage_sleep_is_not_queued, cancelled_is_not_failed, page_of_zeros_is_noticed, missing_stream_is_noticed, stats_continue_to_the_end,
-             stall_is_a_difference, added_lines_are_no_difference, deadlock_names_the_lock_owners, deadlock_of_threads_names_both, join_is_named_by_its_input):
+for test in (promise_in_flight_is_no_hang, cycle_is_reported_only_if_all_branches_are_stuck, work_on_the_pool_is_no_stall, growing_promise_count_is_a_leak, growing_counters_are_reported,
+             mirage_sleep_is_not_queued, cancelled_promise_does_not_count_as_failed, page_of_zeros_is_reported_as_missing, missing_stream_is_noticed, stats_continue_to_the_end,
+             stall_in_one_run_is_a_difference, added_lines_are_no_difference, deadlock_names_the_lock_owners, deadlock_of_threads_names_both, join_is_named_by_its_input):
     if not sys.argv[3:] or test.__name__ in sys.argv[3:]:
         test()
         print('ok   ', test.__name__)

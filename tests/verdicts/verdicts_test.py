@@ -29,7 +29,7 @@ def texts(finding, role):
     return [e['text'] for e in finding['evidence'] if e['role'] == role]
 
 
-def healthy_twins_are_not_blamed():
+def healthy_versions_of_programs_have_no_findings():
     for program in bank, threads, clients, jobs:
         assert findings(program) == []
     for busy in 'chat', 'exit', 'pool':
@@ -54,7 +54,7 @@ def cycle_is_reported_only_if_all_branches_are_stuck():
     assert first['finding'] == 'cycle' and first['sure'] and '"order"' in first['title'], first
 
 
-def overwritten_choice_is_no_deadlock():
+def choice_with_overwritten_inputs_is_no_deadlock():
     """A choice became the answer long ago, and the state dump repeats the answer."""
     trace = os.path.join(folder, 'lost')
     subprocess.run([choices, 'lost'], env={**os.environ, 'WEFT_TRACE': trace + ',size=64K,packets=4'}, check=True, timeout=60)
@@ -65,7 +65,7 @@ def overwritten_choice_is_no_deadlock():
     assert said.returncode == 0 and not titles, said
 
 
-def three_transfers_deadlock():
+def three_transfers_with_crossed_locks_deadlock():
     """The name of the join of all transfers is that of its inputs."""
     found = findings(bank, 'deadlock')
     first = found[0]
@@ -145,7 +145,7 @@ def unreleased_mutex_is_a_hang():
     assert '"journal" is held by thread' in first['title'] and any('"writer" ends and still holds' in text for text in texts(first, 'cause')), first
 
 
-def endless_retries_are_a_storm():
+def endless_retries_without_a_pause_are_reported():
     found = findings(jobs, 'storm')
     assert len(found) == 1 and found[0]['finding'] == 'retries' and found[0]['sure'], found
     title = found[0]['title']
@@ -229,7 +229,7 @@ def added_lines_make_no_difference():
     assert len(missing) == 1 and missing[0]['text'].startswith('wait at ') and ': the first run has 0, the second run has 1' in missing[0]['text'], found
 
 
-def protected_promise_shows_its_wait():
+def answer_of_a_protected_promise_shows_its_wait():
     first = findings(jobs, 'protected')[0]
     assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
 
@@ -265,12 +265,12 @@ def timers_after_a_stall_are_victims():
     assert all('timer ' in text and ' is called back ' in text for text in texts(first, 'victim')), first
 
 
-for test in (healthy_twins_are_not_blamed, known_findings_are_omitted, cycle_is_reported_only_if_all_branches_are_stuck, overwritten_choice_is_no_deadlock, three_transfers_deadlock, lock_taken_twice_is_a_deadlock,
+for test in (healthy_versions_of_programs_have_no_findings, known_findings_are_omitted, cycle_is_reported_only_if_all_branches_are_stuck, choice_with_overwritten_inputs_is_no_deadlock, three_transfers_with_crossed_locks_deadlock, lock_taken_twice_is_a_deadlock,
              exhausted_connections_are_a_deadlock, two_threads_with_two_mutexes_deadlock,
-             unreleased_mutex_is_a_hang, unclosed_connections_are_a_leak, endless_retries_are_a_storm, growing_queue_is_a_backlog,
+             unreleased_mutex_is_a_hang, unclosed_connections_are_a_leak, endless_retries_without_a_pause_are_reported, growing_queue_is_a_backlog,
              rarely_drained_queue_is_informational, accumulating_orders_are_a_backlog,
              exhausted_pool_is_reported, work_after_a_timeout_is_wasted, stats_and_check_agree, stall_is_the_first_difference,
-             added_lines_make_no_difference, protected_promise_shows_its_wait,
+             added_lines_make_no_difference, answer_of_a_protected_promise_shows_its_wait,
              unanswered_requests_are_reported, timers_after_a_stall_are_victims, blocked_callback_is_told_without_a_victim):
     try:
         test()

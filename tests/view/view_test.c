@@ -43,7 +43,7 @@ static void close_scene(struct scene *s)
 	weft_trace_close(s->trace);
 }
 
-static void open_random_of(struct scene *s, uint64_t seed, uint16_t streams)
+static void open_view_of_random_trace(struct scene *s, uint64_t seed, uint16_t streams)
 {
 	static struct mirage_writer w;
 	write_random_trace(&w, seed);
@@ -52,7 +52,7 @@ static void open_random_of(struct scene *s, uint64_t seed, uint16_t streams)
 
 static void open_random(struct scene *s, uint64_t seed)
 {
-	open_random_of(s, seed, 1);
+	open_view_of_random_trace(s, seed, 1);
 }
 
 static bool near(double a, double b, double slack)
@@ -102,7 +102,7 @@ static void test_rows_map_to_pixels(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct scene s;
-		open_random_of(&s, seed, 1 + seed % 3);
+		open_view_of_random_trace(&s, seed, 1 + seed % 3);
 		struct weft_view *v = s.view;
 		for (int h = 100; h < 3000; h += 700) {
 			weft_view_resize(v, 800, h);
@@ -192,7 +192,7 @@ static void test_only_rows_with_something_in_view_have_height(void **state)
 	uint32_t fewer = 0;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
 		struct scene s;
-		open_random_of(&s, seed, 1 + seed % 3);
+		open_view_of_random_trace(&s, seed, 1 + seed % 3);
 		int64_t end = s.model->end_ns;
 		assert_int_equal(check_shown(&s, false), s.layout->row_count);
 		for (int64_t k = 0; k < 8; k++) {
@@ -357,7 +357,7 @@ static void test_focus_prefers_long_lines(void **state)
 }
 
 /* Many short lines at the right, and fewer, longer ones at the left: the longer ones get more space. */
-static void test_focus_weighs_lines_by_their_length(void **state)
+static void test_focused_row_prefers_lines_long_in_view(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -480,7 +480,7 @@ static void test_find_matches_labels(void **state)
 	close_scene(&s);
 }
 
-static void test_query_syntax(void **state)
+static void test_queries_find_the_expected_promises(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -694,13 +694,13 @@ int main(void)
 	    cmocka_unit_test(test_focused_slot_follows_the_pointer),
 	    cmocka_unit_test(test_rows_have_space_for_their_names),
 	    cmocka_unit_test(test_focus_prefers_long_lines),
-	    cmocka_unit_test(test_focus_weighs_lines_by_their_length),
+	    cmocka_unit_test(test_focused_row_prefers_lines_long_in_view),
 	    cmocka_unit_test(test_hit_finds_the_nearest_promise),
 	    cmocka_unit_test(test_folded_handles_share_one_line),
 	    cmocka_unit_test(test_find_matches_labels),
 	    cmocka_unit_test(test_folded_sleep_is_narrow),
 	    cmocka_unit_test(test_folded_sleep_leaves_space_for_work),
-	    cmocka_unit_test(test_query_syntax),
+	    cmocka_unit_test(test_queries_find_the_expected_promises),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static void check_drawn(struct weft_viewer *v, uint32_t wanted)
 }
 
 /* Too low rows fold automatically, until a zoom, an opened fold, or the option against it; all steps can be undone. */
-static void fold_by_itself(enum weft_kind kind)
+static void fold_low_rows_automatically(enum weft_kind kind)
 {
 	struct weft_viewer *v = open_actors(kind, 0);
 	char place[512], said[WEFT_SUMMARY_BYTES];
@@ -137,7 +137,7 @@ static void fold_by_itself(enum weft_kind kind)
 }
 
 /* A server's connections stay separate at any depth: in a listener, in a loop, in an OS thread. */
-static void folds_where_it_branches(int around)
+static void folds_only_at_branches(int around)
 {
 	struct weft_viewer *v = open_actors(WEFT_KIND_TASK, around);
 	weft_viewer_resize(v, 300, 400, 1);
@@ -151,9 +151,9 @@ static void test_low_rows_fold_automatically(void **state)
 {
 	(void)state;
 	for (int around = 1; around < 7; around++)
-		folds_where_it_branches(around);
-	fold_by_itself(WEFT_KIND_TASK);
-	fold_by_itself(
+		folds_only_at_branches(around);
+	fold_low_rows_automatically(WEFT_KIND_TASK);
+	fold_low_rows_automatically(
 	    WEFT_KIND_TIMER); /* a repeating timer is an actor, too; so is uvloop's idle handle, whose callback is the program */
 }
 
@@ -176,7 +176,7 @@ static void check_sums(const struct weft_viewer *v, size_t fold)
 	}
 }
 
-static void test_folding_by_query(void **state)
+static void test_queries_fold_matching_promises(void **state)
 {
 	(void)state;
 	static const char *const queries[] = {"kind:=task", "kind:=wait", "kind:=bind", "failed"};
@@ -219,7 +219,7 @@ static void test_folding_by_query(void **state)
 	assert_true(folded > 1000);
 }
 
-static void test_folding_by_hand(void **state)
+static void test_promises_are_folded_and_unfolded_by_hand(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -275,7 +275,7 @@ static void test_keys_reach_every_line(void **state)
 }
 
 /* By keys, a measurement covers a promise, then the time from it to another one. */
-static void test_measuring_by_keys(void **state)
+static void test_keys_measure_the_span_of_promises(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -405,10 +405,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_low_rows_fold_automatically),
-	    cmocka_unit_test(test_folding_by_query),
-	    cmocka_unit_test(test_folding_by_hand),
+	    cmocka_unit_test(test_queries_fold_matching_promises),
+	    cmocka_unit_test(test_promises_are_folded_and_unfolded_by_hand),
 	    cmocka_unit_test(test_keys_reach_every_line),
-	    cmocka_unit_test(test_measuring_by_keys),
+	    cmocka_unit_test(test_keys_measure_the_span_of_promises),
 	    cmocka_unit_test(test_arrows_of_folds_are_counted),
 	    cmocka_unit_test(test_rows_are_grouped_by_a_key),
 	};

@@ -84,7 +84,7 @@ static void test_panel_describes_promises(void **state)
 }
 
 /* A million waiters would not fit into this writer; a thousand show the same. */
-static void test_many_waiters_are_cut(void **state)
+static void test_long_list_of_waiters_is_cut(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -171,7 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_panel_describes_promises),
-	    cmocka_unit_test(test_many_waiters_are_cut),
+	    cmocka_unit_test(test_long_list_of_waiters_is_cut),
 	    cmocka_unit_test(test_random_panels_are_valid),
 	    cmocka_unit_test(test_notes_list_trace_warnings),
 	};

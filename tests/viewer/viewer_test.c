@@ -56,7 +56,7 @@ static void test_counters_are_hidden_and_shown(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_moving_shows_other_times(void **state)
+static void test_pan_and_zoom_show_other_times(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -214,7 +214,7 @@ static void drag(struct weft_viewer *v, double x0, double x1, double y)
 	weft_viewer_release(v, x1, y);
 }
 
-static void test_overview_and_ruler_drags(void **state)
+static void test_drags_in_overview_and_ruler_move_or_measure(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -321,7 +321,7 @@ static void test_marks_are_drawn_over_the_picture(void **state)
 }
 
 /* The legend has every sign of the picture; the corner names the active filter, and a click there removes it. */
-static void test_legend_and_filter_corners(void **state)
+static void test_legend_has_every_sign_and_corner_names_the_filter(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -403,7 +403,7 @@ static void test_tips_describe_arrows(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_walking_follows_links(void **state)
+static void test_go_to_actions_follow_links(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -583,7 +583,7 @@ static size_t search(struct weft_viewer *v, const char *text, uint32_t step)
 	return v->view->found;
 }
 
-static void test_search_is_one_line(void **state)
+static void test_search_text_is_kept_on_one_line(void **state)
 {
 	struct weft_viewer *v = open_text("((time 1.0)(op(Creates -1 1 task)))((time 1.1)(op(Label 1 \"two\\nlines\")))"
 					  "((time 1.2)(op(Creates -1 2 task)))((time 1.3)(op(Label 2 one)))");
@@ -1144,19 +1144,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_draw_fills_the_panes),
 	    cmocka_unit_test(test_counters_are_hidden_and_shown),
-	    cmocka_unit_test(test_moving_shows_other_times),
+	    cmocka_unit_test(test_pan_and_zoom_show_other_times),
 	    cmocka_unit_test(test_reveal_makes_promise_visible),
 	    cmocka_unit_test(test_pointer_selects_drags_and_zooms),
-	    cmocka_unit_test(test_overview_and_ruler_drags),
+	    cmocka_unit_test(test_drags_in_overview_and_ruler_move_or_measure),
 	    cmocka_unit_test(test_marks_are_drawn_over_the_picture),
-	    cmocka_unit_test(test_legend_and_filter_corners),
+	    cmocka_unit_test(test_legend_has_every_sign_and_corner_names_the_filter),
 	    cmocka_unit_test(test_tips_describe_arrows),
-	    cmocka_unit_test(test_walking_follows_links),
+	    cmocka_unit_test(test_go_to_actions_follow_links),
 	    cmocka_unit_test(test_history_goes_back_and_forward),
 	    cmocka_unit_test(test_every_action_can_be_undone),
 	    cmocka_unit_test(test_link_restores_the_same_picture),
 	    cmocka_unit_test(test_search_finds_matches_in_time_order),
-	    cmocka_unit_test(test_search_is_one_line),
+	    cmocka_unit_test(test_search_text_is_kept_on_one_line),
 	    cmocka_unit_test(test_clear_removes_one_mark_at_a_time),
 	    cmocka_unit_test(test_place_restores_the_view),
 	    cmocka_unit_test(test_focus_shows_one_promise),

@@ -108,7 +108,7 @@ static void unmap(void *data, void *pages, size_t count)
 	free(pages);
 }
 
-static void example_shares_its_ring(void **state)
+static void mini_os_example_shares_its_ring(void **state)
 {
 	const struct domain_host host = {read_node, list_nodes, map, unmap, NULL};
 	struct weft_trace *trace;
@@ -131,6 +131,6 @@ static void example_shares_its_ring(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(example_shares_its_ring)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(mini_os_example_shares_its_ring)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,7 +127,7 @@ static void million_references_are_read(void **state)
 	fake_finish(&fake);
 }
 
-static void unmappable_references_are_refused(void **state)
+static void grant_references_that_cannot_be_mapped_are_refused(void **state)
 {
 	fake_init(&fake, 4000);
 	for (int i = 0; i < 3000; i++)
@@ -171,7 +171,7 @@ static void domains_are_found_by_id_and_name(void **state)
 
 /* ---- Rings ---- */
 
-static void small_ring_needs_one_node(void **state)
+static void ring_of_few_pages_needs_one_xenstore_node(void **state)
 {
 	struct weft_trace *trace;
 	fake_init(&fake, 64);
@@ -202,7 +202,7 @@ static void small_ring_needs_one_node(void **state)
 	fake_finish(&fake);
 }
 
-static void large_ring_needs_several_nodes(void **state)
+static void ring_of_many_pages_needs_several_xenstore_nodes(void **state)
 {
 	struct weft_trace *trace;
 	fake_init(&fake, 8192);
@@ -425,7 +425,7 @@ static void scribbled_over(bool mirage)
 	}
 }
 
-static void scribbled_ring_is_handled(void **state)
+static void ring_overwritten_by_the_guest_is_handled(void **state)
 {
 	scribbled_over(false);
 	scribbled_over(true);
@@ -467,14 +467,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(references_are_parsed, clean_up),
 	    cmocka_unit_test_teardown(million_references_are_read, clean_up),
-	    cmocka_unit_test_teardown(unmappable_references_are_refused, clean_up),
+	    cmocka_unit_test_teardown(grant_references_that_cannot_be_mapped_are_refused, clean_up),
 	    cmocka_unit_test_teardown(domains_are_found_by_id_and_name, clean_up),
-	    cmocka_unit_test_teardown(small_ring_needs_one_node, clean_up),
-	    cmocka_unit_test_teardown(large_ring_needs_several_nodes, clean_up),
+	    cmocka_unit_test_teardown(ring_of_few_pages_needs_one_xenstore_node, clean_up),
+	    cmocka_unit_test_teardown(ring_of_many_pages_needs_several_xenstore_nodes, clean_up),
 	    cmocka_unit_test_teardown(failing_guest_calls_leave_nothing_shared, clean_up),
 	    cmocka_unit_test_teardown(mirage_rings_are_read, clean_up),
 	    cmocka_unit_test_teardown(ring_is_read_while_written, clean_up),
-	    cmocka_unit_test_teardown(scribbled_ring_is_handled, clean_up),
+	    cmocka_unit_test_teardown(ring_overwritten_by_the_guest_is_handled, clean_up),
 	    cmocka_unit_test_teardown(failed_allocations_are_reported, clean_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
