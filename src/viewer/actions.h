@@ -31,7 +31,7 @@
 	X(ROWS_UP, "rows-up", CORE, VIEW, "Show rows further up", "ArrowUp", NONE)                                               \
 	X(ROWS_DOWN, "rows-down", CORE, VIEW, "Show rows further down", "ArrowDown", NONE)                                       \
 	X(ZOOM_PROMISE, "zoom-promise", CORE, VIEW, "Zoom to the promise", "z", BOTH)                                            \
-	X(ZOOM_SPAN, "zoom-span", CORE, VIEW, "Zoom to the measured time span", "m", BOTH)                                       \
+	X(ZOOM_SPAN, "zoom-span", CORE, VIEW, "Zoom to the measured span", "m", BOTH)                                            \
 	X(GO_TIME, "go-time", APP, VIEW, "Go to a time\xe2\x80\xa6", "@", MAIN)                                                  \
 	X(SET_START, "set-start", APP, VIEW, "Set the start\xe2\x80\xa6", "s", MAIN)                                             \
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
@@ -40,7 +40,7 @@
 	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Keep rows in place", "k", MAIN)                                                   \
 	X(FOLD_SLEEP, "fold-sleep", CORE, SHOW, "Fold sleep", "S", MAIN)                                                         \
 	X(NAMES, "names", CORE, SHOW, "Names of rows at the left", "R", MAIN)                                                    \
-	X(INTERNALS, "internals", CORE, SHOW, "Rows for promises internal to runtimes", "I", MAIN)                               \
+	X(INTERNALS, "internals", CORE, SHOW, "Rows for internals of runtimes", "I", MAIN)                                       \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(LEGEND, "legend", CORE, SHOW, "Legend of the signs", "L", MAIN)                                                        \
 	X(BLAME, "blame", CORE, SHOW, "Blame: where the time went", "W", MAIN)                                                   \
@@ -58,33 +58,33 @@
 	X(STEP_EARLIER, "step-earlier", CORE, WALK, "Select the previous promise in the row", "Shift+ArrowLeft", NONE)           \
 	X(STEP_DOWN, "step-down", CORE, WALK, "Select the promise below", "Shift+ArrowDown", NONE)                               \
 	X(STEP_UP, "step-up", CORE, WALK, "Select the promise above", "Shift+ArrowUp", NONE)                                     \
-	X(NEXT_OFF, "next-off", CORE, WALK, "Go to the next interval off CPU in a run", ".", NONE)                               \
-	X(PREVIOUS_OFF, "previous-off", CORE, WALK, "Go to the previous interval off CPU in a run", ",", NONE)                   \
-	X(MEASURE, "measure", CORE, WALK, "Measure the promise, or add it to the measured span", "M", BOTH)                      \
+	X(NEXT_OFF, "next-off", CORE, WALK, "Next interval off CPU in a run", ".", NONE)                                         \
+	X(PREVIOUS_OFF, "previous-off", CORE, WALK, "Previous interval off CPU in a run", ",", NONE)                             \
+	X(MEASURE, "measure", CORE, WALK, "Measure the promise, or extend the span to it", "M", BOTH)                            \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: detected problems", "e", BOTH)                                             \
 	X(TABLE, "table", APP, WALK, "Table: durations by type", "q", BOTH)                                                      \
-	X(LIVE, "live", APP, WALK, "Live: promises in flight now or at the end of the trace", "F", BOTH)                         \
+	X(LIVE, "live", APP, WALK, "Live: promises in flight now or at the end", "F", BOTH)                                      \
 	X(MENU, "menu", CORE, WALK, "Open the menu of the promise", "ContextMenu Shift+F10", NONE)                               \
 	X(WHY, "why", CORE, WALK, "Why is the promise in this state?", "y Alt+y", BOTH)                                          \
-	X(FOCUS, "focus", CORE, WALK, "Show only promises that belong to this one", "i", BOTH)                                   \
-	X(HIDE_KIND, "hide-kind", CORE, WALK, "Hide all promises of this kind", "H", BOTH)                                       \
+	X(FOCUS, "focus", CORE, WALK, "Show only what belongs to the promise", "i", BOTH)                                        \
+	X(HIDE_KIND, "hide-kind", CORE, WALK, "Hide this kind", "H", BOTH)                                                       \
 	X(HIDE_LIKE, "hide-like", CORE, WALK, "Hide similar promises", "D", BOTH)                                                \
-	X(ONLY_KIND, "only-kind", CORE, WALK, "Show only promises of this kind", "E", BOTH)                                      \
+	X(ONLY_KIND, "only-kind", CORE, WALK, "Show only this kind", "E", BOTH)                                                  \
 	X(ONLY_LIKE, "only-like", CORE, WALK, "Show only similar promises", "X", BOTH)                                           \
 	X(UNFOCUS, "unfocus", CORE, WALK, "Show everything again", "u", BOTH)                                                    \
-	X(FOLD, "fold", CORE, WALK, "Fold or unfold the track of the promise", "b", BOTH)                                        \
-	X(FOLD_KIND, "fold-kind", CORE, WALK, "Fold or unfold promises of this kind", "B", BOTH)                                 \
+	X(FOLD, "fold", CORE, WALK, "Fold or unfold the promise's track", "b", BOTH)                                             \
+	X(FOLD_KIND, "fold-kind", CORE, WALK, "Fold or unfold this kind", "B", BOTH)                                             \
 	X(FOLD_LIKE, "fold-like", CORE, WALK, "Fold or unfold similar promises", "j", BOTH)                                      \
-	X(FOLD_SITE, "fold-site", CORE, WALK, "Fold or unfold promises of this site", "J", BOTH)                                 \
-	X(FOLD_LIBRARY, "fold-library", CORE, WALK, "Fold or unfold promises of this library", "K", BOTH)                        \
+	X(FOLD_SITE, "fold-site", CORE, WALK, "Fold or unfold this site", "J", BOTH)                                             \
+	X(FOLD_LIBRARY, "fold-library", CORE, WALK, "Fold or unfold this library", "K", BOTH)                                    \
 	X(GROUP, "group", CORE, SHOW, "Group rows by kind, site, library, OS thread", "G", MAIN)                                 \
 	X(FOLD_THIN, "fold-thin", CORE, SHOW, "Fold tracks when rows get too low", "g", MAIN)                                    \
 	X(UNFOLD_ALL, "unfold-all", CORE, WALK, "Unfold everything", "v", BOTH)                                                  \
-	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to the promise that this one waits for", "a", BOTH)                          \
-	X(GO_RESOLVER, "go-resolver", CORE, WALK, "Go to the promise that resolved this one", "r", BOTH)                         \
+	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what the promise waits for", "a", BOTH)                                   \
+	X(GO_RESOLVER, "go-resolver", CORE, WALK, "Go to what resolved the promise", "r", BOTH)                                  \
 	X(GO_CREATOR, "go-creator", CORE, WALK, "Go to the creator of the promise", "c", BOTH)                                   \
-	X(GO_WOKEN, "go-woken", CORE, WALK, "Go to the promise that this one woke", "w", BOTH)                                   \
+	X(GO_WOKEN, "go-woken", CORE, WALK, "Go to what the promise woke", "w", BOTH)                                            \
 	X(BACK, "back", CORE, WALK, "Back", "Alt+ArrowLeft Backspace", BOTH)                                                     \
 	X(FORWARD, "forward", CORE, WALK, "Forward", "Alt+ArrowRight", MAIN)                                                     \
 	X(SHORTCUTS, "shortcuts", APP, HELP, "Keys and gestures", "? F1", MAIN)

@@ -524,7 +524,7 @@ static void wait_for_a_thread_that_starts_late_is_informational(void **state)
 		explain(true);
 		const struct weft_finding *stall = assert_finding(0, WEFT_FINDING_STALL, work, " ms in sem_wait: ");
 		const bool is_doubted =
-		    stall->doubt && strstr(stall->doubt, "another thread, for which this one may have waited");
+		    stall->doubt && strstr(stall->doubt, "another thread, for which the stalled thread may have waited");
 		assert_int_equal(is_doubted, is_late);
 		assert_int_equal(stall->severity, is_late ? WEFT_SEVERITY_INFORMATION : WEFT_SEVERITY_ALARM);
 		forget();

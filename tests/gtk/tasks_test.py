@@ -439,7 +439,7 @@ def first_difference_of_two_runs_is_found():
         assert 'resolves task' in order and 'the second bind' in order and 'signals condition' in order, order
         app.click_on(order)
         person.actions += 1
-        good, bad = re.search(r'in the first run, bind \d+ resolves task (\d+)', order)[1], re.search(r'in the second bind \d+ signals condition (\d+)', order)[1]
+        good, bad = re.search(r'in the first run, bind \d+ resolves task (\d+)', order)[1], re.search(r'in the second, bind \d+ signals condition (\d+)', order)[1]
         window = app.until('both lead there', lambda w: all(v['selected'] is not None for v in w['viewers']))
         assert person.actions == 2 and (good, bad) and window['viewers'][0]['from_ns'] == window['viewers'][1]['from_ns']
         app.picture('parted')

@@ -68,7 +68,8 @@ with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
     back = rf'connection (\d+) "to 127\.0\.0\.1:{behind}"[^\n]* to connection (\d+) "from 127[^\n]* in node'
     asks, handles = re.search(asked, said), None
     request = r'(?:\W+read [^\n]*\n)?\W+request \d+ "GET /never"[^\n]*\n'  # on a connection
+    question = r'(?:\W+request \d+ "GET http://[^\n]*/never"[^\n]*\n)?'  # of the proxy
     if asks:
-        handles = re.search(rf'connection {asks[1]} "from 127[^\n]* in python3[^\n]*\n{request}\W+{back}', said)
+        handles = re.search(rf'connection {asks[1]} "from 127[^\n]* in python3[^\n]*\n{request}{question}\W+{back}', said)
     if not handles or not re.search(rf'connection {handles[2]} "from 127[^\n]* in node[^\n]*\n{request}\W+fs \d+ "open never"', said):
         sys.exit(f'FAILED: the client\'s question leads not to who does not answer:\n{said}')

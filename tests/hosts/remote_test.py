@@ -67,7 +67,7 @@ with Machines() as machines:
                 sys.exit(f'FAILED: one cycle, seen by weft waits: {waits}')
     with tempfile.TemporaryDirectory() as folder:
         said, _ = run(machines, folder, {'a': 'ask', 'b': 'lend'}, ('waits', '"hand over"'))
-        check('who has the lock is on the other machine', said, 1, r'^hang: task \d+ "fetch" and 1 more never resolved: nothing tried to resolve task \d+ "lent to a friend" in vault@b\n(.*\n)*.* task \d+ "lent to a friend" holds lock \d+ "vault" in vault@b')
+        check('who has the lock is on the other machine', said, 1, r'^hang: task \d+ "fetch" and 1 more never resolved: nothing tried to resolve task \d+ "lent to a friend" in vault@b\n(.*\n)*.* task \d+ "lent to a friend" has held lock \d+ "vault" in vault@b')
     with tempfile.TemporaryDirectory() as folder:
         said, _ = run(machines, folder, {'a': 'ask', 'b': 'deaf'}, ('explain', 'never read'))
         check('a message that is not read', said, 0, r'^hang \(uncertain\): task \d+ "fetch" never resolved: connection \d+ in vault@b never read what connection \d+ in vault@a had sent',

@@ -281,7 +281,7 @@ export const tests = {
 		await person.click(order);
 		await selected(page);
 		await redrawn(page, before);
-		const [, good, bad] = (await order.textContent()).match(/in the first run, bind \d+ resolves task (\d+).* in the second bind \d+ signals condition (\d+)/);
+		const [, good, bad] = (await order.textContent()).match(/in the first run, bind \d+ resolves task (\d+).* in the second, bind \d+ signals condition (\d+)/);
 		assert.ok([good, bad].includes(await selected(page)), `${await selected(page)}, not ${good} or ${bad}`);
 		assert.equal(person.actions, 2);
 		await close(page);
