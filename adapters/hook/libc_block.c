@@ -399,7 +399,8 @@ EXPORTED long syscall(long number, ...)
 	va_end(list);
 	long operation = a[1] & FUTEX_CMD_MASK;
 	ENSURE_RESOLVED(syscall)
-	weft__hook_has_filter |= number == SYS_seccomp;
+	if (number == SYS_seccomp)
+		__atomic_store_n(&weft__hook_has_filter, true, __ATOMIC_RELAXED);
 	if (number == SYS_futex && (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) && is_recorded() &&
 	    !weft__hook_is_recorder(__builtin_return_address(0)))
 		return recorded_syscall(__builtin_return_address(0), a);

@@ -138,6 +138,7 @@ EXPORTED int prctl(int operation, ...)
 		a[i] = va_arg(list, unsigned long);
 	va_end(list);
 	ENSURE_RESOLVED(prctl)
-	weft__hook_has_filter |= operation == PR_SET_SECCOMP;
+	if (operation == PR_SET_SECCOMP)
+		__atomic_store_n(&weft__hook_has_filter, true, __ATOMIC_RELAXED);
 	return real.prctl(operation, a[0], a[1], a[2], a[3]);
 }

@@ -64,7 +64,7 @@ __attribute__((constructor(101))) static void resolve_calls(void)
 /* Returns whether a read would wait now. */
 static bool would_read_block(int fd)
 {
-	if (weft__hook_fd_never_waits(fd) || weft__hook_has_filter)
+	if (weft__hook_fd_never_waits(fd) || __atomic_load_n(&weft__hook_has_filter, __ATOMIC_RELAXED))
 		return false;
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 	struct stat what;
@@ -85,8 +85,8 @@ static bool may_write_block(int fd, const struct msghdr *message)
 	enum { CHECKED_BYTES = 4096 };
 	static uint32_t free_bytes[WEFT__HOOK_MAX_FDS]; /* number of bytes that each descriptor certainly takes without a wait */
 	size_t size;
-	if (weft__hook_fd_never_waits(fd) || weft__hook_has_filter || (unsigned)fd >= WEFT__HOOK_MAX_FDS ||
-	    !weft__hook_count_bytes(message->msg_iov, message->msg_iovlen, &size))
+	if (weft__hook_fd_never_waits(fd) || __atomic_load_n(&weft__hook_has_filter, __ATOMIC_RELAXED) ||
+	    (unsigned)fd >= WEFT__HOOK_MAX_FDS || !weft__hook_count_bytes(message->msg_iov, message->msg_iovlen, &size))
 		return false;
 	const uint32_t left = __atomic_load_n(&free_bytes[fd], __ATOMIC_RELAXED);
 	if (size <= left) {
