@@ -66,14 +66,14 @@
 	X(TABLE, "table", APP, WALK, "Table: durations by type", "q", BOTH)                                                      \
 	X(LIVE, "live", APP, WALK, "Live: promises in flight now or at the end", "F", BOTH)                                      \
 	X(MENU, "menu", CORE, WALK, "Open the menu of the promise", "ContextMenu Shift+F10", NONE)                               \
-	X(WHY, "why", CORE, WALK, "Why is the promise in this state?", "y Alt+y", BOTH)                                          \
+	X(WHY, "why", CORE, WALK, "Why this state?", "y Alt+y", BOTH)                                                            \
 	X(FOCUS, "focus", CORE, WALK, "Show only what belongs to the promise", "i", BOTH)                                        \
 	X(HIDE_KIND, "hide-kind", CORE, WALK, "Hide this kind", "H", BOTH)                                                       \
 	X(HIDE_LIKE, "hide-like", CORE, WALK, "Hide similar promises", "D", BOTH)                                                \
 	X(ONLY_KIND, "only-kind", CORE, WALK, "Show only this kind", "E", BOTH)                                                  \
 	X(ONLY_LIKE, "only-like", CORE, WALK, "Show only similar promises", "X", BOTH)                                           \
 	X(UNFOCUS, "unfocus", CORE, WALK, "Show everything again", "u", BOTH)                                                    \
-	X(FOLD, "fold", CORE, WALK, "Fold or unfold the promise's track", "b", BOTH)                                             \
+	X(FOLD, "fold", CORE, WALK, "Fold or unfold the track", "b", BOTH)                                                       \
 	X(FOLD_KIND, "fold-kind", CORE, WALK, "Fold or unfold this kind", "B", BOTH)                                             \
 	X(FOLD_LIKE, "fold-like", CORE, WALK, "Fold or unfold similar promises", "j", BOTH)                                      \
 	X(FOLD_SITE, "fold-site", CORE, WALK, "Fold or unfold this site", "J", BOTH)                                             \
@@ -83,7 +83,7 @@
 	X(UNFOLD_ALL, "unfold-all", CORE, WALK, "Unfold everything", "v", BOTH)                                                  \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what the promise waits for", "a", BOTH)                                   \
 	X(GO_RESOLVER, "go-resolver", CORE, WALK, "Go to what resolved the promise", "r", BOTH)                                  \
-	X(GO_CREATOR, "go-creator", CORE, WALK, "Go to the creator of the promise", "c", BOTH)                                   \
+	X(GO_CREATOR, "go-creator", CORE, WALK, "Go to the creator", "c", BOTH)                                                  \
 	X(GO_WOKEN, "go-woken", CORE, WALK, "Go to what the promise woke", "w", BOTH)                                            \
 	X(BACK, "back", CORE, WALK, "Back", "Alt+ArrowLeft Backspace", BOTH)                                                     \
 	X(FORWARD, "forward", CORE, WALK, "Forward", "Alt+ArrowRight", MAIN)                                                     \
@@ -135,11 +135,11 @@ bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *mod
 	X("Shift + wheel", "Move the picture in time")                                                                           \
 	X("Ctrl + wheel", "Move the rows up and down")                                                                           \
 	X("Click, tap", "Select a promise")                                                                                      \
-	X("Double click", "Unfold a folded line, or highlight the promises it became or came from")                              \
+	X("Double click", "Unfold a line, or highlight the promises it became or came from")                                     \
 	X("Right click, long press", "Open the menu of a promise")                                                               \
 	X("Shift + drag, drag in the ruler", "Measure a time span")                                                              \
 	X("Click on a name, on its triangle", "Select the promise of the row; fold or unfold the row")                           \
-	X("Drag in the overview", "Move the visible interval, or one of its ends")
+	X("Drag in the overview", "Move the visible interval, or its edges")
 
 struct weft_gesture {
 	const char *gesture, *effect;

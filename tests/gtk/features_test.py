@@ -268,16 +268,16 @@ def why_question_is_answered():
         app.until('one finding is left', lambda w: w['findings'].count('hang: ') == 1)
         app.settled()
         app.click(*app.place(lost), button=3)
-        app.choose('Why is the promise in this state?')
+        app.choose('Why this state?')
         app.until('the answer again', lambda w: w['findings'].startswith('*'))
         app.press('Close the answer')
         app.until('closed', lambda w: not w['findings'].startswith('*'))
         app.focus_canvas()
         app.click(*app.place(lost))
         app.key('shift+F10')  # the menu without a pointer
-        until('the menu', lambda: app.accessible('Why is the promise in this state?'), app)
+        until('the menu', lambda: app.accessible('Why this state?'), app)
         # A key that comes before the menu has the keyboard is lost: press it again.
-        until('no menu', lambda: app.key('Escape') or not app.accessible('Why is the promise in this state?'), app)
+        until('no menu', lambda: app.key('Escape') or not app.accessible('Why this state?'), app)
 
 
 def selection_is_read_by_assistive_technology():

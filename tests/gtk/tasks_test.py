@@ -436,7 +436,7 @@ def first_difference_of_two_runs_is_found():
         person.key('e')
         window = app.until('where they part', lambda w: any(row[0] == 'evidence' and row[5] == 'order' for row in w['rows']))
         order = next(row[4] for row in window['rows'] if row[0] == 'evidence' and row[5] == 'order')
-        assert 'resolves task' in order and 'the second bind' in order and 'signals condition' in order, order
+        assert 'resolves task' in order and 'the second, bind' in order and 'signals condition' in order, order
         app.click_on(order)
         person.actions += 1
         good, bad = re.search(r'in the first run, bind \d+ resolves task (\d+)', order)[1], re.search(r'in the second, bind \d+ signals condition (\d+)', order)[1]

@@ -120,7 +120,7 @@ export const tests = {
 		};
 		/* What this page has nothing for: another trace's axis, a program to follow, the kernel's events; what needs many rows. */
 		const elsewhere = ["OS threads: CPU states", "Next interval off CPU in a run", "Previous interval off CPU in a run", "Separate time axes", "Reload the trace", "Fold tracks when rows get too low", "Go to what the promise waits for", "Go to what resolved the promise",
-			"Go to the creator of the promise", "Go to what the promise woke", "Keep rows in place", "Copy a link to this view", "Show rows further up", "Show rows further down",
+			"Go to the creator", "Go to what the promise woke", "Keep rows in place", "Copy a link to this view", "Show rows further up", "Show rows further down",
 			"Next match", "Previous match", "Sort matches by time, duration, name", "Hide this kind", "Hide similar promises", "Show only this kind", "Show only similar promises", "Rows for internals of runtimes"];
 		const list = await open(file("by-key.html"));
 		await list.keyboard.press("?");
