@@ -171,7 +171,7 @@ def nginx(weft, folder):
             expect(sorted(p['labels'][0][1] for p in served), sorted(own), 'requests of the log')
             expect(requests(trace), sorted(own * 2), 'requests, each with the one that it makes')
             if path == '/api/slow':
-                first(trace, 'slow', rf'request \d+ "GET {path}" on connection \d+ was answered after 6\d\d ms: the median of 9 answers')
+                first(trace, 'slow', rf'request \d+ "GET {path}" was answered after 6\d\d ms: the median of 9 answers')
             else:
                 first(trace, 'unanswered', rf'request \d+ "GET {path}" on connection \d+ waited for an answer for 1.\d+ s until it was closed')
                 lost = trace.findings('100ms')['failure'][0]['title']

@@ -91,9 +91,7 @@ static void report_slow_peer(struct weft__finder *f, const struct answer *a, siz
 	const char *peer = weft__format_peer_process(f, t->connection); /* ", node@b," */
 	const char *by = *peer ? weft__finding_text(f, " by%.*s", (int)strlen(peer) - 2, peer + 1) : "";
 	const uint32_t asked = weft__asked_on(f, t->connection, t->asked_ns);
-	const char *subject = asked == WEFT_NONE ? name
-						 : weft__finding_text(f, "%s on %s", weft__format_promise(f, asked),
-						       weft__format_promise_id(f, t->connection));
+	const char *subject = asked == WEFT_NONE ? name : weft__format_promise(f, asked);
 	finding->weight = (uint64_t)a->took_ns;
 	finding->title = weft__finding_text(f, "%s was answered%s after %s: the median of %zu answers is %s%s", subject, by,
 	    weft__format_duration(f, a->took_ns), all, weft__format_duration(f, median_ns), at);
