@@ -710,7 +710,7 @@ static void find_traces(struct weft_kernel_recorder *k, bool always)
 	if (session_read(&s, k->options.folder)) {
 		for (size_t i = 0; i < s.traces.count; i++)
 			add_trace(k, s.traces.items[i]);
-		/* A trace without metadata is invisible, so the folder counts as changed for a second. */
+		/* weft does not list a trace before it has metadata, so the folder counts as changed for one more second. */
 		struct timespec wall;
 		clock_gettime(CLOCK_REALTIME, &wall);
 		if (wall.tv_sec - st.st_mtim.tv_sec > 1)

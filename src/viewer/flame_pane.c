@@ -22,7 +22,7 @@ struct weft_icicle weft_blame_icicle(struct weft_blame_source *blamed, const str
 	char sum[WEFT_DURATION_BYTES], number[28];
 	static const char *const titles[] = {[WEFT_FOLDED_BY_RUN] = "Running time: %s in total, of %s promises",
 	    [WEFT_FOLDED_BY_WAIT] = "Waiting time: %s in total, of %s promises",
-	    [WEFT_FOLDED_BY_FUNCTION] = "Functions in long runs: %s sampled, of %s promises"};
+	    [WEFT_FOLDED_BY_FUNCTION] = "Functions in long runs: samples stand for %s, in %s promises"};
 	const bool runs = by != WEFT_FOLDED_BY_WAIT;
 	blamed->stacks = stacks;
 	snprintf(blamed->title, sizeof blamed->title, titles[by], weft_duration_text(sum, stacks->stacks[0].sum_ns),

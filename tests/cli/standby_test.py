@@ -272,7 +272,7 @@ def stands_by(name, *words):
                 os.killpg(command.pid, 9)
 
 
-def sleeping_programs_record_pending_promises():
+def programs_asleep_in_epoll_wait_record_pending_promises():
     """Sleeping programs start to record, and record old pending promises at once."""
     python = ['/usr/bin/python3', '-c']
     memcached = shutil.which('memcached')
@@ -348,6 +348,6 @@ with tempfile.TemporaryDirectory() as place:
     os.chmod(place, 0o755)
     with open('f.txt', 'w', encoding='utf-8') as f:
         f.write('(the whole of it)\n')
-    for test in programs_are_recorded_one_after_another, recording_is_switched_many_times, killed_programs_leave_readable_traces, unknown_and_foreign_processes_are_refused, program_killed_while_asked_is_reported, full_disk_is_reported, unmodified_programs_stand_by, sleeping_programs_record_pending_promises, requests_older_than_the_recording_are_counted:
+    for test in programs_are_recorded_one_after_another, recording_is_switched_many_times, killed_programs_leave_readable_traces, unknown_and_foreign_processes_are_refused, program_killed_while_asked_is_reported, full_disk_is_reported, unmodified_programs_stand_by, programs_asleep_in_epoll_wait_record_pending_promises, requests_older_than_the_recording_are_counted:
         if os.environ.get('WEFT_TEST_ONLY', '') in test.__name__:
             test()

@@ -696,7 +696,7 @@ def pending_backwards(size):
 
 
 @shape
-def checkpoint_awaits_of_many_pairs(size):
+def checkpoint_with_waits_of_many_promises(size):
     return counted(size, 13, lambda n: [two(STILL_AWAITS, i, i % int(n ** 0.5) + 1, i * 7919 % n + 1) for i in range(n)])
 
 

@@ -332,7 +332,7 @@ static void set_handler(void)
 	sigaction(SIGBUS, &mine, NULL);
 }
 
-static void bus_handler_set_before_recording_is_called(void)
+static void sigbus_handler_set_before_recording_is_called(void)
 {
 	weft_stop();
 	set_handler();
@@ -349,7 +349,7 @@ static void bus_handler_set_before_recording_is_called(void)
 	printf("%d\n", (int)bus_errors);
 }
 
-static void bus_handler_set_while_recording_is_called(void)
+static void sigbus_handler_set_while_recording_is_called(void)
 {
 	record(100);
 	set_handler();
@@ -689,7 +689,7 @@ static const struct {
     CONDITION(recording_keeps_descriptor_numbers), CONDITION(truncated_trace_files_do_not_stop_the_program),
     CONDITION(half_truncated_trace_files_do_not_stop_the_program), CONDITION(replaced_trace_files_do_not_stop_the_program),
     CONDITION(deleted_trace_files_do_not_stop_the_program), CONDITION(moved_trace_directory_leaves_new_files_unchanged),
-    CONDITION(bus_handler_set_before_recording_is_called), CONDITION(bus_handler_set_while_recording_is_called),
+    CONDITION(sigbus_handler_set_before_recording_is_called), CONDITION(sigbus_handler_set_while_recording_is_called),
     CONDITION(unhandled_bus_error_kills_the_program), CONDITION(sent_bus_signal_kills_the_program),
     CONDITION(ignored_bus_signal_stays_ignored), CONDITION(children_of_each_call_have_their_exit_status),
     CONDITION(recording_children_exit_with_status_0), CONDITION(exec_itself), CONDITION(exit_in_an_os_thread_ends_the_process),

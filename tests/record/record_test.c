@@ -827,7 +827,7 @@ static void test_damaged_packets_are_skipped(void **state)
 }
 
 /* A hole is no damage; a non-zero byte in a hole is, at every position. */
-static void test_bytes_in_holes_are_reported(void **state)
+static void test_nonzero_bytes_between_packets_are_reported(void **state)
 {
 	enum { RECORDED = 16384, HOLE = 8192 };
 	static unsigned char buffer[RECORDED + HOLE] __attribute__((aligned(8)));
@@ -1437,7 +1437,7 @@ int main(int argc, char **argv)
 	    TEST(test_full_disk_fails_the_start),
 	    TEST(test_disk_filling_up_loses_the_rest),
 	    TEST(test_damaged_packets_are_skipped),
-	    TEST(test_bytes_in_holes_are_reported),
+	    TEST(test_nonzero_bytes_between_packets_are_reported),
 	    TEST(test_pages_missing_on_disk_are_noticed),
 	    TEST(test_kill_at_any_clock_reading_is_readable),
 	    TEST(test_killed_program_leaves_its_events),

@@ -113,7 +113,7 @@ def hang_is_named_with_its_callers(folder):
     assert order == sorted(order) and waits.count('(inferred)') == 2 and 'store.ml:40' not in waits, waits
 
 
-def slow_lookup_and_stall_are_found(folder):
+def slow_lookup_is_found(folder):
     path = generate('lwt-server', os.path.join(folder, 'server'), '--count=30')
     assert [('slow', True)] == [(kind, 'query.ml:7' in title) for kind, title in titles(path)], titles(path)
     stall = next(f for f in explain(path, '--stall=30ms') if f['finding'] == 'slow')
@@ -183,18 +183,18 @@ def one_hanging_job_of_many_is_named(folder):
     assert [line.split('  since')[0].split('at ')[-1] for line in waits.splitlines()[1:]] == ['jobs.ml:5', 'jobs.ml:2'], waits
 
 
-def explain_hang_and_its_waits(path):
+def get_hang_title_and_places(path):
     """Returns the title of the only finding, and the places of the tree of waits."""
     hang, = explain(path)
     assert hang['finding'] == 'hang' and not hang['sure'], hang
     return hang['title'], re.findall(r' at (\S+)', run('waits', path))
 
 
-def nested_context_is_waited_for(folder):
+def outer_context_waits_for_the_inner_one(folder):
     """A request with a context waits for a query that has a context of its own."""
     for count in 0, 5:  # the first request hangs, or a later one
         path = generate('lwt-nested', os.path.join(folder, 'nested'), f'--count={count}')
-        title, places = explain_hang_and_its_waits(path)
+        title, places = get_hang_title_and_places(path)
         assert '"query" (shop.ml:4)' in title and places == ['shop.ml:9', 'shop.ml:4'], (title, places)
     lines = {p['promise']: p['site']['line'] for p in promises(path) if p['kind'] == 'wait'}
     links = [json.loads(line) for line in run('events', '--json', path).splitlines() if '"op":"read"' in line]
@@ -210,7 +210,7 @@ def cancelled_work_is_no_finding(folder):
 def user_of_a_pool_hangs(folder):
     """A query never ends; the user that waits for it is the next one of the pool, and not the one whose end started it."""
     for count in 1, 5, 6:
-        title, places = explain_hang_and_its_waits(generate('lwt-pool', os.path.join(folder, 'pool'), f'--count={count}'))
+        title, places = get_hang_title_and_places(generate('lwt-pool', os.path.join(folder, 'pool'), f'--count={count}'))
         assert '(pool.ml:3)' in title and places == ['pool.ml:12', 'pool.ml:3', 'pool.ml:12', 'pool.ml:12'], (count, title, places)
 
 
@@ -232,7 +232,7 @@ def overwritten_start_is_no_error(folder):
     for shape in 'lwt-callers', 'lwt-requests', 'lwt-pick':
         path = generate(shape, os.path.join(folder, 'wrapped'), '--words=256', '--count=100')
         assert all('took' in title and kind == 'slow' for kind, title in titles(path)), titles(path)
-    title, _ = explain_hang_and_its_waits(generate('lwt-pool', os.path.join(folder, 'wrapped'), '--words=2048', '--count=60'))
+    title, _ = get_hang_title_and_places(generate('lwt-pool', os.path.join(folder, 'wrapped'), '--words=2048', '--count=60'))
     assert 'pool.ml:3' in title, title
 
 
@@ -263,7 +263,7 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_and_stall_are_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
-                 nested_context_is_waited_for, cancelled_work_is_no_finding, user_of_a_pool_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
+                 slow_lookup_is_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
+                 outer_context_waits_for_the_inner_one, cancelled_work_is_no_finding, user_of_a_pool_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
                  bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
         test(scratch)

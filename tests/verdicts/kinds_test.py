@@ -156,7 +156,7 @@ def thread_with_a_blocking_socket_hangs_for_an_answer():
     assert first['finding'] in ('hang', 'unanswered', 'stuck') and re.search(r'ask_for_pages|talk \(calls', said), first
 
 
-def stall_is_listed_before_its_victims():
+def stall_is_the_only_finding_of_its_victims():
     """The client's request waits for a loop that is blocked: it is no finding of its own."""
     found = record(calls, 'held-up')
     assert names(found)[0] == 'stall' and ' in system' in found[0]['title'] and 'slow' not in names(found), found
@@ -189,7 +189,7 @@ for test in (connection_that_answered_is_in_no_cycle, leak_is_found_alone_and_jo
              blocking_file_requests_exhaust_the_pool, unreturned_loops_name_their_handles, timers_that_are_never_stopped_are_a_leak,
              blocking_functions_are_named, computing_callback_is_named, deadlock_names_the_locking_functions, pool_waiting_for_its_own_work_hangs,
              unanswered_request_lists_threads_blocked_in_calls, thread_with_a_blocking_socket_hangs_for_an_answer,
-             stall_is_listed_before_its_victims, timer_does_not_hide_a_spin, few_repeating_timers_are_informational, children_without_waitpid_are_zombies,
+             stall_is_the_only_finding_of_its_victims, timer_does_not_hide_a_spin, few_repeating_timers_are_informational, children_without_waitpid_are_zombies,
              timeout_that_ends_every_promise_is_reported):
     try:
         test()

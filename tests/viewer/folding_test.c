@@ -137,7 +137,7 @@ static void fold_low_rows_automatically(enum weft_kind kind)
 }
 
 /* A server's connections stay separate at any depth: in a listener, in a loop, in an OS thread. */
-static void folds_only_at_branches(int around)
+static void low_rows_fold_only_below_branches(int around)
 {
 	struct weft_viewer *v = open_actors(WEFT_KIND_TASK, around);
 	weft_viewer_resize(v, 300, 400, 1);
@@ -151,7 +151,7 @@ static void test_low_rows_fold_automatically(void **state)
 {
 	(void)state;
 	for (int around = 1; around < 7; around++)
-		folds_only_at_branches(around);
+		low_rows_fold_only_below_branches(around);
 	fold_low_rows_automatically(WEFT_KIND_TASK);
 	fold_low_rows_automatically(
 	    WEFT_KIND_TIMER); /* a repeating timer is an actor, too; so is uvloop's idle handle, whose callback is the program */
