@@ -41,7 +41,7 @@ def request_of_a_closed_connection_is_no_hang():
 
 def request_of_an_open_connection_is_a_hang():
     found = [f for f in record(pages, 'forgetful') if f['finding'] == 'hang']
-    assert len(found) == 1 and re.search(r'"GET /late".*: nothing was written to connection \d+ "(from )?127\.0\.0\.1', found[0]['title']), found
+    assert len(found) == 1 and re.search(r'"GET /late".*: the program wrote no answer to connection \d+ "(from )?127\.0\.0\.1', found[0]['title']), found
 
 
 def work_before_the_first_loop_is_no_stall():
