@@ -137,6 +137,16 @@ static bool is_left_over(const struct weft__finder *f, const struct progress *pr
 	       age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns && age_ns / TIMES_OLDER_AT_END > type->longest_ns;
 }
 
+/* Returns whether the thread of p has called code again and again since p began: a loop that never sleeps has not come to p. */
+static bool is_thread_spinning(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = m->spin_count; i-- > 0 && m->spins[i].time_ns >= m->promises[p].start_ns;)
+		if (m->promises[m->spins[i].promise].stream == m->promises[p].stream)
+			return true;
+	return false;
+}
+
 /* Returns whether p is one of few pending tasks of its type, has lasted far longer than the others, and has done nothing for most
  * of that time: its callback returned without a result, or what it reads never came to its end.  Younger ones need not exist. */
 static bool is_silent(const struct weft__finder *f, uint32_t p, int64_t age_ns)
@@ -144,7 +154,7 @@ static bool is_silent(const struct weft__finder *f, uint32_t p, int64_t age_ns)
 	const struct weft__promise_type *type = &f->types.items.items[f->types.of[p]];
 	const uint32_t root = f->root_causes.root[p];
 	const enum weft_verdict verdict = f->root_causes.verdict[p];
-	return may_be_dropped(type) && age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns &&
+	return may_be_dropped(type) && !is_thread_spinning(f, p) && age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns &&
 	       age_ns / TIMES_OLDER_THAN_FEW > type->longest_ns && !is_next(f, p) &&
 	       (verdict == WEFT_VERDICT_NEVER_TRIED || verdict == WEFT_VERDICT_OUTSIDE) &&
 	       weft_model_until(f->model, p) -
