@@ -50,8 +50,10 @@ if bound := re.search(r'by messages: (\+-.*)', together):
     print('pass: the bound:', bound[1])
 cause = r'fs \d+ "read /www/books/ledger\.html"[^\n]*'
 shows('explain names what hangs on the other machine', run_weft('explain', *traces), r'(?m)^hang[^\n]*: ' + cause + ' in http-server@web')
-shows('who waits is followed from the client to it', run_weft('waits', *traces),
-      r'connection \d+ "to 10\.0\.0\.2:80"[^\n]*\n\W+read \d+ [^\n]*\n\W+connection \d+ "from 10\.0\.0\.1:\d+"[^\n]*\n\W+' + cause)
+# Another thing that waits for the server's end of the connection may be listed first, with what follows it.
+waits = run_weft('waits', *traces)
+ends = re.search(r'connection \d+ "to 10\.0\.0\.2:80"[^\n]*\n\W+read \d+ [^\n]*\n\W+connection (\d+) "from 10\.0\.0\.1:\d+"', waits)
+shows('who waits is followed from the client to it', waits, rf'connection {ends[1] if ends else 0} "from 10\.0\.0\.1:\d+"[^\n]*\n\W+' + cause)
 # The last answers are parts of the slow disk's answer.
 promises = [json.loads(line) for line in run_weft('dump', '--json', *traces).splitlines()]
 reads = [p for p in promises if p.get('kind') == 'read' and p.get('stream') == 0 and p['end'] == 'resolved']
