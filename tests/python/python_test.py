@@ -449,12 +449,16 @@ def threads(weft, folder):
         fail(f'the thread that failed is not reported: {text}')
     path = write(folder, THREADS_HEAD + HEALTHY_THREADS + 'main()\n')
     plain = subprocess.run([need(PYTHON), path], env=ENV, capture_output=True, timeout=PATIENCE, check=False)
+    names = set()
     for i in range(5):
         recording = Recording(weft, os.path.join(folder, f'healthy{i}'), [PYTHON, path])
+        names.update(p['labels'][0][1] for p in recording.trace('python3').promises('thread') if p['labels'])
         expect((recording.status, recording.out), (0, plain.stdout), 'the program')
         text = explain(weft, recording.trace('python3'))
         if re.search(r'^(hang|deadlock|failure|underway|crash)\b', text, re.M):
             fail(f'a program without a fault has a finding: {text}')
+    if not any(re.match(r'Thread-\d+ \(work\)', name) for name in names):
+        fail(f'no thread has its name of Python: {names}')
 
 
 def wakeable(weft, folder):
