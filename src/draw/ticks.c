@@ -40,6 +40,14 @@ static bool is_round(int64_t ns)
 	return round_ns(n) == ns;
 }
 
+int64_t weft__round_up_ns(int64_t ns)
+{
+	int n = 0;
+	while (round_ns(n) < ns && round_ns(n + 1) > round_ns(n))
+		n++;
+	return round_ns(n);
+}
+
 static int64_t minor_of(int64_t step)
 {
 	for (int parts = 5; parts > 1; parts--)

@@ -18,6 +18,9 @@ struct weft__ticks {
 /* Chooses the ticks with the smallest step for which there is space. */
 struct weft__ticks weft__ticks_choose(struct weft__frame *f);
 
+/* Returns the shortest round duration that is not below `ns`: 1, 2, 5, 10 ... ns, then divisors of minutes, hours and days. */
+int64_t weft__round_up_ns(int64_t ns);
+
 /* Returns the time of the first tick at or after a time, for ticks step_ns apart. */
 int64_t weft__tick_from(const struct weft__ticks *t, int64_t step_ns, int64_t time_ns);
 

@@ -405,10 +405,12 @@ static bool finish_counters(struct weft__build *b)
 	for (size_t i = 0; i < b->counters.count && ok; i++) {
 		struct weft_counter *counter = &b->counters.items[i];
 		lift_counter(b, counter);
+		counter->only_grows = true;
 		for (size_t k = 0; k < counter->count; k++) {
 			int64_t value = counter->samples[k].value;
 			counter->min = value < counter->min ? value : counter->min;
 			counter->max = value > counter->max ? value : counter->max;
+			counter->only_grows &= k == 0 || value >= counter->samples[k - 1].value;
 		}
 		/* The text exists already, so weft_intern() only returns its number. */
 		uint32_t text = weft_intern(&b->priv->texts, counter->name);

@@ -223,6 +223,7 @@ struct weft_counter {
 	int64_t min, max; /* of values and 0 */
 	bool is_absolute; /* true if the first sample is a value, not a change */
 	bool is_partial;  /* true in weft_model.whole if changes by absent threads are missing */
+	bool only_grows;  /* whether no sample is below the previous one */
 	/* common range of the counters whose names differ only after '#'; includes 0 and has a length of at least 1 */
 	int64_t scale_min, scale_max;
 };

@@ -410,6 +410,56 @@ static void test_counter_lanes_are_below_rows(void **state)
 	}
 }
 
+/* Draws 100 steps of one counter: 90 in the first half of a second, then 10. */
+static void open_growing_counter(struct scene *s, int step)
+{
+	static struct mirage_writer w;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
+	for (int64_t i = 0; i < 100; i++)
+		mw_text(&w, i < 90 ? i * 500000000 / 90 : 500000000 + (i - 90) * 50000000, WEFT_OP_COUNTER_ADD, 1,
+		    i == 50 ? step : 1, "served");
+	mw_create(&w, 1000000000, -1, 2, WEFT_KIND_TASK);
+	mw_end(&w, 0);
+	open_scene(s, w.bytes, w.size);
+	assert_int_equal(draw_scene(s, NULL), WEFT_OK);
+}
+
+/* Returns the top of the counter's line at a time. */
+static double find_counter_top(const struct scene *s, int64_t time_ns)
+{
+	const double x = weft_view_x(s->view, time_ns);
+	double top = s->view->height_px;
+	for (size_t i = 0; i < s->list.count; i++) {
+		const struct weft_prim *p = &s->list.prims[i];
+		if (is_of_counter(p) && (double)p->x0 <= x && x < (double)p->x1 && (double)p->y0 < top)
+			top = (double)p->y0;
+	}
+	return top;
+}
+
+/* A counter that only grows is drawn as its changes per second, which do not depend on the visible interval; other counters are
+ * drawn as values. */
+static void test_growing_counter_is_drawn_as_rate(void **state)
+{
+	(void)state;
+	struct scene s;
+	open_growing_counter(&s, 1);
+	assert_true(has_text(&s.list, "served") && has_text(&s.list, "0/s") && !has_text(&s.list, "100"));
+	assert_true(find_counter_top(&s, 250000000) + 20 < find_counter_top(&s, 750000000));
+	struct weft_ruler_options at = {.has_pointer = true, .pointer_ns = 250000000};
+	assert_int_equal(weft_ruler_guides(&s.list, s.view, &at, NULL), WEFT_OK);
+	assert_true(has_text(&s.list, "46, 180/s") || has_text(&s.list, "45, 180/s"));
+	weft_view_show(s.view, 200000000, 300000000);
+	assert_int_equal(weft_ruler_guides(&s.list, s.view, &at, NULL), WEFT_OK);
+	assert_true(has_text(&s.list, "46, 180/s") || has_text(&s.list, "45, 180/s"));
+	close_scene(&s);
+	open_growing_counter(&s, -1);
+	assert_true(has_text(&s.list, "98") && !has_text(&s.list, "0/s"));
+	close_scene(&s);
+}
+
 /* In a wrapped ring, "tasks" has only changes, and the first value of "level" is unknown. */
 static void test_counters_of_wrapped_ring_have_values(void **state)
 {
@@ -1138,6 +1188,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_frames_match_goldens),
 	    cmocka_unit_test(test_crowded_rows_are_summed),
 	    cmocka_unit_test(test_counter_lanes_are_below_rows),
+	    cmocka_unit_test(test_growing_counter_is_drawn_as_rate),
 	    cmocka_unit_test(test_counters_of_wrapped_ring_have_values),
 	    cmocka_unit_test(test_counter_lanes_share_the_height),
 	    cmocka_unit_test(test_legend_draws_every_sign),
